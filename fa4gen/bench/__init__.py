@@ -1,0 +1,1 @@
+"""Timing against peers on a GPU."""

@@ -1,0 +1,1 @@
+"""YAML files to validated configs, with positions in errors, and sweeps."""

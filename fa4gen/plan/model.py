@@ -1,0 +1,138 @@
+"""The plan's parts: one frozen object holds everything that follows from a config.
+
+Templates, the manifest, the header of barrier offsets, ``explain``, the launcher and the
+reports read these objects and compute nothing again. Offsets and sizes are in bytes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+BARRIER_BYTES = 8
+
+ArriveHow = Literal["thread", "tma_bytes", "mma_commit", "multicast_commit"]
+Swizzle = Literal[0, 32, 64, 128]
+
+
+@dataclass(frozen=True)
+class Barrier:
+    """One row of the barrier table: ``slots`` mbarriers that work alike."""
+
+    name: str
+    """snake_case; ``constant`` derives the C++ name from it."""
+    slots: int
+    arrivals: int
+    """Arrivals that complete a phase (the count given to mbarrier.init)."""
+    arrive_how: ArriveHow
+    arrived_by: str
+    """Who arrives, in words: "producer thread, then the bytes of K"."""
+    waited_by: str
+    meaning: str
+    """What a completed phase says: "a block of K has landed in its slot"."""
+    first_wait_parity: Literal[0, 1]
+    """1 for barriers that start open (a slot that is free at first), else 0."""
+    transaction_bytes: int
+    """Bytes that TMA adds to each phase; 0 where there are none."""
+    cta: Literal["own", "leader", "pair"]
+    """Whose copy counts: each CTA's own, the leader's, or own with arrivals from the pair."""
+    offset: int
+    """From the base of shared memory."""
+
+    @property
+    def constant(self) -> str:
+        """``kv_full`` -> ``kKvFull``."""
+        return "k" + "".join(word.capitalize() for word in self.name.split("_"))
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of all slots."""
+        return self.slots * BARRIER_BYTES
+
+
+@dataclass(frozen=True)
+class SharedRegion:
+    """A contiguous piece of dynamic shared memory, ``slots`` equal parts."""
+
+    name: str
+    offset: int
+    bytes: int
+    alignment: int
+    slots: int
+    holds: str
+    """What lies there, with its shape: "3 query tiles of 64 x 128 bf16, 128B swizzle"."""
+
+    @property
+    def end(self) -> int:
+        """First byte behind the region."""
+        return self.offset + self.bytes
+
+    @property
+    def slot_bytes(self) -> int:
+        """Bytes of one slot."""
+        return self.bytes // self.slots
+
+
+@dataclass(frozen=True)
+class Role:
+    """Warps that run the same code."""
+
+    name: str
+    first_warp: int
+    num_warps: int
+    registers: int
+    """Per thread after setmaxnreg."""
+    work: str
+
+    @property
+    def num_threads(self) -> int:
+        """Threads of the role."""
+        return 32 * self.num_warps
+
+
+@dataclass(frozen=True)
+class TensorMapPlan:
+    """How a tensor map is to be encoded; dimensions from the contiguous one outwards.
+
+    ``dims`` names what each dimension runs over, out of "column" (inside a panel), "row"
+    (sequence), "panel" (groups of ``box[0]`` columns), "head", "batch".
+    """
+
+    name: str
+    parameter: str
+    tensor: Literal["query", "key", "value", "out"]
+    dims: tuple[str, ...]
+    box: tuple[int, ...]
+    swizzle: Swizzle
+    box_bytes: int
+    direction: Literal["load", "store"]
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """A kernel parameter, in order."""
+
+    name: str
+    c_type: str
+    meaning: str
+
+
+@dataclass(frozen=True)
+class Choice:
+    """How a value came about: given in the config, or chosen, and what bound it."""
+
+    key: str
+    value: Any
+    source: Literal["config", "auto", "derived"]
+    reason: str
+
+
+@dataclass(frozen=True)
+class LaunchGeometry:
+    """Threads, cluster and dynamic shared memory of a launch; the grid depends on the problem."""
+
+    threads: int
+    cluster: int
+    dynamic_shared_bytes: int
+    grid: str
+    """The rule for the grid, in words."""

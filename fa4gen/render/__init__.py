@@ -1,0 +1,1 @@
+"""Templates to files: the Jinja environment, writing, the manifest, checking."""

@@ -1,0 +1,15 @@
+"""Where the shipped templates and configs lie: in the wheel, or beside the package in a checkout."""
+
+from __future__ import annotations
+
+from importlib.resources import as_file, files
+from pathlib import Path
+
+
+def data_root(room: str) -> Path:
+    """Return the folder ``room`` ("templates" or "configs") of this installation."""
+    packaged = files("fa4gen") / "data" / room
+    with as_file(packaged) as path:  # wheels are unpacked on install: the path outlives the block
+        if path.is_dir():
+            return path
+    return Path(__file__).resolve().parent.parent / room

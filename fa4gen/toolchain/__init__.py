@@ -1,0 +1,1 @@
+"""Compilers, the log lint and the cache of compiled kernels."""
