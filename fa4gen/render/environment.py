@@ -1,0 +1,192 @@
+"""The one Jinja environment: strict, deterministic, and aware of the templates that it used.
+
+Templates are looked up in the user's folder first (``--templates DIR``), then among those
+shipped. They are compiled once for a ``TemplateSet``; each kernel gets a fresh environment over
+it, so that ``used`` names exactly the templates that this kernel came from.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import jinja2
+
+from fa4gen.errors import ConfigError, Problem
+from fa4gen.resources import data_root
+
+if TYPE_CHECKING:
+    from types import CodeType
+
+    from jinja2.ext import Extension
+
+
+@dataclass(frozen=True)
+class TemplateSource:
+    """A template as it was read: its name among the templates, its file and its text."""
+
+    name: str
+    path: Path
+    text: str
+
+    @property
+    def sha256(self) -> str:
+        """Of the text in UTF-8 with Unix line ends, so that a checkout's line ends do not count."""
+        return hashlib.sha256(self.text.encode()).hexdigest()
+
+    @property
+    def lines(self) -> list[str]:
+        """Lines without their ends; line N is ``lines[N - 1]``."""
+        return self.text.split("\n")
+
+
+class TemplateSet(jinja2.BaseLoader):
+    """The templates under ``roots``, read and compiled once; the first root that has one wins."""
+
+    def __init__(
+        self, roots: tuple[Path, ...], extensions: tuple[type[Extension], ...] = ()
+    ) -> None:
+        self.roots = roots
+        self.extensions = extensions
+        self._sources: dict[str, TemplateSource] = {}
+        self._codes: dict[str, CodeType] = {}
+
+    def source(self, name: str) -> TemplateSource:
+        """Return the template called ``name``; jinja2.TemplateNotFound when no root has it."""
+        if name not in self._sources:
+            path = self._find(name)
+            try:
+                text = path.read_text(encoding="utf-8")
+            except UnicodeDecodeError as error:
+                raise ConfigError(
+                    Problem(
+                        f"the template is not UTF-8 text: {error.reason} at byte {error.start}",
+                        "Save it as UTF-8.",
+                        file=display_path(path),
+                    )
+                ) from error
+            self._sources[name] = TemplateSource(name, path, text)
+        return self._sources[name]
+
+    def by_path(self, path: str) -> TemplateSource | None:
+        """Return the template that was read from ``path``, or None."""
+        return next((s for s in self._sources.values() if str(s.path) == path), None)
+
+    def environment(self) -> KernelEnvironment:
+        """Return an environment that has used no template yet."""
+        return KernelEnvironment(self)
+
+    def get_source(
+        self,
+        environment: jinja2.Environment,  # noqa: ARG002 (the interface is Jinja's)
+        template: str,
+    ) -> tuple[str, str, None]:
+        """Jinja's way to ``source``."""
+        source = self.source(template)
+        return source.text, str(source.path), None
+
+    def load(
+        self,
+        environment: jinja2.Environment,
+        name: str,
+        globals: Any = None,  # noqa: A002
+    ) -> jinja2.Template:
+        """Return the template, compiled at most once; note in ``environment`` that it was used."""
+        source = self.source(name)
+        assert isinstance(environment, KernelEnvironment)
+        environment.used[name] = source
+        if name not in self._codes:
+            self._codes[name] = environment.compile(source.text, name, str(source.path))
+        return environment.template_class.from_code(environment, self._codes[name], globals or {})
+
+    def _find(self, name: str) -> Path:
+        # Names are relative and stay inside their root, as in every Jinja loader.
+        parts = name.split("/")
+        if not any(part in ("", ".", "..") or "\\" in part for part in parts):
+            for root in self.roots:
+                path = root.joinpath(*parts)
+                if path.is_file():
+                    return path
+        raise jinja2.TemplateNotFound(name)
+
+
+class KernelEnvironment(jinja2.Environment):
+    """Renders one kernel; ``used`` collects the templates that it loads."""
+
+    def __init__(self, templates: TemplateSet) -> None:
+        self.used: dict[str, TemplateSource] = {}
+        super().__init__(
+            loader=templates,
+            undefined=jinja2.StrictUndefined,
+            trim_blocks=True,
+            lstrip_blocks=True,
+            keep_trailing_newline=True,
+            autoescape=False,
+            auto_reload=False,
+            finalize=cpp_literal,
+            extensions=("jinja2.ext.do", *templates.extensions),
+        )
+        self.filters["hex"] = hex_literal
+        self.filters["camel"] = camel
+
+
+def open_templates(user_folder: Path | None = None) -> TemplateSet:
+    """Return the shipped templates, behind those of ``user_folder`` where one is given.
+
+    Raises ConfigError when the folder does not exist.
+    """
+    return TemplateSet(template_roots(user_folder))
+
+
+def template_roots(user_folder: Path | None) -> tuple[Path, ...]:
+    """Return the folders to look in, first the user's; ConfigError when that is no folder."""
+    shipped = data_root("templates")
+    if user_folder is None:
+        return (shipped,)
+    if not user_folder.is_dir():
+        what = "is not a folder" if user_folder.exists() else "does not exist"
+        raise ConfigError(
+            Problem(
+                f"the template folder {what}",
+                "Give --templates a folder that mirrors the shipped one; "
+                f"files that it lacks are taken from {display_path(shipped)}.",
+                file=str(user_folder),
+            )
+        )
+    return (user_folder.resolve(), shipped)
+
+
+def camel(name: str) -> str:
+    """Return the C++ constant of a plan field: num_kv_stages -> kNumKvStages, BM -> kBM."""
+    return "k" + "".join(word[:1].upper() + word[1:] for word in name.split("_"))
+
+
+def hex_literal(value: int, digits: int = 0) -> str:
+    """Return ``value`` as a C++ hexadecimal literal of at least ``digits`` digits: 255 -> 0xff."""
+    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+        raise ValueError(f"hex takes an integer from 0 on, not {value!r}")
+    return f"0x{value:0{digits}x}"
+
+
+def cpp_literal(value: Any) -> Any:
+    """Guard what an expression writes: C++ has no None, and spells True as true.
+
+    Undefined values pass, so that they raise with their own name.
+    """
+    if value is None:
+        raise ValueError("the expression is None, which cannot be written into C++")
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, float) and (value != value or value in (float("inf"), -float("inf"))):
+        raise ValueError(f"the expression is {value}, for which C++ has no literal")
+    return value
+
+
+def display_path(path: Path) -> str:
+    """Return ``path`` relative to the current folder when it lies under it, else as it is."""
+    try:
+        return str(path.resolve().relative_to(Path.cwd()))
+    except ValueError:
+        return str(path)

@@ -1,0 +1,127 @@
+"""The manifest N.json: what a kernel was made from, what it is, and the hashes of its files.
+
+It says nothing about when, where or by whom, and how far the kernel is proved only as far as
+rendering goes: ``"proof": "rendered"``.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+import math
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from fa4gen.config.schema import Config
+    from fa4gen.plan.attention_model import Plan
+
+SCHEMA_VERSION = 1
+
+
+def sha256(data: str | bytes) -> str:
+    """Return the hash in hexadecimal; of text, in UTF-8."""
+    return hashlib.sha256(data.encode() if isinstance(data, str) else data).hexdigest()
+
+
+def config_sha256(config: Config) -> str:
+    """Return the hash of the validated config as compact JSON with sorted keys.
+
+    Comments, key order and spelled-out defaults do not change it; the manifest holds the object
+    that it is taken of.
+    """
+    return _canonical_sha256(config_data(config))
+
+
+def config_data(config: Config) -> dict[str, Any]:
+    """Return the validated config as JSON data, in the schema's order."""
+    return config.model_dump(mode="json")
+
+
+def plan_data(plan: Plan) -> dict[str, Any]:
+    """Return the plan as JSON data, in the order of its fields."""
+    data = json_data(plan)
+    assert isinstance(data, dict)
+    return data
+
+
+def manifest_text(
+    plan: Plan,
+    config: Config,
+    generator: str,
+    templates: Mapping[str, str],
+    files: Mapping[str, str],
+) -> str:
+    """Return the text of N.json. ``templates``: hashes by name; ``files``: texts by name."""
+    manifest: dict[str, Any] = {
+        "schema_version": SCHEMA_VERSION,
+        "generator": generator,
+        "name": plan.name,
+        "config": config_data(config),
+        "plan": plan_data(plan),
+        "inputs": {"config_sha256": config_sha256(config), "templates": dict(templates)},
+        "files": {name: sha256(text) for name, text in files.items()},
+        "proof": "rendered",
+    }
+    # The last key makes a hand-edited manifest recognisable: it hashes all the others.
+    manifest["manifest_sha256"] = _canonical_sha256(manifest)
+    return json.dumps(manifest, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+@dataclasses.dataclass(frozen=True)
+class RecordedKernel:
+    """What a manifest on disk says about the files beside it."""
+
+    name: str
+    kernel: str
+    arch: str
+    files: Mapping[str, str]
+    """SHA-256 by file name, the manifest itself not among them."""
+
+
+def read_manifest(path: Path) -> RecordedKernel | None:
+    """Return what the manifest at ``path`` records; None when absent, edited or not a manifest.
+
+    A manifest counts only as written: one byte of its content changed, and it records nothing.
+    """
+    try:
+        manifest = json.loads(path.read_bytes())
+        claimed = manifest.pop("manifest_sha256")
+        if claimed != _canonical_sha256(manifest) or manifest["schema_version"] != SCHEMA_VERSION:
+            return None
+        return RecordedKernel(
+            manifest["name"],
+            manifest["config"]["kernel"],
+            manifest["config"]["arch"],
+            {str(name): str(digest) for name, digest in manifest["files"].items()},
+        )
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except (ValueError, KeyError, TypeError, AttributeError):  # not JSON, or not of this shape
+        return None
+
+
+def json_data(value: Any) -> Any:
+    """Return dataclasses, models, mappings and sequences as JSON data; TypeError for others."""
+    if value is None or isinstance(value, (str, bool, int)):
+        return value
+    if isinstance(value, float):
+        if not math.isfinite(value):
+            raise TypeError(f"{value} has no place in JSON")
+        return value
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return {f.name: json_data(getattr(value, f.name)) for f in dataclasses.fields(value)}
+    if isinstance(value, dict):
+        return {str(key): json_data(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [json_data(item) for item in value]
+    if hasattr(value, "model_dump"):
+        return value.model_dump(mode="json")
+    raise TypeError(f"{type(value).__name__} has no form in JSON")
+
+
+def _canonical_sha256(data: Any) -> str:
+    return sha256(json.dumps(data, sort_keys=True, separators=(",", ":"), allow_nan=False))
