@@ -23,6 +23,8 @@ class AttentionPlan:
     name: str
     entry_point: str
     arch: str
+    feature_macro: str
+    """Defined by the compilers only for exactly this architecture."""
     dtype: str
     element_bytes: int
     depth: int
@@ -50,6 +52,10 @@ class AttentionPlan:
     num_panels: int
     producer_registers: int
     consumer_registers: int
+    named_barriers: tuple[tuple[str, int], ...]
+    """Constants of the hardware's named barriers: name and first id."""
+    summary: tuple[str, ...]
+    """The resolved parameters in words, for the head of the generated file."""
     roles: tuple[Role, ...]
     shared: tuple[SharedRegion, ...]
     barriers: tuple[Barrier, ...]

@@ -123,7 +123,7 @@ class Choice:
 
     key: str
     value: Any
-    source: Literal["config", "auto", "derived"]
+    source: Literal["config", "default", "auto", "derived"]
     reason: str
 
 

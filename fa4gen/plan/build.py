@@ -1,0 +1,15 @@
+"""The one door from a config to its plan."""
+
+from __future__ import annotations
+
+from fa4gen.config.schema import Config
+from fa4gen.plan.attention_model import Plan
+from fa4gen.plan.attention_sm90 import plan_attention_sm90
+
+
+def build_plan(config: Config) -> Plan:
+    """Compute everything that follows from ``config``.
+
+    Raises ConfigError, with the arithmetic and the key to change, for what cannot work.
+    """
+    return plan_attention_sm90(config)

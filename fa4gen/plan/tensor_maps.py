@@ -1,0 +1,31 @@
+"""Tensor maps of the attention operands: 5 dimensions, so that strides decide the layout."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from fa4gen.plan.model import Swizzle, TensorMapPlan
+
+DIMS = ("column", "row", "panel", "head", "batch")
+
+
+def operand_map(
+    tensor: Literal["query", "key", "value", "out"],
+    *,
+    panel_columns: int,
+    rows: int,
+    panels: int,
+    element_bytes: int,
+) -> TensorMapPlan:
+    """One box is ``panels`` panels of ``rows`` x ``panel_columns``, rows of a panel contiguous."""
+    swizzle: Swizzle = 128 if panel_columns * element_bytes == 128 else 64
+    return TensorMapPlan(
+        name=tensor,
+        parameter=f"{tensor}_map",
+        tensor=tensor,
+        dims=DIMS,
+        box=(panel_columns, rows, panels, 1, 1),
+        swizzle=swizzle,
+        box_bytes=panel_columns * rows * panels * element_bytes,
+        direction="store" if tensor == "out" else "load",
+    )
