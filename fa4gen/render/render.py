@@ -33,6 +33,8 @@ class RenderedKernel:
 
     name: str
     arch: str
+    family: str
+    """Kernel family: "attention"."""
     files: Mapping[str, str]
     """N.cu, N_barriers.h and N.json (the manifest, last)."""
     templates: tuple[str, ...]
@@ -77,7 +79,12 @@ def render(
         plan, loaded.config, GENERATOR, {name: used[name].sha256 for name in names}, files
     )
     return RenderedKernel(
-        plan.name, plan.arch, files, names, tuple(str(used[name].path) for name in names)
+        name=plan.name,
+        arch=plan.arch,
+        family=plan.kernel,
+        files=files,
+        templates=names,
+        template_files=tuple(str(used[name].path) for name in names),
     )
 
 

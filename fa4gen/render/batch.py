@@ -1,0 +1,120 @@
+"""Renders many configs, and reports every problem of all of them at once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING
+
+from fa4gen.errors import ConfigError, Fa4genError, Problem, TemplateError
+from fa4gen.render.environment import TemplateSet, display_path, open_templates
+from fa4gen.render.render import RenderedKernel, render
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+# A kernel takes a few milliseconds once the templates are compiled: fewer are done before a
+# worker process has started.
+_KERNELS_PER_WORKER = 50
+
+
+@dataclass(frozen=True)
+class RenderedConfig:
+    """A config file and the kernel that it renders to."""
+
+    config: Path
+    kernel: RenderedKernel
+
+
+@dataclass(frozen=True)
+class _Failure:
+    """An error on its way out of a worker process, where only plain data travels."""
+
+    config: Path
+    is_template: bool
+    problems: tuple[Problem, ...]
+
+
+def render_configs(
+    paths: Sequence[Path], user_templates: Path | None = None, jobs: int = 1
+) -> list[RenderedConfig]:
+    """Return what each config of ``paths`` renders to, in their order.
+
+    Raises ConfigError with the problems of all configs, two configs of the same architecture and
+    name among them, or TemplateError once for each place at fault.
+    """
+    templates = open_templates(user_templates)  # before any worker: the folder may not exist
+    workers = min(jobs, len(paths) // _KERNELS_PER_WORKER)
+    if workers > 1:
+        from concurrent.futures import ProcessPoolExecutor
+
+        chunk = -(-len(paths) // workers)
+        parts = [paths[i : i + chunk] for i in range(0, len(paths), chunk)]
+        with ProcessPoolExecutor(workers) as pool:
+            done = [
+                result
+                for part in pool.map(partial(_render_part, user_templates=user_templates), parts)
+                for result in part
+            ]
+    else:
+        done = [_render_one(path, templates) for path in paths]
+    _raise_failures([result for result in done if isinstance(result, _Failure)])
+    rendered = [result for result in done if isinstance(result, RenderedConfig)]
+    _refuse_same_names(rendered)
+    return rendered
+
+
+def _render_part(
+    paths: Sequence[Path], user_templates: Path | None
+) -> list[RenderedConfig | _Failure]:
+    templates = open_templates(user_templates)
+    return [_render_one(path, templates) for path in paths]
+
+
+def _render_one(path: Path, templates: TemplateSet) -> RenderedConfig | _Failure:
+    from fa4gen.config.load import load_config, locate
+    from fa4gen.plan.build import build_plan
+
+    try:
+        loaded = load_config(path)
+        try:
+            plan = build_plan(loaded.config)
+        except ConfigError as error:
+            raise locate(error, loaded) from error
+        return RenderedConfig(path, render(plan, loaded, templates))
+    except Fa4genError as error:
+        return _Failure(path, isinstance(error, TemplateError), error.problems)
+
+
+def _raise_failures(failures: list[_Failure]) -> None:
+    config_problems = [p for f in failures if not f.is_template for p in f.problems]
+    if config_problems:
+        raise ConfigError(*config_problems)
+    # One mistake in a template fails every config that uses it: say it once.
+    by_place: dict[tuple[str, int], Problem] = {}
+    for failure in failures:
+        for problem in failure.problems:
+            by_place.setdefault((problem.file, problem.line), problem)
+    if by_place:
+        raise TemplateError(*by_place.values())
+
+
+def _refuse_same_names(rendered: list[RenderedConfig]) -> None:
+    first: dict[str, Path] = {}
+    problems = []
+    for item in rendered:
+        folder = item.kernel.folder
+        if folder in first:
+            problems.append(
+                Problem(
+                    f"the same arch and name as {display_path(first[folder])}: "
+                    f"both would be written to {folder}",
+                    "Give one of them another name.",
+                    file=display_path(item.config),
+                    key="name",
+                )
+            )
+        first.setdefault(folder, item.config)
+    if problems:
+        raise ConfigError(*problems)

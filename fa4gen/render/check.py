@@ -1,0 +1,178 @@
+"""Compares generated files on disk with what their configs render to today; writes nothing."""
+
+from __future__ import annotations
+
+import difflib
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from fa4gen.errors import ConfigError, Problem
+from fa4gen.render.environment import display_path
+from fa4gen.render.manifest import read_manifest, sha256
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
+    from fa4gen.render.render import RenderedKernel
+
+Verdict = Literal["current", "stale", "edited", "missing", "orphan"]
+OrphanScope = Literal["own", "families", "everything"]
+"""Where to look for orphans: in the folders of the kernels given ("own"), also in those of other
+kernels of the same families and architectures ("families"), or in all of the output folder."""
+
+
+@dataclass(frozen=True)
+class FileVerdict:
+    """What became of one generated file."""
+
+    path: Path
+    verdict: Verdict
+    kernel: str
+    """``arch/name`` of the kernel that it belongs to."""
+    reason: str = ""
+    rendered: str | None = None
+    """The text that it should have; None for orphans."""
+    on_disk: bytes | None = None
+    prunable: bool = False
+    """An orphan just as a manifest recorded it: deleting it loses nothing."""
+
+    def diff(self) -> str:
+        """Return the unified diff from the file on disk to what its config renders to today."""
+        old = (self.on_disk or b"").decode("utf-8", errors="replace")
+        new = self.rendered or ""
+        name = display_path(self.path)
+        lines = difflib.unified_diff(
+            old.splitlines(keepends=True),
+            new.splitlines(keepends=True),
+            f"{name} (on disk)" if self.on_disk is not None else "/dev/null",
+            f"{name} (rendered)" if self.rendered is not None else "/dev/null",
+        )
+        return "".join(
+            line if line.endswith("\n") else line + "\n\\ No newline at end of file\n"
+            for line in lines
+        )
+
+
+def check_generated(
+    rendered: Sequence[RenderedKernel], out_dir: Path, orphans: OrphanScope = "everything"
+) -> list[FileVerdict]:
+    """Return a verdict for every file of ``rendered`` under ``out_dir``, then for the orphans.
+
+    current: the bytes that its config renders to; missing: not there; stale: as its manifest
+    recorded it, but no longer what the config renders to; edited: neither; orphan: no config
+    renders to it. Files whose names begin with a dot are left alone.
+    """
+    verdicts = [v for kernel in rendered for v in kernel_verdicts(kernel, out_dir)]
+    return verdicts + find_orphans(rendered, out_dir, orphans)
+
+
+def kernel_verdicts(rendered: RenderedKernel, out_dir: Path) -> list[FileVerdict]:
+    """Return the verdict of each file of one kernel, in the order of its files."""
+    folder = out_dir / rendered.folder
+    manifest_name = f"{rendered.name}.json"
+    record = read_manifest(folder / manifest_name)
+    verdicts = []
+    for name, text in rendered.files.items():
+        path = folder / name
+        data = read_bytes(path)
+        verdict: Verdict
+        if data is None:
+            verdict, reason = "missing", "not there"
+        elif data == text.encode():
+            verdict, reason = "current", ""
+        elif record is None:
+            verdict = "edited"
+            reason = (
+                "not as fa4gen wrote it"
+                if name == manifest_name
+                else f"not what its config renders to, and no intact {manifest_name} records it"
+            )
+        elif name == manifest_name or record.files.get(name) == sha256(data):
+            verdict, reason = "stale", "its config, the templates or fa4gen changed"
+        else:
+            verdict, reason = "edited", "changed since fa4gen wrote it"
+        verdicts.append(FileVerdict(path, verdict, rendered.folder, reason, text, data))
+    return verdicts
+
+
+def find_orphans(
+    rendered: Sequence[RenderedKernel], out_dir: Path, scope: OrphanScope
+) -> list[FileVerdict]:
+    """Return the files under ``out_dir`` that none of ``rendered`` accounts for, sorted by path."""
+    known = {kernel.folder: kernel for kernel in rendered}
+    families = {(kernel.family, kernel.arch) for kernel in rendered}
+    orphans: list[FileVerdict] = []
+    for folder in _kernel_folders(out_dir):
+        kernel = known.get(f"{folder.parent.name}/{folder.name}")
+        record = read_manifest(folder / f"{folder.name}.json")
+        in_scope = scope == "everything" or (
+            scope == "families" and record is not None and (record.kernel, record.arch) in families
+        )
+        if kernel is not None:
+            orphans += _folder_orphans(folder, set(kernel.files))
+        elif in_scope:
+            orphans += _folder_orphans(folder, set())
+    return orphans
+
+
+def read_bytes(path: Path) -> bytes | None:
+    """Return the file's bytes, None when there is no such file; ConfigError when unreadable."""
+    try:
+        return path.read_bytes()
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except OSError as error:
+        raise ConfigError(
+            Problem(
+                f"cannot read: {error.strerror}",
+                "Move it away, or choose another folder with -o/--out.",
+                file=display_path(path),
+            )
+        ) from error
+
+
+def _kernel_folders(out_dir: Path) -> Iterator[Path]:
+    for arch in _sorted_folders(out_dir):
+        if arch.name.startswith("sm_"):
+            yield from _sorted_folders(arch)
+
+
+def _sorted_folders(folder: Path) -> list[Path]:
+    if not folder.is_dir():
+        return []
+    return sorted(p for p in folder.iterdir() if p.is_dir() and not p.name.startswith("."))
+
+
+def _folder_orphans(folder: Path, rendered_names: set[str]) -> list[FileVerdict]:
+    manifest_name = f"{folder.name}.json"
+    record = read_manifest(folder / manifest_name)
+    recorded = dict(record.files) if record else {}
+    contents = {
+        path.name: read_bytes(path) or b""
+        for path in sorted(folder.iterdir())
+        if path.is_file() and not path.name.startswith(".")
+    }
+    intact = {name for name, data in contents.items() if recorded.get(name) == sha256(data)}
+    if record and all(name in intact for name in recorded if name in contents):
+        intact.add(manifest_name)  # kept while it is needed to recognise an edited file
+    kernel = f"{folder.parent.name}/{folder.name}"
+    why = f"no config renders to it{' any more' if not rendered_names else ''}"
+    return [
+        FileVerdict(
+            folder / name,
+            "orphan",
+            kernel,
+            why if name in intact else f"{why}; {_why_kept(name, recorded)}",
+            on_disk=data,
+            prunable=name in intact,
+        )
+        for name, data in contents.items()
+        if name not in rendered_names
+    ]
+
+
+def _why_kept(name: str, recorded: dict[str, str]) -> str:
+    if name in recorded:
+        return "changed since fa4gen wrote it"
+    return "no manifest records it"

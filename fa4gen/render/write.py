@@ -1,0 +1,140 @@
+"""Puts rendered kernels on disk: all files of a kernel or none, and nobody's edits overwritten."""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from fa4gen.errors import ConfigError, NotCurrentError, Problem
+from fa4gen.render.check import FileVerdict, kernel_verdicts
+from fa4gen.render.environment import display_path
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from fa4gen.render.render import RenderedKernel
+
+Action = Literal["created", "updated", "unchanged", "pruned"]
+
+
+@dataclass(frozen=True)
+class FileOutcome:
+    """What was done, or is to be done, with one file."""
+
+    path: Path
+    action: Action
+    verdict: FileVerdict
+    """The file as it was found."""
+
+
+def plan_write(rendered: RenderedKernel, out_dir: Path, force: bool = False) -> list[FileOutcome]:
+    """Return what writing ``rendered`` would do; writes nothing.
+
+    Raises NotCurrentError when it would overwrite a file that is not as fa4gen wrote it, unless
+    ``force``.
+    """
+    verdicts = kernel_verdicts(rendered, out_dir)
+    edited = [verdict for verdict in verdicts if verdict.verdict == "edited"]
+    if edited and not force:
+        raise NotCurrentError(
+            *(
+                Problem(
+                    f"not overwritten: {verdict.reason}",
+                    "Look at it with --diff. Keep the change in a template or under another name, "
+                    "then overwrite with --force.",
+                    file=display_path(verdict.path),
+                )
+                for verdict in edited
+            )
+        )
+    return [FileOutcome(verdict.path, _action(verdict), verdict) for verdict in verdicts]
+
+
+def write_kernel(rendered: RenderedKernel, out_dir: Path, force: bool = False) -> list[FileOutcome]:
+    """Write the files of ``rendered`` under ``out_dir`` and return what was done with each.
+
+    Files that already hold the right bytes are not touched. Raises NotCurrentError like
+    ``plan_write`` and ConfigError when the folder cannot be written; either way every file is
+    left as it was.
+    """
+    outcomes = plan_write(rendered, out_dir, force)
+    apply_write(outcomes)
+    return outcomes
+
+
+def apply_write(outcomes: Sequence[FileOutcome]) -> None:
+    """Carry out what ``plan_write`` returned for one kernel."""
+    changes = {
+        outcome.path: outcome.verdict.rendered
+        for outcome in outcomes
+        if outcome.action != "unchanged" and outcome.verdict.rendered is not None
+    }
+    made: list[Path] = []
+    beside: dict[Path, Path] = {}
+    try:
+        for path, text in changes.items():
+            _make_folders(path.parent, made)
+            beside[path] = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+            beside[path].write_bytes(text.encode())
+        # Everything is on disk: from here on there are only renames, the manifest's last.
+        for path, temporary in beside.items():
+            temporary.replace(path)
+    except OSError as error:
+        for temporary in beside.values():
+            with suppress(OSError):
+                temporary.unlink()
+        for folder in reversed(made):
+            with suppress(OSError):
+                folder.rmdir()
+        raise unwritable(error, next(iter(changes)).parent) from error
+
+
+def unwritable(error: OSError, path: Path) -> ConfigError:
+    """Return the error for a path that cannot be written."""
+    return ConfigError(
+        Problem(
+            f"cannot write: {error.strerror or error}",
+            "Choose a folder that you can write to with -o/--out.",
+            file=display_path(Path(error.filename) if isinstance(error.filename, str) else path),
+        )
+    )
+
+
+def prune(orphans: Iterable[FileVerdict]) -> list[FileOutcome]:
+    """Delete the orphans that are just as a manifest recorded them, and folders left empty.
+
+    The others stay. Raises ConfigError when a file cannot be deleted.
+    """
+    outcomes = plan_prune(orphans)
+    for outcome in outcomes:
+        try:
+            outcome.path.unlink(missing_ok=True)
+        except OSError as error:
+            raise unwritable(error, outcome.path) from error
+    for folder in {outcome.path.parent for outcome in outcomes}:
+        with suppress(OSError):  # not empty: something of the user's is left there
+            folder.rmdir()
+            folder.parent.rmdir()
+    return outcomes
+
+
+def plan_prune(orphans: Iterable[FileVerdict]) -> list[FileOutcome]:
+    """Return what ``prune`` would delete."""
+    return [FileOutcome(orphan.path, "pruned", orphan) for orphan in orphans if orphan.prunable]
+
+
+def _action(verdict: FileVerdict) -> Action:
+    if verdict.verdict == "current":
+        return "unchanged"
+    return "created" if verdict.verdict == "missing" else "updated"
+
+
+def _make_folders(folder: Path, made: list[Path]) -> None:
+    """Create ``folder`` and its parents; append those that were not there to ``made``."""
+    for path in reversed((folder, *folder.parents)):
+        if not path.exists():
+            path.mkdir(exist_ok=True)
+            made.append(path)
