@@ -24,19 +24,20 @@ _TAG = re.compile(f"{_OPEN}([^{_OPEN}{_CLOSE}]*):([0-9]+){_CLOSE}")
 
 
 class LineTags(Extension):
-    """Writes ``<name:line>`` tags before the template's text and behind each of its line ends."""
+    """Writes ``<name:line>`` tags before text and expressions, and behind each line end."""
 
     def filter_stream(self, stream: TokenStream) -> Iterator[Token]:
-        """Tag the data tokens of a template."""
+        """Tag the tokens of a template."""
         for token in stream:
             if token.type == "data":
                 pieces = token.value.split("\n")
                 tagged = "\n".join(
-                    f"{_OPEN}{stream.name}:{token.lineno + i}{_CLOSE}{piece}"
-                    for i, piece in enumerate(pieces)
+                    _tag(stream.name, token.lineno + i) + piece for i, piece in enumerate(pieces)
                 )
                 yield Token(token.lineno, "data", tagged)
             else:
+                if token.type == "variable_begin":
+                    yield Token(token.lineno, "data", _tag(stream.name, token.lineno))
                 yield token
 
 
@@ -51,6 +52,10 @@ def split_tags(tagged: str, text: str) -> list[tuple[str, int] | None]:
     if [_TAG.sub("", line).rstrip() for line in lines] != [line.rstrip() for line in wanted]:
         return [None] * len(wanted)
     return [_origin(line) for line in lines]
+
+
+def _tag(name: str | None, line: int) -> str:
+    return f"{_OPEN}{name}:{line}{_CLOSE}"
 
 
 def _origin(line: str) -> tuple[str, int] | None:

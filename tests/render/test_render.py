@@ -1,0 +1,122 @@
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from fa4gen.config.load import load_config
+from fa4gen.plan.build import build_plan
+from fa4gen.render.environment import open_templates
+from fa4gen.render.render import render, template_places
+from fa4gen.render.text_check import first_breach
+from fa4gen.resources import data_root
+
+ROOT = "attention/sm90/kernel.cu.j2"
+SHIPPED = sorted(data_root("configs").glob("attention/sm_90a/*.yaml"))
+
+
+def test_files_names_and_folder(render_small) -> None:
+    kernel = render_small()
+    assert kernel.folder == "sm_90a/small"
+    assert kernel.family == "attention"
+    assert list(kernel.files) == ["small.cu", "small_barriers.h", "small.json"]
+    assert kernel.source == "// small: depth 128\n"
+    assert kernel.headers == {"small_barriers.h": "// 2 stages\n"}
+
+
+def test_templates_are_those_used_with_their_files(render_small, write_template, tmp_path) -> None:
+    write_template("part.j2", "// part\n")
+    write_template("unused.j2", "// unused\n")
+    text = "{% include 'part.j2' %}\n{% if plan.lse %}\n// x\n{% else %}\n{% include 'unused.j2' %}\n{% endif %}\n"
+    write_template(ROOT, text)
+    kernel = render_small()
+    assert kernel.templates == (ROOT, "part.j2", "pipeline/barriers.h.j2")
+    assert kernel.template_files == tuple(
+        str(tmp_path / "templates" / name) for name in kernel.templates
+    )
+
+
+def test_one_template_set_serves_many_kernels(load_text, user_templates, write_template) -> None:
+    write_template(
+        ROOT,
+        "{% if plan.lse %}\n{% include 'a.j2' %}\n{% else %}\n{% include 'b.j2' %}\n{% endif %}\n",
+    )
+    write_template("a.j2", "// a\n")
+    write_template("b.j2", "// b\n")
+    templates = user_templates()
+    base = "kernel: attention\narch: sm_90a\ndtype: bf16\ndepth: 128\n"
+    for lse, used in [("true", "a.j2"), ("false", "b.j2"), ("true", "a.j2")]:
+        loaded = load_text(base + f"lse: {lse}\n")
+        kernel = render(build_plan(loaded.config), loaded, templates)
+        assert used in kernel.templates
+        assert len(kernel.templates) == 3
+
+
+@pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.stem)
+def test_every_shipped_config_renders_to_clean_text(path: Path) -> None:
+    loaded = load_config(path)
+    kernel = render(build_plan(loaded.config), loaded)
+    for name, text in kernel.files.items():
+        assert first_breach(text) is None, name
+    assert kernel.source.count("#include") == 1
+    assert f'#include "{kernel.name}_barriers.h"' in kernel.source
+
+
+def test_lines_of_the_shipped_kernel_trace_back_to_their_templates() -> None:
+    loaded = load_config(SHIPPED[0])
+    plan, templates = build_plan(loaded.config), open_templates()
+    kernel = render(plan, loaded, templates)
+    lines = kernel.source.split("\n")
+    places = template_places(plan, loaded, templates, f"{kernel.name}.cu")
+    assert len(places) == len(lines)
+    assert all(place is not None for place in places)
+    assert {place.source.name for place in places if place} <= set(kernel.templates)
+    plain = [
+        (p.text, line) for p, line in zip(places, lines, strict=True) if p and "{" not in p.text
+    ]
+    assert len(plain) > len(lines) / 2
+    assert all(template.rstrip() == line for template, line in plain)
+
+
+def test_output_does_not_depend_on_hash_seed_folder_or_locale(tmp_path: Path) -> None:
+    script = (
+        "import hashlib, sys\n"
+        "from pathlib import Path\n"
+        "from fa4gen.config.load import load_config\n"
+        "from fa4gen.plan.build import build_plan\n"
+        "from fa4gen.render.render import render\n"
+        "loaded = load_config(Path(sys.argv[1]))\n"
+        "files = render(build_plan(loaded.config), loaded).files\n"
+        "print({n: hashlib.sha256(t.encode()).hexdigest() for n, t in files.items()})\n"
+    )
+    package_root = str(Path(__file__).resolve().parents[2])
+    outputs = set()
+    for seed, locale in [("1", "C"), ("2", "C.UTF-8")]:
+        folder = tmp_path / seed
+        folder.mkdir()
+        (folder / "same.yaml").write_bytes(SHIPPED[0].read_bytes())
+        result = subprocess.run(
+            [sys.executable, "-c", script, "same.yaml"],
+            cwd=folder,
+            env={"PYTHONHASHSEED": seed, "LC_ALL": locale, "PYTHONPATH": package_root},
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        outputs.add(result.stdout)
+    assert len(outputs) == 1
+
+
+def test_nothing_of_the_machine_is_in_the_files(render_small, tmp_path: Path) -> None:
+    for text in render_small().files.values():
+        assert str(tmp_path) not in text
+
+
+def test_manifest_is_the_last_file_and_lists_the_others(render_small) -> None:
+    kernel = render_small()
+    manifest = json.loads(kernel.files["small.json"])
+    assert list(manifest["files"]) == ["small.cu", "small_barriers.h"]
+    assert list(manifest["inputs"]["templates"]) == list(kernel.templates)
