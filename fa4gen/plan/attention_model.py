@@ -47,6 +47,8 @@ class AttentionPlan:
     epilogue: str
     scheduler: str
     rescale_threshold: float
+    mixed_tile_heights: bool
+    """Some tiles leave the last warpgroup out, to even out the waves of CTAs."""
     panel_columns: int
     """Columns of one swizzled panel: 64 (128B swizzle), or 32 (64B) where 64 does not divide depth."""
     num_panels: int

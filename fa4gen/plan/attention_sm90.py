@@ -181,6 +181,7 @@ def plan_attention_sm90(config: AttentionConfig) -> AttentionPlan:
         epilogue=epilogue,
         scheduler=scheduler,
         rescale_threshold=config.rescale_threshold,
+        mixed_tile_heights=warpgroups == 3 and group == 1,
         panel_columns=panel_columns,
         num_panels=config.depth // panel_columns,
         producer_registers=registers.producer,

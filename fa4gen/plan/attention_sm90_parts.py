@@ -136,6 +136,7 @@ def attention_parameters(config: AttentionConfig, epilogue: str, scheduler: str)
     rows += [
         Parameter("num_short_tiles", "int32", "tiles a head that leave the last warpgroup out; 0 is always right"),
         Parameter("tiles_per_head", "int32", "tiles that cover the query rows of a head"),
+        Parameter("num_tiles", "int32", "tiles_per_head * query_heads * batch"),
         Parameter("heads_per_group", "int32", "query heads whose keys and values stay in L2 together; 1 is always right"),
     ]
     return tuple(rows)
