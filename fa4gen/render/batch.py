@@ -14,6 +14,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
+    from fa4gen.config.load import LoadedConfig
+    from fa4gen.plan.attention_model import Plan
+
 # A kernel takes a few milliseconds once the templates are compiled: fewer are done before a
 # worker process has started.
 _KERNELS_PER_WORKER = 50
@@ -65,6 +68,20 @@ def render_configs(
     return rendered
 
 
+def plan_configs(paths: Sequence[Path]) -> list[tuple[LoadedConfig, Plan]]:
+    """Return each config of ``paths`` with its plan; ConfigError with the problems of all."""
+    done: list[tuple[LoadedConfig, Plan]] = []
+    problems: list[Problem] = []
+    for path in paths:
+        try:
+            done.append(_load_and_plan(path))
+        except ConfigError as error:
+            problems += error.problems
+    if problems:
+        raise ConfigError(*problems)
+    return done
+
+
 def _render_part(
     paths: Sequence[Path], user_templates: Path | None
 ) -> list[RenderedConfig | _Failure]:
@@ -73,18 +90,22 @@ def _render_part(
 
 
 def _render_one(path: Path, templates: TemplateSet) -> RenderedConfig | _Failure:
-    from fa4gen.config.load import load_config, locate
-    from fa4gen.plan.build import build_plan
-
     try:
-        loaded = load_config(path)
-        try:
-            plan = build_plan(loaded.config)
-        except ConfigError as error:
-            raise locate(error, loaded) from error
+        loaded, plan = _load_and_plan(path)
         return RenderedConfig(path, render(plan, loaded, templates))
     except Fa4genError as error:
         return _Failure(path, isinstance(error, TemplateError), error.problems)
+
+
+def _load_and_plan(path: Path) -> tuple[LoadedConfig, Plan]:
+    from fa4gen.config.load import load_config, locate
+    from fa4gen.plan.build import build_plan
+
+    loaded = load_config(path)
+    try:
+        return loaded, build_plan(loaded.config)
+    except ConfigError as error:
+        raise locate(error, loaded) from error
 
 
 def _raise_failures(failures: list[_Failure]) -> None:

@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from fa4gen.errors import ConfigError, NotCurrentError, Problem
-from fa4gen.render.check import FileVerdict, kernel_verdicts
+from fa4gen.render.check import FileVerdict, kernel_verdicts, read_bytes
 from fa4gen.render.environment import display_path
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from fa4gen.render.render import RenderedKernel
 
@@ -30,48 +30,61 @@ class FileOutcome:
     """The file as it was found."""
 
 
-def plan_write(rendered: RenderedKernel, out_dir: Path, force: bool = False) -> list[FileOutcome]:
-    """Return what writing ``rendered`` would do; writes nothing.
+def plan_writes(
+    kernels: Sequence[RenderedKernel], out_dir: Path, force: bool = False
+) -> list[list[FileOutcome]]:
+    """Return what writing each of ``kernels`` would do; writes nothing.
 
-    Raises NotCurrentError when it would overwrite a file that is not as fa4gen wrote it, unless
-    ``force``.
+    Raises NotCurrentError, with all of them, when files would be overwritten that are not as
+    fa4gen wrote them, unless ``force``.
     """
-    verdicts = kernel_verdicts(rendered, out_dir)
-    edited = [verdict for verdict in verdicts if verdict.verdict == "edited"]
+    verdicts = [kernel_verdicts(kernel, out_dir) for kernel in kernels]
+    edited = [v for of_kernel in verdicts for v in of_kernel if v.verdict == "edited"]
     if edited and not force:
         raise NotCurrentError(
             *(
                 Problem(
                     f"not overwritten: {verdict.reason}",
-                    "Look at it with --diff. Keep the change in a template or under another name, "
-                    "then overwrite with --force.",
+                    "See the edit with fa4gen check --diff. Keep it in a template or under another "
+                    "name, then overwrite the file with --force.",
                     file=display_path(verdict.path),
                 )
                 for verdict in edited
             )
         )
-    return [FileOutcome(verdict.path, _action(verdict), verdict) for verdict in verdicts]
+    return [[FileOutcome(v.path, _action(v), v) for v in of_kernel] for of_kernel in verdicts]
 
 
 def write_kernel(rendered: RenderedKernel, out_dir: Path, force: bool = False) -> list[FileOutcome]:
     """Write the files of ``rendered`` under ``out_dir`` and return what was done with each.
 
     Files that already hold the right bytes are not touched. Raises NotCurrentError like
-    ``plan_write`` and ConfigError when the folder cannot be written; either way every file is
+    ``plan_writes`` and ConfigError when the folder cannot be written; either way every file is
     left as it was.
     """
-    outcomes = plan_write(rendered, out_dir, force)
+    (outcomes,) = plan_writes([rendered], out_dir, force)
     apply_write(outcomes)
     return outcomes
 
 
 def apply_write(outcomes: Sequence[FileOutcome]) -> None:
-    """Carry out what ``plan_write`` returned for one kernel."""
-    changes = {
-        outcome.path: outcome.verdict.rendered
-        for outcome in outcomes
-        if outcome.action != "unchanged" and outcome.verdict.rendered is not None
-    }
+    """Carry out what ``plan_writes`` returned for one kernel."""
+    _write_all(
+        {
+            outcome.path: outcome.verdict.rendered
+            for outcome in outcomes
+            if outcome.action != "unchanged" and outcome.verdict.rendered is not None
+        }
+    )
+
+
+def write_text(path: Path, text: str) -> None:
+    """Put ``text`` at ``path`` by a rename, overwriting; ConfigError when it cannot be written."""
+    if read_bytes(path) != text.encode():
+        _write_all({path: text})
+
+
+def _write_all(changes: Mapping[Path, str]) -> None:
     made: list[Path] = []
     beside: dict[Path, Path] = {}
     try:

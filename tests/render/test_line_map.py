@@ -24,7 +24,7 @@ def origins(tmp_path, templates: dict[str, str], **names: object) -> list[tuple[
 
 
 def test_loops_conditions_and_blank_lines(tmp_path) -> None:
-    root = "a\n{% for i in [1, 2] %}\n  b{{ i }}\n\n{% endfor %}\n{{ x }}\n{% if x %}\nc\n{% endif %}\nd\n"
+    root = "a\n{% for i in (1, 2) %}\n  b{{ i }}\n\n{% endfor %}\n{{ x }}\n{% if x %}\nc\n{% endif %}\nd\n"  # noqa: E501
     assert origins(tmp_path, {"root": root}, x=7) == [
         ("a", "root:1"),
         ("  b1", "root:3"),

@@ -3,7 +3,7 @@ from __future__ import annotations
 import hashlib
 import json
 from dataclasses import dataclass
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import given
@@ -12,6 +12,9 @@ from hypothesis import strategies as st
 from fa4gen import __version__
 from fa4gen.plan.build import build_plan
 from fa4gen.render.manifest import config_sha256, json_data, plan_data, read_manifest
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 @dataclass(frozen=True)
@@ -83,7 +86,7 @@ def test_template_hashes_change_with_the_templates(render_small, write_template)
         return json.loads(render_small().files["small.json"])["inputs"]["templates"]
 
     before = hashes()
-    write_template("pipeline/barriers.h.j2", "// {{ plan.num_kv_stages }} stages{# note #}\n")
+    write_template("pipeline/barriers.h.j2", "{# note #}\n// {{ plan.num_kv_stages }} stages\n")
     after = hashes()
     assert {name for name in before if before[name] != after[name]} == {"pipeline/barriers.h.j2"}
 

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -8,6 +8,9 @@ from fa4gen.errors import Problem, TemplateError
 from fa4gen.plan.build import build_plan
 from fa4gen.render.environment import TemplateSet
 from fa4gen.render.render import render
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 ROOT = "attention/sm90/kernel.cu.j2"
 
@@ -61,7 +64,7 @@ def problem_of(load_text, write_template, user_templates):
         ("a\n{{ 1 // 0 }}\n", 2, 1, "(ZeroDivisionError)", ""),
         ("{{ plan.softcap }}\n", 1, 1, "the expression is None", ""),
         ("{{ plan.barriers + 1 }}\n", 1, 1, "(TypeError)", ""),
-        ("a\n\n\nb\n", 4, 1, "two blank lines in a row, at line 3 of small.cu", "Move one"),
+        ("a\n\n\nb\n", 3, 1, "two blank lines in a row, at line 3 of small.cu", "Move one"),
         ("int x[] = {{ '{{1}}' }};\n", 1, 1, "template syntax '{{' in the output", "braces apart"),
         ("a  \n", 1, 1, "blanks at the end of a line, at line 1 of small.cu", ""),
     ],

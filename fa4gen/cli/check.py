@@ -1,0 +1,136 @@
+"""``fa4gen check``: tells whether generated files are what their configs render to."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from fa4gen.cli.generated import diff_option, orphan_scope, templates_option
+from fa4gen.cli.options import (
+    DEFAULT_OUT,
+    OutputFormat,
+    configs_argument,
+    format_option,
+    jobs_option,
+    out_option,
+)
+from fa4gen.errors import NotCurrentError, Problem
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from fa4gen.render.check import FileVerdict
+
+_STYLES = {"stale": "yellow", "edited": "red", "missing": "yellow", "orphan": "magenta"}
+
+
+@click.command(name="check")
+@configs_argument
+@out_option
+@templates_option
+@diff_option
+@jobs_option
+@format_option
+def command(
+    configs: tuple[str, ...],
+    out: Path,
+    templates: Path | None,
+    diff: bool,
+    jobs: int,
+    output_format: OutputFormat,
+) -> int:
+    """Tell whether generated files are what configs render to. Writes nothing.
+
+    Each file is current, stale (its config, a template or fa4gen changed), edited (not as fa4gen
+    wrote it), missing, or an orphan (no config renders to it). Ends with status 3 unless all are
+    current. Orphans beyond the folders of the kernels checked are looked for without CONFIG
+    (everything under the output folder) or when CONFIG is a folder (kernels of the same families
+    and architectures).
+    """
+    from fa4gen.config.find import find_configs
+    from fa4gen.render.batch import render_configs
+    from fa4gen.render.check import check_generated
+    from fa4gen.render.environment import display_path
+    from fa4gen.render.fix import fix_commands
+
+    rendered = render_configs(find_configs(configs), templates, jobs)
+    verdicts = check_generated([item.kernel for item in rendered], out, orphan_scope(configs))
+    options = ["-o", display_path(out)] if out != DEFAULT_OUT else []
+    if templates is not None:
+        options += ["--templates", display_path(templates)]
+    sources = {item.kernel.folder: item.config for item in rendered}
+    fixes = fix_commands(verdicts, sources, configs, options)
+    if output_format == "json":
+        _print_json(verdicts, fixes, diff)
+    else:
+        _print_text(verdicts, fixes, diff)
+    if output_format == "github":
+        _annotate(verdicts, fixes)
+    return NotCurrentError.exit_status if fixes else 0
+
+
+def _counts(verdicts: Sequence[FileVerdict]) -> dict[str, int]:
+    names = ("current", "stale", "edited", "missing", "orphan")
+    return {name: sum(v.verdict == name for v in verdicts) for name in names}
+
+
+def _print_text(verdicts: Sequence[FileVerdict], fixes: Sequence[str], diff: bool) -> None:
+    from fa4gen.render.environment import display_path
+
+    wrong = [v for v in verdicts if v.verdict != "current"]
+    if wrong:
+        from fa4gen.cli.output import print_table
+
+        rows = [(v.verdict, display_path(v.path), v.reason) for v in wrong]
+        print_table(("verdict", "file", "why"), rows, styles=_STYLES)
+        click.echo()
+    if diff:
+        for verdict in wrong:
+            click.echo(verdict.diff())
+    summary = ", ".join(f"{count} {name}" for name, count in _counts(verdicts).items() if count)
+    click.echo(f"{len(verdicts)} files: {summary}")
+    if fixes:
+        in_turn = ", in turn" if len(fixes) > 1 else ""
+        loses = " (--force overwrites the edits)" if any(v.verdict == "edited" for v in wrong) else ""
+        click.echo(f"To make them current{in_turn}{loses}:")
+        for fix in fixes:
+            click.echo(f"  {fix}")
+
+
+def _print_json(verdicts: Sequence[FileVerdict], fixes: Sequence[str], diff: bool) -> None:
+    from fa4gen.cli.output import print_json
+    from fa4gen.render.environment import display_path
+
+    print_json(
+        {
+            "current": not fixes,
+            "counts": _counts(verdicts),
+            "files": [
+                {
+                    "path": display_path(v.path),
+                    "kernel": v.kernel,
+                    "verdict": v.verdict,
+                    "reason": v.reason,
+                    "prunable": v.prunable,
+                }
+                | ({"diff": v.diff()} if diff else {})
+                for v in verdicts
+            ],
+            "fix": list(fixes),
+        }
+    )
+
+
+def _annotate(verdicts: Sequence[FileVerdict], fixes: Sequence[str]) -> None:
+    from fa4gen.cli.github import annotation
+    from fa4gen.cli.output import note
+    from fa4gen.render.environment import display_path
+
+    remedy = f"Run: {' && '.join(fixes)}"
+    for verdict in verdicts:
+        if verdict.verdict != "current":
+            message = f"{verdict.verdict}: {verdict.reason}"
+            problem = Problem(message, remedy, file=display_path(verdict.path), line=1, column=1)
+            note(annotation("error", problem))

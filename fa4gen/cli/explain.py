@@ -1,0 +1,62 @@
+"""``fa4gen explain``: shows what a config resolves to, and why."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from fa4gen.cli.options import OutputFormat, configs_argument, format_option
+
+if TYPE_CHECKING:
+    from fa4gen.render.explanation import Section
+
+_STYLES = {"auto": "cyan", "default": "dim"}
+
+
+@click.command(name="explain")
+@configs_argument
+@format_option
+def command(configs: tuple[str, ...], output_format: OutputFormat) -> None:
+    """Show what configs resolve to: every value with who chose it and which limit bound it.
+
+    Also the map of shared memory, the barriers with who arrives and who waits, the roles with
+    their registers, the tensor maps, the launch and the parameters. --format json prints the plans
+    as the manifests hold them.
+    """
+    from fa4gen.config.find import find_configs
+    from fa4gen.render.batch import plan_configs
+    from fa4gen.render.environment import display_path
+    from fa4gen.render.explanation import explain
+    from fa4gen.render.manifest import plan_data
+
+    planned = plan_configs(find_configs(configs))
+    if output_format == "json":
+        from fa4gen.cli.output import print_json
+
+        print_json(
+            {
+                "kernels": [
+                    {"config": display_path(loaded.path), "plan": plan_data(plan)}
+                    for loaded, plan in planned
+                ]
+            }
+        )
+        return
+    for number, (loaded, plan) in enumerate(planned):
+        if number:
+            click.echo()
+        for section in explain(plan, loaded):
+            _print_section(section)
+
+
+def _print_section(section: Section) -> None:
+    from fa4gen.cli.output import print_table
+
+    if section.title:
+        click.secho(section.title, bold=True)
+    for line in section.lines:
+        click.echo(f"  {line}".rstrip())
+    if section.columns:
+        print_table(section.columns, section.rows, right=section.right, styles=_STYLES)
+    click.echo()

@@ -1,0 +1,151 @@
+"""``fa4gen render``: configs to generated files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from fa4gen.cli.generated import diff_option, orphan_scope, templates_option
+from fa4gen.cli.options import (
+    OutputFormat,
+    configs_argument,
+    force_option,
+    format_option,
+    jobs_option,
+    out_option,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from fa4gen.render.batch import RenderedConfig
+    from fa4gen.render.write import FileOutcome
+
+
+@click.command(name="render")
+@configs_argument
+@out_option
+@templates_option
+@force_option
+@click.option("--dry-run", is_flag=True, help="Say what would be done and do nothing.")
+@diff_option
+@click.option(
+    "--prune",
+    is_flag=True,
+    help="Delete generated files that no config renders to any more, unless they were edited.",
+)
+@click.option(
+    "--depfile",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="Also write the files' inputs as rules for Make or Ninja.",
+)
+@jobs_option
+@format_option
+def command(
+    configs: tuple[str, ...],
+    out: Path,
+    templates: Path | None,
+    force: bool,
+    dry_run: bool,
+    diff: bool,
+    prune: bool,
+    depfile: Path | None,
+    jobs: int,
+    output_format: OutputFormat,
+) -> None:
+    """Write the kernels of configs: N.cu, N_barriers.h and the manifest N.json.
+
+    Without CONFIG, of all configs. Files that already hold the right bytes are not touched. All is
+    checked before anything is written: a wrong config, or an edited file that would be overwritten,
+    leaves every file as it was. --prune looks beyond the folders of the kernels rendered only
+    without CONFIG (everything under the output folder) or when CONFIG is a folder (kernels of the
+    same families and architectures).
+    """
+    from fa4gen.config.find import find_configs
+    from fa4gen.render.batch import render_configs
+    from fa4gen.render.check import find_orphans
+    from fa4gen.render.write import apply_write, plan_prune, plan_writes, write_text
+    from fa4gen.render.write import prune as prune_files
+
+    rendered = render_configs(find_configs(configs), templates, jobs)
+    kernels = [item.kernel for item in rendered]
+    planned = plan_writes(kernels, out, force)
+    orphans = find_orphans(kernels, out, orphan_scope(configs))
+    pruned = plan_prune(orphans) if prune else []
+    if not dry_run:
+        for outcomes in planned:
+            apply_write(outcomes)
+        prune_files(orphan.verdict for orphan in pruned)
+        if depfile is not None:
+            from fa4gen.render.depfile import depfile_text
+
+            write_text(depfile, depfile_text(rendered, out))
+    outcomes = [outcome for group in planned for outcome in group] + pruned
+    if output_format == "json":
+        _print_json(rendered, planned, pruned, dry_run, diff)
+    else:
+        _print_text(outcomes, len(rendered), dry_run, diff)
+    left = len(orphans) - len(pruned)
+    if left:
+        from fa4gen.cli.output import note
+
+        files = "1 file" if left == 1 else f"{left} files"
+        note(f"{files} that no config renders to left alone: see fa4gen check.")
+
+
+def _print_text(
+    outcomes: Sequence[FileOutcome], num_kernels: int, dry_run: bool, diff: bool
+) -> None:
+    from fa4gen.render.environment import display_path
+
+    changed = [outcome for outcome in outcomes if outcome.action != "unchanged"]
+    for outcome in changed:
+        click.echo(f"{outcome.action:9} {display_path(outcome.path)}")
+        if diff:
+            click.echo(outcome.verdict.diff(), nl=False)
+    kernels = f"{num_kernels} kernel{'s' if num_kernels != 1 else ''}"
+    counts = {
+        a: sum(o.action == a for o in outcomes) for a in dict.fromkeys(o.action for o in outcomes)
+    }
+    done = ", ".join(f"{count} {action}" for action, count in counts.items())
+    click.echo(
+        f"{'dry run, nothing written: ' if dry_run else ''}rendered {kernels}; files: {done}"
+    )
+
+
+def _print_json(
+    rendered: Sequence[RenderedConfig],
+    planned: Sequence[Sequence[FileOutcome]],
+    pruned: Sequence[FileOutcome],
+    dry_run: bool,
+    diff: bool,
+) -> None:
+    from fa4gen.cli.output import print_json
+    from fa4gen.render.environment import display_path
+
+    def files(outcomes: Sequence[FileOutcome]) -> list[dict[str, Any]]:
+        return [
+            {"path": display_path(outcome.path), "action": outcome.action}
+            | ({"diff": outcome.verdict.diff()} if diff else {})
+            for outcome in outcomes
+        ]
+
+    print_json(
+        {
+            "dry_run": dry_run,
+            "kernels": [
+                {
+                    "name": item.kernel.name,
+                    "arch": item.kernel.arch,
+                    "config": display_path(item.config),
+                    "proof": "rendered",
+                    "files": files(outcomes),
+                }
+                for item, outcomes in zip(rendered, planned, strict=True)
+            ],
+            "pruned": files(pruned),
+        }
+    )

@@ -1,0 +1,175 @@
+"""A plan told as tables: what each value is and who chose it, and what lies where."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING, Any
+
+from fa4gen.plan.hardware import ARCHITECTURES
+from fa4gen.render.manifest import config_data, json_data
+from fa4gen.render.memory_picture import bytes_per_line, kibibytes, shared_memory_picture
+
+if TYPE_CHECKING:
+    from fa4gen.config.load import LoadedConfig
+    from fa4gen.plan.attention_model import Plan
+
+_NOT_TUNED = ("kernel", "name", "arch")
+
+
+@dataclasses.dataclass(frozen=True)
+class Section:
+    """A heading, lines of text under it, and a table whose columns in ``right`` are numbers."""
+
+    title: str
+    lines: tuple[str, ...] = ()
+    columns: tuple[str, ...] = ()
+    rows: tuple[tuple[str, ...], ...] = ()
+    right: tuple[str, ...] = ()
+
+
+def explain(plan: Plan, loaded: LoadedConfig) -> list[Section]:
+    """Return the sections of ``fa4gen explain`` for one config."""
+    return [
+        Section(f"{plan.entry_point}: {plan.kernel} for {plan.arch}", plan.summary),
+        _values(plan, loaded),
+        *_shared_memory(plan),
+        *_barriers(plan),
+        _roles(plan),
+        _tensor_maps(plan),
+        _launch(plan),
+        Section(
+            "Parameters, in order",
+            columns=("name", "type", "meaning"),
+            rows=tuple((p.name, p.c_type, p.meaning) for p in plan.parameters),
+        ),
+    ]
+
+
+def _values(plan: Plan, loaded: LoadedConfig) -> Section:
+    """Every config key with its value; the plan's choices say how the others came about."""
+    choices = {choice.key: choice for choice in plan.choices}
+    written = config_data(loaded.config)
+    rows = []
+    for key in dict.fromkeys([*written, *choices]):
+        if key in _NOT_TUNED:
+            continue
+        position = loaded.positions.get((key,))
+        choice = choices.get(key)
+        if choice is not None:
+            value, source, reason = choice.value, choice.source, choice.reason
+        else:
+            value, source, reason = written[key], "config" if position else "default", ""
+        rows.append((key, _text(value), source, str(position[0]) if position else "", reason))
+    columns = ("key", "value", "chosen by", "line", "why")
+    return Section("Values", (), columns, tuple(rows), right=("line",))
+
+
+def _shared_memory(plan: Plan) -> list[Section]:
+    limit = ARCHITECTURES[plan.arch].shared_bytes
+    total = plan.launch.dynamic_shared_bytes
+    used = plan.shared_bytes_used
+    lines = (
+        f"{total} of {limit} bytes ({kibibytes(total)} of {kibibytes(limit)}): {used} used, "
+        f"{total - used} to align the base. Drawn at {kibibytes(bytes_per_line(limit))} a line:",
+        "",
+        *shared_memory_picture(plan.shared, limit),
+    )
+    columns = ("region", "offset", "end", "bytes", "slots", "slot bytes", "alignment", "holds")
+    rows = tuple(
+        (r.name, *map(str, (r.offset, r.end, r.bytes, r.slots, r.slot_bytes, r.alignment)), r.holds)
+        for r in plan.shared
+    )
+    return [Section("Shared memory", lines), Section("", (), columns, rows, columns[1:-1])]
+
+
+def _barriers(plan: Plan) -> list[Section]:
+    columns = ("barrier", "offset", "slots", "arrivals", "TMA bytes", "copy", "first wait")
+    rows = tuple(
+        (
+            b.name,
+            *map(str, (b.offset, b.slots, b.arrivals, b.transaction_bytes or "-")),
+            b.cta,
+            f"parity {b.first_wait_parity}",
+        )
+        for b in plan.barriers
+    )
+    words = tuple(
+        (b.name, b.meaning, b.arrive_how.replace("_", " "), b.arrived_by, b.waited_by)
+        for b in plan.barriers
+    )
+    sections = [
+        Section("Barriers: counts of each phase", (), columns, rows, columns[1:5]),
+        Section(
+            "Barriers: who arrives, who waits",
+            columns=("barrier", "a phase says", "arrive by", "who arrives", "who waits"),
+            rows=words,
+        ),
+    ]
+    if plan.named_barriers:
+        named = tuple((name, str(first)) for name, first in plan.named_barriers)
+        sections.append(Section("Named barriers", (), ("name", "first id"), named, ("first id",)))
+    return sections
+
+
+def _roles(plan: Plan) -> Section:
+    available = ARCHITECTURES[plan.arch].registers
+    needed = sum(role.num_threads * role.registers for role in plan.roles)
+    return Section(
+        "Roles",
+        (f"{needed} of {available} registers",),
+        ("role", "warps", "threads", "registers", "work"),
+        tuple(
+            (
+                role.name,
+                f"{role.first_warp}-{role.first_warp + role.num_warps - 1}",
+                str(role.num_threads),
+                str(role.registers),
+                role.work,
+            )
+            for role in plan.roles
+        ),
+        ("warps", "threads", "registers"),
+    )
+
+
+def _tensor_maps(plan: Plan) -> Section:
+    return Section(
+        "Tensor maps, from the contiguous dimension outwards",
+        columns=("map", "tensor", "direction", "dimensions", "box", "box bytes", "swizzle"),
+        rows=tuple(
+            (
+                m.parameter,
+                m.tensor,
+                m.direction,
+                ", ".join(m.dims),
+                " x ".join(map(str, m.box)),
+                str(m.box_bytes),
+                f"{m.swizzle} B" if m.swizzle else "none",
+            )
+            for m in plan.tensor_maps
+        ),
+        right=("box bytes",),
+    )
+
+
+def _launch(plan: Plan) -> Section:
+    launch = plan.launch
+    rows = (
+        ("threads", str(launch.threads)),
+        ("cluster", str(launch.cluster)),
+        ("dynamic shared memory", f"{launch.dynamic_shared_bytes} bytes"),
+        ("grid", launch.grid),
+    )
+    return Section("Launch", columns=("what", "value"), rows=rows)
+
+
+def _text(value: Any) -> str:
+    """Return a value as a config would write it."""
+    data = json_data(value)
+    if data is None:
+        return "none"
+    if isinstance(data, bool):
+        return "true" if data else "false"
+    if isinstance(data, dict):
+        return "{" + ", ".join(f"{key}: {_text(item)}" for key, item in data.items()) + "}"
+    return str(data)
