@@ -1,0 +1,165 @@
+"""The ``fa4gen`` command: finds the subcommand, turns errors into messages and exit statuses."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from fa4gen import __version__
+from fa4gen.cli.options import RunOptions
+from fa4gen.errors import Fa4genError, Problem
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+INTERRUPTED = 130
+"""Exit status after Ctrl-C, as shells have it."""
+
+
+@dataclass(frozen=True)
+class LazyCommand:
+    """A subcommand that is imported only when it is called."""
+
+    module: str
+    """Module whose attribute ``command`` is the click command."""
+    short_help: str
+
+
+COMMANDS: Mapping[str, LazyCommand] = {
+    name: LazyCommand(f"fa4gen.cli.{name}", short_help)
+    for name, short_help in (
+        ("render", "Write the kernels of configs: .cu, header, manifest."),
+        ("check", "Tell whether generated files are what configs render to."),
+        ("compile", "Compile kernels and lint the compiler's log. No GPU needed."),
+        ("verify", "Prove kernels right against NumPy."),
+        ("sweep", "Render, compile and verify a matrix of configs."),
+        ("bench", "Time kernels on the GPU beside their peers."),
+        ("explain", "Show what a config resolves to, and why."),
+        ("list", "List configs and what they are."),
+        ("schema", "Print the JSON Schema of configs, for editors."),
+        ("doctor", "Show what this machine can compile and run."),
+    )
+}
+
+
+class LazyGroup(click.Group):
+    """A group that knows its commands by name and imports one when it is called."""
+
+    def __init__(
+        self, *args: Any, lazy_commands: Mapping[str, LazyCommand] | None = None, **options: Any
+    ) -> None:
+        super().__init__(*args, **options)
+        self.lazy_commands = dict(lazy_commands or {})
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Return the names in the table's order."""
+        return [*self.lazy_commands, *super().list_commands(ctx)]
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Import and return the command, or None for an unknown name."""
+        lazy = self.lazy_commands.get(cmd_name)
+        if lazy is None:
+            return super().get_command(ctx, cmd_name)
+        command = import_module(lazy.module).command
+        if not isinstance(command, click.Command):
+            raise TypeError(f"{lazy.module}.command is no click command")
+        return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the command that ``args`` starts with; an unknown name gets the nearest one."""
+        if args and args[0] not in self.lazy_commands and not args[0].startswith("-"):
+            import difflib
+
+            near = difflib.get_close_matches(args[0], self.lazy_commands, n=1)
+            hint = (
+                f"Did you mean {near[0]!r}?"
+                if near
+                else f"Commands: {', '.join(self.lazy_commands)}."
+            )
+            raise click.UsageError(f"there is no command {args[0]!r}. {hint}", ctx)
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
+        """Write the list of commands from the table, so that ``--help`` imports none of them."""
+        with formatter.section("Commands"):
+            formatter.write_dl(
+                [(name, lazy.short_help) for name, lazy in self.lazy_commands.items()]
+            )
+
+
+@click.group(
+    cls=LazyGroup,
+    lazy_commands=COMMANDS,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    epilog="Exit status: 0 done; 1 a kernel failed to compile or verify; 2 usage or config; "
+    "3 generated files not current; 4 a needed capability is absent.",
+)
+@click.version_option(__version__, prog_name="fa4gen", message="%(prog)s %(version)s")
+@click.option(
+    "--traceback", is_flag=True, help="Show where in fa4gen an error arose, for bug reports."
+)
+@click.pass_obj
+def group(run: RunOptions, traceback: bool) -> None:
+    """Generate specialised CUDA kernels from YAML files, compile them, and prove them right."""
+    run.traceback = traceback
+
+
+def main(args: Sequence[str] | None = None) -> int:
+    """Run the command line ``args`` (sys.argv when None) and return the exit status.
+
+    Anything that a user can cause ends as a message on stderr; under ``--format json`` the
+    problems are also the document on stdout. Other exceptions are bugs and keep their traceback.
+    """
+    run = RunOptions()
+    try:
+        status = group.main(
+            list(args) if args is not None else None,
+            prog_name="fa4gen",
+            standalone_mode=False,
+            obj=run,
+        )
+    except click.Abort:
+        print("interrupted", file=sys.stderr)
+        return INTERRUPTED
+    except click.ClickException as error:
+        return _report_usage(error, run)
+    except Fa4genError as error:
+        return _report(error.problems, error.exit_status, run)
+    except OSError as error:
+        if error.filename is None:  # not about a path of the user's
+            raise
+        return _report((_path_problem(error),), 2, run)
+    return status if isinstance(status, int) else 0
+
+
+def _report(problems: tuple[Problem, ...], status: int, run: RunOptions) -> int:
+    from fa4gen.cli.output import report_problems
+
+    if run.traceback:
+        import traceback
+
+        traceback.print_exc()
+    report_problems(problems, status, run.output_format)
+    return status
+
+
+def _report_usage(error: click.ClickException, run: RunOptions) -> int:
+    if run.output_format == "text":
+        error.show()
+        return error.exit_code
+    return _report((Problem(error.format_message()),), error.exit_code, run)
+
+
+def _path_problem(error: OSError) -> Problem:
+    reason = (error.strerror or type(error).__name__).lower()
+    return Problem(f"{reason}: {error.filename}", "Check that the path exists and who may use it.")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,85 @@
+"""Options that several commands share, so that they mean the same everywhere.
+
+A decorated function takes them as: ``configs`` (tuple of str), ``output_format`` ("text", "json"
+or "github"), ``jobs`` (int), ``out`` (Path), ``force`` (bool), ``require_gpu`` (bool).
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, cast
+
+import click
+
+OutputFormat = Literal["text", "json", "github"]
+OUTPUT_FORMATS: tuple[OutputFormat, ...] = ("text", "json", "github")
+DEFAULT_OUT = Path("generated")
+
+
+@dataclass
+class RunOptions:
+    """What ``main`` must know of a command line that failed: the click context's ``obj``."""
+
+    output_format: OutputFormat = "text"
+    traceback: bool = False
+
+
+def _keep_format(ctx: click.Context, _parameter: click.Parameter, value: Any) -> Any:
+    run = ctx.find_object(RunOptions)
+    if run is not None:  # None when a test calls the command without main()
+        run.output_format = cast("OutputFormat", value)
+    return value
+
+
+def usable_cpus() -> int:
+    """Return how many CPUs this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+configs_argument = click.argument("configs", nargs=-1, metavar="[CONFIG]...")
+"""Config files, folders, globs or shipped names: hand them to ``config.load.find_configs``."""
+
+format_option = click.option(
+    "--format",
+    "output_format",
+    type=click.Choice(OUTPUT_FORMATS),
+    default="text",
+    show_default=True,
+    is_eager=True,  # known before another option can fail
+    callback=_keep_format,
+    help="text for people; json: one document on stdout; github: annotations for GitHub Actions.",
+)
+
+jobs_option = click.option(
+    "-j",
+    "--jobs",
+    type=click.IntRange(min=1),
+    default=usable_cpus,
+    show_default="the CPUs of this machine",
+    metavar="N",
+    help="How many to work on at a time.",
+)
+
+out_option = click.option(
+    "-o",
+    "--out",
+    type=click.Path(path_type=Path),
+    default=DEFAULT_OUT,
+    show_default=True,
+    metavar="DIR",
+    help="Folder of the generated files: DIR/<arch>/<name>/.",
+)
+
+force_option = click.option(
+    "--force", is_flag=True, help="Overwrite files that were edited or that fa4gen did not write."
+)
+
+require_gpu_option = click.option(
+    "--require-gpu",
+    is_flag=True,
+    help="End with status 4 where no GPU of the kernel's architecture is present.",
+)
