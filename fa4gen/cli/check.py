@@ -93,7 +93,9 @@ def _print_text(verdicts: Sequence[FileVerdict], fixes: Sequence[str], diff: boo
     click.echo(f"{len(verdicts)} files: {summary}")
     if fixes:
         in_turn = ", in turn" if len(fixes) > 1 else ""
-        loses = " (--force overwrites the edits)" if any(v.verdict == "edited" for v in wrong) else ""
+        loses = (
+            " (--force overwrites the edits)" if any(v.verdict == "edited" for v in wrong) else ""
+        )
         click.echo(f"To make them current{in_turn}{loses}:")
         for fix in fixes:
             click.echo(f"  {fix}")

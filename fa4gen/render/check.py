@@ -105,13 +105,9 @@ def find_orphans(
     orphans: list[FileVerdict] = []
     for folder in _kernel_folders(out_dir):
         kernel = known.get(f"{folder.parent.name}/{folder.name}")
-        record = read_manifest(folder / f"{folder.name}.json")
-        in_scope = scope == "everything" or (
-            scope == "families" and record is not None and (record.kernel, record.arch) in families
-        )
         if kernel is not None:
             orphans += _folder_orphans(folder, set(kernel.files))
-        elif in_scope:
+        elif scope == "everything" or (scope == "families" and _family(folder) in families):
             orphans += _folder_orphans(folder, set())
     return orphans
 
@@ -142,6 +138,11 @@ def _sorted_folders(folder: Path) -> list[Path]:
     if not folder.is_dir():
         return []
     return sorted(p for p in folder.iterdir() if p.is_dir() and not p.name.startswith("."))
+
+
+def _family(folder: Path) -> tuple[str, str] | None:
+    record = read_manifest(folder / f"{folder.name}.json")
+    return (record.kernel, record.arch) if record else None
 
 
 def _folder_orphans(folder: Path, rendered_names: set[str]) -> list[FileVerdict]:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import jinja2
 
-from fa4gen.errors import ConfigError, Problem
+from fa4gen.errors import ConfigError, Problem, TemplateError
 from fa4gen.resources import data_root
 
 if TYPE_CHECKING:
@@ -54,13 +54,16 @@ class TemplateSet(jinja2.BaseLoader):
         self._codes: dict[str, CodeType] = {}
 
     def source(self, name: str) -> TemplateSource:
-        """Return the template called ``name``; jinja2.TemplateNotFound when no root has it."""
+        """Return the template called ``name``.
+
+        Raises jinja2.TemplateNotFound when no root has it, TemplateError when it is no text.
+        """
         if name not in self._sources:
             path = self._find(name)
             try:
                 text = path.read_text(encoding="utf-8")
             except UnicodeDecodeError as error:
-                raise ConfigError(
+                raise TemplateError(
                     Problem(
                         f"the template is not UTF-8 text: {error.reason} at byte {error.start}",
                         "Save it as UTF-8.",
@@ -125,6 +128,7 @@ class KernelEnvironment(jinja2.Environment):
             keep_trailing_newline=True,
             autoescape=False,
             auto_reload=False,
+            optimized=False,  # folding constants takes longer than rendering once saves
             finalize=cpp_literal,
             extensions=("jinja2.ext.do", *templates.extensions),
         )
@@ -187,6 +191,6 @@ def cpp_literal(value: Any) -> Any:
 def display_path(path: Path) -> str:
     """Return ``path`` relative to the current folder when it lies under it, else as it is."""
     try:
-        return str(path.resolve().relative_to(Path.cwd()))
+        return str(path.absolute().relative_to(Path.cwd()))
     except ValueError:
         return str(path)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from fa4gen import __version__
+from fa4gen.errors import Fa4genError
 from fa4gen.render.environment import TemplateSet, TemplateSource, open_templates
 from fa4gen.render.line_map import LineTags, split_tags
 from fa4gen.render.manifest import config_sha256, manifest_text
@@ -120,6 +121,8 @@ def _render_file(
         text = environment.get_template(root).render(
             plan=plan, config_sha256=config_sha256(loaded.config), generator=GENERATOR
         )
+    except Fa4genError:
+        raise
     except Exception as error:  # a template may raise anything: all of it is the template's error
         raise template_error(error, templates, root, plan, loaded) from error
     return text, environment.used

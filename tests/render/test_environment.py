@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fa4gen.errors import ConfigError
+from fa4gen.errors import ConfigError, TemplateError
 from fa4gen.render.environment import TemplateSet, camel, hex_literal, open_templates
 from fa4gen.resources import data_root
 
@@ -102,7 +102,7 @@ def test_the_hash_does_not_depend_on_line_ends(tmp_path) -> None:
 
 def test_a_template_that_is_no_text_is_refused(tmp_path) -> None:
     (tmp_path / "t.j2").write_bytes(b"\xff\xfe")
-    with pytest.raises(ConfigError, match="not UTF-8"):
+    with pytest.raises(TemplateError, match="not UTF-8"):
         TemplateSet((tmp_path,)).source("t.j2")
 
 

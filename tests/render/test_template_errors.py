@@ -135,6 +135,13 @@ def test_a_breach_inside_an_include_is_traced_to_its_line(problem_of, tmp_path: 
     assert (problem.file, problem.line) == (str(tmp_path / "templates/x/leaf.j2"), 2)
 
 
+def test_an_included_template_that_is_no_text(problem_of, write_template, tmp_path: Path) -> None:
+    write_template("x/leaf.j2", "").write_bytes(b"\xff")
+    problem = problem_of({ROOT: "{% include 'x/leaf.j2' %}\n"})
+    assert problem.file == str(tmp_path / "templates/x/leaf.j2")
+    assert "not UTF-8" in problem.message
+
+
 def test_a_missing_root_template_tells_where_it_was_looked_for(load_text, tmp_path: Path) -> None:
     loaded = load_text()
     with pytest.raises(TemplateError) as caught:

@@ -1,0 +1,220 @@
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from fa4gen.cli.main import main
+
+CONFIG = "kernel: attention\narch: sm_90a\ndtype: bf16\ndepth: 128\nnum_kv_stages: 2\n"
+
+
+@pytest.fixture
+def work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A user's folder with two configs in kernels/ and small templates in mine/."""
+    templates = {
+        "attention/sm90/kernel.cu.j2": "// {{ plan.name }}\n// depth {{ plan.depth }}\n",
+        "pipeline/barriers.h.j2": "// {{ plan.num_kv_stages }} stages\n",
+    }
+    for name, text in templates.items():
+        path = tmp_path / "mine" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    (tmp_path / "kernels").mkdir()
+    (tmp_path / "kernels/one.yaml").write_text(CONFIG)
+    (tmp_path / "kernels/two.yaml").write_text(CONFIG.replace("128", "64"))
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def render(*args: str) -> int:
+    return main(["render", "--templates", "mine", *args])
+
+
+def generated(work: Path) -> set[str]:
+    return {str(p.relative_to(work)) for p in (work / "generated").rglob("*") if p.is_file()}
+
+
+def files_of(name: str) -> set[str]:
+    return {f"generated/sm_90a/{name}/{name}{end}" for end in (".cu", "_barriers.h", ".json")}
+
+
+def test_a_folder_of_configs(work: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert render("kernels") == 0
+    assert generated(work) == files_of("one") | files_of("two")
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == "created   generated/sm_90a/one/one.cu"
+    assert lines[-1] == "rendered 2 kernels; files: 6 created"
+    assert render("kernels") == 0
+    assert capsys.readouterr().out == "rendered 2 kernels; files: 6 unchanged\n"
+
+
+def test_another_output_folder(work: Path) -> None:
+    assert render("kernels/one.yaml", "-o", "deep/er") == 0
+    assert (work / "deep/er/sm_90a/one/one.cu").is_file()
+    assert not (work / "generated").exists()
+
+
+def test_dry_run_writes_nothing(work: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert render("kernels", "--dry-run", "--depfile", "d") == 0
+    assert not (work / "generated").exists()
+    assert not (work / "d").exists()
+    out = capsys.readouterr().out
+    assert "created   generated/sm_90a/one/one.cu" in out
+    assert out.endswith("dry run, nothing written: rendered 2 kernels; files: 6 created\n")
+
+
+def test_diff_shows_what_changes(work: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    render("kernels")
+    (work / "mine/pipeline/barriers.h.j2").write_text("// new\n")
+    capsys.readouterr()
+    assert render("kernels/one.yaml", "--diff") == 0
+    out = capsys.readouterr().out
+    assert "-// 2 stages\n+// new\n" in out
+    assert "one.cu" not in out.replace('"one.cu"', "")
+
+
+def test_one_edited_file_stops_the_whole_run(
+    work: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    render("kernels/two.yaml")
+    edited = work / "generated/sm_90a/two/two.cu"
+    edited.write_text("// mine\n")
+    before = generated(work)
+    assert render("kernels") == 3
+    assert generated(work) == before
+    assert edited.read_text() == "// mine\n"
+    err = capsys.readouterr().err
+    assert "generated/sm_90a/two/two.cu: not overwritten: changed since fa4gen wrote it" in err
+    assert "--force" in err
+    assert render("kernels", "--force") == 0
+    assert edited.read_text() == "// two\n// depth 64\n"
+
+
+def test_a_wrong_config_leaves_everything_unwritten(
+    work: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (work / "kernels/two.yaml").write_text(CONFIG.replace("128", "100"))
+    assert render("kernels") == 2
+    assert "kernels/two.yaml:4:" in capsys.readouterr().err
+    assert not (work / "generated").exists()
+
+
+def test_stages_that_do_not_fit(work: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (work / "kernels/two.yaml").write_text(CONFIG.replace("stages: 2", "stages: 16"))
+    assert render("kernels") == 2
+    err = capsys.readouterr().err
+    assert "kernels/two.yaml:5:" in err
+    assert "num_kv_stages" in err
+    assert not (work / "generated").exists()
+
+
+def test_two_configs_of_one_name(work: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (work / "kernels/two.yaml").write_text(CONFIG + "name: one\n")
+    assert render("kernels") == 2
+    assert "kernels/two.yaml: the same arch and name as kernels/one.yaml" in capsys.readouterr().err
+
+
+def test_a_template_error_names_template_and_key(
+    work: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = work / "mine/attention/sm90/kernel.cu.j2"
+    path.write_text("// {{ plan.name }}\n// {{ plan.num_kv_stages / plan.nothing }}\n")
+    assert render("kernels/one.yaml") == 1
+    err = capsys.readouterr().err
+    assert err.startswith("mine/attention/sm90/kernel.cu.j2:2:33: plan has no field 'nothing'")
+    assert "config key num_kv_stages: 2 (kernels/one.yaml:5)" in err
+    assert "Traceback" not in err
+    assert not (work / "generated").exists()
+
+
+@pytest.mark.parametrize("output_format", ["text", "json", "github"])
+def test_an_output_folder_that_cannot_be_written(
+    work: Path, capsys: pytest.CaptureFixture[str], output_format: str
+) -> None:
+    (work / "file").write_text("mine")
+    assert render("kernels", "-o", "file/out", "--format", output_format) == 2
+    captured = capsys.readouterr()
+    assert "cannot write" in captured.err
+    if output_format == "json":
+        assert json.loads(captured.out)["exit_status"] == 2
+    assert (work / "file").read_text() == "mine"
+
+
+def test_prune_within_a_folder_of_configs(work: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    render("kernels")
+    (work / "kernels/two.yaml").unlink()
+    assert render("kernels/one.yaml", "--prune") == 0  # a file says nothing about other kernels
+    assert generated(work) == files_of("one") | files_of("two")
+    capsys.readouterr()
+    assert render("kernels") == 0
+    assert "3 files that no config renders to left alone" in capsys.readouterr().err
+    assert render("kernels", "--prune", "--dry-run") == 0
+    assert generated(work) == files_of("one") | files_of("two")
+    assert "pruned    generated/sm_90a/two/two.cu" in capsys.readouterr().out
+    assert render("kernels", "--prune") == 0
+    assert generated(work) == files_of("one")
+
+
+def test_prune_keeps_an_edited_file(work: Path) -> None:
+    render("kernels")
+    (work / "kernels/two.yaml").unlink()
+    edited = work / "generated/sm_90a/two/two_barriers.h"
+    edited.write_text("// mine\n")
+    assert render("kernels", "--prune") == 0
+    assert edited.read_text() == "// mine\n"
+    assert not (work / "generated/sm_90a/two/two.cu").exists()
+
+
+def test_json(work: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert render("kernels/one.yaml", "--format", "json", "--diff") == 0
+    data = json.loads(capsys.readouterr().out)
+    assert data["dry_run"] is False
+    (kernel,) = data["kernels"]
+    assert (kernel["name"], kernel["arch"], kernel["proof"]) == ("one", "sm_90a", "rendered")
+    assert kernel["config"] == "kernels/one.yaml"
+    assert [f["action"] for f in kernel["files"]] == ["created"] * 3
+    assert {f["path"] for f in kernel["files"]} == files_of("one")
+    assert "+// depth 128" in kernel["files"][0]["diff"]
+
+
+@pytest.mark.skipif(shutil.which("make") is None, reason="make is not installed")
+def test_make_rebuilds_by_the_depfile(work: Path) -> None:
+    (work / "kernels/with space.yaml").write_text(CONFIG + "name: spaced\n")
+    assert render("kernels/with space.yaml", "--depfile", "d.mk") == 0
+    target = "generated/sm_90a/spaced/spaced.cu"
+    (work / "Makefile").write_text(f"all: {target}\n{target}:\n\techo rebuild\n-include d.mk\n")
+
+    def make() -> str:
+        return subprocess.run(["make"], cwd=work, capture_output=True, text=True, check=True).stdout
+
+    assert "rebuild" not in make()
+    later = (work / target).stat().st_mtime + 10
+    for source in ("kernels/with space.yaml", "mine/pipeline/barriers.h.j2"):
+        old = (work / source).stat().st_mtime
+        os.utime(work / source, (later, later))
+        assert "rebuild" in make()
+        os.utime(work / source, (old, old))
+    assert "rebuild" not in make()
+    (work / "mine/pipeline/barriers.h.j2").unlink()  # make goes on where an input is gone
+    assert "rebuild" in make()
+
+
+def test_heavy_libraries_are_not_imported() -> None:
+    script = (
+        "import sys\n"
+        "from fa4gen.cli.main import main\n"
+        "status = main(['render', '--dry-run'])\n"
+        "heavy = {'rich', 'numpy', 'cupy', 'cuda', 'ml_dtypes', 'torch', 'matplotlib'}\n"
+        "sys.exit(status or sorted(heavy & set(sys.modules)) or 0)\n"
+    )
+    root = Path(__file__).resolve().parents[2]
+    result = subprocess.run(
+        [sys.executable, "-c", script], cwd=root, capture_output=True, text=True, check=False
+    )
+    assert result.returncode == 0, result.stderr
