@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import jinja2
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fa4gen.errors import ConfigError, TemplateError
@@ -28,6 +28,7 @@ def test_camel_spells_the_cpp_constant_of_a_key(name: str, constant: str) -> Non
     assert camel(name) == constant
 
 
+@settings(max_examples=30, deadline=None)
 @given(st.integers(min_value=0, max_value=2**64))
 def test_hex_reads_back(value: int) -> None:
     assert int(hex_literal(value), 16) == value

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fa4gen.render.environment import TemplateSet
@@ -66,6 +66,7 @@ def test_a_filter_that_measures_the_text_voids_the_map(tmp_path) -> None:
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestWarning")
+@settings(max_examples=30, deadline=None)
 @given(st.lists(st.text(alphabet="ab {}%\t", max_size=6), min_size=1, max_size=8))
 def test_plain_text_maps_line_to_line(tmp_path_factory, lines: list[str]) -> None:
     text = "\n".join(line.replace("{", "(").replace("%", "(") for line in lines)

@@ -3,7 +3,7 @@ from __future__ import annotations
 import re
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fa4gen.plan.model import SharedRegion
@@ -40,6 +40,7 @@ def test_a_gap_shows() -> None:
     assert [line.split()[2] for line in lines[:3]] == ["a:", "(gap)", "b:"]
 
 
+@settings(max_examples=30, deadline=None)
 @given(st.lists(st.tuples(st.integers(1, 60000), st.integers(1, 20)), min_size=1, max_size=8))
 def test_every_region_is_there_and_all_lines_are_as_wide(parts: list[tuple[int, int]]) -> None:
     regions, offset = [], 0

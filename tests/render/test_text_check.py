@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fa4gen.render.text_check import first_breach
@@ -36,6 +36,7 @@ def test_ptx_operand_lists_are_not_template_syntax() -> None:
     assert first_breach('"{%0,%1}, {%2, %3};"\nif (x) { a[i] = {}; }\n') is None
 
 
+@settings(max_examples=30, deadline=None)
 @given(st.lists(st.lists(st.sampled_from(["x", "  y;", "// z"]), min_size=1), min_size=1))
 def test_paragraphs_apart_by_one_blank_line_pass(paragraphs: list[list[str]]) -> None:
     assert first_breach("\n\n".join("\n".join(lines) for lines in paragraphs) + "\n") is None
