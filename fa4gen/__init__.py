@@ -1,3 +1,19 @@
 """Generator of specialised CUDA kernels: config -> plan -> files -> cubin -> proof."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from fa4gen.api import load as load
+
 __version__ = "0.1.0"
+
+
+def __getattr__(name: str) -> Any:
+    """Import the Python interface at its first use: the command line starts without it."""
+    if name == "load":
+        from fa4gen.api import load
+
+        return load
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

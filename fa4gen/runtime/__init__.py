@@ -1,1 +1,1 @@
-"""Loading and launching compiled kernels through CuPy."""
+"""Running a compiled kernel on a GPU: arguments, tensor maps, tile schedule, launch, timing."""

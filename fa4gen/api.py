@@ -1,0 +1,68 @@
+"""Kernels from Python: ``fa4gen.load`` goes all the way from a config to a callable."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from fa4gen.errors import ConfigError, Problem
+
+if TYPE_CHECKING:
+    from fa4gen.config.load import LoadedConfig
+    from fa4gen.runtime.attention import AttentionKernel
+
+
+def load(
+    config: str | Path | Mapping[str, Any], *, compiler: str = "auto", cache: bool = True
+) -> AttentionKernel:
+    """Render and compile the kernel of one config, and return it as a Python function.
+
+    ``config`` is the name of a shipped config (``"d128_causal_bf16"``), the path of a YAML file, or
+    the config itself as a mapping; ``compiler`` is "auto", "nvrtc" or "nvcc". With ``cache``, what
+    was compiled before is taken from the user's cache folder. Works without a GPU; only the calls
+    of the kernel need one.
+
+    Raises ConfigError for a config that is not found, not unique or cannot work, CompileError, and
+    MissingCapabilityError where there is no compiler.
+    """
+    from fa4gen.config.load import locate
+    from fa4gen.plan.build import build_plan
+    from fa4gen.render.render import render
+    from fa4gen.runtime.attention import AttentionKernel
+    from fa4gen.toolchain.cache import Cache
+    from fa4gen.toolchain.compile import compile_kernel
+
+    loaded = _load_mapping(config) if isinstance(config, Mapping) else _load_one(config)
+    try:
+        plan = build_plan(loaded.config)
+    except ConfigError as error:
+        raise locate(error, loaded) from error
+    rendered = render(plan, loaded)
+    compiled = compile_kernel(
+        rendered.source,
+        rendered.headers,
+        plan.arch,
+        name=plan.name,
+        compiler=compiler,
+        cache=Cache.default() if cache else None,
+    )
+    return AttentionKernel(plan, compiled.cubin)
+
+
+def _load_one(config: str | Path) -> LoadedConfig:
+    from fa4gen.config.load import find_configs, load_config
+
+    paths = find_configs([config])
+    if len(paths) != 1:
+        raise ConfigError(
+            Problem(
+                f"{config} names {len(paths)} configs, and a kernel has one",
+                remedy="name one of them: " + ", ".join(path.stem for path in paths[:10]),
+            )
+        )
+    return load_config(paths[0])
+
+
+def _load_mapping(config: Mapping[str, Any]) -> LoadedConfig:
+    raise NotImplementedError

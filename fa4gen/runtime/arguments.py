@@ -1,0 +1,345 @@
+"""What a kernel call is given, checked before anything is launched: no arrays, only their views.
+
+Nothing here touches a GPU or an array library, so every check runs (and is tested) anywhere.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+from fa4gen.errors import ArgumentError, Problem
+from fa4gen.runtime.memory_overlap import may_overlap, may_overlap_itself
+from fa4gen.runtime.schedule import INT32_MAX, ProblemSize
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from fa4gen.plan.attention_model import AttentionPlan
+    from fa4gen.runtime.device import DeviceInfo
+
+ALIGNMENT = 16
+"""Bytes: TMA reads, and the epilogue writes, in pieces of 16."""
+MAX_STRIDE = 2**40 - 1
+"""Bytes: the widest stride that a tensor map can hold."""
+DTYPE_NAMES = {"bf16": "bfloat16", "fp16": "float16"}
+AXES = {"bshd": ("batch", "rows", "heads", "depth"), "bhsd": ("batch", "heads", "rows", "depth")}
+TENSORS = ("query", "key", "value", "out")
+
+
+class TensorView(NamedTuple):
+    """Where an array lies and how. A tuple: the launcher's cache hashes it on every call."""
+
+    pointer: int
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    """Bytes."""
+    dtype: str
+    """NumPy's word for it: "bfloat16", "float16", "float32"."""
+    device: int
+    """Ordinal of the CUDA device; -1 for memory of the CPU."""
+
+
+class Arguments(NamedTuple):
+    """The arguments of one call, axes in the caller's order.
+
+    ``out`` is None where the query is too wrong for an output to be made; ``lse`` also for kernels
+    without.
+    """
+
+    query: TensorView
+    key: TensorView
+    value: TensorView
+    out: TensorView | None
+    lse: TensorView | None
+    softmax_scale: float
+    layout: str
+
+
+@dataclass(frozen=True)
+class CheckedArguments:
+    """Arguments that the kernel can work on, axes in the order (batch, rows, heads, depth)."""
+
+    query: TensorView
+    key: TensorView
+    value: TensorView
+    out: TensorView
+    lse: TensorView | None
+    softmax_scale: float
+    size: ProblemSize
+
+    def tensor(self, name: str) -> TensorView:
+        """Return the tensor called "query", "key", "value" or "out"."""
+        return {"query": self.query, "key": self.key, "value": self.value, "out": self.out}[name]
+
+
+def check_layout(layout: str) -> None:
+    """Refuse any word but "bshd" and "bhsd"."""
+    if layout not in AXES:
+        raise _refusal("layout", f'"{layout}"', " or ".join(f'"{name}"' for name in AXES))
+
+
+def as_scale(softmax_scale: object) -> float:
+    """Return the softmax scale as a float; ArgumentError for what is no number."""
+    if not isinstance(softmax_scale, bool):
+        try:
+            return float(softmax_scale)  # type: ignore[arg-type]
+        except (TypeError, ValueError):
+            pass
+    raise _refusal("softmax_scale", repr(softmax_scale), "a finite number above 0")
+
+
+def check_arguments(plan: AttentionPlan, arguments: Arguments) -> CheckedArguments:
+    """Check everything that does not depend on the GPU.
+
+    Raises ArgumentError with all that is wrong: each message names the argument, what was expected
+    and what came.
+    """
+    check_layout(arguments.layout)
+    views = {
+        name: view
+        for name, view in zip(TENSORS, arguments[:4], strict=True)
+        if isinstance(view, TensorView)
+    }
+    _refuse(
+        _wrong(
+            name,
+            f"{len(view.shape)} axes {view.shape}",
+            f"4 axes ({', '.join(AXES[arguments.layout])})",
+        )
+        for name, view in views.items()
+        if len(view.shape) != 4
+    )
+    if arguments.layout == "bhsd":
+        views = {name: _swap_rows_and_heads(view) for name, view in views.items()}
+    problems = [*_check_types(plan, views), *_check_shapes(plan, views, arguments.layout)]
+    problems += _check_lse(plan, arguments, views["query"])
+    problems += _check_scale(arguments.softmax_scale)
+    _refuse(problems)
+    for name, view in views.items():
+        problems += _check_memory(plan, name, view, arguments.layout)
+    _refuse(problems)
+    _refuse(_check_overlap(plan, views, arguments.lse))
+    batch, query_rows, query_heads, _ = views["query"].shape
+    _, key_rows, key_heads, _ = views["key"].shape
+    return CheckedArguments(
+        query=views["query"],
+        key=views["key"],
+        value=views["value"],
+        out=views["out"],
+        lse=arguments.lse,
+        softmax_scale=float(arguments.softmax_scale),
+        size=ProblemSize(
+            batch, query_heads, query_heads // max(1, key_heads), query_rows, key_rows
+        ),
+    )
+
+
+def check_device(plan: AttentionPlan, device: DeviceInfo) -> None:
+    """Refuse a GPU that does not run the kernel's architecture."""
+    if not device.runs(plan.arch):
+        raise _refusal(
+            "query",
+            f"a tensor on {device}",
+            f"a tensor on a GPU that runs {plan.arch}",
+            remedy="move the tensors to such a GPU, or generate the kernel for this one",
+        )
+
+
+def check_units(num_units: int, multiprocessors: int) -> None:
+    """Refuse more tiles than the kernel's 32-bit counter can number."""
+    limit = INT32_MAX - multiprocessors
+    if num_units > limit:
+        raise _refusal(
+            "query",
+            f"{num_units} tiles of query rows",
+            f"at most {limit}",
+            remedy="split the batch",
+        )
+
+
+def _swap_rows_and_heads(view: TensorView) -> TensorView:
+    b, h, s, d = view.shape
+    batch, heads, rows, depth = view.strides
+    return view._replace(shape=(b, s, h, d), strides=(batch, rows, heads, depth))
+
+
+def _check_types(plan: AttentionPlan, views: dict[str, TensorView]) -> list[Problem]:
+    problems = []
+    dtype = DTYPE_NAMES[plan.dtype]
+    device = views["query"].device
+    for name, view in views.items():
+        if view.dtype != dtype:
+            problems.append(
+                _wrong(name, view.dtype, f"{dtype} (the config says dtype: {plan.dtype})")
+            )
+        if view.device < 0:
+            problems.append(_wrong(name, "memory of the CPU", "memory of a CUDA device"))
+        elif view.device != device and device >= 0:
+            problems.append(_wrong(name, f"device {view.device}", f"the query's device, {device}"))
+    return problems
+
+
+def _check_shapes(plan: AttentionPlan, views: dict[str, TensorView], layout: str) -> list[Problem]:
+    """Shapes by their meaning; messages show them in the caller's order of axes."""
+
+    def shown(shape: tuple[object, ...]) -> str:
+        batch, rows, heads, depth = shape
+        named = {"batch": batch, "rows": rows, "heads": heads, "depth": depth}
+        return f"({', '.join(str(named[axis]) for axis in AXES[layout])})"
+
+    problems = []
+    shapes = {name: view.shape for name, view in views.items()}
+    for name, shape in shapes.items():
+        if shape[3] != plan.depth:
+            problems.append(
+                _wrong(name, f"depth {shape[3]} in {shown(shape)}", f"depth {plan.depth}")
+            )
+        if max(shape) > INT32_MAX:
+            problems.append(_wrong(name, shown(shape), f"extents of at most {INT32_MAX}"))
+    if problems:
+        return problems
+    # The kernel rounds row numbers up to whole tiles and blocks, and adds the window to them.
+    margin = 4 * plan.BM + plan.BN + max(plan.window_left or 0, plan.window_right or 0)
+    query, key, value = (shapes[name] for name in ("query", "key", "value"))
+    out = shapes.get("out", query)
+    for name, shape in (("query", query), ("key", key)):
+        if shape[1] > INT32_MAX - margin:
+            problems.append(_wrong(name, f"{shape[1]} rows", f"at most {INT32_MAX - margin} rows"))
+    if key[0] != query[0]:
+        problems.append(_wrong("key", f"batch {key[0]}", f"the query's batch, {query[0]}"))
+    if value != key:
+        problems.append(_wrong("value", shown(value), f"the key's shape, {shown(key)}"))
+    if out != query:
+        problems.append(_wrong("out", shown(out), f"the query's shape, {shown(query)}"))
+    if query[2] != 0 and (key[2] == 0 or query[2] % key[2]):
+        problems.append(
+            _wrong(
+                "key", f"{key[2]} heads", f"a number of heads that divides the query's {query[2]}"
+            )
+        )
+    return problems
+
+
+def _check_lse(plan: AttentionPlan, arguments: Arguments, query: TensorView) -> list[Problem]:
+    lse = arguments.lse
+    if not plan.lse:
+        if lse is None:
+            return []
+        return [
+            _wrong("lse", "an array", "no lse", remedy="this kernel was generated with lse: false")
+        ]
+    batch, rows, heads, _ = query.shape
+    shape = (batch, heads, rows)
+    if lse is None:  # none could be made for a query on the CPU, which is a problem already
+        return [_wrong("lse", "nothing", f"float32 {shape}")] if query.device >= 0 else []
+    problems = []
+    if lse.dtype != "float32":
+        problems.append(_wrong("lse", lse.dtype, "float32"))
+    if lse.device != query.device:
+        problems.append(
+            _wrong("lse", f"device {lse.device}", f"the query's device, {query.device}")
+        )
+    if lse.shape != shape:
+        problems.append(
+            _wrong("lse", f"shape {lse.shape}", f"(batch, query heads, query rows) = {shape}")
+        )
+    elif not _is_contiguous(lse.shape, lse.strides, 4):
+        problems.append(_wrong("lse", f"strides of {lse.strides} bytes", "a contiguous array"))
+    if lse.pointer % 4:
+        problems.append(_wrong("lse", f"address {lse.pointer:#x}", "a multiple of 4 bytes"))
+    return problems
+
+
+def _check_scale(scale: float) -> list[Problem]:
+    if not math.isfinite(scale) or scale <= 0:
+        return [_wrong("softmax_scale", repr(scale), "a finite number above 0")]
+    # The kernel multiplies by a float32; below its normal numbers the products would lose bits.
+    if not 2.0**-126 <= scale <= 2.0**126:
+        return [_wrong("softmax_scale", repr(scale), "a number that float32 holds")]
+    return []
+
+
+def _check_memory(plan: AttentionPlan, name: str, view: TensorView, layout: str) -> list[Problem]:
+    """Addresses and strides; a tensor without elements is never touched, and may have any."""
+    if 0 in view.shape:
+        return []
+    problems = []
+    remedy = f"pass a contiguous copy of {name}"
+    if view.pointer % ALIGNMENT:
+        problems.append(
+            _wrong(name, f"address {view.pointer:#x}", f"a multiple of {ALIGNMENT} bytes", remedy)
+        )
+    strides = dict(zip(AXES["bshd"], view.strides, strict=True))
+    extents = dict(zip(AXES["bshd"], view.shape, strict=True))
+    if strides["depth"] != plan.element_bytes:
+        problems.append(
+            _wrong(
+                name,
+                f"a stride of {strides['depth']} bytes along depth",
+                f"{plan.element_bytes} bytes: neighbouring columns side by side",
+                remedy,
+            )
+        )
+    for axis in AXES[layout][:3]:
+        stride = strides[axis]
+        if extents[axis] > 1 and (stride % ALIGNMENT or not 0 <= stride <= MAX_STRIDE):
+            problems.append(
+                _wrong(
+                    name,
+                    f"a stride of {stride} bytes along {axis}",
+                    f"a multiple of {ALIGNMENT} bytes from 0 to {MAX_STRIDE}",
+                    remedy,
+                )
+            )
+    if name == "out" and not problems and may_overlap_itself(view):
+        problems.append(
+            _wrong(name, f"strides of {view.strides} bytes", "elements that do not overlap", remedy)
+        )
+    return problems
+
+
+def _check_overlap(
+    plan: AttentionPlan, views: dict[str, TensorView], lse: TensorView | None
+) -> list[Problem]:
+    """Refuse outputs that share memory with anything: other tiles still read and write there."""
+    sizes = dict.fromkeys(TENSORS, plan.element_bytes)
+    pairs = [("out", views["out"], other) for other in ("query", "key", "value")]
+    problems = [
+        _wrong(name, f"memory that overlaps the {other}'s", "memory of its own")
+        for name, view, other in pairs
+        if may_overlap(view, sizes[name], views[other], sizes[other])
+    ]
+    if lse is not None:
+        problems += [
+            _wrong("lse", f"memory that overlaps the {other}'s", "memory of its own")
+            for other in TENSORS
+            if may_overlap(lse, 4, views[other], sizes[other])
+        ]
+    return problems
+
+
+def _is_contiguous(shape: tuple[int, ...], strides: tuple[int, ...], element_bytes: int) -> bool:
+    if 0 in shape:
+        return True
+    expected = element_bytes
+    for extent, stride in zip(reversed(shape), reversed(strides), strict=True):
+        if extent > 1 and stride != expected:
+            return False
+        expected *= extent
+    return True
+
+
+def _wrong(argument: str, got: str, expected: str, remedy: str = "") -> Problem:
+    return Problem(f"{argument}: expected {expected}, got {got}", remedy=remedy, key=argument)
+
+
+def _refusal(argument: str, got: str, expected: str, *, remedy: str = "") -> ArgumentError:
+    return ArgumentError(_wrong(argument, got, expected, remedy))
+
+
+def _refuse(problems: Iterable[Problem]) -> None:
+    found = list(problems)
+    if found:
+        raise ArgumentError(*found)

@@ -1,0 +1,155 @@
+"""The caller's arrays: CuPy, torch, and whatever speaks DLPack or __cuda_array_interface__.
+
+Their memory is used in place; nothing is copied. torch is never imported here: a torch tensor can
+only come in where the caller has done so.
+"""
+
+from __future__ import annotations
+
+import sys
+from functools import lru_cache
+from typing import Any
+
+from fa4gen.errors import ArgumentError, MissingCapabilityError, Problem
+from fa4gen.runtime.arguments import TensorView
+from fa4gen.runtime.device import device_count, load_cupy, why_no_device
+
+DLPACK_CPU = 1
+LAST_DEFAULT_STREAM = 2
+"""Handles 0 to 2 are the default streams: the legacy one, twice, and the one per thread."""
+
+
+def is_torch(array: object) -> bool:
+    """Whether ``array`` is a torch tensor."""
+    torch = sys.modules.get("torch")
+    return torch is not None and isinstance(array, torch.Tensor)
+
+
+def view(name: str, array: Any) -> tuple[TensorView, Any]:
+    """Where ``array`` lies, and an object that keeps the memory alive.
+
+    Raises ArgumentError, naming the argument, for what is no array.
+    """
+    if is_torch(array):
+        return _view_torch(name, array), array
+    cupy = load_cupy()
+    if not isinstance(array, cupy.ndarray):
+        on_cpu = _view_cpu(array)
+        if on_cpu is not None:
+            return on_cpu, array
+        array = _import_array(name, array)
+    return (
+        TensorView(
+            array.data.ptr,
+            array.shape,
+            array.strides,
+            _dtype_name(array.dtype),
+            array.data.device_id,
+        ),
+        array,
+    )
+
+
+def empty(like: Any, shape: tuple[int, ...], *, float32: bool = False) -> Any:
+    """Make a contiguous array on the GPU of ``like``, a torch tensor or CuPy array as ``like`` is.
+
+    Its type is that of ``like``, or float32.
+    """
+    if is_torch(like):
+        torch = sys.modules["torch"]
+        dtype = torch.float32 if float32 else like.dtype
+        return torch.empty(shape, dtype=dtype, device=like.device)
+    cupy = load_cupy()
+    with cupy.cuda.Device(like.data.device_id):
+        return cupy.empty(shape, dtype=cupy.float32 if float32 else like.dtype)
+
+
+def current_stream(query: Any, device: int) -> int:
+    """Return the handle of the stream that a call with this query runs on.
+
+    CuPy's current stream of the query's GPU. Where that is a default stream and the query is a
+    torch tensor, torch's current stream: nobody has asked CuPy for another, and the memory that
+    torch hands out is ordered by its own.
+    """
+    stream = int(load_cupy().cuda.get_current_stream(device).ptr)
+    if stream <= LAST_DEFAULT_STREAM and is_torch(query):
+        return int(sys.modules["torch"].cuda.current_stream(device).cuda_stream)
+    return stream
+
+
+def _view_torch(name: str, tensor: Any) -> TensorView:
+    torch = sys.modules["torch"]
+    if tensor.requires_grad and torch.is_grad_enabled():
+        raise ArgumentError(
+            Problem(
+                f"{name}: expected a tensor without gradient, got one with requires_grad: this "
+                "kernel has no backward pass, the gradient would be lost",
+                remedy=f"call under torch.no_grad(), or pass {name}.detach()",
+                key=name,
+            )
+        )
+    if tensor.layout != torch.strided:
+        raise ArgumentError(
+            Problem(f"{name}: expected a dense tensor, got layout {tensor.layout}", key=name)
+        )
+    return TensorView(
+        tensor.data_ptr(),
+        tuple(tensor.shape),
+        _in_bytes(tensor.stride(), tensor.element_size()),
+        _dtype_name(tensor.dtype),
+        tensor.get_device(),
+    )
+
+
+def _view_cpu(array: Any) -> TensorView | None:
+    """View an array on the CPU, so that the checks go on to name all that is wrong."""
+    try:
+        on_cpu = array.__dlpack_device__()[0] == DLPACK_CPU
+        if not on_cpu:
+            return None
+        shape = tuple(int(extent) for extent in array.shape)
+        return TensorView(0, shape, (0,) * len(shape), _dtype_name(array.dtype), -1)
+    except (AttributeError, TypeError):
+        return None
+
+
+def _import_array(name: str, array: Any) -> Any:
+    """Wrap the memory in a CuPy array."""
+    speaks_dlpack = hasattr(array, "__dlpack__")
+    if not speaks_dlpack and not hasattr(array, "__cuda_array_interface__"):
+        raise ArgumentError(
+            Problem(
+                f"{name}: expected an array on the GPU (CuPy, torch, or with __dlpack__ or "
+                f"__cuda_array_interface__), got {type(array).__name__}",
+                key=name,
+            )
+        )
+    if not device_count():
+        raise MissingCapabilityError(
+            Problem(
+                f"no GPU to run on: {why_no_device()}",
+                remedy="run this on a machine with an NVIDIA GPU and its driver",
+            )
+        )
+    cupy = load_cupy()
+    try:
+        return cupy.from_dlpack(array) if speaks_dlpack else cupy.asarray(array)
+    except (TypeError, ValueError, BufferError, NotImplementedError, RuntimeError) as error:
+        raise ArgumentError(
+            Problem(
+                f"{name}: expected an array that CuPy can take in without a copy, "
+                f"got {type(array).__name__}: {error}",
+                key=name,
+            )
+        ) from error
+
+
+@lru_cache(maxsize=256)
+def _in_bytes(strides: tuple[int, ...], element_bytes: int) -> tuple[int, ...]:
+    return tuple(stride * element_bytes for stride in strides)
+
+
+@lru_cache(maxsize=64)
+def _dtype_name(dtype: Any) -> str:
+    """NumPy's word for a NumPy or torch dtype."""
+    return str(getattr(dtype, "name", dtype)).removeprefix("torch.")

@@ -1,0 +1,140 @@
+"""The GPUs of this machine, asked through CuPy; a machine without one is an answer, not a crash."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+from fa4gen.errors import MissingCapabilityError, Problem
+from fa4gen.plan.hardware import ARCHITECTURES
+
+
+@dataclass(frozen=True)
+class DeviceInfo:
+    """What the launcher and the reports need to know of one GPU."""
+
+    ordinal: int
+    name: str
+    compute_capability: tuple[int, int]
+    multiprocessors: int
+    memory_bytes: int
+    l2_bytes: int
+
+    def runs(self, arch: str) -> bool:
+        """Whether kernels for ``arch`` (such as sm_90a) run here."""
+        return self.compute_capability == required_capability(arch)
+
+    def __str__(self) -> str:
+        major, minor = self.compute_capability
+        return f"{self.name} (compute capability {major}.{minor})"
+
+
+def required_capability(arch: str) -> tuple[int, int]:
+    """Return the one compute capability that runs ``arch``: its ``a`` forbids newer ones."""
+    return ARCHITECTURES[arch].compute_capability
+
+
+def load_cupy() -> Any:
+    """Import cupy; MissingCapabilityError where that fails."""
+    try:
+        import cupy
+    except ImportError as error:
+        raise MissingCapabilityError(
+            Problem(
+                f"CuPy cannot be imported: {error}",
+                remedy="install cupy-cuda13x (or cupy-cuda12x for a CUDA 12 driver)",
+            )
+        ) from error
+    return cupy
+
+
+@lru_cache(maxsize=1)
+def load_driver() -> Any:
+    """Import cuda.bindings.driver; MissingCapabilityError where there is no NVIDIA driver."""
+    try:
+        from cuda.bindings import driver
+
+        driver.cuInit(0)
+    except ImportError as error:
+        raise MissingCapabilityError(
+            Problem(f"cuda.bindings cannot be imported: {error}", remedy="install cuda-bindings")
+        ) from error
+    except RuntimeError as error:  # the library libcuda.so.1 is not there
+        raise MissingCapabilityError(
+            Problem("no NVIDIA driver on this machine", remedy="run this on a machine with a GPU")
+        ) from error
+    return driver
+
+
+def device_count() -> int:
+    """GPUs that CuPy sees; 0 without a driver."""
+    return _probe()[0]
+
+
+def why_no_device() -> str:
+    """Why there is no GPU, in words; empty when there is one."""
+    return _probe()[1]
+
+
+@lru_cache(maxsize=1)
+def _probe() -> tuple[int, str]:
+    try:
+        cupy = load_cupy()
+        count = int(cupy.cuda.runtime.getDeviceCount())
+    except MissingCapabilityError as error:
+        return 0, error.problems[0].message
+    except RuntimeError as error:  # CuPy's CUDARuntimeError: no driver, or one that is too old
+        return 0, f"CUDA reports {error}"
+    return count, "" if count else "CUDA reports no device"
+
+
+@lru_cache(maxsize=64)
+def device_info(ordinal: int) -> DeviceInfo:
+    """Ask about GPU number ``ordinal``; MissingCapabilityError when there is no such GPU."""
+    if ordinal >= device_count():
+        raise MissingCapabilityError(
+            Problem(
+                f"no GPU number {ordinal}: {why_no_device() or f'{device_count()} found'}",
+                remedy="run this on a machine with an NVIDIA GPU and its driver",
+            )
+        )
+    properties = load_cupy().cuda.runtime.getDeviceProperties(ordinal)
+    name = properties["name"]
+    return DeviceInfo(
+        ordinal=ordinal,
+        name=name.decode() if isinstance(name, bytes) else str(name),
+        compute_capability=(int(properties["major"]), int(properties["minor"])),
+        multiprocessors=int(properties["multiProcessorCount"]),
+        memory_bytes=int(properties["totalGlobalMem"]),
+        l2_bytes=int(properties["l2CacheSize"]),
+    )
+
+
+def all_devices() -> tuple[DeviceInfo, ...]:
+    """Every GPU of this machine; empty without a driver."""
+    return tuple(device_info(ordinal) for ordinal in range(device_count()))
+
+
+def find_device(arch: str) -> DeviceInfo | None:
+    """Return the current GPU if it runs ``arch``, else the first that does, else None."""
+    devices = [device for device in all_devices() if device.runs(arch)]
+    if not devices:
+        return None
+    current = int(load_cupy().cuda.runtime.getDevice())
+    return next((device for device in devices if device.ordinal == current), devices[0])
+
+
+def require_device(arch: str) -> DeviceInfo:
+    """Find a GPU, or raise MissingCapabilityError, which says what there is instead."""
+    found = find_device(arch)
+    if found is not None:
+        return found
+    major, minor = required_capability(arch)
+    there = ", ".join(map(str, all_devices())) or why_no_device()
+    raise MissingCapabilityError(
+        Problem(
+            f"kernels for {arch} need a GPU of compute capability {major}.{minor}; here: {there}",
+            remedy="run this on such a machine, or leave the GPU out",
+        )
+    )

@@ -1,0 +1,88 @@
+"""A cubin on a GPU: loaded, its kernel found and launched through the driver.
+
+CuPy is not asked to compile or to choose an architecture, because it would drop the ``a`` of
+``sm_90a``; it provides the context that the driver calls here work in.
+"""
+
+from __future__ import annotations
+
+import weakref
+from typing import TYPE_CHECKING, Any
+
+from fa4gen.errors import CompileError, Fa4genError, Problem
+from fa4gen.runtime.device import load_cupy, load_driver
+
+if TYPE_CHECKING:
+    from fa4gen.runtime.parameters import ParameterBlock
+
+
+class LoadedKernel:
+    """One kernel of a cubin, loaded on one GPU, which has to be current at each launch.
+
+    The module is unloaded with the object: keep it as long as a CUDA graph holds the kernel.
+    """
+
+    def __init__(
+        self,
+        cubin: bytes,
+        entry_point: str,
+        *,
+        device: int,
+        threads: int,
+        dynamic_shared_bytes: int,
+    ) -> None:
+        """Load ``cubin`` and leave GPU number ``device`` current.
+
+        CompileError when the driver refuses it or the kernel is not in it.
+        """
+        self.entry_point = entry_point
+        self._driver = driver = load_driver()
+        self._runtime = load_cupy().cuda.runtime
+        self._success = driver.CUresult.CUDA_SUCCESS
+        self._no_context = driver.CUresult.CUDA_ERROR_INVALID_CONTEXT
+        self._device = device
+        self.enter_context()
+        self._module = self._check(driver.cuModuleLoadData(cubin), "cannot load the cubin")
+        weakref.finalize(self, driver.cuModuleUnload, self._module).atexit = False
+        self._function = self._check(
+            driver.cuModuleGetFunction(self._module, entry_point.encode()), "no such kernel"
+        )
+        limit = driver.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+        self._check(
+            driver.cuFuncSetAttribute(self._function, limit, dynamic_shared_bytes),
+            f"{dynamic_shared_bytes} bytes of dynamic shared memory are refused",
+        )
+        self._block = (threads, 1, 1, dynamic_shared_bytes)
+
+    def enter_context(self) -> None:
+        """Make CuPy's context on the kernel's GPU current: a new thread has none."""
+        self._runtime.setDevice(self._device)
+        self._runtime.memGetInfo()
+
+    def launch(self, grid: int, stream: int, parameters: ParameterBlock) -> None:
+        """Enqueue one launch of ``grid`` CTAs on the stream with this handle."""
+        arguments = (
+            self._function, grid, 1, 1, *self._block, stream, parameters.address, 0,
+        )  # fmt: skip
+        result = self._driver.cuLaunchKernel(*arguments)
+        if result[0] == self._no_context:
+            self.enter_context()
+            result = self._driver.cuLaunchKernel(*arguments)
+        if result[0] != self._success:
+            raise Fa4genError(
+                Problem(
+                    f"{self.entry_point}: the launch failed: {result[0].name}",
+                    remedy="an earlier kernel on this GPU may have failed: "
+                    "synchronise before this call to see",
+                )
+            )
+
+    def _check(self, result: tuple[Any, ...], what: str) -> Any:
+        if result[0] != self._success:
+            raise CompileError(
+                Problem(
+                    f"{self.entry_point}: {what}: {result[0].name}",
+                    remedy="compile the kernel again for this GPU's architecture",
+                )
+            )
+        return result[1] if len(result) > 1 else None

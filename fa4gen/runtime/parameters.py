@@ -1,0 +1,73 @@
+"""Kernel parameters in the memory layout that the driver copies them from."""
+
+from __future__ import annotations
+
+import ctypes
+from typing import TYPE_CHECKING
+
+from fa4gen.runtime.tensor_map import TENSOR_MAP_BYTES
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from fa4gen.plan.model import Parameter
+
+SLOT_ALIGNMENT = 64
+"""Bytes: what a tensor map asks for; more than enough for the rest."""
+
+
+class ParameterBlock:
+    """The values of one launch. Never changed once made, so that threads may share it."""
+
+    def __init__(self, values: Iterable[bytes]) -> None:
+        """Take the values in the order of the kernel's parameters, each as its bytes."""
+        values = tuple(values)
+        slots = [-(-len(value) // SLOT_ALIGNMENT) * SLOT_ALIGNMENT for value in values]
+        self._storage = ctypes.create_string_buffer(sum(slots) + SLOT_ALIGNMENT)
+        address = -(-ctypes.addressof(self._storage) // SLOT_ALIGNMENT) * SLOT_ALIGNMENT
+        self._pointers = (ctypes.c_void_p * len(values))()
+        for i, (value, slot) in enumerate(zip(values, slots, strict=True)):
+            ctypes.memmove(address, value, len(value))
+            self._pointers[i] = address
+            address += slot
+
+    @property
+    def address(self) -> int:
+        """Of the array of pointers: the ``kernelParams`` of cuLaunchKernel."""
+        return ctypes.addressof(self._pointers)
+
+    def value(self, index: int, size: int) -> bytes:
+        """Read the first ``size`` bytes of parameter number ``index``."""
+        pointer = self._pointers[index]
+        assert pointer is not None
+        return ctypes.string_at(pointer, size)
+
+
+def pack(
+    parameters: Iterable[Parameter], values: Mapping[str, bytes | int | float]
+) -> ParameterBlock:
+    """Pick the value of each parameter by its name and convert it to the parameter's C type.
+
+    KeyError for a parameter that has no value; values that no parameter asks for are left out.
+    """
+    return ParameterBlock(to_bytes(row.c_type, values[row.name]) for row in parameters)
+
+
+def to_bytes(c_type: str, value: bytes | int | float) -> bytes:
+    """Convert to what the kernel reads; OverflowError or TypeError for what does not fit."""
+    words = c_type.replace("*", " * ").split()
+    if "TensorMap" in words:
+        if not isinstance(value, bytes) or len(value) != TENSOR_MAP_BYTES:
+            raise TypeError(f"a tensor map is {TENSOR_MAP_BYTES} bytes, got {value!r}")
+        return value
+    if isinstance(value, bytes):
+        raise TypeError(f"{c_type} takes a number, got {len(value)} bytes")
+    if "*" in words:
+        return int(value).to_bytes(8, "little")
+    if "float" in words:
+        return bytes(ctypes.c_float(value))
+    if "int32" in words:
+        return int(value).to_bytes(4, "little", signed=True)
+    if "int64" in words:
+        return int(value).to_bytes(8, "little", signed=True)
+    raise TypeError(f"no rule for a parameter of type {c_type}")

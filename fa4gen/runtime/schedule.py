@@ -1,0 +1,177 @@
+"""How the query rows of a problem are cut into tiles and handed to CTAs: integer arithmetic only.
+
+The kernel accepts any split that covers the rows; what is chosen here only decides the speed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from fa4gen.plan.attention_model import AttentionPlan
+
+WARPGROUP_ROWS = 64
+GROUP_L2_BYTES = 32 << 20
+"""Keys and values of a group of heads: of a 50 MB L2, this part was measured to be fastest."""
+FULL_TILE_COST = 4
+SHORT_TILE_COST = 3
+"""A tile of two warpgroups takes about three quarters of the time of one of three: measured."""
+MAX_SHORT_TILES = 256
+"""More short tiles a head than this balance nothing any more, and cost host time to try."""
+INT32_MAX = 2**31 - 1
+
+
+@dataclass(frozen=True)
+class ProblemSize:
+    """Extents of one attention problem; all heads are query heads unless named otherwise."""
+
+    batch: int
+    query_heads: int
+    heads_per_key_head: int
+    query_rows: int
+    key_rows: int
+
+    @property
+    def all_heads(self) -> int:
+        """Query heads of all batches."""
+        return self.batch * self.query_heads
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """What the kernel is told about its tiles, and how many CTAs run."""
+
+    num_short_tiles: int
+    """Tiles at the front of a head that leave the last warpgroup out."""
+    tiles_per_head: int
+    heads_per_group: int
+    """Query heads that are worked on before the next group begins."""
+    num_units: int
+    """Units of work in all: tiles, or pairs of tiles for a cluster pair."""
+    grid: int
+    """CTAs; 0 when there is nothing to do."""
+
+
+def plan_schedule(plan: AttentionPlan, size: ProblemSize, multiprocessors: int) -> Schedule:
+    """Cut and order the tiles of a problem for a GPU with so many multiprocessors."""
+    return _schedule(
+        size,
+        multiprocessors,
+        BM=plan.BM,
+        num_consumer_warpgroups=plan.num_consumer_warpgroups,
+        cta_group=plan.cta_group,
+        causal=plan.mask == "causal",
+        grouped=plan.mask == "causal" and plan.scheduler == "dynamic",
+        key_head_row_bytes=2 * plan.depth * plan.element_bytes,
+    )
+
+
+@lru_cache(maxsize=1024)
+def _schedule(
+    size: ProblemSize,
+    multiprocessors: int,
+    *,
+    BM: int,  # noqa: N803 (the config's word)
+    num_consumer_warpgroups: int,
+    cta_group: int,
+    causal: bool,
+    grouped: bool,
+    key_head_row_bytes: int,
+) -> Schedule:
+    if not size.all_heads or not size.query_rows:
+        return Schedule(0, 0, 1, 0, 0)
+    short = 0
+    if num_consumer_warpgroups == 3 and cta_group == 1:
+        short = (
+            least_padding(size.query_rows, BM)
+            if causal
+            else least_makespan(size.query_rows, BM, size.all_heads, multiprocessors)
+        )
+    covered = short * (BM - WARPGROUP_ROWS)
+    tiles = short + ceil_div(max(0, size.query_rows - covered), BM)
+    tiles = ceil_div(tiles, cta_group) * cta_group
+    units = tiles // cta_group * size.all_heads
+    group = 1
+    if grouped:
+        bytes_per_head = key_head_row_bytes * size.key_rows // size.heads_per_key_head
+        group = heads_per_group(size.all_heads, bytes_per_head)
+    return Schedule(
+        num_short_tiles=short,
+        tiles_per_head=tiles,
+        heads_per_group=group,
+        num_units=units,
+        grid=min(multiprocessors // cta_group, units) * cta_group,
+    )
+
+
+def ceil_div(a: int, b: int) -> int:
+    """Divide, rounding up."""
+    return -(-a // b)
+
+
+def full_tiles(rows: int, tile_rows: int, short: int) -> int:
+    """Full tiles that a head needs besides ``short`` short ones."""
+    return ceil_div(max(0, rows - short * (tile_rows - WARPGROUP_ROWS)), tile_rows)
+
+
+def short_tile_candidates(rows: int, tile_rows: int) -> range:
+    """Numbers of short tiles that are worth a try: none of them may lie wholly behind the rows."""
+    return range(min(ceil_div(rows, tile_rows - WARPGROUP_ROWS), MAX_SHORT_TILES) + 1)
+
+
+def least_padding(rows: int, tile_rows: int) -> int:
+    """Short tiles that leave the fewest rows of the last tile empty; the fewest of them.
+
+    Under a causal mask the tiles differ in length anyway, and longest-first order evens them out.
+    """
+
+    def padded_rows(short: int) -> int:
+        short_rows = short * (tile_rows - WARPGROUP_ROWS)
+        return short_rows + full_tiles(rows, tile_rows, short) * tile_rows
+
+    return min(
+        short_tile_candidates(rows, tile_rows), key=lambda short: (padded_rows(short), short)
+    )
+
+
+def least_makespan(rows: int, tile_rows: int, heads: int, workers: int) -> int:
+    """Short tiles with which the last CTA is done soonest when all tiles see the same keys."""
+
+    def cost(short: int) -> tuple[int, int]:
+        full = full_tiles(rows, tile_rows, short)
+        return makespan(full * heads, short * heads, workers), short
+
+    return min(short_tile_candidates(rows, tile_rows), key=cost)
+
+
+def makespan(full: int, short: int, workers: int) -> int:
+    """Time until the last worker is done; each takes the next tile once free, full ones first."""
+    rounds, ahead = divmod(full, workers)
+    done = rounds * FULL_TILE_COST + (FULL_TILE_COST if ahead else 0)
+    if not short:
+        return done
+    # `ahead` workers start on the short tiles one full tile later than the rest. Find the least
+    # time after the full rounds in which all of them together finish `short` tiles.
+    on_time = workers - ahead
+    if short <= on_time:
+        return max(done, rounds * FULL_TILE_COST + SHORT_TILE_COST)
+    # Without rounding this would be the time; with it, a few steps more.
+    extra = ceil_div(SHORT_TILE_COST * short + FULL_TILE_COST * ahead, workers)
+    extra = max(extra, FULL_TILE_COST)
+    while (
+        on_time * (extra // SHORT_TILE_COST)
+        + ahead * (max(0, extra - FULL_TILE_COST) // SHORT_TILE_COST)
+        < short
+    ):
+        extra += 1
+    return max(done, rounds * FULL_TILE_COST + extra)
+
+
+def heads_per_group(all_heads: int, bytes_per_head: int) -> int:
+    """Query heads whose keys and values fit L2 together: a power of two, or all heads."""
+    group = 1
+    while group < all_heads and 2 * group * bytes_per_head <= GROUP_L2_BYTES:
+        group *= 2
+    return min(group, all_heads)

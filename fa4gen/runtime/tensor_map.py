@@ -1,0 +1,103 @@
+"""Tensor maps (TMA descriptors) of the operands: computed here, encoded by the driver."""
+
+from __future__ import annotations
+
+import ctypes
+import math
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+from fa4gen.errors import ArgumentError, Problem
+from fa4gen.runtime.device import load_driver
+
+if TYPE_CHECKING:
+    from fa4gen.plan.model import TensorMapPlan
+    from fa4gen.runtime.arguments import TensorView
+
+TENSOR_MAP_BYTES = 128
+
+
+@dataclass(frozen=True)
+class TensorMapSpec:
+    """The arguments of cuTensorMapEncodeTiled, dimensions from the contiguous one outwards."""
+
+    tensor: str
+    pointer: int
+    dtype: str
+    dims: tuple[int, ...]
+    strides: tuple[int, ...]
+    """Bytes, of every dimension but the first."""
+    box: tuple[int, ...]
+    swizzle: int
+
+
+def describe(plan: TensorMapPlan, view: TensorView, *, fallback_pointer: int = 0) -> TensorMapSpec:
+    """Describe the map of ``view``, which has the axes (batch, rows, heads, depth) in this order.
+
+    A tensor without elements gets a map of one row over ``fallback_pointer``, any valid device
+    address that is a multiple of 16: the kernel never reads it, but no map may have an extent of 0.
+    """
+    panel_columns = plan.box[0]
+    element_bytes = plan.box_bytes // math.prod(plan.box)
+    panel_bytes = panel_columns * element_bytes
+    batch, rows, heads, depth = view.shape
+    extents = {
+        "column": (panel_columns, element_bytes),
+        "row": (rows, view.strides[1]),
+        "panel": (depth // panel_columns, panel_bytes),
+        "head": (heads, view.strides[2]),
+        "batch": (batch, view.strides[0]),
+    }
+    pointer = view.pointer
+    if not (batch and rows and heads):
+        pointer = fallback_pointer
+        for name in ("row", "head", "batch"):
+            extents[name] = (1, panel_bytes)
+    # Nothing steps over a dimension of one element, but its stride has to be a legal number.
+    dims = tuple(extents[name][0] for name in plan.dims)
+    strides = tuple(
+        extents[name][1] if extents[name][0] > 1 else panel_bytes for name in plan.dims[1:]
+    )
+    return TensorMapSpec(plan.tensor, pointer, view.dtype, dims, strides, plan.box, plan.swizzle)
+
+
+@lru_cache(maxsize=1024)
+def encode(spec: TensorMapSpec) -> bytes:
+    """Encode a map as its 128 bytes. Needs the NVIDIA driver, but no GPU.
+
+    Raises ArgumentError naming the tensor when the driver refuses the map.
+    """
+    driver = load_driver()
+    swizzles = driver.CUtensorMapSwizzle
+    error, tensor_map = driver.cuTensorMapEncodeTiled(
+        {
+            "bfloat16": driver.CUtensorMapDataType.CU_TENSOR_MAP_DATA_TYPE_BFLOAT16,
+            "float16": driver.CUtensorMapDataType.CU_TENSOR_MAP_DATA_TYPE_FLOAT16,
+        }[spec.dtype],
+        len(spec.dims),
+        spec.pointer,
+        [driver.cuuint64_t(extent) for extent in spec.dims],
+        [driver.cuuint64_t(stride) for stride in spec.strides],
+        [driver.cuuint32_t(extent) for extent in spec.box],
+        [driver.cuuint32_t(1)] * len(spec.dims),
+        driver.CUtensorMapInterleave.CU_TENSOR_MAP_INTERLEAVE_NONE,
+        {
+            0: swizzles.CU_TENSOR_MAP_SWIZZLE_NONE,
+            32: swizzles.CU_TENSOR_MAP_SWIZZLE_32B,
+            64: swizzles.CU_TENSOR_MAP_SWIZZLE_64B,
+            128: swizzles.CU_TENSOR_MAP_SWIZZLE_128B,
+        }[spec.swizzle],
+        driver.CUtensorMapL2promotion.CU_TENSOR_MAP_L2_PROMOTION_L2_256B,
+        driver.CUtensorMapFloatOOBfill.CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE,
+    )
+    if error != driver.CUresult.CUDA_SUCCESS:
+        raise ArgumentError(
+            Problem(
+                f"{spec.tensor}: the driver refuses a tensor map ({error.name}) with extents "
+                f"{spec.dims} and strides of {spec.strides} bytes",
+                remedy="pass a contiguous copy",
+                key=spec.tensor,
+            )
+        )
+    return ctypes.string_at(int(tensor_map.getPtr()), TENSOR_MAP_BYTES)

@@ -1,0 +1,72 @@
+"""The counters of the dynamic scheduler: two int32 that are zero before and after every launch.
+
+Launches that may run at the same time need counters of their own, so each stream has one, and each
+captured graph too, since a graph can be replayed on any stream.
+"""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+from fa4gen.errors import ArgumentError, Problem
+from fa4gen.runtime.device import load_cupy, load_driver
+
+COUNTERS_PER_BUFFER = 1024
+COUNTER_BYTES = 32
+"""A whole sector of L2, so that counters in use at once do not slow each other."""
+LAST_SPECIAL_STREAM = 2
+"""Handles 0 to 2 are the default streams: the legacy one, twice, and the one per thread."""
+
+
+class TileCounters:
+    """The counters on one GPU: the one that is current when the first is asked for."""
+
+    def __init__(self) -> None:
+        self._addresses: dict[tuple[int, int, int], int] = {}
+        self._free: list[int] = []
+        self._buffers: list[Any] = []
+        self._lock = threading.Lock()
+
+    def address(self, stream: int) -> int:
+        """Return the device address of the counter for launches on ``stream``.
+
+        Raises ArgumentError when memory would be needed while a graph is being captured.
+        """
+        capture = _capture_id(stream)
+        # The per-thread default stream is another stream in every thread.
+        thread = threading.get_ident() if stream == LAST_SPECIAL_STREAM else 0
+        key = (stream, capture, thread)
+        address = self._addresses.get(key)
+        if address is None:
+            with self._lock:
+                if not self._free:
+                    self._grow(capturing=capture != 0)
+                address = self._addresses.setdefault(key, self._free.pop())
+        return address
+
+    def _grow(self, *, capturing: bool) -> None:
+        if capturing:
+            raise ArgumentError(
+                Problem(
+                    "no tile counter is left for a launch inside a graph capture",
+                    remedy="call the kernel once on this GPU before the capture begins",
+                )
+            )
+        cupy = load_cupy()
+        buffer = cupy.zeros(COUNTERS_PER_BUFFER * COUNTER_BYTES, dtype=cupy.uint8)
+        cupy.cuda.get_current_stream().synchronize()  # other streams use the zeros, too
+        self._buffers.append(buffer)
+        start = int(buffer.data.ptr)
+        self._free += range(start, start + buffer.nbytes, COUNTER_BYTES)
+
+
+def _capture_id(stream: int) -> int:
+    """Return the number of the graph capture that ``stream`` is part of; 0 when it is not."""
+    if stream < LAST_SPECIAL_STREAM:  # the legacy default stream cannot be captured
+        return 0
+    if not load_cupy().cuda.runtime.streamIsCapturing(stream):
+        return 0
+    driver = load_driver()
+    result = driver.cuStreamGetCaptureInfo(stream)
+    return int(result[2]) if result[0] == driver.CUresult.CUDA_SUCCESS else -1
