@@ -1,0 +1,269 @@
+"""What a key may hold, in words, and the allowed value nearest to a wrong one.
+
+Both are read off the JSON Schema of the config models, so that they cannot drift from what is
+really accepted.
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+from typing import TYPE_CHECKING, Any
+
+from fa4gen.config.yaml_scalars import meaning_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from fa4gen.config.yaml_positions import KeyPath
+
+JsonSchema = dict[str, Any]
+
+MOST_LISTED = 8
+"""Up to so many allowed numbers are listed one by one; more are given as a range."""
+MOST_SHOWN = 60
+"""Characters of a wrong value that a message repeats."""
+SIMILARITY = 0.5
+"""How much alike two words are (difflib's ratio) before one is suggested for the other."""
+
+_PATTERNS = {
+    r"^[a-z][a-z0-9_]*$": "a name of lower-case letters, digits and _ that begins with a letter"
+}
+
+
+class Expectations:
+    """Answers what the schema allows at a place of ``data``, the document being judged."""
+
+    def __init__(self, schema: JsonSchema, data: Any) -> None:
+        self._definitions: dict[str, JsonSchema] = schema.get("$defs", {})
+        self._schema = schema
+        self._data = data
+
+    def keys(self, path: KeyPath) -> list[str]:
+        """Return the keys that the mapping at ``path`` may have."""
+        names: dict[str, None] = {}
+        for branch in self._branches(path):
+            names.update(dict.fromkeys(branch.get("properties", ())))
+        return list(names)
+
+    def words(self, path: KeyPath) -> str:
+        """Return what may stand at ``path``: "64, 128, 192 or auto"."""
+        words = [word for branch in self._branches(path) for word in _alternatives_in_words(branch)]
+        return listing(list(dict.fromkeys(words)))
+
+    def example(self, path: KeyPath) -> str:
+        """Return the one value allowed at ``path``, or "" where there is a choice."""
+        branches = self._branches(path)
+        if len(branches) == 1:
+            values = _listed_values(branches[0])
+            if len(values) == 1:
+                return shown(values[0])
+        return ""
+
+    def nearest(self, path: KeyPath, value: Any) -> list[Any]:
+        """Return the allowed values nearest to ``value``; two when they are equally near."""
+        branches = self._branches(path)
+        if isinstance(value, str):
+            words = [
+                word
+                for branch in branches
+                for word in _listed_values(branch)
+                if isinstance(word, str)
+            ]
+            return [] if len(words) < 2 and len(branches) < 2 else similar(value, words)
+        if isinstance(value, (int, float)) and not isinstance(value, bool):
+            numbers = [number for branch in branches for number in _near_numbers(branch, value)]
+            if not numbers:
+                return []
+            distance = min(abs(number - value) for number in numbers)
+            return sorted({n for n in numbers if abs(n - value) == distance})
+        return []
+
+    def unquoted(self, path: KeyPath, value: Any) -> Any:
+        """Return the number or truth value that the text ``value`` would be without quotes.
+
+        None where that would not be allowed at ``path`` either.
+        """
+        if not isinstance(value, str):
+            return None
+        meaning = meaning_of(value.strip())
+        if meaning.refusal or meaning.value is None or isinstance(meaning.value, str):
+            return None
+        allowed = any(_accepts(branch, meaning.value) for branch in self._branches(path))
+        return meaning.value if allowed else None
+
+    def _branches(self, path: KeyPath) -> list[JsonSchema]:
+        """Return the alternatives at ``path``, references and unions resolved."""
+        branches = self._alternatives(self._schema, self._data)
+        value = self._data
+        for part in path:
+            value = _child(value, part)
+            inner = [
+                branch.get("items")
+                if isinstance(part, int)
+                else branch.get("properties", {}).get(part)
+                for branch in branches
+            ]
+            branches = [leaf for node in inner if node for leaf in self._alternatives(node, value)]
+        return branches
+
+    def _alternatives(self, node: JsonSchema, value: Any) -> list[JsonSchema]:
+        if "$ref" in node:
+            return self._alternatives(self._definitions[node["$ref"].rpartition("/")[2]], value)
+        union = node.get("anyOf") or node.get("oneOf")
+        if not union:
+            return [node]
+        leaves = [leaf for branch in union for leaf in self._alternatives(branch, value)]
+        # A kernel family is told by its constant keys: keep to the family that was written.
+        fitting = [leaf for leaf in leaves if _constants_fit(leaf, value)]
+        return fitting or leaves
+
+
+def similar(word: str, candidates: Iterable[str]) -> list[str]:
+    """Return the candidate most like ``word``, letter case aside, as a list of one or none."""
+    by_folded: dict[str, str] = {}
+    for candidate in candidates:
+        by_folded.setdefault(candidate.casefold(), candidate)
+    near = difflib.get_close_matches(word.casefold()[:200], by_folded, n=1, cutoff=SIMILARITY)
+    return [by_folded[match] for match in near]
+
+
+def listing(words: Sequence[str], last: str = "or") -> str:
+    """Return "a", "a or b", "a, b or c"."""
+    if len(words) < 2:
+        return "".join(words)
+    return f"{', '.join(words[:-1])} {last} {words[-1]}"
+
+
+def shown(value: Any) -> str:
+    """Return ``value`` as it would be written in YAML, shortened when long."""
+    if isinstance(value, str):
+        plain = value and meaning_of(value).value == value and value == value.strip()
+        text = value if plain and value.isprintable() else json.dumps(value, ensure_ascii=False)
+    elif isinstance(value, dict):
+        text = "{" + ", ".join(f"{key}: {shown(item)}" for key, item in value.items()) + "}"
+    elif isinstance(value, (list, tuple)):
+        text = "[" + ", ".join(shown(item) for item in value) + "]"
+    elif value is None:
+        text = "null"
+    elif isinstance(value, bool):
+        text = str(value).lower()
+    else:
+        text = str(value)
+    return text if len(text) <= MOST_SHOWN else f"{text[: MOST_SHOWN - 3]}..."
+
+
+def _child(value: Any, part: str | int) -> Any:
+    try:
+        return value[part]
+    except (KeyError, IndexError, TypeError):
+        return None
+
+
+def _constants_fit(branch: JsonSchema, value: Any) -> bool:
+    if not isinstance(value, dict):
+        return True
+    return all(
+        value[key] == node["const"]
+        for key, node in branch.get("properties", {}).items()
+        if "const" in node and key in value
+    )
+
+
+def _listed_values(branch: JsonSchema) -> list[Any]:
+    """Return every value that ``branch`` allows, or [] when they are many."""
+    if "const" in branch:
+        return [branch["const"]]
+    if "enum" in branch:
+        return list(branch["enum"])
+    if branch.get("type") == "integer" and {"minimum", "maximum"} <= branch.keys():
+        numbers = _integers(branch)
+        if len(numbers) <= MOST_LISTED:
+            return list(numbers)
+    return []
+
+
+def _integers(branch: JsonSchema) -> range:
+    step = branch.get("multipleOf", 1)
+    first = -(-branch["minimum"] // step) * step
+    return range(first, branch["maximum"] + 1, step)
+
+
+def _alternatives_in_words(branch: JsonSchema) -> list[str]:
+    """Return what ``branch`` allows, without commas in any part."""
+    values = _listed_values(branch)
+    if values:
+        return [shown(value) for value in values]
+    kind = branch.get("type")
+    if kind in ("integer", "number"):
+        return [_number_words(branch)]
+    if kind == "boolean":
+        return ["true", "false"]
+    if kind == "null":
+        return ["null"]
+    if kind == "object":
+        required = branch.get("required") or list(branch.get("properties", ()))
+        return ["{" + ", ".join(f"{key}: ..." for key in required) + "}"]
+    if kind == "array":
+        return ["a list"]
+    text = _PATTERNS.get(branch.get("pattern", ""), "text")
+    if text == "text" and "pattern" in branch:
+        text += f" that matches {branch['pattern']}"
+    return [f"{text} ({branch['maxLength']} characters at most)" if "maxLength" in branch else text]
+
+
+def _number_words(branch: JsonSchema) -> str:
+    text = "a whole number" if branch["type"] == "integer" else "a number"
+    if "multipleOf" in branch:
+        text = f"a multiple of {branch['multipleOf']}"
+    low, high = branch.get("minimum"), branch.get("maximum")
+    if low is not None and high is not None:
+        text += f" from {low} to {high}"
+    elif low is not None:
+        text += f" of at least {low}"
+    elif high is not None:
+        text += f" of at most {high}"
+    if "exclusiveMinimum" in branch:
+        text += f" above {branch['exclusiveMinimum']}"
+    if "exclusiveMaximum" in branch:
+        text += f" below {branch['exclusiveMaximum']}"
+    return text
+
+
+def _near_numbers(branch: JsonSchema, value: float) -> list[float]:
+    """Return the numbers allowed by ``branch`` that can be nearest to ``value``."""
+    listed = _listed_values(branch)
+    if listed:
+        return [n for n in listed if isinstance(n, (int, float)) and not isinstance(n, bool)]
+    if branch.get("type") not in ("integer", "number") or value != value:
+        return []
+    low, high = branch.get("minimum"), branch.get("maximum")
+    near = value
+    if low is not None:
+        near = max(near, low)
+    if high is not None:
+        near = min(near, high)
+    if branch["type"] == "number":
+        return [near] if _accepts(branch, near) else []
+    step = branch.get("multipleOf", 1)
+    below = near // step * step
+    around = [int(n) for n in (below, below + step) if abs(n) != float("inf")]
+    return [n for n in around if _accepts(branch, n)]
+
+
+def _accepts(branch: JsonSchema, value: Any) -> bool:
+    """Whether ``branch`` allows the number or truth value ``value``."""
+    listed = _listed_values(branch)
+    if listed:
+        return any(type(item) is type(value) and item == value for item in listed)
+    kind = branch.get("type")
+    if isinstance(value, bool):
+        return kind == "boolean"
+    if kind not in ("integer", "number") or (kind == "integer" and not isinstance(value, int)):
+        return False
+    return (
+        branch.get("minimum", value) <= value <= branch.get("maximum", value)
+        and ("exclusiveMinimum" not in branch or value > branch["exclusiveMinimum"])
+        and ("exclusiveMaximum" not in branch or value < branch["exclusiveMaximum"])
+        and ("multipleOf" not in branch or value % branch["multipleOf"] == 0)
+    )

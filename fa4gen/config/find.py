@@ -1,0 +1,156 @@
+"""Finds config files by what a user names: files, folders, globs, shipped configs."""
+
+from __future__ import annotations
+
+import glob
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from fa4gen.config.expectations import similar
+from fa4gen.config.paths import shown_path
+from fa4gen.config.text import missing_file
+from fa4gen.errors import ConfigError, Problem
+from fa4gen.resources import data_root
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+SUFFIXES = (".yaml", ".yml")
+SWEEPS = "sweeps"
+"""Folder of sweep files among the shipped configs: not configs themselves."""
+
+
+def find_configs(arguments: Sequence[str | Path]) -> list[Path]:
+    """Return the config files that ``arguments`` name, each once, in the order they were named.
+
+    An argument is a file, a folder (searched through, except folders called ``sweeps``), a glob
+    with * ? [ ] or **, or a shipped config: ``attention/sm_90a/d128_causal_bf16`` or the last part
+    of it alone. No arguments mean all shipped configs. What lies in the current folder wins over a
+    shipped config of the same name. Raises ConfigError for every argument that names nothing.
+    """
+    if not arguments:
+        return shipped_configs()
+    found: dict[Path, Path] = {}
+    problems: list[Problem] = []
+    for argument in arguments:
+        try:
+            for path in _resolve(str(argument)):
+                found.setdefault(path.resolve(), path)
+        except ConfigError as error:
+            problems += error.problems
+    if problems:
+        raise ConfigError(*problems)
+    return list(found.values())
+
+
+def shipped_configs() -> list[Path]:
+    """Return the configs that come with fa4gen, sorted."""
+    return _in_folder(data_root("configs"))
+
+
+def shipped_name(path: Path) -> str:
+    """Return what a shipped config is called: attention/sm_90a/d128_causal_bf16; "" for others."""
+    try:
+        relative = path.resolve().relative_to(data_root("configs").resolve())
+    except ValueError:
+        return ""
+    return relative.with_suffix("").as_posix()
+
+
+def _resolve(argument: str) -> list[Path]:
+    if not argument or "\0" in argument:
+        raise ConfigError(Problem(f"{argument!r} names no config", "Give a file or a folder."))
+    path = Path(argument)
+    if path.is_dir():
+        return _folder(path)
+    if path.exists():
+        return [path]
+    if glob.has_magic(argument):
+        return _matches(argument)
+    shipped = _shipped(argument)
+    if shipped:
+        return shipped
+    raise ConfigError(_nothing_called(argument, path))
+
+
+def _folder(path: Path) -> list[Path]:
+    configs = _in_folder(path)
+    if not configs:
+        raise ConfigError(
+            Problem(
+                "there is no config in this folder",
+                f"Configs end with {' or '.join(SUFFIXES)}; `fa4gen list` shows the shipped ones.",
+                shown_path(path),
+            )
+        )
+    return configs
+
+
+def _matches(pattern: str) -> list[Path]:
+    # Path.glob takes no absolute pattern.
+    paths = sorted(Path(match) for match in glob.glob(pattern, recursive=True))  # noqa: PTH207
+    configs = [
+        config
+        for path in paths
+        for config in (_in_folder(path) if path.is_dir() else [path])
+        if config.suffix in SUFFIXES
+    ]
+    if not configs:
+        what = "matches no config" if paths else "matches no file"
+        raise ConfigError(
+            Problem(
+                f"{pattern!r} {what}",
+                f"Configs end with {' or '.join(SUFFIXES)}; ** goes through folders.",
+            )
+        )
+    return configs
+
+
+def _shipped(argument: str) -> list[Path]:
+    """Return the shipped configs called ``argument``: a whole name, a folder, or a last part."""
+    wanted = argument.strip("/")
+    for suffix in SUFFIXES:
+        wanted = wanted.removesuffix(suffix)
+    names = {shipped_name(path): path for path in shipped_configs()}
+    if wanted in names:
+        return [names[wanted]]
+    inside = [path for name, path in names.items() if name.startswith(f"{wanted}/")]
+    if inside:
+        return inside
+    same_stem = [path for name, path in names.items() if name.endswith(f"/{wanted}")]
+    if len(same_stem) > 1:
+        raise ConfigError(
+            Problem(
+                f"{argument!r} names {len(same_stem)} shipped configs",
+                f"Say which: {', '.join(shipped_name(path) for path in same_stem)}.",
+            )
+        )
+    return same_stem
+
+
+def _nothing_called(argument: str, path: Path) -> Problem:
+    problem = missing_file(path)
+    names = [shipped_name(shipped) for shipped in shipped_configs()]
+    candidates = [*names, *(name.rpartition("/")[2] for name in names)]
+    near = [] if problem.remedy.startswith("Did") else similar(Path(argument).stem, candidates)
+    remedy = f"Did you mean the shipped config {near[0]}?" if near else problem.remedy
+    return Problem(
+        "no such file, folder or shipped config",
+        remedy or "`fa4gen list` shows the shipped configs.",
+        problem.file,
+    )
+
+
+def _in_folder(folder: Path) -> list[Path]:
+    """Return the configs below ``folder``, sorted; hidden folders and sweeps are left out."""
+    return sorted(_walk(folder))
+
+
+def _walk(folder: Path) -> Iterable[Path]:
+    for suffix in SUFFIXES:
+        for path in folder.rglob(f"*{suffix}"):
+            parents = path.relative_to(folder).parts[:-1]
+            if path.is_file() and not any(
+                part == SWEEPS or part.startswith(".") for part in parents
+            ):
+                yield path

@@ -1,0 +1,162 @@
+"""Config files to validated configs; all mistakes of a file at once, each with its place."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from fa4gen.config.find import find_configs
+from fa4gen.config.paths import shown_path
+from fa4gen.config.text import read_text
+from fa4gen.config.yaml_positions import Document, KeyPath, Place, read_document
+from fa4gen.errors import ConfigError, Problem
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pydantic import TypeAdapter
+
+    from fa4gen.config.expectations import JsonSchema
+    from fa4gen.config.schema import Config
+
+__all__ = [
+    "LoadedConfig",
+    "config_adapter",
+    "config_from_data",
+    "config_schema",
+    "find_configs",
+    "load_config",
+    "load_mapping",
+    "locate",
+]
+
+_NAME = re.compile(r"[a-z][a-z0-9_]*")
+
+
+@dataclass(frozen=True)
+class LoadedConfig:
+    """A valid config and where its keys stand in the file that it came from."""
+
+    config: Config
+    path: Path
+    """The file as it was named; for a config that came from no file, a name for messages."""
+    text: str
+    """The file's text."""
+    positions: Mapping[KeyPath, Place]
+    """Line and column of every key and value that the file gives; keys left out are not in it."""
+
+
+def load_config(path: str | Path) -> LoadedConfig:
+    """Read and validate the config file at ``path``.
+
+    A config without ``name`` is called like its file. Raises ConfigError with all problems.
+    """
+    path = Path(path)
+    text = read_text(path)
+    file = shown_path(path)
+    document = read_document(text, file)
+    config = _validate(document, file, path.stem)
+    return LoadedConfig(config, path, text, document.places)
+
+
+def load_mapping(data: Mapping[str, Any], name: str, path: Path | None = None) -> LoadedConfig:
+    """Validate a config given as plain data; ``name`` is its name where it has none.
+
+    ``path`` is what messages call it. Raises ConfigError; its problems have no line.
+    """
+    import yaml
+
+    file = shown_path(path) if path else ""
+    config = config_from_data(data, name, file)
+    text = yaml.safe_dump(dict(data), sort_keys=False)
+    return LoadedConfig(config, path or Path(name), text, {})
+
+
+def config_from_data(data: Mapping[str, Any], name: str, file: str = "") -> Config:
+    """Validate plain data without positions; see ``load_mapping``. Raises ConfigError."""
+    return _validate(Document(dict(data), {}, {}, (), frozenset()), file, name)
+
+
+def locate(error: ConfigError, loaded: LoadedConfig) -> ConfigError:
+    """Return ``error`` with file, line and column added to the problems that name only a key.
+
+    A key that the file leaves to its default is placed at no line.
+    """
+    return ConfigError(*(_located(problem, loaded) for problem in error.problems))
+
+
+@functools.cache
+def config_adapter() -> TypeAdapter[Config]:
+    """Return the validator of any config."""
+    from pydantic import TypeAdapter
+
+    from fa4gen.config.schema import Config
+
+    return TypeAdapter(Config)
+
+
+def config_schema() -> JsonSchema:
+    """Return the JSON Schema of configs as pydantic makes it: ``name`` is required there."""
+    return config_adapter().json_schema()
+
+
+def _located(problem: Problem, loaded: LoadedConfig) -> Problem:
+    if problem.file:
+        return problem
+    from fa4gen.config.schema_errors import place_of
+
+    path = tuple(problem.key.split(".")) if problem.key else ()
+    line, column = place_of(path, loaded.positions, value=True)
+    return dataclasses.replace(problem, file=shown_path(loaded.path), line=line, column=column)
+
+
+def _validate(document: Document, file: str, default_name: str) -> Config:
+    from pydantic import ValidationError
+
+    data = document.value
+    if not isinstance(data, dict):
+        raise ConfigError(*document.problems, _not_a_mapping(data, file))
+    problems = list(document.problems)
+    is_named = "name" in data
+    if not is_named and _NAME.fullmatch(default_name):
+        data = {**data, "name": default_name}
+    elif not is_named:
+        problems.append(_no_name(default_name, file))
+        data = {**data, "name": "unnamed"}
+    document = dataclasses.replace(document, value=data)
+    try:
+        config = config_adapter().validate_python(data)
+    except ValidationError as error:
+        from fa4gen.config.schema_errors import explain_errors
+
+        problems += explain_errors(error, document, config_schema(), file)
+    if problems:
+        raise ConfigError(*sorted(problems, key=lambda problem: (problem.line, problem.column)))
+    return config
+
+
+def _no_name(default_name: str, file: str) -> Problem:
+    usable = re.sub(r"[^a-z0-9_]+", "_", default_name.casefold()).strip("_")
+    if not _NAME.fullmatch(usable):
+        usable = f"kernel_{usable}".rstrip("_")
+    return Problem(
+        f"no name is given, and the file's own, {default_name!r}, is no kernel name: "
+        "lower-case letters, digits and _, a letter first",
+        f"Add name: {usable}, or rename the file to {usable}.yaml.",
+        file,
+        key="name",
+    )
+
+
+def _not_a_mapping(data: Any, file: str) -> Problem:
+    example = (
+        "Begin with:\n    kernel: attention\n    arch: sm_90a\n    dtype: bf16\n    depth: 128"
+    )
+    if data is None:
+        return Problem("the config is empty", example, file, 1, 1)
+    kind = "a list" if isinstance(data, list) else "a single value"
+    return Problem(f"a config is a mapping of keys to values, not {kind}", example, file, 1, 1)
