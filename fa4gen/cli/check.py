@@ -50,16 +50,16 @@ def command(
     and architectures).
     """
     from fa4gen.config.find import find_configs
+    from fa4gen.config.paths import shown_path
     from fa4gen.render.batch import render_configs
     from fa4gen.render.check import check_generated
-    from fa4gen.render.environment import display_path
     from fa4gen.render.fix import fix_commands
 
     rendered = render_configs(find_configs(configs), templates, jobs)
     verdicts = check_generated([item.kernel for item in rendered], out, orphan_scope(configs))
-    options = ["-o", display_path(out)] if out != DEFAULT_OUT else []
+    options = ["-o", shown_path(out)] if out != DEFAULT_OUT else []
     if templates is not None:
-        options += ["--templates", display_path(templates)]
+        options += ["--templates", shown_path(templates)]
     sources = {item.kernel.folder: item.config for item in rendered}
     fixes = fix_commands(verdicts, sources, configs, options)
     if output_format == "json":
@@ -77,13 +77,13 @@ def _counts(verdicts: Sequence[FileVerdict]) -> dict[str, int]:
 
 
 def _print_text(verdicts: Sequence[FileVerdict], fixes: Sequence[str], diff: bool) -> None:
-    from fa4gen.render.environment import display_path
+    from fa4gen.config.paths import shown_path
 
     wrong = [v for v in verdicts if v.verdict != "current"]
     if wrong:
         from fa4gen.cli.output import print_table
 
-        rows = [(v.verdict, display_path(v.path), v.reason) for v in wrong]
+        rows = [(v.verdict, shown_path(v.path), v.reason) for v in wrong]
         print_table(("verdict", "file", "why"), rows, styles=_STYLES)
         click.echo()
     if diff:
@@ -103,7 +103,7 @@ def _print_text(verdicts: Sequence[FileVerdict], fixes: Sequence[str], diff: boo
 
 def _print_json(verdicts: Sequence[FileVerdict], fixes: Sequence[str], diff: bool) -> None:
     from fa4gen.cli.output import print_json
-    from fa4gen.render.environment import display_path
+    from fa4gen.config.paths import shown_path
 
     print_json(
         {
@@ -111,7 +111,7 @@ def _print_json(verdicts: Sequence[FileVerdict], fixes: Sequence[str], diff: boo
             "counts": _counts(verdicts),
             "files": [
                 {
-                    "path": display_path(v.path),
+                    "path": shown_path(v.path),
                     "kernel": v.kernel,
                     "verdict": v.verdict,
                     "reason": v.reason,
@@ -128,11 +128,11 @@ def _print_json(verdicts: Sequence[FileVerdict], fixes: Sequence[str], diff: boo
 def _annotate(verdicts: Sequence[FileVerdict], fixes: Sequence[str]) -> None:
     from fa4gen.cli.github import annotation
     from fa4gen.cli.output import note
-    from fa4gen.render.environment import display_path
+    from fa4gen.config.paths import shown_path
 
     remedy = f"Run: {' && '.join(fixes)}"
     for verdict in verdicts:
         if verdict.verdict != "current":
             message = f"{verdict.verdict}: {verdict.reason}"
-            problem = Problem(message, remedy, file=display_path(verdict.path), line=1, column=1)
+            problem = Problem(message, remedy, file=shown_path(verdict.path), line=1, column=1)
             note(annotation("error", problem))

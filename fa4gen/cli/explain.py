@@ -25,8 +25,8 @@ def command(configs: tuple[str, ...], output_format: OutputFormat) -> None:
     as the manifests hold them.
     """
     from fa4gen.config.find import find_configs
+    from fa4gen.config.paths import shown_path
     from fa4gen.render.batch import plan_configs
-    from fa4gen.render.environment import display_path
     from fa4gen.render.explanation import explain
     from fa4gen.render.manifest import plan_data
 
@@ -37,7 +37,7 @@ def command(configs: tuple[str, ...], output_format: OutputFormat) -> None:
         print_json(
             {
                 "kernels": [
-                    {"config": display_path(loaded.path), "plan": plan_data(plan)}
+                    {"config": shown_path(loaded.path), "plan": plan_data(plan)}
                     for loaded, plan in planned
                 ]
             }

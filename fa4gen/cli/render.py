@@ -99,11 +99,11 @@ def command(
 def _print_text(
     outcomes: Sequence[FileOutcome], num_kernels: int, dry_run: bool, diff: bool
 ) -> None:
-    from fa4gen.render.environment import display_path
+    from fa4gen.config.paths import shown_path
 
     changed = [outcome for outcome in outcomes if outcome.action != "unchanged"]
     for outcome in changed:
-        click.echo(f"{outcome.action:9} {display_path(outcome.path)}")
+        click.echo(f"{outcome.action:9} {shown_path(outcome.path)}")
         if diff:
             click.echo(outcome.verdict.diff(), nl=False)
     kernels = f"{num_kernels} kernel{'s' if num_kernels != 1 else ''}"
@@ -124,11 +124,11 @@ def _print_json(
     diff: bool,
 ) -> None:
     from fa4gen.cli.output import print_json
-    from fa4gen.render.environment import display_path
+    from fa4gen.config.paths import shown_path
 
     def files(outcomes: Sequence[FileOutcome]) -> list[dict[str, Any]]:
         return [
-            {"path": display_path(outcome.path), "action": outcome.action}
+            {"path": shown_path(outcome.path), "action": outcome.action}
             | ({"diff": outcome.verdict.diff()} if diff else {})
             for outcome in outcomes
         ]
@@ -140,7 +140,7 @@ def _print_json(
                 {
                     "name": item.kernel.name,
                     "arch": item.kernel.arch,
-                    "config": display_path(item.config),
+                    "config": shown_path(item.config),
                     "proof": "rendered",
                     "files": files(outcomes),
                 }

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
+from fa4gen.config.paths import shown_path
 from fa4gen.errors import ConfigError, Fa4genError, Problem, TemplateError
-from fa4gen.render.environment import TemplateSet, display_path, open_templates
+from fa4gen.render.environment import TemplateSet, open_templates
 from fa4gen.render.render import RenderedKernel, render
 
 if TYPE_CHECKING:
@@ -129,10 +130,10 @@ def _refuse_same_names(rendered: list[RenderedConfig]) -> None:
         if folder in first:
             problems.append(
                 Problem(
-                    f"the same arch and name as {display_path(first[folder])}: "
+                    f"the same arch and name as {shown_path(first[folder])}: "
                     f"both would be written to {folder}",
                     "Give one of them another name.",
-                    file=display_path(item.config),
+                    file=shown_path(item.config),
                     key="name",
                 )
             )

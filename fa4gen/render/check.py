@@ -6,8 +6,8 @@ import difflib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
+from fa4gen.config.paths import shown_path
 from fa4gen.errors import ConfigError, Problem
-from fa4gen.render.environment import display_path
 from fa4gen.render.manifest import read_manifest, sha256
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ class FileVerdict:
         """Return the unified diff from the file on disk to what its config renders to today."""
         old = (self.on_disk or b"").decode("utf-8", errors="replace")
         new = self.rendered or ""
-        name = display_path(self.path)
+        name = shown_path(self.path)
         lines = difflib.unified_diff(
             old.splitlines(keepends=True),
             new.splitlines(keepends=True),
@@ -123,7 +123,7 @@ def read_bytes(path: Path) -> bytes | None:
             Problem(
                 f"cannot read: {error.strerror}",
                 "Move it away, or choose another folder with -o/--out.",
-                file=display_path(path),
+                file=shown_path(path),
             )
         ) from error
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from fa4gen.render.environment import display_path
+from fa4gen.config.paths import shown_path
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -23,9 +23,9 @@ def depfile_text(rendered: Sequence[RenderedConfig], out_dir: Path) -> str:
     inputs: dict[str, None] = {}
     for item in rendered:
         folder = out_dir / item.kernel.folder
-        targets = [display_path(folder / name) for name in item.kernel.files]
-        sources = [display_path(item.config)]
-        sources += [display_path(Path(path)) for path in item.kernel.template_files]
+        targets = [shown_path(folder / name) for name in item.kernel.files]
+        sources = [shown_path(item.config)]
+        sources += [shown_path(Path(path)) for path in item.kernel.template_files]
         inputs.update(dict.fromkeys(sources))
         rules.append(_join(targets) + ": \\\n  " + _join(sources, " \\\n  ") + "\n")
     return "\n".join([*rules, *(f"{_escape(source)}:\n" for source in inputs)])

@@ -9,15 +9,16 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import jinja2
 
+from fa4gen.config.paths import shown_path
 from fa4gen.errors import ConfigError, Problem, TemplateError
 from fa4gen.resources import data_root
 
 if TYPE_CHECKING:
+    from pathlib import Path
     from types import CodeType
 
     from jinja2.ext import Extension
@@ -67,7 +68,7 @@ class TemplateSet(jinja2.BaseLoader):
                     Problem(
                         f"the template is not UTF-8 text: {error.reason} at byte {error.start}",
                         "Save it as UTF-8.",
-                        file=display_path(path),
+                        file=shown_path(path),
                     )
                 ) from error
             self._sources[name] = TemplateSource(name, path, text)
@@ -155,7 +156,7 @@ def template_roots(user_folder: Path | None) -> tuple[Path, ...]:
             Problem(
                 f"the template folder {what}",
                 "Give --templates a folder that mirrors the shipped one; "
-                f"files that it lacks are taken from {display_path(shipped)}.",
+                f"files that it lacks are taken from {shown_path(shipped)}.",
                 file=str(user_folder),
             )
         )
@@ -186,11 +187,3 @@ def cpp_literal(value: Any) -> Any:
     if isinstance(value, float) and (value != value or value in (float("inf"), -float("inf"))):
         raise ValueError(f"the expression is {value}, for which C++ has no literal")
     return value
-
-
-def display_path(path: Path) -> str:
-    """Return ``path`` relative to the current folder when it lies under it, else as it is."""
-    try:
-        return str(path.absolute().relative_to(Path.cwd()))
-    except ValueError:
-        return str(path)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from typing import TYPE_CHECKING
 
-from fa4gen.render.environment import display_path
+from fa4gen.config.paths import shown_path
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -31,7 +31,7 @@ def fix_commands(
     orphans = [v for v in verdicts if v.verdict == "orphan"]
     commands = []
     if edited:
-        files = [display_path(configs[kernel]) for kernel in configs if kernel in edited]
+        files = [shown_path(configs[kernel]) for kernel in configs if kernel in edited]
         # Writing a kernel renews its manifest, which alone knows of orphans beside it.
         beside = any(v.prunable and v.kernel in edited for v in orphans)
         prune = ["--prune"] if beside else []
@@ -39,7 +39,7 @@ def fix_commands(
     if outdated or any(v.prunable and v.kernel not in edited for v in orphans):
         prune = ["--prune"] if any(v.prunable for v in orphans) else []
         commands.append(shlex.join(["fa4gen", "render", *prune, *options, *arguments]))
-    kept = [display_path(v.path) for v in orphans if not v.prunable]
+    kept = [shown_path(v.path) for v in orphans if not v.prunable]
     if kept:
         commands.append(shlex.join(["rm", *kept]))
     return commands

@@ -11,14 +11,15 @@ from typing import TYPE_CHECKING, Any
 
 import jinja2
 
+from fa4gen.config.paths import shown_path
 from fa4gen.errors import Problem, TemplateError
-from fa4gen.render.environment import TemplateSet, TemplateSource, display_path
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from fa4gen.config.load import LoadedConfig
     from fa4gen.plan.attention_model import Plan
+    from fa4gen.render.environment import TemplateSet, TemplateSource
 
 _NO_ATTRIBUTE = re.compile(r"'(?P<type>[\w.]+)(?: object)?' has no attribute '(?P<name>\w+)'")
 _NO_NAME = re.compile(r"'(?P<name>\w+)' is undefined")
@@ -34,7 +35,7 @@ class TemplateLine:
     line: int
 
     def __str__(self) -> str:
-        return f"{display_path(self.source.path)}:{self.line}"
+        return f"{shown_path(self.source.path)}:{self.line}"
 
     @property
     def text(self) -> str:
@@ -49,7 +50,7 @@ def template_error(
     """Return the TemplateError for ``error``, which rendering the template ``root`` raised."""
     trail = _trail(error, templates)
     if not trail:  # the root template itself is missing
-        folders = ", ".join(display_path(folder) for folder in templates.roots)
+        folders = ", ".join(shown_path(folder) for folder in templates.roots)
         return TemplateError(
             Problem(
                 f"{_config_name(loaded)}: cannot render: {_what(error)}",
@@ -83,7 +84,7 @@ def template_problem(
         Problem(
             "\n".join(message),
             suggestion,
-            file=display_path(place.source.path),
+            file=shown_path(place.source.path),
             line=place.line,
             column=column,
             key=keys[0] if keys else "",
@@ -187,4 +188,4 @@ def _key_place(loaded: LoadedConfig, key: str) -> str:
 
 
 def _config_name(loaded: LoadedConfig) -> str:
-    return display_path(loaded.path)
+    return shown_path(loaded.path)

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+from fa4gen.config.paths import shown_path
 from fa4gen.errors import ConfigError, NotCurrentError, Problem
 from fa4gen.render.check import FileVerdict, kernel_verdicts, read_bytes
-from fa4gen.render.environment import display_path
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -47,7 +47,7 @@ def plan_writes(
                     f"not overwritten: {verdict.reason}",
                     "See the edit with fa4gen check --diff. Keep it in a template or under another "
                     "name, then overwrite the file with --force.",
-                    file=display_path(verdict.path),
+                    file=shown_path(verdict.path),
                 )
                 for verdict in edited
             )
@@ -111,7 +111,7 @@ def unwritable(error: OSError, path: Path) -> ConfigError:
         Problem(
             f"cannot write: {error.strerror or error}",
             "Choose a folder that you can write to with -o/--out.",
-            file=display_path(Path(error.filename) if isinstance(error.filename, str) else path),
+            file=shown_path(Path(error.filename) if isinstance(error.filename, str) else path),
         )
     )
 
