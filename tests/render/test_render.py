@@ -6,8 +6,11 @@ import sys
 from pathlib import Path
 
 import pytest
-from fa4gen.config.load import load_config
+from hypothesis import HealthCheck, given, reject, settings
+from hypothesis import strategies as st
 
+from fa4gen.config.load import load_config, load_mapping
+from fa4gen.errors import ConfigError
 from fa4gen.plan.build import build_plan
 from fa4gen.render.environment import open_templates
 from fa4gen.render.render import render, template_places
@@ -65,6 +68,42 @@ def test_every_shipped_config_renders_to_clean_text(path: Path) -> None:
         assert first_breach(text) is None, name
     assert kernel.source.count("#include") == 1
     assert f'#include "{kernel.name}_barriers.h"' in kernel.source
+
+
+KEYS = {
+    "depth": [64, 96, 128, 192, 256],
+    "dtype": ["bf16", "fp16"],
+    "mask": [
+        "none",
+        "causal",
+        {"sliding_window": 100},
+        {"sliding_window": {"left": 3, "right": 5}},
+    ],
+    "lse": [True, False],
+    "softcap": [None, 30.0],
+    "cta_group": [1, 2],
+    "num_consumer_warpgroups": ["auto", 1, 2, 3],
+    "overlap": [True, False],
+    "ping_pong": ["auto", True, False],
+    "overlap_epilogue": ["auto", True, False],
+    "epilogue": ["auto", "direct", "tma_store"],
+    "scheduler": ["auto", "static", "dynamic"],
+    "rescale_threshold": [8.0, 0.0],
+}
+TEMPLATES = open_templates()
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(st.fixed_dictionaries({key: st.sampled_from(values) for key, values in KEYS.items()}))
+def test_every_accepted_config_renders_to_clean_text(keys: dict[str, object]) -> None:
+    loaded = load_mapping({"kernel": "attention", "arch": "sm_90a", **keys}, "any")
+    try:
+        plan = build_plan(loaded.config)
+    except ConfigError:
+        reject()
+    kernel = render(plan, loaded, TEMPLATES)
+    assert all(first_breach(text) is None for text in kernel.files.values())
+    assert json.loads(kernel.files["any.json"])["plan"]["depth"] == keys["depth"]
 
 
 def test_lines_of_the_shipped_kernel_trace_back_to_their_templates() -> None:
