@@ -58,9 +58,9 @@ def command(
 ) -> None:
     """Write the kernels of configs: N.cu, N_barriers.h and the manifest N.json.
 
-    Without CONFIG, of all configs. Files that already hold the right bytes are not touched. All is
-    checked before anything is written: a wrong config, or an edited file that would be overwritten,
-    leaves every file as it was. --prune looks beyond the folders of the kernels rendered only
+    Without CONFIG, of all shipped configs. Files that already hold the right bytes are not touched.
+    All is checked before anything is written: a wrong config, or an edited file that would be
+    overwritten, leaves every file as it was. --prune looks beyond the folders of the kernels rendered only
     without CONFIG (everything under the output folder) or when CONFIG is a folder (kernels of the
     same families and architectures).
     """
