@@ -43,11 +43,11 @@ def command(
 ) -> int:
     """Tell whether generated files are what configs render to. Writes nothing.
 
-    Without CONFIG, of all shipped configs. Each file is current, stale (its config, a template or fa4gen changed), edited (not as fa4gen
-    wrote it), missing, or an orphan (no config renders to it). Ends with status 3 unless all are
-    current. Orphans beyond the folders of the kernels checked are looked for without CONFIG
-    (everything under the output folder) or when CONFIG is a folder (kernels of the same families
-    and architectures).
+    Without CONFIG, of all shipped configs. Each file is current, stale (its config, a template or
+    fa4gen changed), edited (not as fa4gen wrote it), missing, or an orphan (no config renders to
+    it). Ends with status 3 unless all are current. Orphans beyond the folders of the kernels
+    checked are looked for without CONFIG (everything under the output folder) or when CONFIG is a
+    folder (kernels of the same families and architectures).
     """
     from fa4gen.config.find import find_configs
     from fa4gen.config.paths import shown_path

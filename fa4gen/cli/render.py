@@ -60,9 +60,9 @@ def command(
 
     Without CONFIG, of all shipped configs. Files that already hold the right bytes are not touched.
     All is checked before anything is written: a wrong config, or an edited file that would be
-    overwritten, leaves every file as it was. --prune looks beyond the folders of the kernels rendered only
-    without CONFIG (everything under the output folder) or when CONFIG is a folder (kernels of the
-    same families and architectures).
+    overwritten, leaves every file as it was. --prune looks beyond the folders of the kernels
+    rendered only without CONFIG (everything under the output folder) or when CONFIG is a folder
+    (kernels of the same families and architectures).
     """
     from fa4gen.config.find import find_configs
     from fa4gen.render.batch import render_configs
