@@ -1,0 +1,164 @@
+"""A folder of compiled kernels keyed by everything that decides how they come out.
+
+Entries are written to a private folder, synced and renamed into place; nothing is locked. Of two
+processes that compile the same kernel the later one keeps its own result. An entry is used only if
+all of its hashes are right, and replaced otherwise.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import tempfile
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from fa4gen.toolchain.model import Built
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from fa4gen.toolchain.model import Compiler, Unit
+
+SCHEMA = 1
+"""Raised when entries change their shape, or what they are made of their meaning."""
+_ENTRY = "entry.json"
+_PTX, _CUBIN, _LOG = "kernel.ptx", "kernel.cubin", "log.txt"
+
+
+def key_ingredients(unit: Unit, compiler: Compiler) -> dict[str, Any]:
+    """Return all that decides what ``compiler`` makes of ``unit``."""
+    return {
+        "schema": SCHEMA,
+        "name": unit.name,
+        "arch": unit.arch,
+        "source": _sha256(unit.source.encode()),
+        "headers": {name: _sha256(unit.headers[name].encode()) for name in sorted(unit.headers)},
+        "options": list(compiler.options(unit)),
+        "compiler": compiler.name,
+        "compiler_version": compiler.version,
+    }
+
+
+def content_key(ingredients: Mapping[str, Any]) -> str:
+    """Return the SHA-256 of the ingredients, in hexadecimal."""
+    return _sha256(json.dumps(ingredients, sort_keys=True).encode())
+
+
+@dataclass(frozen=True)
+class Entry:
+    """What the cache gives back."""
+
+    built: Built
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Cache:
+    """A cache folder; it is made when the first entry is stored."""
+
+    root: Path
+
+    @classmethod
+    def default(cls) -> Cache:
+        """FA4GEN_CACHE_DIR, or fa4gen under XDG_CACHE_HOME or ~/.cache."""
+        named = os.environ.get("FA4GEN_CACHE_DIR")
+        if named:
+            return cls(Path(named))
+        base = os.environ.get("XDG_CACHE_HOME")
+        # The XDG specification tells to ignore relative paths.
+        home = Path(base) if base and Path(base).is_absolute() else Path("~/.cache").expanduser()
+        return cls(home / "fa4gen")
+
+    def folder(self, key: str) -> Path:
+        """Return where the entry of ``key`` is or would be."""
+        return self.root / f"v{SCHEMA}" / key[:2] / key
+
+    def load(self, key: str) -> Entry | None:
+        """Return the entry of ``key``; None when there is none, or it is damaged."""
+        folder = self.folder(key)
+        try:
+            record = json.loads((folder / _ENTRY).read_bytes())
+            data = {name: (folder / name).read_bytes() for name in (_PTX, _CUBIN, _LOG)}
+            intact = record["key"] == key and all(
+                record["sha256"][name] == _sha256(content) for name, content in data.items()
+            )
+            if not intact or not data[_PTX] or not data[_CUBIN]:
+                return None
+            built = Built(data[_PTX].decode(), data[_CUBIN], data[_LOG].decode())
+            return Entry(built, float(record["seconds"]))
+        except (OSError, ValueError, KeyError, TypeError):
+            return None
+
+    def store(self, key: str, ingredients: Mapping[str, Any], entry: Entry) -> str:
+        """Publish ``entry``; return "" or why it could not be kept. Never raises for the disk."""
+        data = {
+            _PTX: entry.built.ptx.encode(),
+            _CUBIN: entry.built.cubin,
+            _LOG: entry.built.log.encode(),
+        }
+        record = {
+            "key": key,
+            "ingredients": dict(ingredients),
+            "seconds": entry.seconds,
+            "sha256": {name: _sha256(content) for name, content in data.items()},
+        }
+        data[_ENTRY] = (json.dumps(record, indent=2) + "\n").encode()
+        folder = self.folder(key)
+        private: Path | None = None
+        try:
+            folder.parent.mkdir(parents=True, exist_ok=True)
+            private = Path(tempfile.mkdtemp(prefix=".new-", dir=folder.parent))
+            for name, content in data.items():
+                _write_synced(private / name, content)
+            _sync_folder(private)
+            self._publish(private, folder, key)
+            _sync_folder(folder.parent)
+        except OSError as error:
+            return f"not kept in the cache: {error.strerror}: {error.filename or self.root}"
+        finally:
+            if private is not None:
+                shutil.rmtree(private, ignore_errors=True)
+        return ""
+
+    def _publish(self, private: Path, folder: Path, key: str) -> None:
+        """Rename ``private`` to ``folder``, unless an intact entry is there already."""
+        private.chmod(0o755)
+        try:
+            private.rename(folder)
+        except OSError:
+            if self.load(key) is not None:
+                return
+            # Something damaged is in the way: rename it aside, so that readers never see half.
+            aside = Path(tempfile.mkdtemp(prefix=".old-", dir=folder.parent))
+            try:
+                with suppress(FileNotFoundError):  # another process was faster
+                    folder.rename(aside / "entry")
+                with suppress(OSError):  # likewise: its entry is as good
+                    private.rename(folder)
+            finally:
+                shutil.rmtree(aside, ignore_errors=True)
+
+
+def _write_synced(path: Path, content: bytes) -> None:
+    with path.open("wb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def _sync_folder(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        with suppress(OSError):  # some network file systems sync files alone
+            os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _sha256(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
