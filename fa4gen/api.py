@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fa4gen.errors import ConfigError, Problem
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from fa4gen.config.load import LoadedConfig
     from fa4gen.runtime.attention import AttentionKernel
+
+NAMELESS = "attention"
+"""What a kernel is called whose config is a mapping without a name."""
 
 
 def load(
@@ -26,14 +30,14 @@ def load(
     Raises ConfigError for a config that is not found, not unique or cannot work, CompileError, and
     MissingCapabilityError where there is no compiler.
     """
-    from fa4gen.config.load import locate
+    from fa4gen.config.load import load_mapping, locate
     from fa4gen.plan.build import build_plan
     from fa4gen.render.render import render
     from fa4gen.runtime.attention import AttentionKernel
     from fa4gen.toolchain.cache import Cache
     from fa4gen.toolchain.compile import compile_kernel
 
-    loaded = _load_mapping(config) if isinstance(config, Mapping) else _load_one(config)
+    loaded = load_mapping(config, NAMELESS) if isinstance(config, Mapping) else _load_one(config)
     try:
         plan = build_plan(loaded.config)
     except ConfigError as error:
@@ -62,7 +66,3 @@ def _load_one(config: str | Path) -> LoadedConfig:
             )
         )
     return load_config(paths[0])
-
-
-def _load_mapping(config: Mapping[str, Any]) -> LoadedConfig:
-    raise NotImplementedError

@@ -82,7 +82,7 @@ def check_layout(layout: str) -> None:
 
 def as_scale(softmax_scale: object) -> float:
     """Return the softmax scale as a float; ArgumentError for what is no number."""
-    if not isinstance(softmax_scale, bool):
+    if not isinstance(softmax_scale, (bool, str)):
         try:
             return float(softmax_scale)  # type: ignore[arg-type]
         except (TypeError, ValueError):
@@ -147,13 +147,13 @@ def check_device(plan: AttentionPlan, device: DeviceInfo) -> None:
         )
 
 
-def check_units(num_units: int, multiprocessors: int) -> None:
+def check_tiles(num_tiles: int, multiprocessors: int) -> None:
     """Refuse more tiles than the kernel's 32-bit counter can number."""
-    limit = INT32_MAX - multiprocessors
-    if num_units > limit:
+    limit = INT32_MAX - multiprocessors  # a CTA that finds no tile left has counted on
+    if num_tiles > limit:
         raise _refusal(
             "query",
-            f"{num_units} tiles of query rows",
+            f"{num_tiles} tiles of query rows",
             f"at most {limit}",
             remedy="split the batch",
         )
@@ -248,7 +248,9 @@ def _check_lse(plan: AttentionPlan, arguments: Arguments, query: TensorView) -> 
     elif not _is_contiguous(lse.shape, lse.strides, 4):
         problems.append(_wrong("lse", f"strides of {lse.strides} bytes", "a contiguous array"))
     if lse.pointer % 4:
-        problems.append(_wrong("lse", f"address {lse.pointer:#x}", "a multiple of 4 bytes"))
+        problems.append(
+            _wrong("lse", f"{lse.pointer:#x}", "an address that is a multiple of 4 bytes")
+        )
     return problems
 
 
@@ -269,7 +271,12 @@ def _check_memory(plan: AttentionPlan, name: str, view: TensorView, layout: str)
     remedy = f"pass a contiguous copy of {name}"
     if view.pointer % ALIGNMENT:
         problems.append(
-            _wrong(name, f"address {view.pointer:#x}", f"a multiple of {ALIGNMENT} bytes", remedy)
+            _wrong(
+                name,
+                f"{view.pointer:#x}",
+                f"an address that is a multiple of {ALIGNMENT} bytes",
+                remedy,
+            )
         )
     strides = dict(zip(AXES["bshd"], view.strides, strict=True))
     extents = dict(zip(AXES["bshd"], view.shape, strict=True))
@@ -277,8 +284,8 @@ def _check_memory(plan: AttentionPlan, name: str, view: TensorView, layout: str)
         problems.append(
             _wrong(
                 name,
-                f"a stride of {strides['depth']} bytes along depth",
-                f"{plan.element_bytes} bytes: neighbouring columns side by side",
+                f"{strides['depth']} bytes",
+                f"a stride along depth of {plan.element_bytes} bytes: columns side by side",
                 remedy,
             )
         )
@@ -288,8 +295,9 @@ def _check_memory(plan: AttentionPlan, name: str, view: TensorView, layout: str)
             problems.append(
                 _wrong(
                     name,
-                    f"a stride of {stride} bytes along {axis}",
-                    f"a multiple of {ALIGNMENT} bytes from 0 to {MAX_STRIDE}",
+                    f"{stride} bytes",
+                    f"a stride along {axis} that is a multiple of {ALIGNMENT} bytes"
+                    f", from 0 to {MAX_STRIDE}",
                     remedy,
                 )
             )

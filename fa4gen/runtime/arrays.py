@@ -60,8 +60,16 @@ def empty(like: Any, shape: tuple[int, ...], *, float32: bool = False) -> Any:
         dtype = torch.float32 if float32 else like.dtype
         return torch.empty(shape, dtype=dtype, device=like.device)
     cupy = load_cupy()
-    with cupy.cuda.Device(like.data.device_id):
+    runtime = cupy.cuda.runtime
+    previous = runtime.getDevice()
+    device = like.data.device_id
+    if previous != device:
+        runtime.setDevice(device)
+    try:
         return cupy.empty(shape, dtype=cupy.float32 if float32 else like.dtype)
+    finally:
+        if previous != device:
+            runtime.setDevice(previous)
 
 
 def current_stream(query: Any, device: int) -> int:

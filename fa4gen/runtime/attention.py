@@ -16,7 +16,7 @@ from fa4gen.runtime.arguments import (
     check_arguments,
     check_device,
     check_layout,
-    check_units,
+    check_tiles,
 )
 from fa4gen.runtime.device import device_info, load_cupy
 from fa4gen.runtime.module import LoadedKernel
@@ -204,7 +204,7 @@ class AttentionKernel:
         device = arguments.query.device
         multiprocessors = device_info(device).multiprocessors
         schedule = plan_schedule(self.plan, checked.size, multiprocessors)
-        check_units(schedule.num_units, multiprocessors)
+        check_tiles(schedule.num_tiles, multiprocessors)
         if not schedule.grid:
             return _Packed(0, ParameterBlock(()))
         self._devices[device].kernel.enter_context()  # a thread of its own may not have one
@@ -238,6 +238,7 @@ def scalar_values(checked: CheckedArguments, schedule: Schedule) -> dict[str, by
         "softmax_scale_log2": checked.softmax_scale * LOG2_E,
         "num_short_tiles": schedule.num_short_tiles,
         "tiles_per_head": schedule.tiles_per_head,
+        "num_tiles": schedule.num_tiles,
         "heads_per_group": schedule.heads_per_group,
     }
 

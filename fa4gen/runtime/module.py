@@ -56,8 +56,7 @@ class LoadedKernel:
 
     def enter_context(self) -> None:
         """Make CuPy's context on the kernel's GPU current: a new thread has none."""
-        self._runtime.setDevice(self._device)
-        self._runtime.memGetInfo()
+        self._runtime.setDevice(self._device)  # creates and binds it, since CUDA 12
 
     def launch(self, grid: int, stream: int, parameters: ParameterBlock) -> None:
         """Enqueue one launch of ``grid`` CTAs on the stream with this handle."""

@@ -48,8 +48,8 @@ class Schedule:
     tiles_per_head: int
     heads_per_group: int
     """Query heads that are worked on before the next group begins."""
-    num_units: int
-    """Units of work in all: tiles, or pairs of tiles for a cluster pair."""
+    num_tiles: int
+    """Of all heads."""
     grid: int
     """CTAs; 0 when there is nothing to do."""
 
@@ -60,7 +60,7 @@ def plan_schedule(plan: AttentionPlan, size: ProblemSize, multiprocessors: int) 
         size,
         multiprocessors,
         BM=plan.BM,
-        num_consumer_warpgroups=plan.num_consumer_warpgroups,
+        mixed_tile_heights=plan.mixed_tile_heights,
         cta_group=plan.cta_group,
         causal=plan.mask == "causal",
         grouped=plan.mask == "causal" and plan.scheduler == "dynamic",
@@ -74,7 +74,7 @@ def _schedule(
     multiprocessors: int,
     *,
     BM: int,  # noqa: N803 (the config's word)
-    num_consumer_warpgroups: int,
+    mixed_tile_heights: bool,
     cta_group: int,
     causal: bool,
     grouped: bool,
@@ -83,7 +83,7 @@ def _schedule(
     if not size.all_heads or not size.query_rows:
         return Schedule(0, 0, 1, 0, 0)
     short = 0
-    if num_consumer_warpgroups == 3 and cta_group == 1:
+    if mixed_tile_heights:
         short = (
             least_padding(size.query_rows, BM)
             if causal
@@ -92,7 +92,7 @@ def _schedule(
     covered = short * (BM - WARPGROUP_ROWS)
     tiles = short + ceil_div(max(0, size.query_rows - covered), BM)
     tiles = ceil_div(tiles, cta_group) * cta_group
-    units = tiles // cta_group * size.all_heads
+    num_tiles = tiles * size.all_heads
     group = 1
     if grouped:
         bytes_per_head = key_head_row_bytes * size.key_rows // size.heads_per_key_head
@@ -101,8 +101,8 @@ def _schedule(
         num_short_tiles=short,
         tiles_per_head=tiles,
         heads_per_group=group,
-        num_units=units,
-        grid=min(multiprocessors // cta_group, units) * cta_group,
+        num_tiles=num_tiles,
+        grid=min(multiprocessors // cta_group * cta_group, num_tiles),
     )
 
 

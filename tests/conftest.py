@@ -1,0 +1,35 @@
+"""What all tests share: tests that need a GPU say so, and are skipped with the reason elsewhere."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from fa4gen.runtime.device import DeviceInfo
+
+DEFAULT_ARCH = "sm_90a"
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Skip a test marked ``gpu`` (or ``gpu("sm_90a")``) where no GPU runs that architecture."""
+    marker = item.get_closest_marker("gpu")
+    if marker is None:
+        return
+    from fa4gen.runtime.device import all_devices, find_device, why_no_device
+
+    arch = marker.args[0] if marker.args else DEFAULT_ARCH
+    if find_device(arch) is None:
+        there = ", ".join(map(str, all_devices())) or why_no_device()
+        pytest.skip(f"needs a GPU that runs {arch}; here: {there}")
+
+
+@pytest.fixture
+def gpu(request: pytest.FixtureRequest) -> DeviceInfo:
+    """Return the GPU that a test marked ``gpu`` runs on."""
+    from fa4gen.runtime.device import require_device
+
+    marker = request.node.get_closest_marker("gpu")
+    assert marker is not None, "only tests marked gpu have a GPU"
+    return require_device(marker.args[0] if marker.args else DEFAULT_ARCH)

@@ -1,0 +1,25 @@
+"""Plans and views that the tests of the runtime work on."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from fa4gen.config.schema import AttentionConfig
+from fa4gen.plan.build import build_plan
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from fa4gen.plan.attention_model import AttentionPlan
+
+
+def make_plan(**keys: Any) -> AttentionPlan:
+    config = {"kernel": "attention", "name": "probe", "arch": "sm_90a", "dtype": "bf16"}
+    return build_plan(AttentionConfig(**{**config, "depth": 128, **keys}))
+
+
+@pytest.fixture(name="make_plan")
+def make_plan_fixture() -> Callable[..., AttentionPlan]:
+    return make_plan

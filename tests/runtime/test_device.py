@@ -1,0 +1,61 @@
+"""A machine without a GPU gets an answer in words; one with a GPU gets the GPU."""
+
+from __future__ import annotations
+
+from ctypes.util import find_library
+
+import pytest
+
+from fa4gen.errors import MissingCapabilityError
+from fa4gen.runtime.device import (
+    DeviceInfo,
+    all_devices,
+    device_count,
+    device_info,
+    find_device,
+    load_driver,
+    require_device,
+    required_capability,
+    why_no_device,
+)
+
+
+def test_a_count_or_a_reason():
+    assert (device_count() > 0) == (why_no_device() == "")
+    assert len(all_devices()) == device_count()
+
+
+def test_a_gpu_that_is_not_there_is_a_missing_capability():
+    with pytest.raises(MissingCapabilityError, match="no GPU number 99") as caught:
+        device_info(99)
+    assert caught.value.exit_status == 4
+    assert caught.value.problems[0].remedy
+
+
+def test_architectures_run_on_exactly_their_capability():
+    assert required_capability("sm_90a") == (9, 0)
+    gpu = DeviceInfo(0, "NVIDIA H200", (9, 0), 132, 1, 1)
+    assert gpu.runs("sm_90a")
+    assert not DeviceInfo(0, "NVIDIA B200", (10, 0), 148, 1, 1).runs("sm_90a")
+    assert str(gpu) == "NVIDIA H200 (compute capability 9.0)"
+
+
+@pytest.mark.skipif(device_count() > 0, reason="there is a GPU here")
+def test_without_a_gpu_the_message_says_what_is_needed():
+    assert find_device("sm_90a") is None
+    with pytest.raises(MissingCapabilityError, match=r"compute capability 9\.0; here: .+"):
+        require_device("sm_90a")
+
+
+@pytest.mark.skipif(find_library("cuda") is not None, reason="a driver is installed")
+def test_without_a_driver_it_is_a_missing_capability():
+    with pytest.raises(MissingCapabilityError, match="no NVIDIA driver on this machine"):
+        load_driver()
+
+
+@pytest.mark.gpu
+def test_with_a_gpu_it_is_found(gpu):
+    assert find_device("sm_90a") == gpu == require_device("sm_90a")
+    assert gpu.runs("sm_90a")
+    assert gpu.multiprocessors > 0
+    assert gpu.name
