@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from fa4gen.plan.model import (
-    Barrier,
-    Choice,
-    LaunchGeometry,
-    Parameter,
-    Role,
-    SharedRegion,
-    TensorMapPlan,
-)
+if TYPE_CHECKING:
+    from fa4gen.plan.model import (
+        Barrier,
+        Choice,
+        LaunchGeometry,
+        Parameter,
+        Role,
+        SharedRegion,
+        TensorMapPlan,
+    )
 
 
 @dataclass(frozen=True)

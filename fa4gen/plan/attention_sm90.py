@@ -7,9 +7,8 @@ other's softmax; the ring of key and value blocks is filled by one thread throug
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
-from fa4gen.config.schema import AttentionConfig
 from fa4gen.errors import ConfigError, Problem
 from fa4gen.plan.attention_model import AttentionPlan
 from fa4gen.plan.attention_sm90_parts import (
@@ -25,6 +24,9 @@ from fa4gen.plan.model import Choice, LaunchGeometry, SharedRegion
 from fa4gen.plan.roles import RegisterSplit, check_registers, default_registers
 from fa4gen.plan.shared_memory import align_up, lay_out_regions
 
+if TYPE_CHECKING:
+    from fa4gen.config.schema import AttentionConfig
+
 T = TypeVar("T")
 
 SWIZZLE_ALIGNMENT = 1024
@@ -35,32 +37,42 @@ WARPGROUP_ROWS = 64
 
 @dataclass(frozen=True)
 class Tuning:
-    """What was measured to be fastest for a depth, with the reason in words."""
+    """What was measured to be fastest for a depth."""
 
     num_consumer_warpgroups: int
     BN: int
     num_pv_chunks_in_flight: int
     overlap_epilogue: bool
-    reason: str
+    block_reason: str
 
 
-TUNING = {
-    64: Tuning(3, 128, 2, False, "192 x 128 keeps the exponentials of three warpgroups busy"),
-    96: Tuning(3, 112, 3, True, "the widest block whose scores and output fit 160 registers"),
-    128: Tuning(3, 96, 3, True, "the widest block whose scores and output fit 160 registers"),
-    192: Tuning(2, 112, 2, False, "the widest block whose two stages fit shared memory"),
-    256: Tuning(2, 80, 2, False, "the widest block whose two stages fit shared memory"),
+FITS_REGISTERS = "the widest block whose scores and output fit the registers of three warpgroups"
+FITS_SHARED = "the widest block whose two stages fit shared memory"
+TUNING_DENSE = {
+    64: Tuning(3, 128, 2, False, FITS_REGISTERS),
+    96: Tuning(3, 128, 2, False, FITS_REGISTERS),
+    128: Tuning(3, 96, 3, True, FITS_REGISTERS),
+    192: Tuning(2, 112, 3, False, FITS_SHARED),
+    256: Tuning(2, 80, 4, False, FITS_SHARED),
 }
+TUNING_BANDED = {
+    64: Tuning(3, 128, 2, False, FITS_REGISTERS),
+    96: Tuning(3, 128, 2, False, FITS_REGISTERS),
+    128: Tuning(3, 96, 3, False, FITS_REGISTERS),
+    192: Tuning(2, 112, 3, True, FITS_SHARED),
+    256: Tuning(2, 80, 3, True, FITS_SHARED),
+}
+"""For causal and sliding-window masks, where warpgroups drop blocks that they do not see."""
 
 
 def plan_attention_sm90(config: AttentionConfig) -> AttentionPlan:
     """Plan attention forward for sm_90a. Raises ConfigError with the arithmetic where it cannot work."""
     arch = ARCHITECTURES[config.arch]
-    tuning = TUNING[config.depth]
+    tuning = (TUNING_DENSE if config.mask == "none" else TUNING_BANDED)[config.depth]
     chosen = _Choices(config)
 
     warpgroups, rows = _tile_rows(config, tuning, chosen)
-    block = chosen.take("BN", tuning.BN, f"depth {config.depth}: {tuning.reason}")
+    block = chosen.take("BN", tuning.BN, f"depth {config.depth}: {tuning.block_reason}")
     overlap = chosen.take("overlap", True, "")
     chunks = block // 16
     in_flight = 0
@@ -71,7 +83,9 @@ def plan_attention_sm90(config: AttentionConfig) -> AttentionPlan:
             "measured: more would hold the registers of probabilities under the next Q.K",
         )
         in_flight = min(in_flight, chunks)
-    ping_pong = chosen.take("ping_pong", False, "measured: three free-running warpgroups are faster")
+    ping_pong = chosen.take(
+        "ping_pong", False, "measured: three free-running warpgroups are faster"
+    )
     if ping_pong and warpgroups == 1:
         raise ConfigError(
             Problem(
@@ -80,11 +94,15 @@ def plan_attention_sm90(config: AttentionConfig) -> AttentionPlan:
                 key="ping_pong",
             )
         )
-    epilogue = chosen.take("epilogue", "direct", "measured: 16-byte stores from registers need no staging")
+    epilogue = chosen.take(
+        "epilogue", "direct", "measured: 16-byte stores from registers need no staging"
+    )
     overlap_epilogue = chosen.take(
         "overlap_epilogue",
         tuning.overlap_epilogue and epilogue == "direct",
-        "measured for this depth" if epilogue == "direct" else "the output is staged in the query slot",
+        "measured for this depth"
+        if epilogue == "direct"
+        else "the output is staged in the query slot",
     )
     if overlap_epilogue and epilogue == "tma_store":
         raise ConfigError(
@@ -267,7 +285,9 @@ def _check_shared(total: int, available: int, query: int, block: int, stages: in
         return
     fit = max(0, (available - query - 2 * SWIZZLE_ALIGNMENT) // (2 * block))
     remedy = (
-        f"num_kv_stages: {fit} is the most that fit" if fit else "lower BN, or BM (num_consumer_warpgroups)"
+        f"num_kv_stages: {fit} is the most that fit"
+        if fit
+        else "lower BN, or BM (num_consumer_warpgroups)"
     )
     raise ConfigError(
         Problem(

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from fa4gen.config.schema import AttentionConfig
+from typing import TYPE_CHECKING
+
 from fa4gen.plan.model import Barrier, Parameter, Role, TensorMapPlan
-from fa4gen.plan.roles import RegisterSplit
 from fa4gen.plan.tensor_maps import operand_map
+
+if TYPE_CHECKING:
+    from fa4gen.config.schema import AttentionConfig
+    from fa4gen.plan.roles import RegisterSplit
 
 CONSUMER_WARPS = 4
 
@@ -72,7 +76,9 @@ def attention_barriers(
 
 def attention_roles(warpgroups: int, registers: RegisterSplit) -> tuple[Role, ...]:
     """One loader warpgroup, then the consumers."""
-    loader = Role("load", 0, 4, registers.producer, "one thread issues all TMA loads and hands out tiles")
+    loader = Role(
+        "load", 0, 4, registers.producer, "one thread issues all TMA loads and hands out tiles"
+    )
     consumers = tuple(
         Role(
             f"consume {i}", 4 * (1 + i), 4, registers.consumer,
@@ -90,18 +96,34 @@ def attention_tensor_maps(
     panels = config.depth // panel_columns
     kv_rows, kv_panels = (block, panels) if config.cta_group == 1 else (block // 2, 1)
 
-    query = operand_map("query", panel_columns=panel_columns, rows=64, panels=panels, element_bytes=element_bytes)
-    key = operand_map("key", panel_columns=panel_columns, rows=kv_rows, panels=kv_panels, element_bytes=element_bytes)
+    query = operand_map(
+        "query", panel_columns=panel_columns, rows=64, panels=panels, element_bytes=element_bytes
+    )
+    key = operand_map(
+        "key",
+        panel_columns=panel_columns,
+        rows=kv_rows,
+        panels=kv_panels,
+        element_bytes=element_bytes,
+    )
     value = operand_map(
-        "value", panel_columns=panel_columns, rows=kv_rows, panels=kv_panels, element_bytes=element_bytes
+        "value",
+        panel_columns=panel_columns,
+        rows=kv_rows,
+        panels=kv_panels,
+        element_bytes=element_bytes,
     )
     if epilogue == "direct":
         return query, key, value
-    out = operand_map("out", panel_columns=panel_columns, rows=64, panels=panels, element_bytes=element_bytes)
+    out = operand_map(
+        "out", panel_columns=panel_columns, rows=64, panels=panels, element_bytes=element_bytes
+    )
     return query, key, value, out
 
 
-def attention_parameters(config: AttentionConfig, epilogue: str, scheduler: str) -> tuple[Parameter, ...]:
+def attention_parameters(
+    config: AttentionConfig, epilogue: str, scheduler: str
+) -> tuple[Parameter, ...]:
     """The kernel's parameters in order."""
     map_type = "const __grid_constant__ TensorMap"
     rows = [
@@ -114,9 +136,15 @@ def attention_parameters(config: AttentionConfig, epilogue: str, scheduler: str)
     else:
         rows.append(Parameter("out", "uint16* __restrict__", f"output, {config.dtype}"))
     if config.lse:
-        rows.append(Parameter("lse", "float* __restrict__", "log-sum-exp, (batch, query heads, query rows)"))
+        rows.append(
+            Parameter("lse", "float* __restrict__", "log-sum-exp, (batch, query heads, query rows)")
+        )
     if scheduler == "dynamic":
-        rows.append(Parameter("tile_counter", "int32* __restrict__", "two zeros; zero again after the launch"))
+        rows.append(
+            Parameter(
+                "tile_counter", "int32* __restrict__", "two zeros; zero again after the launch"
+            )
+        )
     rows += [
         Parameter("batch", "int32", "batches"),
         Parameter("query_heads", "int32", "query heads"),
@@ -134,19 +162,37 @@ def attention_parameters(config: AttentionConfig, epilogue: str, scheduler: str)
     else:
         rows.append(Parameter("softmax_scale", "float", "softmax scale, above zero"))
     rows += [
-        Parameter("num_short_tiles", "int32", "tiles a head that leave the last warpgroup out; 0 is always right"),
+        Parameter(
+            "num_short_tiles",
+            "int32",
+            "tiles a head that leave the last warpgroup out; 0 is always right",
+        ),
         Parameter("tiles_per_head", "int32", "tiles that cover the query rows of a head"),
         Parameter("num_tiles", "int32", "tiles_per_head * query_heads * batch"),
-        Parameter("heads_per_group", "int32", "query heads whose keys and values stay in L2 together; 1 is always right"),
+        Parameter(
+            "heads_per_group",
+            "int32",
+            "query heads whose keys and values stay in L2 together; 1 is always right",
+        ),
     ]
     return tuple(rows)
 
 
 def summarise(
-    config: AttentionConfig, rows: int, block: int, warpgroups: int, stages: int, scheduler: str, epilogue: str
+    config: AttentionConfig,
+    rows: int,
+    block: int,
+    warpgroups: int,
+    stages: int,
+    scheduler: str,
+    epilogue: str,
 ) -> tuple[str, ...]:
     """The resolved parameters in words."""
-    mask = config.mask if isinstance(config.mask, str) else "sliding window {} before, {} behind".format(*config.window)
+    mask = (
+        config.mask
+        if isinstance(config.mask, str)
+        else "sliding window {} before, {} behind".format(*config.window)
+    )
     lines = [
         f"{config.dtype}, sums in float32; depth {config.depth}; mask {mask}",
         f"tiles of {rows} query rows x {block} keys, {warpgroups} consumer warpgroups, {stages} stages",

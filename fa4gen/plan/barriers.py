@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
-from fa4gen.plan.model import Barrier
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from fa4gen.plan.model import Barrier
 
 
 def lay_out_barriers(rows: Sequence[Barrier], first_offset: int) -> tuple[Barrier, ...]:

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from fa4gen.config.schema import Config
-from fa4gen.plan.attention_model import Plan
+from typing import TYPE_CHECKING
+
 from fa4gen.plan.attention_sm90 import plan_attention_sm90
+
+if TYPE_CHECKING:
+    from fa4gen.config.schema import Config
+    from fa4gen.plan.attention_model import Plan
 
 
 def build_plan(config: Config) -> Plan:

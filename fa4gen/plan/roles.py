@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from fa4gen.errors import ConfigError, Problem
-from fa4gen.plan.hardware import Architecture
+
+if TYPE_CHECKING:
+    from fa4gen.plan.hardware import Architecture
 
 WARPGROUP = 128
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
-from fa4gen.plan.model import SharedRegion
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from fa4gen.plan.model import SharedRegion
 
 
 def align_up(value: int, alignment: int) -> int:
