@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from fa4gen import __version__
-from fa4gen.cli.options import RunOptions
+from fa4gen.cli.options import RunOptions, asked_format
 from fa4gen.errors import Fa4genError, Problem
 
 if TYPE_CHECKING:
@@ -116,10 +116,11 @@ def main(args: Sequence[str] | None = None) -> int:
     Anything that a user can cause ends as a message on stderr; under ``--format json`` the
     problems are also the document on stdout. Other exceptions are bugs and keep their traceback.
     """
-    run = RunOptions()
+    args = sys.argv[1:] if args is None else list(args)
+    run = RunOptions(asked_format(args))
     try:
         status = group.main(
-            list(args) if args is not None else None,
+            args,
             prog_name="fa4gen",
             standalone_mode=False,
             obj=run,

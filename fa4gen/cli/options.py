@@ -9,9 +9,12 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import TYPE_CHECKING, Literal
 
 import click
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 OutputFormat = Literal["text", "json", "github"]
 OUTPUT_FORMATS: tuple[OutputFormat, ...] = ("text", "json", "github")
@@ -20,17 +23,17 @@ DEFAULT_OUT = Path("generated")
 
 @dataclass
 class RunOptions:
-    """What ``main`` must know of a command line that failed: the click context's ``obj``."""
+    """What ``main`` must know of a command that failed: the click context's ``obj``."""
 
     output_format: OutputFormat = "text"
     traceback: bool = False
 
 
-def _keep_format(ctx: click.Context, _parameter: click.Parameter, value: Any) -> Any:
-    run = ctx.find_object(RunOptions)
-    if run is not None:  # None when a test calls the command without main()
-        run.output_format = cast("OutputFormat", value)
-    return value
+def asked_format(args: Sequence[str]) -> OutputFormat:
+    """Return the ``--format`` of a command line that may be wrong elsewhere: "text" when unclear."""
+    words = [word for arg in args for word in (arg.split("=", 1) if "--format=" in arg else [arg])]
+    value = words[words.index("--format") + 1 :][:1] if "--format" in words else []
+    return next((known for known in OUTPUT_FORMATS if value == [known]), "text")
 
 
 def usable_cpus() -> int:
@@ -49,8 +52,6 @@ format_option = click.option(
     type=click.Choice(OUTPUT_FORMATS),
     default="text",
     show_default=True,
-    is_eager=True,  # known before another option can fail
-    callback=_keep_format,
     help="text for people; json: one document on stdout; github: annotations for GitHub Actions.",
 )
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 KeyPath = tuple[str | int, ...]
 """Keys and list indices from the top of the document to a value; () is the whole document."""
 
-MAX_VALUES = 100_000
+MAX_VALUES = 20_000
 """Values of one document, aliases counted each time: far more than any config has."""
 
 _PLAIN = "tag:fa4gen,2025:plain"
@@ -241,6 +241,9 @@ def _syntax_problem(error: yaml.MarkedYAMLError, text: str, file: str) -> Proble
     if "'\\t'" in what:
         what = "a tab where YAML allows only spaces"
         remedy = "Indent with spaces."
+    elif "expected <block end>" in what or "expected '<document start>'" in what:
+        what, context = "this does not line up with the lines above", ""
+        remedy = "Begin the keys of a mapping, and the dashes of a list, in the same column."
     elif "mapping values are not allowed" in what:
         what = "a second colon on the line, or a line indented too far"
         remedy = "Put text with a colon in quotes; align the keys of a mapping."

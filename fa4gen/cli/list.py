@@ -1,0 +1,81 @@
+"""``fa4gen list``: which configs there are and what they ask for."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from fa4gen.cli.options import OutputFormat, configs_argument, format_option
+from fa4gen.errors import ConfigError, Problem
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from fa4gen.config.load import LoadedConfig
+    from fa4gen.config.schema import Config
+
+COLUMNS = ("kernel", "arch", "dtype", "depth", "mask")
+"""Keys that have a column of their own."""
+
+
+@click.command(name="list")
+@configs_argument
+@format_option
+def command(configs: tuple[str, ...], output_format: OutputFormat) -> None:
+    """List configs: without CONFIG the shipped ones, under the names that other commands take."""
+    from fa4gen.cli.output import print_json, print_table
+    from fa4gen.config.find import find_configs
+
+    loaded, problems = _load(find_configs(configs))
+    if output_format == "json":
+        if not problems:
+            print_json([_data(item) for item in loaded])
+    elif loaded:
+        rows = [
+            (_name(item), *(_cell(item.config, key) for key in COLUMNS), _tuned(item.config))
+            for item in loaded
+        ]
+        print_table(("config", *COLUMNS, "set besides"), rows, right=("depth",))
+    if problems:
+        raise ConfigError(*problems)
+
+
+def _load(paths: list[Path]) -> tuple[list[LoadedConfig], list[Problem]]:
+    from fa4gen.config.load import load_config
+
+    loaded: list[LoadedConfig] = []
+    problems: list[Problem] = []
+    for path in paths:
+        try:
+            loaded.append(load_config(path))
+        except ConfigError as error:
+            problems += error.problems
+    return loaded, problems
+
+
+def _name(loaded: LoadedConfig) -> str:
+    """Return a word by which other commands find the config."""
+    from fa4gen.config.find import shipped_name
+    from fa4gen.config.paths import shown_path
+
+    return shipped_name(loaded.path) or shown_path(loaded.path)
+
+
+def _data(loaded: LoadedConfig) -> dict[str, Any]:
+    return {"name": _name(loaded), "path": str(loaded.path), "config": loaded.config.model_dump()}
+
+
+def _cell(config: Config, key: str) -> str:
+    from fa4gen.config.expectations import shown
+
+    value = config.model_dump()[key]
+    return shown(value).strip("{}") if isinstance(value, dict) else str(value)
+
+
+def _tuned(config: Config) -> str:
+    """Return the other keys that do not have their default: "cta_group: 2, lse: false"."""
+    from fa4gen.config.expectations import shown
+
+    given = config.model_dump(exclude_defaults=True, exclude={"name", *COLUMNS})
+    return ", ".join(f"{key}: {shown(value)}" for key, value in given.items())

@@ -1,0 +1,35 @@
+"""The JSON Schema that editors use: what a file may hold, with the words that they show."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from fa4gen.config.load import config_schema
+
+if TYPE_CHECKING:
+    from fa4gen.config.expectations import JsonSchema
+
+DRAFT = "https://json-schema.org/draft/2020-12/schema"
+
+
+def editor_schema() -> JsonSchema:
+    """Return the schema of a config file: unlike the model, a file may leave ``name`` out."""
+    schema = _plain(config_schema())
+    for family in (schema, *schema.get("$defs", {}).values()):
+        if {"kernel", "name"} <= family.get("properties", {}).keys():
+            family["required"] = [key for key in family["required"] if key != "name"]
+    return {"$schema": DRAFT, **schema, "title": "fa4gen config"}
+
+
+def _plain(node: Any) -> Any:
+    """Return ``node`` without the titles that repeat keys, and without markup in descriptions."""
+    if isinstance(node, list):
+        return [_plain(item) for item in node]
+    if not isinstance(node, dict):
+        return node
+    plain = {key: _plain(value) for key, value in node.items()}
+    if isinstance(plain.get("title"), str):
+        del plain["title"]
+    if isinstance(plain.get("description"), str):
+        plain["description"] = plain["description"].replace("``", "`")
+    return plain

@@ -1,0 +1,59 @@
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from fa4gen.cli.main import main
+from fa4gen.config.find import find_configs, shipped_configs
+
+CONFIG = "kernel: attention\narch: sm_90a\ndtype: fp16\ndepth: 96\n"
+
+
+@pytest.fixture
+def work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    Path("one.yaml").write_text(CONFIG + "mask: {sliding_window: 64}\ncta_group: 2\nlse: false\n")
+    return tmp_path
+
+
+def test_the_table(work: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["list", "."]) == 0
+
+    head, row = capsys.readouterr().out.splitlines()
+    assert head.split() == ["config", "kernel", "arch", "dtype", "depth", "mask", "set", "besides"]
+    assert re.split(" {2,}", row) == [
+        "one.yaml", "attention", "sm_90a", "fp16", "96", "sliding_window: 64",
+        "lse: false, cta_group: 2",
+    ]  # fmt: skip
+
+
+def test_shipped_configs_are_listed_by_names_that_find_them(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert main(["list", "--format", "json"]) == 0
+
+    listed = json.loads(capsys.readouterr().out)
+    assert find_configs([item["name"] for item in listed]) == shipped_configs()
+    assert listed[0]["config"]["kernel"] == "attention"
+
+
+def test_a_wrong_config_does_not_hide_the_others(
+    work: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path("two.yaml").write_text(CONFIG.replace("96", "97"))
+
+    assert main(["list", "."]) == 2
+
+    out, err = capsys.readouterr()
+    assert "one.yaml" in out
+    assert err.startswith("two.yaml:4:8: depth: 97 is not possible")
+
+
+def test_no_config_in_a_folder(work: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    Path("empty").mkdir()
+
+    assert main(["list", "empty"]) == 2
+    assert capsys.readouterr().err.startswith("empty: there is no config in this folder")

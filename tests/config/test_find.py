@@ -1,0 +1,108 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from fa4gen.config.find import find_configs, shipped_configs, shipped_name
+from fa4gen.config.load import load_config
+from fa4gen.errors import ConfigError, Problem
+
+
+@pytest.fixture
+def tree(here: Path) -> Path:
+    for name in ("b.yaml", "a/c.yml", "a/d.yaml", "sweeps/s.yaml", ".git/x.yaml", "notes.txt"):
+        path = here / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text("")
+    (here / "empty").mkdir()
+    return here
+
+
+def names(*arguments: str) -> list[str]:
+    return [str(path) for path in find_configs(arguments)]
+
+
+def problem(*arguments: str) -> Problem:
+    with pytest.raises(ConfigError) as caught:
+        find_configs(arguments)
+    [only] = caught.value.problems
+    return only
+
+
+def test_no_argument_means_every_shipped_config() -> None:
+    found = find_configs([])
+
+    assert found == shipped_configs()
+    assert len(found) >= 1
+    for path in found:
+        load_config(path)
+
+
+def test_a_folder_gives_its_configs_but_no_sweeps(tree: Path) -> None:
+    assert names(".") == ["a/c.yml", "a/d.yaml", "b.yaml"]
+    assert names("a") == ["a/c.yml", "a/d.yaml"]
+
+
+def test_a_sweeps_folder_that_is_named_is_searched(tree: Path) -> None:
+    assert names("sweeps") == ["sweeps/s.yaml"]
+
+
+def test_a_file_of_any_name_counts_when_named(tree: Path) -> None:
+    assert names("notes.txt") == ["notes.txt"]
+
+
+def test_globs(tree: Path) -> None:
+    assert names("*.yaml") == ["b.yaml"]
+    assert names("**/*.y*ml") == ["a/c.yml", "a/d.yaml", "b.yaml", "sweeps/s.yaml"]
+    assert names(str(tree / "a" / "*")) == [str(tree / "a/c.yml"), str(tree / "a/d.yaml")]
+
+
+def test_each_config_comes_once_in_the_order_named(tree: Path) -> None:
+    assert names("b.yaml", ".", "./b.yaml") == ["b.yaml", "a/c.yml", "a/d.yaml"]
+
+
+def test_shipped_configs_by_name_and_by_last_part(here: Path) -> None:
+    [path] = find_configs(["attention/sm_90a/d128_causal_bf16"])
+
+    assert shipped_name(path) == "attention/sm_90a/d128_causal_bf16"
+    assert find_configs(["d128_causal_bf16"]) == [path]
+    assert find_configs(["d128_causal_bf16.yaml"]) == [path]
+    assert path in find_configs(["attention/sm_90a"])
+
+
+def test_a_local_file_wins_over_a_shipped_name(here: Path) -> None:
+    Path("d128_causal_bf16").write_text("")
+
+    assert names("d128_causal_bf16") == ["d128_causal_bf16"]
+
+
+def test_a_path_that_is_no_shipped_config_has_no_shipped_name(tree: Path) -> None:
+    assert shipped_name(tree / "b.yaml") == ""
+
+
+@pytest.mark.parametrize(
+    ("argument", "message", "remedy"),
+    [
+        ("empty", "no config in this folder", "end with .yaml or .yml"),
+        ("z*.yaml", "'z*.yaml' matches no file", "**"),
+        ("*.txt", "'*.txt' matches no config", "end with .yaml"),
+        ("bb.yaml", "no such file", "Did you mean b.yaml?"),
+        ("d128_casual_bf16", "no such file", "Did you mean the shipped config d128_causal_bf16?"),
+        ("nowhere/x.yaml", "no such file", "There is no folder nowhere"),
+        ("", "names no config", ""),
+        ("a\0", "names no config", ""),
+    ],
+)
+def test_what_names_nothing(tree: Path, argument: str, message: str, remedy: str) -> None:
+    found = problem(argument)
+
+    assert message in found.message
+    assert remedy in found.remedy
+
+
+def test_all_wrong_arguments_are_told_at_once(tree: Path) -> None:
+    with pytest.raises(ConfigError) as caught:
+        find_configs(["empty", "b.yaml", "nothing.yaml"])
+
+    assert [p.file for p in caught.value.problems] == ["empty", "nothing.yaml"]
