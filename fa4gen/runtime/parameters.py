@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from fa4gen.runtime.tensor_map import TENSOR_MAP_BYTES
@@ -55,19 +56,28 @@ def pack(
 
 def to_bytes(c_type: str, value: bytes | int | float) -> bytes:
     """Convert to what the kernel reads; OverflowError or TypeError for what does not fit."""
-    words = c_type.replace("*", " * ").split()
-    if "TensorMap" in words:
+    kind = _kind(c_type)
+    if kind == "map":
         if not isinstance(value, bytes) or len(value) != TENSOR_MAP_BYTES:
             raise TypeError(f"a tensor map is {TENSOR_MAP_BYTES} bytes, got {value!r}")
         return value
     if isinstance(value, bytes):
         raise TypeError(f"{c_type} takes a number, got {len(value)} bytes")
-    if "*" in words:
-        return int(value).to_bytes(8, "little")
-    if "float" in words:
+    if kind == "float":
         return bytes(ctypes.c_float(value))
-    if "int32" in words:
-        return int(value).to_bytes(4, "little", signed=True)
-    if "int64" in words:
-        return int(value).to_bytes(8, "little", signed=True)
+    size = 4 if kind == "int32" else 8
+    return int(value).to_bytes(size, "little", signed=kind != "pointer")
+
+
+@lru_cache(maxsize=64)
+def _kind(c_type: str) -> str:
+    """Return "map", "pointer", "float", "int32" or "int64"; TypeError for any other type."""
+    words = c_type.replace("*", " * ").split()
+    if "*" in words:
+        return "pointer"
+    if "TensorMap" in words:
+        return "map"
+    for kind in ("float", "int32", "int64"):
+        if kind in words:
+            return kind
     raise TypeError(f"no rule for a parameter of type {c_type}")

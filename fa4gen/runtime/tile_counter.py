@@ -15,15 +15,17 @@ from fa4gen.runtime.device import load_cupy, load_driver
 COUNTERS_PER_BUFFER = 1024
 COUNTER_BYTES = 32
 """A whole sector of L2, so that counters in use at once do not slow each other."""
-LAST_SPECIAL_STREAM = 2
-"""Handles 0 to 2 are the default streams: the legacy one, twice, and the one per thread."""
+LAST_LEGACY_STREAM = 1
+"""Handles 0 and 1 are the legacy default stream, of which there is one, and no capture."""
+NO_CAPTURE = 0
+UNKNOWN_CAPTURE = -1
 
 
 class TileCounters:
     """The counters on one GPU: the one that is current when the first is asked for."""
 
     def __init__(self) -> None:
-        self._addresses: dict[tuple[int, int, int], int] = {}
+        self._addresses: dict[tuple[int, int], int] = {}
         self._free: list[int] = []
         self._buffers: list[Any] = []
         self._lock = threading.Lock()
@@ -34,16 +36,16 @@ class TileCounters:
         Raises ArgumentError when memory would be needed while a graph is being captured.
         """
         capture = _capture_id(stream)
-        # The per-thread default stream is another stream in every thread.
-        thread = threading.get_ident() if stream == LAST_SPECIAL_STREAM else 0
-        key = (stream, capture, thread)
+        key = (_stream_id(stream), capture)
         address = self._addresses.get(key)
-        if address is None:
-            with self._lock:
+        if address is not None:
+            return address
+        with self._lock:
+            if key not in self._addresses:
                 if not self._free:
-                    self._grow(capturing=capture != 0)
-                address = self._addresses.setdefault(key, self._free.pop())
-        return address
+                    self._grow(capturing=capture != NO_CAPTURE)
+                self._addresses[key] = self._free.pop()
+            return self._addresses[key]
 
     def _grow(self, *, capturing: bool) -> None:
         if capturing:
@@ -61,12 +63,21 @@ class TileCounters:
         self._free += range(start, start + buffer.nbytes, COUNTER_BYTES)
 
 
-def _capture_id(stream: int) -> int:
-    """Return the number of the graph capture that ``stream`` is part of; 0 when it is not."""
-    if stream < LAST_SPECIAL_STREAM:  # the legacy default stream cannot be captured
-        return 0
-    if not load_cupy().cuda.runtime.streamIsCapturing(stream):
+def _stream_id(stream: int) -> int:
+    """Return a number that no other stream ever has; handles are used again."""
+    if stream <= LAST_LEGACY_STREAM:
         return 0
     driver = load_driver()
+    result = driver.cuStreamGetId(stream)
+    return int(result[1]) if result[0] == driver.CUresult.CUDA_SUCCESS else -stream
+
+
+def _capture_id(stream: int) -> int:
+    """Return the number of the graph capture that ``stream`` is part of, or NO_CAPTURE."""
+    if stream <= LAST_LEGACY_STREAM:
+        return NO_CAPTURE
+    if not load_cupy().cuda.runtime.streamIsCapturing(stream):
+        return NO_CAPTURE
+    driver = load_driver()
     result = driver.cuStreamGetCaptureInfo(stream)
-    return int(result[2]) if result[0] == driver.CUresult.CUDA_SUCCESS else -1
+    return int(result[2]) if result[0] == driver.CUresult.CUDA_SUCCESS else UNKNOWN_CAPTURE

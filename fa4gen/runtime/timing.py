@@ -67,7 +67,8 @@ def sample_count(estimate_ms: float, seconds: float, low: int, high: int) -> int
     """Return how many samples of ``estimate_ms`` fill ``seconds``, from ``low`` to ``high``."""
     if estimate_ms <= 0:
         return high
-    return max(low, min(high, math.ceil(1000 * seconds / estimate_ms)))
+    wanted = 1000 * seconds / estimate_ms
+    return high if wanted >= high else max(low, math.ceil(wanted))
 
 
 def time_callable(

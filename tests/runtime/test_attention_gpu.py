@@ -1,4 +1,4 @@
-"""Kernels on a GPU: layouts, libraries, streams, graphs, threads; numbers: fa4gen verify."""
+"""Kernels on a GPU: layouts, libraries, streams, graphs, threads."""
 
 from __future__ import annotations
 

@@ -1,0 +1,93 @@
+"""``fa4gen.load``: from a name, a path or a mapping to a kernel, with no GPU; mistakes in words."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+import fa4gen
+from fa4gen.errors import ConfigError
+from fa4gen.runtime.attention import AttentionKernel
+
+CONFIG = {"kernel": "attention", "arch": "sm_90a", "dtype": "fp16", "depth": 64}
+
+
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path_factory, monkeypatch):
+    """One cache for this run: each kernel is compiled once, and nothing of the user's is used."""
+    folder = tmp_path_factory.getbasetemp() / "cache"
+    monkeypatch.setenv("FA4GEN_CACHE_DIR", str(folder))
+    return folder
+
+
+@pytest.mark.compile
+def test_a_mapping_becomes_a_kernel():
+    kernel = fa4gen.load(CONFIG)
+    assert isinstance(kernel, AttentionKernel)
+    assert kernel.plan.depth == 64
+    assert kernel.cubin[:4] == b"\x7fELF"
+    assert kernel.plan.entry_point.encode() in kernel.cubin
+
+
+@pytest.mark.compile
+def test_a_file_and_a_shipped_name_become_kernels(tmp_path):
+    path = tmp_path / "my_kernel.yaml"
+    path.write_text("".join(f"{key}: {value}\n" for key, value in CONFIG.items()))
+    for config in (path, str(path)):
+        assert fa4gen.load(config).plan.name == "my_kernel"
+    assert fa4gen.load("d128_causal_bf16").plan.mask == "causal"
+
+
+@pytest.mark.compile
+def test_the_cache_is_used_only_when_wanted(own_cache):
+    config = {**CONFIG, "name": "cached", "mask": {"sliding_window": 100}}
+    before = {*own_cache.rglob("*.cubin")}
+    cubin = fa4gen.load(config, cache=False).cubin
+    assert {*own_cache.rglob("*.cubin")} == before
+    assert fa4gen.load(config).cubin == cubin
+    assert len({*own_cache.rglob("*.cubin")} - before) == 1
+
+
+def test_a_wrong_mapping_is_refused():
+    with pytest.raises(ConfigError, match="depth"):
+        fa4gen.load({**CONFIG, "depth": 100})
+
+
+def test_what_cannot_fit_is_refused_with_its_place(tmp_path):
+    path = tmp_path / "greedy.yaml"
+    text = "".join(f"{key}: {value}\n" for key, value in CONFIG.items())
+    path.write_text(f"{text}num_kv_stages: 16\n")
+    with pytest.raises(ConfigError, match=r"greedy\.yaml:5:\d+: shared memory"):
+        fa4gen.load(path)
+
+
+def test_a_config_that_is_not_there_is_refused(tmp_path):
+    with pytest.raises(ConfigError):
+        fa4gen.load("no_such_kernel")
+    with pytest.raises(ConfigError):
+        fa4gen.load(tmp_path / "missing.yaml")
+
+
+def test_a_folder_of_several_configs_is_refused(tmp_path):
+    text = "".join(f"{key}: {value}\n" for key, value in CONFIG.items())
+    for name in ("first", "second"):
+        (tmp_path / f"{name}.yaml").write_text(text)
+    with pytest.raises(ConfigError, match="names 2 configs") as caught:
+        fa4gen.load(tmp_path)
+    assert "first, second" in caught.value.problems[0].remedy
+
+
+def test_importing_the_package_imports_nothing_heavy():
+    heavy = {"numpy", "cupy", "cuda", "pydantic", "yaml", "jinja2", "fa4gen.api"}
+    code = f"import sys, fa4gen; print(*{heavy} & {{*sys.modules}})"
+    result = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
+    assert result.stdout.strip() == ""
+
+
+def test_other_names_are_no_part_of_the_package():
+    with pytest.raises(AttributeError, match="no attribute 'lode'"):
+        _ = fa4gen.lode
