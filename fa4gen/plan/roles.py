@@ -31,7 +31,7 @@ def default_registers(num_consumers: int) -> RegisterSplit:
     """The split that leaves the consumers the most: the loader is one thread of address arithmetic."""
     return {
         1: RegisterSplit(56, 256),
-        2: RegisterSplit(40, 232),
+        2: RegisterSplit(24, 240),
         3: RegisterSplit(32, 160),
     }[num_consumers]
 
