@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from fa4gen.toolchain.model import Compiler, Unit
 
-SCHEMA = 1
+SCHEMA = 2
 """Raised when entries change their shape, or what they are made of their meaning."""
 _ENTRY = "entry.json"
 _PTX, _CUBIN, _LOG = "kernel.ptx", "kernel.cubin", "log.txt"

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import time
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from fa4gen.errors import CompileError, Problem
 from fa4gen.toolchain.cache import Entry, content_key, key_ingredients
+from fa4gen.toolchain.elf import NotACubinError
+from fa4gen.toolchain.failures import RefusedError
 from fa4gen.toolchain.lint import lint
+from fa4gen.toolchain.locate import needs_lines, with_places, with_source_lines
 from fa4gen.toolchain.model import CompiledKernel, Unit
 from fa4gen.toolchain.report import read_resources
 
@@ -56,19 +61,14 @@ def compile_kernel(
     """
     tool = find_compiler(compiler) if isinstance(compiler, str) else compiler
     unit = Unit(name, source, headers, arch)
-    ingredients = key_ingredients(unit, tool)
-    key = content_key(ingredients)
-    entry = cache.load(key) if cache else None
-    cached, note = entry is not None, ""
-    if entry is None:
-        start = time.perf_counter()
-        built = tool.build(unit)
-        entry = Entry(built, time.perf_counter() - start)
-        if cache:
-            note = cache.store(key, ingredients, entry)
-    built = entry.built
+    made = _make(unit, tool, cache)
+    built = made.entry.built
     resources = read_resources(built.log, built.cubin)
     findings = lint(built.log, resources, waive)
+    if needs_lines(findings):
+        with suppress(NotACubinError):  # the places are a help; what was found stands without them
+            with_lines = _make(replace(unit, line_info=True), tool, cache)
+            findings = with_places(findings, with_lines.entry.built)
     kernel = CompiledKernel(
         name=name,
         arch=arch,
@@ -80,14 +80,39 @@ def compile_kernel(
         options=tool.options(unit),
         resources=resources,
         findings=findings,
-        cached=cached,
-        seconds=entry.seconds,
-        key=key,
-        cache_note=note,
+        cached=made.cached,
+        seconds=made.entry.seconds,
+        key=made.key,
+        cache_note=made.cache_note,
     )
     if not report and not kernel.clean:
         raise CompileError(*(lint_problem(kernel, f) for f in findings if f.forbids))
     return kernel
+
+
+@dataclass(frozen=True)
+class _Made:
+    entry: Entry
+    key: str
+    cached: bool
+    cache_note: str
+
+
+def _make(unit: Unit, tool: Compiler, cache: Cache | None) -> _Made:
+    """Take ``unit`` from the cache, or compile and store it."""
+    ingredients = key_ingredients(unit, tool)
+    key = content_key(ingredients)
+    entry = cache.load(key) if cache else None
+    if entry is not None:
+        return _Made(entry, key, cached=True, cache_note="")
+    start = time.perf_counter()
+    try:
+        built = tool.build(unit)
+    except RefusedError as error:
+        raise with_source_lines(error, tool) from error
+    entry = Entry(built, time.perf_counter() - start)
+    note = cache.store(key, ingredients, entry) if cache else ""
+    return _Made(entry, key, cached=False, cache_note=note)
 
 
 def lint_problem(kernel: CompiledKernel, finding: Finding) -> Problem:
@@ -100,4 +125,5 @@ def lint_problem(kernel: CompiledKernel, finding: Finding) -> Problem:
         finding.remedy,
         file=finding.file or f"{kernel.name}.cu",
         line=finding.line,
+        column=1 if finding.line else 0,
     )

@@ -23,8 +23,29 @@ _RESERVED_SHARED = 1024
 """Bytes per CTA that the system keeps on sm_90 and later; a kernel's section begins with them."""
 
 
+_HEADER_BYTES = 64
+
+
 class NotACubinError(ValueError):
     """The bytes are no intact cubin."""
+
+
+def elf_size(data: bytes) -> int:
+    """Return the size in bytes that the ELF file ``data`` ought to have by its own headers."""
+    if len(data) < _HEADER_BYTES:
+        return _HEADER_BYTES
+    segments, sections = struct.unpack_from("<QQ", data, 32)
+    segment_size, num_segments, section_size, num_sections = struct.unpack_from("<HHHH", data, 54)
+    ends = [segments + segment_size * num_segments, sections + section_size * num_sections]
+    for i in range(num_sections):
+        start = sections + i * section_size
+        if start + section_size > len(data):
+            break
+        kind = struct.unpack_from("<I", data, start + 4)[0]
+        offset, size = struct.unpack_from("<QQ", data, start + 24)
+        if kind != _SHT_NOBITS:
+            ends.append(offset + size)
+    return int(max(ends))
 
 
 @dataclass(frozen=True)
@@ -72,18 +93,24 @@ class Cubin:
         (offset,) = struct.unpack_from("<Q", data, 40)
         size, count, names = struct.unpack_from("<HHH", data, 58)
         raw = [struct.unpack_from("<IIQQQQIIQQ", data, offset + i * size) for i in range(count)]
+        if len(data) < elf_size(data):
+            raise NotACubinError("cut short")
         table = data[raw[names][4] : raw[names][4] + raw[names][5]]
         sections = []
         for name, kind, _, _, start, length, link, info, _, _ in raw:
             body = b"" if kind == _SHT_NOBITS else data[start : start + length]
-            if kind != _SHT_NOBITS and len(body) != length:
-                raise NotACubinError("cut short")
             sections.append(Section(_text(table, name), kind, body, length, info, link))
         self.sections = tuple(sections)
 
     def section(self, name: str) -> Section | None:
         """Return the section called ``name``, None when there is none."""
         return next((section for section in self.sections if section.name == name), None)
+
+    def relocated_symbols(self, name: str) -> dict[int, str]:
+        """Return the symbols whose addresses belong into section ``name``, by offset there."""
+        section = self.section(f".rela{name}")
+        entries = struct.iter_unpack("<QQq", section.data) if section else ()
+        return {offset: self._symbols[info >> 32][0] for offset, info, _ in entries}
 
     @cached_property
     def _symbols(self) -> list[tuple[str, int, int]]:

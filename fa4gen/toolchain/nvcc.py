@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fa4gen.errors import MissingCapabilityError, Problem
-from fa4gen.toolchain.failures import compile_error, unsupported_arch
+from fa4gen.toolchain.failures import RefusedError, compile_error, unsupported_arch
 from fa4gen.toolchain.model import Built
 
 if TYPE_CHECKING:
@@ -93,9 +93,7 @@ class Nvcc:
         """Compile to PTX and cubin; CompileError with places, MissingCapabilityError."""
         with tempfile.TemporaryDirectory(prefix="fa4gen-nvcc-") as folder:
             work = Path(folder)
-            # --keep leaves the PTX of this very run beside the cubin.
-            options = (*self.options(unit), "-cubin", "--keep", "-o", f"{unit.name}.cubin")
-            log = self._compile(unit, work, options)
+            log = self._compile(unit, work)
             ptx = (work / f"{unit.name}.ptx").read_text()
             return Built(ptx, (work / f"{unit.name}.cubin").read_bytes(), log)
 
@@ -103,16 +101,22 @@ class Nvcc:
         """Compile to PTX alone: works on units whose PTX is refused."""
         with tempfile.TemporaryDirectory(prefix="fa4gen-nvcc-") as folder:
             work = Path(folder)
-            more = ("-lineinfo",) if unit.line_info else ()
-            options = (f"-arch={unit.virtual_arch}", "-std=c++17", *more, "-ptx")
-            self._compile(unit, work, (*options, "-o", f"{unit.name}.ptx"))
-            return (work / f"{unit.name}.ptx").read_text()
+            ptx = work / f"{unit.name}.ptx"
+            try:
+                self._compile(unit, work)
+            except RefusedError:
+                if not ptx.exists():
+                    raise
+            return ptx.read_text()
 
-    def _compile(self, unit: Unit, work: Path, options: Sequence[str]) -> str:
+    def _compile(self, unit: Unit, work: Path) -> str:
+        """Leave cubin and PTX in ``work`` and return the log."""
         source = f"{unit.name}.cu"
         for name, text in {**unit.headers, source: unit.source}.items():
             (work / name).write_text(text, encoding="utf-8")
-        done = self._run([*options, source], cwd=work)
+        # --keep leaves the PTX of this very run beside the cubin.
+        output = ("-cubin", "--keep", "-o", f"{unit.name}.cubin")
+        done = self._run([*self.options(unit), *output, source], cwd=work)
         log = (done.stdout + done.stderr).strip("\n ")
         if done.returncode == 0:
             return log

@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from fa4gen.errors import MissingCapabilityError, Problem
+from fa4gen.toolchain.elf import elf_size
 from fa4gen.toolchain.failures import compile_error, unsupported_arch
 from fa4gen.toolchain.model import Built, Unit
 
@@ -93,7 +94,9 @@ class _Program:
     @property
     def cubin(self) -> bytes:
         code: bytes = self._nvrtc.getCUBIN(self._handle)
-        return code
+        # CuPy drops the last byte, as it does with the zero behind PTX. A cubin ends in the upper
+        # half of an alignment, which is zero.
+        return code + b"\0" if elf_size(code) == len(code) + 1 else code
 
 
 def _import_nvrtc() -> Any:
