@@ -1,0 +1,104 @@
+"""From config files to compiled kernels, several at a time in processes of their own."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from fa4gen.errors import ConfigError, Fa4genError, Problem
+from fa4gen.verify.verdict import Verdict
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from fa4gen.plan.attention_model import AttentionPlan
+    from fa4gen.toolchain.model import CompiledKernel
+
+
+@dataclass(frozen=True)
+class BuiltKernel:
+    """A kernel as far as it could be built; plain data, since it travels between processes."""
+
+    config: str
+    plan: AttentionPlan | None = None
+    compiled: CompiledKernel | None = None
+    proof: str = "not rendered"
+    problems: tuple[Problem, ...] = ()
+    exit_status: int = 0
+
+    @property
+    def name(self) -> str:
+        """The kernel's name; the config's where it has no plan."""
+        return self.plan.name if self.plan is not None else Path(self.config).stem
+
+    @property
+    def arch(self) -> str:
+        """The kernel's architecture; "" without a plan."""
+        return self.plan.arch if self.plan is not None else ""
+
+    def verdict(self, seed: int, *, problem: str = "", exit_status: int = 0) -> Verdict:
+        """Return the verdict on a kernel that is not run, with one ``problem`` more if given."""
+        more = (Problem(problem, file=self.config),) if problem else ()
+        return Verdict(
+            config=self.config,
+            name=self.name,
+            arch=self.arch,
+            proof=self.proof,
+            seed=seed,
+            problems=self.problems + more,
+            exit_status=self.exit_status or exit_status,
+            seconds=0.0,
+            facts=asdict(self.compiled.resources) if self.compiled is not None else {},
+        )
+
+
+def build_kernel(config: str, compiler: str = "auto") -> BuiltKernel:
+    """Load, plan, render and compile a config file; errors are part of the result."""
+    from fa4gen.config.load import load_config, locate
+    from fa4gen.plan.build import build_plan
+    from fa4gen.render.render import render
+    from fa4gen.toolchain.cache import Cache
+    from fa4gen.toolchain.compile import compile_kernel
+
+    plan = None
+    proof = "not rendered"
+    try:
+        loaded = load_config(config)
+        try:
+            plan = build_plan(loaded.config)
+        except ConfigError as error:
+            raise locate(error, loaded) from error
+        rendered = render(plan, loaded)
+        proof = "rendered"
+        compiled = compile_kernel(
+            rendered.source,
+            rendered.headers,
+            plan.arch,
+            name=plan.name,
+            compiler=compiler,
+            cache=Cache.default(),
+        )
+    except Fa4genError as error:
+        return BuiltKernel(config, plan, None, proof, error.problems, error.exit_status)
+    return BuiltKernel(config, plan, compiled, "compiled")
+
+
+def build_kernels(
+    configs: Sequence[str], jobs: int = 1, compiler: str = "auto"
+) -> Iterator[BuiltKernel]:
+    """Yield what each config was built to, in their order, built by ``jobs`` processes."""
+    workers = min(jobs, len(configs))
+    if workers <= 1:
+        yield from (build_kernel(config, compiler) for config in configs)
+        return
+    from concurrent.futures import ProcessPoolExecutor
+    from multiprocessing import get_context
+
+    # Spawned, not forked: the parent may have a CUDA context by now, which a fork must not share.
+    with ProcessPoolExecutor(workers, get_context("spawn")) as pool:
+        try:
+            yield from pool.map(partial(build_kernel, compiler=compiler), configs)
+        finally:
+            pool.shutdown(wait=False, cancel_futures=True)

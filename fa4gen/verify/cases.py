@@ -1,0 +1,221 @@
+"""The problems that a kernel is verified on, by name: sizes, layouts, masks' edges, hard inputs.
+
+Cases follow the plan: lengths around its tile, blocks and window are among them. Each is small
+enough for float64 on a CPU; ``large_cases`` are for a reference on the GPU.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING, Literal
+
+from fa4gen.errors import ConfigError, Problem
+from fa4gen.verify.inputs import KINDS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from fa4gen.plan.attention_model import AttentionPlan
+
+Layout = Literal["bshd", "bhsd", "transposed", "padded", "packed"]
+"""How the tensors lie in memory; see ``memory``."""
+ANY_LAYOUT: tuple[Layout, ...] = ("bshd", "bhsd", "padded", "transposed")
+MANY_TILES = 3 * 132 + 4
+"""More than three rounds of tiles for the largest Hopper GPU, of 132 multiprocessors."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """One problem. ``softmax_scale`` None is the launcher's default."""
+
+    name: str
+    batch: int
+    query_heads: int
+    key_heads: int
+    query_rows: int
+    key_rows: int
+    layout: Layout = "bshd"
+    data: str = "normal"
+    softmax_scale: float | None = None
+
+    def __str__(self) -> str:
+        text = (
+            f"{self.name}: batch {self.batch}, heads {self.query_heads}/{self.key_heads}, "
+            f"rows {self.query_rows}/{self.key_rows}, {self.layout}, {self.data}"
+        )
+        return text if self.softmax_scale is None else f"{text}, scale {self.softmax_scale:g}"
+
+
+def default_cases(plan: AttentionPlan) -> tuple[Case, ...]:
+    """Return the cases of a kernel, in the order they run: plain ones first."""
+    cases = [
+        *_lengths(),
+        *_tile_edges(plan),
+        *_unequal_lengths(plan),
+        *_empty(),
+        *_heads(),
+        *_layouts(),
+        *_data(plan),
+        *_windows(plan),
+        *_many_tiles(plan),
+    ]
+    return _unique(cases)
+
+
+def large_cases() -> tuple[Case, ...]:
+    """Return long sequences and many heads, whose reference is computed on the GPU."""
+    cases = [
+        Case("large/4k", 2, 8, 8, 4096, 4096),
+        Case("large/8k_gqa", 1, 8, 2, 8192, 8192, "bhsd"),
+        Case("large/16k", 1, 4, 4, 16384, 16384),
+        Case("large/odd_16k", 1, 3, 1, 16001, 16003, "padded"),
+        Case("large/64k_keys", 1, 2, 1, 200, 65536),
+        Case("large/64_heads", 4, 64, 8, 1024, 1024),
+        Case("large/rising_and_falling_8k", 1, 2, 2, 8192, 8192, data="rising_and_falling"),
+    ]
+    return _unique(cases)
+
+
+def select_cases(cases: Iterable[Case], patterns: Sequence[str]) -> tuple[Case, ...]:
+    """Return the cases whose name matches one of the globs; all without any."""
+    return tuple(
+        case
+        for case in cases
+        if not patterns or any(fnmatchcase(case.name, pattern) for pattern in patterns)
+    )
+
+
+def check_patterns(cases: Iterable[Case], patterns: Sequence[str]) -> None:
+    """Raise ConfigError for globs that match none of ``cases``."""
+    names = {case.name for case in cases}
+    problems = [
+        Problem(
+            f"no case is named {pattern}",
+            "--list-cases shows the names; a pattern may hold * and ?, as in 'gqa/*'.",
+        )
+        for pattern in patterns
+        if not any(fnmatchcase(name, pattern) for name in names)
+    ]
+    if problems:
+        raise ConfigError(*problems)
+
+
+def _lengths() -> Iterable[Case]:
+    for length in (1, 2, 8, 64, 128, 256, 512, 1024):
+        yield Case(f"size/{length}", 1, 2, 2, length, length)
+    for index, length in enumerate((77, 193, 333, 1000, 1111)):
+        yield Case(f"odd/{length}", 1 + index % 2, 3, 1, length, length, ANY_LAYOUT[index % 4])
+    yield Case("long/2500", 1, 2, 1, 2500, 2500)
+
+
+def _tile_edges(plan: AttentionPlan) -> Iterable[Case]:
+    """Lengths one below, at and above the tile and the block, in all combinations."""
+    rows = _around(plan.BM)
+    keys = _around(plan.BN)
+    pairs = [(m, n) for m in rows for n in keys]
+    pairs += [(m, m) for m in rows] + [(n, n) for n in keys]
+    pairs += [(m, 2 * plan.BN + 1) for m in (63, 64, 65, plan.BM - 64, 2 * plan.BM)]
+    pairs += [(2 * plan.BM + 1, 2 * n) for n in keys]
+    pairs += [(2 * plan.cta_group * plan.BM + 1, 3 * plan.BN), (3 * plan.BM + 65, 3 * plan.BN - 1)]
+    for index, (m, n) in enumerate(pairs):
+        if m > 0:
+            layout = ANY_LAYOUT[index % len(ANY_LAYOUT)]
+            yield Case(f"tile/{m}x{n}", 1, 2, 1 + index % 2, m, n, layout)
+
+
+def _around(length: int) -> tuple[int, int, int]:
+    return length - 1, length, length + 1
+
+
+def _unequal_lengths(plan: AttentionPlan) -> Iterable[Case]:
+    """More keys than queries, and the reverse: with a causal mask, rows that see no key."""
+    pairs = [(1, 777), (1, 2048), (1, plan.BN), (5, 3000), (77, 1000), (193, 500), (64, 640)]
+    for index, (m, n) in enumerate(pairs):
+        yield Case(f"more_keys/{m}x{n}", 2, 4, 2, m, n, ANY_LAYOUT[index % 4])
+    pairs = [(200, 1), (640, 64), (500, 193), (1111, 100), (1000, 999), (2 * plan.BM + 5, 17)]
+    pairs += [(plan.BM + 1, 1), (3 * plan.BM, plan.BM)]
+    for index, (m, n) in enumerate(pairs):
+        yield Case(f"more_queries/{m}x{n}", 2, 2, 1, m, n, ANY_LAYOUT[index % 4])
+
+
+def _empty() -> Iterable[Case]:
+    yield Case("empty/no_queries", 2, 2, 1, 0, 100)
+    yield Case("empty/no_keys", 2, 4, 2, 100, 0)
+    yield Case("empty/no_keys_long", 1, 2, 2, 1000, 0, "bhsd")
+    yield Case("empty/no_batch", 0, 2, 1, 100, 100)
+    yield Case("empty/nothing", 1, 2, 2, 0, 0)
+
+
+def _heads() -> Iterable[Case]:
+    for ratio in (1, 2, 3, 4, 8):
+        yield Case(f"gqa/{ratio}", 2, 2 * ratio, 2, 200, 300)
+    yield Case("gqa/mqa_7", 2, 7, 1, 200, 300)
+    yield Case("gqa/3_of_15", 1, 15, 3, 130, 257, "bhsd")
+    yield Case("batch/7", 7, 2, 2, 100, 150)
+    yield Case("batch/33", 33, 1, 1, 65, 65)
+    yield Case("heads/1", 1, 1, 1, 300, 300)
+    yield Case("heads/5", 3, 5, 5, 222, 222)
+    yield Case("heads/32", 1, 32, 32, 64, 200)
+
+
+def _layouts() -> Iterable[Case]:
+    layouts: tuple[Layout, ...] = (*ANY_LAYOUT, "packed")
+    for layout in layouts:
+        yield Case(f"layout/{layout}", 2, 4, 4, 257, 257, layout)
+        yield Case(f"layout/{layout}_gqa", 3, 6, 2, 100, 100, layout)
+        yield Case(f"layout/{layout}_one_row", 2, 2, 1, 1, 1, layout)
+
+
+def _data(plan: AttentionPlan) -> Iterable[Case]:
+    """Every kind of data on several blocks of keys, aligned to them and not."""
+    for index, kind in enumerate(KINDS):
+        if kind != "normal":
+            rows, keys = plan.BM + 40, 5 * plan.BN
+            yield Case(f"data/{kind}", 1, 2, 2, rows, keys, data=kind)
+            layout = ANY_LAYOUT[index % 4]
+            yield Case(f"data/{kind}_odd", 1, 2, 1, 333, 4 * plan.BN + 7, layout, kind)
+    for scale in (0.01, 0.3, 1.0):
+        yield Case(f"scale/{scale:g}", 1, 3, 1, 200, 333, softmax_scale=scale)
+
+
+def _windows(plan: AttentionPlan) -> Iterable[Case]:
+    """Lengths around the window, and far beyond it."""
+    if plan.mask != "sliding_window":
+        return
+    width = (plan.window_left or 0) + 1 + (plan.window_right or 0)
+    for length in (*_around(width), width + plan.BN, width + plan.BM + 1):
+        if 0 < length <= 3000:
+            yield Case(f"window/{length}", 1, 2, 1, length, length)
+    square = min(4 * width + 77, 2500)
+    yield Case(f"window/long_{square}", 1, 2, 2, square, square)
+    keys = min(4 * width + 77, 40_000)
+    yield Case(f"window/300x{keys}", 1, 2, 1, 300, keys)
+    yield Case(f"window/{keys}x300", 1, 1, 1, min(keys, 5000), 300)
+    for kind in ("rising", "falling", "all_logits_low"):
+        yield Case(f"window/{kind}", 1, 2, 1, 400, min(2 * width + 400, 5000), data=kind)
+
+
+def _many_tiles(plan: AttentionPlan) -> Iterable[Case]:
+    """More tiles than three rounds of CTAs: the order of work, and a counter that resets."""
+    heads = -(-MANY_TILES * plan.cta_group // 4)
+    yield Case("tiles/two_per_head", 2, heads, heads, plan.BM + 1, plan.BN + 40)
+    yield Case("tiles/one_per_head", 4, MANY_TILES // 3, MANY_TILES // 3, 64, 70, "bhsd")
+    # More heads than the launcher puts in a group, the last group not full.
+    yield Case("tiles/groups", 1, 150, 150, 200, 600)
+    yield Case("tiles/long", 1, 24, 8, 4 * plan.BM + 33, 4 * plan.BM + 33)
+
+
+def _unique(cases: Iterable[Case]) -> tuple[Case, ...]:
+    """Leave out problems that are there under another name, and make every name unique."""
+    by_problem: dict[Case, Case] = {}
+    names: set[str] = set()
+    for case in cases:
+        problem = replace(case, name="")
+        if problem not in by_problem:
+            name, number = case.name, 2
+            while name in names:
+                name, number = f"{case.name}_{number}", number + 1
+            names.add(name)
+            by_problem[problem] = replace(case, name=name)
+    return tuple(by_problem.values())

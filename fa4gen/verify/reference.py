@@ -1,0 +1,173 @@
+"""Attention forward in float64, and the same computation with a kernel's roundings.
+
+Both take the same inputs: float32 arrays (batch, rows, heads, depth) that hold values of the
+kernel's element type exactly. Query head h reads key head h // (query heads / key heads).
+``xp`` is the array module, numpy or cupy: a GPU makes the float64 reference of long sequences
+affordable.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from fa4gen.verify.rounding import round_to
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from fa4gen.plan.attention_model import AttentionPlan
+
+CPU_CHUNK = 1 << 18
+"""Scores that are held at a time on a CPU: they stay in its caches."""
+GPU_CHUNK = 1 << 26
+
+
+@dataclass(frozen=True)
+class AttentionProblem:
+    """What a call computes, apart from the numbers in its tensors."""
+
+    window_left: int | None
+    """Keys visible left of the diagonal; None is unbounded."""
+    window_right: int | None
+    softcap: float | None
+    softmax_scale: float
+
+    @classmethod
+    def of(cls, plan: AttentionPlan, softmax_scale: float) -> AttentionProblem:
+        """Return the problem that the kernel of ``plan`` solves."""
+        return cls(plan.window_left, plan.window_right, plan.softcap, softmax_scale)
+
+    def visible_keys(self, query_rows: int, key_rows: int) -> tuple[Any, Any]:
+        """First visible key, and the first behind, of every query row (equal where none is).
+
+        The diagonal ends in the bottom right corner: row i lies at key i + key_rows - query_rows.
+        """
+        diagonal = np.arange(query_rows, dtype=np.int64) + (key_rows - query_rows)
+        first = np.zeros(query_rows, dtype=np.int64)
+        end = np.full(query_rows, key_rows, dtype=np.int64)
+        if self.window_left is not None:
+            first = np.clip(diagonal - self.window_left, 0, key_rows)
+        if self.window_right is not None:
+            end = np.clip(diagonal + self.window_right + 1, 0, key_rows)
+        return first, end
+
+
+@dataclass(frozen=True)
+class AttentionResult:
+    """Output (batch, rows, heads, depth) and natural log-sum-exp (batch, heads, rows)."""
+
+    out: Any
+    lse: Any
+
+
+def exact_attention(
+    problem: AttentionProblem, query: Any, key: Any, value: Any, xp: Any = np
+) -> AttentionResult:
+    """Compute in float64. Rows that see no key give zeros and -inf."""
+    out = xp.zeros(query.shape, dtype=xp.float64)
+    lse = xp.full(_lse_shape(query), -xp.inf, dtype=xp.float64)
+    for block in _blocks(problem, query, key, value, xp):
+        q, k, v = (x.astype(xp.float64) for x in (block.query, block.key, block.value))
+        scores = (q @ k.T) * problem.softmax_scale
+        if problem.softcap is not None:
+            scores = problem.softcap * xp.tanh(scores / problem.softcap)
+        scores[block.hidden] = -xp.inf
+        largest = scores.max(axis=1, keepdims=True)
+        weights = xp.exp(scores - largest)
+        total = weights.sum(axis=1, keepdims=True)
+        out[block.out_index] = (weights @ v) / total
+        lse[block.lse_index] = (largest + xp.log(total))[:, 0]
+    return AttentionResult(out, lse)
+
+
+def rounded_attention(
+    problem: AttentionProblem,
+    query: Any,
+    key: Any,
+    value: Any,
+    dtype: str,
+    rescale_threshold: float,
+    rng: np.random.Generator,
+    xp: Any = np,
+) -> AttentionResult:
+    """Compute as a kernel does: float32, probabilities and output rounded to ``dtype``.
+
+    Its distance from the exact result is the error that this computation has in its own precision.
+    An online softmax may subtract a maximum that is up to ``rescale_threshold`` powers of two
+    behind, which moves where the probabilities are rounded; each row gets such a lag at random.
+    """
+    log2_e = math.log2(math.e)
+    scale_log2 = np.float32(problem.softmax_scale * log2_e)
+    if problem.softcap is not None:
+        scale_log2 = np.float32(problem.softcap * log2_e)
+    out = xp.zeros(query.shape, dtype=xp.float32)
+    lse = xp.full(_lse_shape(query), -xp.inf, dtype=xp.float32)
+    lags = rng.uniform(0, rescale_threshold, size=_lse_shape(query)).astype(np.float32)
+    for block in _blocks(problem, query, key, value, xp):
+        scores = block.query @ block.key.T
+        if problem.softcap is not None:
+            scores = xp.tanh(scores * np.float32(problem.softmax_scale / problem.softcap))
+        scores *= scale_log2
+        scores[block.hidden] = -xp.inf
+        stale = scores.max(axis=1, keepdims=True) - xp.asarray(lags[block.lse_index])[:, None]
+        weights = xp.exp2(scores - stale)
+        total = weights.sum(axis=1, keepdims=True)
+        block_out = (round_to(weights, dtype, xp) @ block.value) / total
+        out[block.out_index] = round_to(block_out, dtype, xp)
+        lse[block.lse_index] = ((stale + xp.log2(total)) * np.float32(math.log(2)))[:, 0]
+    return AttentionResult(out, lse)
+
+
+@dataclass(frozen=True)
+class _Block:
+    """Some neighbouring rows of one head that see keys, and the keys that any of them sees."""
+
+    query: Any
+    key: Any
+    value: Any
+    hidden: Any
+    """(rows, keys): True where the row does not see the key."""
+    out_index: tuple[int, slice, int]
+    lse_index: tuple[int, int, slice]
+
+
+def _blocks(
+    problem: AttentionProblem, query: Any, key: Any, value: Any, xp: Any
+) -> Iterator[_Block]:
+    batches, query_rows, query_heads, _ = query.shape
+    _, key_rows, key_heads, _ = key.shape
+    if not (query.size and key.size):
+        return
+    first, end = problem.visible_keys(query_rows, key_rows)
+    seeing = np.flatnonzero(end > first)
+    if not seeing.size:
+        return
+    # first and end never fall from row to row: the rows that see a key are neighbours.
+    begin, stop = int(seeing[0]), int(seeing[-1]) + 1
+    chunk = max(1, (CPU_CHUNK if xp is np else GPU_CHUNK) // key_rows)
+    for rows in (slice(i, min(i + chunk, stop)) for i in range(begin, stop, chunk)):
+        low, high = int(first[rows.start]), int(end[rows.stop - 1])
+        columns = xp.arange(low, high)
+        hidden = (columns < xp.asarray(first[rows])[:, None]) | (
+            columns >= xp.asarray(end[rows])[:, None]
+        )
+        for batch in range(batches):
+            for head in range(query_heads):
+                key_head = head * key_heads // query_heads
+                yield _Block(
+                    xp.ascontiguousarray(query[batch, rows, head]),
+                    xp.ascontiguousarray(key[batch, low:high, key_head]),
+                    xp.ascontiguousarray(value[batch, low:high, key_head]),
+                    hidden,
+                    (batch, rows, head),
+                    (batch, head, rows),
+                )
+
+
+def _lse_shape(query: Any) -> tuple[int, int, int]:
+    batch, rows, heads, _ = query.shape
+    return batch, heads, rows

@@ -1,0 +1,59 @@
+"""Rounding to the kernels' element types.
+
+Values are float32 arrays throughout; bf16 and fp16 values are exact in it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import ml_dtypes
+import numpy as np
+
+from fa4gen.errors import ConfigError, Problem
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+UNIT_ROUNDOFF = {"bf16": 2.0**-8, "fp16": 2.0**-11}
+"""Largest relative error of rounding a normal number to nearest."""
+LARGEST = {"bf16": float.fromhex("0x1.fep127"), "fp16": 65504.0}
+POISON_BITS = {"bf16": 0x7FA5, "fp16": 0x7DA5, "fp32": 0x7FA5A5A5}
+"""A signalling NaN of each type: arithmetic makes quiet ones only, so an output element that still
+holds these bits was never written."""
+
+
+def numpy_dtype(dtype: str) -> np.dtype[Any]:
+    """NumPy's type for "bf16", "fp16" or "fp32"; ConfigError for one that is not known here."""
+    known: dict[str, Any] = {"bf16": ml_dtypes.bfloat16, "fp16": np.float16, "fp32": np.float32}
+    if dtype not in known:
+        raise ConfigError(
+            Problem(f"verify knows the types {', '.join(known)}, not {dtype}", key="dtype")
+        )
+    found: np.dtype[Any] = np.dtype(known[dtype])
+    return found
+
+
+def to_bits(values: NDArray[np.float32], dtype: str) -> NDArray[np.uint16]:
+    """Round float32 ``values`` to nearest even; return the bit patterns."""
+    with np.errstate(over="ignore", under="ignore"):
+        return np.ascontiguousarray(values).astype(numpy_dtype(dtype)).view(np.uint16)
+
+
+def from_bits(bits: NDArray[np.uint16], dtype: str) -> NDArray[np.float32]:
+    """Return the float32 values of bit patterns."""
+    with np.errstate(invalid="ignore"):  # signalling NaNs become quiet ones
+        return np.ascontiguousarray(bits).view(numpy_dtype(dtype)).astype(np.float32)
+
+
+def round_to(values: Any, dtype: str, xp: Any = np) -> Any:
+    """Round float32 ``values``, finite ones, to ``dtype``; the result is float32 again.
+
+    ``xp`` is the array module of ``values``: numpy or cupy, which is not asked for bf16.
+    """
+    if dtype == "fp16" or xp is np:
+        with np.errstate(over="ignore", under="ignore"):
+            return values.astype(numpy_dtype(dtype)).astype(xp.float32)
+    bits = xp.ascontiguousarray(values).view(xp.uint32)
+    rounded = bits + (0x7FFF + ((bits >> 16) & 1))
+    return (rounded & 0xFFFF0000).view(xp.float32)

@@ -1,0 +1,200 @@
+"""Runs a kernel's cases on a backend and gathers the verdict."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+from fa4gen.errors import Fa4genError
+from fa4gen.verify import tolerance
+from fa4gen.verify.backend import StoppedError
+from fa4gen.verify.cases import Case, default_cases, large_cases, select_cases
+from fa4gen.verify.inputs import make_inputs, make_rng
+from fa4gen.verify.judge import judge
+from fa4gen.verify.memory import place
+from fa4gen.verify.reference import AttentionProblem, exact_attention, rounded_attention
+from fa4gen.verify.verdict import CaseVerdict, Failure, Reference, Verdict
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
+    import numpy as np
+
+    from fa4gen.plan.attention_model import AttentionPlan
+    from fa4gen.toolchain.model import CompiledKernel
+    from fa4gen.verify.backend import Backend, Runnable
+    from fa4gen.verify.build import BuiltKernel
+    from fa4gen.verify.inputs import Inputs
+
+PickBackend = Callable[[str], "Backend | None"]
+"""From an architecture to the backend to use; see ``backend.pick_backend``."""
+MAX_THREADS = 8
+"""NumPy works on as many cases at a time; more only fight over memory bandwidth."""
+
+
+@dataclass(frozen=True)
+class VerifyOptions:
+    """What to run. The same seed gives the same numbers, whichever cases are chosen."""
+
+    seed: int
+    patterns: tuple[str, ...] = ()
+    """Globs of case names; empty for all."""
+    large: bool = False
+    """Add the cases whose reference is computed on the GPU."""
+
+
+def verify_config(
+    config: str | Path, options: VerifyOptions, *, backend: Backend | None, compiler: str = "auto"
+) -> Verdict:
+    """Load, render, compile and run one config file; what goes wrong is in the verdict.
+
+    Without a backend the kernel is only compiled, and the verdict says so.
+    """
+    from fa4gen.verify.build import build_kernel
+
+    return verify_built(build_kernel(str(config), compiler), options, backend)
+
+
+def verify_configs(
+    configs: Sequence[str | Path],
+    options: VerifyOptions,
+    *,
+    pick: PickBackend,
+    jobs: int = 1,
+    compiler: str = "auto",
+) -> Iterator[Verdict]:
+    """Verify many: compiled by ``jobs`` processes, run in turn; verdicts come as they are ready.
+
+    Once a kernel has crashed or hung, the rest is compiled but not run: see ``StoppedError``.
+    """
+    from fa4gen.verify.build import build_kernels
+
+    stopped = ""
+    for built in build_kernels([str(config) for config in configs], jobs, compiler):
+        backend = pick(built.arch) if built.compiled is not None else None
+        if stopped and backend is not None:
+            message = f"not run, because {stopped} left the backend unusable"
+            yield built.verdict(options.seed, problem=message, exit_status=1)
+            continue
+        verdict = verify_built(built, options, backend)
+        if verdict.stopped:
+            stopped = built.name
+        yield verdict
+
+
+def verify_built(built: BuiltKernel, options: VerifyOptions, backend: Backend | None) -> Verdict:
+    """Run a kernel that was built, if it was and there is a backend (see ``build``)."""
+    if built.plan is None or built.compiled is None or backend is None:
+        return built.verdict(options.seed)
+    return verify_kernel(built.plan, built.compiled, backend, options, config=built.config)
+
+
+def verify_kernel(
+    plan: AttentionPlan,
+    compiled: CompiledKernel,
+    backend: Backend,
+    options: VerifyOptions,
+    *,
+    config: str = "",
+) -> Verdict:
+    """Run the cases of a compiled kernel that ``options`` choose."""
+    started = time.perf_counter()
+    chosen = choose_cases(plan, options)
+    if not chosen:  # nothing is run, so nothing more than this is known
+        return Verdict(config, plan.name, plan.arch, "compiled", options.seed)
+    kernel = _Kernel(plan, backend.load(plan, compiled), options.seed, backend.array_module)
+    verdicts = kernel.check_all(chosen)
+    return Verdict(
+        config=config,
+        name=plan.name,
+        arch=plan.arch,
+        proof=backend.proof,
+        seed=options.seed,
+        cases=tuple(verdict for verdict in verdicts if verdict is not None),
+        num_cases=len(chosen),
+        stopped=kernel.stopped,
+        seconds=time.perf_counter() - started,
+        facts=asdict(compiled.resources),
+    )
+
+
+def choose_cases(plan: AttentionPlan, options: VerifyOptions) -> tuple[Case, ...]:
+    """Return the cases that ``options`` ask for, the large ones last."""
+    large = large_cases() if options.large else ()
+    return select_cases((*default_cases(plan), *large), options.patterns)
+
+
+class _Kernel:
+    """One kernel under test. Cases are worked on by several threads, and run one at a time."""
+
+    def __init__(
+        self, plan: AttentionPlan, runnable: Runnable, seed: int, array_module: Any
+    ) -> None:
+        self._plan = plan
+        self._runnable = runnable
+        self._seed = seed
+        self._array_module = array_module
+        self._turn = threading.Lock()
+        self.stopped = False
+
+    def check_all(self, cases: Sequence[Case]) -> list[CaseVerdict | None]:
+        """Return the verdicts in the order of the cases; None for those not run after a stop."""
+        from concurrent.futures import ThreadPoolExecutor
+
+        large = {case.name for case in large_cases()}
+        with ThreadPoolExecutor(min(MAX_THREADS, _usable_cpus())) as pool:
+            small = [case for case in cases if case.name not in large]
+            verdicts = list(pool.map(self._check, small))
+        # One at a time: their references fill the GPU, and a good part of its memory.
+        return verdicts + [self._check(case, large=True) for case in cases if case.name in large]
+
+    def _check(self, case: Case, large: bool = False) -> CaseVerdict | None:
+        plan = self._plan
+        rng = make_rng(self._seed, case.name)
+        inputs = make_inputs(case, plan.depth, plan.dtype, rng)
+        memory = place(case, inputs, plan.dtype, lse=plan.lse)
+        try:
+            with self._turn:
+                if self.stopped:
+                    return None
+                try:
+                    after = self._runnable.run(memory)
+                    again = self._runnable.run(memory)
+                except StoppedError:
+                    self.stopped = True
+                    raise
+        except Fa4genError as error:
+            message = "; ".join(problem.message for problem in error.problems)
+            return CaseVerdict(case, (Failure("stopped", message),))
+        if large:
+            xp = self._array_module
+        else:
+            import numpy as xp
+        reference = make_reference(plan, inputs, rng, xp)
+        failures, errors = judge(memory, after, again, reference, xp)
+        return CaseVerdict(case, failures, errors, reference.own, reference.bounds)
+
+
+def make_reference(
+    plan: AttentionPlan, inputs: Inputs, rng: np.random.Generator, xp: Any
+) -> Reference:
+    """Compute what a kernel must give for ``inputs``, and how near it has to come."""
+    problem = AttentionProblem.of(plan, inputs.softmax_scale)
+    query, key, value = (xp.asarray(x) for x in (inputs.query, inputs.key, inputs.value))
+    exact = exact_attention(problem, query, key, value, xp)
+    rounded = rounded_attention(
+        problem, query, key, value, plan.dtype, plan.rescale_threshold, rng, xp
+    )
+    own = tolerance.measure(rounded, exact, xp)
+    return Reference(exact, own, tolerance.bounds(own, exact, problem, query, key, plan.dtype, xp))
+
+
+def _usable_cpus() -> int:
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1

@@ -1,0 +1,105 @@
+"""Verdicts: what came of a case, and what is known of a kernel."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from fa4gen.errors import Problem
+    from fa4gen.verify.cases import Case
+    from fa4gen.verify.reference import AttentionResult
+    from fa4gen.verify.tolerance import Errors
+
+Check = Literal["unwritten", "numbers", "guard", "inputs", "repeat", "stopped"]
+"""unwritten: an output element still holds its poison. numbers: an error above its bound. guard:
+bytes beside an output changed. inputs: an input changed. repeat: a second run gave other bits.
+stopped: the kernel was refused, crashed or did not end."""
+
+
+@dataclass(frozen=True)
+class Failure:
+    """One thing that a case found wrong, in a sentence."""
+
+    check: Check
+    message: str
+
+
+@dataclass(frozen=True)
+class CaseVerdict:
+    """What came of one case. The errors are None where the kernel gave no output to measure."""
+
+    case: Case
+    failures: tuple[Failure, ...]
+    errors: Errors | None = None
+    own: Errors | None = None
+    """Errors of the same computation in NumPy, with a kernel's roundings."""
+    bounds: Errors | None = None
+
+    @property
+    def passed(self) -> bool:
+        """Whether nothing was found wrong."""
+        return not self.failures
+
+
+@dataclass(frozen=True)
+class Reference:
+    """What a case must give: the exact result, and how far a kernel may be from it."""
+
+    exact: AttentionResult
+    own: Errors
+    bounds: Errors
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What is known of one kernel."""
+
+    config: str
+    """The config file."""
+    name: str
+    arch: str
+    proof: str
+    """"rendered", "compiled", "emulated" or "ran on <GPU>"; how far it came, right or wrong."""
+    seed: int
+    cases: tuple[CaseVerdict, ...] = ()
+    problems: tuple[Problem, ...] = ()
+    """Why it did not render or compile, or was not run."""
+    num_cases: int = 0
+    """Cases that were to be run."""
+    stopped: bool = False
+    """A case crashed or did not end: the rest was not run."""
+    exit_status: int = 0
+    """0, or that of what stopped it."""
+    seconds: float = 0.0
+    facts: Mapping[str, Any] = field(default_factory=dict)
+    """What the compiler said: registers, spills, shared memory."""
+
+    @property
+    def passed(self) -> bool:
+        """Whether no case failed or was left out, and nothing else went wrong."""
+        done = len(self.cases) == self.num_cases
+        return done and not self.problems and all(case.passed for case in self.cases)
+
+    @property
+    def num_passed(self) -> int:
+        """Cases that passed."""
+        return sum(case.passed for case in self.cases)
+
+    def worst(self, name: str) -> tuple[float, float]:
+        """Return the error called ``name`` that comes nearest its bound, and that bound."""
+        found = [
+            (getattr(case.errors, name), getattr(case.bounds, name))
+            for case in self.cases
+            if case.errors is not None and case.bounds is not None
+        ]
+        return max(found, key=lambda pair: _share(*pair), default=(0.0, 0.0))
+
+
+def _share(error: float, bound: float) -> float:
+    if bound:
+        return error / bound
+    return math.inf if error else 0.0
