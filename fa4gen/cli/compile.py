@@ -1,0 +1,144 @@
+"""``fa4gen compile``: configs to cubins, with the compiler's log linted."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from fa4gen.cli.generated import templates_option
+from fa4gen.cli.options import (
+    OutputFormat,
+    configs_argument,
+    force_option,
+    format_option,
+    jobs_option,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from fa4gen.cli.compile_report import Row
+
+
+@click.command(name="compile")
+@configs_argument
+@click.option(
+    "--compiler",
+    type=click.Choice(("auto", "nvrtc", "nvcc", "both")),
+    default="auto",
+    show_default=True,
+    help="auto is nvrtc, which needs no CUDA toolkit; both compiles with each in turn.",
+)
+@click.option(
+    "-o",
+    "--out",
+    type=click.Path(path_type=Path),
+    metavar="DIR",
+    help="Keep PTX, cubin, log and N.compile.json in DIR/<arch>/<name>/. Without it, only the "
+    "cache keeps them.",
+)
+@click.option(
+    "--waive",
+    multiple=True,
+    metavar="CODE",
+    help="Accept a finding, such as spill or C7511: it is still reported. May be repeated.",
+)
+@click.option("--no-cache", is_flag=True, help="Compile even what was compiled before.")
+@templates_option
+@force_option
+@jobs_option
+@format_option
+def command(
+    configs: tuple[str, ...],
+    compiler: str,
+    out: Path | None,
+    waive: tuple[str, ...],
+    no_cache: bool,
+    templates: Path | None,
+    force: bool,
+    jobs: int,
+    output_format: OutputFormat,
+) -> int:
+    """Compile kernels for their exact architecture and lint the compiler's log. No GPU needed.
+
+    Without CONFIG, of all configs. Kernels are rendered in memory: nothing has to be generated
+    before. A kernel fails that spills registers, uses local memory, has its setmaxnreg ignored or
+    its wgmma serialised or repaired by ptxas. Nothing is run.
+    """
+    from fa4gen.cli.compile_report import Row
+    from fa4gen.cli.output import note
+    from fa4gen.cli.progress import progress
+    from fa4gen.config.find import find_configs
+    from fa4gen.render.batch import render_configs
+    from fa4gen.toolchain.batch import compile_many, find_compilers
+    from fa4gen.toolchain.cache import Cache
+    from fa4gen.toolchain.model import Unit
+    from fa4gen.toolchain.origin import Origins
+    from fa4gen.toolchain.record import output_files, write_outputs
+
+    rendered = render_configs(find_configs(configs), templates, jobs)
+    tools = find_compilers(compiler)
+    units = [Unit(k.name, k.source, k.headers, k.arch) for k in (item.kernel for item in rendered)]
+    names = " and ".join(f"{tool.name} {tool.version}" for tool in tools)
+    kernels = "1 kernel" if len(units) == 1 else f"{len(units)} kernels"
+    note(f"compiling {kernels} with {names}")
+    with progress(len(units) * len(tools), "kernels") as bar:
+        outcomes = compile_many(
+            units,
+            tools,
+            cache=None if no_cache else Cache.default(),
+            waive=waive,
+            jobs=jobs,
+            on_done=lambda _: bar.advance(),
+        )
+    rows: list[Row] = []
+    for number, outcome in enumerate(outcomes):
+        item = rendered[number // len(tools)]
+        files: list[Path] = []
+        if out is not None and outcome.kernel is not None:
+            outputs = output_files(item.kernel, outcome.kernel, outcome.compiler * (len(tools) > 1))
+            files = write_outputs(outputs, out / item.kernel.folder, force)
+        problems = Origins(item, templates).trace(outcome.problems)
+        rows.append(Row(item, outcome, problems, tuple(files)))
+    return _report(rows, output_format)
+
+
+def _report(rows: Sequence[Row], output_format: OutputFormat) -> int:
+    from fa4gen.cli.compile_report import print_text, row_data
+    from fa4gen.cli.output import note, print_json
+
+    statuses = {row.outcome.exit_status for row in rows}
+    status = next((status for status in (1, 4) if status in statuses), 0)
+    if output_format == "json":
+        print_json({"exit_status": status, "kernels": [row_data(row) for row in rows]})
+    else:
+        print_text(rows)
+    _say_problems(rows, output_format)
+    for text in dict.fromkeys(r.outcome.kernel.cache_note for r in rows if r.outcome.kernel):
+        if text:
+            note(f"note: {text}")
+    return status
+
+
+def _say_problems(rows: Sequence[Row], output_format: OutputFormat) -> None:
+    """Say on stderr why kernels failed, and warn of what does not fail them."""
+    from fa4gen.cli.github import annotation
+    from fa4gen.cli.output import note
+    from fa4gen.errors import Problem
+
+    for row in rows:
+        for problem in row.problems:
+            note(annotation("error", problem) if output_format == "github" else f"{problem}")
+        findings = row.outcome.kernel.findings if row.outcome.kernel else ()
+        for finding in findings:
+            if not finding.forbids:
+                what = "waived" if finding.waived else "warning"
+                lines = "".join(f"\n  log: {line}" for line in finding.log_lines)
+                places = "".join(f"\n  at: {place}" for place in finding.places)
+                message = f"{what}: {finding.code}: {finding.message}{places}{lines}"
+                warning = Problem(
+                    message, file=f"{row.item.kernel.folder}/{row.outcome.unit.name}.cu"
+                )
+                note(annotation("warning", warning) if output_format == "github" else f"{warning}")

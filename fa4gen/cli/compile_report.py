@@ -1,0 +1,103 @@
+"""How ``fa4gen compile`` shows its results."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from fa4gen.config.paths import shown_path
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from fa4gen.errors import Problem
+    from fa4gen.render.batch import RenderedConfig
+    from fa4gen.toolchain.batch import Outcome
+
+_COLUMNS = ("kernel", "compiler", "registers", "spilled", "stack", "shared", "cubin", "s", "result")
+_NUMBERS = _COLUMNS[2:8]
+
+
+@dataclass(frozen=True)
+class Row:
+    """One kernel with one compiler."""
+
+    item: RenderedConfig
+    outcome: Outcome
+    problems: tuple[Problem, ...]
+    """Those of the outcome, traced to template lines."""
+    files: tuple[Path, ...]
+    """What was kept of it."""
+
+
+def print_text(rows: Sequence[Row]) -> None:
+    """Print the table and what it amounts to."""
+    from fa4gen.cli.output import print_table
+
+    styles = {"compiled": "green", "refused": "red"}
+    print_table(_COLUMNS, [_cells(row) for row in rows], right=_NUMBERS, styles=styles)
+    good = sum(row.outcome.compiled for row in rows)
+    cached = sum(row.outcome.kernel is not None and row.outcome.kernel.cached for row in rows)
+    from_cache = f", {cached} from the cache" if cached else ""
+    failed = f", {len(rows) - good} failed" if good < len(rows) else ""
+    click.echo(
+        f"{good} of {len(rows)} compiled, the log lint clean{failed}{from_cache}. Nothing was run."
+    )
+
+
+def row_data(row: Row) -> dict[str, Any]:
+    """Return ``row`` as JSON data."""
+    from fa4gen.cli.output import problem_data
+    from fa4gen.toolchain.record import compile_data, dynamic_shared_bytes, proof_of
+
+    kernel = row.outcome.kernel
+    data: dict[str, Any] = {
+        "name": row.item.kernel.name,
+        "arch": row.item.kernel.arch,
+        "config": shown_path(row.item.config),
+        "compiler": row.outcome.compiler,
+        "proof": proof_of(kernel),
+    }
+    if kernel is not None:
+        data |= compile_data(kernel, dynamic_shared_bytes(row.item.kernel))
+        data |= {"seconds": round(kernel.seconds, 3), "cached": kernel.cached}
+    return data | {
+        "problems": [problem_data(problem) for problem in row.problems],
+        "files": [shown_path(path) for path in row.files],
+    }
+
+
+def _cells(row: Row) -> tuple[object, ...]:
+    from fa4gen.toolchain.record import dynamic_shared_bytes
+
+    kernel = row.outcome.kernel
+    name = row.item.kernel.name
+    if kernel is None:
+        return (name, row.outcome.compiler, *("" for _ in _NUMBERS), "refused")
+    used = kernel.resources
+    return (
+        name,
+        f"{kernel.compiler} {kernel.compiler_version}",
+        used.registers,
+        used.spill_store_bytes + used.spill_load_bytes,
+        used.stack_bytes,
+        used.static_shared_bytes + dynamic_shared_bytes(row.item.kernel),
+        len(kernel.cubin),
+        "cached" if kernel.cached else f"{kernel.seconds:.1f}",
+        _result(row.outcome),
+    )
+
+
+def _result(outcome: Outcome) -> str:
+    findings = outcome.kernel.findings if outcome.kernel else ()
+    forbidden = dict.fromkeys(f.code for f in findings if f.forbids)
+    if forbidden:
+        return f"lint: {', '.join(forbidden)}"
+    waived = dict.fromkeys(f.code for f in findings if f.waived and f.severity == "error")
+    notes = [f"waived: {', '.join(waived)}"] if waived else []
+    warnings = sum(f.severity == "warning" for f in findings)
+    notes += [f"{warnings} warning{'s' if warnings > 1 else ''}"] if warnings else []
+    return "; ".join(["compiled", *notes])

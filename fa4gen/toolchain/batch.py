@@ -1,0 +1,165 @@
+"""Compiles many kernels at once, in processes: NVRTC holds a lock while it compiles."""
+
+from __future__ import annotations
+
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
+from dataclasses import dataclass
+from functools import lru_cache
+from multiprocessing import get_context
+from typing import TYPE_CHECKING
+
+from fa4gen.errors import CompileError, Fa4genError, Problem
+from fa4gen.toolchain.cache import content_key, key_ingredients
+from fa4gen.toolchain.compile import compile_kernel, find_compiler, lint_problem
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Sequence
+
+    from fa4gen.toolchain.cache import Cache
+    from fa4gen.toolchain.model import CompiledKernel, Compiler, Unit
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of one kernel with one compiler."""
+
+    unit: Unit
+    compiler: str
+    """"nvrtc" or "nvcc"."""
+    kernel: CompiledKernel | None
+    """None when the compiler refused it; may still be forbidden by the lint: see ``problems``."""
+    problems: tuple[Problem, ...]
+    """Why it does not count as compiled; empty when it does."""
+    exit_status: int
+    """0, 1 (refused, or forbidden by the lint) or 4 (the compiler cannot compile for it)."""
+
+    @property
+    def compiled(self) -> bool:
+        """Whether it may be called compiled: the compiler took it and the lint is clean."""
+        return not self.problems
+
+
+def find_compilers(choice: str) -> list[Compiler]:
+    """Return the compilers that ``--compiler choice`` means; "both" is NVRTC, then nvcc."""
+    names = ("nvrtc", "nvcc") if choice == "both" else (choice,)
+    return [find_compiler(name) for name in names]
+
+
+def compile_many(
+    units: Sequence[Unit],
+    compilers: Sequence[Compiler],
+    *,
+    cache: Cache | None = None,
+    waive: Collection[str] = (),
+    jobs: int = 1,
+    on_done: Callable[[Outcome], None] | None = None,
+) -> list[Outcome]:
+    """Compile every unit with every compiler, ``jobs`` at a time; raises for none of them.
+
+    The outcomes are in the order of the units, and of the compilers for each. ``on_done`` is
+    called for each as it is ready. What the cache holds takes no process.
+    """
+    tasks = [(unit, tool) for unit in units for tool in compilers]
+    outcomes: dict[int, Outcome] = {}
+
+    def done(number: int, outcome: Outcome) -> None:
+        outcomes[number] = outcome
+        if on_done:
+            on_done(outcome)
+
+    to_compile = []
+    for number, (unit, tool) in enumerate(tasks):
+        if jobs > 1 and not (cache and _is_cached(cache, unit, tool)):
+            to_compile.append(number)
+        else:
+            done(number, _compile_one(unit, tool, cache, waive))
+    if len(to_compile) == 1:  # not worth a process
+        number = to_compile.pop()
+        done(number, _compile_one(*tasks[number], cache, waive))
+    if to_compile:
+        _in_processes(tasks, to_compile, cache, tuple(waive), jobs, done)
+    return [outcomes[number] for number in range(len(tasks))]
+
+
+def _in_processes(
+    tasks: Sequence[tuple[Unit, Compiler]],
+    numbers: Sequence[int],
+    cache: Cache | None,
+    waive: tuple[str, ...],
+    jobs: int,
+    done: Callable[[int, Outcome], None],
+) -> None:
+    # A forked process would take over locks of the parent's threads, such as a progress display's.
+    pool = ProcessPoolExecutor(min(jobs, len(numbers)), mp_context=get_context("spawn"))
+    with pool:
+        futures = {
+            pool.submit(_compile_by_name, tasks[n][0], tasks[n][1].name, cache, waive): n
+            for n in numbers
+        }
+        try:
+            for future in as_completed(futures):
+                number = futures[future]
+                try:
+                    outcome = future.result()
+                except BrokenProcessPool:
+                    unit, tool = tasks[number]
+                    outcome = _lost(unit, tool.name)
+                done(number, outcome)
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
+
+
+def _compile_by_name(
+    unit: Unit, compiler: str, cache: Cache | None, waive: tuple[str, ...]
+) -> Outcome:
+    try:
+        tool = _worker_compiler(compiler)
+    except Fa4genError as error:
+        return _failed(unit, compiler, error)
+    return _compile_one(unit, tool, cache, waive)
+
+
+@lru_cache(maxsize=4)
+def _worker_compiler(name: str) -> Compiler:
+    """Return this process's compiler: its version is asked for once."""
+    return find_compiler(name)
+
+
+def _compile_one(
+    unit: Unit, tool: Compiler, cache: Cache | None, waive: Collection[str]
+) -> Outcome:
+    try:
+        kernel = compile_kernel(
+            unit.source,
+            unit.headers,
+            unit.arch,
+            name=unit.name,
+            compiler=tool,
+            cache=cache,
+            waive=waive,
+            report=True,
+        )
+    except Fa4genError as error:
+        return _failed(unit, tool.name, error)
+    problems = tuple(lint_problem(kernel, f) for f in kernel.findings if f.forbids)
+    status = CompileError.exit_status if problems else 0
+    return Outcome(unit, tool.name, kernel, problems, status)
+
+
+def _failed(unit: Unit, compiler: str, error: Fa4genError) -> Outcome:
+    return Outcome(unit, compiler, None, error.problems, error.exit_status)
+
+
+def _lost(unit: Unit, compiler: str) -> Outcome:
+    problem = Problem(
+        "a compiling process ended unexpectedly, perhaps for want of memory",
+        "Compile fewer at a time with -j.",
+        file=f"{unit.name}.cu",
+    )
+    return Outcome(unit, compiler, None, (problem,), CompileError.exit_status)
+
+
+def _is_cached(cache: Cache, unit: Unit, tool: Compiler) -> bool:
+    return cache.load(content_key(key_ingredients(unit, tool))) is not None
