@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import sys
 from dataclasses import dataclass
 from importlib import import_module
@@ -117,6 +118,10 @@ def main(args: Sequence[str] | None = None) -> int:
     problems are also the document on stdout. Other exceptions are bugs and keep their traceback.
     """
     args = sys.argv[1:] if args is None else list(args)
+    if isinstance(
+        sys.stdout, io.TextIOWrapper
+    ):  # a name that cannot be encoded is no reason to die
+        sys.stdout.reconfigure(errors="backslashreplace")
     run = RunOptions(asked_format(args))
     try:
         status = group.main(

@@ -154,3 +154,22 @@ def _walk(folder: Path) -> Iterable[Path]:
                 part == SWEEPS or part.startswith(".") for part in parents
             ):
                 yield path
+
+
+def find_sweep(argument: str) -> Path:
+    """Return the sweep file that ``argument`` names: a file, or the name of a shipped sweep.
+
+    Raises ConfigError when there is none.
+    """
+    path = Path(argument)
+    if path.exists() or "\0" in argument:
+        return path
+    shipped = {file.stem: file for file in sorted((data_root("configs") / SWEEPS).glob("*.yaml"))}
+    if argument in shipped:
+        return shipped[argument]
+    near = similar(argument, shipped)
+    if near:
+        remedy = f"Did you mean the shipped sweep {near[0]}?"
+    else:
+        remedy = missing_file(path).remedy or f"Shipped sweeps: {', '.join(shipped)}."
+    raise ConfigError(Problem("no such file or shipped sweep", remedy, shown_path(path)))

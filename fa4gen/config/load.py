@@ -32,6 +32,7 @@ __all__ = [
     "load_config",
     "load_mapping",
     "locate",
+    "validate_document",
 ]
 
 _NAME = re.compile(r"[a-z][a-z0-9_]*")
@@ -59,7 +60,7 @@ def load_config(path: str | Path) -> LoadedConfig:
     text = read_text(path)
     file = shown_path(path)
     document = read_document(text, file)
-    config = _validate(document, file, path.stem)
+    config = validate_document(document, file, path.stem)
     return LoadedConfig(config, path, text, document.places)
 
 
@@ -78,7 +79,7 @@ def load_mapping(data: Mapping[str, Any], name: str, path: Path | None = None) -
 
 def config_from_data(data: Mapping[str, Any], name: str, file: str = "") -> Config:
     """Validate plain data without positions; see ``load_mapping``. Raises ConfigError."""
-    return _validate(Document(dict(data), {}, {}, (), frozenset()), file, name)
+    return validate_document(Document(dict(data), {}, {}, (), frozenset()), file, name)
 
 
 def locate(error: ConfigError, loaded: LoadedConfig) -> ConfigError:
@@ -99,8 +100,12 @@ def config_adapter() -> TypeAdapter[Config]:
     return TypeAdapter(Config)
 
 
+@functools.cache
 def config_schema() -> JsonSchema:
-    """Return the JSON Schema of configs as pydantic makes it: ``name`` is required there."""
+    """Return the JSON Schema of configs as pydantic makes it: ``name`` is required there.
+
+    The same object every time: not to be changed.
+    """
     return config_adapter().json_schema()
 
 
@@ -114,7 +119,12 @@ def _located(problem: Problem, loaded: LoadedConfig) -> Problem:
     return dataclasses.replace(problem, file=shown_path(loaded.path), line=line, column=column)
 
 
-def _validate(document: Document, file: str, default_name: str) -> Config:
+def validate_document(document: Document, file: str, default_name: str) -> Config:
+    """Return the config in ``document``; ``default_name`` is its name where it has none.
+
+    ``file`` is what messages call the document. Raises ConfigError with the problems of the
+    document and of its content, from top to bottom.
+    """
     from pydantic import ValidationError
 
     data = document.value

@@ -1,0 +1,76 @@
+"""How far long work has come, on stderr: a bar on a terminal, a line now and then elsewhere."""
+
+from __future__ import annotations
+
+import sys
+import time
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Protocol
+
+from fa4gen.cli.output import note
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+LINE_INTERVAL_S = 15.0
+
+
+class Progress(Protocol):
+    """What work reports to."""
+
+    def advance(self, message: str = "") -> None:
+        """Count one thing as done; a ``message`` is said above the bar."""
+
+
+@contextmanager
+def progress(total: int, what: str) -> Iterator[Progress]:
+    """Show how many of ``total`` things ("cases") are done while the block runs."""
+    if sys.stderr.isatty():
+        with _bar(total, what) as bar:
+            yield bar
+    else:
+        yield _Lines(total, what)
+
+
+@contextmanager
+def _bar(total: int, what: str) -> Iterator[Progress]:
+    from rich import progress as rich_progress
+    from rich.console import Console
+
+    columns = (
+        rich_progress.BarColumn(),
+        rich_progress.MofNCompleteColumn(),
+        rich_progress.TextColumn(what),
+        rich_progress.TimeElapsedColumn(),
+        rich_progress.TimeRemainingColumn(),
+    )
+    console = Console(stderr=True, highlight=False, markup=False)
+    with rich_progress.Progress(*columns, console=console, transient=True) as bar:
+        task = bar.add_task(what, total=total)
+
+        class Bar:
+            def advance(self, message: str = "") -> None:
+                if message:
+                    bar.console.print(message)
+                bar.advance(task)
+
+        yield Bar()
+
+
+class _Lines:
+    """A line with every message, and a count every ``LINE_INTERVAL_S``."""
+
+    def __init__(self, total: int, what: str) -> None:
+        self._total = total
+        self._what = what
+        self._done = 0
+        self._last = time.monotonic()
+
+    def advance(self, message: str = "") -> None:
+        self._done += 1
+        if message:
+            note(message)
+        now = time.monotonic()
+        if now - self._last >= LINE_INTERVAL_S and self._done < self._total:
+            self._last = now
+            note(f"{self._done} of {self._total} {self._what} done")

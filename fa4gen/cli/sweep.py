@@ -1,0 +1,285 @@
+"""``fa4gen sweep``: a matrix of configs, each rendered, compiled and verified."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from fa4gen.cli.options import OutputFormat, format_option, jobs_option, require_gpu_option
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from fa4gen.config.sweep import Sweep
+    from fa4gen.errors import Problem
+    from fa4gen.sweep.record import CaseRecord, Outcome
+    from fa4gen.sweep.run import News, SweepOptions
+    from fa4gen.sweep.stages import Until
+
+_SHARD = re.compile(r"([1-9][0-9]{0,5})/([1-9][0-9]{0,5})")
+MAX_SEED = 2**32
+
+
+def _read_shard(ctx: click.Context, parameter: click.Parameter, value: str) -> tuple[int, int]:
+    """Read "2/5" as the second of five parts."""
+    match = _SHARD.fullmatch(value)
+    if match is None or int(match[1]) > int(match[2]):
+        raise click.BadParameter(
+            f"{value!r} is not I/N with 1 <= I <= N, such as 2/5", ctx, parameter
+        )
+    return int(match[1]), int(match[2])
+
+
+@click.command(name="sweep")
+@click.argument("file", metavar="FILE")
+@jobs_option
+@click.option(
+    "--until",
+    type=click.Choice(("rendered", "compiled", "verified")),
+    default="verified",
+    show_default=True,
+    help="How far to take every case.",
+)
+@click.option(
+    "--shard", callback=_read_shard, default="1/1", metavar="I/N", help="Only part I of N parts."
+)
+@click.option(
+    "--results",
+    type=click.Path(path_type=Path),
+    default=Path("sweep-results"),
+    show_default=True,
+    metavar="PLACE",
+    help="Folder or .jsonl file for the results, one line of JSON a case.",
+)
+@click.option(
+    "--junit",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Also write the results as JUnit XML.",
+)
+@click.option(
+    "--resume/--fresh",
+    default=True,
+    show_default="resume",
+    help="Keep what passed before and would be done again in the same way, or begin anew.",
+)
+@click.option(
+    "--seed",
+    type=click.IntRange(0, MAX_SEED - 1),
+    metavar="N",
+    help="Seed of the inputs to verify on; a new one each time when not given.",
+)
+@click.option(
+    "--case",
+    "patterns",
+    multiple=True,
+    metavar="GLOB",
+    help="Verify only on the problems of this name, such as 'size/*'; may be repeated.",
+)
+@click.option(
+    "--time-limit",
+    type=click.FloatRange(min=1.0),
+    default=900.0,
+    show_default=True,
+    metavar="SECONDS",
+    help="Give a case up as hung after this long.",
+)
+@click.option("--list", "only_list", is_flag=True, help="Show the cases and do nothing.")
+@require_gpu_option
+@format_option
+@click.pass_context
+def command(
+    ctx: click.Context,
+    file: str,
+    jobs: int,
+    until: Until,
+    shard: tuple[int, int],
+    results: Path,
+    junit: Path | None,
+    resume: bool,
+    seed: int | None,
+    patterns: tuple[str, ...],
+    time_limit: float,
+    only_list: bool,
+    require_gpu: bool,
+    output_format: OutputFormat,
+) -> None:
+    """Render, compile and verify every config that the sweep FILE stands for.
+
+    FILE names a base config and lists of values (base, matrix, include, exclude: the rules are
+    those of a GitHub Actions matrix), or is the name of a shipped sweep. Configs that the schema or
+    the plan refuses are skipped, with the reason in the results. Each result is on disk as soon as
+    it is known: a run that was stopped goes on where it was. Ends with status 1 when a case fails.
+    """
+    from fa4gen.config.find import find_sweep
+    from fa4gen.config.sweep import expand_sweep
+    from fa4gen.sweep.run import SweepOptions, architectures, select_shard
+
+    sweep = select_shard(expand_sweep(find_sweep(file)), shard)
+    if only_list:
+        _print_cases(sweep, output_format)
+        return
+    if require_gpu and until == "verified":
+        from fa4gen.runtime.device import require_device
+
+        for arch in architectures(sweep.cases):
+            require_device(arch)
+    if junit is not None:
+        from fa4gen.cli.junit import check_junit_path
+
+        check_junit_path(junit)
+    options = SweepOptions(
+        until=until,
+        jobs=jobs,
+        seed=_new_seed() if seed is None else seed,
+        patterns=patterns,
+        time_limit_s=time_limit,
+    )
+    path, records = _run(sweep, options, results, shard, fresh=not resume)
+    if junit is not None:
+        from fa4gen.cli.junit import write_junit
+
+        write_junit(junit, sweep.name, records)
+    _print_results(sweep, records, path, until, output_format)
+    if any(record.outcome == "failed" for record in records):
+        ctx.exit(1)
+
+
+def _run(
+    sweep: Sweep, options: SweepOptions, place: Path, shard: tuple[int, int], *, fresh: bool
+) -> tuple[Path, list[CaseRecord]]:
+    from fa4gen.cli.output import note
+    from fa4gen.cli.progress import progress
+    from fa4gen.sweep.results import ResultsFile, results_path
+    from fa4gen.sweep.run import run_sweep
+
+    path = results_path(place, sweep.name, shard)
+    num_kept = 0
+    with (
+        ResultsFile(path, sweep.name, fresh=fresh) as file,
+        progress(len(sweep.cases), "cases") as bar,
+    ):
+
+        def report(record: CaseRecord, news: News) -> None:
+            nonlocal num_kept
+            num_kept += news == "kept"
+            failed = record.outcome == "failed"
+            bar.advance(f"failed to {record.stage}: {record.case}" if failed else "")
+
+        try:
+            records = run_sweep(sweep, options, file, report)
+        except KeyboardInterrupt:
+            note(f"stopped; the same command goes on from {path}")
+            raise
+    if num_kept:
+        note(f"{num_kept} of {len(records)} results kept from {path}; --fresh begins anew")
+    return path, records
+
+
+def _print_cases(sweep: Sweep, output_format: OutputFormat) -> None:
+    from fa4gen.cli.output import print_json, print_table, problem_data
+
+    if output_format == "json":
+        print_json(
+            [
+                {
+                    "case": case.name,
+                    "config": dict(case.config),
+                    "problems": [problem_data(problem) for problem in case.problems],
+                }
+                for case in sweep.cases
+            ]
+        )
+        return
+    rows = [
+        (case.name, "; ".join(problem.message for problem in case.problems)) for case in sweep.cases
+    ]
+    print_table(("case", "skipped because"), rows)
+
+
+def _print_results(
+    sweep: Sweep,
+    records: Sequence[CaseRecord],
+    path: Path,
+    until: Until,
+    output_format: OutputFormat,
+) -> None:
+    from fa4gen.cli.output import note, print_json
+    from fa4gen.sweep.record import count_outcomes
+
+    counts = count_outcomes(records)
+    if output_format == "json":
+        print_json(
+            {
+                "sweep": sweep.name,
+                "results": str(path),
+                "counts": counts,
+                "cases": [record.data() for record in records],
+            }
+        )
+    elif output_format == "github":
+        _print_annotations(records)
+    else:
+        _print_failures(records)
+    say = print if output_format == "text" else note
+    numbers = ", ".join(f"{number} {outcome}" for outcome, number in counts.items() if number)
+    say(f"{sweep.name}: {len(records)} cases: {numbers}; results: {path}")
+    proofs = Counter(record.proof for record in records if record.outcome == "passed")
+    if proofs:
+        say("proved: " + ", ".join(f"{number} {proof}" for proof, number in proofs.items()))
+    if until == "verified" and proofs["compiled"]:
+        note("the kernels that are only compiled were not run: no GPU of their architecture here")
+
+
+def _print_failures(records: Sequence[CaseRecord]) -> None:
+    """Print a row for each case that failed, and for each reason to skip cases."""
+    from fa4gen.cli.output import print_table
+
+    rows = [
+        (record.case, f"failed to {record.stage}", record.reason.partition("\n")[0])
+        for record in records
+        if record.outcome == "failed"
+    ]
+    for problem, cases in _by_problem(records, "skipped").items():
+        place = f" ({problem.place})" if problem.place else ""
+        rows.append((_cases_in_words(cases), "skipped", problem.message + place))
+    if rows:
+        print_table(("case", "outcome", "reason"), rows, styles={"skipped": "yellow"})
+
+
+def _print_annotations(records: Sequence[CaseRecord]) -> None:
+    """Print one annotation for each problem, however many cases have it: GitHub shows few."""
+    from dataclasses import replace
+
+    from fa4gen.cli.github import annotation
+
+    for problem, cases in _by_problem(records, "failed").items():
+        named = replace(problem, message=f"{_cases_in_words(cases)} failed: {problem.message}")
+        print(annotation("error", named))
+    for problem, cases in _by_problem(records, "skipped").items():
+        named = replace(problem, message=f"{_cases_in_words(cases)} skipped: {problem.message}")
+        print(annotation("notice", named))
+
+
+def _by_problem(records: Sequence[CaseRecord], outcome: Outcome) -> dict[Problem, list[str]]:
+    cases: dict[Problem, list[str]] = {}
+    for record in records:
+        if record.outcome == outcome:
+            for problem in record.problems:
+                cases.setdefault(problem, []).append(record.case)
+    return cases
+
+
+def _cases_in_words(cases: Sequence[str]) -> str:
+    more = f" and {len(cases) - 1} more" if len(cases) > 1 else ""
+    return f"{cases[0]}{more}"
+
+
+def _new_seed() -> int:
+    import secrets
+
+    return secrets.randbelow(MAX_SEED)

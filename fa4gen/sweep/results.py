@@ -1,0 +1,140 @@
+"""The results file of a sweep: JSON Lines, appended to as cases finish.
+
+It survives being killed at any time: a line that was cut off is dropped when the file is opened
+again. When a run ends, the file is rewritten with one line for each case, in the sweep's order.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from fa4gen.config.paths import shown_path
+from fa4gen.errors import ConfigError, Problem
+from fa4gen.sweep.record import CaseRecord, read_line
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from types import TracebackType
+
+SUFFIX = ".jsonl"
+
+
+def results_path(place: Path, sweep: str, shard: tuple[int, int]) -> Path:
+    """Return the file for a sweep's results: ``place`` itself if it is a .jsonl, else inside it.
+
+    Every shard (i of n) has a file of its own in a folder.
+    """
+    if place.suffix == SUFFIX:
+        return place
+    part = f".{shard[0]}of{shard[1]}" if shard[1] > 1 else ""
+    return place / f"{sweep}{part}{SUFFIX}"
+
+
+class ResultsFile:
+    """An open results file; no other process can open it meanwhile."""
+
+    def __init__(self, path: Path, sweep: str, *, fresh: bool) -> None:
+        """Open or create the file at ``path``; with ``fresh`` forget the records in it.
+
+        Raises ConfigError for a file that cannot be written, that another process has open, or
+        that holds something else than results of ``sweep``.
+        """
+        self.path = path
+        self._sweep = sweep
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC)
+        except OSError as error:
+            raise self._refusal(
+                f"cannot be written: {error.strerror}", "Choose another place with --results."
+            ) from error
+        try:
+            self._lock()
+            self.records = self._read()
+            if fresh:
+                os.ftruncate(self._descriptor, 0)
+                self.records = {}
+        except BaseException:
+            os.close(self._descriptor)
+            raise
+
+    def append(self, record: CaseRecord) -> None:
+        """Add a record; it is on disk when this returns."""
+        os.write(self._descriptor, record.line().encode())  # one call: never half a line beside
+        os.fsync(self._descriptor)
+        self.records[record.case] = record
+
+    def rewrite(self, records: Iterable[CaseRecord]) -> None:
+        """Replace the file's content by ``records``, at once or not at all."""
+        with tempfile.NamedTemporaryFile(
+            "wb", dir=self.path.parent, prefix=f".{self.path.name}.", delete=False
+        ) as new:
+            try:
+                new.writelines(record.line().encode() for record in records)
+                new.flush()
+                os.fsync(new.fileno())
+                Path(new.name).chmod(self.path.stat().st_mode)
+                Path(new.name).rename(self.path)
+            except BaseException:
+                Path(new.name).unlink(missing_ok=True)
+                raise
+
+    def close(self) -> None:
+        """Let other processes open the file."""
+        os.close(self._descriptor)
+
+    def __enter__(self) -> ResultsFile:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def _lock(self) -> None:
+        try:
+            fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise self._refusal(
+                "another sweep is writing to it", "Wait for it, or choose another --results."
+            ) from error
+        except OSError:
+            pass  # a file system without locks: two runs at once then only repeat work
+
+    def _read(self) -> dict[str, CaseRecord]:
+        with os.fdopen(os.dup(self._descriptor), "rb") as stream:
+            stream.seek(0)
+            data = stream.read()
+        whole = data[: data.rfind(b"\n") + 1]
+        records: dict[str, CaseRecord] = {}
+        for number, line in enumerate(whole.splitlines(), 1):
+            try:
+                record = read_line(line.decode())
+            except ValueError as error:
+                raise self._refusal(
+                    f"line {number} is no result of a sweep: {error}",
+                    "Choose another --results; this file is left as it is.",
+                ) from error
+            if record.sweep != self._sweep:
+                raise self._refusal(
+                    f"holds results of the sweep {record.sweep}, not of {self._sweep}",
+                    "Choose another --results; this file is left as it is.",
+                )
+            records[record.case] = record
+        if len(whole) < len(data):
+            if not records and not data.startswith(b"{"):
+                raise self._refusal(
+                    "is no results file", "Choose another --results; this file is left as it is."
+                )
+            os.ftruncate(self._descriptor, len(whole))
+        return records
+
+    def _refusal(self, message: str, remedy: str) -> ConfigError:
+        return ConfigError(Problem(message, remedy, shown_path(self.path)))

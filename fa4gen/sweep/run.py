@@ -1,0 +1,154 @@
+"""Runs a sweep: picks its shard, keeps what is known from before, hands the rest to workers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Literal
+
+from fa4gen import __version__
+from fa4gen.config.paths import shown_path
+from fa4gen.errors import ConfigError, MissingCapabilityError, Problem
+from fa4gen.sweep.pool import Lost, run_tasks
+from fa4gen.sweep.record import CaseRecord
+from fa4gen.sweep.stages import CaseTask, Until, run_case
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from fa4gen.config.sweep import Sweep, SweepCase
+    from fa4gen.sweep.results import ResultsFile
+
+GENERATOR = f"fa4gen {__version__}"
+News = Literal["new", "kept"]
+
+
+@dataclass(frozen=True)
+class SweepOptions:
+    """How a sweep is to be run."""
+
+    until: Until = "verified"
+    jobs: int = 1
+    compiler: str = "auto"
+    seed: int = 0
+    patterns: tuple[str, ...] = ()
+    time_limit_s: float = 900.0
+    """For one case; what takes longer is given up as hung."""
+
+
+def select_shard(sweep: Sweep, shard: tuple[int, int]) -> Sweep:
+    """Return every n-th case, from the i-th on, for the shard (i of n): all shards make the whole.
+
+    Raises ConfigError for a shard without a case.
+    """
+    index, count = shard
+    cases = sweep.cases[index - 1 :: count]
+    if not cases:
+        raise ConfigError(
+            Problem(
+                f"shard {index}/{count} holds no case: the sweep has {len(sweep.cases)}",
+                f"Use {len(sweep.cases)} shards or fewer.",
+                shown_path(sweep.path),
+            )
+        )
+    return replace(sweep, cases=cases)
+
+
+def run_sweep(
+    sweep: Sweep,
+    options: SweepOptions,
+    results: ResultsFile,
+    report: Callable[[CaseRecord, News], None],
+) -> list[CaseRecord]:
+    """Run the cases of ``sweep`` and return a record of each, in their order.
+
+    Records are appended to ``results``, and ``report`` is called, as they come; the file is put in
+    order at the end. What passed before and would be done again in the same way is kept. Raises
+    MissingCapabilityError where nothing can be compiled on this machine.
+    """
+    records: dict[str, CaseRecord] = {}
+
+    def keep(record: CaseRecord, news: News) -> None:
+        records[record.case] = record
+        if news == "new":
+            results.append(record)
+        report(record, news)
+
+    tasks = []
+    for case in sweep.cases:
+        if case.problems:
+            keep(_refused(case, sweep.name), "new")
+        else:
+            tasks.append(_task(case, sweep, options, results.records.get(case.name)))
+    outcomes = run_tasks(run_case, tasks, jobs=options.jobs, time_limit_s=options.time_limit_s)
+    for task, outcome in outcomes:
+        if isinstance(outcome, Lost):
+            keep(_lost(task, outcome), "new")
+        elif outcome.result.missing:
+            raise MissingCapabilityError(*outcome.result.missing)
+        elif outcome.result.record is None:
+            keep(results.records[task.name], "kept")
+        else:
+            keep(outcome.result.record, "new")
+    ordered = [records[case.name] for case in sweep.cases]
+    results.rewrite(ordered)
+    return ordered
+
+
+def architectures(cases: Iterable[SweepCase]) -> list[str]:
+    """Return the architectures of the valid cases, each once."""
+    return list(dict.fromkeys(str(case.config["arch"]) for case in cases if not case.problems))
+
+
+def _task(
+    case: SweepCase, sweep: Sweep, options: SweepOptions, earlier: CaseRecord | None
+) -> CaseTask:
+    settled = earlier is not None and earlier.outcome == "passed"  # a failure is tried again
+    return CaseTask(
+        sweep=sweep.name,
+        path=sweep.path,
+        line=case.line,
+        column=case.column,
+        name=case.name,
+        config=case.config,
+        varied=case.varied,
+        until=options.until,
+        compiler=options.compiler,
+        seed=options.seed,
+        patterns=options.patterns,
+        known_key=earlier.key if earlier is not None and settled else "",
+    )
+
+
+def _refused(case: SweepCase, sweep: str) -> CaseRecord:
+    return CaseRecord(
+        sweep=sweep,
+        case=case.name,
+        outcome="skipped",
+        stage="schema",
+        proof="not rendered",
+        problems=case.problems,
+        varied=case.varied,
+        config=case.config,
+        generator=GENERATOR,
+    )
+
+
+def _lost(task: CaseTask, lost: Lost) -> CaseRecord:
+    problem = Problem(
+        lost.reason + (f"\n{lost.details.rstrip()}" if lost.details else ""),
+        "Run the case alone to see more.",
+        shown_path(task.path),
+        task.line,
+        task.column,
+    )
+    return CaseRecord(
+        sweep=task.sweep,
+        case=task.name,
+        outcome="failed",
+        stage="worker",
+        proof="not rendered",
+        problems=(problem,),
+        varied=task.varied,
+        config=task.config,
+        generator=GENERATOR,
+    )

@@ -1,0 +1,259 @@
+"""Takes one case through plan, render, compile and verify, as far as asked. Runs in a worker."""
+
+from __future__ import annotations
+
+import functools
+import time
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Literal
+
+from fa4gen.errors import ConfigError, Fa4genError, MissingCapabilityError, Problem
+from fa4gen.sweep.pool import Done
+from fa4gen.sweep.record import CaseRecord
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from pathlib import Path
+
+    from fa4gen.config.load import LoadedConfig
+    from fa4gen.plan.attention_model import Plan
+    from fa4gen.render.environment import TemplateSet
+    from fa4gen.render.render import RenderedKernel
+    from fa4gen.sweep.record import Stage
+    from fa4gen.toolchain.model import CompiledKernel, Compiler
+    from fa4gen.verify.verdict import Verdict
+
+Until = Literal["rendered", "compiled", "verified"]
+
+
+@dataclass(frozen=True)
+class CaseTask:
+    """A case that the schema accepts, with all that a worker needs to know."""
+
+    sweep: str
+    path: Path
+    """The sweep file, for messages."""
+    line: int
+    column: int
+    name: str
+    config: Mapping[str, Any]
+    varied: Mapping[str, Any]
+    until: Until
+    compiler: str
+    seed: int
+    patterns: tuple[str, ...]
+    """Globs of the problems to verify on; empty for all."""
+    known_key: str
+    """Key of an earlier result that need not be found again, or ""."""
+
+
+@dataclass(frozen=True)
+class CaseOutcome:
+    """What became of a task."""
+
+    record: CaseRecord | None = None
+    """None where the earlier result still holds."""
+    missing: tuple[Problem, ...] = ()
+    """A capability that no case can do without."""
+
+
+@dataclass
+class _Case:
+    """A case on its way."""
+
+    task: CaseTask
+    stage: Stage = "plan"
+    proof: str = "not rendered"
+    key: str = ""
+    seconds: dict[str, float] = field(default_factory=dict)
+    facts: dict[str, Any] = field(default_factory=dict)
+    verdict: Verdict | None = None
+
+    @contextmanager
+    def at(self, stage: Stage) -> Iterator[None]:
+        self.stage = stage
+        started = time.perf_counter()
+        try:
+            yield
+        finally:
+            self.seconds[stage] = round(time.perf_counter() - started, 3)
+
+
+def run_case(task: CaseTask) -> Done[CaseOutcome]:
+    """Do what ``task`` asks; everything that can go wrong with a kernel is in the outcome."""
+    from fa4gen.render.render import GENERATOR
+
+    case = _Case(task)
+    record = CaseRecord(
+        sweep=task.sweep,
+        case=task.name,
+        outcome="passed",
+        stage="plan",
+        proof="",
+        varied=task.varied,
+        config=task.config,
+        generator=GENERATOR,
+    )
+    problems: tuple[Problem, ...] = ()
+    worn = False
+    try:
+        if not _run(case):
+            return Done(CaseOutcome())
+        if case.verdict is not None and not case.verdict.passed:
+            problems, worn = _verdict_problems(case.verdict), case.verdict.stopped
+            record = replace(record, outcome="failed")
+    except MissingCapabilityError as error:
+        return Done(CaseOutcome(missing=error.problems))
+    except Fa4genError as error:
+        problems = error.problems
+        worn = case.stage == "verify"  # who knows what state the GPU is in
+        refused = isinstance(error, ConfigError) and case.stage == "plan"
+        record = replace(record, outcome="skipped" if refused else "failed")
+    record = replace(
+        record,
+        stage=case.stage,
+        proof=case.proof,
+        key=case.key,
+        problems=tuple(_placed(problem, task) for problem in problems),
+        seconds=case.seconds,
+        facts=case.facts,
+        verification=_verification(case.verdict) if case.verdict else {},
+    )
+    return Done(CaseOutcome(record), worn)
+
+
+def _run(case: _Case) -> bool:
+    """Take ``case`` as far as asked; False where the earlier result still holds."""
+    from fa4gen.config.load import load_mapping
+    from fa4gen.plan.build import build_plan
+    from fa4gen.render.render import render
+
+    task = case.task
+    with case.at("plan"):
+        loaded = load_mapping(task.config, task.name, task.path)
+        plan = build_plan(loaded.config)
+    with case.at("render"):
+        rendered = render(plan, loaded, _templates())
+        case.proof = "rendered"
+    case.key = _key(task, loaded, plan, rendered)
+    if case.key == task.known_key:
+        return False
+    if task.until == "rendered":
+        return True
+    with case.at("compile"):
+        compiled = _compile(task, plan, rendered)
+        case.proof = "compiled"
+        case.facts = _facts(compiled)
+    if task.until == "compiled":
+        return True
+    backend = _backend(plan.arch)
+    if backend is None:
+        return True  # the proof says that nothing was run
+    from fa4gen.verify.run import VerifyOptions, verify_kernel
+
+    with case.at("verify"):
+        options = VerifyOptions(task.seed, task.patterns)
+        case.verdict = verify_kernel(plan, compiled, backend, options, config=str(task.path))
+        case.proof = case.verdict.proof
+    return True
+
+
+def _key(task: CaseTask, loaded: LoadedConfig, plan: Plan, rendered: RenderedKernel) -> str:
+    """Hash what decides the outcome: the config, the files, the tools, how far and on what."""
+    import hashlib
+    import json
+
+    from fa4gen.render.manifest import config_sha256
+    from fa4gen.render.render import GENERATOR
+
+    compiler = None if task.until == "rendered" else _compiler(task.compiler)
+    backend = _backend(plan.arch) if task.until == "verified" else None
+    parts = {
+        "generator": GENERATOR,
+        "config": config_sha256(loaded.config),
+        "files": dict(rendered.files),
+        "until": task.until,
+        "compiler": "" if compiler is None else f"{compiler.name} {compiler.version}",
+        "backend": backend.name if backend else "",
+        "patterns": task.patterns if backend else (),
+    }
+    return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
+
+
+def _compile(task: CaseTask, plan: Plan, rendered: RenderedKernel) -> CompiledKernel:
+    from fa4gen.toolchain.cache import Cache
+    from fa4gen.toolchain.compile import compile_kernel
+
+    return compile_kernel(
+        rendered.source,
+        rendered.headers,
+        plan.arch,
+        name=plan.name,
+        compiler=_compiler(task.compiler),
+        cache=Cache.default(),
+    )
+
+
+def _facts(compiled: CompiledKernel) -> dict[str, Any]:
+    from dataclasses import asdict
+
+    return {
+        **asdict(compiled.resources),
+        "compiler": f"{compiled.compiler} {compiled.compiler_version}",
+        "cached": compiled.cached,
+    }
+
+
+def _verification(verdict: Verdict) -> dict[str, Any]:
+    return {
+        "seed": verdict.seed,
+        "num_cases": verdict.num_cases,
+        "num_passed": verdict.num_passed,
+    }
+
+
+def _verdict_problems(verdict: Verdict) -> tuple[Problem, ...]:
+    """Return what a verdict holds against the kernel."""
+    again = f"fa4gen verify --seed {verdict.seed} shows it again."
+    wrong = [
+        Problem(f"{result.case}: {failure.check}: {failure.message}", again)
+        for result in verdict.cases
+        for failure in result.failures
+    ]
+    left_out = verdict.num_cases - len(verdict.cases)
+    if left_out:
+        wrong.append(Problem(f"{left_out} of {verdict.num_cases} cases were not run"))
+    return (*verdict.problems, *wrong)
+
+
+def _placed(problem: Problem, task: CaseTask) -> Problem:
+    """Give a problem without a place that of its case in the sweep file."""
+    from fa4gen.config.paths import shown_path
+
+    if problem.line and problem.file:
+        return problem
+    if problem.file not in ("", str(task.path), shown_path(task.path)):
+        return problem
+    return replace(problem, file=shown_path(task.path), line=task.line, column=task.column)
+
+
+@functools.cache
+def _templates() -> TemplateSet:
+    from fa4gen.render.environment import open_templates
+
+    return open_templates()
+
+
+@functools.cache
+def _compiler(choice: str) -> Compiler:
+    from fa4gen.toolchain.compile import find_compiler
+
+    return find_compiler(choice)
+
+
+@functools.cache
+def _backend(arch: str) -> Any:
+    from fa4gen.verify.backend import pick_backend
+
+    return pick_backend(arch)
