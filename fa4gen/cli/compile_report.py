@@ -41,11 +41,10 @@ def print_text(rows: Sequence[Row]) -> None:
     print_table(_COLUMNS, [_cells(row) for row in rows], right=_NUMBERS, styles=styles)
     good = sum(row.outcome.compiled for row in rows)
     cached = sum(row.outcome.kernel is not None and row.outcome.kernel.cached for row in rows)
-    from_cache = f", {cached} from the cache" if cached else ""
-    failed = f", {len(rows) - good} failed" if good < len(rows) else ""
-    click.echo(
-        f"{good} of {len(rows)} compiled, the log lint clean{failed}{from_cache}. Nothing was run."
-    )
+    from_cache = f" ({cached} from the cache)" if cached else ""
+    failed = f"; {len(rows) - good} failed" if good < len(rows) else ""
+    total = "1 kernel" if len(rows) == 1 else f"{len(rows)} kernels"
+    click.echo(f"{good} of {total} compiled with a clean log{from_cache}{failed}. Nothing was run.")
 
 
 def row_data(row: Row) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from fa4gen.toolchain.diagnostics import Diagnostic, read_errors
 if TYPE_CHECKING:
     from fa4gen.toolchain.model import Unit
 
-_REMEDY = "The generated source or a template is at fault; look at that line."
+_REMEDY = "Correct it in the template: the next render overwrites generated files."
 
 
 class RefusedError(CompileError):
