@@ -40,7 +40,7 @@ def _bar(total: int, what: str) -> Iterator[Progress]:
     columns = (
         rich_progress.BarColumn(),
         rich_progress.MofNCompleteColumn(),
-        rich_progress.TextColumn(what),
+        rich_progress.TextColumn(what, markup=False),
         rich_progress.TimeElapsedColumn(),
         rich_progress.TimeRemainingColumn(),
     )

@@ -147,6 +147,11 @@ def command(
     _print_results(sweep, records, path, until, output_format)
     if any(record.outcome == "failed" for record in records):
         ctx.exit(1)
+    if shard == (1, 1) and all(record.outcome == "skipped" for record in records):
+        from fa4gen.cli.output import note
+
+        note("every case was skipped: nothing was proved; correct the base or the matrix")
+        ctx.exit(2)
 
 
 def _run(

@@ -3,7 +3,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fa4gen.config.yaml_positions import MAX_VALUES, Place, dotted, read_document
@@ -33,6 +33,7 @@ def problems(text: str) -> list[tuple[int, int, str]]:
     return [(p.line, p.column, p.message) for p in read_document(text, "f.yaml").problems]
 
 
+@settings(max_examples=50)
 @given(VALUES.filter(lambda value: value is not None))
 def test_json_is_read_as_what_it_says(value: object) -> None:
     # Codes 0x80 to 0x9f are no YAML characters: JSON's escapes carry them over.
@@ -44,6 +45,7 @@ def test_json_is_read_as_what_it_says(value: object) -> None:
     assert not document.problems
 
 
+@settings(max_examples=40)
 @given(st.dictionaries(TEXT, VALUES, min_size=1, max_size=4))
 def test_every_place_is_where_its_key_and_value_stand(data: dict[str, object]) -> None:
     text = json.dumps(data, indent=2)

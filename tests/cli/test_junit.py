@@ -1,0 +1,73 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+from xml.etree import ElementTree as ET
+
+import pytest
+
+from fa4gen.cli.junit import check_junit_path, junit_xml, write_junit
+from fa4gen.errors import ConfigError, Problem
+from fa4gen.sweep.record import CaseRecord
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+PASSED = CaseRecord(
+    sweep="s",
+    case="a",
+    outcome="passed",
+    stage="verify",
+    proof="ran on NVIDIA H200",
+    seconds={"compile": 1.25, "verify": 2.0},
+    facts={"registers": 168},
+)
+FAILED = replace(
+    PASSED, case="b", outcome="failed", stage="compile",
+    problems=(Problem("spills & <more>\x00\ud800", "Use fewer.", "b.cu", 3, 1), Problem("two")),
+)  # fmt: skip
+CRASHED = replace(FAILED, case="c", stage="worker")
+SKIPPED = replace(FAILED, case="d", outcome="skipped", stage="schema")
+
+
+def test_the_report() -> None:
+    root = ET.fromstring(junit_xml("s", [PASSED, FAILED, CRASHED, SKIPPED]))
+
+    [suite] = root
+    assert suite.attrib == {
+        "name": "s", "tests": "4", "failures": "1", "errors": "1", "skipped": "1",
+        "time": "13.000",
+    }  # fmt: skip
+    passed, failed, crashed, skipped = suite
+    assert passed.attrib == {"classname": "fa4gen.s", "name": "a", "time": "3.250"}
+    assert [element.tag for element in passed] == ["system-out"]
+    output = passed.findtext("system-out")
+    assert output is not None
+    assert output.splitlines() == ["proof: ran on NVIDIA H200", "registers: 168"]
+    told = failed.find("failure")
+    assert told is not None
+    assert told.attrib == {"message": "spills & <more>\ufffd\ufffd", "type": "compile"}
+    assert told.text == "b.cu:3:1: spills & <more>\ufffd\ufffd\n  Use fewer.\ntwo"
+    assert crashed.find("error") is not None
+    assert skipped.find("skipped") is not None
+
+
+def test_writing_replaces_an_earlier_report(tmp_path: Path) -> None:
+    path = tmp_path / "j.xml"
+    write_junit(path, "s", [FAILED])
+    check_junit_path(path)
+    write_junit(path, "s", [PASSED])
+
+    assert path.read_text() == junit_xml("s", [PASSED])
+    assert list(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [(".", "names a folder"), ("no/j.xml", "not there"), ("sweep.yaml", "no XML")],
+)
+def test_a_path_that_will_not_do(tmp_path: Path, name: str, message: str) -> None:
+    (tmp_path / "sweep.yaml").write_text("base: x\n")
+
+    with pytest.raises(ConfigError, match=message):
+        check_junit_path(tmp_path / name)

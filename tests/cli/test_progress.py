@@ -1,0 +1,47 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from fa4gen.cli import progress as progress_module
+from fa4gen.cli.progress import progress
+
+if TYPE_CHECKING:
+    import pytest
+
+
+def test_in_a_log_messages_are_lines_and_counts_come_now_and_then(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(progress_module, "LINE_INTERVAL_S", 0.0)
+    with progress(3, "cases") as bar:
+        bar.advance()
+        bar.advance("one failed")
+        bar.advance()
+
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err == "1 of 3 cases done\none failed\n2 of 3 cases done\n"
+
+
+def test_a_short_run_says_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+    with progress(2, "cases") as bar:
+        bar.advance()
+        bar.advance()
+
+    assert capsys.readouterr().err == ""
+
+
+def test_on_a_terminal_there_is_a_bar(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import sys
+
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    with progress(2, "[cases]") as bar:
+        bar.advance("[one] failed")
+
+    err = capsys.readouterr().err
+    assert "[one] failed" in err
+    assert "[cases]" in err
