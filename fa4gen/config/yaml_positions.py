@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 KeyPath = tuple[str | int, ...]
 """Keys and list indices from the top of the document to a value; () is the whole document."""
 
+MAX_BRACKETS = 100
 MAX_VALUES = 20_000
 """Values of one document, aliases counted each time: far more than any config has."""
 
@@ -93,6 +94,15 @@ class _PlainLoader(yaml.BaseLoader):
             return _PLAIN
         tag: str = super().resolve(kind, value, implicit)  # type: ignore[no-untyped-call]
         return tag
+
+    def fetch_flow_collection_start(self, token_class: Any) -> None:
+        # PyYAML's time grows with the square of the depth.
+        if self.flow_level >= MAX_BRACKETS:
+            raise yaml.MarkedYAMLError(
+                problem=f"more than {MAX_BRACKETS} brackets inside each other",
+                problem_mark=self.get_mark(),
+            )
+        super().fetch_flow_collection_start(token_class)
 
 
 @dataclass
@@ -250,6 +260,8 @@ def _syntax_problem(error: yaml.MarkedYAMLError, text: str, file: str) -> Proble
     elif "expected a single document" in (error.context or ""):
         what, context = "a second document begins here (---)", ""
         remedy = "Put every config in a file of its own."
+    elif "brackets inside each other" in what:
+        remedy = "Is this the right file?"
     elif "found undefined alias" in what:
         remedy = "An alias (*name) needs its anchor (&name) before it."
     elif "cannot start any token" in what:

@@ -95,7 +95,8 @@ def test_a_key_given_twice_names_both_places_and_keeps_the_first() -> None:
         ("a: &x [*x]", (1, 4), "inside the value that it repeats"),
         ("a: 1\nb: \x01", (2, 4), "U+0001"),
         ("a: 1\n---\nb: 1", (2, 1), "second document"),
-        ("[" * 3000, (0, 0), "nested too deeply"),
+        ("[" * 100_000, (1, 101), "more than 100 brackets"),
+        ("- " * 3000, (0, 0), "nested too deeply"),
     ],
 )
 def test_text_that_is_not_yaml(text: str, place: tuple[int, int], words: str) -> None:
