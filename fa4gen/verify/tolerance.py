@@ -61,6 +61,11 @@ class Errors:
     element: float
     lse: float
 
+    @classmethod
+    def names(cls) -> tuple[str, ...]:
+        """Return the names of the errors."""
+        return tuple(field.name for field in fields(cls))
+
     def __iter__(self) -> Iterator[tuple[str, float]]:
         return ((field.name, getattr(self, field.name)) for field in fields(self))
 

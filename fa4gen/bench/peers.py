@@ -1,0 +1,154 @@
+"""Other people's attention kernels, to be timed beside ours; all of them come through PyTorch.
+
+* ``cudnn`` and ``fa2``: torch.nn.functional.scaled_dot_product_attention with one backend allowed,
+  on transposed views of the same memory. It has no sliding window and no softcap.
+* ``fa3``: the operator torch.ops.flash_attn_3.fwd of a FlashAttention-3 library that the user
+  names, with num_splits=1.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+from fa4gen.errors import MissingCapabilityError, Problem
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from fa4gen.plan.attention_model import AttentionPlan
+
+
+class LeftOutError(Exception):
+    """A peer cannot do what is to be timed; the message says what."""
+
+
+class Peer(Protocol):
+    """One kernel to compare with."""
+
+    @property
+    def name(self) -> str:
+        """A short word for tables."""
+
+    def prepare(self, plan: AttentionPlan, query: Any, key: Any, value: Any) -> Callable[[], Any]:
+        """Return a function that computes what our kernel does, with the default softmax scale.
+
+        Tensors are torch's, (batch, rows, heads, depth), and so is what the function returns.
+        Raises LeftOutError for what the peer cannot do.
+        """
+
+
+@dataclass(frozen=True)
+class Peers:
+    """The peers of this machine, and what is to be said about those that are not there."""
+
+    found: tuple[Peer, ...]
+    notes: tuple[str, ...]
+
+
+def find_peers(fa3: Path | None = None, cudart: Path | None = None) -> Peers:
+    """Return the peers that can be run.
+
+    ``fa3`` is a FlashAttention-3 library for torch.ops.load_library, ``cudart`` a CUDA runtime
+    that it was linked against and that has to be loaded before it. Raises MissingCapabilityError
+    when one of them was given and does not load.
+    """
+    try:
+        import torch
+    except ImportError as error:
+        if fa3 is not None:
+            raise MissingCapabilityError(
+                Problem(f"--fa3 needs PyTorch, which cannot be imported: {error}")
+            ) from error
+        note = f"no peers: PyTorch, through which they come, cannot be imported ({error})"
+        return Peers((), (note,))
+    if not torch.cuda.is_available():
+        note = f"no peers: PyTorch {torch.__version__} finds no GPU"
+        return Peers((), (note,))
+    found: list[Peer] = [SdpaPeer("cudnn", "CUDNN_ATTENTION"), SdpaPeer("fa2", "FLASH_ATTENTION")]
+    if fa3 is not None:
+        return Peers((load_fa3(fa3, cudart), *found), ())
+    return Peers(tuple(found), ("fa3 left out: --fa3 names its library",))
+
+
+@dataclass(frozen=True)
+class SdpaPeer:
+    """scaled_dot_product_attention with one backend."""
+
+    name: str
+    backend: str
+    """Its name in torch.nn.attention.SDPBackend."""
+
+    def prepare(self, plan: AttentionPlan, query: Any, key: Any, value: Any) -> Callable[[], Any]:
+        """See Peer."""
+        if plan.mask == "sliding_window":
+            raise LeftOutError("it has no sliding window")
+        if plan.softcap is not None:
+            raise LeftOutError("it has no softcap")
+        from torch.nn.attention import SDPBackend, sdpa_kernel
+        from torch.nn.functional import scaled_dot_product_attention
+
+        backend = getattr(SDPBackend, self.backend)
+        q, k, v = (tensor.transpose(1, 2) for tensor in (query, key, value))
+        is_causal = plan.mask == "causal"
+
+        def run() -> Any:
+            with sdpa_kernel(backend):
+                return scaled_dot_product_attention(q, k, v, is_causal=is_causal).transpose(1, 2)
+
+        return run
+
+
+@dataclass(frozen=True)
+class Fa3Peer:
+    """The forward operator of a FlashAttention-3 library."""
+
+    operator: Any
+    arguments: frozenset[str]
+    """Names of the operator's arguments: libraries differ."""
+    name: str = "fa3"
+
+    def prepare(self, plan: AttentionPlan, query: Any, key: Any, value: Any) -> Callable[[], Any]:
+        """See Peer."""
+        options: dict[str, Any] = {"is_causal": plan.mask == "causal"}
+        if "num_splits" in self.arguments:
+            options["num_splits"] = 1
+        if plan.mask == "sliding_window":
+            if not {"window_size_left", "window_size_right"} <= self.arguments:
+                raise LeftOutError("this library has no sliding window")
+            options["window_size_left"] = -1 if plan.window_left is None else plan.window_left
+            options["window_size_right"] = -1 if plan.window_right is None else plan.window_right
+        if plan.softcap is not None:
+            if "softcap" not in self.arguments:
+                raise LeftOutError("this library has no softcap")
+            options["softcap"] = plan.softcap
+        operator = self.operator
+
+        def run() -> Any:
+            result = operator(query, key, value, **options)
+            return result[0] if isinstance(result, tuple | list) else result
+
+        return run
+
+
+def load_fa3(library: Path, cudart: Path | None) -> Fa3Peer:
+    """Load a FlashAttention-3 library; MissingCapabilityError when it cannot be used."""
+    import torch
+
+    try:
+        if cudart is not None:
+            ctypes.CDLL(str(cudart), mode=ctypes.RTLD_GLOBAL)
+        torch.ops.load_library(str(library))
+        operator = torch.ops.flash_attn_3.fwd
+        schema = operator.default._schema
+    except (OSError, RuntimeError, AttributeError) as error:
+        raise MissingCapabilityError(
+            Problem(
+                f"{library} cannot be used as FlashAttention-3: {error}",
+                "It has to be built for this PyTorch and register flash_attn_3::fwd; if it needs "
+                "another CUDA runtime than PyTorch's, name that with --cudart.",
+            )
+        ) from error
+    return Fa3Peer(operator, frozenset(argument.name for argument in schema.arguments))

@@ -1,0 +1,167 @@
+"""Results as data for a JSON file and as the cells of tables."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from fa4gen.bench.results import BEST, ConfigResult, Series, SizeResult
+from fa4gen.bench.workload import COLUMNS, TOKENS, size_word
+from fa4gen.render.render import GENERATOR
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from fa4gen.bench.run import BenchOptions
+
+SCHEMA_VERSION = 1
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table of text cells."""
+
+    title: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+
+
+def config_table(result: ConfigResult) -> Table:
+    """Return one config's TFLOP/s by size, ours and the peers', with the ratios."""
+    peers = result.peer_names
+    columns = ("rows", "batch", "ours", *peers, *(f"ours/{peer}" for peer in peers))
+    if len(peers) > 1:
+        columns += ("ours/best", "best peer")
+    columns += ("spread",)
+    rows = [_size_cells(size, peers) for size in result.sizes]
+    if peers and result.sizes:
+        means = [_number(result.geometric_mean(peer), 3) for peer in peers]
+        if len(peers) > 1:
+            means += [_number(result.geometric_mean(BEST), 3), ""]
+        rows.append(("geometric mean", "", "", *("" for _ in peers), *means, ""))
+    facts = result.facts
+    title = f"{result.name}: {facts['dtype']}, depth {facts['depth']}, {mask_word(facts)}; TFLOP/s"
+    return Table(title, columns, tuple(rows))
+
+
+def summary_table(results: Iterable[ConfigResult]) -> Table | None:
+    """Return the ratio to the best peer by config and size; None without any peer."""
+    measured = [result for result in results if result.peer_names]
+    if not measured:
+        return None
+    sizes = tuple(dict.fromkeys(size.rows for result in measured for size in result.sizes))
+    rows = []
+    for result in measured:
+        by_rows = {size.rows: size for size in result.sizes}
+        ratios = [_number(by_rows[count].ratio(BEST), 3) for count in sizes]
+        rows.append((result.name, *ratios, _number(result.geometric_mean(BEST), 3)))
+    columns = ("ours / best peer", *map(size_word, sizes), "geometric mean")
+    return Table("", columns, tuple(rows))
+
+
+def mask_word(facts: Mapping[str, Any]) -> str:
+    """Write a mask in words: dense, causal, or the window."""
+    if facts["mask"] == "sliding_window":
+        return f"window {facts['window_left']}+1+{facts['window_right']}"
+    return "dense" if facts["mask"] == "none" else str(facts["mask"])
+
+
+def results_data(
+    results: Sequence[ConfigResult],
+    options: BenchOptions,
+    *,
+    date: str,
+    gpu: Mapping[str, Any],
+    versions: Mapping[str, str],
+    notes: Sequence[str] = (),
+) -> dict[str, Any]:
+    """Return everything that was measured as JSON data. ``date`` is ISO 8601, with its zone."""
+    protocol = options.protocol
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "generator": GENERATOR,
+        "date": date,
+        "gpu": dict(gpu),
+        "versions": dict(versions),
+        "protocol": {
+            "tokens": TOKENS,
+            "columns": COLUMNS,
+            "data": "N(0, 1)",
+            "seed": options.seed,
+            "rounds": options.rounds,
+            "warmup_s": protocol.warmup_s,
+            "budget_s": protocol.budget_s,
+            "flush_l2": protocol.flush_l2,
+            "figure": "CUDA events; median of a round, then median of the rounds; "
+            "all kernels of a size take turns in every round",
+        },
+        "notes": list(notes),
+        "configs": [_config_data(result) for result in results],
+    }
+
+
+def _config_data(result: ConfigResult) -> dict[str, Any]:
+    return {
+        "name": result.name,
+        "config": result.config,
+        **result.facts,
+        "sizes": [_size_data(size) for size in result.sizes],
+        "geometric_means": {
+            peer: _rounded(mean)
+            for peer in (*result.peer_names, BEST)
+            if (mean := result.geometric_mean(peer)) is not None
+        },
+        "problems": [problem.message for problem in result.problems],
+    }
+
+
+def _size_data(size: SizeResult) -> dict[str, Any]:
+    data: dict[str, Any] = {
+        "rows": size.rows,
+        "batch": size.batch,
+        "heads": size.heads,
+        "flop": size.flop,
+        "ours": _series_data(size, size.ours),
+        "peers": {name: _series_data(size, series) for name, series in size.peers.items()},
+        "ratios": {name: _rounded(size.ratio(name)) for name in size.peers},
+        "left_out": dict(size.left_out),
+        "error": size.error,
+        "distances": dict(size.distances),
+    }
+    if size.best_peer is not None:
+        data["best_peer"] = size.best_peer
+        data["ratios"][BEST] = _rounded(size.ratio(BEST))
+    return data
+
+
+def _series_data(size: SizeResult, series: Series) -> dict[str, Any]:
+    return {
+        "tflops": round(size.tflops(series), 1),
+        "median_ms": series.median_ms,
+        "round_medians_ms": list(series.medians_ms),
+        "round_spreads": [round(spread, 4) for spread in series.spreads],
+        "spread_of_rounds": round(series.round_spread, 4),
+    }
+
+
+def _size_cells(size: SizeResult, peers: tuple[str, ...]) -> tuple[str, ...]:
+    speeds = [_number(size.tflops(size.peers[p]), 0) if p in size.peers else "-" for p in peers]
+    ratios = [_number(size.ratio(peer), 3) for peer in peers]
+    if len(peers) > 1:
+        ratios += [_number(size.ratio(BEST), 3), size.best_peer or "-"]
+    return (
+        size_word(size.rows),
+        str(size.batch),
+        _number(size.tflops(size.ours), 0),
+        *speeds,
+        *ratios,
+        f"{100 * size.ours.round_spread:.1f} %",
+    )
+
+
+def _number(value: float | None, digits: int) -> str:
+    return "-" if value is None else f"{value:.{digits}f}"
+
+
+def _rounded(value: float | None) -> float | None:
+    return None if value is None else round(value, 4)

@@ -1,0 +1,108 @@
+"""What was measured, and what follows from it: TFLOP/s, ratios, geometric means."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from fa4gen.errors import Problem
+
+BEST = "best"
+"""In place of a peer's name: the fastest peer at each size."""
+
+
+@dataclass(frozen=True)
+class Series:
+    """Times of one kernel at one size: the median and the spread of each round, in the order run.
+
+    The spread of a round is the interquartile range of its samples over their median.
+    """
+
+    medians_ms: tuple[float, ...]
+    spreads: tuple[float, ...]
+
+    @property
+    def median_ms(self) -> float:
+        """The median of the rounds' medians: what is reported."""
+        return statistics.median(self.medians_ms)
+
+    @property
+    def round_spread(self) -> float:
+        """How far the rounds lie apart, over their median."""
+        return (max(self.medians_ms) - min(self.medians_ms)) / self.median_ms
+
+
+@dataclass(frozen=True)
+class SizeResult:
+    """What was measured at one size."""
+
+    rows: int
+    batch: int
+    heads: int
+    flop: float
+    ours: Series
+    peers: Mapping[str, Series]
+    left_out: Mapping[str, str]
+    """Peers that did not run, and why."""
+    error: float
+    """Relative Frobenius error of our output against float64, on the heads that were checked."""
+    distances: Mapping[str, float] = field(default_factory=dict)
+    """Relative Frobenius distance of our output from each peer's."""
+
+    def tflops(self, series: Series) -> float:
+        """Convert a time at this size into TFLOP/s."""
+        return self.flop / series.median_ms / 1e9
+
+    @property
+    def best_peer(self) -> str | None:
+        """The fastest peer, if any ran."""
+        return min(self.peers, key=lambda name: self.peers[name].median_ms, default=None)
+
+    def ratio(self, peer: str) -> float | None:
+        """Our speed over that of ``peer`` (or BEST); None where it did not run."""
+        name = self.best_peer if peer == BEST else peer
+        if name is None or name not in self.peers:
+            return None
+        return self.peers[name].median_ms / self.ours.median_ms
+
+
+@dataclass(frozen=True)
+class ConfigResult:
+    """What was measured of one config."""
+
+    config: str
+    name: str
+    facts: Mapping[str, Any]
+    """arch, dtype, depth, mask and the like, for readers of the JSON file."""
+    sizes: tuple[SizeResult, ...] = ()
+    problems: tuple[Problem, ...] = ()
+    """Why it was not measured."""
+
+    @property
+    def peer_names(self) -> tuple[str, ...]:
+        """Peers that ran at one size at least, in the order of first appearance."""
+        return tuple(dict.fromkeys(name for size in self.sizes for name in size.peers))
+
+    @property
+    def left_out(self) -> Mapping[str, str]:
+        """Peers that did not run at some size, with the first reason."""
+        found: dict[str, str] = {}
+        for size in self.sizes:
+            for name, reason in size.left_out.items():
+                found.setdefault(name, reason)
+        return found
+
+    def geometric_mean(self, peer: str) -> float | None:
+        """Return the geometric mean of the ratios to ``peer`` (or BEST), where it ran."""
+        ratios = [ratio for size in self.sizes if (ratio := size.ratio(peer)) is not None]
+        return geometric_mean(ratios) if ratios else None
+
+
+def geometric_mean(values: list[float]) -> float:
+    """Return the geometric mean of positive numbers."""
+    return math.exp(math.fsum(map(math.log, values)) / len(values))

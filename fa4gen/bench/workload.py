@@ -1,0 +1,92 @@
+"""What is timed: sequences of many lengths that hold the same number of tokens and of columns."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from fa4gen.errors import ConfigError, Problem
+
+if TYPE_CHECKING:
+    from fa4gen.plan.attention_model import AttentionPlan
+
+TOKENS = 16384
+"""Batch times rows: as flash-attention's benchmarks have it."""
+COLUMNS = 2048
+"""Heads times depth."""
+DEFAULT_SIZES = "1k,2k,4k,8k,16k"
+LARGEST_SIZE = 1 << 20
+
+
+@dataclass(frozen=True)
+class Workload:
+    """One problem: as many query as key rows, as many key as query heads."""
+
+    batch: int
+    rows: int
+    heads: int
+    depth: int
+
+    @property
+    def elements(self) -> int:
+        """Elements of one tensor."""
+        return self.batch * self.rows * self.heads * self.depth
+
+    @property
+    def shape(self) -> tuple[int, int, int, int]:
+        """(batch, rows, heads, depth)."""
+        return self.batch, self.rows, self.heads, self.depth
+
+
+def make_workload(rows: int, depth: int) -> Workload:
+    """Return the workload of ``rows``: one batch at least, one head at least."""
+    return Workload(max(1, TOKENS // rows), rows, max(1, COLUMNS // depth), depth)
+
+
+def count_flop(plan: AttentionPlan, workload: Workload) -> float:
+    """Count the floating-point operations of Q.K and P.V that the mask leaves.
+
+    By the usual convention a causal mask leaves half; a window leaves the pairs that are visible.
+    """
+    rows = workload.rows
+    if plan.mask == "none":
+        pairs = float(rows * rows)
+    elif plan.mask == "causal":
+        pairs = rows * rows / 2
+    else:
+        pairs = float(visible_pairs(rows, plan.window_left, plan.window_right))
+    return 4.0 * workload.batch * workload.heads * workload.depth * pairs
+
+
+def visible_pairs(rows: int, left: int | None, right: int | None) -> int:
+    """Count the (query, key) pairs that a window leaves of ``rows`` times ``rows``."""
+    return _band(rows, left) + _band(rows, right) + rows
+
+
+def _band(rows: int, width: int | None) -> int:
+    """Pairs on one side of the diagonal, at most ``width`` away."""
+    width = rows - 1 if width is None else min(width, rows - 1)
+    return width * rows - width * (width + 1) // 2
+
+
+def parse_sizes(text: str) -> tuple[int, ...]:
+    """Read "1k,2k,300" as numbers of rows; k is 1024. Raises ConfigError."""
+    sizes = []
+    for word in text.split(","):
+        match = re.fullmatch(r"\s*([0-9]{1,7})(k?)\s*", word, re.IGNORECASE)
+        size = int(match[1]) * (1024 if match[2] else 1) if match else 0
+        if not 1 <= size <= LARGEST_SIZE:
+            raise ConfigError(
+                Problem(
+                    f"--sizes: {word.strip()!r} is no number of rows from 1 to {LARGEST_SIZE}",
+                    "Give numbers of rows, as in 512,1k,16k.",
+                )
+            )
+        sizes.append(size)
+    return tuple(dict.fromkeys(sizes))
+
+
+def size_word(rows: int) -> str:
+    """Write 1024 as 1k."""
+    return f"{rows // 1024}k" if rows % 1024 == 0 else str(rows)

@@ -1,0 +1,50 @@
+"""Files that the user names for results: refused before the long work, if they cannot be written."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from fa4gen.config.paths import shown_path
+from fa4gen.errors import ConfigError, Problem
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+BEGINNINGS = {
+    ".json": b"{",
+    ".png": b"\x89PNG",
+    ".svg": b"<?xml",
+    ".pdf": b"%PDF",
+}
+"""How files begin that may be replaced: by the ending of their name."""
+
+
+def check_result_file(option: str, path: Path) -> None:
+    """Raise ConfigError where ``path`` could not be written, or something else would be replaced.
+
+    ``option`` is what the command line calls it. Folders that are missing are made when writing.
+    """
+    file = shown_path(path)
+    if path.is_dir():
+        raise ConfigError(Problem(f"{option} names a folder", "Name a file in it.", file))
+    folder = path.absolute().parent
+    while not folder.exists():
+        folder = folder.parent
+    if not folder.is_dir() or not os.access(folder, os.W_OK):
+        where = shown_path(folder)
+        raise ConfigError(
+            Problem(f"{option}: no file can be made in {where}", "Choose another place.", file)
+        )
+    if path.exists():
+        expected = BEGINNINGS.get(path.suffix.lower(), b"{")
+        with path.open("rb") as stream:
+            beginning = stream.read(len(expected))
+        if beginning not in (b"", expected):
+            raise ConfigError(
+                Problem(
+                    f"{option} would replace a file that is no {path.suffix.lstrip('.') or 'json'}",
+                    "Choose another name.",
+                    file,
+                )
+            )

@@ -1,0 +1,267 @@
+"""``fa4gen verify``: proves kernels right against float64 NumPy, on the GPU where there is one."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from fa4gen.cli.options import (
+    OutputFormat,
+    configs_argument,
+    format_option,
+    jobs_option,
+    require_gpu_option,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from fa4gen.config.load import LoadedConfig
+    from fa4gen.plan.attention_model import Plan
+    from fa4gen.verify.run import VerifyOptions
+    from fa4gen.verify.verdict import Verdict
+
+MAX_SEED = 2**32
+COLUMNS = ("kernel", "result", "cases", "frobenius", "row", "element", "lse", "seconds")
+RIGHT = COLUMNS[2:]
+STYLES = {"FAILED": "bold red", "compiled": "yellow"}
+
+
+@click.command(name="verify")
+@configs_argument
+@click.option(
+    "--seed",
+    type=click.IntRange(0, MAX_SEED - 1),
+    metavar="N",
+    help="Seed of the inputs; a new one each time when not given. It is printed.",
+)
+@click.option(
+    "--cases",
+    "patterns",
+    multiple=True,
+    metavar="GLOB",
+    help="Only the cases of this name, such as 'gqa/*'. May be repeated.",
+)
+@click.option("--list-cases", is_flag=True, help="Show the cases and run nothing.")
+@click.option(
+    "--large", is_flag=True, help="Add long sequences, with a float64 reference on the GPU."
+)
+@click.option(
+    "--compiler",
+    type=click.Choice(("auto", "nvrtc", "nvcc")),
+    default="auto",
+    show_default=True,
+    help="auto is nvrtc, which needs no CUDA toolkit.",
+)
+@click.option(
+    "--report",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE.json",
+    help="Also write everything that was found as JSON.",
+)
+@require_gpu_option
+@jobs_option
+@format_option
+def command(
+    configs: tuple[str, ...],
+    seed: int | None,
+    patterns: tuple[str, ...],
+    list_cases: bool,
+    large: bool,
+    compiler: str,
+    report: Path | None,
+    require_gpu: bool,
+    jobs: int,
+    output_format: OutputFormat,
+) -> int:
+    """Prove kernels right: compile them, run them, compare with float64 NumPy.
+
+    Without CONFIG, all configs. Every kernel is run on problems of many sizes, layouts and kinds of
+    data, on fresh random numbers. Outputs begin as NaN, bytes around them are watched, inputs must
+    stay as they are, and a second run must give the same bits. An error may not exceed what the
+    same computation has in NumPy with the kernel's roundings by more than chance allows.
+
+    Without a GPU of the kernel's architecture kernels are only compiled, and the result says so.
+    The columns of errors show the error that came nearest its bound, and how near.
+    """
+    from fa4gen.config.find import find_configs
+    from fa4gen.render.batch import plan_configs
+    from fa4gen.verify.run import VerifyOptions
+
+    paths = find_configs(configs)
+    planned = plan_configs(paths)  # all mistakes in configs are told before anything is run
+    options = VerifyOptions(_new_seed() if seed is None else seed, patterns, large)
+    _check_cases(planned, options)
+    if list_cases:
+        _list_cases(planned, options, output_format)
+        return 0
+    if require_gpu:
+        from fa4gen.runtime.device import require_device
+
+        for arch in dict.fromkeys(plan.arch for _, plan in planned):
+            require_device(arch)
+    if report is not None:
+        from fa4gen.cli.result_files import check_result_file
+
+        check_result_file("--report", report)
+    verdicts = _verify(paths, options, compiler, jobs)
+    document = _document(verdicts, options)
+    if report is not None:
+        _write_report(report, document)
+    _print(verdicts, document, output_format)
+    status = _exit_status(verdicts)
+    if any(verdict.stopped for verdict in verdicts):
+        # A kernel that does not end would keep the process from ending, too.
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(status)
+    return status
+
+
+def _new_seed() -> int:
+    import secrets
+
+    return secrets.randbelow(MAX_SEED)
+
+
+def _check_cases(planned: Sequence[tuple[LoadedConfig, Plan]], options: VerifyOptions) -> None:
+    from dataclasses import replace
+
+    from fa4gen.verify.cases import check_patterns
+    from fa4gen.verify.run import choose_cases
+
+    everything = replace(options, patterns=())
+    cases = [case for _, plan in planned for case in choose_cases(plan, everything)]
+    check_patterns(cases, options.patterns)
+
+
+def _list_cases(
+    planned: Sequence[tuple[LoadedConfig, Plan]],
+    options: VerifyOptions,
+    output_format: OutputFormat,
+) -> None:
+    from dataclasses import asdict
+
+    from fa4gen.cli.output import print_json, print_table
+    from fa4gen.verify.inputs import kind_meaning
+    from fa4gen.verify.run import choose_cases
+
+    chosen = [(plan.name, choose_cases(plan, options)) for _, plan in planned]
+    if output_format == "json":
+        print_json(
+            {"kernels": [{"name": n, "cases": [asdict(c) for c in cases]} for n, cases in chosen]}
+        )
+        return
+    for name, cases in chosen:
+        rows = [
+            (
+                case.name,
+                case.batch,
+                f"{case.query_heads}/{case.key_heads}",
+                f"{case.query_rows}/{case.key_rows}",
+                case.layout,
+                kind_meaning(case.data) if case.softmax_scale is None else "another scale",
+            )
+            for case in cases
+        ]
+        columns = ("case", "batch", "heads q/k", "rows q/k", "layout", "data")
+        print_table(columns, rows, title=f"{name}: {len(rows)} cases")
+
+
+def _verify(
+    paths: Sequence[Path], options: VerifyOptions, compiler: str, jobs: int
+) -> list[Verdict]:
+    from fa4gen.cli.output import note
+    from fa4gen.cli.progress import progress
+    from fa4gen.verify.backend import pick_backend
+    from fa4gen.verify.report import problems
+    from fa4gen.verify.run import verify_configs
+
+    kernels = "1 kernel" if len(paths) == 1 else f"{len(paths)} kernels"
+    note(f"verifying {kernels}, seed {options.seed}")
+    verdicts = []
+    with progress(len(paths), "kernels") as bar:
+        for verdict in verify_configs(
+            paths, options, pick=pick_backend, jobs=jobs, compiler=compiler
+        ):
+            verdicts.append(verdict)
+            wrong = sum(1 for _ in problems(verdict))
+            bar.advance(f"{verdict.name}: {wrong} problems" if wrong else "")
+    return verdicts
+
+
+def _document(verdicts: Sequence[Verdict], options: VerifyOptions) -> dict[str, object]:
+    from fa4gen.render.render import GENERATOR
+    from fa4gen.verify.report import SCHEMA_VERSION, verdict_data
+
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "generator": GENERATOR,
+        "seed": options.seed,
+        "exit_status": _exit_status(verdicts),
+        "kernels": [verdict_data(verdict) for verdict in verdicts],
+    }
+
+
+def _exit_status(verdicts: Sequence[Verdict]) -> int:
+    """Return 1 where a kernel failed, 4 where only a compiler is absent."""
+    failed = [verdict for verdict in verdicts if not verdict.passed]
+    if not failed:
+        return 0
+    return 4 if all(verdict.exit_status == 4 for verdict in failed) else 1
+
+
+def _write_report(path: Path, document: dict[str, object]) -> None:
+    import json
+
+    from fa4gen.render.write import write_text
+
+    write_text(path, json.dumps(document, indent=1, allow_nan=False) + "\n")
+
+
+def _print(
+    verdicts: Sequence[Verdict], document: dict[str, object], output_format: OutputFormat
+) -> None:
+    from fa4gen.cli.github import annotation
+    from fa4gen.cli.output import note, print_json, print_table
+    from fa4gen.verify.report import error_cell, problems, verdict_word
+
+    if output_format == "json":
+        print_json(document)
+    else:
+        rows = [
+            (
+                verdict.name,
+                verdict_word(verdict),
+                f"{verdict.num_passed}/{verdict.num_cases}",
+                *(error_cell(verdict, error) for error in COLUMNS[3:7]),
+                f"{verdict.seconds:.1f}",
+            )
+            for verdict in verdicts
+        ]
+        print_table(COLUMNS, rows, right=RIGHT, styles=STYLES)
+    for verdict in verdicts:
+        for problem in problems(verdict):
+            note(annotation("error", problem) if output_format == "github" else f"{problem}")
+    _say_what_was_not_run(verdicts)
+
+
+def _say_what_was_not_run(verdicts: Sequence[Verdict]) -> None:
+    from fa4gen.cli.output import note
+    from fa4gen.runtime.device import all_devices, find_device, why_no_device
+
+    unrun = [verdict for verdict in verdicts if verdict.passed and not verdict.num_cases]
+    for arch in dict.fromkeys(verdict.arch for verdict in unrun):
+        if find_device(arch) is not None:  # no case was chosen
+            continue
+        there = ", ".join(map(str, all_devices())) or why_no_device()
+        count = sum(verdict.arch == arch for verdict in unrun)
+        kernels = "1 kernel was" if count == 1 else f"{count} kernels were"
+        note(
+            f"{kernels} compiled, and nothing was run: no GPU here runs {arch} ({there}). "
+            "--require-gpu makes that an error."
+        )

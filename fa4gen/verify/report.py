@@ -1,0 +1,108 @@
+"""Verdicts as data for JSON, and in words."""
+
+from __future__ import annotations
+
+import math
+import shlex
+from typing import TYPE_CHECKING, Any
+
+from fa4gen.errors import Problem
+from fa4gen.verify.tolerance import Errors
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from fa4gen.verify.verdict import CaseVerdict, Verdict
+
+SCHEMA_VERSION = 1
+
+
+def verdict_data(verdict: Verdict) -> dict[str, Any]:
+    """Return a verdict as JSON data; errors that are infinite are the text "inf"."""
+    return {
+        "name": verdict.name,
+        "config": verdict.config,
+        "arch": verdict.arch,
+        "proof": verdict.proof,
+        "passed": verdict.passed,
+        "num_cases": verdict.num_cases,
+        "num_passed": verdict.num_passed,
+        "seconds": round(verdict.seconds, 3),
+        "compiled": dict(verdict.facts),
+        "problems": [problem.message for problem in problems(verdict)],
+        "worst": {name: _finite(verdict.worst(name)[0]) for name in Errors.names()},
+        "cases": [_case_data(case) for case in verdict.cases],
+    }
+
+
+def problems(verdict: Verdict) -> Iterator[Problem]:
+    """Say everything that is wrong with a kernel, each with the command that shows it again."""
+    yield from verdict.problems
+    for case in verdict.cases:
+        for failure in case.failures:
+            yield Problem(
+                f"{verdict.name}, {case.case}: {failure.message}",
+                f"Seed {verdict.seed}. To see it again: {repeat_command(verdict, case)}",
+                file=verdict.config,
+                line=1,
+                column=1,
+            )
+    left_out = verdict.num_cases - len(verdict.cases)
+    if left_out:
+        yield Problem(
+            f"{verdict.name}: {left_out} of {verdict.num_cases} cases were not run after that",
+            file=verdict.config,
+        )
+
+
+def repeat_command(verdict: Verdict, case: CaseVerdict) -> str:
+    """Return the command line that runs one case again on the same numbers."""
+    words = ["fa4gen", "verify", verdict.config or verdict.name, "--seed", str(verdict.seed)]
+    if case.case.name.startswith("large/"):
+        words.append("--large")
+    return shlex.join([*words, "--cases", case.case.name])
+
+
+def verdict_word(verdict: Verdict) -> str:
+    """Return the proof, or FAILED."""
+    return verdict.proof if verdict.passed else "FAILED"
+
+
+def error_cell(verdict: Verdict, name: str) -> str:
+    """Write the error that comes nearest its bound, and the share of the bound that it takes."""
+    if not any(case.errors is not None for case in verdict.cases):
+        return "-"
+    error, bound = verdict.worst(name)
+    if not error:
+        return "0"
+    share = f"{100 * error / bound:.0f} %" if bound and math.isfinite(error) else "above"
+    return f"{error:.2g} ({share})"
+
+
+def _case_data(case: CaseVerdict) -> dict[str, Any]:
+    return {
+        "name": case.case.name,
+        "batch": case.case.batch,
+        "query_heads": case.case.query_heads,
+        "key_heads": case.case.key_heads,
+        "query_rows": case.case.query_rows,
+        "key_rows": case.case.key_rows,
+        "layout": case.case.layout,
+        "data": case.case.data,
+        "softmax_scale": case.case.softmax_scale,
+        "passed": case.passed,
+        "failures": [
+            {"check": failure.check, "message": failure.message} for failure in case.failures
+        ],
+        "errors": _errors_data(case.errors),
+        "own_precision": _errors_data(case.own),
+        "bounds": _errors_data(case.bounds),
+    }
+
+
+def _errors_data(errors: Errors | None) -> dict[str, float | str] | None:
+    return None if errors is None else {name: _finite(error) for name, error in errors}
+
+
+def _finite(value: float) -> float | str:
+    return float(f"{value:.4g}") if math.isfinite(value) else str(value)

@@ -1,0 +1,202 @@
+"""A stand-in for a kernel: blockwise online softmax in NumPy, with mistakes that can be put in.
+
+It works on the memory that a backend is given, and shares no code with the reference: masks,
+heads and the order of the blocks are written here a second time.
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+from dataclasses import dataclass, field
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+
+from fa4gen.config.schema import AttentionConfig
+from fa4gen.plan.build import build_plan
+from fa4gen.verify.rounding import from_bits, round_to, to_bits
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from fa4gen.plan.attention_model import AttentionPlan
+    from fa4gen.verify.memory import CaseMemory
+
+
+@dataclass
+class NumpyKernel:
+    """A kernel for ``plan``; ``mistake`` names what it does wrong, "" for nothing."""
+
+    plan: AttentionPlan
+    mistake: str = ""
+    runs: int = 0
+    in_run: threading.Lock = field(default_factory=threading.Lock)
+
+    def run(self, memory: CaseMemory) -> dict[str, Any]:
+        assert self.in_run.acquire(blocking=False), "two runs at a time"
+        try:
+            self.runs += 1
+            buffers = {name: image.copy() for name, image in memory.buffers.items()}
+            self._attend(memory, buffers)
+            return buffers
+        finally:
+            self.in_run.release()
+
+    def _attend(self, memory: CaseMemory, buffers: dict[str, Any]) -> None:
+        plan, wrong = self.plan, self.mistake
+        bits = {name: view.bits(buffers[view.buffer]) for name, view in memory.views.items()}
+        q, k, v = (
+            self._heads_first(memory, from_bits(bits[name], plan.dtype))
+            for name in ("query", "key", "value")
+        )
+        out = self._heads_first(memory, bits["out"])
+        batches, heads, rows, depth = q.shape
+        key_heads = k.shape[1]
+        scale = depth**-0.5 if memory.softmax_scale is None else memory.softmax_scale
+        if wrong == "scale":
+            scale *= 1.01
+        for b in range(batches):
+            for h in range(heads):
+                kh = h % key_heads if wrong == "gqa" else h // (heads // key_heads)
+                o, lse = self._head(q[b, h], k[b, kh], v[b, kh], scale)
+                o_bits = to_bits(o, plan.dtype)
+                stop = rows
+                if wrong == "unwritten" and (b, h) == (batches - 1, heads - 1):
+                    stop = rows - 1
+                out[b, h, :stop] = o_bits[:stop]
+                if "lse" in bits:
+                    bits["lse"].view(np.float32)[b, h, :stop] = lse[:stop]
+        self._stray_writes(memory, buffers, bits, out)
+
+    def _stray_writes(self, memory: Any, buffers: Any, bits: Any, out: Any) -> None:
+        view = memory.views["out"]
+        if self.mistake == "overrun":
+            end = (
+                view.offset
+                + sum((n - 1) * s for n, s in zip(view.shape, view.strides, strict=True))
+                + 2
+            )
+            buffers["out"][end : end + 2] = 0
+        elif self.mistake == "underrun":
+            buffers["out"][view.offset - 2 : view.offset] = 0
+        elif self.mistake == "lse_overrun":
+            buffers["lse"][-1] = 0
+        elif self.mistake == "row_gap" and memory.layout == "bshd":
+            buffers["out"][view.offset + view.strides[1] - 2] ^= 0xFF
+        elif self.mistake == "input":
+            bits["key"][0, 0, 0, 0] ^= 1
+        elif self.mistake == "race" and out.size:
+            out.flat[self.runs % 7 if out.size > 7 else 0] ^= self.runs & 1
+
+    def _head(self, q: Any, k: Any, v: Any, scale: float) -> tuple[Any, Any]:
+        plan, wrong = self.plan, self.mistake
+        rows, keys = len(q), len(k)
+        i = np.arange(rows)[:, None] + (0 if wrong == "top_left" else keys - rows)
+        left = plan.window_left
+        right = plan.window_right
+        if wrong == "right_plus" and right is not None:
+            right += 1
+        if wrong == "right_minus" and right is not None:
+            right -= 1
+        if wrong == "left_plus" and left is not None:
+            left += 1
+        cap = plan.softcap if wrong != "no_softcap" else None
+        to_log2 = np.float32((cap or scale) * math.log2(math.e))
+        largest = np.full((rows, 1), 0 if wrong == "max_from_zero" else -np.inf, dtype=np.float32)
+        total = np.zeros((rows, 1), dtype=np.float32)
+        o = np.zeros((rows, v.shape[1]), dtype=np.float32)
+        blocks = range(-(-keys // plan.BN))
+        for block in reversed(blocks):
+            if wrong == "dropped_block" and block == 0 and len(blocks) > 1:
+                continue
+            j = np.arange(block * plan.BN, min((block + 1) * plan.BN, keys))
+            s = q @ k[j].T
+            if cap is not None:
+                s = np.tanh(s * np.float32(scale / cap))
+            s *= to_log2
+            if right is not None:
+                s[j[None] > i + right] = -np.inf
+            if left is not None:
+                s[j[None] < i - left] = -np.inf
+            if wrong == "tail" and len(j) < plan.BN:
+                s = np.pad(s, ((0, 0), (0, plan.BN - len(j))))
+            grown = np.maximum(largest, s.max(axis=1, keepdims=True))
+            with np.errstate(invalid="ignore"):
+                keep = grown - largest <= plan.rescale_threshold
+            grown = np.where(keep, largest, grown)
+            offset = np.where(np.isneginf(grown), 0, grown)
+            shrink = np.where(np.isneginf(grown), 1, np.exp2(largest - offset))
+            if wrong != "no_rescale":
+                total, o = total * shrink, o * shrink
+            largest = grown
+            p = np.exp2(s - offset)
+            total = total + p.sum(axis=1, keepdims=True)
+            values = v[j]
+            if wrong == "tail" and len(j) < plan.BN:
+                values = np.pad(values, ((0, plan.BN - len(j)), (0, 0)))
+            if wrong == "stale_value" and block == 1:
+                values = v[: plan.BN][: len(j)]
+            p = round_to(p, plan.dtype)
+            o = o + p @ values
+            if wrong == "narrow_sum":
+                o = round_to(o, plan.dtype)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            o = o / total
+            lse = largest + np.log2(total)
+            if wrong != "lse_log2":
+                lse = lse * np.float32(math.log(2))
+        if wrong != "nan_rows":
+            o[total[:, 0] == 0] = 0
+            lse[total == 0] = 0 if wrong == "lse_of_unseeing_rows" else -np.inf
+        if wrong == "swapped_columns":
+            o[:, [-2, -1]] = o[:, [-1, -2]]
+        if wrong == "last_row" and rows > 64:
+            o[-1] *= np.float32(1.03)
+        return o, lse[:, 0]
+
+    @staticmethod
+    def _heads_first(memory: CaseMemory, array: Any) -> Any:
+        return array if memory.layout == "bhsd" else array.swapaxes(1, 2)
+
+
+class NumpyBackend:
+    """Runs a NumpyKernel whatever cubin it is given."""
+
+    name = "NumPy"
+    proof = "ran on NumPy"
+    array_module = np
+
+    def __init__(self, mistake: str = "") -> None:
+        self.mistake = mistake
+
+    def available(self) -> bool:
+        return True
+
+    def load(self, plan: AttentionPlan, compiled: Any) -> NumpyKernel:
+        return NumpyKernel(plan, self.mistake)
+
+
+def make_plan(**keys: Any) -> AttentionPlan:
+    config = {"kernel": "attention", "name": "probe", "arch": "sm_90a", "dtype": "bf16"}
+    return build_plan(AttentionConfig(**{**config, "depth": 64, **keys}))
+
+
+@pytest.fixture(name="make_plan")
+def make_plan_fixture() -> Callable[..., AttentionPlan]:
+    return make_plan
+
+
+@pytest.fixture(name="numpy_backend")
+def numpy_backend_fixture() -> type[NumpyBackend]:
+    return NumpyBackend
+
+
+@pytest.fixture
+def compiled() -> Any:
+    """Return what ``verify_kernel`` reads of a compiled kernel, without a compiler."""
+    from fa4gen.toolchain.model import Resources
+
+    return SimpleNamespace(cubin=b"", ptx="", resources=Resources(168, 0, 0, 0, 0, 0))

@@ -1,0 +1,116 @@
+"""Verify must pass a right kernel and refuse wrong ones: mistakes are put into a NumPy kernel."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from fa4gen.verify.cases import default_cases
+from fa4gen.verify.run import VerifyOptions, verify_kernel
+
+SMALL = 400_000
+"""Scores of a case that the NumPy kernel, blockwise and float32, does quickly."""
+
+
+def failing(verdict: Any) -> dict[str, set[str]]:
+    return {
+        case.case.name: {failure.check for failure in case.failures}
+        for case in verdict.cases
+        if not case.passed
+    }
+
+
+RIGHT = [
+    {"mask": "none", "dtype": "fp16"},
+    {"mask": "causal"},
+    {"mask": {"sliding_window": 100}, "softcap": 30.0},
+    {"mask": {"sliding_window": {"left": 50, "right": 20}}, "lse": False, "depth": 96},
+]
+
+
+@pytest.mark.parametrize("keys", RIGHT, ids=str)
+def test_a_right_kernel_passes(make_plan, numpy_backend, compiled, keys) -> None:
+    plan = make_plan(**keys)
+    small = tuple(
+        case.name
+        for case in default_cases(plan)
+        if case.batch * case.query_heads * case.query_rows * case.key_rows < SMALL
+    )
+    verdict = verify_kernel(plan, compiled, numpy_backend(), VerifyOptions(3, small))
+    assert failing(verdict) == {}
+    assert len(verdict.cases) == len(small) > 70
+    assert verdict.passed
+
+
+WINDOW = {"sliding_window": 100}
+# mistake, config, a case that must fail, what must be said
+MISTAKES = [
+    ("right_plus", {"mask": "causal"}, "odd/333", "numbers"),
+    ("right_plus", {"mask": "causal", "lse": False}, "odd/333", "numbers"),
+    ("right_plus", {"mask": "causal"}, "odd/1000", "numbers"),
+    ("right_minus", {"mask": "causal", "dtype": "fp16"}, "odd/333", "numbers"),
+    ("top_left", {"mask": "causal"}, "more_keys/193x500", "numbers"),
+    ("left_plus", {"mask": WINDOW}, "window/long*", "numbers"),
+    ("left_plus", {"mask": WINDOW, "lse": False}, "window/long*", "numbers"),
+    ("left_plus", {"mask": {"sliding_window": 1000}}, "window/300x*", "numbers"),
+    ("right_plus", {"mask": {"sliding_window": {"left": 9, "right": 9}}}, "odd/193", "numbers"),
+    ("dropped_block", {}, "size/1024", "numbers"),
+    ("dropped_block", {"lse": False}, "odd/1000", "numbers"),
+    ("dropped_block", {"mask": "causal", "lse": False}, "odd/333", "numbers"),
+    ("scale", {}, "odd/333", "numbers"),
+    ("scale", {"lse": False}, "odd/333", "numbers"),
+    ("scale", {"lse": False}, "odd/1000", "numbers"),
+    ("scale", {"lse": False, "dtype": "fp16", "mask": "causal"}, "odd/333", "numbers"),
+    ("gqa", {}, "gqa/4", "numbers"),
+    ("gqa", {"mask": "causal"}, "gqa/3_of_15", "numbers"),
+    ("unwritten", {}, "size/1", "unwritten"),
+    ("unwritten", {"mask": "causal"}, "size/512", "unwritten"),
+    ("lse_log2", {}, "size/64", "numbers"),
+    ("lse_log2", {}, "size/2", "numbers"),
+    ("tail", {}, "odd/77", "numbers"),
+    ("tail", {"lse": False}, "odd/333", "numbers"),
+    ("no_rescale", {}, "data/falling", "numbers"),
+    ("no_rescale", {"lse": False}, "data/large_logits", "numbers"),
+    ("max_from_zero", {"lse": False}, "data/all_logits_low", "numbers"),
+    ("stale_value", {}, "size/512", "numbers"),
+    ("narrow_sum", {}, "size/1024", "numbers"),
+    ("narrow_sum", {"dtype": "fp16"}, "size/1024", "numbers"),
+    ("no_softcap", {"softcap": 30.0}, "data/large_logits", "numbers"),
+    ("no_softcap", {"softcap": 5.0}, "odd/333", "numbers"),
+    ("nan_rows", {"mask": "causal"}, "more_queries/200x1", "numbers"),
+    ("nan_rows", {"mask": "causal", "lse": False}, "more_queries/200x1", "numbers"),
+    ("nan_rows", {}, "empty/no_keys", "numbers"),
+    ("lse_of_unseeing_rows", {"mask": "causal"}, "more_queries/640x64", "numbers"),
+    ("swapped_columns", {}, "size/64", "numbers"),
+    ("last_row", {"lse": False}, "odd/1000", "numbers"),
+    ("overrun", {}, "size/64", "guard"),
+    ("underrun", {}, "layout/bhsd", "guard"),
+    ("lse_overrun", {}, "size/64", "guard"),
+    ("row_gap", {}, "layout/padded", "guard"),
+    ("input", {}, "layout/packed", "inputs"),
+    ("input", {}, "size/64", "inputs"),
+    ("race", {}, "size/128", "repeat"),
+]
+
+
+_right_verdicts: dict[Any, Any] = {}
+"""Several mistakes share a plan and a case."""
+
+
+@pytest.mark.parametrize(("mistake", "keys", "cases", "check"), MISTAKES)
+def test_a_mistake_is_caught(
+    make_plan, numpy_backend, compiled, mistake, keys, cases, check
+) -> None:
+    plan = make_plan(**keys)
+    options = VerifyOptions(1, (cases,))
+    right = _right_verdicts.get((str(keys), cases))
+    if right is None:
+        right = verify_kernel(plan, compiled, numpy_backend(), options)
+        _right_verdicts[str(keys), cases] = right
+    assert failing(right) == {}
+    wrong = verify_kernel(plan, compiled, numpy_backend(mistake), options)
+    assert not wrong.passed
+    found = failing(wrong)
+    assert len(found) == len(wrong.cases) > 0, "the case alone must show the mistake"
+    assert all(check in checks for checks in found.values())
