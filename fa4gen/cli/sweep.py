@@ -74,11 +74,18 @@ def _read_shard(ctx: click.Context, parameter: click.Parameter, value: str) -> t
     help="Seed of the inputs to verify on; a new one each time when not given.",
 )
 @click.option(
-    "--case",
+    "--cases",
     "patterns",
     multiple=True,
     metavar="GLOB",
-    help="Verify only on the problems of this name, such as 'size/*'; may be repeated.",
+    help="Verify only on the problems of this name, such as 'gqa/*'. May be repeated.",
+)
+@click.option(
+    "--compiler",
+    type=click.Choice(("auto", "nvrtc", "nvcc")),
+    default="auto",
+    show_default=True,
+    help="auto is nvrtc, which needs no CUDA toolkit.",
 )
 @click.option(
     "--time-limit",
@@ -103,6 +110,7 @@ def command(
     resume: bool,
     seed: int | None,
     patterns: tuple[str, ...],
+    compiler: str,
     time_limit: float,
     only_list: bool,
     require_gpu: bool,
@@ -117,9 +125,11 @@ def command(
     """
     from fa4gen.config.find import find_sweep
     from fa4gen.config.sweep import expand_sweep
-    from fa4gen.sweep.run import SweepOptions, architectures, select_shard
+    from fa4gen.sweep.run import SweepOptions, architectures, check_patterns, select_shard
 
-    sweep = select_shard(expand_sweep(find_sweep(file)), shard)
+    whole = expand_sweep(find_sweep(file))
+    check_patterns(whole, patterns)
+    sweep = select_shard(whole, shard)
     if only_list:
         _print_cases(sweep, output_format)
         return
@@ -135,6 +145,7 @@ def command(
     options = SweepOptions(
         until=until,
         jobs=jobs,
+        compiler=compiler,
         seed=_new_seed() if seed is None else seed,
         patterns=patterns,
         time_limit_s=time_limit,

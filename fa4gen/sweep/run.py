@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from fa4gen.config.sweep import Sweep, SweepCase
     from fa4gen.sweep.results import ResultsFile
+    from fa4gen.verify.cases import Case
 
 GENERATOR = f"fa4gen {__version__}"
 News = Literal["new", "kept"]
@@ -92,6 +93,25 @@ def run_sweep(
     ordered = [records[case.name] for case in sweep.cases]
     results.rewrite(ordered)
     return ordered
+
+
+def check_patterns(sweep: Sweep, patterns: tuple[str, ...]) -> None:
+    """Raise ConfigError for globs that name no problem to verify any kernel of ``sweep`` on."""
+    if not patterns:
+        return
+    from fa4gen.config.load import config_from_data
+    from fa4gen.plan.build import build_plan
+    from fa4gen.verify.cases import check_patterns as check
+    from fa4gen.verify.cases import default_cases
+
+    known: list[Case] = []
+    for case in sweep.cases:
+        if not case.problems:
+            try:
+                known += default_cases(build_plan(config_from_data(case.config, case.name)))
+            except ConfigError:
+                continue  # the plan refuses it: skipped, with the reason, when its turn comes
+    check(known, patterns)
 
 
 def architectures(cases: Iterable[SweepCase]) -> list[str]:

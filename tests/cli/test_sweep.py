@@ -148,6 +148,7 @@ def test_a_worker_that_fails_fails_the_sweep(
         (["--shard", "3/2"], "'3/2' is not I/N"),
         (["--shard", "4/4"], "shard 4/4 holds no case: the sweep has 3"),
         (["--junit", "s.yaml"], "no XML"),
+        (["--cases", "szie/*"], "no case is named szie/*"),
         (["--results", "s.yaml/x"], "cannot be written"),
         (["--until", "proved"], "'proved' is not one of"),
     ],
@@ -198,7 +199,7 @@ def test_a_case_is_compiled_and_run_where_there_is_a_gpu(
 ) -> None:
     Path("s.yaml").write_text(FITTING.replace("mask: [none, causal]", "mask: [causal]"))
 
-    assert sweep("--case", "size/64", "--seed", "5") == 0
+    assert sweep("--cases", "size/64", "--seed", "5") == 0
 
     record = records()["s_causal_kv2"]
     assert record["outcome"] == "passed"
