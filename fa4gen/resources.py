@@ -1,4 +1,4 @@
-"""Where the shipped templates and configs lie: in the wheel, or beside the package in a checkout."""
+"""Where the shipped templates and configs lie: in the wheel, or beside the package."""
 
 from __future__ import annotations
 

@@ -52,7 +52,7 @@ class AttentionPlan:
     mixed_tile_heights: bool
     """Some tiles leave the last warpgroup out, to even out the waves of CTAs."""
     panel_columns: int
-    """Columns of one swizzled panel: 64 (128B swizzle), or 32 (64B) where 64 does not divide depth."""
+    """Columns of a swizzled panel: 64 (128B swizzle), or 32 (64B) for a depth like 96."""
     num_panels: int
     producer_registers: int
     consumer_registers: int
@@ -69,11 +69,11 @@ class AttentionPlan:
     choices: tuple[Choice, ...]
 
     def region(self, name: str) -> SharedRegion:
-        """The shared-memory region called ``name``; KeyError when there is none."""
+        """Return the shared-memory region called ``name``; KeyError when there is none."""
         return {region.name: region for region in self.shared}[name]
 
     def barrier(self, name: str) -> Barrier:
-        """The row of the barrier table called ``name``; KeyError when there is none."""
+        """Return the row of the barrier table called ``name``; KeyError when there is none."""
         return {barrier.name: barrier for barrier in self.barriers}[name]
 
     @property

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fa4gen.plan.attention_sm90 import plan_attention_sm90
+from fa4gen.plan.attention_sm90.plan import plan_attention_sm90
 
 if TYPE_CHECKING:
     from fa4gen.config.schema import Config
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def build_plan(config: Config) -> Plan:
-    """Compute everything that follows from ``config``.
+    """Return everything that follows from ``config``.
 
     Raises ConfigError, with the arithmetic and the key to change, for what cannot work.
     """

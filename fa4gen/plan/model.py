@@ -7,11 +7,12 @@ reports read these objects and compute nothing again. Offsets and sizes are in b
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 BARRIER_BYTES = 8
 
 ArriveHow = Literal["thread", "tma_bytes", "mma_commit", "multicast_commit"]
+ChoiceSource = Literal["config", "default", "auto", "derived"]
 Swizzle = Literal[0, 32, 64, 128]
 
 
@@ -122,8 +123,9 @@ class Choice:
     """How a value came about: given in the config, or chosen, and what bound it."""
 
     key: str
-    value: Any
-    source: Literal["config", "default", "auto", "derived"]
+    value: object
+    """Of the key, as the plan holds it; hashable."""
+    source: ChoiceSource
     reason: str
 
 

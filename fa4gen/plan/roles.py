@@ -1,16 +1,17 @@
-"""Warp roles and how the register file is split between them."""
+"""Warp roles: how the register file is split between them, and what a wgmma takes of it."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from fa4gen.errors import ConfigError, Problem
-
 if TYPE_CHECKING:
     from fa4gen.plan.hardware import Architecture
 
 WARPGROUP = 128
+"""Threads."""
+REGISTER_STEP = 8
+"""Threads get registers in multiples of this many, and setmaxnreg takes no other number."""
 
 
 @dataclass(frozen=True)
@@ -20,15 +21,16 @@ class RegisterSplit:
     producer: int
     consumer: int
 
-
-def registers_at_entry(arch: Architecture, num_consumers: int) -> int:
-    """Registers per thread that the launch gives out, before setmaxnreg."""
-    threads = WARPGROUP * (1 + num_consumers)
-    return min(arch.registers // threads // 8 * 8, arch.max_registers_per_thread // 8 * 8 + 8)
+    def total(self, num_consumers: int) -> int:
+        """Return the registers of one producer and so many consumer warpgroups."""
+        return WARPGROUP * (self.producer + num_consumers * self.consumer)
 
 
 def default_registers(num_consumers: int) -> RegisterSplit:
-    """The split that leaves the consumers the most: the loader is one thread of address arithmetic."""
+    """Return the split that leaves the consumers the most.
+
+    The loader is one thread of address arithmetic: it makes do with the rest.
+    """
     return {
         1: RegisterSplit(56, 256),
         2: RegisterSplit(24, 240),
@@ -36,29 +38,41 @@ def default_registers(num_consumers: int) -> RegisterSplit:
     }[num_consumers]
 
 
-def check_registers(arch: Architecture, split: RegisterSplit, num_consumers: int) -> None:
-    """Refuse a split that setmaxnreg could never satisfy: it would hang at the first tile.
+def registers_at_entry(arch: Architecture, num_consumers: int) -> int:
+    """Return the registers per thread that the launch gives out, before setmaxnreg."""
+    threads = WARPGROUP * (1 + num_consumers)
+    return min(
+        _round_down(arch.registers // threads),
+        _round_down(arch.max_registers_per_thread) + REGISTER_STEP,
+    )
 
-    Raises ConfigError with the arithmetic.
+
+def register_pool(arch: Architecture, num_consumers: int) -> int:
+    """Return the registers of the launch: what one warpgroup takes, another has given up."""
+    return registers_at_entry(arch, num_consumers) * WARPGROUP * (1 + num_consumers)
+
+
+def nearest_split(arch: Architecture, split: RegisterSplit, num_consumers: int) -> RegisterSplit:
+    """Return the split nearest to ``split`` that setmaxnreg can bring about.
+
+    The producer only gives up registers, the consumers only take more, and together they take no
+    more than the launch has: a larger demand is never met, and the kernel hangs.
     """
     entry = registers_at_entry(arch, num_consumers)
-    pool = entry * WARPGROUP * (1 + num_consumers)
-    needed = WARPGROUP * (split.producer + num_consumers * split.consumer)
-    if needed > pool:
-        raise ConfigError(
-            Problem(
-                f"the roles need 128 * ({split.producer} + {num_consumers} * {split.consumer}) = "
-                f"{needed} registers, but the launch has {pool}",
-                remedy="lower registers.consumer or registers.producer, or drop the key",
-                key="registers",
-            )
-        )
-    if split.producer > entry or split.consumer < entry:
-        raise ConfigError(
-            Problem(
-                f"the launch gives every thread {entry} registers: the producer can only give up "
-                f"registers (got {split.producer}) and a consumer only take more (got {split.consumer})",
-                remedy=f"choose registers.producer <= {entry} <= registers.consumer",
-                key="registers",
-            )
-        )
+    producer = min(split.producer, entry)
+    left = register_pool(arch, num_consumers) // WARPGROUP - producer
+    most = min(_round_down(left // num_consumers), 256)
+    return RegisterSplit(producer, min(max(split.consumer, entry), most))
+
+
+def wgmma_registers(columns: int, *, register_a: bool) -> int:
+    """Return the least registers per thread for which ptxas compiles a wgmma of 64 x ``columns``.
+
+    With fewer per thread at launch it stops with C7602. ``register_a``: the A operand comes from
+    registers too. Found by asking ptxas 13 for widths from 208 to 256.
+    """
+    return columns // 2 + (30 if register_a else 26)
+
+
+def _round_down(registers: int) -> int:
+    return registers // REGISTER_STEP * REGISTER_STEP

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def align_up(value: int, alignment: int) -> int:
-    """The smallest multiple of ``alignment`` that is not below ``value``."""
+    """Return the smallest multiple of ``alignment`` that is not below ``value``."""
     return -(-value // alignment) * alignment
 
 

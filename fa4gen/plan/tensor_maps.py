@@ -6,11 +6,12 @@ from typing import Literal
 
 from fa4gen.plan.model import Swizzle, TensorMapPlan
 
+Tensor = Literal["query", "key", "value", "out"]
 DIMS = ("column", "row", "panel", "head", "batch")
 
 
 def operand_map(
-    tensor: Literal["query", "key", "value", "out"],
+    tensor: Tensor,
     *,
     panel_columns: int,
     rows: int,

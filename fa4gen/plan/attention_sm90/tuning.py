@@ -1,0 +1,45 @@
+"""What was measured to be fastest on an H200, for each depth and kind of mask."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from fa4gen.config.schema import AttentionConfig
+
+
+@dataclass(frozen=True)
+class Tuning:
+    """Values that ``auto`` takes where the rest of the config leaves room for them."""
+
+    num_consumer_warpgroups: int
+    BN: int
+    num_pv_chunks_in_flight: int
+    overlap_epilogue: bool
+    block_reason: str
+
+
+FITS_REGISTERS = "the widest block whose scores and output fit the registers of three warpgroups"
+FITS_SHARED = "the widest block whose two stages fit shared memory"
+
+DENSE = {
+    64: Tuning(3, 128, 2, False, FITS_REGISTERS),
+    96: Tuning(3, 128, 2, False, FITS_REGISTERS),
+    128: Tuning(3, 96, 3, True, FITS_REGISTERS),
+    192: Tuning(2, 112, 3, False, FITS_SHARED),
+    256: Tuning(2, 80, 4, False, FITS_SHARED),
+}
+BANDED = {
+    64: Tuning(3, 128, 2, False, FITS_REGISTERS),
+    96: Tuning(3, 128, 2, False, FITS_REGISTERS),
+    128: Tuning(3, 96, 3, False, FITS_REGISTERS),
+    192: Tuning(2, 112, 3, True, FITS_SHARED),
+    256: Tuning(2, 80, 3, True, FITS_SHARED),
+}
+"""For causal and sliding-window masks, where warpgroups drop blocks that they do not see."""
+
+
+def tuning_of(config: AttentionConfig) -> Tuning:
+    """Return the measured values for the depth and mask of ``config``."""
+    return (DENSE if config.mask == "none" else BANDED)[config.depth]

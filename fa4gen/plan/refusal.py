@@ -1,0 +1,84 @@
+"""Refusing a config that cannot work: every fault with its arithmetic and ways out of it.
+
+A way out is tried before it is offered: it removes its fault and brings no other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeVar
+
+from fa4gen.errors import ConfigError, Problem
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from pydantic import BaseModel
+
+C = TypeVar("C", bound="BaseModel")
+
+Changes = Mapping[str, object]
+"""Config keys with new values, as they would be written in YAML."""
+
+
+@dataclass(frozen=True)
+class Fault:
+    """A rule or a limit that a config breaks."""
+
+    kind: str
+    """Which rule or limit: a config has at most one fault of a kind."""
+    message: str
+    """The arithmetic: needed and available."""
+    keys: tuple[str, ...]
+    """Config keys that it comes from, the one to change first in front."""
+    remedies: tuple[Iterable[Changes], ...]
+    """Ways out. Of each, the first changes that work are offered."""
+    last_resort: Iterable[Changes] = ()
+    """Tried only when no remedy works."""
+
+
+def refuse_faults(config: C, find_faults: Callable[[C], Sequence[Fault]]) -> None:
+    """Raise ConfigError with all that ``find_faults`` finds in ``config``, if anything."""
+    faults = find_faults(config)
+    if not faults:
+        return
+    kinds = {fault.kind for fault in faults}
+
+    def works(fault: Fault, changes: Changes) -> bool:
+        left = {other.kind for other in find_faults(changed(config, changes))}
+        return left <= kinds - {fault.kind}
+
+    def first_working(fault: Fault, way: Iterable[Changes]) -> list[Changes]:
+        return [changes for changes in way if works(fault, changes)][:1]
+
+    problems = []
+    for fault in faults:
+        offers = [changes for way in fault.remedies for changes in first_working(fault, way)]
+        offers = offers or first_working(fault, fault.last_resort)
+        problems.append(Problem(fault.message, _in_words(offers), key=_key(config, fault)))
+    raise ConfigError(*problems)
+
+
+def changed(config: C, changes: Changes) -> C:
+    """Return ``config`` as it would be with ``changes`` written into it."""
+    return type(config).model_validate({**config.model_dump(exclude_unset=True), **changes})
+
+
+def _in_words(offers: Sequence[Changes]) -> str:
+    """Return "Set BN: 64, or num_kv_stages: 2 with BN: 80."."""
+    from fa4gen.config.expectations import shown
+
+    if not offers:
+        return ""
+    words = dict.fromkeys(
+        " with ".join(f"{key}: {shown(value)}" for key, value in changes.items())
+        for changes in offers
+    )
+    return f"Set {', or '.join(words)}."
+
+
+def _key(config: BaseModel, fault: Fault) -> str:
+    """Return the first key of the fault that the config gives a value."""
+    written = (key for key in fault.keys if key in config.model_fields_set)
+    return next((key for key in written if getattr(config, key) != "auto"), fault.keys[0])
