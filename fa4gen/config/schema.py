@@ -12,20 +12,25 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 Auto = Literal["auto"]
-DEPTHS = (64, 96, 128, 192, 256)
+MAX_WINDOW = 2**30
+"""Keys: window, rows and tiles then add up in 32 bits for as many rows again."""
+MIN_SOFTCAP, MAX_SOFTCAP = 1e-4, 1e4
+"""Above, float32 loses in tanh what the cap multiplies back; far below, its inverse overflows."""
 
 
 class Strict(BaseModel):
     """Refuses unknown keys and silent conversions."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, use_attribute_docstrings=True)
+    model_config = ConfigDict(
+        extra="forbid", frozen=True, strict=True, use_attribute_docstrings=True
+    )
 
 
 class WindowExtent(Strict):
     """How many keys a query row sees on each side of its diagonal, the diagonal not counted."""
 
-    left: Annotated[int, Field(ge=0)]
-    right: Annotated[int, Field(ge=0)]
+    left: Annotated[int, Field(ge=0, le=MAX_WINDOW)]
+    right: Annotated[int, Field(ge=0, le=MAX_WINDOW)]
 
 
 class SlidingWindow(Strict):
@@ -35,7 +40,7 @@ class SlidingWindow(Strict):
     ``{left: L, right: R}`` means L keys before the diagonal, R after it, and itself.
     """
 
-    sliding_window: Annotated[int, Field(ge=1)] | WindowExtent
+    sliding_window: Annotated[int, Field(ge=1, le=MAX_WINDOW)] | WindowExtent
 
     @property
     def extent(self) -> tuple[int, int]:
@@ -69,7 +74,7 @@ class AttentionConfig(Strict):
     """none, causal (aligned to the bottom right corner), or {sliding_window: W}."""
     lse: bool = True
     """Also write the log-sum-exp of every row, float32 (batch, heads, query rows)."""
-    softcap: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
+    softcap: Annotated[float, Field(ge=MIN_SOFTCAP, le=MAX_SOFTCAP)] | None = None
     """Logits become softcap * tanh(logit / softcap) before the mask."""
     cta_group: Literal[1, 2] = 1
     """2: a cluster pair works on neighbouring query tiles and shares K and V by multicast."""

@@ -27,7 +27,7 @@ def expected() -> Expectations:
         ("mask", "none, causal or {sliding_window: ...}"),
         ("BM", "64, 128, 192 or auto"),
         ("BN", "a multiple of 16 from 16 to 256 or auto"),
-        ("softcap", "a number above 0 or null"),
+        ("softcap", "a number from 0.0001 to 10000.0 or null"),
         ("ping_pong", "true, false or auto"),
         ("kernel", "attention"),
     ],
@@ -39,7 +39,7 @@ def test_words(expected: Expectations, key: str, words: str) -> None:
 def test_words_inside_a_union() -> None:
     expected = Expectations(config_schema(), {"mask": {"sliding_window": {"left": -1}}})
 
-    assert expected.words(("mask", "sliding_window", "left")) == "a whole number of at least 0"
+    assert expected.words(("mask", "sliding_window", "left")) == "a whole number from 0 to 1073741824"
     assert expected.keys(("mask", "sliding_window")) == ["left", "right"]
 
 
@@ -53,7 +53,7 @@ def test_words_inside_a_union() -> None:
         ("BN", 24, [16, 32]),
         ("BN", -5, [16]),
         ("rescale_threshold", 11.5, [10]),
-        ("softcap", 0, []),
+        ("softcap", 0, [0.0001]),
         ("mask", "Causl", ["causal"]),
         ("mask", "zzz", []),
         ("kernel", "atention", []),  # there is no choice to guess from

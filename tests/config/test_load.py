@@ -84,7 +84,7 @@ def test_one_wrong_key(refuse: Refuse, line: str, column: int, message: str, rem
         ("mask: no", 7, "mask: false is not possible", "YAML reads no as false"),
         ("mask: {sliding_windw: 3}", 8, "unknown key sliding_windw in mask", "sliding_window?"),
         ("mask: {sliding_window: {left: 3}}", 8, "the key right is missing in mask.sliding_window",
-         "a whole number of at least 0"),
+         "a whole number from 0 to 1073741824"),
         ("mask: {sliding_window: 0}", 24, "mask.sliding_window: 0", "The nearest is 1."),
         ("registers: {producer: 25, consumer: 160}", 23, "registers.producer: 25", "is 24."),
         ("registers: 32", 12, "it must be {producer: ..., consumer: ...} or auto", ""),

@@ -31,6 +31,9 @@ if TYPE_CHECKING:
     from fa4gen.plan.attention_sm90.values import Values
     from fa4gen.plan.refusal import Fault
 
+SMALLEST_FLOAT32 = 2.0**-126
+"""The smallest normal number."""
+
 
 def plan_attention_sm90(config: AttentionConfig) -> AttentionPlan:
     """Plan attention forward for sm_90a.
@@ -67,7 +70,7 @@ def plan_attention_sm90(config: AttentionConfig) -> AttentionPlan:
         overlap_epilogue=values.overlap_epilogue,
         epilogue=values.epilogue,
         scheduler=values.scheduler,
-        rescale_threshold=config.rescale_threshold,
+        rescale_threshold=_as_float32(config.rescale_threshold),
         mixed_tile_heights=values.num_consumer_warpgroups == 3 and not values.is_pair,
         panel_columns=values.panel_columns,
         num_panels=values.num_panels,
@@ -89,6 +92,11 @@ def find_faults(config: AttentionConfig) -> list[Fault]:
     """Return everything in ``config`` that cannot work."""
     values, _ = decide(config, most_stages)
     return [*broken_rules(values), *exceeded_limits(values)]
+
+
+def _as_float32(number: float) -> float:
+    """Return 0 for what is too small for the constant of the kernel that holds it."""
+    return number if number >= SMALLEST_FLOAT32 else 0.0
 
 
 def _launch(values: Values, dynamic_shared: int) -> LaunchGeometry:
