@@ -1,0 +1,184 @@
+"""Writes the parts of the documents that follow from the code: run it as python docs/update.py.
+
+Such a part stands between <!-- begin NAME --> and <!-- end NAME -->:
+
+* ``keys`` in docs/configuration.md, from the config schema,
+* ``commands`` in README.md, from the command line,
+* ``figures`` in README.md, from docs/bench_h200.json as `fa4gen bench --json` wrote it.
+
+tests/test_docs.py fails when one of them is not current.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parent.parent
+FIGURES = Path("docs/bench_h200.json")
+"""From the root; no figures are shown while it is not there."""
+_NUMBERS = {"integer": "whole number", "number": "number"}
+
+
+def key_table() -> str:
+    """Return the table of config keys: what may stand there, the default, the meaning."""
+    from fa4gen.config.editor_schema import editor_schema
+
+    schema = editor_schema()
+    rows = []
+    for name, node in schema["properties"].items():
+        meaning = node.get("description", "")
+        default = "required" if name in schema["required"] else _default(node)
+        rows.append((f"`{name}`", _values(node, schema), default, meaning))
+    return _table(("key", "values", "default", "meaning"), rows)
+
+
+def command_table() -> str:
+    """Return the table of commands."""
+    from fa4gen.cli.main import COMMANDS
+
+    return _table(
+        ("command", "what it does"),
+        [(f"`fa4gen {name}`", command.short_help) for name, command in COMMANDS.items()],
+    )
+
+
+def figures_section(path: Path = ROOT / FIGURES) -> str:
+    """Return the section with the measured speeds; empty while there are none."""
+    if not path.is_file():
+        return ""
+    data = json.loads(path.read_text())
+    configs = [config for config in data["configs"] if config["sizes"]]
+    sizes = list(dict.fromkeys(s["rows"] for config in configs for s in config["sizes"]))
+    rows = [_figures_row(config, sizes) for config in configs]
+    words = [f"{size // 1024}k" if size % 1024 == 0 else str(size) for size in sizes]
+    header = ("config", *(f"{word} rows" for word in words), "geometric mean")
+    gpu, protocol = data["gpu"], data["protocol"]
+    driver = f", driver {gpu['driver']}" if "driver" in gpu else ""
+    versions = ", ".join(f"{name} {version}" for name, version in data["versions"].items())
+    tokens, columns = protocol["tokens"], protocol["columns"]
+    return "\n".join(
+        [
+            "## Figures",
+            "",
+            f"{gpu['name']}{driver}, {data['date'][:10]}. TFLOP/s, and in brackets the ratio to "
+            f"the fastest peer in the same run. Forward; batch × rows = {tokens}, "
+            f"heads × depth = {columns}; random data; causal counted half; {protocol['figure']}.",
+            "",
+            _table(header, rows, right=len(sizes) + 1),
+            "",
+            f"With {versions}. [{FIGURES}]({FIGURES}) has every peer, round and spread; it was "
+            f"written by `fa4gen bench --json`.",
+        ]
+    )
+
+
+def _figures_row(config: dict[str, Any], sizes: list[int]) -> tuple[str, ...]:
+    by_rows = {size["rows"]: size for size in config["sizes"]}
+    cells = []
+    for rows in sizes:
+        size = by_rows.get(rows)
+        if size is None:
+            cells.append("-")
+            continue
+        ratio = size["ratios"].get("best")
+        compared = f" ({ratio:.2f})" if ratio is not None else ""
+        cells.append(f"{size['ours']['tflops']:.0f}{compared}")
+    mean = config["geometric_means"].get("best")
+    return (f"`{config['name']}`", *cells, f"{mean:.3f}" if mean is not None else "-")
+
+
+def _default(node: dict[str, Any]) -> str:
+    if "default" not in node:
+        return "the file's stem"
+    value = node["default"]
+    return "none given" if value is None else f"`{_yaml(value)}`"
+
+
+def _yaml(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value)
+
+
+def _values(node: dict[str, Any], schema: dict[str, Any]) -> str:
+    """Return what may stand at a key, in words, the alternatives in the schema's order."""
+    if "$ref" in node:
+        return _values(schema["$defs"][node["$ref"].rpartition("/")[2]], schema)
+    if "anyOf" in node:
+        words = [_values(item, schema) for item in node["anyOf"] if item.get("type") != "null"]
+        return " or ".join(words)
+    if "const" in node:
+        return f"`{_yaml(node['const'])}`"
+    if "enum" in node:
+        return ", ".join(f"`{_yaml(value)}`" for value in node["enum"])
+    if "properties" in node:
+        inner = (f"{key}: {_values(item, schema)}" for key, item in node["properties"].items())
+        return "{" + ", ".join(inner) + "}"
+    if node["type"] == "boolean":
+        return "`true`, `false`"
+    if node["type"] == "string":
+        return f"text that matches `{node['pattern']}`" if "pattern" in node else "text"
+    return _number_range(node)
+
+
+def _number_range(node: dict[str, Any]) -> str:
+    step = node.get("multipleOf")
+    kind = f"multiple of {step}" if step else _NUMBERS[node["type"]]
+    above, low = node.get("exclusiveMinimum"), node.get("minimum")
+    below, high = node.get("exclusiveMaximum"), node.get("maximum")
+    if low is not None and high is not None:
+        return f"{kind} from {low} to {high}"
+    limits = {"above": above, "from": low, "below": below, "up to": high}
+    return kind + "".join(f" {word} {at}" for word, at in limits.items() if at is not None)
+
+
+def _table(header: Sequence[str], rows: Sequence[Sequence[str]], right: int = 0) -> str:
+    """Return a Markdown table, its last ``right`` columns aligned to the right."""
+    rule = ["---"] * (len(header) - right) + ["---:"] * right
+    lines = [header, rule, *([" ".join(cell.split()) for cell in row] for row in rows)]
+    return "\n".join(
+        "| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines
+    )
+
+
+PARTS: tuple[tuple[str, str, Callable[[], str]], ...] = (
+    ("docs/configuration.md", "keys", key_table),
+    ("README.md", "commands", command_table),
+    ("README.md", "figures", figures_section),
+)
+"""File, name of the part, what it should be."""
+
+
+def replaced(text: str, name: str, content: str) -> str:
+    """Return ``text`` with ``content`` as its part ``name``; ValueError when it has none."""
+    begin, end = f"<!-- begin {name} -->\n", f"<!-- end {name} -->"
+    pattern = re.compile(re.escape(begin) + ".*?" + re.escape(end), re.DOTALL)
+    if len(pattern.findall(text)) != 1:
+        raise ValueError(f"expected one part between {begin.strip()} and {end}")
+    return pattern.sub(lambda _: begin + (content + "\n" if content else "") + end, text)
+
+
+def current_texts() -> dict[str, str]:
+    """Return what each document with such parts should hold, by its path from the root."""
+    texts: dict[str, str] = {}
+    for file, name, make in PARTS:
+        text = texts.get(file) or (ROOT / file).read_text(encoding="utf-8")
+        texts[file] = replaced(text, name, make())
+    return texts
+
+
+def main() -> int:
+    """Bring the documents up to date and say which changed."""
+    for file, text in current_texts().items():
+        path = ROOT / file
+        if path.read_text(encoding="utf-8") != text:
+            path.write_text(text, encoding="utf-8")
+            print(f"updated {file}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
