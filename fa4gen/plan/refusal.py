@@ -33,7 +33,8 @@ class Fault:
     keys: tuple[str, ...]
     """Config keys that it comes from, the one to change first in front."""
     remedies: tuple[Iterable[Changes], ...]
-    """Ways out. Of each, the first changes that work are offered."""
+    """Ways out, each read once: of it, the first changes are offered that make all well, or else
+    that help."""
     last_resort: Iterable[Changes] = ()
     """Tried only when no remedy works."""
 
@@ -44,20 +45,29 @@ def refuse_faults(config: C, find_faults: Callable[[C], Sequence[Fault]]) -> Non
     if not faults:
         return
     kinds = {fault.kind for fault in faults}
+    left_after: dict[str, set[str]] = {}
 
-    def works(fault: Fault, changes: Changes) -> bool:
-        left = {other.kind for other in find_faults(changed(config, changes))}
-        return left <= kinds - {fault.kind}
+    def left(changes: Changes) -> set[str]:
+        tried = str(changes)
+        if tried not in left_after:
+            left_after[tried] = {fault.kind for fault in find_faults(changed(config, changes))}
+        return left_after[tried]
 
-    def first_working(fault: Fault, way: Iterable[Changes]) -> list[Changes]:
-        return [changes for changes in way if works(fault, changes)][:1]
+    def best(fault: Fault, way: Iterable[Changes]) -> list[Changes]:
+        helping = None
+        for changes in way:
+            if not left(changes):
+                return [changes]
+            if helping is None and left(changes) <= kinds - {fault.kind}:
+                helping = changes
+        return [] if helping is None else [helping]
 
-    problems = []
-    for fault in faults:
-        offers = [changes for way in fault.remedies for changes in first_working(fault, way)]
-        offers = offers or first_working(fault, fault.last_resort)
-        problems.append(Problem(fault.message, _in_words(offers), key=_key(config, fault)))
-    raise ConfigError(*problems)
+    def problem(fault: Fault) -> Problem:
+        offers = [changes for way in fault.remedies for changes in best(fault, way)]
+        offers = offers or best(fault, fault.last_resort)
+        return Problem(fault.message, _in_words(offers), key=_key(config, fault))
+
+    raise ConfigError(*map(problem, faults))
 
 
 def changed(config: C, changes: Changes) -> C:
@@ -66,16 +76,16 @@ def changed(config: C, changes: Changes) -> C:
 
 
 def _in_words(offers: Sequence[Changes]) -> str:
-    """Return "Set BN: 64, or num_kv_stages: 2 with BN: 80."."""
-    from fa4gen.config.expectations import shown
+    """Return "Set BN: 64; or num_kv_stages: 2 and BN: 80."."""
+    from fa4gen.config.expectations import listing, shown
 
     if not offers:
         return ""
     words = dict.fromkeys(
-        " with ".join(f"{key}: {shown(value)}" for key, value in changes.items())
+        listing([f"{key}: {shown(value)}" for key, value in changes.items()], "and")
         for changes in offers
     )
-    return f"Set {', or '.join(words)}."
+    return f"Set {'; or '.join(words)}."
 
 
 def _key(config: BaseModel, fault: Fault) -> str:

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
     from fa4gen.plan.attention_sm90.values import Values
 
+TILE_KEYS = ("BM", "num_consumer_warpgroups", "depth")
 ROW_STATE_REGISTERS = 4
 """Maximum and sum of a thread's two rows: never in fewer registers."""
 
@@ -47,10 +48,10 @@ def _shared_memory(values: Values) -> Iterator[Fault]:
     data = warpgroups * values.query_bytes + 2 * stages * values.block_bytes
     yield Fault(
         kind="shared memory",
-        message=f"shared memory: {warpgroups} * {values.query_bytes} for queries + {stages} stages "
-        f"* 2 * {values.block_bytes} for keys and values + {needed - data} for barriers, tiles and "
-        f"alignment = {needed} bytes, but a CTA has {available}",
-        keys=("num_kv_stages", "BN", "BM", "num_consumer_warpgroups", "depth"),
+        message=f"shared memory: {warpgroups} * {values.query_bytes} for queries + {stages} * 2 * "
+        f"{values.block_bytes} for stages of keys and values + {needed - data} for barriers, tiles "
+        f"and alignment = {needed} bytes, but a CTA has {available}",
+        keys=("num_kv_stages", "BN", *TILE_KEYS),
         remedies=(_fewer_stages(values), _narrower_blocks(values), _fewer_warpgroups(values)),
         last_resort=_smaller_in_every_way(values),
     )
@@ -90,7 +91,8 @@ def _consumer_registers(values: Values) -> Iterator[Fault]:
     depth, block, chunks = values.config.depth, values.BN, values.num_pv_chunks_in_flight
     chunks = min(chunks, values.num_chunks)
     needed = depth // 2 + block // 2 + 4 * chunks + ROW_STATE_REGISTERS
-    available = min(values.registers.consumer, values.arch.max_registers_per_thread)
+    split = nearest_split(values.arch, values.registers, values.num_consumer_warpgroups)
+    available = min(split.consumer, values.arch.max_registers_per_thread)
     if needed <= available:
         return
     yield Fault(
@@ -98,14 +100,7 @@ def _consumer_registers(values: Values) -> Iterator[Fault]:
         message=f"registers: a consumer thread holds {depth} / 2 of output + {block} / 2 of scores "
         f"+ 4 * {chunks} of probabilities in flight + {ROW_STATE_REGISTERS} of row maxima and sums "
         f"= {needed}, but has {available}",
-        keys=(
-            "BN",
-            "num_pv_chunks_in_flight",
-            "registers",
-            "BM",
-            "num_consumer_warpgroups",
-            "depth",
-        ),
+        keys=("BN", "num_pv_chunks_in_flight", "registers", *TILE_KEYS),
         remedies=(
             _narrower_blocks(values),
             ({"num_pv_chunks_in_flight": fewer} for fewer in range(chunks - 1, -1, -1)),
@@ -117,15 +112,13 @@ def _consumer_registers(values: Values) -> Iterator[Fault]:
 
 def _wgmma_width(values: Values) -> Iterator[Fault]:
     """Yield a fault for a matrix product that ptxas does not compile for so many threads."""
-    warpgroups = values.num_consumer_warpgroups
+    warpgroups, block, depth = values.num_consumer_warpgroups, values.BN, values.config.depth
     entry = registers_at_entry(values.arch, warpgroups)
-    products = {
-        ("Q.K", "BN", values.BN): wgmma_registers(values.BN, register_a=False),
-        ("P.V", "depth", values.config.depth): wgmma_registers(
-            values.config.depth, register_a=True
-        ),
-    }
-    for (name, key, columns), needed in products.items():
+    products = (
+        ("Q.K", "BN", block, wgmma_registers(block, register_a=False)),
+        ("P.V", "depth", depth, wgmma_registers(depth, register_a=True)),
+    )
+    for name, key, columns, needed in products:
         if needed <= entry:
             continue
         yield Fault(
@@ -133,9 +126,7 @@ def _wgmma_width(values: Values) -> Iterator[Fault]:
             message=f"registers: the wgmma of {name}, {WARPGROUP_ROWS} x {columns} ({key}), takes "
             f"{columns} / 2 + {needed - columns // 2} = {needed}, but ptxas compiles it for the "
             f"{entry} that each of {WARPGROUP * (1 + warpgroups)} threads has at launch",
-            keys=(key, "BM", "num_consumer_warpgroups", "depth")
-            if key == "BN"
-            else ("BM", "num_consumer_warpgroups", "depth"),
+            keys=("BN", *TILE_KEYS) if key == "BN" else TILE_KEYS,
             remedies=(_narrower_blocks(values), _fewer_warpgroups(values)),
             last_resort=_smaller_in_every_way(values),
         )
@@ -167,7 +158,7 @@ def _smaller_in_every_way(values: Values) -> Iterator[Changes]:
     """Yield changes of several keys at once, those that change the fewest first."""
     written = values.config.registers != "auto"
     registers: list[Changes] = [{}, {"registers": "auto"}] if written else [{}]
-    stages = [{}, *_fewer_stages(values)]
+    stages = [{}, *(fewer for fewer in _fewer_stages(values) if fewer["num_kv_stages"] in (1, 2))]
     warpgroups = [{}, *_fewer_warpgroups(values)]
     blocks = [{}, *_narrower_blocks(values)]
     combinations = list(product(registers, warpgroups, stages, blocks))

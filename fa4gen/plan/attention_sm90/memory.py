@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import takewhile
 from typing import TYPE_CHECKING
 
 from fa4gen.plan.attention_sm90.barriers import TILE_SLOTS, attention_barriers
@@ -84,7 +85,7 @@ def most_stages(values: Values) -> int:
         regions = attention_regions(replace(values, num_kv_stages=stages))
         return dynamic_shared_bytes(regions) <= values.arch.shared_bytes
 
-    return max((stages for stages in range(1, MAX_STAGES + 1) if fits(stages)), default=0)
+    return len(list(takewhile(fits, range(1, MAX_STAGES + 1))))
 
 
 def _slots(name: str, slots: int, slot_bytes: int, alignment: int, holds: str) -> SharedRegion:

@@ -134,7 +134,7 @@ def decide(
         scheduler=_scheduler(config, log),
         registers=registers,
     )
-    stages = _stages(values, most_stages(values), log)
+    stages = _stages(values, most_stages, log)
     log.note(
         "registers",
         registers,
@@ -200,7 +200,8 @@ def _chunks_in_flight(
         reason = "measured: more would hold the registers of probabilities under the next Q.K"
     else:
         default, reason = 0, "without overlap all of P.V is waited for"
-    return log.take("num_pv_chunks_in_flight", config.num_pv_chunks_in_flight, default, reason)
+    taken = log.take("num_pv_chunks_in_flight", config.num_pv_chunks_in_flight, default, reason)
+    return taken if config.overlap else 0
 
 
 def _scheduler(config: AttentionConfig, log: ChoiceLog) -> Scheduler:
@@ -213,8 +214,12 @@ def _scheduler(config: AttentionConfig, log: ChoiceLog) -> Scheduler:
     )
 
 
-def _stages(values: Values, fit: int, log: ChoiceLog) -> int:
+def _stages(values: Values, most_stages: Callable[[Values], int], log: ChoiceLog) -> int:
     """Return the slots of each ring: two, or one where two do not fit."""
+    given = values.config.num_kv_stages
+    if given != "auto":
+        return log.take("num_kv_stages", given, given, "")
+    fit = most_stages(values)
     room = (
         f"shared memory ({values.arch.shared_bytes} bytes, queries take "
         f"{values.num_consumer_warpgroups * values.query_bytes}, a stage {2 * values.block_bytes})"
@@ -224,6 +229,4 @@ def _stages(values: Values, fit: int, log: ChoiceLog) -> int:
         if fit >= PREFERRED_STAGES
         else f"two do not fit {room}"
     )
-    return log.take(
-        "num_kv_stages", values.config.num_kv_stages, max(1, min(PREFERRED_STAGES, fit)), reason
-    )
+    return log.take("num_kv_stages", given, max(1, min(PREFERRED_STAGES, fit)), reason)
