@@ -1,4 +1,4 @@
-"""Files that the user names for results: refused before the long work, if they cannot be written."""
+"""Files that the user names for results, refused before long work if they cannot be written."""
 
 from __future__ import annotations
 

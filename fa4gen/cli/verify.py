@@ -237,7 +237,7 @@ def _print(
             (
                 verdict.name,
                 verdict_word(verdict),
-                f"{verdict.num_passed}/{verdict.num_cases}",
+                f"{verdict.num_passed}/{verdict.num_cases}" if verdict.num_cases else "-",
                 *(error_cell(verdict, error) for error in COLUMNS[3:7]),
                 f"{verdict.seconds:.1f}",
             )

@@ -57,6 +57,7 @@ class BuiltKernel:
 def build_kernel(config: str, compiler: str = "auto") -> BuiltKernel:
     """Load, plan, render and compile a config file; errors are part of the result."""
     from fa4gen.config.load import load_config, locate
+    from fa4gen.config.paths import shown_path
     from fa4gen.plan.build import build_plan
     from fa4gen.render.render import render
     from fa4gen.toolchain.cache import Cache
@@ -64,6 +65,7 @@ def build_kernel(config: str, compiler: str = "auto") -> BuiltKernel:
 
     plan = None
     proof = "not rendered"
+    shown = shown_path(Path(config))
     try:
         loaded = load_config(config)
         try:
@@ -81,8 +83,8 @@ def build_kernel(config: str, compiler: str = "auto") -> BuiltKernel:
             cache=Cache.default(),
         )
     except Fa4genError as error:
-        return BuiltKernel(config, plan, None, proof, error.problems, error.exit_status)
-    return BuiltKernel(config, plan, compiled, "compiled")
+        return BuiltKernel(shown, plan, None, proof, error.problems, error.exit_status)
+    return BuiltKernel(shown, plan, compiled, "compiled")
 
 
 def build_kernels(

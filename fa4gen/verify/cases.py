@@ -200,7 +200,8 @@ def _many_tiles(plan: AttentionPlan) -> Iterable[Case]:
     """More tiles than three rounds of CTAs: the order of work, and a counter that resets."""
     heads = -(-MANY_TILES * plan.cta_group // 4)
     yield Case("tiles/two_per_head", 2, heads, heads, plan.BM + 1, plan.BN + 40)
-    yield Case("tiles/one_per_head", 4, MANY_TILES // 3, MANY_TILES // 3, 64, 70, "bhsd")
+    heads = -(-MANY_TILES * plan.cta_group // 3)
+    yield Case("tiles/one_per_head", 3, heads, heads, 64, 70, "bhsd")
     # More heads than the launcher puts in a group, the last group not full.
     yield Case("tiles/groups", 1, 150, 150, 200, 600)
     yield Case("tiles/long", 1, 24, 8, 4 * plan.BM + 33, 4 * plan.BM + 33)

@@ -97,11 +97,10 @@ def _large_logits(draft: _Draft) -> None:
     draft.key *= 5.5
 
 
-def _ramp(draft: _Draft, logits: float | Floats) -> None:
+def _ramp(draft: _Draft, logits: float, sign: float | Floats = 1.0) -> None:
     """Add to each logit a ramp that goes from 0 at the first key to ``logits`` at the last."""
-    draft.query[..., 0] = 8 * np.sign(logits)
-    height = np.float32(np.max(np.abs(logits)) / (8 * draft.scale))
-    draft.key[..., 0] = draft.key_positions() * height
+    draft.query[..., 0] = 8 * sign
+    draft.key[..., 0] = draft.key_positions() * np.float32(logits / (8 * draft.scale))
 
 
 def _rising(draft: _Draft) -> None:
@@ -122,7 +121,7 @@ def _falling_slowly(draft: _Draft) -> None:
 def _rising_and_falling(draft: _Draft) -> None:
     """Neighbouring rows disagree on which way the maxima go."""
     signs = np.where(np.arange(draft.query.shape[1]) % 3 == 0, 1.0, -1.0)
-    _ramp(draft, (80.0 * signs).astype(np.float32)[None, :, None])
+    _ramp(draft, 80.0, signs.astype(np.float32)[None, :, None])
 
 
 def _dominate(draft: _Draft, position: int, logit: float) -> None:

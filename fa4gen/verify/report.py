@@ -30,9 +30,16 @@ def verdict_data(verdict: Verdict) -> dict[str, Any]:
         "seconds": round(verdict.seconds, 3),
         "compiled": dict(verdict.facts),
         "problems": [problem.message for problem in problems(verdict)],
-        "worst": {name: _finite(verdict.worst(name)[0]) for name in Errors.names()},
+        "worst": _worst(verdict),
         "cases": [_case_data(case) for case in verdict.cases],
     }
+
+
+def _worst(verdict: Verdict) -> dict[str, float | str]:
+    """Return the errors that came nearest their bounds; nothing where nothing was measured."""
+    if not any(case.errors is not None for case in verdict.cases):
+        return {}
+    return {name: _finite(verdict.worst(name)[0]) for name in Errors.names()}
 
 
 def problems(verdict: Verdict) -> Iterator[Problem]:

@@ -1,0 +1,89 @@
+from __future__ import annotations
+
+import pytest
+
+from fa4gen.errors import ConfigError
+from fa4gen.verify.cases import Case, check_patterns, default_cases, large_cases, select_cases
+from fa4gen.verify.inputs import KINDS
+
+PLANS = [
+    {"mask": "none"},
+    {"mask": "causal", "depth": 128, "cta_group": 2},
+    {"mask": {"sliding_window": 5}, "dtype": "fp16"},
+    {"mask": {"sliding_window": {"left": 1000, "right": 300}}, "depth": 256},
+    {"mask": {"sliding_window": 100_000}},
+]
+AFFORDABLE = 150e6
+"""Scores of all cases together; NumPy takes some 50 ns for each."""
+
+
+@pytest.fixture(params=PLANS, ids=str)
+def plan(request, make_plan):
+    return make_plan(**request.param)
+
+
+def test_cases_are_well_formed_and_have_names_of_their_own(plan) -> None:
+    cases = default_cases(plan)
+    assert len({case.name for case in cases}) == len(cases)
+    for case in (*cases, *large_cases()):
+        assert case.data in KINDS
+        assert case.query_heads % case.key_heads == 0
+        assert min(case.batch, case.query_rows, case.key_rows) >= 0
+        assert case.layout != "packed" or case.query_rows == case.key_rows
+        assert case.name in str(case)
+
+
+def test_what_the_cases_cover(plan) -> None:
+    cases = default_cases(plan)
+    lengths = {(case.query_rows, case.key_rows) for case in cases}
+    for m in (plan.BM - 1, plan.BM, plan.BM + 1):
+        for n in (plan.BN - 1, plan.BN, plan.BN + 1):
+            assert (m, n) in lengths
+    assert {77, 193, 333, 1000, 1111} <= {m for m, n in lengths if m == n}
+    assert {case.query_heads // case.key_heads for case in cases} >= {1, 2, 3, 4, 5, 7, 8}
+    assert {case.layout for case in cases} == {"bshd", "bhsd", "transposed", "padded", "packed"}
+    assert {case.data for case in cases} == set(KINDS)
+    assert any(m > n > 0 for m, n in lengths)
+    assert any(1 == m < n for m, n in lengths)
+    assert any(m == 0 for m, n in lengths)
+    assert any(n == 0 < m for m, n in lengths)
+    assert any(n == 1 < m for m, n in lengths)
+    assert any(case.batch == 0 for case in cases)
+    assert any(case.softmax_scale is not None for case in cases)
+    tiles = [
+        case.batch * case.query_heads * -(-case.query_rows // plan.BM) // plan.cta_group
+        for case in cases
+    ]
+    assert sum(count > 3 * 132 for count in tiles) >= 2
+
+
+def test_numpy_can_afford_the_cases(plan) -> None:
+    scores = [c.batch * c.query_heads * c.query_rows * c.key_rows for c in default_cases(plan)]
+    assert sum(scores) < AFFORDABLE
+
+
+def test_windows_are_crossed(make_plan) -> None:
+    cases = default_cases(make_plan(mask={"sliding_window": {"left": 100, "right": 30}}))
+    square = {case.query_rows for case in cases if case.query_rows == case.key_rows}
+    assert {130, 131, 132} <= square
+    assert max(square) > 4 * 131
+    assert not any(case.name.startswith("window/") for case in default_cases(make_plan()))
+
+
+def test_cases_are_chosen_by_glob() -> None:
+    cases = [Case(name, 1, 1, 1, 1, 1) for name in ("gqa/1", "gqa/2", "size/1")]
+    assert select_cases(cases, ()) == tuple(cases)
+    assert [case.name for case in select_cases(cases, ("gqa/*",))] == ["gqa/1", "gqa/2"]
+    assert [case.name for case in select_cases(cases, ("*/1",))] == ["gqa/1", "size/1"]
+    assert select_cases(cases, ("GQA/*",)) == ()
+
+
+def test_patterns_without_a_match_are_refused_all_at_once() -> None:
+    cases = [Case("gqa/1", 1, 1, 1, 1, 1)]
+    check_patterns(cases, ("gqa/*",))
+    with pytest.raises(ConfigError) as caught:
+        check_patterns(cases, ("gqa/*", "nope", "x/*"))
+    assert [problem.message for problem in caught.value.problems] == [
+        "no case is named nope",
+        "no case is named x/*",
+    ]

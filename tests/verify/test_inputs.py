@@ -1,0 +1,97 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from fa4gen.verify.cases import Case
+from fa4gen.verify.inputs import KINDS, kind_meaning, make_inputs, make_rng
+from fa4gen.verify.reference import AttentionProblem, exact_attention
+from fa4gen.verify.rounding import LARGEST, round_to
+
+
+def inputs_of(kind: str, dtype: str = "bf16", depth: int = 64, seed: int = 1, **sizes):
+    case = Case("c", 1, 2, 1, sizes.get("rows", 50), sizes.get("keys", 600), data=kind)
+    return make_inputs(case, depth, dtype, make_rng(seed, case.name))
+
+
+def logits_of(inputs):
+    q, k = inputs.query[0, :, 0].astype(np.float64), inputs.key[0, :, 0].astype(np.float64)
+    return inputs.softmax_scale * (q @ k.T)
+
+
+@pytest.mark.parametrize("dtype", ["bf16", "fp16"])
+@pytest.mark.parametrize("depth", [64, 256])
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_kind_is_held_by_the_type_and_by_float32(kind, dtype, depth) -> None:
+    inputs = inputs_of(kind, dtype, depth)
+    for array in (inputs.query, inputs.key, inputs.value):
+        assert array.dtype == np.float32
+        assert np.isfinite(array).all()
+        np.testing.assert_array_equal(array, round_to(array, dtype))
+    assert 2.0**-126 <= inputs.softmax_scale <= 2.0**126, "the launcher takes no other"
+    result = exact_attention(
+        AttentionProblem(None, None, None, inputs.softmax_scale),
+        inputs.query,
+        inputs.key,
+        inputs.value,
+    )
+    assert np.abs(result.out).max() <= LARGEST[dtype]
+    # What the kernel holds before it divides: probabilities of up to 2^10, if the maximum lags.
+    sums = 2.0**10 * np.abs(inputs.value.astype(np.float64)).sum(axis=1)
+    assert sums.max() < np.finfo(np.float32).max
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_kind_works_on_empty_tensors_and_says_what_it_is(kind) -> None:
+    assert inputs_of(kind, keys=0).key.shape == (1, 0, 1, 64)
+    assert inputs_of(kind, rows=0).query.shape == (1, 0, 2, 64)
+    assert kind_meaning(kind).endswith((".", ",", ":")) or kind_meaning(kind)
+
+
+def test_numbers_depend_on_the_seed_and_the_case_alone() -> None:
+    first, again, other = inputs_of("normal"), inputs_of("normal"), inputs_of("normal", seed=2)
+    np.testing.assert_array_equal(first.query, again.query)
+    assert (first.query != other.query).any()
+    a, b = make_rng(5, "gqa/1").random(4), make_rng(5, "gqa/2").random(4)
+    assert (a != b).all()
+
+
+def test_ramps_go_the_way_they_say() -> None:
+    rising = logits_of(inputs_of("rising")).mean(axis=0)
+    falling = logits_of(inputs_of("falling")).mean(axis=0)
+    assert rising[-50:].mean() - rising[:50].mean() > 60
+    assert falling[:50].mean() - falling[-50:].mean() > 60
+    both = logits_of(inputs_of("rising_and_falling"))
+    slope = both[:, -50:].mean(axis=1) - both[:, :50].mean(axis=1)
+    assert (slope[::3] > 60).all()
+    assert (slope[1::3] < -60).all()
+
+
+@pytest.mark.parametrize(("kind", "position"), [("dominant_first", 0), ("dominant_last", -1)])
+def test_a_dominant_key_dominates(kind, position) -> None:
+    logits = logits_of(inputs_of(kind))
+    others = np.delete(logits, position % logits.shape[1], axis=1)
+    assert (logits[:, position] > others.max(axis=1) + 50).all()
+
+
+def test_offsets_are_common_to_all_logits() -> None:
+    assert logits_of(inputs_of("all_logits_high")).min() > 150
+    assert logits_of(inputs_of("all_logits_low")).max() < -150
+
+
+def test_extremes_are_extreme() -> None:
+    assert np.abs(inputs_of("huge", "fp16").value).max() > 0.95 * 65504
+    assert np.abs(inputs_of("huge", "bf16").value).max() > 2.0**100
+    tiny = np.abs(inputs_of("tiny", "fp16").value)
+    assert 0 < tiny[tiny > 0].min() < 2.0**-14, "subnormals"
+    assert np.abs(inputs_of("tiny", "bf16").value).max() < 2.0**-80
+
+
+def test_the_scale_of_a_call() -> None:
+    case = Case("c", 1, 1, 1, 1, 1)
+    assert make_inputs(case, 64, "bf16", make_rng(1, "c")).scale_is_default
+    scaled = Case("c", 1, 1, 1, 1, 1, softmax_scale=0.3)
+    inputs = make_inputs(scaled, 64, "bf16", make_rng(1, "c"))
+    assert inputs.softmax_scale == 0.3
+    assert not inputs.scale_is_default
+    assert not inputs_of("huge").scale_is_default

@@ -1,0 +1,136 @@
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fa4gen.verify import reference
+from fa4gen.verify.reference import AttentionProblem, exact_attention, rounded_attention
+from fa4gen.verify.rounding import round_to
+
+
+def sees(problem: AttentionProblem, i: int, j: int, rows: int, keys: int) -> bool:
+    """The definition, for one pair."""
+    middle = i + keys - rows
+    if problem.window_left is not None and j < middle - problem.window_left:
+        return False
+    return problem.window_right is None or j <= middle + problem.window_right
+
+
+def slow_attention(problem, q, k, v):
+    batches, rows, heads, _ = q.shape
+    keys, key_heads = k.shape[1:3]
+    out = np.zeros(q.shape)
+    lse = np.full((batches, heads, rows), -math.inf)
+    for b in range(batches):
+        for h in range(heads):
+            kh = h // (heads // key_heads)
+            for i in range(rows):
+                seen = [j for j in range(keys) if sees(problem, i, j, rows, keys)]
+                logits = []
+                for j in seen:
+                    x = problem.softmax_scale * math.fsum(
+                        float(a) * float(c) for a, c in zip(q[b, i, h], k[b, j, kh], strict=True)
+                    )
+                    logits.append(
+                        x
+                        if problem.softcap is None
+                        else problem.softcap * math.tanh(x / problem.softcap)
+                    )
+                if not seen:
+                    continue
+                total = math.fsum(math.exp(x) for x in logits)
+                lse[b, h, i] = math.log(total)
+                for x, j in zip(logits, seen, strict=True):
+                    out[b, i, h] += math.exp(x) / total * v[b, j, kh].astype(np.float64)
+    return out, lse
+
+
+WINDOW_SIDE = st.none() | st.integers(0, 6)
+
+
+@given(
+    left=WINDOW_SIDE,
+    right=WINDOW_SIDE,
+    softcap=st.none() | st.just(2.0),
+    rows=st.integers(1, 9),
+    keys=st.integers(0, 9),
+    ratio=st.integers(1, 3),
+    chunk=st.sampled_from([1, 7, 1 << 18]),
+)
+@settings(deadline=None, max_examples=60)
+def test_exact_attention_follows_the_definition(
+    left, right, softcap, rows, keys, ratio, chunk
+) -> None:
+    problem = AttentionProblem(left, right, softcap, 0.7)
+    rng = np.random.default_rng(rows * 100 + keys)
+    q = rng.standard_normal((1, rows, 2 * ratio, 4), dtype=np.float32)
+    k, v = rng.standard_normal((2, 1, keys, 2, 4), dtype=np.float32)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(reference, "CPU_CHUNK", chunk)  # rows in pieces must make no difference
+        result = exact_attention(problem, q, k, v)
+    out, lse = slow_attention(problem, q, k, v)
+    np.testing.assert_allclose(result.out, out, rtol=1e-12, atol=1e-14)
+    np.testing.assert_allclose(result.lse, lse, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize(("rows", "keys"), [(5, 3), (3, 5), (4, 4), (4, 0), (0, 4)])
+@pytest.mark.parametrize(("left", "right"), [(None, None), (None, 0), (2, 0), (1, 1), (0, 0)])
+def test_visible_keys_follow_the_definition(rows, keys, left, right) -> None:
+    problem = AttentionProblem(left, right, None, 1.0)
+    first, end = problem.visible_keys(rows, keys)
+    for i in range(rows):
+        expected = [j for j in range(keys) if sees(problem, i, j, rows, keys)]
+        assert list(range(first[i], end[i])) == expected
+
+
+def test_rows_that_see_nothing() -> None:
+    problem = AttentionProblem(None, 0, None, 1.0)
+    q = np.ones((1, 5, 1, 4), dtype=np.float32)
+    k = v = np.ones((1, 2, 1, 4), dtype=np.float32)
+    result = exact_attention(problem, q, k, v)
+    assert (result.out[0, :3] == 0).all()
+    assert np.isneginf(result.lse[0, 0, :3]).all()
+    assert np.isfinite(result.lse[0, 0, 3:]).all()
+
+
+def test_large_logits_do_not_overflow() -> None:
+    problem = AttentionProblem(None, None, None, 1.0)
+    q = np.full((1, 2, 1, 4), 100, dtype=np.float32)
+    k = np.full((1, 3, 1, 4), 100, dtype=np.float32)
+    v = np.arange(12, dtype=np.float32).reshape(1, 3, 1, 4)
+    result = exact_attention(problem, q, k, v)
+    np.testing.assert_allclose(result.out[0, 0, 0], v[0, :, 0].mean(axis=0))
+    np.testing.assert_allclose(result.lse, 40_000 + math.log(3))
+
+
+@pytest.mark.parametrize("dtype", ["bf16", "fp16"])
+@pytest.mark.parametrize("softcap", [None, 3.0])
+def test_rounded_attention_has_errors_of_the_size_of_its_roundings(dtype, softcap) -> None:
+    u = {"bf16": 2.0**-8, "fp16": 2.0**-11}[dtype]
+    problem = AttentionProblem(None, 0, softcap, 0.125)
+    rng = np.random.default_rng(4)
+    q, k, v = (
+        round_to(rng.standard_normal((1, 300, 2, 64), dtype=np.float32), dtype) for _ in range(3)
+    )
+    exact = exact_attention(problem, q, k, v)
+    rounded = rounded_attention(problem, q, k, v, dtype, 8.0, rng)
+    error = np.linalg.norm(rounded.out - exact.out) / np.linalg.norm(exact.out)
+    assert 0.3 * u < error < u
+    assert np.abs(rounded.lse - exact.lse).max() < 1e-5
+    np.testing.assert_array_equal(rounded.out, round_to(rounded.out, dtype))
+
+
+def test_rounded_attention_of_one_key_shows_the_rounding_of_its_probability() -> None:
+    problem = AttentionProblem(None, None, None, 1.0)
+    q, k = np.zeros((2, 1, 500, 1, 64), dtype=np.float32)[:, :, :500]
+    k = k[:, :1]
+    v = round_to(np.random.default_rng(1).standard_normal((1, 1, 1, 64), dtype=np.float32), "bf16")
+    exact = exact_attention(problem, q, k, v)
+    on_time = rounded_attention(problem, q, k, v, "bf16", 0.0, np.random.default_rng(2))
+    np.testing.assert_array_equal(on_time.out, exact.out)
+    late = rounded_attention(problem, q, k, v, "bf16", 8.0, np.random.default_rng(2))
+    assert np.abs(late.out / exact.out - 1).max() > 2.0**-9

@@ -1,0 +1,90 @@
+from __future__ import annotations
+
+import ml_dtypes
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fa4gen.errors import ConfigError
+from fa4gen.verify.rounding import (
+    LARGEST,
+    POISON_BITS,
+    UNIT_ROUNDOFF,
+    from_bits,
+    numpy_dtype,
+    round_to,
+    to_bits,
+)
+
+FINITE = st.floats(width=32, allow_nan=False, allow_infinity=False)
+
+
+def cast(values: np.ndarray, dtype: str) -> np.ndarray:
+    with np.errstate(all="ignore"):
+        return values.astype(numpy_dtype(dtype)).astype(np.float32)
+
+
+@pytest.mark.parametrize("dtype", ["bf16", "fp16"])
+@given(numbers=st.lists(FINITE, min_size=0, max_size=40))
+@settings(deadline=None)
+def test_round_to_is_the_cast_there_and_back(dtype, numbers) -> None:
+    values = np.array(numbers, dtype=np.float32)
+    np.testing.assert_array_equal(round_to(values, dtype), cast(values, dtype))
+
+
+@pytest.mark.parametrize("step", [2.0**-26, 2.0**-25, 2.0**-24, 2.0**-12, 2.0**-11, 8.0, 16.0])
+def test_fp16_ties_and_subnormals(step) -> None:
+    values = (np.arange(-9000, 9000, dtype=np.float32)) * np.float32(step)
+    np.testing.assert_array_equal(round_to(values, "fp16"), cast(values, "fp16"))
+
+
+def test_fp16_beyond_the_largest_is_infinite() -> None:
+    values = np.array([65504, 65519, 65520, -65520, 1e30], dtype=np.float32)
+    expected = np.array([65504, 65504, np.inf, -np.inf, np.inf], dtype=np.float32)
+    np.testing.assert_array_equal(round_to(values, "fp16"), expected)
+
+
+def test_bf16_without_ml_dtypes_as_on_a_gpu() -> None:
+    class OtherModule:  # what round_to asks of cupy, done by numpy
+        ascontiguousarray = staticmethod(np.ascontiguousarray)
+        uint32, float32 = np.uint32, np.float32
+
+    values = np.random.default_rng(1).standard_normal(10_000, dtype=np.float32)
+    values[:4] = [0, -0.0, 2.0**-130, 1.00390625]  # the last is a tie
+    np.testing.assert_array_equal(round_to(values, "bf16", OtherModule), cast(values, "bf16"))
+
+
+@pytest.mark.parametrize("dtype", ["bf16", "fp16"])
+def test_bits_are_those_of_the_type(dtype) -> None:
+    values = np.array([[0.1, -1.0], [3.0, LARGEST[dtype]]], dtype=np.float32)
+    bits = to_bits(values, dtype)
+    np.testing.assert_array_equal(bits.view(numpy_dtype(dtype)), values.astype(numpy_dtype(dtype)))
+    np.testing.assert_array_equal(from_bits(bits, dtype), cast(values, dtype))
+
+
+@pytest.mark.parametrize("dtype", ["bf16", "fp16"])
+def test_the_unit_roundoff_bounds_the_rounding_and_is_reached(dtype) -> None:
+    values = np.linspace(1, 2, 100_001, dtype=np.float32)
+    error = np.abs(round_to(values, dtype) / values - 1).max()
+    assert 0.9 * UNIT_ROUNDOFF[dtype] < error <= UNIT_ROUNDOFF[dtype]
+
+
+def test_largest_numbers() -> None:
+    assert float(ml_dtypes.finfo(ml_dtypes.bfloat16).max) == LARGEST["bf16"]
+    assert float(np.finfo(np.float16).max) == LARGEST["fp16"]
+
+
+def test_poison_is_a_signalling_nan() -> None:
+    for dtype, mantissa_bits in (("bf16", 7), ("fp16", 10), ("fp32", 23)):
+        width = 4 if dtype == "fp32" else 2
+        value = np.frombuffer(POISON_BITS[dtype].to_bytes(width, "little"), numpy_dtype(dtype))[0]
+        with np.errstate(invalid="ignore"):
+            assert np.isnan(value)
+        quiet = POISON_BITS[dtype] >> (mantissa_bits - 1) & 1
+        assert quiet == 0
+
+
+def test_unknown_type() -> None:
+    with pytest.raises(ConfigError, match="bf16, fp16, fp32, not fp8"):
+        numpy_dtype("fp8")
