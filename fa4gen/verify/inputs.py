@@ -203,7 +203,7 @@ def _tiny(draft: _Draft) -> None:
     if draft.dtype == "fp16":
         draft.query *= 2.0**-14
         draft.key *= 2.0**-14
-        draft.value *= 2.0**-20
+        draft.value *= 2.0**-14
         draft.scale *= 2.0**28
     else:
         draft.query *= 2.0**-50

@@ -69,7 +69,7 @@ def _round_to_fp16(values: Any, xp: Any) -> Any:
     """
     values = xp.ascontiguousarray(values)
     power = (values.view(xp.uint32) & np.uint32(0x7F800000)).view(xp.float32)
-    magic = xp.maximum(power, np.float32(2.0**-14))
+    magic = xp.clip(power, np.float32(2.0**-14), np.float32(2.0**16))
     magic *= np.float32(1.5 * 2**13)
     rounded = values + magic
     rounded -= magic
