@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -20,6 +21,17 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from fa4gen.cli.compile_report import Row
+
+
+def _known_codes(_ctx: click.Context, _option: click.Parameter, codes: tuple[str, ...]) -> Any:
+    """Refuse a misspelt code, which would waive nothing and go unnoticed."""
+    from fa4gen.toolchain.lint import WAIVABLE_WORDS
+
+    for code in codes:
+        if code not in WAIVABLE_WORDS and not re.fullmatch(r"C\d{4}", code):
+            known = ", ".join(WAIVABLE_WORDS)
+            raise click.BadParameter(f"{code!r} is none of {known} and no code such as C7511")
+    return codes
 
 
 @click.command(name="compile")
@@ -42,6 +54,7 @@ if TYPE_CHECKING:
 @click.option(
     "--waive",
     multiple=True,
+    callback=_known_codes,
     metavar="CODE",
     help="Accept a finding, such as spill or C7511: it is still reported. May be repeated.",
 )

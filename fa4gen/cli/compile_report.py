@@ -91,12 +91,12 @@ def _cells(row: Row) -> tuple[object, ...]:
 
 
 def _result(outcome: Outcome) -> str:
+    from fa4gen.toolchain.record import proof_of
+
     findings = outcome.kernel.findings if outcome.kernel else ()
     forbidden = dict.fromkeys(f.code for f in findings if f.forbids)
     if forbidden:
         return f"lint: {', '.join(forbidden)}"
-    waived = dict.fromkeys(f.code for f in findings if f.waived and f.severity == "error")
-    notes = [f"waived: {', '.join(waived)}"] if waived else []
     warnings = sum(f.severity == "warning" for f in findings)
-    notes += [f"{warnings} warning{'s' if warnings > 1 else ''}"] if warnings else []
-    return "; ".join(["compiled", *notes])
+    notes = [f"{warnings} warning{'s' if warnings > 1 else ''}"] if warnings else []
+    return "; ".join([proof_of(outcome.kernel), *notes])

@@ -69,10 +69,13 @@ class Cache:
         named = os.environ.get("FA4GEN_CACHE_DIR")
         if named:
             return cls(Path(named))
-        base = os.environ.get("XDG_CACHE_HOME")
-        # The XDG specification tells to ignore relative paths.
-        home = Path(base) if base and Path(base).is_absolute() else Path("~/.cache").expanduser()
-        return cls(home / "fa4gen")
+        base = os.environ.get("XDG_CACHE_HOME", "")
+        if Path(base).is_absolute():  # the XDG specification tells to ignore relative paths
+            return cls(Path(base) / "fa4gen")
+        try:
+            return cls(Path.home() / ".cache" / "fa4gen")
+        except RuntimeError:  # a user without a home: nothing is kept, and storing says so
+            return cls(Path(os.devnull) / "fa4gen")
 
     def folder(self, key: str) -> Path:
         """Return where the entry of ``key`` is or would be."""

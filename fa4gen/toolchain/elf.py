@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import struct
 from dataclasses import dataclass
-from functools import cached_property
 
 _EM_CUDA = 190
 _SHT_NOBITS = 8
@@ -74,16 +73,23 @@ class Function:
 
 
 class Cubin:
-    """A parsed cubin; NotACubinError when it is none, or cut short."""
+    """A parsed cubin: its ``sections``, and its ``functions`` with the kernels first.
+
+    NotACubinError when it is none, or damaged.
+    """
 
     def __init__(self, data: bytes) -> None:
         self._data = data
         try:
-            self._read_header()
-        except (struct.error, IndexError, UnicodeDecodeError) as error:
+            self.sections = self._read_sections()
+            self._symbols = self._read_symbols()
+            self.functions = self._read_functions()
+        except NotACubinError:
+            raise
+        except (struct.error, IndexError, ValueError) as error:
             raise NotACubinError(f"damaged cubin: {error}") from error
 
-    def _read_header(self) -> None:
+    def _read_sections(self) -> tuple[Section, ...]:
         data = self._data
         if data[:4] != b"\x7fELF" or data[4:6] != b"\x02\x01":
             raise NotACubinError("not a little-endian ELF64 file")
@@ -100,7 +106,7 @@ class Cubin:
         for name, kind, _, _, start, length, link, info, _, _ in raw:
             body = b"" if kind == _SHT_NOBITS else data[start : start + length]
             sections.append(Section(_text(table, name), kind, body, length, info, link))
-        self.sections = tuple(sections)
+        return tuple(sections)
 
     def section(self, name: str) -> Section | None:
         """Return the section called ``name``, None when there is none."""
@@ -109,11 +115,13 @@ class Cubin:
     def relocated_symbols(self, name: str) -> dict[int, str]:
         """Return the symbols whose addresses belong into section ``name``, by offset there."""
         section = self.section(f".rela{name}")
-        entries = struct.iter_unpack("<QQq", section.data) if section else ()
-        return {offset: self._symbols[info >> 32][0] for offset, info, _ in entries}
+        try:
+            entries = list(struct.iter_unpack("<QQq", section.data)) if section else []
+            return {offset: self._symbols[info >> 32][0] for offset, info, _ in entries}
+        except (struct.error, IndexError) as error:
+            raise NotACubinError(f"damaged relocations: {error}") from error
 
-    @cached_property
-    def _symbols(self) -> list[tuple[str, int, int]]:
+    def _read_symbols(self) -> list[tuple[str, int, int]]:
         """(name, type, other) by symbol number."""
         table, names = self.section(".symtab"), self.section(".strtab")
         if table is None or names is None:
@@ -123,9 +131,8 @@ class Cubin:
             for name, info, other, _, _, _ in struct.iter_unpack("<IBBHQQ", table.data)
         ]
 
-    @cached_property
-    def functions(self) -> tuple[Function, ...]:
-        """The cubin's functions, kernels first, each group by name."""
+    def _read_functions(self) -> tuple[Function, ...]:
+        """Return the cubin's functions, kernels first, each group by name."""
         registers = self._attribute(_REGISTER_COUNT)
         frames = self._attribute(_FRAME_SIZE)
         found = []

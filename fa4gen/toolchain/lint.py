@@ -133,6 +133,7 @@ RULES: tuple[Rule, ...] = (
         "Wait (wgmma.wait_group) before the first use of the accumulators, and keep that use "
         "behind the wait with a volatile asm that takes them.",
     ),
+    # NVRTC 13.5 adds a fence without a word: only nvcc up to 13.0 is seen to tell.
     _rule(
         r"(warpgroup\.arrive|wgmma\.fence) is injected",
         "C7519",
@@ -158,6 +159,7 @@ RULES: tuple[Rule, ...] = (
 
 _CODE = re.compile(r"\((C\d+)\)")
 _PTX_LINE = re.compile(r"\bin (?:around )?line (\d+)")
+_SOURCE_WARNING = re.compile(r"^\S+: warning(?: #[\w-]+)?: ")
 _SOURCE_PLACE = re.compile(r"^(?P<file>[^\s(]+)\((?P<line>\d+)\):")
 
 _SPILL_REMEDY = (
@@ -168,7 +170,7 @@ _STACK_REMEDY = (
     "Index arrays with constants only: unroll the loops that do, and inline the functions that "
     "take them by reference."
 )
-WAIVABLE_WORDS = ("spill", "stack", "local")
+WAIVABLE_WORDS = ("spill", "stack", "local", "report")
 """Codes of findings that come from ptxas's summary rather than from a rule."""
 
 
@@ -192,7 +194,7 @@ def _by_rules(log: str) -> Iterator[Finding]:
         yield Finding(
             code=code[1] if code else rule.code,
             severity=rule.severity,
-            message=line.split(": ", 1)[-1] if source else rule.meaning,
+            message=_SOURCE_WARNING.sub("", line) if source else rule.meaning,
             remedy=rule.remedy,
             log_lines=(line.strip(),),
             file=source["file"] if source else "",
@@ -202,6 +204,14 @@ def _by_rules(log: str) -> Iterator[Finding]:
 
 
 def _memory(frames: list[FunctionFrame], resources: Resources) -> Iterator[Finding]:
+    if not frames:
+        yield Finding(
+            code="report",
+            severity="error",
+            message="the log has no report of registers and spills: nothing can be said of them",
+            remedy="Use NVRTC or nvcc of CUDA 12.8 or newer, whose logs have it.",
+            log_lines=(),
+        )
     spilled = [frame for frame in frames if frame.spill_store_bytes or frame.spill_load_bytes]
     if spilled:
         yield Finding(
@@ -214,7 +224,7 @@ def _memory(frames: list[FunctionFrame], resources: Resources) -> Iterator[Findi
         )
     # Spills live in the frame as well; what is there without any are arrays.
     arrays = [frame for frame in frames if frame.stack_bytes and frame not in spilled]
-    if arrays or (resources.stack_bytes and not frames):
+    if arrays:
         yield Finding(
             code="stack",
             severity="error",

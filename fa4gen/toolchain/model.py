@@ -83,7 +83,7 @@ class Finding:
     """One thing in a compiler's log that matters, with what to do about it."""
 
     code: str
-    """ptxas's code ("C7511"), or "spill", "stack", "local", "ptxas", "source"."""
+    """ptxas's code ("C7511"), or "spill", "stack", "local", "report", "ptxas", "source"."""
     severity: Severity
     message: str
     remedy: str

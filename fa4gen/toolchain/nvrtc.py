@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from fa4gen.errors import MissingCapabilityError, Problem
+from fa4gen.toolchain.cupy_import import import_nvrtc
 from fa4gen.toolchain.elf import elf_size
 from fa4gen.toolchain.failures import compile_error, unsupported_arch
 from fa4gen.toolchain.model import Built, Unit
@@ -25,7 +26,7 @@ class Nvrtc:
     name = "nvrtc"
 
     def __init__(self) -> None:
-        self._nvrtc = _import_nvrtc()
+        self._nvrtc = import_nvrtc()
         self.release: tuple[int, int] = _release(self._nvrtc)
 
     @cached_property
@@ -99,29 +100,12 @@ class _Program:
         return code + b"\0" if elf_size(code) == len(code) + 1 else code
 
 
-def _import_nvrtc() -> Any:
-    try:
-        # CuPy warns about what a machine without GPU or toolkit lacks; none of it matters here.
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            from cupy.cuda import nvrtc
-    except ImportError as error:
-        raise MissingCapabilityError(
-            Problem(
-                f"CuPy, which NVRTC is reached through, cannot be imported: {error}",
-                "Install it with: pip install cupy-cuda13x  (or use --compiler nvcc).",
-            )
-        ) from error
-    return nvrtc
-
-
 def _release(nvrtc: Any) -> tuple[int, int]:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             major, minor = nvrtc.getVersion()
-    except Exception as error:  # CuPy raises RuntimeError or ImportError, as the loader does
-        raise MissingCapabilityError(
-            Problem(f"NVRTC is not found: {str(error).strip()}", _REMEDY)
-        ) from error
+    except Exception as error:  # CuPy passes on whatever its loader raises
+        why = str(error).strip().splitlines() or [type(error).__name__]
+        raise MissingCapabilityError(Problem(f"NVRTC is not found: {why[0]}", _REMEDY)) from error
     return major, minor

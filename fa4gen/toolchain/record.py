@@ -61,8 +61,14 @@ def finding_data(finding: Finding) -> dict[str, Any]:
 
 
 def proof_of(kernel: CompiledKernel | None) -> str:
-    """Return how far a kernel is proved by its compilation: "compiled", or still "rendered"."""
-    return "compiled" if kernel is not None and kernel.clean else "rendered"
+    """Return how far a kernel is proved by its compilation: "compiled", or still "rendered".
+
+    What was waived is named, so that nobody takes the kernel for a clean one.
+    """
+    if kernel is None or not kernel.clean:
+        return "rendered"
+    waived = dict.fromkeys(f.code for f in kernel.findings if f.waived and f.severity == "error")
+    return f"compiled, waived: {', '.join(waived)}" if waived else "compiled"
 
 
 def output_files(

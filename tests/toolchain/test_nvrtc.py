@@ -1,0 +1,69 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from fa4gen.errors import MissingCapabilityError
+from fa4gen.toolchain.elf import elf_size
+from fa4gen.toolchain.model import Unit
+from fa4gen.toolchain.nvrtc import Nvrtc, _release
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from fa4gen.toolchain.model import Compiler
+
+
+class NoLibrary:
+    def getVersion(self) -> tuple[int, int]:  # noqa: N802 (CuPy's name)
+        raise RuntimeError("libnvrtc.so.13 cannot be loaded\nwith many details")
+
+
+def test_a_missing_library_is_one_line_with_a_remedy() -> None:
+    with pytest.raises(MissingCapabilityError) as caught:
+        _release(NoLibrary())
+    (problem,) = caught.value.problems
+    assert problem.message == "NVRTC is not found: libnvrtc.so.13 cannot be loaded"
+    assert "pip install" in problem.remedy
+
+
+@pytest.mark.compile
+def test_the_full_version(nvrtc: Compiler) -> None:
+    assert isinstance(nvrtc, Nvrtc)
+    major, minor, patch = map(int, nvrtc.version.split("."))
+    assert (major, minor) == nvrtc.release
+    assert patch > 0
+
+
+@pytest.mark.compile
+def test_the_cubin_is_whole(nvrtc: Compiler, sources: Mapping[str, str]) -> None:
+    cubin = nvrtc.build(Unit("clean", sources["clean"], {}, "sm_90a")).cubin
+    assert len(cubin) == elf_size(cubin)
+
+
+@pytest.mark.compile
+@pytest.mark.parametrize("home", ["", "/proc/nowhere"])
+def test_without_toolkit_driver_or_warnings(home: str, tmp_path: Path, nvrtc: Compiler) -> None:
+    script = (
+        "from fa4gen.toolchain.compile import compile_kernel\n"
+        "source = 'extern \"C\" __global__ void k() {}'\n"
+        "print(len(compile_kernel(source, {}, 'sm_90a', name='k').cubin))\n"
+    )
+    environment = {
+        "PATH": str(tmp_path),
+        "HOME": home or str(tmp_path),
+        "PYTHONPATH": str(Path.cwd()),
+    }
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", script],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.stderr == ""
+    assert int(done.stdout) > 1000
