@@ -1,0 +1,219 @@
+"""The documents against the code: commands parse, examples work, tables and links are current."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import re
+import shlex
+from pathlib import Path
+from typing import Any
+
+import click
+import pytest
+import yaml
+
+from fa4gen import errors
+from fa4gen.cli.main import COMMANDS, group
+from fa4gen.config.load import load_mapping
+from fa4gen.config.sweep import expand_sweep
+from fa4gen.plan.build import build_plan
+
+ROOT = Path(__file__).resolve().parent.parent
+DOCUMENTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")])
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+LINK = re.compile(r"\]\(([^)#\s]+)(?:#[^)]*)?\)")
+
+
+def blocks(language: str) -> list[Any]:
+    """The code blocks of all documents in one language, as parameters of a test."""
+    return [
+        pytest.param(match[2], id=f"{path.name}:{number}")
+        for path in DOCUMENTS
+        for number, match in enumerate(BLOCK.finditer(path.read_text(encoding="utf-8")))
+        if match[1] == language
+    ]
+
+
+def yaml_blocks(key: str) -> list[Any]:
+    return [block for block in blocks("yaml") if key in yaml.safe_load(block.values[0])]
+
+
+def command_lines() -> list[Any]:
+    """Every fa4gen command of a shell block, or between backquotes with an argument or option."""
+    found: dict[str, None] = {}
+    for path in DOCUMENTS:
+        text = path.read_text(encoding="utf-8")
+        for language, block in BLOCK.findall(text):
+            if language == "sh":
+                found.update(dict.fromkeys(block.splitlines()))
+            if language == "yaml" and "steps:" in block:
+                found.update(dict.fromkeys(re.findall(r"- run: (.*)", block)))
+        found.update(dict.fromkeys(re.findall(r"`(fa4gen \w+ [^`\n]+)`", BLOCK.sub("", text))))
+    return [line for line in found if line.startswith("fa4gen ")]
+
+
+def load_update_script() -> Any:
+    spec = importlib.util.spec_from_file_location("docs_update", ROOT / "docs" / "update.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+update = load_update_script()
+
+
+def parse(line: str) -> None:
+    """Parse a command line without running it; raises click's errors."""
+    words = shlex.split(re.sub(r"\$\{\{.*?\}\}", "1", line), comments=True)[1:]
+    words = words[: words.index(">")] if ">" in words else words
+    if words[0].startswith("-"):
+        return
+    command = group.get_command(click.Context(group), words[0])
+    assert command is not None, f"no command {words[0]}"
+    command.make_context(words[0], words[1:])
+
+
+@pytest.mark.parametrize("file", update.current_texts())
+def test_what_follows_from_the_code_is_current(file) -> None:
+    text = (ROOT / file).read_text(encoding="utf-8")
+    assert text == update.current_texts()[file], "run: python docs/update.py"
+
+
+def test_every_key_is_in_the_table() -> None:
+    from fa4gen.config.schema import AttentionConfig
+
+    rows = re.findall(r"^\| `(\w+)` \|", update.key_table(), re.MULTILINE)
+    assert rows == list(AttentionConfig.model_fields)
+
+
+def test_the_command_lines_are_found() -> None:
+    lines = command_lines()
+    assert len(lines) > 10
+    assert {"verify", "sweep", "render"} <= {line.split()[1] for line in lines}
+
+
+@pytest.mark.parametrize("line", command_lines())
+def test_a_command_line_is_accepted(line, monkeypatch, tmp_path) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "schema.json").touch()
+    try:
+        parse(line)
+    except click.exceptions.Exit as stop:  # --help
+        assert stop.exit_code == 0
+
+
+def test_a_wrong_command_line_is_noticed() -> None:
+    with pytest.raises(click.UsageError):
+        parse("fa4gen render --colour")
+    with pytest.raises(AssertionError):
+        parse("fa4gen rendr")
+
+
+@pytest.mark.parametrize("text", yaml_blocks("kernel"))
+def test_a_config_can_be_planned(text) -> None:
+    assert build_plan(load_mapping(yaml.safe_load(text), "example").config).name == "example"
+
+
+@pytest.mark.parametrize("text", yaml_blocks("matrix"))
+def test_a_sweep_has_cases_that_work(text, tmp_path) -> None:
+    path = tmp_path / "example.yaml"
+    path.write_text(text)
+    cases = expand_sweep(path).cases
+    assert len(cases) > 2
+    assert [case.problems for case in cases if case.problems] == []
+
+
+@pytest.mark.parametrize("text", blocks("python"))
+def test_an_example_is_python(text) -> None:
+    compile(text, "example", "exec")
+    assert len(text.splitlines()) <= 12
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("text", blocks("python"))
+def test_an_example_runs(text, gpu) -> None:
+    if "import torch" in text:
+        torch = pytest.importorskip("torch")
+        if not torch.cuda.is_available():
+            pytest.skip("torch sees no GPU")
+    names: dict[str, Any] = {}
+    exec(compile(text, "example", "exec"), names)
+    assert names["out"].shape == names["query"].shape
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.name)
+def test_links_lead_somewhere(path) -> None:
+    text = path.read_text(encoding="utf-8")
+    targets = [link for link in LINK.findall(text) if not link.startswith(("http", "mailto"))]
+    assert [link for link in targets if not (path.parent / link).exists()] == []
+
+
+def test_the_two_commands_come_first_and_exist() -> None:
+    section = README.partition("## Two commands")[2].partition("\n## ")[0]
+    commands = [text.strip() for language, text in BLOCK.findall(section) if language == "sh"]
+    assert commands == ["./run demo", "./run test"]
+    script = (ROOT / "run").read_text()
+    assert (ROOT / "run").stat().st_mode & 0o111
+    for target in ("demo", "test"):
+        assert f"\n{target})\n" in script
+        assert f"\n{target}:\n\t./run {target}\n" in (ROOT / "Makefile").read_text()
+
+
+def test_ci_runs_the_readmes_test_command() -> None:
+    assert " ./run test " in (ROOT / ".ci" / "run").read_text()
+    assert (ROOT / ".ci" / "run").stat().st_mode & 0o111
+
+
+def test_exit_statuses_are_those_of_the_errors() -> None:
+    section = README.partition("| exit status |")[2].partition("\n\n")[0]
+    listed = {int(status) for status in re.findall(r"^\| (\d) \|", section, re.MULTILINE)}
+    kinds = [kind for kind in vars(errors).values() if isinstance(kind, type)]
+    raised = {kind.exit_status for kind in kinds if issubclass(kind, errors.Fa4genError)}
+    assert listed == raised | {0}
+
+
+def test_environment_variables_are_those_of_the_code() -> None:
+    section = README.partition("| environment variable |")[2].partition("\n\n")[0]
+    listed = set(re.findall(r"`((?:FA4GEN|CUDA)_\w+)`", section))
+    sources = [*(ROOT / "fa4gen").rglob("*.py"), ROOT / "hatch_build.py"]
+    code = "".join(path.read_text(encoding="utf-8") for path in sources)
+    assert listed == set(re.findall(r"""["'](FA4GEN_[A-Z_]+|CUDA_HOME|CUDA_PATH)["']""", code))
+
+
+def test_the_map_names_every_room() -> None:
+    rooms = re.findall(r"^\| `([\w/]+)/` \|", (ROOT / "CONTRIBUTING.md").read_text(), re.MULTILINE)
+    there = [
+        path.relative_to(ROOT).as_posix()
+        for top in ("fa4gen", "templates")
+        for path in sorted((ROOT / top).iterdir())
+        if path.is_dir() and path.name != "__pycache__"
+    ]
+    assert sorted(room for room in rooms if "/" in room) == sorted(there)
+
+
+def test_the_readme_names_every_command() -> None:
+    assert {name for name in COMMANDS if f"`fa4gen {name}`" not in README} == set()
+
+
+def test_figures_come_from_the_results_of_bench(tmp_path) -> None:
+    assert update.figures_section(tmp_path / "absent.json") == ""
+    series = {"tflops": 601.4}
+    size = {"rows": 1024, "ours": series, "peers": {"fa3": series}, "ratios": {"best": 1.014}}
+    config = {"name": "k", "sizes": [size], "geometric_means": {"best": 1.0143}}
+    data = {
+        "date": "2026-11-21T08:00:00+00:00",
+        "gpu": {"name": "NVIDIA H200"},
+        "protocol": {"tokens": 16384, "columns": 2048, "figure": "medians"},
+        "versions": {"fa4gen": "0.1.0"},
+        "configs": [config, {"name": "failed", "sizes": [], "geometric_means": {}}],
+    }
+    path = tmp_path / "bench.json"
+    path.write_text(json.dumps(data))
+    section = update.figures_section(path)
+    assert "NVIDIA H200, 2026-11-21" in section
+    assert "| `k` | 601 (1.01) | 1.014 |" in section
+    assert "failed" not in section

@@ -1,0 +1,184 @@
+"""The package as users get it: a wheel with templates and configs, installed where no checkout is.
+
+Nothing is downloaded: the wheel is built with the installed hatchling, and the fresh environment
+borrows the dependencies of this one.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+import sysconfig
+import tarfile
+import zipfile
+from importlib import metadata
+from pathlib import Path
+
+import pytest
+
+import fa4gen
+from fa4gen import __version__
+
+ROOT = Path(__file__).resolve().parent.parent
+CONFIG = "d128_causal_bf16"
+
+
+def run(*command: str | Path, cwd: Path, **environment: str) -> subprocess.CompletedProcess[str]:
+    """Run a program without what would let it see the checkout."""
+    kept = {key: value for key, value in os.environ.items() if not key.startswith(("PYTHON", "FA4"))}
+    return subprocess.run(
+        [str(part) for part in command],
+        cwd=cwd,
+        env=kept | environment,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+
+
+def build(kind: str, out: Path, source: Path = ROOT, **environment: str) -> Path:
+    pytest.importorskip("hatchling", reason="building needs hatchling")
+    done = run(
+        sys.executable, "-m", "hatchling", "build", "-t", kind, "-d", out, cwd=source, **environment
+    )
+    assert done.returncode == 0, done.stderr
+    (built,) = out.iterdir()
+    return built
+
+
+def contents(wheel: Path) -> dict[str, bytes]:
+    with zipfile.ZipFile(wheel) as archive:
+        return {name: archive.read(name) for name in archive.namelist()}
+
+
+def requirements(wheel: Path) -> list[str]:
+    text = contents(wheel)[f"fa4gen-{__version__}.dist-info/METADATA"].decode()
+    lines = text.partition("\n\n")[0].splitlines()
+    return [line.removeprefix("Requires-Dist: ") for line in lines if line.startswith("Requires-")]
+
+
+def files_in(folder: Path) -> dict[str, bytes]:
+    return {
+        path.relative_to(folder).as_posix(): path.read_bytes()
+        for path in sorted(folder.rglob("*"))
+        if path.is_file() and "__pycache__" not in path.parts
+    }
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return build("wheel", tmp_path_factory.mktemp("wheel"))
+
+
+@pytest.fixture(scope="module")
+def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of programs of a fresh environment that has the wheel."""
+    folder = tmp_path_factory.mktemp("environment") / "venv"
+    there = folder.parent
+    done = run(sys.executable, "-m", "venv", "--without-pip", folder, cwd=there)
+    assert done.returncode == 0, done.stderr
+    python = folder / "bin" / "python"
+    options = ["install", "--quiet", "--no-deps", "--no-index", "--disable-pip-version-check"]
+    done = run(sys.executable, "-m", "pip", "--python", python, *options, wheel, cwd=there)
+    if "No module named pip" in done.stderr:
+        pytest.skip("installing needs pip in this environment")
+    assert done.returncode == 0, done.stderr
+    (packages,) = folder.glob("lib/python*/site-packages")
+    # Searched behind the environment's own packages; .pth files in there, such as those of an
+    # editable fa4gen, do not count.
+    packages.joinpath("dependencies.pth").write_text(sysconfig.get_path("purelib") + "\n")
+    return python.parent
+
+
+def test_the_wheel_holds_every_template_and_config(wheel) -> None:
+    packed = contents(wheel)
+    for room in ("templates", "configs"):
+        wanted = files_in(ROOT / room)
+        data = f"fa4gen/data/{room}/"
+        found = {name.removeprefix(data): text for name, text in packed.items() if data in name}
+        assert found == wanted
+        assert len(found) > 10
+    assert "fa4gen/py.typed" in packed
+    assert f"fa4gen-{__version__}.dist-info/licenses/LICENSE" in packed
+    stray = {name.split("/")[0] for name in packed} - {"fa4gen", f"fa4gen-{__version__}.dist-info"}
+    assert not stray
+
+
+def test_a_source_archive_builds_the_same_wheel(wheel, tmp_path) -> None:
+    with tarfile.open(build("sdist", tmp_path / "sdist")) as archive:
+        archive.extractall(tmp_path, filter="data")
+    source = tmp_path / f"fa4gen-{__version__}"
+    assert (source / "run").stat().st_mode & 0o111
+    again = build("wheel", tmp_path / "wheel", source)
+    assert contents(again) == contents(wheel)
+
+
+def cuda_packages(wheel: Path) -> set[str]:
+    names = {re.split(r"[^\w-]", line)[0] for line in requirements(wheel)}
+    return {name for name in names if name.startswith(("cupy", "nvidia"))}
+
+
+def test_exactly_one_cupy_is_asked_for(wheel, tmp_path) -> None:
+    assert cuda_packages(wheel) == {"cupy-cuda13x", "nvidia-cuda-nvrtc"}
+    twelve = build("wheel", tmp_path / "twelve", FA4GEN_CUDA="12")
+    assert cuda_packages(twelve) == {"cupy-cuda12x", "nvidia-cuda-nvrtc-cu12"}
+
+
+def test_an_unknown_cuda_version_is_refused(wheel, tmp_path) -> None:
+    done = run(
+        *(sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", tmp_path),
+        cwd=ROOT,
+        FA4GEN_CUDA="11",
+    )
+    assert done.returncode != 0
+    assert "FA4GEN_CUDA is '11'; it can be 12 or 13" in done.stdout + done.stderr
+    assert not list(tmp_path.iterdir())
+
+
+def test_the_installed_command_lists_and_renders_elsewhere(installed, tmp_path) -> None:
+    where = run(installed / "python", "-c", "import fa4gen; print(fa4gen.__file__)", cwd=tmp_path)
+    assert Path(where.stdout.strip()).is_relative_to(installed.parent)
+
+    listed = run(installed / "fa4gen", "list", "--format", "json", cwd=tmp_path)
+    assert listed.returncode == 0, listed.stderr
+    names = {item["name"] for item in json.loads(listed.stdout)}
+    shipped = (ROOT / "configs").rglob("*.yaml")
+    relative = (path.relative_to(ROOT / "configs").with_suffix("") for path in shipped)
+    assert names == {path.as_posix() for path in relative if path.parts[0] != "sweeps"}
+
+    rendered = run(installed / "fa4gen", "render", CONFIG, "-o", "out", cwd=tmp_path)
+    assert rendered.returncode == 0, rendered.stderr
+    here = run(
+        *(sys.executable, "-m", "fa4gen", "render", CONFIG, "-o", tmp_path / "here"),
+        cwd=ROOT,
+    )
+    assert here.returncode == 0, here.stderr
+    files = files_in(tmp_path / "out")
+    assert files == files_in(tmp_path / "here")
+    assert {Path(name).name for name in files} == {
+        f"{CONFIG}.cu",
+        f"{CONFIG}_barriers.h",
+        f"{CONFIG}.json",
+    }
+
+
+def test_the_installed_schema_is_the_committed_one(installed, tmp_path) -> None:
+    shown = run(installed / "fa4gen", "schema", cwd=tmp_path)
+    assert json.loads(shown.stdout) == json.loads((ROOT / "configs/schema.json").read_text())
+
+
+def test_the_package_under_test_is_the_installed_one() -> None:
+    """Where fa4gen is installed for good, tests that import the checkout would miss what it lacks."""
+    expected = ROOT / "fa4gen" / "__init__.py"
+    try:
+        distribution = metadata.distribution("fa4gen")
+    except metadata.PackageNotFoundError:
+        pass  # run from the checkout
+    else:
+        packed = Path(str(distribution.locate_file("fa4gen/__init__.py")))
+        expected = packed if packed.exists() else expected  # an editable install holds no files
+    assert Path(fa4gen.__file__).resolve() == expected.resolve()
