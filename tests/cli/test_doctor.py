@@ -1,0 +1,96 @@
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from fa4gen import __version__
+from fa4gen.cli.main import main
+from fa4gen.runtime.device import all_devices
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("FA4GEN_CACHE_DIR", str(tmp_path / "cache"))
+    return tmp_path / "cache"
+
+
+@pytest.fixture
+def no_nvcc(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for variable in ("FA4GEN_NVCC", "CUDA_HOME", "CUDA_PATH"):
+        monkeypatch.delenv(variable, raising=False)
+    monkeypatch.setenv("PATH", str(tmp_path))
+
+
+def doctor_json(capsys: pytest.CaptureFixture[str], *args: str) -> tuple[int, Any]:
+    status = main(["doctor", "--format", "json", *args])
+    return status, json.loads(capsys.readouterr().out)
+
+
+@pytest.mark.compile
+@pytest.mark.usefixtures("no_nvcc")
+def test_the_tables(cache: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["doctor"]) == 0
+    out = capsys.readouterr().out
+    assert f"fa4gen             ok      {__version__}" in out
+    assert "nvcc               absent  nvcc is not found" in out
+    assert f"{cache}: 0 entries, 0.0 MiB" in out
+    assert "render, check, explain, list, schema  yes" in out
+    assert not cache.exists()
+
+
+@pytest.mark.compile
+@pytest.mark.usefixtures("no_nvcc")
+def test_the_json_document(cache: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    status, document = doctor_json(capsys)
+    assert status == document["exit_status"] == 0
+    assert document["fa4gen"] == __version__
+    assert [c["name"] for c in document["compilers"]] == ["nvrtc", "nvcc"]
+    assert document["compilers"][1]["archs"] == []
+    assert document["cache"]["folder"] == str(cache)
+    assert document["problems"] == []
+    commands = {name: c["here"] for c in document["commands"] for name in c["commands"]}
+    assert commands["render"] == "yes"
+    nvrtc = document["compilers"][0]
+    assert commands["compile"] == ("yes" if nvrtc["archs"] else "no")
+
+
+@pytest.mark.compile
+@pytest.mark.usefixtures("no_nvcc")
+def test_required_and_absent(capsys: pytest.CaptureFixture[str]) -> None:
+    status, document = doctor_json(capsys, "--require-nvcc")
+    assert status == 4
+    assert [p["message"] for p in document["problems"]] == ["nvcc is not found"]
+    assert main(["doctor", "--require-nvcc", "--format", "github"]) == 4
+    assert "::error::nvcc is not found" in capsys.readouterr().err
+
+
+@pytest.mark.skipif(bool(all_devices()), reason="this machine has a GPU")
+def test_a_gpu_that_is_required_and_absent(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["doctor", "--require-gpu"]) == 4
+    captured = capsys.readouterr()
+    assert "error: no GPU here runs generated kernels: no NVIDIA driver" in captured.err
+    assert "GPU                absent" in captured.out
+
+
+@pytest.mark.gpu
+def test_a_gpu_that_is_there(capsys: pytest.CaptureFixture[str]) -> None:
+    status, document = doctor_json(capsys, "--require-gpu")
+    assert status == 0
+    assert any("sm_90a" in gpu["archs"] for gpu in document["gpus"])
+    assert document["driver"]
+
+
+def test_a_cache_that_cannot_be_used(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("FA4GEN_CACHE_DIR", str(tmp_path / "file/cache"))
+    status, document = doctor_json(capsys)
+    assert status == 0
+    assert document["cache"]["writable"] is False
+    assert "cannot write to" in document["cache"]["problem"]
