@@ -14,9 +14,11 @@ from __future__ import annotations
 import json
 import re
 import sys
-from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
 
 ROOT = Path(__file__).resolve().parent.parent
 FIGURES = Path("docs/bench_h200.json")
@@ -66,8 +68,8 @@ def figures_section(path: Path = ROOT / FIGURES) -> str:
             "## Figures",
             "",
             f"{gpu['name']}{driver}, {data['date'][:10]}. TFLOP/s, and in brackets the ratio to "
-            f"the fastest peer in the same run. Forward; batch × rows = {tokens}, "
-            f"heads × depth = {columns}; random data; causal counted half; {protocol['figure']}.",
+            f"the fastest peer in the same run. Forward; batch * rows = {tokens}, "
+            f"heads * depth = {columns}; random data; causal counted half; {protocol['figure']}.",
             "",
             _table(header, rows, right=len(sizes) + 1),
             "",

@@ -97,13 +97,8 @@ def test_the_command_lines_are_found() -> None:
 
 
 @pytest.mark.parametrize("line", command_lines())
-def test_a_command_line_is_accepted(line, monkeypatch, tmp_path) -> None:
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "schema.json").touch()
-    try:
-        parse(line)
-    except click.exceptions.Exit as stop:  # --help
-        assert stop.exit_code == 0
+def test_a_command_line_is_accepted(line) -> None:
+    parse(line)
 
 
 def test_a_wrong_command_line_is_noticed() -> None:

@@ -28,7 +28,8 @@ CONFIG = "d128_causal_bf16"
 
 def run(*command: str | Path, cwd: Path, **environment: str) -> subprocess.CompletedProcess[str]:
     """Run a program without what would let it see the checkout."""
-    kept = {key: value for key, value in os.environ.items() if not key.startswith(("PYTHON", "FA4"))}
+    ours = ("PYTHON", "FA4GEN_")
+    kept = {key: value for key, value in os.environ.items() if not key.startswith(ours)}
     return subprocess.run(
         [str(part) for part in command],
         cwd=cwd,
@@ -172,7 +173,7 @@ def test_the_installed_schema_is_the_committed_one(installed, tmp_path) -> None:
 
 
 def test_the_package_under_test_is_the_installed_one() -> None:
-    """Where fa4gen is installed for good, tests that import the checkout would miss what it lacks."""
+    """Tests that import the checkout would not notice what the installed package lacks."""
     expected = ROOT / "fa4gen" / "__init__.py"
     try:
         distribution = metadata.distribution("fa4gen")

@@ -43,11 +43,10 @@ def imported(tree: ast.AST) -> Iterator[str]:
 
 
 def at_import(tree: ast.Module) -> Iterator[ast.AST]:
-    """The statements that run when the module is imported by itself, those for types aside."""
+    """The imports that happen with that of the module itself, those for types aside."""
     for node in tree.body:
-        if not (isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"):
-            if isinstance(node, (ast.Import, ast.ImportFrom)):
-                yield node
+        if isinstance(node, (ast.Import, ast.ImportFrom)):  # not those under TYPE_CHECKING
+            yield node
 
 
 def name_of(path: Path) -> str:

@@ -89,7 +89,6 @@ def test_the_demo_goes_the_whole_way(checkout, tmp_path) -> None:
     done = checkout.run("demo", FA4GEN_VENV=str(venv), cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert [call.split()[:2] for call in checkout.calls] == [
-        ["fa4gen", "explain"],
         ["fa4gen", "render"],
         ["fa4gen", "compile"],
         ["fa4gen", "verify"],
