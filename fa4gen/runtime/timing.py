@@ -6,6 +6,7 @@ import math
 import statistics
 from contextlib import nullcontext
 from dataclasses import dataclass
+from random import Random
 from typing import TYPE_CHECKING, Any
 
 from fa4gen.errors import MissingCapabilityError, Problem
@@ -91,16 +92,19 @@ def time_in_turn(
     rounds: int = 3,
     stream: int | None = None,
 ) -> dict[str, tuple[Timing, ...]]:
-    """Time several callables in turn, ``rounds`` times, so that drift of the clock hits all alike.
+    """Time several callables in turn, ``rounds`` times, each round in another order.
+
+    Drift of the clock, and the heat that the one before leaves, then hit all alike.
 
     Returns one Timing a round for each name.
     """
     protocol = protocol or TimingProtocol()
     timings: dict[str, list[Timing]] = {name: [] for name in runs}
     with _Stopwatch(protocol, stream) as watch:
-        for _ in range(rounds):
-            for name, run in runs.items():
-                timings[name].append(watch.time(run))
+        for turn in range(rounds):
+            # Shuffled: what runs before it leaves the chip hotter or cooler for the next one.
+            for name in Random(turn).sample(list(runs), len(runs)):
+                timings[name].append(watch.time(runs[name]))
     return {name: tuple(taken) for name, taken in timings.items()}
 
 
