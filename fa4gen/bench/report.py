@@ -52,8 +52,8 @@ def summary_table(results: Iterable[ConfigResult]) -> Table | None:
     sizes = tuple(dict.fromkeys(size.rows for result in measured for size in result.sizes))
     rows = []
     for result in measured:
-        by_rows = {size.rows: size for size in result.sizes}
-        ratios = [_number(by_rows[count].ratio(BEST), 3) for count in sizes]
+        by_rows = {size.rows: size.ratio(BEST) for size in result.sizes}
+        ratios = [_number(by_rows.get(count), 3) for count in sizes]
         rows.append((result.name, *ratios, _number(result.geometric_mean(BEST), 3)))
     columns = ("ours / best peer", *map(size_word, sizes), "geometric mean")
     return Table("", columns, tuple(rows))

@@ -60,13 +60,13 @@ if TYPE_CHECKING:
 @click.option(
     "--json",
     "json_path",
-    type=click.Path(path_type=Path, dir_okay=False),
+    type=click.Path(path_type=Path),
     metavar="FILE.json",
     help="Also write everything that was measured as JSON.",
 )
 @click.option(
     "--plot",
-    type=click.Path(path_type=Path, dir_okay=False),
+    type=click.Path(path_type=Path),
     metavar="FILE.png",
     help="Also draw it (.png, .svg or .pdf). Needs matplotlib.",
 )

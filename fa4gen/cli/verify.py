@@ -59,7 +59,7 @@ STYLES = {"FAILED": "bold red", "compiled": "yellow"}
 )
 @click.option(
     "--report",
-    type=click.Path(path_type=Path, dir_okay=False),
+    type=click.Path(path_type=Path),
     metavar="FILE.json",
     help="Also write everything that was found as JSON.",
 )

@@ -1,0 +1,73 @@
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from fa4gen.bench.peers import Fa3Peer, LeftOutError, SdpaPeer, find_peers
+from fa4gen.errors import MissingCapabilityError
+
+FA3_ARGUMENTS = frozenset(
+    {"q", "k", "v", "is_causal", "window_size_left", "window_size_right", "softcap", "num_splits"}
+)
+
+
+def plan(mask: str = "none", left=None, right=None, softcap=None) -> SimpleNamespace:
+    return SimpleNamespace(mask=mask, window_left=left, window_right=right, softcap=softcap)
+
+
+def test_without_torch_there_are_no_peers_and_it_is_said(monkeypatch) -> None:
+    monkeypatch.setitem(sys.modules, "torch", None)
+    peers = find_peers()
+    assert peers.found == ()
+    assert "PyTorch, through which they come, cannot be imported" in peers.notes[0]
+
+
+def test_fa3_without_torch_is_an_error(monkeypatch) -> None:
+    monkeypatch.setitem(sys.modules, "torch", None)
+    with pytest.raises(MissingCapabilityError, match="--fa3 needs PyTorch"):
+        find_peers(Path("fa3.so"))
+
+
+def called(arguments: frozenset[str], the_plan: SimpleNamespace) -> dict:
+    seen: dict = {}
+
+    def operator(query, key, value, **options):
+        seen.update(options)
+        return ("out", "lse")
+
+    run = Fa3Peer(operator, arguments).prepare(the_plan, "q", "k", "v")
+    assert run() == "out"
+    return seen
+
+
+def test_fa3_is_asked_for_what_our_kernel_does() -> None:
+    assert called(FA3_ARGUMENTS, plan("causal", None, 0)) == {"is_causal": True, "num_splits": 1}
+    assert called(FA3_ARGUMENTS, plan("sliding_window", 127, 0)) == {
+        "is_causal": False,
+        "num_splits": 1,
+        "window_size_left": 127,
+        "window_size_right": 0,
+    }
+    capped = called(FA3_ARGUMENTS, plan(softcap=30.0))
+    assert capped == {"is_causal": False, "num_splits": 1, "softcap": 30.0}
+    assert called(frozenset({"is_causal"}), plan()) == {"is_causal": False}
+
+
+def test_what_fa3_cannot_do() -> None:
+    with pytest.raises(LeftOutError, match="no sliding window"):
+        called(frozenset({"is_causal"}), plan("sliding_window", 127, 0))
+    with pytest.raises(LeftOutError, match="no softcap"):
+        called(frozenset({"is_causal"}), plan(softcap=30.0))
+
+
+@pytest.mark.parametrize(
+    "peer", [SdpaPeer("cudnn", "CUDNN_ATTENTION"), SdpaPeer("fa2", "FLASH_ATTENTION")]
+)
+def test_what_sdpa_cannot_do(peer) -> None:
+    with pytest.raises(LeftOutError, match="no sliding window"):
+        peer.prepare(plan("sliding_window", 127, 0), None, None, None)
+    with pytest.raises(LeftOutError, match="no softcap"):
+        peer.prepare(plan(softcap=30.0), None, None, None)

@@ -1,0 +1,87 @@
+from __future__ import annotations
+
+import json
+
+from fa4gen.bench.report import config_table, mask_word, results_data, summary_table
+from fa4gen.bench.run import BenchOptions
+from fa4gen.errors import Problem
+
+
+def data(results):
+    document = results_data(
+        results,
+        BenchOptions((1024, 2048, 4096), rounds=3, seed=7),
+        date="2026-11-21T12:00:00+00:00",
+        gpu={"name": "NVIDIA H200"},
+        versions={"torch": "2.11.0"},
+        notes=("fa3 left out: why",),
+    )
+    return json.loads(json.dumps(document, allow_nan=False))
+
+
+def test_the_table_of_a_config(make_result) -> None:
+    table = config_table(make_result())
+    assert table.title == "k: bf16, depth 128, causal; TFLOP/s"
+    assert table.columns == (
+        "rows", "batch", "ours", "fa3", "cudnn", "ours/fa3", "ours/cudnn", "ours/best", "best peer",
+        "spread",
+    )  # fmt: skip
+    assert table.rows[0] == (
+        "1k", "16", "200", "167", "250", "1.200", "0.800", "0.800", "cudnn", "20.0 %"
+    )  # fmt: skip
+    assert table.rows[2][3:9] == ("200", "-", "2.000", "-", "2.000", "fa3")
+    assert table.rows[3] == (
+        "geometric mean", "", "", "", "", "1.243", "1.265", "1.086", "", ""
+    )  # fmt: skip
+    assert all(len(row) == len(table.columns) for row in table.rows)
+
+
+def test_the_table_with_one_peer_or_none(make_result, make_size) -> None:
+    one = config_table(make_result(sizes=(make_size(1024, 0.5, fa3=1.0),)))
+    assert one.columns == ("rows", "batch", "ours", "fa3", "ours/fa3", "spread")
+    assert one.rows[-1] == ("geometric mean", "", "", "", "2.000", "")
+    none = config_table(make_result(sizes=(make_size(1024, 0.5),)))
+    assert none.columns == ("rows", "batch", "ours", "spread")
+    assert len(none.rows) == 1
+
+
+def test_the_summary(make_result, make_size) -> None:
+    short = make_result("short", sizes=(make_size(2048, 1.0, fa3=1.5),))
+    table = summary_table([make_result(), short])
+    assert table.columns == ("ours / best peer", "1k", "2k", "4k", "geometric mean")
+    assert table.rows == (
+        ("k", "0.800", "0.800", "2.000", "1.086"),
+        ("short", "-", "1.500", "-", "1.500"),
+    )
+    assert summary_table([make_result(sizes=(make_size(1024, 1.0),))]) is None
+
+
+def test_the_json_document(make_result) -> None:
+    document = data([make_result()])
+    assert document["gpu"]["name"] == "NVIDIA H200"
+    assert document["protocol"]["rounds"] == 3
+    assert document["protocol"]["seed"] == 7
+    assert document["notes"] == ["fa3 left out: why"]
+    (config,) = document["configs"]
+    assert config["depth"] == 128
+    assert config["geometric_means"] == {"fa3": 1.2429, "cudnn": 1.2649, "best": 1.0858}
+    size = config["sizes"][0]
+    assert size["ours"]["tflops"] == 200.0
+    assert size["ours"]["round_medians_ms"] == [0.5, 0.55, 0.45]
+    assert size["ours"]["round_spreads"] == [0.01, 0.01, 0.01]
+    assert size["ratios"] == {"fa3": 1.2, "cudnn": 0.8, "best": 0.8}
+    assert size["best_peer"] == "cudnn"
+    assert size["distances"] == {"fa3": 0.003, "cudnn": 0.003}
+
+
+def test_a_config_that_was_not_measured_is_in_the_document(make_result) -> None:
+    broken = make_result("broken", sizes=(), facts={}, problems=(Problem("does not compile"),))
+    document = data([broken])
+    assert document["configs"][0]["problems"] == ["does not compile"]
+    assert document["configs"][0]["geometric_means"] == {}
+
+
+def test_masks_in_words() -> None:
+    assert mask_word({"mask": "none"}) == "dense"
+    window = {"mask": "sliding_window", "window_left": 1023, "window_right": 0}
+    assert mask_word(window) == "window 1023+1+0"

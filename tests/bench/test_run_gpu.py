@@ -1,0 +1,45 @@
+"""On a GPU: a kernel is timed beside whatever peers there are."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from fa4gen.bench.peers import find_peers
+from fa4gen.bench.run import Bench, BenchOptions
+from fa4gen.errors import Fa4genError
+from fa4gen.runtime.timing import TimingProtocol
+
+pytestmark = pytest.mark.gpu
+
+QUICK = BenchOptions((1024, 4096), rounds=2, protocol=TimingProtocol(0.002, 0.01))
+
+
+@pytest.fixture(scope="module")
+def built():
+    from fa4gen.config.find import find_configs
+    from fa4gen.verify.build import build_kernel
+
+    kernel = build_kernel(str(find_configs(["d128_causal_bf16"])[0]))
+    assert kernel.compiled is not None, kernel.problems
+    return kernel
+
+
+def test_a_kernel_is_timed_beside_its_peers(gpu, built) -> None:
+    peers = find_peers()
+    result = Bench(QUICK, peers.found).time_kernel(built.plan, built.compiled, built.config)
+    assert [size.rows for size in result.sizes] == [1024, 4096]
+    for size in result.sizes:
+        assert len(size.ours.medians_ms) == 2
+        assert 50 < size.tflops(size.ours) < 1000
+        assert 0 < size.error < 2.0**-8
+        assert set(size.peers) | set(size.left_out) == {peer.name for peer in peers.found}
+        for name in size.peers:
+            assert size.distances[name] < 2.0**-7
+
+
+def test_a_wrong_kernel_is_not_timed(gpu, built) -> None:
+    claims_dense = replace(built.plan, mask="none", window_right=None)
+    with pytest.raises(Fa4genError, match="is wrong at 1024 rows"):
+        Bench(QUICK, ()).time_kernel(claims_dense, built.compiled)

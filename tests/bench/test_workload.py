@@ -1,0 +1,64 @@
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fa4gen.bench.workload import (
+    DEFAULT_SIZES,
+    count_flop,
+    make_workload,
+    parse_sizes,
+    size_word,
+    visible_pairs,
+)
+from fa4gen.errors import ConfigError
+from fa4gen.verify.reference import AttentionProblem
+
+
+def plan(mask: str, left: int | None = None, right: int | None = None) -> SimpleNamespace:
+    return SimpleNamespace(mask=mask, window_left=left, window_right=right)
+
+
+def test_the_number_of_tokens_stays() -> None:
+    for rows in (1024, 2048, 16384):
+        workload = make_workload(rows, 128)
+        assert workload.batch * workload.rows == 16384
+        assert workload.heads == 16
+        assert workload.elements == 16384 * 2048
+    assert make_workload(32768, 128).batch == 1
+    assert make_workload(1024, 96).heads == 21
+    assert make_workload(1024, 4096).heads == 1
+
+
+def test_flop_by_mask() -> None:
+    workload = make_workload(2048, 64)
+    dense = 4 * 8 * 32 * 2048 * 2048 * 64
+    assert count_flop(plan("none"), workload) == dense
+    assert count_flop(plan("causal", None, 0), workload) == dense / 2
+    window = count_flop(plan("sliding_window", 0, 0), workload)
+    assert window == dense / 2048, "each query sees its own key"
+
+
+@given(
+    rows=st.integers(1, 40),
+    left=st.none() | st.integers(0, 50),
+    right=st.none() | st.integers(0, 50),
+)
+def test_visible_pairs_are_those_of_the_reference(rows, left, right) -> None:
+    first, end = AttentionProblem(left, right, None, 1.0).visible_keys(rows, rows)
+    assert visible_pairs(rows, left, right) == (end - first).sum()
+
+
+def test_sizes_are_read() -> None:
+    assert parse_sizes(DEFAULT_SIZES) == (1024, 2048, 4096, 8192, 16384)
+    assert parse_sizes(" 512, 1K,512") == (512, 1024)
+    assert [size_word(rows) for rows in (512, 1024, 1500, 16384)] == ["512", "1k", "1500", "16k"]
+
+
+@pytest.mark.parametrize("text", ["", "1k,", "0", "-1", "1.5k", "1m", "2000k", "99999999999"])
+def test_sizes_that_are_none(text) -> None:
+    with pytest.raises(ConfigError, match="is no number of rows from 1 to 1048576"):
+        parse_sizes(text)

@@ -1,0 +1,109 @@
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from fa4gen.cli.main import main
+from fa4gen.runtime.device import find_device
+from fa4gen.verify.cases import default_cases
+
+no_gpu = pytest.mark.skipif(find_device("sm_90a") is not None, reason="this machine has a GPU")
+CONFIG = "kernel: attention\narch: sm_90a\ndtype: bf16\ndepth: {}\n"
+
+
+@pytest.fixture
+def config(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    path = tmp_path / "k.yaml"
+    path.write_text(CONFIG.format(64))
+    return path
+
+
+@no_gpu
+@pytest.mark.compile
+def test_without_a_gpu_kernels_are_compiled_and_it_says_so(config, capsys) -> None:
+    assert main(["verify", "k.yaml", "--seed", "9"]) == 0
+    output = capsys.readouterr()
+    row = output.out.splitlines()[1].split()
+    assert row[:3] == ["k", "compiled", "-"]
+    assert "ran on" not in output.out
+    assert "1 kernel was compiled, and nothing was run: no GPU here runs sm_90a" in output.err
+    assert "seed 9" in output.err
+
+
+@no_gpu
+@pytest.mark.compile
+def test_json_and_the_report_file(config, capsys, tmp_path) -> None:
+    assert main(["verify", "k.yaml", "--format", "json", "--report", "out/r.json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert document == json.loads((tmp_path / "out" / "r.json").read_text())
+    assert document["exit_status"] == 0
+    (kernel,) = document["kernels"]
+    assert (kernel["name"], kernel["proof"], kernel["cases"]) == ("k", "compiled", [])
+    assert kernel["config"] == "k.yaml"
+    assert kernel["compiled"]["spill_store_bytes"] == 0
+
+
+@no_gpu
+def test_require_gpu(config, capsys) -> None:
+    assert main(["verify", "k.yaml", "--require-gpu"]) == 4
+    output = capsys.readouterr()
+    assert output.out == ""
+    assert "kernels for sm_90a need a GPU" in output.err
+
+
+@no_gpu
+@pytest.mark.compile
+def test_a_new_seed_each_time_that_can_be_given_again(config, capsys) -> None:
+    def seed(*arguments: str) -> int:
+        assert main(["verify", "k.yaml", "--format", "json", *arguments]) == 0
+        output = capsys.readouterr()
+        found: int = json.loads(output.out)["seed"]
+        assert f"seed {found}" in output.err
+        return found
+
+    assert seed() != seed()
+    assert seed("--seed", "17") == 17
+    assert main(["verify", "k.yaml", "--seed", "-1"]) == 2
+    assert main(["verify", "k.yaml", "--seed", str(2**32)]) == 2
+
+
+def test_cases_are_listed_and_chosen(config, capsys) -> None:
+    assert main(["verify", "k.yaml", "--list-cases", "--cases", "gqa/*", "--cases", "odd/77"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].startswith("k: 8 cases")
+    assert [line.split()[0] for line in lines[2:]][:2] == ["odd/77", "gqa/1"]
+    assert main(["verify", "k.yaml", "--list-cases", "--format", "json"]) == 0
+    (kernel,) = json.loads(capsys.readouterr().out)["kernels"]
+    from fa4gen.config.load import load_config
+    from fa4gen.plan.build import build_plan
+
+    expected = default_cases(build_plan(load_config(config).config))
+    assert [case["name"] for case in kernel["cases"]] == [case.name for case in expected]
+
+
+def test_large_cases_are_asked_for(config, capsys) -> None:
+    assert main(["verify", "k.yaml", "--list-cases", "--cases", "large/*"]) == 2
+    assert "no case is named large/*" in capsys.readouterr().err
+    assert main(["verify", "k.yaml", "--list-cases", "--large", "--cases", "large/*"]) == 0
+
+
+def test_all_mistakes_in_configs_are_told_before_anything_is_run(config, capsys, tmp_path) -> None:
+    (tmp_path / "bad.yaml").write_text(CONFIG.format(100))
+    assert main(["verify", "k.yaml", "bad.yaml"]) == 2
+    output = capsys.readouterr()
+    assert output.out == ""
+    assert "bad.yaml:4:" in output.err
+
+
+def test_the_report_replaces_nothing_else(config, capsys, tmp_path) -> None:
+    assert main(["verify", "k.yaml", "--report", "k.yaml"]) == 2
+    assert "--report would replace a file that is no yaml" in capsys.readouterr().err
+    assert config.read_text() == CONFIG.format(64)
+
+
+@pytest.mark.gpu
+def test_on_a_gpu(config, capsys, gpu) -> None:
+    assert main(["verify", "k.yaml", "--cases", "size/*", "--require-gpu"]) == 0
+    assert f"ran on {gpu.name}" in capsys.readouterr().out
