@@ -43,8 +43,11 @@ def print_text(rows: Sequence[Row]) -> None:
     cached = sum(row.outcome.kernel is not None and row.outcome.kernel.cached for row in rows)
     from_cache = f" ({cached} from the cache)" if cached else ""
     failed = f"; {len(rows) - good} failed" if good < len(rows) else ""
-    total = "1 kernel" if len(rows) == 1 else f"{len(rows)} kernels"
-    click.echo(f"{good} of {total} compiled with a clean log{from_cache}{failed}. Nothing was run.")
+    several = len({row.outcome.compiler for row in rows}) > 1
+    total = "1 kernel compiled" if len(rows) == 1 else f"{len(rows)} kernels compiled"
+    if several:
+        total = f"{len(rows)} compilations"
+    click.echo(f"{good} of {total} with a clean log{from_cache}{failed}. Nothing was run.")
 
 
 def row_data(row: Row) -> dict[str, Any]:
