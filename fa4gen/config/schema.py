@@ -9,13 +9,24 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic_core import PydanticKnownError
 
 Auto = Literal["auto"]
 MAX_WINDOW = 2**30
 """Keys: window, rows and tiles then add up in 32 bits for as many rows again."""
 MIN_SOFTCAP, MAX_SOFTCAP = 1e-4, 1e4
 """Above, float32 loses in tanh what the cap multiplies back; far below, its inverse overflows."""
+
+
+def _whole(value: object) -> object:
+    """Refuse 128.0 and true, which equal a number of a Literal, and which Literal takes for it."""
+    if isinstance(value, (bool, float)):
+        raise PydanticKnownError("int_type")
+    return value
+
+
+Whole = BeforeValidator(_whole)
 
 
 class Strict(BaseModel):
@@ -68,7 +79,7 @@ class AttentionConfig(Strict):
     """Architecture that the kernel is written for."""
     dtype: Literal["bf16", "fp16"]
     """Element type of query, key, value and output. Sums are kept in float32."""
-    depth: Literal[64, 96, 128, 192, 256]
+    depth: Annotated[Literal[64, 96, 128, 192, 256], Whole]
     """Head dimension, in elements."""
     mask: Literal["none", "causal"] | SlidingWindow = "none"
     """none, causal (aligned to the bottom right corner), or {sliding_window: W}."""
@@ -76,7 +87,7 @@ class AttentionConfig(Strict):
     """Also write the log-sum-exp of every row, float32 (batch, heads, query rows)."""
     softcap: Annotated[float, Field(ge=MIN_SOFTCAP, le=MAX_SOFTCAP)] | None = None
     """Logits become softcap * tanh(logit / softcap) before the mask."""
-    cta_group: Literal[1, 2] = 1
+    cta_group: Annotated[Literal[1, 2], Whole] = 1
     """2: a cluster pair works on neighbouring query tiles and shares K and V by multicast."""
     BM: Annotated[int, Field(ge=64, le=192, multiple_of=64)] | Auto = "auto"
     """Query rows of a tile: 64 for each consumer warpgroup."""

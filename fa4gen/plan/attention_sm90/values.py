@@ -156,7 +156,10 @@ def _warpgroups(config: AttentionConfig, tuning: Tuning, log: ChoiceLog) -> int:
     if config.BM != "auto":
         log.note("BM", config.BM, "config")
         warpgroups = config.BM // WARPGROUP_ROWS
-        log.note("num_consumer_warpgroups", warpgroups, "derived", "BM / 64")
+        if config.num_consumer_warpgroups == "auto":
+            log.note("num_consumer_warpgroups", warpgroups, "derived", "BM / 64")
+        else:
+            log.note("num_consumer_warpgroups", warpgroups, "config")
         return warpgroups
     depth = config.depth
     warpgroups = log.take(

@@ -1,0 +1,163 @@
+"""What a config may say, before anything is computed from it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from fa4gen.config.schema import MAX_WINDOW, AttentionConfig, SlidingWindow, WindowExtent
+
+MINIMAL: dict[str, Any] = {
+    "kernel": "attention",
+    "name": "any",
+    "arch": "sm_90a",
+    "dtype": "bf16",
+    "depth": 128,
+}
+INT32_MAX = 2**31 - 1
+
+
+def config_with(**keys: object) -> AttentionConfig:
+    return AttentionConfig.model_validate({**MINIMAL, **keys})
+
+
+def test_all_but_five_keys_have_defaults() -> None:
+    config = config_with()
+    assert config.model_fields_set == set(MINIMAL)
+    required = {n for n, field in AttentionConfig.model_fields.items() if field.is_required()}
+    assert required == set(MINIMAL)
+    assert (config.mask, config.lse, config.cta_group, config.BN) == ("none", True, 1, "auto")
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("depth", 100),
+        ("depth", 128.0),
+        ("depth", "128"),
+        ("depth", True),
+        ("dtype", "float16"),
+        ("arch", "sm_90"),
+        ("name", "Upper"),
+        ("name", "9lives"),
+        ("name", "with-dash"),
+        ("name", ""),
+        ("name", "a" * 101),
+        ("lse", 1),
+        ("lse", "true"),
+        ("cta_group", 3),
+        ("cta_group", True),
+        ("BM", 32),
+        ("BM", 256),
+        ("BN", 24),
+        ("BN", 0),
+        ("BN", 272),
+        ("BN", "automatic"),
+        ("num_consumer_warpgroups", 4),
+        ("num_kv_stages", 0),
+        ("num_kv_stages", 17),
+        ("num_pv_chunks_in_flight", -1),
+        ("num_pv_chunks_in_flight", 17),
+        ("ping_pong", 0),
+        ("epilogue", "tma"),
+        ("scheduler", "persistent"),
+        ("softcap", 0.0),
+        ("softcap", -1.0),
+        ("softcap", 1e-5),
+        ("softcap", 1e5),
+        ("softcap", float("inf")),
+        ("softcap", float("nan")),
+        ("rescale_threshold", -0.5),
+        ("rescale_threshold", 11.0),
+        ("rescale_threshold", float("nan")),
+        ("mask", "full"),
+        ("mask", {"sliding_window": 0}),
+        ("mask", {"sliding_window": MAX_WINDOW + 1}),
+        ("mask", {"sliding_window": {"left": 1}}),
+        ("mask", {"sliding_window": {"left": -1, "right": 0}}),
+        ("mask", {"sliding_window": {"left": 0, "right": MAX_WINDOW + 1}}),
+        ("mask", {"sliding_window": {"left": 0, "right": 0, "top": 0}}),
+        ("mask", {"window": 4}),
+        ("registers", {"producer": 32}),
+        ("registers", {"producer": 16, "consumer": 160}),
+        ("registers", {"producer": 32, "consumer": 161}),
+        ("registers", {"producer": 32, "consumer": 264}),
+        ("stages", 2),
+        ("kernel", "gemm"),
+    ],
+)
+def test_what_is_not_allowed(key: str, value: object) -> None:
+    with pytest.raises(ValidationError) as caught:
+        config_with(**{key: value})
+    assert {str(error["loc"][0]) for error in caught.value.errors()} == {key}
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("BN", 16),
+        ("BN", 256),
+        ("BM", 192),
+        ("num_kv_stages", 16),
+        ("softcap", 50),
+        ("softcap", 1e-4),
+        ("softcap", 1e4),
+        ("softcap", None),
+        ("rescale_threshold", 0),
+        ("rescale_threshold", 10.0),
+        ("name", "a" * 100),
+        ("name", "z_9"),
+        ("mask", {"sliding_window": MAX_WINDOW}),
+    ],
+)
+def test_what_is_just_allowed(key: str, value: object) -> None:
+    config = config_with(**{key: value})
+    assert config.model_dump()[key] == value
+
+
+def test_a_config_is_a_value() -> None:
+    config = config_with(mask={"sliding_window": 5}, registers={"producer": 32, "consumer": 160})
+    again = AttentionConfig.model_validate(config.model_dump())
+    assert again == config
+    assert hash(again) == hash(config)
+    with pytest.raises(ValidationError):
+        config.BN = 64
+
+
+def test_tile_rows_and_warpgroups_must_agree() -> None:
+    assert config_with(BM=128, num_consumer_warpgroups=2).BM == 128
+    with pytest.raises(ValidationError) as caught:
+        config_with(BM=128, num_consumer_warpgroups=3)
+    assert str(caught.value.errors()[0]["ctx"]["error"]) == (
+        "BM is 128, but num_consumer_warpgroups: 3 makes 64 * 3 = 192 rows; "
+        "drop one of the two keys"
+    )
+
+
+@pytest.mark.parametrize(
+    ("mask", "window"),
+    [
+        ("none", (None, None)),
+        ("causal", (None, 0)),
+        ({"sliding_window": 1}, (0, 0)),
+        ({"sliding_window": 1024}, (1023, 0)),
+        ({"sliding_window": {"left": 7, "right": 3}}, (7, 3)),
+    ],
+)
+def test_the_window_of_a_mask(mask: object, window: tuple[int | None, int | None]) -> None:
+    assert config_with(mask=mask).window == window
+
+
+def test_a_window_as_objects() -> None:
+    mask = SlidingWindow(sliding_window=WindowExtent(left=2, right=1))
+    assert config_with(mask=mask).window == (2, 1)
+
+
+def test_the_widest_window_leaves_32_bits_for_as_many_rows() -> None:
+    rows = keys = 2**30 - 4096
+    tile, block = 2 * 192, 256  # of a pair; rows and keys are rounded up to these
+    diagonal = keys - rows
+    assert rows + tile + diagonal + MAX_WINDOW + 1 + block <= INT32_MAX
+    assert -rows - MAX_WINDOW - block >= -INT32_MAX
