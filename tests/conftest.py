@@ -5,11 +5,18 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 if TYPE_CHECKING:
     from fa4gen.runtime.device import DeviceInfo
 
 DEFAULT_ARCH = "sm_90a"
+
+# How fast a machine is, or how busy, says nothing about the code.
+settings.register_profile(
+    "any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.load_profile("any machine")
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

@@ -237,7 +237,10 @@ JUNK = st.recursive(
 )
 
 
-@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=40,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
 @given(st.dictionaries(st.sampled_from([*AttentionConfig.model_fields, "junk"]), JUNK))
 def test_any_junk_gives_messages_and_nothing_else(here: Path, junk: dict[str, object]) -> None:
     import yaml
