@@ -155,12 +155,12 @@ def summarise(values: Values) -> tuple[str, ...]:
         if isinstance(config.mask, str)
         else "sliding window {} before, {} behind".format(*config.window)
     )
-    warpgroups = values.num_consumer_warpgroups
     output = "output from registers" if values.epilogue == "direct" else "output by TMA store"
     lines = [
         f"{config.dtype}, sums in float32; depth {config.depth}; mask {mask}",
-        f"tiles of {values.tile_rows} query rows x {values.BN} keys, {warpgroups} consumer "
-        f"warpgroups, {values.num_kv_stages} stages",
+        f"tiles of {values.tile_rows} query rows x {values.BN} keys, "
+        f"{_count(values.num_consumer_warpgroups, 'consumer warpgroup')}, "
+        f"{_count(values.num_kv_stages, 'stage')}",
         f"{values.scheduler} scheduler, {output}",
     ]
     if config.softcap is not None:
@@ -168,3 +168,7 @@ def summarise(values: Values) -> tuple[str, ...]:
     if values.is_pair:
         lines.append("a pair of CTAs shares keys and values by multicast")
     return tuple(lines)
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}" if number == 1 else f"{number} {what}s"

@@ -159,6 +159,21 @@ def test_a_block_too_wide_for_the_chunks_asked_for_takes_them_along(config_of: C
     ] * 2
 
 
+def test_the_narrowest_block_is_offered_too(config_of: ConfigOf) -> None:
+    [problem] = problems_of(config_of(num_kv_stages=16))
+    assert offers(problem) == [{"num_kv_stages": 3}, {"BN": 16}]
+
+
+def test_chunks_that_a_rule_refuses_take_no_registers(config_of: ConfigOf) -> None:
+    [problem] = problems_of(config_of(BN=176, overlap=False, num_pv_chunks_in_flight=11))
+    assert "needs overlap" in problem.message
+    # With overlap they would: it is offered only with fewer chunks.
+    assert offers(problem) == [
+        {"overlap": True, "num_pv_chunks_in_flight": "auto"},
+        {"num_pv_chunks_in_flight": 0},
+    ]
+
+
 def test_several_keys_change_only_where_one_is_not_enough(config_of: ConfigOf) -> None:
     config = config_of(depth=256, BN=208, num_kv_stages=16, num_pv_chunks_in_flight=0)
     [problem] = problems_of(config)

@@ -57,6 +57,12 @@ def test_named_barriers_of_both_features_do_not_meet(plan_of: PlanOf) -> None:
     )
 
 
+def test_the_summary_counts_in_words(plan_of: PlanOf) -> None:
+    assert plan_of(BM=64, num_kv_stages=1).summary[1] == (
+        "tiles of 64 query rows x 96 keys, 1 consumer warpgroup, 1 stage"
+    )
+
+
 def test_the_summary_tells_what_is_special(plan_of: PlanOf) -> None:
     plan = plan_of(mask={"sliding_window": 100}, softcap=30.0, cta_group=2, epilogue="tma_store")
     assert plan.summary == (
