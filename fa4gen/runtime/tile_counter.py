@@ -36,7 +36,9 @@ class TileCounters:
         Raises ArgumentError when memory would be needed while a graph is being captured.
         """
         capture = _capture_id(stream)
-        key = (_stream_id(stream), capture)
+        # Within a capture a handle says which stream it is, and asking for its number would
+        # invalidate the capture.
+        key = (_stream_id(stream) if capture == NO_CAPTURE else stream, capture)
         address = self._addresses.get(key)
         if address is not None:
             return address

@@ -30,16 +30,20 @@ DENSE = {
     192: Tuning(2, 112, 3, False, FITS_SHARED),
     256: Tuning(2, 80, 4, False, FITS_SHARED),
 }
-BANDED = {
+CAUSAL = {
     64: Tuning(3, 128, 2, False, FITS_REGISTERS),
     96: Tuning(3, 128, 2, False, FITS_REGISTERS),
     128: Tuning(3, 96, 3, False, FITS_REGISTERS),
-    192: Tuning(2, 112, 3, True, FITS_SHARED),
+    192: Tuning(2, 112, 4, True, FITS_SHARED),
     256: Tuning(2, 80, 3, True, FITS_SHARED),
 }
-"""For causal and sliding-window masks, where warpgroups drop blocks that they do not see."""
+"""For masks in which warpgroups drop the blocks behind the diagonal that they do not see."""
+WINDOW = {**CAUSAL, 256: Tuning(2, 80, 2, False, FITS_SHARED)}
+"""Both ends of a window are masked: at depth 256 that leaves no registers for a second tile."""
 
 
 def tuning_of(config: AttentionConfig) -> Tuning:
     """Return the measured values for the depth and mask of ``config``."""
-    return (DENSE if config.mask == "none" else BANDED)[config.depth]
+    if config.mask == "none":
+        return DENSE[config.depth]
+    return (CAUSAL if config.mask == "causal" else WINDOW)[config.depth]
