@@ -30,7 +30,7 @@ class RunOptions:
 
 
 def asked_format(args: Sequence[str]) -> OutputFormat:
-    """Return the ``--format`` of a command line that may be wrong elsewhere: "text" when unclear."""
+    """Return the ``--format`` of a command line that may be wrong; "text" when unclear."""
     words = [word for arg in args for word in (arg.split("=", 1) if "--format=" in arg else [arg])]
     value = words[words.index("--format") + 1 :][:1] if "--format" in words else []
     return next((known for known in OUTPUT_FORMATS if value == [known]), "text")

@@ -39,7 +39,8 @@ def test_words(expected: Expectations, key: str, words: str) -> None:
 def test_words_inside_a_union() -> None:
     expected = Expectations(config_schema(), {"mask": {"sliding_window": {"left": -1}}})
 
-    assert expected.words(("mask", "sliding_window", "left")) == "a whole number from 0 to 1073741824"
+    words = expected.words(("mask", "sliding_window", "left"))
+    assert words == "a whole number from 0 to 1073741824"
     assert expected.keys(("mask", "sliding_window")) == ["left", "right"]
 
 
