@@ -92,4 +92,5 @@ def _draw_panel(panel: Any, result: ConfigResult) -> None:
     panel.set_xlabel("rows", fontsize=7)
     panel.set_ylabel("TFLOP/s", fontsize=7)
     panel.tick_params(labelsize=7)
-    panel.legend(fontsize=6, loc="lower right")
+    panel.margins(y=0.18)  # room for the legend above the bars
+    panel.legend(fontsize=6, loc="upper left", ncols=len(names))

@@ -62,7 +62,8 @@ def summary_table(results: Iterable[ConfigResult]) -> Table | None:
 def mask_word(facts: Mapping[str, Any]) -> str:
     """Write a mask in words: dense, causal, or the window."""
     if facts["mask"] == "sliding_window":
-        return f"window {facts['window_left']}+1+{facts['window_right']}"
+        left, right = facts["window_left"], facts["window_right"]
+        return f"window {left + 1}" if right == 0 else f"window {left}+1+{right}"
     return "dense" if facts["mask"] == "none" else str(facts["mask"])
 
 

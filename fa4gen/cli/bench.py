@@ -186,7 +186,8 @@ def _print_result(result: ConfigResult) -> None:
 
     if result.sizes:
         table = config_table(result)
-        print_table(table.columns, table.rows, title=table.title, right=table.columns)
+        print(table.title)
+        print_table(table.columns, table.rows, right=table.columns)
         print()
     for peer, reason in result.left_out.items():
         note(f"{result.name}: {peer} left out: {reason}")

@@ -88,6 +88,9 @@ def command(
     Without a GPU of the kernel's architecture kernels are only compiled, and the result says so.
     The columns of errors show the error that came nearest its bound, and how near.
     """
+    from fa4gen.verify.blas import use_one_blas_thread
+
+    use_one_blas_thread()  # before anything imports NumPy
     from fa4gen.config.find import find_configs
     from fa4gen.render.batch import plan_configs
     from fa4gen.verify.run import VerifyOptions

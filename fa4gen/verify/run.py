@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 PickBackend = Callable[[str], "Backend | None"]
 """From an architecture to the backend to use; see ``backend.pick_backend``."""
-MAX_THREADS = 8
+MAX_THREADS = 16
 """NumPy works on as many cases at a time; more only fight over memory bandwidth."""
 
 

@@ -7,8 +7,9 @@ NumPy happens to make no error at all. Four errors are looked at, because each s
 the others average away:
 
 * ``frobenius``: all of the output, ||out - exact|| / ||exact||. Rounding errors average out here,
-  so the factor is close to 1: two correct computations differ by a few percent. A softmax scale
-  that is wrong by 1 % shows as 1.4 % against a bound of 0.4 % (bf16).
+  so the factor is close to 1: two correct computations differ by a few percent (on an H200, the
+  errors of the kernels are 0.97 to 1.03 times those of NumPy). A softmax scale that is wrong by
+  1 % shows as 1.4 % against a bound of 0.3 % (bf16).
 * ``row``: the worst of all rows, ||row - exact row|| / ||exact row||. One wrong row among
   thousands, such as the last of a tile, is invisible in the Frobenius norm.
 * ``element``: the largest error of an element.
@@ -42,9 +43,9 @@ if TYPE_CHECKING:
 
     from fa4gen.verify.reference import AttentionProblem, AttentionResult
 
-FROBENIUS_FACTOR = 1.5
-ROW_FACTOR = 2.0
-ELEMENT_FACTOR = 3.0
+FROBENIUS_FACTOR = 1.25
+ROW_FACTOR = 1.5
+ELEMENT_FACTOR = 2.5
 LSE_FACTOR = 4.0
 ROW_FLOOR = 1.5
 """Units of u."""

@@ -84,4 +84,5 @@ def test_a_config_that_was_not_measured_is_in_the_document(make_result) -> None:
 def test_masks_in_words() -> None:
     assert mask_word({"mask": "none"}) == "dense"
     window = {"mask": "sliding_window", "window_left": 1023, "window_right": 0}
-    assert mask_word(window) == "window 1023+1+0"
+    assert mask_word(window) == "window 1024"
+    assert mask_word({**window, "window_right": 7}) == "window 1023+1+7"
