@@ -4,9 +4,9 @@ import json
 from typing import TYPE_CHECKING
 
 import pytest
-from fa4gen.config.load import load_config
 
 from fa4gen.cli.main import main
+from fa4gen.config.load import load_config
 from fa4gen.plan.build import build_plan
 from fa4gen.render.explanation import explain
 
