@@ -1,0 +1,120 @@
+"""Mistakes put into the source of generated kernels: verify must refuse them on the GPU.
+
+That each of them can still be put in, and compiles, is tested without one.
+"""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fa4gen.verify.gpu import GpuBackend
+from fa4gen.verify.run import VerifyOptions, verify_kernel
+
+# name: config, what is replaced, by what, cases that show it
+MUTANTS = {
+    "mask_off_by_one": ("d128_causal_bf16", r"column > last\[", "column > 1 + last[", "odd/333"),
+    "unmasked_tail": ("d128_dense_bf16", r"bool ends = [^;]+;", "bool ends = false;", "odd/333"),
+    "lse_in_log2": ("d128_dense_bf16", r"\) \* kLn2;", ");", "size/128"),
+    "sum_not_rescaled": (
+        "d64_dense_fp16",
+        r"rows\.sum\[r\] \*= shrink\[r\];",
+        "",
+        "data/rising_and_falling",
+    ),
+    "wrong_key_head": (
+        "d128_causal_bf16",
+        r"/ problem\.heads_per_key_head",
+        "% (problem.query_heads / problem.heads_per_key_head)",
+        "gqa/4",
+    ),
+    "rows_behind_the_end": (
+        "d128_causal_bf16",
+        r"if \(row >= problem\.query_rows\) continue;",
+        "",
+        "odd/77",
+    ),
+    "keys_not_waited_for": ("d128_causal_bf16", r"\n +wait_key\(\);", "", "size/1024"),
+}
+HANGS = (
+    "d128_causal_bf16",
+    r"mbarrier_wait<kKeyEmpty>\(base, kv\.slot\(\), kv\.phase\(\) \^ 1\)",
+    "mbarrier_wait<kKeyEmpty>(base, kv.slot(), kv.phase())",
+)
+"""A loader that waits for the phase after the one it needs."""
+
+
+def plan_of(config: str) -> Any:
+    from fa4gen.config.find import find_configs
+    from fa4gen.config.load import load_config
+    from fa4gen.plan.build import build_plan
+
+    (path,) = find_configs([config])
+    loaded = load_config(path)
+    return build_plan(loaded.config), loaded
+
+
+@cache
+def mutated(config: str, pattern: str, replacement: str) -> tuple[Any, Any]:
+    """Compile the kernel of ``config`` with a mistake in it."""
+    from fa4gen.render.render import render
+    from fa4gen.toolchain.compile import compile_kernel
+
+    plan, loaded = plan_of(config)
+    rendered = render(plan, loaded)
+    source, count = re.subn(pattern, replacement, rendered.source)
+    assert count >= 1, f"the kernel no longer holds {pattern}"
+    compiled = compile_kernel(
+        source, rendered.headers, plan.arch, name=plan.name, compiler="auto", cache=None
+    )
+    return plan, compiled
+
+
+@pytest.mark.compile
+@pytest.mark.parametrize("mutant", [*(m[:3] for m in MUTANTS.values()), HANGS], ids=lambda m: m[1])
+def test_the_mistake_can_still_be_made(mutant) -> None:
+    from fa4gen.render.render import render
+
+    plan, loaded = plan_of(mutant[0])
+    assert re.search(mutant[1], render(plan, loaded).source)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("name", MUTANTS)
+def test_a_mutant_is_refused(gpu, name) -> None:
+    config, pattern, replacement, cases = MUTANTS[name]
+    plan, compiled = mutated(config, pattern, replacement)
+    verdict = verify_kernel(plan, compiled, GpuBackend("sm_90a"), VerifyOptions(1, (cases,)))
+    assert len(verdict.cases) == 1
+    assert not verdict.passed
+
+
+HANGING_RUN = """
+import os, sys, time
+sys.path.insert(0, {here!r})
+from test_source_mutants import HANGS, mutated
+from fa4gen.verify.gpu import GpuBackend
+from fa4gen.verify.run import VerifyOptions, verify_kernel
+plan, compiled = mutated(*HANGS)
+backend = GpuBackend("sm_90a", time_limit_s=2)
+verdict = verify_kernel(plan, compiled, backend, VerifyOptions(1, ("size/*",)))
+print(verdict.stopped, verdict.passed, verdict.cases[0].failures[0].message, flush=True)
+os._exit(5)
+"""
+
+
+@pytest.mark.gpu
+def test_a_hanging_kernel_is_given_up(gpu) -> None:
+    """In a process of its own, which the hanging kernel must not keep from ending."""
+    code = HANGING_RUN.format(here=str(Path(__file__).parent))
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=False
+    )
+    assert done.returncode == 5, done.stderr
+    assert done.stdout.startswith("True False the kernel did not end within 2 s")
