@@ -36,9 +36,9 @@ MUTANTS = {
     ),
     "rows_behind_the_end": (
         "d128_causal_bf16",
-        r"if \(row >= problem\.query_rows\) continue;",
-        "",
-        "odd/77",
+        r"const bool inside = [^;]+;",
+        "const bool inside = true;",
+        "odd/1111",
     ),
     "keys_not_waited_for": ("d128_causal_bf16", r"\n +wait_key\(\);", "", "size/1024"),
 }
