@@ -9,7 +9,7 @@ import pytest
 from fa4gen.verify.cases import default_cases
 from fa4gen.verify.run import VerifyOptions, verify_kernel
 
-SMALL = 200_000
+SMALL = 70_000
 """Scores of a case that the NumPy kernel, blockwise and float32, does quickly."""
 
 
@@ -39,7 +39,7 @@ def test_a_right_kernel_passes(make_plan, numpy_backend, compiled, keys) -> None
     )
     verdict = verify_kernel(plan, compiled, numpy_backend(), VerifyOptions(3, small))
     assert failing(verdict) == {}
-    assert len(verdict.cases) == len(small) > 40
+    assert len(verdict.cases) == len(small) > 20
     assert verdict.passed
 
 
@@ -48,7 +48,7 @@ WINDOW = {"sliding_window": 100}
 MISTAKES = [
     ("right_plus", {"mask": "causal"}, "odd/333", "numbers"),
     ("right_plus", {"mask": "causal", "lse": False}, "odd/333", "numbers"),
-    ("right_plus", {"mask": "causal"}, "odd/1000", "numbers"),
+    ("right_plus", {"mask": "causal"}, "size/512", "numbers"),
     ("right_minus", {"mask": "causal", "dtype": "fp16"}, "odd/333", "numbers"),
     ("top_left", {"mask": "causal"}, "more_keys/193x500", "numbers"),
     ("left_plus", {"mask": WINDOW}, "window/long*", "numbers"),
@@ -56,11 +56,11 @@ MISTAKES = [
     ("left_plus", {"mask": {"sliding_window": 1000}}, "window/300x*", "numbers"),
     ("right_plus", {"mask": {"sliding_window": {"left": 9, "right": 9}}}, "odd/193", "numbers"),
     ("dropped_block", {}, "size/1024", "numbers"),
-    ("dropped_block", {"lse": False}, "odd/1000", "numbers"),
+    ("dropped_block", {"lse": False}, "size/512", "numbers"),
     ("dropped_block", {"mask": "causal", "lse": False}, "odd/333", "numbers"),
     ("scale", {}, "odd/333", "numbers"),
     ("scale", {"lse": False}, "odd/333", "numbers"),
-    ("scale", {"lse": False}, "odd/1000", "numbers"),
+    ("scale", {"lse": False}, "size/512", "numbers"),
     ("scale", {"lse": False, "dtype": "fp16", "mask": "causal"}, "odd/333", "numbers"),
     ("gqa", {}, "gqa/4", "numbers"),
     ("gqa", {"mask": "causal"}, "gqa/3_of_15", "numbers"),
@@ -83,7 +83,7 @@ MISTAKES = [
     ("nan_rows", {}, "empty/no_keys", "numbers"),
     ("lse_of_unseeing_rows", {"mask": "causal"}, "more_queries/640x64", "numbers"),
     ("swapped_columns", {}, "size/64", "numbers"),
-    ("last_row", {"lse": False}, "odd/1000", "numbers"),
+    ("last_row", {"lse": False}, "size/512", "numbers"),
     ("overrun", {}, "size/64", "guard"),
     ("underrun", {}, "layout/bhsd", "guard"),
     ("lse_overrun", {}, "size/64", "guard"),
