@@ -1,8 +1,9 @@
 from __future__ import annotations
 
 import json
-import multiprocessing
 import os
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -176,13 +177,23 @@ def hammer(root: str, seed: int, rounds: int) -> int:
 
 def test_processes_that_store_the_same_key_at_once(tmp_path: Path) -> None:
     num_processes, rounds = 4, 25
-    context = multiprocessing.get_context("spawn")
-    with context.Pool(num_processes) as pool:
-        loaded = pool.starmap(
-            hammer, [(str(tmp_path), n + 1, rounds) for n in range(num_processes)]
+    # Programs rather than a pool: its workers could not import this module by its name.
+    programs = [
+        subprocess.Popen(
+            [sys.executable, __file__, str(tmp_path), str(number + 1), str(rounds)],
+            stdout=subprocess.PIPE,
+            text=True,
         )
+        for number in range(num_processes)
+    ]
+    loaded = [int(program.communicate(timeout=120)[0] or -1) for program in programs]
+    assert [program.returncode for program in programs] == [0] * num_processes
     assert all(count > 0 for count in loaded)
     cache = Cache(tmp_path)
     cache.store(KEY, {}, ENTRY)
     assert cache.load(KEY) is not None
     assert [p.name for p in cache.folder(KEY).parent.iterdir()] == [KEY]
+
+
+if __name__ == "__main__":
+    print(hammer(sys.argv[1], int(sys.argv[2]), int(sys.argv[3])))
