@@ -4,7 +4,7 @@ Such a part stands between <!-- begin NAME --> and <!-- end NAME -->:
 
 * ``keys`` in docs/configuration.md, from the config schema,
 * ``commands`` in README.md, from the command line,
-* ``figures`` in README.md, from docs/bench_h200.json as `fa4gen bench --json` wrote it.
+* ``figures`` in README.md, from docs/bench_h200.json as `fa4gen bench` wrote it.
 
 tests/test_docs.py fails when one of them is not current.
 """

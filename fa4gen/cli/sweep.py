@@ -123,6 +123,9 @@ def command(
     the plan refuses are skipped, with the reason in the results. Each result is on disk as soon as
     it is known: a run that was stopped goes on where it was. Ends with status 1 when a case fails.
     """
+    from fa4gen.verify.blas import use_one_blas_thread
+
+    use_one_blas_thread()  # before anything imports NumPy
     from fa4gen.config.find import find_sweep
     from fa4gen.config.sweep import expand_sweep
     from fa4gen.sweep.run import SweepOptions, architectures, check_patterns, select_shard
