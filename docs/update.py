@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).resolve().parent.parent
 FIGURES = Path("docs/bench_h200.json")
 """From the root; no figures are shown while it is not there."""
+PEER_NAMES = {"fa3": "FlashAttention-3", "fa2": "FlashAttention-2", "cudnn": "cuDNN"}
 _NUMBERS = {"integer": "whole number", "number": "number"}
 
 
@@ -55,26 +56,33 @@ def figures_section(path: Path = ROOT / FIGURES) -> str:
         return ""
     data = json.loads(path.read_text())
     configs = [config for config in data["configs"] if config["sizes"]]
-    sizes = list(dict.fromkeys(s["rows"] for config in configs for s in config["sizes"]))
+    measured = [size for config in configs for size in config["sizes"]]
+    sizes = list(dict.fromkeys(size["rows"] for size in measured))
     rows = [_figures_row(config, sizes) for config in configs]
     words = [f"{size // 1024}k" if size % 1024 == 0 else str(size) for size in sizes]
     header = ("config", *(f"{word} rows" for word in words), "geometric mean")
+    peers = dict.fromkeys(PEER_NAMES.get(peer, peer) for size in measured for peer in size["peers"])
     gpu, protocol = data["gpu"], data["protocol"]
     driver = f", driver {gpu['driver']}" if "driver" in gpu else ""
     versions = ", ".join(f"{name} {version}" for name, version in data["versions"].items())
-    tokens, columns = protocol["tokens"], protocol["columns"]
+    picture = path.with_suffix(".png")
+    drawn = f", [a picture](docs/{picture.name}) shows all kernels" if picture.is_file() else ""
     return "\n".join(
         [
             "## Figures",
             "",
             f"{gpu['name']}{driver}, {data['date'][:10]}. TFLOP/s, and in brackets the ratio to "
-            f"the fastest peer in the same run. Forward; batch * rows = {tokens}, "
-            f"heads * depth = {columns}; random data; causal counted half; {protocol['figure']}.",
+            f"the fastest peer ({', '.join(peers)}) in the same run. Forward, "
+            f"batch * rows = {protocol['tokens']}, heads * depth = {protocol['columns']}, "
+            "random data; a causal mask counts half. Times are from CUDA events: the median of "
+            f"each of {protocol['rounds']} rounds, in which all kernels of a size take turns, then "
+            "the median of the rounds.",
             "",
             _table(header, rows, right=len(sizes) + 1),
             "",
-            f"With {versions}. [{FIGURES}]({FIGURES}) has every peer, round and spread; it was "
-            f"written by `fa4gen bench --json`.",
+            f"With {versions}. [{FIGURES}]({FIGURES}) has every peer, round and "
+            f"spread{drawn}. To measure again: `fa4gen bench CONFIG... --fa3 LIBRARY --json FILE.json --plot FILE.png`, with "
+            "PyTorch installed for the peers cuDNN and FlashAttention-2.",
         ]
     )
 
