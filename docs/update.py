@@ -81,7 +81,8 @@ def figures_section(path: Path = ROOT / FIGURES) -> str:
             _table(header, rows, right=len(sizes) + 1),
             "",
             f"With {versions}. [{FIGURES}]({FIGURES}) has every peer, round and "
-            f"spread{drawn}. To measure again: `fa4gen bench CONFIG... --fa3 LIBRARY --json FILE.json --plot FILE.png`, with "
+            f"spread{drawn}. To measure again: "
+            "`fa4gen bench CONFIG... --fa3 LIBRARY --json FILE.json --plot FILE.png`, with "
             "PyTorch installed for the peers cuDNN and FlashAttention-2.",
         ]
     )
