@@ -12,7 +12,6 @@ import re
 import subprocess
 import sys
 import sysconfig
-import tarfile
 import zipfile
 from importlib import metadata
 from pathlib import Path
@@ -110,8 +109,8 @@ def test_the_wheel_holds_every_template_and_config(wheel) -> None:
 
 
 def test_a_source_archive_builds_the_same_wheel(wheel, tmp_path) -> None:
-    with tarfile.open(build("sdist", tmp_path / "sdist")) as archive:
-        archive.extractall(tmp_path, filter="data")
+    archive = build("sdist", tmp_path / "sdist")
+    assert run("tar", "-xzf", archive, cwd=tmp_path).returncode == 0
     source = tmp_path / f"fa4gen-{__version__}"
     assert (source / "run").stat().st_mode & 0o111
     again = build("wheel", tmp_path / "wheel", source)
