@@ -192,6 +192,20 @@ def test_the_map_names_every_room() -> None:
     assert sorted(room for room in rooms if "/" in room) == sorted(there)
 
 
+def test_the_bounds_are_those_of_verify() -> None:
+    from fa4gen.verify import tolerance
+
+    proof = (ROOT / "docs" / "proof.md").read_text(encoding="utf-8")
+    section = proof.partition("| error | bound |")[2].partition("\n\n")[0]
+    listed = [float(factor) for factor in re.findall(r"([\d.]+) × that of NumPy", section)]
+    assert listed == [
+        tolerance.FROBENIUS_FACTOR,
+        tolerance.ROW_FACTOR,
+        tolerance.ELEMENT_FACTOR,
+        tolerance.LSE_FACTOR,
+    ]
+
+
 def test_the_readme_names_every_command() -> None:
     assert {name for name in COMMANDS if f"`fa4gen {name}`" not in README} == set()
 
