@@ -197,7 +197,7 @@ def test_the_bounds_are_those_of_verify() -> None:
 
     proof = (ROOT / "docs" / "proof.md").read_text(encoding="utf-8")
     section = proof.partition("| error | bound |")[2].partition("\n\n")[0]
-    listed = [float(factor) for factor in re.findall(r"([\d.]+) × that of NumPy", section)]
+    listed = [float(factor) for factor in re.findall(r"([\d.]+) \S that of NumPy", section)]
     assert listed == [
         tolerance.FROBENIUS_FACTOR,
         tolerance.ROW_FACTOR,
