@@ -77,6 +77,8 @@ class _LineProgram:
         _, self._line_base, self._line_range, self._opcode_base = struct.unpack_from(
             "<BbBB", self._data, fields
         )
+        if not self._line_range or not self._opcode_base:
+            raise ValueError(f"line range {self._line_range}, opcode base {self._opcode_base}")
         self._instruction = instruction
         self._position = fields + 4
         self._operands = self._data[self._position : self._position + self._opcode_base - 1]

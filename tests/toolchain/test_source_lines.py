@@ -119,6 +119,20 @@ def test_a_damaged_line_table_is_an_error_or_survived(nested: Built, data: st.Da
     assert isinstance(tables, dict)
 
 
+@pytest.mark.compile
+def test_no_byte_of_a_line_table_may_break_its_reader(nested: Built) -> None:
+    start = nested.cubin.index(b"nested.cu\0") - 40
+    for place in range(start, start + 60):  # the header, all of it
+        for value in (0, 255):
+            damaged = bytearray(nested.cubin)
+            damaged[place] = value
+            try:
+                tables = read_line_table(Cubin(bytes(damaged)))
+            except NotACubinError:
+                continue
+            assert isinstance(tables, dict)
+
+
 @pytest.mark.parametrize(
     ("mangled", "plain"),
     [
