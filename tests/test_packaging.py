@@ -94,6 +94,7 @@ def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return python.parent
 
 
+@pytest.mark.package
 def test_the_wheel_holds_every_template_and_config(wheel) -> None:
     packed = contents(wheel)
     for room in ("templates", "configs"):
@@ -108,6 +109,7 @@ def test_the_wheel_holds_every_template_and_config(wheel) -> None:
     assert not stray
 
 
+@pytest.mark.package
 def test_a_source_archive_builds_the_same_wheel(wheel, tmp_path) -> None:
     archive = build("sdist", tmp_path / "sdist")
     assert run("tar", "-xzf", archive, cwd=tmp_path).returncode == 0
@@ -122,12 +124,14 @@ def cuda_packages(wheel: Path) -> set[str]:
     return {name for name in names if name.startswith(("cupy", "nvidia"))}
 
 
+@pytest.mark.package
 def test_exactly_one_cupy_is_asked_for(wheel, tmp_path) -> None:
     assert cuda_packages(wheel) == {"cupy-cuda13x", "nvidia-cuda-nvrtc"}
     twelve = build("wheel", tmp_path / "twelve", FA4GEN_CUDA="12")
     assert cuda_packages(twelve) == {"cupy-cuda12x", "nvidia-cuda-nvrtc-cu12"}
 
 
+@pytest.mark.package
 def test_an_unknown_cuda_version_is_refused(wheel, tmp_path) -> None:
     done = run(
         *(sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", tmp_path),
@@ -139,6 +143,7 @@ def test_an_unknown_cuda_version_is_refused(wheel, tmp_path) -> None:
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.package
 def test_the_installed_command_lists_and_renders_elsewhere(installed, tmp_path) -> None:
     where = run(installed / "python", "-c", "import fa4gen; print(fa4gen.__file__)", cwd=tmp_path)
     assert Path(where.stdout.strip()).is_relative_to(installed.parent)
@@ -166,6 +171,7 @@ def test_the_installed_command_lists_and_renders_elsewhere(installed, tmp_path) 
     }
 
 
+@pytest.mark.package
 def test_the_installed_schema_is_the_committed_one(installed, tmp_path) -> None:
     shown = run(installed / "fa4gen", "schema", cwd=tmp_path)
     assert json.loads(shown.stdout) == json.loads((ROOT / "configs/schema.json").read_text())
