@@ -9,6 +9,8 @@ import pytest
 from fa4gen.verify.cases import default_cases
 from fa4gen.verify.run import VerifyOptions, verify_kernel
 
+pytestmark = pytest.mark.numbers
+
 SMALL = 70_000
 """Scores of a case that the NumPy kernel, blockwise and float32, does quickly."""
 
