@@ -1,0 +1,37 @@
+"""What goes wrong before or during an emulation through no fault of the emulator."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from fa4gen.emulator.ptx.syntax import Instruction
+
+
+class EmulatorError(Exception):
+    """A message for the user: what is wrong, where, and what was expected."""
+
+
+class PtxSyntaxError(EmulatorError):
+    """The text is not PTX as far as the parser can tell."""
+
+    def __init__(self, message: str, line: int) -> None:
+        super().__init__(f"line {line}: {message}")
+        self.line = line
+
+
+class UnsupportedError(EmulatorError):
+    """An instruction or a modifier that the emulator does not model.
+
+    The emulator never guesses: what it does not know ends the launch before it starts.
+    """
+
+    def __init__(self, instruction: Instruction, reason: str = "") -> None:
+        detail = f": {reason}" if reason else ""
+        super().__init__(f"line {instruction.line}: {instruction.text} is not modelled{detail}")
+        self.line = instruction.line
+        self.opcode = instruction.text
+
+
+class LaunchError(EmulatorError):
+    """The arguments of a launch do not fit the entry."""
