@@ -1,0 +1,1 @@
+"""The checks: what values do not show."""

@@ -1,0 +1,134 @@
+"""Lanes that run together: the register file of up to four warps, one NumPy row per register."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import ml_dtypes
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from fa4gen.emulator.machine import Cta, Machine
+    from fa4gen.emulator.ptx.syntax import RegisterClass
+
+Mask: TypeAlias = "NDArray[np.bool_] | None"
+"""Which lanes of a gang take part; None says all of them (and none of them has left)."""
+
+Row: TypeAlias = NDArray[Any]
+
+GANG_LANES = 128
+WARP_LANES = 32
+
+
+class Gang:
+    """Up to 128 consecutive threads of a CTA and their registers.
+
+    ``P``, ``U32``, ``F32`` … are lists with one row view (shape: lanes) per register of the class,
+    so that ``F32[7]`` and ``U32[7]`` are the same bits. A lane that has left keeps its registers;
+    nothing reads them.
+    """
+
+    def __init__(
+        self,
+        cta: Cta,
+        index: int,
+        lanes: int,
+        registers: Mapping[RegisterClass, int],
+        local_bytes: int,
+    ) -> None:
+        self.cta = cta
+        self.machine: Machine = cta.machine
+        self.index = index
+        self.lanes = lanes
+        self.first_thread = index * GANG_LANES
+        self.warps = (lanes + WARP_LANES - 1) // WARP_LANES
+        self.live: NDArray[np.bool_] = np.ones(lanes, dtype=np.bool_)
+        self.lane_ids: NDArray[np.int64] = np.arange(lanes, dtype=np.int64)
+        self.local_bytes = local_bytes
+        self.special: dict[str, Any] = {}
+        self.P: list[Row] = list(np.zeros((registers["p"], lanes), np.bool_))
+        self._h = np.zeros((registers["h"], lanes), np.uint16)
+        self._r = np.zeros((registers["r"], lanes), np.uint32)
+        self._d = np.zeros((registers["d"], lanes), np.uint64)
+        # (register, lane, low and high half)
+        self.Q: list[Row] = list(np.zeros((registers["q"], lanes, 2), np.uint64))
+
+    @cached_property
+    def local(self) -> NDArray[np.uint8]:
+        """Local memory of the lanes, bytes by lane: shape (lanes, local_bytes)."""
+        return np.zeros((self.lanes, self.local_bytes), np.uint8)
+
+    @cached_property
+    def U16(self) -> list[Row]:
+        return list(self._h)
+
+    @cached_property
+    def S16(self) -> list[Row]:
+        return list(self._h.view(np.int16))
+
+    @cached_property
+    def F16(self) -> list[Row]:
+        return list(self._h.view(np.float16))
+
+    @cached_property
+    def BF16(self) -> list[Row]:
+        return list(self._h.view(ml_dtypes.bfloat16))
+
+    @cached_property
+    def U32(self) -> list[Row]:
+        return list(self._r)
+
+    @cached_property
+    def S32(self) -> list[Row]:
+        return list(self._r.view(np.int32))
+
+    @cached_property
+    def F32(self) -> list[Row]:
+        return list(self._r.view(np.float32))
+
+    @cached_property
+    def U64(self) -> list[Row]:
+        return list(self._d)
+
+    @cached_property
+    def S64(self) -> list[Row]:
+        return list(self._d.view(np.int64))
+
+    @cached_property
+    def F64(self) -> list[Row]:
+        return list(self._d.view(np.float64))
+
+    def block(self, cls: RegisterClass) -> NDArray[Any]:
+        """All registers of a class as one array (register, lane): h, r and d only."""
+        return {"h": self._h, "r": self._r, "d": self._d}[cls]
+
+    def lanes_of(self, mask: Mask) -> NDArray[np.int64]:
+        """The lane numbers that take part."""
+        return self.lane_ids if mask is None else np.flatnonzero(mask)
+
+    def first_lane(self, mask: Mask) -> int:
+        """The lowest lane that takes part."""
+        return 0 if mask is None else int(mask.argmax())
+
+    def warps_of(self, mask: Mask) -> list[int]:
+        """Numbers (within the gang) of the warps with a lane that takes part."""
+        if mask is None:
+            return list(range(self.warps))
+        return sorted({int(lane) // WARP_LANES for lane in np.flatnonzero(mask)})
+
+    def thread(self, lane: int) -> int:
+        """The number of a lane's thread within its CTA."""
+        return self.first_thread + lane
+
+    def describe(self, mask: Mask) -> str:
+        """The threads that take part, for people: ``cta 1, threads 128-255``."""
+        lanes = self.lanes_of(mask) + self.first_thread
+        first, last = int(lanes[0]), int(lanes[-1])
+        threads = f"thread {first}" if first == last else f"threads {first}-{last}"
+        if 1 < len(lanes) < last - first + 1:
+            threads += f" ({len(lanes)} of them)"
+        return f"{self.cta.label}, {threads}"

@@ -1,0 +1,1 @@
+"""The instruction families, one module each; ``registry`` joins them."""

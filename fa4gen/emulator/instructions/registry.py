@@ -1,0 +1,62 @@
+"""Which family translates an opcode."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from importlib import import_module
+from typing import Final, TypeAlias
+
+from fa4gen.emulator.emit import Emitter
+from fa4gen.emulator.errors import UnsupportedError
+from fa4gen.emulator.ptx.syntax import Instruction
+
+Translate: TypeAlias = Callable[[Instruction, Emitter], None]
+
+# Each module has TRANSLATIONS: a mapping from the first words of an opcode ("add",
+# "cp.async.bulk.tensor") to a function (instruction, emitter). The longest match counts.
+_FAMILIES: Final = (
+    "integer",
+    "logic",
+    "floating",
+    "packed",
+    "conversion",
+    "moves",
+    "memory",
+    "atomics",
+    "warp",
+    "matrix",
+    "cp_async",
+    "mbarrier",
+    "barriers",
+    "fences",
+    "bulk",
+    "tensor_copy",
+    "tensormap",
+    "cluster",
+    "wgmma",
+    "tcgen05_memory",
+    "tcgen05_mma",
+    "control",
+)
+
+
+def load_families() -> Mapping[str, Translate]:
+    """Join the tables of all families."""
+    table: dict[str, Translate] = {}
+    for family in _FAMILIES:
+        module = import_module(f"fa4gen.emulator.instructions.{family}")
+        for key, function in module.TRANSLATIONS.items():
+            if key in table:
+                raise AssertionError(f"two families translate {key}")
+            table[key] = function
+    return table
+
+
+def find(table: Mapping[str, Translate], instruction: Instruction) -> Translate:
+    """The translation with the longest matching prefix; raises UnsupportedError if none has one."""
+    words = (instruction.opcode, *instruction.modifiers)
+    for count in range(len(words), 0, -1):
+        function = table.get(".".join(words[:count]))
+        if function is not None:
+            return function
+    raise UnsupportedError(instruction)

@@ -1,0 +1,147 @@
+"""Address spaces: one flat arena for global memory, one per CTA for shared memory.
+
+A generic address is in one of four windows. A shared address is ``rank << 24 | offset``, as on
+Hopper, where a CTA's own shared memory can be reached through its rank too; the first KiB of each
+CTA's shared memory belongs to the system.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fa4gen.emulator.errors import LaunchError
+
+GLOBAL_BASE: Final = 0x10_0000_0000
+SHARED_WINDOW: Final = 0x7F10_0000_0000
+LOCAL_WINDOW: Final = 0x7F20_0000_0000
+PARAM_WINDOW: Final = 0x7F30_0000_0000
+WINDOW_BYTES: Final = 1 << 32
+RESERVED_SHARED: Final = 1024
+RANK_SHIFT: Final = 24
+OFFSET_MASK: Final = (1 << RANK_SHIFT) - 1
+
+# Between two arrays lies at least this much that belongs to nobody.
+_GUARD: Final = 4096
+_ALIGN: Final = 512
+
+
+@dataclass(frozen=True, slots=True)
+class Region:
+    """A stretch of global memory that a kernel may touch: ``start`` and ``stop`` are addresses."""
+
+    start: int
+    stop: int
+    name: str
+    writable: bool = True
+
+
+class GlobalMemory:
+    """Global (and constant) memory: ``data[address - GLOBAL_BASE]``, valid inside the regions.
+
+    Regions are added before a launch; ``data`` is allocated by ``seal``. Everything outside the
+    regions is a guard: an access there is a finding, never a wrong result.
+    """
+
+    def __init__(self) -> None:
+        self.regions: list[Region] = []
+        self._starts: list[int] = []
+        self._next = GLOBAL_BASE + _GUARD
+        self.data: NDArray[np.uint8] = np.zeros(0, np.uint8)
+
+    def reserve(self, size: int, name: str, *, align: int = _ALIGN, writable: bool = True) -> int:
+        """Add a region of ``size`` bytes and return its address."""
+        align = max(align, _ALIGN)
+        start = -(-self._next // align) * align
+        self.regions.append(Region(start, start + size, name, writable))
+        self._starts.append(start)
+        self._next = start + size + _GUARD
+        return start
+
+    def seal(self) -> None:
+        """Allocate the bytes, zeroed, keeping what was there."""
+        grown = np.zeros(self._next - GLOBAL_BASE + _GUARD, np.uint8)
+        grown[: len(self.data)] = self.data
+        self.data = grown
+
+    def region(self, address: int) -> Region | None:
+        """The region that holds an address."""
+        at = bisect_right(self._starts, address) - 1
+        if at >= 0 and address < self.regions[at].stop:
+            return self.regions[at]
+        return None
+
+    def valid(self, addresses: NDArray[np.uint64], size: int) -> NDArray[np.bool_]:
+        """Which accesses of ``size`` bytes lie whole inside one region (shape as addresses)."""
+        low, high = int(addresses.min()), int(addresses.max())
+        region = self.region(low)
+        if region is not None and high + size <= region.stop:
+            return np.ones(addresses.shape, np.bool_)
+        starts = np.array(self._starts, np.uint64)
+        stops = np.array([region.stop for region in self.regions], np.uint64)
+        if not len(starts):
+            return np.zeros(addresses.shape, np.bool_)
+        at = np.searchsorted(starts, addresses, side="right").astype(np.int64) - 1
+        inside: NDArray[np.bool_] = (at >= 0) & (addresses + np.uint64(size) <= stops[at])
+        return inside
+
+    def describe(self, address: int) -> str:
+        """An address for people: ``q + 128`` or how far past which array."""
+        at = bisect_right(self._starts, address) - 1
+        if at < 0:
+            return f"address {address:#x}, which belongs to no array"
+        region = self.regions[at]
+        offset = address - region.start
+        if address < region.stop:
+            return f"{region.name} + {offset}"
+        return (f"address {address:#x}, {address - region.stop} bytes past the end of {region.name}"
+                f" ({region.stop - region.start} bytes)")
+
+    def map_array(self, array: NDArray[Any], name: str) -> int:
+        """Reserve room for the memory that an array spans; returns the address of element 0.
+
+        ``store`` then copies its elements in and ``fetch`` copies them back.
+        """
+        low, high = span(array)
+        start = self.reserve(max(high - low, 1), name, writable=array.flags.writeable)
+        return start - low
+
+    def view(self, array: NDArray[Any], address: int) -> NDArray[Any]:
+        """The array's elements inside the arena, at ``address``."""
+        if array.size == 0:
+            return np.empty(array.shape, array.dtype)
+        return np.ndarray(
+            array.shape, array.dtype, buffer=self.data.data, offset=address - GLOBAL_BASE,
+            strides=array.strides,
+        )
+
+
+def span(array: NDArray[Any]) -> tuple[int, int]:
+    """Lowest and one past the highest byte of an array, relative to its element 0."""
+    if array.dtype.hasobject:
+        raise LaunchError(f"an array of {array.dtype} cannot be GPU memory")
+    if array.size == 0:
+        return 0, 0
+    low = high = 0
+    for extent, stride in zip(array.shape, array.strides, strict=True):
+        reach = (extent - 1) * stride
+        low += min(reach, 0)
+        high += max(reach, 0)
+    return low, high + array.dtype.itemsize
+
+
+class SharedMemory:
+    """The shared memory of one CTA: ``data[offset]``, offset = address modulo 2^24.
+
+    ``size`` is one past the last byte that belongs to the kernel; the first RESERVED_SHARED bytes
+    belong to the system. ``data`` is a multiple of 16 bytes long, so that it can be viewed wider.
+    """
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+        self.data: NDArray[np.uint8] = np.zeros(-(-size // 16) * 16, np.uint8)
+        self.words: NDArray[np.uint32] = self.data.view(np.uint32)
