@@ -1,0 +1,106 @@
+"""Literals and constant expressions."""
+
+from __future__ import annotations
+
+import re
+import struct
+from functools import lru_cache
+from typing import Final
+
+from fa4gen.emulator.ptx.syntax import Immediate
+from fa4gen.emulator.ptx.tokens import Tokens
+
+_INTEGER: Final = re.compile(r"(?:0[xX][0-9A-Fa-f]+|0[bB][01]+|\d+)U?", re.ASCII)
+_SIGN: Final = {"f32": 1 << 31, "f64": 1 << 63}
+
+
+@lru_cache(maxsize=4096)
+def literal(token: str) -> Immediate | None:
+    """The literal a token spells, or None; an integer that starts with 0 is octal."""
+    head = token[:2].lower()
+    if not token[:1].isdigit():
+        return None
+    if head == "0f":
+        return Immediate("f32", int(token[2:], 16))
+    if head == "0d":
+        return Immediate("f64", int(token[2:], 16))
+    if _INTEGER.fullmatch(token) is None:
+        bits = struct.unpack("<Q", struct.pack("<d", float(token)))[0]
+        return Immediate("f64", bits)
+    digits = token.removesuffix("U")
+    try:
+        if len(digits) > 1 and digits[0] == "0" and digits[1].isdigit():
+            return Immediate("int", int(digits, 8))
+        return Immediate("int", int(digits, 0))
+    except ValueError:
+        return None
+
+
+def integer(tokens: Tokens) -> int:
+    """A constant expression that must be an integer; it may start with a sign."""
+    value = constant(tokens)
+    if value.kind != "int":
+        raise tokens.error("expected an integer, found a floating constant")
+    return value.bits
+
+
+def constant(tokens: Tokens) -> Immediate:
+    """A constant expression: ``+ - * << >>``, signs and parentheses."""
+    value = _sum(tokens)
+    while (operator := tokens.peek()) in ("<<", ">>"):
+        tokens.next()
+        left, right = _integers(tokens, value, _sum(tokens))
+        if not 0 <= right < 64:
+            raise tokens.error(f"shift by {right} in a constant, expected 0 to 63")
+        value = Immediate("int", left << right if operator == "<<" else left >> right)
+    return value
+
+
+def _sum(tokens: Tokens) -> Immediate:
+    value = _product(tokens)
+    while (operator := tokens.peek()) in ("+", "-"):
+        tokens.next()
+        left, right = _integers(tokens, value, _product(tokens))
+        value = Immediate("int", left + right if operator == "+" else left - right)
+    return value
+
+
+def _product(tokens: Tokens) -> Immediate:
+    value = _unary(tokens)
+    while tokens.accept("*"):
+        left, right = _integers(tokens, value, _unary(tokens))
+        value = Immediate("int", left * right)
+    return value
+
+
+def _unary(tokens: Tokens) -> Immediate:
+    token = tokens.peek()
+    if token == "+":
+        tokens.next()
+        return _unary(tokens)
+    if token == "-":
+        tokens.next()
+        value = _unary(tokens)
+        if value.kind == "int":
+            return Immediate("int", -value.bits)
+        return Immediate(value.kind, value.bits ^ _SIGN[value.kind])
+    if token == "~":
+        tokens.next()
+        value = _unary(tokens)
+        return Immediate("int", ~_integers(tokens, value, value)[0])
+    if token == "(":
+        tokens.next()
+        value = constant(tokens)
+        tokens.expect(")")
+        return value
+    number = literal(token)
+    if number is None:
+        raise tokens.unexpected("a constant")
+    tokens.next()
+    return number
+
+
+def _integers(tokens: Tokens, left: Immediate, right: Immediate) -> tuple[int, int]:
+    if left.kind != "int" or right.kind != "int":
+        raise tokens.error("constant expressions of floating numbers are not supported")
+    return left.bits, right.bits
