@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Container
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from fa4gen.emulator.errors import PtxSyntaxError
 from fa4gen.emulator.ptx import declarations
-from fa4gen.emulator.ptx.declarations import Parameter
 from fa4gen.emulator.ptx.operands import OperandReader
 from fa4gen.emulator.ptx.scopes import Scope
-from fa4gen.emulator.ptx.source import SourceLines
 from fa4gen.emulator.ptx.syntax import (
     Address,
     FunctionName,
@@ -27,7 +24,13 @@ from fa4gen.emulator.ptx.syntax import (
     Variable,
     Vector,
 )
-from fa4gen.emulator.ptx.tokens import Tokens
+
+if TYPE_CHECKING:
+    from collections.abc import Container
+
+    from fa4gen.emulator.ptx.declarations import Parameter
+    from fa4gen.emulator.ptx.source import SourceLines
+    from fa4gen.emulator.ptx.tokens import Tokens
 
 _LEAVES: Final = ("ret", "exit")
 
@@ -54,7 +57,7 @@ class _Jump:
 
 @lru_cache(maxsize=4096)
 def split_opcode(text: str) -> tuple[str, tuple[str, ...]]:
-    """An opcode's first component and the others, split at single dots."""
+    """Split an opcode into its first component and the others, at single dots."""
     opcode, *modifiers = text.split(".")
     return opcode, tuple(modifiers)
 
@@ -83,7 +86,7 @@ class BodyReader:
         self._results: list[tuple[Variable, Register]] = []
 
     def read(self, parameters: tuple[Parameter, ...], results: tuple[Parameter, ...]) -> Body:
-        """The whole body, its closing brace included."""
+        """Read the whole body, its closing brace included."""
         self._sources.forget()
         for parameter in parameters:
             register = self._formal(parameter)

@@ -5,10 +5,12 @@ from __future__ import annotations
 import re
 import struct
 from functools import lru_cache
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from fa4gen.emulator.ptx.syntax import Immediate
-from fa4gen.emulator.ptx.tokens import Tokens
+
+if TYPE_CHECKING:
+    from fa4gen.emulator.ptx.tokens import Tokens
 
 _INTEGER: Final = re.compile(r"(?:0[xX][0-9A-Fa-f]+|0[bB][01]+|\d+)U?", re.ASCII)
 _SIGN: Final = {"f32": 1 << 31, "f64": 1 << 63}
@@ -16,7 +18,7 @@ _SIGN: Final = {"f32": 1 << 31, "f64": 1 << 63}
 
 @lru_cache(maxsize=4096)
 def literal(token: str) -> Immediate | None:
-    """The literal a token spells, or None; an integer that starts with 0 is octal."""
+    """Return the literal a token spells, or None; integers that start with 0 are octal."""
     head = token[:2].lower()
     if not token[:1].isdigit():
         return None
@@ -37,7 +39,7 @@ def literal(token: str) -> Immediate | None:
 
 
 def integer(tokens: Tokens) -> int:
-    """A constant expression that must be an integer; it may start with a sign."""
+    """Take a constant expression that must be an integer; it may start with a sign."""
     value = constant(tokens)
     if value.kind != "int":
         raise tokens.error("expected an integer, found a floating constant")
@@ -45,7 +47,7 @@ def integer(tokens: Tokens) -> int:
 
 
 def constant(tokens: Tokens) -> Immediate:
-    """A constant expression: ``+ - * << >>``, signs and parentheses."""
+    """Take a constant expression: ``+ - * << >>``, signs and parentheses."""
     value = _sum(tokens)
     while (operator := tokens.peek()) in ("<<", ">>"):
         tokens.next()

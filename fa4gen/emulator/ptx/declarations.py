@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from fa4gen.emulator import types
 from fa4gen.emulator.ptx.initialisers import Initialiser
 from fa4gen.emulator.ptx.syntax import RegisterClass, Space, Variable
-from fa4gen.emulator.ptx.tokens import Tokens
+
+if TYPE_CHECKING:
+    from collections.abc import Container, Iterator
+
+    from fa4gen.emulator.ptx.tokens import Tokens
 
 SPACES: Final[dict[str, Space]] = {
     ".param": "param",
@@ -49,12 +52,12 @@ class _Type:
 
 
 def register_class(element: str) -> RegisterClass:
-    """The class of registers declared with a type."""
+    """Return the class of registers declared with a type."""
     return _CLASSES[types.bits_of(element)]
 
 
 def registers(tokens: Tokens) -> Iterator[RegisterDeclaration]:
-    """What follows ``.reg``, the semicolon included."""
+    """Read what follows ``.reg``, the semicolon included."""
     if tokens.peek() in _VECTOR_LENGTHS:
         raise tokens.error(f"vector registers ({tokens.peek()}) are not supported")
     cls = register_class(_element(tokens))
@@ -73,7 +76,7 @@ def registers(tokens: Tokens) -> Iterator[RegisterDeclaration]:
 def variables(
     tokens: Tokens, space: Space, extern: bool, symbols: Container[str]
 ) -> Iterator[Variable]:
-    """What follows ``.global`` and the like, the semicolon included."""
+    """Read what follows ``.global`` and the like, the semicolon included."""
     kind = _type(tokens)
     while True:
         yield _variable(tokens, kind, space, extern, symbols)
@@ -83,7 +86,7 @@ def variables(
 
 
 def parameters(tokens: Tokens) -> tuple[Parameter, ...]:
-    """A list in parentheses."""
+    """Read a list in parentheses."""
     tokens.expect("(")
     found: list[Parameter] = []
     if tokens.accept(")"):
@@ -107,7 +110,7 @@ def _parameter(tokens: Tokens) -> Parameter:
 
 
 def _type(tokens: Tokens) -> _Type:
-    """The dotted words before a name: alignment, type, vector length, attributes of pointers."""
+    """Read the dotted words before a name: alignment, type, vector length, pointers."""
     kind = _Type()
     pointer = False
     while (token := tokens.peek()).startswith("."):

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Container
-from typing import Final, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from fa4gen.emulator import types
 from fa4gen.emulator.ptx.constants import constant, integer
-from fa4gen.emulator.ptx.syntax import Immediate
 from fa4gen.emulator.ptx.tokens import Tokens, is_word
+
+if TYPE_CHECKING:
+    from collections.abc import Container
+
+    from fa4gen.emulator.ptx.syntax import Immediate
 
 _FORMATS: Final = {"f16": "<e", "f32": "<f", "f64": "<d"}
 
@@ -42,7 +45,7 @@ class Initialiser:
     def layout(
         self, element: str, dimensions: tuple[int, ...]
     ) -> tuple[bytes, tuple[tuple[int, str, bool], ...]]:
-        """The bytes, zeros where nothing is given, and the addresses to add to them."""
+        """Return the bytes, zeros where nothing is given, and the addresses to add to them."""
         size = types.bits_of(element) // 8
         for extent in dimensions:
             size *= extent

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Container
+from typing import TYPE_CHECKING
 
 from fa4gen.emulator.ptx.constants import constant, integer, literal
-from fa4gen.emulator.ptx.scopes import Named, Scope
 from fa4gen.emulator.ptx.syntax import (
     Address,
     FunctionName,
@@ -19,6 +18,11 @@ from fa4gen.emulator.ptx.syntax import (
     Vector,
 )
 from fa4gen.emulator.ptx.tokens import Tokens, is_word
+
+if TYPE_CHECKING:
+    from collections.abc import Container
+
+    from fa4gen.emulator.ptx.scopes import Named, Scope
 
 _SINK = Sink()
 _AFTER_OPERAND = frozenset(",;]})|")
@@ -51,7 +55,7 @@ class OperandReader:
         return tuple(items)
 
     def register(self, scope: Scope, what: str) -> Register:
-        """An operand that must be a register."""
+        """Read an operand that must be a register."""
         found = self._named(scope)
         if not isinstance(found, Register):
             self._tokens.position -= 1

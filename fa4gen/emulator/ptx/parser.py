@@ -7,15 +7,17 @@ and what was expected, never a guess.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from fa4gen.emulator.ptx import declarations
 from fa4gen.emulator.ptx.body import Body, BodyReader
-from fa4gen.emulator.ptx.declarations import Parameter
 from fa4gen.emulator.ptx.scopes import Scope
 from fa4gen.emulator.ptx.source import SourceLines, skip_file
 from fa4gen.emulator.ptx.syntax import Function, Module, Symbol, Variable
 from fa4gen.emulator.ptx.tokens import END, Tokens
+
+if TYPE_CHECKING:
+    from fa4gen.emulator.ptx.declarations import Parameter
 
 _LINKAGE: Final = (".visible", ".weak", ".extern", ".common")
 # Performance directives: the least and the most numbers they take; those of three are padded.
@@ -106,7 +108,7 @@ class _ModuleReader:
             raise tokens.unexpected("a directive, a variable or a function")
 
     def _object(self) -> None:
-        """A variable or a function, with its linkage."""
+        """Read a variable or a function, with its linkage."""
         tokens = self._tokens
         extern = False
         while (token := tokens.peek()) in _LINKAGE:

@@ -65,7 +65,7 @@ class Scope:
         return all(self._ranged(name) is None for name in self._declared)
 
     def find(self, name: str) -> Named | None:
-        """What the name means here, innermost block first."""
+        """Look up what a name means here, innermost block first."""
         found = self._known.get(name)
         if found is None:
             found = self._search(name)
@@ -74,7 +74,7 @@ class Scope:
         return found
 
     def label(self, name: str) -> int | None:
-        """The instruction a label stands before."""
+        """Find the instruction a label stands before."""
         scope: Scope | None = self
         while scope is not None:
             if name in scope.labels:
@@ -83,7 +83,7 @@ class Scope:
         return None
 
     def table(self, name: str) -> tuple[Scope, tuple[str, ...]] | None:
-        """A ``.branchtargets`` list and the block whose labels it names."""
+        """Find a ``.branchtargets`` list and the block whose labels it names."""
         scope: Scope | None = self
         while scope is not None:
             if name in scope.tables:

@@ -26,7 +26,7 @@ class SourceLines:
         self.current: SourceLine | None = None
 
     def forget(self) -> None:
-        """A new function starts: nothing is known of its first instructions."""
+        """Start a function: nothing is known of its first instructions."""
         self.current = None
 
     def loc(self, tokens: Tokens) -> None:

@@ -60,11 +60,11 @@ class Tokens:
                 break
 
     def line(self) -> int:
-        """The line of the next token, from 1."""
+        """Return the line of the next token, from 1."""
         return bisect_right(self._newlines, self._starts[self.position]) + 1
 
     def peek(self, ahead: int = 0) -> str:
-        """A token not yet taken."""
+        """Return a token without taking it."""
         return self.texts[min(self.position + ahead, len(self.texts) - 1)]
 
     def next(self) -> str:
@@ -114,9 +114,9 @@ class Tokens:
             raise self.unexpected(repr(closing)) from None
 
     def error(self, message: str) -> PtxSyntaxError:
-        """An error at the next token."""
+        """Make an error at the next token."""
         return PtxSyntaxError(message, self.line())
 
     def unexpected(self, expected: str) -> PtxSyntaxError:
-        """An error that names the next token and what should be there."""
+        """Make an error that names the next token and what should be there."""
         return self.error(f"expected {expected}, found {_shown(self.texts[self.position])}")
