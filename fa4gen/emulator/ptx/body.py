@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
 from fa4gen.emulator.errors import PtxSyntaxError
 from fa4gen.emulator.ptx import declarations
+from fa4gen.emulator.ptx.opcodes import split_opcode
 from fa4gen.emulator.ptx.operands import OperandReader
 from fa4gen.emulator.ptx.scopes import Scope
 from fa4gen.emulator.ptx.syntax import (
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from fa4gen.emulator.ptx.source import SourceLines
     from fa4gen.emulator.ptx.tokens import Tokens
 
-_LEAVES: Final = ("ret", "exit")
+_LEAVES: Final = ("ret", "exit", "trap", "bra", "brx")
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,13 +53,6 @@ class _Jump:
     scope: Scope
     name: str
     line: int
-
-
-@lru_cache(maxsize=4096)
-def split_opcode(text: str) -> tuple[str, tuple[str, ...]]:
-    """Split an opcode into its first component and the others, at single dots."""
-    opcode, *modifiers = text.split(".")
-    return opcode, tuple(modifiers)
 
 
 class BodyReader:
@@ -91,7 +84,7 @@ class BodyReader:
         for parameter in parameters:
             register = self._formal(parameter)
             if register is not None:
-                self._move_formal("ld", parameter.variable, register)
+                self._load_parameter(parameter.variable, register)
         for result in results:
             register = self._formal(result)
             if register is not None:
@@ -138,7 +131,9 @@ class BodyReader:
         last = self._instructions[-1] if self._instructions else None
         ends = last is not None and last.guard is None and last.opcode in _LEAVES
         if not ends or end in self._labels.values():
-            self._append(self._tokens.line(), "ret", (), None, False)
+            line = self._tokens.line()
+            self._store_results(line, None, False)
+            self._append(line, "ret", (), None, False)
 
     def _directive(self, token: str) -> None:
         tokens = self._tokens
@@ -220,8 +215,7 @@ class BodyReader:
         else:
             operands = self._operands.list_until(";", self._scope)
         if opcode == "ret":
-            for variable, register in self._results:
-                self._move_formal("st", variable, register, line, guard, negated)
+            self._store_results(line, guard, negated)
         self._append(line, text, operands, guard, negated)
 
     def _append(
@@ -334,22 +328,14 @@ class BodyReader:
             raise self._tokens.error(f"parameter {variable.name} is already declared")
         return meaning if isinstance(meaning, Register) else None
 
-    def _move_formal(
-        self,
-        opcode: str,
-        variable: Variable,
-        register: Register,
-        line: int | None = None,
-        guard: Register | None = None,
-        negated: bool = False,
-    ) -> None:
-        """Formals in registers are read as if they were variables, loaded first, stored last."""
-        address = Address(Symbol(variable))
-        operands = (register, address) if opcode == "ld" else (address, register)
-        self._append(
-            line or self._tokens.line(),
-            f"{opcode}.param.{variable.element}",
-            operands,
-            guard,
-            negated,
-        )
+    # Formals in registers are read as if they were variables, loaded first and stored last
+
+    def _load_parameter(self, variable: Variable, register: Register) -> None:
+        operands = (register, Address(Symbol(variable)))
+        line = self._tokens.line()
+        self._append(line, f"ld.param.{variable.element}", operands, None, False)
+
+    def _store_results(self, line: int, guard: Register | None, negated: bool) -> None:
+        for variable, register in self._results:
+            operands = (Address(Symbol(variable)), register)
+            self._append(line, f"st.param.{variable.element}", operands, guard, negated)

@@ -124,8 +124,18 @@ class FunctionName:
 
 
 Operand: TypeAlias = (
-    Register | NotPredicate | Immediate | Special | Symbol | Vector | Address | Pair | Sink
-    | Label | LabelTable | FunctionName
+    Register
+    | NotPredicate
+    | Immediate
+    | Special
+    | Symbol
+    | Vector
+    | Address
+    | Pair
+    | Sink
+    | Label
+    | LabelTable
+    | FunctionName
 )
 
 
