@@ -108,6 +108,10 @@ class Emitter:
         if isinstance(operand, Special):
             text = f"g.special[{operand.name!r}]"
             return text if kind in ("u32", "b32") else f"{text}.astype({self._dtype(kind)})"
+        if isinstance(operand, Symbol) and operand.variable.space == "shared":
+            # a CTA of a cluster sees its own shared memory under its rank
+            constant = self.name(self.constant(operand, kind))
+            return f"(g.cta.shared_base.astype({self._dtype(kind)}) + {constant})"
         return self.name(self.constant(operand, kind))
 
     def target(self, destination: Operand, kind: str) -> str:
@@ -171,6 +175,8 @@ class Emitter:
             dtype = dtype_of(kind)
             return lambda gang: gang.special[name].astype(dtype)
         value = self.constant(operand, kind)
+        if isinstance(operand, Symbol) and operand.variable.space == "shared":
+            return lambda gang: gang.cta.shared_base.astype(value.dtype) + value
         return lambda gang: value
 
     def writer(self, operand: Operand, kind: str) -> Writer:
@@ -225,6 +231,8 @@ class Emitter:
             return lambda gang: (getattr(gang, view)[index] + offset).astype(np.uint64)
         if isinstance(base, Symbol):
             value = np.uint64(self.layout.address(base.variable) + base.offset + operand.offset)
+            if base.variable.space == "shared":
+                return lambda gang: gang.cta.shared_base.astype(np.uint64) + value
         else:
             value = np.uint64((base.bits + operand.offset) % (1 << 64))
         return lambda gang: value

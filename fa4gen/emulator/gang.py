@@ -47,9 +47,11 @@ class Gang:
         self.first_thread = index * GANG_LANES
         self.warps = (lanes + WARP_LANES - 1) // WARP_LANES
         self.live: NDArray[np.bool_] = np.ones(lanes, dtype=np.bool_)
+        self.deaths = 0
         self.lane_ids: NDArray[np.int64] = np.arange(lanes, dtype=np.int64)
         self.local_bytes = local_bytes
         self.special: dict[str, Any] = {}
+        self.state: dict[str, Any] = {}
         self.P: list[Row] = list(np.zeros((registers["p"], lanes), np.bool_))
         self._h = np.zeros((registers["h"], lanes), np.uint16)
         self._r = np.zeros((registers["r"], lanes), np.uint32)
@@ -101,6 +103,19 @@ class Gang:
     @cached_property
     def F64(self) -> list[Row]:
         return list(self._d.view(np.float64))
+
+    @property
+    def alive(self) -> bool:
+        """Whether a lane has not left yet."""
+        return self.deaths < self.lanes
+
+    def leave(self, mask: Mask) -> None:
+        """Take lanes out for good."""
+        if mask is None:
+            self.live[:] = False
+        else:
+            self.live &= ~mask
+        self.deaths = self.lanes - int(np.count_nonzero(self.live))
 
     def block(self, cls: RegisterClass) -> NDArray[Any]:
         """All registers of a class as one array (register, lane): h, r and d only."""

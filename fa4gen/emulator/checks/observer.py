@@ -100,6 +100,10 @@ class Observer:
     def rendezvous_reset(self, key: Any) -> None:
         """Everyone has reached ``key``; arrivals after this belong to its next use."""
 
+    def warp_sync(self, gang: Gang, mask: Mask) -> None:
+        """``bar.warp.sync``: the lanes of ``mask`` synchronise, those of each warp among
+        themselves (a call may cover several warps)."""
+
     # ---- fences
 
     def fence(self, gang: Gang, mask: Mask, kind: str, site: Instruction) -> None:
