@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from fa4gen.emulator.ptx.syntax import SourceLine
-from fa4gen.emulator.ptx.tokens import Tokens, is_word
+
+if TYPE_CHECKING:
+    from fa4gen.emulator.ptx.tokens import Tokens
 
 _FLAGS: Final = ("is_stmt", "basic_block", "prologue_end", "epilogue_begin", "isa", "discriminator")
 
@@ -52,7 +54,7 @@ class SourceLines:
                     raise tokens.unexpected("function_name or inlined_at")
             elif tokens.peek() in _FLAGS:
                 tokens.next()
-                if not is_word(tokens.peek()) and tokens.peek().isdigit():
+                if tokens.peek().isdigit():
                     tokens.next()
             else:
                 break
