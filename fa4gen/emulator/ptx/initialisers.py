@@ -114,7 +114,7 @@ class Initialiser:
             return self._integer_bytes(value.addend, width)
         if value.kind == "int":
             if element in _FORMATS:
-                return struct.pack(_FORMATS[element], float(value.bits))
+                return self._float_bytes(value.bits, element)
             return self._integer_bytes(value.bits, width)
         given = 4 if value.kind == "f32" else 8
         raw = value.bits.to_bytes(given, "little")
@@ -123,7 +123,13 @@ class Initialiser:
         if element not in _FORMATS:
             raise self._tokens.error(f"a floating constant cannot initialise a .{element}")
         number = struct.unpack("<f" if given == 4 else "<d", raw)[0]
-        return struct.pack(_FORMATS[element], number)
+        return self._float_bytes(number, element)
+
+    def _float_bytes(self, number: float, element: str) -> bytes:
+        try:
+            return struct.pack(_FORMATS[element], number)
+        except OverflowError:
+            raise self._tokens.error(f"{number} does not fit a .{element}") from None
 
     @staticmethod
     def _integer_bytes(value: int, width: int) -> bytes:

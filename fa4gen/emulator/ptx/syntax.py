@@ -51,6 +51,7 @@ class Variable:
     ``size`` is in bytes; ``initial`` holds the initialiser or None; an ``extern`` shared variable
     of size 0 starts where dynamic shared memory starts. ``relocations`` are byte offsets into
     ``initial`` where the address of another variable belongs (``generic(x)`` when flagged).
+    The bytes there already hold what is to be added to the address.
     """
 
     name: str

@@ -381,6 +381,7 @@ def test_errors_in_a_body(body: str, message: str) -> None:
         (".global .u32 x; .global .u32 x;", "variable x is already declared"),
         (".global .u32 x[1] = {1, 2};", "has 2 elements, expected at most 1"),
         (".global .u64 x = nowhere;", "nowhere is not declared"),
+        (".global .f32 x = 1e300;", r"1e\+300 does not fit a \.f32"),
         (".global .align 3 .u32 x;", "alignment 3 is not a power of two"),
         (".global .texref t;", "expected a type such as .b32, found '.texref'"),
         ("hello", "expected a directive, a variable or a function, found 'hello'"),
