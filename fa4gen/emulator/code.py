@@ -28,7 +28,7 @@ _WAITS: Final = (
     "tcgen05.alloc",
 )  # fmt: skip
 # (not these, which begin with the same words)
-_NO_WAITS: Final = ("barrier.cluster.arrive",)
+_NO_WAITS: Final = ("barrier.cluster.arrive", "bar.warp")
 # Joint instructions of a whole warpgroup, not of a warp.
 _WARPGROUP: Final = ("wgmma", "setmaxnreg")
 

@@ -176,8 +176,6 @@ class Machine:
         """Take over an asynchronous operation."""
         if self.observer.enabled:
             self.observer.issued(op)
-        if self.timeline is not None:
-            self.timeline.issued(op)
         self.progress()
         self.engine.submit(op)
 

@@ -14,8 +14,6 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from fa4gen.emulator.errors import LaunchError
-
 GLOBAL_BASE: Final = 0x10_0000_0000
 SHARED_WINDOW: Final = 0x7F10_0000_0000
 LOCAL_WINDOW: Final = 0x7F20_0000_0000
@@ -52,6 +50,14 @@ class GlobalMemory:
         self._starts: list[int] = []
         self._next = GLOBAL_BASE + _GUARD
         self.data: NDArray[np.uint8] = np.zeros(0, np.uint8)
+
+    def copy(self) -> GlobalMemory:
+        """The same regions, for another launch; not yet sealed."""
+        other = GlobalMemory()
+        other.regions = list(self.regions)
+        other._starts = list(self._starts)
+        other._next = self._next
+        return other
 
     def reserve(self, size: int, name: str, *, align: int = _ALIGN, writable: bool = True) -> int:
         """Add a region of ``size`` bytes and return its address."""
@@ -101,15 +107,6 @@ class GlobalMemory:
         return (f"address {address:#x}, {address - region.stop} bytes past the end of {region.name}"
                 f" ({region.stop - region.start} bytes)")
 
-    def map_array(self, array: NDArray[Any], name: str) -> int:
-        """Reserve room for the memory that an array spans; returns the address of element 0.
-
-        ``store`` then copies its elements in and ``fetch`` copies them back.
-        """
-        low, high = span(array)
-        start = self.reserve(max(high - low, 1), name, writable=array.flags.writeable)
-        return start - low
-
     def view(self, array: NDArray[Any], address: int) -> NDArray[Any]:
         """The array's elements inside the arena, at ``address``."""
         if array.size == 0:
@@ -118,20 +115,6 @@ class GlobalMemory:
             array.shape, array.dtype, buffer=self.data.data, offset=address - GLOBAL_BASE,
             strides=array.strides,
         )
-
-
-def span(array: NDArray[Any]) -> tuple[int, int]:
-    """Lowest and one past the highest byte of an array, relative to its element 0."""
-    if array.dtype.hasobject:
-        raise LaunchError(f"an array of {array.dtype} cannot be GPU memory")
-    if array.size == 0:
-        return 0, 0
-    low = high = 0
-    for extent, stride in zip(array.shape, array.strides, strict=True):
-        reach = (extent - 1) * stride
-        low += min(reach, 0)
-        high += max(reach, 0)
-    return low, high + array.dtype.itemsize
 
 
 class SharedMemory:

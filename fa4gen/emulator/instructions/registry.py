@@ -9,6 +9,7 @@ from typing import Final, TypeAlias
 from fa4gen.emulator.emit import Emitter
 from fa4gen.emulator.errors import UnsupportedError
 from fa4gen.emulator.ptx.syntax import Instruction
+from fa4gen.emulator.waiting import MakeEnd
 
 Translate: TypeAlias = Callable[[Instruction, Emitter], None]
 
@@ -39,6 +40,9 @@ _FAMILIES: Final = (
     "control",
 )
 
+# Those that also have instructions at which lanes may wait, in ENDS.
+_WAITING: Final = ("mbarrier", "barriers", "control", "tcgen05_memory")
+
 
 def load_families() -> Mapping[str, Translate]:
     """Join the tables of all families."""
@@ -60,3 +64,12 @@ def find(table: Mapping[str, Translate], instruction: Instruction) -> Translate:
         if function is not None:
             return function
     raise UnsupportedError(instruction)
+
+
+def load_ends() -> Mapping[str, MakeEnd]:
+    """The instructions at which lanes may wait."""
+    table: dict[str, MakeEnd] = {}
+    for family in _WAITING:
+        module = import_module(f"fa4gen.emulator.instructions.{family}")
+        table.update(module.ENDS)
+    return table

@@ -1,0 +1,22 @@
+"""From what the caller asks for to the observer that does it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from fa4gen.emulator.checks.observer import Observer
+from fa4gen.emulator.checks.options import CheckOptions
+
+if TYPE_CHECKING:
+    from fa4gen.emulator.machine import Machine
+
+
+def make_observer(machine: Machine, checks: bool | Iterable[str] | CheckOptions) -> Observer:
+    """An observer with the checks asked for; one that looks away if there are none."""
+    options = CheckOptions.parse(checks)
+    if not options.any():
+        return Observer()
+    from fa4gen.emulator.checks.races import RaceObserver
+
+    return RaceObserver(machine, options=options)

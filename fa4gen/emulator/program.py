@@ -1,0 +1,164 @@
+"""Run a kernel's PTX on the CPU: the emulator's front door."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from random import Random
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from fa4gen.emulator.arguments import bind_arguments
+from fa4gen.emulator.code import Code
+from fa4gen.emulator.errors import LaunchError
+from fa4gen.emulator.instructions.control import default_registers
+from fa4gen.emulator.instructions.registry import load_ends, load_families
+from fa4gen.emulator.launch import make_geometry
+from fa4gen.emulator.layout import Layout
+from fa4gen.emulator.machine import Machine, Stop
+from fa4gen.emulator.memory import GlobalMemory
+from fa4gen.emulator.names import Names
+from fa4gen.emulator.ptx.inline import flatten
+from fa4gen.emulator.ptx.parser import parse_module
+from fa4gen.emulator.report import Report
+from fa4gen.emulator.scheduler import SCHEDULES, Limits, Scheduler, make_ends
+from fa4gen.emulator.static_checks import report_static
+
+if TYPE_CHECKING:
+    from fa4gen.emulator.checks.options import CheckOptions
+
+
+class Program:
+    """A PTX module, ready to be launched.
+
+    Raises PtxSyntaxError where the text is not PTX. What an entry uses and the emulator does not
+    model raises UnsupportedError at its launch, before anything runs.
+    """
+
+    def __init__(self, ptx: str) -> None:
+        self._module = parse_module(ptx)
+        self._codes: dict[str, tuple[Code, GlobalMemory]] = {}
+        digits = "".join(c for c in self._module.target.removeprefix("sm_") if c.isdigit())
+        self.sm = int(digits or "90")
+
+    @property
+    def entries(self) -> tuple[str, ...]:
+        """The names of the kernels in the module."""
+        return tuple(name for name, function in self._module.functions.items() if function.entry)
+
+    @property
+    def target(self) -> str:
+        """The architecture that the module was compiled for, such as ``sm_90a``."""
+        return self._module.target
+
+    def launch(
+        self,
+        entry: str | None = None,
+        *,
+        grid: int | Sequence[int] = 1,
+        block: int | Sequence[int] = 32,
+        args: Sequence[Any] = (),
+        dynamic_shared: int = 0,
+        cluster: int | Sequence[int] | None = None,
+        seed: int = 0,
+        schedule: str = "uniform",
+        checks: bool | Iterable[str] | CheckOptions = True,
+        names: Names | None = None,
+        trace: str | Path | None = None,
+        limits: Limits | None = None,
+        resident_clusters: int | None = None,
+        registers_per_thread: int | None = None,
+        progress: Callable[[int, int], None] | None = None,
+    ) -> Report:
+        """Run a kernel to its end, or to the first error after which it cannot go on.
+
+        args      in the order of the entry's parameters: arrays are global memory and are changed
+                  in place; a TensorMap fills a 128-byte parameter; NumPy scalars fill the rest
+        grid, block, cluster  in CTAs, threads, CTAs; the cluster's default is the entry's own
+        dynamic_shared  bytes
+        seed, schedule  the interleaving: uniform, priority, starve, eager or lazy
+        checks    all, none, or the names of those to make
+        names     what people call barriers, buffers and roles
+        trace     a file for the timeline (Chrome/Perfetto JSON)
+        limits    where a kernel that spins is given up
+        resident_clusters  how many run side by side at first; more start when those all wait
+        progress  called now and then with (CTAs finished, CTAs in all)
+
+        Raises LaunchError for arguments that do not fit, UnsupportedError for instructions that are
+        not modelled.
+        """
+        begin = time.perf_counter()
+        if schedule not in SCHEDULES:
+            raise LaunchError(f"schedule {schedule!r} is none of {', '.join(SCHEDULES)}")
+        entry = self._entry(entry)
+        code, template = self._code(entry)
+        layout = code.layout
+        memory = template.copy()
+        function = code.function
+        geometry = make_geometry(grid, block, cluster, dynamic_shared, function.directives,
+                                 layout.static_shared_end)
+        bound = bind_arguments(function, layout, memory, args)
+        layout.initialise(memory)
+        random = Random(seed)
+        registers = registers_per_thread
+        if registers is None:
+            registers = default_registers(geometry.threads, function.directives)
+        machine = Machine(
+            function=function, layout=layout, memory=memory, geometry=geometry,
+            parameters=bound.parameters, sm=self.sm, names=names or Names(), random=random,
+            eager=schedule == "eager" or trace is not None, registers_per_thread=registers,
+        )
+        from fa4gen.emulator.checks.select import make_observer
+
+        machine.observer = make_observer(machine, checks)
+        if trace is not None:
+            from fa4gen.emulator.checks.both import Both
+            from fa4gen.emulator.timeline import Timeline
+
+            machine.timeline = Timeline(machine)
+            machine.observer = Both(machine.observer, machine.timeline)
+        ctas = int(np.prod(geometry.grid))
+        scheduler = Scheduler(
+            machine, code, make_ends(code, load_ends()), schedule, geometry.clusters(),
+            limits or Limits(),
+            None if progress is None else lambda done, steps: progress(done, ctas),
+            resident_clusters or random.choice((1, 1, 2)),
+        )
+        machine.scheduler = scheduler
+        if machine.observer.enabled:
+            report_static(machine, function)
+        with np.errstate(all="ignore"):
+            try:
+                scheduler.start()
+                scheduler.run()
+            except Stop:
+                pass
+        bound.fetch()
+        cycles = None
+        if machine.timeline is not None and trace is not None:
+            cycles = machine.timeline.write(Path(trace))
+        return Report(
+            machine.log.verdict(), machine.log.findings(), scheduler.instructions,
+            time.perf_counter() - begin, seed, schedule, scheduler.finished_ctas, cycles,
+        )
+
+    def _entry(self, entry: str | None) -> str:
+        names = self.entries
+        if entry is None:
+            if len(names) != 1:
+                raise LaunchError(f"say which entry to launch: {', '.join(names) or 'none here'}")
+            return names[0]
+        if entry not in names:
+            raise LaunchError(f"no entry is called {entry!r}; there is {', '.join(names) or 'none'}")
+        return entry
+
+    def _code(self, entry: str) -> tuple[Code, GlobalMemory]:
+        if entry not in self._codes:
+            function = flatten(self._module, entry)
+            memory = GlobalMemory()
+            layout = Layout(self._module, function, memory)
+            self._codes[entry] = Code(function, load_families(), layout), memory
+        return self._codes[entry]
+

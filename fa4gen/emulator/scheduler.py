@@ -1,0 +1,474 @@
+"""Who runs next: a cooperative, seeded scheduler of lanes, and the end of a launch.
+
+Lanes that stand at the same step of a gang run together. Which gang, which step and whether an
+asynchronous operation takes effect first is the seed's choice, within the policy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from fa4gen.emulator.code import Code, Step
+from fa4gen.emulator.emit import Emitter
+from fa4gen.emulator.gang import Gang
+from fa4gen.emulator.instructions.barriers import member_mask, settle_cluster, settle_named
+from fa4gen.emulator.lanes import GANG, PARTIAL, Lanes
+from fa4gen.emulator.machine import Cluster, Machine, Stop
+from fa4gen.emulator.meeting import complete_lanes
+from fa4gen.emulator.ptx.syntax import Instruction, Label, LabelTable
+from fa4gen.emulator.report import Finding, Severity
+from fa4gen.emulator.waiting import End, MakeEnd, Wait
+
+if TYPE_CHECKING:
+    from fa4gen.emulator.mbarriers import Mbarrier
+
+SCHEDULES: Final = ("uniform", "priority", "starve", "eager", "lazy")
+
+# Steps that lanes may take in a row before the choice is made anew.
+_STRETCH: Final = 8
+# Steps without any visible effect after which polling threads are suspected.
+_IDLE: Final = 2_000
+_MAX_RESIDENT: Final = 148
+
+
+@dataclass(frozen=True, slots=True)
+class Parked:
+    """Lanes that wait at a step."""
+
+    gang: Gang
+    step: int
+    wait: Wait
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Where a launch is cut short: steps in all, and steps without any visible effect."""
+
+    steps: int = 200_000_000
+    idle_steps: int = 1_000_000
+
+
+class Scheduler:
+    """Runs the clusters of a launch to their end."""
+
+    def __init__(
+        self,
+        machine: Machine,
+        code: Code,
+        ends: Mapping[int, End],
+        policy: str,
+        clusters: list[tuple[int, int, int]],
+        limits: Limits,
+        tick: Callable[[int, int], None] | None,
+        residents: int,
+    ) -> None:
+        self.machine = machine
+        self.code = code
+        self.policy = policy
+        self.instructions = 0
+        self.steps = 0
+        self.finished_ctas = 0
+        self._ends = ends
+        self._random = machine.random
+        self._limits = limits
+        self._tick = tick
+        self._todo = clusters
+        self._next = 0
+        self._target_residents = residents
+        self._clusters: list[Cluster] = []
+        self._ready: dict[Gang, dict[int, Lanes]] = {}
+        self._joint: dict[Gang, dict[int, Lanes]] = {}
+        self._parked: dict[Hashable, list[Parked]] = {}
+        self._priority: dict[Gang, float] = {}
+        self._starved: Gang | None = None
+        self._timed_out: set[tuple[int, int]] = set()
+        self._effects_at_timeout = -1
+        self._readers: dict[int, Callable[[Gang], object]] = {}
+
+    # ---- what the machine asks
+
+    def wake(self, barrier: Mbarrier) -> None:
+        """Lanes at an mbarrier look again."""
+        self.wake_key(id(barrier))
+
+    def wake_key(self, key: Hashable) -> None:
+        """Lanes that wait for ``key`` execute their instruction again."""
+        for parked in self._parked.pop(key, ()):
+            self._put(parked.gang, parked.step, parked.wait.lanes)
+
+    def waiting_at(self, barrier: Mbarrier) -> bool:
+        return id(barrier) in self._parked
+
+    def cancel_cluster(self) -> tuple[int, int, int] | None:
+        """Take the next cluster off the grid."""
+        if self._next == len(self._todo):
+            return None
+        self._next += 1
+        return self._todo[self._next - 1]
+
+    def parked(self) -> list[Parked]:
+        """Everyone who waits, for a report."""
+        return [one for group in self._parked.values() for one in group]
+
+    def joining(self) -> list[tuple[Gang, Step, Lanes]]:
+        """Lanes that stand at an instruction which the rest of their warp has not reached."""
+        return [
+            (gang, self.code.steps[index], lanes)
+            for gang, places in self._joint.items()
+            for index, lanes in places.items()
+        ]
+
+    # ---- the loop
+
+    def run(self) -> None:
+        """Run until every thread has left; raises Stop after a fatal finding."""
+        machine, random = self.machine, self._random
+        engine = machine.engine
+        lazy = self.policy == "lazy"
+        mark, idle_from = -1, 0
+        while True:
+            if self._ready:
+                if len(engine) and not lazy and random.random() < 0.25:
+                    engine.complete_random()
+                self._run_one()
+                self.steps += 1
+                if machine.effects != mark:
+                    mark, idle_from = machine.effects, self.steps
+                elif self.steps - idle_from >= _IDLE and (self.steps - idle_from) % 256 == 0:
+                    self._unblock_pollers(self.steps - idle_from)
+                if self.steps > self._limits.steps:
+                    self._give_up(f"{self.steps} steps were taken")
+                if self._tick is not None and self.steps % 4096 == 0:
+                    self._tick(self.finished_ctas, self.steps)
+            elif len(engine):
+                engine.complete_random()
+            elif not self._start_or_finish():
+                return
+
+    def _start_or_finish(self) -> bool:
+        """Nothing is ready: start a cluster, let waits time out, or end. False at the end."""
+        self._clusters = [cluster for cluster in self._clusters if cluster.alive]
+        if self._next < len(self._todo) and len(self._clusters) < _MAX_RESIDENT:
+            self._start_cluster()
+            return True
+        if not self._clusters:
+            return False
+        if self._effects_at_timeout != self.machine.effects and self._time_out():
+            self._effects_at_timeout = self.machine.effects
+            return True
+        from fa4gen.emulator.deadlock import report_deadlock
+
+        report_deadlock(self)
+        raise Stop("deadlock")
+
+    def _time_out(self) -> bool:
+        """Let every wait that may fail do so once."""
+        found = False
+        for key in list(self._parked):
+            group = self._parked[key]
+            if any(one.wait.may_fail for one in group):
+                del self._parked[key]
+                for one in group:
+                    self._timed_out.add((id(one.gang), one.step))
+                    self._put(one.gang, one.step, one.wait.lanes)
+                    found = True
+        return found
+
+    def _unblock_pollers(self, idle: int) -> None:
+        """Threads may be polling memory: let what they poll for happen."""
+        if len(self.machine.engine):
+            self.machine.engine.complete_random()
+        elif self._next < len(self._todo) and len(self._clusters) < _MAX_RESIDENT:
+            self._start_cluster()
+        elif idle >= self._limits.idle_steps:
+            self._give_up(f"{idle} steps were taken without a store, an arrival or a copy")
+
+    def _give_up(self, why: str) -> None:
+        gang = next(iter(self._ready))
+        step, lanes = next(iter(self._ready[gang].items()))
+        site = self._site(self.code.steps[step])
+        self.machine.log.add(
+            Finding("step-limit", Severity.INCOMPLETE, f"{why}: the kernel seems to spin here",
+                    site.where if site else "the end", site.line if site else 0,
+                    self.machine.who(gang, lanes.mask))
+        )
+        raise Stop("step-limit")
+
+    def _site(self, step: Step) -> Instruction | None:
+        if step.end is not None:
+            return step.end
+        at = min(step.start, len(self.code.instructions) - 1)
+        return self.code.instructions[at] if at >= 0 else None
+
+    # ---- clusters
+
+    def start(self) -> None:
+        """Start as many clusters as are wanted side by side."""
+        while self._next < len(self._todo) and len(self._clusters) < self._target_residents:
+            self._start_cluster()
+
+    def _start_cluster(self) -> None:
+        from fa4gen.emulator.launch import set_specials
+
+        machine = self.machine
+        cluster = Cluster(machine, self._next, self._todo[self._next])
+        self._next += 1
+        self._clusters.append(cluster)
+        machine.progress()
+        machine.observer.cluster_starts(cluster)
+        for cta in cluster.ctas:
+            for gang in cta.gangs:
+                set_specials(gang)
+                self._priority[gang] = self._random.random()
+                self._put(gang, 0, Lanes(None))
+        if self.policy == "starve":
+            gangs = [gang for cta in cluster.ctas for gang in cta.gangs]
+            self._starved = self._random.choice(gangs)
+
+    # ---- one step
+
+    def _put(self, gang: Gang, step: int, lanes: Lanes) -> None:
+        places = self._ready.setdefault(gang, {})
+        known = places.get(step)
+        places[step] = lanes if known is None else known.join(lanes)
+
+    def _pick_gang(self) -> Gang:
+        gangs = list(self._ready)
+        if len(gangs) == 1:
+            return gangs[0]
+        if self.machine.timeline is not None:
+            return min(gangs, key=self.machine.timeline.now)
+        if self.policy == "priority":
+            if self._random.random() < 0.02:
+                self._priority[self._random.choice(gangs)] = self._random.random()
+            return max(gangs, key=self._priority.__getitem__)
+        if self._starved in self._ready:
+            gangs.remove(self._starved)
+        return gangs[int(self._random.random() * len(gangs))]
+
+    def _run_one(self) -> None:
+        gang = self._pick_gang()
+        places = self._ready[gang]
+        if len(places) == 1:
+            step, lanes = places.popitem()
+        else:
+            # lanes that are behind come first, so that they catch up with the others
+            step = min(places) if self._random.random() < 0.875 else self._random.choice(
+                list(places))
+            lanes = places.pop(step)
+        if not places:
+            del self._ready[gang]
+        for _ in range(_STRETCH):
+            follow = self._execute(gang, step, lanes)
+            if follow < 0:
+                return
+            waiting = self._ready.get(gang)
+            if waiting is not None:
+                self._put(gang, follow, lanes)
+                return
+            step = follow
+        self._put(gang, step, lanes)
+
+    def _execute(self, gang: Gang, index: int, lanes: Lanes) -> int:
+        """Run lanes from a step on; the step they all go on to, or -1 when they were placed."""
+        code = self.code
+        step = code.steps[index]
+        if step.guard is not None:
+            return self._split(gang, step.guard, lanes, index + 1, step.skip)
+        level = lanes.level(gang)
+        if step.joint > level:
+            complete, rest = self._meet(gang, step, lanes)
+            if rest is not None:
+                self._joint.setdefault(gang, {})[index] = rest
+            if complete is None:
+                return -1
+            lanes = complete
+            level = lanes.level(gang)
+            self._go(gang, lanes, step, index, max(level, PARTIAL))
+            return -1
+        waiting = self._joint.get(gang)
+        if waiting is not None and index in waiting:
+            lanes = lanes.join(waiting.pop(index))
+            if not waiting:
+                del self._joint[gang]
+            self._put(gang, index, lanes)
+            return -1
+        run, last, count = code.run_of(step, level, lanes.mask is not None)
+        if count:
+            self.instructions += count * lanes.count(gang)
+            run(gang, lanes.mask)
+            if self.machine.timeline is not None:
+                self.machine.timeline.ran(gang, lanes, step.start, code.steps[last].stop)
+        return self._finish(gang, lanes, last)
+
+    def _go(self, gang: Gang, lanes: Lanes, step: Step, index: int, level: int) -> None:
+        """Run lanes that have just met at a joint instruction: this step only."""
+        run, last, count = self.code.run_of(step, PARTIAL, lanes.mask is not None)
+        self.instructions += count * lanes.count(gang)
+        run(gang, lanes.mask)
+        follow = self._finish(gang, lanes, last)
+        if follow >= 0:
+            self._put(gang, follow, lanes)
+
+    def _finish(self, gang: Gang, lanes: Lanes, index: int) -> int:
+        """Carry out what ends a step."""
+        step = self.code.steps[index]
+        end = step.end
+        if end is None:
+            if index + 1 == len(self.code.steps):
+                self._leave(gang, lanes)
+                return -1
+            return index + 1
+        self.instructions += lanes.count(gang)
+        if end.opcode == "bra":
+            label = end.operands[0]
+            assert isinstance(label, Label)
+            target = self.code.target(label)
+            if end.guard is None:
+                return target
+            return self._split(gang, end, lanes, target, index + 1)
+        if end.opcode in ("ret", "exit"):
+            self._leave(gang, lanes)
+            return -1
+        if end.opcode == "brx":
+            return self._jump_table(gang, lanes, end)
+        if end.opcode == "trap":
+            self.machine.fault("trap", "the kernel executed trap", end, gang, lanes.mask)
+        return self._wait(gang, lanes, index)
+
+    def _split(
+        self, gang: Gang, condition: Instruction, lanes: Lanes, yes: int, no: int
+    ) -> int:
+        """Send lanes on by a guard: to ``yes`` where it holds, to ``no`` elsewhere."""
+        assert condition.guard is not None
+        holds = gang.P[condition.guard.index]
+        if condition.guard_negated:
+            holds = ~holds
+        if lanes.mask is not None:
+            holds = holds & lanes.mask
+            count, total = int(np.count_nonzero(holds)), int(np.count_nonzero(lanes.mask))
+        else:
+            count, total = int(np.count_nonzero(holds)), gang.lanes
+        if count == total:
+            return yes
+        if count == 0:
+            return no
+        self._put(gang, yes, Lanes(holds.copy()))
+        self._put(gang, no, lanes.minus(holds, gang))
+        return -1
+
+    def _jump_table(self, gang: Gang, lanes: Lanes, end: Instruction) -> int:
+        emitter = Emitter(self.code.layout, True, {})
+        emitter.instruction = end
+        index = np.broadcast_to(emitter.reader(end.operands[0], "u32")(gang), gang.lanes)
+        table = end.operands[1]
+        assert isinstance(table, LabelTable)
+        mask = lanes.array(gang)
+        for value in np.unique(index[mask]):
+            if value >= len(table.targets):
+                self.machine.fault("illegal-instruction", f"brx.idx with index {value} of "
+                                   f"{len(table.targets)}", end, gang, lanes.mask)
+            target = self.code.step_at[table.targets[int(value)]]
+            self._put(gang, target, Lanes.of(mask & (index == value)))
+        return -1
+
+    def _meet(self, gang: Gang, step: Step, lanes: Lanes) -> tuple[Lanes | None, Lanes | None]:
+        """Join lanes with those already at a joint instruction: (who may go, who waits on)."""
+        waiting = self._joint.get(gang)
+        if waiting is not None and step.index in waiting:
+            lanes = lanes.join(waiting.pop(step.index))
+            if not waiting:
+                del self._joint[gang]
+        if lanes.level(gang) >= step.joint:
+            return lanes, None
+        if step.joint == GANG:
+            return None, lanes
+        instruction = self.code.instructions[step.start]
+        members = member_mask(instruction)
+        values = None
+        if members is not None:
+            if step.index not in self._readers:
+                emitter = Emitter(self.code.layout, True, {})
+                emitter.instruction = instruction
+                self._readers[step.index] = emitter.reader(members, "u32")
+            values = self._readers[step.index](gang)
+        return complete_lanes(gang, lanes, values)
+
+    def _wait(self, gang: Gang, lanes: Lanes, index: int) -> int:
+        """Execute an instruction at which lanes may wait."""
+        step = self.code.steps[index]
+        timed_out = False
+        if self._timed_out:
+            timed_out = (id(gang), index) in self._timed_out
+            self._timed_out.discard((id(gang), index))
+        outcome = self._ends[index](gang, lanes, timed_out)
+        for wait in outcome.waits:
+            self._parked.setdefault(wait.key, []).append(Parked(gang, index, wait))
+        if step.end is not None and step.end.opcode in ("bar", "barrier"):
+            self._settle(gang)
+        if outcome.done is None:
+            return -1
+        if not outcome.waits and step.joint <= outcome.done.level(gang):
+            if outcome.done.mask is lanes.mask:
+                return index + 1
+        self._put(gang, index + 1, outcome.done)
+        return -1
+
+    def _settle(self, gang: Gang) -> None:
+        """Let lanes through named barriers that everyone has reached."""
+        for key in settle_named(gang.cta):
+            self.machine.observer.rendezvous_reset(key)
+            self.machine.progress()
+            for parked in self._parked.pop(key, ()):
+                lanes = parked.wait.lanes
+                self.machine.observer.rendezvous_leave(parked.gang, lanes.mask, key, True)
+                self._put(parked.gang, parked.step + 1, lanes)
+
+    def _leave(self, gang: Gang, lanes: Lanes) -> None:
+        """Threads leave the kernel: barriers no longer count on them."""
+        machine = self.machine
+        machine.observer.lanes_leave(gang, lanes.mask)
+        gang.leave(lanes.mask)
+        machine.progress()
+        for index, others in self._joint.pop(gang, {}).items():
+            self._put(gang, index, others)
+        cta = gang.cta
+        self._settle(gang)
+        if len(cta.cluster.ctas) > 1 or "barrier" in cta.cluster.state:
+            settle_cluster(cta.cluster)
+        if cta.alive:
+            return
+        self.finished_ctas += 1
+        if cta.tensor_memory is not None:
+            cta.tensor_memory.check_exit(cta)
+        if not cta.cluster.alive:
+            machine.observer.cluster_ends(cta.cluster)
+            for one in cta.cluster.ctas:
+                for each in one.gangs:
+                    self._priority.pop(each, None)
+            self._clusters = [cluster for cluster in self._clusters if cluster.alive]
+            if self._next < len(self._todo) and len(self._clusters) < self._target_residents:
+                self._start_cluster()
+
+
+def make_ends(code: Code, table: Mapping[str, MakeEnd]) -> dict[int, End]:
+    """Prepare the instructions at which lanes may wait: step -> function."""
+    ends: dict[int, End] = {}
+    for step in code.steps:
+        if step.end is None or step.end.opcode in ("bra", "brx", "ret", "exit", "trap"):
+            continue
+        emitter = Emitter(code.layout, True, {})
+        emitter.instruction = step.end
+        words = (step.end.opcode, *step.end.modifiers)
+        for count in range(len(words), 0, -1):
+            make = table.get(".".join(words[:count]))
+            if make is not None:
+                ends[step.index] = make(step.end, emitter)
+                break
+        else:
+            raise emitter.refuse("")
+    return ends
