@@ -12,7 +12,7 @@ It executes the PTX that a compiler produced, of this project's kernels or of an
 from __future__ import annotations
 
 from fa4gen.emulator.errors import EmulatorError, LaunchError, PtxSyntaxError, UnsupportedError
-from fa4gen.emulator.names import NamedRange, Names, NamedThreads
+from fa4gen.emulator.names import NamedRange, NamedThreads, Names
 from fa4gen.emulator.program import Program
 from fa4gen.emulator.report import Finding, Report, Severity, Verdict
 from fa4gen.emulator.scheduler import SCHEDULES, Limits

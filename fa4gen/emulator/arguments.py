@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +14,8 @@ from fa4gen.emulator.layout import Layout
 from fa4gen.emulator.memory import GlobalMemory
 from fa4gen.emulator.ptx.syntax import Function, Variable
 from fa4gen.emulator.tensor_map import TensorMap
+
+_ALLOCATION_ALIGN: Final = 256
 
 
 @dataclass(slots=True)
@@ -40,8 +42,10 @@ def bind_arguments(
     parameters = function.parameters
     if len(args) != len(parameters):
         expected = ", ".join(f"{p.name} ({p.size} bytes)" for p in parameters) or "none"
-        raise LaunchError(f"{function.name} has {len(parameters)} parameters, {len(args)} arguments"
-                          f" were given; the parameters are: {expected}")
+        raise LaunchError(
+            f"{function.name} has {len(parameters)} parameters, {len(args)} arguments"
+            f" were given; the parameters are: {expected}"
+        )
     arrays: list[tuple[NDArray[Any], str]] = []
     for parameter, argument in zip(parameters, args, strict=True):
         name = parameter.name.removeprefix(function.name + "_")
@@ -64,9 +68,7 @@ def bind_arguments(
     return Bound(buffer, copies)
 
 
-def _map_arrays(
-    arrays: Sequence[tuple[NDArray[Any], str]], memory: GlobalMemory
-) -> dict[int, int]:
+def _map_arrays(arrays: Sequence[tuple[NDArray[Any], str]], memory: GlobalMemory) -> dict[int, int]:
     """Give every array an address; arrays that share memory keep sharing it."""
     spans: list[list[Any]] = []
     for array, name in arrays:
@@ -84,8 +86,10 @@ def _map_arrays(
         high = max(one[1] for one in group)
         writable = any(one[2].flags.writeable for one in group)
         names = "/".join(dict.fromkeys(one[3] for one in group))
-        # keep the alignment that the host memory has, up to what the GPU's allocator gives
-        start = memory.reserve(high - low, names, writable=writable)
+        # an allocation starts on a wide boundary, as the GPU's allocator gives it; what lies
+        # inside one keeps its distance from there
+        lead = (low - _allocation(group[0][2])) % _ALLOCATION_ALIGN
+        start = memory.reserve(high - low + lead, names, writable=writable) + lead
         for one in group:
             array = one[2]
             first = array.__array_interface__["data"][0] if array.size else low
@@ -102,6 +106,14 @@ def _map_arrays(
     return addresses
 
 
+def _allocation(array: NDArray[Any]) -> int:
+    """The address where the memory begins that an array is a view of."""
+    while isinstance(array.base, np.ndarray):
+        array = array.base
+    address: int = array.__array_interface__["data"][0]
+    return address
+
+
 def _raw(index: int, parameter: Variable, argument: Any, addresses: dict[int, int]) -> bytes:
     what = f"argument {index} ({parameter.name})"
     if isinstance(argument, TensorMap):
@@ -110,8 +122,9 @@ def _raw(index: int, parameter: Variable, argument: Any, addresses: dict[int, in
         return argument.encode(addresses[id(argument.array)])
     if isinstance(argument, np.ndarray) and argument.ndim > 0:
         if parameter.size != 8:
-            raise LaunchError(f"{what} has {parameter.size} bytes; an array is passed as a pointer "
-                              "of 8")
+            raise LaunchError(
+                f"{what} has {parameter.size} bytes; an array is passed as a pointer of 8"
+            )
         return int(addresses[id(argument)]).to_bytes(8, "little")
     if argument is None:
         return bytes(parameter.size)
@@ -120,9 +133,13 @@ def _raw(index: int, parameter: Variable, argument: Any, addresses: dict[int, in
     elif isinstance(argument, (np.generic, np.ndarray)):
         raw = argument.tobytes()
     else:
-        raise LaunchError(f"{what} is a {type(argument).__name__}; pass a NumPy array, a NumPy "
-                          "scalar such as numpy.int32(7), a TensorMap, bytes, or None for zeros")
+        raise LaunchError(
+            f"{what} is a {type(argument).__name__}; pass a NumPy array, a NumPy "
+            "scalar such as numpy.int32(7), a TensorMap, bytes, or None for zeros"
+        )
     if len(raw) != parameter.size:
-        raise LaunchError(f"{what} has {parameter.size} bytes, but {len(raw)} were given "
-                          f"({type(argument).__name__})")
+        raise LaunchError(
+            f"{what} has {parameter.size} bytes, but {len(raw)} were given "
+            f"({type(argument).__name__})"
+        )
     return raw

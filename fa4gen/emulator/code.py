@@ -53,8 +53,10 @@ def joint_level(instruction: Instruction) -> int:
     if starts_with(instruction, _WARPGROUP):
         return GANG
     words = instruction.modifiers
-    if "sync" in words or "aligned" in words or (
-        instruction.opcode == "bar" and "warp" not in words
+    if (
+        "sync" in words
+        or "aligned" in words
+        or (instruction.opcode == "bar" and "warp" not in words)
     ):
         return WARPS
     return PARTIAL
@@ -98,7 +100,8 @@ class Code:
 
     def run_of(self, step: Step, level: int, masked: bool) -> tuple[Run, int, int]:
         """The function for lanes of a level at a step: (function, last step it covers, number of
-        instructions)."""
+        instructions).
+        """
         if step.functions is None:
             step.functions = {}
         known = step.functions.get((level, masked))
@@ -147,8 +150,9 @@ class Code:
         if instruction.guard_negated:
             condition = f"~{condition}"
         mask, masked, indent = emitter.mask, emitter.masked, emitter.indent
-        emitter.line(f"w = {condition}" + (f" & {mask}" if masked else " if m is None else "
-                                           f"{condition} & m"))
+        emitter.line(
+            f"w = {condition}" + (f" & {mask}" if masked else f" if m is None else {condition} & m")
+        )
         emitter.line("if w.any():")
         emitter.mask, emitter.masked, emitter.indent = "w", True, indent + "    "
         before = len(emitter.lines)
@@ -180,8 +184,10 @@ class Code:
                 break
             first = instructions[index]
             joint = joint_level(first)
-            if first.guard is not None and first.opcode != "bra" and (
-                joint != PARTIAL or ends_step(first)
+            if (
+                first.guard is not None
+                and first.opcode != "bra"
+                and (joint != PARTIAL or ends_step(first))
             ):
                 step = Step(len(self.steps), index, index, None, PARTIAL, True, guard=first)
                 self.steps.append(step)

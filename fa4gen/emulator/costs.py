@@ -6,7 +6,7 @@ our own measurements on an H200; they make a model, not a prediction.
 
 from __future__ import annotations
 
-from functools import lru_cache
+from functools import cache
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ _FREE: Final = ("mov", "cvta")
 _PAIRED: Final = 2.0
 
 
-@lru_cache(maxsize=None)
+@cache
 def _opcode_cycles(opcode: str, text: str) -> float:
     if opcode in _FREE:
         return 0.0

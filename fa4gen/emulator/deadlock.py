@@ -26,14 +26,20 @@ def report_deadlock(scheduler: Scheduler) -> None:
             "partial-warp",
             f"{site.text} is executed by {lanes.count(gang)} threads only: the others of the "
             f"{unit} {_elsewhere(scheduler, gang)}",
-            site, gang, lanes.mask,
+            site,
+            gang,
+            lanes.mask,
         )
     for parked in scheduler.parked():
         end = scheduler.code.steps[parked.step].end
         assert end is not None
         machine.log.add(
             Finding(
-                "deadlock", Severity.ERROR, parked.wait.reason(), end.where, end.line,
+                "deadlock",
+                Severity.ERROR,
+                parked.wait.reason(),
+                end.where,
+                end.line,
                 machine.who(parked.gang, parked.wait.lanes.mask),
             )
         )

@@ -40,8 +40,14 @@ Handler: TypeAlias = Callable[[Gang, Mask], None]
 Reader: TypeAlias = Callable[[Gang], Any]
 Writer: TypeAlias = Callable[[Gang, Any, Mask], None]
 
-_UNIFORM_CLOCKS = ("%clock", "%clock64", "%clock_hi", "%globaltimer", "%globaltimer_lo",
-                   "%globaltimer_hi")
+_UNIFORM_CLOCKS = (
+    "%clock",
+    "%clock64",
+    "%clock_hi",
+    "%globaltimer",
+    "%globaltimer_lo",
+    "%globaltimer_hi",
+)
 
 
 class Emitter:
@@ -139,8 +145,11 @@ class Emitter:
             width = bits_of(kind)
             raw = operand.bits & ((1 << width) - 1)
             return np.array(raw, dtype=f"u{width // 8}").view(dtype)[()]
-        source = np.uint32(operand.bits).view(np.float32) if operand.kind == "f32" else (
-            np.uint64(operand.bits).view(np.float64))
+        source = (
+            np.uint32(operand.bits).view(np.float32)
+            if operand.kind == "f32"
+            else (np.uint64(operand.bits).view(np.float64))
+        )
         if is_float(kind) and not kind.endswith("x2"):
             return source.astype(dtype)
         # a float literal moved as bits
@@ -158,7 +167,7 @@ class Emitter:
         if isinstance(operand, Register):
             index = operand.index
             width = CLASS_BITS[operand.cls]
-            if kind == "pred" or width == max(16, bits_of(kind)) and bits_of(kind) != 8:
+            if kind == "pred" or (width == max(16, bits_of(kind)) and bits_of(kind) != 8):
                 view = view_of(kind)
                 return lambda gang: getattr(gang, view)[index]
             wide = {"h": "U16", "r": "U32", "d": "U64"}[operand.cls]
@@ -204,8 +213,11 @@ class Emitter:
             row = getattr(gang, view)[index]
             values = np.asarray(values)
             if values.dtype != dtype and kind != "b128":
-                values = values.view(dtype) if values.dtype.itemsize == np.dtype(
-                    dtype).itemsize and kind != "pred" else values.astype(dtype)
+                values = (
+                    values.view(dtype)
+                    if values.dtype.itemsize == np.dtype(dtype).itemsize and kind != "pred"
+                    else values.astype(dtype)
+                )
             if mask is None:
                 row[...] = values
             else:

@@ -78,8 +78,10 @@ def make_geometry(
         raise LaunchError(f"the entry needs blocks of {bound} threads, not {block3}")
     bound = directives.get("maxntid")
     if bound and geometry.threads > int(np.prod(bound)):
-        raise LaunchError(f"a block of {geometry.threads} threads, but the entry was compiled for "
-                          f"at most {int(np.prod(bound))} (.maxntid)")
+        raise LaunchError(
+            f"a block of {geometry.threads} threads, but the entry was compiled for "
+            f"at most {int(np.prod(bound))} (.maxntid)"
+        )
     if any(g % c for g, c in zip(grid3, cluster3, strict=True)):
         raise LaunchError(f"grid {grid3} is no multiple of the cluster {cluster3}")
     if int(np.prod(cluster3)) > MAX_CLUSTER:

@@ -37,7 +37,9 @@ class Layout:
         for variable in variables:
             if variable.space in ("global", "const"):
                 self._addresses[id(variable)] = memory.reserve(
-                    max(variable.size, 1), variable.name, align=variable.align,
+                    max(variable.size, 1),
+                    variable.name,
+                    align=variable.align,
                     writable=variable.space == "global",
                 )
             elif variable.space == "local":
@@ -64,8 +66,9 @@ class Layout:
                 memory.data[at : at + len(raw)] = raw
             for offset, name, _generic in variable.relocations:
                 if name not in by_name:
-                    raise EmulatorError(f"{variable.name} holds the address of {name}, "
-                                        "which is no global variable")
+                    raise EmulatorError(
+                        f"{variable.name} holds the address of {name}, which is no global variable"
+                    )
                 value = np.array([self.address(by_name[name])], np.uint64).view(np.uint8)
                 memory.data[at + offset : at + offset + 8] = value
 

@@ -55,8 +55,11 @@ class Cta:
         function = machine.function
         self.gangs = [
             Gang(
-                self, index, min(GANG_LANES, self.threads - index * GANG_LANES),
-                function.registers, machine.layout.local_bytes,
+                self,
+                index,
+                min(GANG_LANES, self.threads - index * GANG_LANES),
+                function.registers,
+                machine.layout.local_bytes,
             )
             for index in range(count)
         ]
@@ -138,17 +141,18 @@ class Machine:
     # ---- findings
 
     def find(
-        self, kind: str, message: str, site: Instruction, gang: Gang, mask: Mask,
+        self,
+        kind: str,
+        message: str,
+        site: Instruction,
+        gang: Gang,
+        mask: Mask,
         severity: Severity = Severity.ERROR,
     ) -> None:
         """Record that something is wrong, and go on."""
-        self.log.add(
-            Finding(kind, severity, message, site.where, site.line, self.who(gang, mask))
-        )
+        self.log.add(Finding(kind, severity, message, site.where, site.line, self.who(gang, mask)))
 
-    def fault(
-        self, kind: str, message: str, site: Instruction, gang: Gang, mask: Mask
-    ) -> NoReturn:
+    def fault(self, kind: str, message: str, site: Instruction, gang: Gang, mask: Mask) -> NoReturn:
         """Record an error after which the kernel could not go on, and stop the launch."""
         self.find(kind, message, site, gang, mask)
         raise Stop(kind)
@@ -198,25 +202,44 @@ class Machine:
         cta = gang.cta
         if not cluster:
             if rank not in (0, cta.rank):
-                self.fault("out-of-bounds", f"shared address {address:#x} is not in the CTA's own "
-                           "window", site, gang, None)
+                self.fault(
+                    "out-of-bounds",
+                    f"shared address {address:#x} is not in the CTA's own window",
+                    site,
+                    gang,
+                    None,
+                )
             return cta, offset
         if rank >= len(cta.cluster.ctas):
-            self.fault("out-of-bounds", f"shared address {address:#x} names rank {rank} of a "
-                       f"cluster of {len(cta.cluster.ctas)}", site, gang, None)
+            self.fault(
+                "out-of-bounds",
+                f"shared address {address:#x} names rank {rank} of a "
+                f"cluster of {len(cta.cluster.ctas)}",
+                site,
+                gang,
+                None,
+            )
         return cta.cluster.ctas[rank], offset
 
-    def barrier(
-        self, cta: Cta, offset: int, gang: Gang, mask: Mask, site: Instruction
-    ) -> Mbarrier:
+    def barrier(self, cta: Cta, offset: int, gang: Gang, mask: Mask, site: Instruction) -> Mbarrier:
         """The mbarrier at an offset of a CTA's shared memory."""
         barrier = cta.barriers.get(offset)
         if barrier is None:
             if offset % 8:
-                self.fault("misaligned", f"an mbarrier at offset {offset} of shared memory is not "
-                           "8-byte aligned", site, gang, mask)
-            self.fault("barrier-misuse", f"{cta.name_of(offset)} is no initialised mbarrier", site,
-                       gang, mask)
+                self.fault(
+                    "misaligned",
+                    f"an mbarrier at offset {offset} of shared memory is not 8-byte aligned",
+                    site,
+                    gang,
+                    mask,
+                )
+            self.fault(
+                "barrier-misuse",
+                f"{cta.name_of(offset)} is no initialised mbarrier",
+                site,
+                gang,
+                mask,
+            )
         return barrier
 
     def clock(self, name: str) -> Any:

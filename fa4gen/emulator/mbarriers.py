@@ -45,8 +45,10 @@ class Mbarrier:
 
     def describe(self) -> str:
         """State for people."""
-        return (f"{self.name} (phase {self.phase}, {self.pending} of {self.expected} arrivals and "
-                f"{self.transactions} bytes missing, last arrival: {self.last})")
+        return (
+            f"{self.name} (phase {self.phase}, {self.pending} of {self.expected} arrivals and "
+            f"{self.transactions} bytes missing, last arrival: {self.last})"
+        )
 
     def expect(self, count: int) -> None:
         """expect-tx: more bytes to come."""
@@ -78,9 +80,14 @@ class Mbarrier:
         machine.progress()
         self.complete_transaction(count, f"{op.kind} issued at {op.site.where}")
         if abs(self.transactions) > MAX_COUNT:
-            machine.find("transaction-bytes", f"{self.name}: {self.transactions} bytes outstanding, "
-                         f"more than the {MAX_COUNT} that a barrier can count", op.site, op.gang,
-                         None)
+            machine.find(
+                "transaction-bytes",
+                f"{self.name}: {self.transactions} bytes outstanding, "
+                f"more than the {MAX_COUNT} that a barrier can count",
+                op.site,
+                op.gang,
+                None,
+            )
 
     def signal_arrival(self, op: AsyncOp) -> None:
         """An asynchronous operation (a commit) arrives once."""
@@ -89,8 +96,13 @@ class Mbarrier:
         self.pending_time = max(self.pending_time, op.end_time)
         machine.progress()
         if self.pending == 0:
-            machine.fault("over-arrival", f"{self.describe()}: an arrival more than it expects",
-                          op.site, op.gang, None)
+            machine.fault(
+                "over-arrival",
+                f"{self.describe()}: an arrival more than it expects",
+                op.site,
+                op.gang,
+                None,
+            )
         self.arrive(1, f"{op.kind} issued at {op.site.where}")
 
     def _settle(self) -> None:

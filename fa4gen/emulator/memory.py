@@ -104,15 +104,20 @@ class GlobalMemory:
         offset = address - region.start
         if address < region.stop:
             return f"{region.name} + {offset}"
-        return (f"address {address:#x}, {address - region.stop} bytes past the end of {region.name}"
-                f" ({region.stop - region.start} bytes)")
+        return (
+            f"address {address:#x}, {address - region.stop} bytes past the end of {region.name}"
+            f" ({region.stop - region.start} bytes)"
+        )
 
     def view(self, array: NDArray[Any], address: int) -> NDArray[Any]:
         """The array's elements inside the arena, at ``address``."""
         if array.size == 0:
             return np.empty(array.shape, array.dtype)
         return np.ndarray(
-            array.shape, array.dtype, buffer=self.data.data, offset=address - GLOBAL_BASE,
+            array.shape,
+            array.dtype,
+            buffer=self.data.data,
+            offset=address - GLOBAL_BASE,
             strides=array.strides,
         )
 

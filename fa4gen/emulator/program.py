@@ -97,8 +97,9 @@ class Program:
         layout = code.layout
         memory = template.copy()
         function = code.function
-        geometry = make_geometry(grid, block, cluster, dynamic_shared, function.directives,
-                                 layout.static_shared_end)
+        geometry = make_geometry(
+            grid, block, cluster, dynamic_shared, function.directives, layout.static_shared_end
+        )
         bound = bind_arguments(function, layout, memory, args)
         layout.initialise(memory)
         random = Random(seed)
@@ -106,9 +107,16 @@ class Program:
         if registers is None:
             registers = default_registers(geometry.threads, function.directives)
         machine = Machine(
-            function=function, layout=layout, memory=memory, geometry=geometry,
-            parameters=bound.parameters, sm=self.sm, names=names or Names(), random=random,
-            eager=schedule == "eager" or trace is not None, registers_per_thread=registers,
+            function=function,
+            layout=layout,
+            memory=memory,
+            geometry=geometry,
+            parameters=bound.parameters,
+            sm=self.sm,
+            names=names or Names(),
+            random=random,
+            eager=schedule == "eager" or trace is not None,
+            registers_per_thread=registers,
         )
         from fa4gen.emulator.checks.select import make_observer
 
@@ -121,7 +129,11 @@ class Program:
             machine.observer = Both(machine.observer, machine.timeline)
         ctas = int(np.prod(geometry.grid))
         scheduler = Scheduler(
-            machine, code, make_ends(code, load_ends()), schedule, geometry.clusters(),
+            machine,
+            code,
+            make_ends(code, load_ends()),
+            schedule,
+            geometry.clusters(),
             limits or Limits(),
             None if progress is None else lambda done, steps: progress(done, ctas),
             resident_clusters or random.choice((1, 1, 2)),
@@ -140,8 +152,14 @@ class Program:
         if machine.timeline is not None and trace is not None:
             cycles = machine.timeline.write(Path(trace))
         return Report(
-            machine.log.verdict(), machine.log.findings(), scheduler.instructions,
-            time.perf_counter() - begin, seed, schedule, scheduler.finished_ctas, cycles,
+            machine.log.verdict(),
+            machine.log.findings(),
+            scheduler.instructions,
+            time.perf_counter() - begin,
+            seed,
+            schedule,
+            scheduler.finished_ctas,
+            cycles,
         )
 
     def _entry(self, entry: str | None) -> str:
@@ -151,7 +169,9 @@ class Program:
                 raise LaunchError(f"say which entry to launch: {', '.join(names) or 'none here'}")
             return names[0]
         if entry not in names:
-            raise LaunchError(f"no entry is called {entry!r}; there is {', '.join(names) or 'none'}")
+            raise LaunchError(
+                f"no entry is called {entry!r}; there is {', '.join(names) or 'none'}"
+            )
         return entry
 
     def _code(self, entry: str) -> tuple[Code, GlobalMemory]:
@@ -161,4 +181,3 @@ class Program:
             layout = Layout(self._module, function, memory)
             self._codes[entry] = Code(function, load_families(), layout), memory
         return self._codes[entry]
-

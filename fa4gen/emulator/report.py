@@ -41,7 +41,9 @@ class Finding:
 
     def __str__(self) -> str:
         times = f" ({self.count} times)" if self.count > 1 else ""
-        return f"{self.severity.value}: {self.kind} at {self.where}, {self.who}: {self.message}{times}"
+        return (
+            f"{self.severity.value}: {self.kind} at {self.where}, {self.who}: {self.message}{times}"
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +80,12 @@ class FindingLog:
         known = self._found.get(key)
         if known is not None:
             self._found[key] = Finding(
-                known.kind, known.severity, known.message, known.where, known.line, known.who,
+                known.kind,
+                known.severity,
+                known.message,
+                known.where,
+                known.line,
+                known.who,
                 known.count + 1,
             )
         elif len(self._found) < self.limit:

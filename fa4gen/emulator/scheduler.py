@@ -192,9 +192,14 @@ class Scheduler:
         step, lanes = next(iter(self._ready[gang].items()))
         site = self._site(self.code.steps[step])
         self.machine.log.add(
-            Finding("step-limit", Severity.INCOMPLETE, f"{why}: the kernel seems to spin here",
-                    site.where if site else "the end", site.line if site else 0,
-                    self.machine.who(gang, lanes.mask))
+            Finding(
+                "step-limit",
+                Severity.INCOMPLETE,
+                f"{why}: the kernel seems to spin here",
+                site.where if site else "the end",
+                site.line if site else 0,
+                self.machine.who(gang, lanes.mask),
+            )
         )
         raise Stop("step-limit")
 
@@ -257,8 +262,9 @@ class Scheduler:
             step, lanes = places.popitem()
         else:
             # lanes that are behind come first, so that they catch up with the others
-            step = min(places) if self._random.random() < 0.875 else self._random.choice(
-                list(places))
+            step = (
+                min(places) if self._random.random() < 0.875 else self._random.choice(list(places))
+            )
             lanes = places.pop(step)
         if not places:
             del self._ready[gang]
@@ -340,9 +346,7 @@ class Scheduler:
             self.machine.fault("trap", "the kernel executed trap", end, gang, lanes.mask)
         return self._wait(gang, lanes, index)
 
-    def _split(
-        self, gang: Gang, condition: Instruction, lanes: Lanes, yes: int, no: int
-    ) -> int:
+    def _split(self, gang: Gang, condition: Instruction, lanes: Lanes, yes: int, no: int) -> int:
         """Send lanes on by a guard: to ``yes`` where it holds, to ``no`` elsewhere."""
         assert condition.guard is not None
         holds = gang.P[condition.guard.index]
@@ -370,8 +374,13 @@ class Scheduler:
         mask = lanes.array(gang)
         for value in np.unique(index[mask]):
             if value >= len(table.targets):
-                self.machine.fault("illegal-instruction", f"brx.idx with index {value} of "
-                                   f"{len(table.targets)}", end, gang, lanes.mask)
+                self.machine.fault(
+                    "illegal-instruction",
+                    f"brx.idx with index {value} of {len(table.targets)}",
+                    end,
+                    gang,
+                    lanes.mask,
+                )
             target = self.code.step_at[table.targets[int(value)]]
             self._put(gang, target, Lanes.of(mask & (index == value)))
         return -1

@@ -100,10 +100,18 @@ class Timeline(Observer):
         op.end_time = begin + op.cycles + LATENCY.get(op.unit, 0.0)
         self._end = max(self._end, op.end_time)
         if op.cycles:
-            self._events.append({
-                "name": op.kind, "cat": op.unit, "ph": "X", "ts": begin, "dur": op.cycles,
-                "pid": cta.index, "tid": f"unit: {op.unit}", "args": {"at": op.site.where},
-            })
+            self._events.append(
+                {
+                    "name": op.kind,
+                    "cat": op.unit,
+                    "ph": "X",
+                    "ts": begin,
+                    "dur": op.cycles,
+                    "pid": cta.index,
+                    "tid": f"unit: {op.unit}",
+                    "args": {"at": op.site.where},
+                }
+            )
 
     def observed(self, gang: Gang, mask: Mask, ops: list[AsyncOp], kind: str) -> None:
         if ops:
@@ -115,7 +123,12 @@ class Timeline(Observer):
         barrier.pending_time = max(barrier.pending_time, self._latest(gang, mask))
 
     def waited(
-        self, gang: Gang, mask: Mask, barrier: Mbarrier, phase: int, acquire: str,
+        self,
+        gang: Gang,
+        mask: Mask,
+        barrier: Mbarrier,
+        phase: int,
+        acquire: str,
         site: Instruction,
     ) -> None:
         if phase + 1 == barrier.phase:
@@ -143,11 +156,18 @@ class Timeline(Observer):
         if len(self._events) >= _MAX_EVENTS:
             return
         track = self._track(gang.cta, gang.index * 4 + warp)
-        self._events.append({
-            "name": name, "cat": kind, "ph": "X", "ts": begin, "dur": length,
-            "pid": gang.cta.index, "tid": track,
-            "cname": "good" if kind == "run" else "grey",
-        })
+        self._events.append(
+            {
+                "name": name,
+                "cat": kind,
+                "ph": "X",
+                "ts": begin,
+                "dur": length,
+                "pid": gang.cta.index,
+                "tid": track,
+                "cname": "good" if kind == "run" else "grey",
+            }
+        )
 
     def _track(self, cta: Cta, warp: int) -> str:
         key = (cta.index, warp)

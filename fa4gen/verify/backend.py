@@ -1,4 +1,4 @@
-"""Where a compiled kernel can be run: on a GPU, later in the emulator; behind one small door."""
+"""Where a compiled kernel can be run: on a GPU, or in the emulator; behind one small door."""
 
 from __future__ import annotations
 
@@ -43,6 +43,14 @@ class Backend(Protocol):
     def array_module(self) -> Any:
         """numpy, or cupy where the backend has a GPU that can compute large references."""
 
+    @property
+    def same_bits(self) -> bool:
+        """Whether two runs on the same inputs have to give the same bits."""
+
+    @property
+    def emulates(self) -> bool:
+        """Whether it works on the CPU: slower, so that it gets fewer and smaller cases."""
+
     def available(self) -> bool:
         """Whether this machine has it."""
 
@@ -51,13 +59,11 @@ class Backend(Protocol):
 
 
 def make_backends() -> tuple[Callable[[str], Backend], ...]:
-    """Return the backends by preference, each to be called with an architecture.
-
-    The emulator joins here, behind the GPU.
-    """
+    """Return the backends by preference, each to be called with an architecture."""
+    from fa4gen.verify.emulator import EmulatorBackend
     from fa4gen.verify.gpu import GpuBackend
 
-    return (GpuBackend,)
+    return (GpuBackend, EmulatorBackend)
 
 
 def pick_backend(arch: str) -> Backend | None:

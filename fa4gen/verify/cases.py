@@ -63,6 +63,43 @@ def default_cases(plan: AttentionPlan) -> tuple[Case, ...]:
     return _unique(cases)
 
 
+def emulated_cases(plan: AttentionPlan) -> tuple[Case, ...]:
+    """Return the cases for the emulator: the same edges as ``default_cases`` on little work.
+
+    Around the tile and the block of keys, more blocks than the ring has slots, several tiles a CTA,
+    unequal and empty lengths, grouped heads, layouts, and data that forces rescaling.
+    """
+    m, n = plan.BM, plan.BN
+    ring = (max(plan.num_kv_stages, 2) + 1) * n
+    cases = [
+        Case("size/1", 1, 2, 2, 1, 1),
+        Case("size/64", 1, 1, 1, 64, 64),
+        Case(f"tile/{m}x{n}", 1, 1, 1, m, n, "bhsd"),
+        Case(f"tile/{m + 1}x{n - 1}", 1, 1, 1, m + 1, n - 1, "padded"),
+        Case(f"tile/{m - 1}x{2 * n + 1}", 1, 1, 1, m - 1, 2 * n + 1, "transposed"),
+        Case(f"ring/{ring + 7}", 1, 1, 1, 65, ring + 7),
+        Case(f"more_keys/5x{3 * n}", 1, 2, 1, 5, 3 * n),
+        Case(f"more_queries/{m + 33}x17", 1, 2, 1, m + 33, 17, "padded"),
+        Case("more_queries/200x1", 1, 1, 1, 200, 1),
+        Case("empty/no_queries", 2, 2, 1, 0, 100),
+        Case("empty/no_keys", 2, 2, 1, 100, 0),
+        Case("gqa/3", 1, 6, 2, 70, n + 3),
+        Case("batch/5", 5, 1, 1, 33, 40),
+        Case("layout/packed", 2, 2, 2, 100, 100, "packed"),
+        Case("data/rising", 1, 1, 1, 77, 3 * n, data="rising"),
+        Case("data/all_logits_low", 1, 1, 1, 64, 2 * n + 7, data="all_logits_low"),
+        Case("scale/1", 1, 1, 1, 100, 150, softmax_scale=1.0),
+        Case("tiles/many", 2, 6, 3, m + 1, n + 40),
+        Case("tiles/square", 1, 1, 1, 2 * m + 33, 2 * m + 33),
+    ]
+    if plan.mask == "sliding_window":
+        width = (plan.window_left or 0) + 1 + (plan.window_right or 0)
+        if width <= 4 * n:
+            cases += [Case(f"window/{width + n}", 1, 1, 1, width + n, width + n)]
+        cases += [Case(f"window/70x{width + n + 9}", 1, 1, 1, 70, width + n + 9)]
+    return _unique(cases)
+
+
 def large_cases() -> tuple[Case, ...]:
     """Return long sequences and many heads, whose reference is computed on the GPU."""
     cases = [

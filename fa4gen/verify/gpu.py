@@ -24,6 +24,9 @@ NOT_READY = 600
 class GpuBackend:
     """The GPU of this machine that runs ``arch``."""
 
+    same_bits = True
+    emulates = False
+
     def __init__(self, arch: str, time_limit_s: float = TIME_LIMIT_S) -> None:
         self._arch = arch
         self._time_limit_s = time_limit_s

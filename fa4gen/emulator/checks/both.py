@@ -38,14 +38,25 @@ class Both(Observer):
         self._second.lanes_leave(gang, mask)
 
     def shared_access(
-        self, gang: Gang, mask: Mask, cta: Cta, offsets: NDArray[Any], size: int, kind: str,
+        self,
+        gang: Gang,
+        mask: Mask,
+        cta: Cta,
+        offsets: NDArray[Any],
+        size: int,
+        kind: str,
         site: Instruction,
     ) -> None:
         self._first.shared_access(gang, mask, cta, offsets, size, kind, site)
         self._second.shared_access(gang, mask, cta, offsets, size, kind, site)
 
     def global_access(
-        self, gang: Gang, mask: Mask, addresses: NDArray[Any], size: int, kind: str,
+        self,
+        gang: Gang,
+        mask: Mask,
+        addresses: NDArray[Any],
+        size: int,
+        kind: str,
         site: Instruction,
     ) -> None:
         self._first.global_access(gang, mask, addresses, size, kind, site)
@@ -82,7 +93,12 @@ class Both(Observer):
         self._second.phase_completed(barrier)
 
     def waited(
-        self, gang: Gang, mask: Mask, barrier: Mbarrier, phase: int, acquire: str,
+        self,
+        gang: Gang,
+        mask: Mask,
+        barrier: Mbarrier,
+        phase: int,
+        acquire: str,
         site: Instruction,
     ) -> None:
         self._first.waited(gang, mask, barrier, phase, acquire, site)
@@ -109,8 +125,15 @@ class Both(Observer):
         self._second.fence(gang, mask, kind, site)
 
     def atomic_sync(
-        self, gang: Gang, mask: Mask, addresses: NDArray[Any], order: str, scope: str,
-        reads: bool, writes: bool, site: Instruction,
+        self,
+        gang: Gang,
+        mask: Mask,
+        addresses: NDArray[Any],
+        order: str,
+        scope: str,
+        reads: bool,
+        writes: bool,
+        site: Instruction,
     ) -> None:
         self._first.atomic_sync(gang, mask, addresses, order, scope, reads, writes, site)
         self._second.atomic_sync(gang, mask, addresses, order, scope, reads, writes, site)

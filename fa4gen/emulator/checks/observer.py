@@ -43,13 +43,24 @@ class Observer:
     # ---- generic accesses
 
     def shared_access(
-        self, gang: Gang, mask: Mask, cta: Cta, offsets: NDArray[Any], size: int, kind: str,
+        self,
+        gang: Gang,
+        mask: Mask,
+        cta: Cta,
+        offsets: NDArray[Any],
+        size: int,
+        kind: str,
         site: Instruction,
     ) -> None:
         """Threads access the shared memory of ``cta``: their own CTA or a peer of the cluster."""
 
     def global_access(
-        self, gang: Gang, mask: Mask, addresses: NDArray[Any], size: int, kind: str,
+        self,
+        gang: Gang,
+        mask: Mask,
+        addresses: NDArray[Any],
+        size: int,
+        kind: str,
         site: Instruction,
     ) -> None:
         """Threads access global memory."""
@@ -61,7 +72,8 @@ class Observer:
 
     def observed(self, gang: Gang, mask: Mask, ops: list[AsyncOp], kind: str) -> None:
         """Threads waited for operations of their own: ``kind`` is ``complete``, or ``read`` where
-        only the sources are known to have been read (``wait_group.read``)."""
+        only the sources are known to have been read (``wait_group.read``).
+        """
 
     def signalled(self, op: AsyncOp, barrier: Mbarrier) -> None:
         """An operation's completion arrives at an mbarrier (transaction bytes or a commit)."""
@@ -86,7 +98,12 @@ class Observer:
         """A phase of an mbarrier has just completed; ``barrier.phase`` is already the next."""
 
     def waited(
-        self, gang: Gang, mask: Mask, barrier: Mbarrier, phase: int, acquire: str,
+        self,
+        gang: Gang,
+        mask: Mask,
+        barrier: Mbarrier,
+        phase: int,
+        acquire: str,
         site: Instruction,
     ) -> None:
         """Threads saw ``phase`` complete; ``acquire`` is ``cta``, ``cluster`` or ``none``."""
@@ -102,7 +119,8 @@ class Observer:
 
     def warp_sync(self, gang: Gang, mask: Mask) -> None:
         """``bar.warp.sync``: the lanes of ``mask`` synchronise, those of each warp among
-        themselves (a call may cover several warps)."""
+        themselves (a call may cover several warps).
+        """
 
     # ---- fences
 
@@ -110,11 +128,19 @@ class Observer:
         """A fence: ``kind`` is the opcode without operands, e.g. ``fence.proxy.async``."""
 
     def atomic_sync(
-        self, gang: Gang, mask: Mask, addresses: NDArray[Any], order: str, scope: str,
-        reads: bool, writes: bool, site: Instruction,
+        self,
+        gang: Gang,
+        mask: Mask,
+        addresses: NDArray[Any],
+        order: str,
+        scope: str,
+        reads: bool,
+        writes: bool,
+        site: Instruction,
     ) -> None:
         """Threads synchronise through global memory: an atomic, or a load or store with
-        ``order`` relaxed, acquire, release or acq_rel at ``scope``."""
+        ``order`` relaxed, acquire, release or acq_rel at ``scope``.
+        """
 
     # ---- tensor memory
 

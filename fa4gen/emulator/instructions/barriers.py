@@ -75,8 +75,14 @@ def _make_named(i: Instruction, e: Emitter) -> End:
         wanted = count(gang) if count is not None else np.uint32(0)
         for (which, threads), part in groups(gang, lanes.mask, number(gang), wanted):
             if which >= NAMED_BARRIERS or threads % WARP_LANES:
-                machine.fault("barrier-misuse", f"barrier {which} with {threads} threads: there "
-                              "are 16 barriers, and threads come in whole warps", i, gang, part)
+                machine.fault(
+                    "barrier-misuse",
+                    f"barrier {which} with {threads} threads: there "
+                    "are 16 barriers, and threads come in whole warps",
+                    i,
+                    gang,
+                    part,
+                )
             barrier = named(cta, which)
             _join_use(barrier, threads if count is not None else None, i, gang, part)
             key = ("bar", cta.index, which)
@@ -101,23 +107,28 @@ def _make_named(i: Instruction, e: Emitter) -> End:
     return end
 
 
-def _join_use(
-    barrier: Named, threads: int | None, i: Instruction, gang: Gang, mask: Mask
-) -> None:
+def _join_use(barrier: Named, threads: int | None, i: Instruction, gang: Gang, mask: Mask) -> None:
     """Check that all participants of one use expect the same number of threads."""
     if barrier.arrived == 0:
         barrier.expected = threads
     elif barrier.expected != threads:
-        gang.machine.find("barrier-misuse", f"named barrier {barrier.number}: some threads expect "
-                          f"{barrier.expected or 'all'} threads, others {threads or 'all'}", i,
-                          gang, mask)
+        gang.machine.find(
+            "barrier-misuse",
+            f"named barrier {barrier.number}: some threads expect "
+            f"{barrier.expected or 'all'} threads, others {threads or 'all'}",
+            i,
+            gang,
+            mask,
+        )
 
 
 def _reason(cta: Cta, barrier: Named) -> Any:
     def text() -> str:
         expected = barrier.expected or live_threads(cta)
-        return (f"waits at named barrier {barrier.number} ({barrier.arrived} of {expected} threads "
-                f"have arrived, last: {barrier.last})")
+        return (
+            f"waits at named barrier {barrier.number} ({barrier.arrived} of {expected} threads "
+            f"have arrived, last: {barrier.last})"
+        )
 
     return text
 
@@ -129,8 +140,11 @@ def settle_named(cta: Cta) -> list[tuple[Any, ...]]:
         expected = barrier.expected if barrier.expected is not None else live_threads(cta)
         if barrier.arrived and barrier.arrived >= expected:
             for gang, mask, (write, reduction) in barrier.results:
-                value = {"popc": np.uint32(barrier.total), "and": barrier.every,
-                         "or": barrier.some}[reduction]
+                value = {
+                    "popc": np.uint32(barrier.total),
+                    "and": barrier.every,
+                    "or": barrier.some,
+                }[reduction]
                 write(gang, value, mask)
             uses = barrier.uses + 1
             cta.state["barriers"][barrier.number] = Named(barrier.number, uses=uses)
@@ -179,8 +193,13 @@ def _cluster_arrive(i: Instruction, e: Emitter) -> None:
         lanes = gang.lanes_of(mask)
         mine = _generations(gang)
         if (mine[lanes] > barrier.generation).any():
-            machine.fault("barrier-misuse", "a thread arrives twice at the cluster barrier without "
-                          "waiting", i, gang, mask)
+            machine.fault(
+                "barrier-misuse",
+                "a thread arrives twice at the cluster barrier without waiting",
+                i,
+                gang,
+                mask,
+            )
         mine[lanes] = barrier.generation + 1
         barrier.arrived += len(lanes)
         barrier.last = machine.who(gang, mask)
@@ -216,17 +235,33 @@ def _make_cluster_wait(i: Instruction, e: Emitter) -> End:
         mine = _generations(gang)
         members = gang.lanes_of(lanes.mask)
         if (mine[members] == 0).any():
-            machine.fault("barrier-misuse", "a thread waits at the cluster barrier without having "
-                          "arrived", i, gang, lanes.mask)
+            machine.fault(
+                "barrier-misuse",
+                "a thread waits at the cluster barrier without having arrived",
+                i,
+                gang,
+                lanes.mask,
+            )
         through = mine <= barrier.generation
         key = ("cluster", cluster.index)
         done = through & lanes.array(gang)
         rest = ~through & lanes.array(gang)
         if done.any():
             machine.observer.rendezvous_leave(gang, Lanes.of(done).mask, key, True)
-        waits = [Wait(Lanes.of(rest), key, lambda: (
-            f"waits at the cluster barrier ({barrier.arrived} threads have arrived, last: "
-            f"{barrier.last})"))] if rest.any() else []
+        waits = (
+            [
+                Wait(
+                    Lanes.of(rest),
+                    key,
+                    lambda: (
+                        f"waits at the cluster barrier ({barrier.arrived} threads have arrived, last: "
+                        f"{barrier.last})"
+                    ),
+                )
+            ]
+            if rest.any()
+            else []
+        )
         return Outcome(Lanes.of(done) if done.any() else None, waits)
 
     return end

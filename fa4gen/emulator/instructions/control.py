@@ -26,7 +26,7 @@ def _make_nanosleep(i: Instruction, e: Emitter) -> End:
 
 
 def _nothing(i: Instruction, e: Emitter) -> None:
-    """pmevent and the like: nothing that a kernel could notice."""
+    """Pmevent and the like: nothing that a kernel could notice."""
 
 
 def _make_setmaxnreg(i: Instruction, e: Emitter) -> End:
@@ -45,20 +45,40 @@ def _make_setmaxnreg(i: Instruction, e: Emitter) -> End:
         machine = gang.machine
         cta = gang.cta
         if gang.lanes < GANG_LANES or lanes.count(gang) < GANG_LANES:
-            machine.fault("partial-warp", "setmaxnreg needs all four warps of the warpgroup", i,
-                          gang, lanes.mask)
+            machine.fault(
+                "partial-warp",
+                "setmaxnreg needs all four warps of the warpgroup",
+                i,
+                gang,
+                lanes.mask,
+            )
         if not machine.registers_per_thread:
             return Outcome(lanes)  # without a bound on registers ptxas ignores the instruction
         current = int(gang.state.get("registers", machine.registers_per_thread))
         if (wanted < current) if increases else (wanted > current):
-            machine.find("setmaxnreg", f"setmaxnreg.{i.modifiers[0]} to {wanted} from {current} "
-                         "registers a thread", i, gang, lanes.mask)
+            machine.find(
+                "setmaxnreg",
+                f"setmaxnreg.{i.modifiers[0]} to {wanted} from {current} registers a thread",
+                i,
+                gang,
+                lanes.mask,
+            )
         free = int(cta.state.get("free_registers", 0))
         need = (wanted - current) * GANG_LANES
         if need > free:
-            return Outcome(None, [Wait(lanes, ("registers", cta.index), lambda: (
-                f"waits for {wanted} registers a thread: {need - _free(cta)} more registers "
-                "than the CTA has free"))])
+            return Outcome(
+                None,
+                [
+                    Wait(
+                        lanes,
+                        ("registers", cta.index),
+                        lambda: (
+                            f"waits for {wanted} registers a thread: {need - _free(cta)} more registers "
+                            "than the CTA has free"
+                        ),
+                    )
+                ],
+            )
         cta.state["free_registers"] = free - need
         gang.state["registers"] = wanted
         machine.progress()

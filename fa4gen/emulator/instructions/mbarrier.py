@@ -14,7 +14,7 @@ from fa4gen.emulator.instructions.registry import Translate
 from fa4gen.emulator.lanes import Lanes
 from fa4gen.emulator.machine import Cta
 from fa4gen.emulator.mbarriers import MAX_COUNT, Mbarrier
-from fa4gen.emulator.memory import OFFSET_MASK, RANK_SHIFT, SHARED_WINDOW, WINDOW_BYTES
+from fa4gen.emulator.memory import SHARED_WINDOW, WINDOW_BYTES
 from fa4gen.emulator.ptx.syntax import Instruction, Operand, Sink
 from fa4gen.emulator.report import Severity
 from fa4gen.emulator.waiting import End, MakeEnd, Outcome, Wait
@@ -61,15 +61,18 @@ def locate(gang: Gang, address: int, form: Form, site: Instruction) -> tuple[Cta
     """The CTA and offset of a barrier's address, shared or generic."""
     if "shared" not in form.words:
         if not SHARED_WINDOW <= address < SHARED_WINDOW + WINDOW_BYTES:
-            gang.machine.fault("out-of-bounds", f"generic address {address:#x} of an mbarrier is "
-                               "not in shared memory", site, gang, None)
+            gang.machine.fault(
+                "out-of-bounds",
+                f"generic address {address:#x} of an mbarrier is not in shared memory",
+                site,
+                gang,
+                None,
+            )
         address -= SHARED_WINDOW
     return gang.machine.shared_at(gang, address, site, form.cluster)
 
 
-def groups(
-    gang: Gang, mask: Mask, *rows: Any
-) -> list[tuple[tuple[int, ...], Mask]]:
+def groups(gang: Gang, mask: Mask, *rows: Any) -> list[tuple[tuple[int, ...], Mask]]:
     """Split lanes into sets with equal values in all rows: [(values, mask), …]."""
     lanes = gang.lanes_of(mask)
     columns = [np.broadcast_to(row, gang.lanes)[lanes] for row in rows]
@@ -101,8 +104,13 @@ def arrive_counted(
     while left:
         lanes = min(left, max(barrier.pending // count, 1))
         if barrier.pending < count:
-            machine.fault("over-arrival", f"{barrier.describe()}: {left} of the arrivals are more "
-                          "than the phase has left", site, gang, mask)
+            machine.fault(
+                "over-arrival",
+                f"{barrier.describe()}: {left} of the arrivals are more than the phase has left",
+                site,
+                gang,
+                mask,
+            )
         if drop:
             barrier.drop(count * lanes, who)
         else:
@@ -120,20 +128,48 @@ def _init(i: Instruction, e: Emitter) -> None:
         for (at, arrivals), part in groups(gang, mask, address(gang), count(gang)):
             cta, offset = locate(gang, at, form, i)
             if offset % 8:
-                machine.fault("misaligned", f"mbarrier.init at offset {offset} of shared memory, "
-                              "which is not 8-byte aligned", i, gang, part)
+                machine.fault(
+                    "misaligned",
+                    f"mbarrier.init at offset {offset} of shared memory, "
+                    "which is not 8-byte aligned",
+                    i,
+                    gang,
+                    part,
+                )
             if not 1 <= arrivals <= MAX_COUNT:
-                machine.fault("barrier-misuse", f"mbarrier.init with {arrivals} arrivals; 1 to "
-                              f"{MAX_COUNT} are possible", i, gang, part)
+                machine.fault(
+                    "barrier-misuse",
+                    f"mbarrier.init with {arrivals} arrivals; 1 to {MAX_COUNT} are possible",
+                    i,
+                    gang,
+                    part,
+                )
             if offset + 8 > cta.shared.size:
-                machine.fault("out-of-bounds", f"mbarrier.init at offset {offset}, past the end of "
-                              f"shared memory ({cta.shared.size} bytes)", i, gang, part)
+                machine.fault(
+                    "out-of-bounds",
+                    f"mbarrier.init at offset {offset}, past the end of "
+                    f"shared memory ({cta.shared.size} bytes)",
+                    i,
+                    gang,
+                    part,
+                )
             if offset in cta.barriers:
-                machine.find("barrier-misuse", f"{cta.name_of(offset)} is initialised again without"
-                             " mbarrier.inval", i, gang, part)
+                machine.find(
+                    "barrier-misuse",
+                    f"{cta.name_of(offset)} is initialised again without mbarrier.inval",
+                    i,
+                    gang,
+                    part,
+                )
             if size_of(gang, part) > 1:
-                machine.find("barrier-misuse", f"{size_of(gang, part)} threads initialise "
-                             f"{cta.name_of(offset)}", i, gang, part, Severity.REVIEW)
+                machine.find(
+                    "barrier-misuse",
+                    f"{size_of(gang, part)} threads initialise {cta.name_of(offset)}",
+                    i,
+                    gang,
+                    part,
+                    Severity.REVIEW,
+                )
             barrier = Mbarrier(cta, offset, arrivals, arrivals, site=i)
             cta.barriers[offset] = barrier
             machine.progress()
@@ -152,8 +188,13 @@ def _inval(i: Instruction, e: Emitter) -> None:
             barrier = gang.machine.barrier(cta, offset, gang, part, i)
             gang.machine.observer.barrier_used(gang, part, barrier, i)
             if gang.machine.scheduler.waiting_at(barrier):
-                gang.machine.find("barrier-misuse", f"{barrier.name} is invalidated while threads "
-                                  "wait at it", i, gang, part)
+                gang.machine.find(
+                    "barrier-misuse",
+                    f"{barrier.name} is invalidated while threads wait at it",
+                    i,
+                    gang,
+                    part,
+                )
             del cta.barriers[offset]
 
     e.call(handler)
@@ -195,8 +236,9 @@ def _arrive(i: Instruction, e: Emitter) -> None:
                     arrive_counted(gang, _first(gang, part), barrier, 1, i, drop)
             else:
                 if value < 1:
-                    machine.fault("barrier-misuse", f"{barrier.name}: an arrival of {value}", i,
-                                  gang, part)
+                    machine.fault(
+                        "barrier-misuse", f"{barrier.name}: an arrival of {value}", i, gang, part
+                    )
                 arrive_counted(gang, part, barrier, value, i, drop)
             if write is not None:
                 write(gang, token, part)
@@ -215,9 +257,14 @@ def _expect(
     machine: Any, barrier: Mbarrier, count: int, site: Instruction, gang: Gang, mask: Mask
 ) -> None:
     if count > MAX_COUNT or abs(barrier.transactions + count) > MAX_COUNT:
-        machine.find("transaction-bytes", f"{barrier.name}: {count} more bytes than the "
-                     f"{barrier.transactions} outstanding do not fit into its count", site, gang,
-                     mask)
+        machine.find(
+            "transaction-bytes",
+            f"{barrier.name}: {count} more bytes than the "
+            f"{barrier.transactions} outstanding do not fit into its count",
+            site,
+            gang,
+            mask,
+        )
     barrier.expect(count)
 
 
@@ -251,7 +298,6 @@ def _pending_count(i: Instruction, e: Emitter) -> None:
     e.call(handler)
 
 
-
 def make_wait(i: Instruction, e: Emitter) -> End:
     """``mbarrier.try_wait`` and ``test_wait``, by parity or by state.
 
@@ -279,8 +325,13 @@ def make_wait(i: Instruction, e: Emitter) -> End:
                 machine.fault("barrier-misuse", "a wait on another CTA's mbarrier", i, gang, part)
             barrier = machine.barrier(cta, offset, gang, part, i)
             if parity and wanted > 1:
-                machine.fault("barrier-misuse", f"{barrier.name}: parity {wanted} is neither 0 nor "
-                              "1", i, gang, part)
+                machine.fault(
+                    "barrier-misuse",
+                    f"{barrier.name}: parity {wanted} is neither 0 nor 1",
+                    i,
+                    gang,
+                    part,
+                )
             machine.observer.barrier_used(gang, part, barrier, i)
             phase = barrier.phase - 1 if parity else wanted >> 20
             if barrier.passed(wanted) if parity else barrier.phase > phase:
@@ -313,7 +364,6 @@ def _reason(barrier: Mbarrier, wanted: int, parity: bool) -> Callable[[], str]:
     kind = "parity" if parity else "state"
     shown = wanted if parity else f"of phase {wanted >> 20}"
     return lambda: f"waits for {kind} {shown} of {barrier.describe()}"
-
 
 
 TRANSLATIONS: Final[Mapping[str, Translate]] = {

@@ -1,0 +1,210 @@
+"""Runs cases in the CPU emulator, where there is no GPU of the kernel's architecture.
+
+Each run takes another seed and another policy of the schedule, and makes all checks: a kernel that
+gives right numbers and waits at the wrong place is refused too.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from fa4gen.errors import Fa4genError, Problem
+from fa4gen.runtime.arguments import DTYPE_NAMES, Arguments, TensorView, check_arguments
+from fa4gen.runtime.attention import scalar_values
+from fa4gen.runtime.parameters import to_bytes
+from fa4gen.runtime.schedule import plan_schedule
+from fa4gen.runtime.tensor_map import TensorMapSpec, describe
+from fa4gen.verify.rounding import numpy_dtype
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from fa4gen.emulator import Names, Program, TensorMap
+    from fa4gen.plan.attention_model import AttentionPlan
+    from fa4gen.toolchain.model import CompiledKernel
+    from fa4gen.verify.memory import CaseMemory, Image
+
+MULTIPROCESSORS = 4
+"""The chip that the launcher believes in: few, so that CTAs take several tiles in turn."""
+DEVICE = 0
+MAX_SHOWN = 8
+"""Findings of one run that are told; the others repeat them more often than not."""
+
+
+class FindingsError(Fa4genError):
+    """The emulator found something wrong that is not a number."""
+
+
+class EmulatorBackend:
+    """The emulator; every machine has it."""
+
+    name = "emulator"
+    proof = "emulated"
+    same_bits = False
+    """MMAs that are retired together are summed in another order: two runs may differ by that."""
+    emulates = True
+
+    def __init__(self, arch: str) -> None:
+        self._arch = arch
+
+    @property
+    def array_module(self) -> Any:
+        """NumPy."""
+        return np
+
+    def available(self) -> bool:
+        """Whether the emulator knows the architecture."""
+        return self._arch in ("sm_90a", "sm_100a", "sm_103a")
+
+    def load(self, plan: AttentionPlan, compiled: CompiledKernel) -> EmulatedKernel:
+        """Parse the PTX."""
+        from fa4gen.emulator import EmulatorError, Program
+
+        try:
+            return EmulatedKernel(plan, Program(compiled.ptx))
+        except EmulatorError as error:
+            raise Fa4genError(
+                Problem(f"the emulator cannot read the kernel's PTX: {error}", "")
+            ) from error
+
+
+class EmulatedKernel:
+    """A kernel in the emulator. Every run has a schedule of its own."""
+
+    def __init__(self, plan: AttentionPlan, program: Program) -> None:
+        self._plan = plan
+        self._program = program
+        self._names = plan_names(plan)
+        self._runs = 0
+
+    def run(self, memory: CaseMemory) -> dict[str, Image]:
+        """Run on copies of the buffers; FindingsError unless the emulator's verdict is clean."""
+        from fa4gen.emulator import SCHEDULES, EmulatorError, Verdict
+
+        buffers = {name: image.copy() for name, image in memory.buffers.items()}
+        launch = self._arguments(memory, buffers)
+        number, self._runs = self._runs, self._runs + 1
+        if launch is None:
+            return buffers
+        grid, arguments = launch
+        try:
+            report = self._program.launch(
+                self._plan.entry_point,
+                grid=grid,
+                block=self._plan.launch.threads,
+                cluster=self._plan.launch.cluster,
+                args=arguments,
+                dynamic_shared=self._plan.launch.dynamic_shared_bytes,
+                seed=number,
+                schedule=SCHEDULES[number % len(SCHEDULES)],
+                names=self._names,
+            )
+        except EmulatorError as error:
+            raise FindingsError(
+                Problem(f"the emulator cannot run the kernel: {error}", "")
+            ) from error
+        if report.verdict is not Verdict.CLEAN:
+            how = f"emulated with seed {report.seed}, schedule {report.schedule}"
+            raise FindingsError(
+                *(Problem(f"{finding} [{how}]", "") for finding in report.findings[:MAX_SHOWN])
+            )
+        return buffers
+
+    def _arguments(
+        self, memory: CaseMemory, buffers: dict[str, Image]
+    ) -> tuple[int, list[Any]] | None:
+        """The grid and the arguments of a launch; None where there is nothing to do."""
+        plan = self._plan
+        views = {
+            name: TensorView(
+                buffers[view.buffer].__array_interface__["data"][0] + view.offset,
+                view.shape,
+                view.strides,
+                "float32" if view.dtype == "fp32" else DTYPE_NAMES[view.dtype],
+                DEVICE,
+            )
+            for name, view in memory.views.items()
+        }
+        scale = plan.depth**-0.5 if memory.softmax_scale is None else memory.softmax_scale
+        checked = check_arguments(
+            plan,
+            Arguments(
+                views["query"], views["key"], views["value"], views["out"], views.get("lse"),
+                scale, memory.layout,
+            ),
+        )  # fmt: skip
+        schedule = plan_schedule(plan, checked.size, MULTIPROCESSORS)
+        if not schedule.grid:
+            return None
+        values: dict[str, Any] = dict(scalar_values(checked, schedule))
+        for tensor_map in plan.tensor_maps:
+            spec = describe(
+                tensor_map,
+                checked.tensor(tensor_map.tensor),
+                fallback_pointer=checked.query.pointer,
+            )
+            values[tensor_map.parameter] = _tensor_map(spec, buffers)
+        for name in ("out", "lse"):
+            if name in memory.views:
+                view = memory.views[name]
+                values[name] = np.ndarray(
+                    view.shape,
+                    numpy_dtype(view.dtype),
+                    buffer=buffers[view.buffer].data,
+                    offset=view.offset,
+                    strides=view.strides,
+                )
+        values["tile_counter"] = np.zeros(2, np.int32)
+        return schedule.grid, [_argument(row.c_type, values[row.name]) for row in plan.parameters]
+
+
+def plan_names(plan: AttentionPlan) -> Names:
+    """The plan's words for the kernel's shared memory, barriers and roles."""
+    from fa4gen.emulator import NamedRange, NamedThreads, Names
+
+    ranges = [
+        NamedRange(row.name, row.offset, row.offset + row.bytes, row.bytes // row.slots)
+        for row in plan.barriers
+    ]
+    ranges += [
+        NamedRange(region.name, region.offset, region.end, region.slot_bytes)
+        for region in plan.shared
+    ]
+    roles = [
+        NamedThreads(role.name, 32 * role.first_warp, 32 * (role.first_warp + role.num_warps))
+        for role in plan.roles
+    ]
+    return Names(tuple(ranges), tuple(roles), base_align=plan.shared[0].alignment)
+
+
+def _tensor_map(spec: TensorMapSpec, buffers: dict[str, Image]) -> TensorMap:
+    """The emulator's map of what the launcher would have the driver encode."""
+    from fa4gen.emulator import TensorMap
+
+    dtype = numpy_dtype("bf16" if spec.dtype == "bfloat16" else "fp16")
+    image = _owner(spec.pointer, buffers)
+    array = np.ndarray(
+        spec.dims[::-1],
+        dtype,
+        buffer=image.data,
+        offset=spec.pointer - image.__array_interface__["data"][0],
+        strides=(*spec.strides[::-1], np.dtype(dtype).itemsize),
+    )
+    return TensorMap(array, box=spec.box[::-1], swizzle=spec.swizzle)
+
+
+def _owner(pointer: int, buffers: dict[str, Image]) -> NDArray[np.uint8]:
+    for image in buffers.values():
+        start = image.__array_interface__["data"][0]
+        if start <= pointer < start + image.size:
+            return image
+    raise ValueError("a tensor map outside the case's buffers")
+
+
+def _argument(c_type: str, value: Any) -> Any:
+    """An argument as the emulator takes it."""
+    if isinstance(value, (bytes, int, float)):
+        return to_bytes(c_type, value)
+    return value
