@@ -99,8 +99,9 @@ class Code:
         return self.step_at[label.target]
 
     def run_of(self, step: Step, level: int, masked: bool) -> tuple[Run, int, int]:
-        """The function for lanes of a level at a step: (function, last step it covers, number of
-        instructions).
+        """The function for lanes of a level at a step.
+
+        Returns it with the last step that it covers and the number of its instructions.
         """
         if step.functions is None:
             step.functions = {}

@@ -49,7 +49,7 @@ def triple(value: int | Sequence[int], what: str) -> tuple[int, int, int]:
         not isinstance(n, (int, np.integer)) or n < 1 for n in numbers
     ):
         raise LaunchError(f"{what} is one to three positive integers, not {value!r}")
-    filled = tuple(int(n) for n in numbers) + (1, 1)
+    filled = (*map(int, numbers), 1, 1)
     return filled[0], filled[1], filled[2]
 
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from fa4gen.emulator.timeline import Timeline
 
 
-class Stop(Exception):
+class Stop(Exception):  # noqa: N818 (it is no error of the program)
     """The launch cannot go on; the finding that says why has been recorded."""
 
 

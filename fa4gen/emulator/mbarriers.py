@@ -15,10 +15,10 @@ MAX_COUNT: Final = (1 << 20) - 1
 
 @dataclass(slots=True, eq=False)
 class Mbarrier:
-    """One barrier: ``expected`` arrivals a phase, ``pending`` of this phase, ``transactions`` in
-    bytes still to come (negative when they came before they were expected).
+    """One barrier.
 
-    ``clock`` belongs to the checks. ``last`` says who arrived last, for reports.
+    ``expected`` arrivals a phase, ``pending`` ones of this phase, and ``transactions``: bytes still
+    to come, negative when they came before they were expected. ``clock`` belongs to the checks. ``last`` says who arrived last, for reports.
     """
 
     cta: Cta

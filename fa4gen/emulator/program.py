@@ -12,6 +12,7 @@ import numpy as np
 
 from fa4gen.emulator.arguments import bind_arguments
 from fa4gen.emulator.code import Code
+from fa4gen.emulator.ends import make_ends
 from fa4gen.emulator.errors import LaunchError
 from fa4gen.emulator.instructions.control import default_registers
 from fa4gen.emulator.instructions.registry import load_ends, load_families
@@ -23,7 +24,8 @@ from fa4gen.emulator.names import Names
 from fa4gen.emulator.ptx.inline import flatten
 from fa4gen.emulator.ptx.parser import parse_module
 from fa4gen.emulator.report import Report
-from fa4gen.emulator.scheduler import SCHEDULES, Limits, Scheduler, make_ends
+from fa4gen.emulator.residents import Residents
+from fa4gen.emulator.scheduler import SCHEDULES, Limits, Scheduler
 from fa4gen.emulator.static_checks import report_static
 
 if TYPE_CHECKING:
@@ -133,10 +135,9 @@ class Program:
             code,
             make_ends(code, load_ends()),
             schedule,
-            geometry.clusters(),
+            Residents(machine, geometry.clusters(), resident_clusters or random.choice((1, 1, 2))),
             limits or Limits(),
             None if progress is None else lambda done, steps: progress(done, ctas),
-            resident_clusters or random.choice((1, 1, 2)),
         )
         machine.scheduler = scheduler
         if machine.observer.enabled:

@@ -17,11 +17,12 @@ from fa4gen.emulator.emit import Emitter
 from fa4gen.emulator.gang import Gang
 from fa4gen.emulator.instructions.barriers import member_mask, settle_cluster, settle_named
 from fa4gen.emulator.lanes import GANG, PARTIAL, Lanes
-from fa4gen.emulator.machine import Cluster, Machine, Stop
+from fa4gen.emulator.machine import Machine, Stop
 from fa4gen.emulator.meeting import complete_lanes
 from fa4gen.emulator.ptx.syntax import Instruction, Label, LabelTable
 from fa4gen.emulator.report import Finding, Severity
-from fa4gen.emulator.waiting import End, MakeEnd, Wait
+from fa4gen.emulator.residents import Residents
+from fa4gen.emulator.waiting import End, Wait
 
 if TYPE_CHECKING:
     from fa4gen.emulator.mbarriers import Mbarrier
@@ -32,7 +33,6 @@ SCHEDULES: Final = ("uniform", "priority", "starve", "eager", "lazy")
 _STRETCH: Final = 8
 # Steps without any visible effect after which polling threads are suspected.
 _IDLE: Final = 2_000
-_MAX_RESIDENT: Final = 148
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,10 +61,9 @@ class Scheduler:
         code: Code,
         ends: Mapping[int, End],
         policy: str,
-        clusters: list[tuple[int, int, int]],
+        residents: Residents,
         limits: Limits,
         tick: Callable[[int, int], None] | None,
-        residents: int,
     ) -> None:
         self.machine = machine
         self.code = code
@@ -76,10 +75,7 @@ class Scheduler:
         self._random = machine.random
         self._limits = limits
         self._tick = tick
-        self._todo = clusters
-        self._next = 0
-        self._target_residents = residents
-        self._clusters: list[Cluster] = []
+        self._residents = residents
         self._ready: dict[Gang, dict[int, Lanes]] = {}
         self._joint: dict[Gang, dict[int, Lanes]] = {}
         self._parked: dict[Hashable, list[Parked]] = {}
@@ -105,10 +101,7 @@ class Scheduler:
 
     def cancel_cluster(self) -> tuple[int, int, int] | None:
         """Take the next cluster off the grid."""
-        if self._next == len(self._todo):
-            return None
-        self._next += 1
-        return self._todo[self._next - 1]
+        return self._residents.cancel()
 
     def parked(self) -> list[Parked]:
         """Everyone who waits, for a report."""
@@ -151,11 +144,11 @@ class Scheduler:
 
     def _start_or_finish(self) -> bool:
         """Nothing is ready: start a cluster, let waits time out, or end. False at the end."""
-        self._clusters = [cluster for cluster in self._clusters if cluster.alive]
-        if self._next < len(self._todo) and len(self._clusters) < _MAX_RESIDENT:
+        running = self._residents.alive()
+        if self._residents.can_start():
             self._start_cluster()
             return True
-        if not self._clusters:
+        if not running:
             return False
         if self._effects_at_timeout != self.machine.effects and self._time_out():
             self._effects_at_timeout = self.machine.effects
@@ -182,7 +175,7 @@ class Scheduler:
         """Threads may be polling memory: let what they poll for happen."""
         if len(self.machine.engine):
             self.machine.engine.complete_random()
-        elif self._next < len(self._todo) and len(self._clusters) < _MAX_RESIDENT:
+        elif self._residents.can_start():
             self._start_cluster()
         elif idle >= self._limits.idle_steps:
             self._give_up(f"{idle} steps were taken without a store, an arrival or a copy")
@@ -213,16 +206,14 @@ class Scheduler:
 
     def start(self) -> None:
         """Start as many clusters as are wanted side by side."""
-        while self._next < len(self._todo) and len(self._clusters) < self._target_residents:
+        while self._residents.wants_more():
             self._start_cluster()
 
     def _start_cluster(self) -> None:
         from fa4gen.emulator.launch import set_specials
 
         machine = self.machine
-        cluster = Cluster(machine, self._next, self._todo[self._next])
-        self._next += 1
-        self._clusters.append(cluster)
+        cluster = self._residents.start()
         machine.progress()
         machine.observer.cluster_starts(cluster)
         for cta in cluster.ctas:
@@ -421,9 +412,8 @@ class Scheduler:
             self._settle(gang)
         if outcome.done is None:
             return -1
-        if not outcome.waits and step.joint <= outcome.done.level(gang):
-            if outcome.done.mask is lanes.mask:
-                return index + 1
+        if not outcome.waits and outcome.done.mask is lanes.mask:
+            return index + 1
         self._put(gang, index + 1, outcome.done)
         return -1
 
@@ -459,25 +449,5 @@ class Scheduler:
             for one in cta.cluster.ctas:
                 for each in one.gangs:
                     self._priority.pop(each, None)
-            self._clusters = [cluster for cluster in self._clusters if cluster.alive]
-            if self._next < len(self._todo) and len(self._clusters) < self._target_residents:
+            if self._residents.wants_more():
                 self._start_cluster()
-
-
-def make_ends(code: Code, table: Mapping[str, MakeEnd]) -> dict[int, End]:
-    """Prepare the instructions at which lanes may wait: step -> function."""
-    ends: dict[int, End] = {}
-    for step in code.steps:
-        if step.end is None or step.end.opcode in ("bra", "brx", "ret", "exit", "trap"):
-            continue
-        emitter = Emitter(code.layout, True, {})
-        emitter.instruction = step.end
-        words = (step.end.opcode, *step.end.modifiers)
-        for count in range(len(words), 0, -1):
-            make = table.get(".".join(words[:count]))
-            if make is not None:
-                ends[step.index] = make(step.end, emitter)
-                break
-        else:
-            raise emitter.refuse("")
-    return ends
