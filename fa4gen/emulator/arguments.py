@@ -119,7 +119,8 @@ def _raw(index: int, parameter: Variable, argument: Any, addresses: dict[int, in
     if isinstance(argument, TensorMap):
         if parameter.size != 128:
             raise LaunchError(f"{what} has {parameter.size} bytes; a tensor map has 128")
-        return argument.encode(addresses[id(argument.array)])
+        encoded: bytes = argument.encode(addresses[id(argument.array)])
+        return encoded
     if isinstance(argument, np.ndarray) and argument.ndim > 0:
         if parameter.size != 8:
             raise LaunchError(

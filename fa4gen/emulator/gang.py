@@ -119,7 +119,9 @@ class Gang:
 
     def block(self, cls: RegisterClass) -> NDArray[Any]:
         """All registers of a class as one array (register, lane): h, r and d only."""
-        return {"h": self._h, "r": self._r, "d": self._d}[cls]
+        if cls == "r":
+            return self._r
+        return self._h if cls == "h" else self._d
 
     def lanes_of(self, mask: Mask) -> NDArray[np.int64]:
         """The lane numbers that take part."""

@@ -69,5 +69,5 @@ def by_warp(mask: NDArray[np.bool_]) -> NDArray[np.bool_]:
     """Which warps have a lane in the mask."""
     if len(mask) % WARP_LANES:
         mask = np.pad(mask, (0, -len(mask) % WARP_LANES))
-    result: NDArray[np.bool_] = mask.reshape(-1, WARP_LANES).any(axis=1)
+    result: NDArray[np.bool_] = np.logical_or.reduce(mask.reshape(-1, WARP_LANES), axis=1)
     return result

@@ -18,7 +18,8 @@ class Mbarrier:
     """One barrier.
 
     ``expected`` arrivals a phase, ``pending`` ones of this phase, and ``transactions``: bytes still
-    to come, negative when they came before they were expected. ``clock`` belongs to the checks. ``last`` says who arrived last, for reports.
+    to come, negative when they came before they were expected. ``clock``
+    belongs to the checks. ``last`` says who arrived last, for reports.
     """
 
     cta: Cta

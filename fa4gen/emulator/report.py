@@ -50,8 +50,8 @@ class Finding:
 class Report:
     """The outcome of a launch.
 
-    ``instructions`` counts executed thread-instructions; ``elapsed`` is in seconds; ``model_cycles``
-    is the length of the launch in the cost model, in cycles, or None without a timeline.
+    ``instructions`` counts executed thread-instructions; ``elapsed`` is in seconds;
+    ``model_cycles`` is the length of the launch in the cost model, or None without a timeline.
     """
 
     verdict: Verdict

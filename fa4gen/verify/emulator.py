@@ -115,7 +115,7 @@ class EmulatedKernel:
     def _arguments(
         self, memory: CaseMemory, buffers: dict[str, Image]
     ) -> tuple[int, list[Any]] | None:
-        """The grid and the arguments of a launch; None where there is nothing to do."""
+        """Return the grid and the arguments of a launch; None where there is nothing to do."""
         plan = self._plan
         views = {
             name: TensorView(
@@ -161,7 +161,7 @@ class EmulatedKernel:
 
 
 def plan_names(plan: AttentionPlan) -> Names:
-    """The plan's words for the kernel's shared memory, barriers and roles."""
+    """Return the plan's words for the kernel's shared memory, barriers and roles."""
     from fa4gen.emulator import NamedRange, NamedThreads, Names
 
     ranges = [
@@ -180,7 +180,7 @@ def plan_names(plan: AttentionPlan) -> Names:
 
 
 def _tensor_map(spec: TensorMapSpec, buffers: dict[str, Image]) -> TensorMap:
-    """The emulator's map of what the launcher would have the driver encode."""
+    """Return the emulator's map of what the launcher would have the driver encode."""
     from fa4gen.emulator import TensorMap
 
     dtype = numpy_dtype("bf16" if spec.dtype == "bfloat16" else "fp16")
@@ -204,7 +204,7 @@ def _owner(pointer: int, buffers: dict[str, Image]) -> NDArray[np.uint8]:
 
 
 def _argument(c_type: str, value: Any) -> Any:
-    """An argument as the emulator takes it."""
+    """Return an argument as the emulator takes it."""
     if isinstance(value, (bytes, int, float)):
         return to_bytes(c_type, value)
     return value

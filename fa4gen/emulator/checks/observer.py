@@ -71,8 +71,9 @@ class Observer:
         """An operation was issued; its interval of accesses begins here."""
 
     def observed(self, gang: Gang, mask: Mask, ops: list[AsyncOp], kind: str) -> None:
-        """Threads waited for operations of their own: ``kind`` is ``complete``, or ``read`` where
-        only the sources are known to have been read (``wait_group.read``).
+        """Threads waited for operations of their own.
+
+        ``kind`` is ``complete``, or ``read`` where only the sources are known to have been read.
         """
 
     def signalled(self, op: AsyncOp, barrier: Mbarrier) -> None:
@@ -118,8 +119,9 @@ class Observer:
         """Everyone has reached ``key``; arrivals after this belong to its next use."""
 
     def warp_sync(self, gang: Gang, mask: Mask) -> None:
-        """``bar.warp.sync``: the lanes of ``mask`` synchronise, those of each warp among
-        themselves (a call may cover several warps).
+        """``bar.warp.sync``: lanes synchronise, those of each warp among themselves.
+
+        One call may cover several warps.
         """
 
     # ---- fences
@@ -138,8 +140,9 @@ class Observer:
         writes: bool,
         site: Instruction,
     ) -> None:
-        """Threads synchronise through global memory: an atomic, or a load or store with
-        ``order`` relaxed, acquire, release or acq_rel at ``scope``.
+        """Threads synchronise through memory: an atomic, or a load or store with an order.
+
+        ``order`` is relaxed, acquire, release or acq_rel, at ``scope``.
         """
 
     # ---- tensor memory

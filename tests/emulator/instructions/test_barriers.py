@@ -1,0 +1,185 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from fa4gen.emulator import SCHEDULES, Verdict
+from tests.emulator.kernel import kernel, run
+
+EXCHANGE = """
+    mov.u32 %r20, tile;
+    mov.u32 %r21, %tid.x;
+    mov.u32 %r30, %ntid.x;
+    shl.b32 %r22, %r21, 2;
+    add.u32 %r23, %r20, %r22;
+    st.shared.u32 [%r23], %r21;
+    BARRIER
+    sub.u32 %r24, %r30, 1;
+    sub.u32 %r24, %r24, %r21;
+    shl.b32 %r24, %r24, 2;
+    add.u32 %r24, %r24, %r20;
+    ld.shared.u32 %r25, [%r24];
+    cvt.u64.u32 %d1, %r22;
+    add.u64 %d1, %d1, %d0;
+    st.global.u32 [%d1], %r25;
+"""
+
+
+def kinds(report) -> list[str]:
+    return [finding.kind for finding in report.findings]
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+@pytest.mark.parametrize("barrier", ["bar.sync 0;", "barrier.sync 3, 160;", "barrier.cta.sync 1;"])
+def test_a_barrier_orders_stores_before_loads(barrier: str, schedule: str) -> None:
+    out = np.zeros(160, np.uint32)
+    ptx = kernel(EXCHANGE.replace("BARRIER", barrier), shared=1024)
+    report = run(ptx, out, block=160, schedule=schedule)
+    assert report.verdict is Verdict.CLEAN, str(report)
+    assert out.tolist() == list(range(159, -1, -1))
+
+
+def test_without_a_barrier_it_is_a_race_in_every_schedule() -> None:
+    for seed in range(5):
+        report = run(
+            kernel(EXCHANGE.replace("BARRIER", ""), shared=1024),
+            np.zeros(160, np.uint32), block=160, seed=seed,
+        )  # fmt: skip
+        assert "race" in kinds(report)
+
+
+def test_arrive_does_not_wait_and_sync_does() -> None:
+    body = """
+    mov.u32 %r21, %tid.x;
+    mov.u32 %r20, tile;
+    setp.lt.u32 %p1, %r21, 32;
+    @%p1 bra PRODUCER;
+    bar.sync 1, 64;
+    ld.shared.u32 %r22, [%r20];
+    st.global.u32 [%d0], %r22;
+    bra DONE;
+PRODUCER:
+    st.shared.u32 [%r20], 42;
+    bar.arrive 1, 64;
+DONE:
+"""
+    body = body.replace("st.shared.u32 [%r20], 42;", """
+    setp.eq.u32 %p2, %r21, 0;
+    @%p2 st.shared.u32 [%r20], 42;""")
+    out = np.zeros(1, np.uint32)
+    report = run(kernel(body, shared=64), out, block=64)
+    assert report.verdict in (Verdict.CLEAN, Verdict.REVIEW), str(report)
+    assert out[0] == 42
+
+
+@pytest.mark.parametrize(
+    ("reduction", "kind", "expected"),
+    [("popc.u32", "%r22", 10), ("or.pred", "%p5", 1), ("and.pred", "%p5", 0)],
+)
+def test_reductions(reduction: str, kind: str, expected: int) -> None:
+    body = f"""
+    mov.u32 %r21, %tid.x;
+    setp.lt.u32 %p1, %r21, 10;
+    bar.red.{reduction} {kind}, 0, %p1;
+    {"selp.u32 %r22, 1, 0, %p5;" if kind == "%p5" else ""}
+    mul.wide.u32 %d1, %r21, 4;
+    add.u64 %d1, %d1, %d0;
+    st.global.u32 [%d1], %r22;
+"""
+    out = np.zeros(64, np.uint32)
+    assert run(kernel(body), out, block=64).verdict is Verdict.CLEAN
+    assert (out == expected).all()
+
+
+def test_threads_that_disagree_on_the_count_are_told() -> None:
+    body = """
+    mov.u32 %r21, %tid.x;
+    setp.lt.u32 %p1, %r21, 32;
+    @%p1 bra OTHER;
+    bar.sync 1, 64;
+    bra DONE;
+OTHER:
+    bar.sync 1, 96;
+DONE:
+"""
+    report = run(kernel(body, params=()), block=64)
+    assert "barrier-misuse" in kinds(report)
+
+
+def test_a_barrier_that_a_warp_never_reaches_is_a_deadlock() -> None:
+    body = """
+    mov.u32 %r21, %tid.x;
+    setp.lt.u32 %p1, %r21, 32;
+    @%p1 bar.sync 1, 64;
+"""
+    report = run(kernel(body, params=()), block=64)
+    assert kinds(report) == ["deadlock"]
+    assert "named barrier 1 (32 of 64 threads have arrived" in report.findings[0].message
+
+
+def test_an_aligned_barrier_in_half_a_warp_is_told() -> None:
+    body = """
+    mov.u32 %r21, %tid.x;
+    and.b32 %r21, %r21, 31;
+    setp.lt.u32 %p1, %r21, 16;
+    @%p1 bra SIDE;
+    bar.sync 0;
+    bra DONE;
+SIDE:
+    bar.sync 0;
+DONE:
+"""
+    report = run(kernel(body, params=()), block=64)
+    assert "partial-warp" in kinds(report)
+
+
+def test_threads_that_have_left_are_not_waited_for() -> None:
+    body = """
+    mov.u32 %r21, %tid.x;
+    setp.lt.u32 %p1, %r21, 32;
+    @%p1 exit;
+    bar.sync 0;
+    st.global.u32 [%d0], 1;
+"""
+    out = np.zeros(1, np.uint32)
+    run(kernel(body), out, block=96, checks=False)
+    assert out[0] == 1
+
+
+CLUSTER = """
+    mov.u32 %r20, tile;
+    mov.u32 %r21, %cluster_ctarank;
+    xor.b32 %r22, %r21, 1;
+    mapa.shared::cluster.u32 %r23, %r20, %r22;
+    mov.u32 %r24, %tid.x;
+    shl.b32 %r25, %r24, 2;
+    add.u32 %r23, %r23, %r25;
+    mad.lo.u32 %r26, %r21, 100, %r24;
+    START
+    st.shared::cluster.u32 [%r23], %r26;
+    barrier.cluster.arrive.aligned;
+    barrier.cluster.wait.aligned;
+    add.u32 %r27, %r20, %r25;
+    ld.shared.u32 %r28, [%r27];
+    mad.lo.u32 %r29, %r21, 128, %r25;
+    cvt.u64.u32 %d1, %r29;
+    add.u64 %d1, %d1, %d0;
+    st.global.u32 [%d1], %r28;
+"""
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+def test_a_cluster_barrier_orders_stores_to_a_peer(schedule: str) -> None:
+    out = np.zeros(64, np.uint32)
+    start = "barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;"
+    report = run(
+        kernel(CLUSTER.replace("START", start), shared=256), out, block=32, grid=2, cluster=2,
+        schedule=schedule,
+    )  # fmt: skip
+    assert report.verdict is Verdict.CLEAN, str(report)
+    assert out.tolist() == [*range(100, 132), *range(32)]
+
+
+def test_arriving_twice_or_waiting_without_arriving_is_misuse() -> None:
+    for body in ("barrier.cluster.arrive; barrier.cluster.arrive;", "barrier.cluster.wait;"):
+        assert kinds(run(kernel(body, params=()), block=32, checks=False)) == ["barrier-misuse"]
