@@ -1,0 +1,238 @@
+"""What mbarriers and other barriers carry from thread to thread, and rules about their use."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fa4gen.emulator.checks.clocks import EXEC, VC, Vector
+from fa4gen.emulator.report import Severity
+
+if TYPE_CHECKING:
+    from fa4gen.emulator.async_ops import AsyncOp
+    from fa4gen.emulator.checks.options import CheckOptions
+    from fa4gen.emulator.checks.parties import Party, Team
+    from fa4gen.emulator.gang import Gang
+    from fa4gen.emulator.mbarriers import Mbarrier
+    from fa4gen.emulator.ptx.syntax import Instruction
+
+_WARP: Final = 32
+
+
+@dataclass(slots=True)
+class BarrierClock:
+    """The checks' part of an mbarrier.
+
+    pending   what has been published by all arrivals so far
+    done      the same when the last phase completed: what waiters learn
+    maker, made, fenced   who initialised it, in which epoch, and whether a fence followed
+    trusted   gangs whose threads all know of the initialisation
+    waits     phase -> epoch at which each thread of the CTA saw that phase complete
+    """
+
+    pending: Vector
+    done: Vector
+    maker: int
+    made: int
+    site: Instruction
+    fenced: bool = False
+    trusted: set[int] = field(default_factory=set)
+    waits: dict[int, NDArray[np.uint32]] = field(default_factory=dict)
+
+
+class BarrierChecks:
+    """The mbarriers of one cluster."""
+
+    def __init__(self, team: Team, options: CheckOptions) -> None:
+        self.team = team
+        self.clocks = team.clocks
+        self.options = options
+        self._unfenced: dict[int, list[BarrierClock]] = {}
+
+    # ---- initialisation
+
+    def made(self, party: Party, barrier: Mbarrier, site: Instruction) -> None:
+        """A thread has initialised an mbarrier."""
+        thread = int(party.ids[0])
+        clock = BarrierClock(self.clocks.vector(), self.clocks.vector(), thread,
+                             int(self.clocks.epochs[thread]), site)
+        barrier.clock = clock
+        self._unfenced.setdefault(thread, []).append(clock)
+
+    def fenced(self, party: Party) -> None:
+        """``fence.mbarrier_init`` or ``fence.proxy.async``: initialisations so far are covered."""
+        if self._unfenced:
+            for thread in party.ids.tolist():
+                for clock in self._unfenced.pop(thread, ()):
+                    clock.fenced = True
+
+    def used(self, party: Party, barrier: Mbarrier, site: Instruction) -> None:
+        """Check that an mbarrier's initialisation happens before its use by threads.
+
+        Where another CTA uses it, a fence must have followed.
+        """
+        clock: BarrierClock = barrier.clock
+        gang = party.gang
+        key = id(gang)
+        if key in clock.trusted:
+            return
+        good = self.clocks.knows(VC, party.threads, clock.maker, clock.made)
+        if clock.fenced and not good.all():
+            good |= self.clocks.knows(EXEC, party.threads, clock.maker, clock.made)
+        if not good.all() and self.options.races:
+            self._find_init("race", f"{barrier.name} is used and nothing orders that after its "
+                            f"initialisation by {self.team.who(clock.maker)} at {clock.site.where}",
+                            site, gang, party.mask)
+        elif barrier.cta is not gang.cta and not clock.fenced and self.options.init_fence:
+            self._find_init("missing-init-fence", f"{barrier.name} is used from another CTA, but "
+                            f"no fence.mbarrier_init follows its initialisation at "
+                            f"{clock.site.where}", site, gang, party.mask)
+        elif party.mask is None and (clock.fenced or barrier.cta is gang.cta):
+            clock.trusted.add(key)
+
+    def signalled(self, op: AsyncOp, barrier: Mbarrier) -> None:
+        """An operation signals an mbarrier: what waiters will know of it."""
+        clock: BarrierClock = barrier.clock
+        tracks = op.notes.get("tracks")
+        if tracks:
+            slots = np.array([one.slot for one in tracks if one.slot >= 0], np.int64)
+            epochs = np.array([one.epoch for one in tracks if one.slot >= 0], np.uint32)
+            for column, epoch in zip(slots.tolist(), epochs.tolist(), strict=True):
+                part = clock.pending[:, column]
+                np.maximum(part, np.uint32(epoch), out=part)
+            carried = self.clocks.carried
+            for one in tracks:
+                if one.clock is not None:
+                    np.maximum(clock.pending, one.clock[:carried], out=clock.pending)
+                self.team.settle(one)
+        column = clock.pending[:, op.slot]
+        np.maximum(column, np.uint32(op.epoch), out=column)
+        self.team.settle(op)
+        if self.options.init_fence and "init_checked" not in op.notes:
+            self._signal_needs_fence(op, barrier, clock)
+
+    def _signal_needs_fence(self, op: AsyncOp, barrier: Mbarrier, clock: BarrierClock) -> None:
+        op.notes["init_checked"] = True
+        if clock.fenced:
+            if op.clock is not None and op.clock[EXEC, clock.maker] < clock.made:
+                self._find_init("race", f"{op.kind} signals {barrier.name}, and nothing orders "
+                                f"that after its initialisation by {self.team.who(clock.maker)} at "
+                                f"{clock.site.where}", op.site, op.gang, None)
+            return
+        self._find_init("missing-init-fence", f"{op.kind} signals {barrier.name}, but no "
+                        f"fence.mbarrier_init follows its initialisation at {clock.site.where}",
+                        op.site, op.gang, None)
+
+    def _find_init(
+        self, kind: str, message: str, site: Instruction, gang: Gang, mask: Any
+    ) -> None:
+        self.team.sites.find(kind, message, site, gang, mask)
+
+    # ---- phases
+
+    def arrived(self, party: Party, barrier: Mbarrier, release: str) -> None:
+        """Threads arrive with a release of a scope, or ``none``."""
+        clock: BarrierClock = barrier.clock
+        if release == "none":
+            self.clocks.publish(party.threads, clock.pending, EXEC)
+        elif release == "cta" and barrier.cta is not party.gang.cta:
+            self.clocks.publish_remote(party.threads, clock.pending)
+        else:
+            self.clocks.publish(party.threads, clock.pending)
+
+    def completed(self, barrier: Mbarrier) -> None:
+        """Let waiters of a phase that is over learn what its arrivals published.
+
+        Whoever waited for the phase before must have passed that on to someone who arrived since.
+        """
+        clock: BarrierClock = barrier.clock
+        phase = barrier.phase - 1
+        waits = clock.waits.pop(phase - 1, None)
+        if waits is not None and self.options.phase_lap:
+            base = barrier.cta.rank * self.team.stride
+            seen = clock.pending[EXEC, base : base + self.team.stride]
+            late = (seen < waits).reshape(-1, _WARP)
+            if late.any():
+                # lanes of a warp go on together: one that was heard of speaks for the others
+                heard = ((waits > 0).reshape(-1, _WARP) & ~late).any(axis=1)
+                silent = late.any(axis=1) & ~heard
+                if silent.any():
+                    self._lapped(barrier, phase, int(silent.argmax()), late)
+        np.copyto(clock.done, clock.pending)
+
+    def _lapped(
+        self, barrier: Mbarrier, phase: int, warp: int, late: NDArray[np.bool_]
+    ) -> None:
+        thread = barrier.cta.rank * self.team.stride + warp * _WARP + int(late[warp].argmax())
+        gang, mask = self.team.one(thread)
+        site: Instruction = gang.state["checks.wait"]
+        self.team.sites.find(
+            "phase-lap", f"phase {phase} of {barrier.name} completes though nothing says that "
+            f"{self.team.who(thread)} has seen phase {phase - 1} complete: a thread that waits "
+            f"slowly would miss it (last arrival: {barrier.last})", site, gang, mask,
+        )
+
+    def waited(
+        self, party: Party, barrier: Mbarrier, phase: int, acquire: str, site: Instruction
+    ) -> None:
+        """Threads saw a phase complete."""
+        clock: BarrierClock = barrier.clock
+        if self.options.phase_lap:
+            waits = clock.waits.get(phase)
+            if waits is None:
+                waits = clock.waits[phase] = np.zeros(self.team.stride, np.uint32)
+                if len(clock.waits) > 2:
+                    for old in [one for one in clock.waits if one < phase - 1]:
+                        del clock.waits[old]
+            base = barrier.cta.rank * self.team.stride
+            waits[party.ids - base] = self.clocks.epochs[party.threads]
+            party.gang.state["checks.wait"] = site
+            if barrier.phase > phase + 1:
+                self.team.sites.find(
+                    "phase-lap", f"{barrier.name} is already in phase {barrier.phase} when phase "
+                    f"{phase} is seen to be complete", site, party.gang, party.mask,
+                    Severity.REVIEW,
+                )
+        self.clocks.acquire(party.threads, clock.done, EXEC if acquire == "none" else 0)
+
+
+class Meetings:
+    """Named barriers, cluster barriers and warp barriers: what those who meet learn."""
+
+    def __init__(self, team: Team) -> None:
+        self.team = team
+        self._open: dict[Any, Vector] = {}
+        self._over: dict[Any, Vector] = {}
+
+    def arrive(self, party: Party, key: Any, release: bool) -> None:
+        """Threads come to the barrier ``key``."""
+        clocks = self.team.clocks
+        pending = self._open.get(key)
+        if pending is None:
+            pending = self._open[key] = clocks.vector()
+        clocks.publish(party.threads, pending, 0 if release else EXEC)
+
+    def reset(self, key: Any) -> None:
+        """All have come."""
+        pending = self._open.pop(key, None)
+        if pending is not None:
+            self._over[key] = pending
+
+    def leave(self, party: Party, key: Any, acquire: bool) -> None:
+        """Threads go on."""
+        done = self._over.get(key)
+        if done is not None:
+            self.team.clocks.acquire(party.threads, done, 0 if acquire else EXEC)
+
+    def warp(self, party: Party) -> None:
+        """Lanes meet those of their own warp."""
+        clocks = self.team.clocks
+        for part in self.team.warps(party):
+            if len(part.ids) == 1:
+                continue
+            pending = clocks.vector()
+            clocks.publish(part.threads, pending)
+            clocks.acquire(part.threads, pending)

@@ -1,0 +1,242 @@
+"""Vector clocks of a cluster: what its threads know of each other and of asynchronous operations.
+
+Threads that have synchronised alike share one row, so that a barrier among 128 threads costs a few
+operations on vectors, whatever the number of threads. A row has one plane per kind of knowledge
+and a column per thread, then one per slot of an asynchronous operation, then one for "nobody",
+which everyone knows. A thread's own column in its row is out of date; ``own`` has its epochs.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+AVC: Final = 0
+"""Known, and ordered before later accesses of the async proxy by a proxy fence."""
+VC: Final = 1
+"""Known: happens before."""
+LOOSE: Final = 2
+"""Known if the scopes of releases did not matter."""
+EXEC: Final = 3
+"""Executed before: any signal will do, relaxed ones too."""
+BEFORE: Final = 4
+"""Ordered by ``tcgen05.fence::before_thread_sync`` of whoever knew it (Blackwell only)."""
+AFTER: Final = 5
+"""The same, and ``after_thread_sync`` executed here (never handed on)."""
+
+Vector: TypeAlias = NDArray[np.uint32]
+Threads: TypeAlias = "slice | NDArray[np.int64]"
+
+
+class Clocks:
+    """``threads`` threads and ``slots`` asynchronous slots of one cluster.
+
+    own     (planes handed on, threads): the epochs of each thread for others to know
+    """
+
+    def __init__(self, threads: int, slots: int, tcgen05: bool) -> None:
+        self.threads = threads
+        self.nobody = threads + slots
+        self.planes = 6 if tcgen05 else 4
+        self.carried = 5 if tcgen05 else 4
+        self.own = np.zeros((self.carried, threads), np.uint32)
+        self.own[VC : EXEC + 1] = 1
+        self.epochs: NDArray[np.uint32] = self.own[VC]
+        self._class = np.zeros(threads, np.int64)
+        self._rows = np.zeros((16, self.planes, self.nobody + 1), np.uint32)
+        self._uses = [0] * 16
+        self._uses[0] = threads
+        self._free = list(range(15, 0, -1))
+
+    def vector(self) -> Vector:
+        """An empty clock for others to publish to: (planes handed on, columns)."""
+        return np.zeros((self.carried, self.nobody + 1), np.uint32)
+
+    # ---- publishing
+
+    def publish(self, threads: Threads, target: Vector, first: int = AVC) -> None:
+        """Join what threads know into ``target`` (planes from ``first`` on); a new epoch begins."""
+        self._join_rows(threads, target[first:], slice(first, self.carried), slice(None))
+        mine = target[first:, threads]
+        target[first:, threads] = np.maximum(mine, self.own[first:, threads])
+        self.advance(threads)
+
+    def publish_remote(self, threads: Threads, target: Vector) -> None:
+        """Publish with too narrow a scope: only completions of asynchronous operations count."""
+        columns = slice(self.threads, None)
+        self._join_rows(threads, target[:LOOSE, columns], slice(0, LOOSE), columns)
+        self.publish(threads, target, LOOSE)
+
+    def advance(self, threads: Threads) -> None:
+        """Begin a new epoch: what follows is not part of what was published."""
+        self.own[VC : EXEC + 1, threads] += np.uint32(1)
+
+    def snapshot(self, thread: int) -> Vector:
+        """All that one thread knows, itself included: a copy, (planes, columns)."""
+        row: Vector = self._rows[self._class[thread]].copy()
+        row[: self.carried, thread] = np.maximum(
+            row[: self.carried, thread], self.own[:, thread]
+        )
+        self.advance(slice(thread, thread + 1))
+        return row
+
+    def snapshot_warps(self, first: int, stop: int) -> Vector:
+        """What every warp of threads ``first`` to ``stop`` knows through one of its lanes."""
+        own = self._class[first:stop]
+        row: Vector
+        if (own == own[0]).all() and stop - first <= 32:
+            row = self._rows[own[0]].copy()
+            row[: self.carried, first:stop] = np.maximum(
+                row[: self.carried, first:stop], self.own[:, first:stop]
+            )
+            return row
+        row = np.empty(0, np.uint32)
+        for warp in range(first, stop, 32):
+            last = min(warp + 32, stop)
+            classes = self._class[warp:last]
+            best = self._rows[np.unique(classes)].max(axis=0)
+            best[: self.carried, warp:last] = np.maximum(
+                best[: self.carried, warp:last], self.own[:, warp:last]
+            )
+            row = best if not len(row) else np.minimum(row, best)
+        return row
+
+    # ---- learning
+
+    def acquire(self, threads: Threads, source: Vector, first: int = AVC) -> None:
+        """Threads learn what ``source`` holds (planes from ``first`` on)."""
+        planes = slice(first, self.carried)
+        mine = self._edit(threads)
+        for row in mine:
+            view = self._rows[row, planes]
+            np.maximum(view, source[planes], out=view)
+        if len(mine) > 1:
+            self._merge(threads, mine)
+
+    def learn(
+        self, threads: Threads, slots: NDArray[np.int64], epochs: NDArray[np.uint32],
+        clock: Vector | None,
+    ) -> None:
+        """Threads have seen operations complete.
+
+        ``clock`` is what the issuers knew: completions of earlier operations follow from it, and
+        that the issuers had come so far.
+        """
+        carried = self.carried
+        for row in self._edit(threads):
+            view = self._rows[row, :carried]
+            view[:, slots] = np.maximum(view[:, slots], epochs)
+            if clock is not None:
+                late = view[:, self.threads :]
+                np.maximum(late, clock[:carried, self.threads :], out=late)
+                np.maximum(view[EXEC], clock[EXEC], out=view[EXEC])
+
+    def fence(self, threads: Threads, target: int, source: int) -> None:
+        """Everything known in plane ``source`` becomes known in ``target`` as well."""
+        for row in self._edit(threads):
+            view = self._rows[row]
+            np.maximum(view[target], view[source], out=view[target])
+        if target < self.carried:
+            self.own[target, threads] = np.maximum(
+                self.own[target, threads], self.own[source, threads]
+            )
+            self.advance(threads)
+
+    # ---- asking
+
+    def uniform(self, threads: Threads) -> int:
+        """The row that all these threads share, or -1."""
+        classes = self._class[threads]
+        first = int(classes[0])
+        if len(classes) == 1 or self._uses[first] == self.threads or (classes == first).all():
+            return first
+        return -1
+
+    def known(
+        self, plane: int, threads: Threads, slots: NDArray[np.int64], epochs: NDArray[np.uint32]
+    ) -> NDArray[np.bool_]:
+        """Whether each thread knows the epoch of the slot; ``slots`` is (threads,) or (threads, n).
+
+        A thread's own epochs are for the caller to look at.
+        """
+        row = self.uniform(threads)
+        if row >= 0:
+            answer: NDArray[np.bool_] = self._rows[row, plane].take(slots) >= epochs
+            return answer
+        classes = self._class[threads]
+        if slots.ndim > 1:
+            classes = classes[:, None]
+        return np.asarray(self._rows[classes, plane, slots] >= epochs)
+
+    def knows(self, plane: int, threads: Threads, slot: int, epoch: int) -> NDArray[np.bool_]:
+        """Whether each thread knows one epoch; its own columns count."""
+        classes = self._class[threads]
+        answer = self._rows[classes, plane, slot] >= epoch
+        if slot < self.threads:
+            here = np.arange(self.threads)[threads] == slot
+            answer = answer | here & (self.own[min(plane, self.carried - 1), slot] >= epoch)
+        return np.asarray(answer)
+
+    def view(self, thread: int, plane: int) -> NDArray[np.uint32]:
+        """One plane of a thread's row, its own column out of date; not to be kept."""
+        return np.asarray(self._rows[self._class[thread], plane])
+
+    # ---- rows
+
+    def _join_rows(
+        self, threads: Threads, target: Vector, planes: slice, columns: slice
+    ) -> None:
+        row = self.uniform(threads)
+        if row >= 0:
+            np.maximum(target, self._rows[row, planes, columns], out=target)
+        else:
+            for one in np.unique(self._class[threads]):
+                np.maximum(target, self._rows[one, planes, columns], out=target)
+
+    def _edit(self, threads: Threads) -> list[int]:
+        """Rows that belong to these threads alone, with what they know."""
+        row = self.uniform(threads)
+        if row >= 0:
+            count = len(self._class[threads])
+            if self._uses[row] == count:
+                return [row]
+            return [self._split(threads, row, count)]
+        classes = self._class[threads]
+        everyone: NDArray[Any] = np.arange(self.threads)[threads]
+        result = []
+        for one in np.unique(classes):
+            members = everyone[classes == one]
+            if self._uses[one] == len(members):
+                result.append(int(one))
+            else:
+                result.append(self._split(members, int(one), len(members)))
+        return result
+
+    def _split(self, threads: Threads, row: int, count: int) -> int:
+        if not self._free:
+            size = len(self._rows)
+            self._rows = np.concatenate([self._rows, np.zeros_like(self._rows)])
+            self._uses += [0] * size
+            self._free = list(range(2 * size - 1, size - 1, -1))
+        fresh = self._free.pop()
+        self._rows[fresh] = self._rows[row]
+        self._class[threads] = fresh
+        self._uses[row] -= count
+        self._uses[fresh] = count
+        return fresh
+
+    def _merge(self, threads: Threads, rows: list[int]) -> None:
+        """Threads whose rows have become equal share one again."""
+        first = rows[0]
+        same = [row for row in rows[1:] if np.array_equal(self._rows[row], self._rows[first])]
+        if not same:
+            return
+        classes = self._class[threads]
+        classes = np.where(np.isin(classes, same), first, classes)
+        self._class[threads] = classes
+        for row in same:
+            self._uses[first] += self._uses[row]
+            self._uses[row] = 0
+            self._free.append(row)

@@ -1,0 +1,85 @@
+"""Threads that leave while other CTAs of the cluster still use their shared memory."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fa4gen.emulator.checks.clocks import EXEC
+
+if TYPE_CHECKING:
+    from fa4gen.emulator.async_ops import AsyncOp
+    from fa4gen.emulator.checks.parties import Party, Team
+    from fa4gen.emulator.gang import Gang, Mask
+    from fa4gen.emulator.machine import Cta
+    from fa4gen.emulator.ptx.syntax import Instruction
+
+
+class ExitChecks:
+    """Who uses the shared memory of other CTAs, and who has left.
+
+    Shared memory of a CTA lives until its last thread leaves: what peers do with it has to happen
+    before some thread's exit.
+    """
+
+    def __init__(self, team: Team) -> None:
+        self.team = team
+        columns = team.clocks.nobody + 1
+        ctas = len(team.cluster.ctas)
+        self._used = np.zeros((ctas, columns), np.uint32)
+        self._sites: dict[tuple[int, int], int] = {}
+        self._left = np.zeros((ctas, columns), np.uint32)
+
+    def remote(self, party: Party, cta: Cta, kind: str, site: Instruction) -> None:
+        """Threads use the shared memory or an mbarrier of a peer."""
+        if not cta.alive:
+            self._after_exit(cta, kind, site, party.gang, party.mask)
+            return
+        self._used[cta.rank, party.threads] = self.team.clocks.epochs[party.threads]
+        number = self.team.sites.generic(site, kind)
+        for warp in np.unique(party.ids // 32).tolist():
+            self._sites[cta.rank, -1 - warp] = number
+
+    def remote_operation(self, op: AsyncOp, cta: Cta, number: int) -> None:
+        """An asynchronous operation of a peer uses shared memory, barriers or tensor memory."""
+        if not cta.alive:
+            self._after_exit(cta, op.kind, op.site, op.gang, None)
+            return
+        self._used[cta.rank, op.slot] = op.epoch - 1
+        self._sites[cta.rank, op.slot] = number
+
+    def leave(self, party: Party) -> None:
+        """Threads leave; when they are the last of their CTA, all that peers did must be over."""
+        gang = party.gang
+        cta = gang.cta
+        if len(self.team.cluster.ctas) == 1:
+            return
+        left = self._left[cta.rank]
+        for thread in party.ids.tolist():
+            known = self.team.clocks.view(thread, EXEC)
+            np.maximum(left, known, out=left)
+        rest = sum(int(np.count_nonzero(one.live)) for one in cta.gangs) - len(party.ids)
+        if rest:
+            return
+        early = self._used[cta.rank] > left
+        if early.any():
+            self._report(cta, party, early)
+
+    def _report(self, cta: Cta, party: Party, early: NDArray[np.bool_]) -> None:
+        slot = int(early.argmax())
+        threads = self.team.clocks.threads
+        number = self._sites[cta.rank, slot if slot >= threads else -1 - slot // 32]
+        sites = self.team.sites
+        sites.find(
+            "early-exit", f"{cta.label} leaves and nothing orders that after "
+            f"{sites.earlier(number, self.team.who(slot))}, which uses its shared memory",
+            sites.get(number).instruction, party.gang, party.mask,
+        )
+
+    def _after_exit(
+        self, cta: Cta, kind: str, site: Instruction, gang: Gang, mask: Mask | Any
+    ) -> None:
+        self.team.sites.find("early-exit", f"{kind} uses shared memory of {cta.label}, whose "
+                             "threads have all left", site, gang, mask)

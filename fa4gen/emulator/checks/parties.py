@@ -1,0 +1,121 @@
+"""The threads of a cluster as the clocks number them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fa4gen.emulator.checks.clocks import Clocks, Threads
+from fa4gen.emulator.checks.sites import Sites, person
+
+if TYPE_CHECKING:
+    from fa4gen.emulator.async_ops import AsyncOp
+    from fa4gen.emulator.gang import Gang, Mask
+    from fa4gen.emulator.machine import Cluster, Cta
+
+WARP: int = 32
+SLOTS_PER_CTA: int = 64
+
+
+@dataclass(slots=True)
+class Party:
+    """Lanes of a gang: ``threads`` selects them in the clocks, ``ids`` has their numbers."""
+
+    gang: Gang
+    mask: Mask
+    threads: Threads
+    ids: NDArray[np.int64]
+
+
+class Team:
+    """All threads of a cluster and its asynchronous slots.
+
+    Thread numbers count warps in full, so that ``number // 32`` is a warp of one CTA.
+    """
+
+    def __init__(self, cluster: Cluster, sites: Sites) -> None:
+        machine = cluster.machine
+        self.cluster = cluster
+        self.sites = sites
+        self.stride = -(-cluster.ctas[0].threads // WARP) * WARP
+        count = self.stride * len(cluster.ctas)
+        slots = SLOTS_PER_CTA * len(cluster.ctas)
+        self.clocks = Clocks(count, slots, machine.sm >= 100)
+        self._slots = slots
+        self._slot_epochs = [0] * slots
+        self._slot_busy = [False] * slots
+        self._next = 0
+        self._all: dict[Gang, Party] = {}
+
+    def base(self, gang: Gang) -> int:
+        """The number of a gang's first thread."""
+        return gang.cta.rank * self.stride + gang.first_thread
+
+    def party(self, gang: Gang, mask: Mask) -> Party:
+        """The lanes of a mask."""
+        if mask is None:
+            party = self._all.get(gang)
+            if party is None:
+                base = self.base(gang)
+                ids = np.arange(base, base + gang.lanes)
+                party = Party(gang, None, slice(base, base + gang.lanes), ids)
+                self._all[gang] = party
+            return party
+        ids = np.flatnonzero(mask)
+        ids += self.base(gang)
+        first, last = int(ids[0]), int(ids[-1])
+        threads: Threads = ids if last - first >= len(ids) else slice(first, last + 1)
+        return Party(gang, mask, threads, ids)
+
+    def warps(self, party: Party) -> list[Party]:
+        """The same lanes, warp by warp."""
+        result = []
+        for warp in np.unique(party.ids // WARP).tolist():
+            ids = party.ids[party.ids // WARP == warp]
+            first, last = int(ids[0]), int(ids[-1])
+            threads: Threads = ids if last - first >= len(ids) else slice(first, last + 1)
+            result.append(Party(party.gang, party.mask, threads, ids))
+        return result
+
+    def where(self, number: int) -> tuple[Cta, int]:
+        """The CTA of a thread number and the thread within it."""
+        return self.cluster.ctas[number // self.stride], number % self.stride
+
+    def who(self, slot: int) -> str:
+        """A thread number for people (an asynchronous slot has a site that says who)."""
+        if slot >= self.clocks.threads:
+            return "an asynchronous operation"
+        cta, thread = self.where(slot)
+        return person(cta.machine, cta, thread)
+
+    def one(self, number: int) -> tuple[Gang, Any]:
+        """A thread as a gang and a mask."""
+        cta, thread = self.where(number)
+        gang = next(g for g in cta.gangs if thread < g.first_thread + g.lanes)
+        mask = np.zeros(gang.lanes, np.bool_)
+        mask[thread - gang.first_thread] = True
+        return gang, mask
+
+    # ---- slots
+
+    def assign_slot(self, op: AsyncOp) -> None:
+        """Give an operation its column. Its epoch is even; one less says that it has read."""
+        slot = self._next
+        for _ in range(self._slots):
+            if not self._slot_busy[slot]:
+                break
+            slot = (slot + 1) % self._slots
+        self._next = (slot + 1) % self._slots
+        self._slot_busy[slot] = True
+        self._slot_epochs[slot] += 2
+        op.slot = self.clocks.threads + slot
+        op.epoch = self._slot_epochs[slot]
+
+    def settle(self, op: AsyncOp) -> None:
+        """Someone has seen the operation complete, so that its column may serve another."""
+        slot = op.slot - self.clocks.threads
+        if self._slot_epochs[slot] == op.epoch:
+            self._slot_busy[slot] = False

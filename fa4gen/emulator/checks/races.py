@@ -1,0 +1,195 @@
+"""The observer that keeps vector clocks and shadow memory and reports what they show."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fa4gen.emulator.async_ops import AsyncOp, SharedRange
+from fa4gen.emulator.checks.barriers import BarrierChecks, Meetings
+from fa4gen.emulator.checks.clocks import AFTER, AVC, BEFORE, VC
+from fa4gen.emulator.checks.exits import ExitChecks
+from fa4gen.emulator.checks.observer import Observer
+from fa4gen.emulator.checks.parties import Team
+from fa4gen.emulator.checks.shared import SharedChecks
+from fa4gen.emulator.checks.sites import Sites, is_strong
+
+if TYPE_CHECKING:
+    from fa4gen.emulator.checks.options import CheckOptions
+    from fa4gen.emulator.gang import Gang, Mask
+    from fa4gen.emulator.machine import Cluster, Cta, Machine
+    from fa4gen.emulator.mbarriers import Mbarrier
+    from fa4gen.emulator.ptx.syntax import Instruction
+
+
+class ClusterState:
+    """Everything the checks keep for one cluster."""
+
+    def __init__(self, cluster: Cluster, sites: Sites, options: CheckOptions) -> None:
+        self.team = Team(cluster, sites)
+        self.barriers = BarrierChecks(self.team, options)
+        self.meetings = Meetings(self.team)
+        self.exits = ExitChecks(self.team)
+        self.shared = [SharedChecks(self.team, cta, options) for cta in cluster.ctas]
+
+
+class RaceObserver(Observer):
+    """Happens-before for every cluster of a launch."""
+
+    enabled = True
+
+    def __init__(self, machine: Machine, *, options: CheckOptions) -> None:
+        self.machine = machine
+        self.options = options
+        self.sites = Sites(machine)
+        self._clusters: dict[Cluster, ClusterState] = {}
+
+    def _of(self, gang: Gang) -> ClusterState:
+        return self._clusters[gang.cta.cluster]
+
+    # ---- lifetime
+
+    def cluster_starts(self, cluster: Cluster) -> None:
+        self._clusters[cluster] = ClusterState(cluster, self.sites, self.options)
+
+    def cluster_ends(self, cluster: Cluster) -> None:
+        del self._clusters[cluster]
+
+    def lanes_leave(self, gang: Gang, mask: Mask) -> None:
+        state = self._of(gang)
+        if self.options.early_exit:
+            state.exits.leave(state.team.party(gang, mask))
+
+    # ---- generic accesses
+
+    def shared_access(
+        self, gang: Gang, mask: Mask, cta: Cta, offsets: NDArray[Any], size: int, kind: str,
+        site: Instruction,
+    ) -> None:
+        state = self._of(gang)
+        party = state.team.party(gang, mask)
+        strong = kind == "atomic" or is_strong(site)
+        state.shared[cta.rank].access(party, np.asarray(offsets), size, kind, strong, site)
+        if cta is not gang.cta and self.options.early_exit:
+            state.exits.remote(party, cta, kind, site)
+
+    # ---- asynchronous operations
+
+    def issued(self, op: AsyncOp) -> None:
+        state = self._of(op.gang)
+        team = state.team
+        team.assign_slot(op)
+        first = team.base(op.gang)
+        if op.kind.startswith("wgmma"):
+            op.clock = team.clocks.snapshot_warps(first, first + op.gang.lanes)
+            team.clocks.advance(slice(first, first + op.gang.lanes))
+        else:
+            op.clock = team.clocks.snapshot(first + op.lane)
+        if not (op.reads or op.writes or op.tensor_reads or op.tensor_writes):
+            return
+        number = self.sites.operation(op)
+        ctas = set()
+        for part in op.reads:
+            if isinstance(part, SharedRange):
+                state.shared[part.cta.rank].operation_reads(op, part, op.clock, number)
+                ctas.add(part.cta)
+        for part in op.writes:
+            if isinstance(part, SharedRange):
+                state.shared[part.cta.rank].operation_writes(op, part, op.clock, number)
+                ctas.add(part.cta)
+        for cta in ctas:
+            if cta is not op.gang.cta and self.options.early_exit:
+                state.exits.remote_operation(op, cta, number)
+
+    def observed(self, gang: Gang, mask: Mask, ops: list[AsyncOp], kind: str) -> None:
+        ops = [op for op in ops if op.slot >= 0]
+        if not ops:
+            return
+        state = self._of(gang)
+        party = state.team.party(gang, mask)
+        early = 1 if kind == "read" else 0
+        slots = np.array([op.slot for op in ops], np.int64)
+        epochs = np.array([op.epoch - early for op in ops], np.uint32)
+        last = ops[-1]
+        clock = last.clock if last.kind.startswith("wgmma") else None
+        state.team.clocks.learn(party.threads, slots, epochs, clock)
+        if not early:
+            for op in ops:
+                state.team.settle(op)
+
+    def signalled(self, op: AsyncOp, barrier: Mbarrier) -> None:
+        state = self._of(op.gang)
+        state.barriers.signalled(op, barrier)
+        if barrier.cta is not op.gang.cta and self.options.early_exit:
+            state.exits.remote_operation(op, barrier.cta, self.sites.operation(op))
+
+    # ---- barriers
+
+    def barrier_init(self, gang: Gang, lane: int, barrier: Mbarrier, site: Instruction) -> None:
+        state = self._of(gang)
+        mask = np.zeros(gang.lanes, np.bool_)
+        mask[lane] = True
+        party = state.team.party(gang, mask)
+        state.shared[barrier.cta.rank].barrier_made(party, barrier.offset, site)
+        state.barriers.made(party, barrier, site)
+
+    def barrier_used(self, gang: Gang, mask: Mask, barrier: Mbarrier, site: Instruction) -> None:
+        state = self._of(gang)
+        party = state.team.party(gang, mask)
+        state.barriers.used(party, barrier, site)
+        if barrier.cta is not gang.cta and self.options.early_exit:
+            state.exits.remote(party, barrier.cta, site.opcode, site)
+
+    def arrived(
+        self, gang: Gang, mask: Mask, barrier: Mbarrier, release: str, site: Instruction
+    ) -> None:
+        state = self._of(gang)
+        state.barriers.arrived(state.team.party(gang, mask), barrier, release)
+
+    def phase_completed(self, barrier: Mbarrier) -> None:
+        self._clusters[barrier.cta.cluster].barriers.completed(barrier)
+
+    def waited(
+        self, gang: Gang, mask: Mask, barrier: Mbarrier, phase: int, acquire: str,
+        site: Instruction,
+    ) -> None:
+        state = self._of(gang)
+        state.barriers.waited(state.team.party(gang, mask), barrier, phase, acquire, site)
+
+    def rendezvous_arrive(self, gang: Gang, mask: Mask, key: Any, release: bool) -> None:
+        state = self._of(gang)
+        state.meetings.arrive(state.team.party(gang, mask), key, release)
+
+    def rendezvous_leave(self, gang: Gang, mask: Mask, key: Any, acquire: bool) -> None:
+        state = self._of(gang)
+        state.meetings.leave(state.team.party(gang, mask), key, acquire)
+
+    def rendezvous_reset(self, key: Any) -> None:
+        for state in self._clusters.values():
+            state.meetings.reset(key)
+
+    def warp_sync(self, gang: Gang, mask: Mask) -> None:
+        state = self._of(gang)
+        state.meetings.warp(state.team.party(gang, mask))
+
+    # ---- fences
+
+    def fence(self, gang: Gang, mask: Mask, kind: str, site: Instruction) -> None:
+        state = self._of(gang)
+        clocks = state.team.clocks
+        party = state.team.party(gang, mask)
+        if kind.startswith("fence.proxy.async"):
+            clocks.fence(party.threads, AVC, VC)
+            state.barriers.fenced(party)
+        elif kind.startswith("fence.mbarrier_init"):
+            clocks.advance(party.threads)
+            state.barriers.fenced(party)
+        elif kind.startswith("tcgen05.fence") and clocks.planes > BEFORE:
+            if kind.endswith("before_thread_sync"):
+                clocks.fence(party.threads, BEFORE, VC)
+            else:
+                clocks.fence(party.threads, AFTER, BEFORE)
+
+

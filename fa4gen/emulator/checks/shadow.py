@@ -1,0 +1,163 @@
+"""Who last wrote and who has since read every cell of a memory.
+
+A cell is as large as the narrowest access so far allows: four bytes at first, two or one from the
+first access of that size on, so that threads that write neighbouring bytes do not race.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+HAS_READERS: Final = 1
+BARRIER: Final = 2
+FRESH: Final = 4
+"""Flags of a cell: read since the last write; holds an mbarrier; never written."""
+
+_LANE_BITS: Final = 5
+
+
+class Cells:
+    """Shadow of ``size`` bytes. Slots are columns of the clocks; ``nobody`` is the last of them.
+
+    slot, epoch, site   of the last write, per cell
+    flags               per cell
+    readers             (warps, cells): epoch << 5 | lane of the last reader of each warp, or 0
+    warps               the warp of each row of ``readers``
+    """
+
+    def __init__(self, size: int, nobody: int) -> None:
+        self.shift = 2
+        cells = -(-size // 4)
+        self.slot = np.full(cells, nobody, np.int64)
+        self.epoch = np.zeros(cells, np.uint32)
+        self.site = np.zeros(cells, np.int32)
+        self.flags = np.full(cells, FRESH, np.uint8)
+        self.readers = np.zeros((0, cells), np.uint32)
+        self.warps = np.zeros(0, np.int64)
+        self._row_of: dict[int, int] = {}
+
+    def cells(self, offsets: NDArray[Any], size: int) -> NDArray[np.int64]:
+        """The cells of accesses of ``size`` bytes: (accesses,) or (accesses, cells each)."""
+        if size < 1 << self.shift:
+            self._refine(size)
+        first = offsets.astype(np.int64)
+        if self.shift:
+            first >>= self.shift
+        count = size >> self.shift
+        return first if count == 1 else first[:, None] + np.arange(count)
+
+    def span(self, start: int, stop: int) -> slice:
+        """The cells of the bytes from ``start`` to ``stop``; edges count in full."""
+        while (start | stop) & ((1 << self.shift) - 1):
+            self._refine(1 << (self.shift - 1))
+        return slice(start >> self.shift, stop >> self.shift)
+
+    def bytes_of(self, cell: int) -> tuple[int, int]:
+        """The bytes of a cell: first and one past the last."""
+        return cell << self.shift, (cell + 1) << self.shift
+
+    # ---- writers
+
+    def wrote(
+        self, cells: NDArray[np.int64], ids: NDArray[np.int64], epochs: NDArray[np.uint32],
+        site: int, flags: int,
+    ) -> NDArray[np.int64]:
+        """Threads wrote cells, which had ``flags`` among them.
+
+        Returns who holds the cells now: others than ``ids`` where lanes write the same cell.
+        """
+        if cells.ndim > 1:
+            ids, epochs = ids[:, None], epochs[:, None]
+        self.slot[cells] = ids
+        self.epoch[cells] = epochs
+        self.site[cells] = site
+        if flags & ~BARRIER:
+            self.flags[cells] = 0
+        if flags & HAS_READERS:
+            self.readers[:, cells] = 0
+        return self.slot[cells]
+
+    def wrote_span(self, span: slice, slot: int, epoch: int, site: int) -> None:
+        """An asynchronous operation writes a stretch of cells."""
+        if self.flags[span].max(initial=0) & HAS_READERS:
+            self.readers[:, span] = 0
+        self.slot[span] = slot
+        self.epoch[span] = epoch
+        self.site[span] = site
+        self.flags[span] = 0
+
+    # ---- readers
+
+    def read(
+        self, cells: NDArray[np.int64], ids: NDArray[np.int64], epochs: NDArray[np.uint32],
+        flags: NDArray[np.uint8],
+    ) -> None:
+        """Threads read cells whose flags are given; of lanes of a warp the last is remembered."""
+        first, last = int(ids[0]) >> _LANE_BITS, int(ids[-1]) >> _LANE_BITS
+        packed = (epochs << np.uint32(_LANE_BITS)) | (ids & 31).astype(np.uint32)
+        rows: Any
+        if first == last:
+            rows = self._row(first)
+        else:
+            table = [self._row(warp) for warp in range(first, last + 1)]
+            rows = np.array(table)[(ids >> _LANE_BITS) - first]
+        if cells.ndim > 1:
+            packed = packed[:, None]
+            if first != last:
+                rows = rows[:, None]
+        self.readers[rows, cells] = packed
+        if not (flags & HAS_READERS).all():
+            self.flags[cells] = flags | HAS_READERS
+
+    def readers_of(self, cells: NDArray[np.int64]) -> tuple[NDArray[Any], ...]:
+        """Readers since the last write: threads, epochs, row of ``cells`` and cell of each."""
+        packed = self.readers[:, cells]
+        found = packed.nonzero()
+        values = packed[found]
+        threads = (self.warps[found[0]] << _LANE_BITS) | (values & 31).astype(np.int64)
+        at = found[1:]
+        return threads, values >> _LANE_BITS, at[0], cells[at]
+
+    def readers_in(self, span: slice, clock: NDArray[np.uint32]) -> tuple[NDArray[Any], ...]:
+        """Readers in a stretch of cells that ``clock`` does not know: threads, epochs, cells."""
+        packed = self.readers[:, span]
+        rows = []
+        latest = packed.max(axis=1) >> _LANE_BITS
+        for row, warp in enumerate(self.warps.tolist()):
+            if latest[row] and latest[row] > clock[warp * 32 : warp * 32 + 32].min():
+                rows.append(row)
+        if not rows:
+            nothing = np.zeros(0, np.int64)
+            return nothing, nothing, nothing
+        part = packed[rows]
+        which, at = part.nonzero()
+        values = part[which, at]
+        threads = (self.warps[rows][which] << _LANE_BITS) | (values & 31).astype(np.int64)
+        epochs = values >> _LANE_BITS
+        unknown = clock[threads] < epochs
+        return threads[unknown], epochs[unknown], at[unknown] + span.start
+
+    # ---- growth
+
+    def _row(self, warp: int) -> int:
+        row = self._row_of.get(warp)
+        if row is None:
+            row = self._row_of[warp] = len(self.warps)
+            self.warps = np.append(self.warps, warp)
+            self.readers = np.concatenate(
+                [self.readers, np.zeros((1, len(self.slot)), np.uint32)]
+            )
+        return row
+
+    def _refine(self, size: int) -> None:
+        """Smaller cells, each of which remembers what its cell did."""
+        factor = (1 << self.shift) // size
+        self.shift = size.bit_length() - 1
+        self.slot = self.slot.repeat(factor)
+        self.epoch = self.epoch.repeat(factor)
+        self.site = self.site.repeat(factor)
+        self.flags = self.flags.repeat(factor)
+        self.readers = self.readers.repeat(factor, axis=1)

@@ -1,0 +1,307 @@
+"""Races in the shared memory of one CTA, within and between the proxies.
+
+PTX ISA, "Memory Consistency Model" and "Proxies".
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fa4gen.emulator.checks.clocks import AVC, LOOSE, VC, Vector
+from fa4gen.emulator.checks.shadow import BARRIER, FRESH, HAS_READERS, Cells
+from fa4gen.emulator.checks.sites import place
+from fa4gen.emulator.report import Severity
+
+if TYPE_CHECKING:
+    from fa4gen.emulator.async_ops import AsyncOp, SharedRange
+    from fa4gen.emulator.checks.options import CheckOptions
+    from fa4gen.emulator.checks.parties import Party, Team
+    from fa4gen.emulator.machine import Cta
+    from fa4gen.emulator.ptx.syntax import Instruction
+
+_FENCE = "without fence.proxy.async in between (generic and async proxy)"
+_SCOPE = (" only by a release of .cta scope at another CTA's mbarrier, which does not cover it: "
+          "it needs .release.cluster")
+
+
+@dataclass(slots=True)
+class Reading:
+    """Bytes that an asynchronous operation reads; known to those who know ``slot`` at ``epoch``."""
+
+    start: int
+    stop: int
+    slot: int
+    epoch: int
+    site: int
+
+
+class SharedChecks:
+    """Shadow of one CTA's shared memory. Offsets are in bytes."""
+
+    def __init__(self, team: Team, cta: Cta, options: CheckOptions) -> None:
+        self.team = team
+        self.clocks = team.clocks
+        self.sites = team.sites
+        self.cta = cta
+        self.options = options
+        self.cells = Cells(cta.shared.size, team.clocks.nobody)
+        self._readings: dict[tuple[Any, ...], Reading] = {}
+
+    # ---- generic accesses
+
+    def access(
+        self, party: Party, offsets: NDArray[Any], size: int, kind: str, strong: bool,
+        site: Instruction,
+    ) -> None:
+        """Threads read, write or update ``size`` bytes at each offset."""
+        cells = self.cells
+        at = cells.cells(offsets, size)
+        flags = cells.flags[at]
+        joined = int(np.bitwise_or.reduce(flags, axis=None))
+        if joined & BARRIER:
+            self._touches_barrier(party, at, flags, kind, site)
+        if joined & FRESH and kind != "write" and self.options.uninitialised:
+            self._fresh(party, at, flags, kind, site)
+        if self.options.races:
+            self._after_writer(party, at, kind, strong, site)
+        epochs = self.clocks.epochs[party.threads]
+        if kind == "read":
+            if not strong:
+                cells.read(at, party.ids, epochs, flags)
+            return
+        if self.options.races:
+            if joined & HAS_READERS and not strong:
+                self._after_readers(party, at, kind, site)
+            if self._readings:
+                self._after_readings(party, offsets, size, kind, site)
+        number = self.sites.generic(site, "atomic" if strong else kind)
+        holders = cells.wrote(at, party.ids, epochs, number, joined)
+        if self.options.races and not strong and len(party.ids) > 1:
+            mine = party.ids if at.ndim == 1 else party.ids[:, None]
+            if (holders != mine).any():
+                self._same_cell(party, at, holders != mine, holders, site)
+
+    def _after_writer(
+        self, party: Party, at: NDArray[np.int64], kind: str, strong: bool, site: Instruction
+    ) -> None:
+        slots, epochs = self.cells.slot[at], self.cells.epoch[at]
+        good = self.clocks.known(VC, party.threads, slots, epochs)
+        if good.all():
+            return
+        good |= slots == (party.ids if at.ndim == 1 else party.ids[:, None])
+        if strong and not good.all():
+            sites = self.cells.site[at]
+            atomic = [number for number in np.unique(sites) if self.sites.is_atomic(int(number))]
+            good |= np.isin(sites, atomic)
+        if good.all():
+            return
+        bad = np.argwhere(~good)[0]
+        cell = int(at[tuple(bad)])
+        self._report(party, int(bad[0]), cell, kind, site, int(slots[tuple(bad)]),
+                     int(epochs[tuple(bad)]), int(self.cells.site[cell]))
+
+    def _after_readers(
+        self, party: Party, at: NDArray[np.int64], kind: str, site: Instruction
+    ) -> None:
+        threads, epochs, lanes, cells = self.cells.readers_of(at)
+        if not len(threads):
+            return
+        ids = party.ids[lanes]
+        good = (threads == ids) | self.clocks.known(VC, ids, threads, epochs)
+        if not good.all():
+            bad = int(good.argmin())
+            self._report(party, int(lanes[bad]), int(cells[bad]), kind, site, int(threads[bad]),
+                         int(epochs[bad]), -1)
+
+    def _after_readings(
+        self, party: Party, offsets: NDArray[Any], size: int, kind: str, site: Instruction
+    ) -> None:
+        low, high = int(offsets.min()), int(offsets.max()) + size
+        for reading in self._readings.values():
+            if reading.start >= high or reading.stop <= low:
+                continue
+            good = self.clocks.knows(VC, party.threads, reading.slot, reading.epoch)
+            if good.all():
+                continue
+            hit = (offsets < reading.stop) & (offsets + size > reading.start) & ~good
+            if hit.any():
+                bad = int(hit.argmax())
+                cell = int(offsets[bad]) >> self.cells.shift
+                self._report(party, bad, cell, kind, site, reading.slot, reading.epoch,
+                             reading.site)
+
+    def _report(
+        self, party: Party, lane: int, cell: int, kind: str, site: Instruction, slot: int,
+        epoch: int, number: int,
+    ) -> None:
+        """Lane number ``lane`` of the party does not know what it should of a cell.
+
+        ``number`` is the earlier site, -1 a generic read, whose site is not kept.
+        """
+        start, stop = self.cells.bytes_of(cell)
+        number_of = int(party.ids[lane])
+        gang, mask = self.team.one(number_of)
+        known = self.clocks.view(number_of, LOOSE)[slot] >= epoch
+        earlier = (f"a read by {self.team.who(slot)}" if number < 0
+                   else self.sites.earlier(number, self.team.who(slot)))
+        message = f"{kind} of {place(self.cta, start, stop)} is ordered after {earlier}"
+        if known:
+            self.sites.find("race", message + _SCOPE, site, gang, mask, Severity.REVIEW)
+        else:
+            self.sites.find("race", message.replace("is ordered", "is not ordered"), site, gang,
+                            mask)
+
+    def _same_cell(
+        self, party: Party, at: NDArray[np.int64], bad: NDArray[np.bool_],
+        holders: NDArray[np.int64], site: Instruction,
+    ) -> None:
+        """Lanes write the same cell with one instruction: harmless if the values are equal."""
+        where = tuple(np.argwhere(bad)[0])
+        start, stop = self.cells.bytes_of(int(at[where]))
+        self.sites.find(
+            "race", f"several lanes write {place(self.cta, start, stop)} with one instruction, "
+            f"among them {self.team.who(int(holders[where]))}: which one wins is undefined unless "
+            "the values are equal", site, party.gang, party.mask, Severity.REVIEW,
+        )
+
+    def _fresh(
+        self, party: Party, at: NDArray[np.int64], flags: NDArray[np.uint8], kind: str,
+        site: Instruction,
+    ) -> None:
+        cell = int(at[tuple(np.argwhere(flags & FRESH)[0])])
+        start, stop = self.cells.bytes_of(cell)
+        self.sites.find("uninitialised", f"{kind} of {place(self.cta, start, stop)}, which nobody "
+                        "has written", site, party.gang, party.mask)
+        self.cells.flags[at] &= np.uint8(~FRESH & 255)
+
+    def _touches_barrier(
+        self, party: Party, at: NDArray[np.int64], flags: NDArray[np.uint8], kind: str,
+        site: Instruction,
+    ) -> None:
+        for cell in np.unique(at[(flags & BARRIER) != 0]).tolist():
+            start, stop = self.cells.bytes_of(cell)
+            offset = start & ~7
+            if offset in self.cta.barriers:
+                self.sites.find("barrier-misuse", f"{kind} of {place(self.cta, start, stop)}, which"
+                                " holds an mbarrier", site, party.gang, party.mask)
+            else:
+                self.cells.flags[cell] &= np.uint8(~BARRIER & 255)
+
+    # ---- the async proxy
+
+    def operation_reads(self, op: AsyncOp, part: SharedRange, clock: Vector, number: int) -> None:
+        """An operation reads a stretch, some time from now on."""
+        span = self.cells.span(part.start, part.stop)
+        flags = int(np.bitwise_or.reduce(self.cells.flags[span]))
+        if flags & FRESH and self.options.uninitialised:
+            cell = span.start + int((self.cells.flags[span] & FRESH).argmax())
+            start = self.cells.bytes_of(cell)[0]
+            self.sites.find("uninitialised", f"{op.kind} reads {place(self.cta, start, part.stop)},"
+                            " which nobody has written", op.site, op.gang, self._lane(op))
+            self.cells.flags[span] &= np.uint8(~FRESH & 255)
+        self._operation_after_writers(op, span, clock, "reads")
+        key = (part.start, part.stop, op.gang, op.lane, op.kind)
+        self._readings[key] = Reading(part.start, part.stop, op.slot, op.epoch - 1, number)
+
+    def operation_writes(self, op: AsyncOp, part: SharedRange, clock: Vector, number: int) -> None:
+        """An operation overwrites a stretch, some time from now on."""
+        cells = self.cells
+        span = cells.span(part.start, part.stop)
+        flags = int(np.bitwise_or.reduce(cells.flags[span]))
+        if flags & BARRIER:
+            self._operation_over_barrier(op, part)
+        self._operation_after_writers(op, span, clock, "overwrites")
+        if flags & HAS_READERS and (self.options.races or self.options.proxy_war):
+            self._operation_after_readers(op, span, clock)
+        for key, reading in list(self._readings.items()):
+            if reading.start >= part.stop or reading.stop <= part.start:
+                continue
+            if clock[VC, reading.slot] < reading.epoch and self.options.races:
+                self._report_operation(op, "overwrites", max(reading.start, part.start), clock,
+                                       reading.slot, reading.epoch, reading.site)
+            if part.start <= reading.start and reading.stop <= part.stop:
+                del self._readings[key]
+        cells.wrote_span(span, op.slot, op.epoch, number)
+
+    def _operation_after_writers(
+        self, op: AsyncOp, span: slice, clock: Vector, verb: str
+    ) -> None:
+        threads = self.clocks.threads
+        seen = clock[VC].copy()
+        if op.notes.get("proxy") != "generic" and self.options.proxies:
+            seen[:threads] = clock[AVC, :threads]
+        slots, epochs = self.cells.slot[span], self.cells.epoch[span]
+        good = seen[slots] >= epochs
+        if good.all():
+            return
+        bad = int(good.argmin())
+        # a plain race is worse than a missing fence: report it if there is one
+        plain = clock[VC][slots] >= epochs
+        if not plain.all():
+            if not self.options.races:
+                return
+            bad = int(plain.argmin())
+        cell = span.start + bad
+        self._report_operation(op, verb, self.cells.bytes_of(cell)[0], clock, int(slots[bad]),
+                               int(epochs[bad]), int(self.cells.site[cell]))
+
+    def _operation_after_readers(self, op: AsyncOp, span: slice, clock: Vector) -> None:
+        threads, epochs, at = self.cells.readers_in(span, clock[VC])
+        if len(threads):
+            if self.options.races:
+                start = self.cells.bytes_of(int(at[0]))[0]
+                self._report_operation(op, "overwrites", start, clock, int(threads[0]),
+                                       int(epochs[0]), -1)
+            return
+        if not self.options.proxy_war or op.notes.get("proxy") == "generic":
+            return
+        threads, epochs, at = self.cells.readers_in(span, clock[AVC])
+        if len(threads):
+            start = self.cells.bytes_of(int(at[0]))[0]
+            self.sites.find(
+                "proxy-war", f"{op.kind} overwrites {place(self.cta, start, start + 4)}, which "
+                f"{self.team.who(int(threads[0]))} has read before, {_FENCE}", op.site, op.gang,
+                self._lane(op), Severity.REVIEW,
+            )
+
+    def _report_operation(
+        self, op: AsyncOp, verb: str, start: int, clock: Vector, slot: int, epoch: int, number: int
+    ) -> None:
+        earlier = (f"a read by {self.team.who(slot)}" if number < 0
+                   else self.sites.earlier(number, self.team.who(slot)))
+        what = f"{op.kind} {verb} {place(self.cta, start, start + 4)}"
+        mask = self._lane(op)
+        if clock[VC, slot] >= epoch:
+            self.sites.find("missing-proxy-fence", f"{what} after {earlier} {_FENCE}", op.site,
+                            op.gang, mask)
+        elif clock[LOOSE, slot] >= epoch:
+            self.sites.find("race", f"{what}, ordered after {earlier}{_SCOPE}", op.site, op.gang,
+                            mask, Severity.REVIEW)
+        else:
+            self.sites.find("race", f"{what} and is not ordered after {earlier}", op.site, op.gang,
+                            mask)
+
+    def _operation_over_barrier(self, op: AsyncOp, part: SharedRange) -> None:
+        for offset in self.cta.barriers:
+            if part.start < offset + 8 and offset < part.stop:
+                self.sites.find("barrier-misuse", f"{op.kind} overwrites {self.cta.name_of(offset)}"
+                                ", an mbarrier", op.site, op.gang, self._lane(op))
+
+    def _lane(self, op: AsyncOp) -> Any:
+        mask = np.zeros(op.gang.lanes, np.bool_)
+        mask[op.lane] = True
+        return mask
+
+    # ---- mbarriers
+
+    def barrier_made(self, party: Party, offset: int, site: Instruction) -> None:
+        """The initialisation of an mbarrier is a write of eight bytes."""
+        at = np.array([offset])
+        self.access(party, at, 8, "write", False, site)
+        self.cells.flags[self.cells.span(offset, offset + 8)] = BARRIER
+
+

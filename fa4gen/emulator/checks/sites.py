@@ -1,0 +1,106 @@
+"""Who did what where, in small numbers that shadow memory can hold, and the words for reports."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from fa4gen.emulator.report import Severity
+
+if TYPE_CHECKING:
+    from fa4gen.emulator.async_ops import AsyncOp
+    from fa4gen.emulator.gang import Gang, Mask
+    from fa4gen.emulator.machine import Cta, Machine
+    from fa4gen.emulator.ptx.syntax import Instruction
+
+_STRONG = frozenset(("relaxed", "acquire", "release", "acq_rel", "volatile", "mmio"))
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """An access of a static instruction.
+
+    ``issuer`` is the thread of an asynchronous operation, "" for generic accesses, whose thread
+    the shadow memory knows.
+    """
+
+    what: str
+    instruction: Instruction
+    issuer: str
+    atomic: bool
+
+
+def is_strong(site: Instruction) -> bool:
+    """Whether an access is atomic, relaxed or stronger: such accesses do not race."""
+    return site.opcode in ("atom", "red", "multimem") or not _STRONG.isdisjoint(site.modifiers)
+
+
+class Sites:
+    """Numbers for sites; 0 is no site."""
+
+    def __init__(self, machine: Machine) -> None:
+        self.machine = machine
+        self._numbers: dict[tuple[int, int, str], int] = {}
+        self._known: list[Site | None] = [None]
+
+    def generic(self, instruction: Instruction, kind: str) -> int:
+        """The number of a generic access."""
+        key = (id(instruction), -1, kind)
+        number = self._numbers.get(key)
+        if number is None:
+            number = self._add(key, Site(kind, instruction, "", kind == "atomic"))
+        return number
+
+    def operation(self, op: AsyncOp) -> int:
+        """The number of an asynchronous operation's instruction and issuer."""
+        key = (id(op.site), id(op.gang) * 128 + op.lane, op.kind)
+        number = self._numbers.get(key)
+        if number is None:
+            gang = op.gang
+            thread = gang.thread(op.lane)
+            issuer = person(self.machine, gang.cta, thread)
+            number = self._add(key, Site(op.kind, op.site, issuer, False))
+        return number
+
+    def get(self, number: int) -> Site:
+        """What a number stands for."""
+        site = self._known[number]
+        assert site is not None
+        return site
+
+    def is_atomic(self, number: int) -> bool:
+        site = self._known[number]
+        return site is not None and site.atomic
+
+    def _add(self, key: tuple[int, int, str], site: Site) -> int:
+        self._known.append(site)
+        self._numbers[key] = len(self._known) - 1
+        return len(self._known) - 1
+
+    # ---- words
+
+    def earlier(self, number: int, who: str) -> str:
+        """An earlier access for people: ``the write by thread 5 at kernel.cu:12``."""
+        site = self.get(number)
+        if site.issuer:
+            return f"the {site.what} issued by {site.issuer} at {site.instruction.where}"
+        return f"the {site.what} by {who} at {site.instruction.where}"
+
+    def find(
+        self, kind: str, message: str, site: Instruction, gang: Gang, mask: Mask,
+        severity: Severity = Severity.ERROR,
+    ) -> None:
+        """Record a finding."""
+        self.machine.find(kind, message, site, gang, mask, severity)
+
+
+def person(machine: Machine, cta: Cta, thread: int) -> str:
+    """A thread of a CTA for people."""
+    role = machine.names.of_threads(thread, thread)
+    text = f"thread {thread} of {cta.label}"
+    return f"{role} ({text})" if role else text
+
+
+def place(cta: Cta, start: int, stop: int) -> str:
+    """Bytes of shared memory for people."""
+    return f"{cta.name_of(start)} (shared bytes {start}-{stop - 1})"

@@ -1,0 +1,343 @@
+"""Races in shared memory between threads and asynchronous operations."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.emulator.checks.world import World
+
+RACE = [("race", "error")]
+
+
+def test_unordered_read_of_another_threads_write():
+    world = World()
+    one, two = world.gang(0), world.gang(1)
+    world.write(one, 2048)
+    world.read(two, 2048)
+    assert world.found() == RACE
+    assert "thread 0 of CTA 0" in world.text()
+    assert "tile + 1024" in world.text()
+
+
+def test_a_barrier_orders():
+    world = World()
+    one, two = world.gang(0), world.gang(1)
+    world.write(one, 2048)
+    world.sync(one, two)
+    world.read(two, 2048)
+    assert world.found() == []
+
+
+def test_own_accesses_need_no_barrier():
+    world = World()
+    one = world.gang(0)
+    world.write(one, 2048)
+    world.read(one, 2048)
+    world.write(one, 2048)
+    assert world.found() == []
+
+
+def test_a_write_after_the_barrier_is_not_covered():
+    world = World()
+    one, two = world.gang(0), world.gang(1)
+    world.write(one, 2048)
+    world.sync(one, two)
+    world.write(one, 2048)
+    world.read(two, 2048)
+    assert world.found() == RACE
+
+
+def test_overwriting_what_others_read():
+    world = World()
+    one, two = world.gang(0), world.gang(1)
+    world.write(one, 2048)
+    world.sync(one, two)
+    world.read(two, 2048)
+    world.write(one, 2048)
+    assert world.found() == RACE
+    assert "a read by thread 128" in world.text()
+
+
+def test_overwriting_after_the_readers_said_so():
+    world = World()
+    one, two = world.gang(0), world.gang(1)
+    world.write(one, 2048)
+    world.sync(one, two)
+    world.read(two, 2048)
+    world.sync(one, two)
+    world.write(one, 2048)
+    assert world.found() == []
+
+
+def test_neighbouring_halves_do_not_race():
+    world = World(threads=64)
+    gang = world.gang()
+    world.write(gang, 2048, size=2)
+    world.sync(gang)
+    world.read(gang, [2048 + 2 * (63 - lane) for lane in range(64)], size=2)
+    assert world.found() == []
+
+
+def test_one_half_races():
+    world = World(threads=64)
+    gang = world.gang()
+    world.write(gang, [2048], size=2, lanes=[0])
+    world.write(gang, [2050], size=2, lanes=[40])
+    assert world.found() == []
+    world.write(gang, [2048], size=2, lanes=[40])
+    assert world.found() == RACE
+
+
+def test_wide_accesses_cover_all_their_bytes():
+    world = World()
+    one, two = world.gang(0), world.gang(1)
+    world.write(one, 2048, size=16)
+    world.read(two, [2048 + 16 * 127 + 12], lanes=[5])
+    assert world.found() == RACE
+
+
+def test_atomics_do_not_race_among_themselves():
+    world = World()
+    one, two = world.gang(0), world.gang(1)
+    world.write(one, [2048], lanes=[0])
+    world.sync(one, two)
+    world.access(one, "atomic", [2048] * 128)
+    world.access(two, "atomic", [2048] * 128)
+    assert world.found() == []
+    world.read(one, [2048], lanes=[0])
+    assert world.found() == RACE
+
+
+def test_lanes_that_write_the_same_word_are_for_review():
+    world = World()
+    world.write(world.gang(), [2048] * 128)
+    assert world.found() == [("race", "review")]
+
+
+def test_reading_what_nobody_wrote():
+    world = World()
+    world.read(world.gang(), 2048)
+    assert world.found() == [("uninitialised", "error")]
+
+
+def test_an_elected_arrival_needs_the_warp_to_meet():
+    for met in (False, True):
+        world = World()
+        one, two = world.gang(0), world.gang(1)
+        barrier = world.barrier(one, 1024, 1)
+        world.sync(one, two)
+        world.write(one, 2048, lanes=slice(0, 32))
+        if met:
+            world.observer.warp_sync(one, world.lanes(one, slice(0, 32)))
+        world.arrive(one, barrier, [0])
+        world.wait(two, barrier)
+        world.read(two, [2048 + 40], lanes=[3])
+        assert world.found() == ([] if met else RACE)
+
+
+@pytest.mark.parametrize(("release", "acquire", "good"), [
+    ("cta", "cta", True), ("none", "cta", False), ("cta", "none", False),
+])  # fmt: skip
+def test_mbarriers_carry_what_was_released(release, acquire, good):
+    world = World()
+    one, two = world.gang(0), world.gang(1)
+    barrier = world.barrier(one, 1024, 128)
+    world.sync(one, two)
+    world.write(one, 2048)
+    world.arrive(one, barrier, release=release)
+    world.wait(two, barrier, acquire=acquire)
+    world.read(two, 2048)
+    assert world.found() == ([] if good else RACE)
+
+
+def test_arrivals_of_the_open_phase_are_not_seen():
+    world = World()
+    one, two = world.gang(0), world.gang(1)
+    barrier = world.barrier(one, 1024, 128)
+    world.sync(one, two)
+    world.arrive(one, barrier)
+    world.write(one, 2048)
+    world.arrive(one, barrier, slice(0, 64))
+    world.wait(two, barrier)
+    world.read(two, 2048)
+    assert world.found() == RACE
+
+
+def test_a_barrier_nobody_knows_of():
+    world = World()
+    one, two = world.gang(0), world.gang(1)
+    barrier = world.barrier(one, 1024, 128)
+    world.arrive(two, barrier)
+    assert world.found() == RACE
+    assert "initialisation" in world.text()
+
+
+def test_data_over_a_live_barrier():
+    world = World()
+    one = world.gang()
+    world.barrier(one, 1024, 128)
+    world.sync(one)
+    world.read(one, [1028], lanes=[0])
+    assert world.found() == [("barrier-misuse", "error")]
+
+
+# ---- the async proxy
+
+
+def ring(world: World):
+    """A producer thread, a consumer warpgroup, and their full and empty barriers."""
+    producer, consumer = world.gang(0), world.gang(1)
+    full = world.barrier(producer, 1024, 1)
+    empty = world.barrier(producer, 1032, 128)
+    world.sync(producer, consumer)
+    return producer, consumer, full, empty
+
+
+def fill(world: World, producer, full, start=2048, stop=2048 + 16384):
+    op = world.load(producer, full, start, stop)
+    world.arrive(producer, full, [0])
+    world.land(op, full, stop - start)
+    return op
+
+
+def test_a_copy_is_read_after_its_barrier():
+    world = World()
+    producer, consumer, full, _ = ring(world)
+    fill(world, producer, full)
+    world.wait(consumer, full)
+    world.read(consumer, 2048)
+    assert world.found() == []
+
+
+def test_a_copy_is_read_too_early():
+    world = World()
+    producer, consumer, full, _ = ring(world)
+    fill(world, producer, full)
+    world.read(consumer, 2048)
+    assert world.found() == RACE
+    assert "bulk copy issued by thread 0" in world.text()
+
+
+@pytest.mark.parametrize("wait", [True, False])
+def test_the_stage_is_filled_again(wait):
+    world = World()
+    producer, consumer, full, empty = ring(world)
+    fill(world, producer, full)
+    world.wait(consumer, full)
+    op = world.operation(consumer, "wgmma", reads=[(2048, 2048 + 8192)])
+    if wait:
+        world.observed(consumer, op)
+    world.arrive(consumer, empty)
+    world.wait(producer, empty, [0])
+    fill(world, producer, full)
+    assert world.found() == ([] if wait else RACE)
+    if not wait:
+        assert "wgmma issued by thread 128" in world.text()
+
+
+@pytest.mark.parametrize(("fence", "kind"), [
+    ("writers", None), ("issuer", None), ("none", "missing-proxy-fence"),
+])  # fmt: skip
+def test_generic_writes_need_a_proxy_fence(fence, kind):
+    world = World()
+    one, two = world.gang(0), world.gang(1)
+    world.write(one, 2048)
+    if fence == "writers":
+        world.fence(one)
+    world.sync(one, two)
+    if fence == "issuer":
+        world.fence(two, lanes=[0])
+    world.operation(two, "bulk store", reads=[(2048, 2048 + 512)])
+    assert world.found() == ([] if kind is None else [(kind, "error")])
+
+
+def test_a_fence_before_the_write_is_too_early():
+    world = World()
+    one = world.gang()
+    world.fence(one)
+    world.write(one, 2048)
+    world.sync(one)
+    world.operation(one, "bulk store", reads=[(2048, 2048 + 512)])
+    assert world.found() == [("missing-proxy-fence", "error")]
+
+
+def test_no_barrier_is_a_race_even_with_a_fence():
+    world = World()
+    one, two = world.gang(0), world.gang(1)
+    world.write(one, 2048)
+    world.fence(one)
+    world.operation(two, "bulk store", reads=[(2048, 2048 + 512)])
+    assert world.found() == RACE
+
+
+@pytest.mark.parametrize("fence", [True, False])
+def test_generic_reads_before_a_refill(fence):
+    world = World()
+    producer, consumer, full, empty = ring(world)
+    fill(world, producer, full)
+    world.wait(consumer, full)
+    world.read(consumer, 2048)
+    if fence:
+        world.fence(consumer)
+    world.arrive(consumer, empty)
+    world.wait(producer, empty, [0])
+    fill(world, producer, full)
+    assert world.found() == ([] if fence else [("proxy-war", "review")])
+
+
+@pytest.mark.parametrize(("wait", "good"), [("read", True), ("complete", True), (None, False)])
+def test_the_source_of_a_store_is_overwritten(wait, good):
+    world = World()
+    one, two = world.gang(0), world.gang(1)
+    world.write(one, 2048)
+    world.fence(one)
+    world.sync(one, two)
+    op = world.operation(two, "bulk store", reads=[(2048, 2048 + 512)])
+    if wait:
+        world.observed(two, op, lanes=[0], kind=wait)
+    world.sync(one, two)
+    world.write(one, 2048)
+    assert world.found() == ([] if good else RACE)
+
+
+def test_reading_the_target_of_a_copy_whose_source_only_was_waited_for():
+    world = World()
+    one = world.gang()
+    op = world.operation(one, writes=[(2048, 2048 + 512)])
+    world.observed(one, op, kind="read")
+    world.read(one, 2048)
+    assert world.found() == RACE
+
+
+def test_operations_read_what_nobody_wrote():
+    world = World()
+    world.operation(world.gang(), "wgmma", reads=[(2048, 4096)])
+    assert world.found() == [("uninitialised", "error")]
+
+
+# ---- clusters
+
+
+def test_narrow_scope_between_ctas_is_for_review():
+    world = World(threads=128, ctas=2)
+    mine, peer = world.gang(0, 0), world.gang(0, 1)
+    barrier = world.barrier(peer, 1024, 128)
+    world.sync(mine, peer)
+    world.write(mine, 2048, cta=peer.cta)
+    world.arrive(mine, barrier)
+    world.wait(peer, barrier)
+    world.read(peer, 2048)
+    assert world.found() == [("race", "review")]
+    assert ".release.cluster" in world.text()
+
+
+def test_cluster_scope_between_ctas():
+    world = World(threads=128, ctas=2)
+    mine, peer = world.gang(0, 0), world.gang(0, 1)
+    barrier = world.barrier(peer, 1024, 128)
+    world.sync(mine, peer)
+    world.write(mine, 2048, cta=peer.cta)
+    world.arrive(mine, barrier, release="cluster")
+    world.wait(peer, barrier)
+    world.read(peer, 2048)
+    assert world.found() == []

@@ -1,0 +1,189 @@
+"""A machine with nothing to run: the tests tell its observer what threads do."""
+
+from __future__ import annotations
+
+from random import Random
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from fa4gen.emulator.async_ops import AsyncOp, SharedRange
+from fa4gen.emulator.checks.options import CheckOptions
+from fa4gen.emulator.checks.races import RaceObserver
+from fa4gen.emulator.launch import Geometry
+from fa4gen.emulator.machine import Cluster, Cta, Machine
+from fa4gen.emulator.mbarriers import Mbarrier
+from fa4gen.emulator.memory import GlobalMemory
+from fa4gen.emulator.names import Names
+from fa4gen.emulator.ptx.syntax import Instruction
+
+if TYPE_CHECKING:
+    from fa4gen.emulator.gang import Gang, Mask
+
+SHARED = 64 * 1024
+
+
+class World:
+    """Clusters of ``ctas`` CTAs with ``threads`` threads each."""
+
+    def __init__(
+        self, threads: int = 256, ctas: int = 1, sm: int = 90, clusters: int = 1, **options: Any
+    ) -> None:
+        memory = GlobalMemory()
+        self.array = memory.reserve(1 << 20, "array")
+        memory.seal()
+        grid = (ctas * clusters, 1, 1)
+        self.machine = Machine(
+            function=SimpleNamespace(registers={"p": 1, "h": 1, "r": 1, "d": 1, "q": 1}),
+            layout=SimpleNamespace(
+                local_bytes=0, static_shared_end=1024, shared_names=[(1024, SHARED, "tile")]
+            ),
+            memory=memory,
+            geometry=Geometry(grid, (threads, 1, 1), (ctas, 1, 1), SHARED - 1024),
+            parameters=np.zeros(0, np.uint8), sm=sm, names=Names(), random=Random(0), eager=False,
+            registers_per_thread=128,
+        )  # fmt: skip
+        self.machine.scheduler = SimpleNamespace(wake=lambda barrier: None)
+        self.observer = RaceObserver(self.machine, options=CheckOptions(**options))
+        self.machine.observer = self.observer
+        self.clusters = [
+            Cluster(self.machine, index, (index * ctas, 0, 0)) for index in range(clusters)
+        ]
+        for cluster in self.clusters:
+            self.observer.cluster_starts(cluster)
+        self._line = 0
+
+    @property
+    def cta(self) -> Cta:
+        return self.clusters[0].ctas[0]
+
+    def gang(self, index: int = 0, rank: int = 0, cluster: int = 0) -> Gang:
+        return self.clusters[cluster].ctas[rank].gangs[index]
+
+    def site(self, text: str) -> Instruction:
+        self._line += 1
+        opcode, *modifiers = text.split(".")
+        return Instruction(text, opcode, tuple(modifiers), (), self._line)
+
+    # ---- what threads do
+
+    def lanes(self, gang: Gang, lanes: Any) -> Mask:
+        if lanes is None:
+            return None
+        mask = np.zeros(gang.lanes, np.bool_)
+        mask[lanes] = True
+        return mask
+
+    def access(
+        self, gang: Gang, kind: str, offsets: Any, size: int = 4, lanes: Any = None,
+        cta: Cta | None = None, text: str | None = None,
+    ) -> None:
+        """Each lane reads or writes; one offset for the first lane gives all a row of them."""
+        mask = self.lanes(gang, lanes)
+        count = gang.lanes if mask is None else int(mask.sum())
+        if np.ndim(offsets) == 0:
+            offsets = offsets + size * np.arange(count)
+        text = text or {"read": "ld.shared.b32", "write": "st.shared.b32"}.get(kind, "atom.add")
+        self.observer.shared_access(
+            gang, mask, cta or gang.cta, np.asarray(offsets), size, kind, self.site(text)
+        )
+
+    def write(self, gang: Gang, offsets: Any, **more: Any) -> None:
+        self.access(gang, "write", offsets, **more)
+
+    def read(self, gang: Gang, offsets: Any, **more: Any) -> None:
+        self.access(gang, "read", offsets, **more)
+
+    def sync(self, *gangs: Gang, key: Any = "bar", release: bool = True) -> None:
+        """All lanes of the gangs meet."""
+        for gang in gangs:
+            self.observer.rendezvous_arrive(gang, None, key, release)
+        self.observer.rendezvous_reset(key)
+        for gang in gangs:
+            self.observer.rendezvous_leave(gang, None, key, True)
+
+    def fence(self, gang: Gang, kind: str = "fence.proxy.async.shared::cta",
+              lanes: Any = None) -> None:
+        self.observer.fence(gang, self.lanes(gang, lanes), kind, self.site(kind))
+
+    # ---- mbarriers
+
+    def barrier(
+        self, gang: Gang, offset: int, count: int, lane: int = 0, fence: bool = True,
+        cta: Cta | None = None,
+    ) -> Mbarrier:
+        cta = cta or gang.cta
+        site = self.site("mbarrier.init.shared::cta.b64")
+        barrier = Mbarrier(cta, offset, count, count, site=site)
+        cta.barriers[offset] = barrier
+        self.observer.barrier_init(gang, lane, barrier, site)
+        if fence:
+            self.fence(gang, "fence.mbarrier_init.release.cluster", [lane])
+        return barrier
+
+    def arrive(
+        self, gang: Gang, barrier: Mbarrier, lanes: Any = None, release: str = "cta"
+    ) -> None:
+        mask = self.lanes(gang, lanes)
+        site = self.site("mbarrier.arrive.shared::cta.b64")
+        self.observer.barrier_used(gang, mask, barrier, site)
+        self.observer.arrived(gang, mask, barrier, release, site)
+        count = gang.lanes if mask is None else int(mask.sum())
+        barrier.arrive(count, gang.describe(mask))
+
+    def wait(
+        self, gang: Gang, barrier: Mbarrier, lanes: Any = None, acquire: str = "cta",
+        phase: int | None = None,
+    ) -> None:
+        mask = self.lanes(gang, lanes)
+        site = self.site("mbarrier.try_wait.parity.shared::cta.b64")
+        self.observer.barrier_used(gang, mask, barrier, site)
+        seen = barrier.phase - 1 if phase is None else phase
+        self.observer.waited(gang, mask, barrier, seen, acquire, site)
+
+    # ---- asynchronous operations
+
+    def operation(
+        self, gang: Gang, kind: str = "bulk copy", lane: int = 0, reads: Any = (),
+        writes: Any = (), **more: Any,
+    ) -> AsyncOp:
+        """Ranges are (start, stop) of the CTA's own shared memory, or range objects."""
+
+        def ranges(values: Any) -> tuple[Any, ...]:
+            return tuple(
+                SharedRange(gang.cta, *value) if isinstance(value, tuple) else value
+                for value in values
+            )
+
+        site = self.site(f"{kind.replace(' ', '_')}.async")
+        op = AsyncOp(kind, gang, lane, site, lambda: None, reads=ranges(reads),
+                     writes=ranges(writes), **more)
+        self.machine.submit(op)
+        return op
+
+    def land(self, op: AsyncOp, barrier: Mbarrier, count: int) -> None:
+        """The operation completes and its bytes are counted."""
+        self.machine.complete(op)
+        barrier.signal_transaction(op, count)
+
+    def load(self, gang: Gang, barrier: Mbarrier, start: int, stop: int, lane: int = 0) -> AsyncOp:
+        """Expect and issue a copy into shared memory."""
+        barrier.expect(stop - start)
+        return self.operation(gang, lane=lane, writes=[(start, stop)])
+
+    def observed(
+        self, gang: Gang, *ops: AsyncOp, lanes: Any = None, kind: str = "complete"
+    ) -> None:
+        for op in ops:
+            self.machine.complete(op)
+        self.observer.observed(gang, self.lanes(gang, lanes), list(ops), kind)
+
+    # ---- what was found
+
+    def found(self) -> list[tuple[str, str]]:
+        """Kind and severity of all findings."""
+        return [(one.kind, one.severity.value) for one in self.machine.log.findings()]
+
+    def text(self) -> str:
+        return "\n".join(str(one) for one in self.machine.log.findings())
