@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import sys
+from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING
 
 import pytest
@@ -11,6 +14,18 @@ if TYPE_CHECKING:
     from fa4gen.runtime.device import DeviceInfo
 
 DEFAULT_ARCH = "sm_90a"
+
+
+def _make_helpers_importable() -> None:
+    """Let tests import ``tests.emulator.kernel`` and the like.
+
+    The root of the checkout must not be on the path for it: the installed package is tested.
+    """
+    package = sys.modules.setdefault("tests", ModuleType("tests"))
+    package.__path__ = [str(Path(__file__).parent)]
+
+
+_make_helpers_importable()
 
 # How fast a machine is, or how busy, says nothing about the code.
 settings.register_profile(

@@ -1,4 +1,4 @@
-"""``fa4gen verify``: proves kernels right against float64 NumPy, on the GPU where there is one."""
+"""``fa4gen verify``: proves kernels right against float64 NumPy, on a GPU or in the emulator."""
 
 from __future__ import annotations
 
@@ -85,7 +85,9 @@ def command(
     stay as they are, and a second run must give the same bits. An error may not exceed what the
     same computation has in NumPy with the kernel's roundings by more than chance allows.
 
-    Without a GPU of the kernel's architecture kernels are only compiled, and the result says so.
+    Without a GPU of the kernel's architecture kernels are emulated on the CPU, with fewer and
+    smaller cases, under several schedules, and with checks for races and deadlocks; the result says
+    which it was.
     The columns of errors show the error that came nearest its bound, and how near.
     """
     from fa4gen.verify.blas import use_one_blas_thread
@@ -111,11 +113,12 @@ def command(
         from fa4gen.cli.result_files import check_result_file
 
         check_result_file("--report", report)
-    verdicts = _verify(paths, options, compiler, jobs)
+    verdicts = _verify(paths, options, compiler, jobs, _emulates_all(planned))
     document = _document(verdicts, options)
     if report is not None:
         _write_report(report, document)
     _print(verdicts, document, output_format)
+    _say_where(verdicts, options)
     status = _exit_status(verdicts)
     if any(verdict.stopped for verdict in verdicts):
         # A kernel that does not end would keep the process from ending, too.
@@ -134,11 +137,12 @@ def _new_seed() -> int:
 def _check_cases(planned: Sequence[tuple[LoadedConfig, Plan]], options: VerifyOptions) -> None:
     from dataclasses import replace
 
-    from fa4gen.verify.cases import check_patterns
+    from fa4gen.verify.cases import check_patterns, emulated_cases
     from fa4gen.verify.run import choose_cases
 
     everything = replace(options, patterns=())
     cases = [case for _, plan in planned for case in choose_cases(plan, everything)]
+    cases += [case for _, plan in planned for case in emulated_cases(plan)]
     check_patterns(cases, options.patterns)
 
 
@@ -153,7 +157,10 @@ def _list_cases(
     from fa4gen.verify.inputs import kind_meaning
     from fa4gen.verify.run import choose_cases
 
-    chosen = [(plan.name, choose_cases(plan, options)) for _, plan in planned]
+    chosen = [
+        (plan.name, choose_cases(plan, options, emulated=_emulates_all([(loaded, plan)])))
+        for loaded, plan in planned
+    ]
     if output_format == "json":
         print_json(
             {"kernels": [{"name": n, "cases": [asdict(c) for c in cases]} for n, cases in chosen]}
@@ -175,8 +182,16 @@ def _list_cases(
         print_table(columns, rows, title=f"{name}: {len(rows)} cases")
 
 
+def _emulates_all(planned: Sequence[tuple[LoadedConfig, Plan]]) -> bool:
+    """Whether no kernel of these will run on a GPU."""
+    from fa4gen.verify.backend import pick_backend
+
+    backends = [pick_backend(arch) for arch in dict.fromkeys(plan.arch for _, plan in planned)]
+    return all(backend is not None and backend.emulates for backend in backends)
+
+
 def _verify(
-    paths: Sequence[Path], options: VerifyOptions, compiler: str, jobs: int
+    paths: Sequence[Path], options: VerifyOptions, compiler: str, jobs: int, emulates_all: bool
 ) -> list[Verdict]:
     from fa4gen.cli.output import note
     from fa4gen.cli.progress import progress
@@ -189,7 +204,12 @@ def _verify(
     verdicts = []
     with progress(len(paths), "kernels") as bar:
         for verdict in verify_configs(
-            paths, options, pick=pick_backend, jobs=jobs, compiler=compiler
+            paths,
+            options,
+            pick=pick_backend,
+            jobs=jobs,
+            compiler=compiler,
+            emulates_all=emulates_all,
         ):
             verdicts.append(verdict)
             wrong = sum(1 for _ in problems(verdict))
@@ -250,21 +270,20 @@ def _print(
     for verdict in verdicts:
         for problem in problems(verdict):
             note(annotation("error", problem) if output_format == "github" else f"{problem}")
-    _say_what_was_not_run(verdicts)
 
 
-def _say_what_was_not_run(verdicts: Sequence[Verdict]) -> None:
+def _say_where(verdicts: Sequence[Verdict], options: VerifyOptions) -> None:
+    """Say which kernels were emulated, and why."""
     from fa4gen.cli.output import note
-    from fa4gen.runtime.device import all_devices, find_device, why_no_device
+    from fa4gen.runtime.device import all_devices, why_no_device
 
-    unrun = [verdict for verdict in verdicts if verdict.passed and not verdict.num_cases]
-    for arch in dict.fromkeys(verdict.arch for verdict in unrun):
-        if find_device(arch) is not None:  # no case was chosen
-            continue
+    emulated = [verdict for verdict in verdicts if verdict.proof == "emulated"]
+    for arch in dict.fromkeys(verdict.arch for verdict in emulated):
         there = ", ".join(map(str, all_devices())) or why_no_device()
-        count = sum(verdict.arch == arch for verdict in unrun)
+        count = sum(verdict.arch == arch for verdict in emulated)
         kernels = "1 kernel was" if count == 1 else f"{count} kernels were"
+        large = " The large cases need a GPU and were left out." if options.large else ""
         note(
-            f"{kernels} compiled, and nothing was run: no GPU here runs {arch} ({there}). "
-            "--require-gpu makes that an error."
+            f"{kernels} emulated on the CPU: no GPU here runs {arch} ({there}). "
+            f"--require-gpu makes that an error.{large}"
         )

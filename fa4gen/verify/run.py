@@ -23,7 +23,7 @@ from fa4gen.verify.inputs import make_inputs, make_rng
 from fa4gen.verify.judge import judge
 from fa4gen.verify.memory import place
 from fa4gen.verify.reference import AttentionProblem, exact_attention, rounded_attention
-from fa4gen.verify.verdict import CaseVerdict, Failure, Reference, Verdict
+from fa4gen.verify.verdict import CaseVerdict, Check, Failure, Reference, Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -73,11 +73,18 @@ def verify_configs(
     pick: PickBackend,
     jobs: int = 1,
     compiler: str = "auto",
+    emulates_all: bool = False,
 ) -> Iterator[Verdict]:
     """Verify many: compiled by ``jobs`` processes, run in turn; verdicts come as they are ready.
 
+    With ``emulates_all`` the caller knows that ``pick`` gives backends on the CPU only; then the
+    processes run their kernels, too. ``pick`` has to be a function of a module for that.
+
     Once a kernel has crashed or hung, the rest is compiled but not run: see ``StoppedError``.
     """
+    if jobs > 1 and emulates_all:
+        yield from _verify_in_processes(configs, options, pick, jobs, compiler)
+        return
     from fa4gen.verify.build import build_kernels
 
     stopped = ""
@@ -91,6 +98,38 @@ def verify_configs(
         if verdict.stopped:
             stopped = built.name
         yield verdict
+
+
+def _verify_in_processes(
+    configs: Sequence[str | Path],
+    options: VerifyOptions,
+    pick: PickBackend,
+    jobs: int,
+    compiler: str,
+) -> Iterator[Verdict]:
+    """Verify several kernels side by side, each in a process that does it all."""
+    from concurrent.futures import ProcessPoolExecutor
+    from functools import partial
+    from multiprocessing import get_context
+
+    work = partial(_build_and_verify, options=options, pick=pick, compiler=compiler)
+    with ProcessPoolExecutor(min(jobs, len(configs)), get_context("spawn")) as pool:
+        try:
+            yield from pool.map(work, [str(config) for config in configs])
+        finally:
+            pool.shutdown(wait=False, cancel_futures=True)
+
+
+def _build_and_verify(
+    config: str, *, options: VerifyOptions, pick: PickBackend, compiler: str
+) -> Verdict:
+    from fa4gen.verify.blas import use_one_blas_thread
+    from fa4gen.verify.build import build_kernel
+
+    use_one_blas_thread()
+    built = build_kernel(config, compiler)
+    backend = pick(built.arch) if built.compiled is not None else None
+    return verify_built(built, options, backend)
 
 
 def verify_built(built: BuiltKernel, options: VerifyOptions, backend: Backend | None) -> Verdict:
@@ -154,6 +193,7 @@ class _Kernel:
         self._seed = seed
         self._array_module = backend.array_module
         self._same_bits = backend.same_bits
+        self._emulates = backend.emulates
         self._turn = threading.Lock()
         self.stopped = False
 
@@ -162,7 +202,8 @@ class _Kernel:
         from concurrent.futures import ThreadPoolExecutor
 
         large = {case.name for case in large_cases()}
-        with ThreadPoolExecutor(min(MAX_THREADS, _usable_cpus())) as pool:
+        threads = 1 if self._emulates else min(MAX_THREADS, _usable_cpus())
+        with ThreadPoolExecutor(threads) as pool:
             small = [case for case in cases if case.name not in large]
             verdicts = list(pool.map(self._check, small))
         # One at a time: their references fill the GPU, and a good part of its memory.
@@ -184,8 +225,10 @@ class _Kernel:
                     self.stopped = True
                     raise
         except Fa4genError as error:
-            message = "; ".join(problem.message for problem in error.problems)
-            return CaseVerdict(case, (Failure("stopped", message),))
+            check: Check = "emulator" if self._emulates else "stopped"
+            return CaseVerdict(
+                case, tuple(Failure(check, problem.message) for problem in error.problems)
+            )
         if large:
             xp = self._array_module
         else:

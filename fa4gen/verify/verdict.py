@@ -14,10 +14,11 @@ if TYPE_CHECKING:
     from fa4gen.verify.reference import AttentionResult
     from fa4gen.verify.tolerance import Errors
 
-Check = Literal["unwritten", "numbers", "guard", "inputs", "repeat", "stopped"]
+Check = Literal["unwritten", "numbers", "guard", "inputs", "repeat", "stopped", "emulator"]
 """unwritten: an output element still holds its poison. numbers: an error above its bound. guard:
 bytes beside an output changed. inputs: an input changed. repeat: a second run gave other bits.
-stopped: the kernel was refused, crashed or did not end."""
+stopped: the kernel was refused, crashed or did not end. emulator: it found a race, a deadlock or
+another mistake that numbers need not show."""
 
 
 @dataclass(frozen=True)
