@@ -43,7 +43,7 @@ class Timeline(Observer):
         self._free: dict[tuple[int, str], float] = {}
         self._meetings: dict[Any, float] = {}
         self._costs: dict[tuple[int, int], float] = {}
-        self._tracks: dict[tuple[int, int], str] = {}
+        self._tracks: dict[tuple[int, str], int] = {}
         self._end = 0.0
 
     # ---- clocks
@@ -108,7 +108,7 @@ class Timeline(Observer):
                     "ts": begin,
                     "dur": op.cycles,
                     "pid": cta.index,
-                    "tid": f"unit: {op.unit}",
+                    "tid": self._track(cta, f"unit: {op.unit}"),
                     "args": {"at": op.site.where},
                 }
             )
@@ -155,7 +155,10 @@ class Timeline(Observer):
     ) -> None:
         if len(self._events) >= _MAX_EVENTS:
             return
-        track = self._track(gang.cta, gang.index * 4 + warp)
+        first = gang.first_thread + warp * WARP_LANES
+        role = self._machine.names.of_threads(first, first)
+        number = first // WARP_LANES
+        title = f"warp {number:2d} {role}" if role else f"warp {number:2d}"
         self._events.append(
             {
                 "name": name,
@@ -164,17 +167,24 @@ class Timeline(Observer):
                 "ts": begin,
                 "dur": length,
                 "pid": gang.cta.index,
-                "tid": track,
-                "cname": "good" if kind == "run" else "grey",
+                "tid": self._track(gang.cta, title),
             }
         )
 
-    def _track(self, cta: Cta, warp: int) -> str:
-        key = (cta.index, warp)
+    def _track(self, cta: Cta, title: str) -> int:
+        """The number of a track of the trace; new ones get their title."""
+        key = (cta.index, title)
         if key not in self._tracks:
-            first = warp * WARP_LANES
-            role = self._machine.names.of_threads(first, first)
-            self._tracks[key] = f"warp {warp:2d} {role}" if role else f"warp {warp:2d}"
+            self._tracks[key] = len(self._tracks)
+            self._events.append(
+                {
+                    "name": "thread_name",
+                    "ph": "M",
+                    "pid": cta.index,
+                    "tid": self._tracks[key],
+                    "args": {"name": title},
+                }
+            )
         return self._tracks[key]
 
     def write(self, path: Path) -> float:
