@@ -19,10 +19,11 @@ from fa4gen.emulator.instructions.barriers import member_mask, settle_cluster, s
 from fa4gen.emulator.lanes import GANG, PARTIAL, Lanes
 from fa4gen.emulator.machine import Machine, Stop
 from fa4gen.emulator.meeting import complete_lanes
+from fa4gen.emulator.places import Parked, Places
 from fa4gen.emulator.ptx.syntax import Instruction, Label, LabelTable
 from fa4gen.emulator.report import Finding, Severity
 from fa4gen.emulator.residents import Residents
-from fa4gen.emulator.waiting import End, Wait
+from fa4gen.emulator.waiting import End
 
 if TYPE_CHECKING:
     from fa4gen.emulator.mbarriers import Mbarrier
@@ -33,15 +34,6 @@ SCHEDULES: Final = ("uniform", "priority", "starve", "eager", "lazy")
 _STRETCH: Final = 8
 # Steps without any visible effect after which polling threads are suspected.
 _IDLE: Final = 2_000
-
-
-@dataclass(frozen=True, slots=True)
-class Parked:
-    """Lanes that wait at a step."""
-
-    gang: Gang
-    step: int
-    wait: Wait
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,12 +68,7 @@ class Scheduler:
         self._limits = limits
         self._tick = tick
         self._residents = residents
-        self._ready: dict[Gang, dict[int, Lanes]] = {}
-        self._joint: dict[Gang, dict[int, Lanes]] = {}
-        self._parked: dict[Hashable, list[Parked]] = {}
-        self._priority: dict[Gang, float] = {}
-        self._starved: Gang | None = None
-        self._timed_out: set[tuple[int, int]] = set()
+        self.places = Places(machine.random, policy, machine.timeline)
         self._effects_at_timeout = -1
         self._readers: dict[int, Callable[[Gang], object]] = {}
 
@@ -93,11 +80,10 @@ class Scheduler:
 
     def wake_key(self, key: Hashable) -> None:
         """Lanes that wait for ``key`` execute their instruction again."""
-        for parked in self._parked.pop(key, ()):
-            self._put(parked.gang, parked.step, parked.wait.lanes)
+        self.places.wake(key)
 
     def waiting_at(self, barrier: Mbarrier) -> bool:
-        return id(barrier) in self._parked
+        return id(barrier) in self.places.parked
 
     def cancel_cluster(self) -> tuple[int, int, int] | None:
         """Take the next cluster off the grid."""
@@ -105,13 +91,13 @@ class Scheduler:
 
     def parked(self) -> list[Parked]:
         """Everyone who waits, for a report."""
-        return [one for group in self._parked.values() for one in group]
+        return [one for group in self.places.parked.values() for one in group]
 
     def joining(self) -> list[tuple[Gang, Step, Lanes]]:
         """Lanes that stand at an instruction which the rest of their warp has not reached."""
         return [
             (gang, self.code.steps[index], lanes)
-            for gang, places in self._joint.items()
+            for gang, places in self.places.joint.items()
             for index, lanes in places.items()
         ]
 
@@ -124,7 +110,7 @@ class Scheduler:
         lazy = self.policy == "lazy"
         mark, idle_from = -1, 0
         while True:
-            if self._ready:
+            if self.places.ready:
                 if len(engine) and not lazy and random.random() < 0.25:
                     engine.complete_random()
                 self._run_one()
@@ -150,26 +136,13 @@ class Scheduler:
             return True
         if not running:
             return False
-        if self._effects_at_timeout != self.machine.effects and self._time_out():
+        if self._effects_at_timeout != self.machine.effects and self.places.time_out():
             self._effects_at_timeout = self.machine.effects
             return True
         from fa4gen.emulator.deadlock import report_deadlock
 
         report_deadlock(self)
         raise Stop("deadlock")
-
-    def _time_out(self) -> bool:
-        """Let every wait that may fail do so once."""
-        found = False
-        for key in list(self._parked):
-            group = self._parked[key]
-            if any(one.wait.may_fail for one in group):
-                del self._parked[key]
-                for one in group:
-                    self._timed_out.add((id(one.gang), one.step))
-                    self._put(one.gang, one.step, one.wait.lanes)
-                    found = True
-        return found
 
     def _unblock_pollers(self, idle: int) -> None:
         """Threads may be polling memory: let what they poll for happen."""
@@ -181,8 +154,8 @@ class Scheduler:
             self._give_up(f"{idle} steps were taken without a store, an arrival or a copy")
 
     def _give_up(self, why: str) -> None:
-        gang = next(iter(self._ready))
-        step, lanes = next(iter(self._ready[gang].items()))
+        gang, places = next(iter(self.places.ready.items()))
+        step, lanes = next(iter(places.items()))
         site = self._site(self.code.steps[step])
         self.machine.log.add(
             Finding(
@@ -216,59 +189,23 @@ class Scheduler:
         cluster = self._residents.start()
         machine.progress()
         machine.observer.cluster_starts(cluster)
-        for cta in cluster.ctas:
-            for gang in cta.gangs:
-                set_specials(gang)
-                self._priority[gang] = self._random.random()
-                self._put(gang, 0, Lanes(None))
-        if self.policy == "starve":
-            gangs = [gang for cta in cluster.ctas for gang in cta.gangs]
-            self._starved = self._random.choice(gangs)
+        gangs = [gang for cta in cluster.ctas for gang in cta.gangs]
+        for gang in gangs:
+            set_specials(gang)
+        self.places.add(gangs)
 
     # ---- one step
 
-    def _put(self, gang: Gang, step: int, lanes: Lanes) -> None:
-        places = self._ready.setdefault(gang, {})
-        known = places.get(step)
-        places[step] = lanes if known is None else known.join(lanes)
-
-    def _pick_gang(self) -> Gang:
-        gangs = list(self._ready)
-        if len(gangs) == 1:
-            return gangs[0]
-        if self.machine.timeline is not None:
-            return min(gangs, key=self.machine.timeline.now)
-        if self.policy == "priority":
-            if self._random.random() < 0.02:
-                self._priority[self._random.choice(gangs)] = self._random.random()
-            return max(gangs, key=self._priority.__getitem__)
-        if self._starved in self._ready:
-            gangs.remove(self._starved)
-        return gangs[int(self._random.random() * len(gangs))]
-
     def _run_one(self) -> None:
-        gang = self._pick_gang()
-        places = self._ready[gang]
-        if len(places) == 1:
-            step, lanes = places.popitem()
-        else:
-            # lanes that are behind come first, so that they catch up with the others
-            step = (
-                min(places) if self._random.random() < 0.875 else self._random.choice(list(places))
-            )
-            lanes = places.pop(step)
-        if not places:
-            del self._ready[gang]
+        gang, step, lanes = self.places.take()
         for _ in range(_STRETCH):
             follow = self._execute(gang, step, lanes)
             if follow < 0:
                 return
-            waiting = self._ready.get(gang)
-            if waiting is not None:
-                self._put(gang, follow, lanes)
-                return
             step = follow
-        self._put(gang, step, lanes)
+            if gang in self.places.ready:
+                break
+        self.places.put(gang, step, lanes)
 
     def _execute(self, gang: Gang, index: int, lanes: Lanes) -> int:
         """Run lanes from a step on; the step they all go on to, or -1 when they were placed."""
@@ -280,19 +217,13 @@ class Scheduler:
         if step.joint > level:
             complete, rest = self._meet(gang, step, lanes)
             if rest is not None:
-                self._joint.setdefault(gang, {})[index] = rest
-            if complete is None:
-                return -1
-            lanes = complete
-            level = lanes.level(gang)
-            self._go(gang, lanes, step, index, max(level, PARTIAL))
+                self.places.hold(gang, index, rest)
+            if complete is not None:
+                self._go(gang, complete, step)
             return -1
-        waiting = self._joint.get(gang)
-        if waiting is not None and index in waiting:
-            lanes = lanes.join(waiting.pop(index))
-            if not waiting:
-                del self._joint[gang]
-            self._put(gang, index, lanes)
+        joined = self.places.join(gang, index, lanes)
+        if joined is not lanes:
+            self.places.put(gang, index, joined)
             return -1
         run, last, count = code.run_of(step, level, lanes.mask is not None)
         if count:
@@ -302,14 +233,14 @@ class Scheduler:
                 self.machine.timeline.ran(gang, lanes, step.start, code.steps[last].stop)
         return self._finish(gang, lanes, last)
 
-    def _go(self, gang: Gang, lanes: Lanes, step: Step, index: int, level: int) -> None:
+    def _go(self, gang: Gang, lanes: Lanes, step: Step) -> None:
         """Run lanes that have just met at a joint instruction: this step only."""
         run, last, count = self.code.run_of(step, PARTIAL, lanes.mask is not None)
         self.instructions += count * lanes.count(gang)
         run(gang, lanes.mask)
         follow = self._finish(gang, lanes, last)
         if follow >= 0:
-            self._put(gang, follow, lanes)
+            self.places.put(gang, follow, lanes)
 
     def _finish(self, gang: Gang, lanes: Lanes, index: int) -> int:
         """Carry out what ends a step."""
@@ -352,8 +283,8 @@ class Scheduler:
             return yes
         if count == 0:
             return no
-        self._put(gang, yes, Lanes(holds.copy()))
-        self._put(gang, no, lanes.minus(holds, gang))
+        self.places.put(gang, yes, Lanes(holds.copy()))
+        self.places.put(gang, no, lanes.minus(holds, gang))
         return -1
 
     def _jump_table(self, gang: Gang, lanes: Lanes, end: Instruction) -> int:
@@ -373,16 +304,12 @@ class Scheduler:
                     lanes.mask,
                 )
             target = self.code.step_at[table.targets[int(value)]]
-            self._put(gang, target, Lanes.of(mask & (index == value)))
+            self.places.put(gang, target, Lanes.of(mask & (index == value)))
         return -1
 
     def _meet(self, gang: Gang, step: Step, lanes: Lanes) -> tuple[Lanes | None, Lanes | None]:
         """Join lanes with those already at a joint instruction: (who may go, who waits on)."""
-        waiting = self._joint.get(gang)
-        if waiting is not None and step.index in waiting:
-            lanes = lanes.join(waiting.pop(step.index))
-            if not waiting:
-                del self._joint[gang]
+        lanes = self.places.join(gang, step.index, lanes)
         if lanes.level(gang) >= step.joint:
             return lanes, None
         if step.joint == GANG:
@@ -401,20 +328,17 @@ class Scheduler:
     def _wait(self, gang: Gang, lanes: Lanes, index: int) -> int:
         """Execute an instruction at which lanes may wait."""
         step = self.code.steps[index]
-        timed_out = False
-        if self._timed_out:
-            timed_out = (id(gang), index) in self._timed_out
-            self._timed_out.discard((id(gang), index))
+        timed_out = self.places.timed_out(gang, index)
         outcome = self._ends[index](gang, lanes, timed_out)
         for wait in outcome.waits:
-            self._parked.setdefault(wait.key, []).append(Parked(gang, index, wait))
+            self.places.park(gang, index, wait)
         if step.end is not None and step.end.opcode in ("bar", "barrier"):
             self._settle(gang)
         if outcome.done is None:
             return -1
         if not outcome.waits and outcome.done.mask is lanes.mask:
             return index + 1
-        self._put(gang, index + 1, outcome.done)
+        self.places.put(gang, index + 1, outcome.done)
         return -1
 
     def _settle(self, gang: Gang) -> None:
@@ -422,10 +346,10 @@ class Scheduler:
         for key in settle_named(gang.cta):
             self.machine.observer.rendezvous_reset(key)
             self.machine.progress()
-            for parked in self._parked.pop(key, ()):
+            for parked in self.places.parked.pop(key, ()):
                 lanes = parked.wait.lanes
                 self.machine.observer.rendezvous_leave(parked.gang, lanes.mask, key, True)
-                self._put(parked.gang, parked.step + 1, lanes)
+                self.places.put(parked.gang, parked.step + 1, lanes)
 
     def _leave(self, gang: Gang, lanes: Lanes) -> None:
         """Threads leave the kernel: barriers no longer count on them."""
@@ -433,8 +357,7 @@ class Scheduler:
         machine.observer.lanes_leave(gang, lanes.mask)
         gang.leave(lanes.mask)
         machine.progress()
-        for index, others in self._joint.pop(gang, {}).items():
-            self._put(gang, index, others)
+        self.places.reconsider(gang)
         cta = gang.cta
         self._settle(gang)
         if len(cta.cluster.ctas) > 1 or "barrier" in cta.cluster.state:
@@ -446,8 +369,6 @@ class Scheduler:
             cta.tensor_memory.check_exit(cta)
         if not cta.cluster.alive:
             machine.observer.cluster_ends(cta.cluster)
-            for one in cta.cluster.ctas:
-                for each in one.gangs:
-                    self._priority.pop(each, None)
+            self.places.remove([one for each in cta.cluster.ctas for one in each.gangs])
             if self._residents.wants_more():
                 self._start_cluster()
