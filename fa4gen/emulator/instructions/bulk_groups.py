@@ -1,0 +1,63 @@
+"""Bulk groups: the bulk operations of a thread, in the order of their commits."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Final
+
+from fa4gen.emulator.async_ops import AsyncOp
+from fa4gen.emulator.gang import Gang, Mask
+from fa4gen.emulator.instructions.copy_places import only
+
+_KEY: Final = "bulk_groups"
+
+
+@dataclass(slots=True)
+class ThreadGroups:
+    """Operations not committed yet, and committed groups that nobody has waited for.
+
+    The first ``read`` groups are known to have read their sources.
+    """
+
+    open: list[AsyncOp] = field(default_factory=list)
+    groups: list[list[AsyncOp]] = field(default_factory=list)
+    read: int = 0
+
+
+def _threads(gang: Gang) -> dict[int, ThreadGroups]:
+    threads: dict[int, ThreadGroups] = gang.state.setdefault(_KEY, {})
+    return threads
+
+
+def add(gang: Gang, lane: int, op: AsyncOp) -> None:
+    """An operation of a thread, to be part of its next group."""
+    _threads(gang).setdefault(lane, ThreadGroups()).open.append(op)
+
+
+def commit(gang: Gang, mask: Mask) -> None:
+    """``cp.async.bulk.commit_group``. Threads that never copied have nothing to keep."""
+    for lane, thread in _threads(gang).items():
+        if mask is None or mask[lane]:
+            thread.groups.append(thread.open)
+            thread.open = []
+
+
+def wait(gang: Gang, mask: Mask, pending: int, reads_only: bool) -> None:
+    """``cp.async.bulk.wait_group``: all but the ``pending`` latest groups are over."""
+    machine = gang.machine
+    for lane, thread in _threads(gang).items():
+        if mask is not None and not mask[lane]:
+            continue
+        over = max(len(thread.groups) - pending, 0)
+        start = thread.read if reads_only else 0
+        ops = [op for group in thread.groups[start:over] for op in group]
+        for op in ops:
+            machine.complete(op)
+        if reads_only:
+            thread.read = max(thread.read, over)
+        else:
+            del thread.groups[:over]
+            thread.read = max(thread.read - over, 0)
+        if ops:
+            kind = "read" if reads_only else "complete"
+            machine.observer.observed(gang, only(gang, lane), ops, kind)

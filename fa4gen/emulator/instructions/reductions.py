@@ -1,0 +1,58 @@
+"""Elementwise reductions of memory (PTX ISA, "cp.reduce.async.bulk", "red.async")."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fa4gen.emulator.boxes import Combine
+
+OPERATIONS: Final = ("add", "min", "max", "inc", "dec", "and", "or", "xor")
+
+_INTEGERS: Final = ("u32", "s32", "u64", "s64")
+_HALVES: Final = ("f16", "bf16")
+# which types an operation takes in a tensor or bulk reduction of global memory
+_TYPES: Final = {
+    "add": ("u32", "s32", "u64", "f32", "f64", *_HALVES),
+    "min": (*_INTEGERS, *_HALVES),
+    "max": (*_INTEGERS, *_HALVES),
+    "inc": ("u32",),
+    "dec": ("u32",),
+    "and": (*_INTEGERS, "b32", "b64"),
+    "or": (*_INTEGERS, "b32", "b64"),
+    "xor": (*_INTEGERS, "b32", "b64"),
+}
+
+
+def _add(old: NDArray[Any], new: NDArray[Any]) -> NDArray[Any]:
+    with np.errstate(all="ignore"):
+        total: NDArray[Any] = old + new
+    return total
+
+
+def _increment(old: NDArray[Any], new: NDArray[Any]) -> NDArray[Any]:
+    return np.where(old >= new, old.dtype.type(0), old + old.dtype.type(1))
+
+
+def _decrement(old: NDArray[Any], new: NDArray[Any]) -> NDArray[Any]:
+    result: NDArray[Any] = np.where((old == 0) | (old > new), new, old - old.dtype.type(1))
+    return result
+
+
+_FUNCTIONS: Final[dict[str, Combine]] = {
+    "add": _add,
+    "min": np.fmin,
+    "max": np.fmax,
+    "inc": _increment,
+    "dec": _decrement,
+    "and": np.bitwise_and,
+    "or": np.bitwise_or,
+    "xor": np.bitwise_xor,
+}
+
+
+def find(operation: str, kind: str) -> Combine | None:
+    """The function ``(old, new) -> result`` for an element type; None if there is none."""
+    return _FUNCTIONS[operation] if kind in _TYPES[operation] else None
