@@ -26,6 +26,8 @@ BEFORE: Final = 4
 AFTER: Final = 5
 """The same, and ``after_thread_sync`` executed here (never handed on)."""
 
+WARP: Final = 32
+
 Vector: TypeAlias = NDArray[np.uint32]
 Threads: TypeAlias = "slice | NDArray[np.int64]"
 
@@ -83,24 +85,31 @@ class Clocks:
         return row
 
     def snapshot_warps(self, first: int, stop: int) -> Vector:
-        """What every warp of threads ``first`` to ``stop`` knows through one of its lanes."""
-        own = self._class[first:stop]
-        row: Vector
-        if (own == own[0]).all() and stop - first <= 32:
-            row = self._rows[own[0]].copy()
-            row[: self.carried, first:stop] = np.maximum(
-                row[: self.carried, first:stop], self.own[:, first:stop]
-            )
-            return row
-        row = np.empty(0, np.uint32)
-        for warp in range(first, stop, 32):
-            last = min(warp + 32, stop)
-            classes = self._class[warp:last]
-            best = self._rows[np.unique(classes)].max(axis=0)
-            best[: self.carried, warp:last] = np.maximum(
-                best[: self.carried, warp:last], self.own[:, warp:last]
-            )
-            row = best if not len(row) else np.minimum(row, best)
+        """What each warp of threads ``first`` to ``stop`` knows, through any of its lanes.
+
+        In the plane EXEC it is what any of the warps knows: they have all come so far.
+        """
+        threads = slice(first, stop)
+        shared = self.uniform(threads)
+        if shared >= 0 and stop - first > WARP:
+            # a warp knows its own lanes' latest, but the other warps do not
+            row: Vector = self._rows[shared].copy()
+        else:
+            row = self._rows[0]
+            for warp in range(first, stop, WARP):
+                last = min(warp + WARP, stop)
+                best = self._rows[np.unique(self._class[warp:last])].max(axis=0)
+                best[: self.carried, warp:last] = np.maximum(
+                    best[: self.carried, warp:last], self.own[:, warp:last]
+                )
+                if warp > first:
+                    furthest = np.maximum(row[EXEC], best[EXEC])
+                    np.minimum(row, best, out=row)
+                    row[EXEC] = furthest
+                else:
+                    row = best
+        row[EXEC, threads] = np.maximum(row[EXEC, threads], self.own[EXEC, threads])
+        self.advance(threads)
         return row
 
     # ---- learning
@@ -150,7 +159,8 @@ class Clocks:
         """The row that all these threads share, or -1."""
         classes = self._class[threads]
         first = int(classes[0])
-        if len(classes) == 1 or self._uses[first] == self.threads or (classes == first).all():
+        count = len(classes)
+        if count == 1 or np.count_nonzero(classes == first) == count:
             return first
         return -1
 

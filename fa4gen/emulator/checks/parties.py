@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fa4gen.emulator.checks.clocks import Clocks, Threads
+from fa4gen.emulator.checks.clocks import WARP, Clocks, Threads
 from fa4gen.emulator.checks.sites import Sites, person
 
 if TYPE_CHECKING:
@@ -16,18 +16,22 @@ if TYPE_CHECKING:
     from fa4gen.emulator.gang import Gang, Mask
     from fa4gen.emulator.machine import Cluster, Cta
 
-WARP: int = 32
-SLOTS_PER_CTA: int = 64
+SLOTS_PER_CTA: Final = 64
 
 
 @dataclass(slots=True)
 class Party:
-    """Lanes of a gang: ``threads`` selects them in the clocks, ``ids`` has their numbers."""
+    """Lanes of a gang: ``threads`` selects them in the clocks, ``ids`` has their numbers.
+
+    ``column`` is ``ids`` for accesses of several cells each; ``whole`` for all lanes of the gang.
+    """
 
     gang: Gang
     mask: Mask
     threads: Threads
     ids: NDArray[np.int64]
+    column: NDArray[np.int64]
+    whole: bool = False
 
 
 class Team:
@@ -61,14 +65,14 @@ class Team:
             if party is None:
                 base = self.base(gang)
                 ids = np.arange(base, base + gang.lanes)
-                party = Party(gang, None, slice(base, base + gang.lanes), ids)
+                party = Party(gang, None, slice(base, base + gang.lanes), ids, ids[:, None], True)
                 self._all[gang] = party
             return party
         ids = np.flatnonzero(mask)
         ids += self.base(gang)
         first, last = int(ids[0]), int(ids[-1])
         threads: Threads = ids if last - first >= len(ids) else slice(first, last + 1)
-        return Party(gang, mask, threads, ids)
+        return Party(gang, mask, threads, ids, ids[:, None])
 
     def warps(self, party: Party) -> list[Party]:
         """The same lanes, warp by warp."""
@@ -77,7 +81,7 @@ class Team:
             ids = party.ids[party.ids // WARP == warp]
             first, last = int(ids[0]), int(ids[-1])
             threads: Threads = ids if last - first >= len(ids) else slice(first, last + 1)
-            result.append(Party(party.gang, party.mask, threads, ids))
+            result.append(Party(party.gang, party.mask, threads, ids, ids[:, None]))
         return result
 
     def where(self, number: int) -> tuple[Cta, int]:

@@ -84,7 +84,6 @@ class RaceObserver(Observer):
         first = team.base(op.gang)
         if op.kind.startswith("wgmma"):
             op.clock = team.clocks.snapshot_warps(first, first + op.gang.lanes)
-            team.clocks.advance(slice(first, first + op.gang.lanes))
         else:
             op.clock = team.clocks.snapshot(first + op.lane)
         if not (op.reads or op.writes or op.tensor_reads or op.tensor_writes):

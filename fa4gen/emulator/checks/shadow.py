@@ -6,10 +6,14 @@ first access of that size on, so that threads that write neighbouring bytes do n
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from fa4gen.emulator.checks.parties import Party
+    from fa4gen.emulator.gang import Gang
 
 HAS_READERS: Final = 1
 BARRIER: Final = 2
@@ -17,6 +21,7 @@ FRESH: Final = 4
 """Flags of a cell: read since the last write; holds an mbarrier; never written."""
 
 _LANE_BITS: Final = 5
+_SHIFT: Final = np.uint32(_LANE_BITS)
 
 
 class Cells:
@@ -38,14 +43,13 @@ class Cells:
         self.readers = np.zeros((0, cells), np.uint32)
         self.warps = np.zeros(0, np.int64)
         self._row_of: dict[int, int] = {}
+        self._lanes_of: dict[Gang, tuple[NDArray[np.int64], NDArray[np.uint32]]] = {}
 
     def cells(self, offsets: NDArray[Any], size: int) -> NDArray[np.int64]:
         """The cells of accesses of ``size`` bytes: (accesses,) or (accesses, cells each)."""
         if size < 1 << self.shift:
             self._refine(size)
-        first = offsets.astype(np.int64)
-        if self.shift:
-            first >>= self.shift
+        first: NDArray[np.int64] = (offsets >> self.shift).astype(np.int64, copy=False)
         count = size >> self.shift
         return first if count == 1 else first[:, None] + np.arange(count)
 
@@ -62,17 +66,19 @@ class Cells:
     # ---- writers
 
     def wrote(
-        self, cells: NDArray[np.int64], ids: NDArray[np.int64], epochs: NDArray[np.uint32],
-        site: int, flags: int,
+        self, cells: NDArray[np.int64], party: Party, epochs: NDArray[np.uint32], site: int,
+        flags: int,
     ) -> NDArray[np.int64]:
         """Threads wrote cells, which had ``flags`` among them.
 
-        Returns who holds the cells now: others than ``ids`` where lanes write the same cell.
+        Returns who holds the cells now: others than themselves where lanes write the same cell.
         """
         if cells.ndim > 1:
-            ids, epochs = ids[:, None], epochs[:, None]
-        self.slot[cells] = ids
-        self.epoch[cells] = epochs
+            self.slot[cells] = party.column
+            self.epoch[cells] = epochs[:, None]
+        else:
+            self.slot[cells] = party.ids
+            self.epoch[cells] = epochs
         self.site[cells] = site
         if flags & ~BARRIER:
             self.flags[cells] = 0
@@ -92,24 +98,20 @@ class Cells:
     # ---- readers
 
     def read(
-        self, cells: NDArray[np.int64], ids: NDArray[np.int64], epochs: NDArray[np.uint32],
+        self, cells: NDArray[np.int64], party: Party, epochs: NDArray[np.uint32],
         flags: NDArray[np.uint8],
     ) -> None:
         """Threads read cells whose flags are given; of lanes of a warp the last is remembered."""
-        first, last = int(ids[0]) >> _LANE_BITS, int(ids[-1]) >> _LANE_BITS
-        packed = (epochs << np.uint32(_LANE_BITS)) | (ids & 31).astype(np.uint32)
-        rows: Any
-        if first == last:
-            rows = self._row(first)
-        else:
-            table = [self._row(warp) for warp in range(first, last + 1)]
-            rows = np.array(table)[(ids >> _LANE_BITS) - first]
+        known = self._lanes_of.get(party.gang) if party.whole else None
+        if known is None:
+            known = self._rows_of(party)
+        rows, lane_bits = known
+        packed = (epochs << _SHIFT) | lane_bits
         if cells.ndim > 1:
             packed = packed[:, None]
-            if first != last:
-                rows = rows[:, None]
+            rows = rows[:, None]
         self.readers[rows, cells] = packed
-        if not (flags & HAS_READERS).all():
+        if np.count_nonzero(flags & HAS_READERS) < flags.size:
             self.flags[cells] = flags | HAS_READERS
 
     def readers_of(self, cells: NDArray[np.int64]) -> tuple[NDArray[Any], ...]:
@@ -141,6 +143,16 @@ class Cells:
         return threads[unknown], epochs[unknown], at[unknown] + span.start
 
     # ---- growth
+
+    def _rows_of(self, party: Party) -> tuple[NDArray[np.int64], NDArray[np.uint32]]:
+        """The row of ``readers`` and the number in the warp of each thread."""
+        ids = party.ids
+        first, last = int(ids[0]) >> _LANE_BITS, int(ids[-1]) >> _LANE_BITS
+        table = np.array([self._row(warp) for warp in range(first, last + 1)], np.int64)
+        known = table[(ids >> _LANE_BITS) - first], (ids & 31).astype(np.uint32)
+        if party.whole:
+            self._lanes_of[party.gang] = known
+        return known
 
     def _row(self, warp: int) -> int:
         row = self._row_of.get(warp)

@@ -61,7 +61,7 @@ class SharedChecks:
         cells = self.cells
         at = cells.cells(offsets, size)
         flags = cells.flags[at]
-        joined = int(np.bitwise_or.reduce(flags, axis=None))
+        joined = int(np.bitwise_or.reduce(flags.reshape(-1)))
         if joined & BARRIER:
             self._touches_barrier(party, at, flags, kind, site)
         if joined & FRESH and kind != "write" and self.options.uninitialised:
@@ -71,7 +71,7 @@ class SharedChecks:
         epochs = self.clocks.epochs[party.threads]
         if kind == "read":
             if not strong:
-                cells.read(at, party.ids, epochs, flags)
+                cells.read(at, party, epochs, flags)
             return
         if self.options.races:
             if joined & HAS_READERS and not strong:
@@ -79,21 +79,23 @@ class SharedChecks:
             if self._readings:
                 self._after_readings(party, offsets, size, kind, site)
         number = self.sites.generic(site, "atomic" if strong else kind)
-        holders = cells.wrote(at, party.ids, epochs, number, joined)
+        holders = cells.wrote(at, party, epochs, number, joined)
         if self.options.races and not strong and len(party.ids) > 1:
-            mine = party.ids if at.ndim == 1 else party.ids[:, None]
-            if (holders != mine).any():
-                self._same_cell(party, at, holders != mine, holders, site)
+            other = holders != (party.ids if at.ndim == 1 else party.column)
+            if np.count_nonzero(other):
+                self._same_cell(party, at, other, holders, site)
 
     def _after_writer(
         self, party: Party, at: NDArray[np.int64], kind: str, strong: bool, site: Instruction
     ) -> None:
         slots, epochs = self.cells.slot[at], self.cells.epoch[at]
         good = self.clocks.known(VC, party.threads, slots, epochs)
-        if good.all():
+        if np.count_nonzero(good) == good.size:
             return
-        good |= slots == (party.ids if at.ndim == 1 else party.ids[:, None])
-        if strong and not good.all():
+        good |= slots == (party.ids if at.ndim == 1 else party.column)
+        if np.count_nonzero(good) == good.size:
+            return
+        if strong:
             sites = self.cells.site[at]
             atomic = [number for number in np.unique(sites) if self.sites.is_atomic(int(number))]
             good |= np.isin(sites, atomic)
