@@ -60,25 +60,24 @@ def encode(tensor_map: TensorMap, pointer: int) -> bytes:
     }[array.dtype.name]
     swizzles = driver.CUtensorMapSwizzle
     fills = driver.CUtensorMapFloatOOBfill
-    steps = tensor_map.element_strides or (1,) * array.ndim
     error, encoded = driver.cuTensorMapEncodeTiled(
         kind,
-        array.ndim,
+        len(tensor_map.dims),
         pointer,
-        [driver.cuuint64_t(n) for n in array.shape[::-1]],
-        [driver.cuuint64_t(n) for n in array.strides[-2::-1]],
-        [driver.cuuint32_t(n) for n in tuple(tensor_map.box)[::-1]],
-        [driver.cuuint32_t(n) for n in tuple(steps)[::-1]],
+        [driver.cuuint64_t(n) for n in tensor_map.dims],
+        [driver.cuuint64_t(n) for n in tensor_map.strides[1:]],
+        [driver.cuuint32_t(n) for n in tensor_map.box],
+        [driver.cuuint32_t(n) for n in tensor_map.steps],
         driver.CUtensorMapInterleave.CU_TENSOR_MAP_INTERLEAVE_NONE,
         {
             0: swizzles.CU_TENSOR_MAP_SWIZZLE_NONE,
             32: swizzles.CU_TENSOR_MAP_SWIZZLE_32B,
             64: swizzles.CU_TENSOR_MAP_SWIZZLE_64B,
             128: swizzles.CU_TENSOR_MAP_SWIZZLE_128B,
-        }[tensor_map.swizzle],
+        }[tensor_map.span],
         driver.CUtensorMapL2promotion.CU_TENSOR_MAP_L2_PROMOTION_NONE,
         fills.CU_TENSOR_MAP_FLOAT_OOB_FILL_NAN_REQUEST_ZERO_FMA
-        if tensor_map.fill == "nan"
+        if tensor_map.nan_fill
         else fills.CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE,
     )
     if error != driver.CUresult.CUDA_SUCCESS:
