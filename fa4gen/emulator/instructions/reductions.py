@@ -33,7 +33,8 @@ def _add(old: NDArray[Any], new: NDArray[Any]) -> NDArray[Any]:
 
 
 def _increment(old: NDArray[Any], new: NDArray[Any]) -> NDArray[Any]:
-    return np.where(old >= new, old.dtype.type(0), old + old.dtype.type(1))
+    result: NDArray[Any] = np.where(old >= new, old.dtype.type(0), old + old.dtype.type(1))
+    return result
 
 
 def _decrement(old: NDArray[Any], new: NDArray[Any]) -> NDArray[Any]:
@@ -51,6 +52,23 @@ _FUNCTIONS: Final[dict[str, Combine]] = {
     "or": np.bitwise_or,
     "xor": np.bitwise_xor,
 }
+
+
+_SHARED_TYPES: Final = {
+    "add": ("u32", "s32", "u64"),
+    "min": ("u32", "s32"),
+    "max": ("u32", "s32"),
+    "inc": ("u32",),
+    "dec": ("u32",),
+    "and": ("b32",),
+    "or": ("b32",),
+    "xor": ("b32",),
+}
+
+
+def find_shared(operation: str, kind: str) -> Combine | None:
+    """As ``find``, for shared memory of a cluster, where fewer types work."""
+    return _FUNCTIONS[operation] if kind in _SHARED_TYPES[operation] else None
 
 
 def find(operation: str, kind: str) -> Combine | None:
