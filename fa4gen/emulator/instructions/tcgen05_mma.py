@@ -1,0 +1,10 @@
+"""Matrix products of tensor memory (PTX ISA, "tcgen05.mma")."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from fa4gen.emulator.instructions.registry import Translate
+
+TRANSLATIONS: Final[Mapping[str, Translate]] = {}
