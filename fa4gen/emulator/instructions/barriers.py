@@ -174,7 +174,7 @@ def cluster_barrier(cluster: Cluster) -> ClusterBarrier:
 
 
 def _generations(gang: Gang) -> Any:
-    """Per lane: one past the generation it has arrived for, 0 before its first arrival."""
+    """Per lane: one past the generation it has arrived for, 0 when it owes an arrival."""
     if "cluster_barrier" not in gang.state:
         gang.state["cluster_barrier"] = np.zeros(gang.lanes, np.int64)
     return gang.state["cluster_barrier"]
@@ -192,7 +192,7 @@ def _cluster_arrive(i: Instruction, e: Emitter) -> None:
         barrier = cluster_barrier(cluster)
         lanes = gang.lanes_of(mask)
         mine = _generations(gang)
-        if (mine[lanes] > barrier.generation).any():
+        if mine[lanes].any():
             machine.fault(
                 "barrier-misuse",
                 "a thread arrives twice at the cluster barrier without waiting",
@@ -247,6 +247,7 @@ def _make_cluster_wait(i: Instruction, e: Emitter) -> End:
         done = through & lanes.array(gang)
         rest = ~through & lanes.array(gang)
         if done.any():
+            mine[done] = 0
             machine.observer.rendezvous_leave(gang, Lanes.of(done).mask, key, True)
         waits = (
             [
