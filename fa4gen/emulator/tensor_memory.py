@@ -112,7 +112,7 @@ class TensorMemory:
 
     def holds(self, first: int, stop: int) -> bool:
         """Whether columns ``first`` to ``stop`` exist and are all allocated."""
-        return 0 <= first and stop <= COLUMNS and bool(self.allocated[first:stop].all())
+        return first >= 0 and stop <= COLUMNS and bool(self.allocated[first:stop].all())
 
     def initialised(self, lanes: slice | NDArray[np.int64], columns: slice) -> bool:
         """Whether all cells of a rectangle have been written since they were allocated."""
@@ -130,6 +130,8 @@ def split_address(address: int) -> tuple[int, int]:
     return address >> LANE_SHIFT, address & COLUMN_MASK
 
 
-def rectangle(cta: Cta, first_lane: int, lanes: int, first_column: int, columns: int) -> TensorRange:
+def rectangle(
+    cta: Cta, first_lane: int, lanes: int, first_column: int, columns: int
+) -> TensorRange:
     """Lanes and columns by their numbers."""
     return TensorRange(cta, first_lane, first_lane + lanes, first_column, first_column + columns)
