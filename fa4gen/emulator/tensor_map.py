@@ -73,7 +73,7 @@ class TensorMap:
         self.dims = tuple(reversed(sizes))
         self.box = tuple(int(size) for size in reversed(box))
         self.steps = tuple(reversed(steps))
-        self.strides = self._strides(kind.itemsize, sizes, strides, shape is None, dtype is None)
+        self.strides = self._strides(kind.itemsize, sizes, strides, shape is None)
         self.interleave = interleave
         self.span = swizzle
         self.atom = atom
@@ -118,16 +118,13 @@ class TensorMap:
         sizes: list[int],
         given: Sequence[int] | None,
         same_shape: bool,
-        same_type: bool,
     ) -> tuple[int, ...]:
         """Strides in bytes, dimension 0 first; an extent of 1 gets a stride that is allowed."""
         if given is not None:
             if len(given) != len(sizes):
                 raise _refusal(f"strides has {len(given)} entries for {len(sizes)} dimensions")
             strides = [int(stride) for stride in reversed(given)]
-        elif (same_shape and same_type) or (
-            same_shape and np.dtype(self.array.dtype).itemsize == size
-        ):
+        elif same_shape and self.array.dtype.itemsize == size:
             strides = list(reversed(self.array.strides))
         else:
             if not self.array.flags.c_contiguous:
@@ -135,7 +132,7 @@ class TensorMap:
             strides = [size]
             for extent in reversed(sizes[1:]):
                 strides.append(strides[-1] * extent)
-        if sizes[-1] > 1 and strides[0] != size:
+        if sizes[-1] > 1 and 0 not in sizes and strides[0] != size:
             raise _refusal(
                 f"the last axis is not contiguous: its stride is {strides[0]} bytes, not {size}"
             )
