@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -27,6 +27,8 @@ class Layout:
 
     def __init__(self, module: Module, function: Function, memory: GlobalMemory) -> None:
         self._module = module
+        self.function = function
+        self.notes: dict[str, Any] = {}
         self._addresses: dict[int, int] = {}
         self.shared_names: list[tuple[int, int, str]] = []
         self.local_bytes = 0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,6 +11,8 @@ from fa4gen.emulator.async_ops import AsyncOp, SharedRange
 from fa4gen.emulator.checks.barriers import BarrierChecks, Meetings
 from fa4gen.emulator.checks.clocks import AFTER, AVC, BEFORE, VC
 from fa4gen.emulator.checks.exits import ExitChecks
+from fa4gen.emulator.checks.global_shadow import GlobalChecks
+from fa4gen.emulator.checks.locations import Grid, Locations
 from fa4gen.emulator.checks.observer import Observer
 from fa4gen.emulator.checks.parties import Team
 from fa4gen.emulator.checks.shared import SharedChecks
@@ -24,14 +26,20 @@ if TYPE_CHECKING:
     from fa4gen.emulator.ptx.syntax import Instruction
 
 
+_ORDERS: Final = ("acq_rel", "acquire", "release")
+
+
 class ClusterState:
     """Everything the checks keep for one cluster."""
 
-    def __init__(self, cluster: Cluster, sites: Sites, options: CheckOptions) -> None:
+    def __init__(
+        self, cluster: Cluster, sites: Sites, grid: Grid, options: CheckOptions
+    ) -> None:
         self.team = Team(cluster, sites)
         self.barriers = BarrierChecks(self.team, options)
         self.meetings = Meetings(self.team)
         self.exits = ExitChecks(self.team)
+        self.locations = Locations(self.team, grid)
         self.shared = [SharedChecks(self.team, cta, options) for cta in cluster.ctas]
 
 
@@ -44,6 +52,8 @@ class RaceObserver(Observer):
         self.machine = machine
         self.options = options
         self.sites = Sites(machine)
+        self.grid = Grid(len(machine.geometry.clusters()))
+        self.memory = GlobalChecks(self.sites, self.grid, options)
         self._clusters: dict[Cluster, ClusterState] = {}
 
     def _of(self, gang: Gang) -> ClusterState:
@@ -52,7 +62,9 @@ class RaceObserver(Observer):
     # ---- lifetime
 
     def cluster_starts(self, cluster: Cluster) -> None:
-        self._clusters[cluster] = ClusterState(cluster, self.sites, self.options)
+        self._clusters[cluster] = ClusterState(
+            cluster, self.sites, self.grid, self.options
+        )
 
     def cluster_ends(self, cluster: Cluster) -> None:
         del self._clusters[cluster]
@@ -71,9 +83,27 @@ class RaceObserver(Observer):
         state = self._of(gang)
         party = state.team.party(gang, mask)
         strong = kind == "atomic" or is_strong(site)
-        state.shared[cta.rank].access(party, np.asarray(offsets), size, kind, strong, site)
+        offsets = np.broadcast_to(offsets, len(party.ids))
+        state.shared[cta.rank].access(party, offsets, size, kind, strong, site)
+        if strong:
+            order = next((word for word in _ORDERS if word in site.modifiers), "relaxed")
+            state.locations.synchronise(
+                party, cta.rank, offsets, order, "cta", kind != "write", kind != "read"
+            )
         if cta is not gang.cta and self.options.early_exit:
             state.exits.remote(party, cta, kind, site)
+
+    def global_access(
+        self, gang: Gang, mask: Mask, addresses: NDArray[Any], size: int, kind: str,
+        site: Instruction,
+    ) -> None:
+        if not self.options.global_memory:
+            return
+        team = self._of(gang).team
+        party = team.party(gang, mask)
+        strong = kind == "atomic" or is_strong(site)
+        addresses = np.broadcast_to(addresses, len(party.ids))
+        self.memory.access(team, party, addresses, size, kind, strong, site)
 
     # ---- asynchronous operations
 
@@ -101,6 +131,8 @@ class RaceObserver(Observer):
         for cta in ctas:
             if cta is not op.gang.cta and self.options.early_exit:
                 state.exits.remote_operation(op, cta, number)
+        if self.options.global_memory:
+            self.memory.operation(team, op, number)
 
     def observed(self, gang: Gang, mask: Mask, ops: list[AsyncOp], kind: str) -> None:
         ops = [op for op in ops if op.slot >= 0]
@@ -190,5 +222,16 @@ class RaceObserver(Observer):
                 clocks.fence(party.threads, BEFORE, VC)
             else:
                 clocks.fence(party.threads, AFTER, BEFORE)
+        elif not kind.startswith("fence.proxy"):
+            state.locations.fence(party, kind)
+
+    def atomic_sync(
+        self, gang: Gang, mask: Mask, addresses: NDArray[Any], order: str, scope: str,
+        reads: bool, writes: bool, site: Instruction,
+    ) -> None:
+        state = self._of(gang)
+        party = state.team.party(gang, mask)
+        addresses = np.broadcast_to(addresses, len(party.ids))
+        state.locations.synchronise(party, "global", addresses, order, scope, reads, writes)
 
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from fa4gen.emulator.checks.clocks import AVC, LOOSE, VC, Vector
 from fa4gen.emulator.checks.shadow import BARRIER, FRESH, HAS_READERS, Cells
-from fa4gen.emulator.checks.sites import place
+from fa4gen.emulator.checks.sites import is_reduction, place
 from fa4gen.emulator.report import Severity
 
 if TYPE_CHECKING:
@@ -243,6 +243,13 @@ class SharedChecks:
         bad = int(good.argmin())
         # a plain race is worse than a missing fence: report it if there is one
         plain = clock[VC][slots] >= epochs
+        if is_reduction(op) and verb == "overwrites":
+            numbers = self.cells.site[span]
+            atomic = [one for one in np.unique(numbers).tolist() if self.sites.is_atomic(one)]
+            plain |= np.isin(numbers, atomic)
+            good |= np.isin(numbers, atomic)
+            if good.all():
+                return
         if not plain.all():
             if not self.options.races:
                 return

@@ -35,6 +35,11 @@ def is_strong(site: Instruction) -> bool:
     return site.opcode in ("atom", "red", "multimem") or not _STRONG.isdisjoint(site.modifiers)
 
 
+def is_reduction(op: AsyncOp) -> bool:
+    """Whether an operation updates memory: updates do not race with each other."""
+    return "reduc" in op.kind or bool(op.notes.get("atomic"))
+
+
 class Sites:
     """Numbers for sites; 0 is no site."""
 
@@ -59,7 +64,7 @@ class Sites:
             gang = op.gang
             thread = gang.thread(op.lane)
             issuer = person(self.machine, gang.cta, thread)
-            number = self._add(key, Site(op.kind, op.site, issuer, False))
+            number = self._add(key, Site(op.kind, op.site, issuer, is_reduction(op)))
         return number
 
     def get(self, number: int) -> Site:

@@ -89,7 +89,7 @@ def run(probe: FamilyProbe, folder: Path) -> list[np.ndarray]:
     """What a probe leaves in its arrays."""
     import cupy
 
-    path = folder / "probe.ptx"
+    path = folder / f"{probe.name}.ptx"  # CuPy remembers modules by their path
     path.write_text(probe.ptx)
     module = cupy.RawModule(path=str(path))
     kernel = module.get_function("k")

@@ -1,0 +1,264 @@
+"""Races in global memory, inside a cluster by its clocks and between clusters by rounds.
+
+Pages that are only read cost next to nothing: their latest readers are listed, and looked at when
+somebody writes there after all.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fa4gen.emulator.async_ops import GlobalRange
+from fa4gen.emulator.checks.clocks import AVC, VC
+from fa4gen.emulator.checks.pages import PAGE, PAGE_BITS, Accesses, Page
+from fa4gen.emulator.checks.parties import Party
+from fa4gen.emulator.checks.sites import is_reduction
+
+if TYPE_CHECKING:
+    from fa4gen.emulator.async_ops import AsyncOp
+    from fa4gen.emulator.checks.locations import Grid
+    from fa4gen.emulator.checks.options import CheckOptions
+    from fa4gen.emulator.checks.parties import Team
+    from fa4gen.emulator.checks.sites import Sites
+    from fa4gen.emulator.gang import Gang, Mask
+    from fa4gen.emulator.ptx.syntax import Instruction
+
+_LISTED: Final = 128
+
+
+@dataclass(slots=True)
+class Reading:
+    """A read of a page that nobody has written: ``size`` bytes at each address."""
+
+    addresses: NDArray[np.int64]
+    size: int
+    owner: Any
+    epoch: Any
+    number: int
+    site: int
+
+
+@dataclass(slots=True)
+class Actor:
+    """Who accesses: threads by the clocks, or an operation by the clock of its issue.
+
+    ``owners`` numbers them over all clusters; ``base`` is the number of the cluster's thread 0.
+    """
+
+    team: Team
+    base: int
+    owners: Any
+    epochs: Any
+    gang: Gang
+    mask: Mask
+    site: Instruction
+    kind: str
+    number: int
+    strong: bool
+    party: Party | None = None
+    op: AsyncOp | None = None
+
+    def part(self, which: NDArray[np.bool_]) -> Actor:
+        """Some of the threads."""
+        if self.party is None:
+            return self
+        ids = self.party.ids[which]
+        party = Party(self.gang, self.mask, ids, ids, ids[:, None])
+        return Actor(self.team, self.base, self.owners[which], self.epochs[which], self.gang,
+                     self.mask, self.site, self.kind, self.number, self.strong, party)
+
+
+class GlobalChecks:
+    """Shadow of the whole global memory of a launch."""
+
+    def __init__(self, sites: Sites, grid: Grid, options: CheckOptions) -> None:
+        self.sites = sites
+        self.grid = grid
+        self.options = options
+        self._pages: dict[int, Page] = {}
+        self._read: dict[int, list[Reading]] = {}
+
+    def _base(self, team: Team) -> int:
+        return team.cluster.index * (team.clocks.nobody + 1)
+
+    # ---- what happens
+
+    def access(
+        self, team: Team, party: Party, addresses: NDArray[Any], size: int, kind: str,
+        strong: bool, site: Instruction,
+    ) -> None:
+        """Threads access ``size`` bytes at each address."""
+        low, high = int(addresses.min()) >> PAGE_BITS, int(addresses.max()) >> PAGE_BITS
+        if kind == "read":
+            if strong:
+                kind = "strong read"
+            elif low == high and low not in self._pages and len(self._read.get(low, ())) >= _LISTED:
+                return
+        base = self._base(team)
+        number = self.sites.generic(site, "atomic" if strong else kind)
+        actor = Actor(team, base, party.ids + base, team.clocks.epochs[party.threads].copy(),
+                      party.gang, party.mask, site, kind, number, strong, party)
+        at = addresses.astype(np.int64)
+        if low == high:
+            self._on_page(actor, low, at, size)
+            return
+        pages = at >> PAGE_BITS
+        for page in np.unique(pages).tolist():
+            which = pages == page
+            self._on_page(actor.part(which), page, at[which], size)
+
+    def operation(self, team: Team, op: AsyncOp, number: int) -> None:
+        """An asynchronous operation reads and writes global memory from now on."""
+        for kind, ranges, early in (("read", op.reads, 1), ("write", op.writes, 0)):
+            base = self._base(team)
+            strong = kind == "write" and is_reduction(op)
+            actor = Actor(team, base, base + op.slot, op.epoch - early, op.gang, None, op.site,
+                          kind, number, strong, op=op)
+            for starts, size in _stretches(op, ranges):
+                self._stretches(actor, starts, size)
+
+    def _stretches(self, actor: Actor, starts: NDArray[np.int64], size: int) -> None:
+        """Stretches of ``size`` bytes, page by page."""
+        first, last = starts >> PAGE_BITS, (starts + size - 1) >> PAGE_BITS
+        inside = first == last
+        for page in np.unique(first[inside]).tolist():
+            if self._is_listed(actor, page):
+                continue
+            self._on_page(actor, page, starts[inside & (first == page)], size)
+        for start in starts[~inside].tolist():
+            stop = start + size
+            while start < stop:
+                page = start >> PAGE_BITS
+                end = min(stop, (page + 1) << PAGE_BITS)
+                if not self._is_listed(actor, page):
+                    self._on_page(actor, page, np.array([start]), end - start)
+                start = end
+
+    def _is_listed(self, actor: Actor, page: int) -> bool:
+        """Whether a read of a page tells nothing new: enough is listed of it."""
+        return (actor.kind == "read" and page not in self._pages
+                and len(self._read.get(page, ())) >= _LISTED)
+
+    # ---- one page
+
+    def _on_page(self, actor: Actor, number: int, at: NDArray[np.int64], size: int) -> None:
+        page = self._pages.get(number)
+        cluster = actor.team.cluster.index
+        current = int(self.grid.rounds[cluster])
+        if page is None:
+            if actor.kind in ("read", "strong read"):
+                listed = self._read.setdefault(number, [])
+                if len(listed) < _LISTED and not actor.strong:
+                    listed.append(Reading(at, size, actor.owners, actor.epochs, current,
+                                          actor.number))
+                return
+            page = self._pages[number] = self._heat(number)
+        page.narrow(size)
+        cells = page.cells(at & (PAGE - 1), size)
+        self._check(actor, page, cells, page.writes, False)
+        owners, epochs = actor.owners, actor.epochs
+        if actor.party is not None and cells.ndim > 1:
+            owners, epochs = owners[:, None], epochs[:, None]
+        if actor.kind == "read":
+            page.readers().note(cells, owners, epochs, current, actor.number)
+        elif actor.kind != "strong read":
+            if page.reads is not None:
+                self._check(actor, page, cells, page.reads, True)
+                page.reads.owner[cells] = -1
+            page.writes.note(cells, owners, epochs, current, actor.number)
+
+    def _heat(self, number: int) -> Page:
+        """A page that gets its first write: what was read of it so far counts from now on."""
+        page = Page()
+        for reading in self._read.pop(number, ()):
+            at = reading.addresses - (number << PAGE_BITS)
+            cells = page.cells(at, reading.size)
+            owner, epoch = reading.owner, reading.epoch
+            if cells.ndim > 1 and np.ndim(owner):
+                owner, epoch = owner[:, None], epoch[:, None]
+            page.readers().note(cells, owner, epoch, reading.number, reading.site)
+        return page
+
+    def _check(
+        self, actor: Actor, page: Page, cells: NDArray[np.int64], earlier: Accesses, reads: bool
+    ) -> None:
+        owners = earlier.owner[cells]
+        touched = owners >= 0
+        if not np.count_nonzero(touched):
+            return
+        epochs = earlier.epoch[cells]
+        clocks = actor.team.clocks
+        slots = owners - actor.base
+        inside = (slots >= 0) & (slots <= clocks.nobody)
+        here = np.where(inside, slots, clocks.nobody)
+        if actor.party is not None:
+            mine = actor.owners if cells.ndim == 1 else actor.owners[:, None]
+            good = clocks.known(VC, actor.party.threads, here, epochs) | (owners == mine)
+            fenced = good
+        else:
+            assert actor.op is not None
+            good = actor.op.clock[VC][here] >= epochs
+            fenced = good
+            if self.options.proxies and not reads and actor.op.notes.get("proxy") != "generic":
+                fenced = good & ((here >= clocks.threads) | (actor.op.clock[AVC][here] >= epochs))
+        known = self.grid.known(actor.team.cluster.index)
+        stride = clocks.nobody + 1
+        good = np.where(inside, good, known[owners // stride] >= earlier.round[cells])
+        bad = touched & ~good
+        if actor.strong and np.count_nonzero(bad):
+            numbers = earlier.site[cells]
+            atomic = [one for one in np.unique(numbers).tolist() if self.sites.is_atomic(one)]
+            bad &= ~np.isin(numbers, atomic)
+        if np.count_nonzero(bad):
+            self._report(actor, page, cells, earlier, bad, "race")
+        elif fenced is not good and np.count_nonzero(unfenced := touched & inside & ~fenced):
+            self._report(actor, page, cells, earlier, unfenced, "missing-proxy-fence")
+
+    def _report(
+        self, actor: Actor, page: Page, cells: NDArray[np.int64], earlier: Accesses,
+        bad: NDArray[np.bool_], kind: str,
+    ) -> None:
+        where = tuple(np.argwhere(bad)[0])
+        cell = int(cells[where])
+        number = next(key for key, value in self._pages.items() if value is page)
+        machine = self.sites.machine
+        place = machine.memory.describe((number << PAGE_BITS) + (cell << page.shift))
+        team = actor.team
+        stride = team.clocks.nobody + 1
+        cluster, slot = divmod(int(earlier.owner[cell]), stride)
+        if cluster == team.cluster.index:
+            who = team.who(slot)
+        else:
+            rank, thread = divmod(slot, team.stride)
+            who = f"thread {thread} of the CTA of rank {rank} in cluster {cluster}"
+        before = self.sites.earlier(int(earlier.site[cell]), who)
+        what = f"{actor.op.kind} {actor.kind}s" if actor.op else f"{actor.kind} of"
+        gang, mask = actor.gang, actor.mask
+        if actor.party is not None:
+            gang, mask = team.one(int(actor.party.ids[where[0]]))
+        text = ("without fence.proxy.async in between (generic and async proxy)"
+                if kind == "missing-proxy-fence" else "and nothing orders the two")
+        self.sites.find(kind, f"{what} {place} after {before} {text}", actor.site, gang, mask)
+
+
+def _stretches(op: AsyncOp, ranges: Any) -> list[tuple[NDArray[np.int64], int]]:
+    """Starts and size of the contiguous pieces of global memory among ``ranges``.
+
+    The range of a tensor copy is only the hull of a box; ``rows`` of a range has the starts of the
+    box's lines and their width. A hull without them is passed over.
+    """
+    result: list[tuple[NDArray[np.int64], int]] = []
+    for part in ranges:
+        if not isinstance(part, GlobalRange):
+            continue
+        rows = getattr(part, "rows", None)
+        if rows is not None:
+            starts, width = rows
+            result.append((np.asarray(starts, np.int64), int(width)))
+        elif not op.kind.startswith("tensor"):
+            result.append((np.array([part.start]), part.stop - part.start))
+    return result

@@ -1,0 +1,335 @@
+"""wgmma: asynchronous matrix products of a warpgroup (PTX ISA, "wgmma.mma_async").
+
+A product takes effect between its issue and the ``wait_group`` that retires it. Fragment maps are
+those of the ISA, checked against an H200. Sums are in float32 without the hardware's truncation of
+addends, so results agree within rounding; integers are exact.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fa4gen.emulator.async_ops import AsyncOp, SharedRange
+from fa4gen.emulator.descriptors import Descriptor, DescriptorError, decode
+from fa4gen.emulator.emit import Emitter, Reader
+from fa4gen.emulator.gang import GANG_LANES, Gang, Mask
+from fa4gen.emulator.instructions.registry import Translate
+from fa4gen.emulator.operand_tiles import ELEMENT_BYTES, inside, read_tile, tile_ranges, values_of
+from fa4gen.emulator.ptx.syntax import Immediate, Instruction, Operand, Register, Vector
+from fa4gen.emulator.wgmma_checks import find_flights
+
+_ROWS: Final = 64
+_DEPTH: Final = {"bf16": 16, "f16": 16, "tf32": 8, "e4m3": 32, "e5m2": 32, "s8": 32, "u8": 32}
+_MAC_PER_CYCLE: Final = {1: 4096, 2: 2048, 4: 1024}
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """What the opcode says: types, n and k of the product."""
+
+    n: int
+    k: int
+    a: str
+    b: str
+    d: str
+    saturate: bool
+
+    @property
+    def integer(self) -> bool:
+        return self.d == "s32"
+
+
+@dataclass(slots=True)
+class Groups:
+    """Products of a warpgroup: not yet committed, and committed in order."""
+
+    open: list[AsyncOp] = field(default_factory=list)
+    committed: list[list[AsyncOp]] = field(default_factory=list)
+
+
+def _groups(gang: Gang) -> Groups:
+    groups: Groups = gang.state.setdefault("wgmma", Groups())
+    return groups
+
+
+def _shape(i: Instruction, e: Emitter) -> Shape:
+    words = list(i.modifiers)
+    if words[:3] != ["mma_async", "sync", "aligned"] or len(words) < 7:
+        raise e.refuse("only the dense .mma_async.sync.aligned forms are known")
+    saturate = words[-1] == "satfinite"
+    size, *types = words[3:-1] if saturate else words[3:]
+    if not size.startswith("m64n") or "k" not in size or len(types) != 3:
+        raise e.refuse(f".{size}")
+    n, k = (int(part) for part in size.removeprefix("m64n").split("k"))
+    d, a, b = types
+    same = a == b or {a, b} <= {"e4m3", "e5m2"} or {a, b} <= {"s8", "u8"}
+    if a not in _DEPTH or b not in _DEPTH or not same or k != _DEPTH[a]:
+        raise e.refuse(f".{size}.{d}.{a}.{b}")
+    integer = a in ("s8", "u8")
+    if d not in (("s32",) if integer else ("f32",) if a in ("bf16", "tf32") else ("f32", "f16")):
+        raise e.refuse(f".{d} accumulators of .{a}")
+    if not 8 <= n <= 256 or n % 8 or integer and n > 32 and n % 16 or integer and n == 40:
+        raise e.refuse(f"n = {n}")
+    if saturate and not integer:
+        raise e.refuse(".satfinite")
+    return Shape(n, k, a, b, d, saturate)
+
+
+@lru_cache(maxsize=64)
+def _accumulator_map(n: int) -> NDArray[np.int64]:
+    """Flat index into (register, lane) for every element of D: shape (64, n), 32-bit elements."""
+    lane = np.arange(GANG_LANES)
+    at = np.zeros((_ROWS, n), np.int64)
+    for register in range(n // 2):
+        row = lane // 32 * 16 + lane % 32 // 4 + 8 * (register >> 1 & 1)
+        column = 8 * (register >> 2) + 2 * (lane % 4) + (register & 1)
+        at[row, column] = register * GANG_LANES + lane
+    return at
+
+
+@lru_cache(maxsize=8)
+def _operand_map(size: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Row and column of A for each (register, lane, element of the register)."""
+    per = 4 // size
+    register = np.arange(4)[:, None, None]
+    lane = np.arange(GANG_LANES)[None, :, None]
+    element = np.arange(per)[None, None, :]
+    row = lane // 32 * 16 + lane % 32 // 4 + 8 * (register & 1) + 0 * element
+    column = per * (lane % 4) + element + 4 * per * (register >> 1)
+    return row, column
+
+
+class Accumulators:
+    """The registers of D in a gang's register file, as a (64, n) matrix."""
+
+    def __init__(self, operand: Operand, shape: Shape, e: Emitter) -> None:
+        count = shape.n // (4 if shape.d == "f16" else 2)
+        items = operand.items if isinstance(operand, Vector) else ()
+        if len(items) != count:
+            raise e.refuse(f"D takes {count} registers")
+        indices = []
+        for item in items:
+            if not isinstance(item, Register) or item.cls != "r":
+                raise e.refuse("D is not made of 32-bit registers")
+            indices.append(item.index)
+        self._indices = np.array(indices)
+        self._consecutive = bool((np.diff(self._indices) == 1).all())
+        self._shape = shape
+        self._inverse = np.argsort(_accumulator_map(shape.n), axis=None)
+
+    def read(self, gang: Gang) -> NDArray[Any]:
+        """D as float32, or int32."""
+        rows = self._rows(gang)
+        flat = _accumulator_map(self._shape.n)
+        if self._shape.d == "f16":
+            halves = rows.view(np.float16).reshape(len(self._indices), GANG_LANES, 2)
+            spread = halves.transpose(0, 2, 1).reshape(-1)
+            return np.asarray(spread[flat].astype(np.float32))
+        kind = np.int32 if self._shape.integer else np.float32
+        return np.asarray(rows.view(kind).reshape(-1)[flat])
+
+    def write(self, gang: Gang, values: NDArray[Any]) -> None:
+        """Replace D."""
+        n = self._shape.n
+        if self._shape.d == "f16":
+            with np.errstate(over="ignore"):
+                flat = values.astype(np.float16).reshape(-1)[self._inverse]
+            pairs = flat.reshape(n // 4, 2, GANG_LANES).transpose(0, 2, 1)
+            raw = np.ascontiguousarray(pairs).view(np.uint32).reshape(n // 4, GANG_LANES)
+        else:
+            raw = values.reshape(-1)[self._inverse].view(np.uint32).reshape(n // 2, GANG_LANES)
+        block = gang.block("r")
+        if self._consecutive:
+            block[self._indices[0] : self._indices[-1] + 1] = raw
+        else:
+            block[self._indices] = raw
+
+    def _rows(self, gang: Gang) -> NDArray[np.uint32]:
+        block = gang.block("r")
+        if self._consecutive:
+            return np.asarray(block[self._indices[0] : self._indices[-1] + 1])
+        return np.asarray(block[self._indices])
+
+
+def _flag(operand: Operand, e: Emitter, allowed: tuple[int, ...]) -> int:
+    if not isinstance(operand, Immediate) or operand.bits not in allowed:
+        raise e.refuse(f"an operand is none of {allowed}")
+    return operand.bits
+
+
+def _product(i: Instruction, e: Emitter) -> None:
+    shape = _shape(i, e)
+    d, a, b, scale_d, *rest = i.operands
+    from_registers = isinstance(a, Vector)
+    sixteen = shape.a in ("bf16", "f16")
+    expected = 0 if shape.integer else 2 + (0 if not sixteen else 1 if from_registers else 2)
+    if len(rest) != expected:
+        raise e.refuse(f"{4 + expected} operands were expected")
+    sign = 1
+    transpose_a = transpose_b = 0
+    if not shape.integer:
+        sign = _flag(rest[0], e, (1, -1)) * _flag(rest[1], e, (1, -1))
+        if sixteen:
+            transpose_b = _flag(rest[-1], e, (0, 1))
+            transpose_a = 0 if from_registers else _flag(rest[2], e, (0, 1))
+    accumulators = Accumulators(d, shape, e)
+    read_b = e.reader(b, "b64")
+    accumulate = e.reader(scale_d, "pred")
+    if isinstance(a, Vector):
+        if len(a.items) != 4:
+            raise e.refuse("A takes four registers")
+        fragments = [e.reader(item, "b32") for item in a.items]
+        read_a = None
+    else:
+        fragments = []
+        read_a = e.reader(a, "b64")
+    size = ELEMENT_BYTES[shape.a]
+    cycles = 2.0 * _ROWS * shape.n * shape.k / (_MAC_PER_CYCLE[size] * 2)
+    early = i in _copied(e)
+
+    def handler(gang: Gang, mask: Mask) -> None:
+        machine = gang.machine
+        _whole(gang, mask, i)
+        b_tile = _tile(gang, read_b, i, shape.n, transpose_b == 0, shape, shape.b)
+        ranges = list(tile_ranges(b_tile, transpose_b == 0, shape.n, shape.k, size))
+        a_tile, fragment = None, None
+        if read_a is not None:
+            a_tile = _tile(gang, read_a, i, _ROWS, transpose_a == 0, shape, shape.a)
+            ranges += tile_ranges(a_tile, transpose_a == 0, _ROWS, shape.k, size)
+        else:
+            fragment = _fragment(gang, fragments, shape.a)
+        adds = np.broadcast_to(accumulate(gang), gang.lanes)
+        if adds.any() != adds.all():
+            machine.find("illegal-instruction", "scale-d differs between lanes", i, gang, mask)
+        adding = bool(adds[0])
+        shared = gang.cta.shared
+
+        def run() -> None:
+            left = fragment if a_tile is None else read_tile(
+                shared, a_tile, transpose_a == 0, _ROWS, shape.k, shape.a)  # fmt: skip
+            right = read_tile(shared, b_tile, transpose_b == 0, shape.n, shape.k, shape.b)
+            assert left is not None
+            result = left @ right.T
+            if shape.integer:
+                total = result.astype(np.int64) + (accumulators.read(gang) if adding else 0)
+                if shape.saturate:
+                    total = np.clip(total, -(2**31), 2**31 - 1)
+                accumulators.write(gang, total.astype(np.int32))
+                return
+            if sign < 0:
+                result = -result
+            if adding:
+                result += accumulators.read(gang)
+            accumulators.write(gang, result)
+
+        groups = _groups(gang)
+        previous = groups.open[-1:] or (groups.committed[-1][-1:] if groups.committed else [])
+        op = AsyncOp(
+            "wgmma", gang, 0, i, run, after=tuple(previous),
+            reads=tuple(SharedRange(gang.cta, start, stop) for start, stop in ranges),
+            unit="tensor", cycles=cycles,
+        )  # fmt: skip
+        groups.open.append(op)
+        machine.submit(op)
+        if early:
+            machine.complete(op)
+
+    e.call(handler)
+
+
+def _copied(e: Emitter) -> set[Instruction]:
+    """The products whose accumulators are copied in flight."""
+    code = e.layout.function
+    known: set[Instruction] | None = e.layout.notes.get("wgmma copied")
+    if known is None:
+        known = {code.instructions[index] for index in find_flights(code).copied}
+        e.layout.notes["wgmma copied"] = known
+    return known
+
+
+def _whole(gang: Gang, mask: Mask, i: Instruction) -> None:
+    if gang.lanes < GANG_LANES or mask is not None and not mask.all():
+        gang.machine.fault("partial-warp", f"{i.text} needs all four warps of the warpgroup", i,
+                           gang, mask)
+
+
+def _tile(
+    gang: Gang, reader: Reader, i: Instruction, mn: int, k_major: bool, shape: Shape, kind: str
+) -> Descriptor:
+    """The descriptor that all lanes agree on, checked."""
+    machine = gang.machine
+    values = np.broadcast_to(reader(gang), gang.lanes)
+    if (values != values[0]).any():
+        machine.find("descriptor", "the lanes have different matrix descriptors", i, gang, None)
+    try:
+        descriptor = decode(int(values[0]), 90)
+    except DescriptorError as error:
+        machine.fault("descriptor", str(error), i, gang, None)
+    if not inside(gang.cta.shared, descriptor, k_major, mn, shape.k, ELEMENT_BYTES[kind]):
+        machine.fault("out-of-bounds", f"an operand tile at shared offset {descriptor.address} is "
+                      f"not inside shared memory ({gang.cta.shared.size} bytes)", i, gang, None)
+    return descriptor
+
+
+def _fragment(gang: Gang, fragments: list[Reader], kind: str) -> NDArray[Any]:
+    """A from registers, (64, k)."""
+    size = ELEMENT_BYTES[kind]
+    raw = np.stack([np.broadcast_to(read(gang), gang.lanes) for read in fragments])
+    values = values_of(raw.view(np.dtype(f"u{size}")).reshape(4, GANG_LANES, 4 // size), kind)
+    row, column = _operand_map(size)
+    result = np.empty((_ROWS, _DEPTH[kind]), values.dtype)
+    result[row, column] = values
+    return result
+
+
+def _fence(i: Instruction, e: Emitter) -> None:
+    if i.modifiers != ("fence", "sync", "aligned"):
+        raise e.refuse("")
+    e.call(lambda gang, mask: _whole(gang, mask, i))
+
+
+def _commit(i: Instruction, e: Emitter) -> None:
+    def handler(gang: Gang, mask: Mask) -> None:
+        _whole(gang, mask, i)
+        groups = _groups(gang)
+        groups.committed.append(groups.open)
+        groups.open = []
+
+    e.call(handler)
+
+
+def _wait(i: Instruction, e: Emitter) -> None:
+    operand = i.operands[0]
+    if not isinstance(operand, Immediate):
+        raise e.refuse("the number of groups is a literal")
+    newest = operand.bits
+
+    def handler(gang: Gang, mask: Mask) -> None:
+        _whole(gang, mask, i)
+        groups = _groups(gang)
+        retired = groups.committed[: len(groups.committed) - newest]
+        if newest == 0:
+            groups.committed = []
+        else:
+            groups.committed = groups.committed[-newest:]
+        ops = [op for group in retired for op in group]
+        for op in ops:
+            gang.machine.complete(op)
+        if ops:
+            gang.machine.observer.observed(gang, mask, ops, "complete")
+
+    e.call(handler)
+
+
+TRANSLATIONS: Final[Mapping[str, Translate]] = {
+    "wgmma.mma_async": _product,
+    "wgmma.fence": _fence,
+    "wgmma.commit_group": _commit,
+    "wgmma.wait_group": _wait,
+}
