@@ -96,15 +96,17 @@ DONE:
 def test_every_cta_is_worked_on_once(schedule: str) -> None:
     out = np.zeros(300, np.uint32)
     ptx = copy_kernel(PERSISTENT, ("u64",), 1024, target="sm_100a")
-    report = run(ptx, out, grid=300, block=1, checks=False, schedule=schedule)
+    report = run(ptx, out, grid=300, block=1, checks=False, schedule=schedule, resident_clusters=4)
     assert not report.findings
     assert (out == 1).all()
 
 
 def test_trying_again_after_a_failure() -> None:
-    ptx = copy_kernel(PERSISTENT.replace("@!%p1 bra DONE;", ""), ("u64",), 1024, target="sm_100a")
-    report = run(ptx, np.zeros(4, np.uint32), grid=1, block=1, checks=False, step_limit=10_000)
-    assert "illegal-instruction" in kinds(report)
+    again = PERSISTENT[PERSISTENT.index(expect(16)) : PERSISTENT.index("WAIT:")]
+    body = PERSISTENT.replace("@!%p1 bra DONE;", f"@%p1 bra GOON; {again} bra DONE;\nGOON:\n")
+    ptx = copy_kernel(body, ("u64",), 1024, target="sm_100a")
+    report = run(ptx, np.zeros(4, np.uint32), grid=4, block=1, checks=False, resident_clusters=1)
+    assert kinds(report) == ["illegal-instruction"]
 
 
 def test_a_response_for_the_whole_cluster() -> None:
