@@ -148,7 +148,9 @@ class Product(Action):
         values = values_of(raw.view(np.dtype(f"u{size}")), self.kind.a)
         return values.astype(np.float32, copy=False)
 
-    def _check_written(self, memory: TensorMemory, lanes: slice, columns: slice, what: str) -> None:
+    def _check_written(
+        self, memory: TensorMemory, lanes: slice | NDArray[np.int64], columns: slice, what: str
+    ) -> None:
         if memory.initialised(lanes, columns) or not wants_uninitialised(self.gang.machine):
             return
         mask = only(self.gang, self.lane)
@@ -162,7 +164,10 @@ class Product(Action):
         columns = slice(self.column, self.column + piece.columns)
         cells = memory.cells[lanes, columns]
         if self.accumulate:
-            self._check_written(memory, lanes, columns, "D from")
+            used: slice | NDArray[np.int64] = lanes
+            if self.enabled is not None:
+                used = np.flatnonzero(self.enabled[piece.cta][lanes]) + piece.lane
+            self._check_written(memory, used, columns, "D from")
         if self.kind.d == "f32" and self.enabled is None:
             target = cells.view(np.float32)
             if not self.accumulate:
