@@ -64,7 +64,7 @@ RECIPROCALS: Final = {"rcp": _reciprocal, "rsqrt": _reciprocal_root}
 
 def copy_sign(a: Any, b: Any) -> Any:
     """``b`` with the sign of ``a``, as bits (so of NaNs too)."""
-    bits = {4: np.uint32, 8: np.uint64}[a.dtype.itemsize]
+    bits = _bits(a)
     sign = bits(1 << (a.dtype.itemsize * 8 - 1))
     return ((a.view(bits) & sign) | (b.view(bits) & ~sign)).view(a.dtype)
 
