@@ -199,11 +199,12 @@ class _Kernel:
 
     def check_all(self, cases: Sequence[Case]) -> list[CaseVerdict | None]:
         """Return the verdicts in the order of the cases; None for those not run after a stop."""
+        if self._emulates:  # nothing of it would run side by side
+            return [self._check(case) for case in cases]
         from concurrent.futures import ThreadPoolExecutor
 
         large = {case.name for case in large_cases()}
-        threads = 1 if self._emulates else min(MAX_THREADS, _usable_cpus())
-        with ThreadPoolExecutor(threads) as pool:
+        with ThreadPoolExecutor(min(MAX_THREADS, _usable_cpus())) as pool:
             small = [case for case in cases if case.name not in large]
             verdicts = list(pool.map(self._check, small))
         # One at a time: their references fill the GPU, and a good part of its memory.
