@@ -1,0 +1,10 @@
+"""Exchanges between the lanes of a warp."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from fa4gen.emulator.instructions.registry import Translate
+
+TRANSLATIONS: Final[dict[str, Translate]] = {}
