@@ -53,6 +53,7 @@ class Team:
         self._slot_busy = [False] * slots
         self._next = 0
         self._all: dict[Gang, Party] = {}
+        self._warps: dict[tuple[Gang, int], Party] = {}
 
     def base(self, gang: Gang) -> int:
         """The number of a gang's first thread."""
@@ -73,6 +74,15 @@ class Team:
         first, last = int(ids[0]), int(ids[-1])
         threads: Threads = ids if last - first >= len(ids) else slice(first, last + 1)
         return Party(gang, mask, threads, ids, ids[:, None])
+
+    def warp(self, gang: Gang, number: int) -> Party:
+        """All lanes of a warp of a gang."""
+        party = self._warps.get((gang, number))
+        if party is None:
+            mask = np.zeros(gang.lanes, np.bool_)
+            mask[number * WARP : (number + 1) * WARP] = True
+            party = self._warps[gang, number] = self.party(gang, mask)
+        return party
 
     def warps(self, party: Party) -> list[Party]:
         """The same lanes, warp by warp."""

@@ -15,10 +15,13 @@ from fa4gen.emulator.checks.global_shadow import GlobalChecks
 from fa4gen.emulator.checks.locations import Grid, Locations
 from fa4gen.emulator.checks.observer import Observer
 from fa4gen.emulator.checks.parties import Team
+from fa4gen.emulator.checks.pieces import Stretches
 from fa4gen.emulator.checks.shared import SharedChecks
 from fa4gen.emulator.checks.sites import Sites, is_strong
+from fa4gen.emulator.checks.tensor_shadow import TensorChecks, quarters
 
 if TYPE_CHECKING:
+    from fa4gen.emulator.async_ops import TensorRange
     from fa4gen.emulator.checks.options import CheckOptions
     from fa4gen.emulator.gang import Gang, Mask
     from fa4gen.emulator.machine import Cluster, Cta, Machine
@@ -39,8 +42,10 @@ class ClusterState:
         self.barriers = BarrierChecks(self.team, options)
         self.meetings = Meetings(self.team)
         self.exits = ExitChecks(self.team)
+        self.stretches = Stretches()
         self.locations = Locations(self.team, grid)
         self.shared = [SharedChecks(self.team, cta, options) for cta in cluster.ctas]
+        self.tensors = [TensorChecks(self.team, cta, options) for cta in cluster.ctas]
 
 
 class RaceObserver(Observer):
@@ -120,14 +125,18 @@ class RaceObserver(Observer):
             return
         number = self.sites.operation(op)
         ctas = set()
-        for part in op.reads:
-            if isinstance(part, SharedRange):
-                state.shared[part.cta.rank].operation_reads(op, part, op.clock, number)
-                ctas.add(part.cta)
-        for part in op.writes:
-            if isinstance(part, SharedRange):
-                state.shared[part.cta.rank].operation_writes(op, part, op.clock, number)
-                ctas.add(part.cta)
+        for part in state.stretches.of(op):
+            state.shared[part.cta.rank].operation_reads(op, part, op.clock, number)
+            ctas.add(part.cta)
+        for goal in op.writes:
+            if isinstance(goal, SharedRange):
+                state.shared[goal.cta.rank].operation_writes(op, goal, op.clock, number)
+                ctas.add(goal.cta)
+        if op.tensor_reads or op.tensor_writes:
+            parts = (*op.tensor_reads, *op.tensor_writes)
+            for cta in {part.cta for part in parts}:
+                state.tensors[cta.rank].operation(op, number, first + op.lane)
+                ctas.add(cta)
         for cta in ctas:
             if cta is not op.gang.cta and self.options.early_exit:
                 state.exits.remote_operation(op, cta, number)
@@ -235,3 +244,23 @@ class RaceObserver(Observer):
         state.locations.synchronise(party, "global", addresses, order, scope, reads, writes)
 
 
+
+    # ---- tensor memory
+
+    def tensor_access(
+        self, gang: Gang, mask: Mask, ranges: list[TensorRange], kind: str, site: Instruction
+    ) -> Any:
+        team = self._of(gang).team
+        for part in ranges:
+            checks = self._of(gang).tensors[part.cta.rank]
+            if kind == "free":
+                checks.access(team.party(gang, mask), part, kind, site)
+                continue
+            for quarter, piece in quarters(part):
+                checks.access(team.warp(gang, quarter), piece, kind, site)
+        return None
+
+    def tensor_waited(self, gang: Gang, mask: Mask, kind: str) -> None:
+        state = self._of(gang)
+        for warp in gang.warps_of(mask):
+            state.tensors[gang.cta.rank].waited(state.team.warp(gang, warp), kind)

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fa4gen.emulator.checks.clocks import AVC, LOOSE, VC, Vector
+from fa4gen.emulator.checks.pieces import touched
 from fa4gen.emulator.checks.shadow import BARRIER, FRESH, HAS_READERS, Cells
 from fa4gen.emulator.checks.sites import is_reduction, place
 from fa4gen.emulator.report import Severity
@@ -37,6 +38,7 @@ class Reading:
     slot: int
     epoch: int
     site: int
+    op: AsyncOp
 
 
 class SharedChecks:
@@ -131,6 +133,8 @@ class SharedChecks:
                 continue
             hit = (offsets < reading.stop) & (offsets + size > reading.start) & ~good
             if hit.any():
+                hit &= touched(reading.op, self.cta, offsets, size)
+            if hit.any():
                 bad = int(hit.argmax())
                 cell = int(offsets[bad]) >> self.cells.shift
                 self._report(party, bad, cell, kind, site, reading.slot, reading.epoch,
@@ -200,14 +204,19 @@ class SharedChecks:
         span = self.cells.span(part.start, part.stop)
         flags = int(np.bitwise_or.reduce(self.cells.flags[span]))
         if flags & FRESH and self.options.uninitialised:
-            cell = span.start + int((self.cells.flags[span] & FRESH).argmax())
-            start = self.cells.bytes_of(cell)[0]
-            self.sites.find("uninitialised", f"{op.kind} reads {place(self.cta, start, part.stop)},"
-                            " which nobody has written", op.site, op.gang, self._lane(op))
-            self.cells.flags[span] &= np.uint8(~FRESH & 255)
+            fresh = self._really(op, span, (self.cells.flags[span] & FRESH) != 0)
+            if fresh.any():
+                start = self.cells.bytes_of(span.start + int(fresh.argmax()))[0]
+                self.sites.find(
+                    "uninitialised", f"{op.kind} reads {place(self.cta, start, part.stop)}, which "
+                    "nobody has written", op.site, op.gang, self._lane(op),
+                )
+                self.cells.flags[span] &= np.uint8(~FRESH & 255)
         self._operation_after_writers(op, span, clock, "reads")
         key = (part.start, part.stop, op.gang, op.lane, op.kind)
-        self._readings[key] = Reading(part.start, part.stop, op.slot, op.epoch - 1, number)
+        self._readings[key] = Reading(
+            part.start, part.stop, op.slot, op.epoch - 1, number, op
+        )
 
     def operation_writes(self, op: AsyncOp, part: SharedRange, clock: Vector, number: int) -> None:
         """An operation overwrites a stretch, some time from now on."""
@@ -222,7 +231,9 @@ class SharedChecks:
         for key, reading in list(self._readings.items()):
             if reading.start >= part.stop or reading.stop <= part.start:
                 continue
-            if clock[VC, reading.slot] < reading.epoch and self.options.races:
+            if clock[VC, reading.slot] < reading.epoch and self.options.races and (
+                self._reads_in(reading, part)
+            ):
                 self._report_operation(op, "overwrites", max(reading.start, part.start), clock,
                                        reading.slot, reading.epoch, reading.site)
             if part.start <= reading.start and reading.stop <= part.stop:
@@ -238,11 +249,15 @@ class SharedChecks:
             seen[:threads] = clock[AVC, :threads]
         slots, epochs = self.cells.slot[span], self.cells.epoch[span]
         good = seen[slots] >= epochs
-        if good.all():
+        if np.count_nonzero(good) == good.size:
             return
-        bad = int(good.argmin())
+        if verb == "reads":
+            really = self._really(op, span, ~good)
+            good = ~really
+            if not really.any():
+                return
         # a plain race is worse than a missing fence: report it if there is one
-        plain = clock[VC][slots] >= epochs
+        plain = good | (clock[VC][slots] >= epochs)
         if is_reduction(op) and verb == "overwrites":
             numbers = self.cells.site[span]
             atomic = [one for one in np.unique(numbers).tolist() if self.sites.is_atomic(one)]
@@ -250,6 +265,7 @@ class SharedChecks:
             good |= np.isin(numbers, atomic)
             if good.all():
                 return
+        bad = int(good.argmin())
         if not plain.all():
             if not self.options.races:
                 return
@@ -257,6 +273,24 @@ class SharedChecks:
         cell = span.start + bad
         self._report_operation(op, verb, self.cells.bytes_of(cell)[0], clock, int(slots[bad]),
                                int(epochs[bad]), int(self.cells.site[cell]))
+
+    def _really(
+        self, op: AsyncOp, span: slice, suspects: NDArray[np.bool_]
+    ) -> NDArray[np.bool_]:
+        """Those of the cells of a stretch that the operation does read, not just reach across."""
+        if len(op.reads) == 1:
+            return suspects
+        at = np.flatnonzero(suspects)
+        offsets = (at + span.start) << self.cells.shift
+        result = np.zeros_like(suspects)
+        result[at] = touched(op, self.cta, offsets, 1 << self.cells.shift)
+        return result
+
+    def _reads_in(self, reading: Reading, part: SharedRange) -> bool:
+        """Whether an operation really reads some of a stretch."""
+        start = max(reading.start, part.start)
+        size = min(reading.stop, part.stop) - start
+        return bool(touched(reading.op, self.cta, np.array([start]), size)[0])
 
     def _operation_after_readers(self, op: AsyncOp, span: slice, clock: Vector) -> None:
         threads, epochs, at = self.cells.readers_in(span, clock[VC])

@@ -1,0 +1,177 @@
+"""Initialisation of mbarriers, phases that overtake waiters, and threads that leave early."""
+
+from __future__ import annotations
+
+import pytest
+
+from fa4gen.emulator.async_ops import SharedRange
+from tests.emulator.checks.world import World
+
+LAP = [("phase-lap", "error")]
+
+
+def test_a_ring_with_both_barriers():
+    world = World()
+    producer, consumer = world.gang(0), world.gang(1)
+    full = world.barrier(producer, 1024, 1)
+    empty = world.barrier(producer, 1032, 128)
+    world.sync(producer, consumer)
+    for turn in range(5):
+        world.wait(producer, empty, [0], phase=turn - 1)
+        load = world.load(producer, full, 4096, 8192)
+        world.arrive(producer, full, [0])
+        world.land(load, full, 4096)
+        world.wait(consumer, full)
+        op = world.operation(consumer, "wgmma", reads=[(4096, 8192)])
+        world.observed(consumer, op)
+        world.arrive(consumer, empty)
+    assert world.found() == []
+
+
+def test_nobody_says_that_the_phase_was_seen():
+    world = World()
+    producer, consumer = world.gang(0), world.gang(1)
+    full = world.barrier(producer, 1024, 1)
+    world.sync(producer, consumer)
+    world.arrive(producer, full, [0])
+    world.wait(consumer, full)
+    assert world.found() == []
+    world.arrive(producer, full, [0])
+    assert world.found() == LAP
+    assert "thread 128" in world.text()
+
+
+def test_one_lane_speaks_for_its_warp_only():
+    for lanes, expected in (([0, 32, 64, 96], []), ([0], LAP)):
+        world = World()
+        producer, consumer = world.gang(0), world.gang(1)
+        full = world.barrier(producer, 1024, 1)
+        empty = world.barrier(producer, 1032, len(lanes))
+        world.sync(producer, consumer)
+        world.arrive(producer, full, [0])
+        world.wait(consumer, full)
+        world.arrive(consumer, empty, lanes)
+        world.wait(producer, empty, [0])
+        world.arrive(producer, full, [0])
+        assert world.found() == expected
+
+
+def test_a_wgmma_shows_that_all_warps_have_come_so_far():
+    world = World()
+    producer, consumer = world.gang(0), world.gang(1)
+    full = world.barrier(producer, 1024, 1)
+    empty = world.barrier(producer, 1032, 1)
+    world.sync(producer, consumer)
+    world.arrive(producer, full, [0])
+    world.wait(consumer, full)
+    world.observed(consumer, world.operation(consumer, "wgmma"))
+    world.arrive(consumer, empty, [0])
+    world.wait(producer, empty, [0])
+    world.arrive(producer, full, [0])
+    assert world.found() == []
+
+
+# ---- initialisation
+
+
+@pytest.mark.parametrize("fence", [True, False])
+def test_signals_of_operations_need_the_fence(fence):
+    world = World()
+    one = world.gang()
+    full = world.barrier(one, 1024, 1, fence=fence)
+    world.sync(one)
+    load = world.load(one, full, 4096, 8192)
+    world.land(load, full, 4096)
+    assert world.found() == ([] if fence else [("missing-init-fence", "error")])
+
+
+def test_a_proxy_fence_does_as_well():
+    world = World()
+    one = world.gang()
+    full = world.barrier(one, 1024, 1, fence=False)
+    world.fence(one, lanes=[0])
+    world.sync(one)
+    load = world.load(one, full, 4096, 8192)
+    world.land(load, full, 4096)
+    assert world.found() == []
+
+
+def test_local_arrivals_need_no_fence():
+    world = World()
+    one, two = world.gang(0), world.gang(1)
+    barrier = world.barrier(one, 1024, 128, fence=False)
+    world.sync(one, two)
+    world.arrive(two, barrier)
+    assert world.found() == []
+
+
+@pytest.mark.parametrize(("fence", "release", "expected"), [
+    (True, True, []),
+    (True, False, []),
+    (False, True, [("missing-init-fence", "error")]),
+    (False, False, [("race", "error")]),
+])  # fmt: skip
+def test_arrivals_of_a_peer(fence, release, expected):
+    world = World(threads=128, ctas=2)
+    mine, peer = world.gang(0, 0), world.gang(0, 1)
+    barrier = world.barrier(peer, 1024, 128, fence=fence)
+    world.sync(mine, peer, release=release)
+    world.arrive(mine, barrier)
+    assert world.found() == expected
+
+
+def test_arrivals_before_the_cluster_has_met():
+    world = World(threads=128, ctas=2)
+    mine, peer = world.gang(0, 0), world.gang(0, 1)
+    barrier = world.barrier(peer, 1024, 128)
+    world.arrive(mine, barrier)
+    assert world.found() == [("race", "error")]
+
+
+# ---- leaving
+
+
+def leave(world, gang):
+    world.observer.lanes_leave(gang, None)
+    gang.leave(None)
+
+
+@pytest.mark.parametrize("met", [True, False])
+def test_leaving_while_a_peer_reads(met):
+    world = World(threads=128, ctas=2)
+    mine, peer = world.gang(0, 0), world.gang(0, 1)
+    world.write(peer, 2048)
+    world.sync(mine, peer)
+    world.read(mine, 2048, cta=peer.cta)
+    if met:
+        world.sync(mine, peer, release=False)
+    leave(world, peer)
+    leave(world, mine)
+    assert world.found() == ([] if met else [("early-exit", "error")])
+    assert met or "a read by" not in world.text()
+
+
+def test_using_the_memory_of_a_peer_that_has_left():
+    world = World(threads=128, ctas=2)
+    mine, peer = world.gang(0, 0), world.gang(0, 1)
+    barrier = world.barrier(peer, 1024, 128)
+    world.sync(mine, peer)
+    leave(world, peer)
+    world.arrive(mine, barrier)
+    assert world.found() == [("early-exit", "error")]
+
+
+@pytest.mark.parametrize("wait", [True, False])
+def test_a_copy_into_a_peer_that_leaves(wait):
+    world = World(threads=128, ctas=2)
+    mine, peer = world.gang(0, 0), world.gang(0, 1)
+    full = world.barrier(peer, 1024, 1)
+    world.sync(mine, peer)
+    full.expect(4096)
+    world.arrive(peer, full, [0])
+    op = world.operation(mine, writes=[SharedRange(peer.cta, 4096, 8192)])
+    world.land(op, full, 4096)
+    if wait:
+        world.wait(peer, full)
+    leave(world, peer)
+    assert world.found() == ([] if wait else [("early-exit", "error")])

@@ -1,0 +1,215 @@
+"""Order of accesses to tensor memory."""
+
+from __future__ import annotations
+
+import pytest
+
+from fa4gen.emulator.async_ops import TensorRange
+from tests.emulator.checks.world import World
+
+RACE = [("race", "error")]
+WAIT = [("missing-tcgen05-wait", "error")]
+FENCE = [("missing-tcgen05-fence", "review")]
+
+
+class Blackwell:
+    """A warpgroup that works on tensor memory and a thread that issues products."""
+
+    def __init__(self, **options) -> None:
+        self.world = World(sm=100, **options)
+        self.math, self.issuer = self.world.gang(0), self.world.gang(1)
+        self.done = self.world.barrier(self.issuer, 1024, 1)
+        self.free = self.world.barrier(self.issuer, 1032, 128)
+        self.world.sync(self.math, self.issuer)
+
+    def part(self, first=0, columns=128, lanes=(0, 128)):
+        return TensorRange(self.world.cta, *lanes, first, first + columns)
+
+    def product(self, first=0, columns=128, a=None, kind="tcgen05.mma"):
+        reads = () if a is None else (self.part(a, 8),)
+        return self.world.operation(
+            self.issuer, kind, tensor_reads=reads, tensor_writes=(self.part(first, columns),)
+        )
+
+    def commit(self, *ops):
+        op = self.world.operation(self.issuer, "tcgen05.commit", notes={"tracks": list(ops)})
+        self.world.machine.complete(op)
+        self.done.signal_arrival(op)
+
+    def wait(self, gang, barrier, after=True, lanes=None, acquire="cta"):
+        self.world.wait(gang, barrier, lanes, acquire)
+        if after:
+            self.fence(gang, "after", lanes)
+
+    def fence(self, gang, side, lanes=None):
+        self.world.fence(gang, f"tcgen05.fence::{side}_thread_sync", lanes)
+
+    def access(self, kind, first=0, columns=32):
+        site = self.world.site("tcgen05.ld" if kind == "read" else "tcgen05.st")
+        part = self.part(first, columns)
+        self.world.observer.tensor_access(self.math, None, [part], kind, site)
+
+    def waited(self, kind):
+        self.world.observer.tensor_waited(self.math, None, kind)
+
+    def found(self):
+        """What was found; the warps of a warpgroup find the same."""
+        return sorted(set(self.world.found()))
+
+
+def test_a_product_is_loaded_after_its_commit():
+    gpu = Blackwell()
+    gpu.commit(gpu.product())
+    gpu.wait(gpu.math, gpu.done)
+    gpu.access("read")
+    assert gpu.found() == []
+
+
+def test_a_product_is_loaded_before_its_commit():
+    gpu = Blackwell()
+    gpu.product()
+    gpu.world.sync(gpu.math, gpu.issuer)
+    gpu.fence(gpu.math, "after")
+    gpu.access("read")
+    assert gpu.found() == RACE
+    assert "tcgen05.mma issued by thread 128" in gpu.world.text()
+
+
+@pytest.mark.parametrize(("level", "expected"), [
+    ("canonical", FENCE), ("acqrel", []), ("off", []),
+])  # fmt: skip
+def test_no_fence_after_the_wait(level, expected):
+    gpu = Blackwell(tcgen05_fences=level)
+    gpu.commit(gpu.product())
+    gpu.wait(gpu.math, gpu.done, after=False)
+    gpu.access("read")
+    assert gpu.found() == expected
+
+
+def test_relaxed_waits_do_with_the_fences():
+    gpu = Blackwell()
+    gpu.commit(gpu.product())
+    gpu.wait(gpu.math, gpu.done, acquire="none")
+    gpu.access("read")
+    assert gpu.found() == []
+
+
+@pytest.mark.parametrize(("wait", "before", "after", "expected"), [
+    ("before", True, True, []),
+    (None, True, True, WAIT),
+    ("after", True, True, WAIT),
+    ("before", False, True, FENCE),
+    ("before", True, False, FENCE),
+])  # fmt: skip
+@pytest.mark.parametrize("kind", ["read", "write"])
+def test_handing_columns_to_the_issuer(kind, wait, before, after, expected):
+    gpu = Blackwell()
+    gpu.access(kind)
+    if wait == "before":
+        gpu.waited(kind)
+    if before:
+        gpu.fence(gpu.math, "before")
+    gpu.world.arrive(gpu.math, gpu.free)
+    if wait == "after":
+        gpu.waited(kind)
+    gpu.wait(gpu.issuer, gpu.free, after, [0])
+    gpu.product(a=0, first=256) if kind == "write" else gpu.product()
+    assert gpu.found() == expected
+
+
+def test_columns_that_nobody_handed_over():
+    gpu = Blackwell()
+    gpu.access("read")
+    gpu.waited("read")
+    gpu.product()
+    assert gpu.found() == RACE
+
+
+def test_other_columns_do_not_matter():
+    gpu = Blackwell()
+    gpu.access("read", 0, 32)
+    gpu.product(32, 96)
+    assert gpu.found() == []
+
+
+def test_store_then_load_in_one_warp():
+    for waits in (True, False):
+        gpu = Blackwell()
+        gpu.access("write")
+        if waits:
+            gpu.waited("write")
+        gpu.access("read")
+        assert gpu.found() == ([] if waits else WAIT)
+
+
+def test_products_on_one_accumulator_are_in_order():
+    gpu = Blackwell()
+    gpu.product()
+    gpu.product()
+    assert gpu.found() == []
+
+
+def test_a_product_read_as_operand_needs_completion():
+    gpu = Blackwell()
+    gpu.product()
+    gpu.product(256, a=0)
+    assert gpu.found() == RACE
+
+
+def test_overwriting_the_operand_of_a_product_in_the_queue():
+    gpu = Blackwell()
+    gpu.product(256, a=0)
+    gpu.product(0)
+    assert gpu.found() == [("race", "review")]
+
+
+def test_a_copy_before_the_product_that_reads_it():
+    gpu = Blackwell()
+    gpu.product(0, 8, kind="tcgen05.cp")
+    gpu.product(256, a=0)
+    assert gpu.found() == []
+
+
+def test_products_of_two_threads_without_order():
+    gpu = Blackwell()
+    gpu.product()
+    gpu.world.operation(gpu.math, "tcgen05.mma", tensor_writes=(gpu.part(),))
+    assert gpu.found() == RACE
+
+
+@pytest.mark.parametrize("met", [True, False])
+def test_giving_columns_back(met):
+    gpu = Blackwell()
+    gpu.commit(gpu.product())
+    gpu.wait(gpu.math, gpu.done)
+    gpu.access("read")
+    gpu.waited("read")
+    if met:
+        gpu.world.sync(gpu.math, gpu.issuer)
+    world = gpu.world
+    warp = world.lanes(gpu.issuer, slice(0, 32))
+    world.observer.tensor_access(
+        gpu.issuer, warp, [gpu.part(0, 128)], "free", world.site("tcgen05.dealloc")
+    )
+    assert gpu.found() == ([] if met else [("tensor-memory", "error")])
+
+
+def test_a_stage_freed_by_a_commit_is_filled_again():
+    gpu = Blackwell()
+    world = gpu.world
+    full = world.barrier(gpu.math, 1040, 1)
+    world.sync(gpu.math, gpu.issuer)
+    for commit in (True, False):
+        load = world.load(gpu.math, full, 4096, 8192)
+        world.arrive(gpu.math, full, [0])
+        world.land(load, full, 4096)
+        gpu.wait(gpu.issuer, full, lanes=[0])
+        op = world.operation(
+            gpu.issuer, "tcgen05.mma", reads=[(4096, 8192)], tensor_writes=(gpu.part(),)
+        )
+        if commit:
+            gpu.commit(op)
+            gpu.wait(gpu.math, gpu.done, lanes=[0])
+            assert gpu.found() == []
+    world.operation(gpu.math, writes=[(4096, 8192)])
+    assert ("race", "error") in gpu.found()
