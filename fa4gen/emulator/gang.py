@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -22,6 +23,13 @@ Row: TypeAlias = NDArray[Any]
 
 GANG_LANES = 128
 WARP_LANES = 32
+
+
+def as_row(value: Any, lanes: int) -> Row:
+    """An operand's value as one entry per lane, where it may be a scalar."""
+    if isinstance(value, np.ndarray) and value.ndim:
+        return value
+    return np.full(lanes, value)
 
 
 class Gang:
@@ -52,6 +60,8 @@ class Gang:
         self.local_bytes = local_bytes
         self.special: dict[str, Any] = {}
         self.state: dict[str, Any] = {}
+        # what families put off to the end of a straight run of instructions
+        self.deferred: list[Callable[[], None]] = []
         self.P: list[Row] = list(np.zeros((registers["p"], lanes), np.bool_))
         self._h = np.zeros((registers["h"], lanes), np.uint16)
         self._r = np.zeros((registers["r"], lanes), np.uint32)

@@ -229,6 +229,8 @@ class Scheduler:
         if count:
             self.instructions += count * lanes.count(gang)
             run(gang, lanes.mask)
+            if gang.deferred:
+                self._catch_up(gang)
             if self.machine.timeline is not None:
                 self.machine.timeline.ran(gang, lanes, step.start, code.steps[last].stop)
         return self._finish(gang, lanes, last)
@@ -238,9 +240,18 @@ class Scheduler:
         run, last, count = self.code.run_of(step, PARTIAL, lanes.mask is not None)
         self.instructions += count * lanes.count(gang)
         run(gang, lanes.mask)
+        if gang.deferred:
+            self._catch_up(gang)
         follow = self._finish(gang, lanes, last)
         if follow >= 0:
             self.places.put(gang, follow, lanes)
+
+    @staticmethod
+    def _catch_up(gang: Gang) -> None:
+        """Do what instruction families have put off to the end of a straight run."""
+        deferred, gang.deferred = gang.deferred, []
+        for action in deferred:
+            action()
 
     def _finish(self, gang: Gang, lanes: Lanes, index: int) -> int:
         """Carry out what ends a step."""

@@ -170,8 +170,11 @@ def _unfenced(graph: _Graph, found: Flights) -> None:
             continue
         if is_product(one):
             found.wrong.append(
-                ("missing-wgmma-fence", "no wgmma.fence orders the registers of this first wgmma "
-                 "after what wrote them", one)
+                (
+                    "missing-wgmma-fence",
+                    "no wgmma.fence orders the registers of this first wgmma after what wrote them",
+                    one,
+                )
             )
             continue
         todo.extend(graph.successors(index))

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from fa4gen.emulator.ptx.syntax import Instruction
 
 
+_KEY: Final = "checks"
 _ORDERS: Final = ("acq_rel", "acquire", "release")
 
 
@@ -62,14 +63,15 @@ class RaceObserver(Observer):
         self._clusters: dict[Cluster, ClusterState] = {}
 
     def _of(self, gang: Gang) -> ClusterState:
-        return self._clusters[gang.cta.cluster]
+        state: ClusterState = gang.cta.cluster.state[_KEY]
+        return state
 
     # ---- lifetime
 
     def cluster_starts(self, cluster: Cluster) -> None:
-        self._clusters[cluster] = ClusterState(
-            cluster, self.sites, self.grid, self.options
-        )
+        state = ClusterState(cluster, self.sites, self.grid, self.options)
+        # kept with the cluster: operations may complete after its threads have left
+        cluster.state[_KEY] = self._clusters[cluster] = state
 
     def cluster_ends(self, cluster: Cluster) -> None:
         del self._clusters[cluster]
@@ -189,7 +191,8 @@ class RaceObserver(Observer):
         state.barriers.arrived(state.team.party(gang, mask), barrier, release)
 
     def phase_completed(self, barrier: Mbarrier) -> None:
-        self._clusters[barrier.cta.cluster].barriers.completed(barrier)
+        state: ClusterState = barrier.cta.cluster.state[_KEY]
+        state.barriers.completed(barrier)
 
     def waited(
         self, gang: Gang, mask: Mask, barrier: Mbarrier, phase: int, acquire: str,

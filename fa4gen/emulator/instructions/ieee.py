@@ -169,10 +169,15 @@ def fused(a: Any, b: Any, c: Any, kind: str, mode: str) -> Any:
     product = x * y
     if kind != "f64":
         total = round_to(odd_sum(product, z), kind, mode)
-    elif mode == "rn":
-        return fused_f64(x, y, z)
     else:
-        total = _directed_f64(lambda p, q, r: p * q + r, mode, x, y, z)
+        total = (
+            fused_f64(x, y, z)
+            if mode == "rn"
+            else _directed_f64(lambda p, q, r: p * q + r, mode, x, y, z)
+        )
+        # an infinite addend wins over a product that is only too large
+        infinite = np.isinf(z) & np.isfinite(x) & np.isfinite(y)
+        total = np.where(infinite, z, total)
     return zero_sign(total, product, z, mode, kind)
 
 

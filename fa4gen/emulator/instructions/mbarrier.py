@@ -9,7 +9,7 @@ from typing import Any, Final
 import numpy as np
 
 from fa4gen.emulator.emit import Emitter, Reader, Writer
-from fa4gen.emulator.gang import Gang, Mask
+from fa4gen.emulator.gang import Gang, Mask, as_row
 from fa4gen.emulator.instructions.registry import Translate
 from fa4gen.emulator.lanes import Lanes
 from fa4gen.emulator.machine import Cta
@@ -74,8 +74,9 @@ def locate(gang: Gang, address: int, form: Form, site: Instruction) -> tuple[Cta
 
 def groups(gang: Gang, mask: Mask, *rows: Any) -> list[tuple[tuple[int, ...], Mask]]:
     """Split lanes into sets with equal values in all rows: [(values, mask), …]."""
+    rows = tuple(as_row(row, gang.lanes) for row in rows)
     lanes = gang.lanes_of(mask)
-    columns = [np.broadcast_to(row, gang.lanes)[lanes] for row in rows]
+    columns = rows if mask is None else [row[lanes] for row in rows]
     if all((column == column[0]).all() for column in columns):
         return [(tuple(int(column[0]) for column in columns), mask)]
     found: dict[tuple[int, ...], list[int]] = {}

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from fa4gen.emulator.async_ops import AsyncOp, SharedRange
 from fa4gen.emulator.descriptors import Descriptor, DescriptorError, decode
 from fa4gen.emulator.emit import Emitter, Reader
-from fa4gen.emulator.gang import GANG_LANES, Gang, Mask
+from fa4gen.emulator.gang import GANG_LANES, Gang, Mask, as_row
 from fa4gen.emulator.instructions.registry import Translate
 from fa4gen.emulator.operand_tiles import ELEMENT_BYTES, inside, read_tile, tile_ranges, values_of
 from fa4gen.emulator.ptx.syntax import Immediate, Instruction, Operand, Register, Vector
@@ -45,12 +45,17 @@ class Shape:
         return self.d == "s32"
 
 
+TileKey: TypeAlias = tuple[Descriptor, bool, int, int, int]
+"""A tile for ``tile_ranges``: descriptor, whether K-major, extent, depth, element bytes."""
+
+
 @dataclass(slots=True)
 class Groups:
-    """Products of a warpgroup: not yet committed, and committed in order."""
+    """Products of a warpgroup: not yet committed, committed in order, and not yet announced."""
 
     open: list[AsyncOp] = field(default_factory=list)
     committed: list[list[AsyncOp]] = field(default_factory=list)
+    fresh: list[tuple[AsyncOp, list[TileKey]]] = field(default_factory=list)
 
 
 def _groups(gang: Gang) -> Groups:
@@ -74,7 +79,7 @@ def _shape(i: Instruction, e: Emitter) -> Shape:
     integer = a in ("s8", "u8")
     if d not in (("s32",) if integer else ("f32",) if a in ("bf16", "tf32") else ("f32", "f16")):
         raise e.refuse(f".{d} accumulators of .{a}")
-    if not 8 <= n <= 256 or n % 8 or integer and n > 32 and n % 16 or integer and n == 40:
+    if not 8 <= n <= 256 or n % 8 or (integer and n > 32 and n % 16) or (integer and n == 40):
         raise e.refuse(f"n = {n}")
     if saturate and not integer:
         raise e.refuse(".satfinite")
@@ -197,14 +202,14 @@ def _product(i: Instruction, e: Emitter) -> None:
         machine = gang.machine
         _whole(gang, mask, i)
         b_tile = _tile(gang, read_b, i, shape.n, transpose_b == 0, shape, shape.b)
-        ranges = list(tile_ranges(b_tile, transpose_b == 0, shape.n, shape.k, size))
+        tiles: list[TileKey] = [(b_tile, transpose_b == 0, shape.n, shape.k, size)]
         a_tile, fragment = None, None
         if read_a is not None:
             a_tile = _tile(gang, read_a, i, _ROWS, transpose_a == 0, shape, shape.a)
-            ranges += tile_ranges(a_tile, transpose_a == 0, _ROWS, shape.k, size)
+            tiles.append((a_tile, transpose_a == 0, _ROWS, shape.k, size))
         else:
             fragment = _fragment(gang, fragments, shape.a)
-        adds = np.broadcast_to(accumulate(gang), gang.lanes)
+        adds = as_row(accumulate(gang), gang.lanes)
         if adds.any() != adds.all():
             machine.find("illegal-instruction", "scale-d differs between lanes", i, gang, mask)
         adding = bool(adds[0])
@@ -230,17 +235,48 @@ def _product(i: Instruction, e: Emitter) -> None:
 
         groups = _groups(gang)
         previous = groups.open[-1:] or (groups.committed[-1][-1:] if groups.committed else [])
-        op = AsyncOp(
-            "wgmma", gang, 0, i, run, after=tuple(previous),
-            reads=tuple(SharedRange(gang.cta, start, stop) for start, stop in ranges),
-            unit="tensor", cycles=cycles,
-        )  # fmt: skip
+        op = AsyncOp("wgmma", gang, 0, i, run, after=tuple(previous), unit="tensor", cycles=cycles)
         groups.open.append(op)
-        machine.submit(op)
+        if machine.observer.enabled:
+            if not groups.fresh:
+                gang.deferred.append(lambda: _announce(gang, groups) if groups.fresh else None)
+            groups.fresh.append((op, tiles))
+        machine.progress()
+        machine.engine.submit(op)
         if early:
             machine.complete(op)
 
     e.call(handler)
+
+
+@lru_cache(maxsize=4096)
+def _joined_ranges(tiles: tuple[TileKey, ...]) -> tuple[tuple[int, int], ...]:
+    """The byte ranges of several tiles, joined: the K steps of a tile interleave."""
+    ranges = sorted(part for tile in set(tiles) for part in tile_ranges(*tile))
+    joined: list[tuple[int, int]] = []
+    for start, stop in ranges:
+        if joined and start <= joined[-1][1]:
+            joined[-1] = (joined[-1][0], max(stop, joined[-1][1]))
+        else:
+            joined.append((start, stop))
+    return tuple(joined)
+
+
+def _announce(gang: Gang, groups: Groups) -> None:
+    """Tell the observer of the products of one straight run together.
+
+    Nothing that orders threads lies between them, so they share one place in the vector clocks.
+    """
+    fresh, groups.fresh = groups.fresh, []
+    first = fresh[0][0]
+    keys = tuple(tile for _, tiles in fresh for tile in tiles)
+    first.reads = tuple(SharedRange(gang.cta, start, stop) for start, stop in _joined_ranges(keys))
+    cycles, first.cycles = first.cycles, sum(op.cycles for op, _ in fresh)
+    gang.machine.observer.issued(first)
+    first.cycles = cycles
+    for op, _ in fresh[1:]:
+        op.slot, op.epoch, op.clock = first.slot, first.epoch, first.clock
+        op.end_time = first.end_time
 
 
 def _copied(e: Emitter) -> set[Instruction]:
@@ -254,9 +290,10 @@ def _copied(e: Emitter) -> set[Instruction]:
 
 
 def _whole(gang: Gang, mask: Mask, i: Instruction) -> None:
-    if gang.lanes < GANG_LANES or mask is not None and not mask.all():
-        gang.machine.fault("partial-warp", f"{i.text} needs all four warps of the warpgroup", i,
-                           gang, mask)
+    if gang.lanes < GANG_LANES or (mask is not None and not mask.all()):
+        gang.machine.fault(
+            "partial-warp", f"{i.text} needs all four warps of the warpgroup", i, gang, mask
+        )
 
 
 def _tile(
@@ -264,7 +301,7 @@ def _tile(
 ) -> Descriptor:
     """The descriptor that all lanes agree on, checked."""
     machine = gang.machine
-    values = np.broadcast_to(reader(gang), gang.lanes)
+    values = as_row(reader(gang), gang.lanes)
     if (values != values[0]).any():
         machine.find("descriptor", "the lanes have different matrix descriptors", i, gang, None)
     try:
@@ -272,15 +309,21 @@ def _tile(
     except DescriptorError as error:
         machine.fault("descriptor", str(error), i, gang, None)
     if not inside(gang.cta.shared, descriptor, k_major, mn, shape.k, ELEMENT_BYTES[kind]):
-        machine.fault("out-of-bounds", f"an operand tile at shared offset {descriptor.address} is "
-                      f"not inside shared memory ({gang.cta.shared.size} bytes)", i, gang, None)
+        machine.fault(
+            "out-of-bounds",
+            f"an operand tile at shared offset {descriptor.address} is "
+            f"not inside shared memory ({gang.cta.shared.size} bytes)",
+            i,
+            gang,
+            None,
+        )
     return descriptor
 
 
 def _fragment(gang: Gang, fragments: list[Reader], kind: str) -> NDArray[Any]:
     """A from registers, (64, k)."""
     size = ELEMENT_BYTES[kind]
-    raw = np.stack([np.broadcast_to(read(gang), gang.lanes) for read in fragments])
+    raw = np.stack([as_row(read(gang), gang.lanes) for read in fragments])
     values = values_of(raw.view(np.dtype(f"u{size}")).reshape(4, GANG_LANES, 4 // size), kind)
     row, column = _operand_map(size)
     result = np.empty((_ROWS, _DEPTH[kind]), values.dtype)
@@ -298,6 +341,8 @@ def _commit(i: Instruction, e: Emitter) -> None:
     def handler(gang: Gang, mask: Mask) -> None:
         _whole(gang, mask, i)
         groups = _groups(gang)
+        if groups.fresh:
+            _announce(gang, groups)
         groups.committed.append(groups.open)
         groups.open = []
 
@@ -321,8 +366,10 @@ def _wait(i: Instruction, e: Emitter) -> None:
         ops = [op for group in retired for op in group]
         for op in ops:
             gang.machine.complete(op)
-        if ops:
-            gang.machine.observer.observed(gang, mask, ops, "complete")
+        if ops and gang.machine.observer.enabled:
+            # products that were announced together are seen together
+            places = {(op.slot, op.epoch): op for op in ops}
+            gang.machine.observer.observed(gang, mask, list(places.values()), "complete")
 
     e.call(handler)
 
