@@ -146,14 +146,14 @@ def values_of(raw: NDArray[Any], kind: str) -> NDArray[Any]:
     if kind == "f16":
         return raw.view(np.float16).astype(np.float32)
     if kind == "tf32":
-        return (raw & np.uint32(0xFFFFE000)).view(np.float32)
+        return np.asarray((raw & np.uint32(0xFFFFE000)).view(np.float32))
     if kind == "s8":
         return raw.view(np.int8).astype(np.int32)
     if kind == "u8":
         return raw.astype(np.int32)
     bits = 6 if kind in ("e2m3", "e3m2") else 4 if kind == "e2m1" else 8
-    table = _table(kind, bits)
-    return table[raw & np.uint8((1 << bits) - 1)]
+    numbers: NDArray[np.float32] = _table(kind, bits)[raw & np.uint8((1 << bits) - 1)]
+    return numbers
 
 
 @lru_cache(maxsize=8)

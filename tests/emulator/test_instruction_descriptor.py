@@ -19,7 +19,7 @@ def test_the_documented_example() -> None:
     kind = decode(0x08200490, "f16", 1, False)
     assert (kind.m, kind.n, kind.k, kind.a, kind.b, kind.d) == (128, 128, 16, "bf16", "bf16", "f32")
     assert not kind.problems
-    assert not (kind.transpose_a or kind.transpose_b or kind.negate_a or kind.negate_b)
+    assert not any((kind.transpose_a, kind.transpose_b, kind.negate_a, kind.negate_b))
 
 
 def test_flags() -> None:

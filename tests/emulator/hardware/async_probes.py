@@ -55,8 +55,16 @@ def _shared_kernel(
 
 
 def _load_probe(
-    name: str, shape: tuple[int, ...], dtype: Any, box: tuple[int, ...], at: tuple[int, ...],
-    *, swizzle: int = 0, offset: int = 0, bytes_expected: int | None = None, **options: Any,
+    name: str,
+    shape: tuple[int, ...],
+    dtype: Any,
+    box: tuple[int, ...],
+    at: tuple[int, ...],
+    *,
+    swizzle: int = 0,
+    offset: int = 0,
+    bytes_expected: int | None = None,
+    **options: Any,
 ) -> FamilyProbe:
     """Load one box; ``at`` is in the array's axis order."""
     rank = len(shape)
@@ -76,8 +84,10 @@ LOADED:
     def arguments() -> list[Any]:
         array = _random(11, shape, np.dtype(dtype) if np.dtype(dtype).kind in "ui" else np.float32)
         array = array.astype(dtype)
-        return [np.zeros(size // 4, np.uint32),
-                TensorMap(array, box=box, swizzle=swizzle, **options)]
+        return [
+            np.zeros(size // 4, np.uint32),
+            TensorMap(array, box=box, swizzle=swizzle, **options),
+        ]
 
     return FamilyProbe(f"load.{name}", _shared_kernel(body, ("u64", "tensor_map"), size), arguments)
 
@@ -107,19 +117,29 @@ def _loads() -> list[FamilyProbe]:
             swizzle=swizzle, offset=384,
         ))  # fmt: skip
     probes.append(_load_probe("narrow_in_128", (64, 128), BF16, (16, 32), (1, 8), swizzle=128))
-    probes.append(_load_probe("3d_swizzled", (4, 32, 64), BF16, (2, 16, 64), (1, 20, 0),
-                              swizzle=128))
+    probes.append(
+        _load_probe("3d_swizzled", (4, 32, 64), BF16, (2, 16, 64), (1, 20, 0), swizzle=128)
+    )
     return probes
 
 
 def _store_probe(
-    name: str, shape: tuple[int, ...], dtype: Any, box: tuple[int, ...], at: tuple[int, ...],
-    *, swizzle: int = 0, reduce: str = "",
+    name: str,
+    shape: tuple[int, ...],
+    dtype: Any,
+    box: tuple[int, ...],
+    at: tuple[int, ...],
+    *,
+    swizzle: int = 0,
+    reduce: str = "",
 ) -> FamilyProbe:
     rank = len(shape)
     coordinates = ", ".join(str(c) for c in reversed(at))
-    opcode = f"cp.reduce.async.bulk.tensor.{rank}d.global.shared::cta.{reduce}.bulk_group" if (
-        reduce) else f"cp.async.bulk.tensor.{rank}d.global.shared::cta.bulk_group"
+    opcode = (
+        f"cp.reduce.async.bulk.tensor.{rank}d.global.shared::cta.{reduce}.bulk_group"
+        if (reduce)
+        else f"cp.async.bulk.tensor.{rank}d.global.shared::cta.bulk_group"
+    )
     fill = f"""
     @!%p8 bra STORED;
     {opcode} [%d1, {{{coordinates}}}], [%r70];
@@ -133,8 +153,10 @@ STORED:
 
     text = _shared_kernel(fill, ("u64", "tensor_map"), 8192, wait=False)
     if np.dtype(dtype).kind not in "ui":  # small numbers rather than any bits
-        text = text.replace("mul.lo.u32 %r73, %r71, 2654435761;", "and.b32 %r73, %r71, 63; "
-                            "cvt.rn.f32.u32 %r73, %r73;")
+        text = text.replace(
+            "mul.lo.u32 %r73, %r71, 2654435761;",
+            "and.b32 %r73, %r71, 63; cvt.rn.f32.u32 %r73, %r73;",
+        )
     return FamilyProbe(f"store.{name}", text, arguments)
 
 
@@ -173,8 +195,11 @@ LOADED:
 STORED:
 """
     return [
-        FamilyProbe(f"bulk.{name}", _shared_kernel(body, ("u64", "u64"), 2048, wait=wait),
-                    lambda: [np.zeros(512, np.uint32), _random(13, 512)])
+        FamilyProbe(
+            f"bulk.{name}",
+            _shared_kernel(body, ("u64", "u64"), 2048, wait=wait),
+            lambda: [np.zeros(512, np.uint32), _random(13, 512)],
+        )
         for name, body, wait in (("load", load, True), ("store", store, False))
     ]
 
@@ -251,9 +276,18 @@ def _descriptor(swizzle: int, lbo: int, sbo: int) -> int:
 
 
 def _wgmma_probe(
-    name: str, kind: str, n: int, *, swizzle: int = 128, a_transposed: int = 0,
-    b_transposed: int = 0, registers: bool = False, negate: int = 1, accumulate: bool = True,
-    lbo: int = 0, sbo: int = 0,
+    name: str,
+    kind: str,
+    n: int,
+    *,
+    swizzle: int = 128,
+    a_transposed: int = 0,
+    b_transposed: int = 0,
+    registers: bool = False,
+    negate: int = 1,
+    accumulate: bool = True,
+    lbo: int = 0,
+    sbo: int = 0,
 ) -> FamilyProbe:
     """One wgmma over raw operand bytes: A at offset 0, B at 32 KiB of shared memory."""
     dtype, k, types, floating = _WGMMA_TYPES[kind]
@@ -294,17 +328,23 @@ FILL:
     def arguments() -> list[Any]:
         per = 4 // np.dtype(dtype).itemsize
         whole = np.dtype(dtype).kind in "ui"
+
         def make(seed: int, words: int) -> np.ndarray:
             if whole:
                 return _random(seed, words * per, np.dtype(dtype)).view(np.uint32)
             return _random(seed, words * per, np.float32).astype(dtype).view(np.uint32)
+
         start = _random(17, 128 * count, np.float32) * 4
         start = start.astype(np.int32) * 1000 if whole else start.astype(np.float32)
         return [start, make(15, 16384), make(16, 512)]
 
     rtol = {"s8": 0.0, "u8": 0.0, "e4m3": 3e-3, "e5m2": 3e-3}.get(kind, 1e-5)
-    ptx = kernel(body, ("u64", "u64", "u64"), directives=".maxntid 128",
-                 module=".extern .shared .align 1024 .b8 tile[];")
+    ptx = kernel(
+        body,
+        ("u64", "u64", "u64"),
+        directives=".maxntid 128",
+        module=".extern .shared .align 1024 .b8 tile[];",
+    )
     return FamilyProbe(f"wgmma.{name}", ptx, arguments, block=128, rtol=rtol)
 
 
@@ -314,8 +354,16 @@ def _wgmma() -> list[FamilyProbe]:
     for swizzle in (0, 32, 64, 128):
         probes.append(_wgmma_probe(f"bf16_swizzle_{swizzle}", "bf16", 64, swizzle=swizzle))
         for a, b in ((1, 0), (0, 1), (1, 1)):
-            probes.append(_wgmma_probe(f"f16_swizzle_{swizzle}_t{a}{b}", "f16", 64, swizzle=swizzle,
-                                       a_transposed=a, b_transposed=b))
+            probes.append(
+                _wgmma_probe(
+                    f"f16_swizzle_{swizzle}_t{a}{b}",
+                    "f16",
+                    64,
+                    swizzle=swizzle,
+                    a_transposed=a,
+                    b_transposed=b,
+                )
+            )
     probes += [_wgmma_probe(f"{kind}_registers", kind, 32, registers=True) for kind in _WGMMA_TYPES]
     probes += [
         _wgmma_probe("bf16_registers_t1", "bf16", 64, registers=True, b_transposed=1),

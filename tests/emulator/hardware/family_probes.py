@@ -89,14 +89,20 @@ def _votes() -> list[FamilyProbe]:
         "mov.u32 %r20, %cluster_ctarank;", "mov.u32 %r20, %cluster_nctarank;",
         "mov.u32 %r20, WARP_SZ;",
     ]  # fmt: skip
-    head = _INDEX + """
+    head = (
+        _INDEX
+        + """
     add.u64 %d52, %d1, %d50; ld.global.b32 %r10, [%d52]; and.b32 %r11, %r10, 3;
     and.b32 %r12, %r10, 4; setp.ne.u32 %p1, %r12, 0;
 """
+    )
     body = head + "\n".join(f"{line} {_store('%r20', n)}" for n, line in enumerate(lines))
     return [
-        FamilyProbe("votes", kernel(body, ("u64", "u64")),
-                    lambda: [np.zeros(32 * len(lines), np.uint32), _random(2, 32)])
+        FamilyProbe(
+            "votes",
+            kernel(body, ("u64", "u64")),
+            lambda: [np.zeros(32 * len(lines), np.uint32), _random(2, 32)],
+        )
     ]
 
 
@@ -104,10 +110,21 @@ def _atomics() -> list[FamilyProbe]:
     probes = []
     for space in ("global", "shared"):
         lines = []
-        for slot, op in enumerate((
-            "add.u32", "min.u32", "max.u32", "min.s32", "max.s32", "and.b32", "or.b32", "xor.b32",
-            "inc.u32", "dec.u32", "add.s32",
-        )):
+        for slot, op in enumerate(
+            (
+                "add.u32",
+                "min.u32",
+                "max.u32",
+                "min.s32",
+                "max.s32",
+                "and.b32",
+                "or.b32",
+                "xor.b32",
+                "inc.u32",
+                "dec.u32",
+                "add.s32",
+            )
+        ):
             value = "1000000" if op.startswith(("inc", "dec")) else "%r10"
             lines.append(f"red.{space}.{op} [BASE+{4 * slot}], {value};")
         lines.append("cvt.u64.u32 %d20, %r10;")
@@ -132,13 +149,19 @@ def _atomics() -> list[FamilyProbe]:
                 f"ld.shared.b32 %r40, [%r50+{4 * n}]; st.global.b32 [%d0+{4 * n}], %r40;"
                 for n in range(32)
             )
-            text = (f"mov.u32 %r50, tile; setp.eq.u32 %p1, %r300, 0; @!%p1 bra A;\n{start}\n"
-                    f"A: bar.sync 0;\n{text.replace('BASE', '%r50')}\nbar.sync 0; @!%p1 bra B;"
-                    f"\n{end}\nB:")
+            text = (
+                f"mov.u32 %r50, tile; setp.eq.u32 %p1, %r300, 0; @!%p1 bra A;\n{start}\n"
+                f"A: bar.sync 0;\n{text.replace('BASE', '%r50')}\nbar.sync 0; @!%p1 bra B;"
+                f"\n{end}\nB:"
+            )
         body = _INDEX + "add.u64 %d52, %d1, %d50; ld.global.b32 %r10, [%d52];\n" + text
         probes.append(
-            FamilyProbe(f"red.{space}", kernel(body, ("u64", "u64"), shared=128),
-                        lambda: [_start(), _random(3, 64)], block=64)
+            FamilyProbe(
+                f"red.{space}",
+                kernel(body, ("u64", "u64"), shared=128),
+                lambda: [_start(), _random(3, 64)],
+                block=64,
+            )
         )
     return probes
 
@@ -153,8 +176,11 @@ def _memory() -> list[FamilyProbe]:
     lines = []
     for slot, kind in enumerate(("u8", "s8", "u16", "s16", "b32", "f32")):
         register = "%r20"
-        lines.append(f"ld.global.{kind} {register}, [%d52+{slot}];" if kind in ("u8", "s8") else
-                     f"ld.global.{kind} {register}, [%d52];")
+        lines.append(
+            f"ld.global.{kind} {register}, [%d52+{slot}];"
+            if kind in ("u8", "s8")
+            else f"ld.global.{kind} {register}, [%d52];"
+        )
         lines.append(_store(register, slot))
     lines += [
         "mul.wide.u32 %d53, %r300, 16; add.u64 %d54, %d1, %d53;",
@@ -175,11 +201,18 @@ def _memory() -> list[FamilyProbe]:
         "mov.u64 %d9, stack; cvta.local.u64 %d9, %d9; add.u64 %d9, %d9, %d8; ld.b32 %r14, [%d9];",
         _store("%r14", 18),
     ]
-    body = ".local .align 16 .b8 stack[32];" + _INDEX + "add.u64 %d52, %d1, %d50;\n" + (
-        "\n".join(lines))
+    body = (
+        ".local .align 16 .b8 stack[32];"
+        + _INDEX
+        + "add.u64 %d52, %d1, %d50;\n"
+        + ("\n".join(lines))
+    )
     return [
-        FamilyProbe("ld.st", kernel(body, ("u64", "u64"), shared=512),
-                    lambda: [np.zeros(32 * 19, np.uint32), _random(5, 160)])
+        FamilyProbe(
+            "ld.st",
+            kernel(body, ("u64", "u64"), shared=512),
+            lambda: [np.zeros(32 * 19, np.uint32), _random(5, 160)],
+        )
     ]
 
 
@@ -199,8 +232,9 @@ def _matrices() -> list[FamilyProbe]:
     for count in (1, 2, 4):
         for trans in ("", ".trans"):
             registers = ", ".join(f"%r{n}" for n in range(1, count + 1))
-            lines.append(f"ldmatrix.sync.aligned.m8n8.x{count}{trans}.shared.b16 "
-                         f"{{{registers}}}, [%r20];")
+            lines.append(
+                f"ldmatrix.sync.aligned.m8n8.x{count}{trans}.shared.b16 {{{registers}}}, [%r20];"
+            )
             for n in range(1, count + 1):
                 lines.append(_store(f"%r{n}", slot))
                 slot += 1
@@ -209,17 +243,24 @@ def _matrices() -> list[FamilyProbe]:
     for count in (1, 2, 4):
         for trans in ("", ".trans"):
             registers = ", ".join(f"%r{n}" for n in range(1, count + 1))
-            lines.append(f"bar.sync 0; stmatrix.sync.aligned.m8n8.x{count}{trans}.shared.b16 "
-                         f"[%r20], {{{registers}}}; bar.sync 0;")
+            lines.append(
+                f"bar.sync 0; stmatrix.sync.aligned.m8n8.x{count}{trans}.shared.b16 "
+                f"[%r20], {{{registers}}}; bar.sync 0;"
+            )
             for n in range(4):
-                lines.append(f"shl.b32 %r21, %r300, 2; add.u32 %r21, %r21, %r70; "
-                             f"ld.shared.b32 %r22, [%r21+{128 * n}]; {_store('%r22', slot)}")
+                lines.append(
+                    f"shl.b32 %r21, %r300, 2; add.u32 %r21, %r21, %r70; "
+                    f"ld.shared.b32 %r22, [%r21+{128 * n}]; {_store('%r22', slot)}"
+                )
                 slot += 1
     count = slot
     body = _INDEX + _FILL.replace("WORDS", "128") + "\n".join(lines)
     return [
-        FamilyProbe("ldmatrix", kernel(body, ("u64", "u64"), shared=512),
-                    lambda: [np.zeros(32 * count, np.uint32), _random(6, 128)])
+        FamilyProbe(
+            "ldmatrix",
+            kernel(body, ("u64", "u64"), shared=512),
+            lambda: [np.zeros(32 * count, np.uint32), _random(6, 128)],
+        )
     ]
 
 
@@ -240,11 +281,11 @@ _MMA = (
 def _mma() -> list[FamilyProbe]:
     probes = []
     for shape, a, b, d, dtype, out in _MMA:
-        loads = "".join(
-            f"ld.global.b32 %r{n + 1}, [%d52+{128 * n}];" for n in range(a + b + d)
-        )
+        loads = "".join(f"ld.global.b32 %r{n + 1}, [%d52+{128 * n}];" for n in range(a + b + d))
+
         def names(start: int, count: int) -> str:
             return ", ".join(f"%r{n + 1}" for n in range(start, start + count))
+
         results = ", ".join(f"%r{n + 40}" for n in range(d))
         body = (
             _INDEX + "add.u64 %d52, %d1, %d50;" + loads
@@ -252,24 +293,31 @@ def _mma() -> list[FamilyProbe]:
             f"{{{names(a + b, d)}}};" + "".join(_store(f"%r{n + 40}", n) for n in range(d))
         )  # fmt: skip
 
-        def arguments(a: int = a, b: int = b, d: int = d, dtype: Any = dtype, out: Any = out
-                      ) -> list[Any]:
+        def arguments(
+            a: int = a, b: int = b, d: int = d, dtype: Any = dtype, out: Any = out
+        ) -> list[Any]:
             per = 4 // np.dtype(dtype).itemsize
             data = _random(7, 32 * per * (a + b), dtype).view(np.uint32)
             start = _random(8, 32 * d * (4 // np.dtype(out).itemsize), out)
             if np.dtype(out).kind == "i":
                 start = start // 2
-            return [np.zeros(32 * d * (4 // np.dtype(out).itemsize), out),
-                    np.concatenate([data, start.view(np.uint32)])]
+            return [
+                np.zeros(32 * d * (4 // np.dtype(out).itemsize), out),
+                np.concatenate([data, start.view(np.uint32)]),
+            ]
 
         rtol = 0.0 if "s32" in shape else 2e-3 if out is np.float16 or "e4m3" in shape else 2e-6
-        probes.append(FamilyProbe(f"mma.{shape}", kernel(body, ("u64", "u64")), arguments,
-                                  rtol=rtol))
+        probes.append(
+            FamilyProbe(f"mma.{shape}", kernel(body, ("u64", "u64")), arguments, rtol=rtol)
+        )
     return probes
 
 
 def _cp_async() -> list[FamilyProbe]:
-    body = _INDEX + _FILL.replace("WORDS", "512") + """
+    body = (
+        _INDEX
+        + _FILL.replace("WORDS", "512")
+        + """
     shl.b32 %r20, %r300, 4; add.u32 %r21, %r20, %r70; cvt.u64.u32 %d10, %r20;
     add.u64 %d11, %d1, %d10;
     cp.async.cg.shared.global [%r21], [%d11], 16;
@@ -285,9 +333,13 @@ COPY:
     cvt.u64.u32 %d12, %r31; add.u64 %d13, %d0, %d12; st.global.b32 [%d13], %r34;
     add.u32 %r30, %r30, 1; setp.lt.u32 %p1, %r30, 16; @%p1 bra COPY;
 """
+    )
     return [
-        FamilyProbe("cp.async", kernel(body, ("u64", "u64"), shared=2048),
-                    lambda: [np.zeros(512, np.uint32), _random(9, 1024)])
+        FamilyProbe(
+            "cp.async",
+            kernel(body, ("u64", "u64"), shared=2048),
+            lambda: [np.zeros(512, np.uint32), _random(9, 1024)],
+        )
     ]
 
 

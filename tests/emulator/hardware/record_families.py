@@ -1,6 +1,6 @@
 """Run the family and asynchronous probes on the GPU of this machine and store what they leave.
 
-    python -m tests.emulator.hardware.record_families FILE.npz
+python -m tests.emulator.hardware.record_families FILE.npz
 """
 
 from __future__ import annotations

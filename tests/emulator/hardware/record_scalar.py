@@ -1,6 +1,6 @@
 """Run the scalar probes on the GPU of this machine and store what they give.
 
-    python -m tests.emulator.hardware.record_scalar FILE.npz
+python -m tests.emulator.hardware.record_scalar FILE.npz
 """
 
 from __future__ import annotations

@@ -33,8 +33,11 @@ def test_as_on_the_gpu(probe, recorded) -> None:
     far = distance(probe.output, out, recorded[probe.name]) > probe.ulps
     if far.any():
         width = len(far) // scalar_probes.THREADS or 1
-        at = int(np.flatnonzero(far)[0]) // width if len(far) > 1 else int(
-            np.flatnonzero(out != recorded[probe.name])[0])
+        at = (
+            int(np.flatnonzero(far)[0]) // width
+            if len(far) > 1
+            else int(np.flatnonzero(out != recorded[probe.name])[0])
+        )
         shown = ", ".join(repr(array[at]) for array in inputs)
         raise AssertionError(
             f"{probe.line} of {shown}: {out[at]!r}, on the GPU {recorded[probe.name][at]!r} "

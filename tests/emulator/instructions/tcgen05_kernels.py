@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from fa4gen.emulator import Report
 from tests.emulator.kernel import kernel, run
+
+if TYPE_CHECKING:
+    from fa4gen.emulator import Report
 
 # %r0 thread, %r1 thread * 512, %r2 address of tile, %r3 its warp, %r9 taddr, %r10 taddr of the warp
 _START = """
@@ -68,7 +70,8 @@ def program(
     text = "\n".join(parts)
     slot = -(-size // 16) * 16
     names = {
-        "SLOT": slot, "BARRIER": slot + 8, "EXTRA": slot + 16, "SIZE": size, "COLUMNS": columns, "GROUP": group,
+        "SLOT": slot, "BARRIER": slot + 8, "EXTRA": slot + 16, "SIZE": size,
+        "COLUMNS": columns, "GROUP": group,
     }  # fmt: skip
     for name, value in names.items():
         text = text.replace(name, str(value))

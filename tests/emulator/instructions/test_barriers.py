@@ -63,9 +63,12 @@ PRODUCER:
     bar.arrive 1, 64;
 DONE:
 """
-    body = body.replace("st.shared.u32 [%r20], 42;", """
+    body = body.replace(
+        "st.shared.u32 [%r20], 42;",
+        """
     setp.eq.u32 %p2, %r21, 0;
-    @%p2 st.shared.u32 [%r20], 42;""")
+    @%p2 st.shared.u32 [%r20], 42;""",
+    )
     out = np.zeros(1, np.uint32)
     report = run(kernel(body, shared=64), out, block=64)
     assert report.verdict in (Verdict.CLEAN, Verdict.REVIEW), str(report)

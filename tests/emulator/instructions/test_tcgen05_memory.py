@@ -163,7 +163,7 @@ def test_a_store_without_its_wait_is_late() -> None:
             "illegal-instruction",
         ),
     ],
-    ids=["uninitialised", "unallocated", "beyond", "other quarter", "half a quarter", "not uniform"],
+    ids=["uninitialised", "unallocated", "beyond", "other quarter", "half a one", "not uniform"],
 )
 def test_cells_out_of_reach(body: str, kind: str) -> None:
     assert kind in kinds(launch(program(body), NOTHING, NOTHING))
