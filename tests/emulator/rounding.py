@@ -51,9 +51,10 @@ def encode(value: Fraction, kind: str, mode: str = "rn") -> int:
     form = FORMATS[kind]
     sign = 1 << (form.bits - 1) if value < 0 else 0
     size = abs(value)
-    exponent = form.low
-    while size >= Fraction(2) ** (exponent + 1):
-        exponent += 1
+    exponent = size.numerator.bit_length() - size.denominator.bit_length()
+    if size < Fraction(2) ** exponent:
+        exponent -= 1
+    exponent = max(exponent, form.low)
     quantum = Fraction(2) ** (exponent - form.precision + 1)
     units, rest = divmod(size, quantum)
     up = (mode == "rm" and value < 0) or (mode == "rp" and value > 0)

@@ -28,7 +28,7 @@ def wrap(value, kind):
 
 def samples(kind, seed, count=60):
     """Corner values and random ones of a type, as Python integers."""
-    signed, bits = parse(kind)
+    bits = parse(kind)[1]
     rng = random.Random(seed)
     corners = [0, 1, 2, -1, -2, 1 << (bits - 1), (1 << (bits - 1)) - 1, (1 << bits // 2) + 1]
     values = [
