@@ -90,7 +90,8 @@ class RaceObserver(Observer):
         state = self._of(gang)
         party = state.team.party(gang, mask)
         strong = kind == "atomic" or is_strong(site)
-        offsets = np.broadcast_to(offsets, len(party.ids))
+        if len(offsets) != len(party.ids):
+            offsets = np.broadcast_to(offsets, len(party.ids))
         state.shared[cta.rank].access(party, offsets, size, kind, strong, site)
         if strong:
             order = next((word for word in _ORDERS if word in site.modifiers), "relaxed")
@@ -109,7 +110,8 @@ class RaceObserver(Observer):
         team = self._of(gang).team
         party = team.party(gang, mask)
         strong = kind == "atomic" or is_strong(site)
-        addresses = np.broadcast_to(addresses, len(party.ids))
+        if len(addresses) != len(party.ids):
+            addresses = np.broadcast_to(addresses, len(party.ids))
         self.memory.access(team, party, addresses, size, kind, strong, site)
 
     # ---- asynchronous operations
@@ -243,7 +245,8 @@ class RaceObserver(Observer):
     ) -> None:
         state = self._of(gang)
         party = state.team.party(gang, mask)
-        addresses = np.broadcast_to(addresses, len(party.ids))
+        if len(addresses) != len(party.ids):
+            addresses = np.broadcast_to(addresses, len(party.ids))
         state.locations.synchronise(party, "global", addresses, order, scope, reads, writes)
 
 

@@ -102,10 +102,7 @@ class Cells:
         flags: NDArray[np.uint8],
     ) -> None:
         """Threads read cells whose flags are given; of lanes of a warp the last is remembered."""
-        known = self._lanes_of.get(party.gang) if party.whole else None
-        if known is None:
-            known = self._rows_of(party)
-        rows, lane_bits = known
+        rows, lane_bits = self._rows_of(party)
         packed = (epochs << _SHIFT) | lane_bits
         if cells.ndim > 1:
             packed = packed[:, None]
@@ -113,6 +110,26 @@ class Cells:
         self.readers[rows, cells] = packed
         if np.count_nonzero(flags & HAS_READERS) < flags.size:
             self.flags[cells] = flags | HAS_READERS
+
+    def only_known(
+        self, cells: NDArray[np.int64], party: Party, clock: NDArray[np.uint32]
+    ) -> bool:
+        """Whether it is plain that writers know all readers.
+
+        ``clock`` is what all of the party know; they have read what they write themselves, or
+        every lane of the warps that have read is known to it.
+        """
+        rows, lane_bits = self._rows_of(party)
+        packed = self.readers[:, cells]
+        each = np.arange(len(rows))
+        mine = packed[rows, each]
+        own = (mine & 31) == (lane_bits if mine.ndim == 1 else lane_bits[:, None])
+        packed[rows, each] = np.where(own, np.uint32(0), mine)
+        if not np.count_nonzero(packed):
+            return True
+        latest = packed.reshape(len(packed), -1).max(axis=1) >> _SHIFT
+        known = clock[: len(clock) // 32 * 32].reshape(-1, 32).min(axis=1)[self.warps]
+        return bool((latest <= known).all())
 
     def readers_of(self, cells: NDArray[np.int64]) -> tuple[NDArray[Any], ...]:
         """Readers since the last write: threads, epochs, row of ``cells`` and cell of each."""
@@ -146,6 +163,9 @@ class Cells:
 
     def _rows_of(self, party: Party) -> tuple[NDArray[np.int64], NDArray[np.uint32]]:
         """The row of ``readers`` and the number in the warp of each thread."""
+        found = self._lanes_of.get(party.gang) if party.whole else None
+        if found is not None:
+            return found
         ids = party.ids
         first, last = int(ids[0]) >> _LANE_BITS, int(ids[-1]) >> _LANE_BITS
         table = np.array([self._row(warp) for warp in range(first, last + 1)], np.int64)

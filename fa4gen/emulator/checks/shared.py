@@ -111,6 +111,11 @@ class SharedChecks:
     def _after_readers(
         self, party: Party, at: NDArray[np.int64], kind: str, site: Instruction
     ) -> None:
+        row = self.clocks.uniform(party.threads)
+        if row >= 0:
+            clock = self.clocks.view(int(party.ids[0]), VC)[: self.clocks.threads]
+            if self.cells.only_known(at, party, clock):
+                return
         threads, epochs, lanes, cells = self.cells.readers_of(at)
         if not len(threads):
             return
