@@ -310,8 +310,8 @@ def test_saturation_is_done_by_every_product() -> None:
 def small(body: str, *, data: int = 16384, schedule: str = "uniform", columns: int = 128) -> list:
     """The kinds of findings of a kernel with so many bytes of zeros in shared memory."""
     report = launch(
-        program(body, size=data, columns=columns), np.zeros(data, np.uint8), NOTHING,
-        schedule=schedule,
+        program(body, size=data, columns=columns), np.zeros(data, np.uint8),
+        np.zeros((128, 64), np.uint32), schedule=schedule,
     )  # fmt: skip
     return kinds(report)
 
@@ -407,16 +407,30 @@ def test_a_generic_address_will_do() -> None:
 
 
 def test_a_commit_speaks_for_everything_before_it() -> None:
-    """The second commit alone is waited for; it covers the products before the first one too."""
-    second = """
-    tcgen05.commit.cta_group::1.mbarrier::arrive::one.shared::cluster.b64 [tile+EXTRA];
+    """Only the second commit is waited for; it covers the product before the first one too."""
+    start = """
+    @%p2 mbarrier.init.shared::cta.b64 [tile+EXTRA], 1;
+    fence.mbarrier_init.release.cluster;
     """
-    init = "@%p2 mbarrier.init.shared::cta.b64 [tile+EXTRA], 1; fence.mbarrier_init.release.cluster;"
-    body = init + SYNC + by_thread_0(one() + COMMIT.replace("BARRIER", "EXTRA") + COMMIT)
-    assert "EXTRA" in second
-    assert small(body + wait() + read_back(64)) == ["uninitialised"]
+    body = start + fill(64) + SYNC
+    body += by_thread_0(one() + COMMIT.replace("BARRIER", "EXTRA") + COMMIT)
+    assert small(body + wait() + read_back(64)) == []
 
 
-def test_two_arrivals_where_one_is_expected() -> None:
-    twice = by_thread_0(one() + COMMIT + COMMIT)
-    assert "phase-lap" in small(twice + wait()) or small(twice) == []
+def test_commits_tell_the_barriers_of_a_cluster() -> None:
+    """One commit arrives at the barrier of both CTAs of a cluster."""
+    multicast = """
+    mov.u16 %h0, 3;
+    tcgen05.commit.cta_group::1.mbarrier::arrive::one.shared::cluster.multicast::cluster.b64
+        [tile+BARRIER], %h0;
+    """
+    cluster = "barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;"
+    body = cluster + "mov.u32 %r50, %cluster_ctarank; setp.ne.u32 %p7, %r50, 0; @%p7 bra ISSUED;"
+    body += by_thread_0(multicast) + wait() + cluster
+    text = program(body, directives=".reqnctapercluster 2, 1, 1")
+    report = launch(text, NOTHING, NOTHING, grid=2)
+    assert report.verdict is Verdict.CLEAN, str(report)
+    one_only = launch(text.replace("mov.u16 %h0, 3;", "mov.u16 %h0, 1;"), NOTHING, NOTHING, grid=2)
+    assert "deadlock" in kinds(one_only)
+    nobody = launch(text.replace("mov.u16 %h0, 3;", "mov.u16 %h0, 4;"), NOTHING, NOTHING, grid=2)
+    assert "illegal-instruction" in kinds(nobody)
