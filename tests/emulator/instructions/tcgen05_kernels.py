@@ -23,6 +23,13 @@ _ALLOCATE = """
     @%p2 mbarrier.init.shared::cta.b64 [tile+BARRIER], 1;
     fence.mbarrier_init.release.cluster;
 """
+_RANK = """
+    mov.u32 %r50, %cluster_ctarank;
+    mul.wide.u32 %d4, %r50, SIZE;
+    add.s64 %d0, %d0, %d4;
+    mul.wide.u32 %d4, %r50, OUT;
+    add.s64 %d1, %d1, %d4;
+"""
 _COPY = """
     mov.u32 %r4, 0;
     shl.b32 %r5, %r0, 2;
@@ -58,20 +65,25 @@ def program(
     group: int = 1,
     target: str = "sm_100a",
     directives: str = "",
+    out: int = 0,
 ) -> str:
     """Columns allocated, ``size`` bytes of %d0 in tile; then ``body``; then columns given back.
+
+    With ``group`` 2 the CTA of rank 1 reads ``size`` bytes further on and writes ``out`` further.
 
     Parameters: %d0 input, %d1 output. Behind the tile are SLOT, the mbarrier BARRIER, which
     expects one arrival, and EXTRA for what a test likes.
     """
     cluster = "barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;" if group == 2 else ""
-    parts = [_START, _ALLOCATE, _COPY if size else "", cluster, _SYNC, _ADDRESS, body, _SYNC,
-             cluster, _FREE]  # fmt: skip
+    parts = [_START, _RANK if group == 2 else "", _ALLOCATE, _COPY if size else "", cluster, _SYNC,
+             _ADDRESS, body, _SYNC, cluster, _FREE]  # fmt: skip
     text = "\n".join(parts)
+    if group == 2 and not directives:
+        directives = ".reqnctapercluster 2, 1, 1"
     slot = -(-size // 16) * 16
     names = {
         "SLOT": slot, "BARRIER": slot + 8, "EXTRA": slot + 16, "SIZE": size,
-        "COLUMNS": columns, "GROUP": group,
+        "COLUMNS": columns, "GROUP": group, "OUT": out,
     }  # fmt: skip
     for name, value in names.items():
         text = text.replace(name, str(value))
