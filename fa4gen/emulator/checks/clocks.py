@@ -124,6 +124,18 @@ class Clocks:
         if len(mine) > 1:
             self._merge(threads, mine)
 
+    def meet(self, threads: Threads) -> None:
+        """Threads learn what each of them knows, and go on in new epochs."""
+        if self.uniform(threads) < 0:
+            joint = self.vector()
+            self.publish(threads, joint)
+            self.acquire(threads, joint)
+            return
+        for row in self._edit(threads):
+            view = self._rows[row, : self.carried]
+            view[:, threads] = np.maximum(view[:, threads], self.own[:, threads])
+        self.advance(threads)
+
     def learn(
         self, threads: Threads, slots: NDArray[np.int64], epochs: NDArray[np.uint32],
         clock: Vector | None,

@@ -86,6 +86,11 @@ class Team:
 
     def warps(self, party: Party) -> list[Party]:
         """The same lanes, warp by warp."""
+        gang = party.gang
+        if len(party.ids) == gang.lanes and gang.lanes % WARP == 0:
+            return [self.warp(gang, number) for number in range(gang.warps)]
+        if party.ids[-1] // WARP == party.ids[0] // WARP:
+            return [party]
         result = []
         for warp in np.unique(party.ids // WARP).tolist():
             ids = party.ids[party.ids // WARP == warp]

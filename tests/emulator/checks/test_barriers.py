@@ -82,6 +82,18 @@ def test_signals_of_operations_need_the_fence(fence):
     world.sync(one)
     load = world.load(one, full, 4096, 8192)
     world.land(load, full, 4096)
+    assert world.found() == ([] if fence else [("missing-init-fence", "review")])
+
+
+@pytest.mark.parametrize("fence", [True, False])
+def test_signals_to_a_peer_need_the_fence(fence):
+    world = World(threads=128, ctas=2)
+    mine, peer = world.gang(0, 0), world.gang(0, 1)
+    full = world.barrier(peer, 1024, 1, fence=fence)
+    world.sync(mine, peer)
+    op = world.operation(mine, writes=[SharedRange(peer.cta, 4096, 8192)])
+    full.expect(4096)
+    world.land(op, full, 4096)
     assert world.found() == ([] if fence else [("missing-init-fence", "error")])
 
 
