@@ -26,7 +26,7 @@ from fa4gen.emulator.ptx.syntax import (
     Sink,
     Vector,
 )
-from fa4gen.emulator.types import bits_of, dtype_of, is_float
+from fa4gen.emulator.types import CLASS_BITS, bits_of, dtype_of, is_float
 
 _MOVED: Final = (
     "pred", "b16", "u16", "s16", "b32", "u32", "s32", "f32", "b64", "u64", "s64", "f64", "b128",
@@ -51,6 +51,8 @@ def _mov(i: Instruction, e: Emitter) -> None:
     if isinstance(a, Immediate) and a.kind == "int" and is_float(kind):
         raise e.refuse("an integer moved as a floating-point number")
     moved = kind if kind == "pred" else f"b{bits_of(kind)}"
+    if isinstance(a, Register) and moved != "pred" and CLASS_BITS[a.cls] != bits_of(moved):
+        raise e.refuse(f"{a.name} is not as wide as .{kind}")
     if isinstance(d, Vector):
         _unpack(e, moved, d, a)
     elif isinstance(a, Vector):
