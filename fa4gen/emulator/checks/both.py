@@ -46,9 +46,10 @@ class Both(Observer):
         size: int,
         kind: str,
         site: Instruction,
+        values: NDArray[Any] | None = None,
     ) -> None:
-        self._first.shared_access(gang, mask, cta, offsets, size, kind, site)
-        self._second.shared_access(gang, mask, cta, offsets, size, kind, site)
+        self._first.shared_access(gang, mask, cta, offsets, size, kind, site, values)
+        self._second.shared_access(gang, mask, cta, offsets, size, kind, site, values)
 
     def global_access(
         self,

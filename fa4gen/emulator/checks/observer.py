@@ -51,8 +51,13 @@ class Observer:
         size: int,
         kind: str,
         site: Instruction,
+        values: NDArray[Any] | None = None,
     ) -> None:
-        """Threads access the shared memory of ``cta``: their own CTA or a peer of the cluster."""
+        """Threads access the shared memory of ``cta``: their own CTA or a peer of the cluster.
+
+        ``values`` are the bytes that a write is about to store, uint8, shape (accesses, size), told
+        before they are stored: threads that store what is there already do no harm.
+        """
 
     def global_access(
         self,

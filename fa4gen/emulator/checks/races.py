@@ -86,13 +86,14 @@ class RaceObserver(Observer):
     def shared_access(
         self, gang: Gang, mask: Mask, cta: Cta, offsets: NDArray[Any], size: int, kind: str,
         site: Instruction,
+        values: NDArray[Any] | None = None,
     ) -> None:
         state = self._of(gang)
         party = state.team.party(gang, mask)
         strong = kind == "atomic" or is_strong(site)
         if len(offsets) != len(party.ids):
             offsets = np.broadcast_to(offsets, len(party.ids))
-        state.shared[cta.rank].access(party, offsets, size, kind, strong, site)
+        state.shared[cta.rank].access(party, offsets, size, kind, strong, site, values)
         if strong:
             order = next((word for word in _ORDERS if word in site.modifiers), "relaxed")
             state.locations.synchronise(

@@ -57,9 +57,12 @@ class SharedChecks:
 
     def access(
         self, party: Party, offsets: NDArray[Any], size: int, kind: str, strong: bool,
-        site: Instruction,
+        site: Instruction, values: NDArray[Any] | None = None,
     ) -> None:
-        """Threads read, write or update ``size`` bytes at each offset."""
+        """Threads read, write or update ``size`` bytes at each offset.
+
+        ``values`` are the bytes about to be written: (accesses, size), uint8.
+        """
         cells = self.cells
         at = cells.cells(offsets, size)
         flags = cells.flags[at]
@@ -69,7 +72,7 @@ class SharedChecks:
         if joined & FRESH and kind != "write" and self.options.uninitialised:
             self._fresh(party, at, flags, kind, site)
         if self.options.races:
-            self._after_writer(party, at, kind, strong, site)
+            self._after_writer(party, at, kind, strong, site, offsets, values)
         epochs = self.clocks.epochs[party.threads]
         if kind == "read":
             if not strong:
@@ -85,10 +88,15 @@ class SharedChecks:
         if self.options.races and not strong and len(party.ids) > 1:
             other = holders != (party.ids if at.ndim == 1 else party.column)
             if np.count_nonzero(other):
-                self._same_cell(party, at, other, holders, site)
+                if values is not None:
+                    other &= _differs(holders, party.ids, values).reshape(
+                        -1, *[1] * (at.ndim - 1))
+                if np.count_nonzero(other):
+                    self._same_cell(party, at, other, holders, site)
 
     def _after_writer(
-        self, party: Party, at: NDArray[np.int64], kind: str, strong: bool, site: Instruction
+        self, party: Party, at: NDArray[np.int64], kind: str, strong: bool, site: Instruction,
+        offsets: NDArray[Any], values: NDArray[Any] | None,
     ) -> None:
         slots, epochs = self.cells.slot[at], self.cells.epoch[at]
         good = self.clocks.known(VC, party.threads, slots, epochs)
@@ -101,12 +109,27 @@ class SharedChecks:
             sites = self.cells.site[at]
             atomic = [number for number in np.unique(sites) if self.sites.is_atomic(int(number))]
             good |= np.isin(sites, atomic)
+        elif values is not None and kind == "write":
+            good |= self._stores_the_same(at, offsets, values, site)
         if good.all():
             return
         bad = np.argwhere(~good)[0]
         cell = int(at[tuple(bad)])
         self._report(party, int(bad[0]), cell, kind, site, int(slots[tuple(bad)]),
                      int(epochs[tuple(bad)]), int(self.cells.site[cell]))
+
+    def _stores_the_same(
+        self, at: NDArray[np.int64], offsets: NDArray[Any], values: NDArray[Any],
+        site: Instruction,
+    ) -> NDArray[np.bool_]:
+        """Where the same instruction has stored the same bytes already, for another thread.
+
+        Compilers let several threads store one value, each of them for those that read it.
+        """
+        here = self.cta.shared.data[offsets[:, None] + np.arange(values.shape[1])]
+        same = (here == values).all(axis=1)
+        mine = self.cells.site[at] == self.sites.generic(site, "write")
+        return np.asarray(mine & (same if at.ndim == 1 else same[:, None]))
 
     def _after_readers(
         self, party: Party, at: NDArray[np.int64], kind: str, site: Instruction
@@ -353,3 +376,15 @@ class SharedChecks:
         self.cells.flags[self.cells.span(offset, offset + 8)] = BARRIER
 
 
+
+
+def _differs(
+    holders: NDArray[np.int64], ids: NDArray[np.int64], values: NDArray[Any]
+) -> NDArray[np.bool_]:
+    """Whether each thread stored other bytes than whoever now holds its (first) cell.
+
+    Threads that overlap in part only count as different if their bytes do.
+    """
+    first = holders if holders.ndim == 1 else holders[:, 0]
+    at = np.searchsorted(ids, first)
+    return np.asarray((values != values[at]).any(axis=1))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from tests.emulator.checks.world import World
@@ -341,3 +342,34 @@ def test_cluster_scope_between_ctas():
     world.wait(peer, barrier)
     world.read(peer, 2048)
     assert world.found() == []
+
+
+# ---- threads that store the same
+
+
+def store(world, gang, offset, value, lanes=None):
+    """All lanes store one number at one place, told before it is there."""
+    mask = world.lanes(gang, lanes)
+    count = gang.lanes if mask is None else int(mask.sum())
+    values = np.broadcast_to(np.asarray(value, np.uint32), count)
+    site = world.shared_site = getattr(world, "shared_site", None) or world.site("st.shared.b32")
+    world.observer.shared_access(
+        gang, mask, gang.cta, np.full(count, offset), 4, "write", site,
+        np.ascontiguousarray(values).view(np.uint8).reshape(-1, 4),
+    )  # fmt: skip
+    gang.cta.shared.words[offset // 4] = values[-1]
+
+
+def test_storing_one_value_by_many():
+    world = World()
+    store(world, world.gang(0), 2048, 7)
+    store(world, world.gang(1), 2048, 7)
+    assert world.found() == []
+    store(world, world.gang(0), 2048, 8, [0])
+    assert world.found() == RACE
+
+
+def test_storing_several_values_with_one_instruction():
+    world = World()
+    store(world, world.gang(0), 2048, np.arange(128))
+    assert world.found() == [("race", "review")]
