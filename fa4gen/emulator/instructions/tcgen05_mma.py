@@ -30,10 +30,12 @@ from fa4gen.emulator.instructions.tcgen05_common import (
     cta_group,
     use_group,
 )
+from fa4gen.emulator.instructions.tcgen05_copy import copy, shift
 from fa4gen.emulator.instructions.tcgen05_layouts import Piece, pieces
-from fa4gen.emulator.instructions.tcgen05_product import A_COLUMNS, Product
+from fa4gen.emulator.instructions.tcgen05_product import A_COLUMNS, Product, extent
 from fa4gen.emulator.instructions.tcgen05_queue import queue_of
-from fa4gen.emulator.operand_tiles import ELEMENT_BYTES, inside
+from fa4gen.emulator.memory import RESERVED_SHARED
+from fa4gen.emulator.operand_tiles import ELEMENT_BYTES
 from fa4gen.emulator.ptx.syntax import Address, Immediate, Instruction, Vector
 from fa4gen.emulator.report import Severity
 from fa4gen.emulator.tensor_memory import LANES, split_address
@@ -175,8 +177,9 @@ class _Issue:
         if size == 4 and not k_major and not narrow:
             self.fault("descriptor", f"{what}: MN-major tf32 needs the 128-byte swizzle with "
                        "atoms of 32 bytes")  # fmt: skip
+        start, stop = extent(descriptor, k_major, mn, k, element)
         for cta in self.ctas:
-            if not inside(cta.shared, descriptor, k_major, mn, k, size):
+            if start < RESERVED_SHARED or stop > cta.shared.size:
                 self.fault(
                     "out-of-bounds",
                     f"{what}, {mn} by {k} {element} at offset {descriptor.address} of shared "
@@ -284,4 +287,6 @@ def mma(i: Instruction, e: Emitter) -> None:
 TRANSLATIONS: Final[Mapping[str, Translate]] = {
     "tcgen05.mma": mma,
     "tcgen05.commit": commit,
+    "tcgen05.cp": copy,
+    "tcgen05.shift": shift,
 }

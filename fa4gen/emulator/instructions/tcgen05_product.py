@@ -29,7 +29,6 @@ from fa4gen.emulator.tensor_memory import TensorMemory
 
 # Every kind takes 32 bytes of K from each row of A: so many columns of tensor memory.
 A_COLUMNS: Final = 8
-_LINE: Final = 128
 _LOW: Final = np.uint32(0xFFFF)
 # Steps of K that are summed together; sums of so many 8-bit products are exact in float32.
 _STEPS: Final = 64
@@ -257,13 +256,21 @@ def _join(steps: list[Any]) -> Any:
 
 
 @lru_cache(maxsize=4096)
+def extent(descriptor: Descriptor, k_major: bool, mn: int, k: int, kind: str) -> tuple[int, int]:
+    """The first byte of a tile in shared memory and one past its last."""
+    ranges = tile_ranges(descriptor, k_major, mn, k, ELEMENT_BYTES[kind])
+    return ranges[0][0], ranges[-1][1]
+
+
+@lru_cache(maxsize=4096)
 def _ranges(
     descriptor: Descriptor, k_major: bool, mn: int, k: int, kind: str
 ) -> tuple[tuple[int, int], ...]:
     """The bytes of a tile, gaps within swizzled lines closed: they are other steps of K."""
     merged: list[tuple[int, int]] = []
+    widest = 2 * descriptor.span
     for start, stop in tile_ranges(descriptor, k_major, mn, k, ELEMENT_BYTES[kind]):
-        if merged and start - merged[-1][1] < _LINE:
+        if merged and start - merged[-1][1] < widest:
             merged[-1] = (merged[-1][0], stop)
         else:
             merged.append((start, stop))
