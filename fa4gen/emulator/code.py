@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
+from fa4gen.emulator import batches
 from fa4gen.emulator.emit import Emitter
 from fa4gen.emulator.instructions.registry import Translate, find
 from fa4gen.emulator.lanes import GANG, PARTIAL, WARPS
@@ -129,13 +130,18 @@ class Code:
     def _compile(self, start: int, stop: int, masked: bool) -> Run:
         namespace: dict[str, Any] = {}
         emitter = Emitter(self.layout, masked, namespace)
-        for index in range(start, stop):
-            self._translate(self.instructions[index], emitter)
+        run = self.instructions[start:stop]
+        planned = list(run) if masked else batches.plan(run, self._translate, emitter)
+        for one in planned:
+            if isinstance(one, batches.Batch):
+                batches.emit(one, emitter)
+            else:
+                self._translate(one, emitter)
         views = [f"    {view} = g.{view}" for view in sorted(emitter.views)]
         body = "\n".join(["def run(g, m):", *views, *emitter.lines, "    return None"])
         exec(compile(body, f"<ptx line {self._line(start)}>", "exec"), namespace)
-        run: Run = namespace["run"]
-        return run
+        function: Run = namespace["run"]
+        return function
 
     def _line(self, index: int) -> int:
         return self.instructions[index].line if index < len(self.instructions) else 0

@@ -12,7 +12,8 @@ written whole, and once under a mask. Handlers get the mask of the lanes that ta
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -50,6 +51,22 @@ _UNIFORM_CLOCKS = (
 )
 
 
+@dataclass(frozen=True, slots=True)
+class Elementwise:
+    """``destination = function(*operands)``, lane by lane and register by register.
+
+    ``function`` takes rows of any length; with ``into`` its last argument is the row to write, or
+    None to return a new one.
+    """
+
+    function: Callable[..., Any]
+    kind: str
+    destination: Operand
+    operands: tuple[Operand, ...]
+    kinds: tuple[str, ...]
+    into: bool
+
+
 class Emitter:
     """Collects the statements of one straight run of instructions, and the objects they use."""
 
@@ -62,8 +79,25 @@ class Emitter:
         self.indent = "    "
         self.mask = "m"
         self.instruction: Instruction | None = None
+        self.record: list[Elementwise] | None = None
 
     # ---- statements
+
+    def elementwise(
+        self,
+        function: Callable[..., Any],
+        kind: str,
+        destination: Operand,
+        operands: Iterable[Operand],
+        kinds: Iterable[str],
+        into: bool,
+    ) -> bool:
+        """Offer an operation for a batch; True if it was only recorded and nothing is emitted."""
+        if self.record is None:
+            return False
+        operation = Elementwise(function, kind, destination, tuple(operands), tuple(kinds), into)
+        self.record.append(operation)
+        return True
 
     def line(self, text: str) -> None:
         """Append one statement."""

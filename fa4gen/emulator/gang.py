@@ -62,7 +62,9 @@ class Gang:
         self.state: dict[str, Any] = {}
         # what families put off to the end of a straight run of instructions
         self.deferred: list[Callable[[], None]] = []
-        self.P: list[Row] = list(np.zeros((registers["p"], lanes), np.bool_))
+        self._p = np.zeros((registers["p"], lanes), np.bool_)
+        self.P: list[Row] = list(self._p)
+        self._blocks: dict[str, NDArray[Any]] = {"P": self._p}
         self._h = np.zeros((registers["h"], lanes), np.uint16)
         self._r = np.zeros((registers["r"], lanes), np.uint32)
         self._d = np.zeros((registers["d"], lanes), np.uint64)
@@ -132,6 +134,26 @@ class Gang:
         if cls == "r":
             return self._r
         return self._h if cls == "h" else self._d
+
+    def rows(self, view: str) -> NDArray[Any]:
+        """All registers of a class as one array (register, lane), read as the view does."""
+        block = self._blocks.get(view)
+        if block is None:
+            sources: dict[str, tuple[NDArray[Any], Any]] = {
+                "U16": (self._h, np.uint16),
+                "S16": (self._h, np.int16),
+                "F16": (self._h, np.float16),
+                "BF16": (self._h, ml_dtypes.bfloat16),
+                "U32": (self._r, np.uint32),
+                "S32": (self._r, np.int32),
+                "F32": (self._r, np.float32),
+                "U64": (self._d, np.uint64),
+                "S64": (self._d, np.int64),
+                "F64": (self._d, np.float64),
+            }
+            raw, dtype = sources[view]
+            block = self._blocks[view] = raw.view(dtype)
+        return block
 
     def lanes_of(self, mask: Mask) -> NDArray[np.int64]:
         """The lane numbers that take part."""

@@ -97,6 +97,13 @@ def _relative_ranges(
     return tuple((int(a), int(b)) for a, b in zip(starts, stops, strict=True))
 
 
+@lru_cache(maxsize=1024)
+def _bounds(*key: Any) -> tuple[int, int]:
+    """Where a tile starts and ends, relative to the pattern's start."""
+    ranges = _relative_ranges(*key)
+    return ranges[0][0], ranges[-1][1]
+
+
 def _key(
     descriptor: Descriptor, k_major: bool, mn: int, k: int, size: int
 ) -> tuple[int, tuple[int, int, int, int, int, int, bool, int, int, int]]:
@@ -119,8 +126,9 @@ def inside(
     shared: SharedMemory, descriptor: Descriptor, k_major: bool, mn: int, k: int, size: int
 ) -> bool:
     """Whether a tile lies inside the CTA's own shared memory."""
-    ranges = tile_ranges(descriptor, k_major, mn, k, size)
-    return ranges[0][0] >= RESERVED_SHARED and ranges[-1][1] <= shared.size
+    base, key = _key(descriptor, k_major, mn, k, size)
+    first, last = _bounds(*key)
+    return base + first >= RESERVED_SHARED and base + last <= shared.size
 
 
 def read_tile(

@@ -43,6 +43,14 @@ def _into(i: Instruction, e: Emitter, function: Function) -> bool:
     d, *sources = i.operands
     if e.masked or isinstance(d, Sink) or not all(isinstance(s, Register) for s in sources):
         return False
+
+    def words(*rows: Any) -> Any:
+        *inputs, out = (None if row is None else row.view(np.float32) for row in rows)
+        result = function(*inputs, out)
+        return result.view(np.uint64)
+
+    if e.elementwise(words, "b64", d, sources, ["b64"] * len(sources), into=True):
+        return True
     view = f".view({e.name(np.dtype(np.float32))})"
     texts = [e.get(source, "b64") + view for source in sources]
     e.line(f"{e.name(function)}({', '.join(texts)}, {e.target(d, 'b64')}{view})")

@@ -1,8 +1,8 @@
-"""Matrix products of tensor memory (PTX ISA, "tcgen05.mma"), dense and without block scaling.
+"""Matrix products of tensor memory (PTX ISA, "tcgen05.mma"), dense ones.
 
 Chosen where the sources are silent [?]: of the eight words of a disable-output-lane mask with
 ``.cta_group::2`` the first four are the even CTA's. Sparse A, ``.ashift`` and the zero-column mask
-of ``.ws`` are not modelled, nor are 4-bit and 6-bit elements outside of the block-scaled kinds.
+of ``.ws`` are not modelled, nor are 4-bit and 6-bit elements of f8f6f4 and mxf8f6f4.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from fa4gen.emulator.descriptors import Descriptor, DescriptorError
 from fa4gen.emulator.emit import Emitter, Reader
 from fa4gen.emulator.errors import UnsupportedError
 from fa4gen.emulator.gang import Gang, Mask
-from fa4gen.emulator.instruction_descriptor import InstructionDescriptor
+from fa4gen.emulator.instruction_descriptor import BLOCK_SCALED, InstructionDescriptor
 from fa4gen.emulator.instructions.copy_places import only, pick
 from fa4gen.emulator.instructions.registry import Translate
 from fa4gen.emulator.instructions.tcgen05_commit import commit, remember
@@ -32,15 +32,21 @@ from fa4gen.emulator.instructions.tcgen05_common import (
 )
 from fa4gen.emulator.instructions.tcgen05_copy import copy, shift
 from fa4gen.emulator.instructions.tcgen05_layouts import Piece, pieces
-from fa4gen.emulator.instructions.tcgen05_product import A_COLUMNS, Product, extent
+from fa4gen.emulator.instructions.tcgen05_product import (
+    A_COLUMNS,
+    PACKED_K,
+    Product,
+    extent,
+    stored,
+)
 from fa4gen.emulator.instructions.tcgen05_queue import queue_of
+from fa4gen.emulator.instructions.tcgen05_scales import Scales, columns, factors
 from fa4gen.emulator.memory import RESERVED_SHARED
 from fa4gen.emulator.operand_tiles import ELEMENT_BYTES
 from fa4gen.emulator.ptx.syntax import Address, Immediate, Instruction, Vector
 from fa4gen.emulator.report import Severity
 from fa4gen.emulator.tensor_memory import LANES, split_address
 
-_DENSE: Final = ("f16", "tf32", "f8f6f4", "i8")
 _SCALED_INPUT: Final = ("f16", "tf32")
 _HINTS: Final = ("fill", "use", "lastuse", "discard")
 _MAX_SHIFT: Final = 15
@@ -48,11 +54,12 @@ _MAX_SHIFT: Final = 15
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """The modifiers."""
+    """The modifiers; ``factors`` are block scale factors of each row, 0 without them."""
 
     group: int
     kind: str
     ws: bool
+    factors: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +74,7 @@ class Operands:
     accumulate: Reader
     masks: tuple[Reader, ...]
     shift: int
+    scales: tuple[Reader, ...]
 
 
 def _form(i: Instruction, e: Emitter) -> Form:
@@ -82,17 +90,23 @@ def _form(i: Instruction, e: Emitter) -> Form:
         raise e.refuse("one .kind was expected")
     if ws and group == 2:
         raise e.refuse(".ws with .cta_group::2")
-    if kinds[0] not in _DENSE:
-        raise e.refuse("block scaling")
     operands = [f"b{number}" for number in range(4)] if ws else ["a"]
     hints = {f"collector::{name}::{hint}" for name in operands for hint in _HINTS}
     rest = [word for word in words if word not in ("ws", f"cta_group::{group}")]
     rest.remove(f"kind::{kinds[0]}")
+    count = 0
+    if kinds[0] in BLOCK_SCALED:
+        vector = [word for word in rest if word.startswith(("scale_vec", "block1", "block3"))]
+        rest = [word for word in rest if word not in vector]
+        count = factors(kinds[0], vector) or 0
+        if ws or not count or "block_scale" not in rest:
+            raise e.refuse(f"block scaling of .kind::{kinds[0]}")
+        rest.remove("block_scale")
     if len(rest) > 1 or not set(rest) <= hints:
         raise e.refuse("." + ".".join(rest))
     if i.modifiers[0] != "mma" or i.modifiers.count("ws") > 1:
         raise e.refuse("modifiers")
-    return Form(group, kinds[0], ws)
+    return Form(group, kinds[0], ws, count)
 
 
 def _operands(i: Instruction, e: Emitter, form: Form) -> Operands:
@@ -102,7 +116,12 @@ def _operands(i: Instruction, e: Emitter, form: Form) -> Operands:
     d, a, b, kind, *rest = items
     a_tensor = isinstance(a, Address)
     masks: tuple[Reader, ...] = ()
-    if isinstance(rest[0], Vector):
+    scales: tuple[Reader, ...] = ()
+    if form.factors:
+        if len(rest) != 3:
+            raise e.refuse("two addresses of scale factors and enable-input-d were expected")
+        scales = (e.address(rest.pop(0), "u32"), e.address(rest.pop(0), "u32"))
+    elif isinstance(rest[0], Vector):
         words = rest.pop(0)
         assert isinstance(words, Vector)
         if form.ws or len(words.items) != 4 * form.group:
@@ -130,6 +149,7 @@ def _operands(i: Instruction, e: Emitter, form: Form) -> Operands:
         e.reader(accumulate, "pred"),
         masks,
         shift,
+        scales,
     )
 
 
@@ -158,14 +178,17 @@ class _Issue:
                 "descriptor", remark, self.site, self.gang, self.mask, Severity.REVIEW
             )
         for element in (kind.a, kind.b):
-            if element in ("e2m3", "e3m2", "e2m1"):
+            if kind.k != PACKED_K and element in ("e2m3", "e3m2", "e2m1"):
                 raise UnsupportedError(self.site, f"elements in {element}")
         return kind
 
     def tile(
         self, bits: int, what: str, k_major: bool, mn: int, k: int, element: str
     ) -> Descriptor:
-        """Decode and check an operand's descriptor, in every CTA of the group."""
+        """Decode and check an operand's descriptor, in every CTA of the group.
+
+        ``k`` counts elements of the type ``element`` as they are stored.
+        """
         try:
             descriptor = descriptors.decode(bits, self.gang.machine.sm)
         except DescriptorError as error:
@@ -203,6 +226,18 @@ class _Issue:
         return lane, column
 
 
+    def scales(self, places: list[int], kind: InstructionDescriptor) -> Scales:
+        """Check where the block scale factors are."""
+        count = self.form.factors
+        rows = kind.m // self.form.group
+        _, a = self.column(places[0], "scale factors of A", columns(rows), 0)
+        _, b = self.column(places[1], "scale factors of B", columns(kind.n), 0)
+        for byte in (kind.scale_a, kind.scale_b):
+            if byte % count:
+                self.fault("descriptor", f"scale factor id {byte} with {count} factors a row")
+        return Scales(a, b, count, kind.scale_a, kind.scale_b, kind.scale or "")
+
+
 def _enabled(words: list[int], group: int) -> tuple[NDArray[np.bool_], ...] | None:
     """Lanes that are written, for each CTA of the group."""
     if not any(words):
@@ -217,11 +252,9 @@ def _width(layout: tuple[Piece, ...]) -> int:
     return max(piece.columns for piece in layout)
 
 
-def _issue(
-    issue: _Issue, d: int, a: int, a_tensor: bool, b: int, bits: int, accumulate: bool,
-    shift: int, words: list[int],
-) -> None:  # fmt: skip
+def _issue(issue: _Issue, values: list[int], operands: Operands, words: list[int]) -> None:
     gang, lane, site, form = issue.gang, issue.lane, issue.site, issue.form
+    d, a, b, bits, accumulate, *places = values
     kind = issue.kind(bits)
     share = form.group
     spread = kind.m == 64 and not form.ws and share == 1
@@ -230,16 +263,19 @@ def _issue(
     layout = pieces(kind.m, kind.n, share, form.ws, base) if base else probe
     tile: Descriptor | None = None
     a_column = 0
-    if a_tensor:
+    if operands.a_tensor:
         if kind.transpose_a:
             issue.fault("descriptor", "A in tensor memory cannot be transposed")
         _, a_column = issue.column(a, "A", A_COLUMNS, base)
     else:
-        tile = issue.tile(a, "A", not kind.transpose_a, kind.m // share, kind.k, kind.a)
-    b_tile = issue.tile(b, "B", not kind.transpose_b, kind.n // share, kind.k, kind.b)
+        element, k = stored(kind, kind.a)
+        tile = issue.tile(a, "A", not kind.transpose_a, kind.m // share, k, element)
+    element, k = stored(kind, kind.b)
+    b_tile = issue.tile(b, "B", not kind.transpose_b, kind.n // share, k, element)
     product = Product(
         gang, lane, site, issue.ctas, kind, layout, column, tile, a_column, b_tile,
-        accumulate, shift if accumulate else 0, _enabled(words, share),
+        bool(accumulate), operands.shift if accumulate else 0, _enabled(words, share),
+        issue.scales(places, kind) if places else None,
     )  # fmt: skip
     submit(gang, lane, site, product, d)
 
@@ -270,16 +306,19 @@ def mma(i: Instruction, e: Emitter) -> None:
         check_one_thread(gang, mask, i)
         rows: list[Any] = [
             read(gang)
-            for read in (operands.d, operands.a, operands.b, operands.kind, operands.accumulate)
-        ]
+            for read in (
+                operands.d, operands.a, operands.b, operands.kind, operands.accumulate,
+                *operands.scales,
+            )
+        ]  # fmt: skip
         masks = [read(gang) for read in operands.masks]
         for lane in gang.lanes_of(mask).tolist():
-            d, a, b, bits, accumulate = (pick(row, lane) for row in rows)
-            words = [pick(row, lane) for row in masks]
             _issue(
-                _Issue(gang, lane, i, form), d, a, operands.a_tensor, b, bits, bool(accumulate),
-                operands.shift, words,
-            )  # fmt: skip
+                _Issue(gang, lane, i, form),
+                [pick(row, lane) for row in rows],
+                operands,
+                [pick(row, lane) for row in masks],
+            )
 
     e.call(handler)
 

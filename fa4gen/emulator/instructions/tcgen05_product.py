@@ -22,13 +22,16 @@ from fa4gen.emulator.instructions.copy_places import only
 from fa4gen.emulator.instructions.tcgen05_common import report_uninitialised, wants_uninitialised
 from fa4gen.emulator.instructions.tcgen05_layouts import Piece
 from fa4gen.emulator.instructions.tcgen05_queue import Action
+from fa4gen.emulator.instructions.tcgen05_scales import Scales, columns, repeated
 from fa4gen.emulator.machine import Cta
 from fa4gen.emulator.operand_tiles import ELEMENT_BYTES, read_tile, tile_ranges, values_of
 from fa4gen.emulator.ptx.syntax import Instruction
-from fa4gen.emulator.tensor_memory import TensorMemory
+from fa4gen.emulator.tensor_memory import LANES, TensorMemory
 
 # Every kind takes 32 bytes of K from each row of A: so many columns of tensor memory.
 A_COLUMNS: Final = 8
+# Only the kinds with two elements in a byte have so many along K.
+PACKED_K: Final = 64
 _LOW: Final = np.uint32(0xFFFF)
 # Steps of K that are summed together; sums of so many 8-bit products are exact in float32.
 _STEPS: Final = 64
@@ -46,6 +49,7 @@ class Product(Action):
     a           A in shared memory, or None when it is in tensor memory at ``a_column``
     accumulate  D = A B + D 2^-shift; without it D = A B
     enabled     for each CTA the lanes of D that are written, or None for all
+    scales      block scale factors, or None
     """
 
     gang: Gang
@@ -61,6 +65,7 @@ class Product(Action):
     accumulate: bool
     shift: int
     enabled: tuple[NDArray[np.bool_], ...] | None
+    scales: Scales | None = None
 
     def joins(self, later: Action) -> bool:
         return (
@@ -89,15 +94,17 @@ class Product(Action):
     # ---- one accumulation over several steps of K
 
     def _sum(self, steps: list[Product]) -> None:
-        b = _join([one._read_b() for one in steps])
-        if self.kind.negate_a != self.kind.negate_b:
-            b = -b
+        plain = [one._read_b() for one in steps]
+        b = _join(plain)
         whole: NDArray[np.float32] | None = None
         for index, cta in enumerate(self.ctas):
             memory = cta.tensor_memory
             assert memory is not None
+            if self.scales is not None:
+                scaled = zip(steps, plain, strict=True)
+                b = _join([one._scaled(memory, tile, False) for one, tile in scaled])
             if self.a is not None:
-                a = _join([one._read_a(cta) for one in steps])
+                a = _join([one._read_a(cta, memory) for one in steps])
                 whole = a @ b.T
             for piece in self.layout:
                 if piece.cta != index or not self._usable(memory, piece):
@@ -121,31 +128,54 @@ class Product(Action):
         )  # fmt: skip
         return False
 
-    def _read_a(self, cta: Cta) -> NDArray[np.float32]:
+    def _read_a(self, cta: Cta, memory: TensorMemory) -> NDArray[np.float32]:
         assert self.a is not None
         kind = self.kind
+        element, k = stored(kind, kind.a)
         rows = kind.m // len(self.ctas)
-        tile = read_tile(cta.shared, self.a, not kind.transpose_a, rows, kind.k, kind.a)
-        return tile.astype(np.float32, copy=False)
+        tile = read_tile(cta.shared, self.a, not kind.transpose_a, rows, k, element)
+        return self._scaled(memory, _numbers(tile, kind), True)
 
     def _read_b(self) -> NDArray[np.float32]:
+        """B of all CTAs, with the sign of the product."""
         kind = self.kind
+        element, k = stored(kind, kind.b)
         rows = kind.n // len(self.ctas)
         tiles = [
-            read_tile(cta.shared, self.b, not kind.transpose_b, rows, kind.k, kind.b)
+            read_tile(cta.shared, self.b, not kind.transpose_b, rows, k, element)
             for cta in self.ctas
         ]
-        tile = tiles[0] if len(tiles) == 1 else np.concatenate(tiles)
-        return tile.astype(np.float32, copy=False)
+        tile = _numbers(tiles[0] if len(tiles) == 1 else np.concatenate(tiles), kind)
+        return -tile if kind.negate_a != kind.negate_b else tile
 
     def _read_tensor_a(self, memory: TensorMemory, piece: Piece) -> NDArray[np.float32]:
         lanes = slice(piece.lane, piece.lane + piece.rows)
-        columns = slice(self.a_column, self.a_column + A_COLUMNS)
-        self._check_written(memory, lanes, columns, "A from")
-        raw = np.ascontiguousarray(memory.cells[lanes, columns])
-        size = ELEMENT_BYTES[self.kind.a]
-        values = values_of(raw.view(np.dtype(f"u{size}")), self.kind.a)
-        return values.astype(np.float32, copy=False)
+        span = slice(self.a_column, self.a_column + A_COLUMNS)
+        self._check_written(memory, lanes, span, "A from")
+        raw = np.ascontiguousarray(memory.cells[lanes, span])
+        element, _ = stored(self.kind, self.kind.a)
+        values = values_of(raw.view(np.dtype(f"u{ELEMENT_BYTES[element]}")), element)
+        return self._scaled(memory, _numbers(values, self.kind), True, piece.row)
+
+    def _scaled(
+        self, memory: TensorMemory, tile: NDArray[np.float32], of_a: bool, row: int = 0
+    ) -> NDArray[np.float32]:
+        """Rows of A (from ``row`` on) or B times their block scale factors."""
+        if self.scales is None:
+            return tile
+        first = self.scales.a if of_a else self.scales.b
+        rows, k = tile.shape
+        width = columns(row + rows)
+        what = "scale factors from"
+        self._check_written(memory, slice(0, LANES), slice(first, first + width), what)
+        if not repeated(memory, first, width):
+            self.gang.machine.find(
+                "tensor-memory",
+                f"the scale factors of {'A' if of_a else 'B'} in columns {first} to "
+                f"{first + width - 1} are not the same in all four quarters of the lanes",
+                self.site, self.gang, only(self.gang, self.lane),
+            )  # fmt: skip
+        return tile * self.scales.read(memory, row + rows, k, of_a)[row:]
 
     def _check_written(
         self, memory: TensorMemory, lanes: slice | NDArray[np.int64], columns: slice, what: str
@@ -209,9 +239,11 @@ class Product(Action):
     def shared_reads(self) -> tuple[SharedRange, ...]:
         """The operands in shared memory, of all CTAs of the group."""
         kind, share = self.kind, len(self.ctas)
-        tiles = [_ranges(self.b, not kind.transpose_b, kind.n // share, kind.k, kind.b)]
+        element, k = stored(kind, kind.b)
+        tiles = [_ranges(self.b, not kind.transpose_b, kind.n // share, k, element)]
         if self.a is not None:
-            tiles.append(_ranges(self.a, not kind.transpose_a, kind.m // share, kind.k, kind.a))
+            element, k = stored(kind, kind.a)
+            tiles.append(_ranges(self.a, not kind.transpose_a, kind.m // share, k, element))
         return tuple(
             SharedRange(cta, start, stop)
             for cta in self.ctas
@@ -228,6 +260,12 @@ class Product(Action):
         reads = self._rectangles(self.column, None) if self.accumulate else ()
         if self.a is None:
             reads += self._rectangles(self.a_column, A_COLUMNS)
+        if self.scales is not None:
+            rows = self.kind.m // len(self.ctas)
+            for first, count in (self.scales.a, columns(rows)), (self.scales.b, columns(self.kind.n)):
+                reads += tuple(
+                    TensorRange(cta, 0, LANES, first, first + count) for cta in self.ctas
+                )
         return reads
 
     def _rectangles(self, column: int, width: int | None) -> tuple[TensorRange, ...]:
@@ -248,6 +286,23 @@ class Product(Action):
         rate = 8192 if share == 2 else 4096 if kind.m == 128 else 2048
         rows = (0 if self.a is None else kind.m) + kind.n
         return max(kind.m * kind.n * 16 / rate, rows * 32 / share / 128)
+
+
+def stored(kind: InstructionDescriptor, element: str) -> tuple[str, int]:
+    """How an operand lies in memory: the type and number of elements along K.
+
+    Packed 4-bit elements are looked at as bytes.
+    """
+    return ("u8", kind.k // 2) if kind.k == PACKED_K else (element, kind.k)
+
+
+def _numbers(tile: NDArray[Any], kind: InstructionDescriptor) -> NDArray[np.float32]:
+    """A tile in float32; bytes of packed 4-bit elements are taken apart, low half first."""
+    if kind.k == PACKED_K:
+        raw = tile.astype(np.uint8)
+        both = np.stack([raw & np.uint8(15), raw >> np.uint8(4)], axis=-1)
+        tile = values_of(both.reshape(len(raw), -1), "e2m1")
+    return tile.astype(np.float32, copy=False)
 
 
 def _join(steps: list[Any]) -> Any:

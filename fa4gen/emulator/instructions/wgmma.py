@@ -20,29 +20,19 @@ from fa4gen.emulator.descriptors import Descriptor, DescriptorError, decode
 from fa4gen.emulator.emit import Emitter, Reader
 from fa4gen.emulator.gang import GANG_LANES, Gang, Mask, as_row
 from fa4gen.emulator.instructions.registry import Translate
+from fa4gen.emulator.instructions.wgmma_products import (
+    ROWS,
+    Accumulators,
+    Product,
+    Shape,
+    run_chain,
+)
 from fa4gen.emulator.operand_tiles import ELEMENT_BYTES, inside, read_tile, tile_ranges, values_of
-from fa4gen.emulator.ptx.syntax import Immediate, Instruction, Operand, Register, Vector
+from fa4gen.emulator.ptx.syntax import Immediate, Instruction, Operand, Vector
 from fa4gen.emulator.wgmma_checks import find_flights
 
-_ROWS: Final = 64
 _DEPTH: Final = {"bf16": 16, "f16": 16, "tf32": 8, "e4m3": 32, "e5m2": 32, "s8": 32, "u8": 32}
 _MAC_PER_CYCLE: Final = {1: 4096, 2: 2048, 4: 1024}
-
-
-@dataclass(frozen=True, slots=True)
-class Shape:
-    """What the opcode says: types, n and k of the product."""
-
-    n: int
-    k: int
-    a: str
-    b: str
-    d: str
-    saturate: bool
-
-    @property
-    def integer(self) -> bool:
-        return self.d == "s32"
 
 
 TileKey: TypeAlias = tuple[Descriptor, bool, int, int, int]
@@ -56,6 +46,7 @@ class Groups:
     open: list[AsyncOp] = field(default_factory=list)
     committed: list[list[AsyncOp]] = field(default_factory=list)
     fresh: list[tuple[AsyncOp, list[TileKey]]] = field(default_factory=list)
+    chain: list[Product] = field(default_factory=list)
 
 
 def _groups(gang: Gang) -> Groups:
@@ -86,18 +77,6 @@ def _shape(i: Instruction, e: Emitter) -> Shape:
     return Shape(n, k, a, b, d, saturate)
 
 
-@lru_cache(maxsize=64)
-def _accumulator_map(n: int) -> NDArray[np.int64]:
-    """Flat index into (register, lane) for every element of D: shape (64, n), 32-bit elements."""
-    lane = np.arange(GANG_LANES)
-    at = np.zeros((_ROWS, n), np.int64)
-    for register in range(n // 2):
-        row = lane // 32 * 16 + lane % 32 // 4 + 8 * (register >> 1 & 1)
-        column = 8 * (register >> 2) + 2 * (lane % 4) + (register & 1)
-        at[row, column] = register * GANG_LANES + lane
-    return at
-
-
 @lru_cache(maxsize=8)
 def _operand_map(size: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Row and column of A for each (register, lane, element of the register)."""
@@ -108,58 +87,6 @@ def _operand_map(size: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     row = lane // 32 * 16 + lane % 32 // 4 + 8 * (register & 1) + 0 * element
     column = per * (lane % 4) + element + 4 * per * (register >> 1)
     return row, column
-
-
-class Accumulators:
-    """The registers of D in a gang's register file, as a (64, n) matrix."""
-
-    def __init__(self, operand: Operand, shape: Shape, e: Emitter) -> None:
-        count = shape.n // (4 if shape.d == "f16" else 2)
-        items = operand.items if isinstance(operand, Vector) else ()
-        if len(items) != count:
-            raise e.refuse(f"D takes {count} registers")
-        indices = []
-        for item in items:
-            if not isinstance(item, Register) or item.cls != "r":
-                raise e.refuse("D is not made of 32-bit registers")
-            indices.append(item.index)
-        self._indices = np.array(indices)
-        self._consecutive = bool((np.diff(self._indices) == 1).all())
-        self._shape = shape
-        self._inverse = np.argsort(_accumulator_map(shape.n), axis=None)
-
-    def read(self, gang: Gang) -> NDArray[Any]:
-        """D as float32, or int32."""
-        rows = self._rows(gang)
-        flat = _accumulator_map(self._shape.n)
-        if self._shape.d == "f16":
-            halves = rows.view(np.float16).reshape(len(self._indices), GANG_LANES, 2)
-            spread = halves.transpose(0, 2, 1).reshape(-1)
-            return np.asarray(spread[flat].astype(np.float32))
-        kind = np.int32 if self._shape.integer else np.float32
-        return np.asarray(rows.view(kind).reshape(-1)[flat])
-
-    def write(self, gang: Gang, values: NDArray[Any]) -> None:
-        """Replace D."""
-        n = self._shape.n
-        if self._shape.d == "f16":
-            with np.errstate(over="ignore"):
-                flat = values.astype(np.float16).reshape(-1)[self._inverse]
-            pairs = flat.reshape(n // 4, 2, GANG_LANES).transpose(0, 2, 1)
-            raw = np.ascontiguousarray(pairs).view(np.uint32).reshape(n // 4, GANG_LANES)
-        else:
-            raw = values.reshape(-1)[self._inverse].view(np.uint32).reshape(n // 2, GANG_LANES)
-        block = gang.block("r")
-        if self._consecutive:
-            block[self._indices[0] : self._indices[-1] + 1] = raw
-        else:
-            block[self._indices] = raw
-
-    def _rows(self, gang: Gang) -> NDArray[np.uint32]:
-        block = gang.block("r")
-        if self._consecutive:
-            return np.asarray(block[self._indices[0] : self._indices[-1] + 1])
-        return np.asarray(block[self._indices])
 
 
 def _flag(operand: Operand, e: Emitter, allowed: tuple[int, ...]) -> int:
@@ -195,7 +122,7 @@ def _product(i: Instruction, e: Emitter) -> None:
         fragments = []
         read_a = e.reader(a, "b64")
     size = ELEMENT_BYTES[shape.a]
-    cycles = 2.0 * _ROWS * shape.n * shape.k / (_MAC_PER_CYCLE[size] * 2)
+    cycles = 2.0 * ROWS * shape.n * shape.k / (_MAC_PER_CYCLE[size] * 2)
     early = i in _copied(e)
 
     def handler(gang: Gang, mask: Mask) -> None:
@@ -203,10 +130,11 @@ def _product(i: Instruction, e: Emitter) -> None:
         _whole(gang, mask, i)
         b_tile = _tile(gang, read_b, i, shape.n, transpose_b == 0, shape, shape.b)
         tiles: list[TileKey] = [(b_tile, transpose_b == 0, shape.n, shape.k, size)]
-        a_tile, fragment = None, None
+        a_tile: Descriptor | None = None
+        fragment = np.empty((0, 0))
         if read_a is not None:
-            a_tile = _tile(gang, read_a, i, _ROWS, transpose_a == 0, shape, shape.a)
-            tiles.append((a_tile, transpose_a == 0, _ROWS, shape.k, size))
+            a_tile = _tile(gang, read_a, i, ROWS, transpose_a == 0, shape, shape.a)
+            tiles.append((a_tile, transpose_a == 0, ROWS, shape.k, size))
         else:
             fragment = _fragment(gang, fragments, shape.a)
         adds = as_row(accumulate(gang), gang.lanes)
@@ -215,25 +143,24 @@ def _product(i: Instruction, e: Emitter) -> None:
         adding = bool(adds[0])
         shared = gang.cta.shared
 
-        def run() -> None:
-            left = fragment if a_tile is None else read_tile(
-                shared, a_tile, transpose_a == 0, _ROWS, shape.k, shape.a)  # fmt: skip
-            right = read_tile(shared, b_tile, transpose_b == 0, shape.n, shape.k, shape.b)
-            assert left is not None
-            result = left @ right.T
-            if shape.integer:
-                total = result.astype(np.int64) + (accumulators.read(gang) if adding else 0)
-                if shape.saturate:
-                    total = np.clip(total, -(2**31), 2**31 - 1)
-                accumulators.write(gang, total.astype(np.int32))
-                return
-            if sign < 0:
-                result = -result
-            if adding:
-                result += accumulators.read(gang)
-            accumulators.write(gang, result)
+        def left() -> NDArray[Any]:
+            if a_tile is None:
+                return fragment
+            return read_tile(shared, a_tile, transpose_a == 0, ROWS, shape.k, shape.a)
 
+        def right() -> NDArray[Any]:
+            return read_tile(shared, b_tile, transpose_b == 0, shape.n, shape.k, shape.b)
+
+        product = Product(shape, accumulators, left, right, adding, sign)
         groups = _groups(gang)
+        if not groups.chain or not product.joins(groups.chain[-1]):
+            groups.chain = []
+        chain, position = groups.chain, len(groups.chain)
+        chain.append(product)
+
+        def run() -> None:
+            run_chain(gang, chain, position)
+
         previous = groups.open[-1:] or (groups.committed[-1][-1:] if groups.committed else [])
         op = AsyncOp("wgmma", gang, 0, i, run, after=tuple(previous), unit="tensor", cycles=cycles)
         groups.open.append(op)
@@ -326,7 +253,7 @@ def _fragment(gang: Gang, fragments: list[Reader], kind: str) -> NDArray[Any]:
     raw = np.stack([as_row(read(gang), gang.lanes) for read in fragments])
     values = values_of(raw.view(np.dtype(f"u{size}")).reshape(4, GANG_LANES, 4 // size), kind)
     row, column = _operand_map(size)
-    result = np.empty((_ROWS, _DEPTH[kind]), values.dtype)
+    result = np.empty((ROWS, _DEPTH[kind]), values.dtype)
     result[row, column] = values
     return result
 
@@ -345,6 +272,7 @@ def _commit(i: Instruction, e: Emitter) -> None:
             _announce(gang, groups)
         groups.committed.append(groups.open)
         groups.open = []
+        groups.chain = []
 
     e.call(handler)
 

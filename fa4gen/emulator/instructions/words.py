@@ -80,6 +80,9 @@ def compute(
     """``destination = function(*operands)``, each operand read as its kind."""
     if isinstance(destination, Sink):
         return
+    operands, kinds = tuple(operands), tuple(kinds)
+    if e.elementwise(function, kind, destination, operands, kinds, into=False):
+        return
     texts = arguments(e, operands, kinds)
     e.assign(kind, destination, f"{e.name(function)}({', '.join(texts)})")
 
@@ -98,6 +101,9 @@ def compute_into(
     writes, since the row may be that of an operand.
     """
     if isinstance(destination, Sink):
+        return
+    operands, kinds = tuple(operands), tuple(kinds)
+    if e.elementwise(function, kind, destination, operands, kinds, into=True):
         return
     texts = ", ".join(arguments(e, operands, kinds))
     name = e.name(function)

@@ -32,12 +32,7 @@ def test_as_on_the_gpu(probe, recorded) -> None:
     program.launch(block=scalar_probes.THREADS, args=[*inputs, out], checks=False)
     far = distance(probe.output, out, recorded[probe.name]) > probe.ulps
     if far.any():
-        width = len(far) // scalar_probes.THREADS or 1
-        at = (
-            int(np.flatnonzero(far)[0]) // width
-            if len(far) > 1
-            else int(np.flatnonzero(out != recorded[probe.name])[0])
-        )
+        at = int(np.flatnonzero(far)[0]) // (len(far) // scalar_probes.THREADS)
         shown = ", ".join(repr(array[at]) for array in inputs)
         raise AssertionError(
             f"{probe.line} of {shown}: {out[at]!r}, on the GPU {recorded[probe.name][at]!r} "
