@@ -261,8 +261,8 @@ class Product(Action):
         if self.a is None:
             reads += self._rectangles(self.a_column, A_COLUMNS)
         if self.scales is not None:
-            rows = self.kind.m // len(self.ctas)
-            for first, count in (self.scales.a, columns(rows)), (self.scales.b, columns(self.kind.n)):
+            scales, rows = self.scales, self.kind.m // len(self.ctas)
+            for first, count in (scales.a, columns(rows)), (scales.b, columns(self.kind.n)):
                 reads += tuple(
                     TensorRange(cta, 0, LANES, first, first + count) for cta in self.ctas
                 )

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Final
+from typing import Any, Final
 
 import ml_dtypes
 import numpy as np
@@ -77,6 +77,9 @@ def repeated(memory: TensorMemory, first: int, count: int) -> bool:
 @cache
 def _table(kind: str) -> NDArray[np.float32]:
     codes = np.arange(256, dtype=np.uint8)
+    dtype: Any = ml_dtypes.float8_e8m0fnu
     if kind == "ue4m3":
-        return (codes & np.uint8(127)).view(ml_dtypes.float8_e4m3fn).astype(np.float32)
-    return codes.view(ml_dtypes.float8_e8m0fnu).astype(np.float32)
+        dtype = ml_dtypes.float8_e4m3fn
+        codes &= np.uint8(127)
+    values: NDArray[np.float32] = codes.view(dtype).astype(np.float32)
+    return values
