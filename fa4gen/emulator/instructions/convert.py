@@ -96,8 +96,10 @@ def to_tf32(x: Any, mode: str, relu: bool, finite: bool) -> Any:
     if finite:
         largest = np.uint32(0x7F7FE000).view(np.float32)
         result = np.where(np.isinf(result), np.copysign(largest, x), result)
-    result = np.where(np.isnan(x), NAN["f32"], result)
-    return ieee.clamp_positive(result, "f32") if relu else result
+    # NaNs as an H200 gives them: rounding away from zero leaves them alone
+    unordered = x if mode == "rna" else np.uint32(0x7FFFE000).view(np.float32)
+    result = np.where(np.isnan(x), unordered, result)
+    return np.where(result < 0, np.float32(0), result) if relu else result
 
 
 def clamp_integer(x: Any, dtype: Any) -> Any:

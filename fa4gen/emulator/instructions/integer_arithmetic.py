@@ -185,6 +185,9 @@ def find_nth_set(mask: Any, base: Any, offset: Any) -> Any:
     found = np.full(arrays[0].shape, 0xFFFFFFFF, np.uint32)
     columns = zip(*(array.tolist() for array in arrays), strict=True)
     for lane, (bits, start, count) in enumerate(columns):
+        if count == -(1 << 31):  # has no opposite: an H200 gives 0
+            found[lane] = 0
+            continue
         step = -1 if count < 0 else 1
         wanted = max(abs(count), 1)
         places = [start] if count == 0 else range(start, 32 if step > 0 else -1, step)
