@@ -99,7 +99,7 @@ def to_tf32(x: Any, mode: str, relu: bool, finite: bool) -> Any:
     # NaNs as an H200 gives them: rounding away from zero leaves them alone
     unordered = x if mode == "rna" else np.uint32(0x7FFFE000).view(np.float32)
     result = np.where(np.isnan(x), unordered, result)
-    return np.where(result < 0, np.float32(0), result) if relu else result
+    return np.where(result <= 0, np.float32(0), result) if relu else result
 
 
 def clamp_integer(x: Any, dtype: Any) -> Any:
