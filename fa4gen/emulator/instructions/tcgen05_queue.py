@@ -63,10 +63,12 @@ class InOrder:
         if last not in self._waiting:
             return
         ready: list[tuple[AsyncOp, Action | None]] = []
-        for op in list(self._waiting):
-            ready.append((op, self._waiting.pop(op)))
-            if op is last:
+        for pair in self._waiting.items():
+            ready.append(pair)
+            if pair[0] is last:
                 break
+        for op, _ in ready:
+            del self._waiting[op]
         run_actions([action for _, action in ready if action is not None])
         for op, _ in ready[:-1]:
             self._machine.complete(op)

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from fa4gen.emulator.async_ops import AsyncOp, TensorRange
 from fa4gen.emulator.emit import Emitter
 from fa4gen.emulator.gang import WARP_LANES, Gang, Mask
+from fa4gen.emulator.instructions import tcgen05_reduction
 from fa4gen.emulator.instructions.tcgen05_common import (
     check_columns,
     per_warp,
@@ -31,23 +32,26 @@ from fa4gen.emulator.ptx.syntax import Address, Immediate, Instruction, Operand,
 from fa4gen.emulator.report import Severity
 from fa4gen.emulator.tensor_memory import COLUMNS, LANES, TensorMemory, rectangle, split_address
 
+_REDUCING = 103
 _LOW = np.uint32(0xFFFF)
 _HALF = np.uint32(16)
 
 
 def _shape(i: Instruction, e: Emitter, pack: str) -> Shape:
-    """The modifiers behind ``ld`` or ``st``."""
-    words = list(i.modifiers[1:])
-    if "red" in words:
-        raise e.refuse(".red does not exist on sm_100")
+    """The modifiers behind ``ld``, ``ld.red`` or ``st``."""
+    reduces = "red" in i.modifiers
+    words = list(i.modifiers[2 if reduces else 1 :])
     name = next((word for word in words if word in SHAPES), None)
     count = next((word for word in words if word[:1] == "x" and word[1:].isdigit()), None)
     if name is None or count is None:
         raise e.refuse("a shape and a number of repetitions were expected")
     packed = pack in words
     rest = [word for word in words if word not in (name, count, pack)]
-    if rest != ["sync", "aligned", "b32"]:
+    if rest[:2] != ["sync", "aligned"] or (not reduces and rest[2:] != ["b32"]):
         raise e.refuse("modifiers")
+    operands = len(i.operands) - reduces
+    if reduces and (packed or count == "x1" or name not in tcgen05_reduction.SHAPES):
+        raise e.refuse(f".{name}.{count} with .red")
     each, most = SHAPES[name]
     times = int(count[1:])
     if times & (times - 1) or not 1 <= times <= most:
@@ -55,7 +59,7 @@ def _shape(i: Instruction, e: Emitter, pack: str) -> Shape:
     split = 0
     if name == SPLIT_SHAPE:
         last = i.operands[-1]
-        if len(i.operands) != 3:
+        if operands != 3:
             raise e.refuse(f".{SPLIT_SHAPE} needs the distance of its halves")
         number = last if isinstance(last, Immediate) else i.operands[1]
         if not isinstance(number, Immediate):
@@ -63,7 +67,7 @@ def _shape(i: Instruction, e: Emitter, pack: str) -> Shape:
         split = number.bits
         if not 0 <= split < COLUMNS:
             raise e.refuse(f"the halves are {split} columns apart")
-    elif len(i.operands) != 2:
+    elif operands != 2:
         raise e.refuse("an address and registers were expected")
     return Shape(name, each * times, split, packed)
 
@@ -154,14 +158,23 @@ def _index(cells: Cells, column: int) -> tuple[Any, Any]:
 
 
 def load(i: Instruction, e: Emitter) -> None:
-    """``tcgen05.ld``."""
+    """``tcgen05.ld`` and ``tcgen05.ld.red``."""
     shape = _shape(i, e, "pack::16b")
     rows = _registers(e, i.operands[0], shape)
-    base = _base(e, i.operands[1])
+    reduction: tcgen05_reduction.Reduction | None = None
+    if "red" in i.modifiers:
+        known = (*SHAPES, "sync", "aligned", "ld", "red")
+        words = [word for word in i.modifiers if word not in known and word[0] != "x"]
+        reduction = tcgen05_reduction.parse(i, e, words)
+    base = _base(e, i.operands[1 if reduction is None else 2])
 
     def handler(gang: Gang, mask: Mask) -> None:
         block = gang.block("r")
         machine = gang.machine
+        if reduction is not None and machine.sm < _REDUCING:
+            machine.fault(
+                "illegal-instruction", f"{i.text} does not exist before sm_103", i, gang, mask
+            )
         check = wants_uninitialised(machine)
         for cells, column in _places(gang, mask, i, shape, base(gang)):
             memory, ranges = _prepare(gang, mask, i, cells, column, "a load from")
@@ -169,7 +182,10 @@ def load(i: Instruction, e: Emitter) -> None:
                 machine.observer.tensor_access(gang, mask, ranges, "read", i)
             if check:
                 _check_written(gang, mask, i, memory, shape, cells, column)
-            _assign(block, rows, cells, _fetch(memory, shape, cells, column))
+            values = _fetch(memory, shape, cells, column)
+            _assign(block, rows, cells, values)
+            if reduction is not None:
+                block[reduction.target, cells.threads] = reduction.apply(values)
 
     e.call(handler)
 

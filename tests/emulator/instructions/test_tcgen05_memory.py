@@ -176,13 +176,44 @@ def test_part_of_a_warp() -> None:
 
 
 def test_what_is_not_modelled_is_refused() -> None:
-    body = "tcgen05.ld.red.sync.aligned.32x32b.x2.min.u32 {%r50, %r51}, %r52, [%r10];"
-    with pytest.raises(UnsupportedError):
-        launch(program(body), NOTHING, NOTHING)
     with pytest.raises(UnsupportedError):
         launch(
             program("tcgen05.ld.sync.aligned.16x256b.x64.b32 {%r50}, [%r10];"), NOTHING, NOTHING
         )
+
+
+FLOATS = np.array([1.5, -4.0, np.nan, 0.25], np.float32)
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        ("min.u32", min(FLOATS.view(np.uint32).tolist())),
+        ("max.s32", max(FLOATS.view(np.int32).tolist())),
+        ("max.f32", np.float32(1.5).view(np.uint32)),
+        ("min.f32", np.float32(-4).view(np.uint32)),
+        ("max.abs.f32", np.float32(4).view(np.uint32)),
+        ("min.NaN.f32", 0x7FFFFFFF),
+    ],
+)
+def test_a_load_that_reduces(words: str, expected: int) -> None:
+    values = "".join(
+        f"mov.u32 %r{100 + n}, {bits};" for n, bits in enumerate(FLOATS.view(np.uint32))
+    )
+    body = f"""
+    {values}
+    tcgen05.st.sync.aligned.32x32b.x4.b32 [%r10], {registers(100, 4)};
+    tcgen05.wait::st.sync.aligned;
+    tcgen05.ld.red.sync.aligned.32x32b.x4.{words} {registers(110, 4)}, %r114, [%r10];
+    tcgen05.wait::ld.sync.aligned;
+    {save(5, 110)}
+    """
+    out = np.zeros((128, 5), np.uint32)
+    report = launch(program(body, target="sm_103a"), NOTHING, out)
+    assert report.verdict is Verdict.CLEAN, str(report)
+    assert (out[:, :4] == FLOATS.view(np.uint32)).all()
+    assert (out[:, 4] == expected).all()
+    assert kinds(launch(program(body), NOTHING, out)) == ["illegal-instruction"]
 
 
 # ---- allocation
