@@ -11,6 +11,9 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 if TYPE_CHECKING:
     from fa4gen.emulator.gang import Gang
     from fa4gen.emulator.machine import Cta
@@ -28,10 +31,14 @@ class SharedRange:
 
 @dataclass(frozen=True, slots=True)
 class GlobalRange:
-    """Bytes from ``start`` to ``stop`` of global memory, as addresses."""
+    """Bytes from ``start`` to ``stop`` of global memory, as addresses.
+
+    ``rows`` of a hull: the addresses of its lines, and how many bytes each of them has.
+    """
 
     start: int
     stop: int
+    rows: tuple[NDArray[np.int64], int] | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

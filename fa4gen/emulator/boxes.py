@@ -47,6 +47,21 @@ class Box:
         m = self.map
         return tuple(s * t for s, t in zip(reversed(m.strides), reversed(m.steps), strict=True))
 
+    def rows(self) -> tuple[NDArray[np.int64], int]:
+        """The lines inside: their addresses in global memory and the bytes of each."""
+        m = self.map
+        counts = [b - a for a, b in zip(self.first, self.last, strict=True)]
+        strides = self.strides[::-1]
+        starts = np.array([self.address], np.int64)
+        first = 0 if m.steps[0] != 1 else 1
+        width = m.element.size * (counts[0] if first else 1)
+        for count, stride in zip(counts[first:], strides[first:], strict=True):
+            if len(starts) == 1 and stride == width:
+                width *= count
+            else:
+                starts = (starts[:, None] + stride * np.arange(count)).reshape(-1)
+        return starts, width
+
     def elements(self, memory: GlobalMemory, dtype: Any) -> NDArray[Any]:
         """A view of the elements inside, outermost dimension first."""
         shape = tuple(b - a for a, b in zip(reversed(self.first), reversed(self.last), strict=True))
