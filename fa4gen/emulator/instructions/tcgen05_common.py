@@ -101,8 +101,12 @@ def per_warp(gang: Gang, mask: Mask, warps: tuple[int, ...], row: Any, site: Ins
     if getattr(row, "ndim", 0) == 0:
         return [int(row)] * len(warps)
     heads: list[int] = row[::WARP_LANES].tolist()
-    same = row == np.repeat(row[::WARP_LANES], WARP_LANES)[: gang.lanes]
-    if not same.all() and not (mask is not None and same[mask].all()):
+    if mask is None and len(row) % WARP_LANES == 0:
+        by_warp = row.reshape(-1, WARP_LANES)
+        same = by_warp == by_warp[:, :1]
+    else:
+        same = row == np.repeat(row[::WARP_LANES], WARP_LANES)[: gang.lanes]
+    if not same.all() and (mask is None or not same[mask].all()):
         gang.machine.fault(
             "illegal-instruction", f"{what} differs among the lanes of a warp", site, gang, mask
         )

@@ -9,7 +9,7 @@ clears the upper half of the cells it writes [?].
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -30,7 +30,14 @@ from fa4gen.emulator.instructions.tcgen05_queue import Action, InOrder
 from fa4gen.emulator.instructions.tcgen05_shapes import SHAPES, SPLIT_SHAPE, Cells, Shape, place
 from fa4gen.emulator.ptx.syntax import Address, Immediate, Instruction, Operand, Register, Vector
 from fa4gen.emulator.report import Severity
-from fa4gen.emulator.tensor_memory import COLUMNS, LANES, TensorMemory, rectangle, split_address
+from fa4gen.emulator.tensor_memory import (
+    COLUMNS,
+    LANE_SHIFT,
+    LANES,
+    TensorMemory,
+    rectangle,
+    split_address,
+)
 
 _REDUCING = 103
 _LOW = np.uint32(0xFFFF)
@@ -96,13 +103,45 @@ def _base(e: Emitter, operand: Operand) -> Any:
     return e.address(operand, "u32")
 
 
+@lru_cache(maxsize=4096)
+def _good(
+    shape: Shape, warps: tuple[int, ...], addresses: tuple[int, ...]
+) -> tuple[tuple[Cells, int], ...] | None:
+    """The cells of warps whose addresses all start on lanes that they reach; else None."""
+    groups: dict[tuple[int, int], list[int]] = {}
+    for warp, address in zip(warps, addresses, strict=True):
+        lane, column = split_address(address)
+        offset = lane - warp % 4 * WARP_LANES
+        if offset != 0 and not (offset == 16 and shape.lanes == 16):
+            return None
+        groups.setdefault((offset, column), []).append(warp)
+    return tuple(
+        (place(shape, tuple(members), offset), column)
+        for (offset, column), members in groups.items()
+    )
+
+
 def _places(
     gang: Gang, mask: Mask, site: Instruction, shape: Shape, row: Any
-) -> Iterator[tuple[Cells, int]]:
+) -> tuple[tuple[Cells, int], ...]:
     """The cells of the warps that take part, and their first column; those alike together."""
     warps = whole_warps(gang, mask, site)
-    groups: dict[tuple[int, int], list[int]] = {}
-    for warp, address in zip(warps, per_warp(gang, mask, warps, row, site, "taddr"), strict=True):
+    addresses = per_warp(gang, mask, warps, row, site, "taddr")
+    known = _good(shape, warps, tuple(addresses))
+    if known is None:
+        addresses = _corrected(gang, mask, site, shape, warps, addresses)
+        known = _good(shape, warps, tuple(addresses))
+        assert known is not None
+    return known
+
+
+def _corrected(
+    gang: Gang, mask: Mask, site: Instruction, shape: Shape, warps: tuple[int, ...],
+    addresses: list[int],
+) -> list[int]:  # fmt: skip
+    """Lanes beyond the last one, modulo their number; stops at those that are out of reach."""
+    result = []
+    for warp, address in zip(warps, addresses, strict=True):
         lane, column = split_address(address)
         if lane >= LANES:
             gang.machine.find(
@@ -121,9 +160,8 @@ def _places(
                 f"{'there' if shape.lanes == WARP_LANES else 'there or 16 lanes on'}",
                 site, gang, mask,
             )  # fmt: skip
-        groups.setdefault((offset, column), []).append(warp)
-    for (offset, column), members in groups.items():
-        yield place(shape, tuple(members), offset), column
+        result.append(lane << LANE_SHIFT | column)
+    return result
 
 
 def _prepare(
