@@ -161,7 +161,7 @@ def _in_space(
     elif space == "local":
         _check(gang, mask, lanes, row, 0, gang.local_bytes, size, "local memory", site)
         at = lanes * gang.local_bytes + row.astype(np.int64)
-        yield Access(gang, mask, lanes, gang.local_arena, at, size, "local")
+        yield Access(gang, mask, lanes, gang.local.reshape(-1), at, size, "local")
     else:
         limit = machine.layout.parameter_bytes
         _check(gang, mask, lanes, row, 0, limit, size, "the parameters", site)

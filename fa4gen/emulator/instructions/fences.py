@@ -1,4 +1,7 @@
-"""Fences (PTX ISA, "membar/fence"). What they order is the observer's business alone."""
+"""Fences (PTX ISA, "membar", "fence"): what they order is the checks' business.
+
+Values need no fence here: stores are seen at once, by everyone.
+"""
 
 from __future__ import annotations
 
@@ -9,32 +12,42 @@ from typing import Final
 from fa4gen.emulator.emit import Emitter
 from fa4gen.emulator.gang import Gang, Mask
 from fa4gen.emulator.instructions.registry import Translate
-from fa4gen.emulator.ptx.syntax import Instruction
+from fa4gen.emulator.ptx.syntax import Address, Immediate, Instruction
 
 _SCOPES: Final = ("cta", "cluster", "gpu", "sys")
-_KNOWN: Final = frozenset((
-    *(f"membar.{scope}" for scope in ("cta", "gl", "sys")),
-    *(f"fence.{scope}" for scope in _SCOPES),
-    *(f"fence.{order}.{scope}" for order, scope in product(
-        ("sc", "acq_rel", "acquire", "release"), _SCOPES)),
-    "fence.proxy.alias", "fence.proxy.async", "fence.proxy.async.global",
-    "fence.proxy.async.shared::cta", "fence.proxy.async.shared::cluster",
-    *(f"fence.proxy.tensormap::generic.release.{scope}" for scope in _SCOPES),
-    *(f"fence.proxy.tensormap::generic.acquire.{scope}" for scope in _SCOPES),
-    "fence.mbarrier_init.release.cluster",
-    "fence.acquire.sync_restrict::shared::cluster.cluster",
-    "fence.release.sync_restrict::shared::cta.cluster",
-    "fence.proxy.async::generic.acquire.sync_restrict::shared::cluster.cluster",
-    "fence.proxy.async::generic.release.sync_restrict::shared::cta.cluster",
-))  # fmt: skip
+_MAP_BYTES: Final = 128
+# what may follow the opcode, joined by dots
+_PLAIN: Final = frozenset(
+    [
+        *_SCOPES,
+        *map(".".join, product(("sc", "acq_rel", "acquire", "release"), _SCOPES)),
+        "acquire.sync_restrict::shared::cluster.cluster",
+        "release.sync_restrict::shared::cta.cluster",
+        "mbarrier_init.release.cluster",
+        "proxy.alias",
+        "proxy.async",
+        "proxy.async.global",
+        "proxy.async.shared::cta",
+        "proxy.async.shared::cluster",
+        "proxy.async::generic.acquire.sync_restrict::shared::cluster.cluster",
+        "proxy.async::generic.release.sync_restrict::shared::cta.cluster",
+        *(f"proxy.tensormap::generic.release.{scope}" for scope in _SCOPES),
+    ]
+)
+_WITH_MAP: Final = frozenset(f"proxy.tensormap::generic.acquire.{scope}" for scope in _SCOPES)
+_BARS: Final = frozenset(("cta", "gl", "sys", "proxy.alias"))
 
 
 def _fence(i: Instruction, e: Emitter) -> None:
-    if i.text not in _KNOWN:
-        raise e.refuse("")
-    with_address = "tensormap::generic.acquire" in i.text
-    if len(i.operands) != (2 if with_address else 0):
-        raise e.refuse("the number of operands")
+    words = ".".join(i.modifiers)
+    if i.opcode == "fence" and words in _WITH_MAP:
+        if len(i.operands) != 2 or not isinstance(i.operands[0], Address):
+            raise e.refuse("an address and a size were expected")
+        size = i.operands[1]
+        if not isinstance(size, Immediate) or size.bits != _MAP_BYTES:
+            raise e.refuse(f"the size is {_MAP_BYTES}")
+    elif words not in (_PLAIN if i.opcode == "fence" else _BARS) or i.operands:
+        raise e.refuse("modifiers or operands")
 
     def handler(gang: Gang, mask: Mask) -> None:
         gang.machine.observer.fence(gang, mask, i.text, i)
