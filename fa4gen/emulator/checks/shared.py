@@ -372,6 +372,8 @@ class SharedChecks:
     def barrier_made(self, party: Party, offset: int, site: Instruction) -> None:
         """The initialisation of an mbarrier is a write of eight bytes."""
         at = np.array([offset])
+        span = self.cells.span(offset, offset + 8)
+        self.cells.flags[span] &= np.uint8(~BARRIER & 255)  # one that was invalidated, or made again
         self.access(party, at, 8, "write", False, site)
         self.cells.flags[self.cells.span(offset, offset + 8)] = BARRIER
 

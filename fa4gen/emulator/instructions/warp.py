@@ -128,7 +128,7 @@ def _check_sources(
     """Remark on lanes that read one that takes no part; sources within the gang."""
     lanes = gang.lanes
     here = executing(gang, mask)
-    within = np.minimum(sources, lanes - 1)
+    within: NDArray[Any] = np.minimum(sources, lanes - 1)
     bit = np.uint32(1) << (sources % WARP_LANES).astype(np.uint32)
     bad = here & ((sources >= lanes) | ~here[within] | ((members & bit) == 0))
     if bad.any():

@@ -226,8 +226,9 @@ def test_tf32(mode, tie):
     column = np.uint32([0x3F801000, 0x3F803000, 0x3F800FFF, 0x3F801001, 0x7F800000, 0xFF800001,
                         0x7F7FFFFF, 0xBF801001])  # fmt: skip
     up = mode != "rz"
+    nan = 0xFF800001 if mode == "rna" else 0x7FFFE000  # rna leaves NaNs alone
     wanted = [tie, 0x3F804000 if up else 0x3F802000, 0x3F800000, 0x3F802000 if up else 0x3F800000,
-              0x7F800000, 0x7FFFFFFF, 0x7F800000 if up else 0x7F7FE000,
+              0x7F800000, nan, 0x7F800000 if up else 0x7F7FE000,
               0xBF802000 if up else 0xBF800000]  # fmt: skip
     assert execute(f"cvt.{mode}.tf32.f32 %r2, %r1;", "r2", r1=column).tolist() == wanted
     finite = [0x7F7FE000 if b == 0x7F800000 else b for b in wanted]
