@@ -190,10 +190,9 @@ def test_redux(form: str) -> None:
 
 def test_redux_of_floats() -> None:
     a = np.linspace(-3, 4, 64, dtype=np.float32)
-    a[3], a[40] = np.nan, -0.0
+    a[3], a[40], a[41] = np.nan, -0.0, 0.0
     body = "redux.sync.min.f32 %r2, %r1, -1; redux.sync.max.abs.NaN.f32 %r3, %r1, -1;"
     found = results(body, 64, a, "sm_100a")
-    smallest = found[:, 0].view(np.float32)
-    np.testing.assert_array_equal(smallest, np.repeat([a[0], a[32]], 32))
+    np.testing.assert_array_equal(found[:, 0], np.repeat(a[[0, 40]].view(np.uint32), 32))
     np.testing.assert_array_equal(found[:32, 1], 0x7FFFFFFF)
     np.testing.assert_array_equal(found[32:, 1].view(np.float32), 4)
