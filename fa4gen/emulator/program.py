@@ -55,6 +55,11 @@ class Program:
         """The architecture that the module was compiled for, such as ``sm_90a``."""
         return self._module.target
 
+    def check(self, entry: str | None = None) -> None:
+        """Raise UnsupportedError if an entry uses an instruction that is not modelled."""
+        code, _ = self._code(self._entry(entry))
+        make_ends(code, load_ends())
+
     def launch(
         self,
         entry: str | None = None,

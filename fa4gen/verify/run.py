@@ -152,7 +152,20 @@ def verify_kernel(
     chosen = choose_cases(plan, options, emulated=backend.emulates)
     if not chosen:  # nothing is run, so nothing more than this is known
         return Verdict(config, plan.name, plan.arch, "compiled", options.seed)
-    kernel = _Kernel(plan, backend, backend.load(plan, compiled), options.seed)
+    try:
+        runnable = backend.load(plan, compiled)
+    except Fa4genError as error:
+        return Verdict(
+            config=config,
+            name=plan.name,
+            arch=plan.arch,
+            proof="compiled",
+            seed=options.seed,
+            problems=error.problems,
+            exit_status=error.exit_status,
+            facts=asdict(compiled.resources),
+        )
+    kernel = _Kernel(plan, backend, runnable, options.seed)
     verdicts = kernel.check_all(chosen)
     return Verdict(
         config=config,

@@ -190,7 +190,7 @@ def find_nth_set(mask: Any, base: Any, offset: Any) -> Any:
             continue
         step = -1 if count < 0 else 1
         wanted = max(abs(count), 1)
-        places = [start] if count == 0 else range(start, 32 if step > 0 else -1, step)
+        places = [start] if count == 0 else range(min(start, 32), 32 if step > 0 else -1, step)
         seen = 0
         for place in places:
             if 0 <= place < 32 and bits >> place & 1:
