@@ -122,13 +122,13 @@ def _floats(i: Instruction, e: Emitter, words: Words, result: str, source: str) 
 
     def apply(a: Any) -> Any:
         if ftz and source == "f32":
-            a = ieee.flush(a, "f32")
+            a = ieee.canonical(ieee.flush(a, "f32"), "f32")
         if whole is not None:
             value = ieee.canonical(convert.to_integral(a, whole), result)
         else:
             value = convert.float_to_float(a, result, mode or "rn")
         if ftz and result == "f32":
-            value = ieee.flush(value, "f32")
+            value = ieee.canonical(ieee.flush(value, "f32"), "f32")
         if finite:
             value = convert.clamp_finite(value, result)
         if relu:

@@ -7,7 +7,7 @@ from typing import Any, Final
 import numpy as np
 
 from fa4gen.emulator.instructions import ieee
-from fa4gen.emulator.instructions.ieee import BF16, DTYPES, NAN
+from fa4gen.emulator.instructions.ieee import BF16, DTYPES
 
 _TO_INTEGER: Final[dict[str, Any]] = {
     "rni": np.rint,
@@ -63,14 +63,37 @@ def integer_to_float(x: Any, kind: str, mode: str) -> Any:
 
 
 def float_to_float(x: Any, kind: str, mode: str) -> Any:
-    """Another type, or the same; NaNs become canonical where the type changes."""
+    """Another type, or the same.
+
+    NaNs become canonical, but those of float32 and float64 stay where the type does, and those of
+    bf16 keep their bits in a float32, as on an H200.
+    """
     if x.dtype == DTYPES[kind]:
-        return x
-    if mode == "rn" and x.dtype != np.float64:
+        return ieee.canonical(x, kind) if kind in ("f16", "bf16") else x
+    if x.dtype == BF16 and kind == "f32":
+        return x.astype(np.float32)  # the upper half of a float32, as bits
+    if x.dtype == np.float64:
+        return _from_f64(x, kind, mode)
+    if mode == "rn":
         # float32 holds every number of the narrower types
         wide = x if x.dtype == np.float32 else x.astype(np.float32)
         return ieee.canonical(wide.astype(DTYPES[kind]), kind)
     return ieee.canonical(ieee.round_to(x.astype(np.float64), kind, mode), kind)
+
+
+def _from_f64(x: Any, kind: str, mode: str) -> Any:
+    """Float64 to a narrower type; quiet NaNs with the sign and the upper bits of the payload."""
+    result = ieee.round_to(x, kind, mode)
+    nan = np.isnan(x)
+    if kind == "f32" or not np.count_nonzero(nan):
+        return result
+    top = np.uint32(16) if kind == "bf16" else np.uint32(13)
+    bits = x.astype(np.float32).view(np.uint32)
+    sign = (bits >> np.uint32(16)) & np.uint32(0x8000)
+    pattern = sign | (bits & np.uint32(0x7FFFFFFF)) >> top & np.uint32(0x7FFF)
+    if kind == "f16":
+        pattern = sign | np.uint32(0x7C00) | (pattern & np.uint32(0x3FF))
+    return np.where(nan, pattern.astype(np.uint16).view(DTYPES[kind]), result)
 
 
 def clamp_finite(x: Any, kind: str) -> Any:
@@ -83,22 +106,22 @@ def clamp_finite(x: Any, kind: str) -> Any:
 
 
 def to_tf32(x: Any, mode: str, relu: bool, finite: bool) -> Any:
-    """Float32 with ten bits after the point; ``rna`` rounds ties away from zero."""
+    """Float32 with ten bits after the point; ``rna`` rounds ties away from zero.
+
+    NaNs as an H200 gives them: ``rna`` treats them as numbers, which may make infinities of them.
+    """
     bits = x.view(np.uint32)
+    size, sign = bits & np.uint32(0x7FFFFFFF), bits & np.uint32(0x80000000)
     if mode == "rna":
-        rounded = bits + np.uint32(0x1000)
+        size = np.minimum(size + np.uint32(0x1000), np.uint32(0x7FFFFFFF))
     elif mode == "rn":
-        rounded = bits + np.uint32(0xFFF) + ((bits >> np.uint32(13)) & np.uint32(1))
-    else:
-        rounded = bits
-    result = (rounded & np.uint32(0xFFFFE000)).view(np.float32)
-    result = np.where(np.isinf(x), x, result)
+        size = size + np.uint32(0xFFF) + ((size >> np.uint32(13)) & np.uint32(1))
+    size = size & np.uint32(0xFFFFE000)
     if finite:
-        largest = np.uint32(0x7F7FE000).view(np.float32)
-        result = np.where(np.isinf(result), np.copysign(largest, x), result)
-    # NaNs as an H200 gives them: rounding away from zero leaves them alone
-    unordered = x if mode == "rna" else np.uint32(0x7FFFE000).view(np.float32)
-    result = np.where(np.isnan(x), unordered, result)
+        size = np.where(size >= np.uint32(0x7F800000), size - np.uint32(0x2000), size)
+    result = (sign | size).view(np.float32)
+    if mode != "rna":
+        result = np.where(np.isnan(x), np.uint32(0x7FFFE000).view(np.float32), result)
     return np.where(result <= 0, np.float32(0), result) if relu else result
 
 

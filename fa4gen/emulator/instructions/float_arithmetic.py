@@ -73,6 +73,14 @@ def multiply_f32(a: Any, b: Any, out: Any) -> Any:
     return _settle(np.multiply(a, b, out))
 
 
+def absolute_f32(a: Any, out: Any) -> Any:
+    return _settle(np.absolute(a, out))
+
+
+def negate_f32(a: Any, out: Any) -> Any:
+    return _settle(np.negative(a, out))
+
+
 _LOW_BITS: Final = np.int64((1 << 28) - 1)
 
 
@@ -199,4 +207,6 @@ INTO: Final[dict[str, Function]] = {
     "sub": subtract_f32,
     "mul": multiply_f32,
     "fma": fused_f32,
+    "abs": absolute_f32,
+    "neg": negate_f32,
 }

@@ -121,9 +121,9 @@ def _extreme(i: Instruction, e: Emitter) -> None:
 
 
 def sign_function(opcode: str, kind: str, ftz: bool) -> Function:
-    """Abs or neg, which only touch the sign bit."""
+    """Abs or neg, which only touch the sign bit; NaNs become canonical."""
     function = functions.absolute if opcode == "abs" else functions.negated
-    return (lambda a: function(ieee.flush(a, kind))) if ftz else function
+    return Style(kind, ftz=ftz).apply(function)
 
 
 def _sign(i: Instruction, e: Emitter) -> None:
@@ -131,16 +131,14 @@ def _sign(i: Instruction, e: Emitter) -> None:
     kind = words.kind(*_KINDS)
     ftz = kind in ("f32", "f16") and words.has("ftz")
     words.end(2)
-    function = sign_function(i.opcode, kind, ftz)
-    if not ftz and kind != "bf16":
-        e.ufunc(
-            "absolute" if i.opcode == "abs" else "negative",
-            kind,
-            i.operands[0],
-            e.get(i.operands[1], kind),
-        )
+    d, a = i.operands
+    if kind == "f32" and not ftz:
+        compute_into(e, arithmetic.INTO[i.opcode], kind, d, [a], [kind])
+    elif kind == "f64":
+        function: Function = np.absolute if i.opcode == "abs" else functions.negate_f64
+        compute(e, function, kind, d, [a], [kind])
     else:
-        compute(e, function, kind, i.operands[0], i.operands[1:], [kind])
+        compute(e, sign_function(i.opcode, kind, ftz), kind, d, [a], [kind])
 
 
 def _copysign(i: Instruction, e: Emitter) -> None:

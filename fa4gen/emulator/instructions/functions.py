@@ -53,10 +53,16 @@ def coarse_f64(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
     """What rcp and rsqrt.approx.ftz.f64 do: the lower 32 bits of operand and result are zero."""
     upper = np.uint64(0xFFFFFFFF00000000)
 
-    def keep(a: Any) -> Any:
-        return np.where(np.isnan(a), a, (a.view(np.uint64) & upper).view(np.float64))
+    nan = np.uint64(0x7FFFFFFF00000000).view(np.float64)
 
-    return lambda a: keep(function(keep(a)))
+    def keep(a: Any) -> Any:
+        return (a.view(np.uint64) & upper).view(np.float64)
+
+    def apply(a: Any) -> Any:
+        result = function(keep(a))
+        return np.where(np.isnan(result), nan, keep(result))
+
+    return apply
 
 
 RECIPROCALS: Final = {"rcp": _reciprocal, "rsqrt": _reciprocal_root}
@@ -81,6 +87,11 @@ def negated(a: Any) -> Any:
     return (a.view(bits) ^ bits(1 << (a.dtype.itemsize * 8 - 1))).view(a.dtype)
 
 
+def negate_f64(a: Any) -> Any:
+    """NaNs keep their sign and become quiet, as on an H200."""
+    return np.where(np.isnan(a), a + 0.0, np.negative(a))
+
+
 def _bits(a: Any) -> Any:
     return {2: np.uint16, 4: np.uint32, 8: np.uint64}[a.dtype.itemsize]
 
@@ -94,6 +105,7 @@ CLASSES: Final[Mapping[str, Callable[[Any, str], Any]]] = {
     "infinite": lambda a, kind: np.isinf(a),
     "number": lambda a, kind: np.logical_not(np.isnan(a)),
     "notanumber": lambda a, kind: np.isnan(a),
-    "normal": lambda a, kind: np.isfinite(a) & (np.abs(a) >= TINY[kind]),
+    # zeros count as normal
+    "normal": lambda a, kind: np.isfinite(a) & np.logical_not(_subnormal(a, kind)),
     "subnormal": _subnormal,
 }

@@ -240,7 +240,7 @@ def _dot(i: Instruction, e: Emitter) -> None:
 
 
 def _carry(gang: Gang) -> Any:
-    """The condition code's carry (or borrow) flag: one bool per lane."""
+    """The condition code's carry flag: one bool per lane."""
     row = gang.state.get("carry")
     if row is None:
         row = gang.state["carry"] = np.zeros(gang.lanes, np.bool_)
@@ -261,11 +261,11 @@ def _extended(i: Instruction, e: Emitter) -> None:
     readers = [e.reader(o, k) for o, k in zip(i.operands[1:], (*kinds, unsigned), strict=True)]
     write = e.writer(i.operands[0], unsigned)
     step = (
-        arithmetic.subtract_with_borrow
-        if i.opcode in ("sub", "subc")
-        else arithmetic.add_with_carry
+        arithmetic.subtract_with_carry if i.opcode in ("sub", "subc") else arithmetic.add_with_carry
     )
     dtype = np.dtype(f"u{int(kind[1:]) // 8}")
+    # nothing borrowed, nothing carried
+    start = np.array([i.opcode == "sub"])
 
     def handle(gang: Gang, mask: Mask) -> None:
         values = [np.atleast_1d(read(gang)) for read in readers]
@@ -274,7 +274,7 @@ def _extended(i: Instruction, e: Emitter) -> None:
             product = arithmetic.multiply_high(a, b) if high else a * b
             values = [product.view(dtype), values[2]]
         row = _carry(gang)
-        result, carry = step(values[0], values[1], row if consumes else np.zeros(1, np.bool_))
+        result, carry = step(values[0], values[1], row if consumes else start)
         write(gang, np.broadcast_to(result, gang.lanes), mask)
         if produces:
             np.copyto(row, carry, where=True if mask is None else mask)

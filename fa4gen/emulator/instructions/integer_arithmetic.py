@@ -76,13 +76,13 @@ def divide(a: Any, b: Any) -> Any:
 
 
 def remainder(a: Any, b: Any) -> Any:
-    """The remainder, with the sign of the dividend; the dividend where the divisor is zero."""
+    """The remainder, with the sign of the dividend; all bits set where the divisor is zero."""
     x, y = magnitude(a), magnitude(b)
     zero = y == 0
     rest = (x % np.where(zero, y.dtype.type(1), y)).view(a.dtype)
     if a.dtype.kind == "i":
         rest = np.where(a < 0, -rest, rest)
-    return np.where(zero, a, rest)
+    return np.where(zero, ~a.dtype.type(0), rest)
 
 
 def absolute_difference(a: Any, b: Any) -> Any:
@@ -190,7 +190,9 @@ def find_nth_set(mask: Any, base: Any, offset: Any) -> Any:
             continue
         step = -1 if count < 0 else 1
         wanted = max(abs(count), 1)
-        places = [start] if count == 0 else range(min(start, 32), 32 if step > 0 else -1, step)
+        if start > 31:
+            continue
+        places = [start] if count == 0 else range(start, 32 if step > 0 else -1, step)
         seen = 0
         for place in places:
             if 0 <= place < 32 and bits >> place & 1:
@@ -233,8 +235,9 @@ def add_with_carry(a: Any, b: Any, carry: Any) -> tuple[Any, Any]:
     return total, (low < a) | (total < low)
 
 
-def subtract_with_borrow(a: Any, b: Any, borrow: Any) -> tuple[Any, Any]:
-    """Difference of unsigned numbers less a borrow (bool), and the borrow out."""
-    high = a - b
-    total = high - borrow.astype(a.dtype)
-    return total, (a < b) | (high < total)
+def subtract_with_carry(a: Any, b: Any, carry: Any) -> tuple[Any, Any]:
+    """Difference of unsigned numbers, and the carry out, which says that nothing was borrowed.
+
+    So it is on an H200, where it can be seen by adding after a subtraction.
+    """
+    return add_with_carry(a, ~b, carry)

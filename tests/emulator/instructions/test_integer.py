@@ -82,7 +82,7 @@ def test_two_operands(kind):
     check(f"mul.lo.{kind}", two, kind, lambda a, b: a * b)
     check(f"mul.hi.{kind}", two, kind, lambda a, b: a * b >> bits)
     check(f"div.{kind}", two, kind, quotient)
-    check(f"rem.{kind}", two, kind, lambda a, b: a - b * quotient(a, b) if b else a)
+    check(f"rem.{kind}", two, kind, lambda a, b: a - b * quotient(a, b) if b else -1)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -223,11 +223,11 @@ def test_masks_and_extension(a, position, length):
 
 
 def test_find_nth_set():
-    masks = np.uint32([0b10110, 0b10110, 0b10110, 0b10110, 0b10110, 0, 1 << 31])
-    base = np.uint32([0, 0, 4, 2, 3, 0, 0])
-    offset = np.int32([1, 3, -2, 0, 0, 1, 2])
+    masks = np.uint32([0b10110, 0b10110, 0b10110, 0b10110, 0b10110, 0, 1 << 31, 0b10110])
+    base = np.uint32([0, 0, 4, 2, 3, 0, 0, 2**32 - 1])
+    offset = np.int32([1, 3, -2, 0, 0, 1, 2, -1])
     found = execute("fns.b32 %r9, %r1, %r2, %r3;", "r9", r1=masks, r2=base, r3=offset)
-    assert found.view(np.int32).tolist() == [1, 4, 2, 2, -1, -1, -1]
+    assert found.view(np.int32).tolist() == [1, 4, 2, 2, -1, -1, -1, -1]
 
 
 @pytest.mark.parametrize("left", ["u32", "s32"])
@@ -283,6 +283,13 @@ def test_long_sums(a, b, c):
     """
     low = (a % 2**32) * (b % 2**32)
     assert number(execute(text, results, **words)) == (low + c) % 2**128
+
+
+def test_carry_after_a_subtraction():
+    """It says that nothing was borrowed, as on an H200."""
+    rows = {"r1": np.uint32([5, 7]), "r2": np.uint32(6)}
+    text = "sub.cc.u32 %r3, %r1, %r2; addc.u32 %r4, 0, 0;"
+    assert execute(text, "r4", **rows).tolist() == [0, 1]
 
 
 def test_constants_only():
