@@ -177,9 +177,14 @@ def _update_of(form: _Form, space: str) -> Update:
         "or": lambda old, b, _c: old | b,
         "xor": lambda old, b, _c: old ^ b,
         "exch": lambda old, b, _c: b,
-        "cas": lambda old, b, c: np.where((old == b).all(axis=1, keepdims=True), c, old),
+        "cas": _swap_if_equal,
     }
     return table[operation]
+
+
+def _swap_if_equal(old: Words2D, b: Words2D, c: Words2D | None) -> Words2D:
+    assert c is not None
+    return np.where((old == b).all(axis=1, keepdims=True), c, old)
 
 
 # ---- execution
@@ -237,11 +242,14 @@ def _operand(form: _Form, operand: Operand, e: Emitter) -> Callable[[Gang, Mask]
     dtype = form.dtype
 
     def read(gang: Gang, mask: Mask) -> Words2D:
+        values: Words2D
         if len(readers) == 1:
-            row = np.ascontiguousarray(lane_values(readers[0](gang), gang, mask))
-            return row.view(dtype).reshape(len(row), -1)
+            values = np.ascontiguousarray(lane_values(readers[0](gang), gang, mask))
+            values = values.view(dtype).reshape(len(values), -1)
+            return values
         rows = [lane_values(reader(gang), gang, mask) for reader in readers]
-        return np.stack(rows, axis=1).view(dtype)
+        values = np.stack(rows, axis=1).view(dtype)
+        return values
 
     return read
 
@@ -255,10 +263,7 @@ def _results(form: _Form, operand: Operand, e: Emitter) -> list[RowOf | None]:
 
 
 def _write(form: _Form, rows: list[RowOf | None], gang: Gang, mask: Mask, olds: Words2D) -> None:
-    if form.kind == "b128":
-        words = olds
-    else:
-        words = olds.view(f"u{bits_of(form.kind) // 8}")
+    words = olds if form.kind == "b128" else olds.view(f"u{bits_of(form.kind) // 8}")
     for number, row in enumerate(rows):
         if row is not None:
             put(row(gang), words if form.kind == "b128" else words[:, number], mask)
