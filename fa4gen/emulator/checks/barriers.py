@@ -110,6 +110,8 @@ class BarrierChecks:
                 self.team.settle(one)
         column = clock.pending[:, op.slot]
         np.maximum(column, np.uint32(op.epoch), out=column)
+        if op.clock is not None:  # the signal orders nothing, but says how far its issuer had come
+            np.maximum(clock.pending[EXEC], op.clock[EXEC], out=clock.pending[EXEC])
         self.team.settle(op)
         if self.options.init_fence and "init_checked" not in op.notes:
             self._signal_needs_fence(op, barrier, clock)
