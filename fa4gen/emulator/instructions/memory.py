@@ -85,9 +85,9 @@ class _Form:
         words.end(3 if self.hinted else 2)
 
     def items(self, operand: Operand, e: Emitter) -> tuple[Operand, ...]:
-        """The registers of the operand that holds the data."""
+        """The registers of the operand that holds the data; ptxas takes ``{%r}`` for one."""
         items = operand.items if isinstance(operand, Vector) else (operand,)
-        if len(items) != self.count or isinstance(operand, Vector) != self.vector:
+        if len(items) != self.count or (self.vector and not isinstance(operand, Vector)):
             raise e.refuse(f"{self.count} registers were expected")
         return items
 
