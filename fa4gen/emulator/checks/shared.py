@@ -373,7 +373,8 @@ class SharedChecks:
         """The initialisation of an mbarrier is a write of eight bytes."""
         at = np.array([offset])
         span = self.cells.span(offset, offset + 8)
-        self.cells.flags[span] &= np.uint8(~BARRIER & 255)  # one that was invalidated, or made again
+        # one may have been there before
+        self.cells.flags[span] &= np.uint8(~BARRIER & 255)
         self.access(party, at, 8, "write", False, site)
         self.cells.flags[self.cells.span(offset, offset + 8)] = BARRIER
 
