@@ -43,7 +43,8 @@ def tracked_by(gang: Gang, lane: int) -> tuple[AsyncOp, ...]:
 def commit(i: Instruction, e: Emitter) -> None:
     """The plain form and the multicast one, shared or generic address.
 
-    With nothing under way the barrier is signalled at once [?].
+    With nothing under way the barrier is signalled at once [?]. Of a generic address ptxas takes
+    the low 32 bits, and compilers count on it: an address of shared memory in 64 bits does, too.
     """
     check_words(
         i, e,
@@ -64,13 +65,13 @@ def commit(i: Instruction, e: Emitter) -> None:
         machine = gang.machine
         mask = only(gang, lane)
         if not shared:
-            if not SHARED_WINDOW <= at < SHARED_WINDOW + WINDOW_BYTES:
+            if at >= WINDOW_BYTES and not 0 <= at - SHARED_WINDOW < WINDOW_BYTES:
                 machine.fault(
                     "out-of-bounds",
                     f"generic address {at:#x} of an mbarrier is not in shared memory",
                     i, gang, mask,
                 )  # fmt: skip
-            at -= SHARED_WINDOW
+            at %= WINDOW_BYTES
         cta, offset = machine.shared_at(gang, at, i, True)
         if ctas is None:
             return (machine.barrier(cta, offset, gang, mask, i),)

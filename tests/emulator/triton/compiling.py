@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
@@ -21,8 +21,11 @@ from triton import knobs
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
 
-from fa4gen.emulator import Program, Report, TensorMap
+from fa4gen.emulator import Program, Report, Severity, TensorMap
 
+FOR_REVIEW = frozenset({"missing-init-fence", "missing-tcgen05-fence", "proxy-war"})
+"""What Triton leaves out everywhere, and the emulator asks a person about: CTAs that use their own
+barriers after bar.sync alone, tcgen05.fence, fence.proxy.async between reads and later copies."""
 _SWIZZLE_SPANS = (0, 32, 64, 128)
 _TYPES = {
     np.dtype(bool): "i1",
@@ -170,9 +173,13 @@ def launch(
     clusters: int = 1,
     seed: int = 0,
     schedule: str = "uniform",
+    known: Collection[str] = (),
     **constants: Any,
 ) -> Report:
-    """Compile and emulate with all checks; the verdict has to be clean."""
+    """Compile and emulate with all checks.
+
+    Nothing may be found but what is for review in all of Triton's code, and the kinds ``known``.
+    """
     options = {"num_warps": warps, "num_stages": stages, "num_ctas": clusters}
     compiled = compile_kernel(kernel, arch, args, constants, options)
     sizes = (grid, 1, 1) if isinstance(grid, int) else (*grid, 1, 1)[:3]
@@ -187,5 +194,11 @@ def launch(
         seed=seed,
         schedule=schedule,
     )
-    assert report.verdict.value == "clean", str(report)
+    wrong = [
+        finding
+        for finding in report.findings
+        if finding.kind not in known
+        and not (finding.kind in FOR_REVIEW and finding.severity is Severity.REVIEW)
+    ]
+    assert wrong == [], "\n".join(map(str, wrong))
     return report

@@ -302,7 +302,7 @@ def layer_norm(x, out, weight, bias, mean, inverse, columns, epsilon, BLOCK: tl.
 @triton.jit
 def layer_norm_backward(
     dx, dout, dweight, dbias, x, weight, mean, inverse, locks, used, columns,
-    GROUPS: tl.constexpr, BLOCK: tl.constexpr,
+    GROUPS: tl.constexpr, BLOCK: tl.constexpr, ORDERED: tl.constexpr,
 ):  # fmt: skip
     """Gradients of a row; those of weight and bias are summed per group of rows, under a lock."""
     row = tl.program_id(0)
@@ -321,6 +321,8 @@ def layer_norm_backward(
     while tl.atomic_cas(locks + group, 0, 1) == 1:
         pass
     first = tl.load(used + group) == 0
+    if ORDERED:
+        tl.debug_barrier()  # every thread reads, one writes
     to = group * columns + at
     dw = g * unit
     db = g

@@ -55,6 +55,8 @@ def test_attention(arch, rng, depth, height, width, warps, dtype, causal) -> Non
 @pytest.mark.parametrize("specialised", [False, True])
 @pytest.mark.parametrize("height", [64, 128])
 def test_attention_with_descriptors(arch, rng, height, specialised, schedule) -> None:
+    if arch == 90 and specialised and height == 128:
+        pytest.skip("Triton 3.6 does not compile this one")
     depth, width, columns = 64, 64, 3 * 64
     query = rng.normal(size=(2 * height, depth)).astype(np.float16)
     key, value = (rng.normal(size=(columns, depth)).astype(np.float16) for _ in range(2))

@@ -95,7 +95,7 @@ def test_block_pointers(arch, rng, dtype) -> None:
 @pytest.mark.parametrize("schedule", ["uniform", "priority"])
 @pytest.mark.parametrize("dtype", [np.float32, np.float16, np.float64])
 def test_atomics(arch, rng, dtype, schedule) -> None:
-    x = rng.integers(0, 100, 500).astype(np.float32)
+    x = rng.integers(0, 30, 500).astype(np.float32)  # sums that float16 can hold
     sums = np.zeros(8, dtype)
     counts = np.zeros(16, np.int32)
     greatest, least = np.full(1, -np.inf, np.float32), np.full(1, 1000, np.int32)
@@ -150,8 +150,8 @@ def test_layer_norm(arch, rng, columns, block, warps) -> None:
     np.testing.assert_allclose(out, exact, rtol=1e-5, atol=1e-5)
 
 
-@pytest.mark.parametrize("schedule", ["uniform", "starve"])
-def test_layer_norm_backward(arch, rng, schedule) -> None:
+def normalise_back(arch, rng, schedule, ordered):
+    """Launch; return the report, then the three results, then what they should be."""
     rows, columns, groups = 6, 90, 2
     x, dout = (rng.normal(size=(rows, columns)).astype(np.float32) for _ in range(2))
     weight = rng.normal(size=columns).astype(np.float32)
@@ -160,18 +160,35 @@ def test_layer_norm_backward(arch, rng, schedule) -> None:
     dx = np.zeros_like(x)
     dweight, dbias = (np.zeros((groups, columns), np.float32) for _ in range(2))
     locks, used = np.zeros(groups, np.int32), np.zeros(groups, np.int32)
-    launch(
+    report = launch(
         kernels.layer_norm_backward, arch, rows,
         (dx, dout, dweight, dbias, x, weight, mean.astype(np.float32), scale.astype(np.float32),
          locks, used, columns),
-        schedule=schedule, GROUPS=groups, BLOCK=128,
+        schedule=schedule, known=() if ordered else ["race"],
+        GROUPS=groups, BLOCK=128, ORDERED=ordered,
     )  # fmt: skip
     unit = (v - mean[:, None]) * scale[:, None]
     scaled = dout * weight.astype(np.float64)
     level = scaled.mean(1, keepdims=True)
     along = (scaled * unit).mean(1, keepdims=True)
-    np.testing.assert_allclose(
-        dx, (scaled - level - unit * along) * scale[:, None], rtol=1e-4, atol=1e-5
+    right = (
+        (scaled - level - unit * along) * scale[:, None],
+        (dout * unit).sum(0),
+        dout.sum(0, dtype=np.float64),
     )
-    np.testing.assert_allclose(dweight.sum(0), (dout * unit).sum(0), rtol=1e-4, atol=1e-5)
-    np.testing.assert_allclose(dbias.sum(0), dout.sum(0, dtype=np.float64), rtol=1e-4, atol=1e-5)
+    return report, (dx, dweight.sum(0), dbias.sum(0)), right
+
+
+@pytest.mark.parametrize("schedule", ["uniform", "starve"])
+def test_layer_norm_backward(arch, rng, schedule) -> None:
+    _, results, right = normalise_back(arch, rng, schedule, True)
+    for result, exact in zip(results, right, strict=True):
+        np.testing.assert_allclose(result, exact, rtol=1e-4, atol=1e-5)
+
+
+def test_a_race_in_triton_is_found(arch, rng) -> None:
+    """All threads read a flag, one sets it: without a barrier others may read what it set."""
+    report, _, _ = normalise_back(arch, rng, "uniform", False)
+    (where,) = {finding.where.split(":")[0] for finding in report.findings}
+    assert {finding.kind for finding in report.findings} == {"race"}
+    assert where == "kernels.py"
