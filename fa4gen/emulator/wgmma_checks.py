@@ -2,90 +2,44 @@
 
 The hardware owns accumulators and register operands until ``wgmma.wait_group`` retires the group.
 PTX that a compiler wrote may still copy accumulators in flight (``mov`` between the names that an
-inline asm statement has for them before and after); ptxas gives both names the same register. Such
-copies are transparent here, and products whose accumulators are copied in flight are worked out
-early, so that the copies hold the right values.
+inline asm statement has for them before and after, or where control flow joins); ptxas gives both
+names the same register. nvcc 13 and Triton 3.6 rarely leave such copies (none in this project's
+kernels, in CUTLASS-like loops, or in Triton's products and attention), but they are legal. They are
+transparent here: a copy stands for its accumulator, and using it in flight is as wrong as using the
+accumulator. Products whose accumulators are copied in flight are worked out at issue, so that the
+copies hold the right values.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final, TypeAlias
 
-from fa4gen.emulator.ptx.syntax import (
-    Address,
-    Function,
-    Immediate,
-    Instruction,
-    Label,
-    LabelTable,
-    Operand,
-    Pair,
-    Register,
-    Vector,
-)
+from fa4gen.emulator.ptx.syntax import Immediate, Vector
+from fa4gen.emulator.register_flow import RegisterFlow, registers_of
+from fa4gen.emulator.wgmma_fences import Wrong, is_product, unfenced
+
+if TYPE_CHECKING:
+    from fa4gen.emulator.ptx.syntax import Function
 
 # No kernel keeps more groups in flight; a walk that comes this far has lost the wait.
-_MAX_GROUPS = 8
+_MAX_GROUPS: Final = 16
+
+Copies: TypeAlias = frozenset[tuple[int, int]]
+"""Pairs (register, accumulator of which it is a copy)."""
 
 
 @dataclass(slots=True)
 class Flights:
     """What a walk over an entry found.
 
-    ``copied`` holds the products whose registers are copied while in flight; ``wrong`` what is an
-    error: (kind, message, instruction).
+    ``copied`` holds the products whose accumulators are copied while in flight; ``wrong`` what is
+    an error and ``doubtful`` what a person should look at: (kind, message, instruction).
     """
 
     copied: set[int] = field(default_factory=set)
-    wrong: list[tuple[str, str, Instruction]] = field(default_factory=list)
-
-
-def is_product(instruction: Instruction) -> bool:
-    """Whether an instruction is a wgmma.mma_async."""
-    return instruction.opcode == "wgmma" and instruction.modifiers[:1] == ("mma_async",)
-
-
-def registers_of(operand: Operand) -> Iterator[int]:
-    """The 32-bit registers that an operand names."""
-    if isinstance(operand, Register):
-        if operand.cls == "r":
-            yield operand.index
-    elif isinstance(operand, Vector):
-        for item in operand.items:
-            yield from registers_of(item)
-    elif isinstance(operand, Pair):
-        yield from registers_of(operand.first)
-        yield from registers_of(operand.second)
-    elif isinstance(operand, Address):
-        yield from registers_of(operand.base)
-
-
-class _Graph:
-    """Successors of the instructions of an entry, and the registers they name."""
-
-    def __init__(self, function: Function) -> None:
-        self.code = function.instructions
-        self.used = [
-            frozenset(r for operand in one.operands for r in registers_of(operand))
-            for one in self.code
-        ]
-
-    def successors(self, index: int) -> tuple[int, ...]:
-        one = self.code[index]
-        behind = (index + 1,) if index + 1 < len(self.code) else ()
-        if one.opcode in ("ret", "exit", "trap"):
-            return behind if one.guard is not None else ()
-        targets: tuple[int, ...] = ()
-        for operand in one.operands:
-            if isinstance(operand, Label):
-                targets = (operand.target,)
-            elif isinstance(operand, LabelTable):
-                targets = operand.targets
-        if not targets:
-            return behind
-        conditional = one.opcode == "bra" and one.guard is not None
-        return tuple(t for t in targets if t < len(self.code)) + (behind if conditional else ())
+    wrong: list[Wrong] = field(default_factory=list)
+    doubtful: list[Wrong] = field(default_factory=list)
 
 
 def find_flights(function: Function) -> Flights:
@@ -94,87 +48,128 @@ def find_flights(function: Function) -> Flights:
     products = [i for i, one in enumerate(function.instructions) if is_product(one)]
     if not products:
         return found
-    graph = _Graph(function)
+    flow = RegisterFlow(function)
     for index in products:
-        _follow(graph, index, found)
-    _unfenced(graph, found)
+        _Flight(flow, index, found).follow()
+    wrong, found.doubtful = unfenced(flow)
+    found.wrong += wrong
     return found
 
 
-def check_registers(function: Function) -> list[tuple[str, str, Instruction]]:
+def check_registers(function: Function) -> list[Wrong]:
     """The errors alone: (kind, message, instruction)."""
     return find_flights(function).wrong
 
 
-def _follow(graph: _Graph, start: int, found: Flights) -> None:
-    product = graph.code[start]
-    accumulators = frozenset(registers_of(product.operands[0]))
-    operand = frozenset(registers_of(product.operands[1]))
-    seen: set[tuple[int, int]] = set()
-    todo = [(index, 0) for index in graph.successors(start)]
-    reported = False
-    while todo:
-        index, groups = todo.pop()
-        if (index, groups) in seen:
-            continue
-        seen.add((index, groups))
-        one = graph.code[index]
-        if one.opcode == "wgmma":
-            if one.modifiers[0] == "commit_group":
-                groups = min(groups + 1, _MAX_GROUPS + 1)
-            elif one.modifiers[0] == "wait_group":
-                newest = one.operands[0]
-                if isinstance(newest, Immediate) and 0 < groups > newest.bits:
+class _Flight:
+    """One product in flight: a walk over all that may run before it is retired."""
+
+    def __init__(self, flow: RegisterFlow, start: int, found: Flights) -> None:
+        self.flow = flow
+        self.start = start
+        self.found = found
+        self.product = flow.code[start]
+        self.order = list(registers_of(self.product.operands[0]))
+        self.accumulators = frozenset(self.order)
+        operand = self.product.operands[1]
+        registers = registers_of(operand) if isinstance(operand, Vector) else ()
+        self.operand = frozenset(registers)
+        self.reported = False
+
+    def follow(self) -> None:
+        """Walk; a place is an instruction and how many groups were committed since the product."""
+        places: dict[tuple[int, int], Copies] = {}
+        todo: list[tuple[int, int, Copies]] = [
+            (index, 0, frozenset()) for index in self.flow.successors[self.start]
+        ]
+        while todo:
+            index, groups, copies = todo.pop()
+            known = places.get((index, groups))
+            if known is not None and copies <= known:
+                continue
+            copies = copies if known is None else copies | known
+            places[index, groups] = copies
+            one = self.flow.code[index]
+            if one.opcode == "wgmma":
+                kind = one.modifiers[0]
+                if kind == "commit_group":
+                    groups = min(groups + 1, _MAX_GROUPS)
+                elif kind == "wait_group":
+                    newest = one.operands[0]
+                    if isinstance(newest, Immediate) and groups > max(newest.bits, 0):
+                        continue
+                elif is_product(one) and self._next_product(index, copies):
                     continue
-            elif is_product(one):
-                if frozenset(registers_of(one.operands[1])) & accumulators and not reported:
-                    reported = True
-                    found.wrong.append(_touch(product, one, "reads"))
-                if frozenset(registers_of(one.operands[0])) == accumulators:
-                    # a chain: the next product stands for this one
-                    continue
-        elif graph.used[index] & accumulators:
-            if one.opcode == "mov":
-                found.copied.add(start)
-            elif not reported:
-                reported = True
-                found.wrong.append(_touch(product, one, "touches"))
-        elif operand and one.opcode != "mov" and operand & frozenset(
-            registers_of(one.operands[0]) if one.operands and one.opcode != "st" else ()
-        ) and not reported:  # fmt: skip
-            reported = True
-            found.wrong.append(_touch(product, one, "writes to the operand of"))
-        todo.extend((behind, groups) for behind in graph.successors(index))
+            elif one.opcode == "mov":
+                copies = self._move(index, copies)
+            else:
+                copies = self._other(index, copies)
+            todo.extend((behind, groups, copies) for behind in self.flow.successors[index])
 
+    def _next_product(self, index: int, copies: Copies) -> bool:
+        """Whether another product continues this one's chain, so that it stands for this one."""
+        one = self.flow.code[index]
+        own = list(registers_of(one.operands[0]))
+        if len(own) == len(self.order) and all(
+            mine == theirs or (mine, theirs) in copies
+            for mine, theirs in zip(own, self.order, strict=True)
+        ):
+            operand = one.operands[1]
+            if isinstance(operand, Vector) and frozenset(registers_of(operand)) & set(own):
+                self._report(index, "reads")
+            return True
+        names = self.accumulators | {copy for copy, _ in copies}
+        operands = frozenset(r for part in one.operands[1:] for r in registers_of(part))
+        if operands & names:
+            self._report(index, "reads")
+        elif frozenset(own) & names:
+            self._report(index, "adds to some of the")
+        return False
 
-def _touch(product: Instruction, one: Instruction, what: str) -> tuple[str, str, Instruction]:
-    return (
-        "wgmma-registers",
-        f"{one.text} {what} registers of the wgmma issued at {product.where} before a "
-        "wgmma.wait_group has retired it",
-        one,
-    )
+    def _move(self, index: int, copies: Copies) -> Copies:
+        """Copies after a mov: it renames accumulators, or overwrites them."""
+        sources, targets = self.flow.reads[index], self.flow.writes[index]
+        origin = (sources & self.accumulators) | {of for copy, of in copies if copy in sources}
+        if origin:
+            self.found.copied.add(self.start)
+        lost = (targets & self.accumulators) - origin
+        if lost and not lost <= {of for copy, of in copies if copy not in targets}:
+            self._report(index, "overwrites")
+        elif lost:
+            self.found.copied.add(self.start)
+        if not origin and not any(copy in targets for copy, _ in copies):
+            return copies
+        kept = copies
+        if self.flow.code[index].guard is None:
+            kept = frozenset(pair for pair in copies if pair[0] not in targets)
+        new = targets - self.accumulators
+        return kept | {(copy, of) for copy in new for of in origin}
 
+    def _other(self, index: int, copies: Copies) -> Copies:
+        reads, writes = self.flow.reads[index], self.flow.writes[index]
+        if (reads | writes) & self.accumulators:
+            self._report(index, "touches")
+        if writes & self.operand:
+            self._report(index, "writes to the operand of")
+        if not copies:
+            return copies
+        names = {copy for copy, _ in copies}
+        if reads & names:
+            self._report(index, "reads a copy of")
+        if writes & names and self.flow.code[index].guard is None:
+            return frozenset(pair for pair in copies if pair[0] not in writes)
+        return copies
 
-def _unfenced(graph: _Graph, found: Flights) -> None:
-    """Products that can be reached from the entry without passing a wgmma.fence."""
-    seen: set[int] = set()
-    todo = [0] if graph.code else []
-    while todo:
-        index = todo.pop()
-        if index in seen:
-            continue
-        seen.add(index)
-        one = graph.code[index]
-        if one.opcode == "wgmma" and one.modifiers[0] == "fence":
-            continue
-        if is_product(one):
-            found.wrong.append(
-                (
-                    "missing-wgmma-fence",
-                    "no wgmma.fence orders the registers of this first wgmma after what wrote them",
-                    one,
-                )
+    def _report(self, index: int, what: str) -> None:
+        if self.reported:
+            return
+        self.reported = True
+        one = self.flow.code[index]
+        self.found.wrong.append(
+            (
+                "wgmma-registers",
+                f"{one.text} {what} registers of the wgmma issued at {self.product.where} before "
+                "a wgmma.wait_group has retired it",
+                one,
             )
-            continue
-        todo.extend(graph.successors(index))
+        )

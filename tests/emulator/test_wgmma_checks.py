@@ -73,3 +73,86 @@ def test_no_fence_before_the_first_product() -> None:
     assert kinds(MMA, COMMIT, wait(0)) == ["missing-wgmma-fence"]
     branch = "@%p1 bra SKIP;"
     assert kinds(branch, FENCE, "SKIP:", MMA, COMMIT, wait(0)) == ["missing-wgmma-fence"]
+
+
+def doubts(*lines: str) -> list[str]:
+    return [kind for kind, _, _ in find_flights(function(*lines)).doubtful]
+
+
+ROUND = (MMA, COMMIT, wait(0))
+
+
+@pytest.mark.parametrize("touch", ["mul.f32 %r2, %r2, %r9;", "st.shared.b32 [%r10], %r4;",
+                                   "mov.b32 %r3, 0;"])  # fmt: skip
+def test_accumulators_touched_between_products_need_a_fence(touch: str) -> None:
+    assert kinds(FENCE, *ROUND, touch, *ROUND) == ["missing-wgmma-fence"]
+    assert kinds(FENCE, *ROUND, touch, FENCE, *ROUND) == []
+    assert kinds(FENCE, *ROUND, *ROUND) == []
+
+
+def test_operands_computed_between_products_need_a_fence() -> None:
+    round_a = (MMA_A, COMMIT, wait(0))
+    compute = "add.u32 %r5, %r9, 1;"
+    assert kinds(FENCE, *round_a, compute, *round_a) == ["missing-wgmma-fence"]
+    assert kinds(FENCE, *round_a, compute, FENCE, *round_a) == []
+    assert kinds(FENCE, *round_a, "add.u32 %r9, %r5, 1;", *round_a) == []
+
+
+def test_a_fence_is_missing_on_one_path_only() -> None:
+    touch = "mul.f32 %r2, %r2, %r9;"
+    around = ("@%p1 bra SKIP;", FENCE, "SKIP:")
+    assert kinds(FENCE, *ROUND, touch, *around, *ROUND) == ["missing-wgmma-fence"]
+
+
+def test_a_fence_outside_the_loop_that_scales() -> None:
+    scale = "mul.f32 %r2, %r2, %r9;"
+    assert kinds(FENCE, "LOOP:", *ROUND, scale, "@%p1 bra LOOP;") == ["missing-wgmma-fence"]
+    assert kinds("LOOP:", FENCE, *ROUND, scale, "@%p1 bra LOOP;") == []
+
+
+def test_what_a_compiler_lets_sink_below_a_fence() -> None:
+    """Constants are common there, computations are for review."""
+    assert kinds(FENCE, "mov.b32 %r3, 0;", *ROUND) == []
+    assert doubts(FENCE, "mov.b32 %r3, 0;", *ROUND) == []
+    assert kinds(FENCE, "mul.f32 %r3, %r9, %r9;", *ROUND) == []
+    assert doubts(FENCE, "mul.f32 %r3, %r9, %r9;", *ROUND) == ["missing-wgmma-fence"]
+
+
+def test_renamed_values_keep_their_history() -> None:
+    assert kinds(FENCE, *ROUND, "mul.f32 %r20, %r2, %r9;", "mov.b32 %r2, %r20;", *ROUND) == [
+        "missing-wgmma-fence"
+    ]
+    renamed = "mov.b32 %r20, %r1; mov.b32 %r1, %r20;"
+    assert kinds(FENCE, *ROUND, renamed, *ROUND) == []
+
+
+def test_a_copy_in_flight_stands_for_its_accumulator() -> None:
+    copy = "mov.b32 %r20, %r1;"
+    use = "add.f32 %r9, %r20, %r20;"
+    assert kinds(FENCE, MMA, COMMIT, copy, wait(0), use) == []
+    assert kinds(FENCE, MMA, COMMIT, copy, use, wait(0)) == ["wgmma-registers"]
+    assert kinds(FENCE, MMA, COMMIT, copy, "mov.b32 %r21, %r20; add.f32 %r9, %r21, %r9;") == [
+        "wgmma-registers"
+    ]
+    # the copy's register is reused for something else
+    assert kinds(FENCE, MMA, COMMIT, copy, "mov.b32 %r20, 5;", use, wait(0)) == []
+
+
+def test_accumulators_overwritten_in_flight() -> None:
+    assert kinds(FENCE, MMA, COMMIT, "mov.b32 %r1, 0;", wait(0)) == ["wgmma-registers"]
+    back = "mov.b32 %r20, %r1; mov.b32 %r1, %r20;"
+    assert kinds(FENCE, MMA, COMMIT, back, wait(0)) == []
+
+
+def test_a_chain_goes_on_under_other_names() -> None:
+    names = ("%r21", "%r22", "%r23", "%r24")
+    copies = [f"mov.b32 {name}, %r{index + 1};" for index, name in enumerate(names)]
+    renamed = MMA.replace(D, "{" + ", ".join(names) + "}")
+    chain = (FENCE, MMA, *copies, renamed, COMMIT)
+    assert kinds(*chain, wait(0), "add.f32 %r9, %r21, %r22;") == []
+    assert kinds(*chain, "add.f32 %r9, %r21, %r22;", wait(0)) == ["wgmma-registers"]
+
+
+def test_products_that_share_some_accumulators() -> None:
+    other = MMA.replace(D, "{%r4, %r11, %r12, %r13}")
+    assert kinds(FENCE, MMA, other, COMMIT, wait(0)) == ["wgmma-registers"]
