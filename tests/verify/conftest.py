@@ -168,6 +168,8 @@ class NumpyBackend:
     name = "NumPy"
     proof = "ran on NumPy"
     array_module = np
+    same_bits = True
+    emulates = False
 
     def __init__(self, mistake: str = "") -> None:
         self.mistake = mistake

@@ -205,6 +205,9 @@ def test_the_gpu_is_the_first_backend() -> None:
     assert make_backends()[0].__name__ == "GpuBackend"
 
 
-def test_no_backend_for_a_gpu_that_is_not_there(monkeypatch) -> None:
+def test_the_emulator_stands_in_for_a_gpu_that_is_not_there(monkeypatch) -> None:
     monkeypatch.setattr("fa4gen.verify.gpu.find_device", lambda arch: None)
-    assert pick_backend("sm_90a") is None
+    backend = pick_backend("sm_90a")
+    assert backend is not None
+    assert (backend.name, backend.proof) == ("emulator", "emulated")
+    assert pick_backend("sm_70") is None
