@@ -1,223 +1,282 @@
-"""Non-bulk asynchronous copies (PTX ISA, "cp.async"): 4 to 16 bytes a thread, generic proxy.
+"""Asynchronous copies of a few bytes for each thread (PTX ISA, "cp.async").
 
-One operation stands for one instruction of a gang. Groups are kept with the lanes that committed
-them, so that lanes which diverge wait for their own.
+They read global and write shared memory through the generic proxy, at any time up to the wait.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fa4gen.emulator.access import Access, Part, lane_addresses, lane_values
+from fa4gen.emulator.access import Access, Offsets, Part, lane_addresses
 from fa4gen.emulator.async_ops import AsyncOp, GlobalRange, SharedRange
 from fa4gen.emulator.emit import Emitter, Reader
-from fa4gen.emulator.gang import Gang, Mask
-from fa4gen.emulator.instructions.mbarrier import groups as equal_groups
-from fa4gen.emulator.instructions.mbarrier import locate, parse_form, size_of
+from fa4gen.emulator.gang import WARP_LANES, Gang, Mask
+from fa4gen.emulator.instructions.copy_groups import CopyGroups
+from fa4gen.emulator.instructions.copy_places import only
+from fa4gen.emulator.instructions.mbarrier import Form, arrive_counted, groups, locate
 from fa4gen.emulator.instructions.registry import Translate
-from fa4gen.emulator.ptx.syntax import Immediate, Instruction, NotPredicate, Operand, Register
+from fa4gen.emulator.instructions.warp import executing
+from fa4gen.emulator.instructions.words import Words
+from fa4gen.emulator.machine import Cta
+from fa4gen.emulator.mbarriers import MAX_COUNT, Mbarrier
+from fa4gen.emulator.memory import GLOBAL_BASE
+from fa4gen.emulator.ptx.syntax import Immediate, Instruction, NotPredicate, Register
 
-_HINTS: Final = ("L2::cache_hint", "L2::64B", "L2::128B", "L2::256B")
-
-
-@dataclass(slots=True)
-class Copies:
-    """Copies of a gang: not yet committed, and groups in the order of their commits."""
-
-    open: list[tuple[AsyncOp, NDArray[np.bool_]]] = field(default_factory=list)
-    groups: list[tuple[list[AsyncOp], NDArray[np.bool_]]] = field(default_factory=list)
+_SIZES: Final = {"ca": (4, 8, 16), "cg": (16,)}
 
 
-def _copies(gang: Gang) -> Copies:
-    copies: Copies = gang.state.setdefault("cp.async", Copies())
-    return copies
+@dataclass(frozen=True, slots=True)
+class _Rows:
+    """What lanes copy, with one entry for each of ``lanes``.
+
+    ``size`` bytes go to the offset in ``targets`` of ``cta``'s shared memory: as many as ``counts``
+    says from the address in ``sources``, then zeros.
+    """
+
+    cta: Cta
+    lanes: NDArray[np.int64]
+    targets: Offsets
+    sources: Offsets
+    counts: NDArray[np.int64]
+    size: int
+
+    def part(self, chosen: NDArray[np.bool_]) -> _Rows:
+        return _Rows(
+            self.cta, self.lanes[chosen], self.targets[chosen], self.sources[chosen],
+            self.counts[chosen], self.size,
+        )  # fmt: skip
+
+    def run(self, memory: NDArray[np.uint8]) -> None:
+        """Copy the bytes."""
+        size = self.size
+        word, count = (np.uint64, 2) if size == 16 else (np.dtype(f"u{size}"), 1)
+        offsets = np.where(self.counts > 0, self.sources - GLOBAL_BASE, 0)
+        values = Part("global", memory, offsets, True, None, None, None).gather(word, count)
+        if int(self.counts.min()) < size:
+            raw = np.ascontiguousarray(values).view(np.uint8).reshape(-1, size)
+            raw[np.arange(size) >= self.counts[:, None]] = 0
+            values = raw.view(word) if count > 1 else raw.view(word)[:, 0]
+        Part("shared", self.cta.shared.data, self.targets, True, None, None, None).scatter(values)
+
+    def reads(self) -> tuple[GlobalRange, ...]:
+        some = self.counts > 0
+        return tuple(GlobalRange(*pair) for pair in spans(self.sources[some], self.counts[some]))
+
+    def writes(self) -> tuple[SharedRange, ...]:
+        sizes = np.full(len(self.targets), self.size)
+        return tuple(SharedRange(self.cta, *pair) for pair in spans(self.targets, sizes))
 
 
-def _lanes(gang: Gang, mask: Mask) -> NDArray[np.bool_]:
-    return np.ones(gang.lanes, np.bool_) if mask is None else mask.copy()
-
-
-def _is_predicate(operand: Operand) -> bool:
-    return isinstance(operand, NotPredicate) or (
-        isinstance(operand, Register) and operand.cls == "p"
+def spans(starts: Offsets, sizes: NDArray[np.int64]) -> list[tuple[int, int]]:
+    """The bytes that accesses touch, as few ranges as possible."""
+    if not len(starts):
+        return []
+    order = np.argsort(starts)
+    first = starts[order]
+    last = np.maximum.accumulate(first + sizes[order])
+    gaps = np.flatnonzero(first[1:] > last[:-1])
+    return list(
+        zip(first[np.append(0, gaps + 1)].tolist(), last[np.append(gaps, -1)].tolist(), strict=True)
     )
 
 
+def _counts(i: Instruction, e: Emitter, size: int, hinted: bool) -> Reader | None:
+    """Reads how many bytes come from the source: an operand, or all or none by a predicate."""
+    extra = i.operands[3 : len(i.operands) - hinted]
+    if not extra:
+        return None
+    operand = extra[0]
+    if isinstance(operand, NotPredicate) or (isinstance(operand, Register) and operand.cls == "p"):
+        ignore = e.reader(operand, "pred")
+        return lambda gang: np.where(ignore(gang), 0, size)
+    read = e.reader(operand, "u32")
+    return lambda gang: np.asarray(read(gang)).astype(np.int64)
+
+
 def _copy(i: Instruction, e: Emitter) -> None:
-    words = list(i.modifiers)
-    if words[0] != "async" or words[1:2] not in (["ca"], ["cg"]):
-        raise e.refuse("cp.async.ca or .cg was expected")
-    if words[2:4] not in (["shared", "global"], ["shared::cta", "global"]):
-        raise e.refuse("from .global to .shared")
-    if any(word not in _HINTS for word in words[4:]):
-        raise e.refuse(f".{words[4]}")
-    operands = list(i.operands)
-    if "L2::cache_hint" in words:
-        operands.pop()
-    if not 3 <= len(operands) <= 4 or not isinstance(operands[2], Immediate):
-        raise e.refuse("[dst], [src], size {, source size or predicate} was expected")
-    size = operands[2].bits
-    if size not in ((16,) if words[1] == "cg" else (4, 8, 16)):
-        raise e.refuse(f"{size} bytes")
-    count: Callable[[Gang], Any] | None = None
-    if len(operands) == 4:
-        count = _source_bytes(operands[3], size, e)
-    target, source = e.address(operands[0]), e.address(operands[1])
-    write = Access(i, "shared", size, "write")
-    read = Access(i, "global", size, "read")
+    words = Words(i, e)
+    words.kind("async")
+    sizes = _SIZES[words.kind("ca", "cg")]
+    words.kind("shared", "shared::cta")
+    words.kind("global")
+    hinted = words.has("L2::cache_hint")
+    words.one("L2::64B", "L2::128B", "L2::256B")
+    words.end(3 + hinted, 4 + hinted)
+    amount = i.operands[2]
+    if not isinstance(amount, Immediate) or amount.bits not in sizes:
+        raise e.refuse(f"the size is one of {sizes}")
+    size = amount.bits
+    counts = _counts(i, e, size, hinted)
+    goal, source = e.address(i.operands[0]), e.address(i.operands[1])
+    access = Access(i, "shared", size, "write")
 
     def handler(gang: Gang, mask: Mask) -> None:
-        taken = None if count is None else lane_values(count(gang), gang, mask).astype(np.int64)
-        if taken is not None and (taken > size).any():
-            gang.machine.fault(
-                "illegal-instruction", f"a source of more than {size} bytes", i, gang, mask
-            )
-        _issue(gang, mask, i, write, read, target, source, taken, size)
+        lanes = gang.lanes_of(mask)
+
+        def row(values: Any) -> Offsets:
+            return np.broadcast_to(lane_addresses(values, mask), len(lanes))
+
+        target = access.parts(gang, mask, row(goal(gang)))[0]
+        count = np.full(len(lanes), size) if counts is None else row(counts(gang))
+        assert target.cta is not None
+        rows = _Rows(target.cta, lanes, target.offsets, row(source(gang)), count, size)
+        _check_sources(i, gang, rows)
+        groups_of = CopyGroups.of(gang)
+        # without checks the warps need not be told apart
+        parts = _by_warp(rows) if gang.machine.observer.enabled else [rows]
+        for part in parts:
+            op = _operation(i, gang, part)
+            issuers = executing(gang, mask)
+            if len(parts) > 1:
+                issuers = np.zeros(gang.lanes, np.bool_)
+                issuers[part.lanes] = True
+            groups_of.add(op, issuers)
+            gang.machine.submit(op)
 
     e.call(handler)
 
 
-def _source_bytes(operand: Operand, size: int, e: Emitter) -> Callable[[Gang], Any]:
-    """How many bytes each lane copies; the rest of its ``size`` is zero."""
-    if not _is_predicate(operand):
-        return e.reader(operand, "u32")
-    ignore: Reader = e.reader(operand, "pred")
-    return lambda gang: np.where(ignore(gang), np.uint32(0), np.uint32(size))
-
-
-def _issue(
-    gang: Gang, mask: Mask, i: Instruction, write: Access, read: Access, target: Reader,
-    source: Reader, taken: NDArray[np.int64] | None, size: int,
-) -> None:  # fmt: skip
-    machine = gang.machine
-    lanes = size_of(gang, mask)
-    into = write.parts(gang, mask, lane_addresses(target(gang), mask))[0]
-    addresses = np.broadcast_to(lane_addresses(source(gang), mask), lanes)
-    places = np.arange(lanes) if taken is None else np.flatnonzero(taken)
-    part: Part | None = None
-    if len(places):
-        members = np.zeros(gang.lanes, np.bool_)
-        members[gang.lanes_of(mask)[places]] = True
-        part = read.parts(gang, members, np.asarray(addresses[places]))[0]
-
-    def run() -> None:
-        values = np.zeros((lanes, size), np.uint8)
-        if part is not None:
-            raw = part.gather(np.uint8, size)
-            values[places] = raw
-        if taken is not None:
-            values[np.arange(size)[None, :] >= taken[:, None]] = 0
-        into.scatter(values)
-
-    assert into.cta is not None
-    owner = into.cta
+def _operation(site: Instruction, gang: Gang, rows: _Rows) -> AsyncOp:
+    memory = gang.machine.memory
     op = AsyncOp(
-        "cp.async", gang, gang.first_lane(mask), i, run,
-        reads=() if part is None else tuple(
-            GlobalRange(start, stop) for start, stop in joined(part.addresses(), size)
-        ),
-        writes=tuple(SharedRange(owner, a, b) for a, b in joined(into.offsets, size)),
+        "cp.async", gang, int(rows.lanes[0]), site, lambda: rows.run(memory.data),
         notes={"proxy": "generic"},
     )  # fmt: skip
-    _copies(gang).open.append((op, _lanes(gang, mask)))
-    machine.submit(op)
+    if gang.machine.observer.enabled:
+        op.reads, op.writes = rows.reads(), rows.writes()
+    return op
 
 
-def joined(starts: NDArray[np.int64], size: int) -> list[tuple[int, int]]:
-    """Stretches of ``size`` bytes, those that touch joined."""
-    ordered = np.unique(starts)
-    breaks = np.flatnonzero(np.diff(ordered) > size)
-    first = ordered[np.concatenate([[0], breaks + 1])]
-    last = ordered[np.concatenate([breaks, [len(ordered) - 1]])] + size
-    return [(int(a), int(b)) for a, b in zip(first, last, strict=True)]
+def _by_warp(rows: _Rows) -> list[_Rows]:
+    """The rows of each warp: those of a warp complete together, as far as anyone can tell."""
+    warps = rows.lanes // WARP_LANES
+    if warps[0] == warps[-1]:
+        return [rows]
+    return [rows.part(warps == warp) for warp in np.unique(warps)]
+
+
+def _check_sources(site: Instruction, gang: Gang, rows: _Rows) -> None:
+    """Stop at a source that is misaligned or out of bounds; only what is read counts."""
+    machine, size = gang.machine, rows.size
+
+    def stop(kind: str, bad: NDArray[np.bool_], message: str) -> None:
+        lane = int(rows.lanes[int(bad.argmax())])
+        machine.fault(kind, message, site, gang, only(gang, lane))
+
+    counts = rows.counts
+    if counts.min() < 0 or counts.max() > size:
+        bad = (counts < 0) | (counts > size)
+        stop("illegal-instruction", bad, f"{int(counts[bad][0])} of {size} bytes from the source")
+    used = counts > 0
+    bad = used & ((rows.sources & (size - 1)) != 0)
+    if bad.any():
+        where = machine.memory.describe(int(rows.sources[bad][0]))
+        stop("misaligned", bad, f"a copy from {where}, which is not a multiple of {size} bytes")
+    for count in np.unique(counts[used]).tolist():
+        here = counts == count
+        good = machine.memory.valid(rows.sources[here].view(np.uint64), count)
+        if not good.all():
+            bad = here.copy()
+            bad[here] = ~good
+            where = machine.memory.describe(int(rows.sources[bad][0]) % (1 << 64))
+            stop("out-of-bounds", bad, f"a copy of {count} bytes from {where}")
+
+
+# ---- completion
 
 
 def _commit(i: Instruction, e: Emitter) -> None:
-    if i.modifiers != ("async", "commit_group"):
-        raise e.refuse("")
+    if i.operands or len(i.modifiers) != 2:
+        raise e.refuse("modifiers or operands")
+    e.call(lambda gang, mask: CopyGroups.of(gang).commit(mask))
+
+
+def _wait_group(i: Instruction, e: Emitter) -> None:
+    if len(i.operands) != 1 or len(i.modifiers) != 2:
+        raise e.refuse("modifiers or operands")
+    pending = i.operands[0]
+    if not isinstance(pending, Immediate) or pending.bits < 0:
+        raise e.refuse("the number of groups is a constant")
+    count = pending.bits
+    e.call(lambda gang, mask: CopyGroups.of(gang).wait(mask, count))
+
+
+def _wait_all(i: Instruction, e: Emitter) -> None:
+    if i.operands or len(i.modifiers) != 2:
+        raise e.refuse("modifiers or operands")
 
     def handler(gang: Gang, mask: Mask) -> None:
-        copies = _copies(gang)
-        here = _lanes(gang, mask)
-        mine = [op for op, lanes in copies.open if (lanes & here).any()]
-        copies.open = [(op, lanes) for op, lanes in copies.open if not (lanes & here).any()]
-        copies.groups.append((mine, here))
-
-    e.call(handler)
-
-
-def _wait(i: Instruction, e: Emitter) -> None:
-    everything = i.modifiers == ("async", "wait_all")
-    newest = 0
-    if not everything:
-        if i.modifiers != ("async", "wait_group") or not isinstance(i.operands[0], Immediate):
-            raise e.refuse("cp.async.wait_group with a literal was expected")
-        newest = i.operands[0].bits
-
-    def handler(gang: Gang, mask: Mask) -> None:
-        copies = _copies(gang)
-        here = _lanes(gang, mask)
-        mine = [group for group in copies.groups if (group[1] & here).any()]
-        finished = mine[: len(mine) - newest] if newest else mine
-        ops = [op for group, _ in finished for op in group]
-        if everything:
-            ops += [op for op, lanes in copies.open if (lanes & here).any()]
-        for op in ops:
-            gang.machine.complete(op)
-        done = {id(group) for group, lanes in finished if not (lanes & ~here).any()}
-        copies.groups = [group for group in copies.groups if id(group[0]) not in done]
-        if everything:
-            copies.open = [(op, lanes) for op, lanes in copies.open if (lanes & ~here).any()]
-        if ops:
-            gang.machine.observer.observed(gang, mask, ops, "complete")
+        CopyGroups.of(gang).commit(mask)
+        CopyGroups.of(gang).wait(mask, 0)
 
     e.call(handler)
 
 
 def _arrive(i: Instruction, e: Emitter) -> None:
-    """``cp.async.mbarrier.arrive``: each lane's arrival follows its copies so far."""
-    counted = "noinc" not in i.modifiers
-    form = parse_form(i, e, ("arrive", "noinc", "mbarrier"), "relaxed")
+    """An mbarrier arrival for each thread, once all its copies so far are complete.
+
+    Without .noinc the arrival is one more than the barrier expected.
+    """
+    words = Words(i, e)
+    for word in ("async", "mbarrier", "arrive"):
+        words.kind(word)
+    counted = words.has("noinc")
+    shared = words.one("shared", "shared::cta") is not None
+    words.kind("b64")
+    words.end(1)
     address = e.address(i.operands[0])
+    form = Form(False, "release", "cta", frozenset(("shared",) if shared else ()))
 
     def handler(gang: Gang, mask: Mask) -> None:
         machine = gang.machine
-        copies = _copies(gang)
-        for (at,), part in equal_groups(gang, mask, address(gang)):
+        for (at,), part in groups(gang, mask, address(gang)):
             cta, offset = locate(gang, at, form, i)
             barrier = machine.barrier(cta, offset, gang, part, i)
             machine.observer.barrier_used(gang, part, barrier, i)
-            here = _lanes(gang, part)
-            count = size_of(gang, part)
-            before = [op for op, lanes in copies.open if (lanes & here).any()]
-            before += [op for ops, lanes in copies.groups if (lanes & here).any() for op in ops]
-            if counted:
+            lanes = executing(gang, part)
+            if not counted:
+                count = int(np.count_nonzero(lanes))
+                if barrier.pending + count > MAX_COUNT:
+                    machine.fault(
+                        "barrier-misuse", f"{barrier.name} expects too many arrivals", i, gang, part
+                    )
                 barrier.pending += count
-            op = AsyncOp(
-                "cp.async arrival", gang, gang.first_lane(part), i, lambda: None,
-                after=tuple(before), notes={"proxy": "generic", "tracks": before},
-            )  # fmt: skip
-
-            def finish(op: AsyncOp = op, count: int = count, barrier: Any = barrier) -> None:
-                for _ in range(count):
-                    barrier.signal_arrival(op)
-
-            op.finish = finish
-            machine.submit(op)
+            copies = CopyGroups.of(gang).signalled_by(lanes)
+            # a mask may be a predicate register, which changes
+            _submit_arrival(i, gang, part if part is None else part.copy(), barrier, copies)
 
     e.call(handler)
+
+
+def _submit_arrival(
+    site: Instruction, gang: Gang, mask: Mask, barrier: Mbarrier, copies: list[AsyncOp]
+) -> None:
+    machine = gang.machine
+
+    def finish() -> None:
+        machine.observer.signalled(op, barrier)
+        barrier.pending_time = max(barrier.pending_time, op.end_time)
+        arrive_counted(gang, mask, barrier, 1, site)
+        machine.progress()
+
+    # the initialisation of the barrier was checked at the issue
+    op = AsyncOp(
+        "cp.async arrival", gang, gang.first_lane(mask), site, lambda: None, finish,
+        after=tuple(copies), notes={"proxy": "generic", "tracks": copies, "init_checked": True},
+    )  # fmt: skip
+    machine.submit(op)
 
 
 TRANSLATIONS: Final[Mapping[str, Translate]] = {
     "cp.async.ca": _copy,
     "cp.async.cg": _copy,
     "cp.async.commit_group": _commit,
-    "cp.async.wait_group": _wait,
-    "cp.async.wait_all": _wait,
+    "cp.async.wait_group": _wait_group,
+    "cp.async.wait_all": _wait_all,
     "cp.async.mbarrier.arrive": _arrive,
 }
