@@ -205,6 +205,10 @@ class Clocks:
         """One plane of a thread's row, its own column out of date; not to be kept."""
         return np.asarray(self._rows[self._class[thread], plane])
 
+    def views(self, threads: Threads, plane: int) -> NDArray[np.uint32]:
+        """One plane of every row that the threads have, as ``view``: (rows, columns)."""
+        return np.asarray(self._rows[np.unique(self._class[threads]), plane])
+
     # ---- rows
 
     def _join_rows(

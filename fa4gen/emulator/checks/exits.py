@@ -1,4 +1,4 @@
-"""Threads that leave while other CTAs of the cluster still use their shared memory."""
+"""Threads that leave while their shared memory is still in use: by peers, or by copies and products."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 
 
 class ExitChecks:
-    """Who uses the shared memory of other CTAs, and who has left.
+    """Who uses the shared memory of CTAs from afar or asynchronously, and who has left.
 
-    Shared memory of a CTA lives until its last thread leaves: what peers do with it has to happen
-    before some thread's exit.
+    Shared memory of a CTA lives until its last thread leaves: what peers and asynchronous
+    operations do with it has to happen before some thread's exit.
     """
 
     def __init__(self, team: Team) -> None:
@@ -42,8 +42,8 @@ class ExitChecks:
         for warp in np.unique(party.ids // 32).tolist():
             self._sites[cta.rank, -1 - warp] = number
 
-    def remote_operation(self, op: AsyncOp, cta: Cta, number: int) -> None:
-        """An asynchronous operation of a peer uses shared memory, barriers or tensor memory."""
+    def operation(self, op: AsyncOp, cta: Cta, number: int) -> None:
+        """An asynchronous operation uses a CTA's shared memory, or a peer's barrier or columns."""
         if not cta.alive:
             self._after_exit(cta, op.kind, op.site, op.gang, None)
             return
@@ -51,14 +51,11 @@ class ExitChecks:
         self._sites[cta.rank, op.slot] = number
 
     def leave(self, party: Party) -> None:
-        """Threads leave; when they are the last of their CTA, all that peers did must be over."""
+        """Threads leave; when they are the last of their CTA, all that was done must be over."""
         gang = party.gang
         cta = gang.cta
-        if len(self.team.cluster.ctas) == 1:
-            return
         left = self._left[cta.rank]
-        for thread in party.ids.tolist():
-            known = self.team.clocks.view(thread, EXEC)
+        for known in self.team.clocks.views(party.threads, EXEC):
             np.maximum(left, known, out=left)
         rest = sum(int(np.count_nonzero(one.live)) for one in cta.gangs) - len(party.ids)
         if rest:

@@ -141,10 +141,11 @@ class RaceObserver(Observer):
             parts = (*op.tensor_reads, *op.tensor_writes)
             for cta in {part.cta for part in parts}:
                 state.tensors[cta.rank].operation(op, number, first + op.lane)
-                ctas.add(cta)
-        for cta in ctas:
-            if cta is not op.gang.cta and self.options.early_exit:
-                state.exits.remote_operation(op, cta, number)
+                if cta is not op.gang.cta:
+                    ctas.add(cta)
+        if self.options.early_exit:
+            for cta in ctas:
+                state.exits.operation(op, cta, number)
         if self.options.global_memory:
             self.memory.operation(team, op, number)
 
@@ -168,7 +169,7 @@ class RaceObserver(Observer):
         state = self._of(op.gang)
         state.barriers.signalled(op, barrier)
         if barrier.cta is not op.gang.cta and self.options.early_exit:
-            state.exits.remote_operation(op, barrier.cta, self.sites.operation(op))
+            state.exits.operation(op, barrier.cta, self.sites.operation(op))
 
     # ---- barriers
 

@@ -41,15 +41,21 @@ class Kernel:
     expected: Callable[[Data], NDArray[Any]]
     tolerance: float
     grid: int = 1
+    file: str = ""
+
+    @property
+    def entry(self) -> str:
+        """The kernel's own name and its file's."""
+        return self.file or self.name
 
     @property
     def source(self) -> str:
-        return (FOLDER / f"{self.name}.cu").read_text()
+        return (FOLDER / f"{self.entry}.cu").read_text()
 
     def launch(self, program: Program, data: Data, **options: Any) -> Report:
         options = {"limits": LIMITS, "names": self.names, **options}
         return program.launch(
-            self.name, grid=self.grid, block=self.threads, args=self.arguments(data),
+            self.entry, grid=self.grid, block=self.threads, args=self.arguments(data),
             dynamic_shared=self.shared_bytes, **options,
         )  # fmt: skip
 
@@ -180,6 +186,20 @@ def attention_arguments(data: Data) -> list[Any]:
 STAGES: Final = ("stage", 3, 24576), ("staging", 2, 8192)
 RING: Final = ("full", 3, 8), ("empty", 3, 8)
 
+# the same source for both architectures
+GENERIC: Final = [
+    Kernel(
+        name, arch, "attention by ordinary loads from a ring of bulk copies", 160, 2048,
+        Names(
+            shared(("stage", 2, 256), ("full", 2, 8), ("empty", 2, 8)),
+            roles(("consumer", 128), ("producer", 32)),
+        ),
+        attention_data(128, 20, 8, np.float32), generic_arguments,
+        lambda data: attention(data["q"], data["k"], data["v"], 1), 1e-4, file="generic",
+    )
+    for name, arch in (("generic_sm90", "sm_90a"), ("generic_sm100", "sm_100a"))
+]  # fmt: skip
+
 KERNELS: Final = {
     kernel.name: kernel
     for kernel in (
@@ -202,16 +222,7 @@ KERNELS: Final = {
             product_data(128, 128, 4 * 64, np.float32), pair_tiles(64), product, 1e-3,
             grid=2,
         ),
-        Kernel(
-            "generic_sm90", "sm_90a", "attention by ordinary loads from a ring of bulk copies",
-            160, 2048,
-            Names(
-                shared(("stage", 2, 256), ("full", 2, 8), ("empty", 2, 8)),
-                roles(("consumer", 128), ("producer", 32)),
-            ),
-            attention_data(128, 20, 8, np.float32), generic_arguments,
-            lambda data: attention(data["q"], data["k"], data["v"], 1), 1e-4,
-        ),
+        *GENERIC,
         Kernel(
             "gemm_sm100", "sm_100a", "matrix product: TMA, tcgen05, two accumulators, TMA stores",
             192, 91136,

@@ -6,7 +6,7 @@ constexpr u32 kTileBytes = kKeys * kDepth * 4, kStageBytes = 2 * kTileBytes;
 constexpr u32 kFull = kStages * kStageBytes, kEmpty = kFull + 8 * kStages;
 
 extern "C" __global__ void __launch_bounds__(160, 1)
-generic_sm90(const float* q, const float* keys, const float* values, float* o, int blocks) {
+generic(const float* q, const float* keys, const float* values, float* o, int blocks) {
   extern __shared__ __align__(1024) unsigned char memory[];
   const u32 base = SHARED(memory), full = base + kFull, empty = base + kEmpty;
   if (threadIdx.x == 0) {

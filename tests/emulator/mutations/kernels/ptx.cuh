@@ -1,4 +1,5 @@
-// PTX instructions as macros, so that debug information names the line of the kernel, not of a helper.
+// PTX instructions as macros and without line breaks, so that debug information names the line of the
+// kernel (NVRTC counts the lines inside of an asm statement).
 // Shared addresses are 32-bit and relative to the shared window.
 #pragma once
 
@@ -33,19 +34,19 @@ struct alignas(64) TensorMap { u64 opaque[16]; };  // as the driver encodes it
   asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(barrier) : "memory")
 #define ARRIVE_AT(barrier, rank)                                      \
   asm volatile(                                                       \
-      "{\n .reg .b32 remote;\n"                                       \
-      " mapa.shared::cluster.u32 remote, %0, %1;\n"                   \
-      " mbarrier.arrive.release.cluster.shared::cluster.b64 _, [remote];\n}" ::"r"(barrier), "r"(rank) : "memory")
+      "{ .reg .b32 remote;"                                       \
+      " mapa.shared::cluster.u32 remote, %0, %1;"                   \
+      " mbarrier.arrive.release.cluster.shared::cluster.b64 _, [remote];}" ::"r"(barrier), "r"(rank) : "memory")
 #define WAIT_WITH(scope, barrier, parity)                                             \
   asm volatile(                                                                       \
-      "{\n .reg .pred done;\n"                                                        \
-      "again:\n mbarrier.try_wait.parity" scope ".shared::cta.b64 done, [%0], %1;\n"  \
-      " @!done bra again;\n}" ::"r"(barrier), "r"(parity) : "memory")
+      "{ .reg .pred done;"                                                        \
+      "again: mbarrier.try_wait.parity" scope ".shared::cta.b64 done, [%0], %1;"  \
+      " @!done bra again;}" ::"r"(barrier), "r"(parity) : "memory")
 #define WAIT(barrier, parity) WAIT_WITH("", barrier, parity)
 #define WAIT_CLUSTER(barrier, parity) WAIT_WITH(".acquire.cluster", barrier, parity)
 #define NAMED_BARRIER(id, threads) asm volatile("bar.sync %0, %1;" ::"r"(id), "n"(threads) : "memory")
 #define CLUSTER_SYNC() \
-  asm volatile("barrier.cluster.arrive.aligned;\n barrier.cluster.wait.aligned;" ::: "memory")
+  asm volatile("barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;" ::: "memory")
 #define CLUSTER_RANK(rank) asm volatile("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank))
 #define SET_REGISTERS(direction, count) \
   asm volatile("setmaxnreg." #direction ".sync.aligned.u32 %0;" ::"n"(count))
@@ -89,8 +90,8 @@ struct alignas(64) TensorMap { u64 opaque[16]; };  // as the driver encodes it
 
 // ---- wgmma: 64x64 += 64x16 * (64x16)^T, bf16, both operands in shared memory, K-major
 #define WGMMA(d, a, b, accumulate)                                                                        \
-  asm volatile("{\n .reg .pred p;\n setp.ne.u32 p, %34, 0;\n"                                             \
-               " wgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16 " REGISTERS_32 ", %32, %33, p, 1, 1, 0, 0;\n}" \
+  asm volatile("{ .reg .pred p; setp.ne.u32 p, %34, 0;"                                             \
+               " wgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16 " REGISTERS_32 ", %32, %33, p, 1, 1, 0, 0;}" \
                : OPERANDS_32(IN_OUT_FLOAT, d) : "l"(a), "l"(b), "r"(static_cast<u32>(accumulate)) : "memory")
 #define WGMMA_FENCE() asm volatile("wgmma.fence.sync.aligned;" ::: "memory")
 #define WGMMA_COMMIT() asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory")
@@ -119,8 +120,8 @@ struct alignas(64) TensorMap { u64 opaque[16]; };  // as the driver encodes it
 #define TMEM_WAIT_LOADS() asm volatile("tcgen05.wait::ld.sync.aligned;" ::: "memory")
 #define TMEM_WAIT_STORES() asm volatile("tcgen05.wait::st.sync.aligned;" ::: "memory")
 #define MMA_WITH(group, open, close, constraint, d, a, b, shape, accumulate)                                 \
-  asm volatile("{\n .reg .pred p;\n setp.ne.u32 p, %4, 0;\n"                                                 \
-               " tcgen05.mma.cta_group::" group ".kind::f16 [%0], " open "%1" close ", %2, %3, p;\n}"        \
+  asm volatile("{ .reg .pred p; setp.ne.u32 p, %4, 0;"                                                 \
+               " tcgen05.mma.cta_group::" group ".kind::f16 [%0], " open "%1" close ", %2, %3, p;}"        \
                ::"r"(d), constraint(a), "l"(b), "r"(shape), "r"(static_cast<u32>(accumulate)) : "memory")
 #define MMA(d, a, b, shape, accumulate) MMA_WITH("1", "", "", "l", d, a, b, shape, accumulate)
 #define MMA_PAIR(d, a, b, shape, accumulate) MMA_WITH("2", "", "", "l", d, a, b, shape, accumulate)
