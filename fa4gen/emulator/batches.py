@@ -160,9 +160,10 @@ def _width(kind: str) -> int:
 
 
 def _key(one: Instruction, operation: Elementwise) -> Any:
-    """What members of a batch have in common."""
+    """What members of a batch have in common: all constants, those inside the function too."""
     shape = tuple(
-        "register" if isinstance(operand, Register) else operand for operand in operation.operands
+        "register" if isinstance(operand, Register) else operand
+        for operand in (*one.operands, *operation.operands)
     )
     return one.text, operation.kind, operation.kinds, shape
 
