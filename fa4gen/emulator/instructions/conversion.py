@@ -115,7 +115,8 @@ def _floats(i: Instruction, e: Emitter, words: Words, result: str, source: str) 
     finite = half and words.has("satfinite")
     saturated = result != "bf16" and words.has("sat")
     words.end(2)
-    if mode is None and _BITS[result] < _BITS[source]:
+    rounds = _BITS[result] < _BITS[source]
+    if mode is None and rounds and (result, source) != ("bf16", "f16"):  # there ptxas takes rn
         raise e.refuse("a rounding mode was expected")
     if mode is not None and whole is not None:
         raise e.refuse(f".{mode} and .{whole}")
