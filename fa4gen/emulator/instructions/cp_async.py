@@ -102,6 +102,8 @@ def _copy(i: Instruction, e: Emitter) -> None:
     words = Words(i, e)
     words.kind("async")
     sizes = _SIZES[words.kind("ca", "cg")]
+    if i.modifiers[2] not in ("shared", "shared::cta") or i.modifiers[3:4] != ("global",):
+        raise e.refuse("only from .global to .shared")
     words.kind("shared", "shared::cta")
     words.kind("global")
     hinted = words.has("L2::cache_hint")
@@ -145,7 +147,10 @@ def _operation(site: Instruction, gang: Gang, rows: _Rows) -> AsyncOp:
     memory = gang.machine.memory
     op = AsyncOp(
         "cp.async", gang, int(rows.lanes[0]), site, lambda: rows.run(memory.data),
-        notes={"proxy": "generic"},
+        notes={
+            "proxy": "generic",
+            "issuers": (int(rows.lanes[0]), int(rows.lanes[-1]) + 1),
+        },
     )  # fmt: skip
     if gang.machine.observer.enabled:
         op.reads, op.writes = rows.reads(), rows.writes()
