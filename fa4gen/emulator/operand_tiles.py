@@ -6,8 +6,9 @@ were checked against an H200.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import lru_cache
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import ml_dtypes
 import numpy as np
@@ -31,6 +32,9 @@ _FLOAT8: Final[dict[str, Any]] = {
     "e3m2": ml_dtypes.float6_e3m2fn,
     "e2m1": ml_dtypes.float4_e2m1fn,
 }
+
+TileKey: TypeAlias = tuple[int, int, int, int, int, int, bool, int, int, int]
+"""What decides where elements lie relative to a multiple of the pattern: the arguments below."""
 
 
 def tile_offsets(
@@ -104,9 +108,7 @@ def _bounds(*key: Any) -> tuple[int, int]:
     return ranges[0][0], ranges[-1][1]
 
 
-def _key(
-    descriptor: Descriptor, k_major: bool, mn: int, k: int, size: int
-) -> tuple[int, tuple[int, int, int, int, int, int, bool, int, int, int]]:
+def _key(descriptor: Descriptor, k_major: bool, mn: int, k: int, size: int) -> tuple[int, TileKey]:
     phase = descriptor.address % _PATTERN
     return descriptor.address - phase, (
         phase, descriptor.leading, descriptor.stride, descriptor.base_offset, descriptor.span,
@@ -135,16 +137,38 @@ def read_tile(
     shared: SharedMemory, descriptor: Descriptor, k_major: bool, mn: int, k: int, kind: str
 ) -> NDArray[Any]:
     """The values of a tile, shape (mn, k): float32, or int32 for s8 and u8."""
+    return read_tiles(shared, (descriptor,), k_major, mn, k, kind)
+
+
+def read_tiles(
+    shared: SharedMemory,
+    descriptors: Sequence[Descriptor],
+    k_major: bool,
+    mn: int,
+    k: int,
+    kind: str,
+) -> NDArray[Any]:
+    """The values of tiles side by side, shape (mn, k * tiles): float32, or int32 for s8 and u8."""
     size = ELEMENT_BYTES[kind]
-    base, key = _key(descriptor, k_major, mn, k, size)
-    chunks = shared.data.view(np.uint64).reshape(-1, 2)[_chunks(*key) + (base >> 4)]
+    places = [_key(descriptor, k_major, mn, k, size) for descriptor in descriptors]
+    first = places[0][0]
+    at = _joined(tuple((base - first, key) for base, key in places)) + (first >> 4)
+    # sixteen bytes at a time, by NumPy's only plain type of that width
+    chunks = shared.data.view(np.complex128).take(at)
     per = _CHUNK // size
-    raw = np.ascontiguousarray(chunks).view(np.dtype(f"u{size}"))
-    if k_major:
-        raw = raw.reshape(mn, k)
-    else:
-        raw = raw.reshape(mn // per, k, per).transpose(0, 2, 1).reshape(mn, k)
+    raw = chunks.view(np.dtype(f"u{size}"))
+    if not k_major:
+        depth = at.shape[1]
+        raw = raw.reshape(mn // per, depth, per).transpose(0, 2, 1).reshape(mn, depth)
     return values_of(raw, kind)
+
+
+@lru_cache(maxsize=1024)
+def _joined(places: tuple[tuple[int, TileKey], ...]) -> NDArray[np.int64]:
+    """Chunks of tiles side by side along K, each ``base`` bytes from the first."""
+    if len(places) == 1:
+        return _chunks(*places[0][1])
+    return np.concatenate([_chunks(*key) + (base >> 4) for base, key in places], axis=1)
 
 
 def values_of(raw: NDArray[Any], kind: str) -> NDArray[Any]:
@@ -160,7 +184,9 @@ def values_of(raw: NDArray[Any], kind: str) -> NDArray[Any]:
     if kind == "u8":
         return raw.astype(np.int32)
     bits = 6 if kind in ("e2m3", "e3m2") else 4 if kind == "e2m1" else 8
-    numbers: NDArray[np.float32] = _table(kind, bits)[raw & np.uint8((1 << bits) - 1)]
+    numbers: NDArray[np.float32] = _table(kind, bits).take(
+        raw if bits == 8 else raw & np.uint8((1 << bits) - 1)
+    )
     return numbers
 
 

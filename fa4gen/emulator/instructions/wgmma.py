@@ -25,9 +25,10 @@ from fa4gen.emulator.instructions.wgmma_products import (
     Accumulators,
     Product,
     Shape,
+    Tile,
     run_chain,
 )
-from fa4gen.emulator.operand_tiles import ELEMENT_BYTES, inside, read_tile, tile_ranges, values_of
+from fa4gen.emulator.operand_tiles import ELEMENT_BYTES, inside, tile_ranges, values_of
 from fa4gen.emulator.ptx.syntax import Immediate, Instruction, Operand, Vector
 from fa4gen.emulator.wgmma_checks import find_flights
 
@@ -41,8 +42,12 @@ TileKey: TypeAlias = tuple[Descriptor, bool, int, int, int]
 
 @dataclass(slots=True)
 class Groups:
-    """Products of a warpgroup: not yet committed, committed in order, and not yet announced."""
+    """Products of a warpgroup: not yet committed, committed in order, and not yet announced.
 
+    Each runs after ``last``, the one issued before it.
+    """
+
+    last: AsyncOp | None = None
     open: list[AsyncOp] = field(default_factory=list)
     committed: list[list[AsyncOp]] = field(default_factory=list)
     fresh: list[tuple[AsyncOp, list[TileKey]]] = field(default_factory=list)
@@ -78,15 +83,17 @@ def _shape(i: Instruction, e: Emitter) -> Shape:
 
 
 @lru_cache(maxsize=8)
-def _operand_map(size: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Row and column of A for each (register, lane, element of the register)."""
+def _operand_map(size: int) -> NDArray[np.int64]:
+    """Flat index into (register, lane, element of the register) for A: shape (64, k)."""
     per = 4 // size
     register = np.arange(4)[:, None, None]
     lane = np.arange(GANG_LANES)[None, :, None]
     element = np.arange(per)[None, None, :]
     row = lane // 32 * 16 + lane % 32 // 4 + 8 * (register & 1) + 0 * element
     column = per * (lane % 4) + element + 4 * per * (register >> 1)
-    return row, column
+    at = np.empty((ROWS, 8 * per), np.int64)
+    at[row, column] = np.arange(row.size).reshape(row.shape)
+    return at
 
 
 def _flag(operand: Operand, e: Emitter, allowed: tuple[int, ...]) -> int:
@@ -130,30 +137,20 @@ def _product(i: Instruction, e: Emitter) -> None:
         _whole(gang, mask, i)
         b_tile = _tile(gang, read_b, i, shape.n, transpose_b == 0, shape, shape.b)
         tiles: list[TileKey] = [(b_tile, transpose_b == 0, shape.n, shape.k, size)]
-        a_tile: Descriptor | None = None
-        fragment = np.empty((0, 0))
+        left: Tile | NDArray[Any]
         if read_a is not None:
             a_tile = _tile(gang, read_a, i, ROWS, transpose_a == 0, shape, shape.a)
             tiles.append((a_tile, transpose_a == 0, ROWS, shape.k, size))
+            left = Tile(a_tile, transpose_a == 0)
         else:
-            fragment = _fragment(gang, fragments, shape.a)
+            left = _fragment(gang, fragments, shape.a)
         adds = as_row(accumulate(gang), gang.lanes)
         if adds.any() != adds.all():
             machine.find("illegal-instruction", "scale-d differs between lanes", i, gang, mask)
-        adding = bool(adds[0])
-        shared = gang.cta.shared
-
-        def left() -> NDArray[Any]:
-            if a_tile is None:
-                return fragment
-            return read_tile(shared, a_tile, transpose_a == 0, ROWS, shape.k, shape.a)
-
-        def right() -> NDArray[Any]:
-            return read_tile(shared, b_tile, transpose_b == 0, shape.n, shape.k, shape.b)
-
-        product = Product(shape, accumulators, left, right, adding, sign)
+        right = Tile(b_tile, transpose_b == 0)
+        product = Product(shape, accumulators, left, right, bool(adds[0]), sign)
         groups = _groups(gang)
-        if not groups.chain or not product.joins(groups.chain[-1]):
+        if not groups.chain or not product.joins(groups.chain):
             groups.chain = []
         chain, position = groups.chain, len(groups.chain)
         chain.append(product)
@@ -161,8 +158,9 @@ def _product(i: Instruction, e: Emitter) -> None:
         def run() -> None:
             run_chain(gang, chain, position)
 
-        previous = groups.open[-1:] or (groups.committed[-1][-1:] if groups.committed else [])
-        op = AsyncOp("wgmma", gang, 0, i, run, after=tuple(previous), unit="tensor", cycles=cycles)
+        after = () if groups.last is None or groups.last.done else (groups.last,)
+        op = AsyncOp("wgmma", gang, 0, i, run, after=after, unit="tensor", cycles=cycles)
+        groups.last = op
         groups.open.append(op)
         if machine.observer.enabled:
             if not groups.fresh:
@@ -251,11 +249,7 @@ def _fragment(gang: Gang, fragments: list[Reader], kind: str) -> NDArray[Any]:
     """A from registers, (64, k)."""
     size = ELEMENT_BYTES[kind]
     raw = np.stack([as_row(read(gang), gang.lanes) for read in fragments])
-    values = values_of(raw.view(np.dtype(f"u{size}")).reshape(4, GANG_LANES, 4 // size), kind)
-    row, column = _operand_map(size)
-    result = np.empty((ROWS, _DEPTH[kind]), values.dtype)
-    result[row, column] = values
-    return result
+    return values_of(raw.view(np.dtype(f"u{size}")).reshape(-1).take(_operand_map(size)), kind)
 
 
 def _fence(i: Instruction, e: Emitter) -> None:
@@ -265,6 +259,9 @@ def _fence(i: Instruction, e: Emitter) -> None:
 
 
 def _commit(i: Instruction, e: Emitter) -> None:
+    if i.modifiers != ("commit_group", "sync", "aligned"):
+        raise e.refuse("")
+
     def handler(gang: Gang, mask: Mask) -> None:
         _whole(gang, mask, i)
         groups = _groups(gang)
@@ -279,18 +276,18 @@ def _commit(i: Instruction, e: Emitter) -> None:
 
 def _wait(i: Instruction, e: Emitter) -> None:
     operand = i.operands[0]
-    if not isinstance(operand, Immediate):
+    if i.modifiers != ("wait_group", "sync", "aligned"):
+        raise e.refuse("")
+    if not isinstance(operand, Immediate) or operand.kind != "int" or operand.bits < 0:
         raise e.refuse("the number of groups is a literal")
     newest = operand.bits
 
     def handler(gang: Gang, mask: Mask) -> None:
         _whole(gang, mask, i)
         groups = _groups(gang)
-        retired = groups.committed[: len(groups.committed) - newest]
-        if newest == 0:
-            groups.committed = []
-        else:
-            groups.committed = groups.committed[-newest:]
+        count = max(len(groups.committed) - newest, 0)
+        retired = groups.committed[:count]
+        del groups.committed[:count]
         ops = [op for group in retired for op in group]
         for op in ops:
             gang.machine.complete(op)

@@ -5,7 +5,6 @@ Products of one group that add to the same accumulators run as one, over their j
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final
@@ -13,11 +12,16 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from fa4gen.emulator.descriptors import Descriptor
 from fa4gen.emulator.emit import Emitter
 from fa4gen.emulator.gang import GANG_LANES, Gang
+from fa4gen.emulator.memory import SharedMemory
+from fa4gen.emulator.operand_tiles import read_tiles
 from fa4gen.emulator.ptx.syntax import Operand, Register, Vector
 
 ROWS: Final = 64
+# Sums of this many products of eight-bit integers of 32 steps each are exact in float32.
+_EXACT_INTEGERS: Final = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,20 +78,21 @@ class Accumulators:
         if self._shape.d == "f16":
             halves = rows.view(np.float16).reshape(len(self._indices), GANG_LANES, 2)
             spread = halves.transpose(0, 2, 1).reshape(-1)
-            return np.asarray(spread[flat].astype(np.float32))
+            return np.asarray(spread.take(flat).astype(np.float32))
         kind = np.int32 if self._shape.integer else np.float32
-        return np.asarray(rows.view(kind).reshape(-1)[flat])
+        return np.asarray(rows.view(kind).reshape(-1).take(flat))
 
     def write(self, gang: Gang, values: NDArray[Any]) -> None:
         """Replace D."""
         n = self._shape.n
         if self._shape.d == "f16":
             with np.errstate(over="ignore"):
-                flat = values.astype(np.float16).reshape(-1)[self._inverse]
+                flat = values.astype(np.float16).reshape(-1).take(self._inverse)
             pairs = flat.reshape(n // 4, 2, GANG_LANES).transpose(0, 2, 1)
             raw = np.ascontiguousarray(pairs).view(np.uint32).reshape(n // 4, GANG_LANES)
         else:
-            raw = values.reshape(-1)[self._inverse].view(np.uint32).reshape(n // 2, GANG_LANES)
+            flat = values.reshape(-1).take(self._inverse)
+            raw = flat.view(np.uint32).reshape(n // 2, GANG_LANES)
         block = gang.block("r")
         if self._consecutive:
             block[self._indices[0] : self._indices[-1] + 1] = raw
@@ -101,52 +106,81 @@ class Accumulators:
         return np.asarray(block[self._indices])
 
 
+@dataclass(frozen=True, slots=True)
+class Tile:
+    """An operand in shared memory."""
+
+    descriptor: Descriptor
+    k_major: bool
+
+
 @dataclass(slots=True)
 class Product:
-    """One product: ``left`` and ``right`` read A (64, k) and B (n, k) when it runs."""
+    """One product: A (64, k) in shared memory or already read from registers, B (n, k)."""
 
     shape: Shape
     accumulators: Accumulators
-    left: Callable[[], NDArray[Any]]
-    right: Callable[[], NDArray[Any]]
+    a: Tile | NDArray[Any]
+    b: Tile
     adds: bool
     sign: int
     done: bool = False
 
-    def joins(self, other: Product) -> bool:
-        """Whether this product may run together with the one before it."""
+    def joins(self, chain: list[Product]) -> bool:
+        """Whether this product may run together with those before it."""
+        other = chain[-1]
+        if self.shape.integer and (self.shape.saturate or len(chain) >= _EXACT_INTEGERS):
+            return False
         return (
             self.adds
             and self.accumulators.key == other.accumulators.key
             and self.shape == other.shape
             and self.sign == other.sign
-            and not self.shape.integer
+            and self.b.k_major == other.b.k_major
+            and _side(self.a) == _side(other.a)
         )
+
+
+def _side(a: Tile | NDArray[Any]) -> bool | None:
+    """Whether A lies K-major in shared memory; None in registers."""
+    return a.k_major if isinstance(a, Tile) else None
+
+
+def _left(shared: SharedMemory, parts: list[Product], shape: Shape) -> NDArray[Any]:
+    """A of products side by side."""
+    first = parts[0].a
+    if isinstance(first, Tile):
+        tiles = [part.a.descriptor for part in parts if isinstance(part.a, Tile)]
+        return read_tiles(shared, tiles, first.k_major, ROWS, shape.k, shape.a)
+    return np.concatenate([part.a for part in parts if not isinstance(part.a, Tile)], axis=1)
 
 
 def run_chain(gang: Gang, chain: list[Product], position: int) -> None:
     """Run a product and those behind it in its chain, if they have not run yet."""
-    parts = [part for part in chain[position:] if not part.done]
-    if not parts or chain[position].done:
+    if chain[position].done:
         return
+    parts = [part for part in chain[position:] if not part.done]
     for part in parts:
         part.done = True
     first = parts[0]
-    left, right = first.left(), first.right()
-    if len(parts) > 1:
-        left = np.concatenate([left, *(part.left() for part in parts[1:])], axis=1)
-        right = np.concatenate([right, *(part.right() for part in parts[1:])], axis=1)
-    result = left @ right.T
-    if first.shape.integer:
-        total = result.astype(np.int64)
+    shape, shared = first.shape, gang.cta.shared
+    left = _left(shared, parts, shape)
+    tiles = [part.b.descriptor for part in parts]
+    right = read_tiles(shared, tiles, first.b.k_major, shape.n, shape.k, shape.b)
+    if shape.integer:
+        # sums stay below 2^24, so that float32 holds them exactly
+        total = (left.astype(np.float32) @ right.astype(np.float32).T).astype(np.int64)
         if first.adds:
             total += first.accumulators.read(gang)
-        if first.shape.saturate:
+        if shape.saturate:
             total = np.clip(total, -(2**31), 2**31 - 1)
         first.accumulators.write(gang, total.astype(np.int32))
         return
-    if first.sign < 0:
-        result = -result
-    if first.adds:
-        result += first.accumulators.read(gang)
+    # infinities and NaNs are values like others
+    with np.errstate(all="ignore"):
+        result = left @ right.T
+        if first.sign < 0:
+            np.negative(result, out=result)
+        if first.adds:
+            result += first.accumulators.read(gang)
     first.accumulators.write(gang, result)
