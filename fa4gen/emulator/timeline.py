@@ -135,7 +135,9 @@ class Timeline(Observer):
             time = barrier.complete_time + LATENCY["mbarrier"]
             self._until(gang, mask, time, f"wait for {barrier.name}")
 
-    def rendezvous_arrive(self, gang: Gang, mask: Mask, key: Any, release: bool) -> None:
+    def rendezvous_arrive(
+        self, gang: Gang, mask: Mask, key: Any, release: bool, site: Instruction | None = None
+    ) -> None:
         self._meetings[key] = max(self._meetings.get(key, 0.0), self._latest(gang, mask))
 
     def rendezvous_leave(self, gang: Gang, mask: Mask, key: Any, acquire: bool) -> None:

@@ -211,6 +211,32 @@ class Meetings:
         self.team = team
         self._open: dict[Any, Vector] = {}
         self._over: dict[Any, Vector] = {}
+        # of named barriers: the epochs in which threads arrived, for this use and the one before
+        self._arrivals: dict[Any, Vector] = {}
+        self._last: dict[Any, Vector] = {}
+
+    def reused(self, party: Party, key: Any, site: Instruction) -> None:
+        """Check that threads which come to a named barrier know that its last use is over.
+
+        Otherwise they could have come during that use, in the place of others.
+        """
+        clocks = self.team.clocks
+        last = self._last.get(key)
+        if last is not None:
+            known = clocks.views(party.threads, EXEC)[:, : clocks.threads].min(axis=0)
+            missing = last > known
+            missing[party.ids] = False
+            if missing.any():
+                who = self.team.who(int(missing.argmax()))
+                self.team.sites.find(
+                    "barrier-misuse", f"nothing orders this arrival at named barrier {key[-1]} "
+                    f"after its last use, in which {who} took part: the two could mix",
+                    site, party.gang, party.mask,
+                )
+        arrivals = self._arrivals.get(key)
+        if arrivals is None:
+            arrivals = self._arrivals[key] = np.zeros(clocks.threads, np.uint32)
+        arrivals[party.ids] = clocks.epochs[party.threads]
 
     def arrive(self, party: Party, key: Any, release: bool) -> None:
         """Threads come to the barrier ``key``."""
@@ -225,6 +251,9 @@ class Meetings:
         pending = self._open.pop(key, None)
         if pending is not None:
             self._over[key] = pending
+        arrivals = self._arrivals.pop(key, None)
+        if arrivals is not None:
+            self._last[key] = arrivals
 
     def leave(self, party: Party, key: Any, acquire: bool) -> None:
         """Threads go on."""

@@ -105,9 +105,11 @@ class Both(Observer):
         self._first.waited(gang, mask, barrier, phase, acquire, site)
         self._second.waited(gang, mask, barrier, phase, acquire, site)
 
-    def rendezvous_arrive(self, gang: Gang, mask: Mask, key: Any, release: bool) -> None:
-        self._first.rendezvous_arrive(gang, mask, key, release)
-        self._second.rendezvous_arrive(gang, mask, key, release)
+    def rendezvous_arrive(
+        self, gang: Gang, mask: Mask, key: Any, release: bool, site: Instruction | None = None
+    ) -> None:
+        self._first.rendezvous_arrive(gang, mask, key, release, site)
+        self._second.rendezvous_arrive(gang, mask, key, release, site)
 
     def rendezvous_leave(self, gang: Gang, mask: Mask, key: Any, acquire: bool) -> None:
         self._first.rendezvous_leave(gang, mask, key, acquire)

@@ -114,8 +114,13 @@ class Observer:
     ) -> None:
         """Threads saw ``phase`` complete; ``acquire`` is ``cta``, ``cluster`` or ``none``."""
 
-    def rendezvous_arrive(self, gang: Gang, mask: Mask, key: Any, release: bool) -> None:
-        """Threads arrive at a named barrier, cluster barrier or warp barrier called ``key``."""
+    def rendezvous_arrive(
+        self, gang: Gang, mask: Mask, key: Any, release: bool, site: Instruction | None = None
+    ) -> None:
+        """Threads arrive at a named barrier, cluster barrier or warp barrier called ``key``.
+
+        ``site`` is given for named barriers.
+        """
 
     def rendezvous_leave(self, gang: Gang, mask: Mask, key: Any, acquire: bool) -> None:
         """Threads are let through by the barrier ``key``, which everyone has reached."""

@@ -205,9 +205,14 @@ class RaceObserver(Observer):
         state = self._of(gang)
         state.barriers.waited(state.team.party(gang, mask), barrier, phase, acquire, site)
 
-    def rendezvous_arrive(self, gang: Gang, mask: Mask, key: Any, release: bool) -> None:
+    def rendezvous_arrive(
+        self, gang: Gang, mask: Mask, key: Any, release: bool, site: Instruction | None = None
+    ) -> None:
         state = self._of(gang)
-        state.meetings.arrive(state.team.party(gang, mask), key, release)
+        party = state.team.party(gang, mask)
+        if site is not None and self.options.races:
+            state.meetings.reused(party, key, site)
+        state.meetings.arrive(party, key, release)
 
     def rendezvous_leave(self, gang: Gang, mask: Mask, key: Any, acquire: bool) -> None:
         state = self._of(gang)

@@ -86,7 +86,7 @@ def _make_named(i: Instruction, e: Emitter) -> End:
             barrier = named(cta, which)
             _join_use(barrier, threads if count is not None else None, i, gang, part)
             key = ("bar", cta.index, which)
-            machine.observer.rendezvous_arrive(gang, part, key, True)
+            machine.observer.rendezvous_arrive(gang, part, key, True, i)
             size = size_of(gang, part)
             array = gang.live if part is None else part
             barrier.arrived += int(by_warp(array).sum()) * WARP_LANES if aligned else size
