@@ -129,6 +129,9 @@ class Product:
     def joins(self, chain: list[Product]) -> bool:
         """Whether this product may run together with those before it."""
         other = chain[-1]
+        if self.shape.d == "f16":
+            # every product rounds its sum
+            return False
         if self.shape.integer and (self.shape.saturate or len(chain) >= _EXACT_INTEGERS):
             return False
         return (

@@ -108,3 +108,40 @@ def test_an_operand_outside_shared_memory() -> None:
     ptx = matrix_kernel().replace("add.u32 %r32, %r31, 256", "add.u32 %r32, %r31, 1000")
     report, _ = launch(ptx)
     assert kinds(report) == {"out-of-bounds"}
+
+
+def test_copies_in_flight_hold_the_product() -> None:
+    copy = "mov.b32 %r40, %r1; mov.b32 %r41, %r2;"
+    back = "mov.b32 %r2, %r41; mov.b32 %r1, %r40;"
+    for schedule in ("uniform", "eager", "lazy"):
+        report, right = launch(matrix_kernel(early=copy, late=back), schedule=schedule)
+        assert report.verdict is Verdict.CLEAN, str(report)
+        assert right
+
+
+def test_accumulators_used_in_flight_are_told_under_every_schedule() -> None:
+    for schedule in ("uniform", "eager", "lazy"):
+        report, _ = launch(matrix_kernel(early="add.f32 %r50, %r1, %r2;"), schedule=schedule)
+        assert kinds(report) == {"wgmma-registers"}
+
+
+def test_a_wait_for_more_groups_than_there_are_retires_none() -> None:
+    commit = "wgmma.commit_group.sync.aligned;"
+    wait = commit * 2 + "wgmma.wait_group.sync.aligned 4;"
+    report, _ = launch(matrix_kernel(early=wait + SPOIL))
+    assert "race" in kinds(report)
+    _, right = launch(matrix_kernel(early=wait + SPOIL), schedule="lazy", checks=False)
+    assert not right
+    retired = wait.replace("4;", "2;")
+    report, right = launch(matrix_kernel(early=retired + SPOIL), schedule="lazy")
+    assert report.verdict is Verdict.CLEAN, str(report)
+    assert right
+
+
+def test_lanes_with_different_descriptors_or_scales() -> None:
+    ptx = matrix_kernel()
+    other = ptx.replace("add.u32 %r32, %r31, 256;", "and.b32 %r32, %r21, 1; "
+                        "add.u32 %r32, %r32, %r31; add.u32 %r32, %r32, 256;")  # fmt: skip
+    assert "descriptor" in kinds(launch(other)[0])
+    scaled = ptx.replace("%d11, 1,", "%d11, %p1,")
+    assert "illegal-instruction" in kinds(launch(scaled)[0])
