@@ -18,7 +18,7 @@ from fa4gen.emulator.gang import Gang
 from fa4gen.emulator.instructions.barriers import member_mask, settle_cluster, settle_named
 from fa4gen.emulator.lanes import GANG, PARTIAL, Lanes
 from fa4gen.emulator.machine import Machine, Stop
-from fa4gen.emulator.meeting import complete_lanes
+from fa4gen.emulator.meeting import at_copies, complete_lanes
 from fa4gen.emulator.places import Parked, Places
 from fa4gen.emulator.ptx.syntax import Instruction, Label, LabelTable
 from fa4gen.emulator.report import Finding, Severity
@@ -324,7 +324,10 @@ class Scheduler:
         if lanes.level(gang) >= step.joint:
             return lanes, None
         if step.joint == GANG:
-            return None, lanes
+            met, others = at_copies(gang, step, lanes, self.places.joint.get(gang, {}), self.code)
+            for other, there in others:
+                self._go(gang, self.places.join(gang, other.index, there), other)
+            return (lanes, None) if met else (None, lanes)
         instruction = self.code.instructions[step.start]
         members = member_mask(instruction)
         values = None

@@ -11,9 +11,9 @@ from typing import Final
 import numpy as np
 
 from fa4gen.emulator.emit import Emitter
-from fa4gen.emulator.gang import GANG_LANES, Gang
+from fa4gen.emulator.gang import GANG_LANES, WARP_LANES, Gang
 from fa4gen.emulator.instructions.registry import Translate
-from fa4gen.emulator.lanes import Lanes
+from fa4gen.emulator.lanes import Lanes, by_warp
 from fa4gen.emulator.machine import Cta
 from fa4gen.emulator.ptx.syntax import Immediate, Instruction
 from fa4gen.emulator.waiting import End, MakeEnd, Outcome, Wait
@@ -44,7 +44,7 @@ def _make_setmaxnreg(i: Instruction, e: Emitter) -> End:
     def end(gang: Gang, lanes: Lanes, timed_out: bool) -> Outcome:
         machine = gang.machine
         cta = gang.cta
-        if gang.lanes < GANG_LANES or lanes.count(gang) < GANG_LANES:
+        if gang.lanes < GANG_LANES or int(gang.live.sum()) < GANG_LANES:
             machine.fault(
                 "partial-warp",
                 "setmaxnreg needs all four warps of the warpgroup",
@@ -53,8 +53,12 @@ def _make_setmaxnreg(i: Instruction, e: Emitter) -> End:
                 lanes.mask,
             )
         if not machine.registers_per_thread:
+            gang.state.get("met", set()).discard(i.line)
             return Outcome(lanes)  # without a bound on registers ptxas ignores the instruction
-        current = int(gang.state.get("registers", machine.registers_per_thread))
+        if "registers" not in gang.state:  # of each warp
+            gang.state["registers"] = np.full(gang.warps, machine.registers_per_thread)
+        warps = by_warp(lanes.array(gang))
+        current = int(gang.state["registers"][warps][0])
         if (wanted < current) if increases else (wanted > current):
             machine.find(
                 "setmaxnreg",
@@ -64,7 +68,7 @@ def _make_setmaxnreg(i: Instruction, e: Emitter) -> End:
                 lanes.mask,
             )
         free = int(cta.state.get("free_registers", 0))
-        need = (wanted - current) * GANG_LANES
+        need = (wanted - current) * WARP_LANES * int(warps.sum())
         if need > free:
             return Outcome(
                 None,
@@ -73,14 +77,15 @@ def _make_setmaxnreg(i: Instruction, e: Emitter) -> End:
                         lanes,
                         ("registers", cta.index),
                         lambda: (
-                            f"waits for {wanted} registers a thread: {need - _free(cta)} more registers "
-                            "than the CTA has free"
+                            f"waits for {wanted} registers a thread: {need - _free(cta)} more "
+                            "registers than the CTA has free"
                         ),
                     )
                 ],
             )
         cta.state["free_registers"] = free - need
-        gang.state["registers"] = wanted
+        gang.state["registers"][warps] = wanted
+        gang.state.get("met", set()).discard(i.line)
         machine.progress()
         machine.scheduler.wake_key(("registers", cta.index))
         return Outcome(lanes)

@@ -326,13 +326,15 @@ def make_wait(i: Instruction, e: Emitter) -> End:
                 machine.fault("barrier-misuse", "a wait on another CTA's mbarrier", i, gang, part)
             barrier = machine.barrier(cta, offset, gang, part, i)
             if parity and wanted > 1:
-                machine.fault(
+                machine.find(
                     "barrier-misuse",
-                    f"{barrier.name}: parity {wanted} is neither 0 nor 1",
+                    f"{barrier.name}: parity {wanted} is neither 0 nor 1; the low bit counts",
                     i,
                     gang,
                     part,
+                    Severity.REVIEW,
                 )
+                wanted &= 1  # ptxas: shifted left by 31
             machine.observer.barrier_used(gang, part, barrier, i)
             phase = barrier.phase - 1 if parity else wanted >> 20
             if barrier.passed(wanted) if parity else barrier.phase > phase:

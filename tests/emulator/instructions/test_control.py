@@ -43,6 +43,23 @@ def test_setmaxnreg_by_three_warps_of_four_is_told() -> None:
     assert "partial-warp" in kinds(report)
 
 
+def test_setmaxnreg_in_a_copy_for_each_role_is_for_review() -> None:
+    """The warps of the loaders execute the same setmaxnreg at two places."""
+    copies = """
+        setp.lt.u32 %p2, %r21, 32;
+        @%p2 bra FIRST;
+        setmaxnreg.dec.sync.aligned.u32 24;
+        bra DONE;
+    FIRST:
+        setmaxnreg.dec.sync.aligned.u32 24;
+    """
+    ptx = kernel(ROLES.replace("DEC", copies), params=(), directives=".maxntid 384")
+    report = run(ptx, block=384)
+    assert kinds(report) == ["partial-warp"]
+    assert report.verdict is Verdict.REVIEW
+    assert "partial-warp" in kinds(run(ptx.replace("u32 24", "u32 32", 1), block=384))
+
+
 def test_registers_under_launch_bounds() -> None:
     assert default_registers(384, {"maxntid": (384, 1, 1)}) == 168
     assert default_registers(384, {"maxntid": (384, 1, 1), "minnctapersm": (2,)}) == 80
