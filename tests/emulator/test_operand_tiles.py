@@ -5,9 +5,16 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from fa4gen.emulator.descriptors import Descriptor, DescriptorError, decode
+from fa4gen.emulator.descriptors import Descriptor, decode
 from fa4gen.emulator.memory import SharedMemory
-from fa4gen.emulator.operand_tiles import inside, read_tile, tile_offsets, tile_ranges, values_of
+from fa4gen.emulator.operand_tiles import (
+    inside,
+    read_tile,
+    read_tiles,
+    tile_offsets,
+    tile_ranges,
+    values_of,
+)
 
 SPANS = (0, 32, 64, 128)
 
@@ -86,16 +93,41 @@ def test_what_is_outside_shared_memory() -> None:
     assert not inside(SharedMemory(60_000), low, True, 64, 64, 2)  # the system's first KiB
 
 
+def test_atoms_of_32_bytes() -> None:
+    """Transposed 32-bit operands of tcgen05: groups of four k, an XOR of bits 5 and 6."""
+    d = Descriptor(0x2400, 4096, 512, 0, 128, 32)
+    offsets = tile_offsets(d, False, 64, 8, 4)
+    for mn in range(64):
+        for k in range(8):
+            at = 0x2400 + mn % 32 * 4 + mn // 32 * 4096 + k % 4 * 128 + k // 4 * 512
+            assert offsets[mn, k] == at ^ (at >> 7 & 3) << 5
+
+
+@pytest.mark.parametrize("k_major", [True, False])
+@pytest.mark.parametrize("span", SPANS)
+def test_tiles_side_by_side(span: int, k_major: bool) -> None:
+    shared = SharedMemory(60_000)
+    shared.data[:] = np.random.default_rng(2).integers(0, 120, len(shared.data))
+    tiles = [
+        decode(encode(address, 4096, 1024, span, 0, 90), 90)
+        for address in (0x4420, 0x4440, 0x2400, 0x4420)
+    ]
+    wanted = [read_tile(shared, tile, k_major, 64, 16, "f16") for tile in tiles]
+    joined = read_tiles(shared, tiles, k_major, 64, 16, "f16")
+    assert np.array_equal(joined, np.concatenate(wanted, axis=1), equal_nan=True)
+
+
 @pytest.mark.parametrize(
-    ("bits", "sm", "message"),
+    ("kind", "code", "value"),
     [
-        (1 << 14, 90, "reserved"),
-        (1 << 52, 90, "reserved"),
-        (0, 100, "bits 46-48 are 0"),
-        (1 << 46 | 3 << 61, 100, "3 is no swizzle mode"),
-        (1 << 46 | 1 << 53, 100, "reserved"),
+        ("bf16", 0xBFC0, -1.5), ("f16", 0x0001, 2.0**-24), ("tf32", 0x3F801FFF, 1.0),
+        ("e4m3", 0x7E, 448.0), ("e4m3", 0x7F, np.nan), ("e5m2", 0xFC, -np.inf),
+        ("e2m3", 0x3F, -7.5), ("e2m3", 0x01, 0.125), ("e3m2", 0x1F, 28.0), ("e2m1", 0x07, 6.0),
+        ("e2m1", 0xF1, 0.5), ("e3m2", 0xC1, 0.0625), ("s8", 0x80, -128), ("u8", 0x80, 128),
     ],
-)
-def test_descriptors_that_mean_nothing(bits: int, sm: int, message: str) -> None:
-    with pytest.raises(DescriptorError, match=message):
-        decode(bits, sm)
+)  # fmt: skip
+def test_codes(kind: str, code: int, value: float) -> None:
+    """Containers of 8 bits hold narrower numbers in their low bits."""
+    size = {"bf16": 2, "f16": 2, "tf32": 4}.get(kind, 1)
+    found = values_of(np.array([code], f"u{size}"), kind)
+    assert np.array_equal(found, [value], equal_nan=kind == "e4m3")
