@@ -1,0 +1,144 @@
+"""The emulator behind verify: shipped kernels are clean, and mistakes in their source are found."""
+
+from __future__ import annotations
+
+import pytest
+
+from fa4gen.config.find import find_configs
+from fa4gen.verify.build import build_kernel
+from fa4gen.verify.emulator import EmulatorBackend, plan_names
+from fa4gen.verify.run import VerifyOptions, verify_kernel
+from tests.verify.test_source_mutants import MUTANTS, mutated
+
+FEW = ("size/1", "ring/*", "gqa/3", "more_queries/*x17")
+
+
+def verify(plan, compiled, *cases: str, seed: int = 1):
+    options = VerifyOptions(seed, cases)
+    return verify_kernel(plan, compiled, EmulatorBackend(plan.arch), options)
+
+
+def messages(verdict) -> str:
+    return "\n".join(
+        f"{failure.check}: {failure.message}" for case in verdict.cases for failure in case.failures
+    )
+
+
+@pytest.mark.compile
+@pytest.mark.parametrize("config", sorted(find_configs(["attention/sm_90a"])),
+                         ids=lambda path: path.stem)  # fmt: skip
+def test_a_shipped_kernel_is_clean(config) -> None:
+    built = build_kernel(str(config))
+    verdict = verify(built.plan, built.compiled, *FEW)
+    assert verdict.passed, messages(verdict)
+    assert (verdict.proof, verdict.num_passed) == ("emulated", 4)
+
+
+@pytest.mark.compile
+@pytest.mark.parametrize("name", MUTANTS)
+def test_wrong_numbers_are_refused(name: str) -> None:
+    config, pattern, replacement, cases = MUTANTS[name]
+    verdict = verify(*mutated(config, pattern, replacement), cases)
+    assert verdict.num_cases == 1
+    assert not verdict.passed
+
+
+WAITS_WRONG_PHASE = (
+    r"mbarrier_wait<kKeyEmpty>\(base, kv\.slot\(\), kv\.phase\(\) \^ 1\)",
+    "mbarrier_wait<kKeyEmpty>(base, kv.slot(), kv.phase())",
+)
+# name: config, what is replaced, by what, what the report has to say
+SYNCHRONISATION = {
+    "loader_waits_for_the_wrong_phase": (
+        "d128_causal_bf16", *WAITS_WRONG_PHASE, ("deadlock", "key_empty[0]", "load"),
+    ),
+    "key_released_before_its_products_are_retired": (
+        "d128_causal_bf16",
+        r"    wgmma_wait<0>\(\);\n    pin\(scores\);\n    release_key\(kv\.slot\(\)\);",
+        "    release_key(kv.slot());\n    wgmma_wait<0>();\n    pin(scores);",
+        ("race", "key", "wgmma"),
+    ),
+    "value_not_waited_for": (
+        "d128_causal_bf16", r"\n    wait_value\(\);\n    constexpr", "\n    constexpr",
+        ("race", "value"),
+    ),
+    "no_fence_before_the_output_is_stored": (
+        "d128_causal_tma_store_fp16", r"\n  fence_proxy_async_shared\(\);[^\n]*", "",
+        ("missing-proxy-fence",),
+    ),
+    "no_barrier_before_the_output_is_stored": (
+        "d128_causal_tma_store_fp16",
+        r"\n  named_barrier_sync\(kEpilogueBarrier \+ place\.warpgroup, 128\);", "", ("race",),
+    ),
+    "query_slot_reused_before_the_store_has_read_it": (
+        "d128_causal_tma_store_fp16", r"\n    tma_store_wait_read\(\);[^\n]*", "", ("race",),
+    ),
+    "every_lane_releases_the_key": (
+        "d128_causal_bf16",
+        r"mbarrier_arrive_if<kKeyEmpty>\(base, slot, threadIdx\.x % 32 == 0\)",
+        "mbarrier_arrive_if<kKeyEmpty>(base, slot, true)", ("key_empty",),
+    ),
+    "too_few_bytes_expected": (
+        "d128_causal_bf16", r"mbarrier_arrive_expect_tx<kFull>\(base, slot, kKeyBytes\)",
+        "mbarrier_arrive_expect_tx<kFull>(base, slot, kKeyBytes / 2)", (),
+    ),
+    "loader_keeps_its_registers": (
+        "d128_causal_bf16", r"\n    decrease_registers<kProducerRegisters>\(\);", "",
+        ("deadlock", "registers a thread"),
+    ),
+    "tile_slot_released_before_all_lanes_have_read_it": (
+        "d128_causal_bf16", r"\n      __syncwarp\(\);\n      mbarrier_arrive_if<kTileEmpty>",
+        "\n      mbarrier_arrive_if<kTileEmpty>", ("race", "tile"),
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.compile
+@pytest.mark.parametrize("name", SYNCHRONISATION)
+def test_wrong_synchronisation_is_told_whatever_the_schedule(name: str) -> None:
+    config, pattern, replacement, words = SYNCHRONISATION[name]
+    plan, compiled = mutated(config, pattern, replacement)
+    # one tile a CTA shows what goes wrong within one, not what goes wrong between two
+    cases = ["tiles/many"] if "slot" in name else ["ring/*", "tiles/many"]
+    for seed in range(3):
+        verdict = verify(plan, compiled, *cases, seed=seed)
+        assert not any(case.passed for case in verdict.cases)
+        text = messages(verdict)
+        assert all(word in text for word in words), text
+
+
+def test_names_come_from_the_plan() -> None:
+    built = build_kernel(str(find_configs(["d128_causal_bf16"])[0]))
+    names = plan_names(built.plan)
+    key_full = built.plan.barrier("key_full")
+    assert names.of_offset(2048 + key_full.offset + 8, 1500) == "key_full[1]"
+    assert names.of_threads(0, 0) == built.plan.roles[0].name
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("name", ["d128_causal_bf16", "d64_window_fp16", "d256_dense_bf16",
+                                  "d128_causal_pair_bf16"])  # fmt: skip
+def test_the_emulator_gives_what_the_gpu_gives(gpu, name: str) -> None:
+    """The same case on both: float32 sums may differ in order, so bits of the output may, too."""
+    import numpy as np
+
+    from fa4gen.verify.cases import emulated_cases
+    from fa4gen.verify.gpu import GpuBackend
+    from fa4gen.verify.inputs import make_inputs, make_rng
+    from fa4gen.verify.memory import place, read_lse, read_out
+
+    built = build_kernel(str(find_configs([name])[0]))
+    plan = built.plan
+    on_gpu = GpuBackend(plan.arch).load(plan, built.compiled)
+    emulated = EmulatorBackend(plan.arch).load(plan, built.compiled)
+    for case in emulated_cases(plan):
+        inputs = make_inputs(case, plan.depth, plan.dtype, make_rng(3, case.name))
+        memory = place(case, inputs, plan.dtype, lse=plan.lse)
+        first, second = on_gpu.run(memory), emulated.run(memory)
+        a, b = read_out(memory, first), read_out(memory, second)
+        unit = 2.0**-7 if plan.dtype == "bf16" else 2.0**-10
+        scale = np.abs(a).max(initial=1e-30)
+        assert np.abs(a - b).max(initial=0) <= 2 * unit * scale, case.name
+        if plan.lse:
+            x, y = read_lse(memory, first), read_lse(memory, second)
+            assert np.allclose(x, y, rtol=1e-5, atol=1e-4), case.name
