@@ -57,7 +57,7 @@ def test_setmaxnreg_in_a_copy_for_each_role_is_for_review() -> None:
     report = run(ptx, block=384)
     assert kinds(report) == ["partial-warp"]
     assert report.verdict is Verdict.REVIEW
-    assert "partial-warp" in kinds(run(ptx.replace("u32 24", "u32 32", 1), block=384))
+    assert "partial-warp" in kinds(run(ptx.replace("u32 24;", "u32 32;", 1), block=384))
 
 
 def test_registers_under_launch_bounds() -> None:
