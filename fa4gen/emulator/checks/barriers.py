@@ -57,8 +57,13 @@ class BarrierChecks:
     def made(self, party: Party, barrier: Mbarrier, site: Instruction) -> None:
         """A thread has initialised an mbarrier."""
         thread = int(party.ids[0])
-        clock = BarrierClock(self.clocks.vector(), self.clocks.vector(), thread,
-                             int(self.clocks.epochs[thread]), site)
+        clock = BarrierClock(
+            self.clocks.vector(),
+            self.clocks.vector(),
+            thread,
+            int(self.clocks.epochs[thread]),
+            site,
+        )
         barrier.clock = clock
         self._unfenced.setdefault(thread, []).append(clock)
 
@@ -83,13 +88,24 @@ class BarrierChecks:
         if clock.fenced and not good.all():
             good |= self.clocks.knows(EXEC, party.threads, clock.maker, clock.made)
         if not good.all() and self.options.races:
-            self._find_init("race", f"{barrier.name} is used and nothing orders that after its "
-                            f"initialisation by {self.team.who(clock.maker)} at {clock.site.where}",
-                            site, gang, party.mask)
+            self._find_init(
+                "race",
+                f"{barrier.name} is used and nothing orders that after its "
+                f"initialisation by {self.team.who(clock.maker)} at {clock.site.where}",
+                site,
+                gang,
+                party.mask,
+            )
         elif barrier.cta is not gang.cta and not clock.fenced and self.options.init_fence:
-            self._find_init("missing-init-fence", f"{barrier.name} is used from another CTA, but "
-                            f"no fence.mbarrier_init follows its initialisation at "
-                            f"{clock.site.where}", site, gang, party.mask)
+            self._find_init(
+                "missing-init-fence",
+                f"{barrier.name} is used from another CTA, but "
+                f"no fence.mbarrier_init follows its initialisation at "
+                f"{clock.site.where}",
+                site,
+                gang,
+                party.mask,
+            )
         elif party.mask is None and (clock.fenced or barrier.cta is gang.cta):
             clock.trusted.add(key)
 
@@ -120,18 +136,35 @@ class BarrierChecks:
         op.notes["init_checked"] = True
         if clock.fenced:
             if op.clock is not None and op.clock[EXEC, clock.maker] < clock.made:
-                self._find_init("race", f"{op.kind} signals {barrier.name}, and nothing orders "
-                                f"that after its initialisation by {self.team.who(clock.maker)} at "
-                                f"{clock.site.where}", op.site, op.gang, None)
+                self._find_init(
+                    "race",
+                    f"{op.kind} signals {barrier.name}, and nothing orders "
+                    f"that after its initialisation by {self.team.who(clock.maker)} at "
+                    f"{clock.site.where}",
+                    op.site,
+                    op.gang,
+                    None,
+                )
             return
         # inside a CTA some compilers do without: the barrier itself is in the generic proxy
         local = barrier.cta is op.gang.cta
-        self._find_init("missing-init-fence", f"{op.kind} signals {barrier.name}, but no "
-                        f"fence.mbarrier_init follows its initialisation at {clock.site.where}",
-                        op.site, op.gang, None, Severity.REVIEW if local else Severity.ERROR)
+        self._find_init(
+            "missing-init-fence",
+            f"{op.kind} signals {barrier.name}, but no "
+            f"fence.mbarrier_init follows its initialisation at {clock.site.where}",
+            op.site,
+            op.gang,
+            None,
+            Severity.REVIEW if local else Severity.ERROR,
+        )
 
     def _find_init(
-        self, kind: str, message: str, site: Instruction, gang: Gang, mask: Any,
+        self,
+        kind: str,
+        message: str,
+        site: Instruction,
+        gang: Gang,
+        mask: Any,
         severity: Severity = Severity.ERROR,
     ) -> None:
         self.team.sites.find(kind, message, site, gang, mask, severity)
@@ -168,16 +201,18 @@ class BarrierChecks:
                     self._lapped(barrier, phase, int(silent.argmax()), late)
         np.copyto(clock.done, clock.pending)
 
-    def _lapped(
-        self, barrier: Mbarrier, phase: int, warp: int, late: NDArray[np.bool_]
-    ) -> None:
+    def _lapped(self, barrier: Mbarrier, phase: int, warp: int, late: NDArray[np.bool_]) -> None:
         thread = barrier.cta.rank * self.team.stride + warp * _WARP + int(late[warp].argmax())
         gang, mask = self.team.one(thread)
         site: Instruction = gang.state["checks.wait"]
         self.team.sites.find(
-            "phase-lap", f"phase {phase} of {barrier.name} completes though nothing says that "
+            "phase-lap",
+            f"phase {phase} of {barrier.name} completes though nothing says that "
             f"{self.team.who(thread)} has seen phase {phase - 1} complete: a thread that waits "
-            f"slowly would miss it (last arrival: {barrier.last})", site, gang, mask,
+            f"slowly would miss it (last arrival: {barrier.last})",
+            site,
+            gang,
+            mask,
         )
 
     def waited(
@@ -197,8 +232,12 @@ class BarrierChecks:
             party.gang.state["checks.wait"] = site
             if barrier.phase > phase + 1:
                 self.team.sites.find(
-                    "phase-lap", f"{barrier.name} is already in phase {barrier.phase} when phase "
-                    f"{phase} is seen to be complete", site, party.gang, party.mask,
+                    "phase-lap",
+                    f"{barrier.name} is already in phase {barrier.phase} when phase "
+                    f"{phase} is seen to be complete",
+                    site,
+                    party.gang,
+                    party.mask,
                     Severity.REVIEW,
                 )
         self.clocks.acquire(party.threads, clock.done, EXEC if acquire == "none" else 0)
@@ -229,9 +268,12 @@ class Meetings:
             if missing.any():
                 who = self.team.who(int(missing.argmax()))
                 self.team.sites.find(
-                    "barrier-misuse", f"nothing orders this arrival at named barrier {key[-1]} "
+                    "barrier-misuse",
+                    f"nothing orders this arrival at named barrier {key[-1]} "
                     f"after its last use, in which {who} took part: the two could mix",
-                    site, party.gang, party.mask,
+                    site,
+                    party.gang,
+                    party.mask,
                 )
         arrivals = self._arrivals.get(key)
         if arrivals is None:

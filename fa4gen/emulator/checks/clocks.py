@@ -78,9 +78,7 @@ class Clocks:
     def snapshot(self, thread: int) -> Vector:
         """All that one thread knows, itself included: a copy, (planes, columns)."""
         row: Vector = self._rows[self._class[thread]].copy()
-        row[: self.carried, thread] = np.maximum(
-            row[: self.carried, thread], self.own[:, thread]
-        )
+        row[: self.carried, thread] = np.maximum(row[: self.carried, thread], self.own[:, thread])
         self.advance(slice(thread, thread + 1))
         return row
 
@@ -137,7 +135,10 @@ class Clocks:
         self.advance(threads)
 
     def learn(
-        self, threads: Threads, slots: NDArray[np.int64], epochs: NDArray[np.uint32],
+        self,
+        threads: Threads,
+        slots: NDArray[np.int64],
+        epochs: NDArray[np.uint32],
         clock: Vector | None,
     ) -> None:
         """Threads have seen operations complete.
@@ -211,9 +212,7 @@ class Clocks:
 
     # ---- rows
 
-    def _join_rows(
-        self, threads: Threads, target: Vector, planes: slice, columns: slice
-    ) -> None:
+    def _join_rows(self, threads: Threads, target: Vector, planes: slice, columns: slice) -> None:
         row = self.uniform(threads)
         if row >= 0:
             np.maximum(target, self._rows[row, planes, columns], out=target)

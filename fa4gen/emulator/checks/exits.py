@@ -70,13 +70,21 @@ class ExitChecks:
         number = self._sites[cta.rank, slot if slot >= threads else -1 - slot // 32]
         sites = self.team.sites
         sites.find(
-            "early-exit", f"{cta.label} leaves and nothing orders that after "
+            "early-exit",
+            f"{cta.label} leaves and nothing orders that after "
             f"{sites.earlier(number, self.team.who(slot))}, which uses its shared memory",
-            sites.get(number).instruction, party.gang, party.mask,
+            sites.get(number).instruction,
+            party.gang,
+            party.mask,
         )
 
     def _after_exit(
         self, cta: Cta, kind: str, site: Instruction, gang: Gang, mask: Mask | Any
     ) -> None:
-        self.team.sites.find("early-exit", f"{kind} uses shared memory of {cta.label}, whose "
-                             "threads have all left", site, gang, mask)
+        self.team.sites.find(
+            "early-exit",
+            f"{kind} uses shared memory of {cta.label}, whose threads have all left",
+            site,
+            gang,
+            mask,
+        )

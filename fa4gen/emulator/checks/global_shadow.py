@@ -68,8 +68,19 @@ class Actor:
             return self
         ids = self.party.ids[which]
         party = Party(self.gang, self.mask, ids, ids, ids[:, None])
-        return Actor(self.team, self.base, self.owners[which], self.epochs[which], self.gang,
-                     self.mask, self.site, self.kind, self.number, self.strong, party)
+        return Actor(
+            self.team,
+            self.base,
+            self.owners[which],
+            self.epochs[which],
+            self.gang,
+            self.mask,
+            self.site,
+            self.kind,
+            self.number,
+            self.strong,
+            party,
+        )
 
 
 class GlobalChecks:
@@ -88,8 +99,14 @@ class GlobalChecks:
     # ---- what happens
 
     def access(
-        self, team: Team, party: Party, addresses: NDArray[Any], size: int, kind: str,
-        strong: bool, site: Instruction,
+        self,
+        team: Team,
+        party: Party,
+        addresses: NDArray[Any],
+        size: int,
+        kind: str,
+        strong: bool,
+        site: Instruction,
     ) -> None:
         """Threads access ``size`` bytes at each address."""
         low, high = int(addresses.min()) >> PAGE_BITS, int(addresses.max()) >> PAGE_BITS
@@ -100,8 +117,19 @@ class GlobalChecks:
                 return
         base = self._base(team)
         number = self.sites.generic(site, "atomic" if strong else kind)
-        actor = Actor(team, base, party.ids + base, team.clocks.epochs[party.threads].copy(),
-                      party.gang, party.mask, site, kind, number, strong, party)
+        actor = Actor(
+            team,
+            base,
+            party.ids + base,
+            team.clocks.epochs[party.threads].copy(),
+            party.gang,
+            party.mask,
+            site,
+            kind,
+            number,
+            strong,
+            party,
+        )
         at = addresses.astype(np.int64)
         if low == high:
             self._on_page(actor, low, at, size)
@@ -116,8 +144,19 @@ class GlobalChecks:
         for kind, ranges, early in (("read", op.reads, 1), ("write", op.writes, 0)):
             base = self._base(team)
             strong = kind == "write" and is_reduction(op)
-            actor = Actor(team, base, base + op.slot, op.epoch - early, op.gang, None, op.site,
-                          kind, number, strong, op=op)
+            actor = Actor(
+                team,
+                base,
+                base + op.slot,
+                op.epoch - early,
+                op.gang,
+                None,
+                op.site,
+                kind,
+                number,
+                strong,
+                op=op,
+            )
             for starts, size in _stretches(op, ranges):
                 self._stretches(actor, starts, size)
 
@@ -140,8 +179,11 @@ class GlobalChecks:
 
     def _is_listed(self, actor: Actor, page: int) -> bool:
         """Whether a read of a page tells nothing new: enough is listed of it."""
-        return (actor.kind == "read" and page not in self._pages
-                and len(self._read.get(page, ())) >= _LISTED)
+        return (
+            actor.kind == "read"
+            and page not in self._pages
+            and len(self._read.get(page, ())) >= _LISTED
+        )
 
     # ---- one page
 
@@ -153,8 +195,9 @@ class GlobalChecks:
             if actor.kind in ("read", "strong read"):
                 listed = self._read.setdefault(number, [])
                 if len(listed) < _LISTED and not actor.strong:
-                    listed.append(Reading(at, size, actor.owners, actor.epochs, current,
-                                          actor.number))
+                    listed.append(
+                        Reading(at, size, actor.owners, actor.epochs, current, actor.number)
+                    )
                 return
             page = self._pages[number] = self._heat(number)
         page.narrow(size)
@@ -219,8 +262,13 @@ class GlobalChecks:
             self._report(actor, page, cells, earlier, unfenced, "missing-proxy-fence")
 
     def _report(
-        self, actor: Actor, page: Page, cells: NDArray[np.int64], earlier: Accesses,
-        bad: NDArray[np.bool_], kind: str,
+        self,
+        actor: Actor,
+        page: Page,
+        cells: NDArray[np.int64],
+        earlier: Accesses,
+        bad: NDArray[np.bool_],
+        kind: str,
     ) -> None:
         where = tuple(np.argwhere(bad)[0])
         cell = int(cells[where])
@@ -240,8 +288,11 @@ class GlobalChecks:
         gang, mask = actor.gang, actor.mask
         if actor.party is not None:
             gang, mask = team.one(int(actor.party.ids[where[0]]))
-        text = ("without fence.proxy.async in between (generic and async proxy)"
-                if kind == "missing-proxy-fence" else "and nothing orders the two")
+        text = (
+            "without fence.proxy.async in between (generic and async proxy)"
+            if kind == "missing-proxy-fence"
+            else "and nothing orders the two"
+        )
         self.sites.find(kind, f"{what} {place} after {before} {text}", actor.site, gang, mask)
 
 

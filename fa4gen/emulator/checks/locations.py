@@ -74,8 +74,14 @@ class Locations:
             self._fenced_wide[party.ids] = True
 
     def synchronise(
-        self, party: Party, space: Any, addresses: NDArray[Any], order: str, scope: str,
-        reads: bool, writes: bool,
+        self,
+        party: Party,
+        space: Any,
+        addresses: NDArray[Any],
+        order: str,
+        scope: str,
+        reads: bool,
+        writes: bool,
     ) -> None:
         """Threads read or write words with a memory order; one address per thread."""
         release = writes and order in ("release", "acq_rel", "seq_cst", "sc")

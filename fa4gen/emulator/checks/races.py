@@ -36,9 +36,7 @@ _ORDERS: Final = ("acq_rel", "acquire", "release")
 class ClusterState:
     """Everything the checks keep for one cluster."""
 
-    def __init__(
-        self, cluster: Cluster, sites: Sites, grid: Grid, options: CheckOptions
-    ) -> None:
+    def __init__(self, cluster: Cluster, sites: Sites, grid: Grid, options: CheckOptions) -> None:
         self.team = Team(cluster, sites)
         self.barriers = BarrierChecks(self.team, options)
         self.meetings = Meetings(self.team)
@@ -84,7 +82,13 @@ class RaceObserver(Observer):
     # ---- generic accesses
 
     def shared_access(
-        self, gang: Gang, mask: Mask, cta: Cta, offsets: NDArray[Any], size: int, kind: str,
+        self,
+        gang: Gang,
+        mask: Mask,
+        cta: Cta,
+        offsets: NDArray[Any],
+        size: int,
+        kind: str,
         site: Instruction,
         values: NDArray[Any] | None = None,
     ) -> None:
@@ -103,7 +107,12 @@ class RaceObserver(Observer):
             state.exits.remote(party, cta, kind, site)
 
     def global_access(
-        self, gang: Gang, mask: Mask, addresses: NDArray[Any], size: int, kind: str,
+        self,
+        gang: Gang,
+        mask: Mask,
+        addresses: NDArray[Any],
+        size: int,
+        kind: str,
         site: Instruction,
     ) -> None:
         if not self.options.global_memory:
@@ -199,7 +208,12 @@ class RaceObserver(Observer):
         state.barriers.completed(barrier)
 
     def waited(
-        self, gang: Gang, mask: Mask, barrier: Mbarrier, phase: int, acquire: str,
+        self,
+        gang: Gang,
+        mask: Mask,
+        barrier: Mbarrier,
+        phase: int,
+        acquire: str,
         site: Instruction,
     ) -> None:
         state = self._of(gang)
@@ -247,16 +261,21 @@ class RaceObserver(Observer):
             state.locations.fence(party, kind)
 
     def atomic_sync(
-        self, gang: Gang, mask: Mask, addresses: NDArray[Any], order: str, scope: str,
-        reads: bool, writes: bool, site: Instruction,
+        self,
+        gang: Gang,
+        mask: Mask,
+        addresses: NDArray[Any],
+        order: str,
+        scope: str,
+        reads: bool,
+        writes: bool,
+        site: Instruction,
     ) -> None:
         state = self._of(gang)
         party = state.team.party(gang, mask)
         if len(addresses) != len(party.ids):
             addresses = np.broadcast_to(addresses, len(party.ids))
         state.locations.synchronise(party, "global", addresses, order, scope, reads, writes)
-
-
 
     # ---- tensor memory
 

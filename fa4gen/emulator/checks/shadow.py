@@ -66,7 +66,11 @@ class Cells:
     # ---- writers
 
     def wrote(
-        self, cells: NDArray[np.int64], party: Party, epochs: NDArray[np.uint32], site: int,
+        self,
+        cells: NDArray[np.int64],
+        party: Party,
+        epochs: NDArray[np.uint32],
+        site: int,
         flags: int,
     ) -> NDArray[np.int64]:
         """Threads wrote cells, which had ``flags`` among them.
@@ -98,7 +102,10 @@ class Cells:
     # ---- readers
 
     def read(
-        self, cells: NDArray[np.int64], party: Party, epochs: NDArray[np.uint32],
+        self,
+        cells: NDArray[np.int64],
+        party: Party,
+        epochs: NDArray[np.uint32],
         flags: NDArray[np.uint8],
     ) -> None:
         """Threads read cells whose flags are given; of lanes of a warp the last is remembered."""
@@ -111,9 +118,7 @@ class Cells:
         if np.count_nonzero(flags & HAS_READERS) < flags.size:
             self.flags[cells] = flags | HAS_READERS
 
-    def only_known(
-        self, cells: NDArray[np.int64], party: Party, clock: NDArray[np.uint32]
-    ) -> bool:
+    def only_known(self, cells: NDArray[np.int64], party: Party, clock: NDArray[np.uint32]) -> bool:
         """Whether it is plain that writers know all readers.
 
         ``clock`` is what all of the party know; they have read what they write themselves, or
@@ -179,9 +184,7 @@ class Cells:
         if row is None:
             row = self._row_of[warp] = len(self.warps)
             self.warps = np.append(self.warps, warp)
-            self.readers = np.concatenate(
-                [self.readers, np.zeros((1, len(self.slot)), np.uint32)]
-            )
+            self.readers = np.concatenate([self.readers, np.zeros((1, len(self.slot)), np.uint32)])
         return row
 
     def _refine(self, size: int) -> None:

@@ -25,8 +25,10 @@ if TYPE_CHECKING:
     from fa4gen.emulator.ptx.syntax import Instruction
 
 _FENCE = "without fence.proxy.async in between (generic and async proxy)"
-_SCOPE = (" only by a release of .cta scope at another CTA's mbarrier, which does not cover it: "
-          "it needs .release.cluster")
+_SCOPE = (
+    " only by a release of .cta scope at another CTA's mbarrier, which does not cover it: "
+    "it needs .release.cluster"
+)
 
 
 @dataclass(slots=True)
@@ -56,8 +58,14 @@ class SharedChecks:
     # ---- generic accesses
 
     def access(
-        self, party: Party, offsets: NDArray[Any], size: int, kind: str, strong: bool,
-        site: Instruction, values: NDArray[Any] | None = None,
+        self,
+        party: Party,
+        offsets: NDArray[Any],
+        size: int,
+        kind: str,
+        strong: bool,
+        site: Instruction,
+        values: NDArray[Any] | None = None,
     ) -> None:
         """Threads read, write or update ``size`` bytes at each offset.
 
@@ -89,14 +97,19 @@ class SharedChecks:
             other = holders != (party.ids if at.ndim == 1 else party.column)
             if np.count_nonzero(other):
                 if values is not None:
-                    other &= _differs(holders, party.ids, values).reshape(
-                        -1, *[1] * (at.ndim - 1))
+                    other &= _differs(holders, party.ids, values).reshape(-1, *[1] * (at.ndim - 1))
                 if np.count_nonzero(other):
                     self._same_cell(party, at, other, holders, site)
 
     def _after_writer(
-        self, party: Party, at: NDArray[np.int64], kind: str, strong: bool, site: Instruction,
-        offsets: NDArray[Any], values: NDArray[Any] | None,
+        self,
+        party: Party,
+        at: NDArray[np.int64],
+        kind: str,
+        strong: bool,
+        site: Instruction,
+        offsets: NDArray[Any],
+        values: NDArray[Any] | None,
     ) -> None:
         slots, epochs = self.cells.slot[at], self.cells.epoch[at]
         good = self.clocks.known(VC, party.threads, slots, epochs)
@@ -115,11 +128,22 @@ class SharedChecks:
             return
         bad = np.argwhere(~good)[0]
         cell = int(at[tuple(bad)])
-        self._report(party, int(bad[0]), cell, kind, site, int(slots[tuple(bad)]),
-                     int(epochs[tuple(bad)]), int(self.cells.site[cell]))
+        self._report(
+            party,
+            int(bad[0]),
+            cell,
+            kind,
+            site,
+            int(slots[tuple(bad)]),
+            int(epochs[tuple(bad)]),
+            int(self.cells.site[cell]),
+        )
 
     def _stores_the_same(
-        self, at: NDArray[np.int64], offsets: NDArray[Any], values: NDArray[Any],
+        self,
+        at: NDArray[np.int64],
+        offsets: NDArray[Any],
+        values: NDArray[Any],
         site: Instruction,
     ) -> NDArray[np.bool_]:
         """Where the same instruction has stored the same bytes already, for another thread.
@@ -146,8 +170,16 @@ class SharedChecks:
         good = (threads == ids) | self.clocks.known(VC, ids, threads, epochs)
         if not good.all():
             bad = int(good.argmin())
-            self._report(party, int(lanes[bad]), int(cells[bad]), kind, site, int(threads[bad]),
-                         int(epochs[bad]), -1)
+            self._report(
+                party,
+                int(lanes[bad]),
+                int(cells[bad]),
+                kind,
+                site,
+                int(threads[bad]),
+                int(epochs[bad]),
+                -1,
+            )
 
     def _after_readings(
         self, party: Party, offsets: NDArray[Any], size: int, kind: str, site: Instruction
@@ -165,12 +197,20 @@ class SharedChecks:
             if hit.any():
                 bad = int(hit.argmax())
                 cell = int(offsets[bad]) >> self.cells.shift
-                self._report(party, bad, cell, kind, site, reading.slot, reading.epoch,
-                             reading.site)
+                self._report(
+                    party, bad, cell, kind, site, reading.slot, reading.epoch, reading.site
+                )
 
     def _report(
-        self, party: Party, lane: int, cell: int, kind: str, site: Instruction, slot: int,
-        epoch: int, number: int,
+        self,
+        party: Party,
+        lane: int,
+        cell: int,
+        kind: str,
+        site: Instruction,
+        slot: int,
+        epoch: int,
+        number: int,
     ) -> None:
         """Lane number ``lane`` of the party does not know what it should of a cell.
 
@@ -180,48 +220,79 @@ class SharedChecks:
         number_of = int(party.ids[lane])
         gang, mask = self.team.one(number_of)
         known = self.clocks.view(number_of, LOOSE)[slot] >= epoch
-        earlier = (f"a read by {self.team.who(slot)}" if number < 0
-                   else self.sites.earlier(number, self.team.who(slot)))
+        earlier = (
+            f"a read by {self.team.who(slot)}"
+            if number < 0
+            else self.sites.earlier(number, self.team.who(slot))
+        )
         message = f"{kind} of {place(self.cta, start, stop)} is ordered after {earlier}"
         if known:
             self.sites.find("race", message + _SCOPE, site, gang, mask, Severity.REVIEW)
         else:
-            self.sites.find("race", message.replace("is ordered", "is not ordered"), site, gang,
-                            mask)
+            self.sites.find(
+                "race", message.replace("is ordered", "is not ordered"), site, gang, mask
+            )
 
     def _same_cell(
-        self, party: Party, at: NDArray[np.int64], bad: NDArray[np.bool_],
-        holders: NDArray[np.int64], site: Instruction,
+        self,
+        party: Party,
+        at: NDArray[np.int64],
+        bad: NDArray[np.bool_],
+        holders: NDArray[np.int64],
+        site: Instruction,
     ) -> None:
         """Lanes write the same cell with one instruction: harmless if the values are equal."""
         where = tuple(np.argwhere(bad)[0])
         start, stop = self.cells.bytes_of(int(at[where]))
         self.sites.find(
-            "race", f"several lanes write {place(self.cta, start, stop)} with one instruction, "
+            "race",
+            f"several lanes write {place(self.cta, start, stop)} with one instruction, "
             f"among them {self.team.who(int(holders[where]))}: which one wins is undefined unless "
-            "the values are equal", site, party.gang, party.mask, Severity.REVIEW,
+            "the values are equal",
+            site,
+            party.gang,
+            party.mask,
+            Severity.REVIEW,
         )
 
     def _fresh(
-        self, party: Party, at: NDArray[np.int64], flags: NDArray[np.uint8], kind: str,
+        self,
+        party: Party,
+        at: NDArray[np.int64],
+        flags: NDArray[np.uint8],
+        kind: str,
         site: Instruction,
     ) -> None:
         cell = int(at[tuple(np.argwhere(flags & FRESH)[0])])
         start, stop = self.cells.bytes_of(cell)
-        self.sites.find("uninitialised", f"{kind} of {place(self.cta, start, stop)}, which nobody "
-                        "has written", site, party.gang, party.mask)
+        self.sites.find(
+            "uninitialised",
+            f"{kind} of {place(self.cta, start, stop)}, which nobody has written",
+            site,
+            party.gang,
+            party.mask,
+        )
         self.cells.flags[at] &= np.uint8(~FRESH & 255)
 
     def _touches_barrier(
-        self, party: Party, at: NDArray[np.int64], flags: NDArray[np.uint8], kind: str,
+        self,
+        party: Party,
+        at: NDArray[np.int64],
+        flags: NDArray[np.uint8],
+        kind: str,
         site: Instruction,
     ) -> None:
         for cell in np.unique(at[(flags & BARRIER) != 0]).tolist():
             start, stop = self.cells.bytes_of(cell)
             offset = start & ~7
             if offset in self.cta.barriers:
-                self.sites.find("barrier-misuse", f"{kind} of {place(self.cta, start, stop)}, which"
-                                " holds an mbarrier", site, party.gang, party.mask)
+                self.sites.find(
+                    "barrier-misuse",
+                    f"{kind} of {place(self.cta, start, stop)}, which holds an mbarrier",
+                    site,
+                    party.gang,
+                    party.mask,
+                )
             else:
                 self.cells.flags[cell] &= np.uint8(~BARRIER & 255)
 
@@ -236,15 +307,17 @@ class SharedChecks:
             if fresh.any():
                 start = self.cells.bytes_of(span.start + int(fresh.argmax()))[0]
                 self.sites.find(
-                    "uninitialised", f"{op.kind} reads {place(self.cta, start, part.stop)}, which "
-                    "nobody has written", op.site, op.gang, self._lane(op),
+                    "uninitialised",
+                    f"{op.kind} reads {place(self.cta, start, part.stop)}, which "
+                    "nobody has written",
+                    op.site,
+                    op.gang,
+                    self._lane(op),
                 )
                 self.cells.flags[span] &= np.uint8(~FRESH & 255)
         self._operation_after_writers(op, span, clock, "reads")
         key = (part.start, part.stop, op.gang, op.lane, op.kind)
-        self._readings[key] = Reading(
-            part.start, part.stop, op.slot, op.epoch - 1, number, op
-        )
+        self._readings[key] = Reading(part.start, part.stop, op.slot, op.epoch - 1, number, op)
 
     def operation_writes(self, op: AsyncOp, part: SharedRange, clock: Vector, number: int) -> None:
         """An operation overwrites a stretch, some time from now on."""
@@ -259,18 +332,25 @@ class SharedChecks:
         for key, reading in list(self._readings.items()):
             if reading.start >= part.stop or reading.stop <= part.start:
                 continue
-            if clock[VC, reading.slot] < reading.epoch and self.options.races and (
-                self._reads_in(reading, part)
+            if (
+                clock[VC, reading.slot] < reading.epoch
+                and self.options.races
+                and (self._reads_in(reading, part))
             ):
-                self._report_operation(op, "overwrites", max(reading.start, part.start), clock,
-                                       reading.slot, reading.epoch, reading.site)
+                self._report_operation(
+                    op,
+                    "overwrites",
+                    max(reading.start, part.start),
+                    clock,
+                    reading.slot,
+                    reading.epoch,
+                    reading.site,
+                )
             if part.start <= reading.start and reading.stop <= part.stop:
                 del self._readings[key]
         cells.wrote_span(span, op.slot, op.epoch, number)
 
-    def _operation_after_writers(
-        self, op: AsyncOp, span: slice, clock: Vector, verb: str
-    ) -> None:
+    def _operation_after_writers(self, op: AsyncOp, span: slice, clock: Vector, verb: str) -> None:
         threads = self.clocks.threads
         seen = clock[VC].copy()
         if op.notes.get("proxy") != "generic" and self.options.proxies:
@@ -299,12 +379,17 @@ class SharedChecks:
                 return
             bad = int(plain.argmin())
         cell = span.start + bad
-        self._report_operation(op, verb, self.cells.bytes_of(cell)[0], clock, int(slots[bad]),
-                               int(epochs[bad]), int(self.cells.site[cell]))
+        self._report_operation(
+            op,
+            verb,
+            self.cells.bytes_of(cell)[0],
+            clock,
+            int(slots[bad]),
+            int(epochs[bad]),
+            int(self.cells.site[cell]),
+        )
 
-    def _really(
-        self, op: AsyncOp, span: slice, suspects: NDArray[np.bool_]
-    ) -> NDArray[np.bool_]:
+    def _really(self, op: AsyncOp, span: slice, suspects: NDArray[np.bool_]) -> NDArray[np.bool_]:
         """Those of the cells of a stretch that the operation does read, not just reach across."""
         if len(op.reads) == 1:
             return suspects
@@ -325,8 +410,9 @@ class SharedChecks:
         if len(threads):
             if self.options.races:
                 start = self.cells.bytes_of(int(at[0]))[0]
-                self._report_operation(op, "overwrites", start, clock, int(threads[0]),
-                                       int(epochs[0]), -1)
+                self._report_operation(
+                    op, "overwrites", start, clock, int(threads[0]), int(epochs[0]), -1
+                )
             return
         if not self.options.proxy_war or op.notes.get("proxy") == "generic":
             return
@@ -334,33 +420,53 @@ class SharedChecks:
         if len(threads):
             start = self.cells.bytes_of(int(at[0]))[0]
             self.sites.find(
-                "proxy-war", f"{op.kind} overwrites {place(self.cta, start, start + 4)}, which "
-                f"{self.team.who(int(threads[0]))} has read before, {_FENCE}", op.site, op.gang,
-                self._lane(op), Severity.REVIEW,
+                "proxy-war",
+                f"{op.kind} overwrites {place(self.cta, start, start + 4)}, which "
+                f"{self.team.who(int(threads[0]))} has read before, {_FENCE}",
+                op.site,
+                op.gang,
+                self._lane(op),
+                Severity.REVIEW,
             )
 
     def _report_operation(
         self, op: AsyncOp, verb: str, start: int, clock: Vector, slot: int, epoch: int, number: int
     ) -> None:
-        earlier = (f"a read by {self.team.who(slot)}" if number < 0
-                   else self.sites.earlier(number, self.team.who(slot)))
+        earlier = (
+            f"a read by {self.team.who(slot)}"
+            if number < 0
+            else self.sites.earlier(number, self.team.who(slot))
+        )
         what = f"{op.kind} {verb} {place(self.cta, start, start + 4)}"
         mask = self._lane(op)
         if clock[VC, slot] >= epoch:
-            self.sites.find("missing-proxy-fence", f"{what} after {earlier} {_FENCE}", op.site,
-                            op.gang, mask)
+            self.sites.find(
+                "missing-proxy-fence", f"{what} after {earlier} {_FENCE}", op.site, op.gang, mask
+            )
         elif clock[LOOSE, slot] >= epoch:
-            self.sites.find("race", f"{what}, ordered after {earlier}{_SCOPE}", op.site, op.gang,
-                            mask, Severity.REVIEW)
+            self.sites.find(
+                "race",
+                f"{what}, ordered after {earlier}{_SCOPE}",
+                op.site,
+                op.gang,
+                mask,
+                Severity.REVIEW,
+            )
         else:
-            self.sites.find("race", f"{what} and is not ordered after {earlier}", op.site, op.gang,
-                            mask)
+            self.sites.find(
+                "race", f"{what} and is not ordered after {earlier}", op.site, op.gang, mask
+            )
 
     def _operation_over_barrier(self, op: AsyncOp, part: SharedRange) -> None:
         for offset in self.cta.barriers:
             if part.start < offset + 8 and offset < part.stop:
-                self.sites.find("barrier-misuse", f"{op.kind} overwrites {self.cta.name_of(offset)}"
-                                ", an mbarrier", op.site, op.gang, self._lane(op))
+                self.sites.find(
+                    "barrier-misuse",
+                    f"{op.kind} overwrites {self.cta.name_of(offset)}, an mbarrier",
+                    op.site,
+                    op.gang,
+                    self._lane(op),
+                )
 
     def _lane(self, op: AsyncOp) -> Any:
         mask = np.zeros(op.gang.lanes, np.bool_)
@@ -377,8 +483,6 @@ class SharedChecks:
         self.cells.flags[span] &= np.uint8(~BARRIER & 255)
         self.access(party, at, 8, "write", False, site)
         self.cells.flags[self.cells.span(offset, offset + 8)] = BARRIER
-
-
 
 
 def _differs(

@@ -92,7 +92,12 @@ class Sites:
         return f"the {site.what} by {who} at {site.instruction.where}"
 
     def find(
-        self, kind: str, message: str, site: Instruction, gang: Gang, mask: Mask,
+        self,
+        kind: str,
+        message: str,
+        site: Instruction,
+        gang: Gang,
+        mask: Mask,
         severity: Severity = Severity.ERROR,
     ) -> None:
         """Record a finding."""

@@ -87,8 +87,10 @@ class TensorChecks:
         rectangle, blocks = _place(part)
         for entry in self._touching(rectangle, blocks):
             if kind == "read" and not entry.writes:
-                if entry.ids is not None and entry.ids[0] // 32 == party.ids[0] // 32 and (
-                    entry.within(rectangle)
+                if (
+                    entry.ids is not None
+                    and entry.ids[0] // 32 == party.ids[0] // 32
+                    and (entry.within(rectangle))
                 ):
                     # a later load of the same warp; a wait covers both
                     self._drop(entry)
@@ -99,8 +101,15 @@ class TensorChecks:
         if kind == "free":
             return
         number = self.team.sites.generic(site, f"tensor memory {kind}")
-        entry = Entry(rectangle, kind, kind == "write", number, blocks, ids=party.ids,
-                      begun=self.clocks.epochs[party.threads].copy())
+        entry = Entry(
+            rectangle,
+            kind,
+            kind == "write",
+            number,
+            blocks,
+            ids=party.ids,
+            begun=self.clocks.epochs[party.threads].copy(),
+        )
         self._add(entry)
         self._open.setdefault((int(party.ids[0]) // 32, kind), []).append(entry)
 
@@ -127,7 +136,12 @@ class TensorChecks:
                 self._unwaited(entry, what, site, gang, mask)
             return
         self._after_threads(
-            entry, what, site, gang, mask, kind,
+            entry,
+            what,
+            site,
+            gang,
+            mask,
+            kind,
             lambda plane, ids, epochs: self._lanes_know(plane, party, ids, epochs),
         )
 
@@ -163,8 +177,18 @@ class TensorChecks:
                         self._drop(entry)
                 elif entry.op is not None and entry.issuer == issuer and entry.within(rectangle):
                     self._drop(entry)
-            self._add(Entry(rectangle, op.kind, writes, number, blocks, op=op, issuer=issuer,
-                            issued=int(op.clock[VC, issuer])))
+            self._add(
+                Entry(
+                    rectangle,
+                    op.kind,
+                    writes,
+                    number,
+                    blocks,
+                    op=op,
+                    issuer=issuer,
+                    issued=int(op.clock[VC, issuer]),
+                )
+            )
 
     def _operation_after(
         self, op: AsyncOp, entry: Entry, rectangle: tuple[int, int, int, int], writes: bool
@@ -181,7 +205,12 @@ class TensorChecks:
                     self._unwaited(entry, what, op.site, op.gang, mask)
                 return
             self._after_threads(
-                entry, what, op.site, op.gang, mask, op.kind,
+                entry,
+                what,
+                op.site,
+                op.gang,
+                mask,
+                op.kind,
                 lambda plane, ids, epochs: bool((clock[plane][ids] >= epochs).all()),
             )
             return
@@ -194,8 +223,12 @@ class TensorChecks:
         severity = Severity.ERROR
         if clock[EXEC, entry.issuer] >= entry.issued:
             pair = family(entry.kind), family(op.kind)
-            same = entry.writes and writes and entry.rectangle == rectangle and (
-                entry.op.notes.get("accumulator") == op.notes.get("accumulator"))
+            same = (
+                entry.writes
+                and writes
+                and entry.rectangle == rectangle
+                and (entry.op.notes.get("accumulator") == op.notes.get("accumulator"))
+            )
             if pair in _PIPELINED or (same and pair == ("tcgen05.mma", "tcgen05.mma")):
                 return
             if writes:
@@ -206,7 +239,13 @@ class TensorChecks:
     # ---- what is wrong
 
     def _after_threads(
-        self, entry: Entry, what: str, site: Instruction, gang: Gang, mask: Mask, kind: str,
+        self,
+        entry: Entry,
+        what: str,
+        site: Instruction,
+        gang: Gang,
+        mask: Mask,
+        kind: str,
         knows: Any,
     ) -> None:
         """Check an access against an earlier load or store of another warp."""
@@ -223,39 +262,56 @@ class TensorChecks:
             self._race(entry, what, site, gang, mask, kind)
 
     def _race(
-        self, entry: Entry, what: str, site: Instruction, gang: Gang, mask: Mask, kind: str,
+        self,
+        entry: Entry,
+        what: str,
+        site: Instruction,
+        gang: Gang,
+        mask: Mask,
+        kind: str,
         severity: Severity = Severity.ERROR,
     ) -> None:
         if not self.options.tensor_memory:
             return
-        lacking = "which nothing has shown to be complete" if entry.op is not None else (
-            "and nothing orders the two")
+        lacking = (
+            "which nothing has shown to be complete"
+            if entry.op is not None
+            else ("and nothing orders the two")
+        )
         self.team.sites.find(
             "tensor-memory" if kind == "free" else "race",
-            f"{self._name(entry)} {what} after {self._earlier(entry)}, {lacking}", site, gang, mask,
+            f"{self._name(entry)} {what} after {self._earlier(entry)}, {lacking}",
+            site,
+            gang,
+            mask,
             severity,
         )
 
-    def _unwaited(
-        self, entry: Entry, what: str, site: Instruction, gang: Gang, mask: Mask
-    ) -> None:
+    def _unwaited(self, entry: Entry, what: str, site: Instruction, gang: Gang, mask: Mask) -> None:
         if not self.options.tensor_memory:
             return
         wait = "tcgen05.wait::st" if entry.writes else "tcgen05.wait::ld"
         self.team.sites.find(
-            "missing-tcgen05-wait", f"{self._name(entry)} {what} after {self._earlier(entry)}, "
-            f"which executed no {wait} in between", site, gang, mask,
+            "missing-tcgen05-wait",
+            f"{self._name(entry)} {what} after {self._earlier(entry)}, "
+            f"which executed no {wait} in between",
+            site,
+            gang,
+            mask,
         )
 
-    def _unfenced(
-        self, entry: Entry, what: str, site: Instruction, gang: Gang, mask: Mask
-    ) -> None:
+    def _unfenced(self, entry: Entry, what: str, site: Instruction, gang: Gang, mask: Mask) -> None:
         if self.options.tcgen05_fences != "canonical":
             return
         self.team.sites.find(
-            "missing-tcgen05-fence", f"{self._name(entry)} {what} after {self._earlier(entry)} "
+            "missing-tcgen05-fence",
+            f"{self._name(entry)} {what} after {self._earlier(entry)} "
             "without tcgen05.fence::before_thread_sync there (a commit implies it) and "
-            "::after_thread_sync here", site, gang, mask, Severity.REVIEW,
+            "::after_thread_sync here",
+            site,
+            gang,
+            mask,
+            Severity.REVIEW,
         )
 
     def _name(self, entry: Entry) -> str:

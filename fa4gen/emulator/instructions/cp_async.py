@@ -35,54 +35,62 @@ class _Rows:
     """What lanes copy, with one entry for each of ``lanes``.
 
     ``size`` bytes go to the offset in ``targets`` of ``cta``'s shared memory: as many as ``counts``
-    says from the address in ``sources``, then zeros.
+    says (None: all) from the address in ``sources``, then zeros.
     """
 
     cta: Cta
     lanes: NDArray[np.int64]
     targets: Offsets
     sources: Offsets
-    counts: NDArray[np.int64]
+    counts: NDArray[np.int64] | None
     size: int
 
     def part(self, chosen: NDArray[np.bool_]) -> _Rows:
+        counts = None if self.counts is None else self.counts[chosen]
         return _Rows(
-            self.cta, self.lanes[chosen], self.targets[chosen], self.sources[chosen],
-            self.counts[chosen], self.size,
+            self.cta, self.lanes[chosen], self.targets[chosen], self.sources[chosen], counts,
+            self.size,
         )  # fmt: skip
 
     def run(self, memory: NDArray[np.uint8]) -> None:
         """Copy the bytes."""
         size = self.size
         word, count = (np.uint64, 2) if size == 16 else (np.dtype(f"u{size}"), 1)
-        offsets = np.where(self.counts > 0, self.sources - GLOBAL_BASE, 0)
+        offsets = self.sources - GLOBAL_BASE
+        if self.counts is not None:
+            offsets = np.where(self.counts > 0, offsets, 0)
         values = Part("global", memory, offsets, True, None, None, None).gather(word, count)
-        if int(self.counts.min()) < size:
+        if self.counts is not None and int(self.counts.min()) < size:
             raw = np.ascontiguousarray(values).view(np.uint8).reshape(-1, size)
             raw[np.arange(size) >= self.counts[:, None]] = 0
             values = raw.view(word) if count > 1 else raw.view(word)[:, 0]
         Part("shared", self.cta.shared.data, self.targets, True, None, None, None).scatter(values)
 
     def reads(self) -> tuple[GlobalRange, ...]:
-        some = self.counts > 0
-        return tuple(GlobalRange(*pair) for pair in spans(self.sources[some], self.counts[some]))
+        if self.counts is None:
+            pairs = spans(self.sources, self.size)
+        else:
+            some = self.counts > 0
+            pairs = spans(self.sources[some], self.counts[some])
+        return tuple(GlobalRange(*pair) for pair in pairs)
 
     def writes(self) -> tuple[SharedRange, ...]:
-        sizes = np.full(len(self.targets), self.size)
-        return tuple(SharedRange(self.cta, *pair) for pair in spans(self.targets, sizes))
+        return tuple(SharedRange(self.cta, *pair) for pair in spans(self.targets, self.size))
 
 
-def spans(starts: Offsets, sizes: NDArray[np.int64]) -> list[tuple[int, int]]:
+def spans(starts: Offsets, sizes: NDArray[np.int64] | int) -> list[tuple[int, int]]:
     """The bytes that accesses touch, as few ranges as possible."""
     if not len(starts):
         return []
+    ends = starts + sizes
+    if (starts[1:] == ends[:-1]).all():
+        return [(int(starts[0]), int(ends[-1]))]
     order = np.argsort(starts)
     first = starts[order]
-    last = np.maximum.accumulate(first + sizes[order])
+    last = np.maximum.accumulate(ends[order])
     gaps = np.flatnonzero(first[1:] > last[:-1])
-    return list(
-        zip(first[np.append(0, gaps + 1)].tolist(), last[np.append(gaps, -1)].tolist(), strict=True)
-    )
+    begins = [int(first[0]), *first[gaps + 1].tolist()]
+    return list(zip(begins, [*last[gaps].tolist(), int(last[-1])], strict=True))
 
 
 def _counts(i: Instruction, e: Emitter, size: int, hinted: bool) -> Reader | None:
@@ -116,18 +124,27 @@ def _copy(i: Instruction, e: Emitter) -> None:
     counts = _counts(i, e, size, hinted)
     goal, source = e.address(i.operands[0]), e.address(i.operands[1])
     access = Access(i, "shared", size, "write")
+    whole = Access(i, "global", size, "read")
 
     def handler(gang: Gang, mask: Mask) -> None:
         lanes = gang.lanes_of(mask)
 
         def row(values: Any) -> Offsets:
-            return np.broadcast_to(lane_addresses(values, mask), len(lanes))
+            addresses = lane_addresses(values, mask)
+            if len(addresses) == len(lanes):
+                return addresses
+            return np.broadcast_to(addresses, len(lanes))
 
         target = access.parts(gang, mask, row(goal(gang)))[0]
-        count = np.full(len(lanes), size) if counts is None else row(counts(gang))
+        sources = row(source(gang))
         assert target.cta is not None
-        rows = _Rows(target.cta, lanes, target.offsets, row(source(gang)), count, size)
-        _check_sources(i, gang, rows)
+        if counts is None:
+            whole.parts(gang, mask, sources)
+            rows = _Rows(target.cta, lanes, target.offsets, sources, None, size)
+        else:
+            count = row(counts(gang))
+            rows = _Rows(target.cta, lanes, target.offsets, sources, count, size)
+            _check_sources(i, gang, rows, count)
         groups_of = CopyGroups.of(gang)
         # without checks the warps need not be told apart
         parts = _by_warp(rows) if gang.machine.observer.enabled else [rows]
@@ -165,7 +182,7 @@ def _by_warp(rows: _Rows) -> list[_Rows]:
     return [rows.part(warps == warp) for warp in np.unique(warps)]
 
 
-def _check_sources(site: Instruction, gang: Gang, rows: _Rows) -> None:
+def _check_sources(site: Instruction, gang: Gang, rows: _Rows, counts: NDArray[np.int64]) -> None:
     """Stop at a source that is misaligned or out of bounds; only what is read counts."""
     machine, size = gang.machine, rows.size
 
@@ -173,7 +190,6 @@ def _check_sources(site: Instruction, gang: Gang, rows: _Rows) -> None:
         lane = int(rows.lanes[int(bad.argmax())])
         machine.fault(kind, message, site, gang, only(gang, lane))
 
-    counts = rows.counts
     if counts.min() < 0 or counts.max() > size:
         bad = (counts < 0) | (counts > size)
         stop("illegal-instruction", bad, f"{int(counts[bad][0])} of {size} bytes from the source")

@@ -24,8 +24,9 @@ def access(world, gang, kind, start, size=4, lanes=None, text=None):
 def sync(world, gang, order, *, reads=False, writes=False, scope="gpu", at=0, lanes=(0,)):
     address = np.array([world.array + at] * len(lanes), np.uint64)
     site = world.site(f"atom.{order}.{scope}.add")
-    world.observer.atomic_sync(gang, world.lanes(gang, list(lanes)), address, order, scope, reads,
-                               writes, site)
+    world.observer.atomic_sync(
+        gang, world.lanes(gang, list(lanes)), address, order, scope, reads, writes, site
+    )
 
 
 @dataclass(frozen=True)
@@ -173,7 +174,9 @@ def test_reading_what_a_bulk_store_wrote(kind, good):
     world.fence(one)
     world.sync(one)
     op = world.operation(
-        one, "bulk store", reads=[(2048, 2560)],
+        one,
+        "bulk store",
+        reads=[(2048, 2560)],
         writes=[GlobalRange(world.array, world.array + 512)],
     )
     world.observed(one, op, lanes=[0], kind=kind)
@@ -196,7 +199,8 @@ def test_reductions_into_the_same_place():
     world = World(clusters=2)
     for cluster in range(2):
         world.operation(
-            world.gang(0, cluster=cluster), "bulk reduction",
+            world.gang(0, cluster=cluster),
+            "bulk reduction",
             writes=[GlobalRange(world.array, world.array + 200_000)],
         )
     assert world.found() == []

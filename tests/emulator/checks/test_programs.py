@@ -133,7 +133,8 @@ def test_the_wait_left_out(seed):
     ("st.global.u32", "ld.global.u32", {"race"}),
 ])  # fmt: skip
 def test_a_flag_between_clusters(release, acquire, kinds):
-    text = kernel(f"""
+    text = kernel(
+        f"""
         mov.u32 %r1, %ctaid.x;
         setp.ne.u32 %p1, %r1, 0;
         @%p1 bra READER;
@@ -148,7 +149,9 @@ def test_a_flag_between_clusters(release, acquire, kinds):
         ld.global.u32 %r4, [%d0];
         st.global.u32 [%d0+128], %r4;
     DONE:
-    """, ("u64", "u64"))
+    """,
+        ("u64", "u64"),
+    )
     data, flag = np.zeros(64, np.uint32), np.zeros(1, np.uint32)
     report = run(text, data, flag, block=1, grid=2, resident_clusters=2)
     assert {finding.kind for finding in report.findings} == kinds, str(report)

@@ -76,8 +76,14 @@ class World:
         return mask
 
     def access(
-        self, gang: Gang, kind: str, offsets: Any, size: int = 4, lanes: Any = None,
-        cta: Cta | None = None, text: str | None = None,
+        self,
+        gang: Gang,
+        kind: str,
+        offsets: Any,
+        size: int = 4,
+        lanes: Any = None,
+        cta: Cta | None = None,
+        text: str | None = None,
     ) -> None:
         """Each lane reads or writes; one offset for the first lane gives all a row of them."""
         mask = self.lanes(gang, lanes)
@@ -103,14 +109,20 @@ class World:
         for gang in gangs:
             self.observer.rendezvous_leave(gang, None, key, True)
 
-    def fence(self, gang: Gang, kind: str = "fence.proxy.async.shared::cta",
-              lanes: Any = None) -> None:
+    def fence(
+        self, gang: Gang, kind: str = "fence.proxy.async.shared::cta", lanes: Any = None
+    ) -> None:
         self.observer.fence(gang, self.lanes(gang, lanes), kind, self.site(kind))
 
     # ---- mbarriers
 
     def barrier(
-        self, gang: Gang, offset: int, count: int, lane: int = 0, fence: bool = True,
+        self,
+        gang: Gang,
+        offset: int,
+        count: int,
+        lane: int = 0,
+        fence: bool = True,
         cta: Cta | None = None,
     ) -> Mbarrier:
         cta = cta or gang.cta
@@ -133,7 +145,11 @@ class World:
         barrier.arrive(count, gang.describe(mask))
 
     def wait(
-        self, gang: Gang, barrier: Mbarrier, lanes: Any = None, acquire: str = "cta",
+        self,
+        gang: Gang,
+        barrier: Mbarrier,
+        lanes: Any = None,
+        acquire: str = "cta",
         phase: int | None = None,
     ) -> None:
         mask = self.lanes(gang, lanes)
@@ -145,8 +161,13 @@ class World:
     # ---- asynchronous operations
 
     def operation(
-        self, gang: Gang, kind: str = "bulk copy", lane: int = 0, reads: Any = (),
-        writes: Any = (), **more: Any,
+        self,
+        gang: Gang,
+        kind: str = "bulk copy",
+        lane: int = 0,
+        reads: Any = (),
+        writes: Any = (),
+        **more: Any,
     ) -> AsyncOp:
         """Ranges are (start, stop) of the CTA's own shared memory, or range objects."""
 
@@ -157,8 +178,9 @@ class World:
             )
 
         site = self.site(f"{kind.replace(' ', '_')}.async")
-        op = AsyncOp(kind, gang, lane, site, lambda: None, reads=ranges(reads),
-                     writes=ranges(writes), **more)
+        op = AsyncOp(
+            kind, gang, lane, site, lambda: None, reads=ranges(reads), writes=ranges(writes), **more
+        )
         self.machine.submit(op)
         return op
 

@@ -87,9 +87,7 @@ def program(
     }  # fmt: skip
     for name, value in names.items():
         text = text.replace(name, str(value))
-    return kernel(
-        text, ("u64", "u64"), target=target, shared=slot + 32, directives=directives
-    )
+    return kernel(text, ("u64", "u64"), target=target, shared=slot + 32, directives=directives)
 
 
 def launch(text: str, *args: Any, block: int = 128, **options: Any) -> Report:

@@ -177,9 +177,7 @@ def test_part_of_a_warp() -> None:
 
 def test_what_is_not_modelled_is_refused() -> None:
     with pytest.raises(UnsupportedError):
-        launch(
-            program("tcgen05.ld.sync.aligned.16x256b.x64.b32 {%r50}, [%r10];"), NOTHING, NOTHING
-        )
+        launch(program("tcgen05.ld.sync.aligned.16x256b.x64.b32 {%r50}, [%r10];"), NOTHING, NOTHING)
 
 
 FLOATS = np.array([1.5, -4.0, np.nan, 0.25], np.float32)

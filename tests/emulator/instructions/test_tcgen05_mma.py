@@ -28,6 +28,8 @@ from tests.emulator.instructions.tcgen05_products import (
 from tests.emulator.instructions.tcgen05_tiles import descriptor, expected
 
 NOTHING = np.zeros(1, np.uint32)
+
+
 def product(kind, a_kind, b_kind, m, n, k, *, group=1, span=128, base=0, d=1, first=False,
             setup="", schedule="uniform", seed=0, **options):  # fmt: skip
     """Run one product over K; gives (report, cells, D before, A B)."""
@@ -44,9 +46,7 @@ def product(kind, a_kind, b_kind, m, n, k, *, group=1, span=128, base=0, d=1, fi
     body += by_thread_0(issue(kind, group, bits, steps, d=where, first=first, **options) + COMMIT)
     body += wait() + read_back(n)
     cells = np.zeros((128, n), np.uint32)
-    report = launch(
-        program(body, size=len(tiles)), tiles, cells, schedule=schedule, seed=seed
-    )
+    report = launch(program(body, size=len(tiles)), tiles, cells, schedule=schedule, seed=seed)
     exact = a.astype(np.float64) @ b.astype(np.float64).T
     return report, cells, exact
 
@@ -148,17 +148,19 @@ def test_a_from_tensor_memory(kind, a, m, n, k, group) -> None:
     tiles, steps = lay_out(rows, b)
     blob = np.concatenate([lanes.view(np.uint8).reshape(-1), tiles])
     columns = raw.shape[1]
-    loads = "\n".join(
-        f"ld.shared.b32 %r{200 + c}, [%r12+{4 * c}];" for c in range(columns)
-    )
-    body = fill(n) + f"""
+    loads = "\n".join(f"ld.shared.b32 %r{200 + c}, [%r12+{4 * c}];" for c in range(columns))
+    body = (
+        fill(n)
+        + f"""
     mul.lo.u32 %r12, %r0, {4 * columns};
     add.u32 %r12, %r12, %r2;
     add.u32 %r13, %r10, {n};
     {loads}
     tcgen05.st.sync.aligned.32x32b.x{columns}.b32 [%r13], {registers(200, columns)};
     tcgen05.wait::st.sync.aligned;
-    """ + SYNC
+    """
+        + SYNC
+    )
     moved = [(n + 8 * number, tile + lanes.nbytes // 16) for number, (_, tile) in enumerate(steps)]
     value = idesc(m, n, TYPES[a][1], TYPES[a][1], 2 if kind == "i8" else 1)
     text = issue(kind, group, value, moved, tensor_a=True, first=True)
@@ -196,10 +198,14 @@ def test_saturation_is_done_by_every_product() -> None:
         start = "mov.u32 %r100, 0x7fffffff;" + "".join(
             f"mov.u32 %r{101 + c}, 0x7fffffff;" for c in range(7)
         )
-        body = start + f"""
+        body = (
+            start
+            + f"""
         tcgen05.st.sync.aligned.32x32b.x8.b32 [%r10], {registers(100, 8)};
         tcgen05.wait::st.sync.aligned;
-        """ + SYNC
+        """
+            + SYNC
+        )
         a, b = np.ones((128, 64), np.int8), np.ones((8, 64), np.int8)
         a[:, 32:] = -1
         tiles, steps = lay_out(a, b)
@@ -258,8 +264,14 @@ def test_products_that_are_refused_at_run_time(text, kind) -> None:
 
 def test_every_lane_issues() -> None:
     assert "illegal-instruction" in small(
-        "@!%p1 bra ISSUED; mov.u32 %r22, 0;" + one() + "ISSUED:" + SYNC
-        + by_thread_0("").replace("ISSUED", "OTHER") + "@%p2 " + COMMIT + wait()
+        "@!%p1 bra ISSUED; mov.u32 %r22, 0;"
+        + one()
+        + "ISSUED:"
+        + SYNC
+        + by_thread_0("").replace("ISSUED", "OTHER")
+        + "@%p2 "
+        + COMMIT
+        + wait()
     )
 
 

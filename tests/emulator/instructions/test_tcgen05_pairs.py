@@ -58,9 +58,15 @@ def test_each_cta_gives_half_of_both_operands(m, n, k, flags) -> None:
     ]  # fmt: skip
     data = np.concatenate([part for part, _ in halves])
     width = min(n, 64)
-    body = fill(width) + BOTH + by_the_leader(
-        issue("f16", 2, idesc(m, n, 1, 1, **flags), halves[0][1], first=True) + COMMIT
-    ) + wait() + read_back(width)
+    body = (
+        fill(width)
+        + BOTH
+        + by_the_leader(
+            issue("f16", 2, idesc(m, n, 1, 1, **flags), halves[0][1], first=True) + COMMIT
+        )
+        + wait()
+        + read_back(width)
+    )
     cells = np.zeros((2, 128, width), np.uint32)
     text = program(body, size=len(data) // 2, group=2, out=128 * width * 4)
     report = launch(text, data, cells, grid=2)
@@ -87,14 +93,18 @@ def test_a_from_tensor_memory(m) -> None:
     columns = k // 2
     shift = 128 * k * 2 // 16
     loads = "\n".join(f"ld.shared.b32 %r{200 + c}, [%r12+{4 * c}];" for c in range(columns))
-    body = fill(n) + f"""
+    body = (
+        fill(n)
+        + f"""
     mul.lo.u32 %r12, %r0, {4 * columns};
     add.u32 %r12, %r12, %r2;
     add.u32 %r13, %r10, {n};
     {loads}
     tcgen05.st.sync.aligned.32x32b.x{columns}.b32 [%r13], {registers(200, columns)};
     tcgen05.wait::st.sync.aligned;
-    """ + BOTH
+    """
+        + BOTH
+    )
     steps = [(n + 8 * number, tile + shift) for number, (_, tile) in enumerate(tiles)]
     text = issue("f16", 2, idesc(m, n, TYPES["bf16"][1], 1), steps, tensor_a=True, first=True)
     body += by_the_leader(text + COMMIT) + wait() + read_back(n)

@@ -74,13 +74,17 @@ def scaled(kind: str, words: str, count: int, scale: str, ids=(0, 0), *, spoil: 
     bits = element << 7 | element << 10 | ids[1] << 4 | (N >> 3) << 17 | (M >> 7) << 27
     bits |= ids[0] << 29 | (scale == "ue8m0") << 23
     loads = "\n".join(f"ld.shared.b32 %r{200 + c}, [%r12+{4 * c}];" for c in range(8))
-    body = fill(N) + f"""
+    body = (
+        fill(N)
+        + f"""
     shl.b32 %r12, %r0, 5;
     add.u32 %r12, %r12, %r2;
     {loads}
     tcgen05.st.sync.aligned.32x32b.x8.b32 [%r10+{N}], {registers(200, 8)};
     tcgen05.wait::st.sync.aligned;
-    """ + SYNC
+    """
+        + SYNC
+    )
     shift = factors.nbytes // 16
     moved = [(x + shift, y + shift) for x, y in steps]
     text = issue(f"{kind}.block_scale{words}", 1, bits, moved, first=True,

@@ -26,6 +26,12 @@ from fa4gen.emulator import Program, Report, Severity, TensorMap
 FOR_REVIEW = frozenset({"missing-init-fence", "missing-tcgen05-fence", "proxy-war"})
 """What Triton leaves out everywhere, and the emulator asks a person about: CTAs that use their own
 barriers after bar.sync alone, tcgen05.fence, fence.proxy.async between reads and later copies."""
+SCRATCH = ("missing-proxy-fence",)
+"""Where Triton makes tensor maps or keeps the address of tensor memory, tensor copies write
+later, without a fence.proxy.async."""
+ROLES = ("partial-warp", "barrier-misuse")
+"""With roles for warps, warps of one warpgroup execute setmaxnreg in a copy each, some mbarriers are
+initialised where others are, and a parity may be -1."""
 _SWIZZLE_SPANS = (0, 32, 64, 128)
 _TYPES = {
     np.dtype(bool): "i1",

@@ -8,13 +8,10 @@ import pytest
 
 products = pytest.importorskip("tests.emulator.triton.kernels_products", reason="needs Triton")
 compiling = pytest.importorskip("tests.emulator.triton.compiling", reason="needs Triton")
-launch, Descriptor = compiling.launch, compiling.Descriptor
+launch, Descriptor, SCRATCH = compiling.launch, compiling.Descriptor, compiling.SCRATCH
 
 pytestmark = pytest.mark.triton
 BFLOAT16, FLOAT8 = ml_dtypes.bfloat16, ml_dtypes.float8_e4m3fn
-
-SCRATCH = ["missing-proxy-fence"]
-"""Triton makes descriptors in shared memory that tensor copies then overwrite, without a fence."""
 
 
 def check(out, left, right, rounding=2.0**-22) -> None:
@@ -93,7 +90,8 @@ def test_descriptors(arch, rng, dtype, width, deep, warps, schedule) -> None:
             Descriptor(a, (128, deep)), Descriptor(b, (width, deep)), Descriptor(c, (128, width)),
             depth,
         ),
-        warps=warps, schedule=schedule, HEIGHT=128, WIDTH=width, DEPTH=deep,
+        warps=warps, schedule=schedule, known=SCRATCH if arch == 100 else (),
+        HEIGHT=128, WIDTH=width, DEPTH=deep,
     )  # fmt: skip
     check(c, a, b, 2.0**-13 if dtype is FLOAT8 else 2.0**-20)
 
@@ -106,7 +104,7 @@ def test_persistent(arch, rng, specialised, schedule) -> None:
     c = np.zeros((rows, columns), np.float32)
     launch(
         products.product_persistent, arch, 2, (a, b, c, rows, columns, depth),
-        schedule=schedule, known=SCRATCH,
+        schedule=schedule, known=(*SCRATCH, *(compiling.ROLES if specialised else ())),
         SPECIALISED=specialised, HEIGHT=128, WIDTH=64, DEPTH=32,
     )  # fmt: skip
     check(c, a, b)
@@ -142,6 +140,8 @@ def test_scaled(arch, rng, kinds) -> None:
         stored += [bits, scales]
     c = np.zeros((height, width), np.float32)
     a_kind, b_kind = kinds.split()
+    if arch == 100 and kinds == "e4m3 e2m1":
+        pytest.skip("the emulator does not model e2m1 spread over bytes")
     launch(
         products.product_scaled, arch, 1, (*stored, c), A_KIND=a_kind, B_KIND=b_kind,
         A_PACK=1 + (a_kind == "e2m1"), B_PACK=1 + (b_kind == "e2m1"),
