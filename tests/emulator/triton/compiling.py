@@ -30,8 +30,8 @@ SCRATCH = ("missing-proxy-fence",)
 """Where Triton makes tensor maps or keeps the address of tensor memory, tensor copies write
 later, without a fence.proxy.async."""
 ROLES = ("partial-warp", "barrier-misuse")
-"""With roles for warps, warps of one warpgroup execute setmaxnreg in a copy each, some mbarriers are
-initialised where others are, and a parity may be -1."""
+"""With roles for warps, those of one warpgroup execute setmaxnreg in a copy each, some mbarriers
+are initialised where others are, and a parity may be -1."""
 _SWIZZLE_SPANS = (0, 32, 64, 128)
 _TYPES = {
     np.dtype(bool): "i1",

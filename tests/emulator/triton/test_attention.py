@@ -66,7 +66,8 @@ def test_attention_with_descriptors(arch, rng, height, specialised, schedule) ->
     launch(
         products.attention_described, arch, 2,
         (*(Descriptor(x, (tall, depth)) for x, tall in boxes), columns, depth**-0.5),
-        stages=2, schedule=schedule, known=known, SPECIALISED=specialised, D=depth, HEIGHT=height, WIDTH=width,
+        stages=2, schedule=schedule, known=known,
+        SPECIALISED=specialised, D=depth, HEIGHT=height, WIDTH=width,
     )  # fmt: skip
     exact, _ = reference(query, key, value, depth**-0.5, False)
     assert np.abs(out.astype(np.float64) - exact).max() < 2e-3
