@@ -119,6 +119,8 @@ def _product(i: Instruction, e: Emitter) -> None:
             transpose_a = 0 if from_registers else _flag(rest[2], e, (0, 1))
     accumulators = Accumulators(d, shape, e)
     read_b = e.reader(b, "b64")
+    if isinstance(scale_d, Immediate):
+        _flag(scale_d, e, (0, 1))
     accumulate = e.reader(scale_d, "pred")
     if isinstance(a, Vector):
         if len(a.items) != 4:

@@ -181,7 +181,7 @@ def check(form: Form, start: Any = None, **options: Any) -> None:
         a = matrix(form, shared, 0, not form.transposes[0], 64, form.a)
     b = matrix(form, shared, B_AT, not form.transposes[1], form.n, form.b)
     product = form.signs[0] * form.signs[1] * a @ b.T
-    wanted = before if form.scale == "1" else 0 * before
+    wanted = before if form.scale in ("1", "!%p2") else 0 * before
     for _ in range(form.steps):
         wanted = wanted + product
         if form.d == "f16":
@@ -223,7 +223,7 @@ def test_signs(signs: tuple[int, int]) -> None:
     check(Form(16, "f32", "f16", "f16", signs=signs))
 
 
-@pytest.mark.parametrize("scale", ["0", "1", "%p2"])
+@pytest.mark.parametrize("scale", ["0", "1", "%p2", "!%p2"])
 def test_accumulators_kept_or_not(scale: str) -> None:
     check(Form(16, "f32", "f16", "f16", scale=scale))
 
@@ -254,7 +254,7 @@ def test_largest_integers_are_exact() -> None:
     ("f32.f16.f16", "f32.f16.bf16"), ("f32.f16.f16", "f32.f16.f16.satfinite"),
     ("mma_async.sync", "mma_async.sp.sync"), ("1, 1, 1, 0, 0;", "1, 2, 1, 0, 0;"),
     ("1, 1, 1, 0, 0;", "1, 1, 1, 0, 2;"), ("1, 1, 1, 0, 0;", "1, 1, 1, 0;"),
-    ("{%r100, ", "{"), ("commit_group.sync.aligned", "commit_group.sync"),
+    ("{%r100, ", "{"), ("%d21, 1,", "%d21, 2,"), ("commit_group.sync.aligned", "commit_group.sync"),
 ])  # fmt: skip
 def test_forms_that_do_not_exist(old: str, new: str) -> None:
     text = ptx(Form(16, "f32", "f16", "f16"))
