@@ -4,13 +4,15 @@ Such a part stands between <!-- begin NAME --> and <!-- end NAME -->:
 
 * ``keys`` in docs/configuration.md, from the config schema,
 * ``commands`` in README.md, from the command line,
-* ``figures`` in README.md, from docs/bench_h200.json as `fa4gen bench` wrote it.
+* ``figures`` in README.md, from docs/bench_h200.json as `fa4gen bench` wrote it,
+* ``kernels`` and ``mutants`` in docs/emulator_mutations.md, from tests/emulator/mutations.
 
 tests/test_docs.py fails when one of them is not current.
 """
 
 from __future__ import annotations
 
+import importlib
 import json
 import re
 import sys
@@ -48,6 +50,25 @@ def command_table() -> str:
         ("command", "what it does"),
         [(f"`fa4gen {name}`", command.short_help) for name, command in COMMANDS.items()],
     )
+
+
+def mutated_kernels() -> str:
+    """Return the table of the kernels that are mutated to test the emulator."""
+    table = _mutation_tables()
+    return _table(("kernel", "for", "what it is", "mutants"), table.kernel_rows(), right=1)
+
+
+def mutants_table() -> str:
+    """Return the table of their mutants and of what the emulator has to report."""
+    header = ("class", "mistake", "kernel", "reported", "made before in")
+    return _table(header, _mutation_tables().rows())
+
+
+def _mutation_tables() -> Any:
+    """Return the module that makes rows of the mutants; it stands with the tests."""
+    if "tests" not in sys.modules:  # which the tests make importable themselves
+        sys.path.append(str(ROOT))
+    return importlib.import_module("tests.emulator.mutations.table")
 
 
 def figures_section(path: Path = ROOT / FIGURES) -> str:
@@ -159,6 +180,8 @@ PARTS: tuple[tuple[str, str, Callable[[], str]], ...] = (
     ("docs/configuration.md", "keys", key_table),
     ("README.md", "commands", command_table),
     ("README.md", "figures", figures_section),
+    ("docs/emulator_mutations.md", "kernels", mutated_kernels),
+    ("docs/emulator_mutations.md", "mutants", mutants_table),
 )
 """File, name of the part, what it should be."""
 

@@ -204,7 +204,7 @@ KERNELS: Final = {
     kernel.name: kernel
     for kernel in (
         Kernel(
-            "gemm_sm90", "sm_90a", "matrix product: TMA, wgmma, two consumer warpgroups, TMA stores",
+            "gemm_sm90", "sm_90a", "matrix product: TMA, wgmma of two warpgroups, TMA stores",
             384, 91136,
             Names(
                 shared(*STAGES, *RING),

@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import Final
 
 from tests.emulator.mutations.mutant import Edit, Found, Mutant
-from tests.emulator.mutations.mutants_sm90 import WAIT_EMPTY, WAIT_FULL, generic
+from tests.emulator.mutations.mutants_sm90 import WAIT_EMPTY, generic
 
 GEMM: Final = (
     Mutant(
-        "store_fence", "gemm_sm100", "PF", "stores of the epilogue are not fenced for the TMA store",
+        "store_fence", "gemm_sm100", "PF",
+        "stores of the epilogue are not fenced for the TMA store",
         "B3 B7 B8", (Edit("      FENCE_PROXY_ASYNC();\n"),),
         (Found("missing-proxy-fence", "TMA_STORE(", "epilogue"),),
     ),
@@ -37,12 +38,14 @@ GEMM: Final = (
         (Found("missing-tcgen05-fence", "TMEM_LOAD(", "epilogue"),), "review",
     ),
     Mutant(
-        "fence_issuer", "gemm_sm100", "TF", "no tcgen05.fence after the wait for a free accumulator",
+        "fence_issuer", "gemm_sm100", "TF",
+        "no tcgen05.fence after the wait for a free accumulator",
         "B21", (Edit("^ 1);\n        FENCE_AFTER();", "^ 1);"),),
         (Found("missing-tcgen05-fence", "MMA(", "issuer"),), "review",
     ),
     Mutant(
-        "no_done_wait", "gemm_sm100", "WT", "an accumulator is loaded before its products are complete",
+        "no_done_wait", "gemm_sm100", "WT",
+        "an accumulator is loaded before its products are complete",
         "B20", (Edit("      WAIT(done + 8 * buffer, count / kAccumulators & 1);\n"),),
         (Found("uninitialised", "TMEM_LOAD(", "epilogue"), Found("race", "TMEM_LOAD(", "epilogue")),
     ),
@@ -62,12 +65,14 @@ GEMM: Final = (
         (Found("race", "STORE_SHARED4(", "epilogue"),),
     ),
     Mutant(
-        "no_free_wait", "gemm_sm100", "PH", "products overwrite an accumulator that is being loaded",
+        "no_free_wait", "gemm_sm100", "PH",
+        "products overwrite an accumulator that is being loaded",
         "B59", (Edit("        WAIT(free + 8 * buffer, (count / kAccumulators & 1) ^ 1);\n"),),
         (Found("race", "MMA(", "issuer"),),
     ),
     Mutant(
-        "free_parity", "gemm_sm100", "PH", "parity of the tile instead of the round of accumulators",
+        "free_parity", "gemm_sm100", "PH",
+        "parity of the tile instead of the round of accumulators",
         "B24", (Edit("(count / kAccumulators & 1) ^ 1", "(count & 1) ^ 1"),),
         (Found("deadlock", "WAIT(free", "issuer"), Found("race", "MMA(", "issuer")),
     ),
@@ -89,7 +94,8 @@ GEMM: Final = (
     ),
     Mutant(
         "dealloc_early", "gemm_sm100", "TD", "tensor memory is given back while others use it",
-        "B38", (Edit("  __syncwarp();\n  FENCE_BEFORE();\n  __syncthreads();\n", "  __syncwarp();\n"),),
+        "B38",
+        (Edit("  __syncwarp();\n  FENCE_BEFORE();\n  __syncthreads();\n", "  __syncwarp();\n"),),
         (Found("tensor-memory", "TMEM_DEALLOC(", "issuer"),),
     ),
     Mutant(
@@ -98,7 +104,8 @@ GEMM: Final = (
         (Found("tensor-memory", "TMEM_ALLOC(", "issuer"),),
     ),
     Mutant(
-        "address_early", "gemm_sm100", "TD", "the address of tensor memory is read before the barrier",
+        "address_early", "gemm_sm100", "TD",
+        "the address of tensor memory is read before the barrier",
         "B40",
         (Edit("  FENCE_BEFORE();\n  __syncthreads();\n  FENCE_AFTER();\n  u32 columns;\n"
               "  LOAD_SHARED_WORD(columns, base + kSlot);\n",
@@ -159,7 +166,8 @@ PAIR: Final = (
         (Found("over-arrival", "EXPECT(", "loader"), Found("deadlock", "WAIT_CLUSTER(", "")),
     ),
     Mutant(
-        "own_barrier", "pair_sm100", "CL", "the odd CTA signals its own barrier, not the even one's",
+        "own_barrier", "pair_sm100", "CL",
+        "the odd CTA signals its own barrier, not the even one's",
         "B49", (Edit("full + 8 * slot & kEven", "full + 8 * slot", 2),),
         (Found("deadlock", "WAIT_CLUSTER(full", "issuer"),),
     ),
@@ -177,10 +185,11 @@ PAIR: Final = (
         (Found("deadlock", "WAIT_CLUSTER(empty", "loader"),),
     ),
     Mutant(
-        "no_drain", "pair_sm100", "CL", "a CTA leaves while commits are on their way to its barriers",
+        "no_drain", "pair_sm100", "CL",
+        "a CTA leaves while commits are on their way to its barriers",
         "B48",
-        (Edit("      for (int i = 0; i < kStages; ++i, ++n) WAIT_CLUSTER(empty + 8 * (n % kStages), "
-              "(n / kStages & 1) ^ 1);\n"),),
+        (Edit("      for (int i = 0; i < kStages; ++i, ++n) "
+              "WAIT_CLUSTER(empty + 8 * (n % kStages), (n / kStages & 1) ^ 1);\n"),),
         (Found("early-exit", "COMMIT_PAIR(empty", ""),),
     ),
 )  # fmt: skip
@@ -192,17 +201,20 @@ ATTENTION: Final = (
         (Found("missing-proxy-fence", "TMA_STORE(", "correction"),),
     ),
     Mutant(
-        "wait_weights", "attention_sm100", "TF", "weights are announced while they are being stored",
+        "wait_weights", "attention_sm100", "TF",
+        "weights are announced while they are being stored",
         "B17", (Edit("      TMEM_WAIT_STORES();\n      FENCE_BEFORE", "      FENCE_BEFORE"),),
         (Found("missing-tcgen05-wait", "MMA_A_IN_TMEM(", "issuer"),),
     ),
     Mutant(
-        "wait_rescaled", "attention_sm100", "TF", "outputs are announced while they are being stored",
+        "wait_rescaled", "attention_sm100", "TF",
+        "outputs are announced while they are being stored",
         "B17", (Edit("            TMEM_WAIT_STORES();\n"),),
         (Found("missing-tcgen05-wait", "MMA_A_IN_TMEM(", "issuer"),),
     ),
     Mutant(
-        "no_rescaled_wait", "attention_sm100", "WT", "products add to outputs that are being rescaled",
+        "no_rescaled_wait", "attention_sm100", "WT",
+        "products add to outputs that are being rescaled",
         "B51", (Edit("            if (n > 0) WAIT(base + kRescaled + 8 * i, n - 1 & 1);\n"),),
         (Found("race", "MMA_A_IN_TMEM(", "issuer"),),
     ),
@@ -213,13 +225,16 @@ ATTENTION: Final = (
         (Found("race", "MMA(", "issuer"),), "review",
     ),
     Mutant(
-        "no_outputs_wait", "attention_sm100", "WT", "outputs are loaded before products are complete",
+        "no_outputs_wait", "attention_sm100", "WT",
+        "outputs are loaded before products are complete",
         "B20", (Edit("        WAIT(base + kOutputs + 8 * i, n - 1 & 1);\n"),),
-        (Found("tensor-memory", "TMEM_DEALLOC(", "issuer"), Found("race", "TMEM_LOAD(", "correction"),
+        (Found("tensor-memory", "TMEM_DEALLOC(", "issuer"),
+         Found("race", "TMEM_LOAD(", "correction"),
          Found("uninitialised", "TMEM_LOAD(", "correction")),
     ),
     Mutant(
-        "factor_reused", "attention_sm100", "PH", "the last factor comes before the one before was read",
+        "factor_reused", "attention_sm100", "PH",
+        "the last factor comes before the one before was read",
         "B59", (Edit("    WAIT(base + kFactorEmpty + 8 * i, blocks - 1 & 1 ^ 1);\n"),),
         (Found("race", "STORE_SHARED(", "softmax"), Found("race", "LOAD_SHARED(", "correction"),
          Found("deadlock", "WAIT(base + kFactorFull", "correction")),

@@ -110,7 +110,8 @@ GEMM: Final = (
         (Found("partial-warp", "NAMED_BARRIER(3", "consumer"),),
     ),
     Mutant(
-        "barrier_shared", "gemm_sm90", "NS", "two warpgroups use one named barrier, each for itself",
+        "barrier_shared", "gemm_sm90", "NS",
+        "two warpgroups use one named barrier, each for itself",
         "B42", (Edit("NAMED_BARRIER(3 + consumer, 128);", "NAMED_BARRIER(3, 128);"),),
         (Found("barrier-misuse", "NAMED_BARRIER(3, 128)", "consumer"),),
     ),
@@ -135,7 +136,8 @@ GEMM: Final = (
         (Found("missing-init-fence", "TMA_LOAD(", "producer"),), "review",
     ),
     Mutant(
-        "init_barrier", "gemm_sm90", "IN", "barriers are used before they are known to be initialised",
+        "init_barrier", "gemm_sm90", "IN",
+        "barriers are used before they are known to be initialised",
         "B5", (Edit("  __syncthreads();\n"),),
         (Found("race", WAIT_FULL, "consumer"), Found("barrier-misuse", WAIT_FULL, "consumer")),
     ),
@@ -152,7 +154,8 @@ GEMM: Final = (
     ),
     Mutant(
         "overlap", "gemm_sm90", "OV", "the staging memory begins within the last stage",
-        "B36", (Edit("kStaging = kStages * kStageBytes", "kStaging = (kStages - 1) * kStageBytes"),),
+        "B36",
+        (Edit("kStaging = kStages * kStageBytes", "kStaging = (kStages - 1) * kStageBytes"),),
         (Found("race", "STORE_SHARED(", "consumer"), Found("race", "TMA_LOAD(", "producer"),
          Found("barrier-misuse", "TMA_LOAD(", "producer")),
     ),
@@ -179,13 +182,15 @@ CLUSTER: Final = (
          Found("barrier-misuse", "TMA_LOAD_MULTICAST(", "producer")),
     ),
     Mutant(
-        "end_sync", "cluster_sm90", "CL", "a CTA leaves while its peer still arrives at its barriers",
+        "end_sync", "cluster_sm90", "CL",
+        "a CTA leaves while its peer still arrives at its barriers",
         "B48", (Edit("at its barriers\n  CLUSTER_SYNC();", "at its barriers"),),
         (Found("early-exit", "ARRIVE_AT(", ""),),
     ),
     Mutant(
         "release_own_only", "cluster_sm90", "CL", "both arrivals go to the CTA's own barrier",
-        "B49", (Edit("ARRIVE_AT(empty + 8 * slot, threadIdx.x)", "ARRIVE_AT(empty + 8 * slot, rank)"),),
+        "B49",
+        (Edit("ARRIVE_AT(empty + 8 * slot, threadIdx.x)", "ARRIVE_AT(empty + 8 * slot, rank)"),),
         (Found("race", "TMA_LOAD_MULTICAST(", "producer"), Found("race", "WGMMA(", "consumer"),
          Found("deadlock", WAIT_FULL, "consumer")),
     ),
@@ -213,7 +218,8 @@ def generic(kernel: str) -> tuple[Mutant, ...]:
     """Mutants of the kernel that reads its stages by ordinary loads."""
     return (
         Mutant(
-            "read_fence", kernel, "PW", "a stage that was read is overwritten without a proxy fence",
+            "read_fence", kernel, "PW",
+            "a stage that was read is overwritten without a proxy fence",
             "B1 B2 B9 B16", (Edit("    FENCE_PROXY_ASYNC();\n"),),
             (Found("proxy-war", "BULK_LOAD(", "producer"),), "review",
         ),
@@ -224,8 +230,10 @@ def generic(kernel: str) -> tuple[Mutant, ...]:
         ),
         Mutant(
             "count", kernel, "AC", "a barrier counts one arrival, each of four warps arrives",
-            "B23", (Edit("BARRIER_INIT(empty + 8 * slot, 4)", "BARRIER_INIT(empty + 8 * slot, 1)"),),
-            (Found("deadlock", WAIT_EMPTY, "producer"), Found("over-arrival", "ARRIVE(", "consumer"),
+            "B23",
+            (Edit("BARRIER_INIT(empty + 8 * slot, 4)", "BARRIER_INIT(empty + 8 * slot, 1)"),),
+            (Found("deadlock", WAIT_EMPTY, "producer"),
+             Found("over-arrival", "ARRIVE(", "consumer"),
              Found("race", "BULK_LOAD(", "producer")),
         ),
         Mutant(
