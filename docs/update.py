@@ -60,7 +60,7 @@ def mutated_kernels() -> str:
 
 def mutants_table() -> str:
     """Return the table of their mutants and of what the emulator has to report."""
-    header = ("class", "mistake", "kernel", "reported", "made before in")
+    header = ("class", "mistake", "kernel", "reported", "one of its kind was made in")
     return _table(header, _mutation_tables().rows())
 
 

@@ -48,7 +48,7 @@ class Found:
 
 @dataclass(frozen=True)
 class Mutant:
-    """``bugs`` are projects in which this mistake was made; ``found`` lists what may be reported.
+    """``bugs`` are keys of sources.BUGS: mistakes of this kind that were made; ``found`` lists what may be reported.
 
     One of ``found`` has to be among the findings of every schedule, and the verdict has to be
     ``verdict``. ``stage`` says whether the source or the PTX is edited.

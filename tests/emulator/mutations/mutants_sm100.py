@@ -51,7 +51,7 @@ GEMM: Final = (
     ),
     Mutant(
         "no_full_wait", "gemm_sm100", "WT", "a stage is multiplied before it is full",
-        "B48", (Edit("          WAIT(full + 8 * slot, n / kStages & 1);\n"),),
+        "", (Edit("          WAIT(full + 8 * slot, n / kStages & 1);\n"),),
         (Found("race", "MMA(", "issuer"), Found("uninitialised", "MMA(", "issuer")),
     ),
     Mutant(
@@ -84,12 +84,12 @@ GEMM: Final = (
     ),
     Mutant(
         "no_commit", "gemm_sm100", "AC", "nothing releases a stage",
-        "B27", (Edit("          COMMIT(empty + 8 * slot);\n"),),
+        "", (Edit("          COMMIT(empty + 8 * slot);\n"),),
         (Found("deadlock", WAIT_EMPTY, "loader"),),
     ),
     Mutant(
         "all_lanes_issue", "gemm_sm100", "AC", "every lane of the warp issues the products",
-        "B30", (Edit("if (threadIdx.x == 160)", "if (threadIdx.x >= 160)"),),
+        "", (Edit("if (threadIdx.x == 160)", "if (threadIdx.x >= 160)"),),
         (Found("illegal-instruction", "MMA(", "issuer"),),
     ),
     Mutant(
@@ -100,7 +100,7 @@ GEMM: Final = (
     ),
     Mutant(
         "no_dealloc", "gemm_sm100", "TD", "tensor memory is not given back",
-        "B38", (Edit("    TMEM_DEALLOC(1, columns, kTmemColumns);\n"),),
+        "", (Edit("    TMEM_DEALLOC(1, columns, kTmemColumns);\n"),),
         (Found("tensor-memory", "TMEM_ALLOC(", "issuer"),),
     ),
     Mutant(
@@ -116,17 +116,17 @@ GEMM: Final = (
     ),
     Mutant(
         "too_few_columns", "gemm_sm100", "TD", "columns of one accumulator, two are used",
-        "B36", (Edit("kTmemColumns = kAccumulators * kColumns", "kTmemColumns = kColumns"),),
+        "", (Edit("kTmemColumns = kAccumulators * kColumns", "kTmemColumns = kColumns"),),
         (Found("tensor-memory", "MMA(", "issuer"),),
     ),
     Mutant(
         "overlap", "gemm_sm100", "OV", "the accumulators overlap by half",
-        "B36 B50", (Edit("columns + buffer * kColumns", "columns + buffer * 32", 2),),
+        "B36", (Edit("columns + buffer * kColumns", "columns + buffer * 32", 2),),
         (Found("race", "MMA(", "issuer"), Found("race", "TMEM_LOAD(", "epilogue")),
     ),
     Mutant(
         "quarter", "gemm_sm100", "OV", "a warp loads lanes of tensor memory that belong to another",
-        "B36", (Edit("(warp << 21)", "((warp ^ 1) << 21)"),),
+        "", (Edit("(warp << 21)", "((warp ^ 1) << 21)"),),
         (Found("tensor-memory", "TMEM_LOAD(", "epilogue"),),
     ),
     Mutant(
@@ -187,7 +187,7 @@ PAIR: Final = (
     Mutant(
         "no_drain", "pair_sm100", "CL",
         "a CTA leaves while commits are on their way to its barriers",
-        "B48",
+        "",
         (Edit("      for (int i = 0; i < kStages; ++i, ++n) "
               "WAIT_CLUSTER(empty + 8 * (n % kStages), (n / kStages & 1) ^ 1);\n"),),
         (Found("early-exit", "COMMIT_PAIR(empty", ""),),
@@ -221,7 +221,7 @@ ATTENTION: Final = (
     Mutant(
         "queue_order", "attention_sm100", "WT",
         "scores overwrite weights in the order of issue (as FlashAttention-4 does)",
-        "B20", (Edit("            if (n >= 0) WAIT(base + kOutputs + 8 * i, n & 1);\n"),),
+        "", (Edit("            if (n >= 0) WAIT(base + kOutputs + 8 * i, n & 1);\n"),),
         (Found("race", "MMA(", "issuer"),), "review",
     ),
     Mutant(
@@ -266,7 +266,7 @@ ATTENTION: Final = (
     ),
     Mutant(
         "overlap", "attention_sm100", "OV", "outputs overlap the scores of the other tile",
-        "B36 B50", (Edit("kOutputColumns = 256", "kOutputColumns = 192"),),
+        "B36", (Edit("kOutputColumns = 256", "kOutputColumns = 192"),),
         (Found("race", "MMA(", "issuer"), Found("race", "MMA_A_IN_TMEM(", "issuer")),
     ),
     Mutant(

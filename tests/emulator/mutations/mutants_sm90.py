@@ -138,7 +138,7 @@ GEMM: Final = (
     Mutant(
         "init_barrier", "gemm_sm90", "IN",
         "barriers are used before they are known to be initialised",
-        "B5", (Edit("  __syncthreads();\n"),),
+        "", (Edit("  __syncthreads();\n"),),
         (Found("race", WAIT_FULL, "consumer"), Found("barrier-misuse", WAIT_FULL, "consumer")),
     ),
     Mutant(
@@ -177,14 +177,14 @@ CLUSTER: Final = (
     ),
     Mutant(
         "start_sync", "cluster_sm90", "CL", "barriers of the peer are used before it is ready",
-        "B39", (Edit("  CLUSTER_SYNC();\n\n  if", "  __syncthreads();\n\n  if"),),
+        "", (Edit("  CLUSTER_SYNC();\n\n  if", "  __syncthreads();\n\n  if"),),
         (Found("race", "TMA_LOAD_MULTICAST(", "producer"),
          Found("barrier-misuse", "TMA_LOAD_MULTICAST(", "producer")),
     ),
     Mutant(
         "end_sync", "cluster_sm90", "CL",
         "a CTA leaves while its peer still arrives at its barriers",
-        "B48", (Edit("at its barriers\n  CLUSTER_SYNC();", "at its barriers"),),
+        "", (Edit("at its barriers\n  CLUSTER_SYNC();", "at its barriers"),),
         (Found("early-exit", "ARRIVE_AT(", ""),),
     ),
     Mutant(
@@ -208,7 +208,7 @@ CLUSTER: Final = (
     ),
     Mutant(
         "rank_lost", "cluster_sm90", "CL", "addresses without the CTA's rank name the first CTA",
-        "B49", (Edit("base = SHARED(memory), ", "base = SHARED(memory) & 0xffffff, "),),
+        "", (Edit("base = SHARED(memory), ", "base = SHARED(memory) & 0xffffff, "),),
         (Found("race", "TMA_LOAD(", "producer"), Found("deadlock", WAIT_FULL, "consumer")),
     ),
 )  # fmt: skip
@@ -238,14 +238,14 @@ def generic(kernel: str) -> tuple[Mutant, ...]:
         ),
         Mutant(
             "no_full_wait", kernel, "WT", "a stage is read before it is full",
-            "B48", (Edit("    WAIT(full + 8 * slot, n / kStages & 1);\n"),),
+            "", (Edit("    WAIT(full + 8 * slot, n / kStages & 1);\n"),),
             (Found("race", "LOAD_SHARED4(", "consumer"),
              Found("uninitialised", "LOAD_SHARED4(", "consumer"),
              Found("race", "BULK_LOAD(", "producer")),
         ),
         Mutant(
             "consumer_short", kernel, "RO", "the last block is loaded and nobody waits for it",
-            "B33 B46",
+            "",
             (Edit("for (int n = 0; n < blocks; ++n) {\n    const",
                   "for (int n = 0; n < blocks - 1; ++n) {\n    const"),),
             (Found("early-exit", "BULK_LOAD(", ""),),
