@@ -154,8 +154,8 @@ class Code:
             translate(instruction, emitter)
             return
         condition = emitter.get(guard, "pred")
-        if instruction.guard_negated:
-            condition = f"~{condition}"
+        # a copy: the mask may outlive the predicate
+        condition = f"~{condition}" if instruction.guard_negated else f"{condition}.copy()"
         mask, masked, indent = emitter.mask, emitter.masked, emitter.indent
         emitter.line(
             f"w = {condition}" + (f" & {mask}" if masked else f" if m is None else {condition} & m")

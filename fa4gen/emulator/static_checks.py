@@ -13,9 +13,9 @@ if TYPE_CHECKING:
 
 def report_static(machine: Machine, function: Function) -> None:
     """Record what is wrong with the use of wgmma registers, whatever the schedule."""
-    from fa4gen.emulator.wgmma_checks import check_registers
+    from fa4gen.emulator.wgmma_checks import find_flights
 
-    for kind, message, site in check_registers(function):
-        machine.log.add(
-            Finding(kind, Severity.ERROR, message, site.where, site.line, function.name)
-        )
+    flights = find_flights(function)
+    for severity, found in ((Severity.ERROR, flights.wrong), (Severity.REVIEW, flights.doubtful)):
+        for kind, message, site in found:
+            machine.log.add(Finding(kind, severity, message, site.where, site.line, function.name))

@@ -1,4 +1,4 @@
-"""Threads that leave while their shared memory is still in use: by peers, or by copies and products."""
+"""Threads that leave while their shared memory is still in use by peers, copies or products."""
 
 from __future__ import annotations
 

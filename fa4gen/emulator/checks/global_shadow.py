@@ -258,7 +258,9 @@ class GlobalChecks:
             bad &= ~np.isin(numbers, atomic)
         if np.count_nonzero(bad):
             self._report(actor, page, cells, earlier, bad, "race")
-        elif fenced is not good and np.count_nonzero(unfenced := touched & inside & ~fenced):
+        elif actor.op is not None and np.count_nonzero(
+            unfenced := touched & inside & good & ~fenced
+        ):
             self._report(actor, page, cells, earlier, unfenced, "missing-proxy-fence")
 
     def _report(

@@ -133,6 +133,10 @@ class RaceObserver(Observer):
         first = team.base(op.gang)
         if op.kind.startswith("wgmma"):
             op.clock = team.clocks.snapshot_warps(first, first + op.gang.lanes)
+        elif "issuers" in op.notes:
+            # one operation for several lanes of a warp
+            start, stop = op.notes["issuers"]
+            op.clock = team.clocks.snapshot_warps(first + start, first + stop)
         else:
             op.clock = team.clocks.snapshot(first + op.lane)
         if not (op.reads or op.writes or op.tensor_reads or op.tensor_writes):

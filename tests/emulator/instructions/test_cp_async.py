@@ -166,3 +166,10 @@ def test_spans_join_neighbours() -> None:
     starts = np.array([32, 0, 16, 64, 68, 40])
     sizes = np.array([8, 16, 16, 4, 4, 0])
     assert spans(starts, sizes) == [(0, 40), (64, 72)]
+
+
+def test_a_thread_may_overwrite_its_own_place() -> None:
+    source, out = numbers(256), np.zeros(256, np.uint32)
+    body = f"""st.shared.v4.b32 [%r21], {{-1, -1, -1, -1}};
+    cp.async.cg.shared.global [%r21], [%d20], 16; cp.async.wait_all; {_OUT}"""
+    assert launch(body, source, out).verdict.value == "clean"

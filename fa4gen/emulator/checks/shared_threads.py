@@ -1,0 +1,311 @@
+"""Races of threads in the shared memory of one CTA.
+
+PTX ISA, "Memory Consistency Model" and "Proxies".
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fa4gen.emulator.checks.clocks import LOOSE, VC
+from fa4gen.emulator.checks.pieces import touched
+from fa4gen.emulator.checks.shadow import BARRIER, FRESH, HAS_READERS, Cells
+from fa4gen.emulator.checks.sites import place
+from fa4gen.emulator.report import Severity
+
+if TYPE_CHECKING:
+    from fa4gen.emulator.async_ops import AsyncOp
+    from fa4gen.emulator.checks.options import CheckOptions
+    from fa4gen.emulator.checks.parties import Party, Team
+    from fa4gen.emulator.machine import Cta
+    from fa4gen.emulator.ptx.syntax import Instruction
+
+_FENCE = "without fence.proxy.async in between (generic and async proxy)"
+_SCOPE = (
+    " only by a release of .cta scope at another CTA's mbarrier, which does not cover it: "
+    "it needs .release.cluster"
+)
+
+
+@dataclass(slots=True)
+class Reading:
+    """Bytes that an asynchronous operation reads; known to those who know ``slot`` at ``epoch``."""
+
+    start: int
+    stop: int
+    slot: int
+    epoch: int
+    site: int
+    op: AsyncOp
+
+
+class GenericChecks:
+    """Shadow of one CTA's shared memory. Offsets are in bytes."""
+
+    def __init__(self, team: Team, cta: Cta, options: CheckOptions) -> None:
+        self.team = team
+        self.clocks = team.clocks
+        self.sites = team.sites
+        self.cta = cta
+        self.options = options
+        self.cells = Cells(cta.shared.size, team.clocks.nobody)
+        self._readings: dict[tuple[Any, ...], Reading] = {}
+
+    # ---- generic accesses
+
+    def access(
+        self,
+        party: Party,
+        offsets: NDArray[Any],
+        size: int,
+        kind: str,
+        strong: bool,
+        site: Instruction,
+        values: NDArray[Any] | None = None,
+    ) -> None:
+        """Threads read, write or update ``size`` bytes at each offset.
+
+        ``values`` are the bytes about to be written: (accesses, size), uint8.
+        """
+        cells = self.cells
+        at = cells.cells(offsets, size)
+        flags = cells.flags[at]
+        joined = int(np.bitwise_or.reduce(flags.reshape(-1)))
+        if joined & BARRIER:
+            self._touches_barrier(party, at, flags, kind, site)
+        if joined & FRESH and kind != "write" and self.options.uninitialised:
+            self._fresh(party, at, flags, kind, site)
+        if self.options.races:
+            self._after_writer(party, at, kind, strong, site, offsets, values)
+        epochs = self.clocks.epochs[party.threads]
+        if kind == "read":
+            if not strong:
+                cells.read(at, party, epochs, flags)
+            return
+        if self.options.races:
+            if joined & HAS_READERS and not strong:
+                self._after_readers(party, at, kind, site)
+            if self._readings:
+                self._after_readings(party, offsets, size, kind, site)
+        number = self.sites.generic(site, "atomic" if strong else kind)
+        holders = cells.wrote(at, party, epochs, number, joined)
+        if self.options.races and not strong and len(party.ids) > 1:
+            other = holders != (party.ids if at.ndim == 1 else party.column)
+            if np.count_nonzero(other):
+                if values is not None:
+                    other &= _differs(holders, party.ids, values).reshape(-1, *[1] * (at.ndim - 1))
+                if np.count_nonzero(other):
+                    self._same_cell(party, at, other, holders, site)
+
+    def _after_writer(
+        self,
+        party: Party,
+        at: NDArray[np.int64],
+        kind: str,
+        strong: bool,
+        site: Instruction,
+        offsets: NDArray[Any],
+        values: NDArray[Any] | None,
+    ) -> None:
+        slots, epochs = self.cells.slot[at], self.cells.epoch[at]
+        good = self.clocks.known(VC, party.threads, slots, epochs)
+        if np.count_nonzero(good) == good.size:
+            return
+        good |= slots == (party.ids if at.ndim == 1 else party.column)
+        if np.count_nonzero(good) == good.size:
+            return
+        if strong:
+            sites = self.cells.site[at]
+            atomic = [number for number in np.unique(sites) if self.sites.is_atomic(int(number))]
+            good |= np.isin(sites, atomic)
+        elif values is not None and kind == "write":
+            good |= self._stores_the_same(at, offsets, values, site)
+        if good.all():
+            return
+        bad = np.argwhere(~good)[0]
+        cell = int(at[tuple(bad)])
+        self._report(
+            party,
+            int(bad[0]),
+            cell,
+            kind,
+            site,
+            int(slots[tuple(bad)]),
+            int(epochs[tuple(bad)]),
+            int(self.cells.site[cell]),
+        )
+
+    def _stores_the_same(
+        self,
+        at: NDArray[np.int64],
+        offsets: NDArray[Any],
+        values: NDArray[Any],
+        site: Instruction,
+    ) -> NDArray[np.bool_]:
+        """Where the same instruction has stored the same bytes already, for another thread.
+
+        Compilers let several threads store one value, each of them for those that read it.
+        """
+        here = self.cta.shared.data[offsets[:, None] + np.arange(values.shape[1])]
+        same = (here == values).all(axis=1)
+        mine = self.cells.site[at] == self.sites.generic(site, "write")
+        return np.asarray(mine & (same if at.ndim == 1 else same[:, None]))
+
+    def _after_readers(
+        self, party: Party, at: NDArray[np.int64], kind: str, site: Instruction
+    ) -> None:
+        row = self.clocks.uniform(party.threads)
+        if row >= 0:
+            clock = self.clocks.view(int(party.ids[0]), VC)[: self.clocks.threads]
+            if self.cells.only_known(at, party, clock):
+                return
+        threads, epochs, lanes, cells = self.cells.readers_of(at)
+        if not len(threads):
+            return
+        ids = party.ids[lanes]
+        good = (threads == ids) | self.clocks.known(VC, ids, threads, epochs)
+        if not good.all():
+            bad = int(good.argmin())
+            self._report(
+                party,
+                int(lanes[bad]),
+                int(cells[bad]),
+                kind,
+                site,
+                int(threads[bad]),
+                int(epochs[bad]),
+                -1,
+            )
+
+    def _after_readings(
+        self, party: Party, offsets: NDArray[Any], size: int, kind: str, site: Instruction
+    ) -> None:
+        low, high = int(offsets.min()), int(offsets.max()) + size
+        for reading in self._readings.values():
+            if reading.start >= high or reading.stop <= low:
+                continue
+            good = self.clocks.knows(VC, party.threads, reading.slot, reading.epoch)
+            if good.all():
+                continue
+            hit = (offsets < reading.stop) & (offsets + size > reading.start) & ~good
+            if hit.any():
+                hit &= touched(reading.op, self.cta, offsets, size)
+            if hit.any():
+                bad = int(hit.argmax())
+                cell = int(offsets[bad]) >> self.cells.shift
+                self._report(
+                    party, bad, cell, kind, site, reading.slot, reading.epoch, reading.site
+                )
+
+    def _report(
+        self,
+        party: Party,
+        lane: int,
+        cell: int,
+        kind: str,
+        site: Instruction,
+        slot: int,
+        epoch: int,
+        number: int,
+    ) -> None:
+        """Lane number ``lane`` of the party does not know what it should of a cell.
+
+        ``number`` is the earlier site, -1 a generic read, whose site is not kept.
+        """
+        start, stop = self.cells.bytes_of(cell)
+        number_of = int(party.ids[lane])
+        gang, mask = self.team.one(number_of)
+        known = self.clocks.view(number_of, LOOSE)[slot] >= epoch
+        earlier = (
+            f"a read by {self.team.who(slot)}"
+            if number < 0
+            else self.sites.earlier(number, self.team.who(slot))
+        )
+        message = f"{kind} of {place(self.cta, start, stop)} is ordered after {earlier}"
+        if known:
+            self.sites.find("race", message + _SCOPE, site, gang, mask, Severity.REVIEW)
+        else:
+            self.sites.find(
+                "race", message.replace("is ordered", "is not ordered"), site, gang, mask
+            )
+
+    def _same_cell(
+        self,
+        party: Party,
+        at: NDArray[np.int64],
+        bad: NDArray[np.bool_],
+        holders: NDArray[np.int64],
+        site: Instruction,
+    ) -> None:
+        """Lanes write the same cell with one instruction: harmless if the values are equal."""
+        where = tuple(np.argwhere(bad)[0])
+        start, stop = self.cells.bytes_of(int(at[where]))
+        self.sites.find(
+            "race",
+            f"several lanes write {place(self.cta, start, stop)} with one instruction, "
+            f"among them {self.team.who(int(holders[where]))}: which one wins is undefined unless "
+            "the values are equal",
+            site,
+            party.gang,
+            party.mask,
+            Severity.REVIEW,
+        )
+
+    def _fresh(
+        self,
+        party: Party,
+        at: NDArray[np.int64],
+        flags: NDArray[np.uint8],
+        kind: str,
+        site: Instruction,
+    ) -> None:
+        cell = int(at[tuple(np.argwhere(flags & FRESH)[0])])
+        start, stop = self.cells.bytes_of(cell)
+        self.sites.find(
+            "uninitialised",
+            f"{kind} of {place(self.cta, start, stop)}, which nobody has written",
+            site,
+            party.gang,
+            party.mask,
+        )
+        self.cells.flags[at] &= np.uint8(~FRESH & 255)
+
+    def _touches_barrier(
+        self,
+        party: Party,
+        at: NDArray[np.int64],
+        flags: NDArray[np.uint8],
+        kind: str,
+        site: Instruction,
+    ) -> None:
+        for cell in np.unique(at[(flags & BARRIER) != 0]).tolist():
+            start, stop = self.cells.bytes_of(cell)
+            offset = start & ~7
+            if offset in self.cta.barriers:
+                self.sites.find(
+                    "barrier-misuse",
+                    f"{kind} of {place(self.cta, start, stop)}, which holds an mbarrier",
+                    site,
+                    party.gang,
+                    party.mask,
+                )
+            else:
+                self.cells.flags[cell] &= np.uint8(~BARRIER & 255)
+
+    # ---- the async proxy
+
+
+def _differs(
+    holders: NDArray[np.int64], ids: NDArray[np.int64], values: NDArray[Any]
+) -> NDArray[np.bool_]:
+    """Whether each thread stored other bytes than whoever now holds its (first) cell.
+
+    Threads that overlap in part only count as different if their bytes do.
+    """
+    first = holders if holders.ndim == 1 else holders[:, 0]
+    at = np.searchsorted(ids, first)
+    return np.asarray((values != values[at]).any(axis=1))
