@@ -130,15 +130,16 @@ def _abilities(found: _Findings) -> list[tuple[str, str, str]]:
     if not compiler:
         verifies = ("no", "no compiler")
     elif gpu is None:
-        verifies = ("partly", "compiles and runs nothing: no GPU here")
+        verifies = ("yes", "emulates on the CPU: no GPU here")
     else:
         verifies = ("yes", f"runs on {gpu}")
     torch = any(p.name == "torch" and p.version for p in found.packages)
     return [
         ("render, check, explain, list, schema", "yes", ""),
         ("compile", "yes" if compiler else "no", compiles),
+        ("emulate", "yes", "any PTX for sm_90a, sm_100a, sm_103a"),
         ("verify, sweep", *verifies),
-        ("bench", *_bench(verifies[0] == "yes", torch)),
+        ("bench", *_bench(bool(compiler) and gpu is not None, torch)),
     ]
 
 
