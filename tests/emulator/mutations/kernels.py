@@ -22,7 +22,7 @@ LIMITS: Final = Limits(steps=3_000_000, idle_steps=50_000)
 Data = dict[str, NDArray[Any]]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Kernel:
     """A kernel and a small problem for it.
 

@@ -48,10 +48,11 @@ class Found:
 
 @dataclass(frozen=True)
 class Mutant:
-    """``bugs`` are keys of sources.BUGS: mistakes of this kind that were made; ``found`` lists what may be reported.
+    """``bugs`` are keys of sources.BUGS, where mistakes of the kind were made.
 
-    One of ``found`` has to be among the findings of every schedule, and the verdict has to be
-    ``verdict``. ``stage`` says whether the source or the PTX is edited.
+    ``found`` lists what may be reported: one of them has to be among the findings of every
+    schedule, and the verdict has to be ``verdict``. ``stage`` says what is edited, the source or
+    the PTX.
     """
 
     name: str
