@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Protocol
 from fa4gen.cli.output import note
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 LINE_INTERVAL_S = 15.0
+PATIENCE_S = 2.0
 
 
 class Progress(Protocol):
@@ -74,3 +75,33 @@ class _Lines:
         if now - self._last >= LINE_INTERVAL_S and self._done < self._total:
             self._last = now
             note(f"{self._done} of {self._total} {self._what} done")
+
+
+@contextmanager
+def pulse() -> Iterator[Callable[[str], None]]:
+    """Say how long work goes that has no known length: nothing in the first ``PATIENCE_S``.
+
+    On a terminal the message stays on one line, elsewhere there is one every LINE_INTERVAL_S.
+    """
+    terminal = sys.stderr.isatty()
+    begin = time.monotonic()
+    said = begin - LINE_INTERVAL_S
+    width = 0
+
+    def tell(message: str) -> None:
+        nonlocal said, width
+        now = time.monotonic()
+        if now - begin < PATIENCE_S or now - said < (0.2 if terminal else LINE_INTERVAL_S):
+            return
+        said = now
+        if terminal:
+            print(f"\r{message:<{width}}", end="", file=sys.stderr, flush=True)
+            width = len(message)
+        else:
+            note(message)
+
+    try:
+        yield tell
+    finally:
+        if width:
+            print(f"\r{'':<{width}}\r", end="", file=sys.stderr, flush=True)

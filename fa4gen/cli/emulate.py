@@ -1,0 +1,294 @@
+"""``fa4gen emulate``: runs any kernel's PTX on the CPU and says what is wrong with it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from fa4gen.cli.options import OutputFormat, format_option
+from fa4gen.errors import ConfigError, Problem
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from fa4gen.emulator.errors import EmulatorError
+    from fa4gen.emulator.launch_file import LaunchFile
+    from fa4gen.emulator.launch_runs import Run
+
+SCHEMA_VERSION = 1
+COLUMNS = ("seed", "schedule", "verdict", "findings", "results", "ctas", "instructions", "seconds")
+RIGHT = ("seed", "findings", "ctas", "instructions", "seconds")
+STYLES = {"error": "bold red", "wrong": "bold red", "review": "yellow", "incomplete": "yellow"}
+
+
+@click.command(name="emulate")
+@click.argument("ptx", type=click.Path(path_type=Path))
+@click.option(
+    "--launch",
+    "launch_path",
+    type=click.Path(path_type=Path),
+    required=True,
+    metavar="LAUNCH.yaml",
+    help="Grid, block, arguments, seeds and schedules: docs/emulator.md has all keys.",
+)
+@click.option(
+    "--seeds", type=click.IntRange(min=1), metavar="N", help="Run the seeds 0 to N-1 instead."
+)
+@click.option(
+    "--schedule",
+    "schedules",
+    multiple=True,
+    type=click.Choice(("uniform", "priority", "starve", "eager", "lazy")),
+    help="Run these schedules instead. May be repeated.",
+)
+@click.option("--checks/--no-checks", default=None, help="Make all checks, or none.")
+@click.option(
+    "--trace",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE.json",
+    help="Write the first run's timeline for Perfetto or chrome://tracing.",
+)
+@click.option(
+    "--expect",
+    "expected",
+    multiple=True,
+    metavar="NAME=FILE.npy",
+    help="What an array has to hold after every run. May be repeated.",
+)
+@click.option(
+    "--tolerance",
+    type=click.FloatRange(min=0),
+    metavar="X",
+    help="Allowed difference, absolute and relative; that of the launch file when not given.",
+)
+@format_option
+def command(
+    ptx: Path,
+    launch_path: Path,
+    seeds: int | None,
+    schedules: tuple[str, ...],
+    checks: bool | None,
+    trace: Path | None,
+    expected: tuple[str, ...],
+    tolerance: float | None,
+    output_format: OutputFormat,
+) -> int:
+    """Run a kernel's PTX on the CPU under several schedules, with checks for races and deadlocks.
+
+    PTX is a file of any compiler's for sm_90 to sm_103. Ends with status 0 when every run is clean
+    and every array holds what is expected, with 1 otherwise, and with 2 for what cannot be run.
+    """
+    from fa4gen.verify.blas import use_one_blas_thread
+
+    use_one_blas_thread()  # before anything imports NumPy
+    from fa4gen.emulator import EmulatorError, Program
+    from fa4gen.emulator.launch_arrays import prepare
+    from fa4gen.emulator.launch_file import load_launch_file
+    from fa4gen.emulator.launch_runs import expectations, save_outputs
+
+    named = dict(map(_split, expected))
+    if trace is not None:
+        from fa4gen.cli.result_files import check_result_file
+
+        check_result_file("--trace", trace)
+    folder = launch_path.parent
+    try:
+        file = _override(load_launch_file(launch_path), seeds, schedules, checks)
+        launch = prepare(file, folder)
+        wanted = expectations(launch, folder, named, tolerance)
+    except EmulatorError as error:
+        raise _refusal(error, launch_path) from error
+    try:
+        program = Program(ptx.read_text(encoding="utf-8"))
+        runs = _run(program, launch, wanted, trace)
+    except UnicodeDecodeError:
+        raise ConfigError(Problem("this is no PTX text", file=_shown(ptx))) from None
+    except EmulatorError as error:
+        raise _refusal(error, ptx) from error
+    written = save_outputs(launch, runs[0], folder)
+    _print(ptx, runs, _document(ptx, launch_path, runs, written), output_format)
+    return 0 if all(run.passed for run in runs) else 1
+
+
+def _split(text: str) -> tuple[str, Path]:
+    name, _, path = text.partition("=")
+    if not name or not path:
+        raise click.BadParameter(
+            f"{text!r} is not of the form NAME=FILE.npy", param_hint="--expect"
+        )
+    return name, Path(path)
+
+
+def _override(
+    file: LaunchFile, seeds: int | None, schedules: Sequence[str], checks: bool | None
+) -> LaunchFile:
+    """Let the command line count more than the file."""
+    changes: dict[str, Any] = {}
+    if seeds is not None:
+        changes["seeds"] = seeds
+    if schedules:
+        changes["schedules"] = list(schedules)
+    if checks is not None:
+        changes["checks"] = checks
+    return file.model_copy(update=changes)
+
+
+def _run(program: Any, launch: Any, wanted: Any, trace: Path | None) -> list[Run]:
+    from fa4gen.cli.progress import pulse
+    from fa4gen.emulator.launch_runs import run_launch
+
+    plan = launch.file.runs()
+    runs: list[Run] = []
+    with pulse() as tell:
+
+        def progress(done: int, ctas: int) -> None:
+            seed, schedule = plan[len(runs)]
+            tell(
+                f"run {len(runs) + 1} of {len(plan)} (seed {seed}, {schedule}): "
+                f"{done} of {ctas} CTAs done"
+            )
+
+        for run in run_launch(program, launch, wanted, trace=trace, progress=progress):
+            runs.append(run)
+    return runs
+
+
+def _refusal(error: EmulatorError, path: Path) -> ConfigError:
+    """Turn an error of the emulator's into one of the command line's, with its place."""
+    from fa4gen.emulator.errors import LaunchError, PtxSyntaxError, UnsupportedError
+    from fa4gen.emulator.launch_problems import LaunchFileError
+
+    if isinstance(error, LaunchFileError):
+        return ConfigError(
+            *(
+                Problem(str(one), file=_shown(path), line=one.line, column=one.column, key=one.key)
+                for one in error.problems
+            )
+        )
+    problem = Problem(str(error), file=_shown(path))
+    if isinstance(error, (PtxSyntaxError, UnsupportedError)):
+        message = str(error).partition(": ")[2]
+        problem = replace(problem, message=message, line=error.line, column=1)
+    elif isinstance(error, LaunchError):
+        problem = replace(problem, remedy="The launch file has to fit the kernel's entry.")
+    return ConfigError(problem)
+
+
+def _shown(path: Path) -> str:
+    from fa4gen.config.paths import shown_path
+
+    return shown_path(path)
+
+
+def _document(
+    ptx: Path, launch: Path, runs: Sequence[Run], written: Sequence[Path]
+) -> dict[str, object]:
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "ptx": _shown(ptx),
+        "launch": _shown(launch),
+        "passed": all(run.passed for run in runs),
+        "runs": [_run_data(run) for run in runs],
+        "outputs": [_shown(path) for path in written],
+    }
+
+
+def _run_data(run: Run) -> dict[str, object]:
+    report = run.report
+    return {
+        "seed": report.seed,
+        "schedule": report.schedule,
+        "verdict": report.verdict.value,
+        "passed": run.passed,
+        "ctas": report.ctas,
+        "instructions": report.instructions,
+        "seconds": round(report.elapsed, 3),
+        "model_cycles": report.model_cycles,
+        "findings": [
+            {
+                "kind": finding.kind,
+                "severity": finding.severity.value,
+                "message": finding.message,
+                "where": finding.where,
+                "line": finding.line,
+                "who": finding.who,
+                "count": finding.count,
+            }
+            for finding in report.findings
+        ],
+        "comparisons": [
+            {
+                "array": one.array,
+                "passed": one.passed,
+                "wrong": one.wrong,
+                "elements": one.elements,
+                "largest_error": one.largest_error,
+                "at": list(one.at),
+            }
+            for one in run.comparisons
+        ],
+    }
+
+
+def _print(
+    ptx: Path, runs: Sequence[Run], document: dict[str, object], output_format: OutputFormat
+) -> None:
+    from fa4gen.cli.output import note, print_json, print_table
+
+    if output_format == "json":
+        print_json(document)
+        return
+    rows = [
+        (
+            run.report.seed,
+            run.report.schedule,
+            run.report.verdict.value,
+            len(run.report.findings),
+            _results(run),
+            run.report.ctas,
+            run.report.instructions,
+            f"{run.report.elapsed:.2f}",
+        )
+        for run in runs
+    ]
+    print_table(COLUMNS, rows, right=RIGHT, styles=STYLES)
+    for line in _details(runs):
+        click.echo(line)
+    if output_format == "github":
+        from fa4gen.cli.github import annotation
+
+        for finding in {
+            (one.line, one.kind): one for run in runs for one in run.report.findings
+        }.values():
+            problem = Problem(str(finding), file=_shown(ptx), line=finding.line, column=1)
+            error = finding.severity.value == "error"
+            note(annotation("error" if error else "warning", problem))
+
+
+def _results(run: Run) -> str:
+    if not run.comparisons:
+        return ""
+    return "right" if all(one.passed for one in run.comparisons) else "wrong"
+
+
+def _details(runs: Sequence[Run]) -> list[str]:
+    """Each finding and each wrong array once, with the first run that had it."""
+    lines: dict[str, str] = {}
+    for run in runs:
+        how = f"[seed {run.report.seed}, {run.report.schedule}]"
+        for finding in run.report.findings:
+            key = f"{finding.kind} {finding.line} {finding.who}"
+            lines.setdefault(key, f"{finding} {how}")
+        for one in run.comparisons:
+            if not one.passed:
+                by = "NaN or infinity" if one.largest_error is None else f"{one.largest_error:.3g}"
+                at = ", ".join(map(str, one.at))
+                lines.setdefault(
+                    f"array {one.array}",
+                    f"wrong: {one.wrong} of {one.elements} elements of {one.array}, "
+                    f"[{at}] by {by} {how}",
+                )
+    return list(lines.values())

@@ -1,0 +1,160 @@
+"""The command on the example of its document, which therefore holds."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from fa4gen.cli.main import main
+
+ROOT = Path(__file__).resolve().parents[2]
+DOCUMENT = (ROOT / "docs" / "emulator.md").read_text(encoding="utf-8")
+BLOCKS = dict(re.findall(r"^```(\w+)\n(.*?)^```$", DOCUMENT, re.MULTILINE | re.DOTALL))
+COMMAND = BLOCKS["sh"].split()[1:]
+
+
+@pytest.fixture
+def work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The example's three files in the current folder."""
+    monkeypatch.chdir(tmp_path)
+    Path("reverse.ptx").write_text(BLOCKS["ptx"])
+    Path("reverse.yaml").write_text(BLOCKS["yaml"])
+    np.save("right.npy", 2 * np.arange(256.0)[::-1])
+    return tmp_path
+
+
+def emulate(capsys: pytest.CaptureFixture[str], *args: str) -> tuple[int, Any]:
+    capsys.readouterr()
+    status = main([*COMMAND, "--format", "json", *args])
+    return status, json.loads(capsys.readouterr().out)
+
+
+def without_barrier() -> None:
+    Path("reverse.ptx").write_text(BLOCKS["ptx"].replace("bar.sync 0;", ""))
+
+
+def test_the_example_is_clean_and_right(work, capsys) -> None:
+    assert main(COMMAND) == 0
+    rows = capsys.readouterr().out.splitlines()
+    assert len(rows) == 5
+    assert all("clean" in row and "right" in row for row in rows[1:])
+    np.testing.assert_array_equal(np.load("target.npy"), np.load("right.npy"))
+
+
+def test_without_the_barrier_every_run_names_the_race(work, capsys) -> None:
+    without_barrier()
+    status, document = emulate(capsys)
+    assert status == 1
+    assert not document["passed"]
+    for run in document["runs"]:
+        assert run["verdict"] == "error"
+        assert {finding["kind"] for finding in run["findings"]} <= {"race", "uninitialised"}
+        assert "race" in {finding["kind"] for finding in run["findings"]}
+    assert any(not one["passed"] for run in document["runs"] for one in run["comparisons"])
+
+
+def test_the_text_says_each_finding_once(work, capsys) -> None:
+    without_barrier()
+    assert main(COMMAND) == 1
+    out = capsys.readouterr().out
+    races = re.findall(r"error: race at .*, .*: ", out)
+    assert len(races) == len(set(races)) > 0
+    assert re.search(r"wrong: \d+ of 256 elements of target, \[\d+\] by [\d.]+ \[seed", out)
+
+
+def test_annotations_stand_at_lines_of_the_ptx(work, capsys) -> None:
+    without_barrier()
+    assert main([*COMMAND, "--format", "github"]) == 1
+    assert re.search(
+        r"(?m)^::error file=reverse.ptx,line=2\d,col=1::error: race", capsys.readouterr().err
+    )
+
+
+def test_wrong_numbers_alone_fail(work, capsys) -> None:
+    right = np.load("right.npy")
+    right[5] += 1
+    np.save("right.npy", right)
+    status, document = emulate(capsys)
+    assert status == 1
+    (one,) = document["runs"][0]["comparisons"]
+    assert one == {
+        "array": "target", "passed": False, "wrong": 1, "elements": 256, "largest_error": 1.0,
+        "at": [5],
+    }  # fmt: skip
+    assert emulate(capsys, "--tolerance", "0.01")[0] == 0
+
+
+def test_options_count_more_than_the_file(work, capsys) -> None:
+    without_barrier()
+    status, document = emulate(capsys, "--seeds", "1", "--schedule", "lazy", "--no-checks")
+    (run,) = document["runs"]
+    assert (run["seed"], run["schedule"], run["findings"]) == (0, "lazy", [])
+    assert (status == 0) == run["passed"]
+
+
+def test_a_trace_is_written(work, capsys) -> None:
+    assert main([*COMMAND, "--trace", "trace.json"]) == 0
+    assert json.loads(Path("trace.json").read_text())["traceEvents"]
+
+
+def change(old: str, new: str, path: str = "reverse.yaml") -> None:
+    text = Path(path).read_text()
+    assert old in text
+    Path(path).write_text(text.replace(old, new))
+
+
+WRONG = [
+    (lambda: Path("reverse.yaml").unlink(), "reverse.yaml", 0),
+    (lambda: Path("reverse.ptx").unlink(), "reverse.ptx", 0),
+    (lambda: change("seeds: 2", "seed: 2"), "did you mean seeds?", 6),
+    (lambda: change("make: zeros", "make: nothing"), "expected one of 'normal'", 4),
+    (lambda: change("- {scalar: 2.0, dtype: float32}\n", ""), "3 parameters, 2 arguments", 0),
+    (lambda: change("dtype: float32}\nseeds", "dtype: float31}\nseeds"), "no type 'float31'", 0),
+    (lambda: change("bar.sync 0;", "bar.snyc 0;", "reverse.ptx"), "bar.snyc", 19),
+    (lambda: change("ret;", "ret", "reverse.ptx"), "reverse.ptx", None),
+    (lambda: change("target]", "nothing]", "reverse.ptx"), "reverse.ptx", None),
+    (lambda: Path("right.npy").write_text("no array"), "right.npy is no .npy file", 0),
+    (lambda: np.save("right.npy", np.zeros(7)), "has the shape (7,)", 0),
+    (lambda: Path("right.npy").unlink(), "there is no file right.npy", 0),
+    (lambda: Path("reverse.ptx").write_bytes(b"\xff\xfe"), "no PTX text", 0),
+]
+
+
+@pytest.mark.parametrize(("spoil", "message", "line"), WRONG)
+def test_what_cannot_run_is_told_with_its_place(work, capsys, spoil, message, line) -> None:
+    spoil()
+    status, document = emulate(capsys)
+    assert status == 2
+    (problem,) = document["problems"]
+    assert message in problem["message"] + problem.get("file", "")
+    if line is not None:
+        assert problem.get("line", 0) == line
+    assert main(COMMAND) == 2
+    assert "Traceback" not in capsys.readouterr().err
+
+
+def test_a_wrong_expectation_is_usage(work, capsys) -> None:
+    assert emulate(capsys, "--expect", "nobody=right.npy")[0] == 2
+    assert main([*COMMAND, "--expect", "target"]) == 2
+    assert "NAME=FILE" in capsys.readouterr().err
+
+
+def test_the_python_example_runs(work, capsys) -> None:
+    exec(compile(BLOCKS["py"], "example", "exec"), {})
+    assert capsys.readouterr().out == "clean []\n"
+
+
+def test_the_document_knows_all_keys_kinds_and_schedules() -> None:
+    from fa4gen.emulator import SCHEDULES
+    from fa4gen.emulator.launch_file import ARGUMENT_KINDS, LaunchFile
+
+    keys = set(re.findall(r"`(\w+)`", DOCUMENT))
+    assert set(LaunchFile.model_fields) <= keys
+    assert set(SCHEDULES) <= keys
+    for kind in ARGUMENT_KINDS:
+        assert f"`{{{kind}: " in DOCUMENT
