@@ -45,3 +45,14 @@ def test_on_a_terminal_there_is_a_bar(
     err = capsys.readouterr().err
     assert "[one] failed" in err
     assert "[cases]" in err
+
+
+def test_a_pulse_is_felt_only_in_long_work(monkeypatch, capsys) -> None:
+    with progress_module.pulse() as tell:
+        tell("soon over")
+    assert capsys.readouterr().err == ""
+    monkeypatch.setattr(progress_module, "PATIENCE_S", 0.0)
+    with progress_module.pulse() as tell:
+        tell("1 of 9")
+        tell("2 of 9")  # within the interval
+    assert capsys.readouterr().err == "1 of 9\n"
