@@ -16,7 +16,7 @@ from fa4gen.emulator import Limits, NamedRange, NamedThreads, Names, Program, Re
 from fa4gen.toolchain.compile import find_compiler
 from fa4gen.toolchain.model import Unit
 
-FOLDER: Final = Path(__file__).parent / "kernels"
+FOLDER: Final = Path(__file__).parent / "cuda"
 LIMITS: Final = Limits(steps=3_000_000, idle_steps=50_000)
 
 Data = dict[str, NDArray[Any]]
@@ -103,7 +103,8 @@ def product_data(rows: int, columns: int, depth: int, out: Any = bfloat16) -> Ca
 
 
 def product(data: Data) -> NDArray[Any]:
-    return data["a"].astype(np.float64) @ data["b"].astype(np.float64).T
+    result: NDArray[Any] = data["a"].astype(np.float64) @ data["b"].astype(np.float64).T
+    return result
 
 
 def tiles(rows: int, b_rows: int, staging: int) -> Callable[[Data], list[Any]]:
@@ -263,7 +264,7 @@ KERNELS: Final = {
                 ),
             ),
             attention_data(256, 3 * 128, 128, bfloat16, growth=12), attention_arguments,
-            lambda data: attention(data["q"], data["k"], data["v"], ATTENTION_SCALE), 0.05,
+            lambda data: attention(data["q"], data["k"], data["v"], float(ATTENTION_SCALE)), 0.05,
         ),
     )
 }  # fmt: skip

@@ -34,7 +34,7 @@ def kernel_rows() -> list[tuple[str, ...]]:
     """Kernel, architecture, what it is, number of mutants."""
     return [
         (
-            f"[`{kernel.name}`](../tests/emulator/mutations/kernels/{kernel.entry}.cu)",
+            f"[`{kernel.name}`](../tests/emulator/mutations/cuda/{kernel.entry}.cu)",
             f"`{kernel.arch}`",
             kernel.about,
             str(sum(mutant.kernel == kernel.name for mutant in MUTANTS)),
