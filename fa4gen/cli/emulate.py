@@ -159,13 +159,16 @@ def _run(program: Any, launch: Any, wanted: Any, trace: Path | None) -> list[Run
 def _refusal(error: EmulatorError, path: Path) -> ConfigError:
     """Turn an error of the emulator's into one of the command line's, with its place."""
     from fa4gen.emulator.errors import LaunchError, PtxSyntaxError, UnsupportedError
-    from fa4gen.emulator.launch_problems import LaunchFileError
+    from fa4gen.emulator.launch_problems import LaunchFileError, with_places
 
     if isinstance(error, LaunchFileError):
+        problems = error.problems
+        if any(one.key and not one.line for one in problems):  # YAML that says what cannot be
+            problems = tuple(with_places(problems, path.read_text(encoding="utf-8")))
         return ConfigError(
             *(
                 Problem(str(one), file=_shown(path), line=one.line, column=one.column, key=one.key)
-                for one in error.problems
+                for one in problems
             )
         )
     problem = Problem(str(error), file=_shown(path))

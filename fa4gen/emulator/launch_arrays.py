@@ -42,6 +42,8 @@ class LaunchArrays:
     arrays: dict[str, NDArray[Any]]
     """By name; an argument without a name is called after its place: ``0``, ``1``, ..."""
     described: dict[str, ArrayFile | MadeArray]
+    places: dict[str, str]
+    """The key of each array in the file."""
 
     def arguments(self) -> tuple[list[Any], dict[str, NDArray[Any]]]:
         """Arguments for ``Program.launch``, and the arrays among them and behind them."""
@@ -98,7 +100,7 @@ def prepare(file: LaunchFile, folder: Path) -> LaunchArrays:
             )
     if problems:
         raise LaunchFileError(*problems)
-    prepared = LaunchArrays(file, arrays, described)
+    prepared = LaunchArrays(file, arrays, described, places)
     prepared.arguments()  # what a tensor map refuses is told before anything runs
     return prepared
 

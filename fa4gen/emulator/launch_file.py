@@ -207,7 +207,11 @@ class LaunchFile(_Part):
 
 def load_launch_file(path: Path) -> LaunchFile:
     """Read a launch file. Raises LaunchFileError, and OSError where it cannot be read."""
-    return parse_launch_file(path.read_text(encoding="utf-8"))
+    try:
+        text = path.read_text(encoding="utf-8")
+    except UnicodeDecodeError:
+        raise LaunchFileError(LaunchProblem("not YAML: the file is not UTF-8")) from None
+    return parse_launch_file(text)
 
 
 def parse_launch_file(text: str) -> LaunchFile:

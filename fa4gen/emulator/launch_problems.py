@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -85,6 +86,22 @@ def launch_problems(
     return [
         LaunchProblem(message, _key(path), *_place(path, node)) for path, message in said.items()
     ]
+
+
+def with_places(problems: Sequence[LaunchProblem], text: str) -> list[LaunchProblem]:
+    """Problems with line and column in the file's ``text`` where these are not known yet."""
+    if not any(one.key for one in problems):  # not even YAML
+        return list(problems)
+    node = yaml.compose(text, yaml.SafeLoader)
+    placed = []
+    for one in problems:
+        path = [
+            int(number) if number else word
+            for word, number in re.findall(r"([\w-]+)|\[(\d+)\]", one.key)
+        ]
+        known = one.line or not one.key or one.key.startswith("--")
+        placed.append(one if known else LaunchProblem(one.message, one.key, *_place(path, node)))
+    return placed
 
 
 def _path(loc: Sequence[str | int], data: Any) -> tuple[str | int, ...]:

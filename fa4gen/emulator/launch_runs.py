@@ -70,7 +70,7 @@ def expectations(
     paths: dict[str, tuple[Path, str]] = {}
     for name, one in launch.described.items():
         if one.expect is not None:
-            paths[name] = (folder / one.expect, f"{name}.expect")
+            paths[name] = (folder / one.expect, f"{launch.places[name]}.expect")
     for name, path in more.items():
         if name not in launch.arrays:
             there = ", ".join(launch.arrays) or "none"

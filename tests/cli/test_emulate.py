@@ -114,13 +114,20 @@ WRONG = [
     (lambda: change("seeds: 2", "seed: 2"), "did you mean seeds?", 6),
     (lambda: change("make: zeros", "make: nothing"), "expected one of 'normal'", 4),
     (lambda: change("- {scalar: 2.0, dtype: float32}\n", ""), "3 parameters, 2 arguments", 0),
-    (lambda: change("dtype: float32}\nseeds", "dtype: float31}\nseeds"), "no type 'float31'", 0),
+    (lambda: change("dtype: float32}\nseeds", "dtype: float31}\nseeds"), "no type 'float31'", 5),
     (lambda: change("bar.sync 0;", "bar.snyc 0;", "reverse.ptx"), "bar.snyc", 19),
     (lambda: change("ret;", "ret", "reverse.ptx"), "reverse.ptx", None),
     (lambda: change("target]", "nothing]", "reverse.ptx"), "reverse.ptx", None),
     (lambda: Path("right.npy").write_text("no array"), "right.npy is no .npy file", 0),
     (lambda: np.save("right.npy", np.zeros(7)), "has the shape (7,)", 0),
     (lambda: Path("right.npy").unlink(), "there is no file right.npy", 0),
+    (lambda: Path("reverse.yaml").write_bytes(b"\xff\xfe"), "not UTF-8", 0),
+    (lambda: Path("reverse.yaml").write_bytes(b"a: \x01"), "not YAML", 0),
+    (
+        lambda: change("make: arange", "expect: nowhere.npy, make: arange"),
+        "arguments[0].expect: there is no file nowhere.npy",
+        3,
+    ),
     (lambda: Path("reverse.ptx").write_bytes(b"\xff\xfe"), "no PTX text", 0),
 ]
 
