@@ -158,7 +158,7 @@ def command(
         from fa4gen.cli.junit import write_junit
 
         write_junit(junit, sweep.name, records)
-    _print_results(sweep, records, path, until, output_format)
+    _print_results(sweep, records, path, output_format)
     if any(record.outcome == "failed" for record in records):
         ctx.exit(1)
     if shard == (1, 1) and all(record.outcome == "skipped" for record in records):
@@ -224,7 +224,6 @@ def _print_results(
     sweep: Sweep,
     records: Sequence[CaseRecord],
     path: Path,
-    until: Until,
     output_format: OutputFormat,
 ) -> None:
     from fa4gen.cli.output import note, print_json

@@ -255,8 +255,8 @@ def _make_cluster_wait(i: Instruction, e: Emitter) -> End:
                     Lanes.of(rest),
                     key,
                     lambda: (
-                        f"waits at the cluster barrier ({barrier.arrived} threads have arrived, last: "
-                        f"{barrier.last})"
+                        f"waits at the cluster barrier ({barrier.arrived} threads have arrived, "
+                        f"last: {barrier.last})"
                     ),
                 )
             ]

@@ -83,9 +83,7 @@ def commit(i: Instruction, e: Emitter) -> None:
                 i, gang, mask,
             )  # fmt: skip
         return tuple(
-            machine.barrier(one, offset, gang, mask, i)
-            for one in everyone
-            if ctas >> one.rank & 1
+            machine.barrier(one, offset, gang, mask, i) for one in everyone if ctas >> one.rank & 1
         )
 
     def issue(gang: Gang, lane: int, at: int, ctas: int | None) -> None:

@@ -38,9 +38,7 @@ def pieces(m: int, n: int, group: int, ws: bool, base: int) -> tuple[Piece, ...]
             return tuple(Piece(cta, 0, 128, 0, n, 0) for cta in range(2))
         half = n // 2
         return tuple(
-            Piece(cta, 0, 64, side * half, half, 64 * side)
-            for cta in range(2)
-            for side in range(2)
+            Piece(cta, 0, 64, side * half, half, 64 * side) for cta in range(2) for side in range(2)
         )
     if m == 128:
         return (Piece(0, 0, 128, 0, n, 0),)

@@ -225,7 +225,6 @@ class _Issue:
             )
         return lane, column
 
-
     def scales(self, places: list[int], kind: InstructionDescriptor) -> Scales:
         """Check where the block scale factors are."""
         count = self.form.factors

@@ -60,6 +60,4 @@ def parse(i: Instruction, e: Emitter, words: list[str]) -> Reduction:
     target = i.operands[1]
     if not isinstance(target, Register) or target.cls != "r":
         raise e.refuse("a 32-bit register for the result was expected")
-    return Reduction(
-        _OPERATIONS[words[0], "NaN" in flags], "abs" in flags, kind, target.index
-    )
+    return Reduction(_OPERATIONS[words[0], "NaN" in flags], "abs" in flags, kind, target.index)

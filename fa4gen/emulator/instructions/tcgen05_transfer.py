@@ -169,9 +169,7 @@ def _prepare(
 ) -> tuple[TensorMemory, list[TensorRange]]:
     """Check the columns; gives their memory, and the rectangles if an observer wants them."""
     for first, stop in cells.spans:
-        memory = check_columns(
-            gang, mask, site, gang.cta, what, column + first, column + stop
-        )
+        memory = check_columns(gang, mask, site, gang.cta, what, column + first, column + stop)
     if not gang.machine.observer.enabled:
         return memory, []
     ranges = []

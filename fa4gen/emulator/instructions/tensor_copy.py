@@ -163,9 +163,7 @@ def _check_rows(gang: Gang, lane: int, site: Instruction, m: DecodedMap) -> None
 
 def global_ranges(boxes: Sequence[Box]) -> tuple[GlobalRange, ...]:
     """Hulls of what lies in the tensor."""
-    return tuple(
-        GlobalRange(box.address, box.end, box.rows()) for box in boxes if not box.empty
-    )
+    return tuple(GlobalRange(box.address, box.end, box.rows()) for box in boxes if not box.empty)
 
 
 def _size(m: DecodedMap, boxes: Sequence[Box]) -> tuple[int, int, int]:
