@@ -114,15 +114,17 @@ class BarrierChecks:
         clock: BarrierClock = barrier.clock
         tracks = op.notes.get("tracks")
         if tracks:
-            slots = np.array([one.slot for one in tracks if one.slot >= 0], np.int64)
-            epochs = np.array([one.epoch for one in tracks if one.slot >= 0], np.uint32)
-            for column, epoch in zip(slots.tolist(), epochs.tolist(), strict=True):
-                part = clock.pending[:, column]
-                np.maximum(part, np.uint32(epoch), out=part)
-            carried = self.clocks.carried
-            for one in tracks:
+            seen = [one for one in tracks if one.slot >= 0]
+            slots = [one.slot for one in seen]
+            epochs = np.array([one.epoch for one in seen], np.uint32)
+            # in the order of issue: where two had the same slot, the later epoch is assigned last
+            clock.pending[:, slots] = np.maximum(clock.pending[:, slots], epochs)
+            # of each thread the last that it issued: it knew the most then
+            for one in {(id(one.gang), one.lane): one for one in seen}.values():
                 if one.clock is not None:
-                    np.maximum(clock.pending, one.clock[:carried], out=clock.pending)
+                    known = one.clock[: self.clocks.carried]
+                    np.maximum(clock.pending, known, out=clock.pending)
+            for one in tracks:
                 self.team.settle(one)
         column = clock.pending[:, op.slot]
         np.maximum(column, np.uint32(op.epoch), out=column)

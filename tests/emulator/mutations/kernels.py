@@ -147,8 +147,8 @@ def attention(q: NDArray[Any], k: NDArray[Any], v: NDArray[Any], scale: float) -
     """Softmax attention to base two, in float64; ``scale`` multiplies the scores."""
     scores = scale * (q.astype(np.float64) @ k.astype(np.float64).T)
     weights = np.exp2(scores - scores.max(axis=1, keepdims=True))
-    sums: NDArray[Any] = weights @ v.astype(np.float64)
-    return sums / weights.sum(axis=1, keepdims=True)
+    result: NDArray[Any] = weights @ v.astype(np.float64) / weights.sum(axis=1, keepdims=True)
+    return result
 
 
 def attention_data(
