@@ -163,10 +163,11 @@ def _child(value: Any, part: str | int) -> Any:
 def _constants_fit(branch: JsonSchema, value: Any) -> bool:
     if not isinstance(value, dict):
         return True
+    properties = branch.get("properties", {})
     return all(
-        value[key] == node["const"]
-        for key, node in branch.get("properties", {}).items()
-        if "const" in node and key in value
+        value[key] in _listed_values(node)
+        for key, node in properties.items()
+        if key in value and ("const" in node or key == "arch")
     )
 
 

@@ -127,6 +127,8 @@ def validate_document(document: Document, file: str, default_name: str) -> Confi
     """
     from pydantic import ValidationError
 
+    from fa4gen.config.schema import model_of
+
     data = document.value
     if not isinstance(data, dict):
         raise ConfigError(*document.problems, _not_a_mapping(data, file))
@@ -139,7 +141,7 @@ def validate_document(document: Document, file: str, default_name: str) -> Confi
         data = {**data, "name": "unnamed"}
     document = dataclasses.replace(document, value=data)
     try:
-        config = config_adapter().validate_python(data)
+        config: Config = model_of(data).model_validate(data)
     except ValidationError as error:
         from fa4gen.config.schema_errors import explain_errors
 

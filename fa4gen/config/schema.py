@@ -7,6 +7,7 @@ Field names are YAML keys, plan fields, C++ constants (kCamelCase) and manifest 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
@@ -61,25 +62,18 @@ class SlidingWindow(Strict):
         return self.sliding_window.left, self.sliding_window.right
 
 
-class RegisterBudget(Strict):
-    """Registers per thread of each role after ``setmaxnreg``."""
-
-    producer: Annotated[int, Field(ge=24, le=256, multiple_of=8)]
-    consumer: Annotated[int, Field(ge=24, le=256, multiple_of=8)]
-
-
-class AttentionConfig(Strict):
-    """Attention forward on Hopper (sm_90a)."""
+class AttentionKeys(Strict):
+    """What every attention config says, whichever architecture it is for."""
 
     kernel: Literal["attention"]
     """Kernel family."""
     name: Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$", max_length=100)]
     """Name of the kernel, its files and its entry point; the file's stem when not given."""
-    arch: Literal["sm_90a"]
+    arch: str
     """Architecture that the kernel is written for."""
-    dtype: Literal["bf16", "fp16"]
+    dtype: str
     """Element type of query, key, value and output. Sums are kept in float32."""
-    depth: Annotated[Literal[64, 96, 128, 192, 256], Whole]
+    depth: int
     """Head dimension, in elements."""
     mask: Literal["none", "causal"] | SlidingWindow = "none"
     """none, causal (aligned to the bottom right corner), or {sliding_window: W}."""
@@ -87,6 +81,33 @@ class AttentionConfig(Strict):
     """Also write the log-sum-exp of every row, float32 (batch, heads, query rows)."""
     softcap: Annotated[float, Field(ge=MIN_SOFTCAP, le=MAX_SOFTCAP)] | None = None
     """Logits become softcap * tanh(logit / softcap) before the mask."""
+
+    @property
+    def window(self) -> tuple[int | None, int | None]:
+        """Keys visible left and right of the diagonal; None is unbounded."""
+        if self.mask == "none":
+            return None, None
+        if self.mask == "causal":
+            return None, 0
+        return self.mask.extent
+
+
+class RegisterBudget(Strict):
+    """Registers per thread of each role after ``setmaxnreg``."""
+
+    producer: Annotated[int, Field(ge=24, le=256, multiple_of=8)]
+    consumer: Annotated[int, Field(ge=24, le=256, multiple_of=8)]
+
+
+class AttentionConfig(AttentionKeys):
+    """Attention forward on Hopper (sm_90a)."""
+
+    arch: Literal["sm_90a"]
+    """Architecture that the kernel is written for."""
+    dtype: Literal["bf16", "fp16"]
+    """Element type of query, key, value and output. Sums are kept in float32."""
+    depth: Annotated[Literal[64, 96, 128, 192, 256], Whole]
+    """Head dimension, in elements."""
     cta_group: Annotated[Literal[1, 2], Whole] = 1
     """2: a cluster pair works on neighbouring query tiles and shares K and V by multicast."""
     BM: Annotated[int, Field(ge=64, le=192, multiple_of=64)] | Auto = "auto"
@@ -126,15 +147,78 @@ class AttentionConfig(Strict):
                 )
         return self
 
+
+class RoleRegisters(Strict):
+    """Registers per thread of each kind of warp after ``setmaxnreg``."""
+
+    softmax: Annotated[int, Field(ge=24, le=256, multiple_of=8)]
+    correction: Annotated[int, Field(ge=24, le=256, multiple_of=8)]
+    other: Annotated[int, Field(ge=24, le=256, multiple_of=8)]
+    """Of the warpgroup of the load warp and the MMA warp."""
+
+
+class BlackwellAttentionConfig(AttentionKeys):
+    """Attention forward on Blackwell (sm_100a, sm_103a)."""
+
+    arch: Literal["sm_100a", "sm_103a"]
+    """Architecture that the kernel is written for."""
+    dtype: Literal["bf16", "fp16", "fp8_e4m3"]
+    """Element type of query, key and value, and of the output unless out_dtype says otherwise."""
+    depth: Annotated[Literal[64, 96, 128, 192, 256], Whole]
+    """Head dimension of query and key, in elements."""
+    value_depth: Annotated[Literal[64, 96, 128, 192, 256], Whole] | Auto = "auto"
+    """Head dimension of value and output; as depth when not given."""
+    out_dtype: Literal["auto", "bf16", "fp16"] = "auto"
+    """Element type of the output: as dtype when not given, and bf16 for fp8."""
+    cta_group: Annotated[Literal[1, 2], Whole] = 1
+    """2: a cluster pair multiplies together; each CTA loads half of every block of K and V."""
+    BM: Annotated[Literal[128, 256], Whole] | Auto = "auto"
+    """Query rows of a CTA's tile: 128 for each query tile of the two, or the one, that it holds."""
+    BN: Annotated[int, Field(ge=32, le=256, multiple_of=32)] | Auto = "auto"
+    """Keys of a K/V block."""
+    num_kv_stages: Annotated[int, Field(ge=1, le=32)] | Auto = "auto"
+    """Slots of the ring of K blocks, and of the ring of V blocks; of both in a fused ring."""
+    kv_ring: Literal["auto", "separate", "fused"] = "auto"
+    """K and V blocks in two rings, or alternating in one."""
+    num_qk_stages: Annotated[int, Field(ge=1, le=8)] | Auto = "auto"
+    """Parts along the depth in which Q and K arrive, each with barriers of its own."""
+    num_pv_stages: Annotated[int, Field(ge=1, le=8)] | Auto = "auto"
+    """Parts along the keys in which P is handed from the softmax to the MMA warp."""
+    epilogue: Literal["auto", "tma_store"] = "auto"
+    """Write the output through shared memory by TMA."""
+    output_staging: Literal["auto", "query", "own"] = "auto"
+    """Where the output passes through shared memory: the query's slot, or one of its own."""
+    scheduler: Literal["auto", "static", "dynamic"] = "auto"
+    """Tiles in a fixed round, or handed out by an atomic counter, longest first."""
+    rescale_threshold: Annotated[float, Field(ge=0, le=10, allow_inf_nan=False)] | Auto = "auto"
+    """Rescale the output only when a row's maximum grew by more than this, in powers of two."""
+    exp2_fma_share: Annotated[float, Field(ge=0, le=1, multiple_of=0.125)] | Auto = "auto"
+    """Share of the exponentials that the FMA pipe computes, in eighths; the rest use ex2."""
+    registers: RoleRegisters | Auto = "auto"
+    """Registers per thread of each kind of warp."""
+
     @property
-    def window(self) -> tuple[int | None, int | None]:
-        """Keys visible left and right of the diagonal; None is unbounded."""
-        if self.mask == "none":
-            return None, None
-        if self.mask == "causal":
-            return None, 0
-        return self.mask.extent
+    def resolved_value_depth(self) -> int:
+        """Columns of value and output."""
+        return self.depth if self.value_depth == "auto" else self.value_depth
+
+    @property
+    def resolved_out_dtype(self) -> str:
+        """Element type of the output."""
+        if self.out_dtype != "auto":
+            return self.out_dtype
+        return "bf16" if self.dtype == "fp8_e4m3" else self.dtype
 
 
-Config = AttentionConfig
+Config = Annotated[AttentionConfig | BlackwellAttentionConfig, Field(discriminator="arch")]
 """Any config. Further families join this union."""
+
+
+def model_of(data: Mapping[str, object]) -> type[AttentionConfig] | type[BlackwellAttentionConfig]:
+    """Return the model that ``data`` is to be judged by: the one whose architecture it names.
+
+    What names none is judged as the first, and told that the architecture is wrong.
+    """
+    if data.get("arch") in ("sm_100a", "sm_103a"):
+        return BlackwellAttentionConfig
+    return AttentionConfig

@@ -14,12 +14,13 @@ if TYPE_CHECKING:
         Role,
         SharedRegion,
         TensorMapPlan,
+        TensorMemoryRegion,
     )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class AttentionPlan:
-    """Everything that follows from an attention config for sm_90a."""
+    """What follows from any attention config: all that launcher, verify and reports read."""
 
     kernel: str
     name: str
@@ -28,8 +29,15 @@ class AttentionPlan:
     feature_macro: str
     """Defined by the compilers only for exactly this architecture."""
     dtype: str
+    """Of query, key and value: "bf16", "fp16" or "fp8_e4m3"."""
     element_bytes: int
+    out_dtype: str
+    """Of the output: "bf16" or "fp16"."""
+    out_element_bytes: int
     depth: int
+    """Columns of query and key."""
+    value_depth: int
+    """Columns of value and output."""
     mask: str
     """"none", "causal" or "sliding_window"."""
     window_left: int | None
@@ -37,25 +45,22 @@ class AttentionPlan:
     window_right: int | None
     lse: bool
     softcap: float | None
+    has_descales: bool
+    """Query, key and value come with a scale for each batch and key head (fp8)."""
     cta_group: int
     BM: int
+    """Query rows of a CTA's tile."""
     BN: int
-    num_consumer_warpgroups: int
+    """Keys of a block."""
     num_kv_stages: int
-    overlap: bool
-    num_pv_chunks_in_flight: int
-    ping_pong: bool
-    overlap_epilogue: bool
     epilogue: str
     scheduler: str
     rescale_threshold: float
     mixed_tile_heights: bool
     """Some tiles leave the last warpgroup out, to even out the waves of CTAs."""
     panel_columns: int
-    """Columns of a swizzled panel: 64 (128B swizzle), or 32 (64B) for a depth like 96."""
+    """Columns of a swizzled panel of queries and keys: as many as tile the depth."""
     num_panels: int
-    producer_registers: int
-    consumer_registers: int
     named_barriers: tuple[tuple[str, int], ...]
     """Constants of the hardware's named barriers: name and first id."""
     summary: tuple[str, ...]
@@ -82,5 +87,61 @@ class AttentionPlan:
         return max(region.end for region in self.shared)
 
 
-Plan = AttentionPlan
+@dataclass(frozen=True, kw_only=True)
+class HopperAttentionPlan(AttentionPlan):
+    """Attention forward by wgmma, accumulators in registers (sm_90a)."""
+
+    num_consumer_warpgroups: int
+    overlap: bool
+    num_pv_chunks_in_flight: int
+    ping_pong: bool
+    overlap_epilogue: bool
+    producer_registers: int
+    consumer_registers: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class FA4Config(AttentionPlan):
+    """Attention forward by tcgen05, accumulators in tensor memory (sm_100a, sm_103a).
+
+    The name and the words in it are those of the systems that it follows.
+    """
+
+    num_qo: int
+    """Query tiles of 128 rows that a CTA works on at once: 2, or 1 with two score buffers."""
+    BK0: int
+    """Columns of query and key that one stage of Q.K multiplies."""
+    BK1: int
+    """Keys that one block of P.V multiplies."""
+    padded_depth: int
+    """Depth of a query and key slot: whole swizzled panels."""
+    num_qk_stages: int
+    num_pv_stages: int
+    pv_parts: tuple[int, ...]
+    """Keys of each part of P, in the order they are handed over; their sum is BN."""
+    kv_ring: str
+    """"separate" or "fused"."""
+    output_staging: str
+    """"query" or "own"."""
+    mma_k: int
+    """Columns of query and key, or keys, of one MMA instruction: 32 bytes of them."""
+    value_panel_columns: int
+    """Columns of a swizzled panel of values."""
+    out_panel_columns: int
+    probability_shift: int
+    """Probabilities are scaled by 2 to this power, which uses the range of fp8; else 0."""
+    exp2_fma_share: float
+    softmax_registers: int
+    correction_registers: int
+    other_registers: int
+    tensor_memory: tuple[TensorMemoryRegion, ...]
+    tensor_memory_columns: int
+    """Columns to allocate: a power of two."""
+
+    def columns(self, name: str) -> TensorMemoryRegion:
+        """Return the tensor-memory region called ``name``; KeyError when there is none."""
+        return {region.name: region for region in self.tensor_memory}[name]
+
+
+Plan = HopperAttentionPlan | FA4Config
 """Any plan. Further families join this union."""

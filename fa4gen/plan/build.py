@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from fa4gen.config.schema import BlackwellAttentionConfig
 from fa4gen.plan.attention_sm90.plan import plan_attention_sm90
+from fa4gen.plan.attention_sm100.plan import plan_attention_sm100
 
 if TYPE_CHECKING:
     from fa4gen.config.schema import Config
@@ -16,4 +18,6 @@ def build_plan(config: Config) -> Plan:
 
     Raises ConfigError, with the arithmetic and the key to change, for what cannot work.
     """
+    if isinstance(config, BlackwellAttentionConfig):
+        return plan_attention_sm100(config)
     return plan_attention_sm90(config)

@@ -75,6 +75,22 @@ class SharedRegion:
 
 
 @dataclass(frozen=True)
+class TensorMemoryRegion:
+    """Columns of tensor memory, all 128 lanes of them. Regions may lie over one another."""
+
+    name: str
+    column: int
+    columns: int
+    holds: str
+    """What lies there: "scores of query tile 0, 128 x 128 float32"."""
+
+    @property
+    def end(self) -> int:
+        """First column behind the region."""
+        return self.column + self.columns
+
+
+@dataclass(frozen=True)
 class Role:
     """Warps that run the same code."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fa4gen.plan.attention_model import AttentionPlan
+from fa4gen.plan.attention_model import HopperAttentionPlan
 from fa4gen.plan.attention_sm90.barriers import attention_barriers
 from fa4gen.plan.attention_sm90.limits import exceeded_limits
 from fa4gen.plan.attention_sm90.memory import (
@@ -35,7 +35,7 @@ SMALLEST_FLOAT32 = 2.0**-126
 """The smallest normal number."""
 
 
-def plan_attention_sm90(config: AttentionConfig) -> AttentionPlan:
+def plan_attention_sm90(config: AttentionConfig) -> HopperAttentionPlan:
     """Plan attention forward for sm_90a.
 
     Raises ConfigError with the arithmetic and ways out for what cannot work.
@@ -45,7 +45,7 @@ def plan_attention_sm90(config: AttentionConfig) -> AttentionPlan:
     regions = attention_regions(values)
     first_barrier = next(region.offset for region in regions if region.name == "barriers")
     left, right = config.window
-    return AttentionPlan(
+    return HopperAttentionPlan(
         kernel=config.kernel,
         name=config.name,
         entry_point=f"fa4gen_{config.name}",
@@ -53,12 +53,16 @@ def plan_attention_sm90(config: AttentionConfig) -> AttentionPlan:
         feature_macro=values.arch.feature_macro,
         dtype=config.dtype,
         element_bytes=ELEMENT_BYTES,
+        out_dtype=config.dtype,
+        out_element_bytes=ELEMENT_BYTES,
         depth=config.depth,
+        value_depth=config.depth,
         mask=config.mask if isinstance(config.mask, str) else "sliding_window",
         window_left=left,
         window_right=right,
         lse=config.lse,
         softcap=config.softcap,
+        has_descales=False,
         cta_group=config.cta_group,
         BM=values.tile_rows,
         BN=values.BN,
