@@ -131,6 +131,8 @@ class FA4Config(AttentionPlan):
     probability_shift: int
     """Probabilities are scaled by 2 to this power, which uses the range of fp8; else 0."""
     exp2_fma_share: float
+    registers_at_entry: int
+    """Per thread, before setmaxnreg."""
     softmax_registers: int
     correction_registers: int
     other_registers: int

@@ -7,6 +7,8 @@ from typing import Literal
 from fa4gen.plan.model import Swizzle, TensorMapPlan
 
 Tensor = Literal["query", "key", "value", "out"]
+SWIZZLES: dict[int, Swizzle] = {128: 128, 64: 64, 32: 32}
+"""By the bytes of a panel's row."""
 DIMS = ("column", "row", "panel", "head", "batch")
 
 
@@ -19,7 +21,7 @@ def operand_map(
     element_bytes: int,
 ) -> TensorMapPlan:
     """One box is ``panels`` panels of ``rows`` x ``panel_columns``, rows of a panel contiguous."""
-    swizzle: Swizzle = 128 if panel_columns * element_bytes == 128 else 64
+    swizzle = SWIZZLES[panel_columns * element_bytes]
     return TensorMapPlan(
         name=tensor,
         parameter=f"{tensor}_map",

@@ -24,6 +24,8 @@ GENERATOR = f"fa4gen {__version__}"
 HEADER_TEMPLATE = "pipeline/barriers.h.j2"
 KERNEL_TEMPLATES: Mapping[tuple[str, str], str] = {
     ("attention", "sm_90a"): "attention/sm90/kernel.cu.j2",
+    ("attention", "sm_100a"): "attention/sm100/kernel.cu.j2",
+    ("attention", "sm_103a"): "attention/sm100/kernel.cu.j2",
 }
 """Root template by kernel family and architecture."""
 
