@@ -75,6 +75,7 @@ def attention_parameters(values: Values) -> tuple[Parameter, ...]:
         Parameter("key_map", map_type, "key"),
         Parameter("value_map", map_type, "value"),
         Parameter("out_map", map_type, f"output, {config.resolved_out_dtype}"),
+        Parameter("out", "uint16* __restrict__", "the same output, for rows that see no key"),
     ]
     if config.lse:
         meaning = "log-sum-exp, (batch, query heads, query rows)"
@@ -96,6 +97,10 @@ def attention_parameters(values: Values) -> tuple[Parameter, ...]:
         Parameter("heads_per_key_head", "int32", "query heads that share a key head"),
         Parameter("query_rows", "int32", "query rows"),
         Parameter("key_rows", "int32", "key rows"),
+    ]
+    rows += [
+        Parameter(f"out_{name}_stride", "int64", f"of the output's {name}, in elements")
+        for name in ("batch", "row", "head")
     ]
     if config.softcap is None:
         rows.append(Parameter("softmax_scale_log2", "float", "softmax scale * log2(e), above zero"))
