@@ -72,6 +72,9 @@ class Places:
         places = self.ready[gang]
         if len(places) == 1:
             step, lanes = places.popitem()
+        elif self._timeline is not None:
+            step = min(places, key=lambda one: (self._behind(gang, places[one]), one))
+            lanes = places.pop(step)
         else:
             behind = self._random.random() < _CATCH_UP
             step = min(places) if behind else self._random.choice(list(places))
@@ -85,7 +88,10 @@ class Places:
         if len(gangs) == 1:
             return gangs[0]
         if self._timeline is not None:
-            return min(gangs, key=self._timeline.now)
+            return min(
+                gangs,
+                key=lambda gang: min(self._behind(gang, one) for one in self.ready[gang].values()),
+            )
         if self._policy == "priority":
             if self._random.random() < _CHANGE:
                 self._priority[self._random.choice(gangs)] = self._random.random()
@@ -93,6 +99,10 @@ class Places:
         if self._starved in self.ready:
             gangs.remove(self._starved)
         return gangs[int(self._random.random() * len(gangs))]
+
+    def _behind(self, gang: Gang, lanes: Lanes) -> float:
+        assert self._timeline is not None
+        return self._timeline.behind(gang, lanes)
 
     # ---- partners
 

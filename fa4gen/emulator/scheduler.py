@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from fa4gen.emulator.code import Code, Step
+from fa4gen.emulator.code import Code, Run, Step
 from fa4gen.emulator.emit import Emitter
 from fa4gen.emulator.gang import Gang
 from fa4gen.emulator.instructions.barriers import member_mask, settle_cluster, settle_named
@@ -227,24 +227,28 @@ class Scheduler:
             return -1
         run, last, count = code.run_of(step, level, lanes.mask is not None)
         if count:
-            self.instructions += count * lanes.count(gang)
-            run(gang, lanes.mask)
-            if gang.deferred:
-                self._catch_up(gang)
-            if self.machine.timeline is not None:
-                self.machine.timeline.ran(gang, lanes, step.start, code.steps[last].stop)
+            self._run(run, gang, lanes, step.start, code.steps[last].stop)
         return self._finish(gang, lanes, last)
 
     def _go(self, gang: Gang, lanes: Lanes, step: Step) -> None:
         """Run lanes that have just met at a joint instruction: this step only."""
-        run, last, count = self.code.run_of(step, PARTIAL, lanes.mask is not None)
-        self.instructions += count * lanes.count(gang)
-        run(gang, lanes.mask)
-        if gang.deferred:
-            self._catch_up(gang)
+        run, last, _ = self.code.run_of(step, PARTIAL, lanes.mask is not None)
+        self._run(run, gang, lanes, step.start, self.code.steps[last].stop)
         follow = self._finish(gang, lanes, last)
         if follow >= 0:
             self.places.put(gang, follow, lanes)
+
+    def _run(self, run: Run, gang: Gang, lanes: Lanes, start: int, stop: int) -> None:
+        """Run the function of the instructions ``start`` to ``stop``."""
+        timeline = self.machine.timeline
+        if timeline is not None:
+            timeline.begins(gang, lanes, start, stop)
+        self.instructions += (stop - start) * lanes.count(gang)
+        run(gang, lanes.mask)
+        if gang.deferred:
+            self._catch_up(gang)
+        if timeline is not None:
+            timeline.ran(gang, lanes)
 
     @staticmethod
     def _catch_up(gang: Gang) -> None:

@@ -291,6 +291,7 @@ def submit(gang: Gang, lane: int, site: Instruction, product: Product, d: int) -
         op.tensor_writes = product.tensor_writes()
         shape = (product.kind.m, product.kind.n)
         op.notes["queue"] = (gang, lane)
+        op.notes["product"] = product.facts()
         op.notes["accumulator"] = (d, shape, len(product.ctas))
     queue_of(gang.state, lane, machine).submit(op, product)
     remember(gang, lane, op)

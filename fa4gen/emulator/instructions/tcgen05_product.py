@@ -284,8 +284,22 @@ class Product(Action):
         """How long the tensor cores are busy: products, or operand bytes at 128 a cycle."""
         kind, share = self.kind, len(self.ctas)
         rate = 8192 if share == 2 else 4096 if kind.m == 128 else 2048
-        rows = (0 if self.a is None else kind.m) + kind.n
-        return max(kind.m * kind.n * 16 / rate, rows * 32 / share / 128)
+        return max(kind.m * kind.n * 16 / rate, self._operand_bytes() / 128)
+
+    def _operand_bytes(self) -> float:
+        """What each CTA's shared memory gives: 32 bytes of K from every row of the operands."""
+        rows = (0 if self.a is None else self.kind.m) + self.kind.n
+        return rows * 32 / len(self.ctas)
+
+    def facts(self) -> dict[str, Any]:
+        """What a timeline says of the product."""
+        return {
+            "a": "tensor memory" if self.a is None else "shared memory",
+            "d": self.column,
+            "rows": self.kind.m,
+            "columns": self.kind.n,
+            "shared": self._operand_bytes(),
+        }
 
 
 def stored(kind: InstructionDescriptor, element: str) -> tuple[str, int]:

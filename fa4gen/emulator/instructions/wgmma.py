@@ -132,6 +132,13 @@ def _product(i: Instruction, e: Emitter) -> None:
         read_a = e.reader(a, "b64")
     size = ELEMENT_BYTES[shape.a]
     cycles = 2.0 * ROWS * shape.n * shape.k / (_MAC_PER_CYCLE[size] * 2)
+    rows = shape.n + (ROWS if read_a is not None else 0)
+    facts = {
+        "a": "registers" if read_a is None else "shared memory",
+        "rows": ROWS,
+        "columns": shape.n,
+        "shared": float(rows * shape.k * size),
+    }
     early = i in _copied(e)
 
     def handler(gang: Gang, mask: Mask) -> None:
@@ -162,6 +169,7 @@ def _product(i: Instruction, e: Emitter) -> None:
 
         after = () if groups.last is None or groups.last.done else (groups.last,)
         op = AsyncOp("wgmma", gang, 0, i, run, after=after, unit="tensor", cycles=cycles)
+        op.notes["product"] = facts
         groups.last = op
         groups.open.append(op)
         if machine.observer.enabled:
@@ -199,6 +207,8 @@ def _announce(gang: Gang, groups: Groups) -> None:
     keys = tuple(tile for _, tiles in fresh for tile in tiles)
     first.reads = tuple(SharedRange(gang.cta, start, stop) for start, stop in _joined_ranges(keys))
     cycles, first.cycles = first.cycles, sum(op.cycles for op, _ in fresh)
+    moved = sum(op.notes["product"]["shared"] for op, _ in fresh)
+    first.notes["product"] = {**first.notes["product"], "shared": moved}
     gang.machine.observer.issued(first)
     first.cycles = cycles
     for op, _ in fresh[1:]:
