@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from typing import TYPE_CHECKING, Any
 
+from fa4gen.plan.attention_model import FA4Config
 from fa4gen.plan.hardware import ARCHITECTURES
 from fa4gen.render.manifest import config_data, json_data
 from fa4gen.render.memory_picture import bytes_per_line, kibibytes, shared_memory_picture
@@ -33,6 +34,7 @@ def explain(plan: Plan, loaded: LoadedConfig) -> list[Section]:
         Section(f"{plan.entry_point}: {plan.kernel} for {plan.arch}", plan.summary),
         _values(plan, loaded),
         *_shared_memory(plan),
+        *_tensor_memory(plan),
         *_barriers(plan),
         _roles(plan),
         _tensor_maps(plan),
@@ -80,6 +82,25 @@ def _shared_memory(plan: Plan) -> list[Section]:
         for r in plan.shared
     )
     return [Section("Shared memory", lines), Section("", (), columns, rows, columns[1:-1])]
+
+
+def _tensor_memory(plan: Plan) -> list[Section]:
+    if not isinstance(plan, FA4Config):
+        return []
+    used = max(region.end for region in plan.tensor_memory)
+    limit = ARCHITECTURES[plan.arch].tensor_memory_columns
+    rows = tuple(
+        (r.name, str(r.column), str(r.end), str(r.columns), r.holds) for r in plan.tensor_memory
+    )
+    return [
+        Section(
+            "Tensor memory",
+            (f"{used} of {limit} columns used, {plan.tensor_memory_columns} allocated",),
+            ("region", "first column", "end", "columns", "holds"),
+            rows,
+            ("first column", "end", "columns"),
+        )
+    ]
 
 
 def _barriers(plan: Plan) -> list[Section]:

@@ -70,7 +70,7 @@ def _query_rows(values: Values) -> tuple[Barrier, Barrier]:
         1,
         "tma_bytes",
         "the loader, then the bytes of a part of Q" + (" in both CTAs" if pair else ""),
-        "the MMA warp" + ("" if not staged else "; the correction, where a tile has no blocks"),
+        "the MMA warp",
         "a part of a query tile has landed",
         bytes_=values.query_bytes // parts * values.config.cta_group,
         cta="leader" if pair else "own",
@@ -96,7 +96,8 @@ def _commit(values: Values) -> ArriveHow:
 
 def _ring_rows(values: Values) -> list[Barrier]:
     if values.kv_ring == "fused":
-        return [*_ring(values, "kv", "block of keys or values", 1, 0)]
+        same = values.key_bytes == values.value_bytes
+        return [*_ring(values, "kv", "block", 1, values.key_bytes if same else 0)]
     return [
         *_ring(values, "key", "part of a key block", values.num_qk_stages, values.key_bytes),
         *_ring(values, "value", "block of values", 1, values.value_bytes),

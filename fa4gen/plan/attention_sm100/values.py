@@ -196,7 +196,7 @@ def decide(
         scheduler="dynamic",
         rescale_threshold=8.0,
         exp2_fma_share=0.0,
-        registers=RoleSplit(192, 80, 48),
+        registers=RoleSplit(200, 64, 48),
     )
     draft = _tiles(draft, room, log)
     draft = _staging(draft, room, log)
@@ -340,6 +340,7 @@ def _registers(draft: Values, log: ChoiceLog) -> RoleSplit:
         split = RoleSplit(given.softmax, given.correction, given.other)
         log.note("registers", split, "config")
         return split
-    split = RoleSplit(192, 80, 48) if draft.num_qo == 2 else RoleSplit(192, 192, 120)
-    log.note("registers", split, "auto", "the softmax keeps a row of scores")
+    split = RoleSplit(200, 64, 48) if draft.num_qo == 2 else RoleSplit(192, 192, 120)
+    reason = "the softmax, which keeps a row of scores, gets what the others can spare"
+    log.note("registers", split, "auto", reason)
     return split

@@ -165,8 +165,8 @@ __device__ __forceinline__ void tma_prefetch(const TensorMap& map, int32 row, in
 __device__ __forceinline__ void tma_store(const TensorMap& map, uint32 source, int32 row,
                                           int32 panel, int32 head, int32 batch) {
   asm volatile(
-      "cp.async.bulk.tensor.5d.global.shared::cta.bulk_group [%0, {%1, %2, %3, %4, %5}], [%6];\n"
-      "cp.async.bulk.commit_group;\n"
+      "cp.async.bulk.tensor.5d.global.shared::cta.bulk_group [%0, {%1, %2, %3, %4, %5}], [%6];"
+      " cp.async.bulk.commit_group;"
       :: "l"(&map), "r"(0), "r"(row), "r"(panel), "r"(head), "r"(batch), "r"(source) : "memory");
 }
 
@@ -281,7 +281,7 @@ __device__ __forceinline__ void wgmma_m64n128k16_register_a(float (&d)[64], uint
       : "r"(a0), "r"(a1), "r"(a2), "r"(a3), "l"(b));
 }
 
-// Moves registers between warpgroups: consumers take what the producer gives up.
+// Moves registers between warpgroups: some take what others give up.
 template <uint32 kCount>
 __device__ __forceinline__ void decrease_registers() {
   asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(kCount));

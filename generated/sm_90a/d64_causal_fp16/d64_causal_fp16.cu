@@ -255,7 +255,7 @@ __device__ __forceinline__ void wgmma_m64n64k16_register_a(float (&d)[32], uint3
       : "r"(a0), "r"(a1), "r"(a2), "r"(a3), "l"(b));
 }
 
-// Moves registers between warpgroups: consumers take what the producer gives up.
+// Moves registers between warpgroups: some take what others give up.
 template <uint32 kCount>
 __device__ __forceinline__ void decrease_registers() {
   asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(kCount));
