@@ -280,7 +280,7 @@ __device__ __forceinline__ void tensor_memory_store(uint32 address, const float*
 // 32 probabilities of the thread's own lane, packed into 16 columns.
 __device__ __forceinline__ void tensor_memory_store_packed(uint32 address, const uint32 (&p)[16]) {
   asm volatile("tcgen05.st.sync.aligned.32x32b.x16.b32 [%16], "
-               "{%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15}"";"
+               "{%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15};"
                :: "r"(p[0]), "r"(p[1]), "r"(p[2]), "r"(p[3]), "r"(p[4]), "r"(p[5]), "r"(p[6]), "r"(p[7]),
                   "r"(p[8]), "r"(p[9]), "r"(p[10]), "r"(p[11]), "r"(p[12]), "r"(p[13]), "r"(p[14]), "r"(p[15]),
                   "r"(address) : "memory");
@@ -701,8 +701,8 @@ __device__ __forceinline__ void write_tile(uint32 slot, const Tile& tile) {
 __device__ __forceinline__ Tile read_tile(uint32 slot) {
   Tile tile;
   asm volatile(
-      "ld.shared.v2.b32 {%0, %1}, [%3];\n"
-      "ld.shared.b32 %2, [%3 + 8];\n"
+      "ld.shared.v2.b32 {%0, %1}, [%3];"
+      " ld.shared.b32 %2, [%3 + 8];"
       : "=r"(tile.first_row), "=r"(tile.head), "=r"(tile.batch) : "r"(slot) : "memory");
   return tile;
 }
@@ -738,11 +738,9 @@ static_assert(kStagingBytes >= kTileRows * kValueDepth * 2, "A slot holds an out
 __device__ __forceinline__ uint32 shared_base() {
   extern __shared__ char raw[];
   uint32 address;
-  asm("{\n"
-      "  .reg .u64 shared;\n"
-      "  cvta.to.shared.u64 shared, %1;\n"
-      "  cvt.u32.u64 %0, shared;\n"
-      "}\n" : "=r"(address) : "l"(raw));
+  asm("{ .reg .u64 shared;"
+      " cvta.to.shared.u64 shared, %1;"
+      " cvt.u32.u64 %0, shared; }" : "=r"(address) : "l"(raw));
   return (address + 1023) & ~1023u;
 }
 
@@ -814,18 +812,30 @@ struct TileReader {
 
 // Every barrier of the table, by one thread.
 __device__ __forceinline__ void initialize_barriers(uint32 base) {
-  for (uint32 i = 0; i < kQueryFullSlots; ++i) mbarrier_init(base + kQueryFull + 8 * i, kQueryFullArrivals);
-  for (uint32 i = 0; i < kQueryEmptySlots; ++i) mbarrier_init(base + kQueryEmpty + 8 * i, kQueryEmptyArrivals);
-  for (uint32 i = 0; i < kKvFullSlots; ++i) mbarrier_init(base + kKvFull + 8 * i, kKvFullArrivals);
-  for (uint32 i = 0; i < kKvEmptySlots; ++i) mbarrier_init(base + kKvEmpty + 8 * i, kKvEmptyArrivals);
-  for (uint32 i = 0; i < kScoresFullSlots; ++i) mbarrier_init(base + kScoresFull + 8 * i, kScoresFullArrivals);
-  for (uint32 i = 0; i < kProbabilitiesFullSlots; ++i) mbarrier_init(base + kProbabilitiesFull + 8 * i, kProbabilitiesFullArrivals);
-  for (uint32 i = 0; i < kScaleFullSlots; ++i) mbarrier_init(base + kScaleFull + 8 * i, kScaleFullArrivals);
-  for (uint32 i = 0; i < kScaleEmptySlots; ++i) mbarrier_init(base + kScaleEmpty + 8 * i, kScaleEmptyArrivals);
-  for (uint32 i = 0; i < kOutputFullSlots; ++i) mbarrier_init(base + kOutputFull + 8 * i, kOutputFullArrivals);
-  for (uint32 i = 0; i < kOutputReadySlots; ++i) mbarrier_init(base + kOutputReady + 8 * i, kOutputReadyArrivals);
-  for (uint32 i = 0; i < kTileFullSlots; ++i) mbarrier_init(base + kTileFull + 8 * i, kTileFullArrivals);
-  for (uint32 i = 0; i < kTileEmptySlots; ++i) mbarrier_init(base + kTileEmpty + 8 * i, kTileEmptyArrivals);
+  for (uint32 i = 0; i < kQueryFullSlots; ++i)
+    mbarrier_init(base + kQueryFull + 8 * i, kQueryFullArrivals);
+  for (uint32 i = 0; i < kQueryEmptySlots; ++i)
+    mbarrier_init(base + kQueryEmpty + 8 * i, kQueryEmptyArrivals);
+  for (uint32 i = 0; i < kKvFullSlots; ++i)
+    mbarrier_init(base + kKvFull + 8 * i, kKvFullArrivals);
+  for (uint32 i = 0; i < kKvEmptySlots; ++i)
+    mbarrier_init(base + kKvEmpty + 8 * i, kKvEmptyArrivals);
+  for (uint32 i = 0; i < kScoresFullSlots; ++i)
+    mbarrier_init(base + kScoresFull + 8 * i, kScoresFullArrivals);
+  for (uint32 i = 0; i < kProbabilitiesFullSlots; ++i)
+    mbarrier_init(base + kProbabilitiesFull + 8 * i, kProbabilitiesFullArrivals);
+  for (uint32 i = 0; i < kScaleFullSlots; ++i)
+    mbarrier_init(base + kScaleFull + 8 * i, kScaleFullArrivals);
+  for (uint32 i = 0; i < kScaleEmptySlots; ++i)
+    mbarrier_init(base + kScaleEmpty + 8 * i, kScaleEmptyArrivals);
+  for (uint32 i = 0; i < kOutputFullSlots; ++i)
+    mbarrier_init(base + kOutputFull + 8 * i, kOutputFullArrivals);
+  for (uint32 i = 0; i < kOutputReadySlots; ++i)
+    mbarrier_init(base + kOutputReady + 8 * i, kOutputReadyArrivals);
+  for (uint32 i = 0; i < kTileFullSlots; ++i)
+    mbarrier_init(base + kTileFull + 8 * i, kTileFullArrivals);
+  for (uint32 i = 0; i < kTileEmptySlots; ++i)
+    mbarrier_init(base + kTileEmpty + 8 * i, kTileEmptyArrivals);
 }
 
 // ---- role: load. One thread brings in queries, keys and values by TMA, and hands out tiles. ----
@@ -986,14 +996,14 @@ struct TileProducts {
   // Q.K of the keys in the current slot; with kWaits, waits for each part of them.
   template <bool kWaits, bool kReleases>
   __device__ __forceinline__ void query_key(KeyConsumer& keys, uint32 query_phase, bool first_block, uint32 e) {
-    // These scores go where the probabilities of the block before are: their P.V, the last
-    // one committed, must have read them. Order of issue alone does not say so.
+    // These scores go where the probabilities of the block before are. Their P.V, the last one
+    // committed, must have read them: that it was issued before does not say so.
     outputs.drain();
     tcgen05_fence_after();
     const uint32 column = scores_column + kScoresStep * scores.state.index;
     const MatrixDescriptor key = keys.get_k();
     // Arrived on by the loader, then by the bytes of the part.
-    if (first_block) mbarrier_wait(query_full + 8 * 0, query_phase);
+    if (first_block) mbarrier_wait(query_full, query_phase);
     if (kWaits) keys.wait_k<0>();
     issue_query_key<0>(column, query, key, e);
     if (kReleases) keys.release_k<0>(e);
@@ -1194,7 +1204,7 @@ struct SoftmaxRole {
 
     const float offset = finite_max(max) * scale_log2;
     const uint32 to = probabilities_column + kProbabilitiesStep * probabilities_out.state.index;
-    store_probabilities(scores + 0, scale_log2, offset, to + 0);
+    store_probabilities(scores, scale_log2, offset, to);
     store_probabilities(scores + 32, scale_log2, offset, to + 16);
     store_probabilities(scores + 64, scale_log2, offset, to + 32);
     tensor_memory_wait_stores();
@@ -1211,7 +1221,8 @@ struct SoftmaxRole {
 };
 
 __device__ __forceinline__ void run_softmax(uint32 base, const Problem& problem, uint32 tensor_memory,
-                                            int32 query_tile, float softmax_scale_log2, float* lse) {
+                                            int32 query_tile, float softmax_scale_log2, float* lse
+) {
   const int32 thread_row = threadIdx.x % kTileRows;
   const uint32 lane = tensor_memory + (thread_row / 32 * 32 << 16);  // of the warp's first row
   SoftmaxRole role{problem,
@@ -1478,7 +1489,8 @@ extern "C" __global__ void __launch_bounds__(kNumThreads, 1)
   __syncthreads();  // every role is through with tensor memory
   tcgen05_fence_after();
   // Asked for again: no role has a register to keep them in.
-  if (threadIdx.x / 32 == kMmaWarp) tensor_memory_free<kTensorMemoryColumns>(load_shared(shared_base() + kTensorMemoryOffset));
+  if (threadIdx.x / 32 == kMmaWarp)
+    tensor_memory_free<kTensorMemoryColumns>(load_shared(shared_base() + kTensorMemoryOffset));
 }
 
 }  // namespace fa4_d128_dense_bf16_kernel

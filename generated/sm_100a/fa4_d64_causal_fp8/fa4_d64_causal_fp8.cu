@@ -284,7 +284,7 @@ __device__ __forceinline__ void tensor_memory_store(uint32 address, const float*
 // 32 probabilities of the thread's own lane, packed into 8 columns.
 __device__ __forceinline__ void tensor_memory_store_packed(uint32 address, const uint32 (&p)[8]) {
   asm volatile("tcgen05.st.sync.aligned.32x32b.x8.b32 [%8], "
-               "{%0, %1, %2, %3, %4, %5, %6, %7}"";"
+               "{%0, %1, %2, %3, %4, %5, %6, %7};"
                :: "r"(p[0]), "r"(p[1]), "r"(p[2]), "r"(p[3]), "r"(p[4]), "r"(p[5]), "r"(p[6]), "r"(p[7]),
                   "r"(address) : "memory");
 }
@@ -722,8 +722,8 @@ __device__ __forceinline__ void write_tile(uint32 slot, const Tile& tile) {
 __device__ __forceinline__ Tile read_tile(uint32 slot) {
   Tile tile;
   asm volatile(
-      "ld.shared.v2.b32 {%0, %1}, [%3];\n"
-      "ld.shared.b32 %2, [%3 + 8];\n"
+      "ld.shared.v2.b32 {%0, %1}, [%3];"
+      " ld.shared.b32 %2, [%3 + 8];"
       : "=r"(tile.first_row), "=r"(tile.head), "=r"(tile.batch) : "r"(slot) : "memory");
   return tile;
 }
@@ -766,11 +766,9 @@ static_assert(kStagingBytes >= kTileRows * kValueDepth * 2, "A slot holds an out
 __device__ __forceinline__ uint32 shared_base() {
   extern __shared__ char raw[];
   uint32 address;
-  asm("{\n"
-      "  .reg .u64 shared;\n"
-      "  cvta.to.shared.u64 shared, %1;\n"
-      "  cvt.u32.u64 %0, shared;\n"
-      "}\n" : "=r"(address) : "l"(raw));
+  asm("{ .reg .u64 shared;"
+      " cvta.to.shared.u64 shared, %1;"
+      " cvt.u32.u64 %0, shared; }" : "=r"(address) : "l"(raw));
   return (address + 1023) & ~1023u;
 }
 
@@ -843,20 +841,34 @@ struct TileReader {
 
 // Every barrier of the table, by one thread.
 __device__ __forceinline__ void initialize_barriers(uint32 base) {
-  for (uint32 i = 0; i < kQueryFullSlots; ++i) mbarrier_init(base + kQueryFull + 8 * i, kQueryFullArrivals);
-  for (uint32 i = 0; i < kQueryEmptySlots; ++i) mbarrier_init(base + kQueryEmpty + 8 * i, kQueryEmptyArrivals);
-  for (uint32 i = 0; i < kKeyFullSlots; ++i) mbarrier_init(base + kKeyFull + 8 * i, kKeyFullArrivals);
-  for (uint32 i = 0; i < kKeyEmptySlots; ++i) mbarrier_init(base + kKeyEmpty + 8 * i, kKeyEmptyArrivals);
-  for (uint32 i = 0; i < kValueFullSlots; ++i) mbarrier_init(base + kValueFull + 8 * i, kValueFullArrivals);
-  for (uint32 i = 0; i < kValueEmptySlots; ++i) mbarrier_init(base + kValueEmpty + 8 * i, kValueEmptyArrivals);
-  for (uint32 i = 0; i < kScoresFullSlots; ++i) mbarrier_init(base + kScoresFull + 8 * i, kScoresFullArrivals);
-  for (uint32 i = 0; i < kProbabilitiesFullSlots; ++i) mbarrier_init(base + kProbabilitiesFull + 8 * i, kProbabilitiesFullArrivals);
-  for (uint32 i = 0; i < kScaleFullSlots; ++i) mbarrier_init(base + kScaleFull + 8 * i, kScaleFullArrivals);
-  for (uint32 i = 0; i < kScaleEmptySlots; ++i) mbarrier_init(base + kScaleEmpty + 8 * i, kScaleEmptyArrivals);
-  for (uint32 i = 0; i < kOutputFullSlots; ++i) mbarrier_init(base + kOutputFull + 8 * i, kOutputFullArrivals);
-  for (uint32 i = 0; i < kOutputReadySlots; ++i) mbarrier_init(base + kOutputReady + 8 * i, kOutputReadyArrivals);
-  for (uint32 i = 0; i < kTileFullSlots; ++i) mbarrier_init(base + kTileFull + 8 * i, kTileFullArrivals);
-  for (uint32 i = 0; i < kTileEmptySlots; ++i) mbarrier_init(base + kTileEmpty + 8 * i, kTileEmptyArrivals);
+  for (uint32 i = 0; i < kQueryFullSlots; ++i)
+    mbarrier_init(base + kQueryFull + 8 * i, kQueryFullArrivals);
+  for (uint32 i = 0; i < kQueryEmptySlots; ++i)
+    mbarrier_init(base + kQueryEmpty + 8 * i, kQueryEmptyArrivals);
+  for (uint32 i = 0; i < kKeyFullSlots; ++i)
+    mbarrier_init(base + kKeyFull + 8 * i, kKeyFullArrivals);
+  for (uint32 i = 0; i < kKeyEmptySlots; ++i)
+    mbarrier_init(base + kKeyEmpty + 8 * i, kKeyEmptyArrivals);
+  for (uint32 i = 0; i < kValueFullSlots; ++i)
+    mbarrier_init(base + kValueFull + 8 * i, kValueFullArrivals);
+  for (uint32 i = 0; i < kValueEmptySlots; ++i)
+    mbarrier_init(base + kValueEmpty + 8 * i, kValueEmptyArrivals);
+  for (uint32 i = 0; i < kScoresFullSlots; ++i)
+    mbarrier_init(base + kScoresFull + 8 * i, kScoresFullArrivals);
+  for (uint32 i = 0; i < kProbabilitiesFullSlots; ++i)
+    mbarrier_init(base + kProbabilitiesFull + 8 * i, kProbabilitiesFullArrivals);
+  for (uint32 i = 0; i < kScaleFullSlots; ++i)
+    mbarrier_init(base + kScaleFull + 8 * i, kScaleFullArrivals);
+  for (uint32 i = 0; i < kScaleEmptySlots; ++i)
+    mbarrier_init(base + kScaleEmpty + 8 * i, kScaleEmptyArrivals);
+  for (uint32 i = 0; i < kOutputFullSlots; ++i)
+    mbarrier_init(base + kOutputFull + 8 * i, kOutputFullArrivals);
+  for (uint32 i = 0; i < kOutputReadySlots; ++i)
+    mbarrier_init(base + kOutputReady + 8 * i, kOutputReadyArrivals);
+  for (uint32 i = 0; i < kTileFullSlots; ++i)
+    mbarrier_init(base + kTileFull + 8 * i, kTileFullArrivals);
+  for (uint32 i = 0; i < kTileEmptySlots; ++i)
+    mbarrier_init(base + kTileEmpty + 8 * i, kTileEmptyArrivals);
 }
 
 // ---- role: load. One thread brings in queries, keys and values by TMA, and hands out tiles. ----
@@ -1020,7 +1032,7 @@ struct TileProducts {
     const uint32 column = scores_column + kScoresStep * scores.state.index;
     const MatrixDescriptor key = keys.get_k();
     // Arrived on by the loader, then by the bytes of the part.
-    if (first_block) mbarrier_wait(query_full + 8 * 0, query_phase);
+    if (first_block) mbarrier_wait(query_full, query_phase);
     if (kWaits) keys.wait_k<0>();
     issue_query_key<0>(column, query, key, e);
     if (kReleases) keys.release_k<0>(e);
@@ -1230,7 +1242,7 @@ struct SoftmaxRole {
 
     const float offset = finite_max(max) * scale_log2 - kProbabilityShift;
     const uint32 to = probabilities_column + kProbabilitiesStep * probabilities_out.state.index;
-    store_probabilities(scores + 0, scale_log2, offset, to + 0);
+    store_probabilities(scores, scale_log2, offset, to);
     store_probabilities(scores + 32, scale_log2, offset, to + 8);
     store_probabilities(scores + 64, scale_log2, offset, to + 16);
     tensor_memory_wait_stores();
@@ -1246,10 +1258,21 @@ struct SoftmaxRole {
   }
 };
 
+// What queries, keys and values were divided by, for each batch and key head; 1 where null.
+struct Descales {
+  const float* query;
+  const float* key;
+  const float* value;
+  __device__ __forceinline__ float of_scores(int64 head) const {
+    return (query ? query[head] : 1.f) * (key ? key[head] : 1.f);
+  }
+  __device__ __forceinline__ float of_values(int64 head) const { return value ? value[head] : 1.f; }
+};
+
 __device__ __forceinline__ void run_softmax(uint32 base, const Problem& problem, uint32 tensor_memory,
-                                            int32 query_tile, float softmax_scale_log2, float* lse,
-                                            const float* query_descale, const float* key_descale,
-                                            const float* value_descale) {
+                                            int32 query_tile, float softmax_scale_log2, float* lse
+,
+                                            const Descales& descales) {
   const int32 thread_row = threadIdx.x % kTileRows;
   const uint32 lane = tensor_memory + (thread_row / 32 * 32 << 16);  // of the warp's first row
   SoftmaxRole role{problem,
@@ -1270,8 +1293,7 @@ __device__ __forceinline__ void run_softmax(uint32 base, const Problem& problem,
     role.sum = 0.f;
     const int64 key_head = static_cast<int64>(tile.batch) * (problem.query_heads / problem.heads_per_key_head) +
                            tile.head / problem.heads_per_key_head;
-    const float descale = (query_descale ? query_descale[key_head] : 1.f) *
-                          (key_descale ? key_descale[key_head] : 1.f);
+    const float descale = descales.of_scores(key_head);
     const float scale_log2 = softmax_scale_log2 * descale;
     const BlockRange blocks = blocks_of_tile(problem, tile);
 #pragma unroll 1
@@ -1280,7 +1302,7 @@ __device__ __forceinline__ void run_softmax(uint32 base, const Problem& problem,
     }
     if (!blocks.empty()) {
       const float inverse = role.sum > 0.f ? __fdividef(1.f, role.sum) : 0.f;
-      role.send(inverse * (value_descale ? value_descale[key_head] : 1.f));
+      role.send(inverse * descales.of_values(key_head));
     }
     if (row < problem.query_rows) {
       const int64 head = static_cast<int64>(tile.batch) * problem.query_heads + tile.head;
@@ -1506,7 +1528,8 @@ extern "C" __global__ void __launch_bounds__(kNumThreads, 1)
 
   if (warp < 8) {
     increase_registers<kSoftmaxRegisters>();
-    run_softmax(base, problem, tensor_memory, warp / 4, softmax_scale_log2, lse, query_descale, key_descale, value_descale);
+    const Descales descales{query_descale, key_descale, value_descale};
+    run_softmax(base, problem, tensor_memory, warp / 4, softmax_scale_log2, lse, descales);
   } else if (warp < kMmaWarp) {
     decrease_registers<kCorrectionRegisters>();
     const OutputTensor output{out_map, out, out_batch_stride, out_row_stride, out_head_stride};
@@ -1525,7 +1548,8 @@ extern "C" __global__ void __launch_bounds__(kNumThreads, 1)
   __syncthreads();  // every role is through with tensor memory
   tcgen05_fence_after();
   // Asked for again: no role has a register to keep them in.
-  if (threadIdx.x / 32 == kMmaWarp) tensor_memory_free<kTensorMemoryColumns>(load_shared(shared_base() + kTensorMemoryOffset));
+  if (threadIdx.x / 32 == kMmaWarp)
+    tensor_memory_free<kTensorMemoryColumns>(load_shared(shared_base() + kTensorMemoryOffset));
 }
 
 }  // namespace fa4_d64_causal_fp8_kernel

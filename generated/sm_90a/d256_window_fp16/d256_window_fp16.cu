@@ -336,11 +336,9 @@ static_assert(kValueBytes == kKeyBytes, "Values have the shape of keys.");
 __device__ __forceinline__ uint32 shared_base() {
   extern __shared__ char raw[];
   uint32 address;
-  asm("{\n"
-      "  .reg .u64 shared;\n"
-      "  cvta.to.shared.u64 shared, %1;\n"
-      "  cvt.u32.u64 %0, shared;\n"
-      "}\n" : "=r"(address) : "l"(raw));
+  asm("{ .reg .u64 shared;"
+      " cvta.to.shared.u64 shared, %1;"
+      " cvt.u32.u64 %0, shared; }" : "=r"(address) : "l"(raw));
   return (address + 1023) & ~1023u;
 }
 
@@ -440,8 +438,8 @@ __device__ __forceinline__ void write_tile(uint32 slot, const Tile& tile) {
 __device__ __forceinline__ Tile read_tile(uint32 slot) {
   Tile tile;
   asm volatile(
-      "ld.shared.v2.b32 {%0, %1}, [%3];\n"
-      "ld.shared.b32 %2, [%3 + 8];\n"
+      "ld.shared.v2.b32 {%0, %1}, [%3];"
+      " ld.shared.b32 %2, [%3 + 8];"
       : "=r"(tile.first_row), "=r"(tile.head), "=r"(tile.batch) : "r"(slot) : "memory");
   return tile;
 }

@@ -323,11 +323,9 @@ static_assert(kValueBytes == kKeyBytes, "Values have the shape of keys.");
 __device__ __forceinline__ uint32 shared_base() {
   extern __shared__ char raw[];
   uint32 address;
-  asm("{\n"
-      "  .reg .u64 shared;\n"
-      "  cvta.to.shared.u64 shared, %1;\n"
-      "  cvt.u32.u64 %0, shared;\n"
-      "}\n" : "=r"(address) : "l"(raw));
+  asm("{ .reg .u64 shared;"
+      " cvta.to.shared.u64 shared, %1;"
+      " cvt.u32.u64 %0, shared; }" : "=r"(address) : "l"(raw));
   return (address + 1023) & ~1023u;
 }
 
