@@ -13,12 +13,26 @@ DRAFT = "https://json-schema.org/draft/2020-12/schema"
 
 
 def editor_schema() -> JsonSchema:
-    """Return the schema of a config file: unlike the model, a file may leave ``name`` out."""
+    """Return the schema of a config file: one of the families, told apart by ``arch``.
+
+    Unlike the models, a file may leave ``name`` out.
+    """
     schema = _plain(config_schema())
-    for family in (schema, *schema.get("$defs", {}).values()):
-        if {"kernel", "name"} <= family.get("properties", {}).keys():
-            family["required"] = [key for key in family["required"] if key != "name"]
-    return {"$schema": DRAFT, **schema, "title": "fa4gen config"}
+    for family in families(schema):
+        family["required"] = [key for key in family["required"] if key != "name"]
+    return {
+        "$schema": DRAFT,
+        "title": "fa4gen config",
+        "type": "object",
+        "oneOf": schema["oneOf"],
+        "$defs": schema["$defs"],
+    }
+
+
+def families(schema: JsonSchema) -> list[JsonSchema]:
+    """Return the definitions that a config file fits one of."""
+    names = [branch["$ref"].rpartition("/")[2] for branch in schema["oneOf"]]
+    return [schema["$defs"][name] for name in names]
 
 
 def _plain(node: Any) -> Any:

@@ -26,6 +26,7 @@ MOST_SHOWN = 60
 SIMILARITY = 0.5
 """How much alike two words are (difflib's ratio) before one is suggested for the other."""
 
+_TELLING = ("kernel", "arch")
 _PATTERNS = {
     r"^[a-z][a-z0-9_]*$": "a name of lower-case letters, digits and _ that begins with a letter"
 }
@@ -53,23 +54,19 @@ class Expectations:
 
     def example(self, path: KeyPath) -> str:
         """Return the one value allowed at ``path``, or "" where there is a choice."""
-        branches = self._branches(path)
-        if len(branches) == 1:
-            values = _listed_values(branches[0])
-            if len(values) == 1:
-                return shown(values[0])
-        return ""
+        values = self.values(path)
+        return shown(values[0]) if len(values) == 1 and len(self._branches(path)) == 1 else ""
+
+    def values(self, path: KeyPath) -> list[Any]:
+        """Return the values at ``path`` that can be listed one by one."""
+        return [value for branch in self._branches(path) for value in _listed_values(branch)]
 
     def nearest(self, path: KeyPath, value: Any) -> list[Any]:
         """Return the allowed values nearest to ``value``; two when they are equally near."""
         branches = self._branches(path)
         if isinstance(value, str):
-            words = [
-                word
-                for branch in branches
-                for word in _listed_values(branch)
-                if isinstance(word, str)
-            ]
+            words = [word for word in self.values(path) if isinstance(word, str)]
+            # One word alone is no choice to guess from.
             return [] if len(words) < 2 and len(branches) < 2 else similar(value, words)
         if isinstance(value, (int, float)) and not isinstance(value, bool):
             numbers = [number for branch in branches for number in _near_numbers(branch, value)]
@@ -92,8 +89,20 @@ class Expectations:
         allowed = any(_accepts(branch, meaning.value) for branch in self._branches(path))
         return meaning.value if allowed else None
 
+    def accepted(self, path: KeyPath, value: Any) -> Any:
+        """Return ``value`` where it is allowed at ``path``, or the one word that it begins.
+
+        None for neither, and for what is no word, number or truth value.
+        """
+        if isinstance(value, (int, float)):
+            return value if any(_accepts(b, value) for b in self._branches(path)) else None
+        if not isinstance(value, str):
+            return None
+        words = {word for word in self.values(path) if isinstance(word, str)}
+        return value if value in words else _completed(value, words)
+
     def _branches(self, path: KeyPath) -> list[JsonSchema]:
-        """Return the alternatives at ``path``, references and unions resolved."""
+        """Return the alternatives at ``path``, references and unions resolved, each once."""
         branches = self._alternatives(self._schema, self._data)
         value = self._data
         for part in path:
@@ -104,7 +113,8 @@ class Expectations:
                 else branch.get("properties", {}).get(part)
                 for branch in branches
             ]
-            branches = [leaf for node in inner if node for leaf in self._alternatives(node, value)]
+            leaves = [leaf for node in inner if node for leaf in self._alternatives(node, value)]
+            branches = [leaf for i, leaf in enumerate(leaves) if leaf not in leaves[:i]]
         return branches
 
     def _alternatives(self, node: JsonSchema, value: Any) -> list[JsonSchema]:
@@ -114,17 +124,24 @@ class Expectations:
         if not union:
             return [node]
         leaves = [leaf for branch in union for leaf in self._alternatives(branch, value)]
-        # A kernel family is told by its constant keys: keep to the family that was written.
-        fitting = [leaf for leaf in leaves if _constants_fit(leaf, value)]
-        return fitting or leaves
+        # A model is told by its kernel family and architecture: keep to what was written.
+        fits = [_fit(leaf, value) for leaf in leaves]
+        return [leaf for leaf, fit in zip(leaves, fits, strict=True) if fit == max(fits)]
 
 
 def similar(word: str, candidates: Iterable[str]) -> list[str]:
-    """Return the candidate most like ``word``, letter case aside, as a list of one or none."""
+    """Return the candidate most like ``word``, letter case aside, as a list of one or none.
+
+    The only candidate that begins with ``word`` comes before those that are as long.
+    """
     by_folded: dict[str, str] = {}
     for candidate in candidates:
         by_folded.setdefault(candidate.casefold(), candidate)
-    near = difflib.get_close_matches(word.casefold()[:200], by_folded, n=1, cutoff=SIMILARITY)
+    folded = word.casefold()[:200]
+    longer = _completed(folded, by_folded)
+    if longer is not None and folded not in by_folded:
+        return [by_folded[longer]]
+    near = difflib.get_close_matches(folded, by_folded, n=1, cutoff=SIMILARITY)
     return [by_folded[match] for match in near]
 
 
@@ -160,15 +177,19 @@ def _child(value: Any, part: str | int) -> Any:
         return None
 
 
-def _constants_fit(branch: JsonSchema, value: Any) -> bool:
+def _completed(start: str, words: Iterable[str]) -> str | None:
+    """Return the only word that begins with ``start``, which has to be more than a letter."""
+    longer = [word for word in words if word.startswith(start)] if len(start) > 1 else []
+    return longer[0] if len(longer) == 1 else None
+
+
+def _fit(branch: JsonSchema, value: Any) -> int:
+    """Return how many of the keys that tell models apart have a value that ``branch`` allows."""
     if not isinstance(value, dict):
-        return True
+        return 0
     properties = branch.get("properties", {})
-    return all(
-        value[key] in _listed_values(node)
-        for key, node in properties.items()
-        if key in value and ("const" in node or key == "arch")
-    )
+    told = [key for key in _TELLING if key in value and key in properties]
+    return sum(value[key] in _listed_values(properties[key]) for key in told)
 
 
 def _listed_values(branch: JsonSchema) -> list[Any]:

@@ -6,7 +6,7 @@ import glob
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from fa4gen.config.expectations import similar
+from fa4gen.config.expectations import listing, similar
 from fa4gen.config.paths import shown_path
 from fa4gen.config.text import missing_file
 from fa4gen.errors import ConfigError, Problem
@@ -25,8 +25,9 @@ def find_configs(arguments: Sequence[str | Path]) -> list[Path]:
 
     An argument is a file, a folder (searched through, except folders called ``sweeps``), a glob
     with * ? [ ] or **, or a shipped config: ``attention/sm_90a/d128_causal_bf16`` or the last part
-    of it alone. No arguments mean all shipped configs. What lies in the current folder wins over a
-    shipped config of the same name. Raises ConfigError for every argument that names nothing.
+    of it alone, where only one has it. No arguments mean all shipped configs. What lies in the
+    current folder wins over a shipped config of the same name. Raises ConfigError for every
+    argument that names nothing, or more than one shipped config by its last part.
     """
     if not arguments:
         return shipped_configs()
@@ -122,7 +123,7 @@ def _shipped(argument: str) -> list[Path]:
         raise ConfigError(
             Problem(
                 f"{argument!r} names {len(same_stem)} shipped configs",
-                f"Say which: {', '.join(shipped_name(path) for path in same_stem)}.",
+                f"Say which: {listing([shipped_name(path) for path in same_stem])}.",
             )
         )
     return same_stem
@@ -131,7 +132,8 @@ def _shipped(argument: str) -> list[Path]:
 def _nothing_called(argument: str, path: Path) -> Problem:
     problem = missing_file(path)
     names = [shipped_name(shipped) for shipped in shipped_configs()]
-    candidates = [*names, *(name.rpartition("/")[2] for name in names)]
+    stems = [name.rpartition("/")[2] for name in names]
+    candidates = [*names, *(stem for stem in stems if stems.count(stem) == 1)]
     near = [] if problem.remedy.startswith("Did") else similar(Path(argument).stem, candidates)
     remedy = f"Did you mean the shipped config {near[0]}?" if near else problem.remedy
     return Problem(

@@ -18,14 +18,11 @@ from fa4gen.errors import ConfigError, Problem
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from pydantic import TypeAdapter
-
     from fa4gen.config.expectations import JsonSchema
     from fa4gen.config.schema import Config
 
 __all__ = [
     "LoadedConfig",
-    "config_adapter",
     "config_from_data",
     "config_schema",
     "find_configs",
@@ -91,22 +88,16 @@ def locate(error: ConfigError, loaded: LoadedConfig) -> ConfigError:
 
 
 @functools.cache
-def config_adapter() -> TypeAdapter[Config]:
-    """Return the validator of any config."""
-    from pydantic import TypeAdapter
-
-    from fa4gen.config.schema import Config
-
-    return TypeAdapter(Config)
-
-
-@functools.cache
 def config_schema() -> JsonSchema:
     """Return the JSON Schema of configs as pydantic makes it: ``name`` is required there.
 
     The same object every time: not to be changed.
     """
-    return config_adapter().json_schema()
+    from pydantic import TypeAdapter
+
+    from fa4gen.config.schema import Config
+
+    return TypeAdapter(Config).json_schema()
 
 
 def _located(problem: Problem, loaded: LoadedConfig) -> Problem:
@@ -127,7 +118,7 @@ def validate_document(document: Document, file: str, default_name: str) -> Confi
     """
     from pydantic import ValidationError
 
-    from fa4gen.config.schema import model_of
+    from fa4gen.config.schema import models_of
 
     data = document.value
     if not isinstance(data, dict):
@@ -140,12 +131,16 @@ def validate_document(document: Document, file: str, default_name: str) -> Confi
         problems.append(_no_name(default_name, file))
         data = {**data, "name": "unnamed"}
     document = dataclasses.replace(document, value=data)
-    try:
-        config: Config = model_of(data).model_validate(data)
-    except ValidationError as error:
+    errors = []
+    for model in models_of(data):
+        try:
+            config = model.model_validate(data)
+        except ValidationError as error:
+            errors.append(error)
+    if errors:
         from fa4gen.config.schema_errors import explain_errors
 
-        problems += explain_errors(error, document, config_schema(), file)
+        problems += explain_errors(errors, document, config_schema(), file)
     if problems:
         raise ConfigError(*sorted(problems, key=lambda problem: (problem.line, problem.column)))
     return config

@@ -7,11 +7,13 @@ Field names are YAML keys, plan fields, C++ constants (kCamelCase) and manifest 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal, get_args
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 from pydantic_core import PydanticKnownError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
 
 Auto = Literal["auto"]
 MAX_WINDOW = 2**30
@@ -214,11 +216,17 @@ Config = Annotated[AttentionConfig | BlackwellAttentionConfig, Field(discriminat
 """Any config. Further families join this union."""
 
 
-def model_of(data: Mapping[str, object]) -> type[AttentionConfig] | type[BlackwellAttentionConfig]:
-    """Return the model that ``data`` is to be judged by: the one whose architecture it names.
+MODELS = (AttentionConfig, BlackwellAttentionConfig)
+"""The models of ``Config``."""
 
-    What names none is judged as the first, and told that the architecture is wrong.
-    """
-    if data.get("arch") in ("sm_100a", "sm_103a"):
-        return BlackwellAttentionConfig
-    return AttentionConfig
+
+def architectures(model: type[AttentionKeys]) -> tuple[str, ...]:
+    """Return the values of ``arch`` that ``model`` takes."""
+    return get_args(model.model_fields["arch"].annotation)
+
+
+def models_of(
+    data: Mapping[str, object],
+) -> Sequence[type[AttentionConfig] | type[BlackwellAttentionConfig]]:
+    """Return the model of the architecture that ``data`` names; every model where it names none."""
+    return [model for model in MODELS if data.get("arch") in architectures(model)] or MODELS

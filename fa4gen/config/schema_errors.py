@@ -10,7 +10,7 @@ from fa4gen.config.yaml_positions import dotted
 from fa4gen.errors import Problem
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from pydantic import ValidationError
     from pydantic_core import ErrorDetails
@@ -22,36 +22,36 @@ _WORD = re.compile(r"\w+")
 
 
 def explain_errors(
-    error: ValidationError, document: Document, schema: JsonSchema, file: str
+    errors: Sequence[ValidationError], document: Document, schema: JsonSchema, file: str
 ) -> list[Problem]:
-    """Return the problems behind ``error``, which validating ``document.value`` raised.
+    """Return the problems behind ``errors``, which validating ``document.value`` raised.
 
-    A key that pydantic refuses in several ways (once for each branch of a union) gives one
-    problem. Keys that the document already has a problem with are passed over.
+    There is one error from each model that the document may be meant for; what only some of them
+    refuse is no problem. A key that pydantic refuses in several ways (once for each branch of a
+    union) gives one problem. Keys that the document already has a problem with are passed over.
     """
     data = document.value
-    kinds: dict[KeyPath, ErrorDetails] = {}
-    for detail in error.errors(include_url=False):
-        path = _path_in(data, detail)
-        if not any(path[: len(bad)] == bad for bad in document.unreadable):
-            kinds.setdefault(path, detail)
-    _drop_other_branches(kinds)
+    kinds = _refused_by_all([_kinds(error, document) for error in errors])
     expected = Expectations(schema, data)
+    others = _other_architectures(schema, data)
     unknown = {path for path, detail in kinds.items() if detail["type"] == "extra_forbidden"}
+    homes = {path: _having(path, others) for path in unknown}
     missing = [path for path, detail in kinds.items() if detail["type"] == "missing"]
-    suggested = _pair_misspelt(unknown, missing)
+    suggested = _pair_misspelt({path for path in unknown if not homes[path]}, missing)
     problems = []
     for path, detail in kinds.items():
         if path in suggested.values():
             continue  # told where the misspelt key stands
-        if path in unknown:
+        if path in unknown and homes[path]:
+            problem = _key_of_another(path, homes[path], document, file)
+        elif path in unknown:
             problem = _unknown_key(path, expected, suggested.get(path), document, file)
         elif detail["type"] == "missing":
             problem = _missing_key(path, expected, document, file)
         elif detail["type"] in ("value_error", "assertion_error"):
             problem = _broken_rule(path, detail, document, file)
         else:
-            problem = _wrong_value(path, expected, document, file)
+            problem = _wrong_value(path, expected, others, document, file)
         problems.append(problem)
     return problems
 
@@ -66,6 +66,43 @@ def place_of(path: KeyPath, places: Mapping[KeyPath, Place], *, value: bool) -> 
         if place is not None:
             return (place.value_line, place.value_column) if value else (place.line, place.column)
     return 0, 0
+
+
+def _kinds(error: ValidationError, document: Document) -> dict[KeyPath, ErrorDetails]:
+    """Return the first thing that ``error`` says about each place."""
+    kinds: dict[KeyPath, ErrorDetails] = {}
+    for detail in error.errors(include_url=False):
+        path = _path_in(document.value, detail)
+        if not any(path[: len(bad)] == bad for bad in document.unreadable):
+            kinds.setdefault(path, detail)
+    _drop_other_branches(kinds)
+    return kinds
+
+
+def _refused_by_all(
+    models: Sequence[Mapping[KeyPath, ErrorDetails]],
+) -> dict[KeyPath, ErrorDetails]:
+    """Return the places that every model refuses; a wrong value says more than an unknown key."""
+    common = [path for path in models[0] if all(path in kinds for kinds in models)]
+    return {
+        path: min((kinds[path] for kinds in models), key=lambda d: d["type"] == "extra_forbidden")
+        for path in common
+    }
+
+
+def _other_architectures(schema: JsonSchema, data: Mapping[str, Any]) -> dict[str, Expectations]:
+    """Return what ``data`` could hold for each architecture but the one that it names."""
+    known = Expectations(schema, {}).values(("arch",))
+    if data.get("arch") not in known:
+        return {}
+    return {
+        arch: Expectations(schema, {**data, "arch": arch}) for arch in known if arch != data["arch"]
+    }
+
+
+def _having(path: KeyPath, others: Mapping[str, Expectations]) -> list[str]:
+    """Return the architectures that know the key at ``path``."""
+    return [arch for arch, expected in others.items() if path[-1] in expected.keys(path[:-1])]
 
 
 def _path_in(data: Any, detail: ErrorDetails) -> KeyPath:
@@ -130,6 +167,19 @@ def _unknown_key(
     return Problem(f"unknown key {path[-1]}{where}", remedy, file, line, column, dotted(path))
 
 
+def _key_of_another(path: KeyPath, homes: list[str], document: Document, file: str) -> Problem:
+    where = f" in {dotted(path[:-1])}" if path[:-1] else ""
+    line, column = place_of(path, document.places, value=False)
+    return Problem(
+        f"unknown key {path[-1]}{where} for arch {document.value['arch']}",
+        f"It is a key of {listing(homes, 'and')}: remove it, or change arch.",
+        file,
+        line,
+        column,
+        dotted(path),
+    )
+
+
 def _missing_key(path: KeyPath, expected: Expectations, document: Document, file: str) -> Problem:
     where = f" in {dotted(path[:-1])}" if path[:-1] else ""
     line, column = place_of(path[:-1], document.places, value=False) if path[:-1] else (1, 1)
@@ -141,7 +191,13 @@ def _missing_key(path: KeyPath, expected: Expectations, document: Document, file
     )
 
 
-def _wrong_value(path: KeyPath, expected: Expectations, document: Document, file: str) -> Problem:
+def _wrong_value(
+    path: KeyPath,
+    expected: Expectations,
+    others: Mapping[str, Expectations],
+    document: Document,
+    file: str,
+) -> Problem:
     value = document.value
     for part in path:
         value = value[part]
@@ -156,6 +212,7 @@ def _wrong_value(path: KeyPath, expected: Expectations, document: Document, file
             remedies.append(f"The nearest is {near[0]}.")
         elif near:
             remedies.append(f"The nearest are {listing(near, 'and')}.")
+        remedies += _possible_elsewhere(path, value, expected, others)
     if note := document.notes.get(path):
         remedies.append(note)
     return Problem(
@@ -166,6 +223,20 @@ def _wrong_value(path: KeyPath, expected: Expectations, document: Document, file
         column,
         dotted(path),
     )
+
+
+def _possible_elsewhere(
+    path: KeyPath, value: Any, expected: Expectations, others: Mapping[str, Expectations]
+) -> list[str]:
+    """Return a sentence on the architectures that take ``value``, or none."""
+    if expected.accepted(path, value) is not None:
+        return []
+    archs: dict[str, list[str]] = {}
+    for arch, other in others.items():
+        accepted = other.accepted(path, value)
+        if accepted is not None:
+            archs.setdefault(shown(accepted), []).append(arch)
+    return [f"{word} is possible with arch {listing(there)}." for word, there in archs.items()]
 
 
 def _broken_rule(path: KeyPath, detail: ErrorDetails, document: Document, file: str) -> Problem:

@@ -28,8 +28,9 @@ from typing import TYPE_CHECKING, Any
 from pydantic import ValidationError
 
 from fa4gen.config.expectations import shown
-from fa4gen.config.load import config_adapter, validate_document
+from fa4gen.config.load import validate_document
 from fa4gen.config.paths import shown_path
+from fa4gen.config.schema import models_of
 from fa4gen.config.sweep_file import SweepBase, SweepFile, below, position_in, read_sweep
 from fa4gen.config.sweep_matrix import Combination, include, matches, product
 from fa4gen.config.sweep_names import case_names
@@ -170,7 +171,7 @@ def _schema_problems(
 ) -> list[Problem]:
     """Return why the schema refuses ``config``, each placed where the value was written."""
     try:
-        config_adapter().validate_python(config)
+        models_of(config)[0].model_validate(config)
     except ValidationError:
         pass  # and now once more with places
     else:

@@ -30,6 +30,24 @@ def test_the_table(work: Path, capsys: pytest.CaptureFixture[str]) -> None:
     ]  # fmt: skip
 
 
+def test_kernels_of_both_architectures_in_one_table(
+    work: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path("two.yaml").write_text(
+        "kernel: attention\narch: sm_103a\ndtype: fp8_e4m3\ndepth: 192\nvalue_depth: 128\n"
+        "registers: {softmax: 192, correction: 64, other: 48}\n"
+    )
+
+    assert main(["list", "."]) == 0
+
+    _, one, two = capsys.readouterr().out.splitlines()
+    assert re.split(" {2,}", one)[1:5] == ["attention", "sm_90a", "fp16", "96"]
+    assert re.split(" {2,}", two) == [
+        "two.yaml", "attention", "sm_103a", "fp8_e4m3", "192", "none",
+        "value_depth: 128, registers: {softmax: 192, correction: 64, other: 48}",
+    ]  # fmt: skip
+
+
 def test_shipped_configs_are_listed_by_names_that_find_them(
     capsys: pytest.CaptureFixture[str],
 ) -> None:

@@ -6,10 +6,15 @@ from typing import Any
 import jsonschema
 import pytest
 import yaml
+from hypothesis import given
+from hypothesis import strategies as st
 
 from fa4gen.cli.main import main
-from fa4gen.config.editor_schema import editor_schema
+from fa4gen.config.editor_schema import editor_schema, families
 from fa4gen.config.find import shipped_configs
+from fa4gen.config.load import config_from_data
+from fa4gen.config.schema import MODELS
+from fa4gen.errors import ConfigError
 from fa4gen.resources import data_root
 
 VALID = {"kernel": "attention", "arch": "sm_90a", "dtype": "bf16", "depth": 128}
@@ -49,12 +54,68 @@ def test_what_the_loader_refuses_the_schema_refuses(
     assert not validator.is_valid({**VALID, **change})
 
 
+BLACKWELL = {**VALID, "arch": "sm_100a"}
+
+
+@pytest.mark.parametrize(
+    ("config", "fits"),
+    [
+        ({**VALID, "ping_pong": True}, True),
+        ({**VALID, "num_pv_stages": 2}, False),
+        ({**VALID, "dtype": "fp8_e4m3"}, False),
+        ({**BLACKWELL, "num_pv_stages": 2, "dtype": "fp8_e4m3"}, True),
+        ({**BLACKWELL, "arch": "sm_103a", "name": "mine"}, True),
+        ({**BLACKWELL, "ping_pong": True}, False),
+        ({**BLACKWELL, "registers": {"producer": 24, "consumer": 240}}, False),
+        ({**VALID, "arch": "sm_90"}, False),
+        ({key: value for key, value in VALID.items() if key != "arch"}, False),
+        ([VALID], False),
+    ],
+)
+def test_the_architecture_tells_which_keys_fit(validator: Any, config: object, fits: bool) -> None:
+    assert validator.is_valid(config) == fits
+
+
+KEYS = sorted({key for model in MODELS for key in model.model_fields})
+VALUES = st.sampled_from(
+    ["auto", "sm_90a", "sm_100a", "bf16", "fp8_e4m3", "none", "fused", "direct", True, None, 0, 1,
+     2, 0.5, 64, 128, 256, {"sliding_window": 9}, {"producer": 24, "consumer": 240}]
+)  # fmt: skip
+
+
+@given(
+    st.sampled_from(["sm_90a", "sm_100a"]),
+    st.dictionaries(st.sampled_from([*KEYS, "junk"]), VALUES, max_size=2),
+)
+def test_the_schema_takes_what_the_loader_takes(
+    validator: Any, arch: str, change: dict[str, object]
+) -> None:
+    config = {**VALID, "arch": arch, **change}
+    try:
+        config_from_data(config, "x")
+    except ConfigError as error:
+        # A rule between keys is not in the schema.
+        loads = all("drop one of the two keys" in p.message for p in error.problems)
+    else:
+        loads = True
+    assert validator.is_valid(config) == loads
+
+
 def test_every_key_is_described() -> None:
     undescribed = [
-        key for key, node in editor_schema()["properties"].items() if not node.get("description")
+        key
+        for family in families(editor_schema())
+        for key, node in family["properties"].items()
+        if not node.get("description")
     ]
 
     assert undescribed == []
+
+
+def test_a_name_is_optional_whatever_the_architecture() -> None:
+    required = [family["required"] for family in families(editor_schema())]
+
+    assert required == [["kernel", "arch", "dtype", "depth"]] * len(MODELS)
 
 
 def test_the_schema_carries_no_markup() -> None:

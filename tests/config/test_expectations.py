@@ -5,14 +5,21 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic import ValidationError
 
 from fa4gen.config.expectations import Expectations, listing, shown, similar
-from fa4gen.config.load import config_adapter, config_schema
+from fa4gen.config.load import config_schema
+from fa4gen.config.schema import MODELS, architectures, models_of
 
 VALID: dict[str, Any] = {
     "kernel": "attention", "name": "x", "arch": "sm_90a", "dtype": "bf16", "depth": 128,
 }  # fmt: skip
 NUMBERS = ("depth", "cta_group", "BM", "BN", "num_kv_stages", "softcap", "rescale_threshold")
+ARCHITECTURES = [arch for model in MODELS for arch in architectures(model)]
+FIELDS = sorted({key for model in MODELS for key in model.model_fields} - {"name", "arch"})
+SCALARS = st.sampled_from(
+    ["auto", "none", "bf16", "fp", "fp8", "direct", "tma", "static", "fused", True, 0, 1, 64, 256]
+) | st.integers(-1, 300)  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -68,10 +75,52 @@ def test_nearest(expected: Expectations, key: str, value: object, nearest: list[
     assert expected.nearest((key,), value) == nearest
 
 
-@given(st.sampled_from(NUMBERS), st.floats() | st.integers())
-def test_whatever_is_called_nearest_is_accepted(key: str, value: float) -> None:
-    for near in Expectations(config_schema(), VALID).nearest((key,), value):
-        config_adapter().validate_python({**VALID, key: near})
+@given(st.sampled_from(ARCHITECTURES), st.sampled_from(NUMBERS), st.floats() | st.integers())
+def test_whatever_is_called_nearest_is_accepted(arch: str, key: str, value: float) -> None:
+    data = {**VALID, "arch": arch}
+    for near in Expectations(config_schema(), data).nearest((key,), value):
+        [model] = models_of(data)
+        model.model_validate({**data, key: near})
+
+
+@given(st.sampled_from(ARCHITECTURES), st.sampled_from(FIELDS), SCALARS)
+def test_whatever_is_called_accepted_is(arch: str, key: str, value: object) -> None:
+    data = {**VALID, "arch": arch}
+    accepted = Expectations(config_schema(), data).accepted((key,), value)
+    [model] = models_of(data)
+    if accepted is not None:
+        model.model_validate({**data, key: accepted})
+    elif key in model.model_fields:
+        with pytest.raises(ValidationError):
+            model.model_validate({**data, key: value})
+
+
+@pytest.mark.parametrize(
+    ("data", "keys", "strangers"),
+    [
+        ({"arch": "sm_90a"}, {"ping_pong"}, {"kv_ring"}),
+        ({"arch": "sm_103a", "kernel": "attntion"}, {"kv_ring"}, {"ping_pong"}),
+        ({"arch": "sm_90", "kernel": "attention"}, {"ping_pong", "kv_ring"}, set()),
+        ({}, {"ping_pong", "kv_ring"}, set()),
+    ],
+)
+def test_the_keys_are_those_of_the_architecture_where_it_is_told(
+    data: dict[str, Any], keys: set[str], strangers: set[str]
+) -> None:
+    known = set(Expectations(config_schema(), data).keys(()))
+    assert keys <= known
+    assert not strangers & known
+
+
+def test_what_both_models_hold_alike_is_told_once() -> None:
+    expected = Expectations(config_schema(), {})
+    assert expected.words(("arch",)) == "sm_90a, sm_100a or sm_103a"
+    assert expected.words(("depth",)) == "64, 96, 128, 192 or 256"
+    assert expected.words(("registers",)) == (
+        "{producer: ..., consumer: ...}, auto or {softmax: ..., correction: ..., other: ...}"
+    )
+    assert expected.example(("kernel",)) == "attention"
+    assert expected.nearest(("kernel",), "atention") == []
 
 
 def test_a_number_in_quotes_is_told_from_a_word(expected: Expectations) -> None:
@@ -84,6 +133,14 @@ def test_a_number_in_quotes_is_told_from_a_word(expected: Expectations) -> None:
 def test_similar_sets_letter_case_aside() -> None:
     assert similar("bm", ["BN", "BM", "depth"]) == ["BM"]
     assert similar("quux", ["BN", "depth"]) == []
+
+
+def test_similar_completes_a_word_that_only_one_begins_with() -> None:
+    assert similar("fp8", ["bf16", "fp16", "fp8_e4m3"]) == ["fp8_e4m3"]
+    assert similar("FP8", ["bf16", "fp16", "fp8_e4m3"]) == ["fp8_e4m3"]
+    assert similar("fp", ["bf16", "fp16", "fp8_e4m3"]) == ["fp16"]
+    assert similar("BM", ["BM_of_all", "BM"]) == ["BM"]
+    assert similar("x", ["x_and_much_more"]) == []
 
 
 def test_listing() -> None:

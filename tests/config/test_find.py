@@ -71,6 +71,41 @@ def test_shipped_configs_by_name_and_by_last_part(here: Path) -> None:
     assert path in find_configs(["attention/sm_90a"])
 
 
+@pytest.fixture
+def two_of_a_stem(here: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Shipped configs of which two differ only in the architecture."""
+    monkeypatch.setattr("fa4gen.config.find.data_root", lambda name: here / "data" / name)
+    for name in ("sm_90a/d64", "sm_100a/d64", "sm_100a/d64_fp8"):
+        path = here / "data/configs/attention" / f"{name}.yaml"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("")
+    return here / "data/configs/attention"
+
+
+def test_a_last_part_that_two_shipped_configs_share_is_refused(two_of_a_stem: Path) -> None:
+    found = problem("d64")
+
+    assert found.message == "'d64' names 2 shipped configs"
+    assert found.remedy == "Say which: attention/sm_100a/d64 or attention/sm_90a/d64."
+
+
+def test_enough_of_a_name_tells_them_apart(two_of_a_stem: Path) -> None:
+    assert find_configs(["sm_90a/d64"]) == [two_of_a_stem / "sm_90a/d64.yaml"]
+    assert find_configs(["attention/sm_100a/d64"]) == [two_of_a_stem / "sm_100a/d64.yaml"]
+    assert find_configs(["d64_fp8"]) == [two_of_a_stem / "sm_100a/d64_fp8.yaml"]
+
+
+def test_a_last_part_that_two_share_is_not_suggested(two_of_a_stem: Path) -> None:
+    assert problem("d64_fp").remedy == "Did you mean the shipped config d64_fp8?"
+    assert "config d64?" not in problem("d65").remedy
+
+
+def test_last_parts_of_shipped_configs_differ() -> None:
+    stems = [path.stem for path in shipped_configs()]
+
+    assert len(set(stems)) == len(stems)
+
+
 def test_a_local_file_wins_over_a_shipped_name(here: Path) -> None:
     Path("d128_causal_bf16").write_text("")
 

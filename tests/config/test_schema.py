@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 from pydantic import ValidationError
 
-from fa4gen.config.schema import MAX_WINDOW, AttentionConfig, SlidingWindow, WindowExtent
+from fa4gen.config.schema import (
+    MAX_WINDOW,
+    MODELS,
+    AttentionConfig,
+    BlackwellAttentionConfig,
+    Config,
+    SlidingWindow,
+    WindowExtent,
+    architectures,
+    models_of,
+)
 
 MINIMAL: dict[str, Any] = {
     "kernel": "attention",
@@ -161,3 +171,91 @@ def test_the_widest_window_leaves_32_bits_for_as_many_rows() -> None:
     diagonal = keys - rows
     assert rows + tile + diagonal + MAX_WINDOW + 1 + block <= INT32_MAX
     assert -rows - MAX_WINDOW - block >= -INT32_MAX
+
+
+def test_the_models_are_those_of_the_union_each_with_architectures_of_its_own() -> None:
+    assert get_args(get_args(Config)[0]) == MODELS
+    assert [architectures(model) for model in MODELS] == [("sm_90a",), ("sm_100a", "sm_103a")]
+
+
+@pytest.mark.parametrize(
+    ("data", "models"),
+    [
+        ({"arch": "sm_90a"}, [AttentionConfig]),
+        ({"arch": "sm_103a", "ping_pong": True}, [BlackwellAttentionConfig]),
+        ({"arch": "sm_90"}, list(MODELS)),
+        ({"arch": ["sm_90a"]}, list(MODELS)),
+        ({"arch": {}}, list(MODELS)),
+        ({}, list(MODELS)),
+    ],
+)
+def test_the_architecture_tells_the_model(data: dict[str, Any], models: list[type]) -> None:
+    assert list(models_of(data)) == models
+
+
+def blackwell_with(**keys: object) -> BlackwellAttentionConfig:
+    return BlackwellAttentionConfig.model_validate({**MINIMAL, "arch": "sm_100a", **keys})
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("arch", "sm_90a"),
+        ("dtype", "fp8"),
+        ("dtype", "e4m3"),
+        ("depth", 512),
+        ("value_depth", 100),
+        ("value_depth", 64.0),
+        ("out_dtype", "fp8_e4m3"),
+        ("cta_group", 4),
+        ("BM", 64),
+        ("BM", 192),
+        ("BM", 128.0),
+        ("BN", 48),
+        ("BN", 288),
+        ("num_kv_stages", 33),
+        ("kv_ring", "shared"),
+        ("num_qk_stages", 0),
+        ("num_pv_stages", 9),
+        ("epilogue", "direct"),
+        ("output_staging", "key"),
+        ("rescale_threshold", 11),
+        ("exp2_fma_share", 0.1),
+        ("exp2_fma_share", 1.125),
+        ("registers", {"producer": 24, "consumer": 240}),
+        ("registers", {"softmax": 192, "correction": 64}),
+        ("registers", {"softmax": 192, "correction": 64, "other": 20}),
+        ("ping_pong", True),
+        ("num_consumer_warpgroups", 2),
+    ],
+)
+def test_what_is_not_allowed_on_blackwell(key: str, value: object) -> None:
+    with pytest.raises(ValidationError) as caught:
+        blackwell_with(**{key: value})
+    assert {str(error["loc"][0]) for error in caught.value.errors()} == {key}
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("arch", "sm_103a"),
+        ("BM", 256),
+        ("BN", 32),
+        ("num_kv_stages", 32),
+        ("rescale_threshold", 0),
+        ("rescale_threshold", "auto"),
+        ("exp2_fma_share", 0),
+        ("exp2_fma_share", 0.375),
+        ("registers", {"softmax": 192, "correction": 64, "other": 48}),
+    ],
+)
+def test_what_is_just_allowed_on_blackwell(key: str, value: object) -> None:
+    assert blackwell_with(**{key: value}).model_dump()[key] == value
+
+
+def test_depth_and_type_of_the_output_follow_the_input() -> None:
+    config = blackwell_with(depth=192, dtype="fp16")
+    assert (config.resolved_value_depth, config.resolved_out_dtype) == (192, "fp16")
+    config = blackwell_with(depth=192, value_depth=128, dtype="fp8_e4m3")
+    assert (config.resolved_value_depth, config.resolved_out_dtype) == (128, "bf16")
+    assert blackwell_with(dtype="fp8_e4m3", out_dtype="fp16").resolved_out_dtype == "fp16"

@@ -106,6 +106,57 @@ def test_a_case_that_the_schema_refuses_is_kept_with_the_place_of_its_value(
     assert "YAML reads on as true" in problem.remedy
 
 
+def test_a_sweep_over_architectures(expand: Expand) -> None:
+    sweep = expand(
+        INLINE + "matrix:\n  arch: [sm_90a, sm_100a]\n  dtype: [bf16, fp8_e4m3]\n"
+        "include:\n  - {arch: sm_100a, num_pv_stages: 2}\n  - {arch: sm_90a, kv_ring: fused}\n"
+        "exclude: [{arch: sm_100a, dtype: bf16}]\n"
+    )
+
+    hopper, hopper_fp8, blackwell = sweep.cases
+    assert [problem.message for problem in hopper.problems] == [
+        "unknown key kv_ring for arch sm_90a"
+    ]
+    assert [problem.key for problem in hopper_fp8.problems] == ["dtype", "kv_ring"]
+    assert hopper_fp8.problems[0].place == "shapes.yaml:4:17"
+    assert "possible with arch sm_100a or sm_103a" in hopper_fp8.problems[0].remedy
+    assert hopper_fp8.problems[1].place == "shapes.yaml:7:20"
+    assert blackwell.problems == ()
+    config = config_from_data(blackwell.config, "")
+    assert (config.arch, config.model_dump()["num_pv_stages"]) == ("sm_100a", 2)
+    assert len({case.name for case in sweep.cases}) == 3
+
+
+def test_a_key_of_the_base_that_one_architecture_lacks_is_placed_in_the_base(
+    expand: Expand,
+) -> None:
+    Path("pingpong.yaml").write_text(BASE + "ping_pong: true\n")
+
+    sweep = expand("base: pingpong.yaml\nmatrix: {arch: [sm_90a, sm_100a]}\n")
+
+    hopper, blackwell = sweep.cases
+    assert hopper.problems == ()
+    [problem] = blackwell.problems
+    assert problem.message == "unknown key ping_pong for arch sm_100a"
+    assert (problem.file, problem.line) == ("pingpong.yaml", 5)
+
+
+def test_a_matrix_that_gives_the_architecture(expand: Expand) -> None:
+    sweep = expand(
+        "base: {kernel: attention, dtype: bf16, depth: 128}\n"
+        "matrix: {arch: [sm_90a, sm_103a, sm_90]}\n"
+    )
+
+    assert [len(case.problems) for case in sweep.cases] == [0, 0, 1]
+    assert sweep.cases[2].problems[0].remedy == "The nearest is sm_90a."
+
+
+def test_keys_of_every_architecture_are_known(refuse: Refuse) -> None:
+    [problem] = refuse(INLINE + "matrix: {num_pv_stage: [1], ping_pong: [true], kv_ring: [x]}\n")
+
+    assert problem.remedy == "Did you mean num_pv_stages?"
+
+
 def test_a_wrong_key_of_a_base_file_is_placed_there(expand: Expand) -> None:
     Path("wrong.yaml").write_text(BASE + "BN: 17\n")
 
