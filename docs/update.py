@@ -17,7 +17,7 @@ import json
 import re
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -30,16 +30,42 @@ _NUMBERS = {"integer": "whole number", "number": "number"}
 
 
 def key_table() -> str:
-    """Return the table of config keys: what may stand there, the default, the meaning."""
-    from fa4gen.config.editor_schema import editor_schema
+    """Return the tables of config keys: what may stand there, the default, the meaning.
+
+    First the keys that are the same for every architecture, then those of each family.
+    """
+    from fa4gen.config.editor_schema import editor_schema, families
 
     schema = editor_schema()
-    rows = []
-    for name, node in schema["properties"].items():
-        meaning = node.get("description", "")
-        default = "required" if name in schema["required"] else _default(node)
-        rows.append((f"`{name}`", _values(node, schema), default, meaning))
-    return _table(("key", "values", "default", "meaning"), rows)
+    tables = [_key_rows(family, schema) for family in families(schema)]
+    archs = [rows["arch"].values for rows in tables]
+    for rows in tables:  # one key, of which each family has its own values
+        rows["arch"] = rows["arch"]._replace(values=", ".join(archs))
+    common = [row for row in tables[0].values() if all(row in rows.values() for rows in tables)]
+    parts = ["### For every architecture", _table(_KeyRow._fields, common)]
+    for arch, rows in zip(archs, tables, strict=True):
+        own = [row for row in rows.values() if row not in common]
+        parts += [f"### For {arch}", _table(_KeyRow._fields, own)]
+    return "\n\n".join(parts)
+
+
+class _KeyRow(NamedTuple):
+    key: str
+    values: str
+    default: str
+    meaning: str
+
+
+def _key_rows(family: dict[str, Any], schema: dict[str, Any]) -> dict[str, _KeyRow]:
+    return {
+        name: _KeyRow(
+            f"`{name}`",
+            _values(node, schema),
+            "required" if name in family["required"] else _default(node),
+            node.get("description", ""),
+        )
+        for name, node in family["properties"].items()
+    }
 
 
 def command_table() -> str:

@@ -83,11 +83,22 @@ def test_what_follows_from_the_code_is_current(file) -> None:
     assert text == update.current_texts()[file], "run: python docs/update.py"
 
 
-def test_every_key_is_in_the_table() -> None:
-    from fa4gen.config.schema import AttentionConfig
+def test_every_key_is_in_the_tables() -> None:
+    from fa4gen.config.schema import MODELS
 
-    rows = re.findall(r"^\| `(\w+)` \|", update.key_table(), re.MULTILINE)
-    assert rows == list(AttentionConfig.model_fields)
+    common, *own = update.key_table().split("### For ")[1:]
+    shared = re.findall(r"^\| `(\w+)` \|", common, re.MULTILINE)
+    assert {"kernel", "name", "arch", "mask"} <= set(shared)
+    for model, part in zip(MODELS, own, strict=True):
+        rows = re.findall(r"^\| `(\w+)` \|", part, re.MULTILINE)
+        assert rows == [key for key in model.model_fields if key not in shared]
+
+
+def test_the_tables_are_called_by_their_architectures() -> None:
+    common, hopper, blackwell = update.key_table().split("### For ")[1:]
+    assert "`sm_90a`, `sm_100a`, `sm_103a` | required" in common
+    assert hopper.startswith("`sm_90a`\n")
+    assert blackwell.startswith("`sm_100a`, `sm_103a`\n")
 
 
 def test_the_command_lines_are_found() -> None:
