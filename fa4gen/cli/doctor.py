@@ -123,6 +123,8 @@ def _missing(found: _Findings, require_gpu: bool, require_nvcc: bool) -> list[Pr
 
 def _abilities(found: _Findings) -> list[tuple[str, str, str]]:
     """Return for each group of commands whether it does its job here, and how far."""
+    from fa4gen.plan.hardware import ARCHITECTURES
+
     compiler = next((c.name for c in found.compilers if c.archs), "")
     archs = ", ".join(dict.fromkeys(a for c in found.compilers for a in c.archs))
     compiles = f"{compiler}, for {archs}" if compiler else "no compiler"
@@ -132,12 +134,12 @@ def _abilities(found: _Findings) -> list[tuple[str, str, str]]:
     elif gpu is None:
         verifies = ("yes", "emulates on the CPU: no GPU here")
     else:
-        verifies = ("yes", f"runs on {gpu}")
+        verifies = ("yes", f"runs {', '.join(_archs(gpu))} on {gpu}, emulates the rest")
     torch = any(p.name == "torch" and p.version for p in found.packages)
     return [
         ("render, check, explain, list, schema", "yes", ""),
         ("compile", "yes" if compiler else "no", compiles),
-        ("emulate", "yes", "any PTX for sm_90a, sm_100a, sm_103a"),
+        ("emulate", "yes", f"any PTX for {', '.join(ARCHITECTURES)}"),
         ("verify, sweep", *verifies),
         ("bench", *_bench(bool(compiler) and gpu is not None, torch)),
     ]

@@ -54,6 +54,8 @@ def test_the_json_document(cache: Path, capsys: pytest.CaptureFixture[str]) -> N
     assert document["cache"]["folder"] == str(cache)
     assert document["problems"] == []
     commands = {name: c["here"] for c in document["commands"] for name in c["commands"]}
+    [emulate] = [c for c in document["commands"] if c["commands"] == ["emulate"]]
+    assert emulate["how_far"] == "any PTX for sm_90a, sm_100a, sm_103a"
     assert commands["render"] == "yes"
     nvrtc = document["compilers"][0]
     assert commands["compile"] == ("yes" if nvrtc["archs"] else "no")
@@ -83,6 +85,9 @@ def test_a_gpu_that_is_there(capsys: pytest.CaptureFixture[str]) -> None:
     assert status == 0
     assert any("sm_90a" in gpu["archs"] for gpu in document["gpus"])
     assert document["driver"]
+    [verify] = [c for c in document["commands"] if "verify" in c["commands"]]
+    assert verify["how_far"].startswith("runs sm_")
+    assert verify["how_far"].endswith(", emulates the rest")
 
 
 def test_a_cache_that_cannot_be_used(
