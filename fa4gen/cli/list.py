@@ -70,7 +70,9 @@ def _cell(config: Config, key: str) -> str:
     from fa4gen.config.expectations import shown
 
     value = config.model_dump()[key]
-    return shown(value).strip("{}") if isinstance(value, dict) else str(value)
+    if not isinstance(value, dict):
+        return str(value)
+    return shown(value).removeprefix("{").removesuffix("}")
 
 
 def _tuned(config: Config) -> str:

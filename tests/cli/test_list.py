@@ -35,6 +35,7 @@ def test_kernels_of_both_architectures_in_one_table(
 ) -> None:
     Path("two.yaml").write_text(
         "kernel: attention\narch: sm_103a\ndtype: fp8_e4m3\ndepth: 192\nvalue_depth: 128\n"
+        "mask: {sliding_window: {left: 8, right: 4}}\n"
         "registers: {softmax: 192, correction: 64, other: 48}\n"
     )
 
@@ -43,7 +44,8 @@ def test_kernels_of_both_architectures_in_one_table(
     _, one, two = capsys.readouterr().out.splitlines()
     assert re.split(" {2,}", one)[1:5] == ["attention", "sm_90a", "fp16", "96"]
     assert re.split(" {2,}", two) == [
-        "two.yaml", "attention", "sm_103a", "fp8_e4m3", "192", "none",
+        "two.yaml", "attention", "sm_103a", "fp8_e4m3", "192",
+        "sliding_window: {left: 8, right: 4}",
         "value_depth: 128, registers: {softmax: 192, correction: 64, other: 48}",
     ]  # fmt: skip
 
