@@ -10,6 +10,7 @@ import pytest
 from fa4gen.errors import CompileError
 from tests.pipeline.harness import (
     UNTOUCHED,
+    assert_clean,
     compile_text,
     launch,
     program,
@@ -31,9 +32,7 @@ class State:
         return f"state_{self.stages}_{self.stride}"
 
 
-STATES = tuple(
-    State(stages, stride) for stride in (1, 2) for stages in range(stride, 6)
-)
+STATES = tuple(State(stages, stride) for stride in (1, 2) for stages in range(stride, 6))
 
 
 @pytest.mark.parametrize("phase", [0, 1], ids=["consumer", "producer"])
@@ -43,7 +42,7 @@ def test_steps(state: State, phase: int) -> None:
         log = np.full((STEPS, 2), UNTOUCHED, np.int32)
         args = [log, np.int32(STEPS), np.uint32(first), np.uint32(phase)]
         report = launch(program("states.cu.j2", "states", STATES), state.name, args)
-        assert report.verdict.value == "clean", str(report)
+        assert_clean(report)
         expected = ring_states(state.stages, STEPS, first=first, stride=state.stride, phase=phase)
         assert [tuple(row) for row in log.tolist()] == list(expected)
 
