@@ -108,8 +108,8 @@ class AttentionConfig(AttentionKeys):
     """Architecture that the kernel is written for."""
     dtype: Literal["bf16", "fp16"]
     """Element type of query, key, value and output. Sums are kept in float32."""
-    depth: Annotated[Literal[64, 96, 128, 192, 256], Whole]
-    """Head dimension, in elements."""
+    depth: Annotated[Literal[64, 96, 128, 192, 256, 512], Whole]
+    """Head dimension, in elements; 512 needs cta_group: 2."""
     cta_group: Annotated[Literal[1, 2], Whole] = 1
     """2: a cluster pair works on neighbouring query tiles and shares K and V by multicast."""
     BM: Annotated[int, Field(ge=64, le=192, multiple_of=64)] | Auto = "auto"

@@ -82,6 +82,11 @@ class AttentionPlan:
         return {barrier.name: barrier for barrier in self.barriers}[name]
 
     @property
+    def ctas_per_tile(self) -> int:
+        """CTAs that work on the same query rows: 1, also where a pair shares no more than keys."""
+        return 1
+
+    @property
     def shared_bytes_used(self) -> int:
         """Bytes up to the end of the last region, before the alignment slack."""
         return max(region.end for region in self.shared)
@@ -98,6 +103,24 @@ class HopperAttentionPlan(AttentionPlan):
     overlap_epilogue: bool
     producer_registers: int
     consumer_registers: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class HopperPairAttentionPlan(AttentionPlan):
+    """Attention forward by wgmma, one tile of query rows computed by a pair of CTAs (sm_90a)."""
+
+    num_consumer_warpgroups: int
+    own_keys: int
+    """Keys of a block whose scores a CTA computes."""
+    own_columns: int
+    """Columns of value and output that a CTA holds."""
+    producer_registers: int
+    consumer_registers: int
+
+    @property
+    def ctas_per_tile(self) -> int:
+        """Both CTAs of the pair."""
+        return self.cta_group
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -145,5 +168,5 @@ class FA4Config(AttentionPlan):
         return {region.name: region for region in self.tensor_memory}[name]
 
 
-Plan = HopperAttentionPlan | FA4Config
+Plan = HopperAttentionPlan | HopperPairAttentionPlan | FA4Config
 """Any plan. Further families join this union."""

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 from fa4gen.config.schema import BlackwellAttentionConfig
 from fa4gen.plan.attention_sm90.plan import plan_attention_sm90
+from fa4gen.plan.attention_sm90_depth512.plan import plan_attention_sm90_depth512
+from fa4gen.plan.attention_sm90_depth512.values import DEPTH
 from fa4gen.plan.attention_sm100.plan import plan_attention_sm100
 
 if TYPE_CHECKING:
@@ -20,4 +22,6 @@ def build_plan(config: Config) -> Plan:
     """
     if isinstance(config, BlackwellAttentionConfig):
         return plan_attention_sm100(config)
+    if config.depth == DEPTH:
+        return plan_attention_sm90_depth512(config)
     return plan_attention_sm90(config)

@@ -11,7 +11,7 @@ from typing import Literal
 
 BARRIER_BYTES = 8
 
-ArriveHow = Literal["thread", "tma_bytes", "mma_commit", "multicast_commit"]
+ArriveHow = Literal["thread", "tma_bytes", "store_bytes", "mma_commit", "multicast_commit"]
 ChoiceSource = Literal["config", "default", "auto", "derived"]
 Swizzle = Literal[0, 32, 64, 128]
 
@@ -34,7 +34,7 @@ class Barrier:
     first_wait_parity: Literal[0, 1]
     """1 for barriers that start open (a slot that is free at first), else 0."""
     transaction_bytes: int
-    """Bytes that TMA adds to each phase; 0 where there are none."""
+    """Bytes that TMA, or stores of the peer, add to each phase; 0 where there are none."""
     cta: Literal["own", "leader", "pair"]
     """Whose copy counts: each CTA's own, the leader's, or own with arrivals from the pair."""
     offset: int

@@ -7,6 +7,12 @@ from typing import TYPE_CHECKING
 
 from fa4gen import __version__
 from fa4gen.errors import Fa4genError
+from fa4gen.plan.attention_model import (
+    AttentionPlan,
+    FA4Config,
+    HopperAttentionPlan,
+    HopperPairAttentionPlan,
+)
 from fa4gen.render.environment import TemplateSet, TemplateSource, open_templates
 from fa4gen.render.line_map import LineTags, split_tags
 from fa4gen.render.manifest import config_sha256, manifest_text
@@ -22,12 +28,12 @@ if TYPE_CHECKING:
 
 GENERATOR = f"fa4gen {__version__}"
 HEADER_TEMPLATE = "pipeline/barriers.h.j2"
-KERNEL_TEMPLATES: Mapping[tuple[str, str], str] = {
-    ("attention", "sm_90a"): "attention/sm90/kernel.cu.j2",
-    ("attention", "sm_100a"): "attention/sm100/kernel.cu.j2",
-    ("attention", "sm_103a"): "attention/sm100/kernel.cu.j2",
+KERNEL_TEMPLATES: Mapping[type[AttentionPlan], str] = {
+    HopperAttentionPlan: "attention/sm90/kernel.cu.j2",
+    HopperPairAttentionPlan: "attention/sm90_depth512/kernel.cu.j2",
+    FA4Config: "attention/sm100/kernel.cu.j2",
 }
-"""Root template by kernel family and architecture."""
+"""Root template by kind of plan."""
 
 
 @dataclass(frozen=True)
@@ -110,7 +116,7 @@ def template_places(
 
 def _roots(plan: Plan) -> dict[str, str]:
     return {
-        f"{plan.name}.cu": KERNEL_TEMPLATES[plan.kernel, plan.arch],
+        f"{plan.name}.cu": KERNEL_TEMPLATES[type(plan)],
         f"{plan.name}_barriers.h": HEADER_TEMPLATE,
     }
 

@@ -62,6 +62,7 @@ def plan_schedule(plan: AttentionPlan, size: ProblemSize, multiprocessors: int) 
         BM=plan.BM,
         mixed_tile_heights=plan.mixed_tile_heights,
         cta_group=plan.cta_group,
+        ctas_per_tile=plan.ctas_per_tile,
         causal=plan.mask == "causal",
         grouped=plan.mask == "causal" and plan.scheduler == "dynamic",
         key_head_row_bytes=2 * plan.depth * plan.element_bytes,
@@ -76,6 +77,7 @@ def _schedule(
     BM: int,  # noqa: N803 (the config's word)
     mixed_tile_heights: bool,
     cta_group: int,
+    ctas_per_tile: int,
     causal: bool,
     grouped: bool,
     key_head_row_bytes: int,
@@ -91,7 +93,8 @@ def _schedule(
         )
     covered = short * (BM - WARPGROUP_ROWS)
     tiles = short + ceil_div(max(0, size.query_rows - covered), BM)
-    tiles = ceil_div(tiles, cta_group) * cta_group
+    tiles_at_once = cta_group // ctas_per_tile
+    tiles = ceil_div(tiles, tiles_at_once) * tiles_at_once
     num_tiles = tiles * size.all_heads
     group = 1
     if grouped:
@@ -102,7 +105,7 @@ def _schedule(
         tiles_per_head=tiles,
         heads_per_group=group,
         num_tiles=num_tiles,
-        grid=min(multiprocessors // cta_group * cta_group, num_tiles),
+        grid=min(multiprocessors // cta_group * cta_group, num_tiles * ctas_per_tile),
     )
 
 
