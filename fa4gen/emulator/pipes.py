@@ -7,6 +7,7 @@ an ideal compiler would order it. Of two warps the one that is asked about first
 
 from __future__ import annotations
 
+from bisect import bisect_right, insort
 from collections import defaultdict
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
@@ -24,9 +25,8 @@ SUBPARTITIONS: Final = 4
 """Quarters of an SM; warp n is of quarter n % 4."""
 _BIN: Final = 32.0
 _PIECE_SLOTS: Final = 48
+_EXACT: Final = 1e-6
 _PER_SM: Final = ("shared",)
-_ISSUES: Final = ("cp", "wgmma", "tcgen05")
-_NOT_ISSUED: Final = ("tcgen05.ld", "tcgen05.st", "tcgen05.wait", "tcgen05.fence", "wgmma.fence")
 _MEMORY: Final = ("ld", "st", "ldmatrix", "stmatrix")
 
 
@@ -57,9 +57,8 @@ def _registers(operand: Operand) -> Iterator[tuple[str, int]]:
         yield from _registers(operand.base)
 
 
-def _kind(run: Sequence[Instruction], use: Sequence[float]) -> str:
-    names = [one.text for one in run]
-    if any(name.startswith(_ISSUES) and not name.startswith(_NOT_ISSUED) for name in names):
+def _kind(run: Sequence[Instruction], use: Sequence[float], hold: float) -> str:
+    if hold >= max(*use[:3], use[3] + 1):
         return "issue"
     if use[PIPES.index("exp2")] > max(use[:3]):
         return "exp2"
@@ -77,7 +76,7 @@ def cut(code: Sequence[Instruction], start: int, stop: int, sm: int) -> tuple[Pi
         one = code[index]
         cost = instruction_cost(one, sm)
         use = [sum(pair) for pair in zip(use, cost.use, strict=True)]
-        begin = max(now, now + hold)
+        begin = now + hold
         stores = not one.operands or isinstance(one.operands[0], Address)
         sources = one.operands if stores else one.operands[1:]
         for operand in sources:
@@ -91,11 +90,47 @@ def cut(code: Sequence[Instruction], start: int, stop: int, sm: int) -> tuple[Pi
         last, hold = max(last, begin - now), hold + cost.hold
         if use[0] >= _PIECE_SLOTS or index == stop - 1:
             length = max(*use, last, hold)
-            pieces.append(Piece(tuple(use), length, _kind(code[first : index + 1], use),
-                                code[first]))  # fmt: skip
+            kind = _kind(code[first : index + 1], use, hold)
+            pieces.append(Piece(tuple(use), length, kind, code[first]))
             now, first = now + length, index + 1
             use, last, hold = [0.0] * len(PIPES), 0.0, 0.0
     return tuple(piece for piece in pieces if piece.least)
+
+
+class Units:
+    """When units that do one thing after the other are free, such as the tensor core.
+
+    Warps ask for them in an order that is only nearly that of time, so an operation may take a gap
+    that was left before it; those of one ``queue`` keep their order.
+    """
+
+    def __init__(self) -> None:
+        self._busy: dict[Hashable, list[tuple[float, float]]] = defaultdict(list)
+        self._last: dict[Hashable, float] = {}
+
+    def take(self, units: Sequence[Hashable], queue: Hashable, now: float, length: float) -> float:
+        """Take all ``units`` for ``length`` cycles as soon as they are free; when that begins."""
+        begin = max(now, self._last.get(queue, 0.0))
+        while True:
+            later = max(self._free(unit, begin, length) for unit in units)
+            if later <= begin:
+                break
+            begin = later
+        for unit in units:
+            if length:
+                insort(self._busy[unit], (begin, begin + length))
+        self._last[queue] = begin + length
+        return begin
+
+    def _free(self, unit: Hashable, begin: float, length: float) -> float:
+        """The first time from ``begin`` on at which a unit is free for so long."""
+        busy = self._busy[unit]
+        at = max(bisect_right(busy, (begin, float("inf"))) - 1, 0)
+        for start, stop in busy[at:]:
+            if start >= begin + length - _EXACT:
+                break
+            begin = max(begin, stop)
+        return begin
 
 
 class Pipes:
@@ -121,6 +156,6 @@ class Pipes:
             for used, amount in wanted:
                 used[number] = used.get(number, 0.0) + share * amount
             left -= share
-            if left <= 1e-9:
+            if left <= _EXACT:
                 return now + min(span, share * piece.least)
             now += span

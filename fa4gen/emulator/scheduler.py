@@ -198,7 +198,8 @@ class Scheduler:
 
     def _run_one(self) -> None:
         gang, step, lanes = self.places.take()
-        for _ in range(_STRETCH):
+        # with a timeline whoever is furthest behind comes next, after every step
+        for _ in range(_STRETCH if self.machine.timeline is None else 1):
             follow = self._execute(gang, step, lanes)
             if follow < 0:
                 return

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from fa4gen.emulator.checks.observer import Observer
 from fa4gen.emulator.costs import PIPES, TENSOR_MEMORY_BYTES, chip_of, product_tail
 from fa4gen.emulator.gang import WARP_LANES
-from fa4gen.emulator.pipes import Piece, Pipes, cut
+from fa4gen.emulator.pipes import Piece, Pipes, Units, cut
 
 if TYPE_CHECKING:
     from fa4gen.emulator.async_ops import AsyncOp, TensorRange
@@ -60,7 +60,7 @@ class Timeline(Observer):
         self._pipes = Pipes()
         self._events: list[dict[str, Any]] = []
         self._latest: dict[int, dict[str, Any]] = {}
-        self._free: dict[tuple[int, str], float] = {}
+        self._units = Units()
         self._committed: dict[tuple[int, int], float] = {}
         self._meetings: dict[Any, float] = {}
         self._pieces: dict[tuple[int, int], tuple[Piece, ...]] = {}
@@ -162,13 +162,12 @@ class Timeline(Observer):
         ctas = {one.cta.index: one.cta for one in op.tensor_writes} if op.unit == "tensor" else {}
         ctas = ctas or {gang.cta.index: gang.cta}
         units = [(index, op.unit) for index in ctas]
-        begin = max(now, *(self._free.get(unit, 0.0) for unit in units))
+        begin = self._units.take(units, (*thread, op.unit), now, op.cycles)
         op.end_time = begin + op.cycles + self._tail(op, len(ctas))
         self._end = max(self._end, op.end_time)
         if op.unit == "tensor":
             self._committed[thread] = op.end_time
         for unit in units:
-            self._free[unit] = begin + op.cycles
             if op.cycles:
                 self._unit_event(op, ctas[unit[0]], begin)
 
@@ -258,8 +257,8 @@ class Timeline(Observer):
         open_until = gang.state.setdefault(f"tensor memory {kind}", {})
         for warp in warps:
             unit = (gang.cta.index, f"tensor memory {kind} {warp % 4}")
-            begin = max(float(self.clocks(gang)[warp]), self._free.get(unit, 0.0))
-            self._free[unit] = begin + cycles
+            now = float(self.clocks(gang)[warp])
+            begin = self._units.take([unit], (gang, warp, kind), now, cycles)
             open_until[warp] = begin + cycles + tail
 
     def tensor_waited(self, gang: Gang, mask: Mask, kind: str) -> None:

@@ -1,8 +1,9 @@
 """What a timeline says in numbers: how busy the tensor core is, who waits, which limit is near.
 
-Everything is measured in a window of the steady state: from the end of the second block's first
-product (that of queries and keys) to the end of the second last's, so that a block's work of every
-kind is counted once for each block. Times are cycles of the cost model.
+Everything is measured in a window of the steady state: from the end of the first product (that of
+queries and keys) of an early block, a quarter into the loop and the second at least, to the end of
+the second last's, so that a block's work of every kind is counted once for each block. Times
+are cycles of the cost model.
 """
 
 from __future__ import annotations
@@ -175,7 +176,8 @@ def steady_window(events: Iterable[Event], blocks: int | None = None) -> tuple[f
     if blocks < 4 or len(first) < 4 * together:
         return min(chain.begin for chain in found), found[-1].end, blocks
     ends = [chain.end for chain in first]
-    return ends[2 * together - 1], ends[(blocks - 1) * together - 1], blocks - 3
+    skipped = max(blocks // 4, 2)
+    return ends[skipped * together - 1], ends[(blocks - 1) * together - 1], blocks - 1 - skipped
 
 
 def measure(events: Iterable[Event], blocks: int | None = None) -> Figures:
@@ -264,7 +266,7 @@ def _gaps(events: tuple[Event, ...], begin: float, end: float) -> Gaps:
             if inside and wait.track.warp == event.args.get("issuer"):
                 causes[wait.name.removeprefix("wait for ")] += inside
                 left -= inside
-        causes["nothing"] += max(left, 0.0)
+        causes["its own work"] += max(left, 0.0)
     return Gaps(
         len(lengths), sum(lengths), max(lengths, default=0.0), dict(before), _descending(causes)
     )

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
-from xml.sax.saxutils import escape
+from xml.sax.saxutils import escape, quoteattr
 
 from fa4gen.emulator.timeline_figures import (
     FIRST,
@@ -142,7 +142,7 @@ def _svg(title: str, figures: Figures, rows: Sequence[_Row], span: tuple[float, 
     width = _LEFT + _WIDTH + _RIGHT
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" '
-        f'width="{width}" height="{height}" role="img" aria-label="{escape(title)}">',
+        f'width="{width}" height="{height}" role="img" aria-label={quoteattr(title)}>',
         f"<title>{escape(title)}</title>",
         f"<style>{_style()}</style>",
         f'<rect class="paper" width="{width}" height="{height}"/>',
