@@ -236,7 +236,8 @@ def _tile_rows(values: Values) -> tuple[Barrier, Barrier]:
         TILE_SLOTS,
         2 * warps + 1 if shared else warps,
         "thread",
-        "every warp of the other roles" + (" in both CTAs, and the peer's loader" if shared else ""),
+        "every warp of the other roles"
+        + (" in both CTAs, and the peer's loader" if shared else ""),
         "the leader's loader" if shared else "the loader",
         "the tile has been read",
         first_wait=1,

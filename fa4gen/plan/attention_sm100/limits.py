@@ -1,4 +1,4 @@
-"""The hardware's limits on a Blackwell attention kernel: what is proved not to fit, and ways to fit.
+"""The hardware's limits on a Blackwell attention kernel: what is proved not to fit, and ways out.
 
 Only what cannot work whatever the compiler does is refused: what merely may spill is left to the
 compiler, whose log is checked.
@@ -6,12 +6,12 @@ compiler, whose log is checked.
 
 from __future__ import annotations
 
-from itertools import product
 from typing import TYPE_CHECKING
 
 from fa4gen.plan.attention_sm100.memory import attention_regions, dynamic_shared_bytes
 from fa4gen.plan.attention_sm100.tensor_memory import columns_needed
 from fa4gen.plan.attention_sm100.values import KEY_STEP, TILE_ROWS
+from fa4gen.plan.attention_sm100.ways_out import back_to_auto
 from fa4gen.plan.refusal import Changes, Fault
 
 if TYPE_CHECKING:
@@ -21,8 +21,7 @@ if TYPE_CHECKING:
 
 WARPGROUP = 128
 ROW_REGISTERS = 12
-"""Beside a row's scores a softmax thread holds at least maximum, sum, scale, addresses, counters."""
-MAX_BOX_ROWS = 256
+"""Beside a row's scores a softmax thread holds maximum, sum, scale, addresses and counters."""
 
 
 def exceeded_limits(values: Values) -> Iterator[Fault]:
@@ -45,8 +44,9 @@ def _tensor_memory(values: Values) -> Iterator[Fault]:
         keys=("BN", "BM", "value_depth", "depth"),
         remedies=(
             ({"BN": n} for n in range(values.BN - KEY_STEP, 0, -KEY_STEP)),
-            [{"BM": TILE_ROWS}, {"BM": TILE_ROWS, "BN": "auto"}],
+            [{"BM": TILE_ROWS}, {"BM": TILE_ROWS, "BN": "auto"}] if tiles == 2 else [],
         ),
+        last_resort=back_to_auto(values.config),
     )
 
 
@@ -71,18 +71,12 @@ def _shared_memory(values: Values) -> Iterator[Fault]:
             ({"BN": n} for n in range(values.BN - KEY_STEP, 0, -KEY_STEP)),
             _smaller_tiles(values),
         ),
-        last_resort=_smaller_everything(values),
+        last_resort=back_to_auto(values.config),
     )
 
 
 def _smaller_tiles(values: Values) -> list[Changes]:
     return [{"BM": TILE_ROWS}] if values.num_qo == 2 else []
-
-
-def _smaller_everything(values: Values) -> Iterator[Changes]:
-    blocks = range(values.BN, 0, -KEY_STEP)
-    for block, stages in product(blocks, (2, 1)):
-        yield {"BN": block, "num_kv_stages": stages, "kv_ring": "separate", "BM": TILE_ROWS}
 
 
 def _register_file(values: Values) -> Iterator[Fault]:
@@ -107,6 +101,7 @@ def _register_file(values: Values) -> Iterator[Fault]:
             ],
             [{"registers": "auto"}],
         ),
+        last_resort=back_to_auto(values.config),
     )
 
 
@@ -130,5 +125,9 @@ def _row_registers(values: Values) -> Iterator[Fault]:
         message=f"registers: a softmax thread keeps the {values.BN} scores of a row and at least "
         f"{ROW_REGISTERS} more, {needed} in all, and has {most}",
         keys=("BN", "registers"),
-        remedies=(({"BN": n} for n in range(values.BN - KEY_STEP, 0, -KEY_STEP)),),
+        remedies=(
+            ({"BN": n} for n in range(values.BN - KEY_STEP, 0, -KEY_STEP)),
+            [{"registers": "auto"}] if values.config.registers != "auto" else [],
+        ),
+        last_resort=back_to_auto(values.config),
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from fa4gen.plan.attention_sm100.values import E4M3_LARGEST_LOG2, KEY_STEP, panel_columns
+from fa4gen.plan.attention_sm100.ways_out import back_to_auto
 from fa4gen.plan.refusal import Changes, Fault
 
 if TYPE_CHECKING:
@@ -62,6 +63,7 @@ def _fused_ring(values: Values) -> Iterator[Fault]:
             "fused ring holds keys, then values, and arrives whole",
             keys=("num_qk_stages", "kv_ring"),
             remedies=([{"num_qk_stages": 1}], [to_separate]),
+            last_resort=back_to_auto(values.config),
         )
     if values.num_kv_stages < 2:
         yield Fault(
@@ -70,6 +72,7 @@ def _fused_ring(values: Values) -> Iterator[Fault]:
             "the keys of the next are held at once",
             keys=("num_kv_stages", "kv_ring"),
             remedies=([{"num_kv_stages": 2}], [to_separate]),
+            last_resort=back_to_auto(values.config),
         )
 
 
@@ -81,6 +84,7 @@ def _staging(values: Values) -> Iterator[Fault]:
             f"its output takes {values.out_bytes}",
             keys=("output_staging",),
             remedies=([{"output_staging": "own"}],),
+            last_resort=back_to_auto(values.config),
         )
 
 

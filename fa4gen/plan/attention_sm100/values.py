@@ -30,7 +30,7 @@ E4M3_LARGEST_LOG2 = math.log2(448)
 
 @dataclass(frozen=True)
 class RoleSplit:
-    """Registers per thread of a softmax warpgroup, the correction warpgroup, and the other warps."""
+    """Registers per thread of a softmax warpgroup, the correction, and the other warps."""
 
     softmax: int
     correction: int
@@ -175,9 +175,7 @@ class Room:
     """Whether probabilities have columns of their own, not over their scores."""
 
 
-def decide(
-    config: BlackwellAttentionConfig, room: Room
-) -> tuple[Values, tuple[Choice, ...]]:
+def decide(config: BlackwellAttentionConfig, room: Room) -> tuple[Values, tuple[Choice, ...]]:
     """Return a value for every key, and who decided it; nothing is refused here."""
     log = ChoiceLog(config)
     value_depth = log.take("value_depth", config.value_depth, config.depth, "as depth")
@@ -203,11 +201,10 @@ def decide(
     draft = _rings(draft, room, log)
     draft = replace(
         draft,
-        num_qk_stages=_qk_stages(draft, log),
         num_pv_stages=log.take(
             "num_pv_stages",
             config.num_pv_stages,
-            2 if draft.BN > KEY_STEP else 1,
+            _pv_stages(draft),
             "P.V starts when three quarters of P are there"
             if draft.BN > KEY_STEP
             else "the block is one step of keys",
@@ -233,9 +230,6 @@ def decide(
     log.take("epilogue", config.epilogue, "tma_store", "TMA clips the rows behind the last one")
     del value_depth
     draft = replace(draft, registers=_registers(draft, log))
-    if config.num_kv_stages == "auto":  # barriers of more parts may take the room of a slot
-        stages = max(1, room.stages(draft))
-        draft = replace(draft, num_kv_stages=min(draft.num_kv_stages, stages))
     return draft, log.rows
 
 
@@ -255,12 +249,15 @@ def _tiles(draft: Values, room: Room, log: ChoiceLog) -> Values:
     )
     draft = replace(draft, num_qo=bm // TILE_ROWS)
 
+    asked = config.output_staging
+    staging = _smallest_staging(draft) if asked == "auto" else asked
+
     def works(block: int) -> bool:
-        tried = replace(draft, BN=block, output_staging=_smallest_staging(draft))
+        tried = replace(draft, BN=block, output_staging=staging)
         # One tile keeps the MMAs going only if Q.K need not wait for the P.V that reads P.
         apart = draft.num_qo == 2 or room.is_apart(tried)
-        fused = replace(tried, kv_ring="fused")
-        deep = room.stages(tried) >= 2 or room.stages(fused) >= 3
+        deep = room.stages(_in_ring(tried, "separate")) >= 2
+        deep = deep or room.stages(_in_ring(tried, "fused")) >= 3
         return apart and deep and room.columns(tried) <= columns
 
     block = next(filter(works, PREFERRED_BLOCKS), KEY_STEP)
@@ -280,48 +277,62 @@ def _staging(draft: Values, room: Room, log: ChoiceLog) -> Values:
     staging: OutputStaging
     if smallest == "own":
         staging, reason = "own", "the output is wider than the query's slot"
-    elif room.stages(own) >= 2:
+    elif room.stages(_in_ring(own, "separate")) >= 2:
         staging, reason = "own", "the next queries load while the output is stored"
     else:
         staging, reason = "query", "a slot of its own would leave less than two stages"
     return replace(
-        draft, output_staging=log.take("output_staging", draft.config.output_staging, staging, reason)
+        draft,
+        output_staging=log.take("output_staging", draft.config.output_staging, staging, reason),
     )
 
 
 def _rings(draft: Values, room: Room, log: ChoiceLog) -> Values:
-    """Decide on one ring or two, and their stages: whichever has more slots."""
+    """Decide on one ring or two, their parts and their stages: whichever ring has more slots."""
     config = draft.config
-    separate = replace(draft, kv_ring="separate")
-    fused = replace(draft, kv_ring="fused")
-    slots = 2 * room.stages(separate), room.stages(fused)
-    parts_asked = config.num_qk_stages not in ("auto", 1)
-    ring: KvRing = "fused" if slots[1] > slots[0] and not parts_asked else "separate"
-    ring = log.take(
-        "kv_ring",
-        config.kv_ring,
-        ring,
-        f"{slots[1]} slots fit in one ring, {slots[0]} in two"
-        if not parts_asked
-        else "parts of K have a ring of their own",
-    )
-    draft = replace(draft, kv_ring=ring)
-    fit = room.stages(draft)
+    slots = 2 * room.stages(_in_ring(draft, "separate")), room.stages(_in_ring(draft, "fused"))
+    ring: KvRing = "separate"
+    if config.num_qk_stages not in ("auto", 1):
+        reason = "parts of K have a ring of their own"
+    elif config.num_kv_stages == 1:
+        reason = "a ring for both needs two slots"
+    else:
+        reason = f"{slots[1]} slots fit in one ring, {slots[0]} in two"
+        ring = "fused" if slots[1] > max(slots[0], 1) else "separate"
+    draft = replace(draft, kv_ring=log.take("kv_ring", config.kv_ring, ring, reason))
+    in_ring = _in_ring(draft, draft.kv_ring)
+    fit = room.stages(in_ring)
     stages = log.take(
         "num_kv_stages",
         config.num_kv_stages,
         max(1, fit),
         f"{fit} fit the {draft.arch.shared_bytes} bytes of shared memory",
     )
-    return replace(draft, num_kv_stages=stages)
+    parts = log.take(
+        "num_qk_stages",
+        config.num_qk_stages,
+        in_ring.num_qk_stages,
+        "slots of a fused ring arrive whole"
+        if draft.kv_ring == "fused"
+        else "one for each swizzled panel of the depth",
+    )
+    return replace(draft, num_kv_stages=stages, num_qk_stages=parts)
 
 
-def _qk_stages(draft: Values, log: ChoiceLog) -> int:
-    if draft.kv_ring == "fused":
-        default, reason = 1, "slots of a fused ring arrive whole"
-    else:
-        default, reason = max(1, draft.num_panels), "one for each swizzled panel of the depth"
-    return log.take("num_qk_stages", draft.config.num_qk_stages, default, reason)
+def _in_ring(draft: Values, ring: KvRing) -> Values:
+    """Return the draft with a ring and all parts, whose barriers may take the room of a slot."""
+    config = draft.config
+    parts = 1 if ring == "fused" else draft.num_panels
+    return replace(
+        draft,
+        kv_ring=ring,
+        num_qk_stages=parts if config.num_qk_stages == "auto" else config.num_qk_stages,
+        num_pv_stages=_pv_stages(draft) if config.num_pv_stages == "auto" else config.num_pv_stages,
+    )
+
+
+def _pv_stages(draft: Values) -> int:
+    return 2 if draft.BN > KEY_STEP else 1
 
 
 def _fma_share(draft: Values, log: ChoiceLog) -> float:
