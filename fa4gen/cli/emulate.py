@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from fa4gen.cli.options import OutputFormat, format_option
+from fa4gen.cli.timeline import draw_timeline, print_figures, trace_for
 from fa4gen.errors import ConfigError, Problem
 
 if TYPE_CHECKING:
@@ -52,6 +53,12 @@ STYLES = {"error": "bold red", "wrong": "bold red", "review": "yellow", "incompl
     help="Write the first run's timeline for Perfetto or chrome://tracing.",
 )
 @click.option(
+    "--timeline",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE.svg",
+    help="Draw the steady state of the first run's main loop, and print its figures.",
+)
+@click.option(
     "--expect",
     "expected",
     multiple=True,
@@ -72,6 +79,7 @@ def command(
     schedules: tuple[str, ...],
     checks: bool | None,
     trace: Path | None,
+    timeline: Path | None,
     expected: tuple[str, ...],
     tolerance: float | None,
     output_format: OutputFormat,
@@ -90,10 +98,11 @@ def command(
     from fa4gen.emulator.launch_runs import expectations, save_outputs
 
     named = dict(map(_split, expected))
-    if trace is not None:
-        from fa4gen.cli.result_files import check_result_file
+    for option, path in ("--trace", trace), ("--timeline", timeline):
+        if path is not None:
+            from fa4gen.cli.result_files import check_result_file
 
-        check_result_file("--trace", trace)
+            check_result_file(option, path)
     folder = launch_path.parent
     try:
         file = _override(load_launch_file(launch_path), seeds, schedules, checks)
@@ -103,13 +112,18 @@ def command(
         raise _refusal(error, launch_path) from error
     try:
         program = Program(ptx.read_text(encoding="utf-8"))
-        runs = _run(program, launch, wanted, trace)
+        with trace_for(trace, timeline) as traced:
+            runs = _run(program, launch, wanted, traced)
+            figures = draw_timeline(traced, timeline, ptx.stem)
     except UnicodeDecodeError:
         raise ConfigError(Problem("this is no PTX text", file=_shown(ptx))) from None
     except EmulatorError as error:
         raise _refusal(error, ptx) from error
     written = save_outputs(launch, runs[0], folder)
-    _print(ptx, runs, _document(ptx, launch_path, runs, written), output_format)
+    document = _document(ptx, launch_path, runs, written)
+    _print(ptx, runs, document | figures, output_format)
+    if figures and output_format != "json":
+        print_figures(figures)
     return 0 if all(run.passed for run in runs) else 1
 
 

@@ -256,7 +256,9 @@ def _gaps(events: tuple[Event, ...], begin: float, end: float) -> Gaps:
     causes: dict[str, float] = defaultdict(float)
     lengths = []
     waits = [event for event in events if event.kind == "wait"]
-    for (_, start), (stop, _) in pairwise(_merged(busy, begin, end)):
+    for (_, start), (stop, _) in pairwise([(begin, begin), *_merged(busy, begin, end)]):
+        if stop <= start:
+            continue
         lengths.append(stop - start)
         event = after[stop]
         before[names[str(event.args.get("a", ""))]] += stop - start

@@ -141,6 +141,7 @@ def _svg(title: str, figures: Figures, rows: Sequence[_Row], span: tuple[float, 
     height = _TOP + len(rows) * (_ROW + _GAP) + 66
     width = _LEFT + _WIDTH + _RIGHT
     parts = [
+        '<?xml version="1.0" encoding="UTF-8"?>',
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" '
         f'width="{width}" height="{height}" role="img" aria-label={quoteattr(title)}>',
         f"<title>{escape(title)}</title>",

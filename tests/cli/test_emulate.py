@@ -102,6 +102,35 @@ def test_a_trace_is_written(work, capsys) -> None:
     assert json.loads(Path("trace.json").read_text())["traceEvents"]
 
 
+def test_a_kernel_without_products_has_no_timeline_to_draw(work, capsys) -> None:
+    assert main([*COMMAND, "--timeline", "loop.svg"]) == 2
+    assert "no matrix products" in capsys.readouterr().err
+    assert not Path("loop.svg").exists()
+
+
+@pytest.mark.parametrize("trace", [False, True])
+def test_a_timeline_is_drawn_and_its_figures_given(work, capsys, monkeypatch, trace) -> None:
+    from fa4gen.emulator import launch_runs
+    from tests.emulator.timeline.traces import attention
+
+    def run_launch(*args: Any, trace: Path, **options: Any) -> Any:
+        yield from original(*args, trace=trace, **options)
+        trace.write_text(json.dumps(attention(8)))
+
+    original = launch_runs.run_launch
+    monkeypatch.setattr(launch_runs, "run_launch", run_launch)
+    more = ["--trace", "trace.json"] if trace else []
+    status, document = emulate(capsys, "--timeline", "loop.svg", *more)
+    assert status == 0
+    assert document["timeline"]["tensor_busy"] == pytest.approx(0.7)
+    assert Path("loop.svg").read_text().startswith("<?xml")
+    assert Path("trace.json").exists() == trace
+    assert main([*COMMAND, "--timeline", "loop.svg"]) == 0
+    shown = capsys.readouterr().out
+    assert "tensor core busy 70.0%, 100 cycles a block, bound by tensor core" in shown
+    assert "softmax" in shown
+
+
 def change(old: str, new: str, path: str = "reverse.yaml") -> None:
     text = Path(path).read_text()
     assert old in text
