@@ -121,7 +121,7 @@ def summarise(values: Values) -> tuple[str, ...]:
     )
     lines = [
         f"{config.dtype}, sums in float32; depth {config.depth}; mask {mask}",
-        f"a pair of CTAs takes {TILE_ROWS} query rows at a time through blocks of {BLOCK_KEYS} keys",
+        f"a pair of CTAs takes {TILE_ROWS} query rows through blocks of {BLOCK_KEYS} keys",
         f"each CTA computes the scores of {OWN_KEYS} keys of a block, and {OWN_COLUMNS} columns of "
         "the output",
         f"{values.scheduler} scheduler, output from registers",
