@@ -166,16 +166,17 @@ class BlackwellAttentionConfig(AttentionKeys):
     """Architecture that the kernel is written for."""
     dtype: Literal["bf16", "fp16", "fp8_e4m3"]
     """Element type of query, key and value, and of the output unless out_dtype says otherwise."""
-    depth: Annotated[Literal[64, 96, 128, 192, 256], Whole]
+    depth: Annotated[Literal[64, 96, 128, 192, 256, 512], Whole]
     """Head dimension of query and key, in elements."""
-    value_depth: Annotated[Literal[64, 96, 128, 192, 256], Whole] | Auto = "auto"
+    value_depth: Annotated[Literal[64, 96, 128, 192, 256, 512], Whole] | Auto = "auto"
     """Head dimension of value and output; as depth when not given."""
     out_dtype: Literal["auto", "bf16", "fp16"] = "auto"
     """Element type of the output: as dtype when not given, and bf16 for fp8."""
     cta_group: Annotated[Literal[1, 2], Whole] = 1
     """2: a cluster pair multiplies together; each CTA loads half of every block of K and V."""
-    BM: Annotated[Literal[128, 256], Whole] | Auto = "auto"
-    """Query rows of a CTA's tile: 128 for each query tile of the two, or the one, that it holds."""
+    BM: Annotated[Literal[64, 128, 256], Whole] | Auto = "auto"
+    """Query rows of a CTA's tile: 128 for each query tile of the two, or the one, that it holds; 64 at
+    depth 512."""
     BN: Annotated[int, Field(ge=32, le=256, multiple_of=32)] | Auto = "auto"
     """Keys of a K/V block."""
     num_kv_stages: Annotated[int, Field(ge=1, le=32)] | Auto = "auto"

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
+
+from fa4gen.plan.model import Barrier
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from fa4gen.plan.model import Barrier
+    from fa4gen.plan.model import ArriveHow
 
 
 def lay_out_barriers(rows: Sequence[Barrier], first_offset: int) -> tuple[Barrier, ...]:
@@ -19,3 +21,32 @@ def lay_out_barriers(rows: Sequence[Barrier], first_offset: int) -> tuple[Barrie
         laid_out.append(replace(row, offset=offset))
         offset += row.bytes
     return tuple(laid_out)
+
+
+def barrier_row(
+    name: str,
+    slots: int,
+    arrivals: int,
+    how: ArriveHow,
+    arrived_by: str,
+    waited_by: str,
+    meaning: str,
+    *,
+    first_wait: Literal[0, 1] = 0,
+    transaction_bytes: int = 0,
+    cta: Literal["own", "leader", "pair"] = "own",
+) -> Barrier:
+    """Return a row that is not yet placed; see ``Barrier`` for the fields."""
+    return Barrier(
+        name=name,
+        slots=slots,
+        arrivals=arrivals,
+        arrive_how=how,
+        arrived_by=arrived_by,
+        waited_by=waited_by,
+        meaning=meaning,
+        first_wait_parity=first_wait,
+        transaction_bytes=transaction_bytes,
+        cta=cta,
+        offset=0,
+    )

@@ -9,6 +9,7 @@ from fa4gen.plan.attention_sm90.plan import plan_attention_sm90
 from fa4gen.plan.attention_sm90_depth512.plan import plan_attention_sm90_depth512
 from fa4gen.plan.attention_sm90_depth512.values import DEPTH
 from fa4gen.plan.attention_sm100.plan import plan_attention_sm100
+from fa4gen.plan.attention_sm100_depth512.plan import plan_attention_sm100_depth512
 
 if TYPE_CHECKING:
     from fa4gen.config.schema import Config
@@ -21,6 +22,8 @@ def build_plan(config: Config) -> Plan:
     Raises ConfigError, with the arithmetic and the key to change, for what cannot work.
     """
     if isinstance(config, BlackwellAttentionConfig):
+        if config.depth == 512:
+            return plan_attention_sm100_depth512(config)
         return plan_attention_sm100(config)
     if config.depth == DEPTH:
         return plan_attention_sm90_depth512(config)

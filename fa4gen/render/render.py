@@ -9,6 +9,7 @@ from fa4gen import __version__
 from fa4gen.errors import Fa4genError
 from fa4gen.plan.attention_model import (
     AttentionPlan,
+    Depth512Config,
     FA4Config,
     HopperAttentionPlan,
     HopperPairAttentionPlan,
@@ -32,6 +33,7 @@ KERNEL_TEMPLATES: Mapping[type[AttentionPlan], str] = {
     HopperAttentionPlan: "attention/sm90/kernel.cu.j2",
     HopperPairAttentionPlan: "attention/sm90_depth512/kernel.cu.j2",
     FA4Config: "attention/sm100/kernel.cu.j2",
+    Depth512Config: "attention/sm100_depth512/kernel.cu.j2",
 }
 """Root template by kind of plan."""
 

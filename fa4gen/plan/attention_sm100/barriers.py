@@ -7,13 +7,14 @@ CTAs, and its commits arrive on the rows of both.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from fa4gen.plan.attention_sm100.values import TILE_ROWS
-from fa4gen.plan.model import ArriveHow, Barrier
+from fa4gen.plan.barriers import barrier_row
 
 if TYPE_CHECKING:
     from fa4gen.plan.attention_sm100.values import Values
+    from fa4gen.plan.model import ArriveHow, Barrier
 
 TILE_SLOTS = 2
 """Tiles on their way from the loader to the other roles."""
@@ -32,39 +33,11 @@ def attention_barriers(values: Values) -> tuple[Barrier, ...]:
     )
 
 
-def _row(
-    name: str,
-    slots: int,
-    arrivals: int,
-    how: ArriveHow,
-    arrived_by: str,
-    waited_by: str,
-    meaning: str,
-    *,
-    first_wait: Literal[0, 1] = 0,
-    bytes_: int = 0,
-    cta: Literal["own", "leader", "pair"] = "own",
-) -> Barrier:
-    return Barrier(
-        name=name,
-        slots=slots,
-        arrivals=arrivals,
-        arrive_how=how,
-        arrived_by=arrived_by,
-        waited_by=waited_by,
-        meaning=meaning,
-        first_wait_parity=first_wait,
-        transaction_bytes=bytes_,
-        cta=cta,
-        offset=0,
-    )
-
-
 def _query_rows(values: Values) -> tuple[Barrier, Barrier]:
     parts = values.num_qk_stages
     staged = values.output_staging == "query"
     pair = values.is_pair
-    full = _row(
+    full = barrier_row(
         "query_full",
         values.num_qo * parts,
         1,
@@ -72,10 +45,10 @@ def _query_rows(values: Values) -> tuple[Barrier, Barrier]:
         "the loader, then the bytes of a part of Q" + (" in both CTAs" if pair else ""),
         "the MMA warp",
         "a part of a query tile has landed",
-        bytes_=values.query_bytes // parts * values.config.cta_group,
+        transaction_bytes=values.query_bytes // parts * values.config.cta_group,
         cta="leader" if pair else "own",
     )
-    empty = _row(
+    empty = barrier_row(
         "query_empty",
         values.num_qo,
         1,
@@ -108,7 +81,7 @@ def _ring(
     values: Values, name: str, what: str, parts: int, slot_bytes: int
 ) -> tuple[Barrier, Barrier]:
     pair = values.is_pair
-    full = _row(
+    full = barrier_row(
         f"{name}_full",
         values.num_kv_stages * parts,
         1,
@@ -116,10 +89,10 @@ def _ring(
         f"the loader, then the bytes of the {what}" + (", half of them the peer's" if pair else ""),
         "the MMA warp",
         f"a {what} has landed",
-        bytes_=slot_bytes // parts * values.config.cta_group,
+        transaction_bytes=slot_bytes // parts * values.config.cta_group,
         cta="leader" if pair else "own",
     )
-    empty = _row(
+    empty = barrier_row(
         f"{name}_empty",
         values.num_kv_stages * parts,
         1,
@@ -135,7 +108,7 @@ def _ring(
 def _score_rows(values: Values) -> tuple[Barrier, Barrier]:
     """S_prod and S_cons of the published kernels; a slot for each buffer of scores."""
     softmax = "every softmax thread of the tile"
-    full = _row(
+    full = barrier_row(
         "scores_full",
         SCORE_BUFFERS,
         1,
@@ -144,7 +117,7 @@ def _score_rows(values: Values) -> tuple[Barrier, Barrier]:
         "the softmax",
         "a block's scores are in tensor memory",
     )
-    probabilities = _row(
+    probabilities = barrier_row(
         "probabilities_full",
         SCORE_BUFFERS * values.num_pv_stages,
         TILE_ROWS * values.config.cta_group,
@@ -159,7 +132,7 @@ def _score_rows(values: Values) -> tuple[Barrier, Barrier]:
 
 def _scale_rows(values: Values) -> tuple[Barrier, Barrier]:
     """C_prod and C_cons of the published kernels."""
-    full = _row(
+    full = barrier_row(
         "scale_full",
         values.num_qo,
         TILE_ROWS,
@@ -168,7 +141,7 @@ def _scale_rows(values: Values) -> tuple[Barrier, Barrier]:
         "the correction",
         "each row's factor is in shared memory",
     )
-    empty = _row(
+    empty = barrier_row(
         "scale_empty",
         values.num_qo,
         TILE_ROWS,
@@ -183,7 +156,7 @@ def _scale_rows(values: Values) -> tuple[Barrier, Barrier]:
 
 def _output_rows(values: Values) -> tuple[Barrier, Barrier]:
     """O_prod and O_cons of the published kernels."""
-    full = _row(
+    full = barrier_row(
         "output_full",
         values.num_qo,
         1,
@@ -192,7 +165,7 @@ def _output_rows(values: Values) -> tuple[Barrier, Barrier]:
         "the correction" + _scores_wait(values),
         "a block's P.V has been added to the output",
     )
-    ready = _row(
+    ready = barrier_row(
         "output_ready",
         values.num_qo,
         TILE_ROWS * values.config.cta_group,
@@ -221,7 +194,7 @@ def _tile_rows(values: Values) -> tuple[Barrier, Barrier]:
     """
     shared = values.is_pair and values.scheduler == "dynamic"
     warps = 4 * values.num_qo + 4 + 1
-    full = _row(
+    full = barrier_row(
         "tile_full",
         TILE_SLOTS,
         1,
@@ -231,7 +204,7 @@ def _tile_rows(values: Values) -> tuple[Barrier, Barrier]:
         "the next tile is in its slot",
         cta="pair" if shared else "own",
     )
-    empty = _row(
+    empty = barrier_row(
         "tile_empty",
         TILE_SLOTS,
         2 * warps + 1 if shared else warps,

@@ -28,6 +28,7 @@ from fa4gen.plan.attention_sm100.tensor_memory import (
 )
 from fa4gen.plan.attention_sm100.values import OUT_BYTES, TILE_ROWS, Room, decide
 from fa4gen.plan.barriers import lay_out_barriers
+from fa4gen.plan.float32 import as_float32_constant
 from fa4gen.plan.model import LaunchGeometry
 from fa4gen.plan.refusal import refuse_faults
 
@@ -37,8 +38,6 @@ if TYPE_CHECKING:
     from fa4gen.plan.refusal import Fault
 
 ROOM = Room(most_stages, columns_needed, has_columns_for_probabilities)
-SMALLEST_FLOAT32 = 2.0**-126
-"""The smallest normal number."""
 EPILOGUE_BARRIER = 1
 """Id of the named barrier at which the correction meets; 0 is __syncthreads."""
 
@@ -70,14 +69,14 @@ def plan_attention_sm100(config: BlackwellAttentionConfig) -> FA4Config:
         window_right=right,
         lse=config.lse,
         softcap=config.softcap,
-        has_descales=has_descales(values),
+        has_descales=has_descales(config),
         cta_group=config.cta_group,
         BM=values.num_qo * TILE_ROWS,
         BN=values.BN,
         num_kv_stages=values.num_kv_stages,
         epilogue="tma_store",
         scheduler=values.scheduler,
-        rescale_threshold=_as_float32(values.rescale_threshold),
+        rescale_threshold=as_float32_constant(values.rescale_threshold),
         mixed_tile_heights=False,
         panel_columns=values.panel_columns,
         num_panels=values.num_panels,
@@ -87,7 +86,7 @@ def plan_attention_sm100(config: BlackwellAttentionConfig) -> FA4Config:
         shared=regions,
         barriers=lay_out_barriers(attention_barriers(values), first_barrier),
         tensor_maps=attention_tensor_maps(values),
-        parameters=attention_parameters(values),
+        parameters=attention_parameters(config, values.scheduler),
         launch=_launch(values, dynamic_shared_bytes(regions)),
         choices=choices,
         num_qo=values.num_qo,
@@ -117,11 +116,6 @@ def find_faults(config: BlackwellAttentionConfig) -> list[Fault]:
     """Return everything in ``config`` that cannot work."""
     values, _ = decide(config, ROOM)
     return [*broken_rules(values), *exceeded_limits(values)]
-
-
-def _as_float32(number: float) -> float:
-    """Return 0 for what is too small for the constant of the kernel that holds it."""
-    return number if number >= SMALLEST_FLOAT32 else 0.0
 
 
 def _launch(values: Values, dynamic_shared: int) -> LaunchGeometry:

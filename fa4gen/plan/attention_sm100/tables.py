@@ -9,7 +9,8 @@ from fa4gen.plan.model import Parameter, Role
 from fa4gen.plan.tensor_maps import operand_map
 
 if TYPE_CHECKING:
-    from fa4gen.plan.attention_sm100.values import Values
+    from fa4gen.config.schema import BlackwellAttentionConfig
+    from fa4gen.plan.attention_sm100.values import Scheduler, Values
     from fa4gen.plan.model import TensorMapPlan
 
 
@@ -66,9 +67,10 @@ def attention_tensor_maps(values: Values) -> tuple[TensorMapPlan, ...]:
     )  # fmt: skip
 
 
-def attention_parameters(values: Values) -> tuple[Parameter, ...]:
+def attention_parameters(
+    config: BlackwellAttentionConfig, scheduler: Scheduler
+) -> tuple[Parameter, ...]:
     """Return the kernel's parameters in order."""
-    config = values.config
     map_type = "const __grid_constant__ TensorMap"
     rows = [
         Parameter("query_map", map_type, "query (batch, rows, heads, depth), any strides"),
@@ -80,7 +82,7 @@ def attention_parameters(values: Values) -> tuple[Parameter, ...]:
     if config.lse:
         meaning = "log-sum-exp, (batch, query heads, query rows)"
         rows.append(Parameter("lse", "float* __restrict__", meaning))
-    if has_descales(values):
+    if has_descales(config):
         rows += [
             Parameter(
                 f"{name}_descale", "const float* __restrict__",
@@ -88,7 +90,7 @@ def attention_parameters(values: Values) -> tuple[Parameter, ...]:
             )
             for name in ("query", "key", "value")
         ]  # fmt: skip
-    if values.scheduler == "dynamic":
+    if scheduler == "dynamic":
         meaning = "two zeros; zero again after the launch"
         rows.append(Parameter("tile_counter", "int32* __restrict__", meaning))
     rows += [
@@ -117,19 +119,21 @@ def attention_parameters(values: Values) -> tuple[Parameter, ...]:
     )  # fmt: skip
 
 
-def has_descales(values: Values) -> bool:
+def has_descales(config: BlackwellAttentionConfig) -> bool:
     """Whether query, key and value come with scales: they do in fp8."""
-    return values.element_bytes == 1
+    return config.dtype == "fp8_e4m3"
+
+
+def mask_in_words(config: BlackwellAttentionConfig) -> str:
+    """Return "causal", or "sliding window 511 before, 0 behind"."""
+    if isinstance(config.mask, str):
+        return config.mask
+    return "sliding window {} before, {} behind".format(*config.window)
 
 
 def summarise(values: Values) -> tuple[str, ...]:
     """Return the resolved parameters in words."""
     config = values.config
-    mask = (
-        config.mask
-        if isinstance(config.mask, str)
-        else "sliding window {} before, {} behind".format(*config.window)
-    )
     depth = f"depth {values.depth}"
     if values.value_depth != values.depth:
         depth += f", of values {values.value_depth}"
@@ -143,7 +147,7 @@ def summarise(values: Values) -> tuple[str, ...]:
         else f"rings of {values.num_kv_stages} key and value slots"
     )
     lines = [
-        f"{config.dtype}{output}, sums in float32; {depth}; mask {mask}",
+        f"{config.dtype}{output}, sums in float32; {depth}; mask {mask_in_words(config)}",
         f"{tiles}; {rings}",
         f"{values.scheduler} scheduler; {values.exp2_fma_share:.1%} of exp2 on the FMA pipe",
     ]

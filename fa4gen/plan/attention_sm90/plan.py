@@ -22,6 +22,7 @@ from fa4gen.plan.attention_sm90.tables import (
 )
 from fa4gen.plan.attention_sm90.values import ELEMENT_BYTES, decide
 from fa4gen.plan.barriers import lay_out_barriers
+from fa4gen.plan.float32 import as_float32_constant
 from fa4gen.plan.model import LaunchGeometry
 from fa4gen.plan.refusal import refuse_faults
 from fa4gen.plan.roles import WARPGROUP
@@ -31,8 +32,6 @@ if TYPE_CHECKING:
     from fa4gen.plan.attention_sm90.values import Values
     from fa4gen.plan.refusal import Fault
 
-SMALLEST_FLOAT32 = 2.0**-126
-"""The smallest normal number."""
 
 
 def plan_attention_sm90(config: AttentionConfig) -> HopperAttentionPlan:
@@ -74,7 +73,7 @@ def plan_attention_sm90(config: AttentionConfig) -> HopperAttentionPlan:
         overlap_epilogue=values.overlap_epilogue,
         epilogue=values.epilogue,
         scheduler=values.scheduler,
-        rescale_threshold=_as_float32(config.rescale_threshold),
+        rescale_threshold=as_float32_constant(config.rescale_threshold),
         mixed_tile_heights=values.num_consumer_warpgroups == 3 and not values.is_pair,
         panel_columns=values.panel_columns,
         num_panels=values.num_panels,
@@ -96,11 +95,6 @@ def find_faults(config: AttentionConfig) -> list[Fault]:
     """Return everything in ``config`` that cannot work."""
     values, _ = decide(config, most_stages)
     return [*broken_rules(values), *exceeded_limits(values)]
-
-
-def _as_float32(number: float) -> float:
-    """Return 0 for what is too small for the constant of the kernel that holds it."""
-    return number if number >= SMALLEST_FLOAT32 else 0.0
 
 
 def _launch(values: Values, dynamic_shared: int) -> LaunchGeometry:
