@@ -6,13 +6,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 from ml_dtypes import bfloat16
 
+from fa4gen.config.schema import BlackwellAttentionConfig
 from fa4gen.emulator import Limits, Program, Report, TensorMap
+from fa4gen.plan.build import build_plan
 from fa4gen.render.environment import open_templates
 from fa4gen.toolchain.compile import find_compiler
 from fa4gen.toolchain.model import Unit
@@ -55,10 +56,13 @@ class Variant:
 
 def render(file: str, cta_group: int = 1, **tables: Any) -> str:
     """The source of a kernel file over the shipped templates."""
-    plan = SimpleNamespace(
-        arch=ARCH, cta_group=cta_group, dtype="bf16", element_bytes=2, epilogue="tma_store",
-        scheduler="static", shared=(SimpleNamespace(alignment=1024),),
+    plan = build_plan(
+        BlackwellAttentionConfig(
+            kernel="attention", name="pipelines", arch=ARCH, dtype="bf16", depth=128,
+            cta_group=cta_group,
+        )
     )  # fmt: skip
+    assert plan.shared[0].alignment == 1024
     template = open_templates(FOLDER).environment().get_template(file)
     return template.render(plan=plan, pair=cta_group == 2, faults=FAULTS, **tables)
 
@@ -84,10 +88,13 @@ class Run:
     log: NDArray[Any]
 
 
-def launch(program: Program, entry: str, args: list[Any], ctas: int = 1, **options: Any) -> Report:
+def launch(
+    program: Program, entry: str, args: list[Any], ctas: int = 1, threads: int = 64, **options: Any
+) -> Report:
     return program.launch(
-        entry, grid=ctas, block=64, args=args, dynamic_shared=SHARED_BYTES, limits=LIMITS, **options
-    )
+        entry, grid=ctas, block=threads, args=args, dynamic_shared=SHARED_BYTES, limits=LIMITS,
+        **options,
+    )  # fmt: skip
 
 
 def small_integers(seed: int, *shape: int) -> NDArray[Any]:

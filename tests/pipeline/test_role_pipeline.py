@@ -1,4 +1,4 @@
-"""RolePipeline: threads to threads, MMAs to threads, and a role that waits for its own MMAs."""
+"""RolePipeline: threads to threads, MMAs to threads and back, a role that waits for its MMAs."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from fa4gen.emulator import SCHEDULES, Report
 from fa4gen.errors import CompileError
 from tests.pipeline.harness import (
     LANES,
+    PANEL,
     ROWS,
     UNTOUCHED,
     Operands,
@@ -23,30 +24,39 @@ from tests.pipeline.harness import (
     program,
     render,
     ring_states,
+    small_integers,
 )
 
 STEPS = 7
-SEEDS = 2
 pytestmark = pytest.mark.compile
+EVERY_SCHEDULE = pytest.mark.parametrize(("seed", "schedule"), [*enumerate(SCHEDULES)])
 
 THREADS = tuple(Variant("threads", stages, parts) for stages in (1, 2) for parts in (1, 2, 3))
 PRODUCTS = tuple(Variant("products", stages) for stages in (1, 2))
+SHARES = tuple(Variant("shares", stages, parts) for stages in (1, 2) for parts in (1, 2, 3))
 DRAIN = Variant("drain", 1)
 # A mistake is reported as one of these, whatever the interleaving.
 MISTAKES: dict[Variant, set[str]] = {
     Variant("threads", 2, 3, "no_wait"): {"race", "uninitialised"},
-    Variant("threads", 1, 2, "no_acquire"): {"race", "over-arrival"},
+    Variant("threads", 1, 2, "no_acquire"): {"race", "over-arrival", "deadlock"},
     Variant("threads", 2, 1, "early_release"): {"race", "uninitialised"},
     Variant("threads", 1, 1, "no_flip"): {"race", "deadlock"},
     Variant("threads", 2, 2, "no_flip"): {"race", "deadlock"},
     Variant("products", 2, 1, "no_wait"): {"race", "uninitialised"},
-    Variant("products", 2, 1, "no_acquire"): {"race", "over-arrival"},
+    Variant("products", 2, 1, "no_acquire"): {"race", "over-arrival", "deadlock"},
     Variant("products", 1, 1, "thread_commit"): {"race"},
+    Variant("shares", 2, 2, "no_wait"): {"race", "uninitialised"},
+    Variant("shares", 1, 2, "no_acquire"): {"race", "over-arrival", "deadlock"},
+    Variant("shares", 1, 1, "early_release"): {"race", "uninitialised"},
     Variant("drain", 1, 1, "no_wait"): {"race"},
 }
-SINGLE = (*THREADS, *PRODUCTS, DRAIN, *MISTAKES)
-PAIR_MISTAKE = Variant("products", 2, 1, "no_acquire")
-PAIR = (*PRODUCTS, PAIR_MISTAKE)
+PAIR_MISTAKES: dict[Variant, set[str]] = {
+    Variant("products", 2, 1, "no_acquire"): {"race", "over-arrival", "deadlock"},
+    Variant("shares", 2, 2, "no_wait"): {"race", "uninitialised"},
+    Variant("shares", 1, 1, "early_release"): {"race", "uninitialised"},
+}
+SINGLE = (*THREADS, *PRODUCTS, *SHARES, DRAIN, *MISTAKES)
+PAIR = (*PRODUCTS, *SHARES, *PAIR_MISTAKES)
 
 
 def expected_log(variant: Variant, role: int) -> Any:
@@ -80,53 +90,81 @@ def run_products(variant: Variant, ctas: int, operands: Operands, **options: Any
     return Run(launch(kernels, variant.name, args, ctas, **options), out, log)
 
 
+def run_shares(variant: Variant, ctas: int, **options: Any) -> tuple[Run, Any]:
+    parts, seed = variant.parts, options.get("seed", 0)
+    shares = small_integers(seed, ctas, STEPS, parts, 128, 2 * PANEL)
+    operands = Operands.make(seed, ctas, 2 * parts, 1)
+    out = np.full((ctas, STEPS, LANES, ROWS), np.nan, np.float32)
+    log = np.full((ctas, 2, STEPS, parts, 5), UNTOUCHED, np.int32)
+    args = [operands.maps()[1], shares.view(np.uint16), out, log, np.int32(STEPS)]
+    kernels = program("roles.cu.j2", "roles", SINGLE if ctas == 1 else PAIR, ctas)
+    report = launch(kernels, variant.name, args, ctas, 160, **options)
+    left = shares[..., :LANES, :].astype(np.float32).reshape(ctas, STEPS, parts, LANES, 2, PANEL)
+    keys = operands.keys[0, 0].astype(np.float32).reshape(parts, 2, ROWS, PANEL)
+    return Run(report, out, log), np.einsum("gsplhk,phrk->gslr", left, keys)
+
+
 def check_products(done: Run, operands: Operands) -> None:
     assert_clean(done.report)
     for step in range(STEPS):
         np.testing.assert_array_equal(done.out[:, step], operands.key_product(step))
 
 
-def report_of(variant: Variant, **options: Any) -> Report:
+def report_of(variant: Variant, ctas: int, **options: Any) -> Report:
     if variant.kind == "threads":
         return run_threads(variant, **options)[0].report
-    return run_products(variant, 1, Operands.make(0, 1, 1, STEPS), **options).report
+    if variant.kind == "shares":
+        return run_shares(variant, ctas, **options)[0].report
+    return run_products(variant, ctas, Operands.make(0, ctas, 1, STEPS), **options).report
 
 
-@pytest.mark.parametrize("schedule", SCHEDULES)
+@EVERY_SCHEDULE
 @pytest.mark.parametrize("variant", THREADS, ids=str)
-def test_threads_hand_over_in_parts(variant: Variant, schedule: str) -> None:
-    for seed in range(SEEDS):
-        done, expected = run_threads(variant, seed=seed, schedule=schedule)
-        assert_clean(done.report)
-        np.testing.assert_array_equal(done.out, expected)
-        for role in range(2):
-            np.testing.assert_array_equal(done.log[0, role], expected_log(variant, role))
+def test_threads_hand_over_in_parts(variant: Variant, seed: int, schedule: str) -> None:
+    done, expected = run_threads(variant, seed=seed, schedule=schedule)
+    assert_clean(done.report)
+    np.testing.assert_array_equal(done.out, expected)
+    for role in range(2):
+        np.testing.assert_array_equal(done.log[0, role], expected_log(variant, role))
 
 
 @pytest.mark.parametrize("ctas", [1, 2], ids=["single", "pair"])
-@pytest.mark.parametrize("schedule", SCHEDULES)
+@EVERY_SCHEDULE
 @pytest.mark.parametrize("variant", PRODUCTS, ids=str)
-def test_products_are_handed_over_by_commit(variant: Variant, schedule: str, ctas: int) -> None:
-    for seed in range(SEEDS):
-        operands = Operands.make(seed, ctas, 1, STEPS)
-        done = run_products(variant, ctas, operands, seed=seed, schedule=schedule)
-        check_products(done, operands)
-        np.testing.assert_array_equal(done.log[0, 0], expected_log(variant, 0))
+def test_products_are_handed_over_by_commit(
+    variant: Variant, seed: int, schedule: str, ctas: int
+) -> None:
+    operands = Operands.make(seed, ctas, 1, STEPS)
+    done = run_products(variant, ctas, operands, seed=seed, schedule=schedule)
+    check_products(done, operands)
+    np.testing.assert_array_equal(done.log[0, 0], expected_log(variant, 0))
+    for rank in range(ctas):
+        np.testing.assert_array_equal(done.log[rank, 1], expected_log(variant, 1))
+    assert (done.log[1:, 0] == UNTOUCHED).all()  # the leader alone multiplies
+
+
+@pytest.mark.parametrize("ctas", [1, 2], ids=["single", "pair"])
+@pytest.mark.parametrize("variant", SHARES, ids=str)
+def test_threads_of_all_ctas_hand_over_to_the_leader(variant: Variant, ctas: int) -> None:
+    for seed, schedule in enumerate(SCHEDULES):
+        done, expected = run_shares(variant, ctas, seed=seed, schedule=schedule)
+        assert_clean(done.report)
+        np.testing.assert_array_equal(done.out, expected)
         for rank in range(ctas):
-            np.testing.assert_array_equal(done.log[rank, 1], expected_log(variant, 1))
-        assert (done.log[1:, 0] == UNTOUCHED).all()  # the leader alone multiplies
+            np.testing.assert_array_equal(done.log[rank, 0], expected_log(variant, 0))
+        np.testing.assert_array_equal(done.log[0, 1], expected_log(variant, 1))
+        assert (done.log[1:, 1] == UNTOUCHED).all()  # the leader alone multiplies
 
 
-@pytest.mark.parametrize("schedule", SCHEDULES)
-def test_drain_waits_for_the_products_committed_last(schedule: str) -> None:
-    for seed in range(SEEDS):
-        operands = Operands.make(seed, 1, 1, STEPS)
-        done = run_products(DRAIN, 1, operands, seed=seed, schedule=schedule)
-        check_products(done, operands)
-        # there is no consumer_mbar
-        assert done.log[0, 0, :, 0, :3].tolist() == [
-            [index, phase, 0] for index, phase in ring_states(1, STEPS, phase=1)
-        ]
+@EVERY_SCHEDULE
+def test_drain_waits_for_the_products_committed_last(seed: int, schedule: str) -> None:
+    operands = Operands.make(seed, 1, 1, STEPS)
+    done = run_products(DRAIN, 1, operands, seed=seed, schedule=schedule)
+    check_products(done, operands)
+    # there is no consumer_mbar
+    assert done.log[0, 0, :, 0, :3].tolist() == [
+        [index, phase, 0] for index, phase in ring_states(1, STEPS, phase=1)
+    ]
 
 
 def test_drain_needs_one_slot() -> None:
@@ -141,12 +179,12 @@ extern "C" __global__ void mistaken() { RolePipeline<2, true>{0, 0}.drain(); }
 @pytest.mark.parametrize("variant", MISTAKES, ids=str)
 def test_mistakes_are_reported(variant: Variant) -> None:
     for seed, schedule in enumerate(SCHEDULES):
-        report = report_of(variant, seed=seed, schedule=schedule)
+        report = report_of(variant, 1, seed=seed, schedule=schedule)
         assert_reported(report, MISTAKES[variant])
 
 
-def test_mistakes_of_a_pair_are_reported() -> None:
+@pytest.mark.parametrize("variant", PAIR_MISTAKES, ids=str)
+def test_mistakes_of_a_pair_are_reported(variant: Variant) -> None:
     for seed, schedule in enumerate(SCHEDULES):
-        operands = Operands.make(0, 2, 1, STEPS)
-        done = run_products(PAIR_MISTAKE, 2, operands, seed=seed, schedule=schedule)
-        assert_reported(done.report, {"race", "over-arrival"})
+        report = report_of(variant, 2, seed=seed, schedule=schedule)
+        assert_reported(report, PAIR_MISTAKES[variant])

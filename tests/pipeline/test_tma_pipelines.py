@@ -25,9 +25,9 @@ from tests.pipeline.harness import (
     ring_states,
 )
 
-SEEDS = 2
 MAX_STEPS = 16
 pytestmark = pytest.mark.compile
+EVERY_SCHEDULE = pytest.mark.parametrize(("seed", "schedule"), [*enumerate(SCHEDULES)])
 
 KEYS = tuple(Variant("keys", stages, parts) for parts in (1, 2, 4) for stages in range(1, 6))
 VALUES = tuple(Variant("values", stages) for stages in range(1, 6))
@@ -110,18 +110,16 @@ def check(variant: Variant, ctas: int, seed: int, schedule: str) -> None:
     assert (done.log[1:, 1] == UNTOUCHED).all()  # the leader alone multiplies
 
 
-@pytest.mark.parametrize("schedule", SCHEDULES)
+@EVERY_SCHEDULE
 @pytest.mark.parametrize("variant", [*KEYS, *VALUES, *FUSED], ids=str)
-def test_blocks_arrive_in_order(variant: Variant, schedule: str) -> None:
-    for seed in range(SEEDS):
-        check(variant, 1, seed, schedule)
+def test_blocks_arrive_in_order(variant: Variant, seed: int, schedule: str) -> None:
+    check(variant, 1, seed, schedule)
 
 
-@pytest.mark.parametrize("schedule", SCHEDULES)
+@EVERY_SCHEDULE
 @pytest.mark.parametrize("variant", PAIRS, ids=str)
-def test_a_pair_shares_the_leaders_barriers(variant: Variant, schedule: str) -> None:
-    for seed in range(SEEDS):
-        check(variant, 2, seed, schedule)
+def test_a_pair_shares_the_leaders_barriers(variant: Variant, seed: int, schedule: str) -> None:
+    check(variant, 2, seed, schedule)
 
 
 @pytest.mark.parametrize("variant", [KEYS[1], KEYS[8], VALUES[0], FUSED[1]], ids=str)
@@ -142,14 +140,14 @@ def test_release_arrives_without_a_product(variant: Variant) -> None:
 
 @pytest.mark.parametrize("variant", MISTAKES, ids=str)
 def test_mistakes_are_reported(variant: Variant) -> None:
-    for schedule in SCHEDULES:
-        assert_reported(run(variant, schedule=schedule).report, MISTAKES[variant])
+    for seed, schedule in enumerate(SCHEDULES):
+        assert_reported(run(variant, seed=seed, schedule=schedule).report, MISTAKES[variant])
 
 
 @pytest.mark.parametrize("variant", PAIR_MISTAKES, ids=str)
 def test_mistakes_of_a_pair_are_reported(variant: Variant) -> None:
-    for schedule in SCHEDULES:
-        report = run(variant, ctas=2, schedule=schedule).report
+    for seed, schedule in enumerate(SCHEDULES):
+        report = run(variant, ctas=2, seed=seed, schedule=schedule).report
         assert_reported(report, PAIR_MISTAKES[variant])
 
 
