@@ -9,13 +9,13 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
-from fa4gen.errors import ArgumentError, Problem
+from fa4gen.runtime.float32_arguments import FLOAT32_BYTES, check_descales, check_lse
 from fa4gen.runtime.memory_overlap import may_overlap, may_overlap_itself
+from fa4gen.runtime.refusal import refusal, refuse, wrong
 from fa4gen.runtime.schedule import INT32_MAX, ProblemSize
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
+    from fa4gen.errors import Problem
     from fa4gen.plan.attention_model import AttentionPlan
     from fa4gen.runtime.device import DeviceInfo
 
@@ -23,9 +23,12 @@ ALIGNMENT = 16
 """Bytes: TMA reads, and the epilogue writes, in pieces of 16."""
 MAX_STRIDE = 2**40 - 1
 """Bytes: the widest stride that a tensor map can hold."""
-DTYPE_NAMES = {"bf16": "bfloat16", "fp16": "float16"}
+DTYPE_NAMES = {"bf16": "bfloat16", "fp16": "float16", "fp8_e4m3": "float8_e4m3fn"}
+BITS_ACCEPTED = {"fp8_e4m3": "uint8"}
+"""Types whose bit patterns are taken, too: CuPy has no fp8."""
 AXES = {"bshd": ("batch", "rows", "heads", "depth"), "bhsd": ("batch", "heads", "rows", "depth")}
 TENSORS = ("query", "key", "value", "out")
+DESCALES = ("query_descale", "key_descale", "value_descale")
 
 
 class TensorView(NamedTuple):
@@ -36,7 +39,7 @@ class TensorView(NamedTuple):
     strides: tuple[int, ...]
     """Bytes."""
     dtype: str
-    """NumPy's word for it: "bfloat16", "float16", "float32"."""
+    """NumPy's word for it: "bfloat16", "float16", "float8_e4m3fn", "float32"."""
     device: int
     """Ordinal of the CUDA device; -1 for memory of the CPU."""
 
@@ -55,6 +58,15 @@ class Arguments(NamedTuple):
     lse: TensorView | None
     softmax_scale: float
     layout: str
+    query_descale: TensorView | None = None
+    """float32 (batch, key heads), as the other two; None is 1."""
+    key_descale: TensorView | None = None
+    value_descale: TensorView | None = None
+
+    @property
+    def descales(self) -> dict[str, TensorView | None]:
+        """The scales of fp8 by the name of the argument."""
+        return dict(zip(DESCALES, self[-3:], strict=True))
 
 
 @dataclass(frozen=True)
@@ -68,6 +80,8 @@ class CheckedArguments:
     lse: TensorView | None
     softmax_scale: float
     size: ProblemSize
+    descales: dict[str, TensorView | None]
+    """By the name of the argument; None is 1, and what a kernel without them has."""
 
     def tensor(self, name: str) -> TensorView:
         """Return the tensor called "query", "key", "value" or "out"."""
@@ -77,7 +91,7 @@ class CheckedArguments:
 def check_layout(layout: str) -> None:
     """Refuse any word but "bshd" and "bhsd"."""
     if layout not in AXES:
-        raise _refusal("layout", f'"{layout}"', " or ".join(f'"{name}"' for name in AXES))
+        raise refusal("layout", f'"{layout}"', " or ".join(f'"{name}"' for name in AXES))
 
 
 def as_scale(softmax_scale: object) -> float:
@@ -87,7 +101,7 @@ def as_scale(softmax_scale: object) -> float:
             return float(softmax_scale)  # type: ignore[arg-type]
         except (TypeError, ValueError):
             pass
-    raise _refusal("softmax_scale", repr(softmax_scale), "a finite number above 0")
+    raise refusal("softmax_scale", repr(softmax_scale), "a finite number above 0")
 
 
 def check_arguments(plan: AttentionPlan, arguments: Arguments) -> CheckedArguments:
@@ -102,8 +116,8 @@ def check_arguments(plan: AttentionPlan, arguments: Arguments) -> CheckedArgumen
         for name, view in zip(TENSORS, arguments[:4], strict=True)
         if isinstance(view, TensorView)
     }
-    _refuse(
-        _wrong(
+    refuse(
+        wrong(
             name,
             f"{len(view.shape)} axes {view.shape}",
             f"4 axes ({', '.join(AXES[arguments.layout])})",
@@ -114,13 +128,15 @@ def check_arguments(plan: AttentionPlan, arguments: Arguments) -> CheckedArgumen
     if arguments.layout == "bhsd":
         views = {name: _swap_rows_and_heads(view) for name, view in views.items()}
     problems = [*_check_types(plan, views), *_check_shapes(plan, views, arguments.layout)]
-    problems += _check_lse(plan, arguments, views["query"])
+    problems += check_lse(plan, arguments.lse, views["query"])
+    problems += check_descales(plan, arguments.descales, views["query"], views["key"])
     problems += _check_scale(arguments.softmax_scale)
-    _refuse(problems)
+    refuse(problems)
     for name, view in views.items():
         problems += _check_memory(plan, name, view, arguments.layout)
-    _refuse(problems)
-    _refuse(_check_overlap(plan, views, arguments.lse))
+    refuse(problems)
+    refuse(_check_overlap(plan, views, arguments))
+    views = {name: _with_dtype_of(plan, name, view) for name, view in views.items()}
     batch, query_rows, query_heads, _ = views["query"].shape
     _, key_rows, key_heads, _ = views["key"].shape
     return CheckedArguments(
@@ -133,13 +149,14 @@ def check_arguments(plan: AttentionPlan, arguments: Arguments) -> CheckedArgumen
         size=ProblemSize(
             batch, query_heads, query_heads // max(1, key_heads), query_rows, key_rows
         ),
+        descales=arguments.descales,
     )
 
 
 def check_device(plan: AttentionPlan, device: DeviceInfo) -> None:
     """Refuse a GPU that does not run the kernel's architecture."""
     if not device.runs(plan.arch):
-        raise _refusal(
+        raise refusal(
             "query",
             f"a tensor on {device}",
             f"a tensor on a GPU that runs {plan.arch}",
@@ -151,7 +168,7 @@ def check_tiles(num_tiles: int, multiprocessors: int) -> None:
     """Refuse more tiles than the kernel's 32-bit counter can number."""
     limit = INT32_MAX - multiprocessors  # a CTA that finds no tile left has counted on
     if num_tiles > limit:
-        raise _refusal(
+        raise refusal(
             "query",
             f"{num_tiles} tiles of query rows",
             f"at most {limit}",
@@ -165,19 +182,37 @@ def _swap_rows_and_heads(view: TensorView) -> TensorView:
     return view._replace(shape=(b, s, h, d), strides=(batch, rows, heads, depth))
 
 
+def _dtype(plan: AttentionPlan, name: str) -> str:
+    return plan.out_dtype if name == "out" else plan.dtype
+
+
+def _depth(plan: AttentionPlan, name: str) -> int:
+    return plan.value_depth if name in ("value", "out") else plan.depth
+
+
+def _element_bytes(plan: AttentionPlan, name: str) -> int:
+    return plan.out_element_bytes if name == "out" else plan.element_bytes
+
+
+def _with_dtype_of(plan: AttentionPlan, name: str, view: TensorView) -> TensorView:
+    """Call bit patterns by the type that they stand for."""
+    return view._replace(dtype=DTYPE_NAMES[_dtype(plan, name)])
+
+
 def _check_types(plan: AttentionPlan, views: dict[str, TensorView]) -> list[Problem]:
     problems = []
-    dtype = DTYPE_NAMES[plan.dtype]
     device = views["query"].device
     for name, view in views.items():
-        if view.dtype != dtype:
-            problems.append(
-                _wrong(name, view.dtype, f"{dtype} (the config says dtype: {plan.dtype})")
-            )
+        dtype = _dtype(plan, name)
+        if view.dtype not in (DTYPE_NAMES[dtype], BITS_ACCEPTED.get(dtype)):
+            word = "dtype" if dtype == plan.dtype else "out_dtype"
+            also = f", or its bits as {BITS_ACCEPTED[dtype]}" if dtype in BITS_ACCEPTED else ""
+            expected = f"{DTYPE_NAMES[dtype]}{also} (the config says {word}: {dtype})"
+            problems.append(wrong(name, view.dtype, expected))
         if view.device < 0:
-            problems.append(_wrong(name, "memory of the CPU", "memory of a CUDA device"))
+            problems.append(wrong(name, "memory of the CPU", "memory of a CUDA device"))
         elif view.device != device and device >= 0:
-            problems.append(_wrong(name, f"device {view.device}", f"the query's device, {device}"))
+            problems.append(wrong(name, f"device {view.device}", f"the query's device, {device}"))
     return problems
 
 
@@ -192,74 +227,42 @@ def _check_shapes(plan: AttentionPlan, views: dict[str, TensorView], layout: str
     problems = []
     shapes = {name: view.shape for name, view in views.items()}
     for name, shape in shapes.items():
-        if shape[3] != plan.depth:
-            problems.append(
-                _wrong(name, f"depth {shape[3]} in {shown(shape)}", f"depth {plan.depth}")
-            )
+        depth = _depth(plan, name)
+        if shape[3] != depth:
+            problems.append(wrong(name, f"depth {shape[3]} in {shown(shape)}", f"depth {depth}"))
         if max(shape) > INT32_MAX:
-            problems.append(_wrong(name, shown(shape), f"extents of at most {INT32_MAX}"))
+            problems.append(wrong(name, shown(shape), f"extents of at most {INT32_MAX}"))
     if problems:
         return problems
     # The kernel rounds row numbers up to whole tiles and blocks, and adds the window to them.
     margin = 4 * plan.BM + plan.BN + max(plan.window_left or 0, plan.window_right or 0)
     query, key, value = (shapes[name] for name in ("query", "key", "value"))
-    out = shapes.get("out", query)
+    out = shapes.get("out", (*query[:3], plan.value_depth))
     for name, shape in (("query", query), ("key", key)):
         if shape[1] > INT32_MAX - margin:
-            problems.append(_wrong(name, f"{shape[1]} rows", f"at most {INT32_MAX - margin} rows"))
+            problems.append(wrong(name, f"{shape[1]} rows", f"at most {INT32_MAX - margin} rows"))
     if key[0] != query[0]:
-        problems.append(_wrong("key", f"batch {key[0]}", f"the query's batch, {query[0]}"))
-    if value != key:
-        problems.append(_wrong("value", shown(value), f"the key's shape, {shown(key)}"))
-    if out != query:
-        problems.append(_wrong("out", shown(out), f"the query's shape, {shown(query)}"))
+        problems.append(wrong("key", f"batch {key[0]}", f"the query's batch, {query[0]}"))
+    for name, shape, of, like in (("value", value, "key", key), ("out", out, "query", query)):
+        expected = (*like[:3], plan.value_depth)
+        if shape != expected:
+            but = "" if expected == like else f" but for the depth, {plan.value_depth}"
+            problems.append(wrong(name, shown(shape), f"the {of}'s shape{but}, {shown(expected)}"))
     if query[2] != 0 and (key[2] == 0 or query[2] % key[2]):
         problems.append(
-            _wrong(
+            wrong(
                 "key", f"{key[2]} heads", f"a number of heads that divides the query's {query[2]}"
             )
         )
     return problems
 
 
-def _check_lse(plan: AttentionPlan, arguments: Arguments, query: TensorView) -> list[Problem]:
-    lse = arguments.lse
-    if not plan.lse:
-        if lse is None:
-            return []
-        return [
-            _wrong("lse", "an array", "no lse", remedy="this kernel was generated with lse: false")
-        ]
-    batch, rows, heads, _ = query.shape
-    shape = (batch, heads, rows)
-    if lse is None:  # none could be made for a query on the CPU, which is a problem already
-        return [_wrong("lse", "nothing", f"float32 {shape}")] if query.device >= 0 else []
-    problems = []
-    if lse.dtype != "float32":
-        problems.append(_wrong("lse", lse.dtype, "float32"))
-    if lse.device != query.device:
-        problems.append(
-            _wrong("lse", f"device {lse.device}", f"the query's device, {query.device}")
-        )
-    if lse.shape != shape:
-        problems.append(
-            _wrong("lse", f"shape {lse.shape}", f"(batch, query heads, query rows) = {shape}")
-        )
-    elif not _is_contiguous(lse.shape, lse.strides, 4):
-        problems.append(_wrong("lse", f"strides of {lse.strides} bytes", "a contiguous array"))
-    if lse.pointer % 4:
-        problems.append(
-            _wrong("lse", f"{lse.pointer:#x}", "an address that is a multiple of 4 bytes")
-        )
-    return problems
-
-
 def _check_scale(scale: float) -> list[Problem]:
     if not math.isfinite(scale) or scale <= 0:
-        return [_wrong("softmax_scale", repr(scale), "a finite number above 0")]
+        return [wrong("softmax_scale", repr(scale), "a finite number above 0")]
     # The kernel multiplies by a float32; below its normal numbers the products would lose bits.
     if not 2.0**-126 <= scale <= 2.0**126:
-        return [_wrong("softmax_scale", repr(scale), "a number that float32 holds")]
+        return [wrong("softmax_scale", repr(scale), "a number that float32 holds")]
     return []
 
 
@@ -271,7 +274,7 @@ def _check_memory(plan: AttentionPlan, name: str, view: TensorView, layout: str)
     remedy = f"pass a contiguous copy of {name}"
     if view.pointer % ALIGNMENT:
         problems.append(
-            _wrong(
+            wrong(
                 name,
                 f"{view.pointer:#x}",
                 f"an address that is a multiple of {ALIGNMENT} bytes",
@@ -280,12 +283,13 @@ def _check_memory(plan: AttentionPlan, name: str, view: TensorView, layout: str)
         )
     strides = dict(zip(AXES["bshd"], view.strides, strict=True))
     extents = dict(zip(AXES["bshd"], view.shape, strict=True))
-    if strides["depth"] != plan.element_bytes:
+    element_bytes = _element_bytes(plan, name)
+    if strides["depth"] != element_bytes:
         problems.append(
-            _wrong(
+            wrong(
                 name,
                 f"{strides['depth']} bytes",
-                f"a stride along depth of {plan.element_bytes} bytes: columns side by side",
+                f"a stride along depth of {element_bytes} bytes: columns side by side",
                 remedy,
             )
         )
@@ -293,7 +297,7 @@ def _check_memory(plan: AttentionPlan, name: str, view: TensorView, layout: str)
         stride = strides[axis]
         if extents[axis] > 1 and (stride % ALIGNMENT or not 0 <= stride <= MAX_STRIDE):
             problems.append(
-                _wrong(
+                wrong(
                     name,
                     f"{stride} bytes",
                     f"a stride along {axis} that is a multiple of {ALIGNMENT} bytes"
@@ -303,51 +307,26 @@ def _check_memory(plan: AttentionPlan, name: str, view: TensorView, layout: str)
             )
     if name == "out" and not problems and may_overlap_itself(view):
         problems.append(
-            _wrong(name, f"strides of {view.strides} bytes", "elements that do not overlap", remedy)
+            wrong(name, f"strides of {view.strides} bytes", "elements that do not overlap", remedy)
         )
     return problems
 
 
 def _check_overlap(
-    plan: AttentionPlan, views: dict[str, TensorView], lse: TensorView | None
+    plan: AttentionPlan, views: dict[str, TensorView], arguments: Arguments
 ) -> list[Problem]:
     """Refuse outputs that share memory with anything: other tiles still read and write there."""
-    sizes = dict.fromkeys(TENSORS, plan.element_bytes)
-    pairs = [("out", views["out"], other) for other in ("query", "key", "value")]
-    problems = [
-        _wrong(name, f"memory that overlaps the {other}'s", "memory of its own")
-        for name, view, other in pairs
-        if may_overlap(view, sizes[name], views[other], sizes[other])
+    inputs = [(name, views[name], plan.element_bytes) for name in ("query", "key", "value")]
+    inputs += [
+        (name, view, FLOAT32_BYTES) for name, view in arguments.descales.items() if view is not None
     ]
-    if lse is not None:
-        problems += [
-            _wrong("lse", f"memory that overlaps the {other}'s", "memory of its own")
-            for other in TENSORS
-            if may_overlap(lse, 4, views[other], sizes[other])
-        ]
-    return problems
-
-
-def _is_contiguous(shape: tuple[int, ...], strides: tuple[int, ...], element_bytes: int) -> bool:
-    if 0 in shape:
-        return True
-    expected = element_bytes
-    for extent, stride in zip(reversed(shape), reversed(strides), strict=True):
-        if extent > 1 and stride != expected:
-            return False
-        expected *= extent
-    return True
-
-
-def _wrong(argument: str, got: str, expected: str, remedy: str = "") -> Problem:
-    return Problem(f"{argument}: expected {expected}, got {got}", remedy=remedy, key=argument)
-
-
-def _refusal(argument: str, got: str, expected: str, *, remedy: str = "") -> ArgumentError:
-    return ArgumentError(_wrong(argument, got, expected, remedy))
-
-
-def _refuse(problems: Iterable[Problem]) -> None:
-    found = list(problems)
-    if found:
-        raise ArgumentError(*found)
+    outputs = [("out", views["out"], plan.out_element_bytes)]
+    if arguments.lse is not None:
+        outputs.append(("lse", arguments.lse, FLOAT32_BYTES))
+    pairs = [(output, other) for output in outputs for other in inputs]
+    pairs += [(output, outputs[0]) for output in outputs[1:]]
+    return [
+        wrong(name, f"memory that overlaps the {other_name}'s", "memory of its own")
+        for (name, view, size), (other_name, other, other_size) in pairs
+        if may_overlap(view, size, other, other_size)
+    ]

@@ -50,15 +50,14 @@ def view(name: str, array: Any) -> tuple[TensorView, Any]:
     )
 
 
-def empty(like: Any, shape: tuple[int, ...], *, float32: bool = False) -> Any:
+def empty(like: Any, shape: tuple[int, ...], dtype: str) -> Any:
     """Make a contiguous array on the GPU of ``like``, a torch tensor or CuPy array as ``like`` is.
 
-    Its type is that of ``like``, or float32.
+    ``dtype`` is NumPy's word: "bfloat16", "float16" or "float32".
     """
     if is_torch(like):
         torch = sys.modules["torch"]
-        dtype = torch.float32 if float32 else like.dtype
-        return torch.empty(shape, dtype=dtype, device=like.device)
+        return torch.empty(shape, dtype=getattr(torch, dtype), device=like.device)
     cupy = load_cupy()
     runtime = cupy.cuda.runtime
     previous = runtime.getDevice()
@@ -66,7 +65,7 @@ def empty(like: Any, shape: tuple[int, ...], *, float32: bool = False) -> Any:
     if previous != device:
         runtime.setDevice(device)
     try:
-        return cupy.empty(shape, dtype=cupy.float32 if float32 else like.dtype)
+        return cupy.empty(shape, dtype=_numpy_dtype(dtype))
     finally:
         if previous != device:
             runtime.setDevice(previous)
@@ -155,6 +154,17 @@ def _import_array(name: str, array: Any) -> Any:
 @lru_cache(maxsize=256)
 def _in_bytes(strides: tuple[int, ...], element_bytes: int) -> tuple[int, ...]:
     return tuple(stride * element_bytes for stride in strides)
+
+
+@lru_cache(maxsize=8)
+def _numpy_dtype(name: str) -> Any:
+    import numpy as np
+
+    if name != "bfloat16":
+        return np.dtype(name)
+    import ml_dtypes
+
+    return np.dtype(ml_dtypes.bfloat16)
 
 
 @lru_cache(maxsize=64)

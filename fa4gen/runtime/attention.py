@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from fa4gen.runtime import arrays
 from fa4gen.runtime.arguments import (
+    DESCALES,
+    DTYPE_NAMES,
     Arguments,
     CheckedArguments,
     as_scale,
@@ -27,6 +29,7 @@ from fa4gen.runtime.tile_counter import TileCounters
 
 if TYPE_CHECKING:
     from fa4gen.plan.attention_model import AttentionPlan
+    from fa4gen.runtime.arguments import TensorView
 
 LAUNCHES_KEPT = 256
 LOG2_E = math.log2(math.e)
@@ -79,20 +82,30 @@ class AttentionKernel:
         lse: Any = None,
         softmax_scale: float | None = None,
         layout: str = "bshd",
+        query_descale: Any = None,
+        key_descale: Any = None,
+        value_descale: Any = None,
     ) -> Any:
         """Compute softmax(softmax_scale * query . key^T) . value under the kernel's mask.
 
-        query is (batch, query rows, query heads, depth), key and value are (batch, key rows, key
-        heads, depth), with query heads a multiple of key heads; with ``layout="bhsd"`` rows and
-        heads change places. All have the kernel's dtype and lie on one GPU that runs its
-        architecture. Strides are free as long as columns lie side by side and the other strides
-        and the addresses are multiples of 16 bytes; nothing is copied. Accepted are CuPy arrays,
-        torch tensors, and arrays with ``__dlpack__`` or ``__cuda_array_interface__``.
+        query is (batch, query rows, query heads, depth), key is (batch, key rows, key heads, depth)
+        and value (batch, key rows, key heads, value depth), with query heads a multiple of key
+        heads; with ``layout="bhsd"`` rows and heads change places. All have the kernel's dtype
+        (for fp8_e4m3, which CuPy does not know, arrays of uint8 are taken for its bit patterns) and
+        lie on one GPU that runs its architecture. Strides are free as long as columns lie side by
+        side and the other strides and the addresses are multiples of 16 bytes; nothing is copied.
+        Accepted are CuPy arrays, torch tensors, and arrays with ``__dlpack__`` or
+        ``__cuda_array_interface__``.
 
-        Returns ``out``, shaped like the query, or ``(out, lse)`` when the kernel writes the
-        log-sum-exp: float32, contiguous (batch, query heads, query rows), natural logarithm. Either
-        is allocated when not given: as torch tensors for a torch query, else by CuPy. Rows that see
-        no key give zeros and -inf. ``softmax_scale`` is depth**-0.5 when not given.
+        Returns ``out``, of the kernel's out_dtype and shaped like the query but for the depth,
+        which is the value's; or ``(out, lse)`` when the kernel writes the log-sum-exp: float32,
+        contiguous (batch, query heads, query rows), natural logarithm. Either is allocated when not
+        given: as torch tensors for a torch query, else by CuPy. Rows that see no key give zeros and
+        -inf. ``softmax_scale`` is depth**-0.5 when not given.
+
+        Kernels for fp8 take ``query_descale``, ``key_descale`` and ``value_descale``: float32,
+        contiguous (batch, key heads), positive and finite, which is not checked. The tensors stand
+        for their elements times these; None stands for 1.
 
         The kernel is enqueued on CuPy's current stream of that GPU. If that is a default stream and
         the query is a torch tensor, it is enqueued on torch's current stream. The host does not
@@ -101,7 +114,8 @@ class AttentionKernel:
         Raises ArgumentError, which names the argument, before anything is launched, and
         MissingCapabilityError where there is no GPU.
         """
-        call = self._take(query, key, value, out, lse, softmax_scale, layout)
+        descales = (query_descale, key_descale, value_descale)
+        call = self._take(query, key, value, out, lse, softmax_scale, layout, descales)
         self._enqueue(call)
         return (call.out, call.lse) if self.plan.lse else call.out
 
@@ -115,12 +129,16 @@ class AttentionKernel:
         lse: Any = None,
         softmax_scale: float | None = None,
         layout: str = "bshd",
+        query_descale: Any = None,
+        key_descale: Any = None,
+        value_descale: Any = None,
     ) -> Launch:
         """Check a call and make everything for it ready, to be launched as often as wanted.
 
         Arguments and errors are those of the call itself.
         """
-        call = self._take(query, key, value, out, lse, softmax_scale, layout)
+        descales = (query_descale, key_descale, value_descale)
+        call = self._take(query, key, value, out, lse, softmax_scale, layout, descales)
         self._enqueue(call, launch=False)
         return Launch(self, call)
 
@@ -133,6 +151,7 @@ class AttentionKernel:
         lse: Any,
         softmax_scale: float | None,
         layout: str,
+        descales: tuple[Any, Any, Any],
     ) -> _Call:
         """Look at the arrays, and make the outputs that were not given."""
         check_layout(layout)
@@ -142,20 +161,34 @@ class AttentionKernel:
         # Outputs are made only for a query that could be right; the checks say what is wrong.
         if len(query_view.shape) == 4 and query_view.device >= 0:
             if out is None:
-                out = arrays.empty(query, query_view.shape)
+                shape = (*query_view.shape[:3], self.plan.value_depth)
+                out = arrays.empty(query, shape, DTYPE_NAMES[self.plan.out_dtype])
             if lse is None and self.plan.lse:
                 batch, rows, heads, _ = query_view.shape
                 if layout == "bhsd":
                     rows, heads = heads, rows
-                lse = arrays.empty(query, (batch, heads, rows), float32=True)
-        out_view, kept_out = (None, None) if out is None else arrays.view("out", out)
-        lse_view, kept_lse = (None, None) if lse is None else arrays.view("lse", lse)
+                lse = arrays.empty(query, (batch, heads, rows), "float32")
+        out_view, kept_out = _view_optional("out", out)
+        lse_view, kept_lse = _view_optional("lse", lse)
+        views = [_view_optional(*pair) for pair in zip(DESCALES, descales, strict=True)]
+        query_descale, key_descale, value_descale = (view for view, _ in views)
         scale = self.plan.depth**-0.5 if softmax_scale is None else as_scale(softmax_scale)
         return _Call(
-            Arguments(query_view, key_view, value_view, out_view, lse_view, scale, layout),
+            Arguments(
+                query_view,
+                key_view,
+                value_view,
+                out_view,
+                lse_view,
+                scale,
+                layout,
+                query_descale,
+                key_descale,
+                value_descale,
+            ),
             out,
             lse,
-            (query, key, value, kept_out, kept_lse),
+            (query, key, value, kept_out, kept_lse, *(kept for _, kept in views)),
         )
 
     def _enqueue(self, call: _Call, *, launch: bool = True) -> None:
@@ -219,13 +252,18 @@ class AttentionKernel:
         return _Packed(schedule.grid, pack(self.plan.parameters, values))
 
 
+def _view_optional(name: str, array: Any) -> tuple[TensorView | None, Any]:
+    return (None, None) if array is None else arrays.view(name, array)
+
+
 def scalar_values(checked: CheckedArguments, schedule: Schedule) -> dict[str, bytes | int | float]:
     """Every kernel parameter but the tensor maps and the tile counter, by name."""
     size = checked.size
     out_batch, out_row, out_head, element = checked.out.strides
     return {
         "out": checked.out.pointer,
-        "lse": checked.lse.pointer if checked.lse is not None else 0,
+        "lse": _pointer(checked.lse),
+        **{name: _pointer(view) for name, view in checked.descales.items()},
         "batch": size.batch,
         "query_heads": size.query_heads,
         "heads_per_key_head": size.heads_per_key_head,
@@ -243,6 +281,10 @@ def scalar_values(checked: CheckedArguments, schedule: Schedule) -> dict[str, by
     }
 
 
+def _pointer(view: TensorView | None) -> int:
+    return 0 if view is None else view.pointer
+
+
 @dataclass(frozen=True)
 class _Call:
     """A call with its arrays; ``out`` and ``lse`` as the caller gave them, or new."""
@@ -251,7 +293,7 @@ class _Call:
     out: Any
     lse: Any
     arrays: tuple[Any, ...]
-    """Query, key, value, out, lse: what holds the memory."""
+    """Query, key, value, out, lse and the scales: what holds the memory."""
 
 
 @dataclass(frozen=True)

@@ -65,7 +65,7 @@ def plan_schedule(plan: AttentionPlan, size: ProblemSize, multiprocessors: int) 
         ctas_per_tile=plan.ctas_per_tile,
         causal=plan.mask == "causal",
         grouped=plan.mask == "causal" and plan.scheduler == "dynamic",
-        key_head_row_bytes=2 * plan.depth * plan.element_bytes,
+        key_head_row_bytes=(plan.depth + plan.value_depth) * plan.element_bytes,
     )
 
 

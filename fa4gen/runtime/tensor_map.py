@@ -25,6 +25,7 @@ class TensorMapSpec:
     tensor: str
     pointer: int
     dtype: str
+    """NumPy's word for it, as in TensorView."""
     dims: tuple[int, ...]
     strides: tuple[int, ...]
     """Bytes, of every dimension but the first."""
@@ -74,6 +75,8 @@ def encode(spec: TensorMapSpec) -> bytes:
         {
             "bfloat16": driver.CUtensorMapDataType.CU_TENSOR_MAP_DATA_TYPE_BFLOAT16,
             "float16": driver.CUtensorMapDataType.CU_TENSOR_MAP_DATA_TYPE_FLOAT16,
+            # TMA moves bytes: it has no type for fp8, and needs none.
+            "float8_e4m3fn": driver.CUtensorMapDataType.CU_TENSOR_MAP_DATA_TYPE_UINT8,
         }[spec.dtype],
         len(spec.dims),
         spec.pointer,

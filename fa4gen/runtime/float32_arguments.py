@@ -1,0 +1,83 @@
+"""Checks of the float32 arrays beside the tensors: the log-sum-exp, and the scales of fp8."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from fa4gen.runtime.refusal import wrong
+
+if TYPE_CHECKING:
+    from fa4gen.errors import Problem
+    from fa4gen.plan.attention_model import AttentionPlan
+    from fa4gen.runtime.arguments import TensorView
+
+FLOAT32_BYTES = 4
+
+
+def check_lse(plan: AttentionPlan, lse: TensorView | None, query: TensorView) -> list[Problem]:
+    """Check the log-sum-exp against a query (batch, rows, heads, depth)."""
+    if not plan.lse:
+        if lse is None:
+            return []
+        return [
+            wrong("lse", "an array", "no lse", remedy="this kernel was generated with lse: false")
+        ]
+    batch, rows, heads, _ = query.shape
+    shape = (batch, heads, rows)
+    if lse is None:  # none could be made for a query on the CPU, which is a problem already
+        return [wrong("lse", "nothing", f"float32 {shape}")] if query.device >= 0 else []
+    return _check_float32("lse", lse, query.device, shape, "(batch, query heads, query rows)")
+
+
+def check_descales(
+    plan: AttentionPlan, descales: dict[str, TensorView | None], query: TensorView, key: TensorView
+) -> list[Problem]:
+    """Check the scales by argument name; query and key are (batch, rows, heads, depth).
+
+    Their numbers lie on the GPU and are not looked at.
+    """
+    shape = (query.shape[0], key.shape[2])
+    problems = []
+    for name, view in descales.items():
+        if view is None:
+            continue
+        if not plan.has_descales:
+            problems.append(
+                wrong(
+                    name, "an array", f"no {name}",
+                    remedy=f"kernels of dtype fp8_e4m3 take scales, and this one is {plan.dtype}",
+                )
+            )  # fmt: skip
+        else:
+            problems += _check_float32(name, view, query.device, shape, "(batch, key heads)")
+    return problems
+
+
+def _check_float32(
+    name: str, view: TensorView, device: int, shape: tuple[int, ...], axes: str
+) -> list[Problem]:
+    problems = []
+    if view.dtype != "float32":
+        problems.append(wrong(name, view.dtype, "float32"))
+    if view.device != device:
+        problems.append(wrong(name, f"device {view.device}", f"the query's device, {device}"))
+    if view.shape != shape:
+        problems.append(wrong(name, f"shape {view.shape}", f"{axes} = {shape}"))
+    elif not _is_contiguous(view.shape, view.strides):
+        problems.append(wrong(name, f"strides of {view.strides} bytes", "a contiguous array"))
+    if view.pointer % FLOAT32_BYTES:
+        problems.append(
+            wrong(name, f"{view.pointer:#x}", "an address that is a multiple of 4 bytes")
+        )
+    return problems
+
+
+def _is_contiguous(shape: tuple[int, ...], strides: tuple[int, ...]) -> bool:
+    if 0 in shape:
+        return True
+    expected = FLOAT32_BYTES
+    for extent, stride in zip(reversed(shape), reversed(strides), strict=True):
+        if extent > 1 and stride != expected:
+            return False
+        expected *= extent
+    return True
