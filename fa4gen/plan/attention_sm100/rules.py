@@ -98,6 +98,7 @@ def _pair(values: Values) -> Iterator[Fault]:
             "which no swizzled panel of 32, 64 or 128 bytes tiles",
             keys=("cta_group",),
             remedies=([{"cta_group": 1}],),
+            last_resort=({"cta_group": 1, **more} for more in back_to_auto(values.config)),
         )
 
 

@@ -274,13 +274,20 @@ def _smallest_staging(draft: Values) -> OutputStaging:
 def _staging(draft: Values, room: Room, log: ChoiceLog) -> Values:
     smallest = _smallest_staging(draft)
     own = replace(draft, output_staging="own")
+    asked = draft.config.num_kv_stages
+    if asked == "auto":
+        enough, fit = 2, room.stages(_in_ring(own, "separate"))
+    else:
+        enough, fit = asked, room.stages(_in_ring(own, _ring(own, room)[0]))
     staging: OutputStaging
     if smallest == "own":
         staging, reason = "own", "the output is wider than the query's slot"
-    elif room.stages(_in_ring(own, "separate")) >= 2:
+    elif fit >= enough:
         staging, reason = "own", "the next queries load while the output is stored"
     else:
         staging, reason = "query", "a slot of its own would leave less than two stages"
+        if asked != "auto":
+            reason = f"a slot of its own would leave less than {enough} stages"
     return replace(
         draft,
         output_staging=log.take("output_staging", draft.config.output_staging, staging, reason),
@@ -290,16 +297,9 @@ def _staging(draft: Values, room: Room, log: ChoiceLog) -> Values:
 def _rings(draft: Values, room: Room, log: ChoiceLog) -> Values:
     """Decide on one ring or two, their parts and their stages: whichever ring has more slots."""
     config = draft.config
-    slots = 2 * room.stages(_in_ring(draft, "separate")), room.stages(_in_ring(draft, "fused"))
-    ring: KvRing = "separate"
-    if config.num_qk_stages not in ("auto", 1):
-        reason = "parts of K have a ring of their own"
-    elif config.num_kv_stages == 1:
-        reason = "a ring for both needs two slots"
-    else:
-        reason = f"{slots[1]} slots fit in one ring, {slots[0]} in two"
-        ring = "fused" if slots[1] > max(slots[0], 1) else "separate"
-    draft = replace(draft, kv_ring=log.take("kv_ring", config.kv_ring, ring, reason))
+    ring, reason = _ring(draft, room)
+    log.take("kv_ring", config.kv_ring, ring, reason)
+    draft = replace(draft, kv_ring=ring)
     in_ring = _in_ring(draft, draft.kv_ring)
     fit = room.stages(in_ring)
     stages = log.take(
@@ -317,6 +317,21 @@ def _rings(draft: Values, room: Room, log: ChoiceLog) -> Values:
         else "one for each swizzled panel of the depth",
     )
     return replace(draft, num_kv_stages=stages, num_qk_stages=parts)
+
+
+def _ring(draft: Values, room: Room) -> tuple[KvRing, str]:
+    config = draft.config
+    if config.kv_ring != "auto":
+        return config.kv_ring, ""
+    if config.num_qk_stages not in ("auto", 1):
+        return "separate", "parts of K have a ring of their own"
+    if config.num_kv_stages == 1:
+        return "separate", "a ring for both needs two slots"
+    slots = 2 * room.stages(_in_ring(draft, "separate")), room.stages(_in_ring(draft, "fused"))
+    return (
+        "fused" if slots[1] > max(slots[0], 1) else "separate",
+        f"{slots[1]} slots fit in one ring, {slots[0]} in two",
+    )
 
 
 def _in_ring(draft: Values, ring: KvRing) -> Values:
