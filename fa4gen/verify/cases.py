@@ -11,6 +11,7 @@ from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Literal
 
 from fa4gen.errors import ConfigError, Problem
+from fa4gen.plan.attention_model import FA4Config
 from fa4gen.verify.inputs import KINDS
 
 if TYPE_CHECKING:
@@ -21,8 +22,8 @@ if TYPE_CHECKING:
 Layout = Literal["bshd", "bhsd", "transposed", "padded", "packed"]
 """How the tensors lie in memory; see ``memory``."""
 ANY_LAYOUT: tuple[Layout, ...] = ("bshd", "bhsd", "padded", "transposed")
-MANY_TILES = 3 * 132 + 4
-"""More than three rounds of tiles for the largest Hopper GPU, of 132 multiprocessors."""
+MULTIPROCESSORS = {"sm_90a": 132, "sm_100a": 148, "sm_103a": 160}
+"""Of the largest GPU of each architecture."""
 
 
 @dataclass(frozen=True)
@@ -38,6 +39,8 @@ class Case:
     layout: Layout = "bshd"
     data: str = "normal"
     softmax_scale: float | None = None
+    descales: tuple[str, ...] = ("query", "key", "value")
+    """The tensors whose scales a kernel for fp8 is given."""
 
     def __str__(self) -> str:
         text = (
@@ -59,6 +62,7 @@ def default_cases(plan: AttentionPlan) -> tuple[Case, ...]:
         *_data(plan),
         *_windows(plan),
         *_many_tiles(plan),
+        *_descales(plan),
     ]
     return _unique(cases)
 
@@ -89,8 +93,10 @@ def emulated_cases(plan: AttentionPlan) -> tuple[Case, ...]:
         Case("data/rising", 1, 1, 1, 77, 3 * n, data="rising"),
         Case("data/all_logits_low", 1, 1, 1, 64, 2 * n + 7, data="all_logits_low"),
         Case("scale/1", 1, 1, 1, 100, 150, softmax_scale=1.0),
-        Case("tiles/many", 2, 6, 3, m + 1, n + 40),
+        # Three tiles a CTA at least, where the emulator has four of them.
+        Case("tiles/many", 2 if m < 256 else 1, 6, 3, m + 1, n + 40),
         Case("tiles/square", 1, 1, 1, 2 * m + 33, 2 * m + 33),
+        *_descales(plan),
     ]
     if plan.mask == "sliding_window":
         width = (plan.window_left or 0) + 1 + (plan.window_right or 0)
@@ -155,6 +161,8 @@ def _tile_edges(plan: AttentionPlan) -> Iterable[Case]:
     pairs += [(m, 2 * plan.BN + 1) for m in (63, 64, 65, plan.BM - 64, 2 * plan.BM)]
     pairs += [(2 * plan.BM + 1, 2 * n) for n in keys]
     pairs += [(2 * plan.cta_group * plan.BM + 1, 3 * plan.BN), (3 * plan.BM + 65, 3 * plan.BN - 1)]
+    if isinstance(plan, FA4Config) and plan.num_qo == 2:
+        pairs += [(m, 2 * plan.BN + 1) for m in _around(plan.BM // 2)]  # one query tile, or two
     for index, (m, n) in enumerate(pairs):
         if m > 0:
             layout = ANY_LAYOUT[index % len(ANY_LAYOUT)]
@@ -235,13 +243,21 @@ def _windows(plan: AttentionPlan) -> Iterable[Case]:
 
 def _many_tiles(plan: AttentionPlan) -> Iterable[Case]:
     """More tiles than three rounds of CTAs: the order of work, and a counter that resets."""
-    heads = -(-MANY_TILES * plan.cta_group // 4)
+    many = 3 * MULTIPROCESSORS[plan.arch] + 4
+    heads = -(-many * plan.cta_group // 4)
     yield Case("tiles/two_per_head", 2, heads, heads, plan.BM + 1, plan.BN + 40)
-    heads = -(-MANY_TILES * plan.cta_group // 3)
+    heads = -(-many * plan.cta_group // 3)
     yield Case("tiles/one_per_head", 3, heads, heads, 64, 70, "bhsd")
     # More heads than the launcher puts in a group, the last group not full.
     yield Case("tiles/groups", 1, 150, 150, 200, 600)
     yield Case("tiles/long", 1, 24, 8, 4 * plan.BM + 33, 4 * plan.BM + 33)
+
+
+def _descales(plan: AttentionPlan) -> Iterable[Case]:
+    """Pass no scales, or one of them; all other cases pass all."""
+    if plan.has_descales:
+        yield Case("descales/none", 1, 2, 1, 70, plan.BN + 40, descales=())
+        yield Case("descales/key", 1, 2, 1, 70, plan.BN + 40, descales=("key",))
 
 
 def _unique(cases: Iterable[Case]) -> tuple[Case, ...]:

@@ -13,7 +13,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fa4gen.errors import Fa4genError, Problem
-from fa4gen.runtime.arguments import DTYPE_NAMES, Arguments, TensorView, check_arguments
+from fa4gen.runtime.arguments import (
+    BITS_ACCEPTED,
+    DESCALES,
+    DTYPE_NAMES,
+    Arguments,
+    TensorView,
+    check_arguments,
+)
 from fa4gen.runtime.attention import scalar_values
 from fa4gen.runtime.parameters import to_bytes
 from fa4gen.runtime.schedule import plan_schedule
@@ -147,7 +154,7 @@ class EmulatedKernel:
             plan,
             Arguments(
                 views["query"], views["key"], views["value"], views["out"], views.get("lse"),
-                scale, memory.layout,
+                scale, memory.layout, *(views.get(name) for name in DESCALES),
             ),
         )  # fmt: skip
         schedule = plan_schedule(plan, checked.size, MULTIPROCESSORS)
@@ -161,7 +168,7 @@ class EmulatedKernel:
                 fallback_pointer=checked.query.pointer,
             )
             values[tensor_map.parameter] = _tensor_map(spec, buffers)
-        for name in ("out", "lse"):
+        for name in ("out", "lse", *DESCALES):
             if name in memory.views:
                 view = memory.views[name]
                 values[name] = np.ndarray(
@@ -198,14 +205,15 @@ def _tensor_map(spec: TensorMapSpec, buffers: dict[str, Image]) -> TensorMap:
     """Return the emulator's map of what the launcher would have the driver encode."""
     from fa4gen.emulator import TensorMap
 
-    dtype = numpy_dtype("bf16" if spec.dtype == "bfloat16" else "fp16")
+    name = next(name for name, word in DTYPE_NAMES.items() if word == spec.dtype)
+    dtype = np.dtype(BITS_ACCEPTED.get(name) or numpy_dtype(name))
     image = _owner(spec.pointer, buffers)
     array = np.ndarray(
         spec.dims[::-1],
         dtype,
         buffer=image.data,
         offset=spec.pointer - image.__array_interface__["data"][0],
-        strides=(*spec.strides[::-1], np.dtype(dtype).itemsize),
+        strides=(*spec.strides[::-1], dtype.itemsize),
     )
     return TensorMap(array, box=spec.box[::-1], swizzle=spec.swizzle)
 

@@ -6,6 +6,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from fa4gen.errors import Problem
+from fa4gen.runtime.arguments import BITS_ACCEPTED, DESCALES
 from fa4gen.runtime.device import DeviceInfo, find_device, load_cupy, require_device
 from fa4gen.verify.backend import StoppedError
 from fa4gen.verify.rounding import numpy_dtype
@@ -89,6 +90,7 @@ class GpuKernel:
                 lse=arrays.get("lse"),
                 softmax_scale=memory.softmax_scale,
                 layout=memory.layout,
+                **{name: arrays.get(name) for name in DESCALES},
             )
             self._wait(cupy)
             return {name: cupy.asnumpy(buffer) for name, buffer in device.items()}
@@ -123,7 +125,7 @@ def _view(cupy: Any, device: dict[str, Any], view: View) -> Any:
     """Return the tensor of ``view`` in the buffers on the GPU."""
     return cupy.ndarray(
         view.shape,
-        numpy_dtype(view.dtype),
+        BITS_ACCEPTED.get(view.dtype) or numpy_dtype(view.dtype),
         memptr=device[view.buffer].data + view.offset,
         strides=view.strides,
     )

@@ -6,7 +6,7 @@ Every kind of data has a name (``KINDS``); a kind is chosen to strain one part o
 from __future__ import annotations
 
 import zlib
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -15,16 +15,17 @@ from numpy.typing import NDArray
 from fa4gen.verify.rounding import LARGEST, round_to
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from fa4gen.verify.cases import Case
 
 Floats = NDArray[np.float32]
+DESCALE_RANGE = (0.5, 2.0)
 
 
 @dataclass(frozen=True)
 class Inputs:
-    """Values of the element type as float32, (batch, rows, heads, depth)."""
+    """Values of the element type as float32, (batch, rows, heads, depth); see make_inputs."""
 
     query: Floats
     key: Floats
@@ -32,6 +33,8 @@ class Inputs:
     softmax_scale: float
     scale_is_default: bool
     """The call names no scale, and the launcher's default has to be this one."""
+    descales: Mapping[str, Floats] = field(default_factory=dict)
+    """(batch, key heads), of "query", "key" and "value"; those left out are not passed."""
 
 
 @dataclass
@@ -65,13 +68,26 @@ def make_rng(seed: int, case_name: str) -> np.random.Generator:
     return np.random.default_rng([seed, zlib.crc32(case_name.encode())])
 
 
-def make_inputs(case: Case, depth: int, dtype: str, rng: np.random.Generator) -> Inputs:
-    """Draw the inputs of ``case`` for a kernel of this depth and element type."""
+def make_inputs(
+    case: Case,
+    depth: int,
+    dtype: str,
+    rng: np.random.Generator,
+    *,
+    value_depth: int | None = None,
+    has_descales: bool = False,
+) -> Inputs:
+    """Draw the inputs of ``case`` for a kernel of this depth and element type.
+
+    Values have the depth of the keys unless ``value_depth`` says otherwise. With ``has_descales``
+    the scales are drawn that the case names.
+    """
     query_shape = (case.batch, case.query_rows, case.query_heads, depth)
     key_shape = (case.batch, case.key_rows, case.key_heads, depth)
+    value_shape = (*key_shape[:3], depth if value_depth is None else value_depth)
     query, key, value = (
         rng.standard_normal(shape, dtype=np.float32)
-        for shape in (query_shape, key_shape, key_shape)
+        for shape in (query_shape, key_shape, value_shape)
     )
     default = depth**-0.5
     scale = default if case.softmax_scale is None else case.softmax_scale
@@ -84,6 +100,10 @@ def make_inputs(case: Case, depth: int, dtype: str, rng: np.random.Generator) ->
         round_to(draft.value, dtype),
         draft.scale,
         scale_is_default=draft.scale == default,
+        descales={
+            name: rng.uniform(*DESCALE_RANGE, (case.batch, case.key_heads)).astype(np.float32)
+            for name in (case.descales if has_descales else ())
+        },
     )
 
 
@@ -182,8 +202,14 @@ def _huge(draft: _Draft) -> None:
     float32's range, so there the sums set the limit: the output before it is divided is a sum of
     probabilities of up to 2^10 (a maximum may lag by rescale_threshold, 10 at most) times values;
     with values of 2^100 it stays below 2^128 for up to 2^17 keys. Scores of 2^80 leave room, too.
+    fp8: up to its largest number, 448.
     """
-    if draft.dtype == "fp16":
+    if draft.dtype == "fp8_e4m3":
+        draft.query *= 2.0**6
+        draft.key *= 2.0**6
+        draft.value[:] = draft.rng.uniform(-448, 448, draft.value.shape)
+        draft.scale *= 2.0**-12
+    elif draft.dtype == "fp16":
         draft.query *= 2.0**12
         draft.key *= 2.0**12
         draft.value[:] = draft.rng.uniform(-65504, 65504, draft.value.shape)
@@ -199,8 +225,14 @@ def _tiny(draft: _Draft) -> None:
     """Values near zero: fp16 subnormals in and out; for bf16 as small as float32 sums stay exact.
 
     bf16 subnormals are subnormal in float32, too, which tensor cores and exp2 may flush to zero.
+    fp8: subnormals in, 2^-9 being the least.
     """
-    if draft.dtype == "fp16":
+    if draft.dtype == "fp8_e4m3":
+        draft.query *= 2.0**-7
+        draft.key *= 2.0**-7
+        draft.value *= 2.0**-7
+        draft.scale *= 2.0**14
+    elif draft.dtype == "fp16":
         draft.query *= 2.0**-14
         draft.key *= 2.0**-14
         draft.value *= 2.0**-14

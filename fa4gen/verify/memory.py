@@ -13,8 +13,10 @@ Layouts, by the caller's axes (``layout`` of the launcher) and where the element
 * ``transposed``: memory as in bhsd, passed as a (batch, rows, heads, depth) view.
 * ``padded``: as bshd, with 16 unused elements after each row of heads, 48 after each batch, and an
   address that is a multiple of 16 bytes and no more.
-* ``packed``: query, key and value are slices of one (batch, rows, all heads, depth) tensor; the
+* ``packed``: query, key and value are slices of one (batch, rows, columns of all heads) tensor; the
   output is padded.
+
+The log-sum-exp and the scales of fp8 are contiguous, as the launcher wants them.
 """
 
 from __future__ import annotations
@@ -26,7 +28,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from fa4gen.verify.rounding import POISON_BITS, from_bits, to_bits
+from fa4gen.verify.rounding import POISON_BITS, bits_dtype, from_bits, numpy_dtype, to_bits
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -40,9 +42,9 @@ by half."""
 GUARD_PATTERN = 0xA5
 ROW_PADDING = 16
 BATCH_PADDING = 48
-UNALIGNED_ELEMENTS = 8
-"""16 bytes: the least alignment that the launcher takes."""
-TENSORS = ("query", "key", "value", "out")
+LEAST_ALIGNMENT = 16
+"""Bytes: the least that the launcher takes."""
+OUTPUTS = ("out", "lse")
 
 Image = NDArray[np.uint8]
 
@@ -58,13 +60,16 @@ class View:
     strides: tuple[int, ...]
     """Bytes."""
     dtype: str
-    """"bf16", "fp16" or "fp32"."""
+    """"bf16", "fp16", "fp8_e4m3" or "fp32"."""
 
     def bits(self, image: Image) -> NDArray[Any]:
         """Return the elements as unsigned integers, in the memory of ``image``."""
-        unsigned = np.uint32 if self.dtype == "fp32" else np.uint16
         return np.ndarray(
-            self.shape, unsigned, buffer=image.data, offset=self.offset, strides=self.strides
+            self.shape,
+            bits_dtype(self.dtype),
+            buffer=image.data,
+            offset=self.offset,
+            strides=self.strides,
         )
 
 
@@ -74,34 +79,44 @@ class CaseMemory:
 
     buffers: Mapping[str, Image]
     views: Mapping[str, View]
-    """"query", "key", "value", "out", and "lse" for a kernel that writes it."""
+    """"query", "key", "value", "out"; "lse" for a kernel that writes it; "query_descale",
+    "key_descale", "value_descale" where the call passes them."""
     layout: Literal["bshd", "bhsd"]
     softmax_scale: float | None
     """None where the launcher's default is meant."""
 
 
-def place(case: Case, inputs: Inputs, dtype: str, *, lse: bool) -> CaseMemory:
-    """Lay the inputs out as the case says, and poison the outputs."""
-    maker = _Maker(dtype, {}, {})
+def place(
+    case: Case, inputs: Inputs, dtype: str, *, lse: bool, out_dtype: str | None = None
+) -> CaseMemory:
+    """Lay the inputs out as the case says, and poison the outputs.
+
+    The output has the type of the inputs unless ``out_dtype`` names another.
+    """
+    maker = _Maker({}, {})
     arrays = {"query": inputs.query, "key": inputs.key, "value": inputs.value}
+    out_shape = (*inputs.query.shape[:3], inputs.value.shape[3])
     if case.layout == "packed":
-        maker.pack(arrays)
-        maker.add("out", inputs.query.shape, "padded")
+        maker.pack(arrays, dtype)
     else:
         for name, array in arrays.items():
-            maker.add(name, array.shape, case.layout)
+            maker.add(name, array.shape, case.layout, dtype)
             maker.fill(name, array)
-        maker.add("out", inputs.query.shape, case.layout)
+    out_layout = "padded" if case.layout == "packed" else case.layout
+    maker.add("out", out_shape, out_layout, out_dtype or dtype)
+    for name, array in inputs.descales.items():
+        maker.add_contiguous(f"{name}_descale", array.shape)
+        maker.fill(f"{name}_descale", array)
     if lse:
         batch, rows, heads, _ = inputs.query.shape
-        maker.add_lse((batch, heads, rows))
+        maker.add_contiguous("lse", (batch, heads, rows))
     memory = CaseMemory(
         maker.buffers,
         maker.views,
         "bhsd" if case.layout == "bhsd" else "bshd",
         None if inputs.scale_is_default else inputs.softmax_scale,
     )
-    for name in ("out", "lse"):
+    for name in OUTPUTS:
         if name in memory.views:
             view = memory.views[name]
             view.bits(memory.buffers[view.buffer])[...] = POISON_BITS[view.dtype]
@@ -137,9 +152,8 @@ def outside(memory: CaseMemory, name: str) -> NDArray[np.bool_]:
     """Return a mask over the bytes of an output's buffer that are none of its elements."""
     view = memory.views[name]
     mask = np.ones(memory.buffers[view.buffer].size, dtype=np.bool_)
-    element = 4 if view.dtype == "fp32" else 2
     np.ndarray(
-        (*view.shape, element),
+        (*view.shape, numpy_dtype(view.dtype).itemsize),
         np.bool_,
         buffer=mask.data,
         offset=view.offset,
@@ -150,11 +164,10 @@ def outside(memory: CaseMemory, name: str) -> NDArray[np.bool_]:
 
 @dataclass(frozen=True)
 class _Maker:
-    dtype: str
     buffers: dict[str, Image]
     views: dict[str, View]
 
-    def add(self, name: str, shape: tuple[int, ...], layout: str) -> None:
+    def add(self, name: str, shape: tuple[int, ...], layout: str, dtype: str) -> None:
         """Add a tensor (batch, rows, heads, depth) with a buffer of its own."""
         batch, rows, heads, depth = shape
         offset = GUARD_BYTES
@@ -166,50 +179,53 @@ class _Maker:
             row += ROW_PADDING
             strides = (rows * row + BATCH_PADDING, row, depth, 1)
             size = batch * strides[0]
-            offset += 2 * UNALIGNED_ELEMENTS
+            offset += LEAST_ALIGNMENT
         else:
             strides = (rows * row, row, depth, 1)
             size = math.prod(shape)
         if layout == "bhsd":
             shape = (batch, heads, rows, depth)
             strides = (strides[0], strides[2], strides[1], strides[3])
-        self._new_buffer(name, 2 * size, name == "out")
-        self.views[name] = View(name, offset, shape, tuple(2 * s for s in strides), self.dtype)
+        self._new_buffer(name, size, dtype)
+        element = numpy_dtype(dtype).itemsize
+        self.views[name] = View(name, offset, shape, tuple(element * s for s in strides), dtype)
 
-    def add_lse(self, shape: tuple[int, int, int]) -> None:
-        """Add the contiguous log-sum-exp."""
-        self._new_buffer("lse", 4 * math.prod(shape), output=True)
-        _, heads, rows = shape
-        strides = (4 * heads * rows, 4 * rows, 4)
-        self.views["lse"] = View("lse", GUARD_BYTES, shape, strides, "fp32")
+    def add_contiguous(self, name: str, shape: tuple[int, ...]) -> None:
+        """Add a contiguous float32 array."""
+        self._new_buffer(name, math.prod(shape), "fp32")
+        strides = tuple(4 * math.prod(shape[axis + 1 :]) for axis in range(len(shape)))
+        self.views[name] = View(name, GUARD_BYTES, shape, strides, "fp32")
 
-    def pack(self, arrays: Mapping[str, NDArray[np.float32]]) -> None:
-        """Put query, key and value side by side along the heads of one tensor."""
-        batch, rows, _, depth = arrays["query"].shape
+    def pack(self, arrays: Mapping[str, NDArray[np.float32]], dtype: str) -> None:
+        """Put query, key and value side by side along the columns of one tensor."""
+        batch, rows, _, _ = arrays["query"].shape
         if any(array.shape[1] != rows for array in arrays.values()):
             raise ValueError("packed tensors have the same number of rows")
-        heads = sum(array.shape[2] for array in arrays.values())
-        strides = tuple(2 * s for s in (rows * heads * depth, heads * depth, depth, 1))
-        self._new_buffer("packed", 2 * batch * rows * heads * depth, output=False)
+        columns = sum(math.prod(array.shape[2:]) for array in arrays.values())
+        element = numpy_dtype(dtype).itemsize
+        self._new_buffer("packed", batch * rows * columns, dtype)
         before = 0
         for name, array in arrays.items():
-            offset = GUARD_BYTES + 2 * before * depth
-            self.views[name] = View("packed", offset, array.shape, strides, self.dtype)
+            steps = (rows * columns, columns, array.shape[3], 1)
+            strides = tuple(element * step for step in steps)
+            offset = GUARD_BYTES + element * before
+            self.views[name] = View("packed", offset, array.shape, strides, dtype)
             self.fill(name, array)
-            before += array.shape[2]
+            before += math.prod(array.shape[2:])
 
     def fill(self, name: str, array: NDArray[np.float32]) -> None:
-        """Write values of the element type, (batch, rows, heads, depth)."""
+        """Write values of the element type; a tensor's axes are (batch, rows, heads, depth)."""
         view = self.views[name]
-        bits = to_bits(array, self.dtype)
+        bits = to_bits(array, view.dtype)
         if view.shape != array.shape:
             bits = bits.swapaxes(1, 2)
         view.bits(self.buffers[view.buffer])[...] = bits
 
-    def _new_buffer(self, name: str, size: int, output: bool) -> None:
-        total = size + 2 * GUARD_BYTES + 4 * UNALIGNED_ELEMENTS
-        if output:
+    def _new_buffer(self, name: str, elements: int, dtype: str) -> None:
+        total = elements * numpy_dtype(dtype).itemsize + 2 * (GUARD_BYTES + LEAST_ALIGNMENT)
+        if name in OUTPUTS:
             self.buffers[name] = np.full(total, GUARD_PATTERN, dtype=np.uint8)
         else:
-            poison = np.full(total // 2, POISON_BITS[self.dtype], dtype=np.uint16)
+            unsigned = bits_dtype(dtype)
+            poison = np.full(total // unsigned.itemsize, POISON_BITS[dtype], dtype=unsigned)
             self.buffers[name] = poison.view(np.uint8)

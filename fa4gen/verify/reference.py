@@ -1,7 +1,8 @@
 """Attention forward in float64, and the same computation with a kernel's roundings.
 
 Both take the same inputs: float32 arrays (batch, rows, heads, depth) that hold values of the
-kernel's element type exactly. Query head h reads key head h // (query heads / key heads).
+kernel's element type exactly, value and output with a depth of their own, and the scales that come
+with fp8. Query head h reads key head h // (query heads / key heads).
 ``xp`` is the array module, numpy or cupy: a GPU makes the float64 reference of long sequences
 affordable.
 """
@@ -17,9 +18,13 @@ import numpy as np
 from fa4gen.verify.rounding import round_to
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from fa4gen.plan.attention_model import AttentionPlan
+    from fa4gen.verify.precision import Precision
+
+    Descales = Mapping[str, Any]
+    """Scales (batch, key heads) on the host, of "query", "key" and "value"; absent ones are 1."""
 
 CPU_CHUNK = 1 << 18
 """Scores that are held at a time on a CPU: they stay in its caches."""
@@ -58,28 +63,34 @@ class AttentionProblem:
 
 @dataclass(frozen=True)
 class AttentionResult:
-    """Output (batch, rows, heads, depth) and natural log-sum-exp (batch, heads, rows)."""
+    """Output (batch, rows, heads, value depth) and natural log-sum-exp (batch, heads, rows)."""
 
     out: Any
     lse: Any
 
 
 def exact_attention(
-    problem: AttentionProblem, query: Any, key: Any, value: Any, xp: Any = np
+    problem: AttentionProblem,
+    query: Any,
+    key: Any,
+    value: Any,
+    xp: Any = np,
+    *,
+    descales: Descales | None = None,
 ) -> AttentionResult:
     """Compute in float64. Rows that see no key give zeros and -inf."""
-    out = xp.zeros(query.shape, dtype=xp.float64)
+    out = xp.zeros((*query.shape[:3], value.shape[3]), dtype=xp.float64)
     lse = xp.full(_lse_shape(query), -xp.inf, dtype=xp.float64)
-    for block in _blocks(problem, query, key, value, xp):
+    for block in _blocks(problem, query, key, value, descales or {}, xp):
         q, k, v = (x.astype(xp.float64) for x in (block.query, block.key, block.value))
-        scores = (q @ k.T) * problem.softmax_scale
+        scores = (q @ k.T) * (problem.softmax_scale * block.score_descale)
         if problem.softcap is not None:
             scores = problem.softcap * xp.tanh(scores / problem.softcap)
         scores[block.hidden] = -xp.inf
         largest = scores.max(axis=1, keepdims=True)
         weights = xp.exp(scores - largest)
         total = weights.sum(axis=1, keepdims=True)
-        out[block.out_index] = (weights @ v) / total
+        out[block.out_index] = (weights @ v) / total * block.value_descale
         lse[block.lse_index] = (largest + xp.log(total))[:, 0]
     return AttentionResult(out, lse)
 
@@ -89,35 +100,38 @@ def rounded_attention(
     query: Any,
     key: Any,
     value: Any,
-    dtype: str,
-    rescale_threshold: float,
+    precision: Precision,
     rng: np.random.Generator,
     xp: Any = np,
+    *,
+    descales: Descales | None = None,
 ) -> AttentionResult:
-    """Compute as a kernel does: float32, probabilities and output rounded to ``dtype``.
+    """Compute as a kernel does: float32, probabilities and output rounded to their types.
 
     Its distance from the exact result is the error that this computation has in its own precision.
     An online softmax may subtract a maximum that is up to ``rescale_threshold`` powers of two
     behind, which moves where the probabilities are rounded; each row gets such a lag at random.
     """
     log2_e = math.log2(math.e)
-    scale_log2 = np.float32(problem.softmax_scale * log2_e)
-    if problem.softcap is not None:
-        scale_log2 = np.float32(problem.softcap * log2_e)
-    out = xp.zeros(query.shape, dtype=xp.float32)
+    out = xp.zeros((*query.shape[:3], value.shape[3]), dtype=xp.float32)
     lse = xp.full(_lse_shape(query), -xp.inf, dtype=xp.float32)
-    lags = rng.uniform(0, rescale_threshold, size=_lse_shape(query)).astype(np.float32)
-    for block in _blocks(problem, query, key, value, xp):
+    shift = np.float32(precision.probability_shift)
+    lags = rng.uniform(0, precision.rescale_threshold, size=_lse_shape(query)).astype(np.float32)
+    for block in _blocks(problem, query, key, value, descales or {}, xp):
         scores = block.query @ block.key.T
+        scale = problem.softmax_scale * block.score_descale
         if problem.softcap is not None:
-            scores = xp.tanh(scores * np.float32(problem.softmax_scale / problem.softcap))
-        scores *= scale_log2
+            scores = xp.tanh(scores * np.float32(scale / problem.softcap))
+            scale = problem.softcap
+        scores *= np.float32(scale * log2_e)
         scores[block.hidden] = -xp.inf
         stale = scores.max(axis=1, keepdims=True) - xp.asarray(lags[block.lse_index])[:, None]
+        stale -= shift
         weights = xp.exp2(scores - stale)
         total = weights.sum(axis=1, keepdims=True)
-        block_out = (round_to(weights, dtype, xp) @ block.value) / total
-        out[block.out_index] = round_to(block_out, dtype, xp)
+        block_out = (round_to(weights, precision.dtype, xp) @ block.value) / total
+        block_out *= np.float32(block.value_descale)
+        out[block.out_index] = round_to(block_out, precision.out_dtype, xp)
         lse[block.lse_index] = ((stale + xp.log2(total)) * np.float32(math.log(2)))[:, 0]
     return AttentionResult(out, lse)
 
@@ -131,12 +145,15 @@ class _Block:
     value: Any
     hidden: Any
     """(rows, keys): True where the row does not see the key."""
+    score_descale: float
+    """Of query times key."""
+    value_descale: float
     out_index: tuple[int, slice, int]
     lse_index: tuple[int, int, slice]
 
 
 def _blocks(
-    problem: AttentionProblem, query: Any, key: Any, value: Any, xp: Any
+    problem: AttentionProblem, query: Any, key: Any, value: Any, descales: Descales, xp: Any
 ) -> Iterator[_Block]:
     batches, query_rows, query_heads, _ = query.shape
     _, key_rows, key_heads, _ = key.shape
@@ -158,11 +175,17 @@ def _blocks(
         for batch in range(batches):
             for head in range(query_heads):
                 key_head = head * key_heads // query_heads
+                q_descale, k_descale, v_descale = (
+                    float(descales[name][batch, key_head]) if name in descales else 1.0
+                    for name in ("query", "key", "value")
+                )
                 yield _Block(
                     xp.ascontiguousarray(query[batch, rows, head]),
                     xp.ascontiguousarray(key[batch, low:high, key_head]),
                     xp.ascontiguousarray(value[batch, low:high, key_head]),
                     hidden,
+                    q_descale * k_descale,
+                    v_descale,
                     (batch, rows, head),
                     (batch, head, rows),
                 )

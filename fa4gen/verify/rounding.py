@@ -1,6 +1,6 @@
 """Rounding to the kernels' element types.
 
-Values are float32 arrays throughout; bf16 and fp16 values are exact in it.
+Values are float32 arrays throughout; those of bf16, fp16 and fp8 are exact in it.
 """
 
 from __future__ import annotations
@@ -15,17 +15,22 @@ from fa4gen.errors import ConfigError, Problem
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-UNIT_ROUNDOFF = {"bf16": 2.0**-8, "fp16": 2.0**-11}
+UNIT_ROUNDOFF = {"bf16": 2.0**-8, "fp16": 2.0**-11, "fp8_e4m3": 2.0**-4}
 """Largest relative error of rounding a normal number to nearest."""
-LARGEST = {"bf16": float.fromhex("0x1.fep127"), "fp16": 65504.0}
-POISON_BITS = {"bf16": 0x7FA5, "fp16": 0x7DA5, "fp32": 0x7FA5A5A5}
-"""A signalling NaN of each type: arithmetic makes quiet ones only, so an output element that still
-holds these bits was never written."""
+LARGEST = {"bf16": float.fromhex("0x1.fep127"), "fp16": 65504.0, "fp8_e4m3": 448.0}
+POISON_BITS = {"bf16": 0x7FA5, "fp16": 0x7DA5, "fp32": 0x7FA5A5A5, "fp8_e4m3": 0x7F}
+"""A signalling NaN of each type that outputs have: arithmetic makes quiet ones only, so an output
+element that still holds these bits was never written. fp8, of inputs only, has but one NaN."""
 
 
 def numpy_dtype(dtype: str) -> np.dtype[Any]:
-    """NumPy's type for "bf16", "fp16" or "fp32"; ConfigError for one that is not known here."""
-    known: dict[str, Any] = {"bf16": ml_dtypes.bfloat16, "fp16": np.float16, "fp32": np.float32}
+    """NumPy's type for "bf16", "fp16", "fp8_e4m3" or "fp32"; ConfigError for any other."""
+    known: dict[str, Any] = {
+        "bf16": ml_dtypes.bfloat16,
+        "fp16": np.float16,
+        "fp8_e4m3": ml_dtypes.float8_e4m3fn,
+        "fp32": np.float32,
+    }
     if dtype not in known:
         raise ConfigError(
             Problem(f"verify knows the types {', '.join(known)}, not {dtype}", key="dtype")
@@ -34,13 +39,21 @@ def numpy_dtype(dtype: str) -> np.dtype[Any]:
     return found
 
 
-def to_bits(values: NDArray[np.float32], dtype: str) -> NDArray[np.uint16]:
+def bits_dtype(dtype: str) -> np.dtype[Any]:
+    """NumPy's unsigned integers as wide as an element of ``dtype``."""
+    return np.dtype(f"u{numpy_dtype(dtype).itemsize}")
+
+
+def to_bits(values: NDArray[np.float32], dtype: str) -> NDArray[Any]:
     """Round float32 ``values`` to nearest even; return the bit patterns."""
     with np.errstate(over="ignore", under="ignore"):
-        return np.ascontiguousarray(values).astype(numpy_dtype(dtype)).view(np.uint16)
+        rounded = np.ascontiguousarray(values)
+        if dtype == "fp8_e4m3":  # it has no infinity: beyond the largest lies that one
+            rounded = np.clip(rounded, -LARGEST[dtype], LARGEST[dtype])
+        return rounded.astype(numpy_dtype(dtype)).view(bits_dtype(dtype))
 
 
-def from_bits(bits: NDArray[np.uint16], dtype: str) -> NDArray[np.float32]:
+def from_bits(bits: NDArray[Any], dtype: str) -> NDArray[np.float32]:
     """Return the float32 values of bit patterns."""
     with np.errstate(invalid="ignore"):  # signalling NaNs become quiet ones
         return np.ascontiguousarray(bits).view(numpy_dtype(dtype)).astype(np.float32)
@@ -49,10 +62,14 @@ def from_bits(bits: NDArray[np.uint16], dtype: str) -> NDArray[np.float32]:
 def round_to(values: Any, dtype: str, xp: Any = np) -> Any:
     """Round float32 ``values``, finite ones, to ``dtype``; the result is float32 again.
 
+    Beyond the largest number lies infinity; for fp8, which has none, the largest number itself.
     ``xp`` is the array module of ``values``: numpy or cupy.
     """
     if dtype == "fp16":
         return _round_to_fp16(values, xp)
+    if dtype == "fp8_e4m3":
+        rounded = _round_by_adding(values, 3, 2.0**-6, 2.0**9, xp)
+        return xp.clip(rounded, np.float32(-LARGEST[dtype]), np.float32(LARGEST[dtype]))
     if xp is np:
         with np.errstate(over="ignore", under="ignore"):
             return values.astype(numpy_dtype(dtype)).astype(np.float32)
@@ -62,18 +79,26 @@ def round_to(values: Any, dtype: str, xp: Any = np) -> Any:
 
 
 def _round_to_fp16(values: Any, xp: Any) -> Any:
-    """Round by adding and subtracting 1.5 * 2^13 times each value's own power of two.
-
-    The sum has no bits left below the last one of fp16, subnormals included. NumPy's cast takes
-    a hundred times as long on the tiny probabilities that this is mostly called for.
-    """
-    values = xp.ascontiguousarray(values)
-    power = (values.view(xp.uint32) & np.uint32(0x7F800000)).view(xp.float32)
-    magic = xp.clip(power, np.float32(2.0**-14), np.float32(2.0**16))
-    magic *= np.float32(1.5 * 2**13)
-    rounded = values + magic
-    rounded -= magic
+    rounded = _round_by_adding(values, 10, 2.0**-14, 2.0**16, xp)
     if rounded.size and float(xp.abs(rounded).max()) > LARGEST["fp16"]:
         too_large = xp.abs(rounded) > LARGEST["fp16"]
         rounded[too_large] = xp.copysign(xp.inf, rounded[too_large])
+    return rounded
+
+
+def _round_by_adding(
+    values: Any, mantissa_bits: int, smallest_normal: float, beyond: float, xp: Any
+) -> Any:
+    """Round by adding and subtracting 1.5 * 2^(23 - bits) times each value's own power of two.
+
+    The sum has no bits left below the last one of the type, subnormals included; ``beyond`` is the
+    first power of two that the type does not hold. NumPy's cast takes a hundred times as long on
+    the tiny probabilities that this is mostly called for.
+    """
+    values = xp.ascontiguousarray(values)
+    power = (values.view(xp.uint32) & np.uint32(0x7F800000)).view(xp.float32)
+    magic = xp.clip(power, np.float32(smallest_normal), np.float32(beyond))
+    magic *= np.float32(1.5 * 2 ** (23 - mantissa_bits))
+    rounded = values + magic
+    rounded -= magic
     return rounded

@@ -22,6 +22,7 @@ from fa4gen.verify.cases import (
 from fa4gen.verify.inputs import make_inputs, make_rng
 from fa4gen.verify.judge import judge
 from fa4gen.verify.memory import place
+from fa4gen.verify.precision import Precision
 from fa4gen.verify.reference import AttentionProblem, exact_attention, rounded_attention
 from fa4gen.verify.verdict import CaseVerdict, Check, Failure, Reference, Verdict
 
@@ -226,8 +227,15 @@ class _Kernel:
     def _check(self, case: Case, large: bool = False) -> CaseVerdict | None:
         plan = self._plan
         rng = make_rng(self._seed, case.name)
-        inputs = make_inputs(case, plan.depth, plan.dtype, rng)
-        memory = place(case, inputs, plan.dtype, lse=plan.lse)
+        inputs = make_inputs(
+            case,
+            plan.depth,
+            plan.dtype,
+            rng,
+            value_depth=plan.value_depth,
+            has_descales=plan.has_descales,
+        )
+        memory = place(case, inputs, plan.dtype, lse=plan.lse, out_dtype=plan.out_dtype)
         try:
             with self._turn:
                 if self.stopped:
@@ -263,12 +271,12 @@ def make_reference(
     """Compute what a kernel must give for ``inputs``, and how near it has to come."""
     problem = AttentionProblem.of(plan, inputs.softmax_scale)
     query, key, value = (xp.asarray(x) for x in (inputs.query, inputs.key, inputs.value))
-    exact = exact_attention(problem, query, key, value, xp)
-    rounded = rounded_attention(
-        problem, query, key, value, plan.dtype, plan.rescale_threshold, rng, xp
-    )
+    precision, descales = Precision.of(plan), inputs.descales
+    exact = exact_attention(problem, query, key, value, xp, descales=descales)
+    rounded = rounded_attention(problem, query, key, value, precision, rng, xp, descales=descales)
     own = tolerance.measure(rounded, exact, xp)
-    return Reference(exact, own, tolerance.bounds(own, exact, problem, query, key, plan.dtype, xp))
+    bounds = tolerance.bounds(own, exact, problem, query, key, precision, xp, descales=descales)
+    return Reference(exact, own, bounds)
 
 
 def _usable_cpus() -> int:

@@ -16,16 +16,24 @@ the others average away:
 * ``lse``: the largest error of a log-sum-exp. It is never rounded to 16 bits, so that it shows one
   key too many among thousands.
 
-u is the unit roundoff of the element type: 2^-8 for bf16, 2^-11 for fp16. The floors:
+u is the unit roundoff of a type: 2^-8 for bf16, 2^-11 for fp16, 2^-4 for fp8 e4m3; u_p is that of
+the probabilities, which have the type of the values, and u_o that of the output. The floors:
 
-* An output element is rounded once (error up to u), and if a single key dominates, the rounding of
-  its probability (up to u) moves the whole row. Two such errors that happen to add up are under
-  1.5 u in the root mean square of a row. Rows are independent, so over n rows the floor of the
-  Frobenius norm is 1.5 u / sqrt(n).
-* A score is a float32 sum of ``depth`` products. Tensor cores add 16 of them at a time and cut off
-  instead of rounding, so it may be off by depth / 16 + 2 units of 2^-23 of its largest partial
-  sum, which |query row| |key row| softmax_scale bounds. exp2 and log2 of the hardware, and the
-  product with log2(e), add 2^-21 and 2^-22 of the result; a softcap adds softcap * 2^-20.
+* An output element is rounded once (error up to u_o, 0.5 u_o in the root mean square of a row), and
+  if a single key dominates, the rounding of its probability (up to u_p) moves the whole row. Two
+  such errors that happen to add up are under u_p + 0.5 u_o in the root mean square of a row, which
+  is 1.5 u where both types are the same. Rows are independent, so over n rows the floor of the
+  Frobenius norm is that / sqrt(n).
+* A score is a float32 sum of ``depth`` products. Tensor cores add 16 of them at a time (32 of fp8)
+  and cut off instead of rounding, so it may be off by depth / 16 + 2 units of 2^-23 of its largest
+  partial sum, which |query row| |key row| softmax_scale bounds; the products with descales add one
+  unit more. exp2 and log2 of the hardware, and the product with log2(e), add 2^-21 and 2^-22 of the
+  result; a softcap adds softcap * 2^-20. Probabilities that are scaled by 2^shift have sums whose
+  log2 is larger by shift, and off by 2^-21 of that.
+* A kernel that takes part of its exponentials from a polynomial has probabilities that are off by
+  up to e = 8.8e-5 of themselves before they are rounded. The sum of a row is off by no more than e
+  of itself, and its logarithm by e. The output is divided by the same sum, so that a common error
+  is none; e is added to its floors as if nothing cancelled.
 """
 
 from __future__ import annotations
@@ -36,21 +44,22 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fa4gen.verify.rounding import UNIT_ROUNDOFF
+from fa4gen.verify.rounding import UNIT_ROUNDOFF, numpy_dtype
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from fa4gen.verify.reference import AttentionProblem, AttentionResult
+    from fa4gen.verify.precision import Precision
+    from fa4gen.verify.reference import AttentionProblem, AttentionResult, Descales
 
 FROBENIUS_FACTOR = 1.25
 ROW_FACTOR = 1.5
 ELEMENT_FACTOR = 2.5
 LSE_FACTOR = 4.0
-ROW_FLOOR = 1.5
-"""Units of u."""
-MMA_DEPTH = 16
-"""Products that a tensor core adds at a time, for 16-bit types."""
+OUTPUT_ROUNDING = 0.5
+"""Units of u_o: root mean square of the rounding of a row of outputs, at most."""
+MMA_BYTES = 32
+"""Of each operand: what a tensor core adds the products of at a time."""
 
 
 @dataclass(frozen=True)
@@ -97,33 +106,47 @@ def bounds(
     problem: AttentionProblem,
     query: Any,
     key: Any,
-    dtype: str,
+    precision: Precision,
     xp: Any = np,
+    *,
+    descales: Descales | None = None,
 ) -> Errors:
     """Return what a kernel's errors may be, given those of the same computation in NumPy."""
-    u = UNIT_ROUNDOFF[dtype]
+    probability, output = UNIT_ROUNDOFF[precision.dtype], UNIT_ROUNDOFF[precision.out_dtype]
+    floor = probability + OUTPUT_ROUNDING * output + precision.exp2_error
+    element_floor = max(probability, output) + precision.exp2_error
     rows = max(1, math.prod(exact.out.shape[:3]))
     largest = float(xp.abs(exact.out).max()) if exact.out.size else 0.0
     return Errors(
-        frobenius=FROBENIUS_FACTOR * own.frobenius + ROW_FLOOR * u / math.sqrt(rows),
-        row=ROW_FACTOR * own.row + ROW_FLOOR * u,
-        element=ELEMENT_FACTOR * own.element + u * largest,
-        lse=LSE_FACTOR * own.lse + _lse_floor(exact, problem, query, key, xp),
+        frobenius=FROBENIUS_FACTOR * own.frobenius + floor / math.sqrt(rows),
+        row=ROW_FACTOR * own.row + floor,
+        element=ELEMENT_FACTOR * own.element + element_floor * largest,
+        lse=LSE_FACTOR * own.lse
+        + _lse_floor(exact, problem, query, key, precision, descales or {}, xp),
     )
 
 
 def _lse_floor(
-    exact: AttentionResult, problem: AttentionProblem, query: Any, key: Any, xp: Any
+    exact: AttentionResult,
+    problem: AttentionProblem,
+    query: Any,
+    key: Any,
+    precision: Precision,
+    descales: Descales,
+    xp: Any,
 ) -> float:
     finite = exact.lse[xp.isfinite(exact.lse)]
     if not finite.size:
         return 0.0
     depth = int(query.shape[3])
     partial_sum = problem.softmax_scale * _longest_row(query, xp) * _longest_row(key, xp)
-    score: float = partial_sum * (depth / MMA_DEPTH + 2) * 2.0**-23
+    scale = descales.get("query", np.ones(1)) * descales.get("key", np.ones(1))
+    units = depth * numpy_dtype(precision.dtype).itemsize / MMA_BYTES + 2 + bool(descales)
+    score: float = partial_sum * float(scale.max()) * units * 2.0**-23
     if problem.softcap is not None:  # the cap's slope is at most 1, so it enlarges no error
         score += problem.softcap * 2.0**-20
-    return score + float(xp.abs(finite).max()) * 2.0**-22 + 2.0**-21
+    total = 2.0**-21 * (1 + precision.probability_shift) + precision.exp2_error
+    return score + float(xp.abs(finite).max()) * 2.0**-22 + total
 
 
 def _longest_row(array: Any, xp: Any) -> float:

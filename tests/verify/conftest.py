@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from fa4gen.config.schema import AttentionConfig
+from fa4gen.config.schema import AttentionConfig, BlackwellAttentionConfig
 from fa4gen.plan.build import build_plan
+from fa4gen.verify.precision import Precision
 from fa4gen.verify.rounding import from_bits, round_to, to_bits
 
 if TYPE_CHECKING:
@@ -45,11 +46,34 @@ class NumpyKernel:
         finally:
             self.in_run.release()
 
+    @property
+    def _precision(self) -> Precision:
+        return Precision.of(self.plan)
+
+    @property
+    def _shift(self) -> np.float32:
+        return np.float32(self._precision.probability_shift)
+
+    def _descaled(self, memory: CaseMemory, bits: dict[str, Any], name: str) -> Any:
+        """Return a tensor as float32, times its scale; heads where the launcher has them."""
+        tensor = from_bits(bits[name], self.plan.dtype)
+        scale = bits.get(f"{name}_descale")
+        if scale is None or self.mistake == f"no_{name}_descale":
+            return tensor
+        scale = scale.view(np.float32)
+        if self.mistake == "transposed_descales":
+            scale = scale.reshape(scale.shape[::-1]).T
+        if memory.layout == "bhsd":
+            by_head = np.repeat(scale, tensor.shape[1] // scale.shape[1], axis=1)
+            return tensor * by_head[:, :, None, None]
+        by_head = np.repeat(scale, tensor.shape[2] // scale.shape[1], axis=1)
+        return tensor * by_head[:, None, :, None]
+
     def _attend(self, memory: CaseMemory, buffers: dict[str, Any]) -> None:
         plan, wrong = self.plan, self.mistake
         bits = {name: view.bits(buffers[view.buffer]) for name, view in memory.views.items()}
         q, k, v = (
-            self._heads_first(memory, from_bits(bits[name], plan.dtype))
+            self._heads_first(memory, self._descaled(memory, bits, name))
             for name in ("query", "key", "value")
         )
         out = self._heads_first(memory, bits["out"])
@@ -62,7 +86,7 @@ class NumpyKernel:
             for h in range(heads):
                 kh = h % key_heads if wrong == "gqa" else h // (heads // key_heads)
                 o, lse = self._head(q[b, h], k[b, kh], v[b, kh], scale)
-                o_bits = to_bits(o, plan.dtype)
+                o_bits = to_bits(o, plan.out_dtype)
                 stop = rows
                 if wrong == "unwritten" and (b, h) == (batches - 1, heads - 1):
                     stop = rows - 1
@@ -132,7 +156,9 @@ class NumpyKernel:
             if wrong != "no_rescale":
                 total, o = total * shrink, o * shrink
             largest = grown
-            p = np.exp2(s - offset)
+            p = np.exp2(s - offset + self._shift)
+            if self._precision.exp2_error:
+                p *= np.float32(1 + self._precision.exp2_error) ** np.cos(1000 * p)
             total = total + p.sum(axis=1, keepdims=True)
             values = v[j]
             if wrong == "tail" and len(j) < plan.BN:
@@ -142,10 +168,10 @@ class NumpyKernel:
             p = round_to(p, plan.dtype)
             o = o + p @ values
             if wrong == "narrow_sum":
-                o = round_to(o, plan.dtype)
+                o = round_to(o, plan.out_dtype)
         with np.errstate(divide="ignore", invalid="ignore"):
             o = o / total
-            lse = largest + np.log2(total)
+            lse = largest + np.log2(total) - (0 if wrong == "shifted_lse" else self._shift)
             if wrong != "lse_log2":
                 lse = lse * np.float32(math.log(2))
         if wrong != "nan_rows":
@@ -183,7 +209,9 @@ class NumpyBackend:
 
 def make_plan(**keys: Any) -> AttentionPlan:
     config = {"kernel": "attention", "name": "probe", "arch": "sm_90a", "dtype": "bf16"}
-    return build_plan(AttentionConfig(**{**config, "depth": 64, **keys}))
+    config |= {"depth": 64, **keys}
+    kind = AttentionConfig if config["arch"] == "sm_90a" else BlackwellAttentionConfig
+    return build_plan(kind(**config))
 
 
 @pytest.fixture(name="make_plan")

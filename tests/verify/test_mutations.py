@@ -28,7 +28,12 @@ RIGHT = [
     {"mask": "causal"},
     {"mask": {"sliding_window": 100}, "softcap": 30.0},
     {"mask": {"sliding_window": {"left": 50, "right": 20}}, "lse": False, "depth": 96},
+    {"arch": "sm_100a", "dtype": "fp8_e4m3", "mask": "causal"},
+    {"arch": "sm_100a", "dtype": "fp8_e4m3", "out_dtype": "fp16", "softcap": 30.0, "depth": 128},
+    {"arch": "sm_100a", "dtype": "fp16", "exp2_fma_share": 1.0},
+    {"arch": "sm_100a", "depth": 192, "value_depth": 128, "mask": {"sliding_window": 200}},
 ]
+FP8 = {"arch": "sm_100a", "dtype": "fp8_e4m3"}
 
 
 @pytest.mark.parametrize("keys", RIGHT, ids=str)
@@ -93,6 +98,20 @@ MISTAKES = [
     ("input", {}, "layout/packed", "inputs"),
     ("input", {}, "size/64", "inputs"),
     ("race", {}, "size/128", "repeat"),
+    ("no_query_descale", FP8, "gqa/4", "numbers"),
+    ("no_key_descale", {**FP8, "lse": False}, "descales/key", "numbers"),
+    ("no_value_descale", FP8, "size/1", "numbers"),
+    ("transposed_descales", FP8, "batch/7", "numbers"),
+    ("transposed_descales", {**FP8, "lse": False}, "heads/5", "numbers"),
+    ("shifted_lse", FP8, "size/64", "numbers"),
+    ("scale", FP8, "odd/333", "numbers"),
+    ("gqa", {**FP8, "lse": False}, "gqa/4", "numbers"),
+    ("dropped_block", {**FP8, "lse": False}, "size/512", "numbers"),
+    ("stale_value", {**FP8, "lse": False}, "size/512", "numbers"),
+    ("input", FP8, "layout/packed", "inputs"),
+    ("unwritten", {**FP8, "value_depth": 96}, "size/512", "unwritten"),
+    ("overrun", {**FP8, "value_depth": 128}, "layout/bhsd", "guard"),
+    ("scale", {"arch": "sm_100a", "dtype": "fp16", "exp2_fma_share": 1.0}, "size/512", "numbers"),
 ]
 
 

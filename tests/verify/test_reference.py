@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fa4gen.verify import reference
+from fa4gen.verify.precision import Precision
 from fa4gen.verify.reference import AttentionProblem, exact_attention, rounded_attention
 from fa4gen.verify.rounding import round_to
 
@@ -117,7 +118,7 @@ def test_rounded_attention_has_errors_of_the_size_of_its_roundings(dtype, softca
         round_to(rng.standard_normal((1, 300, 2, 64), dtype=np.float32), dtype) for _ in range(3)
     )
     exact = exact_attention(problem, q, k, v)
-    rounded = rounded_attention(problem, q, k, v, dtype, 8.0, rng)
+    rounded = rounded_attention(problem, q, k, v, Precision(dtype, dtype, 8.0), rng)
     error = np.linalg.norm(rounded.out - exact.out) / np.linalg.norm(exact.out)
     assert 0.3 * u < error < u
     assert np.abs(rounded.lse - exact.lse).max() < 1e-5
@@ -130,7 +131,7 @@ def test_rounded_attention_of_one_key_shows_the_rounding_of_its_probability() ->
     k = k[:, :1]
     v = round_to(np.random.default_rng(1).standard_normal((1, 1, 1, 64), dtype=np.float32), "bf16")
     exact = exact_attention(problem, q, k, v)
-    on_time = rounded_attention(problem, q, k, v, "bf16", 0.0, np.random.default_rng(2))
+    on_time = rounded_attention(problem, q, k, v, Precision("bf16", "bf16"), np.random.default_rng(2))
     np.testing.assert_array_equal(on_time.out, exact.out)
-    late = rounded_attention(problem, q, k, v, "bf16", 8.0, np.random.default_rng(2))
+    late = rounded_attention(problem, q, k, v, Precision("bf16", "bf16", 8.0), np.random.default_rng(2))
     assert np.abs(late.out / exact.out - 1).max() > 2.0**-9

@@ -86,5 +86,5 @@ def test_poison_is_a_signalling_nan() -> None:
 
 
 def test_unknown_type() -> None:
-    with pytest.raises(ConfigError, match="bf16, fp16, fp32, not fp8"):
-        numpy_dtype("fp8")
+    with pytest.raises(ConfigError, match="bf16, fp16, fp8_e4m3, fp32, not fp4"):
+        numpy_dtype("fp4")

@@ -5,9 +5,11 @@ import math
 import numpy as np
 import pytest
 
+from fa4gen.verify.precision import Precision
 from fa4gen.verify.reference import AttentionProblem, AttentionResult, exact_attention
 from fa4gen.verify.tolerance import Errors, bounds, measure
 
+BF16 = Precision("bf16", "bf16")
 PROBLEM = AttentionProblem(None, None, None, 0.25)
 
 
@@ -84,8 +86,8 @@ def test_bounds_follow_the_own_errors(dtype, u) -> None:
     rng = np.random.default_rng(1)
     q, k, v = rng.standard_normal((3, 1, 400, 1, 64), dtype=np.float32)
     exact = exact_attention(PROBLEM, q, k, v)
-    none = bounds(Errors(0, 0, 0, 0), exact, PROBLEM, q, k, dtype)
-    some = bounds(Errors(u, 2 * u, 0.01, 1e-3), exact, PROBLEM, q, k, dtype)
+    none = bounds(Errors(0, 0, 0, 0), exact, PROBLEM, q, k, Precision(dtype, dtype))
+    some = bounds(Errors(u, 2 * u, 0.01, 1e-3), exact, PROBLEM, q, k, Precision(dtype, dtype))
     assert none.frobenius == pytest.approx(1.5 * u / 20)
     assert some.frobenius - none.frobenius == pytest.approx(1.25 * u)
     assert some.row - none.row == pytest.approx(3 * u)
@@ -100,14 +102,14 @@ def test_a_softcap_costs_some_accuracy_of_the_lse() -> None:
     exact = exact_attention(PROBLEM, q, k, k)
     capped = AttentionProblem(None, None, 50.0, 0.25)
     own = Errors(0, 0, 0, 0)
-    plain = bounds(own, exact, PROBLEM, q, k, "bf16").lse
-    assert bounds(own, exact, capped, q, k, "bf16").lse == pytest.approx(plain + 50 * 2.0**-20)
+    plain = bounds(own, exact, PROBLEM, q, k, BF16).lse
+    assert bounds(own, exact, capped, q, k, BF16).lse == pytest.approx(plain + 50 * 2.0**-20)
 
 
 def test_bounds_without_any_key() -> None:
     q = np.ones((1, 3, 1, 64), dtype=np.float32)
     k = np.ones((1, 0, 1, 64), dtype=np.float32)
     exact = exact_attention(PROBLEM, q, k, k)
-    found = bounds(Errors(0, 0, 0, 0), exact, PROBLEM, q, k, "bf16")
+    found = bounds(Errors(0, 0, 0, 0), exact, PROBLEM, q, k, BF16)
     assert found.lse == 0
     assert found.element == 0

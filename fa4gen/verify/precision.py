@@ -1,0 +1,38 @@
+"""What a kernel rounds, and to what: as far as its plan says."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from fa4gen.plan.attention_model import BlackwellPlan
+
+if TYPE_CHECKING:
+    from fa4gen.plan.attention_model import AttentionPlan
+
+EXP2_POLYNOMIAL_ERROR = 8.8e-5
+"""Largest relative error of the cubic polynomial that some kernels take for part of 2^x."""
+
+
+@dataclass(frozen=True)
+class Precision:
+    """The roundings of one kernel."""
+
+    dtype: str
+    """Of query, key and value, and of the probabilities when they are multiplied by values."""
+    out_dtype: str
+    rescale_threshold: float = 0.0
+    """Powers of two by which the maximum that is subtracted may be behind."""
+    probability_shift: int = 0
+    """Probabilities are scaled by 2 to this power before they are rounded."""
+    exp2_error: float = 0.0
+    """Relative error of a probability before it is rounded, where it is more than float32's."""
+
+    @classmethod
+    def of(cls, plan: AttentionPlan) -> Precision:
+        """Return the roundings of the kernel of ``plan``."""
+        shift, error = 0, 0.0
+        if isinstance(plan, BlackwellPlan):
+            shift = plan.probability_shift
+            error = EXP2_POLYNOMIAL_ERROR if plan.exp2_fma_share > 0 else 0.0
+        return cls(plan.dtype, plan.out_dtype, plan.rescale_threshold, shift, error)

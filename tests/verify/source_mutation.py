@@ -1,0 +1,158 @@
+"""Mistakes put into the rendered source of a kernel, and what verify's emulator says of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+from fa4gen.config.load import load_mapping
+from fa4gen.plan.build import build_plan
+from fa4gen.render.render import render
+from fa4gen.toolchain.compile import find_compiler
+from fa4gen.toolchain.model import Resources, Unit
+from fa4gen.verify.emulator import EmulatedKernel, EmulatorBackend
+from fa4gen.verify.run import VerifyOptions, verify_kernel
+from tests.emulator.mutations.mutant import Edit, Found
+
+if TYPE_CHECKING:
+    from fa4gen.emulator import Finding, Program, Report
+    from fa4gen.verify.verdict import Verdict
+
+KEYS = {"kernel": "attention", "arch": "sm_100a", "dtype": "bf16", "depth": 128}
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """``config`` names a kernel, ``case`` the problem that shows the mistake.
+
+    One of ``found`` has to be among the findings whatever the schedule; a finding is an error, or
+    with ``review`` for review. ``in_header`` edits the header of barrier constants instead.
+    """
+
+    config: str
+    about: str
+    edits: tuple[Edit, ...]
+    found: tuple[Found, ...]
+    case: str = "ring/*"
+    review: bool = False
+    in_header: bool = False
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """A plan, and the text of its kernel."""
+
+    plan: Any
+    source: str
+    header: str
+
+
+def kernel_of(keys: dict[str, Any]) -> Kernel:
+    """Return the kernel of a config that says no more than ``keys``."""
+    loaded = load_mapping({**KEYS, **keys}, "mutant")
+    plan = build_plan(loaded.config)
+    rendered = render(plan, loaded)
+    [header] = rendered.headers.values()
+    return Kernel(plan, rendered.source, header)
+
+
+def mutated(kernel: Kernel, mutant: Mutant) -> Kernel:
+    """Return the kernel with a mistake in it; AssertionError where it does not fit any more."""
+    source, header = kernel.source, kernel.header
+    for edit in mutant.edits:
+        if mutant.in_header:
+            header = edit.apply(header)
+        else:
+            source = edit.apply(source)
+    return Kernel(kernel.plan, source, header)
+
+
+@cache
+def ptx_of(kernel: Kernel) -> str:
+    """Compile, with the lines that findings are told by."""
+    name = kernel.plan.name
+    unit = Unit(
+        name, kernel.source, {f"{name}_barriers.h": kernel.header}, kernel.plan.arch, line_info=True
+    )
+    return find_compiler("nvrtc").build_ptx(unit)
+
+
+class Recorder:
+    """A program whose launches take a schedule of the test's choice, and whose reports are kept."""
+
+    def __init__(self, program: Program, seed: int) -> None:
+        self._program = program
+        self._seed = seed
+        self.reports: list[Report] = []
+
+    def launch(self, entry: str, **options: Any) -> Report:
+        """Launch with the next seed; the policies take turns over the seeds."""
+        from fa4gen.emulator import SCHEDULES
+
+        options["seed"] = self._seed + 1000 * len(self.reports)
+        options["schedule"] = SCHEDULES[self._seed % len(SCHEDULES)]
+        self.reports.append(self._program.launch(entry, **options))
+        return self.reports[-1]
+
+
+class RecordingBackend(EmulatorBackend):
+    """Verify's emulator with a seed of the test's choice."""
+
+    def __init__(self, arch: str, seed: int) -> None:
+        super().__init__(arch)
+        self._seed = seed
+        self.recorder: Recorder | None = None
+
+    def load(self, plan: Any, compiled: Any) -> EmulatedKernel:
+        """Return the kernel with its launches recorded."""
+        self.recorder = Recorder(_program(compiled.ptx), self._seed)
+        recorder: Any = self.recorder
+        return EmulatedKernel(plan, recorder)
+
+
+@cache
+def _program(ptx: str) -> Program:
+    from fa4gen.emulator import Program
+
+    return Program(ptx)
+
+
+def verify(kernel: Kernel, case: str, seed: int) -> tuple[Verdict, list[Report]]:
+    """Verify a kernel on a case under the schedule of ``seed``."""
+    compiled: Any = SimpleNamespace(
+        cubin=b"", ptx=ptx_of(kernel), resources=Resources(128, 0, 0, 0, 0, 0)
+    )
+    backend = RecordingBackend(kernel.plan.arch, seed)
+    verdict = verify_kernel(kernel.plan, compiled, backend, VerifyOptions(seed, (case,)))
+    assert backend.recorder is not None
+    return verdict, backend.recorder.reports
+
+
+def complaint(mutant: Mutant, kernel: Kernel, seed: int) -> str:
+    """What is wrong with the verdict on a mutant under ``seed``; "" where it is as expected."""
+    verdict, reports = verify(kernel, mutant.case, seed)
+    assert verdict.num_cases == 1
+    if verdict.passed:
+        return "passed"
+    failures = [failure for case in verdict.cases for failure in case.failures]
+    if not reports or {failure.check for failure in failures} != {"emulator"}:
+        return f"refused for something else: {failures}"
+    report = reports[-1]
+    severity = "review" if mutant.review else "error"
+    if report.verdict.value != severity:
+        return f"{report.verdict.value} instead of {severity}: {report}"
+    lines = kernel.source.splitlines()
+    if not any(_matches(finding, found, lines) for finding in report.findings
+               for found in mutant.found):  # fmt: skip
+        return f"none of {mutant.found} in {report}"
+    return ""
+
+
+def _matches(finding: Finding, found: Found, lines: list[str]) -> bool:
+    """Whether a finding is of the kind, at the line and of the role that were expected."""
+    name, _, number = finding.where.rpartition(":")
+    if finding.kind != found.kind or not name.endswith(".cu"):
+        return False
+    return found.at in lines[int(number) - 1] and found.who in finding.who
