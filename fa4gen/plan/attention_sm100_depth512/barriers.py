@@ -1,7 +1,7 @@
 """The barrier table at depth 512: the rows of Depth512MBars at its offsets, then the kernel's own.
 
-One CTA contributes 256 arrivals to PO_lo and 128 to PO_hi and to the S consumers; the leader's copy,
-which the MMA warp waits for, counts both CTAs.
+One CTA contributes 256 arrivals to PO_lo and 128 to PO_hi and to the S consumers; the leader's
+copy, which the MMA warp waits for, counts both CTAs.
 """
 
 from __future__ import annotations

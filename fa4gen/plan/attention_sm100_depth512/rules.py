@@ -59,7 +59,7 @@ def _stages(values: Values) -> Iterator[Fault]:
             message=f"num_kv_stages: one warp initialises the barriers, a lane each, and 10 + 2 * "
             f"{stages} = {10 + 2 * stages} are more than its 32 lanes",
             keys=("num_kv_stages",),
-            remedies=({"num_kv_stages": n} for n in range(MAX_STAGES, 0, -1)),
+            remedies=(({"num_kv_stages": n} for n in range(MAX_STAGES, 0, -1)),),
         )
         return
     needed = dynamic_shared_bytes(attention_regions(values))
@@ -71,7 +71,7 @@ def _stages(values: Values) -> Iterator[Fault]:
             f"{needed - values.query_bytes - values.probability_bytes - stages * values.slot_bytes}"
             f" for barriers and alignment = {needed} bytes, {values.arch.shared_bytes} available",
             keys=("num_kv_stages",),
-            remedies=({"num_kv_stages": n} for n in range(stages - 1, 0, -1)),
+            remedies=(({"num_kv_stages": n} for n in range(stages - 1, 0, -1)),),
         )
 
 
@@ -88,7 +88,7 @@ def _registers(values: Values) -> Iterator[Fault]:
             keys=("registers",),
             remedies=([{"registers": "auto"}],),
         )
-    if PART + ROW_REGISTERS > min(split.softmax, values.arch.max_registers_per_thread):
+    if min(split.softmax, values.arch.max_registers_per_thread) < PART + ROW_REGISTERS:
         yield Fault(
             kind="registers of a row",
             message=f"registers: a softmax thread keeps {PART} scores and at least {ROW_REGISTERS} "

@@ -44,7 +44,8 @@ FIXED: dict[str, object] = {
 }
 """What the geometry leaves no choice for, and why in ``REASONS``."""
 REASONS = {
-    "cta_group": "an output of 64 x 512 float32 fills half of tensor memory: a pair shares the keys",
+    "cta_group": "an output of 64 x 512 float32 fills half of tensor memory: a pair shares the "
+    "keys",
     "value_depth": "the two halves of the output have 256 columns each",
     "BM": "each CTA has half of the rows of a product of 128",
     "BN": "two buffers of scores for 256 keys fill the other half of tensor memory",
