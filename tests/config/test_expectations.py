@@ -30,7 +30,7 @@ def expected() -> Expectations:
 @pytest.mark.parametrize(
     ("key", "words"),
     [
-        ("depth", "64, 96, 128, 192 or 256"),
+        ("depth", "64, 96, 128, 192, 256 or 512"),
         ("mask", "none, causal or {sliding_window: ...}"),
         ("BM", "64, 128, 192 or auto"),
         ("BN", "a multiple of 16 from 16 to 256 or auto"),
@@ -56,7 +56,7 @@ def test_words_inside_a_union() -> None:
     [
         ("depth", 100, [96]),
         ("depth", 80, [64, 96]),
-        ("depth", 10**30, [256]),
+        ("depth", 10**30, [512]),
         ("BN", 17, [16]),
         ("BN", 24, [16, 32]),
         ("BN", -5, [16]),
@@ -115,7 +115,7 @@ def test_the_keys_are_those_of_the_architecture_where_it_is_told(
 def test_what_both_models_hold_alike_is_told_once() -> None:
     expected = Expectations(config_schema(), {})
     assert expected.words(("arch",)) == "sm_90a, sm_100a or sm_103a"
-    assert expected.words(("depth",)) == "64, 96, 128, 192 or 256"
+    assert expected.words(("depth",)) == "64, 96, 128, 192, 256 or 512"
     assert expected.words(("registers",)) == (
         "{producer: ..., consumer: ...}, auto or {softmax: ..., correction: ..., other: ...}"
     )

@@ -61,7 +61,7 @@ def test_a_byte_order_mark_is_no_content(here: Path) -> None:
 @pytest.mark.parametrize(
     ("line", "column", "message", "remedy"),
     [
-        ("depth: 100", 8, "depth: 100 is not possible; it must be 64, 96, 128, 192 or 256",
+        ("depth: 100", 8, "depth: 100 is not possible; it must be 64, 96, 128, 192, 256 or 512",
          "The nearest is 96."),
         ("depth: 80", 8, "depth: 80 is not", "The nearest are 64 and 96."),
         ('depth: "128"', 8, 'depth: "128" is not possible', "Write 128 without quotes."),
@@ -165,7 +165,7 @@ def test_a_misspelt_architecture_key(refuse: Refuse) -> None:
         (BLACKWELL, "Ping_pong: true", "unknown key Ping_pong", "Known keys: "),
         (VALID, "BM: 256", "BM: 256 is not possible; it must be 64, 128, 192 or auto",
          "The nearest is 192. 256 is possible with arch sm_100a or sm_103a."),
-        (BLACKWELL, "BM: 192", "BM: 192 is not possible; it must be 128, 256 or auto",
+        (BLACKWELL, "BM: 192", "BM: 192 is not possible; it must be 64, 128, 256 or auto",
          "The nearest are 128 and 256. 192 is possible with arch sm_90a."),
         (BLACKWELL, "epilogue: direct", "it must be auto or tma_store",
          "direct is possible with arch sm_90a."),
