@@ -54,26 +54,20 @@ class NumpyKernel:
     def _shift(self) -> np.float32:
         return np.float32(self._precision.probability_shift)
 
-    def _descaled(self, memory: CaseMemory, bits: dict[str, Any], name: str) -> Any:
-        """Return a tensor as float32, times its scale; heads where the launcher has them."""
-        tensor = from_bits(bits[name], self.plan.dtype)
+    def _descale(self, bits: dict[str, Any], name: str, batch: int, key_head: int) -> float:
+        """Return the scale of a tensor's head; 1 where the call passes none."""
         scale = bits.get(f"{name}_descale")
         if scale is None or self.mistake == f"no_{name}_descale":
-            return tensor
-        scale = scale.view(np.float32)
+            return 1.0
         if self.mistake == "transposed_descales":
             scale = scale.reshape(scale.shape[::-1]).T
-        if memory.layout == "bhsd":
-            by_head = np.repeat(scale, tensor.shape[1] // scale.shape[1], axis=1)
-            return tensor * by_head[:, :, None, None]
-        by_head = np.repeat(scale, tensor.shape[2] // scale.shape[1], axis=1)
-        return tensor * by_head[:, None, :, None]
+        return float(scale.view(np.float32)[batch, key_head])
 
     def _attend(self, memory: CaseMemory, buffers: dict[str, Any]) -> None:
         plan, wrong = self.plan, self.mistake
         bits = {name: view.bits(buffers[view.buffer]) for name, view in memory.views.items()}
         q, k, v = (
-            self._heads_first(memory, self._descaled(memory, bits, name))
+            self._heads_first(memory, from_bits(bits[name], plan.dtype))
             for name in ("query", "key", "value")
         )
         out = self._heads_first(memory, bits["out"])
@@ -85,7 +79,9 @@ class NumpyKernel:
         for b in range(batches):
             for h in range(heads):
                 kh = h % key_heads if wrong == "gqa" else h // (heads // key_heads)
-                o, lse = self._head(q[b, h], k[b, kh], v[b, kh], scale)
+                descale = [self._descale(bits, name, b, kh) for name in ("query", "key", "value")]
+                o, lse = self._head(q[b, h], k[b, kh], v[b, kh], scale * descale[0] * descale[1])
+                o *= np.float32(descale[2])
                 o_bits = to_bits(o, plan.out_dtype)
                 stop = rows
                 if wrong == "unwritten" and (b, h) == (batches - 1, heads - 1):

@@ -131,7 +131,11 @@ def test_rounded_attention_of_one_key_shows_the_rounding_of_its_probability() ->
     k = k[:, :1]
     v = round_to(np.random.default_rng(1).standard_normal((1, 1, 1, 64), dtype=np.float32), "bf16")
     exact = exact_attention(problem, q, k, v)
-    on_time = rounded_attention(problem, q, k, v, Precision("bf16", "bf16"), np.random.default_rng(2))
+    on_time = rounded_attention(
+        problem, q, k, v, Precision("bf16", "bf16"), np.random.default_rng(2)
+    )
     np.testing.assert_array_equal(on_time.out, exact.out)
-    late = rounded_attention(problem, q, k, v, Precision("bf16", "bf16", 8.0), np.random.default_rng(2))
+    late = rounded_attention(
+        problem, q, k, v, Precision("bf16", "bf16", 8.0), np.random.default_rng(2)
+    )
     assert np.abs(late.out / exact.out - 1).max() > 2.0**-9
