@@ -10,9 +10,11 @@ from fa4gen.bench.peers import LeftOutError
 from fa4gen.bench.results import ConfigResult, Series, SizeResult
 from fa4gen.bench.workload import Workload, count_flop, make_workload
 from fa4gen.errors import Fa4genError, Problem
+from fa4gen.plan.attention_model import HopperAttentionPlan, HopperPairAttentionPlan
+from fa4gen.runtime.arguments import BITS_ACCEPTED, DTYPE_NAMES
 from fa4gen.runtime.device import load_cupy, require_device
 from fa4gen.runtime.timing import Timing, TimingProtocol, time_in_turn
-from fa4gen.verify.rounding import UNIT_ROUNDOFF, numpy_dtype, to_bits
+from fa4gen.verify.rounding import UNIT_ROUNDOFF, from_bits, numpy_dtype, to_bits
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -57,7 +59,9 @@ class Bench:
 
         load_cupy().cuda.Device(require_device(plan.arch).ordinal).use()
         kernel = AttentionKernel(plan, compiled.cubin)
-        workloads = [make_workload(rows, plan.depth) for rows in self._options.sizes]
+        workloads = [
+            make_workload(rows, plan.depth, plan.value_depth) for rows in self._options.sizes
+        ]
         data = self._random_data(plan.dtype, max(workload.elements for workload in workloads))
         sizes = tuple(self._time_size(plan, kernel, workload, data) for workload in workloads)
         return ConfigResult(config, plan.name, plan_facts(plan, compiled), sizes)
@@ -85,8 +89,11 @@ class Bench:
         data: tuple[Any, Any, Any],
     ) -> SizeResult:
         cupy = load_cupy()
-        dtype = numpy_dtype(plan.dtype)
-        bits = [array[: workload.elements].reshape(workload.shape) for array in data]
+        bits = [
+            array[: math.prod(shape)].reshape(shape)
+            for array, shape in zip(data, workload.shapes, strict=True)
+        ]
+        dtype = BITS_ACCEPTED.get(plan.dtype) or numpy_dtype(plan.dtype)
         query, key, value = (array.view(dtype) for array in bits)
         launch = kernel.prepare(query, key, value)
         launch()
@@ -97,7 +104,7 @@ class Bench:
         distances: dict[str, float] = {}
         if self._peers:
             tensors = [_as_torch(array, plan.dtype) for array in bits]
-            ours = _as_torch(out, plan.dtype)
+            ours = _as_torch(out, plan.out_dtype)
             for peer in self._peers:
                 try:
                     run = peer.prepare(plan, *tensors)
@@ -135,7 +142,7 @@ class Bench:
                 _as_float32(array[b : b + 1, :, h : h + 1], plan.dtype, cupy) for array in bits
             )
             exact = exact_attention(problem, query, key, value, cupy).out
-            got = _as_float32(out[b : b + 1, :, h : h + 1], plan.dtype, cupy)
+            got = _as_float32(out[b : b + 1, :, h : h + 1], plan.out_dtype, cupy)
             errors += float(((got - exact) ** 2).sum())
             squares += float((exact**2).sum())
         error = math.sqrt(errors / squares)
@@ -154,7 +161,9 @@ def plan_facts(plan: AttentionPlan, compiled: CompiledKernel) -> dict[str, Any]:
     return {
         "arch": plan.arch,
         "dtype": plan.dtype,
+        "out_dtype": plan.out_dtype,
         "depth": plan.depth,
+        "value_depth": plan.value_depth,
         "mask": plan.mask,
         "window_left": plan.window_left,
         "window_right": plan.window_right,
@@ -163,11 +172,17 @@ def plan_facts(plan: AttentionPlan, compiled: CompiledKernel) -> dict[str, Any]:
         "BM": plan.BM,
         "BN": plan.BN,
         "num_kv_stages": plan.num_kv_stages,
-        "num_consumer_warpgroups": plan.num_consumer_warpgroups,
+        **_hopper_facts(plan),
         "cta_group": plan.cta_group,
         "scheduler": plan.scheduler,
         "compiler": f"{compiled.compiler} {compiled.compiler_version}",
     }
+
+
+def _hopper_facts(plan: AttentionPlan) -> dict[str, Any]:
+    if isinstance(plan, HopperAttentionPlan | HopperPairAttentionPlan):
+        return {"num_consumer_warpgroups": plan.num_consumer_warpgroups}
+    return {}
 
 
 def _series(timings: Sequence[Timing]) -> Series:
@@ -180,15 +195,19 @@ def _as_float32(bits: Any, dtype: str, cupy: Any) -> Any:
     bits = cupy.ascontiguousarray(bits)
     if dtype == "fp16":
         return bits.view(cupy.float16).astype(cupy.float32)
+    if dtype == "fp8_e4m3":
+        import numpy as np
+
+        return cupy.asarray(from_bits(np.arange(256, dtype=np.uint8), dtype))[bits]
     return (bits.astype(cupy.uint32) << 16).view(cupy.float32)
 
 
 def _as_torch(bits: Any, dtype: str) -> Any:
-    """Share the memory of 16-bit patterns with torch, as the element type."""
+    """Share the memory of bit patterns with torch, as the element type."""
     import torch
 
-    kind = torch.bfloat16 if dtype == "bf16" else torch.float16
-    return torch.from_dlpack(bits.view("int16")).view(kind)
+    signed = bits.view("int8" if bits.itemsize == 1 else "int16")
+    return torch.from_dlpack(signed).view(getattr(torch, DTYPE_NAMES[dtype]))
 
 
 def _distance(theirs: Any, ours: Any) -> float:

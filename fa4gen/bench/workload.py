@@ -27,21 +27,27 @@ class Workload:
     rows: int
     heads: int
     depth: int
+    value_depth: int
 
     @property
     def elements(self) -> int:
-        """Elements of one tensor."""
-        return self.batch * self.rows * self.heads * self.depth
+        """Elements of the largest tensor."""
+        return self.batch * self.rows * self.heads * max(self.depth, self.value_depth)
 
     @property
-    def shape(self) -> tuple[int, int, int, int]:
-        """(batch, rows, heads, depth)."""
-        return self.batch, self.rows, self.heads, self.depth
+    def shapes(self) -> tuple[tuple[int, int, int, int], ...]:
+        """Of query, key and value: (batch, rows, heads, depth)."""
+        query = (self.batch, self.rows, self.heads, self.depth)
+        return query, query, (*query[:3], self.value_depth)
 
 
-def make_workload(rows: int, depth: int) -> Workload:
-    """Return the workload of ``rows``: one batch at least, one head at least."""
-    return Workload(max(1, TOKENS // rows), rows, max(1, COLUMNS // depth), depth)
+def make_workload(rows: int, depth: int, value_depth: int | None = None) -> Workload:
+    """Return the workload of ``rows``: one batch at least, one head at least.
+
+    Values are as deep as keys unless ``value_depth`` says otherwise.
+    """
+    batch, heads = max(1, TOKENS // rows), max(1, COLUMNS // depth)
+    return Workload(batch, rows, heads, depth, depth if value_depth is None else value_depth)
 
 
 def count_flop(plan: AttentionPlan, workload: Workload) -> float:
@@ -56,7 +62,8 @@ def count_flop(plan: AttentionPlan, workload: Workload) -> float:
         pairs = rows * rows / 2
     else:
         pairs = float(visible_pairs(rows, plan.window_left, plan.window_right))
-    return 4.0 * workload.batch * workload.heads * workload.depth * pairs
+    columns = workload.depth + workload.value_depth
+    return 2.0 * workload.batch * workload.heads * columns * pairs
 
 
 def visible_pairs(rows: int, left: int | None, right: int | None) -> int:

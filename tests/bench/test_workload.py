@@ -42,6 +42,13 @@ def test_flop_by_mask() -> None:
     assert window == dense / 2048, "each query sees its own key"
 
 
+def test_values_of_another_depth() -> None:
+    workload = make_workload(1024, 192, 128)
+    assert workload.shapes == ((16, 1024, 10, 192), (16, 1024, 10, 192), (16, 1024, 10, 128))
+    assert workload.elements == 16 * 1024 * 10 * 192
+    assert count_flop(plan("none"), workload) == 2 * 16 * 10 * 1024 * 1024 * (192 + 128)
+
+
 @given(
     rows=st.integers(1, 40),
     left=st.none() | st.integers(0, 50),
