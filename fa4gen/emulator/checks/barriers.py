@@ -51,6 +51,9 @@ class BarrierChecks:
         self.clocks = team.clocks
         self.options = options
         self._unfenced: dict[int, list[BarrierClock]] = {}
+        # thread -> what it knew at its last fence.release, and what it has seen without acquiring
+        self._released: dict[int, Vector] = {}
+        self._seen: dict[int, Vector] = {}
 
     # ---- initialisation
 
@@ -178,6 +181,10 @@ class BarrierChecks:
         clock: BarrierClock = barrier.clock
         if release == "none":
             self.clocks.publish(party.threads, clock.pending, EXEC)
+            for thread in party.ids.tolist() if self._released else ():
+                known = self._released.get(thread)
+                if known is not None:
+                    np.maximum(clock.pending, known, out=clock.pending)
         elif release == "cta" and barrier.cta is not party.gang.cta:
             self.clocks.publish_remote(party.threads, clock.pending)
         else:
@@ -243,6 +250,31 @@ class BarrierChecks:
                     Severity.REVIEW,
                 )
         self.clocks.acquire(party.threads, clock.done, EXEC if acquire == "none" else 0)
+        if acquire == "none":
+            done = clock.done.copy()
+            for thread in party.ids.tolist():
+                earlier = self._seen.get(thread)
+                self._seen[thread] = done if earlier is None else np.maximum(earlier, done)
+
+    # ---- relaxed arrivals and waits, with fences beside them
+
+    def release_fence(self, party: Party) -> None:
+        """Let what threads know now go with their relaxed arrivals from here on."""
+        for thread in party.ids.tolist():
+            known = self.clocks.vector()
+            self.clocks.publish(slice(thread, thread + 1), known)
+            self._released[thread] = known
+
+    def acquire_fence(self, party: Party) -> None:
+        """Let threads learn what came with the phases that they saw complete without acquiring."""
+        groups: dict[int, tuple[Vector, list[int]]] = {}
+        for thread in party.ids.tolist() if self._seen else ():
+            seen = self._seen.pop(thread, None)
+            if seen is not None:
+                groups.setdefault(id(seen), (seen, []))[1].append(thread)
+        for seen, threads in groups.values():
+            whole = len(threads) == len(party.ids)
+            self.clocks.acquire(party.threads if whole else np.array(threads), seen)
 
 
 class Meetings:

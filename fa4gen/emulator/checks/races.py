@@ -263,6 +263,12 @@ class RaceObserver(Observer):
                 clocks.fence(party.threads, AFTER, BEFORE)
         elif not kind.startswith("fence.proxy"):
             state.locations.fence(party, kind)
+            words = kind.rstrip(";").split(".")
+            wide = words[-1] in ("cluster", "gpu", "sys", "gl")
+            if wide and "acquire" not in words:
+                state.barriers.release_fence(party)
+            if wide and "release" not in words:
+                state.barriers.acquire_fence(party)
 
     def atomic_sync(
         self,
