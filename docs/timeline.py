@@ -58,8 +58,10 @@ def trace_of(config: str, blocks: int) -> tuple[str, dict[str, Any]]:
     # a tile for every CTA of the emulated chip: with fewer, some kernels make their tiles smaller
     heads = MULTIPROCESSORS // plan.cta_group
     case = Case("timeline", 1, heads, heads, tile_rows(plan), blocks * plan.BN)
-    inputs = make_inputs(case, plan.depth, plan.dtype, make_rng(0, case.name))
-    memory = place(case, inputs, plan.dtype, lse=plan.lse)
+    inputs = make_inputs(
+        case, plan.depth, plan.dtype, make_rng(0, case.name), value_depth=plan.value_depth
+    )
+    memory = place(case, inputs, plan.dtype, lse=plan.lse, out_dtype=plan.out_dtype)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "trace.json"
         traced: Any = Traced(Program(built.compiled.ptx), path)
