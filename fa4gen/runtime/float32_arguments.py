@@ -56,6 +56,8 @@ def check_descales(
 def _check_float32(
     name: str, view: TensorView, device: int, shape: tuple[int, ...], axes: str
 ) -> list[Problem]:
+    if view.device < 0:  # its address and strides are not known
+        return [wrong(name, "memory of the CPU", "memory of a CUDA device")]
     problems = []
     if view.dtype != "float32":
         problems.append(wrong(name, view.dtype, "float32"))

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from fa4gen.config.schema import AttentionConfig
+from fa4gen.config.schema import AttentionConfig, BlackwellAttentionConfig
 from fa4gen.plan.build import build_plan
 
 if TYPE_CHECKING:
@@ -17,7 +17,9 @@ if TYPE_CHECKING:
 
 def make_plan(**keys: Any) -> AttentionPlan:
     config = {"kernel": "attention", "name": "probe", "arch": "sm_90a", "dtype": "bf16"}
-    return build_plan(AttentionConfig(**{**config, "depth": 128, **keys}))
+    config |= {"depth": 128, **keys}
+    kind = AttentionConfig if config["arch"] == "sm_90a" else BlackwellAttentionConfig
+    return build_plan(kind(**config))
 
 
 @pytest.fixture(name="make_plan")
