@@ -3,7 +3,16 @@ from __future__ import annotations
 import pytest
 
 from fa4gen.errors import ConfigError
-from fa4gen.verify.cases import Case, check_patterns, default_cases, large_cases, select_cases
+from fa4gen.runtime.schedule import ProblemSize, plan_schedule
+from fa4gen.verify.cases import (
+    Case,
+    check_patterns,
+    default_cases,
+    emulated_cases,
+    large_cases,
+    select_cases,
+)
+from fa4gen.verify.emulator import MULTIPROCESSORS
 from fa4gen.verify.inputs import KINDS
 
 PLANS = [
@@ -12,6 +21,9 @@ PLANS = [
     {"mask": {"sliding_window": 5}, "dtype": "fp16"},
     {"mask": {"sliding_window": {"left": 1000, "right": 300}}, "depth": 256},
     {"mask": {"sliding_window": 100_000}},
+    {"arch": "sm_100a", "dtype": "fp8_e4m3"},
+    {"arch": "sm_100a", "depth": 128, "cta_group": 2, "mask": "causal"},
+    {"arch": "sm_103a", "depth": 192, "value_depth": 128},
 ]
 AFFORDABLE = 150e6
 """Scores of all cases together; NumPy takes some 50 ns for each."""
@@ -87,3 +99,25 @@ def test_patterns_without_a_match_are_refused_all_at_once() -> None:
         "no case is named nope",
         "no case is named x/*",
     ]
+
+
+def test_calls_without_scales_are_made_of_kernels_with_them(make_plan) -> None:
+    fp8 = make_plan(arch="sm_100a", dtype="fp8_e4m3")
+    for cases in (default_cases, emulated_cases):
+        assert {case.descales for case in cases(fp8)} == {(), ("key",), ("query", "key", "value")}
+        assert {len(case.descales) for case in cases(make_plan(arch="sm_100a"))} == {3}
+
+
+def test_lengths_around_each_of_two_query_tiles(make_plan) -> None:
+    plan = make_plan(arch="sm_100a")
+    assert plan.BM == 256
+    assert {127, 128, 129, 255, 256, 257} <= {case.query_rows for case in default_cases(plan)}
+
+
+@pytest.mark.parametrize("cta_group", [1, 2])
+def test_ctas_of_the_emulator_take_several_tiles_in_turn(make_plan, cta_group) -> None:
+    plan = make_plan(arch="sm_100a", depth=128, cta_group=cta_group)
+    case = next(case for case in emulated_cases(plan) if case.name == "tiles/many")
+    size = ProblemSize(case.batch, case.query_heads, 2, case.query_rows, case.key_rows)
+    schedule = plan_schedule(plan, size, MULTIPROCESSORS)
+    assert schedule.num_tiles == 3 * schedule.grid

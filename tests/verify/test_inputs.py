@@ -19,7 +19,7 @@ def logits_of(inputs):
     return inputs.softmax_scale * (q @ k.T)
 
 
-@pytest.mark.parametrize("dtype", ["bf16", "fp16"])
+@pytest.mark.parametrize("dtype", ["bf16", "fp16", "fp8_e4m3"])
 @pytest.mark.parametrize("depth", [64, 256])
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_kind_is_held_by_the_type_and_by_float32(kind, dtype, depth) -> None:
@@ -82,6 +82,9 @@ def test_offsets_are_common_to_all_logits() -> None:
 def test_extremes_are_extreme() -> None:
     assert np.abs(inputs_of("huge", "fp16").value).max() > 0.95 * 65504
     assert np.abs(inputs_of("huge", "bf16").value).max() > 2.0**100
+    assert np.abs(inputs_of("huge", "fp8_e4m3").value).max() == 448
+    tiny = np.abs(inputs_of("tiny", "fp8_e4m3").value)
+    assert np.median(tiny[tiny > 0]) < 2.0**-6, "subnormals"
     tiny = np.abs(inputs_of("tiny", "fp16").value)
     assert 0 < tiny[tiny > 0].min() < 2.0**-14, "subnormals"
     assert np.abs(inputs_of("tiny", "bf16").value).max() < 2.0**-80
@@ -95,3 +98,34 @@ def test_the_scale_of_a_call() -> None:
     assert inputs.softmax_scale == 0.3
     assert not inputs.scale_is_default
     assert not inputs_of("huge").scale_is_default
+
+
+@pytest.mark.parametrize("kind", ["rising", "falling", "all_logits_high", "all_logits_low"])
+def test_logits_of_fp8_are_as_large_as_those_of_16_bits(kind) -> None:
+    wide, narrow = (
+        np.abs(logits_of(inputs_of(kind, dtype, 256))) for dtype in ("bf16", "fp8_e4m3")
+    )
+    assert narrow.max() > 0.9 * wide.max()
+
+
+def test_values_have_a_depth_of_their_own() -> None:
+    case = Case("c", 2, 4, 2, 5, 7)
+    inputs = make_inputs(case, 192, "bf16", make_rng(1, "c"), value_depth=128)
+    assert inputs.key.shape == (2, 7, 2, 192)
+    assert inputs.value.shape == (2, 7, 2, 128)
+    assert not inputs.descales
+
+
+def test_scales_are_those_that_the_case_names() -> None:
+    case = Case("c", 3, 4, 2, 5, 7)
+    inputs = make_inputs(case, 64, "fp8_e4m3", make_rng(1, "c"), has_descales=True)
+    assert set(inputs.descales) == {"query", "key", "value"}
+    for scale in inputs.descales.values():
+        assert (scale.shape, scale.dtype) == ((3, 2), np.float32)
+        assert 0.5 <= scale.min() < scale.max() <= 2
+    for names in ((), ("key",)):
+        case = Case("c", 3, 4, 2, 5, 7, descales=names)
+        found = make_inputs(case, 64, "fp8_e4m3", make_rng(1, "c"), has_descales=True)
+        assert tuple(found.descales) == names
+        np.testing.assert_array_equal(found.query, inputs.query)
+    assert not make_inputs(case, 64, "fp8_e4m3", make_rng(1, "c")).descales

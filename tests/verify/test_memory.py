@@ -6,7 +6,7 @@ import pytest
 from fa4gen.verify.cases import Case
 from fa4gen.verify.inputs import make_inputs, make_rng
 from fa4gen.verify.memory import GUARD_BYTES, outside, place, read_lse, read_out, rows_before_heads
-from fa4gen.verify.rounding import POISON_BITS, from_bits, to_bits
+from fa4gen.verify.rounding import POISON_BITS, bits_dtype, from_bits, to_bits
 
 LAYOUTS = ["bshd", "bhsd", "transposed", "padded", "packed"]
 DEPTH = 64
@@ -14,11 +14,15 @@ DEPTH = 64
 
 def placed(layout: str, dtype: str = "bf16", *, lse: bool = True, rows: int = 7, keys: int = 7):
     case = Case("c", 2, 4, 2, rows, keys, layout)
-    inputs = make_inputs(case, DEPTH, dtype, make_rng(1, "c"))
-    return inputs, place(case, inputs, dtype, lse=lse)
+    fp8 = dtype == "fp8_e4m3"
+    value_depth = 96 if fp8 else DEPTH
+    inputs = make_inputs(
+        case, DEPTH, dtype, make_rng(1, "c"), value_depth=value_depth, has_descales=fp8
+    )
+    return inputs, place(case, inputs, dtype, lse=lse, out_dtype="fp16" if fp8 else None)
 
 
-@pytest.mark.parametrize("dtype", ["bf16", "fp16"])
+@pytest.mark.parametrize("dtype", ["bf16", "fp16", "fp8_e4m3"])
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_views_hold_the_inputs(layout, dtype) -> None:
     inputs, memory = placed(layout, dtype)
@@ -46,25 +50,45 @@ def test_outputs_are_poisoned_and_everything_else_is_guarded(layout) -> None:
         assert mask[-GUARD_BYTES:].all()
 
 
+@pytest.mark.parametrize("dtype", ["bf16", "fp8_e4m3"])
 @pytest.mark.parametrize("layout", LAYOUTS)
-def test_inputs_are_surrounded_by_nan(layout) -> None:
-    _, memory = placed(layout)
-    for buffer in {memory.views[name].buffer for name in ("query", "key", "value")}:
-        image = memory.buffers[buffer].copy()
+def test_inputs_are_surrounded_by_nan(layout, dtype) -> None:
+    _, memory = placed(layout, dtype)
+    inputs = [view for name, view in memory.views.items() if name not in ("out", "lse")]
+    for one in inputs:
+        image = memory.buffers[one.buffer].copy()
         for view in memory.views.values():
-            if view.buffer == buffer:
-                view.bits(image)[...] = POISON_BITS["bf16"]
-        assert (image.view(np.uint16) == POISON_BITS["bf16"]).all()
+            if view.buffer == one.buffer:
+                view.bits(image)[...] = POISON_BITS[one.dtype]
+        assert (image.view(bits_dtype(one.dtype)) == POISON_BITS[one.dtype]).all()
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
-def test_the_launcher_takes_the_views(layout, make_plan) -> None:
-    """The launcher's own checks, on the addresses that these views have in aligned buffers."""
-    from fa4gen.runtime.arguments import Arguments, TensorView, check_arguments
+def test_outputs_of_fp8_have_the_depth_of_values_and_a_type_of_their_own(layout) -> None:
+    _, memory = placed(layout, "fp8_e4m3")
+    view = memory.views["out"]
+    bits = view.bits(memory.buffers["out"])
+    assert rows_before_heads(memory, bits).shape == (2, 7, 4, 96)
+    assert view.dtype == "fp16"
+    assert (bits == POISON_BITS["fp16"]).all()
+    assert (~outside(memory, "out")).sum() == 2 * 7 * 4 * 96 * 2
 
-    _, memory = placed(layout)
+
+@pytest.mark.parametrize("dtype", ["bf16", "fp8_e4m3"])
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_the_launcher_takes_the_views(layout, dtype, make_plan) -> None:
+    """The launcher's own checks, on the addresses that these views have in aligned buffers."""
+    from fa4gen.runtime.arguments import (
+        DESCALES,
+        DTYPE_NAMES,
+        Arguments,
+        TensorView,
+        check_arguments,
+    )
+
+    _, memory = placed(layout, dtype)
     starts = {name: 1 << 20 << number for number, name in enumerate(memory.buffers)}
-    names = {"bf16": "bfloat16", "fp32": "float32"}
+    names = {**DTYPE_NAMES, "fp32": "float32"}
     views = {
         name: TensorView(starts[v.buffer] + v.offset, v.shape, v.strides, names[v.dtype], 0)
         for name, v in memory.views.items()
@@ -77,8 +101,12 @@ def test_the_launcher_takes_the_views(layout, make_plan) -> None:
         views["lse"],
         0.125,
         memory.layout,
+        *(views.get(name) for name in DESCALES),
     )
-    checked = check_arguments(make_plan(), arguments)
+    plan = make_plan()
+    if dtype == "fp8_e4m3":
+        plan = make_plan(arch="sm_100a", dtype=dtype, out_dtype="fp16", value_depth=96)
+    checked = check_arguments(plan, arguments)
     assert checked.size.query_rows == 7
     assert checked.size.query_heads == 4
 

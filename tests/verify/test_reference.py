@@ -24,7 +24,7 @@ def sees(problem: AttentionProblem, i: int, j: int, rows: int, keys: int) -> boo
 def slow_attention(problem, q, k, v):
     batches, rows, heads, _ = q.shape
     keys, key_heads = k.shape[1:3]
-    out = np.zeros(q.shape)
+    out = np.zeros((*q.shape[:3], v.shape[3]))
     lse = np.full((batches, heads, rows), -math.inf)
     for b in range(batches):
         for h in range(heads):
@@ -139,3 +139,62 @@ def test_rounded_attention_of_one_key_shows_the_rounding_of_its_probability() ->
         problem, q, k, v, Precision("bf16", "bf16", 8.0), np.random.default_rng(2)
     )
     assert np.abs(late.out / exact.out - 1).max() > 2.0**-9
+
+
+@pytest.mark.parametrize("softcap", [None, 2.0])
+@pytest.mark.parametrize("names", [("query", "key", "value"), ("key",), ()])
+def test_scales_multiply_their_tensors(softcap, names) -> None:
+    """Powers of two are exact, so that the tensors can be multiplied by them beforehand."""
+    problem = AttentionProblem(None, 0, softcap, 0.3)
+    rng = np.random.default_rng(3)
+    q = rng.standard_normal((2, 9, 6, 8), dtype=np.float32)
+    k = rng.standard_normal((2, 11, 3, 8), dtype=np.float32)
+    v = rng.standard_normal((2, 11, 3, 4), dtype=np.float32)
+    descales = {name: 2.0 ** rng.integers(-1, 2, (2, 3)).astype(np.float32) for name in names}
+    by_key_head = {name: scale[:, None, :, None] for name, scale in descales.items()}
+    expected = slow_attention(
+        problem,
+        q * np.repeat(by_key_head.get("query", np.ones((1, 1, 3, 1))), 2, axis=2),
+        k * by_key_head.get("key", 1),
+        v * by_key_head.get("value", 1),
+    )
+    exact = exact_attention(problem, q, k, v, descales=descales)
+    np.testing.assert_allclose(exact.out, expected[0], rtol=1e-12, atol=1e-14)
+    np.testing.assert_allclose(exact.lse, expected[1], rtol=1e-12, atol=1e-12)
+    fine = rounded_attention(problem, q, k, v, Precision("fp16", "fp16"), rng, descales=descales)
+    np.testing.assert_allclose(fine.out, exact.out, atol=2e-3 * np.abs(exact.out).max())
+    np.testing.assert_allclose(fine.lse, exact.lse, atol=1e-5)
+
+
+@pytest.mark.parametrize(("threshold", "shift"), [(0.0, 8), (2.5, 6), (8.0, 0)])
+def test_probabilities_of_fp8_are_shifted_and_the_output_is_not_of_fp8(threshold, shift) -> None:
+    problem = AttentionProblem(None, None, None, 0.125)
+    rng = np.random.default_rng(4)
+    q, k, v = (
+        round_to(rng.standard_normal((1, 300, 2, 64), dtype=np.float32), "fp8_e4m3")
+        for _ in range(3)
+    )
+    exact = exact_attention(problem, q, k, v)
+    precision = Precision("fp8_e4m3", "fp16", threshold, shift)
+    rounded = rounded_attention(problem, q, k, v, precision, rng)
+    error = np.linalg.norm(rounded.out - exact.out) / np.linalg.norm(exact.out)
+    assert 0.3 * 2.0**-4 < error < 2.0**-4
+    assert np.abs(rounded.lse - exact.lse).max() < 1e-5
+    np.testing.assert_array_equal(rounded.out, round_to(rounded.out, "fp16"))
+    assert (rounded.out != round_to(rounded.out, "fp8_e4m3")).any()
+
+
+def test_the_shift_saves_small_probabilities() -> None:
+    """One key above many that weigh 2^-12 of it each, and half of the whole together."""
+    problem = AttentionProblem(None, None, None, math.log(2))
+    q = np.ones((1, 1, 1, 1), dtype=np.float32)
+    k = np.zeros((1, 4097, 1, 1), dtype=np.float32)
+    k[0, 0] = 12
+    v = np.ones((1, 4097, 1, 1), dtype=np.float32)
+    lost, kept = (
+        rounded_attention(
+            problem, q, k, v, Precision("fp8_e4m3", "bf16", 0.0, shift), np.random.default_rng(1)
+        ).out[0, 0, 0, 0]
+        for shift in (0, 8)
+    )
+    assert (lost, kept) == (0.5, 1.0)

@@ -55,7 +55,7 @@ def test_bf16_without_ml_dtypes_as_on_a_gpu() -> None:
     np.testing.assert_array_equal(round_to(values, "bf16", OtherModule), cast(values, "bf16"))
 
 
-@pytest.mark.parametrize("dtype", ["bf16", "fp16"])
+@pytest.mark.parametrize("dtype", ["bf16", "fp16", "fp8_e4m3"])
 def test_bits_are_those_of_the_type(dtype) -> None:
     values = np.array([[0.1, -1.0], [3.0, LARGEST[dtype]]], dtype=np.float32)
     bits = to_bits(values, dtype)
@@ -63,7 +63,29 @@ def test_bits_are_those_of_the_type(dtype) -> None:
     np.testing.assert_array_equal(from_bits(bits, dtype), cast(values, dtype))
 
 
-@pytest.mark.parametrize("dtype", ["bf16", "fp16"])
+@given(numbers=st.lists(FINITE | st.floats(-500, 500, width=32), min_size=0, max_size=40))
+@settings(deadline=None)
+def test_fp8_is_rounded_as_by_the_cast_and_saturates(numbers) -> None:
+    values = np.array(numbers, dtype=np.float32)
+    expected = cast(np.clip(values, -448, 448), "fp8_e4m3")
+    np.testing.assert_array_equal(round_to(values, "fp8_e4m3"), expected)
+    np.testing.assert_array_equal(from_bits(to_bits(values, "fp8_e4m3"), "fp8_e4m3"), expected)
+
+
+def test_every_number_of_fp8_stays_and_ties_go_to_even() -> None:
+    bits = np.arange(256, dtype=np.uint8)
+    values = from_bits(bits, "fp8_e4m3")
+    finite = np.isfinite(values)
+    assert np.flatnonzero(~finite).tolist() == [0x7F, 0xFF]
+    np.testing.assert_array_equal(round_to(values[finite], "fp8_e4m3"), values[finite])
+    positive = values[:0x7F]
+    middles = (positive[1:] + positive[:-1]) / 2
+    even = np.where(np.arange(len(middles)) % 2 == 0, positive[:-1], positive[1:])
+    np.testing.assert_array_equal(round_to(middles, "fp8_e4m3"), even)
+    np.testing.assert_array_equal(to_bits(np.float32([1e9, -449]), "fp8_e4m3"), [0x7E, 0xFE])
+
+
+@pytest.mark.parametrize("dtype", ["bf16", "fp16", "fp8_e4m3"])
 def test_the_unit_roundoff_bounds_the_rounding_and_is_reached(dtype) -> None:
     values = np.linspace(1, 2, 100_001, dtype=np.float32)
     error = np.abs(round_to(values, dtype) / values - 1).max()
@@ -73,6 +95,7 @@ def test_the_unit_roundoff_bounds_the_rounding_and_is_reached(dtype) -> None:
 def test_largest_numbers() -> None:
     assert float(ml_dtypes.finfo(ml_dtypes.bfloat16).max) == LARGEST["bf16"]
     assert float(np.finfo(np.float16).max) == LARGEST["fp16"]
+    assert float(ml_dtypes.finfo(ml_dtypes.float8_e4m3fn).max) == LARGEST["fp8_e4m3"]
 
 
 def test_poison_is_a_signalling_nan() -> None:
@@ -83,6 +106,10 @@ def test_poison_is_a_signalling_nan() -> None:
             assert np.isnan(value)
         quiet = POISON_BITS[dtype] >> (mantissa_bits - 1) & 1
         assert quiet == 0
+
+
+def test_the_poison_around_fp8_is_nan() -> None:
+    assert np.isnan(from_bits(np.array([POISON_BITS["fp8_e4m3"]], np.uint8), "fp8_e4m3"))
 
 
 def test_unknown_type() -> None:

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from fa4gen.verify.precision import Precision
+from fa4gen.verify.precision import EXP2_POLYNOMIAL_ERROR, Precision
 from fa4gen.verify.reference import AttentionProblem, AttentionResult, exact_attention
 from fa4gen.verify.tolerance import Errors, bounds, measure
 
@@ -113,3 +113,64 @@ def test_bounds_without_any_key() -> None:
     found = bounds(Errors(0, 0, 0, 0), exact, PROBLEM, q, k, BF16)
     assert found.lse == 0
     assert found.element == 0
+
+
+def test_bounds_of_fp8_follow_from_both_roundings() -> None:
+    rng = np.random.default_rng(1)
+    q, k, v = rng.standard_normal((3, 1, 400, 1, 64), dtype=np.float32)
+    exact = exact_attention(PROBLEM, q, k, v)
+    own = Errors(0, 0, 0, 0)
+    fp8 = bounds(own, exact, PROBLEM, q, k, Precision("fp8_e4m3", "fp16"))
+    bf16 = bounds(own, exact, PROBLEM, q, k, BF16)
+    floor = 2.0**-4 + 2.0**-12
+    assert fp8.row == pytest.approx(floor)
+    assert fp8.frobenius == pytest.approx(floor / 20)
+    assert fp8.element == pytest.approx(2.0**-4 * np.abs(exact.out).max())
+    assert fp8.lse < bf16.lse, "the log-sum-exp knows nothing of fp8; products are added by 32"
+
+
+def test_scales_and_a_shift_cost_little_of_the_lse() -> None:
+    rng = np.random.default_rng(1)
+    q, k, v = rng.standard_normal((3, 1, 400, 1, 64), dtype=np.float32)
+    own = Errors(0, 0, 0, 0)
+    descales = {"query": np.float32([[2.0]]), "key": np.float32([[1.5]])}
+    exact = exact_attention(PROBLEM, q, k, v, descales=descales)
+    precision = Precision("fp8_e4m3", "bf16", 0.0, 8)
+    plain = bounds(own, exact, PROBLEM, q, k, Precision("fp8_e4m3", "bf16")).lse
+    shifted = bounds(own, exact, PROBLEM, q, k, precision).lse
+    assert shifted == pytest.approx(plain + 8 * 2.0**-21)
+    scaled = bounds(own, exact, PROBLEM, q, k, precision, descales=descales).lse
+    assert shifted < scaled < 1e-4
+
+
+def test_a_polynomial_is_allowed_its_own_error_and_no_more() -> None:
+    rng = np.random.default_rng(1)
+    q, k, v = rng.standard_normal((3, 1, 400, 1, 64), dtype=np.float32)
+    exact = exact_attention(PROBLEM, q, k, v)
+    own = Errors(0, 0, 0, 0)
+    plain = bounds(own, exact, PROBLEM, q, k, Precision("fp16", "fp16"))
+    e = EXP2_POLYNOMIAL_ERROR
+    loose = bounds(own, exact, PROBLEM, q, k, Precision("fp16", "fp16", exp2_error=e))
+    assert loose.lse - plain.lse == pytest.approx(e)
+    assert loose.row - plain.row == pytest.approx(e)
+    assert loose.frobenius - plain.frobenius == pytest.approx(e / 20)
+    assert loose.element - plain.element == pytest.approx(e * np.abs(exact.out).max())
+
+
+def test_only_kernels_with_a_polynomial_are_allowed_its_error(make_plan) -> None:
+    assert Precision.of(make_plan()).exp2_error == 0
+    some = {"arch": "sm_100a", "dtype": "fp16"}
+    assert Precision.of(make_plan(**some, exp2_fma_share=0.0)).exp2_error == 0
+    assert Precision.of(make_plan(**some, exp2_fma_share=0.125)).exp2_error == 8.8e-5
+    fp8 = Precision.of(make_plan(arch="sm_100a", dtype="fp8_e4m3", out_dtype="fp16"))
+    assert (fp8.dtype, fp8.out_dtype, fp8.probability_shift) == ("fp8_e4m3", "fp16", 8)
+
+
+def test_the_error_of_the_polynomial() -> None:
+    """By Horner's rule in float32, as the kernels compute it."""
+    fraction = np.linspace(0, 1, 1 << 20, endpoint=False, dtype=np.float32)
+    power = np.full_like(fraction, 0.0771190897)
+    for coefficient in (0.2275643945, 0.6951461434, 1.0):
+        power = power * fraction + np.float32(coefficient)
+    error = np.abs(power / np.exp2(fraction.astype(np.float64)) - 1).max()
+    assert 0.95 * EXP2_POLYNOMIAL_ERROR < error < EXP2_POLYNOMIAL_ERROR
