@@ -25,7 +25,7 @@ def messages(verdict) -> str:
 
 
 @pytest.mark.compile
-@pytest.mark.parametrize("config", sorted(find_configs(["attention/sm_90a"])),
+@pytest.mark.parametrize("config", sorted(find_configs(["attention"])),
                          ids=lambda path: path.stem)  # fmt: skip
 def test_a_shipped_kernel_is_clean(config) -> None:
     built = build_kernel(str(config))
