@@ -1,7 +1,8 @@
 """Other people's attention kernels, to be timed beside ours; all of them come through PyTorch.
 
-* ``cudnn`` and ``fa2``: torch.nn.functional.scaled_dot_product_attention with one backend allowed,
-  on transposed views of the same memory. It has no sliding window and no softcap.
+* ``cudnn``, ``fa2`` and ``efficient``: torch.nn.functional.scaled_dot_product_attention with one
+  backend allowed, on transposed views of the same memory. It has no sliding window and no softcap.
+  ``efficient`` is timed where the others end, beyond depth 256.
 * ``fa3``: the operator torch.ops.flash_attn_3.fwd of a FlashAttention-3 library that the user
   names, with num_splits=1.
 """
@@ -9,6 +10,7 @@
 from __future__ import annotations
 
 import ctypes
+import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -19,6 +21,10 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from fa4gen.plan.attention_model import AttentionPlan
+
+
+WIDEST_FLASH = 256
+"""The greatest depth of FlashAttention-2 and -3, and of cuDNN's fast kernels."""
 
 
 class LeftOutError(Exception):
@@ -67,7 +73,11 @@ def find_peers(fa3: Path | None = None, cudart: Path | None = None) -> Peers:
     if not torch.cuda.is_available():
         note = f"no peers: PyTorch {torch.__version__} finds no GPU"
         return Peers((), (note,))
-    found: list[Peer] = [SdpaPeer("cudnn", "CUDNN_ATTENTION"), SdpaPeer("fa2", "FLASH_ATTENTION")]
+    found: list[Peer] = [
+        SdpaPeer("cudnn", "CUDNN_ATTENTION"),
+        SdpaPeer("fa2", "FLASH_ATTENTION"),
+        SdpaPeer("efficient", "EFFICIENT_ATTENTION", range(WIDEST_FLASH + 1, sys.maxsize)),
+    ]
     if fa3 is not None:
         return Peers((load_fa3(fa3, cudart), *found), ())
     return Peers(tuple(found), ("fa3 left out: --fa3 names its library",))
@@ -80,9 +90,13 @@ class SdpaPeer:
     name: str
     backend: str
     """Its name in torch.nn.attention.SDPBackend."""
+    depths: range = range(WIDEST_FLASH + 1)
+    """For which it is worth timing: where it runs, and nothing much faster does."""
 
     def prepare(self, plan: AttentionPlan, query: Any, key: Any, value: Any) -> Callable[[], Any]:
         """See Peer."""
+        if plan.depth not in self.depths:
+            raise LeftOutError(f"it is not for depth {plan.depth}")
         if plan.mask == "sliding_window":
             raise LeftOutError("it has no sliding window")
         if plan.softcap is not None:

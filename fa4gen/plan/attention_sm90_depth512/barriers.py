@@ -101,8 +101,8 @@ def _crossing_rows(values: Values) -> tuple[Barrier, ...]:
             slots=BUFFERS * CONSUMER_WARPGROUPS,
             arrivals=CONSUMER_WARPS,
             arrive_how="thread",
-            arrived_by="every warp of the peer's warpgroup, which has read the maxima of a block and "
-            "multiplied the probabilities of the one before",
+            arrived_by="every warp of the peer's warpgroup, once it has read the maxima of a block "
+            "and multiplied the probabilities of the one before",
             waited_by="the warpgroup",
             meaning="probabilities of the next block, and maxima of the one after it, may cross",
             first_wait_parity=0,
