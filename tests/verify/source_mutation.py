@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from functools import cache
 from types import SimpleNamespace
@@ -14,7 +15,6 @@ from fa4gen.toolchain.compile import find_compiler
 from fa4gen.toolchain.model import Resources, Unit
 from fa4gen.verify.emulator import EmulatedKernel, EmulatorBackend
 from fa4gen.verify.run import VerifyOptions, verify_kernel
-from tests.emulator.mutations.mutant import Edit, Found
 
 if TYPE_CHECKING:
     from fa4gen.emulator import Finding, Program, Report
@@ -24,16 +24,41 @@ KEYS = {"kernel": "attention", "arch": "sm_100a", "dtype": "bf16", "depth": 128}
 
 
 @dataclass(frozen=True)
+class Change:
+    """What matches ``pattern``, at ``times`` places, becomes ``new``."""
+
+    pattern: str
+    new: str = ""
+    times: int = 1
+
+    def apply(self, text: str) -> str:
+        """Make the change; AssertionError where the text does not hold the pattern so often."""
+        changed, count = re.subn(self.pattern, self.new, text)
+        assert count == self.times, f"{self.pattern} is there {count} times, not {self.times}"
+        return changed
+
+
+@dataclass(frozen=True)
+class Found:
+    """A finding: its kind, the function of the kernel that it is in, the role, and words of it."""
+
+    kind: str
+    at: str
+    who: str
+    says: str = ""
+
+
+@dataclass(frozen=True)
 class Mutant:
     """``config`` names a kernel, ``case`` the problem that shows the mistake.
 
     One of ``found`` has to be among the findings whatever the schedule; a finding is an error, or
-    with ``review`` for review. ``in_header`` edits the header of barrier constants instead.
+    with ``review`` for review. ``in_header`` changes the header of barrier constants instead.
     """
 
     config: str
     about: str
-    edits: tuple[Edit, ...]
+    changes: tuple[Change, ...]
     found: tuple[Found, ...]
     case: str = "ring/*"
     review: bool = False
@@ -61,11 +86,11 @@ def kernel_of(keys: dict[str, Any]) -> Kernel:
 def mutated(kernel: Kernel, mutant: Mutant) -> Kernel:
     """Return the kernel with a mistake in it; AssertionError where it does not fit any more."""
     source, header = kernel.source, kernel.header
-    for edit in mutant.edits:
+    for change in mutant.changes:
         if mutant.in_header:
-            header = edit.apply(header)
+            header = change.apply(header)
         else:
-            source = edit.apply(source)
+            source = change.apply(source)
     return Kernel(kernel.plan, source, header)
 
 
@@ -151,8 +176,19 @@ def complaint(mutant: Mutant, kernel: Kernel, seed: int) -> str:
 
 
 def _matches(finding: Finding, found: Found, lines: list[str]) -> bool:
-    """Whether a finding is of the kind, at the line and of the role that were expected."""
     name, _, number = finding.where.rpartition(":")
     if finding.kind != found.kind or not name.endswith(".cu"):
         return False
-    return found.at in lines[int(number) - 1] and found.who in finding.who
+    is_there = function_of(lines, int(number)) == found.at
+    return is_there and found.who in finding.who and found.says in finding.message
+
+
+def function_of(lines: list[str], number: int) -> str:
+    """Return the name of the function that a line is in; "kernel" for the entry point."""
+    for line in reversed(lines[:number]):
+        if line.startswith('extern "C"'):
+            return "kernel"
+        found = re.search(r"__device__ .*?(\w+)\(", line)
+        if found:
+            return found[1]
+    return ""

@@ -1,0 +1,88 @@
+"""Mistakes put into the source of the kernel for Blackwell: verify's emulator must tell each."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import pytest
+
+from fa4gen.emulator import SCHEDULES
+from tests.verify.mutants_sm100 import CONFIGS, MUTANTS, WRONG_VERSIONS
+from tests.verify.source_mutation import Kernel, complaint, kernel_of, mutated, verify
+
+SEEDS = 20
+
+
+@cache
+def original(config: str) -> Kernel:
+    return kernel_of(CONFIGS[config])
+
+
+def complaints(name: str, seeds: range) -> list[str]:
+    mutant = MUTANTS[name]
+    kernel = mutated(original(mutant.config), mutant)
+    found = {seed: complaint(mutant, kernel, seed) for seed in seeds}
+    return [f"seed {seed}: {wrong}" for seed, wrong in found.items() if wrong]
+
+
+def check_original(config: str, case: str, seed: int) -> None:
+    verdict, reports = verify(original(config), case, seed)
+    failures = [str(failure) for row in verdict.cases for failure in row.failures]
+    assert verdict.passed, failures
+    assert [report.verdict.value for report in reports] == ["clean", "clean"]
+
+
+@pytest.mark.parametrize("name", MUTANTS)
+def test_the_mistake_can_still_be_made(name: str) -> None:
+    mutant = MUTANTS[name]
+    kernel = original(mutant.config)
+    changed = mutated(kernel, mutant)
+    assert (changed.source, changed.header) != (kernel.source, kernel.header)
+
+
+def test_every_kernel_is_one_of_a_kind() -> None:
+    plans = {name: original(name).plan for name in CONFIGS}
+    over = plans["over"]
+    assert (over.BM, over.num_qk_stages, over.output_staging) == (256, 2, "query")
+    assert over.columns("probabilities_0").column == over.columns("scores_0").column
+    assert plans["apart"].columns("probabilities_0").column > 0
+    assert plans["apart"].output_staging == "own"
+    assert plans["single_over"].columns("probabilities_0").column == 0
+    assert plans["single"].columns("probabilities_0").column > 0
+    assert {name for name, plan in plans.items() if plan.kv_ring == "fused"} == {
+        "fused",
+        "pair_query",
+    }
+
+
+@pytest.mark.compile
+@pytest.mark.parametrize("config", CONFIGS)
+def test_the_kernel_without_it_is_clean(config: str) -> None:
+    check_original(config, "ring/*", 0)
+
+
+@pytest.mark.compile
+@pytest.mark.parametrize("name", MUTANTS)
+def test_a_mistake_is_told(name: str) -> None:
+    assert complaints(name, range(1)) == []
+
+
+@pytest.mark.emulate
+@pytest.mark.parametrize("name", MUTANTS)
+def test_a_mistake_is_told_whatever_the_schedule(name: str) -> None:
+    seeds = SEEDS if name in WRONG_VERSIONS else 2 * len(SCHEDULES)
+    assert complaints(name, range(1, seeds)) == []
+
+
+@pytest.mark.emulate
+@pytest.mark.parametrize("config", CONFIGS)
+def test_the_kernel_without_it_is_clean_under_many_seeds(config: str) -> None:
+    for seed in range(1, SEEDS + 1):
+        check_original(config, "ring/*", seed)
+
+
+@pytest.mark.emulate
+@pytest.mark.parametrize("config", CONFIGS)
+def test_several_tiles_are_clean_under_all_policies(config: str) -> None:
+    for seed in range(len(SCHEDULES)):
+        check_original(config, "gqa/3", seed)
