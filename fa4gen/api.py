@@ -25,7 +25,8 @@ def load(
     ``config`` is the name of a shipped config (``"d128_causal_bf16"``), the path of a YAML file, or
     the config itself as a mapping; ``compiler`` is "auto", "nvrtc" or "nvcc". With ``cache``, what
     was compiled before is taken from the user's cache folder. Works without a GPU; only the calls
-    of the kernel need one.
+    of the kernel need one; what it takes, and the scales that kernels for fp8 take besides, is
+    said at AttentionKernel.
 
     Raises ConfigError for a config that is not found, not unique or cannot work, CompileError, and
     MissingCapabilityError where there is no compiler.
