@@ -1,0 +1,72 @@
+"""Kernels of depth 512 on Blackwell are clean and right, whatever the schedule."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from fa4gen.emulator import SCHEDULES
+from tests.verify.source_mutation import kernel_of, verify
+
+if TYPE_CHECKING:
+    from tests.verify.source_mutation import Kernel
+
+SEEDS = 20
+CONFIGS: dict[str, dict[str, Any]] = {
+    "causal": {"mask": "causal"},
+    "window": {"mask": {"sliding_window": 100}},
+    "dynamic": {"mask": "causal", "scheduler": "dynamic"},
+    "two_sided": {"mask": {"sliding_window": {"left": 30, "right": 9}}, "dtype": "fp16"},
+    "capped": {"dtype": "fp16", "softcap": 20.0, "lse": False},
+    "rescaling": {"rescale_threshold": 0.0},
+    "polynomial": {"exp2_fma_share": 0.5},
+    "one_slot": {"num_kv_stages": 1},
+    "three_slots": {"num_kv_stages": 3, "arch": "sm_103a"},
+    "fp8": {"dtype": "fp8_e4m3", "mask": "causal"},
+    "fp8_to_fp16": {"dtype": "fp8_e4m3", "out_dtype": "fp16", "num_kv_stages": 3},
+}
+EDGES = {
+    "size/1": "a single row and key: the second CTA has no rows",
+    "tile/65x255": "the second CTA has one row; the keys end inside a part",
+    "tile/63x513": "the second CTA has no rows; one key in the last of three blocks",
+    "more_queries/97x17": "the second CTA ends inside its tile; fewer keys than a part has",
+}
+MANY = (*EDGES, "tiles/square", "data/rising")
+
+
+@cache
+def kernel(config: str) -> Kernel:
+    return kernel_of({"depth": 512, "cta_group": 2, **CONFIGS[config]})
+
+
+def check(config: str, case: str, seed: int) -> None:
+    """Verify launches twice: with ``seed`` and with another, under the same policy."""
+    verdict, reports = verify(kernel(config), case, seed)
+    assert verdict.num_cases == 1
+    assert verdict.passed, [str(failure) for row in verdict.cases for failure in row.failures]
+    assert {report.schedule for report in reports} == {SCHEDULES[seed % len(SCHEDULES)]}
+    assert {report.verdict.value for report in reports} == {"clean"}
+
+
+@pytest.mark.compile
+@pytest.mark.parametrize("case", EDGES)
+@pytest.mark.parametrize("config", CONFIGS)
+def test_edges_of_a_tile(config: str, case: str) -> None:
+    check(config, case, seed=[*CONFIGS].index(config) + [*EDGES].index(case))
+
+
+@pytest.mark.compile
+@pytest.mark.parametrize("config", ["causal", "dynamic", "fp8"])
+def test_several_tiles_of_a_pair(config: str) -> None:
+    check(config, "tiles/many", seed=[*CONFIGS].index(config))
+
+
+@pytest.mark.emulate
+@pytest.mark.parametrize("case", MANY)
+@pytest.mark.parametrize("config", ["causal", "window"])
+def test_every_policy_under_many_seeds(config: str, case: str) -> None:
+    """Every policy has ``SEEDS`` seeds: half as many runs of verify."""
+    for seed in range(SEEDS // 2 * len(SCHEDULES)):
+        check(config, case, seed)

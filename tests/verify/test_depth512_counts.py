@@ -1,0 +1,77 @@
+"""The document's counts, of one CTA's arrivals, in the kernel of depth 512: what goes wrong.
+
+``docs/depth512_counts.md`` quotes the report; run with ``-s`` to see it whole.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.emulator.mutations.mutant import Edit
+from tests.verify.depth512_slips import PEER_STORED, depth512, edited
+from tests.verify.source_mutation import verify
+
+PAGE = Path(__file__).parents[2] / "docs" / "depth512_counts.md"
+CASE = "scale/1"  # 100 rows, 150 keys: a block, and both CTAs have rows
+SEED = 0
+QUOTED = re.compile(r"^error: ([\w-]+) at [^,]+, (\w+) \(CTA (\d)[^)]*\): (.*)$", re.MULTILINE)
+
+LOCAL = (
+    # the counts of the document: 256, 128, 128, 128
+    Edit("arrivals = 4 * kThreads;", "arrivals = 2 * kThreads;"),
+    Edit(
+        "      arrivals = 2 * kThreads;\n    if (lane_idx == C_producer_offset",
+        "      arrivals = kThreads;\n    if (lane_idx == C_producer_offset",
+    ),
+    # arrivals on the CTA's own barriers: S consumers, PO_lo and PO_hi
+    Edit("    mbarrier_arrive_leader<cta_group>(free());", "    mbarrier_arrive(free());"),
+    Edit(PEER_STORED, "      mbarrier_arrive(po_lo);\n"),
+    Edit("mbarrier_arrive_leader<kCtaGroup>(mbars.po_lo_mbar());",
+         "mbarrier_arrive(mbars.po_lo_mbar());"),
+    Edit("mbarrier_arrive_leader<kCtaGroup>(mbars.po_hi_mbar());",
+         "mbarrier_arrive(mbars.po_hi_mbar());"),
+)  # fmt: skip
+
+
+@pytest.mark.compile
+@pytest.mark.parametrize("case", [CASE, "data/rising"])
+def test_local_counts_are_a_race_on_what_the_peer_writes(case: str) -> None:
+    local = edited(depth512("causal"), LOCAL)
+    for seed in range(8):
+        verdict, reports = verify(local, case, seed)
+        assert not verdict.passed
+        report = reports[-1]
+        assert report.verdict.value == "error"
+        races = [
+            finding
+            for finding in report.findings
+            if finding.kind in ("race", "uninitialised") and "of rank 1" in finding.message
+        ]
+        assert any("mma (CTA 0" in finding.who for finding in races), str(report)
+        # what the leader writes is counted: nothing is wrong there
+        assert not any(
+            "probabilities[0] of rank 0" in finding.message for finding in report.findings
+        )
+
+
+@pytest.mark.compile
+def test_the_page_quotes_a_run() -> None:
+    """Line numbers and bytes may move: kinds, roles, CTAs and places have to be those of a run."""
+    verdict, reports = verify(edited(depth512("causal"), LOCAL), CASE, SEED)
+    assert not verdict.passed
+    print(reports[-1])
+    findings = [str(finding) for finding in reports[-1].findings]
+    quotes = QUOTED.findall(PAGE.read_text(encoding="utf-8"))
+    assert {kind for kind, *_ in quotes} == {f.kind for f in reports[-1].findings}
+    for kind, role, cta, words in quotes:
+        place = re.match(r"[^(]*", words)
+        assert place
+        assert any(
+            finding.startswith(f"error: {kind} at ")
+            and f", {role} (CTA {cta}" in finding
+            and place[0].strip() in finding
+            for finding in findings
+        ), words

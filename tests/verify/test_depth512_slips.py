@@ -1,0 +1,54 @@
+"""Slips in the kernel of depth 512 on Blackwell are told: their kind, the place and the role."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.emulator.mutations.mutant import Edit
+from tests.verify.depth512_slips import CONFIGS, SLIPS, Told, complaint, depth512, edited
+from tests.verify.source_mutation import verify
+
+FEW = 2
+SEEDS = 12
+BY_SLIP = pytest.mark.parametrize("name", SLIPS)
+
+
+@pytest.mark.compile
+@BY_SLIP
+def test_slips_are_told(name: str) -> None:
+    assert [complaint(SLIPS[name], seed) for seed in range(FEW)] == [""] * FEW
+
+
+@pytest.mark.emulate
+@BY_SLIP
+def test_slips_are_told_under_many_seeds(name: str) -> None:
+    assert [complaint(SLIPS[name], seed) for seed in range(SEEDS)] == [""] * SEEDS
+
+
+@pytest.mark.compile
+@pytest.mark.parametrize("config", CONFIGS)
+@pytest.mark.parametrize("case", ["size/1", "more_keys/5x768"])
+def test_the_kernels_without_them_are_clean(config: str, case: str) -> None:
+    for seed in range(FEW):
+        verdict, _ = verify(depth512(config), case, seed)
+        assert verdict.passed, str(verdict.cases)
+
+
+@BY_SLIP
+def test_a_slip_fits_the_source_and_says_where(name: str) -> None:
+    slip = SLIPS[name]
+    assert edited(depth512(slip.config), slip.edits).source != depth512(slip.config).source
+    assert slip.told
+    assert all(told != Told("", "", "") for told in slip.told)
+
+
+@pytest.mark.compile
+def test_the_wait_for_a_free_buffer_of_scores_is_implied() -> None:
+    """The products that overwrite scores follow P.V of their block, which has waited for PO_lo.
+
+    The document has the wait, and so has the kernel; without it, nothing may go wrong.
+    """
+    kernel = edited(depth512("causal"), (Edit("    scores.acquire();\n"),))
+    for seed in range(4):
+        verdict, _ = verify(kernel, "data/rising", seed)
+        assert verdict.passed, str(verdict.cases)
