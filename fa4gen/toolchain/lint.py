@@ -163,8 +163,8 @@ _SOURCE_WARNING = re.compile(r"^\S+: warning(?: #[\w-]+)?: ")
 _SOURCE_PLACE = re.compile(r"^(?P<file>[^\s(]+)\((?P<line>\d+)\):")
 
 _SPILL_REMEDY = (
-    "Raise the register budget of the role (registers: ...), or keep fewer values alive: a lower BN, "
-    "or whatever `fa4gen explain` shows to take registers."
+    "Raise the register budget of the role (registers: ...), or keep fewer values alive: a lower "
+    "BN, or whatever `fa4gen explain` shows to take registers."
 )
 _STACK_REMEDY = (
     "Index arrays with constants only: unroll the loops that do, and inline the functions that "

@@ -209,7 +209,6 @@ def blackwell_with(**keys: object) -> BlackwellAttentionConfig:
         ("out_dtype", "fp8_e4m3"),
         ("cta_group", 4),
         ("BM", 192),
-        ("BM", 192),
         ("BM", 128.0),
         ("BN", 48),
         ("BN", 288),

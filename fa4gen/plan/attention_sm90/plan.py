@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from fa4gen.plan.refusal import Fault
 
 
-
 def plan_attention_sm90(config: AttentionConfig) -> HopperAttentionPlan:
     """Plan attention forward for sm_90a.
 
