@@ -175,7 +175,7 @@ class BlackwellAttentionConfig(AttentionKeys):
     cta_group: Annotated[Literal[1, 2], Whole] = 1
     """2: a cluster pair multiplies together; each CTA loads half of every block of K and V."""
     BM: Annotated[Literal[64, 128, 256], Whole] | Auto = "auto"
-    """Query rows of a CTA's tile: 128 for each of its two query tiles, or its one; 64 at depth 512."""
+    """Query rows of a CTA: 128 for each of its two query tiles, or its one; 64 at depth 512."""
     BN: Annotated[int, Field(ge=32, le=256, multiple_of=32)] | Auto = "auto"
     """Keys of a K/V block."""
     num_kv_stages: Annotated[int, Field(ge=1, le=32)] | Auto = "auto"
