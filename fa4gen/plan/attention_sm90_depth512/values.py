@@ -34,7 +34,7 @@ RING_SLOTS: Final = 8
 BUFFERS: Final = 2
 """Of everything that crosses: the peer may be one block, or one tile, ahead."""
 REGISTERS: Final = RegisterSplit(40, 232)
-"""Measured: with more for the consumers the loader spills."""
+"""Measured: with more for the consumers, and fewer for itself, the loader spills."""
 
 
 @dataclass(frozen=True)
@@ -94,15 +94,33 @@ def decide(config: AttentionConfig) -> tuple[Values, tuple[Choice, ...]]:
         "a block's keys are 8 panels and its values 8 chunks: one trip round the ring each",
     )
     log.take("overlap", config.overlap, True, "")
-    log.take("overlap_epilogue", config.overlap_epilogue, True, "the softmax of the next tile's "
-             "first block runs under the last P.V of a tile")  # fmt: skip
+    log.take(
+        "num_pv_chunks_in_flight",
+        config.num_pv_chunks_in_flight,
+        0,
+        "all of P.V is complete before the next Q.K",
+    )
+    log.take(
+        "ping_pong", config.ping_pong, False, "the warpgroups keep step through the ring they share"
+    )
+    log.take(
+        "overlap_epilogue",
+        config.overlap_epilogue,
+        True,
+        "the output is written under the next tile's Q.K",
+    )
     log.take("epilogue", config.epilogue, "direct", "16-byte stores from registers need no staging")
     scheduler: Scheduler = log.take(
         "scheduler", config.scheduler, "dynamic", "tiles go to whichever pair is free"
     )
     if config.registers == "auto":
         registers = REGISTERS
-        log.note("registers", registers, "auto", "measured: with less the loader spills")
+        log.note(
+            "registers",
+            registers,
+            "auto",
+            "the loader spills with fewer, the consumers with fewer than 232",
+        )
     else:
         registers = RegisterSplit(config.registers.producer, config.registers.consumer)
         log.note("registers", registers, "config")
