@@ -46,6 +46,9 @@ NOT_CORRECTED: Final = (Change(_line(r"outputs\.acquire\(\)")),)
 WITHOUT_CORRECTION: Final = (
     Found("race", MMA_PV, "mma", "after the tensor memory write by the warp of correction"),
     Found("race", "tensor_memory_load", "correction", "after the tcgen05.mma issued by mma"),
+    # where the correction was so slow that it missed phases
+    Found("phase-lap", "mbarrier_wait", "correction", "output_full["),
+    Found("deadlock", "mbarrier_wait", "correction", "output_full["),
 )
 NOT_STORED: Final = (
     _swap(
@@ -61,6 +64,7 @@ NO_FLIP: Final = (Change(_line(r"phase \^= 1")),)
 NOT_FLIPPED: Final = (
     Found("over-arrival", "mbarrier_arrive_expect_tx", "load", "_full["),
     Found("race", "tma_load", "load", "is not ordered after the tensor copy issued by load"),
+    Found("deadlock", "mbarrier_wait", "load", "_empty["),
 )
 
 KEY_OVERWRITTEN: Final = (
@@ -158,7 +162,9 @@ WAITS: Final[dict[str, Mutant]] = {
         "over", "the output is read before its last product is complete",
         (Change(_line(r"outputs_in\.wait\(\)") + r"(\n    tcgen05_fence_after[^\n]*\n    const)",
                 r"\1"),),
-        (Found("race", "tensor_memory_load", "correction", "after the tcgen05.mma issued by mma"),),
+        (Found("race", "tensor_memory_load", "correction", "after the tcgen05.mma issued by mma"),
+         Found("race", MMA_PV, "mma", "by the warp of correction"),
+         Found("deadlock", "mbarrier_wait", "mma", "output_ready[")),
     ),
     "ready_before_the_rescaling": Mutant(
         "over", "the correction says that it is through before it has begun",
