@@ -86,6 +86,7 @@ constexpr int32 kValueDepth = 128;             // columns of value and output
 constexpr int32 kBM = FA4Config::BM;           // query rows of a tile
 constexpr int32 kBN = FA4Config::BN;           // keys of a block
 constexpr int32 kNumQo = 2;                    // query tiles that a CTA works on at once
+constexpr int32 kRowKeys = kBN;                // keys of a block whose scores a softmax thread holds
 constexpr int32 kTileRows = 128;               // rows of a query tile: lanes of tensor memory
 constexpr int32 kCtaGroup = 2;                 // CTAs that multiply together
 constexpr int32 kNumQkStages = 1;              // parts of Q and K along the depth
@@ -497,10 +498,12 @@ struct StagedPipeline {
 
   template <int32 qk_stage = 0>
   __device__ __forceinline__ uint32 producer_mbar() const {
+    static_assert(0 <= qk_stage && qk_stage < num_qk_stages, "There is no such part.");
     return mbar + 8 * (num_qk_stages * state.index + qk_stage);
   }
   template <int32 qk_stage = 0>
   __device__ __forceinline__ uint32 consumer_mbar() const {
+    static_assert(0 <= qk_stage && qk_stage < num_qk_stages, "There is no such part.");
     return mbar + 8 * (num_qk_stages * (num_kv_stages + state.index) + qk_stage);
   }
 
@@ -585,9 +588,17 @@ struct TMAProducerPipeline {
       is_k ? config::BN * config::BK0 * config::element_bytes / config::cta_group
            : config::BK1 * config::padded_value_depth * config::element_bytes / config::cta_group;
 
+  static_assert(config::ring_stride == 1 || config::num_qk_stages == 1,
+                "Keys and values share a ring only as whole blocks.");
+
   StagedPipeline<config::num_kv_stages, num_qk_stages_effective, config::cta_group, config::ring_stride>
       pipeline;
   uint32 smem;  // address of slot 0
+
+  // At the start of a ring; in a ring of both, values take the second slot first.
+  static __device__ __forceinline__ TMAProducerPipeline start(uint32 mbar, uint32 smem, uint32 first_slot = 0) {
+    return { {mbar, {first_slot, 1} }, smem};
+  }
 
   template <int32 qk_stage = 0>
   __device__ __forceinline__ void acquire() const {
@@ -620,9 +631,17 @@ struct TMAConsumerPipeline {
   static constexpr uint32 staged_k_bytes =
       config::BN * config::BK0 * config::element_bytes / config::cta_group;
 
+  static_assert(config::ring_stride == 1 || config::num_qk_stages == 1,
+                "Keys and values share a ring only as whole blocks.");
+
   StagedPipeline<config::num_kv_stages, num_qk_stages_effective, config::cta_group, config::ring_stride>
       pipeline;
   MatrixDescriptor smem_desc;  // of slot 0
+
+  // At the start of a ring; in a ring of both, values take the second slot first.
+  static __device__ __forceinline__ TMAConsumerPipeline start(uint32 mbar, MatrixDescriptor smem_desc, uint32 first_slot = 0) {
+    return { {mbar, {first_slot, 0} }, smem_desc};
+  }
 
   // The descriptor of the current slot.
   __device__ __forceinline__ MatrixDescriptor get() const {
@@ -780,10 +799,16 @@ __device__ __forceinline__ uint32 shared_base() {
   return (address + 1023) & ~1023u;
 }
 
+// ---- shared memory ----
+
 __device__ __forceinline__ uint32 load_shared(uint32 address) {
   uint32 word;
   asm volatile("ld.shared.b32 %0, [%1];" : "=r"(word) : "r"(address) : "memory");
   return word;
+}
+
+__device__ __forceinline__ void store_shared(uint32 address, float value) {
+  asm volatile("st.shared.f32 [%0], %1;" ::"r"(address), "f"(value) : "memory");
 }
 
 // ---- tensor memory: 512 of 512 columns ----
@@ -902,6 +927,7 @@ struct Loader {
   int32 rank;
   KeyProducer keys;
   ValueProducer values;
+  uint32 query_phase = 1;  // query slots start free
 
   template <int32 kPart>
   __device__ __forceinline__ void load_key_part(int32 block, int32 head, int32 batch) {
@@ -926,18 +952,18 @@ struct Loader {
   }
 
   // query_empty: the last Q.K of the tile before has read the slot.
-  __device__ __forceinline__ void wait_query_slot(int32 i, uint32 phase) {
-    mbarrier_wait(base + kQueryEmpty + 8 * i, phase);
+  __device__ __forceinline__ void wait_query_slot(int32 i) {
+    mbarrier_wait(base + kQueryEmpty + 8 * i, query_phase);
   }
 
   // The first keys go before the second query tile: the first product needs no more.
-  __device__ __forceinline__ void load_tile(const Tile& tile, const BlockRange& blocks, int32 key_head,
-                                            uint32 query_phase) {
-    wait_query_slot(0, query_phase);
+  __device__ __forceinline__ void load_tile(const Tile& tile, const BlockRange& blocks, int32 key_head) {
+    wait_query_slot(0);
     load_query_part<0>(base, query_map, tile, 0);
     load_keys(blocks.end - 1, key_head, tile.batch);
-    wait_query_slot(1, query_phase);
+    wait_query_slot(1);
     load_query_part<0>(base, query_map, tile, 1);
+    query_phase ^= 1;
     load_values(blocks.end - 1, key_head, tile.batch);
 #pragma unroll 1
     for (int32 block = blocks.end - 2; block >= blocks.begin; --block) {
@@ -947,7 +973,7 @@ struct Loader {
   }
 
   // Until every slot is free: the leader's commits arrive here, too, and must find the CTA.
-  __device__ __forceinline__ void drain(uint32 query_phase) {
+  __device__ __forceinline__ void drain() {
 #pragma unroll 1
     for (int32 slot = 0; slot < FA4Config::num_kv_stages; ++slot) {
       keys.acquire<0>();
@@ -955,10 +981,17 @@ struct Loader {
       values.acquire();
       values.commit_step();
     }
-    wait_query_slot(0, query_phase);
-    wait_query_slot(1, query_phase);
+    wait_query_slot(0);
+    wait_query_slot(1);
   }
 };
+
+__device__ __forceinline__ Loader make_loader(uint32 base, const TensorMap& query_map, const TensorMap& key_map,
+                                              const TensorMap& value_map, int32 rank) {
+  return {base, query_map, key_map, value_map, rank,
+          KeyProducer::start(base + kKeyBarriers, base + kKeyRingOffset),
+          ValueProducer::start(base + kValueBarriers, base + kValueRingOffset, kFirstValueSlot)};
+}
 
 __device__ __forceinline__ void run_loader(uint32 base, const Problem& problem,
                                            const TensorMap& query_map, const TensorMap& key_map,
@@ -966,13 +999,10 @@ __device__ __forceinline__ void run_loader(uint32 base, const Problem& problem,
   prefetch_tensor_map(query_map);
   prefetch_tensor_map(key_map);
   prefetch_tensor_map(value_map);
-  Loader loader{base, query_map, key_map, value_map, rank,
-                KeyProducer{base + kKeyBarriers, 0, 1, base + kKeyRingOffset},
-                ValueProducer{base + kValueBarriers, kFirstValueSlot, 1, base + kValueRingOffset}};
+  Loader loader = make_loader(base, query_map, key_map, value_map, rank);
 
   int32 index = blockIdx.x;  // of the tile: the pair's CTAs have neighbouring ones
   PipelineState<kNumTileSlots> slots{0, 1};
-  uint32 query_phase = 1;  // slots start free
   while (true) {
     const uint32 slot = base + kTileOffset + kTileBytes * slots.index;
     const uint32 full = base + kTileFull + 8 * slots.index, empty = base + kTileEmpty + 8 * slots.index;
@@ -986,13 +1016,12 @@ __device__ __forceinline__ void run_loader(uint32 base, const Problem& problem,
     const BlockRange blocks = blocks_of_tile(problem, tile, rank);
     if (!blocks.empty()) {
       const int32 key_head = static_cast<uint32>(tile.head) / problem.heads_per_key_head;
-      loader.load_tile(tile, blocks, key_head, query_phase);
-      query_phase ^= 1;
+      loader.load_tile(tile, blocks, key_head);
     }
     slots.step();
     index += gridDim.x;
   }
-  loader.drain(query_phase);
+  loader.drain();
 }
 
 // ---- role: mma. One warp issues all products; one elected lane of it, the same throughout. ----
@@ -1092,9 +1121,11 @@ __device__ __forceinline__ TileProducts tile_products(uint32 base, uint32 tensor
 
 __device__ __forceinline__ void run_mma(uint32 base, const Problem& problem, uint32 tensor_memory, int32 rank) {
   const uint32 e = elect_one();
-  KeyConsumer keys{base + kKeyBarriers, 0, 0, matrix_descriptor<kPanelRowBytes, 0>(base + kKeyRingOffset)};
-  ValueConsumer values{base + kValueBarriers, kFirstValueSlot, 0,
-                       matrix_descriptor<kValuePanelRowBytes, kBN * kValuePanelRowBytes>(base + kValueRingOffset)};
+  KeyConsumer keys =
+      KeyConsumer::start(base + kKeyBarriers, matrix_descriptor<kPanelRowBytes, 0>(base + kKeyRingOffset));
+  ValueConsumer values = ValueConsumer::start(
+      base + kValueBarriers,
+      matrix_descriptor<kValuePanelRowBytes, kBN * kValuePanelRowBytes>(base + kValueRingOffset), kFirstValueSlot);
   TileProducts tile0 = tile_products(base, tensor_memory, 0);
   TileProducts tile1 = tile_products(base, tensor_memory, 1);
   TileReader tiles{base};
@@ -1138,22 +1169,22 @@ __device__ __forceinline__ bool needs_mask(const Problem& problem, int32 first_r
 }
 
 // Sets the scores of keys that a row does not see to -inf.
-__device__ __forceinline__ void mask_scores(const Problem& problem, float (&scores)[kBN], int32 row,
-                                            int32 block) {
-  const int32 last = problem.key_rows - 1 - block * kBN;
+__device__ __forceinline__ void mask_scores(const Problem& problem, float (&scores)[kRowKeys], int32 row,
+                                            int32 first_key) {
+  const int32 last = problem.key_rows - 1 - first_key;
 #pragma unroll
-  for (int32 key = 0; key < kBN; ++key) {
+  for (int32 key = 0; key < kRowKeys; ++key) {
     if (key > last) scores[key] = negative_infinity();
   }
 }
 
-// ---- role: softmax. A thread has one row of a query tile: its lane of tensor memory. ----
+// ---- softmax of a row whose scores one thread holds ----
 
 // The largest score of a row, by four chains.
-__device__ __forceinline__ float row_max(const float (&scores)[kBN]) {
+__device__ __forceinline__ float row_max(const float (&scores)[kRowKeys]) {
   float largest[4] = {scores[0], scores[1], scores[2], scores[3]};
 #pragma unroll
-  for (int32 key = 4; key < kBN; key += 4) {
+  for (int32 key = 4; key < kRowKeys; key += 4) {
 #pragma unroll
     for (int32 i = 0; i < 4; ++i) largest[i] = fmaxf(largest[i], scores[key + i]);
   }
@@ -1183,9 +1214,8 @@ __device__ __forceinline__ float2 exp2_polynomial(float2 x) {
 // Of every 16 keys, the last 4 are left to the FMA pipe: ex2 is as slow as the products.
 __device__ __forceinline__ constexpr bool is_for_fma_pipe(int32 key) { return key % 16 >= 12; }
 
-// Scores of 32 keys become 2^(score * scale_log2 - offset), and go to tensor memory as fp8_e4m3.
-__device__ __forceinline__ void store_probabilities(float* scores, float scale_log2, float offset,
-                                                    uint32 address) {
+// Scores of 32 keys become 2^(score * scale_log2 - offset).
+__device__ __forceinline__ void exponentiate(float* scores, float scale_log2, float offset) {
 #pragma unroll
   for (int32 key = 0; key < 32; key += 2) {
     float2 x = fma2({scores[key], scores[key + 1]}, {scale_log2, scale_log2}, {-offset, -offset});
@@ -1193,24 +1223,43 @@ __device__ __forceinline__ void store_probabilities(float* scores, float scale_l
     scores[key] = x.x;
     scores[key + 1] = x.y;
   }
+}
+
+// The sum of a block's probabilities, by two chains of pairs.
+__device__ __forceinline__ float row_sum(const float (&probabilities)[kRowKeys]) {
+  float2 even = {probabilities[0], probabilities[1]}, odd = {probabilities[2], probabilities[3]};
+#pragma unroll
+  for (int32 key = 4; key < kRowKeys; key += 4) {
+    even = add2(even, {probabilities[key], probabilities[key + 1]});
+    odd = add2(odd, {probabilities[key + 2], probabilities[key + 3]});
+  }
+  const float2 sum = add2(even, odd);
+  return sum.x + sum.y;
+}
+
+// What queries, keys and values were divided by, for each batch and key head; 1 where null.
+struct Descales {
+  const float* query;
+  const float* key;
+  const float* value;
+  __device__ __forceinline__ float of_scores(int64 head) const {
+    return (query ? query[head] : 1.f) * (key ? key[head] : 1.f);
+  }
+  __device__ __forceinline__ float of_values(int64 head) const { return value ? value[head] : 1.f; }
+};
+
+// ---- role: softmax. A thread has one row of a query tile: its lane of tensor memory. ----
+
+// Scores of 32 keys become probabilities, and go to tensor memory as fp8_e4m3.
+__device__ __forceinline__ void store_probabilities(float* scores, float scale_log2, float offset,
+                                                    uint32 address) {
+  exponentiate(scores, scale_log2, offset);
   uint32 packed[8];
 #pragma unroll
   for (int32 i = 0; i < 8; ++i) {
     packed[i] = pack_e4m3(scores[4 * i], scores[4 * i + 1], scores[4 * i + 2], scores[4 * i + 3]);
   }
   tensor_memory_store_packed(address, packed);
-}
-
-// The sum of a block's probabilities, by two chains of pairs.
-__device__ __forceinline__ float row_sum(const float (&probabilities)[kBN]) {
-  float2 even = {probabilities[0], probabilities[1]}, odd = {probabilities[2], probabilities[3]};
-#pragma unroll
-  for (int32 key = 4; key < kBN; key += 4) {
-    even = add2(even, {probabilities[key], probabilities[key + 1]});
-    odd = add2(odd, {probabilities[key + 2], probabilities[key + 3]});
-  }
-  const float2 sum = add2(even, odd);
-  return sum.x + sum.y;
 }
 
 struct SoftmaxRole {
@@ -1229,8 +1278,7 @@ struct SoftmaxRole {
   __device__ __forceinline__ void send(float scale) {
     // scale_empty: the correction has read the number before.
     scales_out.acquire();
-    const uint32 address = base + kScaleOffset + kScaleBytes * query_tile + 4 * (threadIdx.x % kTileRows);
-    asm volatile("st.shared.f32 [%0], %1;" ::"r"(address), "f"(scale) : "memory");
+    store_shared(base + kScaleOffset + kScaleBytes * query_tile + 4 * (threadIdx.x % kTileRows), scale);
     scales_out.commit();
     scales_out.step();
   }
@@ -1245,7 +1293,7 @@ struct SoftmaxRole {
 #pragma unroll
     for (int32 key = 0; key < kBN; key += 32) tensor_memory_load(scores + key, column + key);
     tensor_memory_wait_loads();
-    if (masked) mask_scores(problem, scores, row, block);
+    if (masked) mask_scores(problem, scores, row, block * kBN);
 
     // Small growth of the maximum is let pass: probabilities stay below 2^kRescaleThreshold, and the
     // quotient of output and sum is the same. Each row decides for itself.
@@ -1273,17 +1321,6 @@ struct SoftmaxRole {
     scores_in.step();
     sum = fmaf(sum, shrink, row_sum(scores));
   }
-};
-
-// What queries, keys and values were divided by, for each batch and key head; 1 where null.
-struct Descales {
-  const float* query;
-  const float* key;
-  const float* value;
-  __device__ __forceinline__ float of_scores(int64 head) const {
-    return (query ? query[head] : 1.f) * (key ? key[head] : 1.f);
-  }
-  __device__ __forceinline__ float of_values(int64 head) const { return value ? value[head] : 1.f; }
 };
 
 __device__ __forceinline__ void run_softmax(uint32 base, const Problem& problem, uint32 tensor_memory,
@@ -1328,12 +1365,13 @@ __device__ __forceinline__ void run_softmax(uint32 base, const Problem& problem,
   }
 }
 
-// ---- role: correction. Rescales outputs in tensor memory, and stores them at the end of a tile. ----
+// ---- the output: in tensor memory, in its staging slot, in global memory ----
 
-// The row's output times factor, 32 columns at a time.
+// The columns of the thread's lane times factor, 32 at a time.
+template <int32 kColumns>
 __device__ __forceinline__ void rescale_output(uint32 output, float factor) {
 #pragma unroll 1
-  for (int32 column = 0; column < kValueDepth; column += 32) {
+  for (int32 column = 0; column < kColumns; column += 32) {
     float o[32];
     tensor_memory_load(o, output + column);
     tensor_memory_wait_loads();
@@ -1371,14 +1409,16 @@ struct OutputTensor {
 __device__ __forceinline__ void write_unseen_tile(const Problem& problem, const OutputTensor& out,
                                                   const Tile& tile) {
 #pragma unroll 1
-  for (int32 row = tile.first_row + threadIdx.x % kTileRows; row < min(tile.first_row + kBM, problem.query_rows);
-       row += kTileRows) {
+  for (int32 row = tile.first_row + threadIdx.x % 128; row < min(tile.first_row + kBM, problem.query_rows);
+       row += 128) {
     uint16* to = out.data + tile.batch * out.batch_stride + row * out.row_stride + tile.head * out.head_stride;
 #pragma unroll 1
     for (int32 column = 0; column < kValueDepth; column += 8)
       asm volatile("st.global.v4.b32 [%0], {%1, %1, %1, %1};" ::"l"(to + column), "r"(0) : "memory");
   }
 }
+
+// ---- role: correction. Rescales outputs in tensor memory, and stores them at the end of a tile. ----
 
 // The two query tiles take turns, so that their rows of the barrier table are one pipeline each.
 struct CorrectionRole {
@@ -1412,7 +1452,7 @@ struct CorrectionRole {
     outputs_in.wait();
     tcgen05_fence_after();  // orders loads and stores of the output after that product
     // Other rows of the warp are multiplied by exactly 1: no row depends on its neighbours.
-    if (__any_sync(0xffffffffu, factor < 1.f)) rescale_output(output(), factor);
+    if (__any_sync(0xffffffffu, factor < 1.f)) rescale_output<kValueDepth>(output(), factor);
     tcgen05_fence_before();  // orders them before the next product
     outputs_in.release();
   }

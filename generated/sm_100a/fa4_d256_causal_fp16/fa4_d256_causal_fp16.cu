@@ -81,6 +81,7 @@ constexpr int32 kValueDepth = 256;             // columns of value and output
 constexpr int32 kBM = FA4Config::BM;           // query rows of a tile
 constexpr int32 kBN = FA4Config::BN;           // keys of a block
 constexpr int32 kNumQo = 1;                    // query tiles that a CTA works on at once
+constexpr int32 kRowKeys = kBN;                // keys of a block whose scores a softmax thread holds
 constexpr int32 kTileRows = 128;               // rows of a query tile: lanes of tensor memory
 constexpr int32 kCtaGroup = 1;                 // CTAs that multiply together
 constexpr int32 kNumQkStages = 1;              // parts of Q and K along the depth
@@ -468,10 +469,12 @@ struct StagedPipeline {
 
   template <int32 qk_stage = 0>
   __device__ __forceinline__ uint32 producer_mbar() const {
+    static_assert(0 <= qk_stage && qk_stage < num_qk_stages, "There is no such part.");
     return mbar + 8 * (num_qk_stages * state.index + qk_stage);
   }
   template <int32 qk_stage = 0>
   __device__ __forceinline__ uint32 consumer_mbar() const {
+    static_assert(0 <= qk_stage && qk_stage < num_qk_stages, "There is no such part.");
     return mbar + 8 * (num_qk_stages * (num_kv_stages + state.index) + qk_stage);
   }
 
@@ -556,9 +559,17 @@ struct TMAProducerPipeline {
       is_k ? config::BN * config::BK0 * config::element_bytes / config::cta_group
            : config::BK1 * config::padded_value_depth * config::element_bytes / config::cta_group;
 
+  static_assert(config::ring_stride == 1 || config::num_qk_stages == 1,
+                "Keys and values share a ring only as whole blocks.");
+
   StagedPipeline<config::num_kv_stages, num_qk_stages_effective, config::cta_group, config::ring_stride>
       pipeline;
   uint32 smem;  // address of slot 0
+
+  // At the start of a ring; in a ring of both, values take the second slot first.
+  static __device__ __forceinline__ TMAProducerPipeline start(uint32 mbar, uint32 smem, uint32 first_slot = 0) {
+    return { {mbar, {first_slot, 1} }, smem};
+  }
 
   template <int32 qk_stage = 0>
   __device__ __forceinline__ void acquire() const {
@@ -591,9 +602,17 @@ struct TMAConsumerPipeline {
   static constexpr uint32 staged_k_bytes =
       config::BN * config::BK0 * config::element_bytes / config::cta_group;
 
+  static_assert(config::ring_stride == 1 || config::num_qk_stages == 1,
+                "Keys and values share a ring only as whole blocks.");
+
   StagedPipeline<config::num_kv_stages, num_qk_stages_effective, config::cta_group, config::ring_stride>
       pipeline;
   MatrixDescriptor smem_desc;  // of slot 0
+
+  // At the start of a ring; in a ring of both, values take the second slot first.
+  static __device__ __forceinline__ TMAConsumerPipeline start(uint32 mbar, MatrixDescriptor smem_desc, uint32 first_slot = 0) {
+    return { {mbar, {first_slot, 0} }, smem_desc};
+  }
 
   // The descriptor of the current slot.
   __device__ __forceinline__ MatrixDescriptor get() const {
@@ -752,10 +771,16 @@ __device__ __forceinline__ uint32 shared_base() {
   return (address + 1023) & ~1023u;
 }
 
+// ---- shared memory ----
+
 __device__ __forceinline__ uint32 load_shared(uint32 address) {
   uint32 word;
   asm volatile("ld.shared.b32 %0, [%1];" : "=r"(word) : "r"(address) : "memory");
   return word;
+}
+
+__device__ __forceinline__ void store_shared(uint32 address, float value) {
+  asm volatile("st.shared.f32 [%0], %1;" ::"r"(address), "f"(value) : "memory");
 }
 
 // ---- tensor memory: 448 of 512 columns ----
@@ -861,6 +886,7 @@ struct Loader {
   const TensorMap& value_map;
   KeyProducer keys;
   ValueProducer values;
+  uint32 query_phase = 1;  // query slots start free
 
   template <int32 kPart>
   __device__ __forceinline__ void load_key_part(int32 block, int32 head, int32 batch) {
@@ -885,16 +911,16 @@ struct Loader {
   }
 
   // query_empty: the output that went out through the slot has been stored.
-  __device__ __forceinline__ void wait_query_slot(int32 i, uint32 phase) {
-    mbarrier_wait(base + kQueryEmpty + 8 * i, phase);
+  __device__ __forceinline__ void wait_query_slot(int32 i) {
+    mbarrier_wait(base + kQueryEmpty + 8 * i, query_phase);
   }
 
   // The first keys go before the second query tile: the first product needs no more.
-  __device__ __forceinline__ void load_tile(const Tile& tile, const BlockRange& blocks, int32 key_head,
-                                            uint32 query_phase) {
-    wait_query_slot(0, query_phase);
+  __device__ __forceinline__ void load_tile(const Tile& tile, const BlockRange& blocks, int32 key_head) {
+    wait_query_slot(0);
     load_query_part<0>(base, query_map, tile, 0);
     load_keys(blocks.end - 1, key_head, tile.batch);
+    query_phase ^= 1;
     load_values(blocks.end - 1, key_head, tile.batch);
 #pragma unroll 1
     for (int32 block = blocks.end - 2; block >= blocks.begin; --block) {
@@ -904,19 +930,23 @@ struct Loader {
   }
 };
 
+__device__ __forceinline__ Loader make_loader(uint32 base, const TensorMap& query_map, const TensorMap& key_map,
+                                              const TensorMap& value_map) {
+  return {base, query_map, key_map, value_map,
+          KeyProducer::start(base + kKeyBarriers, base + kKeyRingOffset),
+          ValueProducer::start(base + kValueBarriers, base + kValueRingOffset, kFirstValueSlot)};
+}
+
 __device__ __forceinline__ void run_loader(uint32 base, const Problem& problem,
                                            const TensorMap& query_map, const TensorMap& key_map,
                                            const TensorMap& value_map, int32* tile_counter) {
   prefetch_tensor_map(query_map);
   prefetch_tensor_map(key_map);
   prefetch_tensor_map(value_map);
-  Loader loader{base, query_map, key_map, value_map,
-                KeyProducer{base + kKeyBarriers, 0, 1, base + kKeyRingOffset},
-                ValueProducer{base + kValueBarriers, kFirstValueSlot, 1, base + kValueRingOffset}};
+  Loader loader = make_loader(base, query_map, key_map, value_map);
 
   int32 index = blockIdx.x;  // of the tile in the order of work
   PipelineState<kNumTileSlots> slots{0, 1};
-  uint32 query_phase = 1;  // slots start free
   while (true) {
     const uint32 slot = base + kTileOffset + kTileBytes * slots.index;
     const uint32 full = base + kTileFull + 8 * slots.index, empty = base + kTileEmpty + 8 * slots.index;
@@ -930,8 +960,7 @@ __device__ __forceinline__ void run_loader(uint32 base, const Problem& problem,
     const BlockRange blocks = blocks_of_tile(problem, tile);
     if (!blocks.empty()) {
       const int32 key_head = static_cast<uint32>(tile.head) / problem.heads_per_key_head;
-      loader.load_tile(tile, blocks, key_head, query_phase);
-      query_phase ^= 1;
+      loader.load_tile(tile, blocks, key_head);
     }
     slots.step();
     // Taken as late as possible: a tile ahead would unbalance the end of the grid.
@@ -1040,9 +1069,11 @@ __device__ __forceinline__ TileProducts tile_products(uint32 base, uint32 tensor
 
 __device__ __forceinline__ void run_mma(uint32 base, const Problem& problem, uint32 tensor_memory) {
   const uint32 e = elect_one();
-  KeyConsumer keys{base + kKeyBarriers, 0, 0, matrix_descriptor<kPanelRowBytes, 0>(base + kKeyRingOffset)};
-  ValueConsumer values{base + kValueBarriers, kFirstValueSlot, 0,
-                       matrix_descriptor<kValuePanelRowBytes, kBN * kValuePanelRowBytes>(base + kValueRingOffset)};
+  KeyConsumer keys =
+      KeyConsumer::start(base + kKeyBarriers, matrix_descriptor<kPanelRowBytes, 0>(base + kKeyRingOffset));
+  ValueConsumer values = ValueConsumer::start(
+      base + kValueBarriers,
+      matrix_descriptor<kValuePanelRowBytes, kBN * kValuePanelRowBytes>(base + kValueRingOffset), kFirstValueSlot);
   TileProducts tile0 = tile_products(base, tensor_memory, 0);
   TileReader tiles{base};
   uint32 query_phase = 0;
@@ -1076,23 +1107,23 @@ __device__ __forceinline__ bool needs_mask(const Problem& problem, int32 first_r
 }
 
 // Sets the scores of keys that a row does not see to -inf.
-__device__ __forceinline__ void mask_scores(const Problem& problem, float (&scores)[kBN], int32 row,
-                                            int32 block) {
+__device__ __forceinline__ void mask_scores(const Problem& problem, float (&scores)[kRowKeys], int32 row,
+                                            int32 first_key) {
   const int32 diagonal = problem.key_rows - problem.query_rows;
-  const int32 last = min(row + diagonal + kWindowRight, problem.key_rows - 1) - block * kBN;
+  const int32 last = min(row + diagonal + kWindowRight, problem.key_rows - 1) - first_key;
 #pragma unroll
-  for (int32 key = 0; key < kBN; ++key) {
+  for (int32 key = 0; key < kRowKeys; ++key) {
     if (key > last) scores[key] = negative_infinity();
   }
 }
 
-// ---- role: softmax. A thread has one row of a query tile: its lane of tensor memory. ----
+// ---- softmax of a row whose scores one thread holds ----
 
 // The largest score of a row, by four chains.
-__device__ __forceinline__ float row_max(const float (&scores)[kBN]) {
+__device__ __forceinline__ float row_max(const float (&scores)[kRowKeys]) {
   float largest[4] = {scores[0], scores[1], scores[2], scores[3]};
 #pragma unroll
-  for (int32 key = 4; key < kBN; key += 4) {
+  for (int32 key = 4; key < kRowKeys; key += 4) {
 #pragma unroll
     for (int32 i = 0; i < 4; ++i) largest[i] = fmaxf(largest[i], scores[key + i]);
   }
@@ -1122,9 +1153,8 @@ __device__ __forceinline__ float2 exp2_polynomial(float2 x) {
 // Of every 16 keys, the last 2 are left to the FMA pipe: ex2 is as slow as the products.
 __device__ __forceinline__ constexpr bool is_for_fma_pipe(int32 key) { return key % 16 >= 14; }
 
-// Scores of 32 keys become 2^(score * scale_log2 - offset), and go to tensor memory as fp16.
-__device__ __forceinline__ void store_probabilities(float* scores, float scale_log2, float offset,
-                                                    uint32 address) {
+// Scores of 32 keys become 2^(score * scale_log2 - offset).
+__device__ __forceinline__ void exponentiate(float* scores, float scale_log2, float offset) {
 #pragma unroll
   for (int32 key = 0; key < 32; key += 2) {
     float2 x = fma2({scores[key], scores[key + 1]}, {scale_log2, scale_log2}, {-offset, -offset});
@@ -1132,22 +1162,30 @@ __device__ __forceinline__ void store_probabilities(float* scores, float scale_l
     scores[key] = x.x;
     scores[key + 1] = x.y;
   }
-  uint32 packed[16];
-#pragma unroll
-  for (int32 i = 0; i < 16; ++i) packed[i] = pack(scores[2 * i], scores[2 * i + 1]);
-  tensor_memory_store_packed(address, packed);
 }
 
 // The sum of a block's probabilities, by two chains of pairs.
-__device__ __forceinline__ float row_sum(const float (&probabilities)[kBN]) {
+__device__ __forceinline__ float row_sum(const float (&probabilities)[kRowKeys]) {
   float2 even = {probabilities[0], probabilities[1]}, odd = {probabilities[2], probabilities[3]};
 #pragma unroll
-  for (int32 key = 4; key < kBN; key += 4) {
+  for (int32 key = 4; key < kRowKeys; key += 4) {
     even = add2(even, {probabilities[key], probabilities[key + 1]});
     odd = add2(odd, {probabilities[key + 2], probabilities[key + 3]});
   }
   const float2 sum = add2(even, odd);
   return sum.x + sum.y;
+}
+
+// ---- role: softmax. A thread has one row of a query tile: its lane of tensor memory. ----
+
+// Scores of 32 keys become probabilities, and go to tensor memory as fp16.
+__device__ __forceinline__ void store_probabilities(float* scores, float scale_log2, float offset,
+                                                    uint32 address) {
+  exponentiate(scores, scale_log2, offset);
+  uint32 packed[16];
+#pragma unroll
+  for (int32 i = 0; i < 16; ++i) packed[i] = pack(scores[2 * i], scores[2 * i + 1]);
+  tensor_memory_store_packed(address, packed);
 }
 
 struct SoftmaxRole {
@@ -1166,8 +1204,7 @@ struct SoftmaxRole {
   __device__ __forceinline__ void send(float scale) {
     // scale_empty: the correction has read the number before.
     scales_out.acquire();
-    const uint32 address = base + kScaleOffset + kScaleBytes * query_tile + 4 * (threadIdx.x % kTileRows);
-    asm volatile("st.shared.f32 [%0], %1;" ::"r"(address), "f"(scale) : "memory");
+    store_shared(base + kScaleOffset + kScaleBytes * query_tile + 4 * (threadIdx.x % kTileRows), scale);
     scales_out.commit();
     scales_out.step();
   }
@@ -1182,7 +1219,7 @@ struct SoftmaxRole {
 #pragma unroll
     for (int32 key = 0; key < kBN; key += 32) tensor_memory_load(scores + key, column + key);
     tensor_memory_wait_loads();
-    if (masked) mask_scores(problem, scores, row, block);
+    if (masked) mask_scores(problem, scores, row, block * kBN);
 
     // Small growth of the maximum is let pass: probabilities stay below 2^kRescaleThreshold, and the
     // quotient of output and sum is the same. Each row decides for itself.
@@ -1248,12 +1285,13 @@ __device__ __forceinline__ void run_softmax(uint32 base, const Problem& problem,
   }
 }
 
-// ---- role: correction. Rescales outputs in tensor memory, and stores them at the end of a tile. ----
+// ---- the output: in tensor memory, in its staging slot, in global memory ----
 
-// The row's output times factor, 32 columns at a time.
+// The columns of the thread's lane times factor, 32 at a time.
+template <int32 kColumns>
 __device__ __forceinline__ void rescale_output(uint32 output, float factor) {
 #pragma unroll 1
-  for (int32 column = 0; column < kValueDepth; column += 32) {
+  for (int32 column = 0; column < kColumns; column += 32) {
     float o[32];
     tensor_memory_load(o, output + column);
     tensor_memory_wait_loads();
@@ -1291,14 +1329,16 @@ struct OutputTensor {
 __device__ __forceinline__ void write_unseen_tile(const Problem& problem, const OutputTensor& out,
                                                   const Tile& tile) {
 #pragma unroll 1
-  for (int32 row = tile.first_row + threadIdx.x % kTileRows; row < min(tile.first_row + kBM, problem.query_rows);
-       row += kTileRows) {
+  for (int32 row = tile.first_row + threadIdx.x % 128; row < min(tile.first_row + kBM, problem.query_rows);
+       row += 128) {
     uint16* to = out.data + tile.batch * out.batch_stride + row * out.row_stride + tile.head * out.head_stride;
 #pragma unroll 1
     for (int32 column = 0; column < kValueDepth; column += 8)
       asm volatile("st.global.v4.b32 [%0], {%1, %1, %1, %1};" ::"l"(to + column), "r"(0) : "memory");
   }
 }
+
+// ---- role: correction. Rescales outputs in tensor memory, and stores them at the end of a tile. ----
 
 // The two query tiles take turns, so that their rows of the barrier table are one pipeline each.
 struct CorrectionRole {
@@ -1332,7 +1372,7 @@ struct CorrectionRole {
     outputs_in.wait();
     tcgen05_fence_after();  // orders loads and stores of the output after that product
     // Other rows of the warp are multiplied by exactly 1: no row depends on its neighbours.
-    if (__any_sync(0xffffffffu, factor < 1.f)) rescale_output(output(), factor);
+    if (__any_sync(0xffffffffu, factor < 1.f)) rescale_output<kValueDepth>(output(), factor);
     tcgen05_fence_before();  // orders them before the next product
     outputs_in.release();
   }
