@@ -15,7 +15,9 @@ FA3_ARGUMENTS = frozenset(
 
 
 def plan(mask: str = "none", left=None, right=None, softcap=None) -> SimpleNamespace:
-    return SimpleNamespace(mask=mask, window_left=left, window_right=right, softcap=softcap)
+    return SimpleNamespace(
+        depth=128, mask=mask, window_left=left, window_right=right, softcap=softcap
+    )
 
 
 def test_without_torch_there_are_no_peers_and_it_is_said(monkeypatch) -> None:
@@ -71,3 +73,17 @@ def test_what_sdpa_cannot_do(peer) -> None:
         peer.prepare(plan("sliding_window", 127, 0), None, None, None)
     with pytest.raises(LeftOutError, match="no softcap"):
         peer.prepare(plan(softcap=30.0), None, None, None)
+
+
+@pytest.mark.parametrize(
+    ("peer", "depth"),
+    [
+        (SdpaPeer("fa2", "FLASH_ATTENTION"), 512),
+        (SdpaPeer("efficient", "EFFICIENT_ATTENTION", range(257, 1024)), 128),
+    ],
+)
+def test_peers_are_timed_for_depths_that_suit_them(peer, depth: int) -> None:
+    the_plan = plan()
+    the_plan.depth = depth
+    with pytest.raises(LeftOutError, match=f"not for depth {depth}"):
+        peer.prepare(the_plan, None, None, None)

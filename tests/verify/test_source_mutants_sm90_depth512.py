@@ -1,0 +1,88 @@
+"""Mistakes put into the kernel of a pair at depth 512: verify's emulator must tell each."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any, Final
+
+import pytest
+
+from tests.verify.source_mutation import Change, Found, Kernel, Mutant, complaint, kernel_of
+from tests.verify.source_mutation import mutated as with_mistake
+
+KEYS: Final[dict[str, Any]] = {
+    "arch": "sm_90a",
+    "depth": 512,
+    "cta_group": 2,
+    "mask": "causal",
+    "rescale_threshold": 0.0,
+}
+SEVERAL_TILES: Final = "tiles/square"
+"""Three tiles of one to three blocks on two pairs."""
+
+
+def _mutant(about: str, pattern: str, new: str, *found: Found) -> Mutant:
+    return Mutant("pair", about, (Change(pattern, new),), found, SEVERAL_TILES)
+
+
+MUTANTS: Final = {
+    "probabilities_not_waited_for": _mutant(
+        "P.V reads the peer's probabilities before they have arrived",
+        r"\n *mbarrier_wait_cluster<kProbabilityFull>[^;]*;",
+        "",
+        Found("race", "wgmma_m64n256k16_shared_a", "consume", "probability"),
+        Found("uninitialised", "wgmma_m64n256k16_shared_a", "consume", "probability"),
+    ),
+    "slot_released_early": _mutant(
+        "a slot is given back while its Q.K may still read it",
+        r"wgmma_wait<1>\(\);\s+release_slot\(panel - 1\);",
+        "release_slot(panel - 1);\n        wgmma_wait<1>();",
+        Found("race", "tma_load", "load", "ring"),
+    ),
+    "maxima_not_waited_for": _mutant(
+        "maxima and sums are read before they have arrived",
+        r"\n *mbarrier_wait_cluster<kFull>[^;]*;",
+        "",
+        Found("race", "receive_rows", "consume", "maximum"),
+        Found("uninitialised", "receive_rows", "consume", "maximum"),
+    ),
+    "buffers_not_waited_for": _mutant(
+        "the peer's buffers are written again while it may still read them",
+        r"\n *if \(chunk == 3 && !kFirst\) exchange\.wait_buffers[^;]*;",
+        "",
+        Found("race", "store_async", "consume"),
+    ),
+    "release_without_fence": _mutant(
+        "buffers are given back by a relaxed arrival alone",
+        r'"fence\.release\.sync_restrict::shared::cta\.cluster;"\n',
+        "",
+        Found("race", "store_async", "consume"),
+        Found("race", "store_async", "load"),
+    ),
+    "wait_without_fence": _mutant(
+        "what has arrived is read after a relaxed wait alone",
+        r" fence\.acquire\.sync_restrict::shared::cluster\.cluster;",
+        "",
+        Found("race", "receive_rows", "consume"),
+        Found("race", "read_tile", "consume"),
+        Found("race", "read_tile", "load"),
+    ),
+}
+
+
+@cache
+def original() -> Kernel:
+    return kernel_of(KEYS)
+
+
+@pytest.mark.parametrize("name", MUTANTS)
+def test_the_mistake_can_still_be_made(name: str) -> None:
+    assert with_mistake(original(), MUTANTS[name]).source != original().source
+
+
+@pytest.mark.emulate
+@pytest.mark.compile
+@pytest.mark.parametrize("name", MUTANTS)
+def test_the_mistake_is_told(name: str) -> None:
+    mutant = MUTANTS[name]
+    assert complaint(mutant, with_mistake(original(), mutant), seed=1) == ""
