@@ -33,7 +33,8 @@ UNTOUCHED: Final = -77
 
 FAULTS: Final = (
     "none", "no_wait", "no_acquire", "early_release", "double_release", "one_release", "no_flip",
-    "first_phase", "first_slot", "thread_commit",
+    "first_phase", "first_slot", "thread_commit", "early_commit", "stage_early", "half_count",
+    "one_told", "no_fence",
 )  # fmt: skip
 
 
