@@ -4,7 +4,8 @@ Such a part stands between <!-- begin NAME --> and <!-- end NAME -->:
 
 * ``keys`` in docs/configuration.md, from the config schema,
 * ``commands`` in README.md, from the command line,
-* ``figures`` in README.md, from docs/bench_h200.json as `fa4gen bench` wrote it,
+* ``figures`` and ``depth 512`` in README.md, from docs/bench_h200.json and
+  docs/bench_h200_depth512.json as `fa4gen bench` wrote them,
 * ``kernels`` and ``mutants`` in docs/emulator_mutations.md, from tests/emulator/mutations.
 
 tests/test_docs.py fails when one of them is not current.
@@ -25,7 +26,13 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).resolve().parent.parent
 FIGURES = Path("docs/bench_h200.json")
 """From the root; no figures are shown while it is not there."""
-PEER_NAMES = {"fa3": "FlashAttention-3", "fa2": "FlashAttention-2", "cudnn": "cuDNN"}
+DEPTH512_FIGURES = Path("docs/bench_h200_depth512.json")
+PEER_NAMES = {
+    "fa3": "FlashAttention-3",
+    "fa2": "FlashAttention-2",
+    "cudnn": "cuDNN",
+    "efficient": "memory-efficient attention",
+}
 _NUMBERS = {"integer": "whole number", "number": "number"}
 
 
@@ -102,15 +109,7 @@ def figures_section(path: Path = ROOT / FIGURES) -> str:
     if not path.is_file():
         return ""
     data = json.loads(path.read_text())
-    configs = [config for config in data["configs"] if config["sizes"]]
-    measured = [size for config in configs for size in config["sizes"]]
-    sizes = list(dict.fromkeys(size["rows"] for size in measured))
-    rows = [_figures_row(config, sizes) for config in configs]
-    words = [f"{size // 1024}k" if size % 1024 == 0 else str(size) for size in sizes]
-    header = ("config", *(f"{word} rows" for word in words), "geometric mean")
-    peers = dict.fromkeys(PEER_NAMES.get(peer, peer) for size in measured for peer in size["peers"])
-    gpu, protocol = data["gpu"], data["protocol"]
-    driver = f", driver {gpu['driver']}" if "driver" in gpu else ""
+    peers = ", ".join(_peers(data))
     versions = ", ".join(f"{name} {version}" for name, version in data["versions"].items())
     picture = path.with_suffix(".png")
     drawn = f", [a picture](docs/{picture.name}) shows all kernels" if picture.is_file() else ""
@@ -118,14 +117,12 @@ def figures_section(path: Path = ROOT / FIGURES) -> str:
         [
             "## Figures",
             "",
-            f"{gpu['name']}{driver}, {data['date'][:10]}. TFLOP/s, and in brackets the ratio to "
-            f"the fastest peer ({', '.join(peers)}) in the same run. Forward, "
-            f"batch * rows = {protocol['tokens']}, heads * depth = {protocol['columns']}, "
-            "random data; a causal mask counts half. Times are from CUDA events: the median of "
-            f"each of {protocol['rounds']} rounds, in which all kernels of a size take turns, then "
-            "the median of the rounds.",
+            f"{_machine(data)}. TFLOP/s, and in brackets the ratio to the fastest peer ({peers}) "
+            "in the same run. Forward, "
+            f"{_protocol(data)}, in which all kernels of a size take turns, then the median of the "
+            "rounds.",
             "",
-            _table(header, rows, right=len(sizes) + 1),
+            _figures_table(data),
             "",
             f"With {versions}. [{FIGURES}]({FIGURES}) has every peer, round and "
             f"spread{drawn}. To measure again: "
@@ -133,6 +130,53 @@ def figures_section(path: Path = ROOT / FIGURES) -> str:
             "PyTorch installed for the peers cuDNN and FlashAttention-2.",
         ]
     )
+
+
+def depth512_section(path: Path = ROOT / DEPTH512_FIGURES) -> str:
+    """Return the table of depth 512, where other peers run; empty while there are no figures."""
+    if not path.is_file():
+        return ""
+    data = json.loads(path.read_text())
+    return "\n".join(
+        [
+            "At depth 512 FlashAttention-3, FlashAttention-2 and cuDNN have no kernel; the peer is "
+            f"the only one of PyTorch that runs ({', '.join(_peers(data))}). "
+            f"{_machine(data)}, {_protocol(data)}; "
+            f"[{DEPTH512_FIGURES.name}]({DEPTH512_FIGURES}):",
+            "",
+            _figures_table(data),
+        ]
+    )
+
+
+def _peers(data: dict[str, Any]) -> list[str]:
+    measured = [size for config in data["configs"] for size in config["sizes"]]
+    found = dict.fromkeys(PEER_NAMES.get(peer, peer) for size in measured for peer in size["peers"])
+    return list(found)
+
+
+def _machine(data: dict[str, Any]) -> str:
+    gpu = data["gpu"]
+    driver = f", driver {gpu['driver']}" if "driver" in gpu else ""
+    return f"{gpu['name']}{driver}, {data['date'][:10]}"
+
+
+def _protocol(data: dict[str, Any]) -> str:
+    protocol = data["protocol"]
+    return (
+        f"batch * rows = {protocol['tokens']}, heads * depth = {protocol['columns']}, random "
+        "data; a causal mask counts half. Times are from CUDA events: the median of each of "
+        f"{protocol['rounds']} rounds"
+    )
+
+
+def _figures_table(data: dict[str, Any]) -> str:
+    configs = [config for config in data["configs"] if config["sizes"]]
+    sizes = list(dict.fromkeys(size["rows"] for config in configs for size in config["sizes"]))
+    rows = [_figures_row(config, sizes) for config in configs]
+    words = [f"{size // 1024}k" if size % 1024 == 0 else str(size) for size in sizes]
+    header = ("config", *(f"{word} rows" for word in words), "geometric mean")
+    return _table(header, rows, right=len(sizes) + 1)
 
 
 def _figures_row(config: dict[str, Any], sizes: list[int]) -> tuple[str, ...]:
@@ -206,6 +250,7 @@ PARTS: tuple[tuple[str, str, Callable[[], str]], ...] = (
     ("docs/configuration.md", "keys", key_table),
     ("README.md", "commands", command_table),
     ("README.md", "figures", figures_section),
+    ("README.md", "depth 512", depth512_section),
     ("docs/emulator_mutations.md", "kernels", mutated_kernels),
     ("docs/emulator_mutations.md", "mutants", mutants_table),
 )
