@@ -34,6 +34,23 @@ settings.register_profile(
 settings.load_profile("any machine")
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """``--many-seeds`` adds the tests marked ``seeds``."""
+    parser.addoption(
+        "--many-seeds", action="store_true", help="also run the tests marked seeds: half an hour"
+    )
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave the tests marked ``seeds`` to those who ask for them."""
+    if config.getoption("--many-seeds"):
+        return
+    left_out = [item for item in items if item.get_closest_marker("seeds")]
+    if left_out:
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = [item for item in items if not item.get_closest_marker("seeds")]
+
+
 def pytest_runtest_setup(item: pytest.Item) -> None:
     """Skip a test marked ``gpu`` (or ``gpu("sm_90a")``) where no GPU runs that architecture."""
     marker = item.get_closest_marker("gpu")

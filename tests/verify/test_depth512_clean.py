@@ -64,7 +64,7 @@ def test_several_tiles_of_a_pair(config: str) -> None:
     check(config, "tiles/many", seed=[*CONFIGS].index(config))
 
 
-@pytest.mark.emulate
+@pytest.mark.seeds
 @pytest.mark.parametrize("case", MANY)
 @pytest.mark.parametrize("config", ["causal", "window"])
 @pytest.mark.parametrize("schedule", SCHEDULES)

@@ -19,7 +19,7 @@ def test_slips_are_told(name: str) -> None:
     assert [complaint(SLIPS[name], seed) for seed in range(FEW)] == [""] * FEW
 
 
-@pytest.mark.emulate
+@pytest.mark.seeds
 @BY_SLIP
 def test_slips_are_told_under_many_seeds(name: str) -> None:
     assert [complaint(SLIPS[name], seed) for seed in range(SEEDS)] == [""] * SEEDS

@@ -67,21 +67,21 @@ def test_a_mistake_is_told(name: str) -> None:
     assert complaints(name, range(1)) == []
 
 
-@pytest.mark.emulate
+@pytest.mark.seeds
 @pytest.mark.parametrize("name", MUTANTS)
 def test_a_mistake_is_told_whatever_the_schedule(name: str) -> None:
     seeds = SEEDS if name in WRONG_VERSIONS else 2 * len(SCHEDULES)
     assert complaints(name, range(1, seeds)) == []
 
 
-@pytest.mark.emulate
+@pytest.mark.seeds
 @pytest.mark.parametrize("config", CONFIGS)
 def test_the_kernel_without_it_is_clean_under_many_seeds(config: str) -> None:
     for seed in range(1, SEEDS + 1):
         check_original(config, "ring/*", seed)
 
 
-@pytest.mark.emulate
+@pytest.mark.seeds
 @pytest.mark.parametrize("config", CONFIGS)
 def test_several_tiles_are_clean_under_all_policies(config: str) -> None:
     for seed in range(len(SCHEDULES)):
