@@ -91,6 +91,7 @@ def emulated_cases(plan: AttentionPlan) -> tuple[Case, ...]:
         Case("batch/5", 5, 1, 1, 33, 40),
         Case("layout/packed", 2, 2, 2, 100, 100, "packed"),
         Case("data/rising", 1, 1, 1, 77, 3 * n, data="rising"),
+        Case("data/falling", 1, 1, 1, 77, 3 * n, data="falling"),
         Case("data/all_logits_low", 1, 1, 1, 64, 2 * n + 7, data="all_logits_low"),
         Case("scale/1", 1, 1, 1, 100, 150, softmax_scale=1.0),
         # Three tiles a CTA at least, where the emulator has four of them.

@@ -8,7 +8,7 @@ from tests.emulator.mutations.mutant import Edit
 from tests.verify.depth512_slips import CONFIGS, SLIPS, Told, complaint, depth512, edited
 from tests.verify.source_mutation import verify
 
-FEW = 2
+FEW = 1
 SEEDS = 12
 BY_SLIP = pytest.mark.parametrize("name", SLIPS)
 
