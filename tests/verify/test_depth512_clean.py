@@ -58,7 +58,7 @@ def check(config: str, case: str, seed: int) -> None:
         (config, case)
         for i, config in enumerate(CONFIGS)
         for j, case in enumerate(EDGES)
-        if (i + j) % 2 == 0  # half of them: each is a second or two
+        if (i + j) % len(EDGES) == 0  # a part of them: each takes seconds
     ],
 )
 def test_edges_of_a_tile(config: str, case: str) -> None:
@@ -66,7 +66,7 @@ def test_edges_of_a_tile(config: str, case: str) -> None:
 
 
 @pytest.mark.compile
-@pytest.mark.parametrize("config", ["causal", "dynamic", "fp8"])
+@pytest.mark.parametrize("config", ["dynamic"])
 def test_several_tiles_of_a_pair(config: str) -> None:
     check(config, "tiles/many", seed=[*CONFIGS].index(config))
 

@@ -11,8 +11,8 @@ from fa4gen.verify.run import VerifyOptions, verify_kernel
 from tests.verify.test_source_mutants import MUTANTS, mutated
 
 FEW = ("size/1", "ring/*", "gqa/3", "more_queries/*x17")
-FEWER = ("ring/*", "more_queries/*x17")
-"""For Blackwell, whose tiles are larger; `fa4gen verify` runs all."""
+FEWER = ("ring/*",)
+"""Where tiles are larger; `fa4gen verify` runs all."""
 
 
 def verify(plan, compiled, *cases: str, seed: int = 1):
@@ -31,7 +31,7 @@ def messages(verdict) -> str:
                          ids=lambda path: path.stem)  # fmt: skip
 def test_a_shipped_kernel_is_clean(config) -> None:
     built = build_kernel(str(config))
-    cases = FEW if built.arch == "sm_90a" else FEWER
+    cases = FEW if built.arch == "sm_90a" and built.plan.depth < 512 else FEWER
     verdict = verify(built.plan, built.compiled, *cases)
     assert verdict.passed, messages(verdict)
     assert (verdict.proof, verdict.num_passed) == ("emulated", len(cases))

@@ -11,6 +11,8 @@ from tests.verify.mutants_sm100 import CONFIGS, MUTANTS, WRONG_VERSIONS
 from tests.verify.source_mutation import Kernel, complaint, kernel_of, mutated, verify
 
 SEEDS = 20
+ALWAYS = [name for name in WRONG_VERSIONS if name.endswith(("_over", "_pair", "_first_tile"))]
+"""Made in every run; all of them with --many-seeds."""
 
 
 @cache
@@ -62,7 +64,7 @@ def test_the_kernel_without_it_is_clean(config: str) -> None:
 
 
 @pytest.mark.compile
-@pytest.mark.parametrize("name", MUTANTS)
+@pytest.mark.parametrize("name", ALWAYS)
 def test_a_mistake_is_told(name: str) -> None:
     assert complaints(name, range(1)) == []
 
@@ -71,7 +73,7 @@ def test_a_mistake_is_told(name: str) -> None:
 @pytest.mark.parametrize("name", MUTANTS)
 def test_a_mistake_is_told_whatever_the_schedule(name: str) -> None:
     seeds = SEEDS if name in WRONG_VERSIONS else 2 * len(SCHEDULES)
-    assert complaints(name, range(1, seeds)) == []
+    assert complaints(name, range(seeds)) == []
 
 
 @pytest.mark.seeds
