@@ -9,35 +9,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated, Literal, get_args
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
-from pydantic_core import PydanticKnownError
+from pydantic import Field, model_validator
+
+from fa4gen.config.gemm import BlackwellGemmConfig, HopperGemmConfig
+from fa4gen.config.primitives import Auto, Strict, Whole
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-Auto = Literal["auto"]
 MAX_WINDOW = 2**30
 """Keys: window, rows and tiles then add up in 32 bits for as many rows again."""
 MIN_SOFTCAP, MAX_SOFTCAP = 1e-4, 1e4
 """Above, float32 loses in tanh what the cap multiplies back; far below, its inverse overflows."""
-
-
-def _whole(value: object) -> object:
-    """Refuse 128.0 and true, which equal a number of a Literal, and which Literal takes for it."""
-    if isinstance(value, (bool, float)):
-        raise PydanticKnownError("int_type")
-    return value
-
-
-Whole = BeforeValidator(_whole)
-
-
-class Strict(BaseModel):
-    """Refuses unknown keys and silent conversions."""
-
-    model_config = ConfigDict(
-        extra="forbid", frozen=True, strict=True, use_attribute_docstrings=True
-    )
 
 
 class WindowExtent(Strict):
@@ -212,21 +195,41 @@ class BlackwellAttentionConfig(AttentionKeys):
         return "bf16" if self.dtype == "fp8_e4m3" else self.dtype
 
 
-Config = Annotated[AttentionConfig | BlackwellAttentionConfig, Field(discriminator="arch")]
-"""Any config. Further families join this union."""
+AttentionUnion = Annotated[AttentionConfig | BlackwellAttentionConfig, Field(discriminator="arch")]
+GemmUnion = Annotated[HopperGemmConfig | BlackwellGemmConfig, Field(discriminator="arch")]
+Config = Annotated[AttentionUnion | GemmUnion, Field(discriminator="kernel")]
+"""Any config: first told apart by family, then by architecture."""
 
-
-MODELS = (AttentionConfig, BlackwellAttentionConfig)
+Model = (
+    type[AttentionConfig]
+    | type[BlackwellAttentionConfig]
+    | type[HopperGemmConfig]
+    | type[BlackwellGemmConfig]
+)
+MODELS: tuple[Model, ...] = (
+    AttentionConfig,
+    BlackwellAttentionConfig,
+    HopperGemmConfig,
+    BlackwellGemmConfig,
+)
 """The models of ``Config``."""
 
 
-def architectures(model: type[AttentionKeys]) -> tuple[str, ...]:
+def family(model: Model) -> str:
+    """Return the value of ``kernel`` that ``model`` takes."""
+    value: str = get_args(model.model_fields["kernel"].annotation)[0]
+    return value
+
+
+def architectures(model: Model) -> tuple[str, ...]:
     """Return the values of ``arch`` that ``model`` takes."""
     return get_args(model.model_fields["arch"].annotation)
 
 
-def models_of(
-    data: Mapping[str, object],
-) -> Sequence[type[AttentionConfig] | type[BlackwellAttentionConfig]]:
-    """Return the model of the architecture that ``data`` names; every model where it names none."""
-    return [model for model in MODELS if data.get("arch") in architectures(model)] or MODELS
+def models_of(data: Mapping[str, object]) -> Sequence[Model]:
+    """Return the models of the family and architecture that ``data`` names.
+
+    What names none, or one that does not exist, counts as naming all.
+    """
+    named = [model for model in MODELS if data.get("kernel") == family(model)] or MODELS
+    return [model for model in named if data.get("arch") in architectures(model)] or named

@@ -5,35 +5,19 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from fa4gen.plan.kernel_model import KernelPlan
+
 if TYPE_CHECKING:
-    from fa4gen.plan.model import (
-        Barrier,
-        Choice,
-        LaunchGeometry,
-        Parameter,
-        Role,
-        SharedRegion,
-        TensorMapPlan,
-        TensorMemoryRegion,
-    )
+    from fa4gen.plan.model import TensorMemoryRegion
 
 
 @dataclass(frozen=True, kw_only=True)
-class AttentionPlan:
-    """What follows from any attention config: all that launcher, verify and reports read."""
+class AttentionPlan(KernelPlan):
+    """What follows from any attention config: all that launcher, verify and reports read.
 
-    kernel: str
-    name: str
-    entry_point: str
-    arch: str
-    feature_macro: str
-    """Defined by the compilers only for exactly this architecture."""
-    dtype: str
-    """Of query, key and value: "bf16", "fp16" or "fp8_e4m3"."""
-    element_bytes: int
-    out_dtype: str
-    """Of the output: "bf16" or "fp16"."""
-    out_element_bytes: int
+    ``dtype`` is that of query, key and value.
+    """
+
     depth: int
     """Columns of query and key."""
     value_depth: int
@@ -47,49 +31,23 @@ class AttentionPlan:
     softcap: float | None
     has_descales: bool
     """Query, key and value come with a scale for each batch and key head (fp8)."""
-    cta_group: int
     BM: int
     """Query rows of a CTA's tile."""
     BN: int
     """Keys of a block."""
     num_kv_stages: int
     epilogue: str
-    scheduler: str
     rescale_threshold: float
     mixed_tile_heights: bool
     """Some tiles leave the last warpgroup out, to even out the waves of CTAs."""
     panel_columns: int
     """Columns of a swizzled panel of queries and keys: as many as tile the depth."""
     num_panels: int
-    named_barriers: tuple[tuple[str, int], ...]
-    """Constants of the hardware's named barriers: name and first id."""
-    summary: tuple[str, ...]
-    """The resolved parameters in words, for the head of the generated file."""
-    roles: tuple[Role, ...]
-    shared: tuple[SharedRegion, ...]
-    barriers: tuple[Barrier, ...]
-    tensor_maps: tuple[TensorMapPlan, ...]
-    parameters: tuple[Parameter, ...]
-    launch: LaunchGeometry
-    choices: tuple[Choice, ...]
-
-    def region(self, name: str) -> SharedRegion:
-        """Return the shared-memory region called ``name``; KeyError when there is none."""
-        return {region.name: region for region in self.shared}[name]
-
-    def barrier(self, name: str) -> Barrier:
-        """Return the row of the barrier table called ``name``; KeyError when there is none."""
-        return {barrier.name: barrier for barrier in self.barriers}[name]
 
     @property
     def ctas_per_tile(self) -> int:
         """CTAs that work on the same query rows: 1, also where a pair shares no more than keys."""
         return 1
-
-    @property
-    def shared_bytes_used(self) -> int:
-        """Bytes up to the end of the last region, before the alignment slack."""
-        return max(region.end for region in self.shared)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -195,7 +153,7 @@ class Depth512Config(AttentionPlan):
     """Columns to allocate: a power of two."""
 
 
-BlackwellPlan = FA4Config | Depth512Config
-"""Plans with tensor memory."""
-Plan = HopperAttentionPlan | HopperPairAttentionPlan | FA4Config | Depth512Config
-"""Any plan. Further families join this union."""
+BlackwellAttentionPlan = FA4Config | Depth512Config
+"""Plans of attention with tensor memory."""
+AnyAttentionPlan = HopperAttentionPlan | HopperPairAttentionPlan | BlackwellAttentionPlan
+"""Any plan of attention."""

@@ -111,13 +111,14 @@ class Role:
 class TensorMapPlan:
     """How a tensor map is to be encoded; dimensions from the contiguous one outwards.
 
-    ``dims`` names what each dimension runs over, out of "column" (inside a panel), "row"
-    (sequence), "panel" (groups of ``box[0]`` columns), "head", "batch".
+    ``dims`` names what each dimension runs over. For attention, out of "column" (inside a panel),
+    "row" (sequence), "panel" (groups of ``box[0]`` columns), "head", "batch"; for a matrix product
+    the extents "m", "n" and "k" themselves, and "batch".
     """
 
     name: str
     parameter: str
-    tensor: Literal["query", "key", "value", "out"]
+    tensor: Literal["query", "key", "value", "out", "a", "b", "c"]
     dims: tuple[str, ...]
     box: tuple[int, ...]
     swizzle: Swizzle

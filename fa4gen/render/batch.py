@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from fa4gen.config.load import LoadedConfig
-    from fa4gen.plan.attention_model import Plan
+    from fa4gen.plan.plans import Plan
 
 # A kernel takes a few milliseconds once the templates are compiled: fewer are done before a
 # worker process has started.

@@ -12,7 +12,7 @@ from fa4gen.render.memory_picture import bytes_per_line, kibibytes, shared_memor
 
 if TYPE_CHECKING:
     from fa4gen.config.load import LoadedConfig
-    from fa4gen.plan.attention_model import Plan
+    from fa4gen.plan.plans import Plan
 
 _NOT_TUNED = ("kernel", "name", "arch")
 

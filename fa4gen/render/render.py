@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 from fa4gen import __version__
 from fa4gen.errors import Fa4genError
 from fa4gen.plan.attention_model import (
-    AttentionPlan,
     Depth512Config,
     FA4Config,
     HopperAttentionPlan,
     HopperPairAttentionPlan,
 )
+from fa4gen.plan.gemm_model import BlackwellGemmPlan, HopperGemmPlan
 from fa4gen.render.environment import TemplateSet, TemplateSource, open_templates
 from fa4gen.render.line_map import LineTags, split_tags
 from fa4gen.render.manifest import config_sha256, manifest_text
@@ -25,15 +25,18 @@ if TYPE_CHECKING:
 
     from fa4gen.config.load import LoadedConfig
     from fa4gen.errors import TemplateError
-    from fa4gen.plan.attention_model import Plan
+    from fa4gen.plan.kernel_model import KernelPlan
+    from fa4gen.plan.plans import Plan
 
 GENERATOR = f"fa4gen {__version__}"
 HEADER_TEMPLATE = "pipeline/barriers.h.j2"
-KERNEL_TEMPLATES: Mapping[type[AttentionPlan], str] = {
+KERNEL_TEMPLATES: Mapping[type[KernelPlan], str] = {
     HopperAttentionPlan: "attention/sm90/kernel.cu.j2",
     HopperPairAttentionPlan: "attention/sm90_depth512/kernel.cu.j2",
     FA4Config: "attention/sm100/kernel.cu.j2",
     Depth512Config: "attention/sm100_depth512/kernel.cu.j2",
+    HopperGemmPlan: "gemm/sm90/kernel.cu.j2",
+    BlackwellGemmPlan: "gemm/sm100/kernel.cu.j2",
 }
 """Root template by kind of plan."""
 
@@ -45,7 +48,7 @@ class RenderedKernel:
     name: str
     arch: str
     family: str
-    """Kernel family: "attention"."""
+    """Kernel family: "attention" or "gemm"."""
     files: Mapping[str, str]
     """N.cu, N_barriers.h and N.json (the manifest, last)."""
     templates: tuple[str, ...]

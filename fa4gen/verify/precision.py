@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from fa4gen.plan.attention_model import BlackwellPlan
+from fa4gen.plan.attention_model import BlackwellAttentionPlan
 
 if TYPE_CHECKING:
     from fa4gen.plan.attention_model import AttentionPlan
@@ -32,7 +32,7 @@ class Precision:
     def of(cls, plan: AttentionPlan) -> Precision:
         """Return the roundings of the kernel of ``plan``."""
         shift, error = 0, 0.0
-        if isinstance(plan, BlackwellPlan):
+        if isinstance(plan, BlackwellAttentionPlan):
             shift = plan.probability_shift
             error = EXP2_POLYNOMIAL_ERROR if plan.exp2_fma_share > 0 else 0.0
         return cls(plan.dtype, plan.out_dtype, plan.rescale_threshold, shift, error)

@@ -1,0 +1,94 @@
+"""What a user may write in a config of a matrix product, as pydantic models.
+
+D = activation(alpha * A . B + beta * C), with A (m, k), B (k, n), C and D (m, n), all optionally
+with a batch in front. alpha and beta are arguments of the call.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from fa4gen.config.primitives import Auto, Strict, Whole
+
+
+class GemmKeys(Strict):
+    """What every config of a matrix product says, whichever architecture it is for."""
+
+    kernel: Literal["gemm"]
+    """Kernel family."""
+    name: Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$", max_length=100)]
+    """Name of the kernel, its files and its entry point; the file's stem when not given."""
+    arch: str
+    """Architecture that the kernel is written for."""
+    dtype: Literal["bf16", "fp16", "fp8_e4m3"]
+    """Element type of A and B. Sums are kept in float32."""
+    out_dtype: Literal["auto", "bf16", "fp16", "fp32"] = "auto"
+    """Element type of C and of the output: as dtype when not given, and bf16 for fp8."""
+    a_major: Literal["k", "m"] = "k"
+    """The extent of A whose elements lie side by side."""
+    b_major: Literal["k", "n"] = "k"
+    """The extent of B whose elements lie side by side; k for the weights of a linear layer."""
+    residual: Literal["none", "matrix", "row"] = "none"
+    """What C is: absent, a matrix of the output's shape, or one row for all rows (a bias)."""
+    activation: Annotated[str, Field(min_length=1, max_length=200)] | None = None
+    """Applied to x = alpha * A . B + beta * C: an expression over x, such as max(x, 0)."""
+    BN: Annotated[Literal[64, 128, 192, 256], Whole] | Auto = "auto"
+    """Columns of a tile of the output."""
+    BK: Annotated[Literal[64, 128, 256], Whole] | Auto = "auto"
+    """Elements along k that one stage brings: 128 or 256 bytes of them."""
+    num_stages: Annotated[int, Field(ge=1, le=16)] | Auto = "auto"
+    """Slots of the ring of A and B."""
+    num_epi_stages: Annotated[int, Field(ge=1, le=4)] | Auto = "auto"
+    """Slots of the ring in which the residual waits for the epilogue; see also num_out_stages."""
+
+    @property
+    def resolved_out_dtype(self) -> str:
+        """Element type of C and of the output."""
+        if self.out_dtype != "auto":
+            return self.out_dtype
+        return "bf16" if self.dtype == "fp8_e4m3" else self.dtype
+
+
+class GemmRegisters(Strict):
+    """Registers per thread of each kind of warp after ``setmaxnreg``."""
+
+    producer: Annotated[int, Field(ge=24, le=256, multiple_of=8)]
+    consumer: Annotated[int, Field(ge=24, le=256, multiple_of=8)]
+
+
+class HopperGemmConfig(GemmKeys):
+    """Matrix product with a fused residual on Hopper (sm_90a)."""
+
+    arch: Literal["sm_90a"]
+    """Architecture that the kernel is written for."""
+    cta_group: Annotated[Literal[1, 2], Whole] | Auto = "auto"
+    """2: a cluster pair works on neighbouring row tiles and shares B by multicast."""
+    BM: Annotated[Literal[64, 128, 192, 256], Whole] | Auto = "auto"
+    """Rows of a CTA's tile of the output."""
+    num_consumer_warpgroups: Annotated[int, Field(ge=1, le=3)] | Auto = "auto"
+    """Warpgroups that multiply: each on its rows of the tile, or in turn with ping_pong."""
+    ping_pong: bool | Auto = "auto"
+    """Two consumer warpgroups work on a tile each, one multiplies while the other stores."""
+    registers: GemmRegisters | Auto = "auto"
+    """Registers per thread of the producer warpgroup and of each consumer warpgroup."""
+
+
+class BlackwellGemmConfig(GemmKeys):
+    """Matrix product with a fused residual on Blackwell (sm_100a, sm_103a)."""
+
+    arch: Literal["sm_100a", "sm_103a"]
+    """Architecture that the kernel is written for."""
+    cta_group: Annotated[Literal[1, 2], Whole] | Auto = "auto"
+    """2: a cluster pair multiplies together: twice BM rows, each CTA loads half of B."""
+    BM: Annotated[Literal[64, 128], Whole] | Auto = "auto"
+    """Rows of a CTA's tile of the output."""
+    num_accum_stages: Annotated[int, Field(ge=1, le=4)] | Auto = "auto"
+    """Accumulators in tensor memory: the epilogue reads one while the products fill another."""
+    stage_stride_cols: Annotated[int, Field(ge=32, le=512, multiple_of=32)] | Auto = "auto"
+    """Columns of tensor memory from one accumulator to the next."""
+    num_out_stages: Annotated[int, Field(ge=1, le=4)] | Auto = "auto"
+    """Slots through which the output passes to global memory."""
+    scheduler: Literal["auto", "static", "dynamic"] = "auto"
+    """Tiles in a fixed round, or handed out by the hardware (clusterlaunchcontrol)."""

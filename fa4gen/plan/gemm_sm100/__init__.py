@@ -1,0 +1,1 @@
+"""The plan of a matrix product on sm_100a."""
