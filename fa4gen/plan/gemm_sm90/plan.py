@@ -67,7 +67,7 @@ def plan_gemm_sm90(config: HopperGemmConfig) -> HopperGemmPlan:
         warpgroup_rows=values.warpgroup_rows,
         producer_registers=values.registers.producer,
         consumer_registers=values.registers.consumer,
-        named_barriers=(),
+        named_barriers=(("turn_barrier", 1),) if values.ping_pong else (),
         summary=summarise(values),
         roles=gemm_roles(values),
         shared=regions,
