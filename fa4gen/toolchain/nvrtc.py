@@ -39,7 +39,7 @@ class Nvrtc:
     def options(self, unit: Unit) -> tuple[str, ...]:
         """Options for PTX and cubin of the exact architecture, with ptxas's report in the log."""
         more = ("-lineinfo",) if unit.line_info else ()
-        return (f"-arch={unit.arch}", "-std=c++17", "--ptxas-options=-v", *more)
+        return (f"-arch={unit.arch}", "-std=c++17", "--ptxas-options=-v", "--no-cache", *more)
 
     def build(self, unit: Unit) -> Built:
         """Compile to PTX and cubin; CompileError with places, MissingCapabilityError."""
