@@ -1,1 +1,1 @@
-"""The plan of a matrix product on sm_100a."""
+"""The plan of a matrix product on Blackwell: accumulators in tensor memory, tcgen05."""
