@@ -52,7 +52,11 @@ def _shared_memory(values: Values) -> Iterator[Fault]:
         f"{values.epi_bytes} for panels of the output + {rest} for barriers and alignment = "
         f"{needed} bytes, but a CTA has {available}",
         keys=("num_stages", "num_epi_stages", "BK", *TILE_KEYS),
-        remedies=(_fewer("num_stages", values), _fewer("num_epi_stages", values), _narrower(values)),
+        remedies=(
+            _fewer("num_stages", values),
+            _fewer("num_epi_stages", values),
+            _narrower(values),
+        ),
         last_resort=_smaller_in_every_way(values),
     )
 

@@ -82,8 +82,7 @@ def plan_gemm_sm90(config: HopperGemmConfig) -> HopperGemmPlan:
 def find_faults(config: HopperGemmConfig) -> list[Fault]:
     """Return everything in ``config`` that cannot work."""
     values, _ = decide(config, most_stages)
-    rules = list(broken_rules(values))
-    return rules or list(exceeded_limits(values))
+    return [*broken_rules(values), *exceeded_limits(values)]
 
 
 def _launch(values: Values, dynamic_shared: int) -> LaunchGeometry:

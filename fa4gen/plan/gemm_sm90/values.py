@@ -21,7 +21,11 @@ PANEL_BYTES = 128
 MMA_K_BYTES = 32
 """Elements along k of one wgmma, in bytes."""
 ELEMENT_BYTES = {"bf16": 2, "fp16": 2, "fp8_e4m3": 1, "fp32": 4}
-DEFAULT_REGISTERS = {1: RegisterSplit(56, 256), 2: RegisterSplit(40, 232), 3: RegisterSplit(32, 160)}
+DEFAULT_REGISTERS = {
+    1: RegisterSplit(56, 256),
+    2: RegisterSplit(40, 232),
+    3: RegisterSplit(32, 160),
+}
 """By consumer warpgroups: the loaders divide to find their tiles, and need more than attention's."""
 
 

@@ -1,0 +1,54 @@
+"""Configs of matrix products on Hopper."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from hypothesis import strategies as st
+
+from fa4gen.config.gemm import HopperGemmConfig
+
+KEYS: dict[str, list[Any]] = {
+    "dtype": ["bf16", "fp16", "fp8_e4m3"],
+    "out_dtype": ["auto", "bf16", "fp16", "fp32"],
+    "a_major": ["k", "m"],
+    "b_major": ["k", "n"],
+    "residual": ["none", "matrix", "row"],
+    "cta_group": ["auto", 1, 2],
+    "BM": ["auto", 64, 128, 192, 256],
+    "BN": ["auto", 64, 128, 192, 256],
+    "BK": ["auto", 64, 128, 256],
+    "num_consumer_warpgroups": ["auto", 1, 2, 3],
+    "ping_pong": ["auto", True, False],
+    "num_stages": ["auto", 1, 2, 5, 16],
+    "num_epi_stages": ["auto", 1, 2, 4],
+    "registers": ["auto", {"producer": 40, "consumer": 232}, {"producer": 24, "consumer": 256}],
+}
+
+
+def gemm_config(**keys: Any) -> HopperGemmConfig:
+    """A config of the fewest keys, and these."""
+    return HopperGemmConfig.model_validate(
+        {"kernel": "gemm", "name": "a", "arch": "sm_90a", "dtype": "bf16", **keys}
+    )
+
+
+@st.composite
+def configs(draw: st.DrawFn) -> HopperGemmConfig:
+    """Any config that the schema takes, most keys left out."""
+    written = draw(st.lists(st.sampled_from(sorted(KEYS)), unique=True, max_size=7))
+    return gemm_config(**{key: draw(st.sampled_from(KEYS[key])) for key in written})
+
+
+@pytest.fixture(scope="session")
+def any_gemm_config() -> st.SearchStrategy[HopperGemmConfig]:
+    """The strategy of every config."""
+    return configs()
+
+
+@pytest.fixture(scope="session")
+def hopper_gemm() -> Callable[..., HopperGemmConfig]:
+    """A config of the fewest keys, and those given."""
+    return gemm_config
