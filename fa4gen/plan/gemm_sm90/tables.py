@@ -39,7 +39,7 @@ def gemm_roles(values: Values) -> tuple[Role, ...]:
             num_warps=WARPGROUP_WARPS,
             registers=values.registers.consumer,
             work="the products and the output of every "
-            f"{'second' if values.num_consumer_warpgroups == 2 else 'next'} tile"  # noqa: PLR2004
+            f"{'second' if values.num_consumer_warpgroups == 2 else 'next'} tile"
             if values.ping_pong
             else f"the products and the output of rows {rows * i} to {rows * i + rows - 1}",
         )

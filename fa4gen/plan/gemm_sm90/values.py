@@ -155,7 +155,8 @@ def _rows(config: HopperGemmConfig, ping_pong: bool, log: ChoiceLog) -> tuple[in
 
 
 def _columns(config: HopperGemmConfig, warpgroup_rows: int, log: ChoiceLog) -> int:
-    wide = warpgroup_rows == WGMMA_ROWS and config.BM != 192  # noqa: PLR2004 (three warpgroups)
+    three = config.BM == 192 or config.num_consumer_warpgroups == 3
+    wide = warpgroup_rows == WGMMA_ROWS and not three
     return log.take(
         "BN", config.BN, 256 if wide else 128, "the widest tile whose sums fit the registers"
     )

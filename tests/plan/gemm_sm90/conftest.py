@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import strategies as st
 
 from fa4gen.config.gemm import HopperGemmConfig
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 KEYS: dict[str, list[Any]] = {
     "dtype": ["bf16", "fp16", "fp8_e4m3"],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import given, reject, settings
@@ -11,8 +12,10 @@ from hypothesis import strategies as st
 
 from fa4gen.config.gemm import HopperGemmConfig
 from fa4gen.errors import ConfigError
-from fa4gen.plan.gemm_model import HopperGemmPlan
 from fa4gen.plan.gemm_sm90.plan import plan_gemm_sm90
+
+if TYPE_CHECKING:
+    from fa4gen.plan.gemm_model import HopperGemmPlan
 
 Strategy = st.SearchStrategy[HopperGemmConfig]
 ConfigOf = Callable[..., HopperGemmConfig]
@@ -32,7 +35,7 @@ def test_what_the_maps_bring_is_what_the_barriers_expect(
     any_gemm_config: Strategy, data: st.DataObject
 ) -> None:
     plan = planned(data.draw(any_gemm_config))
-    boxes = {row.tensor: row for row in plan.tensor_maps}
+    boxes = {row.name: row for row in plan.tensor_maps}
     own = sum(plan.region(tensor).slot_bytes for tensor in ("a", "b"))
     assert plan.barrier("input_full").transaction_bytes == own
     lines = {"a": plan.BM if plan.a_major == "k" else plan.BK}
