@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import Field, field_validator
 
+from fa4gen.config.expression import parse_expression
 from fa4gen.config.primitives import Auto, Strict, Whole
 
 
@@ -42,6 +43,11 @@ class GemmKeys(Strict):
     """Slots of the ring of A and B."""
     num_epi_stages: Annotated[int, Field(ge=1, le=4)] | Auto = "auto"
     """Slots of the ring in which the residual waits for the epilogue; see also num_out_stages."""
+
+    @field_validator("activation")
+    @classmethod
+    def _is_expression(cls, text: str | None) -> str | None:
+        return None if text is None else parse_expression(text).text
 
     @property
     def resolved_out_dtype(self) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from fa4gen.config.expression import parse_expression
 from fa4gen.plan.barriers import lay_out_barriers
 from fa4gen.plan.gemm_model import HopperGemmPlan
 from fa4gen.plan.gemm_parameters import gemm_parameters
@@ -32,11 +33,7 @@ def plan_gemm_sm90(config: HopperGemmConfig) -> HopperGemmPlan:
     values, choices = decide(config, most_stages)
     regions = gemm_regions(values)
     first_barrier = next(region.offset for region in regions if region.name == "barriers")
-    activation = None
-    if config.activation is not None:
-        from fa4gen.config.expression import parse_expression
-
-        activation = parse_expression(config.activation).cuda()
+    activation = None if config.activation is None else parse_expression(config.activation).cuda()
     return HopperGemmPlan(
         kernel=config.kernel,
         name=config.name,
