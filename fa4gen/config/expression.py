@@ -163,7 +163,7 @@ def _is_float32(value: float) -> bool:
 
 def _as_float32(value: float) -> float:
     """Round to float32; OverflowError for what is too large."""
-    rounded: float = struct.unpack("f", struct.pack("f", value))[0]
+    rounded: float = struct.unpack("f", struct.pack("f", float(value)))[0]
     return rounded
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -12,7 +13,7 @@ from hypothesis import strategies as st
 
 from fa4gen.config.expression import FUNCTIONS, parse_expression
 
-MEANINGS = {
+MEANINGS: dict[str, Callable[[float], float]] = {
     "relu(x)": lambda x: max(x, 0.0),
     "max(x, 0.1 * x)": lambda x: max(x, 0.1 * x),
     "gelu(x)": lambda x: 0.5 * x * (1 + math.erf(x / math.sqrt(2))),
