@@ -1,0 +1,200 @@
+"""Matrix products in the emulator, without the launcher: a plan, a problem, what comes out."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+import ml_dtypes
+import numpy as np
+
+from fa4gen.config.load import load_mapping
+from fa4gen.emulator import SCHEDULES, Program, TensorMap
+from fa4gen.plan.build import build_plan
+from fa4gen.render.render import render
+from fa4gen.verify.emulator import plan_names
+from tests.verify.source_mutation import Found, Kernel, function_of, ptx_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from fa4gen.emulator import Finding, Report
+
+DTYPES = {
+    "bf16": np.dtype(ml_dtypes.bfloat16),
+    "fp16": np.dtype(np.float16),
+    "fp8_e4m3": np.dtype(ml_dtypes.float8_e4m3fn),
+    "fp32": np.dtype(np.float32),
+}
+UNIT_ROUNDOFF = {"bf16": 2**-8, "fp16": 2**-11, "fp32": 2**-23}
+FLOAT32_SUM = 2**-20
+"""Of a sum's terms: what the order of additions may change, with room to spare."""
+
+
+@dataclass(frozen=True)
+class Problem:
+    """``indexed``: A is zero, and each element of C its own index. ``multiprocessors``: of the
+    chip that the launch is for, few so that each CTA takes several tiles."""
+
+    m: int
+    n: int
+    k: int
+    batch: int = 1
+    alpha: float = 1.0
+    beta: float = 0.5
+    group_rows: int = 2
+    multiprocessors: int = 2
+    indexed: bool = False
+    nan_in_c: bool = False
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """``wrong`` says how the numbers differ; "" where they agree and nothing else was written."""
+
+    report: Report
+    wrong: str
+
+    @property
+    def complaint(self) -> str:
+        """What is wrong at all; "" where all is well."""
+        if self.report.verdict.value != "clean":
+            return "\n".join(str(finding) for finding in self.report.findings[:4])
+        return self.wrong
+
+
+def gemm_kernel(keys: dict[str, Any]) -> Kernel:
+    """Return the kernel of a Blackwell config that says no more than ``keys``."""
+    loaded = load_mapping({"kernel": "gemm", "arch": "sm_100a", "dtype": "bf16", **keys}, "gemm")
+    plan = build_plan(loaded.config)
+    rendered = render(plan, loaded)
+    [header] = rendered.headers.values()
+    return Kernel(plan, rendered.source, header)
+
+
+@cache
+def _program(kernel: Kernel) -> Program:
+    return Program(ptx_of(kernel))
+
+
+class _Tensor:
+    """A logical array (batch, x, y) in memory whose rows end in padding."""
+
+    def __init__(
+        self, shape: tuple[int, int, int], contiguous: int, dtype: str, rng: np.random.Generator
+    ) -> None:
+        order = (0, 1, 2) if contiguous == 2 else (0, 2, 1)
+        lines = [shape[axis] for axis in order]
+        chunk = 16 // DTYPES[dtype].itemsize
+        self._touched = -(-lines[2] // chunk) * chunk  # stores clip to 16 bytes
+        padded = (*lines[:2], self._touched + chunk)
+        self._buffer = rng.standard_normal(padded).astype(DTYPES[dtype])
+        self.memory = self._buffer[..., : lines[2]]
+        self.logical = self.memory.transpose(order)
+
+    def poison(self) -> None:
+        self._buffer[...] = np.nan
+
+    @property
+    def padding_is_poison(self) -> bool:
+        return bool(np.isnan(self._buffer[..., self._touched :].astype(np.float32)).all())
+
+
+def emulate(kernel: Kernel, problem: Problem, seed: int) -> Outcome:
+    """Run under the schedule of ``seed``, with all checks; compare with float64."""
+    plan, rng = kernel.plan, np.random.default_rng(seed)
+    batch, m, n, k = problem.batch, problem.m, problem.n, problem.k
+    some = max(k, 1)  # no map has an extent of 0
+    a = _Tensor((batch, m, some), 2 if plan.a_major == "k" else 1, plan.dtype, rng)
+    b = _Tensor((batch, some, n), 1 if plan.b_major == "k" else 2, plan.dtype, rng)
+    c = _Tensor((batch, 1 if plan.residual == "row" else m, n), 2, plan.out_dtype, rng)
+    out = _Tensor((batch, m, n), 2, plan.out_dtype, rng)
+    out.poison()
+    if problem.nan_in_c:
+        c.poison()
+    if problem.indexed:
+        a.memory[...] = 0
+        c.memory[...] = np.arange(c.memory.size).reshape(c.memory.shape)
+    report = _launch(plan, _program(kernel), problem, {"a": a, "b": b, "c": c, "out": out}, seed)
+    wrong = "" if out.padding_is_poison else "written behind the end of a row"
+    return Outcome(report, wrong or _difference(plan, problem, a, b, c, out))
+
+
+def _launch(
+    plan: Any, program: Program, problem: Problem, tensors: dict[str, _Tensor], seed: int
+) -> Report:
+    row_tiles = -(-problem.m // (plan.cta_group * plan.BM))
+    column_tiles = -(-problem.n // plan.BN)
+    tiles = row_tiles * column_tiles * problem.batch
+    values: dict[str, Any] = {
+        "alpha": problem.alpha, "beta": problem.beta, "m": problem.m, "n": problem.n,
+        "k": problem.k, "row_tiles": row_tiles, "column_tiles": column_tiles,
+        "num_tiles": tiles, "group_rows": problem.group_rows,
+    }  # fmt: skip
+    for row in plan.tensor_maps:
+        memory = tensors[row.tensor].memory
+        if len(row.dims) < memory.ndim:
+            memory = memory[:, 0]
+        if memory.dtype == DTYPES["fp8_e4m3"]:
+            memory = memory.view(np.uint8)
+        values[row.parameter] = TensorMap(memory, box=row.box[::-1], swizzle=row.swizzle)
+    types = {"int32": np.int32, "float": np.float32}
+    most = tiles * plan.cta_group
+    fit = problem.multiprocessors // plan.cta_group * plan.cta_group
+    return program.launch(
+        plan.entry_point,
+        grid=most if plan.scheduler == "dynamic" else min(fit, most),
+        block=plan.launch.threads,
+        cluster=plan.launch.cluster,
+        args=[types.get(p.c_type, lambda given: given)(values[p.name]) for p in plan.parameters],
+        dynamic_shared=plan.launch.dynamic_shared_bytes,
+        seed=seed,
+        schedule=SCHEDULES[seed % len(SCHEDULES)],
+        names=plan_names(plan),
+    )
+
+
+def _difference(
+    plan: Any, problem: Problem, a: _Tensor, b: _Tensor, c: _Tensor, out: _Tensor
+) -> str:
+    def exact(tensor: _Tensor) -> Any:
+        return tensor.logical.astype(np.float64)
+
+    shape = out.logical.shape
+    x, terms = np.zeros(shape), np.zeros(shape)
+    if problem.k:
+        x += problem.alpha * (exact(a) @ exact(b))
+        terms += abs(problem.alpha) * (abs(exact(a)) @ abs(exact(b)))
+    if plan.residual != "none" and problem.beta != 0:
+        x += problem.beta * exact(c)
+        terms += abs(problem.beta * exact(c))
+    found = exact(out)
+    bound = UNIT_ROUNDOFF[plan.out_dtype] * abs(x) + FLOAT32_SUM * terms
+    if problem.indexed:
+        bound = np.zeros(shape)
+    bad = np.argwhere(~(abs(found - x) <= bound))
+    if not bad.size:
+        return ""
+    first = tuple(bad[0])
+    return f"{len(bad)} of {x.size} wrong, first {first}: {found[first]} instead of {x[first]}"
+
+
+def is_told(outcome: Outcome, founds: Sequence[Found], kernel: Kernel) -> bool:
+    """Whether one of ``founds`` is among the findings; "numbers" stands for a wrong result."""
+    lines = kernel.source.splitlines()
+    numbers = any(found.kind == "numbers" for found in founds)
+    if numbers and outcome.wrong and outcome.report.verdict.value == "clean":
+        return True
+    return any(
+        _matches(finding, found, lines) for finding in outcome.report.findings for found in founds
+    )
+
+
+def _matches(finding: Finding, found: Found, lines: list[str]) -> bool:
+    where = re.fullmatch(r".*\.cu:(\d+)", finding.where)
+    if finding.kind != found.kind or where is None:
+        return False
+    is_there = function_of(lines, int(where[1])) == found.at
+    return is_there and found.who in finding.who and found.says in finding.message

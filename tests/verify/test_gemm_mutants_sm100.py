@@ -1,0 +1,71 @@
+"""Mistakes put into the source of the matrix product for Blackwell: the emulator must tell each."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import pytest
+
+from tests.verify.gemm_emulation import emulate, gemm_kernel, is_told
+from tests.verify.gemm_mutants_sm100 import CONFIGS, MUTANTS, UPSTREAM
+from tests.verify.source_mutation import Kernel, mutated
+
+SEEDS = 20
+ALWAYS = [
+    *UPSTREAM,
+    "residual_never_freed",
+    "sums_given_back_before_their_loads_are_complete",
+    "sums_given_back_before_they_are_read",
+    "staged_without_proxy_fence",
+    "sums_given_back_without_fence",
+    "arrival_of_the_peer_dropped",
+    "answer_given_back_by_one_lane",
+]
+"""Made in every run; all of them with --many-seeds."""
+
+
+@cache
+def original(config: str) -> Kernel:
+    return gemm_kernel(CONFIGS[config])
+
+
+def complaints(name: str, seeds: range) -> list[str]:
+    """Seeds under which the mistake is not told as it should be."""
+    mutant = MUTANTS[name]
+    kernel = mutated(original(mutant.config), mutant)
+    outcomes = {seed: emulate(kernel, mutant.problem, seed) for seed in seeds}
+    missed = {
+        seed: outcome.complaint or "passed"
+        for seed, outcome in outcomes.items()
+        if not is_told(outcome, mutant.found, kernel)
+    }
+    if mutant.sometimes and len(missed) < len(outcomes):
+        missed = {seed: said for seed, said in missed.items() if said != "passed"}
+    return [f"seed {seed}: {said}" for seed, said in missed.items()]
+
+
+@pytest.mark.parametrize("name", MUTANTS)
+def test_the_mistake_can_still_be_made(name: str) -> None:
+    mutant = MUTANTS[name]
+    kernel = original(mutant.config)
+    changed = mutated(kernel, mutant)
+    assert (changed.source, changed.header) != (kernel.source, kernel.header)
+
+
+@pytest.mark.compile
+@pytest.mark.parametrize("name", MUTANTS)
+def test_the_kernel_without_it_is_clean(name: str) -> None:
+    mutant = MUTANTS[name]
+    assert emulate(original(mutant.config), mutant.problem, 0).complaint == ""
+
+
+@pytest.mark.compile
+@pytest.mark.parametrize("name", ALWAYS)
+def test_a_mistake_is_told(name: str) -> None:
+    assert complaints(name, range(2)) == []
+
+
+@pytest.mark.seeds
+@pytest.mark.parametrize("name", MUTANTS)
+def test_a_mistake_is_told_whatever_the_schedule(name: str) -> None:
+    assert complaints(name, range(SEEDS)) == []

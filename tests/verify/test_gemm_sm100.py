@@ -1,0 +1,185 @@
+"""The matrix product for Blackwell in the emulator: rings, layouts, tails of every kind."""
+
+from __future__ import annotations
+
+from functools import cache
+from itertools import product
+from random import Random
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+
+from fa4gen.emulator import SCHEDULES
+from fa4gen.errors import ConfigError
+from tests.verify.gemm_emulation import Problem, emulate, gemm_kernel
+
+if TYPE_CHECKING:
+    from tests.verify.source_mutation import Kernel
+
+Keys = dict[str, Any]
+TILE: Keys = {"cta_group": 1, "BM": 128, "BN": 128}
+LAYOUTS: dict[str, Keys] = {
+    "rows": TILE,
+    "quarters": {**TILE, "BM": 64},
+    "pair": {**TILE, "cta_group": 2},
+    "halves": {**TILE, "cta_group": 2, "BM": 64},
+}
+SEVERAL = Problem(500, 300, 150, batch=2)
+"""Tails in each dimension, several tiles for each CTA."""
+
+
+@cache
+def _kernel(keys: tuple[tuple[str, Any], ...]) -> Kernel:
+    return gemm_kernel(dict(keys))
+
+
+def check(keys: Keys, problem: Problem, seed: int = 0) -> None:
+    outcome = emulate(_kernel(tuple(sorted(keys.items()))), problem, seed)
+    assert outcome.complaint == "", f"{keys}, {problem}, seed {seed}"
+
+
+@pytest.mark.compile
+@pytest.mark.parametrize("residual", ["none", "matrix", "row"])
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_products_and_residuals(layout: str, residual: str) -> None:
+    check({**LAYOUTS[layout], "residual": residual}, SEVERAL)
+
+
+@pytest.mark.compile
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_the_residual_comes_from_where_the_output_goes(layout: str) -> None:
+    keys = {**LAYOUTS[layout], "residual": "matrix", "out_dtype": "fp32"}
+    check(keys, Problem(270, 300, 64, batch=2, beta=1.0, indexed=True), 1)
+
+
+@pytest.mark.compile
+@pytest.mark.parametrize("residual", ["none", "matrix", "row"])
+def test_no_products_where_k_is_zero(residual: str) -> None:
+    for seed, layout in enumerate(LAYOUTS):
+        check({**LAYOUTS[layout], "residual": residual}, Problem(300, 200, 0), seed)
+
+
+@pytest.mark.compile
+@pytest.mark.parametrize("residual", ["matrix", "row"])
+def test_the_residual_is_not_looked_at_where_beta_is_zero(residual: str) -> None:
+    keys = {**TILE, "residual": residual}
+    check(keys, Problem(200, 136, 100, beta=0.0, nan_in_c=True))
+
+
+@pytest.mark.compile
+@pytest.mark.parametrize("size", [(1, 1, 1), (64, 64, 64), (128, 128, 1000), (1, 600, 40)], ids=str)
+def test_sizes(size: tuple[int, int, int]) -> None:
+    for seed, layout in enumerate(LAYOUTS):
+        check({**LAYOUTS[layout], "residual": "matrix", "num_stages": 3}, Problem(*size), seed)
+
+
+@pytest.mark.compile
+@pytest.mark.parametrize("majors", ["kk", "kn", "mk", "mn"])
+@pytest.mark.parametrize("dtype", ["bf16", "fp8_e4m3"])
+def test_either_operand_in_either_order(dtype: str, majors: str) -> None:
+    order = {"a_major": majors[0], "b_major": majors[1], "dtype": dtype}
+    check({**TILE, **order, "BN": 192, "cta_group": 2}, Problem(300, 250, 200))
+    check({**TILE, **order, "BM": 64, "BN": 64, "BK": 256}, Problem(100, 70, 600), 1)
+
+
+@pytest.mark.compile
+@pytest.mark.parametrize("out_dtype", ["bf16", "fp16", "fp32"])
+def test_output_types(out_dtype: str) -> None:
+    for seed, layout in enumerate(LAYOUTS):
+        keys = {**LAYOUTS[layout], "BN": 64, "dtype": "fp16", "out_dtype": out_dtype}
+        check({**keys, "residual": "matrix"}, Problem(200, 200, 100, alpha=-0.5), seed)
+
+
+@pytest.mark.compile
+@pytest.mark.parametrize("stages", [1, 2, 3, 4])
+def test_rings_of_any_length(stages: int) -> None:
+    lengths = dict.fromkeys(
+        ("num_stages", "num_accum_stages", "num_epi_stages", "num_out_stages"), stages
+    )
+    for seed, (layout, residual) in enumerate(product(("quarters", "halves"), ("matrix", "row"))):
+        check({**LAYOUTS[layout], **lengths, "residual": residual}, Problem(520, 260, 300), seed)
+
+
+@pytest.mark.compile
+@pytest.mark.parametrize("layout", ["rows", "halves"])
+def test_accumulators_further_apart_than_they_are_wide(layout: str) -> None:
+    check({**LAYOUTS[layout], "stage_stride_cols": 160, "num_accum_stages": 3}, SEVERAL, 1)
+
+
+@pytest.mark.compile
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("residual", ["none", "matrix"])
+def test_tiles_handed_out_by_the_hardware(layout: str, residual: str) -> None:
+    keys = {**LAYOUTS[layout], "BN": 64, "scheduler": "dynamic", "residual": residual}
+    for seed in range(3):
+        check(keys, Problem(600, 400, 100), seed)
+
+
+@pytest.mark.compile
+def test_tiles_handed_out_by_the_hardware_have_no_products() -> None:
+    keys = {**LAYOUTS["pair"], "scheduler": "dynamic", "residual": "matrix"}
+    check(keys, Problem(900, 400, 0, beta=1.0))
+
+
+def _any_keys(random: Random) -> Keys:
+    def some(*values: Any) -> Any:
+        return random.choice(values)
+
+    return {
+        "cta_group": some(1, 2), "BM": some(64, 128), "BN": some(64, 128, 192, 256),
+        "BK": some(64, 64, 128, 256), "residual": some("none", "matrix", "matrix", "row"),
+        "dtype": some("bf16", "fp16", "fp8_e4m3"), "out_dtype": some("bf16", "fp16", "fp32"),
+        "a_major": some("k", "m"), "b_major": some("k", "n"),
+        "scheduler": some("static", "dynamic"), "num_stages": some(1, 2, 3, 4, "auto"),
+        "num_accum_stages": some(1, 2, 3, 4), "num_epi_stages": some(1, 2, 3, 4),
+        "num_out_stages": some(1, 2, 3, 4),
+    }  # fmt: skip
+
+
+def _any_problem(random: Random) -> Problem:
+    beta = random.choice((0.0, 1.0, 0.5))
+    return Problem(
+        m=random.randint(1, 700),
+        n=random.randint(1, 600),
+        k=random.choice((0, 1, 8, random.randint(1, 100), random.randint(1, 900))),
+        batch=random.choice((1, 1, 2, 3)),
+        alpha=random.choice((1.0, -0.5, 0.0)),
+        beta=beta,
+        group_rows=random.choice((1, 2, 8)),
+        multiprocessors=random.choice((2, 4, 6)),
+        nan_in_c=beta == 0,
+    )
+
+
+def check_any(seed: int) -> None:
+    random = Random(seed)
+    keys = _any_keys(random)
+    try:
+        gemm_kernel(keys)
+    except ConfigError:
+        return
+    for run in range(3):
+        check(keys, _any_problem(random), len(SCHEDULES) * seed + run)
+
+
+@pytest.mark.compile
+@pytest.mark.parametrize("part", range(4))
+def test_whatever_is_planned_multiplies(part: int) -> None:
+    seed = int(np.random.default_rng().integers(2**31))
+    check_any(seed + part)
+
+
+@pytest.mark.seeds
+@pytest.mark.parametrize("seed", range(200))
+def test_whatever_is_planned_multiplies_under_many_seeds(seed: int) -> None:
+    check_any(seed)
+
+
+@pytest.mark.seeds
+@pytest.mark.parametrize("residual", ["none", "matrix", "row"])
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("scheduler", ["static", "dynamic"])
+def test_twenty_seeds(layout: str, residual: str, scheduler: str) -> None:
+    for seed in range(20):
+        check({**LAYOUTS[layout], "residual": residual, "scheduler": scheduler}, SEVERAL, seed)
