@@ -12,29 +12,31 @@ if TYPE_CHECKING:
 
     from fa4gen.config.load import LoadedConfig
     from fa4gen.runtime.attention import AttentionKernel
+    from fa4gen.runtime.gemm import GemmKernel
 
-NAMELESS = "attention"
+NAMELESS = "kernel"
 """What a kernel is called whose config is a mapping without a name."""
 
 
 def load(
     config: str | Path | Mapping[str, Any], *, compiler: str = "auto", cache: bool = True
-) -> AttentionKernel:
+) -> AttentionKernel | GemmKernel:
     """Render and compile the kernel of one config, and return it as a Python function.
 
     ``config`` is the name of a shipped config (``"d128_causal_bf16"``), the path of a YAML file, or
     the config itself as a mapping; ``compiler`` is "auto", "nvrtc" or "nvcc". With ``cache``, what
     was compiled before is taken from the user's cache folder. Works without a GPU; only the calls
-    of the kernel need one; what it takes, and the scales that kernels for fp8 take besides, is
-    said at AttentionKernel.
+    of the kernel need one; what it takes is said at AttentionKernel and GemmKernel.
 
     Raises ConfigError for a config that is not found, not unique or cannot work, CompileError, and
     MissingCapabilityError where there is no compiler.
     """
     from fa4gen.config.load import load_mapping, locate
+    from fa4gen.plan.attention_model import AttentionPlan
     from fa4gen.plan.build import build_plan
     from fa4gen.render.render import render
     from fa4gen.runtime.attention import AttentionKernel
+    from fa4gen.runtime.gemm import GemmKernel
     from fa4gen.toolchain.cache import Cache
     from fa4gen.toolchain.compile import compile_kernel
 
@@ -52,7 +54,9 @@ def load(
         compiler=compiler,
         cache=Cache.default() if cache else None,
     )
-    return AttentionKernel(plan, compiled.cubin)
+    if isinstance(plan, AttentionPlan):
+        return AttentionKernel(plan, compiled.cubin)
+    return GemmKernel(plan, compiled.cubin)
 
 
 def _load_one(config: str | Path) -> LoadedConfig:

@@ -17,6 +17,7 @@ from fa4gen.runtime.schedule import INT32_MAX, ProblemSize
 if TYPE_CHECKING:
     from fa4gen.errors import Problem
     from fa4gen.plan.attention_model import AttentionPlan
+    from fa4gen.plan.kernel_model import KernelPlan
     from fa4gen.runtime.device import DeviceInfo
 
 ALIGNMENT = 16
@@ -62,6 +63,11 @@ class Arguments(NamedTuple):
     """float32 (batch, key heads), as the other two; None is 1."""
     key_descale: TensorView | None = None
     value_descale: TensorView | None = None
+
+    @property
+    def device(self) -> int:
+        """The query's GPU, which has to be that of all."""
+        return self.query.device
 
     @property
     def descales(self) -> dict[str, TensorView | None]:
@@ -153,11 +159,11 @@ def check_arguments(plan: AttentionPlan, arguments: Arguments) -> CheckedArgumen
     )
 
 
-def check_device(plan: AttentionPlan, device: DeviceInfo) -> None:
-    """Refuse a GPU that does not run the kernel's architecture."""
+def check_device(plan: KernelPlan, device: DeviceInfo, argument: str = "query") -> None:
+    """Refuse a GPU that does not run the kernel's architecture; ``argument`` is what lies there."""
     if not device.runs(plan.arch):
         raise refusal(
-            "query",
+            argument,
             f"a tensor on {device}",
             f"a tensor on a GPU that runs {plan.arch}",
             remedy="move the tensors to such a GPU, or generate the kernel for this one",

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import math
-import threading
-from dataclasses import dataclass
-from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from fa4gen.runtime import arrays
@@ -16,45 +13,23 @@ from fa4gen.runtime.arguments import (
     CheckedArguments,
     as_scale,
     check_arguments,
-    check_device,
     check_layout,
     check_tiles,
 )
-from fa4gen.runtime.device import device_info, load_cupy
-from fa4gen.runtime.module import LoadedKernel
+from fa4gen.runtime.device import device_info
+from fa4gen.runtime.kernel import Call, Kernel, Launch, Packed, view_optional
 from fa4gen.runtime.parameters import ParameterBlock, pack
 from fa4gen.runtime.schedule import Schedule, plan_schedule
 from fa4gen.runtime.tensor_map import describe, encode
-from fa4gen.runtime.tile_counter import TileCounters
 
 if TYPE_CHECKING:
     from fa4gen.plan.attention_model import AttentionPlan
     from fa4gen.runtime.arguments import TensorView
 
-LAUNCHES_KEPT = 256
 LOG2_E = math.log2(math.e)
 
 
-class Launch:
-    """One prepared call: calling it enqueues the kernel again on the same memory.
-
-    It keeps the arrays alive. ``out`` and ``lse`` are where the results go (``lse`` is None for a
-    kernel without). The stream is chosen at each call, as AttentionKernel does.
-    """
-
-    def __init__(self, kernel: AttentionKernel, call: _Call) -> None:
-        """Remember a call that was checked; made by AttentionKernel.prepare."""
-        self.out = call.out
-        self.lse = call.lse
-        self._kernel = kernel
-        self._call = call
-
-    def __call__(self) -> None:
-        """Enqueue the kernel."""
-        self._kernel._enqueue(self._call)
-
-
-class AttentionKernel:
+class AttentionKernel(Kernel[Arguments]):
     """A compiled attention kernel; call it with arrays, and it writes and returns the output.
 
     Thread-safe. Modules and tensor maps are made at the first use and kept; keep the object as long
@@ -63,14 +38,8 @@ class AttentionKernel:
 
     def __init__(self, plan: AttentionPlan, cubin: bytes) -> None:
         """Take the kernel of ``plan``, compiled; no GPU is touched before the first call."""
+        super().__init__(plan, cubin)
         self.plan = plan
-        self.cubin = cubin
-        self._lock = threading.Lock()
-        self._devices: dict[int, _OnDevice] = {}
-        self._packed = lru_cache(maxsize=LAUNCHES_KEPT)(self._pack)
-
-    def __repr__(self) -> str:
-        return f"AttentionKernel({self.plan.name!r}, arch={self.plan.arch!r})"
 
     def __call__(
         self,
@@ -152,7 +121,7 @@ class AttentionKernel:
         softmax_scale: float | None,
         layout: str,
         descales: tuple[Any, Any, Any],
-    ) -> _Call:
+    ) -> Call[Arguments]:
         """Look at the arrays, and make the outputs that were not given."""
         check_layout(layout)
         query_view, query = arrays.view("query", query)
@@ -168,12 +137,12 @@ class AttentionKernel:
                 if layout == "bhsd":
                     rows, heads = heads, rows
                 lse = arrays.empty(query, (batch, heads, rows), "float32")
-        out_view, kept_out = _view_optional("out", out)
-        lse_view, kept_lse = _view_optional("lse", lse)
-        views = [_view_optional(*pair) for pair in zip(DESCALES, descales, strict=True)]
+        out_view, kept_out = view_optional("out", out)
+        lse_view, kept_lse = view_optional("lse", lse)
+        views = [view_optional(*pair) for pair in zip(DESCALES, descales, strict=True)]
         query_descale, key_descale, value_descale = (view for view, _ in views)
         scale = self.plan.depth**-0.5 if softmax_scale is None else as_scale(softmax_scale)
-        return _Call(
+        return Call(
             Arguments(
                 query_view,
                 key_view,
@@ -187,51 +156,18 @@ class AttentionKernel:
                 value_descale,
             ),
             out,
-            lse,
             (query, key, value, kept_out, kept_lse, *(kept for _, kept in views)),
+            lse,
         )
 
-    def _enqueue(self, call: _Call, *, launch: bool = True) -> None:
-        arguments = call.arguments
-        device = arguments.query.device
-        if device < 0:
-            check_arguments(self.plan, arguments)  # raises: this is not memory of a GPU
-        runtime = load_cupy().cuda.runtime
-        previous = runtime.getDevice()
-        if previous != device:
-            runtime.setDevice(device)
-        try:
-            on_device = self._devices.get(device)
-            if on_device is None:
-                check_arguments(self.plan, arguments)
-                on_device = self._on_device(device)
-            stream = arrays.current_stream(call.arrays[0], device)
-            counter = on_device.counters.address(stream) if on_device.counters else 0
-            packed = self._packed(arguments, counter)
-            if launch and packed.grid:
-                on_device.kernel.launch(packed.grid, stream, packed.parameters)
-        finally:
-            if previous != device:
-                runtime.setDevice(previous)
+    @property
+    def _first(self) -> str:
+        return "query"
 
-    def _on_device(self, device: int) -> _OnDevice:
-        with self._lock:
-            if device not in self._devices:
-                check_device(self.plan, device_info(device))
-                has_counter = any(row.name == "tile_counter" for row in self.plan.parameters)
-                self._devices[device] = _OnDevice(
-                    LoadedKernel(
-                        self.cubin,
-                        self.plan.entry_point,
-                        device=device,
-                        threads=self.plan.launch.threads,
-                        dynamic_shared_bytes=self.plan.launch.dynamic_shared_bytes,
-                    ),
-                    TileCounters() if has_counter else None,
-                )
-            return self._devices[device]
+    def _check(self, arguments: Arguments) -> object:
+        return check_arguments(self.plan, arguments)
 
-    def _pack(self, arguments: Arguments, counter: int) -> _Packed:
+    def _pack(self, arguments: Arguments, counter: int) -> Packed:
         """Check the arguments and turn them into a launch; the results are kept."""
         checked = check_arguments(self.plan, arguments)
         device = arguments.query.device
@@ -239,8 +175,8 @@ class AttentionKernel:
         schedule = plan_schedule(self.plan, checked.size, multiprocessors)
         check_tiles(schedule.num_tiles, multiprocessors)
         if not schedule.grid:
-            return _Packed(0, ParameterBlock(()))
-        self._devices[device].kernel.enter_context()  # a thread of its own may not have one
+            return Packed(0, ParameterBlock(()))
+        self._enter_context(device)
         values = {**scalar_values(checked, schedule), "tile_counter": counter}
         for tensor_map in self.plan.tensor_maps:
             spec = describe(
@@ -249,11 +185,7 @@ class AttentionKernel:
                 fallback_pointer=checked.query.pointer,
             )
             values[tensor_map.parameter] = encode(spec)
-        return _Packed(schedule.grid, pack(self.plan.parameters, values))
-
-
-def _view_optional(name: str, array: Any) -> tuple[TensorView | None, Any]:
-    return (None, None) if array is None else arrays.view(name, array)
+        return Packed(schedule.grid, pack(self.plan.parameters, values))
 
 
 def scalar_values(checked: CheckedArguments, schedule: Schedule) -> dict[str, bytes | int | float]:
@@ -283,30 +215,3 @@ def scalar_values(checked: CheckedArguments, schedule: Schedule) -> dict[str, by
 
 def _pointer(view: TensorView | None) -> int:
     return 0 if view is None else view.pointer
-
-
-@dataclass(frozen=True)
-class _Call:
-    """A call with its arrays; ``out`` and ``lse`` as the caller gave them, or new."""
-
-    arguments: Arguments
-    out: Any
-    lse: Any
-    arrays: tuple[Any, ...]
-    """Query, key, value, out, lse and the scales: what holds the memory."""
-
-
-@dataclass(frozen=True)
-class _Packed:
-    """Arguments that were checked, in the form of a launch; holds addresses, but no memory."""
-
-    grid: int
-    parameters: ParameterBlock
-
-
-@dataclass(frozen=True)
-class _OnDevice:
-    """What the kernel has on one GPU; counters only where its scheduler is dynamic."""
-
-    kernel: LoadedKernel
-    counters: TileCounters | None

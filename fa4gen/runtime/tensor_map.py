@@ -63,6 +63,27 @@ def describe(plan: TensorMapPlan, view: TensorView, *, fallback_pointer: int = 0
     return TensorMapSpec(plan.tensor, pointer, view.dtype, dims, strides, plan.box, plan.swizzle)
 
 
+def describe_axes(
+    plan: TensorMapPlan, view: TensorView, axes: tuple[str, ...], *, fallback_pointer: int
+) -> TensorMapSpec:
+    """Describe the map of ``view``, whose axes have these names, in the order that ``plan`` says.
+
+    A tensor without elements gets a map of single elements over ``fallback_pointer``, any valid
+    device address that is a multiple of 16: the kernel reads nothing of it, but no map may have an
+    extent of 0. Nothing steps over a dimension of one element, but its stride has to be legal.
+    """
+    legal = plan.box_bytes // math.prod(plan.box) * plan.box[0]
+    where = {name: (view.shape[i], view.strides[i]) for i, name in enumerate(axes)}
+    extents = [where[name] for name in plan.dims]
+    pointer = view.pointer
+    if 0 in view.shape:
+        pointer = fallback_pointer
+        extents = [(1, legal)] * len(extents)
+    dims = tuple(extent for extent, _ in extents)
+    strides = tuple(stride if extent > 1 else legal for extent, stride in extents[1:])
+    return TensorMapSpec(plan.tensor, pointer, view.dtype, dims, strides, plan.box, plan.swizzle)
+
+
 @lru_cache(maxsize=1024)
 def encode(spec: TensorMapSpec) -> bytes:
     """Encode a map as its 128 bytes. Needs the NVIDIA driver, but no GPU.
@@ -75,6 +96,7 @@ def encode(spec: TensorMapSpec) -> bytes:
         {
             "bfloat16": driver.CUtensorMapDataType.CU_TENSOR_MAP_DATA_TYPE_BFLOAT16,
             "float16": driver.CUtensorMapDataType.CU_TENSOR_MAP_DATA_TYPE_FLOAT16,
+            "float32": driver.CUtensorMapDataType.CU_TENSOR_MAP_DATA_TYPE_FLOAT32,
             # TMA moves bytes: it has no type for fp8, and needs none.
             "float8_e4m3fn": driver.CUtensorMapDataType.CU_TENSOR_MAP_DATA_TYPE_UINT8,
         }[spec.dtype],

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
@@ -12,6 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fa4gen.config.expression import FUNCTIONS, parse_expression
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 MEANINGS: dict[str, Callable[[float], float]] = {
     "relu(x)": lambda x: max(x, 0.0),

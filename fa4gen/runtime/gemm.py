@@ -1,0 +1,140 @@
+"""The matrix product as a Python function on GPU arrays."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from fa4gen.runtime import arrays
+from fa4gen.runtime.device import device_info
+from fa4gen.runtime.gemm_arguments import (
+    GEMM_DTYPES,
+    GemmArguments,
+    as_factor,
+    check_gemm_arguments,
+    gemm_scalar_values,
+    out_shape,
+)
+from fa4gen.runtime.gemm_schedule import plan_gemm_schedule
+from fa4gen.runtime.kernel import Call, Kernel, Launch, Packed, view_optional
+from fa4gen.runtime.parameters import ParameterBlock, pack
+from fa4gen.runtime.refusal import refusal
+from fa4gen.runtime.schedule import INT32_MAX
+from fa4gen.runtime.tensor_map import describe_axes, encode
+
+if TYPE_CHECKING:
+    from fa4gen.plan.gemm_model import GemmPlan
+
+
+class GemmKernel(Kernel[GemmArguments]):
+    """A compiled matrix product; call it with arrays, and it writes and returns the output.
+
+    Thread-safe. Modules and tensor maps are made at the first use and kept; keep the object as long
+    as a CUDA graph that contains its launches.
+    """
+
+    def __init__(self, plan: GemmPlan, cubin: bytes) -> None:
+        """Take the kernel of ``plan``, compiled; no GPU is touched before the first call."""
+        super().__init__(plan, cubin)
+        self.plan = plan
+
+    def __call__(
+        self,
+        a: Any,
+        b: Any,
+        c: Any = None,
+        *,
+        out: Any = None,
+        alpha: float = 1.0,
+        beta: float = 1.0,
+    ) -> Any:
+        """Compute activation(alpha * a . b + beta * c), with what of it the kernel was made for.
+
+        ``a`` is (m, k), ``b`` (k, n), both of the kernel's dtype (for fp8_e4m3, which CuPy does not
+        know, arrays of uint8 are taken for its bit patterns); ``c``, of the output's type, is
+        (m, n) where the config says ``residual: matrix``, and (n,) where it says ``row``. With
+        a batch in front of ``a``, ``b`` and ``c`` may have one, too, or are the same for all. The
+        extent that the config calls ``a_major`` or ``b_major`` is contiguous, n in ``c`` and
+        ``out``; the other strides and the addresses are multiples of 16 bytes. For
+        ``b_major: k`` that is ``weight.T`` of a contiguous (n, k). Nothing is copied. Accepted are
+        CuPy arrays, torch tensors, and arrays with ``__dlpack__`` or ``__cuda_array_interface__``.
+
+        Returns ``out``, of the kernel's out_dtype, (m, n) or (batch, m, n); allocated when not
+        given, as a torch tensor where ``a`` is one, else by CuPy. ``out`` may be ``c`` itself, but
+        may not overlap anything else. Where beta is 0, c is not looked at. alpha and beta are
+        finite, and rounded to float32.
+
+        The kernel is enqueued on CuPy's current stream of that GPU. If that is a default stream and
+        ``a`` is a torch tensor, it is enqueued on torch's current stream. The host does not wait.
+        After a first call on the GPU, calls can be captured into CUDA graphs.
+
+        Raises ArgumentError, which names the argument, before anything is launched, and
+        MissingCapabilityError where there is no GPU.
+        """
+        call = self._take(a, b, c, out, alpha, beta)
+        self._enqueue(call)
+        return call.out
+
+    def prepare(
+        self,
+        a: Any,
+        b: Any,
+        c: Any = None,
+        *,
+        out: Any = None,
+        alpha: float = 1.0,
+        beta: float = 1.0,
+    ) -> Launch:
+        """Check a call and make everything for it ready, to be launched as often as wanted.
+
+        Arguments and errors are those of the call itself.
+        """
+        call = self._take(a, b, c, out, alpha, beta)
+        self._enqueue(call, launch=False)
+        return Launch(self, call)
+
+    def _take(
+        self, a: Any, b: Any, c: Any, out: Any, alpha: float, beta: float
+    ) -> Call[GemmArguments]:
+        """Look at the arrays, and make the output where it was not given."""
+        a_view, a = arrays.view("a", a)
+        b_view, b = arrays.view("b", b)
+        c_view, kept_c = view_optional("c", c)
+        shape = out_shape(a_view, b_view)
+        if out is None and shape is not None:  # else the checks say what is wrong
+            out = arrays.empty(a, shape, GEMM_DTYPES[self.plan.out_dtype])
+        out_view, kept_out = view_optional("out", out)
+        factors = as_factor("alpha", alpha), as_factor("beta", beta)
+        arguments = GemmArguments(a_view, b_view, c_view, out_view, *factors)
+        return Call(arguments, out, (a, b, kept_c, kept_out))
+
+    @property
+    def _first(self) -> str:
+        return "a"
+
+    def _check(self, arguments: GemmArguments) -> object:
+        return check_gemm_arguments(self.plan, arguments)
+
+    def _pack(self, arguments: GemmArguments, counter: int) -> Packed:
+        """Check the arguments and turn them into a launch; the results are kept."""
+        del counter  # tiles are not counted: they follow from the CTA's number
+        checked = check_gemm_arguments(self.plan, arguments)
+        device = arguments.device
+        multiprocessors = device_info(device).multiprocessors
+        schedule = plan_gemm_schedule(self.plan, checked.size, multiprocessors)
+        limit = INT32_MAX - multiprocessors * 4
+        if max(schedule.num_tiles, schedule.grid) > limit:
+            raise refusal("a", f"{schedule.num_tiles} tiles", f"at most {limit}")
+        if not schedule.grid:
+            return Packed(0, ParameterBlock(()))
+        self._enter_context(device)
+        values = gemm_scalar_values(checked, schedule)
+        for tensor_map in self.plan.tensor_maps:
+            name = tensor_map.tensor
+            spec = describe_axes(
+                tensor_map,
+                checked.tensor(name),
+                checked.axes(name),
+                fallback_pointer=checked.out.pointer,
+            )
+            values[tensor_map.parameter] = encode(spec)
+        return Packed(schedule.grid, pack(self.plan.parameters, values))

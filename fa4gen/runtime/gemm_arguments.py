@@ -1,0 +1,319 @@
+"""What a matrix product is given, checked before anything is launched: no arrays, only their views.
+
+Nothing here touches a GPU or an array library, so every check runs (and is tested) anywhere.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+from fa4gen.runtime.arguments import (
+    ALIGNMENT,
+    BITS_ACCEPTED,
+    DTYPE_NAMES,
+    MAX_STRIDE,
+    TensorView,
+)
+from fa4gen.runtime.gemm_schedule import GemmSchedule, GemmSize
+from fa4gen.runtime.memory_overlap import may_overlap, may_overlap_itself
+from fa4gen.runtime.refusal import refusal, refuse, wrong
+from fa4gen.runtime.schedule import INT32_MAX
+
+if TYPE_CHECKING:
+    from fa4gen.errors import Problem
+    from fa4gen.plan.gemm_model import GemmPlan
+
+GEMM_DTYPES = {**DTYPE_NAMES, "fp32": "float32"}
+MARGIN = 1024
+"""The kernel rounds extents up to whole tiles and blocks."""
+MAX_FLOAT32 = 3.4028234663852886e38
+
+
+class GemmArguments(NamedTuple):
+    """The arguments of one call. ``out`` is None where no output could be made for A and B."""
+
+    a: TensorView
+    b: TensorView
+    c: TensorView | None
+    out: TensorView | None
+    alpha: float
+    beta: float
+
+    @property
+    def device(self) -> int:
+        """The GPU of A, which has to be that of all."""
+        return self.a.device
+
+
+@dataclass(frozen=True)
+class CheckedGemm:
+    """Arguments that the kernel can work on, all with a batch in front."""
+
+    a: TensorView
+    """(batch, m, k)."""
+    b: TensorView
+    """(batch, k, n)."""
+    c: TensorView | None
+    """(batch, m, n), or (batch, n) for a row."""
+    out: TensorView
+    """(batch, m, n)."""
+    alpha: float
+    beta: float
+    size: GemmSize
+
+    def tensor(self, name: str) -> TensorView:
+        """Return the tensor called "a", "b", "c" or "out"; KeyError for an absent C."""
+        views = {"a": self.a, "b": self.b, "out": self.out}
+        if self.c is not None:
+            views["c"] = self.c
+        return views[name]
+
+    def axes(self, name: str) -> tuple[str, ...]:
+        """Return the names of the axes of ``tensor(name)``."""
+        if name == "c" and self.c is not None and len(self.c.shape) == 2:
+            return ("batch", "n")
+        return AXES[name]
+
+
+AXES = {
+    "a": ("batch", "m", "k"),
+    "b": ("batch", "k", "n"),
+    "c": ("batch", "m", "n"),
+    "out": ("batch", "m", "n"),
+}
+
+
+def as_factor(name: str, value: object) -> float:
+    """Return alpha or beta as a float; ArgumentError for what float32 does not hold."""
+    expected = "a finite number that float32 holds"
+    if not isinstance(value, (bool, str)):
+        try:
+            factor = float(value)  # type: ignore[arg-type]
+        except (TypeError, ValueError):
+            raise refusal(name, repr(value), expected) from None
+        if math.isfinite(factor) and abs(factor) <= MAX_FLOAT32:
+            return factor
+    raise refusal(name, repr(value), expected)
+
+
+def out_shape(a: TensorView, b: TensorView) -> tuple[int, ...] | None:
+    """Return the shape of the product of two views, None where they have none."""
+    if len(a.shape) not in (2, 3) or len(b.shape) not in (2, 3) or a.device < 0:
+        return None
+    return (*a.shape[:-1], b.shape[-1])
+
+
+def check_gemm_arguments(plan: GemmPlan, arguments: GemmArguments) -> CheckedGemm:
+    """Check everything that does not depend on the GPU.
+
+    Raises ArgumentError with all that is wrong: each message names the argument, what was expected
+    and what came.
+    """
+    views = {
+        name: view
+        for name, view in (("a", arguments.a), ("b", arguments.b), ("out", arguments.out))
+        if view is not None
+    }
+    problems = list(_check_c(plan, arguments.c))
+    if arguments.c is not None:
+        views["c"] = arguments.c
+    refuse(problems)
+    refuse(_check_axes(plan, views))
+    views, problems = _with_batch(plan, views)
+    refuse([*problems, *_check_types(plan, views), *_check_shapes(views)])
+    refuse(problem for name, view in views.items() for problem in _check_memory(plan, name, view))
+    if "out" not in views:
+        raise refusal("out", "nothing", "an array, or A and B on a CUDA device")
+    refuse(_check_overlap(plan, views))
+    views = {
+        name: view._replace(dtype=GEMM_DTYPES[_dtype(plan, name)]) for name, view in views.items()
+    }
+    batch, m, k = views["a"].shape
+    return CheckedGemm(
+        a=views["a"],
+        b=views["b"],
+        c=views.get("c"),
+        out=views["out"],
+        alpha=as_factor("alpha", arguments.alpha),
+        beta=as_factor("beta", arguments.beta),
+        size=GemmSize(batch, m, views["b"].shape[2], k),
+    )
+
+
+def gemm_scalar_values(
+    checked: CheckedGemm, schedule: GemmSchedule
+) -> dict[str, bytes | int | float]:
+    """Every kernel parameter but the tensor maps, by name."""
+    return {
+        "alpha": checked.alpha,
+        "beta": checked.beta,
+        "m": checked.size.m,
+        "n": checked.size.n,
+        "k": checked.size.k,
+        "row_tiles": schedule.row_tiles,
+        "column_tiles": schedule.column_tiles,
+        "num_tiles": schedule.num_tiles,
+        "group_rows": schedule.group_rows,
+    }
+
+
+def _check_c(plan: GemmPlan, c: TensorView | None) -> list[Problem]:
+    if plan.residual == "none" and c is not None:
+        return [wrong("c", "an array", "no c", "this kernel was generated with residual: none")]
+    if plan.residual != "none" and c is None:
+        what = {"matrix": "an array of the output's shape", "row": "an array of n elements"}
+        return [wrong("c", "nothing", f"{what[plan.residual]} (residual: {plan.residual})")]
+    return []
+
+
+def _named_axes(plan: GemmPlan, name: str) -> tuple[str, ...]:
+    return ("batch", "n") if name == "c" and plan.residual == "row" else AXES[name]
+
+
+def _check_axes(plan: GemmPlan, views: dict[str, TensorView]) -> list[Problem]:
+    problems = []
+    for name, view in views.items():
+        axes = _named_axes(plan, name)
+        if len(view.shape) not in (len(axes) - 1, len(axes)):
+            without, with_batch = ", ".join(axes[1:]), ", ".join(axes)
+            if len(axes) == 2:
+                without += ","
+            problems.append(
+                wrong(
+                    name,
+                    f"{len(view.shape)} axes {view.shape}",
+                    f"axes ({without}), or ({with_batch})",
+                )
+            )
+    return problems
+
+
+def _with_batch(
+    plan: GemmPlan, views: dict[str, TensorView]
+) -> tuple[dict[str, TensorView], list[Problem]]:
+    """Give every view a batch: what has none of its own is shared by all, but not the output."""
+    full = {name: len(_named_axes(plan, name)) for name in views}
+    has_batch = {name: len(view.shape) == full[name] for name, view in views.items()}
+    batch = views["a"].shape[0] if has_batch["a"] else 1
+    problems = []
+    if "out" in views and has_batch["out"] != has_batch["a"]:
+        problems.append(wrong("out", f"{views['out'].shape}", "a batch exactly where A has one"))
+    if not has_batch["a"]:
+        problems += [
+            wrong(name, f"a batch, {views[name].shape}", "no batch, since A has none")
+            for name in ("b", "c")
+            if has_batch.get(name)
+        ]
+    complete = {
+        name: view
+        if has_batch[name]
+        else view._replace(shape=(batch, *view.shape), strides=(0, *view.strides))
+        for name, view in views.items()
+    }
+    return complete, problems
+
+
+def _dtype(plan: GemmPlan, name: str) -> str:
+    return plan.dtype if name in ("a", "b") else plan.out_dtype
+
+
+def _element_bytes(plan: GemmPlan, name: str) -> int:
+    return plan.element_bytes if name in ("a", "b") else plan.out_element_bytes
+
+
+def _check_types(plan: GemmPlan, views: dict[str, TensorView]) -> list[Problem]:
+    problems = []
+    device = views["a"].device
+    for name, view in views.items():
+        dtype = _dtype(plan, name)
+        if view.dtype not in (GEMM_DTYPES[dtype], BITS_ACCEPTED.get(dtype)):
+            word = "dtype" if name in ("a", "b") else "out_dtype"
+            also = f", or its bits as {BITS_ACCEPTED[dtype]}" if dtype in BITS_ACCEPTED else ""
+            expected = f"{GEMM_DTYPES[dtype]}{also} (the config says {word}: {dtype})"
+            problems.append(wrong(name, view.dtype, expected))
+        if view.device < 0:
+            problems.append(wrong(name, "memory of the CPU", "memory of a CUDA device"))
+        elif view.device != device and device >= 0:
+            problems.append(wrong(name, f"device {view.device}", f"A's device, {device}"))
+    return problems
+
+
+def _check_shapes(views: dict[str, TensorView]) -> list[Problem]:
+    batch, m, k = views["a"].shape
+    n = views["b"].shape[2]
+    extents = {"batch": batch, "m": m, "n": n, "k": k}
+    problems = [
+        wrong(name, f"{extent}", f"an extent {axis} of at most {INT32_MAX - MARGIN}")
+        for name, axis, extent in (
+            ("a", "m", m),
+            ("a", "k", k),
+            ("b", "n", n),
+            ("a", "batch", batch),
+        )
+        if extent > INT32_MAX - MARGIN
+    ]
+    for name, view in views.items():
+        if name == "a":
+            continue
+        axes = ("batch", "n") if len(view.shape) == 2 else AXES[name]
+        expected = tuple(extents[axis] for axis in axes)
+        if view.shape != expected:
+            words = ", ".join(axes)
+            problems.append(wrong(name, f"{view.shape}", f"({words}) = {expected}"))
+    return problems
+
+
+def _check_memory(plan: GemmPlan, name: str, view: TensorView) -> list[Problem]:
+    """Addresses and strides; a tensor without elements is never touched, and may have any."""
+    if 0 in view.shape:
+        return []
+    axes = ("batch", "n") if len(view.shape) == 2 else AXES[name]
+    contiguous = {"a": plan.a_major, "b": plan.b_major}.get(name, "n")
+    remedy = f"pass a copy of {name} in which {contiguous} is contiguous and the rest padded"
+    problems = []
+    if view.pointer % ALIGNMENT:
+        expected = f"an address that is a multiple of {ALIGNMENT} bytes"
+        problems.append(wrong(name, f"{view.pointer:#x}", expected, remedy))
+    element_bytes = _element_bytes(plan, name)
+    for axis, extent, stride in zip(axes, view.shape, view.strides, strict=True):
+        if axis == contiguous:
+            if stride != element_bytes and extent > 1:
+                key = {"a": "a_major", "b": "b_major"}.get(name)
+                said = f" (the config says {key}: {contiguous})" if key else ""
+                expected = f"a stride along {axis} of {element_bytes} bytes{said}"
+                problems.append(wrong(name, f"{stride} bytes", expected, remedy))
+        elif extent > 1 and (stride % ALIGNMENT or not 0 <= stride <= MAX_STRIDE):
+            expected = (
+                f"a stride along {axis} that is a multiple of {ALIGNMENT} bytes"
+                f", from 0 to {MAX_STRIDE}"
+            )
+            problems.append(wrong(name, f"{stride} bytes", expected, remedy))
+    if name == "out" and not problems and may_overlap_itself(view):
+        expected = "elements that do not overlap"
+        problems.append(wrong(name, f"strides of {view.strides} bytes", expected, remedy))
+    return problems
+
+
+def _check_overlap(plan: GemmPlan, views: dict[str, TensorView]) -> list[Problem]:
+    """Refuse an output that shares memory with an input; only C itself may be overwritten.
+
+    Each panel of C is read before the same panel of the output is written, and no other is.
+    """
+    out = views["out"]
+    problems = []
+    for name in ("a", "b", "c"):
+        view = views.get(name)
+        if view is None or (name == "c" and _same_memory(view, out)):
+            continue
+        if may_overlap(out, plan.out_element_bytes, view, _element_bytes(plan, name)):
+            but = ", or C's very own" if name == "c" and plan.residual == "matrix" else ""
+            problems.append(
+                wrong("out", f"memory that overlaps {name}'s", f"memory of its own{but}")
+            )
+    return problems
+
+
+def _same_memory(c: TensorView, out: TensorView) -> bool:
+    return (c.pointer, c.shape, c.strides) == (out.pointer, out.shape, out.strides)

@@ -1,0 +1,63 @@
+"""How the output of a matrix product is cut into tiles and handed to CTAs: integers only.
+
+The kernel accepts any group; what is chosen here only decides the speed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from fa4gen.runtime.schedule import ceil_div
+
+if TYPE_CHECKING:
+    from fa4gen.plan.gemm_model import GemmPlan
+
+GROUP_ROWS = 2048
+"""Rows of the output that are worked on together: their part of A stays in L2 (measured, H200)."""
+
+
+@dataclass(frozen=True)
+class GemmSize:
+    """Extents of one product: (batch, m, k) times (batch, k, n)."""
+
+    batch: int
+    m: int
+    n: int
+    k: int
+
+
+@dataclass(frozen=True)
+class GemmSchedule:
+    """What the kernel is told about its tiles, and how many CTAs run."""
+
+    row_tiles: int
+    """Tiles below one another: of a CTA, or of a pair."""
+    column_tiles: int
+    num_tiles: int
+    """Of all matrices of the batch."""
+    group_rows: int
+    """Row tiles that are worked on together."""
+    grid: int
+    """CTAs; 0 when there is nothing to do."""
+
+
+def plan_gemm_schedule(plan: GemmPlan, size: GemmSize, multiprocessors: int) -> GemmSchedule:
+    """Cut and order the tiles of a product for a GPU with so many multiprocessors.
+
+    A static scheduler has a CTA for each multiprocessor; a dynamic one is launched with a CTA, or
+    pair of CTAs, for each tile, and those that run take over the tiles of those that do not.
+    """
+    tile_rows = plan.cta_group * plan.BM
+    row_tiles, column_tiles = ceil_div(size.m, tile_rows), ceil_div(size.n, plan.BN)
+    num_tiles = row_tiles * column_tiles * size.batch
+    ctas = num_tiles * plan.cta_group
+    if plan.scheduler == "static":
+        ctas = min(multiprocessors // plan.cta_group * plan.cta_group, ctas)
+    return GemmSchedule(
+        row_tiles=row_tiles,
+        column_tiles=column_tiles,
+        num_tiles=num_tiles,
+        group_rows=max(1, min(GROUP_ROWS // tile_rows, row_tiles)),
+        grid=ctas,
+    )

@@ -1,0 +1,163 @@
+"""What the launchers of all kernel families have in common: devices, streams, prepared calls."""
+
+from __future__ import annotations
+
+import threading
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
+
+from fa4gen.runtime import arrays
+from fa4gen.runtime.arguments import check_device
+from fa4gen.runtime.device import device_info, load_cupy
+from fa4gen.runtime.module import LoadedKernel
+from fa4gen.runtime.tile_counter import TileCounters
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable
+
+    from fa4gen.plan.kernel_model import KernelPlan
+    from fa4gen.runtime.arguments import TensorView
+    from fa4gen.runtime.parameters import ParameterBlock
+
+LAUNCHES_KEPT = 256
+
+
+class HasDevice(Protocol):
+    """The arguments of a call, as their views alone."""
+
+    def __hash__(self) -> int:
+        """Tell them apart: the launcher keeps what it made of each."""
+
+    @property
+    def device(self) -> int:
+        """Ordinal of the GPU that they lie on; negative for memory of the CPU."""
+
+
+A = TypeVar("A", bound=HasDevice)
+
+
+@dataclass(frozen=True)
+class Call(Generic[A]):
+    """A call with its arrays."""
+
+    arguments: A
+    out: Any
+    """As the caller gave it, or new."""
+    arrays: tuple[Any, ...]
+    """What holds the memory; the first one decides the stream."""
+    lse: Any = None
+
+
+@dataclass(frozen=True)
+class Packed:
+    """Arguments that were checked, in the form of a launch; holds addresses, but no memory."""
+
+    grid: int
+    """CTAs; 0 where there is nothing to do."""
+    parameters: ParameterBlock
+
+
+@dataclass(frozen=True)
+class _OnDevice:
+    """What the kernel has on one GPU; counters only where its scheduler needs them."""
+
+    kernel: LoadedKernel
+    counters: TileCounters | None
+
+
+class Kernel(ABC, Generic[A]):
+    """A compiled kernel. Thread-safe; modules and tensor maps are made at first use and kept."""
+
+    def __init__(self, plan: KernelPlan, cubin: bytes) -> None:
+        self.cubin = cubin
+        self._plan = plan
+        self._lock = threading.Lock()
+        self._devices: dict[int, _OnDevice] = {}
+        self._packed = lru_cache(maxsize=LAUNCHES_KEPT)(self._pack)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self._plan.name!r}, arch={self._plan.arch!r})"
+
+    @abstractmethod
+    def _check(self, arguments: A) -> Hashable:
+        """Raise ArgumentError with all that is wrong."""
+
+    @abstractmethod
+    def _pack(self, arguments: A, counter: int) -> Packed:
+        """Check the arguments and turn them into a launch; the results are kept."""
+
+    @property
+    @abstractmethod
+    def _first(self) -> str:
+        """Name of the argument that messages about the GPU speak of."""
+
+    def _enqueue(self, call: Call[A], *, launch: bool = True) -> None:
+        arguments = call.arguments
+        device = arguments.device
+        if device < 0:
+            self._check(arguments)  # raises: this is not memory of a GPU
+        runtime = load_cupy().cuda.runtime
+        previous = runtime.getDevice()
+        if previous != device:
+            runtime.setDevice(device)
+        try:
+            on_device = self._devices.get(device)
+            if on_device is None:
+                self._check(arguments)
+                on_device = self._on_device(device)
+            stream = arrays.current_stream(call.arrays[0], device)
+            counter = on_device.counters.address(stream) if on_device.counters else 0
+            packed = self._packed(arguments, counter)
+            if launch and packed.grid:
+                on_device.kernel.launch(packed.grid, stream, packed.parameters)
+        finally:
+            if previous != device:
+                runtime.setDevice(previous)
+
+    def _on_device(self, device: int) -> _OnDevice:
+        plan = self._plan
+        with self._lock:
+            if device not in self._devices:
+                check_device(plan, device_info(device), self._first)
+                has_counter = any(row.name == "tile_counter" for row in plan.parameters)
+                self._devices[device] = _OnDevice(
+                    LoadedKernel(
+                        self.cubin,
+                        plan.entry_point,
+                        device=device,
+                        threads=plan.launch.threads,
+                        dynamic_shared_bytes=plan.launch.dynamic_shared_bytes,
+                    ),
+                    TileCounters() if has_counter else None,
+                )
+            return self._devices[device]
+
+    def _enter_context(self, device: int) -> None:
+        """Make a context current on this thread, which may not have had one."""
+        self._devices[device].kernel.enter_context()
+
+
+class Launch:
+    """One prepared call: calling it enqueues the kernel again on the same memory.
+
+    It keeps the arrays alive. ``out`` and ``lse`` are where the results go (``lse`` is None for a
+    kernel without). The stream is chosen at each call, as the kernel does.
+    """
+
+    def __init__(self, kernel: Kernel[Any], call: Call[Any]) -> None:
+        """Remember a call that was checked; made by the kernel's ``prepare``."""
+        self.out = call.out
+        self.lse = call.lse
+        self._kernel = kernel
+        self._call = call
+
+    def __call__(self) -> None:
+        """Enqueue the kernel."""
+        self._kernel._enqueue(self._call)
+
+
+def view_optional(name: str, array: Any) -> tuple[TensorView | None, Any]:
+    """As ``arrays.view``, for an argument that may be None."""
+    return (None, None) if array is None else arrays.view(name, array)
