@@ -50,7 +50,8 @@ class Peer(Protocol):
 class Peers:
     """The peers of this machine, and what is to be said about those that are not there."""
 
-    found: tuple[Peer, ...]
+    found: tuple[Any, ...]
+    """Peer by Peer, or GemmPeer by GemmPeer."""
     notes: tuple[str, ...]
 
 
@@ -62,16 +63,14 @@ def find_peers(fa3: Path | None = None, cudart: Path | None = None) -> Peers:
     when one of them was given and does not load.
     """
     try:
-        import torch
+        import torch  # noqa: F401
     except ImportError as error:
         if fa3 is not None:
             raise MissingCapabilityError(
                 Problem(f"--fa3 needs PyTorch, which cannot be imported: {error}")
             ) from error
-        note = f"no peers: PyTorch, through which they come, cannot be imported ({error})"
-        return Peers((), (note,))
-    if not torch.cuda.is_available():
-        note = f"no peers: PyTorch {torch.__version__} finds no GPU"
+    note = why_no_torch()
+    if note is not None:
         return Peers((), (note,))
     found: list[Peer] = [
         SdpaPeer("cudnn", "CUDNN_ATTENTION"),
@@ -81,6 +80,17 @@ def find_peers(fa3: Path | None = None, cudart: Path | None = None) -> Peers:
     if fa3 is not None:
         return Peers((load_fa3(fa3, cudart), *found), ())
     return Peers(tuple(found), ("fa3 left out: --fa3 names its library",))
+
+
+def why_no_torch() -> str | None:
+    """Say why no peer can come through PyTorch; None where they can."""
+    try:
+        import torch
+    except ImportError as error:
+        return f"no peers: PyTorch, through which they come, cannot be imported ({error})"
+    if not torch.cuda.is_available():
+        return f"no peers: PyTorch {torch.__version__} finds no GPU"
+    return None
 
 
 @dataclass(frozen=True)

@@ -1,13 +1,12 @@
-"""Results as a picture: one panel for each config, TFLOP/s over the number of rows."""
+"""Results as a picture: one panel for each config, TFLOP/s over the size."""
 
 from __future__ import annotations
 
 import os
 from typing import TYPE_CHECKING, Any
 
-from fa4gen.bench.report import mask_word
+from fa4gen.bench.family import family_called
 from fa4gen.bench.results import BEST
-from fa4gen.bench.workload import size_word
 from fa4gen.errors import ConfigError, MissingCapabilityError, Problem
 
 if TYPE_CHECKING:
@@ -18,6 +17,7 @@ if TYPE_CHECKING:
 
 FORMATS = (".png", ".svg", ".pdf")
 COLORS = {"ours": "#76b900", "fa3": "#1f4e99", "cudnn": "#888888", "fa2": "#cfa15a"}
+COLORS |= {"cublas": "#888888", "cublas in place": "#cfa15a"}
 OTHER_COLOR = "#b04a8c"
 PANELS_ACROSS = 3
 
@@ -82,14 +82,12 @@ def _draw_panel(panel: Any, result: ConfigResult) -> None:
         bars = panel.bar(places, heights, width, label=name, color=COLORS.get(name, OTHER_COLOR))
         if name == "ours":
             panel.bar_label(bars, fmt="%.0f", fontsize=6)
-    facts = result.facts
+    family = family_called(result.family)
     mean = result.geometric_mean(BEST)
     versus = f": {mean:.3f} of the best peer" if mean is not None else ""
-    panel.set_title(
-        f"depth {facts['depth']}, {mask_word(facts)}, {facts['dtype']}{versus}", fontsize=8
-    )
-    panel.set_xticks(range(len(result.sizes)), [size_word(size.rows) for size in result.sizes])
-    panel.set_xlabel("rows", fontsize=7)
+    panel.set_title(f"{family.caption(result.facts)}{versus}", fontsize=8)
+    panel.set_xticks(range(len(result.sizes)), [size.word for size in result.sizes])
+    panel.set_xlabel(family.axis, fontsize=7)
     panel.set_ylabel("TFLOP/s", fontsize=7)
     panel.tick_params(labelsize=7)
     panel.margins(y=0.18)  # room for the legend above the bars

@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from fa4gen.bench.results import BEST, ConfigResult, Series, SizeResult
-from fa4gen.bench.workload import COLUMNS, TOKENS, size_word
+from fa4gen.bench.family import family_called
+from fa4gen.bench.residual import residual_costs
+from fa4gen.bench.results import BEST, ConfigResult, Series, SizeFigures
+from fa4gen.bench.workload import mask_word as mask_word
 from fa4gen.render.render import GENERATOR
 
 if TYPE_CHECKING:
@@ -29,7 +31,8 @@ class Table:
 def config_table(result: ConfigResult) -> Table:
     """Return one config's TFLOP/s by size, ours and the peers', with the ratios."""
     peers = result.peer_names
-    columns = ("rows", "batch", "ours", *peers, *(f"ours/{peer}" for peer in peers))
+    family = family_called(result.family)
+    columns = (*family.size_columns, "ours", *peers, *(f"ours/{peer}" for peer in peers))
     if len(peers) > 1:
         columns += ("ours/best", "best peer")
     columns += ("spread",)
@@ -38,9 +41,9 @@ def config_table(result: ConfigResult) -> Table:
         means = [_number(result.geometric_mean(peer), 3) for peer in peers]
         if len(peers) > 1:
             means += [_number(result.geometric_mean(BEST), 3), ""]
-        rows.append(("geometric mean", "", "", *("" for _ in peers), *means, ""))
-    facts = result.facts
-    title = f"{result.name}: {facts['dtype']}, depth {facts['depth']}, {mask_word(facts)}; TFLOP/s"
+        empty = [""] * (len(family.size_columns) + len(peers))  # the mean's name is in the first
+        rows.append(("geometric mean", *empty, *means, ""))
+    title = f"{result.name}: {family.describe(result.facts)}; TFLOP/s"
     return Table(title, columns, tuple(rows))
 
 
@@ -49,22 +52,31 @@ def summary_table(results: Iterable[ConfigResult]) -> Table | None:
     measured = [result for result in results if result.peer_names]
     if not measured:
         return None
-    sizes = tuple(dict.fromkeys(size.rows for result in measured for size in result.sizes))
+    words = tuple(dict.fromkeys(size.word for result in measured for size in result.sizes))
     rows = []
     for result in measured:
-        by_rows = {size.rows: size.ratio(BEST) for size in result.sizes}
-        ratios = [_number(by_rows.get(count), 3) for count in sizes]
+        by_word = {size.word: size.ratio(BEST) for size in result.sizes}
+        ratios = [_number(by_word.get(word), 3) for word in words]
         rows.append((result.name, *ratios, _number(result.geometric_mean(BEST), 3)))
-    columns = ("ours / best peer", *map(size_word, sizes), "geometric mean")
+    columns = ("ours / best peer", *words, "geometric mean")
     return Table("", columns, tuple(rows))
 
 
-def mask_word(facts: Mapping[str, Any]) -> str:
-    """Write a mask in words: dense, causal, or the window."""
-    if facts["mask"] == "sliding_window":
-        left, right = facts["window_left"], facts["window_right"]
-        return f"window {left + 1}" if right == 0 else f"window {left}+1+{right}"
-    return "dense" if facts["mask"] == "none" else str(facts["mask"])
+def residual_table(results: Iterable[ConfigResult]) -> Table | None:
+    """Return what the residual costs by config and size; None where that was not measured."""
+    costs = residual_costs(results)
+    if not costs:
+        return None
+    words = tuple(dict.fromkeys(word for cost in costs for word in cost.sizes))
+    rows = [
+        (
+            cost.config,
+            cost.without,
+            *(f"{100 * cost.sizes[word]:+.1f} %" if word in cost.sizes else "-" for word in words),
+        )
+        for cost in costs
+    ]
+    return Table("", ("what the residual costs", "over", *words), tuple(rows))
 
 
 def results_data(
@@ -78,16 +90,15 @@ def results_data(
 ) -> dict[str, Any]:
     """Return everything that was measured as JSON data. ``date`` is ISO 8601, with its zone."""
     protocol = options.protocol
-    return {
+    costs = residual_costs(results)
+    data = {
         "schema_version": SCHEMA_VERSION,
         "generator": GENERATOR,
         "date": date,
         "gpu": dict(gpu),
         "versions": dict(versions),
         "protocol": {
-            "tokens": TOKENS,
-            "columns": COLUMNS,
-            "data": "N(0, 1)",
+            **family_called(options.family).protocol,
             "seed": options.seed,
             "rounds": options.rounds,
             "warmup_s": protocol.warmup_s,
@@ -99,6 +110,16 @@ def results_data(
         "notes": list(notes),
         "configs": [_config_data(result) for result in results],
     }
+    if costs:
+        data["residual_costs"] = [
+            {
+                "config": cost.config,
+                "without": cost.without,
+                "sizes": {word: _rounded(more) for word, more in cost.sizes.items()},
+            }
+            for cost in costs
+        ]
+    return data
 
 
 def _config_data(result: ConfigResult) -> dict[str, Any]:
@@ -116,11 +137,9 @@ def _config_data(result: ConfigResult) -> dict[str, Any]:
     }
 
 
-def _size_data(size: SizeResult) -> dict[str, Any]:
+def _size_data(size: SizeFigures) -> dict[str, Any]:
     data: dict[str, Any] = {
-        "rows": size.rows,
-        "batch": size.batch,
-        "heads": size.heads,
+        **size.extents,
         "flop": size.flop,
         "ours": _series_data(size, size.ours),
         "peers": {name: _series_data(size, series) for name, series in size.peers.items()},
@@ -135,7 +154,7 @@ def _size_data(size: SizeResult) -> dict[str, Any]:
     return data
 
 
-def _series_data(size: SizeResult, series: Series) -> dict[str, Any]:
+def _series_data(size: SizeFigures, series: Series) -> dict[str, Any]:
     return {
         "tflops": round(size.tflops(series), 1),
         "median_ms": series.median_ms,
@@ -145,14 +164,13 @@ def _series_data(size: SizeResult, series: Series) -> dict[str, Any]:
     }
 
 
-def _size_cells(size: SizeResult, peers: tuple[str, ...]) -> tuple[str, ...]:
+def _size_cells(size: SizeFigures, peers: tuple[str, ...]) -> tuple[str, ...]:
     speeds = [_number(size.tflops(size.peers[p]), 0) if p in size.peers else "-" for p in peers]
     ratios = [_number(size.ratio(peer), 3) for peer in peers]
     if len(peers) > 1:
         ratios += [_number(size.ratio(BEST), 3), size.best_peer or "-"]
     return (
-        size_word(size.rows),
-        str(size.batch),
+        *size.cells,
         _number(size.tflops(size.ours), 0),
         *speeds,
         *ratios,

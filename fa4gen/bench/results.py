@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import math
 import statistics
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
+
+from fa4gen.bench.workload import size_word
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from fa4gen.bench.gemm_workload import GemmWorkload
     from fa4gen.errors import Problem
 
 BEST = "best"
@@ -37,22 +41,34 @@ class Series:
         return (max(self.medians_ms) - min(self.medians_ms)) / self.median_ms
 
 
-@dataclass(frozen=True)
-class SizeResult:
-    """What was measured at one size."""
+@dataclass(frozen=True, kw_only=True)
+class SizeFigures(ABC):
+    """What was measured at one size, of whichever family; subclasses say what a size is."""
 
-    rows: int
-    batch: int
-    heads: int
     flop: float
     ours: Series
     peers: Mapping[str, Series]
     left_out: Mapping[str, str]
     """Peers that did not run, and why."""
     error: float
-    """Relative Frobenius error of our output against float64, on the heads that were checked."""
+    """Relative Frobenius error of our output against float64, on the part that was checked."""
     distances: Mapping[str, float] = field(default_factory=dict)
     """Relative Frobenius distance of our output from each peer's."""
+
+    @property
+    @abstractmethod
+    def word(self) -> str:
+        """The size in a word, which `--sizes` takes too."""
+
+    @property
+    @abstractmethod
+    def extents(self) -> Mapping[str, int]:
+        """What the size is: names and numbers for the JSON file."""
+
+    @property
+    @abstractmethod
+    def cells(self) -> tuple[str, ...]:
+        """The same for a table, as many as the family has columns for it."""
 
     def tflops(self, series: Series) -> float:
         """Convert a time at this size into TFLOP/s."""
@@ -71,6 +87,52 @@ class SizeResult:
         return self.peers[name].median_ms / self.ours.median_ms
 
 
+@dataclass(frozen=True, kw_only=True)
+class SizeResult(SizeFigures):
+    """What was measured of attention at one size."""
+
+    rows: int
+    batch: int
+    heads: int
+
+    @property
+    def word(self) -> str:
+        """See SizeFigures."""
+        return size_word(self.rows)
+
+    @property
+    def extents(self) -> Mapping[str, int]:
+        """See SizeFigures."""
+        return {"rows": self.rows, "batch": self.batch, "heads": self.heads}
+
+    @property
+    def cells(self) -> tuple[str, ...]:
+        """See SizeFigures."""
+        return self.word, str(self.batch)
+
+
+@dataclass(frozen=True, kw_only=True)
+class GemmSizeResult(SizeFigures):
+    """What was measured of a matrix product at one size."""
+
+    size: GemmWorkload
+
+    @property
+    def word(self) -> str:
+        """See SizeFigures."""
+        return self.size.word
+
+    @property
+    def extents(self) -> Mapping[str, int]:
+        """See SizeFigures."""
+        return {"m": self.size.m, "n": self.size.n, "k": self.size.k}
+
+    @property
+    def cells(self) -> tuple[str, ...]:
+        """See SizeFigures."""
+        return tuple(map(str, self.extents.values()))
+
+
 @dataclass(frozen=True)
 class ConfigResult:
     """What was measured of one config."""
@@ -79,9 +141,10 @@ class ConfigResult:
     name: str
     facts: Mapping[str, Any]
     """arch, dtype, depth, mask and the like, for readers of the JSON file."""
-    sizes: tuple[SizeResult, ...] = ()
+    sizes: tuple[SizeFigures, ...] = ()
     problems: tuple[Problem, ...] = ()
     """Why it was not measured."""
+    family: str = "attention"
 
     @property
     def peer_names(self) -> tuple[str, ...]:

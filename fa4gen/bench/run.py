@@ -33,10 +33,12 @@ kernels are 0.6 from the exact result, and 0.85 from each other."""
 class BenchOptions:
     """What to time and how."""
 
-    sizes: tuple[int, ...]
+    sizes: tuple[Any, ...]
+    """What the family's parse_sizes returns: numbers of rows, or GemmWorkloads."""
     rounds: int = 3
     seed: int = 0
     protocol: TimingProtocol = field(default_factory=TimingProtocol)
+    family: str = "attention"
 
 
 class Bench:
@@ -103,12 +105,12 @@ class Bench:
         left_out: dict[str, str] = {}
         distances: dict[str, float] = {}
         if self._peers:
-            tensors = [_as_torch(array, plan.dtype) for array in bits]
-            ours = _as_torch(out, plan.out_dtype)
+            tensors = [as_torch(array, plan.dtype) for array in bits]
+            ours = as_torch(out, plan.out_dtype)
             for peer in self._peers:
                 try:
                     run = peer.prepare(plan, *tensors)
-                    distances[peer.name] = _distance(run(), ours)
+                    distances[peer.name] = distance(run(), ours)
                 except (LeftOutError, RuntimeError, TypeError, ValueError) as reason:
                     left_out[peer.name] = str(reason).strip().splitlines()[0][:200]
                     continue
@@ -117,7 +119,7 @@ class Bench:
                     continue
                 runs[peer.name] = run
         timings = time_in_turn(runs, self._options.protocol, rounds=self._options.rounds)
-        series = {name: _series(timings[name]) for name in runs}
+        series = {name: make_series(timings[name]) for name in runs}
         return SizeResult(
             rows=workload.rows,
             batch=workload.batch,
@@ -139,10 +141,10 @@ class Bench:
         squares = errors = 0.0
         for b, h in {(0, 0), (batch - 1, heads - 1)}:
             query, key, value = (
-                _as_float32(array[b : b + 1, :, h : h + 1], plan.dtype, cupy) for array in bits
+                as_float32(array[b : b + 1, :, h : h + 1], plan.dtype, cupy) for array in bits
             )
             exact = exact_attention(problem, query, key, value, cupy).out
-            got = _as_float32(out[b : b + 1, :, h : h + 1], plan.out_dtype, cupy)
+            got = as_float32(out[b : b + 1, :, h : h + 1], plan.out_dtype, cupy)
             errors += float(((got - exact) ** 2).sum())
             squares += float((exact**2).sum())
         error = math.sqrt(errors / squares)
@@ -185,14 +187,18 @@ def _hopper_facts(plan: AttentionPlan) -> dict[str, Any]:
     return {}
 
 
-def _series(timings: Sequence[Timing]) -> Series:
+def make_series(timings: Sequence[Timing]) -> Series:
+    """Keep of each round what is reported."""
     return Series(
         tuple(timing.median_ms for timing in timings), tuple(timing.spread for timing in timings)
     )
 
 
-def _as_float32(bits: Any, dtype: str, cupy: Any) -> Any:
+def as_float32(bits: Any, dtype: str, cupy: Any) -> Any:
+    """Convert CuPy's bit patterns of ``dtype`` to float32."""
     bits = cupy.ascontiguousarray(bits)
+    if dtype == "fp32":
+        return bits.view(cupy.float32)
     if dtype == "fp16":
         return bits.view(cupy.float16).astype(cupy.float32)
     if dtype == "fp8_e4m3":
@@ -202,15 +208,16 @@ def _as_float32(bits: Any, dtype: str, cupy: Any) -> Any:
     return (bits.astype(cupy.uint32) << 16).view(cupy.float32)
 
 
-def _as_torch(bits: Any, dtype: str) -> Any:
+def as_torch(bits: Any, dtype: str) -> Any:
     """Share the memory of bit patterns with torch, as the element type."""
     import torch
 
-    signed = bits.view("int8" if bits.itemsize == 1 else "int16")
-    return torch.from_dlpack(signed).view(getattr(torch, DTYPE_NAMES[dtype]))
+    signed = bits.view(f"int{8 * bits.itemsize}")
+    name = "float32" if dtype == "fp32" else DTYPE_NAMES[dtype]
+    return torch.from_dlpack(signed).view(getattr(torch, name))
 
 
-def _distance(theirs: Any, ours: Any) -> float:
+def distance(theirs: Any, ours: Any) -> float:
     """Return the relative Frobenius distance of two torch tensors."""
     theirs, ours = theirs.float(), ours.float()
     return float((ours - theirs).norm() / theirs.norm())

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from fa4gen.errors import ConfigError, Problem
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from fa4gen.plan.attention_model import AttentionPlan
 
 TOKENS = 16384
@@ -97,3 +99,11 @@ def parse_sizes(text: str) -> tuple[int, ...]:
 def size_word(rows: int) -> str:
     """Write 1024 as 1k."""
     return f"{rows // 1024}k" if rows % 1024 == 0 else str(rows)
+
+
+def mask_word(facts: Mapping[str, Any]) -> str:
+    """Write a mask in words: dense, causal, or the window."""
+    if facts["mask"] == "sliding_window":
+        left, right = facts["window_left"], facts["window_right"]
+        return f"window {left + 1}" if right == 0 else f"window {left}+1+{right}"
+    return "dense" if facts["mask"] == "none" else str(facts["mask"])

@@ -7,26 +7,28 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from fa4gen.bench.workload import DEFAULT_SIZES, parse_sizes
 from fa4gen.cli.options import OutputFormat, configs_argument, format_option, jobs_option
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from fa4gen.bench.family import Family
     from fa4gen.bench.peers import Peers
     from fa4gen.bench.results import ConfigResult
     from fa4gen.bench.run import BenchOptions
+    from fa4gen.errors import Problem
+    from fa4gen.plan.plans import Plan
     from fa4gen.runtime.device import DeviceInfo
+    from fa4gen.verify.build import BuiltKernel
 
 
 @click.command(name="bench")
 @configs_argument
 @click.option(
     "--sizes",
-    default=DEFAULT_SIZES,
-    show_default=True,
     metavar="N,N,...",
-    help="Numbers of rows of the sequences; k is 1024.",
+    help="Attention: numbers of rows of the sequences. Matrix products: m = n = k, or MxNxK. "
+    "k is 1024.",
 )
 @click.option(
     "--rounds",
@@ -40,7 +42,7 @@ if TYPE_CHECKING:
     "--fa3",
     type=click.Path(path_type=Path, exists=True, dir_okay=False),
     metavar="LIB",
-    help="A FlashAttention-3 library for torch.ops.load_library, as a peer.",
+    help="A FlashAttention-3 library for torch.ops.load_library, as a peer of attention.",
 )
 @click.option(
     "--cudart",
@@ -74,7 +76,7 @@ if TYPE_CHECKING:
 @format_option
 def command(
     configs: tuple[str, ...],
-    sizes: str,
+    sizes: str | None,
     rounds: int,
     fa3: Path | None,
     cudart: Path | None,
@@ -86,25 +88,34 @@ def command(
     jobs: int,
     output_format: OutputFormat,
 ) -> int:
-    """Time kernels on the GPU beside their peers, in one run and in turn.
+    """Time kernels of one family on the GPU beside their peers, in one run and in turn.
 
-    Without CONFIG, all configs. Every size has 16384 tokens (batch times rows) and 2048 columns
-    (heads times depth) of random numbers. Peers are cuDNN and FlashAttention-2 through PyTorch
-    where it can be imported, and FlashAttention-3 where --fa3 names its library. Before anything is
-    timed, outputs are compared with float64 and with the peers'. Figures are TFLOP/s, from medians
-    of CUDA-event timings with a cold L2; a causal mask counts half, a window the pairs it leaves.
+    Attention: every size has 16384 tokens (batch times rows) and 2048 columns (heads times depth)
+    of random numbers. Peers are cuDNN and FlashAttention-2 through PyTorch where it can be
+    imported, and FlashAttention-3 where --fa3 names its library. A causal mask counts half, a
+    window the pairs it leaves.
+
+    Matrix products: alpha is 1, beta 0.5 with a matrix as residual and 1 with a row. The peer is
+    cuBLAS through PyTorch: mm without a residual, addmm with one. Where a run has configs with a
+    residual and without, it also says what the residual costs.
+
+    Before anything is timed, outputs are compared with float64 and with the peers'. Figures are
+    TFLOP/s, from medians of CUDA-event timings with a cold L2.
     """
     from fa4gen.bench.run import BenchOptions
     from fa4gen.config.find import find_configs
     from fa4gen.render.batch import plan_configs
     from fa4gen.runtime.device import require_device
 
-    options = BenchOptions(parse_sizes(sizes), rounds, seed)
     _check_files(json_path, plot)
     paths = find_configs(configs)
-    arches = dict.fromkeys(plan.arch for _, plan in plan_configs(paths))
+    plans = [plan for _, plan in plan_configs(paths)]
+    family = _one_family(plans, sizes, fa3, cudart)
+    parsed = family.parse_sizes(family.default_sizes if sizes is None else sizes)
+    options = BenchOptions(parsed, rounds, seed, family=family.name)
+    arches = dict.fromkeys(plan.arch for plan in plans)
     device, *_ = [require_device(arch) for arch in arches]
-    peers = _find_peers(fa3, cudart, no_peers)
+    peers = _find_peers(family, fa3, cudart, no_peers)
     results = _measure([str(path) for path in paths], options, peers, compiler, jobs, output_format)
     document = _document(results, options, device, peers)
     if output_format == "json":
@@ -120,9 +131,39 @@ def command(
     if plot is not None and any(result.sizes for result in results):
         from fa4gen.bench.plot import draw_plot
 
-        title = f"attention forward, {device.name}, {document['date'][:10]}"
+        title = f"{family.title}, {device.name}, {document['date'][:10]}"
         draw_plot(results, plot, title=title)
     return _conclude(results, output_format)
+
+
+def _one_family(
+    plans: Sequence[Plan], sizes: str | None, fa3: Path | None, cudart: Path | None
+) -> Family:
+    """Return the family of all plans; ConfigError for two, or for options of the other one."""
+    from fa4gen.bench.family import family_of
+    from fa4gen.errors import ConfigError, Problem
+
+    families = [family_of(plan) for plan in plans]
+    family, *others = dict.fromkeys(families)
+    if sizes is not None:
+        family.parse_sizes(sizes)  # told first: it is wrong whatever is timed
+    if others:
+        counts = ", ".join(f"{families.count(one)} of {one.name}" for one in (family, *others))
+        raise ConfigError(
+            Problem(
+                f"a run times configs of one family, and these are of {1 + len(others)}: {counts}",
+                f"Name some, or the folder of a family: fa4gen bench configs/{family.name}",
+            )
+        )
+    for option, given in (("--fa3", fa3), ("--cudart", cudart)):
+        if given is not None and not family.has_fa3:
+            raise ConfigError(
+                Problem(
+                    f"{option} is for attention, and these configs are of {family.name}",
+                    f"Leave {option} out.",
+                )
+            )
+    return family
 
 
 def _check_files(json_path: Path | None, plot: Path | None) -> None:
@@ -137,11 +178,11 @@ def _check_files(json_path: Path | None, plot: Path | None) -> None:
         check_result_file("--plot", plot)
 
 
-def _find_peers(fa3: Path | None, cudart: Path | None, no_peers: bool) -> Peers:
-    from fa4gen.bench.peers import Peers, find_peers
+def _find_peers(family: Family, fa3: Path | None, cudart: Path | None, no_peers: bool) -> Peers:
+    from fa4gen.bench.peers import Peers
     from fa4gen.cli.output import note
 
-    peers = Peers((), ("no peers: --no-peers",)) if no_peers else find_peers(fa3, cudart)
+    peers = Peers((), ("no peers: --no-peers",)) if no_peers else family.find_peers(fa3, cudart)
     for text in peers.notes:
         note(text)
     return peers
@@ -156,24 +197,29 @@ def _measure(
     output_format: OutputFormat,
 ) -> list[ConfigResult]:
     """Time the configs, and print each one's table as soon as it is there."""
+    from fa4gen.bench.family import family_called
     from fa4gen.bench.results import ConfigResult
-    from fa4gen.bench.run import Bench
     from fa4gen.cli.output import note
     from fa4gen.errors import Fa4genError
     from fa4gen.verify.build import build_kernels
 
     note(f"compiling {len(configs)} kernels")
     built = list(build_kernels(configs, jobs, compiler))  # the compiler's work must not be timed
-    bench = Bench(options, peers.found)
+    timer = family_called(options.family).make_timer(options, peers)
     results = []
+
+    def failed(kernel: BuiltKernel, problems: tuple[Problem, ...]) -> ConfigResult:
+        config, name, family = kernel.config, kernel.name, options.family
+        return ConfigResult(config, name, {}, problems=problems, family=family)
+
     for kernel in built:
         if kernel.plan is None or kernel.compiled is None:
-            result = ConfigResult(kernel.config, kernel.name, {}, problems=kernel.problems)
+            result = failed(kernel, kernel.problems)
         else:
             try:
-                result = bench.time_kernel(kernel.plan, kernel.compiled, kernel.config)
+                result = timer.time_kernel(kernel.plan, kernel.compiled, kernel.config)
             except Fa4genError as error:
-                result = ConfigResult(kernel.config, kernel.name, {}, problems=error.problems)
+                result = failed(kernel, error.problems)
         results.append(result)
         if output_format != "json":
             _print_result(result)
@@ -212,13 +258,18 @@ def _document(
 
 
 def _conclude(results: Sequence[ConfigResult], output_format: OutputFormat) -> int:
-    from fa4gen.bench.report import summary_table
+    from fa4gen.bench.report import residual_table, summary_table
     from fa4gen.cli.github import annotation
     from fa4gen.cli.output import note, print_table
 
-    summary = summary_table(results)
-    if summary is not None and output_format != "json" and len(results) > 1:
-        print_table(summary.columns, summary.rows, right=summary.columns[1:])
+    if output_format != "json":
+        summary = summary_table(results) if len(results) > 1 else None
+        if summary is not None:
+            print_table(summary.columns, summary.rows, right=summary.columns[1:])
+        costs = residual_table(results)
+        if costs is not None:
+            print()
+            print_table(costs.columns, costs.rows, right=costs.columns[2:])
     problems = [problem for result in results for problem in result.problems]
     for problem in problems:
         note(annotation("error", problem) if output_format == "github" else f"{problem}")

@@ -1,0 +1,167 @@
+"""What bench has to know of a kernel family, in one place: everything else asks this.
+
+A family's own modules are imported when they are needed: the command line starts without them.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Protocol
+
+from fa4gen.bench import gemm_workload, workload
+from fa4gen.plan.gemm_model import GemmPlan
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from fa4gen.bench.peers import Peers
+    from fa4gen.bench.results import ConfigResult
+    from fa4gen.bench.run import BenchOptions
+    from fa4gen.plan.plans import Plan
+    from fa4gen.toolchain.model import CompiledKernel
+
+
+class KernelTimer(Protocol):
+    """Times kernels of one family, one after the other."""
+
+    def time_kernel(self, plan: Any, compiled: CompiledKernel, config: str = "") -> ConfigResult:
+        """Time one kernel at every size; Fa4genError for one whose output is wrong."""
+
+
+class Family(Protocol):
+    """What is timed of a family of kernels, beside whom, and how it is told."""
+
+    @property
+    def name(self) -> str:
+        """The config key ``kernel``."""
+
+    @property
+    def title(self) -> str:
+        """What is timed, for the head of a picture."""
+
+    @property
+    def default_sizes(self) -> str:
+        """What ``--sizes`` is when it is not given."""
+
+    @property
+    def size_columns(self) -> tuple[str, ...]:
+        """Heads of the columns that say what a size is."""
+
+    @property
+    def axis(self) -> str:
+        """What the sizes of a picture are."""
+
+    @property
+    def has_fa3(self) -> bool:
+        """Whether FlashAttention-3 is a peer, which ``--fa3`` and ``--cudart`` name."""
+
+    @property
+    def protocol(self) -> Mapping[str, Any]:
+        """What the JSON file says of the sizes and the data."""
+
+    def parse_sizes(self, text: str) -> tuple[Any, ...]:
+        """Read ``--sizes``; ConfigError for what is none."""
+
+    def find_peers(self, fa3: Path | None, cudart: Path | None) -> Peers:
+        """Return the peers of this machine; MissingCapabilityError for one that does not load."""
+
+    def make_timer(self, options: BenchOptions, peers: Peers) -> KernelTimer:
+        """Return what times the kernels."""
+
+    def describe(self, facts: Mapping[str, Any]) -> str:
+        """Say what a config computes, for the title of its table."""
+
+    def caption(self, facts: Mapping[str, Any]) -> str:
+        """Say it for its panel of a picture."""
+
+
+class AttentionFamily:
+    """Attention forward."""
+
+    name = "attention"
+    title = "attention forward"
+    default_sizes = workload.DEFAULT_SIZES
+    size_columns = ("rows", "batch")
+    axis = "rows"
+    has_fa3 = True
+    protocol: Mapping[str, Any] = {
+        "tokens": workload.TOKENS,
+        "columns": workload.COLUMNS,
+        "data": "N(0, 1)",
+    }
+
+    def parse_sizes(self, text: str) -> tuple[int, ...]:
+        """See Family."""
+        return workload.parse_sizes(text)
+
+    def find_peers(self, fa3: Path | None, cudart: Path | None) -> Peers:
+        """See Family."""
+        from fa4gen.bench.peers import find_peers
+
+        return find_peers(fa3, cudart)
+
+    def make_timer(self, options: BenchOptions, peers: Peers) -> KernelTimer:
+        """See Family."""
+        from fa4gen.bench.run import Bench
+
+        return Bench(options, peers.found)
+
+    def describe(self, facts: Mapping[str, Any]) -> str:
+        """See Family."""
+        return f"{facts['dtype']}, depth {facts['depth']}, {workload.mask_word(facts)}"
+
+    def caption(self, facts: Mapping[str, Any]) -> str:
+        """See Family."""
+        return f"depth {facts['depth']}, {workload.mask_word(facts)}, {facts['dtype']}"
+
+
+class GemmFamily:
+    """Matrix products."""
+
+    name = "gemm"
+    title = "matrix product"
+    default_sizes = gemm_workload.DEFAULT_SIZES
+    size_columns = ("m", "n", "k")
+    axis = "m = n = k, or m x n x k"
+    has_fa3 = False
+    protocol: Mapping[str, Any] = gemm_workload.PROTOCOL
+
+    def parse_sizes(self, text: str) -> tuple[gemm_workload.GemmWorkload, ...]:
+        """See Family."""
+        return gemm_workload.parse_sizes(text)
+
+    def find_peers(self, fa3: Path | None, cudart: Path | None) -> Peers:
+        """See Family."""
+        from fa4gen.bench.gemm_peers import find_gemm_peers
+
+        del fa3, cudart  # has_fa3 is false
+        return find_gemm_peers()
+
+    def make_timer(self, options: BenchOptions, peers: Peers) -> KernelTimer:
+        """See Family."""
+        from fa4gen.bench.gemm_run import GemmBench
+
+        return GemmBench(options, peers.found)
+
+    def describe(self, facts: Mapping[str, Any]) -> str:
+        """See Family."""
+        return gemm_workload.problem_words(facts)
+
+    def caption(self, facts: Mapping[str, Any]) -> str:
+        """See Family."""
+        return gemm_workload.problem_words(facts)
+
+
+ATTENTION = AttentionFamily()
+GEMM = GemmFamily()
+FAMILIES: Mapping[str, Family] = {family.name: family for family in (ATTENTION, GEMM)}
+
+
+def family_of(plan: Plan) -> Family:
+    """Return the family of a plan."""
+    return GEMM if isinstance(plan, GemmPlan) else ATTENTION
+
+
+def family_called(name: str) -> Family:
+    """Return the family called ``name``; KeyError when there is none."""
+    return FAMILIES[name]

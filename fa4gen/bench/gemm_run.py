@@ -1,0 +1,242 @@
+"""Times a matrix product beside its peers, in one run and in turn, on the same random data."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from fa4gen.bench.gemm_peers import GemmArrays
+from fa4gen.bench.gemm_workload import ALPHA, BETAS
+from fa4gen.bench.peers import LeftOutError
+from fa4gen.bench.results import ConfigResult, GemmSizeResult
+from fa4gen.bench.run import OURS, as_float32, as_torch, distance, make_series
+from fa4gen.errors import Fa4genError, Problem
+from fa4gen.plan.gemm_model import BlackwellGemmPlan, HopperGemmPlan
+from fa4gen.runtime.arguments import BITS_ACCEPTED
+from fa4gen.runtime.device import load_cupy, require_device
+from fa4gen.runtime.timing import time_in_turn
+from fa4gen.verify.rounding import bits_dtype, numpy_dtype, to_bits
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from fa4gen.bench.gemm_peers import GemmPeer
+    from fa4gen.bench.gemm_workload import GemmWorkload
+    from fa4gen.bench.run import BenchOptions
+    from fa4gen.plan.gemm_model import GemmPlan
+    from fa4gen.toolchain.model import CompiledKernel
+
+WRONG = 1e-2
+"""An output further off than this in the relative Frobenius norm is wrong, from float64 or from a
+peer: rounding to bf16 alone is 0.0017."""
+CHECKED_ROWS = 64
+"""So many of the first and of the last rows are compared with float64."""
+POOL = (1 << 24) + 43
+"""Random numbers that are made; larger arrays repeat them. It divides no extent, so that rows and
+tiles differ all the same."""
+
+
+@dataclass(frozen=True)
+class ArraySet:
+    """Bit patterns on the GPU: A (m, k), B (k, n), C (m, n), (n,) or None, D (m, n)."""
+
+    a: Any
+    b: Any
+    c: Any
+    out: Any
+
+
+class GemmBench:
+    """Times kernels one after the other; random data is made once for each element type."""
+
+    def __init__(self, options: BenchOptions, peers: Sequence[GemmPeer]) -> None:
+        """Touches no GPU yet."""
+        self._options = options
+        self._peers = tuple(peers)
+        self._pools: dict[tuple[str, float], Any] = {}
+
+    def time_kernel(
+        self, plan: GemmPlan, compiled: CompiledKernel, config: str = ""
+    ) -> ConfigResult:
+        """Time one kernel at every size.
+
+        Raises Fa4genError for a kernel whose output is wrong: its speed would mean nothing.
+        """
+        from fa4gen.runtime.gemm import GemmKernel
+
+        device = require_device(plan.arch)
+        load_cupy().cuda.Device(device.ordinal).use()
+        kernel = GemmKernel(plan, compiled.cubin)
+        sizes = tuple(
+            self._time_size(plan, kernel, workload, workload.count_sets(plan, device.l2_bytes))
+            for workload in self._options.sizes
+        )
+        facts = gemm_facts(plan, compiled)
+        return ConfigResult(config, plan.name, facts, sizes, family=plan.kernel)
+
+    def _time_size(
+        self, plan: GemmPlan, kernel: Any, workload: GemmWorkload, count: int
+    ) -> GemmSizeResult:
+        """Time one size on ``count`` sets of arrays, which all kernels take in turn."""
+        beta = BETAS[plan.residual]
+        sets = [self._make_set(plan, workload, number) for number in range(count)]
+        launches = []
+        errors = []
+        for arrays in sets:
+            a, b, c, out = (
+                None if bits is None else bits.view(_given_dtype(dtype))
+                for bits, dtype in _with_dtypes(plan, arrays)
+            )
+            launches.append(kernel.prepare(a, b, c, out=out, alpha=ALPHA, beta=beta))
+            launches[-1]()
+            errors.append(check(plan, workload, arrays, beta))
+        runs: dict[str, Callable[[], Any]] = {OURS: in_turn(launches)}
+        left_out: dict[str, str] = {}
+        distances: dict[str, float] = {}
+        for peer in self._peers:
+            if not peer.suits(plan):
+                continue
+            name = peer.label(plan)
+            try:
+                calls, distances[name] = _prepare_peer(peer, plan, sets, beta)
+            except (LeftOutError, RuntimeError, TypeError, ValueError) as reason:
+                left_out[name] = (str(reason).strip().splitlines() or [repr(reason)])[0][:200]
+                continue
+            if not distances[name] <= WRONG:
+                raise _wrong(plan, workload, f"{distances[name]:.3g} from {name}")
+            runs[name] = in_turn(calls)
+        timings = time_in_turn(runs, self._options.protocol, rounds=self._options.rounds)
+        series = {name: make_series(timings[name]) for name in runs}
+        return GemmSizeResult(
+            size=workload,
+            flop=workload.flop,
+            ours=series.pop(OURS),
+            peers=series,
+            left_out=left_out,
+            error=max(errors),
+            distances=distances,
+        )
+
+    def _make_set(self, plan: GemmPlan, workload: GemmWorkload, number: int) -> ArraySet:
+        """Make random inputs and an output, each in the order of its elements in memory."""
+        m, n, k = workload.m, workload.n, workload.k
+        shift = 3 * number
+        a = self._fill((m, k) if plan.a_major == "k" else (k, m), plan.dtype, 1.0, shift)
+        b = self._fill((n, k) if plan.b_major == "k" else (k, n), plan.dtype, 1.0, shift + 1)
+        c = None
+        if plan.residual != "none":
+            shape = (m, n) if plan.residual == "matrix" else (n,)
+            c = self._fill(shape, plan.out_dtype, workload.residual_scale, shift + 2)
+        out = load_cupy().empty((m, n), bits_dtype(plan.out_dtype))
+        return ArraySet(
+            a if plan.a_major == "k" else a.T, b.T if plan.b_major == "k" else b, c, out
+        )
+
+    def _fill(self, shape: tuple[int, ...], dtype: str, scale: float, shift: int) -> Any:
+        """Return an array of N(0, scale^2) numbers; another ``shift``, other numbers."""
+        pool = self._pool(dtype, scale)
+        array = load_cupy().empty(math.prod(shape), pool.dtype)
+        at, place = 0, shift * 1000003 % pool.size
+        while at < array.size:
+            count = min(pool.size - place, array.size - at)
+            array[at : at + count] = pool[place : place + count]
+            at, place = at + count, 0
+        return array.reshape(shape)
+
+    def _pool(self, dtype: str, scale: float) -> Any:
+        import numpy as np
+
+        if (dtype, scale) not in self._pools:
+            values = np.random.default_rng(self._options.seed).standard_normal(POOL, np.float32)
+            bits = to_bits(values * np.float32(scale), dtype)
+            self._pools[dtype, scale] = load_cupy().asarray(bits)
+        return self._pools[dtype, scale]
+
+
+def _prepare_peer(
+    peer: GemmPeer, plan: GemmPlan, sets: Sequence[ArraySet], beta: float
+) -> tuple[list[Callable[[], Any]], float]:
+    """Return the peer's calls for each set and how far their outputs are from ours, at most."""
+    calls = []
+    distances = []
+    for arrays in sets:
+        a, b, c, ours = (
+            None if bits is None else as_torch(bits, dtype)
+            for bits, dtype in _with_dtypes(plan, arrays)
+        )
+        theirs = as_torch(load_cupy().empty_like(arrays.out), plan.out_dtype)
+        calls.append(peer.prepare(plan, GemmArrays(a, b, c, theirs), alpha=ALPHA, beta=beta))
+        distances.append(distance(calls[-1](), ours))
+    return calls, max(distances, key=lambda far: math.inf if math.isnan(far) else far)
+
+
+def check(plan: GemmPlan, workload: GemmWorkload, arrays: ArraySet, beta: float) -> float:
+    """Return the relative error of the first and the last rows; Fa4genError for a wrong output."""
+    from fa4gen.config.expression import parse_expression
+
+    cupy = load_cupy()
+    factor = as_float32(arrays.b, plan.dtype, cupy).astype(cupy.float64)
+    squares = errors = 0.0
+    for first in {0, max(0, workload.m - CHECKED_ROWS)}:
+        rows = slice(first, first + CHECKED_ROWS)
+        left = as_float32(arrays.a[rows], plan.dtype, cupy).astype(cupy.float64)
+        exact = ALPHA * (left @ factor)
+        if arrays.c is not None:
+            part = arrays.c[rows] if plan.residual == "matrix" else arrays.c
+            exact += beta * as_float32(part, plan.out_dtype, cupy)
+        if plan.activation is not None:
+            exact = parse_expression(plan.activation).evaluate(exact, cupy)
+        got = as_float32(arrays.out[rows], plan.out_dtype, cupy)
+        errors += float(((got - exact) ** 2).sum())
+        squares += float((exact**2).sum())
+    error = math.sqrt(errors / squares)
+    if not error <= WRONG:
+        raise _wrong(plan, workload, f"{error:.3g} from float64")
+    return error
+
+
+def _wrong(plan: GemmPlan, workload: GemmWorkload, how: str) -> Fa4genError:
+    return Fa4genError(
+        Problem(
+            f"{plan.name} is wrong at {workload.m}x{workload.n}x{workload.k}: its output is {how}, "
+            f"relatively, and {WRONG:g} is allowed",
+            f"fa4gen verify {plan.name} says where.",
+        )
+    )
+
+
+def in_turn(calls: Sequence[Callable[[], Any]]) -> Callable[[], Any]:
+    """Return a function that makes the next of ``calls`` each time."""
+    if len(calls) == 1:
+        return calls[0]
+    number = -1
+
+    def call_next() -> Any:
+        nonlocal number
+        number = (number + 1) % len(calls)
+        return calls[number]()
+
+    return call_next
+
+
+def gemm_facts(plan: GemmPlan, compiled: CompiledKernel) -> dict[str, Any]:
+    """Return what a reader of the results wants to know of the kernel."""
+    facts: dict[str, Any] = {"kernel": plan.kernel}
+    names = ["arch", "dtype", "out_dtype", "a_major", "b_major", "residual", "activation"]
+    names += ["BM", "BN", "BK", "num_stages", "num_epi_stages", "cta_group", "scheduler"]
+    if isinstance(plan, HopperGemmPlan):
+        names += ["num_consumer_warpgroups", "ping_pong"]
+    if isinstance(plan, BlackwellGemmPlan):
+        names += ["num_accum_stages", "num_out_stages"]
+    facts |= {name: getattr(plan, name) for name in names}
+    return facts | {"compiler": f"{compiled.compiler} {compiled.compiler_version}"}
+
+
+def _with_dtypes(plan: GemmPlan, arrays: ArraySet) -> tuple[tuple[Any, str], ...]:
+    inputs, outputs = plan.dtype, plan.out_dtype
+    return (arrays.a, inputs), (arrays.b, inputs), (arrays.c, outputs), (arrays.out, outputs)
+
+
+def _given_dtype(dtype: str) -> Any:
+    return BITS_ACCEPTED.get(dtype) or numpy_dtype(dtype)

@@ -1,0 +1,100 @@
+"""What is timed of a matrix product: its sizes, its factors, how much data."""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from fa4gen.bench.workload import LARGEST_SIZE, size_word
+from fa4gen.errors import ConfigError, Problem
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from fa4gen.plan.gemm_model import GemmPlan
+
+DEFAULT_SIZES = "2k,4k,8k,16k,8192x28672x8192"
+ALPHA = 1.0
+BETAS = {"none": 0.0, "matrix": 0.5, "row": 1.0}
+"""By residual. A row is a bias, and PyTorch hands one to cuBLAS's epilogue only at 1."""
+PROTOCOL: Mapping[str, Any] = {
+    "alpha": ALPHA,
+    "beta": BETAS,
+    "data": "A, B: N(0, 1); C: N(0, k), its scale a power of two",
+}
+MOST_SETS = 8
+
+
+@dataclass(frozen=True)
+class GemmWorkload:
+    """One problem: D (m, n) from A (m, k) and B (k, n)."""
+
+    m: int
+    n: int
+    k: int
+
+    @property
+    def flop(self) -> float:
+        """Multiplications and additions of the product."""
+        return 2.0 * self.m * self.n * self.k
+
+    @property
+    def word(self) -> str:
+        """The size in a word: 4k for a cube, 8kx28kx8k."""
+        cube = self.m == self.n == self.k
+        return size_word(self.m) if cube else "x".join(map(size_word, (self.m, self.n, self.k)))
+
+    @property
+    def residual_scale(self) -> float:
+        """About the root of k, as large as the product: a kernel that forgets C is then wrong."""
+        return 2.0 ** round(math.log2(self.k) / 2)
+
+    def bytes_moved(self, plan: GemmPlan) -> int:
+        """Count the bytes of A, B, C and D, each once."""
+        factors = plan.element_bytes * self.k * (self.m + self.n)
+        rows = {"none": 0, "matrix": self.m, "row": 1}[plan.residual]
+        return factors + plan.out_element_bytes * self.n * (self.m + rows)
+
+    def count_sets(self, plan: GemmPlan, l2_bytes: int) -> int:
+        """Return how many sets of arrays take turns, so that no call finds its own in L2."""
+        moved = self.bytes_moved(plan)
+        return 1 if moved > l2_bytes else min(MOST_SETS, 1 + math.ceil(l2_bytes / moved))
+
+
+def parse_sizes(text: str) -> tuple[GemmWorkload, ...]:
+    """Read "2k,8192x28672x8192": m = n = k, or m x n x k; k is 1024. Raises ConfigError."""
+    return tuple(dict.fromkeys(_parse_size(word) for word in text.split(",")))
+
+
+def _parse_size(word: str) -> GemmWorkload:
+    parts = [re.fullmatch(r"([0-9]{1,7})(k?)", part) for part in word.strip().lower().split("x")]
+    extents = [int(part[1]) * (1024 if part[2] else 1) for part in parts if part]
+    if len(extents) != len(parts) or not all(1 <= extent <= LARGEST_SIZE for extent in extents):
+        extents = []
+    if len(extents) == 1:
+        return GemmWorkload(*3 * extents)
+    if len(extents) == 3:
+        return GemmWorkload(*extents)
+    raise ConfigError(
+        Problem(
+            f"--sizes: {word.strip()!r} is no size of a matrix product, with extents from 1 to "
+            f"{LARGEST_SIZE}",
+            "Give m = n = k or m x n x k, as in 2k,8192x28672x8192.",
+        )
+    )
+
+
+def problem_words(facts: Mapping[str, Any]) -> str:
+    """Say what a kernel computes: types, layout where it is not that of a linear layer, C."""
+    words = [facts["dtype"]]
+    if facts["out_dtype"] != facts["dtype"]:
+        words.append(f"{facts['out_dtype']} out")
+    if (facts["a_major"], facts["b_major"]) != ("k", "k"):
+        words.append(f"A {facts['a_major']}-major, B {facts['b_major']}-major")
+    residual = {"none": "no residual", "matrix": "residual", "row": "bias"}
+    words.append(residual[facts["residual"]])
+    if facts["activation"] is not None:
+        words.append(facts["activation"])
+    return ", ".join(words)
