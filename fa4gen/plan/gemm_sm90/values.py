@@ -108,9 +108,7 @@ def decide(
     ``most_stages`` says how many slots of the ring of A and B fit shared memory beside the rest.
     """
     log = ChoiceLog(config)
-    ping_pong = log.take(
-        "ping_pong", config.ping_pong, False, "a tile of both warpgroups moves fewer bytes"
-    )
+    ping_pong = log.take("ping_pong", config.ping_pong, *_ping_pong(config))
     rows, warpgroups = _rows(config, ping_pong, log)
     values = Values(
         config=config,
@@ -128,12 +126,30 @@ def decide(
         num_consumer_warpgroups=warpgroups,
         ping_pong=ping_pong,
         num_stages=1,
-        num_epi_stages=log.take(
-            "num_epi_stages", config.num_epi_stages, 2, "one is filled or stored while one is used"
-        ),
+        num_epi_stages=_epi_stages(config, log),
         registers=_registers(config, warpgroups, log),
     )
     return replace(values, num_stages=_stages(values, most_stages, log)), log.rows
+
+
+def _ping_pong(config: HopperGemmConfig) -> tuple[bool, str]:
+    """Return whether warpgroups take turns by default, and why."""
+    for_turns = (
+        config.BM in ("auto", 128)
+        and config.BN in ("auto", 64, 128)
+        and config.num_consumer_warpgroups in ("auto", 2)
+    )
+    if for_turns:
+        return True, "measured: one warpgroup's output is written while the other multiplies"
+    return False, "taking turns was measured to be faster for tiles of 128 x 128 only"
+
+
+def _epi_stages(config: HopperGemmConfig, log: ChoiceLog) -> int:
+    if config.residual == "matrix":
+        default, reason = 4, "measured: the residual is on its way early enough"
+    else:
+        default, reason = 2, "one is stored while one is written"
+    return log.take("num_epi_stages", config.num_epi_stages, default, reason)
 
 
 def _rows(config: HopperGemmConfig, ping_pong: bool, log: ChoiceLog) -> tuple[int, int]:
