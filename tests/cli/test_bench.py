@@ -41,3 +41,26 @@ def test_results_do_not_replace_other_files(capsys, tmp_path) -> None:
     assert notes.read_text() == "my notes"
     assert main(["bench", "d128_causal_bf16", "--json", str(tmp_path)]) == 2
     assert "--json names a folder" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["gemm_bf16", "--sizes", "2k,3xx"], "'3xx' is no size of a matrix product"),
+        (["gemm_bf16", "--fa3", __file__], "--fa3 is for attention"),
+        (["gemm_bf16", "--cudart", __file__], "--cudart is for attention"),
+        (["d128_causal_bf16", "--sizes", "1kx2kx3k"], "'1kx2kx3k' is no number of rows"),
+        (["gemm_bf16", "d128_causal_bf16"], "these are of 2: 1 of gemm, 1 of attention"),
+    ],
+)
+def test_what_does_not_fit_the_family_is_refused(arguments, message, capsys) -> None:
+    assert main(["bench", *arguments]) == 2
+    assert message in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("sizes", [[], ["--sizes", "2k,8192x28672x8192"]])
+def test_a_matrix_product_is_accepted_up_to_the_gpu(sizes, capsys) -> None:
+    if find_device("sm_100a") is not None:
+        pytest.skip("this machine has such a GPU")
+    assert main(["bench", "gemm/sm_100a/gemm_bf16", *sizes]) == 4
+    assert "kernels for sm_100a need a GPU" in capsys.readouterr().err

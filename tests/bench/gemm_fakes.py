@@ -1,0 +1,102 @@
+"""What stands in for the GPU's libraries: NumPy for CuPy, and a torch of as many functions."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+
+
+class Tensor(np.ndarray):
+    """An array with the methods of torch's tensors that bench calls."""
+
+    def float(self) -> Tensor:
+        return self.astype(np.float32)
+
+    def norm(self) -> Any:
+        return np.sqrt((np.asarray(self, np.float64) ** 2).sum())
+
+    def clone(self) -> Tensor:
+        return self.copy()
+
+    @property
+    def device(self) -> str:
+        return "cpu"
+
+
+def tensor(values: Any) -> Tensor:
+    return np.asarray(values).view(Tensor)
+
+
+class FakeTorch(SimpleNamespace):
+    """Computes with NumPy; ``calls`` are the names of the functions called and their options."""
+
+    float32, bfloat16, float16 = "float32", "bfloat16", "float16"
+
+    def __init__(self) -> None:
+        super().__init__(calls=[])
+
+    def mm(self, a: Any, b: Any, *, out: Any, **options: Any) -> Any:
+        self.calls.append(("mm", options))
+        out[:] = a.astype(np.float32) @ b.astype(np.float32)
+        return out
+
+    def addmm(
+        self, c: Any, a: Any, b: Any, *, alpha: float, beta: float, out: Any, **options: Any
+    ) -> Any:
+        self.calls.append(("addmm", {"alpha": alpha, "beta": beta, **options}))
+        product = a.astype(np.float32) @ b.astype(np.float32)
+        out[:] = alpha * product + beta * c.astype(np.float32)
+        return out
+
+    def full(self, shape: Any, value: float, **_: Any) -> Any:
+        return tensor(np.full(shape, value, np.float32))
+
+    def ones(self, shape: Any, **options: Any) -> Any:
+        return self.full(shape, 1.0, **options)
+
+    def _scaled_mm(
+        self, a: Any, b: Any, scale_a: Any, scale_b: Any, *, bias: Any, out: Any, **options: Any
+    ) -> Any:
+        self.calls.append(("_scaled_mm", options))
+        out[:] = scale_a * scale_b * (a.astype(np.float32) @ b.astype(np.float32))
+        if bias is not None:
+            out[:] += bias
+        return out
+
+    def relu_(self, x: Any) -> Any:
+        self.calls.append(("relu_", {}))
+        return np.maximum(x, 0, out=x)
+
+    def tanh_(self, x: Any) -> Any:
+        return np.tanh(x, out=x)
+
+    def sigmoid_(self, x: Any) -> Any:
+        x[:] = 1 / (1 + np.exp(-x))
+        return x
+
+
+def make_plan(**changes: Any) -> SimpleNamespace:
+    """The plan of a matrix product as far as bench reads it: float16, since NumPy multiplies it."""
+    values: dict[str, Any] = {
+        "kernel": "gemm",
+        "name": "gemm_test",
+        "arch": "sm_90a",
+        "dtype": "fp16",
+        "out_dtype": "fp16",
+        "element_bytes": 2,
+        "out_element_bytes": 2,
+        "a_major": "k",
+        "b_major": "k",
+        "residual": "none",
+        "activation": None,
+        "BM": 128,
+        "BN": 256,
+        "BK": 64,
+        "num_stages": 4,
+        "num_epi_stages": 2,
+        "cta_group": 2,
+        "scheduler": "static",
+    }
+    return SimpleNamespace(**values | changes)

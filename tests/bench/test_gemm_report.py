@@ -1,0 +1,140 @@
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from fa4gen.bench.family import FAMILIES, family_of
+from fa4gen.bench.gemm_workload import parse_sizes
+from fa4gen.bench.plot import draw_plot
+from fa4gen.bench.report import config_table, residual_table, results_data, summary_table
+from fa4gen.bench.residual import residual_costs
+from fa4gen.bench.results import ConfigResult, GemmSizeResult, Series
+from fa4gen.bench.run import BenchOptions
+from fa4gen.config.load import load_mapping
+from fa4gen.plan.build import build_plan
+
+FACTS = {
+    "kernel": "gemm",
+    "arch": "sm_90a",
+    "dtype": "bf16",
+    "out_dtype": "bf16",
+    "a_major": "k",
+    "b_major": "k",
+    "residual": "none",
+    "activation": None,
+    "BM": 128,
+    "BN": 256,
+}
+
+
+def make_size(word: str, ours: float, **peers: float) -> GemmSizeResult:
+    (size,) = parse_sizes(word)
+    return GemmSizeResult(
+        size=size,
+        flop=size.flop,
+        ours=Series((ours, ours), (0.0, 0.0)),
+        peers={name: Series((time,), (0.0,)) for name, time in peers.items()},
+        left_out={},
+        error=0.0017,
+    )
+
+
+def make_result(name: str, *sizes: GemmSizeResult, **facts: Any) -> ConfigResult:
+    return ConfigResult(f"{name}.yaml", name, FACTS | facts, sizes, family="gemm")
+
+
+PLAIN = make_result(
+    "plain", make_size("2k", 0.5, cublas=0.4), make_size("8kx28kx8k", 5.0, cublas=10.0)
+)
+RESIDUAL = make_result(
+    "residual", make_size("2k", 0.52), make_size("8kx28kx8k", 5.1), residual="matrix"
+)
+
+
+def data(*results: ConfigResult) -> Any:
+    options = BenchOptions(parse_sizes("2k"), family="gemm")
+    document = results_data(results, options, date="2026-11-21", gpu={}, versions={})
+    return json.loads(json.dumps(document, allow_nan=False))
+
+
+def test_plans_have_their_families() -> None:
+    keys = {"arch": "sm_90a", "dtype": "bf16"}
+    gemm = build_plan(load_mapping({"kernel": "gemm", **keys}, "g").config)
+    attention = {"kernel": "attention", "depth": 128, "mask": "causal", **keys}
+    assert family_of(gemm) is FAMILIES["gemm"]
+    assert family_of(build_plan(load_mapping(attention, "a").config)) is FAMILIES["attention"]
+    assert all(family.name == name for name, family in FAMILIES.items())
+
+
+def test_the_table_of_a_config() -> None:
+    table = config_table(PLAIN)
+    assert table.title == "plain: bf16, no residual; TFLOP/s"
+    assert table.columns == ("m", "n", "k", "ours", "cublas", "ours/cublas", "spread")
+    assert table.rows == (
+        ("2048", "2048", "2048", "34", "43", "0.800", "0.0 %"),
+        ("8192", "28672", "8192", "770", "385", "2.000", "0.0 %"),
+        ("geometric mean", "", "", "", "", "1.265", ""),
+    )
+
+
+def test_the_summary() -> None:
+    table = summary_table([PLAIN, RESIDUAL])
+    assert table is not None
+    assert table.columns == ("ours / best peer", "2k", "8kx28kx8k", "geometric mean")
+    assert table.rows == (("plain", "0.800", "2.000", "1.265"),)
+
+
+def test_what_the_residual_costs() -> None:
+    (cost,) = residual_costs([RESIDUAL, PLAIN])
+    assert (cost.config, cost.without) == ("residual", "plain")
+    assert cost.sizes == pytest.approx({"2k": 0.04, "8kx28kx8k": 0.02})
+    table = residual_table([PLAIN, RESIDUAL])
+    assert table is not None
+    assert table.columns == ("what the residual costs", "over", "2k", "8kx28kx8k")
+    assert table.rows == (("residual", "plain", "+4.0 %", "+2.0 %"),)
+
+
+def test_the_residual_costs_something_only_over_the_same_product() -> None:
+    for other in ({"dtype": "fp16"}, {"activation": "relu(x)"}, {"b_major": "n"}):
+        assert residual_costs([make_result("o", *PLAIN.sizes, **other), RESIDUAL]) == ()
+    unmeasured = make_result("plain")
+    assert residual_costs([unmeasured, RESIDUAL]) == ()
+    elsewhere = make_result("plain", make_size("4k", 1.0))
+    assert residual_costs([elsewhere, RESIDUAL]) == ()
+    assert residual_table([PLAIN]) is None
+
+
+def test_the_residual_is_compared_with_the_config_most_like_it() -> None:
+    narrow = make_result("narrow", make_size("2k", 0.4), BN=128)
+    with_row = make_result("row", make_size("2k", 0.5), BN=128, residual="row")
+    costs = residual_costs([PLAIN, narrow, RESIDUAL, with_row])
+    assert [(cost.config, cost.without) for cost in costs] == [
+        ("residual", "plain"),
+        ("row", "narrow"),
+    ]
+
+
+def test_the_json_document() -> None:
+    document = data(PLAIN, RESIDUAL)
+    assert document["protocol"]["alpha"] == 1.0
+    assert document["protocol"]["beta"]["matrix"] == 0.5
+    plain, _ = document["configs"]
+    assert plain["kernel"] == "gemm"
+    assert plain["geometric_means"] == {"cublas": 1.2649, "best": 1.2649}
+    size = plain["sizes"][1]
+    assert (size["m"], size["n"], size["k"]) == (8192, 28672, 8192)
+    assert size["ratios"] == {"cublas": 2.0, "best": 2.0}
+    sizes = {"2k": 0.04, "8kx28kx8k": 0.02}
+    assert document["residual_costs"] == [
+        {"config": "residual", "without": "plain", "sizes": sizes}
+    ]
+    assert "residual_costs" not in data(PLAIN)
+
+
+def test_a_picture(tmp_path) -> None:
+    pytest.importorskip("matplotlib")
+    path = tmp_path / "p.svg"
+    draw_plot([PLAIN, RESIDUAL], path, title="matrix product")
+    assert path.read_text().startswith("<?xml")

@@ -1,0 +1,183 @@
+"""The way of a matrix product through bench, with NumPy in place of CuPy and of the kernels."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any, ClassVar
+
+import numpy as np
+import pytest
+
+from fa4gen.bench import gemm_run
+from fa4gen.bench.gemm_run import GemmBench, in_turn
+from fa4gen.bench.gemm_workload import parse_sizes
+from fa4gen.bench.peers import LeftOutError
+from fa4gen.bench.run import BenchOptions
+from fa4gen.errors import Fa4genError
+from fa4gen.runtime.timing import Timing
+from tests.bench.gemm_fakes import make_plan, tensor
+
+COMPILED = SimpleNamespace(cubin=b"", compiler="nvrtc", compiler_version="13.0")
+
+
+def product(a: Any, b: Any, c: Any, alpha: float, beta: float) -> Any:
+    result = alpha * (a.astype(np.float64) @ b.astype(np.float64))
+    return result if c is None else result + beta * c.astype(np.float64)
+
+
+class FakeKernel:
+    """Computes with NumPy; ``forgets`` is what a wrong one leaves out."""
+
+    forgets = ""
+    prepared: ClassVar[list[dict[str, Any]]] = []
+
+    def __init__(self, plan: Any, cubin: bytes) -> None:
+        self._plan = plan
+
+    def prepare(self, a, b, c=None, *, out, alpha, beta):
+        self.prepared.append({"a": a, "b": b, "c": c, "out": out, "beta": beta})
+
+        def launch() -> None:
+            result = product(a, b, None if self.forgets == "c" else c, alpha, beta)
+            if self._plan.activation is not None:
+                result = np.maximum(result, 0)
+            if self.forgets == "the middle":
+                result[100:110] = 0
+            out[:] = result
+
+        return launch
+
+
+class FakePeer:
+    def __init__(self, name: str, *, wrong: bool = False, suited: bool = True) -> None:
+        self.name, self.wrong, self.suited = name, wrong, suited
+
+    def suits(self, plan: Any) -> bool:
+        return self.suited
+
+    def label(self, plan: Any) -> str:
+        return self.name
+
+    def prepare(self, plan, arrays, *, alpha, beta):
+        if self.name == "absent":
+            raise LeftOutError("it is absent")
+
+        def run() -> Any:
+            arrays.out[:] = product(arrays.a, arrays.b, arrays.c, alpha, beta) + self.wrong
+            return np.maximum(arrays.out, 0) if plan.activation is not None else arrays.out
+
+        return run
+
+
+@pytest.fixture
+def bench(monkeypatch):
+    """Make a bench of sizes and peers; ``l2`` are the bytes of the device's L2."""
+    cupy = SimpleNamespace(**{name: getattr(np, name) for name in dir(np) if name[0] != "_"})
+    cupy.cuda = SimpleNamespace(Device=lambda _: SimpleNamespace(use=lambda: None))
+
+    def take_turns(runs, protocol, *, rounds):
+        for _ in range(rounds):
+            for run in runs.values():
+                run()
+        return {
+            name: tuple(Timing((number + 1.0,)) for _ in range(rounds))
+            for number, name in enumerate(runs)
+        }
+
+    def as_tensor(bits: Any, dtype: str) -> Any:
+        return tensor(bits.view({"fp16": np.float16, "fp32": np.float32}[dtype]))
+
+    monkeypatch.setattr(gemm_run, "load_cupy", lambda: cupy)
+    monkeypatch.setattr(gemm_run, "time_in_turn", take_turns)
+    monkeypatch.setattr(gemm_run, "as_torch", as_tensor)
+    monkeypatch.setattr(gemm_run, "POOL", 5003)
+    monkeypatch.setattr("fa4gen.runtime.gemm.GemmKernel", FakeKernel)
+    monkeypatch.setattr(FakeKernel, "forgets", "")
+    monkeypatch.setattr(FakeKernel, "prepared", [])
+
+    def make(sizes: str, *peers: FakePeer, l2: int = 0) -> GemmBench:
+        device = SimpleNamespace(ordinal=0, l2_bytes=l2)
+        monkeypatch.setattr(gemm_run, "require_device", lambda _: device)
+        options = BenchOptions(parse_sizes(sizes), rounds=2, family="gemm")
+        return GemmBench(options, peers)
+
+    return make
+
+
+@pytest.mark.parametrize(("residual", "beta"), [("none", 0.0), ("matrix", 0.5), ("row", 1.0)])
+@pytest.mark.parametrize("majors", [("k", "k"), ("m", "n")])
+def test_a_kernel_is_timed_beside_its_peers(bench, residual, beta, majors) -> None:
+    plan = make_plan(residual=residual, a_major=majors[0], b_major=majors[1], out_dtype="fp32")
+    peers = [FakePeer("cublas"), FakePeer("absent"), FakePeer("other", suited=False)]
+    result = bench("300,200x64x32", *peers).time_kernel(plan, COMPILED, "k.yaml")
+    assert (result.family, result.name, result.config) == ("gemm", "gemm_test", "k.yaml")
+    assert [size.word for size in result.sizes] == ["300", "200x64x32"]
+    for size in result.sizes:
+        assert size.ours.medians_ms == (1.0, 1.0)
+        assert size.peers["cublas"].medians_ms == (2.0, 2.0)
+        assert size.left_out == {"absent": "it is absent"}
+        assert size.ratio("cublas") == 2.0
+        assert size.error < 1e-6
+        assert size.distances["cublas"] < 1e-6
+    assert result.sizes[1].flop == 2 * 200 * 64 * 32
+    assert result.facts["residual"] == residual
+    given = FakeKernel.prepared[1]
+    assert given["beta"] == beta
+    assert given["a"].shape == (200, 32)
+    assert given["b"].shape == (32, 64)
+    assert given["a"].strides.index(2) == (1 if majors[0] == "k" else 0), "a's major"
+    assert given["b"].strides.index(2) == (0 if majors[1] == "k" else 1), "b's major"
+    shape = {"none": None, "matrix": (200, 64), "row": (64,)}[residual]
+    assert (given["c"] is None) == (shape is None)
+    assert shape is None or given["c"].shape == shape
+
+
+def test_the_data_are_random_and_of_the_promised_scale(bench) -> None:
+    bench("256x256x64").time_kernel(make_plan(residual="matrix"), COMPILED)
+    given = FakeKernel.prepared[0]
+    for name, deviation in (("a", 1.0), ("b", 1.0), ("c", 8.0)):
+        values = given[name].astype(np.float64)
+        assert values.std() == pytest.approx(deviation, rel=0.05)
+        assert abs(values.mean()) < 0.05 * deviation
+    flat = given["c"].ravel()
+    assert (flat[:5003] == flat[5003:10006]).all(), "the pool repeats"
+    assert len(np.unique(given["a"], axis=0)) == 256, "and all rows differ"
+
+
+def test_several_sets_take_turns_where_one_fits_in_l2(bench) -> None:
+    plan = make_plan()
+    bytes_moved = 2 * 3 * 64 * 64
+    bench("64", l2=2 * bytes_moved).time_kernel(plan, COMPILED)
+    assert len(FakeKernel.prepared) == 3
+    firsts = {float(given["a"][0, 0]) for given in FakeKernel.prepared}
+    assert len(firsts) == 3, "of different numbers"
+
+
+def test_calls_are_made_in_turn() -> None:
+    made: list[int] = []
+    run = in_turn([lambda n=n: made.append(n) for n in range(3)])
+    for _ in range(7):
+        run()
+    assert made == [0, 1, 2, 0, 1, 2, 0]
+
+
+def test_a_kernel_that_forgets_the_residual_is_not_timed(bench, monkeypatch) -> None:
+    monkeypatch.setattr(FakeKernel, "forgets", "c")
+    for k in (64, 4096):
+        with pytest.raises(Fa4genError, match=r"gemm_test is wrong at .* from float64"):
+            bench(f"64x64x{k}").time_kernel(make_plan(residual="matrix"), COMPILED)
+
+
+def test_rows_that_float64_does_not_see_are_compared_with_a_peer(bench, monkeypatch) -> None:
+    monkeypatch.setattr(FakeKernel, "forgets", "the middle")
+    with pytest.raises(Fa4genError, match=r"wrong at 200x200x200: .* from cublas"):
+        bench("200", FakePeer("cublas")).time_kernel(make_plan(), COMPILED)
+
+
+def test_the_activation_is_part_of_the_check(bench) -> None:
+    plan = make_plan(activation="relu(x)", residual="row")
+    (size,) = bench("64", FakePeer("cublas + relu")).time_kernel(plan, COMPILED).sizes
+    assert size.error < 1e-3
+    assert list(size.peers) == ["cublas + relu"]
+    with pytest.raises(Fa4genError, match="from float64"):
+        bench("64").time_kernel(make_plan(activation="relu(x) + 1"), COMPILED)
