@@ -105,7 +105,7 @@ def as_scale(softmax_scale: object) -> float:
     if not isinstance(softmax_scale, (bool, str)):
         try:
             return float(softmax_scale)  # type: ignore[arg-type]
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             pass
     raise refusal("softmax_scale", repr(softmax_scale), "a finite number above 0")
 

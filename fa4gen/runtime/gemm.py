@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from fa4gen.plan.shared_memory import align_up
 from fa4gen.runtime import arrays
+from fa4gen.runtime.arguments import ALIGNMENT
 from fa4gen.runtime.device import device_info
 from fa4gen.runtime.gemm_arguments import (
     GEMM_DTYPES,
@@ -59,9 +61,10 @@ class GemmKernel(Kernel[GemmArguments]):
         CuPy arrays, torch tensors, and arrays with ``__dlpack__`` or ``__cuda_array_interface__``.
 
         Returns ``out``, of the kernel's out_dtype, (m, n) or (batch, m, n); allocated when not
-        given, as a torch tensor where ``a`` is one, else by CuPy. ``out`` may be ``c`` itself, but
-        may not overlap anything else. Where beta is 0, c is not looked at. alpha and beta are
-        finite, and rounded to float32.
+        given, as a torch tensor where ``a`` is one, else by CuPy, with unused elements after each
+        row where that is no multiple of 16 bytes. ``out`` may be ``c`` itself where that is a
+        matrix, but may not overlap anything else. Where beta is 0, c is not looked at. alpha and
+        beta are finite, and rounded to float32.
 
         The kernel is enqueued on CuPy's current stream of that GPU. If that is a default stream and
         ``a`` is a torch tensor, it is enqueued on torch's current stream. The host does not wait.
@@ -101,11 +104,18 @@ class GemmKernel(Kernel[GemmArguments]):
         c_view, kept_c = view_optional("c", c)
         shape = out_shape(a_view, b_view)
         if out is None and shape is not None:  # else the checks say what is wrong
-            out = arrays.empty(a, shape, GEMM_DTYPES[self.plan.out_dtype])
+            out = self._new_out(a, shape)
         out_view, kept_out = view_optional("out", out)
         factors = as_factor("alpha", alpha), as_factor("beta", beta)
         arguments = GemmArguments(a_view, b_view, c_view, out_view, *factors)
         return Call(arguments, out, (a, b, kept_c, kept_out))
+
+    def _new_out(self, a: Any, shape: tuple[int, ...]) -> Any:
+        """Make an output whose rows are a multiple of 16 bytes apart, as TMA wants them."""
+        columns = shape[-1]
+        padded = align_up(columns, ALIGNMENT // self.plan.out_element_bytes)
+        out = arrays.empty(a, (*shape[:-1], padded), GEMM_DTYPES[self.plan.out_dtype])
+        return out if padded == columns else out[..., :columns]
 
     @property
     def _first(self) -> str:

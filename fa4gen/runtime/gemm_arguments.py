@@ -91,7 +91,7 @@ def as_factor(name: str, value: object) -> float:
     if not isinstance(value, (bool, str)):
         try:
             factor = float(value)  # type: ignore[arg-type]
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             raise refusal(name, repr(value), expected) from None
         if math.isfinite(factor) and abs(factor) <= MAX_FLOAT32:
             return factor
@@ -122,7 +122,9 @@ def check_gemm_arguments(plan: GemmPlan, arguments: GemmArguments) -> CheckedGem
     refuse(problems)
     refuse(_check_axes(plan, views))
     views, problems = _with_batch(plan, views)
-    refuse([*problems, *_check_types(plan, views), *_check_shapes(views)])
+    told = {problem.key for problem in problems}
+    shapes = (problem for problem in _check_shapes(views) if problem.key not in told)
+    refuse([*problems, *_check_types(plan, views), *shapes])
     refuse(problem for name, view in views.items() for problem in _check_memory(plan, name, view))
     if "out" not in views:
         raise refusal("out", "nothing", "an array, or A and B on a CUDA device")
