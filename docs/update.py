@@ -6,6 +6,7 @@ Such a part stands between <!-- begin NAME --> and <!-- end NAME -->:
 * ``commands`` in README.md, from the command line,
 * ``figures`` and ``depth 512`` in README.md, from docs/bench_h200.json and
   docs/bench_h200_depth512.json as `fa4gen bench` wrote them,
+* ``gemm figures`` there, from docs/bench_h200_gemm.json once that is there,
 * ``kernels`` and ``mutants`` in docs/emulator_mutations.md, from tests/emulator/mutations.
 
 tests/test_docs.py fails when one of them is not current.
@@ -27,11 +28,14 @@ ROOT = Path(__file__).resolve().parent.parent
 FIGURES = Path("docs/bench_h200.json")
 """From the root; no figures are shown while it is not there."""
 DEPTH512_FIGURES = Path("docs/bench_h200_depth512.json")
+GEMM_FIGURES = Path("docs/bench_h200_gemm.json")
 PEER_NAMES = {
     "fa3": "FlashAttention-3",
     "fa2": "FlashAttention-2",
     "cudnn": "cuDNN",
     "efficient": "memory-efficient attention",
+    "cublas": "cuBLAS",
+    "cublas in place": "cuBLAS in place",
 }
 _NUMBERS = {"integer": "whole number", "number": "number"}
 
@@ -39,21 +43,33 @@ _NUMBERS = {"integer": "whole number", "number": "number"}
 def key_table() -> str:
     """Return the tables of config keys: what may stand there, the default, the meaning.
 
-    First the keys that are the same for every architecture, then those of each family.
+    For each kernel family first the keys that are the same for every architecture, then those of
+    each.
     """
-    from fa4gen.config.editor_schema import editor_schema, families
+    from fa4gen.config.editor_schema import editor_schema, models
 
     schema = editor_schema()
-    tables = [_key_rows(family, schema) for family in families(schema)]
+    families: dict[str, list[dict[str, _KeyRow]]] = {}
+    for model in models(schema):
+        rows = _key_rows(model, schema)
+        families.setdefault(rows["kernel"].values, []).append(rows)
+    return "\n\n".join(
+        part for name, tables in families.items() for part in _family_tables(name, tables)
+    )
+
+
+def _family_tables(name: str, tables: list[dict[str, _KeyRow]]) -> list[str]:
+    """Return headings and tables of one family; ``tables`` has the rows of each architecture."""
+    title = f"### `kernel: {name.strip('`')}`"
     archs = [rows["arch"].values for rows in tables]
-    for rows in tables:  # one key, of which each family has its own values
+    for rows in tables:  # one key, of which each architecture has its own values
         rows["arch"] = rows["arch"]._replace(values=", ".join(archs))
     common = [row for row in tables[0].values() if all(row in rows.values() for rows in tables)]
-    parts = ["### For every architecture", _table(_KeyRow._fields, common)]
+    parts = [f"{title}, every architecture", _table(_KeyRow._fields, common)]
     for arch, rows in zip(archs, tables, strict=True):
         own = [row for row in rows.values() if row not in common]
-        parts += [f"### For {arch}", _table(_KeyRow._fields, own)]
-    return "\n\n".join(parts)
+        parts += [f"{title} for {arch}", _table(_KeyRow._fields, own)]
+    return parts
 
 
 class _KeyRow(NamedTuple):
@@ -63,15 +79,15 @@ class _KeyRow(NamedTuple):
     meaning: str
 
 
-def _key_rows(family: dict[str, Any], schema: dict[str, Any]) -> dict[str, _KeyRow]:
+def _key_rows(model: dict[str, Any], schema: dict[str, Any]) -> dict[str, _KeyRow]:
     return {
         name: _KeyRow(
             f"`{name}`",
             _values(node, schema),
-            "required" if name in family["required"] else _default(node),
+            "required" if name in model["required"] else _default(node),
             node.get("description", ""),
         )
-        for name, node in family["properties"].items()
+        for name, node in model["properties"].items()
     }
 
 
@@ -147,6 +163,96 @@ def depth512_section(path: Path = ROOT / DEPTH512_FIGURES) -> str:
             _figures_table(data),
         ]
     )
+
+
+def gemm_section(path: Path = ROOT / GEMM_FIGURES) -> str:
+    """Return the section with the speeds of matrix products; empty while there are none."""
+    if not path.is_file():
+        return ""
+    data = json.loads(path.read_text())
+    versions = ", ".join(f"{name} {version}" for name, version in data["versions"].items())
+    beta = data["protocol"]["beta"]
+    parts = [
+        f"{_machine(data)}. TFLOP/s (2mnk over the time), and in brackets the ratio to cuBLAS "
+        "through PyTorch in the same run: `torch.mm(a, b, out=out)` without a residual, "
+        f"`torch.addmm(c, a, b, beta={beta['matrix']}, out=out)` with a matrix and "
+        f"beta={beta['row']:g} with a row; an activation is a second kernel there. In place is "
+        "`torch.addmm` into C itself, which is then gone. Random data, cold L2. Times are from "
+        f"CUDA events: the median of each of {data['protocol']['rounds']} rounds, in which all "
+        "kernels of a size take turns, then the median of the rounds.",
+        _gemm_table(data),
+    ]
+    if data.get("residual_costs"):
+        parts += ["What the residual costs, in time:", _residual_table(data)]
+    name = path.name
+    parts.append(
+        f"With {versions}. [docs/{name}](docs/{name}) has every peer, round and spread. To measure "
+        "again: `fa4gen bench configs/gemm/sm_90a --json FILE.json`, with PyTorch installed."
+    )
+    return "\n\n".join(parts)
+
+
+def _gemm_table(data: dict[str, Any]) -> str:
+    """One row for a config: speeds, the ratio to cuBLAS, the means over the sizes."""
+    configs = [config for config in data["configs"] if config["sizes"]]
+    sizes = list(dict.fromkeys(_extents(size) for config in configs for size in config["sizes"]))
+    in_place = any("cublas in place" in _means(config) for config in configs)
+    means = ("cublas", "cublas in place") if in_place else ("cublas",)
+    rows = []
+    for config in configs:
+        by_size = {_extents(size): size for size in config["sizes"]}
+        cells = [_gemm_cell(by_size.get(extents)) for extents in sizes]
+        own = _means(config)
+        cells += [f"{own[peer]:.3f}" if peer in own else "-" for peer in means]
+        rows.append((f"`{config['name']}`", *cells))
+    words = [_extents_word(extents) for extents in sizes]
+    header = ("config", *words, *(f"mean to {PEER_NAMES[peer]}" for peer in means))
+    return _table(header, rows, right=len(header) - 1)
+
+
+def _gemm_cell(size: dict[str, Any] | None) -> str:
+    if size is None:
+        return "-"
+    ratio = _without_activation(size["ratios"]).get("cublas")
+    compared = f" ({ratio:.2f})" if ratio is not None else ""
+    return f"{size['ours']['tflops']:.0f}{compared}"
+
+
+def _means(config: dict[str, Any]) -> dict[str, float]:
+    return _without_activation(config["geometric_means"])
+
+
+def _without_activation(by_peer: dict[str, float]) -> dict[str, float]:
+    """Call "cublas + relu" just "cublas"."""
+    return {name.partition(" + ")[0]: value for name, value in by_peer.items()}
+
+
+def _residual_table(data: dict[str, Any]) -> str:
+    costs = data["residual_costs"]
+    words = list(dict.fromkeys(word for cost in costs for word in cost["sizes"]))
+    named = {size["word"]: size for config in data["configs"] for size in config["sizes"]}
+    rows = [
+        (
+            f"`{cost['config']}`",
+            f"`{cost['without']}`",
+            *(
+                f"{100 * cost['sizes'][word]:+.1f} %" if word in cost["sizes"] else "-"
+                for word in words
+            ),
+        )
+        for cost in costs
+    ]
+    header = ("config", "over", *(_extents_word(_extents(named[word])) for word in words))
+    return _table(header, rows, right=len(words))
+
+
+def _extents(size: dict[str, Any]) -> tuple[int, int, int]:
+    return size["m"], size["n"], size["k"]
+
+
+def _extents_word(extents: tuple[int, int, int]) -> str:
+    m, n, k = extents
+    return f"{m}³" if m == n == k else f"{m} x {n} x {k}"
 
 
 def _peers(data: dict[str, Any]) -> list[str]:
@@ -251,6 +357,7 @@ PARTS: tuple[tuple[str, str, Callable[[], str]], ...] = (
     ("README.md", "commands", command_table),
     ("README.md", "figures", figures_section),
     ("README.md", "depth 512", depth512_section),
+    *([("README.md", "gemm figures", gemm_section)] if (ROOT / GEMM_FIGURES).is_file() else []),
     ("docs/emulator_mutations.md", "kernels", mutated_kernels),
     ("docs/emulator_mutations.md", "mutants", mutants_table),
 )

@@ -62,8 +62,8 @@ class SizeFigures(ABC):
 
     @property
     @abstractmethod
-    def extents(self) -> Mapping[str, int]:
-        """What the size is: names and numbers for the JSON file."""
+    def extents(self) -> Mapping[str, Any]:
+        """What the size is, for the JSON file."""
 
     @property
     @abstractmethod
@@ -123,14 +123,15 @@ class GemmSizeResult(SizeFigures):
         return self.size.word
 
     @property
-    def extents(self) -> Mapping[str, int]:
+    def extents(self) -> Mapping[str, Any]:
         """See SizeFigures."""
-        return {"m": self.size.m, "n": self.size.n, "k": self.size.k}
+        size = self.size
+        return {"word": size.word, "m": size.m, "n": size.n, "k": size.k}
 
     @property
     def cells(self) -> tuple[str, ...]:
         """See SizeFigures."""
-        return tuple(map(str, self.extents.values()))
+        return str(self.size.m), str(self.size.n), str(self.size.k)
 
 
 @dataclass(frozen=True)
