@@ -10,13 +10,17 @@ from fa4gen.cli.options import OutputFormat, configs_argument, format_option
 from fa4gen.errors import ConfigError, Problem
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
     from fa4gen.config.load import LoadedConfig
     from fa4gen.config.schema import Config
 
-COLUMNS = ("kernel", "arch", "dtype", "depth", "mask")
-"""Keys that have a column of their own."""
+COLUMNS = {
+    "attention": ("kernel", "arch", "dtype", "depth", "mask"),
+    "gemm": ("kernel", "arch", "dtype", "residual", "activation"),
+}
+"""Keys that have a column of their own in the table of each family."""
 
 
 @click.command(name="list")
@@ -24,21 +28,39 @@ COLUMNS = ("kernel", "arch", "dtype", "depth", "mask")
 @format_option
 def command(configs: tuple[str, ...], output_format: OutputFormat) -> None:
     """List configs: without CONFIG the shipped ones, under the names that other commands take."""
-    from fa4gen.cli.output import print_json, print_table
+    from fa4gen.cli.output import print_json
     from fa4gen.config.find import find_configs
 
     loaded, problems = _load(find_configs(configs))
     if output_format == "json":
         if not problems:
             print_json([_data(item) for item in loaded])
-    elif loaded:
-        rows = [
-            (_name(item), *(_cell(item.config, key) for key in COLUMNS), _tuned(item.config))
-            for item in loaded
-        ]
-        print_table(("config", *COLUMNS, "set besides"), rows, right=("depth",))
+    else:
+        _print_tables(loaded)
     if problems:
         raise ConfigError(*problems)
+
+
+def _print_tables(loaded: Sequence[LoadedConfig]) -> None:
+    """Print a table for each family that has a config, with an empty line between them."""
+    from fa4gen.cli.output import print_table
+
+    shown_before = False
+    for family, columns in COLUMNS.items():
+        rows = [
+            (
+                _name(item),
+                *(_cell(item.config, key) for key in columns),
+                _tuned(item.config, columns),
+            )
+            for item in loaded
+            if item.config.kernel == family
+        ]
+        if rows:
+            if shown_before:
+                click.echo()
+            print_table(("config", *columns, "set besides"), rows, right=("depth",))
+            shown_before = True
 
 
 def _load(paths: list[Path]) -> tuple[list[LoadedConfig], list[Problem]]:
@@ -70,14 +92,16 @@ def _cell(config: Config, key: str) -> str:
     from fa4gen.config.expectations import shown
 
     value = config.model_dump()[key]
+    if value is None:
+        return "none"
     if not isinstance(value, dict):
         return str(value)
     return shown(value).removeprefix("{").removesuffix("}")
 
 
-def _tuned(config: Config) -> str:
+def _tuned(config: Config, columns: Sequence[str]) -> str:
     """Return the other keys that do not have their default: "cta_group: 2, lse: false"."""
     from fa4gen.config.expectations import shown
 
-    given = config.model_dump(exclude_defaults=True, exclude={"name", *COLUMNS})
+    given = config.model_dump(exclude_defaults=True, exclude={"name", *columns})
     return ", ".join(f"{key}: {shown(value)}" for key, value in given.items())

@@ -5,8 +5,8 @@ from __future__ import annotations
 import dataclasses
 from typing import TYPE_CHECKING, Any
 
-from fa4gen.plan.attention_model import Depth512Config, FA4Config
 from fa4gen.plan.hardware import ARCHITECTURES
+from fa4gen.plan.plans import BlackwellPlan
 from fa4gen.render.manifest import config_data, json_data
 from fa4gen.render.memory_picture import bytes_per_line, kibibytes, shared_memory_picture
 
@@ -85,7 +85,7 @@ def _shared_memory(plan: Plan) -> list[Section]:
 
 
 def _tensor_memory(plan: Plan) -> list[Section]:
-    if not isinstance(plan, FA4Config | Depth512Config):
+    if not isinstance(plan, BlackwellPlan):
         return []
     used = max(region.end for region in plan.tensor_memory)
     limit = ARCHITECTURES[plan.arch].tensor_memory_columns

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import TYPE_CHECKING
 
 import pytest
@@ -46,9 +47,18 @@ def test_every_key_with_who_chose_it(config: Path) -> None:
     assert values["registers"][0].startswith("{producer: ")
 
 
+GEMM = "kernel: gemm\narch: {}\ndtype: bf16\nresidual: matrix\nactivation: relu(x)\n"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [CONFIG, GEMM.format("sm_90a"), GEMM.format("sm_100a")],
+    ids=["attention", "gemm on Hopper", "gemm on Blackwell"],
+)
 def test_text_tells_of_every_part_of_the_plan(
-    config: Path, capsys: pytest.CaptureFixture[str]
+    config: Path, text: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    config.write_text(text)
     assert main(["explain", str(config)]) == 0
     out = capsys.readouterr().out
     plan = build_plan(load_config(config).config)
@@ -62,8 +72,8 @@ def test_text_tells_of_every_part_of_the_plan(
         assert [barrier.name, str(barrier.offset), str(barrier.slots), str(barrier.arrivals)] in [
             row[:4] for row in rows
         ]
-        (line,) = [row for row in out.splitlines() if barrier.meaning in row]
-        assert barrier.name in line
+        told = re.compile(rf" *{barrier.name}  +{re.escape(barrier.meaning)}  ")
+        (line,) = [row for row in out.splitlines() if told.match(row)]
         assert barrier.arrived_by in line
         assert line.endswith(barrier.waited_by)
     for role in plan.roles:
@@ -72,6 +82,8 @@ def test_text_tells_of_every_part_of_the_plan(
         assert [tensor_map.parameter, tensor_map.tensor, tensor_map.direction] in [
             row[:3] for row in rows
         ]
+    for part in getattr(plan, "tensor_memory", ()):
+        assert part.holds in out
     for parameter in plan.parameters:
         assert parameter.meaning in out
     assert f"{plan.launch.dynamic_shared_bytes} of 232448 bytes" in out

@@ -6,8 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from fa4gen.cli.list import COLUMNS
 from fa4gen.cli.main import main
 from fa4gen.config.find import find_configs, shipped_configs
+from fa4gen.config.schema import MODELS, family
 
 CONFIG = "kernel: attention\narch: sm_90a\ndtype: fp16\ndepth: 96\n"
 
@@ -48,6 +50,35 @@ def test_kernels_of_both_architectures_in_one_table(
         "sliding_window: {left: 8, right: 4}",
         "value_depth: 128, registers: {softmax: 192, correction: 64, other: 48}",
     ]  # fmt: skip
+
+
+def test_each_family_has_a_table_of_its_own(work: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    Path("zero.yaml").write_text(
+        "kernel: gemm\narch: sm_100a\ndtype: fp8_e4m3\nresidual: row\nactivation: max(x, 0)\n"
+        "out_dtype: fp32\nnum_accum_stages: 1\n"
+    )
+    Path("a.yaml").write_text("kernel: gemm\narch: sm_90a\ndtype: bf16\n")
+
+    assert main(["list", "."]) == 0
+
+    _, one, between, head, first, second = capsys.readouterr().out.splitlines()
+    assert one.startswith("one.yaml ")
+    assert between == ""
+    assert re.split(" {2,}", head) == [
+        "config", "kernel", "arch", "dtype", "residual", "activation", "set besides",
+    ]  # fmt: skip
+    assert re.split(" {2,}", first.rstrip()) == [
+        "a.yaml", "gemm", "sm_90a", "bf16", "none", "none",
+    ]  # fmt: skip
+    assert re.split(" {2,}", second) == [
+        "zero.yaml", "gemm", "sm_100a", "fp8_e4m3", "row", "max(x, 0)",
+        "out_dtype: fp32, num_accum_stages: 1",
+    ]  # fmt: skip
+
+
+def test_every_family_has_its_columns() -> None:
+    for model in MODELS:
+        assert set(COLUMNS[family(model)]) <= set(model.model_fields)
 
 
 def test_shipped_configs_are_listed_by_names_that_find_them(
