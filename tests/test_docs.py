@@ -83,22 +83,30 @@ def test_what_follows_from_the_code_is_current(file) -> None:
     assert text == update.current_texts()[file], "run: python docs/update.py"
 
 
+KEY_TABLES = re.compile(r"^### `kernel: (\w+)`(, every architecture| for (.*))$", re.MULTILINE)
+
+
 def test_every_key_is_in_the_tables() -> None:
-    from fa4gen.config.schema import MODELS
+    from fa4gen.config.schema import MODELS, architectures, family
 
-    common, *own = update.key_table().split("### For ")[1:]
-    shared = re.findall(r"^\| `(\w+)` \|", common, re.MULTILINE)
-    assert {"kernel", "name", "arch", "mask"} <= set(shared)
-    for model, part in zip(MODELS, own, strict=True):
-        rows = re.findall(r"^\| `(\w+)` \|", part, re.MULTILINE)
-        assert rows == [key for key in model.model_fields if key not in shared]
+    _, *parts = KEY_TABLES.split(update.key_table())
+    tables = {
+        (kernel, archs): re.findall(r"^\| `(\w+)` \|", rows, re.MULTILINE)
+        for kernel, _, archs, rows in zip(*(parts[i::4] for i in range(4)), strict=True)
+    }
+    assert len(tables) == len(MODELS) + 2
+    for model in MODELS:
+        shared = tables[family(model), None]
+        assert {"kernel", "name", "arch"} <= set(shared)
+        own = tables[family(model), ", ".join(f"`{arch}`" for arch in architectures(model))]
+        assert own == [key for key in model.model_fields if key not in shared]
 
 
-def test_the_tables_are_called_by_their_architectures() -> None:
-    common, hopper, blackwell = update.key_table().split("### For ")[1:]
-    assert "`sm_90a`, `sm_100a`, `sm_103a` | required" in common
-    assert hopper.startswith("`sm_90a`\n")
-    assert blackwell.startswith("`sm_100a`, `sm_103a`\n")
+def test_the_tables_of_a_family_begin_with_what_all_its_architectures_share() -> None:
+    attention, gemm = update.key_table().split(", every architecture\n")[1:]
+    assert "`sm_90a`, `sm_100a`, `sm_103a` | required" in attention.partition("###")[0]
+    assert "| `mask` |" in attention.partition("###")[0]
+    assert "| `activation` |" in gemm.partition("###")[0]
 
 
 def test_the_command_lines_are_found() -> None:
@@ -150,7 +158,8 @@ def test_an_example_runs(text, gpu) -> None:
             pytest.skip("torch sees no GPU")
     names: dict[str, Any] = {}
     exec(compile(text, "example", "exec"), names)
-    assert names["out"].shape == names["query"].shape
+    same_shape = "query" if "query" in names else "residual"
+    assert names["out"].shape == names[same_shape].shape
 
 
 @pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.name)

@@ -13,13 +13,13 @@ DRAFT = "https://json-schema.org/draft/2020-12/schema"
 
 
 def editor_schema() -> JsonSchema:
-    """Return the schema of a config file: one of the families, told apart by ``arch``.
+    """Return the schema of a config file: told apart by ``kernel``, then by ``arch``.
 
     Unlike the models, a file may leave ``name`` out.
     """
     schema = _plain(config_schema())
-    for family in families(schema):
-        family["required"] = [key for key in family["required"] if key != "name"]
+    for model in models(schema):
+        model["required"] = [key for key in model["required"] if key != "name"]
     return {
         "$schema": DRAFT,
         "title": "fa4gen config",
@@ -29,10 +29,15 @@ def editor_schema() -> JsonSchema:
     }
 
 
-def families(schema: JsonSchema) -> list[JsonSchema]:
-    """Return the definitions that a config file fits one of."""
-    names = [branch["$ref"].rpartition("/")[2] for branch in schema["oneOf"]]
-    return [schema["$defs"][name] for name in names]
+def models(schema: JsonSchema) -> list[JsonSchema]:
+    """Return the definitions that a config file fits one of, family by family."""
+    return [model for branch in schema["oneOf"] for model in _models(branch, schema)]
+
+
+def _models(node: JsonSchema, schema: JsonSchema) -> list[JsonSchema]:
+    if "$ref" in node:
+        return [schema["$defs"][node["$ref"].rpartition("/")[2]]]
+    return [model for branch in node["oneOf"] for model in _models(branch, schema)]
 
 
 def _plain(node: Any) -> Any:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
+from fa4gen.config.elsewhere import Elsewhere
 from fa4gen.config.expectations import Expectations, listing, shown, similar
 from fa4gen.config.yaml_positions import dotted
 from fa4gen.errors import Problem
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from pydantic import ValidationError
     from pydantic_core import ErrorDetails
 
+    from fa4gen.config.elsewhere import Home
     from fa4gen.config.expectations import JsonSchema
     from fa4gen.config.yaml_positions import Document, KeyPath, Place
 
@@ -33,17 +35,18 @@ def explain_errors(
     data = document.value
     kinds = _refused_by_all([_kinds(error, document) for error in errors])
     expected = Expectations(schema, data)
-    others = _other_architectures(schema, data)
+    others = Elsewhere(schema, data)
     unknown = {path for path, detail in kinds.items() if detail["type"] == "extra_forbidden"}
-    homes = {path: _having(path, others) for path in unknown}
+    homes = {path: others.home_of(path) for path in unknown}
     missing = [path for path, detail in kinds.items() if detail["type"] == "missing"]
-    suggested = _pair_misspelt({path for path in unknown if not homes[path]}, missing)
+    suggested = _pair_misspelt({path for path in unknown if homes[path] is None}, missing)
     problems = []
     for path, detail in kinds.items():
         if path in suggested.values():
             continue  # told where the misspelt key stands
-        if path in unknown and homes[path]:
-            problem = _key_of_another(path, homes[path], document, file)
+        home = homes.get(path)
+        if home is not None:
+            problem = _key_of_another(path, home, document, file)
         elif path in unknown:
             problem = _unknown_key(path, expected, suggested.get(path), document, file)
         elif detail["type"] == "missing":
@@ -88,21 +91,6 @@ def _refused_by_all(
         path: min((kinds[path] for kinds in models), key=lambda d: d["type"] == "extra_forbidden")
         for path in common
     }
-
-
-def _other_architectures(schema: JsonSchema, data: Mapping[str, Any]) -> dict[str, Expectations]:
-    """Return what ``data`` could hold for each architecture but the one that it names."""
-    known = Expectations(schema, {}).values(("arch",))
-    if data.get("arch") not in known:
-        return {}
-    return {
-        arch: Expectations(schema, {**data, "arch": arch}) for arch in known if arch != data["arch"]
-    }
-
-
-def _having(path: KeyPath, others: Mapping[str, Expectations]) -> list[str]:
-    """Return the architectures that know the key at ``path``."""
-    return [arch for arch, expected in others.items() if path[-1] in expected.keys(path[:-1])]
 
 
 def _path_in(data: Any, detail: ErrorDetails) -> KeyPath:
@@ -167,12 +155,12 @@ def _unknown_key(
     return Problem(f"unknown key {path[-1]}{where}", remedy, file, line, column, dotted(path))
 
 
-def _key_of_another(path: KeyPath, homes: list[str], document: Document, file: str) -> Problem:
+def _key_of_another(path: KeyPath, home: Home, document: Document, file: str) -> Problem:
     where = f" in {dotted(path[:-1])}" if path[:-1] else ""
     line, column = place_of(path, document.places, value=False)
     return Problem(
-        f"unknown key {path[-1]}{where} for arch {document.value['arch']}",
-        f"It is a key of {listing(homes, 'and')}: remove it, or change arch.",
+        f"unknown key {path[-1]}{where} for {home.told_by} {document.value[home.told_by]}",
+        f"It is a key of {home.words}: remove it, or change {home.told_by}.",
         file,
         line,
         column,
@@ -194,7 +182,7 @@ def _missing_key(path: KeyPath, expected: Expectations, document: Document, file
 def _wrong_value(
     path: KeyPath,
     expected: Expectations,
-    others: Mapping[str, Expectations],
+    others: Elsewhere,
     document: Document,
     file: str,
 ) -> Problem:
@@ -212,7 +200,8 @@ def _wrong_value(
             remedies.append(f"The nearest is {near[0]}.")
         elif near:
             remedies.append(f"The nearest are {listing(near, 'and')}.")
-        remedies += _possible_elsewhere(path, value, expected, others)
+        if expected.accepted(path, value) is None:
+            remedies += others.possible(path, value)
     if note := document.notes.get(path):
         remedies.append(note)
     return Problem(
@@ -225,25 +214,15 @@ def _wrong_value(
     )
 
 
-def _possible_elsewhere(
-    path: KeyPath, value: Any, expected: Expectations, others: Mapping[str, Expectations]
-) -> list[str]:
-    """Return a sentence on the architectures that take ``value``, or none."""
-    if expected.accepted(path, value) is not None:
-        return []
-    archs: dict[str, list[str]] = {}
-    for arch, other in others.items():
-        accepted = other.accepted(path, value)
-        if accepted is not None:
-            archs.setdefault(shown(accepted), []).append(arch)
-    return [f"{word} is possible with arch {listing(there)}." for word, there in archs.items()]
-
-
 def _broken_rule(path: KeyPath, detail: ErrorDetails, document: Document, file: str) -> Problem:
-    """Return the problem of a rule between keys, placed at the first key that it names."""
+    """Return the problem of a rule, placed at the first key that it names.
+
+    A rule about one value alone names no key: it is told under the value's own.
+    """
     cause = detail.get("ctx", {}).get("error")
     message = str(cause) if cause is not None else detail["msg"]
     named = [(*path, word) for word in _WORD.findall(message)]
     at = next((p for p in named if p in document.places), path)
     line, column = place_of(at, document.places, value=True)
-    return Problem(message, "", file, line, column, dotted(at))
+    told = f"{dotted(path)}: {message}" if path else message
+    return Problem(told, "", file, line, column, dotted(at))

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fa4gen.cli.main import main
-from fa4gen.config.editor_schema import editor_schema, families
+from fa4gen.config.editor_schema import editor_schema, models
 from fa4gen.config.find import shipped_configs
 from fa4gen.config.load import config_from_data
 from fa4gen.config.schema import MODELS
@@ -55,6 +55,7 @@ def test_what_the_loader_refuses_the_schema_refuses(
 
 
 BLACKWELL = {**VALID, "arch": "sm_100a"}
+GEMM = {"kernel": "gemm", "arch": "sm_90a", "dtype": "bf16"}
 
 
 @pytest.mark.parametrize(
@@ -70,32 +71,44 @@ BLACKWELL = {**VALID, "arch": "sm_100a"}
         ({**VALID, "arch": "sm_90"}, False),
         ({key: value for key, value in VALID.items() if key != "arch"}, False),
         ([VALID], False),
+        ({**GEMM, "ping_pong": True, "activation": "relu(x)", "dtype": "fp8_e4m3"}, True),
+        ({**GEMM, "arch": "sm_100a", "num_accum_stages": 2}, True),
+        ({**GEMM, "num_accum_stages": 2}, False),
+        ({**GEMM, "depth": 64}, False),
+        ({**VALID, "residual": "row"}, False),
+        ({**GEMM, "kernel": "gem"}, False),
+        ({"arch": "sm_90a", "dtype": "bf16"}, False),
     ],
 )
-def test_the_architecture_tells_which_keys_fit(validator: Any, config: object, fits: bool) -> None:
+def test_family_and_architecture_tell_which_keys_fit(
+    validator: Any, config: object, fits: bool
+) -> None:
     assert validator.is_valid(config) == fits
 
 
 KEYS = sorted({key for model in MODELS for key in model.model_fields})
 VALUES = st.sampled_from(
     ["auto", "sm_90a", "sm_100a", "bf16", "fp8_e4m3", "none", "fused", "direct", True, None, 0, 1,
-     2, 0.5, 64, 128, 256, {"sliding_window": 9}, {"producer": 24, "consumer": 240}]
+     2, 0.5, 64, 128, 256, {"sliding_window": 9}, {"producer": 24, "consumer": 240}, "attention",
+     "gemm", "row", "k", "n"]
 )  # fmt: skip
 
 
 @given(
+    st.sampled_from([VALID, GEMM]),
     st.sampled_from(["sm_90a", "sm_100a"]),
     st.dictionaries(st.sampled_from([*KEYS, "junk"]), VALUES, max_size=2),
 )
 def test_the_schema_takes_what_the_loader_takes(
-    validator: Any, arch: str, change: dict[str, object]
+    validator: Any, valid: dict[str, object], arch: str, change: dict[str, object]
 ) -> None:
-    config = {**VALID, "arch": arch, **change}
+    config = {**valid, "arch": arch, **change}
     try:
         config_from_data(config, "x")
     except ConfigError as error:
-        # A rule between keys is not in the schema.
-        loads = all("drop one of the two keys" in p.message for p in error.problems)
+        # Rules between keys, and of what an activation is made of, are not in the schema.
+        beyond = ("drop one of the two keys", "activation: '")
+        loads = all(any(words in p.message for words in beyond) for p in error.problems)
     else:
         loads = True
     assert validator.is_valid(config) == loads
@@ -104,18 +117,19 @@ def test_the_schema_takes_what_the_loader_takes(
 def test_every_key_is_described() -> None:
     undescribed = [
         key
-        for family in families(editor_schema())
-        for key, node in family["properties"].items()
+        for model in models(editor_schema())
+        for key, node in model["properties"].items()
         if not node.get("description")
     ]
 
     assert undescribed == []
 
 
-def test_a_name_is_optional_whatever_the_architecture() -> None:
-    required = [family["required"] for family in families(editor_schema())]
+def test_a_name_is_optional_whatever_the_family_and_architecture() -> None:
+    required = [model["required"] for model in models(editor_schema())]
 
-    assert required == [["kernel", "arch", "dtype", "depth"]] * len(MODELS)
+    attention, gemm = ["kernel", "arch", "dtype", "depth"], ["kernel", "arch", "dtype"]
+    assert required == [attention, attention, gemm, gemm]
 
 
 def test_the_schema_carries_no_markup() -> None:
