@@ -11,7 +11,7 @@ from fa4gen.bench import gemm_workload, workload
 from fa4gen.plan.gemm_model import GemmPlan
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     from fa4gen.bench.peers import Peers
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from fa4gen.bench.run import BenchOptions
     from fa4gen.plan.plans import Plan
     from fa4gen.toolchain.model import CompiledKernel
+    from fa4gen.verify.build import BuiltKernel
 
 
 class KernelTimer(Protocol):
@@ -65,8 +66,10 @@ class Family(Protocol):
     def find_peers(self, fa3: Path | None, cudart: Path | None) -> Peers:
         """Return the peers of this machine; MissingCapabilityError for one that does not load."""
 
-    def make_timer(self, options: BenchOptions, peers: Peers) -> KernelTimer:
-        """Return what times the kernels."""
+    def make_timer(
+        self, options: BenchOptions, peers: Peers, kernels: Sequence[BuiltKernel]
+    ) -> KernelTimer:
+        """Return what times ``kernels``: it may compare one with another."""
 
     def describe(self, facts: Mapping[str, Any]) -> str:
         """Say what a config computes, for the title of its table."""
@@ -100,10 +103,13 @@ class AttentionFamily:
 
         return find_peers(fa3, cudart)
 
-    def make_timer(self, options: BenchOptions, peers: Peers) -> KernelTimer:
+    def make_timer(
+        self, options: BenchOptions, peers: Peers, kernels: Sequence[BuiltKernel]
+    ) -> KernelTimer:
         """See Family."""
         from fa4gen.bench.run import Bench
 
+        del kernels  # each beside its peers alone
         return Bench(options, peers.found)
 
     def describe(self, facts: Mapping[str, Any]) -> str:
@@ -137,11 +143,18 @@ class GemmFamily:
         del fa3, cudart  # has_fa3 is false
         return find_gemm_peers()
 
-    def make_timer(self, options: BenchOptions, peers: Peers) -> KernelTimer:
+    def make_timer(
+        self, options: BenchOptions, peers: Peers, kernels: Sequence[BuiltKernel]
+    ) -> KernelTimer:
         """See Family."""
         from fa4gen.bench.gemm_run import GemmBench
 
-        return GemmBench(options, peers.found)
+        others = [
+            (kernel.plan, kernel.compiled)
+            for kernel in kernels
+            if isinstance(kernel.plan, GemmPlan) and kernel.compiled is not None
+        ]
+        return GemmBench(options, peers.found, others)
 
     def describe(self, facts: Mapping[str, Any]) -> str:
         """See Family."""

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from fa4gen.bench.gemm_peers import GemmArrays
 from fa4gen.bench.gemm_workload import ALPHA, BETAS
 from fa4gen.bench.peers import LeftOutError
+from fa4gen.bench.residual import most_alike
 from fa4gen.bench.results import ConfigResult, GemmSizeResult
 from fa4gen.bench.run import OURS, as_float32, as_torch, distance, make_series
 from fa4gen.errors import Fa4genError, Problem
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from fa4gen.plan.gemm_model import GemmPlan
     from fa4gen.toolchain.model import CompiledKernel
 
+WITHOUT = "fa4gen without the residual"
 WRONG = 1e-2
 """An output further off than this in the relative Frobenius norm is wrong, from float64 or from a
 peer: rounding to bf16 alone is 0.0017."""
@@ -47,13 +49,31 @@ class ArraySet:
     out: Any
 
 
+@dataclass(frozen=True)
+class Timed:
+    """One of our kernels and its plan."""
+
+    plan: GemmPlan
+    kernel: Any
+
+
 class GemmBench:
     """Times kernels one after the other; random data is made once for each element type."""
 
-    def __init__(self, options: BenchOptions, peers: Sequence[GemmPeer]) -> None:
-        """Touches no GPU yet."""
+    def __init__(
+        self,
+        options: BenchOptions,
+        peers: Sequence[GemmPeer],
+        others: Sequence[tuple[GemmPlan, CompiledKernel]] = (),
+    ) -> None:
+        """Touches no GPU yet.
+
+        Of ``others``, the kernels of the run, the one that computes the same without the residual
+        takes part in the rounds of each kernel that has one.
+        """
         self._options = options
         self._peers = tuple(peers)
+        self._others = tuple(others)
         self._pools: dict[tuple[str, float], Any] = {}
 
     def time_kernel(
@@ -67,33 +87,38 @@ class GemmBench:
 
         device = require_device(plan.arch)
         load_cupy().cuda.Device(device.ordinal).use()
-        kernel = GemmKernel(plan, compiled.cubin)
+        kernel = Timed(plan, GemmKernel(plan, compiled.cubin))
+        facts = gemm_facts(plan, compiled)
+        place = most_alike(facts, (gemm_facts(*other) for other in self._others))
+        without = None
+        if place is not None:
+            other, its = self._others[place]
+            without = Timed(other, GemmKernel(other, its.cubin))
         sizes = tuple(
-            self._time_size(plan, kernel, workload, workload.count_sets(plan, device.l2_bytes))
+            self._time_size(kernel, without, workload, workload.count_sets(plan, device.l2_bytes))
             for workload in self._options.sizes
         )
-        facts = gemm_facts(plan, compiled)
         return ConfigResult(config, plan.name, facts, sizes, family=plan.kernel)
 
     def _time_size(
-        self, plan: GemmPlan, kernel: Any, workload: GemmWorkload, count: int
+        self, kernel: Timed, without: Timed | None, workload: GemmWorkload, count: int
     ) -> GemmSizeResult:
         """Time one size on ``count`` sets of arrays, which all kernels take in turn."""
-        beta = BETAS[plan.residual]
+        plan, beta = kernel.plan, BETAS[kernel.plan.residual]
         sets = [self._make_set(plan, workload, number) for number in range(count)]
-        launches = []
-        errors = []
-        for arrays in sets:
-            a, b, c, out = (
-                None if bits is None else bits.view(_given_dtype(dtype))
-                for bits, dtype in _with_dtypes(plan, arrays)
-            )
-            launches.append(kernel.prepare(a, b, c, out=out, alpha=ALPHA, beta=beta))
-            launches[-1]()
-            errors.append(check(plan, workload, arrays, beta))
+        launches, error = _prepare_ours(kernel, workload, sets)
         runs: dict[str, Callable[[], Any]] = {OURS: in_turn(launches)}
         left_out: dict[str, str] = {}
         distances: dict[str, float] = {}
+        if without is not None:
+            outs = [load_cupy().empty_like(arrays.out) for arrays in sets]
+            bare = [
+                replace(arrays, c=None, out=out) for arrays, out in zip(sets, outs, strict=True)
+            ]
+            try:
+                runs[WITHOUT] = in_turn(_prepare_ours(without, workload, bare)[0])
+            except Fa4genError as reason:
+                left_out[without.plan.name] = reason.problems[0].message
         for peer in self._peers:
             if not peer.suits(plan):
                 continue
@@ -108,13 +133,18 @@ class GemmBench:
             runs[name] = in_turn(calls)
         timings = time_in_turn(runs, self._options.protocol, rounds=self._options.rounds)
         series = {name: make_series(timings[name]) for name in runs}
+        bare_series = series.pop(WITHOUT, None)
+        named = None
+        if without is not None and bare_series is not None:
+            named = without.plan.name, bare_series
         return GemmSizeResult(
             size=workload,
+            without=named,
             flop=workload.flop,
             ours=series.pop(OURS),
             peers=series,
             left_out=left_out,
-            error=max(errors),
+            error=error,
             distances=distances,
         )
 
@@ -152,6 +182,24 @@ class GemmBench:
             bits = to_bits(values * np.float32(scale), dtype)
             self._pools[dtype, scale] = load_cupy().asarray(bits)
         return self._pools[dtype, scale]
+
+
+def _prepare_ours(
+    kernel: Timed, workload: GemmWorkload, sets: Sequence[ArraySet]
+) -> tuple[list[Callable[[], Any]], float]:
+    """Return our launches for each set and the largest error; Fa4genError for a wrong output."""
+    plan, beta = kernel.plan, BETAS[kernel.plan.residual]
+    launches = []
+    errors = []
+    for arrays in sets:
+        a, b, c, out = (
+            None if bits is None else bits.view(_given_dtype(dtype))
+            for bits, dtype in _with_dtypes(plan, arrays)
+        )
+        launches.append(kernel.kernel.prepare(a, b, c, out=out, alpha=ALPHA, beta=beta))
+        launches[-1]()
+        errors.append(check(plan, workload, arrays, beta))
+    return launches, max(errors)
 
 
 def _prepare_peer(

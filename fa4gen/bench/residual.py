@@ -1,12 +1,14 @@
-"""What the residual costs: pairs of configs of one run that compute the same without and with C."""
+"""What the residual costs: the same product without C, timed in the same rounds as with it."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+from fa4gen.bench.results import GemmSizeResult
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Mapping
 
     from fa4gen.bench.results import ConfigResult
 
@@ -26,36 +28,31 @@ class ResidualCost:
 
 
 def residual_costs(results: Iterable[ConfigResult]) -> tuple[ResidualCost, ...]:
-    """Compare each config that has a residual with the one without that is most like it."""
-    measured = [result for result in results if result.sizes and "residual" in result.facts]
-    plain = [result for result in measured if result.facts["residual"] == "none"]
+    """Return what was measured of it, config by config."""
     costs = []
-    for result in measured:
-        if result.facts["residual"] == "none":
-            continue
-        other = _most_alike(result, plain)
-        if other is None:
-            continue
-        times = {size.word: size.ours.median_ms for size in other.sizes}
-        sizes = {
-            size.word: size.ours.median_ms / times[size.word] - 1
-            for size in result.sizes
-            if size.word in times
-        }
-        if sizes:
-            costs.append(ResidualCost(result.name, other.name, sizes))
+    for result in results:
+        by_name: dict[str, dict[str, float]] = {}
+        for size in result.sizes:
+            if isinstance(size, GemmSizeResult) and size.without is not None:
+                name, series = size.without
+                more = size.ours.median_ms / series.median_ms - 1
+                by_name.setdefault(name, {})[size.word] = more
+        costs += [ResidualCost(result.name, name, sizes) for name, sizes in by_name.items()]
     return tuple(costs)
 
 
-def _most_alike(result: ConfigResult, plain: Sequence[ConfigResult]) -> ConfigResult | None:
-    """Return which of ``plain`` computes the same and shares most of the other facts, tiles above.
+def most_alike(facts: Mapping[str, Any], others: Iterable[Mapping[str, Any]]) -> int | None:
+    """Return which of ``others`` to compare a config with: its place, by their facts.
 
-    The first of equals; None when none computes the same.
+    It computes the same as the config of ``facts`` but has no residual, and shares most of the
+    other facts, tiles above all; the first of equals. None for a config that has no residual
+    itself, and where there is no such other.
     """
-    facts = result.facts
-    same = [other for other in plain if all(other.facts[key] == facts[key] for key in PROBLEM)]
-    return max(
-        same,
-        key=lambda other: sum(other.facts.get(key) == value for key, value in facts.items()),
-        default=None,
-    )
+    if facts["residual"] == "none":
+        return None
+    shared = {
+        place: sum(other.get(key) == value for key, value in facts.items())
+        for place, other in enumerate(others)
+        if other["residual"] == "none" and all(other[key] == facts[key] for key in PROBLEM)
+    }
+    return max(shared, key=lambda place: shared[place], default=None)

@@ -116,6 +116,9 @@ class GemmSizeResult(SizeFigures):
     """What was measured of a matrix product at one size."""
 
     size: GemmWorkload
+    without: tuple[str, Series] | None = None
+    """Another config, which computes the same without the residual, and its times in the same
+    rounds."""
 
     @property
     def word(self) -> str:

@@ -205,7 +205,7 @@ def _measure(
 
     note(f"compiling {len(configs)} kernels")
     built = list(build_kernels(configs, jobs, compiler))  # the compiler's work must not be timed
-    timer = family_called(options.family).make_timer(options, peers)
+    timer = family_called(options.family).make_timer(options, peers, built)
     results = []
 
     def failed(kernel: BuiltKernel, problems: tuple[Problem, ...]) -> ConfigResult:

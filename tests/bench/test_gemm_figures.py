@@ -34,7 +34,7 @@ def test_figures_come_from_the_results_of_bench(update, tmp_path) -> None:
         make_result("plain", make_size("4k", 0.2, cublas=0.19), make_size(big, 5.0, cublas=5.5)),
         make_result(
             "with_c",
-            make_size("4k", 0.206, **{"cublas": 0.22, "cublas in place": 0.21}),
+            make_size("4k", 0.206, ("plain", 0.2), **{"cublas": 0.22, "cublas in place": 0.21}),
             residual="matrix",
         ),
         make_result("act", make_size("4k", 0.2, **{"cublas + relu": 0.3}), activation="relu(x)"),

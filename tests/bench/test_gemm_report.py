@@ -9,7 +9,7 @@ from fa4gen.bench.family import FAMILIES, family_of
 from fa4gen.bench.gemm_workload import parse_sizes
 from fa4gen.bench.plot import draw_plot
 from fa4gen.bench.report import config_table, residual_table, results_data, summary_table
-from fa4gen.bench.residual import residual_costs
+from fa4gen.bench.residual import most_alike, residual_costs
 from fa4gen.bench.results import ConfigResult, GemmSizeResult, Series
 from fa4gen.bench.run import BenchOptions
 from fa4gen.config.load import load_mapping
@@ -29,7 +29,9 @@ FACTS = {
 }
 
 
-def make_size(word: str, ours: float, **peers: float) -> GemmSizeResult:
+def make_size(
+    word: str, ours: float, without: tuple[str, float] | None = None, **peers: float
+) -> GemmSizeResult:
     (size,) = parse_sizes(word)
     return GemmSizeResult(
         size=size,
@@ -38,6 +40,7 @@ def make_size(word: str, ours: float, **peers: float) -> GemmSizeResult:
         peers={name: Series((time,), (0.0,)) for name, time in peers.items()},
         left_out={},
         error=0.0017,
+        without=(without[0], Series((without[1],), (0.0,))) if without is not None else None,
     )
 
 
@@ -49,7 +52,10 @@ PLAIN = make_result(
     "plain", make_size("2k", 0.5, cublas=0.4), make_size("8kx28kx8k", 5.0, cublas=10.0)
 )
 RESIDUAL = make_result(
-    "residual", make_size("2k", 0.52), make_size("8kx28kx8k", 5.1), residual="matrix"
+    "residual",
+    make_size("2k", 0.52, ("plain", 0.5)),
+    make_size("8kx28kx8k", 5.1, ("plain", 5.0)),
+    residual="matrix",
 )
 
 
@@ -96,24 +102,25 @@ def test_what_the_residual_costs() -> None:
     assert table.rows == (("residual", "plain", "+4.0 %", "+2.0 %"),)
 
 
-def test_the_residual_costs_something_only_over_the_same_product() -> None:
+def test_without_another_config_it_is_not_known_what_the_residual_costs() -> None:
+    alone = make_result("alone", make_size("2k", 0.5), residual="matrix")
+    assert residual_costs([PLAIN, alone]) == ()
+    assert residual_table([PLAIN, alone]) is None
+
+
+def test_a_residual_is_compared_only_with_the_same_product_without_one() -> None:
+    matrix = FACTS | {"residual": "matrix"}
+    assert most_alike(matrix, [FACTS]) == 0
+    assert most_alike(FACTS, [FACTS]) is None
     for other in ({"dtype": "fp16"}, {"activation": "relu(x)"}, {"b_major": "n"}):
-        assert residual_costs([make_result("o", *PLAIN.sizes, **other), RESIDUAL]) == ()
-    unmeasured = make_result("plain")
-    assert residual_costs([unmeasured, RESIDUAL]) == ()
-    elsewhere = make_result("plain", make_size("4k", 1.0))
-    assert residual_costs([elsewhere, RESIDUAL]) == ()
-    assert residual_table([PLAIN]) is None
+        assert most_alike(matrix, [FACTS | other]) is None
+    assert most_alike(matrix, [matrix, FACTS | {"residual": "row"}]) is None
 
 
-def test_the_residual_is_compared_with_the_config_most_like_it() -> None:
-    narrow = make_result("narrow", make_size("2k", 0.4), BN=128)
-    with_row = make_result("row", make_size("2k", 0.5), BN=128, residual="row")
-    costs = residual_costs([PLAIN, narrow, RESIDUAL, with_row])
-    assert [(cost.config, cost.without) for cost in costs] == [
-        ("residual", "plain"),
-        ("row", "narrow"),
-    ]
+def test_a_residual_is_compared_with_the_config_most_like_it() -> None:
+    plain = [FACTS | {"residual": "row"}, FACTS, FACTS | {"BN": 128}, FACTS]
+    assert most_alike(FACTS | {"residual": "matrix"}, plain) == 1
+    assert most_alike(FACTS | {"residual": "row", "BN": 128}, plain) == 2
 
 
 def test_the_json_document() -> None:

@@ -95,11 +95,11 @@ def bench(monkeypatch):
     monkeypatch.setattr(FakeKernel, "forgets", "")
     monkeypatch.setattr(FakeKernel, "prepared", [])
 
-    def make(sizes: str, *peers: FakePeer, l2: int = 0) -> GemmBench:
+    def make(sizes: str, *peers: FakePeer, l2: int = 0, others: Any = ()) -> GemmBench:
         device = SimpleNamespace(ordinal=0, l2_bytes=l2)
         monkeypatch.setattr(gemm_run, "require_device", lambda _: device)
         options = BenchOptions(parse_sizes(sizes), rounds=2, family="gemm")
-        return GemmBench(options, peers)
+        return GemmBench(options, peers, [(other, COMPILED) for other in others])
 
     return make
 
@@ -142,6 +142,39 @@ def test_the_data_are_random_and_of_the_promised_scale(bench) -> None:
     flat = given["c"].ravel()
     assert (flat[:5003] == flat[5003:10006]).all(), "the pool repeats"
     assert len(np.unique(given["a"], axis=0)) == 256, "and all rows differ"
+
+
+def test_what_the_residual_costs_is_measured_in_the_same_rounds(bench) -> None:
+    plain, plan = make_plan(name="plain"), make_plan(residual="matrix")
+    others = [make_plan(name="wide", BN=512), plan, plain]
+    timer = bench("64,128", FakePeer("cublas"), others=others)
+    result = timer.time_kernel(plan, COMPILED)
+    for size in result.sizes:
+        assert size.without is not None
+        name, series = size.without
+        assert (name, series.medians_ms) == ("plain", (2.0, 2.0))
+        assert list(size.peers) == ["cublas"]
+    with_c, without_c = FakeKernel.prepared[:2]
+    assert with_c["c"] is not None
+    assert without_c["c"] is None
+    assert without_c["a"].base is with_c["a"].base, "the same data"
+    assert not np.shares_memory(without_c["out"], with_c["out"])
+    (alone, _) = timer.time_kernel(plain, COMPILED).sizes
+    assert alone.without is None
+
+
+def test_a_wrong_kernel_is_not_what_the_residual_is_compared_with(bench, monkeypatch) -> None:
+    right = FakeKernel.prepare
+
+    def prepare(self, a, b, c=None, *, out, alpha, beta):
+        alpha = alpha if c is not None else 0.5
+        return right(self, a, b, c, out=out, alpha=alpha, beta=beta)
+
+    monkeypatch.setattr(FakeKernel, "prepare", prepare)
+    timer = bench("64", others=[make_plan(name="wrong")])
+    (size,) = timer.time_kernel(make_plan(residual="matrix"), COMPILED).sizes
+    assert size.without is None
+    assert "wrong is wrong at 64x64x64" in size.left_out["wrong"]
 
 
 def test_several_sets_take_turns_where_one_fits_in_l2(bench) -> None:

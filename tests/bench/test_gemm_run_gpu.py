@@ -1,0 +1,53 @@
+"""On a GPU: a matrix product is timed beside whatever peers there are."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from fa4gen.bench.gemm_peers import find_gemm_peers
+from fa4gen.bench.gemm_run import GemmBench
+from fa4gen.bench.gemm_workload import parse_sizes
+from fa4gen.bench.run import BenchOptions
+from fa4gen.errors import Fa4genError
+from fa4gen.runtime.timing import TimingProtocol
+
+pytestmark = pytest.mark.gpu
+
+QUICK = BenchOptions(
+    parse_sizes("1k,2kx1kx520"), rounds=2, protocol=TimingProtocol(0.002, 0.01), family="gemm"
+)
+
+
+@pytest.fixture(scope="module")
+def built():
+    from fa4gen.config.find import find_configs
+    from fa4gen.verify.build import build_kernel
+
+    names = ("gemm_bf16_sm90", "gemm_bf16_residual_sm90", "gemm_bf16_bias_gelu_sm90")
+    kernels = [build_kernel(str(find_configs([name])[0])) for name in names]
+    assert all(kernel.compiled is not None for kernel in kernels)
+    return [(kernel.plan, kernel.compiled) for kernel in kernels]
+
+
+def test_kernels_are_timed_beside_their_peers(gpu, built) -> None:
+    peers = find_gemm_peers()
+    bench = GemmBench(QUICK, peers.found, built)
+    for plan, compiled in built:
+        result = bench.time_kernel(plan, compiled)
+        assert [size.word for size in result.sizes] == ["1k", "2kx1kx520"]
+        expected = {peer.label(plan) for peer in peers.found if peer.suits(plan)}
+        for size in result.sizes:
+            assert size.left_out == {}
+            assert set(size.peers) == expected
+            assert 1 < size.tflops(size.ours) < 1000
+            assert 0 < size.error < 2.0**-8
+            assert (size.without is not None) == (plan.residual == "matrix")
+
+
+def test_a_wrong_kernel_is_not_timed(gpu, built) -> None:
+    plan, compiled = built[0]
+    claims_relu = replace(plan, activation="relu(x)")
+    with pytest.raises(Fa4genError, match="is wrong at 1024x1024x1024"):
+        GemmBench(QUICK, ()).time_kernel(claims_relu, compiled)
