@@ -137,12 +137,13 @@ def _new_seed() -> int:
 def _check_cases(planned: Sequence[tuple[LoadedConfig, Plan]], options: VerifyOptions) -> None:
     from dataclasses import replace
 
-    from fa4gen.verify.cases import check_patterns, emulated_cases
+    from fa4gen.verify.cases import check_patterns
+    from fa4gen.verify.family import family_of
     from fa4gen.verify.run import choose_cases
 
     everything = replace(options, patterns=())
     cases = [case for _, plan in planned for case in choose_cases(plan, everything)]
-    cases += [case for _, plan in planned for case in emulated_cases(plan)]
+    cases += [case for _, plan in planned for case in family_of(plan).emulated_cases()]
     check_patterns(cases, options.patterns)
 
 
@@ -151,10 +152,7 @@ def _list_cases(
     options: VerifyOptions,
     output_format: OutputFormat,
 ) -> None:
-    from dataclasses import asdict
-
     from fa4gen.cli.output import print_json, print_table
-    from fa4gen.verify.inputs import kind_meaning
     from fa4gen.verify.run import choose_cases
 
     chosen = [
@@ -163,22 +161,16 @@ def _list_cases(
     ]
     if output_format == "json":
         print_json(
-            {"kernels": [{"name": n, "cases": [asdict(c) for c in cases]} for n, cases in chosen]}
+            {
+                "kernels": [
+                    {"name": n, "cases": [c.data_items() for c in cases]} for n, cases in chosen
+                ]
+            }
         )
         return
     for name, cases in chosen:
-        rows = [
-            (
-                case.name,
-                case.batch,
-                f"{case.query_heads}/{case.key_heads}",
-                f"{case.query_rows}/{case.key_rows}",
-                case.layout,
-                kind_meaning(case.data) if case.softmax_scale is None else "another scale",
-            )
-            for case in cases
-        ]
-        columns = ("case", "batch", "heads q/k", "rows q/k", "layout", "data")
+        rows = [case.row() for case in cases]
+        columns = cases[0].COLUMNS if cases else ()
         print_table(columns, rows, title=f"{name}: {len(rows)} cases")
 
 

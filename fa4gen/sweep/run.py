@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from fa4gen.config.sweep import Sweep, SweepCase
     from fa4gen.sweep.results import ResultsFile
-    from fa4gen.verify.cases import Case
+    from fa4gen.verify.verdict import NamedCase
 
 GENERATOR = f"fa4gen {__version__}"
 News = Literal["new", "kept"]
@@ -102,15 +102,16 @@ def check_patterns(sweep: Sweep, patterns: tuple[str, ...]) -> None:
     from fa4gen.config.load import config_from_data
     from fa4gen.plan.build import build_plan
     from fa4gen.verify.cases import check_patterns as check
-    from fa4gen.verify.cases import default_cases
+    from fa4gen.verify.family import family_of
 
-    known: list[Case] = []
+    known: list[NamedCase] = []
     for case in sweep.cases:
         if not case.problems:
             try:
-                known += default_cases(build_plan(config_from_data(case.config, case.name)))
+                plan = build_plan(config_from_data(case.config, case.name))
             except ConfigError:
                 continue  # the plan refuses it: skipped, with the reason, when its turn comes
+            known += family_of(plan).default_cases()
     check(known, patterns)
 
 

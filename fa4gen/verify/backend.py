@@ -9,9 +9,9 @@ from fa4gen.errors import Fa4genError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from fa4gen.plan.attention_model import AttentionPlan
+    from fa4gen.plan.plans import Plan
     from fa4gen.toolchain.model import CompiledKernel
-    from fa4gen.verify.memory import CaseMemory, Image
+    from fa4gen.verify.buffers import CaseMemory, Image
 
 
 class StoppedError(Fa4genError):
@@ -54,7 +54,7 @@ class Backend(Protocol):
     def available(self) -> bool:
         """Whether this machine has it."""
 
-    def load(self, plan: AttentionPlan, compiled: CompiledKernel) -> Runnable:
+    def load(self, plan: Plan, compiled: CompiledKernel) -> Runnable:
         """Make a kernel ready to run."""
 
 

@@ -13,7 +13,7 @@ from fa4gen.verify.verdict import Verdict
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from fa4gen.plan.attention_model import AttentionPlan
+    from fa4gen.plan.plans import Plan
     from fa4gen.toolchain.model import CompiledKernel
 
 
@@ -22,7 +22,7 @@ class BuiltKernel:
     """A kernel as far as it could be built; plain data, since it travels between processes."""
 
     config: str
-    plan: AttentionPlan | None = None
+    plan: Plan | None = None
     compiled: CompiledKernel | None = None
     proof: str = "not rendered"
     problems: tuple[Problem, ...] = ()

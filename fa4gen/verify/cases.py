@@ -6,18 +6,21 @@ enough for float64 on a CPU; ``large_cases`` are for a reference on the GPU.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar
 
 from fa4gen.errors import ConfigError, Problem
 from fa4gen.plan.attention_model import FA4Config
-from fa4gen.verify.inputs import KINDS
+from fa4gen.verify.inputs import KINDS, kind_meaning
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from fa4gen.plan.attention_model import AttentionPlan
+    from fa4gen.verify.verdict import NamedCase
+
+AnyCase = TypeVar("AnyCase", bound="NamedCase")
 
 Layout = Literal["bshd", "bhsd", "transposed", "padded", "packed"]
 """How the tensors lie in memory; see ``memory``."""
@@ -42,6 +45,25 @@ class Case:
     descales: tuple[str, ...] = ("query", "key", "value")
     """The tensors whose scales a kernel for fp8 is given."""
 
+    COLUMNS: ClassVar[tuple[str, ...]] = (
+        "case", "batch", "heads q/k", "rows q/k", "layout", "data",
+    )  # fmt: skip
+
+    def row(self) -> tuple[object, ...]:
+        """Return what COLUMNS name."""
+        return (
+            self.name,
+            self.batch,
+            f"{self.query_heads}/{self.key_heads}",
+            f"{self.query_rows}/{self.key_rows}",
+            self.layout,
+            kind_meaning(self.data) if self.softmax_scale is None else "another scale",
+        )
+
+    def data_items(self) -> dict[str, Any]:
+        """Return the case as JSON data."""
+        return asdict(self)
+
     def __str__(self) -> str:
         text = (
             f"{self.name}: batch {self.batch}, heads {self.query_heads}/{self.key_heads}, "
@@ -64,7 +86,7 @@ def default_cases(plan: AttentionPlan) -> tuple[Case, ...]:
         *_many_tiles(plan),
         *_descales(plan),
     ]
-    return _unique(cases)
+    return unique(cases)
 
 
 def emulated_cases(plan: AttentionPlan) -> tuple[Case, ...]:
@@ -105,7 +127,7 @@ def emulated_cases(plan: AttentionPlan) -> tuple[Case, ...]:
         if width <= 4 * n:
             cases += [Case(f"window/{width + n}", 1, 1, 1, width + n, width + n)]
         cases += [Case(f"window/70x{width + n + 9}", 1, 1, 1, 70, width + n + 9)]
-    return _unique(cases)
+    return unique(cases)
 
 
 def large_cases() -> tuple[Case, ...]:
@@ -119,10 +141,10 @@ def large_cases() -> tuple[Case, ...]:
         Case("large/64_heads", 4, 64, 8, 1024, 1024),
         Case("large/rising_and_falling_8k", 1, 2, 2, 8192, 8192, data="rising_and_falling"),
     ]
-    return _unique(cases)
+    return unique(cases)
 
 
-def select_cases(cases: Iterable[Case], patterns: Sequence[str]) -> tuple[Case, ...]:
+def select_cases(cases: Iterable[AnyCase], patterns: Sequence[str]) -> tuple[AnyCase, ...]:
     """Return the cases whose name matches one of the globs; all without any."""
     return tuple(
         case
@@ -131,7 +153,7 @@ def select_cases(cases: Iterable[Case], patterns: Sequence[str]) -> tuple[Case, 
     )
 
 
-def check_patterns(cases: Iterable[Case], patterns: Sequence[str]) -> None:
+def check_patterns(cases: Iterable[NamedCase], patterns: Sequence[str]) -> None:
     """Raise ConfigError for globs that match none of ``cases``."""
     names = {case.name for case in cases}
     problems = [
@@ -266,16 +288,16 @@ def _without_descales(plan: AttentionPlan) -> Case:
     return Case("descales/none", 1, 2, 1, 70, plan.BN + 40, descales=())
 
 
-def _unique(cases: Iterable[Case]) -> tuple[Case, ...]:
+def unique(cases: Iterable[AnyCase]) -> tuple[AnyCase, ...]:
     """Leave out problems that are there under another name, and make every name unique."""
-    by_problem: dict[Case, Case] = {}
+    by_problem: dict[Any, AnyCase] = {}
     names: set[str] = set()
     for case in cases:
-        problem = replace(case, name="")
+        problem = replace(case, name="")  # type: ignore[type-var]
         if problem not in by_problem:
             name, number = case.name, 2
             while name in names:
                 name, number = f"{case.name}_{number}", number + 1
             names.add(name)
-            by_problem[problem] = replace(case, name=name)
+            by_problem[problem] = replace(case, name=name)  # type: ignore[type-var]
     return tuple(by_problem.values())

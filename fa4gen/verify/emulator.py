@@ -13,31 +13,25 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fa4gen.errors import Fa4genError, Problem
-from fa4gen.runtime.arguments import (
-    BITS_ACCEPTED,
-    DESCALES,
-    DTYPE_NAMES,
-    Arguments,
-    TensorView,
-    check_arguments,
-)
-from fa4gen.runtime.attention import scalar_values
+from fa4gen.runtime.arguments import BITS_ACCEPTED, DTYPE_NAMES, TensorView
 from fa4gen.runtime.parameters import to_bytes
-from fa4gen.runtime.schedule import plan_schedule
-from fa4gen.runtime.tensor_map import TensorMapSpec, describe
+from fa4gen.verify.family import family_of
 from fa4gen.verify.rounding import numpy_dtype
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from fa4gen.emulator import Names, Program, TensorMap
-    from fa4gen.plan.attention_model import AttentionPlan
+    from fa4gen.plan.kernel_model import KernelPlan
+    from fa4gen.plan.plans import Plan
+    from fa4gen.runtime.tensor_map import TensorMapSpec
     from fa4gen.toolchain.model import CompiledKernel
-    from fa4gen.verify.memory import CaseMemory, Image
+    from fa4gen.verify.buffers import CaseMemory, Image
 
 MULTIPROCESSORS = 4
 """The chip that the launcher believes in: few, so that CTAs take several tiles in turn."""
 DEVICE = 0
+WORDS = {**DTYPE_NAMES, "fp32": "float32"}
 MAX_SHOWN = 8
 """Findings of one run that are told; the others repeat them more often than not."""
 
@@ -67,7 +61,7 @@ class EmulatorBackend:
         """Whether the emulator knows the architecture."""
         return self._arch in ("sm_90a", "sm_100a", "sm_103a")
 
-    def load(self, plan: AttentionPlan, compiled: CompiledKernel) -> EmulatedKernel:
+    def load(self, plan: Plan, compiled: CompiledKernel) -> EmulatedKernel:
         """Parse the PTX."""
         from fa4gen.emulator import EmulatorError, Program
 
@@ -84,9 +78,10 @@ class EmulatorBackend:
 class EmulatedKernel:
     """A kernel in the emulator. Every run has a schedule of its own."""
 
-    def __init__(self, plan: AttentionPlan, program: Program) -> None:
+    def __init__(self, plan: Plan, program: Program) -> None:
         self._plan = plan
         self._program = program
+        self._family = family_of(plan)
         self._names = plan_names(plan)
         self._runs: Counter[int] = Counter()
 
@@ -144,31 +139,17 @@ class EmulatedKernel:
                 buffers[view.buffer].__array_interface__["data"][0] + view.offset,
                 view.shape,
                 view.strides,
-                "float32" if view.dtype == "fp32" else DTYPE_NAMES[view.dtype],
+                WORDS[view.dtype],
                 DEVICE,
             )
             for name, view in memory.views.items()
         }
-        scale = plan.depth**-0.5 if memory.softmax_scale is None else memory.softmax_scale
-        checked = check_arguments(
-            plan,
-            Arguments(
-                views["query"], views["key"], views["value"], views["out"], views.get("lse"),
-                scale, memory.layout, *(views.get(name) for name in DESCALES),
-            ),
-        )  # fmt: skip
-        schedule = plan_schedule(plan, checked.size, MULTIPROCESSORS)
-        if not schedule.grid:
+        launch = self._family.emulated_launch(views, memory, MULTIPROCESSORS)
+        if launch is None:
             return None
-        values: dict[str, Any] = dict(scalar_values(checked, schedule))
-        for tensor_map in plan.tensor_maps:
-            spec = describe(
-                tensor_map,
-                checked.tensor(tensor_map.tensor),
-                fallback_pointer=checked.query.pointer,
-            )
-            values[tensor_map.parameter] = _tensor_map(spec, buffers)
-        for name in ("out", "lse", *DESCALES):
+        values = dict(launch.values)
+        values |= {name: _tensor_map(spec, buffers) for name, spec in launch.maps.items()}
+        for name in launch.pointers:
             if name in memory.views:
                 view = memory.views[name]
                 values[name] = np.ndarray(
@@ -178,11 +159,10 @@ class EmulatedKernel:
                     offset=view.offset,
                     strides=view.strides,
                 )
-        values["tile_counter"] = np.zeros(2, np.int32)
-        return schedule.grid, [_argument(row.c_type, values[row.name]) for row in plan.parameters]
+        return launch.grid, [_argument(row.c_type, values[row.name]) for row in plan.parameters]
 
 
-def plan_names(plan: AttentionPlan) -> Names:
+def plan_names(plan: KernelPlan) -> Names:
     """Return the plan's words for the kernel's shared memory, barriers and roles."""
     from fa4gen.emulator import NamedRange, NamedThreads, Names
 
@@ -205,7 +185,7 @@ def _tensor_map(spec: TensorMapSpec, buffers: dict[str, Image]) -> TensorMap:
     """Return the emulator's map of what the launcher would have the driver encode."""
     from fa4gen.emulator import TensorMap
 
-    name = next(name for name, word in DTYPE_NAMES.items() if word == spec.dtype)
+    name = next(name for name, word in WORDS.items() if word == spec.dtype)
     dtype = np.dtype(BITS_ACCEPTED.get(name) or numpy_dtype(name))
     image = _owner(spec.pointer, buffers)
     array = np.ndarray(

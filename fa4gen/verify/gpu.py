@@ -6,15 +6,17 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from fa4gen.errors import Problem
-from fa4gen.runtime.arguments import BITS_ACCEPTED, DESCALES
+from fa4gen.runtime.arguments import BITS_ACCEPTED
 from fa4gen.runtime.device import DeviceInfo, find_device, load_cupy, require_device
 from fa4gen.verify.backend import StoppedError
+from fa4gen.verify.family import family_of
 from fa4gen.verify.rounding import numpy_dtype
 
 if TYPE_CHECKING:
-    from fa4gen.plan.attention_model import AttentionPlan
+    from fa4gen.plan.plans import Plan
     from fa4gen.toolchain.model import CompiledKernel
-    from fa4gen.verify.memory import CaseMemory, Image, View
+    from fa4gen.verify.buffers import CaseMemory, Image, View
+    from fa4gen.verify.family import Family
 
 TIME_LIMIT_S = 20.0
 """The largest case takes milliseconds: a kernel that takes this long waits for something."""
@@ -56,20 +58,19 @@ class GpuBackend:
         """Whether there is such a GPU."""
         return find_device(self._arch) is not None
 
-    def load(self, plan: AttentionPlan, compiled: CompiledKernel) -> GpuKernel:
+    def load(self, plan: Plan, compiled: CompiledKernel) -> GpuKernel:
         """Load the cubin; the launcher does it at the first call."""
-        from fa4gen.runtime.attention import AttentionKernel
-
         cupy = load_cupy()
         cupy.cuda.Device(self.device.ordinal).use()
-        return GpuKernel(AttentionKernel(plan, compiled.cubin), self._time_limit_s)
+        return GpuKernel(family_of(plan), compiled.cubin, self._time_limit_s)
 
 
 class GpuKernel:
     """A kernel on the current GPU."""
 
-    def __init__(self, kernel: Any, time_limit_s: float) -> None:
-        self._kernel = kernel
+    def __init__(self, family: Family, cubin: bytes, time_limit_s: float) -> None:
+        self._family = family
+        self._kernel = family.gpu_kernel(cubin)
         self._time_limit_s = time_limit_s
 
     def run(self, memory: CaseMemory) -> dict[str, Image]:
@@ -82,16 +83,7 @@ class GpuKernel:
         try:
             device = {name: cupy.asarray(image) for name, image in memory.buffers.items()}
             arrays = {name: _view(cupy, device, view) for name, view in memory.views.items()}
-            self._kernel(
-                arrays["query"],
-                arrays["key"],
-                arrays["value"],
-                out=arrays["out"],
-                lse=arrays.get("lse"),
-                softmax_scale=memory.softmax_scale,
-                layout=memory.layout,
-                **{name: arrays.get(name) for name in DESCALES},
-            )
+            self._family.call(self._kernel, arrays, memory)
             self._wait(cupy)
             return {name: cupy.asnumpy(buffer) for name, buffer in device.items()}
         except runtime_errors as error:

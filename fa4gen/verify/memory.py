@@ -1,10 +1,4 @@
-"""The memory of a case: every buffer as bytes on the host, with guard bands, before and after.
-
-A backend copies the buffers to where its kernel runs, runs it, and copies all of them back. What
-it finds there shows every stray access that leaves a trace: outputs begin as NaN bits that no
-arithmetic makes, the bytes around and between their elements hold a pattern that must survive,
-inputs must survive whole, and the memory around and between the inputs' elements is NaN, which
-turns the result into NaN if it is read and used.
+"""The memory of an attention case (see ``buffers``): the layouts of its tensors.
 
 Layouts, by the caller's axes (``layout`` of the launcher) and where the elements lie:
 
@@ -26,69 +20,57 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
-from fa4gen.verify.rounding import POISON_BITS, bits_dtype, from_bits, numpy_dtype, to_bits
+from fa4gen.verify.buffers import (
+    GUARD_BYTES,
+    LEAST_ALIGNMENT,
+    OUTPUTS,
+    CaseMemory,
+    Image,
+    View,
+    new_buffer,
+    poison,
+    words,
+)
+from fa4gen.verify.rounding import from_bits, numpy_dtype, to_bits
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from numpy.typing import NDArray
+
     from fa4gen.verify.cases import Case
     from fa4gen.verify.inputs import Inputs
 
-GUARD_BYTES = 1 << 16
-"""Before and after the elements of a buffer: wider than a tile of 192 rows of 256 elements is off
-by half."""
-GUARD_PATTERN = 0xA5
 ROW_PADDING = 16
 BATCH_PADDING = 48
-LEAST_ALIGNMENT = 16
-"""Bytes: the least that the launcher takes."""
-OUTPUTS = ("out", "lse")
-
-Image = NDArray[np.uint8]
 
 
 @dataclass(frozen=True)
-class View:
-    """Where a tensor lies in a buffer. Axes in the order that the launcher is given them."""
+class AttentionMemory(CaseMemory):
+    """The tensors' places, and what else the launcher is told.
 
-    buffer: str
-    offset: int
-    """Bytes from the start of the buffer to the first element."""
-    shape: tuple[int, ...]
-    strides: tuple[int, ...]
-    """Bytes."""
-    dtype: str
-    """"bf16", "fp16", "fp8_e4m3" or "fp32"."""
+    Views are "query", "key", "value", "out"; "lse" for a kernel that writes it;
+    "query_descale", "key_descale", "value_descale" where the call passes them.
+    """
 
-    def bits(self, image: Image) -> NDArray[Any]:
-        """Return the elements as unsigned integers, in the memory of ``image``."""
-        return np.ndarray(
-            self.shape,
-            bits_dtype(self.dtype),
-            buffer=image.data,
-            offset=self.offset,
-            strides=self.strides,
-        )
-
-
-@dataclass(frozen=True)
-class CaseMemory:
-    """Buffers by name, the tensors' places in them, and what else the launcher is told."""
-
-    buffers: Mapping[str, Image]
-    views: Mapping[str, View]
-    """"query", "key", "value", "out"; "lse" for a kernel that writes it; "query_descale",
-    "key_descale", "value_descale" where the call passes them."""
     layout: Literal["bshd", "bhsd"]
     softmax_scale: float | None
     """None where the launcher's default is meant."""
 
+    def place_of(self, name: str, index: tuple[int, ...]) -> str:
+        """Name an element by its logical place, whatever the layout."""
+        if name == "lse":
+            return words(name, ("batch", "head", "row"), index)
+        if self.layout == "bhsd":
+            batch, head, row, column = index
+            index = batch, row, head, column
+        return words(name, ("batch", "row", "head", "column"), index)
+
 
 def place(
     case: Case, inputs: Inputs, dtype: str, *, lse: bool, out_dtype: str | None = None
-) -> CaseMemory:
+) -> AttentionMemory:
     """Lay the inputs out as the case says, and poison the outputs.
 
     The output has the type of the inputs unless ``out_dtype`` names another.
@@ -110,26 +92,24 @@ def place(
     if lse:
         batch, rows, heads, _ = inputs.query.shape
         maker.add_contiguous("lse", (batch, heads, rows))
-    memory = CaseMemory(
+    memory = AttentionMemory(
         maker.buffers,
         maker.views,
         "bhsd" if case.layout == "bhsd" else "bshd",
         None if inputs.scale_is_default else inputs.softmax_scale,
     )
-    for name in OUTPUTS:
-        if name in memory.views:
-            view = memory.views[name]
-            view.bits(memory.buffers[view.buffer])[...] = POISON_BITS[view.dtype]
+    for view in memory.outputs.values():
+        poison(view, memory.buffers[view.buffer])
     return memory
 
 
-def read_out(memory: CaseMemory, buffers: Mapping[str, Image]) -> NDArray[np.float32]:
+def read_out(memory: AttentionMemory, buffers: Mapping[str, Image]) -> NDArray[np.float32]:
     """Return the output in ``buffers`` as float32 (batch, rows, heads, depth)."""
     view = memory.views["out"]
     return from_bits(rows_before_heads(memory, out_bits(memory, buffers)), view.dtype)
 
 
-def read_lse(memory: CaseMemory, buffers: Mapping[str, Image]) -> NDArray[np.float32] | None:
+def read_lse(memory: AttentionMemory, buffers: Mapping[str, Image]) -> NDArray[np.float32] | None:
     """Return the log-sum-exp in ``buffers``, (batch, heads, rows), if there is one."""
     view = memory.views.get("lse")
     if view is None:
@@ -137,29 +117,15 @@ def read_lse(memory: CaseMemory, buffers: Mapping[str, Image]) -> NDArray[np.flo
     return view.bits(buffers[view.buffer]).view(np.float32)
 
 
-def out_bits(memory: CaseMemory, buffers: Mapping[str, Image]) -> NDArray[Any]:
+def out_bits(memory: AttentionMemory, buffers: Mapping[str, Image]) -> NDArray[Any]:
     """Return the output's bits in the order of the launcher's axes."""
     view = memory.views["out"]
     return view.bits(buffers[view.buffer])
 
 
-def rows_before_heads(memory: CaseMemory, array: NDArray[Any]) -> NDArray[Any]:
+def rows_before_heads(memory: AttentionMemory, array: NDArray[Any]) -> NDArray[Any]:
     """Bring a tensor in the launcher's order of axes into (batch, rows, heads, depth)."""
     return array.swapaxes(1, 2) if memory.layout == "bhsd" else array
-
-
-def outside(memory: CaseMemory, name: str) -> NDArray[np.bool_]:
-    """Return a mask over the bytes of an output's buffer that are none of its elements."""
-    view = memory.views[name]
-    mask = np.ones(memory.buffers[view.buffer].size, dtype=np.bool_)
-    np.ndarray(
-        (*view.shape, numpy_dtype(view.dtype).itemsize),
-        np.bool_,
-        buffer=mask.data,
-        offset=view.offset,
-        strides=(*view.strides, 1),
-    )[...] = False
-    return mask
 
 
 @dataclass(frozen=True)
@@ -222,10 +188,4 @@ class _Maker:
         view.bits(self.buffers[view.buffer])[...] = bits
 
     def _new_buffer(self, name: str, elements: int, dtype: str) -> None:
-        total = elements * numpy_dtype(dtype).itemsize + 2 * (GUARD_BYTES + LEAST_ALIGNMENT)
-        if name in OUTPUTS:
-            self.buffers[name] = np.full(total, GUARD_PATTERN, dtype=np.uint8)
-        else:
-            unsigned = bits_dtype(dtype)
-            poison = np.full(total // unsigned.itemsize, POISON_BITS[dtype], dtype=unsigned)
-            self.buffers[name] = poison.view(np.uint8)
+        self.buffers[name] = new_buffer(elements, dtype, output=name in OUTPUTS)

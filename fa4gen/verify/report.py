@@ -7,11 +7,11 @@ import shlex
 from typing import TYPE_CHECKING, Any
 
 from fa4gen.errors import Problem
-from fa4gen.verify.tolerance import Errors
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from fa4gen.verify.errors import ErrorSet
     from fa4gen.verify.verdict import CaseVerdict, Verdict
 
 SCHEMA_VERSION = 1
@@ -37,9 +37,7 @@ def verdict_data(verdict: Verdict) -> dict[str, Any]:
 
 def _worst(verdict: Verdict) -> dict[str, float | str]:
     """Return the errors that came nearest their bounds; nothing where nothing was measured."""
-    if not any(case.errors is not None for case in verdict.cases):
-        return {}
-    return {name: _finite(verdict.worst(name)[0]) for name in Errors.names()}
+    return {name: _finite(verdict.worst(name)[0]) for name in verdict.error_names}
 
 
 def problems(verdict: Verdict) -> Iterator[Problem]:
@@ -77,7 +75,7 @@ def verdict_word(verdict: Verdict) -> str:
 
 def error_cell(verdict: Verdict, name: str) -> str:
     """Write the error that comes nearest its bound, and the share of the bound that it takes."""
-    if not any(case.errors is not None for case in verdict.cases):
+    if name not in verdict.error_names:
         return "-"
     error, bound = verdict.worst(name)
     if not error:
@@ -88,15 +86,7 @@ def error_cell(verdict: Verdict, name: str) -> str:
 
 def _case_data(case: CaseVerdict) -> dict[str, Any]:
     return {
-        "name": case.case.name,
-        "batch": case.case.batch,
-        "query_heads": case.case.query_heads,
-        "key_heads": case.case.key_heads,
-        "query_rows": case.case.query_rows,
-        "key_rows": case.case.key_rows,
-        "layout": case.case.layout,
-        "data": case.case.data,
-        "softmax_scale": case.case.softmax_scale,
+        **case.case.data_items(),
         "passed": case.passed,
         "failures": [
             {"check": failure.check, "message": failure.message} for failure in case.failures
@@ -107,7 +97,7 @@ def _case_data(case: CaseVerdict) -> dict[str, Any]:
     }
 
 
-def _errors_data(errors: Errors | None) -> dict[str, float | str] | None:
+def _errors_data(errors: ErrorSet | None) -> dict[str, float | str] | None:
     return None if errors is None else {name: _finite(error) for name, error in errors}
 
 

@@ -7,36 +7,24 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from fa4gen.errors import Fa4genError
-from fa4gen.verify import tolerance
 from fa4gen.verify.backend import StoppedError
-from fa4gen.verify.cases import (
-    Case,
-    default_cases,
-    emulated_cases,
-    large_cases,
-    select_cases,
-)
-from fa4gen.verify.inputs import make_inputs, make_rng
+from fa4gen.verify.cases import select_cases
+from fa4gen.verify.family import family_of
 from fa4gen.verify.judge import judge
-from fa4gen.verify.memory import place
-from fa4gen.verify.precision import Precision
-from fa4gen.verify.reference import AttentionProblem, exact_attention, rounded_attention
-from fa4gen.verify.verdict import CaseVerdict, Check, Failure, Reference, Verdict
+from fa4gen.verify.verdict import CaseVerdict, Check, Failure, Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
-    import numpy as np
-
-    from fa4gen.plan.attention_model import AttentionPlan
+    from fa4gen.plan.plans import Plan
     from fa4gen.toolchain.model import CompiledKernel
     from fa4gen.verify.backend import Backend, Runnable
     from fa4gen.verify.build import BuiltKernel
-    from fa4gen.verify.inputs import Inputs
+    from fa4gen.verify.verdict import NamedCase
 
 PickBackend = Callable[[str], "Backend | None"]
 """From an architecture to the backend to use; see ``backend.pick_backend``."""
@@ -141,7 +129,7 @@ def verify_built(built: BuiltKernel, options: VerifyOptions, backend: Backend | 
 
 
 def verify_kernel(
-    plan: AttentionPlan,
+    plan: Plan,
     compiled: CompiledKernel,
     backend: Backend,
     options: VerifyOptions,
@@ -183,26 +171,25 @@ def verify_kernel(
 
 
 def choose_cases(
-    plan: AttentionPlan, options: VerifyOptions, *, emulated: bool = False
-) -> tuple[Case, ...]:
+    plan: Plan, options: VerifyOptions, *, emulated: bool = False
+) -> tuple[NamedCase, ...]:
     """Return the cases that ``options`` ask for, the large ones last; fewer for the emulator.
 
     A pattern that none of the emulator's own cases fits chooses from all of them.
     """
+    family = family_of(plan)
     if emulated:
-        chosen = select_cases(emulated_cases(plan), options.patterns)
-        return chosen or select_cases(default_cases(plan), options.patterns)
-    large = large_cases() if options.large else ()
-    return select_cases((*default_cases(plan), *large), options.patterns)
+        chosen = select_cases(family.emulated_cases(), options.patterns)
+        return chosen or select_cases(family.default_cases(), options.patterns)
+    large = family.large_cases() if options.large else ()
+    return select_cases((*family.default_cases(), *large), options.patterns)
 
 
 class _Kernel:
     """One kernel under test. Cases are worked on by several threads, and run one at a time."""
 
-    def __init__(
-        self, plan: AttentionPlan, backend: Backend, runnable: Runnable, seed: int
-    ) -> None:
-        self._plan = plan
+    def __init__(self, plan: Plan, backend: Backend, runnable: Runnable, seed: int) -> None:
+        self._family = family_of(plan)
         self._runnable = runnable
         self._seed = seed
         self._array_module = backend.array_module
@@ -211,31 +198,22 @@ class _Kernel:
         self._turn = threading.Lock()
         self.stopped = False
 
-    def check_all(self, cases: Sequence[Case]) -> list[CaseVerdict | None]:
+    def check_all(self, cases: Sequence[NamedCase]) -> list[CaseVerdict | None]:
         """Return the verdicts in the order of the cases; None for those not run after a stop."""
         if self._emulates:  # nothing of it would run side by side
             return [self._check(case) for case in cases]
         from concurrent.futures import ThreadPoolExecutor
 
-        large = {case.name for case in large_cases()}
+        large = {case.name for case in self._family.large_cases()}
         with ThreadPoolExecutor(min(MAX_THREADS, _usable_cpus())) as pool:
             small = [case for case in cases if case.name not in large]
             verdicts = list(pool.map(self._check, small))
         # One at a time: their references fill the GPU, and a good part of its memory.
         return verdicts + [self._check(case, large=True) for case in cases if case.name in large]
 
-    def _check(self, case: Case, large: bool = False) -> CaseVerdict | None:
-        plan = self._plan
-        rng = make_rng(self._seed, case.name)
-        inputs = make_inputs(
-            case,
-            plan.depth,
-            plan.dtype,
-            rng,
-            value_depth=plan.value_depth,
-            has_descales=plan.has_descales,
-        )
-        memory = place(case, inputs, plan.dtype, lse=plan.lse, out_dtype=plan.out_dtype)
+    def _check(self, case: NamedCase, large: bool = False) -> CaseVerdict | None:
+        problem = self._family.draw(case, self._seed)
+        memory = problem.memory
         try:
             with self._turn:
                 if self.stopped:
@@ -248,14 +226,12 @@ class _Kernel:
                     raise
         except Fa4genError as error:
             check: Check = "emulator" if self._emulates else "stopped"
-            return CaseVerdict(
-                case, tuple(Failure(check, problem.message) for problem in error.problems)
-            )
+            return CaseVerdict(case, tuple(Failure(check, why.message) for why in error.problems))
         if large:
             xp = self._array_module
         else:
             import numpy as xp
-        reference = make_reference(plan, inputs, rng, xp)
+        reference = problem.reference(xp)
         if self._same_bits:
             failures, errors = judge(memory, after, again, reference, xp)
         else:
@@ -263,20 +239,6 @@ class _Kernel:
             more, _ = judge(memory, again, again, reference, xp)
             failures = (*failures, *more)
         return CaseVerdict(case, failures, errors, reference.own, reference.bounds)
-
-
-def make_reference(
-    plan: AttentionPlan, inputs: Inputs, rng: np.random.Generator, xp: Any
-) -> Reference:
-    """Compute what a kernel must give for ``inputs``, and how near it has to come."""
-    problem = AttentionProblem.of(plan, inputs.softmax_scale)
-    query, key, value = (xp.asarray(x) for x in (inputs.query, inputs.key, inputs.value))
-    precision, descales = Precision.of(plan), inputs.descales
-    exact = exact_attention(problem, query, key, value, xp, descales=descales)
-    rounded = rounded_attention(problem, query, key, value, precision, rng, xp, descales=descales)
-    own = tolerance.measure(rounded, exact, xp)
-    bounds = tolerance.bounds(own, exact, problem, query, key, precision, xp, descales=descales)
-    return Reference(exact, own, bounds)
 
 
 def _usable_cpus() -> int:

@@ -39,16 +39,15 @@ the probabilities, which have the type of the values, and u_o that of the output
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from fa4gen.verify.errors import ErrorSet
 from fa4gen.verify.rounding import UNIT_ROUNDOFF, numpy_dtype
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from fa4gen.verify.precision import Precision
     from fa4gen.verify.reference import AttentionProblem, AttentionResult, Descales
 
@@ -63,21 +62,13 @@ MMA_BYTES = 32
 
 
 @dataclass(frozen=True)
-class Errors:
+class Errors(ErrorSet):
     """The four errors of a result, or the bounds on them; see the module. 0 for empty outputs."""
 
     frobenius: float
     row: float
     element: float
     lse: float
-
-    @classmethod
-    def names(cls) -> tuple[str, ...]:
-        """Return the names of the errors."""
-        return tuple(field.name for field in fields(cls))
-
-    def __iter__(self) -> Iterator[tuple[str, float]]:
-        return ((field.name, getattr(self, field.name)) for field in fields(self))
 
 
 def measure(got: AttentionResult, exact: AttentionResult, xp: Any = np) -> Errors:

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from fa4gen.errors import Problem
-    from fa4gen.verify.cases import Case
-    from fa4gen.verify.reference import AttentionResult
-    from fa4gen.verify.tolerance import Errors
+    from fa4gen.verify.buffers import Image
+    from fa4gen.verify.errors import ErrorSet
 
 Check = Literal["unwritten", "numbers", "guard", "inputs", "repeat", "stopped", "emulator"]
 """unwritten: an output element still holds its poison. numbers: an error above its bound. guard:
@@ -29,16 +28,33 @@ class Failure:
     message: str
 
 
+class NamedCase(Protocol):
+    """A problem of any family; ``str()`` says all of it."""
+
+    COLUMNS: ClassVar[tuple[str, ...]]
+    """Of a table of cases."""
+
+    @property
+    def name(self) -> str:
+        """What it is chosen by."""
+
+    def row(self) -> tuple[object, ...]:
+        """Return what COLUMNS name."""
+
+    def data_items(self) -> dict[str, Any]:
+        """Return the case as JSON data."""
+
+
 @dataclass(frozen=True)
 class CaseVerdict:
     """What came of one case. The errors are None where the kernel gave no output to measure."""
 
-    case: Case
+    case: NamedCase
     failures: tuple[Failure, ...]
-    errors: Errors | None = None
-    own: Errors | None = None
+    errors: ErrorSet | None = None
+    own: ErrorSet | None = None
     """Errors of the same computation in NumPy, with a kernel's roundings."""
-    bounds: Errors | None = None
+    bounds: ErrorSet | None = None
 
     @property
     def passed(self) -> bool:
@@ -46,13 +62,21 @@ class CaseVerdict:
         return not self.failures
 
 
-@dataclass(frozen=True)
-class Reference:
-    """What a case must give: the exact result, and how far a kernel may be from it."""
+class Reference(Protocol):
+    """What a case must give, and how far a kernel may be from it."""
 
-    exact: AttentionResult
-    own: Errors
-    bounds: Errors
+    @property
+    def own(self) -> ErrorSet:
+        """Errors of the same computation in NumPy, with a kernel's roundings."""
+
+    @property
+    def bounds(self) -> ErrorSet:
+        """What a kernel's errors may be."""
+
+    def compare(
+        self, memory: Any, after: Mapping[str, Image], xp: Any
+    ) -> tuple[ErrorSet, tuple[Failure, ...]]:
+        """Return the errors of what a kernel left in the buffers, and which are too large."""
 
 
 @dataclass(frozen=True)
@@ -91,13 +115,21 @@ class Verdict:
         return sum(case.passed for case in self.cases)
 
     def worst(self, name: str) -> tuple[float, float]:
-        """Return the error called ``name`` that comes nearest its bound, and that bound."""
+        """Return the error called ``name`` that comes nearest its bound, and that bound.
+
+        KeyError where no case has such an error.
+        """
         found = [
-            (getattr(case.errors, name), getattr(case.bounds, name))
+            (dict(case.errors)[name], dict(case.bounds)[name])
             for case in self.cases
             if case.errors is not None and case.bounds is not None
         ]
         return max(found, key=lambda pair: _share(*pair), default=(0.0, 0.0))
+
+    @property
+    def error_names(self) -> tuple[str, ...]:
+        """The names of the errors that were measured."""
+        return next((case.errors.names() for case in self.cases if case.errors is not None), ())
 
 
 def _share(error: float, bound: float) -> float:

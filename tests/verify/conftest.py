@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from fa4gen.plan.attention_model import AttentionPlan
-    from fa4gen.verify.memory import CaseMemory
+    from fa4gen.verify.memory import AttentionMemory
 
 
 @dataclass
@@ -36,7 +36,7 @@ class NumpyKernel:
     runs: int = 0
     in_run: threading.Lock = field(default_factory=threading.Lock)
 
-    def run(self, memory: CaseMemory) -> dict[str, Any]:
+    def run(self, memory: AttentionMemory) -> dict[str, Any]:
         assert self.in_run.acquire(blocking=False), "two runs at a time"
         try:
             self.runs += 1
@@ -63,7 +63,7 @@ class NumpyKernel:
             scale = scale.reshape(scale.shape[::-1]).T
         return float(scale.view(np.float32)[batch, key_head])
 
-    def _attend(self, memory: CaseMemory, buffers: dict[str, Any]) -> None:
+    def _attend(self, memory: AttentionMemory, buffers: dict[str, Any]) -> None:
         plan, wrong = self.plan, self.mistake
         bits = {name: view.bits(buffers[view.buffer]) for name, view in memory.views.items()}
         q, k, v = (
@@ -180,7 +180,7 @@ class NumpyKernel:
         return o, lse[:, 0]
 
     @staticmethod
-    def _heads_first(memory: CaseMemory, array: Any) -> Any:
+    def _heads_first(memory: AttentionMemory, array: Any) -> Any:
         return array if memory.layout == "bhsd" else array.swapaxes(1, 2)
 
 

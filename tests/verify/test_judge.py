@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from fa4gen.verify.attention import make_reference
 from fa4gen.verify.cases import Case
 from fa4gen.verify.inputs import make_inputs, make_rng
 from fa4gen.verify.judge import judge
 from fa4gen.verify.memory import place
-from fa4gen.verify.run import make_reference
 
 CASE = Case("c", 2, 2, 1, 40, 50, "bhsd")
 

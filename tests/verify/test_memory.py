@@ -3,9 +3,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from fa4gen.verify.buffers import GUARD_BYTES
 from fa4gen.verify.cases import Case
 from fa4gen.verify.inputs import make_inputs, make_rng
-from fa4gen.verify.memory import GUARD_BYTES, outside, place, read_lse, read_out, rows_before_heads
+from fa4gen.verify.memory import place, read_lse, read_out, rows_before_heads
 from fa4gen.verify.rounding import POISON_BITS, bits_dtype, from_bits, to_bits
 
 LAYOUTS = ["bshd", "bhsd", "transposed", "padded", "packed"]
@@ -43,7 +44,7 @@ def test_outputs_are_poisoned_and_everything_else_is_guarded(layout) -> None:
             rows_before_heads(memory, bits).shape == shape if name == "out" else bits.shape == shape
         )
         assert (bits == POISON_BITS[view.dtype]).all()
-        mask = outside(memory, name)
+        mask = memory.outside(name)
         assert (image[mask] == 0xA5).all()
         assert (~mask).sum() == bits.nbytes
         assert mask[:GUARD_BYTES].all()
@@ -71,7 +72,7 @@ def test_outputs_of_fp8_have_the_depth_of_values_and_a_type_of_their_own(layout)
     assert rows_before_heads(memory, bits).shape == (2, 7, 4, 96)
     assert view.dtype == "fp16"
     assert (bits == POISON_BITS["fp16"]).all()
-    assert (~outside(memory, "out")).sum() == 2 * 7 * 4 * 96 * 2
+    assert (~memory.outside("out")).sum() == 2 * 7 * 4 * 96 * 2
 
 
 @pytest.mark.parametrize("dtype", ["bf16", "fp8_e4m3"])
@@ -150,7 +151,7 @@ def test_empty_tensors(layout, rows, keys) -> None:
     _, memory = placed(layout, rows=rows, keys=keys)
     for view in memory.views.values():
         assert view.bits(memory.buffers[view.buffer]).shape == view.shape
-    assert outside(memory, "out").sum() >= 2 * GUARD_BYTES
+    assert memory.outside("out").sum() >= 2 * GUARD_BYTES
 
 
 def test_packed_tensors_have_the_same_rows() -> None:

@@ -1,0 +1,223 @@
+"""Attention in verify: its cases with their numbers, references, and how its kernels are called."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from fa4gen.runtime.arguments import DESCALES, Arguments, check_arguments
+from fa4gen.runtime.attention import scalar_values
+from fa4gen.runtime.schedule import plan_schedule
+from fa4gen.runtime.tensor_map import describe
+from fa4gen.verify import tolerance
+from fa4gen.verify.buffers import words
+from fa4gen.verify.cases import default_cases, emulated_cases, large_cases
+from fa4gen.verify.family import EmulatedLaunch
+from fa4gen.verify.inputs import make_inputs, make_rng
+from fa4gen.verify.memory import place, read_lse, read_out
+from fa4gen.verify.precision import Precision
+from fa4gen.verify.reference import (
+    AttentionProblem,
+    AttentionResult,
+    exact_attention,
+    rounded_attention,
+)
+from fa4gen.verify.verdict import Failure
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from fa4gen.plan.attention_model import AttentionPlan
+    from fa4gen.runtime.arguments import TensorView
+    from fa4gen.verify.buffers import Image
+    from fa4gen.verify.cases import Case
+    from fa4gen.verify.inputs import Inputs
+    from fa4gen.verify.memory import AttentionMemory
+    from fa4gen.verify.tolerance import Errors
+
+
+@dataclass(frozen=True)
+class AttentionFamily:
+    """What verify does with attention kernels; see ``family``."""
+
+    plan: AttentionPlan
+
+    def default_cases(self) -> tuple[Case, ...]:
+        """Return the cases for a GPU."""
+        return default_cases(self.plan)
+
+    def emulated_cases(self) -> tuple[Case, ...]:
+        """Return the cases for the emulator."""
+        return emulated_cases(self.plan)
+
+    def large_cases(self) -> tuple[Case, ...]:
+        """Return the cases whose reference is computed on the GPU."""
+        return large_cases()
+
+    def draw(self, case: Case, seed: int) -> DrawnAttention:
+        """Draw query, key, value and scales."""
+        plan = self.plan
+        rng = make_rng(seed, case.name)
+        inputs = make_inputs(
+            case,
+            plan.depth,
+            plan.dtype,
+            rng,
+            value_depth=plan.value_depth,
+            has_descales=plan.has_descales,
+        )
+        memory = place(case, inputs, plan.dtype, lse=plan.lse, out_dtype=plan.out_dtype)
+        return DrawnAttention(plan, inputs, rng, memory)
+
+    def gpu_kernel(self, cubin: bytes) -> Any:
+        """Return an AttentionKernel."""
+        from fa4gen.runtime.attention import AttentionKernel
+
+        return AttentionKernel(self.plan, cubin)
+
+    def call(self, kernel: Any, arrays: Mapping[str, Any], memory: AttentionMemory) -> None:
+        """Call an AttentionKernel."""
+        kernel(
+            arrays["query"],
+            arrays["key"],
+            arrays["value"],
+            out=arrays["out"],
+            lse=arrays.get("lse"),
+            softmax_scale=memory.softmax_scale,
+            layout=memory.layout,
+            **{name: arrays.get(name) for name in DESCALES},
+        )
+
+    def emulated_launch(
+        self, views: Mapping[str, TensorView], memory: AttentionMemory, multiprocessors: int
+    ) -> EmulatedLaunch | None:
+        """Check the arguments and return the launch as the launcher would."""
+        plan = self.plan
+        scale = plan.depth**-0.5 if memory.softmax_scale is None else memory.softmax_scale
+        checked = check_arguments(
+            plan,
+            Arguments(
+                views["query"], views["key"], views["value"], views["out"], views.get("lse"),
+                scale, memory.layout, *(views.get(name) for name in DESCALES),
+            ),
+        )  # fmt: skip
+        schedule = plan_schedule(plan, checked.size, multiprocessors)
+        if not schedule.grid:
+            return None
+        maps = {
+            row.parameter: describe(
+                row, checked.tensor(row.tensor), fallback_pointer=checked.query.pointer
+            )
+            for row in plan.tensor_maps
+        }
+        values = {**scalar_values(checked, schedule), "tile_counter": np.zeros(2, np.int32)}
+        return EmulatedLaunch(schedule.grid, values, maps, ("out", "lse", *DESCALES))
+
+
+@dataclass(frozen=True)
+class DrawnAttention:
+    """A case with its numbers."""
+
+    plan: AttentionPlan
+    inputs: Inputs
+    rng: np.random.Generator
+    memory: AttentionMemory
+
+    def reference(self, xp: Any) -> AttentionReference:
+        """Compute what the kernel must give."""
+        return make_reference(self.plan, self.inputs, self.rng, xp)
+
+
+@dataclass(frozen=True)
+class AttentionReference:
+    """What a case must give: the exact result, and how far a kernel may be from it."""
+
+    exact: AttentionResult
+    own: Errors
+    bounds: Errors
+
+    def compare(
+        self, memory: AttentionMemory, after: Mapping[str, Image], xp: Any
+    ) -> tuple[Errors, tuple[Failure, ...]]:
+        """Return the errors of what a kernel left, and what is wrong with them."""
+        lse = read_lse(memory, after)
+        got = AttentionResult(
+            xp.asarray(read_out(memory, after)), None if lse is None else xp.asarray(lse)
+        )
+        errors = tolerance.measure(got, self.exact, xp)
+        return errors, tuple(_wrong_numbers(got, self, errors, xp))
+
+
+def make_reference(
+    plan: AttentionPlan, inputs: Inputs, rng: np.random.Generator, xp: Any
+) -> AttentionReference:
+    """Compute what a kernel must give for ``inputs``, and how near it has to come."""
+    problem = AttentionProblem.of(plan, inputs.softmax_scale)
+    query, key, value = (xp.asarray(x) for x in (inputs.query, inputs.key, inputs.value))
+    precision, descales = Precision.of(plan), inputs.descales
+    exact = exact_attention(problem, query, key, value, xp, descales=descales)
+    rounded = rounded_attention(problem, query, key, value, precision, rng, xp, descales=descales)
+    own = tolerance.measure(rounded, exact, xp)
+    bounds = tolerance.bounds(own, exact, problem, query, key, precision, xp, descales=descales)
+    return AttentionReference(exact, own, bounds)
+
+
+def _wrong_numbers(
+    got: AttentionResult, reference: AttentionReference, errors: Errors, xp: Any
+) -> Iterator[Failure]:
+    exact, bounds = reference.exact, reference.bounds
+    above = [name for name, error in errors if not error <= getattr(bounds, name)]
+    out_above = [name for name in above if name != "lse"]
+    if out_above:
+        index = _worst_element(got.out, exact.out, row_first=out_above == ["row"], xp=xp)
+        yield Failure(
+            "numbers", _comparison("out", got.out, exact.out, index, out_above, errors, bounds)
+        )
+    if "lse" in above:
+        index = _worst_element(got.lse, exact.lse, row_first=False, xp=xp)
+        yield Failure(
+            "numbers", _comparison("lse", got.lse, exact.lse, index, ["lse"], errors, bounds)
+        )
+
+
+def _comparison(
+    name: str,
+    got: Any,
+    exact: Any,
+    index: tuple[int, ...],
+    above: list[str],
+    errors: Errors,
+    bounds: Errors,
+) -> str:
+    limits = ", ".join(
+        f"{_MEANING[error]} {getattr(errors, error):.3g}, at most {getattr(bounds, error):.3g}"
+        for error in above
+    )
+    axes = ("batch", "head", "row") if name == "lse" else ("batch", "row", "head", "column")
+    place = words(name, axes, index)
+    expected, found = float(exact[index]), float(got[index])
+    return f"{limits}; {place}: expected {expected:.6g}, got {found:.6g}"
+
+
+_MEANING = {
+    "frobenius": "relative Frobenius error",
+    "row": "relative error of the worst row",
+    "element": "largest error",
+    "lse": "largest error of the log-sum-exp",
+}
+
+
+def _worst_element(got: Any, exact: Any, *, row_first: bool, xp: Any) -> tuple[int, ...]:
+    """Find the largest distance; with ``row_first``, in the row of largest relative error."""
+    # Where both are -inf, or got is NaN, the difference says nothing: settle these first.
+    same = (got == exact) | (xp.isneginf(exact) & xp.isneginf(got))
+    distance = xp.abs(xp.where(same, 0.0, got.astype(xp.float64) - xp.where(same, 0.0, exact)))
+    distance = xp.where(xp.isnan(distance), xp.inf, distance)
+    if row_first:
+        squares = (exact**2).sum(axis=3)
+        ratio = (distance**2).sum(axis=3) / xp.where(squares > 0, squares, 1e-300)
+        b, s, h = np.unravel_index(int(ratio.argmax()), ratio.shape)
+        return int(b), int(s), int(h), int(distance[b, s, h].argmax())
+    return tuple(int(i) for i in np.unravel_index(int(distance.argmax()), distance.shape))

@@ -1,0 +1,107 @@
+"""The memory of a case: every buffer as bytes on the host, with guard bands, before and after.
+
+A backend copies the buffers to where its kernel runs, runs it, and copies all of them back. What
+it finds there shows every stray access that leaves a trace: outputs begin as NaN bits that no
+arithmetic makes, the bytes around and between their elements hold a pattern that must survive,
+inputs must survive whole, and the memory around and between the inputs' elements is NaN, which
+turns the result into NaN if it is read and used.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fa4gen.verify.rounding import POISON_BITS, bits_dtype, numpy_dtype
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+GUARD_BYTES = 1 << 16
+"""Before and after the elements of a buffer: wider than a tile of 192 rows of 256 elements is off
+by half."""
+GUARD_PATTERN = 0xA5
+LEAST_ALIGNMENT = 16
+"""Bytes: the least that the launchers take."""
+OUTPUTS = ("out", "lse")
+
+Image = NDArray[np.uint8]
+
+
+@dataclass(frozen=True)
+class View:
+    """Where a tensor lies in a buffer. Axes in the order that the launcher is given them."""
+
+    buffer: str
+    offset: int
+    """Bytes from the start of the buffer to the first element."""
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    """Bytes."""
+    dtype: str
+    """"bf16", "fp16", "fp8_e4m3" or "fp32"."""
+
+    def bits(self, image: Image) -> NDArray[Any]:
+        """Return the elements as unsigned integers, in the memory of ``image``."""
+        return np.ndarray(
+            self.shape,
+            bits_dtype(self.dtype),
+            buffer=image.data,
+            offset=self.offset,
+            strides=self.strides,
+        )
+
+
+@dataclass(frozen=True)
+class CaseMemory(ABC):
+    """Buffers by name, and the tensors' places in them; a family adds what else a call is told."""
+
+    buffers: Mapping[str, Image]
+    views: Mapping[str, View]
+
+    @property
+    def outputs(self) -> dict[str, View]:
+        """The tensors that the kernel writes, by name."""
+        return {name: self.views[name] for name in OUTPUTS if name in self.views}
+
+    @abstractmethod
+    def place_of(self, name: str, index: tuple[int, ...]) -> str:
+        """Name an element of an output, the index by the launcher's axes: "out[row 3, ...]"."""
+
+    def outside(self, name: str) -> NDArray[np.bool_]:
+        """Return a mask over an output's buffer: the bytes that must stay as they are."""
+        view = self.views[name]
+        mask = np.ones(self.buffers[view.buffer].size, dtype=np.bool_)
+        np.ndarray(
+            (*view.shape, numpy_dtype(view.dtype).itemsize),
+            np.bool_,
+            buffer=mask.data,
+            offset=view.offset,
+            strides=(*view.strides, 1),
+        )[...] = False
+        return mask
+
+
+def new_buffer(num_elements: int, dtype: str, *, output: bool) -> Image:
+    """Return a buffer with bands at both ends: a pattern for outputs, for inputs NaN throughout."""
+    total = num_elements * numpy_dtype(dtype).itemsize + 2 * (GUARD_BYTES + LEAST_ALIGNMENT)
+    if output:
+        return np.full(total, GUARD_PATTERN, dtype=np.uint8)
+    unsigned = bits_dtype(dtype)
+    poison = np.full(total // unsigned.itemsize, POISON_BITS[dtype], dtype=unsigned)
+    return poison.view(np.uint8)
+
+
+def poison(view: View, image: Image) -> None:
+    """Fill an output with the NaN that says that it was never written."""
+    view.bits(image)[...] = POISON_BITS[view.dtype]
+
+
+def words(name: str, axes: tuple[str, ...], index: tuple[int, ...]) -> str:
+    """Return "out[row 3, column 5]"."""
+    places = ", ".join(f"{axis} {i}" for axis, i in zip(axes, index, strict=True))
+    return f"{name}[{places}]"

@@ -1,0 +1,78 @@
+"""What verify needs of a kernel family, and the one place that chooses by the plan's type."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Protocol
+
+from fa4gen.plan.gemm_model import GemmPlan
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from fa4gen.plan.plans import Plan
+    from fa4gen.runtime.arguments import TensorView
+    from fa4gen.runtime.tensor_map import TensorMapSpec
+    from fa4gen.verify.buffers import CaseMemory
+    from fa4gen.verify.verdict import NamedCase, Reference
+
+
+class Problem(Protocol):
+    """A case with its numbers."""
+
+    @property
+    def memory(self) -> CaseMemory:
+        """The buffers that a kernel works on a copy of."""
+
+    def reference(self, xp: Any) -> Reference:
+        """Compute what the kernel must give, and how near it has to come, with NumPy or CuPy."""
+
+
+@dataclass(frozen=True)
+class EmulatedLaunch:
+    """The arguments of a launch, by the name of the kernel's parameter."""
+
+    grid: int
+    values: Mapping[str, Any]
+    """Numbers, and arrays that are no tensor of the case."""
+    maps: Mapping[str, TensorMapSpec]
+    pointers: tuple[str, ...] = field(default=())
+    """Parameters that are the address of the tensor of their name, where the case has it."""
+
+
+class Family(Protocol):
+    """The cases of one plan, and how its kernel is called."""
+
+    def default_cases(self) -> tuple[NamedCase, ...]:
+        """Return the cases for a GPU, plain ones first."""
+
+    def emulated_cases(self) -> tuple[NamedCase, ...]:
+        """Return the cases for the emulator: the same edges on little work."""
+
+    def large_cases(self) -> tuple[NamedCase, ...]:
+        """Return cases whose reference is computed on the GPU."""
+
+    def draw(self, case: Any, seed: int) -> Problem:
+        """Draw the numbers of one of the cases and lay them out in memory."""
+
+    def gpu_kernel(self, cubin: bytes) -> Any:
+        """Return the launcher of a compiled kernel."""
+
+    def call(self, kernel: Any, arrays: Mapping[str, Any], memory: Any) -> None:
+        """Call the launcher with the tensors of ``memory``, by name, on the GPU."""
+
+    def emulated_launch(
+        self, views: Mapping[str, TensorView], memory: Any, multiprocessors: int
+    ) -> EmulatedLaunch | None:
+        """Return what the launcher would launch; None where there is nothing to do."""
+
+
+def family_of(plan: Plan) -> Family:
+    """Return what verify does with kernels of ``plan``'s family."""
+    if isinstance(plan, GemmPlan):
+        from fa4gen.verify.gemm.family import GemmFamily
+
+        return GemmFamily(plan)
+    from fa4gen.verify.attention import AttentionFamily
+
+    return AttentionFamily(plan)

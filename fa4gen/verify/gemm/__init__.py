@@ -1,0 +1,1 @@
+"""Cases, inputs, references and bounds of matrix products."""

@@ -1,0 +1,70 @@
+"""How far an activation may carry an error: evaluated beside the point, not guessed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from fa4gen.config.expression import Expression
+
+CELLS = 512
+PROBES = 8
+"""Points of each cell at which the expression's own error is measured."""
+LIBRARY_FACTOR = 8.0
+"""CUDA's functions round otherwise than NumPy's, by a unit or two where these are off by half."""
+LEAST_ERROR = 2.0**-22
+"""Of the result: two units of float32, where NumPy happens to make no error."""
+
+
+@dataclass(frozen=True)
+class ActivationError:
+    """An activation, or none."""
+
+    expression: Expression | None
+
+    def apply(self, x: Any, error: Any, xp: Any) -> tuple[Any, Any, Any]:
+        """Return f(x), and between which numbers the kernel's result for ``x`` +- ``error`` lies.
+
+        The expression is evaluated at both ends and in the middle; what float32 adds is measured
+        on the expression itself, since it depends on how it is written: 1 - exp(-x) loses what
+        comes near 1, x * x does not.
+        """
+        if self.expression is None:
+            return x, x - error, x + error
+        exact = self._evaluate(x, xp)
+        ends = [self._evaluate(x + step * error, xp) for step in (-1.0, -0.5, 0.5, 1.0)]
+        lowest = highest = exact
+        for end in ends:
+            lowest, highest = xp.fmin(lowest, end), xp.fmax(highest, end)
+        own = self._float32_error(x, xp) + LEAST_ERROR * xp.abs(exact)
+        return exact, lowest - own, highest + own
+
+    def _evaluate(self, x: Any, xp: Any) -> Any:
+        assert self.expression is not None
+        return self.expression.evaluate(x, xp) + xp.zeros_like(x)
+
+    def _float32_error(self, x: Any, xp: Any) -> Any:
+        """Return the error of the expression in float32 around every ``x``.
+
+        It is measured at some points of cells that cover the values evenly by their logarithm; a
+        cell counts with the largest of its own and its neighbours'.
+        """
+        finite = xp.abs(x[xp.isfinite(x)])
+        if not finite.size or not float(finite.max()):
+            return xp.zeros_like(x)
+        unit = max(float(finite.max()) * 2.0**-24, 2.0**-100)
+        position = xp.arcsinh(xp.nan_to_num(x) / unit)
+        low, high = float(position.min()), float(position.max())
+        width = (high - low) / CELLS or 1.0
+        probes = low + width * np.arange(0, CELLS, 1 / PROBES)
+        points = (np.sinh(probes) * unit).astype(np.float32)
+        found = self._evaluate(points, np).astype(np.float64)
+        errors = np.abs(found - self._evaluate(points.astype(np.float64), np))
+        errors = np.where(np.isfinite(errors), errors, 0.0).reshape(CELLS, PROBES).max(axis=1)
+        wide = np.pad(errors, 1)
+        errors = LIBRARY_FACTOR * np.maximum(np.maximum(wide[:-2], wide[2:]), errors)
+        cells = xp.clip((position - low) / width, 0, CELLS - 1).astype(xp.int64)
+        return xp.asarray(errors)[cells]

@@ -1,0 +1,227 @@
+"""The problems that a matrix product is verified on: sizes, strides, batches, factors, data.
+
+Cases follow the plan: sizes around its tile, the extents of a stage and of the ring are among them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, replace
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from fa4gen.verify.cases import MULTIPROCESSORS, unique
+from fa4gen.verify.gemm.inputs import KINDS, kind_meaning
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from fa4gen.plan.gemm_model import GemmPlan
+
+
+@dataclass(frozen=True)
+class GemmCase:
+    """One problem. ``beta`` counts only for a kernel with a residual."""
+
+    COLUMNS: ClassVar[tuple[str, ...]] = ("case", "batch", "m", "n", "k", "data", "and")
+
+    name: str
+    m: int
+    n: int
+    k: int
+    batch: int | None = None
+    """None: the tensors have two axes."""
+    alpha: float = 1.0
+    beta: float = 0.5
+    data: str = "normal"
+    padded: bool = False
+    """Unused elements after each row and each matrix, and addresses of 16-byte alignment only;
+    tensors whose rows are no multiple of 16 bytes have them anyway."""
+    shared: tuple[str, ...] = ()
+    """Those of "b" and "c" that have no batch."""
+    in_place: bool = False
+    """The output goes where C was."""
+    nan_in_c: bool = False
+    """C is NaN throughout; for beta of 0."""
+
+    def __str__(self) -> str:
+        batch = "" if self.batch is None else f"batch {self.batch}, "
+        text = f"{self.name}: {batch}m {self.m}, n {self.n}, k {self.k}, {self.data}"
+        return ", ".join((text, *self._specials()))
+
+    def row(self) -> tuple[object, ...]:
+        """Return what COLUMNS name."""
+        batch = "-" if self.batch is None else self.batch
+        data = kind_meaning(self.data)
+        return self.name, batch, self.m, self.n, self.k, data, ", ".join(self._specials())
+
+    def data_items(self) -> dict[str, Any]:
+        """Return the case as JSON data."""
+        return asdict(self)
+
+    def _specials(self) -> list[str]:
+        words = [f"shared {name}" for name in self.shared]
+        words += ["padded"] * self.padded + ["in place"] * self.in_place
+        words += ["NaN in c"] * self.nan_in_c
+        if self.alpha != 1:
+            words.append(f"alpha {self.alpha:g}")
+        if self.beta != _DEFAULT_BETA:
+            words.append(f"beta {self.beta:g}")
+        return words
+
+
+_DEFAULT_BETA = 0.5
+ACCURATE_K = 4096
+
+
+def default_cases(plan: GemmPlan) -> tuple[GemmCase, ...]:
+    """Return the cases of a kernel, in the order they run: plain ones first."""
+    return unique(
+        [
+            *_sizes(),
+            *_tile_edges(plan),
+            *_depths(plan),
+            *_batches(plan),
+            *_factors(plan),
+            *_residuals(plan),
+            *_data(plan),
+            *_many_tiles(plan, MULTIPROCESSORS[plan.arch]),
+        ]
+    )
+
+
+def emulated_cases(plan: GemmPlan) -> tuple[GemmCase, ...]:
+    """Return the cases for the emulator: the same edges on little work."""
+    rows, n, k = plan.cta_group * plan.BM, plan.BN, plan.BK
+    ring = (plan.num_stages + 1) * k
+    cases = [
+        GemmCase("size/1x1x1", 1, 1, 1),
+        GemmCase("size/33x24x40", 33, 24, 40, padded=True),
+        GemmCase(f"tile/{rows}x{n}x{k}", rows, n, k),
+        GemmCase(f"tile/{rows + 1}x{n - 1}x{k + 1}", rows + 1, n - 1, k + 1, alpha=-1.5),
+        GemmCase(f"tile/{rows - 1}x{n + 1}x{k - 1}", rows - 1, n + 1, k - 1, beta=-2.0),
+        GemmCase("depth/0", 40, 72, 0),
+        GemmCase(f"depth/{ring + 8}", 40, 40, ring + 8, padded=True),
+        GemmCase("empty/no_rows", 0, 40, 40),
+        GemmCase("batch/shared", 20, 40, 24, batch=3, shared=("b", "c")),
+        GemmCase("factor/alpha_0", 40, 40, 40, alpha=0.0),
+        GemmCase("data/scaled", 70, 72, k + 16, data="scaled"),
+        # Three tiles a CTA at least, where the emulator has four of them.
+        GemmCase("tiles/many", rows + 5, 2 * n + 9, k + 8, batch=2 if plan.cta_group == 2 else 3),
+    ]
+    if plan.residual != "none":
+        cases += [
+            GemmCase("factor/beta_0", 40, 40, 40, beta=0.0, nan_in_c=True),
+            GemmCase("residual/positions", rows + 7, n + 24, 16, beta=1.0, data="positions"),
+        ]
+    if plan.residual == "matrix":
+        cases.append(GemmCase("residual/in_place", rows + 3, n + 9, 40, in_place=True))
+    return unique(cases)
+
+
+def large_cases() -> tuple[GemmCase, ...]:
+    """Return large matrices, whose reference is computed on the GPU."""
+    return unique(
+        [
+            GemmCase("large/2k", 2048, 2048, 2048),
+            GemmCase("large/4k", 4096, 4096, 4096),
+            GemmCase("large/odd_4k", 4001, 3989, 4099),
+            GemmCase("large/deep", 600, 520, 40_000),
+            GemmCase("large/batch", 700, 500, 300, batch=64),
+            GemmCase("large/8k_scaled", 8192, 2048, 1024, data="scaled"),
+        ]
+    )
+
+
+def _around(extent: int) -> tuple[int, int, int]:
+    return extent - 1, extent, extent + 1
+
+
+def _sizes() -> Iterable[GemmCase]:
+    for size in (1, 2, 8, 64, 128, 256, 520):
+        yield GemmCase(f"size/{size}", size, size, size)
+    for m, n, k in ((1, 777, 129), (777, 1, 129), (333, 555, 1), (77, 193, 1000), (129, 257, 65)):
+        yield GemmCase(f"odd/{m}x{n}x{k}", m, n, k, padded=m % 4 == 1)
+    yield GemmCase("empty/no_rows", 0, 100, 64)
+    yield GemmCase("empty/no_columns", 100, 0, 64)
+    yield GemmCase("empty/no_batch", 100, 64, 64, batch=0)
+
+
+def _tile_edges(plan: GemmPlan) -> Iterable[GemmCase]:
+    """One below, at and above the tile in rows and columns, of a CTA and of a pair."""
+    rows = plan.cta_group * plan.BM
+    pairs = [(m, n) for m in _around(rows) for n in _around(plan.BN)]
+    pairs += [(m, plan.BN + 8) for m in (plan.BM - 1, plan.BM, plan.BM + 1, plan.BM // 2 + 1)]
+    pairs += [(2 * rows + 1, n) for n in _around(2 * plan.BN)]
+    for index, (m, n) in enumerate(pairs):
+        k = 2 * plan.BK + (-8, 0, 8, 3)[index % 4]
+        yield GemmCase(f"tile/{m}x{n}", m, n, k, padded=index % 2 == 1)
+
+
+def _depths(plan: GemmPlan) -> Iterable[GemmCase]:
+    """No k at all, around a stage, less than the ring, around it, and much more."""
+    ring = plan.num_stages * plan.BK
+    depths = [0, 1, plan.mma_k, *_around(plan.BK), *_around(ring), 2 * ring + plan.BK + 8]
+    for index, k in enumerate(depths):
+        yield GemmCase(f"depth/{k}", plan.BM + 9, plan.BN + 16, k, padded=index % 2 == 1)
+    yield GemmCase("depth/long", 200, 264, ACCURATE_K)
+    yield GemmCase("depth/longer", 65, 40, 3 * ACCURATE_K + 24)
+
+
+def _batches(plan: GemmPlan) -> Iterable[GemmCase]:
+    yield GemmCase("batch/1", 100, 136, 72, batch=1)
+    yield GemmCase("batch/5", 130, 72, 200, batch=5)
+    yield GemmCase("batch/3_padded", plan.BM + 1, 99, 77, batch=3, padded=True)
+    yield GemmCase("batch/33", 40, 40, 40, batch=33)
+    yield GemmCase("batch/no_k", 40, 48, 0, batch=3)
+    yield GemmCase("batch/shared_b", 130, 136, 100, batch=4, shared=("b",))
+    if plan.residual != "none":
+        yield GemmCase("batch/shared_c", 130, 136, 100, batch=4, shared=("c",))
+        yield GemmCase("batch/shared_b_c", 65, 100, 100, batch=3, shared=("b", "c"), padded=True)
+
+
+def _factors(plan: GemmPlan) -> Iterable[GemmCase]:
+    m, n, k = plan.BM + 33, plan.BN + 40, plan.BK + 24
+    yield GemmCase("factor/alpha_0", m, n, k, alpha=0.0)
+    yield GemmCase("factor/negative", m, n, k, alpha=-0.7, beta=-1.3)
+    yield GemmCase("factor/small", m, n, k, alpha=2.0**-9, beta=2.0**-9)
+    if plan.residual != "none":
+        yield GemmCase("factor/beta_0", m, n, k, beta=0.0)
+        yield GemmCase("factor/beta_0_nan", m, n, k, beta=0.0, nan_in_c=True)
+        yield GemmCase("factor/beta_1", m, n, k, beta=1.0)
+        yield GemmCase("factor/both_0", m, n, k, alpha=0.0, beta=0.0, nan_in_c=True)
+
+
+def _residuals(plan: GemmPlan) -> Iterable[GemmCase]:
+    """C that says of each element where it came from; C that is overwritten."""
+    if plan.residual == "none":
+        return
+    rows = plan.cta_group * plan.BM
+    for index, (m, n) in enumerate(((rows, plan.BN), (2 * rows + 7, 2 * plan.BN + 24), (77, 1000))):
+        positions = GemmCase(
+            f"residual/positions_{m}x{n}", m, n, 16, beta=1.0, data="positions", padded=index == 1
+        )
+        yield positions
+    yield replace(positions, name="residual/positions_batch", m=rows + 1, n=99, batch=3)
+    if plan.residual == "matrix":
+        yield GemmCase("residual/in_place", rows + 3, plan.BN + 9, 200, in_place=True)
+        yield GemmCase("residual/in_place_batch", 100, 72, 64, batch=3, in_place=True, padded=True)
+
+
+def _data(plan: GemmPlan) -> Iterable[GemmCase]:
+    """Every kind of data on several stages, aligned to the tile and not."""
+    for kind in KINDS:
+        if kind not in ("normal", "positions"):
+            yield GemmCase(f"data/{kind}", 2 * plan.BM, plan.BN, 5 * plan.BK, data=kind)
+            yield GemmCase(f"data/{kind}_odd", 133, plan.BN + 7, 4 * plan.BK + 7, data=kind)
+
+
+def _many_tiles(plan: GemmPlan, multiprocessors: int) -> Iterable[GemmCase]:
+    """More tiles than three rounds of CTAs: the order of work, and what tiles leave behind."""
+    rows = plan.cta_group * plan.BM
+    tiles = 3 * multiprocessors // plan.cta_group + 5
+    yield GemmCase("tiles/batch", rows + 1, plan.BN + 8, 40, batch=-(-tiles // 4))
+    yield GemmCase("tiles/tall", tiles * rows // 3 + 1, 2 * plan.BN + 8, plan.BK)
+    yield GemmCase("tiles/wide", 2 * rows + 8, tiles * plan.BN // 3 + 1, 40)
+    yield GemmCase("tiles/no_k", rows + 1, plan.BN + 8, 0, batch=-(-tiles // 4))
+    if plan.residual != "none":
+        side = (2 * rows + 8, tiles * plan.BN // 3 + 8)
+        yield GemmCase("tiles/positions", *side, 16, beta=1.0, data="positions")

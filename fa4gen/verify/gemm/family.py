@@ -1,0 +1,161 @@
+"""Matrix products in verify: cases with their numbers, references, and how kernels are called."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from fa4gen.runtime.gemm_arguments import GemmArguments, check_gemm_arguments, gemm_scalar_values
+from fa4gen.runtime.gemm_schedule import plan_gemm_schedule
+from fa4gen.runtime.tensor_map import describe_axes
+from fa4gen.verify.family import EmulatedLaunch
+from fa4gen.verify.gemm import tolerance
+from fa4gen.verify.gemm.cases import default_cases, emulated_cases, large_cases
+from fa4gen.verify.gemm.inputs import make_inputs
+from fa4gen.verify.gemm.memory import place, read_out
+from fa4gen.verify.gemm.reference import GemmProblem, compute
+from fa4gen.verify.inputs import make_rng
+from fa4gen.verify.verdict import Failure
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from fa4gen.plan.gemm_model import AnyGemmPlan
+    from fa4gen.runtime.arguments import TensorView
+    from fa4gen.verify.buffers import Image
+    from fa4gen.verify.gemm.cases import GemmCase
+    from fa4gen.verify.gemm.inputs import GemmInputs
+    from fa4gen.verify.gemm.memory import GemmMemory
+    from fa4gen.verify.gemm.reference import GemmResult
+    from fa4gen.verify.gemm.tolerance import GemmErrors
+
+
+@dataclass(frozen=True)
+class GemmFamily:
+    """What verify does with matrix products; see ``family``."""
+
+    plan: AnyGemmPlan
+
+    def default_cases(self) -> tuple[GemmCase, ...]:
+        """Return the cases for a GPU."""
+        return default_cases(self.plan)
+
+    def emulated_cases(self) -> tuple[GemmCase, ...]:
+        """Return the cases for the emulator."""
+        return emulated_cases(self.plan)
+
+    def large_cases(self) -> tuple[GemmCase, ...]:
+        """Return the cases whose reference is computed on the GPU."""
+        return large_cases()
+
+    def draw(self, case: GemmCase, seed: int) -> DrawnGemm:
+        """Draw A, B and C."""
+        inputs = make_inputs(case, self.plan, make_rng(seed, case.name))
+        return DrawnGemm(self.plan, inputs, place(case, inputs, self.plan))
+
+    def gpu_kernel(self, cubin: bytes) -> Any:
+        """Return a GemmKernel."""
+        from fa4gen.runtime.gemm import GemmKernel
+
+        return GemmKernel(self.plan, cubin)
+
+    def call(self, kernel: Any, arrays: Mapping[str, Any], memory: GemmMemory) -> None:
+        """Call a GemmKernel."""
+        factors = {"alpha": memory.alpha}
+        if "c" in arrays:
+            factors["beta"] = memory.beta
+        kernel(arrays["a"], arrays["b"], arrays.get("c"), out=arrays["out"], **factors)
+
+    def emulated_launch(
+        self, views: Mapping[str, TensorView], memory: GemmMemory, multiprocessors: int
+    ) -> EmulatedLaunch | None:
+        """Check the arguments and return the launch as the launcher would."""
+        plan = self.plan
+        checked = check_gemm_arguments(
+            plan,
+            GemmArguments(
+                views["a"], views["b"], views.get("c"), views["out"], memory.alpha, memory.beta
+            ),
+        )
+        schedule = plan_gemm_schedule(plan, checked.size, multiprocessors)
+        if not schedule.grid:
+            return None
+        maps = {
+            row.parameter: describe_axes(
+                row,
+                checked.tensor(row.tensor),
+                checked.axes(row.tensor),
+                fallback_pointer=checked.out.pointer,
+            )
+            for row in plan.tensor_maps
+        }
+        return EmulatedLaunch(schedule.grid, gemm_scalar_values(checked, schedule), maps)
+
+
+@dataclass(frozen=True)
+class DrawnGemm:
+    """A case with its numbers."""
+
+    plan: AnyGemmPlan
+    inputs: GemmInputs
+    memory: GemmMemory
+
+    def reference(self, xp: Any) -> GemmReference:
+        """Compute what the kernel must give."""
+        result = compute(GemmProblem.of(self.plan), self.inputs, xp)
+        with np.errstate(over="ignore", invalid="ignore"):
+            own = tolerance.measure(result.own, result, self.plan.out_dtype, xp)
+            bounds = tolerance.bounds(result, self.plan.out_dtype, xp)
+        return GemmReference(result, self.plan.out_dtype, own, bounds)
+
+
+@dataclass(frozen=True)
+class GemmReference:
+    """What a case must give, and how far a kernel may be from it."""
+
+    result: GemmResult
+    out_dtype: str
+    own: GemmErrors
+    bounds: GemmErrors
+
+    def compare(
+        self, memory: GemmMemory, after: Mapping[str, Image], xp: Any
+    ) -> tuple[GemmErrors, tuple[Failure, ...]]:
+        """Return the errors of what a kernel left, and what is wrong with them."""
+        got = xp.asarray(read_out(memory, after))
+        with np.errstate(over="ignore", invalid="ignore"):
+            errors = tolerance.measure(got, self.result, self.out_dtype, xp)
+            return errors, tuple(self._wrong(memory, got, errors, xp))
+
+    def _wrong(
+        self, memory: GemmMemory, got: Any, errors: GemmErrors, xp: Any
+    ) -> Iterator[Failure]:
+        limits = dict(self.bounds)
+        above = [
+            f"{_MEANING[name]} {error:.3g}, at most {limits[name]:.3g}"
+            for name, error in errors
+            if not error <= limits[name]
+        ]
+        if not above:
+            return
+        shares = tolerance.element_shares(got, self.result, xp)
+        outside = int((shares > 1).sum())
+        worst = tuple(int(i) for i in np.unravel_index(int(shares.argmax()), shares.shape))
+        shown = worst[3 - len(memory.views["out"].shape) :]
+        low, high = (float(end[worst]) for end in (self.result.low, self.result.high))
+        yield Failure(
+            "numbers",
+            f"{', '.join(above)}; {outside} of {shares.size} elements are off by more than their "
+            f"rounding allows; {memory.place_of('out', shown)}: expected "
+            f"{float(self.result.exact[worst]):.6g}, from {low:.6g} to {high:.6g}, "
+            f"got {float(got[worst]):.6g}",
+        )
+
+
+_MEANING = {
+    "frobenius": "relative Frobenius error",
+    "row": "share of its bound that the worst row's error takes:",
+    "element": "share of its bound that the worst element's error takes:",
+}

@@ -1,0 +1,141 @@
+"""A matrix product in float64, the same with a kernel's roundings, and how far they may differ.
+
+``xp`` is the array module, numpy or cupy. Everything is worked out for some rows at a time, so
+that the many arrays of bounds stay small.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from fa4gen.config.expression import parse_expression
+from fa4gen.verify.gemm.activation import ActivationError
+from fa4gen.verify.gemm.tolerance import Accumulation, sum_products
+from fa4gen.verify.rounding import round_to
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from fa4gen.config.expression import Expression
+    from fa4gen.plan.gemm_model import GemmPlan
+    from fa4gen.verify.gemm.inputs import GemmInputs
+
+CPU_CHUNK = 1 << 18
+"""Elements of the output that are worked out at a time on a CPU: they stay in its caches."""
+GPU_CHUNK = 1 << 24
+FLOAT32_ROUNDOFF = 2.0**-24
+
+
+@dataclass(frozen=True)
+class GemmProblem:
+    """What a kernel computes and rounds, apart from the numbers in its tensors."""
+
+    out_dtype: str
+    activation: Expression | None
+    accumulation: Accumulation
+
+    @classmethod
+    def of(cls, plan: GemmPlan) -> GemmProblem:
+        """Return what the kernel of ``plan`` does."""
+        expression = None if plan.activation is None else parse_expression(plan.activation)
+        return cls(plan.out_dtype, expression, Accumulation.of(plan))
+
+
+@dataclass(frozen=True)
+class GemmResult:
+    """All (batch, m, n)."""
+
+    exact: Any
+    """float64."""
+    low: Any
+    """The least that the kernel may give, rounded to the output's type: float32."""
+    high: Any
+    """The most."""
+    slack: Any
+    """How far the result may be off before it is rounded."""
+    own: Any
+    """The same computation in float32 NumPy, rounded to the output's type."""
+
+
+def compute(problem: GemmProblem, inputs: GemmInputs, xp: Any = np) -> GemmResult:
+    """Compute exactly, as a kernel does, and what lies between."""
+    shape = (*_out_batch(inputs), inputs.a.shape[1], inputs.b.shape[2])
+    exact, slack = (xp.zeros(shape, xp.float64) for _ in range(2))
+    low, high, own = (xp.zeros(shape, xp.float32) for _ in range(3))
+    if exact.size:
+        activation = ActivationError(problem.activation)
+        with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+            for at, a, b, c in _blocks(inputs, shape, xp):
+                x, error = _before_activation(problem, inputs, a, b, c, xp)
+                exact[at], lowest, highest = activation.apply(x, error, xp)
+                slack[at] = xp.maximum(highest - exact[at], exact[at] - lowest)
+                low[at] = _round(lowest.astype(xp.float32), problem.out_dtype, xp)
+                high[at] = _round(highest.astype(xp.float32), problem.out_dtype, xp)
+                own[at] = _rounded_block(problem, inputs, a, b, c, xp)
+    return GemmResult(exact, low, high, slack, own)
+
+
+def _before_activation(
+    problem: GemmProblem, inputs: GemmInputs, a: Any, b: Any, c: Any, xp: Any
+) -> tuple[Any, Any]:
+    """Return alpha * A . B + beta * C in float64, and how far float32 may be from it.
+
+    Each of the two products, and their sum, is rounded to float32 once where it is not exact: a
+    factor that is a power of two, or a zero beside it, makes no error.
+    """
+    total, error = sum_products(problem.accumulation, a, b, xp)
+    scaled = inputs.alpha * total
+    error = abs(inputs.alpha) * error
+    if not _is_power_of_two(inputs.alpha):
+        error += FLOAT32_ROUNDOFF * xp.abs(scaled)
+    if c is None:
+        return scaled, error
+    added = inputs.beta * c.astype(xp.float64)
+    if not _is_power_of_two(inputs.beta):
+        error += FLOAT32_ROUNDOFF * xp.abs(added)
+    x = scaled + added
+    # Before the sum is rounded its terms are off already, by next to nothing.
+    rounding = FLOAT32_ROUNDOFF * (xp.abs(x) + error)
+    error += xp.where((scaled == 0) | (added == 0), 0.0, rounding)
+    return x, error
+
+
+def _rounded_block(
+    problem: GemmProblem, inputs: GemmInputs, a: Any, b: Any, c: Any, xp: Any
+) -> Any:
+    x = np.float32(inputs.alpha) * (a @ b)
+    if c is not None:
+        x += np.float32(inputs.beta) * c
+    if problem.activation is not None:
+        x = problem.activation.evaluate(x, xp).astype(xp.float32)
+    return _round(x, problem.out_dtype, xp)
+
+
+def _round(values: Any, dtype: str, xp: Any) -> Any:
+    return values if dtype == "fp32" else round_to(values, dtype, xp)
+
+
+def _is_power_of_two(factor: float) -> bool:
+    return factor == 0 or abs(np.frexp(factor)[0]) == 0.5
+
+
+def _out_batch(inputs: GemmInputs) -> tuple[int]:
+    return (inputs.a.shape[0],)
+
+
+def _blocks(inputs: GemmInputs, shape: tuple[int, ...], xp: Any) -> Iterator[tuple[Any, ...]]:
+    """Yield a place in the output with the float32 rows of A, B and, where it counts, of C."""
+    batches, m, n = shape
+    rows = max(1, (CPU_CHUNK if xp is np else GPU_CHUNK) // n)
+    for batch in range(batches):
+        b = xp.asarray(inputs.b[batch % inputs.b.shape[0]])
+        for start in range(0, m, rows):
+            at = (batch, slice(start, start + rows))
+            c = None
+            if inputs.c is not None and inputs.beta != 0:
+                c = inputs.c[batch % inputs.c.shape[0]]
+                c = xp.asarray(c[at[1]] if c.ndim == 2 else c[None])
+            yield at, xp.asarray(inputs.a[batch, at[1]]), b, c
