@@ -1,0 +1,128 @@
+"""Mistakes in the matrix product for Hopper, and what the emulator says of each."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from tests.verify.gemm_emulation import Problem
+from tests.verify.gemm_mutants_sm100 import GemmMutant
+from tests.verify.source_mutation import Change, Found
+
+_SMALL: Final = {"arch": "sm_90a", "BM": 128, "BN": 128, "num_stages": 2, "num_epi_stages": 2}
+CONFIGS: Final[dict[str, dict[str, Any]]] = {
+    "shared": {**_SMALL, "cta_group": 1, "ping_pong": False},
+    "residual": {**_SMALL, "cta_group": 1, "ping_pong": False, "residual": "matrix"},
+    "pair": {**_SMALL, "cta_group": 2, "ping_pong": False, "residual": "matrix"},
+    "turns": {**_SMALL, "cta_group": 1, "ping_pong": True, "BN": 64},
+}
+TILES: Final = Problem(400, 200, 150)
+SQUARES: Final = Problem(260, 260, 64, beta=1.0)
+NUMBERS: Final = Found("numbers", "", "")
+WAIT: Final = "mbarrier_wait"
+
+
+def _line(call: str) -> str:
+    """A line that is this call and a comment at most."""
+    return rf"\n *{call};[^\n]*"
+
+
+UPSTREAM: Final[dict[str, GemmMutant]] = {
+    "residual_row_and_column_swapped": GemmMutant(
+        "residual", "the coordinates of C go to TMA as (row, column)",
+        (Change(r"(tma_load\(slot, c_map), (ahead\S+), (first_row \+ ahead\.row\(tile\))",
+                r"\1, \3, \2"),),
+        (NUMBERS,), SQUARES,
+    ),
+    "residual_stepped_by_panels": GemmMutant(
+        "residual", "a panel's width is taken for the distance of tiles",
+        (Change(r"c_map, ahead\.column\(tile\)",
+                "c_map, ahead.column(tile) - tile.column + tile.column / kBN * kOutPanelColumns"),),
+        (NUMBERS,), SQUARES,
+    ),
+    "one_residual_a_tile": GemmMutant(
+        "residual", "only the first panel of C is loaded",
+        (Change(r"c_map, ahead\.column\(tile\), first_row \+ ahead\.row\(tile\)",
+                "c_map, tile.column, first_row + tile.row"),),
+        (NUMBERS,), SQUARES,
+    ),
+}  # fmt: skip
+
+WAITS: Final[dict[str, GemmMutant]] = {
+    "slot_released_before_its_products": GemmMutant(
+        "shared", "the slot of the running block is released instead of the last one's",
+        (Change(r"release\(previous\);\n      }", "release(stage);\n      }"),),
+        (Found("race", "tma_load", "load"), Found("over-arrival", "mbarrier_arrive", "consume"),
+         Found("deadlock", WAIT, "load", "input_empty[")),
+    ),
+    "products_not_waited_for": GemmMutant(
+        "shared", "sums are read while wgmma still adds to them",
+        (Change(_line(r"wgmma_wait<0>\(\)")),),
+        (Found("wgmma-read-early", "output_value", "consume"), NUMBERS,
+         Found("race", "tma_load", "load")),
+    ),
+    "input_not_waited_for": GemmMutant(
+        "shared", "products read a block that has not landed",
+        (Change(_line(r"input\.wait_producer\(\)")),),
+        (Found("race", "wgmma_m64n128k16", "consume"), Found("race", "tma_load", "load"),
+         Found("uninitialised", "wgmma_m64n128k16", "consume")),
+    ),
+    "half_of_the_bytes_expected": GemmMutant(
+        "shared", "the loader expects A alone",
+        (Change(r"kABytes \+ kBBytes\);", "kABytes);"),),
+        (Found("race", "wgmma_m64n128k16", "consume"), Found("over-arrival", "tma_load", "load"),
+         Found("deadlock", WAIT, "consume", "input_full[")),
+    ),
+    "stored_panel_overwritten": GemmMutant(
+        "shared", "the slot is given back while the store reads it",
+        (Change(_line(r"tma_store_wait_read\(\)") + r"(?=\n      done)"),),
+        (Found("race", "store_matrices", "consume", "after the tensor store"),),
+    ),
+    "panel_stored_before_it_is_written": GemmMutant(
+        "shared", "one lane arrives before the others of its warp have written",
+        (Change(_line(r"__syncwarp\(\)") + r"(?=\n        if \(lane)"),),
+        (Found("race", "tma_store", "transfer", "after the write by consume"),
+         Found("missing-proxy-fence", "tma_store", "transfer")),
+    ),
+    "written_without_proxy_fence": GemmMutant(
+        "shared", "no fence between the writes to the panel and the store that reads them",
+        (Change(_line(r"fence_proxy_async_shared\(\)")),),
+        (Found("missing-proxy-fence", "tma_store", "transfer"),),
+    ),
+    "turns_not_waited_for": GemmMutant(
+        "turns", "both warpgroups multiply, and cannot tell two uses of a slot apart",
+        (Change(_line(r"self\.wait_turn\(\)")),),
+        (Found("race", "wgmma_m64n64k16", "consume"),
+         Found("uninitialised", "wgmma_m64n64k16", "consume"),
+         Found("over-arrival", "mbarrier_arrive", "consume"),
+         Found("phase-lap", "mbarrier_arrive", "consume"), Found("phase-lap", WAIT, "load")),
+        Problem(600, 150, 150),
+    ),
+}  # fmt: skip
+
+PAIRS: Final[dict[str, GemmMutant]] = {
+    "arrival_in_the_peer_dropped": GemmMutant(
+        "pair", "the peer's loader is not told that a slot of B is free",
+        (Change(_line(r"mbarrier_arrive_cluster\(peer[^;]*")),),
+        (Found("deadlock", WAIT, "load", "input_empty["),), Problem(600, 200, 300),
+    ),
+    "peer_not_waited_for": GemmMutant(
+        "pair", "the loader waits for the consumers of its own CTA",
+        (Change(r"8 \* i, kInputEmptyArrivals\)", "8 * i, kInputEmptyArrivals / 2)"),
+         Change(_line(r"mbarrier_arrive_cluster\(peer[^;]*"))),
+        (Found("race", "tma_load_multicast", "load"), Found("race", "wgmma_m64n128k16", "consume"),
+         Found("over-arrival", "tma_load_multicast", "load")),
+        Problem(600, 200, 600), sometimes=True,
+    ),
+    "peer_brings_the_same_half": GemmMutant(
+        "pair", "both CTAs load the first half of B",
+        (Change(r"tile\.column \+ first_line", "tile.column"),), (NUMBERS,),
+    ),
+    "left_while_the_peer_loads": GemmMutant(
+        "pair", "a CTA may be gone when the peer's copies arrive",
+        (Change(_line(r"cluster_sync\(\)") + r"(?=\n})"),),
+        (Found("early-exit", "tma_load_multicast", ""),
+         Found("early-exit", "mbarrier_arrive_cluster", "")),
+    ),
+}  # fmt: skip
+
+MUTANTS: Final = {**UPSTREAM, **WAITS, **PAIRS}

@@ -1,0 +1,61 @@
+"""Mistakes put into the source of the matrix product for Hopper: the emulator must tell each."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import pytest
+
+from tests.verify.gemm_emulation import emulate, gemm_kernel, is_told
+from tests.verify.gemm_mutants_sm90 import CONFIGS, MUTANTS, UPSTREAM
+from tests.verify.source_mutation import Kernel, mutated
+
+SEEDS = 20
+ALWAYS = [
+    *UPSTREAM,
+    "slot_released_before_its_products",
+    "stored_panel_overwritten",
+    "written_without_proxy_fence",
+    "turns_not_waited_for",
+    "left_while_the_peer_loads",
+]
+"""Made in every run; all of them with --many-seeds."""
+
+
+@cache
+def original(config: str) -> Kernel:
+    return gemm_kernel(CONFIGS[config])
+
+
+def complaints(name: str, seeds: range) -> list[str]:
+    """Seeds under which the mistake is not told as it should be."""
+    mutant = MUTANTS[name]
+    kernel = mutated(original(mutant.config), mutant)
+    outcomes = {seed: emulate(kernel, mutant.problem, seed) for seed in seeds}
+    missed = {
+        seed: outcome.complaint or "passed"
+        for seed, outcome in outcomes.items()
+        if not is_told(outcome, mutant.found, kernel)
+    }
+    if mutant.sometimes and len(missed) < len(outcomes):
+        missed = {seed: said for seed, said in missed.items() if said != "passed"}
+    return [f"seed {seed}: {said}" for seed, said in missed.items()]
+
+
+@pytest.mark.compile
+@pytest.mark.parametrize("config", CONFIGS)
+def test_the_kernel_without_a_mistake_is_clean(config: str) -> None:
+    problem = next(mutant.problem for mutant in MUTANTS.values() if mutant.config == config)
+    assert emulate(original(config), problem, 0).complaint == ""
+
+
+@pytest.mark.compile
+@pytest.mark.parametrize("name", ALWAYS)
+def test_a_mistake_is_told(name: str) -> None:
+    assert complaints(name, range(1)) == []
+
+
+@pytest.mark.seeds
+@pytest.mark.parametrize("name", MUTANTS)
+def test_a_mistake_is_told_whatever_the_schedule(name: str) -> None:
+    assert complaints(name, range(SEEDS)) == []

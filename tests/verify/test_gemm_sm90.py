@@ -1,0 +1,179 @@
+"""The matrix product for Hopper in the emulator: rings, layouts, tails of every kind."""
+
+from __future__ import annotations
+
+from functools import cache
+from random import Random
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+
+from fa4gen.errors import ConfigError
+from tests.verify.gemm_emulation import Problem, emulate, gemm_kernel
+
+if TYPE_CHECKING:
+    from tests.verify.source_mutation import Kernel
+
+Keys = dict[str, Any]
+HOPPER: Keys = {"arch": "sm_90a"}
+LAYOUTS: dict[str, Keys] = {
+    "turns": {**HOPPER, "BM": 128, "BN": 64, "ping_pong": True},
+    "short turns": {**HOPPER, "BM": 64, "BN": 128, "ping_pong": True, "cta_group": 1},
+    "shared": {**HOPPER, "BM": 128, "BN": 128, "ping_pong": False},
+    "shared alone": {**HOPPER, "BM": 128, "BN": 64, "ping_pong": False, "cta_group": 1},
+    "high": {**HOPPER, "BM": 256, "BN": 64, "ping_pong": False, "cta_group": 1},
+    "three": {**HOPPER, "BM": 192, "BN": 64},
+}
+SEVERAL = Problem(300, 200, 150, batch=2)
+"""Tails in each dimension, several tiles for each CTA."""
+
+
+@cache
+def _kernel(keys: tuple[tuple[str, Any], ...]) -> Kernel:
+    return gemm_kernel(dict(keys))
+
+
+def check(keys: Keys, problem: Problem, seed: int = 0) -> None:
+    outcome = emulate(_kernel(tuple(sorted(keys.items()))), problem, seed)
+    assert outcome.complaint == "", f"{keys}, {problem}, seed {seed}"
+
+
+@pytest.mark.compile
+@pytest.mark.parametrize(
+    ("layout", "residual"),
+    [
+        ("turns", "matrix"),
+        ("short turns", "row"),
+        ("shared", "none"),
+        ("shared alone", "matrix"),
+        ("high", "row"),
+        ("three", "matrix"),
+    ],
+)
+def test_products_and_residuals(layout: str, residual: str) -> None:
+    check({**LAYOUTS[layout], "residual": residual}, SEVERAL)
+
+
+@pytest.mark.compile
+@pytest.mark.parametrize("layout", ["turns", "shared", "high"])
+def test_the_residual_comes_from_where_the_output_goes(layout: str) -> None:
+    keys = {**LAYOUTS[layout], "residual": "matrix", "out_dtype": "fp32"}
+    check(keys, Problem(270, 300, 64, batch=2, beta=1.0, indexed=True), 1)
+
+
+@pytest.mark.compile
+@pytest.mark.parametrize("residual", ["none", "matrix", "row"])
+def test_no_products_where_k_is_zero(residual: str) -> None:
+    for seed, layout in enumerate(("turns", "shared")):
+        check({**LAYOUTS[layout], "residual": residual}, Problem(300, 200, 0), seed)
+
+
+@pytest.mark.compile
+@pytest.mark.parametrize("residual", ["matrix", "row"])
+def test_the_residual_is_not_looked_at_where_beta_is_zero(residual: str) -> None:
+    keys = {**LAYOUTS["turns"], "residual": residual}
+    check(keys, Problem(200, 136, 100, beta=0.0, nan_in_c=True))
+
+
+@pytest.mark.compile
+@pytest.mark.parametrize("size", [(1, 1, 1), (64, 64, 64), (128, 128, 1000), (1, 600, 40)], ids=str)
+def test_sizes(size: tuple[int, int, int]) -> None:
+    for seed, layout in enumerate(("turns", "shared alone")):
+        check({**LAYOUTS[layout], "residual": "matrix", "num_stages": 3}, Problem(*size), seed)
+
+
+@pytest.mark.compile
+@pytest.mark.parametrize("majors", ["kn", "mk", "mn"])
+def test_either_operand_in_either_order(majors: str) -> None:
+    order = {"a_major": majors[0], "b_major": majors[1]}
+    check({**LAYOUTS["shared"], **order, "BN": 192}, Problem(300, 250, 200))
+    check({**LAYOUTS["short turns"], **order, "BN": 64, "BK": 128}, Problem(100, 70, 600), 1)
+
+
+@pytest.mark.compile
+@pytest.mark.parametrize("out_dtype", ["bf16", "fp16", "fp32"])
+@pytest.mark.parametrize("dtype", ["fp16", "fp8_e4m3"])
+def test_types(dtype: str, out_dtype: str) -> None:
+    keys = {**LAYOUTS["turns"], "dtype": dtype, "out_dtype": out_dtype, "residual": "matrix"}
+    check(keys, Problem(200, 200, 300, alpha=-0.5))
+
+
+@pytest.mark.compile
+@pytest.mark.parametrize(
+    ("stages", "layout"), [(1, "turns"), (2, "shared"), (3, "short turns"), (4, "turns")]
+)
+def test_rings_of_any_length(stages: int, layout: str) -> None:
+    lengths = dict.fromkeys(("num_stages", "num_epi_stages"), stages)
+    check({**LAYOUTS[layout], **lengths, "residual": "matrix"}, Problem(400, 150, 300), stages)
+
+
+@pytest.mark.seeds
+@pytest.mark.parametrize("stages", [1, 2, 3, 4])
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_rings_of_any_length_in_every_layout(stages: int, layout: str) -> None:
+    lengths = dict.fromkeys(("num_stages", "num_epi_stages"), stages)
+    check({**LAYOUTS[layout], **lengths, "residual": "matrix"}, Problem(520, 260, 300), stages)
+
+
+def _any_keys(random: Random) -> Keys:
+    def some(*values: Any) -> Any:
+        return random.choice(values)
+
+    return {
+        **HOPPER, "cta_group": some(1, 2), "BM": some(64, 128, 192, 256),
+        "BN": some(64, 128, 192, 256), "BK": some("auto", "auto", 128),
+        "ping_pong": some(False, True), "num_consumer_warpgroups": some("auto", "auto", 1, 2, 3),
+        "residual": some("none", "matrix", "matrix", "row"),
+        "dtype": some("bf16", "fp16", "fp8_e4m3"), "out_dtype": some("bf16", "fp16", "fp32"),
+        "a_major": some("k", "m"), "b_major": some("k", "n"), "num_stages": some(1, 2, 3, "auto"),
+        "num_epi_stages": some(1, 2, 3, 4),
+    }  # fmt: skip
+
+
+def _any_problem(random: Random) -> Problem:
+    beta = random.choice((0.0, 1.0, 0.5))
+    return Problem(
+        m=random.randint(1, 700),
+        n=random.randint(1, 600),
+        k=random.choice((0, 1, 8, random.randint(1, 100), random.randint(1, 900))),
+        batch=random.choice((1, 1, 2, 3)),
+        alpha=random.choice((1.0, -0.5, 0.0)),
+        beta=beta,
+        group_rows=random.choice((1, 2, 8)),
+        multiprocessors=random.choice((2, 4, 6)),
+        nan_in_c=beta == 0,
+    )
+
+
+def check_any(seed: int) -> bool:
+    """Check a kernel drawn by ``seed``; False where there is none."""
+    random = Random(seed)
+    keys = _any_keys(random)
+    try:
+        gemm_kernel(keys)
+    except ConfigError:
+        return False
+    check(keys, _any_problem(random), seed)
+    return True
+
+
+@pytest.mark.compile
+@pytest.mark.parametrize("part", range(2))
+def test_whatever_is_planned_multiplies(part: int) -> None:
+    seed = int(np.random.default_rng().integers(2**31))
+    assert any(check_any(seed + part + 2 * attempt) for attempt in range(50))
+
+
+@pytest.mark.seeds
+@pytest.mark.parametrize("seed", range(200))
+def test_whatever_is_planned_multiplies_under_many_seeds(seed: int) -> None:
+    check_any(seed)
+
+
+@pytest.mark.seeds
+@pytest.mark.parametrize("residual", ["none", "matrix", "row"])
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_twenty_seeds(layout: str, residual: str) -> None:
+    for seed in range(20):
+        check({**LAYOUTS[layout], "residual": residual}, SEVERAL, seed)
