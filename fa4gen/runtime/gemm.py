@@ -62,7 +62,8 @@ class GemmKernel(Kernel[GemmArguments]):
 
         Returns ``out``, of the kernel's out_dtype, (m, n) or (batch, m, n); allocated when not
         given, as a torch tensor where ``a`` is one, else by CuPy, with unused elements after each
-        row where that is no multiple of 16 bytes. ``out`` may be ``c`` itself where that is a
+        row where that is no multiple of 16 bytes: TMA writes up to the next one, so in an ``out``
+        that is given, what lies between is lost. ``out`` may be ``c`` itself where that is a
         matrix, but may not overlap anything else. Where beta is 0, c is not looked at. alpha and
         beta are finite, and rounded to float32.
 
