@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from functools import cache
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from fa4gen.config.load import load_mapping
 from fa4gen.plan.build import build_plan
@@ -83,7 +83,19 @@ def kernel_of(keys: dict[str, Any]) -> Kernel:
     return Kernel(plan, rendered.source, header)
 
 
-def mutated(kernel: Kernel, mutant: Mutant) -> Kernel:
+class HasChanges(Protocol):
+    """What ``mutated`` needs of a mutant."""
+
+    @property
+    def changes(self) -> tuple[Change, ...]:
+        """To be made one after the other."""
+
+    @property
+    def in_header(self) -> bool:
+        """Whether they are for the header of barrier constants."""
+
+
+def mutated(kernel: Kernel, mutant: HasChanges) -> Kernel:
     """Return the kernel with a mistake in it; AssertionError where it does not fit any more."""
     source, header = kernel.source, kernel.header
     for change in mutant.changes:
