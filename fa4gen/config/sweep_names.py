@@ -19,11 +19,15 @@ _SHORT = {
     "cta_group": "cta",
     "num_consumer_warpgroups": "wg",
     "num_kv_stages": "kv",
+    "num_stages": "stages",
+    "num_epi_stages": "epi",
+    "num_out_stages": "out",
+    "num_accum_stages": "accum",
     "num_pv_chunks_in_flight": "pv",
     "rescale_threshold": "rescale",
     "sliding_window": "window",
 }
-_VAGUE = {"none", "auto", "null", "true", "false", "empty"}
+_VAGUE = {"none", "auto", "null", "true", "false", "empty", "k", "m", "n"}
 """Words that say nothing without their key."""
 
 

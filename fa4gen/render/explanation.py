@@ -12,6 +12,7 @@ from fa4gen.render.memory_picture import bytes_per_line, kibibytes, shared_memor
 
 if TYPE_CHECKING:
     from fa4gen.config.load import LoadedConfig
+    from fa4gen.plan.model import Role
     from fa4gen.plan.plans import Plan
 
 _NOT_TUNED = ("kernel", "name", "arch")
@@ -142,7 +143,7 @@ def _roles(plan: Plan) -> Section:
         tuple(
             (
                 role.name,
-                f"{role.first_warp}-{role.first_warp + role.num_warps - 1}",
+                _warps(role),
                 str(role.num_threads),
                 str(role.registers),
                 role.work,
@@ -151,6 +152,12 @@ def _roles(plan: Plan) -> Section:
         ),
         ("warps", "threads", "registers"),
     )
+
+
+def _warps(role: Role) -> str:
+    """Return the numbers of the role's warps: 4, or 0-3."""
+    last = role.first_warp + role.num_warps - 1
+    return f"{role.first_warp}-{last}" if last > role.first_warp else str(last)
 
 
 def _tensor_maps(plan: Plan) -> Section:

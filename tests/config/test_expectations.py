@@ -15,10 +15,12 @@ VALID: dict[str, Any] = {
     "kernel": "attention", "name": "x", "arch": "sm_90a", "dtype": "bf16", "depth": 128,
 }  # fmt: skip
 NUMBERS = ("depth", "cta_group", "BM", "BN", "num_kv_stages", "softcap", "rescale_threshold")
-ARCHITECTURES = [arch for model in MODELS for arch in architectures(model)]
+ARCHITECTURES = sorted({arch for model in MODELS for arch in architectures(model)})
+BASES = [VALID, {"kernel": "gemm", "name": "x", "dtype": "bf16"}]
 FIELDS = sorted({key for model in MODELS for key in model.model_fields} - {"name", "arch"})
 SCALARS = st.sampled_from(
-    ["auto", "none", "bf16", "fp", "fp8", "direct", "tma", "static", "fused", True, 0, 1, 64, 256]
+    ["auto", "none", "bf16", "fp", "fp8", "direct", "tma", "static", "fused", "row", "k", "gemm",
+     True, 0, 1, 64, 256]
 ) | st.integers(-1, 300)  # fmt: skip
 
 
@@ -64,7 +66,7 @@ def test_words_inside_a_union() -> None:
         ("softcap", 0, [0.0001]),
         ("mask", "Causl", ["causal"]),
         ("mask", "zzz", []),
-        ("kernel", "atention", []),  # there is no choice to guess from
+        ("kernel", "atention", []),  # told already: no choice to guess from
         ("depth", True, []),
         ("depth", None, []),
         ("rescale_threshold", float("nan"), []),
@@ -75,17 +77,26 @@ def test_nearest(expected: Expectations, key: str, value: object, nearest: list[
     assert expected.nearest((key,), value) == nearest
 
 
-@given(st.sampled_from(ARCHITECTURES), st.sampled_from(NUMBERS), st.floats() | st.integers())
-def test_whatever_is_called_nearest_is_accepted(arch: str, key: str, value: float) -> None:
-    data = {**VALID, "arch": arch}
+@given(
+    st.sampled_from(BASES),
+    st.sampled_from(ARCHITECTURES),
+    st.sampled_from(NUMBERS),
+    st.floats() | st.integers(),
+)
+def test_whatever_is_called_nearest_is_accepted(
+    base: dict[str, Any], arch: str, key: str, value: float
+) -> None:
+    data = {**base, "arch": arch}
     for near in Expectations(config_schema(), data).nearest((key,), value):
         [model] = models_of(data)
         model.model_validate({**data, key: near})
 
 
-@given(st.sampled_from(ARCHITECTURES), st.sampled_from(FIELDS), SCALARS)
-def test_whatever_is_called_accepted_is(arch: str, key: str, value: object) -> None:
-    data = {**VALID, "arch": arch}
+@given(st.sampled_from(BASES), st.sampled_from(ARCHITECTURES), st.sampled_from(FIELDS), SCALARS)
+def test_whatever_is_called_accepted_is(
+    base: dict[str, Any], arch: str, key: str, value: object
+) -> None:
+    data = {**base, "arch": arch}
     accepted = Expectations(config_schema(), data).accepted((key,), value)
     [model] = models_of(data)
     if accepted is not None:
@@ -98,13 +109,15 @@ def test_whatever_is_called_accepted_is(arch: str, key: str, value: object) -> N
 @pytest.mark.parametrize(
     ("data", "keys", "strangers"),
     [
-        ({"arch": "sm_90a"}, {"ping_pong"}, {"kv_ring"}),
-        ({"arch": "sm_103a", "kernel": "attntion"}, {"kv_ring"}, {"ping_pong"}),
-        ({"arch": "sm_90", "kernel": "attention"}, {"ping_pong", "kv_ring"}, set()),
-        ({}, {"ping_pong", "kv_ring"}, set()),
+        ({"arch": "sm_90a"}, {"ping_pong", "depth", "residual"}, {"kv_ring"}),
+        ({"arch": "sm_103a", "kernel": "attntion"}, {"kv_ring", "residual"}, {"ping_pong"}),
+        ({"arch": "sm_90", "kernel": "attention"}, {"ping_pong", "kv_ring"}, {"residual"}),
+        ({"arch": "sm_90a", "kernel": "gemm"}, {"ping_pong"}, {"num_accum_stages", "depth"}),
+        ({"kernel": "gemm"}, {"ping_pong", "num_accum_stages"}, {"depth"}),
+        ({}, {"ping_pong", "kv_ring", "residual"}, set()),
     ],
 )
-def test_the_keys_are_those_of_the_architecture_where_it_is_told(
+def test_the_keys_are_those_of_family_and_architecture_where_they_are_told(
     data: dict[str, Any], keys: set[str], strangers: set[str]
 ) -> None:
     known = set(Expectations(config_schema(), data).keys(()))
@@ -112,15 +125,23 @@ def test_the_keys_are_those_of_the_architecture_where_it_is_told(
     assert not strangers & known
 
 
-def test_what_both_models_hold_alike_is_told_once() -> None:
+def test_what_models_hold_alike_is_told_once() -> None:
     expected = Expectations(config_schema(), {})
     assert expected.words(("arch",)) == "sm_90a, sm_100a or sm_103a"
     assert expected.words(("depth",)) == "64, 96, 128, 192, 256 or 512"
     assert expected.words(("registers",)) == (
         "{producer: ..., consumer: ...}, auto or {softmax: ..., correction: ..., other: ...}"
     )
-    assert expected.example(("kernel",)) == "attention"
-    assert expected.nearest(("kernel",), "atention") == []
+    assert expected.words(("residual",)) == "none, matrix or row"
+
+
+def test_a_family_that_is_not_told_is_a_choice() -> None:
+    expected = Expectations(config_schema(), {"arch": "sm_90a", "kernel": "atention"})
+    assert expected.words(("kernel",)) == "attention or gemm"
+    assert expected.example(("kernel",)) == ""
+    assert expected.nearest(("kernel",), "atention") == ["attention"]
+    assert expected.nearest(("kernel",), "Gem") == ["gemm"]
+    assert expected.nearest(("kernel",), "zzz") == []
 
 
 def test_a_number_in_quotes_is_told_from_a_word(expected: Expectations) -> None:

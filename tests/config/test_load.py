@@ -1,37 +1,24 @@
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from fa4gen.config.load import config_from_data, load_config, load_mapping, locate
-from fa4gen.config.schema import MODELS, BlackwellAttentionConfig, architectures
+from fa4gen.config.schema import MODELS, BlackwellAttentionConfig, BlackwellGemmConfig
 from fa4gen.errors import ConfigError, Problem
+
+if TYPE_CHECKING:
+    from tests.config.conftest import Refuse
 
 HEAD = "kernel: attention\narch: sm_90a\ndtype: bf16\n"
 VALID = HEAD + "depth: 128\n"
 BLACKWELL = VALID.replace("sm_90a", "sm_100a")
+BLACKWELL_GEMM = "kernel: gemm\narch: sm_100a\ndtype: bf16\n"
 FIELDS = list(dict.fromkeys(key for model in MODELS for key in model.model_fields))
-
-Refuse = Callable[..., tuple[Problem, ...]]
-
-
-@pytest.fixture
-def refuse(here: Path) -> Refuse:
-    """refuse(text) loads ``text`` as small.yaml and returns the problems it was refused for."""
-
-    def load(text: str | bytes, name: str = "small.yaml") -> tuple[Problem, ...]:
-        path = Path(name)
-        path.write_bytes(text if isinstance(text, bytes) else text.encode())
-        with pytest.raises(ConfigError) as caught:
-            load_config(path)
-        assert all(problem.file == name for problem in caught.value.problems)
-        return caught.value.problems
-
-    return load
 
 
 def test_a_config_without_a_name_is_called_like_its_file(here: Path) -> None:
@@ -121,170 +108,6 @@ def test_all_mistakes_are_told_at_once_from_top_to_bottom(refuse: Refuse) -> Non
     ]
 
 
-@pytest.mark.parametrize(
-    ("arch", "remedy"),
-    [
-        ("sm_90", "The nearest is sm_90a."),
-        ("sm90a", "The nearest is sm_90a."),
-        ("SM_100", "The nearest is sm_100a."),
-        ("sm_103", "The nearest is sm_103a."),
-        ("hopper", ""),
-        ("[sm_90a]", ""),
-    ],
-)
-def test_a_wrong_architecture(refuse: Refuse, arch: str, remedy: str) -> None:
-    [problem] = refuse(VALID.replace("sm_90a", arch))
-
-    assert (problem.line, problem.column) == (2, 7)
-    assert problem.message == (
-        f"arch: {arch} is not possible; it must be sm_90a, sm_100a or sm_103a"
-    )
-    assert problem.remedy == remedy
-
-
-def test_a_missing_architecture(refuse: Refuse) -> None:
-    [problem] = refuse("kernel: attention\ndtype: fp8_e4m3\ndepth: 128\nkv_ring: fused\n")
-
-    assert (problem.line, problem.message) == (1, "the key arch is missing")
-    assert problem.remedy == "Add arch: it can be sm_90a, sm_100a or sm_103a."
-
-
-def test_a_misspelt_architecture_key(refuse: Refuse) -> None:
-    [problem] = refuse(VALID.replace("arch:", "acrh:"))
-
-    assert (problem.message, problem.remedy) == ("unknown key acrh", "Did you mean arch?")
-
-
-@pytest.mark.parametrize(
-    ("head", "line", "message", "remedy"),
-    [
-        (VALID, "num_pv_stages: 2", "unknown key num_pv_stages for arch sm_90a",
-         "It is a key of sm_100a and sm_103a: remove it, or change arch."),
-        (BLACKWELL, "ping_pong: true", "unknown key ping_pong for arch sm_100a",
-         "It is a key of sm_90a: remove it, or change arch."),
-        (BLACKWELL, "Ping_pong: true", "unknown key Ping_pong", "Known keys: "),
-        (VALID, "BM: 256", "BM: 256 is not possible; it must be 64, 128, 192 or auto",
-         "The nearest is 192. 256 is possible with arch sm_100a or sm_103a."),
-        (BLACKWELL, "BM: 192", "BM: 192 is not possible; it must be 64, 128, 256 or auto",
-         "The nearest are 128 and 256. 192 is possible with arch sm_90a."),
-        (BLACKWELL, "epilogue: direct", "it must be auto or tma_store",
-         "direct is possible with arch sm_90a."),
-        (VALID, "rescale_threshold: auto", "it must be a number from 0 to 10",
-         "auto is possible with arch sm_100a or sm_103a."),
-    ],
-)  # fmt: skip
-def test_what_only_another_architecture_has(
-    refuse: Refuse, head: str, line: str, message: str, remedy: str
-) -> None:
-    [problem] = refuse(f"{head}{line}\n")
-
-    assert problem.line == 5
-    assert message in problem.message
-    assert problem.remedy.startswith(remedy)
-
-
-@pytest.mark.parametrize(
-    ("arch", "dtype", "remedy"),
-    [
-        ("sm_100a", "fp8", "The nearest is fp8_e4m3."),
-        ("sm_90a", "fp8",
-         "The nearest is fp16. fp8_e4m3 is possible with arch sm_100a or sm_103a."),
-        ("sm_90a", "fp8_e4m3", "fp8_e4m3 is possible with arch sm_100a or sm_103a."),
-        ("sm_90a", "float16", "The nearest is fp16."),
-    ],
-)  # fmt: skip
-def test_an_element_type(refuse: Refuse, arch: str, dtype: str, remedy: str) -> None:
-    [problem] = refuse(f"kernel: attention\narch: {arch}\ndtype: {dtype}\ndepth: 64\n")
-
-    assert (problem.line, problem.column, problem.remedy) == (3, 8, remedy)
-
-
-def test_registers_of_the_roles_of_another_architecture(refuse: Refuse) -> None:
-    problems = refuse(BLACKWELL + "registers: {producer: 24, consumer: 240}\n")
-
-    assert [(p.line, p.column, p.message) for p in problems] == [
-        (5, 1, "the key softmax is missing in registers"),
-        (5, 1, "the key correction is missing in registers"),
-        (5, 1, "the key other is missing in registers"),
-        (5, 13, "unknown key producer in registers for arch sm_100a"),
-        (5, 27, "unknown key consumer in registers for arch sm_100a"),
-    ]
-
-
-def test_a_key_of_another_architecture_is_no_misspelling(refuse: Refuse) -> None:
-    problems = refuse(HEAD + "value_depth: 64\n")
-
-    assert [p.message for p in problems] == [
-        "the key depth is missing",
-        "unknown key value_depth for arch sm_90a",
-    ]
-
-
-def test_a_wrong_kernel_family_hides_no_key_of_another_architecture(refuse: Refuse) -> None:
-    problems = refuse(BLACKWELL.replace("attention", "atention") + "overlap: true\n")
-
-    assert [p.message for p in problems] == [
-        "kernel: atention is not possible; it must be attention",
-        "unknown key overlap for arch sm_100a",
-    ]
-
-
-def test_beside_a_wrong_architecture_only_what_none_takes_is_told(refuse: Refuse) -> None:
-    problems = refuse(
-        "kernel: attention\narch: sm_9\ndtype: fp8_e4m3\ndepth: 100\nping_pong: 1\n"
-        "num_pv_stages: 2\nBM: 192\nregisters: {softmax: 24}\nkv_rings: fused\n"
-    )
-
-    assert [p.key for p in problems] == ["arch", "depth", "ping_pong", "kv_rings"]
-    assert problems[2].message.endswith("it must be true, false or auto")
-    assert problems[3].remedy == "Did you mean kv_ring?"
-
-
-SAMPLES = {
-    "sm_90a": {
-        "dtype": ["bf16", "fp16"], "BM": [64, 192, "auto"], "BN": [16, 176], "lse": [False],
-        "mask": ["causal", {"sliding_window": {"left": 1, "right": 2}}], "ping_pong": [True],
-        "registers": [{"producer": 24, "consumer": 240}], "epilogue": ["direct"],
-    },
-    "sm_103a": {
-        "dtype": ["bf16", "fp8_e4m3"], "BM": [128, 256], "BN": [32, 256], "value_depth": [64],
-        "mask": [{"sliding_window": 5}], "kv_ring": ["fused"], "exp2_fma_share": [0.25],
-        "registers": [{"softmax": 192, "correction": 64, "other": 48}],
-    },
-}  # fmt: skip
-
-
-@given(st.data(), st.sampled_from(sorted(SAMPLES)), st.text(max_size=8) | st.none() | st.integers())
-def test_a_config_with_only_its_architecture_wrong_has_one_problem(
-    data: st.DataObject, arch: str, wrong: object
-) -> None:
-    optional = {key: st.sampled_from(values) for key, values in SAMPLES[arch].items()}
-    keys = data.draw(st.fixed_dictionaries({"dtype": optional.pop("dtype")}, optional=optional))
-    config = {"kernel": "attention", "depth": 64, "arch": arch, **keys}
-    assert config_from_data(config, "x").arch == arch
-
-    with pytest.raises(ConfigError) as caught:
-        config_from_data({**config, "arch": wrong}, "x")
-
-    assert [problem.key for problem in caught.value.problems] == ["arch"]
-
-
-@pytest.mark.parametrize("arch", [arch for model in MODELS for arch in architectures(model)])
-@pytest.mark.parametrize("key", FIELDS)
-def test_every_key_is_known_or_told_whose_it_is(arch: str, key: str) -> None:
-    data = {"kernel": "attention", "arch": arch, "dtype": "bf16", "depth": 64}
-    homes = [a for model in MODELS for a in architectures(model) if key in model.model_fields]
-
-    with pytest.raises(ConfigError) as caught:
-        config_from_data({**data, key: []}, "x")
-
-    [problem] = caught.value.problems
-    if arch in homes:
-        assert "is not possible" in problem.message
-    else:
-        assert problem.remedy.startswith(f"It is a key of {' and '.join(homes)}:")
-
-
 def test_a_config_for_blackwell(here: Path) -> None:
     Path("a.yaml").write_text(BLACKWELL + "num_pv_stages: 2\n")
 
@@ -292,6 +115,15 @@ def test_a_config_for_blackwell(here: Path) -> None:
 
     assert isinstance(config, BlackwellAttentionConfig)
     assert (config.name, config.num_pv_stages) == ("a", 2)
+
+
+def test_a_matrix_product_for_blackwell(here: Path) -> None:
+    Path("a.yaml").write_text(BLACKWELL_GEMM + "activation: relu( x )\n")
+
+    config = load_config("a.yaml").config
+
+    assert isinstance(config, BlackwellGemmConfig)
+    assert (config.name, config.activation) == ("a", "relu( x )")
 
 
 def test_a_rule_between_keys_is_placed_at_one_of_them(refuse: Refuse) -> None:

@@ -7,6 +7,7 @@ from typing import Any, get_args
 import pytest
 from pydantic import ValidationError
 
+from fa4gen.config.gemm import BlackwellGemmConfig, GemmKeys, HopperGemmConfig
 from fa4gen.config.schema import (
     MAX_WINDOW,
     MODELS,
@@ -16,6 +17,7 @@ from fa4gen.config.schema import (
     SlidingWindow,
     WindowExtent,
     architectures,
+    family,
     models_of,
 )
 
@@ -173,24 +175,127 @@ def test_the_widest_window_leaves_32_bits_for_as_many_rows() -> None:
     assert -rows - MAX_WINDOW - block >= -INT32_MAX
 
 
-def test_the_models_are_those_of_the_union_each_with_architectures_of_its_own() -> None:
-    assert get_args(get_args(Config)[0]) == MODELS
-    assert [architectures(model) for model in MODELS] == [("sm_90a",), ("sm_100a", "sm_103a")]
+def test_the_models_are_those_of_the_union_each_with_a_family_and_architectures() -> None:
+    families = get_args(get_args(Config)[0])
+    assert tuple(model for union in families for model in get_args(get_args(union)[0])) == MODELS
+    assert [(family(model), architectures(model)) for model in MODELS] == [
+        ("attention", ("sm_90a",)),
+        ("attention", ("sm_100a", "sm_103a")),
+        ("gemm", ("sm_90a",)),
+        ("gemm", ("sm_100a", "sm_103a")),
+    ]
 
 
 @pytest.mark.parametrize(
     ("data", "models"),
     [
-        ({"arch": "sm_90a"}, [AttentionConfig]),
-        ({"arch": "sm_103a", "ping_pong": True}, [BlackwellAttentionConfig]),
+        ({"kernel": "attention", "arch": "sm_90a"}, [AttentionConfig]),
+        ({"kernel": "attention", "arch": "sm_103a", "BK": 64}, [BlackwellAttentionConfig]),
+        ({"kernel": "gemm", "arch": "sm_90a", "depth": 64}, [HopperGemmConfig]),
+        ({"kernel": "gemm", "arch": "sm_100a"}, [BlackwellGemmConfig]),
+        ({"kernel": "gemm"}, [HopperGemmConfig, BlackwellGemmConfig]),
+        ({"kernel": "gemm", "arch": "sm_90"}, [HopperGemmConfig, BlackwellGemmConfig]),
+        ({"arch": "sm_90a"}, [AttentionConfig, HopperGemmConfig]),
+        ({"kernel": "gem", "arch": "sm_103a"}, [BlackwellAttentionConfig, BlackwellGemmConfig]),
+        ({"kernel": ["gemm"], "arch": {}}, list(MODELS)),
         ({"arch": "sm_90"}, list(MODELS)),
-        ({"arch": ["sm_90a"]}, list(MODELS)),
-        ({"arch": {}}, list(MODELS)),
         ({}, list(MODELS)),
     ],
 )
-def test_the_architecture_tells_the_model(data: dict[str, Any], models: list[type]) -> None:
+def test_family_and_architecture_tell_the_model(data: dict[str, Any], models: list[type]) -> None:
     assert list(models_of(data)) == models
+
+
+GEMM: dict[str, Any] = {"kernel": "gemm", "name": "any", "arch": "sm_90a", "dtype": "bf16"}
+
+
+def gemm_with(arch: str = "sm_90a", /, **keys: object) -> GemmKeys:
+    config = {**GEMM, "arch": arch, **keys}
+    [model] = models_of(config)
+    assert issubclass(model, GemmKeys)
+    return model.model_validate(config)
+
+
+@pytest.mark.parametrize("model", [HopperGemmConfig, BlackwellGemmConfig])
+def test_a_matrix_product_needs_no_more_than_its_type(model: type[GemmKeys]) -> None:
+    required = {n for n, field in model.model_fields.items() if field.is_required()}
+    assert required == set(GEMM)
+    config = gemm_with()
+    assert (config.residual, config.activation, config.BN) == ("none", None, "auto")
+    assert (config.a_major, config.b_major, config.out_dtype) == ("k", "k", "auto")
+
+
+@pytest.mark.parametrize(
+    ("arch", "key", "value"),
+    [
+        ("sm_90a", "dtype", "fp32"),
+        ("sm_90a", "out_dtype", "fp8_e4m3"),
+        ("sm_90a", "a_major", "n"),
+        ("sm_90a", "b_major", "m"),
+        ("sm_90a", "residual", "column"),
+        ("sm_90a", "residual", True),
+        ("sm_90a", "activation", ""),
+        ("sm_90a", "activation", "x; y"),
+        ("sm_90a", "activation", "relu"),
+        ("sm_90a", "activation", "3"),
+        ("sm_90a", "activation", "x" + " + x" * 20),
+        ("sm_90a", "BM", 32),
+        ("sm_90a", "BN", 96),
+        ("sm_90a", "BN", 128.0),
+        ("sm_90a", "BK", 32),
+        ("sm_90a", "num_stages", 0),
+        ("sm_90a", "num_stages", 17),
+        ("sm_90a", "num_epi_stages", 5),
+        ("sm_90a", "num_consumer_warpgroups", 4),
+        ("sm_90a", "ping_pong", 1),
+        ("sm_90a", "cta_group", 4),
+        ("sm_90a", "registers", {"producer": 24}),
+        ("sm_90a", "num_accum_stages", 2),
+        ("sm_90a", "depth", 64),
+        ("sm_100a", "BM", 192),
+        ("sm_100a", "num_accum_stages", 5),
+        ("sm_100a", "stage_stride_cols", 48),
+        ("sm_100a", "stage_stride_cols", 544),
+        ("sm_100a", "num_out_stages", 0),
+        ("sm_100a", "scheduler", "atomic"),
+        ("sm_100a", "ping_pong", True),
+        ("sm_100a", "registers", {"producer": 24, "consumer": 240}),
+        ("sm_100a", "mask", "none"),
+    ],
+)
+def test_what_is_not_allowed_of_a_matrix_product(arch: str, key: str, value: object) -> None:
+    with pytest.raises(ValidationError) as caught:
+        gemm_with(arch, **{key: value})
+    assert {str(error["loc"][0]) for error in caught.value.errors()} == {key}
+
+
+@pytest.mark.parametrize(
+    ("arch", "key", "value"),
+    [
+        ("sm_90a", "BM", 256),
+        ("sm_90a", "BN", 192),
+        ("sm_90a", "BK", 256),
+        ("sm_90a", "num_stages", 16),
+        ("sm_90a", "activation", "x" + " + x" * 19),
+        ("sm_90a", "registers", {"producer": 24, "consumer": 240}),
+        ("sm_103a", "arch", "sm_103a"),
+        ("sm_100a", "BM", 64),
+        ("sm_100a", "num_accum_stages", 4),
+        ("sm_100a", "stage_stride_cols", 512),
+    ],
+)
+def test_what_is_just_allowed_of_a_matrix_product(arch: str, key: str, value: object) -> None:
+    assert gemm_with(arch, **{key: value}).model_dump()[key] == value
+
+
+def test_the_type_of_a_products_output() -> None:
+    assert gemm_with(dtype="fp16").resolved_out_dtype == "fp16"
+    assert gemm_with(dtype="fp8_e4m3").resolved_out_dtype == "bf16"
+    assert gemm_with("sm_100a", dtype="fp8_e4m3", out_dtype="fp32").resolved_out_dtype == "fp32"
+
+
+def test_an_activation_is_kept_on_one_line() -> None:
+    assert gemm_with(activation=" max(x,\n 0) ").activation == "max(x, 0)"
 
 
 def blackwell_with(**keys: object) -> BlackwellAttentionConfig:

@@ -29,6 +29,11 @@ KEYS = st.sampled_from(["depth", "mask", "BM", "overlap", "num_kv_stages", "dtyp
         ({"mask": {"sliding_window": {"left": 8, "right": 0}}}, "s_window_left8_right0"),
         ({"softcap": 30.0, "rescale_threshold": 0.5}, "s_softcap30_rescale0p5"),
         ({"softcap": None, "BM": 128}, "s_softcap_null_bm128"),
+        ({"a_major": "k", "b_major": "n", "residual": "row"}, "s_a_major_k_b_major_n_row"),
+        (
+            {"num_stages": 4, "num_epi_stages": 1, "activation": "max(x, 0)"},
+            "s_stages4_epi1_max_x_0",
+        ),
         ({"registers": {"producer": 24, "consumer": 240}}, "s_registers_producer24_consumer240"),
     ],
 )
