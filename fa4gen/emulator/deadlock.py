@@ -4,45 +4,70 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import numpy as np
+
+from fa4gen.emulator.gang import WARP_LANES
 from fa4gen.emulator.lanes import GANG
 from fa4gen.emulator.report import Finding, Severity
 
 if TYPE_CHECKING:
+    from fa4gen.emulator.code import Step
     from fa4gen.emulator.gang import Gang
+    from fa4gen.emulator.lanes import Lanes
     from fa4gen.emulator.scheduler import Scheduler
 
 
 def report_deadlock(scheduler: Scheduler) -> None:
-    """Record one finding per group of waiting threads.
+    """Record one finding per group of waiting threads, the cause before its victims.
 
     Threads at an instruction that their warp executes together, and that the rest of the warp has
-    not reached, are the cause rather than a victim: they come as ``partial-warp``.
+    not reached, come as ``partial-warp``. They are victims where the rest waits for a barrier, and
+    the cause where it does not.
     """
-    machine = scheduler.machine
-    for gang, step, lanes in scheduler.joining():
-        site = scheduler.code.instructions[min(step.start, len(scheduler.code.instructions) - 1)]
-        unit = "warpgroup" if step.joint == GANG else "warp"
-        machine.find(
-            "partial-warp",
-            f"{site.text} is executed by {lanes.count(gang)} threads only: the others of the "
-            f"{unit} {_elsewhere(scheduler, gang)}",
-            site,
-            gang,
-            lanes.mask,
-        )
+    partial = [(*place, _rest_waits(scheduler, *place)) for place in scheduler.joining()]
+    for gang, step, lanes, victim in partial:
+        if not victim:
+            _report_partial(scheduler, gang, step, lanes)
     for parked in scheduler.parked():
         end = scheduler.code.steps[parked.step].end
         assert end is not None
-        machine.log.add(
+        scheduler.machine.log.add(
             Finding(
                 "deadlock",
                 Severity.ERROR,
                 parked.wait.reason(),
                 end.where,
                 end.line,
-                machine.who(parked.gang, parked.wait.lanes.mask),
+                scheduler.machine.who(parked.gang, parked.wait.lanes.mask),
             )
         )
+    for gang, step, lanes, victim in partial:
+        if victim:
+            _report_partial(scheduler, gang, step, lanes)
+
+
+def _report_partial(scheduler: Scheduler, gang: Gang, step: Step, lanes: Lanes) -> None:
+    site = scheduler.code.instructions[min(step.start, len(scheduler.code.instructions) - 1)]
+    unit = "warpgroup" if step.joint == GANG else "warp"
+    scheduler.machine.find(
+        "partial-warp",
+        f"{site.text} is executed by {lanes.count(gang)} threads only: the others of the "
+        f"{unit} {_elsewhere(scheduler, gang)}",
+        site,
+        gang,
+        lanes.mask,
+    )
+
+
+def _rest_waits(scheduler: Scheduler, gang: Gang, step: Step, lanes: Lanes) -> bool:
+    """Whether threads of the same warp, or warpgroup, wait for a barrier."""
+    size = gang.lanes if step.joint == GANG else WARP_LANES
+    here = set(np.flatnonzero(lanes.array(gang)) // size)
+    return any(
+        here & set(np.flatnonzero(parked.wait.lanes.array(gang)) // size)
+        for parked in scheduler.parked()
+        if parked.gang is gang
+    )
 
 
 def _elsewhere(scheduler: Scheduler, gang: Gang) -> str:

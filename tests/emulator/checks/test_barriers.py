@@ -140,6 +140,50 @@ def test_arrivals_before_the_cluster_has_met():
     assert world.found() == [("race", "error")]
 
 
+# ---- relaxed arrivals and waits, with fences beside them
+
+RELEASE = "fence.release.sync_restrict::shared::cta.cluster"
+ACQUIRE = "fence.acquire.sync_restrict::shared::cluster.cluster"
+
+
+@pytest.mark.parametrize(("before_arrival", "after_wait", "expected"), [
+    (RELEASE, ACQUIRE, []),
+    (None, ACQUIRE, [("race", "error")]),
+    (RELEASE, None, [("race", "error")]),
+    (ACQUIRE, RELEASE, [("race", "error")]),
+    ("fence.acq_rel.cluster", "fence.acq_rel.cluster", []),
+    ("fence.acq_rel.cta", "fence.acq_rel.cta", [("race", "error")]),
+])  # fmt: skip
+def test_a_relaxed_hand_over_needs_a_fence_on_either_side(before_arrival, after_wait, expected):
+    world = World(threads=128, ctas=2)
+    mine, peer = world.gang(0, 0), world.gang(0, 1)
+    barrier = world.barrier(peer, 1024, 128)
+    world.sync(mine, peer)
+    world.write(mine, 2048, cta=peer.cta)
+    if before_arrival:
+        world.fence(mine, before_arrival)
+    world.arrive(mine, barrier, release="none")
+    world.wait(peer, barrier, acquire="none")
+    if after_wait:
+        world.fence(peer, after_wait)
+    world.read(peer, 2048)
+    assert world.found() == expected
+
+
+def test_a_release_fence_covers_only_what_came_before_it():
+    world = World(threads=128, ctas=2)
+    mine, peer = world.gang(0, 0), world.gang(0, 1)
+    barrier = world.barrier(peer, 1024, 128)
+    world.sync(mine, peer)
+    world.fence(mine, RELEASE)
+    world.write(mine, 2048, cta=peer.cta)
+    world.arrive(mine, barrier, release="none")
+    world.wait(peer, barrier, acquire="none")
+    world.fence(peer, ACQUIRE)
+    world.read(peer, 2048)
+    assert world.found() == [("race", "error")]
+
+
 # ---- leaving
 
 

@@ -117,6 +117,22 @@ WAIT:
     assert "threads 0-31" in finding.who
 
 
+def test_the_wait_comes_before_the_lanes_that_it_holds_up() -> None:
+    """One lane waits for its warp, which stands at __syncwarp because of that."""
+    body = """
+    setp.ne.u32 %p2, %r21, 0;
+    @%p2 bra TOGETHER;
+WAIT:
+    mbarrier.try_wait.parity.shared::cta.b64 %p3, [%r20], 0;
+    @!%p3 bra WAIT;
+TOGETHER:
+    bar.warp.sync -1;
+"""
+    report = run(barrier_kernel(body), np.zeros(1, np.uint32), block=32)
+    assert kinds(report) == ["deadlock", "partial-warp"]
+    assert "thread 0" in report.findings[0].who
+
+
 def test_missing_bytes_are_named() -> None:
     body = """
     mbarrier.arrive.expect_tx.shared::cta.b64 _, [%r20], 512;
