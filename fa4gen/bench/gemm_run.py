@@ -17,7 +17,7 @@ from fa4gen.plan.gemm_model import BlackwellGemmPlan, HopperGemmPlan
 from fa4gen.runtime.arguments import BITS_ACCEPTED
 from fa4gen.runtime.device import load_cupy, require_device
 from fa4gen.runtime.timing import time_in_turn
-from fa4gen.verify.rounding import bits_dtype, numpy_dtype, to_bits
+from fa4gen.verify.rounding import POISON_BITS, bits_dtype, numpy_dtype, to_bits
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -111,9 +111,8 @@ class GemmBench:
         left_out: dict[str, str] = {}
         distances: dict[str, float] = {}
         if without is not None:
-            outs = [load_cupy().empty_like(arrays.out) for arrays in sets]
             bare = [
-                replace(arrays, c=None, out=out) for arrays, out in zip(sets, outs, strict=True)
+                replace(arrays, c=None, out=_poisoned(arrays.out.shape, plan)) for arrays in sets
             ]
             try:
                 runs[WITHOUT] = in_turn(_prepare_ours(without, workload, bare)[0])
@@ -129,7 +128,7 @@ class GemmBench:
                 left_out[name] = (str(reason).strip().splitlines() or [repr(reason)])[0][:200]
                 continue
             if not distances[name] <= WRONG:
-                raise _wrong(plan, workload, f"{distances[name]:.3g} from {name}")
+                raise _wrong(plan, workload, _too_far(distances[name], name))
             runs[name] = in_turn(calls)
         timings = time_in_turn(runs, self._options.protocol, rounds=self._options.rounds)
         series = {name: make_series(timings[name]) for name in runs}
@@ -158,7 +157,7 @@ class GemmBench:
         if plan.residual != "none":
             shape = (m, n) if plan.residual == "matrix" else (n,)
             c = self._fill(shape, plan.out_dtype, workload.residual_scale, shift + 2)
-        out = load_cupy().empty((m, n), bits_dtype(plan.out_dtype))
+        out = _poisoned((m, n), plan)
         return ArraySet(
             a if plan.a_major == "k" else a.T, b.T if plan.b_major == "k" else b, c, out
         )
@@ -182,6 +181,12 @@ class GemmBench:
             bits = to_bits(values * np.float32(scale), dtype)
             self._pools[dtype, scale] = load_cupy().asarray(bits)
         return self._pools[dtype, scale]
+
+
+def _poisoned(shape: tuple[int, ...], plan: GemmPlan) -> Any:
+    """Return an output full of NaN: memory that was used before may hold the right result."""
+    bits = POISON_BITS[plan.out_dtype]
+    return load_cupy().full(shape, bits, bits_dtype(plan.out_dtype))
 
 
 def _prepare_ours(
@@ -220,10 +225,16 @@ def _prepare_peer(
 
 
 def check(plan: GemmPlan, workload: GemmWorkload, arrays: ArraySet, beta: float) -> float:
-    """Return the relative error of the first and the last rows; Fa4genError for a wrong output."""
+    """Return the relative error of the first and the last rows.
+
+    Raises Fa4genError for a wrong output, and for one that is not written everywhere.
+    """
     from fa4gen.config.expression import parse_expression
 
     cupy = load_cupy()
+    unwritten = int((arrays.out == POISON_BITS[plan.out_dtype]).sum())
+    if unwritten:
+        raise _wrong(plan, workload, f"{unwritten} elements of its output are not written")
     factor = as_float32(arrays.b, plan.dtype, cupy).astype(cupy.float64)
     squares = errors = 0.0
     for first in {0, max(0, workload.m - CHECKED_ROWS)}:
@@ -240,15 +251,18 @@ def check(plan: GemmPlan, workload: GemmWorkload, arrays: ArraySet, beta: float)
         squares += float((exact**2).sum())
     error = math.sqrt(errors / squares)
     if not error <= WRONG:
-        raise _wrong(plan, workload, f"{error:.3g} from float64")
+        raise _wrong(plan, workload, _too_far(error, "float64"))
     return error
+
+
+def _too_far(error: float, reference: str) -> str:
+    return f"its output is {error:.3g} from {reference}, relatively, and {WRONG:g} is allowed"
 
 
 def _wrong(plan: GemmPlan, workload: GemmWorkload, how: str) -> Fa4genError:
     return Fa4genError(
         Problem(
-            f"{plan.name} is wrong at {workload.m}x{workload.n}x{workload.k}: its output is {how}, "
-            f"relatively, and {WRONG:g} is allowed",
+            f"{plan.name} is wrong at {workload.m}x{workload.n}x{workload.k}: {how}",
             f"fa4gen verify {plan.name} says where.",
         )
     )

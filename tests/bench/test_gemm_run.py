@@ -43,6 +43,9 @@ class FakeKernel:
                 result = np.maximum(result, 0)
             if self.forgets == "the middle":
                 result[100:110] = 0
+            if self.forgets == "to write":
+                out[:100], out[110:] = result[:100], result[110:]
+                return
             out[:] = result
 
         return launch
@@ -192,6 +195,12 @@ def test_calls_are_made_in_turn() -> None:
     for _ in range(7):
         run()
     assert made == [0, 1, 2, 0, 1, 2, 0]
+
+
+def test_a_kernel_that_does_not_write_every_element_is_not_timed(bench, monkeypatch) -> None:
+    monkeypatch.setattr(FakeKernel, "forgets", "to write")
+    with pytest.raises(Fa4genError, match="2560 elements of its output are not written"):
+        bench("256").time_kernel(make_plan(), COMPILED)
 
 
 def test_a_kernel_that_forgets_the_residual_is_not_timed(bench, monkeypatch) -> None:
