@@ -177,9 +177,15 @@ WAITS: Final[dict[str, GemmMutant]] = {
         (Change(r"\n    if \(threadIdx\.x == 0\) tma_store_wait_read[^\n]*"),),
         (Found("race", "store_shared_chunk", "epilogue", "is not ordered after the tensor store"),),
     ),
+    "slot_waited_for_by_one_thread": GemmMutant(
+        "none", "the others do not wait for the one that has seen the store read the slot",
+        (Change(r"(__syncwarp\(\);)" + _line(r"named_barrier_sync\(kEpilogueBarrier, 128\)"),
+                r"\1"),),
+        (Found("race", "store_shared_chunk", "epilogue", "is not ordered after the tensor store"),),
+    ),
     "stored_before_all_have_written": GemmMutant(
         "none", "one thread stores what the others have not written yet",
-        (Change(_line(r"named_barrier_sync\(kEpilogueBarrier, 128\)")),),
+        (Change(_line(r"named_barrier_sync\(kEpilogueBarrier, 128\)") + r"(?=\n    if)"),),
         (Found("race", "tma_store", "epilogue", "is not ordered after the write by epilogue"),),
     ),
 }  # fmt: skip

@@ -917,12 +917,16 @@ struct EpilogueRole {
     }
   }
 
+  // Until the store that left through the slot before has read it, however many others have not.
+  __device__ __forceinline__ void acquire_slot() const {
+    if (threadIdx.x == 0) tma_store_wait_read<kNumOutStages - 1>();
+    __syncwarp();
+    named_barrier_sync(kEpilogueBarrier, 128);
+  }
+
   // From the slot to global memory, by one thread once all have written. TMA clips what lies outside.
   __device__ __forceinline__ void store_slot(int32 row, int32 column, int32 batch) {
     const uint32 slot = base + kOutputOffset + kOutputBytes * out.index;
-    // The slot that comes next is free: the store from it has read it.
-    if (threadIdx.x == 0) tma_store_wait_read<kNumOutStages - 2>();
-    __syncwarp();
     named_barrier_sync(kEpilogueBarrier, 128);
     if (threadIdx.x == 0) {
       tma_store(out_map, slot, column, row, batch);
@@ -950,6 +954,7 @@ struct EpilogueRole {
           accumulators.release_from_epilogue();
         }
       }
+      acquire_slot();
       write_slot(sums);
       store_slot(row, tile.column + step * kOutPanel, tile.batch);
     }
