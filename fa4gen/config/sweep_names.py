@@ -23,6 +23,7 @@ _SHORT = {
     "num_epi_stages": "epi",
     "num_out_stages": "out",
     "num_accum_stages": "accum",
+    "stage_stride_cols": "stride",
     "num_pv_chunks_in_flight": "pv",
     "rescale_threshold": "rescale",
     "sliding_window": "window",

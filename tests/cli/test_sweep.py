@@ -14,6 +14,10 @@ import pytest
 
 from fa4gen.cli import main as main_module
 from fa4gen.cli.main import main
+from fa4gen.config.find import find_sweep
+from fa4gen.config.load import config_from_data
+from fa4gen.config.sweep import expand_sweep
+from fa4gen.plan.build import build_plan
 
 SWEEP = """\
 base: {kernel: attention, arch: sm_90a, dtype: bf16, depth: 64}
@@ -160,6 +164,14 @@ def test_a_wrong_option(
     assert message in capsys.readouterr().err
     assert Path("s.yaml").read_text() == FITTING
     assert not Path("sweep-results").exists()
+
+
+def test_every_case_of_the_shipped_sweeps_of_matrix_products_can_be_planned() -> None:
+    for name in ("gemm_hopper_tuning", "gemm_blackwell_tuning"):
+        cases = expand_sweep(find_sweep(name)).cases
+        assert len(cases) > 15
+        for case in cases:
+            assert build_plan(config_from_data(case.config, "")).kernel == "gemm"
 
 
 def test_listing_runs_nothing(work: Path, capsys: pytest.CaptureFixture[str]) -> None:
