@@ -246,13 +246,14 @@ def _residual_table(data: dict[str, Any]) -> str:
     return _table(header, rows, right=len(words))
 
 
-def _extents(size: dict[str, Any]) -> tuple[int, int, int]:
-    return size["m"], size["n"], size["k"]
+def _extents(size: dict[str, Any]) -> tuple[int, int, int, int]:
+    return size.get("batch", 1), size["m"], size["n"], size["k"]
 
 
-def _extents_word(extents: tuple[int, int, int]) -> str:
-    m, n, k = extents
-    return f"{m}³" if m == n == k else f"{m} x {n} x {k}"
+def _extents_word(extents: tuple[int, int, int, int]) -> str:
+    batch, m, n, k = extents
+    word = f"{m}³" if m == n == k else f"{m} x {n} x {k}"
+    return f"{batch} of {word}" if batch > 1 else word
 
 
 def _peers(data: dict[str, Any]) -> list[str]:

@@ -1,7 +1,8 @@
 """cuBLAS, to be timed beside our matrix products; it comes through PyTorch.
 
 * ``cublas``: torch.mm without a residual, torch.addmm with one, both into an output that is there;
-  torch._scaled_mm for fp8, with the summation of the tensor cores themselves, as ours.
+  torch.bmm and torch.baddbmm for a batch; torch._scaled_mm for fp8, with the summation of the
+  tensor cores themselves, as ours.
 * ``cublas in place``: torch.addmm into C itself, for a matrix residual. PyTorch may otherwise copy
   C into the output first. Who still needs C cannot have it.
 
@@ -36,7 +37,10 @@ TORCH_DTYPES = {"bf16": "bfloat16", "fp16": "float16", "fp32": "float32"}
 
 @dataclass(frozen=True)
 class GemmArrays:
-    """Torch's tensors of one call: A (m, k), B (k, n), C (m, n), (n,) or None, D (m, n)."""
+    """Torch's tensors of one call: A (m, k), B (k, n), C (m, n), (n,) or None, D (m, n).
+
+    In a batch, all have it in front but the row (n,).
+    """
 
     a: Any
     b: Any
@@ -125,14 +129,17 @@ def _product(plan: GemmPlan, arrays: GemmArrays, alpha: float, beta: float) -> C
     import torch
 
     a, b, c, out = arrays.a, arrays.b, arrays.c, arrays.out
+    batched = len(a.shape) == 3
     wider: dict[str, Any] = {}
     if plan.out_dtype != plan.dtype:
         wider["out_dtype"] = getattr(torch, TORCH_DTYPES[plan.out_dtype])
     if plan.residual == "none":
         if alpha != 1:
             raise LeftOutError("torch.mm has no alpha")
-        return lambda: torch.mm(a, b, out=out, **wider)
-    return lambda: torch.addmm(c, a, b, alpha=alpha, beta=beta, out=out, **wider)
+        multiply = torch.bmm if batched else torch.mm
+        return lambda: multiply(a, b, out=out, **wider)
+    add = torch.baddbmm if batched else torch.addmm
+    return lambda: add(c, a, b, alpha=alpha, beta=beta, out=out, **wider)
 
 
 def _scaled_product(
@@ -140,6 +147,8 @@ def _scaled_product(
 ) -> Callable[[], Any]:
     import torch
 
+    if len(arrays.a.shape) == 3:
+        raise LeftOutError("torch._scaled_mm has no batch")
     if plan.residual == "matrix":
         raise LeftOutError("torch._scaled_mm adds no matrix")
     if plan.residual == "row" and beta != 1:

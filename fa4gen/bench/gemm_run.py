@@ -41,7 +41,10 @@ tiles differ all the same."""
 
 @dataclass(frozen=True)
 class ArraySet:
-    """Bit patterns on the GPU: A (m, k), B (k, n), C (m, n), (n,) or None, D (m, n)."""
+    """Bit patterns on the GPU: A (m, k), B (k, n), C (m, n), (n,) or None, D (m, n).
+
+    In a batch, all have it in front but the row (n,), which is the same for all.
+    """
 
     a: Any
     b: Any
@@ -149,17 +152,21 @@ class GemmBench:
 
     def _make_set(self, plan: GemmPlan, workload: GemmWorkload, number: int) -> ArraySet:
         """Make random inputs and an output, each in the order of its elements in memory."""
-        m, n, k = workload.m, workload.n, workload.k
+        m, n, k, lead = workload.m, workload.n, workload.k, workload.lead
         shift = 3 * number
-        a = self._fill((m, k) if plan.a_major == "k" else (k, m), plan.dtype, 1.0, shift)
-        b = self._fill((n, k) if plan.b_major == "k" else (k, n), plan.dtype, 1.0, shift + 1)
+        shape = (*lead, m, k) if plan.a_major == "k" else (*lead, k, m)
+        a = self._fill(shape, plan.dtype, 1.0, shift)
+        shape = (*lead, n, k) if plan.b_major == "k" else (*lead, k, n)
+        b = self._fill(shape, plan.dtype, 1.0, shift + 1)
         c = None
         if plan.residual != "none":
-            shape = (m, n) if plan.residual == "matrix" else (n,)
+            shape = (*lead, m, n) if plan.residual == "matrix" else (n,)
             c = self._fill(shape, plan.out_dtype, workload.residual_scale, shift + 2)
-        out = _poisoned((m, n), plan)
         return ArraySet(
-            a if plan.a_major == "k" else a.T, b.T if plan.b_major == "k" else b, c, out
+            a if plan.a_major == "k" else a.swapaxes(-1, -2),
+            b.swapaxes(-1, -2) if plan.b_major == "k" else b,
+            c,
+            _poisoned((*lead, m, n), plan),
         )
 
     def _fill(self, shape: tuple[int, ...], dtype: str, scale: float, shift: int) -> Any:
@@ -238,7 +245,7 @@ def check(plan: GemmPlan, workload: GemmWorkload, arrays: ArraySet, beta: float)
     factor = as_float32(arrays.b, plan.dtype, cupy).astype(cupy.float64)
     squares = errors = 0.0
     for first in {0, max(0, workload.m - CHECKED_ROWS)}:
-        rows = slice(first, first + CHECKED_ROWS)
+        rows = (..., slice(first, first + CHECKED_ROWS), slice(None))
         left = as_float32(arrays.a[rows], plan.dtype, cupy).astype(cupy.float64)
         exact = ALPHA * (left @ factor)
         if arrays.c is not None:
@@ -260,9 +267,10 @@ def _too_far(error: float, reference: str) -> str:
 
 
 def _wrong(plan: GemmPlan, workload: GemmWorkload, how: str) -> Fa4genError:
+    size = "x".join(map(str, (*workload.lead, workload.m, workload.n, workload.k)))
     return Fa4genError(
         Problem(
-            f"{plan.name} is wrong at {workload.m}x{workload.n}x{workload.k}: {how}",
+            f"{plan.name} is wrong at {size}: {how}",
             f"fa4gen verify {plan.name} says where.",
         )
     )

@@ -29,22 +29,29 @@ MOST_SETS = 8
 
 @dataclass(frozen=True)
 class GemmWorkload:
-    """One problem: D (m, n) from A (m, k) and B (k, n)."""
+    """One problem: D (m, n) from A (m, k) and B (k, n), or ``batch`` of them in one call."""
 
     m: int
     n: int
     k: int
+    batch: int = 1
+
+    @property
+    def lead(self) -> tuple[int, ...]:
+        """Extents in front of a matrix: none where there is but one."""
+        return (self.batch,) if self.batch > 1 else ()
 
     @property
     def flop(self) -> float:
         """Multiplications and additions of the product."""
-        return 2.0 * self.m * self.n * self.k
+        return 2.0 * self.batch * self.m * self.n * self.k
 
     @property
     def word(self) -> str:
-        """The size in a word: 4k for a cube, 8kx28kx8k."""
-        cube = self.m == self.n == self.k
-        return size_word(self.m) if cube else "x".join(map(size_word, (self.m, self.n, self.k)))
+        """The size in a word: 4k for a cube, 8kx28kx8k, 16x1kx1kx1k for a batch of 16."""
+        if self.batch == 1 and self.m == self.n == self.k:
+            return size_word(self.m)
+        return "x".join([*map(str, self.lead), *map(size_word, (self.m, self.n, self.k))])
 
     @property
     def residual_scale(self) -> float:
@@ -54,8 +61,9 @@ class GemmWorkload:
     def bytes_moved(self, plan: GemmPlan) -> int:
         """Count the bytes of A, B, C and D, each once."""
         factors = plan.element_bytes * self.k * (self.m + self.n)
-        rows = {"none": 0, "matrix": self.m, "row": 1}[plan.residual]
-        return factors + plan.out_element_bytes * self.n * (self.m + rows)
+        matrices = 2 if plan.residual == "matrix" else 1
+        row = plan.out_element_bytes * self.n if plan.residual == "row" else 0
+        return self.batch * (factors + plan.out_element_bytes * self.n * self.m * matrices) + row
 
     def count_sets(self, plan: GemmPlan, l2_bytes: int) -> int:
         """Return how many sets of arrays take turns, so that no call finds its own in L2."""
@@ -64,7 +72,10 @@ class GemmWorkload:
 
 
 def parse_sizes(text: str) -> tuple[GemmWorkload, ...]:
-    """Read "2k,8192x28672x8192": m = n = k, or m x n x k; k is 1024. Raises ConfigError."""
+    """Read "2k,8192x28672x8192,16x1kx1kx1k": m = n = k, m x n x k, or a batch of these.
+
+    In a number, k is 1024. Raises ConfigError.
+    """
     return tuple(dict.fromkeys(_parse_size(word) for word in text.split(",")))
 
 
@@ -75,13 +86,13 @@ def _parse_size(word: str) -> GemmWorkload:
         extents = []
     if len(extents) == 1:
         return GemmWorkload(*3 * extents)
-    if len(extents) == 3:
-        return GemmWorkload(*extents)
+    if len(extents) in (3, 4):
+        return GemmWorkload(*extents[-3:], *extents[:-3])
     raise ConfigError(
         Problem(
             f"--sizes: {word.strip()!r} is no size of a matrix product, with extents from 1 to "
             f"{LARGEST_SIZE}",
-            "Give m = n = k or m x n x k, as in 2k,8192x28672x8192.",
+            "Give m = n = k, m x n x k or batch x m x n x k: 2k,8192x28672x8192,16x1kx1kx1k.",
         )
     )
 

@@ -129,12 +129,14 @@ class GemmSizeResult(SizeFigures):
     def extents(self) -> Mapping[str, Any]:
         """See SizeFigures."""
         size = self.size
-        return {"word": size.word, "m": size.m, "n": size.n, "k": size.k}
+        batch = {"batch": size.batch} if size.batch > 1 else {}
+        return {"word": size.word, **batch, "m": size.m, "n": size.n, "k": size.k}
 
     @property
     def cells(self) -> tuple[str, ...]:
         """See SizeFigures."""
-        return str(self.size.m), str(self.size.n), str(self.size.k)
+        batch = f"{self.size.batch} x " if self.size.batch > 1 else ""
+        return f"{batch}{self.size.m}", str(self.size.n), str(self.size.k)
 
 
 @dataclass(frozen=True)

@@ -27,7 +27,8 @@ if TYPE_CHECKING:
 @click.option(
     "--sizes",
     metavar="N,N,...",
-    help="Attention: numbers of rows of the sequences. Matrix products: m = n = k, or MxNxK. "
+    help="Attention: numbers of rows of the sequences. Matrix products: m = n = k, MxNxK or "
+    "BATCHxMxNxK. "
     "k is 1024.",
 )
 @click.option(

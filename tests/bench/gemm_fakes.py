@@ -50,6 +50,16 @@ class FakeTorch(SimpleNamespace):
         out[:] = alpha * product + beta * c.astype(np.float32)
         return out
 
+    def bmm(self, a: Any, b: Any, **options: Any) -> Any:
+        out = self.mm(a, b, **options)
+        self.calls[-1] = ("bmm", self.calls[-1][1])
+        return out
+
+    def baddbmm(self, c: Any, a: Any, b: Any, **options: Any) -> Any:
+        out = self.addmm(c, a, b, **options)
+        self.calls[-1] = ("baddbmm", self.calls[-1][1])
+        return out
+
     def full(self, shape: Any, value: float, **_: Any) -> Any:
         return tensor(np.full(shape, value, np.float32))
 

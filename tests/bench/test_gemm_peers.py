@@ -56,6 +56,25 @@ def test_cublas_computes_what_ours_does(torch, residual, beta, function) -> None
     assert torch.calls == [(function, options)]
 
 
+@pytest.mark.parametrize(
+    ("residual", "beta", "function"),
+    [("none", 0.0, "bmm"), ("matrix", 0.5, "baddbmm"), ("row", 1.0, "baddbmm")],
+)
+def test_cublas_computes_a_batch(torch, residual, beta, function) -> None:
+    one = arrays(residual)
+    a, b = (tensor(np.stack([array, -2 * array])) for array in (one.a, one.b))
+    out = tensor(np.full((2, 6, 5), np.nan, np.float32))
+    c = one.c if residual != "matrix" else tensor(np.stack([one.c, 3 * one.c]))
+    plan = make_plan(residual=residual)
+    CublasPeer().prepare(plan, GemmArrays(a, b, c, out), alpha=1.0, beta=beta)()
+    expected = a @ b + (0 if c is None else beta * c)
+    np.testing.assert_allclose(out, expected, rtol=1e-4, atol=1e-5)
+    assert [name for name, _ in torch.calls] == [function]
+    fp8 = make_plan(dtype="fp8_e4m3", out_dtype="bf16")
+    with pytest.raises(LeftOutError, match="no batch"):
+        CublasPeer().prepare(fp8, GemmArrays(a, b, None, out), alpha=1.0, beta=0.0)
+
+
 @pytest.mark.parametrize("residual", ["none", "matrix"])
 def test_a_wider_output_is_asked_for(torch, residual) -> None:
     prepared(CublasPeer(), make_plan(residual=residual, out_dtype="fp32"), 0.5)()

@@ -135,6 +135,22 @@ def test_a_kernel_is_timed_beside_its_peers(bench, residual, beta, majors) -> No
     assert shape is None or given["c"].shape == shape
 
 
+@pytest.mark.parametrize("residual", ["none", "matrix", "row"])
+@pytest.mark.parametrize("majors", [("k", "k"), ("m", "n")])
+def test_a_batch_is_timed(bench, residual, majors) -> None:
+    plan = make_plan(residual=residual, a_major=majors[0], b_major=majors[1], out_dtype="fp32")
+    (size,) = bench("3x200x64x32", FakePeer("cublas")).time_kernel(plan, COMPILED).sizes
+    assert size.error < 1e-6
+    assert size.distances["cublas"] < 1e-6
+    assert size.extents == {"word": "3x200x64x32", "batch": 3, "m": 200, "n": 64, "k": 32}
+    assert size.cells == ("3 x 200", "64", "32")
+    given = FakeKernel.prepared[0]
+    assert (given["a"].shape, given["b"].shape) == ((3, 200, 32), (3, 32, 64))
+    shape = {"none": None, "matrix": (3, 200, 64), "row": (64,)}[residual]
+    assert (given["c"] is None) == (shape is None)
+    assert shape is None or given["c"].shape == shape
+
+
 def test_the_data_are_random_and_of_the_promised_scale(bench) -> None:
     bench("256x256x64").time_kernel(make_plan(residual="matrix"), COMPILED)
     given = FakeKernel.prepared[0]

@@ -30,13 +30,23 @@ def test_the_sizes_that_are_timed_unless_told() -> None:
 
 
 def test_the_word_of_a_size_is_read_again() -> None:
-    sizes = parse_sizes(DEFAULT_SIZES + ",100x1024x300,17")
+    sizes = parse_sizes(DEFAULT_SIZES + ",100x1024x300,17,6x1kx1024x1k,1x17x17x17")
     words = [size.word for size in sizes]
-    assert words == ["2k", "4k", "8k", "16k", "8kx28kx8k", "100x1kx300", "17"]
+    assert words == ["2k", "4k", "8k", "16k", "8kx28kx8k", "100x1kx300", "17", "6x1kx1kx1k"]
     assert parse_sizes(",".join(words)) == sizes
 
 
-@pytest.mark.parametrize("text", ["", "2k,", "0", "-1", "1x2", "1x2x3x4", "1x2x0", "2m", "2000k"])
+def test_a_batch_is_so_many_of_them() -> None:
+    (size,) = parse_sizes("6x10x20x30")
+    assert size == GemmWorkload(10, 20, 30, batch=6)
+    assert size.flop == 6 * 12000
+    matrix = SimpleNamespace(element_bytes=1, out_element_bytes=4, residual="matrix")
+    assert size.bytes_moved(matrix) == 6 * (300 + 600 + 4 * 400)
+    row = SimpleNamespace(element_bytes=1, out_element_bytes=4, residual="row")
+    assert size.bytes_moved(row) == 6 * (300 + 600 + 4 * 200) + 4 * 20, "one row for all"
+
+
+@pytest.mark.parametrize("text", ["", "2k,", "0", "-1", "1x2", "1x2x3x4x5", "1x2x0", "2m", "2000k"])
 def test_sizes_that_are_none(text) -> None:
     with pytest.raises(ConfigError, match="is no size of a matrix product"):
         parse_sizes(text)
