@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 VARIABLE = "x"
 MAX_NODES = 60
 """More operations than this an element would outweigh the product itself."""
+MAX_WRITTEN = 400
+"""Names and numbers in the C++ text, where some functions name their argument twice."""
 _OPERATORS = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/"}
 _LINE_BREAKS = re.compile(r"\s+")
 
@@ -58,6 +60,10 @@ def parse_expression(text: str) -> Expression:
     if sum(isinstance(node, (ast.expr, ast.operator)) for node in ast.walk(body)) > MAX_NODES:
         raise ValueError(f"{text!r} is too long: at most {MAX_NODES} names, numbers and operations")
     _check(body, text)
+    if _written(body) > MAX_WRITTEN:
+        raise ValueError(
+            f"{text!r} is nested too deeply: C++ names the argument of some functions twice"
+        )
     if not any(isinstance(node, ast.Name) and node.id == VARIABLE for node in ast.walk(body)):
         raise ValueError(f"{text!r} does not depend on x; {_EXAMPLE}")
     return Expression(text)
@@ -155,10 +161,25 @@ def _unknown(name: str, text: str) -> str:
 
 
 def _is_float32(value: float) -> bool:
+    """Whether ``value`` is neither too large for float32 nor, being none, 0 in it."""
     try:
-        return math.isfinite(_as_float32(value))
+        rounded = _as_float32(value)
     except OverflowError:
         return False
+    return math.isfinite(rounded) and (rounded != 0 or value == 0)
+
+
+def _written(node: ast.expr) -> int:
+    """Count the names and numbers in what ``_cuda`` returns, without writing it."""
+    match node:
+        case ast.BinOp(left=left, right=right):
+            return _written(left) + _written(right)
+        case ast.UnaryOp(operand=operand):
+            return _written(operand)
+        case ast.Call(func=ast.Name(id=name), args=args):
+            places = _FUNCTIONS[name].cuda
+            return sum(places.count(f"{{{i}}}") * _written(a) for i, a in enumerate(args))
+    return 1
 
 
 def _as_float32(value: float) -> float:

@@ -91,6 +91,8 @@ def test_cuda_means_what_python_computes(data: st.DataObject) -> None:
         ("x + True", "is no number"),
         ("x * 1e40", "no number that float32 holds"),
         ("x * " + "9" * 400, "no number that float32 holds"),
+        ("x * 1e-60", "no number that float32 holds"),
+        ("relu(" * 25 + "x" + ")" * 25, "is nested too deeply"),
         ("3 + 4", "does not depend on x"),
         ("x" + " + x" * 60, "is too long"),
         ("(" * 190 + "x" + ")" * 9, "is no expression"),
@@ -100,6 +102,12 @@ def test_cuda_means_what_python_computes(data: st.DataObject) -> None:
 def test_what_is_refused(text: str, words: str) -> None:
     with pytest.raises(ValueError, match=re.escape(words)):
         parse_expression(text)
+
+
+def test_what_is_nested_a_little_is_written_out() -> None:
+    text = parse_expression("gelu(silu(relu(x * 1e-40 - 0.0)))").cuda()
+    assert len(re.findall(r"\bx\b", text)) == 8
+    assert "1e-40f" in text
 
 
 def test_every_function_is_named_in_the_refusal() -> None:
