@@ -39,7 +39,9 @@ class ActivationError:
         lowest = highest = exact
         for end in ends:
             lowest, highest = xp.fmin(lowest, end), xp.fmax(highest, end)
-        own = self._float32_error(x, xp) + LEAST_ERROR * xp.abs(exact)
+        own = self._float32_error(x, xp) + LEAST_ERROR * xp.where(
+            xp.isfinite(exact), xp.abs(exact), 0.0
+        )
         return exact, lowest - own, highest + own
 
     def _evaluate(self, x: Any, xp: Any) -> Any:

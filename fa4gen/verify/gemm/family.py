@@ -105,9 +105,8 @@ class DrawnGemm:
     def reference(self, xp: Any) -> GemmReference:
         """Compute what the kernel must give."""
         result = compute(GemmProblem.of(self.plan), self.inputs, xp)
-        with np.errstate(over="ignore", invalid="ignore"):
-            own = tolerance.measure(result.own, result, self.plan.out_dtype, xp)
-            bounds = tolerance.bounds(result, self.plan.out_dtype, xp)
+        own = tolerance.measure(result.own, result, self.plan.out_dtype, xp)
+        bounds = tolerance.bounds(result, self.plan.out_dtype, xp)
         return GemmReference(result, self.plan.out_dtype, own, bounds)
 
 
@@ -125,9 +124,8 @@ class GemmReference:
     ) -> tuple[GemmErrors, tuple[Failure, ...]]:
         """Return the errors of what a kernel left, and what is wrong with them."""
         got = xp.asarray(read_out(memory, after))
-        with np.errstate(over="ignore", invalid="ignore"):
-            errors = tolerance.measure(got, self.result, self.out_dtype, xp)
-            return errors, tuple(self._wrong(memory, got, errors, xp))
+        errors = tolerance.measure(got, self.result, self.out_dtype, xp)
+        return errors, tuple(self._wrong(memory, got, errors, xp))
 
     def _wrong(
         self, memory: GemmMemory, got: Any, errors: GemmErrors, xp: Any

@@ -96,6 +96,7 @@ class GemmErrors(ErrorSet):
     element: float
 
 
+@np.errstate(over="ignore", invalid="ignore")
 def measure(got: Any, result: GemmResult, out_dtype: str, xp: Any = np) -> GemmErrors:
     """Return the errors of ``got``, float32 (batch, m, n)."""
     if not result.exact.size:
@@ -111,6 +112,7 @@ def measure(got: Any, result: GemmResult, out_dtype: str, xp: Any = np) -> GemmE
     )
 
 
+@np.errstate(over="ignore", invalid="ignore")
 def bounds(result: GemmResult, out_dtype: str, xp: Any = np) -> GemmErrors:
     """Return what a kernel's errors may be."""
     if not result.exact.size:
@@ -125,6 +127,7 @@ def bounds(result: GemmResult, out_dtype: str, xp: Any = np) -> GemmErrors:
     return GemmErrors(_ratio(bound, _norm(exact / unit)), 1.0, 1.0)
 
 
+@np.errstate(over="ignore", invalid="ignore")
 def element_shares(got: Any, result: GemmResult, xp: Any = np) -> Any:
     """Return each element's distance as a share of what it may be: at most 1 inside its interval.
 

@@ -1,0 +1,65 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from fa4gen.verify.gemm.cases import GemmCase
+from fa4gen.verify.gemm.inputs import KINDS, make_inputs
+from fa4gen.verify.inputs import make_rng
+from fa4gen.verify.rounding import round_to
+
+TYPES = [("bf16", "bf16"), ("bf16", "fp32"), ("fp16", "fp16"), ("fp8_e4m3", "bf16")]
+
+
+def draw(plan, **keys):
+    case = GemmCase("c", 70, 50, 90, **keys)
+    return make_inputs(case, plan, make_rng(1, case.name))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(("dtype", "out_dtype"), TYPES)
+def test_values_are_numbers_of_their_types_and_results_fit(
+    make_plan, kind, dtype, out_dtype
+) -> None:
+    plan = make_plan(dtype=dtype, out_dtype=out_dtype, residual="matrix")
+    inputs = draw(plan, data=kind)
+    for array, name in ((inputs.a, dtype), (inputs.b, dtype), (inputs.c, out_dtype)):
+        assert np.isfinite(array).all()
+        assert name == "fp32" or np.array_equal(round_to(array, name), array)
+    total = inputs.a[0].astype(np.float64) @ inputs.b[0]
+    assert np.abs(total).max() < 2.0**120
+    largest = np.abs(inputs.alpha * total).max()
+    assert largest < (65504 if out_dtype == "fp16" else 2.0**60)
+    assert largest > 0 or kind == "positions"
+
+
+def test_c_tells_positions_apart(make_plan) -> None:
+    for out_dtype in ("bf16", "fp16", "fp32"):
+        plan = make_plan(dtype="bf16", out_dtype=out_dtype, residual="matrix")
+        inputs = make_inputs(GemmCase("c", 300, 264, 8, data="positions"), plan, make_rng(1, "c"))
+        c = inputs.c[0]
+        assert not inputs.a.any()
+        for distance in (1, 7, 8, 16, 64, 128, 256):
+            assert (c[distance:] != c[:-distance]).all()
+            assert distance > 200 or (c[:, distance:] != c[:, :-distance]).all()
+    assert np.unique(c).size == c.size
+
+
+def test_shapes(make_plan) -> None:
+    inputs = draw(make_plan(residual="row"), batch=3, shared=("b",))
+    assert inputs.a.shape == (3, 70, 90)
+    assert inputs.b.shape == (1, 90, 50)
+    assert inputs.c.shape == (3, 50)
+    assert draw(make_plan()).c is None
+
+
+def test_factors_are_numbers_of_float32(make_plan) -> None:
+    inputs = draw(make_plan(residual="matrix"), alpha=-0.7, beta=0.1)
+    assert inputs.alpha == float(np.float32(-0.7))
+    assert inputs.beta == float(np.float32(0.1))
+
+
+def test_cancelling_sums_are_small_beside_their_terms(make_plan) -> None:
+    inputs = draw(make_plan(), data="cancelling")
+    total = np.abs(inputs.a[0].astype(np.float64) @ inputs.b[0]).mean()
+    assert total < 0.02 * (np.abs(inputs.a[0]) @ np.abs(inputs.b[0])).mean()
