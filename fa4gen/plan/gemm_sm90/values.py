@@ -108,12 +108,17 @@ def decide(
     ``most_stages`` says how many slots of the ring of A and B fit shared memory beside the rest.
     """
     log = ChoiceLog(config)
-    ping_pong = log.take("ping_pong", config.ping_pong, *_ping_pong(config))
+    ping_pong = log.take(
+        "ping_pong",
+        config.ping_pong,
+        False,
+        "measured: tiles of both warpgroups are larger, and move fewer bytes",
+    )
     rows, warpgroups = _rows(config, ping_pong, log)
     values = Values(
         config=config,
         cta_group=log.take(
-            "cta_group", config.cta_group, 2, "sharing B halves what the pair reads of it from L2"
+            "cta_group", config.cta_group, 1, "measured: the pair's waits cost more than it saves"
         ),
         BM=rows,
         BN=_columns(config, rows if ping_pong else rows // warpgroups, log),
@@ -132,23 +137,9 @@ def decide(
     return replace(values, num_stages=_stages(values, most_stages, log)), log.rows
 
 
-def _ping_pong(config: HopperGemmConfig) -> tuple[bool, str]:
-    """Return whether warpgroups take turns by default, and why."""
-    for_turns = (
-        config.BM in ("auto", 128)
-        and config.BN in ("auto", 64, 128)
-        and config.num_consumer_warpgroups in ("auto", 2)
-    )
-    if for_turns:
-        return True, "measured: one warpgroup's output is written while the other multiplies"
-    return False, "taking turns was measured to be faster for tiles of 128 x 128 only"
-
-
 def _epi_stages(config: HopperGemmConfig, log: ChoiceLog) -> int:
-    if config.residual == "matrix":
-        default, reason = 4, "measured: the residual is on its way early enough"
-    else:
-        default, reason = 2, "one is stored while one is written"
+    default = 4 if config.residual == "matrix" else 3
+    reason = f"measured: with {default}, the output waits for no store; worth a stage of A and B"
     return log.take("num_epi_stages", config.num_epi_stages, default, reason)
 
 

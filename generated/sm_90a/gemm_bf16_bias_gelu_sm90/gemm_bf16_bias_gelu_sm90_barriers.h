@@ -7,50 +7,50 @@
 
 namespace gemm_bf16_bias_gelu_sm90_kernel {
 
-constexpr unsigned kBarriersOffset = 229888;
-constexpr unsigned kNumBarriers = 20;
-constexpr unsigned kBarriersBytes = 160;
+constexpr unsigned kBarriersOffset = 197376;
+constexpr unsigned kNumBarriers = 18;
+constexpr unsigned kBarriersBytes = 144;
 
 // a block of A and of B has landed in its slot
-//   arrived by the loader, then the bytes of A and B, half of B's by the peer (32768 bytes)
+//   arrived by the loader, then the bytes of A and B (49152 bytes)
 //   waited for by the consumers of the tile, first with parity 0
-constexpr unsigned kInputFull = 229888;
-constexpr unsigned kInputFullSlots = 6;
+constexpr unsigned kInputFull = 197376;
+constexpr unsigned kInputFullSlots = 3;
 constexpr unsigned kInputFullArrivals = 1;
 
 // a slot of A and B may be overwritten
-//   arrived by every warp of the tile's warpgroup of both CTAs, once wgmma has read the slot
+//   arrived by every consumer warp, once wgmma has read the slot
 //   waited for by the loader, first with parity 1
-constexpr unsigned kInputEmpty = 229936;
-constexpr unsigned kInputEmptySlots = 6;
+constexpr unsigned kInputEmpty = 197400;
+constexpr unsigned kInputEmptySlots = 3;
 constexpr unsigned kInputEmptyArrivals = 8;
 
 // the residual has landed, and the output's slot is free
 //   arrived by the transfer warp, then the bytes of C (128 bytes)
 //   waited for by consumer 0, first with parity 0
-constexpr unsigned kEpi0Full = 229984;
-constexpr unsigned kEpi0FullSlots = 2;
+constexpr unsigned kEpi0Full = 197424;
+constexpr unsigned kEpi0FullSlots = 3;
 constexpr unsigned kEpi0FullArrivals = 1;
 
 // a panel of the output is in its slot, and may be stored
 //   arrived by each warp of consumer 0
 //   waited for by the transfer warp, first with parity 1
-constexpr unsigned kEpi0Empty = 230000;
-constexpr unsigned kEpi0EmptySlots = 2;
+constexpr unsigned kEpi0Empty = 197448;
+constexpr unsigned kEpi0EmptySlots = 3;
 constexpr unsigned kEpi0EmptyArrivals = 4;
 
 // the residual has landed, and the output's slot is free
 //   arrived by the transfer warp, then the bytes of C (128 bytes)
 //   waited for by consumer 1, first with parity 0
-constexpr unsigned kEpi1Full = 230016;
-constexpr unsigned kEpi1FullSlots = 2;
+constexpr unsigned kEpi1Full = 197472;
+constexpr unsigned kEpi1FullSlots = 3;
 constexpr unsigned kEpi1FullArrivals = 1;
 
 // a panel of the output is in its slot, and may be stored
 //   arrived by each warp of consumer 1
 //   waited for by the transfer warp, first with parity 1
-constexpr unsigned kEpi1Empty = 230032;
-constexpr unsigned kEpi1EmptySlots = 2;
+constexpr unsigned kEpi1Empty = 197496;
+constexpr unsigned kEpi1EmptySlots = 3;
 constexpr unsigned kEpi1EmptyArrivals = 4;
 
 static_assert(kNumBarriers * 8 == kBarriersBytes, "An mbarrier takes eight bytes.");

@@ -4,19 +4,18 @@
 // fa4gen_gemm_bf16_residual_sm90: matrix product, D = alpha * A . B + beta * C, sm_90a.
 //
 //   bf16, A k-major, B k-major, sums in float32; output bf16, a matrix as residual
-//   tiles of 128 x 128, 64 along k a stage, 5 stages; 2 consumer warpgroups, a tile each in turn
-//   a pair of CTAs works on neighbouring row tiles and shares B by multicast
+//   tiles of 128 x 256, 64 along k a stage, 3 stages; 2 consumer warpgroups
 //
 // Roles:
 //   load         warp 0, 40 registers: one thread issues the TMA loads of A and B
 //   transfer 0   warp 1, 40 registers: one thread loads the residual ahead of, and stores the output of, consumer 0
 //   transfer 1   warp 2, 40 registers: one thread loads the residual ahead of, and stores the output of, consumer 1
-//   consume 0    warps 4-7, 232 registers: the products and the output of every second tile
-//   consume 1    warps 8-11, 232 registers: the products and the output of every second tile
+//   consume 0    warps 4-7, 232 registers: the products and the output of rows 0 to 63
+//   consume 1    warps 8-11, 232 registers: the products and the output of rows 64 to 127
 //
 // Barriers: slots x arrivals of a phase, and what a completed phase says
-//   input_full   5 x  1  a block of A and of B has landed in its slot
-//   input_empty  5 x  8  a slot of A and B may be overwritten
+//   input_full   3 x  1  a block of A and of B has landed in its slot
+//   input_empty  3 x  8  a slot of A and B may be overwritten
 //   epi0_full    4 x  1  the residual is in its slot, which may be overwritten with the output
 //   epi0_empty   4 x  4  a panel of the output is in its slot, and may be stored
 //   epi1_full    4 x  1  the residual is in its slot, which may be overwritten with the output
@@ -46,12 +45,12 @@ struct alignas(64) TensorMap {
 // ---- parameters of this kernel ----
 
 constexpr int32 kBM = 128;                     // rows of a CTA's tile
-constexpr int32 kBN = 128;                     // columns of a tile
+constexpr int32 kBN = 256;                     // columns of a tile
 constexpr int32 kBK = 64;                      // elements along k that a stage brings
-constexpr int32 kCtaGroup = 2;                 // CTAs that share B
-constexpr int32 kNumConsumerWarpgroups = 2;    // with a tile each, in turn
-constexpr int32 kWarpgroupRows = 128;          // rows of one consumer warpgroup
-constexpr int32 kNumStages = 5;                // slots of the ring of A and B
+constexpr int32 kCtaGroup = 1;                 // every CTA by itself
+constexpr int32 kNumConsumerWarpgroups = 2;    // each with its rows of a tile
+constexpr int32 kWarpgroupRows = 64;           // rows of one consumer warpgroup
+constexpr int32 kNumStages = 3;                // slots of the ring of A and B
 constexpr int32 kNumEpiStages = 4;             // slots of each consumer's ring of output panels
 constexpr int32 kNumThreads = 384;             // one producer warpgroup, then the consumers
 constexpr uint32 kProducerRegisters = 40;      // a thread, after setmaxnreg
@@ -66,23 +65,10 @@ constexpr int32 kRowBlocks = kWarpgroupRows / kMmaRows;   // wgmmas one below th
 constexpr int32 kPanels = kBN / kOutPanelColumns;          // side by side across a tile's columns
 constexpr int32 kPanelsOfTile = kRowBlocks * kPanels;      // that one consumer computes
 
-static_assert(kBM == kWarpgroupRows, "With ping_pong each consumer warpgroup has a tile to itself.");
+static_assert(kBM == kNumConsumerWarpgroups * kWarpgroupRows, "The consumers divide the rows of a tile.");
 static_assert(kBK % kPanelColumns == 0, "A stage brings whole panels.");
 static_assert(kNumThreads == 128 * (1 + kNumConsumerWarpgroups),
               "One producer warpgroup goes before the consumers.");
-
-// Named barriers; 0 is __syncthreads.
-constexpr int32 kTurnBarrier = 1;
-
-// ---- named barriers: some of the CTA's warps meet ----
-
-__device__ __forceinline__ void named_barrier_sync(int32 id, int32 threads) {
-  asm volatile("bar.sync %0, %1;" ::"r"(id), "r"(threads) : "memory");
-}
-
-__device__ __forceinline__ void named_barrier_arrive(int32 id, int32 threads) {
-  asm volatile("bar.arrive %0, %1;" ::"r"(id), "r"(threads) : "memory");
-}
 
 // ---- mbarrier: phases of arrivals and bytes (PTX ISA, "Parallel Synchronization: mbarrier") ----
 // A barrier is named by its address in shared memory.
@@ -112,35 +98,6 @@ __device__ __forceinline__ void fence_mbarrier_init() {
   asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
 }
 
-// ---- cluster: the pair of CTAs and its distributed shared memory ----
-
-__device__ __forceinline__ uint32 cluster_rank() {
-  uint32 rank;
-  asm volatile("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
-  return rank;
-}
-
-// The address, in the shared::cluster window, of this CTA-relative address in another CTA.
-__device__ __forceinline__ uint32 map_to_cta(uint32 address, uint32 rank) {
-  uint32 mapped;
-  asm volatile("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(mapped) : "r"(address), "r"(rank));
-  return mapped;
-}
-
-// Every thread of the pair arrives and waits: orders all earlier shared-memory accesses.
-__device__ __forceinline__ void cluster_sync() {
-  asm volatile(
-      "barrier.cluster.arrive.release;\n"
-      "barrier.cluster.wait.acquire;\n" ::: "memory");
-}
-
-// Frees a slot in the peer: only wgmma reads precede it, complete since wgmma.wait_group, and no
-// written data is handed over, so that the cheap default scope does (release.cluster would cost a
-// membar of the whole GPU for each block).
-__device__ __forceinline__ void mbarrier_arrive_cluster(uint32 mapped_barrier) {
-  asm volatile("mbarrier.arrive.shared::cluster.b64 _, [%0];" ::"r"(mapped_barrier) : "memory");
-}
-
 // ---- TMA: tensor copies between global and shared memory, 3 dimensions ----
 // Coordinates: (x along the contiguous extent, y along the other, batch). What lies outside reads as
 // zero and is not written.
@@ -155,17 +112,6 @@ __device__ __forceinline__ void tma_load(uint32 destination, const TensorMap& ma
       "cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes"
       " [%0], [%1, {%2, %3, %4}], [%5];"
       :: "r"(destination), "l"(&map), "r"(x), "r"(y), "r"(batch), "r"(barrier) : "memory");
-}
-
-// Writes the same shared-memory offset of both CTAs and completes bytes on the barrier of each.
-__device__ __forceinline__ void tma_load_multicast(uint32 destination, const TensorMap& map, int32 x,
-                                                   int32 y, int32 batch, uint32 barrier) {
-  constexpr uint16 kBothCtas = 0b11;
-  asm volatile(
-      "cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes"
-      ".multicast::cluster [%0], [%1, {%2, %3, %4}], [%5], %6;"
-      :: "r"(destination), "l"(&map), "r"(x), "r"(y), "r"(batch), "r"(barrier), "h"(kBothCtas)
-      : "memory");
 }
 
 __device__ __forceinline__ void tma_store(const TensorMap& map, uint32 source, int32 x, int32 y, int32 batch) {
@@ -225,16 +171,20 @@ __device__ __forceinline__ uint32 descriptor_low(uint32 address, uint32 panel_st
   return (address & 0x3ffff) >> 4 | panel_stride >> 4 << 16;
 }
 
-// D[64 x 128] = A * B, and adds the old D where `accumulate`: A (64 x 16) and B (16 x 128) in shared memory.
-__device__ __forceinline__ void wgmma_m64n128k16(float (&d)[64], uint64 a, uint64 b, bool accumulate) {
+// D[64 x 256] = A * B, and adds the old D where `accumulate`: A (64 x 16) and B (16 x 256) in shared memory.
+__device__ __forceinline__ void wgmma_m64n256k16(float (&d)[128], uint64 a, uint64 b, bool accumulate) {
   asm volatile(
-      "{ .reg .pred p; setp.ne.u32 p, %66, 0;\n"
-      "wgmma.mma_async.sync.aligned.m64n128k16.f32.bf16.bf16 "
+      "{ .reg .pred p; setp.ne.u32 p, %130, 0;\n"
+      "wgmma.mma_async.sync.aligned.m64n256k16.f32.bf16.bf16 "
       "{%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15,"
       "%16,%17,%18,%19,%20,%21,%22,%23,%24,%25,%26,%27,%28,%29,%30,%31,"
       "%32,%33,%34,%35,%36,%37,%38,%39,%40,%41,%42,%43,%44,%45,%46,%47,"
-      "%48,%49,%50,%51,%52,%53,%54,%55,%56,%57,%58,%59,%60,%61,%62,%63}, "
-      "%64, %65, p, 1, 1, 0, 0; }"
+      "%48,%49,%50,%51,%52,%53,%54,%55,%56,%57,%58,%59,%60,%61,%62,%63,"
+      "%64,%65,%66,%67,%68,%69,%70,%71,%72,%73,%74,%75,%76,%77,%78,%79,"
+      "%80,%81,%82,%83,%84,%85,%86,%87,%88,%89,%90,%91,%92,%93,%94,%95,"
+      "%96,%97,%98,%99,%100,%101,%102,%103,%104,%105,%106,%107,%108,%109,%110,%111,"
+      "%112,%113,%114,%115,%116,%117,%118,%119,%120,%121,%122,%123,%124,%125,%126,%127}, "
+      "%128, %129, p, 1, 1, 0, 0; }"
       : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]), "+f"(d[4]), "+f"(d[5]),
         "+f"(d[6]), "+f"(d[7]), "+f"(d[8]), "+f"(d[9]), "+f"(d[10]), "+f"(d[11]),
         "+f"(d[12]), "+f"(d[13]), "+f"(d[14]), "+f"(d[15]), "+f"(d[16]), "+f"(d[17]),
@@ -245,7 +195,18 @@ __device__ __forceinline__ void wgmma_m64n128k16(float (&d)[64], uint64 a, uint6
         "+f"(d[42]), "+f"(d[43]), "+f"(d[44]), "+f"(d[45]), "+f"(d[46]), "+f"(d[47]),
         "+f"(d[48]), "+f"(d[49]), "+f"(d[50]), "+f"(d[51]), "+f"(d[52]), "+f"(d[53]),
         "+f"(d[54]), "+f"(d[55]), "+f"(d[56]), "+f"(d[57]), "+f"(d[58]), "+f"(d[59]),
-        "+f"(d[60]), "+f"(d[61]), "+f"(d[62]), "+f"(d[63])
+        "+f"(d[60]), "+f"(d[61]), "+f"(d[62]), "+f"(d[63]), "+f"(d[64]), "+f"(d[65]),
+        "+f"(d[66]), "+f"(d[67]), "+f"(d[68]), "+f"(d[69]), "+f"(d[70]), "+f"(d[71]),
+        "+f"(d[72]), "+f"(d[73]), "+f"(d[74]), "+f"(d[75]), "+f"(d[76]), "+f"(d[77]),
+        "+f"(d[78]), "+f"(d[79]), "+f"(d[80]), "+f"(d[81]), "+f"(d[82]), "+f"(d[83]),
+        "+f"(d[84]), "+f"(d[85]), "+f"(d[86]), "+f"(d[87]), "+f"(d[88]), "+f"(d[89]),
+        "+f"(d[90]), "+f"(d[91]), "+f"(d[92]), "+f"(d[93]), "+f"(d[94]), "+f"(d[95]),
+        "+f"(d[96]), "+f"(d[97]), "+f"(d[98]), "+f"(d[99]), "+f"(d[100]), "+f"(d[101]),
+        "+f"(d[102]), "+f"(d[103]), "+f"(d[104]), "+f"(d[105]), "+f"(d[106]), "+f"(d[107]),
+        "+f"(d[108]), "+f"(d[109]), "+f"(d[110]), "+f"(d[111]), "+f"(d[112]), "+f"(d[113]),
+        "+f"(d[114]), "+f"(d[115]), "+f"(d[116]), "+f"(d[117]), "+f"(d[118]), "+f"(d[119]),
+        "+f"(d[120]), "+f"(d[121]), "+f"(d[122]), "+f"(d[123]), "+f"(d[124]), "+f"(d[125]),
+        "+f"(d[126]), "+f"(d[127])
       : "l"(a), "l"(b), "r"(static_cast<uint32>(accumulate)));
 }
 
@@ -429,18 +390,18 @@ struct EpiLoadPipeline {
   __device__ __forceinline__ void consumer_step() { pipeline.consumer_step(); }
 };
 
-// ---- shared memory: 229584 bytes, from a base aligned to 1024 ----
+// ---- shared memory: 213168 bytes, from a base aligned to 1024 ----
 
 // Ring of A: 128 x 64 bf16, k-major, 128-byte swizzle
 constexpr uint32 kAOffset = 0;
-constexpr uint32 kABytes = 16384;  // of each of 5
+constexpr uint32 kABytes = 16384;  // of each of 3
 
-// Ring of B: 64 x 128 bf16, k-major, 128-byte swizzle
-constexpr uint32 kBOffset = 81920;
-constexpr uint32 kBBytes = 16384;  // of each of 5
+// Ring of B: 64 x 256 bf16, k-major, 128-byte swizzle
+constexpr uint32 kBOffset = 49152;
+constexpr uint32 kBBytes = 32768;  // of each of 3
 
 // Panels of the residual, then the output, 4 a consumer warpgroup: 64 x 64 bf16, 128-byte swizzle
-constexpr uint32 kEpiOffset = 163840;
+constexpr uint32 kEpiOffset = 147456;
 constexpr uint32 kEpiBytes = 8192;  // of each of 8
 
 static_assert(kABytes == kBM * kBK * 2, "A slot of A holds a block of the tile's rows.");
@@ -488,7 +449,7 @@ __device__ __forceinline__ void initialize_barriers(uint32 base) {
     mbarrier_init(base + kEpi1Empty + 8 * i, kEpi1EmptyArrivals);
 }
 
-// ---- tiles: which part of the output a pair of CTAs works on ----
+// ---- tiles: which part of the output a CTA works on ----
 
 struct Problem {
   int32 m;
@@ -503,7 +464,7 @@ struct Problem {
 };
 
 struct Tile {
-  int32 row;  // first row of the pair's tile
+  int32 row;  // first row of the tile
   int32 column;
   int32 batch;
 };
@@ -554,33 +515,30 @@ __device__ __forceinline__ void load_a(uint32 slot, const TensorMap& map, const 
   }
 }
 
-// Each CTA of the pair brings half of the lines to both; all arrive on the barrier of the CTA they reach.
 __device__ __forceinline__ void load_b(uint32 slot, const TensorMap& map, const Tile& tile, int32 block,
-                                       uint32 full, int32 rank) {
-  const int32 first_line = rank * (kBN / kCtaGroup);
+                                       uint32 full) {
 #pragma unroll
   for (int32 panel = 0; panel < kBK / kPanelColumns; ++panel) {
-    tma_load_multicast(slot + panel * kBN * kPanelBytes + first_line * kPanelBytes, map, block * kBK + panel * kPanelColumns,
-               tile.column + first_line, tile.batch, full);
+    tma_load(slot + panel * kBN * kPanelBytes, map, block * kBK + panel * kPanelColumns,
+               tile.column, tile.batch, full);
   }
 }
 
 __device__ __forceinline__ void run_loader(uint32 base, const Problem& problem, const TensorMap& a_map,
-                                           const TensorMap& b_map, int32 first_tile, int32 tile_step,
-                                           int32 rank) {
+                                           const TensorMap& b_map, int32 first_tile, int32 tile_step) {
   prefetch_tensor_map(a_map);
   prefetch_tensor_map(b_map);
   InputPipeline input = input_pipeline(base);
   for (int32 index = first_tile; index < problem.num_tiles; index += tile_step) {
     const Tile tile = tile_at(problem, index);
-    const int32 row = tile.row + rank * kBM;
+    const int32 row = tile.row;
 #pragma unroll 1
     for (int32 block = 0; block < problem.num_blocks(); ++block) {
-      // input_empty: the tile's warpgroup has read the slot's last block, in both CTAs.
+      // input_empty: every consumer has read the slot's last block.
       const auto stage = ProduceContext<kNumStages>(input);
       mbarrier_arrive_expect_tx(stage.mbar(), kABytes + kBBytes);
       load_a(base + kAOffset + kABytes * stage.index(), a_map, tile, row, block, stage.mbar());
-      load_b(base + kBOffset + kBBytes * stage.index(), b_map, tile, block, stage.mbar(), rank);
+      load_b(base + kBOffset + kBBytes * stage.index(), b_map, tile, block, stage.mbar());
     }
   }
 }
@@ -647,15 +605,13 @@ struct Consumer {
   uint32 base;
   int32 consumer;
   int32 row;  // of the warpgroup's first row in its CTA's tile
-  uint32 peer;  // the base of the other CTA's shared memory
   InputPipeline input;
   OutputPipeline output;
 
-  // Tells the loaders of both CTAs that this warp's wgmmas have read the slot. One lane arrives for the warp.
+  // Tells the loader that this warp's wgmmas have read the slot. One lane arrives for the warp.
   __device__ __forceinline__ void release(uint32 stage) const {
     if (threadIdx.x % 32 == 0) {
       mbarrier_arrive(input.empty(stage));
-      mbarrier_arrive_cluster(peer + (input.empty(stage) - base));
     }
   }
 
@@ -673,7 +629,7 @@ struct Consumer {
       for (int32 k = 0; k < kBK / kMmaK; ++k) {
 #pragma unroll
         for (int32 i = 0; i < kRowBlocks; ++i) {
-          wgmma_m64n128k16(sums[i], matrix_descriptor(a + (a_step(k, i * kMmaRows) >> 4)),
+          wgmma_m64n256k16(sums[i], matrix_descriptor(a + (a_step(k, i * kMmaRows) >> 4)),
                           matrix_descriptor(b + (b_step(k) >> 4)), block > 0 || k > 0);
         }
       }
@@ -685,25 +641,10 @@ struct Consumer {
       previous = stage;
       input.consumer_step();
     }
-    end_turn();
     wgmma_wait<0>();
     if (num_blocks > 0) release(previous);
 #pragma unroll
     for (int32 i = 0; i < kRowBlocks; ++i) pin(sums[i]);
-  }
-
-  // The warpgroups multiply in turn. Before its turn a warpgroup could not tell the phase of a slot that it
-  // waits for from the one two uses before.
-  __device__ __forceinline__ void wait_turn() const { named_barrier_sync(kTurnBarrier + consumer, 256); }
-  __device__ __forceinline__ void end_turn() const {
-    named_barrier_arrive(kTurnBarrier + (consumer + 1) % kNumConsumerWarpgroups, 256);
-  }
-
-  // Goes past blocks that another warpgroup takes.
-  __device__ __forceinline__ void skip(int32 blocks) {
-    const uint32 position = input.consumer_state.index + blocks;
-    input.consumer_state.phase ^= position / kNumStages & 1;
-    input.consumer_state.index = position % kNumStages;
   }
 
   // The tile's rows, panel after panel, into slots from which the transfer warp stores them.
@@ -740,12 +681,9 @@ struct Consumer {
 };
 
 __device__ __forceinline__ void run_consumer(uint32 base, const Problem& problem, int32 consumer, int32 row,
-                                             uint32 peer,
                                              int32 first_tile, int32 tile_step, float alpha, float beta) {
-  Consumer self{base, consumer, row, peer, input_pipeline(base), output_pipeline(base, consumer)};
+  Consumer self{base, consumer, row, input_pipeline(base), output_pipeline(base, consumer)};
   const int32 num_blocks = problem.num_blocks();
-  self.skip(consumer * num_blocks);  // the tiles before belong to the other warpgroups
-  if (consumer == kNumConsumerWarpgroups - 1) self.end_turn();  // the first turn is consumer 0's
 #pragma unroll 1
   for (int32 index = first_tile; index < problem.num_tiles; index += tile_step) {
     float sums[kRowBlocks][kBN / 2];
@@ -755,17 +693,15 @@ __device__ __forceinline__ void run_consumer(uint32 base, const Problem& problem
 #pragma unroll
         for (int32 j = 0; j < kBN / 2; ++j) sums[i][j] = 0.f;
     }
-    self.wait_turn();
     self.multiply(sums, num_blocks);
-    self.skip((kNumConsumerWarpgroups - 1) * num_blocks);
     self.write(sums, alpha, beta);
   }
 }
 
 // ---- kernel ----
 
-// Launch with 384 threads and 230608 bytes of dynamic shared memory;
-// grid: two CTAs a pair, at most as many as multiprocessors, or two a tile of the pair.
+// Launch with 384 threads and 214192 bytes of dynamic shared memory;
+// grid: as many CTAs as multiprocessors, or tiles where there are fewer.
 //   a_map                A (batch, m, k), k contiguous
 //   b_map                B (batch, k, n), k contiguous
 //   c_map                C (batch, m, n), n contiguous
@@ -779,7 +715,7 @@ __device__ __forceinline__ void run_consumer(uint32 base, const Problem& problem
 //   column_tiles         tiles of kBN columns that cover n
 //   num_tiles            row_tiles * column_tiles * batch
 //   group_rows           row tiles worked on together; 1 is always right
-extern "C" __global__ void __cluster_dims__(2, 1, 1) __launch_bounds__(kNumThreads, 1)
+extern "C" __global__ void __launch_bounds__(kNumThreads, 1)
     fa4gen_gemm_bf16_residual_sm90(
         const __grid_constant__ TensorMap a_map,
         const __grid_constant__ TensorMap b_map,
@@ -796,33 +732,31 @@ extern "C" __global__ void __cluster_dims__(2, 1, 1) __launch_bounds__(kNumThrea
         int32 group_rows) {
   const uint32 base = shared_base();
   const int32 warp = __shfl_sync(0xffffffffu, threadIdx.x / 32, 0);  // uniform, and known to be
-  const int32 rank = cluster_rank();
   const Problem problem{m, n, k, row_tiles, column_tiles, num_tiles, group_rows};
-  const int32 first_tile = blockIdx.x / kCtaGroup, tile_step = gridDim.x / kCtaGroup;
+  const int32 first_tile = blockIdx.x, tile_step = gridDim.x;
   if (threadIdx.x == 0) {
     initialize_barriers(base);
     fence_mbarrier_init();
   }
-  cluster_sync();  // the peer's barriers are ready before anything arrives on them
+  __syncthreads();
 
   if (warp < 4) {
     decrease_registers<kProducerRegisters>();
     if (warp == 0) {
-      if (elect_one()) run_loader(base, problem, a_map, b_map, first_tile, tile_step, rank);
+      if (elect_one()) run_loader(base, problem, a_map, b_map, first_tile, tile_step);
     } else if (warp <= kNumConsumerWarpgroups) {
       const int32 consumer = warp - 1;
       if (elect_one()) {
-        run_transfer(base, problem, consumer, c_map, out_map, rank * kBM + 0, first_tile + consumer * tile_step,
-                     kNumConsumerWarpgroups * tile_step);
+        run_transfer(base, problem, consumer, c_map, out_map, consumer * kWarpgroupRows, first_tile,
+                     tile_step);
       }
     }
   } else {
     increase_registers<kConsumerRegisters>();
     const int32 consumer = warp / 4 - 1;
-    run_consumer(base, problem, consumer, 0, map_to_cta(base, rank ^ 1), first_tile + consumer * tile_step,
-                 kNumConsumerWarpgroups * tile_step, alpha, beta);
+    run_consumer(base, problem, consumer, consumer * kWarpgroupRows, first_tile,
+                 tile_step, alpha, beta);
   }
-  cluster_sync();  // no CTA leaves while the peer may still write to its shared memory
 }
 
 }  // namespace gemm_bf16_residual_sm90_kernel

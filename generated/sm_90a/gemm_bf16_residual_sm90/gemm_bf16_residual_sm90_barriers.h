@@ -7,49 +7,49 @@
 
 namespace gemm_bf16_residual_sm90_kernel {
 
-constexpr unsigned kBarriersOffset = 229376;
-constexpr unsigned kNumBarriers = 26;
-constexpr unsigned kBarriersBytes = 208;
+constexpr unsigned kBarriersOffset = 212992;
+constexpr unsigned kNumBarriers = 22;
+constexpr unsigned kBarriersBytes = 176;
 
 // a block of A and of B has landed in its slot
-//   arrived by the loader, then the bytes of A and B, half of B's by the peer (32768 bytes)
+//   arrived by the loader, then the bytes of A and B (49152 bytes)
 //   waited for by the consumers of the tile, first with parity 0
-constexpr unsigned kInputFull = 229376;
-constexpr unsigned kInputFullSlots = 5;
+constexpr unsigned kInputFull = 212992;
+constexpr unsigned kInputFullSlots = 3;
 constexpr unsigned kInputFullArrivals = 1;
 
 // a slot of A and B may be overwritten
-//   arrived by every warp of the tile's warpgroup of both CTAs, once wgmma has read the slot
+//   arrived by every consumer warp, once wgmma has read the slot
 //   waited for by the loader, first with parity 1
-constexpr unsigned kInputEmpty = 229416;
-constexpr unsigned kInputEmptySlots = 5;
+constexpr unsigned kInputEmpty = 213016;
+constexpr unsigned kInputEmptySlots = 3;
 constexpr unsigned kInputEmptyArrivals = 8;
 
 // the residual is in its slot, which may be overwritten with the output
 //   arrived by the transfer warp, then the bytes of C (8192 bytes)
 //   waited for by consumer 0, first with parity 0
-constexpr unsigned kEpi0Full = 229456;
+constexpr unsigned kEpi0Full = 213040;
 constexpr unsigned kEpi0FullSlots = 4;
 constexpr unsigned kEpi0FullArrivals = 1;
 
 // a panel of the output is in its slot, and may be stored
 //   arrived by each warp of consumer 0
 //   waited for by the transfer warp, first with parity 1
-constexpr unsigned kEpi0Empty = 229488;
+constexpr unsigned kEpi0Empty = 213072;
 constexpr unsigned kEpi0EmptySlots = 4;
 constexpr unsigned kEpi0EmptyArrivals = 4;
 
 // the residual is in its slot, which may be overwritten with the output
 //   arrived by the transfer warp, then the bytes of C (8192 bytes)
 //   waited for by consumer 1, first with parity 0
-constexpr unsigned kEpi1Full = 229520;
+constexpr unsigned kEpi1Full = 213104;
 constexpr unsigned kEpi1FullSlots = 4;
 constexpr unsigned kEpi1FullArrivals = 1;
 
 // a panel of the output is in its slot, and may be stored
 //   arrived by each warp of consumer 1
 //   waited for by the transfer warp, first with parity 1
-constexpr unsigned kEpi1Empty = 229552;
+constexpr unsigned kEpi1Empty = 213136;
 constexpr unsigned kEpi1EmptySlots = 4;
 constexpr unsigned kEpi1EmptyArrivals = 4;
 

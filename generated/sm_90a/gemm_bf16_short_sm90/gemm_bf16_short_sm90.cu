@@ -15,10 +15,10 @@
 // Barriers: slots x arrivals of a phase, and what a completed phase says
 //   input_full   8 x  1  a block of A and of B has landed in its slot
 //   input_empty  8 x  4  a slot of A and B may be overwritten
-//   epi0_full    2 x  1  the residual has landed, and the output's slot is free
-//   epi0_empty   2 x  4  a panel of the output is in its slot, and may be stored
+//   epi0_full    3 x  1  the residual has landed, and the output's slot is free
+//   epi0_empty   3 x  4  a panel of the output is in its slot, and may be stored
 //
-// Config sha256 74aa39670866b0783b38ccd626d0003f68ebba0898b85af6f6f522dbe991b62c
+// Config sha256 3556363b1739f3f45ce964c4ee2ce69745045b17326f8f7002761aaf5bd3a2d9
 
 #include "gemm_bf16_short_sm90_barriers.h"
 
@@ -48,7 +48,7 @@ constexpr int32 kCtaGroup = 1;                 // every CTA by itself
 constexpr int32 kNumConsumerWarpgroups = 1;    // each with its rows of a tile
 constexpr int32 kWarpgroupRows = 64;           // rows of one consumer warpgroup
 constexpr int32 kNumStages = 8;                // slots of the ring of A and B
-constexpr int32 kNumEpiStages = 2;             // slots of each consumer's ring of output panels
+constexpr int32 kNumEpiStages = 3;             // slots of each consumer's ring of output panels
 constexpr int32 kNumThreads = 256;             // one producer warpgroup, then the consumers
 constexpr uint32 kProducerRegisters = 56;      // a thread, after setmaxnreg
 constexpr uint32 kConsumerRegisters = 256;     // a thread, after setmaxnreg
@@ -381,7 +381,7 @@ struct EpiLoadPipeline {
   __device__ __forceinline__ void consumer_step() { pipeline.consumer_step(); }
 };
 
-// ---- shared memory: 213408 bytes, from a base aligned to 1024 ----
+// ---- shared memory: 221744 bytes, from a base aligned to 1024 ----
 
 // Ring of A: 64 x 64 bf16, k-major, 128-byte swizzle
 constexpr uint32 kAOffset = 0;
@@ -391,13 +391,13 @@ constexpr uint32 kABytes = 8192;  // of each of 8
 constexpr uint32 kBOffset = 65536;
 constexpr uint32 kBBytes = 16384;  // of each of 8
 
-// Panels of the output, 2 a consumer warpgroup: 64 x 64 bf16, 128-byte swizzle
+// Panels of the output, 3 a consumer warpgroup: 64 x 64 bf16, 128-byte swizzle
 constexpr uint32 kEpiOffset = 196608;
-constexpr uint32 kEpiBytes = 8192;  // of each of 2
+constexpr uint32 kEpiBytes = 8192;  // of each of 3
 
 // The residual's row beside each panel: 64 bf16
-constexpr uint32 kRowOffset = 212992;
-constexpr uint32 kRowBytes = 128;  // of each of 2
+constexpr uint32 kRowOffset = 221184;
+constexpr uint32 kRowBytes = 128;  // of each of 3
 
 static_assert(kABytes == kBM * kBK * 2, "A slot of A holds a block of the tile's rows.");
 static_assert(kBBytes == kBN * kBK * 2, "A slot of B holds a block of the tile's columns.");
@@ -699,7 +699,7 @@ __device__ __forceinline__ void run_consumer(uint32 base, const Problem& problem
 
 // ---- kernel ----
 
-// Launch with 256 threads and 214432 bytes of dynamic shared memory;
+// Launch with 256 threads and 222768 bytes of dynamic shared memory;
 // grid: as many CTAs as multiprocessors, or tiles where there are fewer.
 //   a_map                A (batch, m, k), k contiguous
 //   b_map                B (batch, k, n), k contiguous

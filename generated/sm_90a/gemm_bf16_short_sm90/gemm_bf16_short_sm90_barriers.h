@@ -7,36 +7,36 @@
 
 namespace gemm_bf16_short_sm90_kernel {
 
-constexpr unsigned kBarriersOffset = 213248;
-constexpr unsigned kNumBarriers = 20;
-constexpr unsigned kBarriersBytes = 160;
+constexpr unsigned kBarriersOffset = 221568;
+constexpr unsigned kNumBarriers = 22;
+constexpr unsigned kBarriersBytes = 176;
 
 // a block of A and of B has landed in its slot
 //   arrived by the loader, then the bytes of A and B (24576 bytes)
 //   waited for by the consumers of the tile, first with parity 0
-constexpr unsigned kInputFull = 213248;
+constexpr unsigned kInputFull = 221568;
 constexpr unsigned kInputFullSlots = 8;
 constexpr unsigned kInputFullArrivals = 1;
 
 // a slot of A and B may be overwritten
 //   arrived by every consumer warp, once wgmma has read the slot
 //   waited for by the loader, first with parity 1
-constexpr unsigned kInputEmpty = 213312;
+constexpr unsigned kInputEmpty = 221632;
 constexpr unsigned kInputEmptySlots = 8;
 constexpr unsigned kInputEmptyArrivals = 4;
 
 // the residual has landed, and the output's slot is free
 //   arrived by the transfer warp, then the bytes of C (128 bytes)
 //   waited for by consumer 0, first with parity 0
-constexpr unsigned kEpi0Full = 213376;
-constexpr unsigned kEpi0FullSlots = 2;
+constexpr unsigned kEpi0Full = 221696;
+constexpr unsigned kEpi0FullSlots = 3;
 constexpr unsigned kEpi0FullArrivals = 1;
 
 // a panel of the output is in its slot, and may be stored
 //   arrived by each warp of consumer 0
 //   waited for by the transfer warp, first with parity 1
-constexpr unsigned kEpi0Empty = 213392;
-constexpr unsigned kEpi0EmptySlots = 2;
+constexpr unsigned kEpi0Empty = 221720;
+constexpr unsigned kEpi0EmptySlots = 3;
 constexpr unsigned kEpi0EmptyArrivals = 4;
 
 static_assert(kNumBarriers * 8 == kBarriersBytes, "An mbarrier takes eight bytes.");

@@ -5,7 +5,6 @@
 //
 //   fp16, A k-major, B k-major, sums in float32; output fp16, no residual
 //   tiles of 192 x 192, 128 along k a stage, 1 stages; 3 consumer warpgroups
-//   a pair of CTAs works on neighbouring row tiles and shares B by multicast
 //
 // Roles:
 //   load         warp 0, 32 registers: one thread issues the TMA loads of A and B
@@ -18,13 +17,13 @@
 //
 // Barriers: slots x arrivals of a phase, and what a completed phase says
 //   input_full   1 x  1  a block of A and of B has landed in its slot
-//   input_empty  1 x 24  a slot of A and B may be overwritten
-//   epi0_full    2 x  1  the output's slot is free
-//   epi0_empty   2 x  4  a panel of the output is in its slot, and may be stored
-//   epi1_full    2 x  1  the output's slot is free
-//   epi1_empty   2 x  4  a panel of the output is in its slot, and may be stored
-//   epi2_full    2 x  1  the output's slot is free
-//   epi2_empty   2 x  4  a panel of the output is in its slot, and may be stored
+//   input_empty  1 x 12  a slot of A and B may be overwritten
+//   epi0_full    3 x  1  the output's slot is free
+//   epi0_empty   3 x  4  a panel of the output is in its slot, and may be stored
+//   epi1_full    3 x  1  the output's slot is free
+//   epi1_empty   3 x  4  a panel of the output is in its slot, and may be stored
+//   epi2_full    3 x  1  the output's slot is free
+//   epi2_empty   3 x  4  a panel of the output is in its slot, and may be stored
 //
 // Config sha256 99ecf7c8d2981b5ea1f40c5c13d3d2cd7ecfa0a4b41f4c36c5bcf852f5dcf5bd
 
@@ -52,11 +51,11 @@ struct alignas(64) TensorMap {
 constexpr int32 kBM = 192;                     // rows of a CTA's tile
 constexpr int32 kBN = 192;                     // columns of a tile
 constexpr int32 kBK = 128;                     // elements along k that a stage brings
-constexpr int32 kCtaGroup = 2;                 // CTAs that share B
+constexpr int32 kCtaGroup = 1;                 // every CTA by itself
 constexpr int32 kNumConsumerWarpgroups = 3;    // each with its rows of a tile
 constexpr int32 kWarpgroupRows = 64;           // rows of one consumer warpgroup
 constexpr int32 kNumStages = 1;                // slots of the ring of A and B
-constexpr int32 kNumEpiStages = 2;             // slots of each consumer's ring of output panels
+constexpr int32 kNumEpiStages = 3;             // slots of each consumer's ring of output panels
 constexpr int32 kNumThreads = 512;             // one producer warpgroup, then the consumers
 constexpr uint32 kProducerRegisters = 32;      // a thread, after setmaxnreg
 constexpr uint32 kConsumerRegisters = 160;     // a thread, after setmaxnreg
@@ -103,35 +102,6 @@ __device__ __forceinline__ void fence_mbarrier_init() {
   asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
 }
 
-// ---- cluster: the pair of CTAs and its distributed shared memory ----
-
-__device__ __forceinline__ uint32 cluster_rank() {
-  uint32 rank;
-  asm volatile("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
-  return rank;
-}
-
-// The address, in the shared::cluster window, of this CTA-relative address in another CTA.
-__device__ __forceinline__ uint32 map_to_cta(uint32 address, uint32 rank) {
-  uint32 mapped;
-  asm volatile("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(mapped) : "r"(address), "r"(rank));
-  return mapped;
-}
-
-// Every thread of the pair arrives and waits: orders all earlier shared-memory accesses.
-__device__ __forceinline__ void cluster_sync() {
-  asm volatile(
-      "barrier.cluster.arrive.release;\n"
-      "barrier.cluster.wait.acquire;\n" ::: "memory");
-}
-
-// Frees a slot in the peer: only wgmma reads precede it, complete since wgmma.wait_group, and no
-// written data is handed over, so that the cheap default scope does (release.cluster would cost a
-// membar of the whole GPU for each block).
-__device__ __forceinline__ void mbarrier_arrive_cluster(uint32 mapped_barrier) {
-  asm volatile("mbarrier.arrive.shared::cluster.b64 _, [%0];" ::"r"(mapped_barrier) : "memory");
-}
-
 // ---- TMA: tensor copies between global and shared memory, 3 dimensions ----
 // Coordinates: (x along the contiguous extent, y along the other, batch). What lies outside reads as
 // zero and is not written.
@@ -146,17 +116,6 @@ __device__ __forceinline__ void tma_load(uint32 destination, const TensorMap& ma
       "cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes"
       " [%0], [%1, {%2, %3, %4}], [%5];"
       :: "r"(destination), "l"(&map), "r"(x), "r"(y), "r"(batch), "r"(barrier) : "memory");
-}
-
-// Writes the same shared-memory offset of both CTAs and completes bytes on the barrier of each.
-__device__ __forceinline__ void tma_load_multicast(uint32 destination, const TensorMap& map, int32 x,
-                                                   int32 y, int32 batch, uint32 barrier) {
-  constexpr uint16 kBothCtas = 0b11;
-  asm volatile(
-      "cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes"
-      ".multicast::cluster [%0], [%1, {%2, %3, %4}], [%5], %6;"
-      :: "r"(destination), "l"(&map), "r"(x), "r"(y), "r"(batch), "r"(barrier), "h"(kBothCtas)
-      : "memory");
 }
 
 __device__ __forceinline__ void tma_store(const TensorMap& map, uint32 source, int32 x, int32 y, int32 batch) {
@@ -421,7 +380,7 @@ struct EpiLoadPipeline {
   __device__ __forceinline__ void consumer_step() { pipeline.consumer_step(); }
 };
 
-// ---- shared memory: 147568 bytes, from a base aligned to 1024 ----
+// ---- shared memory: 172192 bytes, from a base aligned to 1024 ----
 
 // Ring of A: 192 x 128 fp16, k-major, 128-byte swizzle
 constexpr uint32 kAOffset = 0;
@@ -431,9 +390,9 @@ constexpr uint32 kABytes = 49152;  // of each of 1
 constexpr uint32 kBOffset = 49152;
 constexpr uint32 kBBytes = 49152;  // of each of 1
 
-// Panels of the output, 2 a consumer warpgroup: 64 x 64 fp16, 128-byte swizzle
+// Panels of the output, 3 a consumer warpgroup: 64 x 64 fp16, 128-byte swizzle
 constexpr uint32 kEpiOffset = 98304;
-constexpr uint32 kEpiBytes = 8192;  // of each of 6
+constexpr uint32 kEpiBytes = 8192;  // of each of 9
 
 static_assert(kABytes == kBM * kBK * 2, "A slot of A holds a block of the tile's rows.");
 static_assert(kBBytes == kBN * kBK * 2, "A slot of B holds a block of the tile's columns.");
@@ -482,7 +441,7 @@ __device__ __forceinline__ void initialize_barriers(uint32 base) {
     mbarrier_init(base + kEpi2Empty + 8 * i, kEpi2EmptyArrivals);
 }
 
-// ---- tiles: which part of the output a pair of CTAs works on ----
+// ---- tiles: which part of the output a CTA works on ----
 
 struct Problem {
   int32 m;
@@ -497,7 +456,7 @@ struct Problem {
 };
 
 struct Tile {
-  int32 row;  // first row of the pair's tile
+  int32 row;  // first row of the tile
   int32 column;
   int32 batch;
 };
@@ -544,33 +503,30 @@ __device__ __forceinline__ void load_a(uint32 slot, const TensorMap& map, const 
   }
 }
 
-// Each CTA of the pair brings half of the lines to both; all arrive on the barrier of the CTA they reach.
 __device__ __forceinline__ void load_b(uint32 slot, const TensorMap& map, const Tile& tile, int32 block,
-                                       uint32 full, int32 rank) {
-  const int32 first_line = rank * (kBN / kCtaGroup);
+                                       uint32 full) {
 #pragma unroll
   for (int32 panel = 0; panel < kBK / kPanelColumns; ++panel) {
-    tma_load_multicast(slot + panel * kBN * kPanelBytes + first_line * kPanelBytes, map, block * kBK + panel * kPanelColumns,
-               tile.column + first_line, tile.batch, full);
+    tma_load(slot + panel * kBN * kPanelBytes, map, block * kBK + panel * kPanelColumns,
+               tile.column, tile.batch, full);
   }
 }
 
 __device__ __forceinline__ void run_loader(uint32 base, const Problem& problem, const TensorMap& a_map,
-                                           const TensorMap& b_map, int32 first_tile, int32 tile_step,
-                                           int32 rank) {
+                                           const TensorMap& b_map, int32 first_tile, int32 tile_step) {
   prefetch_tensor_map(a_map);
   prefetch_tensor_map(b_map);
   InputPipeline input = input_pipeline(base);
   for (int32 index = first_tile; index < problem.num_tiles; index += tile_step) {
     const Tile tile = tile_at(problem, index);
-    const int32 row = tile.row + rank * kBM;
+    const int32 row = tile.row;
 #pragma unroll 1
     for (int32 block = 0; block < problem.num_blocks(); ++block) {
-      // input_empty: every consumer has read the slot's last block, in both CTAs.
+      // input_empty: every consumer has read the slot's last block.
       const auto stage = ProduceContext<kNumStages>(input);
       mbarrier_arrive_expect_tx(stage.mbar(), kABytes + kBBytes);
       load_a(base + kAOffset + kABytes * stage.index(), a_map, tile, row, block, stage.mbar());
-      load_b(base + kBOffset + kBBytes * stage.index(), b_map, tile, block, stage.mbar(), rank);
+      load_b(base + kBOffset + kBBytes * stage.index(), b_map, tile, block, stage.mbar());
     }
   }
 }
@@ -634,15 +590,13 @@ struct Consumer {
   uint32 base;
   int32 consumer;
   int32 row;  // of the warpgroup's first row in its CTA's tile
-  uint32 peer;  // the base of the other CTA's shared memory
   InputPipeline input;
   OutputPipeline output;
 
-  // Tells the loaders of both CTAs that this warp's wgmmas have read the slot. One lane arrives for the warp.
+  // Tells the loader that this warp's wgmmas have read the slot. One lane arrives for the warp.
   __device__ __forceinline__ void release(uint32 stage) const {
     if (threadIdx.x % 32 == 0) {
       mbarrier_arrive(input.empty(stage));
-      mbarrier_arrive_cluster(peer + (input.empty(stage) - base));
     }
   }
 
@@ -702,9 +656,8 @@ struct Consumer {
 };
 
 __device__ __forceinline__ void run_consumer(uint32 base, const Problem& problem, int32 consumer, int32 row,
-                                             uint32 peer,
                                              int32 first_tile, int32 tile_step, float alpha) {
-  Consumer self{base, consumer, row, peer, input_pipeline(base), output_pipeline(base, consumer)};
+  Consumer self{base, consumer, row, input_pipeline(base), output_pipeline(base, consumer)};
   const int32 num_blocks = problem.num_blocks();
 #pragma unroll 1
   for (int32 index = first_tile; index < problem.num_tiles; index += tile_step) {
@@ -722,8 +675,8 @@ __device__ __forceinline__ void run_consumer(uint32 base, const Problem& problem
 
 // ---- kernel ----
 
-// Launch with 512 threads and 148592 bytes of dynamic shared memory;
-// grid: two CTAs a pair, at most as many as multiprocessors, or two a tile of the pair.
+// Launch with 512 threads and 173216 bytes of dynamic shared memory;
+// grid: as many CTAs as multiprocessors, or tiles where there are fewer.
 //   a_map                A (batch, m, k), k contiguous
 //   b_map                B (batch, k, n), k contiguous
 //   out_map              output (batch, m, n), n contiguous
@@ -735,7 +688,7 @@ __device__ __forceinline__ void run_consumer(uint32 base, const Problem& problem
 //   column_tiles         tiles of kBN columns that cover n
 //   num_tiles            row_tiles * column_tiles * batch
 //   group_rows           row tiles worked on together; 1 is always right
-extern "C" __global__ void __cluster_dims__(2, 1, 1) __launch_bounds__(kNumThreads, 1)
+extern "C" __global__ void __launch_bounds__(kNumThreads, 1)
     fa4gen_gemm_fp16_three_warpgroups_sm90(
         const __grid_constant__ TensorMap a_map,
         const __grid_constant__ TensorMap b_map,
@@ -750,33 +703,31 @@ extern "C" __global__ void __cluster_dims__(2, 1, 1) __launch_bounds__(kNumThrea
         int32 group_rows) {
   const uint32 base = shared_base();
   const int32 warp = __shfl_sync(0xffffffffu, threadIdx.x / 32, 0);  // uniform, and known to be
-  const int32 rank = cluster_rank();
   const Problem problem{m, n, k, row_tiles, column_tiles, num_tiles, group_rows};
-  const int32 first_tile = blockIdx.x / kCtaGroup, tile_step = gridDim.x / kCtaGroup;
+  const int32 first_tile = blockIdx.x, tile_step = gridDim.x;
   if (threadIdx.x == 0) {
     initialize_barriers(base);
     fence_mbarrier_init();
   }
-  cluster_sync();  // the peer's barriers are ready before anything arrives on them
+  __syncthreads();
 
   if (warp < 4) {
     decrease_registers<kProducerRegisters>();
     if (warp == 0) {
-      if (elect_one()) run_loader(base, problem, a_map, b_map, first_tile, tile_step, rank);
+      if (elect_one()) run_loader(base, problem, a_map, b_map, first_tile, tile_step);
     } else if (warp <= kNumConsumerWarpgroups) {
       const int32 consumer = warp - 1;
       if (elect_one()) {
-        run_transfer(base, problem, consumer, out_map, rank * kBM + consumer * kWarpgroupRows, first_tile,
+        run_transfer(base, problem, consumer, out_map, consumer * kWarpgroupRows, first_tile,
                      tile_step);
       }
     }
   } else {
     increase_registers<kConsumerRegisters>();
     const int32 consumer = warp / 4 - 1;
-    run_consumer(base, problem, consumer, consumer * kWarpgroupRows, map_to_cta(base, rank ^ 1), first_tile,
+    run_consumer(base, problem, consumer, consumer * kWarpgroupRows, first_tile,
                  tile_step, alpha);
   }
-  cluster_sync();  // no CTA leaves while the peer may still write to its shared memory
 }
 
 }  // namespace gemm_fp16_three_warpgroups_sm90_kernel

@@ -7,64 +7,64 @@
 
 namespace gemm_fp16_three_warpgroups_sm90_kernel {
 
-constexpr unsigned kBarriersOffset = 147456;
-constexpr unsigned kNumBarriers = 14;
-constexpr unsigned kBarriersBytes = 112;
+constexpr unsigned kBarriersOffset = 172032;
+constexpr unsigned kNumBarriers = 20;
+constexpr unsigned kBarriersBytes = 160;
 
 // a block of A and of B has landed in its slot
-//   arrived by the loader, then the bytes of A and B, half of B's by the peer (98304 bytes)
+//   arrived by the loader, then the bytes of A and B (98304 bytes)
 //   waited for by the consumers of the tile, first with parity 0
-constexpr unsigned kInputFull = 147456;
+constexpr unsigned kInputFull = 172032;
 constexpr unsigned kInputFullSlots = 1;
 constexpr unsigned kInputFullArrivals = 1;
 
 // a slot of A and B may be overwritten
-//   arrived by every consumer warp of both CTAs, once wgmma has read the slot
+//   arrived by every consumer warp, once wgmma has read the slot
 //   waited for by the loader, first with parity 1
-constexpr unsigned kInputEmpty = 147464;
+constexpr unsigned kInputEmpty = 172040;
 constexpr unsigned kInputEmptySlots = 1;
-constexpr unsigned kInputEmptyArrivals = 24;
+constexpr unsigned kInputEmptyArrivals = 12;
 
 // the output's slot is free
 //   arrived by the transfer warp
 //   waited for by consumer 0, first with parity 0
-constexpr unsigned kEpi0Full = 147472;
-constexpr unsigned kEpi0FullSlots = 2;
+constexpr unsigned kEpi0Full = 172048;
+constexpr unsigned kEpi0FullSlots = 3;
 constexpr unsigned kEpi0FullArrivals = 1;
 
 // a panel of the output is in its slot, and may be stored
 //   arrived by each warp of consumer 0
 //   waited for by the transfer warp, first with parity 1
-constexpr unsigned kEpi0Empty = 147488;
-constexpr unsigned kEpi0EmptySlots = 2;
+constexpr unsigned kEpi0Empty = 172072;
+constexpr unsigned kEpi0EmptySlots = 3;
 constexpr unsigned kEpi0EmptyArrivals = 4;
 
 // the output's slot is free
 //   arrived by the transfer warp
 //   waited for by consumer 1, first with parity 0
-constexpr unsigned kEpi1Full = 147504;
-constexpr unsigned kEpi1FullSlots = 2;
+constexpr unsigned kEpi1Full = 172096;
+constexpr unsigned kEpi1FullSlots = 3;
 constexpr unsigned kEpi1FullArrivals = 1;
 
 // a panel of the output is in its slot, and may be stored
 //   arrived by each warp of consumer 1
 //   waited for by the transfer warp, first with parity 1
-constexpr unsigned kEpi1Empty = 147520;
-constexpr unsigned kEpi1EmptySlots = 2;
+constexpr unsigned kEpi1Empty = 172120;
+constexpr unsigned kEpi1EmptySlots = 3;
 constexpr unsigned kEpi1EmptyArrivals = 4;
 
 // the output's slot is free
 //   arrived by the transfer warp
 //   waited for by consumer 2, first with parity 0
-constexpr unsigned kEpi2Full = 147536;
-constexpr unsigned kEpi2FullSlots = 2;
+constexpr unsigned kEpi2Full = 172144;
+constexpr unsigned kEpi2FullSlots = 3;
 constexpr unsigned kEpi2FullArrivals = 1;
 
 // a panel of the output is in its slot, and may be stored
 //   arrived by each warp of consumer 2
 //   waited for by the transfer warp, first with parity 1
-constexpr unsigned kEpi2Empty = 147552;
-constexpr unsigned kEpi2EmptySlots = 2;
+constexpr unsigned kEpi2Empty = 172168;
+constexpr unsigned kEpi2EmptySlots = 3;
 constexpr unsigned kEpi2EmptyArrivals = 4;
 
 static_assert(kNumBarriers * 8 == kBarriersBytes, "An mbarrier takes eight bytes.");

@@ -64,8 +64,8 @@ def test_every_offer_removes_its_problem_and_brings_no_other(
         (
             {"num_stages": 5, "BM": 128, "BN": 256},
             "num_stages",
-            "5 * 49152 for stages of A and B + 4 * 8192 for panels of the output + ",
-            "Set num_stages: 4; or BN: 128.",
+            "5 * 49152 for stages of A and B + 6 * 8192 for panels of the output + ",
+            "Set num_stages: 3; or BN: 128.",
         ),
         (
             {"BM": 192, "BN": 256},
