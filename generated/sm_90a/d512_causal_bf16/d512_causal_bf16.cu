@@ -1004,11 +1004,13 @@ __device__ __forceinline__ void write_output_part(const Problem& problem, const 
       o[1] = 0.f;
     }
     transpose_quad(words);
-    if (thread_row + 8 * r < problem.query_rows) {
-      asm volatile("st.global.v4.b32 [%0], {%1, %2, %3, %4};"
-                   ::"l"(row + 8 * r * out.row_stride + 32 * part), "r"(words[0]), "r"(words[1]),
-                     "r"(words[2]), "r"(words[3]) : "memory");
-    }
+    // Predicated: without a branch between them, the transpositions of both rows overlap.
+    asm volatile(
+        "{ .reg .pred is_row;"
+        " setp.lt.s32 is_row, %5, %6;"
+        " @is_row st.global.v4.b32 [%0], {%1, %2, %3, %4}; }"
+        ::"l"(row + 8 * r * out.row_stride + 32 * part), "r"(words[0]), "r"(words[1]), "r"(words[2]),
+          "r"(words[3]), "r"(thread_row + 8 * r), "r"(problem.query_rows) : "memory");
   }
 }
 
@@ -1057,9 +1059,11 @@ struct Consumer {
     return tile.first_row >= 0;
   }
 
-  // Q.K of one block, panel by panel; its last panel is left in flight. With kWrites the output of
-  // the tile before, which is complete, is written between the panels.
-  template <uint32 kFullParity, bool kWrites>
+  // Q.K of one block, panel by panel; its last panel is left in flight. With the first one in flight
+  // the peer learns that buffers are free: it needs them only half a block later, and the tensor cores
+  // have stood still since the last P.V. With kWrites the output of the tile before, which is complete,
+  // is written between the panels. The very first block has no block before it.
+  template <bool kFirst, bool kWrites>
   __device__ __forceinline__ void issue_scores(bool new_queries) {
     float inverse[2];
     if (kWrites) finish_rows(inverse);
@@ -1069,12 +1073,13 @@ struct Consumer {
         // Arrived by the bytes of two panels of Q.
         mbarrier_wait<kQueryFull>(base, panel / kPanelsPerQueryBarrier, ~tiles.uses & 1);
       }
-      mbarrier_wait<kRingFull>(base, panel, kFullParity);  // arrived by the bytes of K
+      mbarrier_wait<kRingFull>(base, panel, kFirst ? 0 : 1);  // arrived by the bytes of K
       wgmma_fence();  // scores, before the wgmmas write them
       issue_query_key(scores, query, ring, panel);
       wgmma_commit();
       forget_value(query);
       forget_value(ring);
+      if (!kFirst && panel == 0) exchange.release_buffers(block.previous());
       if (kWrites) write_output_part(problem, out, done_tile, place, output, inverse, panel);
       if (panel > 0) {
         wgmma_wait<1>();
@@ -1251,13 +1256,12 @@ struct Consumer {
     open_rows();
 #pragma unroll
     for (int i = 0; i < kOwnColumns / 2; ++i) output[i] = 0.f;
-    issue_scores<0, false>(true);
+    issue_scores<true, false>(true);
     wgmma_wait<0>();
     pin(scores);
     release_slot(kNumPanels - 1);
 #pragma unroll
     for (int32 chunk = 0; chunk < kNumKvStages; ++chunk) softmax_part<true>(chunk, tile, key_block);
-    exchange.release_buffers(block);
 
     bool unwritten = false;  // whether the output is that of a tile that ended with the last block
 #pragma unroll 1
@@ -1272,14 +1276,13 @@ struct Consumer {
       --key_block;
       ++block.number;
       if (unwritten) {
-        issue_scores<1, true>(ends);
+        issue_scores<false, true>(ends);
       } else {
-        issue_scores<1, false>(ends);
+        issue_scores<false, false>(ends);
       }
       if (ends) close_rows(tile);
       multiply_values<true, 0>(block.previous(), next, key_block);
       if (ends) add_peer_sums();
-      exchange.release_buffers(block);
       if (grown && !ends) rescale_output();
       tile = next;
       unwritten = ends;
