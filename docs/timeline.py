@@ -1,11 +1,12 @@
 """Draws the main loop of a kernel in the emulator's cost model: python docs/timeline.py CONFIG...
 
-For every config file the kernel is rendered and compiled (NVRTC or nvcc, no GPU), and every CTA
-runs one tile of queries against ``--blocks`` blocks of keys in the emulator. The picture
+For every config file the kernel is rendered and compiled (NVRTC or nvcc, no GPU), and in the
+emulator every CTA runs one tile of queries against ``--blocks`` blocks of keys; of a matrix
+product, several tiles of the output, each with so many blocks along k. The picture
 docs/timeline_NAME.svg shows who does what and when in the steady state of the first CTA. The
 figures are printed as JSON: how busy the tensor core is, what every role waits for, how long each
-resource is in use for a block. They are those of a model (fa4gen/emulator/costs.py), not
-measurements.
+resource is in use for a block of keys, or for a tile of a product. They are those of a model
+(fa4gen/emulator/costs.py), not measurements.
 """
 
 from __future__ import annotations
@@ -20,10 +21,13 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from fa4gen.emulator import Program, Report
-    from fa4gen.plan.attention_model import AttentionPlan
+    from fa4gen.plan.plans import Plan
+    from fa4gen.verify.verdict import NamedCase
 
 FOLDER = Path(__file__).resolve().parent
 BLOCKS = 12
+TILES = 6
+"""Of a matrix product, for each CTA: enough for a steady state."""
 
 
 @dataclass(frozen=True)
@@ -38,40 +42,47 @@ class Traced:
         return self.program.launch(*args, **{**options, "trace": self.trace, "checks": False})
 
 
-def trace_of(config: str, blocks: int) -> tuple[str, dict[str, Any]]:
-    """Return a kernel's name and the trace of one tile of queries and ``blocks`` of keys.
-
-    Raises Fa4genError.
-    """
+def trace_of(config: str, blocks: int) -> tuple[Plan, dict[str, Any]]:
+    """Return a kernel's plan and the trace of its work on so many blocks. Raises Fa4genError."""
     from fa4gen.emulator import Program
     from fa4gen.errors import ConfigError
     from fa4gen.verify.build import build_kernel
-    from fa4gen.verify.cases import Case
-    from fa4gen.verify.emulator import MULTIPROCESSORS, EmulatedKernel
-    from fa4gen.verify.inputs import make_inputs, make_rng
-    from fa4gen.verify.memory import place
+    from fa4gen.verify.emulator import EmulatedKernel
+    from fa4gen.verify.family import family_of
 
     built = build_kernel(config)
     if built.plan is None or built.compiled is None:
         raise ConfigError(*built.problems)
     plan = built.plan
-    # a tile for every CTA of the emulated chip: with fewer, some kernels make their tiles smaller
-    heads = MULTIPROCESSORS // plan.cta_group
-    case = Case("timeline", 1, heads, heads, tile_rows(plan), blocks * plan.BN)
-    inputs = make_inputs(
-        case, plan.depth, plan.dtype, make_rng(0, case.name), value_depth=plan.value_depth
-    )
-    memory = place(case, inputs, plan.dtype, lse=plan.lse, out_dtype=plan.out_dtype)
+    memory = family_of(plan).draw(case_of(plan, blocks), 0).memory
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "trace.json"
         traced: Any = Traced(Program(built.compiled.ptx), path)
         EmulatedKernel(plan, traced).run(memory)
-        return plan.name, json.loads(path.read_text())
+        return plan, json.loads(path.read_text())
 
 
-def tile_rows(plan: AttentionPlan) -> int:
-    """Return the query rows that one CTA, or a pair of them, works on at a time."""
-    return plan.BM * plan.cta_group
+def case_of(plan: Plan, blocks: int) -> NamedCase:
+    """Return a case with work for every CTA of the emulated chip.
+
+    With fewer tiles than CTAs, some kernels of attention make their tiles smaller.
+    """
+    from fa4gen.plan.gemm_model import GemmPlan
+    from fa4gen.verify.cases import Case
+    from fa4gen.verify.emulator import MULTIPROCESSORS
+    from fa4gen.verify.gemm.cases import GemmCase
+
+    if isinstance(plan, GemmPlan):
+        return GemmCase("timeline", MULTIPROCESSORS * plan.BM, TILES * plan.BN, blocks * plan.BK)
+    heads = MULTIPROCESSORS // plan.cta_group
+    return Case("timeline", 1, heads, heads, plan.BM * plan.cta_group, blocks * plan.BN)
+
+
+def title_of(plan: Plan, blocks: int) -> str:
+    """Return what the picture shows, in words."""
+    if plan.kernel == "gemm":
+        return f"{plan.name}: {TILES} tiles of the output, {blocks} blocks along k each"
+    return f"{plan.name}: one tile of queries, {blocks} blocks of keys"
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -82,20 +93,24 @@ def main(arguments: list[str] | None = None) -> int:
 
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("configs", nargs="+", metavar="CONFIG")
-    parser.add_argument("--blocks", type=int, default=BLOCKS, help="blocks of keys (%(default)s)")
+    parser.add_argument(
+        "--blocks", type=int, default=BLOCKS, help="of keys, or along k (%(default)s)"
+    )
     parser.add_argument("--out", type=Path, default=FOLDER, help="folder for the pictures")
     chosen = parser.parse_args(arguments)
     figures = {}
     for config in chosen.configs:
         try:
-            name, document = trace_of(config, chosen.blocks)
+            plan, document = trace_of(config, chosen.blocks)
         except Fa4genError as error:
             print(error, file=sys.stderr)
             return error.exit_status
-        title = f"{name}: one tile of queries, {chosen.blocks} blocks of keys"
-        picture = chosen.out / f"timeline_{name}.svg"
-        picture.write_text(draw(document, title=title, blocks=chosen.blocks), encoding="utf-8")
-        figures[name] = asdict(measure(read_events(document), chosen.blocks))
+        # what repeats: a block of keys, or a tile of a product, whose blocks share an accumulator
+        turns = TILES if plan.kernel == "gemm" else chosen.blocks
+        picture = chosen.out / f"timeline_{plan.name}.svg"
+        title = title_of(plan, chosen.blocks)
+        picture.write_text(draw(document, title=title, blocks=turns), encoding="utf-8")
+        figures[plan.name] = asdict(measure(read_events(document), turns))
     print(json.dumps(figures, indent=2))
     return 0
 
