@@ -48,7 +48,9 @@ STYLES = {"FAILED": "bold red", "compiled": "yellow"}
 )
 @click.option("--list-cases", is_flag=True, help="Show the cases and run nothing.")
 @click.option(
-    "--large", is_flag=True, help="Add long sequences, with a float64 reference on the GPU."
+    "--large",
+    is_flag=True,
+    help="Add long sequences and large matrices, with a float64 reference on the GPU.",
 )
 @click.option(
     "--compiler",
@@ -160,13 +162,8 @@ def _list_cases(
         for loaded, plan in planned
     ]
     if output_format == "json":
-        print_json(
-            {
-                "kernels": [
-                    {"name": n, "cases": [c.data_items() for c in cases]} for n, cases in chosen
-                ]
-            }
-        )
+        kernels = [{"name": n, "cases": [c.data_items() for c in cases]} for n, cases in chosen]
+        print_json({"kernels": kernels})
         return
     for name, cases in chosen:
         rows = [case.row() for case in cases]

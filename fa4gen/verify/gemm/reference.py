@@ -106,9 +106,9 @@ def _before_activation(
 def _rounded_block(
     problem: GemmProblem, inputs: GemmInputs, a: Any, b: Any, c: Any, xp: Any
 ) -> Any:
-    x = np.float32(inputs.alpha) * (a @ b)
+    x = (a @ b) * np.float32(inputs.alpha)
     if c is not None:
-        x += np.float32(inputs.beta) * c
+        x += c * np.float32(inputs.beta)
     if problem.activation is not None:
         x = problem.activation.evaluate(x, xp).astype(xp.float32)
     return _round(x, problem.out_dtype, xp)
