@@ -10,6 +10,7 @@ from itertools import product
 from typing import TYPE_CHECKING
 
 from fa4gen.plan.gemm_sm90.memory import dynamic_shared_bytes, gemm_regions
+from fa4gen.plan.gemm_sm90.rules import all_automatic
 from fa4gen.plan.refusal import Changes, Fault
 from fa4gen.plan.roles import (
     WARPGROUP,
@@ -156,3 +157,4 @@ def _smaller_in_every_way(values: Values) -> Iterator[Changes]:
     combinations.sort(key=lambda changes: sum(map(bool, changes)))
     for several in combinations:
         yield {key: value for changes in several for key, value in changes.items()}
+    yield all_automatic(values)

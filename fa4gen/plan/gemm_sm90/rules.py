@@ -5,13 +5,23 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from fa4gen.plan.gemm_sm90.values import PANEL_BYTES, WGMMA_ROWS
-from fa4gen.plan.refusal import Fault
+from fa4gen.plan.refusal import Changes, Fault
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from fa4gen.plan.gemm_sm90.values import Values
 
+SIZES = (
+    "BM",
+    "BN",
+    "BK",
+    "num_consumer_warpgroups",
+    "ping_pong",
+    "num_stages",
+    "num_epi_stages",
+    "registers",
+)
 WARPGROUP_ROWS = (64, 128)
 """One wgmma's rows, or two's."""
 
@@ -23,6 +33,12 @@ def broken_rules(values: Values) -> Iterator[Fault]:
     yield from _block(values)
 
 
+def all_automatic(values: Values) -> Changes:
+    """Return the changes that leave every size to the plan."""
+    written = (key for key in SIZES if getattr(values.config, key) != "auto")
+    return dict.fromkeys(written, "auto")
+
+
 def _rows(values: Values) -> Iterator[Fault]:
     rows, warpgroups = values.BM, values.num_consumer_warpgroups
     if values.ping_pong and warpgroups == 1:
@@ -31,6 +47,7 @@ def _rows(values: Values) -> Iterator[Fault]:
             message="ping_pong needs two consumer warpgroups or more to take turns, got 1",
             keys=("ping_pong",),
             remedies=([{"num_consumer_warpgroups": 2}], [{"ping_pong": False}]),
+            last_resort=[all_automatic(values)],
         )
     if values.ping_pong and rows not in WARPGROUP_ROWS:
         yield Fault(
@@ -39,6 +56,7 @@ def _rows(values: Values) -> Iterator[Fault]:
             "each has a tile of its own",
             keys=("BM", "ping_pong"),
             remedies=([{"BM": 128}], [{"ping_pong": False}]),
+            last_resort=[all_automatic(values)],
         )
     elif not values.ping_pong and rows / warpgroups not in WARPGROUP_ROWS:
         yield Fault(
@@ -50,6 +68,7 @@ def _rows(values: Values) -> Iterator[Fault]:
                 [{"BM": "auto"}, {"BM": WGMMA_ROWS * warpgroups}],
                 [{"num_consumer_warpgroups": "auto"}],
             ),
+            last_resort=[all_automatic(values)],
         )
 
 
@@ -76,4 +95,5 @@ def _block(values: Values) -> Iterator[Fault]:
             f"{PANEL_BYTES} or {2 * PANEL_BYTES} bytes along k: {panel} or {2 * panel}",
             keys=("BK",),
             remedies=([{"BK": panel}, {"BK": 2 * panel}],),
+            last_resort=[all_automatic(values)],
         )

@@ -26,7 +26,7 @@ DEFAULT_REGISTERS = {
     2: RegisterSplit(40, 232),
     3: RegisterSplit(32, 160),
 }
-"""By consumer warpgroups: the loaders divide to find their tiles, and need more than attention's."""
+"""By consumer warpgroups. The loaders divide to find their tiles: attention's need fewer."""
 
 
 @dataclass(frozen=True)
