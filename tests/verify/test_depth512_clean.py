@@ -82,18 +82,6 @@ def test_many_seeds(schedule: str, config: str, case: str) -> None:
 
 
 @pytest.mark.compile
-@pytest.mark.xfail(
-    strict=True,
-    reason="fences are asked for between products of one accumulator that the ring also orders",
-)
 def test_a_single_slot() -> None:
     """Loads and products take turns; none of the pair may wait for ever."""
     check("one_slot", "tile/65x255", 0)
-
-
-@pytest.mark.compile
-def test_a_single_slot_is_no_deadlock() -> None:
-    for seed in range(4):
-        _, reports = verify(kernel("one_slot"), "data/rising", seed)
-        found = {(finding.kind, finding.severity.value) for finding in reports[-1].findings}
-        assert found <= {("missing-tcgen05-fence", "review")}

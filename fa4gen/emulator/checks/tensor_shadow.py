@@ -217,11 +217,8 @@ class TensorChecks:
         slot, epoch = entry.op.slot, entry.op.epoch
         if clock[AFTER, slot] >= epoch:
             return
-        if clock[VC, slot] >= epoch:
-            self._unfenced(entry, what, op.site, op.gang, mask)
-            return
-        severity = Severity.ERROR
-        if clock[EXEC, entry.issuer] >= entry.issued:
+        in_order = clock[EXEC, entry.issuer] >= entry.issued
+        if in_order:
             pair = family(entry.kind), family(op.kind)
             same = (
                 entry.writes
@@ -231,9 +228,11 @@ class TensorChecks:
             )
             if pair in _PIPELINED or (same and pair == ("tcgen05.mma", "tcgen05.mma")):
                 return
-            if writes:
-                # kernels in the field rely on the queue here, beyond what is documented
-                severity = Severity.REVIEW
+        if clock[VC, slot] >= epoch:
+            self._unfenced(entry, what, op.site, op.gang, mask)
+            return
+        # kernels in the field rely on the queue for writes, beyond what is documented
+        severity = Severity.REVIEW if in_order and writes else Severity.ERROR
         self._race(entry, what, op.site, op.gang, mask, op.kind, severity)
 
     # ---- what is wrong

@@ -149,6 +149,23 @@ def test_products_on_one_accumulator_are_in_order():
     assert gpu.found() == []
 
 
+def test_products_in_order_need_no_fence_when_the_first_is_known_to_be_complete():
+    """As where both wait for the same slot of a ring: order within the queue is enough."""
+    gpu = Blackwell()
+    gpu.commit(gpu.product())
+    gpu.wait(gpu.issuer, gpu.done, after=False)
+    gpu.product()
+    assert gpu.found() == []
+
+
+def test_another_accumulator_over_a_complete_product_needs_the_fence():
+    gpu = Blackwell()
+    gpu.commit(gpu.product())
+    gpu.wait(gpu.issuer, gpu.done, after=False)
+    gpu.product(64)
+    assert gpu.found() == FENCE
+
+
 def test_a_product_read_as_operand_needs_completion():
     gpu = Blackwell()
     gpu.product()
