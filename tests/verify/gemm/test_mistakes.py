@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from fa4gen.toolchain.model import Resources
+from fa4gen.verify import run as run_module
 from fa4gen.verify.report import error_cell, problems, verdict_data
 from fa4gen.verify.run import VerifyOptions, verify_kernel
 
@@ -19,6 +20,12 @@ RIGHT = [
     {"dtype": "fp16", "activation": "silu(x)"},
     {"activation": "exp(x)", "residual": "matrix"},
 ]
+
+
+@pytest.fixture(autouse=True)
+def one_case_at_a_time(monkeypatch) -> None:
+    """NumPy's own threads are enough on problems this small."""
+    monkeypatch.setattr(run_module, "MAX_THREADS", 1)
 
 
 def verify(plan, backend, *cases: str):
