@@ -9,7 +9,7 @@ import pytest
 from fa4gen.config.load import config_from_data
 from fa4gen.plan.build import build_plan
 from fa4gen.verify.run import VerifyOptions, verify_kernel
-from tests.verify.tiled_gemm import TiledBackend
+from tests.verify.gemm.tiled_gemm import TiledBackend
 
 pytestmark = pytest.mark.numbers
 
@@ -37,12 +37,9 @@ def failing(keys: dict[str, Any], kernel: str, cases: str, compiled: Any) -> dic
 
 # How tensor cores add, as far as it was measured, on data that strains it.
 SUMS = [
-    ({}, "fine_sum", "data/*_odd"),
     ({**FLOAT32, "dtype": "fp16"}, "fine_sum", "data/positive_odd"),
     ({**FLOAT32, **BLACKWELL}, "fine_sum", "data/cancelling_odd"),
-    ({**FLOAT32, **FP8}, "coarse_sum", "data/positive_odd"),
     ({**FLOAT32, **FP8}, "coarse_sum", "data/cancelling_odd"),
-    ({**FLOAT32, **FP8}, "coarse_sum", "depth/1"),
     ({**MATRIX, **FP8}, "coarse_sum", "data/tiny_odd"),
 ]
 
