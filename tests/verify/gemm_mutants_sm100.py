@@ -23,7 +23,7 @@ CONFIGS: Final[dict[str, dict[str, Any]]] = {
     "pair_short": {"cta_group": 2, "residual": "matrix", **_SMALL, "BM": 64},
 }  # fmt: skip
 
-TILES: Final = Problem(500, 300, 150)
+TILES: Final = Problem(400, 300, 150)
 """Several tiles for each CTA, three blocks each, tails on all sides."""
 SQUARES: Final = Problem(260, 260, 64, beta=1.0)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import cache
-from itertools import product
 from random import Random
 from typing import TYPE_CHECKING, Any
 
@@ -25,7 +24,7 @@ LAYOUTS: dict[str, Keys] = {
     "pair": {**TILE, "cta_group": 2},
     "halves": {**TILE, "cta_group": 2, "BM": 64},
 }
-SEVERAL = Problem(500, 300, 150, batch=2)
+SEVERAL = Problem(270, 140, 150, batch=2)
 """Tails in each dimension, several tiles for each CTA."""
 
 
@@ -50,14 +49,14 @@ def test_products_and_residuals(layout: str, residual: str) -> None:
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_the_residual_comes_from_where_the_output_goes(layout: str) -> None:
     keys = {**LAYOUTS[layout], "residual": "matrix", "out_dtype": "fp32"}
-    check(keys, Problem(270, 300, 64, batch=2, beta=1.0, indexed=True), 1)
+    check(keys, Problem(270, 140, 64, batch=2, beta=1.0, indexed=True), 1)
 
 
 @pytest.mark.compile
 @pytest.mark.parametrize("residual", ["none", "matrix", "row"])
 def test_no_products_where_k_is_zero(residual: str) -> None:
-    for seed, layout in enumerate(LAYOUTS):
-        check({**LAYOUTS[layout], "residual": residual}, Problem(300, 200, 0), seed)
+    for seed, layout in enumerate(("rows", "halves")):
+        check({**LAYOUTS[layout], "residual": residual}, Problem(140, 140, 0), seed)
 
 
 @pytest.mark.compile
@@ -68,9 +67,9 @@ def test_the_residual_is_not_looked_at_where_beta_is_zero(residual: str) -> None
 
 
 @pytest.mark.compile
-@pytest.mark.parametrize("size", [(1, 1, 1), (64, 64, 64), (128, 128, 1000), (1, 600, 40)], ids=str)
+@pytest.mark.parametrize("size", [(1, 1, 1), (128, 128, 600), (1, 400, 40)], ids=str)
 def test_sizes(size: tuple[int, int, int]) -> None:
-    for seed, layout in enumerate(LAYOUTS):
+    for seed, layout in enumerate(("quarters", "pair")):
         check({**LAYOUTS[layout], "residual": "matrix", "num_stages": 3}, Problem(*size), seed)
 
 
@@ -79,8 +78,8 @@ def test_sizes(size: tuple[int, int, int]) -> None:
 @pytest.mark.parametrize("dtype", ["bf16", "fp8_e4m3"])
 def test_either_operand_in_either_order(dtype: str, majors: str) -> None:
     order = {"a_major": majors[0], "b_major": majors[1], "dtype": dtype}
-    check({**TILE, **order, "BN": 192, "cta_group": 2}, Problem(300, 250, 200))
-    check({**TILE, **order, "BM": 64, "BN": 64, "BK": 256}, Problem(100, 70, 600), 1)
+    check({**TILE, **order, "BN": 192, "cta_group": 2}, Problem(200, 250, 150))
+    check({**TILE, **order, "BM": 64, "BN": 64, "BK": 256}, Problem(70, 70, 300), 1)
 
 
 @pytest.mark.compile
@@ -88,7 +87,7 @@ def test_either_operand_in_either_order(dtype: str, majors: str) -> None:
 def test_output_types(out_dtype: str) -> None:
     for seed, layout in enumerate(LAYOUTS):
         keys = {**LAYOUTS[layout], "BN": 64, "dtype": "fp16", "out_dtype": out_dtype}
-        check({**keys, "residual": "matrix"}, Problem(200, 200, 100, alpha=-0.5), seed)
+        check({**keys, "residual": "matrix"}, Problem(140, 70, 70, alpha=-0.5), seed)
 
 
 @pytest.mark.compile
@@ -97,8 +96,8 @@ def test_rings_of_any_length(stages: int) -> None:
     lengths = dict.fromkeys(
         ("num_stages", "num_accum_stages", "num_epi_stages", "num_out_stages"), stages
     )
-    for seed, (layout, residual) in enumerate(product(("quarters", "halves"), ("matrix", "row"))):
-        check({**LAYOUTS[layout], **lengths, "residual": residual}, Problem(520, 260, 300), seed)
+    for seed, (layout, residual) in enumerate((("quarters", "row"), ("halves", "matrix"))):
+        check({**LAYOUTS[layout], **lengths, "residual": residual}, Problem(260, 260, 150), seed)
 
 
 @pytest.mark.compile
@@ -112,14 +111,13 @@ def test_accumulators_further_apart_than_they_are_wide(layout: str) -> None:
 @pytest.mark.parametrize("residual", ["none", "matrix"])
 def test_tiles_handed_out_by_the_hardware(layout: str, residual: str) -> None:
     keys = {**LAYOUTS[layout], "BN": 64, "scheduler": "dynamic", "residual": residual}
-    for seed in range(3):
-        check(keys, Problem(600, 400, 100), seed)
+    check(keys, Problem(400, 140, 70), len(layout))
 
 
 @pytest.mark.compile
 def test_tiles_handed_out_by_the_hardware_have_no_products() -> None:
     keys = {**LAYOUTS["pair"], "scheduler": "dynamic", "residual": "matrix"}
-    check(keys, Problem(900, 400, 0, beta=1.0))
+    check(keys, Problem(600, 260, 0, beta=1.0))
 
 
 def _any_keys(random: Random) -> Keys:
@@ -152,28 +150,28 @@ def _any_problem(random: Random) -> Problem:
     )
 
 
-def check_any(seed: int) -> None:
+def check_any(seed: int, runs: int) -> None:
     random = Random(seed)
     keys = _any_keys(random)
     try:
         gemm_kernel(keys)
     except ConfigError:
         return
-    for run in range(3):
+    for run in range(runs):
         check(keys, _any_problem(random), len(SCHEDULES) * seed + run)
 
 
 @pytest.mark.compile
-@pytest.mark.parametrize("part", range(4))
+@pytest.mark.parametrize("part", range(3))
 def test_whatever_is_planned_multiplies(part: int) -> None:
     seed = int(np.random.default_rng().integers(2**31))
-    check_any(seed + part)
+    check_any(seed + part, 1)
 
 
 @pytest.mark.seeds
-@pytest.mark.parametrize("seed", range(200))
+@pytest.mark.parametrize("seed", range(100))
 def test_whatever_is_planned_multiplies_under_many_seeds(seed: int) -> None:
-    check_any(seed)
+    check_any(seed, 3)
 
 
 @pytest.mark.seeds
