@@ -123,7 +123,7 @@ class _Stopwatch:
         self._protocol = protocol
         self._scope: Any = nullcontext()
         if stream is not None:
-            self._scope = self._cuda.ExternalStream(stream)
+            self._scope = _as_cupy_stream(self._cuda, stream)
         self._buffer: Any = None
 
     def __enter__(self) -> _Stopwatch:
@@ -162,3 +162,21 @@ class _Stopwatch:
             end.record(stream)
         stream.synchronize()
         return [float(self._cuda.get_elapsed_time(start, end)) for start, end in events]
+
+
+class _Handle:
+    """A stream's handle, as what CuPy takes streams of others from."""
+
+    def __init__(self, handle: int) -> None:
+        self._handle = handle
+
+    def __cuda_stream__(self) -> tuple[int, int]:
+        """Version of the protocol, and the handle."""
+        return 0, self._handle
+
+
+def _as_cupy_stream(cuda: Any, handle: int) -> Any:
+    """Return CuPy's stream over a handle; CuPy 14.1 has replaced the class that did it before."""
+    if hasattr(cuda.Stream, "from_external"):
+        return cuda.Stream.from_external(_Handle(handle))
+    return cuda.ExternalStream(handle)

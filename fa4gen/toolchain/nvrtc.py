@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 _VERSION = re.compile(r"^// Cuda compilation tools, release \S+, V(\S+)", re.MULTILINE)
+FIRST_WITH_CACHE = (12, 9)
+"""The first release with a cache of its own (on machines with a driver), and a way to go without."""
 _REMEDY = 'Install it with: pip install "nvidia-cuda-nvrtc>=13,<14"  (or use --compiler nvcc).'
 
 
@@ -39,7 +41,10 @@ class Nvrtc:
     def options(self, unit: Unit) -> tuple[str, ...]:
         """Options for PTX and cubin of the exact architecture, with ptxas's report in the log."""
         more = ("-lineinfo",) if unit.line_info else ()
-        return (f"-arch={unit.arch}", "-std=c++17", "--ptxas-options=-v", "--no-cache", *more)
+        # What its own cache on disk gives back comes without the log, which the lint needs.
+        if self.release >= FIRST_WITH_CACHE:
+            more = ("--no-cache", *more)
+        return (f"-arch={unit.arch}", "-std=c++17", "--ptxas-options=-v", *more)
 
     def build(self, unit: Unit) -> Built:
         """Compile to PTX and cubin; CompileError with places, MissingCapabilityError."""

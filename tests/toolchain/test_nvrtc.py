@@ -23,6 +23,18 @@ class NoLibrary:
         raise RuntimeError("libnvrtc.so.13 cannot be loaded\nwith many details")
 
 
+@pytest.mark.parametrize(
+    ("release", "without"), [((12, 8), False), ((12, 9), True), ((13, 0), True)]
+)
+def test_its_own_cache_is_off_where_there_is_one(
+    monkeypatch: pytest.MonkeyPatch, release: tuple[int, int], without: bool
+) -> None:
+    """What comes out of that cache has no log, and the lint would refuse it."""
+    compiler = Nvrtc()
+    monkeypatch.setattr(compiler, "release", release)
+    assert ("--no-cache" in compiler.options(Unit("any", "", {}, "sm_90a"))) is without
+
+
 def test_a_missing_library_is_one_line_with_a_remedy() -> None:
     with pytest.raises(MissingCapabilityError) as caught:
         _release(NoLibrary())
