@@ -85,9 +85,11 @@ def _sigmoid(xp: Any, x: Any) -> Any:
 def _erf(xp: Any, x: Any) -> Any:
     import numpy as np
 
-    host = x if xp is np else xp.asnumpy(x)
-    values = np.asarray(np.frompyfunc(math.erf, 1, 1)(host), dtype=np.float64)
-    return xp.asarray(values.astype(x.dtype))
+    if xp is not np:
+        from cupyx.scipy.special import erf
+
+        return erf(x)
+    return np.asarray(np.frompyfunc(math.erf, 1, 1)(x), dtype=np.float64).astype(x.dtype)
 
 
 _FUNCTIONS = {

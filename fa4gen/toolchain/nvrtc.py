@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 _VERSION = re.compile(r"^// Cuda compilation tools, release \S+, V(\S+)", re.MULTILINE)
 FIRST_WITH_CACHE = (12, 9)
-"""The first release with a cache of its own (on machines with a driver), and a way to go without."""
+"""The first release with a cache of its own, on machines with a driver, and a way to do without."""
 _REMEDY = 'Install it with: pip install "nvidia-cuda-nvrtc>=13,<14"  (or use --compiler nvcc).'
 
 

@@ -108,6 +108,9 @@ def decide(
     ``most_stages`` says how many slots of the ring of A and B fit shared memory beside the rest.
     """
     log = ChoiceLog(config)
+    out_dtype = config.resolved_out_dtype
+    as_input = "as dtype" if out_dtype == config.dtype else "fp8 inputs have a 16-bit output"
+    log.take("out_dtype", config.out_dtype, out_dtype, as_input)
     ping_pong = log.take(
         "ping_pong",
         config.ping_pong,
