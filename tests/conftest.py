@@ -37,7 +37,7 @@ settings.load_profile("any machine")
 def pytest_addoption(parser: pytest.Parser) -> None:
     """``--many-seeds`` adds the tests marked ``seeds``."""
     parser.addoption(
-        "--many-seeds", action="store_true", help="also run the tests marked seeds: half an hour"
+        "--many-seeds", action="store_true", help="also run the tests marked seeds: an hour"
     )
 
 

@@ -48,7 +48,7 @@ def test_kernels_under_many_seeds(kernel) -> None:
         check_original(kernel, seed, SCHEDULES[seed % len(SCHEDULES)])
 
 
-@pytest.mark.emulate
+@pytest.mark.seeds
 @BY_MUTANT
 def test_mutants_under_many_seeds(mutant) -> None:
     assert run(mutant, SEEDS) == []
