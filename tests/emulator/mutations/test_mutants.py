@@ -41,7 +41,7 @@ def test_mutants_are_reported(mutant) -> None:
     assert run(mutant, FEW) == []
 
 
-@pytest.mark.emulate
+@pytest.mark.seeds
 @BY_KERNEL
 def test_kernels_under_many_seeds(kernel) -> None:
     for seed in range(SEEDS):

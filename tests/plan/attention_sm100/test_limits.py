@@ -40,7 +40,7 @@ def offers(problem: Problem) -> list[dict[str, object]]:
     ]
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(st.data())
 def test_every_offer_removes_its_problem_and_brings_no_other(
     any_config: Strategy, data: st.DataObject

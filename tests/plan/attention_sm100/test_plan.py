@@ -36,7 +36,7 @@ def invariant(check: Invariant) -> Invariant:
     return check
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(st.data())
 def test_every_plan_keeps_the_invariants(any_config: Strategy, data: st.DataObject) -> None:
     config = data.draw(any_config)

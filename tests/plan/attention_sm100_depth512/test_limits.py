@@ -40,7 +40,7 @@ def offers(problem: Problem) -> list[dict[str, object]]:
     ]
 
 
-@settings(max_examples=150)
+@settings(max_examples=75)
 @given(st.data())
 def test_every_offer_removes_its_problem_and_brings_no_other(
     any_config: Strategy, data: st.DataObject
