@@ -26,9 +26,18 @@ def messages(verdict) -> str:
     )
 
 
+SHIPPED = sorted(find_configs(["attention"]))
+
+
 @pytest.mark.compile
-@pytest.mark.parametrize("config", sorted(find_configs(["attention"])),
-                         ids=lambda path: path.stem)  # fmt: skip
+@pytest.mark.parametrize(
+    "config",
+    # Every third in each run; all of them with --many-seeds.
+    [
+        pytest.param(path, id=path.stem, marks=[pytest.mark.seeds] if i % 3 else [])
+        for i, path in enumerate(SHIPPED)
+    ],
+)
 def test_a_shipped_kernel_is_clean(config) -> None:
     built = build_kernel(str(config))
     cases = FEW if built.arch == "sm_90a" and built.plan.depth < 512 else FEWER
