@@ -25,7 +25,7 @@ from fa4gen.emulator.access import (
 )
 from fa4gen.emulator.emit import Emitter
 from fa4gen.emulator.gang import Gang, Mask
-from fa4gen.emulator.instructions.ieee import canonical, flush
+from fa4gen.emulator.instructions.ieee import canonical, extreme_of, flush
 from fa4gen.emulator.instructions.registry import Translate
 from fa4gen.emulator.instructions.words import Words
 from fa4gen.emulator.ptx.syntax import Instruction, Operand, Vector
@@ -128,18 +128,12 @@ def _extreme(form: _Form) -> Update:
     """Minimum or maximum: a NaN loses, and -0 is less than +0."""
     dtype = form.dtype
     largest = form.operation == "max"
-    pick: Any = np.fmax if largest else np.fmin
     if dtype.kind in "iu":
         return lambda old, b, _c: np.maximum(old, b) if largest else np.minimum(old, b)
+    kind = form.kind.removesuffix("x2")
 
     def update(old: Words2D, b: Words2D, _c: Any) -> Words2D:
-        x, y = old.astype(np.float32), b.astype(np.float32)
-        result = pick(x, y)
-        tie = (x == 0) & (y == 0)
-        negative = np.signbit(x) & np.signbit(y) if largest else np.signbit(x) | np.signbit(y)
-        zero = np.where(negative, np.float32(-0.0), np.float32(0.0))
-        chosen = np.where(tie, zero, result).astype(dtype)
-        number: Words2D = canonical(chosen, form.kind.removesuffix("x2"))
+        number: Words2D = canonical(extreme_of(old, b, largest), kind)
         return number
 
     return update

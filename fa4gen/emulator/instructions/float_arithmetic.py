@@ -13,7 +13,7 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 
 from fa4gen.emulator.instructions import ieee
-from fa4gen.emulator.instructions.ieee import DTYPES, NAN, TINY, canonical, flush
+from fa4gen.emulator.instructions.ieee import NAN, TINY, canonical, flush
 
 Function: TypeAlias = Callable[..., Any]
 
@@ -103,44 +103,33 @@ def fused_f32(a: Any, b: Any, c: Any, out: Any) -> Any:
     return out
 
 
-def _by_bits(a: Any, b: Any, kind: str, largest: bool) -> Any:
-    """Of numbers that are equal, the larger or smaller: +0 is above -0."""
-    bits = {2: np.uint16, 4: np.uint32, 8: np.uint64}[a.dtype.itemsize]
-    join = np.bitwise_and if largest else np.bitwise_or
-    return join(a.view(bits), b.view(bits)).view(DTYPES[kind])
-
-
-def extreme(kind: str, largest: bool, propagate: bool, magnitude: bool) -> Function:
+def extreme(largest: bool, propagate: bool, magnitude: bool) -> Function:
     """Min or max of two: a NaN loses, or wins if ``propagate``; -0 is below +0.
 
     ``magnitude`` compares absolute values and gives the result the product of the signs.
     """
-    choose = (
-        (np.maximum if largest else np.minimum) if propagate else (np.fmax if largest else np.fmin)
-    )
 
     def apply(a: Any, b: Any) -> Any:
-        x, y = (np.abs(a), np.abs(b)) if magnitude else (a, b)
-        result = choose(x, y)
-        if np.count_nonzero(result) != result.size:
-            result = np.where(x == y, _by_bits(x, y, kind, largest), result)
-        if magnitude:
-            sign = np.where(np.signbit(a) != np.signbit(b), DTYPES[kind](-1), DTYPES[kind](1))
-            result = np.where(np.isnan(result), result, np.copysign(result, sign))
-        return result
+        if not magnitude:
+            return ieee.extreme_of(a, b, largest, propagate)
+        result = ieee.extreme_of(np.abs(a), np.abs(b), largest, propagate)
+        one = result.dtype.type(1)
+        sign = np.where(np.signbit(a) != np.signbit(b), -one, one)
+        return np.where(np.isnan(result), result, np.copysign(result, sign))
 
     return apply
 
 
 def extreme_f32(largest: bool) -> Function:
     """The plain float32 min or max."""
-    choose = np.fmax if largest else np.fmin
+    choose = np.maximum if largest else np.minimum
 
     def apply(a: Any, b: Any) -> Any:
         result = choose(a, b)
-        if np.count_nonzero(result) != result.size:
-            result = np.where(a == b, _by_bits(a, b, "f32", largest), result)
-        return _settle(result)
+        squares = result.dot(result)  # as in _settle
+        if squares != squares or np.count_nonzero(result) != result.size:
+            return canonical(ieee.extreme_of(a, b, largest), "f32")
+        return result
 
     return apply
 

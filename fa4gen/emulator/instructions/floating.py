@@ -100,7 +100,7 @@ def extreme_of(words: Words, opcode: str, kind: str, three: bool) -> Function:
     if kind == "f32" and not (ftz or propagate or magnitude or signs):
         pair = arithmetic.extreme_f32(largest)
     else:
-        pair = arithmetic.extreme(kind, largest, propagate, signs)
+        pair = arithmetic.extreme(largest, propagate, signs)
         if kind != "f64":
             pair = Style(kind, ftz=ftz).apply(pair)
     if not three:

@@ -64,6 +64,26 @@ def clamp_positive(x: Any, kind: str) -> Any:
     return canonical(np.where((x > 0) | np.isnan(x), x, DTYPES[kind](0)), kind)
 
 
+def extreme_of(a: Any, b: Any, largest: bool, propagate: bool = False) -> Any:
+    """The larger or smaller of two rows of floats; -0 is below +0.
+
+    A NaN loses, or wins if ``propagate``; of two NaNs the second is taken, as it is.
+    NumPy's fmin and fmax give for signalling NaNs and for zeros what the host's vector unit gives,
+    which also depends on the place in the row.
+    """
+    result = (np.maximum if largest else np.minimum)(a, b)
+    if np.count_nonzero(result) != result.size:
+        bits = {2: np.uint16, 4: np.uint32, 8: np.uint64}[result.dtype.itemsize]
+        join = np.bitwise_and if largest else np.bitwise_or
+        result = np.where(a == b, join(a.view(bits), b.view(bits)).view(result.dtype), result)
+    if not np.count_nonzero(np.isnan(result)):
+        return result
+    first, second = np.isnan(a), np.isnan(b)
+    if propagate:
+        return np.where(second, b, np.where(first, a, result))
+    return np.where(first, b, np.where(second, a, result))
+
+
 def two_sum(a: Any, b: Any) -> tuple[Any, Any]:
     """The float64 sum and its error, exactly (the error is NaN or 0 where the sum is infinite)."""
     total = a + b

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fa4gen.emulator.boxes import Combine
+from fa4gen.emulator.instructions.ieee import DTYPES, canonical, extreme_of
 
 OPERATIONS: Final = ("add", "min", "max", "inc", "dec", "and", "or", "xor")
 
@@ -24,12 +25,29 @@ _TYPES: Final = {
     "or": (*_INTEGERS, "b32", "b64"),
     "xor": (*_INTEGERS, "b32", "b64"),
 }
+_FLOATS: Final = {np.dtype(dtype): kind for kind, dtype in DTYPES.items()}
 
 
 def _add(old: NDArray[Any], new: NDArray[Any]) -> NDArray[Any]:
     with np.errstate(all="ignore"):
-        total: NDArray[Any] = old + new
-    return total
+        return _settled(old + new)
+
+
+def _extreme(largest: bool) -> Combine:
+    of_integers = np.maximum if largest else np.minimum
+
+    def combine(old: NDArray[Any], new: NDArray[Any]) -> NDArray[Any]:
+        if old.dtype.kind in "iu":
+            return np.asarray(of_integers(old, new))
+        return _settled(extreme_of(old, new, largest))
+
+    return combine
+
+
+def _settled(row: NDArray[Any]) -> NDArray[Any]:
+    """NaNs of floats become canonical."""
+    kind = _FLOATS.get(row.dtype)
+    return row if kind is None else np.asarray(canonical(row, kind))
 
 
 def _increment(old: NDArray[Any], new: NDArray[Any]) -> NDArray[Any]:
@@ -44,8 +62,8 @@ def _decrement(old: NDArray[Any], new: NDArray[Any]) -> NDArray[Any]:
 
 _FUNCTIONS: Final[dict[str, Combine]] = {
     "add": _add,
-    "min": np.fmin,
-    "max": np.fmax,
+    "min": _extreme(False),
+    "max": _extreme(True),
     "inc": _increment,
     "dec": _decrement,
     "and": np.bitwise_and,

@@ -6,33 +6,30 @@ one; without ``.NaN`` a NaN loses against every number [?]. The loaded registers
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial, reduce
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fa4gen.emulator.emit import Emitter
+from fa4gen.emulator.instructions.ieee import canonical, extreme_of
 from fa4gen.emulator.ptx.syntax import Instruction, Register
 from fa4gen.emulator.types import dtype_of
 
 SHAPES: Final = ("32x32b", "16x32bx2")
-_CANONICAL_NAN: Final = np.uint32(0x7FFFFFFF)
-# (operation, whether NaNs win) -> how two values become one
-_OPERATIONS: Final[dict[tuple[str, bool], Callable[..., Any]]] = {
-    ("min", False): np.fmin.reduce,
-    ("max", False): np.fmax.reduce,
-    ("min", True): np.minimum.reduce,
-    ("max", True): np.maximum.reduce,
-}
 
 
 @dataclass(frozen=True, slots=True)
 class Reduction:
-    """What is done with the loaded values; ``target`` is the index of a 32-bit register."""
+    """What is done with the loaded values; ``target`` is the index of a 32-bit register.
 
-    operation: Callable[..., Any]
+    ``propagate`` says that a NaN wins.
+    """
+
+    largest: bool
+    propagate: bool
     magnitudes: bool
     kind: str
     target: int
@@ -40,13 +37,14 @@ class Reduction:
     def apply(self, values: NDArray[np.uint32]) -> NDArray[np.uint32]:
         """The bits of one value for each thread; ``values`` is (registers, threads)."""
         numbers: NDArray[Any] = np.ascontiguousarray(values).view(dtype_of(self.kind))
+        if self.kind != "f32":
+            of_integers = np.maximum if self.largest else np.minimum
+            return np.asarray(of_integers.reduce(numbers, axis=0)).view(np.uint32)
         if self.magnitudes:
             numbers = np.abs(numbers)
-        result = np.asarray(self.operation(numbers, axis=0), dtype_of(self.kind))
-        bits: NDArray[np.uint32] = result.view(np.uint32)
-        if self.kind == "f32":
-            bits = np.where(np.isnan(result), _CANONICAL_NAN, bits)
-        return bits
+        pair = partial(extreme_of, largest=self.largest, propagate=self.propagate)
+        result: NDArray[Any] = canonical(reduce(pair, numbers), self.kind)
+        return result.view(np.uint32)
 
 
 def parse(i: Instruction, e: Emitter, words: list[str]) -> Reduction:
@@ -60,4 +58,4 @@ def parse(i: Instruction, e: Emitter, words: list[str]) -> Reduction:
     target = i.operands[1]
     if not isinstance(target, Register) or target.cls != "r":
         raise e.refuse("a 32-bit register for the result was expected")
-    return Reduction(_OPERATIONS[words[0], "NaN" in flags], "abs" in flags, kind, target.index)
+    return Reduction(words[0] == "max", "NaN" in flags, "abs" in flags, kind, target.index)

@@ -258,6 +258,19 @@ def test_extremes(kind, name):
         ]
 
 
+@pytest.mark.parametrize("kind", ["f16", "bf16", "f32"])
+@pytest.mark.parametrize("length", [1, 7, 16, 33, 128])
+def test_signalling_nans_lose(kind, length):
+    """At every place of rows of any length; NumPy's fmax differs from place to place and host."""
+    form = FORMATS[kind]
+    infinity = ((1 << (form.bits - form.precision)) - 1) << (form.precision - 1)
+    one = (1 - form.low) << (form.precision - 1)
+    for nan in (infinity + 1, infinity + 1 | 1 << (form.bits - 1)):
+        for name in ("min", "max"):
+            assert run(f"{name}.{kind}", kind, [[nan] * length, [one] * length]) == [one] * length
+            assert run(f"{name}.{kind}", kind, [[one] * length, [nan] * length]) == [one] * length
+
+
 def test_zeros_of_extremes():
     """As observed on an H200: max(-0, +0) is +0 either way round."""
     rows = {"r1": np.float32([-0.0, 0.0]), "r2": np.float32([0.0, -0.0])}
