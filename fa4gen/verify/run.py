@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING
 
 from fa4gen.errors import Fa4genError
@@ -14,6 +15,7 @@ from fa4gen.verify.backend import StoppedError
 from fa4gen.verify.cases import select_cases
 from fa4gen.verify.family import family_of
 from fa4gen.verify.judge import judge
+from fa4gen.verify.share import share_work
 from fa4gen.verify.verdict import CaseVerdict, Check, Failure, Verdict
 
 if TYPE_CHECKING:
@@ -67,7 +69,8 @@ def verify_configs(
     """Verify many: compiled by ``jobs`` processes, run in turn; verdicts come as they are ready.
 
     With ``emulates_all`` the caller knows that ``pick`` gives backends on the CPU only; then the
-    processes run their kernels, too. ``pick`` has to be a function of a module for that.
+    processes run their kernels, too, and share the cases of a kernel where there are more processes
+    than kernels. ``pick`` has to be a function of a module for that.
 
     Once a kernel has crashed or hung, the rest is compiled but not run: see ``StoppedError``.
     """
@@ -96,13 +99,18 @@ def _verify_in_processes(
     jobs: int,
     compiler: str,
 ) -> Iterator[Verdict]:
-    """Verify several kernels side by side, each in a process that does it all."""
+    """Verify several kernels side by side, each in a process that does it all, or in some."""
     from concurrent.futures import ProcessPoolExecutor
-    from functools import partial
     from multiprocessing import get_context
 
-    work = partial(_build_and_verify, options=options, pick=pick, compiler=compiler)
-    with ProcessPoolExecutor(min(jobs, len(configs)), get_context("spawn")) as pool:
+    workers = min(jobs, len(configs))
+    work = partial(
+        _build_and_verify, options=options, pick=pick, compiler=compiler, jobs=jobs // workers
+    )
+    if workers == 1:
+        yield from map(work, map(str, configs))
+        return
+    with ProcessPoolExecutor(workers, get_context("spawn")) as pool:
         try:
             yield from pool.map(work, [str(config) for config in configs])
         finally:
@@ -110,7 +118,7 @@ def _verify_in_processes(
 
 
 def _build_and_verify(
-    config: str, *, options: VerifyOptions, pick: PickBackend, compiler: str
+    config: str, *, options: VerifyOptions, pick: PickBackend, compiler: str, jobs: int
 ) -> Verdict:
     from fa4gen.verify.blas import use_one_blas_thread
     from fa4gen.verify.build import build_kernel
@@ -118,14 +126,29 @@ def _build_and_verify(
     use_one_blas_thread()
     built = build_kernel(config, compiler)
     backend = pick(built.arch) if built.compiled is not None else None
-    return verify_built(built, options, backend)
+    return verify_built(built, options, backend, pick=pick, jobs=jobs)
 
 
-def verify_built(built: BuiltKernel, options: VerifyOptions, backend: Backend | None) -> Verdict:
+def verify_built(
+    built: BuiltKernel,
+    options: VerifyOptions,
+    backend: Backend | None,
+    *,
+    pick: PickBackend | None = None,
+    jobs: int = 1,
+) -> Verdict:
     """Run a kernel that was built, if it was and there is a backend (see ``build``)."""
     if built.plan is None or built.compiled is None or backend is None:
         return built.verdict(options.seed)
-    return verify_kernel(built.plan, built.compiled, backend, options, config=built.config)
+    return verify_kernel(
+        built.plan,
+        built.compiled,
+        backend,
+        options,
+        config=built.config,
+        pick=pick,
+        jobs=jobs,
+    )
 
 
 def verify_kernel(
@@ -135,8 +158,13 @@ def verify_kernel(
     options: VerifyOptions,
     *,
     config: str = "",
+    pick: PickBackend | None = None,
+    jobs: int = 1,
 ) -> Verdict:
-    """Run the cases of a compiled kernel that ``options`` choose."""
+    """Run the cases of a compiled kernel that ``options`` choose.
+
+    A kernel that is emulated is run by ``jobs`` processes, which take their backend from ``pick``.
+    """
     started = time.perf_counter()
     chosen = choose_cases(plan, options, emulated=backend.emulates)
     if not chosen:  # nothing is run, so nothing more than this is known
@@ -155,7 +183,12 @@ def verify_kernel(
             facts=asdict(compiled.resources),
         )
     kernel = _Kernel(plan, backend, runnable, options.seed)
-    verdicts = kernel.check_all(chosen)
+    verdicts: list[CaseVerdict | None]
+    if backend.emulates and pick is not None and jobs > 1:
+        elsewhere = partial(_check_elsewhere, plan, compiled, pick, options.seed)
+        verdicts = share_work(chosen, kernel.check, elsewhere, jobs)
+    else:
+        verdicts = kernel.check_all(chosen)
     return Verdict(
         config=config,
         name=plan.name,
@@ -185,6 +218,20 @@ def choose_cases(
     return select_cases((*family.default_cases(), *large), options.patterns)
 
 
+def _check_elsewhere(
+    plan: Plan, compiled: CompiledKernel, pick: PickBackend, seed: int, case: NamedCase
+) -> CaseVerdict | None:
+    """Check one case of a kernel in a process that may have checked others of it."""
+    return _loaded(plan, compiled, pick, seed).check(case)
+
+
+@lru_cache(maxsize=1)
+def _loaded(plan: Plan, compiled: CompiledKernel, pick: PickBackend, seed: int) -> _Kernel:
+    backend = pick(plan.arch)
+    assert backend is not None
+    return _Kernel(plan, backend, backend.load(plan, compiled), seed)
+
+
 class _Kernel:
     """One kernel under test. Cases are worked on by several threads, and run one at a time."""
 
@@ -201,17 +248,18 @@ class _Kernel:
     def check_all(self, cases: Sequence[NamedCase]) -> list[CaseVerdict | None]:
         """Return the verdicts in the order of the cases; None for those not run after a stop."""
         if self._emulates:  # nothing of it would run side by side
-            return [self._check(case) for case in cases]
+            return [self.check(case) for case in cases]
         from concurrent.futures import ThreadPoolExecutor
 
         large = {case.name for case in self._family.large_cases()}
         with ThreadPoolExecutor(min(MAX_THREADS, _usable_cpus())) as pool:
             small = [case for case in cases if case.name not in large]
-            verdicts = list(pool.map(self._check, small))
+            verdicts = list(pool.map(self.check, small))
         # One at a time: their references fill the GPU, and a good part of its memory.
-        return verdicts + [self._check(case, large=True) for case in cases if case.name in large]
+        return verdicts + [self.check(case, large=True) for case in cases if case.name in large]
 
-    def _check(self, case: NamedCase, large: bool = False) -> CaseVerdict | None:
+    def check(self, case: NamedCase, large: bool = False) -> CaseVerdict | None:
+        """Run one case and judge it; None after a stop."""
         problem = self._family.draw(case, self._seed)
         memory = problem.memory
         try:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from fa4gen.config.find import find_configs
 from fa4gen.verify.build import build_kernel
 from fa4gen.verify.emulator import EmulatorBackend, plan_names
-from fa4gen.verify.run import VerifyOptions, verify_kernel
+from fa4gen.verify.run import VerifyOptions, verify_built, verify_kernel
 from tests.verify.test_source_mutants import MUTANTS, mutated
 
 FEW = ("size/1", "ring/*", "gqa/3", "more_queries/*x17")
@@ -44,6 +46,17 @@ def test_a_shipped_kernel_is_clean(config) -> None:
     verdict = verify(built.plan, built.compiled, *cases)
     assert verdict.passed, messages(verdict)
     assert (verdict.proof, verdict.num_passed) == ("emulated", len(cases))
+
+
+@pytest.mark.compile
+def test_two_processes_find_what_one_does() -> None:
+    built = build_kernel("configs/attention/sm_90a/d64_dense_small_bf16.yaml")
+    options = VerifyOptions(3, ("size/1", "size/64", "gqa/3", "more_queries/*x17"))
+    backend = EmulatorBackend(built.arch)
+    one = verify_built(built, options, backend)
+    two = verify_built(built, options, backend, pick=EmulatorBackend, jobs=2)
+    assert one.num_passed == 4
+    assert [replace(verdict, seconds=0) for verdict in (one, two)] == [replace(one, seconds=0)] * 2
 
 
 @pytest.mark.compile

@@ -1,0 +1,52 @@
+from __future__ import annotations
+
+import os
+import time
+
+import pytest
+
+from fa4gen.verify.share import share_work
+
+
+def elsewhere(item: int) -> tuple[int, int]:
+    if item < 0:
+        raise ValueError(f"{item} is refused")
+    time.sleep(0.02)
+    return os.getpid(), item
+
+
+@pytest.mark.parametrize("jobs", [1, 2, 5])
+def test_results_are_in_order_whoever_worked(jobs: int) -> None:
+    items = list(range(3))
+    results = share_work(items, lambda item: (0, item), elsewhere, jobs)
+    assert [item for _, item in results] == items
+    assert (0, 2) in results or jobs > 1
+
+
+def test_both_sides_work() -> None:
+    def here(item: int) -> tuple[int, int]:
+        time.sleep(0.05)
+        return 0, item
+
+    workers = {worker for worker, _ in share_work(range(40), here, elsewhere, 2)}
+    assert len(workers) == 2
+    assert 0 in workers
+    assert os.getpid() not in workers
+
+
+def test_one_process_does_without_others() -> None:
+    assert share_work([-1, 2], lambda item: item * 2, elsewhere, 1) == [-2, 4]
+    assert share_work([], elsewhere, elsewhere, 4) == []
+
+
+def test_an_error_elsewhere_is_raised() -> None:
+    with pytest.raises(ValueError, match="-3 is refused"):
+        share_work([-3] * 20, elsewhere, elsewhere, 2)
+
+
+def test_an_error_here_is_raised() -> None:
+    def here(item: int) -> tuple[int, int]:
+        raise OSError("not here")
+
+    with pytest.raises(OSError, match="not here"):
+        share_work(list(range(20)), here, elsewhere, 2)
