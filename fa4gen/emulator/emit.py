@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import numpy as np
 
@@ -49,6 +49,8 @@ _UNIFORM_CLOCKS = (
     "%globaltimer_lo",
     "%globaltimer_hi",
 )
+
+_LOW_HALF: Final = np.uint64(0xFFFF_FFFF)
 
 
 @dataclass(frozen=True, slots=True)
@@ -259,10 +261,12 @@ class Emitter:
 
         return write
 
-    def address(self, operand: Operand, kind: str = "u64") -> Reader:
+    def address(self, operand: Operand, kind: str = "u64", *, shared: bool = False) -> Reader:
         """A function of the gang that gives the addresses (per lane, or a scalar) of ``[...]``.
 
         ``kind`` is u64, or u32 where the base is a 32-bit address; sums wrap like the hardware's.
+        ``shared``: the instruction names a shared state space. Of a 64-bit register ptxas takes the
+        lower half then, which of a generic address in the shared window is the shared address.
         The result is always uint64 (zero-extended).
         """
         if not isinstance(operand, Address):
@@ -272,6 +276,8 @@ class Emitter:
             kind = "u32" if base.cls == "r" else "u64"
             index, view = base.index, view_of(kind)
             offset = dtype_of(kind)(operand.offset % (1 << bits_of(kind)))
+            if shared and kind == "u64":
+                return lambda gang: (gang.U64[index] + offset) & _LOW_HALF
             if operand.offset == 0:
                 return lambda gang: getattr(gang, view)[index].astype(np.uint64)
             return lambda gang: (getattr(gang, view)[index] + offset).astype(np.uint64)
@@ -280,7 +286,7 @@ class Emitter:
             if base.variable.space == "shared":
                 return lambda gang: gang.cta.shared_base.astype(np.uint64) + value
         else:
-            value = np.uint64((base.bits + operand.offset) % (1 << 64))
+            value = np.uint64((base.bits + operand.offset) % (1 << (32 if shared else 64)))
         return lambda gang: value
 
     # ---- the rest

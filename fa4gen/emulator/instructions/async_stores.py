@@ -79,7 +79,7 @@ def _handle(
     generic: bool,
     combine: Combine | None,
 ) -> None:
-    address, barrier = e.address(i.operands[0]), e.address(i.operands[2])
+    address, barrier = (e.address(i.operands[n], shared=not generic) for n in (0, 2))
 
     def handler(gang: Gang, mask: Mask) -> None:
         goals, signals = address(gang), barrier(gang)
@@ -137,8 +137,8 @@ def _fill(i: Instruction, e: Emitter) -> None:
     initial = i.operands[2]
     if not isinstance(initial, Immediate) or initial.bits != 0:
         raise e.refuse("only zeros can be stored")
-    address, length = e.address(i.operands[0]), e.reader(i.operands[1], "u64")
     generic = "shared::cta" not in words
+    address, length = e.address(i.operands[0], shared=not generic), e.reader(i.operands[1], "u64")
 
     def handler(gang: Gang, mask: Mask) -> None:
         machine = gang.machine

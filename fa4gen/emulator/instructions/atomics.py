@@ -268,7 +268,7 @@ def _atomic(i: Instruction, e: Emitter) -> None:
     access = Access(i, form.space, form.size, "atomic")
     operands = list(i.operands)
     rows = _results(form, operands.pop(0), e) if i.opcode == "atom" else []
-    address = e.address(operands[0])
+    address = e.address(operands[0], shared=form.space.startswith("shared"))
     read_b = _operand(form, operands[1], e)
     read_c = _operand(form, operands[2], e) if form.operation == "cas" else None
     wanted = any(row is not None for row in rows)

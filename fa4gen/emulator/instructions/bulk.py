@@ -78,8 +78,8 @@ def _load(i: Instruction, e: Emitter, spaces: tuple[str, ...], words: list[str])
     if multicast and not cluster:
         raise e.refuse("multicast needs .shared::cluster")
     _count(i, e, 4 + multicast + ("L2::cache_hint" in words))
-    goal, origin = e.address(i.operands[0]), e.address(i.operands[1])
-    length, barrier = e.reader(i.operands[2], "u32"), e.address(i.operands[3])
+    goal, origin = e.address(i.operands[0], shared=True), e.address(i.operands[1])
+    length, barrier = e.reader(i.operands[2], "u32"), e.address(i.operands[3], shared=True)
     to = e.reader(i.operands[4], "u16") if multicast else None
 
     def issue(
@@ -134,8 +134,8 @@ def _to_peer(
     if words != [_COMPLETES]:
         raise e.refuse("completion mechanism")
     _count(i, e, 4)
-    goal, origin = e.address(i.operands[0]), e.address(i.operands[1])
-    length, barrier = e.reader(i.operands[2], "u32"), e.address(i.operands[3])
+    goal, origin = (e.address(one, shared=True) for one in i.operands[:2])
+    length, barrier = e.reader(i.operands[2], "u32"), e.address(i.operands[3], shared=True)
     kind = "bulk reduction" if combine else "bulk copy"
     dtype = dtype_of(element)
 
@@ -185,7 +185,7 @@ def _store(
     if "bulk_group" not in words or set(words) - {"bulk_group", "cp_mask", "L2::cache_hint"}:
         raise e.refuse("completion mechanism")
     _count(i, e, 3 + masked + hint)
-    goal, origin = e.address(i.operands[0]), e.address(i.operands[1])
+    goal, origin = e.address(i.operands[0]), e.address(i.operands[1], shared=True)
     length = e.reader(i.operands[2], "u32")
     chosen: Reader | None = e.reader(i.operands[3 + hint], "u16") if masked else None
     dtype = dtype_of(element)

@@ -41,8 +41,8 @@ def _shared_row(
 ) -> np.ndarray[Any, Any]:
     """Shared addresses (uint64, a row or a scalar) from addresses that may be generic."""
     row = np.asarray(addresses, np.uint64)
-    if not generic or row.dtype.itemsize < 8:
-        return row
+    if not generic:
+        return row & np.uint64(WINDOW_BYTES - 1)
     taken = row if mask is None or not row.ndim else row[mask]
     low, high = int(taken.min()), int(taken.max())
     if low < SHARED_WINDOW or high >= SHARED_WINDOW + WINDOW_BYTES:
@@ -111,8 +111,8 @@ def _try_cancel(i: Instruction, e: Emitter) -> None:
     if len(i.operands) != 2:
         raise e.refuse("two operands were expected")
     generic = "shared::cta" not in middle
-    goal: Reader = e.address(i.operands[0])
-    barrier: Reader = e.address(i.operands[1])
+    goal: Reader = e.address(i.operands[0], shared=not generic)
+    barrier: Reader = e.address(i.operands[1], shared=not generic)
 
     def issue(gang: Gang, lane: int, address: int, signal: int) -> None:
         machine = gang.machine

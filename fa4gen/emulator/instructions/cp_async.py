@@ -122,7 +122,7 @@ def _copy(i: Instruction, e: Emitter) -> None:
         raise e.refuse(f"the size is one of {sizes}")
     size = amount.bits
     counts = _counts(i, e, size, hinted)
-    goal, source = e.address(i.operands[0]), e.address(i.operands[1])
+    goal, source = e.address(i.operands[0], shared=True), e.address(i.operands[1])
     access = Access(i, "shared", size, "write")
     whole = Access(i, "global", size, "read")
 
@@ -250,7 +250,7 @@ def _arrive(i: Instruction, e: Emitter) -> None:
     shared = words.one("shared", "shared::cta") is not None
     words.kind("b64")
     words.end(1)
-    address = e.address(i.operands[0])
+    address = e.address(i.operands[0], shared=shared)
     form = Form(False, "release", "cta", frozenset(("shared",) if shared else ()))
 
     def handler(gang: Gang, mask: Mask) -> None:

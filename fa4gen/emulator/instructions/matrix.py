@@ -88,7 +88,7 @@ def _rows(
 def _load(i: Instruction, e: Emitter) -> None:
     count, transposed, space = _form(i, e)
     rows = [destination(e, item, "b32") for item in _items(i.operands[0], count, e)]
-    address = e.address(i.operands[1])
+    address = e.address(i.operands[1], shared=space != "generic")
     access = Access(i, space, _ROW_BYTES, "read")
 
     def handler(gang: Gang, mask: Mask) -> None:
@@ -116,7 +116,7 @@ def _load(i: Instruction, e: Emitter) -> None:
 def _store(i: Instruction, e: Emitter) -> None:
     count, transposed, space = _form(i, e)
     items = [e.reader(item, "b32") for item in _items(i.operands[1], count, e)]
-    address = e.address(i.operands[0])
+    address = e.address(i.operands[0], shared=space != "generic")
     access = Access(i, space, _ROW_BYTES, "write")
 
     def handler(gang: Gang, mask: Mask) -> None:

@@ -33,6 +33,11 @@ class Form:
     scope: str
     words: frozenset[str]
 
+    @property
+    def shared(self) -> bool:
+        """Whether addresses are shared ones, not generic."""
+        return "shared" in self.words
+
 
 def parse_form(i: Instruction, e: Emitter, allowed: tuple[str, ...], default: str) -> Form:
     """Sort the modifiers behind the operation's name; ``default`` is its memory order."""
@@ -122,7 +127,7 @@ def arrive_counted(
 
 def _init(i: Instruction, e: Emitter) -> None:
     form = parse_form(i, e, (), "relaxed")
-    address, count = e.address(i.operands[0]), e.reader(i.operands[1], "u32")
+    address, count = e.address(i.operands[0], shared=form.shared), e.reader(i.operands[1], "u32")
 
     def handler(gang: Gang, mask: Mask) -> None:
         machine = gang.machine
@@ -181,7 +186,7 @@ def _init(i: Instruction, e: Emitter) -> None:
 
 def _inval(i: Instruction, e: Emitter) -> None:
     form = parse_form(i, e, (), "relaxed")
-    address = e.address(i.operands[0])
+    address = e.address(i.operands[0], shared=form.shared)
 
     def handler(gang: Gang, mask: Mask) -> None:
         for (at,), part in groups(gang, mask, address(gang)):
@@ -214,7 +219,7 @@ def _arrive(i: Instruction, e: Emitter) -> None:
             raise e.refuse("a remote arrive returns no state")
     if len(operands) > 2:
         raise e.refuse("more operands than an arrive has")
-    address = e.address(operands[0])
+    address = e.address(operands[0], shared=form.shared)
     expect = "expect_tx" in form.words
     extra = e.reader(operands[1], "u32") if len(operands) == 2 else None
     if expect and extra is None:
@@ -271,7 +276,7 @@ def _expect(
 
 def _transactions(i: Instruction, e: Emitter) -> None:
     form = parse_form(i, e, (), "relaxed")
-    address, count = e.address(i.operands[0]), e.reader(i.operands[1], "u32")
+    address, count = e.address(i.operands[0], shared=form.shared), e.reader(i.operands[1], "u32")
     completes = i.modifiers[0] == "complete_tx"
 
     def handler(gang: Gang, mask: Mask) -> None:
@@ -312,7 +317,7 @@ def make_wait(i: Instruction, e: Emitter) -> End:
     if not 3 <= len(i.operands) <= 4:
         raise e.refuse("a wait has three or four operands")
     write: Writer = e.writer(i.operands[0], "pred")
-    address: Reader = e.address(i.operands[1])
+    address: Reader = e.address(i.operands[1], shared=form.shared)
     value: Reader = e.reader(i.operands[2], "u32" if parity else "b64")
     acquire = "none" if form.order == "relaxed" else form.scope
 

@@ -65,6 +65,7 @@ class _Form:
             self.order or "weak", self.order
         )
         self.space = words.one(*SPACES) or "generic"
+        self.shared = self.space.startswith("shared")
         load = i.opcode != "st"
         self.plain = words.has("nc") if load else False
         if self.plain and (self.space != "global" or self.order):
@@ -105,7 +106,7 @@ def _load(i: Instruction, e: Emitter) -> None:
     form = _Form(i, e, ("relaxed", "acquire"))
     access = Access(i, form.space, form.size, "read")
     rows = [destination(e, item, form.kind) for item in form.items(i.operands[0], e)]
-    address = e.address(i.operands[1])
+    address = e.address(i.operands[1], shared=form.shared)
     word = word_of(form.kind)
     count = form.size // word.itemsize
     whole = form.count == 1
@@ -138,7 +139,7 @@ def _store(i: Instruction, e: Emitter) -> None:
     kind = "b128" if form.kind == "b128" else f"b{bits_of(form.kind)}"
     operands = form.items(i.operands[1], e)
     items = [e.reader(item, form.kind) for item in operands]
-    address = e.address(i.operands[0])
+    address = e.address(i.operands[0], shared=form.shared)
     word = word_of(kind)
 
     def handler(gang: Gang, mask: Mask) -> None:

@@ -59,7 +59,8 @@ def make_alloc(i: Instruction, e: Emitter) -> End:
     _check_count(i, e)
     group = cta_group(i, e)
     generic = "shared::cta" not in i.modifiers
-    goal, count = e.address(i.operands[0]), e.reader(i.operands[1], "u32")
+    goal = e.address(i.operands[0], shared=not generic)
+    count = e.reader(i.operands[1], "u32")
 
     def place(gang: Gang, mask: Mask, address: int) -> int:
         machine = gang.machine

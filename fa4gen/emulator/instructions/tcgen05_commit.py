@@ -58,7 +58,7 @@ def commit(i: Instruction, e: Emitter) -> None:
         raise e.refuse("mbarrier::arrive::one.b64 was expected")
     if len(i.operands) != 1 + multicast:
         raise e.refuse("an mbarrier, and a mask with multicast, were expected")
-    address = e.address(i.operands[0])
+    address = e.address(i.operands[0], shared=shared)
     to = e.reader(i.operands[1], "u16") if multicast else None
 
     def targets(gang: Gang, lane: int, at: int, ctas: int | None) -> tuple[Mbarrier, ...]:

@@ -185,7 +185,7 @@ def _load(i: Instruction, e: Emitter) -> None:
     if _COMPLETES not in form.words or (multicast and not cluster):
         raise e.refuse("completion mechanism or multicast")
     _count(i, e, 3 + multicast + ("L2::cache_hint" in form.words))
-    destination, barrier = e.address(i.operands[0]), e.address(i.operands[2])
+    destination, barrier = (e.address(i.operands[n], shared=True) for n in (0, 2))
     source = _map_operand(i, e, 1, form)
     to = e.reader(i.operands[3], "u16") if multicast else None
     grouped = bool(form.words & {"cta_group::1", "cta_group::2"})
@@ -256,7 +256,7 @@ def _store(i: Instruction, e: Emitter) -> None:
     if reduces and (operation is None or len(form.words & set(operations)) != 1):
         raise e.refuse("one operation was expected")
     _count(i, e, 2 + ("L2::cache_hint" in form.words))
-    goal, source = _map_operand(i, e, 0, form), e.address(i.operands[1])
+    goal, source = _map_operand(i, e, 0, form), e.address(i.operands[1], shared=True)
     kind = "tensor reduction" if reduces else "tensor store"
 
     def issue(gang: Gang, lane: int, address: int, at: list[int], origin: int) -> None:

@@ -58,7 +58,8 @@ def _replace(i: Instruction, e: Emitter) -> None:
         start += size * ordinal.bits
     if field in _CONSTANT_FIELDS and not isinstance(i.operands[-1], Immediate):
         raise e.refuse(f"{field} takes a constant")
-    address, value = e.address(i.operands[0]), e.reader(i.operands[-1], wide)
+    address = e.address(i.operands[0], shared=space == "shared::cta")
+    value = e.reader(i.operands[-1], wide)
     limit = (1 << 8 * size) - 1
 
     def handler(gang: Gang, mask: Mask) -> None:
@@ -116,7 +117,7 @@ def _publish(i: Instruction, e: Emitter) -> None:
     if not isinstance(size, Immediate) or size.bits != MAP_BYTES:
         raise e.refuse(f"the size is {MAP_BYTES}")
     goal: Reader = e.address(i.operands[0])
-    origin: Reader = e.address(i.operands[1])
+    origin: Reader = e.address(i.operands[1], shared=True)
 
     def copy(gang: Gang, lane: int, at: int, source: int) -> None:
         machine = gang.machine

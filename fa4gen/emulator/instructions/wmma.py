@@ -103,7 +103,7 @@ class _Place:
         kind = words.kind(*_SIZES)
         words.end(2, 3)
         self.fragment = _fragment(role, shape, kind, e)
-        self.address = e.address(address)
+        self.address = e.address(address, shared=space.startswith("shared"))
         self.stride: Reader | None = None
         if len(i.operands) == 3:
             self.stride = e.reader(i.operands[2], "u32")
