@@ -137,6 +137,7 @@ class Machine:
         self.scheduler: Any = None
         self.effects = 0
         self.ticks = 0
+        self._remarked: set[tuple[str, Instruction]] = set()
 
     # ---- findings
 
@@ -151,6 +152,20 @@ class Machine:
     ) -> None:
         """Record that something is wrong, and go on."""
         self.log.add(Finding(kind, severity, message, site.where, site.line, self.who(gang, mask)))
+
+    def remark(
+        self,
+        kind: str,
+        message: str,
+        site: Instruction,
+        gang: Gang,
+        mask: Mask,
+        severity: Severity = Severity.REVIEW,
+    ) -> None:
+        """Record a habit of the code: once for each kind and instruction."""
+        if (kind, site) not in self._remarked:
+            self._remarked.add((kind, site))
+            self.find(kind, message, site, gang, mask, severity)
 
     def fault(self, kind: str, message: str, site: Instruction, gang: Gang, mask: Mask) -> NoReturn:
         """Record an error after which the kernel could not go on, and stop the launch."""

@@ -29,15 +29,7 @@ from fa4gen.emulator.instructions.tcgen05_common import (
 from fa4gen.emulator.instructions.tcgen05_queue import Action, InOrder
 from fa4gen.emulator.instructions.tcgen05_shapes import SHAPES, SPLIT_SHAPE, Cells, Shape, place
 from fa4gen.emulator.ptx.syntax import Address, Immediate, Instruction, Operand, Register, Vector
-from fa4gen.emulator.report import Severity
-from fa4gen.emulator.tensor_memory import (
-    COLUMNS,
-    LANE_SHIFT,
-    LANES,
-    TensorMemory,
-    rectangle,
-    split_address,
-)
+from fa4gen.emulator.tensor_memory import COLUMNS, TensorMemory, rectangle, split_address
 
 _REDUCING = 103
 _LOW = np.uint32(0xFFFF)
@@ -104,21 +96,30 @@ def _base(e: Emitter, operand: Operand) -> Any:
 
 
 @lru_cache(maxsize=4096)
-def _good(
+def _located(
     shape: Shape, warps: tuple[int, ...], addresses: tuple[int, ...]
-) -> tuple[tuple[Cells, int], ...] | None:
-    """The cells of warps whose addresses all start on lanes that they reach; else None."""
+) -> tuple[tuple[tuple[Cells, int], ...], tuple[int, int] | None]:
+    """The cells of warps, and the first (warp, address) whose lane is not in the warp's quarter.
+
+    A warp reaches the quarter of its number modulo four and no other, whatever its address says:
+    of the lane only the place within the quarter counts, 0, or 16 with shapes of 16 lanes. Raises
+    LookupError with the (warp, address) of any other place.
+    """
     groups: dict[tuple[int, int], list[int]] = {}
+    odd = None
     for warp, address in zip(warps, addresses, strict=True):
         lane, column = split_address(address)
-        offset = lane - warp % 4 * WARP_LANES
+        quarter, offset = divmod(lane, WARP_LANES)
         if offset != 0 and not (offset == 16 and shape.lanes == 16):
-            return None
+            raise LookupError(warp, address)
+        if quarter != warp % 4 and odd is None:
+            odd = warp, address
         groups.setdefault((offset, column), []).append(warp)
-    return tuple(
+    cells = tuple(
         (place(shape, tuple(members), offset), column)
         for (offset, column), members in groups.items()
     )
+    return cells, odd
 
 
 def _places(
@@ -127,41 +128,31 @@ def _places(
     """The cells of the warps that take part, and their first column; those alike together."""
     warps = whole_warps(gang, mask, site)
     addresses = per_warp(gang, mask, warps, row, site, "taddr")
-    known = _good(shape, warps, tuple(addresses))
-    if known is None:
-        addresses = _corrected(gang, mask, site, shape, warps, addresses)
-        known = _good(shape, warps, tuple(addresses))
-        assert known is not None
-    return known
+    try:
+        cells, odd = _located(shape, warps, tuple(addresses))
+    except LookupError as error:
+        warp, address = error.args
+        gang.machine.fault(
+            "tensor-memory",
+            f"{_reach(gang, warp, address)} and starts "
+            f"{'there' if shape.lanes == WARP_LANES else 'there or 16 lanes on'}",
+            site, gang, mask,
+        )  # fmt: skip
+    if odd is not None:
+        gang.machine.remark(
+            "tensor-memory",
+            f"{_reach(gang, *odd)}, which it takes whatever the address says",
+            site, gang, mask,
+        )  # fmt: skip
+    return cells
 
 
-def _corrected(
-    gang: Gang, mask: Mask, site: Instruction, shape: Shape, warps: tuple[int, ...],
-    addresses: list[int],
-) -> list[int]:  # fmt: skip
-    """Lanes beyond the last one, modulo their number; stops at those that are out of reach."""
-    result = []
-    for warp, address in zip(warps, addresses, strict=True):
-        lane, column = split_address(address)
-        if lane >= LANES:
-            gang.machine.find(
-                "tensor-memory",
-                f"lane {lane} in {address:#x}: lanes count to {LANES - 1}; it is taken modulo "
-                f"{LANES}",
-                site, gang, mask, Severity.REVIEW,
-            )  # fmt: skip
-            lane %= LANES
-        offset = lane - warp % 4 * WARP_LANES
-        if offset != 0 and not (offset == 16 and shape.lanes == 16):
-            gang.machine.fault(
-                "tensor-memory",
-                f"lane {lane} of tensor memory; warp {gang.first_thread // WARP_LANES + warp} "
-                f"reaches lanes {warp % 4 * WARP_LANES} to {warp % 4 * WARP_LANES + 31} and starts "
-                f"{'there' if shape.lanes == WARP_LANES else 'there or 16 lanes on'}",
-                site, gang, mask,
-            )  # fmt: skip
-        result.append(lane << LANE_SHIFT | column)
-    return result
+def _reach(gang: Gang, warp: int, address: int) -> str:
+    first = warp % 4 * WARP_LANES
+    return (
+        f"lane {split_address(address)[0]} of tensor memory in address {address:#x}; warp "
+        f"{gang.first_thread // WARP_LANES + warp} reaches lanes {first} to {first + 31}"
+    )
 
 
 def _prepare(

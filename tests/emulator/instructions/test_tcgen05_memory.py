@@ -149,10 +149,6 @@ def test_a_store_without_its_wait_is_late() -> None:
             "tensor-memory",
         ),
         (
-            "mov.u32 %r50, 1; tcgen05.st.sync.aligned.32x32b.x1.b32 [%r9], {%r50};",
-            "tensor-memory",
-        ),
-        (
             "add.u32 %r10, %r10, 0x100000; mov.u32 %r50, 1;"
             "tcgen05.st.sync.aligned.32x32b.x1.b32 [%r10], {%r50};",
             "tensor-memory",
@@ -163,10 +159,64 @@ def test_a_store_without_its_wait_is_late() -> None:
             "illegal-instruction",
         ),
     ],
-    ids=["uninitialised", "unallocated", "beyond", "other quarter", "half a one", "not uniform"],
+    ids=["uninitialised", "unallocated", "beyond", "half a one", "not uniform"],
 )
 def test_cells_out_of_reach(body: str, kind: str) -> None:
     assert kind in kinds(launch(program(body), NOTHING, NOTHING))
+
+
+@pytest.mark.parametrize(("shape", "times", "count", "split"), CASES)
+@pytest.mark.parametrize("half", [0, 16])
+@pytest.mark.parametrize("quarter", [0, 3, 5], ids=["0", "3", "128 lanes on"])
+def test_a_warp_reaches_its_own_quarter_whatever_the_address_says(
+    shape: str, times: int, count: int, split: int, half: int, quarter: int
+) -> None:
+    """Kernels that give every warp the address of the first quarter; eight warps."""
+    if half and shape == "32x32b":
+        pytest.skip("reaches all 32 lanes")
+    more = f", {split}" if shape == "16x32bx2" else ""
+    body = f"""
+    and.b32 %r11, %r3, 3; shl.b32 %r11, %r11, 21; add.u32 %r10, %r11, %r9;
+    setp.gt.u32 %p5, %r0, 127;
+    @%p5 bra FILLED;
+    {fill(64)}
+FILLED:
+    tcgen05.fence::before_thread_sync; bar.sync 0; tcgen05.fence::after_thread_sync;
+    add.u32 %r11, %r9, {(32 * quarter + half) << 16 | 2};
+    tcgen05.ld.sync.aligned.{shape}.x{times}.b32 {registers(200, count)}, [%r11]{more};
+    tcgen05.wait::ld.sync.aligned;
+    {save(count, 200)}
+    """
+    out = np.zeros((256, count), np.uint32)
+    report = launch(program(body), NOTHING, out, block=256)
+    assert kinds(report) == ["tensor-memory"], str(report)
+    assert report.verdict is Verdict.REVIEW
+    assert "whatever the address says" in report.findings[0].message
+    for thread in range(256):
+        for r in range(count):
+            lane, column = cell(shape, thread % 32, r, split)
+            lane += thread // 32 % 4 * 32 + half
+            assert out[thread, r] == lane * 512 + column + 2
+
+
+def test_stores_to_the_first_quarter_go_to_the_warps_own() -> None:
+    """Each store is reported once, however often it is executed."""
+    body = f"""
+    mov.u32 %r12, 0;
+AGAIN:
+    tcgen05.st.sync.aligned.32x32b.x1.b32 [%r9], {{%r1}};
+    tcgen05.wait::st.sync.aligned;
+    add.u32 %r12, %r12, 1; setp.lt.u32 %p5, %r12, 3;
+    @%p5 bra AGAIN;
+    tcgen05.ld.sync.aligned.32x32b.x1.b32 {{%r60}}, [%r10];
+    tcgen05.wait::ld.sync.aligned;
+    {save(1, 60)}
+    """
+    out = np.zeros(128, np.uint32)
+    report = launch(program(body), NOTHING, out)
+    assert report.verdict is Verdict.REVIEW, str(report)
+    assert [(one.kind, one.count) for one in report.findings] == [("tensor-memory", 1)]
+    assert (out == np.arange(128) * 512).all()
 
 
 def test_part_of_a_warp() -> None:
