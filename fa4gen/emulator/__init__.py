@@ -14,16 +14,19 @@ from __future__ import annotations
 from fa4gen.emulator.errors import EmulatorError, LaunchError, PtxSyntaxError, UnsupportedError
 from fa4gen.emulator.names import NamedRange, NamedThreads, Names
 from fa4gen.emulator.program import Program
+from fa4gen.emulator.relocations import Bytes, Memory
 from fa4gen.emulator.report import Finding, Report, Severity, Verdict
 from fa4gen.emulator.scheduler import SCHEDULES, Limits
 from fa4gen.emulator.tensor_map import TensorMap
 
 __all__ = [
     "SCHEDULES",
+    "Bytes",
     "EmulatorError",
     "Finding",
     "LaunchError",
     "Limits",
+    "Memory",
     "NamedRange",
     "NamedThreads",
     "Names",

@@ -2,36 +2,32 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
-import ml_dtypes
 import numpy as np
 from numpy.typing import NDArray
 
+from fa4gen.emulator.array_files import make_array, numpy_type
 from fa4gen.emulator.errors import LaunchError
 from fa4gen.emulator.launch_file import (
     ArrayFile,
+    BytesArgument,
+    BytesFile,
     LaunchFile,
     MadeArray,
     MapArgument,
     ScalarArgument,
     UsedArray,
+    split_pointer,
 )
 from fa4gen.emulator.launch_problems import LaunchFileError, LaunchProblem
+from fa4gen.emulator.relocations import Bytes, Memory, check_places, target
 from fa4gen.emulator.tensor_map import TensorMap
 
-SHORT_NAMES: Final = {
-    "bf16": "bfloat16",
-    "fp16": "float16",
-    "fp32": "float32",
-    "fp64": "float64",
-    "e4m3": "float8_e4m3fn",
-    "e5m2": "float8_e5m2",
-    "e8m0": "float8_e8m0fnu",
-    "e2m1": "float4_e2m1fn",
-}
+Arrays = Mapping[str, NDArray[Any]]
 
 
 @dataclass(frozen=True)
@@ -44,23 +40,49 @@ class LaunchArrays:
     described: dict[str, ArrayFile | MadeArray]
     places: dict[str, str]
     """The key of each array in the file."""
+    raw: dict[int, bytes]
+    """The bytes of arguments that are given as such, by index."""
 
-    def arguments(self) -> tuple[list[Any], dict[str, NDArray[Any]]]:
-        """Arguments for ``Program.launch``, and the arrays among them and behind them."""
+    def arguments(self) -> tuple[list[Any], dict[str, NDArray[Any]], list[Memory]]:
+        """Arguments for ``Program.launch``, the arrays among and behind them, its ``memory``."""
         arrays = {name: array.copy() for name, array in self.arrays.items()}
+        # names that no parameter gives, addresses and relocations come with these
+        memory = [
+            Memory(
+                arrays[name],
+                _pointers(one.pointers, arrays, self.places[name]),
+                _maps(one.tensor_maps, arrays, self.places[name]),
+                one.address,
+                name,
+            )
+            for name, one in self.described.items()
+            if one.address is not None or one.pointers or one.tensor_maps
+        ]
+        for one in memory:
+            _check_places(one, one.array.nbytes, self.places[one.name])
         arguments: list[Any] = []
         for index, argument in enumerate(self.file.arguments):
+            key = f"arguments[{index}]"
             if isinstance(argument, (ArrayFile, MadeArray)):
                 arguments.append(arrays[argument.name or str(index)])
             elif isinstance(argument, UsedArray):
                 arguments.append(arrays[argument.use])
             elif isinstance(argument, MapArgument):
-                arguments.append(_tensor_map(index, argument, arrays))
+                arguments.append(_tensor_map(key, argument, arrays))
             elif isinstance(argument, ScalarArgument):
-                arguments.append(_scalar(index, argument))
+                arguments.append(_scalar(key, argument))
+            elif isinstance(argument, (BytesArgument, BytesFile)):
+                arguments.append(
+                    Bytes(
+                        self.raw[index],
+                        _pointers(argument.pointers, arrays, key),
+                        _maps(argument.tensor_maps, arrays, key),
+                    )
+                )
+                _check_places(arguments[-1], len(self.raw[index]), key)
             else:
                 arguments.append(None)
-        return arguments, arrays
+        return arguments, arrays, memory
 
 
 def prepare(file: LaunchFile, folder: Path) -> LaunchArrays:
@@ -82,103 +104,104 @@ def prepare(file: LaunchFile, folder: Path) -> LaunchArrays:
             )
         described[name], places[name] = one, place
     arrays: dict[str, NDArray[Any]] = {}
+    raw: dict[int, bytes] = {}
     for name, one in described.items():
         try:
-            arrays[name] = _array(one, folder)
+            arrays[name] = make_array(one, folder)
         except LaunchFileError as error:
-            problems += [
-                LaunchProblem(each.message, f"{places[name]}.{each.key}") for each in error.problems
-            ]
+            problems += _within(places[name], error)
     for index, argument in enumerate(file.arguments):
-        used = {UsedArray: "use", MapArgument: "tensor_map"}.get(type(argument))
-        if used is not None and (wanted := getattr(argument, used)) not in described:
-            problems.append(
-                LaunchProblem(
-                    f"no array is called {wanted!r}; there is {', '.join(described) or 'none'}",
-                    f"arguments[{index}].{used}",
-                )
-            )
+        if isinstance(argument, (BytesArgument, BytesFile)):
+            try:
+                raw[index] = _raw_bytes(argument, folder)
+            except LaunchFileError as error:
+                problems += _within(f"arguments[{index}]", error)
+    for key, wanted in _names_used(file, described, places):
+        if wanted not in described:
+            there = ", ".join(described) or "none"
+            problems.append(LaunchProblem(f"no array is called {wanted!r}; there is {there}", key))
     if problems:
         raise LaunchFileError(*problems)
-    prepared = LaunchArrays(file, arrays, described, places)
+    prepared = LaunchArrays(file, arrays, described, places, raw)
     prepared.arguments()  # what a tensor map refuses is told before anything runs
     return prepared
 
 
-def read_array(path: Path, dtype: str | None, key: str) -> NDArray[Any]:
-    """Read a .npy file; ``dtype`` reads its bits as another type. Raises LaunchFileError."""
-    try:
-        array = np.load(path, allow_pickle=False)
-    except FileNotFoundError:
-        raise LaunchFileError(LaunchProblem(f"there is no file {path}", key)) from None
-    except (OSError, ValueError, EOFError) as error:
-        raise LaunchFileError(LaunchProblem(f"{path} is no .npy file: {error}", key)) from None
-    if not isinstance(array, np.ndarray):
-        raise LaunchFileError(LaunchProblem(f"{path} holds several arrays; save one", key))
-    if dtype is not None:
-        kind = numpy_type(dtype, "dtype")
-        if kind.itemsize != array.dtype.itemsize:
-            raise LaunchFileError(
-                LaunchProblem(
-                    f"{kind} has {kind.itemsize} bytes, the elements of {path} {array.itemsize}",
-                    "dtype",
-                )
-            )
-        array = array.view(kind)
-    elif array.dtype.type is np.void or array.dtype.kind in "OUS":
-        raise LaunchFileError(
-            LaunchProblem(
-                f"{path} holds {array.dtype}: say with dtype what its bits are, such as bfloat16",
-                key,
-            )
-        )
-    return np.ascontiguousarray(array) if array.ndim else array.reshape(1)
+def _within(place: str, error: LaunchFileError) -> list[LaunchProblem]:
+    return [LaunchProblem(each.message, f"{place}.{each.key}") for each in error.problems]
 
 
-def numpy_type(name: str, key: str) -> np.dtype[Any]:
-    """The type of that name, NumPy's or of ml_dtypes. Raises LaunchFileError."""
-    full = SHORT_NAMES.get(name, name)
-    try:
-        kind = np.dtype(getattr(ml_dtypes, full, full))
-    except TypeError:
-        kind = np.dtype(object)
-    if kind.kind in "OUSMm" or kind.type is np.void:
-        raise LaunchFileError(
-            LaunchProblem(
-                f"there is no type {name!r}; some are float32, float16, bfloat16, "
-                "float8_e4m3fn, int32, uint8",
-                key,
-            )
-        )
-    return kind
+def _names_used(
+    file: LaunchFile, described: Mapping[str, ArrayFile | MadeArray], places: Mapping[str, str]
+) -> Iterator[tuple[str, str]]:
+    """Each key of the file that names an array, and the name."""
+    owners: list[tuple[str, Any]] = [
+        (f"arguments[{index}]", argument) for index, argument in enumerate(file.arguments)
+    ]
+    owners += [(places[name], one) for name, one in described.items() if name in file.arrays]
+    for key, one in owners:
+        for kind in ("use", "tensor_map"):
+            if isinstance(one, {"use": UsedArray, "tensor_map": MapArgument}[kind]):
+                yield f"{key}.{kind}", getattr(one, kind)
+        for offset, text in getattr(one, "pointers", {}).items():
+            yield f"{key}.pointers[{offset}]", split_pointer(text)[0]
+        for offset, argument in getattr(one, "tensor_maps", {}).items():
+            yield f"{key}.tensor_maps[{offset}].tensor_map", argument.tensor_map
 
 
-def _array(one: ArrayFile | MadeArray, folder: Path) -> NDArray[Any]:
-    if isinstance(one, ArrayFile):
-        return read_array(folder / one.array, one.dtype, "array")
-    dtype = numpy_type(one.dtype, "dtype")
-    shape = tuple(one.shape)
-    random = np.random.default_rng(one.seed)
-    high = 1.0 if one.high is None else one.high
-    values: NDArray[Any]
-    if one.make == "normal":
-        values = random.normal(size=shape) * one.scale
-    elif one.make == "uniform":
-        values = random.uniform(one.low, max(high, one.low), shape) * one.scale
-    elif one.make == "randint":
-        values = random.integers(int(one.low), int(high), shape)
-    elif one.make == "arange":
-        values = np.arange(int(np.prod(shape))).reshape(shape)
-        values = values if one.scale == 1 else values * one.scale
+def _raw_bytes(argument: BytesArgument | BytesFile, folder: Path) -> bytes:
+    if isinstance(argument, BytesArgument):
+        key = "bytes"
+        try:
+            raw = bytes.fromhex(argument.bytes)
+        except ValueError as error:
+            raise LaunchFileError(LaunchProblem(f"no hexadecimal digits: {error}", key)) from None
     else:
-        value = {"zeros": 0, "ones": 1}.get(one.make, one.value)
-        values = np.full(shape, value)
-    with np.errstate(all="ignore"):
-        return values.astype(dtype)
+        key = "bytes_file"
+        path = folder / argument.bytes_file
+        try:
+            raw = path.read_bytes()
+        except OSError as error:
+            reason = error.strerror or str(error)
+            raise LaunchFileError(LaunchProblem(f"cannot read {path}: {reason}", key)) from None
+    if argument.size is None:
+        return raw
+    if argument.size < len(raw):
+        raise LaunchFileError(
+            LaunchProblem(f"{argument.size} bytes are fewer than the {len(raw)} given", "size")
+        )
+    return raw.ljust(argument.size, b"\0")
 
 
-def _scalar(index: int, argument: ScalarArgument) -> Any:
-    key = f"arguments[{index}]"
+def _check_places(owner: Bytes | Memory, size: int, key: str) -> None:
+    try:
+        check_places(owner, size, "this")
+    except LaunchError as error:
+        message = str(error).removeprefix("this: ")
+        raise LaunchFileError(LaunchProblem(message, key)) from None
+
+
+def _pointers(described: Mapping[int, str], arrays: Arrays, place: str) -> dict[int, Any]:
+    found: dict[int, Any] = {}
+    for offset, text in described.items():
+        name, behind = split_pointer(text)
+        found[offset] = Memory(arrays[name], name=name), behind
+        try:
+            target(found[offset], name)
+        except LaunchError as error:
+            key = f"{place}.pointers[{offset}]"
+            raise LaunchFileError(LaunchProblem(str(error), key)) from None
+    return found
+
+
+def _maps(described: Mapping[int, MapArgument], arrays: Arrays, place: str) -> dict[int, TensorMap]:
+    return {
+        offset: _tensor_map(f"{place}.tensor_maps[{offset}]", one, arrays)
+        for offset, one in described.items()
+    }
+
+
+def _scalar(key: str, argument: ScalarArgument) -> Any:
     dtype = numpy_type(argument.dtype, f"{key}.dtype")
     if dtype.kind in "iu":
         info = np.iinfo(dtype)
@@ -190,10 +213,10 @@ def _scalar(index: int, argument: ScalarArgument) -> Any:
     return value
 
 
-def _tensor_map(index: int, argument: MapArgument, arrays: dict[str, NDArray[Any]]) -> TensorMap:
+def _tensor_map(key: str, argument: MapArgument, arrays: Arrays) -> TensorMap:
     dtype = None
     if argument.dtype is not None:
-        dtype = numpy_type(argument.dtype, f"arguments[{index}].dtype")
+        dtype = numpy_type(argument.dtype, f"{key}.dtype")
     try:
         return TensorMap(
             arrays[argument.tensor_map],
@@ -208,4 +231,4 @@ def _tensor_map(index: int, argument: MapArgument, arrays: dict[str, NDArray[Any
             atom=argument.atom,
         )
     except LaunchError as error:
-        raise LaunchFileError(LaunchProblem(str(error), f"arguments[{index}]")) from None
+        raise LaunchFileError(LaunchProblem(str(error), key)) from None

@@ -11,6 +11,7 @@ from typing import Annotated, Any, Final, Literal
 
 import yaml
 from pydantic import (
+    AfterValidator,
     BaseModel,
     ConfigDict,
     Discriminator,
@@ -33,10 +34,41 @@ Schedule = Literal["uniform", "priority", "starve", "eager", "lazy"]
 Extent = Positive | Annotated[list[Positive], Field(min_length=1, max_length=3)]
 
 
+def split_pointer(text: str) -> tuple[str, int]:
+    """Array and offset of ``NAME`` or ``NAME + BYTES``. Raises ValueError."""
+    name, plus, offset = (part.strip() for part in text.partition("+"))
+    if not name or (plus and not offset.isdecimal()):
+        raise ValueError(f"expected NAME or NAME + BYTES, not {text!r}")
+    return name, int(offset or 0)
+
+
+def _pointer(text: str) -> str:
+    split_pointer(text)
+    return text
+
+
+Pointers = dict[Natural, Annotated[str, AfterValidator(_pointer)]]
+
+
 class _Part(BaseModel):
     """Keys that are not known are mistakes; nothing is converted."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+
+class MapArgument(_Part):
+    """A tensor map over the array of that name; axes in the array's own order."""
+
+    tensor_map: str
+    box: list[Positive]
+    swizzle: Literal[0, 32, 64, 128] = 0
+    element_strides: list[Positive] | None = None
+    interleave: Literal["none"] = "none"
+    fill: Literal["zero", "nan"] = "zero"
+    dtype: str | None = None
+    shape: list[Natural] | None = None
+    strides: list[int] | None = None
+    atom: Literal[16, 32, 64] = 16
 
 
 class _Array(_Part):
@@ -49,6 +81,12 @@ class _Array(_Part):
     """File (.npy) with what every run has to leave in the array."""
     tolerance: Annotated[float, Field(ge=0)] = 0.0
     """Allowed difference from ``expect``, absolute and relative to it."""
+    address: Natural | None = None
+    """Where the array begins in the emulated global memory, for raw bytes that point there."""
+    pointers: Pointers = {}
+    """Words of 8 bytes in the array that are addresses: ``NAME`` or ``NAME + BYTES`` by offset."""
+    tensor_maps: dict[Natural, MapArgument] = {}
+    """Tensor maps in the array, by offset in bytes."""
 
 
 class ArrayFile(_Array):
@@ -82,26 +120,30 @@ class MadeArray(_Array):
         return self
 
 
-class MapArgument(_Part):
-    """A tensor map over the array of that name; axes in the array's own order."""
-
-    tensor_map: str
-    box: list[Positive]
-    swizzle: Literal[0, 32, 64, 128] = 0
-    element_strides: list[Positive] | None = None
-    interleave: Literal["none"] = "none"
-    fill: Literal["zero", "nan"] = "zero"
-    dtype: str | None = None
-    shape: list[Natural] | None = None
-    strides: list[int] | None = None
-    atom: Literal[16, 32, 64] = 16
-
-
 class ScalarArgument(_Part):
     """A number, as the bytes of ``dtype``."""
 
     scalar: bool | int | float
     dtype: str
+
+
+class BytesArgument(_Part):
+    """A parameter as raw bytes: hexadecimal digits, in which spaces do not count."""
+
+    bytes: str
+    size: Positive | None = None
+    """The parameter's bytes, if more than are given: the rest is zero."""
+    pointers: Pointers = {}
+    tensor_maps: dict[Natural, MapArgument] = {}
+
+
+class BytesFile(_Part):
+    """A parameter as raw bytes from a file, of which they are all."""
+
+    bytes_file: str
+    size: Positive | None = None
+    pointers: Pointers = {}
+    tensor_maps: dict[Natural, MapArgument] = {}
 
 
 class UsedArray(_Part):
@@ -122,7 +164,9 @@ def _kind(value: Any) -> str | None:
     return next((kind for kind in ARGUMENT_KINDS if kind in keys), None)
 
 
-ARGUMENT_KINDS: Final = ("array", "make", "tensor_map", "scalar", "use", "zeros")
+ARGUMENT_KINDS: Final = (
+    "array", "make", "tensor_map", "scalar", "bytes", "bytes_file", "use", "zeros",
+)  # fmt: skip
 Arrays = Annotated[
     Annotated[ArrayFile, Tag("array")] | Annotated[MadeArray, Tag("make")],
     Discriminator(
@@ -136,6 +180,8 @@ Argument = Annotated[
     | Annotated[MadeArray, Tag("make")]
     | Annotated[MapArgument, Tag("tensor_map")]
     | Annotated[ScalarArgument, Tag("scalar")]
+    | Annotated[BytesArgument, Tag("bytes")]
+    | Annotated[BytesFile, Tag("bytes_file")]
     | Annotated[UsedArray, Tag("use")]
     | Annotated[ZerosArgument, Tag("zeros")],
     Discriminator(
@@ -241,7 +287,7 @@ def _known_keys(loc: Sequence[str | int]) -> tuple[str, ...]:
     if len(loc) > 1 and loc[0] == "names":
         model = NamesSection
     elif len(loc) > 2:
-        model = _MODELS[str(loc[2])]
+        model = MapArgument if "tensor_maps" in loc[3:] else _MODELS[str(loc[2])]
     return tuple(model.model_fields)
 
 
@@ -250,6 +296,8 @@ _MODELS: Final[Mapping[str, type[BaseModel]]] = {
     "make": MadeArray,
     "tensor_map": MapArgument,
     "scalar": ScalarArgument,
+    "bytes": BytesArgument,
+    "bytes_file": BytesFile,
     "use": UsedArray,
     "zeros": ZerosArgument,
 }

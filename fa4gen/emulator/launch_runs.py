@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fa4gen.emulator.launch_arrays import LaunchArrays, read_array
+from fa4gen.emulator.array_files import read_array
+from fa4gen.emulator.launch_arrays import LaunchArrays
 from fa4gen.emulator.launch_problems import LaunchFileError, LaunchProblem
 from fa4gen.emulator.program import Program
 from fa4gen.emulator.report import Report, Verdict
@@ -106,12 +107,13 @@ def run_launch(
     """
     file = launch.file
     for seed, schedule in file.runs():
-        arguments, arrays = launch.arguments()
+        arguments, arrays, memory = launch.arguments()
         report = program.launch(
             file.entry,
             grid=file.grid,
             block=file.block,
             args=arguments,
+            memory=memory,
             dynamic_shared=file.dynamic_shared,
             cluster=file.cluster,
             seed=seed,

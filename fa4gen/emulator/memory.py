@@ -7,14 +7,18 @@ CTA's shared memory belongs to the system.
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_right, insort
 from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from fa4gen.emulator.errors import LaunchError
+
 GLOBAL_BASE: Final = 0x10_0000_0000
+FIXED_BASE: Final = GLOBAL_BASE + (64 << 20)  # from here on, arrays may be given an address
+FIXED_END: Final = GLOBAL_BASE + (1 << 38)
 SHARED_WINDOW: Final = 0x7F10_0000_0000
 LOCAL_WINDOW: Final = 0x7F20_0000_0000
 PARAM_WINDOW: Final = 0x7F30_0000_0000
@@ -68,9 +72,35 @@ class GlobalMemory:
         self._next = start + size + _GUARD
         return start
 
+    def reserve_at(self, start: int, size: int, name: str, *, writable: bool = True) -> None:
+        """Add a region at an address. Raises LaunchError where that cannot be."""
+        stop = start + size
+        if start < FIXED_BASE or stop > FIXED_END:
+            raise LaunchError(
+                f"{name} cannot lie at {start:#x} ({size} bytes): addresses from {FIXED_BASE:#x}"
+                f" to {FIXED_END:#x} can be chosen"
+            )
+        at = bisect_right(self._starts, start)
+        for other in self.regions[max(at - 1, 0) : at + 1]:
+            if other.start < stop and start < other.stop:
+                raise LaunchError(
+                    f"{name} at {start:#x} ({size} bytes) overlaps {other.name}, which lies from"
+                    f" {other.start:#x} to {other.stop:#x}"
+                )
+        self.regions.insert(at, Region(start, stop, name, writable))
+        insort(self._starts, start)
+        self._next = max(self._next, stop + _GUARD)
+
     def seal(self) -> None:
-        """Allocate the bytes, zeroed, keeping what was there."""
-        grown = np.zeros(self._next - GLOBAL_BASE + _GUARD, np.uint8)
+        """Allocate the bytes, zeroed, keeping what was there. Raises LaunchError for too many."""
+        size = self._next - GLOBAL_BASE + _GUARD
+        try:
+            grown = np.zeros(size, np.uint8)
+        except MemoryError:
+            raise LaunchError(
+                f"the arrays lie so far apart that {size >> 20} MiB would be needed; give them"
+                f" addresses near {FIXED_BASE:#x}"
+            ) from None
         grown[: len(self.data)] = self.data
         self.data = grown
 

@@ -23,6 +23,7 @@ from fa4gen.emulator.memory import GlobalMemory
 from fa4gen.emulator.names import Names
 from fa4gen.emulator.ptx.inline import flatten
 from fa4gen.emulator.ptx.parser import parse_module
+from fa4gen.emulator.relocations import Memory
 from fa4gen.emulator.report import Report
 from fa4gen.emulator.residents import Residents
 from fa4gen.emulator.scheduler import SCHEDULES, Limits, Scheduler
@@ -67,6 +68,7 @@ class Program:
         grid: int | Sequence[int] = 1,
         block: int | Sequence[int] = 32,
         args: Sequence[Any] = (),
+        memory: Sequence[Memory] = (),
         dynamic_shared: int = 0,
         cluster: int | Sequence[int] | None = None,
         seed: int = 0,
@@ -82,7 +84,9 @@ class Program:
         """Run a kernel to its end, or to the first error after which it cannot go on.
 
         args      in the order of the entry's parameters: arrays are global memory and are changed
-                  in place; a TensorMap fills a 128-byte parameter; NumPy scalars fill the rest
+                  in place; a TensorMap fills a 128-byte parameter; Bytes fill a struct that
+                  holds pointers and maps; NumPy scalars fill the rest
+        memory    arrays that no argument leads to, such as those at addresses in raw bytes
         grid, block, cluster  in CTAs, threads, CTAs; the cluster's default is the entry's own
         dynamic_shared  bytes
         seed, schedule  the interleaving: uniform, priority, starve, eager or lazy
@@ -102,13 +106,13 @@ class Program:
         entry = self._entry(entry)
         code, template = self._code(entry)
         layout = code.layout
-        memory = template.copy()
+        arena = template.copy()
         function = code.function
         geometry = make_geometry(
             grid, block, cluster, dynamic_shared, function.directives, layout.static_shared_end
         )
-        bound = bind_arguments(function, layout, memory, args)
-        layout.initialise(memory)
+        bound = bind_arguments(function, layout, arena, args, memory)
+        layout.initialise(arena)
         random = Random(seed)
         registers = registers_per_thread
         if registers is None:
@@ -116,7 +120,7 @@ class Program:
         machine = Machine(
             function=function,
             layout=layout,
-            memory=memory,
+            memory=arena,
             geometry=geometry,
             parameters=bound.parameters,
             sm=self.sm,

@@ -62,7 +62,7 @@ def prepared(text: str, folder: Path = Path()) -> tuple:
 
 
 def test_made_arrays() -> None:
-    arguments, _ = prepared(
+    arguments, _, _ = prepared(
         """
 - {make: zeros, shape: [2, 3]}
 - {make: full, shape: [4], value: 7, dtype: uint8}
@@ -85,7 +85,7 @@ def test_made_arrays() -> None:
 
 
 def test_the_same_seed_gives_the_same_numbers_and_another_one_others() -> None:
-    arguments, _ = prepared(
+    arguments, _, _ = prepared(
         "".join(f"- {{make: normal, shape: [9], seed: {s}}}\n" for s in (1, 1, 2))
     )
     np.testing.assert_array_equal(arguments[0], arguments[1])
@@ -93,7 +93,7 @@ def test_the_same_seed_gives_the_same_numbers_and_another_one_others() -> None:
 
 
 def test_names_tie_arguments_together() -> None:
-    arguments, arrays = prepared(
+    arguments, arrays, _ = prepared(
         """
 - {name: x, make: zeros, shape: [64, 64], dtype: float16}
 - {use: x}
@@ -142,7 +142,7 @@ def test_what_does_not_fit_is_told(text, message, tmp_path) -> None:
 def test_types_that_files_do_not_know_come_back(tmp_path) -> None:
     values = np.arange(6).astype(ml_dtypes.float8_e4m3fn)
     np.save(tmp_path / "x.npy", values)
-    arguments, _ = prepared("- {array: x.npy, dtype: e4m3}", tmp_path)
+    arguments, _, _ = prepared("- {array: x.npy, dtype: e4m3}", tmp_path)
     assert arguments[0].dtype == values.dtype
     np.testing.assert_array_equal(arguments[0], values)
 
