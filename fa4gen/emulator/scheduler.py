@@ -15,7 +15,12 @@ import numpy as np
 from fa4gen.emulator.code import Code, Run, Step
 from fa4gen.emulator.emit import Emitter
 from fa4gen.emulator.gang import Gang
-from fa4gen.emulator.instructions.barriers import member_mask, settle_cluster, settle_named
+from fa4gen.emulator.instructions.barriers import (
+    member_mask,
+    next_use,
+    settle_cluster,
+    settle_named,
+)
 from fa4gen.emulator.lanes import GANG, PARTIAL, Lanes
 from fa4gen.emulator.machine import Machine, Stop
 from fa4gen.emulator.meeting import at_copies, complete_lanes
@@ -369,6 +374,7 @@ class Scheduler:
                 lanes = parked.wait.lanes
                 self.machine.observer.rendezvous_leave(parked.gang, lanes.mask, key, True)
                 self.places.put(parked.gang, parked.step + 1, lanes)
+            self.wake_key(next_use(key))
 
     def _leave(self, gang: Gang, lanes: Lanes) -> None:
         """Threads leave the kernel: barriers no longer count on them."""

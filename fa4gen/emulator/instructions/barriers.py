@@ -86,6 +86,9 @@ def _make_named(i: Instruction, e: Emitter) -> End:
             barrier = named(cta, which)
             _join_use(barrier, threads if count is not None else None, i, gang, part)
             key = ("bar", cta.index, which)
+            part, late = _fitting(barrier, gang, part, aligned)
+            if late is not None:
+                waits.append(Wait(Lanes(late), next_use(key), _reason(cta, barrier)))
             machine.observer.rendezvous_arrive(gang, part, key, True, i)
             size = size_of(gang, part)
             array = gang.live if part is None else part
@@ -105,6 +108,25 @@ def _make_named(i: Instruction, e: Emitter) -> End:
         return Outcome(join(gang, done), waits)
 
     return end
+
+
+def next_use(key: tuple[Any, ...]) -> tuple[Any, ...]:
+    """What warps wait for that come to a barrier whose use is complete with others."""
+    return ("next", *key)
+
+
+def _fitting(barrier: Named, gang: Gang, mask: Mask, aligned: bool) -> tuple[Mask, Mask]:
+    """The warps with which a use is complete, and those that belong to the next one (or None)."""
+    if not barrier.expected:
+        return mask, None
+    lanes = gang.live if mask is None else mask
+    starts = np.arange(0, gang.lanes, WARP_LANES)
+    counts = np.add.reduceat(lanes, starts, dtype=np.int64)
+    if aligned:
+        counts = np.where(counts > 0, WARP_LANES, 0)
+    before = np.cumsum(counts) - counts
+    late = lanes & np.repeat(before >= barrier.expected - barrier.arrived, WARP_LANES)[: gang.lanes]
+    return (lanes & ~late, late) if late.any() else (mask, None)
 
 
 def _join_use(barrier: Named, threads: int | None, i: Instruction, gang: Gang, mask: Mask) -> None:

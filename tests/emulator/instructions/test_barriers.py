@@ -186,3 +186,11 @@ def test_a_cluster_barrier_orders_stores_to_a_peer(schedule: str) -> None:
 def test_arriving_twice_or_waiting_without_arriving_is_misuse() -> None:
     for body in ("barrier.cluster.arrive; barrier.cluster.arrive;", "barrier.cluster.wait;"):
         assert kinds(run(kernel(body, params=()), block=32, checks=False)) == ["barrier-misuse"]
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+@pytest.mark.parametrize("count", [64, 128])
+def test_a_use_takes_no_more_warps_than_it_counts(count: int, schedule: str) -> None:
+    """Four warps at a barrier of two: two uses, which nothing keeps apart."""
+    report = run(kernel(f"bar.sync 1, {count};"), np.zeros(1), block=128, schedule=schedule)
+    assert kinds(report) == ([] if count == 128 else ["barrier-misuse"])

@@ -17,7 +17,7 @@ def rows() -> list[tuple[str, ...]]:
             f"{mutant.about} (`{mutant.name}`)",
             f"`{mutant.kernel}`",
             f"{mutant.verdict}: {' or '.join(dict.fromkeys(map(words, mutant.found)))}",
-            "; ".join(BUGS[bug] for bug in mutant.bugs.split()),
+            "; ".join(one for bug in mutant.bugs.split() for one in BUGS[bug]),
         )
         for mutant in ordered
     ]

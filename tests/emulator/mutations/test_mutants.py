@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from fa4gen.emulator import SCHEDULES
+from tests.emulator.classes.harness import BUG_CLASSES
 from tests.emulator.mutations.harness import MUTANTS, original, run
 from tests.emulator.mutations.kernels import KERNELS
 from tests.emulator.mutations.mutant import CLASSES
@@ -67,4 +68,5 @@ def test_every_class_has_a_mutant(arch) -> None:
 
 
 def test_sources_are_known() -> None:
-    assert {bug for mutant in MUTANTS for bug in mutant.bugs.split()} == set(BUGS)
+    used = {bug for mutant in MUTANTS for bug in mutant.bugs.split()}
+    assert used | {bug for one in BUG_CLASSES for bug in one.bugs.split()} == set(BUGS)

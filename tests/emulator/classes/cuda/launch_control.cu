@@ -1,0 +1,46 @@
+// Bug classes of clusterlaunchcontrol: CTAs that take over the work of others that have not started.
+#include "classes.cuh"
+
+// The response to one request is read by ordinary loads, and the next overwrites it.
+KERNEL response_reused(u32* out) {
+  __shared__ __align__(16) u32 words[4];
+  __shared__ u64 barrier;
+  const u32 response = SHARED(words), answered = SHARED(&barrier);
+  if (LANE == 0) BARRIER_INIT(answered, 1);
+  if (LANE == 0) FENCE_BARRIER_INIT();
+  __syncwarp();
+  u32 tile = blockIdx.x, cancelled = 1;
+  for (u32 n = 0; cancelled; ++n) {
+    if (LANE == 0) EXPECT(answered, 16);
+    if (LANE == 0) TRY_CANCEL(response, answered);
+    out[32 * tile + LANE] = tile;
+    WAIT(answered, n & 1);
+    QUERY_CANCEL(cancelled, tile, response);
+    FIXED(FENCE_PROXY_ASYNC();)
+    __syncwarp();
+  }
+}
+
+// A CTA that has done its share ends, though it has just taken one more off the grid.
+KERNEL lost_tile(u32* out, int share) {
+  __shared__ __align__(16) u32 words[4];
+  __shared__ u64 barrier;
+  const u32 response = SHARED(words), answered = SHARED(&barrier);
+  if (LANE == 0) BARRIER_INIT(answered, 1);
+  if (LANE == 0) FENCE_BARRIER_INIT();
+  __syncwarp();
+  u32 tile = blockIdx.x, cancelled = 1;
+  for (u32 n = 0; cancelled; ++n) {
+    FIXED(const bool more = n + 1 < share;)
+    BROKEN(const bool more = true;)
+    if (LANE == 0 && more) EXPECT(answered, 16);
+    if (LANE == 0 && more) TRY_CANCEL(response, answered);
+    out[32 * tile + LANE] = tile + 1;
+    if (!more) break;
+    WAIT(answered, n & 1);
+    QUERY_CANCEL(cancelled, tile, response);
+    FENCE_PROXY_ASYNC();
+    __syncwarp();
+    BROKEN(if (n + 1 >= share) break;)
+  }
+}
