@@ -69,4 +69,4 @@ def test_every_class_has_a_mutant(arch) -> None:
 
 def test_sources_are_known() -> None:
     used = {bug for mutant in MUTANTS for bug in mutant.bugs.split()}
-    assert used | {bug for one in BUG_CLASSES for bug in one.bugs.split()} == set(BUGS)
+    assert used | {bug for one in BUG_CLASSES for bug in one.bugs.split()} <= set(BUGS)
