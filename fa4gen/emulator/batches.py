@@ -64,7 +64,7 @@ def plan(
     segment: list[Instruction] = []
     for one in run:
         segment.append(one)
-        if one.text.startswith(_WALLS):
+        if is_wall(one):
             result += _order(segment, translate, emitter)
             segment = []
     return result + _order(segment, translate, emitter)
@@ -108,7 +108,7 @@ def _order(
                 result.append(
                     Batch(
                         tuple(run[index] for index in done),
-                        tuple(one for one in operations if one is not None),
+                        _arranged([one for one in operations if one is not None]),
                     )
                 )
         for index in done:
@@ -117,6 +117,26 @@ def _order(
                 if not missing[behind]:
                     release(behind)
     return result
+
+
+def _arranged(operations: list[Elementwise]) -> tuple[Elementwise, ...]:
+    """The operations in the order in which most of their registers follow each other."""
+    columns = [
+        [operand.index if isinstance(operand, Register) else -1 for operand in column]
+        for column in zip(*((one.destination, *one.operands) for one in operations), strict=True)
+    ]
+    best, most = list(range(len(operations))), -1
+    for column in columns:
+        order = sorted(range(len(operations)), key=column.__getitem__)
+        count = sum(_consecutive([other[place] for place in order]) for other in columns)
+        if count > most:
+            best, most = order, count
+    return tuple(operations[place] for place in best)
+
+
+def is_wall(instruction: Instruction) -> bool:
+    """Whether an instruction ends the life of registers that it does not name."""
+    return instruction.text.startswith(_WALLS)
 
 
 def is_pure(instruction: Instruction) -> bool:
@@ -202,7 +222,7 @@ def _dependences(run: list[Instruction]) -> tuple[list[list[int]], list[int]]:
 
 def names_of(one: Instruction) -> tuple[set[Name], set[Name]]:
     """Registers read and written; an instruction that is not pure may do both to all it names."""
-    named = [set(_registers(operand)) for operand in one.operands]
+    named = [set(registers_of(operand)) for operand in one.operands]
     everything = set().union(*named) if named else set()
     if one.guard is not None:
         guard = {(one.guard.cls, one.guard.index)}
@@ -214,21 +234,22 @@ def names_of(one: Instruction) -> tuple[set[Name], set[Name]]:
     return everything, everything
 
 
-def _registers(operand: Operand) -> Iterator[Name]:
+def registers_of(operand: Operand) -> Iterator[Name]:
+    """The registers that an operand names, as often as it does."""
     if isinstance(operand, Register):
         yield operand.cls, operand.index
     elif isinstance(operand, NotPredicate):
         yield operand.register.cls, operand.register.index
     elif isinstance(operand, Vector):
         for item in operand.items:
-            yield from _registers(item)
+            yield from registers_of(item)
     elif isinstance(operand, Pair):
-        yield from _registers(operand.first)
-        yield from _registers(operand.second)
+        yield from registers_of(operand.first)
+        yield from registers_of(operand.second)
     elif isinstance(operand, Address):
-        yield from _registers(operand.base)
+        yield from registers_of(operand.base)
         if operand.coordinates is not None:
-            yield from _registers(operand.coordinates)
+            yield from registers_of(operand.coordinates)
 
 
 def emit(batch: Batch, e: Emitter) -> None:
@@ -250,7 +271,7 @@ def emit(batch: Batch, e: Emitter) -> None:
     targets = [
         one.destination.index for one in batch.operations if isinstance(one.destination, Register)
     ]
-    target = _rows(e, first.kind, targets)
+    target = _rows(e, first.kind, targets, write=True)
     function = e.name(first.function)
     if first.into and _consecutive(targets):
         e.line(f"{function}({', '.join(texts)}, {target}.reshape(-1))")
@@ -268,9 +289,10 @@ def _consecutive(indices: list[int]) -> bool:
     return all(b - a == 1 for a, b in itertools.pairwise(indices))
 
 
-def _rows(e: Emitter, kind: str, indices: list[int]) -> str:
+def _rows(e: Emitter, kind: str, indices: list[int], write: bool = False) -> str:
     """An expression for rows of a block of registers: (count, lanes)."""
     block = f"g.rows({view_of(kind)!r})"
     if _consecutive(indices):
         return f"{block}[{indices[0]}:{indices[-1] + 1}]"
-    return f"{block}[{e.name(np.array(indices))}]"
+    names = e.name(np.array(indices))
+    return f"{block}[{names}]" if write else f"{block}.take({names}, 0)"

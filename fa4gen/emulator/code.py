@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
-from fa4gen.emulator import batches
+from fa4gen.emulator import batches, pairs
 from fa4gen.emulator.emit import Emitter
 from fa4gen.emulator.instructions.registry import Translate, find
 from fa4gen.emulator.lanes import GANG, PARTIAL, WARPS
@@ -90,6 +90,7 @@ class Code:
         self.instructions = function.instructions
         self.layout = layout
         self._table = table
+        self._mentions = pairs.count_mentions(self.instructions)
         self.steps: list[Step] = []
         self.step_at: dict[int, int] = {}
         self._cut()
@@ -131,7 +132,10 @@ class Code:
         namespace: dict[str, Any] = {}
         emitter = Emitter(self.layout, masked, namespace)
         run = self.instructions[start:stop]
-        planned = list(run) if masked else batches.plan(run, self._translate, emitter)
+        planned: list[Instruction | batches.Batch] = list(run)
+        if not masked:
+            apart = pairs.take_apart(run, self._mentions)
+            planned = batches.plan(apart, self._translate, emitter)
         for one in planned:
             if isinstance(one, batches.Batch):
                 batches.emit(one, emitter)

@@ -142,20 +142,20 @@ class RaceObserver(Observer):
         if not (op.reads or op.writes or op.tensor_reads or op.tensor_writes):
             return
         number = self.sites.operation(op)
-        ctas = set()
+        ctas: dict[Cta, None] = {}
         for part in state.stretches.of(op):
             state.shared[part.cta.rank].operation_reads(op, part, op.clock, number)
-            ctas.add(part.cta)
+            ctas[part.cta] = None
         for goal in op.writes:
             if isinstance(goal, SharedRange):
                 state.shared[goal.cta.rank].operation_writes(op, goal, op.clock, number)
-                ctas.add(goal.cta)
+                ctas[goal.cta] = None
         if op.tensor_reads or op.tensor_writes:
             parts = (*op.tensor_reads, *op.tensor_writes)
-            for cta in {part.cta for part in parts}:
+            for cta in dict.fromkeys(part.cta for part in parts):
                 state.tensors[cta.rank].operation(op, number, first + op.lane)
                 if cta is not op.gang.cta:
-                    ctas.add(cta)
+                    ctas[cta] = None
         if self.options.early_exit:
             for cta in ctas:
                 state.exits.operation(op, cta, number)

@@ -175,12 +175,7 @@ class SharedChecks(GenericChecks):
         mask = self._lane(op)
         if clock[VC, slot] >= epoch:
             self.sites.find(
-                "missing-proxy-fence",
-                f"{what} after {earlier} {_FENCE}",
-                op.site,
-                op.gang,
-                mask,
-                earlier=number,
+                "missing-proxy-fence", f"{what} after {earlier} {_FENCE}", op.site, op.gang, mask
             )
         elif clock[LOOSE, slot] >= epoch:
             self.sites.find(
@@ -190,16 +185,10 @@ class SharedChecks(GenericChecks):
                 op.gang,
                 mask,
                 Severity.REVIEW,
-                number,
             )
         else:
             self.sites.find(
-                "race",
-                f"{what} and is not ordered after {earlier}",
-                op.site,
-                op.gang,
-                mask,
-                earlier=number,
+                "race", f"{what} and is not ordered after {earlier}", op.site, op.gang, mask
             )
 
     def _operation_over_barrier(self, op: AsyncOp, part: SharedRange) -> None:

@@ -227,15 +227,10 @@ class GenericChecks:
         )
         message = f"{kind} of {place(self.cta, start, stop)} is ordered after {earlier}"
         if known:
-            self.sites.find("race", message + _SCOPE, site, gang, mask, Severity.REVIEW, number)
+            self.sites.find("race", message + _SCOPE, site, gang, mask, Severity.REVIEW)
         else:
             self.sites.find(
-                "race",
-                message.replace("is ordered", "is not ordered"),
-                site,
-                gang,
-                mask,
-                earlier=number,
+                "race", message.replace("is ordered", "is not ordered"), site, gang, mask
             )
 
     def _same_cell(

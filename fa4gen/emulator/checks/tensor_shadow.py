@@ -54,6 +54,7 @@ class Entry:
     op: AsyncOp | None = None
     issuer: int = -1
     issued: int = 0
+    number: int = 0
 
     def overlaps(self, other: tuple[int, int, int, int]) -> bool:
         a, b = self.rectangle, other
@@ -77,8 +78,10 @@ class TensorChecks:
         self.clocks = team.clocks
         self.cta = cta
         self.options = options
-        self._blocks: list[set[Entry]] = [set() for _ in range(4 * 16)]
+        # as dictionaries, whose order is that of the accesses: reports do not depend on the run
+        self._blocks: list[dict[Entry, None]] = [{} for _ in range(4 * 16)]
         self._open: dict[tuple[int, str], list[Entry]] = {}
+        self._count = 0
 
     # ---- loads, stores and deallocation
 
@@ -279,12 +282,11 @@ class TensorChecks:
         )
         self.team.sites.find(
             "tensor-memory" if kind == "free" else "race",
-            lambda: f"{self._name(entry)} {what} after {self._earlier(entry)}, {lacking}",
+            f"{self._name(entry)} {what} after {self._earlier(entry)}, {lacking}",
             site,
             gang,
             mask,
             severity,
-            entry.site,
         )
 
     def _unwaited(self, entry: Entry, what: str, site: Instruction, gang: Gang, mask: Mask) -> None:
@@ -293,14 +295,11 @@ class TensorChecks:
         wait = "tcgen05.wait::st" if entry.writes else "tcgen05.wait::ld"
         self.team.sites.find(
             "missing-tcgen05-wait",
-            lambda: (
-                f"{self._name(entry)} {what} after {self._earlier(entry)}, "
-                f"which executed no {wait} in between"
-            ),
+            f"{self._name(entry)} {what} after {self._earlier(entry)}, "
+            f"which executed no {wait} in between",
             site,
             gang,
             mask,
-            earlier=entry.site,
         )
 
     def _unfenced(self, entry: Entry, what: str, site: Instruction, gang: Gang, mask: Mask) -> None:
@@ -308,16 +307,13 @@ class TensorChecks:
             return
         self.team.sites.find(
             "missing-tcgen05-fence",
-            lambda: (
-                f"{self._name(entry)} {what} after {self._earlier(entry)} "
-                "without tcgen05.fence::before_thread_sync there (a commit implies it) and "
-                "::after_thread_sync here"
-            ),
+            f"{self._name(entry)} {what} after {self._earlier(entry)} "
+            "without tcgen05.fence::before_thread_sync there (a commit implies it) and "
+            "::after_thread_sync here",
             site,
             gang,
             mask,
             Severity.REVIEW,
-            entry.site,
         )
 
     def _name(self, entry: Entry) -> str:
@@ -335,18 +331,22 @@ class TensorChecks:
     def _touching(
         self, rectangle: tuple[int, int, int, int], blocks: tuple[int, ...]
     ) -> list[Entry]:
-        found: set[Entry] = set()
+        found: dict[Entry, None] = {}
         for block in blocks:
             found |= self._blocks[block]
-        return [entry for entry in found if entry.overlaps(rectangle)]
+        return sorted(
+            (entry for entry in found if entry.overlaps(rectangle)), key=lambda one: one.number
+        )
 
     def _add(self, entry: Entry) -> None:
+        self._count += 1
+        entry.number = self._count
         for block in entry.blocks:
-            self._blocks[block].add(entry)
+            self._blocks[block][entry] = None
 
     def _drop(self, entry: Entry) -> None:
         for block in entry.blocks:
-            self._blocks[block].discard(entry)
+            self._blocks[block].pop(entry, None)
 
 
 def _place(part: TensorRange) -> tuple[tuple[int, int, int, int], tuple[int, ...]]:

@@ -59,8 +59,12 @@ def _mov(i: Instruction, e: Emitter) -> None:
         _pack(e, moved, d, a)
     elif moved == "b128":
         _copy_pair(e, d, a)
-    else:
+    elif not e.elementwise(_same, moved, d, [a], [moved], into=False):
         e.assign(moved, d, e.get(a, moved))
+
+
+def _same(row: Any) -> Any:
+    return row
 
 
 def _copy_pair(e: Emitter, d: Operand, a: Operand) -> None:
@@ -102,14 +106,38 @@ def _pack(e: Emitter, kind: str, d: Operand, vector: Vector) -> None:
     part = _part_kind(e, kind, vector)
     if isinstance(d, Sink):
         return
+    if (
+        kind == "b64"
+        and part == "b32"
+        and e.elementwise(_join, kind, d, vector.items, [part, part], into=False)
+    ):
+        return
     zero = Immediate("int", 0)
     targets = _parts(e, kind, part, d)
     for target, item in zip(targets, vector.items, strict=True):
         _assign_part(e, target, e.get(zero if isinstance(item, Sink) else item, part))
 
 
+def _join(low: Any, high: Any) -> Any:
+    """Words of two halves; rows of any length."""
+    return np.stack([low, high], axis=-1).view(np.uint64)[:, 0]
+
+
+def _low(row: Any) -> Any:
+    return row.view(np.uint32)[::2]
+
+
+def _high(row: Any) -> Any:
+    return row.view(np.uint32)[1::2]
+
+
 def _unpack(e: Emitter, kind: str, vector: Vector, a: Operand) -> None:
     part = _part_kind(e, kind, vector)
+    kept = [place for place, item in enumerate(vector.items) if not isinstance(item, Sink)]
+    if kind == "b64" and part == "b32" and len(kept) == 1:
+        half = (_low, _high)[kept[0]]
+        if e.elementwise(half, part, vector.items[kept[0]], [a], [kind], into=False):
+            return
     if isinstance(a, Register):
         # only looks like a destination
         texts = _parts(e, kind, part, a)
