@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from fa4gen.emulator.errors import LaunchError
 from fa4gen.emulator.global_arrays import GlobalArrays
 from fa4gen.emulator.layout import Layout
-from fa4gen.emulator.map_code import MAP_ALIGN, MAP_BYTES
+from fa4gen.emulator.map_bits import MAP_ALIGN, MAP_BYTES
 from fa4gen.emulator.memory import GlobalMemory
 from fa4gen.emulator.ptx.syntax import Function, Variable
 from fa4gen.emulator.relocations import POINTER_BYTES, Bytes, Memory, resolve

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fa4gen.emulator.errors import LaunchError
-from fa4gen.emulator.map_code import MAP_ALIGN
+from fa4gen.emulator.map_bits import MAP_ALIGN
 from fa4gen.emulator.memory import GlobalMemory
 from fa4gen.emulator.relocations import Bytes, Memory, check_places, resolve, targets
 from fa4gen.emulator.tensor_map import TensorMap

@@ -1,15 +1,10 @@
-"""The 128 bytes of a tensor map, in an encoding of our own, and the rules that a map must obey.
-
-Every field is plain, so that ``tensormap.replace`` can write it, and an all-zero buffer is a valid
-map once every field has been replaced: the rank is stored less one (as PTX counts it), and so are
-extents, box sizes and element strides, which are never 0.
+"""What a tensor map says, and the rules that it must obey; ``map_bits`` has the bits.
 
 Dimension 0 is the contiguous one, as in PTX and in cuTensorMapEncodeTiled.
 """
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
@@ -18,28 +13,7 @@ from typing import Any, Final
 import ml_dtypes
 import numpy as np
 
-MAP_BYTES: Final = 128
-MAP_ALIGN: Final = 64
-MAX_RANK: Final = 5
-
-_HEAD: Final = struct.Struct("<QBBBBBB2x5Q5I5I5I")
-
-# field of tensormap.replace -> (offset of the first entry, struct code of an entry, what is
-# subtracted from the value)
-FIELDS: Final[dict[str, tuple[int, str, int]]] = {
-    "global_address": (0, "Q", 0),
-    "rank": (8, "B", 0),
-    "elemtype": (9, "B", 0),
-    "interleave_layout": (10, "B", 0),
-    "swizzle_mode": (11, "B", 0),
-    "swizzle_atomicity": (12, "B", 0),
-    "fill_mode": (13, "B", 0),
-    "global_stride": (16, "Q", 0),
-    "global_dim": (56, "I", 1),
-    "box_dim": (76, "I", 1),
-    "element_stride": (96, "I", 1),
-}
-ARRAY_FIELDS: Final = ("global_stride", "global_dim", "box_dim", "element_stride")
+from fa4gen.emulator.map_bits import MapError, MapFields, pack, unpack
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,10 +45,6 @@ ELEMENTS: Final[dict[int, ElementType]] = {
 INTERLEAVES: Final = ("none", "16B", "32B")
 SPANS: Final = (0, 32, 64, 128)
 ATOMS: Final = (16, 32, 0, 64)  # code 2, 32 bytes with a flip of 8, is not modelled
-
-
-class MapError(ValueError):
-    """What is wrong with a tensor map."""
 
 
 @dataclass(frozen=True)
@@ -185,54 +155,52 @@ def encode(
     nan_fill: bool,
 ) -> bytes:
     """The 128 bytes of a map; the arguments as for ``check_map``, ``element`` as a number."""
-    rank = len(dims)
-
-    def five(values: Sequence[int]) -> list[int]:
-        return [value - 1 for value in values] + [0] * (MAX_RANK - rank)
-
-    # the stride of dimension 0 is implied: entry i belongs to dimension i + 1
-    raw = _HEAD.pack(
-        address,
-        rank - 1,
-        element,
-        0,
-        SPANS.index(span),
-        ATOMS.index(atom),
-        int(nan_fill),
-        *strides[1:],
-        *[0] * (MAX_RANK + 1 - rank),
-        *five(dims),
-        *five(box),
-        *five(steps),
+    fields = MapFields(
+        address=address,
+        element=element,
+        dims=tuple(dims),
+        strides=tuple(strides[1:]),  # that of dimension 0 is implied
+        box=tuple(box),
+        steps=tuple(steps),
+        swizzle=SPANS.index(span),
+        atomicity=ATOMS.index(atom),
+        fill=int(nan_fill),
     )
-    return raw.ljust(MAP_BYTES, b"\0")
+    return pack(fields, ELEMENTS[element].size)
 
 
 @lru_cache(maxsize=1024)
 def decode(raw: bytes) -> DecodedMap:
     """Read a map. Raises MapError if there is something wrong with it."""
-    address, rank, element, interleave, swizzle, atomicity, fill, *rest = _HEAD.unpack_from(raw)
-    if rank >= MAX_RANK:
-        raise MapError(f"rank {rank + 1}; 1 to {MAX_RANK} are possible")
-    if element not in ELEMENTS:
-        raise MapError(f"element type {element} is unknown or not modelled")
-    if interleave >= len(INTERLEAVES) or fill > 1:
-        raise MapError(f"interleave {interleave} or fill mode {fill} is unknown")
-    if swizzle >= len(SPANS) or atomicity >= len(ATOMS) or not ATOMS[atomicity]:
-        raise MapError(f"swizzle {swizzle}, atomicity {atomicity} is unknown or not modelled")
-    rank += 1
-    kind = ELEMENTS[element]
-    dims, box, steps = (
-        tuple(value + 1 for value in rest[start : start + rank]) for start in (5, 10, 15)
-    )
-    strides = (kind.size, *rest[: rank - 1])
-    span, atom = SPANS[swizzle], ATOMS[atomicity]
+    fields = unpack(raw)
+    if fields.element not in ELEMENTS:
+        raise MapError(f"element type {fields.element} is not modelled")
+    if fields.interleave >= len(INTERLEAVES):
+        raise MapError(f"interleave {fields.interleave} is unknown")
+    if fields.atomicity >= len(ATOMS) or not ATOMS[fields.atomicity]:
+        raise MapError(f"swizzle atomicity {fields.atomicity} is unknown or not modelled")
+    kind = ELEMENTS[fields.element]
+    strides = (kind.size, *fields.strides)
+    span, atom = SPANS[fields.swizzle], ATOMS[fields.atomicity]
+    nan_fill = fields.fill == 1
     try:
         check_map(
-            kind, address, dims, strides, box, steps, INTERLEAVES[interleave], span, atom, fill == 1
+            kind,
+            fields.address,
+            fields.dims,
+            strides,
+            fields.box,
+            fields.steps,
+            INTERLEAVES[fields.interleave],
+            span,
+            atom,
+            nan_fill,
         )
     except MapError as error:
+        rank = len(fields.dims)
         raise MapError(f"{error} (a map of rank {rank} over {kind.name})") from None
     # the stride of dimension 0 is ignored without interleave
-    steps = (1, *steps[1:])
-    return DecodedMap(address, kind, dims, strides, box, steps, span, atom, fill == 1)
+    steps = (1, *fields.steps[1:])
+    return DecodedMap(
+        fields.address, kind, fields.dims, strides, fields.box, steps, span, atom, nan_fill
+    )

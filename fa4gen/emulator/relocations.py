@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fa4gen.emulator.errors import LaunchError
-from fa4gen.emulator.map_code import MAP_ALIGN, MAP_BYTES
+from fa4gen.emulator.map_bits import MAP_ALIGN, MAP_BYTES
 from fa4gen.emulator.tensor_map import TensorMap
 
 POINTER_BYTES: Final = 8

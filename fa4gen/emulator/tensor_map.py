@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from fa4gen.emulator import map_code
 from fa4gen.emulator.errors import LaunchError
-from fa4gen.emulator.map_code import ELEMENTS, MAX_RANK, MapError
+from fa4gen.emulator.map_bits import MAX_RANK, MapError
+from fa4gen.emulator.map_code import ELEMENTS
 
 # NumPy's kind and size -> number of the element type; signed and 8-bit types travel as bits
 _CODES: Final = {

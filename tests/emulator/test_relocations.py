@@ -14,6 +14,7 @@ from fa4gen.emulator.launch_file import parse_launch_file
 from fa4gen.emulator.launch_problems import LaunchFileError
 from fa4gen.emulator.launch_runs import run_launch
 from fa4gen.emulator.memory import FIXED_BASE, FIXED_END
+from fa4gen.emulator.recorder.driver_maps import encode_tiled
 from tests.emulator.instructions.copies import WAIT, copy_kernel, dump, expect, first, noise
 from tests.emulator.kernel import kernel, run
 
@@ -66,6 +67,19 @@ def test_a_struct_holds_a_tensor_map() -> None:
     ptx = ptx.replace("p1[128]", "p1[192]")
     out, array = np.zeros((2, 8, 64), np.uint16), noise((40, 64))
     report = run(ptx, out, Bytes(bytes(192), maps={64: TensorMap(array, (8, 64))}), checks=False)
+    assert not report.findings
+    assert np.array_equal(out[1, :3], array[37:])
+
+
+def test_a_map_of_the_drivers_gets_its_address_from_a_pointer() -> None:
+    body = "mov.b64 %d2, p1; cvta.param.u64 %d2, %d2;"
+    ptx = copy_kernel(body + LOAD + WAIT + dump(2048), ("u64", "tensor_map"))
+    out, array = np.zeros((2, 8, 64), np.uint16), noise((40, 64))
+    raw = encode_tiled(
+        data_type=1, address=0x7F12_3456_7800, dims=[64, 40], strides=[128], box=[64, 8],
+        steps=[1, 1], interleave=0, swizzle=0, l2=2, fill=0, sm=90,
+    )  # fmt: skip
+    report = run(ptx, out, Bytes(raw, {0: array}), checks=False)
     assert not report.findings
     assert np.array_equal(out[1, :3], array[37:])
 

@@ -1,13 +1,12 @@
 from __future__ import annotations
 
-import struct
-
 import ml_dtypes
 import numpy as np
 import pytest
 
 from fa4gen.emulator import LaunchError, TensorMap
-from fa4gen.emulator.map_code import ARRAY_FIELDS, FIELDS, MAP_BYTES, MapError, decode
+from fa4gen.emulator.map_bits import ARRAY_FIELDS, FIELDS, MAP_BYTES, MapError, replace
+from fa4gen.emulator.map_code import decode
 
 BASE = 0x10_0000_0000
 
@@ -118,25 +117,34 @@ def test_zeros_are_a_map_once_every_field_is_replaced() -> None:
         "element_stride": [1, 1],
     }
     assert set(values) == set(FIELDS)
-    raw = bytearray(MAP_BYTES)
+    words = np.zeros(MAP_BYTES // 4, np.uint32)
     for field, entries in values.items():
-        start, code, less = FIELDS[field]
         assert len(entries) == 1 or field in ARRAY_FIELDS
         for index, value in enumerate(entries):
-            struct.pack_into("<" + code, raw, start + index * struct.calcsize(code), value - less)
-    found = decode(bytes(raw))
+            replace(words, field, index, value)
+    found = decode(words.tobytes())
     assert (found.dims, found.box, found.steps) == ((100, 7), (64, 4), (1, 1))
     assert (found.strides, found.span, found.nan_fill) == ((2, 256), 128, True)
 
 
 @pytest.mark.parametrize(
-    ("field", "value"), [("rank", 5), ("elemtype", 77), ("swizzle_mode", 4), ("fill_mode", 2)]
+    ("field", "value"),
+    [
+        ("rank", 5),
+        ("elemtype", 8),
+        ("elemtype", 11),
+        ("elemtype", 13),
+        ("swizzle_mode", 4),
+        ("swizzle_atomicity", 2),
+        ("swizzle_atomicity", 5),
+        ("interleave_layout", 3),
+    ],
 )
 def test_unknown_codes_are_errors(field: str, value: int) -> None:
-    raw = bytearray(made().encode(BASE))
-    raw[FIELDS[field][0]] = value
+    words = np.frombuffer(made().encode(BASE), np.uint32).copy()
+    replace(words, field, 0, value)
     with pytest.raises(MapError):
-        decode(bytes(raw))
+        decode(words.tobytes())
 
 
 def test_zeros_alone_are_no_map() -> None:

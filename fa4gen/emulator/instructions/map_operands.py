@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from fa4gen.emulator.gang import Gang
 from fa4gen.emulator.instructions.copy_places import only
-from fa4gen.emulator.map_code import MAP_ALIGN, MAP_BYTES, DecodedMap, MapError, decode
+from fa4gen.emulator.map_bits import MAP_ALIGN, MAP_BYTES, MapError
+from fa4gen.emulator.map_code import DecodedMap, decode
 from fa4gen.emulator.memory import GLOBAL_BASE, PARAM_WINDOW, WINDOW_BYTES
 from fa4gen.emulator.ptx.syntax import Instruction
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Mapping
 from typing import Final
 
@@ -12,7 +11,7 @@ from fa4gen.emulator.emit import Emitter, Reader
 from fa4gen.emulator.gang import WARP_LANES, Gang, Mask
 from fa4gen.emulator.instructions.copy_places import check_global, check_shared, only, pick
 from fa4gen.emulator.instructions.registry import Translate
-from fa4gen.emulator.map_code import ARRAY_FIELDS, FIELDS, MAP_BYTES, MAX_RANK
+from fa4gen.emulator.map_bits import ARRAY_FIELDS, FIELDS, MAP_BYTES, MAX_RANK, replace
 from fa4gen.emulator.memory import GLOBAL_BASE, SHARED_WINDOW, WINDOW_BYTES
 from fa4gen.emulator.ptx.syntax import Immediate, Instruction
 
@@ -49,32 +48,31 @@ def _replace(i: Instruction, e: Emitter) -> None:
     indexed = field in ARRAY_FIELDS
     if len(i.operands) != 2 + indexed:
         raise e.refuse(f"{len(i.operands)} operands")
-    start, code, less = FIELDS[field]
-    size = struct.calcsize(code)
+    axis = 0
     if indexed:
         ordinal = i.operands[1]
-        if not isinstance(ordinal, Immediate) or not 0 <= ordinal.bits < MAX_RANK:
-            raise e.refuse(f"the ordinal is a constant below {MAX_RANK}")
-        start += size * ordinal.bits
+        most = MAX_RANK - (field == "global_stride")
+        if not isinstance(ordinal, Immediate) or not 0 <= ordinal.bits < most:
+            raise e.refuse(f"the ordinal is a constant below {most}")
+        axis = ordinal.bits
     if field in _CONSTANT_FIELDS and not isinstance(i.operands[-1], Immediate):
         raise e.refuse(f"{field} takes a constant")
     address = e.address(i.operands[0], shared=space == "shared::cta")
     value = e.reader(i.operands[-1], wide)
-    limit = (1 << 8 * size) - 1
 
     def handler(gang: Gang, mask: Mask) -> None:
         machine = gang.machine
         addresses, values = address(gang), value(gang)
         for lane in gang.lanes_of(mask).tolist():
             at = pick(addresses, lane)
-            raw = ((pick(values, lane) - less) & limit).to_bytes(size, "little")
-            new = np.frombuffer(raw, np.uint8)
+            new = pick(values, lane)
             shared = _map_shared(gang, lane, i, at, space)
             if shared is None:
                 _check_aligned(gang, lane, i, at)
                 check_global(gang, lane, i, at, at + MAP_BYTES, writes=True)
-                begin = at - GLOBAL_BASE + start
-                machine.memory.data[begin : begin + size] = new
+                begin = at - GLOBAL_BASE
+                words = machine.memory.data[begin : begin + MAP_BYTES].view(np.uint32)
+                replace(words, field, axis, new)
                 if machine.observer.enabled:
                     machine.observer.global_access(
                         gang, only(gang, lane), np.array([at]), MAP_BYTES, "write", i
@@ -82,7 +80,8 @@ def _replace(i: Instruction, e: Emitter) -> None:
                 continue
             cta, offset = machine.shared_at(gang, shared, i, False)
             check_shared(gang, lane, i, cta, offset, MAP_BYTES, _MAP_ALIGN)
-            cta.shared.data[offset + start : offset + start + size] = new
+            words = cta.shared.data[offset : offset + MAP_BYTES].view(np.uint32)
+            replace(words, field, axis, new)
             if machine.observer.enabled:
                 machine.observer.shared_access(
                     gang, only(gang, lane), cta, np.array([offset]), MAP_BYTES, "write", i

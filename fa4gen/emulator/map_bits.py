@@ -1,0 +1,193 @@
+"""The 128 bytes of a tensor map: where the driver and ``tensormap.replace`` put each field.
+
+The layout is documented nowhere. It was found by giving cuTensorMapEncodeTiled every parameter
+bit by bit (driver 580, an H100) and by running every ``tensormap.replace`` on that GPU: both agree.
+For Blackwell the same is assumed, since ptxas expands ``tensormap.replace`` for sm_100a like that;
+the atomicity of swizzles, which Hopper lacks, is known from there alone.
+
+As 32-bit words: 0 and 1 the address; 2 the flags below; 3 to 6 strides of dimensions 1 to 4 in
+units of 16 bytes, the four highest bits of each in word 7; 8 to 12 extents less one; 13 element
+strides less one, three bits each, and in its highest byte the box of dimension 0 less one; 14 the
+other box sizes less one, a byte each. What the driver notes further back does not steer copies: 16
+the bytes of a box, 18 the alignment in shared memory that the swizzle asks for. A map of zeros of
+which every field was replaced has zeros there, and works.
+"""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+MAP_BYTES: Final = 128
+MAP_ALIGN: Final = 64
+MAX_RANK: Final = 5
+
+_WORDS: Final = struct.Struct("<32I")
+_IM2COL: Final = 1
+_RANK: Final = 4
+_ELEMENT: Final = 7
+_INTERLEAVE: Final = 11
+_SWIZZLE: Final = 13
+_FILL: Final = 15
+_TF32: Final = 16
+_L2: Final = 17
+_ATOMICITY: Final = 19
+_SWIZZLE_HIGH: Final = 22
+_KNOWN_FLAGS: Final = (1 << 23) - 1 & ~0b1110
+_BOX_ZERO: Final = 24
+_STEP_BITS: Final = 3
+
+ARRAY_FIELDS: Final = ("global_stride", "global_dim", "box_dim", "element_stride")
+# fields of word 2 that tensormap.replace writes: lowest bit and how many
+_FLAGS: Final = {
+    "rank": (_RANK, 3),
+    "interleave_layout": (_INTERLEAVE, 2),
+    "fill_mode": (_FILL, 1),
+    "swizzle_atomicity": (_ATOMICITY, 3),
+}
+FIELDS: Final = ("global_address", "elemtype", "swizzle_mode", *_FLAGS, *ARRAY_FIELDS)
+
+# numbers of element types in PTX that differ from the four bits in the map
+_TF32_ELEMENTS: Final = {11: 7, 12: 8}
+_SMALL_ELEMENTS: Final = {13: 11, 14: 12, 15: 13}
+
+
+class MapError(ValueError):
+    """What is wrong with a tensor map."""
+
+
+@dataclass(frozen=True, slots=True)
+class MapFields:
+    """The numbers in a map, dimension 0 first; ``rank`` entries each, strides one less.
+
+    Numbers of ``element``, ``interleave``, ``swizzle``, ``atomicity`` and ``fill`` are those of
+    ``tensormap.replace``; ``l2`` is the driver's L2 promotion.
+    """
+
+    address: int
+    element: int
+    dims: tuple[int, ...]
+    strides: tuple[int, ...]
+    box: tuple[int, ...]
+    steps: tuple[int, ...]
+    interleave: int = 0
+    swizzle: int = 0
+    atomicity: int = 0
+    fill: int = 0
+    l2: int = 0
+
+
+def pack(fields: MapFields, element_bytes: int) -> bytes:
+    """The map as the driver writes it."""
+    words = np.zeros(MAP_BYTES // 4, np.uint32)
+    rank = len(fields.dims)
+    replace(words, "global_address", 0, fields.address)
+    replace(words, "rank", 0, rank - 1)
+    replace(words, "elemtype", 0, fields.element)
+    replace(words, "interleave_layout", 0, fields.interleave)
+    replace(words, "swizzle_mode", 0, fields.swizzle)
+    replace(words, "swizzle_atomicity", 0, fields.atomicity)
+    replace(words, "fill_mode", 0, fields.fill)
+    _put(words, 2, _L2, 2, fields.l2)
+    total = element_bytes
+    for axis in range(rank):
+        replace(words, "global_dim", axis, fields.dims[axis])
+        replace(words, "box_dim", axis, fields.box[axis])
+        replace(words, "element_stride", axis, fields.steps[axis])
+        if axis:
+            replace(words, "global_stride", axis - 1, fields.strides[axis - 1])
+        total *= fields.box[axis] // fields.steps[axis]
+    words[16] = total & 0xFFFFFFFF
+    words[18] = 128 << fields.swizzle if fields.swizzle else 16
+    return words.tobytes()
+
+
+def unpack(raw: bytes) -> MapFields:
+    """Read a map. Raises MapError for bits whose meaning is not known."""
+    words = _WORDS.unpack(raw)
+    flags = words[2]
+    if flags & _IM2COL:
+        raise MapError("an im2col map (bit 0 of word 2), which is not modelled")
+    _only(2, flags, _KNOWN_FLAGS)
+    if flags >> _SWIZZLE_HIGH & 1:
+        raise MapError("a swizzle beyond 128 bytes (bit 22 of word 2), which is not modelled")
+    for index, mask in (7, 0xFFFF), (13, 0xFF007FFF), (15, 0), (17, 0):
+        _only(index, words[index], mask)
+    for index in range(19, len(words)):
+        _only(index, words[index], 0)
+    rank = (flags >> _RANK & 7) + 1
+    if rank > MAX_RANK:
+        raise MapError(f"rank {rank}; 1 to {MAX_RANK} are possible")
+    strides = (
+        (words[3 + axis] | (words[7] >> 4 * axis & 15) << 32) << 4 for axis in range(rank - 1)
+    )
+    boxes = (words[13] >> _BOX_ZERO, *(words[14] >> 8 * axis & 255 for axis in range(4)))
+    return MapFields(
+        address=words[0] | words[1] << 32,
+        element=_element(flags),
+        dims=tuple(word + 1 for word in words[8 : 8 + rank]),
+        strides=tuple(strides),
+        box=tuple(box + 1 for box in boxes[:rank]),
+        steps=tuple((words[13] >> _STEP_BITS * axis & 7) + 1 for axis in range(rank)),
+        interleave=flags >> _INTERLEAVE & 3,
+        swizzle=flags >> _SWIZZLE & 3,
+        atomicity=flags >> _ATOMICITY & 7,
+        fill=flags >> _FILL & 1,
+        l2=flags >> _L2 & 3,
+    )
+
+
+def replace(words: NDArray[np.uint32], field: str, axis: int, value: int) -> None:
+    """Write a field of the map in place as ``tensormap.replace`` does: too large values lose bits.
+
+    ``axis`` is the ordinal of fields with several entries; a stride's counts from dimension 1.
+    """
+    if field == "global_address":
+        words[0], words[1] = value & 0xFFFFFFFF, value >> 32 & 0xFFFFFFFF
+    elif field == "elemtype":
+        # as on the GPU, nothing takes the mark of TF32 away again
+        if value in _TF32_ELEMENTS:
+            _put(words, 2, _TF32, 1, 1)
+        _put(words, 2, _ELEMENT, 4, (_TF32_ELEMENTS | _SMALL_ELEMENTS).get(value, value))
+    elif field == "swizzle_mode":
+        _put(words, 2, _SWIZZLE, 2, value)
+        _put(words, 2, _SWIZZLE_HIGH, 1, value >> 2)
+    elif field == "global_dim":
+        words[8 + axis] = (value - 1) & 0xFFFFFFFF
+    elif field == "box_dim":
+        _put(words, 13 if axis == 0 else 14, 24 if axis == 0 else 8 * (axis - 1), 8, value - 1)
+    elif field == "element_stride":
+        _put(words, 13, _STEP_BITS * axis, _STEP_BITS, value - 1)
+    elif field == "global_stride":
+        words[3 + axis] = value >> 4 & 0xFFFFFFFF
+        _put(words, 7, 4 * axis, 4, value >> 36)
+    else:
+        start, bits = _FLAGS[field]
+        _put(words, 2, start, bits, value)
+
+
+def _put(words: NDArray[np.uint32], index: int, start: int, bits: int, value: int) -> None:
+    mask = (1 << bits) - 1
+    words[index] = int(words[index]) & ~(mask << start) | (value & mask) << start
+
+
+def _only(index: int, word: int, known: int) -> None:
+    if word & ~known:
+        raise MapError(
+            f"bits {word & ~known:#x} of word {index} are set, whose meaning is not known"
+        )
+
+
+def _element(flags: int) -> int:
+    code: Any = flags >> _ELEMENT & 15
+    if flags >> _TF32 & 1:
+        number = next((n for n, c in _TF32_ELEMENTS.items() if c == code), None)
+    else:
+        number = {c: n for n, c in _SMALL_ELEMENTS.items()}.get(code, code if code < 11 else None)
+    if number is None:
+        raise MapError(f"element type {code} is unknown")
+    return number
