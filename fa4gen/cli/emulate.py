@@ -22,7 +22,10 @@ if TYPE_CHECKING:
 SCHEMA_VERSION = 1
 COLUMNS = ("seed", "schedule", "verdict", "findings", "results", "ctas", "instructions", "seconds")
 RIGHT = ("seed", "findings", "ctas", "instructions", "seconds")
-STYLES = {"error": "bold red", "wrong": "bold red", "review": "yellow", "incomplete": "yellow"}
+STYLES = {
+    "error": "bold red", "wrong": "bold red",
+    "isa": "yellow", "review": "yellow", "incomplete": "yellow",
+}  # fmt: skip
 
 
 @click.command(name="emulate")
@@ -46,6 +49,11 @@ STYLES = {"error": "bold red", "wrong": "bold red", "review": "yellow", "incompl
     help="Run these schedules instead. May be repeated.",
 )
 @click.option("--checks/--no-checks", default=None, help="Make all checks, or none.")
+@click.option(
+    "--strict",
+    is_flag=True,
+    help="Count findings of severity isa as errors, and let only clean runs pass.",
+)
 @click.option(
     "--trace",
     type=click.Path(path_type=Path, dir_okay=False),
@@ -78,6 +86,7 @@ def command(
     seeds: int | None,
     schedules: tuple[str, ...],
     checks: bool | None,
+    strict: bool,
     trace: Path | None,
     timeline: Path | None,
     expected: tuple[str, ...],
@@ -86,8 +95,10 @@ def command(
 ) -> int:
     """Run a kernel's PTX on the CPU under several schedules, with checks for races and deadlocks.
 
-    PTX is a file of any compiler's for sm_90 to sm_103. Ends with status 0 when every run is clean
-    and every array holds what is expected, with 1 otherwise, and with 2 for what cannot be run.
+    PTX is a file of any compiler's for sm_90 to sm_103. Ends with status 0 when no run has an
+    error, every run was watched to its end and every array holds what is expected; with 1
+    otherwise; with 2 for what cannot be run. Findings of severity isa and review do not fail a
+    run unless --strict is given: docs/emulator.md says what they mean.
     """
     from fa4gen.verify.blas import use_one_blas_thread
 
@@ -113,7 +124,7 @@ def command(
     try:
         program = Program(ptx.read_text(encoding="utf-8"))
         with trace_for(trace, timeline) as traced:
-            runs = _run(program, launch, wanted, traced)
+            runs = _run(program, launch, wanted, traced, strict)
             figures = draw_timeline(traced, timeline, ptx.stem)
     except UnicodeDecodeError:
         raise ConfigError(Problem("this is no PTX text", file=_shown(ptx))) from None
@@ -150,7 +161,7 @@ def _override(
     return file.model_copy(update=changes)
 
 
-def _run(program: Any, launch: Any, wanted: Any, trace: Path | None) -> list[Run]:
+def _run(program: Any, launch: Any, wanted: Any, trace: Path | None, strict: bool) -> list[Run]:
     from fa4gen.cli.progress import pulse
     from fa4gen.emulator.launch_runs import run_launch
 
@@ -165,7 +176,9 @@ def _run(program: Any, launch: Any, wanted: Any, trace: Path | None) -> list[Run
                 f"{done} of {ctas} CTAs done"
             )
 
-        for run in run_launch(program, launch, wanted, trace=trace, progress=progress):
+        for run in run_launch(
+            program, launch, wanted, trace=trace, strict=strict, progress=progress
+        ):
             runs.append(run)
     return runs
 
@@ -224,6 +237,10 @@ def _run_data(run: Run) -> dict[str, object]:
         "instructions": report.instructions,
         "seconds": round(report.elapsed, 3),
         "model_cycles": report.model_cycles,
+        "totals": {
+            severity.value: {"findings": groups, "times": times}
+            for severity, (groups, times) in report.totals().items()
+        },
         "findings": [
             {
                 "kind": finding.kind,
@@ -231,8 +248,10 @@ def _run_data(run: Run) -> dict[str, object]:
                 "message": finding.message,
                 "where": finding.where,
                 "line": finding.line,
+                "earlier_line": finding.earlier,
                 "who": finding.who,
                 "count": finding.count,
+                "ctas": finding.ctas,
             }
             for finding in report.findings
         ],
@@ -278,7 +297,7 @@ def _print(
         from fa4gen.cli.github import annotation
 
         for finding in {
-            (one.line, one.kind): one for run in runs for one in run.report.findings
+            (one.line, one.kind, one.earlier): one for run in runs for one in run.report.findings
         }.values():
             problem = Problem(str(finding), file=_shown(ptx), line=finding.line, column=1)
             error = finding.severity.value == "error"
@@ -297,7 +316,8 @@ def _details(runs: Sequence[Run]) -> list[str]:
     for run in runs:
         how = f"[seed {run.report.seed}, {run.report.schedule}]"
         for finding in run.report.findings:
-            key = f"{finding.kind} {finding.line} {finding.who}"
+            apart = finding.who if finding.kind == "deadlock" else ""
+            key = f"{finding.severity} {finding.kind} {finding.line} {finding.earlier} {apart}"
             lines.setdefault(key, f"{finding} {how}")
         for one in run.comparisons:
             if not one.passed:

@@ -8,7 +8,7 @@ import numpy as np
 
 from fa4gen.emulator.gang import WARP_LANES
 from fa4gen.emulator.lanes import GANG
-from fa4gen.emulator.report import Finding, Severity
+from fa4gen.emulator.report import Severity
 
 if TYPE_CHECKING:
     from fa4gen.emulator.code import Step
@@ -31,15 +31,15 @@ def report_deadlock(scheduler: Scheduler) -> None:
     for parked in scheduler.parked():
         end = scheduler.code.steps[parked.step].end
         assert end is not None
+        who = scheduler.machine.who(parked.gang, parked.wait.lanes.mask)
         scheduler.machine.log.add(
-            Finding(
-                "deadlock",
-                Severity.ERROR,
-                parked.wait.reason(),
-                end.where,
-                end.line,
-                scheduler.machine.who(parked.gang, parked.wait.lanes.mask),
-            )
+            "deadlock",
+            Severity.ERROR,
+            parked.wait.reason(),
+            end,
+            who,
+            cta=parked.gang.cta.index,
+            apart=who,
         )
     for gang, step, lanes, victim in partial:
         if victim:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from random import Random
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 import numpy as np
 
 from fa4gen.emulator.async_ops import AsyncEngine, AsyncOp
 from fa4gen.emulator.gang import GANG_LANES, Gang, Mask
 from fa4gen.emulator.memory import OFFSET_MASK, RANK_SHIFT, GlobalMemory, SharedMemory
-from fa4gen.emulator.report import Finding, FindingLog, Severity
+from fa4gen.emulator.report import FindingLog, Severity, Text
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -23,6 +23,11 @@ if TYPE_CHECKING:
     from fa4gen.emulator.ptx.syntax import Function, Instruction
     from fa4gen.emulator.tensor_memory import TensorMemory
     from fa4gen.emulator.timeline import Timeline
+
+
+SLOTS_PER_CTA: Final = 64
+"""Asynchronous operations under way that the checks can tell apart at first; a launch that has more
+begins again with twice as many."""
 
 
 class Stop(Exception):  # noqa: N818 (it is no error of the program)
@@ -118,6 +123,7 @@ class Machine:
         random: Random,
         eager: bool,
         registers_per_thread: int,
+        slots_per_cta: int = SLOTS_PER_CTA,
     ) -> None:
         self.function = function
         self.layout = layout
@@ -128,6 +134,7 @@ class Machine:
         self.names = names
         self.random = random
         self.registers_per_thread = registers_per_thread
+        self.slots_per_cta = slots_per_cta
         self.dynamic_start = layout.static_shared_end
         self.shared_end = layout.static_shared_end + geometry.dynamic_shared
         self.engine = AsyncEngine(random, eager)
@@ -144,14 +151,28 @@ class Machine:
     def find(
         self,
         kind: str,
-        message: str,
+        message: Text,
         site: Instruction,
         gang: Gang,
         mask: Mask,
         severity: Severity = Severity.ERROR,
+        *,
+        earlier: Instruction | None = None,
     ) -> None:
-        """Record that something is wrong, and go on."""
-        self.log.add(Finding(kind, severity, message, site.where, site.line, self.who(gang, mask)))
+        """Record that something is wrong, and go on.
+
+        ``earlier`` is the other instruction where two are at odds. A message that takes work to
+        make may come as a function: it is called for the first finding of its group only.
+        """
+        self.log.add(
+            kind,
+            severity,
+            message,
+            site,
+            lambda: self.who(gang, mask),
+            earlier=earlier,
+            cta=gang.cta.index,
+        )
 
     def remark(
         self,

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import time
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING, Any
@@ -11,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fa4gen.emulator.arguments import bind_arguments
+from fa4gen.emulator.checks.parties import SlotsExhausted
 from fa4gen.emulator.code import Code
 from fa4gen.emulator.ends import make_ends
 from fa4gen.emulator.errors import LaunchError
@@ -18,7 +21,7 @@ from fa4gen.emulator.instructions.control import default_registers
 from fa4gen.emulator.instructions.registry import load_ends, load_families
 from fa4gen.emulator.launch import make_geometry
 from fa4gen.emulator.layout import Layout
-from fa4gen.emulator.machine import Machine, Stop
+from fa4gen.emulator.machine import SLOTS_PER_CTA, Machine, Stop
 from fa4gen.emulator.memory import GlobalMemory
 from fa4gen.emulator.names import Names
 from fa4gen.emulator.ptx.inline import flatten
@@ -33,6 +36,28 @@ if TYPE_CHECKING:
     from fa4gen.emulator.checks.options import CheckOptions
 
 
+@dataclass(frozen=True, slots=True)
+class _Request:
+    """What a launch was asked for; see Program.launch."""
+
+    entry: str
+    grid: int | Sequence[int]
+    block: int | Sequence[int]
+    args: Sequence[Any]
+    memory: Sequence[Memory]
+    dynamic_shared: int
+    cluster: int | Sequence[int] | None
+    seed: int
+    schedule: str
+    checks: bool | Iterable[str] | CheckOptions
+    names: Names
+    trace: str | Path | None
+    limits: Limits
+    resident_clusters: int | None
+    registers_per_thread: int | None
+    progress: Callable[[int, int], None] | None
+
+
 class Program:
     """A PTX module, ready to be launched.
 
@@ -43,6 +68,8 @@ class Program:
     def __init__(self, ptx: str) -> None:
         self._module = parse_module(ptx)
         self._codes: dict[str, tuple[Code, GlobalMemory]] = {}
+        # of each entry: how many operations under way the checks have to tell apart in a CTA
+        self._slots: defaultdict[str, int] = defaultdict(lambda: SLOTS_PER_CTA)
         digits = "".join(c for c in self._module.target.removeprefix("sm_") if c.isdigit())
         self.sm = int(digits or "90")
 
@@ -100,21 +127,41 @@ class Program:
         Raises LaunchError for arguments that do not fit, UnsupportedError for instructions that are
         not modelled.
         """
-        begin = time.perf_counter()
         if schedule not in SCHEDULES:
             raise LaunchError(f"schedule {schedule!r} is none of {', '.join(SCHEDULES)}")
-        entry = self._entry(entry)
+        request = _Request(
+            self._entry(entry), grid, block, args, memory, dynamic_shared, cluster, seed, schedule,
+            checks, names or Names(), trace, limits or Limits(), resident_clusters,
+            registers_per_thread, progress,
+        )  # fmt: skip
+        begin = time.perf_counter()
+        while True:
+            try:
+                report = self._run(request)
+            except SlotsExhausted:  # arrays are changed at the end of a run only
+                self._slots[request.entry] *= 2
+            else:
+                return replace(report, elapsed=time.perf_counter() - begin)
+
+    def _run(self, request: _Request) -> Report:
+        """One launch; SlotsExhausted if more operations are under way than checks can watch."""
+        entry, trace = request.entry, request.trace
         code, template = self._code(entry)
         layout = code.layout
         arena = template.copy()
         function = code.function
         geometry = make_geometry(
-            grid, block, cluster, dynamic_shared, function.directives, layout.static_shared_end
+            request.grid,
+            request.block,
+            request.cluster,
+            request.dynamic_shared,
+            function.directives,
+            layout.static_shared_end,
         )
-        bound = bind_arguments(function, layout, arena, args, memory)
+        bound = bind_arguments(function, layout, arena, request.args, request.memory)
         layout.initialise(arena)
-        random = Random(seed)
-        registers = registers_per_thread
+        random = Random(request.seed)
+        registers = request.registers_per_thread
         if registers is None:
             registers = default_registers(geometry.threads, function.directives)
         machine = Machine(
@@ -124,14 +171,15 @@ class Program:
             geometry=geometry,
             parameters=bound.parameters,
             sm=self.sm,
-            names=names or Names(),
+            names=request.names,
             random=random,
-            eager=schedule == "eager" or trace is not None,
+            eager=request.schedule == "eager" or trace is not None,
             registers_per_thread=registers,
+            slots_per_cta=self._slots[entry],
         )
         from fa4gen.emulator.checks.select import make_observer
 
-        machine.observer = make_observer(machine, checks)
+        machine.observer = make_observer(machine, request.checks)
         if trace is not None:
             from fa4gen.emulator.checks.both import Both
             from fa4gen.emulator.timeline import Timeline
@@ -139,14 +187,16 @@ class Program:
             machine.timeline = Timeline(machine)
             machine.observer = Both(machine.observer, machine.timeline)
         ctas = int(np.prod(geometry.grid))
+        tell = request.progress
+        residents = request.resident_clusters or random.choice((1, 1, 2))
         scheduler = Scheduler(
             machine,
             code,
             make_ends(code, load_ends()),
-            schedule,
-            Residents(machine, geometry.clusters(), resident_clusters or random.choice((1, 1, 2))),
-            limits or Limits(),
-            None if progress is None else lambda done, steps: progress(done, ctas),
+            request.schedule,
+            Residents(machine, geometry.clusters(), residents),
+            request.limits,
+            None if tell is None else lambda done, steps: tell(done, ctas),
         )
         machine.scheduler = scheduler
         if machine.observer.enabled:
@@ -165,9 +215,9 @@ class Program:
             machine.log.verdict(),
             machine.log.findings(),
             scheduler.instructions,
-            time.perf_counter() - begin,
-            seed,
-            schedule,
+            0.0,
+            request.seed,
+            request.schedule,
             scheduler.finished_ctas,
             cycles,
         )

@@ -26,7 +26,7 @@ from fa4gen.emulator.machine import Machine, Stop
 from fa4gen.emulator.meeting import at_copies, complete_lanes
 from fa4gen.emulator.places import Parked, Places
 from fa4gen.emulator.ptx.syntax import Instruction, Label, LabelTable
-from fa4gen.emulator.report import Finding, Severity
+from fa4gen.emulator.report import Severity
 from fa4gen.emulator.residents import Residents
 from fa4gen.emulator.waiting import End
 
@@ -163,14 +163,11 @@ class Scheduler:
         step, lanes = next(iter(places.items()))
         site = self._site(self.code.steps[step])
         self.machine.log.add(
-            Finding(
-                "step-limit",
-                Severity.INCOMPLETE,
-                f"{why}: the kernel seems to spin here",
-                site.where if site else "the end",
-                site.line if site else 0,
-                self.machine.who(gang, lanes.mask),
-            )
+            "step-limit",
+            Severity.INCOMPLETE,
+            f"{why}: the kernel seems to spin here",
+            site,
+            self.machine.who(gang, lanes.mask),
         )
         raise Stop("step-limit")
 

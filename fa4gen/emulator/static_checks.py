@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fa4gen.emulator.report import Finding, Severity
+from fa4gen.emulator.report import Severity
 
 if TYPE_CHECKING:
     from fa4gen.emulator.machine import Machine
@@ -18,4 +18,4 @@ def report_static(machine: Machine, function: Function) -> None:
     flights = find_flights(function)
     for severity, found in ((Severity.ERROR, flights.wrong), (Severity.REVIEW, flights.doubtful)):
         for kind, message, site in found:
-            machine.log.add(Finding(kind, severity, message, site.where, site.line, function.name))
+            machine.log.add(kind, severity, message, site, function.name)

@@ -21,7 +21,7 @@ from fa4gen.verify.rounding import numpy_dtype
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from fa4gen.emulator import Names, Program, TensorMap
+    from fa4gen.emulator import Finding, Names, Program, TensorMap
     from fa4gen.plan.kernel_model import KernelPlan
     from fa4gen.plan.plans import Plan
     from fa4gen.runtime.tensor_map import TensorMapSpec
@@ -33,7 +33,7 @@ MULTIPROCESSORS = 4
 DEVICE = 0
 WORDS = {**DTYPE_NAMES, "fp32": "float32"}
 MAX_SHOWN = 8
-"""Findings of one run that are told; the others repeat them more often than not."""
+"""Findings of one run that are shown, the worst first; the others are counted."""
 
 
 class FindingsError(Fa4genError):
@@ -114,7 +114,8 @@ class EmulatedKernel:
         if report.verdict is not Verdict.CLEAN:
             how = f"emulated with seed {report.seed}, schedule {report.schedule}"
             raise FindingsError(
-                *(Problem(f"{finding} [{how}]", "") for finding in report.findings[:MAX_SHOWN])
+                *(Problem(f"{finding} [{how}]", "") for finding in report.findings[:MAX_SHOWN]),
+                *_rest(report.findings[MAX_SHOWN:], how),
             )
         return buffers
 
@@ -160,6 +161,15 @@ class EmulatedKernel:
                     strides=view.strides,
                 )
         return launch.grid, [_argument(row.c_type, values[row.name]) for row in plan.parameters]
+
+
+def _rest(findings: tuple[Finding, ...], how: str) -> tuple[Problem, ...]:
+    """Return the line that counts the findings which are not shown; none where there are none."""
+    if not findings:
+        return ()
+    counts = Counter(finding.severity.value for finding in findings)
+    text = ", ".join(f"{count} of severity {severity}" for severity, count in counts.items())
+    return (Problem(f"and {len(findings)} more findings: {text} [{how}]", ""),)
 
 
 def plan_names(plan: KernelPlan) -> Names:

@@ -295,7 +295,14 @@ class GlobalChecks:
             if kind == "missing-proxy-fence"
             else "and nothing orders the two"
         )
-        self.sites.find(kind, f"{what} {place} after {before} {text}", actor.site, gang, mask)
+        self.sites.find(
+            kind,
+            f"{what} {place} after {before} {text}",
+            actor.site,
+            gang,
+            mask,
+            earlier=int(earlier.site[cell]),
+        )
 
 
 def _stretches(op: AsyncOp, ranges: Any) -> list[tuple[NDArray[np.int64], int]]:

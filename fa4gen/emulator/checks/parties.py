@@ -10,13 +10,18 @@ from numpy.typing import NDArray
 
 from fa4gen.emulator.checks.clocks import WARP, Clocks, Threads
 from fa4gen.emulator.checks.sites import Sites, person
+from fa4gen.emulator.report import Severity
 
 if TYPE_CHECKING:
     from fa4gen.emulator.async_ops import AsyncOp
     from fa4gen.emulator.gang import Gang, Mask
     from fa4gen.emulator.machine import Cluster, Cta
 
-SLOTS_PER_CTA: Final = 64
+MAX_SLOTS_PER_CTA: Final = 4096
+
+
+class SlotsExhausted(Exception):  # noqa: N818 (no error: the launch begins again with more)
+    """More asynchronous operations are under way than the clocks have columns for."""
 
 
 @dataclass(slots=True)
@@ -46,7 +51,7 @@ class Team:
         self.sites = sites
         self.stride = -(-cluster.ctas[0].threads // WARP) * WARP
         count = self.stride * len(cluster.ctas)
-        slots = SLOTS_PER_CTA * len(cluster.ctas)
+        slots = machine.slots_per_cta * len(cluster.ctas)
         self.clocks = Clocks(count, slots, machine.sm >= 100)
         self._slots = slots
         self._slot_epochs = [0] * slots
@@ -127,11 +132,28 @@ class Team:
             if not self._slot_busy[slot]:
                 break
             slot = (slot + 1) % self._slots
+        else:
+            self._exhausted(op)
         self._next = (slot + 1) % self._slots
         self._slot_busy[slot] = True
         self._slot_epochs[slot] += 2
         op.slot = self.clocks.threads + slot
         op.epoch = self._slot_epochs[slot]
+
+    def _exhausted(self, op: AsyncOp) -> None:
+        """Ask for more columns; where there are as many as there may be, say what that means."""
+        machine = self.cluster.machine
+        if machine.slots_per_cta < MAX_SLOTS_PER_CTA:
+            raise SlotsExhausted
+        machine.find(
+            "not-watched",
+            f"more than {self._slots} asynchronous operations are under way, since nothing waits "
+            "for them: the oldest are no longer compared with what comes after",
+            op.site,
+            op.gang,
+            None,
+            Severity.INCOMPLETE,
+        )
 
     def settle(self, op: AsyncOp) -> None:
         """Someone has seen the operation complete, so that its column may serve another."""

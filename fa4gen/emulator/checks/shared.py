@@ -175,7 +175,12 @@ class SharedChecks(GenericChecks):
         mask = self._lane(op)
         if clock[VC, slot] >= epoch:
             self.sites.find(
-                "missing-proxy-fence", f"{what} after {earlier} {_FENCE}", op.site, op.gang, mask
+                "missing-proxy-fence",
+                f"{what} after {earlier} {_FENCE}",
+                op.site,
+                op.gang,
+                mask,
+                earlier=number,
             )
         elif clock[LOOSE, slot] >= epoch:
             self.sites.find(
@@ -185,10 +190,16 @@ class SharedChecks(GenericChecks):
                 op.gang,
                 mask,
                 Severity.REVIEW,
+                number,
             )
         else:
             self.sites.find(
-                "race", f"{what} and is not ordered after {earlier}", op.site, op.gang, mask
+                "race",
+                f"{what} and is not ordered after {earlier}",
+                op.site,
+                op.gang,
+                mask,
+                earlier=number,
             )
 
     def _operation_over_barrier(self, op: AsyncOp, part: SharedRange) -> None:

@@ -227,10 +227,15 @@ class GenericChecks:
         )
         message = f"{kind} of {place(self.cta, start, stop)} is ordered after {earlier}"
         if known:
-            self.sites.find("race", message + _SCOPE, site, gang, mask, Severity.REVIEW)
+            self.sites.find("race", message + _SCOPE, site, gang, mask, Severity.REVIEW, number)
         else:
             self.sites.find(
-                "race", message.replace("is ordered", "is not ordered"), site, gang, mask
+                "race",
+                message.replace("is ordered", "is not ordered"),
+                site,
+                gang,
+                mask,
+                earlier=number,
             )
 
     def _same_cell(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from fa4gen.emulator.report import Severity
+from fa4gen.emulator.report import Severity, Text
 
 if TYPE_CHECKING:
     from fa4gen.emulator.async_ops import AsyncOp
@@ -94,14 +94,16 @@ class Sites:
     def find(
         self,
         kind: str,
-        message: str,
+        message: Text,
         site: Instruction,
         gang: Gang,
         mask: Mask,
         severity: Severity = Severity.ERROR,
+        earlier: int = 0,
     ) -> None:
-        """Record a finding."""
-        self.machine.find(kind, message, site, gang, mask, severity)
+        """Record a finding; ``earlier`` is the number of the other access, if one is known."""
+        other = self.get(earlier).instruction if earlier > 0 else None
+        self.machine.find(kind, message, site, gang, mask, severity, earlier=other)
 
 
 def person(machine: Machine, cta: Cta, thread: int) -> str:

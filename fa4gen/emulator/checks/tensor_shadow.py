@@ -282,11 +282,12 @@ class TensorChecks:
         )
         self.team.sites.find(
             "tensor-memory" if kind == "free" else "race",
-            f"{self._name(entry)} {what} after {self._earlier(entry)}, {lacking}",
+            lambda: f"{self._name(entry)} {what} after {self._earlier(entry)}, {lacking}",
             site,
             gang,
             mask,
             severity,
+            entry.site,
         )
 
     def _unwaited(self, entry: Entry, what: str, site: Instruction, gang: Gang, mask: Mask) -> None:
@@ -295,11 +296,14 @@ class TensorChecks:
         wait = "tcgen05.wait::st" if entry.writes else "tcgen05.wait::ld"
         self.team.sites.find(
             "missing-tcgen05-wait",
-            f"{self._name(entry)} {what} after {self._earlier(entry)}, "
-            f"which executed no {wait} in between",
+            lambda: (
+                f"{self._name(entry)} {what} after {self._earlier(entry)}, "
+                f"which executed no {wait} in between"
+            ),
             site,
             gang,
             mask,
+            earlier=entry.site,
         )
 
     def _unfenced(self, entry: Entry, what: str, site: Instruction, gang: Gang, mask: Mask) -> None:
@@ -307,13 +311,16 @@ class TensorChecks:
             return
         self.team.sites.find(
             "missing-tcgen05-fence",
-            f"{self._name(entry)} {what} after {self._earlier(entry)} "
-            "without tcgen05.fence::before_thread_sync there (a commit implies it) and "
-            "::after_thread_sync here",
+            lambda: (
+                f"{self._name(entry)} {what} after {self._earlier(entry)} "
+                "without tcgen05.fence::before_thread_sync there (a commit implies it) and "
+                "::after_thread_sync here"
+            ),
             site,
             gang,
             mask,
             Severity.REVIEW,
+            entry.site,
         )
 
     def _name(self, entry: Entry) -> str:

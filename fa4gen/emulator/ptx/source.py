@@ -24,7 +24,7 @@ class SourceLines:
             for at, token in enumerate(texts)
             if token == ".file" and texts[at + 2 : at + 3]
         }
-        self._places: dict[tuple[str, int], SourceLine] = {}
+        self._places: dict[tuple[str, int, str], SourceLine] = {}
         self.current: SourceLine | None = None
 
     def forget(self) -> None:
@@ -38,6 +38,7 @@ class SourceLines:
         tokens.natural("a file number")
         line = tokens.natural("a line")
         tokens.natural("a column")
+        call = ""
         while True:
             if tokens.accept(","):
                 word = tokens.peek()
@@ -47,8 +48,11 @@ class SourceLines:
                     if tokens.accept("+"):
                         tokens.natural("an offset")
                 elif word == "inlined_at":
-                    for what in ("a file number", "a line", "a column"):
-                        tokens.natural(what)
+                    file = tokens.peek()
+                    numbers = [
+                        tokens.natural(what) for what in ("a file number", "a line", "a column")
+                    ]
+                    call = f"{self._files.get(file, file)}:{numbers[1]}:{numbers[2]}"
                 else:
                     tokens.position -= 1
                     raise tokens.unexpected("function_name or inlined_at")
@@ -60,9 +64,9 @@ class SourceLines:
                 break
         if key not in self._files:
             raise tokens.error(f"file {key} is not declared")
-        place = (key, line)
+        place = (key, line, call)
         if place not in self._places:
-            self._places[place] = SourceLine(self._files[key], line)
+            self._places[place] = SourceLine(self._files[key], line, call)
         # Line 0 marks code that no line of the source stands for.
         self.current = self._places[place] if line else None
 

@@ -142,10 +142,14 @@ Operand: TypeAlias = (
 
 @dataclass(frozen=True, slots=True)
 class SourceLine:
-    """Where ``.loc`` says an instruction comes from."""
+    """Where ``.loc`` says an instruction comes from.
+
+    ``call`` is the place ``inlined_at`` which the code was inlined, "" for code of its own.
+    """
 
     file: str
     line: int
+    call: str = ""
 
     def __str__(self) -> str:
         return f"{self.file}:{self.line}"
@@ -173,6 +177,13 @@ class Instruction:
     def where(self) -> str:
         """The source line if known, else the PTX line."""
         return str(self.source) if self.source else f"PTX line {self.line}"
+
+    @property
+    def place(self) -> str:
+        """What copies of one statement share: an unrolled loop has the same place many times."""
+        if self.source is None:
+            return f"PTX line {self.line}"
+        return f"{self.source} {self.source.call}" if self.source.call else str(self.source)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -242,7 +242,7 @@ def test_source_lines() -> None:
         .section .debug_str { $L__info_string0: .b8 95, 0 }
     """)
     sources = [each.source for each in module.functions["k"].instructions]
-    assert sources[:4] == [None, SourceLine("a.cu", 7), SourceLine("b.h", 9), None]
+    assert sources[:4] == [None, SourceLine("a.cu", 7), SourceLine("b.h", 9, "a.cu:7:3"), None]
 
 
 @pytest.mark.parametrize(
