@@ -125,9 +125,9 @@ GEMM: Final = (
         (Found("race", "MMA(", "issuer"), Found("race", "TMEM_LOAD(", "epilogue")),
     ),
     Mutant(
-        "quarter", "gemm_sm100", "OV", "a warp loads lanes of tensor memory that belong to another",
+        "quarter", "gemm_sm100", "OV", "a warp names lanes of tensor memory that belong to another",
         "", (Edit("(warp << 21)", "((warp ^ 1) << 21)"),),
-        (Found("tensor-memory", "TMEM_LOAD(", "epilogue"),),
+        (Found("tensor-memory", "TMEM_LOAD(", "epilogue"),), "review",
     ),
     Mutant(
         "no_store_barrier", "gemm_sm100", "NS", "one thread stores what others are still writing",
