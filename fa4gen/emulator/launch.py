@@ -15,6 +15,7 @@ from fa4gen.emulator.memory import RESERVED_SHARED
 MAX_THREADS: Final = 1024
 MAX_SHARED: Final = 227 * 1024
 MAX_CLUSTER: Final = 16
+MAX_GRID: Final = (2**31 - 1, 65535, 65535)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +83,8 @@ def make_geometry(
             f"a block of {geometry.threads} threads, but the entry was compiled for "
             f"at most {int(np.prod(bound))} (.maxntid)"
         )
+    if any(g > most for g, most in zip(grid3, MAX_GRID, strict=True)):
+        raise LaunchError(f"a grid of {grid3} CTAs; at most {MAX_GRID} are possible")
     if any(g % c for g, c in zip(grid3, cluster3, strict=True)):
         raise LaunchError(f"grid {grid3} is no multiple of the cluster {cluster3}")
     if int(np.prod(cluster3)) > MAX_CLUSTER:

@@ -1,6 +1,6 @@
-"""Clusters: addresses of other CTAs, and stealing clusters that have not started.
+"""Clusters: addresses of other CTAs; dependent grids.
 
-PTX ISA: "mapa", "getctarank", "clusterlaunchcontrol", "griddepcontrol".
+PTX ISA: "mapa", "getctarank", "griddepcontrol".
 """
 
 from __future__ import annotations
@@ -10,20 +10,11 @@ from typing import Any, Final
 
 import numpy as np
 
-from fa4gen.emulator.async_ops import AsyncOp, SharedRange
-from fa4gen.emulator.emit import Emitter, Reader
+from fa4gen.emulator.emit import Emitter
 from fa4gen.emulator.gang import Gang, Mask
-from fa4gen.emulator.instructions.async_stores import shared_address
-from fa4gen.emulator.instructions.copy_places import find_targets, only, pick
 from fa4gen.emulator.instructions.registry import Translate
 from fa4gen.emulator.memory import OFFSET_MASK, RANK_SHIFT, SHARED_WINDOW, WINDOW_BYTES
-from fa4gen.emulator.ptx.syntax import Instruction, Sink, Vector
-
-_RESPONSE_BYTES: Final = 16
-_COMPLETES: Final = "mbarrier::complete_tx::bytes"
-# in the response: a mark, then x, y, z of the first CTA; all zero when nothing was cancelled
-_MARK: Final = 1
-_FAILED: Final = "clusterlaunchcontrol"  # state of a gang: which lanes have seen a failure
+from fa4gen.emulator.ptx.syntax import Instruction
 
 
 def _width(i: Instruction, e: Emitter) -> tuple[bool, str]:
@@ -96,134 +87,6 @@ def _rank(i: Instruction, e: Emitter) -> None:
     e.call(handler)
 
 
-def _try_cancel(i: Instruction, e: Emitter) -> None:
-    """Take a cluster that has not started off the grid; the response comes asynchronously.
-
-    The response is 16 bytes in every CTA that receives it, with the first CTA's indices.
-    """
-    words = list(i.modifiers[1:])
-    if words[0] != "async" or words[-1] != "b128":
-        raise e.refuse("modifiers")
-    middle = set(words[1:-1])
-    everywhere = "multicast::cluster::all" in middle
-    if middle - {"shared::cta", _COMPLETES, "multicast::cluster::all"} or _COMPLETES not in middle:
-        raise e.refuse("modifiers")
-    if len(i.operands) != 2:
-        raise e.refuse("two operands were expected")
-    generic = "shared::cta" not in middle
-    goal: Reader = e.address(i.operands[0], shared=not generic)
-    barrier: Reader = e.address(i.operands[1], shared=not generic)
-
-    def issue(gang: Gang, lane: int, address: int, signal: int) -> None:
-        machine = gang.machine
-        ctas = gang.cta.cluster.ctas
-        failures = gang.state.get(_FAILED)
-        if failures is not None and failures[lane]:
-            machine.find(
-                "illegal-instruction",
-                "a thread that has seen try_cancel fail may not try again",
-                i,
-                gang,
-                only(gang, lane),
-            )
-        targets = find_targets(
-            gang,
-            lane,
-            i,
-            address=shared_address(gang, lane, i, address, generic),
-            barrier=shared_address(gang, lane, i, signal, generic),
-            size=_RESPONSE_BYTES,
-            align=_RESPONSE_BYTES,
-            cluster=False,
-            multicast=(1 << len(ctas)) - 1 if everywhere else None,
-        )
-
-        def run() -> None:
-            first = machine.cancel_cluster()
-            words = np.array((_MARK, *first) if first is not None else (0, 0, 0, 0), np.uint32)
-            for target in targets:
-                at = target.offset
-                target.cta.shared.data[at : at + _RESPONSE_BYTES] = words.view(np.uint8)
-
-        def finish() -> None:
-            for target in targets:
-                target.barrier.signal_transaction(op, _RESPONSE_BYTES)
-
-        op = AsyncOp(
-            "clusterlaunchcontrol.try_cancel", gang, lane, i, run, finish,
-            writes=tuple(
-                SharedRange(one.cta, one.offset, one.offset + _RESPONSE_BYTES) for one in targets
-            ),
-        )  # fmt: skip
-        machine.submit(op)
-
-    def handler(gang: Gang, mask: Mask) -> None:
-        if gang.machine.sm < 100:
-            gang.machine.fault(
-                "illegal-instruction", "clusterlaunchcontrol needs sm_100", i, gang, mask
-            )
-        goals, signals = goal(gang), barrier(gang)
-        for lane in gang.lanes_of(mask).tolist():
-            issue(gang, lane, pick(goals, lane), pick(signals, lane))
-
-    e.call(handler)
-
-
-def _query_cancel(i: Instruction, e: Emitter) -> None:
-    """Read a response that has been loaded into a register."""
-    words = i.modifiers[1:]
-    if len(i.operands) != 2:
-        raise e.refuse("two operands were expected")
-    response = e.reader(i.operands[1], "b128")
-    destination = i.operands[0]
-
-    def parts(gang: Gang) -> np.ndarray[Any, Any]:
-        """Mark, x, y, z of every lane: uint32 (lanes, 4)."""
-        return np.ascontiguousarray(response(gang)).view(np.uint32).reshape(-1, 4)
-
-    if words == ("is_canceled", "pred", "b128"):
-        write = e.writer(destination, "pred")
-
-        def ask(gang: Gang, mask: Mask) -> None:
-            cancelled = parts(gang)[:, 0] == _MARK
-            write(gang, cancelled, mask)
-            failures = gang.state.setdefault(_FAILED, np.zeros(gang.lanes, np.bool_))
-            failures |= ~cancelled if mask is None else ~cancelled & mask
-
-        e.call(ask)
-        return
-    if words == ("get_first_ctaid", "v4", "b32", "b128"):
-        if not isinstance(destination, Vector) or len(destination.items) != 4:
-            raise e.refuse("a vector of four was expected")
-        items = [e.writer(item, "b32") for item in destination.items[:3]]
-        if not isinstance(destination.items[3], Sink):
-            items.append(e.writer(destination.items[3], "b32"))
-    elif len(words) == 3 and words[1:] == ("b32", "b128") and words[0][:-1] == "get_first_ctaid::":
-        if words[0][-1] not in "xyz":
-            raise e.refuse("modifiers")
-        items = [e.writer(destination, "b32")]
-    else:
-        raise e.refuse("modifiers")
-    first = "xyz".index(words[0][-1]) if len(words) == 3 else 0
-
-    def handler(gang: Gang, mask: Mask) -> None:
-        values = parts(gang)
-        valid = values[:, 0] == _MARK
-        if not (valid if mask is None else valid[mask]).all():
-            gang.machine.find(
-                "illegal-instruction",
-                "the first CTA of a response that says that nothing was cancelled",
-                i,
-                gang,
-                mask,
-            )
-        for number, write in enumerate(items):
-            column = first + number
-            write(gang, values[:, 1 + column] if column < 3 else np.uint32(0), mask)
-
-    e.call(handler)
-
-
 def _dependent_grids(i: Instruction, e: Emitter) -> None:
     """``griddepcontrol``: there is only one grid, so nothing to wait for or to launch."""
     if i.modifiers not in (("wait",), ("launch_dependents",)) or i.operands:
@@ -233,7 +96,5 @@ def _dependent_grids(i: Instruction, e: Emitter) -> None:
 TRANSLATIONS: Final[Mapping[str, Translate]] = {
     "mapa": _map_address,
     "getctarank": _rank,
-    "clusterlaunchcontrol.try_cancel": _try_cancel,
-    "clusterlaunchcontrol.query_cancel": _query_cancel,
     "griddepcontrol": _dependent_grids,
 }

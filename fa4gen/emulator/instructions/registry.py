@@ -34,6 +34,7 @@ _FAMILIES: Final = (
     "tensor_copy",
     "tensormap",
     "cluster",
+    "launch_control",
     "wgmma",
     "tcgen05_memory",
     "tcgen05_mma",

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from fa4gen.emulator import UnsupportedError
-from tests.emulator.instructions.copies import WAIT, copy_kernel, expect, first, kinds
+from tests.emulator.instructions.copies import copy_kernel, kinds
 from tests.emulator.kernel import run
 
 SYNC = "barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;"
@@ -67,71 +67,6 @@ def test_outside_the_cluster(text: str) -> None:
     assert kinds(run(ptx, np.zeros(4), grid=2)) == ["out-of-bounds"]
 
 
-# A worker that takes CTAs off the grid until none is left and counts each in p0.
-PERSISTENT = f"""
-    mov.u32 %r30, %ctaid.x;
-    mov.u32 %r31, 0;
-WORK:
-    shl.b32 %r32, %r30, 2; cvt.u64.u32 %d5, %r32; add.u64 %d6, %d0, %d5;
-    ld.global.u32 %r33, [%d6]; add.u32 %r33, %r33, 1; st.global.u32 [%d6], %r33;
-    {expect(16)}
-    clusterlaunchcontrol.try_cancel.async.shared::cta.mbarrier::complete_tx::bytes.b128
-        [tile], [bar];
-WAIT:
-    mbarrier.try_wait.parity.shared::cta.b64 %p9, [bar], %r31;
-    @!%p9 bra WAIT;
-    ld.shared.b128 %q0, [tile];
-    fence.proxy.async.shared::cta;
-    add.u32 %r31, %r31, 1; and.b32 %r31, %r31, 1;
-    clusterlaunchcontrol.query_cancel.is_canceled.pred.b128 %p1, %q0;
-    @!%p1 bra DONE;
-    clusterlaunchcontrol.query_cancel.get_first_ctaid.v4.b32.b128 {{%r30, %r34, %r35, _}}, %q0;
-    clusterlaunchcontrol.query_cancel.get_first_ctaid::y.b32.b128 %r34, %q0;
-    bra WORK;
-DONE:
-"""
-
-
-@pytest.mark.parametrize("schedule", ["uniform", "lazy", "eager"])
-def test_every_cta_is_worked_on_once(schedule: str) -> None:
-    out = np.zeros(300, np.uint32)
-    ptx = copy_kernel(PERSISTENT, ("u64",), 1024, target="sm_100a")
-    report = run(ptx, out, grid=300, block=1, checks=False, schedule=schedule, resident_clusters=4)
-    assert not report.findings
-    assert (out == 1).all()
-
-
-def test_trying_again_after_a_failure() -> None:
-    again = PERSISTENT[PERSISTENT.index(expect(16)) : PERSISTENT.index("WAIT:")]
-    body = PERSISTENT.replace("@!%p1 bra DONE;", f"@%p1 bra GOON; {again} bra DONE;\nGOON:\n")
-    ptx = copy_kernel(body, ("u64",), 1024, target="sm_100a")
-    report = run(ptx, np.zeros(4, np.uint32), grid=4, block=1, checks=False, resident_clusters=1)
-    assert kinds(report) == ["illegal-instruction"]
-
-
-def test_a_response_for_the_whole_cluster() -> None:
-    body = f"""
-    {OWN}
-    {SYNC}
-    {first(expect(16), "EXPECTED")}
-    setp.eq.u32 %p1, %r22, 1;
-    and.pred %p1, %p1, %p8;
-    @%p1 clusterlaunchcontrol.try_cancel.async.shared::cta.mbarrier::complete_tx::bytes.multicast::cluster::all.b128
-        [tile], [bar];
-    {WAIT}
-    ld.shared.b128 %q0, [tile];
-    clusterlaunchcontrol.query_cancel.is_canceled.pred.b128 %p2, %q0;
-    selp.u32 %r5, 1, 2, %p2;
-    st.global.u32 [%d6], %r5;
-    {SYNC}
-"""  # noqa: E501
-    out = np.zeros((2, 32), np.uint32)
-    ptx = copy_kernel(body, ("u64",), 1024, target="sm_100a", directives=CLUSTER.format(n=2))
-    report = run(ptx, out, grid=2, checks=False)
-    assert not report.findings
-    assert (out == 2).all()
-
-
 def test_dependent_grids_change_nothing() -> None:
     body = "griddepcontrol.wait; griddepcontrol.launch_dependents;"
     assert not run(copy_kernel(body, ("u64",)), np.zeros(4)).findings
@@ -143,9 +78,6 @@ def test_dependent_grids_change_nothing() -> None:
         "mapa.u32 %r5, %r20, 1;",
         "mapa.shared::cta.u32 %r5, %r20, 1;",
         "griddepcontrol.cancel;",
-        "clusterlaunchcontrol.query_cancel.get_first_ctaid::w.b32.b128 %r5, %q0;",
-        "clusterlaunchcontrol.try_cancel.shared::cta.mbarrier::complete_tx::bytes.b128 "
-        "[tile], [bar];",
     ],
 )
 def test_forms_that_are_refused(text: str) -> None:
