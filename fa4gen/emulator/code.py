@@ -31,7 +31,7 @@ _WAITS: Final = (
 # (not these, which begin with the same words)
 _NO_WAITS: Final = ("barrier.cluster.arrive", "bar.warp")
 # Joint instructions of a whole warpgroup, not of a warp.
-_WARPGROUP: Final = ("wgmma", "setmaxnreg")
+_WARPGROUP: Final = ("wgmma",)
 
 
 def starts_with(instruction: Instruction, words: tuple[str, ...]) -> bool:

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import numpy as np
 
-from fa4gen.emulator.code import Code, Step
 from fa4gen.emulator.gang import WARP_LANES, Gang
-from fa4gen.emulator.lanes import GANG, Lanes
-from fa4gen.emulator.report import Severity
+from fa4gen.emulator.lanes import Lanes
 
 
 def complete_lanes(
@@ -43,41 +39,3 @@ def complete_lanes(
         Lanes.of(ready) if ready.any() else None,
         Lanes.of(rest) if rest.any() else None,
     )
-
-
-def at_copies(
-    gang: Gang, step: Step, lanes: Lanes, joint: Mapping[int, Lanes], code: Code
-) -> tuple[bool, list[tuple[Step, Lanes]]]:
-    """Whether a warpgroup has met at several copies of one setmaxnreg, and the others there.
-
-    The PTX ISA asks all warps for the same instruction. Compilers that give each role its own code
-    give it its own copy, which works as each warp reallocates for itself: for review. Who has met
-    may wait for registers after that: ``gang.state["met"]`` keeps the copies until they are done.
-    """
-    end = step.end
-    if end is None or end.opcode != "setmaxnreg":
-        return False, []
-    met: set[int] = gang.state.setdefault("met", set())
-    if end.line in met:
-        return True, []
-    others = [
-        (other, there)
-        for index, there in joint.items()
-        if (other := code.steps[index]).end is not None
-        and (other.end.text, other.end.operands) == (end.text, end.operands)
-    ]
-    everyone = lanes
-    for _, there in others:
-        everyone = everyone.join(there)
-    if not others or everyone.level(gang) < GANG:
-        return False, []
-    met.update((end.line, *(other.end.line for other, _ in others if other.end is not None)))
-    gang.machine.find(
-        "partial-warp",
-        "the warps of a warpgroup execute setmaxnreg at different places",
-        end,
-        gang,
-        lanes.mask,
-        Severity.REVIEW,
-    )
-    return True, others

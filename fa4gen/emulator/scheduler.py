@@ -21,9 +21,10 @@ from fa4gen.emulator.instructions.barriers import (
     settle_cluster,
     settle_named,
 )
+from fa4gen.emulator.instructions.control import check_reallocations
 from fa4gen.emulator.lanes import GANG, PARTIAL, Lanes
 from fa4gen.emulator.machine import Machine, Stop
-from fa4gen.emulator.meeting import at_copies, complete_lanes
+from fa4gen.emulator.meeting import complete_lanes
 from fa4gen.emulator.places import Parked, Places
 from fa4gen.emulator.ptx.syntax import Instruction, Label, LabelTable
 from fa4gen.emulator.report import Severity
@@ -331,10 +332,7 @@ class Scheduler:
         if lanes.level(gang) >= step.joint:
             return lanes, None
         if step.joint == GANG:
-            met, others = at_copies(gang, step, lanes, self.places.joint.get(gang, {}), self.code)
-            for other, there in others:
-                self._go(gang, self.places.join(gang, other.index, there), other)
-            return (lanes, None) if met else (None, lanes)
+            return None, lanes
         instruction = self.code.instructions[step.start]
         members = member_mask(instruction)
         values = None
@@ -379,6 +377,8 @@ class Scheduler:
         machine.observer.lanes_leave(gang, lanes.mask)
         gang.leave(lanes.mask)
         machine.progress()
+        if not gang.alive and machine.observer.enabled:
+            check_reallocations(gang)
         self.places.reconsider(gang)
         cta = gang.cta
         self._settle(gang)

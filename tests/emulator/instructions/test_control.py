@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 from fa4gen.emulator import Limits, Verdict
 from fa4gen.emulator.instructions.control import default_registers
@@ -36,28 +37,63 @@ def test_registers_that_nobody_gives_up_are_waited_for_in_vain() -> None:
 
 
 def test_setmaxnreg_by_three_warps_of_four_is_told() -> None:
+    """The fourth warp keeps its registers, which the others wait for in vain here."""
     body = ROLES.replace(
         "DEC", "setp.lt.u32 %p2, %r21, 96; @%p2 setmaxnreg.dec.sync.aligned.u32 24;"
     )
     report = run(kernel(body, params=(), directives=".maxntid 384"), block=384)
-    assert "partial-warp" in kinds(report)
+    assert "deadlock" in kinds(report)
+    assert "warp 3 did not execute setmaxnreg.dec 24" in str(report)
+    report = run(
+        kernel(body.replace("240", "208"), params=(), directives=".maxntid 384"), block=384
+    )
+    assert [(one.kind, one.severity.value) for one in report.findings] == [("partial-warp", "isa")]
+    assert "not executed by warp 3 of the warpgroup" in report.findings[0].message
 
 
-def test_setmaxnreg_in_a_copy_for_each_role_is_for_review() -> None:
-    """The warps of the loaders execute the same setmaxnreg at two places."""
-    copies = """
-        setp.lt.u32 %p2, %r21, 32;
-        @%p2 bra FIRST;
-        setmaxnreg.dec.sync.aligned.u32 24;
-        bra DONE;
-    FIRST:
-        setmaxnreg.dec.sync.aligned.u32 24;
-    """
+SPLIT = """
+    setp.lt.u32 %p2, %r21, 32;
+    @%p2 bra FIRST;
+    setmaxnreg.dec.sync.aligned.u32 24;
+    bra DONE;
+FIRST:
+    setmaxnreg.dec.sync.aligned.u32 24;
+"""
+
+
+@pytest.mark.parametrize("count", [24, 32, 104])
+def test_setmaxnreg_in_a_copy_for_each_role_is_for_review(count: int) -> None:
+    """The warps of the loaders execute setmaxnreg at two places, and each has its own count."""
+    copies = SPLIT.replace("u32 24;\n    bra", f"u32 {count};\n    bra")
     ptx = kernel(ROLES.replace("DEC", copies), params=(), directives=".maxntid 384")
-    report = run(ptx, block=384)
+    report = run(ptx.replace("240", "200"), block=384)
     assert kinds(report) == ["partial-warp"]
     assert report.verdict is Verdict.REVIEW
-    assert "partial-warp" in kinds(run(ptx.replace("u32 24;", "u32 32;", 1), block=384))
+    assert ("at different places" in report.findings[0].message) == (count == 24)
+    # 256 * (240 - 168) registers are what 128 threads give up that go down to 24
+    assert ("deadlock" in kinds(run(ptx, block=384))) == (count > 24)
+
+
+def test_a_second_setmaxnreg_of_some_warps_does_not_block() -> None:
+    """What two warps give up once more is what the others lack."""
+    again = """
+    setmaxnreg.dec.sync.aligned.u32 72;
+    setp.lt.u32 %p2, %r21, 64;
+    @!%p2 bra DONE;
+    setmaxnreg.dec.sync.aligned.u32 40;
+    """
+    assert 256 * (224 - 168) == 128 * (168 - 72) + 64 * (72 - 40)
+    ptx = kernel(ROLES.replace("DEC", again), params=(), directives=".maxntid 384")
+    report = run(ptx.replace("240", "224"), block=384)
+    assert [(one.kind, one.severity.value) for one in report.findings] == [("partial-warp", "isa")]
+    assert "warp 2, warp 3 of the warpgroup" in report.findings[0].message
+
+
+def test_setmaxnreg_in_a_warpgroup_that_is_not_whole() -> None:
+    body = "setmaxnreg.dec.sync.aligned.u32 24;"
+    report = run(kernel(body, params=(), directives=".maxntid 160"), block=160)
+    assert [(one.kind, one.severity.value) for one in report.findings] == [("partial-warp", "isa")]
+    assert "warp 5, warp 6, warp 7" in report.findings[0].message
 
 
 def test_registers_under_launch_bounds() -> None:

@@ -150,7 +150,7 @@ GEMM: Final = (
         "dec_in_three_warps", "gemm_sm90", "RG", "one warp of the producer skips setmaxnreg",
         "B58",
         (Edit("    SET_REGISTERS(dec, 40);", "    if (threadIdx.x < 96) SET_REGISTERS(dec, 40);"),),
-        (Found("partial-warp", "SET_REGISTERS(dec, 40)", "producer"),),
+        (Found("deadlock", "SET_REGISTERS(inc, 232)", "consumer"),),
     ),
     Mutant(
         "overlap", "gemm_sm90", "OV", "the staging memory begins within the last stage",
