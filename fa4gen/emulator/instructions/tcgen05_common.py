@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ from numpy.typing import NDArray
 from fa4gen.emulator.emit import Emitter
 from fa4gen.emulator.gang import WARP_LANES, Gang, Mask
 from fa4gen.emulator.machine import Cta, Machine
-from fa4gen.emulator.ptx.syntax import Instruction
+from fa4gen.emulator.ptx.syntax import Function, Instruction
 from fa4gen.emulator.report import Severity
 from fa4gen.emulator.tensor_memory import COLUMNS, TensorMemory
 
@@ -134,11 +135,29 @@ def wants_uninitialised(machine: Machine) -> bool:
     return observer.enabled and bool(getattr(options, "uninitialised", True))
 
 
+@lru_cache(maxsize=16)
+def _allocates(function: Function) -> bool:
+    """Whether there is a tcgen05.alloc in an entry."""
+    return any(one.text.startswith("tcgen05.alloc") for one in function.instructions)
+
+
 def check_columns(
     gang: Gang, mask: Mask, site: Instruction, cta: Cta, what: str, first: int, stop: int
 ) -> TensorMemory:
-    """Stop where columns do not exist or are not allocated; gives the memory they are in."""
+    """Stop where columns do not exist or are not allocated; gives the memory they are in.
+
+    A kernel without any tcgen05.alloc takes all tensor memory for its own, which works as long as
+    nothing else runs on the SM: for review.
+    """
     memory = memory_of(gang, mask, site, cta)
+    if not memory.holds(first, stop) and not _allocates(gang.machine.function):
+        memory.claim()
+        gang.machine.remark(
+            "tensor-memory",
+            f"{what} tensor memory in a kernel without tcgen05.alloc: all {COLUMNS} columns count "
+            "as its own, as if nothing else ran on the SM",
+            site, gang, mask,
+        )  # fmt: skip
     if not memory.holds(first, stop):
         where = f"columns {first} to {stop - 1} of tensor memory"
         if cta is not gang.cta:

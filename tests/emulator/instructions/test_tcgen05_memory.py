@@ -328,3 +328,62 @@ def test_columns_that_are_never_given_back() -> None:
 def test_a_literal_that_is_no_size_is_refused() -> None:
     with pytest.raises(UnsupportedError):
         launch(program("", columns=48), NOTHING, NOTHING)
+
+
+# ---- kernels that never allocate
+
+
+def without_allocation(body: str) -> str:
+    """The kernel around ``body`` takes tensor memory from column 0."""
+    text = "\n".join(
+        line
+        for line in program(body).splitlines()
+        if "tcgen05.alloc" not in line and "tcgen05.dealloc" not in line
+    )
+    return text.replace("ld.shared.b32 %r9, [tile+0];", "mov.u32 %r9, 0;")
+
+
+def test_tensor_memory_without_an_allocation_is_all_the_kernels() -> None:
+    body = f"""
+    {fill(64)}
+    add.u32 %r11, %r10, 448;
+    tcgen05.st.sync.aligned.32x32b.x64.b32 [%r11], {registers(100, 64)};
+    tcgen05.wait::st.sync.aligned;
+    tcgen05.ld.sync.aligned.32x32b.x64.b32 {registers(200, 64)}, [%r11];
+    tcgen05.wait::ld.sync.aligned;
+    {save(64, 200)}
+    """
+    out = np.zeros((128, 64), np.uint32)
+    report = launch(without_allocation(body), NOTHING, out)
+    assert [(one.kind, one.severity.value) for one in report.findings] == [
+        ("tensor-memory", "review")
+    ]
+    assert report.findings[0].count == 1
+    assert "without tcgen05.alloc" in report.findings[0].message
+    assert (out == np.arange(128)[:, None] * 512 + np.arange(64)).all()
+
+
+@pytest.mark.parametrize(
+    ("body", "kind"),
+    [
+        ("add.u32 %r10, %r10, 32; tcgen05.ld.sync.aligned.32x32b.x1.b32 {%r50}, [%r10];",
+         "uninitialised"),
+        ("add.u32 %r10, %r10, 500; tcgen05.ld.sync.aligned.32x32b.x32.b32 "
+         f"{registers(100, 32)}, [%r10];", "tensor-memory"),
+        (FREE.format(0, 128).replace("tcgen05.dealloc", "\ntcgen05.DEALLOC"), "tensor-memory"),
+    ],
+    ids=["uninitialised", "beyond", "given back"],
+)  # fmt: skip
+def test_what_is_wrong_without_an_allocation_still_is(body: str, kind: str) -> None:
+    text = without_allocation(f"{fill(1)} {body}").replace("DEALLOC", "dealloc")
+    report = launch(text, NOTHING, NOTHING)
+    assert (kind, "error") in [(one.kind, one.severity.value) for one in report.findings]
+
+
+def test_an_allocation_that_is_not_executed_is_missing() -> None:
+    body = fill(1)
+    text = program(body).replace("@%p1 tcgen05.alloc", "@!%p1 bra LATER;\n@!%p1 tcgen05.alloc")
+    text = text.replace("@%p2 mbarrier.init", "LATER:\n@%p2 mbarrier.init")
+    text = text.replace("ld.shared.b32 %r9, [tile+0];", "mov.u32 %r9, 0;")
+    report = launch(text, NOTHING, NOTHING)
+    assert "not all allocated" in str(report)
