@@ -89,6 +89,9 @@ class AsyncOp:
     end_time: float = 0.0
     notes: dict[str, Any] = field(default_factory=dict)
 
+    def __str__(self) -> str:
+        return f"{self.kind} issued at {self.site.where}"
+
 
 class AsyncEngine:
     """All operations under way. ``eager`` runs each at its issue."""

@@ -20,6 +20,7 @@ Mask: TypeAlias = "NDArray[np.bool_] | None"
 """Which lanes of a gang take part; None says all of them (and none of them has left)."""
 
 Row: TypeAlias = NDArray[Any]
+Rows: TypeAlias = "Mapping[int, Row]"
 
 GANG_LANES = 128
 WARP_LANES = 32
@@ -32,10 +33,24 @@ def as_row(value: Any, lanes: int) -> Row:
     return np.full(lanes, value)
 
 
+class _Rows(dict[int, Row]):
+    """The rows of a block of registers by number, made when they are first used."""
+
+    __slots__ = ("_block",)
+
+    def __init__(self, block: NDArray[Any]) -> None:
+        self._block = block
+
+    def __missing__(self, index: int) -> Row:
+        row: Row = self._block[index]
+        self[index] = row
+        return row
+
+
 class Gang:
     """Up to 128 consecutive threads of a CTA and their registers.
 
-    ``P``, ``U32``, ``F32`` … are lists with one row view (shape: lanes) per register of the class,
+    ``P``, ``U32``, ``F32`` … have one row view (shape: lanes) per register of the class,
     so that ``F32[7]`` and ``U32[7]`` are the same bits. A lane that has left keeps its registers;
     nothing reads them.
     """
@@ -63,13 +78,13 @@ class Gang:
         # what families put off to the end of a straight run of instructions
         self.deferred: list[Callable[[], None]] = []
         self._p = np.zeros((registers["p"], lanes), np.bool_)
-        self.P: list[Row] = list(self._p)
+        self.P: Rows = _Rows(self._p)
         self._blocks: dict[str, NDArray[Any]] = {"P": self._p}
         self._h = np.zeros((registers["h"], lanes), np.uint16)
         self._r = np.zeros((registers["r"], lanes), np.uint32)
         self._d = np.zeros((registers["d"], lanes), np.uint64)
         # (register, lane, low and high half)
-        self.Q: list[Row] = list(np.zeros((registers["q"], lanes, 2), np.uint64))
+        self.Q: Rows = _Rows(np.zeros((registers["q"], lanes, 2), np.uint64))
 
     @cached_property
     def local(self) -> NDArray[np.uint8]:
@@ -77,44 +92,44 @@ class Gang:
         return np.zeros((self.lanes, self.local_bytes), np.uint8)
 
     @cached_property
-    def U16(self) -> list[Row]:
-        return list(self._h)
+    def U16(self) -> Rows:
+        return _Rows(self._h)
 
     @cached_property
-    def S16(self) -> list[Row]:
-        return list(self._h.view(np.int16))
+    def S16(self) -> Rows:
+        return _Rows(self._h.view(np.int16))
 
     @cached_property
-    def F16(self) -> list[Row]:
-        return list(self._h.view(np.float16))
+    def F16(self) -> Rows:
+        return _Rows(self._h.view(np.float16))
 
     @cached_property
-    def BF16(self) -> list[Row]:
-        return list(self._h.view(ml_dtypes.bfloat16))
+    def BF16(self) -> Rows:
+        return _Rows(self._h.view(ml_dtypes.bfloat16))
 
     @cached_property
-    def U32(self) -> list[Row]:
-        return list(self._r)
+    def U32(self) -> Rows:
+        return _Rows(self._r)
 
     @cached_property
-    def S32(self) -> list[Row]:
-        return list(self._r.view(np.int32))
+    def S32(self) -> Rows:
+        return _Rows(self._r.view(np.int32))
 
     @cached_property
-    def F32(self) -> list[Row]:
-        return list(self._r.view(np.float32))
+    def F32(self) -> Rows:
+        return _Rows(self._r.view(np.float32))
 
     @cached_property
-    def U64(self) -> list[Row]:
-        return list(self._d)
+    def U64(self) -> Rows:
+        return _Rows(self._d)
 
     @cached_property
-    def S64(self) -> list[Row]:
-        return list(self._d.view(np.int64))
+    def S64(self) -> Rows:
+        return _Rows(self._d.view(np.int64))
 
     @cached_property
-    def F64(self) -> list[Row]:
-        return list(self._d.view(np.float64))
+    def F64(self) -> Rows:
+        return _Rows(self._d.view(np.float64))
 
     @property
     def alive(self) -> bool:
@@ -181,3 +196,16 @@ class Gang:
         if 1 < len(lanes) < last - first + 1:
             threads += f" ({len(lanes)} of them)"
         return f"{self.cta.label}, {threads}"
+
+
+class Threads:
+    """Threads in words that are found only where somebody reads them; see ``Machine.who``."""
+
+    __slots__ = ("_gang", "_mask")
+
+    def __init__(self, gang: Gang, mask: Mask) -> None:
+        self._gang = gang
+        self._mask = mask
+
+    def __str__(self) -> str:
+        return self._gang.machine.who(self._gang, self._mask)

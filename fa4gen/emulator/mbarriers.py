@@ -19,7 +19,7 @@ class Mbarrier:
 
     ``expected`` arrivals a phase, ``pending`` ones of this phase, and ``transactions``: bytes still
     to come, negative when they came before they were expected. ``clock``
-    belongs to the checks. ``last`` says who arrived last, for reports.
+    belongs to the checks. ``last`` says who arrived last, once it is made a string.
     """
 
     cta: Cta
@@ -28,7 +28,7 @@ class Mbarrier:
     pending: int
     transactions: int = 0
     phase: int = 0
-    last: str = "nobody"
+    last: object = "nobody"
     clock: Any = None
     complete_time: float = 0.0
     pending_time: float = 0.0
@@ -56,18 +56,18 @@ class Mbarrier:
         self.transactions += count
         self._settle()
 
-    def arrive(self, count: int, who: str) -> None:
+    def arrive(self, count: int, who: object) -> None:
         """Count arrivals; the caller has checked that they are not too many."""
         self.pending -= count
         self.last = who
         self._settle()
 
-    def drop(self, count: int, who: str) -> None:
+    def drop(self, count: int, who: object) -> None:
         """Arrive and expect so many fewer from the next phase on."""
         self.expected -= count
         self.arrive(count, who)
 
-    def complete_transaction(self, count: int, who: str) -> None:
+    def complete_transaction(self, count: int, who: object) -> None:
         """complete-tx: bytes have come."""
         self.transactions -= count
         self.last = who
@@ -79,7 +79,7 @@ class Mbarrier:
         machine.observer.signalled(op, self)
         self.pending_time = max(self.pending_time, op.end_time)
         machine.progress()
-        self.complete_transaction(count, f"{op.kind} issued at {op.site.where}")
+        self.complete_transaction(count, op)
         if abs(self.transactions) > MAX_COUNT:
             machine.find(
                 "transaction-bytes",
@@ -104,7 +104,7 @@ class Mbarrier:
                 op.gang,
                 None,
             )
-        self.arrive(1, f"{op.kind} issued at {op.site.where}")
+        self.arrive(1, op)
 
     def _settle(self) -> None:
         if self.pending == 0 and self.transactions == 0:

@@ -202,6 +202,18 @@ class Clocks:
             answer = answer | here & (self.own[min(plane, self.carried - 1), slot] >= epoch)
         return np.asarray(answer)
 
+    def all_know(self, plane: int, threads: Threads, slot: int, epoch: int) -> bool:
+        """Whether all of the threads know one epoch; their own columns count."""
+        row = self.uniform(threads)
+        if row >= 0 and self._rows[row, plane, slot] >= epoch:
+            return True
+        return bool(self.knows(plane, threads, slot, epoch).all())
+
+    def outer_views(self, first: int, last: int, plane: int) -> list[NDArray[np.uint32]]:
+        """``view`` of two threads, once if they share a row."""
+        rows = dict.fromkeys((int(self._class[first]), int(self._class[last])))
+        return [self._rows[row, plane] for row in rows]
+
     def view(self, thread: int, plane: int) -> NDArray[np.uint32]:
         """One plane of a thread's row, its own column out of date; not to be kept."""
         return np.asarray(self._rows[self._class[thread], plane])

@@ -22,6 +22,8 @@ FRESH: Final = 4
 
 _LANE_BITS: Final = 5
 _SHIFT: Final = np.uint32(_LANE_BITS)
+# Rows of readers that there is room for at first; memory that is not written costs nothing.
+_FEW_WARPS: Final = 32
 
 
 class Cells:
@@ -40,7 +42,8 @@ class Cells:
         self.epoch = np.zeros(cells, np.uint32)
         self.site = np.zeros(cells, np.int32)
         self.flags = np.full(cells, FRESH, np.uint8)
-        self.readers = np.zeros((0, cells), np.uint32)
+        self._all_readers = np.zeros((_FEW_WARPS, cells), np.uint32)
+        self.readers = self._all_readers[:0]
         self.warps = np.zeros(0, np.int64)
         self._row_of: dict[int, int] = {}
         self._lanes_of: dict[Gang, tuple[NDArray[np.int64], NDArray[np.uint32]]] = {}
@@ -184,7 +187,10 @@ class Cells:
         if row is None:
             row = self._row_of[warp] = len(self.warps)
             self.warps = np.append(self.warps, warp)
-            self.readers = np.concatenate([self.readers, np.zeros((1, len(self.slot)), np.uint32)])
+            if row == len(self._all_readers):
+                more = np.zeros_like(self._all_readers)
+                self._all_readers = np.concatenate([self._all_readers, more])
+            self.readers = self._all_readers[: row + 1]
         return row
 
     def _refine(self, size: int) -> None:
@@ -195,4 +201,7 @@ class Cells:
         self.epoch = self.epoch.repeat(factor)
         self.site = self.site.repeat(factor)
         self.flags = self.flags.repeat(factor)
-        self.readers = self.readers.repeat(factor, axis=1)
+        readers = self.readers
+        self._all_readers = np.zeros((len(self._all_readers), len(self.slot)), np.uint32)
+        self.readers = self._all_readers[: len(readers)]
+        self.readers[...] = readers.repeat(factor, axis=1)

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fa4gen.emulator.async_ops import TensorRange
+from fa4gen.emulator.checks.areas import Areas, Rectangle
 from fa4gen.emulator.checks.clocks import AFTER, EXEC, VC
 from fa4gen.emulator.report import Severity
 
@@ -43,11 +44,10 @@ class Entry:
     op, issuer, issued  an asynchronous operation, its thread and that thread's epoch
     """
 
-    rectangle: tuple[int, int, int, int]
+    rectangle: Rectangle
     kind: str
     writes: bool
     site: int
-    blocks: tuple[int, ...]
     ids: NDArray[np.int64] | None = None
     begun: Any = None
     ended: Any = None
@@ -56,11 +56,7 @@ class Entry:
     issued: int = 0
     number: int = 0
 
-    def overlaps(self, other: tuple[int, int, int, int]) -> bool:
-        a, b = self.rectangle, other
-        return a[0] < b[1] and b[0] < a[1] and a[2] < b[3] and b[2] < a[3]
-
-    def within(self, other: tuple[int, int, int, int]) -> bool:
+    def within(self, other: Rectangle) -> bool:
         a, b = self.rectangle, other
         return b[0] <= a[0] and a[1] <= b[1] and b[2] <= a[2] and a[3] <= b[3]
 
@@ -78,17 +74,15 @@ class TensorChecks:
         self.clocks = team.clocks
         self.cta = cta
         self.options = options
-        # as dictionaries, whose order is that of the accesses: reports do not depend on the run
-        self._blocks: list[dict[Entry, None]] = [{} for _ in range(4 * 16)]
+        self._areas = Areas()
         self._open: dict[tuple[int, str], list[Entry]] = {}
-        self._count = 0
 
     # ---- loads, stores and deallocation
 
     def access(self, party: Party, part: TensorRange, kind: str, site: Instruction) -> None:
         """The lanes of one warp load from, store to or give back a rectangle."""
-        rectangle, blocks = _place(part)
-        for entry in self._touching(rectangle, blocks):
+        rectangle = _place(part)
+        for entry in self._areas.touching(rectangle):
             if kind == "read" and not entry.writes:
                 if (
                     entry.ids is not None
@@ -96,11 +90,11 @@ class TensorChecks:
                     and (entry.within(rectangle))
                 ):
                     # a later load of the same warp; a wait covers both
-                    self._drop(entry)
+                    self._areas.drop(entry)
                 continue
             self._thread_after(party, entry, kind, site)
             if kind != "read" and entry.within(rectangle):
-                self._drop(entry)
+                self._areas.drop(entry)
         if kind == "free":
             return
         number = self.team.sites.generic(site, f"tensor memory {kind}")
@@ -109,11 +103,10 @@ class TensorChecks:
             kind,
             kind == "write",
             number,
-            blocks,
             ids=party.ids,
             begun=self.clocks.epochs[party.threads].copy(),
         )
-        self._add(entry)
+        self._areas.add(entry)
         self._open.setdefault((int(party.ids[0]) // 32, kind), []).append(entry)
 
     def waited(self, party: Party, kind: str) -> None:
@@ -151,14 +144,13 @@ class TensorChecks:
     def _lanes_know(
         self, plane: int, party: Party, ids: NDArray[np.int64], epochs: NDArray[np.uint32]
     ) -> bool:
-        for thread in (party.ids[0], party.ids[-1]):
-            view = self.clocks.view(int(thread), plane)
-            if (view[ids] < epochs).any():
-                return False
-        return True
+        return all(
+            bool((view[ids] >= epochs).all())
+            for view in self.clocks.outer_views(int(party.ids[0]), int(party.ids[-1]), plane)
+        )
 
     def _all_know(self, plane: int, party: Party, slot: int, epoch: int) -> bool:
-        return bool(self.clocks.knows(plane, party.threads, slot, epoch).all())
+        return self.clocks.all_know(plane, party.threads, slot, epoch)
 
     # ---- asynchronous operations
 
@@ -170,23 +162,22 @@ class TensorChecks:
         for part, writes in parts:
             if part.cta is not self.cta:
                 continue
-            rectangle, blocks = _place(part)
-            for entry in self._touching(rectangle, blocks):
+            rectangle = _place(part)
+            for entry in self._areas.touching(rectangle):
                 if entry.op is op:
                     continue
                 if writes or entry.writes:
                     self._operation_after(op, entry, rectangle, writes)
                     if writes and entry.within(rectangle):
-                        self._drop(entry)
+                        self._areas.drop(entry)
                 elif entry.op is not None and entry.issuer == issuer and entry.within(rectangle):
-                    self._drop(entry)
-            self._add(
+                    self._areas.drop(entry)
+            self._areas.add(
                 Entry(
                     rectangle,
                     op.kind,
                     writes,
                     number,
-                    blocks,
                     op=op,
                     issuer=issuer,
                     issued=int(op.clock[VC, issuer]),
@@ -194,7 +185,7 @@ class TensorChecks:
             )
 
     def _operation_after(
-        self, op: AsyncOp, entry: Entry, rectangle: tuple[int, int, int, int], writes: bool
+        self, op: AsyncOp, entry: Entry, rectangle: Rectangle, writes: bool
     ) -> None:
         clock = op.clock
         mask = np.zeros(op.gang.lanes, np.bool_)
@@ -333,39 +324,10 @@ class TensorChecks:
             who = f"the warp of {who}"
         return self.team.sites.earlier(entry.site, who)
 
-    # ---- entries
 
-    def _touching(
-        self, rectangle: tuple[int, int, int, int], blocks: tuple[int, ...]
-    ) -> list[Entry]:
-        found: dict[Entry, None] = {}
-        for block in blocks:
-            found |= self._blocks[block]
-        return sorted(
-            (entry for entry in found if entry.overlaps(rectangle)), key=lambda one: one.number
-        )
-
-    def _add(self, entry: Entry) -> None:
-        self._count += 1
-        entry.number = self._count
-        for block in entry.blocks:
-            self._blocks[block][entry] = None
-
-    def _drop(self, entry: Entry) -> None:
-        for block in entry.blocks:
-            self._blocks[block].pop(entry, None)
-
-
-def _place(part: TensorRange) -> tuple[tuple[int, int, int, int], tuple[int, ...]]:
-    """The rectangle of a range, and the blocks of 32 lanes and 32 columns that it touches."""
-    first, last = part.first_lane, part.last_lane
-    left, right = part.first_column, part.last_column
-    blocks = tuple(
-        row * 16 + column
-        for row in range(first // _BLOCK, -(-last // _BLOCK))
-        for column in range(left // _BLOCK, -(-right // _BLOCK))
-    )
-    return (first, last, left, right), blocks
+def _place(part: TensorRange) -> Rectangle:
+    """The rectangle of a range."""
+    return part.first_lane, part.last_lane, part.first_column, part.last_column
 
 
 def quarters(part: TensorRange) -> list[tuple[int, TensorRange]]:

@@ -9,7 +9,7 @@ from typing import Any, Final
 import numpy as np
 
 from fa4gen.emulator.emit import Emitter
-from fa4gen.emulator.gang import WARP_LANES, Gang, Mask
+from fa4gen.emulator.gang import WARP_LANES, Gang, Mask, Threads
 from fa4gen.emulator.instructions.mbarrier import groups, join, size_of
 from fa4gen.emulator.instructions.registry import Translate
 from fa4gen.emulator.lanes import Lanes, by_warp
@@ -32,7 +32,7 @@ class Named:
     some: bool = False
     results: list[tuple[Gang, Mask, Any]] = field(default_factory=list)
     uses: int = 0
-    last: str = "nobody"
+    last: object = "nobody"
 
 
 def named(cta: Cta, number: int) -> Named:
@@ -93,7 +93,7 @@ def _make_named(i: Instruction, e: Emitter) -> End:
             size = size_of(gang, part)
             array = gang.live if part is None else part
             barrier.arrived += int(by_warp(array).sum()) * WARP_LANES if aligned else size
-            barrier.last = machine.who(gang, part)
+            barrier.last = Threads(gang, part)
             if predicate is not None:
                 votes = np.broadcast_to(predicate(gang), gang.lanes)[gang.lanes_of(part)]
                 barrier.total += int(np.count_nonzero(votes))
@@ -187,7 +187,7 @@ class ClusterBarrier:
 
     generation: int = 0
     arrived: int = 0
-    last: str = "nobody"
+    last: object = "nobody"
 
 
 def cluster_barrier(cluster: Cluster) -> ClusterBarrier:
@@ -224,7 +224,7 @@ def _cluster_arrive(i: Instruction, e: Emitter) -> None:
             )
         mine[lanes] = barrier.generation + 1
         barrier.arrived += len(lanes)
-        barrier.last = machine.who(gang, mask)
+        barrier.last = Threads(gang, mask)
         key = ("cluster", cluster.index)
         machine.observer.rendezvous_arrive(gang, mask, key, release)
         machine.progress()

@@ -9,7 +9,7 @@ from typing import Any, Final
 import numpy as np
 
 from fa4gen.emulator.emit import Emitter, Reader, Writer
-from fa4gen.emulator.gang import Gang, Mask, as_row
+from fa4gen.emulator.gang import Gang, Mask, Threads, as_row
 from fa4gen.emulator.instructions.registry import Translate
 from fa4gen.emulator.lanes import Lanes
 from fa4gen.emulator.machine import Cta
@@ -105,7 +105,7 @@ def arrive_counted(
 ) -> None:
     """Every lane arrives ``count`` times, one after the other, as the hardware does."""
     machine = gang.machine
-    who = machine.who(gang, mask)
+    who = Threads(gang, mask)
     left = size_of(gang, mask)
     while left:
         lanes = min(left, max(barrier.pending // count, 1))
@@ -287,7 +287,7 @@ def _transactions(i: Instruction, e: Emitter) -> None:
             machine.observer.barrier_used(gang, part, barrier, i)
             for _ in range(size_of(gang, part)):
                 if completes:
-                    barrier.complete_transaction(value, machine.who(gang, part))
+                    barrier.complete_transaction(value, Threads(gang, part))
                 else:
                     _expect(machine, barrier, value, i, gang, part)
             machine.progress()
