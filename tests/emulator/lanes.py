@@ -22,7 +22,8 @@ _TABLE = {key: found for family in _FAMILIES for key, found in family.TRANSLATIO
 _UNSIGNED = {"p": np.bool_, "h": np.uint16, "r": np.uint32, "d": np.uint64}
 
 
-def _translate(text: str, masked: bool) -> tuple[Any, Any]:
+def translated(text: str, masked: bool) -> tuple[Any, Any]:
+    """Instructions as a Python function (gang, mask), and the parsed PTX function."""
     module = parse_module(kernel(text, (), target="sm_100a"))
     function = module.functions["k"]
     namespace: dict[str, Any] = {}
@@ -52,7 +53,7 @@ def execute(text: str, results: str, *, rank: int = 0, **registers: Any) -> Any:
     wanted = []
     names = results.split()
     for masked in (False, True):
-        run, function = _translate(text, masked)
+        run, function = translated(text, masked)
         # the parser gives the registers of a class numbers by declaration, from 0
         cta = SimpleNamespace(machine=None, rank=rank, shared_base=np.uint32(rank << 24))
         gang = Gang(cta, 0, lanes, function.registers, 0)  # type: ignore[arg-type]
@@ -80,7 +81,7 @@ def execute(text: str, results: str, *, rank: int = 0, **registers: Any) -> Any:
 def refused(text: str) -> bool:
     """Whether an instruction is not modelled."""
     try:
-        _translate(text, False)
+        translated(text, False)
     except EmulatorError:
         return True
     return False

@@ -13,6 +13,7 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 
 from fa4gen.emulator.instructions import ieee
+from fa4gen.emulator.instructions.elementary import exp2_f32
 from fa4gen.emulator.instructions.ieee import NAN, TINY, canonical, flush
 
 Function: TypeAlias = Callable[..., Any]
@@ -40,7 +41,9 @@ class Style:
         def styled(*rows: Any) -> Any:
             if self.ftz:
                 rows = tuple(flush(row, kind) for row in rows)
-            result = canonical(function(*rows), kind)
+            result = function(*rows)
+            wide = kind == "f64"
+            result = ieee.settled_f64(result, *rows) if wide else canonical(result, kind)
             if self.ftz:
                 result = flush(result, kind)
             if self.saturated:
@@ -136,12 +139,21 @@ def extreme_f32(largest: bool) -> Function:
 
 def exponential_f32(a: Any, out: Any) -> Any:
     """ex2.approx.f32."""
-    return _settle(np.exp2(a, out))
+    squares = a.dot(a)  # as in _settle
+    nan = np.isnan(a) if squares != squares else None
+    wide = exp2_f32(a if nan is None else np.where(nan, np.float32(0), a))
+    if out is None:
+        out = wide.astype(np.float32)
+    else:
+        out[...] = wide
+    if nan is not None:
+        out[nan] = NAN["f32"]
+    return out
 
 
 def exponential_flushed_f32(a: Any, out: Any) -> Any:
     """ex2.approx.ftz.f32: results below the normal numbers are zero; 2 to a subnormal is 1."""
-    result = _settle(np.exp2(a, out))
+    result = exponential_f32(a, out)
     np.copyto(result, np.float32(0), where=result < TINY["f32"])
     return result
 
@@ -157,11 +169,9 @@ def _product_bf16(a: Any, b: Any) -> Any:
 def binary(name: str, style: Style) -> Function:
     """add, sub or mul of two rows."""
     kind, mode = style.kind, style.mode
-    if kind == "f64" and style.plain:
-        return {"add": np.add, "sub": np.subtract, "mul": np.multiply}[name]
     function: Function
     if name == "mul":
-        if mode == "rn" and kind != "f64":
+        if mode == "rn":
             function = _product_bf16 if kind == "bf16" else np.multiply
         else:
 

@@ -39,9 +39,6 @@ def _emit(i: Instruction, e: Emitter, name: str, style: Style, function: Functio
     kinds = [style.kind] * (len(i.operands) - 1)
     if style.kind == "f32" and style.plain:
         compute_into(e, arithmetic.INTO[name], "f32", i.operands[0], i.operands[1:], kinds)
-    elif isinstance(function, np.ufunc):
-        texts = [e.get(operand, style.kind) for operand in i.operands[1:]]
-        e.ufunc(function, style.kind, i.operands[0], *texts)
     else:
         compute(e, function, style.kind, i.operands[0], i.operands[1:], kinds)
 
@@ -180,7 +177,7 @@ def _root(i: Instruction, e: Emitter) -> None:
         if not rough or name == "sqrt" or not (ftz or name == "rsqrt"):
             raise e.refuse("this form does not exist")
         exact = functions.RECIPROCALS[name]
-        function = Style(kind, ftz=ftz).apply(functions.coarse_f64(exact) if ftz else exact)
+        function = functions.coarse_f64(exact) if ftz else Style(kind).apply(exact)
     elif rough:
         function = Style(kind, ftz=ftz).apply(functions.APPROXIMATE[name])
     elif name == "rcp":

@@ -10,7 +10,8 @@ from typing import Any, Final
 
 import numpy as np
 
-from fa4gen.emulator.instructions.ieee import TINY
+from fa4gen.emulator.instructions import elementary
+from fa4gen.emulator.instructions.ieee import TINY, flush, quiet
 
 
 def _in_f64(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
@@ -33,11 +34,11 @@ APPROXIMATE: Final[Mapping[str, Callable[[Any], Any]]] = {
     "rcp": _in_f64(_reciprocal),
     "sqrt": _in_f64(np.sqrt),
     "rsqrt": _in_f64(_reciprocal_root),
-    "sin": _in_f64(np.sin),
-    "cos": _in_f64(np.cos),
-    "lg2": _in_f64(np.log2),
-    "ex2": _in_f64(np.exp2),
-    "tanh": _in_f64(np.tanh),
+    "sin": _in_f64(elementary.sin),
+    "cos": _in_f64(elementary.cos),
+    "lg2": _in_f64(elementary.log2),
+    "ex2": _in_f64(elementary.exp2),
+    "tanh": _in_f64(elementary.tanh),
 }
 
 
@@ -59,8 +60,8 @@ def coarse_f64(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
         return (a.view(np.uint64) & upper).view(np.float64)
 
     def apply(a: Any) -> Any:
-        result = function(keep(a))
-        return np.where(np.isnan(result), nan, keep(result))
+        result = function(keep(flush(a, "f64")))
+        return np.where(np.isnan(result), nan, flush(keep(result), "f64"))
 
     return apply
 
@@ -89,7 +90,7 @@ def negated(a: Any) -> Any:
 
 def negate_f64(a: Any) -> Any:
     """NaNs keep their sign and become quiet, as on an H200."""
-    return np.where(np.isnan(a), a + 0.0, np.negative(a))
+    return np.where(np.isnan(a), quiet(a), np.negative(a))
 
 
 def _bits(a: Any) -> Any:

@@ -16,12 +16,13 @@ import numpy as np
 
 BF16: Final = ml_dtypes.bfloat16
 
-# The NaN that arithmetic gives. For f64 it is the one that the host's arithmetic gives too.
+# The NaN that arithmetic gives; f64 keeps those of its operands, and else gives the negative one.
 NAN: Final[dict[str, Any]] = {
     "f32": np.uint32(0x7FFFFFFF).view(np.float32),
     "f16": np.uint16(0x7FFF).view(np.float16),
     "bf16": np.uint16(0x7FFF).view(BF16),
 }
+_DEFAULT_F64: Final = np.uint64(0xFFF8 << 48).view(np.float64)
 # The smallest normal numbers.
 TINY: Final[dict[str, Any]] = {
     "f32": np.float32(2.0**-126),
@@ -51,6 +52,25 @@ def canonical(x: Any, kind: str) -> Any:
         return x
     nan = np.isnan(x)
     return np.where(nan, NAN[kind], x) if np.count_nonzero(nan) else x
+
+
+def quiet(x: Any) -> Any:
+    """NaNs of f64 with the bit that makes them quiet; other numbers get it too."""
+    return (x.view(np.uint64) | np.uint64(1 << 51)).view(np.float64)
+
+
+def settled_f64(result: Any, *operands: Any) -> Any:
+    """The NaNs of an f64 result as an H200 gives them, whatever the host does.
+
+    That of an operand, made quiet (the first one's, where several are), or the negative one.
+    """
+    nan = np.isnan(result)
+    if not np.count_nonzero(nan):
+        return result
+    chosen: Any = _DEFAULT_F64
+    for operand in reversed(operands):
+        chosen = np.where(np.isnan(operand), quiet(operand), chosen)
+    return np.where(nan, chosen, result)
 
 
 def clamp_unit(x: Any, kind: str) -> Any:

@@ -1,0 +1,108 @@
+"""Results never depend on the host: not on its vector unit, nor on the place in a row.
+
+NumPy has several versions of many functions. Which one works on an element depends on the CPU, on
+the length of the row, on its stride, and on the place in it; and they do not always give the same.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numpy._core import _multiarray_umath
+
+from tests.emulator.instructions import rows
+from tests.emulator.instructions.forms import Form, all_forms, forms, translators
+from tests.emulator.lanes import refused
+
+TESTS = Path(__file__).parents[2]
+LENGTHS = {1: 10, 2: 6, 7: 6, 32: 4, 128: 3}  # and how many rows of each
+FORMS: dict[str, list[Form]] = {}
+for _form in all_forms():
+    FORMS.setdefault(_form.text.split(".")[0], []).append(_form)
+
+
+def test_every_translator_is_among_them() -> None:
+    found = forms()
+    literal = {form.text.split(".")[0] for form in rows.all_forms() if form.tail}
+    missing = [
+        opcode for opcode, translate in translators()
+        if not found[opcode, translate] and opcode not in literal
+    ]  # fmt: skip
+    assert not missing
+    assert not [str(form) for form in all_forms() if refused(form.line)]
+
+
+@pytest.mark.parametrize("opcode", FORMS)
+def test_same_bits_anywhere(opcode: str) -> None:
+    """Whatever the length of the row, its stride, the place in it, and the mask."""
+    rng = np.random.default_rng(5)
+    starts = {n: rng.integers(0, rows.LANES - n + 1, count) for n, count in LENGTHS.items()}
+    mask = rng.integers(0, 3, rows.LANES) == 0
+    for form in FORMS[opcode]:
+        runner = rows.Runner(form)
+        expected = runner.over(slice(None))
+
+        def same(found: np.ndarray, wanted: np.ndarray, what: str, form: Form = form) -> None:
+            assert found.tobytes() == wanted.tobytes(), f"{form}: {what}"
+
+        for length, firsts in starts.items():
+            for first in firsts.tolist():
+                part = slice(first, first + length)
+                same(runner.over(part), expected[part], f"{length} lanes from {first}")
+        same(runner.over(slice(None), mask), expected[mask], "some lanes of the row")
+        same(runner.over(slice(None, None, -1)), expected[::-1], "backwards")
+        for stride in (2, 3):
+            try:
+                found = runner.over(slice(None), stride=stride)
+            except ValueError:  # some read a register as its halves, which takes whole rows
+                continue
+            same(found, expected, f"registers of stride {stride}")
+
+
+def _elsewhere(**environment: str) -> dict[str, str]:
+    """The digest as another process of this host works it out."""
+    script = (
+        "import json, sys, types\n"
+        "path, tests = json.loads(sys.argv[1])\n"
+        "sys.path[:] = path\n"
+        "sys.modules['tests'] = package = types.ModuleType('tests')\n"
+        "package.__path__ = [tests]\n"
+        "from tests.emulator.instructions import rows\n"
+        "print(json.dumps(rows.digest()))\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", script, json.dumps([sys.path, str(TESTS)])],
+        env={**os.environ, **environment}, capture_output=True, text=True, timeout=600,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    found: dict[str, str] = json.loads(done.stdout)
+    return found
+
+
+def _versions() -> list[str]:
+    """What NumPy has versions of functions for and this CPU has, from the least on."""
+    features = _multiarray_umath.__cpu_features__
+    return [name for name in _multiarray_umath.__cpu_dispatch__ if features.get(name)]
+
+
+@pytest.fixture(scope="module")
+def digest() -> dict[str, str]:
+    return rows.digest()
+
+
+@pytest.mark.parametrize(
+    "kept", [0, *(pytest.param(n, marks=[pytest.mark.seeds] if n > 1 else []) for n in range(1, 6))]
+)
+def test_same_bits_on_lesser_hosts(kept: int, digest: dict[str, str]) -> None:
+    """As many versions as a lesser CPU has: NumPy's dispatch is switched off for the others."""
+    versions = _versions()
+    if kept >= len(versions):
+        pytest.skip(f"NumPy has {len(versions)} versions for this CPU besides the least")
+    found = _elsewhere(NPY_DISABLE_CPU_FEATURES=" ".join(versions[kept:]))
+    assert [form for form in digest if found[form] != digest[form]] == []
