@@ -101,6 +101,20 @@ class GlobalArrays:
                 place[...] = np.frombuffer(raw, np.uint8)
                 self._written.append((place, old, start + offset, raw))
 
+    def span(self, array: NDArray[Any]) -> tuple[int, int]:
+        """Where an array of the launch lies in global memory: first and last address, half open.
+
+        Raises LaunchError for one that is not among them.
+        """
+        if id(array) not in self.addresses:
+            raise LaunchError("pending_writes lists arrays of the launch; one is not among them")
+        if not array.size:
+            return 0, 0
+        low, high = np.lib.array_utils.byte_bounds(array)
+        first: int = array.__array_interface__["data"][0]
+        start = self.addresses[id(array)] - (first - low)
+        return start, start + high - low
+
     def fetch(self) -> None:
         """Copy the arrays back to where the caller keeps them, without addresses of ours."""
         for place, old, _, raw in self._written:

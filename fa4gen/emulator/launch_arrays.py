@@ -138,6 +138,8 @@ def _names_used(
     owners: list[tuple[str, Any]] = [
         (f"arguments[{index}]", argument) for index, argument in enumerate(file.arguments)
     ]
+    for index, name in enumerate(file.pending_writes):
+        yield f"pending_writes[{index}]", name
     owners += [(places[name], one) for name, one in described.items() if name in file.arrays]
     for key, one in owners:
         for kind in ("use", "tensor_map"):

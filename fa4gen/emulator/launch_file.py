@@ -230,6 +230,8 @@ class LaunchFile(_Part):
     max_steps: Positive | None = None
     resident_clusters: Positive | None = None
     registers_per_thread: Positive | None = None
+    pending_writes: list[str] = []
+    """Arrays that the grid before writes, in a programmatic dependent launch."""
     names: NamesSection = NamesSection()
 
     @field_validator("checks")

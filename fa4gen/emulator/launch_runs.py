@@ -130,6 +130,7 @@ def run_launch(
             limits=file.limits(),
             resident_clusters=file.resident_clusters,
             registers_per_thread=file.registers_per_thread,
+            pending_writes=[arrays[name] for name in file.pending_writes],
             progress=progress,
         )
         trace = None

@@ -124,6 +124,7 @@ class Machine:
         eager: bool,
         registers_per_thread: int,
         slots_per_cta: int = SLOTS_PER_CTA,
+        pending_writes: tuple[tuple[int, int], ...] = (),
     ) -> None:
         self.function = function
         self.layout = layout
@@ -135,6 +136,7 @@ class Machine:
         self.random = random
         self.registers_per_thread = registers_per_thread
         self.slots_per_cta = slots_per_cta
+        self.pending_writes = pending_writes
         self.dynamic_start = layout.static_shared_end
         self.shared_end = layout.static_shared_end + geometry.dynamic_shared
         self.engine = AsyncEngine(random, eager)

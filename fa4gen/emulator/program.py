@@ -11,6 +11,7 @@ from random import Random
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fa4gen.emulator.arguments import bind_arguments
 from fa4gen.emulator.checks.parties import SlotsExhausted
@@ -55,6 +56,7 @@ class _Request:
     limits: Limits
     resident_clusters: int | None
     registers_per_thread: int | None
+    pending_writes: Sequence[NDArray[Any]]
     progress: Callable[[int, int], None] | None
 
 
@@ -106,6 +108,7 @@ class Program:
         limits: Limits | None = None,
         resident_clusters: int | None = None,
         registers_per_thread: int | None = None,
+        pending_writes: Sequence[NDArray[Any]] = (),
         progress: Callable[[int, int], None] | None = None,
     ) -> Report:
         """Run a kernel to its end, or to the first error after which it cannot go on.
@@ -122,6 +125,8 @@ class Program:
         trace     a file for the timeline (Chrome/Perfetto JSON)
         limits    where a kernel that spins is given up
         resident_clusters  how many run side by side at first; more start when those all wait
+        pending_writes  arrays among the arguments that the grid before writes, as this one is a
+                  programmatic dependent launch: not to be touched before griddepcontrol.wait
         progress  called now and then with (CTAs finished, CTAs in all)
 
         Raises LaunchError for arguments that do not fit, UnsupportedError for instructions that are
@@ -132,7 +137,7 @@ class Program:
         request = _Request(
             self._entry(entry), grid, block, args, memory, dynamic_shared, cluster, seed, schedule,
             checks, names or Names(), trace, limits or Limits(), resident_clusters,
-            registers_per_thread, progress,
+            registers_per_thread, pending_writes, progress,
         )  # fmt: skip
         begin = time.perf_counter()
         while True:
@@ -176,6 +181,7 @@ class Program:
             eager=request.schedule == "eager" or trace is not None,
             registers_per_thread=registers,
             slots_per_cta=self._slots[entry],
+            pending_writes=tuple(bound.arrays.span(array) for array in request.pending_writes),
         )
         from fa4gen.emulator.checks.select import make_observer
 

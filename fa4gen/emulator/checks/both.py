@@ -155,3 +155,25 @@ class Both(Observer):
     def tensor_allocated(self, cta: Cta, first_column: int, columns: int) -> None:
         self._first.tensor_allocated(cta, first_column, columns)
         self._second.tensor_allocated(cta, first_column, columns)
+
+    def pair_allocated(self, gang: Gang, mask: Mask, number: int) -> None:
+        self._first.pair_allocated(gang, mask, number)
+        self._second.pair_allocated(gang, mask, number)
+
+    def pair_freed(self, gang: Gang, mask: Mask, peer: Cta, number: int, site: Instruction) -> None:
+        self._first.pair_freed(gang, mask, peer, number, site)
+        self._second.pair_freed(gang, mask, peer, number, site)
+
+    def map_changed(
+        self, gang: Gang, mask: Mask, address: int, released: bool, site: Instruction
+    ) -> None:
+        self._first.map_changed(gang, mask, address, released, site)
+        self._second.map_changed(gang, mask, address, released, site)
+
+    def map_acquired(self, gang: Gang, mask: Mask, addresses: Any) -> None:
+        self._first.map_acquired(gang, mask, addresses)
+        self._second.map_acquired(gang, mask, addresses)
+
+    def grid_waited(self, gang: Gang, mask: Mask) -> None:
+        self._first.grid_waited(gang, mask)
+        self._second.grid_waited(gang, mask)

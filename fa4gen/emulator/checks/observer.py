@@ -167,3 +167,22 @@ class Observer:
 
     def tensor_allocated(self, cta: Cta, first_column: int, columns: int) -> None:
         """Columns of tensor memory were handed out; their cells are uninitialised."""
+
+    def pair_allocated(self, gang: Gang, mask: Mask, number: int) -> None:
+        """A CTA of a pair made its allocation ``number``."""
+
+    def pair_freed(self, gang: Gang, mask: Mask, peer: Cta, number: int, site: Instruction) -> None:
+        """A CTA of a pair gives back allocation ``number``; ``peer`` has made its own."""
+
+    # ---- tensor maps, and the grid before
+
+    def map_changed(
+        self, gang: Gang, mask: Mask, address: int, released: bool, site: Instruction
+    ) -> None:
+        """A lane changes a tensor map in global memory, and releases it or not."""
+
+    def map_acquired(self, gang: Gang, mask: Mask, addresses: Any) -> None:
+        """``fence.proxy.tensormap::generic.acquire``: an address per lane, or one for all."""
+
+    def grid_waited(self, gang: Gang, mask: Mask) -> None:
+        """``griddepcontrol.wait``."""

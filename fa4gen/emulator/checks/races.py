@@ -9,15 +9,17 @@ from numpy.typing import NDArray
 
 from fa4gen.emulator.async_ops import AsyncOp, SharedRange
 from fa4gen.emulator.checks.barriers import BarrierChecks, Meetings
-from fa4gen.emulator.checks.clocks import AFTER, AVC, BEFORE, VC
+from fa4gen.emulator.checks.clocks import AFTER, AVC, BEFORE, EXEC, VC
 from fa4gen.emulator.checks.exits import ExitChecks
 from fa4gen.emulator.checks.global_shadow import GlobalChecks
 from fa4gen.emulator.checks.locations import Grid, Locations
 from fa4gen.emulator.checks.observer import Observer
 from fa4gen.emulator.checks.parties import Team
 from fa4gen.emulator.checks.pieces import Stretches
+from fa4gen.emulator.checks.previous_grid import PreviousGrid
 from fa4gen.emulator.checks.shared import SharedChecks
 from fa4gen.emulator.checks.sites import Sites, is_strong
+from fa4gen.emulator.checks.tensor_maps import MapChecks
 from fa4gen.emulator.checks.tensor_shadow import TensorChecks, quarters
 
 if TYPE_CHECKING:
@@ -45,6 +47,8 @@ class ClusterState:
         self.locations = Locations(self.team, grid)
         self.shared = [SharedChecks(self.team, cta, options) for cta in cluster.ctas]
         self.tensors = [TensorChecks(self.team, cta, options) for cta in cluster.ctas]
+        # of pairs: thread and epoch of each allocation, by rank and number
+        self.allocations: dict[tuple[int, int], tuple[int, int]] = {}
 
 
 class RaceObserver(Observer):
@@ -58,6 +62,9 @@ class RaceObserver(Observer):
         self.sites = Sites(machine)
         self.grid = Grid(len(machine.geometry.clusters()))
         self.memory = GlobalChecks(self.sites, self.grid, options)
+        self.maps = MapChecks(self.sites, self.grid)
+        spans = machine.pending_writes
+        self.previous = PreviousGrid(self.sites, self.grid, spans) if spans else None
         self._clusters: dict[Cluster, ClusterState] = {}
 
     def _of(self, gang: Gang) -> ClusterState:
@@ -123,6 +130,11 @@ class RaceObserver(Observer):
         if len(addresses) != len(party.ids):
             addresses = np.broadcast_to(addresses, len(party.ids))
         self.memory.access(team, party, addresses, size, kind, strong, site)
+        if kind != "read":
+            low, high = int(addresses.min()), int(addresses.max()) + size
+            self.maps.stored(team, party, low, high, kind, site)
+        if self.previous is not None:
+            self.previous.access(team, party, addresses, size, kind, site)
 
     # ---- asynchronous operations
 
@@ -161,6 +173,10 @@ class RaceObserver(Observer):
                 state.exits.operation(op, cta, number)
         if self.options.global_memory:
             self.memory.operation(team, op, number)
+            if "map" in op.notes:
+                self.maps.used(team, op, number)
+            if self.previous is not None:
+                self.previous.operation(team, op)
 
     def observed(self, gang: Gang, mask: Mask, ops: list[AsyncOp], kind: str) -> None:
         ops = [op for op in ops if op.slot >= 0]
@@ -261,6 +277,8 @@ class RaceObserver(Observer):
                 clocks.fence(party.threads, BEFORE, VC)
             else:
                 clocks.fence(party.threads, AFTER, BEFORE)
+        elif kind.startswith("fence.proxy.tensormap::generic.release"):
+            self.maps.released(state.team, party)
         elif not kind.startswith("fence.proxy"):
             state.locations.fence(party, kind)
             words = kind.rstrip(";").split(".")
@@ -306,3 +324,41 @@ class RaceObserver(Observer):
         state = self._of(gang)
         for warp in gang.warps_of(mask):
             state.tensors[gang.cta.rank].waited(state.team.warp(gang, warp), kind)
+
+    def pair_allocated(self, gang: Gang, mask: Mask, number: int) -> None:
+        state = self._of(gang)
+        thread = int(state.team.party(gang, mask).ids[0])
+        epoch = int(state.team.clocks.epochs[thread])
+        state.allocations[gang.cta.rank, number] = thread, epoch
+
+    def pair_freed(self, gang: Gang, mask: Mask, peer: Cta, number: int, site: Instruction) -> None:
+        state = self._of(gang)
+        party = state.team.party(gang, mask)
+        thread, epoch = state.allocations[peer.rank, number]
+        if not state.team.clocks.knows(EXEC, party.threads, thread, epoch).any():
+            self.sites.find(
+                "tensor-memory",
+                f"nothing orders this after the allocation by {state.team.who(thread)}, the other "
+                "of the pair: columns may be given back before",
+                site,
+                gang,
+                mask,
+            )
+
+    # ---- tensor maps, and the grid before
+
+    def map_changed(
+        self, gang: Gang, mask: Mask, address: int, released: bool, site: Instruction
+    ) -> None:
+        if self.options.global_memory:
+            team = self._of(gang).team
+            self.maps.changed(team, team.party(gang, mask), address, "change", released, site)
+
+    def map_acquired(self, gang: Gang, mask: Mask, addresses: Any) -> None:
+        team = self._of(gang).team
+        self.maps.acquired(team, team.party(gang, mask), addresses)
+
+    def grid_waited(self, gang: Gang, mask: Mask) -> None:
+        if self.previous is not None:
+            team = self._of(gang).team
+            self.previous.waited(team, team.party(gang, mask))

@@ -88,9 +88,11 @@ def _rank(i: Instruction, e: Emitter) -> None:
 
 
 def _dependent_grids(i: Instruction, e: Emitter) -> None:
-    """``griddepcontrol``: there is only one grid, so nothing to wait for or to launch."""
+    """``griddepcontrol``: what the grid before has done is the checks' business."""
     if i.modifiers not in (("wait",), ("launch_dependents",)) or i.operands:
         raise e.refuse("modifiers")
+    if i.modifiers == ("wait",):
+        e.call(lambda gang, mask: gang.machine.observer.grid_waited(gang, mask))
 
 
 TRANSLATIONS: Final[Mapping[str, Translate]] = {

@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from itertools import product
 from typing import Final
 
-from fa4gen.emulator.emit import Emitter
-from fa4gen.emulator.gang import Gang, Mask
+from fa4gen.emulator.emit import Emitter, Reader
+from fa4gen.emulator.gang import Gang, Mask, as_row
 from fa4gen.emulator.instructions.registry import Translate
 from fa4gen.emulator.ptx.syntax import Address, Immediate, Instruction
 
@@ -40,17 +40,23 @@ _BARS: Final = frozenset(("cta", "gl", "sys", "proxy.alias"))
 
 def _fence(i: Instruction, e: Emitter) -> None:
     words = ".".join(i.modifiers)
+    maps: Reader | None = None
     if i.opcode == "fence" and words in _WITH_MAP:
         if len(i.operands) != 2 or not isinstance(i.operands[0], Address):
             raise e.refuse("an address and a size were expected")
         size = i.operands[1]
         if not isinstance(size, Immediate) or size.bits != _MAP_BYTES:
             raise e.refuse(f"the size is {_MAP_BYTES}")
+        maps = e.address(i.operands[0])
     elif words not in (_PLAIN if i.opcode == "fence" else _BARS) or i.operands:
         raise e.refuse("modifiers or operands")
 
     def handler(gang: Gang, mask: Mask) -> None:
-        gang.machine.observer.fence(gang, mask, i.text, i)
+        observer = gang.machine.observer
+        observer.fence(gang, mask, i.text, i)
+        if maps is not None and observer.enabled:
+            row = as_row(maps(gang), gang.lanes)
+            observer.map_acquired(gang, mask, row if mask is None else row[mask])
 
     e.call(handler)
 

@@ -107,6 +107,8 @@ def make_alloc(i: Instruction, e: Emitter) -> End:
                 waits.append(_wait(gang, Lanes(warp_mask(gang, warp)), columns, memory))
                 continue
             _check_pair(gang, part, i, ctas, one)
+            if len(ctas) > 1 and gang.machine.observer.enabled:
+                gang.machine.observer.pair_allocated(gang, part, one.number)
             grant(gang, part, one, offset)
         if not waits:
             return Outcome(lanes)
@@ -203,7 +205,12 @@ def _free(
         )  # fmt: skip
     for cta in ctas:
         peer = cta.tensor_memory
-        if cta is not gang.cta and peer is not None and len(peer.sizes) <= one.number:
+        if cta is gang.cta or peer is None:
+            continue
+        if len(peer.sizes) > one.number:
+            if machine.observer.enabled:
+                machine.observer.pair_freed(gang, mask, cta, one.number, site)
+        else:
             machine.find(
                 "tensor-memory",
                 f"columns are given back before {cta.label}, the other of the pair, has allocated"

@@ -218,7 +218,7 @@ def _load(i: Instruction, e: Emitter) -> None:
             writes=tuple(
                 SharedRange(one.cta, one.offset, one.offset + extent) for one in targets
             ),
-            unit="tma", cycles=size / BYTES_PER_CYCLE,
+            unit="tma", cycles=size / BYTES_PER_CYCLE, notes={"map": address},
         )  # fmt: skip
         gang.machine.submit(op)
 
@@ -285,7 +285,7 @@ def _store(i: Instruction, e: Emitter) -> None:
             kind, gang, lane, i, run,
             reads=(SharedRange(cta, offset, offset + extent),),
             writes=global_ranges(boxes),
-            unit="tma", cycles=size / BYTES_PER_CYCLE,
+            unit="tma", cycles=size / BYTES_PER_CYCLE, notes={"map": address},
         )  # fmt: skip
         if reduces:
             op.notes["atomic"] = True

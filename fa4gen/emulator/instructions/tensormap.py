@@ -77,6 +77,7 @@ def _replace(i: Instruction, e: Emitter) -> None:
                     machine.observer.global_access(
                         gang, only(gang, lane), np.array([at]), MAP_BYTES, "write", i
                     )
+                    machine.observer.map_changed(gang, only(gang, lane), at, False, i)
                 continue
             cta, offset = machine.shared_at(gang, shared, i, False)
             check_shared(gang, lane, i, cta, offset, MAP_BYTES, _MAP_ALIGN)
@@ -132,6 +133,7 @@ def _publish(i: Instruction, e: Emitter) -> None:
             one = only(gang, lane)
             machine.observer.shared_access(gang, one, cta, np.array([offset]), MAP_BYTES, "read", i)
             machine.observer.global_access(gang, one, np.array([at]), MAP_BYTES, "write", i)
+            machine.observer.map_changed(gang, one, at, True, i)
 
     def handler(gang: Gang, mask: Mask) -> None:
         machine = gang.machine

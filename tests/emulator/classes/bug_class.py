@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any, Final, Literal
@@ -38,6 +38,7 @@ class BugClass:
     ``name`` is the kernel's, ``about`` the mistake and ``effect`` what comes of it, in words;
     ``bugs`` are keys of sources.BUGS. ``data`` makes the arrays of a launch from random numbers,
     with the output ``out``; ``arguments`` puts them in order, ``expected`` says what is right.
+    ``pending`` names the arrays that the grid before writes.
     ``found`` lists what may be reported, as for mutants, and ``verdict`` the verdict.
     """
 
@@ -54,7 +55,7 @@ class BugClass:
     threads: int = 32
     grid: int = 1
     verdict: Literal["error", "review"] = "error"
-    options: Mapping[str, Any] = field(default_factory=dict)
+    pending: tuple[str, ...] = ()
 
     @property
     def arch(self) -> str:
@@ -63,10 +64,10 @@ class BugClass:
     def launch(self, twin: Twin, seed: int, schedule: str) -> tuple[Report, Data]:
         """Run one of the two kernels; the arrays hold what it left."""
         data = self.data(np.random.default_rng(seed))
-        options: dict[str, Any] = {"limits": LIMITS, **self.options}
         report = program(self.file, twin).launch(
             self.name, grid=self.grid, block=self.threads, args=self.arguments(data),
-            seed=seed, schedule=schedule, **options,
+            seed=seed, schedule=schedule, limits=LIMITS,
+            pending_writes=[data[name] for name in self.pending],
         )  # fmt: skip
         return report, data
 

@@ -80,6 +80,13 @@ CONTROL: Final = (
         (Found("proxy-war", "TRY_CANCEL(", ""),), grid=6, verdict="review",
     ),
     BugClass(
+        "response_released", "launch_control", "PH", "a response is released before it is read",
+        "A CTA takes the wrong tile, or waits for ever.",
+        "A33", output(6, 32), only_out(), tile_numbers,
+        (Found("race", "TRY_CANCEL(", ""), Found("race", "QUERY_CANCEL(", "")),
+        grid=6, threads=64,
+    ),
+    BugClass(
         "lost_tile", "launch_control", "RO", "a cancelled CTA's tile is not worked on",
         "Part of the output is never written.",
         "A32", output(6, 32), only_out(2), lambda data: tile_numbers(data) + 1,
@@ -87,4 +94,4 @@ CONTROL: Final = (
     ),
 )  # fmt: skip
 
-CLASSES: Final = (*TENSOR, *CONTROL[:1])
+CLASSES: Final = (*TENSOR, *CONTROL[:2])

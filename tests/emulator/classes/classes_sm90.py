@@ -246,14 +246,14 @@ GRIDS: Final = (
         "A7", weighted, lambda data: [data["weights"], data["in"], data["out"]],
         lambda data: data["weights"] * data["in"],
         (Found("race", "out[threadIdx.x] = weight", ""),), threads=64,
-        options={"pending_writes": ["x"]},
+        pending=("in",),
     ),
     BugClass(
         "late_grid_wait", "grids", "GR", "the wait for the last grid behind the first load",
         "Reads what the grid before has not written yet.",
         "A28", numbers(64), passed(), copied,
         (Found("race", "BULK_LOAD(", ""),), threads=64,
-        options={"pending_writes": ["x"]},
+        pending=("in",),
     ),
     BugClass(
         "map_in_flight", "grids", "GR", "a tensor map is changed while a copy may still read it",
@@ -269,4 +269,4 @@ GRIDS: Final = (
     ),
 )  # fmt: skip
 
-CLASSES: Final = (*BARRIERS, *NAMED, *COPIES, *CLUSTERS, *WGMMA)
+CLASSES: Final = (*BARRIERS, *NAMED, *COPIES, *CLUSTERS, *WGMMA, *GRIDS)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from fa4gen.emulator import Verdict
+from fa4gen.emulator import SCHEDULES, Verdict
 from tests.emulator.instructions.tcgen05_kernels import (
     fill,
     kinds,
@@ -26,6 +26,7 @@ from tests.emulator.instructions.tcgen05_products import (
     read_back,
 )
 from tests.emulator.instructions.tcgen05_tiles import expected
+from tests.emulator.kernel import kernel, run
 
 NOTHING = np.zeros(2, np.uint32)
 CLUSTER = "barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;"
@@ -144,3 +145,22 @@ def test_a_pair_needs_two_ctas_and_one_kind_of_group() -> None:
     assert "illegal-instruction" in kinds(launch(alone, NOTHING, NOTHING))
     mixed = SYNC + "@%p1 tcgen05.relinquish_alloc_permit.cta_group::2.sync.aligned;"
     assert "illegal-instruction" in kinds(launch(program(mixed), NOTHING, NOTHING))
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+@pytest.mark.parametrize("between", [CLUSTER, ""])
+def test_columns_are_given_back_after_both_have_allocated(between: str, schedule: str) -> None:
+    """In every order: it is the missing order that is reported, not what the run came to."""
+    text = f"""
+    tcgen05.alloc.cta_group::2.sync.aligned.shared::cta.b32 [tile], 32;
+    bar.warp.sync 0xffffffff;
+    ld.shared.b32 %r9, [tile];
+    {between}
+    tcgen05.dealloc.cta_group::2.sync.aligned.b32 %r9, 32;
+"""
+    cluster = ".reqnctapercluster 2, 1, 1"
+    ptx = kernel(text, target="sm_100a", shared=16, directives=cluster)
+    for seed in range(4):
+        report = run(ptx, np.zeros(1), grid=2, seed=seed, schedule=schedule)
+        assert ("tensor-memory" in kinds(report)) == (not between), str(report)
+        assert (report.verdict is Verdict.CLEAN) == bool(between)

@@ -19,6 +19,7 @@ CLASSES: Final = {
     "OV": "overlapping memory",
     "RO": "roles that disagree",
     "CL": "clusters and pairs of CTAs",
+    "GR": "other grids and tensor maps",
 }
 
 

@@ -19,7 +19,7 @@ BUGS: Final[dict[str, tuple[str, ...]]] = {
     "B9": ("deepseek-ai/DeepGEMM #389",),
     "B11": ("tile-ai/tilelang #2634",),
     "B12": ("triton-lang/triton #8317",),
-    "B13": ("facebookexperimental/triton #1723",),
+    "B13": ("facebookexperimental/triton #1723", "NVIDIA/cudnn-frontend #894"),
     "B15": ("Dao-AILab/quack 0ab127b",),
     "B16": ("Dao-AILab/flash-attention d91ea94f",),
     "B17": ("Dao-AILab/flash-attention e540fc1b",),
@@ -94,6 +94,9 @@ BUGS: Final[dict[str, tuple[str, ...]]] = {
     "A26": ("facebookexperimental/triton #1105",),
     "A27": ("deepseek-ai/DeepGEMM #448",),
     "A28": ("NVIDIA/cccl #5297", "NVIDIA/cccl #3131"),
+    "A29": ("triton-lang/triton #7293",),
     "A30": ("NVIDIA/cudnn-frontend #652",),
     "A31": ("NVIDIA/cudnn-frontend #757",),
+    "A32": ("flashinfer-ai/flashinfer #4533",),
+    "A33": ("tile-ai/tilelang #2410", "NVIDIA/cudnn-frontend #894"),
 }

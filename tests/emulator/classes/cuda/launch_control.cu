@@ -21,6 +21,39 @@ KERNEL response_reused(u32* out) {
   }
 }
 
+// The warp that works gives the response's place back before it has read the response.
+KERNEL response_released(u32* out) {
+  __shared__ __align__(16) u32 words[4];
+  __shared__ u64 barriers[2];
+  const u32 response = SHARED(words), answered = SHARED(barriers), read = answered + 8;
+  if (threadIdx.x == 0) {
+    BARRIER_INIT(answered, 1);
+    BARRIER_INIT(read, 32);
+    FENCE_BARRIER_INIT();
+  }
+  __syncthreads();
+  u32 tile = blockIdx.x, cancelled = 1;
+  if (WARP == 1) {
+    for (u32 n = 0; cancelled && LANE == 0; ++n) {
+      WAIT(read, (n & 1) ^ 1);
+      EXPECT(answered, 16);
+      TRY_CANCEL(response, answered);
+      WAIT(answered, n & 1);
+      QUERY_CANCEL(cancelled, tile, response);
+      FENCE_PROXY_ASYNC();
+    }
+    return;
+  }
+  for (u32 n = 0; cancelled; ++n) {
+    out[32 * tile + LANE] = tile;
+    WAIT(answered, n & 1);
+    BROKEN(ARRIVE(read);)
+    QUERY_CANCEL(cancelled, tile, response);
+    FENCE_PROXY_ASYNC();
+    FIXED(ARRIVE(read);)
+  }
+}
+
 // A CTA that has done its share ends, though it has just taken one more off the grid.
 KERNEL lost_tile(u32* out, int share) {
   __shared__ __align__(16) u32 words[4];

@@ -1,0 +1,111 @@
+"""Programmatic dependent launch: memory that the grid before may still be writing.
+
+``griddepcontrol.wait`` returns when the grids before have ended and what they wrote is visible to
+this grid. So a thread may touch such memory if it has waited itself, or if something orders it
+after a thread that has.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fa4gen.emulator.async_ops import GlobalRange
+from fa4gen.emulator.checks.clocks import VC
+
+if TYPE_CHECKING:
+    from fa4gen.emulator.async_ops import AsyncOp
+    from fa4gen.emulator.checks.locations import Grid
+    from fa4gen.emulator.checks.parties import Party, Team
+    from fa4gen.emulator.checks.sites import Sites
+    from fa4gen.emulator.gang import Gang, Mask
+    from fa4gen.emulator.ptx.syntax import Instruction
+
+_NEVER: Final = np.iinfo(np.uint32).max
+
+
+class PreviousGrid:
+    """Stretches of global memory, and which threads know that the grid before has ended."""
+
+    def __init__(self, sites: Sites, grid: Grid, spans: tuple[tuple[int, int], ...]) -> None:
+        self.sites = sites
+        self._grid = grid
+        self._spans = np.array(spans, np.int64).reshape(-1, 2)
+        # per cluster: the epoch in which each thread waited; the round in which the first one did
+        self._waited: dict[int, NDArray[np.uint32]] = {}
+        self._rounds = np.full(len(grid.rounds), _NEVER, np.uint32)
+
+    def waited(self, team: Team, party: Party) -> None:
+        """Threads have executed ``griddepcontrol.wait``."""
+        cluster = team.cluster.index
+        epochs = self._waited.setdefault(cluster, np.full(team.clocks.threads, _NEVER, np.uint32))
+        epochs[party.ids] = np.minimum(epochs[party.ids], team.clocks.epochs[party.threads])
+        self._rounds[cluster] = min(self._rounds[cluster], self._grid.rounds[cluster])
+
+    def access(
+        self,
+        team: Team,
+        party: Party,
+        addresses: NDArray[Any],
+        size: int,
+        kind: str,
+        site: Instruction,
+    ) -> None:
+        """Threads access ``size`` bytes at each address."""
+        inside = self._inside(addresses.astype(np.int64), size)
+        if not inside.any() or self._told(team):
+            return
+        late = inside
+        epochs = self._waited.get(team.cluster.index)
+        if epochs is not None:
+            waiters = np.flatnonzero(epochs != _NEVER)
+            slots = np.broadcast_to(waiters, (len(party.ids), len(waiters)))
+            known = team.clocks.known(VC, party.threads, slots, epochs[waiters]).any(axis=1)
+            late = inside & ~(known | (epochs[party.ids] != _NEVER))
+        if late.any():
+            first = int(late.argmax())
+            gang, mask = team.one(int(party.ids[first]))
+            self._find(f"{kind} of", int(addresses[first]), site, gang, mask)
+
+    def operation(self, team: Team, op: AsyncOp) -> None:
+        """An asynchronous operation reads and writes global memory from now on."""
+        epochs = self._waited.get(team.cluster.index)
+        known = self._told(team)
+        if epochs is not None:
+            known |= bool((op.clock[VC, : len(epochs)] >= epochs).any())
+        if known:
+            return
+        for verb, ranges in (("reads", op.reads), ("writes", op.writes)):
+            for part in ranges:
+                if not isinstance(part, GlobalRange):
+                    continue
+                starts, size = part.rows or (np.array([part.start]), part.stop - part.start)
+                inside = self._inside(np.asarray(starts, np.int64), int(size))
+                if inside.any():
+                    at = int(starts[int(inside.argmax())])
+                    self._find(f"{op.kind} {verb}", at, op.site, op.gang, None)
+                    return
+
+    def _inside(self, starts: NDArray[np.int64], size: int) -> NDArray[np.bool_]:
+        column = starts[:, None]
+        touched = (column < self._spans[:, 1]) & (self._spans[:, 0] < column + size)
+        return np.asarray(touched.any(axis=1))
+
+    def _told(self, team: Team) -> bool:
+        """Whether the cluster has learnt it from another one, through global memory."""
+        known = self._grid.known(team.cluster.index) >= self._rounds
+        known[team.cluster.index] = False
+        return bool(known.any())
+
+    def _find(self, what: str, address: int, site: Instruction, gang: Gang, mask: Mask) -> None:
+        place = self.sites.machine.memory.describe(address)
+        self.sites.find(
+            "race",
+            f"{what} {place}, which the grid before may still be writing: nothing orders this "
+            "after a griddepcontrol.wait",
+            site,
+            gang,
+            mask,
+        )
