@@ -27,7 +27,8 @@ if TYPE_CHECKING:
     from fa4gen.emulator.gang import Gang, Mask
     from fa4gen.emulator.ptx.syntax import Instruction
 
-_LISTED: Final = 128
+_LISTED: Final = 1024
+"""Different reads of a page that are listed; from then on each of its cells has a latest reader."""
 
 
 @dataclass(slots=True)
@@ -91,7 +92,7 @@ class GlobalChecks:
         self.grid = grid
         self.options = options
         self._pages: dict[int, Page] = {}
-        self._read: dict[int, list[Reading]] = {}
+        self._read: dict[int, dict[tuple[Any, ...], Reading]] = {}
 
     def _base(self, team: Team) -> int:
         return team.cluster.index * (team.clocks.nobody + 1)
@@ -110,11 +111,8 @@ class GlobalChecks:
     ) -> None:
         """Threads access ``size`` bytes at each address."""
         low, high = int(addresses.min()) >> PAGE_BITS, int(addresses.max()) >> PAGE_BITS
-        if kind == "read":
-            if strong:
-                kind = "strong read"
-            elif low == high and low not in self._pages and len(self._read.get(low, ())) >= _LISTED:
-                return
+        if kind == "read" and strong:
+            kind = "strong read"
         base = self._base(team)
         number = self.sites.generic(site, "atomic" if strong else kind)
         actor = Actor(
@@ -165,25 +163,14 @@ class GlobalChecks:
         first, last = starts >> PAGE_BITS, (starts + size - 1) >> PAGE_BITS
         inside = first == last
         for page in np.unique(first[inside]).tolist():
-            if self._is_listed(actor, page):
-                continue
             self._on_page(actor, page, starts[inside & (first == page)], size)
         for start in starts[~inside].tolist():
             stop = start + size
             while start < stop:
                 page = start >> PAGE_BITS
                 end = min(stop, (page + 1) << PAGE_BITS)
-                if not self._is_listed(actor, page):
-                    self._on_page(actor, page, np.array([start]), end - start)
+                self._on_page(actor, page, np.array([start]), end - start)
                 start = end
-
-    def _is_listed(self, actor: Actor, page: int) -> bool:
-        """Whether a read of a page tells nothing new: enough is listed of it."""
-        return (
-            actor.kind == "read"
-            and page not in self._pages
-            and len(self._read.get(page, ())) >= _LISTED
-        )
 
     # ---- one page
 
@@ -192,12 +179,9 @@ class GlobalChecks:
         cluster = actor.team.cluster.index
         current = int(self.grid.rounds[cluster])
         if page is None:
-            if actor.kind in ("read", "strong read"):
-                listed = self._read.setdefault(number, [])
-                if len(listed) < _LISTED and not actor.strong:
-                    listed.append(
-                        Reading(at, size, actor.owners, actor.epochs, current, actor.number)
-                    )
+            if actor.kind == "strong read":
+                return
+            if actor.kind == "read" and self._list(actor, number, at, size, current):
                 return
             page = self._pages[number] = self._heat(number)
         page.narrow(size)
@@ -214,10 +198,26 @@ class GlobalChecks:
                 page.reads.owner[cells] = -1
             page.writes.note(cells, owners, epochs, current, actor.number)
 
+    def _list(
+        self, actor: Actor, number: int, at: NDArray[np.int64], size: int, current: int
+    ) -> bool:
+        """Remember a read of a page that nobody writes; a repeated one counts by its last time.
+
+        False where the list is full.
+        """
+        listed = self._read.setdefault(number, {})
+        owners = actor.owners
+        who = owners.tobytes() if isinstance(owners, np.ndarray) else int(owners)
+        key = (actor.number, who, size, at.tobytes())
+        if key not in listed and len(listed) >= _LISTED:
+            return False
+        listed[key] = Reading(at, size, owners, actor.epochs, current, actor.number)
+        return True
+
     def _heat(self, number: int) -> Page:
-        """A page that gets its first write: what was read of it so far counts from now on."""
+        """A page whose cells are looked at from now on: what was read of it so far counts."""
         page = Page()
-        for reading in self._read.pop(number, ()):
+        for reading in self._read.pop(number, {}).values():
             at = reading.addresses - (number << PAGE_BITS)
             cells = page.cells(at, reading.size)
             owner, epoch = reading.owner, reading.epoch

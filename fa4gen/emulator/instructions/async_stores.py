@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fa4gen.emulator.async_ops import AsyncOp, SharedRange
 from fa4gen.emulator.boxes import Combine
 from fa4gen.emulator.emit import Emitter, Reader
-from fa4gen.emulator.gang import Gang, Mask
+from fa4gen.emulator.gang import WARP_LANES, Gang, Mask
 from fa4gen.emulator.instructions import reductions
-from fa4gen.emulator.instructions.copy_places import check_shared, find_targets, only, pick
+from fa4gen.emulator.instructions.copy_places import Target, check_shared, find_targets, only, pick
 from fa4gen.emulator.instructions.registry import Translate
 from fa4gen.emulator.memory import SHARED_WINDOW, WINDOW_BYTES
 from fa4gen.emulator.ptx.syntax import Immediate, Instruction, Vector
@@ -37,37 +39,54 @@ def shared_address(gang: Gang, lane: int, site: Instruction, address: int, gener
     return address - SHARED_WINDOW
 
 
+@dataclass(frozen=True, slots=True)
+class _Store:
+    """What one thread stores: ``raw`` are typed elements."""
+
+    lane: int
+    target: Target
+    raw: NDArray[Any]
+
+
 def _issue(
-    gang: Gang,
-    lane: int,
-    site: Instruction,
-    kind: str,
-    address: int,
-    barrier: int,
-    raw: np.ndarray[Any, Any],
-    combine: Combine | None,
+    gang: Gang, site: Instruction, kind: str, stores: list[_Store], combine: Combine | None
 ) -> None:
-    """One thread's store or reduction of ``raw`` (typed elements) and its signal."""
-    size = raw.nbytes
-    target = find_targets(
-        gang, lane, site, address=address, barrier=barrier, size=size, align=size, cluster=True
-    )[0]
+    """The stores or reductions of a warp's lanes that signal one barrier, as one operation."""
+    barrier = stores[0].target.barrier
+    size = sum(one.raw.nbytes for one in stores)
 
     def run() -> None:
-        old = target.cta.shared.data[target.offset : target.offset + size].view(raw.dtype)
-        old[...] = combine(old, raw) if combine else raw
+        for one in stores:
+            start = one.target.offset
+            memory = one.target.cta.shared.data[start : start + one.raw.nbytes]
+            old = memory.view(one.raw.dtype)
+            old[...] = combine(old, one.raw) if combine else one.raw
 
     def finish() -> None:
-        target.barrier.signal_transaction(op, size)
+        barrier.signal_transaction(op, size)
 
+    first, last = stores[0].lane, stores[-1].lane
     op = AsyncOp(
-        kind, gang, lane, site, run, finish,
-        writes=(SharedRange(target.cta, target.offset, target.offset + size),),
-        notes={"proxy": "generic"},
+        kind, gang, first, site, run, finish,
+        writes=_joined(stores), notes={"proxy": "generic", "issuers": (first, last + 1)},
     )  # fmt: skip
     if combine:
         op.notes["atomic"] = True
     gang.machine.submit(op)
+
+
+def _joined(stores: list[_Store]) -> tuple[SharedRange, ...]:
+    """The bytes that are written, neighbours as one range."""
+    joined: list[SharedRange] = []
+    for one in sorted(stores, key=lambda one: (one.target.cta.rank, one.target.offset)):
+        cta, start = one.target.cta, one.target.offset
+        stop = start + one.raw.nbytes
+        last = joined[-1] if joined else None
+        if last is not None and last.cta is cta and last.stop >= start:
+            joined[-1] = SharedRange(cta, last.start, max(last.stop, stop))
+        else:
+            joined.append(SharedRange(cta, start, stop))
+    return tuple(joined)
 
 
 def _handle(
@@ -85,11 +104,20 @@ def _handle(
         goals, signals = address(gang), barrier(gang)
         values = np.stack([np.broadcast_to(item(gang), gang.lanes) for item in items], axis=1)
         values = np.ascontiguousarray(values).view(dtype)
+        groups: dict[tuple[int, int, int], list[_Store]] = {}
         for lane in gang.lanes_of(mask).tolist():
             goal, signal = (
                 shared_address(gang, lane, i, pick(row, lane), generic) for row in (goals, signals)
             )
-            _issue(gang, lane, i, kind, goal, signal, values[lane].copy(), combine)
+            raw = values[lane].copy()
+            target = find_targets(
+                gang, lane, i,
+                address=goal, barrier=signal, size=raw.nbytes, align=raw.nbytes, cluster=True,
+            )[0]  # fmt: skip
+            place = target.barrier.cta.rank, target.barrier.offset
+            groups.setdefault((lane // WARP_LANES, *place), []).append(_Store(lane, target, raw))
+        for stores in groups.values():
+            _issue(gang, i, kind, stores, combine)
 
     e.call(handler)
 

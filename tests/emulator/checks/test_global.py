@@ -62,6 +62,22 @@ def test_overwriting_what_was_read_before_anybody_wrote():
         assert world.found() == ([] if ordered else RACE)
 
 
+@pytest.mark.parametrize("reads", [100, 500, 3000])
+def test_a_page_remembers_its_readers_however_many_there_are(reads):
+    """The last read alone is at odds with the write."""
+    for ordered in (True, False):
+        world = World()
+        one, two = world.gang(0), world.gang(1)
+        for number in range(reads - 1):
+            access(world, one, "read", 4 * number, lanes=[0])
+        world.sync(one, two)
+        access(world, one, "read", 4 * reads, lanes=[0])
+        if ordered:
+            world.sync(one, two)
+        access(world, two, "write", 4 * reads, lanes=[0])
+        assert world.found() == ([] if ordered else RACE)
+
+
 def test_clusters_write_the_same_place():
     world = World(clusters=2)
     access(world, world.gang(0, cluster=0), "write", 256)
