@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from random import Random
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from fa4gen.emulator.gang import Gang
     from fa4gen.emulator.machine import Cta
     from fa4gen.emulator.ptx.syntax import Instruction
+
+CANCELLED: Final = "cancelled"
+"""In the notes of a try_cancel that has run: the first CTA of the cluster, or None."""
 
 
 @dataclass(frozen=True, slots=True)

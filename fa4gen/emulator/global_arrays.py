@@ -29,6 +29,15 @@ class _Span:
     fixed: int | None
 
 
+@dataclass(frozen=True, slots=True)
+class Output:
+    """An array that the kernel has to write, whole; ``address`` is that of its first element."""
+
+    name: str
+    address: int
+    array: NDArray[Any]
+
+
 @dataclass(slots=True)
 class GlobalArrays:
     """Collects the arrays of a launch, places them, and copies them in and back."""
@@ -123,6 +132,19 @@ class GlobalArrays:
         for array, copy in self._copies:
             if array.flags.writeable:
                 array[...] = copy
+
+    def outputs(self, arrays: Sequence[NDArray[Any]]) -> tuple[Output, ...]:
+        """Name and place of arrays of the launch. Raises LaunchError for others."""
+        found = []
+        for array in arrays:
+            known = self._arrays.get(id(array))
+            if known is None:
+                raise LaunchError(
+                    f"no argument leads to an output of shape {array.shape} and type {array.dtype}:"
+                    " outputs are arrays of the launch, the very objects"
+                )
+            found.append(Output("/".join(known[1]), self.addresses[id(array)], array))
+        return tuple(found)
 
     def _array(self, array: NDArray[Any], name: str, *, known: bool = False) -> None:
         names = self._arrays.setdefault(id(array), (array, []))[1]

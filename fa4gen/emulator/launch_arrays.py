@@ -43,6 +43,14 @@ class LaunchArrays:
     raw: dict[int, bytes]
     """The bytes of arguments that are given as such, by index."""
 
+    def outputs(self) -> tuple[str, ...]:
+        """The arrays that the kernel has to write, every element."""
+        return tuple(
+            name
+            for name, one in self.described.items()
+            if (one.output is not None or one.expect is not None) and not one.partial
+        )
+
     def arguments(self) -> tuple[list[Any], dict[str, NDArray[Any]], list[Memory]]:
         """Arguments for ``Program.launch``, the arrays among and behind them, its ``memory``."""
         arrays = {name: array.copy() for name, array in self.arrays.items()}

@@ -79,6 +79,8 @@ class _Array(_Part):
     """File (.npy) for what the first run leaves in the array."""
     expect: str | None = None
     """File (.npy) with what every run has to leave in the array."""
+    partial: bool = False
+    """The kernel need not write every element of an array with ``output`` or ``expect``."""
     tolerance: Annotated[float, Field(ge=0)] = 0.0
     """Allowed difference from ``expect``, absolute and relative to it."""
     address: Natural | None = None

@@ -120,6 +120,7 @@ def run_launch(
             block=file.block,
             args=arguments,
             memory=memory,
+            outputs=[arrays[name] for name in launch.outputs()],
             dynamic_shared=file.dynamic_shared,
             cluster=file.cluster,
             seed=seed,

@@ -46,6 +46,7 @@ class _Request:
     block: int | Sequence[int]
     args: Sequence[Any]
     memory: Sequence[Memory]
+    outputs: Sequence[NDArray[Any]]
     dynamic_shared: int
     cluster: int | Sequence[int] | None
     seed: int
@@ -98,6 +99,7 @@ class Program:
         block: int | Sequence[int] = 32,
         args: Sequence[Any] = (),
         memory: Sequence[Memory] = (),
+        outputs: Sequence[NDArray[Any]] = (),
         dynamic_shared: int = 0,
         cluster: int | Sequence[int] | None = None,
         seed: int = 0,
@@ -117,6 +119,7 @@ class Program:
                   in place; a TensorMap fills a 128-byte parameter; Bytes fill a struct that
                   holds pointers and maps; NumPy scalars fill the rest
         memory    arrays that no argument leads to, such as those at addresses in raw bytes
+        outputs   those of the arrays that the kernel has to write, every element
         grid, block, cluster  in CTAs, threads, CTAs; the cluster's default is the entry's own
         dynamic_shared  bytes
         seed, schedule  the interleaving: uniform, priority, starve, eager or lazy
@@ -135,8 +138,8 @@ class Program:
         if schedule not in SCHEDULES:
             raise LaunchError(f"schedule {schedule!r} is none of {', '.join(SCHEDULES)}")
         request = _Request(
-            self._entry(entry), grid, block, args, memory, dynamic_shared, cluster, seed, schedule,
-            checks, names or Names(), trace, limits or Limits(), resident_clusters,
+            self._entry(entry), grid, block, args, memory, outputs, dynamic_shared, cluster, seed,
+            schedule, checks, names or Names(), trace, limits or Limits(), resident_clusters,
             registers_per_thread, pending_writes, progress,
         )  # fmt: skip
         begin = time.perf_counter()
@@ -185,7 +188,9 @@ class Program:
         )
         from fa4gen.emulator.checks.select import make_observer
 
-        machine.observer = make_observer(machine, request.checks)
+        machine.observer = make_observer(
+            machine, request.checks, bound.arrays.outputs(request.outputs)
+        )
         if trace is not None:
             from fa4gen.emulator.checks.both import Both
             from fa4gen.emulator.timeline import Timeline
@@ -211,6 +216,7 @@ class Program:
             try:
                 scheduler.start()
                 scheduler.run()
+                machine.observer.launch_ends()
             except Stop:
                 pass
         bound.fetch()

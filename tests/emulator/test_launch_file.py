@@ -170,6 +170,23 @@ def test_runs_start_alike_and_the_first_one_is_saved(tmp_path) -> None:
     np.testing.assert_array_equal(np.load(tmp_path / "sub/x.npy"), 2 * np.arange(32))
 
 
+@pytest.mark.parametrize(
+    ("keys", "reported"),
+    [("output: x.npy", True), ("expect: x.npy", True), ("output: x.npy, partial: true", False),
+     ("name: x", False)],
+)  # fmt: skip
+def test_outputs_are_to_be_written_whole(keys: str, reported: bool, tmp_path) -> None:
+    np.save(tmp_path / "x.npy", np.zeros(40, np.int32))
+    text = f"block: 32\narguments:\n- {{make: zeros, shape: [40], dtype: int32, {keys}}}"
+    launch = prepare(parse_launch_file(text), tmp_path)
+    (one,) = run_launch(Program(kernel(DOUBLE)), launch)
+    messages = [one.message for one in one.report.findings]
+    assert messages == (
+        ["8 of 40 elements of p0 were never written, the first at index 32"] if reported else []
+    )
+    assert one.passed
+
+
 def test_comparison_counts_what_is_beyond_the_tolerance() -> None:
     right = np.array([1.0, 10.0, np.nan, np.inf, 0.0])
     expected = Expectation("x", right, 0.1)

@@ -33,6 +33,10 @@ class Both(Observer):
         self._first.cluster_ends(cluster)
         self._second.cluster_ends(cluster)
 
+    def launch_ends(self) -> None:
+        self._first.launch_ends()
+        self._second.launch_ends()
+
     def lanes_leave(self, gang: Gang, mask: Mask) -> None:
         self._first.lanes_leave(gang, mask)
         self._second.lanes_leave(gang, mask)

@@ -155,7 +155,7 @@ class GlobalChecks:
                 strong,
                 op=op,
             )
-            for starts, size in _stretches(op, ranges):
+            for starts, size in stretches(op, ranges):
                 self._stretches(actor, starts, size)
 
     def _stretches(self, actor: Actor, starts: NDArray[np.int64], size: int) -> None:
@@ -305,7 +305,7 @@ class GlobalChecks:
         )
 
 
-def _stretches(op: AsyncOp, ranges: Any) -> list[tuple[NDArray[np.int64], int]]:
+def stretches(op: AsyncOp, ranges: Any) -> list[tuple[NDArray[np.int64], int]]:
     """Starts and size of the contiguous pieces of global memory among ``ranges``.
 
     The range of a tensor copy is only the hull of a box; ``rows`` of a range has the starts of the

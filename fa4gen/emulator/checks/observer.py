@@ -37,6 +37,9 @@ class Observer:
     def cluster_ends(self, cluster: Cluster) -> None:
         """All threads of a cluster have left."""
 
+    def launch_ends(self) -> None:
+        """All threads of the launch have left, nothing is under way any more."""
+
     def lanes_leave(self, gang: Gang, mask: Mask) -> None:
         """Threads leave the kernel."""
 

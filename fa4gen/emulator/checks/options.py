@@ -27,6 +27,7 @@ class CheckOptions:
                    ``acqrel`` lets ordinary synchronisation do, ``off`` too
     early_exit     threads that leave while peers use their shared memory
     global_memory  accesses to global memory that nothing orders
+    work           elements of outputs that nobody writes, cancelled clusters that nobody takes up
     """
 
     races: bool = True
@@ -39,6 +40,7 @@ class CheckOptions:
     tcgen05_fences: FenceLevel = "canonical"
     early_exit: bool = True
     global_memory: bool = True
+    work: bool = True
 
     @staticmethod
     def names() -> tuple[str, ...]:
@@ -51,7 +53,7 @@ class CheckOptions:
         return CheckOptions(
             races=False, proxies=False, proxy_war=False, init_fence=False, phase_lap=False,
             uninitialised=False, tensor_memory=False, tcgen05_fences="off", early_exit=False,
-            global_memory=False,
+            global_memory=False, work=False,
         )  # fmt: skip
 
     @staticmethod

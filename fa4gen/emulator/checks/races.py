@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -21,11 +22,13 @@ from fa4gen.emulator.checks.shared import SharedChecks
 from fa4gen.emulator.checks.sites import Sites, is_strong
 from fa4gen.emulator.checks.tensor_maps import MapChecks
 from fa4gen.emulator.checks.tensor_shadow import TensorChecks, quarters
+from fa4gen.emulator.checks.work import WorkChecks
 
 if TYPE_CHECKING:
     from fa4gen.emulator.async_ops import TensorRange
     from fa4gen.emulator.checks.options import CheckOptions
     from fa4gen.emulator.gang import Gang, Mask
+    from fa4gen.emulator.global_arrays import Output
     from fa4gen.emulator.machine import Cluster, Cta, Machine
     from fa4gen.emulator.mbarriers import Mbarrier
     from fa4gen.emulator.ptx.syntax import Instruction
@@ -56,7 +59,9 @@ class RaceObserver(Observer):
 
     enabled = True
 
-    def __init__(self, machine: Machine, *, options: CheckOptions) -> None:
+    def __init__(
+        self, machine: Machine, *, options: CheckOptions, outputs: Sequence[Output] = ()
+    ) -> None:
         self.machine = machine
         self.options = options
         self.sites = Sites(machine)
@@ -65,6 +70,7 @@ class RaceObserver(Observer):
         self.maps = MapChecks(self.sites, self.grid)
         spans = machine.pending_writes
         self.previous = PreviousGrid(self.sites, self.grid, spans) if spans else None
+        self.work = WorkChecks(machine, outputs) if options.work else None
         self._clusters: dict[Cluster, ClusterState] = {}
 
     def _of(self, gang: Gang) -> ClusterState:
@@ -80,6 +86,10 @@ class RaceObserver(Observer):
 
     def cluster_ends(self, cluster: Cluster) -> None:
         del self._clusters[cluster]
+
+    def launch_ends(self) -> None:
+        if self.work is not None:
+            self.work.ends()
 
     def lanes_leave(self, gang: Gang, mask: Mask) -> None:
         state = self._of(gang)
@@ -100,6 +110,8 @@ class RaceObserver(Observer):
         values: NDArray[Any] | None = None,
     ) -> None:
         state = self._of(gang)
+        if self.work is not None and self.work.waiting and kind != "write":
+            self.work.read(cta, int(offsets.min()), int(offsets.max()) + size)
         party = state.team.party(gang, mask)
         strong = kind == "atomic" or is_strong(site)
         if len(offsets) != len(party.ids):
@@ -122,6 +134,8 @@ class RaceObserver(Observer):
         kind: str,
         site: Instruction,
     ) -> None:
+        if self.work is not None and kind != "read":
+            self.work.write(addresses, size)
         if not self.options.global_memory:
             return
         team = self._of(gang).team
@@ -153,6 +167,8 @@ class RaceObserver(Observer):
             op.clock = team.clocks.snapshot(first + op.lane)
         if not (op.reads or op.writes or op.tensor_reads or op.tensor_writes):
             return
+        if self.work is not None:
+            self.work.issued(op)
         number = self.sites.operation(op)
         ctas: dict[Cta, None] = {}
         for part in state.stretches.of(op):

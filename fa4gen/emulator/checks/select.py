@@ -2,21 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from fa4gen.emulator.checks.observer import Observer
 from fa4gen.emulator.checks.options import CheckOptions
 
 if TYPE_CHECKING:
+    from fa4gen.emulator.global_arrays import Output
     from fa4gen.emulator.machine import Machine
 
 
-def make_observer(machine: Machine, checks: bool | Iterable[str] | CheckOptions) -> Observer:
-    """An observer with the checks asked for; one that looks away if there are none."""
+def make_observer(
+    machine: Machine,
+    checks: bool | Iterable[str] | CheckOptions,
+    outputs: Sequence[Output] = (),
+) -> Observer:
+    """An observer with the checks asked for; one that looks away if there are none.
+
+    ``outputs`` are to be written, whole.
+    """
     options = CheckOptions.parse(checks)
     if not options.any():
         return Observer()
     from fa4gen.emulator.checks.races import RaceObserver
 
-    return RaceObserver(machine, options=options)
+    return RaceObserver(machine, options=options, outputs=outputs)

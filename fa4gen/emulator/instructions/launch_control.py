@@ -14,7 +14,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from fa4gen.emulator.async_ops import AsyncOp, SharedRange
+from fa4gen.emulator.async_ops import CANCELLED, AsyncOp, SharedRange
 from fa4gen.emulator.emit import Emitter, Reader
 from fa4gen.emulator.gang import Gang, Mask
 from fa4gen.emulator.instructions.async_stores import shared_address
@@ -95,6 +95,7 @@ def _try_cancel(i: Instruction, e: Emitter) -> None:
 
         def run() -> None:
             first = machine.cancel_cluster()
+            op.notes[CANCELLED] = first
             words = response(first).view(np.uint8)
             for target in targets:
                 at = target.offset

@@ -152,6 +152,45 @@ def test_indices_of_a_failure_that_are_used_are_no_ctas() -> None:
     assert "out-of-bounds" in kinds(report)
 
 
+def test_a_response_that_nobody_reads_is_a_lost_tile() -> None:
+    """The worker asks for one more cluster and leaves when the answer is there."""
+    ask = PERSISTENT[PERSISTENT.index(expect(16)) : PERSISTENT.index("WAIT:")]
+    wait = """
+LAST:
+    mbarrier.try_wait.parity.shared::cta.b64 %p9, [bar], 0;
+    @!%p9 bra LAST;
+"""
+    own = PERSISTENT[: PERSISTENT.index(expect(16))]
+    ptx = copy_kernel(own + ask + wait, ("u64",), 1024, target="sm_100a")
+    out = np.zeros(3, np.uint32)
+    report = run(ptx, out, grid=3, block=1, resident_clusters=1, outputs=[out])
+    lost = {int(n) for n in np.flatnonzero(out == 0)}
+    assert lost
+    found = {one.kind: one for one in report.findings}
+    assert set(found) == {"cancelled-cluster", "unwritten-output"}
+    assert found["cancelled-cluster"].severity.value == "error"
+    assert f"CTA ({min(lost)}, 0, 0)" in found["cancelled-cluster"].message
+    assert f"{len(lost)} of 3 elements of p0" in found["unwritten-output"].message
+    assert "is lost" in found["unwritten-output"].message
+
+
+def test_a_response_that_is_read_wrongly_leaves_output_unwritten() -> None:
+    """A decoder that takes another bit for the sign of success."""
+    wrong = BY_HAND.replace("and.b32 %r42, %r42, 1;", "and.b32 %r42, %r42, 2;")
+    out = np.zeros((3, 4, 5), np.uint32)
+    ptx = copy_kernel(IN_THREE.replace("READ", wrong), ("u64",), 1024, target="sm_100a")
+    report = run(ptx, out, grid=(5, 4, 3), block=1, resident_clusters=2, outputs=[out])
+    assert [(one.kind, one.severity.value) for one in report.findings] == [
+        ("unwritten-output", "review")
+    ]
+    message = report.findings[0].message
+    assert f"{int((out == 0).sum())} of 60 elements of p0" in message
+    assert "cancelled were the clusters of CTA (" in message
+    right = copy_kernel(IN_THREE.replace("READ", BY_HAND), ("u64",), 1024, target="sm_100a")
+    report = run(right, np.zeros_like(out), grid=(5, 4, 3), block=1, outputs=[])
+    assert report.verdict is Verdict.CLEAN
+
+
 def test_grids_that_no_chip_runs() -> None:
     ptx = copy_kernel("", ("u64",))
     with pytest.raises(LaunchError, match="at most"):
