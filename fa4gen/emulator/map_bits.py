@@ -10,7 +10,12 @@ units of 16 bytes, the four highest bits of each in word 7; 8 to 12 extents less
 strides less one, three bits each, and in its highest byte the box of dimension 0 less one; 14 the
 other box sizes less one, a byte each. What the driver notes further back does not steer copies: 16
 the bytes of a box, 18 the alignment in shared memory that the swizzle asks for. A map of zeros of
-which every field was replaced has zeros there, and works.
+which every field was replaced has zeros there, and works; so does one of CuTe DSL, whose host code
+writes the first 64 bytes itself and leaves the others as they are.
+
+Two bits of word 2 change nothing here. Bit 1 is set in maps of CuTe DSL, which Hopper takes as those
+without. Bit 21 is set by drivers for Blackwell and by CuTe DSL for tensors of 128 KiB and more; for
+smaller ones CUTLASS and Triton clear what drivers up to 13.1 set, for it makes copies fail there.
 """
 
 from __future__ import annotations
@@ -37,7 +42,7 @@ _TF32: Final = 16
 _L2: Final = 17
 _ATOMICITY: Final = 19
 _SWIZZLE_HIGH: Final = 22
-_KNOWN_FLAGS: Final = (1 << 23) - 1 & ~0b1110
+_KNOWN_FLAGS: Final = (1 << 23) - 1 & ~0b1100
 _BOX_ZERO: Final = 24
 _STEP_BITS: Final = 3
 
@@ -115,10 +120,8 @@ def unpack(raw: bytes) -> MapFields:
     _only(2, flags, _KNOWN_FLAGS)
     if flags >> _SWIZZLE_HIGH & 1:
         raise MapError("a swizzle beyond 128 bytes (bit 22 of word 2), which is not modelled")
-    for index, mask in (7, 0xFFFF), (13, 0xFF007FFF), (15, 0), (17, 0):
+    for index, mask in (7, 0xFFFF), (13, 0xFF007FFF), (15, 0):
         _only(index, words[index], mask)
-    for index in range(19, len(words)):
-        _only(index, words[index], 0)
     rank = (flags >> _RANK & 7) + 1
     if rank > MAX_RANK:
         raise MapError(f"rank {rank}; 1 to {MAX_RANK} are possible")
@@ -135,7 +138,7 @@ def unpack(raw: bytes) -> MapFields:
         steps=tuple((words[13] >> _STEP_BITS * axis & 7) + 1 for axis in range(rank)),
         interleave=flags >> _INTERLEAVE & 3,
         swizzle=flags >> _SWIZZLE & 3,
-        atomicity=flags >> _ATOMICITY & 7,
+        atomicity=flags >> _ATOMICITY & 3,
         fill=flags >> _FILL & 1,
         l2=flags >> _L2 & 3,
     )

@@ -76,14 +76,22 @@ def test_im2col_maps_are_refused() -> None:
 
 @pytest.mark.parametrize(
     ("word", "bit"),
-    [(2, 1), (2, 2), (2, 3), (2, 23), (2, 31), (7, 16), (13, 15), (13, 23), (15, 0), (17, 3),
-     (19, 0), (31, 31)],
-)  # fmt: skip
+    [(2, 2), (2, 3), (2, 23), (2, 31), (7, 16), (13, 15), (13, 23), (15, 0)],
+)
 def test_bits_that_nobody_knows_are_refused(word: int, bit: int) -> None:
     words = np.frombuffer(made()[0][1], np.uint32).copy()
     words[word] ^= np.uint32(1 << bit)
     with pytest.raises(MapError, match=f"of word {word} are set"):
         unpack(words.tobytes())
+
+
+def test_what_cute_dsl_writes_is_read() -> None:
+    """Two flags of its own, and whatever was in the memory of the second 64 bytes."""
+    given, raw = made()[0]
+    words = np.frombuffer(raw, np.uint32).copy()
+    words[2] |= np.uint32(1 << 1 | 1 << 21)
+    words[16:] = np.arange(16, dtype=np.uint32) * 0x01234567
+    assert unpack(words.tobytes()) == fields(given)
 
 
 @pytest.mark.parametrize(

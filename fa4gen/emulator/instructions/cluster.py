@@ -16,6 +16,8 @@ from fa4gen.emulator.instructions.registry import Translate
 from fa4gen.emulator.memory import OFFSET_MASK, RANK_SHIFT, SHARED_WINDOW, WINDOW_BYTES
 from fa4gen.emulator.ptx.syntax import Instruction
 
+_NOBODY: Final = 255  # a rank that no cluster has, and the largest that an address can hold
+
 
 def _width(i: Instruction, e: Emitter) -> tuple[bool, str]:
     """Whether addresses are generic, and their type."""
@@ -57,16 +59,9 @@ def _map_address(i: Instruction, e: Emitter) -> None:
 
     def handler(gang: Gang, mask: Mask) -> None:
         offsets = _shared_row(gang, mask, i, source(gang), generic) & np.uint64(OFFSET_MASK)
-        ranks = np.asarray(rank(gang), np.uint64)
-        taken = ranks if mask is None or not ranks.ndim else ranks[mask]
-        if int(taken.max()) >= len(gang.cta.cluster.ctas):
-            gang.machine.fault(
-                "out-of-bounds",
-                f"rank {int(taken.max())} of a cluster of {len(gang.cta.cluster.ctas)}",
-                i,
-                gang,
-                mask,
-            )
+        # A rank that the cluster lacks is no mistake before something is accessed there: kernels
+        # map an address for every lane, to its own number, and let only the first lanes use it.
+        ranks = np.minimum(np.asarray(rank(gang), np.uint64), np.uint64(_NOBODY))
         result = offsets + (ranks << np.uint64(RANK_SHIFT)) + window
         write(gang, result.astype(np.uint32 if kind == "u32" else np.uint64), mask)
 

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from fa4gen.emulator.ptx.tokens import Tokens
 
 _LEAVES: Final = ("ret", "exit", "trap", "bra", "brx")
+_COMPONENTS: Final = ("xyzw", "rgba")
 
 
 @dataclass(frozen=True, slots=True)
@@ -300,6 +301,9 @@ class BodyReader:
 
     def _declare_registers(self, declared: declarations.RegisterDeclaration) -> None:
         first = self._registers[declared.cls]
+        if declared.length > 1:
+            self._declare_vector(declared, first)
+            return
         if declared.count is None:
             register = Register(declared.name, declared.cls, first)
             fresh = self._scope.declare(declared.name, register)
@@ -308,6 +312,20 @@ class BodyReader:
         if not fresh:
             raise self._tokens.error(f"register {declared.name} is already declared")
         self._registers[declared.cls] = first + (1 if declared.count is None else declared.count)
+
+    def _declare_vector(self, declared: declarations.RegisterDeclaration, first: int) -> None:
+        """The whole is a vector of plain registers; ``v.x`` or ``v.r`` is the first of them."""
+        parts = tuple(
+            Register(f"{declared.name}.{index}", declared.cls, first + index)
+            for index in range(declared.length)
+        )
+        fresh = self._scope.declare(declared.name, Vector(parts))
+        for letters in _COMPONENTS if declared.length <= len(_COMPONENTS[0]) else ():
+            for letter, part in zip(letters, parts, strict=False):
+                fresh = self._scope.declare(f"{declared.name}.{letter}", part) and fresh
+        if not fresh:
+            raise self._tokens.error(f"register {declared.name} is already declared")
+        self._registers[declared.cls] = first + declared.length
 
     def _declare_variables(self, space: Space, extern: bool) -> None:
         tokens = self._tokens

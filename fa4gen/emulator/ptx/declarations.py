@@ -29,11 +29,12 @@ _VECTOR_LENGTHS: Final = {".v2": 2, ".v4": 4, ".v8": 8}
 
 @dataclass(frozen=True, slots=True)
 class RegisterDeclaration:
-    """``%r<5>`` (count 5) or ``%r`` (count None)."""
+    """``%r<5>`` (count 5) or ``%r`` (count None); ``length`` elements where it is a vector."""
 
     name: str
     cls: RegisterClass
     count: int | None
+    length: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,16 +59,21 @@ def register_class(element: str) -> RegisterClass:
 
 def registers(tokens: Tokens) -> Iterator[RegisterDeclaration]:
     """Read what follows ``.reg``, the semicolon included."""
-    if tokens.peek() in _VECTOR_LENGTHS:
-        raise tokens.error(f"vector registers ({tokens.peek()}) are not supported")
+    length = _VECTOR_LENGTHS.get(tokens.peek(), 1)
+    if length > 1:
+        tokens.next()
     cls = register_class(_element(tokens))
+    if length > 1 and cls == "p":
+        raise tokens.error("vectors of predicates do not exist")
     while True:
         name = tokens.word("the name of a register")
         count = None
         if tokens.accept("<"):
+            if length > 1:
+                raise tokens.error("numbered vector registers are not supported")
             count = tokens.natural("the number of registers")
             tokens.expect(">")
-        yield RegisterDeclaration(name, cls, count)
+        yield RegisterDeclaration(name, cls, count, length)
         if not tokens.accept(","):
             break
     tokens.expect(";")

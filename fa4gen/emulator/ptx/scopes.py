@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from typing import Final, TypeAlias
 
-from fa4gen.emulator.ptx.syntax import Register, RegisterClass, Special, Symbol
+from fa4gen.emulator.ptx.syntax import Register, RegisterClass, Special, Symbol, Vector
 
-Named: TypeAlias = Register | Symbol | Special
+Named: TypeAlias = Register | Symbol | Special | Vector
 
 _TRAILING_DIGITS: Final = re.compile(r"\d+$", re.ASCII)
 
@@ -40,7 +40,7 @@ class Scope:
 
     def __init__(self, parent: Scope | None = None) -> None:
         self._parent = parent
-        self._declared: dict[str, Register | Symbol] = {}
+        self._declared: dict[str, Register | Symbol | Vector] = {}
         # Ranges such as %r<5>, by prefix: class, index of the first, how many.
         self._ranges: dict[str, tuple[RegisterClass, int, int]] = {}
         # Names found so far, here or further out: lookups are what the parser does most.
@@ -48,7 +48,7 @@ class Scope:
         self.labels: dict[str, int] = {}
         self.tables: dict[str, tuple[str, ...]] = {}
 
-    def declare(self, name: str, meaning: Register | Symbol) -> bool:
+    def declare(self, name: str, meaning: Register | Symbol | Vector) -> bool:
         """Add a name; False if this block has it already."""
         if name in self._declared or self._ranged(name) is not None:
             return False

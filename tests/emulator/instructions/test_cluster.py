@@ -60,11 +60,26 @@ def test_64_bit_shared_addresses() -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["mapa.shared::cluster.u32 %r5, %r20, 2;", "mov.u64 %d7, 64; getctarank.u64 %r5, %d7;"],
+    [
+        "mapa.shared::cluster.u32 %r5, %r20, 2; st.shared::cluster.u32 [%r5], 0;",
+        "mapa.shared::cluster.u32 %r5, %r20, -1; mbarrier.arrive.shared::cluster.b64 _, [%r5];",
+        "cvt.u64.u32 %d7, %r20; cvta.shared.u64 %d7, %d7; mapa.u64 %d8, %d7, 2; ld.u32 %r5, [%d8];",
+        "mov.u64 %d7, 64; getctarank.u64 %r5, %d7;",
+    ],
 )
 def test_outside_the_cluster(text: str) -> None:
     ptx = copy_kernel(text, ("u64",), 1024, directives=CLUSTER.format(n=2))
     assert kinds(run(ptx, np.zeros(4), grid=2)) == ["out-of-bounds"]
+
+
+def test_addresses_beyond_the_cluster_may_be_formed() -> None:
+    body = """
+    mapa.shared::cluster.u32 %r7, %r20, %r21;
+    setp.ge.u32 %p1, %r21, 4;
+    @%p1 mov.u32 %r7, %r20;
+    getctarank.shared::cluster.u32 %r5, %r7;"""
+    own = np.broadcast_to(np.arange(4)[:, None], (4, 32))
+    assert np.array_equal(ranks(body), np.where(np.arange(32) < 4, np.arange(32), own))
 
 
 def test_dependent_grids_change_nothing() -> None:

@@ -177,6 +177,14 @@ def test_registers_are_counted_per_class() -> None:
     assert function.registers == {"p": 6, "h": 5, "r": 17, "d": 8, "q": 1}
 
 
+def test_a_vector_register_is_its_components() -> None:
+    function = body_of("{ .reg .v4 .s32 v; mov.s32 v.y, v.a; st.v4.s32 [%rd1], v; }")
+    copy, store = function.instructions[:2]
+    assert function.registers["r"] == 15 + 4
+    assert store.operands[1] == Vector(tuple(Register(f"v.{at}", "r", 15 + at) for at in range(4)))
+    assert copy.operands == (store.operands[1].items[1], store.operands[1].items[3])
+
+
 def test_statements_share_and_span_lines() -> None:
     function = body_of("mov.b32 %r1, 1; mov.b32\n %r2,\n 2;\n\n ret;")
     texts = [(each.text, each.line) for each in function.instructions]
@@ -357,7 +365,9 @@ def test_forms_of_the_asynchronous_instructions() -> None:
         ("@_ trap;", "_ is not declared"),
         (".reg .b32 %r<3>;", "register %r is already declared"),
         (".reg .b32 %r1;", "register %r1 is already declared"),
-        (".reg .v4 .b32 v;", r"vector registers \(.v4\) are not supported"),
+        (".reg .v4 .b32 v<2>;", "numbered vector registers are not supported"),
+        (".reg .v2 .pred v;", "vectors of predicates do not exist"),
+        (".reg .v2 .b32 v; mov.b32 %r1, v.z;", r"expected an operand, found 'v.z'"),
         (".reg .b33 v;", "expected a type such as .b32, found '.b33'"),
         (".strange 1;", "expected a statement, found '.strange'"),
         ("A: A: trap;", "label A is already declared"),
