@@ -13,7 +13,7 @@ the bytes of a box, 18 the alignment in shared memory that the swizzle asks for.
 which every field was replaced has zeros there, and works; so does one of CuTe DSL, whose host code
 writes the first 64 bytes itself and leaves the others as they are.
 
-Two bits of word 2 change nothing here. Bit 1 is set in maps of CuTe DSL, which Hopper takes like the
+Two bits of word 2 change nothing here. Bit 1 is set in maps of CuTe DSL, which Hopper takes like
 others. Bit 21 is set by drivers for Blackwell and by CuTe DSL for tensors of 128 KiB and more; for
 smaller ones CUTLASS and Triton clear what drivers up to 13.1 set, for it makes copies fail there.
 """
