@@ -7,7 +7,7 @@ Such a part stands between <!-- begin NAME --> and <!-- end NAME -->:
 * ``figures`` and ``depth 512`` in README.md, from docs/bench_h200.json and
   docs/bench_h200_depth512.json as `fa4gen bench` wrote them,
 * ``gemm figures`` there, from docs/bench_h200_gemm.json once that is there,
-* ``kernels`` and ``mutants`` in docs/emulator_mutations.md, from tests/emulator/mutations.
+* ``classes`` in docs/emulator_mutations.md, from tests/emulator/classes and mutations.
 
 tests/test_docs.py fails when one of them is not current.
 """
@@ -101,23 +101,12 @@ def command_table() -> str:
     )
 
 
-def mutated_kernels() -> str:
-    """Return the table of the kernels that are mutated to test the emulator."""
-    table = _mutation_tables()
-    return _table(("kernel", "for", "what it is", "mutants"), table.kernel_rows(), right=1)
-
-
-def mutants_table() -> str:
-    """Return the table of their mutants and of what the emulator has to report."""
-    header = ("class", "mistake", "kernel", "reported", "one of its kind was made in")
-    return _table(header, _mutation_tables().rows())
-
-
-def _mutation_tables() -> Any:
-    """Return the module that makes rows of the mutants; it stands with the tests."""
+def bug_classes_table() -> str:
+    """Return the table of known bug classes and of what the emulator reports of each."""
     if "tests" not in sys.modules:  # which the tests make importable themselves
         sys.path.append(str(ROOT))
-    return importlib.import_module("tests.emulator.mutations.table")
+    table: Any = importlib.import_module("tests.emulator.classes.table")
+    return f"{table.summary()}\n\n{_table(table.HEADER, table.rows())}"
 
 
 def figures_section(path: Path = ROOT / FIGURES) -> str:
@@ -359,8 +348,7 @@ PARTS: tuple[tuple[str, str, Callable[[], str]], ...] = (
     ("README.md", "figures", figures_section),
     ("README.md", "depth 512", depth512_section),
     *([("README.md", "gemm figures", gemm_section)] if (ROOT / GEMM_FIGURES).is_file() else []),
-    ("docs/emulator_mutations.md", "kernels", mutated_kernels),
-    ("docs/emulator_mutations.md", "mutants", mutants_table),
+    ("docs/emulator_mutations.md", "classes", bug_classes_table),
 )
 """File, name of the part, what it should be."""
 

@@ -85,7 +85,9 @@ class PreviousGrid:
                 inside = self._inside(np.asarray(starts, np.int64), int(size))
                 if inside.any():
                     at = int(starts[int(inside.argmax())])
-                    self._find(f"{op.kind} {verb}", at, op.site, op.gang, None)
+                    mask = np.zeros(op.gang.lanes, np.bool_)
+                    mask[op.lane] = True
+                    self._find(f"{op.kind} {verb}", at, op.site, op.gang, mask)
                     return
 
     def _inside(self, starts: NDArray[np.int64], size: int) -> NDArray[np.bool_]:

@@ -11,9 +11,10 @@ from typing import Any, Final, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from fa4gen.emulator import Limits, Program, Report
+from fa4gen.emulator import Limits, Names, Program, Report
 from fa4gen.toolchain.compile import find_compiler
 from fa4gen.toolchain.model import Unit
+from tests.emulator.mutations.kernels import roles
 from tests.emulator.mutations.mutant import Found
 
 FOLDER: Final = Path(__file__).parent / "cuda"
@@ -38,7 +39,8 @@ class BugClass:
     ``name`` is the kernel's, ``about`` the mistake and ``effect`` what comes of it, in words;
     ``bugs`` are keys of sources.BUGS. ``data`` makes the arrays of a launch from random numbers,
     with the output ``out``; ``arguments`` puts them in order, ``expected`` says what is right.
-    ``pending`` names the arrays that the grid before writes.
+    ``pending`` names the arrays that the grid before writes, ``roles`` has names for threads (how
+    many each), ``mutants`` names those of the larger kernels that are of the class (kernel/name).
     ``found`` lists what may be reported, as for mutants, and ``verdict`` the verdict.
     """
 
@@ -54,8 +56,10 @@ class BugClass:
     found: tuple[Found, ...]
     threads: int = 32
     grid: int = 1
-    verdict: Literal["error", "review"] = "error"
+    verdict: Literal["error", "isa", "review"] = "error"
     pending: tuple[str, ...] = ()
+    roles: tuple[tuple[str, int], ...] = ()
+    mutants: tuple[str, ...] = ()
 
     @property
     def arch(self) -> str:
@@ -67,6 +71,7 @@ class BugClass:
         report = program(self.file, twin).launch(
             self.name, grid=self.grid, block=self.threads, args=self.arguments(data),
             seed=seed, schedule=schedule, limits=LIMITS,
+            names=Names(roles=roles(*self.roles)),
             pending_writes=[data[name] for name in self.pending],
         )  # fmt: skip
         return report, data

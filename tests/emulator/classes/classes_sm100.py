@@ -13,6 +13,8 @@ from tests.emulator.mutations.mutant import Found
 
 KEYS: Final = (0, 2, 1)
 
+EPILOGUE: Final = (("epilogue", 128), ("issuer", 32))
+
 
 def halves(data: Data) -> NDArray[Any]:
     """Sums of sixteen scores each: thread 128 h + r has those of row r from column 16 h on."""
@@ -30,20 +32,21 @@ TENSOR: Final = (
         "weights_over_scores", "tensor_memory", "TF", "weights over scores that are still read",
         "Scores of the other warpgroup are garbage; about one output in a thousand was wrong.",
         "A2 B50", output(2, 128), only_out(), halves,
-        (Found("race", "TMEM_STORE8(", ""), Found("race", "TMEM_LOAD8(", "")), threads=256,
+        (Found("race", "TMEM_STORE8(", "softmax 0"), Found("race", "TMEM_LOAD8(", "softmax 1")),
+        threads=256, roles=(("softmax 0", 128), ("softmax 1", 128)),
     ),
     BugClass(
         "aliased_slot", "tensor_memory", "TF", "a product over the columns of another accumulator",
         "Results that were not fetched yet are overwritten.",
         "A8", output(4, 128, dtype=np.float32), only_out(4),
         per_step([512, 1024, 512, 1024]),
-        (Found("race", "MMA(", ""),), threads=160,
+        (Found("race", "MMA(", "issuer"),), threads=160, roles=EPILOGUE,
     ),
     BugClass(
         "released_before_load", "tensor_memory", "TF", "an accumulator is released, then loaded",
         "The last columns are those of the next tile.",
         "A30", output(3, 128, dtype=np.float32), only_out(3), per_step([32, 64, 96]),
-        (Found("race", "MMA(", ""), Found("race", "TMEM_LOAD8(", "")), threads=160,
+        (Found("race", "MMA(", "issuer"),), threads=160, roles=EPILOGUE,
     ),
     BugClass(
         "empty_accumulator", "tensor_memory", "RO", "an accumulator without products is read",
@@ -51,19 +54,21 @@ TENSOR: Final = (
         "A31", output(3, 128, dtype=np.float32),
         lambda data: [np.array(KEYS, np.int32), data["out"], np.int32(len(KEYS))],
         per_step([0, 32, 16]),
-        (Found("uninitialised", "TMEM_LOAD8(", ""),), threads=160,
+        (Found("uninitialised", "TMEM_LOAD8(", "epilogue"),), threads=160, roles=EPILOGUE,
     ),
     BugClass(
         "operand_overwritten", "tensor_memory", "TF", "an operand in tensor memory is overwritten",
         "The product before still reads it.",
         "B20", output(128, dtype=np.float32), only_out(3), filled(16 * (1 + 2 + 2)),
-        (Found("race", "TMEM_STORE8(", ""),), threads=160,
+        (Found("race", "TMEM_STORE8(", "softmax"),), threads=160,
+        roles=(("softmax", 128), ("issuer", 32)),
     ),
     BugClass(
         "pair_dealloc", "tensor_memory", "TD", "a CTA of a pair deallocates before its peer has",
         "An unspecified launch failure, whenever the peer is a little later.",
         "B39", output(2, 32), only_out(), filled(1),
-        (Found("tensor-memory", "TMEM_DEALLOC(", ""), Found("early-exit", "", "")), grid=2,
+        (Found("tensor-memory", "TMEM_DEALLOC(", ""),), grid=2,
+        mutants=("pair_sm100/dealloc_sync",),
     ),
 )  # fmt: skip
 
@@ -83,8 +88,8 @@ CONTROL: Final = (
         "response_released", "launch_control", "PH", "a response is released before it is read",
         "A CTA takes the wrong tile, or waits for ever.",
         "A33", output(6, 32), only_out(), tile_numbers,
-        (Found("race", "TRY_CANCEL(", ""), Found("race", "QUERY_CANCEL(", "")),
-        grid=6, threads=64,
+        (Found("race", "TRY_CANCEL(", "scheduler"),), grid=6, threads=64,
+        roles=(("worker", 32), ("scheduler", 32)),
     ),
     BugClass(
         "lost_tile", "launch_control", "RO", "a cancelled CTA's tile is not worked on",

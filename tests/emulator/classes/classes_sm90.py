@@ -22,6 +22,8 @@ from tests.emulator.mutations.mutant import Found
 
 KEYS: Final = (32, 0, 0, 32, 0)
 
+CONSUMERS: Final = (("consumer", 128), ("producer", 32))
+
 
 def tiles_with_keys(data: Data) -> NDArray[Any]:
     return data["in"] * (np.array(KEYS)[:, None] > 0).astype(np.uint32)
@@ -42,31 +44,34 @@ BARRIERS: Final = (
         "A1", numbers(5, 32),
         lambda data: [np.array(KEYS, np.int32), data["in"], data["out"], np.int32(len(KEYS))],
         tiles_with_keys,
-        (Found("phase-lap", "WAIT(empty", ""), Found("deadlock", "WAIT(empty", "")), threads=64,
+        (Found("deadlock", "WAIT(empty", "loader"),), threads=64,
+        roles=(("loader", 32), ("worker", 32)),
     ),
     BugClass(
         "leader_arrives", "barriers", "PH", "one warp arrives for all while others still wait",
         "The next phase completes before a slow warp has seen this one: it waits for ever.",
         "A11", output(128), only_out(4), filled(4),
-        (Found("phase-lap", "WAIT(full", ""), Found("deadlock", "WAIT(full", "")), threads=160,
+        (Found("phase-lap", "WAIT(full", "consumer"),), threads=160, roles=CONSUMERS,
     ),
     BugClass(
         "leader_releases", "barriers", "NS", "one warp gives back a stage that others still read",
         "The next copy overwrites what slower warps have yet to read.",
         "A12", numbers(4, 128, out=(128,)), passed(4), summed,
-        (Found("race", "BULK_LOAD(", ""),), threads=160,
+        (Found("race", "BULK_LOAD(", "producer"),), threads=160, roles=CONSUMERS,
     ),
     BugClass(
         "unguarded_wait", "barriers", "RO", "a wait outside of the condition of its arrival",
         "Without a source to load nobody arrives, and the epilogue hangs.",
         "B47", numbers(32), passed(0), copied,
-        (Found("deadlock", "WAIT(order", ""),), threads=64,
+        (Found("deadlock", "WAIT(order", "epilogue"),), threads=64,
+        roles=(("loader", 32), ("epilogue", 32)),
     ),
     BugClass(
         "init_unsynchronised", "barriers", "IN", "no synchronisation after the initialisation",
         "A thread arrives at what is no barrier yet; the kernel hangs now and then.",
         "A13", numbers(64), passed(), reversed_words,
         (Found("race", "ARRIVE(done", ""), Found("barrier-misuse", "ARRIVE(done", "")), threads=64,
+        mutants=("gemm_sm90/init_barrier",),
     ),
     BugClass(
         "init_twice", "barriers", "IN", "two barriers in the same eight bytes",
@@ -84,16 +89,14 @@ BARRIERS: Final = (
         "wrong_bytes", "barriers", "AC", "fewer bytes expected than are copied into a stage",
         "The stage counts as full too early, or the barrier is out of step and the kernel hangs.",
         "A16", numbers(3, 64, out=(64,)), passed(3), summed,
-        (Found("race", "LOAD_SHARED_WORD(", ""), Found("deadlock", "WAIT(full", ""),
-         Found("uninitialised", "LOAD_SHARED_WORD(", ""), Found("race", "BULK_LOAD(", "")),
-        threads=64,
+        (Found("race", "LOAD_SHARED_WORD(", ""),), threads=64,
+        mutants=("gemm_sm90/half_the_bytes", "cluster_sm90/own_half", "pair_sm100/half_the_bytes"),
     ),
     BugClass(
         "phase_word", "barriers", "NS", "the parity kept in shared memory is flipped too early",
         "A slow warp waits for the wrong parity and passes too early or hangs.",
         "A17", output(64), only_out(3), filled(3),
-        (Found("race", "STORE_SHARED(parity_at", ""), Found("race", "LOAD_SHARED_WORD(", "")),
-        threads=64,
+        (Found("race", "STORE_SHARED(parity_at", ""),), threads=64,
     ),
 )  # fmt: skip
 
@@ -102,8 +105,8 @@ NAMED: Final = (
         "second_arrive", "named_barriers", "NS", "bar.arrive twice before the barrier has reset",
         "The second arrival stands in for the consumer: it waits for ever or reads too late.",
         "A18", numbers(3, 32), passed(3), copied,
-        (Found("barrier-misuse", "NAMED_ARRIVE(1", ""), Found("race", "STORE_SHARED(", ""),
-         Found("deadlock", "NAMED_BARRIER(1", "")), threads=64,
+        (Found("barrier-misuse", "NAMED_ARRIVE(1", "producer"),), threads=64,
+        roles=(("producer", 32), ("consumer", 32)),
     ),
     BugClass(
         "id_out_of_range", "named_barriers", "NS", "a named barrier's id beyond fifteen",
@@ -116,13 +119,15 @@ NAMED: Final = (
         "Threads of both groups complete it together, and pass before their own group has come.",
         "A20", numbers(2, 2, 64), passed(), reversed_words,
         (Found("barrier-misuse", "NAMED_BARRIER(1, 64)", ""),), threads=128,
+        mutants=("gemm_sm90/barrier_shared",),
     ),
     BugClass(
         "four_load_warps", "named_barriers", "AC", "the count of one load warp with four of them",
         "The barrier completes before all have loaded, or is left with too few and hangs.",
         "A21", numbers(128), passed(), copied,
-        (Found("barrier-misuse", "NAMED_", ""), Found("deadlock", "NAMED_BARRIER(1", "")),
-        threads=160,
+        (Found("barrier-misuse", "NAMED_ARRIVE(1", "loader"),
+         Found("barrier-misuse", "NAMED_BARRIER(1", "epilogue")), threads=160,
+        roles=(("loader", 128), ("epilogue", 32)),
     ),
     BugClass(
         "half_a_warp", "named_barriers", "NS", "a named barrier of threads that are no whole warps",
@@ -161,7 +166,8 @@ COPIES: Final = (
         "ldmatrix_released", "copies", "PW", "ldmatrix still reads what an arrival gives back",
         "Values of the next stage: 965 of 1500 runs of a kernel of ours differed on an H200.",
         "B15", numbers(4, 32), passed(4), copied,
-        (Found("proxy-war", "BULK_LOAD(", ""),), threads=64, verdict="review",
+        (Found("proxy-war", "BULK_LOAD(", "producer"),), threads=64, verdict="review",
+        roles=(("consumer", 32), ("producer", 32)),
     ),
 )  # fmt: skip
 
@@ -184,15 +190,16 @@ CLUSTERS: Final = (
         "The peer's epilogue reads values of the next tile.",
         "A10", numbers(3, 32, out=(3, 2, 32)), passed(3),
         lambda data: np.broadcast_to(data["in"][:, None], (3, 2, 32)),
-        (Found("race", "BULK_LOAD_MULTICAST(", ""), Found("phase-lap", "WAIT(full", ""),
-         Found("deadlock", "WAIT(full", "")),
-        grid=2, threads=64,
+        (Found("race", "BULK_LOAD_MULTICAST(", "loader"),
+         Found("race", "LOAD_SHARED_WORD(", "epilogue"),
+         Found("deadlock", "WAIT(full", "epilogue")),
+        grid=2, threads=64, roles=(("epilogue", 32), ("loader", 32)),
     ),
     BugClass(
         "exit_under_peer", "clusters", "CL", "a CTA leaves while its peer writes to its memory",
         "The access faults, or hits the CTA that comes next.",
         "A26", numbers(32), passed(), copied,
-        (Found("early-exit", "STORE_SHARED_AT(", ""),), grid=2,
+        (Found("early-exit", "STORE_SHARED_AT(", ""),), grid=2, mutants=("cluster_sm90/end_sync",),
     ),
 )  # fmt: skip
 
@@ -214,7 +221,7 @@ WGMMA: Final = (
         "registers_reused", "wgmma", "WT", "registers of A are loaded while a product reads them",
         "Products of mixed operands.",
         "A27", rows(3, 1), passed(3), row_sums,
-        (Found("wgmma-registers", "", ""),), threads=128,
+        (Found("wgmma-registers", "x[i] = mine[", ""),), threads=128,
     ),
 )  # fmt: skip
 

@@ -11,6 +11,7 @@ from tests.emulator.classes import classes_sm90, classes_sm100
 from tests.emulator.classes.bug_class import BugClass, source
 from tests.emulator.mutations.harness import matches
 
+SEEDS: Final = 20
 BUG_CLASSES: Final = (*classes_sm90.CLASSES, *classes_sm100.CLASSES)
 
 

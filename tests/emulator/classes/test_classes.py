@@ -6,11 +6,12 @@ import pytest
 
 from fa4gen.emulator import SCHEDULES
 from tests.emulator.classes.bug_class import source
-from tests.emulator.classes.harness import BUG_CLASSES, complaints
+from tests.emulator.classes.harness import BUG_CLASSES, SEEDS, complaints
+from tests.emulator.classes.mutant_classes import MUTANT_CLASSES
+from tests.emulator.classes.table import BY_NAME, keys
 from tests.emulator.mutations.mutant import CLASSES
 from tests.emulator.mutations.sources import BUGS
 
-SEEDS = 20
 FEW = len(SCHEDULES)  # each of them once
 
 BY_CLASS = pytest.mark.parametrize("bug", BUG_CLASSES, ids=[bug.name for bug in BUG_CLASSES])
@@ -35,10 +36,24 @@ def test_both_twins_stand_in_the_source(bug) -> None:
     start = text.index(f" {bug.name}(")
     kernel = text[start : text.index("\n}\n", start)]
     assert "FIXED(" in kernel or "BROKEN(" in kernel
+    assert all(found.at in kernel for found in bug.found)
     assert bug.group in CLASSES
-    assert all(key in BUGS for key in bug.bugs.split())
 
 
 def test_names_are_unique() -> None:
     names = [bug.name for bug in BUG_CLASSES]
     assert len(set(names)) == len(names)
+
+
+def test_every_mutant_is_of_one_class() -> None:
+    listed = [name for one in (*BUG_CLASSES, *MUTANT_CLASSES) for name in one.mutants]
+    assert sorted(listed) == sorted(BY_NAME)
+
+
+def test_sources_are_known() -> None:
+    used = {key for one in (*BUG_CLASSES, *MUTANT_CLASSES) for key in keys(one)}
+    assert used == set(BUGS)
+
+
+def test_enough_classes_have_public_reports() -> None:
+    assert sum(bool(keys(one)) for one in (*BUG_CLASSES, *MUTANT_CLASSES)) >= 40
