@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Final, TypeAlias
 
 from fa4gen.emulator import batches, pairs
@@ -17,6 +18,7 @@ from fa4gen.emulator.emit import Emitter
 from fa4gen.emulator.instructions.registry import Translate, find
 from fa4gen.emulator.lanes import GANG, PARTIAL, WARPS
 from fa4gen.emulator.layout import Layout
+from fa4gen.emulator.points import Points, find_points
 from fa4gen.emulator.ptx.syntax import Function, Instruction, Label, LabelTable
 
 Run: TypeAlias = Callable[[Any, Any], None]
@@ -93,8 +95,14 @@ class Code:
         self._mentions = pairs.count_mentions(self.instructions)
         self.steps: list[Step] = []
         self.step_at: dict[int, int] = {}
+        self._indices = {one: index for index, one in enumerate(self.instructions)}
         self._cut()
         self.check()
+
+    @cached_property
+    def points(self) -> Points:
+        """What a coverage counts."""
+        return find_points(self.steps, self.step_at, self.instructions)
 
     def target(self, label: Label) -> int:
         """The step that a label names."""
@@ -166,10 +174,9 @@ class Code:
         )
         emitter.line("if w.any():")
         emitter.mask, emitter.masked, emitter.indent = "w", True, indent + "    "
-        before = len(emitter.lines)
+        emitter.views.add("held")
+        emitter.line(f"held[{self._indices[instruction]}] = 1")
         translate(instruction, emitter)
-        if len(emitter.lines) == before:
-            emitter.line("pass")
         emitter.mask, emitter.masked, emitter.indent = mask, masked, indent
 
     def _cut(self) -> None:

@@ -73,6 +73,8 @@ class Gang:
         self.deaths = 0
         self.lane_ids: NDArray[np.int64] = np.arange(lanes, dtype=np.int64)
         self.local_bytes = local_bytes
+        # of guarded instructions: whether a lane has executed it, for the coverage
+        self.held = cta.machine.tally.held
         self.special: dict[str, Any] = {}
         self.state: dict[str, Any] = {}
         # what families put off to the end of a straight run of instructions

@@ -11,6 +11,7 @@ from fa4gen.emulator.async_ops import AsyncEngine, AsyncOp
 from fa4gen.emulator.gang import GANG_LANES, Gang, Mask
 from fa4gen.emulator.memory import OFFSET_MASK, RANK_SHIFT, GlobalMemory, SharedMemory
 from fa4gen.emulator.report import FindingLog, Severity, Text
+from fa4gen.emulator.tally import Tally
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -75,7 +76,12 @@ class Cta:
         return any(gang.alive for gang in self.gangs)
 
     def name_of(self, offset: int) -> str:
-        """What a byte of shared memory is called, or its offset."""
+        """What a byte of shared memory is called, or its offset, and whose it is."""
+        name = self.place_of(offset)
+        return name if len(self.cluster.ctas) == 1 else f"{name} of rank {self.rank}"
+
+    def place_of(self, offset: int) -> str:
+        """What a byte of shared memory is called in every CTA, or its offset."""
         machine = self.machine
         name = machine.names.of_offset(offset, machine.dynamic_start)
         if name is None:
@@ -84,8 +90,7 @@ class Cta:
                     name = variable if offset == start else f"{variable} + {offset - start}"
         if name is None and offset >= machine.dynamic_start:
             name = f"dynamic shared + {offset - machine.dynamic_start}"
-        name = name or f"shared + {offset}"
-        return name if len(self.cluster.ctas) == 1 else f"{name} of rank {self.rank}"
+        return name or f"shared + {offset}"
 
 
 class Cluster:
@@ -125,6 +130,7 @@ class Machine:
         registers_per_thread: int,
         slots_per_cta: int = SLOTS_PER_CTA,
         pending_writes: tuple[tuple[int, int], ...] = (),
+        tally: Tally | None = None,
     ) -> None:
         self.function = function
         self.layout = layout
@@ -141,6 +147,7 @@ class Machine:
         self.shared_end = layout.static_shared_end + geometry.dynamic_shared
         self.engine = AsyncEngine(random, eager)
         self.log = FindingLog()
+        self.tally = tally or Tally(0, 0)
         self.observer: Observer
         self.timeline: Timeline | None = None
         self.scheduler: Any = None

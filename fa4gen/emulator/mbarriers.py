@@ -19,7 +19,8 @@ class Mbarrier:
 
     ``expected`` arrivals a phase, ``pending`` ones of this phase, and ``transactions``: bytes still
     to come, negative when they came before they were expected. ``clock``
-    belongs to the checks. ``last`` says who arrived last, once it is made a string.
+    belongs to the checks. ``last`` says who arrived last, once it is made a string. ``passes``
+    counts waits that passed, ``parks`` those that had to wait.
     """
 
     cta: Cta
@@ -34,6 +35,8 @@ class Mbarrier:
     pending_time: float = 0.0
     history: dict[str, Any] = field(default_factory=dict)
     site: Instruction | None = None
+    passes: int = 0
+    parks: int = 0
 
     @property
     def name(self) -> str:

@@ -32,6 +32,7 @@ from fa4gen.emulator.report import Report
 from fa4gen.emulator.residents import Residents
 from fa4gen.emulator.scheduler import SCHEDULES, Limits, Scheduler
 from fa4gen.emulator.static_checks import report_static
+from fa4gen.emulator.tally import Tally
 
 if TYPE_CHECKING:
     from fa4gen.emulator.checks.options import CheckOptions
@@ -172,6 +173,7 @@ class Program:
         registers = request.registers_per_thread
         if registers is None:
             registers = default_registers(geometry.threads, function.directives)
+        tally = Tally(len(code.instructions), len(code.steps))
         machine = Machine(
             function=function,
             layout=layout,
@@ -185,6 +187,7 @@ class Program:
             registers_per_thread=registers,
             slots_per_cta=self._slots[entry],
             pending_writes=tuple(bound.arrays.span(array) for array in request.pending_writes),
+            tally=tally,
         )
         from fa4gen.emulator.checks.select import make_observer
 
@@ -219,6 +222,7 @@ class Program:
                 machine.observer.launch_ends()
             except Stop:
                 pass
+        tally.ended([cta for one in scheduler.residents.clusters for cta in one.ctas])
         bound.fetch()
         cycles = None
         if machine.timeline is not None and trace is not None:
@@ -232,6 +236,7 @@ class Program:
             request.schedule,
             scheduler.finished_ctas,
             cycles,
+            tally.coverage(code),
         )
 
     def _entry(self, entry: str | None) -> str:

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import TYPE_CHECKING, Final, TypeAlias
 
+from fa4gen.emulator.coverage import Coverage
+
 if TYPE_CHECKING:
     from fa4gen.emulator.ptx.syntax import Instruction
 
@@ -79,6 +81,7 @@ class Report:
 
     ``instructions`` counts executed thread-instructions; ``elapsed`` is in seconds;
     ``model_cycles`` is the length of the launch in the cost model, or None without a timeline.
+    ``coverage`` says what the launch exercised.
     """
 
     verdict: Verdict
@@ -89,6 +92,7 @@ class Report:
     schedule: str
     ctas: int = 0
     model_cycles: float | None = None
+    coverage: Coverage = field(default_factory=Coverage)
 
     def strict(self) -> Report:
         """The same report with errors for all that is against the letter of the PTX ISA."""

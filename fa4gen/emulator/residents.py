@@ -17,32 +17,35 @@ class Residents:
         self._grid = grid
         self._next = 0
         self._wanted = wanted
-        self._clusters: list[Cluster] = []
+        self.clusters: list[Cluster] = []
+        """Started, and not known to be over."""
 
     def cancel(self) -> tuple[int, int, int] | None:
         """Take the next cluster off the grid without running it; None if there is none."""
         if self._next == len(self._grid):
             return None
         self._next += 1
+        self._machine.tally.cancelled += 1
         return self._grid[self._next - 1]
 
     def alive(self) -> bool:
         """Whether a cluster is still running; forgets those that are not."""
-        self._clusters = [cluster for cluster in self._clusters if cluster.alive]
-        return bool(self._clusters)
+        self.clusters = [cluster for cluster in self.clusters if cluster.alive]
+        return bool(self.clusters)
 
     def wants_more(self) -> bool:
         """Whether fewer run than were asked for, and there are more."""
         self.alive()
-        return self._next < len(self._grid) and len(self._clusters) < self._wanted
+        return self._next < len(self._grid) and len(self.clusters) < self._wanted
 
     def can_start(self) -> bool:
         """Whether another cluster could run beside those that do."""
-        return self._next < len(self._grid) and len(self._clusters) < MAX_RESIDENT
+        return self._next < len(self._grid) and len(self.clusters) < MAX_RESIDENT
 
     def start(self) -> Cluster:
         """Put the next cluster on the chip."""
         cluster = Cluster(self._machine, self._next, self._grid[self._next])
         self._next += 1
-        self._clusters.append(cluster)
+        self.clusters.append(cluster)
+        self._machine.tally.started(cluster)
         return cluster

@@ -22,13 +22,15 @@ from fa4gen.emulator.instructions.barriers import (
     settle_named,
 )
 from fa4gen.emulator.instructions.control import check_reallocations
+from fa4gen.emulator.jumps import jump
 from fa4gen.emulator.lanes import GANG, PARTIAL, Lanes
 from fa4gen.emulator.machine import Machine, Stop
 from fa4gen.emulator.meeting import complete_lanes
 from fa4gen.emulator.places import Parked, Places
-from fa4gen.emulator.ptx.syntax import Instruction, Label, LabelTable
+from fa4gen.emulator.ptx.syntax import Instruction, Label
 from fa4gen.emulator.report import Severity
 from fa4gen.emulator.residents import Residents
+from fa4gen.emulator.tally import BOTH
 from fa4gen.emulator.waiting import End
 
 if TYPE_CHECKING:
@@ -73,9 +75,11 @@ class Scheduler:
         self._random = machine.random
         self._limits = limits
         self._tick = tick
-        self._residents = residents
+        self.residents = residents
         self.places = Places(machine.random, policy, machine.timeline)
         self._effects_at_timeout = -1
+        self._reach = machine.tally.reach
+        self._sides = machine.tally.sides
         self._readers: dict[int, Callable[[Gang], object]] = {}
 
     # ---- what the machine asks
@@ -93,7 +97,7 @@ class Scheduler:
 
     def cancel_cluster(self) -> tuple[int, int, int] | None:
         """Take the next cluster off the grid."""
-        return self._residents.cancel()
+        return self.residents.cancel()
 
     def parked(self) -> list[Parked]:
         """Everyone who waits, for a report."""
@@ -136,8 +140,8 @@ class Scheduler:
 
     def _start_or_finish(self) -> bool:
         """Nothing is ready: start a cluster, let waits time out, or end. False at the end."""
-        running = self._residents.alive()
-        if self._residents.can_start():
+        running = self.residents.alive()
+        if self.residents.can_start():
             self._start_cluster()
             return True
         if not running:
@@ -154,7 +158,7 @@ class Scheduler:
         """Threads may be polling memory: let what they poll for happen."""
         if len(self.machine.engine):
             self.machine.engine.complete_random()
-        elif self._residents.can_start():
+        elif self.residents.can_start():
             self._start_cluster()
         elif idle >= self._limits.idle_steps:
             self._give_up(f"{idle} steps were taken without a store, an arrival or a copy")
@@ -182,14 +186,14 @@ class Scheduler:
 
     def start(self) -> None:
         """Start as many clusters as are wanted side by side."""
-        while self._residents.wants_more():
+        while self.residents.wants_more():
             self._start_cluster()
 
     def _start_cluster(self) -> None:
         from fa4gen.emulator.launch import set_specials
 
         machine = self.machine
-        cluster = self._residents.start()
+        cluster = self.residents.start()
         machine.progress()
         machine.observer.cluster_starts(cluster)
         gangs = [gang for cta in cluster.ctas for gang in cta.gangs]
@@ -216,7 +220,7 @@ class Scheduler:
         code = self.code
         step = code.steps[index]
         if step.guard is not None:
-            return self._split(gang, step.guard, lanes, index + 1, step.skip)
+            return self._split(gang, step, step.guard, lanes, index + 1, step.skip)
         level = lanes.level(gang)
         if step.joint > level:
             complete, rest = self._meet(gang, step, lanes)
@@ -230,6 +234,8 @@ class Scheduler:
             self.places.put(gang, index, joined)
             return -1
         run, last, count = code.run_of(step, level, lanes.mask is not None)
+        if self._reach[index] < last:
+            self._reach[index] = last
         if count:
             self._run(run, gang, lanes, step.start, code.steps[last].stop)
         return self._finish(gang, lanes, last)
@@ -237,6 +243,8 @@ class Scheduler:
     def _go(self, gang: Gang, lanes: Lanes, step: Step) -> None:
         """Run lanes that have just met at a joint instruction: this step only."""
         run, last, _ = self.code.run_of(step, PARTIAL, lanes.mask is not None)
+        if self._reach[step.index] < last:
+            self._reach[step.index] = last
         self._run(run, gang, lanes, step.start, self.code.steps[last].stop)
         follow = self._finish(gang, lanes, last)
         if follow >= 0:
@@ -277,18 +285,22 @@ class Scheduler:
             target = self.code.target(label)
             if end.guard is None:
                 return target
-            return self._split(gang, end, lanes, target, index + 1)
+            return self._split(gang, step, end, lanes, target, index + 1)
         if end.opcode in ("ret", "exit"):
             self._leave(gang, lanes)
             return -1
         if end.opcode == "brx":
-            return self._jump_table(gang, lanes, end)
+            for target, part in jump(self.machine, self.code, gang, lanes, end):
+                self.places.put(gang, target, part)
+            return -1
         if end.opcode == "trap":
             self.machine.fault("trap", "the kernel executed trap", end, gang, lanes.mask)
         return self._wait(gang, lanes, index)
 
-    def _split(self, gang: Gang, condition: Instruction, lanes: Lanes, yes: int, no: int) -> int:
-        """Send lanes on by a guard: to ``yes`` where it holds, to ``no`` elsewhere."""
+    def _split(
+        self, gang: Gang, step: Step, condition: Instruction, lanes: Lanes, yes: int, no: int
+    ) -> int:
+        """Send lanes on by the guard of a step: to ``yes`` where it holds, to ``no`` elsewhere."""
         assert condition.guard is not None
         holds = gang.P[condition.guard.index]
         if condition.guard_negated:
@@ -298,32 +310,14 @@ class Scheduler:
             count, total = int(np.count_nonzero(holds)), int(np.count_nonzero(lanes.mask))
         else:
             count, total = int(np.count_nonzero(holds)), gang.lanes
+        if self._sides[step.index] != BOTH:
+            self.machine.tally.split(step.index, gang, lanes.mask, count, total)
         if count == total:
             return yes
         if count == 0:
             return no
         self.places.put(gang, yes, Lanes(holds.copy()))
         self.places.put(gang, no, lanes.minus(holds, gang))
-        return -1
-
-    def _jump_table(self, gang: Gang, lanes: Lanes, end: Instruction) -> int:
-        emitter = Emitter(self.code.layout, True, {})
-        emitter.instruction = end
-        index = np.broadcast_to(emitter.reader(end.operands[0], "u32")(gang), gang.lanes)
-        table = end.operands[1]
-        assert isinstance(table, LabelTable)
-        mask = lanes.array(gang)
-        for value in np.unique(index[mask]):
-            if value >= len(table.targets):
-                self.machine.fault(
-                    "illegal-instruction",
-                    f"brx.idx with index {value} of {len(table.targets)}",
-                    end,
-                    gang,
-                    lanes.mask,
-                )
-            target = self.code.step_at[table.targets[int(value)]]
-            self.places.put(gang, target, Lanes.of(mask & (index == value)))
         return -1
 
     def _meet(self, gang: Gang, step: Step, lanes: Lanes) -> tuple[Lanes | None, Lanes | None]:
@@ -363,6 +357,7 @@ class Scheduler:
     def _settle(self, gang: Gang) -> None:
         """Let lanes through named barriers that everyone has reached."""
         for key in settle_named(gang.cta):
+            self.machine.tally.named.add(key[-1])
             self.machine.observer.rendezvous_reset(key)
             self.machine.progress()
             for parked in self.places.parked.pop(key, ()):
@@ -391,6 +386,7 @@ class Scheduler:
             cta.tensor_memory.check_exit(cta)
         if not cta.cluster.alive:
             machine.observer.cluster_ends(cta.cluster)
+            machine.tally.ended(cta.cluster.ctas)
             self.places.remove([one for each in cta.cluster.ctas for one in each.gangs])
-            if self._residents.wants_more():
+            if self.residents.wants_more():
                 self._start_cluster()

@@ -52,7 +52,7 @@ class Team:
         self.stride = -(-cluster.ctas[0].threads // WARP) * WARP
         count = self.stride * len(cluster.ctas)
         slots = machine.slots_per_cta * len(cluster.ctas)
-        self.clocks = Clocks(count, slots, machine.sm >= 100)
+        self.clocks: Clocks = Clocks(count, slots, machine.sm >= 100)
         self._slots = slots
         self._slot_epochs = [0] * slots
         self._slot_busy = [False] * slots

@@ -160,6 +160,7 @@ def _init(i: Instruction, e: Emitter) -> None:
                     part,
                 )
             if offset in cta.barriers:
+                machine.tally.retire(cta.barriers[offset])
                 machine.find(
                     "barrier-misuse",
                     f"{cta.name_of(offset)} is initialised again without mbarrier.inval",
@@ -201,6 +202,7 @@ def _inval(i: Instruction, e: Emitter) -> None:
                     gang,
                     part,
                 )
+            gang.machine.tally.retire(barrier)
             del cta.barriers[offset]
 
     e.call(handler)
@@ -344,12 +346,14 @@ def make_wait(i: Instruction, e: Emitter) -> End:
             phase = barrier.phase - 1 if parity else wanted >> 20
             if barrier.passed(wanted) if parity else barrier.phase > phase:
                 write(gang, True, part)
+                barrier.passes += 1
                 machine.observer.waited(gang, part, barrier, phase, acquire, i)
                 done.append(part)
             elif timed_out or machine.random.randrange(_FAIL_ONE_IN) == 0:
                 write(gang, False, part)
                 done.append(part)
             else:
+                barrier.parks += 1
                 waits.append(Wait(Lanes(part), id(barrier), _reason(barrier, wanted, parity), True))
         return Outcome(join(gang, done), waits)
 

@@ -1,0 +1,188 @@
+"""What a launch exercised of a kernel, and what it did not.
+
+A clean verdict says nothing about code that did not run, or a ring that was not used again.
+
+Coverages of runs of one kernel merge with ``a | b``. The merge takes the larger count and the union
+of what was seen, so order and repetition of runs make no difference.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import reduce
+from typing import Final
+
+WRAPPED_TWICE: Final = 3
+"""Phases that every slot of a ring completes when the ring wraps twice: its first use, one with the
+other parity, and one with the first parity again."""
+
+
+@dataclass(frozen=True, slots=True)
+class BarrierCoverage:
+    """An mbarrier: ``phases`` that it completed, waits that ``passed``, waits that had to park.
+
+    ``offset`` is that of shared memory, ``name`` what findings call it.
+
+    The counts are those of the CTA, and of merged runs of the run, that saw most. A wait that parks
+    passes in the end, unless it gives up; so ``passed`` counts it too.
+    """
+
+    offset: int
+    name: str
+    phases: int = 0
+    passed: int = 0
+    parked: int = 0
+
+    def __or__(self, other: BarrierCoverage) -> BarrierCoverage:
+        if (other.offset, other.name) != (self.offset, self.name):
+            raise ValueError(f"coverage of {self.name} and of {other.name} do not merge")
+        return BarrierCoverage(
+            self.offset,
+            self.name,
+            max(self.phases, other.phases),
+            max(self.passed, other.passed),
+            max(self.parked, other.parked),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class BranchCoverage:
+    """A conditional branch, or a guard of an instruction at which threads meet or wait.
+
+    line     the PTX line
+    where    the source line, or the PTX line; ``call`` is where that code was inlined
+    taken    a thread for which the condition held came here; ``passed``: one for which it did not
+    roles    of some of the threads that came
+    expects  the sides that can be taken in correct code: a side that leads to ``trap`` only is
+             left out, and so is the repetition of a wait
+    """
+
+    line: int
+    where: str
+    call: str = ""
+    taken: bool = False
+    passed: bool = False
+    roles: tuple[str, ...] = ()
+    expects: tuple[bool, bool] = (True, True)
+
+    @property
+    def covered(self) -> bool:
+        """Whether every side was taken that can be."""
+        return (self.taken or not self.expects[0]) and (self.passed or not self.expects[1])
+
+    @property
+    def reached(self) -> bool:
+        """Whether any thread came here."""
+        return self.taken or self.passed
+
+    def __or__(self, other: BranchCoverage) -> BranchCoverage:
+        if (other.line, other.where) != (self.line, self.where):
+            raise ValueError(f"coverage of the branches at {self.where}, {other.where}: no merge")
+        return BranchCoverage(
+            self.line,
+            self.where,
+            self.call,
+            self.taken or other.taken,
+            self.passed or other.passed,
+            tuple(sorted({*self.roles, *other.roles})),
+            self.expects,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Unrun:
+    """An instruction that no thread executed; its source line has ``of`` instructions in all."""
+
+    line: int
+    where: str
+    call: str
+    of: int
+
+
+@dataclass(frozen=True, slots=True)
+class Coverage:
+    """What launches of one kernel exercised.
+
+    barriers      in the order of shared memory
+    branches      in the order of the PTX
+    instructions  of the kernel, without those that lead to ``trap`` only; ``unrun`` of them
+    clusters      started; ``cancelled`` by clusterlaunchcontrol; ``ctas`` started
+    named         the ids of the named barriers that were completed
+
+    Of merged runs counts are those of the run that has most.
+    """
+
+    kernel: str = ""
+    barriers: tuple[BarrierCoverage, ...] = ()
+    branches: tuple[BranchCoverage, ...] = ()
+    unrun: tuple[Unrun, ...] = ()
+    instructions: int = 0
+    clusters: int = 0
+    ctas: int = 0
+    cancelled: int = 0
+    named: tuple[int, ...] = ()
+
+    def __or__(self, other: Coverage) -> Coverage:
+        """Both; ValueError for coverages of different kernels."""
+        if (other.kernel, other.instructions, len(other.branches)) != (
+            self.kernel,
+            self.instructions,
+            len(self.branches),
+        ):
+            raise ValueError(f"coverage of {self.kernel} and of {other.kernel} do not merge")
+        barriers = {one.offset: one for one in self.barriers}
+        for one in other.barriers:
+            barriers[one.offset] = barriers.get(one.offset, one) | one
+        never = set(other.unrun)
+        return Coverage(
+            self.kernel,
+            tuple(barriers[offset] for offset in sorted(barriers)),
+            tuple(a | b for a, b in zip(self.branches, other.branches, strict=True)),
+            tuple(one for one in self.unrun if one in never),
+            self.instructions,
+            max(self.clusters, other.clusters),
+            max(self.ctas, other.ctas),
+            max(self.cancelled, other.cancelled),
+            tuple(sorted({*self.named, *other.named})),
+        )
+
+    def one_sided(self) -> tuple[BranchCoverage, ...]:
+        """Branches that threads reached, always with the same outcome."""
+        return tuple(one for one in self.branches if one.reached and not one.covered)
+
+    def lines_never_run(self) -> tuple[str, ...]:
+        """Source lines of which no instruction ran, in no copy that was inlined or unrolled."""
+        count: dict[str, int] = {}
+        total: dict[str, int] = {}
+        for one in self.unrun:
+            count[one.where] = count.get(one.where, 0) + 1
+            total[one.where] = one.of
+        return tuple(where for where, number in count.items() if number == total[where])
+
+    def rings(self) -> tuple[BarrierCoverage, ...]:
+        """Barriers by name without the slot: of each the slot that saw least."""
+        slots: dict[str, list[BarrierCoverage]] = {}
+        for one in self.barriers:
+            slots.setdefault(one.name.partition("[")[0], []).append(one)
+        return tuple(
+            BarrierCoverage(
+                group[0].offset,
+                name,
+                min(one.phases for one in group),
+                min(one.passed for one in group),
+                min(one.parked for one in group),
+            )
+            for name, group in slots.items()
+        )
+
+    @property
+    def num_covered(self) -> int:
+        """Branches of which every side was taken that can be."""
+        return sum(one.covered for one in self.branches)
+
+
+def merge(coverages: Iterable[Coverage]) -> Coverage | None:
+    """All of one kernel's coverages in one; None without any."""
+    found = list(coverages)
+    return reduce(Coverage.__or__, found) if found else None
