@@ -21,6 +21,7 @@ from fa4gen.emulator.instructions.copy_places import (
     check_shared,
     check_single_issue,
     find_targets,
+    issuers,
     only,
     pick,
 )
@@ -191,8 +192,9 @@ def _store(
     dtype = dtype_of(element)
     kind = "bulk reduction" if combine else "bulk store"
 
-    def issue(gang: Gang, lane: int, start: int, address: int, size: int, bits: int) -> None:
+    def issue(gang: Gang, lanes: range, start: int, address: int, size: int, bits: int) -> None:
         machine = gang.machine
+        lane = lanes.start
         _check_size(gang, lane, i, size, start)
         cta, offset = machine.shared_at(gang, address, i, False)
         check_shared(gang, lane, i, cta, offset, size, ALIGN)
@@ -216,11 +218,11 @@ def _store(
             kind, gang, lane, i, run,
             reads=(SharedRange(cta, offset, offset + size),) if size else (),
             writes=(GlobalRange(start, start + size),) if size else (),
-            unit="tma", cycles=size / BYTES_PER_CYCLE,
+            unit="tma", cycles=len(lanes) * size / BYTES_PER_CYCLE,
         )  # fmt: skip
         if combine:
             op.notes["atomic"] = True
-        bulk_groups.add(gang, lane, op)
+        bulk_groups.add(gang, lanes, op)
         machine.submit(op)
 
     def handler(gang: Gang, mask: Mask) -> None:
@@ -229,11 +231,11 @@ def _store(
                 "illegal-instruction", ".cp_mask does not exist before sm_100", i, gang, mask
             )
         rows = (goal(gang), origin(gang), length(gang))
-        check_single_issue(gang, mask, i, *rows)
         chosen_bits = chosen(gang) if chosen is not None else 0
-        for lane in gang.lanes_of(mask).tolist():
-            start, address, size = (pick(row, lane) for row in rows)
-            issue(gang, lane, start, address, size, pick(chosen_bits, lane))
+        alike = check_single_issue(gang, mask, i, *rows, chosen_bits)
+        for lanes in issuers(gang, mask, alike if combine is None else []):
+            start, address, size = (pick(row, lanes.start) for row in rows)
+            issue(gang, lanes, start, address, size, pick(chosen_bits, lanes.start))
 
     e.call(handler)
 

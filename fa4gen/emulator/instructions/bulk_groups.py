@@ -5,11 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Final
 
+import numpy as np
+
 from fa4gen.emulator.async_ops import AsyncOp
 from fa4gen.emulator.gang import Gang, Mask
 from fa4gen.emulator.instructions.copy_places import only
 
 _KEY: Final = "bulk_groups"
+_ISSUERS: Final = "issuers"
 
 
 @dataclass(slots=True)
@@ -29,9 +32,12 @@ def _threads(gang: Gang) -> dict[int, ThreadGroups]:
     return threads
 
 
-def add(gang: Gang, lane: int, op: AsyncOp) -> None:
-    """An operation of a thread, to be part of its next group."""
-    _threads(gang).setdefault(lane, ThreadGroups()).open.append(op)
+def add(gang: Gang, lanes: range, op: AsyncOp) -> None:
+    """An operation of a thread, or of several alike, to be part of the next group of each."""
+    if len(lanes) > 1:
+        op.notes[_ISSUERS] = (lanes.start, lanes.stop)
+    for lane in lanes:
+        _threads(gang).setdefault(lane, ThreadGroups()).open.append(op)
 
 
 def commit(gang: Gang, mask: Mask) -> None:
@@ -45,6 +51,8 @@ def commit(gang: Gang, mask: Mask) -> None:
 def wait(gang: Gang, mask: Mask, pending: int, reads_only: bool) -> None:
     """``cp.async.bulk.wait_group``: all but the ``pending`` latest groups are over."""
     machine = gang.machine
+    kind = "read" if reads_only else "complete"
+    common: dict[int, tuple[AsyncOp, list[int]]] = {}
     for lane, thread in _threads(gang).items():
         if mask is not None and not mask[lane]:
             continue
@@ -58,6 +66,22 @@ def wait(gang: Gang, mask: Mask, pending: int, reads_only: bool) -> None:
         else:
             del thread.groups[:over]
             thread.read = max(thread.read - over, 0)
+        for op in ops:
+            if _ISSUERS in op.notes:
+                common.setdefault(id(op), (op, []))[1].append(lane)
+        ops = [op for op in ops if _ISSUERS not in op.notes]
         if ops:
-            kind = "read" if reads_only else "complete"
             machine.observer.observed(gang, only(gang, lane), ops, kind)
+    for op, lanes in common.values():
+        _wait_for_common(gang, op, lanes, kind)
+
+
+def _wait_for_common(gang: Gang, op: AsyncOp, lanes: list[int], kind: str) -> None:
+    """Lanes wait for an operation of several: it is over when each has waited for its share."""
+    waited: set[int] = op.notes.setdefault(f"waited, {kind}", set())
+    waited.update(lanes)
+    start, stop = op.notes[_ISSUERS]
+    if len(waited) == stop - start:
+        mask = np.zeros(gang.lanes, np.bool_)
+        mask[lanes] = True
+        gang.machine.observer.observed(gang, mask, [op], kind)

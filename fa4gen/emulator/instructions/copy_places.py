@@ -139,16 +139,18 @@ def check_global(
         )
 
 
-def check_single_issue(gang: Gang, mask: Mask, site: Instruction, *rows: Any) -> None:
-    """Remark on a warp whose lanes all issue one and the same copy."""
+def check_single_issue(gang: Gang, mask: Mask, site: Instruction, *rows: Any) -> list[int]:
+    """Remark on a warp whose lanes all issue one and the same copy; the numbers of such warps."""
     lanes = gang.lanes_of(mask)
+    alike: list[int] = []
     if len(lanes) < WARP_LANES:
-        return
+        return alike
     for warp in range(gang.lanes // WARP_LANES):
         part = slice(warp * WARP_LANES, (warp + 1) * WARP_LANES)
         if mask is not None and not mask[part].all():
             continue
         if all(getattr(row, "ndim", 0) == 0 or (row[part] == row[part][0]).all() for row in rows):
+            alike.append(warp)
             here = np.zeros(gang.lanes, np.bool_)
             here[part] = True
             gang.machine.find(
@@ -159,3 +161,20 @@ def check_single_issue(gang: Gang, mask: Mask, site: Instruction, *rows: Any) ->
                 here,
                 Severity.REVIEW,
             )
+    return alike
+
+
+def issuers(gang: Gang, mask: Mask, alike: list[int]) -> list[range]:
+    """The lanes that issue a store together, those of the warps ``alike``; the others alone.
+
+    What the lanes of a warp store 32 times over is the same bytes to the same place: one operation,
+    for which each of the lanes can wait.
+    """
+    result = []
+    for lane in gang.lanes_of(mask).tolist():
+        warp = lane // WARP_LANES
+        if warp not in alike:
+            result.append(range(lane, lane + 1))
+        elif lane % WARP_LANES == 0:
+            result.append(range(lane, lane + WARP_LANES))
+    return result

@@ -19,6 +19,7 @@ from fa4gen.emulator.instructions.copy_places import (
     check_shared,
     check_single_issue,
     find_targets,
+    issuers,
     only,
     pick,
 )
@@ -259,8 +260,9 @@ def _store(i: Instruction, e: Emitter) -> None:
     goal, source = _map_operand(i, e, 0, form), e.address(i.operands[1], shared=True)
     kind = "tensor reduction" if reduces else "tensor store"
 
-    def issue(gang: Gang, lane: int, address: int, at: list[int], origin: int) -> None:
+    def issue(gang: Gang, lanes: range, address: int, at: list[int], origin: int) -> None:
         machine = gang.machine
+        lane = lanes.start
         m, boxes = place(gang, lane, i, form, address, at, writes=True)
         combine: Combine | None = None
         if operation is not None:
@@ -285,20 +287,22 @@ def _store(i: Instruction, e: Emitter) -> None:
             kind, gang, lane, i, run,
             reads=(SharedRange(cta, offset, offset + extent),),
             writes=global_ranges(boxes),
-            unit="tma", cycles=size / BYTES_PER_CYCLE, notes={"map": address},
+            unit="tma", cycles=len(lanes) * size / BYTES_PER_CYCLE, notes={"map": address},
         )  # fmt: skip
         if reduces:
             op.notes["atomic"] = True
-        bulk_groups.add(gang, lane, op)
+        bulk_groups.add(gang, lanes, op)
         machine.submit(op)
 
     def handler(gang: Gang, mask: Mask) -> None:
         maps, at = goal.rows(gang)
         origins = source(gang)
-        check_single_issue(gang, mask, i, maps, origins, *at)
-        for lane in gang.lanes_of(mask).tolist():
+        alike = check_single_issue(gang, mask, i, maps, origins, *at)
+        # a reduction adds as often as it is issued
+        for lanes in issuers(gang, mask, [] if reduces else alike):
+            lane = lanes.start
             where = [pick(row, lane) for row in at]
-            issue(gang, lane, pick(maps, lane), where, pick(origins, lane))
+            issue(gang, lanes, pick(maps, lane), where, pick(origins, lane))
 
     e.call(handler)
 

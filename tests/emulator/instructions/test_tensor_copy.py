@@ -399,3 +399,54 @@ def test_forms_that_are_refused(opcode: str) -> None:
             np.zeros(16),
             TensorMap(noise((40, 64)), (8, 64)),
         )
+
+
+# ---- every lane of a warp issues the same store
+
+EVERY_LANE = """
+    mul.lo.u32 %r22, %r21, 16; add.u32 %r22, %r20, %r22;
+    st.shared.v4.u32 [%r22], {%r21, %r21, %r21, %r21};
+    fence.proxy.async.shared::cta; bar.sync 0;
+    ISSUE
+    cp.async.bulk.commit_group; WAITS
+    bar.sync 0;
+    st.shared.v4.u32 [%r22], {%r20, %r21, %r21, %r21};
+"""
+TENSOR = "cp.async.bulk.tensor.2d.global.shared::cta.bulk_group [%d0, {0, 0}], [tile];"
+BULK = "cp.async.bulk.global.shared::cta.bulk_group [%d1], [tile], 512;"
+ALL_WAIT = "cp.async.bulk.wait_group 0;"
+
+
+@pytest.mark.parametrize("schedule", ["uniform", "lazy", "eager"])
+@pytest.mark.parametrize("issue", [TENSOR, BULK])
+def test_a_store_that_every_lane_issues_is_for_review(issue: str, schedule: str) -> None:
+    """One remark; the lanes, which store the same bytes, do not race with one another."""
+    out, other = np.zeros((8, 16), np.uint32), np.zeros((8, 16), np.uint32)
+    body = EVERY_LANE.replace("ISSUE", issue).replace("WAITS", ALL_WAIT)
+    ptx = copy_kernel(body, ("tensor_map", "u64"), 512)
+    report = run(ptx, TensorMap(out, (8, 16)), other, schedule=schedule)
+    assert [(one.kind, one.severity) for one in report.findings] == [
+        ("illegal-instruction", Severity.REVIEW)
+    ]
+    expected = np.arange(32).repeat(4).reshape(8, 16)
+    assert np.array_equal(out if issue is TENSOR else other, expected)
+
+
+@pytest.mark.parametrize("issue", [TENSOR, BULK])
+@pytest.mark.parametrize("waits", ["", first(ALL_WAIT)], ids=["nobody", "one lane"])
+def test_a_store_that_every_lane_issues_is_waited_for_by_all(issue: str, waits: str) -> None:
+    body = EVERY_LANE.replace("ISSUE", issue).replace("WAITS", waits)
+    ptx = copy_kernel(body + ALL_WAIT, ("tensor_map", "u64"), 512)
+    report = run(ptx, TensorMap(np.zeros((8, 16), np.uint32), (8, 16)), np.zeros(128, np.uint32))
+    assert "race" in kinds(report)
+
+
+def test_a_reduction_that_every_lane_issues_counts_32_times() -> None:
+    out = np.zeros((8, 16), np.uint32)
+    issue = (
+        "cp.reduce.async.bulk.tensor.2d.global.shared::cta.add.bulk_group [%d0, {0, 0}], [tile];"
+    )
+    body = EVERY_LANE.replace("ISSUE", issue).replace("WAITS", ALL_WAIT)
+    report = run(copy_kernel(body, ("tensor_map",), 512), TensorMap(out, (8, 16)))
+    assert kinds(report) == ["illegal-instruction"]
+    assert np.array_equal(out, 32 * np.arange(32).repeat(4).reshape(8, 16))
