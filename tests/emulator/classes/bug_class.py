@@ -72,7 +72,7 @@ class BugClass:
             self.name, grid=self.grid, block=self.threads, args=self.arguments(data),
             seed=seed, schedule=schedule, limits=LIMITS,
             names=Names(roles=roles(*self.roles)),
-            pending_writes=[data[name] for name in self.pending],
+            outputs=[data["out"]], pending_writes=[data[name] for name in self.pending],
         )  # fmt: skip
         return report, data
 

@@ -12,6 +12,7 @@ from tests.emulator.classes.problems import filled, only_out, output
 from tests.emulator.mutations.mutant import Found
 
 KEYS: Final = (0, 2, 1)
+WEIGHTS: Final = np.array([3, 0, 1, 0, 2, 5], np.int32)
 
 EPILOGUE: Final = (("epilogue", 128), ("issuer", 32))
 
@@ -95,8 +96,16 @@ CONTROL: Final = (
         "lost_tile", "launch_control", "RO", "a cancelled CTA's tile is not worked on",
         "Part of the output is never written.",
         "A32", output(6, 32), only_out(2), lambda data: tile_numbers(data) + 1,
-        (Found("unwritten", "", ""),), grid=6,
+        (Found("unwritten-output", "", ""),), grid=6, verdict="review",
+    ),
+    BugClass(
+        "response_unread", "launch_control", "RO", "a CTA leaves before it has read a response",
+        "The tile of the CTA that it took off the grid is lost; the response hits whoever comes.",
+        "A32", output(6, 32), lambda data: [WEIGHTS, data["out"]],
+        lambda data: np.broadcast_to(WEIGHTS.astype(np.uint32)[:, None], (6, 32)),
+        (Found("early-exit", "TRY_CANCEL(", ""), Found("cancelled-cluster", "TRY_CANCEL(", "")),
+        grid=6,
     ),
 )  # fmt: skip
 
-CLASSES: Final = (*TENSOR, *CONTROL[:2])
+CLASSES: Final = (*TENSOR, *CONTROL)

@@ -87,9 +87,9 @@ def _finding(verdict: str, found: tuple[Found, ...]) -> str:
 
 def words(found: Found) -> str:
     """A finding for people."""
-    where = found.at.rstrip("([")
+    where = f" at `{found.at.rstrip('([')}`" if found.at else ""
     whose = f" by {found.who}" if found.who else ""
-    return f"**{found.kind}** at `{where}`{whose}"
+    return f"**{found.kind}**{where}{whose}"
 
 
 def _report_link(report: str) -> str:

@@ -97,5 +97,6 @@ BUGS: Final[dict[str, tuple[str, ...]]] = {
     "A29": ("triton-lang/triton #7293",),
     "A30": ("NVIDIA/cudnn-frontend #652",),
     "A31": ("NVIDIA/cudnn-frontend #757",),
+    "A32": ("flashinfer-ai/flashinfer #4533",),
     "A33": ("tile-ai/tilelang #2410", "NVIDIA/cudnn-frontend #894"),
 }

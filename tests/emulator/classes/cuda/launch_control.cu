@@ -55,7 +55,7 @@ KERNEL response_released(u32* out) {
 }
 
 // A CTA that has done its share ends, though it has just taken one more off the grid.
-KERNEL lost_tile(u32* out, int share) {
+KERNEL lost_tile(u32* out, u32 share) {
   __shared__ __align__(16) u32 words[4];
   __shared__ u64 barrier;
   const u32 response = SHARED(words), answered = SHARED(&barrier);
@@ -64,16 +64,35 @@ KERNEL lost_tile(u32* out, int share) {
   __syncwarp();
   u32 tile = blockIdx.x, cancelled = 1;
   for (u32 n = 0; cancelled; ++n) {
-    FIXED(const bool more = n + 1 < share;)
-    BROKEN(const bool more = true;)
-    if (LANE == 0 && more) EXPECT(answered, 16);
-    if (LANE == 0 && more) TRY_CANCEL(response, answered);
+    BROKEN(if (n == share) break;)
     out[32 * tile + LANE] = tile + 1;
-    if (!more) break;
+    FIXED(if (n + 1 == share) break;)
+    if (LANE == 0) EXPECT(answered, 16);
+    if (LANE == 0) TRY_CANCEL(response, answered);
     WAIT(answered, n & 1);
     QUERY_CANCEL(cancelled, tile, response);
     FENCE_PROXY_ASYNC();
     __syncwarp();
-    BROKEN(if (n + 1 >= share) break;)
+  }
+}
+
+// An early way out of a tile without keys, while the request for the next tile is under way.
+KERNEL response_unread(const int* keys, u32* out) {
+  __shared__ __align__(16) u32 words[4];
+  __shared__ u64 barrier;
+  const u32 response = SHARED(words), answered = SHARED(&barrier);
+  if (LANE == 0) BARRIER_INIT(answered, 1);
+  if (LANE == 0) FENCE_BARRIER_INIT();
+  __syncwarp();
+  u32 tile = blockIdx.x, cancelled = 1;
+  for (u32 n = 0; cancelled; ++n) {
+    if (LANE == 0) EXPECT(answered, 16);
+    if (LANE == 0) TRY_CANCEL(response, answered);
+    out[32 * tile + LANE] = keys[tile];
+    BROKEN(if (keys[tile] == 0) return;)
+    WAIT(answered, n & 1);
+    QUERY_CANCEL(cancelled, tile, response);
+    FENCE_PROXY_ASYNC();
+    __syncwarp();
   }
 }
