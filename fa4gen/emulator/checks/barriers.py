@@ -28,6 +28,8 @@ class BarrierClock:
 
     pending   what has been published by all arrivals so far
     done      the same when the last phase completed: what waiters learn
+    near      what of ``pending`` and ``done`` a wait of the CTA's scope learns: releases of other
+              CTAs are not in it. None until there is a difference
     maker, made, fenced   who initialised it, in which epoch, and whether a fence followed
     trusted   gangs whose threads all know of the initialisation
     waits     phase -> epoch at which each thread of the CTA saw that phase complete
@@ -38,9 +40,16 @@ class BarrierClock:
     maker: int
     made: int
     site: Instruction
+    near: tuple[Vector, Vector] | None = None
     fenced: bool = False
     trusted: set[int] = field(default_factory=set)
     waits: dict[int, NDArray[np.uint32]] = field(default_factory=dict)
+
+    def pending_near(self) -> Vector:
+        """``near`` of ``pending``, from now on apart."""
+        if self.near is None:
+            self.near = self.pending.copy(), self.done.copy()
+        return self.near[0]
 
 
 class BarrierChecks:
@@ -116,23 +125,33 @@ class BarrierChecks:
         """An operation signals an mbarrier: what waiters will know of it."""
         clock: BarrierClock = barrier.clock
         tracks = op.notes.get("tracks")
+        far = op.gang.cta is not barrier.cta
+        # what the issuers of another CTA know is for waits of the cluster's scope
+        near = clock.pending_near() if tracks and far else clock.near and clock.near[0]
+        targets = [clock.pending] if near is None else [clock.pending, near]
         if tracks:
             seen = [one for one in tracks if one.slot >= 0]
             slots = [one.slot for one in seen]
             epochs = np.array([one.epoch for one in seen], np.uint32)
             # in the order of issue: where two had the same slot, the later epoch is assigned last
-            clock.pending[:, slots] = np.maximum(clock.pending[:, slots], epochs)
+            for target in targets:
+                target[:, slots] = np.maximum(target[:, slots], epochs)
             # of each thread the last that it issued: it knew the most then
             for one in {(id(one.gang), one.lane): one for one in seen}.values():
                 if one.clock is not None:
                     known = one.clock[: self.clocks.carried]
                     np.maximum(clock.pending, known, out=clock.pending)
+                    if near is not None and far:
+                        self.clocks.narrowed(known, near)
+                    elif near is not None:
+                        np.maximum(near, known, out=near)
             for one in tracks:
                 self.team.settle(one)
-        column = clock.pending[:, op.slot]
-        np.maximum(column, np.uint32(op.epoch), out=column)
-        if op.clock is not None:  # the signal orders nothing, but says how far its issuer had come
-            np.maximum(clock.pending[EXEC], op.clock[EXEC], out=clock.pending[EXEC])
+        for target in targets:
+            column = target[:, op.slot]
+            np.maximum(column, np.uint32(op.epoch), out=column)
+            if op.clock is not None:  # it orders nothing, but says how far its issuer had come
+                np.maximum(target[EXEC], op.clock[EXEC], out=target[EXEC])
         self.team.settle(op)
         if self.options.init_fence and "init_checked" not in op.notes:
             self._signal_needs_fence(op, barrier, clock)
@@ -179,16 +198,36 @@ class BarrierChecks:
     def arrived(self, party: Party, barrier: Mbarrier, release: str) -> None:
         """Threads arrive with a release of a scope, or ``none``."""
         clock: BarrierClock = barrier.clock
+        far = barrier.cta is not party.gang.cta
         if release == "none":
-            self.clocks.publish(party.threads, clock.pending, EXEC)
-            for thread in party.ids.tolist() if self._released else ():
-                known = self._released.get(thread)
-                if known is not None:
-                    np.maximum(clock.pending, known, out=clock.pending)
-        elif release == "cta" and barrier.cta is not party.gang.cta:
+            self._arrived_relaxed(party, clock, far)
+        elif far and release == "cluster":
+            self.clocks.publish_twice(
+                party.threads, clock.pending, clock.pending_near(), far=True, covers=True
+            )
+        elif clock.near is not None:
+            self.clocks.publish_twice(
+                party.threads, clock.pending, clock.near[0], far=far, covers=False
+            )
+        elif far:
             self.clocks.publish_remote(party.threads, clock.pending)
         else:
             self.clocks.publish(party.threads, clock.pending)
+
+    def _arrived_relaxed(self, party: Party, clock: BarrierClock, far: bool) -> None:
+        """Only what a fence before the arrivals released comes with them."""
+        for thread in party.ids.tolist() if self._released else ():
+            known = self._released.get(thread)
+            if known is not None:
+                near = clock.pending_near() if far else clock.near and clock.near[0]
+                np.maximum(clock.pending, known, out=clock.pending)
+                if near is not None and far:
+                    self.clocks.narrowed(known, near)
+                elif near is not None:
+                    np.maximum(near, known, out=near)
+        self.clocks.publish(party.threads, clock.pending, EXEC)
+        if clock.near is not None:
+            np.maximum(clock.near[0][EXEC:], clock.pending[EXEC:], out=clock.near[0][EXEC:])
 
     def completed(self, barrier: Mbarrier) -> None:
         """Let waiters of a phase that is over learn what its arrivals published.
@@ -209,6 +248,8 @@ class BarrierChecks:
                 if silent.any():
                     self._lapped(barrier, phase, int(silent.argmax()), late)
         np.copyto(clock.done, clock.pending)
+        if clock.near is not None:
+            np.copyto(clock.near[1], clock.near[0])
 
     def _lapped(self, barrier: Mbarrier, phase: int, warp: int, late: NDArray[np.bool_]) -> None:
         thread = barrier.cta.rank * self.team.stride + warp * _WARP + int(late[warp].argmax())
@@ -249,8 +290,12 @@ class BarrierChecks:
                     party.mask,
                     Severity.REVIEW,
                 )
-        self.clocks.acquire(party.threads, clock.done, EXEC if acquire == "none" else 0)
-        if acquire == "none":
+        narrow = acquire == "cta" and clock.near is not None
+        source = clock.near[1] if narrow and clock.near is not None else clock.done
+        self.clocks.acquire(party.threads, source, EXEC if acquire == "none" else 0)
+        if narrow:
+            self.team.missed(barrier.cta, clock.done)
+        if narrow or acquire == "none":
             done = clock.done.copy()
             for thread in party.ids.tolist():
                 earlier = self._seen.get(thread)

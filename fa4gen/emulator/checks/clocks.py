@@ -60,16 +60,44 @@ class Clocks:
 
     def publish(self, threads: Threads, target: Vector, first: int = AVC) -> None:
         """Join what threads know into ``target`` (planes from ``first`` on); a new epoch begins."""
-        self._join_rows(threads, target[first:], slice(first, self.carried), slice(None))
-        mine = target[first:, threads]
-        target[first:, threads] = np.maximum(mine, self.own[first:, threads])
+        self._put(threads, target, first)
+        self.advance(threads)
+
+    def publish_twice(
+        self, threads: Threads, wide: Vector, near: Vector, *, far: bool, covers: bool
+    ) -> None:
+        """Publish to those who acquire with a wide scope, and to those with that of their CTA.
+
+        ``far``: the threads are another CTA's, so that the latter learn of completions alone; the
+        former too unless the release ``covers`` the other CTA.
+        """
+        for target, whole in ((wide, covers or not far), (near, not far)):
+            if whole:
+                self._put(threads, target, AVC)
+            else:
+                self._put_narrow(threads, target)
         self.advance(threads)
 
     def publish_remote(self, threads: Threads, target: Vector) -> None:
         """Publish with too narrow a scope: only completions of asynchronous operations count."""
+        self._put_narrow(threads, target)
+        self.advance(threads)
+
+    def narrowed(self, known: Vector, target: Vector) -> None:
+        """Join a vector into ``target`` as if it had come with too narrow a scope."""
+        late = target[:LOOSE, self.threads :]
+        np.maximum(late, known[:LOOSE, self.threads :], out=late)
+        np.maximum(target[LOOSE:], known[LOOSE : self.carried], out=target[LOOSE:])
+
+    def _put(self, threads: Threads, target: Vector, first: int) -> None:
+        self._join_rows(threads, target[first:], slice(first, self.carried), slice(None))
+        mine = target[first:, threads]
+        target[first:, threads] = np.maximum(mine, self.own[first:, threads])
+
+    def _put_narrow(self, threads: Threads, target: Vector) -> None:
         columns = slice(self.threads, None)
         self._join_rows(threads, target[:LOOSE, columns], slice(0, LOOSE), columns)
-        self.publish(threads, target, LOOSE)
+        self._put(threads, target, LOOSE)
 
     def advance(self, threads: Threads) -> None:
         """Begin a new epoch: what follows is not part of what was published."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from fa4gen.emulator.checks.clocks import WARP, Clocks, Threads
+from fa4gen.emulator.checks.clocks import WARP, Clocks, Threads, Vector
 from fa4gen.emulator.checks.sites import Sites, person
 from fa4gen.emulator.report import Severity
 
@@ -58,6 +58,7 @@ class Team:
         self._slot_busy = [False] * slots
         self._next = 0
         self._all: dict[Gang, Party] = {}
+        self._missed: dict[int, Vector] = {}
         self._warps: dict[tuple[Gang, int], Party] = {}
 
     def base(self, gang: Gang) -> int:
@@ -122,6 +123,21 @@ class Team:
         mask = np.zeros(gang.lanes, np.bool_)
         mask[thread - gang.first_thread] = True
         return gang, mask
+
+    # ---- scopes
+
+    def missed(self, cta: Cta, known: Vector) -> None:
+        """A wait of the scope of its CTA would have learnt this with that of the cluster."""
+        before = self._missed.get(cta.rank)
+        if before is None:
+            self._missed[cta.rank] = known.copy()
+        else:
+            np.maximum(before, known, out=before)
+
+    def has_missed(self, cta: Cta, plane: int, slot: int, epoch: int) -> bool:
+        """Whether only the scope of a wait keeps an epoch from being known in a CTA."""
+        missed = self._missed.get(cta.rank)
+        return missed is not None and bool(missed[plane, slot] >= epoch)
 
     # ---- slots
 

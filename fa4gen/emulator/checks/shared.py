@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from fa4gen.emulator.checks.clocks import AVC, LOOSE, VC, Vector
 from fa4gen.emulator.checks.pieces import touched
+from fa4gen.emulator.checks.scopes import narrow_scope
 from fa4gen.emulator.checks.shadow import BARRIER, FRESH, HAS_READERS
 from fa4gen.emulator.checks.shared_threads import GenericChecks, Reading
 from fa4gen.emulator.checks.sites import is_reduction, place
@@ -23,10 +24,6 @@ if TYPE_CHECKING:
     from fa4gen.emulator.ptx.syntax import Instruction
 
 _FENCE = "without fence.proxy.async in between (generic and async proxy)"
-_SCOPE = (
-    " only by a release of .cta scope at another CTA's mbarrier, which does not cover it: "
-    "it needs .release.cluster"
-)
 
 
 class SharedChecks(GenericChecks):
@@ -173,7 +170,11 @@ class SharedChecks(GenericChecks):
         )
         what = f"{op.kind} {verb} {place(self.cta, start, start + 4)}"
         mask = self._lane(op)
-        if clock[VC, slot] >= epoch:
+        # a release of the peer that its threads did not fence before, whatever the wait's scope
+        missed = self.team.has_missed(op.gang.cta, VC, slot, epoch)
+        unfenced = missed and not self.team.has_missed(op.gang.cta, AVC, slot, epoch)
+        in_async = number >= 0 and op.notes.get("proxy") != "generic" and self.options.proxies
+        if clock[VC, slot] >= epoch or (unfenced and in_async):
             self.sites.find(
                 "missing-proxy-fence",
                 f"{what} after {earlier} {_FENCE}",
@@ -183,13 +184,14 @@ class SharedChecks(GenericChecks):
                 earlier=number,
             )
         elif clock[LOOSE, slot] >= epoch:
+            why, severity = narrow_scope(self.team, op.gang.cta, slot, epoch, number >= 0)
             self.sites.find(
                 "race",
-                f"{what}, ordered after {earlier}{_SCOPE}",
+                f"{what}, ordered after {earlier} {why}",
                 op.site,
                 op.gang,
                 mask,
-                Severity.REVIEW,
+                severity,
                 number,
             )
         else:

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from fa4gen.emulator.checks.clocks import LOOSE, VC
 from fa4gen.emulator.checks.pieces import touched
+from fa4gen.emulator.checks.scopes import narrow_scope
 from fa4gen.emulator.checks.shadow import BARRIER, FRESH, HAS_READERS, Cells
 from fa4gen.emulator.checks.sites import place
 from fa4gen.emulator.report import Severity
@@ -23,12 +24,6 @@ if TYPE_CHECKING:
     from fa4gen.emulator.checks.parties import Party, Team
     from fa4gen.emulator.machine import Cta
     from fa4gen.emulator.ptx.syntax import Instruction
-
-_FENCE = "without fence.proxy.async in between (generic and async proxy)"
-_SCOPE = (
-    " only by a release of .cta scope at another CTA's mbarrier, which does not cover it: "
-    "it needs .release.cluster"
-)
 
 
 @dataclass(slots=True)
@@ -227,7 +222,8 @@ class GenericChecks:
         )
         message = f"{kind} of {place(self.cta, start, stop)} is ordered after {earlier}"
         if known:
-            self.sites.find("race", message + _SCOPE, site, gang, mask, Severity.REVIEW, number)
+            why, severity = narrow_scope(self.team, gang.cta, slot, epoch, number >= 0)
+            self.sites.find("race", f"{message} {why}", site, gang, mask, severity, number)
         else:
             self.sites.find(
                 "race",

@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 
 from fa4gen.emulator.async_ops import TensorRange
 from fa4gen.emulator.checks.areas import Areas, Rectangle
-from fa4gen.emulator.checks.clocks import AFTER, EXEC, VC
+from fa4gen.emulator.checks.clocks import AFTER, EXEC, LOOSE, VC
+from fa4gen.emulator.checks.scopes import narrow_scope
 from fa4gen.emulator.report import Severity
 
 if TYPE_CHECKING:
@@ -225,8 +226,12 @@ class TensorChecks:
         if clock[VC, slot] >= epoch:
             self._unfenced(entry, what, op.site, op.gang, mask)
             return
-        # kernels in the field rely on the queue for writes, beyond what is documented
-        severity = Severity.REVIEW if in_order and writes else Severity.ERROR
+        # beyond what is documented, kernels in the field rely on the one queue of a thread: scores
+        # over the weights of the product before (FlashAttention-4), scales over those before
+        # (CUTLASS). What an earlier one writes to be read is another matter: it has to be complete
+        same_thread = entry.issuer == self.team.base(op.gang) + op.lane
+        in_queue = in_order and writes and same_thread
+        severity = Severity.ISA if in_queue else Severity.ERROR
         self._race(entry, what, op.site, op.gang, mask, op.kind, severity)
 
     # ---- what is wrong
@@ -249,7 +254,10 @@ class TensorChecks:
                 if kind != "free":
                     self._unfenced(entry, what, site, gang, mask)
                 return
-        if any(knows(plane, entry.ids, entry.begun) for plane in (VC, AFTER)):
+            if knows(LOOSE, entry.ids, entry.ended):
+                self._narrow(entry, what, site, gang, mask)
+                return
+        if any(knows(plane, entry.ids, entry.begun) for plane in (VC, AFTER, LOOSE)):
             self._unwaited(entry, what, site, gang, mask)
         else:
             self._race(entry, what, site, gang, mask, kind)
@@ -274,6 +282,23 @@ class TensorChecks:
         self.team.sites.find(
             "tensor-memory" if kind == "free" else "race",
             lambda: f"{self._name(entry)} {what} after {self._earlier(entry)}, {lacking}",
+            site,
+            gang,
+            mask,
+            severity,
+            entry.site,
+        )
+
+    def _narrow(self, entry: Entry, what: str, site: Instruction, gang: Gang, mask: Mask) -> None:
+        """An access that is complete, and is ordered but for the scope of an arrival or a wait."""
+        if not self.options.tensor_memory:
+            return
+        assert entry.ids is not None
+        slot, epoch = int(entry.ids[0]), int(entry.ended[0])
+        why, severity = narrow_scope(self.team, gang.cta, slot, epoch, stored=False)
+        self.team.sites.find(
+            "race",
+            lambda: f"{self._name(entry)} {what}, ordered after {self._earlier(entry)} {why}",
             site,
             gang,
             mask,

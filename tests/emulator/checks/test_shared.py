@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from fa4gen.emulator.async_ops import SharedRange
 from tests.emulator.checks.world import World
 
 RACE = [("race", "error")]
@@ -319,20 +320,61 @@ def test_operations_read_what_nobody_wrote():
 # ---- clusters
 
 
-def test_narrow_scope_between_ctas_is_for_review():
+@pytest.mark.parametrize(("release", "acquire", "expected"), [
+    ("cluster", "cluster", []),
+    # the wait itself is the same for both scopes, and shared memory is not cached
+    ("cluster", "cta", [("race", "isa")]),
+    # stores on their way to the peer are not waited for
+    ("cta", "cluster", [("race", "error")]),
+    ("cta", "cta", [("race", "error")]),
+])  # fmt: skip
+def test_scopes_between_ctas(release, acquire, expected):
     world = World(threads=128, ctas=2)
     mine, peer = world.gang(0, 0), world.gang(0, 1)
     barrier = world.barrier(peer, 1024, 128)
     world.sync(mine, peer)
     world.write(mine, 2048, cta=peer.cta)
-    world.arrive(mine, barrier)
-    world.wait(peer, barrier)
+    world.arrive(mine, barrier, release=release)
+    world.wait(peer, barrier, acquire=acquire)
     world.read(peer, 2048)
-    assert world.found() == [("race", "review")]
-    assert ".release.cluster" in world.text()
+    assert world.found() == expected
+    if expected:
+        assert f".{'release' if release == 'cta' else 'acquire'}.cluster" in world.text()
 
 
-def test_cluster_scope_between_ctas():
+@pytest.mark.parametrize(("release", "expected"), [("cta", [("race", "isa")]), ("cluster", [])])
+def test_reads_are_over_when_their_arrival_reaches_the_peer(release, expected):
+    world = World(threads=128, ctas=2)
+    mine, peer = world.gang(0, 0), world.gang(0, 1)
+    barrier = world.barrier(peer, 1024, 128)
+    world.write(mine, 2048)
+    world.sync(mine, peer)
+    world.read(mine, 2048)
+    world.arrive(mine, barrier, release=release)
+    world.wait(peer, barrier, acquire="cluster")
+    world.write(peer, 2048, cta=mine.cta)
+    assert world.found() == expected
+
+
+def test_a_narrow_wait_learns_of_its_own_cta_and_of_completions():
+    world = World(threads=256, ctas=2)
+    one, two = world.gang(0, 0), world.gang(1, 0)
+    peer = world.gang(0, 1)
+    barrier = world.barrier(two, 1024, 256)
+    world.sync(one, two, peer)
+    world.write(one, 2048)
+    op = world.operation(peer, writes=[SharedRange(one.cta, 8192, 8192 + 512)])
+    barrier.expect(512)
+    world.arrive(peer, barrier, release="cluster")
+    world.land(op, barrier, 512)
+    world.arrive(one, barrier)
+    world.wait(two, barrier)
+    world.read(two, 2048)
+    world.read(two, 8192)
+    assert world.found() == []
+
+
+def test_a_fence_of_the_clusters_scope_after_a_narrow_wait():
     world = World(threads=128, ctas=2)
     mine, peer = world.gang(0, 0), world.gang(0, 1)
     barrier = world.barrier(peer, 1024, 128)
@@ -340,8 +382,24 @@ def test_cluster_scope_between_ctas():
     world.write(mine, 2048, cta=peer.cta)
     world.arrive(mine, barrier, release="cluster")
     world.wait(peer, barrier)
+    world.fence(peer, "fence.acq_rel.cluster")
     world.read(peer, 2048)
     assert world.found() == []
+
+
+@pytest.mark.parametrize("fence", [True, False])
+def test_a_missing_proxy_fence_is_not_hidden_by_a_narrow_wait(fence):
+    world = World(threads=128, ctas=2)
+    mine, peer = world.gang(0, 0), world.gang(0, 1)
+    barrier = world.barrier(peer, 1024, 128)
+    world.sync(mine, peer)
+    world.write(mine, 2048, cta=peer.cta)
+    if fence:
+        world.fence(mine)
+    world.arrive(mine, barrier, release="cluster")
+    world.wait(peer, barrier)
+    world.operation(peer, "bulk store", reads=[(2048, 2048 + 512)])
+    assert world.found() == [("race", "isa") if fence else ("missing-proxy-fence", "error")]
 
 
 # ---- threads that store the same

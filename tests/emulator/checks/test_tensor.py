@@ -177,7 +177,36 @@ def test_overwriting_the_operand_of_a_product_in_the_queue():
     gpu = Blackwell()
     gpu.product(256, a=0)
     gpu.product(0)
-    assert gpu.found() == [("race", "review")]
+    assert gpu.found() == [("race", "isa")]
+
+
+def test_the_queue_of_another_thread_orders_nothing():
+    gpu = Blackwell()
+    gpu.product(256, a=0)
+    gpu.world.sync(gpu.math, gpu.issuer)
+    gpu.world.operation(gpu.math, "tcgen05.mma", tensor_writes=(gpu.part(),))
+    assert gpu.found() == RACE
+
+
+@pytest.mark.parametrize("kind", ["read", "write"])
+@pytest.mark.parametrize(("release", "acquire", "expected"), [
+    ("cluster", "cluster", FENCE),
+    ("cluster", "cta", [("race", "isa")]),
+    ("cta", "cta", [("race", "isa")]),
+])  # fmt: skip
+def test_handing_columns_to_the_issuer_of_the_pair(kind, release, acquire, expected):
+    world = World(threads=128, ctas=2, sm=100)
+    math, issuer = world.gang(0, 1), world.gang(0, 0)
+    free = world.barrier(issuer, 1024, 128)
+    world.sync(math, issuer)
+    columns = TensorRange(math.cta, 0, 128, 0, 32)
+    world.observer.tensor_access(math, None, [columns], kind, world.site("tcgen05.ld"))
+    world.observer.tensor_waited(math, None, kind)
+    world.arrive(math, free, release=release)
+    world.wait(issuer, free, [0], acquire)
+    world.fence(issuer, "tcgen05.fence::after_thread_sync", [0])
+    world.operation(issuer, "tcgen05.mma", tensor_writes=(columns,))
+    assert sorted(set(world.found())) == expected
 
 
 def test_a_copy_before_the_product_that_reads_it():

@@ -176,7 +176,7 @@ CLUSTERS: Final = (
         "cta_scope", "clusters", "CL", "an arrival at CTA scope for a reader in another CTA",
         "The peer reads what was there before.",
         "A4 B49", numbers(2, 32), passed(), lambda data: data["in"][::-1],
-        (Found("race", "LOAD_SHARED_AT(", ""),), grid=2, verdict="review",
+        (Found("race", "LOAD_SHARED_AT(", ""),), grid=2,
     ),
     BugClass(
         "mask_outside", "clusters", "CL", "a multicast to a CTA that the cluster does not have",

@@ -63,5 +63,5 @@ class Mutant:
     bugs: str
     edits: tuple[Edit, ...]
     found: tuple[Found, ...]
-    verdict: Literal["error", "review"] = "error"
+    verdict: Literal["error", "isa", "review"] = "error"
     stage: Literal["source", "ptx"] = "source"

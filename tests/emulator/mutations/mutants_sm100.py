@@ -222,7 +222,7 @@ ATTENTION: Final = (
         "queue_order", "attention_sm100", "WT",
         "scores overwrite weights in the order of issue (as FlashAttention-4 does)",
         "", (Edit("            if (n >= 0) WAIT(base + kOutputs + 8 * i, n & 1);\n"),),
-        (Found("race", "MMA(", "issuer"),), "review",
+        (Found("race", "MMA(", "issuer"),), "isa",
     ),
     Mutant(
         "no_outputs_wait", "attention_sm100", "WT",

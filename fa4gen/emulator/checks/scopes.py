@@ -1,0 +1,39 @@
+"""What is ordered between the CTAs of a cluster but for the scope of an arrival or a wait.
+
+The PTX ISA orders accesses of another CTA only by a release and an acquire of ``.cluster`` scope.
+ptxas 13 makes of ``.acquire.cluster`` the same wait, followed by CCTL.IVALL, which concerns what is
+cached of global memory; of ``.release.cluster`` the same arrival behind MEMBAR.ALL.GPU, which waits
+for stores on their way to the peer. So a missing ``.acquire.cluster`` costs shared and tensor
+memory nothing, and a missing ``.release.cluster`` only stores to shared memory.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from fa4gen.emulator.checks.clocks import VC
+from fa4gen.emulator.report import Severity
+
+if TYPE_CHECKING:
+    from fa4gen.emulator.checks.parties import Team
+    from fa4gen.emulator.machine import Cta
+
+_RELEASE: Final = (
+    "only by a release of .cta scope at another CTA's mbarrier, which does not cover it: "
+    "it needs .release.cluster"
+)
+_ACQUIRE: Final = (
+    "only by a wait of .cta scope for the arrival of another CTA, which does not cover it: "
+    "it needs .acquire.cluster"
+)
+
+
+def narrow_scope(team: Team, cta: Cta, slot: int, epoch: int, stored: bool) -> tuple[str, Severity]:
+    """Words and severity for an earlier access that only the plane LOOSE knows of.
+
+    cta     whose threads or operations come later
+    stored  whether the earlier access stored to shared memory
+    """
+    if team.has_missed(cta, VC, slot, epoch):
+        return _ACQUIRE, Severity.ISA
+    return _RELEASE, Severity.ERROR if stored else Severity.ISA
