@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fa4gen.emulator.checks.clocks import EXEC
+from fa4gen.emulator.report import Severity
 
 if TYPE_CHECKING:
     from fa4gen.emulator.async_ops import AsyncOp
@@ -65,18 +66,30 @@ class ExitChecks:
             self._report(cta, party, early)
 
     def _report(self, cta: Cta, party: Party, early: NDArray[np.bool_]) -> None:
-        slot = int(early.argmax())
+        """The first store that only reads what is the CTA's own, and the first of all others.
+
+        The SM keeps the shared memory of a CTA until its bulk and tensor stores have read it.
+        """
         threads = self.team.clocks.threads
-        number = self._sites[cta.rank, slot if slot >= threads else -1 - slot // 32]
         sites = self.team.sites
-        sites.find(
-            "early-exit",
-            f"{cta.label} leaves and nothing orders that after "
-            f"{sites.earlier(number, self.team.who(slot))}, which uses its shared memory",
-            sites.get(number).instruction,
-            party.gang,
-            party.mask,
-        )
+        reported: set[Severity] = set()
+        for slot in np.flatnonzero(early).tolist():
+            number = self._sites[cta.rank, slot if slot >= threads else -1 - slot // 32]
+            site = sites.get(number).instruction
+            stores = slot >= threads and "bulk_group" in site.modifiers
+            severity = Severity.ISA if stores else Severity.ERROR
+            if severity in reported:
+                continue
+            reported.add(severity)
+            sites.find(
+                "early-exit",
+                f"{cta.label} leaves and nothing orders that after "
+                f"{sites.earlier(number, self.team.who(slot))}, which uses its shared memory",
+                site,
+                party.gang,
+                party.mask,
+                severity,
+            )
 
     def _after_exit(
         self, cta: Cta, kind: str, site: Instruction, gang: Gang, mask: Mask | Any

@@ -29,14 +29,38 @@ DONE:
 @pytest.mark.parametrize(("wait", "expected"), [
     ("cp.async.bulk.wait_group 0;", []),
     ("cp.async.bulk.wait_group.read 0;", []),
-    ("", ["early-exit"]),
+    ("", ["isa: early-exit"]),
 ])  # fmt: skip
 @pytest.mark.parametrize("seed", SEEDS)
 def test_leaving_while_a_store_reads(wait, expected, seed):
     out = np.zeros(32, np.uint32)
     report = run(kernel(STORE.replace("WAIT", wait), shared=128), out, seed=seed)
-    assert [finding.kind for finding in report.findings] == expected
+    found = [f"{finding.severity.value}: {finding.kind}" for finding in report.findings]
+    assert found == expected
     assert (out == np.arange(32)).all()
+
+
+LOAD = """
+    mov.u32 %r1, %tid.x;
+    setp.ne.u32 %p1, %r1, 0;
+    @%p1 bra DONE;
+    mbarrier.init.shared::cta.b64 [tile], 1;
+    mbarrier.arrive.expect_tx.shared::cta.b64 _, [tile], 16;
+    STORE
+    cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [tile+16], [%d0], 16, [tile];
+DONE:
+"""
+
+
+@pytest.mark.parametrize("store", [
+    "",
+    "cp.async.bulk.global.shared::cta.bulk_group [%d0], [tile+128], 16;",
+])  # fmt: skip
+def test_leaving_while_a_load_writes(store):
+    """An error, whether or not there is a store, too, that nobody waits for."""
+    report = run(kernel(LOAD.replace("STORE", store), shared=256), np.zeros(32, np.uint32))
+    severities = {one.severity.value for one in report.findings if one.kind == "early-exit"}
+    assert severities == ({"error", "isa"} if store else {"error"})
 
 
 # Two warps use barrier 1 for themselves, one after the other; MEET is what orders the two uses.

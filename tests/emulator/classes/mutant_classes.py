@@ -123,7 +123,7 @@ MUTANT_CLASSES: Final = (
     ),
     MutantClass(
         "threads leave while their TMA store reads shared memory",
-        "The store takes what the next CTA puts there.",
+        "None seen: the SM keeps the memory until the store has read it.",
         ("gemm_sm90/no_store_wait",),
     ),
     MutantClass(

@@ -95,8 +95,8 @@ GEMM: Final = (
     ),
     Mutant(
         "no_store_wait", "gemm_sm90", "WT", "threads leave while a TMA store reads shared memory",
-        "B56", (Edit("    if (leader) STORE_WAIT();\n"),),
-        (Found("early-exit", "TMA_STORE(", "consumer"),),
+        "", (Edit("    if (leader) STORE_WAIT();\n"),),
+        (Found("early-exit", "TMA_STORE(", "consumer"),), "isa",
     ),
     Mutant(
         "no_store_barrier", "gemm_sm90", "NS", "one thread stores what others are still writing",
