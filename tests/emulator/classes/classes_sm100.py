@@ -65,6 +65,12 @@ TENSOR: Final = (
         roles=(("softmax", 128), ("issuer", 32)),
     ),
     BugClass(
+        "commit_outside", "tensor_memory", "CL", "a commit for a CTA that the cluster lacks",
+        "The kernel is stopped by a fault.",
+        "A6", output(2, 32), only_out(), filled(1),
+        (Found("illegal-instruction", "COMMIT_MULTICAST(", ""),), grid=2,
+    ),
+    BugClass(
         "pair_dealloc", "tensor_memory", "TD", "a CTA of a pair deallocates before its peer has",
         "An unspecified launch failure, whenever the peer is a little later.",
         "B39", output(2, 32), only_out(), filled(1),

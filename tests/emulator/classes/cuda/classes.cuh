@@ -70,6 +70,9 @@
 #define TMEM_STORE8(at, r) \
   asm volatile("tcgen05.st.sync.aligned.32x32b.x8.b32 [%8], {%0, %1, %2, %3, %4, %5, %6, %7};" \
                ::OPERANDS_8(IN_WORD, r, 0), "r"(at) : "memory")
+#define COMMIT_MULTICAST(barrier, ctas) \
+  asm volatile("tcgen05.commit.cta_group::1.mbarrier::arrive::one.shared::cluster.multicast::cluster.b64 [%0], %1;" \
+               ::"r"(barrier), "h"(static_cast<u16>(ctas)) : "memory")
 // operands of 16 columns, core matrices as for WGMMA8
 #define MMA16_OPERAND(address) ((1ull << 46) | (16ull << 32) | (8ull << 16) | (((address) & 0x3ffff) >> 4))
 

@@ -198,6 +198,24 @@ KERNEL operand_overwritten(float* out, int steps) {
   TMEM_END(columns, 64);
 }
 
+// A commit for both CTAs names the rank behind the last one, too.
+extern "C" __global__ void __cluster_dims__(2, 1, 1) commit_outside(u32* out) {
+  __shared__ u64 barrier;
+  const u32 empty = SHARED(&barrier);
+  u32 rank;
+  CLUSTER_RANK(rank);
+  if (threadIdx.x == 0) {
+    BARRIER_INIT(empty, 2);
+    FENCE_BARRIER_INIT();
+  }
+  CLUSTER_SYNC();
+  FIXED(if (threadIdx.x == 0) COMMIT_MULTICAST(empty, 0b11);)
+  BROKEN(if (threadIdx.x == 0) COMMIT_MULTICAST(empty, 0b111);)
+  WAIT_CLUSTER(empty, 0);
+  out[32 * rank + LANE] = 1;
+  CLUSTER_SYNC();
+}
+
 // One CTA of a pair gives its columns back while the other may still be at its allocation.
 extern "C" __global__ void __cluster_dims__(2, 1, 1) pair_dealloc(u32* out) {
   __shared__ u32 slot;
