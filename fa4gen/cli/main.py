@@ -38,6 +38,7 @@ COMMANDS: Mapping[str, LazyCommand] = {
         ("compile", "Compile kernels and lint the compiler's log. No GPU needed."),
         ("verify", "Prove kernels right against NumPy."),
         ("emulate", "Run any kernel's PTX on the CPU, with checks."),
+        ("record", "Run a host program of anyone's on the emulator, without a GPU."),
         ("sweep", "Render, compile and verify a matrix of configs."),
         ("bench", "Time kernels on the GPU beside their peers."),
         ("explain", "Show what a config resolves to, and why."),

@@ -51,6 +51,13 @@ class LaunchArrays:
             if (one.output is not None or one.expect is not None) and not one.partial
         )
 
+    def variables(self, arrays: Arrays) -> dict[str, Memory]:
+        """The ``variables`` of ``Program.launch``, from the arrays that ``arguments`` gave."""
+        return {
+            name: Memory(arrays[name], address=one.address)
+            for name, one in self.file.variables.items()
+        }
+
     def arguments(self) -> tuple[list[Any], dict[str, NDArray[Any]], list[Memory]]:
         """Arguments for ``Program.launch``, the arrays among and behind them, its ``memory``."""
         arrays = {name: array.copy() for name, array in self.arrays.items()}
@@ -64,6 +71,7 @@ class LaunchArrays:
                 name,
             )
             for name, one in self.described.items()
+            if name not in self.file.variables
             if one.address is not None or one.pointers or one.tensor_maps
         ]
         for one in memory:
@@ -102,6 +110,7 @@ def prepare(file: LaunchFile, folder: Path) -> LaunchArrays:
     described: dict[str, ArrayFile | MadeArray] = {}
     places: dict[str, str] = {}
     candidates = [(f"arrays.{name}", name, one) for name, one in file.arrays.items()]
+    candidates += [(f"variables.{name}", name, one) for name, one in file.variables.items()]
     for index, argument in enumerate(file.arguments):
         if isinstance(argument, (ArrayFile, MadeArray)):
             candidates.append((f"arguments[{index}]", argument.name or str(index), argument))

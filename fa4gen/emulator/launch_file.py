@@ -224,7 +224,9 @@ class LaunchFile(_Part):
     dynamic_shared: Natural = 0
     arguments: list[Argument] = []
     arrays: dict[str, Arrays] = {}
-    """Arrays that no parameter points to, for tensor maps."""
+    """Arrays that no parameter points to, for tensor maps and pointers."""
+    variables: dict[str, Arrays] = {}
+    """What global variables of the module hold, by their name."""
     seeds: Positive | Annotated[list[Natural], Field(min_length=1)] = 1
     """That many seeds from 0 on, or these."""
     schedules: Annotated[list[Schedule], Field(min_length=1)] = ["uniform"]

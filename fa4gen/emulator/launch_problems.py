@@ -109,7 +109,7 @@ def _path(loc: Sequence[str | int], data: Any) -> tuple[str | int, ...]:
     path: list[str | int] = []
     here = data
     for index, part in enumerate(loc):
-        alternative = index == 2 and loc[0] in ("arguments", "arrays")
+        alternative = index == 2 and loc[0] in ("arguments", "arrays", "variables")
         inside = (isinstance(here, dict) and part in here) or (
             isinstance(here, list) and isinstance(part, int) and part < len(here)
         )

@@ -121,6 +121,7 @@ def run_launch(
             args=arguments,
             memory=memory,
             outputs=[arrays[name] for name in launch.outputs()],
+            variables=launch.variables(arrays),
             dynamic_shared=file.dynamic_shared,
             cluster=file.cluster,
             seed=seed,

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
+from numpy.typing import NDArray
 
-from fa4gen.emulator.errors import EmulatorError
-from fa4gen.emulator.memory import PARAM_WINDOW, RESERVED_SHARED, GlobalMemory
+from fa4gen.emulator.errors import EmulatorError, LaunchError
+from fa4gen.emulator.memory import GLOBAL_BASE, PARAM_WINDOW, RESERVED_SHARED, GlobalMemory
 
 if TYPE_CHECKING:
     from fa4gen.emulator.ptx.syntax import Function, Module, Variable
+
+
+NOWHERE: Final[Mapping[str, int]] = MappingProxyType({})
 
 
 def align_up(value: int, align: int) -> int:
@@ -22,10 +28,17 @@ class Layout:
     """Addresses of variables, each within its own space.
 
     Shared variables start behind the system's part; extern ones share the place where dynamic
-    shared memory starts. Global and constant variables get a region of ``memory`` each.
+    shared memory starts. Global and constant variables get a region of ``memory`` each, at the
+    address that ``placed`` has for its name, if any. Raises LaunchError where that cannot be.
     """
 
-    def __init__(self, module: Module, function: Function, memory: GlobalMemory) -> None:
+    def __init__(
+        self,
+        module: Module,
+        function: Function,
+        memory: GlobalMemory,
+        placed: Mapping[str, int] = NOWHERE,
+    ) -> None:
         self._module = module
         self.function = function
         self.notes: dict[str, Any] = {}
@@ -38,12 +51,15 @@ class Layout:
         self._place_shared([v for v in variables if v.space == "shared"])
         for variable in variables:
             if variable.space in ("global", "const"):
-                self._addresses[id(variable)] = memory.reserve(
-                    max(variable.size, 1),
-                    variable.name,
-                    align=variable.align,
-                    writable=variable.space == "global",
-                )
+                size, writable = max(variable.size, 1), variable.space == "global"
+                start = placed.get(variable.name)
+                if start is None:
+                    start = memory.reserve(
+                        size, variable.name, align=variable.align, writable=writable
+                    )
+                else:
+                    memory.reserve_at(start, size, variable.name, writable=writable)
+                self._addresses[id(variable)] = start
             elif variable.space == "local":
                 at = align_up(self.local_bytes, max(variable.align, 8))
                 self._addresses[id(variable)] = at
@@ -57,8 +73,6 @@ class Layout:
 
     def initialise(self, memory: GlobalMemory) -> None:
         """Write the initial values of global and constant variables into sealed memory."""
-        from fa4gen.emulator.memory import GLOBAL_BASE
-
         by_name = {variable.name: variable for variable in self._globals}
         for variable in self._globals:
             at = self.address(variable) - GLOBAL_BASE
@@ -71,8 +85,18 @@ class Layout:
                     raise EmulatorError(
                         f"{variable.name} holds the address of {name}, which is no global variable"
                     )
-                value = np.array([self.address(by_name[name])], np.uint64).view(np.uint8)
-                memory.data[at + offset : at + offset + 8] = value
+                place = memory.data[at + offset : at + offset + 8]
+                value = int.from_bytes(place.tobytes(), "little") + self.address(by_name[name])
+                place[...] = np.frombuffer((value % (1 << 64)).to_bytes(8, "little"), np.uint8)
+
+    def contents(self, memory: GlobalMemory, name: str) -> NDArray[np.uint8]:
+        """The bytes of a global or constant variable, to be read and written in place."""
+        for variable in self._globals:
+            if variable.name == name:
+                at = self.address(variable) - GLOBAL_BASE
+                return memory.data[at : at + variable.size]
+        there = ", ".join(variable.name for variable in self._globals) or "none"
+        raise LaunchError(f"no global variable is called {name!r}; there is {there}")
 
     def _place_parameters(self, function: Function) -> None:
         at = 0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from random import Random
@@ -27,6 +27,7 @@ from fa4gen.emulator.memory import GlobalMemory
 from fa4gen.emulator.names import Names
 from fa4gen.emulator.ptx.inline import flatten
 from fa4gen.emulator.ptx.parser import parse_module
+from fa4gen.emulator.ptx.syntax import Module
 from fa4gen.emulator.relocations import Memory
 from fa4gen.emulator.report import Report
 from fa4gen.emulator.residents import Residents
@@ -48,6 +49,7 @@ class _Request:
     args: Sequence[Any]
     memory: Sequence[Memory]
     outputs: Sequence[NDArray[Any]]
+    variables: Mapping[str, Memory]
     dynamic_shared: int
     cluster: int | Sequence[int] | None
     seed: int
@@ -71,7 +73,7 @@ class Program:
 
     def __init__(self, ptx: str) -> None:
         self._module = parse_module(ptx)
-        self._codes: dict[str, tuple[Code, GlobalMemory]] = {}
+        self._codes: dict[tuple[Any, ...], tuple[Code, GlobalMemory]] = {}
         # of each entry: how many operations under way the checks have to tell apart in a CTA
         self._slots: defaultdict[str, int] = defaultdict(lambda: SLOTS_PER_CTA)
         digits = "".join(c for c in self._module.target.removeprefix("sm_") if c.isdigit())
@@ -81,6 +83,11 @@ class Program:
     def entries(self) -> tuple[str, ...]:
         """The names of the kernels in the module."""
         return tuple(name for name, function in self._module.functions.items() if function.entry)
+
+    @property
+    def module(self) -> Module:
+        """The module as it was parsed."""
+        return self._module
 
     @property
     def target(self) -> str:
@@ -101,6 +108,7 @@ class Program:
         args: Sequence[Any] = (),
         memory: Sequence[Memory] = (),
         outputs: Sequence[NDArray[Any]] = (),
+        variables: Mapping[str, Memory] | None = None,
         dynamic_shared: int = 0,
         cluster: int | Sequence[int] | None = None,
         seed: int = 0,
@@ -121,6 +129,8 @@ class Program:
                   holds pointers and maps; NumPy scalars fill the rest
         memory    arrays that no argument leads to, such as those at addresses in raw bytes
         outputs   those of the arrays that the kernel has to write, every element
+        variables  by name what global and constant variables of the module hold before the launch,
+                  arrays of their size without pointers; afterwards what they hold then
         grid, block, cluster  in CTAs, threads, CTAs; the cluster's default is the entry's own
         dynamic_shared  bytes
         seed, schedule  the interleaving: uniform, priority, starve, eager or lazy
@@ -139,9 +149,9 @@ class Program:
         if schedule not in SCHEDULES:
             raise LaunchError(f"schedule {schedule!r} is none of {', '.join(SCHEDULES)}")
         request = _Request(
-            self._entry(entry), grid, block, args, memory, outputs, dynamic_shared, cluster, seed,
-            schedule, checks, names or Names(), trace, limits or Limits(), resident_clusters,
-            registers_per_thread, pending_writes, progress,
+            self._entry(entry), grid, block, args, memory, outputs, variables or {}, dynamic_shared,
+            cluster, seed, schedule, checks, names or Names(), trace, limits or Limits(),
+            resident_clusters, registers_per_thread, pending_writes, progress,
         )  # fmt: skip
         begin = time.perf_counter()
         while True:
@@ -155,7 +165,7 @@ class Program:
     def _run(self, request: _Request) -> Report:
         """One launch; SlotsExhausted if more operations are under way than checks can watch."""
         entry, trace = request.entry, request.trace
-        code, template = self._code(entry)
+        code, template = self._code(entry, request.variables)
         layout = code.layout
         arena = template.copy()
         function = code.function
@@ -169,6 +179,15 @@ class Program:
         )
         bound = bind_arguments(function, layout, arena, request.args, request.memory)
         layout.initialise(arena)
+        variables = [
+            (one.array, layout.contents(arena, name)) for name, one in request.variables.items()
+        ]
+        for array, contents in variables:
+            if array.nbytes != len(contents):
+                raise LaunchError(
+                    f"a variable of {len(contents)} bytes was given an array of {array.nbytes}"
+                )
+            contents[...] = np.frombuffer(array.tobytes(), np.uint8)
         random = Random(request.seed)
         registers = request.registers_per_thread
         if registers is None:
@@ -224,6 +243,8 @@ class Program:
                 pass
         tally.ended([cta for one in scheduler.residents.clusters for cta in one.ctas])
         bound.fetch()
+        for array, contents in variables:
+            array[...] = contents.view(array.dtype).reshape(array.shape)
         cycles = None
         if machine.timeline is not None and trace is not None:
             cycles = machine.timeline.write(Path(trace))
@@ -251,10 +272,16 @@ class Program:
             )
         return entry
 
-    def _code(self, entry: str) -> tuple[Code, GlobalMemory]:
-        if entry not in self._codes:
+    def _code(
+        self, entry: str, variables: Mapping[str, Memory] | None = None
+    ) -> tuple[Code, GlobalMemory]:
+        placed = {
+            name: one.address for name, one in (variables or {}).items() if one.address is not None
+        }
+        key = (entry, *sorted(placed.items()))
+        if key not in self._codes:
             function = flatten(self._module, entry)
             memory = GlobalMemory()
-            layout = Layout(self._module, function, memory)
-            self._codes[entry] = Code(function, load_families(), layout), memory
-        return self._codes[entry]
+            layout = Layout(self._module, function, memory, placed)
+            self._codes[key] = Code(function, load_families(), layout), memory
+        return self._codes[key]

@@ -7,6 +7,7 @@ import pytest
 from fa4gen.emulator import (
     EmulatorError,
     LaunchError,
+    Memory,
     NamedThreads,
     Names,
     Program,
@@ -14,6 +15,7 @@ from fa4gen.emulator import (
     UnsupportedError,
     Verdict,
 )
+from fa4gen.emulator.memory import FIXED_BASE
 from tests.emulator.kernel import kernel, run
 
 DOUBLE = """
@@ -189,3 +191,46 @@ def test_a_timeline_is_written(tmp_path) -> None:
     assert report.model_cycles is not None
     document = json.loads(trace.read_text())
     assert {event["ph"] for event in document["traceEvents"]} >= {"X", "M"}
+
+
+POINTERS = """
+.global .align 8 .b8 table[64];
+.global .align 8 .u64 places[2] = {table+8, generic(table)+16};
+"""
+
+
+def test_initial_addresses_count_what_is_added_to_them() -> None:
+    body = """
+        mov.u64 %d1, table; ld.global.u64 %d2, [places]; ld.global.u64 %d3, [places+8];
+        sub.u64 %d2, %d2, %d1; sub.u64 %d3, %d3, %d1;
+        st.global.u64 [%d0], %d2; st.global.u64 [%d0+8], %d3;
+    """
+    out = np.zeros(2, np.uint64)
+    run(kernel(body, module=POINTERS), out, block=1)
+    assert out.tolist() == [8, 16]
+
+
+def test_variables_come_from_arrays_and_go_back() -> None:
+    body = """
+        mov.u64 %d1, count; st.global.u64 [%d0], %d1;
+        ld.global.u32 %r1, [count]; add.u32 %r1, %r1, 2; st.global.u32 [count], %r1;
+    """
+    program = Program(kernel(body, module=".global .align 4 .u32 count = 5;"))
+    out, count = np.zeros(1, np.uint64), np.array([40], np.int32)
+    address = FIXED_BASE + 0x1000
+    for expected in (42, 44):
+        report = program.launch(
+            args=[out], block=1, variables={"count": Memory(count, address=address)}
+        )
+        assert report.verdict is Verdict.CLEAN
+        assert (count[0], out[0]) == (expected, address)
+    program.launch(args=[out], block=1, variables={"count": Memory(count)})
+    assert count[0] == 46
+    assert out[0] < FIXED_BASE
+    for wrong, message in (
+        ({"cont": Memory(count)}, "no global variable is called 'cont'; there is count"),
+        ({"count": Memory(np.zeros(2))}, "a variable of 4 bytes was given an array of 16"),
+        ({"count": Memory(count, address=64)}, "can be chosen"),
+    ):
+        with pytest.raises(LaunchError, match=message):
+            program.launch(args=[out], block=1, variables=wrong)

@@ -1,0 +1,101 @@
+"""Compiles the stand-in for libcuda.so.1 with the host's C compiler, once for each source."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
+from typing import Final
+
+from fa4gen.emulator.errors import EmulatorError
+
+_SOURCES: Final = Path(__file__).parent / "driver"
+_FLAGS: Final = (
+    "-std=gnu11", "-O1", "-fPIC", "-shared", "-fvisibility=hidden", "-Wall", "-Wextra", "-pthread",
+    "-Wl,-soname,libcuda.so.1", "-Wl,-z,defs",
+)  # fmt: skip
+_NAME: Final = "libcuda.so.1"
+_DEFINITION: Final = re.compile(r"^API CUresult (cu\w+)\(", re.MULTILINE)
+_FILL: Final = re.compile(r"^FILL\((\w+),", re.MULTILINE)
+
+
+class NoCompilerError(EmulatorError):
+    """There is no C compiler on this machine."""
+
+
+def find_compiler() -> str:
+    """The C compiler: ``$CC``, cc, gcc or clang. Raises NoCompilerError."""
+    for name in (os.environ.get("CC"), "cc", "gcc", "clang"):
+        if name and (found := shutil.which(name)):
+            return found
+    raise NoCompilerError("no C compiler: tried $CC, cc, gcc and clang; the recorder needs one")
+
+
+def build_driver(cache: Path) -> Path:
+    """The folder with the compiled stand-in, below ``cache``.
+
+    Raises NoCompilerError, or EmulatorError with the compiler's words where it fails.
+    """
+    compiler = find_compiler()
+    parts = sorted(path for path in _SOURCES.iterdir() if path.suffix in (".c", ".h", ".txt"))
+    texts = {path.name: path.read_text(encoding="utf-8") for path in parts}
+    key = hashlib.sha256("\0".join([compiler, *_FLAGS, *texts, *texts.values()]).encode())
+    folder = cache / key.hexdigest()[:24]
+    if (folder / _NAME).exists():
+        return folder
+    folder.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=cache) as scratch:
+        work = Path(scratch)
+        (work / "entries.inc").write_text(entries(texts), encoding="utf-8")
+        sources = [str(path) for path in parts if path.suffix == ".c"]
+        made = subprocess.run(
+            [compiler, *_FLAGS, "-I", str(work), "-o", str(work / _NAME), *sources],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        if made.returncode:
+            raise EmulatorError(f"{compiler} cannot compile the recorder:\n{made.stderr.strip()}")
+        for name in (_NAME, "libcuda.so"):  # whole, since another process may look
+            shutil.copy(work / _NAME, work / f"{name}.new")
+            (work / f"{name}.new").replace(folder / name)
+    return folder
+
+
+def entries(texts: dict[str, str]) -> str:
+    """The table of cuGetProcAddress, and the functions that only say that they are missing."""
+    defined = [
+        name for text in texts.values() for name in _DEFINITION.findall(text) if "##" not in name
+    ]
+    for kind in _FILL.findall(texts["memory.c"]):
+        for shape in ("", "D2"):
+            defined += [f"cuMemset{shape}{kind}_v2", f"cuMemset{shape}{kind}Async"]
+    bases = {_base(name) for name in defined}
+    missing = texts["missing.txt"].split()
+    lines = [f"MISSING({name})" for name in missing]
+    listed = defined + [name for name in missing if _base(name) not in bases]
+    elsewhere = [name for name in defined if name not in _DEFINITION.findall(texts["entry.c"])]
+    lines += [f"extern CUresult {name}();" for name in elsewhere]
+    lines += [
+        "CUresult cuGetProcAddress(const char *, void **, int, uint64_t);",
+        "CUresult cuGetProcAddress_v2(const char *, void **, int, uint64_t, int *);",
+        "CUresult cuGetErrorName(CUresult, const char **);",
+        "CUresult cuGetErrorString(CUresult, const char **);",
+        "static const struct entry entries[] = {",
+        *(f'    {{"{_base(name)}", (void *){name}, {_version(name)}}},' for name in listed),
+        "};",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _base(name: str) -> str:
+    return re.sub(r"_v\d+$", "", name)
+
+
+def _version(name: str) -> int:
+    found = re.search(r"_v(\d+)$", name)
+    return int(found[1]) if found else 1

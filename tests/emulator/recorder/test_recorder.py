@@ -1,0 +1,168 @@
+"""Host programs of the driver interface, unchanged, on a machine that has no driver."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from fa4gen.cli.main import main
+from fa4gen.emulator.recorder.build import NoCompilerError, build_driver, find_compiler
+from fa4gen.toolchain.compile import find_compiler as find_cuda_compiler
+from fa4gen.toolchain.model import Unit
+
+HERE = Path(__file__).parent
+
+pytestmark = [
+    pytest.mark.compile,
+    pytest.mark.skipif(sys.platform != "linux", reason="the recorder is for Linux"),
+]
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> SimpleNamespace:
+    """The stand-in, the kernels as PTX, and the programs of this folder, compiled."""
+    try:
+        compiler = find_compiler()
+    except NoCompilerError as error:
+        pytest.skip(str(error))
+    folder = tmp_path_factory.mktemp("recorder")
+    library = build_driver(folder / "cache" / "recorder")
+    ptx = folder / "kernels.ptx"
+    unit = Unit("kernels", (HERE / "kernels.cu").read_text(), {}, "sm_90a")
+    ptx.write_text(find_cuda_compiler("nvrtc").build_ptx(unit))
+    for name in ("host", "wrong"):
+        subprocess.run(
+            [compiler, "-Wall", "-Werror", "-o", folder / name, HERE / f"{name}.c",
+             library / "libcuda.so.1"],
+            check=True,
+        )  # fmt: skip
+    return SimpleNamespace(folder=folder, ptx=ptx, library=library)
+
+
+def record(capsys, monkeypatch, built, folder, *words: object) -> tuple[int, dict]:
+    monkeypatch.setenv("FA4GEN_CACHE_DIR", str(built.folder / "cache"))
+    capsys.readouterr()
+    status = main(["record", str(folder), "--format", "json", *map(str, words)])
+    return status, json.loads(capsys.readouterr().out)
+
+
+def test_a_program_finds_its_results(built, tmp_path, capsys, monkeypatch) -> None:
+    out = tmp_path / "out"
+    status, found = record(capsys, monkeypatch, built, out, "--", built.folder / "host", built.ptx)
+    assert (status, found["status"], found["passed"]) == (0, 0, True)
+    assert [(one["entry"], one["verdict"]) for one in found["launches"]] == [
+        ("scale", "clean"), ("scale", "clean"), ("ranks", "clean"),
+    ]  # fmt: skip
+    assert found["launches"][2]["cluster"] == [2, 1, 1]
+    assert found["launches"][2]["dynamic_shared"] == 40000
+
+
+def test_each_launch_is_a_folder_that_emulate_runs(built, tmp_path, capsys, monkeypatch) -> None:
+    out = tmp_path / "out"
+    _, found = record(capsys, monkeypatch, built, out, "--", built.folder / "host", built.ptx)
+    folder = Path(found["launches"][0]["folder"])
+    text = (folder / "launch.yaml").read_text()
+    assert "# at 128: memory_3c00 + 0" in text  # the struct's pointer to the output
+    # the same numbers come out of the folder, wherever it lies
+    moved = tmp_path / "elsewhere"
+    shutil.copytree(folder, moved)
+    target = "memory_3c00: {array: memory_3c00.npy"
+    assert target + ", address: 0x1004003c00}" in text
+    (moved / "launch.yaml").write_text(text.replace(target, target + ", output: after.npy"))
+    assert main(["emulate", str(moved / "kernel.ptx"), "--launch", str(moved / "launch.yaml")]) == 0
+    rows = np.arange(20 * 32, dtype=np.float32).reshape(20, 32)
+    after = np.load(moved / "after.npy").view(np.float32).reshape(20, 32)
+    np.testing.assert_array_equal(after, 2 * rows + np.arange(32, dtype=np.float32) / 4)
+    before = np.load(moved / "memory_3c00.npy").view(np.float32)
+    assert np.isnan(before).all()
+
+
+def test_launches_may_be_written_down_only(built, tmp_path, capsys, monkeypatch) -> None:
+    monkeypatch.setenv("NOT_RUN", "1")
+    out = tmp_path / "out"
+    status, found = record(
+        capsys, monkeypatch, built, out, "--no-execute", "--", built.folder / "host", built.ptx
+    )
+    assert (status, len(found["launches"])) == (0, 1)
+    assert found["launches"][0]["verdict"] is None
+    assert (Path(found["launches"][0]["folder"]) / "launch.yaml").exists()
+
+
+def test_wrong_use_is_refused_as_the_driver_does(built, tmp_path, capsys, monkeypatch) -> None:
+    out = tmp_path / "out"
+    status, found = record(capsys, monkeypatch, built, out, "--", built.folder / "wrong", built.ptx)
+    assert found["status"] == 0  # the program checked every result itself
+    assert status == 1  # and its last launch is wrong
+    assert [one["verdict"] for one in found["launches"]] == ["error"]
+    assert "out-of-bounds" in {one["kind"] for one in found["launches"][0]["findings"]}
+
+
+PYTHON = """
+import ctypes, sys
+cuda = ctypes.CDLL("libcuda.so.1")
+assert cuda.cuInit(0) == 0
+context, module, function = (ctypes.c_void_p() for _ in range(3))
+major, memory = ctypes.c_int(), ctypes.c_uint64()
+cuda.cuDeviceGetAttribute(ctypes.byref(major), 75, 0)
+assert major.value == 10, major
+assert cuda.cuDevicePrimaryCtxRetain(ctypes.byref(context), 0) == 0
+assert cuda.cuCtxSetCurrent(context) == 0
+assert cuda.cuModuleLoad(ctypes.byref(module), sys.argv[1].encode()) == 0
+assert cuda.cuModuleGetFunction(ctypes.byref(function), module, b"ranks") == 0
+assert cuda.cuMemAlloc_v2(ctypes.byref(memory), ctypes.c_size_t(128)) == 0
+assert cuda.cuFuncSetAttribute(function, 8, 40000) == 0
+parameters = (ctypes.c_void_p * 1)(ctypes.addressof(memory))
+assert cuda.cuLaunchKernel(function, 1, 1, 1, 32, 1, 1, 40000, None, parameters, None) == 0
+assert cuda.cuCtxSynchronize() == 0
+"""
+
+
+def test_a_python_program_sees_the_device_asked_for(built, tmp_path, capsys, monkeypatch) -> None:
+    program = tmp_path / "program.py"
+    program.write_text(PYTHON)
+    status, found = record(
+        capsys, monkeypatch, built, tmp_path / "out", "--arch", "sm_100a", "--",
+        sys.executable, program, built.ptx,
+    )  # fmt: skip
+    assert (status, found["status"]) == (0, 0)
+    assert [one["verdict"] for one in found["launches"]] == ["clean"]
+
+
+def test_machine_code_needs_its_ptx(built, tmp_path, capsys, monkeypatch) -> None:
+    unit = Unit("kernels", (HERE / "kernels.cu").read_text(), {}, "sm_90a")
+    cubin = tmp_path / "kernels.cubin"
+    cubin.write_bytes(find_cuda_compiler("nvrtc").build(unit).cubin)
+    words = ("--", built.folder / "host", cubin)
+    status, found = record(capsys, monkeypatch, built, tmp_path / "out", *words)
+    assert (status, found["status"], found["launches"]) == (1, 1, [])
+    status, found = record(capsys, monkeypatch, built, tmp_path / "out", "--ptx", built.ptx, *words)
+    assert (status, len(found["launches"])) == (0, 3)
+
+
+def test_what_cannot_be_run_is_said(built, tmp_path, capsys, monkeypatch) -> None:
+    monkeypatch.setenv("FA4GEN_CACHE_DIR", str(built.folder / "cache"))
+    assert main(["record", str(tmp_path), "--", str(tmp_path / "nowhere")]) == 2
+    assert "cannot run" in capsys.readouterr().err
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.delenv("CC", raising=False)
+    assert main(["record", str(tmp_path), "--", "nothing"]) == 4
+    assert "no C compiler" in capsys.readouterr().err
+
+
+def test_without_the_recorder_the_program_is_told(built) -> None:
+    environment = {name: text for name, text in os.environ.items() if name != "FA4GEN_RECORDER"}
+    environment["LD_LIBRARY_PATH"] = str(built.library)
+    done = subprocess.run(
+        [built.folder / "host", built.ptx], env=environment, capture_output=True, text=True,
+        check=False,
+    )  # fmt: skip
+    assert done.returncode == 1
+    assert "start the program with fa4gen record" in done.stderr
