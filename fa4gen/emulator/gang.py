@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import ml_dtypes
@@ -31,6 +31,15 @@ def as_row(value: Any, lanes: int) -> Row:
     if isinstance(value, np.ndarray) and value.ndim:
         return value
     return np.full(lanes, value)
+
+
+@lru_cache(maxsize=512)
+def lane_mask(lanes: int, lane: int) -> NDArray[np.bool_]:
+    """One lane of so many; not to be written."""
+    mask = np.zeros(lanes, np.bool_)
+    mask[lane] = True
+    mask.flags.writeable = False
+    return mask
 
 
 class _Rows(dict[int, Row]):

@@ -56,6 +56,9 @@ class TensorMemory:
         self.sizes: list[int] = []
         self.relinquished = False
         self._allocations: dict[int, Allocation] = {}
+        # ranges of columns that are known to be allocated, and to be written in all lanes
+        self._held: set[tuple[int, int]] = set()
+        self._full: set[tuple[int, int]] = set()
 
     # ---- allocation
 
@@ -77,6 +80,7 @@ class TensorMemory:
         self.allocated[start : start + columns] = True
         self.written[:, start : start + columns] = False
         self.whole[start : start + columns] = False
+        self._full.clear()
         return one
 
     def find_allocation(self, first: int) -> Allocation | None:
@@ -87,6 +91,7 @@ class TensorMemory:
         """Take columns back."""
         del self._allocations[one.first]
         self.allocated[one.first : one.first + one.columns] = False
+        self._held.clear()
 
     def claim(self) -> None:
         """Let all columns count as allocated: the kernel never asks for any."""
@@ -116,14 +121,30 @@ class TensorMemory:
 
     def holds(self, first: int, stop: int) -> bool:
         """Whether columns ``first`` to ``stop`` exist and are all allocated."""
-        return first >= 0 and stop <= COLUMNS and bool(self.allocated[first:stop].all())
+        if (first, stop) in self._held:
+            return True
+        held = first >= 0 and stop <= COLUMNS and bool(self.allocated[first:stop].all())
+        if held:
+            self._held.add((first, stop))
+        return held
+
+    def full(self, first: int, stop: int) -> bool:
+        """Whether all lanes of columns have been written since they were allocated."""
+        if (first, stop) in self._full:
+            return True
+        full = bool(self.whole[first:stop].all())
+        if full:
+            self._full.add((first, stop))
+        return full
 
     def initialised(self, lanes: slice | NDArray[np.int64], columns: slice) -> bool:
         """Whether all cells of a rectangle have been written since they were allocated."""
-        return bool(self.whole[columns].all()) or bool(self.written[lanes, columns].all())
+        return self.full(columns.start, columns.stop) or bool(self.written[lanes, columns].all())
 
     def mark(self, lanes: slice | NDArray[np.int64], columns: slice) -> None:
         """Cells of a rectangle have been written."""
+        if (columns.start, columns.stop) in self._full:
+            return
         self.written[lanes, columns] = True
         if isinstance(lanes, slice) and lanes.stop - lanes.start == LANES:
             self.whole[columns] = True

@@ -31,7 +31,7 @@ class BarrierClock:
     near      what of ``pending`` and ``done`` a wait of the CTA's scope learns: releases of other
               CTAs are not in it. None until there is a difference
     maker, made, fenced   who initialised it, in which epoch, and whether a fence followed
-    trusted   gangs whose threads all know of the initialisation
+    trusted   sets of threads that all know of the initialisation
     waits     phase -> epoch at which each thread of the CTA saw that phase complete
     """
 
@@ -42,7 +42,7 @@ class BarrierClock:
     site: Instruction
     near: tuple[Vector, Vector] | None = None
     fenced: bool = False
-    trusted: set[int] = field(default_factory=set)
+    trusted: set[Party] = field(default_factory=set)
     waits: dict[int, NDArray[np.uint32]] = field(default_factory=dict)
 
     def pending_near(self) -> Vector:
@@ -93,8 +93,7 @@ class BarrierChecks:
         """
         clock: BarrierClock = barrier.clock
         gang = party.gang
-        key = id(gang)
-        if key in clock.trusted:
+        if party in clock.trusted:
             return
         good = self.clocks.knows(VC, party.threads, clock.maker, clock.made)
         if clock.fenced and not good.all():
@@ -118,8 +117,8 @@ class BarrierChecks:
                 gang,
                 party.mask,
             )
-        elif party.mask is None and (clock.fenced or barrier.cta is gang.cta):
-            clock.trusted.add(key)
+        elif good.all() and (clock.fenced or barrier.cta is gang.cta):
+            clock.trusted.add(party)
 
     def signalled(self, op: AsyncOp, barrier: Mbarrier) -> None:
         """An operation signals an mbarrier: what waiters will know of it."""

@@ -24,7 +24,11 @@ class SlotsExhausted(Exception):  # noqa: N818 (no error: the launch begins agai
     """More asynchronous operations are under way than the clocks have columns for."""
 
 
-@dataclass(slots=True)
+# Sets of lanes that are remembered.
+_MOST_PARTIES: Final = 1024
+
+
+@dataclass(slots=True, eq=False)
 class Party:
     """Lanes of a gang: ``threads`` selects them in the clocks, ``ids`` has their numbers.
 
@@ -59,6 +63,7 @@ class Team:
         self._next = 0
         self._all: dict[Gang, Party] = {}
         self._missed: dict[int, Vector] = {}
+        self._some: dict[tuple[Gang, bytes], Party] = {}
         self._warps: dict[tuple[Gang, int], Party] = {}
 
     def base(self, gang: Gang) -> int:
@@ -75,11 +80,17 @@ class Team:
                 party = Party(gang, None, slice(base, base + gang.lanes), ids, ids[:, None], True)
                 self._all[gang] = party
             return party
-        ids = np.flatnonzero(mask)
-        ids += self.base(gang)
-        first, last = int(ids[0]), int(ids[-1])
-        threads: Threads = ids if last - first >= len(ids) else slice(first, last + 1)
-        return Party(gang, mask, threads, ids, ids[:, None])
+        key = gang, mask.tobytes()
+        party = self._some.get(key)
+        if party is None:
+            if len(self._some) >= _MOST_PARTIES:
+                self._some.clear()
+            ids = np.flatnonzero(mask)
+            ids += self.base(gang)
+            first, last = int(ids[0]), int(ids[-1])
+            threads: Threads = ids if last - first >= len(ids) else slice(first, last + 1)
+            party = self._some[key] = Party(gang, mask.copy(), threads, ids, ids[:, None])
+        return party
 
     def warp(self, gang: Gang, number: int) -> Party:
         """All lanes of a warp of a gang."""

@@ -33,6 +33,7 @@ class Cells:
     flags               per cell
     readers             (warps, cells): epoch << 5 | lane of the last reader of each warp, or 0
     warps               the warp of each row of ``readers``
+    writes              how often cells have changed hands
     """
 
     def __init__(self, size: int, nobody: int) -> None:
@@ -42,6 +43,7 @@ class Cells:
         self.epoch = np.zeros(cells, np.uint32)
         self.site = np.zeros(cells, np.int32)
         self.flags = np.full(cells, FRESH, np.uint8)
+        self.writes = 0
         self._all_readers = np.zeros((_FEW_WARPS, cells), np.uint32)
         self.readers = self._all_readers[:0]
         self.warps = np.zeros(0, np.int64)
@@ -80,6 +82,7 @@ class Cells:
 
         Returns who holds the cells now: others than themselves where lanes write the same cell.
         """
+        self.writes += 1
         if cells.ndim > 1:
             self.slot[cells] = party.column
             self.epoch[cells] = epochs[:, None]
@@ -95,6 +98,7 @@ class Cells:
 
     def wrote_span(self, span: slice, slot: int, epoch: int, site: int) -> None:
         """An asynchronous operation writes a stretch of cells."""
+        self.writes += 1
         if self.flags[span].max(initial=0) & HAS_READERS:
             self.readers[:, span] = 0
         self.slot[span] = slot
@@ -195,6 +199,7 @@ class Cells:
 
     def _refine(self, size: int) -> None:
         """Smaller cells, each of which remembers what its cell did."""
+        self.writes += 1
         factor = (1 << self.shift) // size
         self.shift = size.bit_length() - 1
         self.slot = self.slot.repeat(factor)

@@ -32,6 +32,16 @@ class SharedChecks(GenericChecks):
     def operation_reads(self, op: AsyncOp, part: SharedRange, clock: Vector, number: int) -> None:
         """An operation reads a stretch, some time from now on."""
         span = self.cells.span(part.start, part.stop)
+        # threads forget nothing: what they have read in order once they may read until it changes
+        seen = span.start, span.stop, op.gang, op.lane, op.kind, op.notes.get("issuers")
+        writes = self.cells.writes
+        if self._in_order.get(seen) != writes and self._reads_in_order(op, part, span, clock):
+            self._in_order[seen] = writes
+        key = (part.start, part.stop, op.gang, op.lane, op.kind)
+        self._readings[key] = Reading(part.start, part.stop, op.slot, op.epoch - 1, number, op)
+
+    def _reads_in_order(self, op: AsyncOp, part: SharedRange, span: slice, clock: Vector) -> bool:
+        """Report a read of what nobody has written, or too early; whether there is none."""
         flags = int(np.bitwise_or.reduce(self.cells.flags[span]))
         if flags & FRESH and self.options.uninitialised:
             fresh = self._really(op, span, (self.cells.flags[span] & FRESH) != 0)
@@ -46,9 +56,7 @@ class SharedChecks(GenericChecks):
                     self._lane(op),
                 )
                 self.cells.flags[span] &= np.uint8(~FRESH & 255)
-        self._operation_after_writers(op, span, clock, "reads")
-        key = (part.start, part.stop, op.gang, op.lane, op.kind)
-        self._readings[key] = Reading(part.start, part.stop, op.slot, op.epoch - 1, number, op)
+        return self._operation_after_writers(op, span, clock, "reads") and not flags & FRESH
 
     def operation_writes(self, op: AsyncOp, part: SharedRange, clock: Vector, number: int) -> None:
         """An operation overwrites a stretch, some time from now on."""
@@ -81,7 +89,8 @@ class SharedChecks(GenericChecks):
                 del self._readings[key]
         cells.wrote_span(span, op.slot, op.epoch, number)
 
-    def _operation_after_writers(self, op: AsyncOp, span: slice, clock: Vector, verb: str) -> None:
+    def _operation_after_writers(self, op: AsyncOp, span: slice, clock: Vector, verb: str) -> bool:
+        """Report an access that is not ordered after a write; whether all are, simply."""
         threads = self.clocks.threads
         seen = clock[VC].copy()
         if op.notes.get("proxy") != "generic" and self.options.proxies:
@@ -89,12 +98,12 @@ class SharedChecks(GenericChecks):
         slots, epochs = self.cells.slot[span], self.cells.epoch[span]
         good = seen[slots] >= epochs
         if np.count_nonzero(good) == good.size:
-            return
+            return True
         if verb == "reads":
             really = self._really(op, span, ~good)
             good = ~really
             if not really.any():
-                return
+                return False
         # a plain race is worse than a missing fence: report it if there is one
         plain = good | (clock[VC][slots] >= epochs)
         if is_reduction(op) and verb == "overwrites":
@@ -103,11 +112,11 @@ class SharedChecks(GenericChecks):
             plain |= np.isin(numbers, atomic)
             good |= np.isin(numbers, atomic)
             if good.all():
-                return
+                return False
         bad = int(good.argmin())
         if not plain.all():
             if not self.options.races:
-                return
+                return False
             bad = int(plain.argmin())
         cell = span.start + bad
         self._report_operation(
@@ -119,6 +128,7 @@ class SharedChecks(GenericChecks):
             int(epochs[bad]),
             int(self.cells.site[cell]),
         )
+        return False
 
     def _really(self, op: AsyncOp, span: slice, suspects: NDArray[np.bool_]) -> NDArray[np.bool_]:
         """Those of the cells of a stretch that the operation does read, not just reach across."""

@@ -49,6 +49,8 @@ class GenericChecks:
         self.options = options
         self.cells = Cells(cta.shared.size, team.clocks.nobody)
         self._readings: dict[tuple[Any, ...], Reading] = {}
+        # stretches and who read them in order, as of how many writes
+        self._in_order: dict[tuple[Any, ...], int] = {}
 
     # ---- generic accesses
 

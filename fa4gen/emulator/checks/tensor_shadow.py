@@ -7,7 +7,7 @@ mbarrier for the others. Between threads it needs ``tcgen05.fence`` on both side
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -17,6 +17,7 @@ from fa4gen.emulator.async_ops import TensorRange
 from fa4gen.emulator.checks.areas import Areas, Rectangle
 from fa4gen.emulator.checks.clocks import AFTER, EXEC, LOOSE, VC
 from fa4gen.emulator.checks.scopes import narrow_scope
+from fa4gen.emulator.gang import lane_mask
 from fa4gen.emulator.report import Severity
 
 if TYPE_CHECKING:
@@ -43,6 +44,8 @@ class Entry:
     ids, begun, ended   threads of a load or store, their epochs at its issue, and at the wait that
                         covers it (None until then)
     op, issuer, issued  an asynchronous operation, its thread and that thread's epoch
+    number              counts the accesses
+    known               threads that have seen it end and need not be asked again
     """
 
     rectangle: Rectangle
@@ -56,6 +59,7 @@ class Entry:
     issuer: int = -1
     issued: int = 0
     number: int = 0
+    known: set[int] = field(default_factory=set)
 
     def within(self, other: Rectangle) -> bool:
         a, b = self.rectangle, other
@@ -189,8 +193,7 @@ class TensorChecks:
         self, op: AsyncOp, entry: Entry, rectangle: Rectangle, writes: bool
     ) -> None:
         clock = op.clock
-        mask = np.zeros(op.gang.lanes, np.bool_)
-        mask[op.lane] = True
+        mask = lane_mask(op.gang.lanes, op.lane)
         what = f"is {'written' if writes else 'read'} by {op.kind}"
         if entry.op is None:
             first = self.team.base(op.gang) + op.lane
@@ -198,6 +201,11 @@ class TensorChecks:
             if entry.ids[0] // 32 == first // 32:
                 if entry.ended is None:
                     self._unwaited(entry, what, op.site, op.gang, mask)
+                return
+            if first in entry.known:
+                return
+            if entry.ended is not None and bool((clock[AFTER][entry.ids] >= entry.ended).all()):
+                entry.known.add(first)
                 return
             self._after_threads(
                 entry,

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fa4gen.emulator.gang import WARP_LANES, Gang, Mask
+from fa4gen.emulator.gang import WARP_LANES, Gang, Mask, lane_mask
 from fa4gen.emulator.machine import Cta
 from fa4gen.emulator.mbarriers import Mbarrier
 from fa4gen.emulator.memory import RESERVED_SHARED
@@ -32,9 +32,7 @@ def pick(row: Any, lane: int) -> int:
 
 def only(gang: Gang, lane: int) -> NDArray[np.bool_]:
     """The mask of one lane."""
-    mask = np.zeros(gang.lanes, np.bool_)
-    mask[lane] = True
-    return mask
+    return lane_mask(gang.lanes, lane)
 
 
 def find_targets(

@@ -82,7 +82,7 @@ def groups(gang: Gang, mask: Mask, *rows: Any) -> list[tuple[tuple[int, ...], Ma
     rows = tuple(as_row(row, gang.lanes) for row in rows)
     lanes = gang.lanes_of(mask)
     columns = rows if mask is None else [row[lanes] for row in rows]
-    if all((column == column[0]).all() for column in columns):
+    if len(lanes) == 1 or all((column == column[0]).all() for column in columns):
         return [(tuple(int(column[0]) for column in columns), mask)]
     found: dict[tuple[int, ...], list[int]] = {}
     for position, lane in enumerate(lanes):

@@ -32,13 +32,8 @@ from fa4gen.emulator.instructions.tcgen05_common import (
 )
 from fa4gen.emulator.instructions.tcgen05_copy import copy, shift
 from fa4gen.emulator.instructions.tcgen05_layouts import Piece, pieces
-from fa4gen.emulator.instructions.tcgen05_product import (
-    A_COLUMNS,
-    PACKED_K,
-    Product,
-    extent,
-    stored,
-)
+from fa4gen.emulator.instructions.tcgen05_operands import PACKED_K, extent, stored
+from fa4gen.emulator.instructions.tcgen05_product import A_COLUMNS, Product
 from fa4gen.emulator.instructions.tcgen05_queue import queue_of
 from fa4gen.emulator.instructions.tcgen05_scales import Scales, columns, factors
 from fa4gen.emulator.memory import RESERVED_SHARED
@@ -254,6 +249,11 @@ def _width(layout: tuple[Piece, ...]) -> int:
 def _issue(issue: _Issue, values: list[int], operands: Operands, words: list[int]) -> None:
     gang, lane, site, form = issue.gang, issue.lane, issue.site, issue.form
     d, a, b, bits, accumulate, *places = values
+    key = site, lane, *values, *words
+    known: dict[tuple[Any, ...], Product] = gang.state.setdefault("tcgen05.mma", {})
+    if key in known and known[key].has_columns():
+        submit(gang, lane, site, known[key], d)
+        return
     kind = issue.kind(bits)
     share = form.group
     spread = kind.m == 64 and not form.ws and share == 1
@@ -276,22 +276,24 @@ def _issue(issue: _Issue, values: list[int], operands: Operands, words: list[int
         bool(accumulate), operands.shift if accumulate else 0, _enabled(words, share),
         issue.scales(places, kind) if places else None,
     )  # fmt: skip
+    if not kind.remarks:
+        known[key] = product
     submit(gang, lane, site, product, d)
 
 
 def submit(gang: Gang, lane: int, site: Instruction, product: Product, d: int) -> None:
     """Put a product into its thread's queue and tell the observer what it touches."""
     machine = gang.machine
-    op = AsyncOp(
-        "tcgen05.mma", gang, lane, site, product.run, unit="tensor", cycles=product.cycles()
-    )
+    op = AsyncOp("tcgen05.mma", gang, lane, site, product.run, unit="tensor")
     if machine.observer.enabled:
-        op.reads = product.shared_reads()
-        op.tensor_reads = product.tensor_reads()
-        op.tensor_writes = product.tensor_writes()
+        touched = product.touched
+        op.cycles = touched.cycles
+        op.reads = touched.shared_reads
+        op.tensor_reads = touched.tensor_reads
+        op.tensor_writes = touched.tensor_writes
         shape = (product.kind.m, product.kind.n)
         op.notes["queue"] = (gang, lane)
-        op.notes["product"] = product.facts()
+        op.notes["product"] = touched.facts
         op.notes["accumulator"] = (d, shape, len(product.ctas))
     queue_of(gang.state, lane, machine).submit(op, product)
     remember(gang, lane, op)

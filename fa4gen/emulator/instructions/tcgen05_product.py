@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any, Final
 
 import numpy as np
@@ -21,17 +20,16 @@ from fa4gen.emulator.instruction_descriptor import InstructionDescriptor
 from fa4gen.emulator.instructions.copy_places import only
 from fa4gen.emulator.instructions.tcgen05_common import report_uninitialised, wants_uninitialised
 from fa4gen.emulator.instructions.tcgen05_layouts import Piece
+from fa4gen.emulator.instructions.tcgen05_operands import numbers, ranges, stored
 from fa4gen.emulator.instructions.tcgen05_queue import Action
 from fa4gen.emulator.instructions.tcgen05_scales import Scales, columns, repeated
 from fa4gen.emulator.machine import Cta
-from fa4gen.emulator.operand_tiles import ELEMENT_BYTES, read_tile, tile_ranges, values_of
+from fa4gen.emulator.operand_tiles import ELEMENT_BYTES, read_tiles, values_of
 from fa4gen.emulator.ptx.syntax import Instruction
 from fa4gen.emulator.tensor_memory import LANES, TensorMemory
 
 # Every kind takes 32 bytes of K from each row of A: so many columns of tensor memory.
 A_COLUMNS: Final = 8
-# Only the kinds with two elements in a byte have so many along K.
-PACKED_K: Final = 64
 _LOW: Final = np.uint32(0xFFFF)
 # Steps of K that are summed together; sums of so many 8-bit products are exact in float32.
 _STEPS: Final = 64
@@ -39,9 +37,20 @@ _EXACT_STEPS: Final = 8
 _INT32: Final = np.iinfo(np.int32)
 
 
+@dataclass(frozen=True, slots=True)
+class Touched:
+    """What observers are told of a product."""
+
+    shared_reads: tuple[SharedRange, ...]
+    tensor_reads: tuple[TensorRange, ...]
+    tensor_writes: tuple[TensorRange, ...]
+    cycles: float
+    facts: dict[str, Any]
+
+
 @dataclass(slots=True, eq=False)
 class Product(Action):
-    """One tcgen05.mma under way.
+    """One tcgen05.mma; the same object each time that a thread issues it with the same operands.
 
     ctas        those that work together, the one of even rank first
     kind        the decoded instruction descriptor
@@ -66,6 +75,7 @@ class Product(Action):
     shift: int
     enabled: tuple[NDArray[np.bool_], ...] | None
     scales: Scales | None = None
+    _touched: Touched | None = None
 
     def joins(self, later: Action) -> bool:
         return (
@@ -94,8 +104,8 @@ class Product(Action):
     # ---- one accumulation over several steps of K
 
     def _sum(self, steps: list[Product]) -> None:
-        plain = [one._read_b() for one in steps]
-        b = _join(plain)
+        plain = [] if self.scales is None else [one._read_b([one]) for one in steps]
+        b: Any = self._read_b(steps) if self.scales is None else None
         whole: NDArray[np.float32] | None = None
         for index, cta in enumerate(self.ctas):
             memory = cta.tensor_memory
@@ -104,14 +114,17 @@ class Product(Action):
                 scaled = zip(steps, plain, strict=True)
                 b = _join([one._scaled(memory, tile, False) for one, tile in scaled])
             if self.a is not None:
-                a = _join([one._read_a(cta, memory) for one in steps])
+                if self.scales is None:
+                    a = self._read_a(cta, memory, steps)
+                else:
+                    a = _join([one._read_a(cta, memory, [one]) for one in steps])
                 whole = a @ b.T
             for piece in self.layout:
                 if piece.cta != index or not self._usable(memory, piece):
                     continue
                 columns = slice(piece.first, piece.first + piece.columns)
                 if whole is None:
-                    a = _join([one._read_tensor_a(memory, piece) for one in steps])
+                    a = self._read_all_tensor_a(memory, piece, steps)
                     part = a @ b[columns].T
                 else:
                     part = whole[piece.row : piece.row + piece.rows, columns]
@@ -128,34 +141,52 @@ class Product(Action):
         )  # fmt: skip
         return False
 
-    def _read_a(self, cta: Cta, memory: TensorMemory) -> NDArray[np.float32]:
-        assert self.a is not None
+    def _read_a(self, cta: Cta, memory: TensorMemory, steps: list[Product]) -> NDArray[np.float32]:
+        """A of steps that follow each other along K."""
         kind = self.kind
         element, k = stored(kind, kind.a)
         rows = kind.m // len(self.ctas)
-        tile = read_tile(cta.shared, self.a, not kind.transpose_a, rows, k, element)
-        return self._scaled(memory, _numbers(tile, kind), True)
+        places = [one.a for one in steps if one.a is not None]
+        tile = read_tiles(cta.shared, places, not kind.transpose_a, rows, k, element)
+        return self._scaled(memory, numbers(tile, kind), True)
 
-    def _read_b(self) -> NDArray[np.float32]:
-        """B of all CTAs, with the sign of the product."""
+    def _read_b(self, steps: list[Product]) -> NDArray[np.float32]:
+        """B of all CTAs for such steps, with the sign of the product."""
         kind = self.kind
         element, k = stored(kind, kind.b)
         rows = kind.n // len(self.ctas)
+        places = [one.b for one in steps]
         tiles = [
-            read_tile(cta.shared, self.b, not kind.transpose_b, rows, k, element)
+            read_tiles(cta.shared, places, not kind.transpose_b, rows, k, element)
             for cta in self.ctas
         ]
-        tile = _numbers(tiles[0] if len(tiles) == 1 else np.concatenate(tiles), kind)
+        tile = numbers(tiles[0] if len(tiles) == 1 else np.concatenate(tiles), kind)
         return -tile if kind.negate_a != kind.negate_b else tile
 
-    def _read_tensor_a(self, memory: TensorMemory, piece: Piece) -> NDArray[np.float32]:
+    def _read_all_tensor_a(
+        self, memory: TensorMemory, piece: Piece, steps: list[Product]
+    ) -> NDArray[np.float32]:
+        """A of steps along K; at once where one begins at the end of the other."""
+        last = self.a_column + A_COLUMNS * len(steps)
+        columns = range(self.a_column, last, A_COLUMNS)
+        if (
+            self.scales is None
+            and all(one.a_column == column for one, column in zip(steps, columns, strict=True))
+            and memory.full(self.a_column, last)
+        ):
+            return self._read_tensor_a(memory, piece, len(steps))
+        return np.asarray(_join([one._read_tensor_a(memory, piece) for one in steps]))
+
+    def _read_tensor_a(
+        self, memory: TensorMemory, piece: Piece, steps: int = 1
+    ) -> NDArray[np.float32]:
         lanes = slice(piece.lane, piece.lane + piece.rows)
-        span = slice(self.a_column, self.a_column + A_COLUMNS)
+        span = slice(self.a_column, self.a_column + A_COLUMNS * steps)
         self._check_written(memory, lanes, span, "A from")
         raw = np.ascontiguousarray(memory.cells[lanes, span])
         element, _ = stored(self.kind, self.kind.a)
         values = values_of(raw.view(np.dtype(f"u{ELEMENT_BYTES[element]}")), element)
-        return self._scaled(memory, _numbers(values, self.kind), True, piece.row)
+        return self._scaled(memory, numbers(values, self.kind), True, piece.row)
 
     def _scaled(
         self, memory: TensorMemory, tile: NDArray[np.float32], of_a: bool, row: int = 0
@@ -234,16 +265,49 @@ class Product(Action):
             part = part + old.astype(np.float32) * scale
         return np.ascontiguousarray(part.astype(np.float16)).view(np.uint16).astype(np.uint32)
 
+    def has_columns(self) -> bool:
+        """Whether all columns that are touched are allocated."""
+        width = max(piece.columns for piece in self.layout)
+        spans = [(self.column, width)]
+        if self.a is None:
+            spans.append((self.a_column, A_COLUMNS))
+        if self.scales is not None:
+            spans += self._scale_columns(self.scales)
+        for cta in self.ctas:
+            memory = cta.tensor_memory
+            assert memory is not None
+            if not all(memory.holds(first, first + count) for first, count in spans):
+                return False
+        return True
+
     # ---- what the observer is told
+
+    @property
+    def touched(self) -> Touched:
+        """What is read and written, and at what cost."""
+        if self._touched is None:
+            self._touched = Touched(
+                self.shared_reads(),
+                self.tensor_reads(),
+                self.tensor_writes(),
+                self.cycles(),
+                self.facts(),
+            )
+        return self._touched
+
+    def _scale_columns(self, scales: Scales) -> list[tuple[int, int]]:
+        """First column and number of columns of the scale factors of A and B."""
+        rows = self.kind.m // len(self.ctas)
+        return [(scales.a, columns(rows)), (scales.b, columns(self.kind.n))]
 
     def shared_reads(self) -> tuple[SharedRange, ...]:
         """The operands in shared memory, of all CTAs of the group."""
         kind, share = self.kind, len(self.ctas)
         element, k = stored(kind, kind.b)
-        tiles = [_ranges(self.b, not kind.transpose_b, kind.n // share, k, element)]
+        tiles = [ranges(self.b, not kind.transpose_b, kind.n // share, k, element)]
         if self.a is not None:
             element, k = stored(kind, kind.a)
-            tiles.append(_ranges(self.a, not kind.transpose_a, kind.m // share, k, element))
+            tiles.append(ranges(self.a, not kind.transpose_a, kind.m // share, k, element))
         return tuple(
             SharedRange(cta, start, stop)
             for cta in self.ctas
@@ -261,8 +325,7 @@ class Product(Action):
         if self.a is None:
             reads += self._rectangles(self.a_column, A_COLUMNS)
         if self.scales is not None:
-            scales, rows = self.scales, self.kind.m // len(self.ctas)
-            for first, count in (scales.a, columns(rows)), (scales.b, columns(self.kind.n)):
+            for first, count in self._scale_columns(self.scales):
                 reads += tuple(
                     TensorRange(cta, 0, LANES, first, first + count) for cta in self.ctas
                 )
@@ -302,45 +365,6 @@ class Product(Action):
         }
 
 
-def stored(kind: InstructionDescriptor, element: str) -> tuple[str, int]:
-    """How an operand lies in memory: the type and number of elements along K.
-
-    Packed 4-bit elements are looked at as bytes.
-    """
-    return ("u8", kind.k // 2) if kind.k == PACKED_K else (element, kind.k)
-
-
-def _numbers(tile: NDArray[Any], kind: InstructionDescriptor) -> NDArray[np.float32]:
-    """A tile in float32; bytes of packed 4-bit elements are taken apart, low half first."""
-    if kind.k == PACKED_K:
-        raw = tile.astype(np.uint8)
-        both = np.stack([raw & np.uint8(15), raw >> np.uint8(4)], axis=-1)
-        tile = values_of(both.reshape(len(raw), -1), "e2m1")
-    return tile.astype(np.float32, copy=False)
-
-
 def _join(steps: list[Any]) -> Any:
     """Operands of several steps side by side along K."""
     return steps[0] if len(steps) == 1 else np.concatenate(steps, axis=1)
-
-
-@lru_cache(maxsize=4096)
-def extent(descriptor: Descriptor, k_major: bool, mn: int, k: int, kind: str) -> tuple[int, int]:
-    """The first byte of a tile in shared memory and one past its last."""
-    ranges = tile_ranges(descriptor, k_major, mn, k, ELEMENT_BYTES[kind])
-    return ranges[0][0], ranges[-1][1]
-
-
-@lru_cache(maxsize=4096)
-def _ranges(
-    descriptor: Descriptor, k_major: bool, mn: int, k: int, kind: str
-) -> tuple[tuple[int, int], ...]:
-    """The bytes of a tile, gaps within swizzled lines closed: they are other steps of K."""
-    merged: list[tuple[int, int]] = []
-    widest = 2 * descriptor.span
-    for start, stop in tile_ranges(descriptor, k_major, mn, k, ELEMENT_BYTES[kind]):
-        if merged and start - merged[-1][1] < widest:
-            merged[-1] = (merged[-1][0], stop)
-        else:
-            merged.append((start, stop))
-    return tuple(merged)

@@ -243,7 +243,7 @@ def _check_written(
     column: int,
 ) -> None:  # fmt: skip
     for first, stop in cells.spans:
-        if not memory.whole[column + first : column + stop].all():
+        if not memory.full(column + first, column + stop):
             break
     else:
         return
