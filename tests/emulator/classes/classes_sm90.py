@@ -179,6 +179,12 @@ CLUSTERS: Final = (
         (Found("race", "LOAD_SHARED_AT(", ""),), grid=2,
     ),
     BugClass(
+        "acquire_at_cta_scope", "clusters", "CL", "a wait at CTA scope for a writer in another CTA",
+        "The peer's stores may not be visible yet.",
+        "A4", numbers(2, 32), passed(), lambda data: data["in"][::-1],
+        (Found("race", "LOAD_SHARED_AT(", ""),), grid=2, verdict="isa",
+    ),
+    BugClass(
         "mask_outside", "clusters", "CL", "a multicast to a CTA that the cluster does not have",
         "The kernel is stopped by a fault.",
         "A6", numbers(32, out=(2, 32)), passed(),

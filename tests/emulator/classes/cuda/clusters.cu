@@ -25,6 +25,27 @@ PAIR cta_scope(const u32* in, u32* out) {
   CLUSTER_SYNC();
 }
 
+// The other side of the same hand-over: a wait that acquires at CTA scope.
+PAIR acquire_at_cta_scope(const u32* in, u32* out) {
+  __shared__ u32 tile[32];
+  __shared__ u64 barrier;
+  const u32 base = SHARED(tile) + 4 * LANE, ready = SHARED(&barrier);
+  u32 rank, x;
+  CLUSTER_RANK(rank);
+  if (threadIdx.x == 0) {
+    BARRIER_INIT(ready, 32);
+    FENCE_BARRIER_INIT();
+  }
+  CLUSTER_SYNC();
+  STORE_SHARED(base, in[32 * rank + LANE]);
+  ARRIVE_AT(ready, rank ^ 1);
+  FIXED(WAIT_CLUSTER(ready, 0);)
+  BROKEN(WAIT(ready, 0);)
+  LOAD_SHARED_AT(x, base, rank ^ 1);
+  out[32 * rank + LANE] = x;
+  CLUSTER_SYNC();
+}
+
 // The mask of a multicast names the rank behind the last one.
 PAIR mask_outside(const u32* in, u32* out) {
   __shared__ __align__(128) u32 tile[32];
