@@ -42,13 +42,14 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave the tests marked ``seeds`` to those who ask for them."""
-    if config.getoption("--many-seeds"):
-        return
-    left_out = [item for item in items if item.get_closest_marker("seeds")]
+    """Leave the tests marked ``seeds`` and ``compat`` to those who ask for them."""
+    unwanted = [] if config.getoption("--many-seeds") else ["seeds"]
+    if "compat" not in (config.getoption("markexpr") or ""):
+        unwanted.append("compat")
+    left_out = [item for item in items if any(map(item.get_closest_marker, unwanted))]
     if left_out:
         config.hook.pytest_deselected(items=left_out)
-        items[:] = [item for item in items if not item.get_closest_marker("seeds")]
+        items[:] = [item for item in items if not any(map(item.get_closest_marker, unwanted))]
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

@@ -1,0 +1,100 @@
+"""Compiles kernels of CuTe DSL for a GPU that is not there and records how they are launched.
+
+    python record.py CASE OUTPUT
+
+CASE is JSON: ``what`` (a function of this file), ``arch`` and the function's arguments. OUTPUT is a
+pickle: the launches, and the arrays by name with the address that the host code took them to have.
+"""
+
+from __future__ import annotations
+
+import json
+import pickle
+import sys
+from collections.abc import Callable
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+import standin
+
+
+def attention(
+    *,
+    depth: int,
+    rows: int,
+    keys: int,
+    mask: str,
+    dtype: str,
+    heads: int = 1,
+    key_heads: int = 1,
+    batch: int = 1,
+    clc: bool = False,
+) -> dict[str, Any]:
+    """FlashAttention-4's forward: out and lse of q, k, v, each [batch, rows, heads, depth]."""
+    import os
+
+    if clc:
+        os.environ["FA_CLC"] = "1"
+    import torch
+    from flash_attn.cute.interface import _flash_attn_fwd
+    from tensors import on_device
+
+    torch.manual_seed(0)
+    kind = getattr(torch, dtype)
+    tensors = {
+        "q": torch.randn(batch, rows, heads, depth).to(kind),
+        "k": torch.randn(batch, keys, key_heads, depth).to(kind),
+        "v": torch.randn(batch, keys, key_heads, depth).to(kind),
+        "out": torch.full((batch, rows, heads, depth), torch.nan, dtype=kind),
+        "lse": torch.full((batch, heads, rows), torch.nan),
+    }
+    q, k, v, out, lse = map(on_device, tensors.values())
+    _flash_attn_fwd(q, k, v, causal=mask == "causal", out=out, lse=lse, return_lse=True)
+    return tensors
+
+
+def gemm(
+    *, m: int, n: int, k: int, tile: tuple[int, int], cluster: tuple[int, int], dtype: str
+) -> dict[str, Any]:
+    """QuACK's matrix product: d [m, n] of a [m, k] and b [n, k]."""
+    import torch
+    from quack.gemm import gemm as product
+    from tensors import on_device
+
+    torch.manual_seed(0)
+    kind = getattr(torch, dtype)
+    tensors = {
+        "a": torch.randn(1, m, k).to(kind),
+        "b": torch.randn(1, n, k).to(kind),
+        "d": torch.full((1, m, n), torch.nan, dtype=kind),
+    }
+    a, b, d = map(on_device, tensors.values())
+    product(a, b, d, None, None, *tile, *cluster)
+    return tensors
+
+
+CASES: dict[str, Callable[..., dict[str, Any]]] = {"attention": attention, "gemm": gemm}
+
+
+def main(case: dict[str, Any], output: Path) -> None:
+    what, arch = case.pop("what"), case.pop("arch")
+    recorder = standin.install(arch)
+    tensors = CASES[what](**case)
+    import torch
+
+    arrays = {}
+    for name, tensor in tensors.items():
+        bits = tensor.view(torch.int16) if tensor.dtype == torch.bfloat16 else tensor
+        arrays[name] = (tensor.data_ptr(), str(tensor.dtype).split(".")[1], bits.numpy())
+    output.write_bytes(
+        pickle.dumps(
+            {"launches": [asdict(launch) for launch in recorder.launches], "arrays": arrays}
+        )
+    )
+
+
+if __name__ == "__main__":
+    main(json.loads(sys.argv[1]), Path(sys.argv[2]))

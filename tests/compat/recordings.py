@@ -1,0 +1,102 @@
+"""Launches of others' host code, as they were recorded, emulated on the arrays beside them."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+from numpy.typing import NDArray
+
+from fa4gen.emulator import Bytes, Program, Report
+
+_POINTER_BYTES = 8
+
+
+@dataclass(frozen=True)
+class Placed:
+    """An array and the address that the host code knew it by."""
+
+    address: int
+    array: NDArray[Any]
+
+
+@dataclass(frozen=True)
+class Launch:
+    """A kernel and its raw parameters; sizes as CUDA has them."""
+
+    kernel: str
+    ptx: str
+    grid: tuple[int, ...]
+    block: tuple[int, ...]
+    cluster: tuple[int, ...] | None
+    dynamic_shared: int
+    parameters: Sequence[bytes]
+
+
+@dataclass(frozen=True)
+class Recording:
+    """What a program launched, in order, on which arrays. Running it leaves the arrays alone."""
+
+    launches: Sequence[Launch]
+    arrays: Mapping[str, Placed]
+
+    def values(self, name: str) -> NDArray[np.float64]:
+        """An array as the program filled it."""
+        return self.arrays[name].array.astype(np.float64)
+
+    def run(self, *, seed: int, schedule: str) -> tuple[dict[str, NDArray[Any]], list[Report]]:
+        """Emulate all launches. Returns the arrays as they are afterwards, and the reports."""
+        memory = {
+            name: Placed(one.address, one.array.copy()) for name, one in self.arrays.items()
+        }
+        reports = [
+            _program(launch.ptx).launch(
+                launch.kernel,
+                grid=launch.grid,
+                block=launch.block,
+                cluster=launch.cluster,
+                dynamic_shared=launch.dynamic_shared,
+                args=[relocated(raw, memory.values()) for raw in launch.parameters],
+                seed=seed,
+                schedule=schedule,
+            )
+            for launch in self.launches
+        ]
+        return {name: one.array for name, one in memory.items()}, reports
+
+
+def relocated(raw: bytes, arrays: Iterator[Placed] | Any) -> Bytes:
+    """A parameter whose words that are addresses inside of ``arrays`` follow the arrays.
+
+    The address in a tensor map is its first word, so tensor maps need nothing else.
+    """
+    pointers: dict[int, Any] = {}
+    for offset in range(0, len(raw) - _POINTER_BYTES + 1, 4):
+        address = int.from_bytes(raw[offset : offset + _POINTER_BYTES], "little")
+        for one in arrays:
+            if one.address <= address < one.address + one.array.nbytes:
+                pointers[offset] = (one.array, address - one.address)
+    return Bytes(raw, pointers=pointers)
+
+
+@cache
+def _program(ptx: str) -> Program:
+    return Program(ptx)
+
+
+def load(path: Path) -> Recording:
+    """Read what ``cute/record.py`` wrote."""
+    content = pickle.loads(path.read_bytes())
+    return Recording(
+        [Launch(**launch) for launch in content["launches"]],
+        {
+            name: Placed(address, bits.view(getattr(ml_dtypes, dtype, dtype)))
+            for name, (address, dtype, bits) in content["arrays"].items()
+        },
+    )

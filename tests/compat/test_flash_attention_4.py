@@ -1,0 +1,59 @@
+"""FlashAttention-4's forward, as its own host code launches it, in the emulator."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.compat.judging import CuteRecorder, judge
+from tests.compat.references import attention
+
+pytestmark = pytest.mark.compat
+
+# what docs/emulator_findings.md lists for all kernels of the architecture
+KNOWN = {
+    "sm_90a": {"illegal-instruction"},
+    "sm_100a": {"illegal-instruction", "missing-tcgen05-fence", "partial-warp", "race"},
+}
+DEFECTS = {"sm_90a": {"race"}, "sm_100a": {"missing-tcgen05-wait", "race"}}
+
+
+def case(arch: str, depth: int, rows: int, keys: int, mask: str, **more: Any) -> Any:
+    name = "-".join([arch, f"d{depth}", f"{rows}x{keys}", mask, *map(str, more)])
+    options = {"dtype": "bfloat16", **more}
+    return pytest.param(
+        {"arch": arch, "depth": depth, "rows": rows, "keys": keys, "mask": mask, **options}, id=name
+    )
+
+
+@pytest.mark.parametrize(
+    "problem",
+    [
+        case("sm_100a", 64, 384, 384, "causal"),
+        case("sm_100a", 64, 256, 200, "none", dtype="float16"),
+        case("sm_100a", 128, 256, 512, "causal"),
+        case("sm_100a", 128, 300, 300, "causal", dtype="float16"),
+        case("sm_100a", 128, 512, 384, "none"),
+        case("sm_100a", 128, 256, 256, "causal", heads=4, key_heads=2),
+        case("sm_100a", 128, 256, 256, "causal", heads=4, key_heads=2, batch=2, clc=True),
+        case("sm_100a", 256, 256, 384, "causal"),
+        case("sm_100a", 256, 256, 256, "none"),
+        case("sm_90a", 64, 256, 384, "causal"),
+        case("sm_90a", 128, 256, 256, "causal"),
+        case("sm_90a", 128, 200, 300, "none", dtype="float16"),
+        case("sm_90a", 256, 128, 256, "causal"),
+    ],
+)
+def test_forward(cute: CuteRecorder, problem: dict[str, Any]) -> None:
+    recording = cute(what="attention", **problem)
+    q, k, v = (recording.values(name) for name in "qkv")
+    out, lse = attention(q, k, v, problem["mask"])
+    precision = 2**-8 if problem["dtype"] == "bfloat16" else 2**-11
+    judge(
+        recording,
+        {"out": out, "lse": lse},
+        bounds={"out": precision, "lse": 1e-5},
+        known=KNOWN[problem["arch"]],
+        defects=DEFECTS[problem["arch"]],
+    )
