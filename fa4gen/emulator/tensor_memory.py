@@ -46,6 +46,7 @@ class TensorMemory:
     allocated  bool (columns)
     written    bool (lanes, columns): cells that hold what the kernel put there
     sizes      columns of each allocation of the CTA, in order
+    waiting    by warp: allocations that wait for the peer's of the same number
     """
 
     def __init__(self) -> None:
@@ -54,6 +55,7 @@ class TensorMemory:
         self.written: NDArray[np.bool_] = np.zeros((LANES, COLUMNS), np.bool_)
         self.whole: NDArray[np.bool_] = np.zeros(COLUMNS, np.bool_)
         self.sizes: list[int] = []
+        self.waiting: dict[int, Allocation] = {}
         self.relinquished = False
         self._allocations: dict[int, Allocation] = {}
         # ranges of columns that are known to be allocated, and to be written in all lanes

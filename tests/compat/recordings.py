@@ -52,9 +52,7 @@ class Recording:
 
     def run(self, *, seed: int, schedule: str) -> tuple[dict[str, NDArray[Any]], list[Report]]:
         """Emulate all launches. Returns the arrays as they are afterwards, and the reports."""
-        memory = {
-            name: Placed(one.address, one.array.copy()) for name, one in self.arrays.items()
-        }
+        memory = {name: Placed(one.address, one.array.copy()) for name, one in self.arrays.items()}
         reports = [
             _program(launch.ptx).launch(
                 launch.kernel,

@@ -1,8 +1,9 @@
 """Handing out columns of tensor memory (PTX ISA, "tcgen05.alloc" and its relatives).
 
-With ``.cta_group::2`` each CTA's allocation goes on by itself here; what is checked is that both
-CTAs of a pair ask for the same sizes in the same order, and that neither gives back columns before
-the other has allocated its own.
+With ``.cta_group::2`` an allocation waits until the peer has come to its own of the same number, as
+FlashAttention-4 and CUTLASS expect, whose pairs have no barrier between there and their first
+product; but it orders nothing else. What is checked is that both CTAs of a pair ask for the same
+sizes in the same order, and that neither gives back columns before the other has allocated its own.
 """
 
 from __future__ import annotations
@@ -101,20 +102,44 @@ def make_alloc(i: Instruction, e: Emitter) -> End:
             part = mask if len(warps) == 1 else warp_mask(gang, warp)
             offset = place(gang, part, address)
             _check_request(gang, part, i, memory, columns)
-            one = memory.try_allocate(columns, gang, part, i)
+            one = memory.waiting.pop(warp, None)
+            if one is None:
+                one = memory.try_allocate(columns, gang, part, i)
+                if one is not None and len(ctas) > 1:
+                    _check_pair(gang, part, i, ctas, one)
+                    if gang.machine.observer.enabled:
+                        gang.machine.observer.pair_allocated(gang, part, one.number)
+                    gang.machine.scheduler.wake_key(_key(gang.cta))
+            peer = None if one is None else _missing_peer(gang.cta, ctas, one)
+            if one is not None and peer is not None:
+                memory.waiting[warp] = one
+                lacking = Lanes(warp_mask(gang, warp))
+                done[lacking.mask] = False
+                waits.append(_wait_for_peer(lacking, peer))
+                continue
             if one is None:
                 done[warp_mask(gang, warp)] = False
                 waits.append(_wait(gang, Lanes(warp_mask(gang, warp)), columns, memory))
                 continue
-            _check_pair(gang, part, i, ctas, one)
-            if len(ctas) > 1 and gang.machine.observer.enabled:
-                gang.machine.observer.pair_allocated(gang, part, one.number)
             grant(gang, part, one, offset)
         if not waits:
             return Outcome(lanes)
         return Outcome(Lanes.of(done) if done.any() else None, waits)
 
     return end
+
+
+def _missing_peer(cta: Cta, ctas: tuple[Cta, ...], one: Allocation) -> Cta | None:
+    """The CTA of the pair that has yet to come to its allocation of the same number."""
+    for peer in ctas:
+        memory = peer.tensor_memory
+        if peer is not cta and (memory is None or len(memory.sizes) <= one.number):
+            return peer
+    return None
+
+
+def _wait_for_peer(lanes: Lanes, peer: Cta) -> Wait:
+    return Wait(lanes, _key(peer), lambda: f"waits for the same tcgen05.alloc in {peer.label}")
 
 
 def _wait(gang: Gang, lanes: Lanes, columns: int, memory: TensorMemory) -> Wait:

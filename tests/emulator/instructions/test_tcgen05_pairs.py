@@ -125,7 +125,8 @@ def test_a_pair_asks_for_the_same_sizes() -> None:
     """
     report = launch(program(body + CLUSTER, group=2), NOTHING, NOTHING, grid=2)
     assert "tensor-memory" in kinds(report)
-    assert any("in CTA" in str(one) and "of 64 columns" in str(one) for one in report.findings)
+    [sizes] = [str(one) for one in report.findings if "allocation 1 of the pair" in str(one)]
+    assert {"32", "64"} <= set(sizes.split())
 
 
 def test_columns_are_not_given_back_before_the_peer_has_its_own() -> None:
@@ -164,3 +165,34 @@ def test_columns_are_given_back_after_both_have_allocated(between: str, schedule
         report = run(ptx, np.zeros(1), grid=2, seed=seed, schedule=schedule)
         assert ("tensor-memory" in kinds(report)) == (not between), str(report)
         assert (report.verdict is Verdict.CLEAN) == bool(between)
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+def test_an_allocation_of_a_pair_waits_for_the_peers(schedule: str) -> None:
+    """The leader's product writes columns of both CTAs, and no barrier lies between."""
+    m, n, k = 256, 32, 16
+    a, b = random_matrix((m, k), "bf16", 1), random_matrix((n, k), "bf16", 2)
+    half, tile = lay_out(a[: m // 2], b[: n // 2])
+    body = f"""
+        setp.eq.u32 %p6, %r50, 0;
+        @%p6 bra ALLOCATE;
+        mov.u32 %r60, 0;
+    LATE:
+        add.u32 %r60, %r60, 1;
+        setp.lt.u32 %p5, %r60, 300;
+        @%p5 bra LATE;
+    ALLOCATE:
+        @%p1 tcgen05.alloc.cta_group::2.sync.aligned.shared::cta.b32 [tile+EXTRA], 32;
+        {SYNC}
+        mov.u32 %r61, %r9;
+        ld.shared.b32 %r9, [tile+EXTRA];
+        {by_the_leader(issue("f16", 2, idesc(m, n, 1, 1), tile, first=True) + COMMIT)}
+        {wait()}
+        {BOTH}
+        @%p1 tcgen05.dealloc.cta_group::2.sync.aligned.b32 %r9, 32;
+        mov.u32 %r9, %r61;
+    """
+    text = program(body, size=len(half), group=2)
+    data = np.concatenate([half, half])
+    report = launch(text, data, NOTHING, grid=2, schedule=schedule, seed=3)
+    assert report.verdict is Verdict.CLEAN, str(report)
