@@ -216,7 +216,10 @@ ATTENTION: Final = (
         "no_rescaled_wait", "attention_sm100", "WT",
         "products add to outputs that are being rescaled",
         "B51", (Edit("            if (n > 0) WAIT(base + kRescaled + 8 * i, n - 1 & 1);\n"),),
-        (Found("race", "MMA_A_IN_TMEM(", "issuer"),),
+        (
+            Found("race", "MMA_A_IN_TMEM(", "issuer"),
+            Found("deadlock", "WAIT(base + kOutputs", "correction"),  # lapped twice: a phase missed
+        ),
     ),
     Mutant(
         "queue_order", "attention_sm100", "WT",
