@@ -127,7 +127,9 @@ class TensorChecks:
             slot, epoch = entry.op.slot, entry.op.epoch
             if not self._all_know(AFTER, party, slot, epoch):
                 if not self._all_know(VC, party, slot, epoch):
-                    self._race(entry, what, site, gang, mask, kind)
+                    relaxed = kind == "free" and self._all_know(EXEC, party, slot, epoch)
+                    severity = Severity.ISA if relaxed else Severity.ERROR
+                    self._race(entry, what, site, gang, mask, kind, severity)
                 elif kind != "free":
                     self._unfenced(entry, what, site, gang, mask)
             return
@@ -265,6 +267,9 @@ class TensorChecks:
             if knows(LOOSE, entry.ids, entry.ended):
                 self._narrow(entry, what, site, gang, mask)
                 return
+            if kind == "free" and knows(EXEC, entry.ids, entry.ended):
+                self._race(entry, what, site, gang, mask, kind, Severity.ISA)
+                return
         if any(knows(plane, entry.ids, entry.begun) for plane in (VC, AFTER, LOOSE)):
             self._unwaited(entry, what, site, gang, mask)
         else:
@@ -282,11 +287,12 @@ class TensorChecks:
     ) -> None:
         if not self.options.tensor_memory:
             return
-        lacking = (
-            "which nothing has shown to be complete"
-            if entry.op is not None
-            else ("and nothing orders the two")
-        )
+        if kind == "free" and severity is Severity.ISA:
+            lacking = "which only relaxed synchronisation orders"
+        elif entry.op is not None:
+            lacking = "which nothing has shown to be complete"
+        else:
+            lacking = "and nothing orders the two"
         self.team.sites.find(
             "tensor-memory" if kind == "free" else "race",
             lambda: f"{self._name(entry)} {what} after {self._earlier(entry)}, {lacking}",
