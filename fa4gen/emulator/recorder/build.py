@@ -1,4 +1,4 @@
-"""Compiles the stand-in for libcuda.so.1 with the host's C compiler, once for each source."""
+"""Compiles the stand-ins for libcuda.so.1 and libcudart.so with the host's C compiler."""
 
 from __future__ import annotations
 
@@ -8,17 +8,19 @@ import re
 import shutil
 import subprocess
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
 from fa4gen.emulator.errors import EmulatorError
 
-_SOURCES: Final = Path(__file__).parent / "driver"
+_SOURCES: Final = Path(__file__).parent
 _FLAGS: Final = (
     "-std=gnu11", "-O1", "-fPIC", "-shared", "-fvisibility=hidden", "-Wall", "-Wextra", "-pthread",
-    "-Wl,-soname,libcuda.so.1", "-Wl,-z,defs",
+    "-Wl,-z,defs",
 )  # fmt: skip
-_NAME: Final = "libcuda.so.1"
+DRIVER: Final = "libcuda.so.1"
+_RUNTIMES: Final = ("libcudart.so.12", "libcudart.so.13")
 _DEFINITION: Final = re.compile(r"^API CUresult (cu\w+)\(", re.MULTILINE)
 _FILL: Final = re.compile(r"^FILL\((\w+),", re.MULTILINE)
 
@@ -41,29 +43,44 @@ def build_driver(cache: Path) -> Path:
     Raises NoCompilerError, or EmulatorError with the compiler's words where it fails.
     """
     compiler = find_compiler()
-    parts = sorted(path for path in _SOURCES.iterdir() if path.suffix in (".c", ".h", ".txt"))
+    parts = sorted(path for path in _SOURCES.glob("*/*") if path.suffix in (".c", ".h", ".txt"))
     texts = {path.name: path.read_text(encoding="utf-8") for path in parts}
     key = hashlib.sha256("\0".join([compiler, *_FLAGS, *texts, *texts.values()]).encode())
     folder = cache / key.hexdigest()[:24]
-    if (folder / _NAME).exists():
+    if (folder / DRIVER).exists():
         return folder
     folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=cache) as scratch:
         work = Path(scratch)
         (work / "entries.inc").write_text(entries(texts), encoding="utf-8")
-        sources = [str(path) for path in parts if path.suffix == ".c"]
-        made = subprocess.run(
-            [compiler, *_FLAGS, "-I", str(work), "-o", str(work / _NAME), *sources],
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        if made.returncode:
-            raise EmulatorError(f"{compiler} cannot compile the recorder:\n{made.stderr.strip()}")
-        for name in (_NAME, "libcuda.so"):  # whole, since another process may look
-            shutil.copy(work / _NAME, work / f"{name}.new")
-            (work / f"{name}.new").replace(folder / name)
+        sources = {
+            room: [str(path) for path in parts if path.suffix == ".c" and path.parent.name == room]
+            for room in ("driver", "runtime")
+        }
+        _compile([compiler, *_FLAGS, f"-Wl,-soname,{DRIVER}", f"-I{work}"], sources["driver"],
+                 work / DRIVER)  # fmt: skip
+        for name in _RUNTIMES:
+            versions = work / f"{name}.map"
+            versions.write_text(f"{name} {{ global: *; }};\n", encoding="utf-8")
+            flags = [
+                f"-Wl,-soname,{name}",
+                "-Wl,-rpath,$ORIGIN",
+                f"-Wl,--version-script,{versions}",
+            ]
+            objects = [*sources["runtime"], str(work / DRIVER)]
+            _compile([compiler, *_FLAGS, *flags], objects, work / name)
+        shutil.copy(work / DRIVER, work / "libcuda.so")
+        for name in (*_RUNTIMES, "libcuda.so", DRIVER):  # whole, since another process may look
+            (work / name).replace(folder / name)
     return folder
+
+
+def _compile(command: Sequence[str], sources: Sequence[str], target: Path) -> None:
+    made = subprocess.run(
+        [*command, "-o", str(target), *sources], capture_output=True, text=True, check=False
+    )
+    if made.returncode:
+        raise EmulatorError(f"{command[0]} cannot compile the recorder:\n{made.stderr.strip()}")
 
 
 def entries(texts: dict[str, str]) -> str:
@@ -83,6 +100,7 @@ def entries(texts: dict[str, str]) -> str:
     lines += [
         "CUresult cuGetProcAddress(const char *, void **, int, uint64_t);",
         "CUresult cuGetProcAddress_v2(const char *, void **, int, uint64_t, int *);",
+        "CUresult cuGetExportTable(const void **, const unsigned char *);",
         "CUresult cuGetErrorName(CUresult, const char **);",
         "CUresult cuGetErrorString(CUresult, const char **);",
         "static const struct entry entries[] = {",

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from fa4gen.emulator.program import Program
-from fa4gen.emulator.recorder.build import build_driver
+from fa4gen.emulator.recorder.build import DRIVER, build_driver
 from fa4gen.emulator.recorder.devices import DEVICES
 from fa4gen.emulator.recorder.folders import Folders, Launch
 from fa4gen.emulator.recorder.messages import ANSWER_HEAD, HEAD, Result, numbers
@@ -80,7 +80,7 @@ class Recorder:
         """The environment for a program that is to find the stand-in."""
         found = dict(base)
         paths = [str(self.library), *filter(None, [base.get("LD_LIBRARY_PATH")])]
-        preloaded = [str(self.library / "libcuda.so.1"), *filter(None, [base.get("LD_PRELOAD")])]
+        preloaded = [str(self.library / DRIVER), *filter(None, [base.get("LD_PRELOAD")])]
         found["LD_LIBRARY_PATH"] = ":".join(paths)
         found["LD_PRELOAD"] = ":".join(preloaded)
         found[VARIABLE] = str(self.address)

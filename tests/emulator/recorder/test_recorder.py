@@ -38,10 +38,12 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> SimpleNamespace:
     ptx = folder / "kernels.ptx"
     unit = Unit("kernels", (HERE / "kernels.cu").read_text(), {}, "sm_90a")
     ptx.write_text(find_cuda_compiler("nvrtc").build_ptx(unit))
-    for name in ("host", "wrong"):
+    for name, needed in (
+        ("host", "libcuda.so.1"), ("wrong", "libcuda.so.1"), ("runtime", "libcudart.so.13"),
+    ):  # fmt: skip
         subprocess.run(
             [compiler, "-Wall", "-Werror", "-o", folder / name, HERE / f"{name}.c",
-             library / "libcuda.so.1"],
+             library / needed, f"-Wl,-rpath-link,{library}"],
             check=True,
         )  # fmt: skip
     return SimpleNamespace(folder=folder, ptx=ptx, library=library)
@@ -103,6 +105,52 @@ def test_wrong_use_is_refused_as_the_driver_does(built, tmp_path, capsys, monkey
     assert status == 1  # and its last launch is wrong
     assert [one["verdict"] for one in found["launches"]] == ["error"]
     assert "out-of-bounds" in {one["kind"] for one in found["launches"][0]["findings"]}
+
+
+def test_a_program_of_the_runtime_interface(built, tmp_path, capsys, monkeypatch) -> None:
+    status, found = record(
+        capsys, monkeypatch, built, tmp_path / "out", "--", built.folder / "runtime", built.ptx
+    )
+    assert (status, found["status"]) == (1, 0)  # it launches a kernel that is wrong, last
+    assert [(one["entry"], one["verdict"]) for one in found["launches"]] == [
+        ("ranks", "clean"), ("stray", "error"),
+    ]  # fmt: skip
+
+
+HOST = """
+#include <cstdio>
+__device__ float factor = 3;
+__global__ void twice(float *x, int n) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < n) x[i] *= factor;
+}
+int main() {
+  float host[64], *x, two = 2;
+  for (int i = 0; i < 64; i++) host[i] = i;
+  cudaMalloc(&x, sizeof host);
+  cudaMemcpy(x, host, sizeof host, cudaMemcpyHostToDevice);
+  twice<<<2, 32>>>(x, 64);
+  cudaMemcpyToSymbol(factor, &two, sizeof two);
+  twice<<<2, 32>>>(x, 64);
+  cudaMemcpy(host, x, sizeof host, cudaMemcpyDeviceToHost);
+  for (int i = 0; i < 64; i++) if (host[i] != 6 * i) return 2;
+  return cudaGetLastError() != cudaSuccess;
+}
+"""
+
+
+def test_a_program_that_nvcc_compiled(built, tmp_path, capsys, monkeypatch) -> None:
+    nvcc = shutil.which("nvcc")
+    if nvcc is None:
+        pytest.skip("nvcc is not found")
+    (tmp_path / "host.cu").write_text(HOST)
+    subprocess.run(
+        [nvcc, "-cudart", "shared", "-arch=compute_90a", "-code=compute_90a", "-o",
+         tmp_path / "program", tmp_path / "host.cu"],
+        check=True,
+    )  # fmt: skip
+    status, found = record(capsys, monkeypatch, built, tmp_path / "out", "--", tmp_path / "program")
+    assert (status, found["status"], len(found["launches"])) == (0, 0, 2)
 
 
 PYTHON = """
