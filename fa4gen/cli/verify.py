@@ -26,8 +26,20 @@ if TYPE_CHECKING:
     from fa4gen.verify.verdict import Verdict
 
 MAX_SEED = 2**32
-COLUMNS = ("kernel", "result", "cases", "frobenius", "row", "element", "lse", "seconds")
+COLUMNS = (
+    "kernel",
+    "result",
+    "cases",
+    "rings",
+    "branches",
+    "frobenius",
+    "row",
+    "element",
+    "lse",
+    "seconds",
+)
 RIGHT = COLUMNS[2:]
+ERRORS = COLUMNS[5:9]
 STYLES = {"FAILED": "bold red", "compiled": "yellow"}
 
 
@@ -90,7 +102,10 @@ def command(
     Without a GPU of the kernel's architecture kernels are emulated on the CPU, with fewer and
     smaller cases, under several schedules, and with checks for races and deadlocks; the result says
     which it was.
-    The columns of errors show the error that came nearest its bound, and how near.
+    The columns of errors show the error that came nearest its bound, and how near. Of emulated
+    kernels the columns rings and branches show what ran: rings of the plan that wrapped twice, and
+    branches that went both ways. Cases are added for what is missing; what is
+    missing in the end is told.
     """
     from fa4gen.verify.blas import use_one_blas_thread
 
@@ -240,7 +255,14 @@ def _print(
 ) -> None:
     from fa4gen.cli.github import annotation
     from fa4gen.cli.output import note, print_json, print_table
-    from fa4gen.verify.report import error_cell, problems, verdict_word
+    from fa4gen.errors import Problem
+    from fa4gen.verify.report import (
+        error_cell,
+        exercise_cells,
+        gaps,
+        problems,
+        verdict_word,
+    )
 
     if output_format == "json":
         print_json(document)
@@ -250,13 +272,22 @@ def _print(
                 verdict.name,
                 verdict_word(verdict),
                 f"{verdict.num_passed}/{verdict.num_cases}" if verdict.num_cases else "-",
-                *(error_cell(verdict, error) for error in COLUMNS[3:7]),
+                *exercise_cells(verdict),
+                *(error_cell(verdict, error) for error in ERRORS),
                 f"{verdict.seconds:.1f}",
             )
             for verdict in verdicts
         ]
         print_table(COLUMNS, rows, right=RIGHT, styles=STYLES)
+        for verdict in verdicts:
+            if verdict.exercise is not None:
+                click.echo(f"{verdict.name} covered: {verdict.exercise.summary()}")
     for verdict in verdicts:
+        for warns, text in gaps(verdict):
+            problem = Problem(text, file=verdict.config, line=1, column=1)
+            github = warns and output_format == "github"
+            word = "warning" if warns else "not exercised"
+            note(annotation("warning", problem) if github else f"{word}: {text}")
         for problem in problems(verdict):
             note(annotation("error", problem) if output_format == "github" else f"{problem}")
 

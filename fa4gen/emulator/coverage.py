@@ -56,6 +56,7 @@ class BranchCoverage:
     roles    of some of the threads that came
     expects  the sides that can be taken in correct code: a side that leads to ``trap`` only is
              left out, and so is the repetition of a wait
+    skips    the side that passes by a loop which the other one enters; None where none does
     """
 
     line: int
@@ -65,6 +66,7 @@ class BranchCoverage:
     passed: bool = False
     roles: tuple[str, ...] = ()
     expects: tuple[bool, bool] = (True, True)
+    skips: bool | None = None
 
     @property
     def covered(self) -> bool:
@@ -75,6 +77,13 @@ class BranchCoverage:
     def reached(self) -> bool:
         """Whether any thread came here."""
         return self.taken or self.passed
+
+    @property
+    def only_rounds(self) -> bool:
+        """Whether all that is missing is a loop without any round."""
+        if self.skips is None or self.covered or not self.reached:
+            return False
+        return self.taken is not self.skips and self.passed is self.skips
 
     def __or__(self, other: BranchCoverage) -> BranchCoverage:
         if (other.line, other.where) != (self.line, self.where):
@@ -87,6 +96,7 @@ class BranchCoverage:
             self.passed or other.passed,
             tuple(sorted({*self.roles, *other.roles})),
             self.expects,
+            self.skips,
         )
 
 

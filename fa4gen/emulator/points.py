@@ -33,11 +33,15 @@ _NEAR: Final = 12
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Branch:
-    """A step that sends lanes two ways; ``expects``: whether the guard holds, and does not."""
+    """A step that sends lanes two ways; ``expects``: whether the guard holds, and does not.
+
+    ``skips``: the side that passes by a loop, where the other one enters it; None for others.
+    """
 
     step: int
     guard: Instruction
     expects: tuple[bool, bool]
+    skips: bool | None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -56,6 +60,10 @@ def find_points(
     ways = [tuple(_ways(step, steps, step_at)) for step in steps]
     doomed = _doomed(steps, ways)
     entered = {step.start for step in steps if step.entered}
+    # of loops: where they begin, and the last step that goes back there
+    back: dict[int, int] = {}
+    for index, targets in enumerate(ways):
+        back.update((target, index) for target in targets if target <= index)
     branches: dict[int, Branch] = {}
     for step in steps:
         guard = step.guard or step.end
@@ -64,7 +72,8 @@ def find_points(
             yes, no = (not doomed[way] for way in ways[step.index])
             again = _fails(guard, step.stop, instructions, entered) if step.end else None
             sides = (yes and again is not True, no and again is not False)
-            branches[step.index] = Branch(step.index, guard, sides)
+            skips = _skips_loop(ways[step.index], ways, back) if step.end else None
+            branches[step.index] = Branch(step.index, guard, sides, skips)
     wanted = _reachable(ways, branches, doomed)
     alive = [
         index
@@ -129,6 +138,23 @@ def _doomed(steps: Sequence[Step], ways: Sequence[tuple[int, ...]]) -> list[bool
             if not doomed[index] and ways[index] and all(doomed[way] for way in ways[index]):
                 doomed[index] = changed = True
     return doomed
+
+
+def _skips_loop(
+    sides: tuple[int, ...], ways: Sequence[tuple[int, ...]], back: Mapping[int, int]
+) -> bool | None:
+    """Whether the side where the guard holds passes by a loop; None if no side does."""
+    for enters, passes, skips in ((sides[1], sides[0], True), (sides[0], sides[1], False)):
+        step = enters
+        for _ in range(_NEAR):
+            if step in back:
+                if passes > back[step]:
+                    return skips
+                break
+            if len(ways[step]) != 1:
+                break
+            step = ways[step][0]
+    return None
 
 
 def _fails(

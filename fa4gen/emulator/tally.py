@@ -97,6 +97,7 @@ class Tally:
                     bool(self.sides[branch.step] & NO),
                     tuple(sorted(self._roles.get(branch.step, ()))),
                     branch.expects,
+                    branch.skips,
                 )
                 for branch in points.branches
             ),

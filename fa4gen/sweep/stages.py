@@ -211,6 +211,7 @@ def _verification(verdict: Verdict) -> dict[str, Any]:
         "seed": verdict.seed,
         "num_cases": verdict.num_cases,
         "num_passed": verdict.num_passed,
+        **({} if verdict.exercise is None else {"covered": verdict.exercise.summary()}),
     }
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -24,6 +24,8 @@ from fa4gen.verify.reference import (
     exact_attention,
     rounded_attention,
 )
+from fa4gen.verify.ring_cases import attention_further, attention_rings
+from fa4gen.verify.score_tiles import score_tiles
 from fa4gen.verify.verdict import Failure
 
 if TYPE_CHECKING:
@@ -50,7 +52,15 @@ class AttentionFamily:
 
     def emulated_cases(self) -> tuple[Case, ...]:
         """Return the cases for the emulator."""
-        return emulated_cases(self.plan)
+        return (*emulated_cases(self.plan), attention_rings(self.plan))
+
+    def further_cases(self, *, rings: bool, branches: bool) -> tuple[Case, ...]:
+        """Return cases for what the emulator's did not reach."""
+        return attention_further(self.plan, rings=rings, branches=branches)
+
+    def score_tiles(self, case: Case) -> dict[str, int]:
+        """Count blocks of keys by what the mask leaves of them."""
+        return score_tiles(self.plan, case)
 
     def large_cases(self) -> tuple[Case, ...]:
         """Return the cases whose reference is computed on the GPU."""
@@ -69,6 +79,7 @@ class AttentionFamily:
             has_descales=plan.has_descales,
         )
         memory = place(case, inputs, plan.dtype, lse=plan.lse, out_dtype=plan.out_dtype)
+        memory = replace(memory, multiprocessors=case.multiprocessors)
         return DrawnAttention(plan, inputs, rng, memory)
 
     def gpu_kernel(self, cubin: bytes) -> Any:

@@ -9,6 +9,7 @@ from fa4gen.errors import Fa4genError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from fa4gen.emulator.coverage import Coverage
     from fa4gen.plan.plans import Plan
     from fa4gen.toolchain.model import CompiledKernel
     from fa4gen.verify.buffers import CaseMemory, Image
@@ -26,6 +27,9 @@ class Runnable(Protocol):
 
         Raises StoppedError, and other Fa4genErrors for a call that was refused.
         """
+
+    def take_coverage(self) -> Coverage | None:
+        """Return what ran of the kernel since this was last asked; None where that is not known."""
 
 
 class Backend(Protocol):

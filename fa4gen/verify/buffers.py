@@ -10,7 +10,7 @@ turns the result into NaN if it is read and used.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -62,6 +62,8 @@ class CaseMemory(ABC):
 
     buffers: Mapping[str, Image]
     views: Mapping[str, View]
+    multiprocessors: int | None = field(default=None, kw_only=True)
+    """What the launcher is told where the case is emulated; None: the backend's choice."""
 
     @property
     def outputs(self) -> dict[str, View]:

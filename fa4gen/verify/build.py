@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from fa4gen.plan.plans import Plan
-    from fa4gen.toolchain.model import CompiledKernel
+    from fa4gen.toolchain.model import CompiledKernel, Unit
 
 
 @dataclass(frozen=True)
@@ -27,6 +27,8 @@ class BuiltKernel:
     proof: str = "not rendered"
     problems: tuple[Problem, ...] = ()
     exit_status: int = 0
+    unit: Unit | None = None
+    """What was compiled."""
 
     @property
     def name(self) -> str:
@@ -62,6 +64,7 @@ def build_kernel(config: str, compiler: str = "auto") -> BuiltKernel:
     from fa4gen.render.render import render
     from fa4gen.toolchain.cache import Cache
     from fa4gen.toolchain.compile import compile_kernel
+    from fa4gen.toolchain.model import Unit
 
     plan = None
     proof = "not rendered"
@@ -84,7 +87,8 @@ def build_kernel(config: str, compiler: str = "auto") -> BuiltKernel:
         )
     except Fa4genError as error:
         return BuiltKernel(shown, plan, None, proof, error.problems, error.exit_status)
-    return BuiltKernel(shown, plan, compiled, "compiled")
+    unit = Unit(plan.name, rendered.source, rendered.headers, plan.arch)
+    return BuiltKernel(shown, plan, compiled, "compiled", unit=unit)
 
 
 def build_kernels(

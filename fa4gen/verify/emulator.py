@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from fa4gen.emulator import Finding, Names, Program, TensorMap
+    from fa4gen.emulator.coverage import Coverage
     from fa4gen.plan.kernel_model import KernelPlan
     from fa4gen.plan.plans import Plan
     from fa4gen.runtime.tensor_map import TensorMapSpec
@@ -84,6 +85,7 @@ class EmulatedKernel:
         self._family = family_of(plan)
         self._names = plan_names(plan)
         self._runs: Counter[int] = Counter()
+        self._coverages: list[Coverage] = []
 
     def run(self, memory: CaseMemory) -> dict[str, Image]:
         """Run on copies of the buffers; FindingsError unless the emulator's verdict is clean."""
@@ -111,6 +113,7 @@ class EmulatedKernel:
             raise FindingsError(
                 Problem(f"the emulator cannot run the kernel: {error}", "")
             ) from error
+        self._coverages.append(report.coverage)
         if report.verdict is not Verdict.CLEAN:
             how = f"emulated with seed {report.seed}, schedule {report.schedule}"
             raise FindingsError(
@@ -118,6 +121,13 @@ class EmulatedKernel:
                 *_rest(report.findings[MAX_SHOWN:], how),
             )
         return buffers
+
+    def take_coverage(self) -> Coverage | None:
+        """Return what ran since this was last asked; None where nothing did."""
+        from fa4gen.emulator.coverage import merge
+
+        coverages, self._coverages = self._coverages, []
+        return merge(coverages)
 
     def _number(self, memory: CaseMemory) -> int:
         """Return the seed of a run: it follows from the inputs and how often they were run.
@@ -145,7 +155,9 @@ class EmulatedKernel:
             )
             for name, view in memory.views.items()
         }
-        launch = self._family.emulated_launch(views, memory, MULTIPROCESSORS)
+        launch = self._family.emulated_launch(
+            views, memory, memory.multiprocessors or MULTIPROCESSORS
+        )
         if launch is None:
             return None
         values = dict(launch.values)

@@ -49,6 +49,15 @@ class Family(Protocol):
     def emulated_cases(self) -> tuple[NamedCase, ...]:
         """Return the cases for the emulator: the same edges on little work."""
 
+    def further_cases(self, *, rings: bool, branches: bool) -> tuple[NamedCase, ...]:
+        """Return cases for the emulator, likely ones first, for what its own did not reach.
+
+        ``rings``: some did not wrap twice; ``branches``: some went one way only.
+        """
+
+    def score_tiles(self, case: Any) -> dict[str, int]:
+        """Count blocks of keys that the mask leaves full, partial or empty; {} without masks."""
+
     def large_cases(self) -> tuple[NamedCase, ...]:
         """Return cases whose reference is computed on the GPU."""
 

@@ -94,6 +94,9 @@ class GpuKernel:
                 )
             ) from error
 
+    def take_coverage(self) -> None:
+        """Return None: a GPU does not say."""
+
     def _wait(self, cupy: Any) -> None:
         """Wait for the kernel as CuPy's synchronize does, but not for ever."""
         event = cupy.cuda.Event(disable_timing=True)

@@ -31,6 +31,7 @@ def verdict_data(verdict: Verdict) -> dict[str, Any]:
         "compiled": dict(verdict.facts),
         "problems": [problem.message for problem in problems(verdict)],
         "worst": _worst(verdict),
+        "exercise": None if verdict.exercise is None else verdict.exercise.data(),
         "cases": [_case_data(case) for case in verdict.cases],
     }
 
@@ -58,6 +59,32 @@ def problems(verdict: Verdict) -> Iterator[Problem]:
             f"{verdict.name}: {left_out} of {verdict.num_cases} cases were not run after that",
             file=verdict.config,
         )
+
+
+def gaps(verdict: Verdict) -> Iterator[tuple[bool, str]]:
+    """Say what the cases did not reach of a kernel that passed; True with what is a warning.
+
+    Nothing where cases were chosen by name. A ring that was not gone round is a warning: mistakes
+    in its waits would not have shown. Branches are told: many can never go both ways.
+    """
+    exercise = verdict.exercise
+    if exercise is not None and exercise.whole and verdict.passed:
+        for gap in exercise.ring_gaps():
+            yield True, f"{verdict.name}: {gap}"
+        for gap in exercise.branch_gaps():
+            yield False, f"{verdict.name}: {gap}"
+
+
+def exercise_cells(verdict: Verdict) -> tuple[str, str]:
+    """Write how many rings wrapped twice and how many branches went both ways; "-" unwatched."""
+    exercise = verdict.exercise
+    if exercise is None:
+        return "-", "-"
+    branches = exercise.coverage
+    return (
+        f"{exercise.num_wrapped}/{len(exercise.rings)}",
+        f"{branches.num_covered}/{len(branches.branches)}",
+    )
 
 
 def repeat_command(verdict: Verdict, case: CaseVerdict) -> str:

@@ -6,7 +6,7 @@ import os
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING
 
@@ -14,6 +14,7 @@ from fa4gen.errors import Fa4genError
 from fa4gen.verify.backend import StoppedError
 from fa4gen.verify.cases import select_cases
 from fa4gen.verify.family import family_of
+from fa4gen.verify.further import exercise_of, run_further, with_places
 from fa4gen.verify.judge import judge
 from fa4gen.verify.share import share_work
 from fa4gen.verify.verdict import CaseVerdict, Check, Failure, Verdict
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from fa4gen.plan.plans import Plan
-    from fa4gen.toolchain.model import CompiledKernel
+    from fa4gen.toolchain.model import CompiledKernel, Unit
     from fa4gen.verify.backend import Backend, Runnable
     from fa4gen.verify.build import BuiltKernel
     from fa4gen.verify.verdict import NamedCase
@@ -148,6 +149,7 @@ def verify_built(
         config=built.config,
         pick=pick,
         jobs=jobs,
+        unit=built.unit,
     )
 
 
@@ -160,10 +162,13 @@ def verify_kernel(
     config: str = "",
     pick: PickBackend | None = None,
     jobs: int = 1,
+    unit: Unit | None = None,
 ) -> Verdict:
     """Run the cases of a compiled kernel that ``options`` choose.
 
-    A kernel that is emulated is run by ``jobs`` processes, which take their backend from ``pick``.
+    A kernel that is emulated is run by ``jobs`` processes, which take their backend from ``pick``,
+    and further cases are added for what the others did not reach of it, unless some were chosen.
+    ``unit`` is what was compiled, for the source lines of what is not reached in the end.
     """
     started = time.perf_counter()
     chosen = choose_cases(plan, options, emulated=backend.emulates)
@@ -189,6 +194,12 @@ def verify_kernel(
         verdicts = share_work(chosen, kernel.check, elsewhere, jobs)
     else:
         verdicts = kernel.check_all(chosen)
+    whole = not options.patterns
+    if backend.emulates and whole:
+        verdicts = [*verdicts, *run_further(plan, verdicts, kernel.check)]
+    exercise = exercise_of(plan, verdicts, whole=whole)
+    if exercise is not None and unit is not None and whole:
+        exercise = with_places(exercise, partial(_places, unit, compiled))
     return Verdict(
         config=config,
         name=plan.name,
@@ -196,7 +207,8 @@ def verify_kernel(
         proof=backend.proof,
         seed=options.seed,
         cases=tuple(verdict for verdict in verdicts if verdict is not None),
-        num_cases=len(chosen),
+        num_cases=len(verdicts),
+        exercise=exercise,
         stopped=kernel.stopped,
         seconds=time.perf_counter() - started,
         facts=asdict(compiled.resources),
@@ -216,6 +228,13 @@ def choose_cases(
         return chosen or select_cases(family.default_cases(), options.patterns)
     large = family.large_cases() if options.large else ()
     return select_cases((*family.default_cases(), *large), options.patterns)
+
+
+def _places(unit: Unit, compiled: CompiledKernel, lines: Sequence[int]) -> dict[int, str]:
+    from fa4gen.toolchain.compile import find_compiler
+    from fa4gen.toolchain.ptx_places import ptx_places
+
+    return ptx_places(unit, compiled.ptx, lines, find_compiler(compiled.compiler))
 
 
 def _check_elsewhere(
@@ -260,6 +279,12 @@ class _Kernel:
 
     def check(self, case: NamedCase, large: bool = False) -> CaseVerdict | None:
         """Run one case and judge it; None after a stop."""
+        verdict = self._check(case, large)
+        if verdict is None or not self._emulates:
+            return verdict
+        return replace(verdict, coverage=self._runnable.take_coverage())
+
+    def _check(self, case: NamedCase, large: bool) -> CaseVerdict | None:
         problem = self._family.draw(case, self._seed)
         memory = problem.memory
         try:

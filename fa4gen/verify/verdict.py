@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from fa4gen.emulator.coverage import Coverage
     from fa4gen.errors import Problem
     from fa4gen.verify.buffers import Image
     from fa4gen.verify.errors import ErrorSet
+    from fa4gen.verify.exercise import Exercise
 
 Check = Literal["unwritten", "numbers", "guard", "inputs", "repeat", "stopped", "emulator"]
 """unwritten: an output element still holds its poison. numbers: an error above its bound. guard:
@@ -55,6 +57,8 @@ class CaseVerdict:
     own: ErrorSet | None = None
     """Errors of the same computation in NumPy, with a kernel's roundings."""
     bounds: ErrorSet | None = None
+    coverage: Coverage | None = None
+    """What ran of the kernel, where the emulator ran it."""
 
     @property
     def passed(self) -> bool:
@@ -102,6 +106,8 @@ class Verdict:
     seconds: float = 0.0
     facts: Mapping[str, Any] = field(default_factory=dict)
     """What the compiler said: registers, spills, shared memory."""
+    exercise: Exercise | None = None
+    """What the cases exercised, where the emulator ran them."""
 
     @property
     def passed(self) -> bool:

@@ -6,7 +6,7 @@ import pytest
 
 from fa4gen.cli.main import main
 from fa4gen.runtime.device import find_device
-from fa4gen.verify.cases import emulated_cases
+from fa4gen.verify.family import family_of
 
 no_gpu = pytest.mark.skipif(find_device("sm_90a") is not None, reason="this machine has a GPU")
 CONFIG = "kernel: attention\narch: sm_90a\ndtype: bf16\ndepth: {}\n"
@@ -86,7 +86,7 @@ def test_cases_are_listed_and_chosen(config, capsys) -> None:
     from fa4gen.config.load import load_config
     from fa4gen.plan.build import build_plan
 
-    expected = emulated_cases(build_plan(load_config(config).config))
+    expected = family_of(build_plan(load_config(config).config)).emulated_cases()
     assert [case["name"] for case in kernel["cases"]] == [case.name for case in expected]
 
 

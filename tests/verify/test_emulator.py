@@ -167,3 +167,28 @@ def test_the_emulator_gives_what_the_gpu_gives(gpu, name: str) -> None:
         if plan.lse:
             x, y = read_lse(memory, first), read_lse(memory, second)
             assert np.allclose(x, y, rtol=1e-5, atol=1e-4), case.name
+
+
+@pytest.mark.compile
+@pytest.mark.parametrize(
+    "name",
+    [
+        "d64_dense_small_bf16",
+        pytest.param("fa4_d64_causal_fp8", marks=pytest.mark.seeds),
+        pytest.param("depth512_window_fp8", marks=pytest.mark.seeds),
+        pytest.param("d512_causal_bf16", marks=pytest.mark.seeds),
+        pytest.param("gemm_bf16_pair_short", marks=pytest.mark.seeds),
+        pytest.param("gemm_bf16_short_sm90", marks=pytest.mark.seeds),
+    ],
+)
+def test_one_case_goes_round_every_ring_twice(name: str) -> None:
+    built = build_kernel(str(find_configs([name])[0]))
+    verdict = verify(built.plan, built.compiled, "rings/*")
+    assert verdict.passed, messages(verdict)
+    assert verdict.exercise is not None
+    assert {ring.name for ring in verdict.exercise.rings} == {r.name for r in built.plan.barriers}
+    assert not verdict.exercise.rings_left
+    # and a short one does not
+    verdict = verify(built.plan, built.compiled, "size/*1")
+    assert verdict.exercise is not None
+    assert verdict.exercise.rings_left

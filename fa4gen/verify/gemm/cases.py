@@ -41,6 +41,8 @@ class GemmCase:
     """The output goes where C was."""
     nan_in_c: bool = False
     """C is NaN throughout; for beta of 0."""
+    multiprocessors: int | None = None
+    """Of the chip that the launcher is told of where the case is emulated; None: the backend's."""
 
     def __str__(self) -> str:
         batch = "" if self.batch is None else f"batch {self.batch}, "

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,6 +17,7 @@ from fa4gen.verify.gemm.inputs import make_inputs
 from fa4gen.verify.gemm.memory import place, read_out
 from fa4gen.verify.gemm.reference import GemmProblem, compute
 from fa4gen.verify.inputs import make_rng
+from fa4gen.verify.ring_cases import gemm_further, gemm_rings
 from fa4gen.verify.verdict import Failure
 
 if TYPE_CHECKING:
@@ -44,7 +45,16 @@ class GemmFamily:
 
     def emulated_cases(self) -> tuple[GemmCase, ...]:
         """Return the cases for the emulator."""
-        return emulated_cases(self.plan)
+        return (*emulated_cases(self.plan), gemm_rings(self.plan))
+
+    def further_cases(self, *, rings: bool, branches: bool) -> tuple[GemmCase, ...]:
+        """Return cases for what the emulator's did not reach."""
+        return gemm_further(self.plan, rings=rings, branches=branches)
+
+    def score_tiles(self, case: GemmCase) -> dict[str, int]:
+        """Return nothing: there are no masks."""
+        del case
+        return {}
 
     def large_cases(self) -> tuple[GemmCase, ...]:
         """Return the cases whose reference is computed on the GPU."""
@@ -53,7 +63,9 @@ class GemmFamily:
     def draw(self, case: GemmCase, seed: int) -> DrawnGemm:
         """Draw A, B and C."""
         inputs = make_inputs(case, self.plan, make_rng(seed, case.name))
-        return DrawnGemm(self.plan, inputs, place(case, inputs, self.plan))
+        memory = place(case, inputs, self.plan)
+        memory = replace(memory, multiprocessors=case.multiprocessors)
+        return DrawnGemm(self.plan, inputs, memory)
 
     def gpu_kernel(self, cubin: bytes) -> Any:
         """Return a GemmKernel."""

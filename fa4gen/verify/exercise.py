@@ -1,0 +1,159 @@
+"""What the emulated cases of a kernel exercised of its plan, and what they could not reach."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from fa4gen.emulator.coverage import WRAPPED_TWICE
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from fa4gen.emulator.coverage import BranchCoverage, Coverage
+    from fa4gen.plan.kernel_model import KernelPlan
+
+
+@dataclass(frozen=True)
+class Ring:
+    """A row of the barrier table; ``phases``: of the slot that completed fewest."""
+
+    name: str
+    slots: int
+    phases: int
+
+    @property
+    def wrapped_twice(self) -> bool:
+        """Whether every slot was used three times: a use of either parity, and one more."""
+        return self.phases >= WRAPPED_TWICE
+
+
+@dataclass(frozen=True)
+class Exercise:
+    """What ran, by the names of the plan.
+
+    Phases are those of a single launch and CTA, so that they say how often a ring went round.
+    """
+
+    rings: tuple[Ring, ...]
+    coverage: Coverage
+    whole: bool = True
+    """Whether all cases of the kernel ran, and none was chosen or stopped."""
+    score_tiles: Mapping[str, int] = field(default_factory=dict)
+    """Attention: blocks of keys by query tile of all cases that the mask leaves "full", "partial"
+    or "empty"; {} of other kernels."""
+    places: Mapping[int, str] = field(default_factory=dict)
+    """Source lines by line of PTX, where they were looked up."""
+
+    @property
+    def rings_left(self) -> tuple[Ring, ...]:
+        """Rings that did not wrap twice."""
+        return tuple(ring for ring in self.rings if not ring.wrapped_twice)
+
+    @property
+    def num_wrapped(self) -> int:
+        """Rings that wrapped twice."""
+        return len(self.rings) - len(self.rings_left)
+
+    @property
+    def branches_left(self) -> tuple[BranchCoverage, ...]:
+        """Branches that no thread reached, or that all left by the same side."""
+        return tuple(one for one in self.coverage.branches if not one.covered)
+
+    @property
+    def complete(self) -> bool:
+        """Whether every ring wrapped twice and every branch went both ways."""
+        return not self.rings_left and not self.branches_left
+
+    def summary(self) -> str:
+        """Say it in a line."""
+        coverage = self.coverage
+        parts = [
+            f"rings wrapped twice: {self.num_wrapped} of {len(self.rings)}",
+            f"branches both ways: {coverage.num_covered} of {len(coverage.branches)}",
+            f"instructions run: {coverage.instructions - len(coverage.unrun)}"
+            f" of {coverage.instructions}",
+        ]
+        if self.score_tiles:
+            counts = ", ".join(f"{count} {kind}" for kind, count in self.score_tiles.items())
+            parts.append(f"score tiles: {counts}")
+        if coverage.cancelled:
+            parts.append(f"clusters cancelled: {coverage.cancelled}")
+        return "; ".join(parts)
+
+    def ring_gaps(self) -> Iterator[str]:
+        """Say which rings did not wrap twice."""
+        for ring in self.rings_left:
+            slots = f"{ring.slots} slots" if ring.slots > 1 else "1 slot"
+            yield (
+                f"ring {ring.name} ({slots}) did not wrap twice: a slot completed {ring.phases} "
+                f"phases, {WRAPPED_TWICE} are wanted"
+            )
+
+    def branch_gaps(self) -> Iterator[str]:
+        """Say which branches did not go both ways, copies of one place together."""
+        places: dict[tuple[str, str], list[BranchCoverage]] = {}
+        for one in self.branches_left:
+            if one.only_rounds:
+                how = "loop that was always entered"
+            elif one.reached:
+                how = "branch always the same way"
+            else:
+                how = "branch that was not reached"
+            places.setdefault((how, self._place(one.line, one.where)), []).append(one)
+        for (how, place), found in places.items():
+            roles = sorted({role for one in found for role in one.roles})
+            who = f" [{', '.join(roles)}]" if roles else ""
+            copies = f" ({len(found)} copies)" if len(found) > 1 else ""
+            yield f"{how}{copies}{who}: {place}"
+
+    def data(self) -> dict[str, Any]:
+        """Return it as JSON data."""
+        coverage = self.coverage
+        return {
+            "summary": self.summary(),
+            "whole": self.whole,
+            "rings": [
+                {
+                    "name": ring.name,
+                    "slots": ring.slots,
+                    "phases": ring.phases,
+                    "wrapped_twice": ring.wrapped_twice,
+                }
+                for ring in self.rings
+            ],
+            "branches": len(coverage.branches),
+            "branches_both_ways": coverage.num_covered,
+            "instructions": coverage.instructions,
+            "instructions_run": coverage.instructions - len(coverage.unrun),
+            "clusters_cancelled": coverage.cancelled,
+            "named_barriers": list(coverage.named),
+            "score_tiles": dict(self.score_tiles),
+            "rings_not_wrapped": list(self.ring_gaps()),
+            "not_reached": list(self.branch_gaps()),
+        }
+
+    def _place(self, line: int, where: str) -> str:
+        return self.places.get(line, where)
+
+
+def rings_of(plan: KernelPlan, coverage: Coverage) -> tuple[Ring, ...]:
+    """Return the rows of the plan's barrier table with the phases that their slots completed."""
+    phases = {one.name: one.phases for one in coverage.barriers}
+    return tuple(
+        Ring(
+            row.name,
+            row.slots,
+            min(phases.get(f"{row.name}[{slot}]", 0) for slot in range(row.slots)),
+        )
+        for row in plan.barriers
+    )
+
+
+def add_counts(counts: Sequence[Mapping[str, int]]) -> dict[str, int]:
+    """Return the sums by key."""
+    total: dict[str, int] = {}
+    for one in counts:
+        for kind, count in one.items():
+            total[kind] = total.get(kind, 0) + count
+    return total

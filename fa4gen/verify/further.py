@@ -1,0 +1,70 @@
+"""Further cases for what the emulator's own did not reach of a kernel, as far as that helps."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from fa4gen.emulator.coverage import merge
+from fa4gen.verify.exercise import Exercise, add_counts, rings_of
+from fa4gen.verify.family import family_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+    from fa4gen.plan.plans import Plan
+    from fa4gen.verify.verdict import CaseVerdict, NamedCase
+
+MAX_FURTHER: Final = 3
+"""Cases that are added at most: what is left then is told."""
+
+
+def exercise_of(
+    plan: Plan, verdicts: Iterable[CaseVerdict | None], *, whole: bool
+) -> Exercise | None:
+    """Return what the cases of ``verdicts`` exercised; None where nothing was watched."""
+    done = [verdict for verdict in verdicts if verdict is not None]
+    coverage = merge(one.coverage for one in done if one.coverage is not None)
+    if coverage is None:
+        return None
+    family = family_of(plan)
+    return Exercise(
+        rings_of(plan, coverage),
+        coverage,
+        whole,
+        add_counts([family.score_tiles(one.case) for one in done]),
+    )
+
+
+def run_further(
+    plan: Plan,
+    verdicts: Sequence[CaseVerdict | None],
+    check: Callable[[NamedCase], CaseVerdict | None],
+) -> list[CaseVerdict | None]:
+    """Run cases for what those of ``verdicts`` did not reach, one by one; return their verdicts.
+
+    None is run after a failure: the coverage of a launch that was stopped says little.
+    """
+    more: list[CaseVerdict | None] = []
+    tried = {one.case.name for one in verdicts if one is not None}
+    while len(more) < MAX_FURTHER:
+        everything = [*verdicts, *more]
+        if not all(one is not None and one.passed for one in everything):
+            break
+        found = exercise_of(plan, everything, whole=True)
+        if found is None or found.complete:
+            break
+        one_way = [one for one in found.branches_left if not one.only_rounds]
+        cases = family_of(plan).further_cases(rings=bool(found.rings_left), branches=bool(one_way))
+        case = next((case for case in cases if case.name not in tried), None)
+        if case is None:
+            break
+        tried.add(case.name)
+        more.append(check(case))
+    return more
+
+
+def with_places(found: Exercise, look_up: Callable[[Sequence[int]], Mapping[int, str]]) -> Exercise:
+    """Return ``found`` with the source lines of what was not reached."""
+    lines = [one.line for one in found.branches_left]
+    return replace(found, places=look_up(lines)) if lines else found

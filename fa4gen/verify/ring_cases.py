@@ -1,0 +1,92 @@
+"""Cases whose CTAs go round every ring of the plan often enough: each slot three times at least.
+
+A mistake in a parity or a missing wait may show only when a slot is used again, or for the third
+time. So all tiles of such a case are given to a single CTA, or cluster of CTAs.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from fa4gen.verify.cases import Case
+from fa4gen.verify.gemm.cases import GemmCase
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from fa4gen.plan.attention_model import AttentionPlan
+    from fa4gen.plan.gemm_model import GemmPlan
+
+USES = 3
+"""Of every slot."""
+TILES = 6
+"""A CTA: three rounds of the rings of two slots that are used once a tile."""
+
+
+def attention_rings(plan: AttentionPlan, times: int = 1) -> Case:
+    """Return the case for the rings of an attention kernel; ``times`` as many uses of each slot."""
+    uses = USES * times
+    blocks = max((-(-uses * slots // a_block) for slots, a_block in _loads(plan)), default=uses)
+    rows = plan.cta_group // plan.ctas_per_tile * plan.BM - 3
+    tiles = TILES * times
+    a_tile = -(-blocks // tiles)
+    if plan.mask == "sliding_window":
+        width = (plan.window_left or 0) + 1 + (plan.window_right or 0)
+        # the rest of the keys is masked for all rows, and not loaded
+        a_tile = max(1, min(a_tile, (width + plan.BM) // plan.BN))
+        tiles = max(tiles, 2 * -(-blocks // (2 * a_tile)))
+    keys = a_tile * plan.BN - 5
+    return Case(
+        f"rings/{tiles}x{keys}",
+        1, tiles, tiles // 2, rows, keys,
+        data="rising_and_falling",
+        multiprocessors=plan.cta_group,
+    )  # fmt: skip
+
+
+def gemm_rings(plan: GemmPlan, times: int = 1) -> GemmCase:
+    """Return the case for the rings of a matrix product; ``times`` as many uses of each slot."""
+    tiles = TILES * times
+    blocks = -(-USES * times * plan.num_stages // tiles)
+    k = (blocks - 1) * plan.BK + 8
+    return GemmCase(
+        f"rings/{tiles}x{k}",
+        plan.cta_group * plan.BM + 5,
+        (tiles // 2 - 1) * plan.BN + 9,
+        k,
+        multiprocessors=plan.cta_group,
+    )
+
+
+def attention_further(plan: AttentionPlan, *, rings: bool, branches: bool) -> tuple[Case, ...]:
+    """Return cases to try when some ``rings`` did not wrap twice, or ``branches`` went one way."""
+    m, n = plan.BM, plan.BN
+    cases = [attention_rings(plan, times=2)] if rings else []
+    if branches:
+        width = 0
+        if plan.mask == "sliding_window":
+            width = (plan.window_left or 0) + 1 + (plan.window_right or 0)
+        # blocks before, inside and behind what the mask shows, for rows of two tiles
+        keys = min(width, 4 * n) + 3 * n
+        cases.append(Case("further/long", 1, 1, 1, m + 1, keys, data="falling"))
+    return tuple(cases)
+
+
+def gemm_further(plan: GemmPlan, *, rings: bool, branches: bool) -> tuple[GemmCase, ...]:
+    """Return cases to try when some ``rings`` did not wrap twice, or ``branches`` went one way."""
+    del branches  # the others have every factor, edge and number of tiles already
+    return (gemm_rings(plan, times=2),) if rings else ()
+
+
+def _loads(plan: AttentionPlan) -> Iterator[tuple[int, int]]:
+    """Yield of each ring of keys or values the slots, and how many a block of keys takes at least.
+
+    CTAs of a cluster load a share of the block each, or all of it.
+    """
+    keys, values = (plan.BN * plan.element_bytes * d for d in (plan.depth, plan.value_depth))
+    bytes_of = {"key_full": keys, "value_full": values}
+    bytes_of |= dict.fromkeys(("kv_full", "kv_producer", "ring_full"), keys + values)
+    for row in plan.barriers:
+        if row.name in bytes_of:
+            a_block = bytes_of[row.name] // (row.transaction_bytes * plan.cta_group)
+            yield row.slots, max(1, a_block)

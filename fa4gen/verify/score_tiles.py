@@ -1,0 +1,46 @@
+"""How a mask cuts the scores of a case: blocks of keys that are full, partial or empty for a tile.
+
+A kernel has code of its own for each: no mask, the mask, and blocks that it does not load.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from fa4gen.plan.attention_model import AttentionPlan
+    from fa4gen.verify.cases import Case
+
+
+def score_tiles(plan: AttentionPlan, case: Case) -> dict[str, int]:
+    """Count the blocks of BN keys by tile of BM query rows, over all heads and batches.
+
+    The last block is partial where the keys end inside it.
+    """
+    counts = {"full": 0, "partial": 0, "empty": 0}
+    rows, keys, n = case.query_rows, case.key_rows, plan.BN
+    for first_row in range(0, rows, plan.BM):
+        last_row = min(first_row + plan.BM, rows) - 1
+        # keys that a row sees, of the first and of the last row: [low, high]
+        low_first, high_first = _seen(plan, first_row, rows, keys)
+        low_last, high_last = _seen(plan, last_row, rows, keys)
+        for start in range(0, keys, n):
+            end = start + n - 1
+            if low_last <= start and end <= high_first:
+                counts["full"] += 1
+            elif start > high_last or end < low_first:
+                counts["empty"] += 1
+            else:
+                counts["partial"] += 1
+    heads = case.batch * case.query_heads
+    return {kind: heads * count for kind, count in counts.items()}
+
+
+def _seen(plan: AttentionPlan, row: int, rows: int, keys: int) -> tuple[int, int]:
+    """Return the first and the last key that a row sees; the last row lies at the last key."""
+    diagonal = row + keys - rows
+    low = 0 if plan.window_left is None else max(0, diagonal - plan.window_left)
+    high = keys - 1
+    if plan.window_right is not None:
+        high = min(high, diagonal + plan.window_right)
+    return low, high

@@ -1,0 +1,233 @@
+"""What cases exercise of a plan: rings, further cases for what is missing, and the words for it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fa4gen.config.find import find_configs
+from fa4gen.config.load import load_config
+from fa4gen.emulator.coverage import BarrierCoverage, BranchCoverage, Coverage, Unrun
+from fa4gen.plan.build import build_plan
+from fa4gen.runtime.gemm_schedule import GemmSize, plan_gemm_schedule
+from fa4gen.runtime.schedule import ProblemSize, plan_schedule
+from fa4gen.verify.cases import Case
+from fa4gen.verify.exercise import Exercise, rings_of
+from fa4gen.verify.family import family_of
+from fa4gen.verify.further import MAX_FURTHER, exercise_of, run_further, with_places
+from fa4gen.verify.reference import AttentionProblem
+from fa4gen.verify.report import exercise_cells, gaps, verdict_data
+from fa4gen.verify.ring_cases import TILES, attention_rings, gemm_rings
+from fa4gen.verify.score_tiles import score_tiles
+from fa4gen.verify.verdict import CaseVerdict, Failure, Verdict
+
+
+def seen(plan, phases: int, *, short: str = "", **branch) -> Coverage:
+    """A coverage with ``phases`` of every slot, and one fewer of the last slot of ``short``."""
+    barriers = []
+    for row in plan.barriers:
+        for slot in range(row.slots):
+            less = row.name == short and slot == row.slots - 1
+            barriers.append(
+                BarrierCoverage(row.offset + 8 * slot, f"{row.name}[{slot}]", phases - less)
+            )
+    one = BranchCoverage(7, "PTX line 7", "", **{"taken": True, "passed": True, **branch})
+    never = () if one.covered else (Unrun(8, "PTX line 8", "", 1),)
+    return Coverage("k", tuple(barriers), (one,), never, 10, 1, 1)
+
+
+def verdicts(plan, *coverages: Coverage) -> list[CaseVerdict]:
+    cases = family_of(plan).emulated_cases()
+    return [
+        CaseVerdict(case, (), coverage=one) for case, one in zip(cases, coverages, strict=False)
+    ]
+
+
+def test_a_ring_is_its_slot_that_was_used_least(make_plan) -> None:
+    plan = make_plan(arch="sm_100a")
+    rings = {ring.name: ring for ring in rings_of(plan, seen(plan, 3, short="key_full"))}
+    assert set(rings) == {row.name for row in plan.barriers}
+    assert rings["key_full"].phases == 2
+    assert not rings["key_full"].wrapped_twice
+    assert all(ring.wrapped_twice for name, ring in rings.items() if name != "key_full")
+    # what no launch initialised was not exercised
+    assert {ring.phases for ring in rings_of(plan, Coverage("k"))} == {0}
+
+
+def test_phases_of_different_launches_do_not_add_up(make_plan) -> None:
+    plan = make_plan()
+    found = exercise_of(plan, verdicts(plan, seen(plan, 2), seen(plan, 2)), whole=True)
+    assert found is not None
+    assert found.num_wrapped == 0
+    found = exercise_of(plan, verdicts(plan, seen(plan, 2), seen(plan, 3)), whole=True)
+    assert found is not None
+    assert found.complete
+
+
+def test_nothing_is_said_where_nothing_was_watched(make_plan) -> None:
+    plan = make_plan()
+    case = family_of(plan).emulated_cases()[0]
+    assert exercise_of(plan, [None, CaseVerdict(case, ())], whole=True) is None
+
+
+@pytest.mark.parametrize("family", ["attention", "gemm"])
+def test_cases_are_added_for_rings_until_they_wrapped(family, make_plan) -> None:
+    plan = plan_of("gemm_bf16_pair") if family == "gemm" else make_plan(arch="sm_100a")
+    before = verdicts(plan, seen(plan, 2))
+    ran: list[str] = []
+
+    def check(case):
+        ran.append(case.name)
+        return CaseVerdict(case, (), coverage=seen(plan, 3))
+
+    more = run_further(plan, before, check)
+    assert len(more) == len(ran) == 1
+    assert ran[0].startswith("rings/12x")
+    assert not run_further(plan, [*before, *more], check)
+
+
+def test_cases_are_added_for_branches_but_not_for_loops_that_are_always_entered(make_plan) -> None:
+    plan = make_plan()
+    ran: list[str] = []
+
+    def check(case):
+        ran.append(case.name)
+        return CaseVerdict(case, (), coverage=seen(plan, 3, passed=False))
+
+    always = seen(plan, 3, taken=False, skips=True)
+    assert not run_further(plan, verdicts(plan, always), check)
+    run_further(plan, verdicts(plan, seen(plan, 3, passed=False)), check)
+    assert ran
+    assert len(ran) == len(set(ran)) <= MAX_FURTHER
+    assert all(name.startswith("further/") for name in ran)
+
+
+def test_no_case_is_added_after_a_failure(make_plan) -> None:
+    plan = make_plan()
+    failed = replace(verdicts(plan, seen(plan, 1))[0], failures=(Failure("numbers", "wrong"),))
+    assert not run_further(plan, [failed], lambda case: pytest.fail(case.name))
+
+
+def plan_of(name: str):
+    return build_plan(load_config(find_configs([name])[0]).config)
+
+
+@pytest.mark.parametrize("path", find_configs([]), ids=lambda path: path.stem)
+def test_all_tiles_of_the_case_for_rings_go_to_one_cluster(path) -> None:
+    plan = build_plan(load_config(path).config)
+    if plan.kernel == "gemm":
+        gemm = gemm_rings(plan)
+        size = GemmSize(1, gemm.m, gemm.n, gemm.k)
+        schedule = plan_gemm_schedule(plan, size, gemm.multiprocessors)
+        assert schedule.num_tiles == TILES
+        # the dynamic scheduler starts CTAs for all tiles, which take over one another's
+        assert schedule.grid == (plan.cta_group if plan.scheduler == "static" else schedule.grid)
+        assert -(-gemm.k // plan.BK) * TILES >= 3 * plan.num_stages
+        return
+    case = attention_rings(plan)
+    size = ProblemSize(1, case.query_heads, 2, case.query_rows, case.key_rows)
+    schedule = plan_schedule(plan, size, case.multiprocessors)
+    assert schedule.grid == plan.cta_group
+    assert schedule.num_tiles * plan.ctas_per_tile // plan.cta_group >= TILES
+
+
+# ---- blocks of keys by what the mask leaves
+
+MASKS = st.sampled_from(
+    ["none", "causal", {"sliding_window": 70}, {"sliding_window": {"left": 300, "right": 40}}]
+)
+
+
+@given(MASKS, st.integers(0, 300), st.integers(0, 500))
+def test_blocks_are_counted_as_the_reference_masks_them(mask, rows: int, keys: int) -> None:
+    from tests.verify.conftest import make_plan
+
+    plan = make_plan(mask=mask)
+    case = Case("x", 2, 3, 3, rows, keys)
+    first, end = AttentionProblem.of(plan, 1.0).visible_keys(rows, keys)
+    at = np.arange(-(-keys // plan.BN) * plan.BN)
+    visible = (at >= first[:, None]) & (at < end[:, None])
+    counts = {"full": 0, "partial": 0, "empty": 0}
+    for row in range(0, rows, plan.BM):
+        for start in range(0, keys, plan.BN):
+            block = visible[row : row + plan.BM, start : start + plan.BN]
+            kind = "full" if block.all() else "partial" if block.any() else "empty"
+            counts[kind] += 6
+    assert score_tiles(plan, case) == counts
+
+
+# ---- in words
+
+
+def verdict_with(exercise: Exercise) -> Verdict:
+    return Verdict("k.yaml", "k", "sm_90a", "emulated", 1, num_cases=0, exercise=exercise)
+
+
+def test_words_for_what_was_reached_and_what_was_not(make_plan) -> None:
+    plan = make_plan()
+    coverage = seen(plan, 3, short="key_full", passed=False, roles=("softmax",))
+    found = exercise_of(plan, verdicts(plan, coverage), whole=True)
+    assert found is not None
+    found = with_places(found, lambda lines: {line: f"k.cu:{line}: if (x) y();" for line in lines})
+    verdict = verdict_with(found)
+    wanted = [
+        (True, f"k: ring key_full ({plan.barrier('key_full').slots} slots) did not wrap twice: "
+               "a slot completed 2 phases, 3 are wanted"),
+        (False, "k: branch always the same way [softmax]: k.cu:7: if (x) y();"),
+    ]  # fmt: skip
+    assert list(gaps(verdict)) == wanted
+    number = len(plan.barriers)
+    assert exercise_cells(verdict) == (f"{number - 1}/{number}", "0/1")
+    data = verdict_data(verdict)["exercise"]
+    assert data["summary"] == (
+        f"rings wrapped twice: {number - 1} of {number}; branches both ways: 0 of 1; "
+        "instructions run: 9 of 10; score tiles: 0 full, 2 partial, 0 empty"
+    )
+    assert [ring["name"] for ring in data["rings"] if not ring["wrapped_twice"]] == ["key_full"]
+    assert data["not_reached"] == ["branch always the same way [softmax]: k.cu:7: if (x) y();"]
+    # cases chosen by name say nothing about the kernel as a whole
+    assert not list(gaps(verdict_with(replace(found, whole=False))))
+    assert exercise_cells(replace(verdict, exercise=None)) == ("-", "-")
+
+
+def test_loops_and_unreached_branches_have_words_of_their_own(make_plan) -> None:
+    plan = make_plan()
+    for branch, words in (
+        ({"taken": False, "skips": True}, "loop that was always entered"),
+        ({"taken": False, "passed": False}, "branch that was not reached"),
+    ):
+        found = exercise_of(plan, verdicts(plan, seen(plan, 3, **branch)), whole=True)
+        assert found is not None
+        assert [text for _, text in gaps(verdict_with(found))] == [f"k: {words}: PTX line 7"]
+
+
+def test_verify_watches_rings_of_the_emulated_kernel_only(
+    make_plan, compiled, numpy_backend
+) -> None:
+    from fa4gen.verify.run import VerifyOptions, verify_kernel
+
+    plan = make_plan()
+    verdict = verify_kernel(plan, compiled, numpy_backend(), VerifyOptions(1, ("size/8",)))
+    assert verdict.passed
+    assert verdict.exercise is None
+
+    class Emulating(numpy_backend):
+        emulates = True
+
+        def load(self, plan, compiled):
+            kernel = super().load(plan, compiled)
+            return SimpleNamespace(run=kernel.run, take_coverage=lambda: seen(plan, 2))
+
+    options = VerifyOptions(1)
+    verdict = verify_kernel(plan, compiled, Emulating(), options)
+    assert verdict.passed
+    names = [case.case.name for case in verdict.cases]
+    # added, in vain: the stand-in always says the same
+    assert names[-1].startswith("rings/12x")
+    assert verdict.num_cases == len(names) == len(family_of(plan).emulated_cases()) + 1
+    assert len(list(gaps(verdict))) == len(plan.barriers)
