@@ -25,7 +25,7 @@ from fa4gen.emulator.access import (
 )
 from fa4gen.emulator.emit import Emitter
 from fa4gen.emulator.gang import Gang, Mask
-from fa4gen.emulator.instructions.ieee import canonical, extreme_of, flush
+from fa4gen.emulator.instructions.ieee import canonical, extreme_of, flush, settled
 from fa4gen.emulator.instructions.registry import Translate
 from fa4gen.emulator.instructions.words import Words
 from fa4gen.emulator.ptx.syntax import Instruction, Operand, Vector
@@ -150,7 +150,7 @@ def _sum(form: _Form, flushes: bool) -> Update:
         if flushes:
             old, b = flush(old, kind), flush(b, kind)
         total = (old + b).astype(dtype)
-        result: Words2D = canonical(flush(total, kind) if flushes else total, kind)
+        result: Words2D = settled(flush(total, kind) if flushes else total, kind, old, b)
         return result
 
     return update

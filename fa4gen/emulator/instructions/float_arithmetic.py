@@ -41,9 +41,7 @@ class Style:
         def styled(*rows: Any) -> Any:
             if self.ftz:
                 rows = tuple(flush(row, kind) for row in rows)
-            result = function(*rows)
-            wide = kind == "f64"
-            result = ieee.settled_f64(result, *rows) if wide else canonical(result, kind)
+            result = ieee.settled(function(*rows), kind, *rows)
             if self.ftz:
                 result = flush(result, kind)
             if self.saturated:

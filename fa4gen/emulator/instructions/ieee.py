@@ -54,6 +54,13 @@ def canonical(x: Any, kind: str) -> Any:
     return np.where(nan, NAN[kind], x) if np.count_nonzero(nan) else x
 
 
+def settled(result: Any, kind: str, *operands: Any) -> Any:
+    """NaNs as arithmetic on the operands gives them."""
+    if kind == "f64":
+        return settled_f64(result, *operands)
+    return canonical(result, kind)
+
+
 def quiet(x: Any) -> Any:
     """NaNs of f64 with the bit that makes them quiet; other numbers get it too."""
     return (x.view(np.uint64) | np.uint64(1 << 51)).view(np.float64)

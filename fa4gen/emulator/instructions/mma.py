@@ -1,6 +1,6 @@
 """``mma.sync``: products of small matrices held by the lanes of a warp (PTX ISA, "mma").
 
-Products are exact in float32 and added there; the hardware adds in an order of its own.
+Products are added exactly and rounded once; the hardware adds in an order of its own.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from fa4gen.emulator.emit import Emitter, Reader, Writer
 from fa4gen.emulator.gang import Gang, Mask
-from fa4gen.emulator.instructions.ieee import canonical
+from fa4gen.emulator.instructions.ieee import canonical, settled_f64
 from fa4gen.emulator.instructions.mma_layouts import (
     a_tile,
     accumulator_registers,
@@ -23,6 +23,7 @@ from fa4gen.emulator.instructions.mma_layouts import (
     registers,
 )
 from fa4gen.emulator.operand_tiles import values_of
+from fa4gen.emulator.products import added, sums_of_products
 from fa4gen.emulator.ptx.syntax import Instruction, Operand, Vector
 
 _N: Final = 8
@@ -100,18 +101,26 @@ def multiply_add(
     a: NDArray[Any], b: NDArray[Any], c: NDArray[Any], saturates: bool
 ) -> NDArray[Any]:
     """``a b^T + c`` with the type of ``c``: (warps, m, n) from (warps, m, k) and (warps, n, k)."""
-    product = np.matmul(a, b.transpose(0, 2, 1))
     if c.dtype == np.int32:
         # sums of at most 32 products of bytes are exact in float32
-        total = product.astype(np.int64) + c
+        total = np.matmul(a, b.transpose(0, 2, 1)).astype(np.int64) + c
         if saturates:
             total = np.clip(total, -(1 << 31), (1 << 31) - 1)
         return np.asarray(total.astype(np.int32))
     if c.dtype == np.float64:
-        return np.asarray(product + c)
+        return _sums_f64(a, b, c)
     kind = "f16" if c.dtype == np.float16 else "f32"
-    result: NDArray[Any] = canonical((product + c.astype(np.float32)).astype(c.dtype), kind)
+    sums = added(c.astype(np.float32), sums_of_products(a, b))
+    result: NDArray[Any] = canonical(sums.astype(c.dtype), kind)
     return result
+
+
+def _sums_f64(a: NDArray[Any], b: NDArray[Any], c: NDArray[Any]) -> NDArray[Any]:
+    """Float64: product after product, from the first on, and ``c`` last."""
+    total: NDArray[Any] = a[:, :, None, 0] * b[:, None, :, 0]
+    for step in range(1, a.shape[2]):
+        total = total + a[:, :, None, step] * b[:, None, :, step]
+    return np.asarray(settled_f64(total + c))
 
 
 def translate(i: Instruction, e: Emitter) -> None:

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fa4gen.emulator.boxes import Combine
-from fa4gen.emulator.instructions.ieee import DTYPES, canonical, extreme_of
+from fa4gen.emulator.instructions.ieee import DTYPES, extreme_of, settled
 
 OPERATIONS: Final = ("add", "min", "max", "inc", "dec", "and", "or", "xor")
 
@@ -30,7 +30,7 @@ _FLOATS: Final = {np.dtype(dtype): kind for kind, dtype in DTYPES.items()}
 
 def _add(old: NDArray[Any], new: NDArray[Any]) -> NDArray[Any]:
     with np.errstate(all="ignore"):
-        return _settled(old + new)
+        return _settled(old + new, old, new)
 
 
 def _extreme(largest: bool) -> Combine:
@@ -39,15 +39,15 @@ def _extreme(largest: bool) -> Combine:
     def combine(old: NDArray[Any], new: NDArray[Any]) -> NDArray[Any]:
         if old.dtype.kind in "iu":
             return np.asarray(of_integers(old, new))
-        return _settled(extreme_of(old, new, largest))
+        return _settled(extreme_of(old, new, largest), old, new)
 
     return combine
 
 
-def _settled(row: NDArray[Any]) -> NDArray[Any]:
-    """NaNs of floats become canonical."""
+def _settled(row: NDArray[Any], *operands: NDArray[Any]) -> NDArray[Any]:
+    """NaNs of floats become those that arithmetic gives."""
     kind = _FLOATS.get(row.dtype)
-    return row if kind is None else np.asarray(canonical(row, kind))
+    return row if kind is None else np.asarray(settled(row, kind, *operands))
 
 
 def _increment(old: NDArray[Any], new: NDArray[Any]) -> NDArray[Any]:

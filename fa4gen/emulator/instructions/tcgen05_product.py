@@ -1,7 +1,8 @@
 """The arithmetic of tcgen05.mma: operands, accumulation, and where it all lies.
 
-Floating-point products are summed in float32, K steps that follow each other on the same
-accumulator in one go; the order of the hardware's sums is unknown, so results agree within bounds.
+Floating-point products are summed exactly and rounded to float32, K steps that follow each other on
+the same accumulator in one go; the hardware rounds in ways of its own, so results agree within
+bounds.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from fa4gen.emulator.instructions.tcgen05_queue import Action
 from fa4gen.emulator.instructions.tcgen05_scales import Scales, columns, repeated
 from fa4gen.emulator.machine import Cta
 from fa4gen.emulator.operand_tiles import ELEMENT_BYTES, read_tiles, values_of
+from fa4gen.emulator.products import MOST_BITS, added, significant_bits, sums_of_products
 from fa4gen.emulator.ptx.syntax import Instruction
 from fa4gen.emulator.tensor_memory import LANES, TensorMemory
 
@@ -118,17 +120,25 @@ class Product(Action):
                     a = self._read_a(cta, memory, steps)
                 else:
                     a = _join([one._read_a(cta, memory, [one]) for one in steps])
-                whole = a @ b.T
+                whole = self._sums(a, b)
             for piece in self.layout:
                 if piece.cta != index or not self._usable(memory, piece):
                     continue
                 columns = slice(piece.first, piece.first + piece.columns)
                 if whole is None:
                     a = self._read_all_tensor_a(memory, piece, steps)
-                    part = a @ b[columns].T
+                    part = self._sums(a, b[columns])
                 else:
                     part = whole[piece.row : piece.row + piece.rows, columns]
                 self._write(memory, piece, part)
+
+    def _sums(self, a: NDArray[np.float32], b: NDArray[np.float32]) -> NDArray[np.float32]:
+        kind = self.kind
+        if kind.d == "s32":
+            whole: NDArray[np.float32] = np.matmul(a, b.T)
+            return whole
+        bits = significant_bits(kind.a, kind.b) if self.scales is None else MOST_BITS
+        return sums_of_products(a, b, bits)
 
     def _usable(self, memory: TensorMemory, piece: Piece) -> bool:
         """Whether D's columns are still there."""
@@ -235,7 +245,7 @@ class Product(Action):
             else:
                 if self.shift:
                     target *= np.float32(2.0**-self.shift)
-                target += part
+                target[...] = added(target, part)
             memory.mark(lanes, columns)
             return
         values = self._combine(cells, part)
@@ -258,11 +268,11 @@ class Product(Action):
             return total.astype(np.int32).view(np.uint32)
         scale = np.float32(2.0**-self.shift)
         if self.kind.d == "f32":
-            sums = part + cells.view(np.float32) * scale if self.accumulate else part
+            sums = added(cells.view(np.float32) * scale, part) if self.accumulate else part
             return np.ascontiguousarray(sums, np.float32).view(np.uint32)
         if self.accumulate:
             old = (cells & _LOW).astype(np.uint16).view(np.float16)
-            part = part + old.astype(np.float32) * scale
+            part = added(old.astype(np.float32) * scale, part)
         return np.ascontiguousarray(part.astype(np.float16)).view(np.uint16).astype(np.uint32)
 
     def has_columns(self) -> bool:

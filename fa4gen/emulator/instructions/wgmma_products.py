@@ -17,6 +17,7 @@ from fa4gen.emulator.emit import Emitter
 from fa4gen.emulator.gang import GANG_LANES, Gang
 from fa4gen.emulator.memory import SharedMemory
 from fa4gen.emulator.operand_tiles import read_tiles
+from fa4gen.emulator.products import added, significant_bits, sums_of_products
 from fa4gen.emulator.ptx.syntax import Operand, Register, Vector
 
 ROWS: Final = 64
@@ -172,7 +173,8 @@ def run_chain(gang: Gang, chain: list[Product], position: int) -> None:
     right = read_tiles(shared, tiles, first.b.k_major, shape.n, shape.k, shape.b)
     if shape.integer:
         # sums stay below 2^24, so that float32 holds them exactly
-        total = (left.astype(np.float32) @ right.astype(np.float32).T).astype(np.int64)
+        sums = np.matmul(left.astype(np.float32), right.astype(np.float32).T)
+        total = sums.astype(np.int64)
         if first.adds:
             total += first.accumulators.read(gang)
         if shape.saturate:
@@ -181,9 +183,9 @@ def run_chain(gang: Gang, chain: list[Product], position: int) -> None:
         return
     # infinities and NaNs are values like others
     with np.errstate(all="ignore"):
-        result = left @ right.T
+        result = sums_of_products(left, right, significant_bits(shape.a, shape.b))
         if first.sign < 0:
             np.negative(result, out=result)
         if first.adds:
-            result += first.accumulators.read(gang)
+            result = added(first.accumulators.read(gang), result)
     first.accumulators.write(gang, result)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable
 from functools import cache
 from types import SimpleNamespace
@@ -12,7 +11,7 @@ import numpy as np
 
 from fa4gen.emulator.gang import Gang
 from fa4gen.emulator.ptx.syntax import RegisterClass
-from tests.emulator.instructions.forms import Form, all_forms
+from tests.emulator.instructions.forms import Form
 from tests.emulator.lanes import translated
 
 LANES = 1000
@@ -117,11 +116,3 @@ class Runner:
         cls = self.form.classes[0]
         result = gang.P[0] if cls == "p" else gang.block(cls)[0]
         return result.copy() if mask is None else result[mask]
-
-
-def digest() -> dict[str, str]:
-    """A hash of the results of every form, by form."""
-    return {
-        str(form): hashlib.sha256(Runner(form).over(slice(None)).tobytes()).hexdigest()[:16]
-        for form in all_forms()
-    }

@@ -17,6 +17,7 @@ import pytest
 from numpy._core import _multiarray_umath
 
 from tests.emulator.instructions import rows
+from tests.emulator.instructions.digest import digest, updates
 from tests.emulator.instructions.forms import Form, all_forms, forms, translators
 from tests.emulator.lanes import refused
 
@@ -29,7 +30,7 @@ for _form in all_forms():
 
 def test_every_translator_is_among_them() -> None:
     found = forms()
-    literal = {form.text.split(".")[0] for form in rows.all_forms() if form.tail}
+    literal = {form.text.split(".")[0] for form in all_forms() if form.tail}
     missing = [
         opcode for opcode, translate in translators()
         if not found[opcode, translate] and opcode not in literal
@@ -65,6 +66,21 @@ def test_same_bits_anywhere(opcode: str) -> None:
             same(found, expected, f"registers of stride {stride}")
 
 
+@pytest.mark.parametrize("name", updates())
+def test_updates_of_memory_anywhere(name: str) -> None:
+    """Atomic operations and reductions, whatever the length, the stride and the place."""
+    function, *operands = updates()[name]
+    with np.errstate(all="ignore"):
+        expected = function(*operands)
+        for length, count in LENGTHS.items():
+            for first in range(0, count * 89, 89):
+                part = slice(first, first + length)
+                found = function(*(operand[part] for operand in operands))
+                assert found.tobytes() == expected[part].tobytes(), (length, first)
+        wide = [np.repeat(operand, 3)[::3] for operand in operands]
+        assert np.ascontiguousarray(function(*wide)).tobytes() == expected.tobytes()
+
+
 def _elsewhere(**environment: str) -> dict[str, str]:
     """The digest as another process of this host works it out."""
     script = (
@@ -73,8 +89,8 @@ def _elsewhere(**environment: str) -> dict[str, str]:
         "sys.path[:] = path\n"
         "sys.modules['tests'] = package = types.ModuleType('tests')\n"
         "package.__path__ = [tests]\n"
-        "from tests.emulator.instructions import rows\n"
-        "print(json.dumps(rows.digest()))\n"
+        "from tests.emulator.instructions.digest import digest\n"
+        "print(json.dumps(digest()))\n"
     )
     done = subprocess.run(
         [sys.executable, "-W", "error", "-c", script, json.dumps([sys.path, str(TESTS)])],
@@ -92,17 +108,23 @@ def _versions() -> list[str]:
 
 
 @pytest.fixture(scope="module")
-def digest() -> dict[str, str]:
-    return rows.digest()
+def here() -> dict[str, str]:
+    return digest()
 
 
 @pytest.mark.parametrize(
-    "kept", [0, *(pytest.param(n, marks=[pytest.mark.seeds] if n > 1 else []) for n in range(1, 6))]
-)
-def test_same_bits_on_lesser_hosts(kept: int, digest: dict[str, str]) -> None:
-    """As many versions as a lesser CPU has: NumPy's dispatch is switched off for the others."""
+    ("kept", "core"),
+    [(0, "Prescott"), (1, "Haswell"), *(pytest.param(n, "", marks=pytest.mark.seeds)
+                                        for n in range(2, 6))],
+)  # fmt: skip
+def test_same_bits_on_lesser_hosts(kept: int, core: str, here: dict[str, str]) -> None:
+    """As many versions as a lesser CPU has: NumPy's dispatch is switched off for the others.
+
+    OpenBLAS takes the kernels of ``core``, where it is NumPy's library and knows them.
+    """
     versions = _versions()
     if kept >= len(versions):
         pytest.skip(f"NumPy has {len(versions)} versions for this CPU besides the least")
-    found = _elsewhere(NPY_DISABLE_CPU_FEATURES=" ".join(versions[kept:]))
-    assert [form for form in digest if found[form] != digest[form]] == []
+    disabled = {"NPY_DISABLE_CPU_FEATURES": " ".join(versions[kept:])}
+    found = _elsewhere(**disabled, OPENBLAS_CORETYPE=core)
+    assert [form for form in here if found[form] != here[form]] == []
