@@ -84,6 +84,13 @@ def _exact(values: list[float]) -> float:
     return total
 
 
+def whole_sums(a: NDArray[Any], b: NDArray[Any]) -> NDArray[np.int64]:
+    """``a b^T`` of whole numbers whose sums stay below 2^24, which float32 holds."""
+    right = b.astype(np.float32, copy=False).swapaxes(-1, -2)
+    sums = np.matmul(a.astype(np.float32, copy=False), right)
+    return np.asarray(sums.astype(np.int64))
+
+
 def added(old: NDArray[np.float32], sums: NDArray[np.float32]) -> NDArray[np.float32]:
     """Accumulators and what is added to them; NaNs are canonical."""
     total = old + sums

@@ -23,7 +23,7 @@ from fa4gen.emulator.instructions.mma_layouts import (
     registers,
 )
 from fa4gen.emulator.operand_tiles import values_of
-from fa4gen.emulator.products import added, sums_of_products
+from fa4gen.emulator.products import added, sums_of_products, whole_sums
 from fa4gen.emulator.ptx.syntax import Instruction, Operand, Vector
 
 _N: Final = 8
@@ -102,8 +102,7 @@ def multiply_add(
 ) -> NDArray[Any]:
     """``a b^T + c`` with the type of ``c``: (warps, m, n) from (warps, m, k) and (warps, n, k)."""
     if c.dtype == np.int32:
-        # sums of at most 32 products of bytes are exact in float32
-        total = np.matmul(a, b.transpose(0, 2, 1)).astype(np.int64) + c
+        total = whole_sums(a, b) + c
         if saturates:
             total = np.clip(total, -(1 << 31), (1 << 31) - 1)
         return np.asarray(total.astype(np.int32))

@@ -26,7 +26,13 @@ from fa4gen.emulator.instructions.tcgen05_queue import Action
 from fa4gen.emulator.instructions.tcgen05_scales import Scales, columns, repeated
 from fa4gen.emulator.machine import Cta
 from fa4gen.emulator.operand_tiles import ELEMENT_BYTES, read_tiles, values_of
-from fa4gen.emulator.products import MOST_BITS, added, significant_bits, sums_of_products
+from fa4gen.emulator.products import (
+    MOST_BITS,
+    added,
+    significant_bits,
+    sums_of_products,
+    whole_sums,
+)
 from fa4gen.emulator.ptx.syntax import Instruction
 from fa4gen.emulator.tensor_memory import LANES, TensorMemory
 
@@ -135,8 +141,7 @@ class Product(Action):
     def _sums(self, a: NDArray[np.float32], b: NDArray[np.float32]) -> NDArray[np.float32]:
         kind = self.kind
         if kind.d == "s32":
-            whole: NDArray[np.float32] = np.matmul(a, b.T)
-            return whole
+            return whole_sums(a, b).astype(np.float32)
         bits = significant_bits(kind.a, kind.b) if self.scales is None else MOST_BITS
         return sums_of_products(a, b, bits)
 

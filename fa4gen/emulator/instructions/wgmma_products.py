@@ -17,7 +17,7 @@ from fa4gen.emulator.emit import Emitter
 from fa4gen.emulator.gang import GANG_LANES, Gang
 from fa4gen.emulator.memory import SharedMemory
 from fa4gen.emulator.operand_tiles import read_tiles
-from fa4gen.emulator.products import added, significant_bits, sums_of_products
+from fa4gen.emulator.products import added, significant_bits, sums_of_products, whole_sums
 from fa4gen.emulator.ptx.syntax import Operand, Register, Vector
 
 ROWS: Final = 64
@@ -172,9 +172,7 @@ def run_chain(gang: Gang, chain: list[Product], position: int) -> None:
     tiles = [part.b.descriptor for part in parts]
     right = read_tiles(shared, tiles, first.b.k_major, shape.n, shape.k, shape.b)
     if shape.integer:
-        # sums stay below 2^24, so that float32 holds them exactly
-        sums = np.matmul(left.astype(np.float32), right.astype(np.float32).T)
-        total = sums.astype(np.int64)
+        total = whole_sums(left, right)
         if first.adds:
             total += first.accumulators.read(gang)
         if shape.saturate:
