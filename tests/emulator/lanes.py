@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from types import SimpleNamespace
 from typing import Any
 
@@ -15,6 +16,8 @@ from fa4gen.emulator.instructions.registry import find
 from fa4gen.emulator.layout import Layout
 from fa4gen.emulator.memory import GlobalMemory
 from fa4gen.emulator.ptx.parser import parse_module
+from fa4gen.emulator.ptx.syntax import RegisterClass
+from fa4gen.emulator.tally import Tally
 from tests.emulator.kernel import kernel
 
 _FAMILIES = (integer, logic, floating, packed, conversion, moves)
@@ -36,6 +39,13 @@ def translated(text: str, masked: bool) -> tuple[Any, Any]:
     return namespace["run"], function
 
 
+def gang_of(lanes: int, registers: Mapping[RegisterClass, int], rank: int = 0) -> Gang:
+    """Lanes of a CTA that there is no machine for."""
+    machine = SimpleNamespace(tally=Tally(0, 0))
+    cta: Any = SimpleNamespace(machine=machine, rank=rank, shared_base=np.uint32(rank << 24))
+    return Gang(cta, 0, lanes, registers, 0)
+
+
 def _row(gang: Gang, name: str) -> Any:
     cls, index = name[0], int(name[1:])
     return gang.P[index] if cls == "p" else gang.block(cls)[index]  # type: ignore[arg-type]
@@ -55,8 +65,7 @@ def execute(text: str, results: str, *, rank: int = 0, **registers: Any) -> Any:
     for masked in (False, True):
         run, function = translated(text, masked)
         # the parser gives the registers of a class numbers by declaration, from 0
-        cta = SimpleNamespace(machine=None, rank=rank, shared_base=np.uint32(rank << 24))
-        gang = Gang(cta, 0, lanes, function.registers, 0)  # type: ignore[arg-type]
+        gang = gang_of(lanes, function.registers, rank)
         gang.special = {"%tid.x": np.arange(lanes, dtype=np.uint32), "%ctaid.x": np.uint32(3)}
         for name, row in rows.items():
             target = _row(gang, name)

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 
-from fa4gen.emulator.gang import Gang
 from fa4gen.emulator.ptx.syntax import RegisterClass
 from tests.emulator.instructions.forms import Form
-from tests.emulator.lanes import translated
+from tests.emulator.lanes import gang_of, translated
 
 LANES = 1000
 _WIDTH = {"h": 16, "r": 32, "d": 64}
@@ -90,10 +88,6 @@ class Runner:
             masked: translated(form.line, masked)[0] for masked in (False, True)
         }
 
-    def _gang(self, lanes: int) -> Gang:
-        cta = SimpleNamespace(machine=None, rank=0, shared_base=np.uint32(0))
-        return Gang(cta, 0, lanes, _REGISTERS, 0)  # type: ignore[arg-type]
-
     def over(self, where: Any, mask: np.ndarray | None = None, stride: int = 1) -> np.ndarray:
         """The result's bits for ``where`` of the lanes; with a mask only those of its lanes.
 
@@ -101,7 +95,7 @@ class Runner:
         """
         run = self._run[mask is not None]
         count = len(np.arange(LANES)[where])
-        gang = self._gang(count)
+        gang = gang_of(count, _REGISTERS)
         if stride != 1:
             for name in ("_p", "_h", "_r", "_d"):
                 block = getattr(gang, name)
