@@ -16,6 +16,7 @@ from fa4gen.emulator.relocations import Bytes, Memory, check_places, resolve, ta
 from fa4gen.emulator.tensor_map import TensorMap
 
 _ALLOCATION_ALIGN: Final = 256
+_STRETCH: Final = 1 << 20
 
 
 @dataclass(slots=True)
@@ -94,7 +95,7 @@ class GlobalArrays:
         """Copy the arrays to global memory, and write the addresses that they hold."""
         for array, _ in self._arrays.values():
             view = memory.view(array, self.addresses[id(array)])
-            view[...] = array
+            _copy(view, array)
             self._copies.append((array, view))
         for owner in self._owners.values():
             start = self.addresses[id(owner.array)]
@@ -131,7 +132,7 @@ class GlobalArrays:
                 place[...] = old
         for array, copy in self._copies:
             if array.flags.writeable:
-                array[...] = copy
+                _copy(array, copy)
 
     def outputs(self, arrays: Sequence[NDArray[Any]]) -> tuple[Output, ...]:
         """Name and place of arrays of the launch. Raises LaunchError for others."""
@@ -162,6 +163,17 @@ class GlobalArrays:
                     f"{name}, map at {offset}: a TensorMap was expected, not {tensor_map!r}"
                 )
             self.add(tensor_map, f"{name}+{offset}")
+
+
+def _copy(target: NDArray[Any], source: NDArray[Any]) -> None:
+    """Copy an array; of large ones only stretches that differ, so that zeros need no memory."""
+    if source.nbytes <= _STRETCH or not (source.flags.c_contiguous and target.flags.c_contiguous):
+        target[...] = source
+        return
+    to, of = target.reshape(-1).view(np.uint8), source.reshape(-1).view(np.uint8)
+    for at in range(0, len(of), _STRETCH):
+        if not np.array_equal(to[at : at + _STRETCH], of[at : at + _STRETCH]):
+            to[at : at + _STRETCH] = of[at : at + _STRETCH]
 
 
 def _groups(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import struct
 from pathlib import Path
 
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -106,6 +107,20 @@ def test_an_array_of_pointers_holds_what_it_held_before_unless_the_kernel_wrote(
     run(kernel(body), owner, checks=False)
     assert (one.tolist(), two.tolist()) == ([7, 0, 0, 0], [0, 0, 7, 0])
     assert table.tolist() == [1, 9, 3]
+
+
+@pytest.mark.parametrize("dtype", [np.uint64, np.uint8, ml_dtypes.bfloat16])
+def test_large_arrays_come_and_go_whole(dtype) -> None:
+    body = """
+        ld.global.u64 %d1, [%d0+1048576]; add.u64 %d1, %d1, 1; st.global.u64 [%d0+1048584], %d1;
+        st.global.u64 [%d0+3145720], %d1;
+    """
+    array = np.zeros((3, (1 << 20) // np.dtype(dtype).itemsize), dtype)
+    words = array.reshape(-1).view(np.uint64)
+    words[[1 << 17, 99]] = 7, 1
+    run(kernel(body), array, checks=False)
+    assert np.flatnonzero(words).tolist() == [99, 1 << 17, (1 << 17) + 1, (3 << 17) - 1]
+    assert words[-1] == 8
 
 
 def test_memory_may_point_to_itself() -> None:

@@ -7,6 +7,7 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -30,7 +31,9 @@ class NoCompilerError(EmulatorError):
 
 
 def find_compiler() -> str:
-    """The C compiler: ``$CC``, cc, gcc or clang. Raises NoCompilerError."""
+    """The C compiler: ``$CC``, cc, gcc or clang. Raises NoCompilerError, also without Linux."""
+    if sys.platform != "linux":
+        raise NoCompilerError("the recorder needs Linux, whose way of loading libraries it uses")
     for name in (os.environ.get("CC"), "cc", "gcc", "clang"):
         if name and (found := shutil.which(name)):
             return found
