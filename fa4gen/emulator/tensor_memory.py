@@ -1,8 +1,8 @@
 """Tensor memory of a CTA: 128 lanes by 512 columns of 32 bits (PTX ISA, "Tensor Memory").
 
 An address is ``lane << 16 | column``. Columns are handed out in units of 32, all lanes with them.
-Each CTA has the tensor memory of one SM to itself. A fresh cell holds anything, here zero; reading
-one is a finding.
+Each CTA has the tensor memory of one SM to itself. A fresh cell holds anything, here a NaN of every
+float of 16 and 32 bits; reading one is a finding.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ LANES: Final = 128
 COLUMNS: Final = 512
 UNIT: Final = 32
 LANE_SHIFT: Final = 16
+_FRESH: Final = np.uint32(0x7FC0_7FC0)
 COLUMN_MASK: Final = (1 << LANE_SHIFT) - 1
 
 
@@ -50,7 +51,7 @@ class TensorMemory:
     """
 
     def __init__(self) -> None:
-        self.cells: NDArray[np.uint32] = np.zeros((LANES, COLUMNS), np.uint32)
+        self.cells: NDArray[np.uint32] = np.full((LANES, COLUMNS), _FRESH)
         self.allocated: NDArray[np.bool_] = np.zeros(COLUMNS, np.bool_)
         self.written: NDArray[np.bool_] = np.zeros((LANES, COLUMNS), np.bool_)
         self.whole: NDArray[np.bool_] = np.zeros(COLUMNS, np.bool_)

@@ -247,6 +247,20 @@ def _check_written(
             break
     else:
         return
+    if shape.lanes == WARP_LANES and not shape.packed:
+        # a warp loads all its lanes, but a product of 64 rows leaves every other 16 of them alone
+        written = memory.written.reshape(-1)[cells.flat + column]
+        full, empty = (one.reshape(-1, WARP_LANES) for one in (written.all(0), ~written.any(0)))
+        if (full | empty).all() and full.any(axis=1).all():
+            if empty.any():
+                gang.machine.remark(
+                    "uninitialised",
+                    "a warp loads all its lanes of tensor memory, and "
+                    f"{int(empty.sum(1).max())} of them hold nothing that was written: undefined, "
+                    "harmless while unused",
+                    site, gang, mask,
+                )  # fmt: skip
+            return
     lanes, columns = _index(cells, column)
     if shape.packed:
         lanes, columns = np.concatenate([lanes, lanes]), np.concatenate([columns, columns + 1])

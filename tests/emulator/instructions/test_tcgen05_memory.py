@@ -330,6 +330,44 @@ def test_a_literal_that_is_no_size_is_refused() -> None:
         launch(program("", columns=48), NOTHING, NOTHING)
 
 
+# ---- lanes that nobody wrote
+
+HALF = """
+    tcgen05.st.sync.aligned.16x32bx2.x2.b32 [%r10], 2, {%r1, %r0};
+    tcgen05.wait::st.sync.aligned;
+"""
+
+
+def test_lanes_of_a_load_that_nobody_wrote_are_undefined() -> None:
+    """As after a product of 64 rows: a warp's load reaches its other 16 lanes, too."""
+    body = f"""{HALF}
+    tcgen05.ld.sync.aligned.32x32b.x4.b32 {registers(200, 4)}, [%r10];
+    tcgen05.wait::ld.sync.aligned;
+    {save(4, 200)}
+    """
+    out = np.zeros((4, 32, 4), np.uint32)
+    report = launch(program(body), NOTHING, out)
+    assert [(one.kind, one.severity.value) for one in report.findings] == [
+        ("uninitialised", "review")
+    ]
+    assert "16 of them" in report.findings[0].message
+    threads = np.arange(128).reshape(4, 32)[:, :16]
+    assert (out[:, :16, 0] == threads * 512).all()
+    assert (out[:, :16, 3] == threads + 16).all()
+    assert np.isnan(out[:, 16:].view(np.float32)).all()
+
+
+@pytest.mark.parametrize("first", [2, 8], ids=["some columns", "no column"])
+def test_columns_of_a_load_that_nobody_wrote_are_an_error(first: int) -> None:
+    body = f"""{HALF} add.u32 %r10, %r10, {first};
+    tcgen05.ld.sync.aligned.32x32b.x4.b32 {registers(200, 4)}, [%r10];
+    """
+    report = launch(program(body), NOTHING, NOTHING)
+    assert [(one.kind, one.severity.value) for one in report.findings][:1] == [
+        ("uninitialised", "error")
+    ]
+
+
 # ---- kernels that never allocate
 
 
