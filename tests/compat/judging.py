@@ -27,27 +27,31 @@ def summary(reports: Collection[Report]) -> dict[str, int]:
     return counts
 
 
-def judge(
-    recording: Recording,
+def judge(recording: Recording, right: Mapping[str, NDArray[np.float64]], **options: Any) -> None:
+    """Run a recording under every schedule and compare; the options are those of judge_runs."""
+    judge_runs(lambda schedule: recording.run(seed=0, schedule=schedule), right, **options)
+
+
+def judge_runs(
+    run: Callable[[str], tuple[Mapping[str, NDArray[Any]], Collection[Report]]],
     right: Mapping[str, NDArray[np.float64]],
     *,
     bounds: Mapping[str, float],
     known: Collection[str] = (),
     defects: Collection[str] = (),
-    seed: int = 0,
 ) -> None:
-    """Run a recording under every schedule and compare.
+    """Compare what ``run`` gives under every schedule: arrays by name, and reports.
 
     right    the outputs by name, in float64
     bounds   how far each may be off: relative Frobenius error
     known    kinds of findings below an error that docs/emulator_findings.md lists
-    defects  kinds of errors that it lists as defects of this kernel
+    defects  kinds of errors that it lists for this kernel
 
     Raises AssertionError that names the schedule and everything that is not expected.
     """
     for schedule in SCHEDULES:
         start = time.perf_counter()
-        arrays, reports = recording.run(seed=seed, schedule=schedule)
+        arrays, reports = run(schedule)
         seconds = time.perf_counter() - start
         errors = {name: distance(arrays[name], value) for name, value in right.items()}
         print(f"{schedule:9}{seconds:6.1f} s  {_figures(errors)}  {summary(reports)}")
