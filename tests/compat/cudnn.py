@@ -1,4 +1,4 @@
-"""The attention kernels that cuDNN's front end ships as text, and what its engines launch them with.
+"""cuDNN's front end ships attention kernels as text; what its engines launch them with.
 
 Works from a checkout of NVIDIA/cudnn-frontend: FA4GEN_CUDNN_FRONTEND names its folder.
 """
