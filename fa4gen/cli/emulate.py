@@ -15,6 +15,7 @@ from fa4gen.errors import ConfigError, Problem
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from fa4gen.emulator.coverage import Coverage
     from fa4gen.emulator.errors import EmulatorError
     from fa4gen.emulator.launch_file import LaunchFile
     from fa4gen.emulator.launch_runs import Run
@@ -216,14 +217,26 @@ def _shown(path: Path) -> str:
 def _document(
     ptx: Path, launch: Path, runs: Sequence[Run], written: Sequence[Path]
 ) -> dict[str, object]:
+    from fa4gen.emulator.coverage_report import coverage_data
+
     return {
         "schema_version": SCHEMA_VERSION,
         "ptx": _shown(ptx),
         "launch": _shown(launch),
         "passed": all(run.passed for run in runs),
         "runs": [_run_data(run) for run in runs],
+        "coverage": coverage_data(_coverage(runs)),
         "outputs": [_shown(path) for path in written],
     }
+
+
+def _coverage(runs: Sequence[Run]) -> Coverage:
+    """Return what all runs together exercised of the kernel."""
+    from fa4gen.emulator.coverage import merge
+
+    coverage = merge(run.report.coverage for run in runs)
+    assert coverage is not None
+    return coverage
 
 
 def _run_data(run: Run) -> dict[str, object]:
@@ -273,6 +286,7 @@ def _print(
     ptx: Path, runs: Sequence[Run], document: dict[str, object], output_format: OutputFormat
 ) -> None:
     from fa4gen.cli.output import note, print_json, print_table
+    from fa4gen.emulator.coverage_report import coverage_lines
 
     if output_format == "json":
         print_json(document)
@@ -291,7 +305,7 @@ def _print(
         for run in runs
     ]
     print_table(COLUMNS, rows, right=RIGHT, styles=STYLES)
-    for line in _details(runs):
+    for line in (*_details(runs), *coverage_lines(_coverage(runs))):
         click.echo(line)
     if output_format == "github":
         from fa4gen.cli.github import annotation

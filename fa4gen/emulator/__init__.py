@@ -11,6 +11,7 @@ It executes the PTX that a compiler produced, of this project's kernels or of an
 
 from __future__ import annotations
 
+from fa4gen.emulator.coverage import Coverage
 from fa4gen.emulator.errors import EmulatorError, LaunchError, PtxSyntaxError, UnsupportedError
 from fa4gen.emulator.names import NamedRange, NamedThreads, Names
 from fa4gen.emulator.program import Program
@@ -22,6 +23,7 @@ from fa4gen.emulator.tensor_map import TensorMap
 __all__ = [
     "SCHEDULES",
     "Bytes",
+    "Coverage",
     "EmulatorError",
     "Finding",
     "LaunchError",

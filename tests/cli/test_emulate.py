@@ -41,8 +41,9 @@ def without_barrier() -> None:
 def test_the_example_is_clean_and_right(work, capsys) -> None:
     assert main(COMMAND) == 0
     rows = capsys.readouterr().out.splitlines()
-    assert len(rows) == 5
-    assert all("clean" in row and "right" in row for row in rows[1:])
+    assert len(rows) == 6
+    assert all("clean" in row and "right" in row for row in rows[1:5])
+    assert rows[5] == "covered: 18 of 18 instructions ran, named barriers used: 0"
     np.testing.assert_array_equal(np.load("target.npy"), np.load("right.npy"))
 
 
@@ -95,6 +96,45 @@ def test_options_count_more_than_the_file(work, capsys) -> None:
     (run,) = document["runs"]
     assert (run["seed"], run["schedule"], run["findings"]) == (0, "lazy", [])
     assert (status == 0) == run["passed"]
+
+
+def test_what_no_run_exercised_is_told(work, capsys) -> None:
+    ring = """
+    setp.ne.u32 %p, %r0, 0;
+    @!%p mbarrier.init.shared.b64 [full], 256;
+    bar.sync 2;
+    mbarrier.arrive.shared.b64 _, [full];
+    setp.gt.f32 %p, %f0, 0f41200000;
+    @%p bra LARGE;
+    bra BEHIND;
+LARGE:
+    mov.f32 %f2, %f0;
+BEHIND:
+    ret;
+    """
+    declared = ".shared .align 8 .b8 full[8]; .reg .pred %p; .reg .b32"
+    text = BLOCKS["ptx"].replace(".reg .b32", declared).replace("ret;", ring)
+    Path("reverse.ptx").write_text(text)
+    status, document = emulate(capsys)
+    assert status == 0
+    found = document["coverage"]
+    assert found["named_barriers"] == [0, 2]
+    assert [one["phases"] for one in found["mbarriers"]] == [1]
+    large = 1 + text.splitlines().index("    mov.f32 %f2, %f0;")
+    assert found["lines_never_run"] == [f"PTX line {large}"]
+    (branch,) = [one for one in found["branches"] if not one["covered"]]
+    assert (branch["line"], branch["taken"], branch["passed"]) == (large - 3, False, True)
+    assert found["instructions_run"] == found["instructions"] - 1
+    capsys.readouterr()
+    assert main(COMMAND) == 0
+    lines = capsys.readouterr().out.splitlines()[5:]
+    assert lines == [
+        "covered: 25 of 26 instructions ran, 0 of 1 branches both ways, "
+        "0 of 1 mbarriers completed 3 phases in every slot, named barriers used: 0, 2",
+        "not covered: fewer phases in full (1)",
+        f"not covered: never ran: PTX line {large}",
+        f"not covered: always the same way: PTX line {large - 3}",
+    ]
 
 
 def test_a_trace_is_written(work, capsys) -> None:
