@@ -1,0 +1,111 @@
+"""Mistakes in the shipped kernels that show only when a long ring has wrapped, or wrapped twice.
+
+Without the case that goes round every ring twice they are not seen: the other cases use the
+last slots of a long ring once.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+
+import pytest
+
+from fa4gen.config.find import find_configs
+from fa4gen.config.load import load_config
+from fa4gen.emulator import SCHEDULES
+from fa4gen.plan.build import build_plan
+from fa4gen.render.render import render
+from tests.verify.source_mutation import Change, Kernel, Mutant, mutated, verify
+
+GEMM, ATTENTION = "gemm_fp16_short_residual", "fa4_d64_causal_fp8"
+SHORT = {GEMM: ("depth/*", "tiles/many"), ATTENTION: ("ring/*", "tiles/many")}
+"""The longest of the other cases."""
+MUTANTS = {
+    "last_slot_taken_without_a_wait": Mutant(
+        GEMM, "the loader does not wait until the last of 8 slots is free",
+        (Change(
+            r"mbarrier_wait\(empty\(producer_state.index\), producer_state.phase\)",
+            r"if (num_stages != 8 || producer_state.index != 7) \g<0>",
+        ),), (),
+    ),
+    "parity_flips_once": Mutant(
+        GEMM, "the loader's parity is right in the first two rounds only",
+        (Change(
+            r"producer_step\(\) \{ producer_state.step\(\);",
+            r"\g<0> if (num_stages == 8 && !producer_state.index) producer_state.phase = 0;",
+        ),), (),
+    ),
+    "last_block_taken_without_a_wait": Mutant(
+        ATTENTION, "the loader does not wait until the last of 11 slots is free",
+        (Change(
+            r"mbarrier_wait\(consumer_mbar<qk_stage>\(\), state.phase\)",
+            r"if (state.index + 1 < num_kv_stages) \g<0>",
+        ),), (),
+    ),
+    "parity_of_blocks_flips_once": Mutant(
+        ATTENTION, "the loader's parity is right in the first two rounds only",
+        (Change(
+            r"void commit_step\(\) \{ pipeline.state.step\(\);",
+            r"\g<0> if (!pipeline.state.index) pipeline.state.phase = 0;",
+        ),), (),
+    ),
+}  # fmt: skip
+ALWAYS = [name for name, mutant in MUTANTS.items() if mutant.config == GEMM]
+"""Made in every run; all of them with --many-seeds."""
+KINDS = {"race", "proxy-war", "phase-lap", "deadlock", "transaction-bytes", "over-arrival"}
+
+
+@cache
+def original(name: str) -> Kernel:
+    loaded = load_config(find_configs([name])[0])
+    plan = build_plan(loaded.config)
+    rendered = render(plan, loaded)
+    [header] = rendered.headers.values()
+    return Kernel(plan, rendered.source, header)
+
+
+def check_told(name: str, seed: int) -> None:
+    """Of the case for rings verify says what is wrong, whatever the schedule."""
+    mutant = MUTANTS[name]
+    verdict, reports = verify(mutated(original(mutant.config), mutant), "rings/*", seed)
+    assert not verdict.passed, f"{name} passes under seed {seed}"
+    assert reports[-1].verdict.value == "error"
+    assert {finding.kind for finding in reports[-1].findings} & KINDS, str(reports[-1])
+
+
+def test_the_rings_are_long() -> None:
+    assert original(GEMM).plan.num_stages == 8
+    assert original(ATTENTION).plan.num_kv_stages == 11
+
+
+@pytest.mark.compile
+@pytest.mark.parametrize("name", ALWAYS)
+def test_a_mistake_behind_a_wrap_is_told(name: str) -> None:
+    check_told(name, 0)
+
+
+@pytest.mark.compile
+def test_the_kernel_without_it_is_clean_and_goes_round() -> None:
+    verdict, _ = verify(original(GEMM), "rings/*", 0)
+    assert verdict.passed
+    assert verdict.exercise is not None
+    assert not verdict.exercise.rings_left
+
+
+@pytest.mark.seeds
+@pytest.mark.parametrize("name", MUTANTS)
+def test_a_mistake_behind_a_wrap_is_told_whatever_the_schedule(name: str) -> None:
+    for seed in range(2 * len(SCHEDULES)):
+        check_told(name, seed)
+
+
+@pytest.mark.seeds
+@pytest.mark.parametrize("name", MUTANTS)
+def test_other_cases_are_too_short_for_it(name: str) -> None:
+    mutant = MUTANTS[name]
+    kernel = mutated(original(mutant.config), mutant)
+    for case in SHORT[mutant.config]:
+        verdict, _ = verify(kernel, case, 0)
+        assert verdict.passed, case
+        assert verdict.exercise is not None
+        assert verdict.exercise.rings_left, case
