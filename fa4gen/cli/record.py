@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from fa4gen.cli.options import OutputFormat, format_option
-from fa4gen.errors import ConfigError, Fa4genError, MissingCapabilityError, Problem
+from fa4gen.errors import Fa4genError, MissingCapabilityError, Problem
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -36,9 +36,10 @@ STYLES = {"error": "bold red", "isa": "yellow", "review": "yellow", "incomplete"
     "--ptx",
     "ptx_files",
     multiple=True,
-    type=click.Path(path_type=Path, dir_okay=False),
-    metavar="FILE.ptx",
-    help="PTX of kernels that the program loads as machine code. May be repeated.",
+    type=click.Path(path_type=Path, exists=True),
+    metavar="PATH",
+    help="PTX of kernels that the program loads as machine code: a file, or a folder in which "
+    "the program's compiler leaves it. May be repeated.",
 )
 @click.option(
     "--execute/--no-execute",
@@ -90,7 +91,7 @@ def command(
 
     options = Options(
         arch,
-        tuple(_text(path) for path in ptx_files),
+        ptx_files,
         execute=execute,
         checks=checks,
         seed=seed,
@@ -109,13 +110,6 @@ def command(
     passed = status == 0 and all(_good(one) for one in launches)
     _print(program, status, launches, passed, output_format)
     return 0 if passed else 1
-
-
-def _text(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8")
-    except UnicodeDecodeError:
-        raise ConfigError(Problem(f"{path} is no PTX text")) from None
 
 
 def _run(program: Sequence[str], environment: dict[str, str], output_format: OutputFormat) -> int:

@@ -8,6 +8,7 @@ import re
 import struct
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Final
 
 from fa4gen.emulator.errors import EmulatorError
@@ -31,10 +32,11 @@ class _Part:
     data: bytes
 
 
-def find_ptx(image: bytes, supplied: Sequence[str], sm: int) -> str:
+def find_ptx(image: bytes, supplied: Sequence[Path], sm: int) -> str:
     """The PTX text of an image; of several for ``sm`` (such as 90) or less, that for the highest.
 
-    ``supplied`` is PTX from elsewhere, for images that hold machine code only. Raises ImageError.
+    ``supplied`` are files of PTX, or folders with such files, for images that hold machine code
+    only: the newest file that has the image's kernels is taken. Raises ImageError.
     """
     if image.startswith(b"\x7fELF"):
         return _supplied_for(kernels_of(image), supplied)
@@ -67,8 +69,13 @@ def kernels_of(cubin: bytes) -> list[str]:
     return found
 
 
-def _supplied_for(kernels: Sequence[str], supplied: Sequence[str]) -> str:
-    for text in supplied:
+def _supplied_for(kernels: Sequence[str], supplied: Sequence[Path]) -> str:
+    files = [path for path in supplied if path.is_file()]
+    for folder in supplied:
+        found = folder.rglob("*.ptx") if folder.is_dir() else ()
+        files += sorted(found, key=lambda path: path.stat().st_mtime, reverse=True)
+    for path in files:
+        text = path.read_text(encoding="utf-8", errors="replace")
         if set(kernels) <= set(_ENTRY.findall(text)):
             return text
     names = ", ".join(kernels) or "no kernel"

@@ -29,7 +29,7 @@ class Options:
     """How to record.
 
     arch       the device to stand for: sm_90a, sm_100a or sm_103a
-    ptx        texts of PTX, for images that hold machine code only
+    ptx        files of PTX, or folders that will hold some, for images with machine code only
     execute    whether launches are run when they are asked for, so that results are there
     record     whether each is written as a folder
     checks, seed, schedule  as for Program.launch
@@ -37,7 +37,7 @@ class Options:
     """
 
     arch: str = "sm_90a"
-    ptx: tuple[str, ...] = ()
+    ptx: tuple[Path, ...] = ()
     execute: bool = True
     record: bool = True
     checks: bool = True

@@ -49,7 +49,7 @@ class Session:
     device: Device
     memory_file: Path
     memory_size: int
-    supplied: tuple[str, ...]
+    supplied: tuple[Path, ...]
     execute: Execute
     say: Callable[[str], None]
     next_number: Callable[[], int]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import ctypes.util
+import os
 import struct
 
 import pytest
@@ -85,13 +86,22 @@ def test_zstandard() -> None:
         find_ptx(fatbin(part(1, 90, room.raw[: size - 9], 0x8000, len(raw))), (), 90)
 
 
-def test_machine_code_takes_the_ptx_that_has_its_kernels() -> None:
+def test_machine_code_takes_the_ptx_that_has_its_kernels(tmp_path) -> None:
     image = elf(".text.k", ".nv.info")
     assert kernels_of(image) == ["k"]
-    assert find_ptx(image, (".entry other()", PTX), 90) == PTX
-    assert find_ptx(fatbin(part(2, 90, image)), (PTX,), 90) == PTX
+    other, right, cache = tmp_path / "other.ptx", tmp_path / "right.ptx", tmp_path / "cache"
+    other.write_text(".entry other()")
+    right.write_text(PTX)
+    assert find_ptx(image, (other, right), 90) == PTX
+    assert find_ptx(fatbin(part(2, 90, image)), (right,), 90) == PTX
     with pytest.raises(ImageError, match=r"machine code only \(k\).*--ptx"):
-        find_ptx(image, (".entry other()",), 90)
+        find_ptx(image, (other, cache), 90)
+    for age, text in enumerate((PTX + "// new", PTX + "// old")):
+        path = cache / str(age) / "k.ptx"
+        path.parent.mkdir(parents=True)
+        path.write_text(text)
+        os.utime(path, (1000 - age, 1000 - age))
+    assert find_ptx(image, (other, cache), 90).endswith("// new")
 
 
 def test_what_is_no_image_is_refused() -> None:
