@@ -887,8 +887,8 @@ struct TileReader {
 
   // The next tile; its first row is negative when none is left.
   __device__ __forceinline__ Tile next() {
-    // Arrived on by the loader once it has written the tile.
-    mbarrier_wait(base + kTileFull + 8 * state.index, state.phase);
+    // Arrived on by the leader's loader once it has written the tile.
+    mbarrier_wait_acquire_cluster(base + kTileFull + 8 * state.index, state.phase);
     const Tile tile = read_tile(base + kTileOffset + kTileBytes * state.index);
     __syncwarp();  // every lane has read
     // The leader's loader writes the slots of both CTAs.
