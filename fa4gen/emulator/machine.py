@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from fa4gen.emulator.layout import Layout
     from fa4gen.emulator.mbarriers import Mbarrier
     from fa4gen.emulator.names import Names
+    from fa4gen.emulator.pending_loads import PendingLoads
     from fa4gen.emulator.ptx.syntax import Function, Instruction
     from fa4gen.emulator.tensor_memory import TensorMemory
     from fa4gen.emulator.timeline import Timeline
@@ -129,6 +130,7 @@ class Machine:
         eager: bool,
         registers_per_thread: int,
         slots_per_cta: int = SLOTS_PER_CTA,
+        pending_loads: PendingLoads | None = None,
         pending_writes: tuple[tuple[int, int], ...] = (),
         tally: Tally | None = None,
     ) -> None:
@@ -142,6 +144,7 @@ class Machine:
         self.random = random
         self.registers_per_thread = registers_per_thread
         self.slots_per_cta = slots_per_cta
+        self.pending_loads = pending_loads
         self.pending_writes = pending_writes
         self.dynamic_start = layout.static_shared_end
         self.shared_end = layout.static_shared_end + geometry.dynamic_shared

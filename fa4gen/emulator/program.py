@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from fa4gen.emulator.arguments import bind_arguments
 from fa4gen.emulator.checks.parties import SlotsExhausted
+from fa4gen.emulator.checks.released import LoadsUnwatched
 from fa4gen.emulator.code import Code
 from fa4gen.emulator.ends import make_ends
 from fa4gen.emulator.errors import LaunchError
@@ -25,6 +26,7 @@ from fa4gen.emulator.layout import Layout
 from fa4gen.emulator.machine import SLOTS_PER_CTA, Machine, Stop
 from fa4gen.emulator.memory import GlobalMemory
 from fa4gen.emulator.names import Names
+from fa4gen.emulator.pending_loads import PendingLoads
 from fa4gen.emulator.ptx.inline import flatten
 from fa4gen.emulator.ptx.parser import parse_module
 from fa4gen.emulator.ptx.syntax import Module
@@ -75,6 +77,7 @@ class Program:
         self._module = parse_module(ptx)
         self._codes: dict[tuple[Any, ...], tuple[Code, GlobalMemory]] = {}
         # of each entry: how many operations under way the checks have to tell apart in a CTA
+        self._pending_loads: dict[str, PendingLoads] = {}
         self._slots: defaultdict[str, int] = defaultdict(lambda: SLOTS_PER_CTA)
         digits = "".join(c for c in self._module.target.removeprefix("sm_") if c.isdigit())
         self.sm = int(digits or "90")
@@ -159,11 +162,14 @@ class Program:
                 report = self._run(request)
             except SlotsExhausted:  # arrays are changed at the end of a run only
                 self._slots[request.entry] *= 2
+            except LoadsUnwatched:
+                function = self._code(request.entry)[0].function
+                self._pending_loads[request.entry] = PendingLoads(function)
             else:
                 return replace(report, elapsed=time.perf_counter() - begin)
 
     def _run(self, request: _Request) -> Report:
-        """One launch; SlotsExhausted if more operations are under way than checks can watch."""
+        """One launch; SlotsExhausted or LoadsUnwatched if the checks have to watch more."""
         entry, trace = request.entry, request.trace
         code, template = self._code(entry, request.variables)
         layout = code.layout
@@ -205,6 +211,7 @@ class Program:
             eager=request.schedule == "eager" or trace is not None,
             registers_per_thread=registers,
             slots_per_cta=self._slots[entry],
+            pending_loads=self._pending_loads.get(entry),
             pending_writes=tuple(bound.arrays.span(array) for array in request.pending_writes),
             tally=tally,
         )

@@ -190,7 +190,8 @@ def test_mistakes_with_copies_are_reported(variant: Variant) -> None:
 def test_reads_are_fenced_before_the_copy_that_overwrites_them() -> None:
     for seed, schedule in enumerate(SCHEDULES):
         report = run_tiles(NO_FENCE, seed=seed, schedule=schedule)[0].report
-        assert report.verdict.value == "review", str(report)
+        # what was read has been stored before the release: so the reads are over
+        assert report.verdict.value == "isa", str(report)
         assert {finding.kind for finding in report.findings} == {"proxy-war"}
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, TypeAlias
 
 if TYPE_CHECKING:
-    from fa4gen.emulator.checks.tensor_shadow import Entry
+    from fa4gen.emulator.checks.tensor_findings import Entry
 
 Rectangle: TypeAlias = tuple[int, int, int, int]
 """Lanes, then columns; half open."""

@@ -123,9 +123,9 @@ class Both(Observer):
         self._first.rendezvous_reset(key)
         self._second.rendezvous_reset(key)
 
-    def warp_sync(self, gang: Gang, mask: Mask) -> None:
-        self._first.warp_sync(gang, mask)
-        self._second.warp_sync(gang, mask)
+    def warp_sync(self, gang: Gang, mask: Mask, site: Instruction | None = None) -> None:
+        self._first.warp_sync(gang, mask, site)
+        self._second.warp_sync(gang, mask, site)
 
     def fence(self, gang: Gang, mask: Mask, kind: str, site: Instruction) -> None:
         self._first.fence(gang, mask, kind, site)

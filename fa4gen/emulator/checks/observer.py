@@ -131,7 +131,7 @@ class Observer:
     def rendezvous_reset(self, key: Any) -> None:
         """Everyone has reached ``key``; arrivals after this belong to its next use."""
 
-    def warp_sync(self, gang: Gang, mask: Mask) -> None:
+    def warp_sync(self, gang: Gang, mask: Mask, site: Instruction | None = None) -> None:
         """``bar.warp.sync``: lanes synchronise, those of each warp among themselves.
 
         One call may cover several warps.

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fa4gen.emulator.checks.clocks import WARP, Clocks, Threads, Vector
+from fa4gen.emulator.checks.released import LoadsUnwatched, Released
 from fa4gen.emulator.checks.sites import Sites, person
 from fa4gen.emulator.report import Severity
 
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from fa4gen.emulator.async_ops import AsyncOp
     from fa4gen.emulator.gang import Gang, Mask
     from fa4gen.emulator.machine import Cluster, Cta
+    from fa4gen.emulator.ptx.syntax import Instruction
 
 MAX_SLOTS_PER_CTA: Final = 4096
 
@@ -62,6 +64,9 @@ class Team:
         self._slot_busy = [False] * slots
         self._next = 0
         self._all: dict[Gang, Party] = {}
+        self._released = (
+            None if machine.pending_loads is None else Released(self, machine.pending_loads)
+        )
         self._missed: dict[int, Vector] = {}
         self._some: dict[tuple[Gang, bytes], Party] = {}
         self._warps: dict[tuple[Gang, int], Party] = {}
@@ -134,6 +139,34 @@ class Team:
         mask = np.zeros(gang.lanes, np.bool_)
         mask[thread - gang.first_thread] = True
         return gang, mask
+
+    # ---- loads under way
+
+    def loaded(self, party: Party, cta: Cta, offsets: Any, size: int, site: Instruction) -> None:
+        """Threads have loaded from shared memory."""
+        if self._released is not None:
+            self._released.loaded(party, cta, offsets, size, site)
+
+    def releases(self, gang: Gang, mask: Mask, site: Instruction | None) -> None:
+        """Threads are about to publish what they know, at ``site``."""
+        if self._released is not None:
+            self._released.releases(self.party(gang, mask), site)
+
+    def issues(self, op: AsyncOp) -> None:
+        """Threads are about to issue an operation that publishes what they know."""
+        if self._released is not None and not op.kind.startswith("wgmma"):
+            mask = np.zeros(op.gang.lanes, np.bool_)
+            first, stop = op.notes.get("issuers", (op.lane, op.lane + 1))
+            mask[first:stop] = True
+            self.releases(op.gang, mask, op.site)
+        elif self._released is not None:
+            self.releases(op.gang, None, op.site)
+
+    def watched_loads(self) -> Released:
+        """What is known of loads; LoadsUnwatched, to begin again, if that was not kept."""
+        if self._released is None:
+            raise LoadsUnwatched
+        return self._released
 
     # ---- scopes
 

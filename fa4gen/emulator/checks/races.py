@@ -116,9 +116,12 @@ class RaceObserver(Observer):
         strong = kind == "atomic" or is_strong(site)
         if len(offsets) != len(party.ids):
             offsets = np.broadcast_to(offsets, len(party.ids))
+        if kind == "read":
+            state.team.loaded(party, cta, offsets, size, site)
         state.shared[cta.rank].access(party, offsets, size, kind, strong, site, values)
         if strong:
             order = next((word for word in _ORDERS if word in site.modifiers), "relaxed")
+            state.team.releases(gang, mask, site)
             state.locations.synchronise(
                 party, cta.rank, offsets, order, "cta", kind != "write", kind != "read"
             )
@@ -156,6 +159,7 @@ class RaceObserver(Observer):
         state = self._of(op.gang)
         team = state.team
         team.assign_slot(op)
+        team.issues(op)
         first = team.base(op.gang)
         if op.kind.startswith("wgmma"):
             op.clock = team.clocks.snapshot_warps(first, first + op.gang.lanes)
@@ -237,6 +241,7 @@ class RaceObserver(Observer):
         self, gang: Gang, mask: Mask, barrier: Mbarrier, release: str, site: Instruction
     ) -> None:
         state = self._of(gang)
+        state.team.releases(gang, mask, site)
         state.barriers.arrived(state.team.party(gang, mask), barrier, release)
 
     def phase_completed(self, barrier: Mbarrier) -> None:
@@ -262,6 +267,7 @@ class RaceObserver(Observer):
         party = state.team.party(gang, mask)
         if site is not None and self.options.races:
             state.meetings.reused(party, key, site)
+        state.team.releases(gang, mask, site)
         state.meetings.arrive(party, key, release)
 
     def rendezvous_leave(self, gang: Gang, mask: Mask, key: Any, acquire: bool) -> None:
@@ -272,8 +278,9 @@ class RaceObserver(Observer):
         for state in self._clusters.values():
             state.meetings.reset(key)
 
-    def warp_sync(self, gang: Gang, mask: Mask) -> None:
+    def warp_sync(self, gang: Gang, mask: Mask, site: Instruction | None = None) -> None:
         state = self._of(gang)
+        state.team.releases(gang, mask, site)
         state.meetings.warp(state.team.party(gang, mask))
 
     # ---- fences
@@ -300,6 +307,7 @@ class RaceObserver(Observer):
             words = kind.rstrip(";").split(".")
             wide = words[-1] in ("cluster", "gpu", "sys", "gl")
             if wide and "acquire" not in words:
+                state.team.releases(gang, mask, site)
                 state.barriers.release_fence(party)
             if wide and "release" not in words:
                 state.barriers.acquire_fence(party)
@@ -319,6 +327,7 @@ class RaceObserver(Observer):
         party = state.team.party(gang, mask)
         if len(addresses) != len(party.ids):
             addresses = np.broadcast_to(addresses, len(party.ids))
+        state.team.releases(gang, mask, site)
         state.locations.synchronise(party, "global", addresses, order, scope, reads, writes)
 
     # ---- tensor memory

@@ -5,7 +5,7 @@ PTX ISA, "Memory Consistency Model" and "Proxies".
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +24,11 @@ if TYPE_CHECKING:
     from fa4gen.emulator.ptx.syntax import Instruction
 
 _FENCE = "without fence.proxy.async in between (generic and async proxy)"
+_LOADS: Final = {
+    Severity.ERROR: "the load may not be over, its value was not needed before its release",
+    Severity.ISA: "the load is over, its value was needed before its release",
+    Severity.REVIEW: "only a barrier of the CTA shows that the load is over",
+}
 
 
 class SharedChecks(GenericChecks):
@@ -159,15 +164,27 @@ class SharedChecks(GenericChecks):
             return
         threads, epochs, at = self.cells.readers_in(span, clock[AVC])
         if len(threads):
-            start = self.cells.bytes_of(int(at[0]))[0]
+            self._operation_after_loads(op, clock, threads, at)
+
+    def _operation_after_loads(
+        self, op: AsyncOp, clock: Vector, threads: NDArray[Any], at: NDArray[Any]
+    ) -> None:
+        """Loads of cells precede, and no proxy fence: they may be under way still."""
+        loads = self.team.watched_loads()
+        found: dict[Severity, tuple[int, int]] = {}
+        for thread, cell in zip(threads.tolist(), at.tolist(), strict=True):
+            start = self.cells.bytes_of(cell)[0]
+            severity = loads.read(self.cta, start, thread, int(clock[VC, thread]))
+            found.setdefault(severity, (thread, start))
+        for severity, (thread, start) in found.items():
             self.sites.find(
                 "proxy-war",
                 f"{op.kind} overwrites {place(self.cta, start, start + 4)}, which "
-                f"{self.team.who(int(threads[0]))} has read before, {_FENCE}",
+                f"{self.team.who(thread)} has read before, {_FENCE}: {_LOADS[severity]}",
                 op.site,
                 op.gang,
                 self._lane(op),
-                Severity.REVIEW,
+                severity,
             )
 
     def _report_operation(

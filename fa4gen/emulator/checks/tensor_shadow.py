@@ -7,16 +7,16 @@ mbarrier for the others. Between threads it needs ``tcgen05.fence`` on both side
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fa4gen.emulator.async_ops import TensorRange
 from fa4gen.emulator.checks.areas import Areas, Rectangle
-from fa4gen.emulator.checks.clocks import AFTER, EXEC, LOOSE, VC
-from fa4gen.emulator.checks.scopes import narrow_scope
+from fa4gen.emulator.checks.clocks import AFTER, EXEC, LOOSE, VC, Vector
+from fa4gen.emulator.checks.tensor_findings import Entry, TensorFindings
 from fa4gen.emulator.gang import lane_mask
 from fa4gen.emulator.report import Severity
 
@@ -37,48 +37,18 @@ _PIPELINED: Final = {
 }  # fmt: skip
 
 
-@dataclass(slots=True, eq=False)
-class Entry:
-    """An access to a rectangle (lanes, columns; half open).
-
-    ids, begun, ended   threads of a load or store, their epochs at its issue, and at the wait that
-                        covers it (None until then)
-    op, issuer, issued  an asynchronous operation, its thread and that thread's epoch
-    number              counts the accesses
-    known               threads that have seen it end and need not be asked again
-    """
-
-    rectangle: Rectangle
-    kind: str
-    writes: bool
-    site: int
-    ids: NDArray[np.int64] | None = None
-    begun: Any = None
-    ended: Any = None
-    op: AsyncOp | None = None
-    issuer: int = -1
-    issued: int = 0
-    number: int = 0
-    known: set[int] = field(default_factory=set)
-
-    def within(self, other: Rectangle) -> bool:
-        a, b = self.rectangle, other
-        return b[0] <= a[0] and a[1] <= b[1] and b[2] <= a[2] and a[3] <= b[3]
-
-
 def family(kind: str) -> str:
     """``tcgen05.mma`` of ``tcgen05.mma.ws`` and the like."""
     return ".".join(kind.split(" ")[0].split(".")[:2])
 
 
-class TensorChecks:
+class TensorChecks(TensorFindings):
     """History of one CTA's tensor memory."""
 
     def __init__(self, team: Team, cta: Cta, options: CheckOptions) -> None:
-        self.team = team
+        super().__init__(team, options)
         self.clocks = team.clocks
         self.cta = cta
-        self.options = options
         self._areas = Areas()
         self._open: dict[tuple[int, str], list[Entry]] = {}
 
@@ -136,7 +106,8 @@ class TensorChecks:
         assert entry.ids is not None
         if entry.ids[0] // 32 == party.ids[0] // 32:
             if entry.ended is None:
-                self._unwaited(entry, what, site, gang, mask)
+                over = self._fed(entry, site)
+                self._unwaited(entry, what, site, gang, mask, over=over)
             return
         self._after_threads(
             entry,
@@ -145,16 +116,13 @@ class TensorChecks:
             gang,
             mask,
             kind,
-            lambda plane, ids, epochs: self._lanes_know(plane, party, ids, epochs),
+            lambda plane, ids: self._lanes_know(plane, party, ids),
         )
 
-    def _lanes_know(
-        self, plane: int, party: Party, ids: NDArray[np.int64], epochs: NDArray[np.uint32]
-    ) -> bool:
-        return all(
-            bool((view[ids] >= epochs).all())
-            for view in self.clocks.outer_views(int(party.ids[0]), int(party.ids[-1]), plane)
-        )
+    def _lanes_know(self, plane: int, party: Party, ids: NDArray[np.int64]) -> Vector:
+        """The epochs of threads that all lanes know."""
+        outer = self.clocks.outer_views(int(party.ids[0]), int(party.ids[-1]), plane)
+        return np.asarray(np.min([view[ids] for view in outer], axis=0))
 
     def _all_know(self, plane: int, party: Party, slot: int, epoch: int) -> bool:
         return self.clocks.all_know(plane, party.threads, slot, epoch)
@@ -202,7 +170,8 @@ class TensorChecks:
             assert entry.ids is not None
             if entry.ids[0] // 32 == first // 32:
                 if entry.ended is None:
-                    self._unwaited(entry, what, op.site, op.gang, mask)
+                    over = self._fed(entry, op.site)
+                    self._unwaited(entry, what, op.site, op.gang, mask, over=over)
                 return
             if first in entry.known:
                 return
@@ -216,7 +185,7 @@ class TensorChecks:
                 op.gang,
                 mask,
                 op.kind,
-                lambda plane, ids, epochs: bool((clock[plane][ids] >= epochs).all()),
+                lambda plane, ids: clock[plane][ids],
             )
             return
         slot, epoch = entry.op.slot, entry.op.epoch
@@ -254,114 +223,37 @@ class TensorChecks:
         gang: Gang,
         mask: Mask,
         kind: str,
-        knows: Any,
+        known: Callable[[int, NDArray[np.int64]], Vector],
     ) -> None:
-        """Check an access against an earlier load or store of another warp."""
+        """Check an access against an earlier load or store of another warp.
+
+        ``known`` gives the epochs of threads that it comes after, in a plane.
+        """
+        ids = entry.ids
+        assert ids is not None
+
+        def knows(plane: int, epochs: Vector) -> bool:
+            return bool((known(plane, ids) >= epochs).all())
+
         if entry.ended is not None:
-            if knows(AFTER, entry.ids, entry.ended):
+            if knows(AFTER, entry.ended):
                 return
-            if knows(VC, entry.ids, entry.ended):
+            if knows(VC, entry.ended):
                 if kind != "free":
                     self._unfenced(entry, what, site, gang, mask)
                 return
-            if knows(LOOSE, entry.ids, entry.ended):
+            if knows(LOOSE, entry.ended):
                 self._narrow(entry, what, site, gang, mask)
                 return
-            if kind == "free" and knows(EXEC, entry.ids, entry.ended):
+            if kind == "free" and knows(EXEC, entry.ended):
                 self._race(entry, what, site, gang, mask, kind, Severity.ISA)
                 return
-        if any(knows(plane, entry.ids, entry.begun) for plane in (VC, AFTER, LOOSE)):
-            self._unwaited(entry, what, site, gang, mask)
+        if any(knows(plane, entry.begun) for plane in (VC, AFTER, LOOSE)):
+            released = np.maximum(known(VC, ids), known(LOOSE, ids))
+            over = not entry.writes and self._over(entry, released)
+            self._unwaited(entry, what, site, gang, mask, over=over)
         else:
             self._race(entry, what, site, gang, mask, kind)
-
-    def _race(
-        self,
-        entry: Entry,
-        what: str,
-        site: Instruction,
-        gang: Gang,
-        mask: Mask,
-        kind: str,
-        severity: Severity = Severity.ERROR,
-    ) -> None:
-        if not self.options.tensor_memory:
-            return
-        if kind == "free" and severity is Severity.ISA:
-            lacking = "which only relaxed synchronisation orders"
-        elif entry.op is not None:
-            lacking = "which nothing has shown to be complete"
-        else:
-            lacking = "and nothing orders the two"
-        self.team.sites.find(
-            "tensor-memory" if kind == "free" else "race",
-            lambda: f"{self._name(entry)} {what} after {self._earlier(entry)}, {lacking}",
-            site,
-            gang,
-            mask,
-            severity,
-            entry.site,
-        )
-
-    def _narrow(self, entry: Entry, what: str, site: Instruction, gang: Gang, mask: Mask) -> None:
-        """An access that is complete, and is ordered but for the scope of an arrival or a wait."""
-        if not self.options.tensor_memory:
-            return
-        assert entry.ids is not None
-        slot, epoch = int(entry.ids[0]), int(entry.ended[0])
-        why, severity = narrow_scope(self.team, gang.cta, slot, epoch, stored=False)
-        self.team.sites.find(
-            "race",
-            lambda: f"{self._name(entry)} {what}, ordered after {self._earlier(entry)} {why}",
-            site,
-            gang,
-            mask,
-            severity,
-            entry.site,
-        )
-
-    def _unwaited(self, entry: Entry, what: str, site: Instruction, gang: Gang, mask: Mask) -> None:
-        if not self.options.tensor_memory:
-            return
-        wait = "tcgen05.wait::st" if entry.writes else "tcgen05.wait::ld"
-        self.team.sites.find(
-            "missing-tcgen05-wait",
-            lambda: (
-                f"{self._name(entry)} {what} after {self._earlier(entry)}, "
-                f"which executed no {wait} in between"
-            ),
-            site,
-            gang,
-            mask,
-            earlier=entry.site,
-        )
-
-    def _unfenced(self, entry: Entry, what: str, site: Instruction, gang: Gang, mask: Mask) -> None:
-        if self.options.tcgen05_fences != "canonical":
-            return
-        self.team.sites.find(
-            "missing-tcgen05-fence",
-            lambda: (
-                f"{self._name(entry)} {what} after {self._earlier(entry)} "
-                "without tcgen05.fence::before_thread_sync there (a commit implies it) and "
-                "::after_thread_sync here"
-            ),
-            site,
-            gang,
-            mask,
-            Severity.REVIEW,
-            entry.site,
-        )
-
-    def _name(self, entry: Entry) -> str:
-        first, last, left, right = entry.rectangle
-        return f"tensor memory (lanes {first}-{last - 1}, columns {left}-{right - 1})"
-
-    def _earlier(self, entry: Entry) -> str:
-        who = self.team.who(int(entry.ids[0])) if entry.ids is not None else ""
-        if who:
-            who = f"the warp of {who}"
-        return self.team.sites.earlier(entry.site, who)
 
 
 def _place(part: TensorRange) -> Rectangle:

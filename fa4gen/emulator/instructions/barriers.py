@@ -176,7 +176,7 @@ def settle_named(cta: Cta) -> list[tuple[Any, ...]]:
 
 def _warp_sync(i: Instruction, e: Emitter) -> None:
     def handler(gang: Gang, mask: Mask) -> None:
-        gang.machine.observer.warp_sync(gang, mask)
+        gang.machine.observer.warp_sync(gang, mask, i)
 
     e.call(handler)
 

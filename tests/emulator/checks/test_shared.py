@@ -272,9 +272,14 @@ def test_no_barrier_is_a_race_even_with_a_fence():
     assert world.found() == RACE
 
 
-@pytest.mark.parametrize("fence", [True, False])
-def test_generic_reads_before_a_refill(fence):
+@pytest.mark.parametrize(("fence", "needed", "expected"), [
+    (True, False, []),
+    (False, False, [("proxy-war", "error")]),
+    (False, True, [("proxy-war", "isa")]),
+])  # fmt: skip
+def test_generic_reads_before_a_refill(fence, needed, expected):
     world = World()
+    world.loads.needed = needed
     producer, consumer, full, empty = ring(world)
     fill(world, producer, full)
     world.wait(consumer, full)
@@ -284,7 +289,20 @@ def test_generic_reads_before_a_refill(fence):
     world.arrive(consumer, empty)
     world.wait(producer, empty, [0])
     fill(world, producer, full)
-    assert world.found() == ([] if fence else [("proxy-war", "review")])
+    assert world.found() == expected
+
+
+@pytest.mark.parametrize(("needed", "expected"), [(False, "review"), (True, "isa")])
+def test_generic_reads_before_a_refill_after_a_barrier(needed, expected):
+    world = World()
+    world.loads.needed = needed
+    producer, consumer, full, _ = ring(world)
+    fill(world, producer, full)
+    world.wait(consumer, full)
+    world.read(consumer, 2048)
+    world.sync(producer, consumer)
+    fill(world, producer, full)
+    assert world.found() == [("proxy-war", expected)]
 
 
 @pytest.mark.parametrize(("wait", "good"), [("read", True), ("complete", True), (None, False)])

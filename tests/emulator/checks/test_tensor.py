@@ -117,6 +117,35 @@ def test_handing_columns_to_the_issuer(kind, wait, before, after, expected):
     assert gpu.found() == expected
 
 
+def test_loads_whose_values_were_needed_before_the_release():
+    gpu = Blackwell()
+    gpu.world.loads.needed = True
+    gpu.access("read")
+    gpu.world.arrive(gpu.math, gpu.free)
+    gpu.wait(gpu.issuer, gpu.free, lanes=[0])
+    gpu.product()
+    assert gpu.found() == [("missing-tcgen05-wait", "isa")]
+
+
+@pytest.mark.parametrize("needed", [True, False])
+def test_a_store_over_what_the_warp_loaded(needed):
+    gpu = Blackwell()
+    gpu.world.loads.needed = needed
+    gpu.access("read")
+    gpu.access("write")
+    assert gpu.found() == [("missing-tcgen05-wait", "isa" if needed else "error")]
+
+
+def test_stores_are_complete_by_a_wait_only():
+    gpu = Blackwell()
+    gpu.world.loads.needed = True
+    gpu.access("write")
+    gpu.world.arrive(gpu.math, gpu.free)
+    gpu.wait(gpu.issuer, gpu.free, lanes=[0])
+    gpu.product(a=0, first=256)
+    assert gpu.found() == WAIT
+
+
 def test_columns_that_nobody_handed_over():
     gpu = Blackwell()
     gpu.access("read")

@@ -24,12 +24,26 @@ if TYPE_CHECKING:
 SHARED = 64 * 1024
 
 
+class Loads:
+    """Stands for PendingLoads: whether values of loads are ``needed`` before they are released."""
+
+    def __init__(self) -> None:
+        self.needed = False
+
+    def any_open(self, release: Instruction) -> bool:
+        return True
+
+    def is_open(self, load: Instruction, release: Instruction | None) -> bool:
+        return not self.needed
+
+
 class World:
     """Clusters of ``ctas`` CTAs with ``threads`` threads each."""
 
     def __init__(
         self, threads: int = 256, ctas: int = 1, sm: int = 90, clusters: int = 1, **options: Any
     ) -> None:
+        self.loads: Any = Loads()
         memory = GlobalMemory()
         self.array = memory.reserve(1 << 20, "array")
         memory.seal()
@@ -42,7 +56,7 @@ class World:
             memory=memory,
             geometry=Geometry(grid, (threads, 1, 1), (ctas, 1, 1), SHARED - 1024),
             parameters=np.zeros(0, np.uint8), sm=sm, names=Names(), random=Random(0), eager=False,
-            registers_per_thread=128,
+            registers_per_thread=128, pending_loads=self.loads,
         )  # fmt: skip
         self.machine.scheduler = SimpleNamespace(wake=lambda barrier: None)
         self.observer = RaceObserver(self.machine, options=CheckOptions(**options))

@@ -89,7 +89,7 @@ CONTROL: Final = (
         "response_reused", "launch_control", "PW", "the next response overwrites one being read",
         "A CTA takes the wrong tile, twice or never.",
         "B13", output(6, 32), only_out(), tile_numbers,
-        (Found("proxy-war", "TRY_CANCEL(", ""),), grid=6, verdict="review",
+        (Found("proxy-war", "TRY_CANCEL(", ""),), grid=6,
     ),
     BugClass(
         "response_released", "launch_control", "PH", "a response is released before it is read",

@@ -221,7 +221,7 @@ def generic(kernel: str) -> tuple[Mutant, ...]:
             "read_fence", kernel, "PW",
             "a stage that was read is overwritten without a proxy fence",
             "B1 B2 B9 B16", (Edit("    FENCE_PROXY_ASYNC();\n"),),
-            (Found("proxy-war", "BULK_LOAD(", "producer"),), "review",
+            (Found("proxy-war", "BULK_LOAD(", "producer"),),
         ),
         Mutant(
             "no_syncwarp", kernel, "NS", "one lane releases what its warp still reads",

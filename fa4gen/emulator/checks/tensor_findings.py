@@ -1,0 +1,166 @@
+"""Accesses to tensor memory that were made, and what is found wrong with them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fa4gen.emulator.checks.areas import Rectangle
+from fa4gen.emulator.checks.clocks import Vector
+from fa4gen.emulator.checks.scopes import narrow_scope
+from fa4gen.emulator.report import Severity
+
+if TYPE_CHECKING:
+    from fa4gen.emulator.async_ops import AsyncOp
+    from fa4gen.emulator.checks.options import CheckOptions
+    from fa4gen.emulator.checks.parties import Team
+    from fa4gen.emulator.gang import Gang, Mask
+    from fa4gen.emulator.ptx.syntax import Instruction
+
+
+@dataclass(slots=True, eq=False)
+class Entry:
+    """An access to a rectangle (lanes, columns; half open).
+
+    ids, begun, ended   threads of a load or store, their epochs at its issue, and at the wait that
+                        covers it (None until then)
+    op, issuer, issued  an asynchronous operation, its thread and that thread's epoch
+    number              counts the accesses
+    known               threads that have seen it end and need not be asked again
+    """
+
+    rectangle: Rectangle
+    kind: str
+    writes: bool
+    site: int
+    ids: NDArray[np.int64] | None = None
+    begun: Any = None
+    ended: Any = None
+    op: AsyncOp | None = None
+    issuer: int = -1
+    issued: int = 0
+    number: int = 0
+    known: set[int] = field(default_factory=set)
+
+    def within(self, other: Rectangle) -> bool:
+        a, b = self.rectangle, other
+        return b[0] <= a[0] and a[1] <= b[1] and b[2] <= a[2] and a[3] <= b[3]
+
+
+class TensorFindings:
+    """Reports for the tensor memory of one CTA."""
+
+    def __init__(self, team: Team, options: CheckOptions) -> None:
+        self.team = team
+        self.options = options
+
+    def _race(
+        self,
+        entry: Entry,
+        what: str,
+        site: Instruction,
+        gang: Gang,
+        mask: Mask,
+        kind: str,
+        severity: Severity = Severity.ERROR,
+    ) -> None:
+        if not self.options.tensor_memory:
+            return
+        if kind == "free" and severity is Severity.ISA:
+            lacking = "which only relaxed synchronisation orders"
+        elif entry.op is not None:
+            lacking = "which nothing has shown to be complete"
+        else:
+            lacking = "and nothing orders the two"
+        self.team.sites.find(
+            "tensor-memory" if kind == "free" else "race",
+            lambda: f"{self._name(entry)} {what} after {self._earlier(entry)}, {lacking}",
+            site,
+            gang,
+            mask,
+            severity,
+            entry.site,
+        )
+
+    def _narrow(self, entry: Entry, what: str, site: Instruction, gang: Gang, mask: Mask) -> None:
+        """An access that is complete, and is ordered but for the scope of an arrival or a wait."""
+        if not self.options.tensor_memory:
+            return
+        assert entry.ids is not None
+        slot, epoch = int(entry.ids[0]), int(entry.ended[0])
+        why, severity = narrow_scope(self.team, gang.cta, slot, epoch, stored=False)
+        self.team.sites.find(
+            "race",
+            lambda: f"{self._name(entry)} {what}, ordered after {self._earlier(entry)} {why}",
+            site,
+            gang,
+            mask,
+            severity,
+            entry.site,
+        )
+
+    def _over(self, entry: Entry, released: Vector) -> bool:
+        """Whether lanes had needed what they loaded when they released it, in these epochs."""
+        loads = self.team.watched_loads()
+        load = self.team.sites.get(entry.site).instruction
+        assert entry.ids is not None
+        lanes = zip(entry.ids.tolist(), released.tolist(), strict=True)
+        return not any(loads.is_open(load, thread, epoch) for thread, epoch in lanes)
+
+    def _fed(self, entry: Entry, site: Instruction) -> bool:
+        """Whether an instruction of the same warp needs what the entry loads, or comes later."""
+        if entry.writes:
+            return False
+        load = self.team.sites.get(entry.site).instruction
+        return not self.team.watched_loads().pending.is_open(load, site)
+
+    def _unwaited(
+        self, entry: Entry, what: str, site: Instruction, gang: Gang, mask: Mask, *, over: bool
+    ) -> None:
+        """An access that no wait has shown to be complete; ``over``: its value was needed since."""
+        if not self.options.tensor_memory:
+            return
+        wait = "tcgen05.wait::st" if entry.writes else "tcgen05.wait::ld"
+        self.team.sites.find(
+            "missing-tcgen05-wait",
+            lambda: (
+                f"{self._name(entry)} {what} after {self._earlier(entry)}, "
+                f"which executed no {wait} in between"
+                + (" (but needed what it loaded)" if over else "")
+            ),
+            site,
+            gang,
+            mask,
+            Severity.ISA if over else Severity.ERROR,
+            entry.site,
+        )
+
+    def _unfenced(self, entry: Entry, what: str, site: Instruction, gang: Gang, mask: Mask) -> None:
+        if self.options.tcgen05_fences != "canonical":
+            return
+        self.team.sites.find(
+            "missing-tcgen05-fence",
+            lambda: (
+                f"{self._name(entry)} {what} after {self._earlier(entry)} "
+                "without tcgen05.fence::before_thread_sync there (a commit implies it) and "
+                "::after_thread_sync here"
+            ),
+            site,
+            gang,
+            mask,
+            Severity.REVIEW,
+            entry.site,
+        )
+
+    def _name(self, entry: Entry) -> str:
+        first, last, left, right = entry.rectangle
+        return f"tensor memory (lanes {first}-{last - 1}, columns {left}-{right - 1})"
+
+    def _earlier(self, entry: Entry) -> str:
+        who = self.team.who(int(entry.ids[0])) if entry.ids is not None else ""
+        if who:
+            who = f"the warp of {who}"
+        return self.team.sites.earlier(entry.site, who)
