@@ -75,7 +75,7 @@ BARRIERS: Final = (
     ),
     BugClass(
         "init_twice", "barriers", "IN", "two barriers in the same eight bytes",
-        "Initialising a living barrier again is undefined.",
+        "Initialising a barrier again that is still valid is undefined.",
         "A14", output(32), only_out(), filled(1),
         (Found("barrier-misuse", "BARRIER_INIT(place", ""),),
     ),
