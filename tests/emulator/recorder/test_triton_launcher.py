@@ -1,0 +1,37 @@
+"""Triton's launcher, unchanged: C code that it compiles, machine code, tensor descriptors."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from fa4gen.cli.main import main
+from fa4gen.emulator.recorder.build import NoCompilerError, find_compiler
+
+pytestmark = pytest.mark.triton
+PROGRAM = Path(__file__).with_name("triton_program.py")
+
+
+def test_tritons_own_launcher_runs(tmp_path, capsys, monkeypatch) -> None:
+    pytest.importorskip("triton")
+    try:
+        find_compiler()
+    except NoCompilerError as error:
+        pytest.skip(str(error))
+    cache = tmp_path / "cache"
+    cache.mkdir()
+    monkeypatch.setenv("TRITON_CACHE_DIR", str(cache))
+    monkeypatch.setenv("FA4GEN_CACHE_DIR", str(tmp_path / "built"))
+    # Triton loads machine code; the PTX is beside it in its cache
+    status = main(
+        ["record", str(tmp_path / "out"), "--ptx", str(cache), "--format", "json", "--",
+         sys.executable, str(PROGRAM)],
+    )  # fmt: skip
+    found = json.loads(capsys.readouterr().out)
+    assert (status, found["status"]) == (0, 0)
+    assert [one["entry"] for one in found["launches"]] == ["add", "matmul"]
+    severities = {each["severity"] for one in found["launches"] for each in one["findings"]}
+    assert "error" not in severities
