@@ -28,7 +28,7 @@ KNOWN = {
         "tensor-memory",
     },
 }
-DEFECTS = {"sm90": {"race"}, "sm100": {"barrier-misuse", "missing-tcgen05-wait", "race"}}
+DEFECTS = {"sm90": set(), "sm100": {"barrier-misuse", "missing-tcgen05-wait", "race"}}
 
 
 def _random(rng: np.random.Generator, *shape: int) -> NDArray[Any]:

@@ -5,14 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Final
 
-import numpy as np
-
 from fa4gen.emulator.async_ops import AsyncOp
 from fa4gen.emulator.gang import Gang, Mask
 from fa4gen.emulator.instructions.copy_places import only
 
 _KEY: Final = "bulk_groups"
-_ISSUERS: Final = "issuers"
 
 
 @dataclass(slots=True)
@@ -33,9 +30,13 @@ def _threads(gang: Gang) -> dict[int, ThreadGroups]:
 
 
 def add(gang: Gang, lanes: range, op: AsyncOp) -> None:
-    """An operation of a thread, or of several alike, to be part of the next group of each."""
+    """An operation of a thread, or of several alike, to be part of the next group of each.
+
+    The wait of any of these lanes is one for the operation: ptxas makes it one for a scoreboard of
+    the warp.
+    """
     if len(lanes) > 1:
-        op.notes[_ISSUERS] = (lanes.start, lanes.stop)
+        op.notes["issuers"] = (lanes.start, lanes.stop)
     for lane in lanes:
         _threads(gang).setdefault(lane, ThreadGroups()).open.append(op)
 
@@ -52,7 +53,6 @@ def wait(gang: Gang, mask: Mask, pending: int, reads_only: bool) -> None:
     """``cp.async.bulk.wait_group``: all but the ``pending`` latest groups are over."""
     machine = gang.machine
     kind = "read" if reads_only else "complete"
-    common: dict[int, tuple[AsyncOp, list[int]]] = {}
     for lane, thread in _threads(gang).items():
         if mask is not None and not mask[lane]:
             continue
@@ -66,22 +66,5 @@ def wait(gang: Gang, mask: Mask, pending: int, reads_only: bool) -> None:
         else:
             del thread.groups[:over]
             thread.read = max(thread.read - over, 0)
-        for op in ops:
-            if _ISSUERS in op.notes:
-                common.setdefault(id(op), (op, []))[1].append(lane)
-        ops = [op for op in ops if _ISSUERS not in op.notes]
         if ops:
             machine.observer.observed(gang, only(gang, lane), ops, kind)
-    for op, lanes in common.values():
-        _wait_for_common(gang, op, lanes, kind)
-
-
-def _wait_for_common(gang: Gang, op: AsyncOp, lanes: list[int], kind: str) -> None:
-    """Lanes wait for an operation of several: it is over when each has waited for its share."""
-    waited: set[int] = op.notes.setdefault(f"waited, {kind}", set())
-    waited.update(lanes)
-    start, stop = op.notes[_ISSUERS]
-    if len(waited) == stop - start:
-        mask = np.zeros(gang.lanes, np.bool_)
-        mask[lanes] = True
-        gang.machine.observer.observed(gang, mask, [op], kind)

@@ -165,8 +165,8 @@ def check_single_issue(gang: Gang, mask: Mask, site: Instruction, *rows: Any) ->
 def issuers(gang: Gang, mask: Mask, alike: list[int]) -> list[range]:
     """The lanes that issue a store together, those of the warps ``alike``; the others alone.
 
-    What the lanes of a warp store 32 times over is the same bytes to the same place: one operation,
-    for which each of the lanes can wait.
+    What the lanes of a warp store 32 times over is the same bytes to the same place. ptxas makes
+    one instruction of the warp of it, so it is one operation, for which each of the lanes can wait.
     """
     result = []
     for lane in gang.lanes_of(mask).tolist():

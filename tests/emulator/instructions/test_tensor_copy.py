@@ -419,10 +419,11 @@ ALL_WAIT = "cp.async.bulk.wait_group 0;"
 
 @pytest.mark.parametrize("schedule", ["uniform", "lazy", "eager"])
 @pytest.mark.parametrize("issue", [TENSOR, BULK])
-def test_a_store_that_every_lane_issues_is_for_review(issue: str, schedule: str) -> None:
+@pytest.mark.parametrize("waits", [ALL_WAIT, first(ALL_WAIT)], ids=["all wait", "one waits"])
+def test_a_store_that_every_lane_issues_is_for_review(issue: str, schedule: str, waits) -> None:
     """One remark; the lanes, which store the same bytes, do not race with one another."""
     out, other = np.zeros((8, 16), np.uint32), np.zeros((8, 16), np.uint32)
-    body = EVERY_LANE.replace("ISSUE", issue).replace("WAITS", ALL_WAIT)
+    body = EVERY_LANE.replace("ISSUE", issue).replace("WAITS", waits)
     ptx = copy_kernel(body, ("tensor_map", "u64"), 512)
     report = run(ptx, TensorMap(out, (8, 16)), other, schedule=schedule)
     assert [(one.kind, one.severity) for one in report.findings] == [
@@ -433,9 +434,8 @@ def test_a_store_that_every_lane_issues_is_for_review(issue: str, schedule: str)
 
 
 @pytest.mark.parametrize("issue", [TENSOR, BULK])
-@pytest.mark.parametrize("waits", ["", first(ALL_WAIT)], ids=["nobody", "one lane"])
-def test_a_store_that_every_lane_issues_is_waited_for_by_all(issue: str, waits: str) -> None:
-    body = EVERY_LANE.replace("ISSUE", issue).replace("WAITS", waits)
+def test_a_store_that_every_lane_issues_has_to_be_waited_for(issue: str) -> None:
+    body = EVERY_LANE.replace("ISSUE", issue).replace("WAITS", "")
     ptx = copy_kernel(body + ALL_WAIT, ("tensor_map", "u64"), 512)
     report = run(ptx, TensorMap(np.zeros((8, 16), np.uint32), (8, 16)), np.zeros(128, np.uint32))
     assert "race" in kinds(report)
