@@ -41,7 +41,8 @@ TENSOR: Final = (
         "Results that were not fetched yet are overwritten.",
         "A8", output(4, 128, dtype=np.float32), only_out(4),
         per_step([512, 1024, 512, 1024]),
-        (Found("race", "MMA(", "issuer"),), threads=160, roles=EPILOGUE,
+        (Found("race", "MMA(", "issuer"), Found("race", "TMEM_LOAD(", "epilogue")),
+        threads=160, roles=EPILOGUE,
     ),
     BugClass(
         "released_before_load", "tensor_memory", "TF", "an accumulator is released, then loaded",
