@@ -5,6 +5,7 @@ Kept only where a launch has shown that it matters: see ``Team.watched_loads``.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -13,6 +14,7 @@ from numpy.typing import NDArray
 from fa4gen.emulator.report import Severity
 
 if TYPE_CHECKING:
+    from fa4gen.emulator.checks.clocks import Vector
     from fa4gen.emulator.checks.parties import Party, Team
     from fa4gen.emulator.machine import Cta
     from fa4gen.emulator.pending_loads import PendingLoads
@@ -26,11 +28,20 @@ class LoadsUnwatched(Exception):  # noqa: N818 (no error: the launch begins agai
     """It matters which loads were under way, and nobody has kept that."""
 
 
+@dataclass(frozen=True, slots=True)
+class Release:
+    """Threads ``ids`` of a warp published what they knew, in these epochs."""
+
+    epochs: NDArray[np.uint32]
+    ids: NDArray[np.int64]
+    site: Instruction | None
+
+
 class Released:
     """The loads and releases of a cluster's threads.
 
     _loads      (CTA whose memory it is, warp): of each word the number of the last load
-    _releases   warp -> (lane epochs, lanes, release) of releases at which a load was pending
+    _releases   by warp, those at which a load was pending
     """
 
     def __init__(self, team: Team, pending: PendingLoads) -> None:
@@ -39,7 +50,7 @@ class Released:
         self._loads: dict[tuple[int, int], NDArray[np.int32]] = {}
         self._sites: list[Instruction] = []
         self._numbers: dict[int, int] = {}
-        self._releases: dict[int, list[tuple[NDArray[Any], Any, Instruction | None]]] = {}
+        self._releases: dict[int, list[Release]] = {}
 
     def loaded(self, party: Party, cta: Cta, offsets: NDArray[Any], size: int, site: Any) -> None:
         """Threads load ``size`` bytes each from shared memory."""
@@ -65,33 +76,51 @@ class Released:
         for warp in np.unique(warps).tolist():
             mine = warps == warp
             log = self._releases.setdefault(warp, [])
-            log.append((epochs[mine].copy(), party.ids[mine], site))
+            log.append(Release(epochs[mine].copy(), party.ids[mine], site))
 
-    def read(self, cta: Cta, start: int, thread: int, epoch: int) -> Severity:
-        """How bad it is to overwrite what a thread has read before its release of an epoch.
+    def read(self, cta: Cta, start: int, thread: int, known: Vector) -> Severity:
+        """How bad it is to overwrite what a thread has read, for one that knows these epochs.
 
         ISA where the load was over, ERROR where it may not have been. Barriers of whole CTAs are
         for review: they ask for earlier accesses to be performed, and nobody has measured it.
         """
         at = self._loads.get((cta.rank, thread // 32))
         number = 0 if at is None else int(at[start // _WORD])
-        released, site = self._release(thread, epoch)
-        if not released:
+        release = self._release(thread, int(known[thread]))
+        if release is None:
             return Severity.ISA
-        if number and not self.pending.is_open(self._sites[number - 1], site):
+        if number and not self._open_at(self._sites[number - 1], release, thread, known):
             return Severity.ISA
-        meets = site is None or (site.opcode in _BARRIERS and "warp" not in site.modifiers)
+        site = release.site
+        meets = site is None or (site.opcode in _BARRIERS and not _is_warp_sync(site))
         return Severity.REVIEW if meets else Severity.ERROR
 
-    def is_open(self, load: Instruction, thread: int, epoch: int) -> bool:
-        """Whether a load was pending when its thread released what it knew in an epoch."""
-        released, site = self._release(thread, epoch)
-        return released and self.pending.is_open(load, site)
+    def is_open(self, load: Instruction, thread: int, known: Vector) -> bool:
+        """Whether a load was pending when its thread released what is known of it."""
+        release = self._release(thread, int(known[thread]))
+        return release is not None and self._open_at(load, release, thread, known)
 
-    def _release(self, thread: int, epoch: int) -> tuple[bool, Instruction | None]:
-        """Whether loads were pending at the release of an epoch, and the instruction if known."""
-        for epochs, ids, site in reversed(self._releases.get(thread // 32, [])):
-            at = int(np.searchsorted(ids, thread))
-            if at < len(ids) and ids[at] == thread and epochs[at] <= epoch:
-                return int(epochs[at]) == epoch, site
-        return False, None
+    def _open_at(self, load: Instruction, release: Release, thread: int, known: Vector) -> bool:
+        if not self.pending.is_open(load, release.site):
+            return False
+        if release.site is None or not (_is_warp_sync(release.site) and "sync" in load.modifiers):
+            return True
+        # a lane that has met them releases for its warp, and the warp loads with one instruction
+        for lane, epoch in zip(release.ids.tolist(), release.epochs.tolist(), strict=True):
+            if known[lane] > epoch and lane != thread:
+                later = self._release(lane, int(known[lane]))
+                if later is None or not self.pending.is_open(load, later.site):
+                    return False
+        return True
+
+    def _release(self, thread: int, epoch: int) -> Release | None:
+        """The release of an epoch, if loads were pending at it."""
+        for one in reversed(self._releases.get(thread // 32, [])):
+            at = int(np.searchsorted(one.ids, thread))
+            if at < len(one.ids) and one.ids[at] == thread and one.epochs[at] <= epoch:
+                return one if int(one.epochs[at]) == epoch else None
+        return None
+
+
+def _is_warp_sync(site: Instruction) -> bool:
+    return site.opcode == "bar" and "warp" in site.modifiers

@@ -174,7 +174,7 @@ class SharedChecks(GenericChecks):
         found: dict[Severity, tuple[int, int]] = {}
         for thread, cell in zip(threads.tolist(), at.tolist(), strict=True):
             start = self.cells.bytes_of(cell)[0]
-            severity = loads.read(self.cta, start, thread, int(clock[VC, thread]))
+            severity = loads.read(self.cta, start, thread, clock[VC])
             found.setdefault(severity, (thread, start))
         for severity, (thread, start) in found.items():
             self.sites.find(

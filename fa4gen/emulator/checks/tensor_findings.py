@@ -107,8 +107,9 @@ class TensorFindings:
         loads = self.team.watched_loads()
         load = self.team.sites.get(entry.site).instruction
         assert entry.ids is not None
-        lanes = zip(entry.ids.tolist(), released.tolist(), strict=True)
-        return not any(loads.is_open(load, thread, epoch) for thread, epoch in lanes)
+        known = np.zeros(self.team.clocks.threads, np.uint32)
+        known[entry.ids] = released
+        return not any(loads.is_open(load, thread, known) for thread in entry.ids.tolist())
 
     def _fed(self, entry: Entry, site: Instruction) -> bool:
         """Whether an instruction of the same warp needs what the entry loads, or comes later."""
