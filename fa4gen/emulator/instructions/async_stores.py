@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from fa4gen.emulator.access import raw_bytes
 from fa4gen.emulator.async_ops import AsyncOp, SharedRange
 from fa4gen.emulator.boxes import Combine
 from fa4gen.emulator.emit import Emitter, Reader
@@ -16,9 +17,18 @@ from fa4gen.emulator.gang import WARP_LANES, Gang, Mask
 from fa4gen.emulator.instructions import reductions
 from fa4gen.emulator.instructions.copy_places import Target, check_shared, find_targets, only, pick
 from fa4gen.emulator.instructions.registry import Translate
-from fa4gen.emulator.memory import SHARED_WINDOW, WINDOW_BYTES
+from fa4gen.emulator.memory import (
+    OFFSET_MASK,
+    RANK_SHIFT,
+    RESERVED_SHARED,
+    SHARED_WINDOW,
+    WINDOW_BYTES,
+)
 from fa4gen.emulator.ptx.syntax import Immediate, Instruction, Vector
 from fa4gen.emulator.types import bits_of, dtype_of
+
+if TYPE_CHECKING:
+    from fa4gen.emulator.machine import Cta
 
 _COMPLETES: Final = "mbarrier::complete_tx::bytes"
 _TYPES: Final = ("b32", "u32", "s32", "f32", "b64", "u64", "s64", "f64")
@@ -39,54 +49,80 @@ def shared_address(gang: Gang, lane: int, site: Instruction, address: int, gener
     return address - SHARED_WINDOW
 
 
-@dataclass(frozen=True, slots=True)
-class _Store:
-    """What one thread stores: ``raw`` are typed elements."""
+@dataclass(frozen=True, slots=True, eq=False)
+class _Stores:
+    """What lanes of a warp store into one CTA's shared memory, and the barrier that they signal.
 
-    lane: int
+    ``offsets`` are in bytes, ``raw`` the typed elements: (lanes, elements each).
+    """
+
+    lanes: NDArray[np.int64]
     target: Target
+    offsets: NDArray[np.int64]
     raw: NDArray[Any]
 
 
 def _issue(
-    gang: Gang, site: Instruction, kind: str, stores: list[_Store], combine: Combine | None
+    gang: Gang, site: Instruction, kind: str, stores: _Stores, combine: Combine | None
 ) -> None:
     """The stores or reductions of a warp's lanes that signal one barrier, as one operation."""
-    barrier = stores[0].target.barrier
-    size = sum(one.raw.nbytes for one in stores)
+    barrier, cta, raw = stores.target.barrier, stores.target.cta, stores.raw
+    each = raw.nbytes // len(raw)
 
     def run() -> None:
-        for one in stores:
-            start = one.target.offset
-            memory = one.target.cta.shared.data[start : start + one.raw.nbytes]
-            old = memory.view(one.raw.dtype)
-            old[...] = combine(old, one.raw) if combine else one.raw
+        if combine is None:
+            at = stores.offsets[:, None] + np.arange(each)
+            cta.shared.data[at] = raw_bytes(raw)
+            return
+        for start, one in zip(stores.offsets.tolist(), raw, strict=True):
+            old = cta.shared.data[start : start + each].view(raw.dtype)
+            old[...] = combine(old, one)
 
     def finish() -> None:
-        barrier.signal_transaction(op, size)
+        barrier.signal_transaction(op, raw.nbytes)
 
-    first, last = stores[0].lane, stores[-1].lane
+    first, last = int(stores.lanes[0]), int(stores.lanes[-1])
     op = AsyncOp(
         kind, gang, first, site, run, finish,
-        writes=_joined(stores), notes={"proxy": "generic", "issuers": (first, last + 1)},
+        writes=_joined(cta, stores.offsets, each),
+        notes={"proxy": "generic", "issuers": (first, last + 1)},
     )  # fmt: skip
     if combine:
         op.notes["atomic"] = True
     gang.machine.submit(op)
 
 
-def _joined(stores: list[_Store]) -> tuple[SharedRange, ...]:
+def _joined(cta: Cta, offsets: NDArray[np.int64], size: int) -> tuple[SharedRange, ...]:
     """The bytes that are written, neighbours as one range."""
-    joined: list[SharedRange] = []
-    for one in sorted(stores, key=lambda one: (one.target.cta.rank, one.target.offset)):
-        cta, start = one.target.cta, one.target.offset
-        stop = start + one.raw.nbytes
-        last = joined[-1] if joined else None
-        if last is not None and last.cta is cta and last.stop >= start:
-            joined[-1] = SharedRange(cta, last.start, max(last.stop, stop))
-        else:
-            joined.append(SharedRange(cta, start, stop))
-    return tuple(joined)
+    starts = np.sort(offsets)
+    breaks = np.flatnonzero(np.diff(starts) > size) + 1
+    firsts = starts[np.concatenate([[0], breaks])].tolist()
+    lasts = starts[np.concatenate([breaks - 1, [len(starts) - 1]])].tolist()
+    return tuple(
+        SharedRange(cta, first, last + size) for first, last in zip(firsts, lasts, strict=True)
+    )
+
+
+def _shared_rows(
+    gang: Gang, lanes: NDArray[np.int64], rows: tuple[Any, ...], generic: bool
+) -> list[NDArray[np.int64]]:
+    """Shared addresses of lanes from rows that may be generic."""
+    result = []
+    for row in rows:
+        values = np.broadcast_to(row, gang.lanes)[lanes].astype(np.int64)
+        if generic:
+            values = values - SHARED_WINDOW
+        result.append(values)
+    return result
+
+
+def _all_fit(gang: Gang, goals: NDArray[np.int64], signals: NDArray[np.int64], size: int) -> bool:
+    """Whether every place is aligned, inside shared memory, and in the CTA of its barrier."""
+    ranks, offsets = goals >> RANK_SHIFT, goals & OFFSET_MASK
+    good = (ranks == signals >> RANK_SHIFT) & (offsets % size == 0) & (offsets >= RESERVED_SHARED)
+    good &= (ranks >= 0) & (ranks < len(gang.cta.cluster.ctas))
+    good &= offsets + size <= gang.cta.shared.size
+    return bool(good.all())
 
 
 def _handle(
@@ -101,22 +137,31 @@ def _handle(
     address, barrier = (e.address(i.operands[n], shared=not generic) for n in (0, 2))
 
     def handler(gang: Gang, mask: Mask) -> None:
-        goals, signals = address(gang), barrier(gang)
+        rows = address(gang), barrier(gang)
         values = np.stack([np.broadcast_to(item(gang), gang.lanes) for item in items], axis=1)
         values = np.ascontiguousarray(values).view(dtype)
-        groups: dict[tuple[int, int, int], list[_Store]] = {}
-        for lane in gang.lanes_of(mask).tolist():
-            goal, signal = (
-                shared_address(gang, lane, i, pick(row, lane), generic) for row in (goals, signals)
-            )
-            raw = values[lane].copy()
-            target = find_targets(
-                gang, lane, i,
-                address=goal, barrier=signal, size=raw.nbytes, align=raw.nbytes, cluster=True,
-            )[0]  # fmt: skip
-            place = target.barrier.cta.rank, target.barrier.offset
-            groups.setdefault((lane // WARP_LANES, *place), []).append(_Store(lane, target, raw))
-        for stores in groups.values():
+        size = values.nbytes // len(values)
+
+        def find(lane: int) -> Target:
+            goal, signal = (shared_address(gang, lane, i, pick(row, lane), generic) for row in rows)
+            return find_targets(
+                gang, lane, i, address=goal, barrier=signal, size=size, align=size, cluster=True
+            )[0]
+
+        lanes = gang.lanes_of(mask)
+        goals, signals = _shared_rows(gang, lanes, rows, generic)
+        if not _all_fit(gang, goals, signals, size):
+            for lane in lanes.tolist():
+                find(lane)  # stops at the first that does not fit
+        groups: dict[tuple[int, int], list[int]] = {}
+        for place, key in enumerate(
+            zip((lanes // WARP_LANES).tolist(), signals.tolist(), strict=True)
+        ):
+            groups.setdefault(key, []).append(place)
+        found = [(places, find(int(lanes[places[0]]))) for places in groups.values()]
+        for places, target in found:
+            mine = lanes[places]
+            stores = _Stores(mine, target, goals[places] & OFFSET_MASK, values[mine])
             _issue(gang, i, kind, stores, combine)
 
     e.call(handler)

@@ -205,7 +205,12 @@ def _announce(gang: Gang, groups: Groups) -> None:
     fresh, groups.fresh = groups.fresh, []
     first = fresh[0][0]
     keys = tuple(tile for _, tiles in fresh for tile in tiles)
-    first.reads = tuple(SharedRange(gang.cta, start, stop) for start, stop in _joined_ranges(keys))
+    known: dict[Any, tuple[SharedRange, ...]] = gang.cta.state.setdefault("wgmma.reads", {})
+    reads = known.get(keys)
+    if reads is None:
+        ranges = _joined_ranges(keys)
+        reads = known[keys] = tuple(SharedRange(gang.cta, start, stop) for start, stop in ranges)
+    first.reads = reads
     cycles, first.cycles = first.cycles, sum(op.cycles for op, _ in fresh)
     moved = sum(op.notes["product"]["shared"] for op, _ in fresh)
     first.notes["product"] = {**first.notes["product"], "shared": moved}

@@ -181,9 +181,10 @@ def launch(
     seed: int = 0,
     schedule: str = "uniform",
     known: Collection[str] = (),
+    checks: bool = True,
     **constants: Any,
 ) -> Report:
-    """Compile and emulate with all checks.
+    """Compile and emulate with all checks, or none.
 
     Nothing may be found but what is for review in all of Triton's code, and the kinds ``known``.
     """
@@ -200,6 +201,7 @@ def launch(
         dynamic_shared=compiled.shared,
         seed=seed,
         schedule=schedule,
+        checks=checks,
     )
     wrong = [
         finding
