@@ -16,10 +16,9 @@ from typing import Final
 from fa4gen.emulator.errors import EmulatorError
 
 _SOURCES: Final = Path(__file__).parent
-_FLAGS: Final = (
-    "-std=gnu11", "-O1", "-fPIC", "-shared", "-fvisibility=hidden", "-Wall", "-Wextra", "-pthread",
-    "-Wl,-z,defs",
-)  # fmt: skip
+_WARNINGS: Final = ("-std=gnu11", "-O1", "-fPIC", "-fvisibility=hidden", "-Wall", "-Wextra")
+_FLAGS: Final = (*_WARNINGS, "-shared", "-pthread", "-Wl,-z,defs")
+_OBJECT_FLAGS: Final = (*_WARNINGS, "-r")
 DRIVER: Final = "libcuda.so.1"
 _RUNTIMES: Final = ("libcudart.so.12", "libcudart.so.13")
 _DEFINITION: Final = re.compile(r"^API CUresult (cu\w+)\(", re.MULTILINE)
@@ -62,15 +61,14 @@ def build_driver(cache: Path) -> Path:
         }
         _compile([compiler, *_FLAGS, f"-Wl,-soname,{DRIVER}", f"-I{work}"], sources["driver"],
                  work / DRIVER)  # fmt: skip
+        runtime = work / "runtime.o"  # one program for both names
+        _compile([compiler, *_OBJECT_FLAGS], sources["runtime"], runtime)
         for name in _RUNTIMES:
             versions = work / f"{name}.map"
             versions.write_text(f"{name} {{ global: *; }};\n", encoding="utf-8")
-            flags = [
-                f"-Wl,-soname,{name}",
-                "-Wl,-rpath,$ORIGIN",
-                f"-Wl,--version-script,{versions}",
-            ]
-            objects = [*sources["runtime"], str(work / DRIVER)]
+            flags = [f"-Wl,-soname,{name}", f"-Wl,--version-script,{versions}"]
+            flags.append("-Wl,-rpath,$ORIGIN")
+            objects = [str(runtime), str(work / DRIVER)]
             _compile([compiler, *_FLAGS, *flags], objects, work / name)
         shutil.copy(work / DRIVER, work / "libcuda.so")
         for name in (*_RUNTIMES, "libcuda.so", DRIVER):  # whole, since another process may look

@@ -67,7 +67,7 @@ class Folders:
             }
         lines = [f"# launch {launch.number}: fa4gen emulate kernel.ptx --launch launch.yaml"]
         if launch.programmatic:
-            lines.append("# launched with programmatic stream serialisation")
+            lines.append("# may start before the grid before has ended: see pending_writes")
         lines.append(_yaml(document) + "arguments:" + ("" if launch.parameters else " []"))
         for raw in launch.parameters:
             lines += _parameter(raw, launch.memory)

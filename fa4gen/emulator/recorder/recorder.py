@@ -168,21 +168,24 @@ def recording(
         listener = socket.socket(socket.AF_UNIX)
         listener.bind(str(recorder.address))
         listener.listen()
-        threading.Thread(target=_accept, args=(listener, recorder), daemon=True).start()
+        ended = threading.Event()
+        accepting = threading.Thread(target=_accept, args=(listener, recorder, ended), daemon=True)
+        accepting.start()
         try:
             yield recorder
         finally:
-            # wakes the thread that accepts, on every system
-            with socket.socket(socket.AF_UNIX) as last:
+            ended.set()
+            with socket.socket(socket.AF_UNIX) as last:  # wakes the thread that accepts
                 last.connect(str(recorder.address))
-                listener.close()
+            accepting.join()
+            listener.close()
 
 
-def _accept(listener: socket.socket, recorder: Recorder) -> None:
+def _accept(listener: socket.socket, recorder: Recorder, ended: threading.Event) -> None:
     while True:
-        try:
-            connection, _ = listener.accept()
-        except OSError:
+        connection, _ = listener.accept()
+        if ended.is_set():
+            connection.close()
             return
         threading.Thread(target=recorder.serve, args=(connection,), daemon=True).start()
 

@@ -9,22 +9,17 @@ from pathlib import Path
 import pytest
 
 from fa4gen.cli.main import main
-from fa4gen.emulator.recorder.build import NoCompilerError, find_compiler
 
 pytestmark = pytest.mark.triton
 PROGRAM = Path(__file__).with_name("triton_program.py")
 
 
-def test_tritons_own_launcher_runs(tmp_path, capsys, monkeypatch) -> None:
+def test_tritons_own_launcher_runs(recorder_cache, tmp_path, capsys, monkeypatch) -> None:
     pytest.importorskip("triton")
-    try:
-        find_compiler()
-    except NoCompilerError as error:
-        pytest.skip(str(error))
     cache = tmp_path / "cache"
     cache.mkdir()
     monkeypatch.setenv("TRITON_CACHE_DIR", str(cache))
-    monkeypatch.setenv("FA4GEN_CACHE_DIR", str(tmp_path / "built"))
+    monkeypatch.setenv("FA4GEN_CACHE_DIR", str(recorder_cache))
     # Triton loads machine code; the PTX is beside it in its cache
     status = main(
         ["record", str(tmp_path / "out"), "--ptx", str(cache), "--format", "json", "--",

@@ -1,0 +1,92 @@
+"""``recording`` as a context manager: several processes, the same process, clean ends."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+from fa4gen.emulator.recorder.recorder import Options, Recorded, recording
+from tests.emulator.kernel import kernel
+
+DOUBLE = """
+    mov.u32 %r1, %tid.x; mul.wide.u32 %d1, %r1, 4; add.u64 %d1, %d0, %d1;
+    ld.global.u32 %r2, [%d1]; shl.b32 %r2, %r2, 1; st.global.u32 [%d1], %r2;
+"""
+PROGRAM = """
+import ctypes, sys, threading
+cuda = ctypes.CDLL("libcuda.so.1")
+def ok(result):
+    assert result == 0, result
+context, module, function = (ctypes.c_void_p() for _ in range(3))
+ok(cuda.cuInit(0))
+ok(cuda.cuDevicePrimaryCtxRetain(ctypes.byref(context), 0))
+ok(cuda.cuCtxSetCurrent(context))
+ok(cuda.cuModuleLoadData(ctypes.byref(module), open(sys.argv[1], "rb").read() + bytes(1)))
+ok(cuda.cuModuleGetFunction(ctypes.byref(function), module, b"k"))
+def work(number):
+    ok(cuda.cuCtxSetCurrent(context))
+    memory, values = ctypes.c_uint64(), (ctypes.c_uint32 * 32)(*range(number, number + 32))
+    ok(cuda.cuMemAlloc_v2(ctypes.byref(memory), ctypes.c_size_t(128)))
+    ok(cuda.cuMemcpyHtoD_v2(memory, values, ctypes.c_size_t(128)))
+    parameters = (ctypes.c_void_p * 1)(ctypes.addressof(memory))
+    ok(cuda.cuLaunchKernel(function, 1, 1, 1, 32, 1, 1, 0, None, parameters, None))
+    ok(cuda.cuMemcpyDtoH_v2(values, memory, ctypes.c_size_t(128)))
+    assert list(values) == [2 * value for value in range(number, number + 32)]
+    done.append(number)
+done = []
+threads = [threading.Thread(target=work, args=(number,)) for number in range(3)]
+for thread in threads:
+    thread.start()
+for thread in threads:
+    thread.join()
+assert sorted(done) == [0, 1, 2], done
+"""
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> tuple[Path, Path]:
+    program, ptx = tmp_path / "program.py", tmp_path / "kernel.ptx"
+    program.write_text(PROGRAM)
+    ptx.write_text(kernel(DOUBLE))
+    return program, ptx
+
+
+def test_threads_and_processes_have_their_launches(files, tmp_path, recorder_cache) -> None:
+    program, ptx = files
+    told: list[Recorded] = []
+    before = threading.active_count()
+    cache = recorder_cache / "recorder"
+    with recording(tmp_path / "out", cache, told=told.append) as recorder:
+        processes = [
+            subprocess.Popen([sys.executable, program, ptx], env=recorder.environment())
+            for _ in range(2)
+        ]
+        assert [one.wait() for one in processes] == [0, 0]
+        assert told == recorder.launches
+    assert sorted(one.launch.number for one in told) == [1, 2, 3, 4, 5, 6]
+    assert {one.report.verdict.value for one in told if one.report} == {"clean"}
+    assert len(list((tmp_path / "out").glob("launch-*/launch.yaml"))) == 6
+    assert threading.active_count() <= before + 2  # those of the processes are about to end
+
+
+def test_what_the_recorder_refuses_reaches_the_program(files, tmp_path, recorder_cache) -> None:
+    program, ptx = files
+    ptx.write_text(kernel("what.is.this;"))
+    said: list[str] = []
+    options = Options(record=False)
+    with recording(tmp_path, recorder_cache / "recorder", options, say=said.append) as recorder:
+        environment = recorder.environment({**os.environ, "LD_LIBRARY_PATH": "/nowhere"})
+        assert environment["LD_LIBRARY_PATH"].endswith(":/nowhere")
+        done = subprocess.run(
+            [sys.executable, program, ptx], env=environment, capture_output=True, text=True,
+            check=False,
+        )  # fmt: skip
+    assert done.returncode == 1
+    assert "AssertionError: 801" in done.stderr  # CUDA_ERROR_NOT_SUPPORTED, at the launch
+    assert any("what.is.this" in one for one in said)
+    assert not list(tmp_path.glob("launch-*"))
