@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -11,6 +11,7 @@ from typing import Any
 
 import ml_dtypes
 import numpy as np
+import yaml
 from numpy.typing import NDArray
 
 from fa4gen.emulator import Bytes, Program, Report
@@ -69,7 +70,7 @@ class Recording:
         return {name: one.array for name, one in memory.items()}, reports
 
 
-def relocated(raw: bytes, arrays: Iterator[Placed] | Any) -> Bytes:
+def relocated(raw: bytes, arrays: Iterable[Placed]) -> Bytes:
     """A parameter whose words that are addresses inside of ``arrays`` follow the arrays.
 
     The address in a tensor map is its first word, so tensor maps need nothing else.
@@ -98,3 +99,31 @@ def load(path: Path) -> Recording:
             for name, (address, dtype, bits) in content["arrays"].items()
         },
     )
+
+
+def load_folder(folder: Path) -> Recording:
+    """Read what ``fa4gen record`` wrote of one launch whose parameters are all raw bytes.
+
+    Arrays are bytes, called after their addresses; those that no parameter points into are left.
+    """
+    described = yaml.safe_load((folder / "launch.yaml").read_text())
+    parameters = [bytes.fromhex(one["bytes"].replace(" ", "")) for one in described["arguments"]]
+    arrays = {}
+    for name, one in described["arrays"].items():
+        if "array" in one:
+            array = np.load(folder / one["array"], mmap_mode="r")
+        else:
+            array = np.zeros(one["shape"], one["dtype"])
+        placed = Placed(one["address"], array)
+        if any(relocated(raw, [placed]).pointers for raw in parameters):
+            arrays[name] = Placed(one["address"], np.array(array))
+    launch = Launch(
+        described["entry"],
+        (folder / "kernel.ptx").read_text(),
+        tuple(described["grid"]),
+        tuple(described["block"]),
+        tuple(described["cluster"]) if "cluster" in described else None,
+        described.get("dynamic_shared", 0),
+        parameters,
+    )
+    return Recording([launch], arrays)
