@@ -52,7 +52,7 @@ class AttentionFamily:
 
     def emulated_cases(self) -> tuple[Case, ...]:
         """Return the cases for the emulator."""
-        return (*emulated_cases(self.plan), attention_rings(self.plan))
+        return (*emulated_cases(self.plan), *attention_rings(self.plan))
 
     def further_cases(self, *, rings: bool, branches: bool) -> tuple[Case, ...]:
         """Return cases for what the emulator's did not reach."""

@@ -23,24 +23,32 @@ TILES = 6
 """A CTA: three rounds of the rings of two slots that are used once a tile."""
 
 
-def attention_rings(plan: AttentionPlan, times: int = 1) -> Case:
-    """Return the case for the rings of an attention kernel; ``times`` as many uses of each slot."""
-    uses = USES * times
-    blocks = max((-(-uses * slots // a_block) for slots, a_block in _loads(plan)), default=uses)
+def attention_rings(plan: AttentionPlan, times: int = 1) -> tuple[Case, ...]:
+    """Return the cases for the rings of an attention kernel; ``times`` as many uses of each slot.
+
+    One is a single tile with so many blocks of keys that their rings wrap within it: between tiles
+    a loader waits for slots of the queries, too, which hides a missing wait for keys. It is as few
+    tiles as do where a window shows fewer blocks. The other case has many tiles, for what is used
+    once a tile.
+    """
+    uses, tiles = USES * times, TILES * times
+    blocks = max((-(-uses * slots // a_block) for slots, a_block in loads(plan)), default=uses)
     rows = plan.cta_group // plan.ctas_per_tile * plan.BM - 3
-    tiles = TILES * times
-    a_tile = -(-blocks // tiles)
+    shown = blocks
     if plan.mask == "sliding_window":
         width = (plan.window_left or 0) + 1 + (plan.window_right or 0)
-        # the rest of the keys is masked for all rows, and not loaded
-        a_tile = max(1, min(a_tile, (width + plan.BM) // plan.BN))
-        tiles = max(tiles, 2 * -(-blocks // (2 * a_tile)))
-    keys = a_tile * plan.BN - 5
+        # the other blocks are masked for all rows of a tile, and not loaded
+        shown = max(1, min(blocks, (width + plan.BM) // plan.BN))
+    long = _rings(plan, -(-blocks // shown), rows, shown * plan.BN - 5)
+    if long.query_heads >= tiles:
+        return (long,)
+    return (long, _rings(plan, tiles, rows, plan.BN - 5))
+
+
+def _rings(plan: AttentionPlan, heads: int, rows: int, keys: int) -> Case:
     return Case(
-        f"rings/{tiles}x{keys}",
-        1, tiles, tiles // 2, rows, keys,
-        data="rising_and_falling",
-        multiprocessors=plan.cta_group,
+        f"rings/{heads}x{keys}", 1, heads, heads if heads % 2 else heads // 2, rows, keys,
+        data="rising_and_falling", multiprocessors=plan.cta_group,
     )  # fmt: skip
 
 
@@ -61,11 +69,14 @@ def gemm_rings(plan: GemmPlan, times: int = 1) -> GemmCase:
 def attention_further(plan: AttentionPlan, *, rings: bool, branches: bool) -> tuple[Case, ...]:
     """Return cases to try when some ``rings`` did not wrap twice, or ``branches`` went one way."""
     m, n = plan.BM, plan.BN
-    cases = [attention_rings(plan, times=2)] if rings else []
+    cases = list(attention_rings(plan, times=2)) if rings else []
     if branches:
         width = 0
         if plan.mask == "sliding_window":
             width = (plan.window_left or 0) + 1 + (plan.window_right or 0)
+        if plan.window_right is not None:
+            # of two tiles only the last rows see a key: parts of a tile have none to work on
+            cases.append(Case("further/few_seen", 1, 2, 1, 2 * m, m // 4))
         # blocks before, inside and behind what the mask shows, for rows of two tiles
         keys = min(width, 4 * n) + 3 * n
         cases.append(Case("further/long", 1, 1, 1, m + 1, keys, data="falling"))
@@ -78,7 +89,7 @@ def gemm_further(plan: GemmPlan, *, rings: bool, branches: bool) -> tuple[GemmCa
     return (gemm_rings(plan, times=2),) if rings else ()
 
 
-def _loads(plan: AttentionPlan) -> Iterator[tuple[int, int]]:
+def loads(plan: AttentionPlan) -> Iterator[tuple[int, int]]:
     """Yield of each ring of keys or values the slots, and how many a block of keys takes at least.
 
     CTAs of a cluster load a share of the block each, or all of it.

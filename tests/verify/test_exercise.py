@@ -22,7 +22,7 @@ from fa4gen.verify.family import family_of
 from fa4gen.verify.further import MAX_FURTHER, exercise_of, run_further, with_places
 from fa4gen.verify.reference import AttentionProblem
 from fa4gen.verify.report import exercise_cells, gaps, verdict_data
-from fa4gen.verify.ring_cases import TILES, attention_rings, gemm_rings
+from fa4gen.verify.ring_cases import TILES, attention_rings, gemm_rings, loads
 from fa4gen.verify.score_tiles import score_tiles
 from fa4gen.verify.verdict import CaseVerdict, Failure, Verdict
 
@@ -87,7 +87,7 @@ def test_cases_are_added_for_rings_until_they_wrapped(family, make_plan) -> None
 
     more = run_further(plan, before, check)
     assert len(more) == len(ran) == 1
-    assert ran[0].startswith("rings/12x")
+    assert ran[0].startswith("rings/12x" if family == "gemm" else "rings/1x")
     assert not run_further(plan, [*before, *more], check)
 
 
@@ -129,11 +129,18 @@ def test_all_tiles_of_the_case_for_rings_go_to_one_cluster(path) -> None:
         assert schedule.grid == (plan.cta_group if plan.scheduler == "static" else schedule.grid)
         assert -(-gemm.k // plan.BK) * TILES >= 3 * plan.num_stages
         return
-    case = attention_rings(plan)
-    size = ProblemSize(1, case.query_heads, 2, case.query_rows, case.key_rows)
-    schedule = plan_schedule(plan, size, case.multiprocessors)
-    assert schedule.grid == plan.cta_group
+    cases = attention_rings(plan)
+    for case in cases:
+        size = ProblemSize(1, case.query_heads, 2, case.query_rows, case.key_rows)
+        schedule = plan_schedule(plan, size, case.multiprocessors)
+        assert schedule.grid == plan.cta_group
     assert schedule.num_tiles * plan.ctas_per_tile // plan.cta_group >= TILES
+    # keys enough for each slot to be used three times
+    blocks = cases[0].query_heads * -(-cases[0].key_rows // plan.BN)
+    assert all(blocks * a_block >= 3 * slots for slots, a_block in loads(plan))
+    assert {slots for slots, _ in loads(plan)} <= {row.slots for row in plan.barriers}
+    if plan.mask != "sliding_window":  # within a tile
+        assert cases[0].query_heads == 1
 
 
 # ---- blocks of keys by what the mask leaves
@@ -228,6 +235,6 @@ def test_verify_watches_rings_of_the_emulated_kernel_only(
     assert verdict.passed
     names = [case.case.name for case in verdict.cases]
     # added, in vain: the stand-in always says the same
-    assert names[-1].startswith("rings/12x")
-    assert verdict.num_cases == len(names) == len(family_of(plan).emulated_cases()) + 1
+    assert [name.split("x")[0] for name in names[-2:]] == ["rings/1", "rings/12"]
+    assert verdict.num_cases == len(names) == len(family_of(plan).emulated_cases()) + 2
     assert len(list(gaps(verdict))) == len(plan.barriers)
