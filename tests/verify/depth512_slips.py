@@ -101,7 +101,7 @@ SLIPS: Final[dict[str, Slip]] = {
     "probabilities_not_released": Slip(
         "the peer's arrival on PO_lo releases to its own CTA only",
         (Edit(PEER_STORED, "      mbarrier_arrive_leader<kCtaGroup>(po_lo);\n"),),
-        (Told("race", "probabilities[0] of rank 1", "mma"),), verdict="review",
+        (Told("race", "probabilities[0] of rank 1", "mma"),),
     ),
     "probabilities_not_fenced": Slip(
         "no proxy fence between the stores of P and the products",
