@@ -51,7 +51,10 @@ def complaint(mutant: Mutant, report: Report, source: str) -> str | None:
     if report.verdict.value != mutant.verdict:
         return f"verdict {report.verdict.value} instead of {mutant.verdict}: {report}"
     for found in mutant.found:
-        if any(matches(finding, found, source) for finding in report.findings):
+        if any(
+            finding.severity.value == mutant.verdict and matches(finding, found, source)
+            for finding in report.findings
+        ):
             return None
     return f"none of {mutant.found} in {report}"
 

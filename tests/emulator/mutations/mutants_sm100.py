@@ -90,7 +90,7 @@ GEMM: Final = (
     Mutant(
         "all_lanes_issue", "gemm_sm100", "AC", "every lane of the warp issues the products",
         "", (Edit("if (threadIdx.x == 160)", "if (threadIdx.x >= 160)"),),
-        (Found("illegal-instruction", "MMA(", "issuer"),),
+        (Found("race", "MMA(", "issuer"),),
     ),
     Mutant(
         "dealloc_early", "gemm_sm100", "TD", "tensor memory is given back while others use it",
