@@ -101,6 +101,7 @@ class _Questions:
 
     def __init__(self) -> None:
         self.script: list[int] = []
+        self.fits = False  # whether the number of operands was ever right
         self.restart()
 
     def restart(self) -> None:
@@ -128,13 +129,15 @@ class _Questions:
         return bool(self.script)
 
 
-def _answers(translate: Translate, opcode: str, operands: tuple[Register, ...]) -> Iterator[Any]:
+def _answers(
+    questions: _Questions, translate: Translate, opcode: str, operands: tuple[Register, ...]
+) -> Iterator[Any]:
     """(modifiers, types of the operands) of everything that a translator takes."""
-    questions = _Questions()
 
     def end(self: Words, *counts: int) -> None:
         if len(operands) not in counts:
             raise _RefusalError("operands")
+        questions.fits = True
 
     choose = patch.object(Words, "one", lambda self, *options: questions.choose(options))
     with choose, patch.object(Words, "end", end):
@@ -164,7 +167,8 @@ def _forms_of(opcode: str, translate: Translate, keys: list[tuple[str, ...]]) ->
     for count in range(2, MOST_OPERANDS + 1):
         for cls in _CLASSES:
             operands = tuple(Register(f"%{cls}{n}", cls, n) for n in range(count))
-            for words, kinds in _answers(translate, opcode, operands):
+            questions = _Questions()
+            for words, kinds in _answers(questions, translate, opcode, operands):
                 if sorted(kinds) != list(range(count)):
                     continue
                 classes = [_class_of(kinds[n]) for n in range(count)]
@@ -174,6 +178,8 @@ def _forms_of(opcode: str, translate: Translate, keys: list[tuple[str, ...]]) ->
                 first = max(fitting, key=len)
                 rest = [word for word in words if word not in first]
                 yield Form(".".join([opcode, *first, *rest]), "".join(classes))
+            if not questions.fits:
+                break
 
 
 @cache
@@ -188,26 +194,37 @@ def translators() -> Mapping[tuple[str, Translate], list[tuple[str, ...]]]:
 
 
 @cache
-def forms() -> Mapping[tuple[str, Translate], tuple[Form, ...]]:
-    """The forms of each translator.
+def forms(opcode: str, translate: Translate) -> tuple[Form, ...]:
+    """The forms of a translator.
 
     Of those that differ only in which modifiers go together as many as it takes to have each two
     modifiers, and each modifier with each register class, together once.
     """
-    found = {}
-    for (opcode, translate), keys in translators().items():
-        chosen: dict[Form, None] = {}
-        seen: set[tuple[str, ...]] = set()
-        for form in _forms_of(opcode, translate, keys):
-            words = [*form.text.split("."), form.classes]
-            pairs = set(combinations(words, 2)) - seen
-            if pairs:
-                seen |= pairs
-                chosen[form] = None
-        found[opcode, translate] = tuple(chosen)
-    return found
+    chosen: dict[Form, None] = {}
+    seen: set[tuple[str, ...]] = set()
+    for form in _forms_of(opcode, translate, translators()[opcode, translate]):
+        words = [*form.text.split("."), form.classes]
+        pairs = set(combinations(words, 2)) - seen
+        if pairs:
+            seen |= pairs
+            chosen[form] = None
+    return tuple(chosen)
+
+
+def opcodes() -> list[str]:
+    """The first words of all such instructions."""
+    return list(dict.fromkeys(opcode for opcode, _ in translators()))
+
+
+def forms_of(opcode: str) -> tuple[Form, ...]:
+    """Every form of an opcode once, and those with literals."""
+    found = [form for form in LITERALS if form.text.split(".")[0] == opcode]
+    for name, translate in translators():
+        if name == opcode:
+            found += forms(opcode, translate)
+    return tuple(dict.fromkeys(found))
 
 
 def all_forms() -> tuple[Form, ...]:
-    """Every form once, and those with literals."""
-    return tuple(dict.fromkeys([*LITERALS, *chain.from_iterable(forms().values())]))
+    """Every form once."""
+    return tuple(chain.from_iterable(map(forms_of, opcodes())))

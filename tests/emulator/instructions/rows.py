@@ -84,16 +84,16 @@ class Runner:
     def __init__(self, form: Form) -> None:
         self.form = form
         self.rows = dict(zip(form.sources, operands(form.classes), strict=True))
-        self._run: dict[bool, Callable[..., None]] = {
-            masked: translated(form.line, masked)[0] for masked in (False, True)
-        }
+        self._run: dict[bool, Callable[..., None]] = {}
 
     def over(self, where: Any, mask: np.ndarray | None = None, stride: int = 1) -> np.ndarray:
         """The result's bits for ``where`` of the lanes; with a mask only those of its lanes.
 
         With a stride the lanes of a register lie that far apart in memory.
         """
-        run = self._run[mask is not None]
+        masked = mask is not None
+        if masked not in self._run:
+            self._run[masked] = translated(self.form.line, masked)[0]
         count = len(np.arange(LANES)[where])
         gang = gang_of(count, _REGISTERS)
         if stride != 1:
@@ -106,7 +106,7 @@ class Runner:
             target = gang.P[int(name[1:])] if name[0] == "p" else gang.block(name[0])[int(name[1:])]
             target[...] = row[where]
         with np.errstate(all="ignore"):
-            run(gang, mask)
+            self._run[masked](gang, mask)
         cls = self.form.classes[0]
         result = gang.P[0] if cls == "p" else gang.block(cls)[0]
         return result.copy() if mask is None else result[mask]

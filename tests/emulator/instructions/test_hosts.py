@@ -18,34 +18,39 @@ from numpy._core import _multiarray_umath
 
 from tests.emulator.instructions import rows
 from tests.emulator.instructions.digest import digest, updates
-from tests.emulator.instructions.forms import Form, all_forms, forms, translators
+from tests.emulator.instructions.forms import (
+    LITERALS,
+    Form,
+    all_forms,
+    forms,
+    forms_of,
+    opcodes,
+    translators,
+)
 from tests.emulator.lanes import refused
 
 TESTS = Path(__file__).parents[2]
 LENGTHS = {1: 10, 2: 6, 7: 6, 32: 4, 128: 3}  # and how many rows of each
-FORMS: dict[str, list[Form]] = {}
-for _form in all_forms():
-    FORMS.setdefault(_form.text.split(".")[0], []).append(_form)
 
 
 def test_every_translator_is_among_them() -> None:
-    found = forms()
-    literal = {form.text.split(".")[0] for form in all_forms() if form.tail}
+    literal = {form.text.split(".")[0] for form in LITERALS}
     missing = [
-        opcode for opcode, translate in translators()
-        if not found[opcode, translate] and opcode not in literal
-    ]  # fmt: skip
+        opcode
+        for opcode, translate in translators()
+        if not forms(opcode, translate) and opcode not in literal
+    ]
     assert not missing
     assert not [str(form) for form in all_forms() if refused(form.line)]
 
 
-@pytest.mark.parametrize("opcode", FORMS)
+@pytest.mark.parametrize("opcode", opcodes())
 def test_same_bits_anywhere(opcode: str) -> None:
     """Whatever the length of the row, its stride, the place in it, and the mask."""
     rng = np.random.default_rng(5)
     starts = {n: rng.integers(0, rows.LANES - n + 1, count) for n, count in LENGTHS.items()}
     mask = rng.integers(0, 3, rows.LANES) == 0
-    for form in FORMS[opcode]:
+    for form in forms_of(opcode):
         runner = rows.Runner(form)
         expected = runner.over(slice(None))
 
