@@ -17,7 +17,7 @@ from tests.compat.references import attention
 pytestmark = [pytest.mark.compat, pytest.mark.compile]
 
 KNOWN = {
-    "sm90": {"illegal-instruction", "missing-init-fence", "race"},
+    "sm90": {"illegal-instruction", "missing-init-fence"},
     "sm100": {
         "illegal-instruction",
         "missing-init-fence",
@@ -28,7 +28,7 @@ KNOWN = {
         "tensor-memory",
     },
 }
-DEFECTS = {"sm90": set(), "sm100": {"barrier-misuse", "missing-tcgen05-wait", "race"}}
+DEFECTS = {"sm90": set[str](), "sm100": {"barrier-misuse", "race"}}
 
 
 def _random(rng: np.random.Generator, *shape: int) -> NDArray[Any]:

@@ -13,7 +13,7 @@ pytestmark = pytest.mark.compat
 
 # what docs/emulator_findings.md lists: of every kernel of the architecture, and as defects
 KNOWN = {
-    "sm_90a": {"illegal-instruction", "missing-init-fence", "race"},
+    "sm_90a": {"illegal-instruction"},
     "sm_100a": {
         "cancelled-cluster",
         "illegal-instruction",
@@ -23,7 +23,7 @@ KNOWN = {
         "race",
     },
 }
-DEFECTS = {"sm_90a": set[str](), "sm_100a": {"early-exit", "missing-tcgen05-wait"}}
+DEFECTS = {"sm_90a": set[str](), "sm_100a": {"early-exit"}}
 
 
 def case(arch: str, depth: int, rows: int, keys: int, mask: str, **more: Any) -> Any:

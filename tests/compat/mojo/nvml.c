@@ -1,4 +1,6 @@
 /* The least of libnvidia-ml.so that MAX asks for when it opens a device: one GPU, nothing runs. */
+#include <string.h>
+
 int nvmlInit_v2(void) { return 0; }
 int nvmlShutdown(void) { return 0; }
 const char *nvmlErrorString(int status) {
@@ -25,5 +27,42 @@ int nvmlDeviceGetComputeRunningProcesses_v3(void *device, unsigned *count, void 
 int nvmlDeviceGetMigMode(void *device, unsigned *now, unsigned *later) {
     (void)device;
     *now = *later = 0;
+    return 0;
+}
+int nvmlDeviceGetCudaComputeCapability(void *device, int *major, int *minor) {
+    (void)device;
+    *major = 10;
+    *minor = 0;
+    return 0;
+}
+int nvmlSystemGetDriverVersion(char *version, unsigned length) {
+    strncpy(version, "580.65.06", length);
+    return 0;
+}
+int nvmlDeviceGetName(void *device, char *name, unsigned length) {
+    (void)device;
+    strncpy(name, "NVIDIA B200", length);
+    return 0;
+}
+int nvmlDeviceGetMemoryInfo(void *device, unsigned long long *total_free_used) {
+    (void)device;
+    total_free_used[0] = total_free_used[1] = 1ull << 32;
+    total_free_used[2] = 0;
+    return 0;
+}
+int nvmlDeviceGetCurrentClocksThrottleReasons(void *device, unsigned long long *reasons) {
+    (void)device;
+    *reasons = 0;
+    return 0;
+}
+int nvmlDeviceGetTotalEccErrors(void *device, int type, int counter, unsigned long long *count) {
+    (void)device, (void)type, (void)counter;
+    *count = 0;
+    return 0;
+}
+int nvmlDeviceGetPciInfo_v3(void *device, char *info) {
+    (void)device;
+    memset(info, 0, 68);
+    strcpy(info, "0000:00:00.0");
     return 0;
 }
