@@ -309,6 +309,12 @@ SCHEDULERS: Final[dict[str, GemmMutant]] = {
         (Change(_line(r"mbarrier_arrive_expect_tx_cluster\(map_to_cta\(full, 1\), kTileBytes\)")),),
         (Found("deadlock", WAIT, "", "tile_full["),),
     ),
+    "answer_acquired_from_the_own_cta": GemmMutant(
+        "pair_dynamic", "the peer's reads are acquired at the scope of the own CTA",
+        (Change(r"mbarrier_wait_acquire_cluster(?=\(base \+ kTileEmpty)", "mbarrier_wait"),),
+        (Found("race", "try_cancel", "scheduler", "only by a wait of .cta scope"),),
+        Problem(1500, 400, 64),
+    ),
     "answer_released_to_the_own_cta": GemmMutant(
         "pair_dynamic", "the peer's reads are released within the peer only",
         (Change(r"mbarrier\.arrive\.release\.cluster(?=\.shared::cluster\.b64 _, \[%0\];)",

@@ -153,12 +153,12 @@ WAITS: Final[dict[str, Mutant]] = {
     "scores_over_probabilities": Mutant(
         "over", "scores overwrite P while its product may read it: order of issue is no proof",
         (Change(_line(r"outputs\.drain\(\)") + _line(r"tcgen05_fence_after\(\)")),),
-        (Found("race", "mma", "mma", "which nothing has shown to be complete"),), review=True,
+        (Found("race", "mma", "mma", "which nothing has shown to be complete"),), verdict="isa",
     ),
     "scores_over_probabilities_single": Mutant(
         "single_over", "as above, with the scores of every other block in a buffer",
         (Change(_line(r"outputs\.drain\(\)") + _line(r"tcgen05_fence_after\(\)")),),
-        (Found("race", "mma", "mma", "which nothing has shown to be complete"),), review=True,
+        (Found("race", "mma", "mma", "which nothing has shown to be complete"),), verdict="isa",
     ),
     "output_not_waited_for": Mutant(
         "over", "the output is read before its last product is complete",
@@ -208,29 +208,32 @@ FENCES: Final[dict[str, Mutant]] = {
     "scores_loaded_without_fence": Mutant(
         "over", "no fence between the wait for scores and their loads",
         (Change(r"(scores_in\.wait\(\);)" + _line(r"tcgen05_fence_after\(\)"), r"\1"),),
-        (Found("missing-tcgen05-fence", "tensor_memory_load", "softmax"),), review=True,
+        (Found("missing-tcgen05-fence", "tensor_memory_load", "softmax"),), verdict="review",
     ),
     "probabilities_used_without_fence": Mutant(
         "over", "no fence between the wait for P and its product",
         (Change(r"(probabilities\.wait\(0\);)" + _line(r"tcgen05_fence_after\(\)"), r"\1"),),
-        (Found("missing-tcgen05-fence", MMA_PV, "mma", "by the warp of softmax"),), review=True,
+        (Found("missing-tcgen05-fence", MMA_PV, "mma", "by the warp of softmax"),),
+        verdict="review",
     ),
     "probabilities_handed_over_without_fence": Mutant(
         "over", "no fence between the stores of P and the arrival",
         (Change(_line(r"tcgen05_fence_before\(\)") + r"(?=\n    probabilities_out\.commit\(1\))"),),
-        (Found("missing-tcgen05-fence", MMA_PV, "mma", "by the warp of softmax"),), review=True,
+        (Found("missing-tcgen05-fence", MMA_PV, "mma", "by the warp of softmax"),),
+        verdict="review",
     ),
     "output_rescaled_without_fence": Mutant(
         "over", "no fence between the wait for the output and its loads",
         (Change(r"(outputs_in\.wait\(\);)" + _line(r"tcgen05_fence_after\(\)")
                 + r"(?=\n    // Other rows)", r"\1"),),
-        (Found("missing-tcgen05-fence", "tensor_memory_load", "correction"),), review=True,
+        (Found("missing-tcgen05-fence", "tensor_memory_load", "correction"),), verdict="review",
     ),
     "output_given_back_without_fence": Mutant(
         "over", "no fence between the stores of the output and the arrival",
         (Change(_line(r"tcgen05_fence_before\(\)")
                 + r"(?=\n    outputs_in\.release\(\);\n  })"),),
-        (Found("missing-tcgen05-fence", MMA_PV, "mma", "by the warp of correction"),), review=True,
+        (Found("missing-tcgen05-fence", MMA_PV, "mma", "by the warp of correction"),),
+        verdict="review",
     ),
     "staged_without_proxy_fence": Mutant(
         "over", "the TMA store reads what was written without a fence between the proxies",
@@ -335,6 +338,18 @@ PAIRS: Final[dict[str, Mutant]] = {
          Found("early-exit", "mbarrier_arrive_leader", "correction (CTA 0"),
          Found("early-exit", "mma_commit", "CTA 1"),
          Found("tensor-memory", "tensor_memory_free", "mma")),
+    ),
+    "tiles_acquired_from_the_own_cta": Mutant(
+        "pair_dynamic", "what the leader's loader wrote is acquired at the scope of the own CTA",
+        (Change(r"mbarrier_wait_acquire_cluster(?=\(base \+ kTileFull)", "mbarrier_wait"),),
+        (Found("race", "read_tile", "", "only by a wait of .cta scope"),), SEVERAL_TILES,
+        verdict="isa",
+    ),
+    "slots_acquired_from_the_own_cta": Mutant(
+        "pair_dynamic", "what the peer's warps have read is acquired at the scope of the own CTA",
+        (Change(r"mbarrier_wait_acquire_cluster(?=\(empty)", "mbarrier_wait"),),
+        (Found("race", "store_shared_cluster", "load", "only by a wait of .cta scope"),),
+        SEVERAL_TILES, verdict="isa",
     ),
 }  # fmt: skip
 

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from functools import cache
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from fa4gen.config.load import load_mapping
 from fa4gen.plan.build import build_plan
@@ -52,8 +52,8 @@ class Found:
 class Mutant:
     """``config`` names a kernel, ``case`` the problem that shows the mistake.
 
-    One of ``found`` has to be among the findings whatever the schedule; a finding is an error, or
-    with ``review`` for review. ``in_header`` changes the header of barrier constants instead.
+    One of ``found`` has to be among the findings whatever the schedule, and the verdict has to be
+    ``verdict``. ``in_header`` changes the header of barrier constants instead.
     """
 
     config: str
@@ -61,7 +61,7 @@ class Mutant:
     changes: tuple[Change, ...]
     found: tuple[Found, ...]
     case: str = "ring/*"
-    review: bool = False
+    verdict: Literal["error", "isa", "review"] = "error"
     in_header: bool = False
 
 
@@ -177,9 +177,8 @@ def complaint(mutant: Mutant, kernel: Kernel, seed: int) -> str:
     if not reports or {failure.check for failure in failures} != {"emulator"}:
         return f"refused for something else: {failures}"
     report = reports[-1]
-    severity = "review" if mutant.review else "error"
-    if report.verdict.value != severity:
-        return f"{report.verdict.value} instead of {severity}: {report}"
+    if report.verdict.value != mutant.verdict:
+        return f"{report.verdict.value} instead of {mutant.verdict}: {report}"
     lines = kernel.source.splitlines()
     if not any(_matches(finding, found, lines) for finding in report.findings
                for found in mutant.found):  # fmt: skip
