@@ -6,6 +6,7 @@ time. So all tiles of such a case are given to a single CTA, or cluster of CTAs.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from fa4gen.verify.cases import Case
@@ -75,8 +76,10 @@ def attention_further(plan: AttentionPlan, *, rings: bool, branches: bool) -> tu
         if plan.mask == "sliding_window":
             width = (plan.window_left or 0) + 1 + (plan.window_right or 0)
         if plan.window_right is not None:
-            # of two tiles only the last rows see a key: parts of a tile have none to work on
-            cases.append(Case("further/few_seen", 1, 2, 1, 2 * m, m // 4))
+            # of three tiles only the last rows see a key, and a CTA takes all: tiles and parts of
+            # tiles without any work, behind others
+            few = Case("further/few_seen", 1, 2, 1, 3 * m, m + m // 4)
+            cases.append(replace(few, multiprocessors=plan.cta_group))
         # blocks before, inside and behind what the mask shows, for rows of two tiles
         keys = min(width, 4 * n) + 3 * n
         cases.append(Case("further/long", 1, 1, 1, m + 1, keys, data="falling"))
