@@ -51,6 +51,23 @@ def test_threads_of_a_cta():
         assert ordered or "array + 0 after the write by thread 0" in world.text()
 
 
+@pytest.mark.parametrize(("release", "acquire", "expected"), [
+    ("cluster", "cluster", []),
+    ("cluster", "cta", RACE),  # what is cached of global memory stays
+    ("cta", "cluster", RACE),
+])  # fmt: skip
+def test_scopes_of_a_hand_over_between_ctas_matter(release, acquire, expected):
+    world = World(threads=128, ctas=2)
+    mine, peer = world.gang(0, 0), world.gang(0, 1)
+    barrier = world.barrier(peer, 1024, 128)
+    world.sync(mine, peer)
+    access(world, mine, "write", 0)
+    world.arrive(mine, barrier, release=release)
+    world.wait(peer, barrier, acquire=acquire)
+    access(world, peer, "read", 0)
+    assert world.found() == expected
+
+
 def test_overwriting_what_was_read_before_anybody_wrote():
     for ordered in (True, False):
         world = World()
