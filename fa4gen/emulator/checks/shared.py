@@ -38,10 +38,17 @@ class SharedChecks(GenericChecks):
         """An operation reads a stretch, some time from now on."""
         span = self.cells.span(part.start, part.stop)
         # threads forget nothing: what they have read in order once they may read until it changes
-        seen = span.start, span.stop, op.gang, op.lane, op.kind, op.notes.get("issuers")
-        writes = self.cells.writes
-        if self._in_order.get(seen) != writes and self._reads_in_order(op, part, span, clock):
-            self._in_order[seen] = writes
+        issuer = op.gang, op.lane, op.kind, op.notes.get("issuers")
+        writes, known = self._in_order.get(issuer, (-1, {}))
+        if writes != self.cells.writes:
+            known = {}
+            self._in_order[issuer] = self.cells.writes, known
+        first = start = span.start
+        for begin, end in known.items():
+            if begin <= start < end:
+                first, start = begin, end
+        if start < span.stop and self._reads_in_order(op, part, slice(start, span.stop), clock):
+            known[first] = span.stop
         key = (part.start, part.stop, op.gang, op.lane, op.kind)
         self._readings[key] = Reading(part.start, part.stop, op.slot, op.epoch - 1, number, op)
 

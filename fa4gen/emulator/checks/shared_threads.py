@@ -49,8 +49,8 @@ class GenericChecks:
         self.options = options
         self.cells = Cells(cta.shared.size, team.clocks.nobody)
         self._readings: dict[tuple[Any, ...], Reading] = {}
-        # stretches and who read them in order, as of how many writes
-        self._in_order: dict[tuple[Any, ...], int] = {}
+        # who read which stretches (first cell: last) in order, as of how many writes
+        self._in_order: dict[tuple[Any, ...], tuple[int, dict[int, int]]] = {}
 
     # ---- generic accesses
 
