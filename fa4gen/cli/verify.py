@@ -40,6 +40,8 @@ COLUMNS = (
 )
 RIGHT = COLUMNS[2:]
 ERRORS = COLUMNS[5:9]
+MOST_SHOWN = 3
+"""Kernels whose coverage is shown branch by branch; of more, only what a warning is due to."""
 STYLES = {"FAILED": "bold red", "compiled": "yellow"}
 
 
@@ -264,6 +266,7 @@ def _print(
         verdict_word,
     )
 
+    few = len(verdicts) <= MOST_SHOWN
     if output_format == "json":
         print_json(document)
     else:
@@ -279,17 +282,26 @@ def _print(
             for verdict in verdicts
         ]
         print_table(COLUMNS, rows, right=RIGHT, styles=STYLES)
-        for verdict in verdicts:
+        for verdict in verdicts if few else ():
             if verdict.exercise is not None:
                 click.echo(f"{verdict.name} covered: {verdict.exercise.summary()}")
+    unshown = 0
     for verdict in verdicts:
         for warns, text in gaps(verdict):
             problem = Problem(text, file=verdict.config, line=1, column=1)
-            github = warns and output_format == "github"
-            word = "warning" if warns else "not exercised"
-            note(annotation("warning", problem) if github else f"{word}: {text}")
+            if warns and output_format == "github":
+                note(annotation("warning", problem))
+            elif warns or few:
+                note(f"{'warning' if warns else 'not exercised'}: {text}")
+            else:
+                unshown += 1
         for problem in problems(verdict):
             note(annotation("error", problem) if output_format == "github" else f"{problem}")
+    if unshown:
+        note(
+            f"{unshown} branches of these kernels always went the same way: verify one kernel, or "
+            "give --report FILE.json, to see which."
+        )
 
 
 def _say_where(verdicts: Sequence[Verdict], options: VerifyOptions) -> None:

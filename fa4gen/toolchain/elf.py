@@ -86,7 +86,7 @@ class Cubin:
             self.functions = self._read_functions()
         except NotACubinError:
             raise
-        except (struct.error, IndexError, ValueError) as error:
+        except (struct.error, IndexError, ValueError, OverflowError) as error:
             raise NotACubinError(f"damaged cubin: {error}") from error
 
     def _read_sections(self) -> tuple[Section, ...]:

@@ -104,3 +104,5 @@ def loads(plan: AttentionPlan) -> Iterator[tuple[int, int]]:
         if row.name in bytes_of:
             a_block = bytes_of[row.name] // (row.transaction_bytes * plan.cta_group)
             yield row.slots, max(1, a_block)
+        if row.name == "buffers_free":  # each warpgroup has half of them, from the second block on
+            yield row.slots // 2 + 1, 1

@@ -29,6 +29,8 @@ DTYPES = {
     "fp32": np.dtype(np.float32),
 }
 UNIT_ROUNDOFF = {"bf16": 2**-8, "fp16": 2**-11, "fp32": 2**-23}
+HALF_A_SUBNORMAL = {"fp16": 2**-25}
+"""The largest rounding error of numbers too small for the type's whole precision."""
 FLOAT32_SUM = 2**-20
 """Of a sum's terms: what the order of additions may change, with room to spare."""
 
@@ -171,7 +173,9 @@ def _difference(
         x += problem.beta * exact(c)
         terms += abs(problem.beta * exact(c))
     found = exact(out)
-    bound = UNIT_ROUNDOFF[plan.out_dtype] * abs(x) + FLOAT32_SUM * terms
+    rounding = UNIT_ROUNDOFF[plan.out_dtype] * abs(x)
+    rounding = np.maximum(rounding, HALF_A_SUBNORMAL.get(plan.out_dtype, 0.0))
+    bound = rounding + FLOAT32_SUM * terms
     if problem.indexed:
         bound = np.zeros(shape)
     bad = np.argwhere(~(abs(found - x) <= bound))
