@@ -82,6 +82,8 @@ class Gang:
         self.deaths = 0
         self.lane_ids: NDArray[np.int64] = np.arange(lanes, dtype=np.int64)
         self.local_bytes = local_bytes
+        # lanes of a warp have taken different paths and not met since; the observer's
+        self.apart = False
         # of guarded instructions: whether a lane has executed it, for the coverage
         self.held = cta.machine.tally.held
         self.special: dict[str, Any] = {}

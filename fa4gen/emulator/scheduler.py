@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from fa4gen.emulator import divergence
 from fa4gen.emulator.code import Code, Run, Step
 from fa4gen.emulator.emit import Emitter
 from fa4gen.emulator.gang import Gang
@@ -234,15 +235,20 @@ class Scheduler:
             self.places.put(gang, index, joined)
             return -1
         run, last, count = code.run_of(step, level, lanes.mask is not None)
+        if step.joint:
+            divergence.meet(gang, lanes)
         if self._reach[index] < last:
             self._reach[index] = last
         if count:
             self._run(run, gang, lanes, step.start, code.steps[last].stop)
+            if gang.apart and any(one.joint for one in code.steps[index + 1 : last + 1]):
+                divergence.meet(gang, lanes)
         return self._finish(gang, lanes, last)
 
     def _go(self, gang: Gang, lanes: Lanes, step: Step) -> None:
         """Run lanes that have just met at a joint instruction: this step only."""
         run, last, _ = self.code.run_of(step, PARTIAL, lanes.mask is not None)
+        divergence.meet(gang, lanes)
         if self._reach[step.index] < last:
             self._reach[step.index] = last
         self._run(run, gang, lanes, step.start, self.code.steps[last].stop)
@@ -258,16 +264,11 @@ class Scheduler:
         self.instructions += (stop - start) * lanes.count(gang)
         run(gang, lanes.mask)
         if gang.deferred:
-            self._catch_up(gang)
+            deferred, gang.deferred = gang.deferred, []
+            for action in deferred:
+                action()
         if timeline is not None:
             timeline.ran(gang, lanes)
-
-    @staticmethod
-    def _catch_up(gang: Gang) -> None:
-        """Do what instruction families have put off to the end of a straight run."""
-        deferred, gang.deferred = gang.deferred, []
-        for action in deferred:
-            action()
 
     def _finish(self, gang: Gang, lanes: Lanes, index: int) -> int:
         """Carry out what ends a step."""
@@ -291,6 +292,7 @@ class Scheduler:
             return -1
         if end.opcode == "brx":
             for target, part in jump(self.machine, self.code, gang, lanes, end):
+                divergence.part(gang, lanes, (part,))
                 self.places.put(gang, target, part)
             return -1
         if end.opcode == "trap":
@@ -316,7 +318,9 @@ class Scheduler:
             return yes
         if count == 0:
             return no
-        self.places.put(gang, yes, Lanes(holds.copy()))
+        chosen = Lanes(holds.copy())
+        divergence.part(gang, lanes, (chosen,))
+        self.places.put(gang, yes, chosen)
         self.places.put(gang, no, lanes.minus(holds, gang))
         return -1
 
@@ -347,6 +351,7 @@ class Scheduler:
             self.places.park(gang, index, wait)
         if step.end is not None and step.end.opcode in ("bar", "barrier"):
             self._settle(gang)
+        divergence.part(gang, lanes, (wait.lanes for wait in outcome.waits))
         if outcome.done is None:
             return -1
         if not outcome.waits and outcome.done.mask is lanes.mask:

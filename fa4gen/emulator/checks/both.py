@@ -41,6 +41,14 @@ class Both(Observer):
         self._first.lanes_leave(gang, mask)
         self._second.lanes_leave(gang, mask)
 
+    def splits(self, gang: Gang, some: NDArray[Any], rest: NDArray[Any]) -> None:
+        self._first.splits(gang, some, rest)
+        self._second.splits(gang, some, rest)
+
+    def meets(self, gang: Gang, mask: Mask) -> None:
+        self._first.meets(gang, mask)
+        self._second.meets(gang, mask)
+
     def shared_access(
         self,
         gang: Gang,

@@ -43,6 +43,12 @@ class Observer:
     def lanes_leave(self, gang: Gang, mask: Mask) -> None:
         """Threads leave the kernel."""
 
+    def splits(self, gang: Gang, some: NDArray[Any], rest: NDArray[Any]) -> None:
+        """Lanes that stood together go two paths; both are masks of the gang's lanes."""
+
+    def meets(self, gang: Gang, mask: Mask) -> None:
+        """Lanes execute an instruction for whole warps, in a gang some warp of which is apart."""
+
     # ---- generic accesses
 
     def shared_access(

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fa4gen.emulator.checks.clocks import WARP, Clocks, Threads, Vector
+from fa4gen.emulator.checks.convergence import Convergence
 from fa4gen.emulator.checks.released import LoadsUnwatched, Released
 from fa4gen.emulator.checks.sites import Sites, person
 from fa4gen.emulator.report import Severity
@@ -59,6 +60,7 @@ class Team:
         count = self.stride * len(cluster.ctas)
         slots = machine.slots_per_cta * len(cluster.ctas)
         self.clocks: Clocks = Clocks(count, slots, machine.sm >= 100)
+        self.convergence = Convergence(self.clocks)
         self._slots = slots
         self._slot_epochs = [0] * slots
         self._slot_busy = [False] * slots

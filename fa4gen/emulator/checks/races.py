@@ -96,6 +96,15 @@ class RaceObserver(Observer):
         if self.options.early_exit:
             state.exits.leave(state.team.party(gang, mask))
 
+    def splits(self, gang: Gang, some: NDArray[Any], rest: NDArray[Any]) -> None:
+        team = self._of(gang).team
+        if team.convergence.splits(team.base(gang), some, rest):
+            gang.apart = True
+
+    def meets(self, gang: Gang, mask: Mask) -> None:
+        team = self._of(gang).team
+        gang.apart = team.convergence.meets(team.base(gang), gang, mask)
+
     # ---- generic accesses
 
     def shared_access(

@@ -123,7 +123,10 @@ class GenericChecks:
             good |= self._stores_the_same(at, offsets, values, site)
         if good.all():
             return
-        bad = np.argwhere(~good)[0]
+        ids = party.ids if at.ndim == 1 else party.column
+        convergent = self._convergent(party, ids, slots, epochs)
+        # what is an error comes first
+        bad = np.argwhere(~good & ~convergent if (~good & ~convergent).any() else ~good)[0]
         cell = int(at[tuple(bad)])
         self._report(
             party,
@@ -134,6 +137,7 @@ class GenericChecks:
             int(slots[tuple(bad)]),
             int(epochs[tuple(bad)]),
             int(self.cells.site[cell]),
+            bool(convergent[tuple(bad)]),
         )
 
     def _stores_the_same(
@@ -166,7 +170,8 @@ class GenericChecks:
         ids = party.ids[lanes]
         good = (threads == ids) | self.clocks.known(VC, ids, threads, epochs)
         if not good.all():
-            bad = int(good.argmin())
+            convergent = self._convergent(party, ids, threads, epochs)
+            bad = int((good | convergent if not (good | convergent).all() else good).argmin())
             self._report(
                 party,
                 int(lanes[bad]),
@@ -176,7 +181,23 @@ class GenericChecks:
                 int(threads[bad]),
                 int(epochs[bad]),
                 -1,
+                bool(convergent[bad]),
             )
+
+    def _convergent(
+        self,
+        party: Party,
+        ids: NDArray[np.int64],
+        slots: NDArray[np.int64],
+        epochs: NDArray[np.uint32],
+    ) -> NDArray[np.bool_]:
+        """Which earlier accesses of other lanes a warp made that has run as one ever since.
+
+        A peer's shared memory is left out: nobody has looked at the order on the way there.
+        """
+        if self.cta is not party.gang.cta:
+            return np.zeros(slots.shape, np.bool_)
+        return self.team.convergence.ordered(ids, slots, epochs)
 
     def _after_readings(
         self, party: Party, offsets: NDArray[Any], size: int, kind: str, site: Instruction
@@ -208,10 +229,12 @@ class GenericChecks:
         slot: int,
         epoch: int,
         number: int,
+        convergent: bool = False,
     ) -> None:
         """Lane number ``lane`` of the party does not know what it should of a cell.
 
-        ``number`` is the earlier site, -1 a generic read, whose site is not kept.
+        ``number`` is the earlier site, -1 a generic read, whose site is not kept; ``convergent``
+        says that the warp of both has run as one since.
         """
         start, stop = self.cells.bytes_of(cell)
         number_of = int(party.ids[lane])
@@ -226,6 +249,12 @@ class GenericChecks:
         if known:
             why, severity = narrow_scope(self.team, gang.cta, slot, epoch, number >= 0)
             self.sites.find("race", f"{message} {why}", site, gang, mask, severity, number)
+        elif convergent:
+            why = (
+                "only because their warp has run as one since: a __syncwarp (bar.warp.sync) has to "
+                "stand between"
+            )
+            self.sites.find("race", f"{message} {why}", site, gang, mask, Severity.ISA, number)
         else:
             self.sites.find(
                 "race",
