@@ -1,9 +1,9 @@
 """Which warps have run as one, and since when.
 
-A warp runs its lanes together until a branch sends some of them elsewhere. It is taken to run as one
-again from the next instruction on that all of its lanes execute together (``.sync``, ``.aligned``);
-where ptxas lets lanes that took different paths meet before is its own affair. Accesses to shared
-memory of a warp that has run as one are performed in the order of its instructions.
+A warp runs its lanes together until a branch sends some elsewhere. It counts as one
+again from the next instruction on that all of its lanes execute together (``.sync`` and
+``.aligned``); whether ptxas lets lanes of different paths meet earlier is left open. Accesses to
+shared memory of a warp that has run as one are performed in the order of its instructions.
 """
 
 from __future__ import annotations

@@ -18,7 +18,8 @@ class CheckOptions:
 
     races          accesses to shared memory that nothing orders
     proxies        generic writes that the async proxy uses without ``fence.proxy.async``
-    proxy_war      generic reads that the async proxy overwrites without one (disputed: review)
+    proxy_war      generic reads that the async proxy overwrites without one: an error where the
+                   loads may be under way still, else ``isa`` or for review
     init_fence     mbarriers used from afar without ``fence.mbarrier_init``
     phase_lap      a waiter that a later phase of its mbarrier can overtake
     uninitialised  shared or tensor memory that is read before anything was written
