@@ -107,7 +107,7 @@ def command(
     The columns of errors show the error that came nearest its bound, and how near. Of emulated
     kernels the columns rings and branches show what ran: rings of the plan that wrapped twice, and
     branches that went both ways. Cases are added for what is missing; what is
-    missing in the end is told.
+    missing in the end is reported.
     """
     from fa4gen.verify.blas import use_one_blas_thread
 

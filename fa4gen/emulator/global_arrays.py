@@ -1,4 +1,4 @@
-"""The arrays of a launch: which there are, where they lie in global memory, their way back."""
+"""The arrays of a launch: their addresses in global memory, and how they are copied back."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ class GlobalArrays:
                 owner.address
             ):
                 raise LaunchError(
-                    f"{owner.name or 'an array'} is to lie at {fixed[id(owner.array)]:#x} and"
+                    f"{owner.name or 'an array'} is to be at {fixed[id(owner.array)]:#x} and"
                     f" at {owner.address:#x}"
                 )
         groups = _groups(self._arrays, fixed)
@@ -112,7 +112,7 @@ class GlobalArrays:
                 self._written.append((place, old, start + offset, raw))
 
     def span(self, array: NDArray[Any]) -> tuple[int, int]:
-        """Where an array of the launch lies in global memory: first and last address, half open.
+        """Where an array of the launch is in global memory: first and last address, half open.
 
         Raises LaunchError for one that is not among them.
         """

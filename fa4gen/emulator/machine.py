@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 
 
 SLOTS_PER_CTA: Final = 64
-"""Asynchronous operations under way that the checks can tell apart at first; a launch that has more
-begins again with twice as many."""
+"""Asynchronous operations under way that the checks can distinguish at first; a launch that has
+more begins again with twice as many."""
 
 
 class Stop(Exception):  # noqa: N818 (it is no error of the program)

@@ -77,14 +77,14 @@ class GlobalMemory:
         stop = start + size
         if start < FIXED_BASE or stop > FIXED_END:
             raise LaunchError(
-                f"{name} cannot lie at {start:#x} ({size} bytes): addresses from {FIXED_BASE:#x}"
+                f"{name} cannot be at {start:#x} ({size} bytes): addresses from {FIXED_BASE:#x}"
                 f" to {FIXED_END:#x} can be chosen"
             )
         at = bisect_right(self._starts, start)
         for other in self.regions[max(at - 1, 0) : at + 1]:
             if other.start < stop and start < other.stop:
                 raise LaunchError(
-                    f"{name} at {start:#x} ({size} bytes) overlaps {other.name}, which lies from"
+                    f"{name} at {start:#x} ({size} bytes) overlaps {other.name}, which is from"
                     f" {other.start:#x} to {other.stop:#x}"
                 )
         self.regions.insert(at, Region(start, stop, name, writable))
@@ -98,7 +98,7 @@ class GlobalMemory:
             grown = np.zeros(size, np.uint8)
         except MemoryError:
             raise LaunchError(
-                f"the arrays lie so far apart that {size >> 20} MiB would be needed; give them"
+                f"the arrays are so far apart that {size >> 20} MiB would be needed; give them"
                 f" addresses near {FIXED_BASE:#x}"
             ) from None
         grown[: len(self.data)] = self.data

@@ -76,7 +76,7 @@ class Program:
     def __init__(self, ptx: str) -> None:
         self._module = parse_module(ptx)
         self._codes: dict[tuple[Any, ...], tuple[Code, GlobalMemory]] = {}
-        # of each entry: how many operations under way the checks have to tell apart in a CTA
+        # of each entry: how many operations under way the checks have to distinguish in a CTA
         self._pending_loads: dict[str, PendingLoads] = {}
         self._slots: defaultdict[str, int] = defaultdict(lambda: SLOTS_PER_CTA)
         digits = "".join(c for c in self._module.target.removeprefix("sm_") if c.isdigit())

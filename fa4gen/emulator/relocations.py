@@ -1,7 +1,7 @@
 """Raw bytes as arguments of a launch, in which some words are addresses of arrays.
 
 A parameter that is a struct (pointers among numbers, tensor maps) is given as ``Bytes``; an array
-that holds addresses of other arrays, or that must lie at a known address, as ``Memory``.
+that holds addresses of other arrays, or that must be at a known address, as ``Memory``.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class Bytes:
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """Where a pointer points to: bytes behind the beginning of an array."""
+    """Where a pointer points to: bytes from the beginning of an array."""
 
     array: NDArray[Any]
     offset: int
@@ -113,7 +113,7 @@ def check_places(owner: Bytes | Memory, size: int, what: str) -> None:
 def resolve(
     owner: Bytes | Memory, addresses: Mapping[int, int], what: str
 ) -> Iterator[tuple[int, bytes]]:
-    """What to write at which offset, given where each array lies (by ``id``)."""
+    """What to write at which offset, given the address of each array (by ``id``)."""
     for offset, goal in targets(owner, what):
         address = addresses[id(goal.array)] + goal.offset
         yield offset, address.to_bytes(POINTER_BYTES, "little")

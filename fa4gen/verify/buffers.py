@@ -63,7 +63,7 @@ class CaseMemory(ABC):
     buffers: Mapping[str, Image]
     views: Mapping[str, View]
     multiprocessors: int | None = field(default=None, kw_only=True)
-    """What the launcher is told where the case is emulated; None: the backend's choice."""
+    """What the launcher is given where the case is emulated; None: the backend's choice."""
 
     @property
     def outputs(self) -> dict[str, View]:

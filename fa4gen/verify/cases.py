@@ -45,7 +45,7 @@ class Case:
     descales: tuple[str, ...] = ("query", "key", "value")
     """The tensors whose scales a kernel for fp8 is given."""
     multiprocessors: int | None = None
-    """Of the chip that the launcher is told of where the case is emulated; None: the backend's."""
+    """Of the chip that the launcher assumes where the case is emulated; None: the backend's."""
 
     COLUMNS: ClassVar[tuple[str, ...]] = (
         "case", "batch", "heads q/k", "rows q/k", "layout", "data",

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from fa4gen.verify.verdict import CaseVerdict, NamedCase
 
 MAX_FURTHER: Final = 3
-"""Cases that are added at most: what is left then is told."""
+"""Cases that are added at most: what is left then is reported."""
 
 
 def exercise_of(

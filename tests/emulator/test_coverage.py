@@ -70,7 +70,7 @@ def ring(uses: int, **options: Any) -> Coverage:
     return report.coverage
 
 
-# Static shared memory lies before the dynamic one that names count from.
+# Static shared memory is before the dynamic one that names count from.
 NAMES_OF_STATIC = Names((NamedRange("ring_full", -16, 0, 8),), NAMES.roles, base_align=16)
 
 

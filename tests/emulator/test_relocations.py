@@ -188,7 +188,7 @@ def test_bytes_that_cannot_be(argument: Bytes, message: str) -> None:
         ([Memory(ARRAY, address=FIXED_BASE), Memory(np.zeros(9), address=FIXED_BASE + 255)],
          "overlaps"),
         ([Memory(ARRAY, address=FIXED_BASE), Memory(ARRAY, address=FIXED_BASE + 1024)],
-         "is to lie at"),
+         "is to be at"),
         ([Memory(ARRAY, address=FIXED_BASE), Memory(ARRAY[1:], address=FIXED_BASE)],
          "share memory"),
         ([Memory(ARRAY[::2], {0: ARRAY})], "has to be C-contiguous"),

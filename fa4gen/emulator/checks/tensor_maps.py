@@ -108,7 +108,7 @@ class MapChecks:
                     state.acquired.setdefault((event.cluster, thread), event)
 
     def used(self, team: Team, op: AsyncOp, number: int) -> None:
-        """A copy reads the map that it is told in its notes, some time from now on."""
+        """A copy reads the map that its notes name, some time from now on."""
         address = op.notes["map"]
         if address >= PARAM_WINDOW:
             return

@@ -1,4 +1,4 @@
-"""Operands of tcgen05.mma in shared memory: how they lie there, and their numbers."""
+"""Operands of tcgen05.mma in shared memory: their layout there, and their numbers."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ PACKED_K: Final = 64
 
 
 def stored(kind: InstructionDescriptor, element: str) -> tuple[str, int]:
-    """How an operand lies in memory: the type and number of elements along K.
+    """The layout of an operand in memory: the type and number of elements along K.
 
     Packed 4-bit elements are looked at as bytes.
     """

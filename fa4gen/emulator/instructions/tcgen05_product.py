@@ -47,7 +47,7 @@ _INT32: Final = np.iinfo(np.int32)
 
 @dataclass(frozen=True, slots=True)
 class Touched:
-    """What observers are told of a product."""
+    """What observers see of a product."""
 
     shared_reads: tuple[SharedRange, ...]
     tensor_reads: tuple[TensorRange, ...]

@@ -1,4 +1,4 @@
-"""What is in a module, as the driver tells it: kernels with their parameters, global variables."""
+"""What a module has, as the driver reports it: kernels with their parameters, global variables."""
 
 from __future__ import annotations
 

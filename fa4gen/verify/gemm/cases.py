@@ -42,7 +42,7 @@ class GemmCase:
     nan_in_c: bool = False
     """C is NaN throughout; for beta of 0."""
     multiprocessors: int | None = None
-    """Of the chip that the launcher is told of where the case is emulated; None: the backend's."""
+    """Of the chip that the launcher assumes where the case is emulated; None: the backend's."""
 
     def __str__(self) -> str:
         batch = "" if self.batch is None else f"batch {self.batch}, "

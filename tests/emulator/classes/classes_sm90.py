@@ -262,7 +262,7 @@ GRIDS: Final = (
         pending=("in",),
     ),
     BugClass(
-        "late_grid_wait", "grids", "GR", "the wait for the last grid behind the first load",
+        "late_grid_wait", "grids", "GR", "the wait for the last grid after the first load",
         "Reads what the grid before has not written yet.",
         "A28", numbers(64), passed(), copied,
         (Found("race", "BULK_LOAD(", ""),), threads=64,

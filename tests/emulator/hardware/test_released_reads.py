@@ -1,7 +1,7 @@
 """The first finding proved on silicon: a slot given back while ldmatrix may still read it.
 
 Four warps read a slot by ldmatrix, with bank conflicts, and give it back by an arrival; the next
-box lies beyond the tensor, so that TMA fills the slot with zeros without a trip to memory.
+box is beyond the tensor, so that TMA fills the slot with zeros without a trip to memory.
 """
 
 from __future__ import annotations

@@ -89,7 +89,7 @@ class Runner:
     def over(self, where: Any, mask: np.ndarray | None = None, stride: int = 1) -> np.ndarray:
         """The result's bits for ``where`` of the lanes; with a mask only those of its lanes.
 
-        With a stride the lanes of a register lie that far apart in memory.
+        With a stride the lanes of a register are that far apart in memory.
         """
         masked = mask is not None
         if masked not in self._run:

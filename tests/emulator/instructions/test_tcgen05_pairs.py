@@ -169,7 +169,7 @@ def test_columns_are_given_back_after_both_have_allocated(between: str, schedule
 
 @pytest.mark.parametrize("schedule", SCHEDULES)
 def test_an_allocation_of_a_pair_waits_for_the_peers(schedule: str) -> None:
-    """The leader's product writes columns of both CTAs, and no barrier lies between."""
+    """The leader's product writes columns of both CTAs, and no barrier is between."""
     m, n, k = 256, 32, 16
     a, b = random_matrix((m, k), "bf16", 1), random_matrix((n, k), "bf16", 2)
     half, tile = lay_out(a[: m // 2], b[: n // 2])

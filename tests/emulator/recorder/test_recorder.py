@@ -70,7 +70,7 @@ def test_each_launch_is_a_folder_that_emulate_runs(built, tmp_path, capsys, monk
     folder = Path(found["launches"][0]["folder"])
     text = (folder / "launch.yaml").read_text()
     assert "# at 128: memory_3c00 + 0" in text  # the struct's pointer to the output
-    # the same numbers come out of the folder, wherever it lies
+    # the same numbers come out of the folder, wherever it is
     moved = tmp_path / "elsewhere"
     shutil.copytree(folder, moved)
     target = "memory_3c00: {array: memory_3c00.npy"

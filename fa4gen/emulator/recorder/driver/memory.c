@@ -7,7 +7,7 @@
 #include <string.h>
 
 #define ALIGN 512u
-#define GUARD 4096u /* between two allocations lies memory that belongs to nobody */
+#define GUARD 4096u /* memory between two allocations that belongs to nobody */
 
 struct block {
     uint64_t address, size;

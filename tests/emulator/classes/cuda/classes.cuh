@@ -1,4 +1,4 @@
-// What the kernels of the bug classes share. Each kernel stands here twice in one text: FIXED(...) is
+// What the kernels of the bug classes share. Each kernel is here twice in one text: FIXED(...) is
 // only in the corrected twin, BROKEN(...) only in the kernel that has the mistake. Which of the two is
 // compiled is said by variant.cuh.
 #pragma once

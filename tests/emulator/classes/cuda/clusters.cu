@@ -3,7 +3,7 @@
 
 #define PAIR extern "C" __global__ void __cluster_dims__(2, 1, 1)
 
-// Each CTA writes its own shared memory and tells the other, which reads it from there: a release of CTA
+// Each CTA writes its own shared memory and signals the other, which reads it from there: a release of CTA
 // scope does not reach a thread of another CTA.
 PAIR cta_scope(const u32* in, u32* out) {
   __shared__ u32 tile[32];
@@ -46,7 +46,7 @@ PAIR acquire_at_cta_scope(const u32* in, u32* out) {
   CLUSTER_SYNC();
 }
 
-// The mask of a multicast names the rank behind the last one.
+// The mask of a multicast names a rank past the last one.
 PAIR mask_outside(const u32* in, u32* out) {
   __shared__ __align__(128) u32 tile[32];
   __shared__ u64 barrier;

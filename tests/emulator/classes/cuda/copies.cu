@@ -75,7 +75,7 @@ KERNEL stage_counter(const u32* in, u32* out, int tiles) {
   if (LANE == 0) STORE_WAIT();
 }
 
-// The fence stands in the loop over keys; without keys the zeros are stored unfenced.
+// The fence is in the loop over keys; without keys the zeros are stored unfenced.
 KERNEL fence_in_the_loop(const u32* in, u32* out, int keys) {
   __shared__ __align__(128) u32 tile[32];
   const u32 base = SHARED(tile) + 4 * LANE;

@@ -56,7 +56,7 @@ KERNEL map_in_flight(const __grid_constant__ TensorMap first, u64* map, const u3
   }
 }
 
-// A tensor map is changed, and the copy that uses it is not told by the fence of the tensormap proxy.
+// A tensor map is changed, and the copy that uses it is not ordered by the fence of the tensormap proxy.
 KERNEL map_unfenced(const __grid_constant__ TensorMap first, u64* map, const u32* in, u32* out) {
   __shared__ __align__(128) u64 shadow[16];
   __shared__ __align__(128) u32 tile[32];

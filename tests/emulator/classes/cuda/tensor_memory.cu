@@ -198,7 +198,7 @@ KERNEL operand_overwritten(float* out, int steps) {
   TMEM_END(columns, 64);
 }
 
-// A commit for both CTAs names the rank behind the last one, too.
+// A commit for both CTAs names a rank past the last one, too.
 extern "C" __global__ void __cluster_dims__(2, 1, 1) commit_outside(u32* out) {
   __shared__ u64 barrier;
   const u32 empty = SHARED(&barrier);
