@@ -34,6 +34,9 @@ def attention_rings(plan: AttentionPlan, times: int = 1) -> tuple[Case, ...]:
     """
     uses, tiles = USES * times, TILES * times
     blocks = max((-(-uses * slots // a_block) for slots, a_block in loads(plan)), default=uses)
+    for row in plan.barriers:
+        if row.name == "buffers_free":  # each warpgroup has half of them, from the second block on
+            blocks = max(blocks, uses * row.slots // 2 + 1)
     rows = plan.cta_group // plan.ctas_per_tile * plan.BM - 3
     shown = blocks
     if plan.mask == "sliding_window":
@@ -104,5 +107,3 @@ def loads(plan: AttentionPlan) -> Iterator[tuple[int, int]]:
         if row.name in bytes_of:
             a_block = bytes_of[row.name] // (row.transaction_bytes * plan.cta_group)
             yield row.slots, max(1, a_block)
-        if row.name == "buffers_free":  # each warpgroup has half of them, from the second block on
-            yield row.slots // 2 + 1, 1

@@ -1,11 +1,19 @@
 from __future__ import annotations
 
 import os
+import sys
 import time
+from pathlib import Path
 
 import pytest
 
 from fa4gen.verify.share import share_work
+
+
+@pytest.fixture(autouse=True)
+def importable_elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let other processes import this module; the installed package comes first."""
+    monkeypatch.setattr(sys, "path", [*sys.path, str(Path(__file__).parents[2])])
 
 
 def elsewhere(item: int) -> tuple[int, int]:
