@@ -6,6 +6,7 @@ import mmap
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from math import prod
 from pathlib import Path
 from typing import Final
 
@@ -219,8 +220,11 @@ def _triple(reader: Reader) -> tuple[int, int, int]:
 
 def _later(report: Report | None, launch: Launch) -> Result:
     """What the next call that waits for the kernel gives: an error only if it was cut short."""
-    x, y, z = launch.grid
-    if report is None or report.ctas == x * y * z:
+    if report is None:
+        return Result.SUCCESS
+    # what clusterlaunchcontrol cancelled is not to run
+    cancelled = report.coverage.cancelled * prod(launch.cluster)
+    if report.ctas + cancelled == prod(launch.grid):
         return Result.SUCCESS
     kinds = [finding.kind for finding in report.findings]
     return next((_RESULTS[kind] for kind in kinds if kind in _RESULTS), Result.LAUNCH_FAILED)

@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 
 from fa4gen.emulator.recorder.recorder import Options, Recorded, recording
+from tests.emulator.instructions.copies import copy_kernel
+from tests.emulator.instructions.test_launch_control import PERSISTENT
 from tests.emulator.kernel import kernel
 
 DOUBLE = """
@@ -90,3 +92,29 @@ def test_what_the_recorder_refuses_reaches_the_program(files, tmp_path, recorder
     assert "AssertionError: 801" in done.stderr  # CUDA_ERROR_NOT_SUPPORTED, at the launch
     assert any("what.is.this" in one for one in said)
     assert not list(tmp_path.glob("launch-*"))
+
+
+def test_ctas_that_are_cancelled_need_not_run(files, tmp_path, recorder_cache) -> None:
+    program, ptx = files
+    before_work, _, _ = PROGRAM.partition("def work")
+    program.write_text(
+        f"""{before_work}
+memory, values = ctypes.c_uint64(), (ctypes.c_uint32 * 8)()
+ok(cuda.cuMemAlloc_v2(ctypes.byref(memory), ctypes.c_size_t(32)))
+parameters = (ctypes.c_void_p * 1)(ctypes.addressof(memory))
+ok(cuda.cuLaunchKernel(function, 8, 1, 1, 1, 1, 1, 0, None, parameters, None))
+ok(cuda.cuCtxSynchronize())
+ok(cuda.cuMemcpyDtoH_v2(values, memory, ctypes.c_size_t(32)))
+assert list(values) == [1] * 8, list(values)
+"""
+    )
+    ptx.write_text(copy_kernel(PERSISTENT, ("u64",), 1024, target="sm_100a"))
+    options = Options("sm_100a", checks=False)
+    with recording(tmp_path / "out", recorder_cache / "recorder", options) as recorder:
+        done = subprocess.run(
+            [sys.executable, program, ptx], env=recorder.environment(), check=False
+        )
+    assert done.returncode == 0
+    [launch] = recorder.launches
+    assert launch.report is not None
+    assert launch.report.coverage.cancelled > 0
