@@ -89,7 +89,9 @@ def test_what_the_recorder_refuses_reaches_the_program(files, tmp_path, recorder
             check=False,
         )  # fmt: skip
     assert done.returncode == 1
-    assert "AssertionError: 801" in done.stderr  # CUDA_ERROR_NOT_SUPPORTED, at the launch
+    # CUDA_ERROR_NOT_SUPPORTED, at the launch; what threads write may be mixed within a line
+    assert "AssertionError" in done.stderr
+    assert "801" in done.stderr
     assert any("what.is.this" in one for one in said)
     assert not list(tmp_path.glob("launch-*"))
 
