@@ -65,7 +65,7 @@ class Recorder:
     """The folder with the stand-in for libcuda.so.1."""
     scratch: Path
     say: Callable[[str], None] = complain
-    told: Callable[[Recorded], None] = lambda recorded: None
+    on_launch: Callable[[Recorded], None] = lambda recorded: None
     launches: list[Recorded] = field(default_factory=list)
     _lock: Any = field(default_factory=threading.Lock)
     _sessions: int = 0
@@ -143,7 +143,7 @@ class Recorder:
         kept = Recorded(replace(launch, memory=(), variables={}, ptx=""), folder, report)
         with self._lock:
             self.launches.append(kept)
-        self.told(kept)
+        self.on_launch(kept)
         return report
 
 
@@ -154,17 +154,17 @@ def recording(
     options: Options | None = None,
     *,
     say: Callable[[str], None] = complain,
-    told: Callable[[Recorded], None] = lambda recorded: None,
+    on_launch: Callable[[Recorded], None] = lambda recorded: None,
 ) -> Iterator[Recorder]:
     """Record the programs that are run with ``environment()`` into folders below ``root``.
 
-    ``cache`` is where the compiled stand-in is kept. ``told`` is called after each launch.
+    ``cache`` is where the compiled stand-in is kept. ``on_launch`` is called after each launch.
     Raises NoCompilerError where there is no C compiler.
     """
     options = options or Options()
     library = build_driver(cache)
     with tempfile.TemporaryDirectory(prefix="fa4gen-") as scratch:
-        recorder = Recorder(Folders(root), options, library, Path(scratch), say, told)
+        recorder = Recorder(Folders(root), options, library, Path(scratch), say, on_launch)
         listener = socket.socket(socket.AF_UNIX)
         listener.bind(str(recorder.address))
         listener.listen()

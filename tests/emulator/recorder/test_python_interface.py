@@ -60,18 +60,18 @@ def files(tmp_path: Path) -> tuple[Path, Path]:
 
 def test_threads_and_processes_have_their_launches(files, tmp_path, recorder_cache) -> None:
     program, ptx = files
-    told: list[Recorded] = []
+    on_launch: list[Recorded] = []
     before = threading.active_count()
     cache = recorder_cache / "recorder"
-    with recording(tmp_path / "out", cache, told=told.append) as recorder:
+    with recording(tmp_path / "out", cache, on_launch=on_launch.append) as recorder:
         processes = [
             subprocess.Popen([sys.executable, program, ptx], env=recorder.environment())
             for _ in range(2)
         ]
         assert [one.wait() for one in processes] == [0, 0]
-        assert told == recorder.launches
-    assert sorted(one.launch.number for one in told) == [1, 2, 3, 4, 5, 6]
-    assert {one.report.verdict.value for one in told if one.report} == {"clean"}
+        assert on_launch == recorder.launches
+    assert sorted(one.launch.number for one in on_launch) == [1, 2, 3, 4, 5, 6]
+    assert {one.report.verdict.value for one in on_launch if one.report} == {"clean"}
     assert len(list((tmp_path / "out").glob("launch-*/launch.yaml"))) == 6
     assert threading.active_count() <= before + 2  # those of the processes are about to end
 
