@@ -26,6 +26,7 @@ MAY_IMPORT = {
     "toolchain": {"render", "plan", "config"},
     "runtime": {"plan", "config"},
     "emulator": set(),
+    "vendor": {"verify", "emulator", "toolchain", "runtime", "render", "plan", "config"},
     "verify": {"emulator", "toolchain", "runtime", "render", "plan", "config"},
     "bench": {"verify", "toolchain", "runtime", "render", "plan", "config"},
     "sweep": {"verify", "toolchain", "runtime", "render", "plan", "config"},

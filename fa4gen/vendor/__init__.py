@@ -1,0 +1,1 @@
+"""Taking kernels into other projects: C launcher, adapters, lock file, update."""

@@ -1,0 +1,44 @@
+"""What the C templates read of each kernel: facts of the plan, in the words of C."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from fa4gen.vendor.image import Image, pack_image
+
+if TYPE_CHECKING:
+    from fa4gen.plan.plans import Plan
+    from fa4gen.vendor.model import VendoredKernel
+
+
+@dataclass(frozen=True)
+class KernelFacts:
+    """A kernel as the templates of the launcher see it."""
+
+    name: str
+    symbol: str
+    arch: str
+    family: str
+    """"attention" or "gemm"."""
+    summary: str
+    """One line."""
+    lines: tuple[str, ...]
+    """The resolved parameters in words."""
+    plan: Plan
+    image: Image
+
+
+def kernel_facts(kernel: VendoredKernel) -> KernelFacts:
+    """Return the facts of ``kernel``."""
+    plan = kernel.plan
+    return KernelFacts(
+        name=kernel.name,
+        symbol=kernel.symbol,
+        arch=plan.arch,
+        family=plan.kernel,
+        summary=plan.summary[0],
+        lines=plan.summary,
+        plan=plan,
+        image=pack_image(kernel.compiled.cubin),
+    )

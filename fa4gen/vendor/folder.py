@@ -1,0 +1,51 @@
+"""The files of a vendored folder, as text by path; nothing is written here."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from fa4gen.render.environment import open_templates
+from fa4gen.render.render import GENERATOR
+from fa4gen.vendor.facts import kernel_facts
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from fa4gen.render.environment import TemplateSet
+    from fa4gen.vendor.model import Request, VendoredKernel
+
+ROOTS: tuple[tuple[str, str], ...] = (("include/{prefix}.h", "vendor/launcher.h.j2"),)
+"""Files that every folder has: path and template."""
+KERNEL_ROOTS: tuple[tuple[str, str], ...] = ()
+"""Files of each kernel beside its own: path, with {symbol}, and template."""
+ADAPTER_ROOTS: dict[str, tuple[tuple[str, str], ...]] = {}
+"""Files of each adapter."""
+
+
+def folder_files(
+    request: Request,
+    kernels: Sequence[VendoredKernel],
+    templates: TemplateSet | None = None,
+) -> dict[str, str]:
+    """Return the text of every file but the lock, by path relative to the folder, sorted."""
+    templates = templates or open_templates()
+    facts = tuple(kernel_facts(kernel) for kernel in kernels)
+    shared = {
+        "prefix": request.prefix,
+        "PREFIX": request.prefix.upper(),
+        "kernels": facts,
+        "adapters": request.adapters,
+        "generator": GENERATOR,
+    }
+    files = {}
+    roots = [*ROOTS, *(root for name in request.adapters for root in ADAPTER_ROOTS.get(name, ()))]
+    for path, template in roots:
+        text = templates.environment().get_template(template).render(shared)
+        files[path.format(prefix=request.prefix)] = text
+    for kernel, fact in zip(kernels, facts, strict=True):
+        for name, text in kernel.rendered.files.items():
+            files[f"kernels/{name}"] = text
+        for path, template in KERNEL_ROOTS:
+            text = templates.environment().get_template(template).render({**shared, "kernel": fact})
+            files[path.format(prefix=request.prefix, symbol=kernel.symbol)] = text
+    return dict(sorted(files.items()))

@@ -1,0 +1,44 @@
+"""What a vendored folder is made from: one prefix, some kernels, some adapters."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from fa4gen.config.load import LoadedConfig
+    from fa4gen.plan.plans import Plan
+    from fa4gen.render.render import RenderedKernel
+    from fa4gen.toolchain.model import CompiledKernel
+
+
+@dataclass(frozen=True)
+class VendoredKernel:
+    """A kernel under the folder's prefix, compiled."""
+
+    loaded: LoadedConfig
+    plan: Plan
+    """With the prefixed names."""
+    rendered: RenderedKernel
+    compiled: CompiledKernel
+
+    @property
+    def name(self) -> str:
+        """The config's name."""
+        return self.loaded.config.name
+
+    @property
+    def symbol(self) -> str:
+        """The C function's name: the prefix and the config's name."""
+        return self.plan.name
+
+
+@dataclass(frozen=True)
+class Request:
+    """What a vendored folder is to hold."""
+
+    prefix: str
+    configs: tuple[str, ...]
+    """Config files and shipped names, as the user gave them."""
+    adapters: tuple[str, ...] = ()
+    """Beside the C launcher and CMake, which always come: "torch", "jax", "tvm-ffi", "python"."""

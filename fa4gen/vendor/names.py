@@ -1,0 +1,50 @@
+"""The names of a vendored folder: a prefix, and what it makes of a kernel's own names."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from fa4gen.errors import ConfigError, Problem
+
+if TYPE_CHECKING:
+    from fa4gen.plan.plans import Plan
+
+MAX_PREFIX = 32
+_PREFIX = re.compile(r"[a-z][a-z0-9_]*")
+
+
+def check_prefix(prefix: str) -> str:
+    """Return ``prefix``; ConfigError unless it can begin the names of C functions and macros.
+
+    Lower case, since macros carry it in capitals; no underscore at the end, since one follows.
+    """
+    if (
+        _PREFIX.fullmatch(prefix)
+        and len(prefix) <= MAX_PREFIX
+        and not prefix.endswith("_")
+        and "__" not in prefix
+    ):
+        return prefix
+    usable = re.sub(r"[^a-z0-9]+", "_", prefix.casefold()).strip("_")[:MAX_PREFIX].rstrip("_")
+    if not _PREFIX.fullmatch(usable):
+        usable = f"k_{usable}".rstrip("_")
+    raise ConfigError(
+        Problem(
+            f"--prefix: expected the beginning of C names (lower-case letters, digits and single _,"
+            f" a letter first, at most {MAX_PREFIX} characters), got {prefix!r}",
+            f"Use for example --prefix {usable}.",
+            key="prefix",
+        )
+    )
+
+
+def with_prefix(plan: Plan, prefix: str) -> Plan:
+    """Return ``plan`` under the names that it has in a vendored folder.
+
+    Files, namespace and header constants follow from the plan's name. The entry point has a name of
+    its own: a program that compiles the .cu as part of itself also links the C function.
+    """
+    symbol = f"{prefix}_{plan.name}"
+    return replace(plan, name=symbol, entry_point=f"{symbol}_entry")
