@@ -20,6 +20,7 @@ from fa4gen.emulator.lanes import GANG, PARTIAL, WARPS
 from fa4gen.emulator.layout import Layout
 from fa4gen.emulator.points import Points, find_points
 from fa4gen.emulator.ptx.syntax import Function, Instruction, Label, LabelTable
+from fa4gen.emulator.votes import Vote, find_votes
 
 Run: TypeAlias = Callable[[Any, Any], None]
 
@@ -103,6 +104,11 @@ class Code:
     def points(self) -> Points:
         """What a coverage counts."""
         return find_points(self.steps, self.step_at, self.instructions)
+
+    @cached_property
+    def votes(self) -> tuple[Vote, ...]:
+        """Branches on a vote, which a coverage counts."""
+        return find_votes(self.steps, self.instructions)
 
     def target(self, label: Label) -> int:
         """The step that a label names."""

@@ -101,6 +101,49 @@ class BranchCoverage:
 
 
 @dataclass(frozen=True, slots=True)
+class VoteCoverage:
+    """A branch that follows from a vote of the warp: lazy work, which is done or left out.
+
+    taken    warps that went to do what the vote decides on
+    skipped  warps whose vote had failed
+    """
+
+    line: int
+    where: str
+    call: str = ""
+    taken: int = 0
+    skipped: int = 0
+
+    def __or__(self, other: VoteCoverage) -> VoteCoverage:
+        if (other.line, other.where) != (self.line, self.where):
+            raise ValueError(f"coverage of the votes at {self.where}, {other.where}: no merge")
+        return VoteCoverage(
+            self.line,
+            self.where,
+            self.call,
+            max(self.taken, other.taken),
+            max(self.skipped, other.skipped),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class RingUse:
+    """Phases that all slots of a ring completed together in a CTA: the ``least`` and the ``most``.
+
+    Of the CTAs that initialised it.
+    """
+
+    name: str
+    least: int
+    most: int
+
+    def __or__(self, other: RingUse) -> RingUse:
+        if other.name != self.name:
+            raise ValueError(f"coverage of {self.name} and of {other.name} do not merge")
+        return RingUse(self.name, min(self.least, other.least), max(self.most, other.most))
+
+
+@dataclass(frozen=True, slots=True)
 class Unrun:
     """An instruction that no thread executed; its source line has ``of`` instructions in all."""
 
@@ -119,6 +162,8 @@ class Coverage:
     instructions  of the kernel, without those that lead to ``trap`` only; ``unrun`` of them
     clusters      started; ``cancelled`` by clusterlaunchcontrol; ``ctas`` started
     named         the ids of the named barriers that were completed
+    votes         branches on a vote of the warp, in the order of the PTX
+    uses          rings by name, with what single CTAs did
 
     Of merged runs counts are those of the run that has most.
     """
@@ -132,19 +177,20 @@ class Coverage:
     ctas: int = 0
     cancelled: int = 0
     named: tuple[int, ...] = ()
+    votes: tuple[VoteCoverage, ...] = ()
+    uses: tuple[RingUse, ...] = ()
 
     def __or__(self, other: Coverage) -> Coverage:
         """Both; ValueError for coverages of different kernels."""
-        if (other.kernel, other.instructions, len(other.branches)) != (
-            self.kernel,
-            self.instructions,
-            len(self.branches),
-        ):
+        if other._kernel() != self._kernel():
             raise ValueError(f"coverage of {self.kernel} and of {other.kernel} do not merge")
         barriers = {one.offset: one for one in self.barriers}
         for one in other.barriers:
             barriers[one.offset] = barriers.get(one.offset, one) | one
         never = set(other.unrun)
+        uses = {one.name: one for one in self.uses}
+        for use in other.uses:
+            uses[use.name] = uses.get(use.name, use) | use
         return Coverage(
             self.kernel,
             tuple(barriers[offset] for offset in sorted(barriers)),
@@ -155,7 +201,16 @@ class Coverage:
             max(self.ctas, other.ctas),
             max(self.cancelled, other.cancelled),
             tuple(sorted({*self.named, *other.named})),
+            tuple(a | b for a, b in zip(self.votes, other.votes, strict=True)),
+            tuple(uses[name] for name in sorted(uses)),
         )
+
+    def _kernel(self) -> tuple[str, int, int, int]:
+        return self.kernel, self.instructions, len(self.branches), len(self.votes)
+
+    def use_of(self, ring: str) -> RingUse | None:
+        """What single CTAs did with a ring; None where none had it."""
+        return next((one for one in self.uses if one.name == ring), None)
 
     def one_sided(self) -> tuple[BranchCoverage, ...]:
         """Branches that threads reached, always with the same outcome."""

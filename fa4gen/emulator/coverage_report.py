@@ -29,6 +29,10 @@ def coverage_lines(coverage: Coverage) -> Iterator[str]:
         )
     if coverage.named:
         parts.append(f"named barriers used: {', '.join(map(str, coverage.named))}")
+    if coverage.votes:
+        taken = sum(one.taken for one in coverage.votes)
+        skipped = sum(one.skipped for one in coverage.votes)
+        parts.append(f"work that warps vote on: {taken} times done, {skipped} times left out")
     if coverage.cancelled:
         parts.append(f"{coverage.cancelled} of the clusters cancelled")
     yield f"covered: {', '.join(parts)}"
@@ -67,6 +71,19 @@ def coverage_data(coverage: Coverage) -> dict[str, Any]:
                 "waits_parked": one.parked,
             }
             for one in coverage.barriers
+        ],
+        "phases_of_a_cta": {
+            one.name: {"least": one.least, "most": one.most} for one in coverage.uses
+        },
+        "votes": [
+            {
+                "line": one.line,
+                "where": one.where,
+                "inlined_at": one.call,
+                "taken": one.taken,
+                "skipped": one.skipped,
+            }
+            for one in coverage.votes
         ],
         "branches": [
             {

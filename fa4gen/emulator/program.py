@@ -198,7 +198,7 @@ class Program:
         registers = request.registers_per_thread
         if registers is None:
             registers = default_registers(geometry.threads, function.directives)
-        tally = Tally(len(code.instructions), len(code.steps))
+        tally = Tally(len(code.instructions), len(code.steps), code.votes)
         machine = Machine(
             function=function,
             layout=layout,

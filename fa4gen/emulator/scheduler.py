@@ -313,7 +313,7 @@ class Scheduler:
         else:
             count, total = int(np.count_nonzero(holds)), gang.lanes
         if self._sides[step.index] != BOTH:
-            self.machine.tally.split(step.index, gang, lanes.mask, count, total)
+            self.machine.tally.split(step.index, gang, lanes.mask, holds, total)
         if count == total:
             return yes
         if count == 0:

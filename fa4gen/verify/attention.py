@@ -27,17 +27,21 @@ from fa4gen.verify.reference import (
 from fa4gen.verify.ring_cases import attention_further, attention_rings
 from fa4gen.verify.score_tiles import score_tiles
 from fa4gen.verify.verdict import Failure
+from fa4gen.verify.work_done import attention_tiles, rescales_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
+    from fa4gen.emulator.coverage import Coverage
     from fa4gen.plan.attention_model import AttentionPlan
     from fa4gen.runtime.arguments import TensorView
     from fa4gen.verify.buffers import Image
     from fa4gen.verify.cases import Case
+    from fa4gen.verify.family import Wanted
     from fa4gen.verify.inputs import Inputs
     from fa4gen.verify.memory import AttentionMemory
     from fa4gen.verify.tolerance import Errors
+    from fa4gen.verify.work_done import Rescales, Tiles
 
 
 @dataclass(frozen=True)
@@ -54,13 +58,22 @@ class AttentionFamily:
         """Return the cases for the emulator."""
         return (*emulated_cases(self.plan), *attention_rings(self.plan))
 
-    def further_cases(self, *, rings: bool, branches: bool) -> tuple[Case, ...]:
+    def further_cases(self, wanted: Wanted) -> tuple[Case, ...]:
         """Return cases for what the emulator's did not reach."""
-        return attention_further(self.plan, rings=rings, branches=branches)
+        return attention_further(self.plan, wanted)
 
     def score_tiles(self, case: Case) -> dict[str, int]:
         """Count blocks of keys by what the mask leaves of them."""
         return score_tiles(self.plan, case)
+
+    def tiles(self, case: Case, coverage: Coverage) -> Tiles | None:
+        """Return the tiles that CTAs worked on."""
+        del case
+        return attention_tiles(coverage)
+
+    def rescales(self, coverages: Iterable[Coverage]) -> Rescales | None:
+        """Count lazy rescaling."""
+        return rescales_of(self.plan, coverages)
 
     def large_cases(self) -> tuple[Case, ...]:
         """Return the cases whose reference is computed on the GPU."""

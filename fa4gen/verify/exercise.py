@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from fa4gen.emulator.coverage import WRAPPED_TWICE
+from fa4gen.verify.family import Wanted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from fa4gen.emulator.coverage import BranchCoverage, Coverage
     from fa4gen.plan.kernel_model import KernelPlan
+    from fa4gen.verify.work_done import Rescales, Tiles
 
 
 @dataclass(frozen=True)
@@ -42,6 +44,10 @@ class Exercise:
     score_tiles: Mapping[str, int] = field(default_factory=dict)
     """Attention: blocks of keys by query tile of all cases that the mask leaves "full", "partial"
     or "empty"; {} of other kernels."""
+    tiles: Tiles | None = None
+    """That a CTA worked on; None where no case says."""
+    rescales: Rescales | None = None
+    """Of an attention kernel with lazy rescaling."""
     places: Mapping[int, str] = field(default_factory=dict)
     """Source lines by line of PTX, where they were looked up."""
 
@@ -62,8 +68,21 @@ class Exercise:
 
     @property
     def complete(self) -> bool:
-        """Whether every ring wrapped twice and every branch went both ways."""
-        return not self.rings_left and not self.branches_left
+        """Whether every ring wrapped twice, every branch went both ways, and so did the work."""
+        return not self.rings_left and not self.branches_left and not list(self.work_gaps())
+
+    @property
+    def wanted(self) -> Wanted:
+        """What further cases should reach."""
+        tiles, rescales = self.tiles, self.rescales
+        return Wanted(
+            rings=bool(self.rings_left),
+            branches=not all(one.only_rounds for one in self.branches_left),
+            rescales_taken=rescales is not None and not rescales.taken,
+            rescales_skipped=rescales is not None and not rescales.skipped,
+            several_tiles=tiles is not None and not tiles.several,
+            single_tile=tiles is not None and not tiles.single,
+        )
 
     def summary(self) -> str:
         """Say it in a line."""
@@ -77,6 +96,11 @@ class Exercise:
         if self.score_tiles:
             counts = ", ".join(f"{count} {kind}" for kind, count in self.score_tiles.items())
             parts.append(f"score tiles: {counts}")
+        if self.rescales is not None:
+            parts.append(f"rescales: {self.rescales.taken} taken, {self.rescales.skipped} skipped")
+        if self.tiles is not None:
+            several = "" if self.tiles.several else " (none took more than one)"
+            parts.append(f"tiles a CTA: {self.tiles.least} to {self.tiles.most}{several}")
         if coverage.cancelled:
             parts.append(f"clusters cancelled: {coverage.cancelled}")
         return "; ".join(parts)
@@ -89,6 +113,29 @@ class Exercise:
                 f"ring {ring.name} ({slots}) did not wrap twice: a slot completed {ring.phases} "
                 f"phases, {WRAPPED_TWICE} are wanted"
             )
+
+    def work_gaps(self) -> Iterator[str]:
+        """Say which kind of work was always, or never, done."""
+        yield from self.rescale_gaps()
+        yield from self.tile_gaps()
+
+    def rescale_gaps(self) -> Iterator[str]:
+        """Say whether lazy rescaling was always done, or never."""
+        wanted = self.wanted
+        if wanted.rescales_taken and wanted.rescales_skipped:
+            yield "no block reached the branch that decides on rescaling"
+        elif wanted.rescales_taken:
+            yield "rescaling was never taken: mistakes in it would not show"
+        elif wanted.rescales_skipped:
+            yield "rescaling was never skipped: it was taken at every block"
+
+    def tile_gaps(self) -> Iterator[str]:
+        """Say whether CTAs took one tile each, or all of them more."""
+        wanted = self.wanted
+        if wanted.several_tiles:
+            yield "no CTA took more than one tile: mistakes between tiles would not show"
+        if wanted.single_tile:
+            yield "every CTA took more than one tile"
 
     def branch_gaps(self) -> Iterator[str]:
         """Say which branches did not go both ways, copies of one place together."""
@@ -129,6 +176,11 @@ class Exercise:
             "clusters_cancelled": coverage.cancelled,
             "named_barriers": list(coverage.named),
             "score_tiles": dict(self.score_tiles),
+            "rescales": None if self.rescales is None else asdict(self.rescales),
+            "tiles_a_cta": None
+            if self.tiles is None
+            else {**asdict(self.tiles), "several": self.tiles.several},
+            "work_not_seen": list(self.work_gaps()),
             "rings_not_wrapped": list(self.ring_gaps()),
             "not_reached": list(self.branch_gaps()),
         }

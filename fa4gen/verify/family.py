@@ -8,13 +8,15 @@ from typing import TYPE_CHECKING, Any, Protocol
 from fa4gen.plan.gemm_model import GemmPlan
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
+    from fa4gen.emulator.coverage import Coverage
     from fa4gen.plan.plans import Plan
     from fa4gen.runtime.arguments import TensorView
     from fa4gen.runtime.tensor_map import TensorMapSpec
     from fa4gen.verify.buffers import CaseMemory
     from fa4gen.verify.verdict import NamedCase, Reference
+    from fa4gen.verify.work_done import Rescales, Tiles
 
 
 class Problem(Protocol):
@@ -40,6 +42,22 @@ class EmulatedLaunch:
     """Parameters that are the address of the tensor of their name, where the case has it."""
 
 
+@dataclass(frozen=True)
+class Wanted:
+    """What cases did not reach of a kernel, so that others are wanted."""
+
+    rings: bool = False
+    """Some did not wrap twice."""
+    branches: bool = False
+    """Some went one way only."""
+    rescales_taken: bool = False
+    rescales_skipped: bool = False
+    several_tiles: bool = False
+    """No CTA took more than one tile."""
+    single_tile: bool = False
+    """Every CTA took more than one."""
+
+
 class Family(Protocol):
     """The cases of one plan, and how its kernel is called."""
 
@@ -49,14 +67,17 @@ class Family(Protocol):
     def emulated_cases(self) -> tuple[NamedCase, ...]:
         """Return the cases for the emulator: the same edges on little work."""
 
-    def further_cases(self, *, rings: bool, branches: bool) -> tuple[NamedCase, ...]:
-        """Return cases for the emulator, likely ones first, for what its own did not reach.
-
-        ``rings``: some did not wrap twice; ``branches``: some went one way only.
-        """
+    def further_cases(self, wanted: Wanted) -> tuple[NamedCase, ...]:
+        """Return cases for the emulator, likely ones first, for what its own did not reach."""
 
     def score_tiles(self, case: Any) -> dict[str, int]:
         """Count blocks of keys that the mask leaves full, partial or empty; {} without masks."""
+
+    def tiles(self, case: Any, coverage: Coverage) -> Tiles | None:
+        """Return the tiles that CTAs worked on in a case; None where that is not known."""
+
+    def rescales(self, coverages: Iterable[Coverage]) -> Rescales | None:
+        """Count lazy rescaling in the cases; None of kernels without it."""
 
     def large_cases(self) -> tuple[NamedCase, ...]:
         """Return cases whose reference is computed on the GPU."""

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import reduce
 from typing import TYPE_CHECKING, Final
 
 from fa4gen.emulator.coverage import merge
 from fa4gen.verify.exercise import Exercise, add_counts, rings_of
 from fa4gen.verify.family import family_of
+from fa4gen.verify.work_done import Tiles
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -24,15 +26,19 @@ def exercise_of(
 ) -> Exercise | None:
     """Return what the cases of ``verdicts`` exercised; None where nothing was watched."""
     done = [verdict for verdict in verdicts if verdict is not None]
-    coverage = merge(one.coverage for one in done if one.coverage is not None)
+    watched = [(one.case, one.coverage) for one in done if one.coverage is not None]
+    coverage = merge(seen for _, seen in watched)
     if coverage is None:
         return None
     family = family_of(plan)
+    tiles = [found for case, seen in watched if (found := family.tiles(case, seen)) is not None]
     return Exercise(
         rings_of(plan, coverage),
         coverage,
         whole,
         add_counts([family.score_tiles(one.case) for one in done]),
+        tiles=reduce(Tiles.__or__, tiles) if tiles else None,
+        rescales=family.rescales(seen for _, seen in watched),
     )
 
 
@@ -54,8 +60,7 @@ def run_further(
         found = exercise_of(plan, everything, whole=True)
         if found is None or found.complete:
             break
-        one_way = [one for one in found.branches_left if not one.only_rounds]
-        cases = family_of(plan).further_cases(rings=bool(found.rings_left), branches=bool(one_way))
+        cases = family_of(plan).further_cases(found.wanted)
         case = next((case for case in cases if case.name not in tried), None)
         if case is None:
             break

@@ -65,11 +65,14 @@ def gaps(verdict: Verdict) -> Iterator[tuple[bool, str]]:
     """Say what the cases did not reach of a kernel that passed; True with what is a warning.
 
     Nothing where cases were chosen by name. A ring that was not gone round is a warning: mistakes
-    in its waits would not have shown. Branches are reported: many can never go both ways.
+    in its waits would not have shown. So is work of a kind that was always, or never, done.
+    Branches are reported: many can never go both ways.
     """
     exercise = verdict.exercise
     if exercise is not None and exercise.whole and verdict.passed:
         for gap in exercise.ring_gaps():
+            yield True, f"{verdict.name}: {gap}"
+        for gap in exercise.work_gaps():
             yield True, f"{verdict.name}: {gap}"
         for gap in exercise.branch_gaps():
             yield False, f"{verdict.name}: {gap}"

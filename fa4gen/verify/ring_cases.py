@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from fa4gen.plan.attention_model import AttentionPlan
     from fa4gen.plan.gemm_model import GemmPlan
+    from fa4gen.verify.family import Wanted
 
 USES = 3
 """Of every slot."""
@@ -70,11 +71,19 @@ def gemm_rings(plan: GemmPlan, times: int = 1) -> GemmCase:
     )
 
 
-def attention_further(plan: AttentionPlan, *, rings: bool, branches: bool) -> tuple[Case, ...]:
-    """Return cases to try when some ``rings`` did not wrap twice, or ``branches`` went one way."""
+def attention_further(plan: AttentionPlan, wanted: Wanted) -> tuple[Case, ...]:
+    """Return cases to try for what is ``wanted``."""
     m, n = plan.BM, plan.BN
-    cases = list(attention_rings(plan, times=2)) if rings else []
-    if branches:
+    cases = list(attention_rings(plan, times=2)) if wanted.rings else []
+    if wanted.rescales_taken:  # from the last block of keys to the first the maxima grow
+        cases.append(Case("further/growing", 1, 1, 1, 5, 4 * n, data="falling"))
+    if wanted.rescales_skipped:
+        cases.append(Case("further/growing_little", 1, 1, 1, 5, 4 * n, data="falling_slowly"))
+    if wanted.several_tiles:
+        cases.append(_rings(plan, TILES, 3, n - 5))
+    if wanted.single_tile:
+        cases.append(Case("further/one_tile", 1, 1, 1, 3, n + 5))
+    if wanted.branches:
         width = 0
         if plan.mask == "sliding_window":
             width = (plan.window_left or 0) + 1 + (plan.window_right or 0)
@@ -89,10 +98,15 @@ def attention_further(plan: AttentionPlan, *, rings: bool, branches: bool) -> tu
     return tuple(cases)
 
 
-def gemm_further(plan: GemmPlan, *, rings: bool, branches: bool) -> tuple[GemmCase, ...]:
-    """Return cases to try when some ``rings`` did not wrap twice, or ``branches`` went one way."""
-    del branches  # the others have every factor, edge and number of tiles already
-    return (gemm_rings(plan, times=2),) if rings else ()
+def gemm_further(plan: GemmPlan, wanted: Wanted) -> tuple[GemmCase, ...]:
+    """Return cases to try for what is ``wanted``.
+
+    None for branches: the others have every factor, edge and number of tiles already.
+    """
+    cases = [gemm_rings(plan, times=2)] if wanted.rings or wanted.several_tiles else []
+    if wanted.single_tile:
+        cases.append(GemmCase("further/one_tile", 3, 8, 8))
+    return tuple(cases)
 
 
 def loads(plan: AttentionPlan) -> Iterator[tuple[int, int]]:

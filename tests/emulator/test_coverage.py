@@ -14,7 +14,9 @@ from fa4gen.emulator.coverage import (
     BarrierCoverage,
     BranchCoverage,
     Coverage,
+    RingUse,
     Unrun,
+    VoteCoverage,
     merge,
 )
 from tests.emulator.kernel import REGISTERS, kernel, run
@@ -145,16 +147,19 @@ def test_a_barrier_that_is_invalidated_keeps_what_it_saw() -> None:
     )
     report = run(kernel(body, ("u32",), shared=16), np.uint32(5))
     assert [one.phases for one in report.coverage.barriers] == [3, 2]
+    assert [(one.least, one.most) for one in report.coverage.uses if one.name == "tile"] == [(3, 3)]
 
 
 def test_the_cta_that_saw_most_counts() -> None:
     body = RING.replace("mov.u32 %r12, 0;", "mov.u32 %r12, %ctaid.x; shl.b32 %r12, %r12, 1;")
     body = body.replace("shr.u32 %r15, %r12, 1;", "mov.u32 %r16, %ctaid.x; shr.u32 %r15, %r12, 1;"
                         " sub.u32 %r15, %r15, %r16;")  # fmt: skip
-    report = run(kernel(body, ("u32",), shared=16), np.uint32(6), grid=3)
+    report = run(kernel(body, ("u32",), shared=16), np.uint32(6), grid=3, names=NAMES_OF_STATIC)
     assert not report.findings, str(report)
     assert [one.phases for one in report.coverage.barriers] == [3, 3]
     assert report.coverage.clusters == 3
+    # 6, 4 and 2 rounds in the three CTAs: of each its phases of both slots
+    assert report.coverage.uses == (RingUse("ring_full", 2, 6),)
 
 
 def test_a_run_that_hangs_has_its_coverage() -> None:
@@ -231,6 +236,11 @@ def coverages(draw: st.DrawFn) -> Coverage:
         draw(COUNT),
         draw(COUNT),
         tuple(sorted(draw(st.sets(COUNT)))),
+        (VoteCoverage(5, "k.cu:5", "", draw(COUNT), draw(COUNT)),),
+        tuple(
+            RingUse(name, *sorted((draw(COUNT), draw(COUNT))))
+            for name in sorted(draw(st.sets(NAME)))
+        ),
     )
 
 

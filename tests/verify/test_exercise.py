@@ -12,7 +12,14 @@ from hypothesis import strategies as st
 
 from fa4gen.config.find import find_configs
 from fa4gen.config.load import load_config
-from fa4gen.emulator.coverage import BarrierCoverage, BranchCoverage, Coverage, Unrun
+from fa4gen.emulator.coverage import (
+    BarrierCoverage,
+    BranchCoverage,
+    Coverage,
+    RingUse,
+    Unrun,
+    VoteCoverage,
+)
 from fa4gen.plan.build import build_plan
 from fa4gen.runtime.gemm_schedule import GemmSize, plan_gemm_schedule
 from fa4gen.runtime.schedule import ProblemSize, plan_schedule
@@ -26,6 +33,9 @@ from fa4gen.verify.ring_cases import TILES, attention_rings, gemm_rings, loads
 from fa4gen.verify.score_tiles import score_tiles
 from fa4gen.verify.verdict import CaseVerdict, Failure, Verdict
 
+VOTE = VoteCoverage(9, "PTX line 9", taken=2, skipped=3)
+TILE_RING, SUMS_RING = RingUse("tile_full", 2, 4), RingUse("accum_full", 1, 3)
+
 
 def seen(plan, phases: int, *, short: str = "", **branch) -> Coverage:
     """A coverage with ``phases`` of every slot, and one fewer of the last slot of ``short``."""
@@ -38,7 +48,9 @@ def seen(plan, phases: int, *, short: str = "", **branch) -> Coverage:
             )
     one = BranchCoverage(7, "PTX line 7", "", **{"taken": True, "passed": True, **branch})
     never = () if one.covered else (Unrun(8, "PTX line 8", "", 1),)
-    return Coverage("k", tuple(barriers), (one,), never, 10, 1, 1)
+    names = {row.name for row in plan.barriers}
+    uses = tuple(use for use in (TILE_RING, SUMS_RING) if use.name in names)
+    return Coverage("k", tuple(barriers), (one,), never, 10, 1, 1, votes=(VOTE,), uses=uses)
 
 
 def verdicts(plan, *coverages: Coverage) -> list[CaseVerdict]:
@@ -105,6 +117,69 @@ def test_cases_are_added_for_branches_but_not_for_loops_that_are_always_entered(
     assert ran
     assert len(ran) == len(set(ran)) <= MAX_FURTHER
     assert all(name.startswith("further/") for name in ran)
+
+
+NEVER_TAKEN = "rescaling was never taken: mistakes in it would not show"
+NEVER_SKIPPED = "rescaling was never skipped: it was taken at every block"
+NO_DECISION = "no block reached the branch that decides on rescaling"
+NEVER_SEVERAL = "no CTA took more than one tile: mistakes between tiles would not show"
+
+
+@pytest.mark.parametrize(
+    ("vote", "least", "most", "name", "gap"),
+    [
+        ((0, 3), 2, 4, "further/growing", NEVER_TAKEN),
+        ((2, 0), 2, 4, "further/growing_little", NEVER_SKIPPED),
+        ((0, 0), 2, 4, "further/growing", NO_DECISION),
+        ((2, 3), 2, 2, "rings/6x", NEVER_SEVERAL),
+        ((2, 3), 3, 4, "further/one_tile", "every CTA took more than one tile"),
+    ],
+)
+def test_cases_are_added_for_work_that_was_always_or_never_done(
+    vote, least: int, most: int, name: str, gap: str, make_plan
+) -> None:
+    plan = make_plan(arch="sm_100a")
+    lacking = replace(
+        seen(plan, 3),
+        votes=(replace(VOTE, taken=vote[0], skipped=vote[1]),),
+        uses=(RingUse("tile_full", least, most),),
+    )
+    before = verdicts(plan, lacking)
+    found = exercise_of(plan, before, whole=True)
+    assert found is not None
+    assert not found.complete
+    assert list(gaps(verdict_with(found))) == [(True, f"k: {gap}")]
+    assert verdict_data(verdict_with(found))["exercise"]["work_not_seen"] == [gap]
+    ran: list[str] = []
+
+    def check(case):
+        ran.append(case.name)
+        return CaseVerdict(case, (), coverage=seen(plan, 3))
+
+    more = run_further(plan, before, check)
+    assert len(ran) == 1
+    assert ran[0].startswith(name)
+    found = exercise_of(plan, [*before, *more], whole=True)
+    assert found is not None
+    assert found.complete
+    # and in vain
+    ran.clear()
+    run_further(
+        plan, before, lambda case: ran.append(case.name) or CaseVerdict(case, (), coverage=lacking)
+    )
+    assert len(ran) == len(set(ran)) <= MAX_FURTHER
+
+
+def test_a_kernel_without_lazy_rescaling_or_tiles_in_rings_has_no_figures(make_plan) -> None:
+    plan = make_plan(rescale_threshold=0.0)
+    assert plan.arch == "sm_90a"
+    found = exercise_of(plan, verdicts(plan, replace(seen(plan, 3), uses=())), whole=True)
+    assert found is not None
+    assert (found.rescales, found.tiles) == (None, None)
+    assert found.complete
+    assert "rescales" not in found.summary()
+    assert "tiles a CTA" not in found.summary()
+    assert (found.data()["rescales"], found.data()["tiles_a_cta"]) == (None, None)
 
 
 def test_no_case_is_added_after_a_failure(make_plan) -> None:
@@ -193,7 +268,8 @@ def test_words_for_what_was_reached_and_what_was_not(make_plan) -> None:
     data = verdict_data(verdict)["exercise"]
     assert data["summary"] == (
         f"rings wrapped twice: {number - 1} of {number}; branches both ways: 0 of 1; "
-        "instructions run: 9 of 10; score tiles: 0 full, 2 partial, 0 empty"
+        "instructions run: 9 of 10; score tiles: 0 full, 2 partial, 0 empty; "
+        "rescales: 2 taken, 3 skipped; tiles a CTA: 1 to 3"
     )
     assert [ring["name"] for ring in data["rings"] if not ring["wrapped_twice"]] == ["key_full"]
     assert data["not_reached"] == ["branch always the same way [softmax]: k.cu:7: if (x) y();"]

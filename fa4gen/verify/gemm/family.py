@@ -19,18 +19,22 @@ from fa4gen.verify.gemm.reference import GemmProblem, compute
 from fa4gen.verify.inputs import make_rng
 from fa4gen.verify.ring_cases import gemm_further, gemm_rings
 from fa4gen.verify.verdict import Failure
+from fa4gen.verify.work_done import gemm_tiles
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
+    from fa4gen.emulator.coverage import Coverage
     from fa4gen.plan.gemm_model import AnyGemmPlan
     from fa4gen.runtime.arguments import TensorView
     from fa4gen.verify.buffers import Image
+    from fa4gen.verify.family import Wanted
     from fa4gen.verify.gemm.cases import GemmCase
     from fa4gen.verify.gemm.inputs import GemmInputs
     from fa4gen.verify.gemm.memory import GemmMemory
     from fa4gen.verify.gemm.reference import GemmResult
     from fa4gen.verify.gemm.tolerance import GemmErrors
+    from fa4gen.verify.work_done import Tiles
 
 
 @dataclass(frozen=True)
@@ -47,9 +51,17 @@ class GemmFamily:
         """Return the cases for the emulator."""
         return (*emulated_cases(self.plan), gemm_rings(self.plan))
 
-    def further_cases(self, *, rings: bool, branches: bool) -> tuple[GemmCase, ...]:
+    def further_cases(self, wanted: Wanted) -> tuple[GemmCase, ...]:
         """Return cases for what the emulator's did not reach."""
-        return gemm_further(self.plan, rings=rings, branches=branches)
+        return gemm_further(self.plan, wanted)
+
+    def tiles(self, case: GemmCase, coverage: Coverage) -> Tiles | None:
+        """Return the tiles that CTAs worked on."""
+        return gemm_tiles(self.plan, coverage, case.k)
+
+    def rescales(self, coverages: Iterable[Coverage]) -> None:
+        """Return nothing: there is no softmax."""
+        del coverages
 
     def score_tiles(self, case: GemmCase) -> dict[str, int]:
         """Return nothing: there are no masks."""
