@@ -6,6 +6,14 @@ from importlib.resources import as_file, files
 from pathlib import Path
 
 
+def license_text() -> str:
+    """Return the text of the licence that generated files are under, which fa4gen itself has."""
+    packaged = files("fa4gen") / "data" / "LICENSE"
+    if packaged.is_file():
+        return packaged.read_text(encoding="utf-8")
+    return (Path(__file__).resolve().parent.parent / "LICENSE").read_text(encoding="utf-8")
+
+
 def data_root(room: str) -> Path:
     """Return the folder ``room`` ("templates" or "configs") of this installation."""
     packaged = files("fa4gen") / "data" / room

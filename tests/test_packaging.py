@@ -105,6 +105,7 @@ def test_the_wheel_holds_every_template_and_config(wheel) -> None:
         assert len(found) > 10
     assert "fa4gen/py.typed" in packed
     assert f"fa4gen-{__version__}.dist-info/licenses/LICENSE" in packed
+    assert packed["fa4gen/data/LICENSE"] == (ROOT / "LICENSE").read_bytes()
     stray = {name.split("/")[0] for name in packed} - {"fa4gen", f"fa4gen-{__version__}.dist-info"}
     assert not stray
 

@@ -41,6 +41,7 @@ COMMANDS: Mapping[str, LazyCommand] = {
         ("record", "Run a host program of anyone's on the emulator, without a GPU."),
         ("sweep", "Render, compile and verify a matrix of configs."),
         ("bench", "Time kernels on the GPU beside their peers."),
+        ("vendor", "Take kernels into another project, with a C launcher."),
         ("explain", "Show what a config resolves to, and why."),
         ("list", "List configs and what they are."),
         ("schema", "Print the JSON Schema of configs, for editors."),

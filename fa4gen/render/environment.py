@@ -74,6 +74,12 @@ class TemplateSet(jinja2.BaseLoader):
             self._sources[name] = TemplateSource(name, path, text)
         return self._sources[name]
 
+    @property
+    def sha256(self) -> str:
+        """Of the names and hashes of all templates that were read so far."""
+        lines = [f"{name} {self._sources[name].sha256}\n" for name in sorted(self._sources)]
+        return hashlib.sha256("".join(lines).encode()).hexdigest()
+
     def by_path(self, path: str) -> TemplateSource | None:
         """Return the template that was read from ``path``, or None."""
         return next((s for s in self._sources.values() if str(s.path) == path), None)

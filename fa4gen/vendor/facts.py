@@ -40,5 +40,5 @@ def kernel_facts(kernel: VendoredKernel) -> KernelFacts:
         summary=plan.summary[0],
         lines=plan.summary,
         plan=plan,
-        image=pack_image(kernel.compiled.cubin),
+        image=kernel.packed or pack_image(kernel.compiled.cubin),
     )

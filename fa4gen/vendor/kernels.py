@@ -3,22 +3,41 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from fa4gen.config.load import load_config, locate
-from fa4gen.errors import ConfigError, Problem
+from fa4gen.config.paths import shown_path
+from fa4gen.errors import CompileError, ConfigError, MissingCapabilityError, Problem
 from fa4gen.plan.build import build_plan
+from fa4gen.render.environment import open_templates
 from fa4gen.render.render import render
+from fa4gen.toolchain.batch import compile_many
 from fa4gen.toolchain.cache import Cache
-from fa4gen.toolchain.compile import compile_kernel, find_compiler
+from fa4gen.toolchain.compile import find_compiler
+from fa4gen.toolchain.model import Unit
 from fa4gen.vendor.model import VendoredKernel
 from fa4gen.vendor.names import with_prefix
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from pathlib import Path
 
+    from fa4gen.config.load import LoadedConfig
+    from fa4gen.plan.plans import Plan
     from fa4gen.render.environment import TemplateSet
+    from fa4gen.render.render import RenderedKernel
+    from fa4gen.toolchain.batch import Outcome
+
+
+@dataclass(frozen=True)
+class PlannedKernel:
+    """A kernel under the folder's prefix, rendered and not yet compiled."""
+
+    loaded: LoadedConfig
+    plan: Plan
+    """With the prefixed names."""
+    rendered: RenderedKernel
 
 
 def build_kernels(
@@ -27,40 +46,85 @@ def build_kernels(
     *,
     templates: TemplateSet | None = None,
     compiler: str = "auto",
+    jobs: int = 1,
 ) -> list[VendoredKernel]:
     """Plan, rename, render and compile each config file, in their order.
 
     Raises ConfigError, also for two configs of one name; CompileError; MissingCapabilityError.
     """
-    loaded = [load_config(path) for path in configs]
+    planned = render_kernels(load_configs(configs), prefix, templates)
+    return compile_kernels(planned, compiler=compiler, jobs=jobs)
+
+
+def load_configs(configs: Sequence[str | Path]) -> list[LoadedConfig]:
+    """Read config files, in their order; ConfigError with the problems of all of them."""
+    loaded = []
+    problems: list[Problem] = []
+    for path in configs:
+        try:
+            loaded.append(load_config(path))
+        except ConfigError as error:
+            problems += error.problems
+    if problems:
+        raise ConfigError(*problems)
+    return loaded
+
+
+def render_kernels(
+    loaded: Sequence[LoadedConfig], prefix: str, templates: TemplateSet | None = None
+) -> list[PlannedKernel]:
+    """Plan, rename and render each config; ConfigError, TemplateError."""
+    _refuse_same_names(loaded)
+    templates = templates or open_templates()
+    planned = []
+    problems: list[Problem] = []
+    for item in loaded:
+        try:
+            plan = with_prefix(build_plan(item.config), prefix)
+        except ConfigError as error:
+            problems += locate(error, item).problems
+            continue
+        planned.append(PlannedKernel(item, plan, render(plan, item, templates)))
+    if problems:
+        raise ConfigError(*problems)
+    return planned
+
+
+def compile_kernels(
+    planned: Sequence[PlannedKernel],
+    *,
+    compiler: str = "auto",
+    jobs: int = 1,
+    on_done: Callable[[Outcome], None] | None = None,
+) -> list[VendoredKernel]:
+    """Compile each kernel, ``jobs`` at a time; CompileError, MissingCapabilityError."""
+    units = [Unit(k.plan.name, k.rendered.source, k.rendered.headers, k.plan.arch) for k in planned]
+    outcomes = compile_many(
+        units, [find_compiler(compiler)], cache=Cache.default(), jobs=jobs, on_done=on_done
+    )
+    failed = [outcome for outcome in outcomes if outcome.problems]
+    if failed:
+        absent = all(o.exit_status == MissingCapabilityError.exit_status for o in failed)
+        kind = MissingCapabilityError if absent else CompileError
+        raise kind(*(problem for outcome in failed for problem in outcome.problems))
+    return [
+        VendoredKernel(kernel.loaded, kernel.plan, kernel.rendered, outcome.kernel)
+        for kernel, outcome in zip(planned, outcomes, strict=True)
+        if outcome.kernel is not None
+    ]
+
+
+def _refuse_same_names(loaded: Sequence[LoadedConfig]) -> None:
     counts = Counter(item.config.name for item in loaded)
     if twice := [name for name, count in counts.items() if count > 1]:
         raise ConfigError(
             *(
                 Problem(
                     f"{counts[name]} configs are called {name}: "
-                    + ", ".join(str(item.path) for item in loaded if item.config.name == name),
+                    + ", ".join(shown_path(x.path) for x in loaded if x.config.name == name),
                     "A vendored folder has one function for each name: give one of them another "
                     "name (the key name, or the file's name).",
                 )
                 for name in twice
             )
         )
-    tool = find_compiler(compiler)
-    kernels = []
-    for item in loaded:
-        try:
-            plan = with_prefix(build_plan(item.config), prefix)
-        except ConfigError as error:
-            raise locate(error, item) from error
-        rendered = render(plan, item, templates)
-        compiled = compile_kernel(
-            rendered.source,
-            rendered.headers,
-            plan.arch,
-            name=plan.name,
-            compiler=tool,
-            cache=Cache.default(),
-        )
-        kernels.append(VendoredKernel(item, plan, rendered, compiled))
-    return kernels

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from fa4gen.plan.plans import Plan
     from fa4gen.render.render import RenderedKernel
     from fa4gen.toolchain.model import CompiledKernel
+    from fa4gen.vendor.image import Image
 
 
 @dataclass(frozen=True)
@@ -21,6 +22,8 @@ class VendoredKernel:
     """With the prefixed names."""
     rendered: RenderedKernel
     compiled: CompiledKernel
+    packed: Image | None = None
+    """The image as a folder on disk already has it, where it is to stay to the byte."""
 
     @property
     def name(self) -> str:

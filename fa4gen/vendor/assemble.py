@@ -1,0 +1,89 @@
+"""All files of a vendored folder as bytes, the lock and the originals among them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from fa4gen import __version__
+from fa4gen.config.find import shipped_name
+from fa4gen.render.manifest import config_data, config_sha256, sha256
+from fa4gen.resources import license_text
+from fa4gen.vendor.facts import kernel_facts
+from fa4gen.vendor.folder import folder_files
+from fa4gen.vendor.generator import generator_commit
+from fa4gen.vendor.lock import (
+    Generator,
+    Lock,
+    LockedImage,
+    LockedKernel,
+    Proof,
+    proof_sha256,
+)
+from fa4gen.vendor.originals import ORIGINALS, pack_originals
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from fa4gen.render.environment import TemplateSet
+    from fa4gen.vendor.model import Request, VendoredKernel
+
+LICENSE_ID = "Apache-2.0"
+
+
+@dataclass(frozen=True)
+class Assembled:
+    """A vendored folder as it is to be written."""
+
+    lock: Lock
+    files: Mapping[str, bytes]
+    """Every file but the lock, by path."""
+
+
+def assemble(
+    request: Request, kernels: Sequence[VendoredKernel], templates: TemplateSet
+) -> Assembled:
+    """Return the folder that ``request`` asks for. Raises TemplateError."""
+    files = text_files(request, kernels, templates)
+    files[ORIGINALS] = pack_originals(files)
+    hashes = {path: sha256(data) for path, data in sorted(files.items())}
+    lock = Lock(
+        generator=Generator(version=__version__, commit=generator_commit()),
+        license=LICENSE_ID,
+        prefix=request.prefix,
+        adapters=tuple(request.adapters),
+        templates_sha256=templates.sha256,
+        kernels=tuple(_locked(kernel, hashes) for kernel in kernels),
+        files=hashes,
+    )
+    return Assembled(lock, files)
+
+
+def text_files(
+    request: Request, kernels: Sequence[VendoredKernel], templates: TemplateSet
+) -> dict[str, bytes]:
+    """Return every file but the lock and the originals, by path."""
+    texts = folder_files(request, kernels, templates) | {"LICENSE": license_text()}
+    return {path: text.encode() for path, text in sorted(texts.items())}
+
+
+def _locked(kernel: VendoredKernel, hashes: dict[str, str]) -> LockedKernel:
+    loaded, compiled = kernel.loaded, kernel.compiled
+    image = kernel_facts(kernel).image
+    return LockedKernel(
+        name=kernel.name,
+        symbol=kernel.symbol,
+        arch=kernel.plan.arch,
+        family=kernel.plan.kernel,
+        source=shipped_name(loaded.path) or loaded.path.name,
+        config_text=loaded.text,
+        config=config_data(loaded.config),
+        config_sha256=config_sha256(loaded.config),
+        compiler=compiled.compiler,
+        compiler_version=compiled.compiler_version,
+        options=compiled.options,
+        image=LockedImage(
+            sha256=image.sha256, cubin_bytes=image.cubin_bytes, packed_bytes=image.packed_bytes
+        ),
+        proofs=(Proof(level="compiled", files_sha256=proof_sha256(kernel.symbol, hashes)),),
+    )

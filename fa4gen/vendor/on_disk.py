@@ -1,0 +1,122 @@
+"""What lies in a folder: the files that fa4gen knows, symbolic links, files of others."""
+
+from __future__ import annotations
+
+import os
+import stat
+from typing import TYPE_CHECKING
+
+from fa4gen.config.paths import shown_path
+from fa4gen.errors import ConfigError, Problem
+from fa4gen.vendor.lock import LOCK_NAME, PENDING_FOLDER
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable
+    from pathlib import Path
+
+_UNCOUNTED = (".git", ".gitkeep", ".gitignore", ".DS_Store")
+
+
+def links_in(folder: Path, paths: Iterable[str]) -> dict[str, str]:
+    """Return the symbolic links on the way from ``folder`` to each of ``paths``, with targets.
+
+    ``folder`` itself may be one. A link counts wherever it leads: what is written through it would
+    not be where the lock says.
+    """
+    found: dict[str, str] = {}
+    seen: set[str] = set()
+    for path in paths:
+        parts = path.split("/")
+        for length in range(1, len(parts) + 1):
+            part = "/".join(parts[:length])
+            if part in seen:
+                continue
+            seen.add(part)
+            try:
+                found[part] = str((folder / part).readlink())
+            except OSError:  # no link, or nothing there
+                continue
+    return found
+
+
+def read_file(folder: Path, path: str) -> bytes | None:
+    """Return the bytes of the file at ``path``, None when nothing is there.
+
+    ConfigError for what is no readable file. Symbolic links are followed: see ``links_in``.
+    """
+    place = folder / path
+    try:
+        if not stat.S_ISREG(place.stat().st_mode):
+            what = "a folder" if place.is_dir() else "not a file"
+            raise ConfigError(
+                Problem(f"{what} is where {path} belongs", "Move it away.", shown_path(place))
+            )
+        return place.read_bytes()
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except OSError as error:
+        reason = (error.strerror or str(error)).lower()
+        raise ConfigError(
+            Problem(f"cannot be read: {reason}", "See who may read it.", shown_path(place))
+        ) from error
+
+
+def foreign_files(folder: Path, known: Collection[str]) -> list[str]:
+    """Return what lies in ``folder`` beside the files ``known``, sorted.
+
+    A folder without any known file is named once, with a slash behind it. Names that begin with a
+    dot are left alone, and folders of Python's compiled modules.
+    """
+    known_folders = {"/".join(path.split("/")[:n]) for path in known for n in range(1, 9)}
+    found: list[str] = []
+
+    def walk(relative: str) -> None:
+        for entry in sorted(os.scandir(folder / relative), key=lambda item: item.name):
+            path = f"{relative}/{entry.name}" if relative else entry.name
+            if entry.name.startswith(".") or entry.name == "__pycache__" or path in known:
+                continue
+            if not entry.is_dir(follow_symlinks=False):
+                found.append(path)
+            elif path in known_folders:
+                walk(path)
+            elif _has_files(folder / path):
+                found.append(f"{path}/")
+
+    walk("")
+    return [path for path in found if path != LOCK_NAME]
+
+
+def is_free(folder: Path) -> bool:
+    """Whether a new vendored folder may be made at ``folder``: nothing there, or no file in it.
+
+    Files of version control and what an interrupted run left pending do not count.
+    """
+    if not os.path.lexists(folder):
+        return True
+    if not folder.is_dir():
+        raise ConfigError(Problem("not a folder", "Give --into a folder.", shown_path(folder)))
+    return not _holds_files(folder, folder)
+
+
+def free_name(path: Path) -> Path:
+    """Return ``path`` with ``.orig`` behind it, or ``.orig.2`` and so on where that is taken."""
+    number = 1
+    while True:
+        suffix = ".orig" if number == 1 else f".orig.{number}"
+        aside = path.with_name(path.name + suffix)
+        if not os.path.lexists(aside):
+            return aside
+        number += 1
+
+
+def _holds_files(folder: Path, root: Path) -> bool:
+    for path in folder.iterdir():
+        if path.name in _UNCOUNTED or path == root / PENDING_FOLDER:
+            continue
+        if path.is_symlink() or not path.is_dir() or _holds_files(path, root):
+            return True
+    return False
+
+
+def _has_files(folder: Path) -> bool:
+    return any(files for _, _, files in os.walk(folder))

@@ -1,0 +1,322 @@
+"""Changes many files of a folder, all or none, whatever interrupts it.
+
+New contents are first written beside, under ``.fa4gen/pending``; then a journal is put there, and
+from then on there are only renames. A process that dies before the journal has changed nothing; one
+that dies after it is finished by ``recover``, which every command that writes calls first. A rename
+that fails is undone with all before it. What somebody changed meanwhile is kept as ``FILE.orig``.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from fa4gen.config.paths import shown_path
+from fa4gen.errors import ConfigError, NotCurrentError, Problem
+from fa4gen.render.manifest import sha256
+from fa4gen.vendor.lock import LOCK_NAME, PENDING_FOLDER, STATE_FOLDER, check_relative
+from fa4gen.vendor.on_disk import free_name, links_in
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
+JOURNAL = "journal.json"
+
+
+@dataclass(frozen=True)
+class Change:
+    """One file's change."""
+
+    path: str
+    """Relative to the folder, with slashes."""
+    before: str | None
+    """Hash of what is there; None for nothing."""
+    data: bytes | None
+    """What is to be there; None for nothing."""
+
+
+@dataclass(frozen=True)
+class _Step:
+    """A change whose new content lies in the pending folder."""
+
+    number: int
+    path: str
+    before: str | None
+    writes: bool
+
+
+def apply_changes(folder: Path, changes: Sequence[Change]) -> None:
+    """Carry out ``changes`` in their order; ConfigError when that fails, and nothing changed then.
+
+    NotCurrentError when a file is not what ``before`` says: nothing is changed then, either.
+    """
+    if not changes:
+        return
+    made: list[Path] = []
+    try:
+        _make_folders(folder, made)
+        with _alone(folder):
+            _apply(folder, changes, made)
+    except OSError as error:
+        _remove_empty(made)
+        raise unwritable(error, folder) from error
+    except BaseException:
+        _remove_empty(made)
+        raise
+
+
+def is_pending(folder: Path) -> bool:
+    """Whether writing ``folder`` was interrupted."""
+    return os.path.lexists(folder / PENDING_FOLDER)
+
+
+def recover(folder: Path) -> list[str]:
+    """Finish or clear away what an interrupted run left; return the paths of files kept aside.
+
+    Raises ConfigError when that is not possible.
+    """
+    pending = folder / PENDING_FOLDER
+    if not is_pending(folder):
+        return []
+    _refuse_links(folder, (f"{PENDING_FOLDER}/{JOURNAL}",))
+    try:
+        with _alone(folder):
+            journal = pending / JOURNAL
+            kept = _finish(folder, _read_journal(journal)) if journal.exists() else []
+            _clear(folder, pending)
+    except OSError as error:
+        raise unwritable(error, folder) from error
+    return kept
+
+
+def unwritable(error: OSError, folder: Path) -> ConfigError:
+    """Return the error for a folder that cannot be written."""
+    reason = (error.strerror or str(error)).lower()
+    place = error.filename if isinstance(error.filename, str) else str(folder)
+    return ConfigError(
+        Problem(
+            f"cannot write here: {reason}; every file is as it was",
+            "Make room, or see who may write here and run the command again."
+            if error.errno is not None
+            else "",
+            file=shown_path(type(folder)(place)),
+        )
+    )
+
+
+def _apply(folder: Path, changes: Sequence[Change], made: list[Path]) -> None:
+    if is_pending(folder):
+        raise ConfigError(
+            Problem("an earlier run was interrupted here", "Run it again.", shown_path(folder))
+        )
+    _refuse_links(folder, [change.path for change in changes])
+    pending = folder / PENDING_FOLDER
+    steps = [
+        _Step(number, change.path, change.before, change.data is not None)
+        for number, change in enumerate(changes)
+    ]
+    done: list[_Step] = []
+    try:
+        for name in ("new", "old"):
+            _make_folders(pending / name, made)
+        for step, change in zip(steps, changes, strict=True):
+            if change.data is not None:
+                _write_synced(_new(folder, step), change.data)
+                _make_folders((folder / change.path).parent, made)
+        _write_journal(pending / JOURNAL, steps)
+        for step in steps:
+            done.append(step)
+            _carry_out(folder, step)
+        _sync_folders(folder, steps)
+    except BaseException:
+        for step in reversed(done):
+            _undo(folder, step)
+        _clear(folder, pending)
+        raise
+    _clear(folder, pending)
+    _remove_empty([(folder / step.path).parent for step in steps if not step.writes], folder)
+
+
+def _carry_out(folder: Path, step: _Step) -> None:
+    target = folder / step.path
+    found = _hash(target)
+    if found != step.before:
+        raise NotCurrentError(
+            Problem(
+                "the file was changed while the command ran; every file is as it was",
+                "Run the command again.",
+                shown_path(target),
+            )
+        )
+    if found is not None:
+        target.replace(_old(folder, step))
+    if step.writes:
+        _new(folder, step).replace(target)
+
+
+def _undo(folder: Path, step: _Step) -> None:
+    """Put things back as they were before ``step``, wherever in it the failure was."""
+    target, old, new = folder / step.path, _old(folder, step), _new(folder, step)
+    with suppress(OSError):
+        if step.writes and not new.exists():
+            target.replace(new)
+        if old.exists():
+            old.replace(target)
+
+
+def _finish(folder: Path, steps: Sequence[_Step]) -> list[str]:
+    kept = []
+    _refuse_links(folder, [step.path for step in steps])
+    for step in steps:
+        target, new = folder / step.path, _new(folder, step)
+        found = _hash(target)
+        if step.writes and new.exists():
+            if found is not None and found not in (step.before, _hash(new)):
+                aside = free_name(target)  # changed since the interruption
+                target.replace(aside)
+                kept.append(aside.relative_to(folder).as_posix())
+            target.parent.mkdir(parents=True, exist_ok=True)
+            new.replace(target)
+        elif not step.writes and found is not None and found == step.before:
+            target.unlink()
+    _sync_folders(folder, steps)
+    return kept
+
+
+def _clear(folder: Path, pending: Path) -> None:
+    """Remove the pending folder, the journal first: what is left without it counts for nothing."""
+    with suppress(FileNotFoundError):
+        (pending / JOURNAL).unlink()
+    shutil.rmtree(pending, ignore_errors=True)
+    _remove_empty([folder / STATE_FOLDER])
+
+
+def _new(folder: Path, step: _Step) -> Path:
+    return folder / PENDING_FOLDER / "new" / str(step.number)
+
+
+def _old(folder: Path, step: _Step) -> Path:
+    return folder / PENDING_FOLDER / "old" / str(step.number)
+
+
+def _write_journal(path: Path, steps: Sequence[_Step]) -> None:
+    entries = [{"path": s.path, "before": s.before, "writes": s.writes} for s in steps]
+    draft = path.with_suffix(".draft")
+    _write_synced(draft, json.dumps(entries).encode())
+    draft.replace(path)
+    _sync(path.parent)
+
+
+def _read_journal(path: Path) -> list[_Step]:
+    try:
+        entries = json.loads(path.read_bytes())
+        steps = [
+            _Step(number, entry["path"], entry["before"], entry["writes"])
+            for number, entry in enumerate(entries)
+        ]
+        for step in steps:
+            if step.path != LOCK_NAME:
+                check_relative(step.path)
+    except (ValueError, KeyError, TypeError) as error:
+        raise ConfigError(
+            Problem(
+                f"the journal of an interrupted run is damaged: {error}",
+                "Restore the folder from version control, or delete "
+                f"{shown_path(path.parent)} after you have seen what is in it.",
+                shown_path(path),
+            )
+        ) from error
+    return steps
+
+
+@contextmanager
+def _alone(folder: Path) -> Iterator[None]:
+    """Hold ``folder`` against other processes of fa4gen; ConfigError when one has it."""
+    try:
+        import fcntl
+    except ImportError:  # not on this system: two runs at a time are the user's to avoid
+        yield
+        return
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise ConfigError(
+                Problem(
+                    "another fa4gen is writing this folder",
+                    "Run the command again when it is done.",
+                    shown_path(folder),
+                )
+            ) from error
+        except OSError:  # a file system without locks
+            pass
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _refuse_links(folder: Path, paths: Sequence[str]) -> None:
+    links = links_in(folder, paths)
+    if links:
+        raise ConfigError(
+            *(
+                Problem(
+                    f"a symbolic link, to {target}: files are written inside the folder only",
+                    "Put a real file or folder there, or delete the link.",
+                    shown_path(folder / path),
+                )
+                for path, target in sorted(links.items())
+            )
+        )
+
+
+def _hash(path: Path) -> str | None:
+    try:
+        return sha256(path.read_bytes())
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+
+
+def _make_folders(folder: Path, made: list[Path]) -> None:
+    for path in reversed((folder, *folder.parents)):
+        if not path.is_dir():
+            path.mkdir()
+            made.append(path)
+
+
+def _remove_empty(folders: Sequence[Path], root: Path | None = None) -> None:
+    """Remove those of ``folders`` that are empty; with ``root``, also emptied parents below it."""
+    for folder in reversed(folders):
+        path = folder
+        with suppress(OSError):
+            path.rmdir()
+            while root is not None and (path := path.parent) != root:
+                path.rmdir()
+
+
+def _write_synced(path: Path, data: bytes) -> None:
+    with path.open("wb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def _sync_folders(folder: Path, steps: Sequence[_Step]) -> None:
+    for path in {(folder / step.path).parent for step in steps}:
+        if path.is_dir():
+            _sync(path)
+
+
+def _sync(folder: Path) -> None:
+    with suppress(OSError):  # not every system opens folders, and some sync files alone
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
