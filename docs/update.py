@@ -7,7 +7,8 @@ Such a part stands between <!-- begin NAME --> and <!-- end NAME -->:
 * ``figures`` and ``depth 512`` in README.md, from docs/bench_h200.json and
   docs/bench_h200_depth512.json as `fa4gen bench` wrote them,
 * ``gemm figures`` there, from docs/bench_h200_gemm.json once that is there,
-* ``classes`` in docs/emulator_mutations.md, from tests/emulator/classes and mutations.
+* ``classes`` in docs/emulator_mutations.md, from tests/emulator/classes and mutations,
+* ``abi`` in docs/vendoring.md, from the template of the launcher's header.
 
 tests/test_docs.py fails when one of them is not current.
 """
@@ -107,6 +108,16 @@ def bug_classes_table() -> str:
         sys.path.append(str(ROOT))
     table: Any = importlib.import_module("tests.emulator.classes.table")
     return f"{table.summary()}\n\n{_table(table.HEADER, table.rows())}"
+
+
+def abi_section() -> str:
+    """Return the launcher's header, from the meaning of a status to the prepared launches."""
+    from fa4gen.render.environment import open_templates
+
+    names = {"prefix": "acme", "PREFIX": "ACME", "kernels": (), "generator": "fa4gen"}
+    text = open_templates().environment().get_template("vendor/launcher.h.j2").render(names)
+    begin, end = text.index("/* A status is 0"), text.index("/* ---- One function a kernel")
+    return f"```c\n{text[begin:end].rstrip()}\n```"
 
 
 def figures_section(path: Path = ROOT / FIGURES) -> str:
@@ -349,6 +360,7 @@ PARTS: tuple[tuple[str, str, Callable[[], str]], ...] = (
     ("README.md", "depth 512", depth512_section),
     *([("README.md", "gemm figures", gemm_section)] if (ROOT / GEMM_FIGURES).is_file() else []),
     ("docs/emulator_mutations.md", "classes", bug_classes_table),
+    ("docs/vendoring.md", "abi", abi_section),
 )
 """File, name of the part, what it should be."""
 
