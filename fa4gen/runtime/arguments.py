@@ -94,6 +94,15 @@ class CheckedArguments:
         return {"query": self.query, "key": self.key, "value": self.value, "out": self.out}[name]
 
 
+def largest_row_count(plan: AttentionPlan) -> int:
+    """Return the most query and key rows that the kernel can number.
+
+    It rounds row numbers up to whole tiles and blocks, and adds the window to them.
+    """
+    window = max(plan.window_left or 0, plan.window_right or 0)
+    return INT32_MAX - (4 * plan.BM + plan.BN + window)
+
+
 def check_layout(layout: str) -> None:
     """Refuse any word but "bshd" and "bhsd"."""
     if layout not in AXES:
@@ -240,13 +249,12 @@ def _check_shapes(plan: AttentionPlan, views: dict[str, TensorView], layout: str
             problems.append(wrong(name, shown(shape), f"extents of at most {INT32_MAX}"))
     if problems:
         return problems
-    # The kernel rounds row numbers up to whole tiles and blocks, and adds the window to them.
-    margin = 4 * plan.BM + plan.BN + max(plan.window_left or 0, plan.window_right or 0)
+    most = largest_row_count(plan)
     query, key, value = (shapes[name] for name in ("query", "key", "value"))
     out = shapes.get("out", (*query[:3], plan.value_depth))
     for name, shape in (("query", query), ("key", key)):
-        if shape[1] > INT32_MAX - margin:
-            problems.append(wrong(name, f"{shape[1]} rows", f"at most {INT32_MAX - margin} rows"))
+        if shape[1] > most:
+            problems.append(wrong(name, f"{shape[1]} rows", f"at most {most} rows"))
     if key[0] != query[0]:
         problems.append(wrong("key", f"batch {key[0]}", f"the query's batch, {query[0]}"))
     for name, shape, of, like in (("value", value, "key", key), ("out", out, "query", query)):

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from fa4gen.plan.gemm_model import GemmPlan
 
 GEMM_DTYPES = {**DTYPE_NAMES, "fp32": "float32"}
-MARGIN = 1024
+LARGEST_EXTENT = INT32_MAX - 1024
 """The kernel rounds extents up to whole tiles and blocks."""
 MAX_FLOAT32 = 3.4028234663852886e38
 
@@ -247,14 +247,14 @@ def _check_shapes(views: dict[str, TensorView]) -> list[Problem]:
     n = views["b"].shape[2]
     extents = {"batch": batch, "m": m, "n": n, "k": k}
     problems = [
-        wrong(name, f"{extent}", f"an extent {axis} of at most {INT32_MAX - MARGIN}")
+        wrong(name, f"{extent}", f"an extent {axis} of at most {LARGEST_EXTENT}")
         for name, axis, extent in (
             ("a", "m", m),
             ("a", "k", k),
             ("b", "n", n),
             ("a", "batch", batch),
         )
-        if extent > INT32_MAX - MARGIN
+        if extent > LARGEST_EXTENT
     ]
     for name, view in views.items():
         if name == "a":

@@ -64,9 +64,14 @@ def plan_schedule(plan: AttentionPlan, size: ProblemSize, multiprocessors: int) 
         cta_group=plan.cta_group,
         ctas_per_tile=plan.ctas_per_tile,
         causal=plan.mask == "causal",
-        grouped=plan.mask == "causal" and plan.scheduler == "dynamic",
+        grouped=in_groups(plan),
         key_head_row_bytes=(plan.depth + plan.value_depth) * plan.element_bytes,
     )
+
+
+def in_groups(plan: AttentionPlan) -> bool:
+    """Whether heads are worked on in groups whose keys and values fit L2 together."""
+    return plan.mask == "causal" and plan.scheduler == "dynamic"
 
 
 @lru_cache(maxsize=1024)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from fa4gen.vendor.image import Image, pack_image
+from fa4gen.vendor.launcher import LauncherFacts, launcher_facts
 
 if TYPE_CHECKING:
     from fa4gen.plan.plans import Plan
@@ -27,6 +28,7 @@ class KernelFacts:
     """The resolved parameters in words."""
     plan: Plan
     image: Image
+    launcher: LauncherFacts
 
 
 def kernel_facts(kernel: VendoredKernel) -> KernelFacts:
@@ -41,4 +43,5 @@ def kernel_facts(kernel: VendoredKernel) -> KernelFacts:
         lines=plan.summary,
         plan=plan,
         image=kernel.packed or pack_image(kernel.compiled.cubin),
+        launcher=launcher_facts(plan),
     )

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from fa4gen.render.environment import open_templates
 from fa4gen.render.render import GENERATOR
 from fa4gen.vendor.facts import kernel_facts
+from fa4gen.vendor.image import LINE_CHARACTERS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -14,9 +15,18 @@ if TYPE_CHECKING:
     from fa4gen.render.environment import TemplateSet
     from fa4gen.vendor.model import Request, VendoredKernel
 
-ROOTS: tuple[tuple[str, str], ...] = (("include/{prefix}.h", "vendor/launcher.h.j2"),)
+SOURCES = (
+    "driver", "image", "sha256", "status", "overlap", "schedule", "launch", "attention", "gemm",
+    "kernels", "best",
+)  # fmt: skip
+"""The launcher's C files: src/<name>.c."""
+ROOTS: tuple[tuple[str, str], ...] = (
+    ("include/{prefix}.h", "vendor/launcher.h.j2"),
+    ("src/{prefix}_internal.h", "vendor/src/internal.h.j2"),
+    *((f"src/{name}.c", f"vendor/src/{name}.c.j2") for name in SOURCES),
+)
 """Files that every folder has: path and template."""
-KERNEL_ROOTS: tuple[tuple[str, str], ...] = ()
+KERNEL_ROOTS: tuple[tuple[str, str], ...] = (("cubins/{symbol}.c", "vendor/cubin.c.j2"),)
 """Files of each kernel beside its own: path, with {symbol}, and template."""
 ADAPTER_ROOTS: dict[str, tuple[tuple[str, str], ...]] = {}
 """Files of each adapter."""
@@ -36,6 +46,8 @@ def folder_files(
         "kernels": facts,
         "adapters": request.adapters,
         "generator": GENERATOR,
+        "row_characters": LINE_CHARACTERS,
+        "largest_image": max(fact.image.cubin_bytes for fact in facts),
     }
     files = {}
     roots = [*ROOTS, *(root for name in request.adapters for root in ADAPTER_ROOTS.get(name, ()))]

@@ -10,7 +10,7 @@ import hashlib
 import zlib
 from dataclasses import dataclass
 
-LINE_CHARACTERS = 96
+LINE_CHARACTERS = 92
 """A multiple of 4, so that each line decodes on its own."""
 
 

@@ -1,0 +1,171 @@
+"""What the C launcher has to know of a kernel: numbers of the plan, in the words of C."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from fa4gen.plan.attention_model import AttentionPlan
+from fa4gen.plan.hardware import ARCHITECTURES
+from fa4gen.runtime.arguments import largest_row_count
+from fa4gen.runtime.gemm_arguments import LARGEST_EXTENT
+from fa4gen.runtime.schedule import in_groups
+from fa4gen.runtime.tile_counter import COUNTER_BYTES
+
+if TYPE_CHECKING:
+    from fa4gen.plan.gemm_model import GemmPlan
+    from fa4gen.plan.model import TensorMapPlan
+    from fa4gen.plan.plans import Plan
+
+MAX_RANK = 5
+UNBOUNDED = -1
+DTYPES = {"bf16": "BF16", "fp16": "FP16", "fp8_e4m3": "FP8_E4M3", "fp32": "FP32"}
+MAP_DTYPES = {"fp8_e4m3": 0, "fp16": 6, "fp32": 7, "bf16": 9}
+"""CUtensorMapDataType; TMA moves bytes, and has no type for fp8."""
+MAP_SWIZZLES = {0: 0, 32: 1, 64: 2, 128: 3}
+"""CUtensorMapSwizzle."""
+MASKS = {"none": "MASK_NONE", "causal": "MASK_CAUSAL", "sliding_window": "MASK_SLIDING_WINDOW"}
+RESIDUALS = {"none": "RESIDUAL_NONE", "matrix": "RESIDUAL_MATRIX", "row": "RESIDUAL_ROW"}
+
+
+@dataclass(frozen=True)
+class MapFacts:
+    """How a tensor map is to be encoded."""
+
+    tensor: str
+    parameter: str
+    dtype: int
+    swizzle: int
+    rank: int
+    dims: tuple[str, ...]
+    """Of ``rank``; like the box, filled up to MAX_RANK."""
+    box: tuple[int, ...]
+    panel_bytes: int
+    """Of a row of the box."""
+    panels: int
+    """Attention: that make up the depth; else 0."""
+
+
+@dataclass(frozen=True)
+class LauncherFacts:
+    """A kernel's row in the table of the launcher; what the other family has is 0 or empty.
+
+    Words of C are those of the header without the prefix; empty where an enumeration has none.
+    """
+
+    entry_point: str
+    capability: tuple[int, int]
+    threads: int
+    dynamic_shared_bytes: int
+    element_bytes: int
+    out_element_bytes: int
+    workspace_bytes: int
+    BM: int
+    BN: int
+    cta_group: int
+    static_scheduler: bool
+    dtype: str
+    out_dtype: str
+    maps: tuple[MapFacts, ...]
+    parameters: tuple[str, ...]
+    max_extent: int = 0
+    ctas_per_tile: int = 1
+    mixed_tile_heights: bool = False
+    grouped: bool = False
+    has_descales: bool = False
+    default_scale: float = 0.0
+    depth: int = 0
+    value_depth: int = 0
+    mask: str = ""
+    window_left: int = 0
+    window_right: int = 0
+    softcap: float = 0.0
+    lse: bool = False
+    a_m_major: bool = False
+    b_n_major: bool = False
+    residual: str = ""
+    activation: str = "NULL"
+    """A C string, or NULL."""
+
+
+def launcher_facts(plan: Plan) -> LauncherFacts:
+    """Return the launcher's facts of ``plan``."""
+    facts = _shared_facts(plan)
+    if isinstance(plan, AttentionPlan):
+        return _with_attention(facts, plan)
+    return _with_gemm(facts, plan)
+
+
+def _shared_facts(plan: Plan) -> LauncherFacts:
+    parameters = tuple(row.name for row in plan.parameters)
+    return LauncherFacts(
+        entry_point=plan.entry_point,
+        capability=ARCHITECTURES[plan.arch].compute_capability,
+        threads=plan.launch.threads,
+        dynamic_shared_bytes=plan.launch.dynamic_shared_bytes,
+        element_bytes=plan.element_bytes,
+        out_element_bytes=plan.out_element_bytes,
+        workspace_bytes=COUNTER_BYTES if "tile_counter" in parameters else 0,
+        BM=plan.BM,
+        BN=plan.BN,
+        cta_group=plan.cta_group,
+        static_scheduler=plan.scheduler == "static",
+        dtype=DTYPES[plan.dtype],
+        out_dtype=DTYPES[plan.out_dtype],
+        maps=tuple(_map_facts(plan, row) for row in plan.tensor_maps),
+        parameters=parameters,
+    )
+
+
+def _with_attention(facts: LauncherFacts, plan: AttentionPlan) -> LauncherFacts:
+    left = UNBOUNDED if plan.window_left is None else plan.window_left
+    right = UNBOUNDED if plan.window_right is None else plan.window_right
+    return replace(
+        facts,
+        ctas_per_tile=plan.ctas_per_tile,
+        mixed_tile_heights=plan.mixed_tile_heights,
+        grouped=in_groups(plan),
+        has_descales=plan.has_descales,
+        max_extent=largest_row_count(plan),
+        default_scale=plan.depth**-0.5,
+        depth=plan.depth,
+        value_depth=plan.value_depth,
+        mask=MASKS[plan.mask],
+        window_left=left,
+        window_right=right,
+        softcap=plan.softcap or 0.0,
+        lse=plan.lse,
+    )
+
+
+def _with_gemm(facts: LauncherFacts, plan: GemmPlan) -> LauncherFacts:
+    return replace(
+        facts,
+        max_extent=LARGEST_EXTENT,
+        a_m_major=plan.a_major == "m",
+        b_n_major=plan.b_major == "n",
+        residual=RESIDUALS[plan.residual],
+        activation="NULL" if plan.activation is None else json.dumps(plan.activation),
+    )
+
+
+def _map_facts(plan: Plan, row: TensorMapPlan) -> MapFacts:
+    of_inputs = row.tensor in ("query", "key", "value", "a", "b")
+    panels = 0
+    if isinstance(plan, AttentionPlan):
+        depth = plan.value_depth if row.tensor in ("value", "out") else plan.depth
+        panels = depth // row.box[0]
+    padding = MAX_RANK - len(row.dims)
+    return MapFacts(
+        tensor=row.tensor,
+        parameter=row.parameter,
+        dtype=MAP_DTYPES[plan.dtype if of_inputs else plan.out_dtype],
+        swizzle=MAP_SWIZZLES[row.swizzle],
+        rank=len(row.dims),
+        dims=row.dims + row.dims[-1:] * padding,
+        box=row.box + (0,) * padding,
+        panel_bytes=row.box_bytes // math.prod(row.box) * row.box[0],
+        panels=panels,
+    )
