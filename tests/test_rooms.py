@@ -28,7 +28,7 @@ MAY_IMPORT = {
     "emulator": set(),
     "vendor": {"verify", "emulator", "toolchain", "runtime", "render", "plan", "config"},
     "verify": {"emulator", "toolchain", "runtime", "render", "plan", "config"},
-    "bench": {"verify", "toolchain", "runtime", "render", "plan", "config"},
+    "bench": {"vendor", "verify", "toolchain", "runtime", "render", "plan", "config"},
     "sweep": {"verify", "toolchain", "runtime", "render", "plan", "config"},
 }
 """Every room but the command line, which may import all; files beside the rooms are open to all."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from fa4gen.bench.family import family_called
@@ -49,7 +49,7 @@ def config_table(result: ConfigResult) -> Table:
 
 def summary_table(results: Iterable[ConfigResult]) -> Table | None:
     """Return the ratio to the best peer by config and size; None without any peer."""
-    measured = [result for result in results if result.peer_names]
+    measured = [r for r in results if any(size.best_peer is not None for size in r.sizes)]
     if not measured:
         return None
     words = tuple(dict.fromkeys(size.word for result in measured for size in result.sizes))
@@ -59,6 +59,19 @@ def summary_table(results: Iterable[ConfigResult]) -> Table | None:
         ratios = [_number(by_word.get(word), 3) for word in words]
         rows.append((result.name, *ratios, _number(result.geometric_mean(BEST), 3)))
     columns = ("ours / best peer", *words, "geometric mean")
+    return Table("", columns, tuple(rows))
+
+
+def host_table(results: Iterable[ConfigResult]) -> Table | None:
+    """Return the host time of one launch by config; None where it was not measured."""
+    rows = [
+        (result.name, *(f"{value:.2f}" for value in asdict(result.host_us).values()))
+        for result in results
+        if result.host_us is not None
+    ]
+    if not rows:
+        return None
+    columns = ("host time of a launch, us", "fa4gen.load", "prepared", "vendored", "prepared")
     return Table("", columns, tuple(rows))
 
 
@@ -133,6 +146,7 @@ def _config_data(result: ConfigResult) -> dict[str, Any]:
             for peer in (*result.peer_names, BEST)
             if (mean := result.geometric_mean(peer)) is not None
         },
+        **({"host_us": asdict(result.host_us)} if result.host_us is not None else {}),
         "problems": [problem.message for problem in result.problems],
     }
 

@@ -18,6 +18,20 @@ if TYPE_CHECKING:
 
 BEST = "best"
 """In place of a peer's name: the fastest peer at each size."""
+VENDORED = "vendored"
+"""The peer that is our own kernel through the vendored C launcher: no competitor of itself."""
+
+
+@dataclass(frozen=True)
+class HostTimes:
+    """Microseconds that the calling thread spends in one launch: medians of many samples."""
+
+    python: float
+    """``fa4gen.load``'s call: checks, look-up of what it made of these arguments before, launch."""
+    python_prepared: float
+    vendored: float
+    """The C function: checks, tensor maps, schedule, launch."""
+    vendored_prepared: float
 
 
 @dataclass(frozen=True)
@@ -76,8 +90,9 @@ class SizeFigures(ABC):
 
     @property
     def best_peer(self) -> str | None:
-        """The fastest peer, if any ran."""
-        return min(self.peers, key=lambda name: self.peers[name].median_ms, default=None)
+        """The fastest peer that is not our own kernel, if any ran."""
+        others = [name for name in self.peers if name != VENDORED]
+        return min(others, key=lambda name: self.peers[name].median_ms, default=None)
 
     def ratio(self, peer: str) -> float | None:
         """Our speed over that of ``peer`` (or BEST); None where it did not run."""
@@ -151,6 +166,8 @@ class ConfigResult:
     problems: tuple[Problem, ...] = ()
     """Why it was not measured."""
     family: str = "attention"
+    host_us: HostTimes | None = None
+    """Where the vendored launcher took part."""
 
     @property
     def peer_names(self) -> tuple[str, ...]:

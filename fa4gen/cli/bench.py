@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,12 +12,13 @@ import click
 from fa4gen.cli.options import OutputFormat, configs_argument, format_option, jobs_option
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from fa4gen.bench.family import Family
     from fa4gen.bench.peers import Peers
     from fa4gen.bench.results import ConfigResult
     from fa4gen.bench.run import BenchOptions
+    from fa4gen.bench.vendored import VendoredLibrary
     from fa4gen.errors import Problem
     from fa4gen.plan.plans import Plan
     from fa4gen.runtime.device import DeviceInfo
@@ -52,6 +55,12 @@ if TYPE_CHECKING:
     help="The CUDA runtime that the library of --fa3 needs, if it is not PyTorch's.",
 )
 @click.option("--no-peers", is_flag=True, help="Time our kernels alone.")
+@click.option(
+    "--vendored",
+    is_flag=True,
+    help="Also vendor the kernels, build their C launcher and time it: the kernels through it, and "
+    "how long one launch keeps the host. Needs a C compiler.",
+)
 @click.option("--seed", type=click.IntRange(0), default=0, show_default=True, metavar="N")
 @click.option(
     "--compiler",
@@ -82,6 +91,7 @@ def command(
     fa3: Path | None,
     cudart: Path | None,
     no_peers: bool,
+    vendored: bool,
     seed: int,
     compiler: str,
     json_path: Path | None,
@@ -117,7 +127,10 @@ def command(
     arches = dict.fromkeys(plan.arch for plan in plans)
     device, *_ = [require_device(arch) for arch in arches]
     peers = _find_peers(family, fa3, cudart, no_peers)
-    results = _measure([str(path) for path in paths], options, peers, compiler, jobs, output_format)
+    with _vendored_library([str(path) for path in paths], vendored) as library:
+        results = _measure(
+            [str(path) for path in paths], options, peers, library, compiler, jobs, output_format
+        )
     document = _document(results, options, device, peers)
     if output_format == "json":
         from fa4gen.cli.output import print_json
@@ -189,10 +202,27 @@ def _find_peers(family: Family, fa3: Path | None, cudart: Path | None, no_peers:
     return peers
 
 
+@contextmanager
+def _vendored_library(configs: Sequence[str], wanted: bool) -> Iterator[VendoredLibrary | None]:
+    """Build the vendored launcher of the run's kernels where it is asked for."""
+    if not wanted:
+        yield None
+        return
+    from tempfile import TemporaryDirectory
+
+    from fa4gen.bench.vendored import VendoredLibrary
+    from fa4gen.cli.output import note
+
+    note(f"vendoring {len(configs)} kernels")
+    with TemporaryDirectory(prefix="fa4gen-bench-") as folder:
+        yield VendoredLibrary(configs, Path(folder))
+
+
 def _measure(
     configs: Sequence[str],
     options: BenchOptions,
     peers: Peers,
+    library: VendoredLibrary | None,
     compiler: str,
     jobs: int,
     output_format: OutputFormat,
@@ -206,6 +236,10 @@ def _measure(
 
     note(f"compiling {len(configs)} kernels")
     built = list(build_kernels(configs, jobs, compiler))  # the compiler's work must not be timed
+    if library is not None:
+        from fa4gen.bench.vendored import VendoredPeer
+
+        peers = replace(peers, found=(*peers.found, VendoredPeer(library)))
     timer = family_called(options.family).make_timer(options, peers, built)
     results = []
 
@@ -219,6 +253,11 @@ def _measure(
         else:
             try:
                 result = timer.time_kernel(kernel.plan, kernel.compiled, kernel.config)
+                if library is not None:
+                    from fa4gen.bench.host_time import host_times
+
+                    times = host_times(kernel.plan, kernel.compiled, library)
+                    result = replace(result, host_us=times)
             except Fa4genError as error:
                 result = failed(kernel, error.problems)
         results.append(result)
@@ -259,7 +298,7 @@ def _document(
 
 
 def _conclude(results: Sequence[ConfigResult], output_format: OutputFormat) -> int:
-    from fa4gen.bench.report import residual_table, summary_table
+    from fa4gen.bench.report import host_table, residual_table, summary_table
     from fa4gen.cli.github import annotation
     from fa4gen.cli.output import note, print_table
 
@@ -267,6 +306,10 @@ def _conclude(results: Sequence[ConfigResult], output_format: OutputFormat) -> i
         summary = summary_table(results) if len(results) > 1 else None
         if summary is not None:
             print_table(summary.columns, summary.rows, right=summary.columns[1:])
+        hosts = host_table(results)
+        if hosts is not None:
+            print()
+            print_table(hosts.columns, hosts.rows, right=hosts.columns[1:])
         costs = residual_table(results)
         if costs is not None:
             print()

@@ -2,7 +2,16 @@ from __future__ import annotations
 
 import json
 
-from fa4gen.bench.report import config_table, mask_word, results_data, summary_table
+import pytest
+
+from fa4gen.bench.report import (
+    config_table,
+    host_table,
+    mask_word,
+    results_data,
+    summary_table,
+)
+from fa4gen.bench.results import HostTimes
 from fa4gen.bench.run import BenchOptions
 from fa4gen.errors import Problem
 
@@ -86,3 +95,22 @@ def test_masks_in_words() -> None:
     window = {"mask": "sliding_window", "window_left": 1023, "window_right": 0}
     assert mask_word(window) == "window 1024"
     assert mask_word({**window, "window_right": 7}) == "window 1023+1+7"
+
+
+def test_our_own_kernel_through_the_vendored_launcher_is_no_competitor(make_result, make_size):
+    size = make_size(1024, 0.5, fa3=0.6, vendored=0.4)
+    assert size.best_peer == "fa3"
+    assert size.ratio("vendored") == pytest.approx(0.8)
+    assert make_size(1024, 0.5, vendored=0.4).best_peer is None
+    alone = make_result(sizes=(make_size(1024, 0.5, vendored=0.4),))
+    assert summary_table([alone]) is None
+
+
+def test_the_host_time_of_launches(make_result) -> None:
+    assert host_table([make_result()]) is None
+    assert "host_us" not in data([make_result()])["configs"][0]
+    result = make_result(host_us=HostTimes(15.0, 7.0, 5.25, 2.5))
+    table = host_table([make_result("other"), result])
+    assert table is not None
+    assert table.rows == (("k", "15.00", "7.00", "5.25", "2.50"),)
+    assert data([result])["configs"][0]["host_us"]["vendored_prepared"] == 2.5

@@ -1,0 +1,166 @@
+"""The vendored C launcher beside ours: the same kernels through the code that users take away.
+
+It launches what it prepared once, which is how its kernel time is compared. How long a launch keeps
+the host is measured apart: ``host_time``.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from dataclasses import dataclass
+from importlib.resources import as_file, files
+from typing import TYPE_CHECKING, Any
+
+from fa4gen.bench.results import VENDORED
+from fa4gen.errors import Fa4genError, Problem
+from fa4gen.plan.gemm_model import GemmPlan
+from fa4gen.runtime import arrays
+from fa4gen.runtime.arguments import DTYPE_NAMES, Arguments
+from fa4gen.runtime.device import load_cupy
+from fa4gen.runtime.gemm_arguments import GemmArguments
+from fa4gen.vendor.binding import Binding, Prepared
+from fa4gen.vendor.fill import attention_args, gemm_args
+from fa4gen.vendor.folder import folder_files
+from fa4gen.vendor.host_build import LIBRARY_FLAGS, build_library, compile_c, find_c_compiler
+from fa4gen.vendor.kernels import build_kernels
+from fa4gen.vendor.model import Request
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from pathlib import Path
+
+    from fa4gen.plan.plans import Plan
+    from fa4gen.vendor.binding import Args, KernelBinding
+
+PREFIX = "bench"
+
+
+class VendoredLibrary:
+    """The kernels of a run, vendored and built by the host's C compiler."""
+
+    def __init__(self, configs: Sequence[str], folder: Path) -> None:
+        """Build everything below ``folder``, which exists.
+
+        Raises what compiling kernels raises, and MissingCapabilityError without a C compiler.
+        """
+        kernels = build_kernels(configs, PREFIX)
+        for name, text in folder_files(Request(PREFIX, tuple(configs)), kernels).items():
+            path = folder / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text, encoding="utf-8")
+        self._binding = Binding(build_library(folder, folder / "libbench.so"), PREFIX)
+        timer = folder / "host_time.so"
+        with as_file(files("fa4gen.bench") / "host_time.c") as source:
+            compile_c(
+                find_c_compiler(), [*LIBRARY_FLAGS, "-D_POSIX_C_SOURCE=200809L"], [source], timer
+            )
+        self._host_seconds = ctypes.CDLL(str(timer)).fa4gen_host_seconds
+        self._host_seconds.restype = ctypes.c_double
+        self._host_seconds.argtypes = (*(ctypes.c_void_p,) * 3, ctypes.c_int)
+
+    def prepare(
+        self, plan: Plan, tensors: Mapping[str, Any], *, alpha: float = 1.0, beta: float = 1.0
+    ) -> PreparedCall:
+        """Give a call with these tensors a workspace, and prepare it."""
+        cupy = load_cupy()
+        args = call_args(plan, tensors, alpha=alpha, beta=beta)
+        kernel = self._binding.kernel(f"{PREFIX}_{plan.name}")
+        size = kernel.workspace_bytes(ctypes.addressof(args))
+        workspace = cupy.empty(max(size, 16), cupy.uint8)
+        stream = int(cupy.cuda.get_current_stream().ptr)
+        args.workspace, args.workspace_bytes = int(workspace.data.ptr), workspace.nbytes
+        self._demand(self._binding.workspace_init(args.workspace, workspace.nbytes, stream))
+        call = PreparedCall(self._binding, kernel, args, Prepared(), (workspace, tensors))
+        self._demand(
+            self._binding.prepare(
+                kernel.handle, ctypes.addressof(args), ctypes.addressof(call.prepared)
+            )
+        )
+        return call
+
+    def host_seconds(self, call: PreparedCall, *, prepared: bool, stream: int, count: int) -> float:
+        """Return the mean time that one of ``count`` launches takes the calling thread."""
+        function = self._binding.launch_prepared if prepared else call.kernel.launch
+        argument = call.prepared if prepared else call.args
+        seconds: float = self._host_seconds(
+            ctypes.cast(function, ctypes.c_void_p), ctypes.addressof(argument), stream, count
+        )
+        if seconds < 0:
+            raise Fa4genError(Problem(f"{call.kernel.symbol}: a launch failed"))
+        return seconds
+
+    def _demand(self, status: int) -> None:
+        if status:
+            raise Fa4genError(Problem(f"vendored launcher: {self._binding.words(status)}"))
+
+
+@dataclass(frozen=True)
+class PreparedCall:
+    """A call of the vendored launcher, to be launched as often as wanted on the current stream."""
+
+    binding: Binding
+    kernel: KernelBinding
+    args: Args
+    prepared: Prepared
+    keep: Any
+
+    def __call__(self) -> None:
+        """Launch on CuPy's current stream."""
+        stream = int(load_cupy().cuda.get_current_stream().ptr)
+        status = self.binding.launch_prepared(ctypes.addressof(self.prepared), stream)
+        if status:
+            raise Fa4genError(Problem(f"vendored launcher: {self.binding.words(status)}"))
+
+
+@dataclass(frozen=True)
+class VendoredPeer:
+    """Peer and GemmPeer in one: see ``peers`` and ``gemm_peers``."""
+
+    library: VendoredLibrary
+    name: str = VENDORED
+
+    def suits(self, plan: GemmPlan) -> bool:  # noqa: ARG002
+        """See GemmPeer."""
+        return True
+
+    def label(self, plan: GemmPlan) -> str:  # noqa: ARG002
+        """See GemmPeer."""
+        return self.name
+
+    def prepare(
+        self, plan: Any, *operands: Any, alpha: float = 1.0, beta: float = 1.0
+    ) -> Callable[[], Any]:
+        """See Peer, which gives query, key and value, and GemmPeer, which gives GemmArrays."""
+        if isinstance(plan, GemmPlan):
+            tensors = {name: getattr(operands[0], name) for name in ("a", "b", "c", "out")}
+        else:
+            tensors = dict(zip(("query", "key", "value"), operands, strict=True))
+            query = operands[0]
+            batch, rows, heads, _ = query.shape
+            shape = (batch, rows, heads, plan.value_depth)
+            tensors["out"] = arrays.empty(query, shape, DTYPE_NAMES[plan.out_dtype])
+            if plan.lse:
+                tensors["lse"] = arrays.empty(query, (batch, heads, rows), "float32")
+        call = self.library.prepare(plan, tensors, alpha=alpha, beta=beta)
+
+        def run() -> Any:
+            call()
+            return tensors["out"]
+
+        return run
+
+
+def call_args(
+    plan: Any, tensors: Mapping[str, Any], *, alpha: float = 1.0, beta: float = 1.0
+) -> Args:
+    """Return the C struct of a call; tensors that are None are not given."""
+    views = {
+        name: arrays.view(name, tensor)[0] for name, tensor in tensors.items() if tensor is not None
+    }
+    if isinstance(plan, GemmPlan):
+        return gemm_args(
+            plan,
+            GemmArguments(views["a"], views["b"], views.get("c"), views["out"], alpha, beta),
+        )
+    operands = views["query"], views["key"], views["value"], views["out"], views.get("lse")
+    return attention_args(plan, Arguments(*operands, plan.depth**-0.5, "bshd"))
