@@ -1263,8 +1263,8 @@ struct OutputTensor {
 __device__ __forceinline__ void write_unseen_tile(const Problem& problem, const OutputTensor& out,
                                                   const Tile& tile) {
 #pragma unroll 1
-  for (int32 row = tile.first_row + threadIdx.x % 128; row < min(tile.first_row + kBM, problem.query_rows);
-       row += 128) {
+  for (int32 i = threadIdx.x % 128; i < min(kBM, problem.query_rows - tile.first_row); i += 128) {
+    const int32 row = tile.first_row + i;
     uint16* to = out.data + tile.batch * out.batch_stride + row * out.row_stride + tile.head * out.head_stride;
 #pragma unroll 1
     for (int32 column = 0; column < kValueDepth; column += 8)
