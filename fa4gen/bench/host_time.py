@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from fa4gen.bench.vendored import VendoredLibrary
     from fa4gen.plan.plans import Plan
+    from fa4gen.runtime.kernel import Launch
     from fa4gen.toolchain.model import CompiledKernel
 
 CALLS = 64
@@ -41,6 +42,7 @@ def host_times(plan: Plan, compiled: CompiledKernel, library: VendoredLibrary) -
         tensors = _small_attention(plan)
         launch, prepared = _attention_calls(plan, compiled, tensors)
     call = library.prepare(plan, tensors)
+    driver_call = prepared.driver_call()
     stream = cupy.cuda.get_current_stream()
     handle = int(stream.ptr)
 
@@ -59,6 +61,9 @@ def host_times(plan: Plan, compiled: CompiledKernel, library: VendoredLibrary) -
         python_prepared=median(_in_python(prepared)),
         vendored=median(in_c(is_prepared=False)),
         vendored_prepared=median(in_c(is_prepared=True)),
+        driver=median(
+            lambda: library.driver_seconds(plan, driver_call, stream=handle, count=CALLS)
+        ),
     )
 
 
@@ -88,7 +93,7 @@ def _small_attention(plan: Any) -> dict[str, Any]:
 
 def _attention_calls(
     plan: Any, compiled: CompiledKernel, tensors: dict[str, Any]
-) -> tuple[Callable[[], Any], Callable[[], Any]]:
+) -> tuple[Callable[[], Any], Launch]:
     from fa4gen.runtime.attention import AttentionKernel
 
     kernel = AttentionKernel(plan, compiled.cubin)
@@ -109,7 +114,7 @@ def _small_gemm(plan: GemmPlan) -> dict[str, Any]:
 
 def _gemm_calls(
     plan: Any, compiled: CompiledKernel, tensors: dict[str, Any]
-) -> tuple[Callable[[], Any], Callable[[], Any]]:
+) -> tuple[Callable[[], Any], Launch]:
     from fa4gen.runtime.gemm import GemmKernel
 
     kernel = GemmKernel(plan, compiled.cubin)

@@ -71,7 +71,8 @@ def host_table(results: Iterable[ConfigResult]) -> Table | None:
     ]
     if not rows:
         return None
-    columns = ("host time of a launch, us", "fa4gen.load", "prepared", "vendored", "prepared")
+    ours = ("fa4gen.load", "prepared")
+    columns = ("host time of a launch, us", *ours, "vendored", "prepared", "cuLaunchKernel")
     return Table("", columns, tuple(rows))
 
 

@@ -32,6 +32,8 @@ class HostTimes:
     vendored: float
     """The C function: checks, tensor maps, schedule, launch."""
     vendored_prepared: float
+    driver: float
+    """cuLaunchKernel alone, with the same parameters: what no launcher can be faster than."""
 
 
 @dataclass(frozen=True)

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from fa4gen.plan.plans import Plan
+    from fa4gen.runtime.kernel import DriverCall
     from fa4gen.vendor.binding import Args, KernelBinding
 
 PREFIX = "bench"
@@ -54,9 +55,9 @@ class VendoredLibrary:
             compile_c(
                 find_c_compiler(), [*LIBRARY_FLAGS, "-D_POSIX_C_SOURCE=200809L"], [source], timer
             )
-        self._host_seconds = ctypes.CDLL(str(timer)).fa4gen_host_seconds
-        self._host_seconds.restype = ctypes.c_double
-        self._host_seconds.argtypes = (*(ctypes.c_void_p,) * 3, ctypes.c_int)
+        self._timer = ctypes.CDLL(str(timer))
+        for function in (self._timer.fa4gen_host_seconds, self._timer.fa4gen_driver_seconds):
+            function.restype = ctypes.c_double
 
     def prepare(
         self, plan: Plan, tensors: Mapping[str, Any], *, alpha: float = 1.0, beta: float = 1.0
@@ -82,11 +83,34 @@ class VendoredLibrary:
         """Return the mean time that one of ``count`` launches takes the calling thread."""
         function = self._binding.launch_prepared if prepared else call.kernel.launch
         argument = call.prepared if prepared else call.args
-        seconds: float = self._host_seconds(
-            ctypes.cast(function, ctypes.c_void_p), ctypes.addressof(argument), stream, count
+        return self._checked(
+            self._timer.fa4gen_host_seconds(
+                ctypes.cast(function, ctypes.c_void_p),
+                ctypes.c_void_p(ctypes.addressof(argument)),
+                ctypes.c_void_p(stream),
+                ctypes.c_int(count),
+            )
         )
+
+    def driver_seconds(self, plan: Plan, call: DriverCall, *, stream: int, count: int) -> float:
+        """Return the mean time that cuLaunchKernel itself takes for the same launch."""
+        driver = ctypes.CDLL("libcuda.so.1")
+        return self._checked(
+            self._timer.fa4gen_driver_seconds(
+                ctypes.cast(driver.cuLaunchKernel, ctypes.c_void_p),
+                ctypes.c_void_p(call.function),
+                ctypes.c_uint(call.grid),
+                ctypes.c_uint(plan.launch.threads),
+                ctypes.c_uint(plan.launch.dynamic_shared_bytes),
+                ctypes.c_void_p(stream),
+                ctypes.c_void_p(call.parameters.address),
+                ctypes.c_int(count),
+            )
+        )
+
+    def _checked(self, seconds: float) -> float:
         if seconds < 0:
-            raise Fa4genError(Problem(f"{call.kernel.symbol}: a launch failed"))
+            raise Fa4genError(Problem("a launch failed while its host time was measured"))
         return seconds
 
     def _demand(self, status: int) -> None:

@@ -60,6 +60,16 @@ class Packed:
 
 
 @dataclass(frozen=True)
+class DriverCall:
+    """The arguments of cuLaunchKernel that differ between launches of a kernel, but the stream."""
+
+    function: int
+    """CUfunction."""
+    grid: int
+    parameters: ParameterBlock
+
+
+@dataclass(frozen=True)
 class _OnDevice:
     """What the kernel has on one GPU; counters only where its scheduler needs them."""
 
@@ -116,6 +126,15 @@ class Kernel(ABC, Generic[A]):
             if previous != device:
                 runtime.setDevice(previous)
 
+    def _driver_call(self, call: Call[A]) -> DriverCall:
+        """Return what a call that was prepared hands to the driver, on the current stream."""
+        device = call.arguments.device
+        on_device = self._devices[device]
+        stream = arrays.current_stream(call.arrays[0], device)
+        counter = on_device.counters.address(stream) if on_device.counters else 0
+        packed = self._packed(call.arguments, counter)
+        return DriverCall(on_device.kernel.handle, packed.grid, packed.parameters)
+
     def _on_device(self, device: int) -> _OnDevice:
         plan = self._plan
         with self._lock:
@@ -156,6 +175,10 @@ class Launch:
     def __call__(self) -> None:
         """Enqueue the kernel."""
         self._kernel._enqueue(self._call)
+
+    def driver_call(self) -> DriverCall:
+        """Return what this hands to the driver: to measure what the driver alone takes."""
+        return self._kernel._driver_call(self._call)
 
 
 def view_optional(name: str, array: Any) -> tuple[TensorView | None, Any]:

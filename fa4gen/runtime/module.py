@@ -76,6 +76,11 @@ class LoadedKernel:
                 )
             )
 
+    @property
+    def handle(self) -> int:
+        """The CUfunction, for callers of the driver."""
+        return int(self._function)
+
     def _check(self, result: tuple[Any, ...], what: str) -> Any:
         if result[0] != self._success:
             raise CompileError(
