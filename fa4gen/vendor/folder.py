@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from fa4gen.render.environment import TemplateSet
+    from fa4gen.vendor.facts import KernelFacts
     from fa4gen.vendor.model import Request, VendoredKernel
 
 SOURCES = (
@@ -32,15 +33,9 @@ ADAPTER_ROOTS: dict[str, tuple[tuple[str, str], ...]] = {}
 """Files of each adapter."""
 
 
-def folder_files(
-    request: Request,
-    kernels: Sequence[VendoredKernel],
-    templates: TemplateSet | None = None,
-) -> dict[str, str]:
-    """Return the text of every file but the lock, by path relative to the folder, sorted."""
-    templates = templates or open_templates()
-    facts = tuple(kernel_facts(kernel) for kernel in kernels)
-    shared = {
+def template_values(request: Request, facts: tuple[KernelFacts, ...]) -> dict[str, object]:
+    """Return what the templates of a folder read, but for the one kernel of KERNEL_ROOTS."""
+    return {
         "prefix": request.prefix,
         "PREFIX": request.prefix.upper(),
         "kernels": facts,
@@ -49,6 +44,17 @@ def folder_files(
         "row_characters": LINE_CHARACTERS,
         "largest_image": max(fact.image.cubin_bytes for fact in facts),
     }
+
+
+def folder_files(
+    request: Request,
+    kernels: Sequence[VendoredKernel],
+    templates: TemplateSet | None = None,
+) -> dict[str, str]:
+    """Return the text of every file but the lock, by path relative to the folder, sorted."""
+    templates = templates or open_templates()
+    facts = tuple(kernel_facts(kernel) for kernel in kernels)
+    shared = template_values(request, facts)
     files = {}
     roots = [*ROOTS, *(root for name in request.adapters for root in ADAPTER_ROOTS.get(name, ()))]
     for path, template in roots:

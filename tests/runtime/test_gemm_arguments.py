@@ -169,6 +169,13 @@ def test_c_in_place_counts_only_in_the_same_order_of_the_batch():
     assert refusal(make_arguments(batch=(2,), c=backwards))[0].endswith("overlaps c's")
 
 
+def test_strides_that_nothing_steps_over_do_not_part_c_from_the_output():
+    out = contiguous((1, 1, 72), 4 * GAP)
+    strides = (1600, 320, 2)
+    arguments = make_arguments(m=1, batch=(1,), c=out._replace(strides=strides))
+    assert check_gemm_arguments(PLAN, arguments).out == out
+
+
 def test_interleaved_outputs_pass():
     """Columns of one wider array: they lie among each other, and share no byte."""
     wide = {"strides": (4 * 72, 2)}

@@ -1,0 +1,222 @@
+"""Random attention problems, each as the C struct and as fa4gen.runtime's arguments."""
+
+from __future__ import annotations
+
+import ctypes
+import math
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from hypothesis import strategies as st
+
+from fa4gen.runtime.arguments import (
+    DESCALES,
+    DTYPE_NAMES,
+    Arguments,
+    TensorView,
+    largest_row_count,
+)
+from fa4gen.vendor.binding import AttentionArgs, Tensor
+
+if TYPE_CHECKING:
+    from fa4gen.plan.attention_model import AttentionPlan
+
+TENSORS = ("query", "key", "value", "out")
+FLOAT32S = ("lse", *DESCALES)
+FAR = 1 << 46
+"""Bytes between tensors that are to lie apart."""
+WORKSPACE = 1 << 20
+"""Below all tensors, so that none reaches it; the Python launcher has a counter of its own."""
+ROWS = (0, 1, 2, 63, 64, 65, 127, 128, 129, 191, 192, 193, 255, 256, 257, 1000, 4096)
+SCALES = (
+    math.nan, math.inf, -math.inf, -1.0, 5e-324, 1e-40, 2.0**-127, 2.0**-126, 2.0**126,
+    2.0**126 * (1 + 2**-52), 2.0**127, 1e300,
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Operand:
+    """Where a tensor lies; strides in elements, (batch, rows, heads)."""
+
+    pointer: int
+    strides: tuple[int, int, int]
+
+
+@dataclass(frozen=True)
+class AttentionProblem:
+    batch: int
+    query_rows: int
+    key_rows: int
+    query_heads: int
+    key_heads: int
+    operands: dict[str, Operand]
+    float32s: dict[str, int]
+    """Pointers; 0 is NULL."""
+    softmax_scale: float
+
+    def shape(self, plan: AttentionPlan, name: str) -> tuple[int, int, int, int]:
+        depth = plan.value_depth if name in ("value", "out") else plan.depth
+        if name in ("query", "out"):
+            return (self.batch, self.query_rows, self.query_heads, depth)
+        return (self.batch, self.key_rows, self.key_heads, depth)
+
+    def c_args(self) -> AttentionArgs:
+        return AttentionArgs(
+            struct_size=ctypes.sizeof(AttentionArgs),
+            batch=self.batch,
+            query_rows=self.query_rows,
+            key_rows=self.key_rows,
+            query_heads=self.query_heads,
+            key_heads=self.key_heads,
+            **{name: Tensor(one.pointer, *one.strides) for name, one in self.operands.items()},
+            **self.float32s,
+            softmax_scale=self.softmax_scale,
+            workspace=WORKSPACE,
+            workspace_bytes=32,
+        )
+
+    def python_arguments(self, plan: AttentionPlan) -> Arguments:
+        views = {}
+        for name, one in self.operands.items():
+            size = element_bytes(plan, name)
+            dtype = plan.out_dtype if name == "out" else plan.dtype
+            strides = (*(stride * size for stride in one.strides), size)
+            shape = self.shape(plan, name)
+            views[name] = TensorView(one.pointer, shape, strides, DTYPE_NAMES[dtype], 0)
+        lse_shape = (self.batch, self.query_heads, self.query_rows)
+        if plan.lse and not math.prod(lse_shape):
+            lse = contiguous(self.float32s["lse"], lse_shape)
+        else:
+            lse = optional(self.float32s["lse"], lse_shape)
+        descales = (
+            optional(self.float32s[name], (self.batch, self.key_heads)) for name in DESCALES
+        )
+        scale = self.softmax_scale or plan.depth**-0.5
+        return Arguments(
+            views["query"], views["key"], views["value"], views["out"], lse, scale, "bshd",
+            *descales,
+        )  # fmt: skip
+
+
+def element_bytes(plan: AttentionPlan, name: str) -> int:
+    return plan.out_element_bytes if name == "out" else plan.element_bytes
+
+
+def contiguous(pointer: int, shape: tuple[int, ...]) -> TensorView:
+    strides = tuple(4 * math.prod(shape[i + 1 :]) for i in range(len(shape)))
+    return TensorView(pointer, shape, strides, "float32", 0)
+
+
+def optional(pointer: int, shape: tuple[int, ...]) -> TensorView | None:
+    return contiguous(pointer, shape) if pointer else None
+
+
+def packed_strides(
+    extents: tuple[int, int, int], depth: int, order: tuple[int, ...], pads: tuple[int, ...]
+) -> tuple[int, int, int]:
+    """Strides with the axes in ``order`` from the slowest, each with so many elements unused."""
+    strides = [0, 0, 0]
+    step = depth
+    for axis, pad in zip(reversed(order), pads, strict=True):
+        step += pad
+        strides[axis] = step
+        step *= max(1, extents[axis])
+    return strides[0], strides[1], strides[2]
+
+
+@st.composite
+def sound_problems(draw: Any, plan: AttentionPlan) -> AttentionProblem:
+    """Problems that nothing is wrong with."""
+    rows = st.one_of(st.sampled_from(ROWS), st.integers(0, 20000))
+    key_heads = draw(st.sampled_from((1, 1, 2, 3, 8)))
+    problem = AttentionProblem(
+        batch=draw(st.sampled_from((0, 1, 1, 2, 3, 17))),
+        query_rows=draw(rows),
+        key_rows=draw(rows),
+        query_heads=key_heads * draw(st.sampled_from((0, 1, 1, 2, 5))),
+        key_heads=key_heads,
+        operands={},
+        float32s={
+            "lse": 9 * FAR + 4 * draw(st.integers(0, 3)) if plan.lse else 0,
+            **{
+                name: draw(st.sampled_from((0, (10 + i) * FAR + 4))) if plan.has_descales else 0
+                for i, name in enumerate(DESCALES)
+            },
+        },
+        softmax_scale=draw(st.sampled_from((0.0, 0.125, 1 / 3, 0.08838834764831845, 1.0, 1e-30))),
+    )
+    operands = {}
+    for i, name in enumerate(TENSORS):
+        unit = 16 // element_bytes(plan, name)
+        shape = problem.shape(plan, name)
+        order = draw(st.permutations((0, 1, 2)))
+        pads = tuple(unit * draw(st.sampled_from((0, 0, 1, 7))) for _ in range(3))
+        strides = packed_strides(shape[:3], shape[3], tuple(order), pads)
+        operands[name] = Operand((i + 1) * FAR + 16 * draw(st.integers(0, 9)), strides)
+    return replace(problem, operands=operands)
+
+
+def _change(draw: Any, plan: AttentionPlan, problem: AttentionProblem, kind: str) -> Any:
+    """One change of a sound problem; most are wrong, and some are not."""
+    name = draw(st.sampled_from(TENSORS))
+    one = problem.operands[name]
+    operands, float32s = dict(problem.operands), dict(problem.float32s)
+    if kind == "address":
+        operands[name] = replace(one, pointer=one.pointer + draw(st.sampled_from((1, 2, 4, 8, 16))))
+    elif kind == "stride":
+        strides = list(one.strides)
+        axis = draw(st.integers(0, 2))
+        strides[axis] = draw(
+            st.one_of(
+                st.sampled_from((0, 1, -8, -16, 1 << 36, (1 << 40) - 16, 1 << 40, -(1 << 62))),
+                st.just(strides[axis] + draw(st.integers(1, 16))),
+                st.just(strides[draw(st.integers(0, 2))]),
+            )
+        )
+        operands[name] = replace(one, strides=(strides[0], strides[1], strides[2]))
+    elif kind == "overlap":
+        other = draw(st.sampled_from(("query", "key", "value")))
+        base = problem.operands[other]
+        shift = draw(st.one_of(st.integers(-64, 64), st.integers(-10000, 10000))) * 16
+        same = draw(st.booleans())
+        strides = base.strides if same else problem.operands["out"].strides
+        operands["out"] = Operand(base.pointer + shift, strides)
+    elif kind == "interleaved":  # rows of all tensors in one buffer
+        width = sum(problem.shape(plan, each)[2:][0] * plan.depth for each in TENSORS)
+        size = max(element_bytes(plan, each) for each in TENSORS)
+        at = FAR
+        for each in TENSORS:
+            rows = width * size // element_bytes(plan, each)
+            heads = problem.shape(plan, each)[3]
+            count = max(problem.query_rows, problem.key_rows, 1)
+            operands[each] = Operand(at, (rows * count, rows, heads))
+            step = problem.shape(plan, each)[2] * heads * element_bytes(plan, each)
+            at += step - 16 * draw(st.sampled_from((0, 0, 0, 1)))
+    elif kind == "float32":
+        which = draw(st.sampled_from(FLOAT32S))
+        whole = problem.operands[draw(st.sampled_from(TENSORS))].pointer
+        float32s[which] = draw(
+            st.sampled_from((0, 9 * FAR + 2, 9 * FAR + 1, 12 * FAR + 4, whole, whole + 4000))
+        )
+    elif kind == "scale":
+        return replace(problem, softmax_scale=draw(st.sampled_from(SCALES)))
+    elif kind == "extent":
+        most = largest_row_count(plan)
+        which = draw(
+            st.sampled_from(("batch", "query_rows", "key_rows", "query_heads", "key_heads"))
+        )
+        value = draw(st.sampled_from((0, 1, 3, most, most + 1, 2**31 - 1, 2**31, 2**40)))
+        return replace(problem, **{which: value})
+    return replace(problem, operands=operands, float32s=float32s)
+
+
+KINDS = ("address", "stride", "overlap", "interleaved", "float32", "scale", "extent")
+
+
+@st.composite
+def any_problems(draw: Any, plan: AttentionPlan) -> AttentionProblem:
+    """Problems with up to three changes."""
+    problem = draw(sound_problems(plan))
+    for kind in draw(st.lists(st.sampled_from(KINDS), min_size=1, max_size=3)):
+        problem = _change(draw, plan, problem, kind)
+    return problem

@@ -1,0 +1,172 @@
+"""One problem through both launchers: fa4gen.runtime and the C one over the stand-in driver."""
+
+from __future__ import annotations
+
+import ctypes
+import shutil
+from dataclasses import dataclass, field
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+from unittest import mock
+
+from fa4gen.emulator.map_bits import MapError
+from fa4gen.emulator.recorder.driver_maps import encode_tiled
+from fa4gen.errors import ArgumentError
+from fa4gen.plan.attention_model import AttentionPlan
+from fa4gen.runtime.attention import AttentionKernel
+from fa4gen.runtime.gemm import GemmKernel
+from fa4gen.runtime.refusal import refusal
+from fa4gen.vendor.binding import Args, Binding, Prepared, describe_status
+from fa4gen.vendor.standin import SimulatedDevice, StandIn
+from tests.vendor.launcher.shipped import PREFIX, parameter_bytes
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from fa4gen.plan.plans import Plan
+
+DEVICES_OF_A_COPY = 16
+MAP_TYPES = {"float8_e4m3fn": 0, "float16": 6, "float32": 7, "bfloat16": 9}
+MAP_SWIZZLES = {0: 0, 32: 1, 64: 2, 128: 3}
+PROMOTION_256B = 3
+STREAM = 0x5714EA
+
+
+@dataclass(frozen=True)
+class Made:
+    """A launch, or none where there was nothing to do."""
+
+    grid: int
+    block: int
+    dynamic_shared: int
+    parameters: tuple[bytes, ...]
+
+
+@dataclass(frozen=True)
+class Refused:
+    """The arguments that are named."""
+
+    arguments: frozenset[str]
+    words: str = ""
+
+
+NOTHING = Made(0, 0, 0, ())
+
+
+def python_outcome(plan: Plan, arguments: Any, multiprocessors: int, counter: int) -> Any:
+    """What fa4gen.runtime does: the code of the launcher but for the GPU."""
+    module = "attention" if isinstance(plan, AttentionPlan) else "gemm"
+    sm = int(plan.arch.removeprefix("sm_").rstrip("a"))
+
+    def encode(spec):
+        try:
+            return encode_tiled(
+                data_type=MAP_TYPES[spec.dtype],
+                address=spec.pointer,
+                dims=spec.dims,
+                strides=spec.strides,
+                box=spec.box,
+                steps=(1,) * len(spec.dims),
+                interleave=0,
+                swizzle=MAP_SWIZZLES[spec.swizzle],
+                l2=PROMOTION_256B,
+                fill=0,
+                sm=sm,
+            )
+        except MapError as error:
+            raise refusal(spec.tensor, str(error), "a tensor map") from None
+
+    kernel = (AttentionKernel if module == "attention" else GemmKernel)(plan, b"")
+    device = SimpleNamespace(multiprocessors=multiprocessors)
+    with (
+        mock.patch(f"fa4gen.runtime.{module}.device_info", return_value=device),
+        mock.patch(f"fa4gen.runtime.{module}.encode", encode),
+        mock.patch.object(kernel, "_enter_context", return_value=None),
+    ):
+        try:
+            packed = kernel._pack(arguments, counter)
+        except ArgumentError as error:
+            return Refused(frozenset(problem.key for problem in error.problems), str(error))
+    if not packed.grid:
+        return NOTHING
+    return Made(
+        packed.grid,
+        plan.launch.threads,
+        plan.launch.dynamic_shared_bytes,
+        tuple(
+            packed.parameters.value(i, parameter_bytes(row.c_type))
+            for i, row in enumerate(plan.parameters)
+        ),
+    )
+
+
+@dataclass
+class Copy:
+    """A copy of the library, which asks each device for its facts once."""
+
+    binding: Binding
+    devices: list[SimulatedDevice] = field(default_factory=list)
+
+
+class CLauncher:
+    """The C launcher over the stand-in, on any device."""
+
+    def __init__(self, library: Path, stand_in: StandIn, prefix: str = PREFIX) -> None:
+        self.stand_in = stand_in
+        self._library = library
+        self._prefix = prefix
+        self._copies: list[Copy] = []
+        self._places: dict[SimulatedDevice, tuple[Copy, int]] = {}
+
+    def on(self, device: SimulatedDevice) -> Binding:
+        """Make the device current; return the library that may be used there."""
+        if device not in self._places:
+            if not self._copies or len(self._copies[-1].devices) == DEVICES_OF_A_COPY:
+                number = len(self._copies)
+                path = self._library.with_name(f"{self._library.stem}_{number}.so")
+                shutil.copy(self._library, path)
+                self._copies.append(Copy(Binding(path, self._prefix)))
+            copy = self._copies[-1]
+            self._places[device] = (copy, len(copy.devices))
+            copy.devices.append(device)
+        copy, ordinal = self._places[device]
+        self.stand_in.set_devices(*copy.devices)
+        self.stand_in.set_current(ordinal)
+        return copy.binding
+
+    def outcome(self, plan: Plan, args: Args, multiprocessors: int, *, prepared: bool) -> Any:
+        """What the C launcher does with the arguments."""
+        library = self.on(SimulatedDevice(plan.arch, multiprocessors))
+        kernel = library.kernel(plan.name)
+        self.stand_in.reset()
+        if prepared:
+            first, moved = Prepared(), Prepared()
+            status = library.prepare(kernel.handle, ctypes.byref(args), ctypes.byref(first))
+            assert not self.stand_in.launches
+            if not status:
+                ctypes.memmove(ctypes.byref(moved), ctypes.byref(first), ctypes.sizeof(Prepared))
+                ctypes.memset(ctypes.byref(first), 0xFF, ctypes.sizeof(Prepared))
+                status = library.launch_prepared(ctypes.byref(moved), STREAM)
+        else:
+            status = kernel.launch(ctypes.byref(args), STREAM)
+        launches = self.stand_in.launches
+        if status:
+            assert not launches
+            reason, argument = describe_status(status)
+            assert reason != "DRIVER_ERROR", library.words(status)
+            return Refused(frozenset([argument.lower()]), f"{reason}: {library.words(status)}")
+        if not launches:
+            return NOTHING
+        (launch,) = launches
+        assert (launch.entry, launch.stream) == (plan.entry_point, STREAM)
+        assert not launch.attributes
+        assert launch.grid[1:] == launch.block[1:] == (1, 1)
+        return Made(launch.grid[0], launch.block[0], launch.dynamic_shared, launch.parameters)
+
+
+def compare(python: Any, c: Any) -> None:
+    """Fail unless both made the same launch, or both refused and C named one of Python's."""
+    if isinstance(python, Refused) and isinstance(c, Refused):
+        assert c.arguments <= python.arguments, (c.words, python.words)
+    else:
+        assert c == python

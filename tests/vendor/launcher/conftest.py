@@ -1,0 +1,47 @@
+"""One library with all shipped kernels for the session; the stand-in for the driver."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from fa4gen.errors import MissingCapabilityError
+from fa4gen.vendor.host_build import build_library
+from fa4gen.vendor.standin import SimulatedDevice, StandIn
+from tests.vendor.launcher.both import CLauncher
+from tests.vendor.launcher.shipped import shipped_plans, write_launcher
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+
+@pytest.fixture(scope="session")
+def launcher_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The launcher's C files for all shipped kernels."""
+    return write_launcher(tmp_path_factory.mktemp("launcher"), shipped_plans())
+
+
+@pytest.fixture(scope="session")
+def _all_kernels(launcher_folder: Path) -> CLauncher:
+    try:
+        stand_in = StandIn()
+        library = build_library(
+            launcher_folder,
+            launcher_folder / "launcher.so",
+            stand_in=stand_in.path,
+            flags=["-O1"],
+        )
+    except MissingCapabilityError as error:
+        pytest.skip(str(error))
+    return CLauncher(library, stand_in)
+
+
+@pytest.fixture
+def launcher(_all_kernels: CLauncher) -> Iterator[CLauncher]:
+    """The C launcher over the stand-in; what a test changed there is put back."""
+    yield _all_kernels
+    _all_kernels.stand_in.reset()
+    _all_kernels.stand_in.set_devices(SimulatedDevice())
+    _all_kernels.stand_in.set_current(0)

@@ -1,0 +1,115 @@
+"""Every shipped kernel in one library: the launcher as it is shipped, and cubins that are only a
+list of parameters, so that nothing has to be compiled by NVRTC."""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass
+from functools import lru_cache
+from types import SimpleNamespace
+from typing import TYPE_CHECKING
+
+from fa4gen.config.find import shipped_configs
+from fa4gen.config.load import load_config
+from fa4gen.plan.build import build_plan
+from fa4gen.render.environment import open_templates
+from fa4gen.vendor.facts import KernelFacts, kernel_facts
+from fa4gen.vendor.folder import KERNEL_ROOTS, ROOTS, template_values
+from fa4gen.vendor.model import Request
+from fa4gen.vendor.names import with_prefix
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from fa4gen.plan.plans import Plan
+
+PREFIX = "acme"
+C_FOLDERS = ("include/", "src/", "cubins/")
+PARAMETER_SIZES = {"TensorMap": 128, "*": 8, "int64": 8, "int32": 4, "float": 4}
+
+
+@lru_cache(maxsize=1)
+def shipped_plans() -> dict[str, Plan]:
+    """The plans of all shipped kernels under the prefix, by the config's name."""
+    loaded = [load_config(path) for path in shipped_configs()]
+    return {item.config.name: with_prefix(build_plan(item.config), PREFIX) for item in loaded}
+
+
+@dataclass(frozen=True)
+class Section:
+    name: bytes
+    data: bytes
+
+
+def parameter_bytes(c_type: str) -> int:
+    words = c_type.replace("*", " * ").split()
+    return next(size for word, size in PARAMETER_SIZES.items() if word in words)
+
+
+def cubin_without_code(plan: Plan) -> bytes:
+    """An ELF file that says of the kernel what the driver reads, and has no instruction."""
+    info = b""
+    offset = 0
+    for ordinal, row in enumerate(plan.parameters):
+        size = parameter_bytes(row.c_type)
+        align = 64 if size == 128 else size
+        offset = -(-offset // align) * align
+        info += struct.pack("<BBHIHHI", 4, 0x17, 12, 0, ordinal, offset, size << 18)
+        offset += size
+    info += struct.pack("<BBHIII", 4, 0x05, 12, plan.launch.threads, 1, 1)
+    if plan.launch.cluster > 1:
+        info += struct.pack("<BBHIII", 4, 0x3D, 12, plan.launch.cluster, 1, 1)
+    sections = [
+        Section(b"", b""),
+        Section(f".nv.info.{plan.entry_point}".encode(), info),
+        Section(b".shstrtab", b""),
+    ]
+    names = b"\0".join(section.name for section in sections) + b"\0"
+    sections[-1] = Section(b".shstrtab", names)
+    body, headers, name_at = b"", b"", 0
+    for section in sections:
+        headers += struct.pack(
+            "<IIQQQQIIQQ", name_at, 1, 0, 0, 64 + len(body), len(section.data), 0, 0, 1, 0
+        )
+        name_at += len(section.name) + 1
+        body += section.data
+    sm = int(plan.arch.removeprefix("sm_").rstrip("a"))
+    ident = b"\x7fELF\x02\x01\x01" + bytes(9)
+    header = struct.pack(
+        "<HHIQQQIHHHHHH", 2, 190, 1, 0, 0, 64 + len(body), sm << 8, 64, 0, 0, 64, len(sections), 2
+    )
+    return ident + header + body + headers
+
+
+def facts_of(name: str, plan: Plan) -> KernelFacts:
+    kernel = SimpleNamespace(
+        name=name,
+        symbol=plan.name,
+        plan=plan,
+        packed=None,
+        compiled=SimpleNamespace(cubin=cubin_without_code(plan)),
+    )
+    return kernel_facts(kernel)
+
+
+def write_launcher(folder: Path, plans: dict[str, Plan], prefix: str = PREFIX) -> Path:
+    """Write the C files of a vendored folder, and nothing else."""
+    facts = tuple(facts_of(name, plan) for name, plan in plans.items())
+    values = template_values(Request(prefix, tuple(plans)), facts)
+    templates = open_templates()
+    files = {}
+    for path, template in ROOTS:
+        if path.startswith(C_FOLDERS):
+            text = templates.environment().get_template(template).render(values)
+            files[path.format(prefix=prefix)] = text
+    for fact in facts:
+        for path, template in KERNEL_ROOTS:
+            if path.startswith(C_FOLDERS):
+                text = templates.environment().get_template(template)
+                files[path.format(prefix=prefix, symbol=fact.symbol)] = text.render(
+                    {**values, "kernel": fact}
+                )
+    for path, text in files.items():
+        (folder / path).parent.mkdir(parents=True, exist_ok=True)
+        (folder / path).write_text(text, encoding="utf-8")
+    return folder

@@ -1,0 +1,56 @@
+"""The C launcher and fa4gen.runtime make the same launch of the same problem, byte for byte."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from fa4gen.plan.attention_model import AttentionPlan
+from tests.vendor.launcher import attention_problems, gemm_problems
+from tests.vendor.launcher.both import compare, python_outcome
+from tests.vendor.launcher.shipped import shipped_plans
+
+MULTIPROCESSORS = st.one_of(st.sampled_from((132, 148)), st.integers(1, 148))
+every_kernel = pytest.mark.parametrize("name", shipped_plans())
+
+
+def examples(count: int) -> settings:
+    """The launcher is the same for all examples of a test."""
+    return settings(max_examples=count, suppress_health_check=[HealthCheck.function_scoped_fixture])
+
+
+def check(data, launcher, name, kinds) -> None:
+    """Launch a problem by both, and by the prepared C launch; ``kinds`` is the strategy's name."""
+    plan = shipped_plans()[name]
+    of_family = attention_problems if isinstance(plan, AttentionPlan) else gemm_problems
+    problem = data.draw(getattr(of_family, kinds)(plan))
+    multiprocessors = data.draw(MULTIPROCESSORS)
+    arguments = problem.python_arguments(plan)
+    expected = python_outcome(plan, arguments, multiprocessors, attention_problems.WORKSPACE)
+    for prepared in (False, True):
+        got = launcher.outcome(plan, problem.c_args(), multiprocessors, prepared=prepared)
+        compare(expected, got)
+
+
+@every_kernel
+@given(data=st.data())
+@examples(3)
+def test_sound_problems_make_the_same_launch(name, launcher, data) -> None:
+    check(data, launcher, name, "sound_problems")
+
+
+@every_kernel
+@given(data=st.data())
+@examples(6)
+def test_what_is_refused_is_refused_by_both_for_the_same_argument(name, launcher, data) -> None:
+    check(data, launcher, name, "any_problems")
+
+
+@pytest.mark.seeds
+@every_kernel
+@given(data=st.data())
+@examples(500)
+def test_many_problems_are_launched_or_refused_alike(name, launcher, data) -> None:
+    kinds = data.draw(st.sampled_from(("sound_problems", "any_problems", "any_problems")))
+    check(data, launcher, name, kinds)
