@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from fa4gen.vendor.image import Image, pack_image
 from fa4gen.vendor.launcher import LauncherFacts, launcher_facts
+from fa4gen.vendor.selftest_facts import SelftestFacts, selftest_facts
 
 if TYPE_CHECKING:
     from fa4gen.plan.plans import Plan
@@ -29,6 +30,7 @@ class KernelFacts:
     plan: Plan
     image: Image
     launcher: LauncherFacts
+    selftest: SelftestFacts
 
 
 def kernel_facts(kernel: VendoredKernel) -> KernelFacts:
@@ -44,4 +46,5 @@ def kernel_facts(kernel: VendoredKernel) -> KernelFacts:
         plan=plan,
         image=kernel.packed or pack_image(kernel.compiled.cubin),
         launcher=launcher_facts(plan),
+        selftest=selftest_facts(plan),
     )
