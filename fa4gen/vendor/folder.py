@@ -25,6 +25,14 @@ ROOTS: tuple[tuple[str, str], ...] = (
     ("include/{prefix}.h", "vendor/launcher.h.j2"),
     ("src/{prefix}_internal.h", "vendor/src/internal.h.j2"),
     *((f"src/{name}.c", f"vendor/src/{name}.c.j2") for name in SOURCES),
+    ("test/selftest.c", "vendor/selftest.c.j2"),
+    ("CMakeLists.txt", "vendor/build/CMakeLists.txt.j2"),
+    ("cmake/{prefix}-config.cmake.in", "vendor/build/config.cmake.in.j2"),
+    ("cmake/{prefix}-from-source.cmake", "vendor/build/from_source.cmake.j2"),
+    ("cmake/{prefix}-embed.cmake", "vendor/build/embed.cmake.j2"),
+    ("{prefix}.pc.in", "vendor/build/pc.in.j2"),
+    (".gitattributes", "vendor/build/gitattributes.j2"),
+    (".clang-format", "vendor/build/clang_format.j2"),
 )
 """Files that every folder has: path and template."""
 KERNEL_ROOTS: tuple[tuple[str, str], ...] = (("cubins/{symbol}.c", "vendor/cubin.c.j2"),)
@@ -41,6 +49,7 @@ def template_values(request: Request, facts: tuple[KernelFacts, ...]) -> dict[st
         "kernels": facts,
         "adapters": request.adapters,
         "generator": GENERATOR,
+        "sources": tuple(f"src/{name}.c" for name in SOURCES),
         "row_characters": LINE_CHARACTERS,
         "largest_image": max(fact.image.cubin_bytes for fact in facts),
     }
