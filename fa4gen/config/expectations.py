@@ -28,7 +28,8 @@ SIMILARITY = 0.5
 
 _TELLING = ("kernel", "arch")
 _PATTERNS = {
-    r"^[a-z][a-z0-9_]*$": "a name of lower-case letters, digits and _ that begins with a letter"
+    r"^[a-z][a-z0-9_]*$": "a name of lower-case letters, digits and _ that begins with a letter",
+    r"^[a-z](?:_?[a-z0-9])*$": "lower-case letters, digits and single _ that begin a C name",
 }
 
 

@@ -20,14 +20,15 @@ SWEEPS = "sweeps"
 """Folder of sweep files among the shipped configs: not configs themselves."""
 
 
-def find_configs(arguments: Sequence[str | Path]) -> list[Path]:
+def find_configs(arguments: Sequence[str | Path], base: Path | None = None) -> list[Path]:
     """Return the config files that ``arguments`` name, each once, in the order they were named.
 
     An argument is a file, a folder (searched through, except folders called ``sweeps``), a glob
     with * ? [ ] or **, or a shipped config: ``attention/sm_90a/d128_causal_bf16`` or the last part
     of it alone, where only one has it. No arguments mean all shipped configs. What lies in the
-    current folder wins over a shipped config of the same name. Raises ConfigError for every
-    argument that names nothing, or more than one shipped config by its last part.
+    folder ``base`` (the current one) wins over a shipped config of the same name. Raises
+    ConfigError for every argument that names nothing, or more than one shipped config by its last
+    part.
     """
     if not arguments:
         return shipped_configs()
@@ -35,7 +36,7 @@ def find_configs(arguments: Sequence[str | Path]) -> list[Path]:
     problems: list[Problem] = []
     for argument in arguments:
         try:
-            for path in _resolve(str(argument)):
+            for path in _resolve(str(argument), base):
                 found.setdefault(path.resolve(), path)
         except ConfigError as error:
             problems += error.problems
@@ -58,16 +59,16 @@ def shipped_name(path: Path) -> str:
     return relative.with_suffix("").as_posix()
 
 
-def _resolve(argument: str) -> list[Path]:
+def _resolve(argument: str, base: Path | None) -> list[Path]:
     if not argument or "\0" in argument:
         raise ConfigError(Problem(f"{argument!r} names no config", "Give a file or a folder."))
-    path = Path(argument)
+    path = base / argument if base else Path(argument)
     if path.is_dir():
         return _folder(path)
     if path.exists():
         return [path]
     if glob.has_magic(argument):
-        return _matches(argument)
+        return _matches(f"{Path(glob.escape(str(base))) / argument}" if base else argument)
     shipped = _shipped(argument)
     if shipped:
         return shipped

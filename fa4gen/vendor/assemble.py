@@ -20,6 +20,7 @@ from fa4gen.vendor.lock import (
     Proof,
     proof_sha256,
 )
+from fa4gen.vendor.locked import config_source
 from fa4gen.vendor.originals import ORIGINALS, pack_originals
 
 if TYPE_CHECKING:
@@ -75,7 +76,7 @@ def _locked(kernel: VendoredKernel, hashes: dict[str, str]) -> LockedKernel:
         symbol=kernel.symbol,
         arch=kernel.plan.arch,
         family=kernel.plan.kernel,
-        source=shipped_name(loaded.path) or loaded.path.name,
+        source=config_source(loaded.path, shipped_name(loaded.path)),
         config_text=loaded.text,
         config=config_data(loaded.config),
         config_sha256=config_sha256(loaded.config),

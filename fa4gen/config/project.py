@@ -1,0 +1,208 @@
+"""A project's own file: ``fa4gen.toml``, or ``[tool.fa4gen]`` in pyproject.toml.
+
+It names the project's configs, the output folder of ``render``, and vendored folders, all relative
+to itself. It is looked for in the current folder and those above, up to the home folder or the
+root; the nearest counts, and in one folder fa4gen.toml comes first.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from pydantic import Field, ValidationError
+
+from fa4gen.config.paths import shown_path
+from fa4gen.config.primitives import Strict
+from fa4gen.config.schema_errors import explain_errors, place_of
+from fa4gen.config.text import read_text
+from fa4gen.config.toml_places import toml_places
+from fa4gen.config.yaml_positions import Document
+from fa4gen.errors import ConfigError, Problem
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from fa4gen.config.yaml_positions import KeyPath, Place
+
+OWN_NAME = "fa4gen.toml"
+SHARED_NAME = "pyproject.toml"
+SHARED_TABLE: tuple[str, ...] = ("tool", "fa4gen")
+
+Text = Annotated[str, Field(min_length=1)]
+
+
+class VendorEntry(Strict):
+    """One ``[[vendor]]``: a folder that ``fa4gen vendor`` writes."""
+
+    into: Text
+    """The folder."""
+    prefix: Annotated[str, Field(pattern=r"^[a-z](?:_?[a-z0-9])*$", max_length=32)]
+    """What its C names begin with."""
+    configs: list[Text] = Field(default_factory=list)
+    """Config files, folders, globs and shipped names; the project's where none are given."""
+    adapters: list[Literal["c", "cmake", "torch", "jax", "tvm-ffi", "python"]] = Field(
+        default_factory=list
+    )
+    templates: str = ""
+    """Folder of the project's own templates."""
+    allow: list[Text] = Field(default_factory=list)
+    """Patterns of files that ``--check`` takes as edited, missing or the project's own."""
+
+
+class ProjectFile(Strict):
+    """What a project's file may say."""
+
+    configs: list[Text] = Field(default_factory=list)
+    """Config files, folders, globs and shipped names."""
+    out: Text = "generated"
+    """Folder of generated files."""
+    vendor: list[VendorEntry] = Field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class VendoredFolder:
+    """A folder that the project vendors, with paths that work from anywhere."""
+
+    folder: Path
+    prefix: str
+    configs: tuple[str, ...]
+    adapters: tuple[str, ...]
+    templates: Path | None
+    allow: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Project:
+    """A project's file, read."""
+
+    path: Path
+    content: ProjectFile
+    vendored: tuple[VendoredFolder, ...]
+
+    @property
+    def root(self) -> Path:
+        """The folder that paths are relative to."""
+        return self.path.parent
+
+    def entry_of(self, folder: Path) -> VendoredFolder | None:
+        """Return what the project says about ``folder``, if it does."""
+        wanted = folder.resolve()
+        return next((item for item in self.vendored if item.folder.resolve() == wanted), None)
+
+
+def find_project(start: Path | None = None) -> Project | None:
+    """Return the project that ``start`` (the current folder) is in, None for none.
+
+    Raises ConfigError when its file is wrong.
+    """
+    folder = (start or Path.cwd()).absolute()
+    for place in (folder, *folder.parents):
+        for name in (OWN_NAME, SHARED_NAME):
+            path = place / name
+            if path.is_file():
+                project = read_project(path)
+                if project is not None:
+                    return project
+        if place == _home():
+            break
+    return None
+
+
+def read_project(path: Path) -> Project | None:
+    """Return the project file at ``path``; None for a pyproject.toml without ``[tool.fa4gen]``.
+
+    Raises ConfigError with all that is wrong with it.
+    """
+    file = shown_path(path)
+    text = read_text(path)
+    data = _parse(text, file)
+    table = SHARED_TABLE if path.name == SHARED_NAME else ()
+    for key in table:
+        if not isinstance(data, dict) or key not in data:
+            return None
+        data = data[key]
+    places = {
+        key[len(table) :]: place
+        for key, place in toml_places(text).items()
+        if key[: len(table)] == table
+    }
+    document = Document(data, places, {}, (), frozenset())
+    try:
+        content = ProjectFile.model_validate(data)
+    except ValidationError as error:
+        schema = ProjectFile.model_json_schema()
+        wrong = explain_errors([error], document, schema, file)
+        raise ConfigError(*sorted(wrong, key=lambda p: (p.line, p.column))) from error
+    problems = _contradictions(content, path.parent, places, file)
+    if problems:
+        raise ConfigError(*problems)
+    return Project(path, content, tuple(_entry(e, content, path.parent) for e in content.vendor))
+
+
+def _parse(text: str, file: str) -> Any:
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        message = str(error)
+        place = re.search(r" \(at line (\d+), column (\d+)\)$", message)
+        line, column = (int(place[1]), int(place[2])) if place else (0, 0)
+        what = message[: place.start()] if place else message
+        raise ConfigError(Problem(f"not TOML: {what}", "", file, line, column)) from error
+
+
+def _entry(entry: VendorEntry, content: ProjectFile, root: Path) -> VendoredFolder:
+    return VendoredFolder(
+        folder=root / entry.into,
+        prefix=entry.prefix,
+        configs=tuple(entry.configs or content.configs),
+        adapters=tuple(entry.adapters),
+        templates=root / entry.templates if entry.templates else None,
+        allow=tuple(entry.allow),
+    )
+
+
+def _contradictions(
+    content: ProjectFile, root: Path, places: Mapping[KeyPath, Place], file: str
+) -> list[Problem]:
+    """Return what is wrong between entries, each placed at the later one."""
+    problems = []
+
+    def add(key: KeyPath, message: str, remedy: str) -> None:
+        line, column = place_of(key, places, value=True)
+        problems.append(Problem(message, remedy, file, line, column, str(key[-1])))
+
+    prefixes: dict[str, str] = {}
+    folders: dict[Path, str] = {}
+    for number, entry in enumerate(content.vendor):
+        here = ("vendor", number)
+        if not entry.configs and not content.configs:
+            add(here, f"no configs for {entry.into}", "Add configs = [...] here or to the project.")
+        if entry.prefix in prefixes:
+            add(
+                (*here, "prefix"),
+                f"{prefixes[entry.prefix]} has the prefix {entry.prefix}, too: a program could not "
+                "link both",
+                "Give one of them another prefix.",
+            )
+        prefixes.setdefault(entry.prefix, entry.into)
+        folder = (root / entry.into).resolve()
+        for other, name in folders.items():
+            if folder == other or folder in other.parents or other in folder.parents:
+                add(
+                    (*here, "into"),
+                    f"{entry.into} and {name} lie in each other",
+                    "Give each vendored folder a place of its own.",
+                )
+        folders.setdefault(folder, entry.into)
+    return problems
+
+
+def _home() -> Path | None:
+    try:
+        return Path.home()
+    except RuntimeError:
+        return None

@@ -1,0 +1,215 @@
+"""Tells whether a vendored folder is what its lock says, and what fa4gen would write today.
+
+Nothing is compiled: the images in the folder are taken as they are, and a kernel whose source
+would come out differently is stale. So the result does not depend on the compiler at hand.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING, Literal
+
+from fa4gen import __version__
+from fa4gen.config.paths import shown_path
+from fa4gen.errors import NotCurrentError, Problem
+from fa4gen.render.manifest import config_data, sha256
+from fa4gen.vendor.assemble import text_files
+from fa4gen.vendor.kernels import render_kernels
+from fa4gen.vendor.lock import LOCK_NAME, Lock, proof_sha256, read_lock
+from fa4gen.vendor.locked import locked_configs, locked_kernels, locked_request
+from fa4gen.vendor.merge import has_conflict
+from fa4gen.vendor.on_disk import foreign_files, links_in, read_file
+from fa4gen.vendor.originals import ORIGINALS
+from fa4gen.vendor.transaction import is_pending
+from fa4gen.vendor.write import unified_diff
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+    from fa4gen.config.load import LoadedConfig
+    from fa4gen.render.environment import TemplateSet
+    from fa4gen.vendor.model import Request
+
+Verdict = Literal["current", "stale", "edited", "conflict", "missing", "foreign", "allowed"]
+
+
+@dataclass(frozen=True)
+class FileVerdict:
+    """What became of one file of the folder."""
+
+    path: str
+    """Relative to the folder; of a folder, with a slash behind it."""
+    verdict: Verdict
+    reason: str = ""
+    on_disk: bytes | None = None
+    rendered: bytes | None = None
+    """As it would be written today; None where that is nothing or not known."""
+
+    def diff(self, name: str) -> str:
+        """Return the unified diff from the file on disk to what fa4gen writes today."""
+        return "" if self.verdict == "foreign" else unified_diff(name, self.on_disk, self.rendered)
+
+
+@dataclass(frozen=True)
+class FolderVerdict:
+    """What ``check_folder`` found."""
+
+    folder: Path
+    lock: Lock
+    files: tuple[FileVerdict, ...]
+    kernels: tuple[str, ...]
+    """Names of the kernels whose own source would change."""
+    request: tuple[str, ...]
+    """How what is asked for differs from what the lock says, in words."""
+    unproved: tuple[str, ...]
+    """Kernels with a proof that does not count, because files changed since."""
+
+    @property
+    def current(self) -> bool:
+        """Whether there is nothing to do."""
+        wrong = any(file.verdict not in ("current", "allowed") for file in self.files)
+        return not (wrong or self.request)
+
+    @property
+    def generator_note(self) -> str:
+        """Say that another version wrote the folder; empty if it is the same."""
+        if self.lock.generator.version == __version__:
+            return ""
+        return f"written by {self.lock.generator}, checked with fa4gen {__version__}"
+
+
+def check_folder(
+    folder: Path,
+    templates: TemplateSet,
+    *,
+    asked: tuple[Request, Sequence[LoadedConfig]] | None = None,
+    allowed: Sequence[str] = (),
+) -> FolderVerdict:
+    """Compare ``folder`` with its lock and with today's fa4gen; writes nothing.
+
+    ``asked`` is what a project file wants of the folder; ``allowed`` are patterns (``*`` also
+    matches slashes) of files that may be edited, missing or the user's own. Raises ConfigError for
+    a folder that is not ours, or whose lock cannot be used; NotCurrentError after an interruption.
+    """
+    if is_pending(folder):
+        raise NotCurrentError(
+            Problem(
+                "writing this folder was interrupted",
+                f"fa4gen vendor --update {shown_path(folder)} finishes it.",
+                shown_path(folder),
+            )
+        )
+    lock = read_lock(folder)
+    links = links_in(folder, lock.files)
+    disk = {path: None if _linked(path, links) else read_file(folder, path) for path in lock.files}
+    planned = render_kernels(locked_configs(lock), lock.prefix, templates)
+    kernels = locked_kernels(lock, planned, folder)
+    today: dict[str, bytes] = text_files(locked_request(lock), kernels, templates)
+    for kernel in kernels:
+        if kernel.packed is not None and not kernel.packed.lines:
+            today.pop(f"cubins/{kernel.symbol}.c", None)  # its rows are not known
+    files = [
+        _allow(_verdict(path, lock, disk, today, links), allowed)
+        for path in sorted({*lock.files, *today})
+    ]
+    files += [
+        _allow(FileVerdict(path, "foreign", _why_foreign(path)), allowed)
+        for path in foreign_files(folder, {*lock.files, LOCK_NAME})
+    ]
+    hashes = {path: sha256(data) for path, data in disk.items() if data is not None}
+    return FolderVerdict(
+        folder,
+        lock,
+        tuple(files),
+        tuple(
+            kernel.name
+            for kernel in kernels
+            if any(
+                lock.files.get(f"kernels/{name}") != sha256(text)
+                for name, text in kernel.rendered.files.items()
+                if not name.endswith(".json")
+            )
+        ),
+        _differences(lock, asked),
+        tuple(
+            kernel.name
+            for kernel in lock.kernels
+            if any(p.files_sha256 != proof_sha256(kernel.symbol, hashes) for p in kernel.proofs)
+        ),
+    )
+
+
+def _verdict(
+    path: str,
+    lock: Lock,
+    disk: Mapping[str, bytes | None],
+    today: Mapping[str, bytes],
+    links: Mapping[str, str],
+) -> FileVerdict:
+    recorded, data, wanted = lock.files.get(path), disk.get(path), today.get(path)
+    if recorded is None:
+        return FileVerdict(path, "stale", "today's fa4gen also writes this file", None, wanted)
+    if link := _linked(path, links):
+        return FileVerdict(path, "edited", f"behind a symbolic link, to {link}")
+    if data is None:
+        return FileVerdict(path, "missing", "not there", None, wanted)
+    if has_conflict(data):
+        why = "markers of a conflict are in it: decide for each place, and delete them"
+        return FileVerdict(path, "conflict", why, data, wanted)
+    if sha256(data) != recorded:
+        windows = sha256(data.replace(b"\r\n", b"\n")) == recorded
+        why = "its line ends were changed to those of Windows" if windows else ""
+        return FileVerdict(path, "edited", why or "changed since fa4gen wrote it", data, wanted)
+    if path == ORIGINALS or (wanted is None and path.startswith("cubins/")) or data == wanted:
+        return FileVerdict(path, "current", "", data, data)
+    if wanted is None:
+        return FileVerdict(path, "stale", "today's fa4gen does not write this file", data, None)
+    return FileVerdict(path, "stale", "today's fa4gen writes it differently", data, wanted)
+
+
+def _allow(verdict: FileVerdict, patterns: Sequence[str]) -> FileVerdict:
+    if verdict.verdict not in ("edited", "missing", "foreign"):
+        return verdict
+    if not any(fnmatchcase(verdict.path.rstrip("/"), pattern) for pattern in patterns):
+        return verdict
+    reason = f"{verdict.verdict}, which the project allows"
+    return FileVerdict(verdict.path, "allowed", reason, verdict.on_disk, verdict.rendered)
+
+
+def _why_foreign(path: str) -> str:
+    if ".orig" in path.rpartition("/")[2]:
+        return "your file as it was before a merge: delete it when all of it is where you want it"
+    return "not written by fa4gen"
+
+
+def _linked(path: str, links: Mapping[str, str]) -> str:
+    """Return where a link on the way to ``path`` leads, "" without one."""
+    parts = path.split("/")
+    ways = ("/".join(parts[:length]) for length in range(1, len(parts) + 1))
+    return next((links[way] for way in ways if way in links), "")
+
+
+def _differences(
+    lock: Lock, asked: tuple[Request, Sequence[LoadedConfig]] | None
+) -> tuple[str, ...]:
+    if asked is None:
+        return ()
+    request, loaded = asked
+    found = []
+    if request.prefix != lock.prefix:
+        found.append(f"the prefix is {lock.prefix}, and {request.prefix} is asked for")
+    if set(request.adapters) != set(lock.adapters):
+        have, want = (", ".join(names) or "none" for names in (lock.adapters, request.adapters))
+        found.append(f"the adapters are {have}, and {want} are asked for")
+    held = {kernel.name: kernel for kernel in lock.kernels}
+    wanted = {item.config.name: item for item in loaded}
+    found += [f"{name} is asked for and not there" for name in wanted if name not in held]
+    found += [f"{name} is there and not asked for" for name in held if name not in wanted]
+    found += [
+        f"the config of {name} changed"
+        for name, item in wanted.items()
+        if name in held and held[name].config != config_data(item.config)
+    ]
+    return tuple(found)

@@ -1,0 +1,130 @@
+"""A lock back to what it was made from: configs, and kernels as the folder has them compiled."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+import re
+import zlib
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from fa4gen.config.load import LoadedConfig, validate_document
+from fa4gen.config.yaml_positions import read_document
+from fa4gen.errors import ConfigError, Problem
+from fa4gen.toolchain.model import CompiledKernel, Resources
+from fa4gen.vendor.image import LINE_CHARACTERS, Image
+from fa4gen.vendor.lock import LOCK_NAME
+from fa4gen.vendor.model import Request, VendoredKernel
+from fa4gen.vendor.on_disk import read_file
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from fa4gen.vendor.kernels import PlannedKernel
+    from fa4gen.vendor.lock import Lock, LockedKernel
+
+_ROW = re.compile(rb'"([A-Za-z0-9+/]+={0,2})"')
+MAX_CUBIN_BYTES = 64 << 20
+
+
+def locked_request(lock: Lock) -> Request:
+    """Return what the folder was asked to hold."""
+    return Request(lock.prefix, tuple(kernel.source for kernel in lock.kernels), lock.adapters)
+
+
+def locked_configs(lock: Lock) -> list[LoadedConfig]:
+    """Return the lock's configs, read by the fa4gen of today.
+
+    Raises ConfigError with the problems of all that it does not take any more.
+    """
+    loaded = []
+    problems: list[Problem] = []
+    for kernel in lock.kernels:
+        file = f"{kernel.source} (in {LOCK_NAME})"
+        try:
+            document = read_document(kernel.config_text, file)
+            config = validate_document(document, file, kernel.name)
+        except ConfigError as error:
+            problems += error.problems
+            continue
+        loaded.append(
+            LoadedConfig(config, Path(kernel.source), kernel.config_text, document.places)
+        )
+    if problems:
+        remedy = "This fa4gen does not take the config any more: give it anew, --update DIR CONFIG."
+        raise ConfigError(*problems, Problem("the folder's configs are not valid today", remedy))
+    return loaded
+
+
+def config_source(path: Path, shipped: str) -> str:
+    """Return how the lock names a config: its ``shipped`` name, or a file's without its folders."""
+    if shipped:
+        return shipped
+    return path.name if path.suffix or path.is_absolute() else path.as_posix()
+
+
+def locked_kernels(
+    lock: Lock, planned: Sequence[PlannedKernel], folder: Path
+) -> list[VendoredKernel]:
+    """Return ``planned`` with the images that ``folder`` has of them: nothing is compiled.
+
+    ``planned`` are the lock's kernels in its order. Where the file of an image is missing or was
+    changed, the image has the right hash and sizes and no lines.
+    """
+    return [
+        VendoredKernel(
+            kernel.loaded,
+            kernel.plan,
+            kernel.rendered,
+            _compiled(entry),
+            image_on_disk(folder, entry) or _image_without_lines(entry),
+        )
+        for kernel, entry in zip(planned, lock.kernels, strict=True)
+    ]
+
+
+def image_on_disk(folder: Path, kernel: LockedKernel) -> Image | None:
+    """Return the image in ``cubins/``, None unless it unpacks to the cubin of the lock."""
+    try:
+        text = read_file(folder, f"cubins/{kernel.symbol}.c")
+    except ConfigError:
+        return None
+    if text is None:
+        return None
+    encoded = b"".join(_ROW.findall(text))
+    try:
+        packed = base64.b64decode(encoded, validate=True)
+        cubin = zlib.decompressobj().decompress(packed, MAX_CUBIN_BYTES)
+    except (binascii.Error, ValueError, zlib.error):
+        return None
+    if hashlib.sha256(cubin).hexdigest() != kernel.image.sha256:
+        return None
+    rows = encoded.decode()
+    starts = range(0, len(rows), LINE_CHARACTERS)
+    lines = tuple(rows[start : start + LINE_CHARACTERS] for start in starts)
+    return Image(kernel.image.sha256, len(cubin), len(packed), lines)
+
+
+def _image_without_lines(kernel: LockedKernel) -> Image:
+    image = kernel.image
+    return Image(image.sha256, image.cubin_bytes, image.packed_bytes, ())
+
+
+def _compiled(kernel: LockedKernel) -> CompiledKernel:
+    return CompiledKernel(
+        name=kernel.symbol,
+        arch=kernel.arch,
+        ptx="",
+        cubin=b"",
+        log="",
+        compiler=kernel.compiler,
+        compiler_version=kernel.compiler_version,
+        options=kernel.options,
+        resources=Resources(0, 0, 0, 0, 0, 0),
+        findings=(),
+        cached=True,
+        seconds=0.0,
+        key="",
+    )

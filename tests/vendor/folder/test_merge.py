@@ -1,0 +1,123 @@
+from __future__ import annotations
+
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fa4gen.vendor.merge import has_conflict, merge
+
+TEXTS = st.lists(st.sampled_from([b"a\n", b"b\n", b"c\n", b"\n", b"}\n"]), max_size=12).map(
+    b"".join
+)
+CONFLICT = re.compile(rb"<{7} yours\n(.*?)={7}\n(.*?)>{7} fa4gen\n", re.DOTALL)
+
+
+@st.composite
+def edits_apart(draw: st.DrawFn) -> tuple[bytes, bytes, bytes, bytes]:
+    """A text of different lines, an edit of it by each side, no two touching, and both together."""
+    count = draw(st.integers(1, 30))
+    base = [b"%d\n" % number for number in range(count)]
+    sides = [list(base), list(base), list(base)]
+    for number in range(0, count, 2):  # every other line stays as it is
+        whose = draw(st.sampled_from([None, 0, 1]))
+        if whose is None:
+            continue
+        what = draw(
+            st.sampled_from([b"", b"new %d\n" % number, b"x %d\ny %d\n" % (number, number)])
+        )
+        sides[whose][number] = sides[2][number] = what
+    yours, ours, both = (b"".join(side) for side in sides)
+    return b"".join(base), yours, ours, both
+
+
+@given(edits_apart())
+def test_edits_apart_always_merge(texts: tuple[bytes, bytes, bytes, bytes]) -> None:
+    base, yours, ours, both = texts
+    merged = merge(base, yours, ours)
+    assert (merged.data, merged.conflicts) == (both, 0)
+
+
+@given(TEXTS, TEXTS)
+def test_one_side_alone_is_taken_whole(base: bytes, side: bytes) -> None:
+    for merged in (merge(base, side, base), merge(base, base, side), merge(base, side, side)):
+        assert (merged.data, merged.conflicts) == (side, 0)
+
+
+@given(TEXTS, TEXTS, TEXTS)
+def test_every_edited_line_is_there_or_in_conflict(base: bytes, yours: bytes, ours: bytes) -> None:
+    merged = merge(base, yours, ours)
+    found = CONFLICT.findall(merged.data)
+    assert len(found) == merged.conflicts
+    assert has_conflict(merged.data) == (merged.conflicts > 0)
+    for line in {*yours.splitlines(), *ours.splitlines()}:
+        sides = [text.splitlines().count(line) for text in (base, yours, ours)]
+        # What a side has more of than the base is in the result, if the other took none away.
+        if min(sides[1:]) >= sides[0]:
+            assert merged.data.splitlines().count(line) >= max(sides[1:])
+    for line in set(base.splitlines()) - set(yours.splitlines()) - set(ours.splitlines()):
+        assert line not in merged.data.splitlines()
+
+
+@given(TEXTS, TEXTS, TEXTS)
+def test_the_sides_are_alike(base: bytes, yours: bytes, ours: bytes) -> None:
+    one, other = merge(base, yours, ours), merge(base, ours, yours)
+    assert one.conflicts == other.conflicts
+    swapped = CONFLICT.sub(
+        lambda match: b"<<<<<<< yours\n%b=======\n%b>>>>>>> fa4gen\n" % (match[2], match[1]),
+        other.data,
+    )
+    assert one.data == swapped
+
+
+def test_a_conflict_shows_both_sides() -> None:
+    merged = merge(b"a\nb\nc\nd\n", b"a\nmine\nc\nd\n", b"a\ntheirs\nc\nD\n", "fa4gen 2.0")
+    assert merged.conflicts == 1
+    assert merged.data == (b"a\n<<<<<<< yours\nmine\n=======\ntheirs\n>>>>>>> fa4gen 2.0\nc\nD\n")
+
+
+@pytest.mark.parametrize(
+    ("base", "yours", "ours"),
+    [
+        (b"a\nb\n", b"A\nb\n", b"a\nB\n"),  # edits that touch
+        (b"a\n", b"a\nx\n", b"a\ny\n"),  # insertions at one place
+        (b"a\nb\n", b"b\n", b"A\nb\n"),  # deleted here, changed there
+        (b"", b"x\n", b"y\n"),
+    ],
+)
+def test_what_cannot_be_told_apart_is_a_conflict(base: bytes, yours: bytes, ours: bytes) -> None:
+    merged = merge(base, yours, ours)
+    assert merged.conflicts == 1
+    assert all(line in merged.data.splitlines() for line in yours.splitlines())
+
+
+def test_a_last_line_without_end_keeps_that_and_never_joins_a_marker() -> None:
+    assert merge(b"a\nb", b"A\nb", b"a\nb").data == b"A\nb"
+    merged = merge(b"a", b"x", b"y")
+    assert merged.data == b"<<<<<<< yours\nx\n=======\ny\n>>>>>>> fa4gen\n"
+
+
+@given(edits_apart())
+def test_windows_line_ends_of_the_user_are_no_edit(
+    texts: tuple[bytes, bytes, bytes, bytes],
+) -> None:
+    base, yours, ours, both = texts
+    merged = merge(base, yours.replace(b"\n", b"\r\n"), ours)
+    expected = both.replace(b"\n", b"\r\n") if yours else both
+    assert (merged.data, merged.conflicts) == (expected, 0)
+
+
+@pytest.mark.parametrize(
+    ("data", "found"),
+    [
+        (b"a\n<<<<<<< HEAD\nb\n", True),
+        (b"a\r\n>>>>>>> theirs\r\n", True),
+        (b"<<<<<<<\n", True),
+        (b"x <<<<<<< y\n", False),
+        (b"<<<<<<<<\n", False),
+        (b"=======\n", False),
+    ],
+)
+def test_markers_are_found_whoever_put_them(data: bytes, found: bool) -> None:
+    assert has_conflict(data) is found
