@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
@@ -17,25 +17,35 @@ from fa4gen.cli.options import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from fa4gen.config.load import LoadedConfig
     from fa4gen.render.environment import TemplateSet
+    from fa4gen.vendor.check import FolderVerdict
+    from fa4gen.vendor.lock import Lock
     from fa4gen.vendor.model import Request, VendoredKernel
+    from fa4gen.vendor.targets import Target
+    from fa4gen.vendor.write import FolderPlan
 
+AnyCommand = TypeVar("AnyCommand", bound="Callable[..., Any]")
 ADAPTERS = ("c", "cmake", "torch", "jax", "tvm-ffi", "python")
-ALWAYS = ("c", "cmake")
+
+
+def _action(name: str, what: str) -> Callable[[AnyCommand], AnyCommand]:
+    """Return an option that takes a folder, or stands alone for all folders of the project."""
+    return click.option(
+        name,
+        is_flag=False,
+        flag_value="",
+        metavar="[DIR]",
+        help=f"{what} Without DIR, every folder that the project's file names.",
+    )
 
 
 @click.command(name="vendor")
 @configs_argument
-@click.option(
-    "--into",
-    type=click.Path(path_type=Path),
-    metavar="DIR",
-    help="Write the folder DIR.",
-)
-@click.option("--prefix", metavar="P", help="What all C names and files begin with.")
+@click.option("--into", type=click.Path(path_type=Path), metavar="DIR", help="The folder to write.")
+@click.option("--prefix", metavar="P", help="What all its C names and files begin with.")
 @click.option(
     "--adapter",
     "adapters",
@@ -43,6 +53,8 @@ ALWAYS = ("c", "cmake")
     multiple=True,
     help="Also write files for this; c and cmake always come. May be repeated.",
 )
+@_action("--check", "Tell whether DIR is as fa4gen wrote it and would write it today.")
+@_action("--update", "Bring DIR up to date; edits are merged.")
 @click.option(
     "--compiler",
     type=click.Choice(("auto", "nvrtc", "nvcc")),
@@ -61,6 +73,8 @@ def command(
     into: Path | None,
     prefix: str | None,
     adapters: tuple[str, ...],
+    check: str | None,
+    update: str | None,
     compiler: str,
     templates: Path | None,
     force: bool,
@@ -73,57 +87,172 @@ def command(
 
     The folder needs nothing of fa4gen to be built: a C99 or C++17 compiler will do. fa4gen.lock in
     it says what each file came from. All is made before anything is written; a disk that fills up
-    or an interruption leaves every file as it was, or is made good by the next run.
+    leaves every file as it was, and an interrupted run is made good by the next.
+
+    Without CONFIG, --into and --prefix, and with actions without DIR, the project's file says what
+    is meant: fa4gen.toml, or [tool.fa4gen] in pyproject.toml, here or above.
+
+    --check ends with status 3 when a file was edited, is missing, is not fa4gen's, or would come
+    out differently today. --update takes the configs that are in the lock, or the project's, or
+    CONFIG; it merges edits, keeps FILE.orig beside a file with conflicts, and ends with status 3
+    then. A file that was deleted stays deleted, but for --force.
     """
-    from fa4gen.cli.output import print_json
-    from fa4gen.cli.vendor_report import plan_data, print_plan
-    from fa4gen.config.find import find_configs
-    from fa4gen.render.environment import open_templates
-    from fa4gen.vendor.assemble import assemble
-    from fa4gen.vendor.kernels import load_configs
-    from fa4gen.vendor.model import Request
-    from fa4gen.vendor.names import check_prefix
-    from fa4gen.vendor.transaction import recover
-    from fa4gen.vendor.write import apply_plan, plan_write
+    from fa4gen.vendor.targets import Asked, targets_to_write, targets_with_lock
 
-    if into is None or prefix is None or not configs:
+    actions = {"--check": check, "--update": update}
+    given = [name for name, value in actions.items() if value is not None]
+    if len(given) > 1:
+        raise click.UsageError(f"{' and '.join(given)} exclude each other")
+    if given and into is not None:
+        raise click.UsageError(f"{given[0]} takes the folder itself: {given[0]} {into}")
+    asked = Asked(configs, prefix, adapters, templates)
+    if check is not None:
+        if configs or prefix or adapters:
+            raise click.UsageError("--check takes one folder, and no CONFIG, --prefix or --adapter")
+        targets = targets_with_lock(Path(check) if check else None, asked)
+        return _check(targets, diff, output_format)
+    if update is not None:
+        targets = targets_with_lock(Path(update) if update else None, asked)
+    elif into is not None and (configs or prefix) and not (configs and prefix is not None):
         raise click.UsageError("give CONFIG, --into DIR and --prefix P")
-    request = Request(check_prefix(prefix), configs, _beside_c(adapters))
-    template_set = open_templates(templates)
-    loaded = load_configs(find_configs(configs))
-    kernels = _build(request, loaded, template_set, compiler, jobs)
-    assembled = assemble(request, kernels, template_set)
-    if not dry_run:
-        recover(into)
-    plan = plan_write(assembled, into, force)
-    if not dry_run:
-        apply_plan(plan)
-    if output_format == "json":
-        print_json(plan_data(plan, dry_run=dry_run, diff=diff))
+    elif configs and into is None:
+        raise click.UsageError("give --into DIR and --prefix P with CONFIG")
     else:
-        print_plan(plan, dry_run=dry_run, diff=diff)
-    return 0
+        targets = targets_to_write(into, asked)
+    work = _Work(compiler, jobs, force, dry_run, merges=update is not None)
+    plans = [work.plan(target) for target in targets]
+    if not dry_run:
+        from fa4gen.vendor.write import apply_plan
+
+        for plan in plans:
+            apply_plan(plan)
+    return _report(plans, dry_run, diff, output_format)
 
 
-def _beside_c(adapters: tuple[str, ...]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(name for name in ADAPTERS if name in adapters if name not in ALWAYS))
+class _Work:
+    """Makes of each folder a plan: renders, compiles, compares with what is there."""
+
+    def __init__(
+        self, compiler: str, jobs: int, force: bool, dry_run: bool, *, merges: bool
+    ) -> None:
+        self.compiler = compiler
+        self.jobs = jobs
+        self.force = force
+        self.dry_run = dry_run
+        self.merges = merges
+
+    def plan(self, target: Target) -> FolderPlan:
+        from fa4gen.render.environment import open_templates
+        from fa4gen.vendor.assemble import assemble
+        from fa4gen.vendor.locked import locked_configs, locked_request, with_images_of
+        from fa4gen.vendor.update import plan_update
+        from fa4gen.vendor.write import plan_write
+
+        if not self.dry_run:
+            _recover(target.folder)
+        lock = self._lock(target)
+        if target.request is not None:
+            request, loaded = target.request, list(target.loaded)
+        else:
+            assert lock is not None
+            request, loaded = locked_request(lock), locked_configs(lock)
+        templates = open_templates(target.templates)
+        kernels = self._compile(request, loaded, templates)
+        if lock is None:
+            return plan_write(assemble(request, kernels, templates), target.folder, self.force)
+        kernels = with_images_of(kernels, lock, target.folder)
+        assembled = assemble(request, kernels, templates)
+        if self.merges:
+            return plan_update(assembled, target.folder, lock, self.force)
+        return plan_write(assembled, target.folder, self.force)
+
+    def _lock(self, target: Target) -> Lock | None:
+        """Return the folder's lock; None for a new folder, and for one to be overwritten."""
+        from fa4gen.errors import ConfigError
+        from fa4gen.vendor.lock import read_lock
+        from fa4gen.vendor.on_disk import is_free
+
+        if target.request is not None and is_free(target.folder):
+            return None
+        try:
+            return read_lock(target.folder)
+        except ConfigError:
+            if self.merges:
+                raise
+            return None  # plan_write says what is wrong, or overwrites by force
+
+    def _compile(
+        self, request: Request, loaded: Sequence[LoadedConfig], templates: TemplateSet
+    ) -> list[VendoredKernel]:
+        from fa4gen.cli.output import note
+        from fa4gen.cli.progress import progress
+        from fa4gen.vendor.kernels import compile_kernels, render_kernels
+
+        planned = render_kernels(loaded, request.prefix, templates)
+        note(f"compiling {'1 kernel' if len(planned) == 1 else f'{len(planned)} kernels'}")
+        with progress(len(planned), "kernels") as bar:
+            return compile_kernels(
+                planned, compiler=self.compiler, jobs=self.jobs, on_done=lambda _: bar.advance()
+            )
 
 
-def _build(
-    request: Request,
-    loaded: Sequence[LoadedConfig],
-    templates: TemplateSet,
-    compiler: str,
-    jobs: int,
-) -> list[VendoredKernel]:
-    """Render and compile, and say how far it has come."""
+def _recover(folder: Path) -> None:
+    """Finish what an interrupted run began, and say so."""
     from fa4gen.cli.output import note
-    from fa4gen.cli.progress import progress
-    from fa4gen.vendor.kernels import compile_kernels, render_kernels
+    from fa4gen.config.paths import shown_path
+    from fa4gen.vendor.transaction import is_pending, recover
 
-    planned = render_kernels(loaded, request.prefix, templates)
-    note(f"compiling {'1 kernel' if len(planned) == 1 else f'{len(planned)} kernels'}")
-    with progress(len(planned), "kernels") as bar:
-        return compile_kernels(
-            planned, compiler=compiler, jobs=jobs, on_done=lambda _: bar.advance()
+    if not is_pending(folder):
+        return
+    kept = recover(folder)
+    note(f"{shown_path(folder)}: an earlier run was interrupted; made good now.")
+    for path in kept:
+        note(f"kept aside: {shown_path(folder / path)}")
+
+
+def _report(
+    plans: Sequence[FolderPlan], dry_run: bool, diff: bool, output_format: OutputFormat
+) -> int:
+    from fa4gen.cli.output import print_json
+    from fa4gen.cli.vendor_report import annotate_conflicts, plan_data, print_plan
+    from fa4gen.errors import NotCurrentError
+
+    status = NotCurrentError.exit_status if any(plan.conflicts for plan in plans) else 0
+    if output_format == "json":
+        folders = [plan_data(plan, dry_run=dry_run, diff=diff) for plan in plans]
+        print_json({"exit_status": status, "folders": folders})
+    else:
+        for plan in plans:
+            print_plan(plan, dry_run=dry_run, diff=diff)
+    for plan in plans:
+        annotate_conflicts(plan, output_format)
+    return status
+
+
+def _check(targets: Sequence[Target], diff: bool, output_format: OutputFormat) -> int:
+    from fa4gen.cli.output import print_json
+    from fa4gen.cli.vendor_report import annotate_check, check_data, print_check
+    from fa4gen.errors import NotCurrentError
+    from fa4gen.render.environment import open_templates
+    from fa4gen.vendor.check import check_folder
+
+    verdicts: list[FolderVerdict] = [
+        check_folder(
+            target.folder,
+            open_templates(target.templates),
+            asked=target.asked,
+            allowed=target.allow,
         )
+        for target in targets
+    ]
+    status = 0 if all(verdict.current for verdict in verdicts) else NotCurrentError.exit_status
+    if output_format == "json":
+        folders = [check_data(verdict, diff=diff) for verdict in verdicts]
+        print_json({"exit_status": status, "folders": folders})
+    else:
+        for verdict in verdicts:
+            print_check(verdict, diff=diff)
+    if output_format == "github":
+        for verdict in verdicts:
+            annotate_check(verdict)
+    return status

@@ -7,10 +7,22 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from fa4gen.vendor.lock import LOCK_NAME
+
 if TYPE_CHECKING:
+    from fa4gen.cli.options import OutputFormat
+    from fa4gen.vendor.check import FolderVerdict
     from fa4gen.vendor.write import FileOutcome, FolderPlan
 
 STYLES = {"conflict": "bold red", "merged": "yellow", "kept": "yellow", "missing": "yellow"}
+CHECK_VERDICTS = ("current", "allowed", "stale", "edited", "conflict", "missing", "foreign")
+CHECK_STYLES = {
+    "stale": "yellow",
+    "edited": "red",
+    "conflict": "bold red",
+    "missing": "yellow",
+    "foreign": "magenta",
+}
 
 
 def plan_data(plan: FolderPlan, *, dry_run: bool, diff: bool) -> dict[str, Any]:
@@ -76,3 +88,131 @@ def _file_data(plan: FolderPlan, outcome: FileOutcome, diff: bool) -> dict[str, 
     if outcome.reason:
         data["reason"] = outcome.reason
     return data | ({"diff": outcome.diff(plan.folder)} if diff else {})
+
+
+def annotate_conflicts(plan: FolderPlan, output_format: OutputFormat) -> None:
+    """Say on stderr what the user has to decide."""
+    from fa4gen.cli.github import annotation
+    from fa4gen.cli.output import note
+    from fa4gen.config.paths import shown_path
+    from fa4gen.errors import Problem
+
+    for outcome in plan.conflicts:
+        problem = Problem(
+            f"conflict: {outcome.reason}",
+            "Decide between the markers, or take over what you need from your file; then delete "
+            "markers and your file.",
+            shown_path(plan.folder / outcome.path),
+            _first_marker(outcome.after or b""),
+            1,
+        )
+        note(annotation("error", problem) if output_format == "github" else str(problem))
+
+
+def check_data(verdict: FolderVerdict, *, diff: bool) -> dict[str, Any]:
+    """Return what was found in a folder as JSON data."""
+    from fa4gen.config.paths import shown_path
+
+    counts = Counter[str](file.verdict for file in verdict.files)
+    return {
+        "folder": shown_path(verdict.folder),
+        "current": verdict.current,
+        "generator": verdict.lock.generator.model_dump(mode="json"),
+        "counts": {name: counts[name] for name in CHECK_VERDICTS},
+        "request": list(verdict.request),
+        "kernels": [
+            {
+                "name": kernel.name,
+                "symbol": kernel.symbol,
+                "arch": kernel.arch,
+                "changes": kernel.name in verdict.kernels,
+                "proofs": [proof.model_dump(mode="json") for proof in kernel.proofs],
+                "proofs_count": kernel.name not in verdict.unproved,
+            }
+            for kernel in verdict.lock.kernels
+        ],
+        "files": [
+            {
+                "path": shown_path(verdict.folder / file.path),
+                "verdict": file.verdict,
+                "reason": file.reason,
+            }
+            | ({"diff": file.diff(shown_path(verdict.folder / file.path))} if diff else {})
+            for file in verdict.files
+        ],
+        "fix": _fix(verdict),
+    }
+
+
+def print_check(verdict: FolderVerdict, *, diff: bool) -> None:
+    """Print the table of files that are not current, and what to do."""
+    from fa4gen.cli.output import note, print_table
+    from fa4gen.config.paths import shown_path
+
+    folder = shown_path(verdict.folder)
+    told = [file for file in verdict.files if file.verdict != "current"]
+    if told:
+        rows = [(f.verdict, shown_path(verdict.folder / f.path), f.reason) for f in told]
+        print_table(("verdict", "file", "why"), rows, styles=CHECK_STYLES)
+        click.echo()
+    if diff:
+        for file in told:
+            click.echo(file.diff(shown_path(verdict.folder / file.path)), nl=False)
+    for line in verdict.request:
+        click.echo(f"{folder}: {line}")
+    if verdict.generator_note:
+        click.echo(f"{folder}: {verdict.generator_note}")
+    if verdict.kernels:
+        click.echo(f"{folder}: kernels that would change: {', '.join(verdict.kernels)}")
+    counts = Counter[str](file.verdict for file in verdict.files)
+    summary = ", ".join(f"{counts[name]} {name}" for name in CHECK_VERDICTS if counts[name])
+    click.echo(f"{folder}: {len(verdict.files)} files: {summary}")
+    if fix := _fix(verdict):
+        click.echo(f"To do: {fix}")
+    for name in verdict.unproved:
+        note(f"{folder}: files changed since {name} was proved: its proofs do not count.")
+
+
+def annotate_check(verdict: FolderVerdict) -> None:
+    """Write an annotation for each file that is not current."""
+    from fa4gen.cli.github import annotation
+    from fa4gen.cli.output import note
+    from fa4gen.config.paths import shown_path
+    from fa4gen.errors import Problem
+
+    fix = _fix(verdict)
+    for file in verdict.files:
+        if file.verdict not in ("current", "allowed"):
+            path = shown_path(verdict.folder / file.path)
+            line = _first_marker(file.on_disk or b"") or 1
+            note(annotation("error", Problem(f"{file.verdict}: {file.reason}", fix, path, line, 1)))
+    for text in verdict.request:
+        note(annotation("error", Problem(text, fix, shown_path(verdict.folder / LOCK_NAME), 1, 1)))
+
+
+def _fix(verdict: FolderVerdict) -> str:
+    """Return in words what makes the folder current; "" where it is."""
+    from fa4gen.config.paths import shown_path
+
+    if verdict.current:
+        return ""
+    found = {file.verdict for file in verdict.files}
+    update = f"fa4gen vendor --update {shown_path(verdict.folder)}"
+    steps = []
+    if "conflict" in found:
+        steps.append("resolve the conflicts")
+    if "stale" in found or verdict.request:
+        steps.append(update)
+    if "missing" in found:
+        steps.append(f"{update} --force restores what is missing")
+    if "edited" in found:
+        steps.append("take the edits back, or list the files under allow in the project's file")
+    if "foreign" in found:
+        steps.append("move files of yours elsewhere, or list them under allow")
+    return "; ".join(steps) + "."
+
+
+def _first_marker(data: bytes) -> int:
+    """Return the line of the first conflict marker, 0 without one."""
+    lines = data.split(b"\n")
+    return next((n for n, line in enumerate(lines, 1) if line.startswith(b"<<<<<<<")), 0)

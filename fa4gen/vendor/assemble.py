@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import traceback
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import jinja2
+
 from fa4gen import __version__
 from fa4gen.config.find import shipped_name
+from fa4gen.config.paths import shown_path
+from fa4gen.errors import Problem, TemplateError
 from fa4gen.render.manifest import config_data, config_sha256, sha256
 from fa4gen.resources import license_text
 from fa4gen.vendor.facts import kernel_facts
@@ -64,8 +69,28 @@ def text_files(
     request: Request, kernels: Sequence[VendoredKernel], templates: TemplateSet
 ) -> dict[str, bytes]:
     """Return every file but the lock and the originals, by path."""
-    texts = folder_files(request, kernels, templates) | {"LICENSE": license_text()}
+    try:
+        texts = folder_files(request, kernels, templates)
+    except jinja2.TemplateError as error:
+        raise _template_error(error, templates) from error
+    texts["LICENSE"] = license_text()
     return {path: text.encode() for path, text in sorted(texts.items())}
+
+
+def _template_error(error: jinja2.TemplateError, templates: TemplateSet) -> TemplateError:
+    """Return the error of a template of the folder's own files, at its innermost line."""
+    places = [
+        (source, frame.lineno or 0)
+        for frame in traceback.extract_tb(error.__traceback__)
+        if (source := templates.by_path(frame.filename)) is not None
+    ]
+    if isinstance(error, jinja2.TemplateSyntaxError) and error.name:
+        places.append((templates.source(error.name), error.lineno))
+    message = f"the template failed: {error.message or type(error).__name__}"
+    if not places:
+        return TemplateError(Problem(message))
+    source, line = places[-1]
+    return TemplateError(Problem(message, "", shown_path(source.path), line, 1))
 
 
 def _locked(kernel: VendoredKernel, hashes: dict[str, str]) -> LockedKernel:

@@ -7,6 +7,7 @@ import binascii
 import hashlib
 import re
 import zlib
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -83,6 +84,24 @@ def locked_kernels(
         )
         for kernel, entry in zip(planned, lock.kernels, strict=True)
     ]
+
+
+def with_images_of(
+    kernels: Sequence[VendoredKernel], lock: Lock, folder: Path
+) -> list[VendoredKernel]:
+    """Return ``kernels`` with the folder's own packing of every image that came out the same.
+
+    Another zlib may pack the same cubin into other bytes, which would be a change for nothing.
+    """
+    held = {kernel.symbol: kernel for kernel in lock.kernels}
+    result = []
+    for kernel in kernels:
+        entry = held.get(kernel.symbol)
+        digest = hashlib.sha256(kernel.compiled.cubin).hexdigest()
+        same = entry is not None and entry.image.sha256 == digest
+        image = image_on_disk(folder, entry) if same and entry is not None else None
+        result.append(replace(kernel, packed=image) if image else kernel)
+    return result
 
 
 def image_on_disk(folder: Path, kernel: LockedKernel) -> Image | None:

@@ -1,11 +1,13 @@
 """Merges two edits of one text line by line: what fa4gen writes today, and what the user changed.
 
-Both sides are compared with the text that they came from. Edits that leave an unchanged line
-between them are taken both; edits that touch or overlap are a conflict unless they are the same.
+Both sides are compared with the text that they came from, of which the hashes of its lines are
+enough: a merge writes lines of the sides only. Edits that leave an unchanged line between them are
+taken both; edits that touch or overlap are a conflict unless they are the same.
 """
 
 from __future__ import annotations
 
+import hashlib
 import re
 from dataclasses import dataclass
 from difflib import SequenceMatcher
@@ -14,6 +16,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+KEY_BYTES = 3
+"""Of a line's hash. Lines of one key that differ are found, and become a conflict."""
 _MARKER = re.compile(rb"^(<{7}|>{7})( |\r?$)", re.MULTILINE)
 
 
@@ -28,47 +32,64 @@ class Merged:
 
 @dataclass(frozen=True)
 class _Edit:
-    """Lines ``begin`` to ``end`` of the base become ``lines``."""
+    """Lines ``begin`` to ``end`` of the base became lines ``first`` to ``last`` of a side."""
 
     begin: int
     end: int
-    lines: Sequence[bytes]
+    first: int
+    last: int
 
 
 @dataclass(frozen=True)
 class _Region:
-    """A stretch of the base that somebody changed, and what each side has there."""
+    """A stretch that somebody changed: what each side has there, and who changed it."""
 
-    begin: int
-    end: int
-    yours: Sequence[bytes]
-    ours: Sequence[bytes]
+    yours: tuple[int, int]
+    ours: tuple[int, int]
+    sides: frozenset[int]
+    """0: yours, 1: ours."""
+
+
+def line_keys(data: bytes) -> bytes:
+    """Return the keys of the lines of ``data``, KEY_BYTES each: the base of a later merge."""
+    return b"".join(_keys(data.splitlines(keepends=True)))
 
 
 def merge(base: bytes, yours: bytes, ours: bytes, our_name: str = "fa4gen") -> Merged:
-    """Return ``base`` with the edits of both sides; a conflict keeps both, yours first.
+    """Return the text behind ``base`` with the edits of both sides; a conflict keeps both.
 
-    A file that the user's side has with Windows line ends keeps them, and they are no edit.
+    ``base`` are the ``line_keys`` of the text that both sides came from. A file that the user's
+    side has with Windows line ends keeps them, and they are no edit.
     """
-    windows = _has_windows_ends(yours) and not _has_windows_ends(base)
+    windows = _has_windows_ends(yours) and not _has_windows_ends(ours)
     if windows:
         yours = yours.replace(b"\r\n", b"\n")
-    lines = base.splitlines(keepends=True)
+    your_lines, our_lines = yours.splitlines(keepends=True), ours.splitlines(keepends=True)
     result: list[bytes] = []
     conflicts = 0
-    position = 0
-    for region in _regions(lines, _split(yours), _split(ours)):
-        result += lines[position : region.begin]
-        position = region.end
-        unchanged = lines[region.begin : region.end]
-        if region.yours == region.ours or region.ours == unchanged:
-            result += region.yours
-        elif region.yours == unchanged:
-            result += region.ours
+    your_position = our_position = 0
+
+    def unchanged(your_end: int, our_end: int) -> int:
+        mine, other = your_lines[your_position:your_end], our_lines[our_position:our_end]
+        if mine == other:
+            result.extend(other)
+            return 0
+        result.extend(_conflict(mine, other, our_name))  # two lines of one key
+        return 1
+
+    keys = [base[i : i + KEY_BYTES] for i in range(0, len(base), KEY_BYTES)]
+    for region in _regions(keys, _keys(your_lines), _keys(our_lines)):
+        conflicts += unchanged(region.yours[0], region.ours[0])
+        mine, other = your_lines[slice(*region.yours)], our_lines[slice(*region.ours)]
+        your_position, our_position = region.yours[1], region.ours[1]
+        if mine == other or region.sides == {1}:
+            result += other
+        elif region.sides == {0}:
+            result += mine
         else:
             conflicts += 1
-            result += _conflict(region, our_name)
-    result += lines[position:]
+            result += _conflict(mine, other, our_name)
+    conflicts += unchanged(len(your_lines), len(our_lines))
     data = b"".join(_ended(result) if conflicts else result)
     return Merged(data.replace(b"\n", b"\r\n") if windows else data, conflicts)
 
@@ -78,56 +99,64 @@ def has_conflict(data: bytes) -> bool:
     return _MARKER.search(data) is not None
 
 
+def _keys(lines: Sequence[bytes]) -> list[bytes]:
+    return [hashlib.sha256(line).digest()[:KEY_BYTES] for line in lines]
+
+
 def _regions(
     base: Sequence[bytes], yours: Sequence[bytes], ours: Sequence[bytes]
 ) -> Iterator[_Region]:
     """Yield the changed stretches in order, with at least one unchanged line between any two."""
-    sides = (_edits(base, yours), _edits(base, ours))
-    marked = [(edit, side) for side in (0, 1) for edit in sides[side]]
+    marked = [(edit, 0) for edit in _edits(base, yours)] + [(e, 1) for e in _edits(base, ours)]
     marked.sort(key=lambda item: (item[0].begin, item[0].end))
+    shifts = (0, 0)
     group: list[tuple[_Edit, int]] = []
     end = -1
     for edit, side in marked:
         if group and edit.begin > end:
-            yield _region(base, group)
+            region, shifts = _region(group, shifts)
+            yield region
             group = []
-        end = max(end, edit.end) if group else edit.end
+        end = max(end, edit.end)
         group.append((edit, side))
     if group:
-        yield _region(base, group)
+        yield _region(group, shifts)[0]
 
 
-def _region(base: Sequence[bytes], group: Sequence[tuple[_Edit, int]]) -> _Region:
+def _region(
+    group: Sequence[tuple[_Edit, int]], shifts: tuple[int, int]
+) -> tuple[_Region, tuple[int, int]]:
+    """Return the region of ``group``, and how far each side is ahead of the base behind it."""
     begin = min(edit.begin for edit, _ in group)
     end = max(edit.end for edit, _ in group)
-    texts = []
-    for side in (0, 1):
-        lines: list[bytes] = []
-        position = begin
-        for edit, whose in group:
-            if whose == side:
-                lines += base[position : edit.begin]
-                lines += edit.lines
-                position = edit.end
-        texts.append(lines + list(base[position:end]))
-    return _Region(begin, end, texts[0], texts[1])
+    grown = [
+        sum((e.last - e.first) - (e.end - e.begin) for e, whose in group if whose == side)
+        for side in (0, 1)
+    ]
+    after = (shifts[0] + grown[0], shifts[1] + grown[1])
+    region = _Region(
+        (begin + shifts[0], end + after[0]),
+        (begin + shifts[1], end + after[1]),
+        frozenset(side for _, side in group),
+    )
+    return region, after
 
 
 def _edits(base: Sequence[bytes], side: Sequence[bytes]) -> list[_Edit]:
     matcher = SequenceMatcher(None, base, side, autojunk=False)
     return [
-        _Edit(begin, end, side[first:last])
+        _Edit(begin, end, first, last)
         for tag, begin, end, first, last in matcher.get_opcodes()
         if tag != "equal"
     ]
 
 
-def _conflict(region: _Region, our_name: str) -> list[bytes]:
+def _conflict(yours: Sequence[bytes], ours: Sequence[bytes], our_name: str) -> list[bytes]:
     return [
         b"<<<<<<< yours\n",
-        *_ended(region.yours),
+        *_ended(yours),
         b"=======\n",
-        *_ended(region.ours),
+        *_ended(ours),
         f">>>>>>> {our_name}\n".encode(),
     ]
 
@@ -135,10 +164,6 @@ def _conflict(region: _Region, our_name: str) -> list[bytes]:
 def _ended(lines: Sequence[bytes]) -> list[bytes]:
     """Return ``lines`` with an end on the last one, so that a marker can follow."""
     return [line if line.endswith((b"\n", b"\r")) else line + b"\n" for line in lines]
-
-
-def _split(data: bytes) -> list[bytes]:
-    return data.splitlines(keepends=True)
 
 
 def _has_windows_ends(data: bytes) -> bool:

@@ -1,7 +1,8 @@
-""".fa4gen/originals.zip: the text of the folder's files as fa4gen wrote it, the base of merges.
+""".fa4gen/originals.zip: the lines of the folder's files as fa4gen wrote them, the base of merges.
 
-Deterministic: no time, no machine. Images of compiled kernels are left out: nobody edits them, and
-a folder is to stay small.
+A merge needs to know which lines were there, not what they say: the archive has a hash of three
+bytes for each line, a third of what the text would take packed. It is the same wherever it is made.
+Images of compiled kernels are left out: nobody edits them.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from fa4gen.render.manifest import sha256
 from fa4gen.vendor.lock import STATE_FOLDER
+from fa4gen.vendor.merge import line_keys
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -19,7 +21,7 @@ if TYPE_CHECKING:
 
 ORIGINALS = f"{STATE_FOLDER}/originals.zip"
 MAX_BYTES = 8 << 20
-"""Of one file; the largest kernel has 80 KB."""
+"""Of the archive."""
 _EPOCH = (1980, 1, 1, 0, 0, 0)
 _UNIX = 3
 
@@ -39,29 +41,21 @@ def pack_originals(files: Mapping[str, bytes]) -> bytes:
                 entry.create_system = _UNIX
                 entry.external_attr = 0o644 << 16
                 entry.compress_type = zipfile.ZIP_DEFLATED
-                archive.writestr(entry, files[path])
+                archive.writestr(entry, line_keys(files[path]))
     return buffer.getvalue()
 
 
-def read_originals(folder: Path, hashes: Mapping[str, str]) -> dict[str, bytes]:
-    """Return the originals in ``folder`` whose hash is that in ``hashes``, by path.
+def read_originals(folder: Path, recorded: str | None) -> dict[str, bytes]:
+    """Return the line keys of the folder's originals by path, if the archive has the hash recorded.
 
-    An archive that is missing or damaged gives what of it is intact, perhaps nothing.
+    One that is missing, damaged or of another vendoring gives nothing.
     """
-    found: dict[str, bytes] = {}
     try:
-        archive = zipfile.ZipFile(folder / ORIGINALS)
-    except (OSError, zipfile.BadZipFile):
-        return found
-    with archive:
-        for entry in archive.infolist():
-            wanted = hashes.get(entry.filename)
-            if wanted is None or entry.file_size > MAX_BYTES:
-                continue
-            try:
-                data = archive.read(entry)
-            except Exception:  # zlib, CRC, encryption, unknown methods: this entry is not intact
-                continue
-            if sha256(data) == wanted:
-                found[entry.filename] = data
-    return found
+        with (folder / ORIGINALS).open("rb") as file:
+            data = file.read(MAX_BYTES + 1)
+    except OSError:
+        return {}
+    if sha256(data) != recorded:
+        return {}
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:  # as fa4gen wrote it
+        return {name: archive.read(name) for name in archive.namelist()}

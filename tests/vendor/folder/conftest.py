@@ -5,10 +5,16 @@ from __future__ import annotations
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from fa4gen.cli.main import main
+from fa4gen.render.environment import KernelEnvironment
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from types import CodeType
 
 CONFIG = "d64_dense_small_bf16"
 OTHER = "gemm_bf16_sm90"
@@ -37,6 +43,23 @@ def files_in(folder: Path) -> dict[str, bytes]:
         for path in sorted(folder.rglob("*"))
         if path.is_file()
     }
+
+
+@pytest.fixture(scope="session", autouse=True)
+def shared_templates() -> Iterator[None]:
+    """Compile each template once for all tests: that is most of what a command takes."""
+    compiled: dict[tuple[object, ...], CodeType] = {}
+    compile_template = KernelEnvironment.compile
+
+    def compile_once(self: KernelEnvironment, source: str, name: str, filename: str) -> CodeType:
+        key = (source, name, filename, *self.extensions)
+        if key not in compiled:
+            compiled[key] = compile_template(self, source, name, filename)
+        return compiled[key]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(KernelEnvironment, "compile", compile_once)
+        yield
 
 
 @pytest.fixture(scope="session")

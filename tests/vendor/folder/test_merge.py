@@ -6,12 +6,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fa4gen.vendor.merge import has_conflict, merge
+from fa4gen.vendor import merge as merging
+from fa4gen.vendor.merge import Merged, has_conflict, line_keys
 
 TEXTS = st.lists(st.sampled_from([b"a\n", b"b\n", b"c\n", b"\n", b"}\n"]), max_size=12).map(
     b"".join
 )
 CONFLICT = re.compile(rb"<{7} yours\n(.*?)={7}\n(.*?)>{7} fa4gen\n", re.DOTALL)
+
+
+def merge(base: bytes, yours: bytes, ours: bytes, name: str = "fa4gen") -> Merged:
+    return merging.merge(line_keys(base), yours, ours, name)
 
 
 @st.composite
@@ -121,3 +126,11 @@ def test_windows_line_ends_of_the_user_are_no_edit(
 )
 def test_markers_are_found_whoever_put_them(data: bytes, found: bool) -> None:
     assert has_conflict(data) is found
+
+
+def test_a_changed_line_of_the_same_key_is_a_conflict(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(merging, "_keys", lambda lines: [b"key" for _ in lines])
+    base = line_keys(b"a\nb\n")
+    merged = merging.merge(base, b"a\nmine\n", b"a\nb\n")
+    assert merged.conflicts == 1
+    assert b"mine\n" in merged.data
