@@ -174,8 +174,15 @@ def verify_kernel(
     chosen = choose_cases(plan, options, emulated=backend.emulates)
     if not chosen:  # nothing is run, so nothing more than this is known
         return Verdict(config, plan.name, plan.arch, "compiled", options.seed)
+    shared = backend.emulates and pick is not None and jobs > 1
     try:
-        runnable = backend.load(plan, compiled)
+        if shared:
+            assert pick is not None
+            # anew, and where processes that are forked find it
+            _loaded.cache_clear()
+            kernel = _loaded(plan, compiled, pick, options.seed)
+        else:
+            kernel = _Kernel(plan, backend, backend.load(plan, compiled), options.seed)
     except Fa4genError as error:
         return Verdict(
             config=config,
@@ -187,11 +194,11 @@ def verify_kernel(
             exit_status=error.exit_status,
             facts=asdict(compiled.resources),
         )
-    kernel = _Kernel(plan, backend, runnable, options.seed)
     verdicts: list[CaseVerdict | None]
-    if backend.emulates and pick is not None and jobs > 1:
+    if shared:
+        assert pick is not None
         elsewhere = partial(_check_elsewhere, plan, compiled, pick, options.seed)
-        verdicts = share_work(chosen, kernel.check, elsewhere, jobs)
+        verdicts = share_work(chosen, kernel.check, elsewhere, jobs, inherit=True)
     else:
         verdicts = kernel.check_all(chosen)
     whole = not options.patterns

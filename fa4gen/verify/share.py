@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+import threading
 from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
@@ -16,12 +18,17 @@ def share_work(
     here: Callable[[Item], Result],
     elsewhere: Callable[[Item], Result],
     jobs: int,
+    *,
+    inherit: bool = False,
 ) -> list[Result]:
     """Return the results of all items in their order, worked out by ``jobs`` processes.
 
     This process calls ``here`` and begins with the last items, so that it need not wait until the
     others have started; they call ``elsewhere``, which has to be picklable, from the first item on.
     What either raises is raised.
+
+    With ``inherit`` the others begin with all that this process has loaded, where that is safe: so
+    neither side may use the GPU.
     """
     helpers = min(jobs, len(items)) - 1
     if helpers < 1:
@@ -30,7 +37,9 @@ def share_work(
     from multiprocessing import get_context
 
     results: dict[int, Result] = {}
-    with ProcessPoolExecutor(helpers, get_context("spawn")) as pool:
+    # a fork copies locks as they are: only where no other thread can hold one
+    forks = inherit and sys.platform == "linux" and threading.active_count() == 1
+    with ProcessPoolExecutor(helpers, get_context("fork" if forks else "spawn")) as pool:
         try:
             futures = [pool.submit(elsewhere, item) for item in items]
             for index in reversed(range(len(items))):

@@ -2,7 +2,9 @@ from __future__ import annotations
 
 import os
 import sys
+import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -40,6 +42,35 @@ def test_both_sides_work() -> None:
     assert len(workers) == 2
     assert 0 in workers
     assert os.getpid() not in workers
+
+
+LOADED: list[str] = []
+
+
+def loaded(item: int) -> tuple[str, ...]:
+    time.sleep(0.02)
+    return tuple(LOADED)
+
+
+def test_others_inherit_what_was_loaded_where_no_other_thread_runs(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(f"{__name__}.LOADED", ["kernel"])
+
+    def here(item: int) -> tuple[str, ...]:
+        time.sleep(0.05)
+        return ("here",)
+
+    items = range(60)
+    linux = sys.platform == "linux"
+    alone = set(share_work(items, here, loaded, 2, inherit=True)) - {("here",)}
+    assert alone == ({("kernel",)} if linux else {()})
+    assert set(share_work(items, here, loaded, 2)) - {("here",)} <= {()}
+    with ThreadPoolExecutor(1) as pool:
+        over = threading.Event()
+        pool.submit(over.wait)
+        assert set(share_work(items, here, loaded, 2, inherit=True)) - {("here",)} <= {()}
+        over.set()
 
 
 def test_one_process_does_without_others() -> None:

@@ -237,6 +237,11 @@ class Clocks:
             return True
         return bool(self.knows(plane, threads, slot, epoch).all())
 
+    def common_view(self, threads: Threads, plane: int) -> NDArray[np.uint32] | None:
+        """``view`` of threads that share a row; None where they do not."""
+        row = self.uniform(threads)
+        return np.asarray(self._rows[row, plane]) if row >= 0 else None
+
     def outer_views(self, first: int, last: int, plane: int) -> list[NDArray[np.uint32]]:
         """``view`` of two threads, once if they share a row."""
         rows = dict.fromkeys((int(self._class[first]), int(self._class[last])))

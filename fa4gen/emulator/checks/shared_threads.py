@@ -203,8 +203,11 @@ class GenericChecks:
         self, party: Party, offsets: NDArray[Any], size: int, kind: str, site: Instruction
     ) -> None:
         low, high = int(offsets.min()), int(offsets.max()) + size
+        common = self.clocks.common_view(party.threads, VC)
         for reading in self._readings.values():
             if reading.start >= high or reading.stop <= low:
+                continue
+            if common is not None and common[reading.slot] >= reading.epoch:
                 continue
             good = self.clocks.knows(VC, party.threads, reading.slot, reading.epoch)
             if good.all():

@@ -8,6 +8,7 @@ mbarrier for the others. Between threads it needs ``tcgen05.fence`` on both side
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -37,6 +38,7 @@ _PIPELINED: Final = {
 }  # fmt: skip
 
 
+@cache
 def family(kind: str) -> str:
     """``tcgen05.mma`` of ``tcgen05.mma.ws`` and the like."""
     return ".".join(kind.split(" ")[0].split(".")[:2])
