@@ -56,6 +56,9 @@ def test_others_inherit_what_was_loaded_where_no_other_thread_runs(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(f"{__name__}.LOADED", ["kernel"])
+    end = time.monotonic() + 20
+    while threading.active_count() > 1 and time.monotonic() < end:
+        time.sleep(0.01)  # threads of the tests before
 
     def here(item: int) -> tuple[str, ...]:
         time.sleep(0.05)
