@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import zlib
 from collections import Counter
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,9 +20,11 @@ from fa4gen.verify.family import family_of
 from fa4gen.verify.rounding import numpy_dtype
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import NDArray
 
-    from fa4gen.emulator import Finding, Names, Program, TensorMap
+    from fa4gen.emulator import Finding, Memory, Names, Program, TensorMap
     from fa4gen.emulator.coverage import Coverage
     from fa4gen.plan.kernel_model import KernelPlan
     from fa4gen.plan.plans import Plan
@@ -39,6 +42,19 @@ MAX_SHOWN = 8
 
 class FindingsError(Fa4genError):
     """The emulator found something wrong that is not a number."""
+
+
+@dataclass(frozen=True)
+class EmulatedCall:
+    """A launch in the emulator's words: see its ``Program.launch``."""
+
+    entry: str
+    grid: int | Sequence[int]
+    block: int | Sequence[int]
+    cluster: int | Sequence[int] | None
+    dynamic_shared: int
+    args: Sequence[Any]
+    memory: Sequence[Memory] = ()
 
 
 class EmulatorBackend:
@@ -64,6 +80,9 @@ class EmulatorBackend:
 
     def load(self, plan: Plan, compiled: CompiledKernel) -> EmulatedKernel:
         """Parse the PTX."""
+        return EmulatedKernel(plan, self._parse(plan, compiled))
+
+    def _parse(self, plan: Plan, compiled: CompiledKernel) -> Program:
         from fa4gen.emulator import EmulatorError, Program
 
         try:
@@ -73,7 +92,7 @@ class EmulatorBackend:
             raise FindingsError(
                 Problem(f"the emulator cannot run the kernel's PTX: {error}")
             ) from error
-        return EmulatedKernel(plan, program)
+        return program
 
 
 class EmulatedKernel:
@@ -92,19 +111,19 @@ class EmulatedKernel:
         from fa4gen.emulator import SCHEDULES, EmulatorError, Verdict
 
         buffers = {name: image.copy() for name, image in memory.buffers.items()}
-        launch = self._arguments(memory, buffers)
-        if launch is None:
+        call = self._call(memory, buffers)
+        if call is None:
             return buffers
         number = self._number(memory)
-        grid, arguments = launch
         try:
             report = self._program.launch(
-                self._plan.entry_point,
-                grid=grid,
-                block=self._plan.launch.threads,
-                cluster=self._plan.launch.cluster,
-                args=arguments,
-                dynamic_shared=self._plan.launch.dynamic_shared_bytes,
+                call.entry,
+                grid=call.grid,
+                block=call.block,
+                cluster=call.cluster,
+                args=call.args,
+                memory=call.memory,
+                dynamic_shared=call.dynamic_shared,
                 seed=number,
                 schedule=SCHEDULES[number % len(SCHEDULES)],
                 names=self._names,
@@ -140,10 +159,8 @@ class EmulatedKernel:
         self._runs[inputs] += 1
         return inputs + self._runs[inputs]
 
-    def _arguments(
-        self, memory: CaseMemory, buffers: dict[str, Image]
-    ) -> tuple[int, list[Any]] | None:
-        """Return the grid and the arguments of a launch; None where there is nothing to do."""
+    def _call(self, memory: CaseMemory, buffers: dict[str, Image]) -> EmulatedCall | None:
+        """Return the launch on ``buffers``; None where there is nothing to do."""
         plan = self._plan
         views = {
             name: TensorView(
@@ -172,7 +189,14 @@ class EmulatedKernel:
                     offset=view.offset,
                     strides=view.strides,
                 )
-        return launch.grid, [_argument(row.c_type, values[row.name]) for row in plan.parameters]
+        return EmulatedCall(
+            plan.entry_point,
+            launch.grid,
+            plan.launch.threads,
+            plan.launch.cluster,
+            plan.launch.dynamic_shared_bytes,
+            [_argument(row.c_type, values[row.name]) for row in plan.parameters],
+        )
 
 
 def _rest(findings: tuple[Finding, ...], how: str) -> tuple[Problem, ...]:

@@ -13,6 +13,8 @@ from fa4gen.verify.family import family_of
 from fa4gen.verify.rounding import numpy_dtype
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from fa4gen.plan.plans import Plan
     from fa4gen.toolchain.model import CompiledKernel
     from fa4gen.verify.buffers import CaseMemory, Image, View
@@ -83,7 +85,7 @@ class GpuKernel:
         try:
             device = {name: cupy.asarray(image) for name, image in memory.buffers.items()}
             arrays = {name: _view(cupy, device, view) for name, view in memory.views.items()}
-            self._family.call(self._kernel, arrays, memory)
+            self._call(arrays, memory)
             self._wait(cupy)
             return {name: cupy.asnumpy(buffer) for name, buffer in device.items()}
         except runtime_errors as error:
@@ -96,6 +98,10 @@ class GpuKernel:
 
     def take_coverage(self) -> None:
         """Return None: a GPU does not say."""
+
+    def _call(self, arrays: Mapping[str, Any], memory: CaseMemory) -> None:
+        """Enqueue the kernel on the current stream."""
+        self._family.call(self._kernel, arrays, memory)
 
     def _wait(self, cupy: Any) -> None:
         """Wait for the kernel as CuPy's synchronize does, but not for ever."""

@@ -1,0 +1,200 @@
+"""A vendored kernel in the emulator: launched by the folder's own C code through the stand-in.
+
+The tensors of a case get addresses of device memory that does not exist. The launcher makes its
+tensor maps and parameters of them; what it hands to the driver is what the emulator runs, on the
+case's buffers at these addresses.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from fa4gen.emulator import Memory
+from fa4gen.emulator.memory import FIXED_BASE
+from fa4gen.errors import Problem
+from fa4gen.vendor.binding import WORKSPACE_ALIGNMENT, Binding
+from fa4gen.vendor.call import CallError, call, init_workspace, make_args, workspace_bytes
+from fa4gen.vendor.standin import SimulatedDevice, StandIn
+from fa4gen.verify.emulator import (
+    MULTIPROCESSORS,
+    EmulatedCall,
+    EmulatedKernel,
+    EmulatorBackend,
+    FindingsError,
+)
+from fa4gen.verify.rounding import numpy_dtype
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from fa4gen.plan.plans import Plan
+    from fa4gen.toolchain.model import CompiledKernel
+    from fa4gen.vendor.binding import KernelBinding
+    from fa4gen.vendor.standin import Launch, Memset
+    from fa4gen.verify.buffers import CaseMemory, Image
+
+ALLOCATION: Final = 512
+"""Bytes: what allocations begin at multiples of, as the driver's do."""
+GAP: Final = 1 << 13
+"""Between allocations: memory of nobody."""
+STREAM: Final = 0x57EA_0010
+WORKSPACE_POISON: Final = 0xA5
+CLUSTER_DIMENSION: Final = 4
+"""CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION."""
+
+
+class VendoredEmulator(EmulatorBackend):
+    """The emulator behind a vendored library that was built with the stand-in."""
+
+    def __init__(self, arch: str, library: Path, stand_in: Path, prefix: str, symbol: str) -> None:
+        super().__init__(arch)
+        self._library, self._stand_in = library, stand_in
+        self._prefix, self._symbol = prefix, symbol
+
+    def load(self, plan: Plan, compiled: CompiledKernel) -> EmulatedKernel:
+        """Parse the PTX and load the library."""
+        program = self._parse(plan, compiled)
+        kernel = Binding(self._library, self._prefix).kernel(self._symbol)
+        return VendoredEmulatedKernel(plan, program, kernel, StandIn(self._stand_in))
+
+
+class VendoredEmulatedKernel(EmulatedKernel):
+    """A kernel whose launches are those of a vendored library.
+
+    Of two runs on the same case the first calls the kernel's function on a workspace that was
+    poisoned and then initialised; the second prepares and launches, on what the first left in it.
+    """
+
+    def __init__(self, plan: Plan, program: Any, kernel: KernelBinding, stand_in: StandIn) -> None:
+        super().__init__(plan, program)
+        self._kernel = kernel
+        self._stand_in = stand_in
+        self._devices: list[int] = []
+        self._memory: CaseMemory | None = None
+        self._workspace: Image | None = None
+
+    def run(self, memory: CaseMemory) -> dict[str, Image]:
+        """Run on copies of the buffers; FindingsError, CallError where something is wrong."""
+        buffers = super().run(memory)
+        if self._workspace is not None and self._workspace.any():
+            raise FindingsError(
+                Problem(
+                    f"{int(self._workspace.astype(bool).sum())} bytes of the workspace "
+                    f"({self._workspace.size}) are not zero after the launch: the next one would "
+                    "count on from there",
+                    "",
+                )
+            )
+        return buffers
+
+    def _call(self, memory: CaseMemory, buffers: dict[str, Image]) -> EmulatedCall | None:
+        again, self._memory = memory is self._memory, memory
+        places, end = _places(buffers)
+        addresses = {name: places[view.buffer] + view.offset for name, view in memory.views.items()}
+        args = make_args(self._plan, memory, addresses)
+        self._choose_device(memory.multiprocessors or MULTIPROCESSORS)
+        self._stand_in.reset()
+        arrays = [*_arrays(memory, buffers, addresses), *self._give_workspace(args, end, again)]
+        call(self._kernel, args, STREAM, prepared=again)
+        return _emulated_call(self._stand_in.launches, arrays)
+
+    def _choose_device(self, multiprocessors: int) -> None:
+        """Make a device with so many multiprocessors current: launchers keep what they asked."""
+        if multiprocessors not in self._devices:
+            self._devices.append(multiprocessors)
+        arch = self._plan.arch
+        self._stand_in.set_devices(*(SimulatedDevice(arch, count) for count in self._devices))
+        self._stand_in.set_current(self._devices.index(multiprocessors))
+
+    def _give_workspace(self, args: Any, end: int, again: bool) -> Sequence[Memory]:
+        """Put a workspace behind the buffers, initialised unless it was used before."""
+        import numpy as np
+
+        size = workspace_bytes(self._kernel, args)
+        if not size:
+            self._workspace = None
+            return ()
+        address = end + WORKSPACE_ALIGNMENT  # and a multiple of no more than that
+        if not again or self._workspace is None:
+            self._workspace = np.full(size, WORKSPACE_POISON, np.uint8)
+            init_workspace(self._kernel, address, size, STREAM)
+            for one in self._stand_in.memsets:
+                _apply(one, address, self._workspace)
+        args.workspace, args.workspace_bytes = address, size
+        return (Memory(self._workspace, address=address, name="workspace"),)
+
+
+def _places(buffers: dict[str, Image]) -> tuple[dict[str, int], int]:
+    """Return where each buffer begins, and where the memory behind them does."""
+    places, at = {}, FIXED_BASE
+    for name, image in buffers.items():
+        places[name] = at
+        at = -(-(at + image.size + GAP) // ALLOCATION) * ALLOCATION
+    return places, at
+
+
+def _arrays(
+    memory: CaseMemory, buffers: dict[str, Image], addresses: dict[str, int]
+) -> list[Memory]:
+    """Return the case's tensors as memory of the launch: what lies around them is nobody's."""
+    import numpy as np
+
+    arrays, seen = [], set()
+    for name, view in memory.views.items():
+        place = (addresses[name], view.shape, view.strides)
+        if 0 in view.shape or place in seen:
+            continue
+        seen.add(place)
+        array = np.ndarray(
+            view.shape,
+            numpy_dtype(view.dtype),
+            buffer=buffers[view.buffer].data,
+            offset=view.offset,
+            strides=view.strides,
+        )
+        arrays.append(Memory(array, address=addresses[name], name=name))
+    return arrays
+
+
+def _apply(memset: Memset, address: int, workspace: Image) -> None:
+    start = memset.pointer - address
+    if start < 0 or start + memset.num_bytes > workspace.size or memset.stream != STREAM:
+        raise CallError(
+            Problem(
+                f"cuMemsetD8Async of {memset.num_bytes} bytes, {start} bytes behind the beginning "
+                f"of the workspace, on stream {memset.stream:#x}: expected the {workspace.size} "
+                f"bytes of the workspace and stream {STREAM:#x}",
+                "",
+            )
+        )
+    workspace[start : start + memset.num_bytes] = memset.value
+
+
+def _emulated_call(launches: Sequence[Launch], arrays: Sequence[Memory]) -> EmulatedCall | None:
+    """Return what was launched; None for nothing. CallError unless that is at most one kernel."""
+    if not launches:
+        return None
+    if len(launches) > 1 or launches[0].stream != STREAM:
+        streams = ", ".join(f"{launch.stream:#x}" for launch in launches)
+        raise CallError(
+            Problem(
+                f"{len(launches)} launches, on the streams {streams}: expected one, on {STREAM:#x}",
+                "",
+            )
+        )
+    (launch,) = launches
+    clusters = [
+        [int.from_bytes(value[axis : axis + 4], "little") for axis in (0, 4, 8)]
+        for number, value in launch.attributes
+        if number == CLUSTER_DIMENSION
+    ]
+    return EmulatedCall(
+        launch.entry,
+        launch.grid,
+        launch.block,
+        clusters[0] if clusters else None,
+        launch.dynamic_shared,
+        launch.parameters,
+        arrays,
+    )
