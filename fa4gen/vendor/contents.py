@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 
     from fa4gen.plan.plans import Plan
 
+WHERE_FROM = "choices"
+"""Of the plan: the manifest's config names what was left to its default, so this tells nothing."""
+
 
 @dataclass(frozen=True)
 class KernelOnDisk:
@@ -95,6 +98,6 @@ def _kernel(manifest: Path, prefix: str) -> KernelOnDisk:
             ) from error
     source = texts.pop(f"{recorded.name}.cu", "")
     today, then = plan_data(plan), data["plan"]
-    keys = sorted(today.keys() | then.keys())
+    keys = sorted((today.keys() | then.keys()) - {WHERE_FROM})
     replanned = tuple(key for key in keys if today.get(key) != then.get(key))
     return KernelOnDisk(recorded.name, plan, source, texts, manifest, replanned)
