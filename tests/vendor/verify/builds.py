@@ -1,0 +1,101 @@
+"""A vendored folder built again and again, each time with one of its C files edited."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from fa4gen.emulator import Program
+from fa4gen.errors import Fa4genError
+from fa4gen.vendor.binding import Binding
+from fa4gen.vendor.emulated import VendoredEmulatedKernel
+from fa4gen.vendor.host_build import INTERPOSER, compile_c, find_c_compiler
+from fa4gen.vendor.standin import StandIn
+from fa4gen.verify.family import family_of
+from fa4gen.verify.judge import judge
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from fa4gen.vendor.model import VendoredKernel
+    from fa4gen.verify.verdict import NamedCase
+
+SEED = 11
+PREFIX = "acme"
+FLAGS = ("-std=c99", "-O0", "-fPIC", "-w")
+
+
+@dataclass(frozen=True)
+class Edit:
+    """``old``, which the file has once behind ``anchor``, becomes ``new``."""
+
+    path: str
+    old: str
+    new: str
+    anchor: str = ""
+
+    def of(self, text: str) -> str:
+        head, anchor, rest = text.partition(self.anchor) if self.anchor else ("", "", text)
+        assert rest.count(self.old) == 1 or self.anchor, f"{self.path}: {self.old}"
+        assert self.old in rest, f"{self.path}: {self.old}"
+        return head + anchor + rest.replace(self.old, self.new, 1)
+
+
+@dataclass
+class Builds:
+    """The folder's objects, and the kernels that are in it by their names without the prefix."""
+
+    folder: Path
+    scratch: Path
+    kernels: Mapping[str, VendoredKernel]
+    _objects: dict[str, Path] = field(default_factory=dict)
+    _programs: dict[str, Program] = field(default_factory=dict)
+    _numbers: itertools.count[int] = field(default_factory=itertools.count)
+
+    def library(self, edit: Edit | None = None) -> Path:
+        """Build the folder, with one edit if it is given."""
+        number = next(self._numbers)
+        objects = []
+        for path in sorted([*self.folder.glob("src/*.c"), *self.folder.glob("cubins/*.c")]):
+            name = path.relative_to(self.folder).as_posix()
+            if edit is not None and name == edit.path:
+                edited = self.scratch / f"{number}_{path.name}"
+                edited.write_text(edit.of(path.read_text()))
+                objects.append(self._compile(edited))
+            else:
+                if name not in self._objects:
+                    self._objects[name] = self._compile(path)
+                objects.append(self._objects[name])
+        interposer = self.scratch / "interposer.c"
+        interposer.write_text(INTERPOSER)
+        target = self.scratch / f"lib{number}.so"
+        flags = ["-shared", "-fPIC", "-Wl,--wrap=dlopen", f'-DSTAND_IN="{StandIn().path}"']
+        compile_c(find_c_compiler(), flags, [*objects, interposer], target)
+        return target
+
+    def refusals(self, name: str, case: NamedCase, edit: Edit | None = None) -> list[str]:
+        """Return what verify finds wrong with a kernel on a case; [] where it passes."""
+        kernel = self.kernels[name]
+        if name not in self._programs:
+            self._programs[name] = Program(kernel.compiled.ptx)
+        binding = Binding(self.library(edit), PREFIX).kernel(kernel.symbol)
+        runnable = VendoredEmulatedKernel(kernel.plan, self._programs[name], binding, StandIn())
+        problem = family_of(kernel.plan).draw(case, SEED)
+        memory = problem.memory
+        try:
+            images = [runnable.run(memory), runnable.run(memory)]
+        except Fa4genError as error:
+            return [f"emulator: {why.message}" for why in error.problems]
+        reference = problem.reference(np)
+        found = [judge(memory, image, image, reference)[0] for image in images]
+        return [f"{one.check}: {one.message}" for failures in found for one in failures]
+
+    def _compile(self, source: Path) -> Path:
+        target = self.scratch / f"{source.stem}.o"
+        flags = [*FLAGS, "-c", f"-I{self.folder / 'src'}"]
+        compile_c(find_c_compiler(), flags, [source], target)
+        return target

@@ -1,0 +1,79 @@
+"""One folder with small kernels, of both families and two architectures, for all tests here."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from fa4gen.errors import MissingCapabilityError
+from fa4gen.vendor.folder import folder_files
+from fa4gen.vendor.host_build import find_c_compiler
+from fa4gen.vendor.kernels import build_kernels
+from fa4gen.vendor.model import Request
+from tests.vendor.verify.builds import PREFIX, Builds
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+CONFIGS = {
+    "softmax": """\
+kernel: attention
+arch: sm_90a
+dtype: bf16
+depth: 64
+mask: causal
+lse: true
+""",
+    "product": """\
+kernel: gemm
+arch: sm_90a
+dtype: bf16
+BM: 64
+BN: 128
+residual: matrix
+""",
+    "dynamic": """\
+kernel: gemm
+arch: sm_100a
+dtype: bf16
+cta_group: 2
+scheduler: dynamic
+""",
+    "scaled": """\
+kernel: attention
+arch: sm_100a
+dtype: fp8_e4m3
+depth: 64
+""",
+}
+
+
+@pytest.fixture(scope="session")
+def builds(tmp_path_factory: pytest.TempPathFactory) -> Builds:
+    """The folder, its objects and kernels; nothing in the folder is to be changed."""
+    try:
+        find_c_compiler()
+    except MissingCapabilityError as error:
+        pytest.skip(str(error))
+    configs = tmp_path_factory.mktemp("configs")
+    for name, text in CONFIGS.items():
+        (configs / f"{name}.yaml").write_text(text)
+    paths = [configs / f"{name}.yaml" for name in CONFIGS]
+    kernels = build_kernels(paths, PREFIX)
+    folder = tmp_path_factory.mktemp("vendored") / "acme"
+    request = Request(PREFIX, tuple(map(str, paths)))
+    for path, text in folder_files(request, kernels).items():
+        place = folder / path
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_text(text)
+    scratch = tmp_path_factory.mktemp("objects")
+    return Builds(folder, scratch, {kernel.name: kernel for kernel in kernels})
+
+
+@pytest.fixture
+def folder(builds: Builds, tmp_path: Path) -> Path:
+    """A copy of the folder, to be edited."""
+    import shutil
+
+    return shutil.copytree(builds.folder, tmp_path / "acme")

@@ -1,0 +1,358 @@
+"""Launchers with one mistake each are refused, by the numbers or by the emulator's checks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import pytest
+
+from fa4gen.verify.cases import Case
+from fa4gen.verify.gemm.cases import GemmCase
+from tests.vendor.verify.builds import Edit
+
+if TYPE_CHECKING:
+    from fa4gen.verify.verdict import NamedCase
+    from tests.vendor.verify.builds import Builds
+
+pytestmark = pytest.mark.compile
+
+TINY = Case("tiny", 1, 1, 1, 40, 40)
+HEADS = Case("heads", 1, 2, 1, 5, 70, "padded")
+BATCHES = Case("batches", 2, 1, 1, 33, 40, "padded")
+TILES = Case("tiles", 1, 1, 1, 225, 20)
+PAIRS = Case("pairs", 1, 2, 1, 193, 20)
+FULL = Case("full", 1, 1, 1, 192, 40)
+SCALE = Case("scale", 1, 1, 1, 40, 40, softmax_scale=0.5)
+PRODUCT = GemmCase("product", 33, 24, 40, padded=True)
+PRODUCTS = GemmCase("products", 20, 40, 24, batch=2)
+WIDE = GemmCase("wide", 70, 136, 16)
+TALL = GemmCase("tall", 300, 40, 16)
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """``refused`` is in what verify says of ``kernel`` on ``case``."""
+
+    name: str
+    kernel: str
+    edit: Edit
+    case: NamedCase
+    refused: str
+
+
+def attention(
+    name: str, old: str, new: str, case: NamedCase, refused: str, kernel: str = "softmax"
+) -> Mutant:
+    return Mutant(name, kernel, Edit("src/attention.c", old, new), case, refused)
+
+
+def product(
+    name: str, old: str, new: str, case: NamedCase, refused: str, kernel: str = "product"
+) -> Mutant:
+    return Mutant(name, kernel, Edit("src/gemm.c", old, new), case, refused)
+
+
+def launch(name: str, old: str, new: str, case: NamedCase, refused: str) -> Mutant:
+    return Mutant(name, "softmax", Edit("src/launch.c", old, new), case, refused)
+
+
+def facts(name: str, old: str, new: str, case: NamedCase, refused: str) -> Mutant:
+    return Mutant(name, "softmax", Edit("src/kernels.c", old, new, '"softmax",'), case, refused)
+
+
+MUTANTS = (
+    attention(
+        "swapped strides",
+        "of->rows > 1 ? of->tensor->row_stride * bytes : 0",
+        "of->rows > 1 ? of->tensor->head_stride * bytes : 0",
+        HEADS,
+        "numbers",
+    ),
+    attention(
+        "a tensor map one row short",
+        "extents.extent[ACME_DIM_ROW] = of->rows;",
+        "extents.extent[ACME_DIM_ROW] = of->rows - 1;",
+        TINY,
+        "numbers",
+    ),
+    attention(
+        "a tensor map one row long",
+        "extents.extent[ACME_DIM_ROW] = of->rows;",
+        "extents.extent[ACME_DIM_ROW] = of->rows + 1;",
+        TINY,
+        "out-of-bounds",
+    ),
+    attention(
+        "a tensor map over the wrong tensor",
+        "const void *data = of->tensor->data;",
+        "const void *data = operands[i == 2 ? 1 : i].tensor->data;",
+        TINY,
+        "numbers",
+    ),
+    attention(
+        "heads_per_key_head 1",
+        "values->heads_per_key_head = (int32_t)size->heads_per_key_head;",
+        "values->heads_per_key_head = 1;",
+        HEADS,
+        "numbers",
+    ),
+    attention(
+        "query_rows and key_rows swapped",
+        "values->query_rows = (int32_t)size->query_rows;\n"
+        "  values->key_rows = (int32_t)size->key_rows;",
+        "values->query_rows = (int32_t)size->key_rows;\n"
+        "  values->key_rows = (int32_t)size->query_rows;",
+        HEADS,
+        "emulator",
+    ),
+    attention("lse dropped", "values->lse = args->lse;", "values->lse = NULL;", TINY, "emulator"),
+    attention(
+        "softmax scale without log2(e)", "(float)(scale * LOG2_E)", "(float)scale", TINY, "numbers"
+    ),
+    attention(
+        "the default softmax scale for all",
+        "args->softmax_scale == 0 ? kernel->default_scale : args->softmax_scale",
+        "kernel->default_scale",
+        SCALE,
+        "numbers",
+    ),
+    attention(
+        "no default softmax scale",
+        "args->softmax_scale == 0 ? kernel->default_scale : args->softmax_scale",
+        "args->softmax_scale == 0 ? 1.0 : args->softmax_scale",
+        TINY,
+        "numbers",
+    ),
+    attention(
+        "the batch stride of the output",
+        "values->out_batch_stride = args->out.batch_stride;",
+        "values->out_batch_stride = args->out.row_stride;",
+        BATCHES,
+        "race",
+    ),
+    attention(
+        "the output's head stride as its row stride",
+        "values->out_row_stride = args->out.row_stride;",
+        "values->out_row_stride = args->out.head_stride;",
+        HEADS,
+        "race",
+    ),
+    attention(
+        "one tile too few",
+        "values->num_tiles = (int32_t)schedule->num_tiles;",
+        "values->num_tiles = (int32_t)schedule->num_tiles - 1;",
+        TILES,
+        "unwritten",
+    ),
+    attention(
+        "one tile of a head too few",
+        "values->tiles_per_head = (int32_t)schedule->tiles_per_head;",
+        "values->tiles_per_head = (int32_t)schedule->tiles_per_head - 1;",
+        TILES,
+        "out-of-bounds",
+    ),
+    attention(
+        "the tile counter elsewhere",
+        "values->tile_counter = args->workspace;",
+        "values->tile_counter = (char *)args->workspace + args->workspace_bytes - 4;",
+        TINY,
+        "out-of-bounds",
+    ),
+    launch(
+        "workspace not zeroed",
+        "driver->set_bytes((uint64_t)(uintptr_t)workspace, 0, bytes, stream)",
+        "0 * driver->set_bytes((uint64_t)(uintptr_t)workspace, 0, 0, stream)",
+        TINY,
+        "workspace",
+    ),
+    launch(
+        "workspace filled with something else",
+        "driver->set_bytes((uint64_t)(uintptr_t)workspace, 0, bytes, stream)",
+        "driver->set_bytes((uint64_t)(uintptr_t)workspace, 1, bytes, stream)",
+        TINY,
+        "workspace",
+    ),
+    launch(
+        "more than the workspace zeroed",
+        "driver->set_bytes((uint64_t)(uintptr_t)workspace, 0, bytes, stream)",
+        "driver->set_bytes((uint64_t)(uintptr_t)workspace, 0, bytes + 1, stream)",
+        TINY,
+        "cuMemsetD8Async of 33 bytes",
+    ),
+    launch(
+        "another stream",
+        "config.stream = stream;",
+        "config.stream = NULL;",
+        TINY,
+        "on the streams 0x0",
+    ),
+    launch(
+        "half of the shared memory",
+        "config.dynamic_shared_bytes = kernel->dynamic_shared_bytes;",
+        "config.dynamic_shared_bytes = kernel->dynamic_shared_bytes / 2;",
+        TINY,
+        "emulator",
+    ),
+    launch(
+        "the shared memory is not asked for",
+        "(int)kernel->dynamic_shared_bytes, *function, device);",
+        "49152, *function, device);",
+        TINY,
+        "refused the call",
+    ),
+    launch(
+        "a warpgroup is missing",
+        "config.block_x = kernel->threads;",
+        "config.block_x = kernel->threads - 128;",
+        FULL,
+        "emulator",
+    ),
+    launch(
+        "a prepared launch forgets its last values",
+        "memcpy(prepared->words, &packed, sizeof packed);",
+        "memcpy(prepared->words, &packed, offsetof(acme_packed, values) + 512);",
+        TINY,
+        "emulator",
+    ),
+    facts(
+        "less workspace than the kernel uses",
+        "32, /* workspace bytes */",
+        "4, /* workspace bytes */",
+        TINY,
+        "out-of-bounds",
+    ),
+    facts(
+        "the box of another tile",
+        "                { 64, 64, 1, 1, 1 },\n                128, 1, /*",
+        "                { 64, 32, 1, 1, 1 },\n                128, 1, /*",
+        TINY,
+        "emulator",
+    ),
+    facts(
+        "no swizzle",
+        "offsetof(acme_attention_values, key_map),\n                9, 3, /*",
+        "offsetof(acme_attention_values, key_map),\n                9, 0, /*",
+        TINY,
+        "numbers",
+    ),
+    facts(
+        "parameters in another order",
+        "            offsetof(acme_attention_values, query_rows),\n"
+        "            offsetof(acme_attention_values, key_rows),\n",
+        "            offsetof(acme_attention_values, key_rows),\n"
+        "            offsetof(acme_attention_values, query_rows),\n",
+        HEADS,
+        "emulator",
+    ),
+    product(
+        "the residual with the output's strides",
+        "of->outer > 1 ? of->matrix->stride * of->element_bytes : 0;\n      }",
+        "of->outer > 1 ? operands[which == 2 ? 3 : which].matrix->stride * "
+        "of->element_bytes + (which == 2 ? 16 : 0) : 0;\n      }",
+        PRODUCT,
+        "out-of-bounds",
+    ),
+    product(
+        "alpha and beta swapped",
+        "values->alpha = (float)args->alpha;",
+        "values->alpha = (float)args->beta;",
+        PRODUCT,
+        "numbers",
+    ),
+    product(
+        "no beta",
+        "? 0.0f : (float)args->beta;",
+        "? 0.0f : 0.0f;",
+        PRODUCT,
+        "numbers",
+    ),
+    product(
+        "the same matrix for the whole batch",
+        "of->batch > 1 ? of->matrix->batch_stride * of->element_bytes : 0;\n      if",
+        "of->batch > 1 && which != 1 ? of->matrix->batch_stride * of->element_bytes : 0;\n      if",
+        PRODUCTS,
+        "numbers",
+    ),
+    product(
+        "k one element short",
+        "extents.extent[ACME_DIM_K] = args->k;",
+        "extents.extent[ACME_DIM_K] = args->k - 1;",
+        PRODUCT,
+        "numbers",
+    ),
+    product(
+        "one tile too few",
+        "values->num_tiles = (int32_t)schedule.num_tiles;",
+        "values->num_tiles = (int32_t)schedule.num_tiles - 1;",
+        WIDE,
+        "unwritten",
+    ),
+    product(
+        "one row of tiles",
+        "values->row_tiles = (int32_t)schedule.row_tiles;",
+        "values->row_tiles = 1;",
+        WIDE,
+        "unwritten",
+    ),
+    product(
+        "no rows of tiles in a group",
+        "values->group_rows = (int32_t)schedule.group_rows;",
+        "values->group_rows = 0;",
+        WIDE,
+        "negative coordinates",
+    ),
+    product(
+        "a cluster too few",
+        "packed->grid = (uint32_t)schedule.grid;",
+        "packed->grid = (uint32_t)schedule.grid - 2;",
+        TALL,
+        "unwritten",
+        kernel="dynamic",
+    ),
+    product(
+        "a cluster too many",
+        "packed->grid = (uint32_t)schedule.grid;",
+        "packed->grid = (uint32_t)schedule.grid + 2;",
+        TALL,
+        "emulator",
+        kernel="dynamic",
+    ),
+    product(
+        "half a cluster",
+        "packed->grid = (uint32_t)schedule.grid;",
+        "packed->grid = (uint32_t)schedule.grid + 1;",
+        TALL,
+        "invalid cluster size",
+        kernel="dynamic",
+    ),
+    attention(
+        "scales of keys and values swapped",
+        "values->key_descale = args->key_descale;",
+        "values->key_descale = args->value_descale;",
+        TINY,
+        "numbers",
+        kernel="scaled",
+    ),
+)
+
+
+@pytest.mark.parametrize(
+    ("kernel", "case"),
+    [
+        *(("softmax", case) for case in (TINY, HEADS, BATCHES, TILES, PAIRS, FULL, SCALE)),
+        *(("product", case) for case in (PRODUCT, PRODUCTS, WIDE)),
+        ("dynamic", TALL),
+        ("scaled", TINY),
+    ],
+    ids=lambda value: value if isinstance(value, str) else value.name,
+)
+def test_the_launcher_as_it_is_passes(builds: Builds, kernel: str, case: NamedCase) -> None:
+    assert builds.refusals(kernel, case) == []
+
+
+@pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: f"{mutant.kernel}-{mutant.name}")
+def test_a_wrong_launcher_is_refused(builds: Builds, mutant: Mutant) -> None:
+    found = builds.refusals(mutant.kernel, mutant.case, mutant.edit)
+    assert found, "it passes"
+    assert mutant.refused in "\n".join(found)
