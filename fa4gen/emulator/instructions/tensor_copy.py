@@ -27,6 +27,7 @@ from fa4gen.emulator.instructions.map_operands import read_map
 from fa4gen.emulator.instructions.registry import Translate
 from fa4gen.emulator.map_code import DecodedMap
 from fa4gen.emulator.ptx.syntax import Address, Instruction, Symbol
+from fa4gen.emulator.report import Severity
 
 SHARED_ALIGN: Final = 128
 BYTES_PER_CYCLE: Final = 64
@@ -162,6 +163,13 @@ def _check_rows(gang: Gang, lane: int, site: Instruction, m: DecodedMap) -> None
         )
 
 
+_NAN_FILL: Final = (
+    "elements outside the tensor are filled with the NaN of oobFill NAN_REQUEST_ZERO_FMA, which "
+    "the hardware may take for zero in multiply-adds; which instructions do is not documented, and "
+    "here it is a NaN in all of them: use no such element, or have zeros filled in"
+)
+
+
 def global_ranges(boxes: Sequence[Box]) -> tuple[GlobalRange, ...]:
     """Hulls of what lies in the tensor."""
     return tuple(GlobalRange(box.address, box.end, box.rows()) for box in boxes if not box.empty)
@@ -196,6 +204,9 @@ def _load(i: Instruction, e: Emitter) -> None:
         gang: Gang, lane: int, address: int, at: list[int], goal: int, signal: int, ctas: int | None
     ) -> None:
         m, boxes = place(gang, lane, i, form, address, at, writes=False)
+        filled = m.nan_fill and not all(box.whole for box in boxes)
+        if filled and gang.machine.observer.enabled:
+            gang.machine.find("tensor-map", _NAN_FILL, i, gang, only(gang, lane), Severity.REVIEW)
         size, extent, _ = _size(m, boxes)
         targets = find_targets(
             gang, lane, i,

@@ -120,10 +120,16 @@ def test_element_strides_take_every_nth_row() -> None:
 )
 def test_nan_fill(dtype, bits: int) -> None:
     array = noise((4, 16), dtype)
-    out, _ = loaded(TensorMap(array, (8, 16), fill="nan"), (2, 0))
+    out, report = loaded(TensorMap(array, (8, 16), fill="nan"), (2, 0))
     raw = array.view(f"u{array.itemsize}")
     expected = reference(raw, (8, 16), (2, 0), fill=bits)
     assert np.array_equal(out, lines(expected, 0))
+    # whether products take this NaN for zero is not documented: nobody should rely on either
+    [finding] = report.findings
+    assert (finding.kind, finding.severity) == ("tensor-map", Severity.REVIEW)
+    assert "NAN_REQUEST_ZERO_FMA" in finding.message
+    _, report = loaded(TensorMap(array, (2, 16), fill="nan"), (2, 0))
+    assert not report.findings  # nothing was filled
 
 
 def test_a_strided_view_of_an_array() -> None:
