@@ -117,6 +117,8 @@ class CLauncher:
         self._prefix = prefix
         self._copies: list[Copy] = []
         self._places: dict[SimulatedDevice, tuple[Copy, int]] = {}
+        self.ordinal = 0
+        """Of the device that was made current last."""
 
     def on(self, device: SimulatedDevice) -> Binding:
         """Make the device current; return the library that may be used there."""
@@ -132,6 +134,7 @@ class CLauncher:
         copy, ordinal = self._places[device]
         self.stand_in.set_devices(*copy.devices)
         self.stand_in.set_current(ordinal)
+        self.ordinal = ordinal
         return copy.binding
 
     def outcome(self, plan: Plan, args: Args, multiprocessors: int, *, prepared: bool) -> Any:

@@ -1,0 +1,198 @@
+"""acme_best: the kernel with the problem's traits whose rounds of tiles cost least."""
+
+from __future__ import annotations
+
+import ctypes
+from fractions import Fraction
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from fa4gen.plan.attention_model import AttentionPlan
+from fa4gen.runtime.gemm_schedule import GemmSize, plan_gemm_schedule
+from fa4gen.runtime.schedule import WARPGROUP_ROWS, ProblemSize, ceil_div, plan_schedule
+from fa4gen.vendor.binding import Problem, describe_status
+from fa4gen.vendor.standin import SimulatedDevice
+from tests.vendor.launcher.shipped import shipped_plans
+
+every_kernel = pytest.mark.parametrize("name", shipped_plans())
+
+
+def traits_of(plan):
+    """Everything that a caller can ask for."""
+    shared = (plan.kernel, plan.arch, plan.dtype, plan.out_dtype)
+    if isinstance(plan, AttentionPlan):
+        window = (plan.window_left, plan.window_right) if plan.mask == "sliding_window" else None
+        own = (plan.depth, plan.value_depth, plan.mask, window, plan.softcap or 0, plan.lse)
+    else:
+        own = (plan.a_major, plan.b_major, plan.residual, plan.activation)
+    return (*shared, *own)
+
+
+def cost(plan, problem, multiprocessors):
+    """Rounds of tiles times what a CTA computes of each."""
+    if isinstance(plan, AttentionPlan):
+        size = ProblemSize(
+            problem.batch,
+            problem.query_heads,
+            problem.query_heads // max(1, problem.key_heads),
+            problem.query_rows,
+            problem.key_rows,
+        )
+        schedule = plan_schedule(plan, size, multiprocessors)
+        work = Fraction(plan.BM, plan.ctas_per_tile)
+        if schedule.num_short_tiles:
+            work -= Fraction(WARPGROUP_ROWS * schedule.num_short_tiles, schedule.tiles_per_head)
+        ctas = schedule.num_tiles * plan.ctas_per_tile
+    else:
+        size = GemmSize(problem.batch, problem.m, problem.n, problem.k)
+        ctas = plan_gemm_schedule(plan, size, multiprocessors).num_tiles * plan.cta_group
+        work = Fraction(plan.BM * plan.BN)
+    return ceil_div(ctas, multiprocessors // plan.cta_group * plan.cta_group) * work
+
+
+def problem_for(library, plan, **extents):
+    problem = Problem(struct_size=ctypes.sizeof(Problem))
+    assert library.kernel_traits(library.kernel(plan.name).handle, ctypes.byref(problem)) == 0
+    for field, value in extents.items():
+        setattr(problem, field, value)
+    return problem
+
+
+def best(launcher, library, problem):
+    """The status in words, and the kernel's name."""
+    found = ctypes.c_void_p(1)
+    launcher.stand_in.set_current(None)  # not looked at: the device is an argument
+    status = library.best(launcher.ordinal, ctypes.byref(problem), ctypes.byref(found))
+    if status:
+        reason, argument = describe_status(status)
+        assert found.value is None
+        return f"{argument} {reason}"
+    return library.kernel_name(found.value).decode()
+
+
+@every_kernel
+@given(data=st.data())
+@settings(max_examples=4, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_the_least_cost_among_those_with_the_traits_wins(name, launcher, data) -> None:
+    plan = shipped_plans()[name]
+    multiprocessors = data.draw(st.sampled_from((132, 148)))
+    library = launcher.on(SimulatedDevice(plan.arch, multiprocessors))
+    rows = st.integers(1, 9000)
+    key_heads = data.draw(st.integers(1, 4))
+    if isinstance(plan, AttentionPlan):
+        extents = {
+            "batch": data.draw(st.integers(1, 40)),
+            "query_rows": data.draw(rows),
+            "key_rows": data.draw(rows),
+            "query_heads": key_heads * data.draw(st.integers(1, 8)),
+            "key_heads": key_heads,
+        }
+    else:
+        extents = {field: data.draw(rows) for field in ("m", "n", "k")}
+        extents["batch"] = data.draw(st.integers(1, 4))
+    problem = problem_for(library, plan, **extents)
+
+    rivals = [
+        (cost(other, problem, multiprocessors), place, other_name)
+        for place, (other_name, other) in enumerate(shipped_plans().items())
+        if traits_of(other) == traits_of(plan)
+    ]
+    assert best(launcher, library, problem) == min(rivals)[2]
+
+
+CHANGES = (
+    {"dtype": 4},
+    {"out_dtype": 3},
+    {"depth": 120},
+    {"value_depth": 120},
+    {"mask": 9},
+    {"softcap": 3.0},
+    {"lse": 0},
+)
+
+
+@pytest.mark.parametrize("change", CHANGES, ids=lambda change: next(iter(change)))
+def test_another_trait_is_another_kernel_or_none(launcher, change) -> None:
+    plan = shipped_plans()["d128_causal_bf16"]
+    library = launcher.on(SimulatedDevice("sm_90a", 132))
+    sizes = {"batch": 1, "query_rows": 9, "key_rows": 9, "query_heads": 1, "key_heads": 1}
+    problem = problem_for(library, plan, **sizes)
+    assert best(launcher, library, problem) != "PROBLEM NO_KERNEL"
+    problem = problem_for(library, plan, **sizes, **change)
+    assert best(launcher, library, problem) == "PROBLEM NO_KERNEL"
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"a_m_major": 1}, {"b_n_major": 1}, {"activation": b"tanh(x)"}, {"residual": 9}],
+    ids=lambda change: next(iter(change)),
+)
+def test_another_trait_of_a_product_is_no_kernel(launcher, change) -> None:
+    plan = shipped_plans()["gemm_bf16_bias_gelu_sm90"]
+    library = launcher.on(SimulatedDevice("sm_90a", 132))
+    sizes = {"batch": 1, "m": 9, "n": 9, "k": 9}
+    assert best(launcher, library, problem_for(library, plan, **sizes)) == (
+        "gemm_bf16_bias_gelu_sm90"
+    )
+    problem = problem_for(library, plan, **sizes, **change)
+    assert best(launcher, library, problem) == "PROBLEM NO_KERNEL"
+
+
+def test_fields_that_do_not_count_are_not_looked_at(launcher) -> None:
+    library = launcher.on(SimulatedDevice("sm_90a", 132))
+    sizes = {"batch": 1, "query_rows": 9, "key_rows": 9, "query_heads": 1, "key_heads": 1}
+    plan = shipped_plans()["d128_causal_bf16"]
+    expected = best(launcher, library, problem_for(library, plan, **sizes))
+    unused = {"window_left": 7, "window_right": 9, "a_m_major": 1, "residual": 2}
+    assert best(launcher, library, problem_for(library, plan, **sizes, **unused)) == expected
+    plan = shipped_plans()["d128_window_bf16"]
+    sizes["window_left"] = 5
+    assert best(launcher, library, problem_for(library, plan, **sizes)) == "PROBLEM NO_KERNEL"
+    plan = shipped_plans()["gemm_bf16_sm90"]
+    products = {"batch": 1, "m": 9, "n": 9, "k": 9}
+    none = best(launcher, library, problem_for(library, plan, **products))
+    assert best(launcher, library, problem_for(library, plan, **products, residual=0)) == none
+
+
+def test_the_same_problem_has_a_kernel_of_each_architecture(launcher) -> None:
+    hopper = shipped_plans()["gemm_bf16_residual_sm90"]
+    found = {}
+    for arch, multiprocessors in (("sm_90a", 132), ("sm_100a", 148), ("sm_103a", 148)):
+        library = launcher.on(SimulatedDevice(arch, multiprocessors))
+        problem = problem_for(library, hopper, batch=1, m=4096, n=4096, k=4096)
+        found[arch] = shipped_plans()[best(launcher, library, problem)]
+    assert {arch: plan.arch for arch, plan in found.items()} == {arch: arch for arch in found}
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        ({"struct_size": 8}, "PROBLEM BAD_SIZE"),
+        ({"family": 0}, "PROBLEM BAD_VALUE"),
+        ({"batch": -1}, "PROBLEM BAD_EXTENT"),
+        ({"query_rows": 2**31}, "PROBLEM BAD_EXTENT"),
+        ({"key_heads": 3}, "PROBLEM BAD_HEADS"),
+        ({"key_heads": 0}, "PROBLEM BAD_HEADS"),
+        ({"batch": 2**31 - 1, "query_rows": 4096}, "PROBLEM NO_KERNEL"),
+    ],
+)
+def test_what_is_no_problem(launcher, change, expected) -> None:
+    library = launcher.on(SimulatedDevice("sm_90a", 132))
+    plan = shipped_plans()["d128_causal_bf16"]
+    sizes = {"batch": 1, "query_rows": 9, "key_rows": 9, "query_heads": 4, "key_heads": 2}
+    problem = problem_for(library, plan, **{**sizes, **change})
+    assert best(launcher, library, problem) == expected
+
+
+def test_no_struct_or_no_device(launcher) -> None:
+    library = launcher.on(SimulatedDevice("sm_90a", 132))
+    plan = shipped_plans()["d128_causal_bf16"]
+    problem = problem_for(library, plan, batch=1, query_heads=1, key_heads=1)
+    found = ctypes.c_void_p()
+    for arguments in ((None, ctypes.byref(found)), (ctypes.byref(problem), None)):
+        assert describe_status(library.best(0, *arguments)) == ("IS_NULL", "PROBLEM")
+    launcher.stand_in.set_devices(SimulatedDevice())
+    status = library.best(14, ctypes.byref(problem), ctypes.byref(found))
+    assert describe_status(status) == ("DRIVER_ERROR", "101")
