@@ -31,6 +31,7 @@ ROOTS: tuple[tuple[str, str], ...] = (
     ("cmake/{prefix}-from-source.cmake", "vendor/build/from_source.cmake.j2"),
     ("cmake/{prefix}-embed.cmake", "vendor/build/embed.cmake.j2"),
     ("{prefix}.pc.in", "vendor/build/pc.in.j2"),
+    ("README.md", "vendor/build/README.md.j2"),
     (".gitattributes", "vendor/build/gitattributes.j2"),
     (".clang-format", "vendor/build/clang_format.j2"),
 )
