@@ -39,6 +39,22 @@ def links_in(folder: Path, paths: Iterable[str]) -> dict[str, str]:
     return found
 
 
+def refuse_links(folder: Path, paths: Iterable[str]) -> None:
+    """Raise ConfigError when one of ``paths`` lies behind a symbolic link."""
+    links = links_in(folder, paths)
+    if links:
+        raise ConfigError(
+            *(
+                Problem(
+                    f"a symbolic link, to {target}: files are written inside the folder only",
+                    "Put a real file or folder there, or delete the link.",
+                    shown_path(folder / path),
+                )
+                for path, target in sorted(links.items())
+            )
+        )
+
+
 def read_file(folder: Path, path: str) -> bytes | None:
     """Return the bytes of the file at ``path``, None when nothing is there.
 

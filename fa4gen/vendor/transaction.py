@@ -19,7 +19,7 @@ from fa4gen.config.paths import shown_path
 from fa4gen.errors import ConfigError, NotCurrentError, Problem
 from fa4gen.render.manifest import sha256
 from fa4gen.vendor.lock import LOCK_NAME, PENDING_FOLDER, STATE_FOLDER, check_relative
-from fa4gen.vendor.on_disk import free_name, links_in
+from fa4gen.vendor.on_disk import free_name, refuse_links
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -83,7 +83,7 @@ def recover(folder: Path) -> list[str]:
     pending = folder / PENDING_FOLDER
     if not is_pending(folder):
         return []
-    _refuse_links(folder, (f"{PENDING_FOLDER}/{JOURNAL}",))
+    refuse_links(folder, (f"{PENDING_FOLDER}/{JOURNAL}",))
     try:
         with _alone(folder):
             journal = pending / JOURNAL
@@ -110,11 +110,11 @@ def unwritable(error: OSError, folder: Path) -> ConfigError:
 
 
 def _apply(folder: Path, changes: Sequence[Change], made: list[Path]) -> None:
+    refuse_links(folder, [f"{PENDING_FOLDER}/new", *(change.path for change in changes)])
     if is_pending(folder):
         raise ConfigError(
             Problem("an earlier run was interrupted here", "Run it again.", shown_path(folder))
         )
-    _refuse_links(folder, [change.path for change in changes])
     pending = folder / PENDING_FOLDER
     steps = [
         _Step(number, change.path, change.before, change.data is not None)
@@ -171,7 +171,7 @@ def _undo(folder: Path, step: _Step) -> None:
 
 def _finish(folder: Path, steps: Sequence[_Step]) -> list[str]:
     kept = []
-    _refuse_links(folder, [step.path for step in steps])
+    refuse_links(folder, [step.path for step in steps])
     for step in steps:
         target, new = folder / step.path, _new(folder, step)
         found = _hash(target)
@@ -215,6 +215,8 @@ def _write_journal(path: Path, steps: Sequence[_Step]) -> None:
 def _read_journal(path: Path) -> list[_Step]:
     try:
         entries = json.loads(path.read_bytes())
+        if not isinstance(entries, list):
+            raise TypeError("no list of steps")
         steps = [
             _Step(number, entry["path"], entry["before"], entry["writes"])
             for number, entry in enumerate(entries)
@@ -259,21 +261,6 @@ def _alone(folder: Path) -> Iterator[None]:
         yield
     finally:
         os.close(descriptor)
-
-
-def _refuse_links(folder: Path, paths: Sequence[str]) -> None:
-    links = links_in(folder, paths)
-    if links:
-        raise ConfigError(
-            *(
-                Problem(
-                    f"a symbolic link, to {target}: files are written inside the folder only",
-                    "Put a real file or folder there, or delete the link.",
-                    shown_path(folder / path),
-                )
-                for path, target in sorted(links.items())
-            )
-        )
 
 
 def _hash(path: Path) -> str | None:

@@ -11,9 +11,9 @@ from fa4gen.errors import NotCurrentError, Problem
 from fa4gen.render.manifest import sha256
 from fa4gen.vendor.lock import LOCK_NAME
 from fa4gen.vendor.merge import has_conflict, merge
-from fa4gen.vendor.on_disk import free_name, read_file
+from fa4gen.vendor.on_disk import free_name, read_file, refuse_links
 from fa4gen.vendor.originals import ORIGINALS, belongs, read_originals
-from fa4gen.vendor.write import Action, FileOutcome, FolderPlan, finish_plan, refuse_links
+from fa4gen.vendor.write import Action, FileOutcome, FolderPlan, finish_plan
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -10,7 +10,7 @@ from fa4gen.config.paths import shown_path
 from fa4gen.errors import ConfigError, NotCurrentError, Problem
 from fa4gen.render.manifest import sha256
 from fa4gen.vendor.lock import LOCK_NAME, Lock, lock_text, proof_sha256, read_lock
-from fa4gen.vendor.on_disk import is_free, links_in, read_file
+from fa4gen.vendor.on_disk import is_free, read_file, refuse_links
 from fa4gen.vendor.transaction import Change, apply_changes
 
 if TYPE_CHECKING:
@@ -126,22 +126,6 @@ def apply_plan(plan: FolderPlan) -> None:
             if o.before != o.after
         ],
     )
-
-
-def refuse_links(folder: Path, paths: Sequence[str]) -> None:
-    """Raise ConfigError when one of ``paths`` lies behind a symbolic link."""
-    links = links_in(folder, paths)
-    if links:
-        raise ConfigError(
-            *(
-                Problem(
-                    f"a symbolic link, to {target}: files are written inside the folder only",
-                    "Put a real file or folder there, or delete the link.",
-                    shown_path(folder / path),
-                )
-                for path, target in sorted(links.items())
-            )
-        )
 
 
 def unified_diff(name: str, before: bytes | None, after: bytes | None) -> str:

@@ -1,0 +1,240 @@
+"""All or none, whatever interrupts: killed at every rename, a full disk, a read-only folder."""
+
+from __future__ import annotations
+
+import errno
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import fa4gen
+from fa4gen.errors import ConfigError, NotCurrentError
+from fa4gen.render.manifest import sha256
+from fa4gen.vendor import transaction
+from fa4gen.vendor.transaction import Change, apply_changes, is_pending, recover
+from tests.vendor.folder.conftest import files_in
+
+BEFORE = {
+    "a.c": b"a",
+    "deep/er/b.c": b"b",
+    "gone/c.c": b"c",
+    "kept.c": b"kept",
+    "fa4gen.lock": b"1",
+}
+AFTER = {"a.c": b"A", "deep/er/b.c": b"B", "new/d.c": b"D", "kept.c": b"kept", "fa4gen.lock": b"2"}
+CHANGES = [
+    Change(
+        path,
+        sha256(BEFORE[path]) if path in BEFORE else None,
+        AFTER.get(path),
+    )
+    for path in ("a.c", "deep/er/b.c", "gone/c.c", "new/d.c", "fa4gen.lock")
+]
+KILLED = """
+import os, signal, sys
+from pathlib import Path
+from fa4gen.vendor.transaction import Change, apply_changes
+left = int(sys.argv[2])
+def counted(method):
+    def call(*arguments, **options):
+        global left
+        if left == 0:
+            os.kill(os.getpid(), signal.SIGKILL)
+        left -= 1
+        return method(*arguments, **options)
+    return call
+for name in ("replace", "mkdir", "unlink", "rmdir", "open"):
+    setattr(Path, name, counted(getattr(Path, name)))
+changes = [Change(path, before, data and data.encode()) for path, before, data in eval(sys.argv[3])]
+apply_changes(Path(sys.argv[1]), changes)
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    for path, data in BEFORE.items():
+        place = tmp_path / "folder" / path
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_bytes(data)
+    return tmp_path / "folder"
+
+
+def test_changes_are_made(folder: Path) -> None:
+    apply_changes(folder, CHANGES)
+    assert files_in(folder) == AFTER
+    assert not (folder / "gone").exists()
+    assert not is_pending(folder)
+    assert not (folder / ".fa4gen").exists()
+
+
+def test_killed_anywhere_it_is_all_or_nothing(folder: Path) -> None:
+    """The process dies before its first, second, ... touch of the disk, until none is left."""
+    plain = [(c.path, c.before, c.data.decode() if c.data else None) for c in CHANGES]
+    seen = set()
+    for steps in range(0, 200, 2):
+        done = subprocess.run(
+            [sys.executable, "-c", KILLED, str(folder), str(steps), repr(plain)],
+            env=os.environ | {"PYTHONPATH": str(Path(fa4gen.__file__).parent.parent)},
+            capture_output=True,
+            timeout=60,
+            check=False,
+        )
+        assert done.returncode in (0, -signal.SIGKILL), done.stderr
+        assert recover(folder) == []
+        found = files_in(folder)
+        assert found in (BEFORE, AFTER), steps
+        seen.add(found == AFTER)
+        if done.returncode == 0:
+            break
+        for path in {*BEFORE, *AFTER}:
+            (folder / path).unlink(missing_ok=True)
+        for path, data in BEFORE.items():
+            (folder / path).parent.mkdir(parents=True, exist_ok=True)
+            (folder / path).write_bytes(data)
+    assert done.returncode == 0
+    assert seen == {True, False}
+
+
+@pytest.mark.parametrize("number", range(14))
+def test_a_disk_that_fills_up_leaves_all_as_it_was(
+    folder: Path, number: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The n-th write, rename or new folder fails."""
+    calls = 0
+
+    def failing(method):
+        def call(self, *arguments, **options):
+            nonlocal calls
+            calls += 1
+            if calls == number + 1:
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(self))
+            return method(self, *arguments, **options)
+
+        return call
+
+    for name in ("replace", "mkdir", "open"):
+        monkeypatch.setattr(Path, name, failing(getattr(Path, name)))
+    with pytest.raises(ConfigError, match="no space left on device; every file is as it was"):
+        apply_changes(folder, CHANGES)
+    monkeypatch.undo()
+    assert files_in(folder) == BEFORE
+    assert {p.name for p in folder.iterdir()} == {"a.c", "deep", "gone", "kept.c", "fa4gen.lock"}
+
+
+def test_a_really_full_disk(tmp_path: Path) -> None:
+    """/dev/full takes no byte: a link there stands for a file whose data finds no room."""
+    if not Path("/dev/full").exists():
+        pytest.skip("needs /dev/full")
+    folder = tmp_path / "folder"
+    write = transaction._write_synced
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(
+            transaction, "_write_synced", lambda path, data: write(Path("/dev/full"), data)
+        )
+        with pytest.raises(ConfigError, match="no space left on device"):
+            apply_changes(folder, [Change("a.c", None, b"A" * 100_000)])
+    assert not folder.exists()
+
+
+def test_a_file_changed_meanwhile_is_not_overwritten(folder: Path) -> None:
+    (folder / "deep/er/b.c").write_bytes(b"mine")
+    with pytest.raises(NotCurrentError, match="changed while the command ran"):
+        apply_changes(folder, CHANGES)
+    assert files_in(folder) == BEFORE | {"deep/er/b.c": b"mine"}
+
+
+def interrupted(folder: Path, at: str) -> None:
+    """Leave ``folder`` as a kill just before the change of ``at`` would."""
+
+    class Killed(BaseException):
+        pass
+
+    carry_out = transaction._carry_out
+
+    def until(place: Path, step: transaction._Step) -> None:
+        if step.path == at:
+            raise Killed
+        carry_out(place, step)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(transaction, "_carry_out", until)
+        patch.setattr(transaction, "_undo", lambda *_: None)
+        patch.setattr(transaction, "_clear", lambda *_: None)
+        with pytest.raises(Killed):
+            apply_changes(folder, CHANGES)
+    assert is_pending(folder)
+
+
+def test_what_was_edited_after_an_interruption_is_kept(folder: Path) -> None:
+    interrupted(folder, "deep/er/b.c")
+    (folder / "deep/er/b.c").write_bytes(b"mine")
+    (folder / "gone/c.c").write_bytes(b"mine, too")
+    assert recover(folder) == ["deep/er/b.c.orig"]
+    assert files_in(folder) == AFTER | {"deep/er/b.c.orig": b"mine", "gone/c.c": b"mine, too"}
+
+
+def test_a_second_run_does_not_begin_over_the_first(folder: Path) -> None:
+    interrupted(folder, "deep/er/b.c")
+    with pytest.raises(ConfigError, match="an earlier run was interrupted"):
+        apply_changes(folder, CHANGES)
+
+
+@pytest.mark.parametrize(
+    "journal",
+    ["", "[", "{}", '[{"path": "../x", "before": null, "writes": true}]', '[{"path": "a"}]'],
+)
+def test_a_journal_that_is_none_is_refused_and_nothing_is_touched(
+    folder: Path, journal: str
+) -> None:
+    interrupted(folder, "deep/er/b.c")
+    (folder / ".fa4gen/pending/journal.json").write_text(journal)
+    before = files_in(folder)
+    with pytest.raises(ConfigError, match="journal of an interrupted run is damaged"):
+        recover(folder)
+    assert files_in(folder) == before
+    assert not (folder.parent / "x").exists()
+
+
+def test_two_processes_do_not_write_at_once(folder: Path) -> None:
+    fcntl = pytest.importorskip("fcntl")
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        with pytest.raises(ConfigError, match="another fa4gen is writing this folder"):
+            apply_changes(folder, CHANGES)
+    finally:
+        os.close(descriptor)
+    assert files_in(folder) == BEFORE
+    apply_changes(folder, CHANGES)
+
+
+@pytest.mark.parametrize("place", ["deep", "deep/er/b.c", ".fa4gen", "new"])
+def test_a_link_is_never_written_through(folder: Path, place: str) -> None:
+    outside = folder.parent / "outside"
+    outside.mkdir()
+    (outside / "b.c").write_bytes(b"b")
+    target = folder / place
+    if target.exists():
+        target.rename(folder.parent / "was there")
+    target.symlink_to(outside / "b.c" if place.endswith("b.c") else outside)
+    with pytest.raises(ConfigError, match="symbolic link"):
+        apply_changes(folder, CHANGES)
+    assert files_in(outside) == {"b.c": b"b"}
+
+
+def test_a_read_only_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = tmp_path / "folder"
+    folder.mkdir(mode=0o555)
+    if os.access(folder, os.W_OK):  # root may write everywhere
+
+        def refuse(self: Path, *_: object) -> None:
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(self))
+
+        monkeypatch.setattr(Path, "mkdir", refuse)
+    with pytest.raises(ConfigError, match="cannot write here: permission denied"):
+        apply_changes(folder, [Change("a.c", None, b"A")])
+    assert list(folder.iterdir()) == []
