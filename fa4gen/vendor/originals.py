@@ -8,12 +8,14 @@ Images of compiled kernels are left out: nobody edits them.
 from __future__ import annotations
 
 import io
+import json
 import zipfile
+import zlib
 from typing import TYPE_CHECKING
 
 from fa4gen.render.manifest import sha256
 from fa4gen.vendor.lock import STATE_FOLDER
-from fa4gen.vendor.merge import line_keys
+from fa4gen.vendor.merge import KEY_BYTES, line_keys
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -32,16 +34,25 @@ def belongs(path: str) -> bool:
 
 
 def pack_originals(files: Mapping[str, bytes]) -> bytes:
-    """Return the archive of those of ``files`` that belong in it."""
+    """Return the archive of those of ``files`` that belong in it.
+
+    Two members, since one for each file would take more than its keys: ``files.json`` has the
+    number of lines by path, ``keys`` the keys of all lines in that order.
+    """
+    keys = {path: line_keys(files[path]) for path in sorted(files) if belongs(path)}
+    counts = {path: len(of_file) // KEY_BYTES for path, of_file in keys.items()}
+    members = {
+        "files.json": json.dumps(counts, indent=0).encode(),
+        "keys": b"".join(keys.values()),
+    }
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as archive:
-        for path in sorted(files):
-            if belongs(path):
-                entry = zipfile.ZipInfo(path, _EPOCH)
-                entry.create_system = _UNIX
-                entry.external_attr = 0o644 << 16
-                entry.compress_type = zipfile.ZIP_DEFLATED
-                archive.writestr(entry, line_keys(files[path]))
+        for name, data in members.items():
+            entry = zipfile.ZipInfo(name, _EPOCH)
+            entry.create_system = _UNIX
+            entry.external_attr = 0o644 << 16
+            entry.compress_type = zipfile.ZIP_DEFLATED
+            archive.writestr(entry, data)
     return buffer.getvalue()
 
 
@@ -57,5 +68,12 @@ def read_originals(folder: Path, recorded: str | None) -> dict[str, bytes]:
         return {}
     if sha256(data) != recorded:
         return {}
-    with zipfile.ZipFile(io.BytesIO(data)) as archive:  # as fa4gen wrote it
-        return {name: archive.read(name) for name in archive.namelist()}
+    try:
+        with zipfile.ZipFile(io.BytesIO(data)) as archive:
+            if any(entry.file_size > MAX_BYTES for entry in archive.infolist()):
+                return {}
+            counts = json.loads(archive.read("files.json"))
+            keys = io.BytesIO(archive.read("keys"))
+        return {str(path): keys.read(int(count) * KEY_BYTES) for path, count in counts.items()}
+    except (zipfile.BadZipFile, zlib.error, KeyError, ValueError, TypeError, AttributeError):
+        return {}  # of another fa4gen
