@@ -14,6 +14,7 @@ from fa4gen.cli.options import (
     force_option,
     format_option,
     jobs_option,
+    require_gpu_option,
 )
 
 if TYPE_CHECKING:
@@ -55,6 +56,21 @@ def _action(name: str, what: str) -> Callable[[AnyCommand], AnyCommand]:
 )
 @_action("--check", "Tell whether DIR is as fa4gen wrote it and would write it today.")
 @_action("--update", "Bring DIR up to date; edits are merged.")
+@_action("--verify", "Build DIR with the host's compiler and run verify's cases through it.")
+@click.option(
+    "--seed",
+    type=click.IntRange(0, 2**32 - 1),
+    metavar="N",
+    help="Of --verify: seed of the inputs; a new one each time when not given. It is printed.",
+)
+@click.option(
+    "--cases",
+    "patterns",
+    multiple=True,
+    metavar="GLOB",
+    help="Of --verify: only the cases of this name, which prove nothing for the lock.",
+)
+@require_gpu_option
 @click.option(
     "--compiler",
     type=click.Choice(("auto", "nvrtc", "nvcc")),
@@ -75,6 +91,10 @@ def command(
     adapters: tuple[str, ...],
     check: str | None,
     update: str | None,
+    verify: str | None,
+    seed: int | None,
+    patterns: tuple[str, ...],
+    require_gpu: bool,
     compiler: str,
     templates: Path | None,
     force: bool,
@@ -95,21 +115,33 @@ def command(
     --check ends with status 3 when a file was edited, is missing, is not fa4gen's, or would come
     out differently today. --update takes the configs that are in the lock, or the project's, or
     CONFIG; it merges edits, keeps FILE.orig beside a file with conflicts, and ends with status 3
-    then. A file that was deleted stays deleted, but for --force.
+    then. A file that was deleted stays deleted, but for --force. --verify ends with status 1 when a
+    kernel fails; what it proves is written into fa4gen.lock, and counts until a file changes that
+    decides a run.
     """
     from fa4gen.vendor.targets import Asked, targets_to_write, targets_with_lock
 
-    actions = {"--check": check, "--update": update}
+    actions = {"--check": check, "--update": update, "--verify": verify}
     given = [name for name, value in actions.items() if value is not None]
     if len(given) > 1:
         raise click.UsageError(f"{' and '.join(given)} exclude each other")
     if given and into is not None:
         raise click.UsageError(f"{given[0]} takes the folder itself: {given[0]} {into}")
     asked = Asked(configs, prefix, adapters, templates)
-    if check is not None:
+    if verify is None and (seed is not None or patterns or require_gpu):
+        raise click.UsageError("--seed, --cases and --require-gpu are options of --verify")
+    reading = check if check is not None else verify
+    if reading is not None:
         if configs or prefix or adapters:
-            raise click.UsageError("--check takes one folder, and no CONFIG, --prefix or --adapter")
-        targets = targets_with_lock(Path(check) if check else None, asked)
+            raise click.UsageError(
+                f"{given[0]} takes one folder, and no CONFIG, --prefix or --adapter"
+            )
+        targets = targets_with_lock(Path(reading) if reading else None, asked)
+        if verify is not None:
+            from fa4gen.cli.vendor_verify import VerifyCall
+
+            call = VerifyCall(seed, patterns, require_gpu, compiler, jobs, output_format)
+            return call.run([target.folder for target in targets])
         return _check(targets, diff, output_format)
     if update is not None:
         targets = targets_with_lock(Path(update) if update else None, asked)
@@ -149,7 +181,7 @@ class _Work:
         from fa4gen.vendor.write import plan_write
 
         if not self.dry_run:
-            _recover(target.folder)
+            make_good(target.folder)
         lock = self._lock(target)
         if target.request is not None:
             request, loaded = target.request, list(target.loaded)
@@ -196,7 +228,7 @@ class _Work:
             )
 
 
-def _recover(folder: Path) -> None:
+def make_good(folder: Path) -> None:
     """Finish what an interrupted run began, and say so."""
     from fa4gen.cli.output import note
     from fa4gen.config.paths import shown_path

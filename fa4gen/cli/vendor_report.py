@@ -164,13 +164,18 @@ def print_check(verdict: FolderVerdict, *, diff: bool) -> None:
         click.echo(f"{folder}: {verdict.generator_note}")
     if verdict.kernels:
         click.echo(f"{folder}: kernels that would change: {', '.join(verdict.kernels)}")
+    for kernel in verdict.lock.kernels:
+        counted = "" if kernel.name not in verdict.unproved else "; files changed since"
+        click.echo(
+            f"{kernel.symbol}: {kernel.proofs[-1] if kernel.proofs else 'rendered'}{counted}"
+        )
     counts = Counter[str](file.verdict for file in verdict.files)
     summary = ", ".join(f"{counts[name]} {name}" for name in CHECK_VERDICTS if counts[name])
     click.echo(f"{folder}: {len(verdict.files)} files: {summary}")
     if fix := _fix(verdict):
         click.echo(f"To do: {fix}")
     for name in verdict.unproved:
-        note(f"{folder}: files changed since {name} was proved: its proofs do not count.")
+        note(f"{folder}: files changed since {name} was proved: that does not count any more.")
 
 
 def annotate_check(verdict: FolderVerdict) -> None:

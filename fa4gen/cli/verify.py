@@ -118,8 +118,8 @@ def command(
 
     paths = find_configs(configs)
     planned = plan_configs(paths)  # all mistakes in configs are told before anything is run
-    options = VerifyOptions(_new_seed() if seed is None else seed, patterns, large)
-    _check_cases(planned, options)
+    options = VerifyOptions(new_seed() if seed is None else seed, patterns, large)
+    check_cases(planned, options)
     if list_cases:
         _list_cases(planned, options, output_format)
         return 0
@@ -133,12 +133,12 @@ def command(
 
         check_result_file("--report", report)
     verdicts = _verify(paths, options, compiler, jobs, _emulates_all(planned))
-    document = _document(verdicts, options)
+    document = document_of(verdicts, options)
     if report is not None:
         _write_report(report, document)
-    _print(verdicts, document, output_format)
+    print_verdicts(verdicts, document, output_format)
     _say_where(verdicts, options)
-    status = _exit_status(verdicts)
+    status = exit_status_of(verdicts)
     if any(verdict.stopped for verdict in verdicts):
         # A kernel that does not end would keep the process from ending, too.
         sys.stdout.flush()
@@ -147,13 +147,15 @@ def command(
     return status
 
 
-def _new_seed() -> int:
+def new_seed() -> int:
+    """Return a seed that nobody chose."""
     import secrets
 
     return secrets.randbelow(MAX_SEED)
 
 
-def _check_cases(planned: Sequence[tuple[LoadedConfig, Plan]], options: VerifyOptions) -> None:
+def check_cases(planned: Sequence[tuple[LoadedConfig, Plan]], options: VerifyOptions) -> None:
+    """Refuse patterns that name no case; ConfigError."""
     from dataclasses import replace
 
     from fa4gen.verify.cases import check_patterns
@@ -223,7 +225,8 @@ def _verify(
     return verdicts
 
 
-def _document(verdicts: Sequence[Verdict], options: VerifyOptions) -> dict[str, object]:
+def document_of(verdicts: Sequence[Verdict], options: VerifyOptions) -> dict[str, object]:
+    """Return everything that was found as JSON data."""
     from fa4gen.render.render import GENERATOR
     from fa4gen.verify.report import SCHEMA_VERSION, verdict_data
 
@@ -231,12 +234,12 @@ def _document(verdicts: Sequence[Verdict], options: VerifyOptions) -> dict[str, 
         "schema_version": SCHEMA_VERSION,
         "generator": GENERATOR,
         "seed": options.seed,
-        "exit_status": _exit_status(verdicts),
+        "exit_status": exit_status_of(verdicts),
         "kernels": [verdict_data(verdict) for verdict in verdicts],
     }
 
 
-def _exit_status(verdicts: Sequence[Verdict]) -> int:
+def exit_status_of(verdicts: Sequence[Verdict]) -> int:
     """Return 1 where a kernel failed, 4 where only a compiler is absent."""
     failed = [verdict for verdict in verdicts if not verdict.passed]
     if not failed:
@@ -252,9 +255,10 @@ def _write_report(path: Path, document: dict[str, object]) -> None:
     write_text(path, json.dumps(document, indent=1, allow_nan=False) + "\n")
 
 
-def _print(
+def print_verdicts(
     verdicts: Sequence[Verdict], document: dict[str, object], output_format: OutputFormat
 ) -> None:
+    """Print the table or ``document``, and on stderr what is wrong or was not reached."""
     from fa4gen.cli.github import annotation
     from fa4gen.cli.output import note, print_json, print_table
     from fa4gen.errors import Problem

@@ -87,7 +87,10 @@ class Proof(_Model):
     """Over the paths and hashes of the files that the proof is about: see ``proof_sha256``."""
 
     def __str__(self) -> str:
-        return f"ran on {self.device}" if self.level == "ran" else self.level
+        how = f"ran on {self.device}" if self.level == "ran" else self.level
+        if self.cases is None:
+            return how
+        return f"{how}: {self.cases} cases, seed {self.seed}, {self.date}"
 
 
 class LockedImage(_Model):

@@ -1,0 +1,114 @@
+"""``fa4gen vendor --verify``: verify's cases through the C code of vendored folders."""
+
+from __future__ import annotations
+
+import os
+import sys
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from fa4gen.cli.options import OutputFormat
+    from fa4gen.vendor.verify import FolderVerdict
+    from fa4gen.verify.verdict import Verdict
+
+
+@dataclass(frozen=True)
+class VerifyCall:
+    """A call with its options."""
+
+    seed: int | None
+    patterns: tuple[str, ...]
+    require_gpu: bool
+    compiler: str
+    jobs: int
+    output_format: OutputFormat
+
+    def run(self, folders: Sequence[Path]) -> int:
+        """Verify every kernel of ``folders``, record the proofs, and return the exit status."""
+        from fa4gen.verify.blas import use_one_blas_thread
+
+        use_one_blas_thread()  # before anything imports NumPy
+        from fa4gen.cli.output import note
+        from fa4gen.cli.vendor import make_good
+        from fa4gen.cli.verify import (
+            check_cases,
+            document_of,
+            exit_status_of,
+            new_seed,
+            print_verdicts,
+        )
+        from fa4gen.plan.build import build_plan
+        from fa4gen.vendor.lock import read_lock
+        from fa4gen.vendor.locked import locked_configs
+        from fa4gen.verify.run import VerifyOptions
+
+        for folder in folders:
+            make_good(folder)
+        locks = [read_lock(folder) for folder in folders]  # all are ours before any is verified
+        if self.require_gpu:
+            from fa4gen.runtime.device import require_device
+
+            for arch in dict.fromkeys(kernel.arch for lock in locks for kernel in lock.kernels):
+                require_device(arch)
+        seed = new_seed() if self.seed is None else self.seed
+        planned = [
+            (loaded, build_plan(loaded.config)) for lock in locks for loaded in locked_configs(lock)
+        ]
+        check_cases(planned, VerifyOptions(seed, self.patterns))
+        found: list[FolderVerdict] = []
+        notes: list[str] = []
+        for folder in folders:
+            verdicts, told = self._one(folder, seed)
+            found += verdicts
+            notes += told
+        verdicts_alone: list[Verdict] = [item.verdict for item in found]
+        document = document_of(verdicts_alone, VerifyOptions(seed, self.patterns))
+        print_verdicts(verdicts_alone, document, self.output_format)
+        for text in notes:
+            note(text)
+        status = exit_status_of(verdicts_alone)
+        if any(verdict.stopped for verdict in verdicts_alone):
+            # A kernel that does not end would keep the process from ending, too.
+            sys.stdout.flush()
+            sys.stderr.flush()
+            os._exit(status)
+        return status
+
+    def _one(self, folder: Path, seed: int) -> tuple[list[FolderVerdict], list[str]]:
+        from fa4gen.cli.output import note
+        from fa4gen.cli.progress import progress
+        from fa4gen.config.paths import shown_path
+        from fa4gen.vendor.lock import read_lock
+        from fa4gen.vendor.proofs import Outcome, hashes_on_disk, record_proofs
+        from fa4gen.vendor.verify import verify_folder
+
+        lock = read_lock(folder)
+        hashes = hashes_on_disk(folder, lock)
+        count = len(lock.kernels)
+        note(
+            f"verifying {'1 kernel' if count == 1 else f'{count} kernels'} of "
+            f"{shown_path(folder)}, seed {seed}"
+        )
+        with progress(count, "kernels") as bar:
+            verdicts = verify_folder(
+                folder,
+                seed=seed,
+                jobs=self.jobs,
+                progress=lambda _: bar.advance(),
+                patterns=self.patterns,
+                compiler=self.compiler,
+            )
+        told = [f"note: {text}" for verdict in verdicts for text in verdict.notes]
+        if self.patterns:
+            told.append("Only some cases ran: nothing is recorded in fa4gen.lock.")
+            return verdicts, told
+        outcomes = [
+            Outcome(v.symbol, v.verdict.proof, v.passed, v.verdict.num_cases) for v in verdicts
+        ]
+        for symbol in record_proofs(folder, hashes, outcomes, seed):
+            told.append(f"recorded in {shown_path(folder)}/fa4gen.lock: {symbol}")
+        return verdicts, told
