@@ -86,14 +86,16 @@ class Box:
         """Read the box; what lies outside the tensor is filled."""
         m = self.map
         if self.whole:
-            return self._lines(memory).reshape(-1)
+            chunks = self._lines(memory).reshape(-1)
+            return _as_tf32(chunks) if m.element.name == "tf32" else chunks
         dtype = np.dtype(f"u{m.element.size}")
         shape = tuple(reversed(m.counts))
         fill = _NAN & ((1 << 8 * m.element.size) - 1) if m.nan_fill else 0
         staging = np.full(shape, fill, dtype)
         if not self.empty:
             self.inside(staging)[...] = self.elements(memory, dtype)
-        return staging.reshape(-1).view(np.complex128)
+        chunks = staging.reshape(-1).view(np.complex128)
+        return _as_tf32(chunks) if m.element.name == "tf32" else chunks
 
     def store(self, memory: GlobalMemory, chunks: Chunks, combine: Combine | None = None) -> None:
         """Write the box; what lies outside the tensor is dropped, in dimension 0 by chunks.
@@ -112,6 +114,15 @@ class Box:
         target = self.elements(memory, dtype)
         new = self.inside(staging)
         target[...] = combine(target, new) if combine else new
+
+
+def _as_tf32(chunks: Chunks) -> Chunks:
+    """What a load leaves of float32: the nearest of TF32, the even one of two; NaN stays NaN."""
+    bits = chunks.view(np.uint32).astype(np.uint64)
+    near = bits + 0xFFF + (bits >> 13 & 1)
+    nan = (bits & 0x7FFF_FFFF) > 0x7F80_0000
+    result: Chunks = np.where(nan, bits, near & 0xFFFF_E000).astype(np.uint32).view(np.complex128)
+    return result
 
 
 def place_box(m: DecodedMap, coordinates: Sequence[int], *, chunked: bool = False) -> Box:

@@ -26,7 +26,7 @@ class ElementType:
 
     @property
     def is_float(self) -> bool:
-        return self.name[0] in "fb"
+        return self.name[0] in "fbt"
 
 
 # by the number that tensormap.replace gives it
@@ -41,6 +41,7 @@ ELEMENTS: Final[dict[int, ElementType]] = {
     7: ElementType("f32", 4, np.float32),
     9: ElementType("f64", 8, np.float64),
     10: ElementType("bf16", 2, ml_dtypes.bfloat16),
+    11: ElementType("tf32", 4, np.float32),
 }
 INTERLEAVES: Final = ("none", "16B", "32B")
 SPANS: Final = (0, 32, 64, 128)

@@ -132,7 +132,7 @@ def test_zeros_are_a_map_once_every_field_is_replaced() -> None:
     [
         ("rank", 5),
         ("elemtype", 8),
-        ("elemtype", 11),
+        ("elemtype", 12),
         ("elemtype", 13),
         ("swizzle_mode", 4),
         ("swizzle_atomicity", 2),

@@ -47,11 +47,13 @@ def find_targets(
     cluster: bool,
     multicast: int | None = None,
     pair: bool = False,
+    tensor: bool = False,
 ) -> list[Target]:
     """Where a copy into shared memory goes: one place, or one in every CTA of ``multicast``.
 
     ``address`` and ``barrier`` are shared addresses; ``cluster`` allows other CTAs; ``pair``
-    (.cta_group::2) lets the barrier be in the other CTA of the destination's pair.
+    (.cta_group::2) lets the barrier be in the other CTA of the destination's pair. ``tensor`` takes
+    the pair's leader's barrier for the own one in other copies to the own CTA, with a remark.
     """
     machine = gang.machine
     first, offset = machine.shared_at(gang, address, site, cluster)
@@ -60,11 +62,19 @@ def find_targets(
     ctas = first.cluster.ctas
     mask = only(gang, lane)
     if multicast is None:
+        apart = (
+            f"the mbarrier is in the CTA of rank {home.rank}, the destination in that of rank "
+            f"{first.rank}"
+        )
+        leads = home.rank == first.rank - 1 and first.rank % 2 == 1
+        if tensor and not pair and first is gang.cta and leads:
+            text = f"{apart}; the one at the same place there is signalled"
+            machine.find("barrier-misuse", text, site, gang, mask, Severity.ISA)
+            home = first
         if home is not first and not (pair and home.rank ^ 1 == first.rank):
             machine.fault(
                 "barrier-misuse",
-                f"the mbarrier is in the CTA of rank {home.rank}, the destination in that of rank "
-                f"{first.rank}",
+                apart,
                 site,
                 gang,
                 mask,

@@ -211,7 +211,7 @@ def _load(i: Instruction, e: Emitter) -> None:
         targets = find_targets(
             gang, lane, i,
             address=goal, barrier=signal, size=extent, align=SHARED_ALIGN, cluster=cluster,
-            multicast=ctas, pair=pair,
+            multicast=ctas, pair=pair, tensor=True,
         )  # fmt: skip
         memory = gang.machine.memory
 

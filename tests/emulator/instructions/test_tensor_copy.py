@@ -165,6 +165,27 @@ def test_the_bytes_of_the_whole_box_are_counted() -> None:
     assert "deadlock" in kinds(report)
 
 
+@pytest.mark.parametrize("start", [0, 4])
+def test_a_map_of_tf32_rounds_to_the_nearest(start: int) -> None:
+    bits = {
+        0x3F800FFF: 0x3F800000,
+        0x3F801000: 0x3F800000,  # half way: the even one
+        0x3F803000: 0x3F804000,
+        0x3F801001: 0x3F802000,
+        0xBF801001: 0xBF802000,
+        0x7F7FF000: 0x7F800000,
+        0x7FC01234: 0x7FC01234,
+    }
+    array = np.resize(np.array(list(bits), np.uint32), (8, 32))
+    tensor_map = TensorMap(array.view(np.float32), (8, 32))
+    tensor_map.element = 11
+    out, report = loaded(tensor_map, (start, 0))
+    assert not report.findings
+    expected = np.zeros_like(array)
+    expected[: 8 - start] = np.vectorize(bits.get)(array[start:])
+    assert np.array_equal(out[:1024].view(np.uint32).reshape(8, 32), expected)
+
+
 def test_a_map_of_another_rank() -> None:
     tensor_map = TensorMap(noise((16, 64)), (8, 64))
     _, report = loaded(tensor_map, (0, 0, 0), expected=1024)
@@ -351,17 +372,49 @@ ISSUED:
 """
 
 
-@pytest.mark.parametrize(("group", "clean"), [(".cta_group::2", True), ("", False)])
-def test_a_pair_may_signal_its_leader(group: str, clean: bool) -> None:
-    body = SYNC + PAIR.format(group=group) + WAIT + dump(1024) + "DONE:\n" + SYNC
+def test_a_pair_may_signal_its_leader() -> None:
+    body = SYNC + PAIR.format(group=".cta_group::2") + WAIT + dump(1024) + "DONE:\n" + SYNC
     array, out = noise((40, 64)), np.zeros((8, 64), np.uint16)
     ptx = copy_kernel(body, ("u64", "tensor_map"), target="sm_100a", directives=CLUSTER.format(n=2))
     report = run(ptx, out, TensorMap(array, (8, 64)), grid=2, checks=False)
-    if clean:
-        assert not report.findings
-        assert np.array_equal(out, array[8:16])
-    else:
-        assert kinds(report) == ["barrier-misuse"]
+    assert not report.findings
+    assert np.array_equal(out, array[8:16])
+
+
+@pytest.mark.parametrize("rank", [0, 1])
+def test_the_leaders_address_stands_for_the_own_mbarrier_without_a_pair(rank: int) -> None:
+    body = f"""
+    mov.u32 %r22, %cluster_ctarank;
+    @!%p8 bra ISSUED;
+    mov.u32 %r24, bar;
+    and.b32 %r24, %r24, 0xFEFFFFFF;
+    {expect(1024)}
+    cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes
+        [%r20], [%d1, {{0, 8}}], [%r24];
+ISSUED:
+    {WAIT}
+    setp.ne.u32 %p1, %r22, {rank};
+    @%p1 bra DONE;
+    {dump(1024)}
+DONE:
+"""
+    array, out = noise((40, 64)), np.zeros((8, 64), np.uint16)
+    directives = CLUSTER.format(n=2)
+    ptx = copy_kernel(SYNC + body + SYNC, ("u64", "tensor_map"), directives=directives)
+    report = run(ptx, out, TensorMap(array, (8, 64)), grid=2, checks=False)
+    [finding] = report.findings  # of the CTA that has rank 1
+    assert (finding.kind, finding.severity) == ("barrier-misuse", Severity.ISA)
+    assert np.array_equal(out, array[8:16])
+
+
+def test_the_mbarrier_of_another_cta_is_refused_without_a_pair() -> None:
+    body = PAIR.format(group="")
+    body = body.replace("and.b32 %r24, %r24, 0xFEFFFFFF", "mapa.shared::cluster.u32 %r24, %r24, 1")
+    array, out = noise((40, 64)), np.zeros((8, 64), np.uint16)
+    body = SYNC + body + WAIT + dump(1024) + "DONE:\n" + SYNC
+    ptx = copy_kernel(body, ("u64", "tensor_map"), target="sm_100a", directives=CLUSTER.format(n=2))
+    report = run(ptx, out, TensorMap(array, (8, 64)), grid=2, checks=False)
+    assert kinds(report) == ["barrier-misuse"]
 
 
 def test_rows_are_gathered_and_scattered() -> None:

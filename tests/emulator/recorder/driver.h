@@ -50,6 +50,11 @@ CUresult cuTensorMapEncodeTiled(void *, int, uint32_t, void *, const uint64_t *,
                                 const uint32_t *, const uint32_t *, int, int, int, int);
 CUresult cuGetProcAddress_v2(const char *, void **, int, uint64_t, int *);
 CUresult cuGetErrorName(CUresult, const char **);
+CUresult cuStreamCreate(void **, unsigned);
+CUresult cuStreamDestroy(void *);
+CUresult cuEventCreate(void **, unsigned);
+CUresult cuEventDestroy(void *);
+CUresult cuMemGetAllocationGranularity(size_t *, const void *, int);
 CUresult cuArrayCreate_v2(void **, const void *);
 
 #define EXPECT(expected, call)                                                                     \

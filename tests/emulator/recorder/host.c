@@ -15,7 +15,7 @@ int main(int count, char **arguments)
     static struct problem problem = {.rows = ROWS, .factor = 2};
     uint64_t dims[] = {32, ROWS}, strides[] = {128};
     uint32_t box[] = {32, 8}, steps[] = {1, 1};
-    void *module, *library, *function, *kernel, *parameters[] = {&problem};
+    void *module, *library, *function, *kernel, *stream, *event, *parameters[] = {&problem};
     CUdeviceptr memory, variable, ranks;
     size_t size;
     int launches, row, column, rank[4 * 32], smem = 40000;
@@ -66,6 +66,14 @@ int main(int count, char **arguments)
     CHECK(cuLaunchKernelEx(&config, kernel, parameters, NULL));
     CHECK(cuMemcpyDtoH_v2(rank, ranks, sizeof rank));
     for (row = 0; row < 4 * 32; row++) HOLDS(rank[row] == row / 32 % 2);
+
+    /* by the names that the destructors had first */
+    CHECK(cuStreamCreate(&stream, 1));
+    CHECK(cuStreamDestroy(stream));
+    CHECK(cuEventCreate(&event, 0));
+    CHECK(cuEventDestroy(event));
+    CHECK(cuMemGetAllocationGranularity(&size, &config, 0));
+    HOLDS(size == 2 << 20);
     puts("right");
     return 0;
 }

@@ -335,6 +335,9 @@ API CUresult cuStreamDestroy_v2(CUstream stream)
     return SUCCESS;
 }
 
+/* the first name, which some programs look up; the same holds for events */
+API CUresult cuStreamDestroy(CUstream stream) { return cuStreamDestroy_v2(stream); }
+
 static int built_in(CUstream stream) { return (uintptr_t)stream < 3; }
 
 API CUresult cuStreamGetFlags(CUstream stream, unsigned *flags)
@@ -448,6 +451,8 @@ API CUresult cuEventDestroy_v2(CUevent event)
     free(event);
     return SUCCESS;
 }
+
+API CUresult cuEventDestroy(CUevent event) { return cuEventDestroy_v2(event); }
 
 API CUresult cuEventRecord(CUevent event, CUstream stream)
 {

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #define ALIGN 512u
+#define PAGE (2u << 20) /* of what is mapped with cuMemMap, on all these devices */
 #define GUARD 4096u /* memory between two allocations that belongs to nobody */
 
 struct block {
@@ -172,6 +173,15 @@ API CUresult cuMemGetInfo_v2(size_t *left, size_t *total)
     TRY(require_context());
     if (left) *left = memory_size - memory_used();
     if (total) *total = memory_size;
+    return SUCCESS;
+}
+
+API CUresult cuMemGetAllocationGranularity(size_t *bytes, const void *about, int recommended)
+{
+    (void)recommended;
+    TRY(ready());
+    if (!bytes || !about) return INVALID_VALUE;
+    *bytes = PAGE;
     return SUCCESS;
 }
 
