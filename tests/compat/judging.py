@@ -39,6 +39,7 @@ def judge_runs(
     bounds: Mapping[str, float],
     known: Collection[str] = (),
     defects: Collection[str] = (),
+    right_under: Collection[str] = SCHEDULES,
 ) -> None:
     """Compare what ``run`` gives under every schedule: arrays by name, and reports.
 
@@ -46,6 +47,7 @@ def judge_runs(
     bounds   how far each may be off: relative Frobenius error
     known    kinds of findings below an error that docs/emulator_findings.md lists
     defects  kinds of errors that it lists for this kernel
+    right_under  the schedules under which the outputs have to be right in spite of them
 
     Raises AssertionError that names the schedule and everything that is not expected.
     """
@@ -56,7 +58,7 @@ def judge_runs(
         errors = {name: distance(arrays[name], value) for name, value in right.items()}
         print(f"{schedule:9}{seconds:6.1f} s  {_figures(errors)}  {summary(reports)}")
         far = {name: error for name, error in errors.items() if not error <= bounds[name]}
-        assert not far, f"{schedule}: wrong by {_figures(far)}"
+        assert not far or schedule not in right_under, f"{schedule}: wrong by {_figures(far)}"
         unknown = [
             str(finding)
             for report in reports

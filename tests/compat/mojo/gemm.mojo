@@ -1,4 +1,5 @@
 # A matrix product of 256 x 256 x 512 by MAX's own kernel for Blackwell, with random operands.
+# Prints the addresses of a, b and c.
 
 from max.gpu.host import DeviceContext
 from layout import TileTensor, Coord, row_major, Idx
@@ -40,10 +41,7 @@ def main() raises:
             TileTensor(c, c_shape), TileTensor(a, a_shape), TileTensor(b, b_shape), ctx
         )
         ctx.synchronize()
-        var c_host = ctx.enqueue_create_host_buffer[dtype](m * n)
-        ctx.enqueue_copy(c_host, c)
-        ctx.synchronize()
-        print(c_host[0], c_host[m * n - 1])
+        print(Int(a.unsafe_ptr()), Int(b.unsafe_ptr()), Int(c.unsafe_ptr()))
         _ = a^
         _ = b^
         _ = c^

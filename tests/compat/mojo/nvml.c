@@ -1,4 +1,5 @@
-/* The least of libnvidia-ml.so that MAX asks for when it opens a device: one GPU, nothing runs. */
+/* The least of libnvidia-ml.so that MAX asks for when it opens a device: one GPU, nothing runs.
+   HOPPER or BLACKWELL says which. */
 #include <string.h>
 
 int nvmlInit_v2(void) { return 0; }
@@ -31,7 +32,11 @@ int nvmlDeviceGetMigMode(void *device, unsigned *now, unsigned *later) {
 }
 int nvmlDeviceGetCudaComputeCapability(void *device, int *major, int *minor) {
     (void)device;
+#ifdef BLACKWELL
     *major = 10;
+#else
+    *major = 9;
+#endif
     *minor = 0;
     return 0;
 }
@@ -41,7 +46,11 @@ int nvmlSystemGetDriverVersion(char *version, unsigned length) {
 }
 int nvmlDeviceGetName(void *device, char *name, unsigned length) {
     (void)device;
+#ifdef BLACKWELL
     strncpy(name, "NVIDIA B200", length);
+#else
+    strncpy(name, "NVIDIA H100 80GB HBM3", length);
+#endif
     return 0;
 }
 int nvmlDeviceGetMemoryInfo(void *device, unsigned long long *total_free_used) {
