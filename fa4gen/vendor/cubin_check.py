@@ -20,8 +20,7 @@ _VERSION = re.compile(rb"\bV(\d+\.\d+\.\d+)")
 
 def load_cubin(kernel: KernelBinding, stand_in: StandIn, arch: str) -> bytes:
     """Return what the library gives the driver to load; CallError where it does not get there."""
-    stand_in.set_devices(SimulatedDevice(arch))
-    stand_in.set_current(0)
+    stand_in.use_device(SimulatedDevice(arch))
     stand_in.reset()
     status = kernel.library.load(kernel.handle)
     if status or len(stand_in.images) != 1:

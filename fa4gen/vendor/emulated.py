@@ -70,7 +70,6 @@ class VendoredEmulatedKernel(EmulatedKernel):
         super().__init__(plan, program)
         self._kernel = kernel
         self._stand_in = stand_in
-        self._devices: list[int] = []
         self._memory: CaseMemory | None = None
         self._workspace: Image | None = None
 
@@ -93,19 +92,12 @@ class VendoredEmulatedKernel(EmulatedKernel):
         places, end = _places(buffers)
         addresses = {name: places[view.buffer] + view.offset for name, view in memory.views.items()}
         args = make_args(self._plan, memory, addresses)
-        self._choose_device(memory.multiprocessors or MULTIPROCESSORS)
+        count = memory.multiprocessors or MULTIPROCESSORS
+        self._stand_in.use_device(SimulatedDevice(self._plan.arch, count))
         self._stand_in.reset()
         arrays = [*_arrays(memory, buffers, addresses), *self._give_workspace(args, end, again)]
         call(self._kernel, args, STREAM, prepared=again)
         return _emulated_call(self._stand_in.launches, arrays)
-
-    def _choose_device(self, multiprocessors: int) -> None:
-        """Make a device with so many multiprocessors current: launchers keep what they asked."""
-        if multiprocessors not in self._devices:
-            self._devices.append(multiprocessors)
-        arch = self._plan.arch
-        self._stand_in.set_devices(*(SimulatedDevice(arch, count) for count in self._devices))
-        self._stand_in.set_current(self._devices.index(multiprocessors))
 
     def _give_workspace(self, args: Any, end: int, again: bool) -> Sequence[Memory]:
         """Put a workspace behind the buffers, initialised unless it was used before."""

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 COMPILERS: Final = ("cc", "gcc", "clang")
-LIBRARY_FLAGS: Final = ("-std=c99", "-O2", "-fPIC", "-shared", "-pthread")
+LIBRARY_FLAGS: Final = ("-std=c99", "-O1", "-fPIC", "-shared", "-pthread")
 INTERPOSER: Final = """\
 /* Between the launcher and dlopen: the driver's library is another one. */
 #include <string.h>

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-MAX_DEVICES: Final = 16
+MAX_DEVICES: Final = 64
 NO_CONTEXT: Final = -1
 _NO_CHOICE: Final = -2
 
@@ -72,12 +72,24 @@ class StandIn:
         self._library.standin_reset()
 
     def set_devices(self, *devices: SimulatedDevice) -> None:
-        """Stand for these devices, 16 at most."""
+        """Stand for these devices, 64 at most, by their ordinals."""
         count = len(devices)
         sms = (ctypes.c_int * count)(*(device.sm for device in devices))
         units = (ctypes.c_int * count)(*(device.multiprocessors for device in devices))
         if self._library.standin_set_devices(count, sms, units):
             raise ValueError(f"{count} devices; at most {MAX_DEVICES} are possible")
+
+    def use_device(self, device: SimulatedDevice) -> int:
+        """Make a device like this current, and return its ordinal, added where there was none.
+
+        Launchers remember what they asked of an ordinal: so a process that only calls this may go
+        from one architecture to another.
+        """
+        ordinal: int = self._library.standin_find_device(device.sm, device.multiprocessors)
+        if ordinal < 0:
+            raise ValueError(f"more than {MAX_DEVICES} devices")
+        self.set_current(ordinal)
+        return ordinal
 
     def set_current(self, device: int | None, *, only_this_thread: bool = False) -> None:
         """Make a device's context current; None: no context is."""

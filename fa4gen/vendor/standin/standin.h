@@ -32,7 +32,7 @@ enum {
     INVALID_CLUSTER_SIZE = 912
 };
 
-#define MAX_DEVICES 16
+#define MAX_DEVICES 64
 #define MAX_PARAMETERS 64
 #define MAX_LAUNCH_ATTRIBUTES 8
 #define MAX_RANK 5

@@ -94,6 +94,22 @@ API int standin_set_devices(int count, const int *sm, const int *multiprocessors
     return 0;
 }
 
+/* The ordinal of a device like this, which is added where there is none; -1: there are too many.
+ * Ordinals keep their meaning, as launchers remember what they asked of each. */
+API int standin_find_device(int sm, int multiprocessors) {
+    int found = -1;
+    lock();
+    for (int i = 0; i < num_devices && found < 0; ++i)
+        if (devices[i].sm == sm && devices[i].multiprocessors == multiprocessors) found = i;
+    if (found < 0 && num_devices < MAX_DEVICES) {
+        found = num_devices++;
+        devices[found].sm = sm;
+        devices[found].multiprocessors = multiprocessors;
+    }
+    unlock();
+    return found;
+}
+
 /* The device whose context is current in threads without a choice of their own; -1: none is. */
 API void standin_set_current(int device) { common_device = device; }
 

@@ -129,6 +129,22 @@ def test_devices_and_contexts_are_those_that_were_set(stand_in, launcher, cubin)
     assert launch(launcher, cubin) == INVALID_CONTEXT
 
 
+def test_a_device_keeps_its_ordinal(stand_in) -> None:
+    some = [SimulatedDevice("sm_100a", 4), SimulatedDevice("sm_90a", 4), SimulatedDevice()]
+    assert [stand_in.use_device(device) for device in some] == [1, 2, 0]
+    assert [stand_in.use_device(device) for device in some] == [1, 2, 0]
+    library = ctypes.CDLL(str(stand_in.path))
+    seen = ctypes.c_int()
+    for device in some:
+        stand_in.use_device(device)
+        assert library.cuCtxGetDevice(ctypes.byref(seen)) == 0
+        ordinal = seen.value
+        assert library.cuDeviceGetAttribute(ctypes.byref(seen), 16, ordinal) == 0
+        assert seen.value == device.multiprocessors
+        assert library.cuDeviceGetAttribute(ctypes.byref(seen), 75, ordinal) == 0
+        assert seen.value == device.sm // 10
+
+
 @pytest.mark.compile
 def test_a_function_fails_as_often_as_was_asked(stand_in, launcher, cubin) -> None:
     stand_in.fail("cuLaunchKernelEx", 719, after=1, times=2)
