@@ -112,18 +112,21 @@ class GlobalArrays:
                 self._written.append((place, old, start + offset, raw))
 
     def span(self, array: NDArray[Any]) -> tuple[int, int]:
-        """Where an array of the launch is in global memory: first and last address, half open.
+        """Where an array of the launch, or a part of one, is in global memory: half open.
 
         Raises LaunchError for one that is not among them.
         """
-        if id(array) not in self.addresses:
-            raise LaunchError("pending_writes lists arrays of the launch; one is not among them")
         if not array.size:
             return 0, 0
         low, high = np.lib.array_utils.byte_bounds(array)
-        first: int = array.__array_interface__["data"][0]
-        start = self.addresses[id(array)] - (first - low)
-        return start, start + high - low
+        for whole, _ in self._arrays.values():
+            if id(whole) == id(array) or (whole.size and np.may_share_memory(whole, array)):
+                first, end = np.lib.array_utils.byte_bounds(whole)
+                if first <= low and high <= end:
+                    start: int = self.addresses[id(whole)] + low
+                    start -= whole.__array_interface__["data"][0]
+                    return start, start + high - low
+        raise LaunchError("pending_writes lists arrays of the launch; one is not among them")
 
     def fetch(self) -> None:
         """Copy the arrays back to where the caller keeps them, without addresses of ours."""

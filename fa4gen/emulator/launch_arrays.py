@@ -21,6 +21,7 @@ from fa4gen.emulator.launch_file import (
     MapArgument,
     ScalarArgument,
     UsedArray,
+    split_part,
     split_pointer,
 )
 from fa4gen.emulator.launch_problems import LaunchFileError, LaunchProblem
@@ -156,7 +157,7 @@ def _names_used(
         (f"arguments[{index}]", argument) for index, argument in enumerate(file.arguments)
     ]
     for index, name in enumerate(file.pending_writes):
-        yield f"pending_writes[{index}]", name
+        yield f"pending_writes[{index}]", split_part(name)[0]
     owners += [(places[name], one) for name, one in described.items() if name in file.arrays]
     for key, one in owners:
         for kind in ("use", "tensor_map"):

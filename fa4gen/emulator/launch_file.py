@@ -5,6 +5,7 @@ Everything that a file can get wrong is a LaunchFileError that names the key and
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal
@@ -40,6 +41,20 @@ def split_pointer(text: str) -> tuple[str, int]:
     if not name or (plus and not offset.isdecimal()):
         raise ValueError(f"expected NAME or NAME + BYTES, not {text!r}")
     return name, int(offset or 0)
+
+
+def split_part(text: str) -> tuple[str, slice]:
+    """Array and bytes of ``NAME`` or ``NAME[FIRST:STOP]``. Raises ValueError."""
+    found = re.fullmatch(r"\s*([^\[\]]+?)\s*(?:\[(\d+):(\d+)\])?\s*", text)
+    if found is None:
+        raise ValueError(f"expected NAME or NAME[FIRST:STOP], not {text!r}")
+    first, stop = found[2], found[3]
+    return found[1], slice(None) if first is None else slice(int(first), int(stop))
+
+
+def _part(text: str) -> str:
+    split_part(text)
+    return text
 
 
 def _pointer(text: str) -> str:
@@ -234,8 +249,9 @@ class LaunchFile(_Part):
     max_steps: Positive | None = None
     resident_clusters: Positive | None = None
     registers_per_thread: Positive | None = None
-    pending_writes: list[str] = []
-    """Arrays that the grid before writes, in a programmatic dependent launch."""
+    pending_writes: list[Annotated[str, AfterValidator(_part)]] = []
+    """Arrays, or bytes ``NAME[FIRST:STOP]`` of them, that the grid before writes, in a programmatic
+    dependent launch."""
     names: NamesSection = NamesSection()
 
     @field_validator("checks")

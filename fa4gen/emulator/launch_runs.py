@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from fa4gen.emulator.array_files import read_array
 from fa4gen.emulator.launch_arrays import LaunchArrays
+from fa4gen.emulator.launch_file import split_part
 from fa4gen.emulator.launch_problems import LaunchFileError, LaunchProblem
 from fa4gen.emulator.program import Program
 from fa4gen.emulator.report import Report, Verdict
@@ -132,12 +133,19 @@ def run_launch(
             limits=file.limits(),
             resident_clusters=file.resident_clusters,
             registers_per_thread=file.registers_per_thread,
-            pending_writes=[arrays[name] for name in file.pending_writes],
+            pending_writes=[_part(arrays, text) for text in file.pending_writes],
             progress=progress,
         )
         trace = None
         compared = tuple(compare(arrays[one.array], one) for one in expected)
         yield Run(report.strict() if strict else report, compared, arrays, strict)
+
+
+def _part(arrays: Mapping[str, NDArray[Any]], text: str) -> NDArray[Any]:
+    """An array, or the bytes of it that a text names."""
+    name, part = split_part(text)
+    array = arrays[name]
+    return array if part == slice(None) else array.reshape(-1).view(np.uint8)[part]
 
 
 def compare(array: NDArray[Any], expected: Expectation) -> Comparison:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -34,6 +34,16 @@ class Launch:
     parameters: tuple[bytes, ...]
     memory: tuple[Memory, ...]
     variables: Mapping[str, Memory]
+    pending: tuple[tuple[int, int], ...] = ()
+    """Of a programmatic dependent launch: addresses (half open) that the launch before wrote."""
+
+    def pending_parts(self) -> Iterator[tuple[Memory, int, int]]:
+        """Yield the parts of memory that are ``pending``: first and last byte, half open."""
+        for start, stop in self.pending:
+            for one in self.memory:
+                first = start - (one.address or 0)
+                if 0 <= first < one.array.nbytes:
+                    yield one, first, min(stop - (one.address or 0), one.array.nbytes)
 
     @property
     def folder(self) -> str:
@@ -68,6 +78,9 @@ class Folders:
         lines = [f"# launch {launch.number}: fa4gen emulate kernel.ptx --launch launch.yaml"]
         if launch.programmatic:
             lines.append("# may start before the grid before has ended: see pending_writes")
+        pending = [f"{one.name}[{a}:{b}]" for one, a, b in launch.pending_parts()]
+        if pending:
+            document["pending_writes"] = pending
         lines.append(_yaml(document) + "arguments:" + ("" if launch.parameters else " []"))
         for raw in launch.parameters:
             lines += _parameter(raw, launch.memory)

@@ -135,6 +135,7 @@ class Recorder:
                 args=launch.parameters,
                 memory=launch.memory,
                 variables=launch.variables,
+                pending_writes=[one.array[a:b] for one, a, b in launch.pending_parts()],
                 seed=self.options.seed,
                 schedule=self.options.schedule,
                 checks=self.options.checks,

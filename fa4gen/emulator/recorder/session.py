@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import mmap
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from math import prod
 from pathlib import Path
 from typing import Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fa4gen.emulator.errors import EmulatorError, UnsupportedError
 from fa4gen.emulator.map_bits import MapError
@@ -32,6 +33,9 @@ _RESULTS: Final = {
     "deadlock": Result.LAUNCH_TIMEOUT,
     "step-limit": Result.LAUNCH_TIMEOUT,
 }
+
+# Bytes: allocators of programs hand out multiples of so many.
+_APART: Final = 256
 
 Execute = Callable[[Program, Launch], Report | None]
 
@@ -57,6 +61,8 @@ class Session:
     _modules: list[_Module] = field(default_factory=list)
     _noted: set[str] = field(default_factory=set)
     _window: mmap.mmap | None = None
+    _written: tuple[tuple[int, int], ...] = ()
+    """What the launch before changed, as addresses."""
 
     def answer(self, kind: int, data: bytes) -> bytes:
         """The answer to a request: a result of the driver's, and what belongs to it."""
@@ -188,7 +194,10 @@ class Session:
                 name: self._memory(address, used[name].size, name)
                 for name, address in module.addresses.items()
             },
+            self._written if programmatic else (),
         )
+        before = [one.array.copy() for one in memory]
+        self._written = ()
         try:
             report = self.execute(module.program, launch)
         except UnsupportedError as error:
@@ -197,6 +206,9 @@ class Session:
         except EmulatorError as error:
             self.say(f"launch {launch.number}, {entry}: {error}")
             return numbers(Result.INVALID_VALUE)
+        self._written = tuple(
+            span for one, old in zip(memory, before, strict=True) for span in changes(one, old)
+        )
         return numbers(Result.SUCCESS, _later(report, launch))
 
     def _note(self, reader: Reader) -> bytes:
@@ -216,6 +228,20 @@ class Session:
 def _triple(reader: Reader) -> tuple[int, int, int]:
     x, y, z = reader.numbers(3)
     return x, y, z
+
+
+def changes(memory: Memory, before: NDArray[np.uint8]) -> Iterator[tuple[int, int]]:
+    """Yield where memory is no longer as it was: addresses, half open.
+
+    Bytes between two changes that are less than ``_APART`` apart count: some were written with the
+    value that they had.
+    """
+    at = np.flatnonzero(memory.array != before)
+    if len(at):
+        ends = np.flatnonzero(np.diff(at) >= _APART)
+        start = memory.address or 0
+        for first, last in zip([0, *(ends + 1)], [*ends, len(at) - 1], strict=True):
+            yield start + int(at[first]), start + int(at[last]) + 1
 
 
 def _later(report: Report | None, launch: Launch) -> Result:

@@ -117,3 +117,18 @@ def test_the_launch_file(tmp_path) -> None:
     assert kinds(done.report) == ["race"]
     with pytest.raises(LaunchFileError, match="no array is called 'sauce'"):
         prepare(parse_launch_file(FILE.format("sauce")), tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("part", "found"), [("[0:4]", ["race"]), ("[252:256]", ["race"]), ("[0:0]", [])]
+)
+def test_parts_of_arrays_in_the_launch_file(part: str, found: list[str], tmp_path) -> None:
+    program = Program(kernel("\n".join([WORD, READ, USE]), ("u64", "u64")))
+    launched = prepare(parse_launch_file(FILE.format(f"'source{part}'")), tmp_path)
+    (done,) = run_launch(program, launched)
+    assert kinds(done.report) == found
+
+
+def test_a_part_that_cannot_be_read(tmp_path) -> None:
+    with pytest.raises(LaunchFileError, match="NAME\\[FIRST:STOP\\]"):
+        parse_launch_file(FILE.format("'source[1]'"))

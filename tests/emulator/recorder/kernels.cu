@@ -49,3 +49,17 @@ extern "C" __global__ void ranks(int *out) {
 }
 
 extern "C" __global__ void __launch_bounds__(64) stray(int *out) { out[1 << 20] = 1; }
+
+// Two launches of which the second may start before the first has ended: it reads what that writes.
+extern "C" __global__ void produce(int *values) { values[threadIdx.x] = threadIdx.x + 1; }
+
+extern "C" __global__ void hasty(const int *values, int *out) {
+  out[threadIdx.x] = *(volatile const int *)(values + threadIdx.x);
+  asm volatile("griddepcontrol.wait;" ::: "memory");
+}
+
+extern "C" __global__ void patient(const int *values, int *out) {
+  int other = *(volatile const int *)(values + 1024);  // nobody writes that
+  asm volatile("griddepcontrol.wait;" ::: "memory");
+  out[threadIdx.x] = *(volatile const int *)(values + threadIdx.x) + other;
+}

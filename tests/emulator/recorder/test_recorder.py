@@ -36,7 +36,8 @@ def built(recorder_cache: Path, tmp_path_factory: pytest.TempPathFactory) -> Sim
     unit = Unit("kernels", (HERE / "kernels.cu").read_text(), {}, "sm_90a")
     ptx.write_text(find_cuda_compiler("nvrtc").build_ptx(unit))
     for name, needed in (
-        ("host", "libcuda.so.1"), ("wrong", "libcuda.so.1"), ("runtime", "libcudart.so.13"),
+        ("host", "libcuda.so.1"), ("wrong", "libcuda.so.1"), ("dependent", "libcuda.so.1"),
+        ("runtime", "libcudart.so.13"),
     ):  # fmt: skip
         subprocess.run(
             [compiler, "-Wall", "-Werror", "-o", folder / name, HERE / f"{name}.c",
@@ -82,6 +83,28 @@ def test_each_launch_is_a_folder_that_emulate_runs(built, tmp_path, capsys, monk
     np.testing.assert_array_equal(after, 2 * rows + np.arange(32, dtype=np.float32) / 4)
     before = np.load(moved / "memory_3c00.npy").view(np.float32)
     assert np.isnan(before).all()
+
+
+@pytest.mark.parametrize(("kernel", "kinds"), [("hasty", ["race"]), ("patient", [])])
+def test_waits_of_a_programmatic_launch_are_checked(
+    kernel: str, kinds: list[str], built, tmp_path, capsys, monkeypatch
+) -> None:
+    status, found = record(
+        capsys, monkeypatch, built, tmp_path / "out", "--", built.folder / "dependent", built.ptx,
+        kernel,
+    )  # fmt: skip
+    assert (status, found["status"]) == (1 if kinds else 0, 0)
+    first, second = found["launches"]
+    assert not first["findings"]
+    assert [one["kind"] for one in second["findings"]] == kinds
+    # and again from the folders; only what was written counts, not the whole of the memory
+    texts = [(Path(one["folder"]) / "launch.yaml").read_text() for one in (first, second)]
+    assert "pending_writes" not in texts[0]
+    [line] = [one for one in texts[1].splitlines() if one.startswith("pending_writes:")]
+    assert line.endswith("[0:125]']")
+    folder = Path(second["folder"])
+    command = ["emulate", str(folder / "kernel.ptx"), "--launch", str(folder / "launch.yaml")]
+    assert main(command) == status
 
 
 def test_launches_may_be_written_down_only(built, tmp_path, capsys, monkeypatch) -> None:
