@@ -38,7 +38,10 @@ ROOTS: tuple[tuple[str, str], ...] = (
 """Files that every folder has: path and template."""
 KERNEL_ROOTS: tuple[tuple[str, str], ...] = (("cubins/{symbol}.c", "vendor/cubin.c.j2"),)
 """Files of each kernel beside its own: path, with {symbol}, and template."""
-ADAPTER_ROOTS: dict[str, tuple[tuple[str, str], ...]] = {}
+ADAPTER_ROOTS: dict[str, tuple[tuple[str, str], ...]] = {
+    "python": (("adapters/python/{prefix}.py", "vendor/adapters/python/adapter.py.j2"),),
+    "torch": (("adapters/torch/{prefix}_torch.py", "vendor/adapters/torch/adapter.py.j2"),),
+}
 """Files of each adapter."""
 
 
