@@ -40,7 +40,10 @@ KERNEL_ROOTS: tuple[tuple[str, str], ...] = (("cubins/{symbol}.c", "vendor/cubin
 """Files of each kernel beside its own: path, with {symbol}, and template."""
 ADAPTER_ROOTS: dict[str, tuple[tuple[str, str], ...]] = {
     "python": (("adapters/python/{prefix}.py", "vendor/adapters/python/adapter.py.j2"),),
-    "torch": (("adapters/torch/{prefix}_torch.py", "vendor/adapters/torch/adapter.py.j2"),),
+    "torch": (
+        ("adapters/torch/{prefix}_torch.py", "vendor/adapters/torch/adapter.py.j2"),
+        ("adapters/torch/{prefix}_torch.cpp", "vendor/adapters/torch/stable.cpp.j2"),
+    ),
 }
 """Files of each adapter."""
 
