@@ -44,6 +44,11 @@ ADAPTER_ROOTS: dict[str, tuple[tuple[str, str], ...]] = {
         ("adapters/torch/{prefix}_torch.py", "vendor/adapters/torch/adapter.py.j2"),
         ("adapters/torch/{prefix}_torch.cpp", "vendor/adapters/torch/stable.cpp.j2"),
     ),
+    "jax": (
+        ("adapters/jax/{prefix}_jax.py", "vendor/adapters/jax/adapter.py.j2"),
+        ("adapters/jax/{prefix}_jax.cc", "vendor/adapters/jax/handlers.cc.j2"),
+    ),
+    "tvm-ffi": (("adapters/tvm_ffi/{prefix}_tvm_ffi.cc", "vendor/adapters/tvm_ffi/functions.cc.j2"),),
 }
 """Files of each adapter."""
 
