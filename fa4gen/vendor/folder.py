@@ -39,16 +39,27 @@ ROOTS: tuple[tuple[str, str], ...] = (
 KERNEL_ROOTS: tuple[tuple[str, str], ...] = (("cubins/{symbol}.c", "vendor/cubin.c.j2"),)
 """Files of each kernel beside its own: path, with {symbol}, and template."""
 ADAPTER_ROOTS: dict[str, tuple[tuple[str, str], ...]] = {
-    "python": (("adapters/python/{prefix}.py", "vendor/adapters/python/adapter.py.j2"),),
+    "python": (
+        ("adapters/python/{prefix}.py", "vendor/adapters/python/adapter.py.j2"),
+        ("adapters/python/example.py", "vendor/adapters/python/example.py.j2"),
+    ),
     "torch": (
         ("adapters/torch/{prefix}_torch.py", "vendor/adapters/torch/adapter.py.j2"),
         ("adapters/torch/{prefix}_torch.cpp", "vendor/adapters/torch/stable.cpp.j2"),
+        ("adapters/torch/CMakeLists.txt", "vendor/adapters/torch/CMakeLists.txt.j2"),
+        ("adapters/torch/example.py", "vendor/adapters/torch/example.py.j2"),
     ),
     "jax": (
         ("adapters/jax/{prefix}_jax.py", "vendor/adapters/jax/adapter.py.j2"),
         ("adapters/jax/{prefix}_jax.cc", "vendor/adapters/jax/handlers.cc.j2"),
+        ("adapters/jax/CMakeLists.txt", "vendor/adapters/jax/CMakeLists.txt.j2"),
+        ("adapters/jax/example.py", "vendor/adapters/jax/example.py.j2"),
     ),
-    "tvm-ffi": (("adapters/tvm_ffi/{prefix}_tvm_ffi.cc", "vendor/adapters/tvm_ffi/functions.cc.j2"),),
+    "tvm-ffi": (
+        ("adapters/tvm_ffi/{prefix}_tvm_ffi.cc", "vendor/adapters/tvm_ffi/functions.cc.j2"),
+        ("adapters/tvm_ffi/CMakeLists.txt", "vendor/adapters/tvm_ffi/CMakeLists.txt.j2"),
+        ("adapters/tvm_ffi/example.py", "vendor/adapters/tvm_ffi/example.py.j2"),
+    ),
 }
 """Files of each adapter."""
 
