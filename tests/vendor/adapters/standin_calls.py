@@ -1,0 +1,377 @@
+"""Calls the adapter for Python over the stand-in driver: run as a program, with the stand-in's path
+and the folder. Prints, as JSON, the traceback of each case by its name, empty where it holds.
+
+A process of its own, in which libcuda.so.1 is the stand-in.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import sys
+import threading
+import traceback
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import ml_dtypes
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+BF16 = ml_dtypes.bfloat16
+FP8 = ml_dtypes.float8_e4m3fn
+FIRST_BLOCK = 0x700000000000
+
+
+class Cases:
+    """The cases: each method but those that begin with an underscore."""
+
+    def __init__(self, stand_in_path: Path, folder: Path) -> None:
+        from fa4gen.vendor.binding import Binding
+        from fa4gen.vendor.standin import SimulatedDevice, StandIn
+        from tests.vendor.adapters.folders import FakeArray, import_file
+
+        self.driver = ctypes.CDLL(str(stand_in_path))
+        self.driver.more_set_capture.argtypes = (ctypes.c_uint64, ctypes.c_uint64)
+        self.stand_in = StandIn(stand_in_path)
+        self.device = SimulatedDevice
+        self.folder = folder
+        self.acme = import_file(folder / "adapters/python/acme.py")
+        self.c = Binding(folder / "libacme.so", "acme")
+        self.fake = FakeArray
+
+    def _ready(self, current: int = 0) -> None:
+        """Device 2 is of another architecture; the library asks each for its own only once."""
+        self.stand_in.reset()
+        self.stand_in.set_devices(*map(self.device, ("sm_90a", "sm_90a", "sm_100a")))
+        self.stand_in.set_current(current)
+        self.driver.more_set_capture(0, 0)
+
+    def _array(self, *shape: int, dtype: Any = BF16) -> Any:
+        """Like the GPU's, an array whose address is a multiple of 256."""
+        size = int(np.prod(shape)) * np.dtype(dtype).itemsize
+        raw = np.zeros(size + 256, np.uint8)
+        start = -raw.ctypes.data % 256
+        return self.fake(raw[start : start + size].view(dtype).reshape(shape))
+
+    def _view(self, array: Any, *axes: int) -> Any:
+        return self.fake(array.array.transpose(axes))
+
+    def _tensor(self, array: Any, batch: int, row: int, head: int) -> Any:
+        from fa4gen.vendor.binding import Tensor
+
+        strides = [stride // array.array.itemsize for stride in array.array.strides]
+        return Tensor(array.array.ctypes.data, strides[batch], strides[row], strides[head])
+
+    def _same_as_c(self, kernel: str, args: Any) -> None:
+        """The adapter has launched once: C with these arguments makes the same launch and maps."""
+        (launch,) = self.stand_in.launches
+        maps = self.stand_in.maps
+        assert maps, kernel
+        of_kernel = self.c.kernel(f"acme_{kernel}")
+        if of_kernel.workspace_bytes(ctypes.byref(args)):
+            args.workspace = FIRST_BLOCK
+            memory = [int.from_bytes(p, "little") for p in launch.parameters if len(p) == 8]
+            inside = [m for m in memory if FIRST_BLOCK <= m < FIRST_BLOCK + (1 << 30)]
+            assert len(inside) == 1, memory
+            args.workspace = inside[0]
+            args.workspace_bytes = of_kernel.workspace_bytes(ctypes.byref(args))
+        status = of_kernel.launch(ctypes.byref(args), launch.stream)
+        assert not status, self.c.words(status)
+        again = self.stand_in.launches[-1]
+        assert len(self.stand_in.launches) == 2
+        assert replace(again, order=0) == replace(launch, order=0)
+        new_maps = self.stand_in.maps[len(maps) :]
+        assert [replace(m, order=0, target=0) for m in new_maps] == [
+            replace(m, order=0, target=0) for m in maps
+        ]
+
+    def attention_makes_the_launch_of_c(self) -> None:
+        from fa4gen.vendor.binding import AttentionArgs
+
+        for layout in ("bshd", "bhsd"):
+            self._ready()
+            row, head = (1, 2) if layout == "bshd" else (2, 1)
+
+            def shaped(rows: int, heads: int, layout: str = layout) -> Any:
+                return (2, rows, heads, 128) if layout == "bshd" else (2, heads, rows, 128)
+
+            query, out = self._array(*shaped(300, 8)), self._array(*shaped(300, 8))
+            key, value = self._array(*shaped(420, 2)), self._array(*shaped(420, 2))
+            lse = self._array(2, 8, 300, dtype=np.float32)
+            result = self.acme.d128_causal_bf16(
+                query, key, value, out=out, lse=lse, softmax_scale=0.3, layout=layout, stream=77
+            )
+            assert result == (out, lse)
+            assert self.stand_in.launches[0].stream == 77
+            args = AttentionArgs(
+                struct_size=ctypes.sizeof(AttentionArgs),
+                batch=2, query_rows=300, key_rows=420, query_heads=8, key_heads=2,
+                query=self._tensor(query, 0, row, head),
+                key=self._tensor(key, 0, row, head),
+                value=self._tensor(value, 0, row, head),
+                out=self._tensor(out, 0, row, head),
+                lse=lse.array.ctypes.data,
+                softmax_scale=0.3,
+            )  # fmt: skip
+            self._same_as_c("d128_causal_bf16", args)
+
+    def scales_of_fp8_are_passed(self) -> None:
+        from fa4gen.vendor.binding import AttentionArgs
+
+        self._ready(current=2)
+        query, key, value = (self._array(1, 300, 2, 512, dtype=FP8) for _ in range(3))
+        out = self._array(1, 300, 2, 512)
+        lse = self._array(1, 2, 300, dtype=np.float32)
+        scales = [self._array(1, 2, dtype=np.float32) for _ in range(3)]
+        for array in (query, key, value, out, lse, *scales):
+            array.device.id = 2
+        self.acme.depth512_dense_fp8(
+            query, key, value, out=out, lse=lse, stream=9,
+            query_descale=scales[0], value_descale=scales[2],
+        )  # fmt: skip
+        args = AttentionArgs(
+            struct_size=ctypes.sizeof(AttentionArgs),
+            batch=1, query_rows=300, key_rows=300, query_heads=2, key_heads=2,
+            query=self._tensor(query, 0, 1, 2),
+            key=self._tensor(key, 0, 1, 2),
+            value=self._tensor(value, 0, 1, 2),
+            out=self._tensor(out, 0, 1, 2),
+            lse=lse.array.ctypes.data,
+            query_descale=scales[0].array.ctypes.data,
+            value_descale=scales[2].array.ctypes.data,
+        )  # fmt: skip
+        self._same_as_c("depth512_dense_fp8", args)
+
+    def products_make_the_launches_of_c(self) -> None:
+        from fa4gen.vendor.binding import GemmArgs, Matrix
+
+        for batch in ((), (3,)):
+            self._ready()
+            a, weight = self._array(*batch, 200, 72), self._array(136, 72)
+            b, c, out = (
+                self._view(weight, 1, 0),
+                self._array(200, 136),
+                self._array(*batch, 200, 136),
+            )
+            self.acme.gemm_bf16_residual_sm90(a, b, c, out=out, alpha=0.7, beta=-2, stream=5)
+            of_one = 1 if batch else 0
+            args = GemmArgs(
+                struct_size=ctypes.sizeof(GemmArgs),
+                batch=3 if batch else 1, m=200, n=136, k=72,
+                a=Matrix(a.array.ctypes.data, of_one * 200 * 72, 72),
+                b=Matrix(b.array.ctypes.data, 0, 72),
+                c=Matrix(c.array.ctypes.data, 0, 136),
+                out=Matrix(out.array.ctypes.data, of_one * 200 * 136, 136),
+                alpha=0.7, beta=-2,
+            )  # fmt: skip
+            self._same_as_c("gemm_bf16_residual_sm90", args)
+
+    def the_other_majors_make_the_launch_of_c(self) -> None:
+        from fa4gen.vendor.binding import GemmArgs, Matrix
+
+        self._ready()
+        a, b = self._view(self._array(72, 200), 1, 0), self._array(72, 136)
+        c = self._array(200, 136, dtype=np.float32)
+        self.acme.gemm_bf16_mn_major_sm90(a, b, c, out=c, stream=5)
+        args = GemmArgs(
+            struct_size=ctypes.sizeof(GemmArgs),
+            batch=1, m=200, n=136, k=72,
+            a=Matrix(a.array.ctypes.data, 0, 200),
+            b=Matrix(b.array.ctypes.data, 0, 136),
+            c=Matrix(c.array.ctypes.data, 0, 136),
+            out=Matrix(c.array.ctypes.data, 0, 136),
+            alpha=1, beta=1,
+        )  # fmt: skip
+        self._same_as_c("gemm_bf16_mn_major_sm90", args)
+
+    def a_row_for_each_of_a_batch(self) -> None:
+        from fa4gen.vendor.binding import GemmArgs, Matrix
+
+        self._ready()
+        a, weight = self._array(3, 200, 72), self._array(3, 136, 72)
+        row, out = self._array(3, 136), self._array(3, 200, 136)
+        self.acme.gemm_bf16_bias_gelu_sm90(a, self._view(weight, 0, 2, 1), row, out=out, stream=5)
+        args = GemmArgs(
+            struct_size=ctypes.sizeof(GemmArgs),
+            batch=3, m=200, n=136, k=72,
+            a=Matrix(a.array.ctypes.data, 200 * 72, 72),
+            b=Matrix(weight.array.ctypes.data, 136 * 72, 72),
+            c=Matrix(row.array.ctypes.data, 136, 0),
+            out=Matrix(out.array.ctypes.data, 200 * 136, 136),
+            alpha=1, beta=1,
+        )  # fmt: skip
+        self._same_as_c("gemm_bf16_bias_gelu_sm90", args)
+
+    def _counter(self, stream: int) -> int:
+        """The workspace that a launch on the stream gets."""
+        query, out = self._array(1, 300, 2, 128), self._array(1, 300, 2, 128)
+        lse = self._array(1, 2, 300, dtype=np.float32)
+        self.acme.d128_causal_bf16(query, query, query, out=out, lse=lse, stream=stream)
+        launch = self.stand_in.launches[-1]
+        memory = [int.from_bytes(p, "little") for p in launch.parameters if len(p) == 8]
+        (inside,) = [m for m in memory if FIRST_BLOCK <= m < FIRST_BLOCK + (1 << 30)]
+        return inside
+
+    def each_stream_has_a_workspace(self) -> None:
+        self._ready()
+        first, other, legacy = self._counter(0x40), self._counter(0x50), self._counter(0)
+        assert len({first, other, legacy}) == 3
+        zeroed = self.stand_in.memsets
+        assert self._counter(0x40) == first
+        assert self._counter(1) == legacy
+        assert self.stand_in.memsets == zeroed
+        assert all(memset.value == 0 for memset in zeroed)
+
+    def workspaces_are_zeroed_before_they_are_used(self) -> None:
+        self._ready()
+        fresh = type(self.acme._resources)()
+        before, self.acme._resources = self.acme._resources, fresh
+        try:
+            address = self._counter(0x60)
+        finally:
+            self.acme._resources = before
+        (memset,) = self.stand_in.memsets
+        assert memset.pointer <= address < memset.pointer + memset.num_bytes
+        assert address % 16 == 0
+        assert memset.order < self.stand_in.launches[0].order
+
+    def each_graph_has_a_workspace(self) -> None:
+        self._ready()
+        eager = self._counter(0x70)
+        self.driver.more_set_capture(0x70, 1)
+        captured = self._counter(0x70)
+        assert self._counter(0x70) == captured
+        self.driver.more_set_capture(0x70, 2)
+        assert self._counter(0x70) not in (eager, captured)
+        self.driver.more_set_capture(0, 0)
+        assert self._counter(0x70) == eager
+
+    def the_first_launch_may_be_captured(self) -> None:
+        self._ready()
+        before, self.acme._resources = self.acme._resources, type(self.acme._resources)()
+        try:
+            self.driver.more_set_capture(0x70, 5)
+            self._counter(0x70)
+        finally:
+            self.acme._resources = before
+        assert self.driver.more_mode() == 0
+
+    def a_thread_without_a_context_gets_one(self) -> None:
+        self._ready()
+        found: list[Any] = []
+
+        def work() -> None:
+            self.stand_in.set_current(None, only_this_thread=True)
+            found.append(self._counter(0x80))
+
+        thread = threading.Thread(target=work)
+        thread.start()
+        thread.join()
+        assert len(found) == 1
+        assert self.driver.more_depth() == 0
+
+    def the_device_is_that_of_the_arrays(self) -> None:
+        self._ready()
+        a, weight, out = self._array(64, 64), self._array(64, 64), self._array(64, 64)
+        b, c = self._view(weight, 1, 0), self._array(64, 64)
+        for array in (a, b, c, out):
+            array.device.id = 1
+        self.acme.gemm_bf16_residual_sm90(a, b, c, out=out, stream=5)
+        assert [launch.device for launch in self.stand_in.launches] == [1]
+        assert self.driver.more_depth() == 0
+
+    def threads_share_nothing_but_the_kernels(self) -> None:
+        self._ready()
+        found: dict[int, set[int]] = {}
+        fake, counter = self._array, self.acme._resources.workspace
+
+        def work(stream: int) -> None:
+            a, weight, out = fake(64, 64), fake(64, 64), fake(64, 64)
+            c = fake(64, 64)
+            for _ in range(50):
+                self.acme.gemm_bf16_residual_sm90(
+                    a, self._view(weight, 1, 0), c, out=out, stream=stream
+                )
+                found.setdefault(stream, set()).add(counter(0, stream, 8))
+
+        threads = [threading.Thread(target=work, args=(0x1000 + 16 * i,)) for i in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert len(self.stand_in.launches) == 400
+        assert all(len(addresses) == 1 for addresses in found.values())
+        assert len(set().union(*found.values())) == 8
+
+    def what_c_refuses_is_a_value_error(self) -> None:
+        self._ready()
+        a, weight, c = self._array(64, 64), self._array(64, 64), self._array(64, 64)
+        b = self._view(weight, 1, 0)
+        odd = self.fake(self._array(65, 64).array.reshape(-1)[4 : 4 + 64 * 64].reshape(64, 64))
+        wide = self.fake(self._array(64, 68).array[:, :64])
+        for arrays, words in (
+            ({"a": odd}, "a: "),
+            ({"a": wide}, "a: "),
+            ({"out": a}, "out: "),
+            ({"alpha": float("inf")}, "alpha: "),
+        ):
+            try:
+                self.acme.gemm_bf16_residual_sm90(
+                    **{"a": a, "b": b, "c": c, "out": self._array(64, 64), "stream": 5, **arrays}
+                )
+            except ValueError as error:
+                assert str(error).startswith(words), error
+            else:
+                raise AssertionError(words)
+        assert not self.stand_in.launches
+
+    def another_architecture_is_refused(self) -> None:
+        self._ready()
+        a, c = self._array(64, 64), self._array(64, 64)
+        b = self._view(a, 1, 0)
+        for array in (a, b, c):
+            array.device.id = 2
+        try:
+            self.acme.gemm_bf16_residual_sm90(a, b, c, out=c, stream=5)
+        except ValueError as error:
+            assert str(error).startswith("device: expected"), error
+        else:
+            raise AssertionError("launched")
+
+    def errors_of_the_driver_are_runtime_errors(self) -> None:
+        self._ready()
+        a, c = self._array(64, 64), self._array(64, 64)
+        b = self._view(self._array(64, 64), 1, 0)
+        self.acme.gemm_bf16_residual_sm90(a, b, c, out=c, stream=5)
+        self.stand_in.fail("cuLaunchKernelEx", 719)
+        try:
+            self.acme.gemm_bf16_residual_sm90(a, b, c, out=c, stream=5)
+        except RuntimeError:
+            return
+        raise AssertionError("no error")
+
+
+def run(case: Callable[[], None]) -> str:
+    try:
+        case()
+    except Exception:
+        return traceback.format_exc()
+    return ""
+
+
+def main(stand_in: str, folder: str, tests: str) -> None:
+    from types import ModuleType
+
+    package = sys.modules.setdefault("tests", ModuleType("tests"))
+    package.__path__ = [tests]
+    cases = Cases(Path(stand_in), Path(folder))
+    names = [name for name in vars(Cases) if not name.startswith("_")]
+    print(json.dumps({name: run(getattr(cases, name)) for name in names}))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

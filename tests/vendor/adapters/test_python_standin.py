@@ -1,0 +1,63 @@
+"""The adapter for Python down to the driver, whose place the stand-in takes."""
+
+from __future__ import annotations
+
+import ast
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import fa4gen.vendor.standin
+from fa4gen.errors import MissingCapabilityError
+from fa4gen.vendor.host_build import build_library, compile_c, find_c_compiler
+
+HERE = Path(__file__).parent
+PROGRAM = HERE / "standin_calls.py"
+STANDIN = Path(fa4gen.vendor.standin.__file__).parent
+FLAGS = ("-std=gnu11", "-O1", "-fPIC", "-shared", "-pthread", "-Wl,-soname,libcuda.so.1")
+
+
+def cases() -> list[str]:
+    (owner,) = [
+        node
+        for node in ast.parse(PROGRAM.read_text()).body
+        if isinstance(node, ast.ClassDef) and node.name == "Cases"
+    ]
+    functions = [node.name for node in owner.body if isinstance(node, ast.FunctionDef)]
+    return [name for name in functions if not name.startswith("_")]
+
+
+@pytest.fixture(scope="module")
+def outcomes(folder, tmp_path_factory) -> dict[str, str]:
+    """The traceback of each case, empty where it holds."""
+    driver = tmp_path_factory.mktemp("driver") / "libcuda.so.1"
+    sources = [*sorted(STANDIN.glob("*.c")), HERE / "driver_more.c"]
+    try:
+        compile_c(find_c_compiler(), [*FLAGS, f"-I{STANDIN}"], sources, driver)
+        build_library(folder, folder / "libacme.so")
+    except MissingCapabilityError as error:
+        pytest.skip(str(error))
+    ran = subprocess.run(
+        [sys.executable, str(PROGRAM), str(driver), str(folder), str(HERE.parent.parent)],
+        env={
+            **os.environ,
+            "ACME_LIBRARY": str(folder / "libacme.so"),
+            "LD_LIBRARY_PATH": str(driver.parent),
+        },
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ran.returncode == 0, ran.stderr
+    found: dict[str, str] = json.loads(ran.stdout)
+    return found
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the stand-in needs Linux")
+@pytest.mark.parametrize("case", cases())
+def test_over_the_stand_in(outcomes, case) -> None:
+    assert not outcomes[case], outcomes[case]
