@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import ml_dtypes
 import numpy as np
+import pytest
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -319,14 +320,9 @@ class Cases:
             ({"out": a}, "out: "),
             ({"alpha": float("inf")}, "alpha: "),
         ):
-            try:
-                self.acme.gemm_bf16_residual_sm90(
-                    **{"a": a, "b": b, "c": c, "out": self._array(64, 64), "stream": 5, **arrays}
-                )
-            except ValueError as error:
-                assert str(error).startswith(words), error
-            else:
-                raise AssertionError(words)
+            given = {"a": a, "b": b, "c": c, "out": self._array(64, 64), "stream": 5, **arrays}
+            with pytest.raises(ValueError, match=f"^{words}"):
+                self.acme.gemm_bf16_residual_sm90(**given)
         assert not self.stand_in.launches
 
     def another_architecture_is_refused(self) -> None:
@@ -335,12 +331,8 @@ class Cases:
         b = self._view(a, 1, 0)
         for array in (a, b, c):
             array.device.id = 2
-        try:
+        with pytest.raises(ValueError, match="^device: expected"):
             self.acme.gemm_bf16_residual_sm90(a, b, c, out=c, stream=5)
-        except ValueError as error:
-            assert str(error).startswith("device: expected"), error
-        else:
-            raise AssertionError("launched")
 
     def errors_of_the_driver_are_runtime_errors(self) -> None:
         self._ready()
@@ -348,11 +340,8 @@ class Cases:
         b = self._view(self._array(64, 64), 1, 0)
         self.acme.gemm_bf16_residual_sm90(a, b, c, out=c, stream=5)
         self.stand_in.fail("cuLaunchKernelEx", 719)
-        try:
+        with pytest.raises(RuntimeError):
             self.acme.gemm_bf16_residual_sm90(a, b, c, out=c, stream=5)
-        except RuntimeError:
-            return
-        raise AssertionError("no error")
 
 
 def run(case: Callable[[], None]) -> str:

@@ -101,8 +101,8 @@ def test_a_product_names_what_is_wrong(acme, shapes, words) -> None:
 
 def test_attention_names_what_is_wrong(acme) -> None:
     (query,) = arrays((2, 100, 8, 128))
+    key = jax.ShapeDtypeStruct(query.shape, jnp.float32)
     with pytest.raises(ValueError, match="key: expected bfloat16, got float32"):
-        key = jax.ShapeDtypeStruct(query.shape, jnp.float32)
         jax.eval_shape(acme.d128_causal_bf16, query, key, query)
     with pytest.raises(ValueError, match="softmax_scale: expected a finite number, got JitTracer"):
         jax.eval_shape(

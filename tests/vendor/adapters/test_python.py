@@ -104,7 +104,7 @@ def test_the_contiguous_extent_is_that_of_the_kernel(acme) -> None:
 def test_a_kernel_without_c_takes_none(acme) -> None:
     with pytest.raises(TypeError):
         acme.gemm_fp8_sm90(fake(8, 32), fake(32, 16), fake(8, 16))
-    with pytest.raises(ValueError, match="c: expected an array .the kernel has residual: row"):
+    with pytest.raises(ValueError, match=r"c: expected an array .the kernel has residual: row"):
         acme.gemm_bf16_bias_gelu_sm90(fake(8, 32), fake(32, 16), None)
 
 
