@@ -115,8 +115,12 @@ def check_folder(
         for path in sorted({*lock.files, *today})
     ]
     files += [
-        _allow(FileVerdict(path, "foreign", _why_foreign(path)), allowed)
-        for path in foreign_files(folder, {*lock.files, LOCK_NAME})
+        FileVerdict(path, "allowed", "foreign, which the project allows")
+        if is_allowed
+        else FileVerdict(path, "foreign", _why_foreign(path))
+        for path, is_allowed in foreign_files(
+            folder, {*lock.files, LOCK_NAME}, lambda path: _allows(path, allowed)
+        )
     ]
     hashes = {path: sha256(data) for path, data in disk.items() if data is not None}
     return FolderVerdict(
@@ -170,12 +174,14 @@ def _verdict(
 
 
 def _allow(verdict: FileVerdict, patterns: Sequence[str]) -> FileVerdict:
-    if verdict.verdict not in ("edited", "missing", "foreign"):
-        return verdict
-    if not any(fnmatchcase(verdict.path.rstrip("/"), pattern) for pattern in patterns):
+    if verdict.verdict not in ("edited", "missing") or not _allows(verdict.path, patterns):
         return verdict
     reason = f"{verdict.verdict}, which the project allows"
     return FileVerdict(verdict.path, "allowed", reason, verdict.on_disk, verdict.rendered)
+
+
+def _allows(path: str, patterns: Sequence[str]) -> bool:
+    return any(fnmatchcase(path, pattern) for pattern in patterns)
 
 
 def _why_foreign(path: str) -> str:

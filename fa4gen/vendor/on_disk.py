@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 from fa4gen.config.paths import shown_path
 from fa4gen.errors import ConfigError, Problem
-from fa4gen.vendor.lock import LOCK_NAME, PENDING_FOLDER
+from fa4gen.vendor.lock import PENDING_FOLDER
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable
+    from collections.abc import Callable, Collection, Iterable
     from pathlib import Path
 
 _UNCOUNTED = (".git", ".gitkeep", ".gitignore", ".DS_Store")
@@ -77,29 +77,31 @@ def read_file(folder: Path, path: str) -> bytes | None:
         ) from error
 
 
-def foreign_files(folder: Path, known: Collection[str]) -> list[str]:
-    """Return what lies in ``folder`` beside the files ``known``, sorted.
+def foreign_files(
+    folder: Path, known: Collection[str], allowed: Callable[[str], bool]
+) -> list[tuple[str, bool]]:
+    """Return what lies in ``folder`` beside the files ``known``, sorted, and whether it is allowed.
 
-    A folder without any known file is named once, with a slash behind it. Names that begin with a
-    dot are left alone, and folders of Python's compiled modules.
+    A folder without any known file is named once, with a slash behind it; it is allowed if all of
+    its files are. Names that begin with a dot are left alone, and compiled modules of Python.
     """
     known_folders = {"/".join(path.split("/")[:n]) for path in known for n in range(1, 9)}
-    found: list[str] = []
+    found: list[tuple[str, bool]] = []
 
     def walk(relative: str) -> None:
-        for entry in sorted(os.scandir(folder / relative), key=lambda item: item.name):
+        for entry in sorted((folder / relative).iterdir()):
             path = f"{relative}/{entry.name}" if relative else entry.name
             if entry.name.startswith(".") or entry.name == "__pycache__" or path in known:
                 continue
-            if not entry.is_dir(follow_symlinks=False):
-                found.append(path)
+            if entry.is_symlink() or not entry.is_dir():
+                found.append((path, allowed(path)))
             elif path in known_folders:
                 walk(path)
-            elif _has_files(folder / path):
-                found.append(f"{path}/")
+            elif inside := _files_below(entry, path):
+                found.append((f"{path}/", all(map(allowed, inside))))
 
     walk("")
-    return [path for path in found if path != LOCK_NAME]
+    return found
 
 
 def is_free(folder: Path) -> bool:
@@ -134,5 +136,9 @@ def _holds_files(folder: Path, root: Path) -> bool:
     return False
 
 
-def _has_files(folder: Path) -> bool:
-    return any(files for _, _, files in os.walk(folder))
+def _files_below(folder: Path, name: str) -> list[str]:
+    return [
+        f"{name}{parent.removeprefix(str(folder))}/{file}"
+        for parent, _, files in os.walk(folder)
+        for file in files
+    ]
