@@ -8,8 +8,12 @@ from pathlib import Path
 import pytest
 
 from fa4gen.cli.main import main
+from fa4gen.config.find import find_configs
+from fa4gen.config.project import read_project
+from fa4gen.vendor.kernels import load_configs, render_kernels
 from tests.vendor.folder.conftest import CONFIG, OTHER, Vendored, files_in
 
+EXAMPLES = Path(__file__).resolve().parents[3] / "examples"
 pytestmark = pytest.mark.compile
 
 MINE = "kernel: gemm\narch: sm_90a\ndtype: bf16\n"
@@ -143,3 +147,15 @@ def test_without_a_project_it_says_what_is_missing(
     (tmp_path / "fa4gen.toml").write_text("")
     assert vendor(*arguments) == 2
     assert "fa4gen.toml: the project vendors nothing" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "path", sorted(EXAMPLES.glob("*/fa4gen.toml")), ids=lambda path: path.parent.name
+)
+def test_the_examples_of_this_repository_are_projects(path: Path) -> None:
+    project = read_project(path)
+    assert project is not None
+    assert project.vendored
+    for entry in project.vendored:
+        loaded = load_configs(find_configs(entry.configs, project.root))
+        assert render_kernels(loaded, entry.prefix)
