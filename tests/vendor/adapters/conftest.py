@@ -1,4 +1,4 @@
-"""One folder with all adapters for the session."""
+"""Folders with all adapters for the session: one without code, and one with kernels for a GPU."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.vendor.adapters.folders import write_folder
+from tests.vendor.adapters.gpu_folder import write_gpu_folder
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -16,3 +17,9 @@ if TYPE_CHECKING:
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The launcher and all adapters for a few kernels; not to be changed."""
     return write_folder(tmp_path_factory.mktemp("adapters"))
+
+
+@pytest.fixture(scope="session")
+def gpu_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Kernels, launcher and all adapters, with the launcher built."""
+    return write_gpu_folder(tmp_path_factory.mktemp("gpu_adapters"))

@@ -1,0 +1,62 @@
+"""A vendored folder with real kernels, built for the GPU tier."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from typing import TYPE_CHECKING
+
+import pytest
+
+from fa4gen.config.find import find_configs
+from fa4gen.vendor.folder import ADAPTER_ROOTS, folder_files
+from fa4gen.vendor.host_build import build_library
+from fa4gen.vendor.kernels import build_kernels
+from fa4gen.vendor.model import Request
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+PREFIX = "vend"
+"""Other than that of the tests without a GPU, whose operators may be registered, too."""
+CAUSAL = "d128_causal_bf16"
+SMALL = "d64_dense_small_bf16"
+RESIDUAL = "gemm_bf16_residual_sm90"
+BIAS = "gemm_bf16_bias_gelu_sm90"
+MAJORS = "gemm_bf16_mn_major_sm90"
+KERNELS = (CAUSAL, SMALL, RESIDUAL, BIAS, MAJORS)
+
+
+def write_gpu_folder(folder: Path) -> Path:
+    """Write kernels, launcher and adapters, and build the launcher's shared library."""
+    kernels = build_kernels(find_configs(KERNELS), PREFIX)
+    files = folder_files(Request(PREFIX, KERNELS, tuple(ADAPTER_ROOTS)), kernels)
+    for path, text in files.items():
+        (folder / path).parent.mkdir(parents=True, exist_ok=True)
+        (folder / path).write_text(text, encoding="utf-8")
+    build_library(folder, folder / f"lib{PREFIX}.so")
+    return folder
+
+
+def build_cpp(folder: Path, source: str, name: str, options: Sequence[str]) -> Path:
+    """Build an adapter in C++ together with the launcher; skip where there is no compiler."""
+    compiler = shutil.which("c++") or shutil.which("g++") or shutil.which("clang++")
+    if compiler is None:
+        pytest.skip("no C++ compiler on this machine")
+    library = folder / f"lib{PREFIX}_{name}.so"
+    sources = [*sorted((folder / "src").glob("*.c")), *sorted((folder / "cubins").glob("*.c"))]
+    made = subprocess.run(
+        [
+            compiler, "-std=c++17", "-O2", "-shared", "-fPIC", f"-I{folder / 'include'}",
+            "-o", str(library), str(folder / "adapters" / source), *map(str, sources),
+            *options, "-ldl",
+        ],
+        capture_output=True,
+        text=True,
+        check=False,
+        env=dict(os.environ),
+    )  # fmt: skip
+    assert made.returncode == 0, made.stderr
+    return library
