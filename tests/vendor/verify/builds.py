@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -19,7 +20,6 @@ from fa4gen.verify.judge import judge
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from pathlib import Path
 
     from fa4gen.vendor.model import VendoredKernel
     from fa4gen.verify.verdict import NamedCase
@@ -58,24 +58,34 @@ class Builds:
 
     def library(self, edit: Edit | None = None) -> Path:
         """Build the folder, with one edit if it is given."""
-        number = next(self._numbers)
+        interposer = self.scratch / "interposer.c"
+        interposer.write_text(INTERPOSER)
+        target = self.scratch / f"lib{next(self._numbers)}.so"
+        flags = ["-shared", "-fPIC", "-Wl,--wrap=dlopen", f'-DSTAND_IN="{StandIn().path}"']
+        compile_c(find_c_compiler(), flags, [*self._built(edit), interposer], target)
+        return target
+
+    def selftest(self, edit: Edit | None = None) -> Path:
+        """Build the folder's program that tests it, likewise."""
+        target = self.scratch / f"selftest{next(self._numbers)}"
+        program = self.folder / "test" / "selftest.c"
+        flags = ["-O1", f"-I{self.folder / 'include'}", "-pthread"]
+        compile_c(find_c_compiler(), flags, [program, *self._built(edit), Path("-lm")], target)
+        return target
+
+    def _built(self, edit: Edit | None) -> list[Path]:
         objects = []
         for path in sorted([*self.folder.glob("src/*.c"), *self.folder.glob("cubins/*.c")]):
             name = path.relative_to(self.folder).as_posix()
             if edit is not None and name == edit.path:
-                edited = self.scratch / f"{number}_{path.name}"
+                edited = self.scratch / f"{next(self._numbers)}_{path.name}"
                 edited.write_text(edit.of(path.read_text()))
                 objects.append(self._compile(edited))
             else:
                 if name not in self._objects:
                     self._objects[name] = self._compile(path)
                 objects.append(self._objects[name])
-        interposer = self.scratch / "interposer.c"
-        interposer.write_text(INTERPOSER)
-        target = self.scratch / f"lib{number}.so"
-        flags = ["-shared", "-fPIC", "-Wl,--wrap=dlopen", f'-DSTAND_IN="{StandIn().path}"']
-        compile_c(find_c_compiler(), flags, [*objects, interposer], target)
-        return target
+        return objects
 
     def refusals(self, name: str, case: NamedCase, edit: Edit | None = None) -> list[str]:
         """Return what verify finds wrong with a kernel on a case; [] where it passes."""

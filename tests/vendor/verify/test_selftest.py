@@ -1,0 +1,75 @@
+"""The folder's own test program, unchanged, on the emulator: the recorder stands for the driver."""
+
+from __future__ import annotations
+
+import subprocess
+from typing import TYPE_CHECKING
+
+import pytest
+
+from fa4gen.emulator.recorder.recorder import Options, recording
+from fa4gen.emulator.report import Verdict
+from tests.vendor.verify.builds import Edit
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from fa4gen.emulator.recorder.recorder import Recorder
+    from tests.vendor.verify.builds import Builds
+
+pytestmark = pytest.mark.compile
+
+
+@pytest.fixture(scope="module")
+def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("recorder")
+
+
+def run(
+    builds: Builds, arch: str, cache: Path, folder: Path, program: Path, *options: str
+) -> tuple[subprocess.CompletedProcess[str], Recorder]:
+    ptx = folder / "ptx"
+    ptx.mkdir()
+    for kernel in builds.kernels.values():
+        (ptx / f"{kernel.symbol}.ptx").write_text(kernel.compiled.ptx)
+    how = Options(arch, (ptx,), record=False)
+    command = [str(program), "--quick", "--seed", "5", *options]
+    with recording(folder / "launches", cache, how, say=lambda _: None) as recorder:
+        environment = recorder.environment()
+        done = subprocess.run(
+            command, env=environment, capture_output=True, text=True, timeout=300, check=False
+        )
+        return done, recorder
+
+
+@pytest.mark.parametrize(
+    ("arch", "threads", "kernels", "others"),
+    [
+        ("sm_90a", 2, ("softmax", "product"), ("dynamic", "scaled")),
+        ("sm_100a", 0, ("dynamic", "scaled"), ("softmax", "product")),
+    ],
+)
+def test_the_selftest_finds_the_numbers_right(
+    builds: Builds, cache: Path, tmp_path: Path, arch: str, threads: int, kernels, others
+) -> None:
+    done, recorder = run(
+        builds, arch, cache, tmp_path, builds.selftest(), "--threads", f"{threads}"
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    for name in kernels:
+        assert f"acme_{name}: passed on NVIDIA" in done.stdout
+    for name in others:
+        assert f"acme_{name}: not run: no GPU here runs" in done.stdout
+    assert "passed: 2 of 4 kernels were run" in done.stdout
+    entries = {one.launch.entry for one in recorder.launches}
+    assert entries == {builds.kernels[name].plan.entry_point for name in kernels}
+    verdicts = {one.report.verdict for one in recorder.launches if one.report is not None}
+    assert verdicts == {Verdict.CLEAN}
+
+
+def test_the_selftest_refuses_a_wrong_launcher(builds: Builds, cache: Path, tmp_path: Path) -> None:
+    wrong = Edit("src/gemm.c", "(float)args->alpha;", "(float)args->alpha * 1.25f;")
+    options = ("--threads", "0", "--kernel", "acme_product")
+    done, _ = run(builds, "sm_90a", cache, tmp_path, builds.selftest(wrong), *options)
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert "acme_product: FAILED on NVIDIA" in done.stdout
