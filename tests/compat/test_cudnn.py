@@ -25,6 +25,7 @@ KNOWN = {
         "missing-tcgen05-wait",
         "partial-warp",
         "race",
+        "tensor-map",
         "tensor-memory",
     },
 }
