@@ -56,4 +56,8 @@ def install(wheel: Path, folder: Path) -> Path:
     # Searched behind the environment's own packages; .pth files in there, such as those of an
     # editable fa4gen, do not count.
     packages.joinpath("dependencies.pth").write_text(sysconfig.get_path("purelib") + "\n")
+    # Shared libraries are looked for in the environment's own packages alone.
+    libraries = Path(sysconfig.get_path("purelib")) / "nvidia"
+    if libraries.is_dir():
+        packages.joinpath("nvidia").symlink_to(libraries)
     return python.parent

@@ -1,0 +1,50 @@
+"""Vendored folders for the session, to be copied before anything in them is changed."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from fa4gen.cli.main import main
+from tests.vendor.stranger.tools import C99, Objects, need
+
+KERNELS = ("d64_dense_small_bf16", "fa4_d64_dense_bf16", "gemm_bf16_residual_sm90")
+
+
+def vendor(folder: Path, prefix: str, *configs: str) -> Path:
+    assert main(["vendor", *configs, "--into", str(folder), "--prefix", prefix]) == 0
+    return folder
+
+
+@pytest.fixture(scope="session")
+def pristine(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Attention for two architectures and a matrix product, with the prefix acme."""
+    return vendor(tmp_path_factory.mktemp("stranger") / "acme", "acme", *KERNELS)
+
+
+@pytest.fixture(scope="session")
+def zeta(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """One of the same kernels under another prefix."""
+    return vendor(tmp_path_factory.mktemp("stranger") / "zeta", "zeta_two", KERNELS[0])
+
+
+@pytest.fixture
+def acme(pristine: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(pristine, tmp_path / "acme"))
+
+
+@pytest.fixture(scope="session")
+def compiled(pristine: Path, tmp_path_factory: pytest.TempPathFactory) -> Objects:
+    """The session's folder with its self-test, compiled."""
+    objects = Objects(pristine, tmp_path_factory.mktemp("objects"), need("cc"), C99)
+    objects.selftest()
+    return objects
+
+
+@pytest.fixture
+def objects(compiled: Objects, acme: Path, tmp_path: Path) -> Objects:
+    """A copy of the folder and of its objects: what is changed has to be compiled again."""
+    build = Path(shutil.copytree(compiled.build, tmp_path / "objects"))
+    return Objects(acme, build, compiled.compiler, compiled.flags)

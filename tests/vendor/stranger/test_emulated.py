@@ -1,0 +1,203 @@
+"""The self-test and the example as programs, their launches run by the emulator."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from fa4gen.cli.main import main
+from fa4gen.emulator.recorder.build import NoCompilerError, build_driver
+from fa4gen.emulator.recorder.recorder import Options, recording
+from fa4gen.toolchain.compile import find_compiler
+from fa4gen.toolchain.model import Unit
+from tests.vendor.stranger.tools import Objects, cmake
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    Emulate = Callable[..., tuple[int, str]]
+
+pytestmark = [
+    pytest.mark.emulate,
+    pytest.mark.skipif(sys.platform != "linux", reason="the recorder is for Linux"),
+]
+EXAMPLE = Path(__file__).resolve().parents[3] / "examples" / "cmake"
+
+
+def ptx_of(folder: Path, out: Path) -> Path:
+    """Compile the folder's kernels to PTX below ``out``: the recorder cannot run machine code."""
+    out.mkdir(exist_ok=True)
+    compiler = find_compiler("auto")
+    for source in sorted(folder.glob("kernels/*.cu")):
+        text = source.read_text()
+        header = source.with_name(f"{source.stem}_barriers.h")
+        arch = next(word for word in ("sm_90a", "sm_103a", "sm_100a") if f"{word}" in text)
+        unit = Unit(source.stem, text, {header.name: header.read_text()}, arch)
+        (out / f"{source.stem}.ptx").write_text(compiler.build_ptx(unit))
+    return out
+
+
+@pytest.fixture(scope="session")
+def stand_ins(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    cache = tmp_path_factory.mktemp("recorder-cache")
+    try:
+        build_driver(cache)
+    except NoCompilerError as error:
+        pytest.skip(str(error))
+    return cache
+
+
+@pytest.fixture(scope="session")
+def ptx(pristine: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return ptx_of(pristine, tmp_path_factory.mktemp("ptx"))
+
+
+@pytest.fixture
+def emulate(stand_ins: Path, tmp_path: Path) -> Emulate:
+    def run(
+        ptx: Path, program: Path, *words: str, arch: str = "sm_90a", clean: bool = True
+    ) -> tuple[int, str]:
+        options = Options(arch, (ptx,), record=False)
+        with recording(tmp_path / "launches", stand_ins, options) as recorder:
+            done = subprocess.run(
+                [program, *words],
+                env=recorder.environment(),
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                text=True,
+                timeout=300,
+                check=False,
+            )
+            reports = [one.report for one in recorder.launches]
+        assert all(reports)
+        assert not clean or not any(report.findings for report in reports if report)
+        return done.returncode, done.stdout
+
+    return run
+
+
+@pytest.mark.parametrize("kernel", ["d64_dense_small_bf16", "gemm_bf16_residual_sm90"])
+def test_the_self_test_passes(compiled: Objects, ptx: Path, emulate: Emulate, kernel: str) -> None:
+    words = ("--quick", "--threads", "2", "--kernel", kernel)
+    status, said = emulate(ptx, compiled.build / "selftest", *words)
+    assert (status, "FAILED" in said) == (0, False), said
+    assert f"acme_{kernel}: passed on NVIDIA H100 (fa4gen emulator): 3 cases, " in said
+    assert "5 launches" in said
+    assert "passed: 1 of 3 kernels were run" in said
+
+
+def test_a_kernel_of_another_gpu_is_not_run(compiled: Objects, ptx: Path, emulate: Emulate) -> None:
+    words = ("--quick", "--kernel", "fa4_d64_dense_bf16")
+    status, said = emulate(ptx, compiled.build / "selftest", *words)
+    assert status == 0
+    assert "acme_fa4_d64_dense_bf16: not run: no GPU here runs sm_100a" in said
+    assert "passed: 0 of 3 kernels were run" in said
+
+
+@dataclass(frozen=True)
+class Mistake:
+    kernel: str
+    path: str
+    old: str
+    new: str
+    said: str
+
+
+MISTAKES = {
+    "rows and keys": Mistake(
+        "d64_dense_small_bf16",
+        "src/attention.c",
+        "values->key_rows = (int32_t)size->key_rows;",
+        "values->key_rows = (int32_t)size->query_rows;",
+        "relative error of the output",
+    ),
+    "scale": Mistake(
+        "d64_dense_small_bf16",
+        "src/attention.c",
+        "(float)(scale * LOG2_E)",
+        "(float)(scale * 1.5)",
+        "relative error of a row",
+    ),
+    "stride": Mistake(
+        "d64_dense_small_bf16",
+        "src/attention.c",
+        "values->out_row_stride = args->out.row_stride;",
+        "values->out_row_stride = args->out.head_stride;",
+        "out: ",
+    ),
+    "refusal": Mistake(
+        "d64_dense_small_bf16",
+        "src/attention.c",
+        "status = check_overlap(kernel, args, operands);",
+        "status = ACME_OK;",
+        "bad.out = bad.query: status 0",
+    ),
+    "beta": Mistake(
+        "gemm_bf16_residual_sm90",
+        "src/gemm.c",
+        "(float)args->beta;",
+        "(float)args->alpha;",
+        "elements are off by more than their rounding allows",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", MISTAKES)
+def test_a_wrong_launcher_fails(objects: Objects, ptx: Path, emulate: Emulate, name: str) -> None:
+    mistake = MISTAKES[name]
+    place = objects.folder / mistake.path
+    text = place.read_text()
+    assert text.count(mistake.old) == 1
+    place.write_text(text.replace(mistake.old, mistake.new))
+    objects.compile(place)
+    program = objects.link("selftest", sorted(objects.build.glob("*.o")))
+    words = ("--quick", "--threads", "0", "--replays", "0", "--kernel", mistake.kernel)
+    status, said = emulate(ptx, program, *words, clean=False)
+    assert status == 1
+    assert mistake.said in said
+    assert f"acme_{mistake.kernel}: FAILED on NVIDIA H100" in said
+
+
+@pytest.mark.parametrize(
+    ("arch", "kernels"),
+    [
+        ("sm_90a", ("d128_causal_bf16", "gemm_bf16_sm90")),
+        ("sm_100a", ("fa4_d128_causal_bf16", "gemm_bf16")),
+    ],
+)
+def test_the_example_runs_on_both_architectures(
+    example: tuple[Path, Path], emulate: Emulate, arch: str, kernels: tuple[str, str]
+) -> None:
+    program, ptx = example
+    status, said = emulate(ptx, program, arch=arch)
+    assert status == 0, said
+    assert said.splitlines() == [
+        f"attention by {kernels[0]} ({arch}): 0 of 51200 elements are wrong",
+        f"product by {kernels[1]} ({arch}): 0 of 13600 elements are wrong",
+    ]
+
+
+@pytest.fixture(scope="session")
+def example(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """examples/cmake as its README says, elsewhere: the program, and the kernels' PTX."""
+    there = tmp_path_factory.mktemp("example")
+    project = Path(shutil.copytree(EXAMPLE, there / "cmake"))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(project)
+        assert main(["vendor"]) == 0
+        assert main(["vendor", "--check"]) == 0
+    cmake(project, project / "build", "-DCMAKE_CXX_FLAGS=-Wall -Wextra -Wpedantic -Werror")
+    return project / "build" / "example", ptx_of(project / "third_party/acme", there / "ptx")
+
+
+def test_the_example_says_that_there_is_no_driver(example: tuple[Path, Path]) -> None:
+    done = subprocess.run([example[0]], capture_output=True, text=True, check=False)
+    if done.returncode == 0:
+        pytest.skip("there is a GPU here")
+    assert done.stderr == "example: no CUDA driver on this machine\n"

@@ -1,0 +1,119 @@
+"""The folder's self-test where there is no GPU: what it checks, says and refuses."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pytest
+
+from tests.vendor.stranger.tools import Objects, call
+
+
+@dataclass(frozen=True)
+class Mistake:
+    path: str
+    old: str
+    new: str
+    compiled_again: tuple[str, ...]
+    said: str
+
+
+MISTAKES = {
+    "machine code": Mistake(
+        "cubins/acme_d64_dense_small_bf16.c",
+        '    "eNr',
+        '    "eNs',
+        ("cubins/acme_d64_dense_small_bf16.c",),
+        "acme_kernel_sha256 gives",
+    ),
+    "another kernel's code": Mistake(
+        "cubins/acme_d64_dense_small_bf16.c",
+        "{rows, ",
+        "{NULL, 0, (const unsigned char *)rows, 1000}; static const acme_image spare = {rows, ",
+        ("cubins/acme_d64_dense_small_bf16.c",),
+        "the machine code has SHA-256",
+    ),
+    "schedule": Mistake(
+        "src/schedule.c",
+        "#define GROUP_ROWS 2048",
+        "#define GROUP_ROWS 1024",
+        ("src/schedule.c",),
+        "schedule of (1, 4096, 4096, 4096, 0) on 132 multiprocessors",
+    ),
+    "struct": Mistake(
+        "include/acme.h",
+        "  double softmax_scale;",
+        "  int64_t more;\n  double softmax_scale;",
+        ("test/selftest.c",),
+        "sizeof(acme_attention_args) is 240, expected 232",
+    ),
+    "reason without words": Mistake(
+        "src/status.c",
+        "ROW(PROBLEM, NO_KERNEL",
+        "ROW(PROBLEM, MISALIGNED",
+        ("src/status.c",),
+        "no text for reason 13",
+    ),
+    "words twice": Mistake(
+        "src/status.c",
+        '"alpha: expected a finite number',
+        '"beta: expected a finite number',
+        ("src/status.c",),
+        "two statuses have the text: beta: expected a finite number",
+    ),
+    "kernels out of order": Mistake(
+        "test/selftest.c",
+        '"acme_fa4_d64_dense_bf16", "sm_100a"',
+        '"acme_fa4_d64_dense_bf16", "sm_90a"',
+        ("test/selftest.c",),
+        "made for sm_100a, expected sm_90a",
+    ),
+}
+
+
+def without_gpu(said: str) -> None:
+    if "no GPU" not in said:
+        pytest.skip("there is a GPU here: the self-test ran")
+
+
+def test_it_says_what_was_checked_and_that_nothing_was_run(compiled: Objects) -> None:
+    said = call(compiled.build / "selftest", "--quick", cwd=compiled.build)
+    without_gpu(said)
+    assert "checked 3 hashes, 10 sizes of structs, " in said
+    assert said.endswith("nothing was run\n")
+    assert "68 schedules" in said
+
+
+def test_one_kernel_can_be_chosen(compiled: Objects) -> None:
+    for name in ("gemm_bf16_residual_sm90", "acme_gemm_bf16_residual_sm90"):
+        said = call(compiled.build / "selftest", "--quick", "--kernel", name, cwd=compiled.build)
+        assert "library: passed: 1 hashes" in said
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--kernel", "d64"), "this folder has no kernel d64"),
+        (("--slow",), "unknown option --slow"),
+        (("--threads",), "a value is missing after --threads"),
+        (("--replays", "-1"), "expected a number, got -1"),
+        (("--seed", "1x"), "expected a number, got 1x"),
+    ],
+)
+def test_wrong_calls_are_refused(compiled: Objects, words: tuple[str, ...], said: str) -> None:
+    assert said in call(compiled.build / "selftest", *words, cwd=compiled.build, status=2)
+
+
+@pytest.mark.parametrize("name", MISTAKES)
+def test_a_damaged_library_fails(objects: Objects, name: str) -> None:
+    mistake = MISTAKES[name]
+    place = objects.folder / mistake.path
+    text = place.read_text()
+    assert mistake.old in text
+    place.write_text(text.replace(mistake.old, mistake.new, 1))
+    for path in mistake.compiled_again:
+        objects.compile(objects.folder / path)
+    program = objects.link("selftest", sorted(objects.build.glob("*.o")))
+    said = call(program, "--quick", cwd=objects.build, status=1)
+    assert "FAILED" in said
+    assert mistake.said in said
