@@ -16,6 +16,7 @@ from fa4gen.cli.options import (
     jobs_option,
     require_gpu_option,
 )
+from fa4gen.vendor.targets import ADAPTERS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
     from fa4gen.vendor.write import FolderPlan
 
 AnyCommand = TypeVar("AnyCommand", bound="Callable[..., Any]")
-ADAPTERS = ("c", "cmake", "torch", "jax", "tvm-ffi", "python")
 
 
 def _action(name: str, what: str) -> Callable[[AnyCommand], AnyCommand]:
@@ -177,10 +177,13 @@ class _Work:
         from fa4gen.render.environment import open_templates
         from fa4gen.vendor.assemble import assemble
         from fa4gen.vendor.locked import locked_configs, locked_request, with_images_of
+        from fa4gen.vendor.transaction import refuse_pending
         from fa4gen.vendor.update import plan_update
         from fa4gen.vendor.write import plan_write
 
-        if not self.dry_run:
+        if self.dry_run:
+            refuse_pending(target.folder)
+        else:
             make_good(target.folder)
         lock = self._lock(target)
         if target.request is not None:

@@ -32,6 +32,8 @@ OWN_NAME = "fa4gen.toml"
 SHARED_NAME = "pyproject.toml"
 SHARED_TABLE: tuple[str, ...] = ("tool", "fa4gen")
 
+Adapter = Literal["c", "cmake", "torch", "jax", "tvm-ffi", "python"]
+"""What a vendored folder has files for; c and cmake always come."""
 Text = Annotated[str, Field(min_length=1)]
 
 
@@ -44,9 +46,7 @@ class VendorEntry(Strict):
     """What its C names begin with."""
     configs: list[Text] = Field(default_factory=list)
     """Config files, folders, globs and shipped names; the project's where none are given."""
-    adapters: list[Literal["c", "cmake", "torch", "jax", "tvm-ffi", "python"]] = Field(
-        default_factory=list
-    )
+    adapters: list[Adapter] = Field(default_factory=list)
     templates: str = ""
     """Folder of the project's own templates."""
     allow: list[Text] = Field(default_factory=list)

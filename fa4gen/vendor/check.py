@@ -11,8 +11,6 @@ from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Literal
 
 from fa4gen import __version__
-from fa4gen.config.paths import shown_path
-from fa4gen.errors import NotCurrentError, Problem
 from fa4gen.render.manifest import config_data, sha256
 from fa4gen.vendor.assemble import text_files
 from fa4gen.vendor.kernels import render_kernels
@@ -21,7 +19,7 @@ from fa4gen.vendor.locked import locked_configs, locked_kernels, locked_request
 from fa4gen.vendor.merge import has_conflict
 from fa4gen.vendor.on_disk import foreign_files, links_in, read_file
 from fa4gen.vendor.originals import ORIGINALS
-from fa4gen.vendor.transaction import is_pending
+from fa4gen.vendor.transaction import refuse_pending
 from fa4gen.vendor.write import unified_diff
 
 if TYPE_CHECKING:
@@ -93,14 +91,7 @@ def check_folder(
     matches slashes) of files that may be edited, missing or the user's own. Raises ConfigError for
     a folder that is not ours, or whose lock cannot be used; NotCurrentError after an interruption.
     """
-    if is_pending(folder):
-        raise NotCurrentError(
-            Problem(
-                "writing this folder was interrupted",
-                f"fa4gen vendor --update {shown_path(folder)} finishes it.",
-                shown_path(folder),
-            )
-        )
+    refuse_pending(folder)
     lock = read_lock(folder)
     links = links_in(folder, lock.files)
     disk = {path: None if _linked(path, links) else read_file(folder, path) for path in lock.files}

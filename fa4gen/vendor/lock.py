@@ -29,6 +29,7 @@ PENDING_FOLDER = f"{STATE_FOLDER}/pending"
 """Where files wait while a folder is being written."""
 
 Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+Identifier = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$")]
 ProofLevel = Literal["compiled", "emulated", "ran"]
 
 
@@ -104,9 +105,9 @@ class LockedImage(_Model):
 class LockedKernel(_Model):
     """One kernel of the folder."""
 
-    name: str
+    name: Identifier
     """The config's name."""
-    symbol: str
+    symbol: Identifier
     arch: str
     family: str
     source: str

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, get_args
 
 from fa4gen.config.find import find_configs
 from fa4gen.config.paths import shown_path
-from fa4gen.config.project import find_project
+from fa4gen.config.project import Adapter, find_project
 from fa4gen.errors import ConfigError, Problem
 from fa4gen.vendor.kernels import load_configs
 from fa4gen.vendor.lock import read_lock
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from fa4gen.config.load import LoadedConfig
     from fa4gen.config.project import Project, VendoredFolder
 
-ADAPTERS = ("c", "cmake", "torch", "jax", "tvm-ffi", "python")
+ADAPTERS: tuple[str, ...] = get_args(Adapter)
 ALWAYS = ("c", "cmake")
 """Adapters that need no asking for."""
 

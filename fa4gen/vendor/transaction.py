@@ -47,7 +47,11 @@ class _Step:
     number: int
     path: str
     before: str | None
-    writes: bool
+    after: str | None
+
+    @property
+    def writes(self) -> bool:
+        return self.after is not None
 
 
 def apply_changes(folder: Path, changes: Sequence[Change]) -> None:
@@ -73,6 +77,18 @@ def apply_changes(folder: Path, changes: Sequence[Change]) -> None:
 def is_pending(folder: Path) -> bool:
     """Whether writing ``folder`` was interrupted."""
     return os.path.lexists(folder / PENDING_FOLDER)
+
+
+def refuse_pending(folder: Path) -> None:
+    """Raise NotCurrentError when writing ``folder`` was interrupted."""
+    if is_pending(folder):
+        raise NotCurrentError(
+            Problem(
+                "writing this folder was interrupted",
+                f"fa4gen vendor --update {shown_path(folder)} finishes it.",
+                shown_path(folder),
+            )
+        )
 
 
 def recover(folder: Path) -> list[str]:
@@ -117,7 +133,12 @@ def _apply(folder: Path, changes: Sequence[Change], made: list[Path]) -> None:
         )
     pending = folder / PENDING_FOLDER
     steps = [
-        _Step(number, change.path, change.before, change.data is not None)
+        _Step(
+            number,
+            change.path,
+            change.before,
+            sha256(change.data) if change.data is not None else None,
+        )
         for number, change in enumerate(changes)
     ]
     done: list[_Step] = []
@@ -133,9 +154,10 @@ def _apply(folder: Path, changes: Sequence[Change], made: list[Path]) -> None:
             done.append(step)
             _carry_out(folder, step)
         _sync_folders(folder, steps)
-    except BaseException:
-        for step in reversed(done):
-            _undo(folder, step)
+    except BaseException as error:
+        undone = [_undo(folder, step) for step in reversed(done)]
+        if not all(undone):
+            raise _half_done(folder) from error  # what is pending is needed
         _clear(folder, pending)
         raise
     _clear(folder, pending)
@@ -159,24 +181,29 @@ def _carry_out(folder: Path, step: _Step) -> None:
         _new(folder, step).replace(target)
 
 
-def _undo(folder: Path, step: _Step) -> None:
+def _undo(folder: Path, step: _Step) -> bool:
     """Put things back as they were before ``step``, wherever in it the failure was."""
     target, old, new = folder / step.path, _old(folder, step), _new(folder, step)
-    with suppress(OSError):
+    try:
         if step.writes and not new.exists():
             target.replace(new)
         if old.exists():
             old.replace(target)
+    except OSError:
+        return False
+    return True
 
 
 def _finish(folder: Path, steps: Sequence[_Step]) -> list[str]:
-    kept = []
+    kept: list[str] = []
     refuse_links(folder, [step.path for step in steps])
+    if all(_hash(folder / step.path) == step.before for step in steps):
+        return kept  # nothing was done yet, or somebody has put it all back
     for step in steps:
         target, new = folder / step.path, _new(folder, step)
         found = _hash(target)
         if step.writes and new.exists():
-            if found is not None and found not in (step.before, _hash(new)):
+            if found is not None and found not in (step.before, step.after):
                 aside = free_name(target)  # changed since the interruption
                 target.replace(aside)
                 kept.append(aside.relative_to(folder).as_posix())
@@ -205,7 +232,7 @@ def _old(folder: Path, step: _Step) -> Path:
 
 
 def _write_journal(path: Path, steps: Sequence[_Step]) -> None:
-    entries = [{"path": s.path, "before": s.before, "writes": s.writes} for s in steps]
+    entries = [{"path": s.path, "before": s.before, "after": s.after} for s in steps]
     draft = path.with_suffix(".draft")
     _write_synced(draft, json.dumps(entries).encode())
     draft.replace(path)
@@ -218,7 +245,7 @@ def _read_journal(path: Path) -> list[_Step]:
         if not isinstance(entries, list):
             raise TypeError("no list of steps")
         steps = [
-            _Step(number, entry["path"], entry["before"], entry["writes"])
+            _Step(number, entry["path"], entry["before"], entry["after"])
             for number, entry in enumerate(entries)
         ]
         for step in steps:
@@ -234,6 +261,17 @@ def _read_journal(path: Path) -> list[_Step]:
             )
         ) from error
     return steps
+
+
+def _half_done(folder: Path) -> ConfigError:
+    return ConfigError(
+        Problem(
+            "writing failed in the middle, and so did putting things back; nothing is lost",
+            f"The next fa4gen vendor --update {shown_path(folder)} finishes it from "
+            f"{PENDING_FOLDER}.",
+            shown_path(folder),
+        )
+    )
 
 
 @contextmanager

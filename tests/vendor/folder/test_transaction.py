@@ -162,7 +162,7 @@ def interrupted(folder: Path, at: str) -> None:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(transaction, "_carry_out", until)
-        patch.setattr(transaction, "_undo", lambda *_: None)
+        patch.setattr(transaction, "_undo", lambda *_: True)
         patch.setattr(transaction, "_clear", lambda *_: None)
         with pytest.raises(Killed):
             apply_changes(folder, CHANGES)
@@ -177,6 +177,35 @@ def test_what_was_edited_after_an_interruption_is_kept(folder: Path) -> None:
     assert files_in(folder) == AFTER | {"deep/er/b.c.orig": b"mine", "gone/c.c": b"mine, too"}
 
 
+def test_what_somebody_has_put_back_stays_so(folder: Path) -> None:
+    interrupted(folder, "gone/c.c")
+    for path, data in BEFORE.items():
+        (folder / path).write_bytes(data)
+    assert recover(folder) == []
+    assert files_in(folder) == BEFORE
+
+
+def test_a_failure_that_cannot_be_undone_is_finished_by_the_next_run(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    replace = Path.replace
+
+    def broken(self: Path, target: Path) -> Path:
+        if self.name == "c.c" or monkeypatched["broken"]:
+            monkeypatched["broken"] = True
+            raise OSError(errno.EIO, os.strerror(errno.EIO), str(self))
+        return replace(self, target)
+
+    monkeypatched = {"broken": False}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Path, "replace", broken)
+        with pytest.raises(ConfigError, match="and so did putting things back; nothing is lost"):
+            apply_changes(folder, CHANGES)
+    assert is_pending(folder)
+    assert recover(folder) == []
+    assert files_in(folder) == AFTER
+
+
 def test_a_second_run_does_not_begin_over_the_first(folder: Path) -> None:
     interrupted(folder, "deep/er/b.c")
     with pytest.raises(ConfigError, match="an earlier run was interrupted"):
@@ -185,7 +214,7 @@ def test_a_second_run_does_not_begin_over_the_first(folder: Path) -> None:
 
 @pytest.mark.parametrize(
     "journal",
-    ["", "[", "{}", '[{"path": "../x", "before": null, "writes": true}]', '[{"path": "a"}]'],
+    ["", "[", "{}", '[{"path": "../x", "before": null, "after": null}]', '[{"path": "a"}]'],
 )
 def test_a_journal_that_is_none_is_refused_and_nothing_is_touched(
     folder: Path, journal: str
