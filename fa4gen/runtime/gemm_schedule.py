@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from fa4gen.runtime.schedule import ceil_div
+from fa4gen.runtime.schedule import ceil_div, resident_ctas
 
 if TYPE_CHECKING:
     from fa4gen.plan.gemm_model import GemmPlan
@@ -55,7 +55,7 @@ def plan_gemm_schedule(plan: GemmPlan, size: GemmSize, multiprocessors: int) -> 
     num_tiles = row_tiles * column_tiles * size.batch
     ctas = num_tiles * plan.cta_group
     if plan.scheduler == "static":
-        ctas = min(multiprocessors // plan.cta_group * plan.cta_group, ctas)
+        ctas = min(resident_ctas(multiprocessors, plan.cta_group), ctas)
     rows = min(GROUP_ROWS, GROUP_L2_BYTES // max(1, size.k * plan.element_bytes))
     return GemmSchedule(
         row_tiles=row_tiles,

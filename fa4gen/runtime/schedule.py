@@ -110,8 +110,13 @@ def _schedule(
         tiles_per_head=tiles,
         heads_per_group=group,
         num_tiles=num_tiles,
-        grid=min(multiprocessors // cta_group * cta_group, num_tiles * ctas_per_tile),
+        grid=min(resident_ctas(multiprocessors, cta_group), num_tiles * ctas_per_tile),
     )
+
+
+def resident_ctas(multiprocessors: int, cta_group: int) -> int:
+    """CTAs that run at once: whole clusters, and one also where no multiprocessor pair is left."""
+    return max(1, multiprocessors // cta_group) * cta_group
 
 
 def ceil_div(a: int, b: int) -> int:

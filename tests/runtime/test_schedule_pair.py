@@ -33,6 +33,10 @@ def test_an_odd_multiprocessor_stays_idle() -> None:
     assert plan_schedule(pair_plan(), ProblemSize(1, 64, 1, 1024, 1024), 131).grid == 130
 
 
+def test_a_single_multiprocessor_still_gets_a_pair() -> None:
+    assert plan_schedule(pair_plan(), ProblemSize(1, 64, 1, 1024, 1024), 1).grid == 2
+
+
 def test_groups_of_heads_fit_l2_where_tiles_differ_in_length() -> None:
     size = ProblemSize(8, 4, 1, 2048, 2048)
     assert plan_schedule(pair_plan(mask="causal"), size, 132).heads_per_group == 8

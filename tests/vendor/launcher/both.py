@@ -113,7 +113,7 @@ class CLauncher:
 
     def __init__(self, library: Path, stand_in: StandIn, prefix: str = PREFIX) -> None:
         self.stand_in = stand_in
-        self._library = library
+        self.library = library
         self._prefix = prefix
         self._copies: list[Copy] = []
         self._places: dict[SimulatedDevice, tuple[Copy, int]] = {}
@@ -125,8 +125,8 @@ class CLauncher:
         if device not in self._places:
             if not self._copies or len(self._copies[-1].devices) == DEVICES_OF_A_COPY:
                 number = len(self._copies)
-                path = self._library.with_name(f"{self._library.stem}_{number}.so")
-                shutil.copy(self._library, path)
+                path = self.library.with_name(f"{self.library.stem}_{number}.so")
+                shutil.copy(self.library, path)
                 self._copies.append(Copy(Binding(path, self._prefix)))
             copy = self._copies[-1]
             self._places[device] = (copy, len(copy.devices))

@@ -10,7 +10,7 @@ from fa4gen.errors import MissingCapabilityError
 from fa4gen.vendor.host_build import build_library
 from fa4gen.vendor.standin import SimulatedDevice, StandIn
 from tests.vendor.launcher.both import CLauncher
-from tests.vendor.launcher.shipped import shipped_plans, write_launcher
+from tests.vendor.launcher.shipped import WARNINGS, shipped_plans, write_launcher
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -31,7 +31,7 @@ def _all_kernels(launcher_folder: Path) -> CLauncher:
             launcher_folder,
             launcher_folder / "launcher.so",
             stand_in=stand_in.path,
-            flags=["-O1"],
+            flags=["-O1", *WARNINGS],
         )
     except MissingCapabilityError as error:
         pytest.skip(str(error))

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from fa4gen.plan.plans import Plan
 
 PREFIX = "acme"
+WARNINGS = ("-Wall", "-Wextra", "-Wpedantic", "-Werror", "-Wconversion", "-Wshadow")
 C_FOLDERS = ("include/", "src/", "cubins/")
 PARAMETER_SIZES = {"TensorMap": 128, "*": 8, "int64": 8, "int32": 4, "float": 4}
 

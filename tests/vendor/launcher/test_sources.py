@@ -9,9 +9,8 @@ import subprocess
 import pytest
 
 from fa4gen.render.text_check import first_breach
-from tests.vendor.launcher.shipped import shipped_plans
+from tests.vendor.launcher.shipped import WARNINGS, shipped_plans
 
-WARNINGS = ("-Wall", "-Wextra", "-Wpedantic", "-Werror", "-Wconversion", "-Wshadow")
 DIALECTS = (
     ("gcc", "-std=c99"),
     ("clang", "-std=c99"),
@@ -32,6 +31,48 @@ def test_it_compiles_without_a_warning(launcher_folder, command) -> None:
         text=True,
         check=False,
     )
+    assert (made.returncode, made.stderr) == (0, "")
+
+
+WINDOWS_HEADERS = {
+    "string.h": """
+        void *memcpy(void *, const void *, size_t);
+        void *memmove(void *, const void *, size_t);
+        void *memset(void *, int, size_t);
+        int strcmp(const char *, const char *);
+    """,
+    "windows.h": """
+        typedef struct HINSTANCE__ *HMODULE;
+        typedef long long(__stdcall *FARPROC)(void);
+        HMODULE __stdcall LoadLibraryA(const char *);
+        int __stdcall FreeLibrary(HMODULE);
+        int __stdcall SwitchToThread(void);
+        FARPROC __stdcall GetProcAddress(HMODULE, const char *);
+    """,
+    "intrin.h": """
+        __int64 _InterlockedCompareExchange64(volatile __int64 *, __int64, __int64);
+        __int64 _InterlockedExchange64(volatile __int64 *, __int64);
+        __int64 _InterlockedOr64(volatile __int64 *, __int64);
+    """,
+}
+"""As much of Windows as the launcher uses, so that any clang can read what MSVC would."""
+
+
+@pytest.mark.parametrize("dialect", ["-xc", "-xc++"])
+def test_it_compiles_for_windows(launcher_folder, tmp_path, dialect) -> None:
+    if shutil.which("clang") is None:
+        pytest.skip("no clang on this machine")
+    for name, text in WINDOWS_HEADERS.items():
+        body = '#include <stddef.h>\n#ifdef __cplusplus\nextern "C" {\n#endif\n' + text
+        (tmp_path / name).write_text(body + "\n#ifdef __cplusplus\n}\n#endif\n")
+    standard = "-std=c99" if dialect == "-xc" else "-std=c++17"
+    made = subprocess.run(
+        ["clang", "--target=x86_64-pc-windows-msvc", "-U__clang__", "-ffreestanding", dialect,
+         standard, "-fms-extensions", "-Wall", "-Wextra", "-Werror", "-Wconversion",
+         "-Wno-pragma-once-outside-header", f"-isystem{tmp_path}", "-fsyntax-only",
+         *map(str, sorted((launcher_folder / "src").glob("*.c")))],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
     assert (made.returncode, made.stderr) == (0, "")
 
 
