@@ -16,8 +16,9 @@ from fa4gen.toolchain.batch import compile_many
 from fa4gen.toolchain.cache import Cache
 from fa4gen.toolchain.compile import find_compiler
 from fa4gen.toolchain.model import Unit
+from fa4gen.vendor.folder import ROOTS
 from fa4gen.vendor.model import VendoredKernel
-from fa4gen.vendor.names import with_prefix
+from fa4gen.vendor.names import interface_names, taken_names, with_prefix
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -76,6 +77,7 @@ def render_kernels(
     """Plan, rename and render each config; ConfigError, TemplateError."""
     _refuse_same_names(loaded)
     templates = templates or open_templates()
+    _refuse_taken_names(loaded, prefix, templates)
     planned = []
     problems: list[Problem] = []
     for item in loaded:
@@ -128,3 +130,23 @@ def _refuse_same_names(loaded: Sequence[LoadedConfig]) -> None:
                 for name in twice
             )
         )
+
+
+def _refuse_taken_names(
+    loaded: Sequence[LoadedConfig], prefix: str, templates: TemplateSet
+) -> None:
+    """Raise ConfigError for kernels whose C names something else of the folder has."""
+    interface = interface_names(templates.source(name).text for _, name in ROOTS)
+    taken = taken_names([item.config.name for item in loaded], interface)
+    problems = [
+        Problem(
+            f"{item.config.name}: the kernel would need the C name {prefix}_{words}",
+            "Give the kernel another name (the key name, or the file's name).",
+            file=shown_path(item.path),
+            key="name",
+        )
+        for item in loaded
+        if (words := taken.get(item.config.name))
+    ]
+    if problems:
+        raise ConfigError(*problems)

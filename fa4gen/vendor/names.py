@@ -9,9 +9,14 @@ from typing import TYPE_CHECKING
 from fa4gen.errors import ConfigError, Problem
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
     from fa4gen.plan.plans import Plan
 
 MAX_PREFIX = 32
+KERNEL_SUFFIXES = ("", "_args", "_kernel", "_workspace_bytes", "_image", "_entry")
+"""What follows a kernel's name in the C names that it has."""
+_INTERFACE = re.compile(r"\{\{ prefix \}\}_([a-z][a-z0-9_]*)")
 _PREFIX = re.compile(r"[a-z][a-z0-9_]*")
 
 
@@ -48,3 +53,25 @@ def with_prefix(plan: Plan, prefix: str) -> Plan:
     """
     symbol = f"{prefix}_{plan.name}"
     return replace(plan, name=symbol, entry_point=f"{symbol}_entry")
+
+
+def interface_names(templates: Iterable[str]) -> frozenset[str]:
+    """Return the C names in ``templates`` that every folder has, without the prefix."""
+    return frozenset(name for text in templates for name in _INTERFACE.findall(text))
+
+
+def taken_names(names: Sequence[str], interface: frozenset[str]) -> dict[str, str]:
+    """Return the kernels of ``names`` that cannot have their C names, with what has one of them.
+
+    That is the interface itself, or a kernel before.
+    """
+    owners = dict.fromkeys(interface, "the interface")
+    taken = {}
+    for name in names:
+        own = [f"{name}{suffix}" for suffix in KERNEL_SUFFIXES]
+        clash = next((one for one in own if one in owners), None)
+        if clash is not None:
+            taken[name] = f"{clash}, which {owners[clash]} has"
+        else:
+            owners |= dict.fromkeys(own, f"the kernel {name}")
+    return taken
