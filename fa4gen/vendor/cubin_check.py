@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from fa4gen.errors import Problem
 from fa4gen.toolchain.elf import Cubin, NotACubinError
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from fa4gen.toolchain.model import CompiledKernel
     from fa4gen.vendor.binding import KernelBinding
 
+SAME: Final = "as compiled from kernels/"
 _TOOLS_NOTE = ".note.nv.tkinfo"
 _VERSION = re.compile(rb"\bV(\d+\.\d+\.\d+)")
 
@@ -42,11 +43,11 @@ def cubin_compiler_version(cubin: bytes) -> str:
 def compare_cubin(found: bytes, compiled: CompiledKernel, symbol: str) -> tuple[str, str]:
     """Return what is known of the cubin ``found`` beside ``compiled``, and what is wrong.
 
-    The first is "as compiled from kernels/", or why the two were not compared; "" where the second
+    The first is ``SAME``, or why the two were not compared; "" where the second
     says that they differ.
     """
     if found == compiled.cubin:
-        return "as compiled from kernels/", ""
+        return SAME, ""
     made_by, here = cubin_compiler_version(found), compiled.compiler_version
     if made_by != here:
         return (

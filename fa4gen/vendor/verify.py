@@ -11,7 +11,7 @@ import tempfile
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from fa4gen.errors import Fa4genError, Problem
 from fa4gen.verify.blas import use_one_blas_thread
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from fa4gen.toolchain.model import CompiledKernel
     from fa4gen.vendor.contents import KernelOnDisk
     from fa4gen.verify.backend import Backend
+    from fa4gen.verify.run import VerifyOptions
     from fa4gen.verify.verdict import Verdict
 
 
@@ -131,14 +132,23 @@ def _verdicts(
     work: Callable[..., FolderVerdict],
     jobs: int,
 ) -> Iterator[FolderVerdict]:
-    """Yield verdicts: those of the GPU first, in this process, then those that are emulated."""
+    """Yield verdicts: those of the GPU first, in this process, then those that are emulated.
+
+    Once a kernel has crashed or hung, no other is run on the GPU.
+    """
     emulated = []
+    stopped = ""
     for kernel in kernels:
         backend = PickVendored(libraries, kernel.symbol)(kernel.plan.arch)
         if backend is None or backend.emulates:
             emulated.append(kernel)
+        elif stopped:
+            yield work(kernel, not_run=f"not run, because {stopped} left the GPU unusable")
         else:
-            yield work(kernel)
+            verdict = work(kernel)
+            if verdict.verdict.stopped:
+                stopped = kernel.symbol
+            yield verdict
     workers = min(jobs, len(emulated))
     if workers <= 1:
         yield from (work(kernel, jobs=jobs) for kernel in emulated)
@@ -154,11 +164,18 @@ def _verdicts(
 
 
 def _verify(
-    kernel: KernelOnDisk, *, libraries: Libraries, options: Any, compiler: str, jobs: int = 1
+    kernel: KernelOnDisk,
+    *,
+    libraries: Libraries,
+    options: VerifyOptions,
+    compiler: str,
+    jobs: int = 1,
+    not_run: str = "",
 ) -> FolderVerdict:
-    """Compile a kernel, run its cases, compare its cubin."""
+    """Compile a kernel, run its cases unless ``not_run`` says why not, compare its cubin."""
     use_one_blas_thread()
     from fa4gen.toolchain.model import Unit
+    from fa4gen.vendor.cubin_check import SAME
     from fa4gen.verify.build import BuiltKernel
     from fa4gen.verify.run import verify_built
 
@@ -174,6 +191,8 @@ def _verify(
     notes = _notes(kernel)
     try:
         cubin, wrong = _check_cubin(kernel, compiled, libraries)
+        if not_run:
+            raise Fa4genError(Problem(not_run, file=shown))
         pick = PickVendored(libraries, kernel.symbol)
         verdict = verify_built(built, options, pick(plan.arch), pick=pick, jobs=jobs)
     except Fa4genError as error:
@@ -182,6 +201,8 @@ def _verify(
     if wrong:
         problem = Problem(wrong, "Write the folder again: fa4gen vendor --update.", file=shown)
         verdict = replace(verdict, problems=(*verdict.problems, problem))
+    elif cubin != SAME:
+        notes = (*notes, f"{kernel.symbol}: its cubin was {cubin}")
     return FolderVerdict(kernel.symbol, verdict, cubin, notes)
 
 

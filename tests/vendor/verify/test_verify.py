@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -163,6 +164,34 @@ def test_another_plan_is_noticed(folder: Path, monkeypatch) -> None:
     monkeypatch.setattr(contents, "build_plan", lambda config: replace(plan(config), BN=96))
     (softmax,) = [k for k in read_contents(folder).kernels if k.symbol == SOFTMAX]
     assert softmax.replanned == ("BN",)
+
+
+def test_after_a_crash_no_other_kernel_runs_on_the_gpu(builds: Builds, monkeypatch) -> None:
+    """The GPU is made up here; what is compiled and compared is real."""
+    from fa4gen.vendor import verify as module
+
+    def run(built, options, backend, **_):
+        return replace(built.verdict(options.seed), stopped=built.name == DYNAMIC)
+
+    gpu = SimpleNamespace(emulates=False)
+    monkeypatch.setattr(module.PickVendored, "__call__", lambda self, arch: gpu)
+    monkeypatch.setattr("fa4gen.verify.run.verify_built", run)
+    dynamic, *others = verify(builds.folder)
+    assert dynamic.symbol == DYNAMIC
+    assert complaints(dynamic) == ""
+    assert len(others) == 3
+    for one in others:
+        assert complaints(one) == f"not run, because {DYNAMIC} left the GPU unusable"
+
+
+def test_a_cubin_that_was_not_compared_is_noted(folder: Path, monkeypatch) -> None:
+    keep_only(folder, DYNAMIC)
+    why = "not compared: another compiler"
+    monkeypatch.setattr("fa4gen.vendor.cubin_check.compare_cubin", lambda *_: (why, ""))
+    (verdict,) = verify(folder, "size/1x1x1")
+    assert verdict.passed
+    assert verdict.cubin == why
+    assert verdict.notes == (f"{DYNAMIC}: its cubin was {why}",)
 
 
 def test_cubins_of_different_compilers_are_not_compared(builds: Builds) -> None:
