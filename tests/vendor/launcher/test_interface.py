@@ -306,6 +306,16 @@ def test_a_negative_extent_is_refused(library, attention, field) -> None:
         assert refused(attention.launch(ctypes.byref(args), None)) == (argument, "BAD_EXTENT")
 
 
+def test_an_extent_beyond_32_bits_is_named_before_one_that_is_only_too_large(
+    library, attention
+) -> None:
+    """As fa4gen.runtime does, which then knows no more of the others."""
+    args = attention_args(query_rows=2**31 - 1)
+    assert refused(attention.launch(ctypes.byref(args), None)) == ("QUERY", "BAD_EXTENT")
+    args = attention_args(query_rows=2**31 - 1, key_rows=2**31)
+    assert refused(attention.launch(ctypes.byref(args), None)) == ("KEY", "BAD_EXTENT")
+
+
 @pytest.mark.parametrize("field", ["batch", "m", "n", "k"])
 def test_a_negative_extent_of_a_product_is_refused(library, gemm, field) -> None:
     for value in (-1, -(2**63)):
