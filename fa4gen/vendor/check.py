@@ -46,8 +46,9 @@ class FileVerdict:
     """As it would be written today; None where that is nothing or not known."""
 
     def diff(self, name: str) -> str:
-        """Return the unified diff from the file on disk to what fa4gen writes today."""
-        return "" if self.verdict == "foreign" else unified_diff(name, self.on_disk, self.rendered)
+        """Return the unified diff from the file on disk to what fa4gen writes today, if known."""
+        unknown = self.rendered is None and self.verdict != "stale"
+        return "" if unknown else unified_diff(name, self.on_disk, self.rendered)
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import zlib
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,14 @@ from fa4gen.resources import data_root
 from tests.vendor.folder.conftest import CONFIG, Vendored
 
 pytestmark = pytest.mark.compile
+
+
+class OtherZlib:
+    """Packs the same data into other bytes."""
+
+    @staticmethod
+    def compress(data: bytes, level: int) -> bytes:
+        return zlib.compress(data, 1)
 
 
 def check(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, dict]:
@@ -96,6 +105,31 @@ def test_what_is_not_current_is_named_alone(
     assert (status, folder["current"]) == (3, False)
     assert wrong(folder) == {path: how.split()[0]}
     assert folder["fix"]
+
+
+def test_the_diff_of_an_edit_shows_it_and_no_more(
+    vendored: Vendored, capsys: pytest.CaptureFixture[str]
+) -> None:
+    spoil(vendored, "edited")
+    image = f"attn/{spoil(vendored, 'edited image')}"  # what it was is not known any more
+    _, folder = check(capsys, "--diff")
+    diffs = {f["path"]: f["diff"] for f in folder["files"] if f["verdict"] != "current"}
+    assert diffs[image] == ""
+    changed = [x for x in diffs["attn/include/acme.h"].splitlines() if x[:1] in "+-"]
+    assert changed[2:] == ["-#define ACME_H_ 1", "+#define ACME_H_"]
+
+
+def test_an_image_packed_by_another_zlib_is_current(
+    vendored: Vendored, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = vendored.files()
+    monkeypatch.setattr("fa4gen.vendor.image.zlib", OtherZlib)
+    assert check(capsys)[0] == 0
+    assert main(["vendor", "--update", "attn"]) == 0
+    assert vendored.files() == before
+    assert main(["vendor", CONFIG, "--into", "new", "--prefix", "acme"]) == 0
+    path = f"cubins/acme_{CONFIG}.c"
+    assert Path("new", path).read_bytes() != before[path]  # it does pack otherwise
 
 
 def test_stale_files_and_kernels_are_named(

@@ -7,6 +7,7 @@ import pytest
 
 from fa4gen.cli.main import main
 from fa4gen.resources import data_root
+from fa4gen.vendor.lock import Generator, lock_text, read_lock
 from tests.vendor.folder.conftest import CONFIG, OTHER, Vendored
 
 pytestmark = pytest.mark.compile
@@ -130,6 +131,29 @@ def test_without_the_originals_an_edit_is_a_conflict(
     assert files[f"{LAST}.orig"] == mine
     assert b"<<<<<<< yours\n" in files[LAST]
     assert len(files[".fa4gen/originals.zip"]) > 500
+
+
+def test_originals_of_another_time_count_for_nothing(
+    vendored: Vendored, new_templates: list[str]
+) -> None:
+    archive = vendored.folder / ".fa4gen/originals.zip"
+    older = archive.read_bytes()
+    assert vendor("--update", "attn", *new_templates) == 0
+    archive.write_bytes(older)
+    last_line_edited(vendored)
+    assert vendor("--update", "attn") == 3
+    assert b"<<<<<<< yours\n" in (vendored.folder / LAST).read_bytes()
+
+
+def test_a_lock_is_left_alone_where_only_the_generator_is_another(vendored: Vendored) -> None:
+    path = vendored.folder / "fa4gen.lock"
+    lock = read_lock(vendored.folder)
+    older = Generator(version="0.0.1", commit="0" * 40)
+    path.write_text(lock_text(lock.model_copy(update={"generator": older})))
+    before = vendored.files()
+    assert vendor("--update", "attn") == 0
+    assert vendor(CONFIG, "--into", "attn", "--prefix", "acme") == 0
+    assert vendored.files() == before
 
 
 def test_an_edit_of_a_file_that_is_the_same_today_stays(vendored: Vendored) -> None:
