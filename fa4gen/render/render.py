@@ -15,6 +15,7 @@ from fa4gen.plan.attention_model import (
 )
 from fa4gen.plan.gemm_model import BlackwellGemmPlan, HopperGemmPlan
 from fa4gen.render.environment import TemplateSet, TemplateSource, open_templates
+from fa4gen.render.instructions import FAMILIES, PLACEHOLDER, called, code_words, put_in
 from fa4gen.render.line_map import LineTags, split_tags
 from fa4gen.render.manifest import config_sha256, manifest_text
 from fa4gen.render.template_errors import TemplateLine, template_error, template_problem
@@ -84,7 +85,7 @@ def render(
     files: dict[str, str] = {}
     used: dict[str, TemplateSource] = {}
     for file, root in _roots(plan).items():
-        text, sources = _render_file(root, plan, loaded, templates)
+        text, _, sources = _render_file(root, plan, loaded, templates)
         _check_text(file, text, root, plan, loaded, templates)
         files[file] = text
         used |= sources
@@ -110,9 +111,8 @@ def template_places(
     Entry i is for line i + 1; None where no single template line can be named.
     """
     root = _roots(plan)[file]
-    text, _ = _render_file(root, plan, loaded, templates)
     tagging = TemplateSet(templates.roots, extensions=(LineTags,))
-    tagged, _ = _render_file(root, plan, loaded, tagging)
+    text, tagged = _render_file(root, plan, loaded, templates, tagging)[:2]
     return [
         TemplateLine(templates.source(origin[0]), origin[1]) if origin else None
         for origin in split_tags(tagged, text)
@@ -127,17 +127,44 @@ def _roots(plan: Plan) -> dict[str, str]:
 
 
 def _render_file(
-    root: str, plan: Plan, loaded: LoadedConfig, templates: TemplateSet
+    root: str,
+    plan: Plan,
+    loaded: LoadedConfig,
+    templates: TemplateSet,
+    tagging: TemplateSet | None = None,
+) -> tuple[str, str, dict[str, TemplateSource]]:
+    """Return a file's text, the same with the tags of ``tagging``, and the templates used."""
+    text, used = _render_template(root, plan, loaded, templates)
+    tagged = _render_template(root, plan, loaded, tagging)[0] if tagging else ""
+    if PLACEHOLDER in text:
+        parts = {name: _render_template(name, plan, loaded, templates) for name in FAMILIES}
+        families = {name: part.split("\n") for name, (part, _) in parts.items()}
+        kept = called(families, code_words(text))
+        text = put_in(text, families, kept)
+        used |= {name: source for family in kept for name, source in parts[family][1].items()}
+        if tagging:
+            with_tags = {
+                name: _render_template(name, plan, loaded, tagging)[0].split("\n") for name in kept
+            }
+            tagged = put_in(tagged, with_tags, kept)
+    return text, tagged, used
+
+
+def _render_template(
+    name: str, plan: Plan, loaded: LoadedConfig, templates: TemplateSet
 ) -> tuple[str, dict[str, TemplateSource]]:
     environment = templates.environment()
     try:
-        text = environment.get_template(root).render(
-            plan=plan, config_sha256=config_sha256(loaded.config), generator=GENERATOR
+        text = environment.get_template(name).render(
+            plan=plan,
+            config_sha256=config_sha256(loaded.config),
+            generator=GENERATOR,
+            instructions=PLACEHOLDER,
         )
     except Fa4genError:
         raise
     except Exception as error:  # a template may raise anything: all of it is the template's error
-        raise template_error(error, templates, root, plan, loaded) from error
+        raise template_error(error, templates, name, plan, loaded) from error
     return text, environment.used
 
 

@@ -15,6 +15,7 @@ from fa4gen.config.schema import BlackwellAttentionConfig
 from fa4gen.emulator import Limits, Program, Report, TensorMap
 from fa4gen.plan.build import build_plan
 from fa4gen.render.environment import open_templates
+from fa4gen.render.instructions import FAMILIES
 from fa4gen.toolchain.compile import find_compiler
 from fa4gen.toolchain.model import Unit
 
@@ -65,7 +66,9 @@ def render(file: str, cta_group: int = 1, **tables: Any) -> str:
     )  # fmt: skip
     assert plan.shared[0].alignment == 1024
     template = open_templates(FOLDER).environment().get_template(file)
-    return template.render(plan=plan, pair=cta_group == 2, faults=FAULTS, **tables)
+    return template.render(
+        plan=plan, pair=cta_group == 2, faults=FAULTS, families=FAMILIES, **tables
+    )
 
 
 @cache

@@ -14,6 +14,7 @@ from fa4gen.emulator import SCHEDULES, Program, Report, TensorMap
 from fa4gen.errors import CompileError
 from fa4gen.plan.build import build_plan
 from fa4gen.render.environment import open_templates
+from fa4gen.render.instructions import FAMILIES
 from tests.pipeline.harness import (
     ARCH,
     FAULTS,
@@ -80,6 +81,7 @@ def source() -> str:
     )
     template = open_templates(FOLDER).environment().get_template("depth512.cu.j2")
     return template.render(
+        families=FAMILIES,
         plan=build_plan(config), pair=True, faults=FAULTS, variants=(*CLEAN, *MISTAKES, NO_ACQUIRE),
         stage_counts=STAGES,
     )  # fmt: skip

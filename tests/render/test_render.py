@@ -113,7 +113,7 @@ def test_lines_of_the_shipped_kernel_trace_back_to_their_templates() -> None:
     lines = kernel.source.split("\n")
     places = template_places(plan, loaded, templates, f"{kernel.name}.cu")
     assert len(places) == len(lines)
-    assert all(place is not None for place in places)
+    assert all(place is not None for place, line in zip(places, lines, strict=True) if line)
     assert {place.source.name for place in places if place} <= set(kernel.templates)
     plain = [
         (p.text, line) for p, line in zip(places, lines, strict=True) if p and "{" not in p.text

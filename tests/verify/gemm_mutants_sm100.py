@@ -62,7 +62,7 @@ UPSTREAM: Final[dict[str, GemmMutant]] = {
     **{
         f"residual_row_and_column_swapped_{config}": GemmMutant(
             config, "the coordinates of C go to TMA as (row, column)",
-            (Change(r"(tma_load_once\(to, map), column, row,", r"\1, row, column,"),),
+            (Change(r"(tma_load_once_3d\(to, map), column, row,", r"\1, row, column,"),),
             (NUMBERS,), SQUARES,
         )
         for config in ("residual", "pair", "short")
@@ -84,7 +84,7 @@ UPSTREAM: Final[dict[str, GemmMutant]] = {
          Change(r"if \(has_residual\)(?= \{\n      mbarrier_arrive\(residual)",
                 "if (has_residual && out.index == 1)")),
         (NUMBERS, Found("uninitialised", "load_shared_chunk", "epilogue"),
-         Found("race", "tma_load_once", "residual"),
+         Found("race", "tma_load_once_3d", "residual"),
          Found("race", "load_shared_chunk", "epilogue")),
         SQUARES,
     ),
@@ -103,7 +103,7 @@ WAITS: Final[dict[str, GemmMutant]] = {
         "residual", "the epilogue reads C before it is there",
         (Change(_line(r"if \(has_residual\) residual\.wait_producer\(\)")),),
         (Found("race", "load_shared_chunk", "epilogue", "residual["),
-         Found("race", "tma_load_once", "residual", "residual["),
+         Found("race", "tma_load_once_3d", "residual", "residual["),
          Found("over-arrival", "mbarrier_arrive", "epilogue", "residual_empty["),
          Found("uninitialised", "load_shared_chunk", "epilogue")),
     ),
@@ -116,7 +116,7 @@ WAITS: Final[dict[str, GemmMutant]] = {
                 "    __device__ uint32 mbar() const { return full; } };\n"
                 "  const Slot slot{residual, residual.producer_stage(),"
                 " residual.producer_mbar()};"),),
-        (Found("race", "tma_load_once", "residual", "residual["),
+        (Found("race", "tma_load_once_3d", "residual", "residual["),
          Found("race", "load_shared_chunk", "epilogue", "residual["),
          Found("over-arrival", "mbarrier_arrive_expect_tx", "residual", "residual_full[")),
     ),
@@ -152,25 +152,25 @@ WAITS: Final[dict[str, GemmMutant]] = {
     "input_not_waited_for": GemmMutant(
         "none", "products read a block that has not landed",
         (Change(_line(r"inputs\.wait_producer\(\)")),),
-        (Found("race", "mma", "mma", "reads "), Found("race", "tma_load", "load")),
+        (Found("race", "mma", "mma", "reads "), Found("race", "tma_load_3d", "load")),
     ),
     "input_overwritten": GemmMutant(
         "none", "a block is loaded over one that products read",
         (Change(_line(r"inputs\.wait_consumer\(\)") + r"(?=\n      const uint32 slot)"),),
-        (Found("race", "tma_load", "load"), Found("race", "mma", "mma"),
+        (Found("race", "tma_load_3d", "load"), Found("race", "mma", "mma"),
          Found("over-arrival", "mbarrier_arrive_expect_tx", "load", "input_full[")),
     ),
     "input_freed_before_its_products": GemmMutant(
         "none", "the slot is committed before the products that read it",
         (_swap(r"#pragma unroll\n      for \(int32 k = 0[^\n]*\n[^\n]*\n",
                r"      mma_commit<kCtaGroup>\(inputs[^\n]*\n"),),
-        (Found("race", "tma_load", "load"), Found("race", "mma", "mma")),
+        (Found("race", "tma_load_3d", "load"), Found("race", "mma", "mma")),
     ),
     "half_of_the_bytes_expected": GemmMutant(
         "none", "the loader expects A alone",
         (Change(r"kABytes \+ kBBytes\);", "kABytes);"),),
         (Found("race", "mma", "mma", "reads "), Found("deadlock", WAIT, "mma", "input_full["),
-         Found("over-arrival", "tma_load", "load")),
+         Found("over-arrival", "tma_load_3d", "load")),
     ),
     "slot_overwritten_while_stored": GemmMutant(
         "none", "the output's slot is written again while the store reads it",
@@ -186,7 +186,7 @@ WAITS: Final[dict[str, GemmMutant]] = {
     "stored_before_all_have_written": GemmMutant(
         "none", "one thread stores what the others have not written yet",
         (Change(_line(r"named_barrier_sync\(kEpilogueBarrier, 128\)") + r"(?=\n    if)"),),
-        (Found("race", "tma_store", "epilogue", "is not ordered after the write by epilogue"),),
+        (Found("race", "tma_store_3d", "epilogue", "is not ordered after the write by epilogue"),),
     ),
 }  # fmt: skip
 
@@ -194,12 +194,12 @@ FENCES: Final[dict[str, GemmMutant]] = {
     "staged_without_proxy_fence": GemmMutant(
         "none", "no fence between the writes to the slot and the store that reads them",
         (Change(_line(r"fence_proxy_async_shared\(\)") + r"(?=\n  })"),),
-        (Found("missing-proxy-fence", "tma_store", "epilogue", "reads output["),),
+        (Found("missing-proxy-fence", "tma_store_3d", "epilogue", "reads output["),),
     ),
     "residual_freed_without_proxy_fence": GemmMutant(
         "residual", "the same, and C is overwritten by a copy after plain reads",
         (Change(_line(r"fence_proxy_async_shared\(\)") + r"(?=\n    if \(has)"),),
-        (Found("missing-proxy-fence", "tma_store", "epilogue", "reads output["),),
+        (Found("missing-proxy-fence", "tma_store_3d", "epilogue", "reads output["),),
     ),
     "sums_loaded_without_fence": GemmMutant(
         "none", "no fence between the wait for the sums and their loads",
@@ -243,7 +243,7 @@ PAIRS: Final[dict[str, GemmMutant]] = {
         (Change("(kAccumEmptyArrivals) = 256", r"\1 = 128"),),
         (*SUMS_LOST, Found("phase-lap", WAIT, "mma", "accum_empty["),
          Found("deadlock", WAIT, "mma", "accum_empty["),
-         Found("over-arrival", "mbarrier_arrive_leader", "epilogue", "accum_empty[")),
+         Found("over-arrival", "mbarrier_arrive_remote", "epilogue", "accum_empty[")),
         in_header=True,
     ),
     "arrival_of_the_peer_dropped": GemmMutant(
@@ -269,16 +269,18 @@ PAIRS: Final[dict[str, GemmMutant]] = {
         "pair", "the peer may be gone when the leader's last commits arrive there",
         (Change(r"\n  for \(int32 slot = 0; slot < kNumStages; \+\+slot\) \{[\s\S]*?\n  }",
                 "\n  for (int32 slot = 0; slot < 0; ++slot) {}"),
-         Change(_line(r"cluster_sync\(\)") + r"(?=\n  tcgen05_fence_after\(\);\n  if \(warp)",
+         Change(_line(r"cluster_sync_aligned\(\)")
+                + r"(?=\n  tcgen05_fence_after\(\);\n  if \(warp)",
                 "\n  __syncthreads();")),
-        (Found("early-exit", "mma_commit", "CTA 1"), Found("early-exit", "mma_commit", "mma"),
-         Found("early-exit", "mbarrier_arrive_leader", ""),
+        (Found("early-exit", "mma_commit_mask", "CTA 1"),
+         Found("early-exit", "mma_commit_mask", "mma"),
+         Found("early-exit", "mbarrier_arrive_remote", ""),
          Found("tensor-memory", "tensor_memory_free", "mma")),
     ),
     "half_of_the_second_panel": GemmMutant(
         "pair_short", "the panel of lanes 64 to 127 goes where the first one went",
-        (Change(r"(tma_store\(out_map, slot \+ kOutPanelBytes, column) \+ kBN / 2", r"\1"),),
-        (NUMBERS, Found("race", "tma_store", "epilogue")),
+        (Change(r"(tma_store_3d\(out_map, slot \+ kOutPanelBytes, column) \+ kBN / 2", r"\1"),),
+        (NUMBERS, Found("race", "tma_store_3d", "epilogue")),
     ),
 }  # fmt: skip
 

@@ -29,7 +29,7 @@ def _line(call: str) -> str:
 UPSTREAM: Final[dict[str, GemmMutant]] = {
     "residual_row_and_column_swapped": GemmMutant(
         "residual", "the coordinates of C go to TMA as (row, column)",
-        (Change(r"(tma_load\(slot, c_map), (ahead\S+), (first_row \+ ahead\.row\(tile\))",
+        (Change(r"(tma_load_3d\(slot, c_map), (ahead\S+), (first_row \+ ahead\.row\(tile\))",
                 r"\1, \3, \2"),),
         (NUMBERS,), SQUARES,
     ),
@@ -51,25 +51,26 @@ WAITS: Final[dict[str, GemmMutant]] = {
     "slot_released_before_its_products": GemmMutant(
         "shared", "the slot of the running block is released instead of the last one's",
         (Change(r"release\(previous\);\n      }", "release(stage);\n      }"),),
-        (Found("race", "tma_load", "load"), Found("over-arrival", "mbarrier_arrive", "consume"),
+        (Found("race", "tma_load_3d", "load"), Found("over-arrival", "mbarrier_arrive", "consume"),
          Found("deadlock", WAIT, "load", "input_empty[")),
     ),
     "products_not_waited_for": GemmMutant(
         "shared", "sums are read while wgmma still adds to them",
         (Change(_line(r"wgmma_wait<0>\(\)")),),
         (Found("wgmma-read-early", "output_value", "consume"), NUMBERS,
-         Found("race", "tma_load", "load")),
+         Found("race", "tma_load_3d", "load")),
     ),
     "input_not_waited_for": GemmMutant(
         "shared", "products read a block that has not landed",
         (Change(_line(r"input\.wait_producer\(\)")),),
-        (Found("race", "wgmma_m64n128k16", "consume"), Found("race", "tma_load", "load"),
-         Found("uninitialised", "wgmma_m64n128k16", "consume")),
+        (Found("race", "wgmma_m64n128k16_add_if", "consume"), Found("race", "tma_load_3d", "load"),
+         Found("uninitialised", "wgmma_m64n128k16_add_if", "consume")),
     ),
     "half_of_the_bytes_expected": GemmMutant(
         "shared", "the loader expects A alone",
         (Change(r"kABytes \+ kBBytes\);", "kABytes);"),),
-        (Found("race", "wgmma_m64n128k16", "consume"), Found("over-arrival", "tma_load", "load"),
+        (Found("race", "wgmma_m64n128k16_add_if", "consume"),
+         Found("over-arrival", "tma_load_3d", "load"),
          Found("deadlock", WAIT, "consume", "input_full[")),
     ),
     "stored_panel_overwritten": GemmMutant(
@@ -80,19 +81,19 @@ WAITS: Final[dict[str, GemmMutant]] = {
     "panel_stored_before_it_is_written": GemmMutant(
         "shared", "one lane arrives before the others of its warp have written",
         (Change(_line(r"__syncwarp\(\)") + r"(?=\n        if \(lane)"),),
-        (Found("race", "tma_store", "transfer", "after the write by consume"),
-         Found("missing-proxy-fence", "tma_store", "transfer")),
+        (Found("race", "tma_store_3d", "transfer", "after the write by consume"),
+         Found("missing-proxy-fence", "tma_store_3d", "transfer")),
     ),
     "written_without_proxy_fence": GemmMutant(
         "shared", "no fence between the writes to the panel and the store that reads them",
         (Change(_line(r"fence_proxy_async_shared\(\)")),),
-        (Found("missing-proxy-fence", "tma_store", "transfer"),),
+        (Found("missing-proxy-fence", "tma_store_3d", "transfer"),),
     ),
     "turns_not_waited_for": GemmMutant(
         "turns", "both warpgroups multiply, and cannot tell two uses of a slot apart",
         (Change(_line(r"self\.wait_turn\(\)")),),
-        (Found("race", "wgmma_m64n64k16", "consume"),
-         Found("uninitialised", "wgmma_m64n64k16", "consume"),
+        (Found("race", "wgmma_m64n64k16_add_if", "consume"),
+         Found("uninitialised", "wgmma_m64n64k16_add_if", "consume"),
          Found("over-arrival", "mbarrier_arrive", "consume"),
          Found("phase-lap", "mbarrier_arrive", "consume"), Found("phase-lap", WAIT, "load")),
         Problem(600, 150, 150),
@@ -102,15 +103,16 @@ WAITS: Final[dict[str, GemmMutant]] = {
 PAIRS: Final[dict[str, GemmMutant]] = {
     "arrival_in_the_peer_dropped": GemmMutant(
         "pair", "the peer's loader is not told that a slot of B is free",
-        (Change(_line(r"mbarrier_arrive_cluster\(peer[^;]*")),),
+        (Change(_line(r"mbarrier_arrive_remote\(peer[^;]*")),),
         (Found("deadlock", WAIT, "load", "input_empty["),), Problem(600, 200, 300),
     ),
     "peer_not_waited_for": GemmMutant(
         "pair", "the loader waits for the consumers of its own CTA",
         (Change(r"8 \* i, kInputEmptyArrivals\)", "8 * i, kInputEmptyArrivals / 2)"),
-         Change(_line(r"mbarrier_arrive_cluster\(peer[^;]*"))),
-        (Found("race", "tma_load_multicast", "load"), Found("race", "wgmma_m64n128k16", "consume"),
-         Found("over-arrival", "tma_load_multicast", "load"),
+         Change(_line(r"mbarrier_arrive_remote\(peer[^;]*"))),
+        (Found("race", "tma_load_multicast_3d", "load"),
+         Found("race", "wgmma_m64n128k16_add_if", "consume"),
+         Found("over-arrival", "tma_load_multicast_3d", "load"),
          # bytes of the next round count for this one, and somebody waits for ever
          Found("deadlock", "mbarrier_wait", "")),
         Problem(600, 200, 600), sometimes=True,
@@ -122,8 +124,8 @@ PAIRS: Final[dict[str, GemmMutant]] = {
     "left_while_the_peer_loads": GemmMutant(
         "pair", "a CTA may be gone when the peer's copies arrive",
         (Change(_line(r"cluster_sync\(\)") + r"(?=\n})"),),
-        (Found("early-exit", "tma_load_multicast", ""),
-         Found("early-exit", "mbarrier_arrive_cluster", "")),
+        (Found("early-exit", "tma_load_multicast_3d", ""),
+         Found("early-exit", "mbarrier_arrive_remote", "")),
     ),
 }  # fmt: skip
 

@@ -63,14 +63,14 @@ UNSTORED: Final = (
 NO_FLIP: Final = (Change(_line(r"phase \^= 1")),)
 NOT_FLIPPED: Final = (
     Found("over-arrival", "mbarrier_arrive_expect_tx", "load", "_full["),
-    Found("race", "tma_load", "load", "is not ordered after the tensor copy issued by load"),
+    Found("race", "tma_load_5d", "load", "is not ordered after the tensor copy issued by load"),
     Found("deadlock", "mbarrier_wait", "load", "_empty["),
     # where the ring went well by luck, and another pipeline did not
     Found("phase-lap", "mbarrier_wait", "softmax", "scores_full["),
 )
 
 KEY_OVERWRITTEN: Final = (
-    Found("race", "tma_load", "load", "overwrites key["),
+    Found("race", "tma_load_5d", "load", "overwrites key["),
     Found("race", "mma", "mma", "reads key["),
 )
 
@@ -122,7 +122,7 @@ WAITS: Final[dict[str, Mutant]] = {
         "over", "V is released, and the ring steps, before tile 1's product",
         (_swap(r"\n        tile1\.probability_value[^\n]*", _line(r"values\.release_v\(e\)")),),
         (Found("race", MMA_PV, "mma", "reads value["),
-         Found("race", "tma_load", "load", "overwrites value[")),
+         Found("race", "tma_load_5d", "load", "overwrites value[")),
     ),
     "key_not_waited_for": Mutant(
         "over", "the second part of K is not waited for",
@@ -239,12 +239,12 @@ FENCES: Final[dict[str, Mutant]] = {
     "staged_without_proxy_fence": Mutant(
         "over", "the TMA store reads what was written without a fence between the proxies",
         (Change(_line(r"fence_proxy_async_shared\(\)")),),
-        (Found("missing-proxy-fence", "tma_store", "correction", "reads query["),),
+        (Found("missing-proxy-fence", "tma_store_5d", "correction", "reads query["),),
     ),
     "staged_without_proxy_fence_apart": Mutant(
         "apart", "as above, from a slot of the output's own",
         (Change(_line(r"fence_proxy_async_shared\(\)")),),
-        (Found("missing-proxy-fence", "tma_store", "correction", "reads output["),),
+        (Found("missing-proxy-fence", "tma_store_5d", "correction", "reads output["),),
     ),
 }  # fmt: skip
 
@@ -252,13 +252,13 @@ ENDS: Final[dict[str, Mutant]] = {
     "query_given_back_before_the_store": Mutant(
         "over", "the query's slot is given back before the store of the output has read it",
         (_swap(_line(r"tma_store_wait_read\(\)"), _line(r"mbarrier_arrive\(base \+ kQueryE.*")),),
-        (Found("race", "tma_load", "load", "is not ordered after the tensor store"),),
+        (Found("race", "tma_load_5d", "load", "is not ordered after the tensor store"),),
         SEVERAL_TILES,
     ),
     "query_given_back_before_the_last_product": Mutant(
         "apart", "the query's slot is given back after the first block",
         (Change(r"if \(n == num_blocks - 1\) \{", "if (n == 0) {"),),
-        (Found("race", "tma_load", "load", "overwrites query["),
+        (Found("race", "tma_load_5d", "load", "overwrites query["),
          Found("race", "mma", "mma", "reads query[")), SEVERAL_TILES,
     ),
     "staging_overwritten": Mutant(
@@ -276,7 +276,8 @@ ENDS: Final[dict[str, Mutant]] = {
     "stored_before_all_have_written": Mutant(
         "over", "one thread stores what the others have not written yet",
         (Change(_line(r"named_barrier_sync\(kEpilogueBarrier, kTileRows\)") + r"(?=\n    if)"),),
-        (Found("race", "tma_store", "correction", "is not ordered after the write by correction"),),
+        (Found("race", "tma_store_5d", "correction",
+               "is not ordered after the write by correction"),),
     ),
     "output_given_back_before_it_is_read": Mutant(
         "over", "the next tile's product may begin before the output has been read",
@@ -302,7 +303,7 @@ ENDS: Final[dict[str, Mutant]] = {
         (Change(r"(mbarrier_expect_leader<config::cta_group>\(mbar, part_bytes)\)", r"\1 / 2)"),),
         (Found("deadlock", "mbarrier_wait", "mma", "_full["),
          Found("race", "mma", "mma", "reads key["),
-         Found("over-arrival", "tma_load", "load")),
+         Found("over-arrival", "tma_load_5d", "load")),
     ),
 }  # fmt: skip
 
@@ -311,7 +312,8 @@ PAIRS: Final[dict[str, Mutant]] = {
     "loader_leaves_early": Mutant(
         "pair", "the peer may be gone when the leader's last commits arrive there",
         (Change(_line(r"loader\.drain\(\w*\)")),),
-        (Found("early-exit", "mma_commit", "CTA 1", "after the tcgen05.commit issued by mma"),),
+        (Found("early-exit", "mma_commit_mask", "CTA 1",
+               "after the tcgen05.commit issued by mma"),),
     ),
     "probabilities_of_one_cta": Mutant(
         "pair", "the MMA warp waits for P of one CTA",
@@ -328,16 +330,16 @@ PAIRS: Final[dict[str, Mutant]] = {
     ),
     "freed_before_the_peer_is_through": Mutant(
         "pair", "tensor memory is given back without waiting for anyone",
-        (Change(_line(r"cluster_sync\(\)") + r"(?=\n  tcgen05_fence_after\(\);\n  //)"),),
+        (Change(_line(r"cluster_sync_aligned\(\)") + r"(?=\n  tcgen05_fence_after\(\);\n  //)"),),
         (Found("tensor-memory", "tensor_memory_free", "mma"),),
     ),
     "left_before_the_peer_is_through": Mutant(
         "pair", "at the end a CTA waits for its own threads only",
-        (Change(_line(r"cluster_sync\(\)") + r"(?=\n  tcgen05_fence_after\(\);\n  //)",
+        (Change(_line(r"cluster_sync_aligned\(\)") + r"(?=\n  tcgen05_fence_after\(\);\n  //)",
                 r"\n  __syncthreads();"),),
-        (Found("early-exit", "mbarrier_arrive_leader", "CTA 0"),
-         Found("early-exit", "mbarrier_arrive_leader", "correction (CTA 0"),
-         Found("early-exit", "mma_commit", "CTA 1"),
+        (Found("early-exit", "mbarrier_arrive_remote", "CTA 0"),
+         Found("early-exit", "mbarrier_arrive_remote", "correction (CTA 0"),
+         Found("early-exit", "mma_commit_mask", "CTA 1"),
          Found("tensor-memory", "tensor_memory_free", "mma")),
     ),
     "tiles_acquired_from_the_own_cta": Mutant(

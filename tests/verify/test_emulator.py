@@ -69,8 +69,8 @@ def test_wrong_numbers_are_refused(name: str) -> None:
 
 
 WAITS_WRONG_PHASE = (
-    r"mbarrier_wait<kKeyEmpty>\(base, kv\.slot\(\), kv\.phase\(\) \^ 1\)",
-    "mbarrier_wait<kKeyEmpty>(base, kv.slot(), kv.phase())",
+    r"mbarrier_wait_slot<kKeyEmpty>\(base, kv\.slot\(\), kv\.phase\(\) \^ 1\)",
+    "mbarrier_wait_slot<kKeyEmpty>(base, kv.slot(), kv.phase())",
 )
 # name: config, what is replaced, by what, what the report has to say
 SYNCHRONISATION = {
@@ -100,20 +100,20 @@ SYNCHRONISATION = {
     ),
     "every_lane_releases_the_key": (
         "d128_causal_bf16",
-        r"mbarrier_arrive_if<kKeyEmpty>\(base, slot, threadIdx\.x % 32 == 0\)",
-        "mbarrier_arrive_if<kKeyEmpty>(base, slot, true)", ("key_empty",),
+        r"mbarrier_arrive_slot_if<kKeyEmpty>\(base, slot, threadIdx\.x % 32 == 0\)",
+        "mbarrier_arrive_slot_if<kKeyEmpty>(base, slot, true)", ("key_empty",),
     ),
     "too_few_bytes_expected": (
-        "d128_causal_bf16", r"mbarrier_arrive_expect_tx<kFull>\(base, slot, kKeyBytes\)",
-        "mbarrier_arrive_expect_tx<kFull>(base, slot, kKeyBytes / 2)", (),
+        "d128_causal_bf16", r"mbarrier_arrive_expect_tx_slot<kFull>\(base, slot, kKeyBytes\)",
+        "mbarrier_arrive_expect_tx_slot<kFull>(base, slot, kKeyBytes / 2)", (),
     ),
     "loader_keeps_its_registers": (
         "d128_causal_bf16", r"\n    decrease_registers<kProducerRegisters>\(\);", "",
         ("deadlock", "registers a thread"),
     ),
     "tile_slot_released_before_all_lanes_have_read_it": (
-        "d128_causal_bf16", r"\n      __syncwarp\(\);\n      mbarrier_arrive_if<kTileEmpty>",
-        "\n      mbarrier_arrive_if<kTileEmpty>", ("race", "tile"),
+        "d128_causal_bf16", r"\n      __syncwarp\(\);\n      mbarrier_arrive_slot_if<kTileEmpty>",
+        "\n      mbarrier_arrive_slot_if<kTileEmpty>", ("race", "tile"),
     ),
 }  # fmt: skip
 

@@ -44,8 +44,8 @@ MUTANTS = {
 }
 HANGS = (
     "d128_causal_bf16",
-    r"mbarrier_wait<kKeyEmpty>\(base, kv\.slot\(\), kv\.phase\(\) \^ 1\)",
-    "mbarrier_wait<kKeyEmpty>(base, kv.slot(), kv.phase())",
+    r"mbarrier_wait_slot<kKeyEmpty>\(base, kv\.slot\(\), kv\.phase\(\) \^ 1\)",
+    "mbarrier_wait_slot<kKeyEmpty>(base, kv.slot(), kv.phase())",
 )
 """A loader that waits for the phase after the one it needs."""
 

@@ -28,7 +28,7 @@ def _mutant(about: str, pattern: str, new: str, *found: Found) -> Mutant:
 MUTANTS: Final = {
     "probabilities_not_waited_for": _mutant(
         "P.V reads the peer's probabilities before they have arrived",
-        r"\n *mbarrier_wait_cluster<kProbabilityFull>[^;]*;",
+        r"\n *mbarrier_wait_acquire_shared_slot<kProbabilityFull>[^;]*;",
         "",
         Found("race", "wgmma_m64n256k16_shared_a", "consume", "probability"),
         Found("uninitialised", "wgmma_m64n256k16_shared_a", "consume", "probability"),
@@ -37,11 +37,11 @@ MUTANTS: Final = {
         "a slot is given back while its Q.K may still read it",
         r"wgmma_wait<1>\(\);\s+release_slot\(panel - 1\);",
         "release_slot(panel - 1);\n        wgmma_wait<1>();",
-        Found("race", "tma_load", "load", "ring"),
+        Found("race", "tma_load_5d", "load", "ring"),
     ),
     "maxima_not_waited_for": _mutant(
         "maxima and sums are read before they have arrived",
-        r"\n *mbarrier_wait_cluster<kFull>[^;]*;",
+        r"\n *mbarrier_wait_acquire_shared_slot<kFull>[^;]*;",
         "",
         Found("race", "receive_rows", "consume", "maximum"),
         Found("uninitialised", "receive_rows", "consume", "maximum"),
@@ -50,14 +50,16 @@ MUTANTS: Final = {
         "the peer's buffers are written again while it may still read them",
         r"\n *if \(chunk == 3 && !kFirst\) exchange\.wait_buffers[^;]*;",
         "",
-        Found("race", "store_async", "consume"),
+        Found("race", "store_async_v2", "consume"),
+        Found("race", "store_async_v4", "consume"),
     ),
     "release_without_fence": _mutant(
         "buffers are given back by a relaxed arrival alone",
         r'"fence\.release\.sync_restrict::shared::cta\.cluster;"\n',
         "",
-        Found("race", "store_async", "consume"),
-        Found("race", "store_async", "load"),
+        Found("race", "store_async_v2", "consume"),
+        Found("race", "store_async_v4", "consume"),
+        Found("race", "store_async_v4", "load"),
     ),
     "wait_without_fence": _mutant(
         "what has arrived is read after a relaxed wait alone",

@@ -58,70 +58,63 @@ struct alignas(64) TensorMap {
   uint64 opaque[16];
 };
 
-// ---- parameters of this kernel ----
-
-constexpr int32 kDepth = 512;                  // columns of query, key, value and output
-constexpr int32 kBM = 64;                      // query rows of a CTA; the pair has twice as many
-constexpr int32 kBN = 256;                     // keys of a block
-constexpr int32 kCtaGroup = 2;                 // CTAs that multiply together
-constexpr int32 kNumKvStages = 11;             // slots of the ring of keys and values
-constexpr int32 kNumQkStages = 4;              // slots of a block of keys: parts of the depth
-constexpr int32 kNumPvStages = 2;              // slots of a half of the values: parts of the keys
-constexpr int32 kBK0 = 128;                    // columns of a part of Q and K
-constexpr int32 kBK1 = 128;                    // keys of a part of P and V
-constexpr int32 kElementBytes = 1;             // of query, key and value
-constexpr int32 kTileRows = 64;                // query rows of a CTA
-constexpr int32 kRowKeys = 128;                // keys of a block whose scores a softmax thread holds
-constexpr int32 kHalfColumns = 256;            // columns of O_lo and of O_hi
-constexpr int32 kLaneColumns = 128;            // columns of a half of O in one lane: half a row of it
-constexpr int32 kValueDepth = 512;             // columns of value and output
-constexpr float kRescaleThreshold = 0.0f;      // growth of a maximum, in powers of two, that is let pass
-constexpr float kProbabilityShift = 8.f;       // probabilities are scaled by 2^kProbabilityShift
-constexpr int32 kNumThreads = 384;             // softmax, correction, and a warpgroup that issues
-constexpr uint32 kSoftmaxRegisters = 216;      // a thread, after setmaxnreg
-constexpr uint32 kCorrectionRegisters = 128;   // a thread, after setmaxnreg
-constexpr uint32 kOtherRegisters = 64;         // a thread, after setmaxnreg
-constexpr int32 kPanelColumns = 128;           // columns of a swizzled panel, 128 bytes, of Q, K, V and P
-constexpr int32 kOutPanelColumns = 64;         // columns of a swizzled panel of the output
-constexpr uint32 kPanelRowBytes = kPanelColumns * kElementBytes;
-constexpr uint32 kOutPanelRowBytes = kOutPanelColumns * 2;
-constexpr float kLn2 = 0.6931471805599453f;
-
-static_assert(kPanelRowBytes == 128, "Panels are 128 bytes wide.");
-static_assert(kBK0 * kNumQkStages == kDepth, "Parts must tile the depth.");
-static_assert(kBK1 * kNumPvStages == kBN, "Parts must tile the keys of a block.");
-static_assert(kBK0 == kBN / kCtaGroup && kBK1 == kLaneColumns, "Keys and values fill slots of one size.");
-
-// Named barriers; 0 is __syncthreads.
-constexpr int32 kExchangeBarrier = 1;
-constexpr int32 kEpilogueBarrier = 2;
-
 // ---- mbarrier: phases of arrivals and bytes (PTX ISA, "Parallel Synchronization: mbarrier") ----
-// A barrier is named by its address in shared memory.
+// A barrier is named by its address in shared memory, and an offset from it that is an immediate of the
+// instruction: a loader of 24 registers has none for sums.
 
 __device__ __forceinline__ void mbarrier_init(uint32 barrier, uint32 arrivals) {
   asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(barrier), "r"(arrivals) : "memory");
 }
 
-__device__ __forceinline__ void mbarrier_arrive(uint32 barrier) {
-  asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(barrier) : "memory");
-}
-
-__device__ __forceinline__ void mbarrier_arrive_expect_tx(uint32 barrier, uint32 bytes) {
-  asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;"
-               ::"r"(barrier), "r"(bytes) : "memory");
-}
-
-// Returns once the phase of this parity has completed; acquires what its arrivals released.
-__device__ __forceinline__ void mbarrier_wait(uint32 barrier, uint32 parity) {
-  asm volatile("{ .reg .pred done;"
-               " again: mbarrier.try_wait.parity.shared::cta.b64 done, [%0], %1;"
-               " @!done bra.uni again; }" ::"r"(barrier), "r"(parity) : "memory");
-}
-
 // Makes the initialised barriers visible to the async proxy and to the cluster.
 __device__ __forceinline__ void fence_mbarrier_init() {
   asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+}
+
+template <uint32 kOffset = 0>
+__device__ __forceinline__ void mbarrier_arrive(uint32 barrier) {
+  asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0 + %1];" ::"r"(barrier), "n"(kOffset) : "memory");
+}
+
+// Arrives, and has the phase wait for this many bytes of copies as well.
+template <uint32 kOffset = 0>
+__device__ __forceinline__ void mbarrier_arrive_expect_tx(uint32 barrier, uint32 bytes) {
+  asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0 + %1], %2;"
+               ::"r"(barrier), "n"(kOffset), "r"(bytes) : "memory");
+}
+
+// Returns once the phase of this parity has completed; acquires what its arrivals released.
+template <uint32 kOffset = 0>
+__device__ __forceinline__ void mbarrier_wait(uint32 barrier, uint32 parity) {
+  asm volatile("{ .reg .pred done;"
+               " again: mbarrier.try_wait.parity.shared::cta.b64 done, [%0 + %1], %2;"
+               " @!done bra.uni again; }" ::"r"(barrier), "n"(kOffset), "r"(parity) : "memory");
+}
+
+// ---- mbarrier across a pair of CTAs ----
+// A mapped barrier is an address in the window shared::cluster: of a barrier of either CTA.
+
+// Arrives without releasing anything to the cluster: enough to free a slot that has only been read, or
+// where tcgen05 fences order what is handed over. A release to the cluster would cost a membar of the
+// whole GPU.
+template <uint32 kOffset = 0>
+__device__ __forceinline__ void mbarrier_arrive_remote(uint32 mapped_barrier) {
+  asm volatile("mbarrier.arrive.shared::cluster.b64 _, [%0 + %1];" ::"r"(mapped_barrier), "n"(kOffset) : "memory");
+}
+
+// Hands written data to another CTA: releases all earlier accesses of this thread to the cluster.
+template <uint32 kOffset = 0>
+__device__ __forceinline__ void mbarrier_arrive_release_cluster(uint32 mapped_barrier) {
+  asm volatile("mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%0 + %1];"
+               ::"r"(mapped_barrier), "n"(kOffset) : "memory");
+}
+
+// As mbarrier_wait, and acquires what a thread of the cluster released.
+template <uint32 kOffset = 0>
+__device__ __forceinline__ void mbarrier_wait_acquire_cluster(uint32 barrier, uint32 parity) {
+  asm volatile("{ .reg .pred done;"
+               " again: mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 done, [%0 + %1], %2;"
+               " @!done bra.uni again; }" ::"r"(barrier), "n"(kOffset), "r"(parity) : "memory");
 }
 
 // ---- named barriers: some of the CTA's warps meet ----
@@ -138,22 +131,10 @@ __device__ __forceinline__ uint32 cluster_rank() {
   return rank;
 }
 
-// Every thread of the pair arrives and waits: orders all earlier accesses to shared memory.
-__device__ __forceinline__ void cluster_sync() {
+// As cluster_sync; the threads of a warp come together.
+__device__ __forceinline__ void cluster_sync_aligned() {
   asm volatile("barrier.cluster.arrive.release.aligned;" ::: "memory");
   asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory");
-}
-
-// Hands written data to another CTA: releases this thread's earlier stores to the cluster.
-__device__ __forceinline__ void mbarrier_arrive_release_cluster(uint32 mapped_barrier) {
-  asm volatile("mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%0];" ::"r"(mapped_barrier) : "memory");
-}
-
-// As mbarrier_wait, and acquires what a thread of the peer released.
-__device__ __forceinline__ void mbarrier_wait_acquire_cluster(uint32 barrier, uint32 parity) {
-  asm volatile("{ .reg .pred done;"
-               " again: mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 done, [%0], %1;"
-               " @!done bra.uni again; }" ::"r"(barrier), "r"(parity) : "memory");
 }
 
 // ---- pairs: the leader CTA of a pair issues all products; its barriers count for both ----
@@ -166,15 +147,13 @@ __device__ __forceinline__ uint32 leader_address(uint32 address) {
   return kCtaGroup == 2 ? address & ~kOddCta : address;
 }
 
-// Arrives on the leader's barrier. What is handed over lies in tensor memory, and the tcgen05 fences
-// order it: no wider scope is asked for, which would cost a membar of the whole GPU.
+// Arrives on the leader's barrier. What is handed over is in tensor memory, ordered by tcgen05 fences.
 template <int32 kCtaGroup>
 __device__ __forceinline__ void mbarrier_arrive_leader(uint32 barrier) {
   if constexpr (kCtaGroup == 1) {
     mbarrier_arrive(barrier);
   } else {
-    asm volatile("mbarrier.arrive.shared::cluster.b64 _, [%0];"
-                 ::"r"(leader_address<kCtaGroup>(barrier)) : "memory");
+    mbarrier_arrive_remote(leader_address<kCtaGroup>(barrier));
   }
 }
 
@@ -184,10 +163,45 @@ __device__ __forceinline__ void mbarrier_expect_leader(uint32 barrier, uint32 by
   if (kCtaGroup == 1 || cluster_rank() == 0) mbarrier_arrive_expect_tx(barrier, kCtaGroup * bytes);
 }
 
-// ---- TMA: tensor copies between global and shared memory, 5 dimensions ----
-// Coordinates: (column in panel, row, panel, head, batch).
+// ---- fences between proxies ----
 
-// L2 eviction policies: keys and values are read by many tiles, a query tile by one.
+// Orders earlier accesses of shared memory by this thread, and by those that it has waited for, before
+// later ones by the async proxy: by TMA, wgmma, tcgen05.mma.
+__device__ __forceinline__ void fence_proxy_async_shared() {
+  asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+}
+
+// ---- shared memory: words, chunks of 16 bytes, and 8 x 8 pieces of matrices ----
+
+// The address of shared memory within its own window.
+__device__ __forceinline__ uint32 shared_address(const char* pointer) {
+  uint32 address;
+  asm("{ .reg .u64 shared;"
+      " cvta.to.shared.u64 shared, %1;"
+      " cvt.u32.u64 %0, shared; }" : "=r"(address) : "l"(pointer));
+  return address;
+}
+
+__device__ __forceinline__ uint32 load_shared(uint32 address) {
+  uint32 word;
+  asm volatile("ld.shared.b32 %0, [%1];" : "=r"(word) : "r"(address) : "memory");
+  return word;
+}
+
+__device__ __forceinline__ void store_shared(uint32 address, float value) {
+  asm volatile("st.shared.f32 [%0], %1;" ::"r"(address), "f"(value) : "memory");
+}
+
+__device__ __forceinline__ void store_shared_chunk(uint32 address, uint4 chunk) {
+  asm volatile("st.shared.v4.b32 [%0], {%1, %2, %3, %4};"
+               ::"r"(address), "r"(chunk.x), "r"(chunk.y), "r"(chunk.z), "r"(chunk.w) : "memory");
+}
+
+// ---- TMA: tensor copies between global and shared memory ----
+// What lies outside the tensor reads as zero and is not written.
+// Coordinates of 5 dimensions: (column in panel, row, panel, head, batch).
+
+// L2 eviction policies: what one tile reads is the first to leave, what many read the last.
 constexpr uint64 kEvictFirst = 0x12F0000000000000ull;
 constexpr uint64 kEvictLast = 0x14F0000000000000ull;
 
@@ -196,43 +210,34 @@ __device__ __forceinline__ void prefetch_tensor_map(const TensorMap& map) {
 }
 
 // Into this CTA's shared memory; the barrier may be the leader's.
-__device__ __forceinline__ void tma_load(uint32 destination, const TensorMap& map, int32 row,
-                                         int32 panel, int32 head, int32 batch, uint32 barrier,
-                                         uint64 policy) {
-  asm volatile(
-      "cp.async.bulk.tensor.5d.shared::cluster.global.mbarrier::complete_tx::bytes.cta_group::2.L2::cache_hint"
-      " [%0], [%1, {%2, %3, %4, %5, %6}], [%7], %8;"
-      :: "r"(destination), "l"(&map), "r"(0), "r"(row), "r"(panel), "r"(head), "r"(batch),
-         "r"(barrier), "l"(policy) : "memory");
+__device__ __forceinline__ void tma_load_5d(uint32 destination, const TensorMap& map, int32 row, int32 panel,
+                                            int32 head, int32 batch, uint32 barrier, uint64 policy) {
+  asm volatile("cp.async.bulk.tensor.5d.shared::cluster.global.mbarrier::complete_tx::bytes.cta_group::2.L2::cache_hint"
+               " [%0], [%1, {%2, %3, %4, %5, %6}], [%7], %8;"
+               ::"r"(destination), "l"(&map), "r"(0), "r"(row), "r"(panel), "r"(head), "r"(batch),
+                 "r"(barrier), "l"(policy) : "memory");
 }
 
-__device__ __forceinline__ void tma_prefetch(const TensorMap& map, int32 row, int32 panel,
-                                             int32 head, int32 batch) {
-  asm volatile("cp.async.bulk.prefetch.tensor.5d.L2.global [%0, {%1, %2, %3, %4, %5}];"
-               :: "l"(&map), "r"(0), "r"(row), "r"(panel), "r"(head), "r"(batch) : "memory");
+// Joins the group that the thread commits next.
+__device__ __forceinline__ void tma_store_5d(const TensorMap& map, uint32 source, int32 row, int32 panel, int32 head,
+                                             int32 batch) {
+  asm volatile("cp.async.bulk.tensor.5d.global.shared::cta.bulk_group [%0, {%1, %2, %3, %4, %5}], [%6];"
+               ::"l"(&map), "r"(0), "r"(row), "r"(panel), "r"(head), "r"(batch), "r"(source) : "memory");
 }
 
-__device__ __forceinline__ void tma_store(const TensorMap& map, uint32 source, int32 row,
-                                          int32 panel, int32 head, int32 batch) {
-  asm volatile(
-      "cp.async.bulk.tensor.5d.global.shared::cta.bulk_group [%0, {%1, %2, %3, %4, %5}], [%6];"
-      " cp.async.bulk.commit_group;"
-      :: "l"(&map), "r"(0), "r"(row), "r"(panel), "r"(head), "r"(batch), "r"(source) : "memory");
+__device__ __forceinline__ void tma_store_commit() {
+  asm volatile("cp.async.bulk.commit_group;" ::: "memory");
 }
 
-// Returns once the stores of this thread have read their shared memory.
+// Returns once all groups of this thread but the last kPending have read their shared memory.
+template <int32 kPending = 0>
 __device__ __forceinline__ void tma_store_wait_read() {
-  asm volatile("cp.async.bulk.wait_group.read 0;" ::: "memory");
+  asm volatile("cp.async.bulk.wait_group.read %0;" ::"n"(kPending) : "memory");
 }
 
-// Returns once they have written global memory.
+// Returns once all groups of this thread have written global memory.
 __device__ __forceinline__ void tma_store_wait() {
   asm volatile("cp.async.bulk.wait_group 0;" ::: "memory");
-}
-
-// Orders this thread's generic writes to shared memory before later accesses by the async proxy.
-__device__ __forceinline__ void fence_proxy_async_shared() {
-  asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
 }
 
 // ---- tcgen05: tensor memory and the matrix products of one thread ----
@@ -316,11 +321,12 @@ __device__ __forceinline__ MatrixDescriptor matrix_descriptor(uint32 address) {
 }
 
 // The shape and types of a product (PTX ISA, "Instruction descriptor"): float32 sums of fp8_e4m3 products.
-template <uint32 kM, uint32 kN, bool kTransposedB>
+// Transposed operands are MN-major.
+template <uint32 kM, uint32 kN, bool kTransposedA, bool kTransposedB>
 __device__ __forceinline__ constexpr uint32 instruction_descriptor() {
   constexpr uint32 kFloat32 = 1, kType = 0;
-  return (kFloat32 << 4) | (kType << 7) | (kType << 10) | (uint32{kTransposedB} << 16) | (kN / 8 << 17) |
-         (kM / 16 << 24);
+  return (kFloat32 << 4) | (kType << 7) | (kType << 10) | (uint32{kTransposedA} << 15) |
+         (uint32{kTransposedB} << 16) | (kN / 8 << 17) | (kM / 16 << 24);
 }
 
 // D (+)= A * B by the elected thread: D in tensor memory, A and B in shared memory.
@@ -335,21 +341,23 @@ __device__ __forceinline__ void mma(uint32 d, MatrixDescriptor a, MatrixDescript
 }
 
 // Arrives on the barrier once all earlier products of the elected thread are complete: their results
-// are written, and their operands read. In a pair (kCtaGroup 2), on the barrier of both CTAs.
+// are written, and their operands read. In the CTAs of the mask: bit i is rank i of the cluster.
+template <int32 kCtaGroup>
+__device__ __forceinline__ void mma_commit_mask(uint32 barrier, uint16 mask, uint32 elected) {
+  static_assert(kCtaGroup == 2, "All tcgen05 instructions of a kernel are of one cta_group.");
+  asm volatile("{ .reg .pred p; setp.ne.u32 p, %2, 0;"
+               " @p tcgen05.commit.cta_group::2.mbarrier::arrive::one.shared::cluster"
+               ".multicast::cluster.b64 [%0], %1; }"
+               ::"r"(barrier), "h"(mask), "r"(elected) : "memory");
+}
+
+// As mma_commit_mask, in both CTAs.
 template <int32 kCtaGroup>
 __device__ __forceinline__ void mma_commit(uint32 barrier, uint32 elected) {
-  if constexpr (kCtaGroup == 1) {
-    asm volatile("{ .reg .pred p; setp.ne.u32 p, %1, 0;"
-                 " @p tcgen05.commit.cta_group::1.mbarrier::arrive::one.shared::cluster.b64 [%0]; }"
-                 ::"r"(barrier), "r"(elected) : "memory");
-  } else {
-    constexpr uint16 kBothCtas = 0b11;
-    asm volatile("{ .reg .pred p; setp.ne.u32 p, %2, 0;"
-                 " @p tcgen05.commit.cta_group::2.mbarrier::arrive::one.shared::cluster"
-                 ".multicast::cluster.b64 [%0], %1; }"
-                 ::"r"(barrier), "h"(kBothCtas), "r"(elected) : "memory");
-  }
+  mma_commit_mask<kCtaGroup>(barrier, 0b11, elected);
 }
+
+// ---- warps: which lane acts, and how many registers a thread has ----
 
 // One lane of the converged warp, the same every time: 1 there, 0 in the others.
 __device__ __forceinline__ uint32 elect_one() {
@@ -359,11 +367,12 @@ __device__ __forceinline__ uint32 elect_one() {
   return elected;
 }
 
-// Moves registers between warpgroups: some take what others give up.
+// Moves registers between warpgroups: some take what others give up. A thread has kCount afterwards.
 template <uint32 kCount>
 __device__ __forceinline__ void decrease_registers() {
   asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(kCount));
 }
+
 template <uint32 kCount>
 __device__ __forceinline__ void increase_registers() {
   asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(kCount));
@@ -383,22 +392,6 @@ __device__ __forceinline__ float log2_approx(float x) {
   float y;
   asm("lg2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
   return y;
-}
-
-// Two floats to packed bf16, the first in the low half.
-__device__ __forceinline__ uint32 pack(float low, float high) {
-  uint32 packed;
-  asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(packed) : "f"(high), "f"(low));
-  return packed;
-}
-
-// Four floats to packed e4m3, the first in the lowest byte; beyond the largest number that one.
-__device__ __forceinline__ uint32 pack_e4m3(float a, float b, float c, float d) {
-  uint32 packed;
-  asm("{ .reg .b16 low, high;"
-      " cvt.rn.satfinite.e4m3x2.f32 low, %2, %1; cvt.rn.satfinite.e4m3x2.f32 high, %4, %3;"
-      " mov.b32 %0, {low, high}; }" : "=r"(packed) : "f"(a), "f"(b), "f"(c), "f"(d));
-  return packed;
 }
 
 // ---- pairs of floats: one instruction for two (f32x2) ----
@@ -426,6 +419,62 @@ __device__ __forceinline__ float2 mul2(float2 a, float2 b) {
       : "=f"(d.x), "=f"(d.y) : "f"(a.x), "f"(a.y), "f"(b.x), "f"(b.y));
   return d;
 }
+
+// ---- conversions: float32 to and from packed elements ----
+
+// Two floats to packed bf16, the first in the low half.
+__device__ __forceinline__ uint32 pack(float low, float high) {
+  uint32 packed;
+  asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(packed) : "f"(high), "f"(low));
+  return packed;
+}
+
+// Four floats to packed e4m3, the first in the lowest byte; beyond the largest number that one.
+__device__ __forceinline__ uint32 pack_e4m3(float a, float b, float c, float d) {
+  uint32 packed;
+  asm("{ .reg .b16 low, high;"
+      " cvt.rn.satfinite.e4m3x2.f32 low, %2, %1; cvt.rn.satfinite.e4m3x2.f32 high, %4, %3;"
+      " mov.b32 %0, {low, high}; }" : "=r"(packed) : "f"(a), "f"(b), "f"(c), "f"(d));
+  return packed;
+}
+
+// ---- parameters of this kernel ----
+
+constexpr int32 kDepth = 512;                  // columns of query, key, value and output
+constexpr int32 kBM = 64;                      // query rows of a CTA; the pair has twice as many
+constexpr int32 kBN = 256;                     // keys of a block
+constexpr int32 kCtaGroup = 2;                 // CTAs that multiply together
+constexpr int32 kNumKvStages = 11;             // slots of the ring of keys and values
+constexpr int32 kNumQkStages = 4;              // slots of a block of keys: parts of the depth
+constexpr int32 kNumPvStages = 2;              // slots of a half of the values: parts of the keys
+constexpr int32 kBK0 = 128;                    // columns of a part of Q and K
+constexpr int32 kBK1 = 128;                    // keys of a part of P and V
+constexpr int32 kElementBytes = 1;             // of query, key and value
+constexpr int32 kTileRows = 64;                // query rows of a CTA
+constexpr int32 kRowKeys = 128;                // keys of a block whose scores a softmax thread holds
+constexpr int32 kHalfColumns = 256;            // columns of O_lo and of O_hi
+constexpr int32 kLaneColumns = 128;            // columns of a half of O in one lane: half a row of it
+constexpr int32 kValueDepth = 512;             // columns of value and output
+constexpr float kRescaleThreshold = 0.0f;      // growth of a maximum, in powers of two, that is let pass
+constexpr float kProbabilityShift = 8.f;       // probabilities are scaled by 2^kProbabilityShift
+constexpr int32 kNumThreads = 384;             // softmax, correction, and a warpgroup that issues
+constexpr uint32 kSoftmaxRegisters = 216;      // a thread, after setmaxnreg
+constexpr uint32 kCorrectionRegisters = 128;   // a thread, after setmaxnreg
+constexpr uint32 kOtherRegisters = 64;         // a thread, after setmaxnreg
+constexpr int32 kPanelColumns = 128;           // columns of a swizzled panel, 128 bytes, of Q, K, V and P
+constexpr int32 kOutPanelColumns = 64;         // columns of a swizzled panel of the output
+constexpr uint32 kPanelRowBytes = kPanelColumns * kElementBytes;
+constexpr uint32 kOutPanelRowBytes = kOutPanelColumns * 2;
+constexpr float kLn2 = 0.6931471805599453f;
+
+static_assert(kPanelRowBytes == 128, "Panels are 128 bytes wide.");
+static_assert(kBK0 * kNumQkStages == kDepth, "Parts must tile the depth.");
+static_assert(kBK1 * kNumPvStages == kBN, "Parts must tile the keys of a block.");
+static_assert(kBK0 == kBN / kCtaGroup && kBK1 == kLaneColumns, "Keys and values fill slots of one size.");
+
+// Named barriers; 0 is __syncthreads.
+constexpr int32 kExchangeBarrier = 1;
+constexpr int32 kEpilogueBarrier = 2;
 
 // ---- pipelines: rings between roles, in shared and tensor memory ----
 
@@ -663,8 +712,7 @@ struct BlockRange {
 __device__ __forceinline__ BlockRange visible_blocks(const Problem& problem, int32 first_row,
                                                      int32 num_rows) {
   const int32 end = (problem.key_rows + kBN - 1) / kBN;
-  const int32 begin = 0;
-  return {begin, end};
+  return {0, end};
 }
 
 // The tile number `index` in the order of work (the CTAs of a pair ask with the same even index).
@@ -740,23 +788,8 @@ static_assert(kQueryBytes >= kTileRows * kHalfColumns * 2 + kStagingStep, "Outpu
 // The base of dynamic shared memory, rounded up to what the swizzle needs.
 __device__ __forceinline__ uint32 shared_base() {
   extern __shared__ char raw[];
-  uint32 address;
-  asm("{ .reg .u64 shared;"
-      " cvta.to.shared.u64 shared, %1;"
-      " cvt.u32.u64 %0, shared; }" : "=r"(address) : "l"(raw));
+  const uint32 address = shared_address(raw);
   return (address + 1023) & ~1023u;
-}
-
-// ---- shared memory ----
-
-__device__ __forceinline__ uint32 load_shared(uint32 address) {
-  uint32 word;
-  asm volatile("ld.shared.b32 %0, [%1];" : "=r"(word) : "r"(address) : "memory");
-  return word;
-}
-
-__device__ __forceinline__ void store_shared(uint32 address, float value) {
-  asm volatile("st.shared.f32 [%0], %1;" ::"r"(address), "f"(value) : "memory");
 }
 
 // ---- tensor memory: 512 of 512 columns ----
@@ -832,10 +865,10 @@ struct Loader {
       uint32 slot, full;
       begin_slot(with_query ? kQueryPartBytes + kKvBytes : kKvBytes, slot, full);
       if (with_query) {
-        tma_load(base + kQueryOffset + kQueryPartBytes * part, query_map, tile.first_row, part * kPanels, tile.head,
+        tma_load_5d(base + kQueryOffset + kQueryPartBytes * part, query_map, tile.first_row, part * kPanels, tile.head,
                  tile.batch, full, kEvictFirst);
       }
-      tma_load(slot, key_map, block * kBN + rank * (kBN / kCtaGroup), part * kPanels, key_head, tile.batch, full,
+      tma_load_5d(slot, key_map, block * kBN + rank * (kBN / kCtaGroup), part * kPanels, key_head, tile.batch, full,
                kEvictLast);
     }
   }
@@ -848,7 +881,7 @@ struct Loader {
       const int32 half = i / kNumPvStages, part = i % kNumPvStages;
       uint32 slot, full;
       begin_slot(kKvBytes, slot, full);
-      tma_load(slot, value_map, block * kBN + part * kBK1, (half * kCtaGroup + rank) * kPanels, key_head, tile.batch,
+      tma_load_5d(slot, value_map, block * kBN + part * kBK1, (half * kCtaGroup + rank) * kPanels, key_head, tile.batch,
                full, kEvictLast);
     }
   }
@@ -915,8 +948,8 @@ __device__ __forceinline__ void run_loader(uint32 base, const Problem& problem,
 
 // ---- role: mma. One warp of the leader issues all products; one elected lane, the same throughout. ----
 
-constexpr uint32 kQueryKeyShape = instruction_descriptor<kCtaGroup * kBM, kBN, false>();
-constexpr uint32 kProbabilityValueShape = instruction_descriptor<kCtaGroup * kBM, kHalfColumns, true>();
+constexpr uint32 kQueryKeyShape = instruction_descriptor<kCtaGroup * kBM, kBN, false, false>();
+constexpr uint32 kProbabilityValueShape = instruction_descriptor<kCtaGroup * kBM, kHalfColumns, false, true>();
 constexpr uint32 kStepBytes = 32;  // of a row that one MMA instruction multiplies
 constexpr int32 kStepKeys = kStepBytes / kElementBytes;
 
@@ -1114,8 +1147,7 @@ __device__ __forceinline__ void store_probabilities(uint32 row_address, int32 ro
   const uint32 address = row_address + (chunk / 8 * kTileRows) * kPanelRowBytes + ((chunk % 8 ^ row % 8) << 4);
   const uint32 x = pack_e4m3(p[0], p[1], p[2], p[3]), y = pack_e4m3(p[4], p[5], p[6], p[7]);
   const uint32 z = pack_e4m3(p[8], p[9], p[10], p[11]), w = pack_e4m3(p[12], p[13], p[14], p[15]);
-  asm volatile("st.shared.v4.b32 [%0], {%1, %2, %3, %4};"
-               ::"r"(address), "r"(x), "r"(y), "r"(z), "r"(w) : "memory");
+  store_shared_chunk(address, {x, y, z, w});
 }
 
 struct SoftmaxRole {
@@ -1263,8 +1295,7 @@ __device__ __forceinline__ void stage_columns(uint32 staging, int32 row, int32 c
   const uint32 swizzle = row % 8;
   const uint32 address = staging + (column / kOutPanelColumns * kTileRows + row) * kOutPanelRowBytes +
                          ((chunk ^ swizzle) << 4);
-  asm volatile("st.shared.v4.b32 [%0], {%1, %2, %3, %4};"
-               ::"r"(address), "r"(x), "r"(y), "r"(z), "r"(w) : "memory");
+  store_shared_chunk(address, {x, y, z, w});
 }
 
 struct OutputTensor {
@@ -1350,7 +1381,8 @@ struct CorrectionRole {
     fence_proxy_async_shared();  // this thread's writes to the space, before the TMA store reads them
     named_barrier_sync(kEpilogueBarrier, 128);
     if (thread == 0) {
-      tma_store(out_map, staging, tile.first_row, first_panel, tile.head, tile.batch);
+      tma_store_5d(out_map, staging, tile.first_row, first_panel, tile.head, tile.batch);
+      tma_store_commit();
       tma_store_wait_read();  // the space may be written to only then
     }
     named_barrier_sync(kEpilogueBarrier, 128);
@@ -1456,10 +1488,10 @@ extern "C" __global__ void __cluster_dims__(2, 1, 1) __launch_bounds__(kNumThrea
     initialize_barriers(base, threadIdx.x);
     fence_mbarrier_init();
   }
-  cluster_sync();  // the peer's barriers are ready, and the peer is there to allocate with
+  cluster_sync_aligned();  // the peer's barriers are ready, and the peer is there to allocate with
   if (warp == kMmaWarp) tensor_memory_allocate<kTensorMemoryColumns>(base + kTensorMemoryOffset);
   tcgen05_fence_before();
-  cluster_sync();
+  cluster_sync_aligned();
   tcgen05_fence_after();
   const uint32 tensor_memory = load_shared(base + kTensorMemoryOffset);
 
@@ -1482,7 +1514,7 @@ extern "C" __global__ void __cluster_dims__(2, 1, 1) __launch_bounds__(kNumThrea
   }
 
   tcgen05_fence_before();
-  cluster_sync();  // the peer's products and commits reach this CTA until here
+  cluster_sync_aligned();  // the peer's products and commits reach this CTA until here
   tcgen05_fence_after();
   // Asked for again: no role has a register to keep them in.
   if (threadIdx.x / 32 == kMmaWarp)

@@ -58,86 +58,37 @@ struct alignas(64) TensorMap {
   uint64 opaque[16];
 };
 
-// ---- parameters of this kernel ----
-
-// What the pipelines know of it.
-struct FA4Config {
-  static constexpr int32 BM = 256;                    // query rows of a tile
-  static constexpr int32 BN = 128;                    // keys of a block
-  static constexpr int32 BK0 = 128;                   // columns of a part of Q and K
-  static constexpr int32 BK1 = 128;                   // keys of a block of V
-  static constexpr int32 padded_depth = 128;          // columns of query and key
-  static constexpr int32 padded_value_depth = 128;    // columns of value and output
-  static constexpr int32 num_qk_stages = 1;           // parts of Q and K along the depth
-  static constexpr int32 num_pv_stages = 2;           // parts of P along the keys
-  static constexpr int32 num_kv_stages = 5;           // slots of the ring of keys and values
-  static constexpr int32 ring_stride = 2;             // keys and values take turns in one ring
-  static constexpr int32 cta_group = 1;               // CTAs that multiply together
-  static constexpr int32 element_bytes = 2;           // of query, key and value
-  static constexpr uint32 k_slot_bytes = 32768;       // of a slot that holds keys
-  static constexpr uint32 v_slot_bytes = 32768;       // of a slot that holds values
-};
-
-constexpr int32 kDepth = 128;                  // columns of query and key
-constexpr int32 kValueDepth = 128;             // columns of value and output
-constexpr int32 kBM = FA4Config::BM;           // query rows of a tile
-constexpr int32 kBN = FA4Config::BN;           // keys of a block
-constexpr int32 kNumQo = 2;                    // query tiles that a CTA works on at once
-constexpr int32 kRowKeys = kBN;                // keys of a block whose scores a softmax thread holds
-constexpr int32 kTileRows = 128;               // rows of a query tile: lanes of tensor memory
-constexpr int32 kCtaGroup = 1;                 // CTAs that multiply together
-constexpr int32 kNumQkStages = 1;              // parts of Q and K along the depth
-constexpr int32 kNumPvStages = 2;              // parts of P along the keys
-constexpr int32 kScoreStages = 1;              // buffers of scores of a query tile
-constexpr float kRescaleThreshold = 8.0f;      // growth of a maximum, in powers of two, that is let pass
-constexpr int32 kWindowRight = 0;              // keys visible behind the diagonal
-constexpr int32 kNumThreads = 512;             // softmax, correction, and a warpgroup that issues
-constexpr uint32 kSoftmaxRegisters = 200;      // a thread, after setmaxnreg
-constexpr uint32 kCorrectionRegisters = 64;    // a thread, after setmaxnreg
-constexpr uint32 kOtherRegisters = 48;         // a thread, after setmaxnreg
-constexpr int32 kMmaK = 16;                    // columns that one MMA instruction multiplies
-constexpr int32 kPanelColumns = 64;            // columns of a swizzled panel of Q and K
-constexpr int32 kValuePanelColumns = 64;       // columns of a swizzled panel of V
-constexpr int32 kOutPanelColumns = 64;         // columns of a swizzled panel of the output
-constexpr uint32 kPanelRowBytes = kPanelColumns * FA4Config::element_bytes;
-constexpr uint32 kValuePanelRowBytes = kValuePanelColumns * FA4Config::element_bytes;
-constexpr uint32 kOutPanelRowBytes = kOutPanelColumns * 2;
-constexpr float kLn2 = 0.6931471805599453f;
-
-static_assert(kBM == kNumQo * kTileRows, "A query tile has 128 rows.");
-static_assert(kBN % 32 == 0, "Probabilities are stored in steps of 32 keys.");
-static_assert(FA4Config::BK0 * kNumQkStages == kDepth, "Parts must tile the depth.");
-static_assert(FA4Config::BK0 % kPanelColumns == 0, "A part is made of whole panels.");
-
-// Named barriers; 0 is __syncthreads.
-constexpr int32 kEpilogueBarrier = 1;
-
 // ---- mbarrier: phases of arrivals and bytes (PTX ISA, "Parallel Synchronization: mbarrier") ----
-// A barrier is named by its address in shared memory.
+// A barrier is named by its address in shared memory, and an offset from it that is an immediate of the
+// instruction: a loader of 24 registers has none for sums.
 
 __device__ __forceinline__ void mbarrier_init(uint32 barrier, uint32 arrivals) {
   asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(barrier), "r"(arrivals) : "memory");
 }
 
-__device__ __forceinline__ void mbarrier_arrive(uint32 barrier) {
-  asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(barrier) : "memory");
-}
-
-__device__ __forceinline__ void mbarrier_arrive_expect_tx(uint32 barrier, uint32 bytes) {
-  asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;"
-               ::"r"(barrier), "r"(bytes) : "memory");
-}
-
-// Returns once the phase of this parity has completed; acquires what its arrivals released.
-__device__ __forceinline__ void mbarrier_wait(uint32 barrier, uint32 parity) {
-  asm volatile("{ .reg .pred done;"
-               " again: mbarrier.try_wait.parity.shared::cta.b64 done, [%0], %1;"
-               " @!done bra.uni again; }" ::"r"(barrier), "r"(parity) : "memory");
-}
-
 // Makes the initialised barriers visible to the async proxy and to the cluster.
 __device__ __forceinline__ void fence_mbarrier_init() {
   asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+}
+
+template <uint32 kOffset = 0>
+__device__ __forceinline__ void mbarrier_arrive(uint32 barrier) {
+  asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0 + %1];" ::"r"(barrier), "n"(kOffset) : "memory");
+}
+
+// Arrives, and has the phase wait for this many bytes of copies as well.
+template <uint32 kOffset = 0>
+__device__ __forceinline__ void mbarrier_arrive_expect_tx(uint32 barrier, uint32 bytes) {
+  asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0 + %1], %2;"
+               ::"r"(barrier), "n"(kOffset), "r"(bytes) : "memory");
+}
+
+// Returns once the phase of this parity has completed; acquires what its arrivals released.
+template <uint32 kOffset = 0>
+__device__ __forceinline__ void mbarrier_wait(uint32 barrier, uint32 parity) {
+  asm volatile("{ .reg .pred done;"
+               " again: mbarrier.try_wait.parity.shared::cta.b64 done, [%0 + %1], %2;"
+               " @!done bra.uni again; }" ::"r"(barrier), "n"(kOffset), "r"(parity) : "memory");
 }
 
 // ---- named barriers: some of the CTA's warps meet ----
@@ -146,37 +97,65 @@ __device__ __forceinline__ void named_barrier_sync(int32 id, int32 threads) {
   asm volatile("bar.sync %0, %1;" ::"r"(id), "r"(threads) : "memory");
 }
 
-// ---- pairs: the leader CTA of a pair issues all products; its barriers count for both ----
+// ---- pairs: there are none in this kernel, in which every CTA is its own leader ----
 
-// The same address in the leader's shared memory.
 template <int32 kCtaGroup>
 __device__ __forceinline__ uint32 leader_address(uint32 address) {
-  constexpr uint32 kOddCta = 1u << 24;
-  return kCtaGroup == 2 ? address & ~kOddCta : address;
+  static_assert(kCtaGroup == 1, "This kernel has no pairs of CTAs.");
+  return address;
 }
 
-// Arrives on the leader's barrier. What is handed over lies in tensor memory, and the tcgen05 fences
-// order it: no wider scope is asked for, which would cost a membar of the whole GPU.
 template <int32 kCtaGroup>
 __device__ __forceinline__ void mbarrier_arrive_leader(uint32 barrier) {
-  if constexpr (kCtaGroup == 1) {
-    mbarrier_arrive(barrier);
-  } else {
-    asm volatile("mbarrier.arrive.shared::cluster.b64 _, [%0];"
-                 ::"r"(leader_address<kCtaGroup>(barrier)) : "memory");
-  }
+  static_assert(kCtaGroup == 1, "This kernel has no pairs of CTAs.");
+  mbarrier_arrive(barrier);
 }
 
-// The leader expects the bytes that either CTA of the pair loads.
 template <int32 kCtaGroup>
 __device__ __forceinline__ void mbarrier_expect_leader(uint32 barrier, uint32 bytes) {
-  mbarrier_arrive_expect_tx(barrier, kCtaGroup * bytes);
+  static_assert(kCtaGroup == 1, "This kernel has no pairs of CTAs.");
+  mbarrier_arrive_expect_tx(barrier, bytes);
 }
 
-// ---- TMA: tensor copies between global and shared memory, 5 dimensions ----
-// Coordinates: (column in panel, row, panel, head, batch).
+// ---- fences between proxies ----
 
-// L2 eviction policies: keys and values are read by many tiles, a query tile by one.
+// Orders earlier accesses of shared memory by this thread, and by those that it has waited for, before
+// later ones by the async proxy: by TMA, wgmma, tcgen05.mma.
+__device__ __forceinline__ void fence_proxy_async_shared() {
+  asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+}
+
+// ---- shared memory: words, chunks of 16 bytes, and 8 x 8 pieces of matrices ----
+
+// The address of shared memory within its own window.
+__device__ __forceinline__ uint32 shared_address(const char* pointer) {
+  uint32 address;
+  asm("{ .reg .u64 shared;"
+      " cvta.to.shared.u64 shared, %1;"
+      " cvt.u32.u64 %0, shared; }" : "=r"(address) : "l"(pointer));
+  return address;
+}
+
+__device__ __forceinline__ uint32 load_shared(uint32 address) {
+  uint32 word;
+  asm volatile("ld.shared.b32 %0, [%1];" : "=r"(word) : "r"(address) : "memory");
+  return word;
+}
+
+__device__ __forceinline__ void store_shared(uint32 address, float value) {
+  asm volatile("st.shared.f32 [%0], %1;" ::"r"(address), "f"(value) : "memory");
+}
+
+__device__ __forceinline__ void store_shared_chunk(uint32 address, uint4 chunk) {
+  asm volatile("st.shared.v4.b32 [%0], {%1, %2, %3, %4};"
+               ::"r"(address), "r"(chunk.x), "r"(chunk.y), "r"(chunk.z), "r"(chunk.w) : "memory");
+}
+
+// ---- TMA: tensor copies between global and shared memory ----
+// What lies outside the tensor reads as zero and is not written.
+// Coordinates of 5 dimensions: (column in panel, row, panel, head, batch).
+
+// L2 eviction policies: what one tile reads is the first to leave, what many read the last.
 constexpr uint64 kEvictFirst = 0x12F0000000000000ull;
 constexpr uint64 kEvictLast = 0x14F0000000000000ull;
 
@@ -184,43 +163,34 @@ __device__ __forceinline__ void prefetch_tensor_map(const TensorMap& map) {
   asm volatile("prefetch.tensormap [%0];" ::"l"(&map) : "memory");
 }
 
-__device__ __forceinline__ void tma_load(uint32 destination, const TensorMap& map, int32 row,
-                                         int32 panel, int32 head, int32 batch, uint32 barrier,
-                                         uint64 policy) {
-  asm volatile(
-      "cp.async.bulk.tensor.5d.shared::cluster.global.mbarrier::complete_tx::bytes.L2::cache_hint"
-      " [%0], [%1, {%2, %3, %4, %5, %6}], [%7], %8;"
-      :: "r"(destination), "l"(&map), "r"(0), "r"(row), "r"(panel), "r"(head), "r"(batch),
-         "r"(barrier), "l"(policy) : "memory");
+__device__ __forceinline__ void tma_load_5d(uint32 destination, const TensorMap& map, int32 row, int32 panel,
+                                            int32 head, int32 batch, uint32 barrier, uint64 policy) {
+  asm volatile("cp.async.bulk.tensor.5d.shared::cluster.global.mbarrier::complete_tx::bytes.L2::cache_hint"
+               " [%0], [%1, {%2, %3, %4, %5, %6}], [%7], %8;"
+               ::"r"(destination), "l"(&map), "r"(0), "r"(row), "r"(panel), "r"(head), "r"(batch),
+                 "r"(barrier), "l"(policy) : "memory");
 }
 
-__device__ __forceinline__ void tma_prefetch(const TensorMap& map, int32 row, int32 panel,
-                                             int32 head, int32 batch) {
-  asm volatile("cp.async.bulk.prefetch.tensor.5d.L2.global [%0, {%1, %2, %3, %4, %5}];"
-               :: "l"(&map), "r"(0), "r"(row), "r"(panel), "r"(head), "r"(batch) : "memory");
+// Joins the group that the thread commits next.
+__device__ __forceinline__ void tma_store_5d(const TensorMap& map, uint32 source, int32 row, int32 panel, int32 head,
+                                             int32 batch) {
+  asm volatile("cp.async.bulk.tensor.5d.global.shared::cta.bulk_group [%0, {%1, %2, %3, %4, %5}], [%6];"
+               ::"l"(&map), "r"(0), "r"(row), "r"(panel), "r"(head), "r"(batch), "r"(source) : "memory");
 }
 
-__device__ __forceinline__ void tma_store(const TensorMap& map, uint32 source, int32 row,
-                                          int32 panel, int32 head, int32 batch) {
-  asm volatile(
-      "cp.async.bulk.tensor.5d.global.shared::cta.bulk_group [%0, {%1, %2, %3, %4, %5}], [%6];"
-      " cp.async.bulk.commit_group;"
-      :: "l"(&map), "r"(0), "r"(row), "r"(panel), "r"(head), "r"(batch), "r"(source) : "memory");
+__device__ __forceinline__ void tma_store_commit() {
+  asm volatile("cp.async.bulk.commit_group;" ::: "memory");
 }
 
-// Returns once the stores of this thread have read their shared memory.
+// Returns once all groups of this thread but the last kPending have read their shared memory.
+template <int32 kPending = 0>
 __device__ __forceinline__ void tma_store_wait_read() {
-  asm volatile("cp.async.bulk.wait_group.read 0;" ::: "memory");
+  asm volatile("cp.async.bulk.wait_group.read %0;" ::"n"(kPending) : "memory");
 }
 
-// Returns once they have written global memory.
+// Returns once all groups of this thread have written global memory.
 __device__ __forceinline__ void tma_store_wait() {
   asm volatile("cp.async.bulk.wait_group 0;" ::: "memory");
-}
-
-// Orders this thread's generic writes to shared memory before later accesses by the async proxy.
-__device__ __forceinline__ void fence_proxy_async_shared() {
-  asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
 }
 
 // ---- tcgen05: tensor memory and the matrix products of one thread ----
@@ -313,11 +283,12 @@ __device__ __forceinline__ MatrixDescriptor matrix_descriptor(uint32 address) {
 }
 
 // The shape and types of a product (PTX ISA, "Instruction descriptor"): float32 sums of bf16 products.
-template <uint32 kM, uint32 kN, bool kTransposedB>
+// Transposed operands are MN-major.
+template <uint32 kM, uint32 kN, bool kTransposedA, bool kTransposedB>
 __device__ __forceinline__ constexpr uint32 instruction_descriptor() {
   constexpr uint32 kFloat32 = 1, kType = 1;
-  return (kFloat32 << 4) | (kType << 7) | (kType << 10) | (uint32{kTransposedB} << 16) | (kN / 8 << 17) |
-         (kM / 16 << 24);
+  return (kFloat32 << 4) | (kType << 7) | (kType << 10) | (uint32{kTransposedA} << 15) |
+         (uint32{kTransposedB} << 16) | (kN / 8 << 17) | (kM / 16 << 24);
 }
 
 // D (+)= A * B by the elected thread: D in tensor memory, A and B in shared memory.
@@ -343,21 +314,22 @@ __device__ __forceinline__ void mma_a_in_tensor_memory(uint32 d, uint32 a, Matri
 }
 
 // Arrives on the barrier once all earlier products of the elected thread are complete: their results
-// are written, and their operands read. In a pair (kCtaGroup 2), on the barrier of both CTAs.
+// are written, and their operands read. The mask is for pairs, and not used here.
+template <int32 kCtaGroup>
+__device__ __forceinline__ void mma_commit_mask(uint32 barrier, uint16 mask, uint32 elected) {
+  static_assert(kCtaGroup == 1, "All tcgen05 instructions of a kernel are of one cta_group.");
+  asm volatile("{ .reg .pred p; setp.ne.u32 p, %1, 0;"
+               " @p tcgen05.commit.cta_group::1.mbarrier::arrive::one.shared::cluster.b64 [%0]; }"
+               ::"r"(barrier), "r"(elected) : "memory");
+}
+
+// As mma_commit_mask, in this CTA.
 template <int32 kCtaGroup>
 __device__ __forceinline__ void mma_commit(uint32 barrier, uint32 elected) {
-  if constexpr (kCtaGroup == 1) {
-    asm volatile("{ .reg .pred p; setp.ne.u32 p, %1, 0;"
-                 " @p tcgen05.commit.cta_group::1.mbarrier::arrive::one.shared::cluster.b64 [%0]; }"
-                 ::"r"(barrier), "r"(elected) : "memory");
-  } else {
-    constexpr uint16 kBothCtas = 0b11;
-    asm volatile("{ .reg .pred p; setp.ne.u32 p, %2, 0;"
-                 " @p tcgen05.commit.cta_group::2.mbarrier::arrive::one.shared::cluster"
-                 ".multicast::cluster.b64 [%0], %1; }"
-                 ::"r"(barrier), "h"(kBothCtas), "r"(elected) : "memory");
-  }
+  mma_commit_mask<kCtaGroup>(barrier, 0b1, elected);
 }
+
+// ---- warps: which lane acts, and how many registers a thread has ----
 
 // One lane of the converged warp, the same every time: 1 there, 0 in the others.
 __device__ __forceinline__ uint32 elect_one() {
@@ -367,11 +339,12 @@ __device__ __forceinline__ uint32 elect_one() {
   return elected;
 }
 
-// Moves registers between warpgroups: some take what others give up.
+// Moves registers between warpgroups: some take what others give up. A thread has kCount afterwards.
 template <uint32 kCount>
 __device__ __forceinline__ void decrease_registers() {
   asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(kCount));
 }
+
 template <uint32 kCount>
 __device__ __forceinline__ void increase_registers() {
   asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(kCount));
@@ -391,13 +364,6 @@ __device__ __forceinline__ float log2_approx(float x) {
   float y;
   asm("lg2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
   return y;
-}
-
-// Two floats to packed bf16, the first in the low half.
-__device__ __forceinline__ uint32 pack(float low, float high) {
-  uint32 packed;
-  asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(packed) : "f"(high), "f"(low));
-  return packed;
 }
 
 // ---- pairs of floats: one instruction for two (f32x2) ----
@@ -434,6 +400,69 @@ __device__ __forceinline__ float2 add2_down(float2 a, float2 b) {
       : "=f"(d.x), "=f"(d.y) : "f"(a.x), "f"(a.y), "f"(b.x), "f"(b.y));
   return d;
 }
+
+// ---- conversions: float32 to and from packed elements ----
+
+// Two floats to packed bf16, the first in the low half.
+__device__ __forceinline__ uint32 pack(float low, float high) {
+  uint32 packed;
+  asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(packed) : "f"(high), "f"(low));
+  return packed;
+}
+
+// ---- parameters of this kernel ----
+
+// What the pipelines know of it.
+struct FA4Config {
+  static constexpr int32 BM = 256;                    // query rows of a tile
+  static constexpr int32 BN = 128;                    // keys of a block
+  static constexpr int32 BK0 = 128;                   // columns of a part of Q and K
+  static constexpr int32 BK1 = 128;                   // keys of a block of V
+  static constexpr int32 padded_depth = 128;          // columns of query and key
+  static constexpr int32 padded_value_depth = 128;    // columns of value and output
+  static constexpr int32 num_qk_stages = 1;           // parts of Q and K along the depth
+  static constexpr int32 num_pv_stages = 2;           // parts of P along the keys
+  static constexpr int32 num_kv_stages = 5;           // slots of the ring of keys and values
+  static constexpr int32 ring_stride = 2;             // keys and values take turns in one ring
+  static constexpr int32 cta_group = 1;               // CTAs that multiply together
+  static constexpr int32 element_bytes = 2;           // of query, key and value
+  static constexpr uint32 k_slot_bytes = 32768;       // of a slot that holds keys
+  static constexpr uint32 v_slot_bytes = 32768;       // of a slot that holds values
+};
+
+constexpr int32 kDepth = 128;                  // columns of query and key
+constexpr int32 kValueDepth = 128;             // columns of value and output
+constexpr int32 kBM = FA4Config::BM;           // query rows of a tile
+constexpr int32 kBN = FA4Config::BN;           // keys of a block
+constexpr int32 kNumQo = 2;                    // query tiles that a CTA works on at once
+constexpr int32 kRowKeys = kBN;                // keys of a block whose scores a softmax thread holds
+constexpr int32 kTileRows = 128;               // rows of a query tile: lanes of tensor memory
+constexpr int32 kCtaGroup = 1;                 // CTAs that multiply together
+constexpr int32 kNumQkStages = 1;              // parts of Q and K along the depth
+constexpr int32 kNumPvStages = 2;              // parts of P along the keys
+constexpr int32 kScoreStages = 1;              // buffers of scores of a query tile
+constexpr float kRescaleThreshold = 8.0f;      // growth of a maximum, in powers of two, that is let pass
+constexpr int32 kWindowRight = 0;              // keys visible behind the diagonal
+constexpr int32 kNumThreads = 512;             // softmax, correction, and a warpgroup that issues
+constexpr uint32 kSoftmaxRegisters = 200;      // a thread, after setmaxnreg
+constexpr uint32 kCorrectionRegisters = 64;    // a thread, after setmaxnreg
+constexpr uint32 kOtherRegisters = 48;         // a thread, after setmaxnreg
+constexpr int32 kMmaK = 16;                    // columns that one MMA instruction multiplies
+constexpr int32 kPanelColumns = 64;            // columns of a swizzled panel of Q and K
+constexpr int32 kValuePanelColumns = 64;       // columns of a swizzled panel of V
+constexpr int32 kOutPanelColumns = 64;         // columns of a swizzled panel of the output
+constexpr uint32 kPanelRowBytes = kPanelColumns * FA4Config::element_bytes;
+constexpr uint32 kValuePanelRowBytes = kValuePanelColumns * FA4Config::element_bytes;
+constexpr uint32 kOutPanelRowBytes = kOutPanelColumns * 2;
+constexpr float kLn2 = 0.6931471805599453f;
+
+static_assert(kBM == kNumQo * kTileRows, "A query tile has 128 rows.");
+static_assert(kBN % 32 == 0, "Probabilities are stored in steps of 32 keys.");
+static_assert(FA4Config::BK0 * kNumQkStages == kDepth, "Parts must tile the depth.");
+static_assert(FA4Config::BK0 % kPanelColumns == 0, "A part is made of whole panels.");
+
+// Named barriers; 0 is __syncthreads.
+constexpr int32 kEpilogueBarrier = 1;
 
 // ---- pipelines: rings between roles, in shared and tensor memory ----
 
@@ -691,8 +720,7 @@ __device__ __forceinline__ BlockRange visible_blocks(const Problem& problem, int
   const int32 last_row = min(first_row + num_rows, problem.query_rows) - 1;
   const int32 end_key = max(0, min(problem.key_rows, last_row + diagonal + kWindowRight + 1));
   const int32 end = (end_key + kBN - 1) / kBN;
-  const int32 begin = 0;
-  return {begin, end};
+  return {0, end};
 }
 
 // The tile number `index` in the order of work.
@@ -766,23 +794,8 @@ static_assert(kStagingBytes >= kTileRows * kValueDepth * 2, "A slot holds an out
 // The base of dynamic shared memory, rounded up to what the swizzle needs.
 __device__ __forceinline__ uint32 shared_base() {
   extern __shared__ char raw[];
-  uint32 address;
-  asm("{ .reg .u64 shared;"
-      " cvta.to.shared.u64 shared, %1;"
-      " cvt.u32.u64 %0, shared; }" : "=r"(address) : "l"(raw));
+  const uint32 address = shared_address(raw);
   return (address + 1023) & ~1023u;
-}
-
-// ---- shared memory ----
-
-__device__ __forceinline__ uint32 load_shared(uint32 address) {
-  uint32 word;
-  asm volatile("ld.shared.b32 %0, [%1];" : "=r"(word) : "r"(address) : "memory");
-  return word;
-}
-
-__device__ __forceinline__ void store_shared(uint32 address, float value) {
-  asm volatile("st.shared.f32 [%0], %1;" ::"r"(address), "f"(value) : "memory");
 }
 
 // ---- tensor memory: 512 of 512 columns ----
@@ -883,7 +896,7 @@ __device__ __forceinline__ void load_query_part(uint32 base, const TensorMap& ma
   constexpr uint32 kPartBytes = kQueryBytes / kNumQkStages;
   const uint32 full = base + kQueryFull + 8 * (kNumQkStages * i + kPart);
   mbarrier_expect_leader<kCtaGroup>(full, kPartBytes);
-  tma_load(base + kQueryOffset + kQueryBytes * i + kPartBytes * kPart, map, tile.first_row + i * kTileRows,
+  tma_load_5d(base + kQueryOffset + kQueryBytes * i + kPartBytes * kPart, map, tile.first_row + i * kTileRows,
            kPart * kPanelsPerPart, tile.head, tile.batch, leader_address<kCtaGroup>(full), kEvictFirst);
 }
 
@@ -901,7 +914,7 @@ struct Loader {
     // Arrived on by the commit of the Q.K that read the part that was here.
     keys.acquire<kPart>();
     const TMATile to = keys.get_tile<kPart>();
-    tma_load(to.smem, key_map, block * kBN, kPart * kPanelsPerPart, head, batch, to.mbar,
+    tma_load_5d(to.smem, key_map, block * kBN, kPart * kPanelsPerPart, head, batch, to.mbar,
              kEvictLast);
   }
 
@@ -914,7 +927,7 @@ struct Loader {
     // Arrived on by the commit of the P.V that read the block that was here.
     values.acquire();
     const TMATile to = values.get_tile();
-    tma_load(to.smem, value_map, block * kBN, 0, head, batch, to.mbar, kEvictLast);
+    tma_load_5d(to.smem, value_map, block * kBN, 0, head, batch, to.mbar, kEvictLast);
     values.commit_step();
   }
 
@@ -988,8 +1001,8 @@ __device__ __forceinline__ void run_loader(uint32 base, const Problem& problem,
 
 // ---- role: mma. One warp issues all products; one elected lane of it, the same throughout. ----
 
-constexpr uint32 kQueryKeyShape = instruction_descriptor<kTileRows * kCtaGroup, kBN, false>();
-constexpr uint32 kProbabilityValueShape = instruction_descriptor<kTileRows * kCtaGroup, kValueDepth, true>();
+constexpr uint32 kQueryKeyShape = instruction_descriptor<kTileRows * kCtaGroup, kBN, false, false>();
+constexpr uint32 kProbabilityValueShape = instruction_descriptor<kTileRows * kCtaGroup, kValueDepth, false, true>();
 
 // Bytes from the start of an operand of `kRows` rows, panel by panel, to one of its columns.
 template <int32 kRows>
@@ -1336,8 +1349,7 @@ __device__ __forceinline__ void stage_columns(uint32 staging, int32 row, int32 c
   const uint32 swizzle = row % 8;
   const uint32 address = staging + (column / kOutPanelColumns * kTileRows + row) * kOutPanelRowBytes +
                          ((chunk ^ swizzle) << 4);
-  asm volatile("st.shared.v4.b32 [%0], {%1, %2, %3, %4};"
-               ::"r"(address), "r"(x), "r"(y), "r"(z), "r"(w) : "memory");
+  store_shared_chunk(address, {x, y, z, w});
 }
 
 struct OutputTensor {
@@ -1405,7 +1417,8 @@ struct CorrectionRole {
     fence_proxy_async_shared();  // this thread's writes to the slot, before the TMA store reads them
     named_barrier_sync(kEpilogueBarrier, kTileRows);
     if (threadIdx.x % kTileRows == 0) {
-      tma_store(out_map, slot, tile.first_row + i * kTileRows, 0, tile.head, tile.batch);
+      tma_store_5d(out_map, slot, tile.first_row + i * kTileRows, 0, tile.head, tile.batch);
+      tma_store_commit();
       tma_store_wait_read();  // the slot may be written to only then
       mbarrier_arrive(base + kQueryEmpty + 8 * i);
     }

@@ -45,70 +45,43 @@ using uint16 = unsigned short;
 using uint32 = unsigned int;
 using uint64 = unsigned long long;
 using int32 = int;
-using int64 = long long;
 
 // A CUtensorMap as the driver encodes it: opaque here, passed by value.
 struct alignas(64) TensorMap {
   uint64 opaque[16];
 };
 
-// ---- parameters of this kernel ----
-
-constexpr int32 kBM = 128;                     // rows of a CTA's tile of the output
-constexpr int32 kBN = 256;                     // columns of the tile
-constexpr int32 kBK = 64;                      // elements along k of a block: a slot of the ring
-constexpr int32 kCtaGroup = 1;                 // CTAs that multiply together
-constexpr int32 kTileRows = kCtaGroup * kBM;   // rows of the tile
-constexpr int32 kBColumns = kBN / kCtaGroup;   // columns whose part of B a CTA loads
-constexpr int32 kNumStages = 3;                // slots of the ring of A and B
-constexpr int32 kNumAccumStages = 2;           // accumulators in tensor memory
-constexpr int32 kStageStrideCols = 256;        // columns from one accumulator to the next
-constexpr int32 kNumEpiStages = 2;             // slots of the ring of C
-constexpr int32 kNumOutStages = 2;             // slots through which the output passes
-constexpr int32 kNumThreads = 256;             // the epilogue's 128, and a warp for each other role
-constexpr int32 kMmaK = 16;                    // elements along k of one product: 32 bytes
-constexpr int32 kElementBytes = 2;             // of A and B
-constexpr int32 kOutElementBytes = 4;          // of the output and of C
-constexpr int32 kAPanel = 64;                  // elements of A in a row of a swizzled panel
-constexpr int32 kBPanel = 64;                  // elements of B in a row of a swizzled panel
-constexpr int32 kOutPanel = 32;                // columns of a swizzled panel of the output
-constexpr uint32 kAPanelRowBytes = kAPanel * kElementBytes;
-constexpr uint32 kBPanelRowBytes = kBPanel * kElementBytes;
-constexpr uint32 kOutPanelRowBytes = kOutPanel * kOutElementBytes;
-
-static_assert(kBK % kMmaK == 0, "A block is made of whole products.");
-static_assert(kMmaK * kElementBytes == 32, "A product takes 32 bytes along k.");
-static_assert(kBN % kOutPanel == 0, "A tile is made of whole panels.");
-
-// Named barriers; 0 is __syncthreads.
-constexpr int32 kEpilogueBarrier = 1;
-
 // ---- mbarrier: phases of arrivals and bytes (PTX ISA, "Parallel Synchronization: mbarrier") ----
-// A barrier is named by its address in shared memory.
+// A barrier is named by its address in shared memory, and an offset from it that is an immediate of the
+// instruction: a loader of 24 registers has none for sums.
 
 __device__ __forceinline__ void mbarrier_init(uint32 barrier, uint32 arrivals) {
   asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(barrier), "r"(arrivals) : "memory");
 }
 
-__device__ __forceinline__ void mbarrier_arrive(uint32 barrier) {
-  asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(barrier) : "memory");
-}
-
-__device__ __forceinline__ void mbarrier_arrive_expect_tx(uint32 barrier, uint32 bytes) {
-  asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;"
-               ::"r"(barrier), "r"(bytes) : "memory");
-}
-
-// Returns once the phase of this parity has completed; acquires what its arrivals released.
-__device__ __forceinline__ void mbarrier_wait(uint32 barrier, uint32 parity) {
-  asm volatile("{ .reg .pred done;"
-               " again: mbarrier.try_wait.parity.shared::cta.b64 done, [%0], %1;"
-               " @!done bra.uni again; }" ::"r"(barrier), "r"(parity) : "memory");
-}
-
 // Makes the initialised barriers visible to the async proxy and to the cluster.
 __device__ __forceinline__ void fence_mbarrier_init() {
   asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+}
+
+template <uint32 kOffset = 0>
+__device__ __forceinline__ void mbarrier_arrive(uint32 barrier) {
+  asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0 + %1];" ::"r"(barrier), "n"(kOffset) : "memory");
+}
+
+// Arrives, and has the phase wait for this many bytes of copies as well.
+template <uint32 kOffset = 0>
+__device__ __forceinline__ void mbarrier_arrive_expect_tx(uint32 barrier, uint32 bytes) {
+  asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0 + %1], %2;"
+               ::"r"(barrier), "n"(kOffset), "r"(bytes) : "memory");
+}
+
+// Returns once the phase of this parity has completed; acquires what its arrivals released.
+template <uint32 kOffset = 0>
+__device__ __forceinline__ void mbarrier_wait(uint32 barrier, uint32 parity) {
+  asm volatile("{ .reg .pred done;"
+               " again: mbarrier.try_wait.parity.shared::cta.b64 done, [%0 + %1], %2;"
+               " @!done bra.uni again; }" ::"r"(barrier), "n"(kOffset), "r"(parity) : "memory");
 }
 
 // ---- named barriers: some of the CTA's warps meet ----
@@ -117,59 +90,89 @@ __device__ __forceinline__ void named_barrier_sync(int32 id, int32 threads) {
   asm volatile("bar.sync %0, %1;" ::"r"(id), "r"(threads) : "memory");
 }
 
-// ---- pairs: the leader CTA of a pair issues all products; its barriers count for both ----
+// ---- pairs: there are none in this kernel, in which every CTA is its own leader ----
 
-// The same address in the leader's shared memory.
 template <int32 kCtaGroup>
 __device__ __forceinline__ uint32 leader_address(uint32 address) {
-  constexpr uint32 kOddCta = 1u << 24;
-  return kCtaGroup == 2 ? address & ~kOddCta : address;
+  static_assert(kCtaGroup == 1, "This kernel has no pairs of CTAs.");
+  return address;
 }
 
-// Arrives on the leader's barrier. What is handed over lies in tensor memory, and the tcgen05 fences
-// order it: no wider scope is asked for, which would cost a membar of the whole GPU.
 template <int32 kCtaGroup>
 __device__ __forceinline__ void mbarrier_arrive_leader(uint32 barrier) {
-  if constexpr (kCtaGroup == 1) {
-    mbarrier_arrive(barrier);
-  } else {
-    asm volatile("mbarrier.arrive.shared::cluster.b64 _, [%0];"
-                 ::"r"(leader_address<kCtaGroup>(barrier)) : "memory");
-  }
+  static_assert(kCtaGroup == 1, "This kernel has no pairs of CTAs.");
+  mbarrier_arrive(barrier);
 }
 
-// The leader expects the bytes that either CTA of the pair loads.
 template <int32 kCtaGroup>
 __device__ __forceinline__ void mbarrier_expect_leader(uint32 barrier, uint32 bytes) {
-  mbarrier_arrive_expect_tx(barrier, kCtaGroup * bytes);
+  static_assert(kCtaGroup == 1, "This kernel has no pairs of CTAs.");
+  mbarrier_arrive_expect_tx(barrier, bytes);
 }
 
-// ---- TMA: tensor copies between global and shared memory, 3 dimensions ----
-// Coordinates: (x along the contiguous extent, y along the other, batch). What lies outside reads as
-// zero and is not written.
+// ---- fences between proxies ----
+
+// Orders earlier accesses of shared memory by this thread, and by those that it has waited for, before
+// later ones by the async proxy: by TMA, wgmma, tcgen05.mma.
+__device__ __forceinline__ void fence_proxy_async_shared() {
+  asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+}
+
+// ---- shared memory: words, chunks of 16 bytes, and 8 x 8 pieces of matrices ----
+
+// The address of shared memory within its own window.
+__device__ __forceinline__ uint32 shared_address(const char* pointer) {
+  uint32 address;
+  asm("{ .reg .u64 shared;"
+      " cvta.to.shared.u64 shared, %1;"
+      " cvt.u32.u64 %0, shared; }" : "=r"(address) : "l"(pointer));
+  return address;
+}
+
+__device__ __forceinline__ uint32 load_shared(uint32 address) {
+  uint32 word;
+  asm volatile("ld.shared.b32 %0, [%1];" : "=r"(word) : "r"(address) : "memory");
+  return word;
+}
+
+__device__ __forceinline__ uint4 load_shared_chunk(uint32 address) {
+  uint4 chunk;
+  asm volatile("ld.shared.v4.b32 {%0, %1, %2, %3}, [%4];"
+               : "=r"(chunk.x), "=r"(chunk.y), "=r"(chunk.z), "=r"(chunk.w) : "r"(address) : "memory");
+  return chunk;
+}
+
+__device__ __forceinline__ void store_shared_chunk(uint32 address, uint4 chunk) {
+  asm volatile("st.shared.v4.b32 [%0], {%1, %2, %3, %4};"
+               ::"r"(address), "r"(chunk.x), "r"(chunk.y), "r"(chunk.z), "r"(chunk.w) : "memory");
+}
+
+// ---- TMA: tensor copies between global and shared memory ----
+// What lies outside the tensor reads as zero and is not written.
+// Coordinates of 3 dimensions: (x along the contiguous extent, y along the other, batch).
 
 __device__ __forceinline__ void prefetch_tensor_map(const TensorMap& map) {
   asm volatile("prefetch.tensormap [%0];" ::"l"(&map) : "memory");
 }
 
-__device__ __forceinline__ void tma_load(uint32 destination, const TensorMap& map, int32 x, int32 y, int32 batch,
-                                         uint32 barrier) {
+__device__ __forceinline__ void tma_load_3d(uint32 destination, const TensorMap& map, int32 x, int32 y, int32 batch,
+                                            uint32 barrier) {
   asm volatile("cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes"
                " [%0], [%1, {%2, %3, %4}], [%5];"
                ::"r"(destination), "l"(&map), "r"(x), "r"(y), "r"(batch), "r"(barrier) : "memory");
 }
 
-// As tma_load, of what no other tile reads: the first to leave L2.
-__device__ __forceinline__ void tma_load_once(uint32 destination, const TensorMap& map, int32 x, int32 y, int32 batch,
-                                              uint32 barrier) {
-  constexpr uint64 kEvictFirst = 0x12F0000000000000ull;
+// Of what no other tile reads, by its own CTA: the first to leave L2.
+__device__ __forceinline__ void tma_load_once_3d(uint32 destination, const TensorMap& map, int32 x, int32 y,
+                                                 int32 batch, uint32 barrier) {
+  constexpr uint64 kPolicy = 0x12F0000000000000ull;
   asm volatile("cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes.L2::cache_hint"
                " [%0], [%1, {%2, %3, %4}], [%5], %6;"
-               ::"r"(destination), "l"(&map), "r"(x), "r"(y), "r"(batch), "r"(barrier), "l"(kEvictFirst) : "memory");
+               ::"r"(destination), "l"(&map), "r"(x), "r"(y), "r"(batch), "r"(barrier), "l"(kPolicy) : "memory");
 }
 
 // Joins the group that the thread commits next.
-__device__ __forceinline__ void tma_store(const TensorMap& map, uint32 source, int32 x, int32 y, int32 batch) {
+__device__ __forceinline__ void tma_store_3d(const TensorMap& map, uint32 source, int32 x, int32 y, int32 batch) {
   asm volatile("cp.async.bulk.tensor.3d.global.shared::cta.bulk_group [%0, {%1, %2, %3}], [%4];"
                ::"l"(&map), "r"(x), "r"(y), "r"(batch), "r"(source) : "memory");
 }
@@ -179,19 +182,14 @@ __device__ __forceinline__ void tma_store_commit() {
 }
 
 // Returns once all groups of this thread but the last kPending have read their shared memory.
-template <int32 kPending>
+template <int32 kPending = 0>
 __device__ __forceinline__ void tma_store_wait_read() {
   asm volatile("cp.async.bulk.wait_group.read %0;" ::"n"(kPending) : "memory");
 }
 
-// Returns once they have all written global memory.
+// Returns once all groups of this thread have written global memory.
 __device__ __forceinline__ void tma_store_wait() {
   asm volatile("cp.async.bulk.wait_group 0;" ::: "memory");
-}
-
-// Orders this thread's generic accesses of shared memory before later ones by the async proxy.
-__device__ __forceinline__ void fence_proxy_async_shared() {
-  asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
 }
 
 // ---- clusterlaunchcontrol: takes over the work of CTAs that have not started ----
@@ -300,34 +298,22 @@ __device__ __forceinline__ void mma(uint32 d, MatrixDescriptor a, MatrixDescript
 }
 
 // Arrives on the barrier once all earlier products of the elected thread are complete: their results
-// are written, and their operands read. In a pair (kCtaGroup 2), on the barrier of both CTAs.
-template <int32 kCtaGroup>
-__device__ __forceinline__ void mma_commit(uint32 barrier, uint32 elected) {
-  if constexpr (kCtaGroup == 1) {
-    asm volatile("{ .reg .pred p; setp.ne.u32 p, %1, 0;"
-                 " @p tcgen05.commit.cta_group::1.mbarrier::arrive::one.shared::cluster.b64 [%0]; }"
-                 ::"r"(barrier), "r"(elected) : "memory");
-  } else {
-    constexpr uint16 kBothCtas = 0b11;
-    asm volatile("{ .reg .pred p; setp.ne.u32 p, %2, 0;"
-                 " @p tcgen05.commit.cta_group::2.mbarrier::arrive::one.shared::cluster"
-                 ".multicast::cluster.b64 [%0], %1; }"
-                 ::"r"(barrier), "h"(kBothCtas), "r"(elected) : "memory");
-  }
-}
-
-// As mma_commit; a pair's commit arrives in the CTAs of the mask: bit i is rank i of the cluster.
+// are written, and their operands read. The mask is for pairs, and not used here.
 template <int32 kCtaGroup>
 __device__ __forceinline__ void mma_commit_mask(uint32 barrier, uint16 mask, uint32 elected) {
-  if constexpr (kCtaGroup == 1) {
-    mma_commit<1>(barrier, elected);
-  } else {
-    asm volatile("{ .reg .pred p; setp.ne.u32 p, %2, 0;"
-                 " @p tcgen05.commit.cta_group::2.mbarrier::arrive::one.shared::cluster"
-                 ".multicast::cluster.b64 [%0], %1; }"
-                 ::"r"(barrier), "h"(mask), "r"(elected) : "memory");
-  }
+  static_assert(kCtaGroup == 1, "All tcgen05 instructions of a kernel are of one cta_group.");
+  asm volatile("{ .reg .pred p; setp.ne.u32 p, %1, 0;"
+               " @p tcgen05.commit.cta_group::1.mbarrier::arrive::one.shared::cluster.b64 [%0]; }"
+               ::"r"(barrier), "r"(elected) : "memory");
 }
+
+// As mma_commit_mask, in this CTA.
+template <int32 kCtaGroup>
+__device__ __forceinline__ void mma_commit(uint32 barrier, uint32 elected) {
+  mma_commit_mask<kCtaGroup>(barrier, 0b1, elected);
+}
+
+// ---- warps: which lane acts, and how many registers a thread has ----
 
 // One lane of the converged warp, the same every time: 1 there, 0 in the others.
 __device__ __forceinline__ uint32 elect_one() {
@@ -336,6 +322,37 @@ __device__ __forceinline__ uint32 elect_one() {
                : "=r"(elected) :: "memory");
   return elected;
 }
+
+// ---- parameters of this kernel ----
+
+constexpr int32 kBM = 128;                     // rows of a CTA's tile of the output
+constexpr int32 kBN = 256;                     // columns of the tile
+constexpr int32 kBK = 64;                      // elements along k of a block: a slot of the ring
+constexpr int32 kCtaGroup = 1;                 // CTAs that multiply together
+constexpr int32 kTileRows = kCtaGroup * kBM;   // rows of the tile
+constexpr int32 kBColumns = kBN / kCtaGroup;   // columns whose part of B a CTA loads
+constexpr int32 kNumStages = 3;                // slots of the ring of A and B
+constexpr int32 kNumAccumStages = 2;           // accumulators in tensor memory
+constexpr int32 kStageStrideCols = 256;        // columns from one accumulator to the next
+constexpr int32 kNumEpiStages = 2;             // slots of the ring of C
+constexpr int32 kNumOutStages = 2;             // slots through which the output passes
+constexpr int32 kNumThreads = 256;             // the epilogue's 128, and a warp for each other role
+constexpr int32 kMmaK = 16;                    // elements along k of one product: 32 bytes
+constexpr int32 kElementBytes = 2;             // of A and B
+constexpr int32 kOutElementBytes = 4;          // of the output and of C
+constexpr int32 kAPanel = 64;                  // elements of A in a row of a swizzled panel
+constexpr int32 kBPanel = 64;                  // elements of B in a row of a swizzled panel
+constexpr int32 kOutPanel = 32;                // columns of a swizzled panel of the output
+constexpr uint32 kAPanelRowBytes = kAPanel * kElementBytes;
+constexpr uint32 kBPanelRowBytes = kBPanel * kElementBytes;
+constexpr uint32 kOutPanelRowBytes = kOutPanel * kOutElementBytes;
+
+static_assert(kBK % kMmaK == 0, "A block is made of whole products.");
+static_assert(kMmaK * kElementBytes == 32, "A product takes 32 bytes along k.");
+static_assert(kBN % kOutPanel == 0, "A tile is made of whole panels.");
+
+// Named barriers; 0 is __syncthreads.
+constexpr int32 kEpilogueBarrier = 1;
 
 // ---- pipelines: rings between roles, in shared and tensor memory ----
 
@@ -631,31 +648,8 @@ static_assert(kBBytes == kBColumns * kBK * kElementBytes, "A slot holds this CTA
 // The base of dynamic shared memory, rounded up to what the swizzle needs.
 __device__ __forceinline__ uint32 shared_base() {
   extern __shared__ char raw[];
-  uint32 address;
-  asm("{ .reg .u64 shared;"
-      " cvta.to.shared.u64 shared, %1;"
-      " cvt.u32.u64 %0, shared; }" : "=r"(address) : "l"(raw));
+  const uint32 address = shared_address(raw);
   return (address + 1023) & ~1023u;
-}
-
-// ---- shared memory: words, and chunks of 16 bytes ----
-
-__device__ __forceinline__ uint32 load_shared(uint32 address) {
-  uint32 word;
-  asm volatile("ld.shared.b32 %0, [%1];" : "=r"(word) : "r"(address) : "memory");
-  return word;
-}
-
-__device__ __forceinline__ uint4 load_shared_chunk(uint32 address) {
-  uint4 chunk;
-  asm volatile("ld.shared.v4.b32 {%0, %1, %2, %3}, [%4];"
-               : "=r"(chunk.x), "=r"(chunk.y), "=r"(chunk.z), "=r"(chunk.w) : "r"(address) : "memory");
-  return chunk;
-}
-
-__device__ __forceinline__ void store_shared_chunk(uint32 address, uint4 chunk) {
-  asm volatile("st.shared.v4.b32 [%0], {%1, %2, %3, %4};"
-               ::"r"(address), "r"(chunk.x), "r"(chunk.y), "r"(chunk.z), "r"(chunk.w) : "memory");
 }
 
 // ---- tensor memory: 512 of 512 columns ----
@@ -799,7 +793,7 @@ __device__ __forceinline__ void load_a(uint32 slot, const TensorMap& map, int32 
                                        uint32 barrier) {
 #pragma unroll
   for (int32 panel = 0; panel < kBK / kAPanel; ++panel)
-    tma_load(slot + panel * kBM * kAPanelRowBytes, map, k + panel * kAPanel, row, batch, barrier);
+    tma_load_3d(slot + panel * kBM * kAPanelRowBytes, map, k + panel * kAPanel, row, batch, barrier);
 }
 
 // The block of B for the tile's columns, panels of so many rows side by side along k.
@@ -807,7 +801,7 @@ __device__ __forceinline__ void load_b(uint32 slot, const TensorMap& map, int32 
                                        uint32 barrier) {
 #pragma unroll
   for (int32 panel = 0; panel < kBK / kBPanel; ++panel)
-    tma_load(slot + panel * kBColumns * kBPanelRowBytes, map, k + panel * kBPanel, column, batch, barrier);
+    tma_load_3d(slot + panel * kBColumns * kBPanelRowBytes, map, k + panel * kBPanel, column, batch, barrier);
 }
 
 __device__ __forceinline__ void run_loader(uint32 base, const Problem& problem, const TensorMap& a_map,
@@ -901,7 +895,7 @@ __device__ __forceinline__ void load_residual(uint32 base, const TensorMap& map,
   const auto slot = residual.produce();
   const uint32 to = base + kResidualOffset + kResidualBytes * slot.index();
   mbarrier_arrive_expect_tx(slot.mbar(), kResidualBytes);
-  tma_load_once(to, map, column, row, batch, slot.mbar());
+  tma_load_once_3d(to, map, column, row, batch, slot.mbar());
 }
 
 __device__ __forceinline__ void run_residual(uint32 base, const Problem& problem, const TensorMap& c_map,
@@ -979,7 +973,7 @@ struct EpilogueRole {
     const uint32 slot = base + kOutputOffset + kOutputBytes * out.index;
     named_barrier_sync(kEpilogueBarrier, 128);
     if (threadIdx.x == 0) {
-      tma_store(out_map, slot, column, row, batch);
+      tma_store_3d(out_map, slot, column, row, batch);
       tma_store_commit();
     }
     __syncwarp();

@@ -45,94 +45,106 @@ struct alignas(64) TensorMap {
   uint64 opaque[16];
 };
 
-// ---- parameters of this kernel ----
-
-constexpr int32 kDepth = 512;                  // columns of query, key, value and output
-constexpr int32 kBM = 128;                     // query rows of a tile, the same in both CTAs
-constexpr int32 kBN = 128;                     // keys of a block
-constexpr int32 kCtaGroup = 2;                 // CTAs that work on a tile
-constexpr int32 kOwnKeys = 64;                 // keys of a block whose scores a CTA computes
-constexpr int32 kOwnColumns = 256;             // columns of value and output that a CTA holds
-constexpr int32 kNumConsumerWarpgroups = 2;    // each on kWarpgroupRows of the tile's rows
-constexpr int32 kWarpgroupRows = 64;           // rows of one wgmma
-constexpr int32 kNumKvStages = 8;              // slots of the ring of keys and values
-constexpr int32 kChunkKeys = 16;               // keys of one wgmma of P.V
-constexpr int32 kOwnChunks = 4;                // chunks of P.V whose probabilities are this CTA's own
-constexpr float kRescaleThreshold = 8.0f;      // growth of a row's maximum, in powers of two, that is let pass
-constexpr int32 kWindowRight = 0;              // keys visible behind the diagonal
-constexpr int32 kNumThreads = 384;             // one producer warpgroup, then the consumers
-constexpr uint32 kProducerRegisters = 40;      // a thread, after setmaxnreg
-constexpr uint32 kConsumerRegisters = 232;     // a thread, after setmaxnreg
-constexpr int32 kPanelColumns = 64;            // columns of one swizzled panel of shared memory
-constexpr int32 kNumPanels = kDepth / kPanelColumns;
-constexpr uint32 kPanelRowBytes = kPanelColumns * 2;
-constexpr float kLn2 = 0.6931471805599453f;
-
-static_assert(kBM == kNumConsumerWarpgroups * kWarpgroupRows,
-              "Each consumer warpgroup takes 64 query rows.");
-static_assert(kBN == kCtaGroup * kOwnKeys && kDepth == kCtaGroup * kOwnColumns,
-              "The CTAs divide keys and columns in equal parts.");
-static_assert(kNumPanels == kNumKvStages,
-              "The panels of a CTA's keys go round the ring once: slot i holds panel i.");
-static_assert(kBN / kChunkKeys == kNumKvStages,
-              "The chunks of a block's values go round the ring once: slot i holds chunk i.");
-static_assert(kNumThreads == 128 * (1 + kNumConsumerWarpgroups),
-              "One producer warpgroup goes before the consumers.");
-
 // ---- mbarrier: phases of arrivals and bytes (PTX ISA, "Parallel Synchronization: mbarrier") ----
-// A barrier is named by its row in the table (kBarrier, an offset from the base of shared memory) and
-// its slot. The offset is an immediate of the instruction: the loader has no registers for addresses.
+// A barrier is named by its address in shared memory, and an offset from it that is an immediate of the
+// instruction: a loader of 24 registers has none for sums.
 
-template <uint32 kBarrier>
-__device__ __forceinline__ void mbarrier_init(uint32 base, uint32 slot, uint32 arrivals) {
-  asm volatile("mbarrier.init.shared::cta.b64 [%0 + %1], %2;"
-               :: "r"(base + 8 * slot), "n"(kBarrier), "r"(arrivals) : "memory");
-}
-
-template <uint32 kBarrier>
-__device__ __forceinline__ void mbarrier_arrive_expect_tx(uint32 base, uint32 slot, uint32 bytes) {
-  asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0 + %1], %2;"
-               :: "r"(base + 8 * slot), "n"(kBarrier), "r"(bytes) : "memory");
-}
-
-template <uint32 kBarrier>
-__device__ __forceinline__ void mbarrier_arrive(uint32 base, uint32 slot) {
-  asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0 + %1];"
-               :: "r"(base + 8 * slot), "n"(kBarrier) : "memory");
-}
-
-// One lane arrives for its warp: predicated, so that the warp does not diverge.
-template <uint32 kBarrier>
-__device__ __forceinline__ void mbarrier_arrive_if(uint32 base, uint32 slot, bool arrives) {
-  asm volatile(
-      "{\n"
-      "  .reg .pred p;\n"
-      "  setp.ne.u32 p, %2, 0;\n"
-      "  @p mbarrier.arrive.shared::cta.b64 _, [%0 + %1];\n"
-      "}\n" ::"r"(base + 8 * slot), "n"(kBarrier), "r"(static_cast<uint32>(arrives)) : "memory");
-}
-
-// Returns once the phase of this parity has completed; acquires what its arrivals released.
-template <uint32 kBarrier>
-__device__ __forceinline__ void mbarrier_wait(uint32 base, uint32 slot, uint32 parity) {
-  asm volatile(
-      "{\n"
-      "  .reg .pred done;\n"
-      "again:\n"
-      "  mbarrier.try_wait.parity.shared::cta.b64 done, [%0 + %1], %2;\n"
-      "  @!done bra.uni again;\n"
-      "}\n" ::"r"(base + 8 * slot), "n"(kBarrier), "r"(parity) : "memory");
-}
-
-// The address of a barrier, for copies that complete bytes on it.
-template <uint32 kBarrier>
-__device__ __forceinline__ uint32 mbarrier_address(uint32 base, uint32 slot) {
-  return base + 8 * slot + kBarrier;
+__device__ __forceinline__ void mbarrier_init(uint32 barrier, uint32 arrivals) {
+  asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(barrier), "r"(arrivals) : "memory");
 }
 
 // Makes the initialised barriers visible to the async proxy and to the cluster.
 __device__ __forceinline__ void fence_mbarrier_init() {
   asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+}
+
+template <uint32 kOffset = 0>
+__device__ __forceinline__ void mbarrier_arrive(uint32 barrier) {
+  asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0 + %1];" ::"r"(barrier), "n"(kOffset) : "memory");
+}
+
+// One lane arrives for its warp: predicated, so that the warp does not diverge.
+template <uint32 kOffset = 0>
+__device__ __forceinline__ void mbarrier_arrive_if(uint32 barrier, bool arrives) {
+  asm volatile("{ .reg .pred p; setp.ne.u32 p, %2, 0;"
+               " @p mbarrier.arrive.shared::cta.b64 _, [%0 + %1]; }"
+               ::"r"(barrier), "n"(kOffset), "r"(static_cast<uint32>(arrives)) : "memory");
+}
+
+// Arrives, and has the phase wait for this many bytes of copies as well.
+template <uint32 kOffset = 0>
+__device__ __forceinline__ void mbarrier_arrive_expect_tx(uint32 barrier, uint32 bytes) {
+  asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0 + %1], %2;"
+               ::"r"(barrier), "n"(kOffset), "r"(bytes) : "memory");
+}
+
+// Returns once the phase of this parity has completed; acquires what its arrivals released.
+template <uint32 kOffset = 0>
+__device__ __forceinline__ void mbarrier_wait(uint32 barrier, uint32 parity) {
+  asm volatile("{ .reg .pred done;"
+               " again: mbarrier.try_wait.parity.shared::cta.b64 done, [%0 + %1], %2;"
+               " @!done bra.uni again; }" ::"r"(barrier), "n"(kOffset), "r"(parity) : "memory");
+}
+
+// ---- mbarrier across a pair of CTAs ----
+// A mapped barrier is an address in the window shared::cluster: of a barrier of either CTA.
+
+// As mbarrier_arrive_release_cluster for shared memory alone, which costs no membar of the whole GPU: the
+// arrival is relaxed, behind a fence that orders accesses of shared memory at cluster scope.
+template <uint32 kOffset = 0>
+__device__ __forceinline__ void mbarrier_arrive_release_shared(uint32 mapped_barrier) {
+  asm volatile("fence.release.sync_restrict::shared::cta.cluster;"
+               " mbarrier.arrive.relaxed.cluster.shared::cluster.b64 _, [%0 + %1];"
+               ::"r"(mapped_barrier), "n"(kOffset) : "memory");
+}
+
+// As mbarrier_wait_acquire_cluster for shared memory alone, which leaves the L1 cache as it is: a relaxed
+// wait, ahead of a fence.
+template <uint32 kOffset = 0>
+__device__ __forceinline__ void mbarrier_wait_acquire_shared(uint32 barrier, uint32 parity) {
+  asm volatile("{ .reg .pred done;"
+               " again: mbarrier.try_wait.parity.relaxed.cluster.shared::cta.b64 done, [%0 + %1], %2;"
+               " @!done bra.uni again;"
+               " fence.acquire.sync_restrict::shared::cluster.cluster; }"
+               ::"r"(barrier), "n"(kOffset), "r"(parity) : "memory");
+}
+
+// ---- mbarrier by row of the table and slot: the offset of the row is an immediate of the instruction ----
+
+// Slot `slot` of the row kBarrier, where `base` is that of this CTA's shared memory or of the peer's.
+template <uint32 kBarrier>
+__device__ __forceinline__ uint32 mbarrier_slot(uint32 base, uint32 slot) {
+  return base + 8 * slot + kBarrier;
+}
+
+template <uint32 kBarrier>
+__device__ __forceinline__ void mbarrier_arrive_slot(uint32 base, uint32 slot) {
+  mbarrier_arrive<kBarrier>(base + 8 * slot);
+}
+
+template <uint32 kBarrier>
+__device__ __forceinline__ void mbarrier_arrive_slot_if(uint32 base, uint32 slot, bool arrives) {
+  mbarrier_arrive_if<kBarrier>(base + 8 * slot, arrives);
+}
+
+template <uint32 kBarrier>
+__device__ __forceinline__ void mbarrier_arrive_expect_tx_slot(uint32 base, uint32 slot, uint32 bytes) {
+  mbarrier_arrive_expect_tx<kBarrier>(base + 8 * slot, bytes);
+}
+
+template <uint32 kBarrier>
+__device__ __forceinline__ void mbarrier_wait_slot(uint32 base, uint32 slot, uint32 parity) {
+  mbarrier_wait<kBarrier>(base + 8 * slot, parity);
+}
+
+template <uint32 kBarrier>
+__device__ __forceinline__ void mbarrier_arrive_release_shared_slot(uint32 mapped_base, uint32 slot) {
+  mbarrier_arrive_release_shared<kBarrier>(mapped_base + 8 * slot);
+}
+
+template <uint32 kBarrier>
+__device__ __forceinline__ void mbarrier_wait_acquire_shared_slot(uint32 base, uint32 slot, uint32 parity) {
+  mbarrier_wait_acquire_shared<kBarrier>(base + 8 * slot, parity);
 }
 
 // ---- cluster: the pair of CTAs and its distributed shared memory ----
@@ -143,70 +155,59 @@ __device__ __forceinline__ uint32 cluster_rank() {
   return rank;
 }
 
-// The address, in the shared::cluster window, of this CTA-relative address in another CTA.
+// Every thread of the pair arrives and waits, those of a warp at times of their own: orders all earlier
+// accesses to shared memory.
+__device__ __forceinline__ void cluster_sync() {
+  asm volatile("barrier.cluster.arrive.release;\n"
+               "barrier.cluster.wait.acquire;\n" ::: "memory");
+}
+
+// The address, in the window shared::cluster, of this CTA-relative address in another CTA.
 __device__ __forceinline__ uint32 map_to_cta(uint32 address, uint32 rank) {
   uint32 mapped;
   asm volatile("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(mapped) : "r"(address), "r"(rank));
   return mapped;
 }
 
-// Every thread of the pair arrives and waits: orders all earlier shared-memory accesses.
-__device__ __forceinline__ void cluster_sync() {
-  asm volatile(
-      "barrier.cluster.arrive.release;\n"
-      "barrier.cluster.wait.acquire;\n" ::: "memory");
+// Two words into the shared memory that the mapped addresses name; their bytes complete on the barrier,
+// which releases them at cluster scope: data travels with its signal.
+__device__ __forceinline__ void store_async_v2(uint32 mapped_address, float x, float y, uint32 mapped_barrier) {
+  asm volatile("st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.v2.f32 [%0], {%1, %2}, [%3];"
+               ::"r"(mapped_address), "f"(x), "f"(y), "r"(mapped_barrier) : "memory");
 }
 
-// ---- exchange: what crosses from one CTA of the pair to the other ----
-// Data travels with its signal: st.async writes the peer's shared memory and completes the bytes on
-// the peer's mbarrier, which releases them at cluster scope. Waits and arrivals are themselves relaxed;
-// next to them stand fences that order shared memory alone, at cluster scope. That orders all that
-// .release.cluster and .acquire.cluster would order here, without their price: a membar of the
-// whole GPU for each arrival, and the L1 cache emptied after each wait.
-
-// Returns once the phase of this parity has completed; acquires what the peer released.
-template <uint32 kBarrier>
-__device__ __forceinline__ void mbarrier_wait_cluster(uint32 base, uint32 slot, uint32 parity) {
-  asm volatile(
-      "{ .reg .pred done;"
-      " again: mbarrier.try_wait.parity.relaxed.cluster.shared::cta.b64 done, [%0 + %1], %2;"
-      " @!done bra.uni again;"
-      " fence.acquire.sync_restrict::shared::cluster.cluster; }"
-      ::"r"(base + 8 * slot), "n"(kBarrier), "r"(parity) : "memory");
+// As store_async_v2, four words.
+__device__ __forceinline__ void store_async_v4(uint32 mapped_address, uint32 x, uint32 y, uint32 z, uint32 w,
+                                               uint32 mapped_barrier) {
+  asm volatile("st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.v4.b32"
+               " [%0], {%1, %2, %3, %4}, [%5];"
+               ::"r"(mapped_address), "r"(x), "r"(y), "r"(z), "r"(w), "r"(mapped_barrier) : "memory");
 }
 
-// Arrives in the CTA that mapped_base lies in; releases this thread's accesses to shared memory.
-template <uint32 kBarrier>
-__device__ __forceinline__ void mbarrier_arrive_cluster(uint32 mapped_base, uint32 slot) {
-  asm volatile(
-      "fence.release.sync_restrict::shared::cta.cluster;"
-      " mbarrier.arrive.relaxed.cluster.shared::cluster.b64 _, [%0 + %1];"
-      ::"r"(mapped_base + 8 * slot), "n"(kBarrier) : "memory");
-}
+// ---- fences between proxies ----
 
-// Two words, or four, into the shared memory that the mapped addresses lie in.
-__device__ __forceinline__ void store_async(uint32 mapped_address, float x, float y, uint32 mapped_barrier) {
-  asm volatile(
-      "st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.v2.f32 [%0], {%1, %2}, [%3];"
-      ::"r"(mapped_address), "f"(x), "f"(y), "r"(mapped_barrier) : "memory");
-}
-__device__ __forceinline__ void store_async(uint32 mapped_address, uint32 x, uint32 y, uint32 z, uint32 w,
-                                            uint32 mapped_barrier) {
-  asm volatile(
-      "st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.v4.b32 [%0], {%1, %2, %3, %4}, [%5];"
-      ::"r"(mapped_address), "r"(x), "r"(y), "r"(z), "r"(w), "r"(mapped_barrier) : "memory");
-}
-
-// Orders what the peer's stores have written, and this thread has waited for, before later reads of
-// it by the async proxy: by wgmma.
+// Orders earlier accesses of shared memory by this thread, and by those that it has waited for, before
+// later ones by the async proxy: by TMA, wgmma, tcgen05.mma.
 __device__ __forceinline__ void fence_proxy_async_shared() {
   asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
 }
 
-// ---- TMA: tensor copies between global and shared memory, 5 dimensions ----
-// Coordinates: (column in panel, row, panel, head, batch).
+// ---- shared memory: words, chunks of 16 bytes, and 8 x 8 pieces of matrices ----
 
-// L2 eviction policies: keys and values are read by many tiles, a query tile by one.
+// The address of shared memory within its own window.
+__device__ __forceinline__ uint32 shared_address(const char* pointer) {
+  uint32 address;
+  asm("{ .reg .u64 shared;"
+      " cvta.to.shared.u64 shared, %1;"
+      " cvt.u32.u64 %0, shared; }" : "=r"(address) : "l"(pointer));
+  return address;
+}
+
+// ---- TMA: tensor copies between global and shared memory ----
+// What lies outside the tensor reads as zero and is not written.
+// Coordinates of 5 dimensions: (column in panel, row, panel, head, batch).
+
+// L2 eviction policies: what one tile reads is the first to leave, what many read the last.
 constexpr uint64 kEvictFirst = 0x12F0000000000000ull;
 constexpr uint64 kEvictLast = 0x14F0000000000000ull;
 
@@ -214,14 +215,12 @@ __device__ __forceinline__ void prefetch_tensor_map(const TensorMap& map) {
   asm volatile("prefetch.tensormap [%0];" ::"l"(&map) : "memory");
 }
 
-__device__ __forceinline__ void tma_load(uint32 destination, const TensorMap& map, int32 row,
-                                         int32 panel, int32 head, int32 batch, uint32 barrier,
-                                         uint64 policy) {
-  asm volatile(
-      "cp.async.bulk.tensor.5d.shared::cluster.global.mbarrier::complete_tx::bytes.L2::cache_hint"
-      " [%0], [%1, {%2, %3, %4, %5, %6}], [%7], %8;"
-      :: "r"(destination), "l"(&map), "r"(0), "r"(row), "r"(panel), "r"(head), "r"(batch),
-         "r"(barrier), "l"(policy) : "memory");
+__device__ __forceinline__ void tma_load_5d(uint32 destination, const TensorMap& map, int32 row, int32 panel,
+                                            int32 head, int32 batch, uint32 barrier, uint64 policy) {
+  asm volatile("cp.async.bulk.tensor.5d.shared::cluster.global.mbarrier::complete_tx::bytes.L2::cache_hint"
+               " [%0], [%1, {%2, %3, %4, %5, %6}], [%7], %8;"
+               ::"r"(destination), "l"(&map), "r"(0), "r"(row), "r"(panel), "r"(head), "r"(batch),
+                 "r"(barrier), "l"(policy) : "memory");
 }
 
 // ---- wgmma: matrix products of a warpgroup, accumulators in registers ----
@@ -252,9 +251,9 @@ __device__ __forceinline__ void pin(float (&registers)[kCount]) {
 // A shared-memory matrix descriptor. Its high word is the same for all operands here: 128-byte
 // swizzle, and groups of eight lines 1024 bytes apart. The low word is leading_stride() plus an
 // address in units of 16 bytes; put together word by word, it needs no carry.
-constexpr uint32 kDescriptorHigh = (1u << 30) | (8 * kPanelRowBytes >> 4);
+constexpr uint32 kDescriptorHigh = (1u << 30) | (8 * 128 >> 4);
 
-__device__ __forceinline__ uint64 matrix_descriptor(uint32 low) {
+__device__ __forceinline__ uint64 wgmma_descriptor(uint32 low) {
   uint64 descriptor;
   asm("mov.b64 %0, {%1, %2};" : "=l"(descriptor) : "r"(low), "n"(kDescriptorHigh));
   return descriptor;
@@ -262,6 +261,11 @@ __device__ __forceinline__ uint64 matrix_descriptor(uint32 low) {
 
 // The part of the low word that says how far panels lie apart; K-major operands do not use it.
 __host__ __device__ constexpr uint32 leading_stride(uint32 bytes) { return bytes >> 4 << 16; }
+
+// The low word without leading_stride(). Addresses are relative to the CTA: bits from 18 on name the CTA.
+__device__ __forceinline__ uint32 descriptor_low(uint32 address) {
+  return (address & 0x3ffff) >> 4;
+}
 
 // D[64 x 64] = A * B^T: A (64 x 16) and B (64 x 16) in shared memory, both K-major.
 __device__ __forceinline__ void wgmma_m64n64k16_first(float (&d)[32], uint64 a, uint64 b) {
@@ -372,6 +376,8 @@ __device__ __forceinline__ void wgmma_m64n256k16_shared_a(float (&d)[128], uint6
       : "l"(a), "l"(b));
 }
 
+// ---- warps: which lane acts, and how many registers a thread has ----
+
 // One lane of the converged warp, the same every time: 1 there, 0 in the others.
 __device__ __forceinline__ uint32 elect_one() {
   uint32 elected;
@@ -380,15 +386,19 @@ __device__ __forceinline__ uint32 elect_one() {
   return elected;
 }
 
-// Moves registers between warpgroups: some take what others give up.
+// Moves registers between warpgroups: some take what others give up. A thread has kCount afterwards.
 template <uint32 kCount>
 __device__ __forceinline__ void decrease_registers() {
   asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(kCount));
 }
+
 template <uint32 kCount>
 __device__ __forceinline__ void increase_registers() {
   asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(kCount));
 }
+
+// Ends the kernel with an error.
+__device__ __forceinline__ void trap() { asm volatile("trap;"); }
 
 // ---- scalar helpers ----
 
@@ -406,6 +416,14 @@ __device__ __forceinline__ float log2_approx(float x) {
   return y;
 }
 
+// The value of the lane whose number differs in the bits of `lanes`.
+template <class Word>
+__device__ __forceinline__ Word shuffle_xor(Word value, int32 lanes) {
+  return __shfl_xor_sync(0xffffffffu, value, lanes);
+}
+
+// ---- conversions: float32 to and from packed elements ----
+
 // Two floats to packed bf16, the first in the low half.
 __device__ __forceinline__ uint32 pack(float low, float high) {
   uint32 packed;
@@ -413,13 +431,39 @@ __device__ __forceinline__ uint32 pack(float low, float high) {
   return packed;
 }
 
-__device__ __forceinline__ float shuffle_xor(float value, int32 lanes) {
-  return __shfl_xor_sync(0xffffffffu, value, lanes);
-}
+// ---- parameters of this kernel ----
 
-__device__ __forceinline__ uint32 shuffle_xor(uint32 value, int32 lanes) {
-  return __shfl_xor_sync(0xffffffffu, value, lanes);
-}
+constexpr int32 kDepth = 512;                  // columns of query, key, value and output
+constexpr int32 kBM = 128;                     // query rows of a tile, the same in both CTAs
+constexpr int32 kBN = 128;                     // keys of a block
+constexpr int32 kCtaGroup = 2;                 // CTAs that work on a tile
+constexpr int32 kOwnKeys = 64;                 // keys of a block whose scores a CTA computes
+constexpr int32 kOwnColumns = 256;             // columns of value and output that a CTA holds
+constexpr int32 kNumConsumerWarpgroups = 2;    // each on kWarpgroupRows of the tile's rows
+constexpr int32 kWarpgroupRows = 64;           // rows of one wgmma
+constexpr int32 kNumKvStages = 8;              // slots of the ring of keys and values
+constexpr int32 kChunkKeys = 16;               // keys of one wgmma of P.V
+constexpr int32 kOwnChunks = 4;                // chunks of P.V whose probabilities are this CTA's own
+constexpr float kRescaleThreshold = 8.0f;      // growth of a row's maximum, in powers of two, that is let pass
+constexpr int32 kWindowRight = 0;              // keys visible behind the diagonal
+constexpr int32 kNumThreads = 384;             // one producer warpgroup, then the consumers
+constexpr uint32 kProducerRegisters = 40;      // a thread, after setmaxnreg
+constexpr uint32 kConsumerRegisters = 232;     // a thread, after setmaxnreg
+constexpr int32 kPanelColumns = 64;            // columns of one swizzled panel of shared memory
+constexpr int32 kNumPanels = kDepth / kPanelColumns;
+constexpr uint32 kPanelRowBytes = kPanelColumns * 2;
+constexpr float kLn2 = 0.6931471805599453f;
+
+static_assert(kBM == kNumConsumerWarpgroups * kWarpgroupRows,
+              "Each consumer warpgroup takes 64 query rows.");
+static_assert(kBN == kCtaGroup * kOwnKeys && kDepth == kCtaGroup * kOwnColumns,
+              "The CTAs divide keys and columns in equal parts.");
+static_assert(kNumPanels == kNumKvStages,
+              "The panels of a CTA's keys go round the ring once: slot i holds panel i.");
+static_assert(kBN / kChunkKeys == kNumKvStages,
+              "The chunks of a block's values go round the ring once: slot i holds chunk i.");
+static_assert(kNumThreads == 128 * (1 + kNumConsumerWarpgroups),
+              "One producer warpgroup goes before the consumers.");
 
 // ---- shared memory: 231776 bytes, nearly all that a CTA may have ----
 
@@ -463,11 +507,8 @@ static_assert(kMaximumBytes == 4 * kWarpgroupRows && kSumBytes == kMaximumBytes,
 // the alignment that the declaration asks for.
 __device__ __forceinline__ uint32 shared_base() {
   extern __shared__ __align__(1024) char raw[];
-  uint32 address;
-  asm("{ .reg .u64 shared;"
-      " cvta.to.shared.u64 shared, %1;"
-      " cvt.u32.u64 %0, shared; }" : "=r"(address) : "l"(raw));
-  if (address % 1024 != 0) asm volatile("trap;");
+  const uint32 address = shared_address(raw);
+  if (address % 1024 != 0) trap();
   return address;
 }
 
@@ -492,23 +533,23 @@ struct Crossing {
 // Every barrier of the table, by one thread.
 __device__ __forceinline__ void initialize_barriers(uint32 base) {
   for (uint32 i = 0; i < kQueryFullSlots; ++i)
-    mbarrier_init<kQueryFull>(base, i, kQueryFullArrivals);
+    mbarrier_init(base + kQueryFull + 8 * i, kQueryFullArrivals);
   for (uint32 i = 0; i < kRingFullSlots; ++i)
-    mbarrier_init<kRingFull>(base, i, kRingFullArrivals);
+    mbarrier_init(base + kRingFull + 8 * i, kRingFullArrivals);
   for (uint32 i = 0; i < kRingEmptySlots; ++i)
-    mbarrier_init<kRingEmpty>(base, i, kRingEmptyArrivals);
+    mbarrier_init(base + kRingEmpty + 8 * i, kRingEmptyArrivals);
   for (uint32 i = 0; i < kMaximumFullSlots; ++i)
-    mbarrier_init<kMaximumFull>(base, i, kMaximumFullArrivals);
+    mbarrier_init(base + kMaximumFull + 8 * i, kMaximumFullArrivals);
   for (uint32 i = 0; i < kProbabilityFullSlots; ++i)
-    mbarrier_init<kProbabilityFull>(base, i, kProbabilityFullArrivals);
+    mbarrier_init(base + kProbabilityFull + 8 * i, kProbabilityFullArrivals);
   for (uint32 i = 0; i < kBuffersFreeSlots; ++i)
-    mbarrier_init<kBuffersFree>(base, i, kBuffersFreeArrivals);
+    mbarrier_init(base + kBuffersFree + 8 * i, kBuffersFreeArrivals);
   for (uint32 i = 0; i < kSumFullSlots; ++i)
-    mbarrier_init<kSumFull>(base, i, kSumFullArrivals);
+    mbarrier_init(base + kSumFull + 8 * i, kSumFullArrivals);
   for (uint32 i = 0; i < kTileFullSlots; ++i)
-    mbarrier_init<kTileFull>(base, i, kTileFullArrivals);
+    mbarrier_init(base + kTileFull + 8 * i, kTileFullArrivals);
   for (uint32 i = 0; i < kTileEmptySlots; ++i)
-    mbarrier_init<kTileEmpty>(base, i, kTileEmptyArrivals);
+    mbarrier_init(base + kTileEmpty + 8 * i, kTileEmptyArrivals);
 }
 
 // ---- tiles: which query rows a CTA works on, and which blocks of keys they see ----
@@ -544,8 +585,7 @@ __device__ __forceinline__ BlockRange visible_blocks(const Problem& problem, int
   const int32 last_row = min(first_row + num_rows, problem.query_rows) - 1;
   const int32 end_key = max(0, min(problem.key_rows, last_row + diagonal + kWindowRight + 1));
   const int32 end = (end_key + kBN - 1) / kBN;
-  const int32 begin = 0;
-  return {begin, end};
+  return {0, end};
 }
 
 // The tile number `index` in the order of work.
@@ -629,9 +669,9 @@ struct Loader {
   __device__ __forceinline__ void load_query_panel(const Tile& tile, int32 panel) const {
     const uint32 part = panel / kPanelsPerQueryBarrier;
     if (panel % kPanelsPerQueryBarrier == 0)
-      mbarrier_arrive_expect_tx<kQueryFull>(base, part, kPanelsPerQueryBarrier * kQueryBytes);
-    tma_load(base + kQueryOffset + panel * kQueryBytes, query_map, tile.first_row, panel, tile.head,
-             tile.batch, mbarrier_address<kQueryFull>(base, part), kEvictFirst);
+      mbarrier_arrive_expect_tx_slot<kQueryFull>(base, part, kPanelsPerQueryBarrier * kQueryBytes);
+    tma_load_5d(base + kQueryOffset + panel * kQueryBytes, query_map, tile.first_row, panel, tile.head,
+             tile.batch, mbarrier_slot<kQueryFull>(base, part), kEvictFirst);
   }
 
   // This CTA's keys of a block, and the queries of `tile` with them; that is done only at the very
@@ -642,10 +682,10 @@ struct Loader {
 #pragma unroll 1
     for (int32 panel = 0; panel < kNumPanels; ++panel) {
       // ring_empty: every consumer warp is through with what was in the slot.
-      mbarrier_wait<kRingEmpty>(base, panel, kEmptyParity);
-      mbarrier_arrive_expect_tx<kRingFull>(base, panel, kRingBytes);
-      tma_load(base + kRingOffset + panel * kRingBytes, key_map, first_key, panel, key.key_head,
-               key.batch, mbarrier_address<kRingFull>(base, panel), kEvictLast);
+      mbarrier_wait_slot<kRingEmpty>(base, panel, kEmptyParity);
+      mbarrier_arrive_expect_tx_slot<kRingFull>(base, panel, kRingBytes);
+      tma_load_5d(base + kRingOffset + panel * kRingBytes, key_map, first_key, panel, key.key_head,
+               key.batch, mbarrier_slot<kRingFull>(base, panel), kEvictLast);
       if (with_queries) load_query_panel(tile, panel);
     }
   }
@@ -662,10 +702,10 @@ struct Loader {
       const int32 half = chunk < kOwnChunks ? rank : rank ^ 1;
       const int32 first_key = value.block * kBN + half * kOwnKeys + chunk % kOwnChunks * kChunkKeys;
       // ring_empty: every consumer warp is through with what was in the slot.
-      mbarrier_wait<kRingEmpty>(base, chunk, kEmptyParity);
-      mbarrier_arrive_expect_tx<kRingFull>(base, chunk, kRingBytes);
-      tma_load(base + kRingOffset + chunk * kRingBytes, value_map, first_key, first_panel,
-               value.key_head, value.batch, mbarrier_address<kRingFull>(base, chunk), kEvictLast);
+      mbarrier_wait_slot<kRingEmpty>(base, chunk, kEmptyParity);
+      mbarrier_arrive_expect_tx_slot<kRingFull>(base, chunk, kRingBytes);
+      tma_load_5d(base + kRingOffset + chunk * kRingBytes, value_map, first_key, first_panel,
+               value.key_head, value.batch, mbarrier_slot<kRingFull>(base, chunk), kEvictLast);
       if (with_queries) load_query_panel(next, chunk);
     }
   }
@@ -681,17 +721,17 @@ __device__ __forceinline__ Tile hand_out_tile(uint32 base, const Problem& proble
   if (rank == 0) {
     if (index < problem.num_tiles) tile = tile_at(problem, index);
     // Arrived by the consumers of both CTAs and the peer's loader: both slots are free.
-    mbarrier_wait_cluster<kTileEmpty>(base, slot, tiles.phase() ^ 1);
+    mbarrier_wait_acquire_shared_slot<kTileEmpty>(base, slot, tiles.phase() ^ 1);
     write_tile(address, tile);
-    mbarrier_arrive<kTileFull>(base, slot);
+    mbarrier_arrive_slot<kTileFull>(base, slot);
     const uint32 peer = map_to_cta(base, 1);
-    store_async(peer + kTileOffset + kTileBytes * slot, tile.first_row, tile.head, tile.batch, 0,
-                mbarrier_address<kTileFull>(peer, slot));
+    store_async_v4(peer + kTileOffset + kTileBytes * slot, tile.first_row, tile.head, tile.batch, 0,
+                mbarrier_slot<kTileFull>(peer, slot));
   } else {
-    mbarrier_arrive_expect_tx<kTileFull>(base, slot, kTileBytes);
-    mbarrier_wait_cluster<kTileFull>(base, slot, tiles.phase());  // arrived by the leader's store
+    mbarrier_arrive_expect_tx_slot<kTileFull>(base, slot, kTileBytes);
+    mbarrier_wait_acquire_shared_slot<kTileFull>(base, slot, tiles.phase());  // arrived by the leader's store
     tile = read_tile(address);
-    mbarrier_arrive_cluster<kTileEmpty>(map_to_cta(base, 0), slot);
+    mbarrier_arrive_release_shared_slot<kTileEmpty>(map_to_cta(base, 0), slot);
   }
   ++tiles.uses;
   return tile;
@@ -821,11 +861,6 @@ __device__ __forceinline__ void mask_scores(const Problem& problem, float (&scor
 
 // ---- matrix products of a consumer warpgroup ----
 
-// Low word of a descriptor. Addresses are relative to the CTA: bits from 18 on name the CTA.
-__device__ __forceinline__ uint32 descriptor_low(uint32 address, uint32 leading_stride) {
-  return ((address & 0x3ffff) >> 4) + leading_stride;
-}
-
 // Sums with this word are made where they are used. The compiler would take those of a whole loop
 // body out of the loop, far more than there are registers.
 __device__ __forceinline__ void forget_value(uint32& word) { asm volatile("" : "+r"(word)); }
@@ -835,8 +870,8 @@ __device__ __forceinline__ void issue_query_key(float (&scores)[kOwnKeys / 2], u
                                                 int32 panel) {
 #pragma unroll
   for (int32 k = 0; k < kPanelColumns / 16; ++k) {
-    const uint64 a = matrix_descriptor(query + panel * (kQueryBytes >> 4) + 2 * k);
-    const uint64 b = matrix_descriptor(ring + panel * (kRingBytes >> 4) + 2 * k);
+    const uint64 a = wgmma_descriptor(query + panel * (kQueryBytes >> 4) + 2 * k);
+    const uint64 b = wgmma_descriptor(ring + panel * (kRingBytes >> 4) + 2 * k);
     if (panel == 0 && k == 0) {
       wgmma_m64n64k16_first(scores, a, b);
     } else {
@@ -851,15 +886,15 @@ constexpr uint32 kValueStride = leading_stride(kChunkKeys * kPanelRowBytes);
 // O += P . V over one chunk of keys, whose probabilities are four packed registers of this thread.
 __device__ __forceinline__ void issue_own_value(float (&output)[kOwnColumns / 2], const uint32* p,
                                                 uint32 ring, int32 chunk) {
-  const uint64 b = matrix_descriptor(ring + kValueStride + chunk * (kRingBytes >> 4));
+  const uint64 b = wgmma_descriptor(ring + kValueStride + chunk * (kRingBytes >> 4));
   wgmma_m64n256k16_register_a(output, p[0], p[1], p[2], p[3], b);
 }
 
 // The same over a chunk of the peer's keys, whose probabilities the peer has written here.
 __device__ __forceinline__ void issue_peer_value(float (&output)[kOwnColumns / 2], uint32 probability,
                                                  uint32 ring, int32 chunk) {
-  const uint64 a = matrix_descriptor(probability + (chunk - kOwnChunks) * 2);
-  const uint64 b = matrix_descriptor(ring + kValueStride + chunk * (kRingBytes >> 4));
+  const uint64 a = wgmma_descriptor(probability + (chunk - kOwnChunks) * 2);
+  const uint64 b = wgmma_descriptor(ring + kValueStride + chunk * (kRingBytes >> 4));
   wgmma_m64n256k16_shared_a(output, a, b);
 }
 
@@ -895,7 +930,7 @@ struct Exchange {
   // has waited for it.
   template <uint32 kFull>
   __device__ __forceinline__ void expect(const Crossing& crossing, uint32 bytes) const {
-    if (thread() == 0) mbarrier_arrive_expect_tx<kFull>(base, crossing.slot(warpgroup), bytes);
+    if (thread() == 0) mbarrier_arrive_expect_tx_slot<kFull>(base, crossing.slot(warpgroup), bytes);
   }
 
   // One float for each of this thread's two rows; the four lanes of a row hold the same.
@@ -904,15 +939,15 @@ struct Exchange {
     const uint32 slot = crossing.slot(warpgroup);
     expect<kFull>(crossing, kMaximumBytes);
     if (thread() % 4 == 0) {
-      store_async(peer_base + kOffset + slot * kMaximumBytes + rows_offset(), values[0], values[1],
-                  mbarrier_address<kFull>(peer_base, slot));
+      store_async_v2(peer_base + kOffset + slot * kMaximumBytes + rows_offset(), values[0], values[1],
+                  mbarrier_slot<kFull>(peer_base, slot));
     }
   }
 
   template <uint32 kFull, uint32 kOffset>
   __device__ __forceinline__ void receive_rows(const Crossing& crossing, float (&values)[2]) const {
     const uint32 slot = crossing.slot(warpgroup);
-    mbarrier_wait_cluster<kFull>(base, slot, crossing.phase());  // arrived by the peer's stores
+    mbarrier_wait_acquire_shared_slot<kFull>(base, slot, crossing.phase());  // arrived by the peer's stores
     asm volatile("ld.shared.v2.f32 {%0, %1}, [%2];"
                  : "=f"(values[0]), "=f"(values[1])
                  : "r"(base + kOffset + slot * kMaximumBytes + rows_offset()) : "memory");
@@ -930,8 +965,8 @@ struct Exchange {
     for (int r = 0; r < 2; ++r) {
       uint32 words[4] = {packed[r], packed[2 + r], packed[4 + r], packed[6 + r]};
       transpose_quad(words);
-      store_async(address + 8 * r * kPanelRowBytes, words[0], words[1], words[2], words[3],
-                  mbarrier_address<kProbabilityFull>(peer_base, slot));
+      store_async_v4(address + 8 * r * kPanelRowBytes, words[0], words[1], words[2], words[3],
+                  mbarrier_slot<kProbabilityFull>(peer_base, slot));
     }
   }
 
@@ -940,13 +975,13 @@ struct Exchange {
   __device__ __forceinline__ void release_buffers(const Crossing& block) const {
     __syncwarp();  // every lane has read
     if (thread() % 32 == 0)
-      mbarrier_arrive_cluster<kBuffersFree>(peer_base, block.slot(warpgroup));
+      mbarrier_arrive_release_shared_slot<kBuffersFree>(peer_base, block.slot(warpgroup));
   }
 
   // Returns once the peer has done so for this block. Then the probabilities of the next block may
   // be written, and the maxima of the one after it.
   __device__ __forceinline__ void wait_buffers(const Crossing& block) const {
-    mbarrier_wait_cluster<kBuffersFree>(base, block.slot(warpgroup), block.phase());
+    mbarrier_wait_acquire_shared_slot<kBuffersFree>(base, block.slot(warpgroup), block.phase());
   }
 };
 
@@ -1046,15 +1081,15 @@ struct Consumer {
 
   // For this warp: the slot may be written again.
   __device__ __forceinline__ void release_slot(uint32 slot) const {
-    mbarrier_arrive_if<kRingEmpty>(base, slot, threadIdx.x % 32 == 0);
+    mbarrier_arrive_slot_if<kRingEmpty>(base, slot, threadIdx.x % 32 == 0);
   }
 
   __device__ __forceinline__ bool next_tile(Tile& tile) {
     const uint32 slot = tiles.slot();
-    mbarrier_wait_cluster<kTileFull>(base, slot, tiles.phase());  // arrived by the leader's loader
+    mbarrier_wait_acquire_shared_slot<kTileFull>(base, slot, tiles.phase());  // arrived by the leader's loader
     tile = read_tile(base + kTileOffset + kTileBytes * slot);
     __syncwarp();  // every lane has read
-    if (threadIdx.x % 32 == 0) mbarrier_arrive_cluster<kTileEmpty>(map_to_cta(base, 0), slot);
+    if (threadIdx.x % 32 == 0) mbarrier_arrive_release_shared_slot<kTileEmpty>(map_to_cta(base, 0), slot);
     ++tiles.uses;
     return tile.first_row >= 0;
   }
@@ -1071,9 +1106,9 @@ struct Consumer {
     for (int32 panel = 0; panel < kNumPanels; ++panel) {
       if (new_queries && panel % kPanelsPerQueryBarrier == 0) {
         // Arrived by the bytes of two panels of Q.
-        mbarrier_wait<kQueryFull>(base, panel / kPanelsPerQueryBarrier, ~tiles.uses & 1);
+        mbarrier_wait_slot<kQueryFull>(base, panel / kPanelsPerQueryBarrier, ~tiles.uses & 1);
       }
-      mbarrier_wait<kRingFull>(base, panel, kFirst ? 0 : 1);  // arrived by the bytes of K
+      mbarrier_wait_slot<kRingFull>(base, panel, kFirst ? 0 : 1);  // arrived by the bytes of K
       wgmma_fence();  // scores, before the wgmmas write them
       issue_query_key(scores, query, ring, panel);
       wgmma_commit();
@@ -1165,10 +1200,10 @@ struct Consumer {
     for (int32 chunk = 0; chunk < kNumKvStages; ++chunk) {
       if (chunk == kOwnChunks) {
         // Arrived by the peer's stores of its probabilities.
-        mbarrier_wait_cluster<kProbabilityFull>(base, multiplied.slot(place.warpgroup), multiplied.phase());
+        mbarrier_wait_acquire_shared_slot<kProbabilityFull>(base, multiplied.slot(place.warpgroup), multiplied.phase());
         fence_proxy_async_shared();
       }
-      mbarrier_wait<kRingFull>(base, chunk, kFullParity);  // arrived by the bytes of V
+      mbarrier_wait_slot<kRingFull>(base, chunk, kFullParity);  // arrived by the bytes of V
       wgmma_fence();  // output and probabilities, before the wgmma reads them
       if (chunk < kOwnChunks) {
         issue_own_value(output, probabilities + 4 * chunk, ring, chunk);
@@ -1362,9 +1397,9 @@ extern "C" __global__ void __cluster_dims__(kCtaGroup, 1, 1) __launch_bounds__(k
     const Exchange exchange{base, map_to_cta(base, rank ^ 1), consumer};
     Consumer self{problem, output, base, place, exchange,
                   softmax_scale_log2,
-                  descriptor_low(base + kQueryOffset + consumer * kWarpgroupRows * kPanelRowBytes, 0),
-                  descriptor_low(base + kRingOffset, 0),
-                  descriptor_low(base + kProbabilityOffset + consumer * kProbabilityBytes, 0)};
+                  descriptor_low(base + kQueryOffset + consumer * kWarpgroupRows * kPanelRowBytes),
+                  descriptor_low(base + kRingOffset),
+                  descriptor_low(base + kProbabilityOffset + consumer * kProbabilityBytes)};
     self.run();
   }
   cluster_sync();  // no CTA leaves while the peer may still write to its shared memory

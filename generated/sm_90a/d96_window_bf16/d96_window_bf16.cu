@@ -44,82 +44,12 @@ struct alignas(64) TensorMap {
   uint64 opaque[16];
 };
 
-// ---- parameters of this kernel ----
-
-constexpr int32 kDepth = 96;                   // columns of query, key, value and output
-constexpr int32 kBM = 192;                     // query rows of a tile
-constexpr int32 kBN = 128;                     // keys of a block
-constexpr int32 kNumConsumerWarpgroups = 3;    // each on kWarpgroupRows of the tile's rows
-constexpr int32 kWarpgroupRows = 64;           // rows of one wgmma
-constexpr int32 kNumKvStages = 2;              // slots of the key ring, and of the value ring
-constexpr int32 kNumPvChunksInFlight = 2;      // 16-key chunks of P.V that may run under the next Q.K
-constexpr float kRescaleThreshold = 8.0f;      // growth of a row's maximum, in powers of two, that is let pass
-constexpr int32 kWindowLeft = 1023;            // keys visible before the diagonal
-constexpr int32 kWindowRight = 0;              // keys visible behind the diagonal
-constexpr int32 kNumThreads = 512;             // one producer warpgroup, then the consumers
-constexpr uint32 kProducerRegisters = 32;      // a thread, after setmaxnreg
-constexpr uint32 kConsumerRegisters = 160;     // a thread, after setmaxnreg
-constexpr int32 kPanelColumns = 32;            // columns of one swizzled panel of shared memory
-constexpr int32 kNumPanels = kDepth / kPanelColumns;
-constexpr uint32 kPanelRowBytes = kPanelColumns * 2;
-constexpr float kLn2 = 0.6931471805599453f;
-
-static_assert(kBM == kNumConsumerWarpgroups * kWarpgroupRows,
-              "Each consumer warpgroup takes 64 query rows.");
-static_assert(kBN % 16 == 0, "P.V takes keys in chunks of 16.");
-static_assert(kNumPanels * kPanelColumns == kDepth, "Panels must tile the depth.");
-static_assert(kNumThreads == 128 * (1 + kNumConsumerWarpgroups),
-              "One producer warpgroup goes before the consumers.");
-
 // ---- mbarrier: phases of arrivals and bytes (PTX ISA, "Parallel Synchronization: mbarrier") ----
-// A barrier is named by its row in the table (kBarrier, an offset from the base of shared memory) and
-// its slot. The offset is an immediate of the instruction: the loader has no registers for addresses.
+// A barrier is named by its address in shared memory, and an offset from it that is an immediate of the
+// instruction: a loader of 24 registers has none for sums.
 
-template <uint32 kBarrier>
-__device__ __forceinline__ void mbarrier_init(uint32 base, uint32 slot, uint32 arrivals) {
-  asm volatile("mbarrier.init.shared::cta.b64 [%0 + %1], %2;"
-               :: "r"(base + 8 * slot), "n"(kBarrier), "r"(arrivals) : "memory");
-}
-
-template <uint32 kBarrier>
-__device__ __forceinline__ void mbarrier_arrive_expect_tx(uint32 base, uint32 slot, uint32 bytes) {
-  asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0 + %1], %2;"
-               :: "r"(base + 8 * slot), "n"(kBarrier), "r"(bytes) : "memory");
-}
-
-template <uint32 kBarrier>
-__device__ __forceinline__ void mbarrier_arrive(uint32 base, uint32 slot) {
-  asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0 + %1];"
-               :: "r"(base + 8 * slot), "n"(kBarrier) : "memory");
-}
-
-// One lane arrives for its warp: predicated, so that the warp does not diverge.
-template <uint32 kBarrier>
-__device__ __forceinline__ void mbarrier_arrive_if(uint32 base, uint32 slot, bool arrives) {
-  asm volatile(
-      "{\n"
-      "  .reg .pred p;\n"
-      "  setp.ne.u32 p, %2, 0;\n"
-      "  @p mbarrier.arrive.shared::cta.b64 _, [%0 + %1];\n"
-      "}\n" ::"r"(base + 8 * slot), "n"(kBarrier), "r"(static_cast<uint32>(arrives)) : "memory");
-}
-
-// Returns once the phase of this parity has completed; acquires what its arrivals released.
-template <uint32 kBarrier>
-__device__ __forceinline__ void mbarrier_wait(uint32 base, uint32 slot, uint32 parity) {
-  asm volatile(
-      "{\n"
-      "  .reg .pred done;\n"
-      "again:\n"
-      "  mbarrier.try_wait.parity.shared::cta.b64 done, [%0 + %1], %2;\n"
-      "  @!done bra.uni again;\n"
-      "}\n" ::"r"(base + 8 * slot), "n"(kBarrier), "r"(parity) : "memory");
-}
-
-// The address of a barrier, for copies that complete bytes on it.
-template <uint32 kBarrier>
-__device__ __forceinline__ uint32 mbarrier_address(uint32 base, uint32 slot) {
-  return base + 8 * slot + kBarrier;
+__device__ __forceinline__ void mbarrier_init(uint32 barrier, uint32 arrivals) {
+  asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(barrier), "r"(arrivals) : "memory");
 }
 
 // Makes the initialised barriers visible to the async proxy and to the cluster.
@@ -127,10 +57,78 @@ __device__ __forceinline__ void fence_mbarrier_init() {
   asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
 }
 
-// ---- TMA: tensor copies between global and shared memory, 5 dimensions ----
-// Coordinates: (column in panel, row, panel, head, batch).
+template <uint32 kOffset = 0>
+__device__ __forceinline__ void mbarrier_arrive(uint32 barrier) {
+  asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0 + %1];" ::"r"(barrier), "n"(kOffset) : "memory");
+}
 
-// L2 eviction policies: keys and values are read by many tiles, a query tile by one.
+// One lane arrives for its warp: predicated, so that the warp does not diverge.
+template <uint32 kOffset = 0>
+__device__ __forceinline__ void mbarrier_arrive_if(uint32 barrier, bool arrives) {
+  asm volatile("{ .reg .pred p; setp.ne.u32 p, %2, 0;"
+               " @p mbarrier.arrive.shared::cta.b64 _, [%0 + %1]; }"
+               ::"r"(barrier), "n"(kOffset), "r"(static_cast<uint32>(arrives)) : "memory");
+}
+
+// Arrives, and has the phase wait for this many bytes of copies as well.
+template <uint32 kOffset = 0>
+__device__ __forceinline__ void mbarrier_arrive_expect_tx(uint32 barrier, uint32 bytes) {
+  asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0 + %1], %2;"
+               ::"r"(barrier), "n"(kOffset), "r"(bytes) : "memory");
+}
+
+// Returns once the phase of this parity has completed; acquires what its arrivals released.
+template <uint32 kOffset = 0>
+__device__ __forceinline__ void mbarrier_wait(uint32 barrier, uint32 parity) {
+  asm volatile("{ .reg .pred done;"
+               " again: mbarrier.try_wait.parity.shared::cta.b64 done, [%0 + %1], %2;"
+               " @!done bra.uni again; }" ::"r"(barrier), "n"(kOffset), "r"(parity) : "memory");
+}
+
+// ---- mbarrier by row of the table and slot: the offset of the row is an immediate of the instruction ----
+
+// Slot `slot` of the row kBarrier, where `base` is that of this CTA's shared memory or of the peer's.
+template <uint32 kBarrier>
+__device__ __forceinline__ uint32 mbarrier_slot(uint32 base, uint32 slot) {
+  return base + 8 * slot + kBarrier;
+}
+
+template <uint32 kBarrier>
+__device__ __forceinline__ void mbarrier_arrive_slot(uint32 base, uint32 slot) {
+  mbarrier_arrive<kBarrier>(base + 8 * slot);
+}
+
+template <uint32 kBarrier>
+__device__ __forceinline__ void mbarrier_arrive_slot_if(uint32 base, uint32 slot, bool arrives) {
+  mbarrier_arrive_if<kBarrier>(base + 8 * slot, arrives);
+}
+
+template <uint32 kBarrier>
+__device__ __forceinline__ void mbarrier_arrive_expect_tx_slot(uint32 base, uint32 slot, uint32 bytes) {
+  mbarrier_arrive_expect_tx<kBarrier>(base + 8 * slot, bytes);
+}
+
+template <uint32 kBarrier>
+__device__ __forceinline__ void mbarrier_wait_slot(uint32 base, uint32 slot, uint32 parity) {
+  mbarrier_wait<kBarrier>(base + 8 * slot, parity);
+}
+
+// ---- shared memory: words, chunks of 16 bytes, and 8 x 8 pieces of matrices ----
+
+// The address of shared memory within its own window.
+__device__ __forceinline__ uint32 shared_address(const char* pointer) {
+  uint32 address;
+  asm("{ .reg .u64 shared;"
+      " cvta.to.shared.u64 shared, %1;"
+      " cvt.u32.u64 %0, shared; }" : "=r"(address) : "l"(pointer));
+  return address;
+}
+
+// ---- TMA: tensor copies between global and shared memory ----
+// What lies outside the tensor reads as zero and is not written.
+// Coordinates of 5 dimensions: (column in panel, row, panel, head, batch).
+
+// L2 eviction policies: what one tile reads is the first to leave, what many read the last.
 constexpr uint64 kEvictFirst = 0x12F0000000000000ull;
 constexpr uint64 kEvictLast = 0x14F0000000000000ull;
 
@@ -138,20 +136,18 @@ __device__ __forceinline__ void prefetch_tensor_map(const TensorMap& map) {
   asm volatile("prefetch.tensormap [%0];" ::"l"(&map) : "memory");
 }
 
-__device__ __forceinline__ void tma_load(uint32 destination, const TensorMap& map, int32 row,
-                                         int32 panel, int32 head, int32 batch, uint32 barrier,
-                                         uint64 policy) {
-  asm volatile(
-      "cp.async.bulk.tensor.5d.shared::cluster.global.mbarrier::complete_tx::bytes.L2::cache_hint"
-      " [%0], [%1, {%2, %3, %4, %5, %6}], [%7], %8;"
-      :: "r"(destination), "l"(&map), "r"(0), "r"(row), "r"(panel), "r"(head), "r"(batch),
-         "r"(barrier), "l"(policy) : "memory");
+__device__ __forceinline__ void tma_load_5d(uint32 destination, const TensorMap& map, int32 row, int32 panel,
+                                            int32 head, int32 batch, uint32 barrier, uint64 policy) {
+  asm volatile("cp.async.bulk.tensor.5d.shared::cluster.global.mbarrier::complete_tx::bytes.L2::cache_hint"
+               " [%0], [%1, {%2, %3, %4, %5, %6}], [%7], %8;"
+               ::"r"(destination), "l"(&map), "r"(0), "r"(row), "r"(panel), "r"(head), "r"(batch),
+                 "r"(barrier), "l"(policy) : "memory");
 }
 
-__device__ __forceinline__ void tma_prefetch(const TensorMap& map, int32 row, int32 panel,
-                                             int32 head, int32 batch) {
+// Into L2 alone.
+__device__ __forceinline__ void tma_prefetch_5d(const TensorMap& map, int32 row, int32 panel, int32 head, int32 batch) {
   asm volatile("cp.async.bulk.prefetch.tensor.5d.L2.global [%0, {%1, %2, %3, %4, %5}];"
-               :: "l"(&map), "r"(0), "r"(row), "r"(panel), "r"(head), "r"(batch) : "memory");
+               ::"l"(&map), "r"(0), "r"(row), "r"(panel), "r"(head), "r"(batch) : "memory");
 }
 
 // ---- wgmma: matrix products of a warpgroup, accumulators in registers ----
@@ -182,16 +178,29 @@ __device__ __forceinline__ void pin(float (&registers)[kCount]) {
 // A shared-memory matrix descriptor. Its high word is the same for all operands here: 64-byte
 // swizzle, and groups of eight lines 512 bytes apart. The low word is leading_stride() plus an
 // address in units of 16 bytes; put together word by word, it needs no carry.
-constexpr uint32 kDescriptorHigh = (2u << 30) | (8 * kPanelRowBytes >> 4);
+constexpr uint32 kDescriptorHigh = (2u << 30) | (8 * 64 >> 4);
 
-__device__ __forceinline__ uint64 matrix_descriptor(uint32 low) {
+__device__ __forceinline__ uint64 wgmma_descriptor(uint32 low) {
   uint64 descriptor;
   asm("mov.b64 %0, {%1, %2};" : "=l"(descriptor) : "r"(low), "n"(kDescriptorHigh));
   return descriptor;
 }
 
+// As wgmma_descriptor, and stays in (uniform) registers: the compiler does not put it together again
+// before each wgmma, which would then wait until the one before it has read its registers.
+__device__ __forceinline__ uint64 wgmma_descriptor_kept(uint32 low) {
+  uint64 descriptor;
+  asm volatile("mov.b64 %0, {%1, %2};" : "=l"(descriptor) : "r"(low), "n"(kDescriptorHigh));
+  return descriptor;
+}
+
 // The part of the low word that says how far panels lie apart; K-major operands do not use it.
 __host__ __device__ constexpr uint32 leading_stride(uint32 bytes) { return bytes >> 4 << 16; }
+
+// The low word without leading_stride(). Addresses are relative to the CTA: bits from 18 on name the CTA.
+__device__ __forceinline__ uint32 descriptor_low(uint32 address) {
+  return (address & 0x3ffff) >> 4;
+}
 
 // D[64 x 128] = A * B^T: A (64 x 16) and B (128 x 16) in shared memory, both K-major.
 __device__ __forceinline__ void wgmma_m64n128k16_first(float (&d)[64], uint64 a, uint64 b) {
@@ -259,11 +268,14 @@ __device__ __forceinline__ void wgmma_m64n96k16_register_a(float (&d)[48], uint3
       : "r"(a0), "r"(a1), "r"(a2), "r"(a3), "l"(b));
 }
 
-// Moves registers between warpgroups: some take what others give up.
+// ---- warps: which lane acts, and how many registers a thread has ----
+
+// Moves registers between warpgroups: some take what others give up. A thread has kCount afterwards.
 template <uint32 kCount>
 __device__ __forceinline__ void decrease_registers() {
   asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(kCount));
 }
+
 template <uint32 kCount>
 __device__ __forceinline__ void increase_registers() {
   asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(kCount));
@@ -285,6 +297,14 @@ __device__ __forceinline__ float log2_approx(float x) {
   return y;
 }
 
+// The value of the lane whose number differs in the bits of `lanes`.
+template <class Word>
+__device__ __forceinline__ Word shuffle_xor(Word value, int32 lanes) {
+  return __shfl_xor_sync(0xffffffffu, value, lanes);
+}
+
+// ---- conversions: float32 to and from packed elements ----
+
 // Two floats to packed bf16, the first in the low half.
 __device__ __forceinline__ uint32 pack(float low, float high) {
   uint32 packed;
@@ -292,13 +312,32 @@ __device__ __forceinline__ uint32 pack(float low, float high) {
   return packed;
 }
 
-__device__ __forceinline__ float shuffle_xor(float value, int32 lanes) {
-  return __shfl_xor_sync(0xffffffffu, value, lanes);
-}
+// ---- parameters of this kernel ----
 
-__device__ __forceinline__ uint32 shuffle_xor(uint32 value, int32 lanes) {
-  return __shfl_xor_sync(0xffffffffu, value, lanes);
-}
+constexpr int32 kDepth = 96;                   // columns of query, key, value and output
+constexpr int32 kBM = 192;                     // query rows of a tile
+constexpr int32 kBN = 128;                     // keys of a block
+constexpr int32 kNumConsumerWarpgroups = 3;    // each on kWarpgroupRows of the tile's rows
+constexpr int32 kWarpgroupRows = 64;           // rows of one wgmma
+constexpr int32 kNumKvStages = 2;              // slots of the key ring, and of the value ring
+constexpr int32 kNumPvChunksInFlight = 2;      // 16-key chunks of P.V that may run under the next Q.K
+constexpr float kRescaleThreshold = 8.0f;      // growth of a row's maximum, in powers of two, that is let pass
+constexpr int32 kWindowLeft = 1023;            // keys visible before the diagonal
+constexpr int32 kWindowRight = 0;              // keys visible behind the diagonal
+constexpr int32 kNumThreads = 512;             // one producer warpgroup, then the consumers
+constexpr uint32 kProducerRegisters = 32;      // a thread, after setmaxnreg
+constexpr uint32 kConsumerRegisters = 160;     // a thread, after setmaxnreg
+constexpr int32 kPanelColumns = 32;            // columns of one swizzled panel of shared memory
+constexpr int32 kNumPanels = kDepth / kPanelColumns;
+constexpr uint32 kPanelRowBytes = kPanelColumns * 2;
+constexpr float kLn2 = 0.6931471805599453f;
+
+static_assert(kBM == kNumConsumerWarpgroups * kWarpgroupRows,
+              "Each consumer warpgroup takes 64 query rows.");
+static_assert(kBN % 16 == 0, "P.V takes keys in chunks of 16.");
+static_assert(kNumPanels * kPanelColumns == kDepth, "Panels must tile the depth.");
+static_assert(kNumThreads == 128 * (1 + kNumConsumerWarpgroups),
+              "One producer warpgroup goes before the consumers.");
 
 // ---- shared memory: 135344 bytes, from a base aligned to 1024 ----
 
@@ -327,10 +366,7 @@ static_assert(kValueBytes == kKeyBytes, "Values have the shape of keys.");
 // The base of dynamic shared memory, rounded up to what the swizzle needs.
 __device__ __forceinline__ uint32 shared_base() {
   extern __shared__ char raw[];
-  uint32 address;
-  asm("{ .reg .u64 shared;"
-      " cvta.to.shared.u64 shared, %1;"
-      " cvt.u32.u64 %0, shared; }" : "=r"(address) : "l"(raw));
+  const uint32 address = shared_address(raw);
   return (address + 1023) & ~1023u;
 }
 
@@ -346,21 +382,21 @@ struct RingPosition {
 // Every barrier of the table, by one thread.
 __device__ __forceinline__ void initialize_barriers(uint32 base) {
   for (uint32 i = 0; i < kQueryFullSlots; ++i)
-    mbarrier_init<kQueryFull>(base, i, kQueryFullArrivals);
+    mbarrier_init(base + kQueryFull + 8 * i, kQueryFullArrivals);
   for (uint32 i = 0; i < kQueryEmptySlots; ++i)
-    mbarrier_init<kQueryEmpty>(base, i, kQueryEmptyArrivals);
+    mbarrier_init(base + kQueryEmpty + 8 * i, kQueryEmptyArrivals);
   for (uint32 i = 0; i < kKeyFullSlots; ++i)
-    mbarrier_init<kKeyFull>(base, i, kKeyFullArrivals);
+    mbarrier_init(base + kKeyFull + 8 * i, kKeyFullArrivals);
   for (uint32 i = 0; i < kKeyEmptySlots; ++i)
-    mbarrier_init<kKeyEmpty>(base, i, kKeyEmptyArrivals);
+    mbarrier_init(base + kKeyEmpty + 8 * i, kKeyEmptyArrivals);
   for (uint32 i = 0; i < kValueFullSlots; ++i)
-    mbarrier_init<kValueFull>(base, i, kValueFullArrivals);
+    mbarrier_init(base + kValueFull + 8 * i, kValueFullArrivals);
   for (uint32 i = 0; i < kValueEmptySlots; ++i)
-    mbarrier_init<kValueEmpty>(base, i, kValueEmptyArrivals);
+    mbarrier_init(base + kValueEmpty + 8 * i, kValueEmptyArrivals);
   for (uint32 i = 0; i < kTileFullSlots; ++i)
-    mbarrier_init<kTileFull>(base, i, kTileFullArrivals);
+    mbarrier_init(base + kTileFull + 8 * i, kTileFullArrivals);
   for (uint32 i = 0; i < kTileEmptySlots; ++i)
-    mbarrier_init<kTileEmpty>(base, i, kTileEmptyArrivals);
+    mbarrier_init(base + kTileEmpty + 8 * i, kTileEmptyArrivals);
 }
 
 // ---- tiles: which query rows a CTA works on, and which blocks of keys they see ----
@@ -452,10 +488,10 @@ __device__ __forceinline__ Tile read_tile(uint32 slot) {
 template <uint32 kRing, uint32 kFull>
 __device__ __forceinline__ void load_block(uint32 base, uint32 slot, const TensorMap& map,
                                            int32 block, int32 head, int32 batch) {
-  mbarrier_arrive_expect_tx<kFull>(base, slot, kKeyBytes);
+  mbarrier_arrive_expect_tx_slot<kFull>(base, slot, kKeyBytes);
   const uint32 destination = base + kRing + slot * kKeyBytes;
-  const uint32 full = mbarrier_address<kFull>(base, slot);
-  tma_load(destination, map, block * kBN, 0, head, batch, full, kEvictLast);
+  const uint32 full = mbarrier_slot<kFull>(base, slot);
+  tma_load_5d(destination, map, block * kBN, 0, head, batch, full, kEvictLast);
 }
 
 // The rows of each active warpgroup, into its own slot; bit w of phases is the parity to wait for.
@@ -464,12 +500,12 @@ __device__ __forceinline__ void load_queries(uint32 base, const TensorMap& query
 #pragma unroll 1
   for (int32 w = 0; w < tile.active_warpgroups; ++w) {
     // query_empty: warpgroup w is through with its rows of the tile before.
-    mbarrier_wait<kQueryEmpty>(base, w, (phases >> w) & 1);
+    mbarrier_wait_slot<kQueryEmpty>(base, w, (phases >> w) & 1);
     phases ^= 1u << w;
-    mbarrier_arrive_expect_tx<kQueryFull>(base, w, kQueryBytes);
-    tma_load(base + kQueryOffset + kQueryBytes * w, query_map,
+    mbarrier_arrive_expect_tx_slot<kQueryFull>(base, w, kQueryBytes);
+    tma_load_5d(base + kQueryOffset + kQueryBytes * w, query_map,
              tile.first_row + w * kWarpgroupRows, 0, tile.head, tile.batch,
-             mbarrier_address<kQueryFull>(base, w), kEvictFirst);
+             mbarrier_slot<kQueryFull>(base, w), kEvictFirst);
   }
 }
 
@@ -488,9 +524,9 @@ __device__ __forceinline__ void run_loader(uint32 base, const Problem& problem,
     Tile tile{-1};
     if (index < problem.num_tiles) tile = tile_at(problem, index);
     // Arrived by every consumer warp once it has read the tile that was in this slot.
-    mbarrier_wait<kTileEmpty>(base, tiles.slot(), tiles.phase() ^ 1);
+    mbarrier_wait_slot<kTileEmpty>(base, tiles.slot(), tiles.phase() ^ 1);
     write_tile(base + kTileOffset + kTileBytes * tiles.slot(), tile);
-    mbarrier_arrive<kTileFull>(base, tiles.slot());
+    mbarrier_arrive_slot<kTileFull>(base, tiles.slot());
     if (tile.first_row < 0) break;
 
     const BlockRange blocks = blocks_of_tile(problem, tile);
@@ -498,17 +534,17 @@ __device__ __forceinline__ void run_loader(uint32 base, const Problem& problem,
     if (tiles.uses > 0) {
 #pragma unroll 1
       for (int32 w = 0; w < tile.active_warpgroups; ++w)
-        tma_prefetch(query_map, tile.first_row + w * kWarpgroupRows, 0, tile.head, tile.batch);
+        tma_prefetch_5d(query_map, tile.first_row + w * kWarpgroupRows, 0, tile.head, tile.batch);
     }
     const auto load_keys = [&](int32 block) {
       // key_empty: every consumer warp is through with the block that was here.
-      mbarrier_wait<kKeyEmpty>(base, kv.slot(), kv.phase() ^ 1);
+      mbarrier_wait_slot<kKeyEmpty>(base, kv.slot(), kv.phase() ^ 1);
       load_block<kKeyOffset, kKeyFull>(base, kv.slot(), key_map, block, key_head,
                                        tile.batch);
     };
     const auto load_values = [&](int32 block) {
       // value_empty: as key_empty, for P.V.
-      mbarrier_wait<kValueEmpty>(base, kv.slot(), kv.phase() ^ 1);
+      mbarrier_wait_slot<kValueEmpty>(base, kv.slot(), kv.phase() ^ 1);
       load_block<kValueOffset, kValueFull>(base, kv.slot(), value_map, block, key_head,
                                            tile.batch);
       ++kv.uses;
@@ -638,11 +674,6 @@ __device__ __forceinline__ void mask_scores(const Problem& problem, float (&scor
 
 // ---- matrix products of a consumer warpgroup ----
 
-// Low word of a descriptor. Addresses are relative to the CTA: bits from 18 on name the CTA.
-__device__ __forceinline__ uint32 descriptor_low(uint32 address, uint32 leading_stride) {
-  return ((address & 0x3ffff) >> 4) + leading_stride;
-}
-
 // Where the k-th 16 columns of a K-major tile of kRows rows start, in units of 16 bytes.
 template <int32 kRows>
 __device__ __forceinline__ constexpr uint32 column_step(int32 k) {
@@ -650,16 +681,11 @@ __device__ __forceinline__ constexpr uint32 column_step(int32 k) {
   return k / kStepsPerPanel * (kRows * kPanelRowBytes / 16) + k % kStepsPerPanel * 2;
 }
 
-// The descriptors of a query tile, one for each 16 columns. Volatile: they are to stay in uniform
-// registers, and not to be put together again before each wgmma, which would then wait until the one
-// before it has read its registers.
+// The descriptors of a query tile, one for each 16 columns.
 __device__ __forceinline__ void describe_query(uint64 (&descriptors)[kDepth / 16], uint32 query) {
 #pragma unroll
-  for (int32 k = 0; k < kDepth / 16; ++k) {
-    asm volatile("mov.b64 %0, {%1, %2};"
-                 : "=l"(descriptors[k])
-                 : "r"(query + column_step<kWarpgroupRows>(k)), "n"(kDescriptorHigh));
-  }
+  for (int32 k = 0; k < kDepth / 16; ++k)
+    descriptors[k] = wgmma_descriptor_kept(query + column_step<kWarpgroupRows>(k));
 }
 
 // S = Q . K^T for the warpgroup's 64 rows and one block of keys.
@@ -667,7 +693,7 @@ __device__ __forceinline__ void issue_query_key(float (&scores)[kBN / 2],
                                                 const uint64 (&query)[kDepth / 16], uint32 key) {
 #pragma unroll
   for (int32 k = 0; k < kDepth / 16; ++k) {
-    const uint64 b = matrix_descriptor(key + column_step<kBN>(k));
+    const uint64 b = wgmma_descriptor(key + column_step<kBN>(k));
     if (k == 0) {
       wgmma_m64n128k16_first(scores, query[k], b);
     } else {
@@ -681,7 +707,7 @@ __device__ __forceinline__ void issue_query_key(float (&scores)[kBN / 2],
 __device__ __forceinline__ void issue_probability_value(float (&output)[kDepth / 2],
                                                         const uint32* p, uint32 value,
                                                         int32 chunk) {
-  const uint64 b = matrix_descriptor(value + chunk * kPanelRowBytes);
+  const uint64 b = wgmma_descriptor(value + chunk * kPanelRowBytes);
   wgmma_m64n96k16_register_a(output, p[0], p[1], p[2], p[3], b);
 }
 
@@ -798,24 +824,24 @@ struct Consumer {
   }
 
   __device__ __forceinline__ void wait_key() const {
-    mbarrier_wait<kKeyFull>(base, kv.slot(), kv.phase());  // arrived by the bytes of K
+    mbarrier_wait_slot<kKeyFull>(base, kv.slot(), kv.phase());  // arrived by the bytes of K
   }
   __device__ __forceinline__ void wait_value() const {
-    mbarrier_wait<kValueFull>(base, kv.slot(), kv.phase());  // arrived by the bytes of V
+    mbarrier_wait_slot<kValueFull>(base, kv.slot(), kv.phase());  // arrived by the bytes of V
   }
   // For this warp: the slot may be written again.
   __device__ __forceinline__ void release_key(uint32 slot) const {
-    mbarrier_arrive_if<kKeyEmpty>(base, slot, threadIdx.x % 32 == 0);
+    mbarrier_arrive_slot_if<kKeyEmpty>(base, slot, threadIdx.x % 32 == 0);
   }
   // For this warp: the slot may be written again.
   __device__ __forceinline__ void release_value(uint32 slot) const {
-    mbarrier_arrive_if<kValueEmpty>(base, slot, threadIdx.x % 32 == 0);
+    mbarrier_arrive_slot_if<kValueEmpty>(base, slot, threadIdx.x % 32 == 0);
   }
   __device__ __forceinline__ void release_query() const {
-    mbarrier_arrive_if<kQueryEmpty>(base, place.warpgroup, threadIdx.x % 32 == 0);
+    mbarrier_arrive_slot_if<kQueryEmpty>(base, place.warpgroup, threadIdx.x % 32 == 0);
   }
   __device__ __forceinline__ void wait_query() {
-    mbarrier_wait<kQueryFull>(base, place.warpgroup, query_phase);  // arrived by the bytes of Q
+    mbarrier_wait_slot<kQueryFull>(base, place.warpgroup, query_phase);  // arrived by the bytes of Q
     query_phase ^= 1;
   }
 
@@ -832,10 +858,10 @@ struct Consumer {
   __device__ __forceinline__ bool next_tile(Tile& tile, BlockRange& own) {
     while (true) {
       const uint32 slot = tiles.slot();
-      mbarrier_wait<kTileFull>(base, slot, tiles.phase());  // arrived by the loader
+      mbarrier_wait_slot<kTileFull>(base, slot, tiles.phase());  // arrived by the loader
       tile = read_tile(base + kTileOffset + kTileBytes * slot);
       __syncwarp();
-      mbarrier_arrive_if<kTileEmpty>(base, slot, threadIdx.x % 32 == 0);
+      mbarrier_arrive_slot_if<kTileEmpty>(base, slot, threadIdx.x % 32 == 0);
       if (tile.first_row < 0) return false;
       ++tiles.uses;
 
@@ -866,7 +892,7 @@ struct Consumer {
   __device__ __forceinline__ void issue_scores() {
     wait_key();
     wgmma_fence();
-    const uint32 key = descriptor_low(base + kKeyOffset, 0) + kv.slot() * (kKeyBytes >> 4);
+    const uint32 key = descriptor_low(base + kKeyOffset) + kv.slot() * (kKeyBytes >> 4);
     issue_query_key(scores, query, key);
   }
 
@@ -884,7 +910,7 @@ struct Consumer {
     wait_value();
     constexpr uint32 kPanelStride = leading_stride(kBN * kPanelRowBytes);
     const uint32 value =
-        descriptor_low(base + kValueOffset, kPanelStride) + kv.slot() * (kValueBytes >> 4);
+        descriptor_low(base + kValueOffset) + kPanelStride + kv.slot() * (kValueBytes >> 4);
     pin(output);
     float odd_sum[2] = {0.f, 0.f};  // of every other column: two chains of additions, not one
 #pragma unroll
@@ -971,7 +997,7 @@ struct Consumer {
   }
 
   __device__ __forceinline__ void run() {
-    describe_query(query, descriptor_low(base + kQueryOffset + place.warpgroup * kQueryBytes, 0));
+    describe_query(query, descriptor_low(base + kQueryOffset + place.warpgroup * kQueryBytes));
     Tile tile;
     BlockRange own;
     if (!next_tile(tile, own)) return;

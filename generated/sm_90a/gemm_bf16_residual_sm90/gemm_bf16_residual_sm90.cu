@@ -31,66 +31,21 @@
 
 namespace gemm_bf16_residual_sm90_kernel {
 
-using uint16 = unsigned short;
 using uint32 = unsigned int;
 using uint64 = unsigned long long;
 using int32 = int;
-using int64 = long long;
 
 // A CUtensorMap as the driver encodes it: opaque here, passed by value.
 struct alignas(64) TensorMap {
   uint64 opaque[16];
 };
 
-// ---- parameters of this kernel ----
-
-constexpr int32 kBM = 128;                     // rows of a CTA's tile
-constexpr int32 kBN = 256;                     // columns of a tile
-constexpr int32 kBK = 64;                      // elements along k that a stage brings
-constexpr int32 kCtaGroup = 1;                 // every CTA by itself
-constexpr int32 kNumConsumerWarpgroups = 2;    // each with its rows of a tile
-constexpr int32 kWarpgroupRows = 64;           // rows of one consumer warpgroup
-constexpr int32 kNumStages = 3;                // slots of the ring of A and B
-constexpr int32 kNumEpiStages = 4;             // slots of each consumer's ring of output panels
-constexpr int32 kNumThreads = 384;             // one producer warpgroup, then the consumers
-constexpr uint32 kProducerRegisters = 40;      // a thread, after setmaxnreg
-constexpr uint32 kConsumerRegisters = 232;     // a thread, after setmaxnreg
-constexpr int32 kMmaRows = 64;                 // rows of one wgmma
-constexpr int32 kMmaK = 16;                    // elements along k of one wgmma
-constexpr uint32 kPanelBytes = 128;            // a line of a swizzled panel of shared memory
-constexpr int32 kPanelColumns = 64;            // elements of A or B in a line
-constexpr int32 kOutPanelColumns = 64;         // columns of the output in a line
-constexpr int32 kTileRows = kCtaGroup * kBM;
-constexpr int32 kRowBlocks = kWarpgroupRows / kMmaRows;   // wgmmas one below the other
-constexpr int32 kPanels = kBN / kOutPanelColumns;          // side by side across a tile's columns
-constexpr int32 kPanelsOfTile = kRowBlocks * kPanels;      // that one consumer computes
-
-static_assert(kBM == kNumConsumerWarpgroups * kWarpgroupRows, "The consumers divide the rows of a tile.");
-static_assert(kBK % kPanelColumns == 0, "A stage brings whole panels.");
-static_assert(kNumThreads == 128 * (1 + kNumConsumerWarpgroups),
-              "One producer warpgroup goes before the consumers.");
-
 // ---- mbarrier: phases of arrivals and bytes (PTX ISA, "Parallel Synchronization: mbarrier") ----
-// A barrier is named by its address in shared memory.
+// A barrier is named by its address in shared memory, and an offset from it that is an immediate of the
+// instruction: a loader of 24 registers has none for sums.
 
 __device__ __forceinline__ void mbarrier_init(uint32 barrier, uint32 arrivals) {
   asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(barrier), "r"(arrivals) : "memory");
-}
-
-__device__ __forceinline__ void mbarrier_arrive(uint32 barrier) {
-  asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(barrier) : "memory");
-}
-
-__device__ __forceinline__ void mbarrier_arrive_expect_tx(uint32 barrier, uint32 bytes) {
-  asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;"
-               ::"r"(barrier), "r"(bytes) : "memory");
-}
-
-// Returns once the phase of this parity has completed; acquires what its arrivals released.
-__device__ __forceinline__ void mbarrier_wait(uint32 barrier, uint32 parity) {
-  asm volatile("{ .reg .pred done;"
-               " again: mbarrier.try_wait.parity.shared::cta.b64 done, [%0], %1;"
-               " @!done bra.uni again; }" ::"r"(barrier), "r"(parity) : "memory");
 }
 
 // Makes the initialised barriers visible to the async proxy and to the cluster.
@@ -98,42 +53,91 @@ __device__ __forceinline__ void fence_mbarrier_init() {
   asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
 }
 
-// ---- TMA: tensor copies between global and shared memory, 3 dimensions ----
-// Coordinates: (x along the contiguous extent, y along the other, batch). What lies outside reads as
-// zero and is not written.
+template <uint32 kOffset = 0>
+__device__ __forceinline__ void mbarrier_arrive(uint32 barrier) {
+  asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0 + %1];" ::"r"(barrier), "n"(kOffset) : "memory");
+}
+
+// Arrives, and has the phase wait for this many bytes of copies as well.
+template <uint32 kOffset = 0>
+__device__ __forceinline__ void mbarrier_arrive_expect_tx(uint32 barrier, uint32 bytes) {
+  asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0 + %1], %2;"
+               ::"r"(barrier), "n"(kOffset), "r"(bytes) : "memory");
+}
+
+// Returns once the phase of this parity has completed; acquires what its arrivals released.
+template <uint32 kOffset = 0>
+__device__ __forceinline__ void mbarrier_wait(uint32 barrier, uint32 parity) {
+  asm volatile("{ .reg .pred done;"
+               " again: mbarrier.try_wait.parity.shared::cta.b64 done, [%0 + %1], %2;"
+               " @!done bra.uni again; }" ::"r"(barrier), "n"(kOffset), "r"(parity) : "memory");
+}
+
+// ---- fences between proxies ----
+
+// Orders earlier accesses of shared memory by this thread, and by those that it has waited for, before
+// later ones by the async proxy: by TMA, wgmma, tcgen05.mma.
+__device__ __forceinline__ void fence_proxy_async_shared() {
+  asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+}
+
+// ---- shared memory: words, chunks of 16 bytes, and 8 x 8 pieces of matrices ----
+
+// The address of shared memory within its own window.
+__device__ __forceinline__ uint32 shared_address(const char* pointer) {
+  uint32 address;
+  asm("{ .reg .u64 shared;"
+      " cvta.to.shared.u64 shared, %1;"
+      " cvt.u32.u64 %0, shared; }" : "=r"(address) : "l"(pointer));
+  return address;
+}
+
+// Four 8 x 8 pieces of 16-bit elements, as a warp holds the sums of a wgmma; each lane points to a line.
+__device__ __forceinline__ void load_matrices(uint32 (&words)[4], uint32 address) {
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
+               : "=r"(words[0]), "=r"(words[1]), "=r"(words[2]), "=r"(words[3]) : "r"(address) : "memory");
+}
+
+// The same way back.
+__device__ __forceinline__ void store_matrices(uint32 address, uint32 x, uint32 y, uint32 z, uint32 w) {
+  asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};"
+               ::"r"(address), "r"(x), "r"(y), "r"(z), "r"(w) : "memory");
+}
+
+// ---- TMA: tensor copies between global and shared memory ----
+// What lies outside the tensor reads as zero and is not written.
+// Coordinates of 3 dimensions: (x along the contiguous extent, y along the other, batch).
 
 __device__ __forceinline__ void prefetch_tensor_map(const TensorMap& map) {
   asm volatile("prefetch.tensormap [%0];" ::"l"(&map) : "memory");
 }
 
-__device__ __forceinline__ void tma_load(uint32 destination, const TensorMap& map, int32 x, int32 y,
-                                         int32 batch, uint32 barrier) {
-  asm volatile(
-      "cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes"
-      " [%0], [%1, {%2, %3, %4}], [%5];"
-      :: "r"(destination), "l"(&map), "r"(x), "r"(y), "r"(batch), "r"(barrier) : "memory");
+__device__ __forceinline__ void tma_load_3d(uint32 destination, const TensorMap& map, int32 x, int32 y, int32 batch,
+                                            uint32 barrier) {
+  asm volatile("cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes"
+               " [%0], [%1, {%2, %3, %4}], [%5];"
+               ::"r"(destination), "l"(&map), "r"(x), "r"(y), "r"(batch), "r"(barrier) : "memory");
 }
 
-__device__ __forceinline__ void tma_store(const TensorMap& map, uint32 source, int32 x, int32 y, int32 batch) {
-  asm volatile(
-      "cp.async.bulk.tensor.3d.global.shared::cta.bulk_group [%0, {%1, %2, %3}], [%4];"
-      " cp.async.bulk.commit_group;"
-      :: "l"(&map), "r"(x), "r"(y), "r"(batch), "r"(source) : "memory");
+// Joins the group that the thread commits next.
+__device__ __forceinline__ void tma_store_3d(const TensorMap& map, uint32 source, int32 x, int32 y, int32 batch) {
+  asm volatile("cp.async.bulk.tensor.3d.global.shared::cta.bulk_group [%0, {%1, %2, %3}], [%4];"
+               ::"l"(&map), "r"(x), "r"(y), "r"(batch), "r"(source) : "memory");
 }
 
-// Returns once the stores of this thread have read their shared memory.
+__device__ __forceinline__ void tma_store_commit() {
+  asm volatile("cp.async.bulk.commit_group;" ::: "memory");
+}
+
+// Returns once all groups of this thread but the last kPending have read their shared memory.
+template <int32 kPending = 0>
 __device__ __forceinline__ void tma_store_wait_read() {
-  asm volatile("cp.async.bulk.wait_group.read 0;" ::: "memory");
-}
-
-// Orders this thread's generic accesses of shared memory before later ones by the async proxy.
-__device__ __forceinline__ void fence_proxy_async_shared() {
-  asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+  asm volatile("cp.async.bulk.wait_group.read %0;" ::"n"(kPending) : "memory");
 }
 
 // ---- wgmma: matrix products of a warpgroup, accumulators in registers ----
 
-// Orders earlier register accesses of the accumulators before the wgmmas that follow.
+// Orders earlier register accesses of the accumulators and of A before the wgmmas that follow.
 __device__ __forceinline__ void wgmma_fence() {
   asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
 }
@@ -156,23 +160,24 @@ __device__ __forceinline__ void pin(float (&registers)[kCount]) {
   for (int i = 0; i < kCount; ++i) asm volatile("" : "+f"(registers[i])::"memory");
 }
 
-// A shared-memory matrix descriptor. Its high word is the same for all operands: 128-byte swizzle, and
-// groups of eight lines 1024 bytes apart. The low word is an address within the CTA in units of 16 bytes,
-// and how far panels lie apart where k is not contiguous.
-constexpr uint32 kDescriptorHigh = (1u << 30) | (8 * kPanelBytes >> 4);
+// A shared-memory matrix descriptor. Its high word is the same for all operands here: 128-byte
+// swizzle, and groups of eight lines 1024 bytes apart. The low word is leading_stride() plus an
+// address in units of 16 bytes; put together word by word, it needs no carry.
+constexpr uint32 kDescriptorHigh = (1u << 30) | (8 * 128 >> 4);
 
-__device__ __forceinline__ uint64 matrix_descriptor(uint32 low) {
+__device__ __forceinline__ uint64 wgmma_descriptor(uint32 low) {
   uint64 descriptor;
   asm("mov.b64 %0, {%1, %2};" : "=l"(descriptor) : "r"(low), "n"(kDescriptorHigh));
   return descriptor;
 }
 
-__device__ __forceinline__ uint32 descriptor_low(uint32 address, uint32 panel_stride) {
-  return (address & 0x3ffff) >> 4 | panel_stride >> 4 << 16;
+// The low word without leading_stride(). Addresses are relative to the CTA: bits from 18 on name the CTA.
+__device__ __forceinline__ uint32 descriptor_low(uint32 address) {
+  return (address & 0x3ffff) >> 4;
 }
 
 // D[64 x 256] = A * B, and adds the old D where `accumulate`: A (64 x 16) and B (16 x 256) in shared memory.
-__device__ __forceinline__ void wgmma_m64n256k16(float (&d)[128], uint64 a, uint64 b, bool accumulate) {
+__device__ __forceinline__ void wgmma_m64n256k16_add_if(float (&d)[128], uint64 a, uint64 b, bool accumulate) {
   asm volatile(
       "{ .reg .pred p; setp.ne.u32 p, %130, 0;\n"
       "wgmma.mma_async.sync.aligned.m64n256k16.f32.bf16.bf16 "
@@ -210,18 +215,7 @@ __device__ __forceinline__ void wgmma_m64n256k16(float (&d)[128], uint64 a, uint
       : "l"(a), "l"(b), "r"(static_cast<uint32>(accumulate)));
 }
 
-// ---- shared memory ----
-
-// Four 8 x 8 pieces of 16-bit elements, as a warp holds the sums of a wgmma; each lane points to a line.
-__device__ __forceinline__ void load_matrices(uint32 (&words)[4], uint32 address) {
-  asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
-               : "=r"(words[0]), "=r"(words[1]), "=r"(words[2]), "=r"(words[3]) : "r"(address) : "memory");
-}
-
-__device__ __forceinline__ void store_matrices(uint32 address, uint32 x, uint32 y, uint32 z, uint32 w) {
-  asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};"
-               :: "r"(address), "r"(x), "r"(y), "r"(z), "r"(w) : "memory");
-}
+// ---- warps: which lane acts, and how many registers a thread has ----
 
 // One lane of the converged warp, the same every time: 1 there, 0 in the others.
 __device__ __forceinline__ uint32 elect_one() {
@@ -231,15 +225,63 @@ __device__ __forceinline__ uint32 elect_one() {
   return elected;
 }
 
-// Moves registers between warpgroups: some take what others give up.
+// Moves registers between warpgroups: some take what others give up. A thread has kCount afterwards.
 template <uint32 kCount>
 __device__ __forceinline__ void decrease_registers() {
   asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(kCount));
 }
+
 template <uint32 kCount>
 __device__ __forceinline__ void increase_registers() {
   asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(kCount));
 }
+
+// ---- conversions: float32 to and from packed elements ----
+
+// Two floats to packed bf16, the first in the low half.
+__device__ __forceinline__ uint32 pack(float low, float high) {
+  uint32 packed;
+  asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(packed) : "f"(high), "f"(low));
+  return packed;
+}
+
+// The element in the low half, as a float.
+__device__ __forceinline__ float unpack_low(uint32 packed) {
+  return __uint_as_float(packed << 16);
+}
+
+// The element in the high half, as a float.
+__device__ __forceinline__ float unpack_high(uint32 packed) {
+  return __uint_as_float(packed & 0xffff0000u);
+}
+
+// ---- parameters of this kernel ----
+
+constexpr int32 kBM = 128;                     // rows of a CTA's tile
+constexpr int32 kBN = 256;                     // columns of a tile
+constexpr int32 kBK = 64;                      // elements along k that a stage brings
+constexpr int32 kCtaGroup = 1;                 // every CTA by itself
+constexpr int32 kNumConsumerWarpgroups = 2;    // each with its rows of a tile
+constexpr int32 kWarpgroupRows = 64;           // rows of one consumer warpgroup
+constexpr int32 kNumStages = 3;                // slots of the ring of A and B
+constexpr int32 kNumEpiStages = 4;             // slots of each consumer's ring of output panels
+constexpr int32 kNumThreads = 384;             // one producer warpgroup, then the consumers
+constexpr uint32 kProducerRegisters = 40;      // a thread, after setmaxnreg
+constexpr uint32 kConsumerRegisters = 232;     // a thread, after setmaxnreg
+constexpr int32 kMmaRows = 64;                 // rows of one wgmma
+constexpr int32 kMmaK = 16;                    // elements along k of one wgmma
+constexpr uint32 kPanelBytes = 128;            // a line of a swizzled panel of shared memory
+constexpr int32 kPanelColumns = 64;            // elements of A or B in a line
+constexpr int32 kOutPanelColumns = 64;         // columns of the output in a line
+constexpr int32 kTileRows = kCtaGroup * kBM;
+constexpr int32 kRowBlocks = kWarpgroupRows / kMmaRows;   // wgmmas one below the other
+constexpr int32 kPanels = kBN / kOutPanelColumns;          // side by side across a tile's columns
+constexpr int32 kPanelsOfTile = kRowBlocks * kPanels;      // that one consumer computes
+
+static_assert(kBM == kNumConsumerWarpgroups * kWarpgroupRows, "The consumers divide the rows of a tile.");
+static_assert(kBK % kPanelColumns == 0, "A stage brings whole panels.");
+static_assert(kNumThreads == 128 * (1 + kNumConsumerWarpgroups),
+              "One producer warpgroup goes before the consumers.");
 
 // ---- pipelines ----
 
@@ -411,10 +453,7 @@ static_assert(kEpiBytes == kMmaRows * kPanelBytes, "A slot of the output holds a
 // The base of dynamic shared memory, rounded up to what the swizzle needs.
 __device__ __forceinline__ uint32 shared_base() {
   extern __shared__ char raw[];
-  uint32 address;
-  asm("{ .reg .u64 shared;"
-      " cvta.to.shared.u64 shared, %1;"
-      " cvt.u32.u64 %0, shared; }" : "=r"(address) : "l"(raw));
+  const uint32 address = shared_address(raw);
   return (address + 1023) & ~1023u;
 }
 
@@ -490,16 +529,6 @@ __device__ __forceinline__ float output_value(float product, float alpha, float 
   return x;
 }
 
-// Two floats to packed bf16, the first in the low half.
-__device__ __forceinline__ uint32 pack(float low, float high) {
-  uint32 packed;
-  asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(packed) : "f"(high), "f"(low));
-  return packed;
-}
-
-__device__ __forceinline__ float unpack_low(uint32 packed) { return __uint_as_float(packed << 16); }
-__device__ __forceinline__ float unpack_high(uint32 packed) { return __uint_as_float(packed & 0xffff0000u); }
-
 // Two neighbouring elements of the output, packed; c: those of C.
 __device__ __forceinline__ uint32 output_pair(float product0, float product1, float alpha, uint32 c, float beta) {
   return pack(output_value(product0, alpha, unpack_low(c), beta), output_value(product1, alpha, unpack_high(c), beta));
@@ -511,7 +540,7 @@ __device__ __forceinline__ void load_a(uint32 slot, const TensorMap& map, const 
                                        int32 block, uint32 full) {
 #pragma unroll
   for (int32 panel = 0; panel < kBK / kPanelColumns; ++panel) {
-    tma_load(slot + panel * kBM * kPanelBytes, map, block * kBK + panel * kPanelColumns, row, tile.batch, full);
+    tma_load_3d(slot + panel * kBM * kPanelBytes, map, block * kBK + panel * kPanelColumns, row, tile.batch, full);
   }
 }
 
@@ -519,7 +548,7 @@ __device__ __forceinline__ void load_b(uint32 slot, const TensorMap& map, const 
                                        uint32 full) {
 #pragma unroll
   for (int32 panel = 0; panel < kBK / kPanelColumns; ++panel) {
-    tma_load(slot + panel * kBN * kPanelBytes, map, block * kBK + panel * kPanelColumns,
+    tma_load_3d(slot + panel * kBN * kPanelBytes, map, block * kBK + panel * kPanelColumns,
                tile.column, tile.batch, full);
   }
 }
@@ -576,14 +605,15 @@ __device__ __forceinline__ void run_transfer(uint32 base, const Problem& problem
     const uint32 slot = panel_address(base, consumer, stage.index());
     if (uses >= kNumEpiStages) {
       const Tile tile = tile_at(problem, done.index);
-      tma_store(out_map, slot, done.column(tile), first_row + done.row(tile), tile.batch);
+      tma_store_3d(out_map, slot, done.column(tile), first_row + done.row(tile), tile.batch);
+      tma_store_commit();
       tma_store_wait_read();
       done.step(tile_step);
     }
     if (ahead.index < problem.num_tiles) {
       const Tile tile = tile_at(problem, ahead.index);
       mbarrier_arrive_expect_tx(stage.mbar(), kEpiBytes);
-      tma_load(slot, c_map, ahead.column(tile), first_row + ahead.row(tile), tile.batch, stage.mbar());
+      tma_load_3d(slot, c_map, ahead.column(tile), first_row + ahead.row(tile), tile.batch, stage.mbar());
       ahead.step(tile_step);
     }
   }
@@ -598,8 +628,8 @@ __device__ __forceinline__ constexpr uint32 a_step(int32 k, int32 row) {
 __device__ __forceinline__ constexpr uint32 b_step(int32 k) {
   return k * kMmaK / kPanelColumns * (kBN * kPanelBytes) + k * kMmaK % kPanelColumns * 2;
 }
-constexpr uint32 kAPanelStride = 0;  // not used where k is contiguous
-constexpr uint32 kBPanelStride = 0;
+constexpr uint32 kALeadingStride = 0;  // not used where k is contiguous
+constexpr uint32 kBLeadingStride = 0;
 
 struct Consumer {
   uint32 base;
@@ -622,15 +652,15 @@ struct Consumer {
     for (int32 block = 0; block < num_blocks; ++block) {
       input.wait_producer();  // input_full: the block of A and B has landed
       const uint32 stage = input.consumer_stage();
-      const uint32 a = descriptor_low(base + kAOffset + kABytes * stage + a_step(0, row), kAPanelStride);
-      const uint32 b = descriptor_low(base + kBOffset + kBBytes * stage, kBPanelStride);
+      const uint32 a = descriptor_low(base + kAOffset + kABytes * stage + a_step(0, row)) | kALeadingStride;
+      const uint32 b = descriptor_low(base + kBOffset + kBBytes * stage) | kBLeadingStride;
       wgmma_fence();
 #pragma unroll
       for (int32 k = 0; k < kBK / kMmaK; ++k) {
 #pragma unroll
         for (int32 i = 0; i < kRowBlocks; ++i) {
-          wgmma_m64n256k16(sums[i], matrix_descriptor(a + (a_step(k, i * kMmaRows) >> 4)),
-                          matrix_descriptor(b + (b_step(k) >> 4)), block > 0 || k > 0);
+          wgmma_m64n256k16_add_if(sums[i], wgmma_descriptor(a + (a_step(k, i * kMmaRows) >> 4)),
+                          wgmma_descriptor(b + (b_step(k) >> 4)), block > 0 || k > 0);
         }
       }
       wgmma_commit();

@@ -14,7 +14,7 @@ from fa4gen.render.render import render
 
 PlanOf = Callable[..., AttentionPlan]
 
-ARRIVE = re.compile(r"mbarrier_arrive(_cluster)?_if<(\w+)>\(.*threadIdx\.x % (\d+) == 0\);")
+ARRIVE = re.compile(r"mbarrier_arrive(_remote)?_slot_if<(\w+)>\(.*threadIdx\.x % (\d+) == 0\);")
 
 
 @pytest.mark.parametrize("epilogue", ["direct", "tma_store"])

@@ -1,0 +1,215 @@
+"""Whether two trees hold the same kernels: compares the machine code of what they ship.
+
+python benchmarks/same_code.py BEFORE AFTER [--only GLOB] [--cache DIR] [--json FILE]
+python benchmarks/same_code.py --save FILE TREE
+
+BEFORE and AFTER are checkouts, whose ``generated/`` is compiled by NVRTC, or files that ``--save``
+wrote. A kernel of both has one of these verdicts:
+
+same code  the cubins hold the same instructions, constants and register counts, byte for byte
+same PTX   the instructions differ, but not the PTX once registers, labels and functions have
+           neutral names and functions a fixed order
+different  neither
+
+Compiled kernels are kept in the cache (``--cache``, else fa4gen's own) by the hash of their source:
+a second run compiles only what has changed. The exit status is 1 where a kernel is different or is
+missing on one side.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import re
+import struct
+import sys
+from collections import Counter
+from dataclasses import asdict, dataclass
+from fnmatch import fnmatch
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+if str(ROOT) not in sys.path:
+    sys.path.insert(0, str(ROOT))
+
+from fa4gen.toolchain.cache import Cache  # noqa: E402
+from fa4gen.toolchain.compile import compile_kernel, find_compiler  # noqa: E402
+from fa4gen.toolchain.elf import Cubin  # noqa: E402
+
+
+@dataclass(frozen=True)
+class Fingerprint:
+    """What of a compiled kernel has to stay the same; hashes are SHA-256."""
+
+    code: str
+    """Of instructions, constants and register counts in the cubin."""
+    ptx: str
+    """Of the PTX with neutral names."""
+    registers: int
+    instruction_bytes: int
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """A kernel, ``arch/name``, and its fingerprints; None on the side that lacks it."""
+
+    kernel: str
+    before: Fingerprint | None
+    after: Fingerprint | None
+
+    @property
+    def verdict(self) -> str:
+        """One of "same code", "same PTX", "different", "removed", "added"."""
+        if self.before is None:
+            return "added"
+        if self.after is None:
+            return "removed"
+        if self.before.code == self.after.code:
+            return "same code"
+        return "same PTX" if self.before.ptx == self.after.ptx else "different"
+
+
+def code_hash(cubin: Cubin) -> str:
+    """Return the hash of what the GPU executes: sections are named by kind, not by kernel.
+
+    Namespace constants are compiled into global memory; they count where code refers to them.
+    """
+    digest = hashlib.sha256()
+    kernels = {function.name for function in cubin.functions}
+    relocated = {name: cubin.relocated_symbols(f".text.{name}") for name in kernels}
+    reads_globals = any(
+        symbol not in kernels for of in relocated.values() for symbol in of.values()
+    )
+    for section in sorted(cubin.sections, key=lambda section: section.name):
+        kind = _SECTION.fullmatch(section.name)
+        if not kind or (kind[2] is not None and kind[2] not in kernels):
+            continue
+        if reads_globals or not kind[1].startswith("nv.global"):
+            digest.update(f"{kind[1]}\0{section.size}\0".encode() + section.data)
+    for function in cubin.functions:
+        counts = (function.is_entry, function.registers, function.frame_bytes)
+        digest.update(struct.pack("<?II", *counts))
+    return digest.hexdigest()
+
+
+_SECTION = re.compile(r"\.(text|nv\.constant\d+|nv\.shared|nv\.global\S*)(?:\.(.+))?")
+_COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
+_DEBUG = re.compile(
+    r"^\s*\.(?:loc|file)\b[^\n]*|^\s*\.section\s+\S+\s*\{.*?^\s*\}", re.MULTILINE | re.DOTALL
+)
+_CONSTANT = re.compile(r"\.global \.align \d+ \.[a-z]\d+ _ZN\w*_INTERNAL_\w+ ?= ?\S+?;")
+_REGISTERS = re.compile(r"\.reg \.\w+ %\w+<\d+>;")
+_NAME = re.compile(r"(%[a-z]+)\d+\b|(\$L_\w+)|\b(_Z\w+|[A-Za-z]\w*_param_\d+)\b")
+
+
+def neutral_ptx(text: str) -> str:
+    """Return PTX without comments and lines, its names numbered as they come, functions sorted."""
+    text = _COMMENT.sub("", text)
+    text = _DEBUG.sub("", text)
+    text = re.sub(r"\s+", " ", text)
+    text = _REGISTERS.sub("", text)
+    text = _CONSTANT.sub("", text)
+    text = re.sub(r"\s*([{};,+\[\]()])\s*", r"\1", text).replace("+0]", "]")
+    functions = re.split(r"(?=\.(?:visible|weak|extern|func|entry|global)\b)", text)
+    return "\n".join(sorted(_numbered(function) for function in functions))
+
+
+def _numbered(text: str) -> str:
+    names: dict[str, str] = {}
+    counts: Counter[str] = Counter()
+
+    def neutral(match: re.Match[str]) -> str:
+        kind = match[1] or ("$" if match[2] else "name")
+        if match[0] not in names:
+            names[match[0]] = f"{kind}{counts[kind]}"
+            counts[kind] += 1
+        return names[match[0]]
+
+    return _NAME.sub(neutral, text)
+
+
+def fingerprints(place: Path, only: str, cache: Cache) -> dict[str, Fingerprint]:
+    """Return the fingerprints of a checkout, or of a file that holds them, by kernel."""
+    if place.is_file():
+        stored = json.loads(place.read_text())
+        return {name: Fingerprint(**f) for name, f in stored.items() if fnmatch(name, only)}
+    sources = sorted((place / "generated").glob("sm_*/*/*.cu"))
+    if not sources:
+        sys.exit(f"{place}: no checkout with generated kernels, and no file of fingerprints.")
+    compiler = find_compiler("nvrtc")
+    found = {}
+    for number, source in enumerate(sources, 1):
+        arch, name = source.parts[-3], source.stem
+        if not fnmatch(f"{arch}/{name}", only):
+            continue
+        built = compile_kernel(
+            source.read_text(),
+            {header.name: header.read_text() for header in sorted(source.parent.glob("*.h"))},
+            arch,
+            name=name,
+            compiler=compiler,
+            cache=cache,
+            report=True,
+        )
+        cubin = Cubin(built.cubin)
+        found[f"{arch}/{name}"] = Fingerprint(
+            code_hash(cubin),
+            hashlib.sha256(neutral_ptx(built.ptx).encode()).hexdigest(),
+            built.resources.registers,
+            sum(len(function.code) for function in cubin.functions),
+        )
+        if sys.stderr.isatty():
+            print(f"\r{number}/{len(sources)} {name:50}", end="", file=sys.stderr)
+    if sys.stderr.isatty():
+        print(file=sys.stderr)
+    return found
+
+
+def compare(
+    before: dict[str, Fingerprint], after: dict[str, Fingerprint]
+) -> tuple[Comparison, ...]:
+    """Return a comparison for each kernel of either side, by name."""
+    return tuple(
+        Comparison(kernel, before.get(kernel), after.get(kernel))
+        for kernel in sorted({*before, *after})
+    )
+
+
+def main() -> int:
+    """Compare, print a table and the counts; return the exit status."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument(
+        "places", nargs="+", type=Path, metavar="TREE", help="checkout or saved file"
+    )
+    parser.add_argument("--save", type=Path, help="write the fingerprints of one tree to this file")
+    parser.add_argument("--only", default="*", help="kernels whose arch/name matches this glob")
+    parser.add_argument("--cache", type=Path, help="folder of compiled kernels")
+    parser.add_argument("--json", type=Path, help="write the comparisons there as well")
+    arguments = parser.parse_args()
+    if len(arguments.places) != (1 if arguments.save else 2):
+        parser.error("give one tree with --save, two without")
+    cache = Cache(arguments.cache) if arguments.cache else Cache.default()
+    sides = [fingerprints(place, arguments.only, cache) for place in arguments.places]
+    if arguments.save:
+        stored = {name: asdict(fingerprint) for name, fingerprint in sides[0].items()}
+        arguments.save.write_text(json.dumps(stored, indent=1) + "\n")
+        print(f"{len(stored)} kernels")
+        return 0
+    comparisons = compare(sides[0], sides[1])
+    for c in comparisons:
+        sizes = "  ".join(
+            f"{f.instruction_bytes:6} B {f.registers:3} registers" if f else "-" * 22
+            for f in (c.before, c.after)
+        )
+        print(f"{c.verdict:9}  {c.kernel:50} {sizes}")
+    counts = Counter(c.verdict for c in comparisons)
+    print(", ".join(f"{verdict}: {count}" for verdict, count in sorted(counts.items())))
+    if arguments.json:
+        records = [{"verdict": c.verdict, **asdict(c)} for c in comparisons]
+        arguments.json.write_text(json.dumps(records, indent=1) + "\n")
+    return 0 if set(counts) <= {"same code", "same PTX"} else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

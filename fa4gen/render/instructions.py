@@ -1,0 +1,144 @@
+"""Which instructions a kernel gets: those of ``templates/ptx`` that its text calls, and no others.
+
+The templates of that folder are families of instructions, each function defined once. A family is
+a heading, then definitions with their comments, set apart by blank lines: functions, structs, and
+declarations of a line, ``using`` or ``constexpr``. Nothing is to be marked in them.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+FAMILIES = (
+    "ptx/types.cuh.j2",
+    "ptx/mbarrier.cuh.j2",
+    "ptx/mbarrier_cluster.cuh.j2",
+    "ptx/mbarrier_slot.cuh.j2",
+    "ptx/named_barrier.cuh.j2",
+    "ptx/cluster.cuh.j2",
+    "ptx/pair.cuh.j2",
+    "ptx/fence.cuh.j2",
+    "ptx/shared.cuh.j2",
+    "ptx/tma.cuh.j2",
+    "ptx/clusterlaunchcontrol.cuh.j2",
+    "ptx/wgmma.cuh.j2",
+    "ptx/tcgen05.cuh.j2",
+    "ptx/warp.cuh.j2",
+    "ptx/math.cuh.j2",
+    "ptx/packed.cuh.j2",
+    "ptx/convert.cuh.j2",
+)
+"""The families in the order in which kernels have them: what one calls of another goes before."""
+PLACEHOLDER = "\x03"
+"""What ``{{ instructions }}`` writes until the instructions are put in its place."""
+
+_COMMENT = re.compile(r"//[^\n]*")
+_STRING = re.compile(r'"(?:[^"\\\n]|\\.)*"')
+_WORD = re.compile(r"[A-Za-z_]\w*")
+_DEFINITION = re.compile(
+    r"^(?:__host__ )?__device__ .*?\b(?P<function>\w+)\("
+    r"|^struct (?:alignas\(\d+\) )?(?P<struct>\w+)"
+)
+_DECLARATION = re.compile(r"^(?:using|constexpr [\w:]+) (\w+) = [^{]*;(?: *//.*)?$")
+
+
+@dataclass(frozen=True)
+class Definition:
+    """Lines of a family (from 0) in a paragraph of it: what they define, and the words they use.
+
+    Without names it is a comment alone: a heading.
+    """
+
+    paragraph: int
+    lines: range
+    names: frozenset[str]
+    words: frozenset[str] = frozenset()
+
+
+Kept = dict[str, list[list[int]]]
+"""Of each family that something is called of: paragraphs, as the numbers of their lines."""
+
+
+def code_words(text: str) -> frozenset[str]:
+    """Return the identifiers in C++ code, outside of comments and strings."""
+    return frozenset(_WORD.findall(_STRING.sub('""', _COMMENT.sub("", text))))
+
+
+def definitions(lines: Sequence[str]) -> list[Definition]:
+    """Return the definitions in a rendered family.
+
+    Declarations of a line are on their own although no blank line sets them apart.
+    """
+    found: list[Definition] = []
+    for number, paragraph in enumerate(_paragraphs(lines)):
+        names = {i: name for i in paragraph if (name := _defined(lines[i]))}
+        every = frozenset(names.values())
+        if len(names) > 1 and all(_DECLARATION.match(lines[i]) for i in names):
+            comment = range(paragraph.start, min(names))  # stays while one of them does
+            found.append(Definition(number, comment, every))
+            for i, name in names.items():
+                words = code_words(lines[i])
+                found.append(Definition(number, range(i, i + 1), frozenset({name}), words))
+        else:
+            words = code_words("\n".join(lines[i] for i in paragraph))
+            found.append(Definition(number, paragraph, every, words))
+    return found
+
+
+def called(families: Mapping[str, Sequence[str]], words: Iterable[str]) -> Kept:
+    """Return what to keep of ``families`` (their lines) where the kernel's code has ``words``.
+
+    What a definition that is kept uses is kept as well, and the heading of its family.
+    """
+    found = {name: definitions(lines) for name, lines in families.items()}
+    used = set(words)
+    while more := {
+        word
+        for family in found.values()
+        for definition in family
+        if definition.names & used
+        for word in definition.words - used
+    }:
+        used |= more
+    kept: Kept = {}
+    for name, family in found.items():
+        if not any(definition.names & used for definition in family):
+            continue
+        paragraphs: dict[int, list[int]] = {}
+        for definition in family:
+            if not definition.names or definition.names & used:
+                paragraphs.setdefault(definition.paragraph, []).extend(definition.lines)
+        kept[name] = list(paragraphs.values())
+    return kept
+
+
+def put_in(text: str, families: Mapping[str, Sequence[str]], kept: Kept) -> str:
+    """Return ``text`` with what is kept in the place of its placeholder, a blank line between."""
+    paragraphs = [
+        "\n".join(families[name][i] for i in paragraph)
+        for name, paragraphs in kept.items()
+        for paragraph in paragraphs
+    ]
+    return text.replace(PLACEHOLDER, "\n\n".join(paragraphs), 1)
+
+
+def _paragraphs(lines: Sequence[str]) -> Iterator[range]:
+    start: int | None = None
+    for i, line in enumerate([*lines, ""]):
+        if line.strip():
+            start = i if start is None else start
+        elif start is not None:
+            yield range(start, i)
+            start = None
+
+
+def _defined(line: str) -> str:
+    if match := _DEFINITION.match(line):
+        return match["function"] or match["struct"]
+    match = _DECLARATION.match(line)
+    return match[1] if match else ""
