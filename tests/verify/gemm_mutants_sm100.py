@@ -319,7 +319,7 @@ SCHEDULERS: Final[dict[str, GemmMutant]] = {
     ),
     "answer_released_to_the_own_cta": GemmMutant(
         "pair_dynamic", "the peer's reads are released within the peer only",
-        (Change(r"mbarrier\.arrive\.release\.cluster(?=\.shared::cluster\.b64 _, \[%0\];)",
+        (Change(r"mbarrier\.arrive\.release\.cluster(?=\.shared::cluster\.b64 _, \[%0 \+ %1\];)",
                 "mbarrier.arrive.release.cta"),),
         (Found("race", "try_cancel", "scheduler", "tile["),
          Found("scope", "try_cancel", "scheduler", "tile[")),
