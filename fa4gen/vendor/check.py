@@ -11,13 +11,15 @@ from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Literal
 
 from fa4gen import __version__
+from fa4gen.config.paths import shown_path
+from fa4gen.errors import NotCurrentError, Problem
 from fa4gen.render.manifest import config_data, sha256
 from fa4gen.vendor.assemble import text_files
 from fa4gen.vendor.kernels import render_kernels
 from fa4gen.vendor.lock import LOCK_NAME, Lock, proof_sha256, read_lock
 from fa4gen.vendor.locked import locked_configs, locked_kernels, locked_request
 from fa4gen.vendor.merge import has_conflict
-from fa4gen.vendor.on_disk import foreign_files, links_in, read_file
+from fa4gen.vendor.on_disk import foreign_files, is_free, links_in, read_file
 from fa4gen.vendor.originals import ORIGINALS
 from fa4gen.vendor.transaction import refuse_pending
 from fa4gen.vendor.write import unified_diff
@@ -90,9 +92,13 @@ def check_folder(
 
     ``asked`` is what a project file wants of the folder; ``allowed`` are patterns (``*`` also
     matches slashes) of files that may be edited, missing or the user's own. Raises ConfigError for
-    a folder that is not ours, or whose lock cannot be used; NotCurrentError after an interruption.
+    a folder that is not ours, or whose lock cannot be used; NotCurrentError after an interruption,
+    and for a folder of the project's that is not there yet.
     """
     refuse_pending(folder)
+    if asked is not None and is_free(folder):
+        why = "the project names this folder, and it is not there yet"
+        raise NotCurrentError(Problem(why, "fa4gen vendor writes it.", shown_path(folder)))
     lock = read_lock(folder)
     links = links_in(folder, lock.files)
     disk = {path: None if _linked(path, links) else read_file(folder, path) for path in lock.files}

@@ -59,8 +59,9 @@ def test_no_arguments_are_needed(project: Path, capsys: pytest.CaptureFixture[st
 def test_check_says_what_is_not_there_yet(
     project: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert vendor("--check") == 2
-    assert "third_party/gemm: there is no such folder" in capsys.readouterr().err
+    assert vendor("--check") == 3
+    error = capsys.readouterr().err
+    assert "third_party/gemm: the project names this folder, and it is not there yet" in error
     assert vendor("--update") == 0  # writes it
     assert vendor("--check") == 0
 
