@@ -115,7 +115,8 @@ def test_opcheck(torch, operators, data) -> None:
         ("d128_causal_bf16", (*data.attention, 0.1)),
         ("d128_causal_bf16_out", (*data.attention, *map(torch.zeros_like, made))),
         ("d64_dense_small_bf16", data.small),
-        ("gemm_bf16_residual_sm90", (*data.odd, 0.5, 2.0)),
+        # opcheck clones its inputs, which loses the padding of rows: extents that need none.
+        ("gemm_bf16_residual_sm90", (*data.product, 0.5, 2.0)),
         ("gemm_bf16_residual_sm90_out", (*data.product, torch.zeros_like(data.product[2]))),
         ("gemm_bf16_bias_gelu_sm90", data.row),
         ("gemm_bf16_mn_major_sm90", data.majors),

@@ -47,6 +47,9 @@ def test_a_product_on_the_current_stream(torch, vend) -> None:
     expected = fa4gen.load(RESIDUAL)(a, weight.t(), c, alpha=0.5)
     out = torch.zeros_like(c)
     stream = torch.cuda.Stream()
+    vend.gemm_bf16_residual_sm90(a, weight.t(), c, out, 0.5, 1.0)  # loading may wait for the GPU
+    torch.cuda.synchronize()
+    out.zero_()
     torch.cuda.synchronize()
     with torch.cuda.stream(stream):
         torch.cuda._sleep(200_000_000)
