@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from pathlib import Path
     from types import ModuleType
 
+    from fa4gen.plan.plans import Plan
+
 KERNELS = (
     "d128_causal_bf16",
     "d64_dense_small_bf16",
@@ -27,9 +29,9 @@ KERNELS = (
 """With and without lse, with descales; without C, with a matrix and with a row."""
 
 
-def adapter_files(names: tuple[str, ...]) -> dict[str, str]:
-    """The text of all adapters of a folder with these shipped kernels, by path."""
-    plans = shipped_plans()
+def adapter_files(names: tuple[str, ...], plans: dict[str, Plan] | None = None) -> dict[str, str]:
+    """The text of all adapters of a folder with these kernels, shipped ones if not given."""
+    plans = plans or shipped_plans()
     facts = tuple(facts_of(name, plans[name]) for name in names)
     values = template_values(Request(PREFIX, names, tuple(ADAPTER_ROOTS)), facts)
     environment = open_templates().environment()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from dataclasses import replace
 
 import pytest
 
@@ -39,6 +40,24 @@ def test_text_is_clean(files) -> None:
         assert "\n\n\n\n" not in text, path
         if not path.endswith(".py"):
             assert "\n\n\n" not in text, path
+
+
+def test_names_that_python_and_the_files_need_themselves_get_an_underscore() -> None:
+    names = ["class", "map", "torch", "launch", "new", "load_cpp", "double"]
+    plan = shipped_plans()["d64_dense_small_bf16"]
+    plans = {name: replace(plan, name=f"acme_{name}") for name in names}
+    texts = adapter_files(tuple(names), plans)
+    functions = ["class_", "map_", "torch_", "launch", "new", "load_cpp_", "double"]
+    for path in ("python/acme.py", "torch/acme_torch.py", "jax/acme_jax.py"):
+        tree = ast.parse(texts[f"adapters/{path}"])
+        assert (
+            functions == [node.name for node in tree.body if isinstance(node, ast.FunctionDef)][:7]
+        )
+    for path in ("torch/acme_torch.cpp", "tvm_ffi/acme_tvm_ffi.cc"):
+        assert (
+            "const Attention kernel_launch = {\n    acme_launch_kernel,"
+            in texts[f"adapters/{path}"]
+        )
 
 
 @pytest.mark.parametrize("family", ["attention", "gemm"])
