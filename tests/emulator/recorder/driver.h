@@ -54,6 +54,17 @@ CUresult cuStreamCreate(void **, unsigned);
 CUresult cuStreamDestroy(void *);
 CUresult cuEventCreate(void **, unsigned);
 CUresult cuEventDestroy(void *);
+CUresult cuEventRecord(void *, void *);
+CUresult cuStreamSynchronize(void *);
+CUresult cuMemsetD32Async(CUdeviceptr, unsigned, size_t, void *);
+CUresult cuMemcpyDtoHAsync_v2(void *, CUdeviceptr, size_t, void *);
+CUresult cuStreamBeginCapture_v2(void *, int);
+CUresult cuStreamEndCapture(void *, void **);
+CUresult cuStreamIsCapturing(void *, int *);
+CUresult cuGraphInstantiateWithFlags(void **, void *, uint64_t);
+CUresult cuGraphLaunch(void *, void *);
+CUresult cuGraphExecDestroy(void *);
+CUresult cuGraphDestroy(void *);
 CUresult cuMemGetAllocationGranularity(size_t *, const void *, int);
 CUresult cuArrayCreate_v2(void **, const void *);
 

@@ -37,7 +37,7 @@ def built(recorder_cache: Path, tmp_path_factory: pytest.TempPathFactory) -> Sim
     ptx.write_text(find_cuda_compiler("nvrtc").build_ptx(unit))
     for name, needed in (
         ("host", "libcuda.so.1"), ("wrong", "libcuda.so.1"), ("dependent", "libcuda.so.1"),
-        ("runtime", "libcudart.so.13"),
+        ("graphs", "libcuda.so.1"), ("runtime", "libcudart.so.13"),
     ):  # fmt: skip
         subprocess.run(
             [compiler, "-Wall", "-Werror", "-o", folder / name, HERE / f"{name}.c",
@@ -105,6 +105,13 @@ def test_waits_of_a_programmatic_launch_are_checked(
     folder = Path(second["folder"])
     command = ["emulate", str(folder / "kernel.ptx"), "--launch", str(folder / "launch.yaml")]
     assert main(command) == status
+
+
+def test_graphs_of_launches_and_fills_are_replayed(built, tmp_path, capsys, monkeypatch) -> None:
+    program = built.folder / "graphs"
+    status, found = record(capsys, monkeypatch, built, tmp_path / "out", "--", program, built.ptx)
+    assert (status, found["status"], found["passed"]) == (0, 0, True)
+    assert [one["entry"] for one in found["launches"]] == 2 * ["produce", "patient"]
 
 
 def test_launches_may_be_written_down_only(built, tmp_path, capsys, monkeypatch) -> None:

@@ -11,11 +11,6 @@ struct context {
     int created;
 };
 
-struct stream {
-    unsigned flags;
-    int priority;
-};
-
 struct event {
     struct timespec when;
 };
@@ -372,46 +367,21 @@ API CUresult cuStreamGetDevice(CUstream stream, CUdevice *device)
 
 API CUresult cuStreamQuery(CUstream stream)
 {
-    (void)stream;
+    if (is_captured(stream)) return CAPTURE_UNSUPPORTED;
     return require_context();
 }
 
 API CUresult cuStreamSynchronize(CUstream stream)
 {
-    (void)stream;
+    if (is_captured(stream)) return CAPTURE_UNSUPPORTED;
     return require_context();
 }
 
 API CUresult cuStreamWaitEvent(CUstream stream, CUevent event, unsigned flags)
 {
-    (void)stream, (void)flags;
+    (void)flags;
+    TRY(not_captured(stream, "cuStreamWaitEvent on a captured stream"));
     return event ? require_context() : INVALID_HANDLE;
-}
-
-API CUresult cuStreamIsCapturing(CUstream stream, int *status)
-{
-    (void)stream;
-    *status = 0;
-    return require_context();
-}
-
-API CUresult cuStreamGetCaptureInfo_v2(CUstream stream, int *status, uint64_t *id, void **graph,
-                                       const void **dependencies, size_t *count)
-{
-    (void)stream;
-    if (status) *status = 0;
-    if (id) *id = 0;
-    if (graph) *graph = NULL;
-    if (dependencies) *dependencies = NULL;
-    if (count) *count = 0;
-    return require_context();
-}
-
-API CUresult cuStreamGetCaptureInfo_v3(CUstream stream, int *status, uint64_t *id, void **graph,
-                                       const void **dependencies, const void **edges, size_t *count)
-{
-    if (edges) *edges = NULL;
-    return cuStreamGetCaptureInfo_v2(stream, status, id, graph, dependencies, count);
 }
 
 API CUresult cuThreadExchangeStreamCaptureMode(int *mode)
@@ -426,7 +396,7 @@ API CUresult cuThreadExchangeStreamCaptureMode(int *mode)
 
 API CUresult cuLaunchHostFunc(CUstream stream, void (*function)(void *), void *data)
 {
-    (void)stream;
+    TRY(not_captured(stream, "cuLaunchHostFunc on a captured stream"));
     TRY(require_context());
     if (!function) return INVALID_VALUE;
     function(data);
@@ -456,7 +426,7 @@ API CUresult cuEventDestroy(CUevent event) { return cuEventDestroy_v2(event); }
 
 API CUresult cuEventRecord(CUevent event, CUstream stream)
 {
-    (void)stream;
+    TRY(not_captured(stream, "cuEventRecord on a captured stream"));
     TRY(require_context());
     if (!event) return INVALID_HANDLE;
     clock_gettime(CLOCK_MONOTONIC, &event->when);

@@ -250,13 +250,23 @@ static CUresult check(const struct launch_config *c, CUfunction function, unsign
     return SUCCESS;
 }
 
+CUresult send_launch(struct message *request)
+{
+    struct message reply;
+    CUresult result;
+    memory_list(request);
+    result = ask(LAUNCH, request, &reply);
+    if (!result) fail((CUresult)get_u32(&reply)); /* what the kernel did wrong shows later */
+    free(reply.data);
+    return result;
+}
+
 static CUresult launch(const struct launch_config *c, CUfunction function, void **parameters, void **extra)
 {
-    struct message request = {0}, reply;
+    struct message request = {0};
     const unsigned char *packed = NULL;
     size_t packed_size = 0;
     unsigned at, cluster[3] = {1, 1, 1}, programmatic = 0;
-    CUresult result;
     TRY(require_context());
     if (!is_function(function)) return INVALID_HANDLE;
     for (at = 0; at < 3 && function->cluster[0] > 0; at++) cluster[at] = (unsigned)function->cluster[at];
@@ -289,11 +299,9 @@ static CUresult launch(const struct launch_config *c, CUfunction function, void 
         put_u32(&request, one->size);
         put_bytes(&request, from, one->size);
     }
-    memory_list(&request);
-    result = ask(LAUNCH, &request, &reply);
-    if (!result) fail((CUresult)get_u32(&reply)); /* what the kernel did wrong shows later */
-    free(reply.data);
-    return result;
+    if (!is_captured(c->stream)) return send_launch(&request);
+    capture_launch(c->stream, &request);
+    return SUCCESS;
 }
 
 API CUresult cuLaunchKernelEx(const struct launch_config *c, CUfunction function, void **parameters,

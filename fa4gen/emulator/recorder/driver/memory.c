@@ -114,13 +114,14 @@ API CUresult cuMemAllocManaged(CUdeviceptr *to, size_t size, unsigned flags)
 
 API CUresult cuMemAllocAsync(CUdeviceptr *to, size_t size, CUstream stream)
 {
-    (void)stream;
+    TRY(not_captured(stream, "cuMemAllocAsync on a captured stream"));
     return cuMemAlloc_v2(to, size);
 }
 
 API CUresult cuMemAllocFromPoolAsync(CUdeviceptr *to, size_t size, void *pool, CUstream stream)
 {
-    (void)pool, (void)stream;
+    (void)pool;
+    TRY(not_captured(stream, "cuMemAllocFromPoolAsync on a captured stream"));
     return cuMemAlloc_v2(to, size);
 }
 
@@ -140,7 +141,7 @@ API CUresult cuMemFree_v2(CUdeviceptr address)
 
 API CUresult cuMemFreeAsync(CUdeviceptr address, CUstream stream)
 {
-    (void)stream;
+    TRY(not_captured(stream, "cuMemFreeAsync on a captured stream"));
     return cuMemFree_v2(address);
 }
 
@@ -222,7 +223,7 @@ API CUresult cuMemcpy(CUdeviceptr to, CUdeviceptr from, size_t size) { return co
 
 API CUresult cuMemcpyAsync(CUdeviceptr to, CUdeviceptr from, size_t size, CUstream stream)
 {
-    (void)stream;
+    TRY(not_captured(stream, "cuMemcpyAsync on a captured stream"));
     return copy(to, from, size);
 }
 
@@ -235,7 +236,7 @@ API CUresult cuMemcpyHtoD_v2(CUdeviceptr to, const void *from, size_t size)
 
 API CUresult cuMemcpyHtoDAsync_v2(CUdeviceptr to, const void *from, size_t size, CUstream stream)
 {
-    (void)stream;
+    TRY(not_captured(stream, "cuMemcpyHtoDAsync on a captured stream"));
     return cuMemcpyHtoD_v2(to, from, size);
 }
 
@@ -248,7 +249,7 @@ API CUresult cuMemcpyDtoH_v2(void *to, CUdeviceptr from, size_t size)
 
 API CUresult cuMemcpyDtoHAsync_v2(void *to, CUdeviceptr from, size_t size, CUstream stream)
 {
-    (void)stream;
+    TRY(not_captured(stream, "cuMemcpyDtoHAsync on a captured stream"));
     return cuMemcpyDtoH_v2(to, from, size);
 }
 
@@ -261,7 +262,7 @@ API CUresult cuMemcpyDtoD_v2(CUdeviceptr to, CUdeviceptr from, size_t size)
 
 API CUresult cuMemcpyDtoDAsync_v2(CUdeviceptr to, CUdeviceptr from, size_t size, CUstream stream)
 {
-    (void)stream;
+    TRY(not_captured(stream, "cuMemcpyDtoDAsync on a captured stream"));
     return cuMemcpyDtoD_v2(to, from, size);
 }
 
@@ -299,45 +300,52 @@ API CUresult cuMemcpy2DUnaligned_v2(const struct copy_2d *c) { return cuMemcpy2D
 
 API CUresult cuMemcpy2DAsync_v2(const struct copy_2d *c, CUstream stream)
 {
-    (void)stream;
+    TRY(not_captured(stream, "cuMemcpy2DAsync on a captured stream"));
     return cuMemcpy2D_v2(c);
 }
 
-static CUresult fill(CUdeviceptr to, size_t pitch, uint32_t value, unsigned bytes, size_t width,
-                     size_t height)
+CUresult run_fill(const struct fill *f)
 {
     size_t row, at;
     TRY(require_context());
-    if (to % bytes) return INVALID_VALUE;
-    for (row = 0; row < height; row++) {
-        unsigned char *line = (unsigned char *)(uintptr_t)(to + row * pitch);
-        if (!width) continue;
-        if (!on_device(to + row * pitch, width * bytes)) return INVALID_VALUE;
-        for (at = 0; at < width; at++) memcpy(line + at * bytes, &value, bytes);
+    if (f->to % f->bytes) return INVALID_VALUE;
+    for (row = 0; row < f->height; row++) {
+        unsigned char *line = (unsigned char *)(uintptr_t)(f->to + row * f->pitch);
+        if (!f->width) continue;
+        if (!on_device(f->to + row * f->pitch, f->width * f->bytes)) return INVALID_VALUE;
+        for (at = 0; at < f->width; at++) memcpy(line + at * f->bytes, &f->value, f->bytes);
     }
+    return SUCCESS;
+}
+
+static CUresult fill(CUdeviceptr to, size_t pitch, uint32_t value, unsigned bytes, size_t width,
+                     size_t height, CUstream stream)
+{
+    struct fill f = {to, pitch, value, bytes, width, height};
+    if (!is_captured(stream)) return run_fill(&f);
+    TRY(require_context());
+    capture_fill(stream, &f);
     return SUCCESS;
 }
 
 #define FILL(name, type, bytes)                                                                    \
     API CUresult cuMemset##name##_v2(CUdeviceptr to, type value, size_t n)                         \
     {                                                                                              \
-        return fill(to, 0, value, bytes, n, 1);                                                    \
+        return fill(to, 0, value, bytes, n, 1, NULL);                                              \
     }                                                                                              \
     API CUresult cuMemset##name##Async(CUdeviceptr to, type value, size_t n, CUstream stream)      \
     {                                                                                              \
-        (void)stream;                                                                              \
-        return fill(to, 0, value, bytes, n, 1);                                                    \
+        return fill(to, 0, value, bytes, n, 1, stream);                                            \
     }                                                                                              \
     API CUresult cuMemsetD2##name##_v2(CUdeviceptr to, size_t pitch, type value, size_t width,     \
                                        size_t height)                                              \
     {                                                                                              \
-        return fill(to, pitch, value, bytes, width, height);                                       \
+        return fill(to, pitch, value, bytes, width, height, NULL);                                 \
     }                                                                                              \
     API CUresult cuMemsetD2##name##Async(CUdeviceptr to, size_t pitch, type value, size_t width,   \
                                          size_t height, CUstream stream)                           \
     {                                                                                              \
-        (void)stream;                                                                              \
-        return fill(to, pitch, value, bytes, width, height);                                       \
+        return fill(to, pitch, value, bytes, width, height, stream);                               \
     }
 
 FILL(D8, unsigned char, 1)

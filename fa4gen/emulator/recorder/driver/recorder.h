@@ -30,10 +30,12 @@ enum {
     INVALID_CONTEXT = 201,
     NO_BINARY_FOR_GPU = 209,
     INVALID_HANDLE = 400,
+    ILLEGAL_STATE = 401,
     NOT_FOUND = 500,
     NOT_READY = 600,
     OUT_OF_RESOURCES = 701,
     NOT_SUPPORTED = 801,
+    CAPTURE_UNSUPPORTED = 900,
     INVALID_CLUSTER_SIZE = 912,
     UNKNOWN = 999
 };
@@ -41,6 +43,14 @@ enum {
 enum request { HELLO = 1, MODULE = 2, PLACE = 3, LAUNCH = 4, ENCODE = 5, NOTE = 6 };
 
 #define MAX_ATTRIBUTE 256
+
+struct graph;
+
+struct stream {
+    unsigned flags;
+    int priority;
+    struct graph *graph; /* that it is captured into */
+};
 
 struct parameter {
     uint32_t offset, size;
@@ -101,6 +111,25 @@ extern uint64_t memory_base, memory_size;
 CUresult ready(void);
 CUresult require_context(void);
 void fail(CUresult); /* leaves an error behind, as a failed kernel does */
+
+/* A fill of device memory: rows of `width` words of `bytes` bytes, `pitch` bytes apart. */
+struct fill {
+    CUdeviceptr to;
+    size_t pitch;
+    uint32_t value;
+    unsigned bytes;
+    size_t width, height;
+};
+
+CUresult run_fill(const struct fill *);
+/* Sends a launch but for the list of memory, which is added, and frees the request. */
+CUresult send_launch(struct message *request);
+
+int is_captured(CUstream);
+/* SUCCESS, or NOT_SUPPORTED after a note of `what` where the stream is being captured. */
+CUresult not_captured(CUstream, const char *what);
+void capture_launch(CUstream, const struct message *request); /* takes the request */
+void capture_fill(CUstream, const struct fill *);
 
 uint64_t memory_take(uint64_t size);           /* 0 where nothing is left */
 int memory_give(uint64_t address);             /* 0 where nothing begins there */
