@@ -217,6 +217,26 @@ class Cases:
         (inside,) = [m for m in memory if FIRST_BLOCK <= m < FIRST_BLOCK + (1 << 30)]
         return inside
 
+    def what_was_prepared_is_launched_again(self) -> None:
+        self._ready()
+        query, out = self._array(1, 300, 2, 128), self._array(1, 300, 2, 128)
+        lse = self._array(1, 2, 300, dtype=np.float32)
+
+        def launch(stream: int, scale: float) -> int:
+            self.acme.d128_causal_bf16(
+                query, query, query, out=out, lse=lse, softmax_scale=scale, stream=stream
+            )
+            return len(self.stand_in.maps)
+
+        of_one = launch(0x90, 0.25)
+        assert launch(0x90, 0.25) == of_one
+        assert launch(0xA0, 0.25) == 2 * of_one  # its workspace is another
+        assert launch(0x90, 0.5) == 3 * of_one
+        first, second, third, fourth = self.stand_in.launches
+        assert replace(first, order=0) == replace(second, order=0)
+        assert third.stream == 0xA0
+        assert len({first.parameters, third.parameters, fourth.parameters}) == 3
+
     def each_stream_has_a_workspace(self) -> None:
         self._ready()
         first, other, legacy = self._counter(0x40), self._counter(0x50), self._counter(0)
