@@ -8,14 +8,30 @@ from pathlib import Path
 import pytest
 
 from fa4gen.cli.main import main
-from tests.vendor.stranger.tools import C99, Objects, need
+from fa4gen.toolchain.compile import find_compiler
+from fa4gen.toolchain.model import Unit
+from tests.vendor.stranger.tools import C99, Objects, cmake, need
 
+EXAMPLE = Path(__file__).resolve().parents[3] / "examples" / "cmake"
 KERNELS = ("d64_dense_small_bf16", "fa4_d64_dense_bf16", "gemm_bf16_residual_sm90")
 
 
 def vendor(folder: Path, prefix: str, *configs: str) -> Path:
     assert main(["vendor", *configs, "--into", str(folder), "--prefix", prefix]) == 0
     return folder
+
+
+def ptx_of(folder: Path, out: Path) -> Path:
+    """Compile the folder's kernels to PTX below ``out``: the recorder cannot run machine code."""
+    out.mkdir(exist_ok=True)
+    compiler = find_compiler("auto")
+    for source in sorted(folder.glob("kernels/*.cu")):
+        text = source.read_text()
+        header = source.with_name(f"{source.stem}_barriers.h")
+        arch = next(word for word in ("sm_90a", "sm_103a", "sm_100a") if f"{word}" in text)
+        unit = Unit(source.stem, text, {header.name: header.read_text()}, arch)
+        (out / f"{source.stem}.ptx").write_text(compiler.build_ptx(unit))
+    return out
 
 
 @pytest.fixture(scope="session")
@@ -48,3 +64,16 @@ def objects(compiled: Objects, acme: Path, tmp_path: Path) -> Objects:
     """A copy of the folder and of its objects: what is changed has to be compiled again."""
     build = Path(shutil.copytree(compiled.build, tmp_path / "objects"))
     return Objects(acme, build, compiled.compiler, compiled.flags)
+
+
+@pytest.fixture(scope="session")
+def example(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """examples/cmake as its README says, elsewhere: the program, and the kernels' PTX."""
+    there = tmp_path_factory.mktemp("example")
+    project = Path(shutil.copytree(EXAMPLE, there / "cmake"))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(project)
+        assert main(["vendor"]) == 0
+        assert main(["vendor", "--check"]) == 0
+    cmake(project, project / "build", "-DCMAKE_CXX_FLAGS=-Wall -Wextra -Wpedantic -Werror")
+    return project / "build" / "example", ptx_of(project / "third_party/acme", there / "ptx")

@@ -171,7 +171,6 @@ def test_another_major_version_is_refused(project: Path, tmp_path: Path) -> None
 
 
 def test_two_prefixes_in_one_program(vendored: Path, zeta: Path, tmp_path: Path) -> None:
-    """Also the kernels themselves, compiled as part of the program's own translation unit."""
     compiler = need("gcc")
     objects = []
     for folder in (vendored, zeta):

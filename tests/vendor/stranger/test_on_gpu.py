@@ -1,0 +1,57 @@
+"""The self-test and the example where they belong: on a GPU."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.vendor.stranger.conftest import vendor
+from tests.vendor.stranger.tools import C99, Objects, call, need
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+pytestmark = pytest.mark.gpu("sm_90a")
+SHIPPED = (
+    "d128_causal_bf16",
+    "d128_window_fp16",
+    "d512_causal_bf16",
+    "gemm_bf16_bias_gelu_sm90",
+    "gemm_fp8_residual_sm90",
+    "gemm_bf16_pair_residual_sm90",
+)
+
+
+@pytest.fixture(scope="module")
+def selftest(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    there = tmp_path_factory.mktemp("on-gpu")
+    folder = vendor(there / "acme", "acme", *SHIPPED)
+    return Objects(folder, there / "objects", need("cc"), (*C99, "-O2")).selftest()
+
+
+def test_all_cases_the_graph_and_the_threads(selftest: Path) -> None:
+    said = call(selftest, "--replays", "1000", "--threads", "8", cwd=selftest.parent)
+    for name in SHIPPED:
+        (line,) = re.findall(rf"^acme_{name}: passed on .*$", said, re.MULTILINE)
+        assert "1000 graph replays, 8 threads" in line
+    assert f"passed: {len(SHIPPED)} of {len(SHIPPED)} kernels were run" in said
+
+
+def test_memcheck_is_clean(selftest: Path) -> None:
+    sanitizer = shutil.which("compute-sanitizer")
+    if sanitizer is None:
+        pytest.skip("compute-sanitizer is not on this machine")
+    words = ("--tool", "memcheck", "--error-exitcode", "9", selftest, "--quick", "--seed", "3")
+    assert "ERROR SUMMARY: 0 errors" in call(sanitizer, *words, cwd=selftest.parent)
+
+
+def test_the_example(example: tuple[Path, Path]) -> None:
+    program, _ = example
+    said = call(program, cwd=program.parent)
+    assert said.splitlines() == [
+        "attention by d128_causal_bf16 (sm_90a): 0 of 51200 elements are wrong",
+        "product by gemm_bf16_sm90 (sm_90a): 0 of 13600 elements are wrong",
+    ]
