@@ -27,7 +27,7 @@ def project(vendored: Vendored, monkeypatch: pytest.MonkeyPatch) -> Path:
     Path("fa4gen.toml").write_text(
         f'configs = ["{CONFIG}"]\n'
         '[[vendor]]\ninto = "attn"\nprefix = "acme"\nallow = ["mine/*.c", "README.md"]\n'
-        f'[[vendor]]\ninto = "third_party/gemm"\nprefix = "mm"\nconfigs = ["{OTHER}"]\n'
+        f'[[vendor]]\ninto = "third_party/gemm"\nprefix = "other"\nconfigs = ["{OTHER}"]\n'
     )
     (root / "inside").mkdir()
     monkeypatch.chdir(root / "inside")
@@ -43,7 +43,7 @@ def test_no_arguments_are_needed(project: Path, capsys: pytest.CaptureFixture[st
     assert vendor() == 0
     assert files_in(project / "attn") == before
     lock = json.loads((project / "third_party/gemm/fa4gen.lock").read_text())
-    assert [kernel["symbol"] for kernel in lock["kernels"]] == [f"mm_{OTHER}"]
+    assert [kernel["symbol"] for kernel in lock["kernels"]] == [f"other_{OTHER}"]
     assert vendor("--check") == 0
     assert vendor("--update") == 0
     everything = files_in(project)

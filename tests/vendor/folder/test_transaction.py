@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import json
 import os
 import signal
 import subprocess
@@ -35,10 +36,13 @@ CHANGES = [
     for path in ("a.c", "deep/er/b.c", "gone/c.c", "new/d.c", "fa4gen.lock")
 ]
 KILLED = """
-import os, signal, sys
+import json, os, shutil, signal, sys
 from pathlib import Path
-from fa4gen.vendor.transaction import Change, apply_changes
-left = int(sys.argv[2])
+from fa4gen.vendor.transaction import Change, apply_changes, recover
+
+folder, original, changes = Path(sys.argv[1]), Path(sys.argv[2]), eval(sys.argv[3])
+left = 0
+
 def counted(method):
     def call(*arguments, **options):
         global left
@@ -47,10 +51,24 @@ def counted(method):
         left -= 1
         return method(*arguments, **options)
     return call
-for name in ("replace", "mkdir", "unlink", "rmdir", "open"):
-    setattr(Path, name, counted(getattr(Path, name)))
-changes = [Change(path, before, data and data.encode()) for path, before, data in eval(sys.argv[3])]
-apply_changes(Path(sys.argv[1]), changes)
+
+for left in range(1000):
+    shutil.rmtree(folder, ignore_errors=True)
+    shutil.copytree(original, folder)
+    child = os.fork()
+    if child == 0:
+        for owner, names in ((Path, ("replace", "mkdir", "open")), (os, ("unlink", "rmdir"))):
+            for name in names:
+                setattr(owner, name, counted(getattr(owner, name)))
+        apply_changes(folder, [Change(path, *rest) for path, *rest in changes])
+        os._exit(0)
+    _, status = os.waitpid(child, 0)
+    recover(folder)
+    found = {p.relative_to(folder).as_posix(): p.read_text() for p in folder.rglob("*")
+             if p.is_file()}
+    print(json.dumps([os.waitstatus_to_exitcode(status), found]))
+    if status == 0:
+        break
 """
 
 
@@ -73,30 +91,24 @@ def test_changes_are_made(folder: Path) -> None:
 
 def test_killed_anywhere_it_is_all_or_nothing(folder: Path) -> None:
     """The process dies before its first, second, ... touch of the disk, until none is left."""
-    plain = [(c.path, c.before, c.data.decode() if c.data else None) for c in CHANGES]
-    seen = set()
-    for steps in range(0, 200, 2):
-        done = subprocess.run(
-            [sys.executable, "-c", KILLED, str(folder), str(steps), repr(plain)],
-            env=os.environ | {"PYTHONPATH": str(Path(fa4gen.__file__).parent.parent)},
-            capture_output=True,
-            timeout=60,
-            check=False,
-        )
-        assert done.returncode in (0, -signal.SIGKILL), done.stderr
-        assert recover(folder) == []
-        found = files_in(folder)
-        assert found in (BEFORE, AFTER), steps
-        seen.add(found == AFTER)
-        if done.returncode == 0:
-            break
-        for path in {*BEFORE, *AFTER}:
-            (folder / path).unlink(missing_ok=True)
-        for path, data in BEFORE.items():
-            (folder / path).parent.mkdir(parents=True, exist_ok=True)
-            (folder / path).write_bytes(data)
-    assert done.returncode == 0
-    assert seen == {True, False}
+    plain = [(c.path, c.before, c.data) for c in CHANGES]
+    done = subprocess.run(
+        [sys.executable, "-c", KILLED, str(folder.parent / "copy"), str(folder), repr(plain)],
+        env=os.environ | {"PYTHONPATH": str(Path(fa4gen.__file__).parent.parent)},
+        capture_output=True,
+        timeout=120,
+        check=True,
+    )
+    before, after = ({p: d.decode() for p, d in files.items()} for files in (BEFORE, AFTER))
+    results = [json.loads(line) for line in done.stdout.splitlines()]
+    assert len(results) > 30
+    *killed, last = results
+    assert last == [0, after]
+    assert all(status == -signal.SIGKILL for status, _ in killed)
+    assert all(found in (before, after) for _, found in killed)
+    turn = [found == after for _, found in killed].index(True)
+    assert 0 < turn < len(killed)
+    assert all(found == after for _, found in killed[turn:])  # from the journal on
 
 
 @pytest.mark.parametrize("number", range(14))

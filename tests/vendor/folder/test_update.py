@@ -202,11 +202,11 @@ def test_other_configs_prefix_and_adapters_add_and_remove(vendored: Vendored) ->
     files = vendored.files()
     assert not [path for path in files if CONFIG in path]
     assert [k["name"] for k in json.loads(files["fa4gen.lock"])["kernels"]] == [OTHER]
-    assert vendor("--update", "attn", CONFIG, "--prefix", "other", "--adapter", "python") == 0
+    assert vendor("--update", "attn", OTHER, "--prefix", "other", "--adapter", "python") == 0
     lock = json.loads(vendored.files()["fa4gen.lock"])
     assert lock["prefix"] == "other"
     assert lock["adapters"] == ["python"]
-    assert [k["symbol"] for k in lock["kernels"]] == [f"other_{CONFIG}"]
+    assert [k["symbol"] for k in lock["kernels"]] == [f"other_{OTHER}"]
     assert not [path for path in vendored.files() if "acme" in path]
 
 
@@ -254,7 +254,7 @@ def test_the_config_of_the_lock_counts_when_the_file_is_gone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    text = "# mine\nkernel: attention\narch: sm_90a\ndtype: bf16\ndepth: 64\n"
+    text = "# mine\nkernel: gemm\narch: sm_90a\ndtype: bf16\n"
     Path("my_kernel.yaml").write_text(text)
     assert vendor("my_kernel.yaml", "--into", "attn", "--prefix", "acme") == 0
     Path("my_kernel.yaml").unlink()

@@ -72,7 +72,7 @@ def assembled(files: dict[str, bytes]) -> Assembled:
     return Assembled(lock, files)
 
 
-@settings(max_examples=100)
+@settings(max_examples=60)
 @given(stories(), st.booleans())
 def test_nothing_of_the_users_is_lost(story: Story, force: bool) -> None:
     folder = Path(tempfile.mkdtemp()) / "folder"
