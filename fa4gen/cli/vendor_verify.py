@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ class VerifyCall:
             notes += told
         verdicts_alone: list[Verdict] = [item.verdict for item in found]
         document = document_of(verdicts_alone, VerifyOptions(seed, self.patterns))
-        print_verdicts(verdicts_alone, document, self.output_format)
+        print_verdicts(verdicts_alone, document, self.output_format, see_them="take --format json")
         for text in notes:
             note(text)
         status = exit_status_of(verdicts_alone)
@@ -102,6 +102,8 @@ class VerifyCall:
                 patterns=self.patterns,
                 compiler=self.compiler,
             )
+        again = ("fa4gen", "vendor", "--verify", shown_path(folder))
+        verdicts = [replace(v, verdict=replace(v.verdict, again=again)) for v in verdicts]
         told = [f"note: {text}" for verdict in verdicts for text in verdict.notes]
         if self.patterns:
             told.append("Only some cases ran: nothing is recorded in fa4gen.lock.")

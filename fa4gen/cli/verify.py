@@ -256,7 +256,10 @@ def _write_report(path: Path, document: dict[str, object]) -> None:
 
 
 def print_verdicts(
-    verdicts: Sequence[Verdict], document: dict[str, object], output_format: OutputFormat
+    verdicts: Sequence[Verdict],
+    document: dict[str, object],
+    output_format: OutputFormat,
+    see_them: str = "verify one kernel, or give --report FILE.json",
 ) -> None:
     """Print the table or ``document``, and on stderr what is wrong or was not reached."""
     from fa4gen.cli.github import annotation
@@ -303,8 +306,8 @@ def print_verdicts(
             note(annotation("error", problem) if output_format == "github" else f"{problem}")
     if unshown:
         note(
-            f"{unshown} branches of these kernels always went the same way: verify one kernel, or "
-            "give --report FILE.json, to see which."
+            f"{unshown} branches of these kernels always went the same way: {see_them}, to see "
+            "which."
         )
 
 

@@ -92,7 +92,8 @@ def exercise_cells(verdict: Verdict) -> tuple[str, str]:
 
 def repeat_command(verdict: Verdict, case: CaseVerdict) -> str:
     """Return the command line that runs one case again on the same numbers."""
-    words = ["fa4gen", "verify", verdict.config or verdict.name, "--seed", str(verdict.seed)]
+    command = verdict.again or ("fa4gen", "verify", verdict.config or verdict.name)
+    words = [*command, "--seed", str(verdict.seed)]
     if case.case.name.startswith("large/"):
         words.append("--large")
     return shlex.join([*words, "--cases", case.case.name])

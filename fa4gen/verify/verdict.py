@@ -108,6 +108,8 @@ class Verdict:
     """What the compiler said: registers, spills, shared memory."""
     exercise: Exercise | None = None
     """What the cases exercised, where the emulator ran them."""
+    again: tuple[str, ...] = ()
+    """The command that verifies it again; empty for ``fa4gen verify`` of its config."""
 
     @property
     def passed(self) -> bool:

@@ -115,6 +115,12 @@ def test_verify_builds_and_runs_the_folder(
     assert levels(vendored) == ["compiled"]
     assert main([*arguments, "--cases", "no_such_case"]) == 2
     assert "no_such_case" in capsys.readouterr().err
+    # What is in the folder is what is run: a user's mistake in the launcher shows.
+    record(vendored, "emulated")
+    vendored.edit("src/attention.c", "define LOG2_E 1.44", "define LOG2_E 1.54")
+    assert main([*arguments, "--cases", "size/64"]) == 1
+    again = "To see it again: fa4gen vendor --verify attn --seed 5 --cases size/64"
+    assert again in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("option", [["--seed", "1"], ["--cases", "x"], ["--require-gpu"]])
