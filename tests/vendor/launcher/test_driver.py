@@ -1,0 +1,113 @@
+"""No driver, an old one, one without a GPU; machine code that is damaged."""
+
+from __future__ import annotations
+
+import ctypes
+import shutil
+
+import pytest
+
+from fa4gen.vendor.binding import DRIVER_ERROR, Binding, describe_status
+from fa4gen.vendor.host_build import build_library, compile_c, find_c_compiler
+from fa4gen.vendor.standin import SimulatedDevice
+from tests.vendor.launcher.shipped import cubin_without_code, shipped_plans, write_launcher
+from tests.vendor.launcher.test_interface import attention_problem
+
+NAME = "d64_dense_small_bf16"
+NO_DEVICE, INVALID_IMAGE = 100, 200
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    plans = {NAME: shipped_plans()[NAME]}
+    return write_launcher(tmp_path_factory.mktemp("driver"), plans)
+
+
+@pytest.fixture
+def build(folder, tmp_path, launcher):
+    """Build the folder's library over a driver; the fixture launcher puts the stand-in back."""
+    launcher.stand_in.set_devices(SimulatedDevice())
+    launcher.stand_in.set_current(0)
+    launcher.stand_in.reset()
+
+    def make(driver=launcher.stand_in.path, source=folder):
+        made = build_library(source, tmp_path / "launcher.so", stand_in=driver, flags=["-O0"])
+        return Binding(made, "acme")
+
+    return make
+
+
+def launch(library):
+    args = attention_problem(shipped_plans()[NAME]).c_args()
+    return library.kernel(f"acme_{NAME}").launch(ctypes.byref(args), None)
+
+
+def test_no_driver(build, tmp_path) -> None:
+    library = build(tmp_path / "nowhere.so")
+    assert describe_status(launch(library)) == ("NO_DRIVER", "NONE")
+    assert library.kernel(f"acme_{NAME}").sha256()  # which needs none
+    assert library.words(DRIVER_ERROR + 700).startswith("the CUDA driver reported an error")
+
+
+def test_a_driver_without_a_function_is_too_old(build, tmp_path) -> None:
+    source = tmp_path / "old.c"
+    source.write_text("int cuInit(unsigned flags) { return (int)flags; }\n")
+    compile_c(find_c_compiler(), ["-shared", "-fPIC"], [source], tmp_path / "old.so")
+    library = build(tmp_path / "old.so")
+    for _ in range(2):
+        assert describe_status(launch(library)) == ("OLD_DRIVER", "NONE")
+
+
+def test_a_driver_without_a_gpu_is_asked_again(build, launcher) -> None:
+    library = build()
+    launcher.stand_in.fail("cuInit", NO_DEVICE)
+    status = launch(library)
+    assert status == DRIVER_ERROR + NO_DEVICE
+    assert library.words(status) == "the CUDA driver found no GPU on this machine"
+    assert launch(library) == 0
+
+
+@pytest.mark.parametrize("function", ["cuLibraryLoadData", "cuLibraryGetKernel", "cuCtxGetDevice",
+                                      "cuKernelSetAttribute", "cuDeviceGetAttribute"])  # fmt: skip
+def test_a_first_use_that_fails_is_tried_again(build, launcher, function) -> None:
+    library = build()
+    launcher.stand_in.fail(function, INVALID_IMAGE)
+    assert launch(library) == DRIVER_ERROR + INVALID_IMAGE
+    assert not launcher.stand_in.launches
+    assert launch(library) == 0
+    assert len(launcher.stand_in.launches) == 1
+
+
+def test_damaged_machine_code_is_never_loaded(build, launcher, folder, tmp_path) -> None:
+    damaged = tmp_path / "damaged"
+    shutil.copytree(folder, damaged)
+    path = damaged / "cubins" / f"acme_{NAME}.c"
+    lines = path.read_text().split("\n")
+    row = next(i for i, line in enumerate(lines) if line.startswith('    "'))
+    middle = len(lines[row]) // 2
+    other = "A" if lines[row][middle] != "A" else "B"
+    lines[row] = lines[row][:middle] + other + lines[row][middle + 1 :]
+    path.write_text("\n".join(lines))
+    library = build(source=damaged)
+    for _ in range(2):
+        assert describe_status(launch(library)) == ("BAD_IMAGE", "KERNEL")
+    with pytest.raises(ValueError, match="damaged"):
+        library.kernel(f"acme_{NAME}").sha256()
+    assert not launcher.stand_in.images
+
+
+def test_stored_machine_code_is_taken_as_it_is(build, launcher, folder, tmp_path) -> None:
+    """As a folder that is built from source embeds it."""
+    stored = tmp_path / "stored"
+    shutil.copytree(folder, stored)
+    path = stored / "cubins" / f"acme_{NAME}.c"
+    cubin = cubin_without_code(shipped_plans()[NAME])
+    numbers = ", ".join(map(str, cubin))
+    path.write_text(
+        '#include "../src/acme_internal.h"\n'
+        f"static const unsigned char bytes[] = {{{numbers}}};\n"
+        f"const acme_image acme_{NAME}_image = {{NULL, 0, bytes, sizeof bytes}};\n"
+    )
+    library = build(source=stored)
+    assert launch(library) == 0
+    assert launcher.stand_in.images[0].data == cubin
