@@ -8,7 +8,8 @@ Such a part stands between <!-- begin NAME --> and <!-- end NAME -->:
   docs/bench_h200_depth512.json as `fa4gen bench` wrote them,
 * ``gemm figures`` there, from docs/bench_h200_gemm.json once that is there,
 * ``classes`` in docs/emulator_mutations.md, from tests/emulator/classes and mutations,
-* ``abi`` in docs/vendoring.md, from the template of the launcher's header.
+* ``abi`` and ``launcher figures`` in docs/vendoring.md, from the template of the launcher's header
+  and from what `fa4gen bench --vendored` wrote.
 
 tests/test_docs.py fails when one of them is not current.
 """
@@ -110,14 +111,11 @@ def bug_classes_table() -> str:
     return f"{table.summary()}\n\n{_table(table.HEADER, table.rows())}"
 
 
-def abi_section() -> str:
-    """Return the launcher's header, from the meaning of a status to the prepared launches."""
-    from fa4gen.render.environment import open_templates
-
-    names = {"prefix": "acme", "PREFIX": "ACME", "kernels": (), "generator": "fa4gen"}
-    text = open_templates().environment().get_template("vendor/launcher.h.j2").render(names)
-    begin, end = text.index("/* A status is 0"), text.index("/* ---- One function a kernel")
-    return f"```c\n{text[begin:end].rstrip()}\n```"
+def _vendoring_parts() -> Any:
+    """Return the module beside this one, which makes the parts of docs/vendoring.md."""
+    if str(ROOT / "docs") not in sys.path:
+        sys.path.append(str(ROOT / "docs"))
+    return importlib.import_module("vendoring_parts")
 
 
 def figures_section(path: Path = ROOT / FIGURES) -> str:
@@ -360,7 +358,8 @@ PARTS: tuple[tuple[str, str, Callable[[], str]], ...] = (
     ("README.md", "depth 512", depth512_section),
     *([("README.md", "gemm figures", gemm_section)] if (ROOT / GEMM_FIGURES).is_file() else []),
     ("docs/emulator_mutations.md", "classes", bug_classes_table),
-    ("docs/vendoring.md", "abi", abi_section),
+    ("docs/vendoring.md", "abi", lambda: _vendoring_parts().abi_section()),
+    ("docs/vendoring.md", "launcher figures", lambda: _vendoring_parts().launcher_section(ROOT)),
 )
 """File, name of the part, what it should be."""
 

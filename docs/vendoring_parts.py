@@ -1,0 +1,69 @@
+"""Parts of docs/vendoring.md: the interface, and what `fa4gen bench --vendored` measured.
+
+``docs/update.py`` puts them there.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+FILES = (
+    Path("docs/bench_h200_vendored.json"),
+    Path("docs/bench_h200_vendored_gemm.json"),
+)
+"""From the root."""
+HEADER = "| config | kernel time, ratio | `fa4gen.load` | prepared | C | prepared | driver alone |"
+RULE = "| --- | ---: | ---: | ---: | ---: | ---: | ---: |"
+VENDORED = "vendored"
+
+
+def abi_section() -> str:
+    """Return the launcher's header, from the meaning of a status to the prepared launches."""
+    from fa4gen.render.environment import open_templates
+
+    names = {"prefix": "acme", "PREFIX": "ACME", "kernels": (), "generator": "fa4gen"}
+    text = open_templates().environment().get_template("vendor/launcher.h.j2").render(names)
+    begin, end = text.index("/* A status is 0"), text.index("/* ---- One function a kernel")
+    return f"```c\n{text[begin:end].rstrip()}\n```"
+
+
+def launcher_section(root: Path) -> str:
+    """Return the text; empty while one of the files is not there."""
+    paths = [root / file for file in FILES]
+    if not all(path.is_file() for path in paths):
+        return ""
+    documents = [json.loads(path.read_text(encoding="utf-8")) for path in paths]
+    gpu, date = documents[0]["gpu"], documents[0]["date"][:10]
+    rows = [_row(config) for document in documents for config in document["configs"]]
+    links = " and ".join(f"[{path.name}]({path.name})" for path in paths)
+    return "\n".join(
+        [
+            f"{gpu['name']}, driver {gpu['driver']}, {date}. Kernel time: the median time through "
+            "`fa4gen.load` over that through the C launcher, geometric mean of "
+            f"{_sizes(documents)}. The other columns are microseconds that one launch takes the "
+            "calling thread, on a problem of one tile; the last is `cuLaunchKernel` itself with the "
+            "same parameters, which no launcher can go below.",
+            "",
+            HEADER,
+            RULE,
+            *rows,
+            "",
+            f"From {links}; to measure again: `fa4gen bench CONFIG... --vendored --no-peers --json "
+            "FILE.json`.",
+        ]
+    )
+
+
+def _row(config: dict[str, Any]) -> str:
+    host = config["host_us"]
+    cells = [f"{config['geometric_means'][VENDORED]:.3f}"]
+    names = ("python", "python_prepared", "vendored", "vendored_prepared", "driver")
+    cells += [f"{host[name]:.2f}" for name in names]
+    return f"| `{config['name']}` | {' | '.join(cells)} |"
+
+
+def _sizes(documents: list[dict[str, Any]]) -> str:
+    count = len(documents[0]["configs"][0]["sizes"])
+    return f"{count} sizes" if count > 1 else "one size"
