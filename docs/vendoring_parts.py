@@ -43,8 +43,8 @@ def launcher_section(root: Path) -> str:
             f"{gpu['name']}, driver {gpu['driver']}, {date}. Kernel time: the median time through "
             "`fa4gen.load` over that through the C launcher, geometric mean of "
             f"{_sizes(documents)}. The other columns are microseconds that one launch takes the "
-            "calling thread, on a problem of one tile; the last is `cuLaunchKernel` itself with the "
-            "same parameters, which no launcher can go below.",
+            "calling thread, on a problem of one tile; the last is `cuLaunchKernel` itself with "
+            "the same parameters, which no launcher can go below.",
             "",
             HEADER,
             RULE,
