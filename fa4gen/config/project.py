@@ -130,6 +130,10 @@ def read_project(path: Path) -> Project | None:
         for key, place in toml_places(text).items()
         if key[: len(table)] == table
     }
+    if not isinstance(data, dict):
+        line, column = place_of(table, toml_places(text), value=True)
+        what = f"{'.'.join(table)} is no table"
+        raise ConfigError(Problem(what, "Write [tool.fa4gen].", file, line, column))
     document = Document(data, places, {}, (), frozenset())
     try:
         content = ProjectFile.model_validate(data)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import traceback
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import jinja2
 
@@ -31,6 +31,7 @@ from fa4gen.vendor.originals import ORIGINALS, pack_originals
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from fa4gen.config.project import Adapter
     from fa4gen.render.environment import TemplateSet
     from fa4gen.vendor.model import Request, VendoredKernel
 
@@ -57,7 +58,7 @@ def assemble(
         generator=Generator(version=__version__, commit=generator_commit()),
         license=LICENSE_ID,
         prefix=request.prefix,
-        adapters=tuple(request.adapters),
+        adapters=cast("tuple[Adapter, ...]", request.adapters),
         templates_sha256=templates.sha256,
         kernels=tuple(_locked(kernel, hashes) for kernel in kernels),
         files=hashes,

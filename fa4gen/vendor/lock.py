@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
 from fa4gen.config.paths import shown_path
+from fa4gen.config.project import Adapter  # noqa: TC001 (pydantic reads it)
 from fa4gen.errors import ConfigError, Problem
 from fa4gen.render.manifest import sha256
 from fa4gen.vendor.names import check_prefix
@@ -133,10 +134,10 @@ class Lock(_Model):
     license: str
     """SPDX identifier of every file of the folder."""
     prefix: Annotated[str, AfterValidator(_check_prefix)]
-    adapters: tuple[str, ...]
+    adapters: tuple[Adapter, ...]
     templates_sha256: Sha256
     """Over the names and hashes of the templates that were read."""
-    kernels: tuple[LockedKernel, ...]
+    kernels: Annotated[tuple[LockedKernel, ...], Field(min_length=1)]
     """In the order in which they were asked for."""
     files: dict[RelativePath, Sha256]
     """Of every file as fa4gen wrote it, by path; this one is not among them."""

@@ -144,6 +144,23 @@ def test_mistakes_in_pyproject_are_placed_in_its_own_lines(here: Path) -> None:
     assert (only.line, only.message) == (6, "no configs for a")
 
 
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("[tool]\nfa4gen = 3\n", "pyproject.toml:2:10: tool.fa4gen is no table"),
+        (
+            '[tool.fa4gen]\nvendor = [{into="a", prfix="b"}]\n',
+            "pyproject.toml:2:1: unknown key prf",
+        ),
+        ('[tool.fa4gen.vendor]\ninto="a"\n', "pyproject.toml:1:1: vendor: {into: a} is not"),
+        ("[tool.fa4gen]\nvendor = [1]\n", "pyproject.toml:2:10: vendor[0]: 1 is not possible"),
+        ("[tool.fa4gen]\nout = 1979-05-27\n", "pyproject.toml:2:7: out: 1979-05-27 is not"),
+    ],
+)
+def test_other_shapes_are_refused(here: Path, text: str, expected: str) -> None:
+    assert expected in str(problems(text, "pyproject.toml")[0])
+
+
 def test_a_file_that_is_no_text_is_refused(here: Path) -> None:
     Path("fa4gen.toml").write_bytes(b'out = "\xff"\n')
     with pytest.raises(ConfigError, match="not UTF-8"):

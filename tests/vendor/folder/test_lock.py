@@ -69,6 +69,12 @@ DAMAGES: dict[str, tuple[Callable[[bytes], bytes], str]] = {
     "no hash": (rewritten(lambda c: c["files"].update({"x": "abc"})), "is damaged at files.x"),
     "no prefix": (rewritten(lambda c: c.update(prefix="A-b")), "is damaged at prefix"),
     "no kernels": (rewritten(lambda c: c.pop("kernels")), "is damaged at kernels: Field required"),
+    "no kernel": (rewritten(lambda c: c.update(kernels=[])), "is damaged at kernels: "),
+    "an unknown adapter": (rewritten(lambda c: c.update(adapters=["x"])), "at adapters.0"),
+    "a symbol outside": (
+        rewritten(lambda c: c["kernels"][0].update(symbol="../x")),
+        "is damaged at kernels.0.symbol",
+    ),
     "older": (rewritten(lambda c: c.update(schema_version=0)), "is damaged at schema_version"),
 }
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from fa4gen.errors import NotCurrentError
 from fa4gen.render.manifest import sha256
 from fa4gen.vendor.assemble import Assembled
-from fa4gen.vendor.lock import Generator, Lock, read_lock
+from fa4gen.vendor.lock import Generator, Lock, LockedImage, LockedKernel, read_lock
 from fa4gen.vendor.merge import has_conflict
 from fa4gen.vendor.originals import ORIGINALS, pack_originals
 from fa4gen.vendor.update import plan_update
@@ -23,6 +23,21 @@ from fa4gen.vendor.write import apply_plan, plan_write
 from tests.vendor.folder.conftest import files_in
 
 PATHS = ("include/a.h", "src/b.c", "src/c.c", "README.md", "cubins/d.c")
+KERNEL = LockedKernel(
+    name="none",
+    symbol="acme_none",
+    arch="sm_90a",
+    family="gemm",
+    source="none.yaml",
+    config_text="",
+    config={},
+    config_sha256="0" * 64,
+    compiler="nvrtc",
+    compiler_version="1",
+    options=(),
+    image=LockedImage(sha256="0" * 64, cubin_bytes=1, packed_bytes=1),
+    proofs=(),
+)
 LINES = st.lists(st.sampled_from([b"x\n", b"y\n", b"\n", b"}\n", b"z"]), max_size=8)
 
 
@@ -66,7 +81,7 @@ def assembled(files: dict[str, bytes]) -> Assembled:
         prefix="acme",
         adapters=(),
         templates_sha256="0" * 64,
-        kernels=(),
+        kernels=(KERNEL,),
         files={path: sha256(data) for path, data in files.items()},
     )
     return Assembled(lock, files)
