@@ -98,6 +98,30 @@ class AttentionProblem:
         )  # fmt: skip
 
 
+def plain_problem(plan: AttentionPlan, **changes: Any) -> AttentionProblem:
+    """Contiguous tensors of two times 300 rows and four heads, which lie apart."""
+
+    def operand(place: int, depth: int) -> Operand:
+        return Operand(place << 40, (300 * 4 * depth, 4 * depth, depth))
+
+    problem = AttentionProblem(
+        batch=2,
+        query_rows=300,
+        key_rows=300,
+        query_heads=4,
+        key_heads=4,
+        operands={
+            "query": operand(1, plan.depth),
+            "key": operand(2, plan.depth),
+            "value": operand(3, plan.value_depth),
+            "out": operand(4, plan.value_depth),
+        },
+        float32s={**dict.fromkeys(FLOAT32S, 0), "lse": 5 << 40 if plan.lse else 0},
+        softmax_scale=0.0,
+    )
+    return replace(problem, **changes)
+
+
 def element_bytes(plan: AttentionPlan, name: str) -> int:
     return plan.out_element_bytes if name == "out" else plan.element_bytes
 

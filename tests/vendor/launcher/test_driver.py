@@ -10,8 +10,8 @@ import pytest
 from fa4gen.vendor.binding import DRIVER_ERROR, Binding, describe_status
 from fa4gen.vendor.host_build import build_library, compile_c, find_c_compiler
 from fa4gen.vendor.standin import SimulatedDevice
+from tests.vendor.launcher.attention_problems import plain_problem
 from tests.vendor.launcher.shipped import cubin_without_code, shipped_plans, write_launcher
-from tests.vendor.launcher.test_interface import attention_problem
 
 NAME = "d64_dense_small_bf16"
 NO_DEVICE, INVALID_IMAGE = 100, 200
@@ -38,7 +38,7 @@ def build(folder, tmp_path, launcher):
 
 
 def launch(library):
-    args = attention_problem(shipped_plans()[NAME]).c_args()
+    args = plain_problem(shipped_plans()[NAME]).c_args()
     return library.kernel(f"acme_{NAME}").launch(ctypes.byref(args), None)
 
 

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import random
+
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from fa4gen.plan.attention_model import AttentionPlan
+from fa4gen.runtime.attention import LOG2_E
+from fa4gen.runtime.parameters import to_bytes
 from tests.vendor.launcher import attention_problems, gemm_problems
+from tests.vendor.launcher.attention_problems import plain_problem
 from tests.vendor.launcher.both import compare, python_outcome
 from tests.vendor.launcher.shipped import shipped_plans
 
@@ -45,6 +50,21 @@ def test_sound_problems_make_the_same_launch(name, launcher, data) -> None:
 @examples(6)
 def test_what_is_refused_is_refused_by_both_for_the_same_argument(name, launcher, data) -> None:
     check(data, launcher, name, "any_problems")
+
+
+@pytest.mark.parametrize("name", ["d64_dense_small_bf16", "d128_causal_softcap_bf16"])
+def test_every_softmax_scale_is_rounded_alike(name, launcher) -> None:
+    """One kernel takes it times log2(e), the other as it is: a double until the end."""
+    chance = random.Random(name)
+    plan = shipped_plans()[name]
+    row = next(row for row in plan.parameters if row.name.startswith("softmax_scale"))
+    place = plan.parameters.index(row)
+    for _ in range(1000):
+        scale = 2 ** chance.uniform(-125.9, 125.9)
+        problem = plain_problem(plan, softmax_scale=scale)
+        made = launcher.outcome(plan, problem.c_args(), 132, prepared=False)
+        expected = scale * LOG2_E if row.name == "softmax_scale_log2" else scale
+        assert made.parameters[place] == to_bytes("float", expected), scale
 
 
 @pytest.mark.seeds

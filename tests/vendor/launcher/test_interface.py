@@ -20,43 +20,13 @@ from fa4gen.vendor.binding import (
     describe_status,
 )
 from fa4gen.vendor.standin import SimulatedDevice
-from tests.vendor.launcher.attention_problems import AttentionProblem
-from tests.vendor.launcher.attention_problems import Operand as Tensor
+from tests.vendor.launcher.attention_problems import plain_problem
 from tests.vendor.launcher.gemm_problems import GemmProblem
 from tests.vendor.launcher.gemm_problems import Operand as Matrix
 from tests.vendor.launcher.shipped import cubin_without_code, shipped_plans
 
 HOPPER = SimulatedDevice("sm_90a", 132)
 OUT_OF_RESOURCES = 701
-
-
-def attention_problem(plan, **changes):
-    def tensor(place, depth):
-        return Tensor(place << 40, (300 * 4 * depth, 4 * depth, depth))
-
-    return replace(
-        AttentionProblem(
-            batch=2,
-            query_rows=300,
-            key_rows=300,
-            query_heads=4,
-            key_heads=4,
-            operands={
-                "query": tensor(1, plan.depth),
-                "key": tensor(2, plan.depth),
-                "value": tensor(3, plan.value_depth),
-                "out": tensor(4, plan.value_depth),
-            },
-            float32s={
-                "lse": 5 << 40 if plan.lse else 0,
-                "query_descale": 0,
-                "key_descale": 0,
-                "value_descale": 0,
-            },
-            softmax_scale=0.0,
-        ),
-        **changes,
-    )
 
 
 def gemm_problem(**changes):
@@ -79,7 +49,7 @@ def gemm_problem(**changes):
 
 
 def attention_args(name="d128_causal_bf16", **changes):
-    args = attention_problem(shipped_plans()[name]).c_args()
+    args = plain_problem(shipped_plans()[name]).c_args()
     for field, value in changes.items():
         setattr(args, field, value)
     return args
