@@ -135,7 +135,13 @@ def test_fetch_content(project: Path) -> None:
         "FetchContent_MakeAvailable(acme)\n"
     )
     has_built(project, lists)
+    # a part of another project neither builds its tests nor installs itself, unless asked
     assert not (project / "build/_deps/acme-build/acme_selftest").exists()
+    call("cmake", "--install", "build", "--prefix", project / "without", cwd=project)
+    assert not (project / "without").exists()
+    call("cmake", "-DACME_INSTALL=ON", "build", cwd=project)
+    call("cmake", "--install", "build", "--prefix", project / "with", cwd=project)
+    assert (project / "with/include/acme.h").exists()
 
 
 @pytest.mark.parametrize("shared", ["OFF", "ON"])
