@@ -457,7 +457,7 @@ constexpr int32 kLaneColumns = 128;            // columns of a half of O in one 
 constexpr int32 kValueDepth = 512;             // columns of value and output
 constexpr float kRescaleThreshold = 0.0f;      // growth of a maximum, in powers of two, that is let pass
 constexpr float kProbabilityShift = 8.f;       // probabilities are scaled by 2^kProbabilityShift
-constexpr int32 kWindowRight = 0;              // keys visible behind the diagonal
+constexpr int32 kWindowRight = 0;              // keys visible right of the diagonal
 constexpr int32 kNumThreads = 384;             // softmax, correction, and a warpgroup that issues
 constexpr uint32 kSoftmaxRegisters = 216;      // a thread, after setmaxnreg
 constexpr uint32 kCorrectionRegisters = 128;   // a thread, after setmaxnreg
@@ -619,16 +619,20 @@ struct Depth512MBars {
   static __device__ __forceinline__ constexpr int32 num_mbars() { return size; }
   __device__ __forceinline__ uint32 at(int32 offset) const { return mbar_base + 8 * offset; }
 
+  // The arrivals of a phase of the barrier at an offset: of threads, or one, of a commit or a copy's issue.
+  static __host__ __device__ __forceinline__ constexpr uint32 arrivals(int32 offset) {
+    constexpr uint32 kThreads = 128;
+    uint32 count = 1;
+    if (offset == PO_lo_offset) count = 4 * kThreads;
+    if (offset == PO_hi_offset || offset == S_even_consumer_offset || offset == S_odd_consumer_offset)
+      count = 2 * kThreads;
+    if (offset == C_producer_offset || offset == C_consumer_offset) count = kThreads;
+    return count;
+  }
+
   // By every lane of one warp.
   __device__ __forceinline__ void init(int32 lane_idx) const {
-    if (lane_idx >= size) return;
-    constexpr uint32 kThreads = 128;
-    uint32 arrivals = 1;
-    if (lane_idx == PO_lo_offset) arrivals = 4 * kThreads;
-    if (lane_idx == PO_hi_offset || lane_idx == S_even_consumer_offset || lane_idx == S_odd_consumer_offset)
-      arrivals = 2 * kThreads;
-    if (lane_idx == C_producer_offset || lane_idx == C_consumer_offset) arrivals = kThreads;
-    mbarrier_init(at(lane_idx), arrivals);
+    if (lane_idx < size) mbarrier_init(at(lane_idx), arrivals(lane_idx));
   }
 
   // MMA warp: acquire waits until the scores of this buffer have been loaded, commit says they are there.
@@ -804,9 +808,43 @@ constexpr uint32 kScoresStep = kSOddColumn - kSEvenColumn;
 // ---- pipelines ----
 
 using MBars = Depth512MBars<kNumKvStages>;
-static_assert(kPoLo == kBarriersOffset && kKvProducer == kPoLo + 8 * MBars::KV_offset &&
-                  kTileFull >= kPoLo + 8 * MBars::size,
-              "The table of barriers is that of Depth512MBars, and others follow.");
+static_assert(kPoLo == kBarriersOffset + 8 * MBars::PO_lo_offset &&
+                  kPoLoArrivals == MBars::arrivals(MBars::PO_lo_offset),
+              "PO_lo is what the table of barriers says.");
+static_assert(kPoHi == kBarriersOffset + 8 * MBars::PO_hi_offset &&
+                  kPoHiArrivals == MBars::arrivals(MBars::PO_hi_offset),
+              "PO_hi is what the table of barriers says.");
+static_assert(kSEvenConsumer == kBarriersOffset + 8 * MBars::S_even_consumer_offset &&
+                  kSEvenConsumerArrivals == MBars::arrivals(MBars::S_even_consumer_offset),
+              "S_even_consumer is what the table of barriers says.");
+static_assert(kSOddConsumer == kBarriersOffset + 8 * MBars::S_odd_consumer_offset &&
+                  kSOddConsumerArrivals == MBars::arrivals(MBars::S_odd_consumer_offset),
+              "S_odd_consumer is what the table of barriers says.");
+static_assert(kCProducer == kBarriersOffset + 8 * MBars::C_producer_offset &&
+                  kCProducerArrivals == MBars::arrivals(MBars::C_producer_offset),
+              "C_producer is what the table of barriers says.");
+static_assert(kCConsumer == kBarriersOffset + 8 * MBars::C_consumer_offset &&
+                  kCConsumerArrivals == MBars::arrivals(MBars::C_consumer_offset),
+              "C_consumer is what the table of barriers says.");
+static_assert(kSEvenProducer == kBarriersOffset + 8 * MBars::S_even_producer_offset &&
+                  kSEvenProducerArrivals == MBars::arrivals(MBars::S_even_producer_offset),
+              "S_even_producer is what the table of barriers says.");
+static_assert(kSOddProducer == kBarriersOffset + 8 * MBars::S_odd_producer_offset &&
+                  kSOddProducerArrivals == MBars::arrivals(MBars::S_odd_producer_offset),
+              "S_odd_producer is what the table of barriers says.");
+static_assert(kOMmaLo == kBarriersOffset + 8 * MBars::O_mma_lo_offset &&
+                  kOMmaLoArrivals == MBars::arrivals(MBars::O_mma_lo_offset),
+              "O_mma_lo is what the table of barriers says.");
+static_assert(kOMmaHi == kBarriersOffset + 8 * MBars::O_mma_hi_offset &&
+                  kOMmaHiArrivals == MBars::arrivals(MBars::O_mma_hi_offset),
+              "O_mma_hi is what the table of barriers says.");
+static_assert(kKvProducer == kBarriersOffset + 8 * MBars::KV_offset &&
+                  kKvProducerArrivals == MBars::arrivals(MBars::KV_offset),
+              "KV is what the table of barriers says.");
+static_assert(kKvConsumer == kKvProducer + 8 * kNumKvStages && kKvConsumerArrivals == kKvProducerArrivals &&
+                  kKvProducerSlots + kKvConsumerSlots == MBars::KV_barriers,
+              "The ring of keys and values is what the table of barriers says.");
+static_assert(kTileFull >= kBarriersOffset + 8 * MBars::size, "The other barriers follow.");
 
 // One ring for keys and values: K(0) K(1) V(0) K(2) V(1) ..., each block in slots of kKvBytes.
 using KvPipeline = StagedPipeline<kNumKvStages, 1, kCtaGroup>;

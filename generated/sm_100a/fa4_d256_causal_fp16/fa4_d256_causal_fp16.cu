@@ -440,7 +440,7 @@ constexpr int32 kNumQkStages = 1;              // parts of Q and K along the dep
 constexpr int32 kNumPvStages = 2;              // parts of P along the keys
 constexpr int32 kScoreStages = 2;              // buffers of scores of a query tile
 constexpr float kRescaleThreshold = 8.0f;      // growth of a maximum, in powers of two, that is let pass
-constexpr int32 kWindowRight = 0;              // keys visible behind the diagonal
+constexpr int32 kWindowRight = 0;              // keys visible right of the diagonal
 constexpr int32 kNumThreads = 384;             // softmax, correction, and a warpgroup that issues
 constexpr uint32 kSoftmaxRegisters = 192;      // a thread, after setmaxnreg
 constexpr uint32 kCorrectionRegisters = 192;   // a thread, after setmaxnreg
@@ -797,7 +797,7 @@ __device__ __forceinline__ uint32 shared_base() {
 }
 
 // ---- tensor memory: 448 of 512 columns ----
-// The header has the first column of each region; both query tiles, or buffers, have the same steps.
+// The header has the first column of each region; both buffers have the same steps.
 constexpr uint32 kScoresStep = kScores1Column - kScores0Column;
 constexpr uint32 kProbabilitiesStep = kProbabilities1Column - kProbabilities0Column;
 
@@ -928,7 +928,6 @@ struct Loader {
     mbarrier_wait(base + kQueryEmpty + 8 * i, query_phase);
   }
 
-  // The first keys go before the second query tile: the first product needs no more.
   __device__ __forceinline__ void load_tile(const Tile& tile, const BlockRange& blocks, int32 key_head) {
     wait_query_slot(0);
     load_query_part<0>(base, query_map, tile, 0);
@@ -1352,7 +1351,6 @@ __device__ __forceinline__ void write_unseen_tile(const Problem& problem, const 
 
 // ---- role: correction. Rescales outputs in tensor memory, and stores them at the end of a tile. ----
 
-// The two query tiles take turns, so that their rows of the barrier table are one pipeline each.
 struct CorrectionRole {
   const TensorMap& out_map;
   uint32 base;

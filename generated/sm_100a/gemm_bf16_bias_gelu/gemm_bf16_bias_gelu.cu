@@ -538,12 +538,14 @@ struct OutputRingBuffer {
   __device__ __forceinline__ Pipeline get_pipeline() const { return pipeline; }
 };
 
-// The residual, loaded ahead of the epilogue: a warp of its own fills slots by TMA, the epilogue's threads
-// add what is in them. 2 * num_stages barriers: full ones first, then empty ones.
-//   full:  one arrival, of the load warp's elected thread, which expects the bytes; every epilogue
-//          thread waits, first with parity 0
-//   empty: 128 arrivals, of every epilogue thread, after a fence.proxy.async that orders what it has
-//          read before the copy that overwrites it; the load warp waits, first with parity 1
+// Slots that one thread of a warp of its own hands to the threads of an epilogue, and gets back: with the
+// residual in them, which it has loaded ahead by TMA, or free. 2 * num_stages barriers: full ones first,
+// then empty ones.
+//   full:  producer_arv_count arrivals, of the thread that hands over a slot, and the bytes that it
+//          expects; every epilogue thread waits, first with parity 0
+//   empty: consumer_arv_count arrivals, of the epilogue's threads, or of one for its warp after a
+//          __syncwarp, after a fence.proxy.async that orders their accesses of the slot before the
+//          copies that follow; the thread that hands over slots waits, first with parity 1
 template <int32 num_stages>
 struct EpiLoadPipeline {
   ProducerConsumerPipeline<num_stages> pipeline;

@@ -1,0 +1,114 @@
+"""Every count in a comment of a generated kernel is that of a constant of its header or its own."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from fa4gen.render.environment import camel
+
+SOURCES: Final = sorted((Path(__file__).parents[2] / "generated").glob("sm_*/*/*.cu"))
+
+CONSTANT = re.compile(r"constexpr (?:unsigned|u?int32) (k\w+|num_kv_stages) = (\d+);")
+ROW = re.compile(r"^//   (\w+) +(\d+) x +(\d+)  ", re.MULTILINE)
+COUNT = re.compile(
+    r"\b(?P<count>\d[\d *x]*|one|two|three|four)(?P<pair> \* cta_group)?"
+    r" (?P<of>(?:consumer )?warpgroups?|stages?|slots?|accumulators?|arrivals?|threads|warps)\b"
+)
+WORDS: Final = {"one": "1", "two": "2", "three": "3", "four": "4"}
+MAY_BE: Final = {
+    "consumer warpgroup": ("kNumConsumerWarpgroups",),
+    "stage": ("kNumStages", "kNumKvStages", "num_kv_stages"),
+    "slot": ("kNumKvStages", "num_kv_stages", "kNumEpiStages", "kNumOutStages", "kNumTileSlots"),
+    "accumulator": ("kNumAccumStages",),
+    "thread": ("kNumThreads",),
+}
+"""The constants that a count of these may be; others are looked at by their own tests."""
+MBARS = re.compile(r"^//   (PO_lo|PO_hi|S_even, S_odd consumer|C producer, consumer) +(?:(2) x )?(\d+):",
+                   re.MULTILINE)  # fmt: skip
+MBARS_ROWS: Final = {
+    "PO_lo": ("PoLo",),
+    "PO_hi": ("PoHi",),
+    "S_even, S_odd consumer": ("SEvenConsumer", "SOddConsumer"),
+    "C producer, consumer": ("CProducer", "CConsumer"),
+}
+
+
+def constants(source: Path) -> dict[str, int]:
+    """Of the kernel and of its header, those that are plain numbers."""
+    header = source.with_name(f"{source.stem}_barriers.h")
+    text = source.read_text() + header.read_text()
+    return {name: int(value) for name, value in CONSTANT.findall(text)}
+
+
+def wrong_counts(comment: str, known: dict[str, int]) -> list[str]:
+    """Counts of the heading of a kernel that no constant of that meaning has."""
+    wrong = []
+    for match in COUNT.finditer(comment):
+        of = match["of"].removesuffix("s")
+        count = int(WORDS.get(match["count"], match["count"]))
+        values = {known[name] for name in MAY_BE.get(of, ()) if name in known}
+        if values and count not in values:
+            wrong.append(f"{match[0]}: {of} is {sorted(values)}")
+    return wrong
+
+
+@pytest.mark.parametrize("source", SOURCES, ids=lambda path: path.stem)
+def test_counts_in_comments_are_those_of_the_header(source: Path) -> None:
+    text, known = source.read_text(), constants(source)
+
+    table = {name: (int(slots), int(arrivals)) for name, slots, arrivals in ROW.findall(text)}
+    of_header = {
+        name.removesuffix("Slots"): (slots, known[name.removesuffix("Slots") + "Arrivals"])
+        for name, slots in known.items()
+        if name.endswith("Slots") and name.removesuffix("Slots") + "Arrivals" in known
+    }
+    assert {camel(name): counts for name, counts in table.items()} == of_header
+
+    heading = text[: text.index("#include")]
+    summary = heading[: heading.index("// Roles:")]
+    assert wrong_counts(summary, known) == []
+    launch = text[text.index("// Launch with") : text.index('extern "C"')]
+    assert wrong_counts(launch, known) == []
+
+
+@pytest.mark.parametrize("source", SOURCES, ids=lambda path: path.stem)
+def test_arrivals_in_comments_of_pipelines_are_those_of_the_header(source: Path) -> None:
+    text, known = source.read_text(), constants(source)
+    body = text[text.index("#include") :]
+    comments = "\n".join(re.findall(r"//[^\n]*", body))
+    pair = known.get("kCtaGroup", 1)
+    for match in COUNT.finditer(comments):
+        if not match["of"].startswith("arrival"):
+            continue
+        count = int(WORDS.get(match["count"], match["count"])) * (pair if match["pair"] else 1)
+        before = comments[: match.start()].rsplit("//", 1)[1].strip()
+        if before in ("full:", "empty:"):  # OutputRingBuffer
+            assert count == known[f"kAccum{before[:-1].capitalize()}Arrivals"], match[0]
+        else:  # StagedPipeline: commits and copies, as all barriers of MMA warps and loaders
+            assert (count, before[-1:]) == (1, "("), match[0]
+    found = MBARS.findall(comments)
+    assert bool(found) == ("struct Depth512MBars" in text)
+    for names, times, arrivals in found:
+        for row in MBARS_ROWS[names]:
+            assert int(times or 1) * int(arrivals) == known[f"k{row}Arrivals"], row
+
+
+def test_wrong_counts_are_found() -> None:
+    known = {"kNumKvStages": 5, "kNumConsumerWarpgroups": 2}
+    assert wrong_counts("// a ring of 5 slots, 2 consumer warpgroups", known) == []
+    assert wrong_counts("// two stages, 3 consumer warpgroups", known) == [
+        "two stages: stage is [5]",
+        "3 consumer warpgroups: consumer warpgroup is [2]",
+    ]
+
+
+@pytest.mark.parametrize("source", SOURCES, ids=lambda path: path.stem)
+def test_kernels_with_one_query_tile_do_not_speak_of_two(source: Path) -> None:
+    text = source.read_text()
+    if re.search(r"constexpr int32 kNumQo = 1;", text):
+        comments = " ".join(re.findall(r"//([^\n]*)", text))
+        assert not re.search(r"\b(?:both|two|second|other) (?:query )?tiles?\b", comments)
