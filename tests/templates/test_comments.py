@@ -27,8 +27,10 @@ MAY_BE: Final = {
     "thread": ("kNumThreads",),
 }
 """The constants that a count of these may be; others are looked at by their own tests."""
-MBARS = re.compile(r"^//   (PO_lo|PO_hi|S_even, S_odd consumer|C producer, consumer) +(?:(2) x )?(\d+):",
-                   re.MULTILINE)  # fmt: skip
+MBARS = re.compile(
+    r"^//   (PO_lo|PO_hi|S_even, S_odd consumer|C producer, consumer) +(?:(2) x )?(\d+):",
+    re.MULTILINE,
+)
 MBARS_ROWS: Final = {
     "PO_lo": ("PoLo",),
     "PO_hi": ("PoHi",),

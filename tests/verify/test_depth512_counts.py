@@ -10,9 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from fa4gen.errors import CompileError
 from tests.emulator.mutations.mutant import Edit
 from tests.verify.depth512_slips import PEER_STORED, depth512, edited
-from tests.verify.source_mutation import verify
+from tests.verify.source_mutation import ptx_of, verify
 
 PAGE = Path(__file__).parents[2] / "docs" / "depth512_counts.md"
 CASE = "scale/1"  # 100 rows, 150 keys: a block, and both CTAs have rows
@@ -21,11 +22,9 @@ QUOTED = re.compile(r"^error: ([\w-]+) at [^,]+, (\w+) \(CTA (\d)[^)]*\): (.*)$"
 
 LOCAL = (
     # the counts of the document: 256, 128, 128, 128
-    Edit("arrivals = 4 * kThreads;", "arrivals = 2 * kThreads;"),
-    Edit(
-        "      arrivals = 2 * kThreads;\n    if (lane_idx == C_producer_offset",
-        "      arrivals = kThreads;\n    if (lane_idx == C_producer_offset",
-    ),
+    Edit("mbarrier_init(at(lane_idx), arrivals(lane_idx));",
+         "mbarrier_init(at(lane_idx), arrivals(lane_idx) > 128 ? arrivals(lane_idx) / 2"
+         " : arrivals(lane_idx));"),
     # arrivals on the CTA's own barriers: S consumers, PO_lo and PO_hi
     Edit("    mbarrier_arrive_leader<cta_group>(free());", "    mbarrier_arrive(free());"),
     Edit(PEER_STORED, "      mbarrier_arrive(po_lo);\n"),
@@ -55,6 +54,19 @@ def test_local_counts_are_a_race_on_what_the_peer_writes(case: str) -> None:
         assert not any(
             "probabilities[0] of rank 0" in finding.message for finding in report.findings
         )
+
+
+@pytest.mark.compile
+@pytest.mark.parametrize(
+    ("edit", "says"),
+    [
+        (Edit("count = 4 * kThreads;", "count = 2 * kThreads;"), "PO_lo is what the table"),
+        (Edit("KV_offset = 10;", "KV_offset = 11;"), "KV is what the table"),
+    ],
+)
+def test_a_struct_that_differs_from_the_table_does_not_compile(edit: Edit, says: str) -> None:
+    with pytest.raises(CompileError, match=says):
+        ptx_of(edited(depth512("causal"), (edit,)))
 
 
 @pytest.mark.compile

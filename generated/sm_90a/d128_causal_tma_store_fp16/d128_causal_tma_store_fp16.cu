@@ -137,6 +137,17 @@ __device__ __forceinline__ uint32 shared_address(const char* pointer) {
   return address;
 }
 
+__device__ __forceinline__ void store_shared_chunk(uint32 address, uint4 chunk) {
+  asm volatile("st.shared.v4.b32 [%0], {%1, %2, %3, %4};"
+               ::"r"(address), "r"(chunk.x), "r"(chunk.y), "r"(chunk.z), "r"(chunk.w) : "memory");
+}
+
+// The same way back.
+__device__ __forceinline__ void store_matrices(uint32 address, uint32 x, uint32 y, uint32 z, uint32 w) {
+  asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};"
+               ::"r"(address), "r"(x), "r"(y), "r"(z), "r"(w) : "memory");
+}
+
 // ---- TMA: tensor copies between global and shared memory ----
 // What lies outside the tensor reads as zero and is not written.
 // Coordinates of 5 dimensions: (column in panel, row, panel, head, batch).
@@ -759,12 +770,6 @@ __device__ __forceinline__ void write_lse(const Problem& problem, const OutputTe
   if (thread_row + 8 < problem.query_rows) row[thread_row + 8] = lse[1];
 }
 
-// One 16 x 16 piece of a warp's rows into shared memory.
-__device__ __forceinline__ void store_matrix_x4(uint32 address, uint32 x, uint32 y, uint32 z, uint32 w) {
-  asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};"
-               :: "r"(address), "r"(x), "r"(y), "r"(z), "r"(w) : "memory");
-}
-
 // From the staging slot to global memory, by one thread once the warpgroup has written it.
 __device__ __forceinline__ void store_staged_rows(const OutputTensor& out, const Tile& tile,
                                                   const Place& place) {
@@ -792,7 +797,7 @@ __device__ __forceinline__ void write_output(const Problem&, const OutputTensor&
     const uint32 address = place.staging + (column / kPanelColumns * kWarpgroupRows + row) * kPanelRowBytes +
                            ((chunk ^ swizzle) << 4);
     const float* o = output + column / 2;
-    store_matrix_x4(address, pack(o[0] * inverse[0], o[1] * inverse[0]),
+    store_matrices(address, pack(o[0] * inverse[0], o[1] * inverse[0]),
                     pack(o[2] * inverse[1], o[3] * inverse[1]), pack(o[4] * inverse[0], o[5] * inverse[0]),
                     pack(o[6] * inverse[1], o[7] * inverse[1]));
   }
@@ -802,10 +807,8 @@ __device__ __forceinline__ void write_output(const Problem&, const OutputTensor&
 // Rows that see no key: output 0, log-sum-exp -inf.
 __device__ __forceinline__ void write_unseen_rows(const Problem& problem, const OutputTensor& out,
                                                   const Tile& tile, const Place& place) {
-  for (uint32 offset = 16 * (threadIdx.x % 128); offset < kQueryBytes; offset += 16 * 128) {
-    asm volatile("st.shared.v4.b32 [%0], {%1, %1, %1, %1};"
-                 :: "r"(place.staging + offset), "r"(0) : "memory");
-  }
+  for (uint32 offset = 16 * (threadIdx.x % 128); offset < kQueryBytes; offset += 16 * 128)
+    store_shared_chunk(place.staging + offset, {0, 0, 0, 0});
   store_staged_rows(out, tile, place);
   const float lse[2] = {negative_infinity(), negative_infinity()};
   write_lse(problem, out, tile, place, lse);
