@@ -99,6 +99,8 @@ _DEBUG = re.compile(
     r"^\s*\.(?:loc|file)\b[^\n]*|^\s*\.section\s+\S+\s*\{.*?^\s*\}", re.MULTILINE | re.DOTALL
 )
 _CONSTANT = re.compile(r"\.global \.align \d+ \.[a-z]\d+ _ZN\w*_INTERNAL_\w+ ?= ?\S+?;")
+_HEAD = re.compile(r"^\s*\.(?:version|target|address_size)\b.*$", re.MULTILINE)
+_NEXT_DIRECTIVE = re.compile(r"(?<=[;}])(?=\.(?:visible|weak|extern|func|entry|global)\b)")
 _REGISTERS = re.compile(r"\.reg \.\w+ %\w+<\d+>;")
 _NAME = re.compile(r"(%[a-z]+)\d+\b|(\$L_\w+)|\b(_Z\w+|[A-Za-z]\w*_param_\d+)\b")
 
@@ -106,12 +108,12 @@ _NAME = re.compile(r"(%[a-z]+)\d+\b|(\$L_\w+)|\b(_Z\w+|[A-Za-z]\w*_param_\d+)\b"
 def neutral_ptx(text: str) -> str:
     """Return PTX without comments and lines, its names numbered as they come, functions sorted."""
     text = _COMMENT.sub("", text)
-    text = _DEBUG.sub("", text)
+    text = _DEBUG.sub("", _HEAD.sub("", text))
     text = re.sub(r"\s+", " ", text)
     text = _REGISTERS.sub("", text)
     text = _CONSTANT.sub("", text)
     text = re.sub(r"\s*([{};,+\[\]()])\s*", r"\1", text).replace("+0]", "]")
-    functions = re.split(r"(?=\.(?:visible|weak|extern|func|entry|global)\b)", text)
+    functions = _NEXT_DIRECTIVE.split(text.strip())
     return "\n".join(sorted(_numbered(function) for function in functions))
 
 
