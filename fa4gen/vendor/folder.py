@@ -8,6 +8,7 @@ from fa4gen.render.environment import open_templates
 from fa4gen.render.render import GENERATOR
 from fa4gen.vendor.facts import kernel_facts
 from fa4gen.vendor.image import LINE_CHARACTERS
+from fa4gen.vendor.manifest import short_manifest
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -20,7 +21,8 @@ SOURCES = (
     "driver", "image", "sha256", "status", "overlap", "schedule", "launch", "attention", "gemm",
     "kernels", "best",
 )  # fmt: skip
-"""The launcher's C files: src/<name>.c."""
+"""The launcher's C files: src/<name>.c; those called as a family come with its kernels."""
+FAMILIES = ("attention", "gemm")
 ROOTS: tuple[tuple[str, str], ...] = (
     ("include/{prefix}.h", "vendor/launcher.h.j2"),
     ("src/{prefix}_internal.h", "vendor/src/internal.h.j2"),
@@ -64,6 +66,16 @@ ADAPTER_ROOTS: dict[str, tuple[tuple[str, str], ...]] = {
 """Files of each adapter."""
 
 
+def families_of(facts: tuple[KernelFacts, ...]) -> tuple[str, ...]:
+    """Return the families of the folder's kernels."""
+    return tuple(name for name in FAMILIES if any(fact.family == name for fact in facts))
+
+
+def absent_families(facts: tuple[KernelFacts, ...]) -> tuple[str, ...]:
+    """Return the families that no kernel of the folder is of."""
+    return tuple(name for name in FAMILIES if name not in families_of(facts))
+
+
 def template_values(request: Request, facts: tuple[KernelFacts, ...]) -> dict[str, object]:
     """Return what the templates of a folder read, but for the one kernel of KERNEL_ROOTS."""
     return {
@@ -72,7 +84,8 @@ def template_values(request: Request, facts: tuple[KernelFacts, ...]) -> dict[st
         "kernels": facts,
         "adapters": request.adapters,
         "generator": GENERATOR,
-        "sources": tuple(f"src/{name}.c" for name in SOURCES),
+        "families": families_of(facts),
+        "sources": tuple(f"src/{name}.c" for name in SOURCES if name not in absent_families(facts)),
         "row_characters": LINE_CHARACTERS,
         "largest_image": max(fact.image.cubin_bytes for fact in facts),
     }
@@ -89,12 +102,15 @@ def folder_files(
     shared = template_values(request, facts)
     files = {}
     roots = [*ROOTS, *(root for name in request.adapters for root in ADAPTER_ROOTS.get(name, ()))]
+    absent = {f"src/{name}.c" for name in absent_families(facts)}
     for path, template in roots:
+        if path in absent:
+            continue
         text = templates.environment().get_template(template).render(shared)
         files[path.format(prefix=request.prefix)] = text
     for kernel, fact in zip(kernels, facts, strict=True):
         for name, text in kernel.rendered.files.items():
-            files[f"kernels/{name}"] = text
+            files[f"kernels/{name}"] = short_manifest(text) if name.endswith(".json") else text
         for path, template in KERNEL_ROOTS:
             text = templates.environment().get_template(template).render({**shared, "kernel": fact})
             files[path.format(prefix=request.prefix, symbol=kernel.symbol)] = text

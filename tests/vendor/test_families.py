@@ -1,0 +1,47 @@
+"""A folder of one family: the other family's C is not there, and calls of it are refused."""
+
+from __future__ import annotations
+
+import ctypes
+import subprocess
+
+import pytest
+
+from fa4gen.config.find import find_configs
+from fa4gen.vendor.binding import AttentionArgs, Binding, GemmArgs, describe_status
+from fa4gen.vendor.folder import folder_files
+from fa4gen.vendor.host_build import build_library, find_c_compiler
+from fa4gen.vendor.kernels import build_kernels
+from fa4gen.vendor.model import Request
+
+STRICT = ("-std=c99", "-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Werror")
+
+
+@pytest.mark.parametrize(
+    ("config", "present", "absent", "args"),
+    [
+        ("gemm_bf16_short_sm90", "gemm", "attention", AttentionArgs),
+        ("d64_dense_small_bf16", "attention", "gemm", GemmArgs),
+    ],
+)
+def test_a_folder_of_one_family(config, present, absent, args, tmp_path) -> None:
+    paths = find_configs((config,))
+    files = folder_files(Request("one", (config,)), build_kernels(paths, "one"))
+    for name, text in files.items():
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    assert f"src/{present}.c" in files
+    assert f"src/{absent}.c" not in files
+    assert f"src/{absent}.c" not in files["CMakeLists.txt"]
+    sources = sorted((tmp_path / "src").glob("*.c"))
+    for source in sources:
+        subprocess.run(
+            [*find_c_compiler(), *STRICT, f"-I{tmp_path}/include", "-fsyntax-only", str(source)],
+            check=True,
+        )
+    library = Binding(build_library(tmp_path, tmp_path / "libone.so", flags=("-O0",)), "one")
+    kernel = library.kernel_at(0)
+    struct = args(struct_size=ctypes.sizeof(args))
+    status = getattr(library, absent)(kernel, ctypes.addressof(struct), None)
+    assert describe_status(status) == ("BAD_VALUE", "KERNEL")
