@@ -59,8 +59,8 @@ struct alignas(64) TensorMap {
 };
 
 // ---- mbarrier: phases of arrivals and bytes (PTX ISA, "Parallel Synchronization: mbarrier") ----
-// A barrier is named by its address in shared memory, and an offset from it that is an immediate of the
-// instruction: a loader of 24 registers has none for sums.
+// A barrier is named by its address in shared memory, and an offset from it that is an immediate of
+// the instruction: a loader of 24 registers has none for sums.
 
 __device__ __forceinline__ void mbarrier_init(uint32 barrier, uint32 arrivals) {
   asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(barrier), "r"(arrivals) : "memory");
@@ -73,7 +73,8 @@ __device__ __forceinline__ void fence_mbarrier_init() {
 
 template <uint32 kOffset = 0>
 __device__ __forceinline__ void mbarrier_arrive(uint32 barrier) {
-  asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0 + %1];" ::"r"(barrier), "n"(kOffset) : "memory");
+  asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0 + %1];"
+               ::"r"(barrier), "n"(kOffset) : "memory");
 }
 
 // Arrives, and has the phase wait for this many bytes of copies as well.
@@ -94,12 +95,13 @@ __device__ __forceinline__ void mbarrier_wait(uint32 barrier, uint32 parity) {
 // ---- mbarrier across a pair of CTAs ----
 // A mapped barrier is an address in the window shared::cluster: of a barrier of either CTA.
 
-// Arrives without releasing anything to the cluster: enough to free a slot that has only been read, or
-// where tcgen05 fences order what is handed over. A release to the cluster would cost a membar of the
-// whole GPU.
+// Arrives without releasing anything to the cluster: enough to free a slot that has only been read,
+// or where tcgen05 fences order what is handed over. A release to the cluster would cost a membar
+// of the whole GPU.
 template <uint32 kOffset = 0>
 __device__ __forceinline__ void mbarrier_arrive_remote(uint32 mapped_barrier) {
-  asm volatile("mbarrier.arrive.shared::cluster.b64 _, [%0 + %1];" ::"r"(mapped_barrier), "n"(kOffset) : "memory");
+  asm volatile("mbarrier.arrive.shared::cluster.b64 _, [%0 + %1];"
+               ::"r"(mapped_barrier), "n"(kOffset) : "memory");
 }
 
 // Hands written data to another CTA: releases all earlier accesses of this thread to the cluster.
@@ -138,7 +140,8 @@ __device__ __forceinline__ void cluster_sync_aligned() {
 }
 
 // ---- pairs: the leader CTA of a pair issues all products; its barriers count for both ----
-// In the window shared::cluster, bit 24 of an address tells the odd CTA of a pair from the even one.
+// In the window shared::cluster, bit 24 of an address tells the odd CTA of a pair from the even
+// one.
 
 // The same address in the leader's shared memory.
 template <int32 kCtaGroup>
@@ -147,7 +150,8 @@ __device__ __forceinline__ uint32 leader_address(uint32 address) {
   return kCtaGroup == 2 ? address & ~kOddCta : address;
 }
 
-// Arrives on the leader's barrier. What is handed over is in tensor memory, ordered by tcgen05 fences.
+// Arrives on the leader's barrier. What is handed over is in tensor memory, ordered by tcgen05
+// fences.
 template <int32 kCtaGroup>
 __device__ __forceinline__ void mbarrier_arrive_leader(uint32 barrier) {
   if constexpr (kCtaGroup == 1) {
@@ -165,8 +169,8 @@ __device__ __forceinline__ void mbarrier_expect_leader(uint32 barrier, uint32 by
 
 // ---- fences between proxies ----
 
-// Orders earlier accesses of shared memory by this thread, and by those that it has waited for, before
-// later ones by the async proxy: by TMA, wgmma, tcgen05.mma.
+// Orders earlier accesses of shared memory by this thread, and by those that it has waited for,
+// before later ones by the async proxy: by TMA, wgmma, tcgen05.mma.
 __device__ __forceinline__ void fence_proxy_async_shared() {
   asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
 }
@@ -210,8 +214,9 @@ __device__ __forceinline__ void prefetch_tensor_map(const TensorMap& map) {
 }
 
 // Into this CTA's shared memory; the barrier may be the leader's.
-__device__ __forceinline__ void tma_load_5d(uint32 destination, const TensorMap& map, int32 row, int32 panel,
-                                            int32 head, int32 batch, uint32 barrier, uint64 policy) {
+__device__ __forceinline__ void tma_load_5d(uint32 destination, const TensorMap& map, int32 row,
+                                            int32 panel, int32 head, int32 batch, uint32 barrier,
+                                            uint64 policy) {
   asm volatile("cp.async.bulk.tensor.5d.shared::cluster.global.mbarrier::complete_tx::bytes.cta_group::2.L2::cache_hint"
                " [%0], [%1, {%2, %3, %4, %5, %6}], [%7], %8;"
                ::"r"(destination), "l"(&map), "r"(0), "r"(row), "r"(panel), "r"(head), "r"(batch),
@@ -219,10 +224,11 @@ __device__ __forceinline__ void tma_load_5d(uint32 destination, const TensorMap&
 }
 
 // Joins the group that the thread commits next.
-__device__ __forceinline__ void tma_store_5d(const TensorMap& map, uint32 source, int32 row, int32 panel, int32 head,
-                                             int32 batch) {
+__device__ __forceinline__ void tma_store_5d(const TensorMap& map, uint32 source, int32 row,
+                                             int32 panel, int32 head, int32 batch) {
   asm volatile("cp.async.bulk.tensor.5d.global.shared::cta.bulk_group [%0, {%1, %2, %3, %4, %5}], [%6];"
-               ::"l"(&map), "r"(0), "r"(row), "r"(panel), "r"(head), "r"(batch), "r"(source) : "memory");
+               ::"l"(&map), "r"(0), "r"(row), "r"(panel), "r"(head), "r"(batch), "r"(source)
+               : "memory");
 }
 
 __device__ __forceinline__ void tma_store_commit() {
@@ -309,8 +315,8 @@ struct MatrixDescriptor {
   }
 };
 
-// Rows of kRowBytes (one swizzled panel wide), eight of them a group; for an MN-major operand, panels
-// of 8 * n rows lie kPanelBytes apart. K-major operands do not use kPanelBytes.
+// Rows of kRowBytes (one swizzled panel wide), eight of them a group; for an MN-major operand,
+// panels of 8 * n rows lie kPanelBytes apart. K-major operands do not use kPanelBytes.
 template <uint32 kRowBytes, uint32 kPanelBytes>
 __device__ __forceinline__ MatrixDescriptor matrix_descriptor(uint32 address) {
   static_assert(kRowBytes == 128 || kRowBytes == 64 || kRowBytes == 32,
@@ -367,7 +373,8 @@ __device__ __forceinline__ uint32 elect_one() {
   return elected;
 }
 
-// Moves registers between warpgroups: some take what others give up. A thread has kCount afterwards.
+// Moves registers between warpgroups: some take what others give up. A thread has kCount
+// afterwards.
 template <uint32 kCount>
 __device__ __forceinline__ void decrease_registers() {
   asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(kCount));
@@ -425,7 +432,8 @@ __device__ __forceinline__ float2 mul2(float2 a, float2 b) {
 // Two floats to packed bf16, the first in the low half.
 __device__ __forceinline__ uint32 pack(float low, float high) {
   uint32 packed;
-  asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(packed) : "f"(high), "f"(low));
+  asm("cvt.rn.bf16x2.f32 %0, %1, %2;"
+      : "=r"(packed) : "f"(high), "f"(low));
   return packed;
 }
 

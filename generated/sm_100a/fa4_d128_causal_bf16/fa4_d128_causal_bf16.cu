@@ -59,8 +59,8 @@ struct alignas(64) TensorMap {
 };
 
 // ---- mbarrier: phases of arrivals and bytes (PTX ISA, "Parallel Synchronization: mbarrier") ----
-// A barrier is named by its address in shared memory, and an offset from it that is an immediate of the
-// instruction: a loader of 24 registers has none for sums.
+// A barrier is named by its address in shared memory, and an offset from it that is an immediate of
+// the instruction: a loader of 24 registers has none for sums.
 
 __device__ __forceinline__ void mbarrier_init(uint32 barrier, uint32 arrivals) {
   asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(barrier), "r"(arrivals) : "memory");
@@ -73,7 +73,8 @@ __device__ __forceinline__ void fence_mbarrier_init() {
 
 template <uint32 kOffset = 0>
 __device__ __forceinline__ void mbarrier_arrive(uint32 barrier) {
-  asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0 + %1];" ::"r"(barrier), "n"(kOffset) : "memory");
+  asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0 + %1];"
+               ::"r"(barrier), "n"(kOffset) : "memory");
 }
 
 // Arrives, and has the phase wait for this many bytes of copies as well.
@@ -119,8 +120,8 @@ __device__ __forceinline__ void mbarrier_expect_leader(uint32 barrier, uint32 by
 
 // ---- fences between proxies ----
 
-// Orders earlier accesses of shared memory by this thread, and by those that it has waited for, before
-// later ones by the async proxy: by TMA, wgmma, tcgen05.mma.
+// Orders earlier accesses of shared memory by this thread, and by those that it has waited for,
+// before later ones by the async proxy: by TMA, wgmma, tcgen05.mma.
 __device__ __forceinline__ void fence_proxy_async_shared() {
   asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
 }
@@ -163,8 +164,9 @@ __device__ __forceinline__ void prefetch_tensor_map(const TensorMap& map) {
   asm volatile("prefetch.tensormap [%0];" ::"l"(&map) : "memory");
 }
 
-__device__ __forceinline__ void tma_load_5d(uint32 destination, const TensorMap& map, int32 row, int32 panel,
-                                            int32 head, int32 batch, uint32 barrier, uint64 policy) {
+__device__ __forceinline__ void tma_load_5d(uint32 destination, const TensorMap& map, int32 row,
+                                            int32 panel, int32 head, int32 batch, uint32 barrier,
+                                            uint64 policy) {
   asm volatile("cp.async.bulk.tensor.5d.shared::cluster.global.mbarrier::complete_tx::bytes.L2::cache_hint"
                " [%0], [%1, {%2, %3, %4, %5, %6}], [%7], %8;"
                ::"r"(destination), "l"(&map), "r"(0), "r"(row), "r"(panel), "r"(head), "r"(batch),
@@ -172,10 +174,11 @@ __device__ __forceinline__ void tma_load_5d(uint32 destination, const TensorMap&
 }
 
 // Joins the group that the thread commits next.
-__device__ __forceinline__ void tma_store_5d(const TensorMap& map, uint32 source, int32 row, int32 panel, int32 head,
-                                             int32 batch) {
+__device__ __forceinline__ void tma_store_5d(const TensorMap& map, uint32 source, int32 row,
+                                             int32 panel, int32 head, int32 batch) {
   asm volatile("cp.async.bulk.tensor.5d.global.shared::cta.bulk_group [%0, {%1, %2, %3, %4, %5}], [%6];"
-               ::"l"(&map), "r"(0), "r"(row), "r"(panel), "r"(head), "r"(batch), "r"(source) : "memory");
+               ::"l"(&map), "r"(0), "r"(row), "r"(panel), "r"(head), "r"(batch), "r"(source)
+               : "memory");
 }
 
 __device__ __forceinline__ void tma_store_commit() {
@@ -250,7 +253,8 @@ __device__ __forceinline__ void tensor_memory_store(uint32 address, const float*
 }
 
 // 32 probabilities of the thread's own lane, packed into 16 columns.
-__device__ __forceinline__ void tensor_memory_store_packed(uint32 address, const uint32 (&p)[16]) {
+__device__ __forceinline__ void tensor_memory_store_packed(uint32 address,
+    const uint32 (&p)[16]) {
   asm volatile("tcgen05.st.sync.aligned.32x32b.x16.b32 [%16], "
                "{%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15};"
                :: "r"(p[0]), "r"(p[1]), "r"(p[2]), "r"(p[3]), "r"(p[4]), "r"(p[5]), "r"(p[6]), "r"(p[7]),
@@ -271,8 +275,8 @@ struct MatrixDescriptor {
   }
 };
 
-// Rows of kRowBytes (one swizzled panel wide), eight of them a group; for an MN-major operand, panels
-// of 8 * n rows lie kPanelBytes apart. K-major operands do not use kPanelBytes.
+// Rows of kRowBytes (one swizzled panel wide), eight of them a group; for an MN-major operand,
+// panels of 8 * n rows lie kPanelBytes apart. K-major operands do not use kPanelBytes.
 template <uint32 kRowBytes, uint32 kPanelBytes>
 __device__ __forceinline__ MatrixDescriptor matrix_descriptor(uint32 address) {
   static_assert(kRowBytes == 128 || kRowBytes == 64 || kRowBytes == 32,
@@ -303,8 +307,8 @@ __device__ __forceinline__ void mma(uint32 d, MatrixDescriptor a, MatrixDescript
 }
 
 // As mma(), with A in tensor memory.
-__device__ __forceinline__ void mma_a_in_tensor_memory(uint32 d, uint32 a, MatrixDescriptor b, uint32 shape,
-                                                       bool accumulate, uint32 elected) {
+__device__ __forceinline__ void mma_a_in_tensor_memory(uint32 d, uint32 a, MatrixDescriptor b,
+    uint32 shape, bool accumulate, uint32 elected) {
   asm volatile("{ .reg .pred p, add; .reg .b64 b;"
                " mov.b64 b, {%2, %3};"
                " setp.ne.u32 add, %5, 0; setp.ne.u32 p, %6, 0;"
@@ -339,7 +343,8 @@ __device__ __forceinline__ uint32 elect_one() {
   return elected;
 }
 
-// Moves registers between warpgroups: some take what others give up. A thread has kCount afterwards.
+// Moves registers between warpgroups: some take what others give up. A thread has kCount
+// afterwards.
 template <uint32 kCount>
 __device__ __forceinline__ void decrease_registers() {
   asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(kCount));
@@ -406,7 +411,8 @@ __device__ __forceinline__ float2 add2_down(float2 a, float2 b) {
 // Two floats to packed bf16, the first in the low half.
 __device__ __forceinline__ uint32 pack(float low, float high) {
   uint32 packed;
-  asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(packed) : "f"(high), "f"(low));
+  asm("cvt.rn.bf16x2.f32 %0, %1, %2;"
+      : "=r"(packed) : "f"(high), "f"(low));
   return packed;
 }
 

@@ -43,8 +43,8 @@ struct alignas(64) TensorMap {
 };
 
 // ---- mbarrier: phases of arrivals and bytes (PTX ISA, "Parallel Synchronization: mbarrier") ----
-// A barrier is named by its address in shared memory, and an offset from it that is an immediate of the
-// instruction: a loader of 24 registers has none for sums.
+// A barrier is named by its address in shared memory, and an offset from it that is an immediate of
+// the instruction: a loader of 24 registers has none for sums.
 
 __device__ __forceinline__ void mbarrier_init(uint32 barrier, uint32 arrivals) {
   asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(barrier), "r"(arrivals) : "memory");
@@ -57,7 +57,8 @@ __device__ __forceinline__ void fence_mbarrier_init() {
 
 template <uint32 kOffset = 0>
 __device__ __forceinline__ void mbarrier_arrive(uint32 barrier) {
-  asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0 + %1];" ::"r"(barrier), "n"(kOffset) : "memory");
+  asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0 + %1];"
+               ::"r"(barrier), "n"(kOffset) : "memory");
 }
 
 // Arrives, and has the phase wait for this many bytes of copies as well.
@@ -103,8 +104,8 @@ __device__ __forceinline__ void mbarrier_expect_leader(uint32 barrier, uint32 by
 
 // ---- fences between proxies ----
 
-// Orders earlier accesses of shared memory by this thread, and by those that it has waited for, before
-// later ones by the async proxy: by TMA, wgmma, tcgen05.mma.
+// Orders earlier accesses of shared memory by this thread, and by those that it has waited for,
+// before later ones by the async proxy: by TMA, wgmma, tcgen05.mma.
 __device__ __forceinline__ void fence_proxy_async_shared() {
   asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
 }
@@ -139,15 +140,16 @@ __device__ __forceinline__ void prefetch_tensor_map(const TensorMap& map) {
   asm volatile("prefetch.tensormap [%0];" ::"l"(&map) : "memory");
 }
 
-__device__ __forceinline__ void tma_load_3d(uint32 destination, const TensorMap& map, int32 x, int32 y, int32 batch,
-                                            uint32 barrier) {
+__device__ __forceinline__ void tma_load_3d(uint32 destination, const TensorMap& map, int32 x,
+                                            int32 y, int32 batch, uint32 barrier) {
   asm volatile("cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes"
                " [%0], [%1, {%2, %3, %4}], [%5];"
                ::"r"(destination), "l"(&map), "r"(x), "r"(y), "r"(batch), "r"(barrier) : "memory");
 }
 
 // Joins the group that the thread commits next.
-__device__ __forceinline__ void tma_store_3d(const TensorMap& map, uint32 source, int32 x, int32 y, int32 batch) {
+__device__ __forceinline__ void tma_store_3d(const TensorMap& map, uint32 source, int32 x, int32 y,
+                                             int32 batch) {
   asm volatile("cp.async.bulk.tensor.3d.global.shared::cta.bulk_group [%0, {%1, %2, %3}], [%4];"
                ::"l"(&map), "r"(x), "r"(y), "r"(batch), "r"(source) : "memory");
 }
@@ -220,8 +222,8 @@ struct MatrixDescriptor {
   }
 };
 
-// Rows of kRowBytes (one swizzled panel wide), eight of them a group; for an MN-major operand, panels
-// of 8 * n rows lie kPanelBytes apart. K-major operands do not use kPanelBytes.
+// Rows of kRowBytes (one swizzled panel wide), eight of them a group; for an MN-major operand,
+// panels of 8 * n rows lie kPanelBytes apart. K-major operands do not use kPanelBytes.
 template <uint32 kRowBytes, uint32 kPanelBytes>
 __device__ __forceinline__ MatrixDescriptor matrix_descriptor(uint32 address) {
   static_assert(kRowBytes == 128 || kRowBytes == 64 || kRowBytes == 32,
@@ -282,7 +284,8 @@ __device__ __forceinline__ uint32 elect_one() {
 // Two floats to packed bf16, the first in the low half.
 __device__ __forceinline__ uint32 pack(float low, float high) {
   uint32 packed;
-  asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(packed) : "f"(high), "f"(low));
+  asm("cvt.rn.bf16x2.f32 %0, %1, %2;"
+      : "=r"(packed) : "f"(high), "f"(low));
   return packed;
 }
 

@@ -44,8 +44,8 @@ struct alignas(64) TensorMap {
 };
 
 // ---- mbarrier: phases of arrivals and bytes (PTX ISA, "Parallel Synchronization: mbarrier") ----
-// A barrier is named by its address in shared memory, and an offset from it that is an immediate of the
-// instruction: a loader of 24 registers has none for sums.
+// A barrier is named by its address in shared memory, and an offset from it that is an immediate of
+// the instruction: a loader of 24 registers has none for sums.
 
 __device__ __forceinline__ void mbarrier_init(uint32 barrier, uint32 arrivals) {
   asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(barrier), "r"(arrivals) : "memory");
@@ -58,7 +58,8 @@ __device__ __forceinline__ void fence_mbarrier_init() {
 
 template <uint32 kOffset = 0>
 __device__ __forceinline__ void mbarrier_arrive(uint32 barrier) {
-  asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0 + %1];" ::"r"(barrier), "n"(kOffset) : "memory");
+  asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0 + %1];"
+               ::"r"(barrier), "n"(kOffset) : "memory");
 }
 
 // One lane arrives for its warp: predicated, so that the warp does not diverge.
@@ -86,7 +87,8 @@ __device__ __forceinline__ void mbarrier_wait(uint32 barrier, uint32 parity) {
 
 // ---- mbarrier by row of the table and slot: the offset of the row is an immediate of the instruction ----
 
-// Slot `slot` of the row kBarrier, where `base` is that of this CTA's shared memory or of the peer's.
+// Slot `slot` of the row kBarrier, where `base` is that of this CTA's shared memory or of the
+// peer's.
 template <uint32 kBarrier>
 __device__ __forceinline__ uint32 mbarrier_slot(uint32 base, uint32 slot) {
   return base + 8 * slot + kBarrier;
@@ -103,7 +105,8 @@ __device__ __forceinline__ void mbarrier_arrive_slot_if(uint32 base, uint32 slot
 }
 
 template <uint32 kBarrier>
-__device__ __forceinline__ void mbarrier_arrive_expect_tx_slot(uint32 base, uint32 slot, uint32 bytes) {
+__device__ __forceinline__ void mbarrier_arrive_expect_tx_slot(uint32 base, uint32 slot,
+    uint32 bytes) {
   mbarrier_arrive_expect_tx<kBarrier>(base + 8 * slot, bytes);
 }
 
@@ -135,8 +138,9 @@ __device__ __forceinline__ void prefetch_tensor_map(const TensorMap& map) {
   asm volatile("prefetch.tensormap [%0];" ::"l"(&map) : "memory");
 }
 
-__device__ __forceinline__ void tma_load_5d(uint32 destination, const TensorMap& map, int32 row, int32 panel,
-                                            int32 head, int32 batch, uint32 barrier, uint64 policy) {
+__device__ __forceinline__ void tma_load_5d(uint32 destination, const TensorMap& map, int32 row,
+                                            int32 panel, int32 head, int32 batch, uint32 barrier,
+                                            uint64 policy) {
   asm volatile("cp.async.bulk.tensor.5d.shared::cluster.global.mbarrier::complete_tx::bytes.L2::cache_hint"
                " [%0], [%1, {%2, %3, %4, %5, %6}], [%7], %8;"
                ::"r"(destination), "l"(&map), "r"(0), "r"(row), "r"(panel), "r"(head), "r"(batch),
@@ -144,7 +148,8 @@ __device__ __forceinline__ void tma_load_5d(uint32 destination, const TensorMap&
 }
 
 // Into L2 alone.
-__device__ __forceinline__ void tma_prefetch_5d(const TensorMap& map, int32 row, int32 panel, int32 head, int32 batch) {
+__device__ __forceinline__ void tma_prefetch_5d(const TensorMap& map, int32 row, int32 panel,
+                                                int32 head, int32 batch) {
   asm volatile("cp.async.bulk.prefetch.tensor.5d.L2.global [%0, {%1, %2, %3, %4, %5}];"
                ::"l"(&map), "r"(0), "r"(row), "r"(panel), "r"(head), "r"(batch) : "memory");
 }
@@ -185,8 +190,8 @@ __device__ __forceinline__ uint64 wgmma_descriptor(uint32 low) {
   return descriptor;
 }
 
-// As wgmma_descriptor, and stays in (uniform) registers: the compiler does not put it together again
-// before each wgmma, which would then wait until the one before it has read its registers.
+// As wgmma_descriptor, and stays in (uniform) registers: the compiler does not put it together
+// again before each wgmma, which would then wait until the one before it has read its registers.
 __device__ __forceinline__ uint64 wgmma_descriptor_kept(uint32 low) {
   uint64 descriptor;
   asm volatile("mov.b64 %0, {%1, %2};" : "=l"(descriptor) : "r"(low), "n"(kDescriptorHigh));
@@ -196,13 +201,15 @@ __device__ __forceinline__ uint64 wgmma_descriptor_kept(uint32 low) {
 // The part of the low word that says how far panels lie apart; K-major operands do not use it.
 __host__ __device__ constexpr uint32 leading_stride(uint32 bytes) { return bytes >> 4 << 16; }
 
-// The low word without leading_stride(). Addresses are relative to the CTA: bits from 18 on name the CTA.
+// The low word without leading_stride(). Addresses are relative to the CTA: bits from 18 on name
+// the CTA.
 __device__ __forceinline__ uint32 descriptor_low(uint32 address) {
   return (address & 0x3ffff) >> 4;
 }
 
 // D[64 x 112] = A * B^T: A (64 x 16) and B (112 x 16) in shared memory, both K-major.
-__device__ __forceinline__ void wgmma_m64n112k16_first(float (&d)[56], uint64 a, uint64 b) {
+__device__ __forceinline__ void wgmma_m64n112k16_first(float (&d)[56],
+    uint64 a, uint64 b) {
   asm volatile(
       "wgmma.mma_async.sync.aligned.m64n112k16.f32.f16.f16 "
       "{%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15,"
@@ -224,7 +231,8 @@ __device__ __forceinline__ void wgmma_m64n112k16_first(float (&d)[56], uint64 a,
 }
 
 // As above, and adds the old D.
-__device__ __forceinline__ void wgmma_m64n112k16(float (&d)[56], uint64 a, uint64 b) {
+__device__ __forceinline__ void wgmma_m64n112k16(float (&d)[56], uint64 a,
+    uint64 b) {
   asm volatile(
       "wgmma.mma_async.sync.aligned.m64n112k16.f32.f16.f16 "
       "{%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15,"
@@ -246,8 +254,8 @@ __device__ __forceinline__ void wgmma_m64n112k16(float (&d)[56], uint64 a, uint6
 }
 
 // D[64 x 192] += A * B: A (64 x 16) in registers, B (16 x 192) in shared memory, MN-major.
-__device__ __forceinline__ void wgmma_m64n192k16_register_a(float (&d)[96], uint32 a0, uint32 a1,
-                                                             uint32 a2, uint32 a3, uint64 b) {
+__device__ __forceinline__ void wgmma_m64n192k16_register_a(
+    float (&d)[96], uint32 a0, uint32 a1, uint32 a2, uint32 a3, uint64 b) {
   asm volatile(
       "wgmma.mma_async.sync.aligned.m64n192k16.f32.f16.f16 "
       "{%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15,"
@@ -278,7 +286,8 @@ __device__ __forceinline__ void wgmma_m64n192k16_register_a(float (&d)[96], uint
 
 // ---- warps: which lane acts, and how many registers a thread has ----
 
-// Moves registers between warpgroups: some take what others give up. A thread has kCount afterwards.
+// Moves registers between warpgroups: some take what others give up. A thread has kCount
+// afterwards.
 template <uint32 kCount>
 __device__ __forceinline__ void decrease_registers() {
   asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(kCount));
@@ -316,7 +325,8 @@ __device__ __forceinline__ Word shuffle_xor(Word value, int32 lanes) {
 // Two floats to packed fp16, the first in the low half.
 __device__ __forceinline__ uint32 pack(float low, float high) {
   uint32 packed;
-  asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(packed) : "f"(high), "f"(low));
+  asm("cvt.rn.f16x2.f32 %0, %1, %2;"
+      : "=r"(packed) : "f"(high), "f"(low));
   return packed;
 }
 

@@ -46,8 +46,8 @@ struct alignas(64) TensorMap {
 };
 
 // ---- mbarrier: phases of arrivals and bytes (PTX ISA, "Parallel Synchronization: mbarrier") ----
-// A barrier is named by its address in shared memory, and an offset from it that is an immediate of the
-// instruction: a loader of 24 registers has none for sums.
+// A barrier is named by its address in shared memory, and an offset from it that is an immediate of
+// the instruction: a loader of 24 registers has none for sums.
 
 __device__ __forceinline__ void mbarrier_init(uint32 barrier, uint32 arrivals) {
   asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(barrier), "r"(arrivals) : "memory");
@@ -60,7 +60,8 @@ __device__ __forceinline__ void fence_mbarrier_init() {
 
 template <uint32 kOffset = 0>
 __device__ __forceinline__ void mbarrier_arrive(uint32 barrier) {
-  asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0 + %1];" ::"r"(barrier), "n"(kOffset) : "memory");
+  asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0 + %1];"
+               ::"r"(barrier), "n"(kOffset) : "memory");
 }
 
 // One lane arrives for its warp: predicated, so that the warp does not diverge.
@@ -89,8 +90,9 @@ __device__ __forceinline__ void mbarrier_wait(uint32 barrier, uint32 parity) {
 // ---- mbarrier across a pair of CTAs ----
 // A mapped barrier is an address in the window shared::cluster: of a barrier of either CTA.
 
-// As mbarrier_arrive_release_cluster for shared memory alone, which costs no membar of the whole GPU: the
-// arrival is relaxed, behind a fence that orders accesses of shared memory at cluster scope.
+// As mbarrier_arrive_release_cluster for shared memory alone, which costs no membar of the whole
+// GPU: the arrival is relaxed, behind a fence that orders accesses of shared memory at cluster
+// scope.
 template <uint32 kOffset = 0>
 __device__ __forceinline__ void mbarrier_arrive_release_shared(uint32 mapped_barrier) {
   asm volatile("fence.release.sync_restrict::shared::cta.cluster;"
@@ -98,8 +100,8 @@ __device__ __forceinline__ void mbarrier_arrive_release_shared(uint32 mapped_bar
                ::"r"(mapped_barrier), "n"(kOffset) : "memory");
 }
 
-// As mbarrier_wait_acquire_cluster for shared memory alone, which leaves the L1 cache as it is: a relaxed
-// wait, ahead of a fence.
+// As mbarrier_wait_acquire_cluster for shared memory alone, which leaves the L1 cache as it is: a
+// relaxed wait, ahead of a fence.
 template <uint32 kOffset = 0>
 __device__ __forceinline__ void mbarrier_wait_acquire_shared(uint32 barrier, uint32 parity) {
   asm volatile("{ .reg .pred done;"
@@ -111,7 +113,8 @@ __device__ __forceinline__ void mbarrier_wait_acquire_shared(uint32 barrier, uin
 
 // ---- mbarrier by row of the table and slot: the offset of the row is an immediate of the instruction ----
 
-// Slot `slot` of the row kBarrier, where `base` is that of this CTA's shared memory or of the peer's.
+// Slot `slot` of the row kBarrier, where `base` is that of this CTA's shared memory or of the
+// peer's.
 template <uint32 kBarrier>
 __device__ __forceinline__ uint32 mbarrier_slot(uint32 base, uint32 slot) {
   return base + 8 * slot + kBarrier;
@@ -128,7 +131,8 @@ __device__ __forceinline__ void mbarrier_arrive_slot_if(uint32 base, uint32 slot
 }
 
 template <uint32 kBarrier>
-__device__ __forceinline__ void mbarrier_arrive_expect_tx_slot(uint32 base, uint32 slot, uint32 bytes) {
+__device__ __forceinline__ void mbarrier_arrive_expect_tx_slot(uint32 base, uint32 slot,
+    uint32 bytes) {
   mbarrier_arrive_expect_tx<kBarrier>(base + 8 * slot, bytes);
 }
 
@@ -138,12 +142,14 @@ __device__ __forceinline__ void mbarrier_wait_slot(uint32 base, uint32 slot, uin
 }
 
 template <uint32 kBarrier>
-__device__ __forceinline__ void mbarrier_arrive_release_shared_slot(uint32 mapped_base, uint32 slot) {
+__device__ __forceinline__ void mbarrier_arrive_release_shared_slot(uint32 mapped_base,
+    uint32 slot) {
   mbarrier_arrive_release_shared<kBarrier>(mapped_base + 8 * slot);
 }
 
 template <uint32 kBarrier>
-__device__ __forceinline__ void mbarrier_wait_acquire_shared_slot(uint32 base, uint32 slot, uint32 parity) {
+__device__ __forceinline__ void mbarrier_wait_acquire_shared_slot(uint32 base, uint32 slot,
+    uint32 parity) {
   mbarrier_wait_acquire_shared<kBarrier>(base + 8 * slot, parity);
 }
 
@@ -155,8 +161,8 @@ __device__ __forceinline__ uint32 cluster_rank() {
   return rank;
 }
 
-// Every thread of the pair arrives and waits, those of a warp at times of their own: orders all earlier
-// accesses to shared memory.
+// Every thread of the pair arrives and waits, those of a warp at times of their own: orders all
+// earlier accesses to shared memory.
 __device__ __forceinline__ void cluster_sync() {
   asm volatile("barrier.cluster.arrive.release;\n"
                "barrier.cluster.wait.acquire;\n" ::: "memory");
@@ -169,25 +175,27 @@ __device__ __forceinline__ uint32 map_to_cta(uint32 address, uint32 rank) {
   return mapped;
 }
 
-// Two words into the shared memory that the mapped addresses name; their bytes complete on the barrier,
-// which releases them at cluster scope: data travels with its signal.
-__device__ __forceinline__ void store_async_v2(uint32 mapped_address, float x, float y, uint32 mapped_barrier) {
+// Two words into the shared memory that the mapped addresses name; their bytes complete on the
+// barrier, which releases them at cluster scope: data travels with its signal.
+__device__ __forceinline__ void store_async_v2(uint32 mapped_address, float x, float y,
+                                               uint32 mapped_barrier) {
   asm volatile("st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.v2.f32 [%0], {%1, %2}, [%3];"
                ::"r"(mapped_address), "f"(x), "f"(y), "r"(mapped_barrier) : "memory");
 }
 
 // As store_async_v2, four words.
-__device__ __forceinline__ void store_async_v4(uint32 mapped_address, uint32 x, uint32 y, uint32 z, uint32 w,
-                                               uint32 mapped_barrier) {
+__device__ __forceinline__ void store_async_v4(uint32 mapped_address, uint32 x, uint32 y, uint32 z,
+                                               uint32 w, uint32 mapped_barrier) {
   asm volatile("st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.v4.b32"
                " [%0], {%1, %2, %3, %4}, [%5];"
-               ::"r"(mapped_address), "r"(x), "r"(y), "r"(z), "r"(w), "r"(mapped_barrier) : "memory");
+               ::"r"(mapped_address), "r"(x), "r"(y), "r"(z), "r"(w), "r"(mapped_barrier)
+               : "memory");
 }
 
 // ---- fences between proxies ----
 
-// Orders earlier accesses of shared memory by this thread, and by those that it has waited for, before
-// later ones by the async proxy: by TMA, wgmma, tcgen05.mma.
+// Orders earlier accesses of shared memory by this thread, and by those that it has waited for,
+// before later ones by the async proxy: by TMA, wgmma, tcgen05.mma.
 __device__ __forceinline__ void fence_proxy_async_shared() {
   asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
 }
@@ -215,8 +223,9 @@ __device__ __forceinline__ void prefetch_tensor_map(const TensorMap& map) {
   asm volatile("prefetch.tensormap [%0];" ::"l"(&map) : "memory");
 }
 
-__device__ __forceinline__ void tma_load_5d(uint32 destination, const TensorMap& map, int32 row, int32 panel,
-                                            int32 head, int32 batch, uint32 barrier, uint64 policy) {
+__device__ __forceinline__ void tma_load_5d(uint32 destination, const TensorMap& map, int32 row,
+                                            int32 panel, int32 head, int32 batch, uint32 barrier,
+                                            uint64 policy) {
   asm volatile("cp.async.bulk.tensor.5d.shared::cluster.global.mbarrier::complete_tx::bytes.L2::cache_hint"
                " [%0], [%1, {%2, %3, %4, %5, %6}], [%7], %8;"
                ::"r"(destination), "l"(&map), "r"(0), "r"(row), "r"(panel), "r"(head), "r"(batch),
@@ -262,13 +271,15 @@ __device__ __forceinline__ uint64 wgmma_descriptor(uint32 low) {
 // The part of the low word that says how far panels lie apart; K-major operands do not use it.
 __host__ __device__ constexpr uint32 leading_stride(uint32 bytes) { return bytes >> 4 << 16; }
 
-// The low word without leading_stride(). Addresses are relative to the CTA: bits from 18 on name the CTA.
+// The low word without leading_stride(). Addresses are relative to the CTA: bits from 18 on name
+// the CTA.
 __device__ __forceinline__ uint32 descriptor_low(uint32 address) {
   return (address & 0x3ffff) >> 4;
 }
 
 // D[64 x 64] = A * B^T: A (64 x 16) and B (64 x 16) in shared memory, both K-major.
-__device__ __forceinline__ void wgmma_m64n64k16_first(float (&d)[32], uint64 a, uint64 b) {
+__device__ __forceinline__ void wgmma_m64n64k16_first(float (&d)[32],
+    uint64 a, uint64 b) {
   asm volatile(
       "wgmma.mma_async.sync.aligned.m64n64k16.f32.f16.f16 "
       "{%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15,"
@@ -284,7 +295,8 @@ __device__ __forceinline__ void wgmma_m64n64k16_first(float (&d)[32], uint64 a, 
 }
 
 // As above, and adds the old D.
-__device__ __forceinline__ void wgmma_m64n64k16(float (&d)[32], uint64 a, uint64 b) {
+__device__ __forceinline__ void wgmma_m64n64k16(float (&d)[32], uint64 a,
+    uint64 b) {
   asm volatile(
       "wgmma.mma_async.sync.aligned.m64n64k16.f32.f16.f16 "
       "{%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15,"
@@ -300,8 +312,8 @@ __device__ __forceinline__ void wgmma_m64n64k16(float (&d)[32], uint64 a, uint64
 }
 
 // D[64 x 256] += A * B: A (64 x 16) in registers, B (16 x 256) in shared memory, MN-major.
-__device__ __forceinline__ void wgmma_m64n256k16_register_a(float (&d)[128], uint32 a0, uint32 a1,
-                                                             uint32 a2, uint32 a3, uint64 b) {
+__device__ __forceinline__ void wgmma_m64n256k16_register_a(
+    float (&d)[128], uint32 a0, uint32 a1, uint32 a2, uint32 a3, uint64 b) {
   asm volatile(
       "wgmma.mma_async.sync.aligned.m64n256k16.f32.f16.f16 "
       "{%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15,"
@@ -339,7 +351,8 @@ __device__ __forceinline__ void wgmma_m64n256k16_register_a(float (&d)[128], uin
 }
 
 // The same with A in shared memory, K-major.
-__device__ __forceinline__ void wgmma_m64n256k16_shared_a(float (&d)[128], uint64 a, uint64 b) {
+__device__ __forceinline__ void wgmma_m64n256k16_shared_a(
+    float (&d)[128], uint64 a, uint64 b) {
   asm volatile(
       "wgmma.mma_async.sync.aligned.m64n256k16.f32.f16.f16 "
       "{%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15,"
@@ -386,7 +399,8 @@ __device__ __forceinline__ uint32 elect_one() {
   return elected;
 }
 
-// Moves registers between warpgroups: some take what others give up. A thread has kCount afterwards.
+// Moves registers between warpgroups: some take what others give up. A thread has kCount
+// afterwards.
 template <uint32 kCount>
 __device__ __forceinline__ void decrease_registers() {
   asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(kCount));
@@ -427,7 +441,8 @@ __device__ __forceinline__ Word shuffle_xor(Word value, int32 lanes) {
 // Two floats to packed fp16, the first in the low half.
 __device__ __forceinline__ uint32 pack(float low, float high) {
   uint32 packed;
-  asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(packed) : "f"(high), "f"(low));
+  asm("cvt.rn.f16x2.f32 %0, %1, %2;"
+      : "=r"(packed) : "f"(high), "f"(low));
   return packed;
 }
 

@@ -41,8 +41,8 @@ struct alignas(64) TensorMap {
 };
 
 // ---- mbarrier: phases of arrivals and bytes (PTX ISA, "Parallel Synchronization: mbarrier") ----
-// A barrier is named by its address in shared memory, and an offset from it that is an immediate of the
-// instruction: a loader of 24 registers has none for sums.
+// A barrier is named by its address in shared memory, and an offset from it that is an immediate of
+// the instruction: a loader of 24 registers has none for sums.
 
 __device__ __forceinline__ void mbarrier_init(uint32 barrier, uint32 arrivals) {
   asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(barrier), "r"(arrivals) : "memory");
@@ -55,7 +55,8 @@ __device__ __forceinline__ void fence_mbarrier_init() {
 
 template <uint32 kOffset = 0>
 __device__ __forceinline__ void mbarrier_arrive(uint32 barrier) {
-  asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0 + %1];" ::"r"(barrier), "n"(kOffset) : "memory");
+  asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0 + %1];"
+               ::"r"(barrier), "n"(kOffset) : "memory");
 }
 
 // Arrives, and has the phase wait for this many bytes of copies as well.
@@ -75,8 +76,8 @@ __device__ __forceinline__ void mbarrier_wait(uint32 barrier, uint32 parity) {
 
 // ---- fences between proxies ----
 
-// Orders earlier accesses of shared memory by this thread, and by those that it has waited for, before
-// later ones by the async proxy: by TMA, wgmma, tcgen05.mma.
+// Orders earlier accesses of shared memory by this thread, and by those that it has waited for,
+// before later ones by the async proxy: by TMA, wgmma, tcgen05.mma.
 __device__ __forceinline__ void fence_proxy_async_shared() {
   asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
 }
@@ -93,11 +94,13 @@ __device__ __forceinline__ uint32 shared_address(const char* pointer) {
 }
 
 __device__ __forceinline__ void load_shared_v2(uint32 (&words)[2], uint32 address) {
-  asm volatile("ld.shared.v2.b32 {%0, %1}, [%2];" : "=r"(words[0]), "=r"(words[1]) : "r"(address) : "memory");
+  asm volatile("ld.shared.v2.b32 {%0, %1}, [%2];"
+               : "=r"(words[0]), "=r"(words[1]) : "r"(address) : "memory");
 }
 
 __device__ __forceinline__ void store_shared_v2(uint32 address, float x, float y) {
-  asm volatile("st.shared.v2.f32 [%0], {%1, %2};" ::"r"(address), "f"(x), "f"(y) : "memory");
+  asm volatile("st.shared.v2.f32 [%0], {%1, %2};"
+               ::"r"(address), "f"(x), "f"(y) : "memory");
 }
 
 // ---- TMA: tensor copies between global and shared memory ----
@@ -108,15 +111,16 @@ __device__ __forceinline__ void prefetch_tensor_map(const TensorMap& map) {
   asm volatile("prefetch.tensormap [%0];" ::"l"(&map) : "memory");
 }
 
-__device__ __forceinline__ void tma_load_3d(uint32 destination, const TensorMap& map, int32 x, int32 y, int32 batch,
-                                            uint32 barrier) {
+__device__ __forceinline__ void tma_load_3d(uint32 destination, const TensorMap& map, int32 x,
+                                            int32 y, int32 batch, uint32 barrier) {
   asm volatile("cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes"
                " [%0], [%1, {%2, %3, %4}], [%5];"
                ::"r"(destination), "l"(&map), "r"(x), "r"(y), "r"(batch), "r"(barrier) : "memory");
 }
 
 // Joins the group that the thread commits next.
-__device__ __forceinline__ void tma_store_3d(const TensorMap& map, uint32 source, int32 x, int32 y, int32 batch) {
+__device__ __forceinline__ void tma_store_3d(const TensorMap& map, uint32 source, int32 x, int32 y,
+                                             int32 batch) {
   asm volatile("cp.async.bulk.tensor.3d.global.shared::cta.bulk_group [%0, {%1, %2, %3}], [%4];"
                ::"l"(&map), "r"(x), "r"(y), "r"(batch), "r"(source) : "memory");
 }
@@ -170,13 +174,15 @@ __device__ __forceinline__ uint64 wgmma_descriptor(uint32 low) {
 // The part of the low word that says how far panels lie apart; K-major operands do not use it.
 __host__ __device__ constexpr uint32 leading_stride(uint32 bytes) { return bytes >> 4 << 16; }
 
-// The low word without leading_stride(). Addresses are relative to the CTA: bits from 18 on name the CTA.
+// The low word without leading_stride(). Addresses are relative to the CTA: bits from 18 on name
+// the CTA.
 __device__ __forceinline__ uint32 descriptor_low(uint32 address) {
   return (address & 0x3ffff) >> 4;
 }
 
 // D[64 x 256] = A * B, and adds the old D where `accumulate`: A (64 x 16) and B (16 x 256) in shared memory.
-__device__ __forceinline__ void wgmma_m64n256k16_add_if(float (&d)[128], uint64 a, uint64 b, bool accumulate) {
+__device__ __forceinline__ void wgmma_m64n256k16_add_if(
+    float (&d)[128], uint64 a, uint64 b, bool accumulate) {
   asm volatile(
       "{ .reg .pred p; setp.ne.u32 p, %130, 0;\n"
       "wgmma.mma_async.sync.aligned.m64n256k16.f32.bf16.bf16 "
@@ -224,7 +230,8 @@ __device__ __forceinline__ uint32 elect_one() {
   return elected;
 }
 
-// Moves registers between warpgroups: some take what others give up. A thread has kCount afterwards.
+// Moves registers between warpgroups: some take what others give up. A thread has kCount
+// afterwards.
 template <uint32 kCount>
 __device__ __forceinline__ void decrease_registers() {
   asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(kCount));

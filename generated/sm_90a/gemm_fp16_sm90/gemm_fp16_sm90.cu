@@ -42,8 +42,8 @@ struct alignas(64) TensorMap {
 };
 
 // ---- mbarrier: phases of arrivals and bytes (PTX ISA, "Parallel Synchronization: mbarrier") ----
-// A barrier is named by its address in shared memory, and an offset from it that is an immediate of the
-// instruction: a loader of 24 registers has none for sums.
+// A barrier is named by its address in shared memory, and an offset from it that is an immediate of
+// the instruction: a loader of 24 registers has none for sums.
 
 __device__ __forceinline__ void mbarrier_init(uint32 barrier, uint32 arrivals) {
   asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(barrier), "r"(arrivals) : "memory");
@@ -56,7 +56,8 @@ __device__ __forceinline__ void fence_mbarrier_init() {
 
 template <uint32 kOffset = 0>
 __device__ __forceinline__ void mbarrier_arrive(uint32 barrier) {
-  asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0 + %1];" ::"r"(barrier), "n"(kOffset) : "memory");
+  asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0 + %1];"
+               ::"r"(barrier), "n"(kOffset) : "memory");
 }
 
 // Arrives, and has the phase wait for this many bytes of copies as well.
@@ -76,8 +77,8 @@ __device__ __forceinline__ void mbarrier_wait(uint32 barrier, uint32 parity) {
 
 // ---- fences between proxies ----
 
-// Orders earlier accesses of shared memory by this thread, and by those that it has waited for, before
-// later ones by the async proxy: by TMA, wgmma, tcgen05.mma.
+// Orders earlier accesses of shared memory by this thread, and by those that it has waited for,
+// before later ones by the async proxy: by TMA, wgmma, tcgen05.mma.
 __device__ __forceinline__ void fence_proxy_async_shared() {
   asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
 }
@@ -93,14 +94,17 @@ __device__ __forceinline__ uint32 shared_address(const char* pointer) {
   return address;
 }
 
-// Four 8 x 8 pieces of 16-bit elements, as a warp holds the sums of a wgmma; each lane points to a line.
+// Four 8 x 8 pieces of 16-bit elements, as a warp holds the sums of a wgmma; each lane points to a
+// line.
 __device__ __forceinline__ void load_matrices(uint32 (&words)[4], uint32 address) {
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
-               : "=r"(words[0]), "=r"(words[1]), "=r"(words[2]), "=r"(words[3]) : "r"(address) : "memory");
+               : "=r"(words[0]), "=r"(words[1]), "=r"(words[2]), "=r"(words[3]) : "r"(address)
+               : "memory");
 }
 
 // The same way back.
-__device__ __forceinline__ void store_matrices(uint32 address, uint32 x, uint32 y, uint32 z, uint32 w) {
+__device__ __forceinline__ void store_matrices(uint32 address, uint32 x, uint32 y, uint32 z,
+                                               uint32 w) {
   asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};"
                ::"r"(address), "r"(x), "r"(y), "r"(z), "r"(w) : "memory");
 }
@@ -113,15 +117,16 @@ __device__ __forceinline__ void prefetch_tensor_map(const TensorMap& map) {
   asm volatile("prefetch.tensormap [%0];" ::"l"(&map) : "memory");
 }
 
-__device__ __forceinline__ void tma_load_3d(uint32 destination, const TensorMap& map, int32 x, int32 y, int32 batch,
-                                            uint32 barrier) {
+__device__ __forceinline__ void tma_load_3d(uint32 destination, const TensorMap& map, int32 x,
+                                            int32 y, int32 batch, uint32 barrier) {
   asm volatile("cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes"
                " [%0], [%1, {%2, %3, %4}], [%5];"
                ::"r"(destination), "l"(&map), "r"(x), "r"(y), "r"(batch), "r"(barrier) : "memory");
 }
 
 // Joins the group that the thread commits next.
-__device__ __forceinline__ void tma_store_3d(const TensorMap& map, uint32 source, int32 x, int32 y, int32 batch) {
+__device__ __forceinline__ void tma_store_3d(const TensorMap& map, uint32 source, int32 x, int32 y,
+                                             int32 batch) {
   asm volatile("cp.async.bulk.tensor.3d.global.shared::cta.bulk_group [%0, {%1, %2, %3}], [%4];"
                ::"l"(&map), "r"(x), "r"(y), "r"(batch), "r"(source) : "memory");
 }
@@ -175,13 +180,15 @@ __device__ __forceinline__ uint64 wgmma_descriptor(uint32 low) {
 // The part of the low word that says how far panels lie apart; K-major operands do not use it.
 __host__ __device__ constexpr uint32 leading_stride(uint32 bytes) { return bytes >> 4 << 16; }
 
-// The low word without leading_stride(). Addresses are relative to the CTA: bits from 18 on name the CTA.
+// The low word without leading_stride(). Addresses are relative to the CTA: bits from 18 on name
+// the CTA.
 __device__ __forceinline__ uint32 descriptor_low(uint32 address) {
   return (address & 0x3ffff) >> 4;
 }
 
 // D[64 x 256] = A * B, and adds the old D where `accumulate`: A (64 x 16) and B (16 x 256) in shared memory.
-__device__ __forceinline__ void wgmma_m64n256k16_add_if(float (&d)[128], uint64 a, uint64 b, bool accumulate) {
+__device__ __forceinline__ void wgmma_m64n256k16_add_if(
+    float (&d)[128], uint64 a, uint64 b, bool accumulate) {
   asm volatile(
       "{ .reg .pred p; setp.ne.u32 p, %130, 0;\n"
       "wgmma.mma_async.sync.aligned.m64n256k16.f32.f16.f16 "
@@ -229,7 +236,8 @@ __device__ __forceinline__ uint32 elect_one() {
   return elected;
 }
 
-// Moves registers between warpgroups: some take what others give up. A thread has kCount afterwards.
+// Moves registers between warpgroups: some take what others give up. A thread has kCount
+// afterwards.
 template <uint32 kCount>
 __device__ __forceinline__ void decrease_registers() {
   asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(kCount));
@@ -245,21 +253,24 @@ __device__ __forceinline__ void increase_registers() {
 // Two floats to packed fp16, the first in the low half.
 __device__ __forceinline__ uint32 pack(float low, float high) {
   uint32 packed;
-  asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(packed) : "f"(high), "f"(low));
+  asm("cvt.rn.f16x2.f32 %0, %1, %2;"
+      : "=r"(packed) : "f"(high), "f"(low));
   return packed;
 }
 
 // The element in the low half, as a float.
 __device__ __forceinline__ float unpack_low(uint32 packed) {
   float value;
-  asm("{ .reg .b16 low, high; mov.b32 {low, high}, %1; cvt.f32.f16 %0, low; }" : "=f"(value) : "r"(packed));
+  asm("{ .reg .b16 low, high; mov.b32 {low, high}, %1; cvt.f32.f16 %0, low; }"
+      : "=f"(value) : "r"(packed));
   return value;
 }
 
 // The element in the high half, as a float.
 __device__ __forceinline__ float unpack_high(uint32 packed) {
   float value;
-  asm("{ .reg .b16 low, high; mov.b32 {low, high}, %1; cvt.f32.f16 %0, high; }" : "=f"(value) : "r"(packed));
+  asm("{ .reg .b16 low, high; mov.b32 {low, high}, %1; cvt.f32.f16 %0, high; }"
+      : "=f"(value) : "r"(packed));
   return value;
 }
 
