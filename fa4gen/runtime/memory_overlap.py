@@ -2,16 +2,27 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import math
+from collections import Counter
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
+    from collections.abc import Sequence
 
     from fa4gen.runtime.arguments import TensorView
 
-MAX_WORK = 100_000
-"""Steps that NumPy may search for a common byte; layouts that occur in practice need a handful."""
+MAX_WORK = 20_000
+"""Steps of a search; layouts that occur in practice need a handful. As in the vendored launcher."""
+MAX_SPAN = 2**62
+"""Bytes: more than any memory."""
+
+
+class _Term(NamedTuple):
+    """``coefficient * x`` with x from 0 to ``limit``."""
+
+    coefficient: int
+    limit: int
 
 
 def may_overlap(a: TensorView, a_bytes: int, b: TensorView, b_bytes: int) -> bool:
@@ -20,18 +31,17 @@ def may_overlap(a: TensorView, a_bytes: int, b: TensorView, b_bytes: int) -> boo
     Exact, so that interleaved views of one buffer pass; only where the search takes too long,
     overlapping address ranges count as overlap.
     """
+    if 0 in a.shape or 0 in b.shape or a.device != b.device:
+        return False
     a_begin, a_end = _address_range(a, a_bytes)
     b_begin, b_end = _address_range(b, b_bytes)
-    if a_begin >= b_end or b_begin >= a_end or a.device != b.device:
+    if a_begin >= b_end or b_begin >= a_end:
         return False
-    import numpy as np
-
-    first, second = _Addresses(a, a_bytes).array(), _Addresses(b, b_bytes).array()
-    try:
-        # The stubs know only two special values of max_work, which takes any count.
-        return bool(np.shares_memory(first, second, MAX_WORK))  # type: ignore[arg-type]
-    except np.exceptions.TooHardError:
+    if max(a_end - a_begin, b_end - b_begin) > MAX_SPAN:
         return True
+    # A shared byte: a + (steps in a) = b + (steps in b). Counting the steps in b from its end makes
+    # every term positive: (steps in a) + (steps in b from its end) = (b_end - 1) - a_begin.
+    return _has_sum(_terms((a, a_bytes), (b, b_bytes)), b_end - 1 - a_begin, _Budget())
 
 
 def may_overlap_itself(view: TensorView) -> bool:
@@ -50,28 +60,65 @@ def may_overlap_itself(view: TensorView) -> bool:
 
 
 def _address_range(view: TensorView, element_bytes: int) -> tuple[int, int]:
-    """First byte and first byte behind; empty for an array without elements."""
-    if 0 in view.shape:
-        return view.pointer, view.pointer
+    """First byte, and the first past the end, of a view that has elements."""
     spans = [stride * (extent - 1) for stride, extent in zip(view.strides, view.shape, strict=True)]
     begin = view.pointer + sum(span for span in spans if span < 0)
     end = view.pointer + sum(span for span in spans if span > 0) + element_bytes
     return begin, end
 
 
-class _Addresses:
-    """Lets NumPy compute with the addresses of device memory; nothing is read through it."""
+@dataclass
+class _Budget:
+    """Steps that a search may still take."""
 
-    def __init__(self, view: TensorView, element_bytes: int) -> None:
-        self.__array_interface__ = {
-            "version": 3,
-            "shape": view.shape,
-            "strides": view.strides,
-            "typestr": f"|V{element_bytes}",
-            "data": (view.pointer, True),
-        }
+    steps: int = MAX_WORK
 
-    def array(self) -> NDArray[np.void]:
-        import numpy as np
 
-        return np.asarray(self)
+def _terms(*views: tuple[TensorView, int]) -> list[_Term]:
+    """Return what reaches every byte of the views from their first ones, the longest steps first.
+
+    Steps of the same length are one term.
+    """
+    limits: Counter[int] = Counter()
+    for view, element_bytes in views:
+        for stride, extent in zip(view.strides, view.shape, strict=True):
+            limits[abs(stride)] += extent - 1
+        limits[1] += element_bytes - 1
+    return [
+        _Term(coefficient, limits[coefficient])
+        for coefficient in sorted(limits, reverse=True)
+        if coefficient and limits[coefficient]
+    ]
+
+
+def _has_sum(terms: Sequence[_Term], target: int, budget: _Budget) -> bool:
+    """Whether the terms, the largest coefficient first, can have the sum ``target``.
+
+    True, too, where the budget does not last.
+    """
+    reach = 0  # the smallest terms, as far as their sums are all numbers up to this one
+    larger = list(terms)
+    while larger and larger[-1].coefficient <= reach + 1:
+        last = larger.pop()
+        reach += last.coefficient * last.limit
+    if not larger:
+        return target <= reach
+    budget.steps -= 1
+    if budget.steps < 0:
+        return True
+    above = sum(term.coefficient * term.limit for term in larger)
+    if target > reach + above:
+        return False
+    divisor = math.gcd(*(term.coefficient for term in larger))
+    if divisor > max(1, reach):  # multiples of it, and the small terms the rest
+        if target % divisor > reach:
+            return False
+        reduced = [term._replace(coefficient=term.coefficient // divisor) for term in larger]
+        return _has_sum(reduced, target // divisor, budget)
+    first = terms[0]
+    others = above + reach - first.coefficient * first.limit
+    least = max(0, -(-(target - others) // first.coefficient))
+    most = min(target // first.coefficient, first.limit)
+    return any(
+        _has_sum(terms[1:], target - x * first.coefficient, budget) for x in range(least, most + 1)
+    )

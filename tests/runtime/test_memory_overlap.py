@@ -61,3 +61,26 @@ def test_elements_of_different_size():
     beside = TensorView(4098, (4,), (8,), "float32", 0)  # bytes 2 to 5
     assert not may_overlap(narrow, 2, beside, 4)
     assert may_overlap(narrow, 2, beside._replace(pointer=4097), 4)
+
+
+def test_an_array_without_elements_shares_nothing_however_large_the_rest_of_its_extents_are():
+    empty = TensorView(1000, (2**31, 2**31, 0, 64), (128, 128, 128, 2), "bfloat16", 0)
+    other = TensorView(900, (1000,), (2,), "bfloat16", 0)
+    assert not may_overlap(empty, 2, other, 2)
+    assert not may_overlap(other, 2, empty, 2)
+
+
+def test_interleaved_heads_of_almost_equal_batches_are_kept_apart():
+    """More than the search takes when it goes from element to element instead of row to row."""
+    out = TensorView(2**46 + 384, (2, 1, 1, 64), (3412992, 512, 128, 2), "bfloat16", 0)
+    key = TensorView(2**46 + 128, (2, 6666, 1, 64), (3413008, 512, 128, 2), "bfloat16", 0)
+    assert not may_overlap(out, 2, key, 2)
+
+
+def test_what_takes_too_long_to_search_counts_as_overlap():
+    wide = TensorView(1000, (2**31, 2**31, 2**31), (3, 5, 7), "bfloat16", 0)
+    assert may_overlap(wide, 2, wide, 2)
+    extents = (97, 89, 83, 79, 73)
+    odd = TensorView(2**40 + 1, extents, (10007, 30011, 70001, 110017, 150011), "bfloat16", 0)
+    even = TensorView(2**40, extents, (10009, 30013, 70003, 110023, 150053), "bfloat16", 0)
+    assert may_overlap(odd, 1, even, 1)
