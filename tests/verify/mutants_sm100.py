@@ -264,13 +264,13 @@ ENDS: Final[dict[str, Mutant]] = {
     "staging_overwritten": Mutant(
         "apart", "the staging slot is written again while the store reads it",
         (Change(_line(r"tma_store_wait_read\(\)")),),
-        (Found("race", "store_shared_chunk", "correction", "is not ordered after the tensor store"),),
+        (Found("race", "store_shared_chunk", "correction", "not ordered after the tensor store"),),
         SEVERAL_TILES,
     ),
     "staging_not_waited_for": Mutant(
         "single", "threads do not wait for the one that has seen the store read the slot",
         (Change(_line(r"named_barrier_sync\(kEpilogueBarrier, kTileRows\)") + r"(?=\n#pragma)"),),
-        (Found("race", "store_shared_chunk", "correction", "is not ordered after the tensor store"),),
+        (Found("race", "store_shared_chunk", "correction", "not ordered after the tensor store"),),
         ONE_BLOCK,
     ),
     "stored_before_all_have_written": Mutant(
