@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from typing import TYPE_CHECKING
 
 import pytest
@@ -45,3 +46,11 @@ def launcher(_all_kernels: CLauncher) -> Iterator[CLauncher]:
     _all_kernels.stand_in.reset()
     _all_kernels.stand_in.set_devices(SimulatedDevice())
     _all_kernels.stand_in.set_current(0)
+
+
+@pytest.fixture
+def unused_launcher(launcher: CLauncher, tmp_path: Path) -> CLauncher:
+    """A copy of the C launcher's library by which nothing was loaded or launched yet."""
+    library = tmp_path / "unused.so"
+    shutil.copy(launcher.library, library)
+    return CLauncher(library, launcher.stand_in)

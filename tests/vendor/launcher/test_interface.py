@@ -21,6 +21,7 @@ from fa4gen.vendor.binding import (
 )
 from fa4gen.vendor.standin import SimulatedDevice
 from tests.vendor.launcher.attention_problems import plain_problem
+from tests.vendor.launcher.both import DEVICES_OF_A_COPY
 from tests.vendor.launcher.gemm_problems import GemmProblem
 from tests.vendor.launcher.gemm_problems import Operand as Matrix
 from tests.vendor.launcher.shipped import cubin_without_code, shipped_plans
@@ -378,14 +379,10 @@ def test_without_a_context_the_words_say_what_to_call(launcher, library, attenti
     assert "cudaSetDevice" in library.words(status)
 
 
-def test_a_kernel_is_loaded_once_and_its_attribute_set_once_a_device(launcher) -> None:
-    """In a copy of the library that nothing was launched by."""
-    devices = [SimulatedDevice("sm_90a", 100 + i) for i in range(20)]
-    copies = {}
-    for device in devices:
-        binding = launcher.on(device)
-        copies.setdefault(id(binding), (binding, []))[1].append(device)
-    binding, on = max(copies.values(), key=lambda item: len(item[1]))
+def test_a_kernel_is_loaded_once_and_its_attribute_set_once_a_device(unused_launcher) -> None:
+    launcher = unused_launcher
+    on = [SimulatedDevice("sm_90a", 100 + i) for i in range(DEVICES_OF_A_COPY)]
+    binding = launcher.on(on[0])
     kernel = binding.kernel("acme_d256_window_softcap_fp16")
     launcher.stand_in.reset()
     args = attention_args("d256_window_softcap_fp16")
@@ -402,7 +399,8 @@ def test_a_kernel_is_loaded_once_and_its_attribute_set_once_a_device(launcher) -
     assert {setting.value for setting in settings} == {plan.launch.dynamic_shared_bytes}
 
 
-def test_load_does_what_a_first_launch_would(launcher) -> None:
+def test_load_does_what_a_first_launch_would(unused_launcher) -> None:
+    launcher = unused_launcher
     library = launcher.on(SimulatedDevice("sm_90a", 31))
     kernel = library.kernel("acme_d64_dense_small_bf16")
     launcher.stand_in.reset()
