@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+from io import BytesIO
 from typing import TYPE_CHECKING
-from xml.etree import ElementTree as ET
+
+from junitparser import Error, Failure, JUnitXml, Skipped, TestCase, TestSuite
 
 from fa4gen.config.paths import shown_path
 from fa4gen.errors import ConfigError, Problem
@@ -12,6 +14,8 @@ from fa4gen.errors import ConfigError, Problem
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
+
+    from junitparser.junitparser import FinalResult
 
     from fa4gen.sweep.record import CaseRecord
 
@@ -48,39 +52,31 @@ def write_junit(path: Path, sweep: str, records: Sequence[CaseRecord]) -> None:
 
 def junit_xml(sweep: str, records: Sequence[CaseRecord]) -> str:
     """Return the report: one test suite, one test case for each record."""
-    suite = ET.Element(
-        "testsuite",
-        name=_clean(sweep),
-        tests=str(len(records)),
-        failures=str(sum(_is_failure(record) for record in records)),
-        errors=str(sum(_is_error(record) for record in records)),
-        skipped=str(sum(record.outcome == "skipped" for record in records)),
-        time=f"{sum(record.total_seconds for record in records):.3f}",
-    )
-    suite.extend(_test_case(sweep, record) for record in records)
-    root = ET.Element("testsuites", name="fa4gen sweep")
-    root.append(suite)
-    ET.indent(root)
-    return f'<?xml version="1.0" encoding="utf-8"?>\n{ET.tostring(root, encoding="unicode")}\n'
+    suite = TestSuite(_clean(sweep))
+    suite.add_testcases([_test_case(sweep, record) for record in records])
+    report = JUnitXml("fa4gen sweep")
+    report.add_testsuite(suite)
+    text = BytesIO()
+    report.write(text, pretty=True)
+    return text.getvalue().decode()
 
 
-def _test_case(sweep: str, record: CaseRecord) -> ET.Element:
-    test = ET.Element(
-        "testcase",
-        classname=_clean(f"fa4gen.{sweep}"),
-        name=_clean(record.case),
-        time=f"{record.total_seconds:.3f}",
-    )
+def _test_case(sweep: str, record: CaseRecord) -> TestCase:
+    test = TestCase(_clean(record.case), _clean(f"fa4gen.{sweep}"), round(record.total_seconds, 3))
     if record.outcome != "passed":
-        first, _, _ = record.reason.partition("\n")
-        tag = "skipped" if record.outcome == "skipped" else "failure"
-        told = ET.SubElement(test, "error" if _is_error(record) else tag, message=_clean(first))
-        if record.outcome == "failed":
-            told.set("type", record.stage)
-        told.text = _clean("\n".join(str(problem) for problem in record.problems))
-    output = ET.SubElement(test, "system-out")
-    output.text = _clean(_about(record))
+        test.result = [_result(record)]
+    test.system_out = _clean(_about(record))
     return test
+
+
+def _result(record: CaseRecord) -> FinalResult:
+    message = _clean(record.reason.partition("\n")[0])
+    if record.outcome == "skipped":
+        return Skipped(message)
+    kind = Error if _is_error(record) else Failure
+    result = kind(message, record.stage)
+    result.text = _clean("\n".join(str(problem) for problem in record.problems))
+    return result
 
 
 def _about(record: CaseRecord) -> str:
@@ -90,7 +86,7 @@ def _about(record: CaseRecord) -> str:
 
 
 def _is_error(record: CaseRecord) -> bool:
-    """Whether something else than the kernel was wrong, as far as can be told."""
+    """Whether something other than the kernel failed, as far as the record shows."""
     return record.outcome == "failed" and record.stage in ("worker", "render")
 
 
