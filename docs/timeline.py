@@ -20,8 +20,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from fa4gen.designs.shared.plans import Plan
     from fa4gen.emulator import Program, Report
-    from fa4gen.plan.plans import Plan
     from fa4gen.verify.verdict import NamedCase
 
 FOLDER = Path(__file__).resolve().parent
@@ -67,7 +67,7 @@ def case_of(plan: Plan, blocks: int) -> NamedCase:
 
     With fewer tiles than CTAs, some kernels of attention make their tiles smaller.
     """
-    from fa4gen.plan.gemm_model import GemmPlan
+    from fa4gen.designs.shared.gemm_model import GemmPlan
     from fa4gen.verify.cases import Case
     from fa4gen.verify.emulator import MULTIPROCESSORS
     from fa4gen.verify.gemm.cases import GemmCase

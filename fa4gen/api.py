@@ -32,8 +32,8 @@ def load(
     MissingCapabilityError where there is no compiler.
     """
     from fa4gen.config.load import load_mapping, locate
-    from fa4gen.plan.attention_model import AttentionPlan
-    from fa4gen.plan.build import build_plan
+    from fa4gen.designs.build import build_plan
+    from fa4gen.designs.shared.attention_model import AttentionPlan
     from fa4gen.render.render import render
     from fa4gen.runtime.attention import AttentionKernel
     from fa4gen.runtime.gemm import GemmKernel

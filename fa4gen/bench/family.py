@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Protocol
 
 from fa4gen.bench import gemm_workload, workload
-from fa4gen.plan.gemm_model import GemmPlan
+from fa4gen.designs.shared.gemm_model import GemmPlan
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from fa4gen.bench.peers import Peers
     from fa4gen.bench.results import ConfigResult
     from fa4gen.bench.run import BenchOptions
-    from fa4gen.plan.plans import Plan
+    from fa4gen.designs.shared.plans import Plan
     from fa4gen.toolchain.model import CompiledKernel
     from fa4gen.verify.build import BuiltKernel
 

@@ -12,8 +12,8 @@ from fa4gen.bench.peers import LeftOutError
 from fa4gen.bench.residual import most_alike
 from fa4gen.bench.results import ConfigResult, GemmSizeResult
 from fa4gen.bench.run import OURS, as_float32, as_torch, distance, make_series
+from fa4gen.designs.shared.gemm_model import BlackwellGemmPlan, HopperGemmPlan
 from fa4gen.errors import Fa4genError, Problem
-from fa4gen.plan.gemm_model import BlackwellGemmPlan, HopperGemmPlan
 from fa4gen.runtime.arguments import BITS_ACCEPTED
 from fa4gen.runtime.device import load_cupy, require_device
 from fa4gen.runtime.timing import time_in_turn
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from fa4gen.bench.gemm_peers import GemmPeer
     from fa4gen.bench.gemm_workload import GemmWorkload
     from fa4gen.bench.run import BenchOptions
-    from fa4gen.plan.gemm_model import GemmPlan
+    from fa4gen.designs.shared.gemm_model import GemmPlan
     from fa4gen.toolchain.model import CompiledKernel
 
 WITHOUT = "fa4gen without the residual"

@@ -11,7 +11,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from fa4gen.bench.results import HostTimes
-from fa4gen.plan.gemm_model import GemmPlan
+from fa4gen.designs.shared.gemm_model import GemmPlan
 from fa4gen.runtime.arguments import BITS_ACCEPTED
 from fa4gen.runtime.device import load_cupy, require_device
 from fa4gen.verify.rounding import numpy_dtype
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from fa4gen.bench.vendored import VendoredLibrary
-    from fa4gen.plan.plans import Plan
+    from fa4gen.designs.shared.plans import Plan
     from fa4gen.runtime.kernel import Launch
     from fa4gen.toolchain.model import CompiledKernel
 

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 from fa4gen.bench.peers import LeftOutError
 from fa4gen.bench.results import ConfigResult, Series, SizeResult
 from fa4gen.bench.workload import Workload, count_flop, make_workload
+from fa4gen.designs.shared.attention_model import HopperAttentionPlan, HopperPairAttentionPlan
 from fa4gen.errors import Fa4genError, Problem
-from fa4gen.plan.attention_model import HopperAttentionPlan, HopperPairAttentionPlan
 from fa4gen.runtime.arguments import BITS_ACCEPTED, DTYPE_NAMES
 from fa4gen.runtime.device import load_cupy, require_device
 from fa4gen.runtime.timing import Timing, TimingProtocol, time_in_turn
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from fa4gen.bench.peers import Peer
-    from fa4gen.plan.attention_model import AttentionPlan
+    from fa4gen.designs.shared.attention_model import AttentionPlan
     from fa4gen.toolchain.model import CompiledKernel
 
 OURS = "fa4gen"

@@ -12,8 +12,8 @@ from importlib.resources import as_file, files
 from typing import TYPE_CHECKING, Any
 
 from fa4gen.bench.results import VENDORED
+from fa4gen.designs.shared.gemm_model import GemmPlan
 from fa4gen.errors import Fa4genError, Problem
-from fa4gen.plan.gemm_model import GemmPlan
 from fa4gen.runtime import arrays
 from fa4gen.runtime.arguments import DTYPE_NAMES, Arguments
 from fa4gen.runtime.device import load_cupy
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
-    from fa4gen.plan.plans import Plan
+    from fa4gen.designs.shared.plans import Plan
     from fa4gen.runtime.kernel import DriverCall
     from fa4gen.vendor.binding import Args, KernelBinding
 

@@ -11,7 +11,7 @@ from fa4gen.errors import ConfigError, Problem
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from fa4gen.plan.attention_model import AttentionPlan
+    from fa4gen.designs.shared.attention_model import AttentionPlan
 
 TOKENS = 16384
 """Batch times rows: as flash-attention's benchmarks have it."""

@@ -41,7 +41,7 @@ class VerifyCall:
             new_seed,
             print_verdicts,
         )
-        from fa4gen.plan.build import build_plan
+        from fa4gen.designs.build import build_plan
         from fa4gen.vendor.lock import read_lock
         from fa4gen.vendor.locked import locked_configs
         from fa4gen.verify.run import VerifyOptions

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from fa4gen.config.load import LoadedConfig
-    from fa4gen.plan.plans import Plan
+    from fa4gen.designs.shared.plans import Plan
     from fa4gen.verify.run import VerifyOptions
     from fa4gen.verify.verdict import Verdict
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from fa4gen.config.load import LoadedConfig
-    from fa4gen.plan.plans import Plan
+    from fa4gen.designs.shared.plans import Plan
 
 # A kernel takes a few milliseconds once the templates are compiled: fewer are done before a
 # worker process has started.
@@ -100,7 +100,7 @@ def _render_one(path: Path, templates: TemplateSet) -> RenderedConfig | _Failure
 
 def _load_and_plan(path: Path) -> tuple[LoadedConfig, Plan]:
     from fa4gen.config.load import load_config, locate
-    from fa4gen.plan.build import build_plan
+    from fa4gen.designs.build import build_plan
 
     loaded = load_config(path)
     try:

@@ -5,15 +5,15 @@ from __future__ import annotations
 import dataclasses
 from typing import TYPE_CHECKING, Any
 
-from fa4gen.plan.hardware import ARCHITECTURES
-from fa4gen.plan.plans import BlackwellPlan
+from fa4gen.designs.shared.hardware import ARCHITECTURES
+from fa4gen.designs.shared.plans import BlackwellPlan
 from fa4gen.render.manifest import config_data, json_data
 from fa4gen.render.memory_picture import bytes_per_line, kibibytes, shared_memory_picture
 
 if TYPE_CHECKING:
     from fa4gen.config.load import LoadedConfig
-    from fa4gen.plan.model import Role
-    from fa4gen.plan.plans import Plan
+    from fa4gen.designs.shared.model import Role
+    from fa4gen.designs.shared.plans import Plan
 
 _NOT_TUNED = ("kernel", "name", "arch")
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from fa4gen.config.schema import Config
-    from fa4gen.plan.plans import Plan
+    from fa4gen.designs.shared.plans import Plan
 
 SCHEMA_VERSION = 1
 

@@ -6,14 +6,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from fa4gen import __version__
-from fa4gen.errors import Fa4genError
-from fa4gen.plan.attention_model import (
+from fa4gen.designs.shared.attention_model import (
     Depth512Config,
     FA4Config,
     HopperAttentionPlan,
     HopperPairAttentionPlan,
 )
-from fa4gen.plan.gemm_model import BlackwellGemmPlan, HopperGemmPlan
+from fa4gen.designs.shared.gemm_model import BlackwellGemmPlan, HopperGemmPlan
+from fa4gen.errors import Fa4genError
 from fa4gen.render.environment import TemplateSet, TemplateSource, open_templates
 from fa4gen.render.instructions import FAMILIES, PLACEHOLDER, called, code_words, put_in
 from fa4gen.render.line_map import LineTags, split_tags
@@ -25,9 +25,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from fa4gen.config.load import LoadedConfig
+    from fa4gen.designs.shared.kernel_model import KernelPlan
+    from fa4gen.designs.shared.plans import Plan
     from fa4gen.errors import TemplateError
-    from fa4gen.plan.kernel_model import KernelPlan
-    from fa4gen.plan.plans import Plan
 
 GENERATOR = f"fa4gen {__version__}"
 HEADER_TEMPLATE = "pipeline/barriers.h.j2"

@@ -15,9 +15,9 @@ from fa4gen.runtime.refusal import refusal, refuse, wrong
 from fa4gen.runtime.schedule import INT32_MAX, ProblemSize
 
 if TYPE_CHECKING:
+    from fa4gen.designs.shared.attention_model import AttentionPlan
+    from fa4gen.designs.shared.kernel_model import KernelPlan
     from fa4gen.errors import Problem
-    from fa4gen.plan.attention_model import AttentionPlan
-    from fa4gen.plan.kernel_model import KernelPlan
     from fa4gen.runtime.device import DeviceInfo
 
 ALIGNMENT = 16

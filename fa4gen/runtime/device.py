@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
+from fa4gen.designs.shared.hardware import ARCHITECTURES
 from fa4gen.errors import MissingCapabilityError, Problem
-from fa4gen.plan.hardware import ARCHITECTURES
 
 
 @dataclass(frozen=True)

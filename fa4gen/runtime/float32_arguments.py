@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from fa4gen.runtime.refusal import wrong
 
 if TYPE_CHECKING:
+    from fa4gen.designs.shared.attention_model import AttentionPlan
     from fa4gen.errors import Problem
-    from fa4gen.plan.attention_model import AttentionPlan
     from fa4gen.runtime.arguments import TensorView
 
 FLOAT32_BYTES = 4

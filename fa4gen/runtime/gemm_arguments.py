@@ -22,8 +22,8 @@ from fa4gen.runtime.refusal import refusal, refuse, wrong
 from fa4gen.runtime.schedule import INT32_MAX
 
 if TYPE_CHECKING:
+    from fa4gen.designs.shared.gemm_model import GemmPlan
     from fa4gen.errors import Problem
-    from fa4gen.plan.gemm_model import GemmPlan
 
 GEMM_DTYPES = {**DTYPE_NAMES, "fp32": "float32"}
 LARGEST_EXTENT = INT32_MAX - 1024

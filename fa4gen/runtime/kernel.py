@@ -17,7 +17,7 @@ from fa4gen.runtime.tile_counter import TileCounters
 if TYPE_CHECKING:
     from collections.abc import Hashable
 
-    from fa4gen.plan.kernel_model import KernelPlan
+    from fa4gen.designs.shared.kernel_model import KernelPlan
     from fa4gen.runtime.arguments import TensorView
     from fa4gen.runtime.parameters import ParameterBlock
 

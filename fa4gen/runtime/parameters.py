@@ -11,7 +11,7 @@ from fa4gen.runtime.tensor_map import TENSOR_MAP_BYTES
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from fa4gen.plan.model import Parameter
+    from fa4gen.designs.shared.model import Parameter
 
 SLOT_ALIGNMENT = 64
 """Bytes: what a tensor map asks for; more than enough for the rest."""

@@ -12,7 +12,7 @@ from fa4gen.errors import ArgumentError, Problem
 from fa4gen.runtime.device import load_driver
 
 if TYPE_CHECKING:
-    from fa4gen.plan.model import TensorMapPlan
+    from fa4gen.designs.shared.model import TensorMapPlan
     from fa4gen.runtime.arguments import TensorView
 
 TENSOR_MAP_BYTES = 128

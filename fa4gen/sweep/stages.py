@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from fa4gen.config.load import LoadedConfig
-    from fa4gen.plan.plans import Plan
+    from fa4gen.designs.shared.plans import Plan
     from fa4gen.render.environment import TemplateSet
     from fa4gen.render.render import RenderedKernel
     from fa4gen.sweep.record import Stage
@@ -126,7 +126,7 @@ def run_case(task: CaseTask) -> Done[CaseOutcome]:
 def _run(case: _Case) -> bool:
     """Take ``case`` as far as asked; False where the earlier result still holds."""
     from fa4gen.config.load import load_mapping
-    from fa4gen.plan.build import build_plan
+    from fa4gen.designs.build import build_plan
     from fa4gen.render.render import render
 
     task = case.task

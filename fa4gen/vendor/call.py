@@ -5,8 +5,8 @@ from __future__ import annotations
 import ctypes
 from typing import TYPE_CHECKING
 
+from fa4gen.designs.shared.gemm_model import GemmPlan
 from fa4gen.errors import Fa4genError, Problem
-from fa4gen.plan.gemm_model import GemmPlan
 from fa4gen.runtime.arguments import DESCALES, Arguments, TensorView
 from fa4gen.runtime.gemm_arguments import GemmArguments
 from fa4gen.vendor.binding import Prepared
@@ -18,7 +18,7 @@ from fa4gen.verify.memory import AttentionMemory
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from fa4gen.plan.plans import Plan
+    from fa4gen.designs.shared.plans import Plan
     from fa4gen.vendor.binding import Args, KernelBinding
     from fa4gen.verify.buffers import CaseMemory
 

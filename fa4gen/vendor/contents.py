@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from fa4gen.config.load import config_from_data
 from fa4gen.config.paths import shown_path
+from fa4gen.designs.build import build_plan
 from fa4gen.errors import ConfigError, Fa4genError, Problem
-from fa4gen.plan.build import build_plan
 from fa4gen.render.manifest import plan_data, read_manifest
 from fa4gen.vendor.names import with_prefix
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    from fa4gen.plan.plans import Plan
+    from fa4gen.designs.shared.plans import Plan
 
 WHERE_FROM = "choices"
 """Of the plan: the manifest's config names what was left to its default, so this tells nothing."""

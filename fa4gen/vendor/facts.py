@@ -10,7 +10,7 @@ from fa4gen.vendor.launcher import LauncherFacts, launcher_facts
 from fa4gen.vendor.selftest_facts import SelftestFacts, selftest_facts
 
 if TYPE_CHECKING:
-    from fa4gen.plan.plans import Plan
+    from fa4gen.designs.shared.plans import Plan
     from fa4gen.vendor.model import VendoredKernel
 
 

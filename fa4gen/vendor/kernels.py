@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from fa4gen.config.load import load_config, locate
 from fa4gen.config.paths import shown_path
+from fa4gen.designs.build import build_plan
 from fa4gen.errors import CompileError, ConfigError, MissingCapabilityError, Problem
-from fa4gen.plan.build import build_plan
 from fa4gen.render.environment import open_templates
 from fa4gen.render.render import render
 from fa4gen.toolchain.batch import compile_many
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from fa4gen.config.load import LoadedConfig
-    from fa4gen.plan.plans import Plan
+    from fa4gen.designs.shared.plans import Plan
     from fa4gen.render.environment import TemplateSet
     from fa4gen.render.render import RenderedKernel
     from fa4gen.toolchain.batch import Outcome

@@ -7,17 +7,17 @@ import math
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from fa4gen.plan.attention_model import AttentionPlan
-from fa4gen.plan.hardware import ARCHITECTURES
+from fa4gen.designs.shared.attention_model import AttentionPlan
+from fa4gen.designs.shared.hardware import ARCHITECTURES
 from fa4gen.runtime.arguments import largest_row_count
 from fa4gen.runtime.gemm_arguments import LARGEST_EXTENT
 from fa4gen.runtime.schedule import in_groups
 from fa4gen.runtime.tile_counter import COUNTER_BYTES
 
 if TYPE_CHECKING:
-    from fa4gen.plan.gemm_model import GemmPlan
-    from fa4gen.plan.model import TensorMapPlan
-    from fa4gen.plan.plans import Plan
+    from fa4gen.designs.shared.gemm_model import GemmPlan
+    from fa4gen.designs.shared.model import TensorMapPlan
+    from fa4gen.designs.shared.plans import Plan
 
 MAX_RANK = 5
 UNBOUNDED = -1

@@ -11,7 +11,7 @@ from fa4gen.errors import ConfigError, Problem
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from fa4gen.plan.plans import Plan
+    from fa4gen.designs.shared.plans import Plan
 
 MAX_PREFIX = 32
 KERNEL_SUFFIXES = ("", "_args", "_kernel", "_workspace_bytes", "_image", "_entry")

@@ -6,13 +6,13 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from fa4gen.plan.attention_model import AttentionPlan
+from fa4gen.designs.shared.attention_model import AttentionPlan
 from fa4gen.runtime.gemm_schedule import GemmSize, plan_gemm_schedule
 from fa4gen.runtime.schedule import ProblemSize, plan_schedule
 
 if TYPE_CHECKING:
-    from fa4gen.plan.gemm_model import GemmPlan
-    from fa4gen.plan.plans import Plan
+    from fa4gen.designs.shared.gemm_model import GemmPlan
+    from fa4gen.designs.shared.plans import Plan
 
 _FLOAT_LITERAL = re.compile(r"(\d\.?\d*(?:e[+-]?\d+)?)f\b")
 _FLOAT_FUNCTION = re.compile(r"\b(erf|exp|log|tanh|sqrt|fabs|fmax|fmin)f\(")

@@ -32,8 +32,8 @@ from fa4gen.verify.work_done import attention_tiles, rescales_of
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
+    from fa4gen.designs.shared.attention_model import AttentionPlan
     from fa4gen.emulator.coverage import Coverage
-    from fa4gen.plan.attention_model import AttentionPlan
     from fa4gen.runtime.arguments import TensorView
     from fa4gen.verify.buffers import Image
     from fa4gen.verify.cases import Case

@@ -9,8 +9,8 @@ from fa4gen.errors import Fa4genError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from fa4gen.designs.shared.plans import Plan
     from fa4gen.emulator.coverage import Coverage
-    from fa4gen.plan.plans import Plan
     from fa4gen.toolchain.model import CompiledKernel
     from fa4gen.verify.buffers import CaseMemory, Image
 

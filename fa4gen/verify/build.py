@@ -13,7 +13,7 @@ from fa4gen.verify.verdict import Verdict
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from fa4gen.plan.plans import Plan
+    from fa4gen.designs.shared.plans import Plan
     from fa4gen.toolchain.model import CompiledKernel, Unit
 
 
@@ -60,7 +60,7 @@ def build_kernel(config: str, compiler: str = "auto") -> BuiltKernel:
     """Load, plan, render and compile a config file; errors are part of the result."""
     from fa4gen.config.load import load_config, locate
     from fa4gen.config.paths import shown_path
-    from fa4gen.plan.build import build_plan
+    from fa4gen.designs.build import build_plan
     from fa4gen.render.render import render
     from fa4gen.toolchain.cache import Cache
     from fa4gen.toolchain.compile import compile_kernel

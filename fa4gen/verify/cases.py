@@ -10,14 +10,14 @@ from dataclasses import asdict, dataclass, replace
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar
 
+from fa4gen.designs.shared.attention_model import FA4Config
 from fa4gen.errors import ConfigError, Problem
-from fa4gen.plan.attention_model import FA4Config
 from fa4gen.verify.inputs import KINDS, kind_meaning
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from fa4gen.plan.attention_model import AttentionPlan
+    from fa4gen.designs.shared.attention_model import AttentionPlan
     from fa4gen.verify.verdict import NamedCase
 
 AnyCase = TypeVar("AnyCase", bound="NamedCase")

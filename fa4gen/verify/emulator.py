@@ -24,10 +24,10 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from fa4gen.designs.shared.kernel_model import KernelPlan
+    from fa4gen.designs.shared.plans import Plan
     from fa4gen.emulator import Finding, Memory, Names, Program, TensorMap
     from fa4gen.emulator.coverage import Coverage
-    from fa4gen.plan.kernel_model import KernelPlan
-    from fa4gen.plan.plans import Plan
     from fa4gen.runtime.tensor_map import TensorMapSpec
     from fa4gen.toolchain.model import CompiledKernel
     from fa4gen.verify.buffers import CaseMemory, Image

@@ -11,8 +11,8 @@ from fa4gen.verify.family import Wanted
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
+    from fa4gen.designs.shared.kernel_model import KernelPlan
     from fa4gen.emulator.coverage import BranchCoverage, Coverage
-    from fa4gen.plan.kernel_model import KernelPlan
     from fa4gen.verify.work_done import Rescales, Tiles
 
 

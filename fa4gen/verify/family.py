@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
-from fa4gen.plan.gemm_model import GemmPlan
+from fa4gen.designs.shared.gemm_model import GemmPlan
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+    from fa4gen.designs.shared.plans import Plan
     from fa4gen.emulator.coverage import Coverage
-    from fa4gen.plan.plans import Plan
     from fa4gen.runtime.arguments import TensorView
     from fa4gen.runtime.tensor_map import TensorMapSpec
     from fa4gen.verify.buffers import CaseMemory

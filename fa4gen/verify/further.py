@@ -14,7 +14,7 @@ from fa4gen.verify.work_done import Tiles
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from fa4gen.plan.plans import Plan
+    from fa4gen.designs.shared.plans import Plan
     from fa4gen.verify.verdict import CaseVerdict, NamedCase
 
 MAX_FURTHER: Final = 3

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from fa4gen.plan.attention_model import BlackwellAttentionPlan
+from fa4gen.designs.shared.attention_model import BlackwellAttentionPlan
 
 if TYPE_CHECKING:
-    from fa4gen.plan.attention_model import AttentionPlan
+    from fa4gen.designs.shared.attention_model import AttentionPlan
 
 EXP2_POLYNOMIAL_ERROR = 8.8e-5
 """Largest relative error of the cubic polynomial that some kernels take for part of 2^x."""

@@ -20,7 +20,7 @@ from fa4gen.verify.rounding import round_to
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from fa4gen.plan.attention_model import AttentionPlan
+    from fa4gen.designs.shared.attention_model import AttentionPlan
     from fa4gen.verify.precision import Precision
 
     Descales = Mapping[str, Any]

@@ -15,8 +15,8 @@ from fa4gen.verify.gemm.cases import GemmCase
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from fa4gen.plan.attention_model import AttentionPlan
-    from fa4gen.plan.gemm_model import GemmPlan
+    from fa4gen.designs.shared.attention_model import AttentionPlan
+    from fa4gen.designs.shared.gemm_model import GemmPlan
     from fa4gen.verify.family import Wanted
 
 USES = 3

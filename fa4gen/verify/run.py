@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
-    from fa4gen.plan.plans import Plan
+    from fa4gen.designs.shared.plans import Plan
     from fa4gen.toolchain.model import CompiledKernel, Unit
     from fa4gen.verify.backend import Backend, Runnable
     from fa4gen.verify.build import BuiltKernel

@@ -6,13 +6,13 @@ from dataclasses import dataclass
 from functools import reduce
 from typing import TYPE_CHECKING
 
-from fa4gen.plan.gemm_model import GemmPlan, HopperGemmPlan
+from fa4gen.designs.shared.gemm_model import GemmPlan, HopperGemmPlan
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from fa4gen.designs.shared.attention_model import AttentionPlan
     from fa4gen.emulator.coverage import Coverage
-    from fa4gen.plan.attention_model import AttentionPlan
 
 MMA_ROWS = 64
 """Rows of a wgmma: a warpgroup writes its rows of a tile so many at a time."""

@@ -13,7 +13,7 @@ from fa4gen.bench.residual import most_alike, residual_costs
 from fa4gen.bench.results import ConfigResult, GemmSizeResult, Series
 from fa4gen.bench.run import BenchOptions
 from fa4gen.config.load import load_mapping
-from fa4gen.plan.build import build_plan
+from fa4gen.designs.build import build_plan
 
 FACTS = {
     "kernel": "gemm",

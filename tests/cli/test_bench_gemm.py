@@ -10,8 +10,8 @@ import pytest
 from fa4gen.bench.family import GemmFamily
 from fa4gen.bench.results import ConfigResult, GemmSizeResult, Series
 from fa4gen.cli.main import main
+from fa4gen.designs.build import build_plan
 from fa4gen.errors import Fa4genError, Problem
-from fa4gen.plan.build import build_plan
 from fa4gen.runtime.device import DeviceInfo
 
 CONFIGS = ["gemm_bf16_sm90", "gemm_bf16_residual_sm90"]

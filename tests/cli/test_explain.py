@@ -8,7 +8,7 @@ import pytest
 
 from fa4gen.cli.main import main
 from fa4gen.config.load import load_config
-from fa4gen.plan.build import build_plan
+from fa4gen.designs.build import build_plan
 from fa4gen.render.explanation import explain
 
 if TYPE_CHECKING:

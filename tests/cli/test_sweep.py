@@ -17,7 +17,7 @@ from fa4gen.cli.main import main
 from fa4gen.config.find import find_sweep
 from fa4gen.config.load import config_from_data
 from fa4gen.config.sweep import expand_sweep
-from fa4gen.plan.build import build_plan
+from fa4gen.designs.build import build_plan
 
 SWEEP = """\
 base: {kernel: attention, arch: sm_90a, dtype: bf16, depth: 64}

@@ -84,7 +84,7 @@ def test_cases_are_listed_and_chosen(config, capsys) -> None:
     assert main(["verify", "k.yaml", "--list-cases", "--format", "json"]) == 0
     (kernel,) = json.loads(capsys.readouterr().out)["kernels"]
     from fa4gen.config.load import load_config
-    from fa4gen.plan.build import build_plan
+    from fa4gen.designs.build import build_plan
 
     expected = family_of(build_plan(load_config(config).config)).emulated_cases()
     assert [case["name"] for case in kernel["cases"]] == [case.name for case in expected]

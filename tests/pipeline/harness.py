@@ -12,8 +12,8 @@ import numpy as np
 from ml_dtypes import bfloat16
 
 from fa4gen.config.schema import BlackwellAttentionConfig
+from fa4gen.designs.build import build_plan
 from fa4gen.emulator import Limits, Program, Report, TensorMap
-from fa4gen.plan.build import build_plan
 from fa4gen.render.environment import open_templates
 from fa4gen.render.instructions import FAMILIES
 from fa4gen.toolchain.compile import find_compiler

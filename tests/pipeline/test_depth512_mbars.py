@@ -10,9 +10,9 @@ import pytest
 from ml_dtypes import bfloat16
 
 from fa4gen.config.schema import BlackwellAttentionConfig
+from fa4gen.designs.build import build_plan
 from fa4gen.emulator import SCHEDULES, Program, Report, TensorMap
 from fa4gen.errors import CompileError
-from fa4gen.plan.build import build_plan
 from fa4gen.render.environment import open_templates
 from fa4gen.render.instructions import FAMILIES
 from tests.pipeline.harness import (

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from fa4gen.config.load import LoadedConfig, load_config
-from fa4gen.plan.build import build_plan
+from fa4gen.designs.build import build_plan
 from fa4gen.render.environment import TemplateSet, open_templates
 from fa4gen.render.render import RenderedKernel, render
 

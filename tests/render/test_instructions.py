@@ -3,8 +3,8 @@ from __future__ import annotations
 import pytest
 
 from fa4gen.config.load import load_mapping
+from fa4gen.designs.build import build_plan
 from fa4gen.errors import TemplateError
-from fa4gen.plan.build import build_plan
 from fa4gen.render.environment import open_templates
 from fa4gen.render.instructions import called, code_words, definitions, put_in
 from fa4gen.render.render import render, template_places

@@ -10,8 +10,8 @@ from hypothesis import HealthCheck, given, reject, settings
 from hypothesis import strategies as st
 
 from fa4gen.config.load import load_config, load_mapping
+from fa4gen.designs.build import build_plan
 from fa4gen.errors import ConfigError
-from fa4gen.plan.build import build_plan
 from fa4gen.render.environment import open_templates
 from fa4gen.render.render import render, template_places
 from fa4gen.render.text_check import first_breach
@@ -127,7 +127,7 @@ def test_output_does_not_depend_on_hash_seed_folder_or_locale(tmp_path: Path) ->
         "import hashlib, sys\n"
         "from pathlib import Path\n"
         "from fa4gen.config.load import load_config\n"
-        "from fa4gen.plan.build import build_plan\n"
+        "from fa4gen.designs.build import build_plan\n"
         "from fa4gen.render.render import render\n"
         "loaded = load_config(Path(sys.argv[1]))\n"
         "files = render(build_plan(loaded.config), loaded).files\n"

@@ -4,8 +4,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from fa4gen.designs.build import build_plan
 from fa4gen.errors import Problem, TemplateError
-from fa4gen.plan.build import build_plan
 from fa4gen.render.environment import TemplateSet
 from fa4gen.render.render import render
 

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from fa4gen.config.schema import AttentionConfig, BlackwellAttentionConfig
-from fa4gen.plan.build import build_plan
+from fa4gen.designs.build import build_plan
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from fa4gen.plan.attention_model import AttentionPlan
+    from fa4gen.designs.shared.attention_model import AttentionPlan
 
 
 def make_plan(**keys: Any) -> AttentionPlan:

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fa4gen.config.schema import AttentionConfig
+from fa4gen.designs.build import build_plan
 from fa4gen.errors import ArgumentError
-from fa4gen.plan.build import build_plan
 from fa4gen.runtime.arguments import (
     Arguments,
     TensorView,

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from fa4gen.config.schema import AttentionConfig
+from fa4gen.designs.build import build_plan
 from fa4gen.errors import ArgumentError
-from fa4gen.plan.build import build_plan
 from fa4gen.runtime.arguments import Arguments, TensorView, check_arguments
 from fa4gen.runtime.attention import AttentionKernel, scalar_values
 from fa4gen.runtime.parameters import pack

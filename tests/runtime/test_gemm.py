@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fa4gen.config.load import config_from_data
+from fa4gen.designs.build import build_plan
 from fa4gen.errors import ArgumentError
-from fa4gen.plan.build import build_plan
 from fa4gen.runtime import arrays
 from fa4gen.runtime.arguments import TensorView
 from fa4gen.runtime.gemm import GemmKernel

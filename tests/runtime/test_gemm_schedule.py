@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fa4gen.config.load import config_from_data
-from fa4gen.plan.build import build_plan
+from fa4gen.designs.build import build_plan
 from fa4gen.runtime.gemm_schedule import GemmSize, plan_gemm_schedule
 
 

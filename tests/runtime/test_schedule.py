@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fa4gen.config.schema import AttentionConfig
-from fa4gen.plan.build import build_plan
+from fa4gen.designs.build import build_plan
 from fa4gen.runtime.schedule import (
     FULL_TILE_COST,
     GROUP_L2_BYTES,

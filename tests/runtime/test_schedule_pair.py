@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from fa4gen.config.load import load_mapping
-from fa4gen.plan.build import build_plan
+from fa4gen.designs.build import build_plan
 from fa4gen.runtime.schedule import ProblemSize, plan_schedule
 
 if TYPE_CHECKING:
-    from fa4gen.plan.attention_model import AttentionPlan
+    from fa4gen.designs.shared.attention_model import AttentionPlan
 
 
 def pair_plan(**keys: Any) -> AttentionPlan:

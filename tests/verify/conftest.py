@@ -16,14 +16,14 @@ import numpy as np
 import pytest
 
 from fa4gen.config.schema import AttentionConfig, BlackwellAttentionConfig
-from fa4gen.plan.build import build_plan
+from fa4gen.designs.build import build_plan
 from fa4gen.verify.precision import Precision
 from fa4gen.verify.rounding import from_bits, round_to, to_bits
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from fa4gen.plan.attention_model import AttentionPlan
+    from fa4gen.designs.shared.attention_model import AttentionPlan
     from fa4gen.verify.memory import AttentionMemory
 
 

@@ -11,8 +11,8 @@ import ml_dtypes
 import numpy as np
 
 from fa4gen.config.load import load_mapping
+from fa4gen.designs.build import build_plan
 from fa4gen.emulator import SCHEDULES, Program, TensorMap
-from fa4gen.plan.build import build_plan
 from fa4gen.render.render import render
 from fa4gen.verify.emulator import plan_names
 from tests.verify.source_mutation import Found, Kernel, function_of, ptx_of

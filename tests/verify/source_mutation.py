@@ -9,7 +9,7 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from fa4gen.config.load import load_mapping
-from fa4gen.plan.build import build_plan
+from fa4gen.designs.build import build_plan
 from fa4gen.render.render import render
 from fa4gen.toolchain.compile import find_compiler
 from fa4gen.toolchain.model import Resources, Unit

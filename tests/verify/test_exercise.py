@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from fa4gen.config.find import find_configs
 from fa4gen.config.load import load_config
+from fa4gen.designs.build import build_plan
 from fa4gen.emulator.coverage import (
     BarrierCoverage,
     BranchCoverage,
@@ -20,7 +21,6 @@ from fa4gen.emulator.coverage import (
     Unrun,
     VoteCoverage,
 )
-from fa4gen.plan.build import build_plan
 from fa4gen.runtime.gemm_schedule import GemmSize, plan_gemm_schedule
 from fa4gen.runtime.schedule import ProblemSize, plan_schedule
 from fa4gen.verify.cases import Case

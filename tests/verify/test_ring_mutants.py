@@ -12,8 +12,8 @@ import pytest
 
 from fa4gen.config.find import find_configs
 from fa4gen.config.load import load_config
+from fa4gen.designs.build import build_plan
 from fa4gen.emulator import SCHEDULES
-from fa4gen.plan.build import build_plan
 from fa4gen.render.render import render
 from tests.verify.source_mutation import Change, Kernel, Mutant, mutated, verify
 

@@ -53,7 +53,7 @@ HANGS = (
 def plan_of(config: str) -> Any:
     from fa4gen.config.find import find_configs
     from fa4gen.config.load import load_config
-    from fa4gen.plan.build import build_plan
+    from fa4gen.designs.build import build_plan
 
     (path,) = find_configs([config])
     loaded = load_config(path)

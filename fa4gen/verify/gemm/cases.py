@@ -14,7 +14,7 @@ from fa4gen.verify.gemm.inputs import KINDS, kind_meaning
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from fa4gen.plan.gemm_model import GemmPlan
+    from fa4gen.designs.shared.gemm_model import GemmPlan
 
 
 @dataclass(frozen=True)

@@ -24,8 +24,8 @@ from fa4gen.verify.work_done import gemm_tiles
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
+    from fa4gen.designs.shared.gemm_model import AnyGemmPlan
     from fa4gen.emulator.coverage import Coverage
-    from fa4gen.plan.gemm_model import AnyGemmPlan
     from fa4gen.runtime.arguments import TensorView
     from fa4gen.verify.buffers import Image
     from fa4gen.verify.family import Wanted

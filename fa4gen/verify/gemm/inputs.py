@@ -16,7 +16,7 @@ from fa4gen.verify.rounding import LARGEST, round_to
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from fa4gen.plan.gemm_model import GemmPlan
+    from fa4gen.designs.shared.gemm_model import GemmPlan
     from fa4gen.verify.gemm.cases import GemmCase
 
 Floats = NDArray[np.float32]

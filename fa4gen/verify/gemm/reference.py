@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from fa4gen.config.expression import Expression
-    from fa4gen.plan.gemm_model import GemmPlan
+    from fa4gen.designs.shared.gemm_model import GemmPlan
     from fa4gen.verify.gemm.inputs import GemmInputs
 
 CPU_CHUNK = 1 << 18

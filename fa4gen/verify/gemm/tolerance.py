@@ -40,7 +40,7 @@ from fa4gen.verify.errors import ErrorSet
 from fa4gen.verify.rounding import UNIT_ROUNDOFF
 
 if TYPE_CHECKING:
-    from fa4gen.plan.gemm_model import GemmPlan
+    from fa4gen.designs.shared.gemm_model import GemmPlan
     from fa4gen.verify.gemm.reference import GemmResult
 
 FROBENIUS_FACTOR = 1.25

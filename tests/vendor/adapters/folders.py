@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from pathlib import Path
     from types import ModuleType
 
-    from fa4gen.plan.plans import Plan
+    from fa4gen.designs.shared.plans import Plan
 
 KERNELS = (
     "d128_causal_bf16",

@@ -19,7 +19,7 @@ from fa4gen.runtime.arguments import (
 from fa4gen.vendor.binding import AttentionArgs, Tensor
 
 if TYPE_CHECKING:
-    from fa4gen.plan.attention_model import AttentionPlan
+    from fa4gen.designs.shared.attention_model import AttentionPlan
 
 TENSORS = ("query", "key", "value", "out")
 FLOAT32S = ("lse", *DESCALES)

@@ -9,10 +9,10 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 from unittest import mock
 
+from fa4gen.designs.shared.attention_model import AttentionPlan
 from fa4gen.emulator.map_bits import MapError
 from fa4gen.emulator.recorder.driver_maps import encode_tiled
 from fa4gen.errors import ArgumentError
-from fa4gen.plan.attention_model import AttentionPlan
 from fa4gen.runtime.attention import AttentionKernel
 from fa4gen.runtime.gemm import GemmKernel
 from fa4gen.runtime.refusal import refusal
@@ -23,7 +23,7 @@ from tests.vendor.launcher.shipped import PREFIX, parameter_bytes
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from fa4gen.plan.plans import Plan
+    from fa4gen.designs.shared.plans import Plan
 
 DEVICES_OF_A_COPY = 16
 MAP_TYPES = {"float8_e4m3fn": 0, "float16": 6, "float32": 7, "bfloat16": 9}

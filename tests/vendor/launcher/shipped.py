@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from fa4gen.config.find import shipped_configs
 from fa4gen.config.load import load_config
-from fa4gen.plan.build import build_plan
+from fa4gen.designs.build import build_plan
 from fa4gen.render.environment import open_templates
 from fa4gen.vendor.facts import KernelFacts, kernel_facts
 from fa4gen.vendor.folder import KERNEL_ROOTS, ROOTS, absent_families, template_values
@@ -21,7 +21,7 @@ from fa4gen.vendor.names import with_prefix
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from fa4gen.plan.plans import Plan
+    from fa4gen.designs.shared.plans import Plan
 
 PREFIX = "acme"
 WARNINGS = ("-Wall", "-Wextra", "-Wpedantic", "-Werror", "-Wconversion", "-Wshadow")

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from fa4gen.plan.attention_model import AttentionPlan
+from fa4gen.designs.shared.attention_model import AttentionPlan
 from fa4gen.runtime.gemm_schedule import GemmSize, plan_gemm_schedule
 from fa4gen.runtime.schedule import WARPGROUP_ROWS, ProblemSize, ceil_div, plan_schedule
 from fa4gen.vendor.binding import Problem, describe_status

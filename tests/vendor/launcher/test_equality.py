@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from fa4gen.plan.attention_model import AttentionPlan
+from fa4gen.designs.shared.attention_model import AttentionPlan
 from fa4gen.runtime.attention import LOG2_E
 from fa4gen.runtime.parameters import to_bytes
 from tests.vendor.launcher import attention_problems, gemm_problems

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from fa4gen.plan.attention_model import AttentionPlan
+from fa4gen.designs.shared.attention_model import AttentionPlan
 from fa4gen.vendor.binding import (
     ARGUMENTS,
     DRIVER_ERROR,

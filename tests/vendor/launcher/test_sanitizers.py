@@ -11,8 +11,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from fa4gen.designs.shared.attention_model import AttentionPlan
 from fa4gen.errors import CompileError
-from fa4gen.plan.attention_model import AttentionPlan
 from fa4gen.vendor.host_build import INTERPOSER, compile_c, find_c_compiler
 from fa4gen.vendor.standin import SimulatedDevice
 from tests.vendor.launcher import attention_problems, gemm_problems

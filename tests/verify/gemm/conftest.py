@@ -12,13 +12,13 @@ import numpy as np
 import pytest
 
 from fa4gen.config.load import load_mapping
-from fa4gen.plan.build import build_plan
+from fa4gen.designs.build import build_plan
 from fa4gen.verify.rounding import from_bits, round_to, to_bits
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from fa4gen.plan.gemm_model import GemmPlan
+    from fa4gen.designs.shared.gemm_model import GemmPlan
     from fa4gen.verify.gemm.memory import GemmMemory
 
 ACTIVATIONS = {

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from fa4gen.config.load import config_from_data
-from fa4gen.plan.build import build_plan
+from fa4gen.designs.build import build_plan
 from fa4gen.verify.run import VerifyOptions, verify_kernel
 from tests.verify.gemm.tiled_gemm import TiledBackend
 

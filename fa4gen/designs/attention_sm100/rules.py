@@ -1,0 +1,113 @@
+"""Rules between the keys of a Blackwell attention config, with ways to keep them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from fa4gen.designs.attention_sm100.values import E4M3_LARGEST_LOG2, KEY_STEP, panel_columns
+from fa4gen.designs.attention_sm100.ways_out import back_to_auto
+from fa4gen.designs.shared.refusal import Changes, Fault
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from fa4gen.designs.attention_sm100.values import Values
+
+
+def broken_rules(values: Values) -> Iterator[Fault]:
+    """Yield what the config asks for that does not go together."""
+    yield from _parts_of_depth(values)
+    yield from _parts_of_keys(values)
+    yield from _fused_ring(values)
+    yield from _staging(values)
+    yield from _pair(values)
+    yield from _range_of_fp8(values)
+
+
+def _parts_of_depth(values: Values) -> Iterator[Fault]:
+    parts, panels = values.num_qk_stages, values.num_panels
+    if panels % parts:
+        divisors = [n for n in range(parts, 0, -1) if panels % n == 0]
+        yield Fault(
+            kind="parts of the depth",
+            message=f"num_qk_stages: {parts} parts do not split the {panels} swizzled panels "
+            f"({values.panel_columns} columns each) of depth {values.depth}",
+            keys=("num_qk_stages",),
+            remedies=([{"num_qk_stages": n} for n in divisors],),
+        )
+
+
+def _parts_of_keys(values: Values) -> Iterator[Fault]:
+    parts = values.num_pv_stages
+    steps = values.BN // KEY_STEP
+    fits = steps >= 2 if parts == 2 else steps % parts == 0
+    if not fits:
+        fitting = [n for n in range(parts, 0, -1) if steps % n == 0]
+        yield Fault(
+            kind="parts of the keys",
+            message=f"num_pv_stages: {parts} parts do not split the {steps} steps of {KEY_STEP} "
+            f"keys of BN = {values.BN}",
+            keys=("num_pv_stages", "BN"),
+            remedies=([{"num_pv_stages": n} for n in fitting],),
+        )
+
+
+def _fused_ring(values: Values) -> Iterator[Fault]:
+    if values.kv_ring != "fused":
+        return
+    to_separate: Changes = {"kv_ring": "separate"}
+    if values.num_qk_stages > 1:
+        yield Fault(
+            kind="parts in a fused ring",
+            message=f"num_qk_stages: {values.num_qk_stages} needs separate rings: a slot of a "
+            "fused ring holds keys, then values, and arrives whole",
+            keys=("num_qk_stages", "kv_ring"),
+            remedies=([{"num_qk_stages": 1}], [to_separate]),
+            last_resort=back_to_auto(values.config),
+        )
+    if values.num_kv_stages < 2:
+        yield Fault(
+            kind="short fused ring",
+            message="num_kv_stages: a fused ring of 1 slot deadlocks: the values of one block and "
+            "the keys of the next are held at once",
+            keys=("num_kv_stages", "kv_ring"),
+            remedies=([{"num_kv_stages": 2}], [to_separate]),
+            last_resort=back_to_auto(values.config),
+        )
+
+
+def _staging(values: Values) -> Iterator[Fault]:
+    if values.output_staging == "query" and values.out_bytes > values.query_bytes:
+        yield Fault(
+            kind="wide output",
+            message=f"output_staging: query has {values.query_bytes} bytes for a query tile, but "
+            f"its output takes {values.out_bytes}",
+            keys=("output_staging",),
+            remedies=([{"output_staging": "own"}],),
+            last_resort=back_to_auto(values.config),
+        )
+
+
+def _pair(values: Values) -> Iterator[Fault]:
+    if not values.is_pair:
+        return
+    if not panel_columns(values.value_depth // 2, values.element_bytes):
+        yield Fault(
+            kind="half of the values",
+            message=f"cta_group: 2 gives each CTA half of {values.value_depth} columns of values, "
+            "which no swizzled panel of 32, 64 or 128 bytes tiles",
+            keys=("cta_group",),
+            remedies=([{"cta_group": 1}],),
+            last_resort=({"cta_group": 1, **more} for more in back_to_auto(values.config)),
+        )
+
+
+def _range_of_fp8(values: Values) -> Iterator[Fault]:
+    if values.element_bytes == 1 and values.rescale_threshold > E4M3_LARGEST_LOG2:
+        yield Fault(
+            kind="range of fp8",
+            message=f"rescale_threshold: probabilities up to 2^{values.rescale_threshold:g} do not "
+            "fit fp8_e4m3, whose largest number is 448",
+            keys=("rescale_threshold",),
+            remedies=([{"rescale_threshold": 0.0}],),
+        )

@@ -1,0 +1,32 @@
+"""What is tried when no change of one key makes a Blackwell attention config work."""
+
+from __future__ import annotations
+
+from itertools import combinations
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from fa4gen.config.schema import BlackwellAttentionConfig
+    from fa4gen.designs.shared.refusal import Changes
+
+DECIDED_TOGETHER = (
+    "num_kv_stages",
+    "BN",
+    "num_pv_stages",
+    "registers",
+    "output_staging",
+    "kv_ring",
+    "num_qk_stages",
+    "BM",
+)
+"""Keys that share out memory and registers; each may be left to the plan."""
+
+
+def back_to_auto(config: BlackwellAttentionConfig) -> Iterator[Changes]:
+    """Yield changes that leave keys to the plan, fewest first; all of them always suffice."""
+    given = [key for key in DECIDED_TOGETHER if getattr(config, key) != "auto"]
+    for number in range(1, len(given) + 1):
+        for keys in combinations(given, number):
+            yield dict.fromkeys(keys, "auto")

@@ -1,0 +1,67 @@
+"""Roles, tensor maps and summary of the Blackwell attention kernel at depth 512."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from fa4gen.designs.attention_sm100.tables import mask_in_words
+from fa4gen.designs.attention_sm100.values import OUT_BYTES
+from fa4gen.designs.attention_sm100_depth512.values import BLOCK_KEYS, CTA_ROWS, DEPTH, PART
+from fa4gen.designs.shared.model import Role
+from fa4gen.designs.shared.tensor_maps import operand_map
+
+if TYPE_CHECKING:
+    from fa4gen.designs.attention_sm100_depth512.values import Values
+    from fa4gen.designs.shared.model import TensorMapPlan
+
+OUT_PANEL_COLUMNS = 64
+
+
+def attention_roles(values: Values) -> tuple[Role, ...]:
+    """Return softmax, correction, then the warps that issue."""
+    split = values.registers
+    return (
+        Role(
+            "softmax", 0, 4, split.softmax,
+            "scores to probabilities, two threads a row; log-sum-exp",
+        ),
+        Role(
+            "correction", 4, 4, split.correction,
+            "rescales the output when a maximum grew; at the end stores it",
+        ),
+        Role("mma", 8, 1, split.other, "in the leader issues Q.K and P.V; has the tensor memory"),
+        Role("load", 9, 1, split.other, "issues this CTA's TMA loads and hands out tiles"),
+        Role("idle", 10, 2, split.other, "fill up the warpgroup"),
+    )  # fmt: skip
+
+
+def attention_tensor_maps(values: Values) -> tuple[TensorMapPlan, ...]:
+    """Return the maps: a box is what one TMA copy brings: a part of Q, of K, of V, half of O."""
+    columns, size = values.panel_columns, values.element_bytes
+    panels = PART // columns
+    return (
+        operand_map(
+            "query", panel_columns=columns, rows=CTA_ROWS, panels=panels, element_bytes=size
+        ),
+        operand_map("key", panel_columns=columns, rows=PART, panels=panels, element_bytes=size),
+        operand_map("value", panel_columns=columns, rows=PART, panels=panels, element_bytes=size),
+        operand_map(
+            "out", panel_columns=OUT_PANEL_COLUMNS, rows=CTA_ROWS,
+            panels=DEPTH // 2 // OUT_PANEL_COLUMNS, element_bytes=OUT_BYTES,
+        ),
+    )  # fmt: skip
+
+
+def summarise(values: Values) -> tuple[str, ...]:
+    """Return the resolved parameters in words."""
+    config = values.config
+    output = "" if config.resolved_out_dtype == config.dtype else f" to {config.resolved_out_dtype}"
+    lines = [
+        f"{config.dtype}{output}, sums in float32; depth {DEPTH}; mask {mask_in_words(config)}",
+        f"a pair of CTAs takes {2 * CTA_ROWS} query rows x {BLOCK_KEYS} keys; "
+        f"a ring of {values.num_kv_stages} slots for parts of keys and values",
+        f"{values.scheduler} scheduler; {values.exp2_fma_share:.1%} of exp2 on the FMA pipe",
+    ]
+    if config.softcap is not None:
+        lines.append(f"logits capped at {config.softcap}")
+    return tuple(lines)

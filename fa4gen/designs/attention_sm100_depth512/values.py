@@ -1,0 +1,168 @@
+"""From a config of depth 512 to one value for every key."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from fa4gen.designs.attention_sm100.values import (
+    E4M3_LARGEST_LOG2,
+    OUT_BYTES,
+    RoleSplit,
+    Scheduler,
+)
+from fa4gen.designs.shared.choices import ChoiceLog
+from fa4gen.designs.shared.hardware import ARCHITECTURES, Architecture
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from fa4gen.config.schema import BlackwellAttentionConfig
+    from fa4gen.designs.shared.model import Choice
+
+DEPTH = 512
+CTA_ROWS = 64
+"""Query rows of a CTA: half of a product of 128 rows."""
+BLOCK_KEYS = 256
+PART = 128
+"""Columns of a part of Q and K, keys of a part of P and V."""
+PANEL_BYTES = 128
+NUM_THREADS = 384
+MAX_STAGES = 11
+"""One warp initialises 10 + 2 * stages barriers, each lane one of them."""
+FIXED: dict[str, object] = {
+    "cta_group": 2,
+    "value_depth": DEPTH,
+    "BM": CTA_ROWS,
+    "BN": BLOCK_KEYS,
+    "kv_ring": "fused",
+    "num_qk_stages": DEPTH // PART,
+    "num_pv_stages": BLOCK_KEYS // PART,
+    "output_staging": "query",
+    "epilogue": "tma_store",
+}
+"""What the geometry leaves no choice for, and why in ``REASONS``."""
+REASONS = {
+    "cta_group": "an output of 64 x 512 float32 fills half of tensor memory: a pair shares the "
+    "keys",
+    "value_depth": "the two halves of the output have 256 columns each",
+    "BM": "each CTA has half of the rows of a product of 128",
+    "BN": "two buffers of scores for 256 keys fill the other half of tensor memory",
+    "kv_ring": "parts of keys and values have one size",
+    "num_qk_stages": "a slot holds 128 columns of 128 keys",
+    "num_pv_stages": "a slot holds 128 columns of 128 keys",
+    "output_staging": "shared memory has no room beside queries, P and slots",
+    "epilogue": "TMA clips the rows behind the last one",
+}
+
+
+@dataclass(frozen=True)
+class Values:
+    """A config with every ``auto`` decided, and the sizes that follow directly."""
+
+    config: BlackwellAttentionConfig
+    num_kv_stages: int
+    scheduler: Scheduler
+    rescale_threshold: float
+    exp2_fma_share: float
+    registers: RoleSplit
+
+    @property
+    def arch(self) -> Architecture:
+        """The limits of the architecture."""
+        return ARCHITECTURES[self.config.arch]
+
+    @property
+    def element_bytes(self) -> int:
+        """Of query, key and value."""
+        return 1 if self.config.dtype == "fp8_e4m3" else 2
+
+    @property
+    def panel_columns(self) -> int:
+        """Columns of a swizzled panel, 128 bytes wide."""
+        return PANEL_BYTES // self.element_bytes
+
+    @property
+    def query_bytes(self) -> int:
+        """Bytes of this CTA's queries."""
+        return CTA_ROWS * DEPTH * self.element_bytes
+
+    @property
+    def probability_bytes(self) -> int:
+        """Bytes of this CTA's probabilities of a block."""
+        return CTA_ROWS * BLOCK_KEYS * self.element_bytes
+
+    @property
+    def slot_bytes(self) -> int:
+        """Bytes of a slot: a part of K or V in one CTA."""
+        return PART * PART * self.element_bytes
+
+    @property
+    def staging_step(self) -> int:
+        """Bytes from the staging space of O_lo to that of O_hi; 0 where they take turns."""
+        half = CTA_ROWS * DEPTH // 2 * OUT_BYTES
+        return half if self.query_bytes >= 2 * half else 0
+
+    @property
+    def probability_shift(self) -> int:
+        """Power of two that fits probabilities, with a maximum that lags, into the range of fp8."""
+        if self.element_bytes == 2:
+            return 0
+        return math.floor(E4M3_LARGEST_LOG2 - self.rescale_threshold)
+
+
+def decide(
+    config: BlackwellAttentionConfig, most_stages: Callable[[Values], int]
+) -> tuple[Values, tuple[Choice, ...]]:
+    """Return a value for every key, and who decided it; nothing is refused here."""
+    log = ChoiceLog(config)
+    for key, value in FIXED.items():
+        log.take(key, getattr(config, key), value, REASONS[key])
+    out_dtype = config.resolved_out_dtype
+    reason = "as dtype" if out_dtype == config.dtype else "fp8 inputs have a 16-bit output"
+    log.take("out_dtype", config.out_dtype, out_dtype, reason)
+    fp8 = config.dtype == "fp8_e4m3"
+    values = Values(
+        config=config,
+        num_kv_stages=1,
+        scheduler=log.take(
+            "scheduler", config.scheduler, "static", "pairs of CTAs take tiles in a fixed round"
+        ),
+        rescale_threshold=log.take(
+            "rescale_threshold",
+            config.rescale_threshold,
+            0.0 if fp8 else 8.0,
+            "fp8 has no range to spare"
+            if fp8
+            else "probabilities up to 2^8 are exact enough in 16 bits",
+        ),
+        exp2_fma_share=log.take(
+            "exp2_fma_share",
+            config.exp2_fma_share,
+            0.0,
+            "products of depth 512 take longer than ex2 for all",
+        ),
+        registers=_registers(config, log),
+    )
+    fit = most_stages(values)
+    stages = log.take(
+        "num_kv_stages",
+        config.num_kv_stages,
+        max(1, min(fit, MAX_STAGES)),
+        f"{fit} fit the {values.arch.shared_bytes} bytes of shared memory"
+        if fit <= MAX_STAGES
+        else f"one warp initialises 10 + 2 * {MAX_STAGES} barriers",
+    )
+    return replace(values, num_kv_stages=stages), log.rows
+
+
+def _registers(config: BlackwellAttentionConfig, log: ChoiceLog) -> RoleSplit:
+    given = config.registers
+    if given != "auto":
+        split = RoleSplit(given.softmax, given.correction, given.other)
+        log.note("registers", split, "config")
+        return split
+    split = RoleSplit(216, 128, 64)
+    log.note("registers", split, "auto", "the softmax keeps half a row of scores")
+    return split

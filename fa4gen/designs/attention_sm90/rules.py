@@ -1,0 +1,71 @@
+"""Rules between the keys of a Hopper attention config, with ways to keep them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from fa4gen.designs.attention_sm90.values import CHUNK_KEYS, MAX_BLOCK, WARPGROUP_ROWS
+from fa4gen.designs.shared.refusal import Changes, Fault
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from fa4gen.config.schema import AttentionConfig
+    from fa4gen.designs.attention_sm90.values import Values
+
+
+def broken_rules(values: Values) -> Iterator[Fault]:
+    """Yield what the config asks for that does not go together."""
+    config = values.config
+    if values.ping_pong and values.num_consumer_warpgroups == 1:
+        yield Fault(
+            kind="turns of one warpgroup",
+            message="ping_pong needs two consumer warpgroups or more to take turns, got 1",
+            keys=("ping_pong",),
+            remedies=([{"ping_pong": False}], [with_warpgroups(config, 2)]),
+        )
+    if values.overlap_epilogue and values.epilogue == "tma_store":
+        yield Fault(
+            kind="query slot in use",
+            message="epilogue: tma_store stages the output in the query slot, which "
+            "overlap_epilogue has filled with the next query by then",
+            keys=("overlap_epilogue", "epilogue"),
+            remedies=([{"overlap_epilogue": False}], [{"epilogue": "direct"}]),
+        )
+    if config.num_pv_chunks_in_flight != "auto":
+        yield from _broken_chunk_rules(values, config.num_pv_chunks_in_flight)
+
+
+def with_warpgroups(config: AttentionConfig, warpgroups: int) -> Changes:
+    """Return the changes that make it so many consumer warpgroups, by the keys that are given."""
+    changes = {}
+    if config.BM != "auto":
+        changes["BM"] = WARPGROUP_ROWS * warpgroups
+    if config.num_consumer_warpgroups != "auto" or not changes:
+        changes["num_consumer_warpgroups"] = warpgroups
+    return changes
+
+
+def _broken_chunk_rules(values: Values, asked: int) -> Iterator[Fault]:
+    if asked and not values.config.overlap:
+        yield Fault(
+            kind="chunks without overlap",
+            message=f"num_pv_chunks_in_flight: {asked} needs overlap: without it, all of P.V is "
+            "waited for before the next Q.K",
+            keys=("num_pv_chunks_in_flight",),
+            remedies=(
+                [{"overlap": True}, {"overlap": True, "num_pv_chunks_in_flight": "auto"}],
+                [{"num_pv_chunks_in_flight": 0}],
+            ),
+        )
+    elif asked > values.num_chunks:
+        yield Fault(
+            kind="more chunks than there are",
+            message=f"num_pv_chunks_in_flight: {asked}, but a block of BN = {values.BN} keys has "
+            f"{values.BN} / {CHUNK_KEYS} = {values.num_chunks} chunks of P.V",
+            keys=("num_pv_chunks_in_flight",),
+            remedies=(
+                [{"num_pv_chunks_in_flight": values.num_chunks}],
+                [{"BN": min(MAX_BLOCK, asked * CHUNK_KEYS)}],
+            ),
+        )

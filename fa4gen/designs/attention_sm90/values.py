@@ -1,0 +1,235 @@
+"""From the config and what was measured to one value for every key."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Literal
+
+from fa4gen.designs.attention_sm90.tuning import Tuning, tuning_of
+from fa4gen.designs.shared.choices import ChoiceLog
+from fa4gen.designs.shared.hardware import ARCHITECTURES, Architecture
+from fa4gen.designs.shared.roles import RegisterSplit, default_registers
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from fa4gen.config.schema import AttentionConfig
+    from fa4gen.designs.shared.model import Choice
+
+Epilogue = Literal["direct", "tma_store"]
+Scheduler = Literal["static", "dynamic"]
+
+WARPGROUP_ROWS = 64
+ELEMENT_BYTES = 2
+CHUNK_KEYS = 16
+"""Keys of one wgmma of P.V."""
+MIN_BLOCK = 16
+MAX_BLOCK = 256
+PREFERRED_STAGES = 2
+WORKING_REGISTERS = 36
+"""Registers of a consumer beside output, scores and probabilities, for softmax and addresses.
+
+Measured with ptxas 13: with 28 left some kernels still compile without spills, with 36 nearly all
+of the tuned shapes do. ``auto`` keeps to it; what the user asks for is refused only when proved
+not to work.
+"""
+
+
+@dataclass(frozen=True)
+class Values:
+    """A config with every ``auto`` decided, and the sizes that follow directly."""
+
+    config: AttentionConfig
+    BN: int
+    num_consumer_warpgroups: int
+    num_kv_stages: int
+    num_pv_chunks_in_flight: int
+    ping_pong: bool
+    overlap_epilogue: bool
+    epilogue: Epilogue
+    scheduler: Scheduler
+    registers: RegisterSplit
+
+    @property
+    def arch(self) -> Architecture:
+        """The limits of the architecture."""
+        return ARCHITECTURES[self.config.arch]
+
+    @property
+    def tile_rows(self) -> int:
+        """Query rows of a tile: BM."""
+        return WARPGROUP_ROWS * self.num_consumer_warpgroups
+
+    @property
+    def is_pair(self) -> bool:
+        """Whether two CTAs share keys and values."""
+        return self.config.cta_group == 2
+
+    @property
+    def num_chunks(self) -> int:
+        """Chunks of 16 keys in a block: P.V is issued in these."""
+        return self.BN // CHUNK_KEYS
+
+    @property
+    def query_bytes(self) -> int:
+        """Bytes of the query rows of one warpgroup."""
+        return WARPGROUP_ROWS * self.config.depth * ELEMENT_BYTES
+
+    @property
+    def block_bytes(self) -> int:
+        """Bytes of a block of keys, or of values."""
+        return self.BN * self.config.depth * ELEMENT_BYTES
+
+    @property
+    def panel_columns(self) -> int:
+        """Columns of a swizzled panel: as many as tile the depth."""
+        return 64 if self.config.depth % 64 == 0 else 32
+
+    @property
+    def num_panels(self) -> int:
+        """Panels side by side along the depth."""
+        return self.config.depth // self.panel_columns
+
+
+def decide(
+    config: AttentionConfig, most_stages: Callable[[Values], int]
+) -> tuple[Values, tuple[Choice, ...]]:
+    """Return a value for every key, and who decided it; nothing is refused here.
+
+    ``most_stages`` says how many slots of each ring fit shared memory beside the rest.
+    """
+    log = ChoiceLog(config)
+    tuning = tuning_of(config)
+    warpgroups = _warpgroups(config, tuning, log)
+    registers = _registers(config, warpgroups)
+    block = _block(config, tuning, registers, log)
+    log.take("overlap", config.overlap, True, "")
+    chunks = _chunks_in_flight(config, tuning, registers, block, log)
+    ping_pong = log.take(
+        "ping_pong", config.ping_pong, False, "measured: three free-running warpgroups are faster"
+    )
+    epilogue: Epilogue = log.take(
+        "epilogue",
+        config.epilogue,
+        "direct",
+        "measured: 16-byte stores from registers need no staging",
+    )
+    overlap_epilogue = log.take(
+        "overlap_epilogue",
+        config.overlap_epilogue,
+        tuning.overlap_epilogue and epilogue == "direct",
+        "measured for this depth"
+        if epilogue == "direct"
+        else "the output is staged in the query slot",
+    )
+    values = Values(
+        config=config,
+        BN=block,
+        num_consumer_warpgroups=warpgroups,
+        num_kv_stages=1,
+        num_pv_chunks_in_flight=chunks,
+        ping_pong=ping_pong,
+        overlap_epilogue=overlap_epilogue,
+        epilogue=epilogue,
+        scheduler=_scheduler(config, log),
+        registers=registers,
+    )
+    stages = _stages(values, most_stages, log)
+    log.note(
+        "registers",
+        registers,
+        "auto" if config.registers == "auto" else "config",
+        "the register file, less what the loader needs, in equal parts"
+        if config.registers == "auto"
+        else "",
+    )
+    return replace(values, num_kv_stages=stages), log.rows
+
+
+def free_registers(config: AttentionConfig, registers: RegisterSplit) -> int:
+    """Return what a consumer has for scores and probabilities if it is to work without spills."""
+    return registers.consumer - WORKING_REGISTERS - config.depth // 2
+
+
+def _warpgroups(config: AttentionConfig, tuning: Tuning, log: ChoiceLog) -> int:
+    """Consumer warpgroups; they and BM fix each other."""
+    if config.BM != "auto":
+        log.note("BM", config.BM, "config")
+        warpgroups = config.BM // WARPGROUP_ROWS
+        if config.num_consumer_warpgroups == "auto":
+            log.note("num_consumer_warpgroups", warpgroups, "derived", "BM / 64")
+        else:
+            log.note("num_consumer_warpgroups", warpgroups, "config")
+        return warpgroups
+    depth = config.depth
+    warpgroups = log.take(
+        "num_consumer_warpgroups",
+        config.num_consumer_warpgroups,
+        tuning.num_consumer_warpgroups,
+        f"depth {depth}: an output of 64 x {depth} takes {depth // 2} registers",
+    )
+    log.note("BM", WARPGROUP_ROWS * warpgroups, "derived", "64 * num_consumer_warpgroups")
+    return warpgroups
+
+
+def _registers(config: AttentionConfig, warpgroups: int) -> RegisterSplit:
+    if config.registers == "auto":
+        return default_registers(warpgroups)
+    return RegisterSplit(config.registers.producer, config.registers.consumer)
+
+
+def _block(
+    config: AttentionConfig, tuning: Tuning, registers: RegisterSplit, log: ChoiceLog
+) -> int:
+    """Keys of a block: what was tuned, or less where the registers are fewer than it was tuned for.
+
+    P.V in flight comes second: it gets what the block leaves.
+    """
+    widest = free_registers(config, registers) * 2 // CHUNK_KEYS * CHUNK_KEYS
+    if widest >= tuning.BN:
+        default, reason = tuning.BN, tuning.block_reason
+    else:
+        default = max(MIN_BLOCK, widest)
+        reason = f"the widest block whose scores and output fit {registers.consumer} registers"
+    return log.take("BN", config.BN, default, f"depth {config.depth}: {reason}")
+
+
+def _chunks_in_flight(
+    config: AttentionConfig, tuning: Tuning, registers: RegisterSplit, block: int, log: ChoiceLog
+) -> int:
+    if config.overlap:
+        fit = max(0, free_registers(config, registers) - block // 2) // 4
+        default = min(tuning.num_pv_chunks_in_flight, block // CHUNK_KEYS, fit)
+        reason = "measured: more would hold the registers of probabilities under the next Q.K"
+    else:
+        default, reason = 0, "without overlap all of P.V is waited for"
+    taken = log.take("num_pv_chunks_in_flight", config.num_pv_chunks_in_flight, default, reason)
+    return taken if config.overlap else 0
+
+
+def _scheduler(config: AttentionConfig, log: ChoiceLog) -> Scheduler:
+    if config.cta_group == 1:
+        return log.take(
+            "scheduler", config.scheduler, "dynamic", "tiles go to whichever CTA is free"
+        )
+    return log.take(
+        "scheduler", config.scheduler, "static", "pairs of CTAs take tiles in a fixed round"
+    )
+
+
+def _stages(values: Values, most_stages: Callable[[Values], int], log: ChoiceLog) -> int:
+    """Return the slots of each ring: two, or one where two do not fit."""
+    given = values.config.num_kv_stages
+    if given != "auto":
+        return log.take("num_kv_stages", given, given, "")
+    fit = most_stages(values)
+    room = (
+        f"shared memory ({values.arch.shared_bytes} bytes, queries take "
+        f"{values.num_consumer_warpgroups * values.query_bytes}, a stage {2 * values.block_bytes})"
+    )
+    reason = (
+        f"two were measured to be as fast as more; {fit} would fit {room}"
+        if fit >= PREFERRED_STAGES
+        else f"two do not fit {room}"
+    )
+    return log.take("num_kv_stages", given, max(1, min(PREFERRED_STAGES, fit)), reason)

@@ -1,0 +1,127 @@
+"""From the config to one value for every key; most are fixed by how the pair divides its work."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, Literal
+
+from fa4gen.designs.shared.choices import ChoiceLog
+from fa4gen.designs.shared.hardware import ARCHITECTURES, Architecture
+from fa4gen.designs.shared.roles import RegisterSplit
+
+if TYPE_CHECKING:
+    from fa4gen.config.schema import AttentionConfig
+    from fa4gen.designs.shared.model import Choice
+
+Scheduler = Literal["static", "dynamic"]
+
+DEPTH: Final = 512
+ELEMENT_BYTES: Final = 2
+CTA_GROUP: Final = 2
+WARPGROUP_ROWS: Final = 64
+CONSUMER_WARPGROUPS: Final = 2
+TILE_ROWS: Final = WARPGROUP_ROWS * CONSUMER_WARPGROUPS
+BLOCK_KEYS: Final = 128
+OWN_KEYS: Final = BLOCK_KEYS // CTA_GROUP
+"""Keys of a block whose scores a CTA computes."""
+OWN_COLUMNS: Final = DEPTH // CTA_GROUP
+"""Columns of value and output that a CTA holds."""
+PANEL_COLUMNS: Final = 64
+CHUNK_KEYS: Final = 16
+"""Keys of one wgmma of P.V."""
+RING_SLOTS: Final = 8
+"""A CTA's keys of a block are 8 panels, its values 8 chunks: one trip round the ring each."""
+BUFFERS: Final = 2
+"""Of everything that crosses: the peer may be one block, or one tile, ahead."""
+REGISTERS: Final = RegisterSplit(40, 232)
+"""Measured: with more for the consumers, and fewer for itself, the loader spills."""
+
+
+@dataclass(frozen=True)
+class Values:
+    """A config with every ``auto`` decided."""
+
+    config: AttentionConfig
+    scheduler: Scheduler
+    registers: RegisterSplit
+
+    @property
+    def arch(self) -> Architecture:
+        """The limits of the architecture."""
+        return ARCHITECTURES[self.config.arch]
+
+    @property
+    def slot_bytes(self) -> int:
+        """Bytes of a ring slot: 64 keys x 64 columns of K, or 16 keys x 256 columns of V."""
+        return OWN_KEYS * PANEL_COLUMNS * ELEMENT_BYTES
+
+    @property
+    def query_panel_bytes(self) -> int:
+        """Bytes of one panel of the tile's queries."""
+        return TILE_ROWS * PANEL_COLUMNS * ELEMENT_BYTES
+
+    @property
+    def num_panels(self) -> int:
+        """Panels side by side along the depth."""
+        return DEPTH // PANEL_COLUMNS
+
+    @property
+    def probability_bytes(self) -> int:
+        """Bytes of the peer's probabilities for one warpgroup and block."""
+        return WARPGROUP_ROWS * OWN_KEYS * ELEMENT_BYTES
+
+    @property
+    def row_message_bytes(self) -> int:
+        """Bytes of one float32 for each row of a warpgroup: maxima, or sums."""
+        return WARPGROUP_ROWS * 4
+
+
+def decide(config: AttentionConfig) -> tuple[Values, tuple[Choice, ...]]:
+    """Return a value for every key, and who decided it; nothing is refused here."""
+    log = ChoiceLog(config)
+    log.take(
+        "num_consumer_warpgroups",
+        config.num_consumer_warpgroups,
+        CONSUMER_WARPGROUPS,
+        "an output of 64 x 256 takes 128 registers, scores and probabilities 48 more",
+    )
+    log.take("BM", config.BM, TILE_ROWS, "64 * num_consumer_warpgroups, the same rows in both CTAs")
+    log.take("BN", config.BN, BLOCK_KEYS, "each CTA of the pair computes the scores of 64 keys")
+    log.take(
+        "num_kv_stages",
+        config.num_kv_stages,
+        RING_SLOTS,
+        "a block's keys are 8 panels and its values 8 chunks: one trip round the ring each",
+    )
+    log.take("overlap", config.overlap, True, "")
+    log.take(
+        "num_pv_chunks_in_flight",
+        config.num_pv_chunks_in_flight,
+        0,
+        "all of P.V is complete before the next Q.K",
+    )
+    log.take(
+        "ping_pong", config.ping_pong, False, "the warpgroups keep step through the ring they share"
+    )
+    log.take(
+        "overlap_epilogue",
+        config.overlap_epilogue,
+        True,
+        "the output is written under the next tile's Q.K",
+    )
+    log.take("epilogue", config.epilogue, "direct", "16-byte stores from registers need no staging")
+    scheduler: Scheduler = log.take(
+        "scheduler", config.scheduler, "dynamic", "tiles go to whichever pair is free"
+    )
+    if config.registers == "auto":
+        registers = REGISTERS
+        log.note(
+            "registers",
+            registers,
+            "auto",
+            "the loader spills with fewer, the consumers with fewer than 232",
+        )
+    else:
+        registers = RegisterSplit(config.registers.producer, config.registers.consumer)
+        log.note("registers", registers, "config")
+    return Values(config, scheduler, registers), log.rows

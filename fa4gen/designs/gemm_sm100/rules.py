@@ -1,0 +1,32 @@
+"""Rules between the keys of a Blackwell matrix product, with ways to keep them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from fa4gen.designs.gemm_sm100.limits import back_to_auto
+from fa4gen.designs.shared.refusal import Fault
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from fa4gen.designs.gemm_sm100.values import Values
+
+
+def broken_rules(values: Values) -> Iterator[Fault]:
+    """Yield what the config asks for that does not go together."""
+    stride, needed = values.stage_stride_cols, values.accumulator_columns
+    if stride >= needed:
+        return
+    halves = " (in a pair, 64 rows take half of the columns)" if values.layout == "halves" else ""
+    yield Fault(
+        kind="stride of the accumulators",
+        message=f"stage_stride_cols: an accumulator of BN = {values.BN} takes {needed} columns of "
+        f"tensor memory{halves}, the next one would begin after {stride}",
+        keys=("stage_stride_cols", "BN"),
+        remedies=(
+            [{"stage_stride_cols": needed}, {"stage_stride_cols": "auto"}],
+            ({"BN": n} for n in (192, 128, 64) if n < values.BN),
+        ),
+        last_resort=back_to_auto(values.config),
+    )

@@ -1,0 +1,44 @@
+"""The tensor-memory map of the Blackwell matrix product. Columns of 128 lanes x 32 bits."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from fa4gen.designs.shared.model import TensorMemoryRegion
+
+if TYPE_CHECKING:
+    from fa4gen.designs.gemm_sm100.values import Values
+
+SMALLEST_ALLOCATION = 32
+
+
+def tensor_memory_regions(values: Values) -> tuple[TensorMemoryRegion, ...]:
+    """Return the accumulators, ``stage_stride_cols`` columns apart."""
+    where = {
+        "rows": "",
+        "quarters": ", 16 rows in each quarter of the lanes",
+        "halves": ", the second half of the columns in lanes 64 to 127",
+    }[values.layout]
+    return tuple(
+        TensorMemoryRegion(
+            f"accumulator_{i}",
+            i * values.stage_stride_cols,
+            values.accumulator_columns,
+            f"accumulator {i}: {values.BM} x {values.BN} float32{where}",
+        )
+        for i in range(values.num_accum_stages)
+    )
+
+
+def columns_needed(values: Values) -> int:
+    """Return the columns that the stages take."""
+    return values.num_accum_stages * values.stage_stride_cols
+
+
+def allocated_columns(values: Values) -> int:
+    """Return the columns to allocate: the power of two that holds every accumulator."""
+    end = max(region.end for region in tensor_memory_regions(values))
+    columns = SMALLEST_ALLOCATION
+    while columns < end:
+        columns *= 2
+    return columns

@@ -1,0 +1,265 @@
+"""From a Blackwell config of a matrix product to one value for every key."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Literal
+
+from fa4gen.designs.shared.choices import ChoiceLog
+from fa4gen.designs.shared.hardware import ARCHITECTURES, Architecture
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from fa4gen.config.gemm import BlackwellGemmConfig
+    from fa4gen.designs.shared.model import Choice
+
+AccumulatorLayout = Literal["rows", "quarters", "halves"]
+"""How the rows of a CTA lie in tensor memory: see ``Values.layout``."""
+Scheduler = Literal["static", "dynamic"]
+
+ELEMENT_BYTES = {"bf16": 2, "fp16": 2, "fp8_e4m3": 1, "fp32": 4}
+PANEL_BYTES = 128
+"""The widest row of a swizzled panel; 64 and 32 bytes are possible too."""
+MMA_K_BYTES = 32
+"""Elements along k of one MMA instruction, in bytes."""
+LANES = 128
+"""Lanes of tensor memory, and threads of the epilogue."""
+PREFERRED_COLUMNS = (256, 128, 64)
+ENOUGH_STAGES = 3
+"""Slots that let loads run ahead of the products for about as long as a load takes."""
+
+
+@dataclass(frozen=True)
+class Values:
+    """A config with every ``auto`` decided, and the sizes that follow directly."""
+
+    config: BlackwellGemmConfig
+    cta_group: int
+    BM: int
+    BN: int
+    BK: int
+    num_stages: int
+    num_accum_stages: int
+    stage_stride_cols: int
+    num_epi_stages: int
+    """0 where there is no residual."""
+    num_out_stages: int
+    scheduler: Scheduler
+
+    @property
+    def arch(self) -> Architecture:
+        """The limits of the architecture."""
+        return ARCHITECTURES[self.config.arch]
+
+    @property
+    def is_pair(self) -> bool:
+        """Whether two CTAs multiply together."""
+        return self.cta_group == 2
+
+    @property
+    def has_residual(self) -> bool:
+        """Whether there is a C."""
+        return self.config.residual != "none"
+
+    @property
+    def element_bytes(self) -> int:
+        """Bytes of an element of A and B."""
+        return ELEMENT_BYTES[self.config.dtype]
+
+    @property
+    def out_element_bytes(self) -> int:
+        """Bytes of an element of C and of the output."""
+        return ELEMENT_BYTES[self.config.resolved_out_dtype]
+
+    @property
+    def mma_k(self) -> int:
+        """Elements along k of one MMA instruction."""
+        return MMA_K_BYTES // self.element_bytes
+
+    @property
+    def layout(self) -> AccumulatorLayout:
+        """How the rows of a CTA lie in tensor memory.
+
+        rows: a row in each of the 128 lanes. quarters: 64 rows, 16 in the first lanes of each
+        quarter. halves: 64 rows twice, lanes 64 to 127 with the second half of the columns.
+        """
+        if self.BM == LANES:
+            return "rows"
+        return "halves" if self.is_pair else "quarters"
+
+    @property
+    def accumulator_columns(self) -> int:
+        """Columns of tensor memory of one accumulator."""
+        return self.BN // 2 if self.layout == "halves" else self.BN
+
+    @property
+    def b_columns(self) -> int:
+        """Columns of the tile whose part of B a CTA loads."""
+        return self.BN // self.cta_group
+
+    @property
+    def a_panel_bytes(self) -> int:
+        """Bytes in a row of a swizzled panel of A."""
+        along = self.BK if self.config.a_major == "k" else self.BM
+        return panel_bytes(along * self.element_bytes)
+
+    @property
+    def b_panel_bytes(self) -> int:
+        """Bytes in a row of a swizzled panel of B."""
+        along = self.BK if self.config.b_major == "k" else self.b_columns
+        return panel_bytes(along * self.element_bytes)
+
+    @property
+    def a_bytes(self) -> int:
+        """Bytes of A in a slot of the ring."""
+        return self.BM * self.BK * self.element_bytes
+
+    @property
+    def b_bytes(self) -> int:
+        """Bytes of B in a slot of the ring."""
+        return self.b_columns * self.BK * self.element_bytes
+
+    @property
+    def out_panel_columns(self) -> int:
+        """Columns of a swizzled panel of the output: whole panels in each half of the lanes."""
+        return panel_bytes(self.accumulator_columns * self.out_element_bytes) // (
+            self.out_element_bytes
+        )
+
+    @property
+    def out_panel_bytes(self) -> int:
+        """Bytes of a panel of the output, BM rows of it."""
+        return self.BM * self.out_panel_columns * self.out_element_bytes
+
+    @property
+    def slot_panels(self) -> int:
+        """Panels that the epilogue works on together: one of each half of the lanes."""
+        return 2 if self.layout == "halves" else 1
+
+    @property
+    def out_bytes(self) -> int:
+        """Bytes of a slot of the output."""
+        return self.slot_panels * self.out_panel_bytes
+
+    @property
+    def residual_bytes(self) -> int:
+        """Bytes of a slot of the residual: as the output's, or the same columns of one row."""
+        if self.config.residual == "row":
+            return self.slot_panels * PANEL_BYTES
+        return self.out_bytes
+
+    @property
+    def residual_copy_bytes(self) -> int:
+        """Bytes that TMA brings into a slot of the residual."""
+        if self.config.residual == "row":
+            return self.slot_panels * self.out_panel_columns * self.out_element_bytes
+        return self.out_bytes
+
+    @property
+    def num_warps(self) -> int:
+        """Epilogue, scheduler, load, mma, residual: those that there are."""
+        return 4 + (self.scheduler == "dynamic") + 2 + self.has_residual
+
+
+def panel_bytes(line: int) -> int:
+    """Return the widest row of a swizzled panel that tiles a line of so many bytes."""
+    return next(row for row in (PANEL_BYTES, 64, 32) if line % row == 0)
+
+
+def decide(
+    config: BlackwellGemmConfig, most_stages: Callable[[Values], int]
+) -> tuple[Values, tuple[Choice, ...]]:
+    """Return a value for every key, and who decided it; nothing is refused here.
+
+    ``most_stages`` says how many slots of the ring of A and B fit shared memory beside the rest.
+    """
+    log = ChoiceLog(config)
+    out_dtype = config.resolved_out_dtype
+    as_input = "as dtype" if out_dtype == config.dtype else "fp8 inputs have a 16-bit output"
+    log.take("out_dtype", config.out_dtype, out_dtype, as_input)
+    size = ELEMENT_BYTES[config.dtype]
+    draft = Values(
+        config=config,
+        cta_group=log.take(
+            "cta_group", config.cta_group, 2, "a pair halves what each CTA loads of B"
+        ),
+        BM=log.take("BM", config.BM, LANES, "a row for each lane of tensor memory"),
+        BN=PREFERRED_COLUMNS[-1],
+        BK=log.take("BK", config.BK, PANEL_BYTES // size, "one row of the 128-byte swizzle"),
+        num_stages=1,
+        num_accum_stages=1,
+        stage_stride_cols=32,
+        num_epi_stages=_epi_stages(config, log),
+        num_out_stages=log.take(
+            "num_out_stages", config.num_out_stages, 2, "one is stored while one is filled"
+        ),
+        scheduler=log.take(
+            "scheduler", config.scheduler, "static", "tiles take equally long: a fixed round does"
+        ),
+    )
+    draft = replace(draft, BN=_columns(draft, most_stages, log))
+    draft = _accumulators(draft, log)
+    return replace(draft, num_stages=_stages(draft, most_stages, log)), log.rows
+
+
+def _epi_stages(config: BlackwellGemmConfig, log: ChoiceLog) -> int:
+    if config.residual == "none":
+        log.note("num_epi_stages", 0, "derived", "there is no residual to wait for")
+        return 0
+    return log.take("num_epi_stages", config.num_epi_stages, 2, "one is loaded while one is added")
+
+
+def _columns(draft: Values, most_stages: Callable[[Values], int], log: ChoiceLog) -> int:
+    """Return the widest tile beside which enough stages fit, and accumulators as asked for."""
+    config = draft.config
+    wanted = ENOUGH_STAGES if config.num_stages == "auto" else config.num_stages
+    total = draft.arch.tensor_memory_columns
+
+    def works(columns: int) -> bool:
+        tried = replace(draft, BN=columns)
+        stride = config.stage_stride_cols
+        wide = tried.accumulator_columns if stride == "auto" else stride
+        accumulators = 2 if config.num_accum_stages == "auto" else config.num_accum_stages
+        if stride != "auto" and config.num_accum_stages == "auto":
+            accumulators = 1
+        fits = tried.accumulator_columns <= wide and accumulators * wide <= total
+        return fits and most_stages(tried) >= wanted
+
+    columns = next(filter(works, PREFERRED_COLUMNS), PREFERRED_COLUMNS[-1])
+    reason = "the widest product: the fewest bytes for each multiplication"
+    if columns != PREFERRED_COLUMNS[0]:
+        reason = f"the widest beside which {wanted} stages and the accumulators fit"
+    return log.take("BN", config.BN, columns, reason)
+
+
+def _accumulators(draft: Values, log: ChoiceLog) -> Values:
+    config, total = draft.config, draft.arch.tensor_memory_columns
+    stride = log.take(
+        "stage_stride_cols",
+        config.stage_stride_cols,
+        draft.accumulator_columns,
+        "as wide as an accumulator"
+        if draft.layout != "halves"
+        else "an accumulator: half of the tile's columns, twice as many lanes",
+    )
+    fit = total // stride
+    stages = log.take(
+        "num_accum_stages",
+        config.num_accum_stages,
+        max(1, min(2, fit)),
+        "one is read while the next is filled"
+        if fit > 1
+        else f"no two of {stride} columns fit the {total} of tensor memory",
+    )
+    return replace(draft, stage_stride_cols=stride, num_accum_stages=stages)
+
+
+def _stages(draft: Values, most_stages: Callable[[Values], int], log: ChoiceLog) -> int:
+    fit = most_stages(draft)
+    rest = draft.num_out_stages * draft.out_bytes + draft.num_epi_stages * draft.residual_bytes
+    reason = (
+        f"{fit} of {draft.a_bytes} + {draft.b_bytes} bytes fit the {draft.arch.shared_bytes} of "
+        f"shared memory beside {rest} for the {'residual and the ' * draft.has_residual}output"
+    )
+    return log.take("num_stages", draft.config.num_stages, max(1, fit), reason)

@@ -1,0 +1,90 @@
+"""The barrier table of the Hopper matrix product: each row is declared here, once."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from fa4gen.designs.shared.barriers import barrier_row
+
+if TYPE_CHECKING:
+    from fa4gen.designs.gemm_sm90.values import Values
+    from fa4gen.designs.shared.model import Barrier
+
+CONSUMER_WARPS = 4
+"""Warps of a consumer warpgroup. One lane of each arrives for it."""
+
+
+def gemm_barriers(values: Values) -> tuple[Barrier, ...]:
+    """Return the rows of the table, not yet placed in shared memory."""
+    rows = [*_input_rows(values)]
+    for consumer in range(values.num_consumer_warpgroups):
+        rows += _epi_rows(values, consumer)
+    return tuple(rows)
+
+
+def _input_rows(values: Values) -> tuple[Barrier, Barrier]:
+    """Return full and empty of the ring of A and B; in a pair, each CTA fills half of B in both."""
+    warps = CONSUMER_WARPS * (1 if values.ping_pong else values.num_consumer_warpgroups)
+    every = "every warp of the tile's warpgroup" if values.ping_pong else "every consumer warp"
+    full = barrier_row(
+        "input_full",
+        values.num_stages,
+        1,
+        "tma_bytes",
+        "the loader, then the bytes of A and B" + (", half of B's by the peer" * values.is_pair),
+        "the consumers of the tile",
+        "a block of A and of B has landed in its slot",
+        transaction_bytes=values.a_bytes + values.b_bytes,
+        cta="pair" if values.is_pair else "own",
+    )
+    empty = barrier_row(
+        "input_empty",
+        values.num_stages,
+        warps * values.cta_group,
+        "thread",
+        (f"{every} of both CTAs" if values.is_pair else every) + ", once wgmma has read the slot",
+        "the loader",
+        "a slot of A and B may be overwritten",
+        first_wait=1,
+        cta="pair" if values.is_pair else "own",
+    )
+    return full, empty
+
+
+def _epi_rows(values: Values, consumer: int) -> tuple[Barrier, Barrier]:
+    """Return full and empty of the output's slots of one consumer warpgroup."""
+    loads = values.config.residual != "none"
+    full = barrier_row(
+        f"epi{consumer}_full",
+        values.num_epi_stages,
+        1,
+        "tma_bytes" if loads else "thread",
+        "the transfer warp, then the bytes of C" if loads else "the transfer warp",
+        f"consumer {consumer}",
+        "the residual is in its slot, which may be overwritten with the output"
+        if values.config.residual == "matrix"
+        else "the residual has landed, and the output's slot is free"
+        if loads
+        else "the output's slot is free",
+        transaction_bytes=residual_bytes(values),
+    )
+    empty = barrier_row(
+        f"epi{consumer}_empty",
+        values.num_epi_stages,
+        CONSUMER_WARPS,
+        "thread",
+        f"each warp of consumer {consumer}",
+        "the transfer warp",
+        "a panel of the output is in its slot, and may be stored",
+        first_wait=1,
+    )
+    return full, empty
+
+
+def residual_bytes(values: Values) -> int:
+    """Return the bytes of C that come with one panel of the output."""
+    return {
+        "none": 0,
+        "matrix": values.epi_bytes,
+        "row": values.out_panel_columns * values.out_element_bytes,
+    }[values.config.residual]

@@ -1,0 +1,99 @@
+"""Rules between the keys of a Hopper matrix product, with ways to keep them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from fa4gen.designs.gemm_sm90.values import PANEL_BYTES, WGMMA_ROWS
+from fa4gen.designs.shared.refusal import Changes, Fault
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from fa4gen.designs.gemm_sm90.values import Values
+
+SIZES = (
+    "BM",
+    "BN",
+    "BK",
+    "num_consumer_warpgroups",
+    "ping_pong",
+    "num_stages",
+    "num_epi_stages",
+    "registers",
+)
+WARPGROUP_ROWS = (64, 128)
+"""One wgmma's rows, or two's."""
+
+
+def broken_rules(values: Values) -> Iterator[Fault]:
+    """Yield what the config asks for that does not go together."""
+    yield from _rows(values)
+    yield from _majors(values)
+    yield from _block(values)
+
+
+def all_automatic(values: Values) -> Changes:
+    """Return the changes that leave every size to the plan."""
+    written = (key for key in SIZES if getattr(values.config, key) != "auto")
+    return dict.fromkeys(written, "auto")
+
+
+def _rows(values: Values) -> Iterator[Fault]:
+    rows, warpgroups = values.BM, values.num_consumer_warpgroups
+    if values.ping_pong and warpgroups == 1:
+        yield Fault(
+            kind="turns of one warpgroup",
+            message="ping_pong needs two consumer warpgroups or more to take turns, got 1",
+            keys=("ping_pong",),
+            remedies=([{"num_consumer_warpgroups": 2}], [{"ping_pong": False}]),
+            last_resort=[all_automatic(values)],
+        )
+    if values.ping_pong and rows not in WARPGROUP_ROWS:
+        yield Fault(
+            kind="rows",
+            message=f"BM: {rows} rows, of which a warpgroup computes 64 or 128, and with ping_pong "
+            "each has a tile of its own",
+            keys=("BM", "ping_pong"),
+            remedies=([{"BM": 128}], [{"ping_pong": False}]),
+            last_resort=[all_automatic(values)],
+        )
+    elif not values.ping_pong and rows / warpgroups not in WARPGROUP_ROWS:
+        yield Fault(
+            kind="rows",
+            message=f"BM: {rows} rows for {warpgroups} consumer warpgroups, and each computes 64 "
+            f"or 128 of them: {WGMMA_ROWS * warpgroups} or {2 * WGMMA_ROWS * warpgroups}",
+            keys=("BM", "num_consumer_warpgroups"),
+            remedies=(
+                [{"BM": "auto"}, {"BM": WGMMA_ROWS * warpgroups}],
+                [{"num_consumer_warpgroups": "auto"}],
+            ),
+            last_resort=[all_automatic(values)],
+        )
+
+
+def _majors(values: Values) -> Iterator[Fault]:
+    config = values.config
+    if config.dtype != "fp8_e4m3":
+        return
+    for key, major in (("a_major", config.a_major), ("b_major", config.b_major)):
+        if major != "k":
+            yield Fault(
+                kind=key,
+                message=f"{key}: {major}, but wgmma takes fp8 operands only with k contiguous",
+                keys=(key,),
+                remedies=([{key: "k"}],),
+            )
+
+
+def _block(values: Values) -> Iterator[Fault]:
+    panel = values.panel_columns
+    if values.BK not in (panel, 2 * panel):
+        yield Fault(
+            kind="block",
+            message=f"BK: {values.BK} elements of {values.element_bytes} bytes, but a stage brings "
+            f"{PANEL_BYTES} or {2 * PANEL_BYTES} bytes along k: {panel} or {2 * panel}",
+            keys=("BK",),
+            remedies=([{"BK": panel}, {"BK": 2 * panel}],),
+            last_resort=[all_automatic(values)],
+        )

@@ -1,0 +1,197 @@
+"""From the config and what was measured to one value for every key."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from fa4gen.designs.shared.choices import ChoiceLog
+from fa4gen.designs.shared.hardware import ARCHITECTURES, Architecture
+from fa4gen.designs.shared.roles import RegisterSplit
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from fa4gen.config.gemm import HopperGemmConfig
+    from fa4gen.designs.shared.model import Choice
+
+WGMMA_ROWS = 64
+PANEL_BYTES = 128
+"""A row of a swizzled panel."""
+MMA_K_BYTES = 32
+"""Elements along k of one wgmma, in bytes."""
+ELEMENT_BYTES = {"bf16": 2, "fp16": 2, "fp8_e4m3": 1, "fp32": 4}
+DEFAULT_REGISTERS = {
+    1: RegisterSplit(56, 256),
+    2: RegisterSplit(40, 232),
+    3: RegisterSplit(32, 160),
+}
+"""By consumer warpgroups. The loaders divide to find their tiles: attention's need fewer."""
+
+
+@dataclass(frozen=True)
+class Values:
+    """A config with every ``auto`` decided, and the sizes that follow directly."""
+
+    config: HopperGemmConfig
+    cta_group: int
+    BM: int
+    BN: int
+    BK: int
+    num_consumer_warpgroups: int
+    ping_pong: bool
+    num_stages: int
+    num_epi_stages: int
+    registers: RegisterSplit
+
+    @property
+    def arch(self) -> Architecture:
+        """The limits of the architecture."""
+        return ARCHITECTURES[self.config.arch]
+
+    @property
+    def is_pair(self) -> bool:
+        """Whether two CTAs share B."""
+        return self.cta_group == 2
+
+    @property
+    def element_bytes(self) -> int:
+        """Bytes of an element of A and B."""
+        return ELEMENT_BYTES[self.config.dtype]
+
+    @property
+    def out_element_bytes(self) -> int:
+        """Bytes of an element of C and of the output."""
+        return ELEMENT_BYTES[self.config.resolved_out_dtype]
+
+    @property
+    def panel_columns(self) -> int:
+        """Elements of A and B in a row of a panel."""
+        return PANEL_BYTES // self.element_bytes
+
+    @property
+    def out_panel_columns(self) -> int:
+        """Columns of C and of the output in a panel."""
+        return PANEL_BYTES // self.out_element_bytes
+
+    @property
+    def warpgroup_rows(self) -> int:
+        """Rows of the tile that one consumer warpgroup computes."""
+        return self.BM if self.ping_pong else self.BM // self.num_consumer_warpgroups
+
+    @property
+    def accumulators(self) -> int:
+        """Registers of a consumer thread that hold its part of the tile."""
+        return self.warpgroup_rows * self.BN // 128
+
+    @property
+    def a_bytes(self) -> int:
+        """Bytes of A in a stage."""
+        return self.BM * self.BK * self.element_bytes
+
+    @property
+    def b_bytes(self) -> int:
+        """Bytes of B in a stage."""
+        return self.BN * self.BK * self.element_bytes
+
+    @property
+    def epi_bytes(self) -> int:
+        """Bytes of one panel of 64 rows of the output."""
+        return WGMMA_ROWS * PANEL_BYTES
+
+
+def decide(
+    config: HopperGemmConfig, most_stages: Callable[[Values], int]
+) -> tuple[Values, tuple[Choice, ...]]:
+    """Return a value for every key, and who decided it; nothing is refused here.
+
+    ``most_stages`` says how many slots of the ring of A and B fit shared memory beside the rest.
+    """
+    log = ChoiceLog(config)
+    out_dtype = config.resolved_out_dtype
+    as_input = "as dtype" if out_dtype == config.dtype else "fp8 inputs have a 16-bit output"
+    log.take("out_dtype", config.out_dtype, out_dtype, as_input)
+    ping_pong = log.take(
+        "ping_pong",
+        config.ping_pong,
+        False,
+        "measured: tiles of both warpgroups are larger, and move fewer bytes",
+    )
+    rows, warpgroups = _rows(config, ping_pong, log)
+    values = Values(
+        config=config,
+        cta_group=log.take(
+            "cta_group", config.cta_group, 1, "measured: the pair's waits cost more than it saves"
+        ),
+        BM=rows,
+        BN=_columns(config, rows if ping_pong else rows // warpgroups, log),
+        BK=log.take(
+            "BK",
+            config.BK,
+            PANEL_BYTES // ELEMENT_BYTES[config.dtype],
+            "one row of the 128-byte swizzle",
+        ),
+        num_consumer_warpgroups=warpgroups,
+        ping_pong=ping_pong,
+        num_stages=1,
+        num_epi_stages=_epi_stages(config, log),
+        registers=_registers(config, warpgroups, log),
+    )
+    return replace(values, num_stages=_stages(values, most_stages, log)), log.rows
+
+
+def _epi_stages(config: HopperGemmConfig, log: ChoiceLog) -> int:
+    default = 4 if config.residual == "matrix" else 3
+    reason = f"measured: with {default}, the output waits for no store; worth a stage of A and B"
+    return log.take("num_epi_stages", config.num_epi_stages, default, reason)
+
+
+def _rows(config: HopperGemmConfig, ping_pong: bool, log: ChoiceLog) -> tuple[int, int]:
+    """Return BM and the consumer warpgroups; each can follow from the other."""
+    given = config.num_consumer_warpgroups
+    if ping_pong:
+        warpgroups = log.take("num_consumer_warpgroups", given, 2, "ping_pong: a tile each")
+        rows = log.take("BM", config.BM, 128, "ping_pong: as many rows as one warpgroup holds")
+        return rows, warpgroups
+    if config.BM != "auto":
+        natural = {64: 1, 128: 2, 192: 3, 256: 2}[config.BM]
+        warpgroups = log.take("num_consumer_warpgroups", given, natural, f"BM is {config.BM}")
+        log.note("BM", config.BM, "config")
+        return config.BM, warpgroups
+    warpgroups = log.take("num_consumer_warpgroups", given, 2, "more would have too few registers")
+    rows = WGMMA_ROWS * warpgroups
+    log.note("BM", rows, "auto", "64 rows for each consumer warpgroup")
+    return rows, warpgroups
+
+
+def _columns(config: HopperGemmConfig, warpgroup_rows: int, log: ChoiceLog) -> int:
+    three = config.BM == 192 or config.num_consumer_warpgroups == 3
+    wide = warpgroup_rows == WGMMA_ROWS and not three
+    return log.take(
+        "BN", config.BN, 256 if wide else 128, "the widest tile whose sums fit the registers"
+    )
+
+
+def _registers(config: HopperGemmConfig, warpgroups: int, log: ChoiceLog) -> RegisterSplit:
+    if config.registers == "auto":
+        split = DEFAULT_REGISTERS[warpgroups]
+        reason = "the register file, less what the loaders need, in equal parts"
+        log.note("registers", split, "auto", reason)
+        return split
+    split = RegisterSplit(config.registers.producer, config.registers.consumer)
+    log.note("registers", split, "config")
+    return split
+
+
+def _stages(values: Values, most_stages: Callable[[Values], int], log: ChoiceLog) -> int:
+    """Return the slots of the ring: as many as fit."""
+    given = values.config.num_stages
+    if given != "auto":
+        return log.take("num_stages", given, given, "")
+    fit = most_stages(values)
+    reason = (
+        f"the most that fit shared memory ({values.arch.shared_bytes} bytes, a stage "
+        f"{values.a_bytes + values.b_bytes}, the output's slots "
+        f"{values.num_consumer_warpgroups * values.num_epi_stages * values.epi_bytes})"
+    )
+    return log.take("num_stages", given, max(1, fit), reason)

@@ -1,0 +1,159 @@
+"""The plan of an attention kernel: see ``model`` for its parts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from fa4gen.designs.shared.kernel_model import KernelPlan
+
+if TYPE_CHECKING:
+    from fa4gen.designs.shared.model import TensorMemoryRegion
+
+
+@dataclass(frozen=True, kw_only=True)
+class AttentionPlan(KernelPlan):
+    """What follows from any attention config: all that launcher, verify and reports read.
+
+    ``dtype`` is that of query, key and value.
+    """
+
+    depth: int
+    """Columns of query and key."""
+    value_depth: int
+    """Columns of value and output."""
+    mask: str
+    """"none", "causal" or "sliding_window"."""
+    window_left: int | None
+    """Keys visible left of the diagonal; None is unbounded."""
+    window_right: int | None
+    lse: bool
+    softcap: float | None
+    has_descales: bool
+    """Query, key and value come with a scale for each batch and key head (fp8)."""
+    BM: int
+    """Query rows of a CTA's tile."""
+    BN: int
+    """Keys of a block."""
+    num_kv_stages: int
+    epilogue: str
+    rescale_threshold: float
+    mixed_tile_heights: bool
+    """Some tiles leave the last warpgroup out, to even out the waves of CTAs."""
+    panel_columns: int
+    """Columns of a swizzled panel of queries and keys: as many as tile the depth."""
+    num_panels: int
+
+    @property
+    def ctas_per_tile(self) -> int:
+        """CTAs that work on the same query rows: 1, also where a pair shares no more than keys."""
+        return 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class HopperAttentionPlan(AttentionPlan):
+    """Attention forward by wgmma, accumulators in registers (sm_90a)."""
+
+    num_consumer_warpgroups: int
+    overlap: bool
+    num_pv_chunks_in_flight: int
+    ping_pong: bool
+    overlap_epilogue: bool
+    producer_registers: int
+    consumer_registers: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class HopperPairAttentionPlan(AttentionPlan):
+    """Attention forward by wgmma, one tile of query rows computed by a pair of CTAs (sm_90a)."""
+
+    num_consumer_warpgroups: int
+    own_keys: int
+    """Keys of a block whose scores a CTA computes."""
+    own_columns: int
+    """Columns of value and output that a CTA holds."""
+    producer_registers: int
+    consumer_registers: int
+
+    @property
+    def ctas_per_tile(self) -> int:
+        """Both CTAs of the pair."""
+        return self.cta_group
+
+
+@dataclass(frozen=True, kw_only=True)
+class FA4Config(AttentionPlan):
+    """Attention forward by tcgen05, accumulators in tensor memory (sm_100a, sm_103a).
+
+    The name and the words in it are those of the systems that it follows.
+    """
+
+    num_qo: int
+    """Query tiles of 128 rows that a CTA works on at once: 2, or 1 with two score buffers."""
+    BK0: int
+    """Columns of query and key that one stage of Q.K multiplies."""
+    BK1: int
+    """Keys that one block of P.V multiplies."""
+    padded_depth: int
+    """Depth of a query and key slot: whole swizzled panels."""
+    num_qk_stages: int
+    num_pv_stages: int
+    pv_parts: tuple[int, ...]
+    """Keys of each part of P, in the order they are handed over; their sum is BN."""
+    kv_ring: str
+    """"separate" or "fused"."""
+    output_staging: str
+    """"query" or "own"."""
+    mma_k: int
+    """Columns of query and key, or keys, of one MMA instruction: 32 bytes of them."""
+    value_panel_columns: int
+    """Columns of a swizzled panel of values."""
+    out_panel_columns: int
+    probability_shift: int
+    """Probabilities are scaled by 2 to this power, which uses the range of fp8; else 0."""
+    exp2_fma_share: float
+    registers_at_entry: int
+    """Per thread, before setmaxnreg."""
+    softmax_registers: int
+    correction_registers: int
+    other_registers: int
+    tensor_memory: tuple[TensorMemoryRegion, ...]
+    tensor_memory_columns: int
+    """Columns to allocate: a power of two."""
+
+    def columns(self, name: str) -> TensorMemoryRegion:
+        """Return the tensor-memory region called ``name``; KeyError when there is none."""
+        return {region.name: region for region in self.tensor_memory}[name]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Depth512Config(AttentionPlan):
+    """Attention forward at depth 512 by tcgen05 over a pair of CTAs (sm_100a, sm_103a)."""
+
+    BK0: int
+    """Columns of query and key that one slot's Q.K multiplies."""
+    BK1: int
+    """Keys that one slot's P.V multiplies."""
+    num_qk_stages: int
+    num_pv_stages: int
+    out_panel_columns: int
+    staging_step: int
+    """Bytes from the staging space of the output's first half to that of its second; 0 where they
+    take turns."""
+    probability_shift: int
+    """Probabilities are scaled by 2 to this power, which uses the range of fp8; else 0."""
+    exp2_fma_share: float
+    registers_at_entry: int
+    """Per thread, before setmaxnreg."""
+    softmax_registers: int
+    correction_registers: int
+    other_registers: int
+    tensor_memory: tuple[TensorMemoryRegion, ...]
+    tensor_memory_columns: int
+    """Columns to allocate: a power of two."""
+
+
+BlackwellAttentionPlan = FA4Config | Depth512Config
+"""Plans of attention with tensor memory."""
+AnyAttentionPlan = HopperAttentionPlan | HopperPairAttentionPlan | BlackwellAttentionPlan
+"""Any plan of attention."""

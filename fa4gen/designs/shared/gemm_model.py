@@ -1,0 +1,75 @@
+"""The plan of a matrix product: D = activation(alpha * A . B + beta * C)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from fa4gen.designs.shared.kernel_model import KernelPlan
+
+if TYPE_CHECKING:
+    from fa4gen.designs.shared.model import TensorMemoryRegion
+
+
+@dataclass(frozen=True, kw_only=True)
+class GemmPlan(KernelPlan):
+    """What follows from any config of a matrix product.
+
+    ``dtype`` is that of A and B, ``out_dtype`` that of C and D.
+    """
+
+    a_major: str
+    """"k" or "m": the extent of A whose elements lie side by side."""
+    b_major: str
+    """"k" or "n"."""
+    residual: str
+    """"none", "matrix" or "row"."""
+    activation: str | None
+    """What is applied to alpha * A . B + beta * C, as the config writes it."""
+    activation_cuda: str | None
+    """The same as a C++ expression over ``float x``."""
+    BM: int
+    """Rows of a CTA's tile of the output."""
+    BN: int
+    """Columns of the tile; a pair has ``cta_group * BM`` rows of as many columns."""
+    BK: int
+    """Elements along k of one stage."""
+    num_stages: int
+    num_epi_stages: int
+    """Slots for the residual; on Hopper the output passes through the same ones."""
+    mma_k: int
+    """Elements along k of one matrix instruction: 32 bytes of them."""
+    panel_columns: int
+    """Elements of A and B in a row of 128 bytes, which the swizzle permutes."""
+    out_panel_columns: int
+    """Columns of the output that pass through shared memory together, a swizzled panel."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class HopperGemmPlan(GemmPlan):
+    """A matrix product by wgmma, accumulators in registers (sm_90a)."""
+
+    num_consumer_warpgroups: int
+    ping_pong: bool
+    warpgroup_rows: int
+    """Rows of the tile that one consumer warpgroup computes: 64 or 128."""
+    producer_registers: int
+    consumer_registers: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class BlackwellGemmPlan(GemmPlan):
+    """A matrix product by tcgen05, accumulators in tensor memory (sm_100a, sm_103a)."""
+
+    num_accum_stages: int
+    stage_stride_cols: int
+    """Columns of tensor memory from one accumulator to the next."""
+    num_out_stages: int
+    """Slots through which the output passes to global memory."""
+    tensor_memory: tuple[TensorMemoryRegion, ...]
+    tensor_memory_columns: int
+    """Columns to allocate: a power of two."""
+
+
+AnyGemmPlan = HopperGemmPlan | BlackwellGemmPlan
+"""Any plan of a matrix product."""

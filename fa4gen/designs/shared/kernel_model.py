@@ -1,0 +1,63 @@
+"""What every kernel's plan holds, whichever family it belongs to: see ``model`` for its parts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from fa4gen.designs.shared.model import (
+        Barrier,
+        Choice,
+        LaunchGeometry,
+        Parameter,
+        Role,
+        SharedRegion,
+        TensorMapPlan,
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class KernelPlan:
+    """What the launcher, the emulator's names, the header, the manifest and reports read."""
+
+    kernel: str
+    """Kernel family: "attention" or "gemm"."""
+    name: str
+    entry_point: str
+    arch: str
+    feature_macro: str
+    """Defined by the compilers only for exactly this architecture."""
+    dtype: str
+    """Of the inputs: "bf16", "fp16" or "fp8_e4m3"."""
+    element_bytes: int
+    out_dtype: str
+    """Of the output: "bf16", "fp16" or "fp32"."""
+    out_element_bytes: int
+    cta_group: int
+    scheduler: str
+    """"static" or "dynamic"."""
+    named_barriers: tuple[tuple[str, int], ...]
+    """Constants of the hardware's named barriers: name and first id."""
+    summary: tuple[str, ...]
+    """The resolved parameters in words, for the head of the generated file."""
+    roles: tuple[Role, ...]
+    shared: tuple[SharedRegion, ...]
+    barriers: tuple[Barrier, ...]
+    tensor_maps: tuple[TensorMapPlan, ...]
+    parameters: tuple[Parameter, ...]
+    launch: LaunchGeometry
+    choices: tuple[Choice, ...]
+
+    def region(self, name: str) -> SharedRegion:
+        """Return the shared-memory region called ``name``; KeyError when there is none."""
+        return {region.name: region for region in self.shared}[name]
+
+    def barrier(self, name: str) -> Barrier:
+        """Return the row of the barrier table called ``name``; KeyError when there is none."""
+        return {barrier.name: barrier for barrier in self.barriers}[name]
+
+    @property
+    def shared_bytes_used(self) -> int:
+        """Bytes up to the end of the last region, before the alignment slack."""
+        return max(region.end for region in self.shared)

@@ -1,0 +1,78 @@
+"""Warp roles: how the register file is split between them, and what a wgmma takes of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from fa4gen.designs.shared.hardware import Architecture
+
+WARPGROUP = 128
+"""Threads."""
+REGISTER_STEP = 8
+"""Threads get registers in multiples of this many, and setmaxnreg takes no other number."""
+
+
+@dataclass(frozen=True)
+class RegisterSplit:
+    """Registers per thread of the producer warpgroup and of each consumer warpgroup."""
+
+    producer: int
+    consumer: int
+
+    def total(self, num_consumers: int) -> int:
+        """Return the registers of one producer and so many consumer warpgroups."""
+        return WARPGROUP * (self.producer + num_consumers * self.consumer)
+
+
+def default_registers(num_consumers: int) -> RegisterSplit:
+    """Return the split that leaves the consumers the most.
+
+    The loader is one thread of address arithmetic: it makes do with the rest.
+    """
+    return {
+        1: RegisterSplit(56, 256),
+        2: RegisterSplit(24, 240),
+        3: RegisterSplit(32, 160),
+    }[num_consumers]
+
+
+def registers_at_entry(arch: Architecture, num_consumers: int) -> int:
+    """Return the registers per thread that the launch gives out, before setmaxnreg."""
+    threads = WARPGROUP * (1 + num_consumers)
+    return min(
+        _round_down(arch.registers // threads),
+        _round_down(arch.max_registers_per_thread) + REGISTER_STEP,
+    )
+
+
+def register_pool(arch: Architecture, num_consumers: int) -> int:
+    """Return the registers of the launch: what one warpgroup takes, another has given up."""
+    return registers_at_entry(arch, num_consumers) * WARPGROUP * (1 + num_consumers)
+
+
+def nearest_split(arch: Architecture, split: RegisterSplit, num_consumers: int) -> RegisterSplit:
+    """Return the split nearest to ``split`` that setmaxnreg can bring about.
+
+    The producer only gives up registers, the consumers only take more, and together they take no
+    more than the launch has: a larger demand is never met, and the kernel hangs.
+    """
+    entry = registers_at_entry(arch, num_consumers)
+    producer = min(split.producer, entry)
+    left = register_pool(arch, num_consumers) // WARPGROUP - producer
+    most = min(_round_down(left // num_consumers), 256)
+    return RegisterSplit(producer, min(max(split.consumer, entry), most))
+
+
+def wgmma_registers(columns: int, *, register_a: bool) -> int:
+    """Return the least registers per thread for which ptxas compiles a wgmma of 64 x ``columns``.
+
+    With fewer per thread at launch it stops with C7602. ``register_a``: the A operand comes from
+    registers too. Found by asking ptxas 13 for widths from 208 to 256.
+    """
+    return columns // 2 + (30 if register_a else 26)
+
+
+def _round_down(registers: int) -> int:
+    return registers // REGISTER_STEP * REGISTER_STEP

@@ -1,0 +1,206 @@
+"""What is refused, and that every way out that a message offers is one."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+import pytest
+import yaml
+from hypothesis import given, reject, settings
+from hypothesis import strategies as st
+
+from fa4gen.config.schema import BlackwellAttentionConfig
+from fa4gen.designs.attention_sm100_depth512.plan import find_faults
+from fa4gen.designs.attention_sm100_depth512.values import FIXED, REASONS
+from fa4gen.designs.build import build_plan
+from fa4gen.designs.shared.refusal import changed
+from fa4gen.errors import ConfigError, Problem
+
+Strategy = st.SearchStrategy[BlackwellAttentionConfig]
+ConfigOf = Callable[..., BlackwellAttentionConfig]
+
+PAIR = re.compile(r"(\w+): (\{[^}]*\}|[\w.]+)")
+
+
+def problems_of(config: BlackwellAttentionConfig) -> tuple[Problem, ...]:
+    try:
+        build_plan(config)
+    except ConfigError as error:
+        return error.problems
+    return ()
+
+
+def offers(problem: Problem) -> list[dict[str, object]]:
+    """The alternatives of a remedy, as the YAML that it tells to write."""
+    text = problem.remedy.removeprefix("Set ").removesuffix(".")
+    return [
+        {key: yaml.safe_load(value) for key, value in PAIR.findall(words)}
+        for words in text.split("; or ")
+    ]
+
+
+@settings(max_examples=75)
+@given(st.data())
+def test_every_offer_removes_its_problem_and_brings_no_other(
+    any_config: Strategy, data: st.DataObject
+) -> None:
+    config = data.draw(any_config)
+    problems = problems_of(config)
+    if not problems:
+        reject()
+    faults = find_faults(config)
+    kinds = {fault.kind for fault in faults}
+    assert len(kinds) == len(faults) == len(problems)
+    for problem, fault in zip(problems, faults, strict=True):
+        assert problem.message == fault.message
+        assert problem.key in config.model_fields_set
+        for offer in offers(problem):
+            assert offer
+            after = find_faults(changed(config, offer))
+            assert {left.kind for left in after} <= kinds - {fault.kind}, offer
+
+
+@settings(max_examples=75)
+@given(st.data())
+def test_who_follows_the_first_offers_ends_with_a_plan(
+    any_config: Strategy, data: st.DataObject
+) -> None:
+    config = data.draw(any_config)
+    for _ in range(len(problems_of(config))):
+        problems = problems_of(config)
+        if problems:
+            config = changed(config, offers(problems[0])[0])
+    assert build_plan(config)
+
+
+@settings(max_examples=50)
+@given(st.data())
+def test_what_is_left_to_the_plan_always_works(free_config: Strategy, data: st.DataObject) -> None:
+    assert find_faults(data.draw(free_config)) == []
+
+
+OTHER_VALUES: dict[str, tuple[object, ...]] = {
+    "cta_group": (1,),
+    "value_depth": (64, 96, 128, 192, 256),
+    "BM": (128, 256),
+    "BN": (32, 64, 128, 224),
+    "kv_ring": ("separate",),
+    "num_qk_stages": (1, 2, 3, 5, 8),
+    "num_pv_stages": (1, 3, 4, 8),
+    "output_staging": ("own",),
+    "epilogue": (),  # the schema has one value beside auto
+}
+
+
+@pytest.mark.parametrize(
+    ("key", "value"), [(key, value) for key in OTHER_VALUES for value in OTHER_VALUES[key]]
+)
+def test_the_geometry_is_fixed(config_of: ConfigOf, key: str, value: object) -> None:
+    config = config_of(**{key: value})
+    [problem] = problems_of(config)
+    assert problem.key == key
+    assert problem.message == (
+        f"{key}: at depth 512 it is {FIXED[key]}, got {value}: {REASONS[key]}"
+    )
+    assert problem.remedy == f"Set {key}: {FIXED[key]}."
+    [offer] = offers(problem)
+    assert problems_of(changed(config, offer)) == ()
+
+
+def test_every_fixed_key_is_tested() -> None:
+    assert set(OTHER_VALUES) == set(FIXED) == set(REASONS)
+
+
+def test_spelling_out_what_is_fixed_changes_nothing(config_of: ConfigOf) -> None:
+    spelled, plain = build_plan(config_of(**FIXED)), build_plan(config_of())
+    assert (spelled.shared, spelled.barriers) == (plain.shared, plain.barriers)
+
+
+def test_a_single_cta_is_refused_by_default(config_of: ConfigOf) -> None:
+    keys = config_of().model_dump(exclude_unset=True)
+    del keys["cta_group"]
+    [problem] = problems_of(BlackwellAttentionConfig.model_validate(keys))
+    assert (problem.key, problem.remedy) == ("cta_group", "Set cta_group: 2.")
+
+
+@pytest.mark.parametrize(
+    ("keys", "key", "message", "remedy"),
+    [
+        (
+            {"dtype": "fp8_e4m3", "num_kv_stages": 12},
+            "num_kv_stages",
+            "num_kv_stages: one warp initialises the barriers, a lane each, and 10 + 2 * 12 = 34 "
+            "are more than its 32 lanes",
+            "Set num_kv_stages: 11.",
+        ),
+        (
+            {"num_kv_stages": 12},
+            "num_kv_stages",
+            "num_kv_stages: one warp initialises the barriers, a lane each, and 10 + 2 * 12 = 34 "
+            "are more than its 32 lanes",
+            "Set num_kv_stages: 4.",
+        ),
+        (
+            {"num_kv_stages": 5},
+            "num_kv_stages",
+            "shared memory: 65536 for queries + 32768 for P + 5 * 32768 for slots of keys and "
+            "values + 2816 for barriers and alignment = 264960 bytes, 232448 available",
+            "Set num_kv_stages: 4.",
+        ),
+        (
+            {"registers": {"softmax": 216, "correction": 192, "other": 104}},
+            "registers",
+            "registers: 128 * (216 for the softmax + 192 for the correction + 104 for the other "
+            "warps) = 65536, 64512 available: setmaxnreg would wait for ever",
+            "Set registers: auto.",
+        ),
+        (
+            {"registers": {"softmax": 136, "correction": 128, "other": 64}},
+            "registers",
+            "registers: a softmax thread keeps 128 scores and at least 12 numbers more, 140 in "
+            "all, and has 136",
+            "Set registers: auto.",
+        ),
+        (
+            {"dtype": "fp8_e4m3", "rescale_threshold": 8.9},
+            "rescale_threshold",
+            "rescale_threshold: probabilities up to 2^8.9 do not fit fp8_e4m3, whose largest "
+            "number is 448",
+            "Set rescale_threshold: 0.0.",
+        ),
+    ],
+)
+def test_the_arithmetic_of_a_refusal(
+    config_of: ConfigOf, keys: dict[str, object], key: str, message: str, remedy: str
+) -> None:
+    config = config_of(**keys)
+    [problem] = problems_of(config)
+    assert (problem.key, problem.message, problem.remedy) == (key, message, remedy)
+    [offer] = offers(problem)
+    assert problems_of(changed(config, offer)) == ()
+
+
+@pytest.mark.parametrize(
+    "keys",
+    [
+        {"num_kv_stages": 1},
+        {"num_kv_stages": 4},
+        {"dtype": "fp8_e4m3", "num_kv_stages": 11},
+        {"dtype": "fp8_e4m3", "rescale_threshold": 8.8},
+        {"rescale_threshold": 9.0},
+        {"registers": {"softmax": 216, "correction": 192, "other": 96}},
+        {"registers": {"softmax": 144, "correction": 144, "other": 144}},
+        {"exp2_fma_share": 1.0},
+    ],
+    ids=str,
+)
+def test_what_is_not_proved_to_fail_is_accepted(
+    config_of: ConfigOf, keys: dict[str, object]
+) -> None:
+    assert problems_of(config_of(**keys)) == ()
+
+
+def test_all_broken_rules_come_at_once(config_of: ConfigOf) -> None:
+    problems = problems_of(config_of(cta_group=1, BN=128, num_kv_stages=12, dtype="fp8_e4m3"))
+    assert [problem.key for problem in problems] == ["cta_group", "BN", "num_kv_stages"]

@@ -1,0 +1,129 @@
+"""The maps of shared memory and tensor memory, in words and numbers."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fa4gen.config.schema import BlackwellAttentionConfig
+from fa4gen.designs.attention_sm100_depth512 import memory
+from fa4gen.designs.attention_sm100_depth512.memory import (
+    attention_regions,
+    dynamic_shared_bytes,
+    most_stages,
+)
+from fa4gen.designs.attention_sm100_depth512.values import MAX_STAGES, Values, decide
+from fa4gen.designs.shared.attention_model import Depth512Config
+from fa4gen.designs.shared.model import Choice
+
+PlanOf = Callable[..., Depth512Config]
+ConfigOf = Callable[..., BlackwellAttentionConfig]
+
+STAGES = {"bf16": 4, "fp16": 4, "fp8_e4m3": 11}
+
+
+def bytes_of(values: Values, stages: int) -> int:
+    return dynamic_shared_bytes(attention_regions(replace(values, num_kv_stages=stages)))
+
+
+@pytest.mark.parametrize("scheduler", ["static", "dynamic"])
+@pytest.mark.parametrize("dtype", STAGES)
+def test_stages_of_a_dtype(plan_of: PlanOf, dtype: str, scheduler: str) -> None:
+    plan = plan_of(dtype=dtype, scheduler=scheduler)
+    assert plan.num_kv_stages == plan.region("kv").slots == STAGES[dtype]
+    assert plan.launch.dynamic_shared_bytes <= 232448
+    choice = {row.key: row for row in plan.choices}["num_kv_stages"]
+    assert choice == Choice(
+        "num_kv_stages",
+        STAGES[dtype],
+        "auto",
+        f"{STAGES[dtype]} fit the 232448 bytes of shared memory",
+    )
+
+
+@given(st.data())
+def test_no_more_stages_than_the_most_fit(
+    any_config: st.SearchStrategy[BlackwellAttentionConfig], data: st.DataObject
+) -> None:
+    values, _ = decide(data.draw(any_config), most_stages)
+    most = most_stages(values)
+    limit = values.arch.shared_bytes
+    assert all((bytes_of(values, n) <= limit) == (n <= most) for n in range(1, 33))
+    if values.config.num_kv_stages == "auto":
+        assert values.num_kv_stages == max(1, min(most, MAX_STAGES))
+
+
+def test_lanes_of_a_warp_bound_the_stages_where_memory_does_not(config_of: ConfigOf) -> None:
+    values, choices = decide(config_of(dtype="fp8_e4m3"), lambda _: 12)
+    assert values.num_kv_stages == MAX_STAGES == (32 - 10) // 2
+    reasons = {row.key: row.reason for row in choices}
+    assert reasons["num_kv_stages"] == "one warp initialises 10 + 2 * 11 barriers"
+
+
+def test_the_most_stages_of_the_schema_are_known_here() -> None:
+    stages = BlackwellAttentionConfig.model_json_schema()["properties"]["num_kv_stages"]["anyOf"]
+    assert max(branch.get("maximum", 0) for branch in stages) == memory.MAX_STAGES
+
+
+@pytest.mark.parametrize(
+    ("dtype", "query", "probabilities", "slot"),
+    [
+        ("bf16", 65536, 32768, 32768),
+        ("fp16", 65536, 32768, 32768),
+        ("fp8_e4m3", 32768, 16384, 16384),
+    ],
+)
+def test_sizes_of_regions(
+    plan_of: PlanOf, dtype: str, query: int, probabilities: int, slot: int
+) -> None:
+    plan = plan_of(dtype=dtype)
+    assert [(region.name, region.slot_bytes) for region in plan.shared] == [
+        ("query", query),
+        ("probabilities", probabilities),
+        ("kv", slot),
+        ("barriers", 8),
+        ("scale", 512),
+        ("exchange", 512),
+        ("tile", 16),
+        ("tensor_memory", 4),
+    ]
+
+
+def test_the_map_says_what_lies_where(plan_of: PlanOf) -> None:
+    holds = {region.name: region.holds for region in plan_of(dtype="fp8_e4m3").shared}
+    assert holds["query"] == "Queries: 64 x 512 fp8_e4m3; then the output on its way out"
+    assert holds["probabilities"] == (
+        "Probabilities of a block: 64 x 256 fp8_e4m3, 128-byte swizzle"
+    )
+    assert holds["kv"] == ("Ring of parts of keys and values: 128 x 128 fp8_e4m3, 128-byte swizzle")
+
+
+@pytest.mark.parametrize(("dtype", "step"), [("bf16", 32768), ("fp16", 32768), ("fp8_e4m3", 0)])
+def test_halves_of_the_output_take_turns_where_the_queries_are_small(
+    plan_of: PlanOf, dtype: str, step: int
+) -> None:
+    assert plan_of(dtype=dtype).staging_step == step
+
+
+@pytest.mark.parametrize("dtype", STAGES)
+def test_tensor_memory_is_full_and_disjoint(plan_of: PlanOf, dtype: str) -> None:
+    plan = plan_of(dtype=dtype)
+    assert [(place.name, place.column, place.columns) for place in plan.tensor_memory] == [
+        ("o_lo", 0, 128),
+        ("o_hi", 128, 128),
+        ("s_even", 256, 128),
+        ("s_odd", 384, 128),
+    ]
+    assert all(a.end == b.column for a, b in itertools.pairwise(plan.tensor_memory))
+    assert plan.tensor_memory[-1].end == plan.tensor_memory_columns == 512
+    assert plan.tensor_memory[0].holds == (
+        "output, first half: 64 x 256 float32, as two halves of 128 columns"
+    )
+    assert plan.tensor_memory[3].holds == (
+        "scores of odd blocks: 64 x 256 float32, as two halves of 128 columns"
+    )

@@ -1,0 +1,180 @@
+"""What is refused, and that every way out that a message offers is one."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+import pytest
+import yaml
+from hypothesis import given, reject, settings
+from hypothesis import strategies as st
+
+from fa4gen.config.schema import AttentionConfig
+from fa4gen.designs.attention_sm90.plan import find_faults
+from fa4gen.designs.build import build_plan
+from fa4gen.designs.shared.refusal import changed
+from fa4gen.errors import ConfigError, Problem
+
+Strategy = st.SearchStrategy[AttentionConfig]
+ConfigOf = Callable[..., AttentionConfig]
+
+PAIR = re.compile(r"(\w+): (\{[^}]*\}|\w+)")
+
+
+def problems_of(config: AttentionConfig) -> tuple[Problem, ...]:
+    try:
+        build_plan(config)
+    except ConfigError as error:
+        return error.problems
+    return ()
+
+
+def offers(problem: Problem) -> list[dict[str, object]]:
+    """The alternatives of a remedy, as the YAML that it tells to write."""
+    text = problem.remedy.removeprefix("Set ").removesuffix(".")
+    return [
+        {key: yaml.safe_load(value) for key, value in PAIR.findall(words)}
+        for words in text.split("; or ")
+    ]
+
+
+@settings(max_examples=80, deadline=None)
+@given(st.data())
+def test_every_offer_removes_its_problem_and_brings_no_other(
+    any_config: Strategy, data: st.DataObject
+) -> None:
+    config = data.draw(any_config)
+    problems = problems_of(config)
+    if not problems:
+        reject()
+    faults = find_faults(config)
+    kinds = {fault.kind for fault in faults}
+    assert len(kinds) == len(faults) == len(problems)
+    for problem, fault in zip(problems, faults, strict=True):
+        assert problem.message == fault.message
+        assert problem.key in AttentionConfig.model_fields
+        assert problem.key in config.model_fields_set
+        for offer in offers(problem):
+            assert offer
+            after = find_faults(changed(config, offer))
+            assert {left.kind for left in after} <= kinds - {fault.kind}, offer
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.data())
+def test_who_follows_the_first_offers_ends_with_a_plan(
+    any_config: Strategy, data: st.DataObject
+) -> None:
+    config = data.draw(any_config)
+    for _ in range(len(problems_of(config))):
+        problems = problems_of(config)
+        if problems:
+            config = changed(config, offers(problems[0])[0])
+    assert build_plan(config)
+
+
+@pytest.mark.parametrize(
+    ("keys", "key", "message", "remedy"),
+    [
+        (
+            {"num_kv_stages": 4},
+            "num_kv_stages",
+            "shared memory: 3 * 16384 for queries + 4 * 2 * 24576 for stages of keys and values "
+            "+ 1264 for barriers, tiles and alignment = 247024 bytes, but a CTA has 232448",
+            "Set num_kv_stages: 3; or BN: 80; or num_consumer_warpgroups: 2.",
+        ),
+        (
+            {"depth": 256, "BM": 128, "BN": 176},
+            "BN",
+            "shared memory: 2 * 32768 for queries + 1 * 2 * 90112 for stages of keys and values "
+            "+ 1152 for barriers, tiles and alignment = 246912 bytes, but a CTA has 232448",
+            "Set BN: 160; or BM: 64.",
+        ),
+        (
+            {"registers": {"producer": 32, "consumer": 168}},
+            "registers",
+            "registers: 128 * (32 + 3 * 168) = 68608 for all roles, but the launch has 65536",
+            "Set registers: {producer: 32, consumer: 160}; or registers: auto.",
+        ),
+        (
+            {"registers": {"producer": 136, "consumer": 120}},
+            "registers",
+            "registers: the launch gives every thread 128, of which the producer can only give up "
+            "some (got 136) and a consumer only take more (got 120)",
+            "Set registers: {producer: 128, consumer: 128}; or registers: auto.",
+        ),
+        (
+            {"BN": 176, "num_pv_chunks_in_flight": 2},
+            "BN",
+            "registers: a consumer thread holds 128 / 2 of output + 176 / 2 of scores + 4 * 2 of "
+            "probabilities in flight + 4 of row maxima and sums = 164, but has 160",
+            "Set BN: 160; or num_pv_chunks_in_flight: 1; or num_consumer_warpgroups: 2.",
+        ),
+        (
+            {"depth": 64, "BN": 208, "BM": 192},
+            "BN",
+            "registers: the wgmma of Q.K, 64 x 208 (BN), takes 208 / 2 + 26 = 130, but ptxas "
+            "compiles it for the 128 that each of 512 threads has at launch",
+            "Set BN: 192; or BM: 128.",
+        ),
+        (
+            {"depth": 256, "num_consumer_warpgroups": 3},
+            "num_consumer_warpgroups",
+            "registers: the wgmma of P.V, 64 x 256 (depth), takes 256 / 2 + 30 = 158, but ptxas "
+            "compiles it for the 128 that each of 512 threads has at launch",
+            "Set num_consumer_warpgroups: 2.",
+        ),
+    ],
+)
+def test_the_arithmetic_of_a_refusal(
+    config_of: ConfigOf, keys: dict[str, object], key: str, message: str, remedy: str
+) -> None:
+    [problem] = problems_of(config_of(**keys))
+    assert (problem.key, problem.message, problem.remedy) == (key, message, remedy)
+
+
+@pytest.mark.parametrize(
+    "keys",
+    [
+        {"num_kv_stages": 3},
+        {"depth": 256, "BM": 128, "BN": 160},
+        {"registers": {"producer": 24, "consumer": 160}},
+        {"BN": 176, "num_pv_chunks_in_flight": 1},
+        {"depth": 64, "BN": 192, "BM": 192},
+        {"depth": 192, "num_consumer_warpgroups": 3},
+        {"depth": 256, "num_consumer_warpgroups": 2, "BN": 144, "num_pv_chunks_in_flight": 4},
+    ],
+)
+def test_what_is_not_proved_to_fail_is_accepted(
+    config_of: ConfigOf, keys: dict[str, object]
+) -> None:
+    assert problems_of(config_of(**keys)) == ()
+
+
+def test_a_block_too_wide_for_the_chunks_asked_for_takes_them_along(config_of: ConfigOf) -> None:
+    problems = problems_of(config_of(depth=256, BN=256, num_pv_chunks_in_flight=16))
+    assert [offers(problem)[0] for problem in problems] == [
+        {"BN": 144, "num_pv_chunks_in_flight": 9}
+    ] * 2
+
+
+def test_the_narrowest_block_is_offered_too(config_of: ConfigOf) -> None:
+    [problem] = problems_of(config_of(num_kv_stages=16))
+    assert offers(problem) == [{"num_kv_stages": 3}, {"BN": 16}]
+
+
+def test_chunks_that_a_rule_refuses_take_no_registers(config_of: ConfigOf) -> None:
+    [problem] = problems_of(config_of(BN=176, overlap=False, num_pv_chunks_in_flight=11))
+    assert "needs overlap" in problem.message
+    # With overlap they would: it is offered only with fewer chunks.
+    assert offers(problem) == [
+        {"overlap": True, "num_pv_chunks_in_flight": "auto"},
+        {"num_pv_chunks_in_flight": 0},
+    ]
+
+
+def test_several_keys_change_only_where_one_is_not_enough(config_of: ConfigOf) -> None:
+    config = config_of(depth=256, BN=208, num_kv_stages=16, num_pv_chunks_in_flight=0)
+    [problem] = problems_of(config)
+    assert offers(problem) == [{"num_kv_stages": 2, "BN": 80}]

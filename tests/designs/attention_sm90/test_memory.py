@@ -1,0 +1,53 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fa4gen.config.schema import AttentionConfig
+from fa4gen.designs.attention_sm90.memory import (
+    MAX_STAGES,
+    attention_regions,
+    dynamic_shared_bytes,
+    most_stages,
+)
+from fa4gen.designs.attention_sm90.values import Values, decide
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from fa4gen.designs.shared.attention_model import AttentionPlan
+
+
+def bytes_of(values: Values, stages: int) -> int:
+    return dynamic_shared_bytes(attention_regions(replace(values, num_kv_stages=stages)))
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.data())
+def test_no_more_stages_than_the_most_fit(
+    any_config: st.SearchStrategy[AttentionConfig], data: st.DataObject
+) -> None:
+    values, _ = decide(data.draw(any_config), most_stages)
+    most = most_stages(values)
+    limit = values.arch.shared_bytes
+    assert all((bytes_of(values, n) <= limit) == (n <= most) for n in range(1, MAX_STAGES + 1))
+
+
+def test_the_most_stages_of_the_schema_are_known_here() -> None:
+    stages = AttentionConfig.model_json_schema()["properties"]["num_kv_stages"]["anyOf"]
+    assert max(branch.get("maximum", 0) for branch in stages) == MAX_STAGES
+
+
+def test_the_map_says_what_lies_where(plan_of: Callable[..., AttentionPlan]) -> None:
+    plan = plan_of(depth=96, dtype="fp16", epilogue="tma_store")
+    holds = {region.name: region.holds for region in plan.shared}
+    assert holds["query"] == (
+        "Queries, one slot a consumer warpgroup: 64 x 96 fp16, 64-byte swizzle; then the output on "
+        "its way to global memory"
+    )
+    assert holds["key"] == "Ring of key blocks: 128 x 96 fp16, 64-byte swizzle"
+    assert [region.name for region in plan.shared] == ["query", "key", "value", "barriers", "tile"]
+    assert "global memory" not in plan_of(epilogue="direct").region("query").holds

@@ -1,0 +1,108 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from fa4gen.config.schema import AttentionConfig
+from fa4gen.designs.attention_sm90.tuning import tuning_of
+from fa4gen.designs.shared.attention_model import AttentionPlan
+from fa4gen.designs.shared.model import Choice
+
+ConfigOf = Callable[..., AttentionConfig]
+PlanOf = Callable[..., AttentionPlan]
+MASKS = ("none", "causal", {"sliding_window": 9})
+
+
+def choice(plan: AttentionPlan, key: str) -> Choice:
+    return {row.key: row for row in plan.choices}[key]
+
+
+@pytest.mark.parametrize("mask", MASKS, ids=str)
+@pytest.mark.parametrize("depth", [64, 96, 128, 192, 256])
+def test_auto_takes_what_was_measured(
+    config_of: ConfigOf, plan_of: PlanOf, mask: object, depth: int
+) -> None:
+    tuning = tuning_of(config_of(depth=depth, mask=mask))
+    plan = plan_of(depth=depth, mask=mask)
+    assert plan.num_consumer_warpgroups == tuning.num_consumer_warpgroups
+    assert plan.BN == tuning.BN
+    assert plan.num_pv_chunks_in_flight == tuning.num_pv_chunks_in_flight
+    assert plan.overlap_epilogue == tuning.overlap_epilogue
+    assert plan.num_kv_stages == 2
+    assert (plan.epilogue, plan.scheduler, plan.ping_pong) == ("direct", "dynamic", False)
+
+
+def test_tile_rows_and_warpgroups_fix_each_other(plan_of: PlanOf) -> None:
+    assert plan_of(BM=128).num_consumer_warpgroups == 2
+    assert plan_of(num_consumer_warpgroups=1).BM == 64
+    both = plan_of(BM=128, num_consumer_warpgroups=2)
+    assert (both.BM, both.num_consumer_warpgroups) == (128, 2)
+
+
+@pytest.mark.parametrize("keys", [{"BM": 128}, {"num_consumer_warpgroups": 2}, {}])
+def test_who_decided_the_tile(plan_of: PlanOf, keys: dict[str, object]) -> None:
+    plan = plan_of(**keys)
+    for key in ("BM", "num_consumer_warpgroups"):
+        row = choice(plan, key)
+        assert (row.source == "config") == (key in keys)
+
+
+def test_the_block_narrows_where_registers_are_fewer_than_it_was_tuned_for(
+    plan_of: PlanOf,
+) -> None:
+    plan = plan_of(depth=192, num_consumer_warpgroups=3)
+    assert plan.BN == 48 < plan_of(depth=192).BN
+    assert plan.num_pv_chunks_in_flight == 1
+    assert "160 registers" in choice(plan, "BN").reason
+
+
+def test_chunks_in_flight_give_way_to_a_block_that_was_asked_for(plan_of: PlanOf) -> None:
+    assert plan_of(BN=112).num_pv_chunks_in_flight == 1
+    assert plan_of(BN=128).num_pv_chunks_in_flight == 0
+    assert plan_of(BN=16).num_pv_chunks_in_flight == 1  # there is only one
+
+
+def test_without_overlap_no_chunk_is_in_flight(plan_of: PlanOf) -> None:
+    plan = plan_of(overlap=False)
+    assert plan.num_pv_chunks_in_flight == 0
+    assert choice(plan, "num_pv_chunks_in_flight").reason == (
+        "without overlap all of P.V is waited for"
+    )
+
+
+def test_one_stage_where_two_do_not_fit(plan_of: PlanOf) -> None:
+    plan = plan_of(depth=256, BN=112)
+    assert plan.num_kv_stages == 1
+    assert choice(plan, "num_kv_stages").reason == (
+        "two do not fit shared memory (232448 bytes, queries take 65536, a stage 114688)"
+    )
+
+
+def test_two_stages_though_more_would_fit(plan_of: PlanOf) -> None:
+    row = choice(plan_of(), "num_kv_stages")
+    assert row == Choice(
+        "num_kv_stages",
+        2,
+        "auto",
+        "two were measured to be as fast as more; 3 would fit shared memory (232448 bytes, queries "
+        "take 49152, a stage 49152)",
+    )
+    assert plan_of(num_kv_stages=3).num_kv_stages == 3
+
+
+def test_a_pair_takes_tiles_in_turn_unless_told_otherwise(plan_of: PlanOf) -> None:
+    assert plan_of(cta_group=2).scheduler == "static"
+    assert plan_of(cta_group=2, scheduler="dynamic").scheduler == "dynamic"
+    assert not plan_of(cta_group=2).mixed_tile_heights
+
+
+def test_a_staged_output_is_not_overlapped(plan_of: PlanOf) -> None:
+    plan = plan_of(epilogue="tma_store")
+    assert not plan.overlap_epilogue
+    assert choice(plan, "overlap_epilogue").reason == "the output is staged in the query slot"
+
+
+def test_a_default_that_was_not_written_is_no_choice_of_the_config(plan_of: PlanOf) -> None:
+    assert choice(plan_of(), "overlap").source == "default"
+    assert choice(plan_of(overlap=True), "overlap").source == "config"

@@ -1,0 +1,86 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import pytest
+
+from fa4gen.config.schema import AttentionConfig
+from fa4gen.designs.build import build_plan
+from fa4gen.errors import ConfigError
+
+if TYPE_CHECKING:
+    from fa4gen.designs.shared.attention_model import AttentionPlan
+
+ConfigOf = Callable[..., AttentionConfig]
+DEPTH = {"depth": 512, "cta_group": 2}
+
+
+@pytest.mark.parametrize(
+    ("keys", "message", "remedy"),
+    [
+        ({"cta_group": 1}, "depth 512 needs cta_group: 2, got 1", "Set cta_group: 2."),
+        ({"BM": 64}, "depth 512 needs BM: 128, got 64", "Set BM: auto."),
+        ({"BN": 64}, "depth 512 needs BN: 128, got 64", "Set BN: auto."),
+        ({"num_kv_stages": 2}, "depth 512 needs num_kv_stages: 8, got 2", "num_kv_stages: auto"),
+        ({"overlap": False}, "depth 512 needs overlap: true, got false", "Set overlap: true."),
+        ({"ping_pong": True}, "depth 512 needs ping_pong: false, got true", "ping_pong: auto"),
+        (
+            {"overlap_epilogue": False},
+            "depth 512 needs overlap_epilogue: true, got false",
+            "overlap_epilogue: auto",
+        ),
+        ({"epilogue": "tma_store"}, "depth 512 needs epilogue: direct", "Set epilogue: auto."),
+        (
+            {"num_pv_chunks_in_flight": 2},
+            "depth 512 needs num_pv_chunks_in_flight: 0, got 2",
+            "num_pv_chunks_in_flight: auto",
+        ),
+        (
+            {"num_consumer_warpgroups": 3},
+            "depth 512 needs num_consumer_warpgroups: 2, got 3",
+            "num_consumer_warpgroups: auto",
+        ),
+        (
+            {"registers": {"producer": 40, "consumer": 240}},
+            "128 * (40 + 2 * 240) = 66560 for all roles, but the launch has 64512",
+            "Set registers: {producer: 40, consumer: 232}; or registers: auto.",
+        ),
+        (
+            {"registers": {"producer": 24, "consumer": 160}},
+            "a consumer only take more (got 160)",
+            "or registers: auto.",
+        ),
+    ],
+)
+def test_what_cannot_work_is_refused_with_a_way_out(
+    config_of: ConfigOf, keys: dict[str, object], message: str, remedy: str
+) -> None:
+    config = config_of(**{**DEPTH, **keys})
+    with pytest.raises(ConfigError) as raised:
+        build_plan(config)
+    [problem, *_] = raised.value.problems
+    assert problem.key == next(iter(keys))
+    assert message in problem.message
+    assert remedy in problem.remedy
+
+
+@pytest.mark.parametrize(
+    "keys",
+    [
+        {"BM": 128, "num_consumer_warpgroups": 2, "BN": 128, "num_kv_stages": 8},
+        {"ping_pong": False, "overlap_epilogue": True, "epilogue": "direct"},
+        {"num_pv_chunks_in_flight": 0, "rescale_threshold": 0.0},
+        {"registers": {"producer": 24, "consumer": 240}},
+    ],
+)
+def test_the_values_that_work_may_be_written_down(
+    plan_of: Callable[..., AttentionPlan], keys: dict[str, object]
+) -> None:
+    assert plan_of(**DEPTH, **keys).depth == 512
+
+
+def test_several_faults_are_told_at_once(config_of: ConfigOf) -> None:
+    with pytest.raises(ConfigError) as raised:
+        build_plan(config_of(depth=512, BN=64, ping_pong=True))
+    assert [problem.key for problem in raised.value.problems] == ["cta_group", "BN", "ping_pong"]

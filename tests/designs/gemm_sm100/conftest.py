@@ -1,0 +1,67 @@
+"""Configs of matrix products on Blackwell."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from hypothesis import strategies as st
+
+from fa4gen.config.gemm import BlackwellGemmConfig
+from fa4gen.designs.gemm_sm100.plan import plan_gemm_sm100
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from fa4gen.designs.shared.gemm_model import BlackwellGemmPlan
+
+KEYS: dict[str, list[Any]] = {
+    "arch": ["sm_100a", "sm_103a"],
+    "dtype": ["bf16", "fp16", "fp8_e4m3"],
+    "out_dtype": ["auto", "bf16", "fp16", "fp32"],
+    "a_major": ["k", "m"],
+    "b_major": ["k", "n"],
+    "residual": ["none", "matrix", "row"],
+    "cta_group": ["auto", 1, 2],
+    "BM": ["auto", 64, 128],
+    "BN": ["auto", 64, 128, 192, 256],
+    "BK": ["auto", 64, 128, 256],
+    "num_stages": ["auto", 1, 2, 5, 16],
+    "num_accum_stages": ["auto", 1, 2, 3, 4],
+    "stage_stride_cols": ["auto", 32, 96, 128, 256, 288, 512],
+    "num_epi_stages": ["auto", 1, 2, 4],
+    "num_out_stages": ["auto", 1, 2, 4],
+    "scheduler": ["auto", "static", "dynamic"],
+}
+
+
+def config_of_keys(**keys: Any) -> BlackwellGemmConfig:
+    """A config of the fewest keys, and these."""
+    return BlackwellGemmConfig.model_validate(
+        {"kernel": "gemm", "name": "any", "arch": "sm_100a", "dtype": "bf16", **keys}
+    )
+
+
+@st.composite
+def configs(draw: st.DrawFn) -> BlackwellGemmConfig:
+    """Any config that the schema takes, most keys left out."""
+    written = draw(st.lists(st.sampled_from(sorted(KEYS)), unique=True, max_size=8))
+    return config_of_keys(**{key: draw(st.sampled_from(KEYS[key])) for key in written})
+
+
+@pytest.fixture(scope="session")
+def any_config() -> st.SearchStrategy[BlackwellGemmConfig]:
+    """The strategy of every config."""
+    return configs()
+
+
+@pytest.fixture(scope="session")
+def config_of() -> Callable[..., BlackwellGemmConfig]:
+    """config_of(BN=64) is a valid config of bf16 with these keys."""
+    return config_of_keys
+
+
+@pytest.fixture(scope="session")
+def plan_of() -> Callable[..., BlackwellGemmPlan]:
+    """plan_of(BN=64) is the plan of ``config_of(BN=64)``."""
+    return lambda **keys: plan_gemm_sm100(config_of_keys(**keys))

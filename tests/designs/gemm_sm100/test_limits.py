@@ -1,0 +1,131 @@
+"""What is refused, in which words, and that every way out that a message offers is one."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+import pytest
+import yaml
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fa4gen.config.gemm import BlackwellGemmConfig
+from fa4gen.designs.gemm_sm100.plan import find_faults, plan_gemm_sm100
+from fa4gen.designs.shared.refusal import changed
+from fa4gen.errors import ConfigError, Problem
+
+Strategy = st.SearchStrategy[BlackwellGemmConfig]
+ConfigOf = Callable[..., BlackwellGemmConfig]
+PAIR = re.compile(r"(\w+): (\w+)")
+
+
+def problems_of(config: BlackwellGemmConfig) -> tuple[Problem, ...]:
+    try:
+        plan_gemm_sm100(config)
+    except ConfigError as error:
+        return error.problems
+    return ()
+
+
+def offers(problem: Problem) -> list[dict[str, object]]:
+    text = problem.remedy.removeprefix("Set ").removesuffix(".")
+    return [
+        {key: yaml.safe_load(value) for key, value in PAIR.findall(words)}
+        for words in text.split("; or ")
+    ]
+
+
+@settings(max_examples=150, deadline=None)  # a third of them cannot work
+@given(st.data())
+def test_every_offer_removes_its_problem_and_brings_no_other(
+    any_config: Strategy, data: st.DataObject
+) -> None:
+    config = data.draw(any_config)
+    problems = problems_of(config)
+    faults = find_faults(config)
+    kinds = {fault.kind for fault in faults}
+    assert len(kinds) == len(faults) == len(problems)
+    for problem, fault in zip(problems, faults, strict=True):
+        assert problem.message == fault.message
+        assert problem.key in BlackwellGemmConfig.model_fields
+        for offer in offers(problem):
+            assert offer, problem
+            after = find_faults(changed(config, offer))
+            assert {left.kind for left in after} <= kinds - {fault.kind}, offer
+
+
+@pytest.mark.parametrize(
+    ("keys", "key", "message", "remedy"),
+    [
+        (
+            {"cta_group": 1, "num_stages": 5, "BN": 256},
+            "num_stages",
+            "shared memory: 5 * (16384 + 32768) for stages of A and B + 2 * 16384 for the output "
+            "+ 1152 for barriers and alignment = 279680 bytes, 232448 available",
+            "Set num_stages: 4; or BN: 128.",
+        ),
+        (
+            {"num_stages": 6, "BN": 256, "residual": "matrix"},
+            "num_stages",
+            "shared memory: 6 * (16384 + 16384) for stages of A and B + 2 * 16384 for the output "
+            "+ 2 * 16384 for the residual + 1232 for barriers and alignment = 263376 bytes, "
+            "232448 available",
+            "Set num_stages: 5; or BN: 128.",
+        ),
+        (
+            {"num_stages": 2, "BK": 256, "BN": 256},
+            "num_stages",
+            "shared memory: 2 * (65536 + 65536) for stages of A and B + 2 * 16384 for the output "
+            "+ 1104 for barriers and alignment = 296016 bytes, 232448 available",
+            "Set num_stages: 1; or BK: 128; or BN: 128.",
+        ),
+        (
+            {"num_accum_stages": 3, "BN": 192},
+            "num_accum_stages",
+            "tensor memory: 3 accumulators, 192 columns apart, take 576 columns, 512 available",
+            "Set num_accum_stages: 2; or BN: 128.",
+        ),
+        (
+            {"num_accum_stages": 2, "stage_stride_cols": 288, "BN": 256},
+            "num_accum_stages",
+            "tensor memory: 2 accumulators, 288 columns apart, take 576 columns, 512 available",
+            "Set num_accum_stages: 1; or stage_stride_cols: auto.",
+        ),
+        (
+            {"stage_stride_cols": 96, "BN": 128},
+            "stage_stride_cols",
+            "stage_stride_cols: an accumulator of BN = 128 takes 128 columns of tensor memory, the "
+            "next one would begin after 96",
+            "Set stage_stride_cols: 128; or BN: 64.",
+        ),
+        (
+            {"stage_stride_cols": 32, "BM": 64, "BN": 128},
+            "stage_stride_cols",
+            "stage_stride_cols: an accumulator of BN = 128 takes 64 columns of tensor memory (in a "
+            "pair, 64 rows take half of the columns), the next one would begin after 32",
+            "Set stage_stride_cols: 64; or BN: 64.",
+        ),
+    ],
+)
+def test_messages(
+    config_of: ConfigOf, keys: dict[str, object], key: str, message: str, remedy: str
+) -> None:
+    [problem] = problems_of(config_of(**keys))
+    assert (problem.key, problem.message, problem.remedy) == (key, message, remedy)
+
+
+@pytest.mark.parametrize(
+    "keys",
+    [
+        {"num_accum_stages": 4, "BN": 128},  # all columns
+        {"num_accum_stages": 4, "BN": 256, "BM": 64},  # of twice as many lanes
+        {"num_accum_stages": 1, "stage_stride_cols": 512},
+        {"dtype": "bf16", "BK": 256, "num_stages": 1},  # four panels along k
+        {"dtype": "fp8_e4m3", "BK": 64, "a_major": "m", "b_major": "n"},
+        {"residual": "none", "num_epi_stages": 4},  # a sweep may vary both
+    ],
+    ids=str,
+)
+def test_what_works_is_not_refused(config_of: ConfigOf, keys: dict[str, object]) -> None:
+    assert problems_of(config_of(**keys)) == ()

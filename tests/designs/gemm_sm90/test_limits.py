@@ -1,0 +1,110 @@
+"""What is refused, and that every way out that a message offers is one."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+import pytest
+import yaml
+from hypothesis import given, reject, settings
+from hypothesis import strategies as st
+
+from fa4gen.config.gemm import HopperGemmConfig
+from fa4gen.designs.build import build_plan
+from fa4gen.designs.gemm_sm90.plan import find_faults
+from fa4gen.designs.shared.refusal import changed
+from fa4gen.errors import ConfigError, Problem
+
+Strategy = st.SearchStrategy[HopperGemmConfig]
+ConfigOf = Callable[..., HopperGemmConfig]
+PAIR = re.compile(r"(\w+): (\{[^}]*\}|\w+)")
+
+
+def problems_of(config: HopperGemmConfig) -> tuple[Problem, ...]:
+    try:
+        build_plan(config)
+    except ConfigError as error:
+        return error.problems
+    return ()
+
+
+def offers(problem: Problem) -> list[dict[str, object]]:
+    text = problem.remedy.removeprefix("Set ").removesuffix(".")
+    return [
+        {key: yaml.safe_load(value) for key, value in PAIR.findall(words)}
+        for words in text.split("; or ")
+    ]
+
+
+@settings(max_examples=80, deadline=None)
+@given(st.data())
+def test_every_offer_removes_its_problem_and_brings_no_other(
+    any_gemm_config: Strategy, data: st.DataObject
+) -> None:
+    config = data.draw(any_gemm_config)
+    problems = problems_of(config)
+    if not problems:
+        reject()
+    faults = find_faults(config)
+    kinds = {fault.kind for fault in faults}
+    assert len(kinds) == len(faults) == len(problems)
+    for problem, fault in zip(problems, faults, strict=True):
+        assert problem.message == fault.message
+        assert problem.key in HopperGemmConfig.model_fields
+        for offer in offers(problem):
+            assert offer, problem
+            after = find_faults(changed(config, offer))
+            assert {left.kind for left in after} <= kinds - {fault.kind}, offer
+
+
+@pytest.mark.parametrize(
+    ("keys", "key", "words", "remedy"),
+    [
+        (
+            {"num_stages": 5, "BM": 128, "BN": 256},
+            "num_stages",
+            "5 * 49152 for stages of A and B + 6 * 8192 for panels of the output + ",
+            "Set num_stages: 3; or BN: 128.",
+        ),
+        (
+            {"BM": 192, "BN": 256},
+            "BN",
+            "a wgmma of 64 x 256 (BN) takes 256 / 2 + 26 = 154, but ptxas compiles it for the 128",
+            "Set BN: 192; or BM: 128 and num_consumer_warpgroups: auto.",
+        ),
+        (
+            {"BM": 256, "BN": 256},
+            "BN",
+            "a consumer thread holds 128 * 256 / 128 of the tile + 4",
+            "Set BN: 192; or BM: 128 and num_consumer_warpgroups: auto.",
+        ),
+        (
+            {"dtype": "fp8_e4m3", "b_major": "n"},
+            "b_major",
+            "wgmma takes fp8 operands only with k contiguous",
+            "Set b_major: k.",
+        ),
+        (
+            {"ping_pong": True, "BM": 256},
+            "BM",
+            "with ping_pong each has a tile of its own",
+            "Set BM: 128; or ping_pong: false.",
+        ),
+        (
+            {"BM": 192, "num_consumer_warpgroups": 2, "ping_pong": False},
+            "BM",
+            "192 rows for 2 consumer warpgroups, and each computes 64 or 128 of them: 128 or 256",
+            "",
+        ),
+        ({"BK": 256}, "BK", "a stage brings 128 or 256 bytes along k: 64 or 128", "Set BK: 64."),
+    ],
+)
+def test_messages(
+    hopper_gemm: ConfigOf, keys: dict[str, object], key: str, words: str, remedy: str
+) -> None:
+    problem = problems_of(hopper_gemm(**keys))[0]
+    assert problem.key == key
+    assert words in problem.message
+    assert remedy in problem.remedy
+    assert problem.remedy

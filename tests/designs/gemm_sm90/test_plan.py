@@ -1,0 +1,123 @@
+"""The plan of a matrix product on Hopper: its tables agree with one another."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import given, reject, settings
+from hypothesis import strategies as st
+
+from fa4gen.config.gemm import HopperGemmConfig
+from fa4gen.designs.gemm_sm90.plan import plan_gemm_sm90
+from fa4gen.errors import ConfigError
+
+if TYPE_CHECKING:
+    from fa4gen.designs.shared.gemm_model import HopperGemmPlan
+
+Strategy = st.SearchStrategy[HopperGemmConfig]
+ConfigOf = Callable[..., HopperGemmConfig]
+
+
+def planned(config: HopperGemmConfig) -> HopperGemmPlan:
+    try:
+        return plan_gemm_sm90(config)
+    except ConfigError:
+        reject()
+        raise
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.data())
+def test_what_the_maps_bring_is_what_the_barriers_expect(
+    any_gemm_config: Strategy, data: st.DataObject
+) -> None:
+    plan = planned(data.draw(any_gemm_config))
+    boxes = {row.name: row for row in plan.tensor_maps}
+    own = sum(plan.region(tensor).slot_bytes for tensor in ("a", "b"))
+    assert plan.barrier("input_full").transaction_bytes == own
+    lines = {"a": plan.BM if plan.a_major == "k" else plan.BK}
+    lines["b"] = (plan.BN if plan.b_major == "k" else plan.BK) // plan.cta_group
+    for tensor, count in lines.items():
+        assert boxes[tensor].box == (plan.panel_columns, count, 1)
+        assert plan.region(tensor).slot_bytes % boxes[tensor].box_bytes == 0
+    for consumer in range(plan.num_consumer_warpgroups):
+        expected = boxes["c"].box_bytes if plan.residual != "none" else 0
+        assert plan.barrier(f"epi{consumer}_full").transaction_bytes == expected
+    assert plan.region("epi").slot_bytes == boxes["out"].box_bytes
+    assert all(max(row.box) <= 256 for row in plan.tensor_maps)
+    assert all(row.box[0] * row.box_bytes // math.prod(row.box) == 128 for row in plan.tensor_maps)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.data())
+def test_the_rows_of_a_pipeline_lie_one_behind_the_other(
+    any_gemm_config: Strategy, data: st.DataObject
+) -> None:
+    plan = planned(data.draw(any_gemm_config))
+    names = [row.name for row in plan.barriers]
+    pairs = [("input", plan.num_stages)]
+    pairs += [(f"epi{i}", plan.num_epi_stages) for i in range(plan.num_consumer_warpgroups)]
+    assert names == [f"{name}_{end}" for name, _ in pairs for end in ("full", "empty")]
+    for name, slots in pairs:
+        full, empty = plan.barrier(f"{name}_full"), plan.barrier(f"{name}_empty")
+        assert full.slots == empty.slots == slots
+        assert empty.offset == full.offset + full.bytes
+        assert (full.first_wait_parity, empty.first_wait_parity) == (0, 1)
+    arriving = 1 if plan.ping_pong else plan.num_consumer_warpgroups
+    assert plan.barrier("input_empty").arrivals == 4 * arriving * plan.cta_group
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.data())
+def test_it_fits_the_chip(any_gemm_config: Strategy, data: st.DataObject) -> None:
+    plan = planned(data.draw(any_gemm_config))
+    assert plan.launch.dynamic_shared_bytes <= 232448
+    assert plan.launch.cluster == plan.cta_group
+    total = 128 * (plan.producer_registers + plan.num_consumer_warpgroups * plan.consumer_registers)
+    assert total <= 65536
+    assert plan.warpgroup_rows * plan.BN // 128 < plan.consumer_registers
+    ends = [region.end for region in plan.shared]
+    assert all(region.offset >= end for region, end in zip(plan.shared[1:], ends, strict=False))
+
+
+def test_the_defaults(hopper_gemm: ConfigOf) -> None:
+    plan = plan_gemm_sm90(hopper_gemm())
+    assert plan.residual == "none"
+    assert plan.out_dtype == "bf16"
+    assert plan.num_stages == max(
+        stages for stages in range(1, 17) if _fits(hopper_gemm(num_stages=stages))
+    )
+    assert {choice.key for choice in plan.choices} >= {"BM", "BN", "BK", "num_stages", "registers"}
+
+
+@pytest.mark.parametrize(
+    ("keys", "rows", "warpgroups"),
+    [
+        ({"BM": 64}, 64, 1),
+        ({"BM": 128}, 64, 2),
+        ({"BM": 192}, 64, 3),
+        ({"BM": 256}, 128, 2),
+        ({"BM": 128, "num_consumer_warpgroups": 1}, 128, 1),
+        ({"num_consumer_warpgroups": 3}, 64, 3),
+        ({"ping_pong": True}, 128, 2),
+        ({"ping_pong": True, "BM": 64, "num_consumer_warpgroups": 3}, 64, 3),
+    ],
+)
+def test_rows_of_a_warpgroup(
+    hopper_gemm: ConfigOf, keys: dict[str, object], rows: int, warpgroups: int
+) -> None:
+    plan = plan_gemm_sm90(hopper_gemm(BN=64, ping_pong=keys.get("ping_pong", False), **{
+        key: value for key, value in keys.items() if key != "ping_pong"
+    }))  # fmt: skip
+    assert (plan.warpgroup_rows, plan.num_consumer_warpgroups) == (rows, warpgroups)
+
+
+def _fits(config: HopperGemmConfig) -> bool:
+    try:
+        plan_gemm_sm90(config)
+    except ConfigError:
+        return False
+    return True
