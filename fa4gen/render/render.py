@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from fa4gen.errors import TemplateError
 
 GENERATOR = f"fa4gen {__version__}"
-HEADER_TEMPLATE = "pipeline/barriers.h.j2"
+HEADER_TEMPLATE = "rings/barriers.h.j2"
 KERNEL_TEMPLATES: Mapping[type[KernelPlan], str] = {
     HopperAttentionPlan: "attention/sm90/kernel.cu.j2",
     HopperPairAttentionPlan: "attention/sm90_depth512/kernel.cu.j2",

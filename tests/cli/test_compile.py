@@ -41,7 +41,7 @@ def work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         pytest.skip(error.problems[0].message)
     templates = {
         "attention/sm90/kernel.cu.j2": KERNEL,
-        "pipeline/barriers.h.j2": "constexpr int kDepth = {{ plan.depth }};\n",
+        "rings/barriers.h.j2": "constexpr int kDepth = {{ plan.depth }};\n",
     }
     for name, text in templates.items():
         path = tmp_path / "mine" / name

@@ -19,7 +19,7 @@ def work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A user's folder with two configs in kernels/ and small templates in mine/."""
     templates = {
         "attention/sm90/kernel.cu.j2": "// {{ plan.name }}\n// depth {{ plan.depth }}\n",
-        "pipeline/barriers.h.j2": "// {{ plan.num_kv_stages }} stages\n",
+        "rings/barriers.h.j2": "// {{ plan.num_kv_stages }} stages\n",
     }
     for name, text in templates.items():
         path = tmp_path / "mine" / name
@@ -71,7 +71,7 @@ def test_dry_run_writes_nothing(work: Path, capsys: pytest.CaptureFixture[str]) 
 
 def test_diff_shows_what_changes(work: Path, capsys: pytest.CaptureFixture[str]) -> None:
     render("kernels")
-    (work / "mine/pipeline/barriers.h.j2").write_text("// new\n")
+    (work / "mine/rings/barriers.h.j2").write_text("// new\n")
     capsys.readouterr()
     assert render("kernels/one.yaml", "--diff") == 0
     out = capsys.readouterr().out
@@ -195,13 +195,13 @@ def test_make_rebuilds_by_the_depfile(work: Path) -> None:
 
     assert "rebuild" not in make()
     later = (work / target).stat().st_mtime + 10
-    for source in ("kernels/with space.yaml", "mine/pipeline/barriers.h.j2"):
+    for source in ("kernels/with space.yaml", "mine/rings/barriers.h.j2"):
         old = (work / source).stat().st_mtime
         os.utime(work / source, (later, later))
         assert "rebuild" in make()
         os.utime(work / source, (old, old))
     assert "rebuild" not in make()
-    (work / "mine/pipeline/barriers.h.j2").unlink()  # make goes on where an input is gone
+    (work / "mine/rings/barriers.h.j2").unlink()  # make goes on where an input is gone
     assert "rebuild" in make()
 
 

@@ -19,7 +19,7 @@ num_kv_stages: 2
 mask: causal
 """
 KERNEL_TEMPLATE = "attention/sm90/kernel.cu.j2"
-HEADER_TEMPLATE = "pipeline/barriers.h.j2"
+HEADER_TEMPLATE = "rings/barriers.h.j2"
 
 LoadText = Callable[..., LoadedConfig]
 WriteTemplate = Callable[[str, str], Path]

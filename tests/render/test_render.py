@@ -38,7 +38,7 @@ def test_templates_are_those_used_with_their_files(render_small, write_template,
     )
     write_template(ROOT, text)
     kernel = render_small()
-    assert kernel.templates == (ROOT, "part.j2", "pipeline/barriers.h.j2")
+    assert kernel.templates == (ROOT, "part.j2", "rings/barriers.h.j2")
     assert kernel.template_files == tuple(
         str(tmp_path / "templates" / name) for name in kernel.templates
     )

@@ -9,7 +9,7 @@ import pytest
 
 from fa4gen.emulator import SCHEDULES
 from fa4gen.errors import CompileError
-from tests.pipeline.harness import (
+from tests.rings.harness import (
     LANES,
     ROWS,
     UNTOUCHED,

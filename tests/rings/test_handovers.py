@@ -11,7 +11,7 @@ import pytest
 
 from fa4gen.emulator import SCHEDULES, Program, TensorMap
 from fa4gen.errors import CompileError
-from tests.pipeline.harness import (
+from tests.rings.harness import (
     LANES,
     PANEL,
     UNTOUCHED,

@@ -15,7 +15,7 @@ from fa4gen.emulator import SCHEDULES, Program, Report, TensorMap
 from fa4gen.errors import CompileError
 from fa4gen.render.environment import open_templates
 from fa4gen.render.instructions import FAMILIES
-from tests.pipeline.harness import (
+from tests.rings.harness import (
     ARCH,
     FAULTS,
     FOLDER,

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from fa4gen.emulator import SCHEDULES
-from tests.pipeline.harness import (
+from tests.rings.harness import (
     LANES,
     ROWS,
     UNTOUCHED,

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from fa4gen.errors import CompileError
-from tests.pipeline.harness import (
+from tests.rings.harness import (
     UNTOUCHED,
     assert_clean,
     compile_text,
