@@ -95,7 +95,7 @@ class GlobalArrays:
         """Copy the arrays to global memory, and write the addresses that they hold."""
         for array, _ in self._arrays.values():
             view = memory.view(array, self.addresses[id(array)])
-            _copy(view, array)
+            copy_array(view, array)
             self._copies.append((array, view))
         for owner in self._owners.values():
             start = self.addresses[id(owner.array)]
@@ -135,7 +135,7 @@ class GlobalArrays:
                 place[...] = old
         for array, copy in self._copies:
             if array.flags.writeable:
-                _copy(array, copy)
+                copy_array(array, copy)
 
     def outputs(self, arrays: Sequence[NDArray[Any]]) -> tuple[Output, ...]:
         """Name and place of arrays of the launch. Raises LaunchError for others."""
@@ -168,7 +168,7 @@ class GlobalArrays:
             self.add(tensor_map, f"{name}+{offset}")
 
 
-def _copy(target: NDArray[Any], source: NDArray[Any]) -> None:
+def copy_array(target: NDArray[Any], source: NDArray[Any]) -> None:
     """Copy an array; of large ones only stretches that differ, so that zeros need no memory."""
     if source.nbytes <= _STRETCH or not (source.flags.c_contiguous and target.flags.c_contiguous):
         target[...] = source

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import mmap
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from math import prod
 from pathlib import Path
@@ -23,7 +23,7 @@ from fa4gen.emulator.recorder.driver_maps import encode_tiled
 from fa4gen.emulator.recorder.folders import Launch
 from fa4gen.emulator.recorder.images import ImageError, find_ptx
 from fa4gen.emulator.recorder.messages import Reader, Request, Result, numbers, text, wide
-from fa4gen.emulator.relocations import Memory
+from fa4gen.emulator.recorder.snapshots import Snapshot, take
 from fa4gen.emulator.report import Report
 
 _RESULTS: Final = {
@@ -33,9 +33,6 @@ _RESULTS: Final = {
     "deadlock": Result.LAUNCH_TIMEOUT,
     "step-limit": Result.LAUNCH_TIMEOUT,
 }
-
-# Bytes: allocators of programs hand out multiples of so many.
-_APART: Final = 256
 
 Execute = Callable[[Program, Launch], Report | None]
 
@@ -135,9 +132,9 @@ class Session:
             one.name: address for one, address in zip(variables, addresses, strict=True)
         }
         for one in variables:
-            memory = self._memory(module.addresses[one.name], one.size, one.name)
             raw = initial_bytes(one, module.addresses)
-            memory.array[...] = np.frombuffer(raw, np.uint8)
+            memory = self._bytes(module.addresses[one.name], one.size)
+            memory[...] = np.frombuffer(raw, np.uint8)
         return numbers(Result.SUCCESS)
 
     def _encode(self, reader: Reader) -> bytes:
@@ -174,11 +171,15 @@ class Session:
         blocks = reader.numbers(2 * reader.number(), "Q")
         taken = set(module.addresses.values())
         memory = tuple(
-            self._memory(address, size, f"memory_{address - FIXED_BASE:x}")
+            self._snapshot(address, size, f"memory_{address - FIXED_BASE:x}")
             for address, size in zip(blocks[::2], blocks[1::2], strict=True)
             if address not in taken
         )
         used = {one.name: one for one in global_variables(module.program.module)}
+        variables = {
+            name: self._snapshot(address, used[name].size, name)
+            for name, address in module.addresses.items()
+        }
         launch = Launch(
             self.next_number(),
             module.ptx,
@@ -189,14 +190,10 @@ class Session:
             shared,
             bool(programmatic),
             parameters,
-            memory,
-            {
-                name: self._memory(address, used[name].size, name)
-                for name, address in module.addresses.items()
-            },
+            tuple(one.memory for one in memory),
+            {name: one.memory for name, one in variables.items()},
             self._written if programmatic else (),
         )
-        before = [one.array.copy() for one in memory]
         self._written = ()
         try:
             report = self.execute(module.program, launch)
@@ -206,9 +203,9 @@ class Session:
         except EmulatorError as error:
             self.say(f"launch {launch.number}, {entry}: {error}")
             return numbers(Result.INVALID_VALUE)
-        self._written = tuple(
-            span for one, old in zip(memory, before, strict=True) for span in changes(one, old)
-        )
+        self._written = tuple(span for one in memory for span in one.put_back())
+        for variable in variables.values():
+            variable.put_back()
         return numbers(Result.SUCCESS, _later(report, launch))
 
     def _note(self, reader: Reader) -> bytes:
@@ -218,30 +215,18 @@ class Session:
             self.say(f"{name} is not provided: the program got CUDA_ERROR_NOT_SUPPORTED")
         return numbers(Result.SUCCESS)
 
-    def _memory(self, address: int, size: int, name: str) -> Memory:
+    def _bytes(self, address: int, size: int) -> NDArray[np.uint8]:
         if self._window is None:
             raise EmulatorError("the stand-in did not say hello")
-        array = np.frombuffer(self._window, np.uint8, size, address - FIXED_BASE)
-        return Memory(array, address=address, name=name)
+        return np.frombuffer(self._window, np.uint8, size, address - FIXED_BASE)
+
+    def _snapshot(self, address: int, size: int, name: str) -> Snapshot:
+        return take(self._bytes(address, size), address, name)
 
 
 def _triple(reader: Reader) -> tuple[int, int, int]:
     x, y, z = reader.numbers(3)
     return x, y, z
-
-
-def changes(memory: Memory, before: NDArray[np.uint8]) -> Iterator[tuple[int, int]]:
-    """Yield where memory is no longer as it was: addresses, half open.
-
-    Bytes between two changes that are less than ``_APART`` apart count: some were written with the
-    value that they had.
-    """
-    at = np.flatnonzero(memory.array != before)
-    if len(at):
-        ends = np.flatnonzero(np.diff(at) >= _APART)
-        start = memory.address or 0
-        for first, last in zip([0, *(ends + 1)], [*ends, len(at) - 1], strict=True):
-            yield start + int(at[first]), start + int(at[last]) + 1
 
 
 def _later(report: Report | None, launch: Launch) -> Result:

@@ -6,10 +6,12 @@ import os
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 
 import pytest
 
+from fa4gen.emulator.global_arrays import GlobalArrays
 from fa4gen.emulator.recorder.recorder import Options, Recorded, recording
 from tests.emulator.instructions.copies import copy_kernel
 from tests.emulator.instructions.test_launch_control import PERSISTENT
@@ -74,6 +76,57 @@ def test_threads_and_processes_have_their_launches(files, tmp_path, recorder_cac
     assert {one.report.verdict.value for one in on_launch if one.report} == {"clean"}
     assert len(list((tmp_path / "out").glob("launch-*/launch.yaml"))) == 6
     assert threading.active_count() <= before + 2  # those of the processes are about to end
+
+
+def test_a_thread_copies_while_the_launch_of_another_runs(
+    files, tmp_path, recorder_cache, monkeypatch
+) -> None:
+    program, ptx = files
+    begun, copied = tmp_path / "begun", tmp_path / "copied"
+    before_work, _, _ = PROGRAM.partition("def work")
+    program.write_text(
+        f"""{before_work}
+import pathlib, time
+begun, copied = (pathlib.Path(one) for one in sys.argv[2:])
+size = ctypes.c_size_t(128)
+def array(first):
+    return (ctypes.c_uint32 * 32)(*range(first, first + 32))
+one, two = ctypes.c_uint64(), ctypes.c_uint64()
+ok(cuda.cuMemAlloc_v2(ctypes.byref(one), size))
+ok(cuda.cuMemAlloc_v2(ctypes.byref(two), size))
+ok(cuda.cuMemcpyHtoD_v2(one, array(0), size))
+def launch():
+    ok(cuda.cuCtxSetCurrent(context))
+    parameters = (ctypes.c_void_p * 1)(ctypes.addressof(one))
+    ok(cuda.cuLaunchKernel(function, 1, 1, 1, 32, 1, 1, 0, None, parameters, None))
+thread = threading.Thread(target=launch)
+thread.start()
+while not begun.exists():
+    time.sleep(0.01)
+ok(cuda.cuMemcpyHtoD_v2(two, array(100), size))
+copied.touch()
+thread.join()
+found = array(0)
+ok(cuda.cuMemcpyDtoH_v2(found, one, size))
+assert list(found) == list(range(0, 64, 2)), list(found)
+ok(cuda.cuMemcpyDtoH_v2(found, two, size))
+assert list(found) == list(range(100, 132)), list(found)
+"""
+    )
+    fetch = GlobalArrays.fetch
+
+    def fetch_late(arrays: GlobalArrays) -> None:  # memory was read, and is about to be written
+        begun.touch()
+        end = time.monotonic() + 30
+        while not copied.exists() and time.monotonic() < end:
+            time.sleep(0.01)
+        fetch(arrays)
+
+    monkeypatch.setattr(GlobalArrays, "fetch", fetch_late)
+    with recording(tmp_path / "out", recorder_cache / "recorder") as recorder:
+        command = [sys.executable, program, ptx, begun, copied]
+        done = subprocess.run(command, env=recorder.environment(), check=False)
+    assert done.returncode == 0
 
 
 def test_what_the_recorder_refuses_reaches_the_program(files, tmp_path, recorder_cache) -> None:

@@ -1,0 +1,70 @@
+"""Device memory as a launch sees it: a copy, of which only what the launch changed goes back.
+
+A launch is asked for by one thread of the program; others may copy to device memory meanwhile.
+Were whole allocations written back at its end, what they copied would be gone.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fa4gen.emulator.global_arrays import copy_array
+from fa4gen.emulator.relocations import Memory
+
+# Bytes: allocators of programs hand out multiples of so many.
+_APART: Final = 256
+# Bytes that are compared at once.
+_STRETCH: Final = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """Bytes of the memory that the program shares, and the copy of them that a launch changes.
+
+    window  the shared bytes
+    memory  what the launch gets
+    before  what it got, as it was
+    """
+
+    window: NDArray[np.uint8]
+    memory: Memory
+    before: NDArray[np.uint8]
+
+    def put_back(self) -> list[tuple[int, int]]:
+        """Write what the launch changed to the window; returns where: addresses, half open.
+
+        Bytes between two changes that are less than ``_APART`` apart count as changed (some were
+        written with the value that they had), but are not written.
+        """
+        spans: list[tuple[int, int]] = []
+        now, base = self.memory.array, self.memory.address or 0
+        for start in range(0, len(now), _STRETCH):
+            part = slice(start, start + _STRETCH)
+            at = np.flatnonzero(now[part] != self.before[part]) + start
+            if not len(at):
+                continue
+            self.window[at] = now[at]
+            ends = np.flatnonzero(np.diff(at) >= _APART)
+            for first, last in zip([0, *(ends + 1)], [*ends, len(at) - 1], strict=True):
+                low, high = base + int(at[first]), base + int(at[last]) + 1
+                if spans and low - spans[-1][1] < _APART - 1:
+                    low, _ = spans.pop()
+                spans.append((low, high))
+        return spans
+
+
+def take(window: NDArray[np.uint8], address: int, name: str) -> Snapshot:
+    """Copy the bytes at ``address``."""
+    before = _copied(window)
+    return Snapshot(window, Memory(_copied(before), address=address, name=name), before)
+
+
+def _copied(array: NDArray[np.uint8]) -> NDArray[np.uint8]:
+    """A copy, whose zeros need no memory."""
+    made = np.zeros_like(array)
+    copy_array(made, array)
+    return made
