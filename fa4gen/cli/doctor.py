@@ -29,9 +29,6 @@ class _Findings:
     why_no_gpu: str
     cache: CacheReport
 
-    def compiler_for(self, arch: str) -> str:
-        return next((c.name for c in self.compilers if arch in c.archs), "")
-
 
 @click.command(name="doctor")
 @click.option(

@@ -90,9 +90,5 @@ def _is_error(record: CaseRecord) -> bool:
     return record.outcome == "failed" and record.stage in ("worker", "render")
 
 
-def _is_failure(record: CaseRecord) -> bool:
-    return record.outcome == "failed" and not _is_error(record)
-
-
 def _clean(text: str) -> str:
     return _NOT_XML.sub("\ufffd", text)

@@ -139,7 +139,6 @@ class KernelEnvironment(jinja2.Environment):
             finalize=cpp_literal,
             extensions=("jinja2.ext.do", *templates.extensions),
         )
-        self.filters["hex"] = hex_literal
         self.filters["camel"] = camel
 
 
@@ -172,13 +171,6 @@ def template_roots(user_folder: Path | None) -> tuple[Path, ...]:
 def camel(name: str) -> str:
     """Return the C++ constant of a plan field: num_kv_stages -> kNumKvStages, BM -> kBM."""
     return "k" + "".join(word[:1].upper() + word[1:] for word in name.split("_"))
-
-
-def hex_literal(value: int, digits: int = 0) -> str:
-    """Return ``value`` as a C++ hexadecimal literal of at least ``digits`` digits: 255 -> 0xff."""
-    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
-        raise ValueError(f"hex takes an integer from 0 on, not {value!r}")
-    return f"0x{value:0{digits}x}"
 
 
 def cpp_literal(value: Any) -> Any:

@@ -32,11 +32,6 @@ class Timing:
         return statistics.median(self.samples_ms)
 
     @property
-    def min_ms(self) -> float:
-        """The shortest sample."""
-        return min(self.samples_ms)
-
-    @property
     def spread(self) -> float:
         """Interquartile range over the median; 0 for a single sample."""
         if len(self.samples_ms) < 2:
@@ -72,19 +67,6 @@ def sample_count(estimate_ms: float, seconds: float, low: int, high: int) -> int
     return high if wanted >= high else max(low, math.ceil(wanted))
 
 
-def time_callable(
-    run: Callable[[], object], protocol: TimingProtocol | None = None, *, stream: int | None = None
-) -> Timing:
-    """Time ``run``, which enqueues GPU work on CuPy's current stream, or on the one given.
-
-    ``stream`` is a stream's handle, such as torch's ``cuda_stream``; events and flushes go there.
-    Raises MissingCapabilityError without a GPU, and lets through what ``run`` raises.
-    """
-    protocol = protocol or TimingProtocol()
-    with _Stopwatch(protocol, stream) as watch:
-        return watch.time(run)
-
-
 def time_in_turn(
     runs: Mapping[str, Callable[[], object]],
     protocol: TimingProtocol | None = None,
@@ -92,11 +74,14 @@ def time_in_turn(
     rounds: int = 3,
     stream: int | None = None,
 ) -> dict[str, tuple[Timing, ...]]:
-    """Time several callables in turn, ``rounds`` times, each round in another order.
+    """Time callables in turn, ``rounds`` times, each round in another order.
 
-    Drift of the clock, and the heat that the one before leaves, then hit all alike.
+    Each enqueues GPU work on CuPy's current stream, or on the one given: ``stream`` is a stream's
+    handle, such as torch's ``cuda_stream``; events and flushes go there. Drift of the clock, and
+    the heat that the one before leaves, then affect all alike.
 
-    Returns one Timing a round for each name.
+    Returns one Timing a round for each name. Raises MissingCapabilityError without a GPU, and lets
+    through what a callable raises.
     """
     protocol = protocol or TimingProtocol()
     timings: dict[str, list[Timing]] = {name: [] for name in runs}

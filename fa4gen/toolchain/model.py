@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Literal, Protocol
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-CompilerChoice = Literal["auto", "nvrtc", "nvcc"]
 Severity = Literal["error", "warning"]
 
 

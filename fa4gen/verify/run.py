@@ -46,18 +46,6 @@ class VerifyOptions:
     """Add the cases whose reference is computed on the GPU."""
 
 
-def verify_config(
-    config: str | Path, options: VerifyOptions, *, backend: Backend | None, compiler: str = "auto"
-) -> Verdict:
-    """Load, render, compile and run one config file; what goes wrong is in the verdict.
-
-    Without a backend the kernel is only compiled, and the verdict says so.
-    """
-    from fa4gen.verify.build import build_kernel
-
-    return verify_built(build_kernel(str(config), compiler), options, backend)
-
-
 def verify_configs(
     configs: Sequence[str | Path],
     options: VerifyOptions,

@@ -2,11 +2,9 @@ from __future__ import annotations
 
 import jinja2
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from fa4gen.errors import ConfigError, TemplateError
-from fa4gen.render.environment import TemplateSet, camel, hex_literal, open_templates
+from fa4gen.render.environment import TemplateSet, camel, open_templates
 from fa4gen.resources import data_root
 
 
@@ -28,22 +26,9 @@ def test_camel_spells_the_cpp_constant_of_a_key(name: str, constant: str) -> Non
     assert camel(name) == constant
 
 
-@settings(max_examples=30, deadline=None)
-@given(st.integers(min_value=0, max_value=2**64))
-def test_hex_reads_back(value: int) -> None:
-    assert int(hex_literal(value), 16) == value
-
-
-def test_hex_pads_and_refuses_what_has_no_literal() -> None:
-    assert hex_literal(255, 8) == "0x000000ff"
-    for bad in (-1, True, 1.5, "12"):
-        with pytest.raises(ValueError, match="hex takes an integer"):
-            hex_literal(bad)  # type: ignore[arg-type]
-
-
 def test_filters_and_literals_in_a_template(tmp_path) -> None:
-    text = "{{ 'BN' | camel }} {{ 255 | hex }} {{ flag }} {{ scale }}f\n"
-    assert render_text(tmp_path, text, flag=True, scale=8.0) == "kBN 0xff true 8.0f\n"
+    text = "{{ 'BN' | camel }} {{ flag }} {{ scale }}f\n"
+    assert render_text(tmp_path, text, flag=True, scale=8.0) == "kBN true 8.0f\n"
 
 
 @pytest.mark.parametrize("value", [None, float("inf"), float("nan")])

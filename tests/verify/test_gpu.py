@@ -9,7 +9,7 @@ from fa4gen.verify.cases import Case
 from fa4gen.verify.gpu import GpuBackend
 from fa4gen.verify.inputs import make_inputs, make_rng
 from fa4gen.verify.memory import place
-from fa4gen.verify.run import VerifyOptions, verify_config
+from fa4gen.verify.run import VerifyOptions, verify_built
 
 pytestmark = pytest.mark.gpu
 
@@ -29,18 +29,16 @@ def built():
 @pytest.mark.parametrize("name", CONFIGS)
 def test_a_shipped_kernel_passes(gpu, name) -> None:
     from fa4gen.config.find import find_configs
+    from fa4gen.verify.build import build_kernel
 
-    backend = pick_backend("sm_90a")
     (path,) = find_configs([name])
-    verdict = verify_config(path, VerifyOptions(seed=11), backend=backend)
+    verdict = verify_built(build_kernel(str(path)), VerifyOptions(seed=11), pick_backend("sm_90a"))
     assert [case for case in verdict.cases if not case.passed] == []
     assert verdict.proof == f"ran on {gpu.name}"
     assert verdict.num_cases > 100
 
 
 def test_large_cases_have_their_reference_on_the_gpu(gpu, built) -> None:
-    from fa4gen.verify.run import verify_built
-
     options = VerifyOptions(seed=12, patterns=("large/4k", "large/odd_16k"), large=True)
     verdict = verify_built(built, options, GpuBackend("sm_90a"))
     assert verdict.num_passed == 2, verdict.cases
