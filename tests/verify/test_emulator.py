@@ -11,7 +11,7 @@ from fa4gen.config.load import load_config
 from fa4gen.verify.build import build_kernel
 from fa4gen.verify.emulator import EmulatorBackend, plan_names
 from fa4gen.verify.run import VerifyOptions, verify_built, verify_kernel
-from tests.verify.test_source_mutants import MUTANTS, mutated
+from tests.kernels.attention.sm90.test_mutants import MUTANTS, mutated
 
 FEW = ("size/1", "ring/*", "gqa/3", "more_queries/*x17")
 FEWER = ("ring/*",)

@@ -17,7 +17,7 @@ from fa4gen.verify.further import exercise_of
 from fa4gen.verify.ring_cases import TILES
 from fa4gen.verify.verdict import CaseVerdict
 from fa4gen.verify.work_done import Tiles
-from tests.verify.source_mutation import Change, Kernel, Mutant, mutated, verify
+from tests.kernels.source_mutation import Change, Kernel, Mutant, mutated, verify
 
 if TYPE_CHECKING:
     from fa4gen.verify.exercise import Exercise

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from tests.verify.gemm_emulation import Problem
-from tests.verify.gemm_mutants_sm100 import GemmMutant
-from tests.verify.source_mutation import Change, Found
+from tests.kernels.gemm.emulation import Problem
+from tests.kernels.gemm.sm100.mutants import GemmMutant
+from tests.kernels.source_mutation import Change, Found
 
 _SMALL: Final = {"arch": "sm_90a", "BM": 128, "BN": 128, "num_stages": 2, "num_epi_stages": 2}
 CONFIGS: Final[dict[str, dict[str, Any]]] = {

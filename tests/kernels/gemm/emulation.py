@@ -15,7 +15,7 @@ from fa4gen.designs.build import build_plan
 from fa4gen.emulator import SCHEDULES, Program, TensorMap
 from fa4gen.render.render import render
 from fa4gen.verify.emulator import plan_names
-from tests.verify.source_mutation import Found, Kernel, function_of, ptx_of
+from tests.kernels.source_mutation import Found, Kernel, function_of, ptx_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

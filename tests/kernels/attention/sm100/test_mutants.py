@@ -7,8 +7,8 @@ from functools import cache
 import pytest
 
 from fa4gen.emulator import SCHEDULES
-from tests.verify.mutants_sm100 import CONFIGS, MUTANTS, WRONG_VERSIONS
-from tests.verify.source_mutation import Kernel, complaint, kernel_of, mutated, verify
+from tests.kernels.attention.sm100.mutants import CONFIGS, MUTANTS, WRONG_VERSIONS
+from tests.kernels.source_mutation import Kernel, complaint, kernel_of, mutated, verify
 
 SEEDS = 20
 ALWAYS = [

@@ -5,8 +5,15 @@ from __future__ import annotations
 import pytest
 
 from tests.emulator.mutations.mutant import Edit
-from tests.verify.depth512_slips import CONFIGS, SLIPS, Told, complaint, depth512, edited
-from tests.verify.source_mutation import verify
+from tests.kernels.attention.sm100_depth512.mutants import (
+    CONFIGS,
+    SLIPS,
+    Told,
+    complaint,
+    depth512,
+    edited,
+)
+from tests.kernels.source_mutation import verify
 
 FEW = 1
 SEEDS = 12

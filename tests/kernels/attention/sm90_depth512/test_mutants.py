@@ -7,8 +7,8 @@ from typing import Any, Final
 
 import pytest
 
-from tests.verify.source_mutation import Change, Found, Kernel, Mutant, complaint, kernel_of
-from tests.verify.source_mutation import mutated as with_mistake
+from tests.kernels.source_mutation import Change, Found, Kernel, Mutant, complaint, kernel_of
+from tests.kernels.source_mutation import mutated as with_mistake
 
 KEYS: Final[dict[str, Any]] = {
     "arch": "sm_90a",

@@ -98,7 +98,7 @@ def test_a_mutant_is_refused(gpu, name) -> None:
 HANGING_RUN = """
 import os, sys, time
 sys.path.insert(0, {here!r})
-from test_source_mutants import HANGS, mutated
+from test_mutants import HANGS, mutated
 from fa4gen.verify.gpu import GpuBackend
 from fa4gen.verify.run import VerifyOptions, verify_kernel
 plan, compiled = mutated(*HANGS)

@@ -12,10 +12,10 @@ import pytest
 
 from fa4gen.errors import CompileError
 from tests.emulator.mutations.mutant import Edit
-from tests.verify.depth512_slips import PEER_STORED, depth512, edited
-from tests.verify.source_mutation import ptx_of, verify
+from tests.kernels.attention.sm100_depth512.mutants import PEER_STORED, depth512, edited
+from tests.kernels.source_mutation import ptx_of, verify
 
-PAGE = Path(__file__).parents[2] / "docs" / "depth512_counts.md"
+PAGE = Path(__file__).parents[4] / "docs" / "depth512_counts.md"
 CASE = "scale/1"  # 100 rows, 150 keys: a block, and both CTAs have rows
 SEED = 0
 QUOTED = re.compile(r"^error: ([\w-]+) at [^,]+, (\w+) \(CTA (\d)[^)]*\): (.*)$", re.MULTILINE)

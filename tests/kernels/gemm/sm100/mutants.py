@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Final
 
-from tests.verify.gemm_emulation import Problem
-from tests.verify.source_mutation import Change, Found
+from tests.kernels.gemm.emulation import Problem
+from tests.kernels.source_mutation import Change, Found
 
 # Steps of two panels a tile, two slots in each ring: every ring wraps within a tile or two.
 _SMALL: Final = {"BM": 128, "BN": 128, "num_stages": 2, "num_epi_stages": 2, "num_out_stages": 2}

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from fa4gen.emulator import SCHEDULES
-from tests.verify.source_mutation import kernel_of, verify
+from tests.kernels.source_mutation import kernel_of, verify
 
 if TYPE_CHECKING:
-    from tests.verify.source_mutation import Kernel
+    from tests.kernels.source_mutation import Kernel
 
 SEEDS = 20
 CONFIGS: dict[str, dict[str, Any]] = {

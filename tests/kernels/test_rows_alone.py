@@ -18,7 +18,7 @@ from fa4gen.verify.emulator import EmulatedKernel
 from fa4gen.verify.inputs import make_inputs, make_rng
 from fa4gen.verify.memory import out_bits, place
 from fa4gen.verify.rounding import round_to
-from tests.verify.source_mutation import Change, Kernel, kernel_of, ptx_of
+from tests.kernels.source_mutation import Change, Kernel, kernel_of, ptx_of
 
 if TYPE_CHECKING:
     from fa4gen.emulator import Report

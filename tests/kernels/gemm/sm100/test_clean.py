@@ -11,10 +11,10 @@ import pytest
 
 from fa4gen.emulator import SCHEDULES
 from fa4gen.errors import ConfigError
-from tests.verify.gemm_emulation import Problem, emulate, gemm_kernel
+from tests.kernels.gemm.emulation import Problem, emulate, gemm_kernel
 
 if TYPE_CHECKING:
-    from tests.verify.source_mutation import Kernel
+    from tests.kernels.source_mutation import Kernel
 
 Keys = dict[str, Any]
 TILE: Keys = {"cta_group": 1, "BM": 128, "BN": 128}

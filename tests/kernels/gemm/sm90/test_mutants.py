@@ -6,9 +6,9 @@ from functools import cache
 
 import pytest
 
-from tests.verify.gemm_emulation import emulate, gemm_kernel, is_told
-from tests.verify.gemm_mutants_sm90 import CONFIGS, MUTANTS, UPSTREAM
-from tests.verify.source_mutation import Kernel, mutated
+from tests.kernels.gemm.emulation import emulate, gemm_kernel, is_told
+from tests.kernels.gemm.sm90.mutants import CONFIGS, MUTANTS, UPSTREAM
+from tests.kernels.source_mutation import Kernel, mutated
 
 SEEDS = 20
 ALWAYS = [

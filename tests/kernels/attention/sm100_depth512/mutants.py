@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from tests.emulator.mutations.mutant import Edit
-from tests.verify.source_mutation import Kernel, kernel_of, verify
+from tests.kernels.source_mutation import Kernel, kernel_of, verify
 
 CONFIGS: Final[dict[str, dict[str, Any]]] = {
     "causal": {"mask": "causal"},

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 from fa4gen.errors import ConfigError
-from tests.verify.gemm_emulation import Problem, emulate, gemm_kernel
+from tests.kernels.gemm.emulation import Problem, emulate, gemm_kernel
 
 if TYPE_CHECKING:
-    from tests.verify.source_mutation import Kernel
+    from tests.kernels.source_mutation import Kernel
 
 Keys = dict[str, Any]
 HOPPER: Keys = {"arch": "sm_90a"}

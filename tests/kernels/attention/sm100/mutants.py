@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from tests.verify.source_mutation import Change, Found, Mutant
+from tests.kernels.source_mutation import Change, Found, Mutant
 
 # Outputs are rescaled whenever a maximum grows, so that the correction has something to do.
 _COMMON: Final = {"rescale_threshold": 0.0, "exp2_fma_share": 0.0}

@@ -15,7 +15,7 @@ from fa4gen.config.load import load_config
 from fa4gen.designs.build import build_plan
 from fa4gen.emulator import SCHEDULES
 from fa4gen.render.render import render
-from tests.verify.source_mutation import Change, Kernel, Mutant, mutated, verify
+from tests.kernels.source_mutation import Change, Kernel, Mutant, mutated, verify
 
 GEMM, ATTENTION = "gemm_fp16_short_residual", "fa4_d64_causal_fp8"
 SHORT = {
