@@ -57,6 +57,10 @@ class KernelPlan:
         """Return the row of the barrier table called ``name``; KeyError when there is none."""
         return {barrier.name: barrier for barrier in self.barriers}[name]
 
+    def role(self, name: str) -> Role:
+        """Return the warp role called ``name``; KeyError when there is none."""
+        return {role.name: role for role in self.roles}[name]
+
     @property
     def shared_bytes_used(self) -> int:
         """Bytes up to the end of the last region, before the alignment slack."""
