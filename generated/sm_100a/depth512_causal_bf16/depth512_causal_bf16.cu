@@ -8,28 +8,28 @@
 //   dynamic scheduler; 0.0% of exp2 on the FMA pipe
 //
 // Roles:
-//   softmax      warps 0-3, 216 registers: scores to probabilities, two threads a row; log-sum-exp
-//   correction   warps 4-7, 128 registers: rescales the output when a maximum grew; at the end stores it
-//   mma          warp 8, 64 registers: in the leader issues Q.K and P.V; has the tensor memory
-//   load         warp 9, 64 registers: issues this CTA's TMA loads and hands out tiles
-//   idle         warps 10-11, 64 registers: fill up the warpgroup
+//   softmax     warps 0-3, 216 registers: scores to probabilities, two threads a row; log-sum-exp
+//   correction  warps 4-7, 128 registers: rescales the output when a maximum grew; at the end stores it
+//   mma         warp 8, 64 registers: in the leader issues Q.K and P.V; has the tensor memory
+//   load        warp 9, 64 registers: issues this CTA's TMA loads and hands out tiles
+//   idle        warps 10-11, 64 registers: fill up the warpgroup
 //
 // Barriers: slots x arrivals of a phase, and what a completed phase says
-//   po_lo               1 x 512  P is stored, and O_lo has been rescaled, or read
-//   po_hi               1 x 256  O_hi has been rescaled, or read
-//   s_even_consumer     1 x 256  the scores of an even block have been loaded
-//   s_odd_consumer      1 x 256  the scores of an odd block have been loaded
-//   c_producer          1 x 128  each row's factor is in shared memory
-//   c_consumer          1 x 128  the factors have been read
-//   s_even_producer     1 x   1  the scores of an even block are in tensor memory
-//   s_odd_producer      1 x   1  the scores of an odd block are in tensor memory
-//   o_mma_lo            1 x   1  a block's P.V_lo has been added to O_lo
-//   o_mma_hi            1 x   1  a block's P.V_hi has been added to O_hi
-//   kv_producer         4 x   1  a part of K or V has landed
-//   kv_consumer         4 x   1  the slot of a part may be overwritten
-//   query_empty         1 x   1  the queries' space may be overwritten
-//   tile_full           2 x   1  the next tile is in its slot
-//   tile_empty          2 x  19  the tile has been read
+//   po_lo            1 x 512  P is stored, and O_lo has been rescaled, or read
+//   po_hi            1 x 256  O_hi has been rescaled, or read
+//   s_even_consumer  1 x 256  the scores of an even block have been loaded
+//   s_odd_consumer   1 x 256  the scores of an odd block have been loaded
+//   c_producer       1 x 128  each row's factor is in shared memory
+//   c_consumer       1 x 128  the factors have been read
+//   s_even_producer  1 x   1  the scores of an even block are in tensor memory
+//   s_odd_producer   1 x   1  the scores of an odd block are in tensor memory
+//   o_mma_lo         1 x   1  a block's P.V_lo has been added to O_lo
+//   o_mma_hi         1 x   1  a block's P.V_hi has been added to O_hi
+//   kv_producer      4 x   1  a part of K or V has landed
+//   kv_consumer      4 x   1  the slot of a part may be overwritten
+//   query_empty      1 x   1  the queries' space may be overwritten
+//   tile_full        2 x   1  the next tile is in its slot
+//   tile_empty       2 x  19  the tile has been read
 //
 // Tensor memory, by columns:
 //     0 to 127  output, first half: 64 x 256 float32, as two halves of 128 columns
@@ -1499,25 +1499,25 @@ __device__ __forceinline__ void run_correction(uint32 base, const Problem& probl
 
 // Launch with 384 threads and 232176 bytes of dynamic shared memory;
 // grid: two CTAs a pair of tiles, at most as many as multiprocessors.
-//   query_map            query (batch, rows, heads, depth), any strides
-//   key_map              key
-//   value_map            value
-//   out_map              output, bf16
-//   out                  the same output, for rows that see no key
-//   lse                  log-sum-exp, (batch, query heads, query rows)
-//   tile_counter         two zeros; zero again after the launch
-//   batch                batches
-//   query_heads          query heads
-//   heads_per_key_head   query heads that share a key head
-//   query_rows           query rows
-//   key_rows             key rows
-//   out_batch_stride     of the output's batch, in elements
-//   out_row_stride       of the output's row, in elements
-//   out_head_stride      of the output's head, in elements
-//   softmax_scale_log2   softmax scale * log2(e), above zero
-//   tiles_per_head       tiles that cover the query rows of a head
-//   num_tiles            tiles_per_head * query_heads * batch
-//   heads_per_group      query heads whose keys and values stay in L2 together; 1 is always right
+//   query_map           query (batch, rows, heads, depth), any strides
+//   key_map             key
+//   value_map           value
+//   out_map             output, bf16
+//   out                 the same output, for rows that see no key
+//   lse                 log-sum-exp, (batch, query heads, query rows)
+//   tile_counter        two zeros; zero again after the launch
+//   batch               batches
+//   query_heads         query heads
+//   heads_per_key_head  query heads that share a key head
+//   query_rows          query rows
+//   key_rows            key rows
+//   out_batch_stride    of the output's batch, in elements
+//   out_row_stride      of the output's row, in elements
+//   out_head_stride     of the output's head, in elements
+//   softmax_scale_log2  softmax scale * log2(e), above zero
+//   tiles_per_head      tiles that cover the query rows of a head
+//   num_tiles           tiles_per_head * query_heads * batch
+//   heads_per_group     query heads whose keys and values stay in L2 together; 1 is always right
 extern "C" __global__ void __cluster_dims__(2, 1, 1) __launch_bounds__(kNumThreads, 1)
     fa4gen_depth512_causal_bf16(
         const __grid_constant__ TensorMap query_map,
@@ -1544,7 +1544,8 @@ extern "C" __global__ void __cluster_dims__(2, 1, 1) __launch_bounds__(kNumThrea
   const int32 rank = cluster_rank();
   const Problem problem{batch,          query_heads, heads_per_key_head, query_rows, key_rows,
                         tiles_per_head, num_tiles,   heads_per_group};
-  constexpr int32 kMmaWarp = 8, kLoadWarp = kMmaWarp + 1;
+  constexpr int32 kCorrectionWarp = 4;
+  constexpr int32 kMmaWarp = 8, kLoadWarp = 9;
   if (warp == 0) {
     initialize_barriers(base, threadIdx.x);
     fence_mbarrier_init();
@@ -1556,7 +1557,7 @@ extern "C" __global__ void __cluster_dims__(2, 1, 1) __launch_bounds__(kNumThrea
   tcgen05_fence_after();
   const uint32 tensor_memory = load_shared(base + kTensorMemoryOffset);
 
-  if (warp < 4) {
+  if (warp < kCorrectionWarp) {
     increase_registers<kSoftmaxRegisters>();
     run_softmax(base, problem, tensor_memory, softmax_scale_log2, lse, rank);
   } else if (warp < kMmaWarp) {
@@ -1574,9 +1575,9 @@ extern "C" __global__ void __cluster_dims__(2, 1, 1) __launch_bounds__(kNumThrea
   }
 
   tcgen05_fence_before();
-  cluster_sync_aligned();  // the peer's products and commits reach this CTA until here
+  cluster_sync_aligned();  // until here the peer's products, commits and arrivals reach this CTA
   tcgen05_fence_after();
-  // Asked for again: no role has a register to keep them in.
+  // Warp and address are computed again: no role has a register to keep them in.
   if (threadIdx.x / 32 == kMmaWarp)
     tensor_memory_free<kTensorMemoryColumns>(load_shared(shared_base() + kTensorMemoryOffset));
 }

@@ -8,12 +8,12 @@
 //   dynamic scheduler; 12.5% of exp2 on the FMA pipe
 //
 // Roles:
-//   softmax 0    warps 0-3, 200 registers: scores of query tile 0 to probabilities, row by row; log-sum-exp
-//   softmax 1    warps 4-7, 200 registers: scores of query tile 1 to probabilities, row by row; log-sum-exp
-//   correction   warps 8-11, 64 registers: rescales the outputs when a maximum grew; at the end stores them
-//   mma          warp 12, 48 registers: issues Q.K and P.V; has the tensor memory
-//   load         warp 13, 48 registers: issues the TMA loads and hands out tiles
-//   idle         warps 14-15, 48 registers: fill up the warpgroup
+//   softmax 0   warps 0-3, 200 registers: scores of query tile 0 to probabilities, row by row; log-sum-exp
+//   softmax 1   warps 4-7, 200 registers: scores of query tile 1 to probabilities, row by row; log-sum-exp
+//   correction  warps 8-11, 64 registers: rescales the outputs when a maximum grew; at the end stores them
+//   mma         warp 12, 48 registers: issues Q.K and P.V; has the tensor memory
+//   load        warp 13, 48 registers: issues the TMA loads and hands out tiles
+//   idle        warps 14-15, 48 registers: fill up the warpgroup
 //
 // Barriers: slots x arrivals of a phase, and what a completed phase says
 //   query_full          2 x   1  a part of a query tile has landed
@@ -1483,25 +1483,25 @@ __device__ __forceinline__ void run_correction(uint32 base, const Problem& probl
 
 // Launch with 512 threads and 231728 bytes of dynamic shared memory;
 // grid: as many CTAs as multiprocessors, or tiles where there are fewer.
-//   query_map            query (batch, rows, heads, depth), any strides
-//   key_map              key
-//   value_map            value
-//   out_map              output, bf16
-//   out                  the same output, for rows that see no key
-//   lse                  log-sum-exp, (batch, query heads, query rows)
-//   tile_counter         two zeros; zero again after the launch
-//   batch                batches
-//   query_heads          query heads
-//   heads_per_key_head   query heads that share a key head
-//   query_rows           query rows
-//   key_rows             key rows
-//   out_batch_stride     of the output's batch, in elements
-//   out_row_stride       of the output's row, in elements
-//   out_head_stride      of the output's head, in elements
-//   softmax_scale_log2   softmax scale * log2(e), above zero
-//   tiles_per_head       tiles that cover the query rows of a head
-//   num_tiles            tiles_per_head * query_heads * batch
-//   heads_per_group      query heads whose keys and values stay in L2 together; 1 is always right
+//   query_map           query (batch, rows, heads, depth), any strides
+//   key_map             key
+//   value_map           value
+//   out_map             output, bf16
+//   out                 the same output, for rows that see no key
+//   lse                 log-sum-exp, (batch, query heads, query rows)
+//   tile_counter        two zeros; zero again after the launch
+//   batch               batches
+//   query_heads         query heads
+//   heads_per_key_head  query heads that share a key head
+//   query_rows          query rows
+//   key_rows            key rows
+//   out_batch_stride    of the output's batch, in elements
+//   out_row_stride      of the output's row, in elements
+//   out_head_stride     of the output's head, in elements
+//   softmax_scale_log2  softmax scale * log2(e), above zero
+//   tiles_per_head      tiles that cover the query rows of a head
+//   num_tiles           tiles_per_head * query_heads * batch
+//   heads_per_group     query heads whose keys and values stay in L2 together; 1 is always right
 extern "C" __global__ void __launch_bounds__(kNumThreads, 1)
     fa4gen_fa4_d128_window_bf16(
         const __grid_constant__ TensorMap query_map,
@@ -1527,7 +1527,8 @@ extern "C" __global__ void __launch_bounds__(kNumThreads, 1)
   const int32 warp = __shfl_sync(0xffffffffu, threadIdx.x / 32, 0);  // uniform, and known to be
   const Problem problem{batch,          query_heads, heads_per_key_head, query_rows, key_rows,
                         tiles_per_head, num_tiles,   heads_per_group};
-  constexpr int32 kMmaWarp = 12, kLoadWarp = kMmaWarp + 1;
+  constexpr int32 kCorrectionWarp = 8;
+  constexpr int32 kMmaWarp = 12, kLoadWarp = 13;
   if (threadIdx.x == 0) {
     initialize_barriers(base);
     fence_mbarrier_init();
@@ -1538,7 +1539,7 @@ extern "C" __global__ void __launch_bounds__(kNumThreads, 1)
   tcgen05_fence_after();
   const uint32 tensor_memory = load_shared(base + kTensorMemoryOffset);
 
-  if (warp < 8) {
+  if (warp < kCorrectionWarp) {
     increase_registers<kSoftmaxRegisters>();
     run_softmax(base, problem, tensor_memory, warp / 4, softmax_scale_log2, lse);
   } else if (warp < kMmaWarp) {
@@ -1556,9 +1557,9 @@ extern "C" __global__ void __launch_bounds__(kNumThreads, 1)
   }
 
   tcgen05_fence_before();
-  __syncthreads();  // every role is through with tensor memory
+  __syncthreads();  // every role has finished with tensor memory
   tcgen05_fence_after();
-  // Asked for again: no role has a register to keep them in.
+  // Warp and address are computed again: no role has a register to keep them in.
   if (threadIdx.x / 32 == kMmaWarp)
     tensor_memory_free<kTensorMemoryColumns>(load_shared(shared_base() + kTensorMemoryOffset));
 }

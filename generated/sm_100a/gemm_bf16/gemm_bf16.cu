@@ -8,15 +8,15 @@
 //   no residual; static scheduler
 //
 // Roles:
-//   epilogue   warps 0-3: reads the sums, stores the output
-//   load       warp 4: issues the TMA loads of A and B
-//   mma        warp 5: issues the products; has the tensor memory
+//   epilogue  warps 0-3: reads the sums, stores the output
+//   load      warp 4: issues the TMA loads of A and B
+//   mma       warp 5: issues the products; has the tensor memory
 //
 // Barriers: slots x arrivals of a phase, and what a completed phase says
-//   input_full       4 x   1  a block of A and B has landed
-//   input_empty      4 x   1  a slot of A and B may be overwritten
-//   accum_full       2 x   1  a tile's sums are in tensor memory
-//   accum_empty      2 x 128  the sums have been read, and may be overwritten
+//   input_full   4 x   1  a block of A and B has landed
+//   input_empty  4 x   1  a slot of A and B may be overwritten
+//   accum_full   2 x   1  a tile's sums are in tensor memory
+//   accum_empty  2 x 128  the sums have been read, and may be overwritten
 //
 // Tensor memory, by columns:
 //     0 to 255  accumulator 0: 128 x 256 float32
@@ -872,7 +872,7 @@ extern "C" __global__ void __launch_bounds__(kNumThreads, 1)
   __syncwarp();
 
   tcgen05_fence_before();
-  __syncthreads();  // every role is through with tensor memory
+  __syncthreads();  // every role has finished with tensor memory
   tcgen05_fence_after();
   if (warp == kMmaWarp) tensor_memory_free<kTensorMemoryColumns>(tensor_memory);
 }

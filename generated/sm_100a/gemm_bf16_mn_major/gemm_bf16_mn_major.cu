@@ -9,15 +9,15 @@
 //   a pair of CTAs multiplies together, each with its rows of A and half of B
 //
 // Roles:
-//   epilogue   warps 0-3: reads the sums, stores the output
-//   load       warp 4: issues the TMA loads of A and B
-//   mma        warp 5: issues the products for both CTAs; has the tensor memory
+//   epilogue  warps 0-3: reads the sums, stores the output
+//   load      warp 4: issues the TMA loads of A and B
+//   mma       warp 5: issues the products for both CTAs; has the tensor memory
 //
 // Barriers: slots x arrivals of a phase, and what a completed phase says
-//   input_full       6 x   1  a block of A and B has landed
-//   input_empty      6 x   1  a slot of A and B may be overwritten
-//   accum_full       2 x   1  a tile's sums are in tensor memory
-//   accum_empty      2 x 256  the sums have been read, and may be overwritten
+//   input_full   6 x   1  a block of A and B has landed
+//   input_empty  6 x   1  a slot of A and B may be overwritten
+//   accum_full   2 x   1  a tile's sums are in tensor memory
+//   accum_empty  2 x 256  the sums have been read, and may be overwritten
 //
 // Tensor memory, by columns:
 //     0 to 255  accumulator 0: 128 x 256 float32
@@ -911,7 +911,7 @@ extern "C" __global__ void __cluster_dims__(2, 1, 1) __launch_bounds__(kNumThrea
   __syncwarp();
 
   tcgen05_fence_before();
-  cluster_sync_aligned();  // the peer's products, commits and arrivals reach this CTA until here
+  cluster_sync_aligned();  // until here the peer's products, commits and arrivals reach this CTA
   tcgen05_fence_after();
   if (warp == kMmaWarp) tensor_memory_free<kTensorMemoryColumns>(tensor_memory);
 }

@@ -16,17 +16,17 @@
 //   residual   warp 7: issues the TMA loads of C, ahead of the epilogue
 //
 // Barriers: slots x arrivals of a phase, and what a completed phase says
-//   input_full       5 x   1  a block of A and B has landed
-//   input_empty      5 x   1  a slot of A and B may be overwritten
-//   accum_full       2 x   1  a tile's sums are in tensor memory
-//   accum_empty      2 x 256  the sums have been read, and may be overwritten
-//   residual_full    2 x   1  a part of C has landed
-//   residual_empty   2 x 128  a slot of C may be overwritten
-//   order_full       2 x   1  a tile's C may be loaded: its A and B were asked for first
-//   order_empty      2 x   1  the residual's loader is at most one tile behind: no phase is missed
-//   tile_full        2 x   1  the answer is there: the next tile, or that there is none
-//   tile_empty       2 x  13  the answer has been read
-//   tile_wanted      1 x   1  the tile after it may be asked for, no sooner
+//   input_full      5 x   1  a block of A and B has landed
+//   input_empty     5 x   1  a slot of A and B may be overwritten
+//   accum_full      2 x   1  a tile's sums are in tensor memory
+//   accum_empty     2 x 256  the sums have been read, and may be overwritten
+//   residual_full   2 x   1  a part of C has landed
+//   residual_empty  2 x 128  a slot of C may be overwritten
+//   order_full      2 x   1  a tile's C may be loaded: its A and B were asked for first
+//   order_empty     2 x   1  the residual's loader is at most one tile behind: no phase is missed
+//   tile_full       2 x   1  the answer is there: the next tile, or that there is none
+//   tile_empty      2 x  13  the answer has been read
+//   tile_wanted     1 x   1  the tile after it may be asked for, no sooner
 //
 // Tensor memory, by columns:
 //     0 to 255  accumulator 0: 128 x 256 float32
@@ -1160,7 +1160,9 @@ extern "C" __global__ void __cluster_dims__(2, 1, 1) __launch_bounds__(kNumThrea
   const int32 warp = __shfl_sync(0xffffffffu, threadIdx.x / 32, 0);  // uniform, and known to be
   const int32 rank = cluster_rank();
   const Problem problem{m, n, k, row_tiles, column_tiles, num_tiles, group_rows};
-  constexpr int32 kSchedulerWarp = 4, kLoadWarp = 5, kMmaWarp = 6, kResidualWarp = 7;
+  constexpr int32 kSchedulerWarp = 4;
+  constexpr int32 kResidualWarp = 7;
+  constexpr int32 kLoadWarp = 5, kMmaWarp = 6;
   if (threadIdx.x == 0) {
     initialize_barriers(base);
     fence_mbarrier_init();
@@ -1186,7 +1188,7 @@ extern "C" __global__ void __cluster_dims__(2, 1, 1) __launch_bounds__(kNumThrea
   __syncwarp();
 
   tcgen05_fence_before();
-  cluster_sync_aligned();  // the peer's products, commits and arrivals reach this CTA until here
+  cluster_sync_aligned();  // until here the peer's products, commits and arrivals reach this CTA
   tcgen05_fence_after();
   if (warp == kMmaWarp) tensor_memory_free<kTensorMemoryColumns>(tensor_memory);
 }

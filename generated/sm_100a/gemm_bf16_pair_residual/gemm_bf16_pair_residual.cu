@@ -9,20 +9,20 @@
 //   a pair of CTAs multiplies together, each with its rows of A and half of B
 //
 // Roles:
-//   epilogue   warps 0-3: reads the sums, adds the residual, stores the output
-//   load       warp 4: issues the TMA loads of A and B
-//   mma        warp 5: issues the products for both CTAs; has the tensor memory
-//   residual   warp 6: issues the TMA loads of C, ahead of the epilogue
+//   epilogue  warps 0-3: reads the sums, adds the residual, stores the output
+//   load      warp 4: issues the TMA loads of A and B
+//   mma       warp 5: issues the products for both CTAs; has the tensor memory
+//   residual  warp 6: issues the TMA loads of C, ahead of the epilogue
 //
 // Barriers: slots x arrivals of a phase, and what a completed phase says
-//   input_full       5 x   1  a block of A and B has landed
-//   input_empty      5 x   1  a slot of A and B may be overwritten
-//   accum_full       2 x   1  a tile's sums are in tensor memory
-//   accum_empty      2 x 256  the sums have been read, and may be overwritten
-//   residual_full    2 x   1  a part of C has landed
-//   residual_empty   2 x 128  a slot of C may be overwritten
-//   order_full       2 x   1  a tile's C may be loaded: its A and B were asked for first
-//   order_empty      2 x   1  the residual's loader is at most one tile behind: no phase is missed
+//   input_full      5 x   1  a block of A and B has landed
+//   input_empty     5 x   1  a slot of A and B may be overwritten
+//   accum_full      2 x   1  a tile's sums are in tensor memory
+//   accum_empty     2 x 256  the sums have been read, and may be overwritten
+//   residual_full   2 x   1  a part of C has landed
+//   residual_empty  2 x 128  a slot of C may be overwritten
+//   order_full      2 x   1  a tile's C may be loaded: its A and B were asked for first
+//   order_empty     2 x   1  the residual's loader is at most one tile behind: no phase is missed
 //
 // Tensor memory, by columns:
 //     0 to 255  accumulator 0: 128 x 256 float32
@@ -1046,7 +1046,8 @@ extern "C" __global__ void __cluster_dims__(2, 1, 1) __launch_bounds__(kNumThrea
   const int32 warp = __shfl_sync(0xffffffffu, threadIdx.x / 32, 0);  // uniform, and known to be
   const int32 rank = cluster_rank();
   const Problem problem{m, n, k, row_tiles, column_tiles, num_tiles, group_rows};
-  constexpr int32 kLoadWarp = 4, kMmaWarp = 5, kResidualWarp = 6;
+  constexpr int32 kResidualWarp = 6;
+  constexpr int32 kLoadWarp = 4, kMmaWarp = 5;
   if (threadIdx.x == 0) {
     initialize_barriers(base);
     fence_mbarrier_init();
@@ -1070,7 +1071,7 @@ extern "C" __global__ void __cluster_dims__(2, 1, 1) __launch_bounds__(kNumThrea
   __syncwarp();
 
   tcgen05_fence_before();
-  cluster_sync_aligned();  // the peer's products, commits and arrivals reach this CTA until here
+  cluster_sync_aligned();  // until here the peer's products, commits and arrivals reach this CTA
   tcgen05_fence_after();
   if (warp == kMmaWarp) tensor_memory_free<kTensorMemoryColumns>(tensor_memory);
 }

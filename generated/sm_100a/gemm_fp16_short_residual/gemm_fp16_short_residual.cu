@@ -8,20 +8,20 @@
 //   a matrix as residual, 2 slots; static scheduler
 //
 // Roles:
-//   epilogue   warps 0-3: reads the sums, adds the residual, stores the output
-//   load       warp 4: issues the TMA loads of A and B
-//   mma        warp 5: issues the products; has the tensor memory
-//   residual   warp 6: issues the TMA loads of C, ahead of the epilogue
+//   epilogue  warps 0-3: reads the sums, adds the residual, stores the output
+//   load      warp 4: issues the TMA loads of A and B
+//   mma       warp 5: issues the products; has the tensor memory
+//   residual  warp 6: issues the TMA loads of C, ahead of the epilogue
 //
 // Barriers: slots x arrivals of a phase, and what a completed phase says
-//   input_full       8 x   1  a block of A and B has landed
-//   input_empty      8 x   1  a slot of A and B may be overwritten
-//   accum_full       2 x   1  a tile's sums are in tensor memory
-//   accum_empty      2 x 128  the sums have been read, and may be overwritten
-//   residual_full    2 x   1  a part of C has landed
-//   residual_empty   2 x 128  a slot of C may be overwritten
-//   order_full       2 x   1  a tile's C may be loaded: its A and B were asked for first
-//   order_empty      2 x   1  the residual's loader is at most one tile behind: no phase is missed
+//   input_full      8 x   1  a block of A and B has landed
+//   input_empty     8 x   1  a slot of A and B may be overwritten
+//   accum_full      2 x   1  a tile's sums are in tensor memory
+//   accum_empty     2 x 128  the sums have been read, and may be overwritten
+//   residual_full   2 x   1  a part of C has landed
+//   residual_empty  2 x 128  a slot of C may be overwritten
+//   order_full      2 x   1  a tile's C may be loaded: its A and B were asked for first
+//   order_empty     2 x   1  the residual's loader is at most one tile behind: no phase is missed
 //
 // Tensor memory, by columns:
 //     0 to 127  accumulator 0: 64 x 128 float32, 16 rows in each quarter of the lanes
@@ -1017,7 +1017,8 @@ extern "C" __global__ void __launch_bounds__(kNumThreads, 1)
   const uint32 base = shared_base();
   const int32 warp = __shfl_sync(0xffffffffu, threadIdx.x / 32, 0);  // uniform, and known to be
   const Problem problem{m, n, k, row_tiles, column_tiles, num_tiles, group_rows};
-  constexpr int32 kLoadWarp = 4, kMmaWarp = 5, kResidualWarp = 6;
+  constexpr int32 kResidualWarp = 6;
+  constexpr int32 kLoadWarp = 4, kMmaWarp = 5;
   if (threadIdx.x == 0) {
     initialize_barriers(base);
     fence_mbarrier_init();
@@ -1040,7 +1041,7 @@ extern "C" __global__ void __launch_bounds__(kNumThreads, 1)
   __syncwarp();
 
   tcgen05_fence_before();
-  __syncthreads();  // every role is through with tensor memory
+  __syncthreads();  // every role has finished with tensor memory
   tcgen05_fence_after();
   if (warp == kMmaWarp) tensor_memory_free<kTensorMemoryColumns>(tensor_memory);
 }

@@ -8,20 +8,20 @@
 //   dynamic scheduler, output from registers
 //
 // Roles:
-//   load         warps 0-3, 32 registers: one thread issues all TMA loads and hands out tiles
-//   consume 0    warps 4-7, 160 registers: Q.K, softmax, P.V and output of rows 0 to 63
-//   consume 1    warps 8-11, 160 registers: Q.K, softmax, P.V and output of rows 64 to 127
-//   consume 2    warps 12-15, 160 registers: Q.K, softmax, P.V and output of rows 128 to 191
+//   load       warps 0-3, 32 registers: one thread issues all TMA loads and hands out tiles
+//   consume 0  warps 4-7, 160 registers: Q.K, softmax, P.V and output of rows 0 to 63
+//   consume 1  warps 8-11, 160 registers: Q.K, softmax, P.V and output of rows 64 to 127
+//   consume 2  warps 12-15, 160 registers: Q.K, softmax, P.V and output of rows 128 to 191
 //
 // Barriers: slots x arrivals of a phase, and what a completed phase says
-//   query_full   3 x  1  a warpgroup's query rows have landed
-//   query_empty  3 x  4  a warpgroup's query slot may be overwritten
-//   key_full     2 x  1  a block of keys has landed in its slot
-//   key_empty    2 x 12  a key slot may be overwritten
-//   value_full   2 x  1  a block of values has landed in its slot
-//   value_empty  2 x 12  a value slot may be overwritten
-//   tile_full    2 x  1  the next tile is in its slot
-//   tile_empty   2 x 12  the tile has been read
+//   query_full   3 x   1  a warpgroup's query rows have landed
+//   query_empty  3 x   4  a warpgroup's query slot may be overwritten
+//   key_full     2 x   1  a block of keys has landed in its slot
+//   key_empty    2 x  12  a key slot may be overwritten
+//   value_full   2 x   1  a block of values has landed in its slot
+//   value_empty  2 x  12  a value slot may be overwritten
+//   tile_full    2 x   1  the next tile is in its slot
+//   tile_empty   2 x  12  the tile has been read
 //
 // Config sha256 e595504639d179270a2f51562c65f40149e144bbfa65ac92293e63cdf95f6c43
 
@@ -1007,25 +1007,25 @@ struct Consumer {
 
 // Launch with 512 threads and 148656 bytes of dynamic shared memory;
 // grid: as many CTAs as multiprocessors, or tiles where there are fewer.
-//   query_map            query (batch, rows, heads, depth), any strides
-//   key_map              key
-//   value_map            value
-//   out                  output, bf16
-//   lse                  log-sum-exp, (batch, query heads, query rows)
-//   tile_counter         two zeros; zero again after the launch
-//   batch                batches
-//   query_heads          query heads
-//   heads_per_key_head   query heads that share a key head
-//   query_rows           query rows
-//   key_rows             key rows
-//   out_batch_stride     of the output's batch, in elements
-//   out_row_stride       of the output's row, in elements
-//   out_head_stride      of the output's head, in elements
-//   softmax_scale_log2   softmax scale * log2(e), above zero
-//   num_short_tiles      tiles a head that leave the last warpgroup out; 0 is always right
-//   tiles_per_head       tiles that cover the query rows of a head
-//   num_tiles            tiles_per_head * query_heads * batch
-//   heads_per_group      query heads whose keys and values stay in L2 together; 1 is always right
+//   query_map           query (batch, rows, heads, depth), any strides
+//   key_map             key
+//   value_map           value
+//   out                 output, bf16
+//   lse                 log-sum-exp, (batch, query heads, query rows)
+//   tile_counter        two zeros; zero again after the launch
+//   batch               batches
+//   query_heads         query heads
+//   heads_per_key_head  query heads that share a key head
+//   query_rows          query rows
+//   key_rows            key rows
+//   out_batch_stride    of the output's batch, in elements
+//   out_row_stride      of the output's row, in elements
+//   out_head_stride     of the output's head, in elements
+//   softmax_scale_log2  softmax scale * log2(e), above zero
+//   num_short_tiles     tiles a head that leave the last warpgroup out; 0 is always right
+//   tiles_per_head      tiles that cover the query rows of a head
+//   num_tiles           tiles_per_head * query_heads * batch
+//   heads_per_group     query heads whose keys and values stay in L2 together; 1 is always right
 extern "C" __global__ void __launch_bounds__(kNumThreads, 1)
     fa4gen_d128_causal_bf16(
         const __grid_constant__ TensorMap query_map,

@@ -9,20 +9,20 @@
 //   a pair of CTAs shares keys and values by multicast
 //
 // Roles:
-//   load         warps 0-3, 32 registers: one thread issues all TMA loads and hands out tiles
-//   consume 0    warps 4-7, 160 registers: Q.K, softmax, P.V and output of rows 0 to 63
-//   consume 1    warps 8-11, 160 registers: Q.K, softmax, P.V and output of rows 64 to 127
-//   consume 2    warps 12-15, 160 registers: Q.K, softmax, P.V and output of rows 128 to 191
+//   load       warps 0-3, 32 registers: one thread issues all TMA loads and hands out tiles
+//   consume 0  warps 4-7, 160 registers: Q.K, softmax, P.V and output of rows 0 to 63
+//   consume 1  warps 8-11, 160 registers: Q.K, softmax, P.V and output of rows 64 to 127
+//   consume 2  warps 12-15, 160 registers: Q.K, softmax, P.V and output of rows 128 to 191
 //
 // Barriers: slots x arrivals of a phase, and what a completed phase says
-//   query_full   3 x  1  a warpgroup's query rows have landed
-//   query_empty  3 x  4  a warpgroup's query slot may be overwritten
-//   key_full     2 x  1  a block of keys has landed in its slot
-//   key_empty    2 x 24  a key slot may be overwritten
-//   value_full   2 x  1  a block of values has landed in its slot
-//   value_empty  2 x 24  a value slot may be overwritten
-//   tile_full    2 x  1  the next tile is in its slot
-//   tile_empty   2 x 25  the tile has been read
+//   query_full   3 x   1  a warpgroup's query rows have landed
+//   query_empty  3 x   4  a warpgroup's query slot may be overwritten
+//   key_full     2 x   1  a block of keys has landed in its slot
+//   key_empty    2 x  24  a key slot may be overwritten
+//   value_full   2 x   1  a block of values has landed in its slot
+//   value_empty  2 x  24  a value slot may be overwritten
+//   tile_full    2 x   1  the next tile is in its slot
+//   tile_empty   2 x  25  the tile has been read
 //
 // Config sha256 cf8995bac62ffd771c652d5d22e46d2fc8ce9210bc742cda56a9cf3c35a2d1d6
 
@@ -1108,25 +1108,25 @@ struct Consumer {
 
 // Launch with 512 threads and 148656 bytes of dynamic shared memory;
 // grid: two CTAs a pair of tiles, at most as many as multiprocessors.
-//   query_map            query (batch, rows, heads, depth), any strides
-//   key_map              key
-//   value_map            value
-//   out                  output, bf16
-//   lse                  log-sum-exp, (batch, query heads, query rows)
-//   tile_counter         two zeros; zero again after the launch
-//   batch                batches
-//   query_heads          query heads
-//   heads_per_key_head   query heads that share a key head
-//   query_rows           query rows
-//   key_rows             key rows
-//   out_batch_stride     of the output's batch, in elements
-//   out_row_stride       of the output's row, in elements
-//   out_head_stride      of the output's head, in elements
-//   softmax_scale_log2   softmax scale * log2(e), above zero
-//   num_short_tiles      tiles a head that leave the last warpgroup out; 0 is always right
-//   tiles_per_head       tiles that cover the query rows of a head
-//   num_tiles            tiles_per_head * query_heads * batch
-//   heads_per_group      query heads whose keys and values stay in L2 together; 1 is always right
+//   query_map           query (batch, rows, heads, depth), any strides
+//   key_map             key
+//   value_map           value
+//   out                 output, bf16
+//   lse                 log-sum-exp, (batch, query heads, query rows)
+//   tile_counter        two zeros; zero again after the launch
+//   batch               batches
+//   query_heads         query heads
+//   heads_per_key_head  query heads that share a key head
+//   query_rows          query rows
+//   key_rows            key rows
+//   out_batch_stride    of the output's batch, in elements
+//   out_row_stride      of the output's row, in elements
+//   out_head_stride     of the output's head, in elements
+//   softmax_scale_log2  softmax scale * log2(e), above zero
+//   num_short_tiles     tiles a head that leave the last warpgroup out; 0 is always right
+//   tiles_per_head      tiles that cover the query rows of a head
+//   num_tiles           tiles_per_head * query_heads * batch
+//   heads_per_group     query heads whose keys and values stay in L2 together; 1 is always right
 extern "C" __global__ void __cluster_dims__(2, 1, 1) __launch_bounds__(kNumThreads, 1)
     fa4gen_d128_causal_pair_bf16(
         const __grid_constant__ TensorMap query_map,
@@ -1173,7 +1173,7 @@ extern "C" __global__ void __cluster_dims__(2, 1, 1) __launch_bounds__(kNumThrea
     Consumer self{problem, output, base, place, softmax_scale_log2, map_to_cta(base, rank ^ 1)};
     self.run();
   }
-  cluster_sync();  // no CTA leaves while the peer may still write to its shared memory
+  cluster_sync();  // no CTA exits while the peer may still write to its shared memory
 }
 
 }  // namespace d128_causal_pair_bf16_kernel

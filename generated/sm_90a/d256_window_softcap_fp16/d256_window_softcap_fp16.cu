@@ -9,19 +9,19 @@
 //   logits capped at 30.0
 //
 // Roles:
-//   load         warps 0-3, 24 registers: one thread issues all TMA loads and hands out tiles
-//   consume 0    warps 4-7, 240 registers: Q.K, softmax, P.V and output of rows 0 to 63
-//   consume 1    warps 8-11, 240 registers: Q.K, softmax, P.V and output of rows 64 to 127
+//   load       warps 0-3, 24 registers: one thread issues all TMA loads and hands out tiles
+//   consume 0  warps 4-7, 240 registers: Q.K, softmax, P.V and output of rows 0 to 63
+//   consume 1  warps 8-11, 240 registers: Q.K, softmax, P.V and output of rows 64 to 127
 //
 // Barriers: slots x arrivals of a phase, and what a completed phase says
-//   query_full   2 x  1  a warpgroup's query rows have landed
-//   query_empty  2 x  4  a warpgroup's query slot may be overwritten
-//   key_full     2 x  1  a block of keys has landed in its slot
-//   key_empty    2 x  8  a key slot may be overwritten
-//   value_full   2 x  1  a block of values has landed in its slot
-//   value_empty  2 x  8  a value slot may be overwritten
-//   tile_full    2 x  1  the next tile is in its slot
-//   tile_empty   2 x  8  the tile has been read
+//   query_full   2 x   1  a warpgroup's query rows have landed
+//   query_empty  2 x   4  a warpgroup's query slot may be overwritten
+//   key_full     2 x   1  a block of keys has landed in its slot
+//   key_empty    2 x   8  a key slot may be overwritten
+//   value_full   2 x   1  a block of values has landed in its slot
+//   value_empty  2 x   8  a value slot may be overwritten
+//   tile_full    2 x   1  the next tile is in its slot
+//   tile_empty   2 x   8  the tile has been read
 //
 // Config sha256 808f8ce6019aa82c92c37468e87ebbd1879da496c71fbc848cde0664c1e00891
 
@@ -1044,25 +1044,25 @@ struct Consumer {
 
 // Launch with 384 threads and 230560 bytes of dynamic shared memory;
 // grid: as many CTAs as multiprocessors, or tiles where there are fewer.
-//   query_map            query (batch, rows, heads, depth), any strides
-//   key_map              key
-//   value_map            value
-//   out                  output, fp16
-//   lse                  log-sum-exp, (batch, query heads, query rows)
-//   tile_counter         two zeros; zero again after the launch
-//   batch                batches
-//   query_heads          query heads
-//   heads_per_key_head   query heads that share a key head
-//   query_rows           query rows
-//   key_rows             key rows
-//   out_batch_stride     of the output's batch, in elements
-//   out_row_stride       of the output's row, in elements
-//   out_head_stride      of the output's head, in elements
-//   softmax_scale        softmax scale, above zero
-//   num_short_tiles      tiles a head that leave the last warpgroup out; 0 is always right
-//   tiles_per_head       tiles that cover the query rows of a head
-//   num_tiles            tiles_per_head * query_heads * batch
-//   heads_per_group      query heads whose keys and values stay in L2 together; 1 is always right
+//   query_map           query (batch, rows, heads, depth), any strides
+//   key_map             key
+//   value_map           value
+//   out                 output, fp16
+//   lse                 log-sum-exp, (batch, query heads, query rows)
+//   tile_counter        two zeros; zero again after the launch
+//   batch               batches
+//   query_heads         query heads
+//   heads_per_key_head  query heads that share a key head
+//   query_rows          query rows
+//   key_rows            key rows
+//   out_batch_stride    of the output's batch, in elements
+//   out_row_stride      of the output's row, in elements
+//   out_head_stride     of the output's head, in elements
+//   softmax_scale       softmax scale, above zero
+//   num_short_tiles     tiles a head that leave the last warpgroup out; 0 is always right
+//   tiles_per_head      tiles that cover the query rows of a head
+//   num_tiles           tiles_per_head * query_heads * batch
+//   heads_per_group     query heads whose keys and values stay in L2 together; 1 is always right
 extern "C" __global__ void __launch_bounds__(kNumThreads, 1)
     fa4gen_d256_window_softcap_fp16(
         const __grid_constant__ TensorMap query_map,

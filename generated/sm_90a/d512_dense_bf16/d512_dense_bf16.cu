@@ -14,15 +14,15 @@
 //   consume 1  warps 8-11, 232 registers: rows 64 to 127: Q.K and softmax of half of the keys, P.V and output of half of the columns
 //
 // Barriers: slots x arrivals of a phase, and what a completed phase says
-//   query_full        4 x  1  two panels of the tile's queries have landed
-//   ring_full         8 x  1  a panel of keys, or a chunk of values, has landed in its slot
-//   ring_empty        8 x  8  a slot may be overwritten, and the panel of Q that it was multiplied by
-//   maximum_full      4 x  1  the peer's row maxima of a block have arrived
-//   probability_full  4 x  1  the peer's probabilities of a block have arrived
-//   buffers_free      4 x  4  probabilities of the next block, and maxima of the one after it, may cross
-//   sum_full          4 x  1  the peer's row sums of a tile have arrived
-//   tile_full         2 x  1  the next tile is in its slot
-//   tile_empty        2 x 17  the tile has been read
+//   query_full        4 x   1  two panels of the tile's queries have landed
+//   ring_full         8 x   1  a panel of keys, or a chunk of values, has landed in its slot
+//   ring_empty        8 x   8  a slot may be overwritten, and the panel of Q that it was multiplied by
+//   maximum_full      4 x   1  the peer's row maxima of a block have arrived
+//   probability_full  4 x   1  the peer's probabilities of a block have arrived
+//   buffers_free      4 x   4  probabilities of the next block, and maxima of the one after it, may cross
+//   sum_full          4 x   1  the peer's row sums of a tile have arrived
+//   tile_full         2 x   1  the next tile is in its slot
+//   tile_empty        2 x  17  the tile has been read
 //
 // Config sha256 00e8f709c3f50626c92ebca97c29a3c8bfabf8acde91af61082255cb558307b6
 
@@ -1334,25 +1334,25 @@ struct Consumer {
 
 // Launch with 384 threads and 231776 bytes of dynamic shared memory;
 // grid: two CTAs a tile, at most as many as multiprocessors.
-//   query_map            query (batch, rows, heads, depth), any strides
-//   key_map              key
-//   value_map            value
-//   out                  output, bf16
-//   lse                  log-sum-exp, (batch, query heads, query rows)
-//   tile_counter         two zeros; zero again after the launch
-//   batch                batches
-//   query_heads          query heads
-//   heads_per_key_head   query heads that share a key head
-//   query_rows           query rows
-//   key_rows             key rows
-//   out_batch_stride     of the output's batch, in elements
-//   out_row_stride       of the output's row, in elements
-//   out_head_stride      of the output's head, in elements
-//   softmax_scale_log2   softmax scale * log2(e), above zero
-//   tiles_per_head       tiles that cover the query rows of a head
-//   num_tiles            tiles_per_head * query_heads * batch
-//   heads_per_group      query heads whose keys and values stay in L2 together; 1 is always right
-extern "C" __global__ void __cluster_dims__(kCtaGroup, 1, 1) __launch_bounds__(kNumThreads, 1)
+//   query_map           query (batch, rows, heads, depth), any strides
+//   key_map             key
+//   value_map           value
+//   out                 output, bf16
+//   lse                 log-sum-exp, (batch, query heads, query rows)
+//   tile_counter        two zeros; zero again after the launch
+//   batch               batches
+//   query_heads         query heads
+//   heads_per_key_head  query heads that share a key head
+//   query_rows          query rows
+//   key_rows            key rows
+//   out_batch_stride    of the output's batch, in elements
+//   out_row_stride      of the output's row, in elements
+//   out_head_stride     of the output's head, in elements
+//   softmax_scale_log2  softmax scale * log2(e), above zero
+//   tiles_per_head      tiles that cover the query rows of a head
+//   num_tiles           tiles_per_head * query_heads * batch
+//   heads_per_group     query heads whose keys and values stay in L2 together; 1 is always right
+extern "C" __global__ void __cluster_dims__(2, 1, 1) __launch_bounds__(kNumThreads, 1)
     fa4gen_d512_dense_bf16(
         const __grid_constant__ TensorMap query_map,
         const __grid_constant__ TensorMap key_map,
@@ -1402,7 +1402,7 @@ extern "C" __global__ void __cluster_dims__(kCtaGroup, 1, 1) __launch_bounds__(k
                   descriptor_low(base + kProbabilityOffset + consumer * kProbabilityBytes)};
     self.run();
   }
-  cluster_sync();  // no CTA leaves while the peer may still write to its shared memory
+  cluster_sync();  // no CTA exits while the peer may still write to its shared memory
 }
 
 }  // namespace d512_dense_bf16_kernel

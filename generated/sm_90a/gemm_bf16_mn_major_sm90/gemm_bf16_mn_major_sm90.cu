@@ -7,19 +7,19 @@
 //   tiles of 128 x 256, 64 along k a stage, 3 stages; 2 consumer warpgroups
 //
 // Roles:
-//   load         warp 0, 40 registers: one thread issues the TMA loads of A and B
-//   transfer 0   warp 1, 40 registers: one thread loads the residual ahead of, and stores the output of, consumer 0
-//   transfer 1   warp 2, 40 registers: one thread loads the residual ahead of, and stores the output of, consumer 1
-//   consume 0    warps 4-7, 232 registers: the products and the output of rows 0 to 63
-//   consume 1    warps 8-11, 232 registers: the products and the output of rows 64 to 127
+//   load        warp 0, 40 registers: one thread issues the TMA loads of A and B
+//   transfer 0  warp 1, 40 registers: one thread loads the residual ahead of, and stores the output of, consumer 0
+//   transfer 1  warp 2, 40 registers: one thread loads the residual ahead of, and stores the output of, consumer 1
+//   consume 0   warps 4-7, 232 registers: the products and the output of rows 0 to 63
+//   consume 1   warps 8-11, 232 registers: the products and the output of rows 64 to 127
 //
 // Barriers: slots x arrivals of a phase, and what a completed phase says
-//   input_full   3 x  1  a block of A and of B has landed in its slot
-//   input_empty  3 x  8  a slot of A and B may be overwritten
-//   epi0_full    4 x  1  the residual is in its slot, which may be overwritten with the output
-//   epi0_empty   4 x  4  a panel of the output is in its slot, and may be stored
-//   epi1_full    4 x  1  the residual is in its slot, which may be overwritten with the output
-//   epi1_empty   4 x  4  a panel of the output is in its slot, and may be stored
+//   input_full   3 x   1  a block of A and of B has landed in its slot
+//   input_empty  3 x   8  a slot of A and B may be overwritten
+//   epi0_full    4 x   1  the residual is in its slot, which may be overwritten with the output
+//   epi0_empty   4 x   4  a panel of the output is in its slot, and may be stored
+//   epi1_full    4 x   1  the residual is in its slot, which may be overwritten with the output
+//   epi1_empty   4 x   4  a panel of the output is in its slot, and may be stored
 //
 // Config sha256 f9d3ea610628096e250688c770aaab76ad4c5e6c2238b6daa9037e3fbb7ace1a
 
@@ -717,19 +717,19 @@ __device__ __forceinline__ void run_consumer(uint32 base, const Problem& problem
 
 // Launch with 384 threads and 214192 bytes of dynamic shared memory;
 // grid: as many CTAs as multiprocessors, or tiles where there are fewer.
-//   a_map                A (batch, m, k), m contiguous
-//   b_map                B (batch, k, n), n contiguous
-//   c_map                C (batch, m, n), n contiguous
-//   out_map              output (batch, m, n), n contiguous
-//   alpha                factor of A . B
-//   beta                 factor of C, which is not looked at where it is 0
-//   m                    rows of A and of the output
-//   n                    columns of B and of the output
-//   k                    columns of A, rows of B
-//   row_tiles            tiles of kTileRows rows that cover m
-//   column_tiles         tiles of kBN columns that cover n
-//   num_tiles            row_tiles * column_tiles * batch
-//   group_rows           row tiles worked on together; 1 is always right
+//   a_map         A (batch, m, k), m contiguous
+//   b_map         B (batch, k, n), n contiguous
+//   c_map         C (batch, m, n), n contiguous
+//   out_map       output (batch, m, n), n contiguous
+//   alpha         factor of A . B
+//   beta          factor of C, which is not looked at where it is 0
+//   m             rows of A and of the output
+//   n             columns of B and of the output
+//   k             columns of A, rows of B
+//   row_tiles     tiles of kTileRows rows that cover m
+//   column_tiles  tiles of kBN columns that cover n
+//   num_tiles     row_tiles * column_tiles * batch
+//   group_rows    row tiles worked on together; 1 is always right
 extern "C" __global__ void __launch_bounds__(kNumThreads, 1)
     fa4gen_gemm_bf16_mn_major_sm90(
         const __grid_constant__ TensorMap a_map,

@@ -8,19 +8,19 @@
 //   a pair of CTAs works on neighbouring row tiles and shares B by multicast
 //
 // Roles:
-//   load         warp 0, 40 registers: one thread issues the TMA loads of A and B
-//   transfer 0   warp 1, 40 registers: one thread loads the residual ahead of, and stores the output of, consumer 0
-//   transfer 1   warp 2, 40 registers: one thread loads the residual ahead of, and stores the output of, consumer 1
-//   consume 0    warps 4-7, 232 registers: the products and the output of every second tile
-//   consume 1    warps 8-11, 232 registers: the products and the output of every second tile
+//   load        warp 0, 40 registers: one thread issues the TMA loads of A and B
+//   transfer 0  warp 1, 40 registers: one thread loads the residual ahead of, and stores the output of, consumer 0
+//   transfer 1  warp 2, 40 registers: one thread loads the residual ahead of, and stores the output of, consumer 1
+//   consume 0   warps 4-7, 232 registers: the products and the output of every second tile
+//   consume 1   warps 8-11, 232 registers: the products and the output of every second tile
 //
 // Barriers: slots x arrivals of a phase, and what a completed phase says
-//   input_full   5 x  1  a block of A and of B has landed in its slot
-//   input_empty  5 x  8  a slot of A and B may be overwritten
-//   epi0_full    4 x  1  the residual is in its slot, which may be overwritten with the output
-//   epi0_empty   4 x  4  a panel of the output is in its slot, and may be stored
-//   epi1_full    4 x  1  the residual is in its slot, which may be overwritten with the output
-//   epi1_empty   4 x  4  a panel of the output is in its slot, and may be stored
+//   input_full   5 x   1  a block of A and of B has landed in its slot
+//   input_empty  5 x   8  a slot of A and B may be overwritten
+//   epi0_full    4 x   1  the residual is in its slot, which may be overwritten with the output
+//   epi0_empty   4 x   4  a panel of the output is in its slot, and may be stored
+//   epi1_full    4 x   1  the residual is in its slot, which may be overwritten with the output
+//   epi1_empty   4 x   4  a panel of the output is in its slot, and may be stored
 //
 // Config sha256 1c15ff54153c5b710b4f4a4539163e909b36152032b54df0c7462995cfe70578
 
@@ -814,19 +814,19 @@ __device__ __forceinline__ void run_consumer(uint32 base, const Problem& problem
 
 // Launch with 384 threads and 230608 bytes of dynamic shared memory;
 // grid: two CTAs a pair, at most as many as multiprocessors, or two a tile of the pair.
-//   a_map                A (batch, m, k), k contiguous
-//   b_map                B (batch, k, n), k contiguous
-//   c_map                C (batch, m, n), n contiguous
-//   out_map              output (batch, m, n), n contiguous
-//   alpha                factor of A . B
-//   beta                 factor of C, which is not looked at where it is 0
-//   m                    rows of A and of the output
-//   n                    columns of B and of the output
-//   k                    columns of A, rows of B
-//   row_tiles            tiles of kTileRows rows that cover m
-//   column_tiles         tiles of kBN columns that cover n
-//   num_tiles            row_tiles * column_tiles * batch
-//   group_rows           row tiles worked on together; 1 is always right
+//   a_map         A (batch, m, k), k contiguous
+//   b_map         B (batch, k, n), k contiguous
+//   c_map         C (batch, m, n), n contiguous
+//   out_map       output (batch, m, n), n contiguous
+//   alpha         factor of A . B
+//   beta          factor of C, which is not looked at where it is 0
+//   m             rows of A and of the output
+//   n             columns of B and of the output
+//   k             columns of A, rows of B
+//   row_tiles     tiles of kTileRows rows that cover m
+//   column_tiles  tiles of kBN columns that cover n
+//   num_tiles     row_tiles * column_tiles * batch
+//   group_rows    row tiles worked on together; 1 is always right
 extern "C" __global__ void __cluster_dims__(2, 1, 1) __launch_bounds__(kNumThreads, 1)
     fa4gen_gemm_bf16_pair_residual_sm90(
         const __grid_constant__ TensorMap a_map,
@@ -870,7 +870,7 @@ extern "C" __global__ void __cluster_dims__(2, 1, 1) __launch_bounds__(kNumThrea
     run_consumer(base, problem, consumer, 0, map_to_cta(base, rank ^ 1), first_tile + consumer * tile_step,
                  kNumConsumerWarpgroups * tile_step, alpha, beta);
   }
-  cluster_sync();  // no CTA leaves while the peer may still write to its shared memory
+  cluster_sync();  // no CTA exits while the peer may still write to its shared memory
 }
 
 }  // namespace gemm_bf16_pair_residual_sm90_kernel

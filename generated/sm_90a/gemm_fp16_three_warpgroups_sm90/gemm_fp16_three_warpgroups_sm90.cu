@@ -7,23 +7,23 @@
 //   tiles of 192 x 192, 128 along k a stage, 1 stages; 3 consumer warpgroups
 //
 // Roles:
-//   load         warp 0, 32 registers: one thread issues the TMA loads of A and B
-//   transfer 0   warp 1, 32 registers: one thread stores the output of consumer 0
-//   transfer 1   warp 2, 32 registers: one thread stores the output of consumer 1
-//   transfer 2   warp 3, 32 registers: one thread stores the output of consumer 2
-//   consume 0    warps 4-7, 160 registers: the products and the output of rows 0 to 63
-//   consume 1    warps 8-11, 160 registers: the products and the output of rows 64 to 127
-//   consume 2    warps 12-15, 160 registers: the products and the output of rows 128 to 191
+//   load        warp 0, 32 registers: one thread issues the TMA loads of A and B
+//   transfer 0  warp 1, 32 registers: one thread stores the output of consumer 0
+//   transfer 1  warp 2, 32 registers: one thread stores the output of consumer 1
+//   transfer 2  warp 3, 32 registers: one thread stores the output of consumer 2
+//   consume 0   warps 4-7, 160 registers: the products and the output of rows 0 to 63
+//   consume 1   warps 8-11, 160 registers: the products and the output of rows 64 to 127
+//   consume 2   warps 12-15, 160 registers: the products and the output of rows 128 to 191
 //
 // Barriers: slots x arrivals of a phase, and what a completed phase says
-//   input_full   1 x  1  a block of A and of B has landed in its slot
-//   input_empty  1 x 12  a slot of A and B may be overwritten
-//   epi0_full    3 x  1  the output's slot is free
-//   epi0_empty   3 x  4  a panel of the output is in its slot, and may be stored
-//   epi1_full    3 x  1  the output's slot is free
-//   epi1_empty   3 x  4  a panel of the output is in its slot, and may be stored
-//   epi2_full    3 x  1  the output's slot is free
-//   epi2_empty   3 x  4  a panel of the output is in its slot, and may be stored
+//   input_full   1 x   1  a block of A and of B has landed in its slot
+//   input_empty  1 x  12  a slot of A and B may be overwritten
+//   epi0_full    3 x   1  the output's slot is free
+//   epi0_empty   3 x   4  a panel of the output is in its slot, and may be stored
+//   epi1_full    3 x   1  the output's slot is free
+//   epi1_empty   3 x   4  a panel of the output is in its slot, and may be stored
+//   epi2_full    3 x   1  the output's slot is free
+//   epi2_empty   3 x   4  a panel of the output is in its slot, and may be stored
 //
 // Config sha256 99ecf7c8d2981b5ea1f40c5c13d3d2cd7ecfa0a4b41f4c36c5bcf852f5dcf5bd
 
@@ -710,17 +710,17 @@ __device__ __forceinline__ void run_consumer(uint32 base, const Problem& problem
 
 // Launch with 512 threads and 173216 bytes of dynamic shared memory;
 // grid: as many CTAs as multiprocessors, or tiles where there are fewer.
-//   a_map                A (batch, m, k), k contiguous
-//   b_map                B (batch, k, n), k contiguous
-//   out_map              output (batch, m, n), n contiguous
-//   alpha                factor of A . B
-//   m                    rows of A and of the output
-//   n                    columns of B and of the output
-//   k                    columns of A, rows of B
-//   row_tiles            tiles of kTileRows rows that cover m
-//   column_tiles         tiles of kBN columns that cover n
-//   num_tiles            row_tiles * column_tiles * batch
-//   group_rows           row tiles worked on together; 1 is always right
+//   a_map         A (batch, m, k), k contiguous
+//   b_map         B (batch, k, n), k contiguous
+//   out_map       output (batch, m, n), n contiguous
+//   alpha         factor of A . B
+//   m             rows of A and of the output
+//   n             columns of B and of the output
+//   k             columns of A, rows of B
+//   row_tiles     tiles of kTileRows rows that cover m
+//   column_tiles  tiles of kBN columns that cover n
+//   num_tiles     row_tiles * column_tiles * batch
+//   group_rows    row tiles worked on together; 1 is always right
 extern "C" __global__ void __launch_bounds__(kNumThreads, 1)
     fa4gen_gemm_fp16_three_warpgroups_sm90(
         const __grid_constant__ TensorMap a_map,
