@@ -6,7 +6,7 @@ product, several tiles of the output, each with so many blocks along k. The pict
 docs/timeline_NAME.svg shows who does what and when in the steady state of the first CTA. The
 figures are printed as JSON: how busy the tensor core is, what every role waits for, how long each
 resource is in use for a block of keys, or for a tile of a product. They are those of a model
-(fa4gen/emulator/costs.py), not measurements.
+(fa4gen/emulator/timeline/costs.py), not measurements.
 """
 
 from __future__ import annotations
@@ -87,8 +87,8 @@ def title_of(plan: Plan, blocks: int) -> str:
 
 def main(arguments: list[str] | None = None) -> int:
     """Draw the kernels and print their figures."""
-    from fa4gen.emulator.timeline_figures import measure, read_events
-    from fa4gen.emulator.timeline_picture import draw
+    from fa4gen.emulator.timeline.figures import measure, read_events
+    from fa4gen.emulator.timeline.picture import draw
     from fa4gen.errors import Fa4genError
 
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])

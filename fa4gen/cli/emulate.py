@@ -15,10 +15,10 @@ from fa4gen.errors import ConfigError, Problem
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from fa4gen.emulator.coverage import Coverage
+    from fa4gen.emulator.coverage.counts import Coverage
     from fa4gen.emulator.errors import EmulatorError
-    from fa4gen.emulator.launch_file import LaunchFile
-    from fa4gen.emulator.launch_runs import Run
+    from fa4gen.emulator.launch_file.model import LaunchFile
+    from fa4gen.emulator.launch_file.run import Run
 
 SCHEMA_VERSION = 1
 COLUMNS = ("seed", "schedule", "verdict", "findings", "results", "ctas", "instructions", "seconds")
@@ -105,9 +105,9 @@ def command(
 
     use_one_blas_thread()  # before anything imports NumPy
     from fa4gen.emulator import EmulatorError, Program
-    from fa4gen.emulator.launch_arrays import prepare
-    from fa4gen.emulator.launch_file import load_launch_file
-    from fa4gen.emulator.launch_runs import expectations, save_outputs
+    from fa4gen.emulator.launch_file.arrays import prepare
+    from fa4gen.emulator.launch_file.model import load_launch_file
+    from fa4gen.emulator.launch_file.run import expectations, save_outputs
 
     named = dict(map(_split, expected))
     for option, path in ("--trace", trace), ("--timeline", timeline):
@@ -164,7 +164,7 @@ def _override(
 
 def _run(program: Any, launch: Any, wanted: Any, trace: Path | None, strict: bool) -> list[Run]:
     from fa4gen.cli.progress import pulse
-    from fa4gen.emulator.launch_runs import run_launch
+    from fa4gen.emulator.launch_file.run import run_launch
 
     plan = launch.file.runs()
     runs: list[Run] = []
@@ -187,7 +187,7 @@ def _run(program: Any, launch: Any, wanted: Any, trace: Path | None, strict: boo
 def _refusal(error: EmulatorError, path: Path) -> ConfigError:
     """Turn an error of the emulator's into one of the command line's, with its place."""
     from fa4gen.emulator.errors import LaunchError, PtxSyntaxError, UnsupportedError
-    from fa4gen.emulator.launch_problems import LaunchFileError, with_places
+    from fa4gen.emulator.launch_file.problems import LaunchFileError, with_places
 
     if isinstance(error, LaunchFileError):
         problems = error.problems
@@ -217,7 +217,7 @@ def _shown(path: Path) -> str:
 def _document(
     ptx: Path, launch: Path, runs: Sequence[Run], written: Sequence[Path]
 ) -> dict[str, object]:
-    from fa4gen.emulator.coverage_report import coverage_data
+    from fa4gen.emulator.coverage.words import coverage_data
 
     return {
         "schema_version": SCHEMA_VERSION,
@@ -232,7 +232,7 @@ def _document(
 
 def _coverage(runs: Sequence[Run]) -> Coverage:
     """Return what all runs together exercised of the kernel."""
-    from fa4gen.emulator.coverage import merge
+    from fa4gen.emulator.coverage.counts import merge
 
     coverage = merge(run.report.coverage for run in runs)
     assert coverage is not None
@@ -286,7 +286,7 @@ def _print(
     ptx: Path, runs: Sequence[Run], document: dict[str, object], output_format: OutputFormat
 ) -> None:
     from fa4gen.cli.output import note, print_json, print_table
-    from fa4gen.emulator.coverage_report import coverage_lines
+    from fa4gen.emulator.coverage.words import coverage_lines
 
     if output_format == "json":
         print_json(document)

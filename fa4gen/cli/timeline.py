@@ -32,8 +32,8 @@ def draw_timeline(trace: Path | None, timeline: Path | None, title: str) -> dict
     """Draw ``trace`` into ``timeline``; return {"timeline": figures}, or {} without a picture."""
     if trace is None or timeline is None:
         return {}
-    from fa4gen.emulator.timeline_figures import measure, read_events
-    from fa4gen.emulator.timeline_picture import draw
+    from fa4gen.emulator.timeline.figures import measure, read_events
+    from fa4gen.emulator.timeline.picture import draw
 
     document = json.loads(trace.read_text(encoding="utf-8"))
     try:

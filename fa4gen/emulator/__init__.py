@@ -11,14 +11,14 @@ It executes the PTX that a compiler produced, of this project's kernels or of an
 
 from __future__ import annotations
 
-from fa4gen.emulator.coverage import Coverage
+from fa4gen.emulator.coverage.counts import Coverage
 from fa4gen.emulator.errors import EmulatorError, LaunchError, PtxSyntaxError, UnsupportedError
 from fa4gen.emulator.names import NamedRange, NamedThreads, Names
 from fa4gen.emulator.program import Program
-from fa4gen.emulator.relocations import Bytes, Memory
 from fa4gen.emulator.report import Finding, Report, Severity, Verdict
-from fa4gen.emulator.scheduler import SCHEDULES, Limits
-from fa4gen.emulator.tensor_map import TensorMap
+from fa4gen.emulator.scheduling.scheduler import SCHEDULES, Limits
+from fa4gen.emulator.state.relocations import Bytes, Memory
+from fa4gen.emulator.state.tensor_map import TensorMap
 
 __all__ = [
     "SCHEDULES",

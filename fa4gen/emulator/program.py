@@ -13,29 +13,29 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fa4gen.emulator.arguments import bind_arguments
 from fa4gen.emulator.checks.parties import SlotsExhausted
 from fa4gen.emulator.checks.released import LoadsUnwatched
-from fa4gen.emulator.code import Code
-from fa4gen.emulator.ends import make_ends
+from fa4gen.emulator.checks.static import report_static
 from fa4gen.emulator.errors import LaunchError
-from fa4gen.emulator.instructions.control import default_registers
 from fa4gen.emulator.instructions.registry import load_ends, load_families
-from fa4gen.emulator.launch import make_geometry
-from fa4gen.emulator.layout import Layout
-from fa4gen.emulator.machine import SLOTS_PER_CTA, Machine, Stop
-from fa4gen.emulator.memory import GlobalMemory
+from fa4gen.emulator.instructions.sync.control import default_registers
 from fa4gen.emulator.names import Names
-from fa4gen.emulator.pending_loads import PendingLoads
+from fa4gen.emulator.ptx.flow.pending_loads import PendingLoads
 from fa4gen.emulator.ptx.inline import flatten
 from fa4gen.emulator.ptx.parser import parse_module
 from fa4gen.emulator.ptx.syntax import Module
-from fa4gen.emulator.relocations import Memory
 from fa4gen.emulator.report import Report
-from fa4gen.emulator.residents import Residents
-from fa4gen.emulator.scheduler import SCHEDULES, Limits, Scheduler
-from fa4gen.emulator.static_checks import report_static
-from fa4gen.emulator.tally import Tally
+from fa4gen.emulator.scheduling.residents import Residents
+from fa4gen.emulator.scheduling.scheduler import SCHEDULES, Limits, Scheduler
+from fa4gen.emulator.state.arguments import bind_arguments
+from fa4gen.emulator.state.geometry import make_geometry
+from fa4gen.emulator.state.layout import Layout
+from fa4gen.emulator.state.machine import SLOTS_PER_CTA, Machine, Stop
+from fa4gen.emulator.state.memory import GlobalMemory
+from fa4gen.emulator.state.relocations import Memory
+from fa4gen.emulator.state.tally import Tally
+from fa4gen.emulator.translate.steps import Code
+from fa4gen.emulator.translate.waiting_steps import make_ends
 
 if TYPE_CHECKING:
     from fa4gen.emulator.checks.options import CheckOptions
@@ -222,7 +222,7 @@ class Program:
         )
         if trace is not None:
             from fa4gen.emulator.checks.both import Both
-            from fa4gen.emulator.timeline import Timeline
+            from fa4gen.emulator.timeline.timeline import Timeline
 
             machine.timeline = Timeline(machine)
             machine.observer = Both(machine.observer, machine.timeline)

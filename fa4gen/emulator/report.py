@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from fa4gen.emulator.coverage import Coverage
+from fa4gen.emulator.coverage.counts import Coverage
 
 if TYPE_CHECKING:
     from fa4gen.emulator.ptx.syntax import Instruction

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from fa4gen.emulator import Memory
-from fa4gen.emulator.memory import FIXED_BASE
+from fa4gen.emulator.state.memory import FIXED_BASE
 from fa4gen.errors import Problem
 from fa4gen.vendor.binding import WORKSPACE_ALIGNMENT, Binding
 from fa4gen.vendor.call import CallError, call, init_workspace, make_args, workspace_bytes

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from fa4gen.designs.shared.plans import Plan
-    from fa4gen.emulator.coverage import Coverage
+    from fa4gen.emulator.coverage.counts import Coverage
     from fa4gen.toolchain.model import CompiledKernel
     from fa4gen.verify.buffers import CaseMemory, Image
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from fa4gen.designs.shared.kernel_model import KernelPlan
     from fa4gen.designs.shared.plans import Plan
     from fa4gen.emulator import Finding, Memory, Names, Program, TensorMap
-    from fa4gen.emulator.coverage import Coverage
+    from fa4gen.emulator.coverage.counts import Coverage
     from fa4gen.runtime.tensor_map import TensorMapSpec
     from fa4gen.toolchain.model import CompiledKernel
     from fa4gen.verify.buffers import CaseMemory, Image
@@ -143,7 +143,7 @@ class EmulatedKernel:
 
     def take_coverage(self) -> Coverage | None:
         """Return what ran since this was last asked; None where nothing did."""
-        from fa4gen.emulator.coverage import merge
+        from fa4gen.emulator.coverage.counts import merge
 
         coverages, self._coverages = self._coverages, []
         return merge(coverages)

@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from fa4gen.emulator.coverage import WRAPPED_TWICE
+from fa4gen.emulator.coverage.counts import WRAPPED_TWICE
 from fa4gen.verify.family import Wanted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from fa4gen.designs.shared.kernel_model import KernelPlan
-    from fa4gen.emulator.coverage import BranchCoverage, Coverage
+    from fa4gen.emulator.coverage.counts import BranchCoverage, Coverage
     from fa4gen.verify.work_done import Rescales, Tiles
 
 

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from fa4gen.designs.shared.plans import Plan
-    from fa4gen.emulator.coverage import Coverage
+    from fa4gen.emulator.coverage.counts import Coverage
     from fa4gen.runtime.arguments import TensorView
     from fa4gen.runtime.tensor_map import TensorMapSpec
     from fa4gen.verify.buffers import CaseMemory

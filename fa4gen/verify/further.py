@@ -6,7 +6,7 @@ from dataclasses import replace
 from functools import reduce
 from typing import TYPE_CHECKING, Final
 
-from fa4gen.emulator.coverage import merge
+from fa4gen.emulator.coverage.counts import merge
 from fa4gen.verify.exercise import Exercise, add_counts, rings_of
 from fa4gen.verify.family import family_of
 from fa4gen.verify.work_done import Tiles

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from fa4gen.emulator.coverage import Coverage
+    from fa4gen.emulator.coverage.counts import Coverage
     from fa4gen.errors import Problem
     from fa4gen.verify.buffers import Image
     from fa4gen.verify.errors import ErrorSet

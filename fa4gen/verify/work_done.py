@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from fa4gen.designs.shared.attention_model import AttentionPlan
-    from fa4gen.emulator.coverage import Coverage
+    from fa4gen.emulator.coverage.counts import Coverage
 
 MMA_ROWS = 64
 """Rows of a wgmma: a warpgroup writes its rows of a tile so many at a time."""

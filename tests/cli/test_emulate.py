@@ -153,15 +153,15 @@ def test_a_kernel_without_products_has_no_timeline_to_draw(work, capsys) -> None
 
 @pytest.mark.parametrize("trace", [False, True])
 def test_a_timeline_is_drawn_and_its_figures_given(work, capsys, monkeypatch, trace) -> None:
-    from fa4gen.emulator import launch_runs
+    from fa4gen.emulator.launch_file import run
     from tests.emulator.timeline.traces import attention
 
     def run_launch(*args: Any, trace: Path, **options: Any) -> Any:
         yield from original(*args, trace=trace, **options)
         trace.write_text(json.dumps(attention(8)))
 
-    original = launch_runs.run_launch
-    monkeypatch.setattr(launch_runs, "run_launch", run_launch)
+    original = run.run_launch
+    monkeypatch.setattr(run, "run_launch", run_launch)
     more = ["--trace", "trace.json"] if trace else []
     status, document = emulate(capsys, "--timeline", "loop.svg", *more)
     assert status == 0
@@ -230,7 +230,7 @@ def test_the_python_example_runs(work, capsys) -> None:
 
 def test_the_document_knows_all_keys_kinds_and_schedules() -> None:
     from fa4gen.emulator import SCHEDULES
-    from fa4gen.emulator.launch_file import ARGUMENT_KINDS, LaunchFile
+    from fa4gen.emulator.launch_file.model import ARGUMENT_KINDS, LaunchFile
 
     keys = set(re.findall(r"`(\w+)`", DOCUMENT))
     assert set(LaunchFile.model_fields) <= keys

@@ -8,19 +8,19 @@ from typing import Any
 
 import numpy as np
 
-from fa4gen.emulator.emit import Emitter
 from fa4gen.emulator.errors import EmulatorError
-from fa4gen.emulator.gang import Gang
-from fa4gen.emulator.instructions import conversion, floating, integer, logic, moves, packed
 from fa4gen.emulator.instructions.registry import find
-from fa4gen.emulator.layout import Layout
-from fa4gen.emulator.memory import GlobalMemory
+from fa4gen.emulator.instructions.scalar import cvt, floating_point, integer, logic, moves, packed
 from fa4gen.emulator.ptx.parser import parse_module
 from fa4gen.emulator.ptx.syntax import RegisterClass
-from fa4gen.emulator.tally import Tally
+from fa4gen.emulator.state.gang import Gang
+from fa4gen.emulator.state.layout import Layout
+from fa4gen.emulator.state.memory import GlobalMemory
+from fa4gen.emulator.state.tally import Tally
+from fa4gen.emulator.translate.emit import Emitter
 from tests.emulator.kernel import kernel
 
-_FAMILIES = (integer, logic, floating, packed, conversion, moves)
+_FAMILIES = (integer, logic, floating_point, packed, cvt, moves)
 _TABLE = {key: found for family in _FAMILIES for key, found in family.TRANSLATIONS.items()}
 _UNSIGNED = {"p": np.bool_, "h": np.uint16, "r": np.uint32, "d": np.uint64}
 

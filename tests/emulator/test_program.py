@@ -15,7 +15,7 @@ from fa4gen.emulator import (
     UnsupportedError,
     Verdict,
 )
-from fa4gen.emulator.memory import FIXED_BASE
+from fa4gen.emulator.state.memory import FIXED_BASE
 from tests.emulator.kernel import kernel, run
 
 DOUBLE = """

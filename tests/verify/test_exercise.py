@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from fa4gen.config.find import find_configs
 from fa4gen.config.load import load_config
 from fa4gen.designs.build import build_plan
-from fa4gen.emulator.coverage import (
+from fa4gen.emulator.coverage.counts import (
     BarrierCoverage,
     BranchCoverage,
     Coverage,

@@ -10,7 +10,7 @@ import pytest
 from fa4gen.config.find import find_configs
 from fa4gen.config.load import load_config
 from fa4gen.designs.build import build_plan
-from fa4gen.emulator.coverage import Coverage, RingUse
+from fa4gen.emulator.coverage.counts import Coverage, RingUse
 from fa4gen.render.render import render
 from fa4gen.verify.family import family_of
 from fa4gen.verify.further import exercise_of

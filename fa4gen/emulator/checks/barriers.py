@@ -12,12 +12,12 @@ from fa4gen.emulator.checks.clocks import EXEC, VC, Vector
 from fa4gen.emulator.report import Severity
 
 if TYPE_CHECKING:
-    from fa4gen.emulator.async_ops import AsyncOp
     from fa4gen.emulator.checks.options import CheckOptions
     from fa4gen.emulator.checks.parties import Party, Team
-    from fa4gen.emulator.gang import Gang
-    from fa4gen.emulator.mbarriers import Mbarrier
     from fa4gen.emulator.ptx.syntax import Instruction
+    from fa4gen.emulator.state.async_ops import AsyncOp
+    from fa4gen.emulator.state.gang import Gang
+    from fa4gen.emulator.state.mbarriers import Mbarrier
 
 _WARP: Final = 32
 

@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING, Any
 
 from numpy.typing import NDArray
 
-from fa4gen.emulator.checks.observer import Observer
+from fa4gen.emulator.state.observer import Observer
 
 if TYPE_CHECKING:
-    from fa4gen.emulator.async_ops import AsyncOp, TensorRange
-    from fa4gen.emulator.gang import Gang, Mask
-    from fa4gen.emulator.machine import Cluster, Cta
-    from fa4gen.emulator.mbarriers import Mbarrier
     from fa4gen.emulator.ptx.syntax import Instruction
+    from fa4gen.emulator.state.async_ops import AsyncOp, TensorRange
+    from fa4gen.emulator.state.gang import Gang, Mask
+    from fa4gen.emulator.state.machine import Cluster, Cta
+    from fa4gen.emulator.state.mbarriers import Mbarrier
 
 
 class Both(Observer):

@@ -11,11 +11,11 @@ from fa4gen.emulator.checks.clocks import EXEC
 from fa4gen.emulator.report import Severity
 
 if TYPE_CHECKING:
-    from fa4gen.emulator.async_ops import AsyncOp
     from fa4gen.emulator.checks.parties import Party, Team
-    from fa4gen.emulator.gang import Gang, Mask
-    from fa4gen.emulator.machine import Cta
     from fa4gen.emulator.ptx.syntax import Instruction
+    from fa4gen.emulator.state.async_ops import AsyncOp
+    from fa4gen.emulator.state.gang import Gang, Mask
+    from fa4gen.emulator.state.machine import Cta
 
 
 class ExitChecks:

@@ -12,20 +12,20 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from fa4gen.emulator.async_ops import GlobalRange
 from fa4gen.emulator.checks.clocks import AVC, VC
 from fa4gen.emulator.checks.pages import PAGE, PAGE_BITS, Accesses, Page
 from fa4gen.emulator.checks.parties import Party
 from fa4gen.emulator.checks.sites import is_reduction
+from fa4gen.emulator.state.async_ops import GlobalRange
 
 if TYPE_CHECKING:
-    from fa4gen.emulator.async_ops import AsyncOp
     from fa4gen.emulator.checks.locations import Grid
     from fa4gen.emulator.checks.options import CheckOptions
     from fa4gen.emulator.checks.parties import Team
     from fa4gen.emulator.checks.sites import Sites
-    from fa4gen.emulator.gang import Gang, Mask
     from fa4gen.emulator.ptx.syntax import Instruction
+    from fa4gen.emulator.state.async_ops import AsyncOp
+    from fa4gen.emulator.state.gang import Gang, Mask
 
 _LISTED: Final = 1024
 """Different reads of a page that are listed; from then on each of its cells has a latest reader."""

@@ -15,10 +15,10 @@ from fa4gen.emulator.checks.sites import Sites, person
 from fa4gen.emulator.report import Severity
 
 if TYPE_CHECKING:
-    from fa4gen.emulator.async_ops import AsyncOp
-    from fa4gen.emulator.gang import Gang, Mask
-    from fa4gen.emulator.machine import Cluster, Cta
     from fa4gen.emulator.ptx.syntax import Instruction
+    from fa4gen.emulator.state.async_ops import AsyncOp
+    from fa4gen.emulator.state.gang import Gang, Mask
+    from fa4gen.emulator.state.machine import Cluster, Cta
 
 MAX_SLOTS_PER_CTA: Final = 4096
 

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from fa4gen.emulator.async_ops import SharedRange
+from fa4gen.emulator.state.async_ops import SharedRange
 
 if TYPE_CHECKING:
-    from fa4gen.emulator.async_ops import AsyncOp
-    from fa4gen.emulator.machine import Cta
+    from fa4gen.emulator.state.async_ops import AsyncOp
+    from fa4gen.emulator.state.machine import Cta
 
 _GAP: Final = 128
 _FEW: Final = 4

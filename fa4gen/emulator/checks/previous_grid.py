@@ -12,16 +12,16 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from fa4gen.emulator.async_ops import GlobalRange
 from fa4gen.emulator.checks.clocks import VC
+from fa4gen.emulator.state.async_ops import GlobalRange
 
 if TYPE_CHECKING:
-    from fa4gen.emulator.async_ops import AsyncOp
     from fa4gen.emulator.checks.locations import Grid
     from fa4gen.emulator.checks.parties import Party, Team
     from fa4gen.emulator.checks.sites import Sites
-    from fa4gen.emulator.gang import Gang, Mask
     from fa4gen.emulator.ptx.syntax import Instruction
+    from fa4gen.emulator.state.async_ops import AsyncOp
+    from fa4gen.emulator.state.gang import Gang, Mask
 
 _NEVER: Final = np.iinfo(np.uint32).max
 

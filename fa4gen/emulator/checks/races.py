@@ -8,13 +8,11 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from fa4gen.emulator.async_ops import AsyncOp, SharedRange
 from fa4gen.emulator.checks.barriers import BarrierChecks, Meetings
 from fa4gen.emulator.checks.clocks import AFTER, AVC, BEFORE, EXEC, VC
 from fa4gen.emulator.checks.exits import ExitChecks
 from fa4gen.emulator.checks.global_shadow import GlobalChecks
 from fa4gen.emulator.checks.locations import Grid, Locations
-from fa4gen.emulator.checks.observer import Observer
 from fa4gen.emulator.checks.parties import Team
 from fa4gen.emulator.checks.pieces import Stretches
 from fa4gen.emulator.checks.previous_grid import PreviousGrid
@@ -23,15 +21,17 @@ from fa4gen.emulator.checks.sites import Sites, is_strong
 from fa4gen.emulator.checks.tensor_maps import MapChecks
 from fa4gen.emulator.checks.tensor_shadow import TensorChecks, quarters
 from fa4gen.emulator.checks.work import WorkChecks
+from fa4gen.emulator.state.async_ops import AsyncOp, SharedRange
+from fa4gen.emulator.state.observer import Observer
 
 if TYPE_CHECKING:
-    from fa4gen.emulator.async_ops import TensorRange
     from fa4gen.emulator.checks.options import CheckOptions
-    from fa4gen.emulator.gang import Gang, Mask
-    from fa4gen.emulator.global_arrays import Output
-    from fa4gen.emulator.machine import Cluster, Cta, Machine
-    from fa4gen.emulator.mbarriers import Mbarrier
     from fa4gen.emulator.ptx.syntax import Instruction
+    from fa4gen.emulator.state.async_ops import TensorRange
+    from fa4gen.emulator.state.gang import Gang, Mask
+    from fa4gen.emulator.state.global_arrays import Output
+    from fa4gen.emulator.state.machine import Cluster, Cta, Machine
+    from fa4gen.emulator.state.mbarriers import Mbarrier
 
 
 _KEY: Final = "checks"

@@ -16,9 +16,9 @@ from fa4gen.emulator.report import Severity
 if TYPE_CHECKING:
     from fa4gen.emulator.checks.clocks import Vector
     from fa4gen.emulator.checks.parties import Party, Team
-    from fa4gen.emulator.machine import Cta
-    from fa4gen.emulator.pending_loads import PendingLoads
+    from fa4gen.emulator.ptx.flow.pending_loads import PendingLoads
     from fa4gen.emulator.ptx.syntax import Instruction
+    from fa4gen.emulator.state.machine import Cta
 
 _WORD: Final = 4
 _BARRIERS: Final = ("bar", "barrier")

@@ -16,7 +16,7 @@ from fa4gen.emulator.report import Severity
 
 if TYPE_CHECKING:
     from fa4gen.emulator.checks.parties import Team
-    from fa4gen.emulator.machine import Cta
+    from fa4gen.emulator.state.machine import Cta
 
 _RELEASE: Final = (
     "only by a release of .cta scope at another CTA's mbarrier, which does not cover it: "

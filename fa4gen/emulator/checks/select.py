@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from fa4gen.emulator.checks.observer import Observer
 from fa4gen.emulator.checks.options import CheckOptions
+from fa4gen.emulator.state.observer import Observer
 
 if TYPE_CHECKING:
-    from fa4gen.emulator.global_arrays import Output
-    from fa4gen.emulator.machine import Machine
+    from fa4gen.emulator.state.global_arrays import Output
+    from fa4gen.emulator.state.machine import Machine
 
 
 def make_observer(

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 if TYPE_CHECKING:
     from fa4gen.emulator.checks.parties import Party
-    from fa4gen.emulator.gang import Gang
+    from fa4gen.emulator.state.gang import Gang
 
 HAS_READERS: Final = 1
 BARRIER: Final = 2

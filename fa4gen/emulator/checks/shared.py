@@ -19,9 +19,9 @@ from fa4gen.emulator.checks.sites import is_reduction, place
 from fa4gen.emulator.report import Severity
 
 if TYPE_CHECKING:
-    from fa4gen.emulator.async_ops import AsyncOp, SharedRange
     from fa4gen.emulator.checks.parties import Party
     from fa4gen.emulator.ptx.syntax import Instruction
+    from fa4gen.emulator.state.async_ops import AsyncOp, SharedRange
 
 _FENCE = "without fence.proxy.async in between (generic and async proxy)"
 _LOADS: Final = {

@@ -19,11 +19,11 @@ from fa4gen.emulator.checks.sites import place
 from fa4gen.emulator.report import Severity
 
 if TYPE_CHECKING:
-    from fa4gen.emulator.async_ops import AsyncOp
     from fa4gen.emulator.checks.options import CheckOptions
     from fa4gen.emulator.checks.parties import Party, Team
-    from fa4gen.emulator.machine import Cta
     from fa4gen.emulator.ptx.syntax import Instruction
+    from fa4gen.emulator.state.async_ops import AsyncOp
+    from fa4gen.emulator.state.machine import Cta
 
 
 @dataclass(slots=True)

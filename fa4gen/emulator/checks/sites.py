@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 from fa4gen.emulator.report import Severity, Text
 
 if TYPE_CHECKING:
-    from fa4gen.emulator.async_ops import AsyncOp
-    from fa4gen.emulator.gang import Gang, Mask
-    from fa4gen.emulator.machine import Cta, Machine
     from fa4gen.emulator.ptx.syntax import Instruction
+    from fa4gen.emulator.state.async_ops import AsyncOp
+    from fa4gen.emulator.state.gang import Gang, Mask
+    from fa4gen.emulator.state.machine import Cta, Machine
 
 _STRONG = frozenset(("relaxed", "acquire", "release", "acq_rel", "volatile", "mmio"))
 

@@ -14,11 +14,11 @@ from fa4gen.emulator.checks.scopes import narrow_scope
 from fa4gen.emulator.report import Severity
 
 if TYPE_CHECKING:
-    from fa4gen.emulator.async_ops import AsyncOp
     from fa4gen.emulator.checks.options import CheckOptions
     from fa4gen.emulator.checks.parties import Team
-    from fa4gen.emulator.gang import Gang, Mask
     from fa4gen.emulator.ptx.syntax import Instruction
+    from fa4gen.emulator.state.async_ops import AsyncOp
+    from fa4gen.emulator.state.gang import Gang, Mask
 
 
 @dataclass(slots=True, eq=False)

@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fa4gen.emulator.checks.clocks import VC
-from fa4gen.emulator.map_bits import MAP_BYTES
-from fa4gen.emulator.memory import PARAM_WINDOW
+from fa4gen.emulator.state.map_bits import MAP_BYTES
+from fa4gen.emulator.state.memory import PARAM_WINDOW
 
 if TYPE_CHECKING:
-    from fa4gen.emulator.async_ops import AsyncOp
     from fa4gen.emulator.checks.locations import Grid
     from fa4gen.emulator.checks.parties import Party, Team
     from fa4gen.emulator.checks.sites import Sites
     from fa4gen.emulator.ptx.syntax import Instruction
+    from fa4gen.emulator.state.async_ops import AsyncOp
 
 
 @dataclass(frozen=True, slots=True)

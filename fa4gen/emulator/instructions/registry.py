@@ -6,43 +6,43 @@ from collections.abc import Callable, Mapping
 from importlib import import_module
 from typing import Final, TypeAlias
 
-from fa4gen.emulator.emit import Emitter
 from fa4gen.emulator.errors import UnsupportedError
 from fa4gen.emulator.ptx.syntax import Instruction
-from fa4gen.emulator.waiting import MakeEnd
+from fa4gen.emulator.translate.emit import Emitter
+from fa4gen.emulator.translate.outcome import MakeEnd
 
 Translate: TypeAlias = Callable[[Instruction, Emitter], None]
 
 # Each module has TRANSLATIONS: a mapping from the first words of an opcode ("add",
 # "cp.async.bulk.tensor") to a function (instruction, emitter). The longest match counts.
 _FAMILIES: Final = (
-    "integer",
-    "logic",
-    "floating",
-    "packed",
-    "conversion",
-    "moves",
-    "memory",
-    "atomics",
-    "warp",
-    "matrix",
-    "cp_async",
-    "mbarrier",
-    "barriers",
-    "fences",
-    "bulk",
-    "tensor_copy",
-    "tensormap",
-    "cluster",
-    "launch_control",
-    "wgmma",
-    "tcgen05_memory",
-    "tcgen05_mma",
-    "control",
+    "scalar.integer",
+    "scalar.logic",
+    "scalar.floating_point",
+    "scalar.packed",
+    "scalar.cvt",
+    "scalar.moves",
+    "memory.loads_and_stores",
+    "memory.atomics",
+    "sync.warp",
+    "mma.ldmatrix",
+    "copy.cp_async",
+    "sync.mbarrier",
+    "sync.barriers",
+    "sync.fences",
+    "copy.bulk",
+    "copy.tensor_copy",
+    "copy.tensormap",
+    "sync.cluster",
+    "copy.launch_control",
+    "wgmma.wgmma",
+    "tcgen05.memory",
+    "tcgen05.mma",
+    "sync.control",
 )
 
 # Those that also have instructions at which lanes may wait, in ENDS.
-_WAITING: Final = ("mbarrier", "barriers", "control", "tcgen05_memory")
+_WAITING: Final = ("sync.mbarrier", "sync.barriers", "sync.control", "tcgen05.memory")
 
 
 def load_families() -> Mapping[str, Translate]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from fa4gen.emulator import types
+from fa4gen.emulator.ptx import types
 from fa4gen.emulator.ptx.initialisers import Initialiser
 from fa4gen.emulator.ptx.syntax import RegisterClass, Space, Variable
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from fa4gen.emulator import types
+from fa4gen.emulator.ptx import types
 from fa4gen.emulator.ptx.constants import constant, integer
 from fa4gen.emulator.ptx.tokens import Tokens, is_word
 

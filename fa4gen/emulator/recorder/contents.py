@@ -6,8 +6,8 @@ import math
 import struct
 from dataclasses import dataclass
 
-from fa4gen.emulator.layout import align_up
 from fa4gen.emulator.ptx.syntax import Function, Module, Variable
+from fa4gen.emulator.state.layout import align_up
 
 _REGISTERS = 168  # what a compiler may give a thread is not known from PTX
 _FEW_REGISTERS = 32

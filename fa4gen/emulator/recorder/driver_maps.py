@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from fa4gen.emulator.map_bits import MAX_RANK, MapError, MapFields, pack
+from fa4gen.emulator.state.map_bits import MAX_RANK, MapError, MapFields, pack
 
 # CUtensorMapDataType -> number in PTX, bytes; the packed types from 13 on are refused
 _TYPES: Final = {

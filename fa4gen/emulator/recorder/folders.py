@@ -14,7 +14,7 @@ import numpy as np
 import yaml
 from numpy.typing import NDArray
 
-from fa4gen.emulator.relocations import Memory
+from fa4gen.emulator.state.relocations import Memory
 
 _ROW: Final = 100
 

@@ -14,8 +14,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fa4gen.emulator.errors import EmulatorError, UnsupportedError
-from fa4gen.emulator.map_bits import MapError
-from fa4gen.emulator.memory import FIXED_BASE
 from fa4gen.emulator.program import Program
 from fa4gen.emulator.recorder.contents import global_variables, initial_bytes, kernels
 from fa4gen.emulator.recorder.devices import DRIVER_VERSION, Device
@@ -25,6 +23,8 @@ from fa4gen.emulator.recorder.images import ImageError, find_ptx
 from fa4gen.emulator.recorder.messages import Reader, Request, Result, numbers, text, wide
 from fa4gen.emulator.recorder.snapshots import Snapshot, take
 from fa4gen.emulator.report import Report
+from fa4gen.emulator.state.map_bits import MapError
+from fa4gen.emulator.state.memory import FIXED_BASE
 
 _RESULTS: Final = {
     "out-of-bounds": Result.ILLEGAL_ADDRESS,

@@ -12,8 +12,8 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from fa4gen.emulator.global_arrays import copy_array
-from fa4gen.emulator.relocations import Memory
+from fa4gen.emulator.state.global_arrays import copy_array
+from fa4gen.emulator.state.relocations import Memory
 
 # Bytes: allocators of programs hand out multiples of so many.
 _APART: Final = 256

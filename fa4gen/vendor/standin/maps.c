@@ -1,6 +1,6 @@
 /* cuTensorMapEncodeTiled: the driver's rules, and the bits that it writes.
  *
- * Both were found on an H100 with driver 580; fa4gen/emulator/map_bits.py describes the bits and
+ * Both were found on an H100 with driver 580; fa4gen/emulator/state/map_bits.py describes the bits and
  * has the same in Python, and a test compares the two.
  */
 #include "standin.h"

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
     from fa4gen.designs.shared.gemm_model import AnyGemmPlan
-    from fa4gen.emulator.coverage import Coverage
+    from fa4gen.emulator.coverage.counts import Coverage
     from fa4gen.runtime.arguments import TensorView
     from fa4gen.verify.buffers import Image
     from fa4gen.verify.family import Wanted

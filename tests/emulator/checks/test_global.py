@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from fa4gen.emulator.async_ops import GlobalRange
+from fa4gen.emulator.state.async_ops import GlobalRange
 from tests.emulator.checks.world import World
 
 RACE = [("race", "error")]

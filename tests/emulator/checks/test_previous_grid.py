@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from fa4gen.emulator import SCHEDULES, LaunchError, Program
-from fa4gen.emulator.launch_arrays import prepare
-from fa4gen.emulator.launch_file import parse_launch_file
-from fa4gen.emulator.launch_problems import LaunchFileError
-from fa4gen.emulator.launch_runs import run_launch
-from tests.emulator.instructions.copies import WAIT, copy_kernel, dump, expect, first, kinds
+from fa4gen.emulator.launch_file.arrays import prepare
+from fa4gen.emulator.launch_file.model import parse_launch_file
+from fa4gen.emulator.launch_file.problems import LaunchFileError
+from fa4gen.emulator.launch_file.run import run_launch
+from tests.emulator.instructions.copy.copies import WAIT, copy_kernel, dump, expect, first, kinds
 from tests.emulator.kernel import kernel, run
 
 # 64 threads: each its own word of p0, plus one, to p1

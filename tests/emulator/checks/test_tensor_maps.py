@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from fa4gen.emulator import SCHEDULES
-from tests.emulator.instructions.copies import WAIT, copy_kernel, expect, first, kinds, noise
-from tests.emulator.instructions.test_tensormap import FIELDS
+from tests.emulator.instructions.copy.copies import WAIT, copy_kernel, expect, first, kinds, noise
+from tests.emulator.instructions.copy.test_tensormap import FIELDS
 from tests.emulator.kernel import run
 
 MAKE = first(FIELDS.format(space="global", map="%d2"), "MADE")

@@ -7,7 +7,7 @@ import pytest
 
 from fa4gen.emulator import Report, TensorMap
 from fa4gen.emulator.errors import LaunchError
-from tests.emulator.instructions.copies import STORED, copy_kernel, first
+from tests.emulator.instructions.copy.copies import STORED, copy_kernel, first
 from tests.emulator.kernel import kernel, run
 
 # thread t stores to word t, two words on from there for odd threads

@@ -8,18 +8,18 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fa4gen.emulator.async_ops import AsyncOp, SharedRange
 from fa4gen.emulator.checks.options import CheckOptions
 from fa4gen.emulator.checks.races import RaceObserver
-from fa4gen.emulator.launch import Geometry
-from fa4gen.emulator.machine import Cluster, Cta, Machine
-from fa4gen.emulator.mbarriers import Mbarrier
-from fa4gen.emulator.memory import GlobalMemory
 from fa4gen.emulator.names import Names
 from fa4gen.emulator.ptx.syntax import Instruction
+from fa4gen.emulator.state.async_ops import AsyncOp, SharedRange
+from fa4gen.emulator.state.geometry import Geometry
+from fa4gen.emulator.state.machine import Cluster, Cta, Machine
+from fa4gen.emulator.state.mbarriers import Mbarrier
+from fa4gen.emulator.state.memory import GlobalMemory
 
 if TYPE_CHECKING:
-    from fa4gen.emulator.gang import Gang, Mask
+    from fa4gen.emulator.state.gang import Gang, Mask
 
 SHARED = 64 * 1024
 

@@ -12,8 +12,9 @@ import ml_dtypes
 import numpy as np
 
 from fa4gen.emulator import Program
-from fa4gen.emulator.instructions import atomics, reductions
-from fa4gen.emulator.products import sums_of_products
+from fa4gen.emulator.instructions.copy import reductions
+from fa4gen.emulator.instructions.memory import atomics
+from fa4gen.emulator.instructions.mma.products import sums_of_products
 from tests.emulator.hardware.record_families import all_probes, arrays_of, bits, dynamic_shared
 from tests.emulator.instructions.forms import all_forms
 from tests.emulator.instructions.rows import Runner, operands

@@ -16,15 +16,15 @@ from types import SimpleNamespace
 from typing import Any
 from unittest.mock import patch
 
-from fa4gen.emulator.emit import Emitter
 from fa4gen.emulator.errors import EmulatorError
-from fa4gen.emulator.instructions import conversion, floating, integer, logic, moves, packed
 from fa4gen.emulator.instructions.registry import Translate
-from fa4gen.emulator.instructions.words import Words
+from fa4gen.emulator.instructions.scalar import cvt, floating_point, integer, logic, moves, packed
+from fa4gen.emulator.instructions.scalar.modifiers import Words
 from fa4gen.emulator.ptx.syntax import Register, RegisterClass
-from fa4gen.emulator.types import bits_of
+from fa4gen.emulator.ptx.types import bits_of
+from fa4gen.emulator.translate.emit import Emitter
 
-FAMILIES = (integer, logic, floating, packed, conversion, moves)
+FAMILIES = (integer, logic, floating_point, packed, cvt, moves)
 MOST_OPERANDS = 5
 _CLASSES: tuple[RegisterClass, ...] = ("h", "r", "d")
 

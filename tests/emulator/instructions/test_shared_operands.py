@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from fa4gen.emulator import Verdict
-from tests.emulator.instructions.copies import WAIT, copy_kernel, expect, first, kinds
-from tests.emulator.instructions.tcgen05_kernels import fill, launch, program, save
+from tests.emulator.instructions.copy.copies import WAIT, copy_kernel, expect, first, kinds
+from tests.emulator.instructions.tcgen05.kernels import fill, launch, program, save
 from tests.emulator.kernel import run
 
 # %d10 and %d11: generic addresses of the tile and of the barrier

@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from fa4gen.emulator.global_arrays import GlobalArrays
 from fa4gen.emulator.recorder.recorder import Options, Recorded, recording
-from tests.emulator.instructions.copies import copy_kernel
-from tests.emulator.instructions.test_launch_control import PERSISTENT
+from fa4gen.emulator.state.global_arrays import GlobalArrays
+from tests.emulator.instructions.copy.copies import copy_kernel
+from tests.emulator.instructions.copy.test_launch_control import PERSISTENT
 from tests.emulator.kernel import kernel
 
 DOUBLE = """

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from ml_dtypes import bfloat16
 
-from fa4gen.emulator.timeline_figures import Figures, measure, read_events
-from fa4gen.emulator.timeline_picture import draw
+from fa4gen.emulator.timeline.figures import Figures, measure, read_events
+from fa4gen.emulator.timeline.picture import draw
 from tests.emulator.mutations.harness import original
 from tests.emulator.mutations.kernels import KERNELS, attention_data
 

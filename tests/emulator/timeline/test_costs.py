@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from fa4gen.emulator import NamedRange, NamedThreads, Names
-from fa4gen.emulator.timeline_figures import Event, products, read_events
-from tests.emulator.instructions.tcgen05_kernels import fill, launch, program, wait
-from tests.emulator.instructions.tcgen05_products import (
+from fa4gen.emulator.timeline.figures import Event, products, read_events
+from tests.emulator.instructions.tcgen05.kernels import fill, launch, program, wait
+from tests.emulator.instructions.tcgen05.products import (
     COMMIT,
     SYNC,
     TYPES,

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from fa4gen.emulator.timeline_figures import chains, measure, read_events
+from fa4gen.emulator.timeline.figures import chains, measure, read_events
 from tests.emulator.timeline.traces import attention, event, track
 
 

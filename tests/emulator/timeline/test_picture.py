@@ -5,7 +5,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from fa4gen.emulator.timeline_picture import draw
+from fa4gen.emulator.timeline.picture import draw
 from tests.emulator.timeline.traces import attention
 
 NAMESPACE = "{http://www.w3.org/2000/svg}"

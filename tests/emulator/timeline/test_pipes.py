@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from fa4gen.emulator.pipes import Piece, Pipes, Units
+from fa4gen.emulator.timeline.pipes import Piece, Pipes, Units
 
 
 def test_an_operation_takes_a_gap_but_not_before_its_queue() -> None:

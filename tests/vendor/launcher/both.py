@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 from unittest import mock
 
 from fa4gen.designs.shared.attention_model import AttentionPlan
-from fa4gen.emulator.map_bits import MapError
 from fa4gen.emulator.recorder.driver_maps import encode_tiled
+from fa4gen.emulator.state.map_bits import MapError
 from fa4gen.errors import ArgumentError
 from fa4gen.runtime.attention import AttentionKernel
 from fa4gen.runtime.gemm import GemmKernel

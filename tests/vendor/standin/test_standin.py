@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fa4gen.emulator.map_bits import MapError
 from fa4gen.emulator.recorder.driver_maps import encode_tiled
+from fa4gen.emulator.state.map_bits import MapError
 from fa4gen.errors import MissingCapabilityError
 from fa4gen.toolchain.compile import compile_kernel
 from fa4gen.vendor.host_build import INTERPOSER, compile_c, find_c_compiler

@@ -1,0 +1,1 @@
+"""What a launch exercised of a kernel: the counts, and their words for a report."""

@@ -1,0 +1,1 @@
+"""Asynchronous copies and what else completes on an mbarrier."""

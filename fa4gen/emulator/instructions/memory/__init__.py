@@ -1,0 +1,1 @@
+"""Loads, stores and atomics of the generic proxy."""

@@ -1,0 +1,1 @@
+"""Matrix products of a warp, and what all matrix products share."""

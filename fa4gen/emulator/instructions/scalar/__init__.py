@@ -1,0 +1,1 @@
+"""Arithmetic, logic, conversions and moves of single registers."""

@@ -1,0 +1,1 @@
+"""Barriers, fences, warps and clusters."""

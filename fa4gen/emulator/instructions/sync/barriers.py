@@ -1,0 +1,309 @@
+"""Named barriers, warp barriers and cluster barriers (PTX ISA, "barrier", "barrier.cluster")."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import numpy as np
+
+from fa4gen.emulator.instructions.registry import Translate
+from fa4gen.emulator.instructions.sync.mbarrier import groups, join, size_of
+from fa4gen.emulator.ptx.syntax import Instruction, Operand
+from fa4gen.emulator.state.gang import WARP_LANES, Gang, Mask, Threads
+from fa4gen.emulator.state.lanes import Lanes, by_warp
+from fa4gen.emulator.state.machine import Cluster, Cta
+from fa4gen.emulator.translate.emit import Emitter
+from fa4gen.emulator.translate.outcome import End, MakeEnd, Outcome, Wait
+
+NAMED_BARRIERS: Final = 16
+
+
+@dataclass(slots=True)
+class Named:
+    """One of the sixteen barriers of a CTA in its current use."""
+
+    number: int
+    expected: int | None = None
+    arrived: int = 0
+    total: int = 0
+    every: bool = True
+    some: bool = False
+    results: list[tuple[Gang, Mask, Any]] = field(default_factory=list)
+    uses: int = 0
+    last: object = "nobody"
+
+
+def named(cta: Cta, number: int) -> Named:
+    """The barrier ``number`` of a CTA."""
+    table: dict[int, Named] = cta.state.setdefault("barriers", {})
+    return table.setdefault(number, Named(number))
+
+
+def live_threads(cta: Cta) -> int:
+    """Threads of the warps that have not left, whole warps counted."""
+    return sum(int(by_warp(gang.live).sum()) * WARP_LANES for gang in cta.gangs)
+
+
+def _make_named(i: Instruction, e: Emitter) -> End:
+    words = [word for word in i.modifiers if word not in ("cta", "aligned")]
+    aligned = i.opcode == "bar" or "aligned" in i.modifiers
+    if not words or words[0] not in ("sync", "arrive", "red"):
+        raise e.refuse("only .sync, .arrive, .red and .warp.sync are known")
+    action, reduction = words[0], words[1:]
+    operands: list[Operand] = list(i.operands)
+    predicate = write = None
+    if action == "red":
+        if reduction[:1] not in (["popc"], ["and"], ["or"]):
+            raise e.refuse("a reduction is .popc.u32, .and.pred or .or.pred")
+        kind = "u32" if reduction[0] == "popc" else "pred"
+        write = e.writer(operands.pop(0), kind)
+        predicate = e.reader(operands.pop(), "pred")
+    elif reduction:
+        raise e.refuse(f".{reduction[0]}")
+    if not operands or len(operands) > 2 or (action == "arrive" and len(operands) != 2):
+        raise e.refuse("the number of operands")
+    number = e.reader(operands[0], "u32")
+    count = e.reader(operands[1], "u32") if len(operands) == 2 else None
+
+    def end(gang: Gang, lanes: Lanes, timed_out: bool) -> Outcome:
+        machine = gang.machine
+        cta = gang.cta
+        done: list[Mask] = []
+        waits: list[Wait] = []
+        wanted = count(gang) if count is not None else np.uint32(0)
+        for (which, threads), part in groups(gang, lanes.mask, number(gang), wanted):
+            if which >= NAMED_BARRIERS or threads % WARP_LANES:
+                machine.fault(
+                    "barrier-misuse",
+                    f"barrier {which} with {threads} threads: there "
+                    "are 16 barriers, and threads come in whole warps",
+                    i,
+                    gang,
+                    part,
+                )
+            barrier = named(cta, which)
+            _join_use(barrier, threads if count is not None else None, i, gang, part)
+            key = ("bar", cta.index, which)
+            part, late = _fitting(barrier, gang, part, aligned)
+            if late is not None:
+                waits.append(Wait(Lanes(late), next_use(key), _reason(cta, barrier)))
+            machine.observer.rendezvous_arrive(gang, part, key, True, i)
+            size = size_of(gang, part)
+            array = gang.live if part is None else part
+            barrier.arrived += int(by_warp(array).sum()) * WARP_LANES if aligned else size
+            barrier.last = Threads(gang, part)
+            if predicate is not None:
+                votes = np.broadcast_to(predicate(gang), gang.lanes)[gang.lanes_of(part)]
+                barrier.total += int(np.count_nonzero(votes))
+                barrier.every &= bool(votes.all())
+                barrier.some |= bool(votes.any())
+                barrier.results.append((gang, part, (write, reduction[0])))
+            machine.progress()
+            if action == "arrive":
+                done.append(part)
+            else:
+                waits.append(Wait(Lanes(part), key, _reason(cta, barrier)))
+        return Outcome(join(gang, done), waits)
+
+    return end
+
+
+def next_use(key: tuple[Any, ...]) -> tuple[Any, ...]:
+    """What warps wait for that come to a barrier whose use is complete with others."""
+    return ("next", *key)
+
+
+def _fitting(barrier: Named, gang: Gang, mask: Mask, aligned: bool) -> tuple[Mask, Mask]:
+    """The warps with which a use is complete, and those that belong to the next one (or None)."""
+    if not barrier.expected:
+        return mask, None
+    lanes = gang.live if mask is None else mask
+    starts = np.arange(0, gang.lanes, WARP_LANES)
+    counts = np.add.reduceat(lanes, starts, dtype=np.int64)
+    if aligned:
+        counts = np.where(counts > 0, WARP_LANES, 0)
+    before = np.cumsum(counts) - counts
+    late = lanes & np.repeat(before >= barrier.expected - barrier.arrived, WARP_LANES)[: gang.lanes]
+    return (lanes & ~late, late) if late.any() else (mask, None)
+
+
+def _join_use(barrier: Named, threads: int | None, i: Instruction, gang: Gang, mask: Mask) -> None:
+    """Check that all participants of one use expect the same number of threads."""
+    if barrier.arrived == 0:
+        barrier.expected = threads
+    elif barrier.expected != threads:
+        gang.machine.find(
+            "barrier-misuse",
+            f"named barrier {barrier.number}: some threads expect "
+            f"{barrier.expected or 'all'} threads, others {threads or 'all'}",
+            i,
+            gang,
+            mask,
+        )
+
+
+def _reason(cta: Cta, barrier: Named) -> Any:
+    def text() -> str:
+        expected = barrier.expected or live_threads(cta)
+        return (
+            f"waits at named barrier {barrier.number} ({barrier.arrived} of {expected} threads "
+            f"have arrived, last: {barrier.last})"
+        )
+
+    return text
+
+
+def settle_named(cta: Cta) -> list[tuple[Any, ...]]:
+    """Finish the named barriers that everyone has reached: the keys to release."""
+    released = []
+    for barrier in cta.state.get("barriers", {}).values():
+        expected = barrier.expected if barrier.expected is not None else live_threads(cta)
+        if barrier.arrived and barrier.arrived >= expected:
+            for gang, mask, (write, reduction) in barrier.results:
+                value = {
+                    "popc": np.uint32(barrier.total),
+                    "and": barrier.every,
+                    "or": barrier.some,
+                }[reduction]
+                write(gang, value, mask)
+            uses = barrier.uses + 1
+            cta.state["barriers"][barrier.number] = Named(barrier.number, uses=uses)
+            released.append(("bar", cta.index, barrier.number))
+    return released
+
+
+def _warp_sync(i: Instruction, e: Emitter) -> None:
+    def handler(gang: Gang, mask: Mask) -> None:
+        gang.machine.observer.warp_sync(gang, mask, i)
+
+    e.call(handler)
+
+
+@dataclass(slots=True)
+class ClusterBarrier:
+    """The one hardware barrier of a cluster: ``generation`` counts its uses."""
+
+    generation: int = 0
+    arrived: int = 0
+    last: object = "nobody"
+
+
+def cluster_barrier(cluster: Cluster) -> ClusterBarrier:
+    barrier: ClusterBarrier = cluster.state.setdefault("barrier", ClusterBarrier())
+    return barrier
+
+
+def _generations(gang: Gang) -> Any:
+    """Per lane: one past the generation it has arrived for, 0 when it owes an arrival."""
+    if "cluster_barrier" not in gang.state:
+        gang.state["cluster_barrier"] = np.zeros(gang.lanes, np.int64)
+    return gang.state["cluster_barrier"]
+
+
+def _cluster_arrive(i: Instruction, e: Emitter) -> None:
+    words = set(i.modifiers) - {"cluster", "arrive", "aligned"}
+    if words - {"release", "relaxed"} or i.operands:
+        raise e.refuse("only .release, .relaxed and .aligned are known")
+    release = "relaxed" not in words
+
+    def handler(gang: Gang, mask: Mask) -> None:
+        machine = gang.machine
+        cluster = gang.cta.cluster
+        barrier = cluster_barrier(cluster)
+        lanes = gang.lanes_of(mask)
+        mine = _generations(gang)
+        if mine[lanes].any():
+            machine.fault(
+                "barrier-misuse",
+                "a thread arrives twice at the cluster barrier without waiting",
+                i,
+                gang,
+                mask,
+            )
+        mine[lanes] = barrier.generation + 1
+        barrier.arrived += len(lanes)
+        barrier.last = Threads(gang, mask)
+        key = ("cluster", cluster.index)
+        machine.observer.rendezvous_arrive(gang, mask, key, release)
+        machine.progress()
+        settle_cluster(cluster)
+
+    e.call(handler)
+
+
+def settle_cluster(cluster: Cluster) -> None:
+    """Finish the cluster barrier if every thread that is alive has arrived."""
+    barrier = cluster_barrier(cluster)
+    alive = sum(int(np.count_nonzero(gang.live)) for cta in cluster.ctas for gang in cta.gangs)
+    if barrier.arrived and barrier.arrived >= alive:
+        barrier.arrived = 0
+        barrier.generation += 1
+        key = ("cluster", cluster.index)
+        cluster.machine.observer.rendezvous_reset(key)
+        cluster.machine.scheduler.wake_key(key)
+
+
+def _make_cluster_wait(i: Instruction, e: Emitter) -> End:
+    words = set(i.modifiers) - {"cluster", "wait", "aligned"}
+    if words - {"acquire"} or i.operands:
+        raise e.refuse("only .acquire and .aligned are known")
+
+    def end(gang: Gang, lanes: Lanes, timed_out: bool) -> Outcome:
+        machine = gang.machine
+        cluster = gang.cta.cluster
+        barrier = cluster_barrier(cluster)
+        mine = _generations(gang)
+        members = gang.lanes_of(lanes.mask)
+        if (mine[members] == 0).any():
+            machine.fault(
+                "barrier-misuse",
+                "a thread waits at the cluster barrier without having arrived",
+                i,
+                gang,
+                lanes.mask,
+            )
+        through = mine <= barrier.generation
+        key = ("cluster", cluster.index)
+        done = through & lanes.array(gang)
+        rest = ~through & lanes.array(gang)
+        if done.any():
+            mine[done] = 0
+            machine.observer.rendezvous_leave(gang, Lanes.of(done).mask, key, True)
+        waits = (
+            [
+                Wait(
+                    Lanes.of(rest),
+                    key,
+                    lambda: (
+                        f"waits at the cluster barrier ({barrier.arrived} threads have arrived, "
+                        f"last: {barrier.last})"
+                    ),
+                )
+            ]
+            if rest.any()
+            else []
+        )
+        return Outcome(Lanes.of(done) if done.any() else None, waits)
+
+    return end
+
+
+def member_mask(i: Instruction) -> Operand | None:
+    """The operand that says which lanes of a warp take part, if the instruction has one."""
+    if i.opcode in ("shfl", "vote", "match", "redux", "elect") or i.text.startswith("bar.warp"):
+        return i.operands[-1]
+    return None
+
+
+TRANSLATIONS: Final[Mapping[str, Translate]] = {
+    "bar.warp.sync": _warp_sync,
+    "barrier.cluster.arrive": _cluster_arrive,
+}
+
+ENDS: Final[Mapping[str, MakeEnd]] = {
+    "bar": _make_named,
+    "barrier": _make_named,
+    "barrier.cluster.wait": _make_cluster_wait,
+}

@@ -1,0 +1,194 @@
+"""Control: pauses, register reallocation, and what has no effect here.
+
+Branches, returns and exits are the scheduler's own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fa4gen.emulator.instructions.registry import Translate
+from fa4gen.emulator.ptx.syntax import Immediate, Instruction
+from fa4gen.emulator.report import Severity
+from fa4gen.emulator.state.gang import GANG_LANES, WARP_LANES, Gang, Mask
+from fa4gen.emulator.state.lanes import Lanes, by_warp
+from fa4gen.emulator.state.machine import Cta
+from fa4gen.emulator.translate.emit import Emitter
+from fa4gen.emulator.translate.outcome import End, MakeEnd, Outcome, Wait
+
+
+def _make_nanosleep(i: Instruction, e: Emitter) -> End:
+    if i.modifiers != ("u32",):
+        raise e.refuse("nanosleep.u32 was expected")
+    return lambda gang, lanes, timed_out: Outcome(lanes)
+
+
+def _nothing(i: Instruction, e: Emitter) -> None:
+    """Pmevent and the like: nothing that a kernel could notice."""
+
+
+def _make_setmaxnreg(i: Instruction, e: Emitter) -> End:
+    """The registers of a CTA as a pool: ``dec`` gives some back, ``inc`` waits for enough.
+
+    The PTX ISA asks all warps of a warpgroup for the same instruction. The hardware reallocates
+    warp by warp and never looks at the others, and so does this: what differs is reported.
+    """
+    if i.modifiers not in (("inc", "sync", "aligned", "u32"), ("dec", "sync", "aligned", "u32")):
+        raise e.refuse("setmaxnreg.inc or .dec .sync.aligned.u32 was expected")
+    operand = i.operands[0]
+    if not isinstance(operand, Immediate):
+        raise e.refuse("the number of registers is a literal")
+    wanted = operand.bits
+    if not 24 <= wanted <= 256 or wanted % 8:
+        raise e.refuse("24 to 256 registers in steps of 8")
+    increases = i.modifiers[0] == "inc"
+
+    def end(gang: Gang, lanes: Lanes, timed_out: bool) -> Outcome:
+        machine = gang.machine
+        cta = gang.cta
+        if not machine.registers_per_thread:
+            return Outcome(lanes)  # without a bound on registers ptxas ignores the instruction
+        held = _held(gang)
+        lane_warps = np.arange(gang.lanes) // WARP_LANES
+        granted = np.zeros(gang.warps, np.bool_)
+        asking = by_warp(lanes.array(gang))
+        for warp in np.flatnonzero(asking).tolist():
+            current = int(held[warp])
+            if (wanted < current) if increases else (wanted > current):
+                machine.find(
+                    "setmaxnreg",
+                    f"setmaxnreg.{i.modifiers[0]} to {wanted} from {current} registers a thread",
+                    i,
+                    gang,
+                    lanes.mask,
+                )
+            need = (wanted - current) * WARP_LANES
+            if need > _free(cta):
+                continue
+            cta.state["free_registers"] = _free(cta) - need
+            held[warp] = wanted
+            granted[warp] = True
+            _compare(gang, warp, i, lanes.mask)
+        if granted.any():
+            machine.progress()
+            machine.scheduler.wake_key(("registers", cta.index))
+        rest = asking & ~granted
+        if not rest.any():
+            return Outcome(lanes)
+        waiting = lanes.array(gang) & rest[lane_warps]
+        wait = Wait(
+            Lanes.of(waiting), ("registers", cta.index), lambda: _reason(gang, rest, wanted)
+        )
+        done = Lanes.of(lanes.array(gang) & granted[lane_warps]) if granted.any() else None
+        return Outcome(done, [wait])
+
+    return end
+
+
+def _held(gang: Gang) -> NDArray[np.int64]:
+    """Registers a thread of each warp, as they are now."""
+    if "registers" not in gang.state:
+        gang.state["registers"] = np.full(gang.warps, gang.machine.registers_per_thread)
+    held: NDArray[np.int64] = gang.state["registers"]
+    return held
+
+
+def _executed(gang: Gang) -> list[list[Instruction]]:
+    """The reallocations of each warp, in its order."""
+    executed: list[list[Instruction]] = gang.state.setdefault(
+        "setmaxnreg", [[] for _ in range(gang.warps)]
+    )
+    return executed
+
+
+def _compare(gang: Gang, warp: int, site: Instruction, mask: Mask) -> None:
+    """Note a warp's reallocation; remark on one that differs from another warp's."""
+    executed = _executed(gang)
+    place = len(executed[warp])
+    executed[warp].append(site)
+    for others in executed:
+        other = others[place] if len(others) > place else site
+        if other is site:
+            continue
+        if (other.text, other.operands) == (site.text, site.operands):
+            text = "the warps of a warpgroup execute setmaxnreg at different places"
+        else:
+            text = (
+                f"one warp of a warpgroup executes {_name(site)}, another {_name(other)} "
+                f"({other.where}); each gets what it asks for"
+            )
+        gang.machine.remark("partial-warp", text, site, gang, mask)
+        return
+
+
+def _name(site: Instruction) -> str:
+    count = site.operands[0]
+    assert isinstance(count, Immediate)
+    return f"setmaxnreg.{site.modifiers[0]} {count.bits}"
+
+
+def _without(gang: Gang) -> tuple[list[int], Instruction] | None:
+    """Warps that have reallocated less often than another of theirs, and what they left out."""
+    executed: list[list[Instruction]] = gang.state.get("setmaxnreg", [])
+    most = max(executed, key=len, default=[])
+    short = [warp for warp, those in enumerate(executed) if len(those) < len(most)]
+    short += range(gang.warps, GANG_LANES // WARP_LANES)
+    return (short, most[-1]) if short and most else None
+
+
+def check_reallocations(gang: Gang) -> None:
+    """All threads of a gang have left: report a reallocation that some of its warps left out."""
+    missing = _without(gang)
+    if missing is not None:
+        warps, site = missing
+        first = gang.first_thread // WARP_LANES
+        gang.machine.remark(
+            "partial-warp",
+            f"{_name(site)} is not executed by "
+            f"{', '.join(f'warp {first + warp}' for warp in warps)} of the warpgroup; the others "
+            "do not wait for that",
+            site, gang, None, Severity.ISA,
+        )  # fmt: skip
+
+
+def _reason(gang: Gang, warps: NDArray[np.bool_], wanted: int) -> str:
+    need = int((wanted - _held(gang)[warps]).sum()) * WARP_LANES - _free(gang.cta)
+    text = f"waits for {wanted} registers a thread: {need} more registers than the CTA has free"
+    for other in gang.cta.gangs:
+        missing = _without(other)
+        if missing is not None and missing[1].modifiers[0] == "dec":
+            first = other.first_thread // WARP_LANES
+            those = ", ".join(f"warp {first + warp}" for warp in missing[0])
+            text += f"; {those} did not execute {_name(missing[1])} ({missing[1].where})"
+    return text
+
+
+def _free(cta: Cta) -> int:
+    return int(cta.state.get("free_registers", 0))
+
+
+def default_registers(threads: int, directives: Mapping[str, tuple[int, ...]]) -> int:
+    """Registers a thread that ptxas may use under the launch bounds; 0 without any bound.
+
+    65536 registers of an SM over the CTAs that shall fit, rounded down to eight.
+    """
+    if "maxnreg" in directives:
+        return directives["maxnreg"][0]
+    bound = directives.get("reqntid") or directives.get("maxntid")
+    if bound is None:
+        return 0
+    most = int(np.prod(bound))
+    blocks = directives.get("minnctapersm", (1,))[0]
+    return min(255, 65536 // (max(most, threads) * max(blocks, 1)) // 8 * 8)
+
+
+TRANSLATIONS: Final[Mapping[str, Translate]] = {"pmevent": _nothing}
+
+ENDS: Final[Mapping[str, MakeEnd]] = {
+    "nanosleep": _make_nanosleep,
+    "setmaxnreg": _make_setmaxnreg,
+}

@@ -1,0 +1,394 @@
+"""mbarrier instructions (PTX ISA, "Parallel Synchronization: mbarrier")."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+
+from fa4gen.emulator.instructions.registry import Translate
+from fa4gen.emulator.ptx.syntax import Instruction, Operand, Sink
+from fa4gen.emulator.report import Severity
+from fa4gen.emulator.state.gang import Gang, Mask, Threads, as_row
+from fa4gen.emulator.state.lanes import Lanes
+from fa4gen.emulator.state.machine import Cta
+from fa4gen.emulator.state.mbarriers import MAX_COUNT, Mbarrier
+from fa4gen.emulator.state.memory import SHARED_WINDOW, WINDOW_BYTES
+from fa4gen.emulator.translate.emit import Emitter, Reader, Writer
+from fa4gen.emulator.translate.outcome import End, MakeEnd, Outcome, Wait
+
+# How often a wait that could not be granted at once reports failure instead of waiting, so that
+# the retry loop runs too.
+_FAIL_ONE_IN: Final = 32
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """The modifiers of an mbarrier instruction."""
+
+    cluster: bool
+    order: str
+    scope: str
+    words: frozenset[str]
+
+    @property
+    def shared(self) -> bool:
+        """Whether addresses are shared ones, not generic."""
+        return "shared" in self.words
+
+
+def parse_form(i: Instruction, e: Emitter, allowed: tuple[str, ...], default: str) -> Form:
+    """Sort the modifiers behind the operation's name; ``default`` is its memory order."""
+    order, scope, cluster = default, "cta", False
+    words = set()
+    for word in i.modifiers[1:]:
+        if word in ("release", "acquire", "relaxed"):
+            order = word
+        elif word in ("cta", "cluster"):
+            scope = word
+        elif word in ("shared", "shared::cta"):
+            words.add("shared")
+        elif word == "shared::cluster":
+            words.add("shared")
+            cluster = True
+        elif word in allowed:
+            words.add(word)
+        elif word != "b64":
+            raise e.refuse(f".{word}")
+    if "shared" not in words:
+        cluster = True
+    return Form(cluster, order, scope, frozenset(words))
+
+
+def locate(gang: Gang, address: int, form: Form, site: Instruction) -> tuple[Cta, int]:
+    """The CTA and offset of a barrier's address, shared or generic."""
+    if "shared" not in form.words:
+        if not SHARED_WINDOW <= address < SHARED_WINDOW + WINDOW_BYTES:
+            gang.machine.fault(
+                "out-of-bounds",
+                f"generic address {address:#x} of an mbarrier is not in shared memory",
+                site,
+                gang,
+                None,
+            )
+        address -= SHARED_WINDOW
+    return gang.machine.shared_at(gang, address, site, form.cluster)
+
+
+def groups(gang: Gang, mask: Mask, *rows: Any) -> list[tuple[tuple[int, ...], Mask]]:
+    """Split lanes into sets with equal values in all rows: [(values, mask), …]."""
+    rows = tuple(as_row(row, gang.lanes) for row in rows)
+    lanes = gang.lanes_of(mask)
+    columns = rows if mask is None else [row[lanes] for row in rows]
+    if len(lanes) == 1 or all((column == column[0]).all() for column in columns):
+        return [(tuple(int(column[0]) for column in columns), mask)]
+    found: dict[tuple[int, ...], list[int]] = {}
+    for position, lane in enumerate(lanes):
+        key = tuple(int(column[position]) for column in columns)
+        found.setdefault(key, []).append(int(lane))
+    result: list[tuple[tuple[int, ...], Mask]] = []
+    for key, members in found.items():
+        part = np.zeros(gang.lanes, np.bool_)
+        part[members] = True
+        result.append((key, part))
+    return result
+
+
+def size_of(gang: Gang, mask: Mask) -> int:
+    return gang.lanes if mask is None else int(np.count_nonzero(mask))
+
+
+def arrive_counted(
+    gang: Gang, mask: Mask, barrier: Mbarrier, count: int, site: Instruction, drop: bool = False
+) -> None:
+    """Every lane arrives ``count`` times, one after the other, as the hardware does."""
+    machine = gang.machine
+    who = Threads(gang, mask)
+    left = size_of(gang, mask)
+    while left:
+        lanes = min(left, max(barrier.pending // count, 1))
+        if barrier.pending < count:
+            machine.fault(
+                "over-arrival",
+                f"{barrier.describe()}: {left} of the arrivals are more than the phase has left",
+                site,
+                gang,
+                mask,
+            )
+        if drop:
+            barrier.drop(count * lanes, who)
+        else:
+            barrier.arrive(count * lanes, who)
+        left -= lanes
+    machine.progress()
+
+
+def _init(i: Instruction, e: Emitter) -> None:
+    form = parse_form(i, e, (), "relaxed")
+    address, count = e.address(i.operands[0], shared=form.shared), e.reader(i.operands[1], "u32")
+
+    def handler(gang: Gang, mask: Mask) -> None:
+        machine = gang.machine
+        for (at, arrivals), part in groups(gang, mask, address(gang), count(gang)):
+            cta, offset = locate(gang, at, form, i)
+            if offset % 8:
+                machine.fault(
+                    "misaligned",
+                    f"mbarrier.init at offset {offset} of shared memory, "
+                    "which is not 8-byte aligned",
+                    i,
+                    gang,
+                    part,
+                )
+            if not 1 <= arrivals <= MAX_COUNT:
+                machine.fault(
+                    "barrier-misuse",
+                    f"mbarrier.init with {arrivals} arrivals; 1 to {MAX_COUNT} are possible",
+                    i,
+                    gang,
+                    part,
+                )
+            if offset + 8 > cta.shared.size:
+                machine.fault(
+                    "out-of-bounds",
+                    f"mbarrier.init at offset {offset}, past the end of "
+                    f"shared memory ({cta.shared.size} bytes)",
+                    i,
+                    gang,
+                    part,
+                )
+            if offset in cta.barriers:
+                machine.tally.retire(cta.barriers[offset])
+                machine.find(
+                    "barrier-misuse",
+                    f"{cta.name_of(offset)} is initialised again without mbarrier.inval",
+                    i,
+                    gang,
+                    part,
+                )
+            if size_of(gang, part) > 1:
+                machine.find(
+                    "barrier-misuse",
+                    f"{size_of(gang, part)} threads initialise {cta.name_of(offset)}",
+                    i,
+                    gang,
+                    part,
+                    Severity.REVIEW,
+                )
+            barrier = Mbarrier(cta, offset, arrivals, arrivals, site=i)
+            cta.barriers[offset] = barrier
+            machine.progress()
+            machine.observer.barrier_init(gang, gang.first_lane(part), barrier, i)
+
+    e.call(handler)
+
+
+def _inval(i: Instruction, e: Emitter) -> None:
+    form = parse_form(i, e, (), "relaxed")
+    address = e.address(i.operands[0], shared=form.shared)
+
+    def handler(gang: Gang, mask: Mask) -> None:
+        for (at,), part in groups(gang, mask, address(gang)):
+            cta, offset = locate(gang, at, form, i)
+            barrier = gang.machine.barrier(cta, offset, gang, part, i)
+            gang.machine.observer.barrier_used(gang, part, barrier, i)
+            if gang.machine.scheduler.waiting_at(barrier):
+                gang.machine.find(
+                    "barrier-misuse",
+                    f"{barrier.name} is invalidated while threads wait at it",
+                    i,
+                    gang,
+                    part,
+                )
+            gang.machine.tally.retire(barrier)
+            del cta.barriers[offset]
+
+    e.call(handler)
+
+
+def _arrive(i: Instruction, e: Emitter) -> None:
+    form = parse_form(i, e, ("expect_tx", "noComplete", "noinc"), "release")
+    drop = i.modifiers[0] == "arrive_drop"
+    operands = list(i.operands)
+    state: Operand | None = None
+    from fa4gen.emulator.ptx.syntax import Address
+
+    if not isinstance(operands[0], Address):
+        state = operands.pop(0)
+        if form.cluster and "shared" in form.words and not isinstance(state, Sink):
+            raise e.refuse("a remote arrive returns no state")
+    if len(operands) > 2:
+        raise e.refuse("more operands than an arrive has")
+    address = e.address(operands[0], shared=form.shared)
+    expect = "expect_tx" in form.words
+    extra = e.reader(operands[1], "u32") if len(operands) == 2 else None
+    if expect and extra is None:
+        raise e.refuse("expect_tx needs a number of bytes")
+    write = e.writer(state, "b64") if state is not None else None
+    release = "none" if form.order == "relaxed" else form.scope
+
+    def handler(gang: Gang, mask: Mask) -> None:
+        machine = gang.machine
+        values = extra(gang) if extra is not None else np.uint32(0 if expect else 1)
+        for (at, value), part in groups(gang, mask, address(gang), values):
+            cta, offset = locate(gang, at, form, i)
+            barrier = machine.barrier(cta, offset, gang, part, i)
+            machine.observer.barrier_used(gang, part, barrier, i)
+            machine.observer.arrived(gang, part, barrier, release, i)
+            token = np.uint64(barrier.phase << 20 | barrier.pending)
+            if expect:
+                for _ in range(size_of(gang, part)):
+                    _expect(machine, barrier, value, i, gang, part)
+                    arrive_counted(gang, _first(gang, part), barrier, 1, i, drop)
+            else:
+                if value < 1:
+                    machine.fault(
+                        "barrier-misuse", f"{barrier.name}: an arrival of {value}", i, gang, part
+                    )
+                arrive_counted(gang, part, barrier, value, i, drop)
+            if write is not None:
+                write(gang, token, part)
+
+    e.call(handler)
+
+
+def _first(gang: Gang, mask: Mask) -> Mask:
+    """A mask of the first lane only."""
+    part = np.zeros(gang.lanes, np.bool_)
+    part[gang.first_lane(mask)] = True
+    return part
+
+
+def _expect(
+    machine: Any, barrier: Mbarrier, count: int, site: Instruction, gang: Gang, mask: Mask
+) -> None:
+    if count > MAX_COUNT or abs(barrier.transactions + count) > MAX_COUNT:
+        machine.find(
+            "transaction-bytes",
+            f"{barrier.name}: {count} more bytes than the "
+            f"{barrier.transactions} outstanding do not fit into its count",
+            site,
+            gang,
+            mask,
+        )
+    barrier.expect(count)
+
+
+def _transactions(i: Instruction, e: Emitter) -> None:
+    form = parse_form(i, e, (), "relaxed")
+    address, count = e.address(i.operands[0], shared=form.shared), e.reader(i.operands[1], "u32")
+    completes = i.modifiers[0] == "complete_tx"
+
+    def handler(gang: Gang, mask: Mask) -> None:
+        machine = gang.machine
+        for (at, value), part in groups(gang, mask, address(gang), count(gang)):
+            cta, offset = locate(gang, at, form, i)
+            barrier = machine.barrier(cta, offset, gang, part, i)
+            machine.observer.barrier_used(gang, part, barrier, i)
+            for _ in range(size_of(gang, part)):
+                if completes:
+                    barrier.complete_transaction(value, Threads(gang, part))
+                else:
+                    _expect(machine, barrier, value, i, gang, part)
+            machine.progress()
+
+    e.call(handler)
+
+
+def _pending_count(i: Instruction, e: Emitter) -> None:
+    state, write = e.reader(i.operands[1], "b64"), e.writer(i.operands[0], "b32")
+
+    def handler(gang: Gang, mask: Mask) -> None:
+        write(gang, (state(gang) & np.uint64(MAX_COUNT)).astype(np.uint32), mask)
+
+    e.call(handler)
+
+
+def make_wait(i: Instruction, e: Emitter) -> End:
+    """``mbarrier.try_wait`` and ``test_wait``, by parity or by state.
+
+    Both may report failure at any time; waiting until the phase is over is one of the legal
+    outcomes, and the one that leaves the other threads most to do.
+    """
+    form = parse_form(i, e, ("parity",), "acquire")
+    if form.cluster and "shared" in form.words:
+        raise e.refuse("a wait is local to the CTA")
+    parity = "parity" in form.words
+    if not 3 <= len(i.operands) <= 4:
+        raise e.refuse("a wait has three or four operands")
+    write: Writer = e.writer(i.operands[0], "pred")
+    address: Reader = e.address(i.operands[1], shared=form.shared)
+    value: Reader = e.reader(i.operands[2], "u32" if parity else "b64")
+    acquire = "none" if form.order == "relaxed" else form.scope
+
+    def end(gang: Gang, lanes: Lanes, timed_out: bool) -> Outcome:
+        machine = gang.machine
+        done: list[Mask] = []
+        waits: list[Wait] = []
+        for (at, wanted), part in groups(gang, lanes.mask, address(gang), value(gang)):
+            cta, offset = locate(gang, at, form, i)
+            if cta is not gang.cta:
+                machine.fault("barrier-misuse", "a wait on another CTA's mbarrier", i, gang, part)
+            barrier = machine.barrier(cta, offset, gang, part, i)
+            if parity and wanted > 1:
+                machine.find(
+                    "barrier-misuse",
+                    f"{barrier.name}: parity {wanted} is neither 0 nor 1; the low bit counts",
+                    i,
+                    gang,
+                    part,
+                    Severity.REVIEW,
+                )
+                wanted &= 1  # ptxas: shifted left by 31
+            machine.observer.barrier_used(gang, part, barrier, i)
+            phase = barrier.phase - 1 if parity else wanted >> 20
+            if barrier.passed(wanted) if parity else barrier.phase > phase:
+                write(gang, True, part)
+                barrier.passes += 1
+                machine.observer.waited(gang, part, barrier, phase, acquire, i)
+                done.append(part)
+            elif timed_out or machine.random.randrange(_FAIL_ONE_IN) == 0:
+                write(gang, False, part)
+                done.append(part)
+            else:
+                barrier.parks += 1
+                waits.append(Wait(Lanes(part), id(barrier), _reason(barrier, wanted, parity), True))
+        return Outcome(join(gang, done), waits)
+
+    return end
+
+
+def join(gang: Gang, parts: list[Mask]) -> Lanes | None:
+    """The union of lane sets; None if there is none."""
+    if not parts:
+        return None
+    if len(parts) == 1:
+        return Lanes(parts[0])
+    result = Lanes(parts[0])
+    for part in parts[1:]:
+        result = result.join(Lanes(part))
+    return result
+
+
+def _reason(barrier: Mbarrier, wanted: int, parity: bool) -> Callable[[], str]:
+    kind = "parity" if parity else "state"
+    shown = wanted if parity else f"of phase {wanted >> 20}"
+    return lambda: f"waits for {kind} {shown} of {barrier.describe()}"
+
+
+TRANSLATIONS: Final[Mapping[str, Translate]] = {
+    "mbarrier.init": _init,
+    "mbarrier.inval": _inval,
+    "mbarrier.arrive": _arrive,
+    "mbarrier.arrive_drop": _arrive,
+    "mbarrier.expect_tx": _transactions,
+    "mbarrier.complete_tx": _transactions,
+    "mbarrier.pending_count": _pending_count,
+}
+
+ENDS: Final[Mapping[str, MakeEnd]] = {
+    "mbarrier.try_wait": make_wait,
+    "mbarrier.test_wait": make_wait,
+}

@@ -1,0 +1,1 @@
+"""Matrix products and memory of the tensor cores of Blackwell."""

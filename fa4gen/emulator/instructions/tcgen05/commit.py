@@ -1,0 +1,115 @@
+"""``tcgen05.commit``: an mbarrier hears when all earlier operations of a thread are complete."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from fa4gen.emulator.instructions.copy.endpoints import only, pick
+from fa4gen.emulator.instructions.tcgen05.common import (
+    check_one_thread,
+    check_words,
+    cta_group,
+    use_group,
+)
+from fa4gen.emulator.instructions.tcgen05.queue import queue_of
+from fa4gen.emulator.ptx.syntax import Instruction
+from fa4gen.emulator.state.async_ops import AsyncOp
+from fa4gen.emulator.state.gang import Gang, Mask
+from fa4gen.emulator.state.mbarriers import Mbarrier
+from fa4gen.emulator.state.memory import SHARED_WINDOW, WINDOW_BYTES
+from fa4gen.emulator.translate.emit import Emitter
+
+_MULTICAST = "multicast::cluster"
+
+
+def remember(gang: Gang, lane: int, op: AsyncOp) -> None:
+    """Note an operation for the thread's later commits.
+
+    Only the latest operation in each slot of the observer's clocks counts: who knows of that one
+    knows of those before it.
+    """
+    if op.slot >= 0:
+        tracked: dict[int, dict[int, AsyncOp]] = gang.state.setdefault("tcgen05.tracked", {})
+        slots = tracked.setdefault(lane, {})
+        slots.pop(op.slot, None)
+        slots[op.slot] = op
+
+
+def tracked_by(gang: Gang, lane: int) -> tuple[AsyncOp, ...]:
+    """What a commit of the thread would speak for, oldest first."""
+    return tuple(gang.state.get("tcgen05.tracked", {}).get(lane, {}).values())
+
+
+def commit(i: Instruction, e: Emitter) -> None:
+    """The plain form and the multicast one, shared or generic address.
+
+    With nothing under way the barrier is signalled at once [?]. Of a generic address ptxas takes
+    the low 32 bits, and compilers count on it: an address of shared memory in 64 bits does, too.
+    """
+    check_words(
+        i, e,
+        {"commit", "cta_group::1", "cta_group::2", "mbarrier::arrive::one", "shared::cluster",
+         _MULTICAST, "b64"},
+    )  # fmt: skip
+    group = cta_group(i, e)
+    multicast = _MULTICAST in i.modifiers
+    shared = "shared::cluster" in i.modifiers
+    if "mbarrier::arrive::one" not in i.modifiers or "b64" not in i.modifiers:
+        raise e.refuse("mbarrier::arrive::one.b64 was expected")
+    if len(i.operands) != 1 + multicast:
+        raise e.refuse("an mbarrier, and a mask with multicast, were expected")
+    address = e.address(i.operands[0], shared=shared)
+    to = e.reader(i.operands[1], "u16") if multicast else None
+
+    def targets(gang: Gang, lane: int, at: int, ctas: int | None) -> tuple[Mbarrier, ...]:
+        machine = gang.machine
+        mask = only(gang, lane)
+        if not shared:
+            if at >= WINDOW_BYTES and not 0 <= at - SHARED_WINDOW < WINDOW_BYTES:
+                machine.fault(
+                    "out-of-bounds",
+                    f"generic address {at:#x} of an mbarrier is not in shared memory",
+                    i, gang, mask,
+                )  # fmt: skip
+            at %= WINDOW_BYTES
+        cta, offset = machine.shared_at(gang, at, i, True)
+        if ctas is None:
+            return (machine.barrier(cta, offset, gang, mask, i),)
+        everyone = gang.cta.cluster.ctas
+        if ctas == 0 or ctas >> len(everyone):
+            machine.fault(
+                "illegal-instruction",
+                f"multicast mask {ctas:#x} for a cluster of {len(everyone)}",
+                i, gang, mask,
+            )  # fmt: skip
+        return tuple(
+            machine.barrier(one, offset, gang, mask, i) for one in everyone if ctas >> one.rank & 1
+        )
+
+    def issue(gang: Gang, lane: int, at: int, ctas: int | None) -> None:
+        machine = gang.machine
+        barriers = targets(gang, lane, at, ctas)
+        queue = queue_of(gang.state, lane, machine)
+        idle = not len(queue)
+
+        def finish() -> None:
+            for barrier in barriers:
+                barrier.signal_arrival(op)
+
+        op = AsyncOp("tcgen05.commit", gang, lane, i, lambda: None, finish, unit="tensor")
+        op.notes["tracks"] = tracked_by(gang, lane)
+        op.notes["queue"] = (gang, lane)
+        queue.submit(op, None)
+        if idle:
+            machine.complete(op)
+
+    def handler(gang: Gang, mask: Mask) -> None:
+        check_one_thread(gang, mask, i)
+        use_group(gang, mask, i, group)
+        at = address(gang)
+        masks = to(gang) if to is not None else None
+        for lane in gang.lanes_of(mask).tolist():
+            ctas = None if masks is None else int(np.broadcast_to(masks, gang.lanes)[lane])
+            issue(gang, lane, pick(at, lane), ctas)
+
+    e.call(handler)

@@ -1,0 +1,337 @@
+"""Matrix products of tensor memory (PTX ISA, "tcgen05.mma"), dense ones.
+
+Chosen where the sources are silent [?]: of the eight words of a disable-output-lane mask with
+``.cta_group::2`` the first four are the even CTA's. Sparse A, ``.ashift`` and the zero-column mask
+of ``.ws`` are not modelled, nor are 4-bit and 6-bit elements of f8f6f4 and mxf8f6f4.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final, NoReturn
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fa4gen.emulator.errors import UnsupportedError
+from fa4gen.emulator.instructions.copy.endpoints import only, pick
+from fa4gen.emulator.instructions.mma import descriptors
+from fa4gen.emulator.instructions.mma.descriptors import Descriptor, DescriptorError
+from fa4gen.emulator.instructions.mma.operand_tiles import ELEMENT_BYTES
+from fa4gen.emulator.instructions.registry import Translate
+from fa4gen.emulator.instructions.tcgen05 import instruction_descriptor
+from fa4gen.emulator.instructions.tcgen05.commit import commit, remember
+from fa4gen.emulator.instructions.tcgen05.common import (
+    check_columns,
+    check_one_thread,
+    cta_group,
+    use_group,
+)
+from fa4gen.emulator.instructions.tcgen05.copy import copy, shift
+from fa4gen.emulator.instructions.tcgen05.instruction_descriptor import (
+    BLOCK_SCALED,
+    InstructionDescriptor,
+)
+from fa4gen.emulator.instructions.tcgen05.layouts import Piece, pieces
+from fa4gen.emulator.instructions.tcgen05.operands import PACKED_K, extent, stored
+from fa4gen.emulator.instructions.tcgen05.product import A_COLUMNS, Product
+from fa4gen.emulator.instructions.tcgen05.queue import queue_of
+from fa4gen.emulator.instructions.tcgen05.scales import Scales, columns, factors
+from fa4gen.emulator.ptx.syntax import Address, Immediate, Instruction, Vector
+from fa4gen.emulator.report import Severity
+from fa4gen.emulator.state.async_ops import AsyncOp
+from fa4gen.emulator.state.gang import Gang, Mask
+from fa4gen.emulator.state.memory import RESERVED_SHARED
+from fa4gen.emulator.state.tensor_memory import LANES, split_address
+from fa4gen.emulator.translate.emit import Emitter, Reader
+
+_SCALED_INPUT: Final = ("f16", "tf32")
+_HINTS: Final = ("fill", "use", "lastuse", "discard")
+_MAX_SHIFT: Final = 15
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """The modifiers; ``factors`` are block scale factors of each row, 0 without them."""
+
+    group: int
+    kind: str
+    ws: bool
+    factors: int
+
+
+@dataclass(frozen=True, slots=True)
+class Operands:
+    """Readers of the operands; ``a_tensor`` says that A is in tensor memory."""
+
+    d: Reader
+    a: Reader
+    a_tensor: bool
+    b: Reader
+    kind: Reader
+    accumulate: Reader
+    masks: tuple[Reader, ...]
+    shift: int
+    scales: tuple[Reader, ...]
+
+
+def _form(i: Instruction, e: Emitter) -> Form:
+    words = list(i.modifiers[1:])
+    if "sp" in words:
+        raise e.refuse("sparse A")
+    if "ashift" in words:
+        raise e.refuse(".ashift: which way rows move is not known for sure")
+    ws = "ws" in words
+    group = cta_group(i, e)
+    kinds = [word.removeprefix("kind::") for word in words if word.startswith("kind::")]
+    if len(kinds) != 1 or kinds[0] not in instruction_descriptor.KINDS:
+        raise e.refuse("one .kind was expected")
+    if ws and group == 2:
+        raise e.refuse(".ws with .cta_group::2")
+    operands = [f"b{number}" for number in range(4)] if ws else ["a"]
+    hints = {f"collector::{name}::{hint}" for name in operands for hint in _HINTS}
+    rest = [word for word in words if word not in ("ws", f"cta_group::{group}")]
+    rest.remove(f"kind::{kinds[0]}")
+    count = 0
+    if kinds[0] in BLOCK_SCALED:
+        vector = [word for word in rest if word.startswith(("scale_vec", "block1", "block3"))]
+        rest = [word for word in rest if word not in vector]
+        count = factors(kinds[0], vector) or 0
+        if ws or not count or "block_scale" not in rest:
+            raise e.refuse(f"block scaling of .kind::{kinds[0]}")
+        rest.remove("block_scale")
+    if len(rest) > 1 or not set(rest) <= hints:
+        raise e.refuse("." + ".".join(rest))
+    if i.modifiers[0] != "mma" or i.modifiers.count("ws") > 1:
+        raise e.refuse("modifiers")
+    return Form(group, kinds[0], ws, count)
+
+
+def _operands(i: Instruction, e: Emitter, form: Form) -> Operands:
+    items = list(i.operands)
+    if len(items) < 5:
+        raise e.refuse("operands are missing")
+    d, a, b, kind, *rest = items
+    a_tensor = isinstance(a, Address)
+    masks: tuple[Reader, ...] = ()
+    scales: tuple[Reader, ...] = ()
+    if form.factors:
+        if len(rest) != 3:
+            raise e.refuse("two addresses of scale factors and enable-input-d were expected")
+        scales = (e.address(rest.pop(0), "u32"), e.address(rest.pop(0), "u32"))
+    elif isinstance(rest[0], Vector):
+        words = rest.pop(0)
+        assert isinstance(words, Vector)
+        if form.ws or len(words.items) != 4 * form.group:
+            raise e.refuse(f"{len(words.items)} words of a disable-output-lane mask")
+        masks = tuple(e.reader(word, "b32") for word in words.items)
+    if not rest:
+        raise e.refuse("enable-input-d is missing")
+    accumulate, *more = rest
+    shift = 0
+    if more and form.ws:
+        raise e.refuse("a zero-column mask")
+    if more:
+        factor = more.pop(0)
+        if form.kind not in _SCALED_INPUT or more or not isinstance(factor, Immediate):
+            raise e.refuse("operands after enable-input-d")
+        if factor.kind != "int" or not 0 <= factor.bits <= _MAX_SHIFT:
+            raise e.refuse(f"scale-input-d of 0 to {_MAX_SHIFT} was expected")
+        shift = factor.bits
+    return Operands(
+        e.address(d, "u32"),
+        e.address(a, "u32") if a_tensor else e.reader(a, "b64"),
+        a_tensor,
+        e.reader(b, "b64"),
+        e.reader(kind, "b32"),
+        e.reader(accumulate, "pred"),
+        masks,
+        shift,
+        scales,
+    )
+
+
+class _Issue:
+    """One execution of a tcgen05.mma by one thread: checks what it is given."""
+
+    def __init__(self, gang: Gang, lane: int, site: Instruction, form: Form) -> None:
+        self.gang, self.lane, self.site, self.form = gang, lane, site, form
+        self.mask = only(gang, lane)
+        self.ctas = use_group(gang, self.mask, site, form.group)
+
+    def fault(self, kind: str, message: str) -> NoReturn:
+        self.gang.machine.fault(kind, message, self.site, self.gang, self.mask)
+
+    def kind(self, bits: int) -> InstructionDescriptor:
+        """Decode and check the instruction descriptor."""
+        kind = instruction_descriptor.decode(bits, self.form.kind, self.form.group, self.form.ws)
+        if kind.problems:
+            self.fault("descriptor", f"instruction descriptor {bits:#010x}: "
+                       + "; ".join(kind.problems))  # fmt: skip
+        if kind.sparse:
+            self.fault("descriptor", f"instruction descriptor {bits:#010x}: sparse, which the "
+                       "instruction is not")  # fmt: skip
+        for remark in kind.remarks:
+            self.gang.machine.find(
+                "descriptor", remark, self.site, self.gang, self.mask, Severity.REVIEW
+            )
+        for element in (kind.a, kind.b):
+            if kind.k != PACKED_K and element in ("e2m3", "e3m2", "e2m1"):
+                raise UnsupportedError(self.site, f"elements in {element}")
+        return kind
+
+    def tile(
+        self, bits: int, what: str, k_major: bool, mn: int, k: int, element: str
+    ) -> Descriptor:
+        """Decode and check an operand's descriptor, in every CTA of the group.
+
+        ``k`` counts elements of the type ``element`` as they are stored.
+        """
+        try:
+            descriptor = descriptors.decode(bits, self.gang.machine.sm)
+        except DescriptorError as error:
+            self.fault("descriptor", f"{what}: {error}")
+        size = ELEMENT_BYTES[element]
+        narrow = descriptor.span == 128 and descriptor.atom == 32
+        if narrow and (k_major or size != 4):
+            self.fault("descriptor", f"{what}: atoms of 32 bytes are for MN-major tf32")
+        if size == 4 and not k_major and not narrow:
+            self.fault("descriptor", f"{what}: MN-major tf32 needs the 128-byte swizzle with "
+                       "atoms of 32 bytes")  # fmt: skip
+        start, stop = extent(descriptor, k_major, mn, k, element)
+        for cta in self.ctas:
+            if start < RESERVED_SHARED or stop > cta.shared.size:
+                self.fault(
+                    "out-of-bounds",
+                    f"{what}, {mn} by {k} {element} at offset {descriptor.address} of shared "
+                    f"memory, is not inside that of {cta.label}",
+                )
+        return descriptor
+
+    def column(self, address: int, what: str, columns: int, base: int | None) -> tuple[int, int]:
+        """Check an address and its columns in every CTA; gives (lane, column).
+
+        ``base`` is the lane that the address has to have; None allows 0 and 16.
+        """
+        lane, column = split_address(address)
+        if lane >= LANES or (lane not in (0, 16) if base is None else lane != base):
+            wanted = "0 or 16" if base is None else str(base)
+            self.fault("tensor-memory", f"{what} at {address:#x} is in lane {lane}, not {wanted}")
+        for cta in self.ctas:
+            check_columns(
+                self.gang, self.mask, self.site, cta, f"{what} in", column, column + columns
+            )
+        return lane, column
+
+    def scales(self, places: list[int], kind: InstructionDescriptor) -> Scales:
+        """Check where the block scale factors are."""
+        count = self.form.factors
+        rows = kind.m // self.form.group
+        _, a = self.column(places[0], "scale factors of A", columns(rows), 0)
+        _, b = self.column(places[1], "scale factors of B", columns(kind.n), 0)
+        for byte in (kind.scale_a, kind.scale_b):
+            if byte % count:
+                self.fault("descriptor", f"scale factor id {byte} with {count} factors a row")
+        return Scales(a, b, count, kind.scale_a, kind.scale_b, kind.scale or "")
+
+
+def _enabled(words: list[int], group: int) -> tuple[NDArray[np.bool_], ...] | None:
+    """Lanes that are written, for each CTA of the group."""
+    if not any(words):
+        return None
+    raw = np.array(words, "<u4").view(np.uint8)
+    bits = ~np.unpackbits(raw, bitorder="little").astype(np.bool_)
+    return tuple(bits[LANES * number : LANES * (number + 1)] for number in range(group))
+
+
+def _width(layout: tuple[Piece, ...]) -> int:
+    """Columns that D takes."""
+    return max(piece.columns for piece in layout)
+
+
+def _issue(issue: _Issue, values: list[int], operands: Operands, words: list[int]) -> None:
+    gang, lane, site, form = issue.gang, issue.lane, issue.site, issue.form
+    d, a, b, bits, accumulate, *places = values
+    key = site, lane, *values, *words
+    known: dict[tuple[Any, ...], Product] = gang.state.setdefault("tcgen05.mma", {})
+    if key in known and known[key].has_columns():
+        submit(gang, lane, site, known[key], d)
+        return
+    kind = issue.kind(bits)
+    share = form.group
+    spread = kind.m == 64 and not form.ws and share == 1
+    probe = pieces(kind.m, kind.n, share, form.ws, 0)
+    base, column = issue.column(d, "D", _width(probe), None if spread else 0)
+    layout = pieces(kind.m, kind.n, share, form.ws, base) if base else probe
+    tile: Descriptor | None = None
+    a_column = 0
+    if operands.a_tensor:
+        if kind.transpose_a:
+            issue.fault("descriptor", "A in tensor memory cannot be transposed")
+        _, a_column = issue.column(a, "A", A_COLUMNS, base)
+    else:
+        element, k = stored(kind, kind.a)
+        tile = issue.tile(a, "A", not kind.transpose_a, kind.m // share, k, element)
+    element, k = stored(kind, kind.b)
+    b_tile = issue.tile(b, "B", not kind.transpose_b, kind.n // share, k, element)
+    product = Product(
+        gang, lane, site, issue.ctas, kind, layout, column, tile, a_column, b_tile,
+        bool(accumulate), operands.shift if accumulate else 0, _enabled(words, share),
+        issue.scales(places, kind) if places else None,
+    )  # fmt: skip
+    if not kind.remarks:
+        known[key] = product
+    submit(gang, lane, site, product, d)
+
+
+def submit(gang: Gang, lane: int, site: Instruction, product: Product, d: int) -> None:
+    """Put a product into its thread's queue and tell the observer what it touches."""
+    machine = gang.machine
+    op = AsyncOp("tcgen05.mma", gang, lane, site, product.run, unit="tensor")
+    if machine.observer.enabled:
+        touched = product.touched
+        op.cycles = touched.cycles
+        op.reads = touched.shared_reads
+        op.tensor_reads = touched.tensor_reads
+        op.tensor_writes = touched.tensor_writes
+        shape = (product.kind.m, product.kind.n)
+        op.notes["queue"] = (gang, lane)
+        op.notes["product"] = touched.facts
+        op.notes["accumulator"] = (d, shape, len(product.ctas))
+    queue_of(gang.state, lane, machine).submit(op, product)
+    remember(gang, lane, op)
+
+
+def mma(i: Instruction, e: Emitter) -> None:
+    """``tcgen05.mma`` and ``tcgen05.mma.ws`` of the dense kinds."""
+    form = _form(i, e)
+    operands = _operands(i, e, form)
+
+    def handler(gang: Gang, mask: Mask) -> None:
+        check_one_thread(gang, mask, i)
+        rows: list[Any] = [
+            read(gang)
+            for read in (
+                operands.d, operands.a, operands.b, operands.kind, operands.accumulate,
+                *operands.scales,
+            )
+        ]  # fmt: skip
+        masks = [read(gang) for read in operands.masks]
+        for lane in gang.lanes_of(mask).tolist():
+            _issue(
+                _Issue(gang, lane, i, form),
+                [pick(row, lane) for row in rows],
+                operands,
+                [pick(row, lane) for row in masks],
+            )
+
+    e.call(handler)
+
+
+TRANSLATIONS: Final[Mapping[str, Translate]] = {
+    "tcgen05.mma": mma,
+    "tcgen05.commit": commit,
+    "tcgen05.cp": copy,
+    "tcgen05.shift": shift,
+}

@@ -1,0 +1,385 @@
+"""The arithmetic of tcgen05.mma: operands, accumulation, and where it all lies.
+
+Floating-point products are summed exactly and rounded to float32, K steps that follow each other on
+the same accumulator in one go; the hardware rounds in ways of its own, so results agree within
+bounds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fa4gen.emulator.instructions.copy.endpoints import only
+from fa4gen.emulator.instructions.mma.descriptors import Descriptor
+from fa4gen.emulator.instructions.mma.operand_tiles import ELEMENT_BYTES, read_tiles, values_of
+from fa4gen.emulator.instructions.mma.products import (
+    MOST_BITS,
+    added,
+    significant_bits,
+    sums_of_products,
+    whole_sums,
+)
+from fa4gen.emulator.instructions.tcgen05.common import report_uninitialised, wants_uninitialised
+from fa4gen.emulator.instructions.tcgen05.instruction_descriptor import InstructionDescriptor
+from fa4gen.emulator.instructions.tcgen05.layouts import Piece
+from fa4gen.emulator.instructions.tcgen05.operands import numbers, ranges, stored
+from fa4gen.emulator.instructions.tcgen05.queue import Action
+from fa4gen.emulator.instructions.tcgen05.scales import Scales, columns, repeated
+from fa4gen.emulator.ptx.syntax import Instruction
+from fa4gen.emulator.state.async_ops import SharedRange, TensorRange
+from fa4gen.emulator.state.gang import Gang
+from fa4gen.emulator.state.machine import Cta
+from fa4gen.emulator.state.tensor_memory import LANES, TensorMemory
+
+# Every kind takes 32 bytes of K from each row of A: so many columns of tensor memory.
+A_COLUMNS: Final = 8
+_LOW: Final = np.uint32(0xFFFF)
+# Steps of K that are summed together; sums of so many 8-bit products are exact in float32.
+_STEPS: Final = 64
+_EXACT_STEPS: Final = 8
+_INT32: Final = np.iinfo(np.int32)
+
+
+@dataclass(frozen=True, slots=True)
+class Touched:
+    """What observers see of a product."""
+
+    shared_reads: tuple[SharedRange, ...]
+    tensor_reads: tuple[TensorRange, ...]
+    tensor_writes: tuple[TensorRange, ...]
+    cycles: float
+    facts: dict[str, Any]
+
+
+@dataclass(slots=True, eq=False)
+class Product(Action):
+    """One tcgen05.mma; the same object each time that a thread issues it with the same operands.
+
+    ctas        those that work together, the one of even rank first
+    kind        the decoded instruction descriptor
+    layout      the rectangles of D; ``column`` is D's first column in each CTA
+    a           A in shared memory, or None when it is in tensor memory at ``a_column``
+    accumulate  D = A B + D 2^-shift; without it D = A B
+    enabled     for each CTA the lanes of D that are written, or None for all
+    scales      block scale factors, or None
+    """
+
+    gang: Gang
+    lane: int
+    site: Instruction
+    ctas: tuple[Cta, ...]
+    kind: InstructionDescriptor
+    layout: tuple[Piece, ...]
+    column: int
+    a: Descriptor | None
+    a_column: int
+    b: Descriptor
+    accumulate: bool
+    shift: int
+    enabled: tuple[NDArray[np.bool_], ...] | None
+    scales: Scales | None = None
+    _touched: Touched | None = None
+
+    def joins(self, later: Action) -> bool:
+        return (
+            isinstance(later, Product)
+            and later.accumulate
+            and later.kind is self.kind
+            and later.column == self.column
+            and later.layout is self.layout
+            and later.ctas == self.ctas
+            and later.shift == 0
+            and later.enabled is None
+            and self.enabled is None
+            and not self.kind.saturate
+            and (later.a is None) == (self.a is None)
+        )
+
+    def run(self) -> None:
+        self.run_all((self,))
+
+    def run_all(self, group: Sequence[Action]) -> None:
+        steps = [one for one in group if isinstance(one, Product)]
+        most = _EXACT_STEPS if self.kind.d == "s32" else _STEPS
+        for begin in range(0, len(steps), most):
+            steps[begin]._sum(steps[begin : begin + most])
+
+    # ---- one accumulation over several steps of K
+
+    def _sum(self, steps: list[Product]) -> None:
+        plain = [] if self.scales is None else [one._read_b([one]) for one in steps]
+        b: Any = self._read_b(steps) if self.scales is None else None
+        whole: NDArray[np.float32] | None = None
+        for index, cta in enumerate(self.ctas):
+            memory = cta.tensor_memory
+            assert memory is not None
+            if self.scales is not None:
+                scaled = zip(steps, plain, strict=True)
+                b = _join([one._scaled(memory, tile, False) for one, tile in scaled])
+            if self.a is not None:
+                if self.scales is None:
+                    a = self._read_a(cta, memory, steps)
+                else:
+                    a = _join([one._read_a(cta, memory, [one]) for one in steps])
+                whole = self._sums(a, b)
+            for piece in self.layout:
+                if piece.cta != index or not self._usable(memory, piece):
+                    continue
+                columns = slice(piece.first, piece.first + piece.columns)
+                if whole is None:
+                    a = self._read_all_tensor_a(memory, piece, steps)
+                    part = self._sums(a, b[columns])
+                else:
+                    part = whole[piece.row : piece.row + piece.rows, columns]
+                self._write(memory, piece, part)
+
+    def _sums(self, a: NDArray[np.float32], b: NDArray[np.float32]) -> NDArray[np.float32]:
+        kind = self.kind
+        if kind.d == "s32":
+            return whole_sums(a, b).astype(np.float32)
+        bits = significant_bits(kind.a, kind.b) if self.scales is None else MOST_BITS
+        return sums_of_products(a, b, bits)
+
+    def _usable(self, memory: TensorMemory, piece: Piece) -> bool:
+        """Whether D's columns are still there."""
+        if memory.holds(self.column, self.column + piece.columns):
+            return True
+        self.gang.machine.find(
+            "tensor-memory",
+            f"{self.site.text} completes after its columns were given back",
+            self.site, self.gang, only(self.gang, self.lane),
+        )  # fmt: skip
+        return False
+
+    def _read_a(self, cta: Cta, memory: TensorMemory, steps: list[Product]) -> NDArray[np.float32]:
+        """A of steps that follow each other along K."""
+        kind = self.kind
+        element, k = stored(kind, kind.a)
+        rows = kind.m // len(self.ctas)
+        places = [one.a for one in steps if one.a is not None]
+        tile = read_tiles(cta.shared, places, not kind.transpose_a, rows, k, element)
+        return self._scaled(memory, numbers(tile, kind), True)
+
+    def _read_b(self, steps: list[Product]) -> NDArray[np.float32]:
+        """B of all CTAs for such steps, with the sign of the product."""
+        kind = self.kind
+        element, k = stored(kind, kind.b)
+        rows = kind.n // len(self.ctas)
+        places = [one.b for one in steps]
+        tiles = [
+            read_tiles(cta.shared, places, not kind.transpose_b, rows, k, element)
+            for cta in self.ctas
+        ]
+        tile = numbers(tiles[0] if len(tiles) == 1 else np.concatenate(tiles), kind)
+        return -tile if kind.negate_a != kind.negate_b else tile
+
+    def _read_all_tensor_a(
+        self, memory: TensorMemory, piece: Piece, steps: list[Product]
+    ) -> NDArray[np.float32]:
+        """A of steps along K; at once where one begins at the end of the other."""
+        last = self.a_column + A_COLUMNS * len(steps)
+        columns = range(self.a_column, last, A_COLUMNS)
+        if (
+            self.scales is None
+            and all(one.a_column == column for one, column in zip(steps, columns, strict=True))
+            and memory.full(self.a_column, last)
+        ):
+            return self._read_tensor_a(memory, piece, len(steps))
+        return np.asarray(_join([one._read_tensor_a(memory, piece) for one in steps]))
+
+    def _read_tensor_a(
+        self, memory: TensorMemory, piece: Piece, steps: int = 1
+    ) -> NDArray[np.float32]:
+        lanes = slice(piece.lane, piece.lane + piece.rows)
+        span = slice(self.a_column, self.a_column + A_COLUMNS * steps)
+        self._check_written(memory, lanes, span, "A from")
+        raw = np.ascontiguousarray(memory.cells[lanes, span])
+        element, _ = stored(self.kind, self.kind.a)
+        values = values_of(raw.view(np.dtype(f"u{ELEMENT_BYTES[element]}")), element)
+        return self._scaled(memory, numbers(values, self.kind), True, piece.row)
+
+    def _scaled(
+        self, memory: TensorMemory, tile: NDArray[np.float32], of_a: bool, row: int = 0
+    ) -> NDArray[np.float32]:
+        """Rows of A (from ``row`` on) or B times their block scale factors."""
+        if self.scales is None:
+            return tile
+        first = self.scales.a if of_a else self.scales.b
+        rows, k = tile.shape
+        width = columns(row + rows)
+        what = "scale factors from"
+        self._check_written(memory, slice(0, LANES), slice(first, first + width), what)
+        if not repeated(memory, first, width):
+            self.gang.machine.find(
+                "tensor-memory",
+                f"the scale factors of {'A' if of_a else 'B'} in columns {first} to "
+                f"{first + width - 1} are not the same in all four quarters of the lanes",
+                self.site, self.gang, only(self.gang, self.lane),
+            )  # fmt: skip
+        return tile * self.scales.read(memory, row + rows, k, of_a)[row:]
+
+    def _check_written(
+        self, memory: TensorMemory, lanes: slice | NDArray[np.int64], columns: slice, what: str
+    ) -> None:
+        if memory.initialised(lanes, columns) or not wants_uninitialised(self.gang.machine):
+            return
+        mask = only(self.gang, self.lane)
+        report_uninitialised(
+            self.gang, mask, self.site, memory, f"{self.site.text} reads {what}", lanes, columns
+        )
+
+    def _write(self, memory: TensorMemory, piece: Piece, part: NDArray[np.float32]) -> None:
+        """Add to or replace a rectangle of D."""
+        lanes = slice(piece.lane, piece.lane + piece.rows)
+        columns = slice(self.column, self.column + piece.columns)
+        cells = memory.cells[lanes, columns]
+        if self.accumulate:
+            used: slice | NDArray[np.int64] = lanes
+            if self.enabled is not None:
+                used = np.flatnonzero(self.enabled[piece.cta][lanes]) + piece.lane
+            self._check_written(memory, used, columns, "D from")
+        if self.kind.d == "f32" and self.enabled is None:
+            target = cells.view(np.float32)
+            if not self.accumulate:
+                target[...] = part
+            else:
+                if self.shift:
+                    target *= np.float32(2.0**-self.shift)
+                target[...] = added(target, part)
+            memory.mark(lanes, columns)
+            return
+        values = self._combine(cells, part)
+        if self.enabled is None:
+            cells[...] = values
+            memory.mark(lanes, columns)
+        else:
+            rows = np.flatnonzero(self.enabled[piece.cta][lanes])
+            cells[rows] = values[rows]
+            memory.written[rows + piece.lane, columns] = True
+
+    def _combine(self, cells: NDArray[np.uint32], part: NDArray[np.float32]) -> NDArray[np.uint32]:
+        """The new bits of D."""
+        if self.kind.d == "s32":
+            total = part.astype(np.int64)
+            if self.accumulate:
+                total += cells.view(np.int32)
+            if self.kind.saturate:
+                total = total.clip(_INT32.min, _INT32.max)
+            return total.astype(np.int32).view(np.uint32)
+        scale = np.float32(2.0**-self.shift)
+        if self.kind.d == "f32":
+            sums = added(cells.view(np.float32) * scale, part) if self.accumulate else part
+            return np.ascontiguousarray(sums, np.float32).view(np.uint32)
+        if self.accumulate:
+            old = (cells & _LOW).astype(np.uint16).view(np.float16)
+            part = added(old.astype(np.float32) * scale, part)
+        return np.ascontiguousarray(part.astype(np.float16)).view(np.uint16).astype(np.uint32)
+
+    def has_columns(self) -> bool:
+        """Whether all columns that are touched are allocated."""
+        width = max(piece.columns for piece in self.layout)
+        spans = [(self.column, width)]
+        if self.a is None:
+            spans.append((self.a_column, A_COLUMNS))
+        if self.scales is not None:
+            spans += self._scale_columns(self.scales)
+        for cta in self.ctas:
+            memory = cta.tensor_memory
+            assert memory is not None
+            if not all(memory.holds(first, first + count) for first, count in spans):
+                return False
+        return True
+
+    # ---- what the observer is told
+
+    @property
+    def touched(self) -> Touched:
+        """What is read and written, and at what cost."""
+        if self._touched is None:
+            self._touched = Touched(
+                self.shared_reads(),
+                self.tensor_reads(),
+                self.tensor_writes(),
+                self.cycles(),
+                self.facts(),
+            )
+        return self._touched
+
+    def _scale_columns(self, scales: Scales) -> list[tuple[int, int]]:
+        """First column and number of columns of the scale factors of A and B."""
+        rows = self.kind.m // len(self.ctas)
+        return [(scales.a, columns(rows)), (scales.b, columns(self.kind.n))]
+
+    def shared_reads(self) -> tuple[SharedRange, ...]:
+        """The operands in shared memory, of all CTAs of the group."""
+        kind, share = self.kind, len(self.ctas)
+        element, k = stored(kind, kind.b)
+        tiles = [ranges(self.b, not kind.transpose_b, kind.n // share, k, element)]
+        if self.a is not None:
+            element, k = stored(kind, kind.a)
+            tiles.append(ranges(self.a, not kind.transpose_a, kind.m // share, k, element))
+        return tuple(
+            SharedRange(cta, start, stop)
+            for cta in self.ctas
+            for tile in tiles
+            for start, stop in tile
+        )
+
+    def tensor_writes(self) -> tuple[TensorRange, ...]:
+        """The rectangles of D."""
+        return self._rectangles(self.column, None)
+
+    def tensor_reads(self) -> tuple[TensorRange, ...]:
+        """D when it is added to, and A if it is in tensor memory."""
+        reads = self._rectangles(self.column, None) if self.accumulate else ()
+        if self.a is None:
+            reads += self._rectangles(self.a_column, A_COLUMNS)
+        if self.scales is not None:
+            for first, count in self._scale_columns(self.scales):
+                reads += tuple(
+                    TensorRange(cta, 0, LANES, first, first + count) for cta in self.ctas
+                )
+        return reads
+
+    def _rectangles(self, column: int, width: int | None) -> tuple[TensorRange, ...]:
+        return tuple(
+            TensorRange(
+                self.ctas[piece.cta],
+                piece.lane,
+                piece.lane + piece.rows,
+                column,
+                column + (piece.columns if width is None else width),
+            )
+            for piece in self.layout
+        )
+
+    def cycles(self) -> float:
+        """How long the tensor cores are busy: products, or operand bytes at 128 a cycle."""
+        kind, share = self.kind, len(self.ctas)
+        rate = 8192 if share == 2 else 4096 if kind.m == 128 else 2048
+        return max(kind.m * kind.n * 16 / rate, self._operand_bytes() / 128)
+
+    def _operand_bytes(self) -> float:
+        """What each CTA's shared memory gives: 32 bytes of K from every row of the operands."""
+        rows = (0 if self.a is None else self.kind.m) + self.kind.n
+        return rows * 32 / len(self.ctas)
+
+    def facts(self) -> dict[str, Any]:
+        """What a timeline says of the product."""
+        return {
+            "a": "tensor memory" if self.a is None else "shared memory",
+            "d": self.column,
+            "rows": self.kind.m,
+            "columns": self.kind.n,
+            "shared": self._operand_bytes(),
+        }
+
+
+def _join(steps: list[Any]) -> Any:
+    """Operands of several steps side by side along K."""
+    return steps[0] if len(steps) == 1 else np.concatenate(steps, axis=1)

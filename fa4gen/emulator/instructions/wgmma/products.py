@@ -1,0 +1,194 @@
+"""The products of wgmma: fragments in the registers of a warpgroup, and sums of products.
+
+Products of one group that add to the same accumulators run as one, over their joined depth.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fa4gen.emulator.instructions.mma.descriptors import Descriptor
+from fa4gen.emulator.instructions.mma.operand_tiles import read_tiles
+from fa4gen.emulator.instructions.mma.products import (
+    added,
+    significant_bits,
+    sums_of_products,
+    whole_sums,
+)
+from fa4gen.emulator.ptx.syntax import Operand, Register, Vector
+from fa4gen.emulator.state.gang import GANG_LANES, Gang
+from fa4gen.emulator.state.memory import SharedMemory
+from fa4gen.emulator.translate.emit import Emitter
+
+ROWS: Final = 64
+# Sums of this many products of eight-bit integers of 32 steps each are exact in float32.
+_EXACT_INTEGERS: Final = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """What the opcode says: types, n and k of the product."""
+
+    n: int
+    k: int
+    a: str
+    b: str
+    d: str
+    saturate: bool
+
+    @property
+    def integer(self) -> bool:
+        return self.d == "s32"
+
+
+@lru_cache(maxsize=64)
+def _accumulator_map(n: int) -> NDArray[np.int64]:
+    """Flat index into (register, lane) for every element of D: shape (64, n), 32-bit elements."""
+    lane = np.arange(GANG_LANES)
+    at = np.zeros((ROWS, n), np.int64)
+    for register in range(n // 2):
+        row = lane // 32 * 16 + lane % 32 // 4 + 8 * (register >> 1 & 1)
+        column = 8 * (register >> 2) + 2 * (lane % 4) + (register & 1)
+        at[row, column] = register * GANG_LANES + lane
+    return at
+
+
+class Accumulators:
+    """The registers of D in a gang's register file, as a (64, n) matrix."""
+
+    def __init__(self, operand: Operand, shape: Shape, e: Emitter) -> None:
+        count = shape.n // (4 if shape.d == "f16" else 2)
+        items = operand.items if isinstance(operand, Vector) else ()
+        if len(items) != count:
+            raise e.refuse(f"D takes {count} registers")
+        indices = []
+        for item in items:
+            if not isinstance(item, Register) or item.cls != "r":
+                raise e.refuse("D is not made of 32-bit registers")
+            indices.append(item.index)
+        self.key = tuple(indices)
+        self._indices = np.array(indices)
+        self._consecutive = bool((np.diff(self._indices) == 1).all())
+        self._shape = shape
+        self._inverse = np.argsort(_accumulator_map(shape.n), axis=None)
+
+    def read(self, gang: Gang) -> NDArray[Any]:
+        """D as float32, or int32."""
+        rows = self._rows(gang)
+        flat = _accumulator_map(self._shape.n)
+        if self._shape.d == "f16":
+            halves = rows.view(np.float16).reshape(len(self._indices), GANG_LANES, 2)
+            spread = halves.transpose(0, 2, 1).reshape(-1)
+            return np.asarray(spread.take(flat).astype(np.float32))
+        kind = np.int32 if self._shape.integer else np.float32
+        return np.asarray(rows.view(kind).reshape(-1).take(flat))
+
+    def write(self, gang: Gang, values: NDArray[Any]) -> None:
+        """Replace D."""
+        n = self._shape.n
+        if self._shape.d == "f16":
+            with np.errstate(over="ignore"):
+                flat = values.astype(np.float16).reshape(-1).take(self._inverse)
+            pairs = flat.reshape(n // 4, 2, GANG_LANES).transpose(0, 2, 1)
+            raw = np.ascontiguousarray(pairs).view(np.uint32).reshape(n // 4, GANG_LANES)
+        else:
+            flat = values.reshape(-1).take(self._inverse)
+            raw = flat.view(np.uint32).reshape(n // 2, GANG_LANES)
+        block = gang.block("r")
+        if self._consecutive:
+            block[self._indices[0] : self._indices[-1] + 1] = raw
+        else:
+            block[self._indices] = raw
+
+    def _rows(self, gang: Gang) -> NDArray[np.uint32]:
+        block = gang.block("r")
+        if self._consecutive:
+            return np.asarray(block[self._indices[0] : self._indices[-1] + 1])
+        return np.asarray(block[self._indices])
+
+
+@dataclass(frozen=True, slots=True)
+class Tile:
+    """An operand in shared memory."""
+
+    descriptor: Descriptor
+    k_major: bool
+
+
+@dataclass(slots=True)
+class Product:
+    """One product: A (64, k) in shared memory or already read from registers, B (n, k)."""
+
+    shape: Shape
+    accumulators: Accumulators
+    a: Tile | NDArray[Any]
+    b: Tile
+    adds: bool
+    sign: int
+    done: bool = False
+
+    def joins(self, chain: list[Product]) -> bool:
+        """Whether this product may run together with those before it."""
+        other = chain[-1]
+        if self.shape.d == "f16":
+            # every product rounds its sum
+            return False
+        if self.shape.integer and (self.shape.saturate or len(chain) >= _EXACT_INTEGERS):
+            return False
+        return (
+            self.adds
+            and self.accumulators.key == other.accumulators.key
+            and self.shape == other.shape
+            and self.sign == other.sign
+            and self.b.k_major == other.b.k_major
+            and _side(self.a) == _side(other.a)
+        )
+
+
+def _side(a: Tile | NDArray[Any]) -> bool | None:
+    """Whether A lies K-major in shared memory; None in registers."""
+    return a.k_major if isinstance(a, Tile) else None
+
+
+def _left(shared: SharedMemory, parts: list[Product], shape: Shape) -> NDArray[Any]:
+    """A of products side by side."""
+    first = parts[0].a
+    if isinstance(first, Tile):
+        tiles = [part.a.descriptor for part in parts if isinstance(part.a, Tile)]
+        return read_tiles(shared, tiles, first.k_major, ROWS, shape.k, shape.a)
+    return np.concatenate([part.a for part in parts if not isinstance(part.a, Tile)], axis=1)
+
+
+def run_chain(gang: Gang, chain: list[Product], position: int) -> None:
+    """Run a product and those behind it in its chain, if they have not run yet."""
+    if chain[position].done:
+        return
+    parts = [part for part in chain[position:] if not part.done]
+    for part in parts:
+        part.done = True
+    first = parts[0]
+    shape, shared = first.shape, gang.cta.shared
+    left = _left(shared, parts, shape)
+    tiles = [part.b.descriptor for part in parts]
+    right = read_tiles(shared, tiles, first.b.k_major, shape.n, shape.k, shape.b)
+    if shape.integer:
+        total = whole_sums(left, right)
+        if first.adds:
+            total += first.accumulators.read(gang)
+        if shape.saturate:
+            total = np.clip(total, -(2**31), 2**31 - 1)
+        first.accumulators.write(gang, total.astype(np.int32))
+        return
+    # infinities and NaNs are values like others
+    with np.errstate(all="ignore"):
+        result = sums_of_products(left, right, significant_bits(shape.a, shape.b))
+        if first.sign < 0:
+            np.negative(result, out=result)
+        if first.adds:
+            result = added(first.accumulators.read(gang), result)
+    first.accumulators.write(gang, result)

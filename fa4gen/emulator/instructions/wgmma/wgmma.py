@@ -1,0 +1,329 @@
+"""wgmma: asynchronous matrix products of a warpgroup (PTX ISA, "wgmma.mma_async").
+
+A product takes effect between its issue and the ``wait_group`` that retires it. Fragment maps are
+those of the ISA, checked against an H200. Sums are in float32 without the hardware's truncation of
+addends, so results agree within rounding; integers are exact.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any, Final, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fa4gen.emulator.instructions.mma.descriptors import Descriptor, DescriptorError, decode
+from fa4gen.emulator.instructions.mma.operand_tiles import (
+    ELEMENT_BYTES,
+    inside,
+    tile_ranges,
+    values_of,
+)
+from fa4gen.emulator.instructions.registry import Translate
+from fa4gen.emulator.instructions.wgmma.products import (
+    ROWS,
+    Accumulators,
+    Product,
+    Shape,
+    Tile,
+    run_chain,
+)
+from fa4gen.emulator.ptx.flow.wgmma_registers import find_flights
+from fa4gen.emulator.ptx.syntax import Immediate, Instruction, Operand, Vector
+from fa4gen.emulator.state.async_ops import AsyncOp, SharedRange
+from fa4gen.emulator.state.gang import GANG_LANES, Gang, Mask, as_row
+from fa4gen.emulator.translate.emit import Emitter, Reader
+
+_DEPTH: Final = {"bf16": 16, "f16": 16, "tf32": 8, "e4m3": 32, "e5m2": 32, "s8": 32, "u8": 32}
+_MAC_PER_CYCLE: Final = {1: 4096, 2: 2048, 4: 1024}
+
+
+TileKey: TypeAlias = tuple[Descriptor, bool, int, int, int]
+"""A tile for ``tile_ranges``: descriptor, whether K-major, extent, depth, element bytes."""
+
+
+@dataclass(slots=True)
+class Groups:
+    """Products of a warpgroup: not yet committed, committed in order, and not yet announced.
+
+    Each runs after ``last``, the one issued before it.
+    """
+
+    last: AsyncOp | None = None
+    open: list[AsyncOp] = field(default_factory=list)
+    committed: list[list[AsyncOp]] = field(default_factory=list)
+    fresh: list[tuple[AsyncOp, list[TileKey]]] = field(default_factory=list)
+    chain: list[Product] = field(default_factory=list)
+
+
+def _groups(gang: Gang) -> Groups:
+    groups: Groups = gang.state.setdefault("wgmma", Groups())
+    return groups
+
+
+def _shape(i: Instruction, e: Emitter) -> Shape:
+    words = list(i.modifiers)
+    if words[:3] != ["mma_async", "sync", "aligned"] or len(words) < 7:
+        raise e.refuse("only the dense .mma_async.sync.aligned forms are known")
+    saturate = words[-1] == "satfinite"
+    size, *types = words[3:-1] if saturate else words[3:]
+    if not size.startswith("m64n") or "k" not in size or len(types) != 3:
+        raise e.refuse(f".{size}")
+    n, k = (int(part) for part in size.removeprefix("m64n").split("k"))
+    d, a, b = types
+    same = a == b or {a, b} <= {"e4m3", "e5m2"} or {a, b} <= {"s8", "u8"}
+    if a not in _DEPTH or b not in _DEPTH or not same or k != _DEPTH[a]:
+        raise e.refuse(f".{size}.{d}.{a}.{b}")
+    integer = a in ("s8", "u8")
+    if d not in (("s32",) if integer else ("f32",) if a in ("bf16", "tf32") else ("f32", "f16")):
+        raise e.refuse(f".{d} accumulators of .{a}")
+    if not 8 <= n <= 256 or n % 8 or (integer and n > 32 and n % 16) or (integer and n == 40):
+        raise e.refuse(f"n = {n}")
+    if saturate and not integer:
+        raise e.refuse(".satfinite")
+    return Shape(n, k, a, b, d, saturate)
+
+
+@lru_cache(maxsize=8)
+def _operand_map(size: int) -> NDArray[np.int64]:
+    """Flat index into (register, lane, element of the register) for A: shape (64, k)."""
+    per = 4 // size
+    register = np.arange(4)[:, None, None]
+    lane = np.arange(GANG_LANES)[None, :, None]
+    element = np.arange(per)[None, None, :]
+    row = lane // 32 * 16 + lane % 32 // 4 + 8 * (register & 1) + 0 * element
+    column = per * (lane % 4) + element + 4 * per * (register >> 1)
+    at = np.empty((ROWS, 8 * per), np.int64)
+    at[row, column] = np.arange(row.size).reshape(row.shape)
+    return at
+
+
+def _flag(operand: Operand, e: Emitter, allowed: tuple[int, ...]) -> int:
+    if not isinstance(operand, Immediate) or operand.bits not in allowed:
+        raise e.refuse(f"an operand is none of {allowed}")
+    return operand.bits
+
+
+def _product(i: Instruction, e: Emitter) -> None:
+    shape = _shape(i, e)
+    d, a, b, scale_d, *rest = i.operands
+    from_registers = isinstance(a, Vector)
+    sixteen = shape.a in ("bf16", "f16")
+    expected = 0 if shape.integer else 2 + (0 if not sixteen else 1 if from_registers else 2)
+    if len(rest) != expected:
+        raise e.refuse(f"{4 + expected} operands were expected")
+    sign = 1
+    transpose_a = transpose_b = 0
+    if not shape.integer:
+        sign = _flag(rest[0], e, (1, -1)) * _flag(rest[1], e, (1, -1))
+        if sixteen:
+            transpose_b = _flag(rest[-1], e, (0, 1))
+            transpose_a = 0 if from_registers else _flag(rest[2], e, (0, 1))
+    accumulators = Accumulators(d, shape, e)
+    read_b = e.reader(b, "b64")
+    if isinstance(scale_d, Immediate):
+        _flag(scale_d, e, (0, 1))
+    accumulate = e.reader(scale_d, "pred")
+    if isinstance(a, Vector):
+        if len(a.items) != 4:
+            raise e.refuse("A takes four registers")
+        fragments = [e.reader(item, "b32") for item in a.items]
+        read_a = None
+    else:
+        fragments = []
+        read_a = e.reader(a, "b64")
+    size = ELEMENT_BYTES[shape.a]
+    cycles = 2.0 * ROWS * shape.n * shape.k / (_MAC_PER_CYCLE[size] * 2)
+    rows = shape.n + (ROWS if read_a is not None else 0)
+    facts = {
+        "a": "registers" if read_a is None else "shared memory",
+        "rows": ROWS,
+        "columns": shape.n,
+        "shared": float(rows * shape.k * size),
+    }
+    early = i in _copied(e)
+
+    def handler(gang: Gang, mask: Mask) -> None:
+        machine = gang.machine
+        _whole(gang, mask, i)
+        b_tile = _tile(gang, read_b, i, shape.n, transpose_b == 0, shape, shape.b)
+        tiles: list[TileKey] = [(b_tile, transpose_b == 0, shape.n, shape.k, size)]
+        left: Tile | NDArray[Any]
+        if read_a is not None:
+            a_tile = _tile(gang, read_a, i, ROWS, transpose_a == 0, shape, shape.a)
+            tiles.append((a_tile, transpose_a == 0, ROWS, shape.k, size))
+            left = Tile(a_tile, transpose_a == 0)
+        else:
+            left = _fragment(gang, fragments, shape.a)
+        adds = as_row(accumulate(gang), gang.lanes)
+        if adds.any() != adds.all():
+            machine.find("illegal-instruction", "scale-d differs between lanes", i, gang, mask)
+        right = Tile(b_tile, transpose_b == 0)
+        product = Product(shape, accumulators, left, right, bool(adds[0]), sign)
+        groups = _groups(gang)
+        if not groups.chain or not product.joins(groups.chain):
+            groups.chain = []
+        chain, position = groups.chain, len(groups.chain)
+        chain.append(product)
+
+        def run() -> None:
+            run_chain(gang, chain, position)
+
+        after = () if groups.last is None or groups.last.done else (groups.last,)
+        op = AsyncOp("wgmma", gang, 0, i, run, after=after, unit="tensor", cycles=cycles)
+        op.notes["product"] = facts
+        groups.last = op
+        groups.open.append(op)
+        if machine.observer.enabled:
+            if not groups.fresh:
+                gang.deferred.append(lambda: _announce(gang, groups) if groups.fresh else None)
+            groups.fresh.append((op, tiles))
+        machine.progress()
+        machine.engine.submit(op)
+        if early:
+            machine.complete(op)
+
+    e.call(handler)
+
+
+@lru_cache(maxsize=4096)
+def _joined_ranges(tiles: tuple[TileKey, ...]) -> tuple[tuple[int, int], ...]:
+    """The byte ranges of several tiles, joined: the K steps of a tile interleave."""
+    ranges = sorted(part for tile in set(tiles) for part in tile_ranges(*tile))
+    joined: list[tuple[int, int]] = []
+    for start, stop in ranges:
+        if joined and start <= joined[-1][1]:
+            joined[-1] = (joined[-1][0], max(stop, joined[-1][1]))
+        else:
+            joined.append((start, stop))
+    return tuple(joined)
+
+
+def _announce(gang: Gang, groups: Groups) -> None:
+    """Tell the observer of the products of one straight run together.
+
+    Nothing that orders threads lies between them, so they share one place in the vector clocks.
+    """
+    fresh, groups.fresh = groups.fresh, []
+    first = fresh[0][0]
+    keys = tuple(tile for _, tiles in fresh for tile in tiles)
+    known: dict[Any, tuple[SharedRange, ...]] = gang.cta.state.setdefault("wgmma.reads", {})
+    reads = known.get(keys)
+    if reads is None:
+        ranges = _joined_ranges(keys)
+        reads = known[keys] = tuple(SharedRange(gang.cta, start, stop) for start, stop in ranges)
+    first.reads = reads
+    cycles, first.cycles = first.cycles, sum(op.cycles for op, _ in fresh)
+    moved = sum(op.notes["product"]["shared"] for op, _ in fresh)
+    first.notes["product"] = {**first.notes["product"], "shared": moved}
+    gang.machine.observer.issued(first)
+    first.cycles = cycles
+    for op, _ in fresh[1:]:
+        op.slot, op.epoch, op.clock = first.slot, first.epoch, first.clock
+        op.end_time = first.end_time
+
+
+def _copied(e: Emitter) -> set[Instruction]:
+    """The products whose accumulators are copied in flight."""
+    code = e.layout.function
+    known: set[Instruction] | None = e.layout.notes.get("wgmma copied")
+    if known is None:
+        known = {code.instructions[index] for index in find_flights(code).copied}
+        e.layout.notes["wgmma copied"] = known
+    return known
+
+
+def _whole(gang: Gang, mask: Mask, i: Instruction) -> None:
+    if gang.lanes < GANG_LANES or (mask is not None and not mask.all()):
+        gang.machine.fault(
+            "partial-warp", f"{i.text} needs all four warps of the warpgroup", i, gang, mask
+        )
+
+
+def _tile(
+    gang: Gang, reader: Reader, i: Instruction, mn: int, k_major: bool, shape: Shape, kind: str
+) -> Descriptor:
+    """The descriptor that all lanes agree on, checked."""
+    machine = gang.machine
+    values = as_row(reader(gang), gang.lanes)
+    if (values != values[0]).any():
+        machine.find("descriptor", "the lanes have different matrix descriptors", i, gang, None)
+    try:
+        descriptor = decode(int(values[0]), 90)
+    except DescriptorError as error:
+        machine.fault("descriptor", str(error), i, gang, None)
+    if not inside(gang.cta.shared, descriptor, k_major, mn, shape.k, ELEMENT_BYTES[kind]):
+        machine.fault(
+            "out-of-bounds",
+            f"an operand tile at shared offset {descriptor.address} is "
+            f"not inside shared memory ({gang.cta.shared.size} bytes)",
+            i,
+            gang,
+            None,
+        )
+    return descriptor
+
+
+def _fragment(gang: Gang, fragments: list[Reader], kind: str) -> NDArray[Any]:
+    """A from registers, (64, k)."""
+    size = ELEMENT_BYTES[kind]
+    raw = np.stack([as_row(read(gang), gang.lanes) for read in fragments])
+    return values_of(raw.view(np.dtype(f"u{size}")).reshape(-1).take(_operand_map(size)), kind)
+
+
+def _fence(i: Instruction, e: Emitter) -> None:
+    if i.modifiers != ("fence", "sync", "aligned"):
+        raise e.refuse("")
+    e.call(lambda gang, mask: _whole(gang, mask, i))
+
+
+def _commit(i: Instruction, e: Emitter) -> None:
+    if i.modifiers != ("commit_group", "sync", "aligned"):
+        raise e.refuse("")
+
+    def handler(gang: Gang, mask: Mask) -> None:
+        _whole(gang, mask, i)
+        groups = _groups(gang)
+        if groups.fresh:
+            _announce(gang, groups)
+        groups.committed.append(groups.open)
+        groups.open = []
+        groups.chain = []
+
+    e.call(handler)
+
+
+def _wait(i: Instruction, e: Emitter) -> None:
+    operand = i.operands[0]
+    if i.modifiers != ("wait_group", "sync", "aligned"):
+        raise e.refuse("")
+    if not isinstance(operand, Immediate) or operand.kind != "int" or operand.bits < 0:
+        raise e.refuse("the number of groups is a literal")
+    newest = operand.bits
+
+    def handler(gang: Gang, mask: Mask) -> None:
+        _whole(gang, mask, i)
+        groups = _groups(gang)
+        count = max(len(groups.committed) - newest, 0)
+        retired = groups.committed[:count]
+        del groups.committed[:count]
+        ops = [op for group in retired for op in group]
+        for op in ops:
+            gang.machine.complete(op)
+        if ops and gang.machine.observer.enabled:
+            # products that were announced together are seen together
+            places = {(op.slot, op.epoch): op for op in ops}
+            gang.machine.observer.observed(gang, mask, list(places.values()), "complete")
+
+    e.call(handler)
+
+
+TRANSLATIONS: Final[Mapping[str, Translate]] = {
+    "wgmma.mma_async": _product,
+    "wgmma.fence": _fence,
+    "wgmma.commit_group": _commit,
+    "wgmma.wait_group": _wait,
+}

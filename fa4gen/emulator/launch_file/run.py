@@ -1,0 +1,189 @@
+"""Runs a kernel as a launch file says, and compares what it leaves with what it should."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fa4gen.emulator.launch_file.array_files import read_array
+from fa4gen.emulator.launch_file.arrays import LaunchArrays
+from fa4gen.emulator.launch_file.model import split_part
+from fa4gen.emulator.launch_file.problems import LaunchFileError, LaunchProblem
+from fa4gen.emulator.program import Program
+from fa4gen.emulator.report import Report, Verdict
+
+
+@dataclass(frozen=True, slots=True)
+class Expectation:
+    """What an array has to hold; ``tolerance`` is absolute, and relative to the value."""
+
+    array: str
+    values: NDArray[Any]
+    tolerance: float
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """How an array compares: elements beyond the tolerance, and the worst of all.
+
+    ``largest_error`` is the largest difference, ``at`` its index; None where a NaN stands for a
+    number or the other way round.
+    """
+
+    array: str
+    wrong: int
+    elements: int
+    largest_error: float | None
+    at: tuple[int, ...]
+
+    @property
+    def passed(self) -> bool:
+        """Whether every element is near enough."""
+        return self.wrong == 0
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One launch: the emulator's report, comparisons, and the arrays afterwards.
+
+    ``strict`` runs pass only with a clean verdict, others also with findings that are no errors.
+    """
+
+    report: Report
+    comparisons: tuple[Comparison, ...]
+    arrays: dict[str, NDArray[Any]]
+    strict: bool = False
+
+    @property
+    def passed(self) -> bool:
+        """Whether the verdict is good enough and all comparisons hold."""
+        good = (Verdict.CLEAN,) if self.strict else (Verdict.CLEAN, Verdict.REVIEW, Verdict.ISA)
+        return self.report.verdict in good and all(one.passed for one in self.comparisons)
+
+
+def expectations(
+    launch: LaunchArrays, folder: Path, more: Mapping[str, Path], tolerance: float | None
+) -> tuple[Expectation, ...]:
+    """Read what the launch file expects and what ``more`` adds, by name of the array.
+
+    ``tolerance`` replaces those of the file. Raises LaunchFileError.
+    """
+    found: dict[str, Expectation] = {}
+    paths: dict[str, tuple[Path, str]] = {}
+    for name, one in launch.described.items():
+        if one.expect is not None:
+            paths[name] = (folder / one.expect, f"{launch.places[name]}.expect")
+    for name, path in more.items():
+        if name not in launch.arrays:
+            there = ", ".join(launch.arrays) or "none"
+            raise LaunchFileError(
+                LaunchProblem(f"no array is called {name!r}; there is {there}", "--expect")
+            )
+        paths[name] = (path, "--expect")
+    for name, (path, key) in paths.items():
+        array = launch.arrays[name]
+        values = read_array(path, array.dtype.name if _raw(path) else None, key)
+        if values.shape != array.shape:
+            raise LaunchFileError(
+                LaunchProblem(
+                    f"{path} has the shape {values.shape}, the array {name} {array.shape}", key
+                )
+            )
+        allowed = launch.described[name].tolerance if tolerance is None else tolerance
+        found[name] = Expectation(name, values, allowed)
+    return tuple(found.values())
+
+
+def run_launch(
+    program: Program,
+    launch: LaunchArrays,
+    expected: tuple[Expectation, ...] = (),
+    *,
+    trace: Path | None = None,
+    strict: bool = False,
+    progress: Callable[[int, int], None] | None = None,
+) -> Iterator[Run]:
+    """Run every seed with every schedule; the first run writes ``trace``.
+
+    Raises LaunchError, UnsupportedError.
+    """
+    file = launch.file
+    for seed, schedule in file.runs():
+        arguments, arrays, memory = launch.arguments()
+        report = program.launch(
+            file.entry,
+            grid=file.grid,
+            block=file.block,
+            args=arguments,
+            memory=memory,
+            outputs=[arrays[name] for name in launch.outputs()],
+            variables=launch.variables(arrays),
+            dynamic_shared=file.dynamic_shared,
+            cluster=file.cluster,
+            seed=seed,
+            schedule=schedule,
+            checks=file.checks,
+            names=file.names.names(),
+            trace=trace,
+            limits=file.limits(),
+            resident_clusters=file.resident_clusters,
+            registers_per_thread=file.registers_per_thread,
+            pending_writes=[_part(arrays, text) for text in file.pending_writes],
+            progress=progress,
+        )
+        trace = None
+        compared = tuple(compare(arrays[one.array], one) for one in expected)
+        yield Run(report.strict() if strict else report, compared, arrays, strict)
+
+
+def _part(arrays: Mapping[str, NDArray[Any]], text: str) -> NDArray[Any]:
+    """An array, or the bytes of it that a text names."""
+    name, part = split_part(text)
+    array = arrays[name]
+    return array if part == slice(None) else array.reshape(-1).view(np.uint8)[part]
+
+
+def compare(array: NDArray[Any], expected: Expectation) -> Comparison:
+    """Compare element by element in float64; equal infinities and NaNs count as equal."""
+    got, right = (np.atleast_1d(x).astype(np.float64) for x in (array, expected.values))
+    with np.errstate(invalid="ignore"):
+        error = np.where((got == right) | (np.isnan(got) & np.isnan(right)), 0.0, abs(got - right))
+        allowed = expected.tolerance * (1 + abs(right))
+        wrong = ~(error <= np.where(np.isfinite(right), allowed, 0.0))
+    if not error.size:
+        return Comparison(expected.array, 0, 0, 0.0, ())
+    worst = np.unravel_index(int(np.argmax(np.where(np.isnan(error), np.inf, error))), error.shape)
+    largest = float(error[worst])
+    return Comparison(
+        expected.array,
+        int(np.count_nonzero(wrong)),
+        error.size,
+        largest if np.isfinite(largest) else None,
+        tuple(int(index) for index in worst),
+    )
+
+
+def save_outputs(launch: LaunchArrays, run: Run, folder: Path) -> tuple[Path, ...]:
+    """Write the arrays for which the file names an ``output``; types of ml_dtypes as raw bytes."""
+    written = []
+    for name, one in launch.described.items():
+        if one.output is not None:
+            path = folder / one.output
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with path.open("wb") as stream:
+                np.save(stream, run.arrays[name])
+            written.append(path)
+    return tuple(written)
+
+
+def _raw(path: Path) -> bool:
+    """Whether a file holds bits of a type that NumPy's format does not know."""
+    try:
+        return bool(np.load(path, allow_pickle=False, mmap_mode="r").dtype.type is np.void)
+    except (OSError, ValueError, EOFError, AttributeError):
+        return False

@@ -1,0 +1,1 @@
+"""Who runs next, and when a launch has ended."""

@@ -1,0 +1,41 @@
+"""Which lanes of a warp have met at an instruction that they execute together."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from fa4gen.emulator.state.gang import WARP_LANES, Gang
+from fa4gen.emulator.state.lanes import Lanes
+
+
+def complete_lanes(
+    gang: Gang, lanes: Lanes, members: object | None
+) -> tuple[Lanes | None, Lanes | None]:
+    """Split lanes into those whose partners are all there and the rest.
+
+    ``members`` holds the membermask of each lane (or one for all); None stands for the whole warp.
+    Lanes that have left are not waited for.
+    """
+    here = lanes.array(gang)
+    ready = np.zeros(gang.lanes, np.bool_)
+    values = None if members is None else np.broadcast_to(np.asarray(members), gang.lanes)
+    for warp in range(gang.warps):
+        first = warp * WARP_LANES
+        stop = min(first + WARP_LANES, gang.lanes)
+        present = here[first:stop]
+        if not present.any():
+            continue
+        alive = gang.live[first:stop]
+        if values is None:
+            ready[first:stop] = present & bool((present == alive).all())
+            continue
+        for value in {int(values[first + lane]) for lane in np.flatnonzero(present)}:
+            wanted = (value >> np.arange(stop - first) & 1).astype(np.bool_) & alive
+            same = present & (values[first:stop] == value)
+            if (same >= wanted).all():
+                ready[first:stop] |= same
+    rest = here & ~ready
+    return (
+        Lanes.of(ready) if ready.any() else None,
+        Lanes.of(rest) if rest.any() else None,
+    )

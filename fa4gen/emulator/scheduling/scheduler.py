@@ -1,0 +1,397 @@
+"""Who runs next: a cooperative, seeded scheduler of lanes, and the end of a launch.
+
+Lanes that stand at the same step of a gang run together. Which gang, which step and whether an
+asynchronous operation takes effect first is the seed's choice, within the policy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from fa4gen.emulator.instructions.sync.barriers import (
+    member_mask,
+    next_use,
+    settle_cluster,
+    settle_named,
+)
+from fa4gen.emulator.instructions.sync.control import check_reallocations
+from fa4gen.emulator.ptx.syntax import Instruction, Label
+from fa4gen.emulator.report import Severity
+from fa4gen.emulator.scheduling import divergence
+from fa4gen.emulator.scheduling.complete_warps import complete_lanes
+from fa4gen.emulator.scheduling.jumps import jump
+from fa4gen.emulator.scheduling.lane_states import Parked, Places
+from fa4gen.emulator.scheduling.residents import Residents
+from fa4gen.emulator.state.gang import Gang
+from fa4gen.emulator.state.lanes import GANG, PARTIAL, Lanes
+from fa4gen.emulator.state.machine import Machine, Stop
+from fa4gen.emulator.state.tally import BOTH
+from fa4gen.emulator.translate.emit import Emitter
+from fa4gen.emulator.translate.outcome import End
+from fa4gen.emulator.translate.steps import Code, Run, Step
+
+if TYPE_CHECKING:
+    from fa4gen.emulator.state.mbarriers import Mbarrier
+
+SCHEDULES: Final = ("uniform", "priority", "starve", "eager", "lazy")
+
+# Steps that lanes may take in a row before the choice is made anew.
+_STRETCH: Final = 8
+# Steps without any visible effect after which polling threads are suspected.
+_IDLE: Final = 2_000
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Where a launch is cut short: steps in all, and steps without any visible effect."""
+
+    steps: int = 200_000_000
+    idle_steps: int = 1_000_000
+
+
+class Scheduler:
+    """Runs the clusters of a launch to their end."""
+
+    def __init__(
+        self,
+        machine: Machine,
+        code: Code,
+        ends: Mapping[int, End],
+        policy: str,
+        residents: Residents,
+        limits: Limits,
+        tick: Callable[[int, int], None] | None,
+    ) -> None:
+        self.machine = machine
+        self.code = code
+        self.policy = policy
+        self.instructions = 0
+        self.steps = 0
+        self.finished_ctas = 0
+        self._ends = ends
+        self._random = machine.random
+        self._limits = limits
+        self._tick = tick
+        self.residents = residents
+        self.places = Places(machine.random, policy, machine.timeline)
+        self._effects_at_timeout = -1
+        self._reach = machine.tally.reach
+        self._sides = machine.tally.sides
+        self._readers: dict[int, Callable[[Gang], object]] = {}
+
+    # ---- what the machine asks
+
+    def wake(self, barrier: Mbarrier) -> None:
+        """Lanes at an mbarrier look again."""
+        self.wake_key(id(barrier))
+
+    def wake_key(self, key: Hashable) -> None:
+        """Lanes that wait for ``key`` execute their instruction again."""
+        self.places.wake(key)
+
+    def waiting_at(self, barrier: Mbarrier) -> bool:
+        return id(barrier) in self.places.parked
+
+    def cancel_cluster(self) -> tuple[int, int, int] | None:
+        """Take the next cluster off the grid."""
+        return self.residents.cancel()
+
+    def parked(self) -> list[Parked]:
+        """Everyone who waits, for a report."""
+        return [one for group in self.places.parked.values() for one in group]
+
+    def joining(self) -> list[tuple[Gang, Step, Lanes]]:
+        """Lanes that stand at an instruction which the rest of their warp has not reached."""
+        return [
+            (gang, self.code.steps[index], lanes)
+            for gang, places in self.places.joint.items()
+            for index, lanes in places.items()
+        ]
+
+    # ---- the loop
+
+    def run(self) -> None:
+        """Run until every thread has left; raises Stop after a fatal finding."""
+        machine, random = self.machine, self._random
+        engine = machine.engine
+        lazy = self.policy == "lazy"
+        mark, idle_from = -1, 0
+        while True:
+            if self.places.ready:
+                if len(engine) and not lazy and random.random() < 0.25:
+                    engine.complete_random()
+                self._run_one()
+                self.steps += 1
+                if machine.effects != mark:
+                    mark, idle_from = machine.effects, self.steps
+                elif self.steps - idle_from >= _IDLE and (self.steps - idle_from) % 256 == 0:
+                    self._unblock_pollers(self.steps - idle_from)
+                if self.steps > self._limits.steps:
+                    self._give_up(f"{self.steps} steps were taken")
+                if self._tick is not None and self.steps % 4096 == 0:
+                    self._tick(self.finished_ctas, self.steps)
+            elif len(engine):
+                engine.complete_random()
+            elif not self._start_or_finish():
+                return
+
+    def _start_or_finish(self) -> bool:
+        """Nothing is ready: start a cluster, let waits time out, or end. False at the end."""
+        running = self.residents.alive()
+        if self.residents.can_start():
+            self._start_cluster()
+            return True
+        if not running:
+            return False
+        if self._effects_at_timeout != self.machine.effects and self.places.time_out():
+            self._effects_at_timeout = self.machine.effects
+            return True
+        from fa4gen.emulator.scheduling.deadlock import report_deadlock
+
+        report_deadlock(self)
+        raise Stop("deadlock")
+
+    def _unblock_pollers(self, idle: int) -> None:
+        """Threads may be polling memory: let what they poll for happen."""
+        if len(self.machine.engine):
+            self.machine.engine.complete_random()
+        elif self.residents.can_start():
+            self._start_cluster()
+        elif idle >= self._limits.idle_steps:
+            self._give_up(f"{idle} steps were taken without a store, an arrival or a copy")
+
+    def _give_up(self, why: str) -> None:
+        gang, places = next(iter(self.places.ready.items()))
+        step, lanes = next(iter(places.items()))
+        site = self._site(self.code.steps[step])
+        self.machine.log.add(
+            "step-limit",
+            Severity.INCOMPLETE,
+            f"{why}: the kernel seems to spin here",
+            site,
+            self.machine.who(gang, lanes.mask),
+        )
+        raise Stop("step-limit")
+
+    def _site(self, step: Step) -> Instruction | None:
+        if step.end is not None:
+            return step.end
+        at = min(step.start, len(self.code.instructions) - 1)
+        return self.code.instructions[at] if at >= 0 else None
+
+    # ---- clusters
+
+    def start(self) -> None:
+        """Start as many clusters as are wanted side by side."""
+        while self.residents.wants_more():
+            self._start_cluster()
+
+    def _start_cluster(self) -> None:
+        from fa4gen.emulator.state.geometry import set_specials
+
+        machine = self.machine
+        cluster = self.residents.start()
+        machine.progress()
+        machine.observer.cluster_starts(cluster)
+        gangs = [gang for cta in cluster.ctas for gang in cta.gangs]
+        for gang in gangs:
+            set_specials(gang)
+        self.places.add(gangs)
+
+    # ---- one step
+
+    def _run_one(self) -> None:
+        gang, step, lanes = self.places.take()
+        # with a timeline whoever is furthest behind comes next, after every step
+        for _ in range(_STRETCH if self.machine.timeline is None else 1):
+            follow = self._execute(gang, step, lanes)
+            if follow < 0:
+                return
+            step = follow
+            if gang in self.places.ready:
+                break
+        self.places.put(gang, step, lanes)
+
+    def _execute(self, gang: Gang, index: int, lanes: Lanes) -> int:
+        """Run lanes from a step on; the step they all go on to, or -1 when they were placed."""
+        code = self.code
+        step = code.steps[index]
+        if step.guard is not None:
+            return self._split(gang, step, step.guard, lanes, index + 1, step.skip)
+        level = lanes.level(gang)
+        if step.joint > level:
+            complete, rest = self._meet(gang, step, lanes)
+            if rest is not None:
+                self.places.hold(gang, index, rest)
+            if complete is not None:
+                self._go(gang, complete, step)
+            return -1
+        joined = self.places.join(gang, index, lanes)
+        if joined is not lanes:
+            self.places.put(gang, index, joined)
+            return -1
+        run, last, count = code.run_of(step, level, lanes.mask is not None)
+        if step.joint:
+            divergence.meet(gang, lanes)
+        if self._reach[index] < last:
+            self._reach[index] = last
+        if count:
+            self._run(run, gang, lanes, step.start, code.steps[last].stop)
+            if gang.apart and any(one.joint for one in code.steps[index + 1 : last + 1]):
+                divergence.meet(gang, lanes)
+        return self._finish(gang, lanes, last)
+
+    def _go(self, gang: Gang, lanes: Lanes, step: Step) -> None:
+        """Run lanes that have just met at a joint instruction: this step only."""
+        run, last, _ = self.code.run_of(step, PARTIAL, lanes.mask is not None)
+        divergence.meet(gang, lanes)
+        if self._reach[step.index] < last:
+            self._reach[step.index] = last
+        self._run(run, gang, lanes, step.start, self.code.steps[last].stop)
+        follow = self._finish(gang, lanes, last)
+        if follow >= 0:
+            self.places.put(gang, follow, lanes)
+
+    def _run(self, run: Run, gang: Gang, lanes: Lanes, start: int, stop: int) -> None:
+        """Run the function of the instructions ``start`` to ``stop``."""
+        timeline = self.machine.timeline
+        if timeline is not None:
+            timeline.begins(gang, lanes, start, stop)
+        self.instructions += (stop - start) * lanes.count(gang)
+        run(gang, lanes.mask)
+        if gang.deferred:
+            deferred, gang.deferred = gang.deferred, []
+            for action in deferred:
+                action()
+        if timeline is not None:
+            timeline.ran(gang, lanes)
+
+    def _finish(self, gang: Gang, lanes: Lanes, index: int) -> int:
+        """Carry out what ends a step."""
+        step = self.code.steps[index]
+        end = step.end
+        if end is None:
+            if index + 1 == len(self.code.steps):
+                self._leave(gang, lanes)
+                return -1
+            return index + 1
+        self.instructions += lanes.count(gang)
+        if end.opcode == "bra":
+            label = end.operands[0]
+            assert isinstance(label, Label)
+            target = self.code.target(label)
+            if end.guard is None:
+                return target
+            return self._split(gang, step, end, lanes, target, index + 1)
+        if end.opcode in ("ret", "exit"):
+            self._leave(gang, lanes)
+            return -1
+        if end.opcode == "brx":
+            for target, part in jump(self.machine, self.code, gang, lanes, end):
+                divergence.part(gang, lanes, (part,))
+                self.places.put(gang, target, part)
+            return -1
+        if end.opcode == "trap":
+            self.machine.fault("trap", "the kernel executed trap", end, gang, lanes.mask)
+        return self._wait(gang, lanes, index)
+
+    def _split(
+        self, gang: Gang, step: Step, condition: Instruction, lanes: Lanes, yes: int, no: int
+    ) -> int:
+        """Send lanes on by the guard of a step: to ``yes`` where it holds, to ``no`` elsewhere."""
+        assert condition.guard is not None
+        holds = gang.P[condition.guard.index]
+        if condition.guard_negated:
+            holds = ~holds
+        if lanes.mask is not None:
+            holds = holds & lanes.mask
+            count, total = int(np.count_nonzero(holds)), int(np.count_nonzero(lanes.mask))
+        else:
+            count, total = int(np.count_nonzero(holds)), gang.lanes
+        if self._sides[step.index] != BOTH:
+            self.machine.tally.split(step.index, gang, lanes.mask, holds, total)
+        if count == total:
+            return yes
+        if count == 0:
+            return no
+        chosen = Lanes(holds.copy())
+        divergence.part(gang, lanes, (chosen,))
+        self.places.put(gang, yes, chosen)
+        self.places.put(gang, no, lanes.minus(holds, gang))
+        return -1
+
+    def _meet(self, gang: Gang, step: Step, lanes: Lanes) -> tuple[Lanes | None, Lanes | None]:
+        """Join lanes with those already at a joint instruction: (who may go, who waits on)."""
+        lanes = self.places.join(gang, step.index, lanes)
+        if lanes.level(gang) >= step.joint:
+            return lanes, None
+        if step.joint == GANG:
+            return None, lanes
+        instruction = self.code.instructions[step.start]
+        members = member_mask(instruction)
+        values = None
+        if members is not None:
+            if step.index not in self._readers:
+                emitter = Emitter(self.code.layout, True, {})
+                emitter.instruction = instruction
+                self._readers[step.index] = emitter.reader(members, "u32")
+            values = self._readers[step.index](gang)
+        return complete_lanes(gang, lanes, values)
+
+    def _wait(self, gang: Gang, lanes: Lanes, index: int) -> int:
+        """Execute an instruction at which lanes may wait."""
+        step = self.code.steps[index]
+        timed_out = self.places.timed_out(gang, index)
+        outcome = self._ends[index](gang, lanes, timed_out)
+        for wait in outcome.waits:
+            self.places.park(gang, index, wait)
+        if step.end is not None and step.end.opcode in ("bar", "barrier"):
+            self._settle(gang)
+        divergence.part(gang, lanes, (wait.lanes for wait in outcome.waits))
+        if outcome.done is None:
+            return -1
+        if not outcome.waits and outcome.done.mask is lanes.mask:
+            return index + 1
+        self.places.put(gang, index + 1, outcome.done)
+        return -1
+
+    def _settle(self, gang: Gang) -> None:
+        """Let lanes through named barriers that everyone has reached."""
+        for key in settle_named(gang.cta):
+            self.machine.tally.named.add(key[-1])
+            self.machine.observer.rendezvous_reset(key)
+            self.machine.progress()
+            for parked in self.places.parked.pop(key, ()):
+                lanes = parked.wait.lanes
+                self.machine.observer.rendezvous_leave(parked.gang, lanes.mask, key, True)
+                self.places.put(parked.gang, parked.step + 1, lanes)
+            self.wake_key(next_use(key))
+
+    def _leave(self, gang: Gang, lanes: Lanes) -> None:
+        """Threads leave the kernel: barriers no longer count on them."""
+        machine = self.machine
+        machine.observer.lanes_leave(gang, lanes.mask)
+        gang.leave(lanes.mask)
+        machine.progress()
+        if not gang.alive and machine.observer.enabled:
+            check_reallocations(gang)
+        self.places.reconsider(gang)
+        cta = gang.cta
+        self._settle(gang)
+        if len(cta.cluster.ctas) > 1 or "barrier" in cta.cluster.state:
+            settle_cluster(cta.cluster)
+        if cta.alive:
+            return
+        self.finished_ctas += 1
+        if cta.tensor_memory is not None:
+            cta.tensor_memory.check_exit(cta)
+        if not cta.cluster.alive:
+            machine.observer.cluster_ends(cta.cluster)
+            machine.tally.ended(cta.cluster.ctas)
+            self.places.remove([one for each in cta.cluster.ctas for one in each.gangs])
+            if self.residents.wants_more():
+                self._start_cluster()

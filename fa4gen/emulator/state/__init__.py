@@ -1,0 +1,1 @@
+"""What a launch is made of: memories, barriers, registers, clusters, arguments."""

@@ -1,0 +1,147 @@
+"""The shape of a launch, and what its threads know of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+
+from fa4gen.emulator.errors import LaunchError
+from fa4gen.emulator.state.gang import WARP_LANES, Gang
+from fa4gen.emulator.state.memory import RESERVED_SHARED
+
+MAX_THREADS: Final = 1024
+MAX_SHARED: Final = 227 * 1024
+MAX_CLUSTER: Final = 16
+MAX_GRID: Final = (2**31 - 1, 65535, 65535)
+
+
+@dataclass(frozen=True, slots=True)
+class Geometry:
+    """Grid and cluster in CTAs, block in threads, dynamic shared memory in bytes."""
+
+    grid: tuple[int, int, int]
+    block: tuple[int, int, int]
+    cluster: tuple[int, int, int]
+    dynamic_shared: int
+
+    @property
+    def threads(self) -> int:
+        """Threads of a CTA."""
+        return self.block[0] * self.block[1] * self.block[2]
+
+    def clusters(self) -> list[tuple[int, int, int]]:
+        """The first CTA of every cluster, in launch order."""
+        x, y, z = self.cluster
+        return [
+            (i, j, k)
+            for k in range(0, self.grid[2], z)
+            for j in range(0, self.grid[1], y)
+            for i in range(0, self.grid[0], x)
+        ]
+
+
+def triple(value: int | Sequence[int], what: str) -> tuple[int, int, int]:
+    """Three positive numbers from one to three of them."""
+    numbers = (value,) if isinstance(value, (int, np.integer)) else tuple(value)
+    if not 1 <= len(numbers) <= 3 or any(
+        not isinstance(n, (int, np.integer)) or n < 1 for n in numbers
+    ):
+        raise LaunchError(f"{what} is one to three positive integers, not {value!r}")
+    filled = (*map(int, numbers), 1, 1)
+    return filled[0], filled[1], filled[2]
+
+
+def make_geometry(
+    grid: int | Sequence[int],
+    block: int | Sequence[int],
+    cluster: int | Sequence[int] | None,
+    dynamic_shared: int,
+    directives: Mapping[str, tuple[int, ...]],
+    static_end: int,
+) -> Geometry:
+    """Check a launch against the limits of the chip and the directives of the entry."""
+    grid3, block3 = triple(grid, "grid"), triple(block, "block")
+    fixed = directives.get("reqnctapercluster")
+    if cluster is None:
+        cluster3 = triple(fixed, "cluster") if fixed else (1, 1, 1)
+    else:
+        cluster3 = triple(cluster, "cluster")
+        if fixed and cluster3 != triple(fixed, "cluster"):
+            raise LaunchError(f"the entry was compiled for clusters of {fixed}, not {cluster3}")
+    geometry = Geometry(grid3, block3, cluster3, int(dynamic_shared))
+    if geometry.threads > MAX_THREADS:
+        raise LaunchError(f"a block of {geometry.threads} threads; at most {MAX_THREADS} fit")
+    bound = directives.get("reqntid")
+    if bound and tuple(bound) != block3:
+        raise LaunchError(f"the entry needs blocks of {bound} threads, not {block3}")
+    bound = directives.get("maxntid")
+    if bound and geometry.threads > int(np.prod(bound)):
+        raise LaunchError(
+            f"a block of {geometry.threads} threads, but the entry was compiled for "
+            f"at most {int(np.prod(bound))} (.maxntid)"
+        )
+    if any(g > most for g, most in zip(grid3, MAX_GRID, strict=True)):
+        raise LaunchError(f"a grid of {grid3} CTAs; at most {MAX_GRID} are possible")
+    if any(g % c for g, c in zip(grid3, cluster3, strict=True)):
+        raise LaunchError(f"grid {grid3} is no multiple of the cluster {cluster3}")
+    if int(np.prod(cluster3)) > MAX_CLUSTER:
+        raise LaunchError(f"a cluster of {cluster3} CTAs; at most {MAX_CLUSTER} are possible")
+    if dynamic_shared < 0:
+        raise LaunchError("dynamic_shared is a number of bytes, 0 or more")
+    used = static_end - RESERVED_SHARED + geometry.dynamic_shared
+    if used > MAX_SHARED:
+        raise LaunchError(f"{used} bytes of shared memory; a CTA has at most {MAX_SHARED}")
+    return geometry
+
+
+def set_specials(gang: Gang) -> None:
+    """Fill in the special registers of a gang's threads (uint32, or uint64 where they are)."""
+    cta = gang.cta
+    machine = gang.machine
+    geometry = machine.geometry
+    x, y, _ = geometry.block
+    thread = np.arange(gang.first_thread, gang.first_thread + gang.lanes, dtype=np.uint32)
+    lane = thread % WARP_LANES
+    one = np.uint32(1)
+    special: dict[str, Any] = {
+        "%tid.x": thread % np.uint32(x),
+        "%tid.y": thread // np.uint32(x) % np.uint32(y),
+        "%tid.z": thread // np.uint32(x * y),
+        "%laneid": lane,
+        "%warpid": thread // WARP_LANES,
+        "%nwarpid": np.uint32(64),
+        "%smid": np.uint32(cta.index % 132),
+        "%nsmid": np.uint32(132),
+        "%gridid": np.uint32(1),
+        "WARP_SZ": np.uint32(WARP_LANES),
+        "%dynamic_smem_size": np.uint32(geometry.dynamic_shared),
+        "%total_smem_size": np.uint32(machine.shared_end),
+        "%aggr_smem_size": np.uint32(machine.shared_end),
+        "%reserved_smem_offset_begin": np.uint32(0),
+        "%reserved_smem_offset_end": np.uint32(RESERVED_SHARED),
+        "%reserved_smem_offset_cap": np.uint32(RESERVED_SHARED),
+        "%lanemask_eq": one << lane,
+        "%lanemask_lt": (one << lane) - one,
+        "%lanemask_le": ((one << lane) - one) | (one << lane),
+        "%is_explicit_cluster": np.uint32(geometry.cluster != (1, 1, 1)),
+        "%cluster_ctarank": np.uint32(cta.rank),
+        "%cluster_nctarank": np.uint32(len(cta.cluster.ctas)),
+        "%current_graph_exec": np.uint64(0),
+    }
+    special["%lanemask_gt"] = ~special["%lanemask_le"]
+    special["%lanemask_ge"] = ~special["%lanemask_lt"]
+    for axis, name in enumerate("xyz"):
+        cluster = geometry.cluster[axis]
+        special[f"%ntid.{name}"] = np.uint32(geometry.block[axis])
+        special[f"%ctaid.{name}"] = np.uint32(cta.ctaid[axis])
+        special[f"%nctaid.{name}"] = np.uint32(geometry.grid[axis])
+        special[f"%clusterid.{name}"] = np.uint32(cta.ctaid[axis] // cluster)
+        special[f"%nclusterid.{name}"] = np.uint32(geometry.grid[axis] // cluster)
+        special[f"%cluster_ctaid.{name}"] = np.uint32(cta.ctaid[axis] % cluster)
+        special[f"%cluster_nctaid.{name}"] = np.uint32(cluster)
+    for number in range(32):
+        special[f"%envreg{number}"] = np.uint32(0)
+    gang.special = special

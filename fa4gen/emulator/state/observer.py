@@ -1,0 +1,197 @@
+"""What the checks are told. The base class looks away: it is what runs with the checks off.
+
+The machine and the instruction families call these methods at the moment something happens. An
+observer may keep vector clocks, shadow memory and histories; it reports through
+``machine.find(...)``.
+
+``offsets`` are byte offsets into the shared memory of ``cta`` (not addresses), one per lane of
+``mask`` in ascending lane order; ``size`` is the number of bytes at each. Global ``addresses``
+likewise. ``kind`` is ``read``, ``write`` or ``atomic``.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from fa4gen.emulator.ptx.syntax import Instruction
+    from fa4gen.emulator.state.async_ops import AsyncOp, TensorRange
+    from fa4gen.emulator.state.gang import Gang, Mask
+    from fa4gen.emulator.state.machine import Cluster, Cta
+    from fa4gen.emulator.state.mbarriers import Mbarrier
+
+
+class Observer:
+    """Sees every access and every synchronisation; this one ignores them all."""
+
+    enabled = False
+    """False spares the callers the work of preparing the arguments."""
+
+    # ---- lifetime
+
+    def cluster_starts(self, cluster: Cluster) -> None:
+        """A cluster's CTAs begin; nothing of it has run yet."""
+
+    def cluster_ends(self, cluster: Cluster) -> None:
+        """All threads of a cluster have left."""
+
+    def launch_ends(self) -> None:
+        """All threads of the launch have left, nothing is under way any more."""
+
+    def lanes_leave(self, gang: Gang, mask: Mask) -> None:
+        """Threads leave the kernel."""
+
+    def splits(self, gang: Gang, some: NDArray[Any], rest: NDArray[Any]) -> None:
+        """Lanes that stood together go two paths; both are masks of the gang's lanes."""
+
+    def meets(self, gang: Gang, mask: Mask) -> None:
+        """Lanes execute an instruction for whole warps, in a gang some warp of which is apart."""
+
+    # ---- generic accesses
+
+    def shared_access(
+        self,
+        gang: Gang,
+        mask: Mask,
+        cta: Cta,
+        offsets: NDArray[Any],
+        size: int,
+        kind: str,
+        site: Instruction,
+        values: NDArray[Any] | None = None,
+    ) -> None:
+        """Threads access the shared memory of ``cta``: their own CTA or a peer of the cluster.
+
+        ``values`` are the bytes that a write is about to store, uint8, shape (accesses, size), told
+        before they are stored: threads that store what is there already do no harm.
+        """
+
+    def global_access(
+        self,
+        gang: Gang,
+        mask: Mask,
+        addresses: NDArray[Any],
+        size: int,
+        kind: str,
+        site: Instruction,
+    ) -> None:
+        """Threads access global memory."""
+
+    # ---- asynchronous operations
+
+    def issued(self, op: AsyncOp) -> None:
+        """An operation was issued; its interval of accesses begins here."""
+
+    def observed(self, gang: Gang, mask: Mask, ops: list[AsyncOp], kind: str) -> None:
+        """Threads waited for operations of their own.
+
+        ``kind`` is ``complete``, or ``read`` where only the sources are known to have been read.
+        """
+
+    def signalled(self, op: AsyncOp, barrier: Mbarrier) -> None:
+        """An operation's completion arrives at an mbarrier (transaction bytes or a commit)."""
+
+    # ---- barriers
+
+    def barrier_init(self, gang: Gang, lane: int, barrier: Mbarrier, site: Instruction) -> None:
+        """An mbarrier was initialised by a thread."""
+
+    def barrier_used(self, gang: Gang, mask: Mask, barrier: Mbarrier, site: Instruction) -> None:
+        """Threads use an mbarrier in any way other than init (arrive, expect, wait)."""
+
+    def arrived(
+        self, gang: Gang, mask: Mask, barrier: Mbarrier, release: str, site: Instruction
+    ) -> None:
+        """Threads arrive; ``release`` is ``cta``, ``cluster`` or ``none`` (relaxed).
+
+        Called before the arrivals are counted, so before a phase that they complete.
+        """
+
+    def phase_completed(self, barrier: Mbarrier) -> None:
+        """A phase of an mbarrier has just completed; ``barrier.phase`` is already the next."""
+
+    def waited(
+        self,
+        gang: Gang,
+        mask: Mask,
+        barrier: Mbarrier,
+        phase: int,
+        acquire: str,
+        site: Instruction,
+    ) -> None:
+        """Threads saw ``phase`` complete; ``acquire`` is ``cta``, ``cluster`` or ``none``."""
+
+    def rendezvous_arrive(
+        self, gang: Gang, mask: Mask, key: Any, release: bool, site: Instruction | None = None
+    ) -> None:
+        """Threads arrive at a named barrier, cluster barrier or warp barrier called ``key``.
+
+        ``site`` is given for named barriers.
+        """
+
+    def rendezvous_leave(self, gang: Gang, mask: Mask, key: Any, acquire: bool) -> None:
+        """Threads are let through by the barrier ``key``, which everyone has reached."""
+
+    def rendezvous_reset(self, key: Any) -> None:
+        """Everyone has reached ``key``; arrivals after this belong to its next use."""
+
+    def warp_sync(self, gang: Gang, mask: Mask, site: Instruction | None = None) -> None:
+        """``bar.warp.sync``: lanes synchronise, those of each warp among themselves.
+
+        One call may cover several warps.
+        """
+
+    # ---- fences
+
+    def fence(self, gang: Gang, mask: Mask, kind: str, site: Instruction) -> None:
+        """A fence: ``kind`` is the opcode without operands, e.g. ``fence.proxy.async``."""
+
+    def atomic_sync(
+        self,
+        gang: Gang,
+        mask: Mask,
+        addresses: NDArray[Any],
+        order: str,
+        scope: str,
+        reads: bool,
+        writes: bool,
+        site: Instruction,
+    ) -> None:
+        """Threads synchronise through memory: an atomic, or a load or store with an order.
+
+        ``order`` is relaxed, acquire, release or acq_rel, at ``scope``.
+        """
+
+    # ---- tensor memory
+
+    def tensor_access(
+        self, gang: Gang, mask: Mask, ranges: list[TensorRange], kind: str, site: Instruction
+    ) -> Any:
+        """A warp loads from or stores to tensor memory; returns a token for ``tensor_waited``."""
+
+    def tensor_waited(self, gang: Gang, mask: Mask, kind: str) -> None:
+        """``tcgen05.wait::ld`` (kind ``read``) or ``::st`` (kind ``write``)."""
+
+    def tensor_allocated(self, cta: Cta, first_column: int, columns: int) -> None:
+        """Columns of tensor memory were handed out; their cells are uninitialised."""
+
+    def pair_allocated(self, gang: Gang, mask: Mask, number: int) -> None:
+        """A CTA of a pair made its allocation ``number``."""
+
+    def pair_freed(self, gang: Gang, mask: Mask, peer: Cta, number: int, site: Instruction) -> None:
+        """A CTA of a pair gives back allocation ``number``; ``peer`` has made its own."""
+
+    # ---- tensor maps, and the grid before
+
+    def map_changed(
+        self, gang: Gang, mask: Mask, address: int, released: bool, site: Instruction
+    ) -> None:
+        """A lane changes a tensor map in global memory, and releases it or not."""
+
+    def map_acquired(self, gang: Gang, mask: Mask, addresses: Any) -> None:
+        """``fence.proxy.tensormap::generic.acquire``: an address per lane, or one for all."""
+
+    def grid_waited(self, gang: Gang, mask: Mask) -> None:
+        """``griddepcontrol.wait``."""

@@ -1,0 +1,173 @@
+"""Counts what one launch exercises, at next to no cost: it is always on, also without checks.
+
+The scheduler notes how far a straight run of steps went and on which sides of a branch lanes came
+out; the generated code notes which guarded instructions had a lane; barriers count for themselves.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from fa4gen.emulator.coverage.counts import (
+    BarrierCoverage,
+    BranchCoverage,
+    Coverage,
+    RingUse,
+    Unrun,
+    VoteCoverage,
+)
+from fa4gen.emulator.state.gang import WARP_LANES
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from fa4gen.emulator.state.gang import Gang, Mask, Row
+    from fa4gen.emulator.state.machine import Cluster, Cta
+    from fa4gen.emulator.state.mbarriers import Mbarrier
+    from fa4gen.emulator.translate.steps import Code
+    from fa4gen.emulator.translate.votes import Vote
+
+YES: Final = 1
+NO: Final = 2
+BOTH: Final = 3
+"""Sides of a branch: the guard holds, or does not."""
+COUNTED: Final = 4
+"""Added to the sides of a branch on a vote: it is told each time, not until both were seen."""
+
+
+class Tally:
+    """What was seen so far.
+
+    ``reach[step]``: the last step of the longest straight run from a step, -1 where none began.
+    ``held[instruction]``: whether a guarded instruction had a lane. ``sides[step]``: YES | NO,
+    and COUNTED at a branch on one of the ``votes``.
+    """
+
+    def __init__(self, instructions: int, steps: int, votes: Sequence[Vote] = ()) -> None:
+        self.held = bytearray(instructions)
+        self.reach = [-1] * steps
+        self.sides = bytearray(steps)
+        self.clusters = 0
+        self.ctas = 0
+        self.cancelled = 0
+        self.named: set[int] = set()
+        self._votes = {vote.step: vote for vote in votes}
+        self._voted = {vote.step: [0, 0] for vote in votes}
+        for vote in votes:
+            self.sides[vote.step] = COUNTED
+        self._uses: dict[str, RingUse] = {}
+        self._roles: dict[int, set[str]] = {}
+        self._barriers: dict[int, list[int]] = {}
+        self._names: dict[int, str] = {}
+
+    def split(self, step: int, gang: Gang, mask: Mask, holds: Row, total: int) -> None:
+        """Of the ``total`` lanes that come to a branch those that it ``holds`` for go to YES."""
+        count = int(np.count_nonzero(holds))
+        if step in self._votes:
+            self._count_vote(self._votes[step], gang, mask, holds)
+        sides = (YES if count else 0) | (NO if count < total else 0)
+        if sides & ~self.sides[step]:
+            self.sides[step] |= sides
+            lanes = gang.lanes_of(mask)
+            role = gang.machine.names.of_threads(
+                gang.thread(int(lanes[0])), gang.thread(int(lanes[-1]))
+            )
+            if role is not None:
+                self._roles.setdefault(step, set()).add(role)
+
+    def _count_vote(self, vote: Vote, gang: Gang, mask: Mask, holds: Row) -> None:
+        """Count the warps that do what a vote is about, and those whose vote failed."""
+        here = gang.live if mask is None else mask
+        goes = here & ~holds if vote.flips else holds
+        voted = self._voted[vote.step]
+        for index, lanes in enumerate((goes, here & ~gang.P[vote.outcome])):
+            voted[index] += len(np.unique(np.flatnonzero(lanes) // WARP_LANES))
+
+    def started(self, cluster: Cluster) -> None:
+        """A cluster starts."""
+        self.clusters += 1
+        self.ctas += len(cluster.ctas)
+
+    def retire(self, barrier: Mbarrier) -> None:
+        """A barrier is invalidated, or initialised again: keep what it saw."""
+        self._keep(barrier)
+        before = barrier.cta.state.setdefault("retired phases", {})
+        before[barrier.offset] = before.get(barrier.offset, 0) + barrier.phase
+
+    def _keep(self, barrier: Mbarrier) -> None:
+        seen = self._barriers.setdefault(barrier.offset, [0, 0, 0])
+        for index, count in enumerate((barrier.phase, barrier.passes, barrier.parks)):
+            seen[index] = max(seen[index], count)
+        if barrier.offset not in self._names:
+            self._names[barrier.offset] = barrier.cta.place_of(barrier.offset)
+
+    def ended(self, ctas: list[Cta]) -> None:
+        """CTAs are over, or the launch is."""
+        for cta in ctas:
+            phases = dict(cta.state.get("retired phases", {}))
+            for barrier in cta.barriers.values():
+                self._keep(barrier)
+                phases[barrier.offset] = phases.get(barrier.offset, 0) + barrier.phase
+            totals: dict[str, int] = {}
+            for offset, count in phases.items():
+                ring = self._names[offset].partition("[")[0]
+                totals[ring] = totals.get(ring, 0) + count
+            for ring, total in totals.items():
+                use = RingUse(ring, total, total)
+                self._uses[ring] = self._uses.get(ring, use) | use
+
+    def coverage(self, code: Code) -> Coverage:
+        """What was seen, by the names and lines of the kernel."""
+        points, steps, instructions = code.points, code.steps, code.instructions
+        ran = bytearray(len(instructions) + 1)
+        for first, last in enumerate(self.reach):
+            for step in steps[first : last + 1] if last >= 0 else ():
+                for index in range(step.start, step.stop):
+                    ran[index] = instructions[index].guard is None or self.held[index]
+            if last >= 0 and steps[last].end is not None:
+                ran[steps[last].stop] = 1
+        return Coverage(
+            code.function.name,
+            tuple(
+                BarrierCoverage(offset, self._names[offset], *self._barriers[offset])
+                for offset in sorted(self._barriers)
+            ),
+            tuple(
+                BranchCoverage(
+                    branch.guard.line,
+                    branch.guard.where,
+                    branch.guard.source.call if branch.guard.source else "",
+                    bool(self.sides[branch.step] & YES),
+                    bool(self.sides[branch.step] & NO),
+                    tuple(sorted(self._roles.get(branch.step, ()))),
+                    branch.expects,
+                    branch.skips,
+                )
+                for branch in points.branches
+            ),
+            tuple(
+                Unrun(one.line, one.where, one.source.call if one.source else "", count)
+                for one, count in (
+                    (instructions[index], points.of_line[instructions[index].where])
+                    for index in points.instructions
+                    if not ran[index]
+                )
+            ),
+            len(points.instructions),
+            self.clusters,
+            self.ctas,
+            self.cancelled,
+            tuple(sorted(self.named)),
+            tuple(
+                VoteCoverage(
+                    vote.branch.line,
+                    vote.branch.where,
+                    vote.branch.source.call if vote.branch.source else "",
+                    *self._voted[step],
+                )
+                for step, vote in self._votes.items()
+            ),
+            tuple(self._uses[ring] for ring in sorted(self._uses)),
+        )

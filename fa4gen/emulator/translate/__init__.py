@@ -1,0 +1,1 @@
+"""PTX instructions to the Python functions that execute them."""

@@ -1,0 +1,41 @@
+"""What an instruction at which lanes may wait tells the scheduler."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from fa4gen.emulator.ptx.syntax import Instruction
+from fa4gen.emulator.state.gang import Gang
+from fa4gen.emulator.state.lanes import Lanes
+from fa4gen.emulator.translate.emit import Emitter
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """Lanes that have to wait until someone wakes or releases ``key``.
+
+    Woken lanes execute the instruction again, released ones go on behind it. ``reason`` says what
+    is missing, for a deadlock report. With ``may_fail`` the instruction may give up: when nothing
+    else can go on, the lanes execute it once more with ``timed_out`` set.
+    """
+
+    lanes: Lanes
+    key: Hashable
+    reason: Callable[[], str]
+    may_fail: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """Lanes that are through, and those that wait."""
+
+    done: Lanes | None
+    waits: list[Wait] = field(default_factory=list)
+
+
+End: TypeAlias = Callable[[Gang, Lanes, bool], Outcome]
+"""(gang, lanes, timed_out) -> outcome"""
+
+MakeEnd: TypeAlias = Callable[[Instruction, Emitter], End]

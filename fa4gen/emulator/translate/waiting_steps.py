@@ -1,0 +1,28 @@
+"""The instructions at which lanes may wait, prepared for the scheduler."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from fa4gen.emulator.translate.emit import Emitter
+from fa4gen.emulator.translate.outcome import End, MakeEnd
+from fa4gen.emulator.translate.steps import Code
+
+
+def make_ends(code: Code, table: Mapping[str, MakeEnd]) -> dict[int, End]:
+    """Prepare the instructions at which lanes may wait: step -> function."""
+    ends: dict[int, End] = {}
+    for step in code.steps:
+        if step.end is None or step.end.opcode in ("bra", "brx", "ret", "exit", "trap"):
+            continue
+        emitter = Emitter(code.layout, True, {})
+        emitter.instruction = step.end
+        words = (step.end.opcode, *step.end.modifiers)
+        for count in range(len(words), 0, -1):
+            make = table.get(".".join(words[:count]))
+            if make is not None:
+                ends[step.index] = make(step.end, emitter)
+                break
+        else:
+            raise emitter.refuse("")
+    return ends

@@ -1,0 +1,327 @@
+from __future__ import annotations
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+from fa4gen.emulator import UnsupportedError
+from tests.emulator.instructions.copy.copies import (
+    STORED,
+    WAIT,
+    copy_kernel,
+    dump,
+    expect,
+    first,
+    kinds,
+    noise,
+)
+from tests.emulator.kernel import run
+
+LOAD = "cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes"
+SYNC = "barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;"
+CLUSTER = ".reqnctapercluster {n}, 1, 1 .explicitcluster"
+# the place of this CTA's 1024 bytes of p0
+OWN = "mul.lo.u32 %r23, %r22, 1024; cvt.u64.u32 %d5, %r23; add.u64 %d0, %d0, %d5;"
+
+
+def fill(size: int, parameter: str = "%d1") -> str:
+    """Load ``size`` bytes into the tile."""
+    return first(f"{expect(size)} {LOAD} [tile], [{parameter}], {size}, [bar];", "FILLING") + WAIT
+
+
+@pytest.mark.parametrize("schedule", ["uniform", "lazy", "eager"])
+@pytest.mark.parametrize("space", ["shared::cta", "shared::cluster"])
+def test_bytes_come_and_go(space: str, schedule: str) -> None:
+    body = first(
+        f"""{expect(1024)}
+    add.u64 %d2, %d1, 16;
+    cp.async.bulk.{space}.global.mbarrier::complete_tx::bytes [tile], [%d2], 1008, [bar];
+    cp.async.bulk.{space}.global.mbarrier::complete_tx::bytes.L2::cache_hint
+        [tile+1008], [%d1], 16, [bar], %d9;"""
+    )
+    out, source = np.zeros(1024, np.uint8), noise((1024,), np.uint8)
+    ptx = copy_kernel(body + WAIT + dump(1024), ("u64", "u64"))
+    report = run(ptx, out, source, schedule=schedule)
+    assert not report.findings
+    assert np.array_equal(out, np.roll(source, -16))
+
+
+@pytest.mark.parametrize(
+    ("operands", "kind"),
+    [
+        ("[tile], [%d1], 24", "misaligned"),
+        ("[tile+8], [%d1], 16", "misaligned"),
+        ("[tile], [%d1+8], 16", "misaligned"),
+        ("[tile], [%d1], 2048", "out-of-bounds"),
+        ("[tile+1008], [%d1], 32", "out-of-bounds"),
+    ],
+)
+def test_what_a_load_may_not_do(operands: str, kind: str) -> None:
+    ptx = copy_kernel(first(f"{LOAD} {operands}, [bar];"), ("u64", "u64"), 1024)
+    report = run(ptx, np.zeros(4), np.zeros(1024, np.uint8), checks=False)
+    assert kinds(report) == [kind]
+
+
+def test_a_load_into_another_place_per_lane() -> None:
+    body = f"""
+    @%p8 {expect(512)}
+    shl.b32 %r22, %r21, 4; add.u32 %r23, %r20, %r22; cvt.u64.u32 %d5, %r22; add.u64 %d6, %d1, %d5;
+    {LOAD} [%r23], [%d6], 16, [bar];
+    {WAIT}
+    {dump(512)}
+"""
+    out, source = np.zeros(512, np.uint8), noise((512,), np.uint8)
+    report = run(copy_kernel(body, ("u64", "u64")), out, source, checks=False)
+    assert not report.findings
+    assert np.array_equal(out, source)
+
+
+def test_a_wait_for_all_but_the_latest_group() -> None:
+    """Of three groups, each adding to the same word, two have to be over."""
+    add = """
+    cp.reduce.async.bulk.global.shared::cta.bulk_group.add.u32 [%d0], [tile], 16;
+    cp.async.bulk.commit_group;"""
+    body = fill(16) + first(
+        f"""{add}{add}{add}
+    cp.async.bulk.wait_group{{read}} {{left}};
+    ld.global.u32 %r5, [%d0];
+    st.global.u32 [%d0+16], %r5;"""
+    )
+    for left in (0, 1, 2):
+        out, source = np.zeros(8, np.uint32), np.ones(4, np.uint32)
+        ptx = copy_kernel(body.format(read="", left=left), ("u64", "u64"))
+        run(ptx, out, source, schedule="lazy", checks=False)
+        assert out.tolist() == [3, 3, 3, 3, 3 - left, 0, 0, 0]
+
+
+def test_a_wait_for_reads_lets_the_source_change() -> None:
+    body = fill(16) + first(
+        """
+    cp.async.bulk.global.shared::cta.bulk_group [%d0], [tile], 16;
+    cp.async.bulk.commit_group;
+    cp.async.bulk.wait_group.read 0;
+    st.shared.u32 [tile], 77;
+    cp.async.bulk.wait_group 0;"""
+    )
+    out, source = np.zeros(4, np.uint32), np.arange(1, 5, dtype=np.uint32)
+    report = run(copy_kernel(body, ("u64", "u64")), out, source, schedule="lazy")
+    assert not report.findings
+    assert np.array_equal(out, source)
+
+
+def test_without_a_wait_the_source_changes_too_early() -> None:
+    body = fill(16) + first(
+        """
+    cp.async.bulk.global.shared::cta.bulk_group [%d0], [tile], 16;
+    cp.async.bulk.commit_group;
+    cp.async.bulk.wait_group.read 1;
+    st.shared.u32 [tile], 77;
+    cp.async.bulk.wait_group 0;"""
+    )
+    out, source = np.zeros(4, np.uint32), np.arange(1, 5, dtype=np.uint32)
+    run(copy_kernel(body, ("u64", "u64")), out, source, schedule="lazy", checks=False)
+    assert out.tolist() == [77, 2, 3, 4]
+
+
+REDUCTIONS = [
+    ("add.u32", np.uint32, np.add),
+    ("add.u64", np.uint64, np.add),
+    ("add.f32", np.float32, np.add),
+    ("add.f64", np.float64, np.add),
+    ("add.noftz.f16", np.float16, np.add),
+    ("add.noftz.bf16", ml_dtypes.bfloat16, np.add),
+    ("min.s32", np.int32, np.minimum),
+    ("max.s64", np.int64, np.maximum),
+    ("max.f16", np.float16, np.maximum),
+    ("and.b32", np.uint32, np.bitwise_and),
+    ("or.b64", np.uint64, np.bitwise_or),
+    ("xor.b32", np.uint32, np.bitwise_xor),
+    ("inc.u32", np.uint32, lambda old, new: np.where(old >= new, 0, old + 1)),
+    ("dec.u32", np.uint32, lambda old, new: np.where((old == 0) | (old > new), new, old - 1)),
+]
+
+
+@pytest.mark.parametrize(("operation", "dtype", "function"), REDUCTIONS)
+def test_reductions_of_global_memory(operation: str, dtype, function) -> None:
+    opcode = f"cp.reduce.async.bulk.global.shared::cta.bulk_group.{operation}"
+    body = fill(256) + first(f"{opcode} [%d0], [tile], 256;{STORED}", "STORED")
+    count = 256 // np.dtype(dtype).itemsize
+    out, source = noise((count,), dtype, 4), noise((count,), dtype, 5)
+    if np.dtype(dtype).kind == "i":
+        out = -out
+    expected = function(out, source).astype(dtype)
+    report = run(copy_kernel(body, ("u64", "u64")), out, source)
+    assert not report.findings
+    assert np.array_equal(out, expected)
+
+
+@pytest.mark.parametrize("operation", ["add.f16", "add.noftz.f32", "and.u32", "inc.s32", "add.s64"])
+def test_reductions_that_do_not_exist(operation: str) -> None:
+    opcode = f"cp.reduce.async.bulk.global.shared::cta.bulk_group.{operation}"
+    with pytest.raises(UnsupportedError):
+        run(copy_kernel(f"{opcode} [%d0], [tile], 256;", ("u64",)), np.zeros(64))
+
+
+def test_a_mask_of_bytes() -> None:
+    body = fill(64) + first(
+        f"""mov.b16 %h1, 0x8421;
+    cp.async.bulk.global.shared::cta.bulk_group.cp_mask [%d0], [tile], 64, %h1; {STORED}""",
+        "STORED",
+    )
+    out, source = np.zeros(64, np.uint8), noise((64,), np.uint8)
+    ptx = copy_kernel(body, ("u64", "u64"), target="sm_100a")
+    report = run(ptx, out, source)
+    assert not report.findings
+    expected = source.copy().reshape(4, 16)
+    expected[:, [n for n in range(16) if n not in (0, 5, 10, 15)]] = 0
+    assert np.array_equal(out, expected.reshape(-1))
+
+
+def test_an_array_that_may_not_be_written() -> None:
+    source = noise((64,), np.uint8)
+    source.flags.writeable = False
+    body = fill(64) + first(
+        f"cp.async.bulk.global.shared::cta.bulk_group [%d1], [tile], 64; {STORED}", "STORED"
+    )
+    report = run(copy_kernel(body, ("u64", "u64")), np.zeros(4), source)
+    assert kinds(report) == ["out-of-bounds"]
+
+
+@pytest.mark.parametrize(
+    ("opcode", "function"),
+    [
+        ("cp.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes", None),
+        (
+            "cp.reduce.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes.add.u32",
+            np.add,
+        ),
+    ],
+)
+def test_to_the_shared_memory_of_a_peer(opcode: str, function) -> None:
+    """Each of two CTAs sends the first half of its tile to the second half of the other's."""
+    body = f"""
+    mov.u32 %r22, %cluster_ctarank; mov.u32 %r30, bar; mov.u32 %r31, 1;
+    {OWN.replace("%d0", "%d1")} {OWN}
+    {fill(1024)}
+    {SYNC}
+    setp.eq.u32 %p1, %r22, 1; selp.u32 %r24, 0, 1, %p1;
+    mapa.shared::cluster.u32 %r25, %r20, %r24; mapa.shared::cluster.u32 %r26, %r30, %r24;
+    add.u32 %r25, %r25, 512;
+    {first(expect(512) + f"{opcode} [%r25], [tile], 512, [%r26];", "SENT")}
+    {WAIT.replace("WAIT", "AGAIN").replace(", 0;", ", 1;")}
+    {dump(1024)}
+    {SYNC}
+"""
+    out, source = np.zeros((2, 256), np.uint32), noise((2, 256), np.uint32)
+    ptx = copy_kernel(body, ("u64", "u64"), directives=CLUSTER.format(n=2))
+    report = run(ptx, out, source, grid=2, checks=False)
+    assert not report.findings
+    expected = source.copy()
+    for rank in range(2):
+        sent, old = source[1 - rank, :128], source[rank, 128:]
+        expected[rank, 128:] = function(old, sent) if function else sent
+    assert np.array_equal(out, expected)
+
+
+def test_multicast() -> None:
+    body = f"""
+    {SYNC}
+    mov.u32 %r22, %cluster_ctarank;
+    @!%p8 bra ISSUED;
+    {expect(1024)}
+    setp.eq.u32 %p1, %r22, 1;
+    @!%p1 bra ISSUED;
+    mov.b16 %h1, 3;
+    cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster
+        [tile], [%d1], 1024, [bar], %h1;
+ISSUED:
+    {WAIT}
+    {OWN}
+    {dump(1024)}
+    {SYNC}
+"""
+    out, source = np.zeros((2, 1024), np.uint8), noise((1024,), np.uint8)
+    ptx = copy_kernel(body, ("u64", "u64"), directives=CLUSTER.format(n=2))
+    report = run(ptx, out, source, grid=2, checks=False)
+    assert not report.findings
+    assert np.array_equal(out, np.stack([source, source]))
+
+
+@pytest.mark.parametrize("schedule", ["uniform", "lazy", "eager"])
+def test_asynchronous_stores_and_reductions(schedule: str) -> None:
+    """Every lane of one CTA writes 16 bytes of the other, then adds 7 to the first word."""
+    body = f"""
+    mov.u32 %r22, %cluster_ctarank; mov.u32 %r30, bar;
+    st.bulk.weak.shared::cta [tile], 0, 0;
+    {SYNC}
+    setp.eq.u32 %p1, %r22, 1; selp.u32 %r24, 0, 1, %p1;
+    mapa.shared::cluster.u32 %r25, %r20, %r24; mapa.shared::cluster.u32 %r26, %r30, %r24;
+    shl.b32 %r27, %r21, 4; add.u32 %r27, %r25, %r27;
+    shl.b32 %r28, %r22, 8; add.u32 %r28, %r28, %r21;
+    {first(expect(32 * 16), "EXPECTED")}
+    st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.v4.b32
+        [%r27], {{%r28, %r21, %r22, %r28}}, [%r26];
+    {WAIT}
+    {first(expect(32 * 4), "EXPECTED2")}
+    {SYNC}
+    mov.u32 %r31, 7;
+    red.async.relaxed.cluster.shared::cluster.mbarrier::complete_tx::bytes.add.u32
+        [%r27], %r31, [%r26];
+    {WAIT.replace("WAIT", "AGAIN").replace(", 0;", ", 1;")}
+    fence.proxy.async.shared::cta;
+    bar.sync 0;
+    {OWN}
+    {dump(512)}
+    {SYNC}
+"""
+    out = np.zeros((2, 256), np.uint32)
+    ptx = copy_kernel(body, ("u64",), directives=CLUSTER.format(n=2), target="sm_100a")
+    report = run(ptx, out, grid=2, checks=False, schedule=schedule)
+    assert not report.findings
+    for rank in range(2):
+        rows = out[rank, :128].reshape(32, 4)
+        peer, lane = 1 - rank, np.arange(32)
+        own = peer * 256 + lane
+        assert np.array_equal(rows, np.stack([own + 7, lane, np.full(32, peer), own], axis=1))
+
+
+def test_zeros_in_bulk() -> None:
+    body = (
+        fill(1024)
+        + first("mov.u64 %d5, 256; st.bulk.weak.shared::cta [tile+128], %d5, 0;", "FILLED")
+        + "fence.proxy.async.shared::cta; bar.sync 0;"
+        + dump(1024)
+    )
+    out, source = np.zeros(1024, np.uint8), noise((1024,), np.uint8)
+    report = run(copy_kernel(body, ("u64", "u64"), target="sm_100a"), out, source)
+    assert not report.findings
+    source[128:384] = 0
+    assert np.array_equal(out, source)
+
+
+def test_a_prefetch_is_checked() -> None:
+    ptx = copy_kernel(first("cp.async.bulk.prefetch.L2.global [%d0], SIZE;"), ("u64",))
+    assert not run(ptx.replace("SIZE", "512"), np.zeros(64)).findings
+    assert kinds(run(ptx.replace("SIZE", "528"), np.zeros(64))) == ["out-of-bounds"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"{LOAD}.multicast::cluster [tile], [%d0], 16, [bar], %h1;",
+        "cp.async.bulk.shared::cta.global.bulk_group [tile], [%d0], 16;",
+        "cp.async.bulk.global.shared::cta.bulk_group.ignored [%d0], [tile], 16;",
+        "cp.async.bulk.wait_group.write 0;",
+        "cp.async.bulk.wait_group %r1;",
+        "st.async.shared::cluster.mbarrier::complete_tx::bytes.v4.b64 [%r1], "
+        "{%d1, %d1, %d1, %d1}, [bar];",
+        "red.async.relaxed.gpu.shared::cluster.mbarrier::complete_tx::bytes.add.u32 "
+        "[%r1], %r2, [bar];",
+        "st.async.release.sys.global.b32 [%d0], %r4;",
+        "st.bulk.weak.shared::cta [tile], %d5, 1;",
+        "multimem.red.relaxed.gpu.global.add.f32 [%d0], %r1;",
+    ],
+)
+def test_forms_that_are_refused(text: str) -> None:
+    with pytest.raises(UnsupportedError):
+        run(copy_kernel(text, ("u64",)), np.zeros(64))

@@ -1,0 +1,100 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from fa4gen.emulator import UnsupportedError
+from tests.emulator.instructions.copy.copies import copy_kernel, kinds
+from tests.emulator.kernel import run
+
+SYNC = "barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;"
+CLUSTER = ".reqnctapercluster {n}, 1, 1 .explicitcluster"
+# the place of this thread's word of this CTA's 128 bytes of p0
+OWN = """
+    mov.u32 %r22, %ctaid.x; shl.b32 %r23, %r22, 7; shl.b32 %r24, %r21, 2; add.u32 %r23, %r23, %r24;
+    cvt.u64.u32 %d5, %r23; add.u64 %d6, %d0, %d5;
+"""
+
+
+def ranks(body: str) -> np.ndarray:
+    """What ``body`` leaves in %r5 of the 32 threads of four CTAs of a cluster."""
+    out = np.zeros((4, 32), np.uint32)
+    text = f"{OWN}{SYNC}{body} st.global.u32 [%d6], %r5; {SYNC}"
+    ptx = copy_kernel(text, ("u64",), 1024, directives=CLUSTER.format(n=4))
+    report = run(ptx, out, grid=4, checks=False)
+    assert not report.findings
+    return out
+
+
+def test_the_rank_bits_of_shared_addresses() -> None:
+    found = ranks("mapa.shared::cluster.u32 %r5, %r20, 2;")
+    assert (found == (2 << 24 | found[0, 0] & 0xFFFFFF)).all()
+    own = ranks("mov.u32 %r5, tile;")
+    assert np.array_equal(own[:, 0] >> 24, np.arange(4))
+    assert len(set((own & 0xFFFFFF).reshape(-1).tolist())) == 1
+
+
+def test_each_lane_may_name_another_rank() -> None:
+    body = """
+    and.b32 %r6, %r21, 3;
+    mapa.shared::cluster.u32 %r7, %r20, %r6;
+    getctarank.shared::cluster.u32 %r5, %r7;"""
+    assert np.array_equal(ranks(body), np.broadcast_to(np.arange(32) % 4, (4, 32)))
+
+
+def test_generic_addresses() -> None:
+    body = """
+    cvt.u64.u32 %d7, %r20; cvta.shared.u64 %d7, %d7;
+    mapa.u64 %d8, %d7, 3;
+    getctarank.u64 %r5, %d8;"""
+    assert (ranks(body) == 3).all()
+
+
+def test_64_bit_shared_addresses() -> None:
+    body = """
+    cvt.u64.u32 %d7, %r20;
+    mapa.shared::cluster.u64 %d8, %d7, 1;
+    getctarank.shared::cluster.u64 %r5, %d8;"""
+    assert (ranks(body) == 1).all()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "mapa.shared::cluster.u32 %r5, %r20, 2; st.shared::cluster.u32 [%r5], 0;",
+        "mapa.shared::cluster.u32 %r5, %r20, -1; mbarrier.arrive.shared::cluster.b64 _, [%r5];",
+        "cvt.u64.u32 %d7, %r20; cvta.shared.u64 %d7, %d7; mapa.u64 %d8, %d7, 2; ld.u32 %r5, [%d8];",
+        "mov.u64 %d7, 64; getctarank.u64 %r5, %d7;",
+    ],
+)
+def test_outside_the_cluster(text: str) -> None:
+    ptx = copy_kernel(text, ("u64",), 1024, directives=CLUSTER.format(n=2))
+    assert kinds(run(ptx, np.zeros(4), grid=2)) == ["out-of-bounds"]
+
+
+def test_addresses_beyond_the_cluster_may_be_formed() -> None:
+    body = """
+    mapa.shared::cluster.u32 %r7, %r20, %r21;
+    setp.ge.u32 %p1, %r21, 4;
+    @%p1 mov.u32 %r7, %r20;
+    getctarank.shared::cluster.u32 %r5, %r7;"""
+    own = np.broadcast_to(np.arange(4)[:, None], (4, 32))
+    assert np.array_equal(ranks(body), np.where(np.arange(32) < 4, np.arange(32), own))
+
+
+def test_dependent_grids_change_nothing() -> None:
+    body = "griddepcontrol.wait; griddepcontrol.launch_dependents;"
+    assert not run(copy_kernel(body, ("u64",)), np.zeros(4)).findings
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "mapa.u32 %r5, %r20, 1;",
+        "mapa.shared::cta.u32 %r5, %r20, 1;",
+        "griddepcontrol.cancel;",
+    ],
+)
+def test_forms_that_are_refused(text: str) -> None:
+    with pytest.raises(UnsupportedError):
+        run(copy_kernel(text, ("u64",)), np.zeros(32))

@@ -1,0 +1,184 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from fa4gen.emulator import Limits, Verdict
+from fa4gen.emulator.instructions.sync.control import default_registers
+from tests.emulator.kernel import kernel, run
+
+
+def kinds(report) -> list[str]:
+    return [finding.kind for finding in report.findings]
+
+
+ROLES = """
+    mov.u32 %r21, %tid.x;
+    setp.lt.u32 %p1, %r21, 128;
+    @%p1 bra LOADER;
+    setmaxnreg.inc.sync.aligned.u32 240;
+    bra DONE;
+LOADER:
+    DEC
+DONE:
+"""
+
+
+def test_registers_that_one_warpgroup_gives_up_go_to_the_others() -> None:
+    body = ROLES.replace("DEC", "setmaxnreg.dec.sync.aligned.u32 24;")
+    report = run(kernel(body, params=(), directives=".maxntid 384"), block=384)
+    assert report.verdict is Verdict.CLEAN, str(report)
+
+
+def test_registers_that_nobody_gives_up_are_waited_for_in_vain() -> None:
+    report = run(kernel(ROLES.replace("DEC", ""), params=(), directives=".maxntid 384"), block=384)
+    assert set(kinds(report)) == {"deadlock"}
+    assert "more registers than the CTA has free" in report.findings[0].message
+
+
+def test_setmaxnreg_by_three_warps_of_four_is_told() -> None:
+    """The fourth warp keeps its registers, which the others wait for in vain here."""
+    body = ROLES.replace(
+        "DEC", "setp.lt.u32 %p2, %r21, 96; @%p2 setmaxnreg.dec.sync.aligned.u32 24;"
+    )
+    report = run(kernel(body, params=(), directives=".maxntid 384"), block=384)
+    assert "deadlock" in kinds(report)
+    assert "warp 3 did not execute setmaxnreg.dec 24" in str(report)
+    report = run(
+        kernel(body.replace("240", "208"), params=(), directives=".maxntid 384"), block=384
+    )
+    assert [(one.kind, one.severity.value) for one in report.findings] == [("partial-warp", "isa")]
+    assert "not executed by warp 3 of the warpgroup" in report.findings[0].message
+
+
+SPLIT = """
+    setp.lt.u32 %p2, %r21, 32;
+    @%p2 bra FIRST;
+    setmaxnreg.dec.sync.aligned.u32 24;
+    bra DONE;
+FIRST:
+    setmaxnreg.dec.sync.aligned.u32 24;
+"""
+
+
+@pytest.mark.parametrize("count", [24, 32, 104])
+def test_setmaxnreg_in_a_copy_for_each_role_is_for_review(count: int) -> None:
+    """The warps of the loaders execute setmaxnreg at two places, and each has its own count."""
+    copies = SPLIT.replace("u32 24;\n    bra", f"u32 {count};\n    bra")
+    ptx = kernel(ROLES.replace("DEC", copies), params=(), directives=".maxntid 384")
+    report = run(ptx.replace("240", "200"), block=384)
+    assert kinds(report) == ["partial-warp"]
+    assert report.verdict is Verdict.REVIEW
+    assert ("at different places" in report.findings[0].message) == (count == 24)
+    # 256 * (240 - 168) registers are what 128 threads give up that go down to 24
+    assert ("deadlock" in kinds(run(ptx, block=384))) == (count > 24)
+
+
+def test_a_second_setmaxnreg_of_some_warps_does_not_block() -> None:
+    """What two warps give up once more is what the others lack."""
+    again = """
+    setmaxnreg.dec.sync.aligned.u32 72;
+    setp.lt.u32 %p2, %r21, 64;
+    @!%p2 bra DONE;
+    setmaxnreg.dec.sync.aligned.u32 40;
+    """
+    assert 256 * (224 - 168) == 128 * (168 - 72) + 64 * (72 - 40)
+    ptx = kernel(ROLES.replace("DEC", again), params=(), directives=".maxntid 384")
+    report = run(ptx.replace("240", "224"), block=384)
+    assert [(one.kind, one.severity.value) for one in report.findings] == [("partial-warp", "isa")]
+    assert "warp 2, warp 3 of the warpgroup" in report.findings[0].message
+
+
+def test_setmaxnreg_in_a_warpgroup_that_is_not_whole() -> None:
+    body = "setmaxnreg.dec.sync.aligned.u32 24;"
+    report = run(kernel(body, params=(), directives=".maxntid 160"), block=160)
+    assert [(one.kind, one.severity.value) for one in report.findings] == [("partial-warp", "isa")]
+    assert "warp 5, warp 6, warp 7" in report.findings[0].message
+
+
+def test_registers_under_launch_bounds() -> None:
+    assert default_registers(384, {"maxntid": (384, 1, 1)}) == 168
+    assert default_registers(384, {"maxntid": (384, 1, 1), "minnctapersm": (2,)}) == 80
+    assert default_registers(128, {"maxntid": (128, 1, 1)}) == 255
+    assert default_registers(128, {}) == 0
+    assert default_registers(128, {"maxnreg": (96,)}) == 96
+
+
+def test_trap_stops_the_launch() -> None:
+    report = run(kernel("trap;", params=()))
+    assert kinds(report) == ["trap"]
+    assert report.verdict is Verdict.ERROR
+
+
+def test_a_kernel_that_spins_for_ever_ends_within_its_limit() -> None:
+    body = """
+LOOP:
+    ld.volatile.global.u32 %r20, [%d0];
+    setp.eq.u32 %p1, %r20, 0;
+    @%p1 bra LOOP;
+"""
+    report = run(kernel(body), np.zeros(1, np.uint32), limits=Limits(idle_steps=5000))
+    assert report.verdict is Verdict.INCOMPLETE
+    assert kinds(report) == ["step-limit"]
+
+
+def test_a_thread_may_poll_what_a_later_cta_stores() -> None:
+    body = """
+    mov.u32 %r21, %ctaid.x;
+    setp.eq.u32 %p2, %r21, 3;
+    @%p2 bra STORE;
+LOOP:
+    nanosleep.u32 20;
+    ld.acquire.gpu.global.u32 %r20, [%d0];
+    setp.eq.u32 %p1, %r20, 0;
+    @%p1 bra LOOP;
+    bra DONE;
+STORE:
+    st.release.gpu.global.u32 [%d0], 1;
+DONE:
+"""
+    report = run(kernel(body), np.zeros(1, np.uint32), block=1, grid=4)
+    assert report.verdict is Verdict.CLEAN, str(report)
+
+
+def test_lanes_that_take_different_ways_meet_again() -> None:
+    body = """
+    mov.u32 %r20, %tid.x;
+    mov.u32 %r21, 0;
+    mov.u32 %r22, 0;
+LOOP:
+    add.u32 %r22, %r22, %r21;
+    add.u32 %r21, %r21, 1;
+    setp.le.u32 %p1, %r21, %r20;
+    @%p1 bra LOOP;
+    shfl.sync.idx.b32 %r23, %r22, 31, 31, 0xffffffff;
+    add.u32 %r22, %r22, %r23;
+    mul.wide.u32 %d1, %r20, 4;
+    add.u64 %d1, %d1, %d0;
+    st.global.u32 [%d1], %r22;
+"""
+    out = np.zeros(64, np.uint32)
+    report = run(kernel(body), out, block=64)
+    assert report.verdict is Verdict.CLEAN, str(report)
+    triangle = [n * (n + 1) // 2 for n in range(64)]
+    assert out.tolist() == [triangle[n] + triangle[31 if n < 32 else 63] for n in range(64)]
+
+
+def test_a_jump_table() -> None:
+    body = """
+    mov.u32 %r20, %tid.x;
+    and.b32 %r21, %r20, 3;
+    TABLE: .branchtargets A, B, C, D;
+    brx.idx %r21, TABLE;
+A:  mov.u32 %r22, 10; bra JOIN;
+B:  mov.u32 %r22, 11; bra JOIN;
+C:  mov.u32 %r22, 12; bra JOIN;
+D:  mov.u32 %r22, 13;
+JOIN:
+    mul.wide.u32 %d1, %r20, 4;
+    add.u64 %d1, %d1, %d0;
+    st.global.u32 [%d1], %r22;
+"""
+    out = np.zeros(32, np.uint32)
+    assert run(kernel(body), out).verdict is Verdict.CLEAN
+    assert out.tolist() == [10, 11, 12, 13] * 8

@@ -1,0 +1,354 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from fa4gen.emulator import Verdict
+from fa4gen.emulator.errors import UnsupportedError
+from tests.emulator.instructions.tcgen05.kernels import (
+    fill,
+    kinds,
+    launch,
+    program,
+    registers,
+    wait,
+)
+from tests.emulator.instructions.tcgen05.products import (
+    COMMIT,
+    SYNC,
+    TYPES,
+    before,
+    by_thread_0,
+    idesc,
+    issue,
+    lay_out,
+    random_matrix,
+    read_back,
+)
+from tests.emulator.instructions.tcgen05.tiles import descriptor, expected
+
+NOTHING = np.zeros(1, np.uint32)
+
+
+def product(kind, a_kind, b_kind, m, n, k, *, group=1, span=128, base=0, d=1, first=False,
+            setup="", schedule="uniform", seed=0, **options):  # fmt: skip
+    """Run one product over K; gives (report, cells, D before, A B)."""
+    a, b = random_matrix((m, k), a_kind, 1), random_matrix((n, k), b_kind, 2)
+    flags = {name: options.pop(name) for name in ("ta", "tb", "negate_a", "negate_b", "saturate")
+             if name in options}  # fmt: skip
+    tiles, steps = lay_out(a, b, span, flags.get("ta", 0), flags.get("tb", 0))
+    bits = idesc(m, n, TYPES[a_kind][1], TYPES[b_kind][1], d, **flags)
+    body = fill(n) + SYNC + setup
+    where = "%r9"
+    if base:
+        body += f"add.u32 %r24, %r9, {base << 16};"
+        where = "%r24"
+    body += by_thread_0(issue(kind, group, bits, steps, d=where, first=first, **options) + COMMIT)
+    body += wait() + read_back(n)
+    cells = np.zeros((128, n), np.uint32)
+    report = launch(program(body, size=len(tiles)), tiles, cells, schedule=schedule, seed=seed)
+    exact = a.astype(np.float64) @ b.astype(np.float64).T
+    return report, cells, exact
+
+
+@pytest.mark.parametrize(
+    ("kind", "a", "b", "m", "n", "k", "span", "flags"),
+    [
+        ("f16", "bf16", "bf16", 128, 64, 64, 128, {}),
+        ("f16", "f16", "f16", 128, 32, 128, 128, {}),
+        ("f16", "bf16", "bf16", 128, 32, 64, 64, {}),
+        ("f16", "bf16", "bf16", 128, 32, 32, 32, {}),
+        ("f16", "bf16", "bf16", 128, 32, 32, 0, {}),
+        ("f16", "bf16", "bf16", 64, 16, 32, 128, {}),
+        ("f16", "bf16", "bf16", 128, 64, 32, 128, {"ta": 1}),
+        ("f16", "bf16", "bf16", 128, 64, 32, 128, {"tb": 1}),
+        ("f16", "bf16", "bf16", 128, 64, 32, 0, {"ta": 1, "tb": 1}),
+        ("f16", "bf16", "bf16", 128, 16, 16, 128, {"negate_a": 1}),
+        ("f16", "bf16", "bf16", 128, 16, 16, 128, {"negate_a": 1, "negate_b": 1}),
+        ("tf32", "tf32", "tf32", 128, 32, 32, 128, {}),
+        ("f8f6f4", "e4m3", "e5m2", 128, 32, 128, 128, {}),
+        ("f8f6f4", "e4m3", "e4m3", 128, 32, 64, 0, {"tb": 1}),
+    ],
+)
+def test_products_from_shared_memory(kind, a, b, m, n, k, span, flags) -> None:
+    report, cells, exact = product(kind, a, b, m, n, k, span=span, first=True, **flags)
+    assert report.verdict is Verdict.CLEAN, str(report)
+    if flags.get("negate_a", 0) != flags.get("negate_b", 0):
+        exact = -exact
+    wanted = expected(exact.astype(np.float32), before(n).view(np.float32), 1)[0]
+    assert (cells.view(np.float32) == wanted).all()
+
+
+def test_rows_of_a_small_product_start_at_lane_16_of_each_quarter() -> None:
+    report, cells, exact = product("f16", "bf16", "bf16", 64, 16, 32, base=16, first=True)
+    assert report.verdict is Verdict.CLEAN, str(report)
+    wanted = expected(exact.astype(np.float32).view(np.uint32), before(16), 1, base=16)[0]
+    assert (cells == wanted).all()
+
+
+@pytest.mark.parametrize(("kind", "more"), [("f16", {}), ("f16", {"tail": ", 3"})])
+def test_d_is_added_to(kind, more) -> None:
+    """Without a first product that ignores it, D counts, scaled once by every product."""
+    report, cells, exact = product(kind, "bf16", "bf16", 128, 16, 16, **more)
+    assert report.verdict is Verdict.CLEAN, str(report)
+    scale = 0.125 if more else 1.0
+    wanted = exact.astype(np.float32) + before(16).view(np.float32) * np.float32(scale)
+    assert (cells == wanted.view(np.uint32)).all()
+
+
+def test_d_in_half_precision_lies_in_low_halves() -> None:
+    report, cells, exact = product("f16", "f16", "f16", 128, 16, 32, d=0, first=True)
+    assert report.verdict is Verdict.CLEAN, str(report)
+    assert (cells == exact.astype(np.float16).view(np.uint16)).all()
+
+
+@pytest.mark.parametrize(("a", "b"), [("u8", "s8"), ("s8", "s8"), ("u8", "u8")])
+def test_integers(a, b) -> None:
+    report, cells, exact = product("i8", a, b, 128, 32, 64, d=2)
+    assert report.verdict is Verdict.CLEAN, str(report)
+    assert (cells.view(np.int32) == exact.astype(np.int64) + before(32)).all()
+
+
+def test_lanes_can_be_left_out() -> None:
+    """Bit i of the four words says that lane i stays as it is."""
+    setup = "mov.u32 %r30, 5; mov.u32 %r31, 0; mov.u32 %r32, 0x80000000; mov.u32 %r33, -1;"
+    report, cells, exact = product(
+        "f16", "bf16", "bf16", 128, 16, 32, first=True, setup=setup,
+        words=", {%r30, %r31, %r32, %r33}",
+    )  # fmt: skip
+    assert report.verdict is Verdict.CLEAN, str(report)
+    wanted = exact.astype(np.float32).view(np.uint32)
+    kept = [0, 2, 95, *range(96, 128)]
+    wanted[kept] = before(16)[kept]
+    assert (cells == wanted).all()
+
+
+@pytest.mark.parametrize(
+    ("kind", "a", "m", "n", "k", "group"),
+    [
+        ("f16", "bf16", 128, 16, 32, 1),
+        ("f16", "f16", 64, 16, 32, 1),
+        ("tf32", "tf32", 128, 16, 16, 1),
+        ("f8f6f4", "e4m3", 128, 16, 64, 1),
+        ("i8", "s8", 128, 16, 64, 1),
+        ("f16", "bf16", 64, 64, 16, 0),
+        ("f16", "bf16", 32, 64, 16, 0),
+    ],
+)
+def test_a_from_tensor_memory(kind, a, m, n, k, group) -> None:
+    """Rows of A lie on all lanes that hold their row of D, packed along the columns behind D."""
+    rows = random_matrix((m, k), a, 1)
+    raw = np.ascontiguousarray(rows).view(np.uint32)
+    lanes = np.zeros((128, raw.shape[1]), np.uint32)
+    for copy in range(128 // m if group == 0 else 1):
+        for row in range(m):
+            lane = row + copy * m if group == 0 or m == 128 else 32 * (row // 16) + row % 16
+            lanes[lane] = raw[row]
+    b = random_matrix((n, k), a, 2)
+    tiles, steps = lay_out(rows, b)
+    blob = np.concatenate([lanes.view(np.uint8).reshape(-1), tiles])
+    columns = raw.shape[1]
+    loads = "\n".join(f"ld.shared.b32 %r{200 + c}, [%r12+{4 * c}];" for c in range(columns))
+    body = (
+        fill(n)
+        + f"""
+    mul.lo.u32 %r12, %r0, {4 * columns};
+    add.u32 %r12, %r12, %r2;
+    add.u32 %r13, %r10, {n};
+    {loads}
+    tcgen05.st.sync.aligned.32x32b.x{columns}.b32 [%r13], {registers(200, columns)};
+    tcgen05.wait::st.sync.aligned;
+    """
+        + SYNC
+    )
+    moved = [(n + 8 * number, tile + lanes.nbytes // 16) for number, (_, tile) in enumerate(steps)]
+    value = idesc(m, n, TYPES[a][1], TYPES[a][1], 2 if kind == "i8" else 1)
+    text = issue(kind, group, value, moved, tensor_a=True, first=True)
+    body += by_thread_0(text + COMMIT) + wait() + read_back(n)
+    cells = np.zeros((128, n), np.uint32)
+    report = launch(program(body, size=len(blob)), blob, cells)
+    assert report.verdict is Verdict.CLEAN, str(report)
+    number = np.int32 if kind == "i8" else np.float32
+    exact = (rows.astype(np.float64) @ b.astype(np.float64).T).astype(number)
+    wanted = expected(exact, before(n).view(number), 1, ws=group == 0)[0]
+    assert (cells.view(number) == wanted).all()
+
+
+@pytest.mark.parametrize("m", [32, 64, 128])
+def test_ws(m) -> None:
+    report, cells, exact = product("f16", "bf16", "bf16", m, 64, 32, group=0, first=True)
+    assert report.verdict is Verdict.CLEAN, str(report)
+    wanted = expected(exact.astype(np.float32).view(np.uint32), before(64), 1, ws=True)[0]
+    assert (cells == wanted).all()
+
+
+@pytest.mark.parametrize("schedule", ["uniform", "priority", "eager", "lazy"])
+def test_every_schedule_gives_the_same(schedule) -> None:
+    for seed in range(3):
+        report, cells, exact = product(
+            "f16", "bf16", "bf16", 128, 16, 128, first=True, schedule=schedule, seed=seed
+        )
+        assert report.verdict is Verdict.CLEAN, str(report)
+        assert (cells.view(np.float32) == exact).all()
+
+
+def test_saturation_is_done_by_every_product() -> None:
+    """Without it sums wrap around."""
+    for saturate in (0, 1):
+        start = "mov.u32 %r100, 0x7fffffff;" + "".join(
+            f"mov.u32 %r{101 + c}, 0x7fffffff;" for c in range(7)
+        )
+        body = (
+            start
+            + f"""
+        tcgen05.st.sync.aligned.32x32b.x8.b32 [%r10], {registers(100, 8)};
+        tcgen05.wait::st.sync.aligned;
+        """
+            + SYNC
+        )
+        a, b = np.ones((128, 64), np.int8), np.ones((8, 64), np.int8)
+        a[:, 32:] = -1
+        tiles, steps = lay_out(a, b)
+        bits = idesc(128, 8, 1, 1, 2, saturate=saturate)
+        body += by_thread_0(issue("i8", 1, bits, steps) + COMMIT) + wait() + read_back(8)
+        cells = np.zeros((128, 8), np.int32)
+        launch(program(body, size=len(tiles)), tiles, cells)
+        assert (cells == 0x7FFFFFFF - 32 * saturate).all()
+
+
+# ---- what is wrong
+
+
+def small(body: str, *, data: int = 16384, schedule: str = "uniform", columns: int = 128) -> list:
+    """The kinds of findings of a kernel with so many bytes of zeros in shared memory."""
+    report = launch(
+        program(body, size=data, columns=columns), np.zeros(data, np.uint8),
+        np.zeros((128, 64), np.uint32), schedule=schedule,
+    )  # fmt: skip
+    return kinds(report)
+
+
+A = descriptor(0, 0, 1024, 128)
+B = descriptor(8192, 0, 1024, 128)
+GOOD = idesc(64, 64, 1, 1)
+
+
+def one(bits: int = GOOD, a: int = A, b: int = B, **options) -> str:
+    return issue("f16", 1, bits, [(a, b)], first=True, **options)
+
+
+def test_a_good_one_is_clean() -> None:
+    assert small(by_thread_0(one() + COMMIT) + wait()) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        (one(bits=idesc(64, 264, 1, 1)), "descriptor"),
+        (one(bits=idesc(64, 64, 1, 1) | 1 << 6), "descriptor"),
+        (one(bits=idesc(64, 64, 1, 1) | 1 << 2), "descriptor"),
+        (one(a=A & ~(1 << 46)), "descriptor"),
+        (one(a=A & ~(7 << 61) | 3 << 61), "descriptor"),
+        (one(a=A & ~(7 << 61) | 1 << 61), "descriptor"),
+        (one(b=descriptor(15360, 0, 1024, 128)), "out-of-bounds"),
+        ("add.u32 %r24, %r9, 65;" + one(d="%r24"), "tensor-memory"),
+        ("add.u32 %r24, %r9, 480;" + one(d="%r24"), "tensor-memory"),
+        ("add.u32 %r24, %r9, 0x200000;" + one(d="%r24"), "tensor-memory"),
+        (one().replace("cta_group::1", "cta_group::2"), "illegal-instruction"),
+        (issue("f16", 1, GOOD, [(A, B)]), "uninitialised"),
+    ],
+)
+def test_products_that_are_refused_at_run_time(text, kind) -> None:
+    assert kind in small(by_thread_0(text + COMMIT) + wait())
+
+
+def test_every_lane_issues() -> None:
+    assert "illegal-instruction" in small(
+        "@!%p1 bra ISSUED; mov.u32 %r22, 0;"
+        + one()
+        + "ISSUED:"
+        + SYNC
+        + by_thread_0("").replace("ISSUED", "OTHER")
+        + "@%p2 "
+        + COMMIT
+        + wait()
+    )
+
+
+@pytest.mark.parametrize("schedule", ["uniform", "lazy", "eager"])
+def test_a_result_that_nobody_has_waited_for(schedule) -> None:
+    assert "race" in small(
+        fill(64) + SYNC + by_thread_0(one() + COMMIT) + read_back(64), schedule=schedule
+    )
+
+
+def test_columns_given_back_too_early() -> None:
+    early = "@%p1 tcgen05.dealloc.cta_group::1.sync.aligned.b32 %r9, 128; exit;"
+    assert "tensor-memory" in small(by_thread_0(one()) + early)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        one().replace(".kind::f16", ".kind::f16.ashift"),
+        one().replace("tcgen05.mma", "tcgen05.mma.sp"),
+        one().replace(".kind::f16", ".kind::f64"),
+        one().replace(".kind::f16", ".kind::f16.collector::a::keep"),
+        one(tail=", 16"),
+        one(words=", {%r30, %r31}"),
+        issue("f16", 0, GOOD, [(A, B)], tail=", %d7"),
+    ],
+)
+def test_forms_that_are_not_modelled(text) -> None:
+    with pytest.raises(UnsupportedError):
+        small(by_thread_0(text))
+
+
+def test_collector_hints_change_nothing() -> None:
+    text = one().replace(".kind::f16", ".kind::f16.collector::a::fill")
+    assert small(by_thread_0(text + COMMIT) + wait()) == []
+
+
+# ---- commit
+
+
+def test_a_commit_without_work_arrives() -> None:
+    assert small(by_thread_0(COMMIT) + wait()) == []
+
+
+def test_a_generic_address_will_do() -> None:
+    generic = """
+    cvt.u64.u32 %d9, %r2; cvta.shared.u64 %d9, %d9; add.s64 %d9, %d9, BARRIER;
+    tcgen05.commit.cta_group::1.mbarrier::arrive::one.b64 [%d9];
+    """
+    assert small(by_thread_0(one() + generic) + wait()) == []
+
+
+def test_a_commit_speaks_for_everything_before_it() -> None:
+    """Only the second commit is waited for; it covers the product before the first one too."""
+    start = """
+    @%p2 mbarrier.init.shared::cta.b64 [tile+EXTRA], 1;
+    fence.mbarrier_init.release.cluster;
+    """
+    body = start + fill(64) + SYNC
+    body += by_thread_0(one() + COMMIT.replace("BARRIER", "EXTRA") + COMMIT)
+    assert small(body + wait() + read_back(64)) == []
+
+
+def test_commits_tell_the_barriers_of_a_cluster() -> None:
+    """One commit arrives at the barrier of both CTAs of a cluster."""
+    multicast = """
+    mov.u16 %h0, 3;
+    tcgen05.commit.cta_group::1.mbarrier::arrive::one.shared::cluster.multicast::cluster.b64
+        [tile+BARRIER], %h0;
+    """
+    cluster = "barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;"
+    body = cluster + "mov.u32 %r50, %cluster_ctarank; setp.ne.u32 %p7, %r50, 0; @%p7 bra ISSUED;"
+    body += by_thread_0(multicast) + wait() + cluster
+    text = program(body, directives=".reqnctapercluster 2, 1, 1")
+    report = launch(text, NOTHING, NOTHING, grid=2)
+    assert report.verdict is Verdict.CLEAN, str(report)
+    one_only = launch(text.replace("mov.u16 %h0, 3;", "mov.u16 %h0, 1;"), NOTHING, NOTHING, grid=2)
+    assert "deadlock" in kinds(one_only)
+    nobody = launch(text.replace("mov.u16 %h0, 3;", "mov.u16 %h0, 4;"), NOTHING, NOTHING, grid=2)
+    assert "illegal-instruction" in kinds(nobody)

@@ -1,0 +1,198 @@
+"""tcgen05 with .cta_group::2: two CTAs of a cluster work as one."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from fa4gen.emulator import SCHEDULES, Verdict
+from tests.emulator.instructions.tcgen05.kernels import (
+    fill,
+    kinds,
+    launch,
+    program,
+    registers,
+    wait,
+)
+from tests.emulator.instructions.tcgen05.products import (
+    SYNC,
+    TYPES,
+    before,
+    by_thread_0,
+    idesc,
+    issue,
+    lay_out,
+    random_matrix,
+    read_back,
+)
+from tests.emulator.instructions.tcgen05.tiles import expected
+from tests.emulator.kernel import kernel, run
+
+NOTHING = np.zeros(2, np.uint32)
+CLUSTER = "barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;"
+COMMIT = """
+    mov.u16 %h0, 3;
+    tcgen05.commit.cta_group::2.mbarrier::arrive::one.shared::cluster.multicast::cluster.b64
+        [tile+BARRIER], %h0;
+"""
+BOTH = f"""
+    tcgen05.fence::before_thread_sync;
+    {CLUSTER}
+    tcgen05.fence::after_thread_sync;
+"""
+
+
+def by_the_leader(text: str) -> str:
+    return "setp.ne.u32 %p7, %r50, 0; @%p7 bra ISSUED;" + by_thread_0(text)
+
+
+@pytest.mark.parametrize(
+    ("m", "n", "k", "flags"),
+    [(256, 32, 64, {}), (128, 32, 64, {}), (256, 128, 32, {"tb": 1}), (128, 64, 32, {})],
+)
+def test_each_cta_gives_half_of_both_operands(m, n, k, flags) -> None:
+    a, b = random_matrix((m, k), "bf16", 1), random_matrix((n, k), "bf16", 2)
+    halves = [
+        lay_out(a[r * m // 2 : (r + 1) * m // 2], b[r * n // 2 : (r + 1) * n // 2],
+                tb=flags.get("tb", 0))
+        for r in range(2)
+    ]  # fmt: skip
+    data = np.concatenate([part for part, _ in halves])
+    width = min(n, 64)
+    body = (
+        fill(width)
+        + BOTH
+        + by_the_leader(
+            issue("f16", 2, idesc(m, n, 1, 1, **flags), halves[0][1], first=True) + COMMIT
+        )
+        + wait()
+        + read_back(width)
+    )
+    cells = np.zeros((2, 128, width), np.uint32)
+    text = program(body, size=len(data) // 2, group=2, out=128 * width * 4)
+    report = launch(text, data, cells, grid=2)
+    assert report.verdict is Verdict.CLEAN, str(report)
+    exact = (a.astype(np.float64) @ b.astype(np.float64).T).astype(np.float32)
+    start = np.zeros((128, n), np.float32)
+    start[:, :width] = before(width).view(np.float32)
+    wanted = expected(exact, start, 2)[:, :, :width]
+    assert (cells.view(np.float32) == wanted).all()
+
+
+@pytest.mark.parametrize("m", [128, 256])
+def test_a_from_tensor_memory(m) -> None:
+    """With M = 128 each CTA holds its 64 rows of A twice."""
+    n, k = 32, 32
+    a, b = random_matrix((m, k), "bf16", 1), random_matrix((n, k), "bf16", 2)
+    parts, tiles = [], None
+    for r in range(2):
+        rows = a[r * m // 2 : (r + 1) * m // 2]
+        tile, tiles = lay_out(rows, b[r * n // 2 : (r + 1) * n // 2])
+        lanes = np.concatenate([rows] * (256 // m))
+        parts += [np.ascontiguousarray(lanes).view(np.uint8).reshape(-1), tile]
+    data = np.concatenate(parts)
+    columns = k // 2
+    shift = 128 * k * 2 // 16
+    loads = "\n".join(f"ld.shared.b32 %r{200 + c}, [%r12+{4 * c}];" for c in range(columns))
+    body = (
+        fill(n)
+        + f"""
+    mul.lo.u32 %r12, %r0, {4 * columns};
+    add.u32 %r12, %r12, %r2;
+    add.u32 %r13, %r10, {n};
+    {loads}
+    tcgen05.st.sync.aligned.32x32b.x{columns}.b32 [%r13], {registers(200, columns)};
+    tcgen05.wait::st.sync.aligned;
+    """
+        + BOTH
+    )
+    steps = [(n + 8 * number, tile + shift) for number, (_, tile) in enumerate(tiles)]
+    text = issue("f16", 2, idesc(m, n, TYPES["bf16"][1], 1), steps, tensor_a=True, first=True)
+    body += by_the_leader(text + COMMIT) + wait() + read_back(n)
+    cells = np.zeros((2, 128, n), np.uint32)
+    report = launch(
+        program(body, size=len(data) // 2, group=2, out=128 * n * 4), data, cells, grid=2
+    )
+    assert report.verdict is Verdict.CLEAN, str(report)
+    exact = (a.astype(np.float64) @ b.astype(np.float64).T).astype(np.float32)
+    assert (cells.view(np.float32) == expected(exact, before(n).view(np.float32), 2)).all()
+
+
+def test_a_pair_asks_for_the_same_sizes() -> None:
+    body = """
+    add.u32 %r51, %r50, 1; shl.b32 %r51, %r51, 5;
+    @%p1 tcgen05.alloc.cta_group::2.sync.aligned.shared::cta.b32 [tile+EXTRA], %r51;
+    """
+    report = launch(program(body + CLUSTER, group=2), NOTHING, NOTHING, grid=2)
+    assert "tensor-memory" in kinds(report)
+    [sizes] = [str(one) for one in report.findings if "allocation 1 of the pair" in str(one)]
+    assert {"32", "64"} <= set(sizes.split())
+
+
+def test_columns_are_not_given_back_before_the_peer_has_its_own() -> None:
+    """Without a cluster barrier one CTA can be through before the other has allocated."""
+    text = program("", group=2).replace(CLUSTER, "")
+    found = set()
+    for seed in range(20):
+        found |= set(kinds(launch(text, NOTHING, NOTHING, grid=2, seed=seed, schedule="starve")))
+    assert "tensor-memory" in found
+    for seed in range(20):
+        report = launch(program("", group=2), NOTHING, NOTHING, grid=2, seed=seed)
+        assert report.verdict is Verdict.CLEAN, str(report)
+
+
+def test_a_pair_needs_two_ctas_and_one_kind_of_group() -> None:
+    alone = program("", group=2, directives=" ").replace(CLUSTER, "")
+    assert "illegal-instruction" in kinds(launch(alone, NOTHING, NOTHING))
+    mixed = SYNC + "@%p1 tcgen05.relinquish_alloc_permit.cta_group::2.sync.aligned;"
+    assert "illegal-instruction" in kinds(launch(program(mixed), NOTHING, NOTHING))
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+@pytest.mark.parametrize("between", [CLUSTER, ""])
+def test_columns_are_given_back_after_both_have_allocated(between: str, schedule: str) -> None:
+    """In every order: it is the missing order that is reported, not what the run came to."""
+    text = f"""
+    tcgen05.alloc.cta_group::2.sync.aligned.shared::cta.b32 [tile], 32;
+    bar.warp.sync 0xffffffff;
+    ld.shared.b32 %r9, [tile];
+    {between}
+    tcgen05.dealloc.cta_group::2.sync.aligned.b32 %r9, 32;
+"""
+    cluster = ".reqnctapercluster 2, 1, 1"
+    ptx = kernel(text, target="sm_100a", shared=16, directives=cluster)
+    for seed in range(4):
+        report = run(ptx, np.zeros(1), grid=2, seed=seed, schedule=schedule)
+        assert ("tensor-memory" in kinds(report)) == (not between), str(report)
+        assert (report.verdict is Verdict.CLEAN) == bool(between)
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+def test_an_allocation_of_a_pair_waits_for_the_peers(schedule: str) -> None:
+    """The leader's product writes columns of both CTAs, and no barrier is between."""
+    m, n, k = 256, 32, 16
+    a, b = random_matrix((m, k), "bf16", 1), random_matrix((n, k), "bf16", 2)
+    half, tile = lay_out(a[: m // 2], b[: n // 2])
+    body = f"""
+        setp.eq.u32 %p6, %r50, 0;
+        @%p6 bra ALLOCATE;
+        mov.u32 %r60, 0;
+    LATE:
+        add.u32 %r60, %r60, 1;
+        setp.lt.u32 %p5, %r60, 300;
+        @%p5 bra LATE;
+    ALLOCATE:
+        @%p1 tcgen05.alloc.cta_group::2.sync.aligned.shared::cta.b32 [tile+EXTRA], 32;
+        {SYNC}
+        mov.u32 %r61, %r9;
+        ld.shared.b32 %r9, [tile+EXTRA];
+        {by_the_leader(issue("f16", 2, idesc(m, n, 1, 1), tile, first=True) + COMMIT)}
+        {wait()}
+        {BOTH}
+        @%p1 tcgen05.dealloc.cta_group::2.sync.aligned.b32 %r9, 32;
+        mov.u32 %r9, %r61;
+    """
+    text = program(body, size=len(half), group=2)
+    data = np.concatenate([half, half])
+    report = launch(text, data, NOTHING, grid=2, schedule=schedule, seed=3)
+    assert report.verdict is Verdict.CLEAN, str(report)
