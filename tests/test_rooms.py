@@ -32,7 +32,7 @@ MAY_IMPORT = {
     "sweep": {"verify", "toolchain", "runtime", "render", "designs", "config"},
 }
 """Every room but the command line, which may import all; files beside the rooms are open to all."""
-HEAVY = ("cupy", "cuda", "torch", "matplotlib", "rich", "numpy", "ml_dtypes")
+HEAVY = ("cupy", "cuda", "torch", "rich", "numpy", "ml_dtypes")
 
 
 def imported(tree: ast.AST) -> Iterator[str]:

@@ -74,8 +74,17 @@ class Family(Protocol):
     def describe(self, facts: Mapping[str, Any]) -> str:
         """Say what a config computes, for the title of its table."""
 
-    def caption(self, facts: Mapping[str, Any]) -> str:
-        """Say it for its panel of a picture."""
+    def panel(self, facts: Mapping[str, Any]) -> str:
+        """Return the title of the panel of a picture that a config belongs in."""
+
+    def line(self, facts: Mapping[str, Any]) -> str:
+        """Return what a config's line is called in that panel."""
+
+    def size_word(self, size: Mapping[str, Any]) -> str:
+        """Return a size of the JSON file in a word, as ``--sizes`` takes it."""
+
+    def conditions(self, protocol: Mapping[str, Any]) -> tuple[str, ...]:
+        """Say what all sizes of a run share, for a picture; ``protocol`` is the JSON file's."""
 
 
 class AttentionFamily:
@@ -116,9 +125,23 @@ class AttentionFamily:
         """See Family."""
         return f"{facts['dtype']}, depth {facts['depth']}, {workload.mask_word(facts)}"
 
-    def caption(self, facts: Mapping[str, Any]) -> str:
+    def panel(self, facts: Mapping[str, Any]) -> str:
         """See Family."""
-        return f"depth {facts['depth']}, {workload.mask_word(facts)}, {facts['dtype']}"
+        mask = workload.mask_word(facts)
+        return f"{facts['dtype']}, {'no mask' if mask == 'none' else mask}"
+
+    def line(self, facts: Mapping[str, Any]) -> str:
+        """See Family."""
+        return f"depth {facts['depth']}"
+
+    def size_word(self, size: Mapping[str, Any]) -> str:
+        """See Family."""
+        return workload.size_word(size["rows"])
+
+    def conditions(self, protocol: Mapping[str, Any]) -> tuple[str, ...]:
+        """See Family."""
+        tokens, columns = protocol["tokens"], protocol["columns"]
+        return (f"Batch x rows = {tokens}, heads x depth = {columns}, random data",)
 
 
 class GemmFamily:
@@ -160,9 +183,22 @@ class GemmFamily:
         """See Family."""
         return gemm_workload.problem_words(facts)
 
-    def caption(self, facts: Mapping[str, Any]) -> str:
+    def panel(self, facts: Mapping[str, Any]) -> str:
         """See Family."""
-        return gemm_workload.problem_words(facts)
+        return str(facts["dtype"])
+
+    def line(self, facts: Mapping[str, Any]) -> str:
+        """See Family."""
+        return gemm_workload.problem_words(facts).removeprefix(f"{facts['dtype']}, ")
+
+    def size_word(self, size: Mapping[str, Any]) -> str:
+        """See Family."""
+        return str(size["word"])
+
+    def conditions(self, protocol: Mapping[str, Any]) -> tuple[str, ...]:
+        """See Family."""
+        del protocol
+        return ("Random data, cold L2",)
 
 
 ATTENTION = AttentionFamily()
@@ -173,6 +209,11 @@ FAMILIES: Mapping[str, Family] = {family.name: family for family in (ATTENTION, 
 def family_of(plan: Plan) -> Family:
     """Return the family of a plan."""
     return GEMM if isinstance(plan, GemmPlan) else ATTENTION
+
+
+def family_measured(config: Mapping[str, Any]) -> Family:
+    """Return the family of a measured config of the JSON file: attention's sizes have rows."""
+    return ATTENTION if "rows" in config["sizes"][0] else GEMM
 
 
 def family_called(name: str) -> Family:

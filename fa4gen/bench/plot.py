@@ -1,94 +1,133 @@
-"""Results as a picture: one panel for each config, TFLOP/s over the size."""
+"""Results as a picture: the ratio to the fastest peer over the size, a line for each config.
+
+It is drawn from what `--json` writes, so that kept results can be drawn again.
+"""
 
 from __future__ import annotations
 
-import os
+from collections import Counter
 from typing import TYPE_CHECKING, Any
 
-from fa4gen.bench.family import family_called
-from fa4gen.bench.results import BEST
-from fa4gen.errors import ConfigError, MissingCapabilityError, Problem
+from fa4gen.bench.family import family_measured
+from fa4gen.bench.plot_svg import DARK, LIGHT, Line, Panel, Picture, Point, svg
+from fa4gen.bench.results import BEST, VENDORED
+from fa4gen.errors import ConfigError, Problem
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-    from fa4gen.bench.results import ConfigResult
+    from fa4gen.bench.family import Family
 
-FORMATS = (".png", ".svg", ".pdf")
-COLORS = {"ours": "#76b900", "fa3": "#1f4e99", "cudnn": "#888888", "fa2": "#cfa15a"}
-COLORS |= {"cublas": "#888888", "cublas in place": "#cfa15a"}
-OTHER_COLOR = "#b04a8c"
-PANELS_ACROSS = 3
+PEER_TITLES = {
+    "fa3": "FlashAttention-3",
+    "fa2": "FlashAttention-2",
+    "cudnn": "cuDNN",
+    "efficient": "memory-efficient attention",
+    "cublas": "cuBLAS",
+    "cublas in place": "cuBLAS in place",
+}
+"""Peers as a reader knows them; others are called by their own names."""
 
 
 def check_plot(path: Path) -> None:
-    """Refuse what cannot be drawn, before anything is measured.
-
-    Raises ConfigError for an ending that is not known, MissingCapabilityError without matplotlib.
-    """
-    if path.suffix.lower() not in FORMATS:
+    """Raise ConfigError for a name that does not end in .svg, before anything is measured."""
+    if path.suffix.lower() != ".svg":
         raise ConfigError(
-            Problem(f"--plot {path}: the name has to end in {', '.join(FORMATS)}", file=str(path))
+            Problem(f"--plot {path}: the name has to end in .svg", "Rename it.", file=str(path))
         )
-    try:
-        import matplotlib  # noqa: F401
-    except ImportError as error:
-        raise MissingCapabilityError(
-            Problem(
-                f"--plot needs matplotlib, which cannot be imported: {error}",
-                "Install it with pip install 'fa4gen[plot]', or leave --plot out.",
-            )
-        ) from error
 
 
-def draw_plot(results: Sequence[ConfigResult], path: Path, *, title: str) -> None:
-    """Draw the configs that were measured into ``path``, overwriting it by a rename."""
-    measured = [result for result in results if result.sizes]
-    if not measured:
-        raise ConfigError(Problem(f"{path} is not drawn: nothing was measured"))
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
-    across = min(PANELS_ACROSS, len(measured))
-    down = -(-len(measured) // across)
-    figure = Figure(figsize=(4.6 * across, 3.4 * down + 0.5), dpi=120, layout="constrained")
-    FigureCanvasAgg(figure)
-    panels = list(figure.subplots(down, across, squeeze=False).flat)
-    for panel, result in zip(panels, measured, strict=False):
-        _draw_panel(panel, result)
-    for panel in panels[len(measured) :]:
-        panel.set_visible(False)
-    figure.suptitle(title, fontsize=10)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    beside = path.with_name(f".{path.stem}.{os.getpid()}{path.suffix}")
-    try:
-        figure.savefig(beside)
-        beside.replace(path)
-    finally:
-        beside.unlink(missing_ok=True)
+def dark_path(path: Path) -> Path:
+    """Return where the picture for dark pages goes: ``p_dark.svg`` beside ``p.svg``."""
+    return path.with_name(f"{path.stem}_dark{path.suffix}")
 
 
-def _draw_panel(panel: Any, result: ConfigResult) -> None:
-    names = ("ours", *result.peer_names)
-    width = 0.8 / len(names)
-    for number, name in enumerate(names):
-        places, heights = [], []
-        for index, size in enumerate(result.sizes):
-            series = size.ours if name == "ours" else size.peers.get(name)
-            if series is not None:
-                places.append(index + (number - (len(names) - 1) / 2) * width)
-                heights.append(size.tflops(series))
-        bars = panel.bar(places, heights, width, label=name, color=COLORS.get(name, OTHER_COLOR))
-        if name == "ours":
-            panel.bar_label(bars, fmt="%.0f", fontsize=6)
-    family = family_called(result.family)
-    mean = result.geometric_mean(BEST)
-    versus = f": {mean:.3f} of the best peer" if mean is not None else ""
-    panel.set_title(f"{family.caption(result.facts)}{versus}", fontsize=8)
-    panel.set_xticks(range(len(result.sizes)), [size.word for size in result.sizes])
-    panel.set_xlabel(family.axis, fontsize=7)
-    panel.set_ylabel("TFLOP/s", fontsize=7)
-    panel.tick_params(labelsize=7)
-    panel.margins(y=0.18)  # room for the legend above the bars
-    panel.legend(fontsize=6, loc="upper left", ncols=len(names))
+def draw_plot(document: Mapping[str, Any], path: Path) -> None:
+    """Draw results into ``path`` and, for dark pages, into ``dark_path(path)``.
+
+    ``document`` is what `--json` writes. Raises ConfigError where it holds no measurement.
+    """
+    from fa4gen.render.write import write_text
+
+    for file, text in pictures(document, path).items():
+        write_text(file, text)
+
+
+def pictures(document: Mapping[str, Any], path: Path) -> dict[Path, str]:
+    """Return the text of both pictures of ``document`` by the file that each belongs in.
+
+    Raises ConfigError where nothing was measured.
+    """
+    picture = _picture(document, str(path))
+    return {path: svg(picture, LIGHT), dark_path(path): svg(picture, DARK)}
+
+
+def _picture(document: Mapping[str, Any], file: str) -> Picture:
+    configs = [config for config in document["configs"] if config["sizes"]]
+    if not configs:
+        raise ConfigError(Problem(f"{file} is not drawn: nothing was measured"))
+    family = family_measured(configs[0])
+    compared = any(BEST in size["ratios"] for config in configs for size in config["sizes"])
+    words = [family.size_word(size) for config in configs for size in config["sizes"]]
+    ticks = tuple(dict.fromkeys(words))
+    panels: dict[str, list[Mapping[str, Any]]] = {}
+    for config in configs:
+        panels.setdefault(family.panel(config), []).append(config)
+    where = f"{document['gpu'].get('name', 'GPU')}, {document['date'][:10]}"
+    subject = f"{family.title[0].upper()}{family.title[1:]}"
+    points = [size for config in configs for size in config["sizes"]]
+    kinds = {_best_peer(size) for size in points if BEST in size["ratios"]}
+    slower = dict.fromkeys(name for size in points for name in size["peers"])
+    others = [peer_title(name) for name in slower if name not in kinds and name != VENDORED]
+    return Picture(
+        title=f"{subject}: {'speed relative to the fastest peer' if compared else 'TFLOP/s'}",
+        subtitle=". ".join([where, *family.conditions(document["protocol"])]),
+        axis=family.axis,
+        ticks=ticks,
+        panels=tuple(
+            Panel(title, tuple(_lines(members, family, ticks, compared)))
+            for title, members in panels.items()
+        ),
+        reference=1.0 if compared else None,
+        legend="Fastest peer:",
+        remark=f"(slower everywhere: {', '.join(others)})" if others else "",
+    )
+
+
+def _lines(
+    configs: Sequence[Mapping[str, Any]], family: Family, ticks: tuple[str, ...], compared: bool
+) -> list[Line]:
+    """Return a line for each config, called by its name where the family's word is not unique."""
+    labels = Counter(family.line(config) for config in configs)
+    lines = []
+    for config in configs:
+        label = family.line(config)
+        points = [
+            _point(size, ticks.index(family.size_word(size)), compared)
+            for size in config["sizes"]
+            if not compared or BEST in size["ratios"]
+        ]
+        if points:
+            lines.append(Line(label if labels[label] == 1 else config["name"], tuple(points)))
+    return lines
+
+
+def _point(size: Mapping[str, Any], tick: int, compared: bool) -> Point:
+    ours = size["ours"]["tflops"]
+    if not compared:
+        return Point(tick, ours, None, f"{ours:.0f} TFLOP/s")
+    peer = _best_peer(size)
+    ratio, speed = size["ratios"][BEST], size["peers"][peer]["tflops"]
+    title = peer_title(peer)
+    return Point(tick, ratio, title, f"{ratio:.2f} of {title}: {ours:.0f} to {speed:.0f} TFLOP/s")
+
+
+def _best_peer(size: Mapping[str, Any]) -> str:
+    return str(size["best_peer"])
+
+
+def peer_title(peer: str) -> str:
+    """Return what a reader calls a peer; ``cublas + relu`` is cuBLAS with its second kernel."""
+    name, plus, activation = peer.partition(" + ")
+    return PEER_TITLES.get(name, name) + plus + activation

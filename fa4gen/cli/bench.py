@@ -79,8 +79,8 @@ if TYPE_CHECKING:
 @click.option(
     "--plot",
     type=click.Path(path_type=Path),
-    metavar="FILE.png",
-    help="Also draw it (.png, .svg or .pdf). Needs matplotlib.",
+    metavar="FILE.svg",
+    help="Also draw the ratios to the fastest peer, and FILE_dark.svg for dark pages.",
 )
 @jobs_option
 @format_option
@@ -145,8 +145,7 @@ def command(
     if plot is not None and any(result.sizes for result in results):
         from fa4gen.bench.plot import draw_plot
 
-        title = f"{family.title}, {device.name}, {document['date'][:10]}"
-        draw_plot(results, plot, title=title)
+        draw_plot(document, plot)
     return _conclude(results, output_format)
 
 
@@ -186,10 +185,11 @@ def _check_files(json_path: Path | None, plot: Path | None) -> None:
     if json_path is not None:
         check_result_file("--json", json_path)
     if plot is not None:
-        from fa4gen.bench.plot import check_plot
+        from fa4gen.bench.plot import check_plot, dark_path
 
         check_plot(plot)
         check_result_file("--plot", plot)
+        check_result_file("--plot", dark_path(plot))
 
 
 def _find_peers(family: Family, fa3: Path | None, cudart: Path | None, no_peers: bool) -> Peers:

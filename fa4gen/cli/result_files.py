@@ -13,9 +13,7 @@ if TYPE_CHECKING:
 
 BEGINNINGS = {
     ".json": b"{",
-    ".png": b"\x89PNG",
     ".svg": b"<?xml",
-    ".pdf": b"%PDF",
 }
 """How files begin that may be replaced: by the ending of their name."""
 

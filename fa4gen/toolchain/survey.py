@@ -43,7 +43,6 @@ REQUIREMENTS: tuple[Requirement, ...] = (
     Requirement(_CUPY, "NVRTC, running on a GPU"),
     Requirement(_NVRTC, "compiling without a CUDA toolkit"),
     Requirement(("cuda-bindings",), "running on a GPU"),
-    Requirement(("matplotlib",), "plots of bench", optional=True),
     Requirement(("torch",), "peers of bench, tensors by DLPack", optional=True),
 )
 

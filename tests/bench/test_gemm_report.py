@@ -7,7 +7,6 @@ import pytest
 
 from fa4gen.bench.family import FAMILIES, family_of
 from fa4gen.bench.gemm_workload import parse_sizes
-from fa4gen.bench.plot import draw_plot
 from fa4gen.bench.report import config_table, residual_table, results_data, summary_table
 from fa4gen.bench.residual import most_alike, residual_costs
 from fa4gen.bench.results import ConfigResult, GemmSizeResult, Series
@@ -138,10 +137,3 @@ def test_the_json_document() -> None:
         {"config": "residual", "without": "plain", "sizes": sizes}
     ]
     assert "residual_costs" not in data(PLAIN)
-
-
-def test_a_picture(tmp_path) -> None:
-    pytest.importorskip("matplotlib")
-    path = tmp_path / "p.svg"
-    draw_plot([PLAIN, RESIDUAL], path, title="matrix product")
-    assert path.read_text().startswith("<?xml")

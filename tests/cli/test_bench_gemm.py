@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from types import SimpleNamespace
 
 import pytest
@@ -75,7 +76,6 @@ def test_tables(capsys) -> None:
 
 
 def test_json_and_a_picture(capsys, tmp_path) -> None:
-    pytest.importorskip("matplotlib")
     files = ["--json", str(tmp_path / "b.json"), "--plot", str(tmp_path / "b.svg")]
     assert main(["bench", *CONFIGS, "--format", "json", *files]) == 0
     document = json.loads(capsys.readouterr().out)
@@ -83,7 +83,10 @@ def test_json_and_a_picture(capsys, tmp_path) -> None:
     words = [size["word"] for size in document["configs"][0]["sizes"]]
     assert words == ["2k", "4k", "8k", "16k", "8kx28kx8k"], "what is timed unless told"
     assert document["residual_costs"][0]["sizes"]["8k"] == 0.04
-    assert "matrix product, NVIDIA H200" in (tmp_path / "b.svg").read_text()
+    light, dark = ((tmp_path / name).read_text() for name in ("b.svg", "b_dark.svg"))
+    assert "Matrix product: speed relative to the fastest peer" in light
+    assert light != dark
+    assert re.sub("#[0-9a-f]{6}", "", light) == re.sub("#[0-9a-f]{6}", "", dark)
 
 
 def test_a_wrong_kernel_is_told_and_the_others_are_timed(capsys) -> None:

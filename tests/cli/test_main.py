@@ -14,7 +14,7 @@ from fa4gen.cli.main import COMMANDS, LazyCommand, main
 from fa4gen.cli.options import asked_format, format_option
 from fa4gen.errors import CompileError, MissingCapabilityError, Problem
 
-HEAVY = ("numpy", "cupy", "pydantic", "rich", "jinja2", "yaml", "torch", "matplotlib")
+HEAVY = ("numpy", "cupy", "pydantic", "rich", "jinja2", "yaml", "torch")
 
 
 @pytest.fixture
