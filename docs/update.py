@@ -1,12 +1,12 @@
 """Writes the parts of the documents that follow from the code: run it as python docs/update.py.
 
-Such a part stands between <!-- begin NAME --> and <!-- end NAME -->:
+Such a part is between <!-- begin NAME --> and <!-- end NAME -->:
 
+* ``role`` in README.md, from a generated kernel,
 * ``keys`` in docs/configuration.md, from the config schema,
-* ``commands`` in README.md, from the command line,
-* ``figures`` and ``depth 512`` in README.md, from docs/bench_h200.json and
-  docs/bench_h200_depth512.json as `fa4gen bench` wrote them,
-* ``gemm figures`` there, from docs/bench_h200_gemm.json once that is there,
+* ``commands`` in docs/commands.md, from the command line,
+* ``attention``, ``depth 512`` and ``gemm`` in docs/benchmarks.md, from the JSON files in docs/ that
+  `fa4gen bench` wrote; the pictures docs/bench_h200*.svg are drawn from the same files,
 * ``classes`` in docs/emulator_mutations.md, from tests/emulator/classes and mutations,
 * ``abi`` and ``launcher figures`` in docs/vendoring.md, from the template of the launcher's header
   and from what `fa4gen bench --vendored` wrote.
@@ -23,22 +23,15 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import bench_parts  # beside this file, as the next three
+import readme_parts
+import vendoring_parts
+from tables import table
+
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
 
 ROOT = Path(__file__).resolve().parent.parent
-FIGURES = Path("docs/bench_h200.json")
-"""From the root; no figures are shown while it is not there."""
-DEPTH512_FIGURES = Path("docs/bench_h200_depth512.json")
-GEMM_FIGURES = Path("docs/bench_h200_gemm.json")
-PEER_NAMES = {
-    "fa3": "FlashAttention-3",
-    "fa2": "FlashAttention-2",
-    "cudnn": "cuDNN",
-    "efficient": "memory-efficient attention",
-    "cublas": "cuBLAS",
-    "cublas in place": "cuBLAS in place",
-}
 _NUMBERS = {"integer": "whole number", "number": "number"}
 
 
@@ -67,10 +60,10 @@ def _family_tables(name: str, tables: list[dict[str, _KeyRow]]) -> list[str]:
     for rows in tables:  # one key, of which each architecture has its own values
         rows["arch"] = rows["arch"]._replace(values=", ".join(archs))
     common = [row for row in tables[0].values() if all(row in rows.values() for rows in tables)]
-    parts = [f"{title}, every architecture", _table(_KeyRow._fields, common)]
+    parts = [f"{title}, every architecture", table(_KeyRow._fields, common)]
     for arch, rows in zip(archs, tables, strict=True):
         own = [row for row in rows.values() if row not in common]
-        parts += [f"{title} for {arch}", _table(_KeyRow._fields, own)]
+        parts += [f"{title} for {arch}", table(_KeyRow._fields, own)]
     return parts
 
 
@@ -97,7 +90,7 @@ def command_table() -> str:
     """Return the table of commands."""
     from fa4gen.cli.main import COMMANDS
 
-    return _table(
+    return table(
         ("command", "what it does"),
         [(f"`fa4gen {name}`", command.short_help) for name, command in COMMANDS.items()],
     )
@@ -107,196 +100,8 @@ def bug_classes_table() -> str:
     """Return the table of known bug classes and of what the emulator reports of each."""
     if "tests" not in sys.modules:  # which the tests make importable themselves
         sys.path.append(str(ROOT))
-    table: Any = importlib.import_module("tests.emulator.classes.table")
-    return f"{table.summary()}\n\n{_table(table.HEADER, table.rows())}"
-
-
-def _vendoring_parts() -> Any:
-    """Return the module beside this one, which makes the parts of docs/vendoring.md."""
-    if str(ROOT / "docs") not in sys.path:
-        sys.path.append(str(ROOT / "docs"))
-    return importlib.import_module("vendoring_parts")
-
-
-def figures_section(path: Path = ROOT / FIGURES) -> str:
-    """Return the section with the measured speeds; empty while there are none."""
-    if not path.is_file():
-        return ""
-    data = json.loads(path.read_text())
-    peers = ", ".join(_peers(data))
-    versions = ", ".join(f"{name} {version}" for name, version in data["versions"].items())
-    picture = path.with_suffix(".png")
-    drawn = f", [a picture](docs/{picture.name}) shows all kernels" if picture.is_file() else ""
-    return "\n".join(
-        [
-            "## Figures",
-            "",
-            f"{_machine(data)}. TFLOP/s, and in brackets the ratio to the fastest peer ({peers}) "
-            "in the same run. Forward, "
-            f"{_protocol(data)}, in which all kernels of a size take turns, then the median of the "
-            "rounds.",
-            "",
-            _figures_table(data),
-            "",
-            f"With {versions}. [{FIGURES}]({FIGURES}) has every peer, round and "
-            f"spread{drawn}. To measure again: "
-            "`fa4gen bench CONFIG... --fa3 LIBRARY --json FILE.json --plot FILE.png`, with "
-            "PyTorch installed for the peers cuDNN and FlashAttention-2.",
-        ]
-    )
-
-
-def depth512_section(path: Path = ROOT / DEPTH512_FIGURES) -> str:
-    """Return the table of depth 512, where other peers run; empty while there are no figures."""
-    if not path.is_file():
-        return ""
-    data = json.loads(path.read_text())
-    return "\n".join(
-        [
-            "At depth 512 FlashAttention-3, FlashAttention-2 and cuDNN have no kernel; the peer is "
-            f"the only one of PyTorch that runs ({', '.join(_peers(data))}). "
-            f"{_machine(data)}, {_protocol(data)}; "
-            f"[{DEPTH512_FIGURES.name}]({DEPTH512_FIGURES}):",
-            "",
-            _figures_table(data),
-        ]
-    )
-
-
-def gemm_section(path: Path = ROOT / GEMM_FIGURES) -> str:
-    """Return the section with the speeds of matrix products; empty while there are none."""
-    if not path.is_file():
-        return ""
-    data = json.loads(path.read_text())
-    versions = ", ".join(f"{name} {version}" for name, version in data["versions"].items())
-    beta = data["protocol"]["beta"]
-    parts = [
-        f"{_machine(data)}. TFLOP/s (2mnk over the time), and in brackets the ratio to cuBLAS "
-        "through PyTorch in the same run: `torch.mm(a, b, out=out)` without a residual, "
-        f"`torch.addmm(c, a, b, beta={beta['matrix']}, out=out)` with a matrix and "
-        f"beta={beta['row']:g} with a row; an activation is a second kernel there. In place is "
-        "`torch.addmm` into C itself, which is then gone. Random data, cold L2. Times are from "
-        f"CUDA events: the median of each of {data['protocol']['rounds']} rounds, in which all "
-        "kernels of a size take turns, then the median of the rounds.",
-        _gemm_table(data),
-    ]
-    if data.get("residual_costs"):
-        parts += ["What the residual costs, in time:", _residual_table(data)]
-    name = path.name
-    parts.append(
-        f"With {versions}. [docs/{name}](docs/{name}) has every peer, round and spread. To measure "
-        "again: `fa4gen bench configs/gemm/sm_90a --json FILE.json`, with PyTorch installed."
-    )
-    return "\n\n".join(parts)
-
-
-def _gemm_table(data: dict[str, Any]) -> str:
-    """One row for a config: speeds, the ratio to cuBLAS, the means over the sizes."""
-    configs = [config for config in data["configs"] if config["sizes"]]
-    sizes = list(dict.fromkeys(_extents(size) for config in configs for size in config["sizes"]))
-    in_place = any("cublas in place" in _means(config) for config in configs)
-    means = ("cublas", "cublas in place") if in_place else ("cublas",)
-    rows = []
-    for config in configs:
-        by_size = {_extents(size): size for size in config["sizes"]}
-        cells = [_gemm_cell(by_size.get(extents)) for extents in sizes]
-        own = _means(config)
-        cells += [f"{own[peer]:.3f}" if peer in own else "-" for peer in means]
-        rows.append((f"`{config['name']}`", *cells))
-    words = [_extents_word(extents) for extents in sizes]
-    header = ("config", *words, *(f"mean to {PEER_NAMES[peer]}" for peer in means))
-    return _table(header, rows, right=len(header) - 1)
-
-
-def _gemm_cell(size: dict[str, Any] | None) -> str:
-    if size is None:
-        return "-"
-    ratio = _without_activation(size["ratios"]).get("cublas")
-    compared = f" ({ratio:.2f})" if ratio is not None else ""
-    return f"{size['ours']['tflops']:.0f}{compared}"
-
-
-def _means(config: dict[str, Any]) -> dict[str, float]:
-    return _without_activation(config["geometric_means"])
-
-
-def _without_activation(by_peer: dict[str, float]) -> dict[str, float]:
-    """Call "cublas + relu" just "cublas"."""
-    return {name.partition(" + ")[0]: value for name, value in by_peer.items()}
-
-
-def _residual_table(data: dict[str, Any]) -> str:
-    costs = data["residual_costs"]
-    words = list(dict.fromkeys(word for cost in costs for word in cost["sizes"]))
-    named = {size["word"]: size for config in data["configs"] for size in config["sizes"]}
-    rows = [
-        (
-            f"`{cost['config']}`",
-            f"`{cost['without']}`",
-            *(
-                f"{100 * cost['sizes'][word]:+.1f} %" if word in cost["sizes"] else "-"
-                for word in words
-            ),
-        )
-        for cost in costs
-    ]
-    header = ("config", "over", *(_extents_word(_extents(named[word])) for word in words))
-    return _table(header, rows, right=len(words))
-
-
-def _extents(size: dict[str, Any]) -> tuple[int, int, int, int]:
-    return size.get("batch", 1), size["m"], size["n"], size["k"]
-
-
-def _extents_word(extents: tuple[int, int, int, int]) -> str:
-    batch, m, n, k = extents
-    word = f"{m}³" if m == n == k else f"{m} x {n} x {k}"
-    return f"{batch} of {word}" if batch > 1 else word
-
-
-def _peers(data: dict[str, Any]) -> list[str]:
-    measured = [size for config in data["configs"] for size in config["sizes"]]
-    found = dict.fromkeys(PEER_NAMES.get(peer, peer) for size in measured for peer in size["peers"])
-    return list(found)
-
-
-def _machine(data: dict[str, Any]) -> str:
-    gpu = data["gpu"]
-    driver = f", driver {gpu['driver']}" if "driver" in gpu else ""
-    return f"{gpu['name']}{driver}, {data['date'][:10]}"
-
-
-def _protocol(data: dict[str, Any]) -> str:
-    protocol = data["protocol"]
-    return (
-        f"batch * rows = {protocol['tokens']}, heads * depth = {protocol['columns']}, random "
-        "data; a causal mask counts half. Times are from CUDA events: the median of each of "
-        f"{protocol['rounds']} rounds"
-    )
-
-
-def _figures_table(data: dict[str, Any]) -> str:
-    configs = [config for config in data["configs"] if config["sizes"]]
-    sizes = list(dict.fromkeys(size["rows"] for config in configs for size in config["sizes"]))
-    rows = [_figures_row(config, sizes) for config in configs]
-    words = [f"{size // 1024}k" if size % 1024 == 0 else str(size) for size in sizes]
-    header = ("config", *(f"{word} rows" for word in words), "geometric mean")
-    return _table(header, rows, right=len(sizes) + 1)
-
-
-def _figures_row(config: dict[str, Any], sizes: list[int]) -> tuple[str, ...]:
-    by_rows = {size["rows"]: size for size in config["sizes"]}
-    cells = []
-    for rows in sizes:
-        size = by_rows.get(rows)
-        if size is None:
-            cells.append("-")
-            continue
-        ratio = size["ratios"].get("best")
-        compared = f" ({ratio:.2f})" if ratio is not None else ""
-        cells.append(f"{size['ours']['tflops']:.0f}{compared}")
-    mean = config["geometric_means"].get("best")
-    return (f"`{config['name']}`", *cells, f"{mean:.3f}" if mean is not None else "-")
+    classes: Any = importlib.import_module("tests.emulator.classes.table")
+    return f"{classes.summary()}\n\n{table(classes.HEADER, classes.rows())}"
 
 
 def _default(node: dict[str, Any]) -> str:
@@ -342,24 +147,16 @@ def _number_range(node: dict[str, Any]) -> str:
     return kind + "".join(f" {word} {at}" for word, at in limits.items() if at is not None)
 
 
-def _table(header: Sequence[str], rows: Sequence[Sequence[str]], right: int = 0) -> str:
-    """Return a Markdown table, its last ``right`` columns aligned to the right."""
-    rule = ["---"] * (len(header) - right) + ["---:"] * right
-    lines = [header, rule, *([" ".join(cell.split()) for cell in row] for row in rows)]
-    return "\n".join(
-        "| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines
-    )
-
-
 PARTS: tuple[tuple[str, str, Callable[[], str]], ...] = (
+    ("README.md", "role", lambda: readme_parts.role_section(ROOT)),
     ("docs/configuration.md", "keys", key_table),
-    ("README.md", "commands", command_table),
-    ("README.md", "figures", figures_section),
-    ("README.md", "depth 512", depth512_section),
-    *([("README.md", "gemm figures", gemm_section)] if (ROOT / GEMM_FIGURES).is_file() else []),
+    ("docs/commands.md", "commands", command_table),
+    ("docs/benchmarks.md", "attention", lambda: bench_parts.attention(ROOT)),
+    ("docs/benchmarks.md", "depth 512", lambda: bench_parts.depth512(ROOT)),
+    ("docs/benchmarks.md", "gemm", lambda: bench_parts.gemm(ROOT)),
     ("docs/emulator_mutations.md", "classes", bug_classes_table),
-    ("docs/vendoring.md", "abi", lambda: _vendoring_parts().abi_section()),
-    ("docs/vendoring.md", "launcher figures", lambda: _vendoring_parts().launcher_section(ROOT)),
+    ("docs/vendoring.md", "abi", vendoring_parts.abi_section),
+    ("docs/vendoring.md", "launcher figures", lambda: vendoring_parts.launcher_section(ROOT)),
 )
 """File, name of the part, what it should be."""
 
@@ -374,19 +171,19 @@ def replaced(text: str, name: str, content: str) -> str:
 
 
 def current_texts() -> dict[str, str]:
-    """Return what each document with such parts should hold, by its path from the root."""
+    """Return what documents with such parts, and pictures, should be, by path from the root."""
     texts: dict[str, str] = {}
     for file, name, make in PARTS:
         text = texts.get(file) or (ROOT / file).read_text(encoding="utf-8")
         texts[file] = replaced(text, name, make())
-    return texts
+    return texts | bench_parts.pictures(ROOT)
 
 
 def main() -> int:
     """Bring the documents up to date and say which changed."""
     for file, text in current_texts().items():
         path = ROOT / file
-        if path.read_text(encoding="utf-8") != text:
+        if not path.is_file() or path.read_text(encoding="utf-8") != text:
             path.write_text(text, encoding="utf-8")
             print(f"updated {file}")
     return 0

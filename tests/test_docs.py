@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-import importlib.util
+import importlib
 import json
 import re
 import shlex
+import shutil
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -22,8 +24,11 @@ from fa4gen.designs.build import build_plan
 ROOT = Path(__file__).resolve().parent.parent
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")])
 README = (ROOT / "README.md").read_text(encoding="utf-8")
+COMMANDS_PAGE = (ROOT / "docs" / "commands.md").read_text(encoding="utf-8")
 BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-LINK = re.compile(r"\]\(([^)#\s]+)(?:#[^)]*)?\)")
+LINK = re.compile(r"\]\(([^)#\s]+)(?:#[^)]*)?\)|(?:src|srcset)=\"([^\"]+)\"")
+MOST_WORDS = 1200
+"""Of README.md."""
 
 
 def blocks(language: str) -> list[Any]:
@@ -54,16 +59,10 @@ def command_lines() -> list[Any]:
     return [line for line in found if line.startswith("fa4gen ")]
 
 
-def load_update_script() -> Any:
-    spec = importlib.util.spec_from_file_location("docs_update", ROOT / "docs" / "update.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-update = load_update_script()
+sys.path.append(str(ROOT / "docs"))  # as when docs/update.py is run
+update: Any = importlib.import_module("update")
+bench_parts: Any = importlib.import_module("bench_parts")
+readme_parts: Any = importlib.import_module("readme_parts")
 
 
 def parse(line: str) -> None:
@@ -165,7 +164,8 @@ def test_an_example_runs(text, gpu) -> None:
 @pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.name)
 def test_links_lead_somewhere(path) -> None:
     text = path.read_text(encoding="utf-8")
-    targets = [link for link in LINK.findall(text) if not link.startswith(("http", "mailto"))]
+    links = ["".join(groups) for groups in LINK.findall(text)]
+    targets = [link for link in links if not link.startswith(("http", "mailto"))]
     assert [link for link in targets if not (path.parent / link).exists()] == []
 
 
@@ -185,8 +185,28 @@ def test_ci_runs_the_readmes_test_command() -> None:
     assert (ROOT / ".ci" / "run").stat().st_mode & 0o111
 
 
+def test_the_readme_is_short_and_begins_with_a_picture_and_a_role() -> None:
+    assert len(README.split()) <= MOST_WORDS
+    places = [README.index(text) for text in ("<picture>", "```cuda", "## Two commands")]
+    assert places == sorted(places)
+    assert README[: places[2]].count("\n## ") == 0
+
+
+def test_the_role_in_the_readme_is_that_of_the_generated_kernel(tmp_path) -> None:
+    kernel = ROOT / readme_parts.KERNEL
+    code = BLOCK.findall(readme_parts.role_section(ROOT))[0][1]
+    assert 12 <= len(code.splitlines()) <= 18
+    assert all(line.strip() in kernel.read_text() for line in code.splitlines())
+    copy = tmp_path / readme_parts.KERNEL
+    copy.parent.mkdir(parents=True)
+    shutil.copy(kernel, copy)
+    copy.write_text(kernel.read_text().replace(f" {readme_parts.FUNCTION}(", " other("))
+    with pytest.raises(ValueError, match="no function 'step'"):
+        readme_parts.role_section(tmp_path)
+
+
 def test_exit_statuses_are_those_of_the_errors() -> None:
-    section = README.partition("| exit status |")[2].partition("\n\n")[0]
+    section = COMMANDS_PAGE.partition("| exit status |")[2].partition("\n\n")[0]
     listed = {int(status) for status in re.findall(r"^\| (\d) \|", section, re.MULTILINE)}
     kinds = [kind for kind in vars(errors).values() if isinstance(kind, type)]
     raised = {kind.exit_status for kind in kinds if issubclass(kind, errors.Fa4genError)}
@@ -194,7 +214,7 @@ def test_exit_statuses_are_those_of_the_errors() -> None:
 
 
 def test_environment_variables_are_those_of_the_code() -> None:
-    section = README.partition("| environment variable |")[2].partition("\n\n")[0]
+    section = COMMANDS_PAGE.partition("| environment variable |")[2].partition("\n\n")[0]
     listed = set(re.findall(r"`((?:FA4GEN|CUDA)_\w+)`", section))
     sources = [*(ROOT / "fa4gen").rglob("*.py"), ROOT / "hatch_build.py"]
     code = "".join(path.read_text(encoding="utf-8") for path in sources)
@@ -226,12 +246,12 @@ def test_the_bounds_are_those_of_verify() -> None:
     ]
 
 
-def test_the_readme_names_every_command() -> None:
-    assert {name for name in COMMANDS if f"`fa4gen {name}`" not in README} == set()
+def test_every_command_is_in_the_table_of_commands() -> None:
+    assert {name for name in COMMANDS if f"`fa4gen {name}`" not in COMMANDS_PAGE} == set()
 
 
 def test_figures_come_from_the_results_of_bench(tmp_path) -> None:
-    assert update.figures_section(tmp_path / "absent.json") == ""
+    assert bench_parts.attention(tmp_path) == ""
     series = {"tflops": 601.4}
     size = {"rows": 1024, "ours": series, "peers": {"fa3": series}, "ratios": {"best": 1.014}}
     config = {"name": "k", "sizes": [size], "geometric_means": {"best": 1.0143}}
@@ -242,9 +262,10 @@ def test_figures_come_from_the_results_of_bench(tmp_path) -> None:
         "versions": {"fa4gen": "0.1.0"},
         "configs": [config, {"name": "failed", "sizes": [], "geometric_means": {}}],
     }
-    path = tmp_path / "bench.json"
+    path = tmp_path / bench_parts.ATTENTION
+    path.parent.mkdir()
     path.write_text(json.dumps(data))
-    section = update.figures_section(path)
+    section = bench_parts.attention(tmp_path)
     assert "NVIDIA H200, 2026-11-21" in section
     assert "| `k` | 601 (1.01) | 1.014 |" in section
     assert "failed" not in section
