@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import base64
-import binascii
 import hashlib
 import re
-import zlib
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,7 +12,7 @@ from fa4gen.config.load import LoadedConfig, validate_document
 from fa4gen.config.yaml_positions import read_document
 from fa4gen.errors import ConfigError, Problem
 from fa4gen.toolchain.model import CompiledKernel, Resources
-from fa4gen.vendor.image import LINE_CHARACTERS, Image
+from fa4gen.vendor.image import ALPHABET, Image, decompress, from_text, image_lines
 from fa4gen.vendor.lock import LOCK_NAME
 from fa4gen.vendor.model import Request, VendoredKernel
 from fa4gen.vendor.on_disk import read_file
@@ -26,7 +23,7 @@ if TYPE_CHECKING:
     from fa4gen.vendor.kernels import PlannedKernel
     from fa4gen.vendor.lock import Lock, LockedKernel
 
-_ROW = re.compile(rb'"([A-Za-z0-9+/]+={0,2})"')
+_ROW = re.compile(rb'^ *"([%b]+)",$' % re.escape(ALPHABET).encode(), re.MULTILINE)
 MAX_CUBIN_BYTES = 64 << 20
 
 
@@ -91,7 +88,7 @@ def with_images_of(
 ) -> list[VendoredKernel]:
     """Return ``kernels`` with the folder's own packing of every image that came out the same.
 
-    Another zlib may pack the same cubin into other bytes, which would be a change for nothing.
+    Another liblzma may pack the same cubin into other bytes, which would be a change for nothing.
     """
     held = {kernel.symbol: kernel for kernel in lock.kernels}
     result = []
@@ -112,18 +109,14 @@ def image_on_disk(folder: Path, kernel: LockedKernel) -> Image | None:
         return None
     if text is None:
         return None
-    encoded = b"".join(_ROW.findall(text))
     try:
-        packed = base64.b64decode(encoded, validate=True)
-        cubin = zlib.decompressobj().decompress(packed, MAX_CUBIN_BYTES)
-    except (binascii.Error, ValueError, zlib.error):
+        packed = from_text(b"".join(_ROW.findall(text)), kernel.image.packed_bytes)
+        cubin = decompress(packed, MAX_CUBIN_BYTES)
+    except ValueError:
         return None
     if hashlib.sha256(cubin).hexdigest() != kernel.image.sha256:
         return None
-    rows = encoded.decode()
-    starts = range(0, len(rows), LINE_CHARACTERS)
-    lines = tuple(rows[start : start + LINE_CHARACTERS] for start in starts)
-    return Image(kernel.image.sha256, len(cubin), len(packed), lines)
+    return Image(kernel.image.sha256, len(cubin), len(packed), image_lines(packed))
 
 
 def _image_without_lines(kernel: LockedKernel) -> Image:

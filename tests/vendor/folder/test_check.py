@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import json
-import zlib
+import lzma
 from pathlib import Path
 
 import pytest
@@ -13,12 +13,10 @@ from tests.vendor.folder.conftest import CONFIG, Vendored
 pytestmark = pytest.mark.compile
 
 
-class OtherZlib:
-    """Packs the same data into other bytes."""
-
-    @staticmethod
-    def compress(data: bytes, level: int) -> bytes:
-        return zlib.compress(data, 1)
+def compress_otherwise(data: bytes) -> bytes:
+    """Pack the same data into other bytes."""
+    filters = [{"id": lzma.FILTER_LZMA1, "preset": 1, "lc": 0, "lp": 0, "pb": 3}]
+    return lzma.compress(data, format=lzma.FORMAT_ALONE, filters=filters)
 
 
 def check(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, dict]:
@@ -119,11 +117,11 @@ def test_the_diff_of_an_edit_shows_it_and_no_more(
     assert changed[2:] == ["-#define ACME_H_ 1", "+#define ACME_H_"]
 
 
-def test_an_image_packed_by_another_zlib_is_current(
+def test_an_image_packed_by_another_liblzma_is_current(
     vendored: Vendored, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     before = vendored.files()
-    monkeypatch.setattr("fa4gen.vendor.image.zlib", OtherZlib)
+    monkeypatch.setattr("fa4gen.vendor.image.compress", compress_otherwise)
     assert check(capsys)[0] == 0
     assert main(["vendor", "--update", "attn"]) == 0
     assert vendored.files() == before

@@ -1,14 +1,13 @@
-"""The launcher's own zlib: every kind of block, and that damage is found and not followed."""
+"""The launcher's own LZMA: every kind of match, and that damage is found and not followed."""
 
 from __future__ import annotations
 
-import base64
 import hashlib
+import lzma
 import random
 import struct
 import subprocess
-import zlib
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
@@ -17,7 +16,17 @@ from fa4gen.errors import CompileError, MissingCapabilityError
 from fa4gen.render.environment import open_templates
 from fa4gen.vendor.folder import template_values
 from fa4gen.vendor.host_build import compile_c, find_c_compiler
-from fa4gen.vendor.image import LINE_CHARACTERS, pack_image
+from fa4gen.vendor.image import (
+    ALPHABET,
+    LINE_CHARACTERS,
+    LITERAL_BITS,
+    LITERAL_POSITION_BITS,
+    POSITION_BITS,
+    from_text,
+    image_lines,
+    pack_image,
+    to_text,
+)
 from fa4gen.vendor.model import Request
 from tests.vendor.launcher.shipped import facts_of, shipped_plans
 
@@ -54,17 +63,33 @@ def program(tmp_path_factory) -> Path:
 
 
 def rows_of(packed: bytes) -> list[bytes]:
-    text = base64.b64encode(packed)
-    return [text[i : i + LINE_CHARACTERS] for i in range(0, len(text), LINE_CHARACTERS)]
+    return [line.encode() for line in image_lines(packed)]
 
 
-def unpacked(program: Path, images: list[tuple[int, int, list[bytes]]]) -> list[str]:
-    """What the program says of images: bytes packed, bytes unpacked, rows."""
+@dataclass(frozen=True)
+class Packed:
+    """An image as the program reads it."""
+
+    packed_bytes: int
+    cubin_bytes: int
+    sha256: str
+    rows: list[bytes]
+
+
+def image_of(data: bytes, packed: bytes, size: int | None = None) -> Packed:
+    """``packed`` as an image that is to hold ``data``, of ``size`` bytes."""
+    digest = hashlib.sha256(data).hexdigest()
+    return Packed(len(packed), len(data) if size is None else size, digest, rows_of(packed))
+
+
+def unpacked(program: Path, images: list[Packed]) -> list[str]:
+    """What the program says of images."""
     path = program.with_suffix(".bin")
     with path.open("wb") as stream:
-        for packed_bytes, cubin_bytes, rows in images:
-            stream.write(struct.pack("<QQ", packed_bytes, cubin_bytes))
-            stream.writelines(row.ljust(LINE_CHARACTERS + 1, b"\0") for row in rows)
+        for image in images:
+            stream.write(struct.pack("<QQ", image.packed_bytes, image.cubin_bytes))
+            stream.write(image.sha256.encode())
+            stream.writelines(row.ljust(LINE_CHARACTERS + 1, b"\0") for row in image.rows)
     made = subprocess.run([str(program), str(path)], capture_output=True, text=True, check=False)
     assert made.returncode == 0, made.stderr
     return made.stdout.split()
@@ -87,60 +112,84 @@ def contents() -> list[bytes]:
 
 
 def streams(data: bytes) -> list[bytes]:
-    packed = [zlib.compress(data, level) for level in (0, 1, 6, 9)]
-    for strategy in (zlib.Z_FIXED, zlib.Z_HUFFMAN_ONLY, zlib.Z_RLE):
-        made = zlib.compressobj(9, zlib.DEFLATED, 15, 9, strategy)
-        packed.append(made.compress(data) + made.flush())
-    made = zlib.compressobj(9, zlib.DEFLATED, 9, 1)  # many blocks, and empty ones between
-    half = len(data) // 2
-    packed.append(
-        made.compress(data[:half])
-        + made.flush(zlib.Z_FULL_FLUSH)
-        + made.compress(data[half:])
-        + made.flush()
-    )
-    return packed
+    """``data`` packed by encoders that choose otherwise among literals and matches."""
+    choices = [
+        {"preset": 9 | lzma.PRESET_EXTREME},
+        {"preset": 1},
+        {"mode": lzma.MODE_FAST, "mf": lzma.MF_HC3, "nice_len": 5, "depth": 1},
+        {"mode": lzma.MODE_NORMAL, "mf": lzma.MF_BT2, "nice_len": 273, "dict_size": 4096},
+    ]
+    fixed = {"lc": LITERAL_BITS, "lp": LITERAL_POSITION_BITS, "pb": POSITION_BITS}
+    return [
+        lzma.compress(
+            data,
+            format=lzma.FORMAT_ALONE,
+            filters=[{"id": lzma.FILTER_LZMA1, "dict_size": 1 << 20, **choice, **fixed}],
+        )
+        for choice in choices
+    ]
 
 
 def test_every_kind_of_stream_is_unpacked(program) -> None:
     cases = [(data, packed) for data in contents() for packed in streams(data)]
-    images = [(len(packed), len(data), rows_of(packed)) for data, packed in cases]
     expected = [hashlib.sha256(data).hexdigest() for data, _ in cases]
-    assert unpacked(program, images) == expected
-    packed = pack_image(b"cubin" * 1000)
-    image = (packed.packed_bytes, packed.cubin_bytes, [line.encode() for line in packed.lines])
-    assert unpacked(program, [image]) == [packed.sha256]
+    assert unpacked(program, [image_of(data, packed) for data, packed in cases]) == expected
+    image = pack_image(b"cubin" * 1000)
+    rows = [line.encode() for line in image.lines]
+    packed = Packed(image.packed_bytes, image.cubin_bytes, image.sha256, rows)
+    assert unpacked(program, [packed]) == [image.sha256]
 
 
 def test_damage_is_found(program) -> None:
+    images = []
+    for data in contents():
+        for packed in streams(data):
+            wrong = [packed[1:], b"\x5e" + packed[1:]]
+            wrong += [packed[: len(packed) // 2]] if data else []
+            images += [image_of(data, change) for change in wrong]
+            images.append(image_of(data, packed, len(data) + 1))
+            images.append(image_of(data, packed, LARGEST + 1))
+            if data:
+                images.append(image_of(data, packed, len(data) - 1))
+            images.append(image_of(data + b"!", packed, len(data)))
+            rows = rows_of(packed)
+            for character in (b"!", b"z", b"?", b"\xc3"):
+                other_rows = [character + rows[0][1:], *rows[1:]]
+                images.append(replace(image_of(data, packed), rows=other_rows))
+    assert set(unpacked(program, images)) == {"damaged"}
+
+
+def test_flipped_bits_are_found_unless_they_say_nothing(program) -> None:
     chance = random.Random(11)
     images = []
     for data in contents():
         for packed in streams(data):
-            changes = [packed[:-1], packed[:-4], packed[: len(packed) // 2], packed[1:]]
-            for _ in range(12):
-                at = chance.randrange(len(packed))
+            for _ in range(40 if len(data) < 1000 else 2):
+                at = chance.randrange(14, len(packed))  # behind the header and the 0 after it
                 other = packed[at] ^ (1 << chance.randrange(8))
-                changes.append(packed[:at] + bytes([other]) + packed[at + 1 :])
-            images += [
-                (len(change), len(data), rows_of(change))
-                for change in changes
-                if not is_whole(change, data)
-            ]
-            images.append((len(packed), len(data) + 1, rows_of(packed)))
-            images.append((len(packed), LARGEST + 1, rows_of(packed)))
-            if data:
-                images.append((len(packed), len(data) - 1, rows_of(packed)))
-            rows = rows_of(packed)
-            rows[0] = b"!" + rows[0][1:]
-            images.append((len(packed), len(data), rows))
-    assert set(unpacked(program, images)) == {"damaged"}
-    assert len(images) > 3000
+                changed = packed[:at] + bytes([other]) + packed[at + 1 :]
+                images.append(image_of(data, changed))
+    outcomes = list(zip(unpacked(program, images), images, strict=True))
+    found = [image for said, image in outcomes if said == "damaged"]
+    assert all(said in ("damaged", image.sha256) for said, image in outcomes)
+    assert len(found) > len(images) // 2 > 900  # the last bits but close the stream
 
 
-def is_whole(packed: bytes, data: bytes) -> bool:
-    """Whether zlib makes the same of it: some bits mean nothing, as those that fill a byte."""
-    try:
-        return zlib.decompress(packed) == data
-    except zlib.error:
-        return False
+def test_text_of_any_bytes() -> None:
+    chance = random.Random(5)
+    for size in [*range(12), 71, 72, 73, 1000]:
+        for data in (chance.randbytes(size), bytes(size), b"\xff" * size):
+            text = to_text(data)
+            assert set(text) <= set(ALPHABET)
+            assert from_text(text.encode(), size) == data
+
+
+def test_what_no_bytes_became_is_refused() -> None:
+    for text, size in [(b"#####", 5), (b"####", 4), (b"####!", 4), (b"wwwww", 4), (b"####?", 4)]:
+        with pytest.raises(ValueError, match="base"):
+            from_text(text, size)
+
+
+def test_the_text_means_itself_in_a_string_of_c() -> None:
+    assert len(set(ALPHABET)) == 85
+    assert not set(ALPHABET) & set('"\\?')

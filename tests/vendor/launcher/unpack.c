@@ -1,6 +1,7 @@
 /* Unpacks images from a file, each into its SHA-256 or the word "damaged": unpack FILE.
  *
- * An image is two 64-bit numbers (bytes packed, bytes unpacked) and rows of base64 as in cubins/. */
+ * An image is two 64-bit numbers (bytes packed, bytes unpacked), the SHA-256 that it is to have, in
+ * hexadecimal, and rows of base 85 as in cubins/. */
 #include "acme_internal.h"
 
 #include <stdio.h>
@@ -14,13 +15,14 @@ static int write_hash(const unsigned char *data, size_t bytes, void *hash) {
 
 int main(int argc, char **argv) {
   uint64_t numbers[2];
+  char expected[65] = {0};
   FILE *stream = argc == 2 ? fopen(argv[1], "rb") : NULL;
   if (stream == NULL) return 2;
-  while (fread(numbers, sizeof numbers, 1, stream) == 1) {
-    const size_t in_row = ACME_ROW_CHARACTERS / 4 * 3;
+  while (fread(numbers, sizeof numbers, 1, stream) == 1 && fread(expected, 64, 1, stream) == 1) {
+    const size_t in_row = ACME_ROW_CHARACTERS / 5 * 4;
     size_t rows = (numbers[0] + in_row - 1) / in_row, row_bytes = ACME_ROW_CHARACTERS + 1;
     char hash[65];
-    acme_image image = {NULL, 0, NULL, 0};
+    acme_image image = {NULL, 0, NULL, 0, expected};
     char(*text)[ACME_ROW_CHARACTERS + 1] = malloc(rows * row_bytes); /* no byte more: ASan looks */
     if (fread(text, row_bytes, rows, stream) != rows) return 2;
     image.rows = (const char(*)[ACME_ROW_CHARACTERS + 1])text;
