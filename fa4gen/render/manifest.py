@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from fa4gen.designs.shared.plans import Plan
 
 SCHEMA_VERSION = 1
+SEAL = "manifest_sha256"
 
 
 def sha256(data: str | bytes) -> str:
@@ -66,9 +67,13 @@ def manifest_text(
         "files": {name: sha256(text) for name, text in files.items()},
         "proof": "rendered",
     }
-    # The last key makes a hand-edited manifest recognisable: it hashes all the others.
-    manifest["manifest_sha256"] = _canonical_sha256(manifest)
-    return json.dumps(manifest, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+    return json.dumps(sealed(manifest), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def sealed(manifest: Mapping[str, Any]) -> dict[str, Any]:
+    """Return ``manifest`` with a last key that hashes all others: an edit of one shows."""
+    others = {key: value for key, value in manifest.items() if key != SEAL}
+    return {**others, SEAL: _canonical_sha256(others)}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -89,7 +94,7 @@ def read_manifest(path: Path) -> RecordedKernel | None:
     """
     try:
         manifest = json.loads(path.read_bytes())
-        claimed = manifest.pop("manifest_sha256")
+        claimed = manifest.pop(SEAL)
         if claimed != _canonical_sha256(manifest) or manifest["schema_version"] != SCHEMA_VERSION:
             return None
         return RecordedKernel(

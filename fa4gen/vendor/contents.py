@@ -1,4 +1,4 @@
-"""The kernels of a vendored folder as they lie on disk, whatever the lock file says of them."""
+"""The kernels of a vendored folder as they are on disk; the lock file is not read."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from fa4gen.config.paths import shown_path
 from fa4gen.designs.build import build_plan
 from fa4gen.errors import ConfigError, Fa4genError, Problem
 from fa4gen.render.manifest import plan_data, read_manifest
+from fa4gen.vendor.manifest import short_plan
 from fa4gen.vendor.names import with_prefix
 
 if TYPE_CHECKING:
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from fa4gen.designs.shared.plans import Plan
 
 WHERE_FROM = "choices"
-"""Of the plan: the manifest's config names what was left to its default, so this tells nothing."""
+"""Of the plan: what chose each value. The manifest's config has the values left to defaults."""
 
 
 @dataclass(frozen=True)
@@ -97,7 +98,7 @@ def _kernel(manifest: Path, prefix: str) -> KernelOnDisk:
                 )
             ) from error
     source = texts.pop(f"{recorded.name}.cu", "")
-    today, then = plan_data(plan), data["plan"]
+    today, then = short_plan(plan_data(plan)), data["plan"]
     keys = sorted((today.keys() | then.keys()) - {WHERE_FROM})
     replanned = tuple(key for key in keys if today.get(key) != then.get(key))
     return KernelOnDisk(recorded.name, plan, source, texts, manifest, replanned)

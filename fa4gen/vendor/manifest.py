@@ -1,33 +1,53 @@
-"""A kernel's manifest as a vendored folder holds it: the same data in fewer bytes, a row a line."""
+"""A kernel's manifest as a vendored folder holds it.
+
+It has what the folder needs: the config, the hashes of the kernel's files, and the plan as far as
+it shows what another fa4gen would plan otherwise. The launcher's C has the numbers that callers
+need, the lock the hash of the templates.
+"""
 
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+from fa4gen.render.manifest import sealed, sha256
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 STEP = " "
+LONGEST = 48
+"""Characters of a value of the plan that stands there itself."""
+HASH_CHARACTERS = 16
 
 
 def short_manifest(text: str) -> str:
-    """Return the JSON ``text`` with mappings down to the plan's own keys, and rows, a line each."""
-    return _lines(json.loads(text), 0, deep=2) + "\n"
+    """Return the manifest ``text`` without its templates, its plan short; a key is a line."""
+    manifest = json.loads(text)
+    inputs = {key: value for key, value in manifest["inputs"].items() if key != "templates"}
+    short = {**manifest, "plan": short_plan(manifest["plan"]), "inputs": inputs}
+    return _lines(sealed(short), 0) + "\n"
 
 
-def _lines(value: Any, depth: int, *, deep: int) -> str:
-    """Spread mappings of ``deep`` levels over lines, and lists of mappings at any level of them."""
-    if isinstance(value, dict) and value and deep:
-        rows = [
-            f"{_flat(key)}: {_lines(row, depth + 1, deep=deep - 1)}" for key, row in value.items()
-        ]
-        return _block("{", rows, "}", depth)
-    if isinstance(value, list) and value and all(isinstance(row, dict) for row in value):
-        return _block("[", [_flat(row) for row in value], "]", depth)
-    return _flat(value)
+def short_plan(plan: Mapping[str, Any]) -> dict[str, Any]:
+    """Return ``plan`` with hashes in the place of its tables and other long values."""
+    return {
+        key: value if len(_flat(value)) <= LONGEST else f"sha256:{_digest(value)}"
+        for key, value in plan.items()
+    }
 
 
-def _block(opening: str, rows: list[str], closing: str, depth: int) -> str:
+def _digest(value: Any) -> str:
+    return sha256(_flat(value))[:HASH_CHARACTERS]
+
+
+def _lines(value: Any, depth: int) -> str:
+    """Return JSON with a line for each key of a mapping and of those that it holds."""
+    if not isinstance(value, dict) or not value or depth > 1:
+        return _flat(value)
     inner = "\n" + STEP * (depth + 1)
-    return f"{opening}{inner}{f',{inner}'.join(rows)}\n{STEP * depth}{closing}"
+    rows = (f"{_flat(key)}: {_lines(row, depth + 1)}" for key, row in value.items())
+    return f"{{{inner}{f',{inner}'.join(rows)}\n{STEP * depth}}}"
 
 
 def _flat(value: Any) -> str:

@@ -16,8 +16,12 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-KEY_BYTES = 3
-"""Of a line's hash. Lines of one key that differ are found, and become a conflict."""
+KEY_BYTES = 2
+"""Of a line's hash: the keys are the largest part of what a folder keeps beside its files.
+
+Two lines of one key that both sides still have are found, and become a conflict. Of 65536 lines
+that the user edited and fa4gen changed as well, one has its old key by chance: it is taken for
+unchanged, and fa4gen's line replaces it."""
 _MARKER = re.compile(rb"^(<{7}|>{7})( |\r?$)", re.MULTILINE)
 
 

@@ -1,8 +1,8 @@
 """.fa4gen/originals.zip: the lines of the folder's files as fa4gen wrote them, the base of merges.
 
-A merge needs to know which lines were there, not what they say: the archive has a hash of three
-bytes for each line, a third of what the text would take packed. It is the same wherever it is made.
-Images of compiled kernels are left out: nobody edits them.
+A merge needs to know which lines were there, not what they say: the archive has a hash of two
+bytes for each line, a fifth of what the text would take packed. It is the same wherever it is made.
+Images of compiled kernels and manifests are left out: nobody edits them.
 """
 
 from __future__ import annotations
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 ORIGINALS = f"{STATE_FOLDER}/originals.zip"
+KEYS = f"keys{8 * KEY_BYTES}"
+"""Of the archive: the member with the lines' keys, named by their bits."""
 MAX_BYTES = 8 << 20
 """Of the archive."""
 _EPOCH = (1980, 1, 1, 0, 0, 0)
@@ -30,20 +32,23 @@ _UNIX = 3
 
 def belongs(path: str) -> bool:
     """Whether the file at ``path`` is kept among the originals."""
-    return not path.startswith(("cubins/", f"{STATE_FOLDER}/"))
+    return not (
+        path.startswith(("cubins/", f"{STATE_FOLDER}/"))
+        or (path.startswith("kernels/") and path.endswith(".json"))
+    )
 
 
 def pack_originals(files: Mapping[str, bytes]) -> bytes:
     """Return the archive of those of ``files`` that belong in it.
 
     Two members, since one for each file would take more than its keys: ``files.json`` has the
-    number of lines by path, ``keys`` the keys of all lines in that order.
+    number of lines by path, the other the keys of all lines in that order.
     """
     keys = {path: line_keys(files[path]) for path in sorted(files) if belongs(path)}
     counts = {path: len(of_file) // KEY_BYTES for path, of_file in keys.items()}
     members = {
         "files.json": json.dumps(counts, indent=0).encode(),
-        "keys": b"".join(keys.values()),
+        KEYS: b"".join(keys.values()),
     }
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as archive:
@@ -73,7 +78,7 @@ def read_originals(folder: Path, recorded: str | None) -> dict[str, bytes]:
             if any(entry.file_size > MAX_BYTES for entry in archive.infolist()):
                 return {}
             counts = json.loads(archive.read("files.json"))
-            keys = io.BytesIO(archive.read("keys"))
+            keys = io.BytesIO(archive.read(KEYS))
         return {str(path): keys.read(int(count) * KEY_BYTES) for path, count in counts.items()}
     except (zipfile.BadZipFile, zlib.error, KeyError, ValueError, TypeError, AttributeError):
         return {}  # of another fa4gen

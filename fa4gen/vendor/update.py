@@ -98,7 +98,7 @@ class _Updater:
 
     def _merge(self, path: str, disk: bytes, wanted: bytes) -> list[FileOutcome]:
         if not belongs(path):
-            return self._set_aside(path, disk, wanted, "an image cannot be merged")
+            return self._set_aside(path, disk, wanted, "images and manifests are not merged")
         base = self.originals.get(path)
         merged = merge(base or b"", disk, wanted, OUR_NAME)
         if not merged.conflicts:

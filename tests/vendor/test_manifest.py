@@ -1,33 +1,52 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
-from hypothesis import given
-from hypothesis import strategies as st
+import pytest
 
-from fa4gen.vendor.manifest import short_manifest
+from fa4gen.render.manifest import read_manifest, sealed
+from fa4gen.vendor.manifest import short_manifest, short_plan
 
-VALUES = st.recursive(
-    st.none()
-    | st.booleans()
-    | st.integers()
-    | st.floats(allow_nan=False, allow_infinity=False)
-    | st.text(),
-    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
-    max_leaves=20,
-)
-
-
-@given(st.dictionaries(st.text(), VALUES))
-def test_the_data_stay_the_same(value) -> None:
-    assert json.loads(short_manifest(json.dumps(value, allow_nan=False))) == json.loads(
-        json.dumps(value)
-    )
+MANIFEST: dict[str, Any] = {
+    "schema_version": 1,
+    "name": "n",
+    "config": {"kernel": "gemm", "arch": "sm_90a"},
+    "plan": {"BM": 64, "rows": [{"a": 1, "b": [2]}, {"a": 3}] * 9, "words": "x" * 60},
+    "inputs": {"config_sha256": "c", "templates": {"t": "0" * 64}},
+    "files": {"n.cu": "f" * 64},
+}
 
 
-def test_a_row_is_a_line() -> None:
-    text = json.dumps({"name": "n", "plan": {"BM": 64, "rows": [{"a": 1, "b": [2]}, {"a": 3}]}})
-    assert short_manifest(text) == (
-        '{\n "name": "n",\n "plan": {\n  "BM": 64,\n  "rows": [\n'
-        '   {"a": 1, "b": [2]},\n   {"a": 3}\n  ]\n }\n}\n'
-    )
+def test_a_short_manifest_is_read_as_the_long_one(tmp_path) -> None:
+    long, short = tmp_path / "long.json", tmp_path / "short.json"
+    long.write_text(json.dumps(sealed(MANIFEST)))
+    short.write_text(short_manifest(long.read_text()))
+    recorded = read_manifest(long)
+    assert recorded is not None
+    assert read_manifest(short) == recorded
+
+
+def test_what_a_short_manifest_says() -> None:
+    said = json.loads(short_manifest(json.dumps(sealed(MANIFEST))))
+    assert said["inputs"] == {"config_sha256": "c"}
+    assert said["plan"]["BM"] == 64
+    assert all(said["plan"][key].startswith("sha256:") for key in ("rows", "words"))
+    assert {key: said[key] for key in ("name", "config", "files")} == {
+        key: MANIFEST[key] for key in ("name", "config", "files")
+    }
+
+
+@pytest.mark.parametrize("edit", [{"name": "m"}, {"plan": {"BM": 65}}, {"files": {}}])
+def test_an_edited_short_manifest_is_none(edit, tmp_path) -> None:
+    said = json.loads(short_manifest(json.dumps(sealed(MANIFEST))))
+    path = tmp_path / "n.json"
+    path.write_text(json.dumps({**said, **edit}))
+    assert read_manifest(path) is None
+
+
+def test_a_table_that_changed_shows_in_the_plan() -> None:
+    plan = MANIFEST["plan"]
+    other = {**plan, "rows": [*plan["rows"][:-1], {"a": 4}]}
+    changed = [key for key in plan if short_plan(plan)[key] != short_plan(other)[key]]
+    assert changed == ["rows"]
