@@ -17,14 +17,12 @@ from fa4gen.errors import MissingCapabilityError, Problem
 LINE_CHARACTERS = 90
 """A multiple of 5, so that each line decodes on its own."""
 LITERAL_BITS, LITERAL_POSITION_BITS, POSITION_BITS = 0, 0, 3
-"""What the launcher's unpacker knows of lc, lp and pb; the smallest streams of the shipped kernels."""
+"""LZMA's lc, lp and pb: the launcher unpacks no others. Smallest for the shipped kernels."""
 _STAND_INS = {"?": "x", "\\": "y"}
 """Characters among the 85 from "#" on that mean something in a string of C, and those instead."""
 ALPHABET = "".join(_STAND_INS.get(chr(c), chr(c)) for c in range(ord("#"), ord("#") + 85))
 """The digits of base 85, as text: the character of 0, of 1, ..."""
-_RFC_1924 = (
-    "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz!#$%&()*+-;<=>?@^_`{|}~"
-)
+_RFC_1924 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz!#$%&()*+-;<=>?@^_`{|}~"
 """Those of Python's base64."""
 
 
