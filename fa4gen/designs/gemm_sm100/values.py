@@ -6,16 +6,16 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
 from fa4gen.designs.shared.choices import ChoiceLog
+from fa4gen.designs.shared.gemm_model import accumulator_layout
 from fa4gen.designs.shared.hardware import ARCHITECTURES, Architecture
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from fa4gen.config.gemm import BlackwellGemmConfig
+    from fa4gen.designs.shared.gemm_model import AccumulatorLayout
     from fa4gen.designs.shared.model import Choice
 
-AccumulatorLayout = Literal["rows", "quarters", "halves"]
-"""How the rows of a CTA lie in tensor memory: see ``Values.layout``."""
 Scheduler = Literal["static", "dynamic"]
 
 ELEMENT_BYTES = {"bf16": 2, "fp16": 2, "fp8_e4m3": 1, "fp32": 4}
@@ -79,14 +79,8 @@ class Values:
 
     @property
     def layout(self) -> AccumulatorLayout:
-        """How the rows of a CTA lie in tensor memory.
-
-        rows: a row in each of the 128 lanes. quarters: 64 rows, 16 in the first lanes of each
-        quarter. halves: 64 rows twice, lanes 64 to 127 with the second half of the columns.
-        """
-        if self.BM == LANES:
-            return "rows"
-        return "halves" if self.is_pair else "quarters"
+        """How the rows of a CTA lie in tensor memory."""
+        return accumulator_layout(self.BM, self.cta_group)
 
     @property
     def accumulator_columns(self) -> int:

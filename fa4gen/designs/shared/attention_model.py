@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import TYPE_CHECKING
 
 from fa4gen.designs.shared.kernel_model import KernelPlan
@@ -49,6 +50,11 @@ class AttentionPlan(KernelPlan):
         """CTAs that work on the same query rows: 1, also where a pair shares no more than keys."""
         return 1
 
+    @property
+    def tiles_per_cluster(self) -> int:
+        """Tiles of query rows that the CTAs of a cluster work on at once."""
+        return self.cta_group // self.ctas_per_tile
+
 
 @dataclass(frozen=True, kw_only=True)
 class HopperAttentionPlan(AttentionPlan):
@@ -80,9 +86,38 @@ class HopperPairAttentionPlan(AttentionPlan):
         """Both CTAs of the pair."""
         return self.cta_group
 
+    @property
+    def own_chunks(self) -> int:
+        """Chunks of P.V, 16 keys each, whose probabilities a CTA computes itself."""
+        return self.own_keys // 16
+
+
+class BlackwellAttentionPlan(AttentionPlan):
+    """What both attention plans with tensor memory have; each orders its own fields."""
+
+    num_qk_stages: int
+    num_pv_stages: int
+    out_panel_columns: int
+    probability_shift: int
+    """Probabilities are scaled by 2 to this power, which uses the range of fp8; else 0."""
+    exp2_fma_share: float
+    tensor_memory: tuple[TensorMemoryRegion, ...]
+    tensor_memory_columns: int
+    """Columns to allocate: a power of two."""
+
+    @property
+    def fma_keys(self) -> int:
+        """Of every 16 keys, those whose exponentials the FMA pipe computes: the last ones."""
+        return round(16 * self.exp2_fma_share)
+
+    @property
+    def packed_registers(self) -> int:
+        """Registers of a row's probabilities of 32 keys."""
+        return 32 * self.element_bytes // 4
+
 
 @dataclass(frozen=True, kw_only=True)
-class FA4Config(AttentionPlan):
+class FA4Config(BlackwellAttentionPlan):
     """Attention forward by tcgen05, accumulators in tensor memory (sm_100a, sm_103a).
 
     The name and the words in it are those of the systems that it follows.
@@ -121,13 +156,33 @@ class FA4Config(AttentionPlan):
     tensor_memory_columns: int
     """Columns to allocate: a power of two."""
 
+    @property
+    def score_stages(self) -> int:
+        """Buffers of scores of a query tile."""
+        return 2 // self.num_qo
+
+    @property
+    def pv_ranges(self) -> tuple[tuple[int, int], ...]:
+        """First key and end of each part of P."""
+        ends = tuple(accumulate(self.pv_parts))
+        return tuple(zip((0, *ends), ends, strict=False))
+
     def columns(self, name: str) -> TensorMemoryRegion:
         """Return the tensor-memory region called ``name``; KeyError when there is none."""
         return {region.name: region for region in self.tensor_memory}[name]
 
+    def column_step(self, name: str) -> int:
+        """Return the columns from region ``name``_0 to ``name``_1; its width where it is alone."""
+        first, *others = (r for r in self.tensor_memory if r.name.startswith(f"{name}_"))
+        return others[0].column - first.column if others else first.columns
+
+    def probability_column(self, key: int) -> int:
+        """Return the columns of tensor memory that the probabilities before ``key`` take."""
+        return key * self.element_bytes // 4
+
 
 @dataclass(frozen=True, kw_only=True)
-class Depth512Config(AttentionPlan):
+class Depth512Config(BlackwellAttentionPlan):
     """Attention forward at depth 512 by tcgen05 over a pair of CTAs (sm_100a, sm_103a)."""
 
     BK0: int
@@ -152,8 +207,21 @@ class Depth512Config(AttentionPlan):
     tensor_memory_columns: int
     """Columns to allocate: a power of two."""
 
+    @property
+    def row_keys(self) -> int:
+        """Keys of a block whose scores a softmax thread holds: two threads share a row."""
+        return self.BN // 2
 
-BlackwellAttentionPlan = FA4Config | Depth512Config
-"""Plans of attention with tensor memory."""
-AnyAttentionPlan = HopperAttentionPlan | HopperPairAttentionPlan | BlackwellAttentionPlan
+    @property
+    def half_columns(self) -> int:
+        """Columns of each half of the output."""
+        return self.value_depth // 2
+
+    @property
+    def lane_columns(self) -> int:
+        """Columns of a half of the output in one lane: half a row of it."""
+        return self.value_depth // 4
+
+
+AnyAttentionPlan = HopperAttentionPlan | HopperPairAttentionPlan | FA4Config | Depth512Config
 """Any plan of attention."""

@@ -3,12 +3,23 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from fa4gen.designs.shared.kernel_model import KernelPlan
 
 if TYPE_CHECKING:
     from fa4gen.designs.shared.model import TensorMemoryRegion
+
+AccumulatorLayout = Literal["rows", "quarters", "halves"]
+"""rows: a row in each of the 128 lanes. quarters: 64 rows, 16 in the first lanes of each quarter.
+halves: 64 rows twice, lanes 64 to 127 with the second half of the columns."""
+
+
+def accumulator_layout(rows: int, cta_group: int) -> AccumulatorLayout:
+    """Return how ``rows`` of a CTA, 64 or 128, lie in tensor memory."""
+    if rows == 128:
+        return "rows"
+    return "halves" if cta_group == 2 else "quarters"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,6 +80,16 @@ class BlackwellGemmPlan(GemmPlan):
     tensor_memory: tuple[TensorMemoryRegion, ...]
     tensor_memory_columns: int
     """Columns to allocate: a power of two."""
+
+    @property
+    def accumulator_layout(self) -> AccumulatorLayout:
+        """How the rows of a CTA lie in tensor memory."""
+        return accumulator_layout(self.BM, self.cta_group)
+
+    @property
+    def slot_panels(self) -> int:
+        """Panels of the output that the epilogue works on together: one of each half of lanes."""
+        return 2 if self.accumulator_layout == "halves" else 1
 
 
 AnyGemmPlan = HopperGemmPlan | BlackwellGemmPlan

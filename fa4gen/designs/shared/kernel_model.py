@@ -61,6 +61,10 @@ class KernelPlan:
         """Return the warp role called ``name``; KeyError when there is none."""
         return {role.name: role for role in self.roles}[name]
 
+    def tensor_map(self, name: str) -> TensorMapPlan:
+        """Return the tensor map called ``name``; KeyError when there is none."""
+        return {row.name: row for row in self.tensor_maps}[name]
+
     @property
     def shared_bytes_used(self) -> int:
         """Bytes up to the end of the last region, before the alignment slack."""
