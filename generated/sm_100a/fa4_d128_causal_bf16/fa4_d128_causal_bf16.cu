@@ -806,8 +806,8 @@ __device__ __forceinline__ uint32 shared_base() {
 
 // ---- tensor memory: 512 of 512 columns ----
 // The header has the first column of each region; both query tiles have the same steps.
-constexpr uint32 kScoresStep = kScores1Column - kScores0Column;
-constexpr uint32 kProbabilitiesStep = kProbabilities1Column - kProbabilities0Column;
+constexpr uint32 kScoresStep = 128;
+constexpr uint32 kProbabilitiesStep = 128;
 
 // ---- pipelines: which barriers carry what, from which role to which ----
 
@@ -1092,7 +1092,7 @@ struct TileProducts {
 __device__ __forceinline__ TileProducts tile_products(uint32 base, uint32 tensor_memory, int32 i) {
   return {tensor_memory + kScores0Column + kScoresStep * i,
           tensor_memory + kProbabilities0Column + kProbabilitiesStep * i,
-          tensor_memory + kOutput0Column + kValueDepth * i,
+          tensor_memory + kOutput0Column + 128 * i,
           base + kQueryFull + 8 * kNumQkStages * i,
           matrix_descriptor<kPanelRowBytes, 0>(base + kQueryOffset + kQueryBytes * i),
           scores_pipeline<true>(base, i),
