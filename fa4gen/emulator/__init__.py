@@ -16,7 +16,7 @@ from fa4gen.emulator.errors import EmulatorError, LaunchError, PtxSyntaxError, U
 from fa4gen.emulator.names import NamedRange, NamedThreads, Names
 from fa4gen.emulator.program import Program
 from fa4gen.emulator.report import Finding, Report, Severity, Verdict
-from fa4gen.emulator.scheduling.scheduler import SCHEDULES, Limits
+from fa4gen.emulator.scheduling.limits import SCHEDULES, Limits
 from fa4gen.emulator.state.relocations import Bytes, Memory
 from fa4gen.emulator.state.tensor_map import TensorMap
 

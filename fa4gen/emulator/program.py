@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fa4gen.emulator.checks.parties import SlotsExhausted
 from fa4gen.emulator.checks.released import LoadsUnwatched
 from fa4gen.emulator.checks.static import report_static
+from fa4gen.emulator.checks.team import SlotsExhausted
 from fa4gen.emulator.errors import LaunchError
-from fa4gen.emulator.instructions.registry import load_ends, load_families
+from fa4gen.emulator.instructions.families import load_ends, load_families
 from fa4gen.emulator.instructions.sync.control import default_registers
 from fa4gen.emulator.names import Names
 from fa4gen.emulator.ptx.flow.pending_loads import PendingLoads
@@ -25,8 +25,9 @@ from fa4gen.emulator.ptx.inline import flatten
 from fa4gen.emulator.ptx.parser import parse_module
 from fa4gen.emulator.ptx.syntax import Module
 from fa4gen.emulator.report import Report
+from fa4gen.emulator.scheduling.limits import SCHEDULES, Limits
 from fa4gen.emulator.scheduling.residents import Residents
-from fa4gen.emulator.scheduling.scheduler import SCHEDULES, Limits, Scheduler
+from fa4gen.emulator.scheduling.scheduler import Scheduler
 from fa4gen.emulator.state.arguments import bind_arguments
 from fa4gen.emulator.state.geometry import make_geometry
 from fa4gen.emulator.state.layout import Layout
@@ -34,11 +35,12 @@ from fa4gen.emulator.state.machine import SLOTS_PER_CTA, Machine, Stop
 from fa4gen.emulator.state.memory import GlobalMemory
 from fa4gen.emulator.state.relocations import Memory
 from fa4gen.emulator.state.tally import Tally
-from fa4gen.emulator.translate.steps import Code
+from fa4gen.emulator.translate.entry_code import Code
 from fa4gen.emulator.translate.waiting_steps import make_ends
 
 if TYPE_CHECKING:
     from fa4gen.emulator.checks.options import CheckOptions
+    from fa4gen.emulator.timeline.timeline import Timeline
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,12 +222,13 @@ class Program:
         machine.observer = make_observer(
             machine, request.checks, bound.arrays.outputs(request.outputs)
         )
+        timeline: Timeline | None = None
         if trace is not None:
             from fa4gen.emulator.checks.both import Both
             from fa4gen.emulator.timeline.timeline import Timeline
 
-            machine.timeline = Timeline(machine)
-            machine.observer = Both(machine.observer, machine.timeline)
+            timeline = Timeline(machine, code.instructions)
+            machine.observer = Both(machine.observer, timeline)
         ctas = int(np.prod(geometry.grid))
         tell = request.progress
         residents = request.resident_clusters or random.choice((1, 1, 2))
@@ -237,6 +240,7 @@ class Program:
             Residents(machine, geometry.clusters(), residents),
             request.limits,
             None if tell is None else lambda done, steps: tell(done, ctas),
+            timeline,
         )
         machine.scheduler = scheduler
         if machine.observer.enabled:
@@ -253,8 +257,8 @@ class Program:
         for array, contents in variables:
             array[...] = contents.view(array.dtype).reshape(array.shape)
         cycles = None
-        if machine.timeline is not None and trace is not None:
-            cycles = machine.timeline.write(Path(trace))
+        if timeline is not None and trace is not None:
+            cycles = timeline.write(Path(trace))
         return Report(
             machine.log.verdict(),
             machine.log.findings(),
@@ -264,7 +268,12 @@ class Program:
             request.schedule,
             scheduler.finished_ctas,
             cycles,
-            tally.coverage(code),
+            tally.coverage(
+                function.name,
+                code.instructions,
+                code.points,
+                code.executed(tally.reach, tally.held),
+            ),
         )
 
     def _entry(self, entry: str | None) -> str:

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from fa4gen.emulator.errors import EmulatorError
-from fa4gen.emulator.instructions.registry import find
 from fa4gen.emulator.instructions.scalar import cvt, floating_point, integer, logic, moves, packed
 from fa4gen.emulator.ptx.parser import parse_module
 from fa4gen.emulator.ptx.syntax import RegisterClass
@@ -18,6 +17,7 @@ from fa4gen.emulator.state.layout import Layout
 from fa4gen.emulator.state.memory import GlobalMemory
 from fa4gen.emulator.state.tally import Tally
 from fa4gen.emulator.translate.emit import Emitter
+from fa4gen.emulator.translate.registry import find
 from tests.emulator.kernel import kernel
 
 _FAMILIES = (integer, logic, floating_point, packed, cvt, moves)

@@ -13,7 +13,8 @@ from fa4gen.emulator.report import Severity
 
 if TYPE_CHECKING:
     from fa4gen.emulator.checks.options import CheckOptions
-    from fa4gen.emulator.checks.parties import Party, Team
+    from fa4gen.emulator.checks.party import Party
+    from fa4gen.emulator.checks.team import Team
     from fa4gen.emulator.ptx.syntax import Instruction
     from fa4gen.emulator.state.async_ops import AsyncOp
     from fa4gen.emulator.state.gang import Gang

@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 from fa4gen.emulator.checks.clocks import Vector
 
 if TYPE_CHECKING:
-    from fa4gen.emulator.checks.parties import Party, Team
+    from fa4gen.emulator.checks.party import Party
+    from fa4gen.emulator.checks.team import Team
 
 _WIDE: Final = ("gpu", "sys", "gl")
 

@@ -13,11 +13,11 @@ from fa4gen.emulator.checks.clocks import AFTER, AVC, BEFORE, EXEC, VC
 from fa4gen.emulator.checks.exits import ExitChecks
 from fa4gen.emulator.checks.global_shadow import GlobalChecks
 from fa4gen.emulator.checks.locations import Grid, Locations
-from fa4gen.emulator.checks.parties import Team
 from fa4gen.emulator.checks.pieces import Stretches
 from fa4gen.emulator.checks.previous_grid import PreviousGrid
 from fa4gen.emulator.checks.shared import SharedChecks
 from fa4gen.emulator.checks.sites import Sites, is_strong
+from fa4gen.emulator.checks.team import Team
 from fa4gen.emulator.checks.tensor_maps import MapChecks
 from fa4gen.emulator.checks.tensor_shadow import TensorChecks, quarters
 from fa4gen.emulator.checks.work import WorkChecks

@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from fa4gen.emulator.report import Severity
 
 if TYPE_CHECKING:
-    from fa4gen.emulator.checks.clocks import Vector
-    from fa4gen.emulator.checks.parties import Party, Team
+    from fa4gen.emulator.checks.clocks import Clocks, Vector
+    from fa4gen.emulator.checks.party import Party
     from fa4gen.emulator.ptx.flow.pending_loads import PendingLoads
     from fa4gen.emulator.ptx.syntax import Instruction
     from fa4gen.emulator.state.machine import Cta
@@ -44,8 +44,8 @@ class Released:
     _releases   by warp, those at which a load was pending
     """
 
-    def __init__(self, team: Team, pending: PendingLoads) -> None:
-        self.team = team
+    def __init__(self, clocks: Clocks, pending: PendingLoads) -> None:
+        self.clocks = clocks
         self.pending = pending
         self._loads: dict[tuple[int, int], NDArray[np.int32]] = {}
         self._sites: list[Instruction] = []
@@ -72,7 +72,7 @@ class Released:
         if site is not None and not self.pending.any_open(site):
             return
         warps = party.ids // 32
-        epochs = self.team.clocks.epochs[party.threads]
+        epochs = self.clocks.epochs[party.threads]
         for warp in np.unique(warps).tolist():
             mine = warps == warp
             log = self._releases.setdefault(warp, [])

@@ -15,7 +15,7 @@ from fa4gen.emulator.checks.clocks import VC
 from fa4gen.emulator.report import Severity
 
 if TYPE_CHECKING:
-    from fa4gen.emulator.checks.parties import Team
+    from fa4gen.emulator.checks.team import Team
     from fa4gen.emulator.state.machine import Cta
 
 _RELEASE: Final = (

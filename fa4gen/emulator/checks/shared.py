@@ -19,7 +19,7 @@ from fa4gen.emulator.checks.sites import is_reduction, place
 from fa4gen.emulator.report import Severity
 
 if TYPE_CHECKING:
-    from fa4gen.emulator.checks.parties import Party
+    from fa4gen.emulator.checks.party import Party
     from fa4gen.emulator.ptx.syntax import Instruction
     from fa4gen.emulator.state.async_ops import AsyncOp, SharedRange
 

@@ -2,52 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
-from fa4gen.emulator.checks.areas import Rectangle
+from fa4gen.emulator.checks.areas import Entry
 from fa4gen.emulator.checks.clocks import Vector
 from fa4gen.emulator.checks.scopes import narrow_scope
 from fa4gen.emulator.report import Severity
 
 if TYPE_CHECKING:
     from fa4gen.emulator.checks.options import CheckOptions
-    from fa4gen.emulator.checks.parties import Team
+    from fa4gen.emulator.checks.team import Team
     from fa4gen.emulator.ptx.syntax import Instruction
-    from fa4gen.emulator.state.async_ops import AsyncOp
     from fa4gen.emulator.state.gang import Gang, Mask
-
-
-@dataclass(slots=True, eq=False)
-class Entry:
-    """An access to a rectangle (lanes, columns; half open).
-
-    ids, begun, ended   threads of a load or store, their epochs at its issue, and at the wait that
-                        covers it (None until then)
-    op, issuer, issued  an asynchronous operation, its thread and that thread's epoch
-    number              counts the accesses
-    known               threads that have seen it end and need not be asked again
-    """
-
-    rectangle: Rectangle
-    kind: str
-    writes: bool
-    site: int
-    ids: NDArray[np.int64] | None = None
-    begun: Any = None
-    ended: Any = None
-    op: AsyncOp | None = None
-    issuer: int = -1
-    issued: int = 0
-    number: int = 0
-    known: set[int] = field(default_factory=set)
-
-    def within(self, other: Rectangle) -> bool:
-        a, b = self.rectangle, other
-        return b[0] <= a[0] and a[1] <= b[1] and b[2] <= a[2] and a[3] <= b[3]
 
 
 class TensorFindings:

@@ -17,8 +17,9 @@ from fa4gen.emulator.state.memory import PARAM_WINDOW
 
 if TYPE_CHECKING:
     from fa4gen.emulator.checks.locations import Grid
-    from fa4gen.emulator.checks.parties import Party, Team
+    from fa4gen.emulator.checks.party import Party
     from fa4gen.emulator.checks.sites import Sites
+    from fa4gen.emulator.checks.team import Team
     from fa4gen.emulator.ptx.syntax import Instruction
     from fa4gen.emulator.state.async_ops import AsyncOp
 

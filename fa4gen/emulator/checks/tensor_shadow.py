@@ -14,16 +14,17 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from fa4gen.emulator.checks.areas import Areas, Rectangle
+from fa4gen.emulator.checks.areas import Areas, Entry, Rectangle
 from fa4gen.emulator.checks.clocks import AFTER, EXEC, LOOSE, VC, Vector
-from fa4gen.emulator.checks.tensor_findings import Entry, TensorFindings
+from fa4gen.emulator.checks.tensor_findings import TensorFindings
 from fa4gen.emulator.report import Severity
 from fa4gen.emulator.state.async_ops import TensorRange
 from fa4gen.emulator.state.gang import lane_mask
 
 if TYPE_CHECKING:
     from fa4gen.emulator.checks.options import CheckOptions
-    from fa4gen.emulator.checks.parties import Party, Team
+    from fa4gen.emulator.checks.party import Party
+    from fa4gen.emulator.checks.team import Team
     from fa4gen.emulator.ptx.syntax import Instruction
     from fa4gen.emulator.state.async_ops import AsyncOp
     from fa4gen.emulator.state.gang import Gang, Mask

@@ -1,1 +1,1 @@
-"""The instruction families, one module each; ``registry`` joins them."""
+"""The instruction families, one module each; ``families`` joins them."""

@@ -27,7 +27,7 @@ from fa4gen.emulator.checks.options import CheckOptions
 from fa4gen.emulator.errors import EmulatorError
 from fa4gen.emulator.launch_file.problems import LaunchFileError, LaunchProblem, launch_problems
 from fa4gen.emulator.names import NamedRange, NamedThreads, Names
-from fa4gen.emulator.scheduling.scheduler import Limits
+from fa4gen.emulator.scheduling.limits import Limits
 
 Positive = Annotated[int, Field(ge=1)]
 Natural = Annotated[int, Field(ge=0)]

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from fa4gen.emulator.ptx.syntax import Instruction
     from fa4gen.emulator.state.gang import Gang
     from fa4gen.emulator.state.machine import Machine
-    from fa4gen.emulator.translate.steps import Code
+    from fa4gen.emulator.translate.entry_code import Code
 
 
 def jump(

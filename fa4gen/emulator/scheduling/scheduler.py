@@ -7,7 +7,6 @@ asynchronous operation takes effect first is the seed's choice, within the polic
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -23,34 +22,29 @@ from fa4gen.emulator.ptx.syntax import Instruction, Label
 from fa4gen.emulator.report import Severity
 from fa4gen.emulator.scheduling import divergence
 from fa4gen.emulator.scheduling.complete_warps import complete_lanes
+from fa4gen.emulator.scheduling.deadlock import Standstill, report_deadlock
 from fa4gen.emulator.scheduling.jumps import jump
 from fa4gen.emulator.scheduling.lane_states import Parked, Places
+from fa4gen.emulator.scheduling.limits import Limits
 from fa4gen.emulator.scheduling.residents import Residents
 from fa4gen.emulator.state.gang import Gang
 from fa4gen.emulator.state.lanes import GANG, PARTIAL, Lanes
 from fa4gen.emulator.state.machine import Machine, Stop
+from fa4gen.emulator.state.special_registers import set_specials
 from fa4gen.emulator.state.tally import BOTH
 from fa4gen.emulator.translate.emit import Emitter
+from fa4gen.emulator.translate.entry_code import Code
 from fa4gen.emulator.translate.outcome import End
-from fa4gen.emulator.translate.steps import Code, Run, Step
+from fa4gen.emulator.translate.steps import Run, Step
 
 if TYPE_CHECKING:
     from fa4gen.emulator.state.mbarriers import Mbarrier
-
-SCHEDULES: Final = ("uniform", "priority", "starve", "eager", "lazy")
+    from fa4gen.emulator.timeline.timeline import Timeline
 
 # Steps that lanes may take in a row before the choice is made anew.
 _STRETCH: Final = 8
 # Steps without any visible effect after which polling threads are suspected.
 _IDLE: Final = 2_000
-
-
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """Where a launch is cut short: steps in all, and steps without any visible effect."""
-
-    steps: int = 200_000_000
-    idle_steps: int = 1_000_000
 
 
 class Scheduler:
@@ -65,6 +59,7 @@ class Scheduler:
         residents: Residents,
         limits: Limits,
         tick: Callable[[int, int], None] | None,
+        timeline: Timeline | None = None,
     ) -> None:
         self.machine = machine
         self.code = code
@@ -77,7 +72,8 @@ class Scheduler:
         self._limits = limits
         self._tick = tick
         self.residents = residents
-        self.places = Places(machine.random, policy, machine.timeline)
+        self.places = Places(machine.random, policy, timeline)
+        self._timeline = timeline
         self._effects_at_timeout = -1
         self._reach = machine.tally.reach
         self._sides = machine.tally.sides
@@ -100,11 +96,11 @@ class Scheduler:
         """Take the next cluster off the grid."""
         return self.residents.cancel()
 
-    def parked(self) -> list[Parked]:
+    def _parked(self) -> list[Parked]:
         """Everyone who waits, for a report."""
         return [one for group in self.places.parked.values() for one in group]
 
-    def joining(self) -> list[tuple[Gang, Step, Lanes]]:
+    def _joining(self) -> list[tuple[Gang, Step, Lanes]]:
         """Lanes that stand at an instruction which the rest of their warp has not reached."""
         return [
             (gang, self.code.steps[index], lanes)
@@ -150,9 +146,10 @@ class Scheduler:
         if self._effects_at_timeout != self.machine.effects and self.places.time_out():
             self._effects_at_timeout = self.machine.effects
             return True
-        from fa4gen.emulator.scheduling.deadlock import report_deadlock
-
-        report_deadlock(self)
+        code = self.code
+        report_deadlock(
+            Standstill(self.machine, code.instructions, code.steps, self._parked(), self._joining())
+        )
         raise Stop("deadlock")
 
     def _unblock_pollers(self, idle: int) -> None:
@@ -191,8 +188,6 @@ class Scheduler:
             self._start_cluster()
 
     def _start_cluster(self) -> None:
-        from fa4gen.emulator.state.geometry import set_specials
-
         machine = self.machine
         cluster = self.residents.start()
         machine.progress()
@@ -207,7 +202,7 @@ class Scheduler:
     def _run_one(self) -> None:
         gang, step, lanes = self.places.take()
         # with a timeline whoever is furthest behind comes next, after every step
-        for _ in range(_STRETCH if self.machine.timeline is None else 1):
+        for _ in range(_STRETCH if self._timeline is None else 1):
             follow = self._execute(gang, step, lanes)
             if follow < 0:
                 return
@@ -258,7 +253,7 @@ class Scheduler:
 
     def _run(self, run: Run, gang: Gang, lanes: Lanes, start: int, stop: int) -> None:
         """Run the function of the instructions ``start`` to ``stop``."""
-        timeline = self.machine.timeline
+        timeline = self._timeline
         if timeline is not None:
             timeline.begins(gang, lanes, start, stop)
         self.instructions += (stop - start) * lanes.count(gang)

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from fa4gen.emulator.state.mbarriers import Mbarrier
     from fa4gen.emulator.state.observer import Observer
     from fa4gen.emulator.state.tensor_memory import TensorMemory
-    from fa4gen.emulator.timeline.timeline import Timeline
 
 
 SLOTS_PER_CTA: Final = 64
@@ -152,7 +151,6 @@ class Machine:
         self.log = FindingLog()
         self.tally = tally or Tally(0, 0)
         self.observer: Observer
-        self.timeline: Timeline | None = None
         self.scheduler: Any = None
         self.effects = 0
         self.ticks = 0

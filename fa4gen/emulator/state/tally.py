@@ -23,11 +23,11 @@ from fa4gen.emulator.state.gang import WARP_LANES
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from fa4gen.emulator.coverage.points import Points, Vote
+    from fa4gen.emulator.ptx.syntax import Instruction
     from fa4gen.emulator.state.gang import Gang, Mask, Row
     from fa4gen.emulator.state.machine import Cluster, Cta
     from fa4gen.emulator.state.mbarriers import Mbarrier
-    from fa4gen.emulator.translate.steps import Code
-    from fa4gen.emulator.translate.votes import Vote
 
 YES: Final = 1
 NO: Final = 2
@@ -118,18 +118,12 @@ class Tally:
                 use = RingUse(ring, total, total)
                 self._uses[ring] = self._uses.get(ring, use) | use
 
-    def coverage(self, code: Code) -> Coverage:
-        """What was seen, by the names and lines of the kernel."""
-        points, steps, instructions = code.points, code.steps, code.instructions
-        ran = bytearray(len(instructions) + 1)
-        for first, last in enumerate(self.reach):
-            for step in steps[first : last + 1] if last >= 0 else ():
-                for index in range(step.start, step.stop):
-                    ran[index] = instructions[index].guard is None or self.held[index]
-            if last >= 0 and steps[last].end is not None:
-                ran[steps[last].stop] = 1
+    def coverage(
+        self, name: str, instructions: Sequence[Instruction], points: Points, ran: Sequence[int]
+    ) -> Coverage:
+        """What was seen of the entry ``name``; ``ran`` says of each instruction whether it was."""
         return Coverage(
-            code.function.name,
+            name,
             tuple(
                 BarrierCoverage(offset, self._names[offset], *self._barriers[offset])
                 for offset in sorted(self._barriers)

@@ -10,6 +10,7 @@ of time. The figures are a model: good for seeing who waits for whom, not for pr
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -54,8 +55,9 @@ class Timeline(Observer):
 
     enabled = True
 
-    def __init__(self, machine: Machine) -> None:
+    def __init__(self, machine: Machine, instructions: Sequence[Instruction]) -> None:
         self._machine = machine
+        self._instructions = instructions
         self._chip = chip_of(machine.sm)
         self._pipes = Pipes()
         self._events: list[dict[str, Any]] = []
@@ -69,8 +71,7 @@ class Timeline(Observer):
 
     @cached_property
     def _index(self) -> dict[Instruction, int]:
-        code = self._machine.scheduler.code.instructions
-        return {one: index for index, one in enumerate(code)}
+        return {one: index for index, one in enumerate(self._instructions)}
 
     # ---- clocks
 
@@ -103,7 +104,7 @@ class Timeline(Observer):
         run.next[warp] = stop
         pieces = self._pieces.get((start, stop))
         if pieces is None:
-            code = self._machine.scheduler.code.instructions
+            code = self._instructions
             pieces = self._pieces[start, stop] = cut(code, start, stop, self._machine.sm)
         clocks = self.clocks(gang)
         number = gang.first_thread // WARP_LANES + warp
@@ -129,7 +130,7 @@ class Timeline(Observer):
         run: _Run | None = gang.state.get("run")
         if run is None:
             return
-        code = self._machine.scheduler.code.instructions
+        code = self._instructions
         for warp in warps:
             for index in range(run.next.get(warp, run.stop), run.stop):
                 if code[index].text.startswith(words) and "wait" in code[index].text:

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from fa4gen.emulator.coverage.points import Branch, Points
 from fa4gen.emulator.ptx.syntax import (
     Address,
     Instruction,
@@ -29,28 +29,6 @@ if TYPE_CHECKING:
 
 # How far above a branch the wait is looked for whose outcome it tests.
 _NEAR: Final = 12
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Branch:
-    """A step that sends lanes two ways; ``expects``: whether the guard holds, and does not.
-
-    ``skips``: the side that passes by a loop, where the other one enters it; None for others.
-    """
-
-    step: int
-    guard: Instruction
-    expects: tuple[bool, bool]
-    skips: bool | None
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Points:
-    """``branches``; the indices of ``instructions`` that can run; how many a source line has."""
-
-    branches: tuple[Branch, ...]
-    instructions: tuple[int, ...]
-    of_line: dict[str, int]
 
 
 def find_points(

@@ -5,9 +5,9 @@ Whether a side was seen says little of them: lazy work is worth a count of how o
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from fa4gen.emulator.coverage.points import Vote
 from fa4gen.emulator.ptx.syntax import NotPredicate, Register
 
 if TYPE_CHECKING:
@@ -18,20 +18,6 @@ if TYPE_CHECKING:
 
 # What lies between a vote and its branch: the outcome by itself, negated, or with a condition more.
 _KEEPS: Final = ("and", "or", "mov")
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Vote:
-    """A branch at the end of ``step`` that tests the predicate ``outcome`` of a vote.
-
-    ``flips``: lanes branch when the vote failed, and do what it is about when they do not branch.
-    """
-
-    step: int
-    site: Instruction
-    branch: Instruction
-    outcome: int
-    flips: bool
 
 
 def find_votes(steps: Sequence[Step], instructions: Sequence[Instruction]) -> tuple[Vote, ...]:

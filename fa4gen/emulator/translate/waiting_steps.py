@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from fa4gen.emulator.translate.emit import Emitter
+from fa4gen.emulator.translate.entry_code import Code
 from fa4gen.emulator.translate.outcome import End, MakeEnd
-from fa4gen.emulator.translate.steps import Code
 
 
 def make_ends(code: Code, table: Mapping[str, MakeEnd]) -> dict[int, End]:

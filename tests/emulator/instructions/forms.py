@@ -17,12 +17,12 @@ from typing import Any
 from unittest.mock import patch
 
 from fa4gen.emulator.errors import EmulatorError
-from fa4gen.emulator.instructions.registry import Translate
 from fa4gen.emulator.instructions.scalar import cvt, floating_point, integer, logic, moves, packed
 from fa4gen.emulator.instructions.scalar.modifiers import Words
 from fa4gen.emulator.ptx.syntax import Register, RegisterClass
 from fa4gen.emulator.ptx.types import bits_of
 from fa4gen.emulator.translate.emit import Emitter
+from fa4gen.emulator.translate.registry import Translate
 
 FAMILIES = (integer, logic, floating_point, packed, cvt, moves)
 MOST_OPERANDS = 5

@@ -19,7 +19,6 @@ from fa4gen.emulator.instructions.copy.endpoints import (
     pick,
 )
 from fa4gen.emulator.instructions.memory.access import raw_bytes
-from fa4gen.emulator.instructions.registry import Translate
 from fa4gen.emulator.ptx.syntax import Immediate, Instruction, Vector
 from fa4gen.emulator.ptx.types import bits_of, dtype_of
 from fa4gen.emulator.state.async_ops import AsyncOp, SharedRange
@@ -32,6 +31,7 @@ from fa4gen.emulator.state.memory import (
     WINDOW_BYTES,
 )
 from fa4gen.emulator.translate.emit import Emitter, Reader
+from fa4gen.emulator.translate.registry import Translate
 
 if TYPE_CHECKING:
     from fa4gen.emulator.state.machine import Cta

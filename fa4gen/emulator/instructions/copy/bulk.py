@@ -22,13 +22,13 @@ from fa4gen.emulator.instructions.copy.endpoints import (
     only,
     pick,
 )
-from fa4gen.emulator.instructions.registry import Translate
 from fa4gen.emulator.ptx.syntax import Immediate, Instruction
 from fa4gen.emulator.ptx.types import dtype_of
 from fa4gen.emulator.state.async_ops import AsyncOp, GlobalRange, SharedRange
 from fa4gen.emulator.state.gang import Gang, Mask
 from fa4gen.emulator.state.memory import GLOBAL_BASE
 from fa4gen.emulator.translate.emit import Emitter, Reader
+from fa4gen.emulator.translate.registry import Translate
 
 ALIGN: Final = 16
 BYTES_PER_CYCLE: Final = 64

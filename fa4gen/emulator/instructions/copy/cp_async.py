@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 from fa4gen.emulator.instructions.copy.cp_async_groups import CopyGroups
 from fa4gen.emulator.instructions.copy.endpoints import only
 from fa4gen.emulator.instructions.memory.access import Access, Offsets, Part, lane_addresses
-from fa4gen.emulator.instructions.registry import Translate
 from fa4gen.emulator.instructions.scalar.modifiers import Words
 from fa4gen.emulator.instructions.sync.mbarrier import Form, arrive_counted, groups, locate
 from fa4gen.emulator.instructions.sync.warp import executing
@@ -26,6 +25,7 @@ from fa4gen.emulator.state.machine import Cta
 from fa4gen.emulator.state.mbarriers import MAX_COUNT, Mbarrier
 from fa4gen.emulator.state.memory import GLOBAL_BASE
 from fa4gen.emulator.translate.emit import Emitter, Reader
+from fa4gen.emulator.translate.registry import Translate
 
 _SIZES: Final = {"ca": (4, 8, 16), "cg": (16,)}
 

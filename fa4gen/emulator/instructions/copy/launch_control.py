@@ -16,12 +16,12 @@ from numpy.typing import NDArray
 
 from fa4gen.emulator.instructions.copy.async_stores import shared_address
 from fa4gen.emulator.instructions.copy.endpoints import find_targets, only, pick
-from fa4gen.emulator.instructions.registry import Translate
 from fa4gen.emulator.ptx.syntax import Instruction, Sink, Vector
 from fa4gen.emulator.report import Severity
 from fa4gen.emulator.state.async_ops import CANCELLED, AsyncOp, SharedRange
 from fa4gen.emulator.state.gang import Gang, Mask
 from fa4gen.emulator.translate.emit import Emitter, Reader
+from fa4gen.emulator.translate.registry import Translate
 
 _RESPONSE_BYTES: Final = 16
 _COMPLETES: Final = "mbarrier::complete_tx::bytes"

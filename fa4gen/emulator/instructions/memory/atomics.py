@@ -23,13 +23,13 @@ from fa4gen.emulator.instructions.memory.access import (
     lane_values,
     put,
 )
-from fa4gen.emulator.instructions.registry import Translate
 from fa4gen.emulator.instructions.scalar.modifiers import Words
 from fa4gen.emulator.instructions.scalar.rows.ieee import canonical, extreme_of, flush, settled
 from fa4gen.emulator.ptx.syntax import Instruction, Operand, Vector
 from fa4gen.emulator.ptx.types import bits_of
 from fa4gen.emulator.state.gang import Gang, Mask
 from fa4gen.emulator.translate.emit import Emitter
+from fa4gen.emulator.translate.registry import Translate
 
 Words2D: TypeAlias = NDArray[Any]
 Update: TypeAlias = Callable[[Words2D, Words2D, "Words2D | None"], Words2D]

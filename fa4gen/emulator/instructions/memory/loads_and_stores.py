@@ -19,12 +19,12 @@ from fa4gen.emulator.instructions.memory.access import (
     put,
     word_of,
 )
-from fa4gen.emulator.instructions.registry import Translate
 from fa4gen.emulator.instructions.scalar.modifiers import Words
 from fa4gen.emulator.ptx.syntax import Address, Instruction, Operand, Vector
 from fa4gen.emulator.ptx.types import bits_of
 from fa4gen.emulator.state.gang import Gang, Mask
 from fa4gen.emulator.translate.emit import Emitter
+from fa4gen.emulator.translate.registry import Translate
 
 _TYPES: Final = (
     "b8", "b16", "b32", "b64", "b128", "u8", "u16", "u32", "u64", "s8", "s16", "s32", "s64",

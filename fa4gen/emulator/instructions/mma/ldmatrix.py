@@ -22,12 +22,12 @@ from fa4gen.emulator.instructions.memory.access import (
 )
 from fa4gen.emulator.instructions.mma import mma, wmma
 from fa4gen.emulator.instructions.mma.layouts import check_whole_warps
-from fa4gen.emulator.instructions.registry import Translate
 from fa4gen.emulator.instructions.scalar.modifiers import Words
 from fa4gen.emulator.instructions.sync.warp import executing
 from fa4gen.emulator.ptx.syntax import Instruction, Operand, Vector
 from fa4gen.emulator.state.gang import GANG_LANES, WARP_LANES, Gang, Mask
 from fa4gen.emulator.translate.emit import Emitter
+from fa4gen.emulator.translate.registry import Translate
 
 _ROW_BYTES: Final = 16
 _ROWS: Final = 8

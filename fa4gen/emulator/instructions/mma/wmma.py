@@ -23,11 +23,11 @@ from fa4gen.emulator.instructions.memory.access import (
 from fa4gen.emulator.instructions.mma.layouts import check_whole_warps, registers
 from fa4gen.emulator.instructions.mma.mma import multiply_add
 from fa4gen.emulator.instructions.mma.operand_tiles import values_of
-from fa4gen.emulator.instructions.registry import Translate
 from fa4gen.emulator.instructions.scalar.modifiers import Words
 from fa4gen.emulator.ptx.syntax import Instruction, Operand, Register, Vector
 from fa4gen.emulator.state.gang import GANG_LANES, WARP_LANES, Gang, Mask
 from fa4gen.emulator.translate.emit import Emitter, Reader
+from fa4gen.emulator.translate.registry import Translate
 
 _SIZES: Final = {
     "f16": 2, "bf16": 2, "tf32": 4, "s8": 1, "u8": 1, "f32": 4, "s32": 4,

@@ -8,7 +8,6 @@ from typing import Any, Final
 
 import numpy as np
 
-from fa4gen.emulator.instructions.registry import Translate
 from fa4gen.emulator.instructions.scalar.modifiers import (
     ROUNDINGS,
     Words,
@@ -20,6 +19,7 @@ from fa4gen.emulator.instructions.scalar.rows import conversions, ieee, small_fl
 from fa4gen.emulator.ptx.syntax import Instruction, Register
 from fa4gen.emulator.ptx.types import CLASS_BITS, bits_of, dtype_of
 from fa4gen.emulator.translate.emit import Emitter
+from fa4gen.emulator.translate.registry import Translate
 
 _INTEGERS: Final = ("u8", "s8", "u16", "s16", "u32", "s32", "u64", "s64")
 _FLOATS: Final = ("f16", "bf16", "f32", "f64")

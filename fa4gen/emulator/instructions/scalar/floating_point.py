@@ -11,13 +11,13 @@ from typing import Any, Final
 
 import numpy as np
 
-from fa4gen.emulator.instructions.registry import Translate
 from fa4gen.emulator.instructions.scalar.modifiers import ROUNDINGS, Words, compute, compute_into
 from fa4gen.emulator.instructions.scalar.rows import float_functions, ieee
 from fa4gen.emulator.instructions.scalar.rows import float_operations as arithmetic
 from fa4gen.emulator.instructions.scalar.rows.float_operations import Function, Style
 from fa4gen.emulator.ptx.syntax import Instruction
 from fa4gen.emulator.translate.emit import Emitter
+from fa4gen.emulator.translate.registry import Translate
 
 _KINDS: Final = ("f32", "f64", "f16", "bf16")
 

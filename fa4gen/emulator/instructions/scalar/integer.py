@@ -8,12 +8,12 @@ from typing import Any, Final
 
 import numpy as np
 
-from fa4gen.emulator.instructions.registry import Translate
 from fa4gen.emulator.instructions.scalar.modifiers import INTEGERS, Words, compute, keys
 from fa4gen.emulator.instructions.scalar.rows import integer_operations as arithmetic
 from fa4gen.emulator.ptx.syntax import Instruction
 from fa4gen.emulator.state.gang import Gang, Mask
 from fa4gen.emulator.translate.emit import Emitter
+from fa4gen.emulator.translate.registry import Translate
 
 _WIDE: Final = {"u16": "u32", "s16": "s32", "u32": "u64", "s32": "s64"}
 _CARRYING: Final = ("u32", "s32", "u64", "s64")

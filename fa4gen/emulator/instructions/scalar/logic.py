@@ -8,13 +8,13 @@ from typing import Any, Final
 
 import numpy as np
 
-from fa4gen.emulator.instructions.registry import Translate
 from fa4gen.emulator.instructions.scalar.comparison import set_value, setp, slct
 from fa4gen.emulator.instructions.scalar.modifiers import Words, arguments, compute
 from fa4gen.emulator.instructions.scalar.rows.permutation import permute, permute_by
 from fa4gen.emulator.ptx.syntax import Immediate, Instruction, Pair
 from fa4gen.emulator.ptx.types import bits_of
 from fa4gen.emulator.translate.emit import Emitter
+from fa4gen.emulator.translate.registry import Translate
 
 _LOGICAL: Final = ("pred", "b16", "b32", "b64")
 _SHIFTED: Final = ("b16", "b32", "b64", "u16", "u32", "u64", "s16", "s32", "s64")

@@ -7,7 +7,6 @@ from typing import Any, Final
 
 import numpy as np
 
-from fa4gen.emulator.instructions.registry import Translate
 from fa4gen.emulator.instructions.scalar.modifiers import Words
 from fa4gen.emulator.ptx.syntax import (
     Immediate,
@@ -27,6 +26,7 @@ from fa4gen.emulator.state.memory import (
     WINDOW_BYTES,
 )
 from fa4gen.emulator.translate.emit import Emitter
+from fa4gen.emulator.translate.registry import Translate
 
 _MOVED: Final = (
     "pred", "b16", "u16", "s16", "b32", "u32", "s32", "f32", "b64", "u64", "s64", "f64", "b128",

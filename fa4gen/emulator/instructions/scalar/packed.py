@@ -7,7 +7,6 @@ from typing import Any, Final
 
 import numpy as np
 
-from fa4gen.emulator.instructions.registry import Translate
 from fa4gen.emulator.instructions.scalar.floating_point import extreme_of, sign_function
 from fa4gen.emulator.instructions.scalar.modifiers import ROUNDINGS, Words, compute, keys
 from fa4gen.emulator.instructions.scalar.rows import float_functions
@@ -16,6 +15,7 @@ from fa4gen.emulator.instructions.scalar.rows.float_operations import Function, 
 from fa4gen.emulator.instructions.scalar.rows.ieee import DTYPES
 from fa4gen.emulator.ptx.syntax import Instruction, Register, Sink
 from fa4gen.emulator.translate.emit import Emitter
+from fa4gen.emulator.translate.registry import Translate
 
 _HALVES: Final = ("f16x2", "bf16x2")
 

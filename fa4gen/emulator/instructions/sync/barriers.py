@@ -8,7 +8,6 @@ from typing import Any, Final
 
 import numpy as np
 
-from fa4gen.emulator.instructions.registry import Translate
 from fa4gen.emulator.instructions.sync.mbarrier import groups, join, size_of
 from fa4gen.emulator.ptx.syntax import Instruction, Operand
 from fa4gen.emulator.state.gang import WARP_LANES, Gang, Mask, Threads
@@ -16,6 +15,7 @@ from fa4gen.emulator.state.lanes import Lanes, by_warp
 from fa4gen.emulator.state.machine import Cluster, Cta
 from fa4gen.emulator.translate.emit import Emitter
 from fa4gen.emulator.translate.outcome import End, MakeEnd, Outcome, Wait
+from fa4gen.emulator.translate.registry import Translate
 
 NAMED_BARRIERS: Final = 16
 

@@ -10,11 +10,11 @@ from typing import Any, Final
 
 import numpy as np
 
-from fa4gen.emulator.instructions.registry import Translate
 from fa4gen.emulator.ptx.syntax import Instruction
 from fa4gen.emulator.state.gang import Gang, Mask
 from fa4gen.emulator.state.memory import OFFSET_MASK, RANK_SHIFT, SHARED_WINDOW, WINDOW_BYTES
 from fa4gen.emulator.translate.emit import Emitter
+from fa4gen.emulator.translate.registry import Translate
 
 _NOBODY: Final = 255  # a rank that no cluster has, and the largest that an address can hold
 

@@ -11,7 +11,6 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from fa4gen.emulator.instructions.registry import Translate
 from fa4gen.emulator.ptx.syntax import Immediate, Instruction
 from fa4gen.emulator.report import Severity
 from fa4gen.emulator.state.gang import GANG_LANES, WARP_LANES, Gang, Mask
@@ -19,6 +18,7 @@ from fa4gen.emulator.state.lanes import Lanes, by_warp
 from fa4gen.emulator.state.machine import Cta
 from fa4gen.emulator.translate.emit import Emitter
 from fa4gen.emulator.translate.outcome import End, MakeEnd, Outcome, Wait
+from fa4gen.emulator.translate.registry import Translate
 
 
 def _make_nanosleep(i: Instruction, e: Emitter) -> End:

@@ -9,10 +9,10 @@ from collections.abc import Mapping
 from itertools import product
 from typing import Final
 
-from fa4gen.emulator.instructions.registry import Translate
 from fa4gen.emulator.ptx.syntax import Address, Immediate, Instruction
 from fa4gen.emulator.state.gang import Gang, Mask, as_row
 from fa4gen.emulator.translate.emit import Emitter, Reader
+from fa4gen.emulator.translate.registry import Translate
 
 _SCOPES: Final = ("cta", "cluster", "gpu", "sys")
 _MAP_BYTES: Final = 128

@@ -8,7 +8,6 @@ from typing import Any, Final
 
 import numpy as np
 
-from fa4gen.emulator.instructions.registry import Translate
 from fa4gen.emulator.ptx.syntax import Instruction, Operand, Sink
 from fa4gen.emulator.report import Severity
 from fa4gen.emulator.state.gang import Gang, Mask, Threads, as_row
@@ -18,6 +17,7 @@ from fa4gen.emulator.state.mbarriers import MAX_COUNT, Mbarrier
 from fa4gen.emulator.state.memory import SHARED_WINDOW, WINDOW_BYTES
 from fa4gen.emulator.translate.emit import Emitter, Reader, Writer
 from fa4gen.emulator.translate.outcome import End, MakeEnd, Outcome, Wait
+from fa4gen.emulator.translate.registry import Translate
 
 # How often a wait that could not be granted at once reports failure instead of waiting, so that
 # the retry loop runs too.

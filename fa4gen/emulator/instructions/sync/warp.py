@@ -13,13 +13,13 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from fa4gen.emulator.instructions.registry import Translate
 from fa4gen.emulator.instructions.scalar.modifiers import Words
 from fa4gen.emulator.ptx.syntax import Immediate, Instruction, Pair, Sink
 from fa4gen.emulator.ptx.types import bits_of, dtype_of
 from fa4gen.emulator.report import Severity
 from fa4gen.emulator.state.gang import GANG_LANES, WARP_LANES, Gang, Mask
 from fa4gen.emulator.translate.emit import Emitter, Writer
+from fa4gen.emulator.translate.registry import Translate
 
 _FULL: Final = 0xFFFFFFFF
 _LANE: Final = np.arange(GANG_LANES) % WARP_LANES

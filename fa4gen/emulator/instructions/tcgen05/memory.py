@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from fa4gen.emulator.instructions.registry import Translate
 from fa4gen.emulator.instructions.tcgen05 import allocation, transfer
 from fa4gen.emulator.translate.outcome import MakeEnd
+from fa4gen.emulator.translate.registry import Translate
 
 TRANSLATIONS: Final[Mapping[str, Translate]] = {
     "tcgen05.dealloc": allocation.dealloc,

@@ -19,7 +19,6 @@ from fa4gen.emulator.instructions.copy.endpoints import only, pick
 from fa4gen.emulator.instructions.mma import descriptors
 from fa4gen.emulator.instructions.mma.descriptors import Descriptor, DescriptorError
 from fa4gen.emulator.instructions.mma.operand_tiles import ELEMENT_BYTES
-from fa4gen.emulator.instructions.registry import Translate
 from fa4gen.emulator.instructions.tcgen05 import instruction_descriptor
 from fa4gen.emulator.instructions.tcgen05.commit import commit, remember
 from fa4gen.emulator.instructions.tcgen05.common import (
@@ -45,6 +44,7 @@ from fa4gen.emulator.state.gang import Gang, Mask
 from fa4gen.emulator.state.memory import RESERVED_SHARED
 from fa4gen.emulator.state.tensor_memory import LANES, split_address
 from fa4gen.emulator.translate.emit import Emitter, Reader
+from fa4gen.emulator.translate.registry import Translate
 
 _SCALED_INPUT: Final = ("f16", "tf32")
 _HINTS: Final = ("fill", "use", "lastuse", "discard")

@@ -22,7 +22,6 @@ from fa4gen.emulator.instructions.mma.operand_tiles import (
     tile_ranges,
     values_of,
 )
-from fa4gen.emulator.instructions.registry import Translate
 from fa4gen.emulator.instructions.wgmma.products import (
     ROWS,
     Accumulators,
@@ -36,6 +35,7 @@ from fa4gen.emulator.ptx.syntax import Immediate, Instruction, Operand, Vector
 from fa4gen.emulator.state.async_ops import AsyncOp, SharedRange
 from fa4gen.emulator.state.gang import GANG_LANES, Gang, Mask, as_row
 from fa4gen.emulator.translate.emit import Emitter, Reader
+from fa4gen.emulator.translate.registry import Translate
 
 _DEPTH: Final = {"bf16": 16, "f16": 16, "tf32": 8, "e4m3": 32, "e5m2": 32, "s8": 32, "u8": 32}
 _MAC_PER_CYCLE: Final = {1: 4096, 2: 2048, 4: 1024}

@@ -1,15 +1,14 @@
-"""The threads of a cluster as the clocks number them."""
+"""All threads of a cluster as the clocks number them, and its asynchronous slots."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from fa4gen.emulator.checks.clocks import WARP, Clocks, Threads, Vector
 from fa4gen.emulator.checks.convergence import Convergence
+from fa4gen.emulator.checks.party import Party
 from fa4gen.emulator.checks.released import LoadsUnwatched, Released
 from fa4gen.emulator.checks.sites import Sites, person
 from fa4gen.emulator.report import Severity
@@ -29,21 +28,6 @@ class SlotsExhausted(Exception):  # noqa: N818 (no error: the launch begins agai
 
 # Sets of lanes that are remembered.
 _MOST_PARTIES: Final = 1024
-
-
-@dataclass(slots=True, eq=False)
-class Party:
-    """Lanes of a gang: ``threads`` selects them in the clocks, ``ids`` has their numbers.
-
-    ``column`` is ``ids`` for accesses of several cells each; ``whole`` for all lanes of the gang.
-    """
-
-    gang: Gang
-    mask: Mask
-    threads: Threads
-    ids: NDArray[np.int64]
-    column: NDArray[np.int64]
-    whole: bool = False
 
 
 class Team:
@@ -67,7 +51,7 @@ class Team:
         self._next = 0
         self._all: dict[Gang, Party] = {}
         self._released = (
-            None if machine.pending_loads is None else Released(self, machine.pending_loads)
+            None if machine.pending_loads is None else Released(self.clocks, machine.pending_loads)
         )
         self._missed: dict[int, Vector] = {}
         self._some: dict[tuple[Gang, bytes], Party] = {}

@@ -1,17 +1,13 @@
-"""Which family translates an opcode."""
+"""The modules of instructions, and what they translate."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from importlib import import_module
-from typing import Final, TypeAlias
+from typing import Final
 
-from fa4gen.emulator.errors import UnsupportedError
-from fa4gen.emulator.ptx.syntax import Instruction
-from fa4gen.emulator.translate.emit import Emitter
 from fa4gen.emulator.translate.outcome import MakeEnd
-
-Translate: TypeAlias = Callable[[Instruction, Emitter], None]
+from fa4gen.emulator.translate.registry import Translate
 
 # Each module has TRANSLATIONS: a mapping from the first words of an opcode ("add",
 # "cp.async.bulk.tensor") to a function (instruction, emitter). The longest match counts.
@@ -55,16 +51,6 @@ def load_families() -> Mapping[str, Translate]:
                 raise AssertionError(f"two families translate {key}")
             table[key] = function
     return table
-
-
-def find(table: Mapping[str, Translate], instruction: Instruction) -> Translate:
-    """The translation with the longest matching prefix; raises UnsupportedError if none has one."""
-    words = (instruction.opcode, *instruction.modifiers)
-    for count in range(len(words), 0, -1):
-        function = table.get(".".join(words[:count]))
-        if function is not None:
-            return function
-    raise UnsupportedError(instruction)
 
 
 def load_ends() -> Mapping[str, MakeEnd]:

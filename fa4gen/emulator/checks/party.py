@@ -1,0 +1,29 @@
+"""Lanes that do something together, as the clocks number them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fa4gen.emulator.checks.clocks import Threads
+
+if TYPE_CHECKING:
+    from fa4gen.emulator.state.gang import Gang, Mask
+
+
+@dataclass(slots=True, eq=False)
+class Party:
+    """Lanes of a gang: ``threads`` selects them in the clocks, ``ids`` has their numbers.
+
+    ``column`` is ``ids`` for accesses of several cells each; ``whole`` for all lanes of the gang.
+    """
+
+    gang: Gang
+    mask: Mask
+    threads: Threads
+    ids: NDArray[np.int64]
+    column: NDArray[np.int64]
+    whole: bool = False

@@ -1,0 +1,45 @@
+"""The places of a kernel that its coverage counts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from fa4gen.emulator.ptx.syntax import Instruction
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Branch:
+    """A step that sends lanes two ways; ``expects``: whether the guard holds, and does not.
+
+    ``skips``: the side that passes by a loop, where the other one enters it; None for others.
+    """
+
+    step: int
+    guard: Instruction
+    expects: tuple[bool, bool]
+    skips: bool | None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Points:
+    """``branches``; the indices of ``instructions`` that can run; how many a source line has."""
+
+    branches: tuple[Branch, ...]
+    instructions: tuple[int, ...]
+    of_line: dict[str, int]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Vote:
+    """A branch at the end of ``step`` that tests the predicate ``outcome`` of a vote.
+
+    ``flips``: lanes branch when the vote failed, and do what it is about when they do not branch.
+    """
+
+    step: int
+    site: Instruction
+    branch: Instruction
+    outcome: int
+    flips: bool
