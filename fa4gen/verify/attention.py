@@ -62,6 +62,12 @@ class AttentionFamily:
         """Return cases for what the emulator's did not reach."""
         return attention_further(self.plan, wanted)
 
+    def cost(self, case: Case) -> float:
+        """Return how long the emulator takes, about."""
+        blocks = score_tiles(self.plan, case)
+        tiles = case.batch * case.query_heads * -(-case.query_rows // self.plan.BM)
+        return blocks["full"] + blocks["partial"] + tiles
+
     def score_tiles(self, case: Case) -> dict[str, int]:
         """Count blocks of keys by what the mask leaves of them."""
         return score_tiles(self.plan, case)

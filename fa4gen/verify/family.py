@@ -70,6 +70,9 @@ class Family(Protocol):
     def further_cases(self, wanted: Wanted) -> tuple[NamedCase, ...]:
         """Return cases for the emulator, likely ones first, for what its own did not reach."""
 
+    def cost(self, case: Any) -> float:
+        """Return how long the emulator takes for a case, in blocks of keys or of K, about."""
+
     def score_tiles(self, case: Any) -> dict[str, int]:
         """Count blocks of keys that the mask leaves full, partial or empty; {} without masks."""
 

@@ -186,7 +186,8 @@ def verify_kernel(
     if shared:
         assert pick is not None
         elsewhere = partial(_check_elsewhere, plan, compiled, pick, options.seed)
-        verdicts = share_work(chosen, kernel.check, elsewhere, jobs, inherit=True)
+        cost = family_of(plan).cost
+        verdicts = share_work(chosen, kernel.check, elsewhere, jobs, cost=cost, inherit=True)
     else:
         verdicts = kernel.check_all(chosen)
     whole = not options.patterns

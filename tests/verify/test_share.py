@@ -44,6 +44,29 @@ def test_both_sides_work() -> None:
     assert os.getpid() not in workers
 
 
+def test_the_longest_work_is_begun_first() -> None:
+    begun = []
+
+    def here(item: int) -> tuple[int, int]:
+        begun.append(item)
+        return 0, item
+
+    results = share_work([1, 3, 2, 9, 0], here, elsewhere, 2, cost=float)
+    assert [item for _, item in results] == [1, 3, 2, 9, 0]
+    assert begun == sorted(begun, reverse=True)
+    assert 9 not in begun
+
+
+def sleeps(item: float) -> tuple[str, float]:
+    time.sleep(item)
+    return "elsewhere", item
+
+
+def test_nobody_holds_work_that_it_has_not_begun() -> None:
+    results = share_work([2.0, 0.1, 0.2, 0.3], lambda item: ("here", item), sleeps, 2)
+    assert results == [("elsewhere", 2.0), ("here", 0.1), ("here", 0.2), ("here", 0.3)]
+
+
 LOADED: list[str] = []
 
 

@@ -63,6 +63,12 @@ class GemmFamily:
         """Return nothing: there is no softmax."""
         del coverages
 
+    def cost(self, case: GemmCase) -> float:
+        """Return how long the emulator takes, about."""
+        plan = self.plan
+        tiles = (case.batch or 1) * -(-case.m // plan.BM) * -(-case.n // plan.BN)
+        return tiles * (2 + case.k / plan.BK)
+
     def score_tiles(self, case: GemmCase) -> dict[str, int]:
         """Return nothing: there are no masks."""
         del case
