@@ -63,7 +63,10 @@ class _Queue:
     """What nobody has begun. A pool would take more than it works on, and end later than we."""
 
     def __init__(
-        self, pool: ProcessPoolExecutor, order: Sequence[int], call: Callable[[int], tuple[Any, Any]]
+        self,
+        pool: ProcessPoolExecutor,
+        order: Sequence[int],
+        call: Callable[[int], tuple[Any, Any]],
     ) -> None:
         self._pool = pool
         self._left = deque(order)
