@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from concurrent.futures import Future, ProcessPoolExecutor
+    from concurrent.futures import Future
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -45,7 +45,7 @@ def share_work(
     # a fork copies locks as they are: only where no other thread can hold one
     forks = inherit and sys.platform == "linux" and threading.active_count() == 1
     with ProcessPoolExecutor(helpers, get_context("fork" if forks else "spawn")) as pool:
-        queue = _Queue(pool, order, lambda index: (elsewhere, items[index]))
+        queue = _Queue(order, lambda index: pool.submit(elsewhere, items[index]))
         try:
             for _ in range(helpers):
                 queue.send()
@@ -62,15 +62,9 @@ def share_work(
 class _Queue:
     """What nobody has begun. A pool would take more than it works on, and end later than we."""
 
-    def __init__(
-        self,
-        pool: ProcessPoolExecutor,
-        order: Sequence[int],
-        call: Callable[[int], tuple[Any, Any]],
-    ) -> None:
-        self._pool = pool
+    def __init__(self, order: Sequence[int], submit: Callable[[int], Future[Any]]) -> None:
         self._left = deque(order)
-        self._call = call
+        self._submit = submit
         self._lock = threading.Lock()
         self.sent: dict[int, Future[Any]] = {}
         """By item; complete once ``take`` has returned None."""
@@ -86,8 +80,7 @@ class _Queue:
             if not self._left:
                 return
             index = self._left.popleft()
-            future = self._pool.submit(*self._call(index))
-            self.sent[index] = future
+            future = self.sent[index] = self._submit(index)
         future.add_done_callback(self._done)
 
     def close(self) -> None:
