@@ -37,7 +37,7 @@ def test_a_file_and_a_shipped_name_become_kernels(tmp_path):
     path.write_text("".join(f"{key}: {value}\n" for key, value in CONFIG.items()))
     for config in (path, str(path)):
         assert fa4gen.load(config).plan.name == "my_kernel"
-    assert fa4gen.load("d128_causal_bf16").plan.mask == "causal"
+    assert fa4gen.load("d128_causal_bf16").plan.mask.name == "causal"
 
 
 @pytest.mark.compile

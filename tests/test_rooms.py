@@ -19,18 +19,23 @@ if TYPE_CHECKING:
 PACKAGE = Path(fa4gen.__file__).parent
 MODULES = sorted(PACKAGE.rglob("*.py"))
 MAX_LINES = 400
+AXES = {"masks"}
+"""What configs combine freely."""
 MAY_IMPORT = {
-    "config": set(),
-    "designs": {"config"},
-    "render": {"designs", "config"},
-    "toolchain": {"render", "designs", "config"},
-    "runtime": {"designs", "config"},
+    **{room: set() for room in AXES},
+    "config": AXES,
+    "designs": {"config", *AXES},
+    "render": {"designs", "config", *AXES},
+    "toolchain": {"render", "designs", "config", *AXES},
+    "runtime": {"designs", "config", *AXES},
     "emulator": set(),
-    "vendor": {"verify", "emulator", "toolchain", "runtime", "render", "designs", "config"},
-    "verify": {"emulator", "toolchain", "runtime", "render", "designs", "config"},
-    "bench": {"vendor", "verify", "toolchain", "runtime", "render", "designs", "config"},
-    "sweep": {"verify", "toolchain", "runtime", "render", "designs", "config"},
-}
+    "vendor": {
+        "verify", "emulator", "toolchain", "runtime", "render", "designs", "config", *AXES
+    },
+    "verify": {"emulator", "toolchain", "runtime", "render", "designs", "config", *AXES},
+    "bench": {"vendor", "verify", "toolchain", "runtime", "render", "designs", "config", *AXES},
+    "sweep": {"verify", "toolchain", "runtime", "render", "designs", "config", *AXES},
+}  # fmt: skip
 """Every room but the command line, which may import all; files beside the rooms are open to all."""
 HEAVY = ("cupy", "cuda", "torch", "rich", "numpy", "ml_dtypes")
 

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 from fa4gen.errors import MissingCapabilityError, Problem
+from fa4gen.masks import Causal, NoMask, SlidingWindow
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -107,8 +108,8 @@ class SdpaPeer:
         """See Peer."""
         if plan.depth not in self.depths:
             raise LeftOutError(f"it is not for depth {plan.depth}")
-        if plan.mask == "sliding_window":
-            raise LeftOutError("it has no sliding window")
+        if not isinstance(plan.mask, NoMask | Causal):
+            raise LeftOutError(f"it has no mask {plan.mask.name}")
         if plan.softcap is not None:
             raise LeftOutError("it has no softcap")
         from torch.nn.attention import SDPBackend, sdpa_kernel
@@ -116,7 +117,7 @@ class SdpaPeer:
 
         backend = getattr(SDPBackend, self.backend)
         q, k, v = (tensor.transpose(1, 2) for tensor in (query, key, value))
-        is_causal = plan.mask == "causal"
+        is_causal = isinstance(plan.mask, Causal)
 
         def run() -> Any:
             with sdpa_kernel(backend):
@@ -136,14 +137,16 @@ class Fa3Peer:
 
     def prepare(self, plan: AttentionPlan, query: Any, key: Any, value: Any) -> Callable[[], Any]:
         """See Peer."""
-        options: dict[str, Any] = {"is_causal": plan.mask == "causal"}
+        options: dict[str, Any] = {"is_causal": isinstance(plan.mask, Causal)}
         if "num_splits" in self.arguments:
             options["num_splits"] = 1
-        if plan.mask == "sliding_window":
+        if isinstance(plan.mask, SlidingWindow):
             if not {"window_size_left", "window_size_right"} <= self.arguments:
                 raise LeftOutError("this library has no sliding window")
-            options["window_size_left"] = -1 if plan.window_left is None else plan.window_left
-            options["window_size_right"] = -1 if plan.window_right is None else plan.window_right
+            options["window_size_left"] = plan.mask.window_left
+            options["window_size_right"] = plan.mask.window_right
+        elif not isinstance(plan.mask, NoMask | Causal):
+            raise LeftOutError(f"it has no mask {plan.mask.name}")
         if plan.softcap is not None:
             if "softcap" not in self.arguments:
                 raise LeftOutError("this library has no softcap")

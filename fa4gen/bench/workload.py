@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from fa4gen.errors import ConfigError, Problem
+from fa4gen.masks import mask_in
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -55,28 +56,11 @@ def make_workload(rows: int, depth: int, value_depth: int | None = None) -> Work
 def count_flop(plan: AttentionPlan, workload: Workload) -> float:
     """Count the floating-point operations of Q.K and P.V that the mask leaves.
 
-    By the usual convention a causal mask leaves half; a window leaves the pairs that are visible.
+    By the usual convention a causal mask leaves half; others leave the pairs that are visible.
     """
-    rows = workload.rows
-    if plan.mask == "none":
-        pairs = float(rows * rows)
-    elif plan.mask == "causal":
-        pairs = rows * rows / 2
-    else:
-        pairs = float(visible_pairs(rows, plan.window_left, plan.window_right))
     columns = workload.depth + workload.value_depth
+    pairs = plan.mask.pairs(workload.rows)
     return 2.0 * workload.batch * workload.heads * columns * pairs
-
-
-def visible_pairs(rows: int, left: int | None, right: int | None) -> int:
-    """Count the (query, key) pairs that a window leaves of ``rows`` times ``rows``."""
-    return _band(rows, left) + _band(rows, right) + rows
-
-
-def _band(rows: int, width: int | None) -> int:
-    """Pairs on one side of the diagonal, at most ``width`` away."""
-    width = rows - 1 if width is None else min(width, rows - 1)
-    return width * rows - width * (width + 1) // 2
 
 
 def parse_sizes(text: str) -> tuple[int, ...]:
@@ -103,7 +87,4 @@ def size_word(rows: int) -> str:
 
 def mask_word(facts: Mapping[str, Any]) -> str:
     """Write a mask in words: dense, causal, or the window."""
-    if facts["mask"] == "sliding_window":
-        left, right = facts["window_left"], facts["window_right"]
-        return f"window {left + 1}" if right == 0 else f"window {left}+1+{right}"
-    return "dense" if facts["mask"] == "none" else str(facts["mask"])
+    return mask_in(facts).short

@@ -11,7 +11,7 @@ from typing import Annotated, Literal
 from pydantic import Field, field_validator
 
 from fa4gen.config.expression import parse_expression
-from fa4gen.config.primitives import Auto, Strict, Whole
+from fa4gen.strict import Auto, Strict, Whole
 
 
 class GemmKeys(Strict):

@@ -16,12 +16,12 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from pydantic import Field, ValidationError
 
 from fa4gen.config.paths import shown_path
-from fa4gen.config.primitives import Strict
 from fa4gen.config.schema_errors import explain_errors, place_of
 from fa4gen.config.text import read_text
 from fa4gen.config.toml_places import toml_places
 from fa4gen.config.yaml_positions import Document
 from fa4gen.errors import ConfigError, Problem
+from fa4gen.strict import Strict
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -12,39 +12,16 @@ from typing import TYPE_CHECKING, Annotated, Literal, get_args
 from pydantic import Field, model_validator
 
 from fa4gen.config.gemm import BlackwellGemmConfig, HopperGemmConfig
-from fa4gen.config.primitives import Auto, Strict, Whole
+from fa4gen.masks import MaskValue, mask_of
+from fa4gen.strict import Auto, Strict, Whole
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-MAX_WINDOW = 2**30
-"""Keys: window, rows and tiles then add up in 32 bits for as many rows again."""
+    from fa4gen.masks.mask import Mask
+
 MIN_SOFTCAP, MAX_SOFTCAP = 1e-4, 1e4
 """Above, float32 loses in tanh what the cap multiplies back; far below, its inverse overflows."""
-
-
-class WindowExtent(Strict):
-    """How many keys a query row sees on each side of its diagonal, the diagonal not counted."""
-
-    left: Annotated[int, Field(ge=0, le=MAX_WINDOW)]
-    right: Annotated[int, Field(ge=0, le=MAX_WINDOW)]
-
-
-class SlidingWindow(Strict):
-    """A band around the diagonal, which ends at the bottom right corner like ``causal``.
-
-    A number W means the W most recent keys, the row's own key included;
-    ``{left: L, right: R}`` means L keys before the diagonal, R after it, and itself.
-    """
-
-    sliding_window: Annotated[int, Field(ge=1, le=MAX_WINDOW)] | WindowExtent
-
-    @property
-    def extent(self) -> tuple[int, int]:
-        """Keys visible to the left and right of the diagonal."""
-        if isinstance(self.sliding_window, int):
-            return self.sliding_window - 1, 0
-        return self.sliding_window.left, self.sliding_window.right
 
 
 class AttentionKeys(Strict):
@@ -60,7 +37,7 @@ class AttentionKeys(Strict):
     """Element type of query, key, value and output. Sums are kept in float32."""
     depth: int
     """Head dimension, in elements."""
-    mask: Literal["none", "causal"] | SlidingWindow = "none"
+    mask: MaskValue = "none"
     """none, causal (aligned to the bottom right corner), or {sliding_window: W}."""
     lse: bool = True
     """Also write the log-sum-exp of every row, float32 (batch, heads, query rows)."""
@@ -68,13 +45,9 @@ class AttentionKeys(Strict):
     """Logits become softcap * tanh(logit / softcap) before the mask."""
 
     @property
-    def window(self) -> tuple[int | None, int | None]:
-        """Keys visible left and right of the diagonal; None is unbounded."""
-        if self.mask == "none":
-            return None, None
-        if self.mask == "causal":
-            return None, 0
-        return self.mask.extent
+    def resolved_mask(self) -> Mask:
+        """The mask with its numbers."""
+        return mask_of(self.mask)
 
 
 class RegisterBudget(Strict):

@@ -97,10 +97,9 @@ class CheckedArguments:
 def largest_row_count(plan: AttentionPlan) -> int:
     """Return the most query and key rows that the kernel can number.
 
-    It rounds row numbers up to whole tiles and blocks, and adds the window to them.
+    It rounds row numbers up to whole tiles and blocks, and adds the mask's numbers to them.
     """
-    window = max(plan.window_left or 0, plan.window_right or 0)
-    return INT32_MAX - (4 * plan.BM + plan.BN + window)
+    return INT32_MAX - (4 * plan.BM + plan.BN + plan.mask.reach)
 
 
 def check_layout(layout: str) -> None:

@@ -63,7 +63,7 @@ def plan_schedule(plan: AttentionPlan, size: ProblemSize, multiprocessors: int) 
         mixed_tile_heights=plan.mixed_tile_heights,
         cta_group=plan.cta_group,
         ctas_per_tile=plan.ctas_per_tile,
-        causal=plan.mask == "causal",
+        in_order=plan.mask.IN_ORDER,
         grouped=in_groups(plan),
         key_head_row_bytes=(plan.depth + plan.value_depth) * plan.element_bytes,
     )
@@ -71,7 +71,7 @@ def plan_schedule(plan: AttentionPlan, size: ProblemSize, multiprocessors: int) 
 
 def in_groups(plan: AttentionPlan) -> bool:
     """Whether heads are worked on in groups whose keys and values fit L2 together."""
-    return plan.mask == "causal" and plan.scheduler == "dynamic"
+    return plan.mask.IN_ORDER and plan.scheduler == "dynamic"
 
 
 @lru_cache(maxsize=1024)
@@ -83,7 +83,7 @@ def _schedule(
     mixed_tile_heights: bool,
     cta_group: int,
     ctas_per_tile: int,
-    causal: bool,
+    in_order: bool,
     grouped: bool,
     key_head_row_bytes: int,
 ) -> Schedule:
@@ -93,7 +93,7 @@ def _schedule(
     if mixed_tile_heights:
         short = (
             least_padding(size.query_rows, BM)
-            if causal
+            if in_order
             else least_makespan(size.query_rows, BM, size.all_heads, multiprocessors)
         )
     covered = short * (BM - WARPGROUP_ROWS)
@@ -137,7 +137,8 @@ def short_tile_candidates(rows: int, tile_rows: int) -> range:
 def least_padding(rows: int, tile_rows: int) -> int:
     """Short tiles that leave the fewest rows of the last tile empty; the fewest of them.
 
-    Under a causal mask the tiles differ in length anyway, and longest-first order evens them out.
+    Where later rows see more keys the tiles differ in length anyway, and longest-first order evens
+    them out.
     """
 
     def padded_rows(short: int) -> int:

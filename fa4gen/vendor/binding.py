@@ -8,6 +8,8 @@ from __future__ import annotations
 import ctypes
 from typing import TYPE_CHECKING, Any, Final
 
+from fa4gen.masks import mask_numbers
+
 if TYPE_CHECKING:
     from pathlib import Path
 
@@ -108,8 +110,7 @@ class Problem(ctypes.Structure):
         ("depth", _I64),
         ("value_depth", _I64),
         ("mask", ctypes.c_int),
-        ("window_left", _I64),
-        ("window_right", _I64),
+        *((name, _I64) for name in mask_numbers()),
         ("softcap", ctypes.c_double),
         ("lse", ctypes.c_int),
         ("m", _I64),

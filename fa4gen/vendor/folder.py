@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from fa4gen.masks import MASKS
 from fa4gen.render.environment import open_templates
 from fa4gen.render.render import GENERATOR
 from fa4gen.vendor.facts import kernel_facts
@@ -84,6 +85,7 @@ def template_values(request: Request, facts: tuple[KernelFacts, ...]) -> dict[st
         "kernels": facts,
         "adapters": request.adapters,
         "generator": GENERATOR,
+        "masks": MASKS,
         "families": families_of(facts),
         "sources": tuple(f"src/{name}.c" for name in SOURCES if name not in absent_families(facts)),
         "row_characters": LINE_CHARACTERS,

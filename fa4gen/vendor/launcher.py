@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from fa4gen.designs.shared.attention_model import AttentionPlan
 from fa4gen.designs.shared.hardware import ARCHITECTURES
+from fa4gen.masks import mask_numbers
 from fa4gen.runtime.arguments import largest_row_count
 from fa4gen.runtime.gemm_arguments import LARGEST_EXTENT
 from fa4gen.runtime.schedule import in_groups
@@ -20,13 +21,11 @@ if TYPE_CHECKING:
     from fa4gen.designs.shared.plans import Plan
 
 MAX_RANK = 5
-UNBOUNDED = -1
 DTYPES = {"bf16": "BF16", "fp16": "FP16", "fp8_e4m3": "FP8_E4M3", "fp32": "FP32"}
 MAP_DTYPES = {"fp8_e4m3": 0, "fp16": 6, "fp32": 7, "bf16": 9}
 """CUtensorMapDataType; TMA moves bytes, and has no type for fp8."""
 MAP_SWIZZLES = {0: 0, 32: 1, 64: 2, 128: 3}
 """CUtensorMapSwizzle."""
-MASKS = {"none": "MASK_NONE", "causal": "MASK_CAUSAL", "sliding_window": "MASK_SLIDING_WINDOW"}
 RESIDUALS = {"none": "RESIDUAL_NONE", "matrix": "RESIDUAL_MATRIX", "row": "RESIDUAL_ROW"}
 
 
@@ -79,8 +78,10 @@ class LauncherFacts:
     depth: int = 0
     value_depth: int = 0
     mask: str = ""
-    window_left: int = 0
-    window_right: int = 0
+    in_order: bool = False
+    """Later rows see more keys."""
+    mask_numbers: tuple[int, ...] = tuple(0 for _ in mask_numbers())
+    """Of all masks; those of other masks are 0."""
     softcap: float = 0.0
     lse: bool = False
     a_m_major: bool = False
@@ -120,8 +121,6 @@ def _shared_facts(plan: Plan) -> LauncherFacts:
 
 
 def _with_attention(facts: LauncherFacts, plan: AttentionPlan) -> LauncherFacts:
-    left = UNBOUNDED if plan.window_left is None else plan.window_left
-    right = UNBOUNDED if plan.window_right is None else plan.window_right
     return replace(
         facts,
         ctas_per_tile=plan.ctas_per_tile,
@@ -132,9 +131,9 @@ def _with_attention(facts: LauncherFacts, plan: AttentionPlan) -> LauncherFacts:
         default_scale=plan.depth**-0.5,
         depth=plan.depth,
         value_depth=plan.value_depth,
-        mask=MASKS[plan.mask],
-        window_left=left,
-        window_right=right,
+        mask=f"MASK_{plan.mask.name.upper()}",
+        in_order=plan.mask.IN_ORDER,
+        mask_numbers=tuple(plan.mask.numbers().get(name, 0) for name in mask_numbers()),
         softcap=plan.softcap or 0.0,
         lse=plan.lse,
     )

@@ -84,7 +84,7 @@ def default_cases(plan: AttentionPlan) -> tuple[Case, ...]:
         *_heads(),
         *_layouts(),
         *_data(plan),
-        *_windows(plan),
+        *_mask_edges(plan),
         *_many_tiles(plan),
         *_descales(plan),
     ]
@@ -124,11 +124,13 @@ def emulated_cases(plan: AttentionPlan) -> tuple[Case, ...]:
     ]
     if plan.has_descales:
         cases.append(_without_descales(plan))
-    if plan.mask == "sliding_window":
-        width = (plan.window_left or 0) + 1 + (plan.window_right or 0)
-        if width <= 4 * n:
-            cases += [Case(f"window/{width + n}", 1, 1, 1, width + n, width + n)]
-        cases += [Case(f"window/70x{width + n + 9}", 1, 1, 1, 70, width + n + 9)]
+    word, span = plan.mask.WORD, plan.mask.span
+    if span is not None:
+        if span <= 4 * n:
+            cases += [Case(f"{word}/{span + n}", 1, 1, 1, span + n, span + n)]
+        cases += [Case(f"{word}/70x{span + n + 9}", 1, 1, 1, 70, span + n + 9)]
+    for rows, keys in plan.mask.small_sizes():
+        cases += [Case(f"{word}/{rows}x{keys}", 1, 1, 1, rows, keys)]
     return unique(cases)
 
 
@@ -250,21 +252,23 @@ def _data(plan: AttentionPlan) -> Iterable[Case]:
         yield Case(f"scale/{scale:g}", 1, 3, 1, 200, 333, softmax_scale=scale)
 
 
-def _windows(plan: AttentionPlan) -> Iterable[Case]:
-    """Lengths around the window, and far beyond it."""
-    if plan.mask != "sliding_window":
+def _mask_edges(plan: AttentionPlan) -> Iterable[Case]:
+    """Lengths around the most keys that a row sees, and far beyond; then the mask's own."""
+    word, width = plan.mask.WORD, plan.mask.span
+    for rows, keys in plan.mask.sizes():
+        yield Case(f"{word}/{rows}x{keys}", 1, 2, 1, rows, keys)
+    if width is None:
         return
-    width = (plan.window_left or 0) + 1 + (plan.window_right or 0)
     for length in (*_around(width), width + plan.BN, width + plan.BM + 1):
         if 0 < length <= 3000:
-            yield Case(f"window/{length}", 1, 2, 1, length, length)
+            yield Case(f"{word}/{length}", 1, 2, 1, length, length)
     square = min(4 * width + 77, 2500)
-    yield Case(f"window/long_{square}", 1, 2, 2, square, square)
+    yield Case(f"{word}/long_{square}", 1, 2, 2, square, square)
     keys = min(4 * width + 77, 40_000)
-    yield Case(f"window/300x{keys}", 1, 2, 1, 300, keys)
-    yield Case(f"window/{keys}x300", 1, 1, 1, min(keys, 5000), 300)
+    yield Case(f"{word}/300x{keys}", 1, 2, 1, 300, keys)
+    yield Case(f"{word}/{keys}x300", 1, 1, 1, min(keys, 5000), 300)
     for kind in ("rising", "falling", "all_logits_low"):
-        yield Case(f"window/{kind}", 1, 2, 1, 400, min(2 * width + 400, 5000), data=kind)
+        yield Case(f"{word}/{kind}", 1, 2, 1, 400, min(2 * width + 400, 5000), data=kind)
 
 
 def _many_tiles(plan: AttentionPlan) -> Iterable[Case]:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from fa4gen.designs.shared.attention_model import AttentionPlan
+    from fa4gen.masks.mask import Mask
     from fa4gen.verify.precision import Precision
 
     Descales = Mapping[str, Any]
@@ -35,30 +36,23 @@ GPU_CHUNK = 1 << 26
 class AttentionProblem:
     """What a call computes, apart from the numbers in its tensors."""
 
-    window_left: int | None
-    """Keys visible left of the diagonal; None is unbounded."""
-    window_right: int | None
+    mask: Mask
     softcap: float | None
     softmax_scale: float
 
     @classmethod
     def of(cls, plan: AttentionPlan, softmax_scale: float) -> AttentionProblem:
         """Return the problem that the kernel of ``plan`` solves."""
-        return cls(plan.window_left, plan.window_right, plan.softcap, softmax_scale)
+        return cls(plan.mask, plan.softcap, softmax_scale)
 
     def visible_keys(self, query_rows: int, key_rows: int) -> tuple[Any, Any]:
-        """First visible key, and the first behind, of every query row (equal where none is).
+        """First visible key, and one past the last, of every query row (none: second not larger).
 
-        The diagonal ends in the bottom right corner: row i lies at key i + key_rows - query_rows.
+        The diagonal ends in the bottom right corner: row i is at key i + key_rows - query_rows.
         """
-        diagonal = np.arange(query_rows, dtype=np.int64) + (key_rows - query_rows)
-        first = np.zeros(query_rows, dtype=np.int64)
-        end = np.full(query_rows, key_rows, dtype=np.int64)
-        if self.window_left is not None:
-            first = np.clip(diagonal - self.window_left, 0, key_rows)
-        if self.window_right is not None:
-            end = np.clip(diagonal + self.window_right + 1, 0, key_rows)
-        return first, end
+        position = np.arange(query_rows, dtype=np.int64) + (key_rows - query_rows)
+        first, end = self.mask.bounds(position, key_rows)
+        return np.clip(first, 0, key_rows), np.clip(end, 0, key_rows)
 
 
 @dataclass(frozen=True)

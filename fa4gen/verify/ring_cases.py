@@ -40,10 +40,9 @@ def attention_rings(plan: AttentionPlan, times: int = 1) -> tuple[Case, ...]:
             blocks = max(blocks, uses * row.slots // 2 + 1)
     rows = plan.cta_group // plan.ctas_per_tile * plan.BM - 3
     shown = blocks
-    if plan.mask == "sliding_window":
-        width = (plan.window_left or 0) + 1 + (plan.window_right or 0)
+    if plan.mask.span is not None:
         # the other blocks are masked for all rows of a tile, and not loaded
-        shown = max(1, min(blocks, (width + plan.BM) // plan.BN))
+        shown = max(1, min(blocks, (plan.mask.span + plan.BM) // plan.BN))
     long = _rings(plan, -(-blocks // shown), rows, shown * plan.BN - 5)
     if long.query_heads >= tiles:
         return (long,)
@@ -84,16 +83,13 @@ def attention_further(plan: AttentionPlan, wanted: Wanted) -> tuple[Case, ...]:
     if wanted.single_tile:
         cases.append(Case("further/one_tile", 1, 1, 1, 3, n + 5))
     if wanted.branches:
-        width = 0
-        if plan.mask == "sliding_window":
-            width = (plan.window_left or 0) + 1 + (plan.window_right or 0)
-        if plan.window_right is not None:
+        if plan.mask.LAST:
             # of three tiles only the last rows see a key, and a CTA takes all: tiles and parts of
             # tiles without any work, behind others
             few = Case("further/few_seen", 1, 2, 1, 3 * m, m + m // 4)
             cases.append(replace(few, multiprocessors=plan.cta_group))
         # blocks before, inside and behind what the mask shows, for rows of two tiles
-        keys = min(width, 4 * n) + 3 * n
+        keys = min(plan.mask.span or 0, 4 * n) + 3 * n
         cases.append(Case("further/long", 1, 1, 1, m + 1, keys, data="falling"))
     return tuple(cases)
 

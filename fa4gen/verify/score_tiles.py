@@ -38,9 +38,5 @@ def score_tiles(plan: AttentionPlan, case: Case) -> dict[str, int]:
 
 def _seen(plan: AttentionPlan, row: int, rows: int, keys: int) -> tuple[int, int]:
     """Return the first and the last key that a row sees; the last row lies at the last key."""
-    diagonal = row + keys - rows
-    low = 0 if plan.window_left is None else max(0, diagonal - plan.window_left)
-    high = keys - 1
-    if plan.window_right is not None:
-        high = min(high, diagonal + plan.window_right)
-    return low, high
+    first, end = plan.mask.bounds(row + keys - rows, keys)
+    return max(0, first), min(keys, end) - 1

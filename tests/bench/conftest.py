@@ -13,8 +13,6 @@ FACTS = {
     "dtype": "bf16",
     "depth": 128,
     "mask": "causal",
-    "window_left": None,
-    "window_right": 0,
 }
 
 

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -8,16 +9,23 @@ import pytest
 
 from fa4gen.bench.peers import Fa3Peer, LeftOutError, SdpaPeer, find_peers
 from fa4gen.errors import MissingCapabilityError
+from fa4gen.masks import Causal, NoMask, SlidingWindow
+from fa4gen.masks.mask import Mask
 
 FA3_ARGUMENTS = frozenset(
     {"q", "k", "v", "is_causal", "window_size_left", "window_size_right", "softcap", "num_splits"}
 )
 
 
-def plan(mask: str = "none", left=None, right=None, softcap=None) -> SimpleNamespace:
-    return SimpleNamespace(
-        depth=128, mask=mask, window_left=left, window_right=right, softcap=softcap
-    )
+@dataclass(frozen=True)
+class OtherMask(Mask):
+    """One that no peer has."""
+
+    name: str = field(default="other", init=False)
+
+
+def plan(mask: Mask | None = None, softcap=None) -> SimpleNamespace:
+    return SimpleNamespace(depth=128, mask=mask or NoMask(), softcap=softcap)
 
 
 def test_without_torch_there_are_no_peers_and_it_is_said(monkeypatch) -> None:
@@ -46,8 +54,8 @@ def called(arguments: frozenset[str], the_plan: SimpleNamespace) -> dict:
 
 
 def test_fa3_is_asked_for_what_our_kernel_does() -> None:
-    assert called(FA3_ARGUMENTS, plan("causal", None, 0)) == {"is_causal": True, "num_splits": 1}
-    assert called(FA3_ARGUMENTS, plan("sliding_window", 127, 0)) == {
+    assert called(FA3_ARGUMENTS, plan(Causal())) == {"is_causal": True, "num_splits": 1}
+    assert called(FA3_ARGUMENTS, plan(SlidingWindow(127, 0))) == {
         "is_causal": False,
         "num_splits": 1,
         "window_size_left": 127,
@@ -60,7 +68,7 @@ def test_fa3_is_asked_for_what_our_kernel_does() -> None:
 
 def test_what_fa3_cannot_do() -> None:
     with pytest.raises(LeftOutError, match="no sliding window"):
-        called(frozenset({"is_causal"}), plan("sliding_window", 127, 0))
+        called(frozenset({"is_causal"}), plan(SlidingWindow(127, 0)))
     with pytest.raises(LeftOutError, match="no softcap"):
         called(frozenset({"is_causal"}), plan(softcap=30.0))
 
@@ -69,8 +77,8 @@ def test_what_fa3_cannot_do() -> None:
     "peer", [SdpaPeer("cudnn", "CUDNN_ATTENTION"), SdpaPeer("fa2", "FLASH_ATTENTION")]
 )
 def test_what_sdpa_cannot_do(peer) -> None:
-    with pytest.raises(LeftOutError, match="no sliding window"):
-        peer.prepare(plan("sliding_window", 127, 0), None, None, None)
+    with pytest.raises(LeftOutError, match="no mask sliding_window"):
+        peer.prepare(plan(SlidingWindow(127, 0)), None, None, None)
     with pytest.raises(LeftOutError, match="no softcap"):
         peer.prepare(plan(softcap=30.0), None, None, None)
 

@@ -1,10 +1,9 @@
 from __future__ import annotations
 
 from types import SimpleNamespace
+from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from fa4gen.bench.workload import (
     DEFAULT_SIZES,
@@ -12,14 +11,16 @@ from fa4gen.bench.workload import (
     make_workload,
     parse_sizes,
     size_word,
-    visible_pairs,
 )
 from fa4gen.errors import ConfigError
-from fa4gen.verify.reference import AttentionProblem
+from fa4gen.masks import Causal, NoMask, SlidingWindow
+
+if TYPE_CHECKING:
+    from fa4gen.masks.mask import Mask
 
 
-def plan(mask: str, left: int | None = None, right: int | None = None) -> SimpleNamespace:
-    return SimpleNamespace(mask=mask, window_left=left, window_right=right)
+def plan(mask: Mask) -> SimpleNamespace:
+    return SimpleNamespace(mask=mask)
 
 
 def test_the_number_of_tokens_stays() -> None:
@@ -36,9 +37,9 @@ def test_the_number_of_tokens_stays() -> None:
 def test_flop_by_mask() -> None:
     workload = make_workload(2048, 64)
     dense = 4 * 8 * 32 * 2048 * 2048 * 64
-    assert count_flop(plan("none"), workload) == dense
-    assert count_flop(plan("causal", None, 0), workload) == dense / 2
-    window = count_flop(plan("sliding_window", 0, 0), workload)
+    assert count_flop(plan(NoMask()), workload) == dense
+    assert count_flop(plan(Causal()), workload) == dense / 2
+    window = count_flop(plan(SlidingWindow(0, 0)), workload)
     assert window == dense / 2048, "each query sees its own key"
 
 
@@ -46,17 +47,7 @@ def test_values_of_another_depth() -> None:
     workload = make_workload(1024, 192, 128)
     assert workload.shapes == ((16, 1024, 10, 192), (16, 1024, 10, 192), (16, 1024, 10, 128))
     assert workload.elements == 16 * 1024 * 10 * 192
-    assert count_flop(plan("none"), workload) == 2 * 16 * 10 * 1024 * 1024 * (192 + 128)
-
-
-@given(
-    rows=st.integers(1, 40),
-    left=st.none() | st.integers(0, 50),
-    right=st.none() | st.integers(0, 50),
-)
-def test_visible_pairs_are_those_of_the_reference(rows, left, right) -> None:
-    first, end = AttentionProblem(left, right, None, 1.0).visible_keys(rows, rows)
-    assert visible_pairs(rows, left, right) == (end - first).sum()
+    assert count_flop(plan(NoMask()), workload) == 2 * 16 * 10 * 1024 * 1024 * (192 + 128)
 
 
 def test_sizes_are_read() -> None:

@@ -9,17 +9,17 @@ from pydantic import ValidationError
 
 from fa4gen.config.gemm import BlackwellGemmConfig, GemmKeys, HopperGemmConfig
 from fa4gen.config.schema import (
-    MAX_WINDOW,
     MODELS,
     AttentionConfig,
     BlackwellAttentionConfig,
     Config,
-    SlidingWindow,
-    WindowExtent,
     architectures,
     family,
     models_of,
 )
+from fa4gen.masks import Causal, NoMask, SlidingWindow
+from fa4gen.masks.mask import MAX_REACH, Mask
+from fa4gen.masks.sliding_window import SlidingWindowValue, WindowExtent
 
 MINIMAL: dict[str, Any] = {
     "kernel": "attention",
@@ -86,10 +86,10 @@ def test_all_but_five_keys_have_defaults() -> None:
         ("rescale_threshold", float("nan")),
         ("mask", "full"),
         ("mask", {"sliding_window": 0}),
-        ("mask", {"sliding_window": MAX_WINDOW + 1}),
+        ("mask", {"sliding_window": MAX_REACH + 1}),
         ("mask", {"sliding_window": {"left": 1}}),
         ("mask", {"sliding_window": {"left": -1, "right": 0}}),
-        ("mask", {"sliding_window": {"left": 0, "right": MAX_WINDOW + 1}}),
+        ("mask", {"sliding_window": {"left": 0, "right": MAX_REACH + 1}}),
         ("mask", {"sliding_window": {"left": 0, "right": 0, "top": 0}}),
         ("mask", {"window": 4}),
         ("registers", {"producer": 32}),
@@ -121,7 +121,7 @@ def test_what_is_not_allowed(key: str, value: object) -> None:
         ("rescale_threshold", 10.0),
         ("name", "a" * 100),
         ("name", "z_9"),
-        ("mask", {"sliding_window": MAX_WINDOW}),
+        ("mask", {"sliding_window": MAX_REACH}),
     ],
 )
 def test_what_is_just_allowed(key: str, value: object) -> None:
@@ -149,30 +149,30 @@ def test_tile_rows_and_warpgroups_must_agree() -> None:
 
 
 @pytest.mark.parametrize(
-    ("mask", "window"),
+    ("value", "mask"),
     [
-        ("none", (None, None)),
-        ("causal", (None, 0)),
-        ({"sliding_window": 1}, (0, 0)),
-        ({"sliding_window": 1024}, (1023, 0)),
-        ({"sliding_window": {"left": 7, "right": 3}}, (7, 3)),
+        ("none", NoMask()),
+        ("causal", Causal()),
+        ({"sliding_window": 1}, SlidingWindow(0, 0)),
+        ({"sliding_window": 1024}, SlidingWindow(1023, 0)),
+        ({"sliding_window": {"left": 7, "right": 3}}, SlidingWindow(7, 3)),
     ],
 )
-def test_the_window_of_a_mask(mask: object, window: tuple[int | None, int | None]) -> None:
-    assert config_with(mask=mask).window == window
+def test_the_mask_that_a_value_means(value: object, mask: Mask) -> None:
+    assert config_with(mask=value).resolved_mask == mask
 
 
 def test_a_window_as_objects() -> None:
-    mask = SlidingWindow(sliding_window=WindowExtent(left=2, right=1))
-    assert config_with(mask=mask).window == (2, 1)
+    mask = SlidingWindowValue(sliding_window=WindowExtent(left=2, right=1))
+    assert config_with(mask=mask).resolved_mask == SlidingWindow(2, 1)
 
 
 def test_the_widest_window_leaves_32_bits_for_as_many_rows() -> None:
     rows = keys = 2**30 - 4096
     tile, block = 2 * 192, 256  # of a pair; rows and keys are rounded up to these
     diagonal = keys - rows
-    assert rows + tile + diagonal + MAX_WINDOW + 1 + block <= INT32_MAX
-    assert -rows - MAX_WINDOW - block >= -INT32_MAX
+    assert rows + tile + diagonal + MAX_REACH + 1 + block <= INT32_MAX
+    assert -rows - MAX_REACH - block >= -INT32_MAX
 
 
 def test_the_models_are_those_of_the_union_each_with_a_family_and_architectures() -> None:

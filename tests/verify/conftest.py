@@ -1,7 +1,8 @@
 """A stand-in for a kernel: blockwise online softmax in NumPy, with mistakes that can be put in.
 
-It works on the memory that a backend is given, and shares no code with the reference: masks,
-heads and the order of the blocks are written here a second time.
+It works on the memory that a backend is given, and shares no code with the reference but the ends
+of the mask, which tests/masks holds against their definition: heads and the order of the blocks are
+written here a second time.
 """
 
 from __future__ import annotations
@@ -115,14 +116,11 @@ class NumpyKernel:
         plan, wrong = self.plan, self.mistake
         rows, keys = len(q), len(k)
         i = np.arange(rows)[:, None] + (0 if wrong == "top_left" else keys - rows)
-        left = plan.window_left
-        right = plan.window_right
-        if wrong == "right_plus" and right is not None:
-            right += 1
-        if wrong == "right_minus" and right is not None:
-            right -= 1
-        if wrong == "left_plus" and left is not None:
-            left += 1
+        first, last = None, None
+        if plan.mask.FIRST is not None:
+            first = plan.mask.first(i) - (wrong == "left_plus")
+        if plan.mask.LAST is not None:
+            last = plan.mask.last(i) + (wrong == "right_plus") - (wrong == "right_minus")
         cap = plan.softcap if wrong != "no_softcap" else None
         to_log2 = np.float32((cap or scale) * math.log2(math.e))
         largest = np.full((rows, 1), 0 if wrong == "max_from_zero" else -np.inf, dtype=np.float32)
@@ -137,10 +135,10 @@ class NumpyKernel:
             if cap is not None:
                 s = np.tanh(s * np.float32(scale / cap))
             s *= to_log2
-            if right is not None:
-                s[j[None] > i + right] = -np.inf
-            if left is not None:
-                s[j[None] < i - left] = -np.inf
+            if last is not None:
+                s[j[None] > last] = -np.inf
+            if first is not None:
+                s[j[None] < first] = -np.inf
             if wrong == "tail" and len(j) < plan.BN:
                 s = np.pad(s, ((0, 0), (0, plan.BN - len(j))))
             grown = np.maximum(largest, s.max(axis=1, keepdims=True))

@@ -3,6 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from fa4gen.masks import NoMask
 from fa4gen.verify.cases import Case
 from fa4gen.verify.inputs import KINDS, kind_meaning, make_inputs, make_rng
 from fa4gen.verify.reference import AttentionProblem, exact_attention
@@ -30,7 +31,7 @@ def test_every_kind_is_held_by_the_type_and_by_float32(kind, dtype, depth) -> No
         np.testing.assert_array_equal(array, round_to(array, dtype))
     assert 2.0**-126 <= inputs.softmax_scale <= 2.0**126, "the launcher takes no other"
     result = exact_attention(
-        AttentionProblem(None, None, None, inputs.softmax_scale),
+        AttentionProblem(NoMask(), None, inputs.softmax_scale),
         inputs.query,
         inputs.key,
         inputs.value,

@@ -7,18 +7,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from fa4gen.masks import Causal, NoMask
 from fa4gen.verify import reference
 from fa4gen.verify.precision import Precision
 from fa4gen.verify.reference import AttentionProblem, exact_attention, rounded_attention
 from fa4gen.verify.rounding import round_to
-
-
-def sees(problem: AttentionProblem, i: int, j: int, rows: int, keys: int) -> bool:
-    """The definition, for one pair."""
-    middle = i + keys - rows
-    if problem.window_left is not None and j < middle - problem.window_left:
-        return False
-    return problem.window_right is None or j <= middle + problem.window_right
+from tests.masks.definitions import drawn, sees
 
 
 def slow_attention(problem, q, k, v):
@@ -30,7 +24,7 @@ def slow_attention(problem, q, k, v):
         for h in range(heads):
             kh = h // (heads // key_heads)
             for i in range(rows):
-                seen = [j for j in range(keys) if sees(problem, i, j, rows, keys)]
+                seen = [j for j in range(keys) if sees(problem.mask, i, j, rows, keys)]
                 logits = []
                 for j in seen:
                     x = problem.softmax_scale * math.fsum(
@@ -50,12 +44,11 @@ def slow_attention(problem, q, k, v):
     return out, lse
 
 
-WINDOW_SIDE = st.none() | st.integers(0, 6)
+MASKS = drawn(st.integers(1, 6))
 
 
 @given(
-    left=WINDOW_SIDE,
-    right=WINDOW_SIDE,
+    mask=MASKS,
     softcap=st.none() | st.just(2.0),
     rows=st.integers(1, 9),
     keys=st.integers(0, 9),
@@ -63,10 +56,8 @@ WINDOW_SIDE = st.none() | st.integers(0, 6)
     chunk=st.sampled_from([1, 7, 1 << 18]),
 )
 @settings(deadline=None, max_examples=60)
-def test_exact_attention_follows_the_definition(
-    left, right, softcap, rows, keys, ratio, chunk
-) -> None:
-    problem = AttentionProblem(left, right, softcap, 0.7)
+def test_exact_attention_follows_the_definition(mask, softcap, rows, keys, ratio, chunk) -> None:
+    problem = AttentionProblem(mask, softcap, 0.7)
     rng = np.random.default_rng(rows * 100 + keys)
     q = rng.standard_normal((1, rows, 2 * ratio, 4), dtype=np.float32)
     k, v = rng.standard_normal((2, 1, keys, 2, 4), dtype=np.float32)
@@ -79,17 +70,17 @@ def test_exact_attention_follows_the_definition(
 
 
 @pytest.mark.parametrize(("rows", "keys"), [(5, 3), (3, 5), (4, 4), (4, 0), (0, 4)])
-@pytest.mark.parametrize(("left", "right"), [(None, None), (None, 0), (2, 0), (1, 1), (0, 0)])
-def test_visible_keys_follow_the_definition(rows, keys, left, right) -> None:
-    problem = AttentionProblem(left, right, None, 1.0)
+@given(mask=MASKS)
+def test_visible_keys_follow_the_definition(rows, keys, mask) -> None:
+    problem = AttentionProblem(mask, None, 1.0)
     first, end = problem.visible_keys(rows, keys)
     for i in range(rows):
-        expected = [j for j in range(keys) if sees(problem, i, j, rows, keys)]
+        expected = [j for j in range(keys) if sees(problem.mask, i, j, rows, keys)]
         assert list(range(first[i], end[i])) == expected
 
 
 def test_rows_that_see_nothing() -> None:
-    problem = AttentionProblem(None, 0, None, 1.0)
+    problem = AttentionProblem(Causal(), None, 1.0)
     q = np.ones((1, 5, 1, 4), dtype=np.float32)
     k = v = np.ones((1, 2, 1, 4), dtype=np.float32)
     result = exact_attention(problem, q, k, v)
@@ -99,7 +90,7 @@ def test_rows_that_see_nothing() -> None:
 
 
 def test_large_logits_do_not_overflow() -> None:
-    problem = AttentionProblem(None, None, None, 1.0)
+    problem = AttentionProblem(NoMask(), None, 1.0)
     q = np.full((1, 2, 1, 4), 100, dtype=np.float32)
     k = np.full((1, 3, 1, 4), 100, dtype=np.float32)
     v = np.arange(12, dtype=np.float32).reshape(1, 3, 1, 4)
@@ -112,7 +103,7 @@ def test_large_logits_do_not_overflow() -> None:
 @pytest.mark.parametrize("softcap", [None, 3.0])
 def test_rounded_attention_has_errors_of_the_size_of_its_roundings(dtype, softcap) -> None:
     u = {"bf16": 2.0**-8, "fp16": 2.0**-11}[dtype]
-    problem = AttentionProblem(None, 0, softcap, 0.125)
+    problem = AttentionProblem(Causal(), softcap, 0.125)
     rng = np.random.default_rng(4)
     q, k, v = (
         round_to(rng.standard_normal((1, 300, 2, 64), dtype=np.float32), dtype) for _ in range(3)
@@ -126,7 +117,7 @@ def test_rounded_attention_has_errors_of_the_size_of_its_roundings(dtype, softca
 
 
 def test_rounded_attention_of_one_key_shows_the_rounding_of_its_probability() -> None:
-    problem = AttentionProblem(None, None, None, 1.0)
+    problem = AttentionProblem(NoMask(), None, 1.0)
     q, k = np.zeros((2, 1, 500, 1, 64), dtype=np.float32)[:, :, :500]
     k = k[:, :1]
     v = round_to(np.random.default_rng(1).standard_normal((1, 1, 1, 64), dtype=np.float32), "bf16")
@@ -145,7 +136,7 @@ def test_rounded_attention_of_one_key_shows_the_rounding_of_its_probability() ->
 @pytest.mark.parametrize("names", [("query", "key", "value"), ("key",), ()])
 def test_scales_multiply_their_tensors(softcap, names) -> None:
     """Powers of two are exact, so that the tensors can be multiplied by them beforehand."""
-    problem = AttentionProblem(None, 0, softcap, 0.3)
+    problem = AttentionProblem(Causal(), softcap, 0.3)
     rng = np.random.default_rng(3)
     q = rng.standard_normal((2, 9, 6, 8), dtype=np.float32)
     k = rng.standard_normal((2, 11, 3, 8), dtype=np.float32)
@@ -168,7 +159,7 @@ def test_scales_multiply_their_tensors(softcap, names) -> None:
 
 @pytest.mark.parametrize(("threshold", "shift"), [(0.0, 8), (2.5, 6), (8.0, 0)])
 def test_probabilities_of_fp8_are_shifted_and_the_output_is_not_of_fp8(threshold, shift) -> None:
-    problem = AttentionProblem(None, None, None, 0.125)
+    problem = AttentionProblem(NoMask(), None, 0.125)
     rng = np.random.default_rng(4)
     q, k, v = (
         round_to(rng.standard_normal((1, 300, 2, 64), dtype=np.float32), "fp8_e4m3")
@@ -186,7 +177,7 @@ def test_probabilities_of_fp8_are_shifted_and_the_output_is_not_of_fp8(threshold
 
 def test_the_shift_saves_small_probabilities() -> None:
     """One key above many that weigh 2^-12 of it each, and half of the whole together."""
-    problem = AttentionProblem(None, None, None, math.log(2))
+    problem = AttentionProblem(NoMask(), None, math.log(2))
     q = np.ones((1, 1, 1, 1), dtype=np.float32)
     k = np.zeros((1, 4097, 1, 1), dtype=np.float32)
     k[0, 0] = 12

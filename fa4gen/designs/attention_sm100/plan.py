@@ -51,7 +51,6 @@ def plan_attention_sm100(config: BlackwellAttentionConfig) -> FA4Config:
     values, choices = decide(config, ROOM)
     regions = attention_regions(values)
     first_barrier = next(region.offset for region in regions if region.name == "barriers")
-    left, right = config.window
     return FA4Config(
         kernel=config.kernel,
         name=config.name,
@@ -64,9 +63,7 @@ def plan_attention_sm100(config: BlackwellAttentionConfig) -> FA4Config:
         out_element_bytes=OUT_BYTES,
         depth=values.depth,
         value_depth=values.value_depth,
-        mask=config.mask if isinstance(config.mask, str) else "sliding_window",
-        window_left=left,
-        window_right=right,
+        mask=config.resolved_mask,
         lse=config.lse,
         softcap=config.softcap,
         has_descales=has_descales(config),

@@ -124,13 +124,6 @@ def has_descales(config: BlackwellAttentionConfig) -> bool:
     return config.dtype == "fp8_e4m3"
 
 
-def mask_in_words(config: BlackwellAttentionConfig) -> str:
-    """Return "causal", or "sliding window 511 before, 0 behind"."""
-    if isinstance(config.mask, str):
-        return config.mask
-    return "sliding window {} before, {} behind".format(*config.window)
-
-
 def summarise(values: Values) -> tuple[str, ...]:
     """Return the resolved parameters in words."""
     config = values.config
@@ -147,7 +140,7 @@ def summarise(values: Values) -> tuple[str, ...]:
         else f"rings of {values.num_kv_stages} key and value slots"
     )
     lines = [
-        f"{config.dtype}{output}, sums in float32; {depth}; mask {mask_in_words(config)}",
+        f"{config.dtype}{output}, sums in float32; {depth}; mask {config.resolved_mask.words}",
         f"{tiles}; {rings}",
         f"{values.scheduler} scheduler; {values.exp2_fma_share:.1%} of exp2 on the FMA pipe",
     ]

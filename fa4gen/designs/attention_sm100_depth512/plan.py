@@ -52,7 +52,6 @@ def plan_attention_sm100_depth512(config: BlackwellAttentionConfig) -> Depth512C
     values, choices = decide(config, most_stages)
     regions = attention_regions(values)
     first_barrier = next(region.offset for region in regions if region.name == "barriers")
-    left, right = config.window
     return Depth512Config(
         kernel=config.kernel,
         name=config.name,
@@ -65,9 +64,7 @@ def plan_attention_sm100_depth512(config: BlackwellAttentionConfig) -> Depth512C
         out_element_bytes=OUT_BYTES,
         depth=DEPTH,
         value_depth=DEPTH,
-        mask=config.mask if isinstance(config.mask, str) else "sliding_window",
-        window_left=left,
-        window_right=right,
+        mask=config.resolved_mask,
         lse=config.lse,
         softcap=config.softcap,
         has_descales=has_descales(config),

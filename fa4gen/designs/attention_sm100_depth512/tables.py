@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fa4gen.designs.attention_sm100.tables import mask_in_words
 from fa4gen.designs.attention_sm100.values import OUT_BYTES
 from fa4gen.designs.attention_sm100_depth512.values import BLOCK_KEYS, CTA_ROWS, DEPTH, PART
 from fa4gen.designs.shared.model import Role
@@ -57,7 +56,8 @@ def summarise(values: Values) -> tuple[str, ...]:
     config = values.config
     output = "" if config.resolved_out_dtype == config.dtype else f" to {config.resolved_out_dtype}"
     lines = [
-        f"{config.dtype}{output}, sums in float32; depth {DEPTH}; mask {mask_in_words(config)}",
+        f"{config.dtype}{output}, sums in float32; depth {DEPTH}; "
+        f"mask {config.resolved_mask.words}",
         f"a pair of CTAs takes {2 * CTA_ROWS} query rows x {BLOCK_KEYS} keys; "
         f"a ring of {values.num_kv_stages} slots for parts of keys and values",
         f"{values.scheduler} scheduler; {values.exp2_fma_share:.1%} of exp2 on the FMA pipe",

@@ -42,7 +42,6 @@ def plan_attention_sm90(config: AttentionConfig) -> HopperAttentionPlan:
     values, choices = decide(config, most_stages)
     regions = attention_regions(values)
     first_barrier = next(region.offset for region in regions if region.name == "barriers")
-    left, right = config.window
     return HopperAttentionPlan(
         kernel=config.kernel,
         name=config.name,
@@ -55,9 +54,7 @@ def plan_attention_sm90(config: AttentionConfig) -> HopperAttentionPlan:
         out_element_bytes=ELEMENT_BYTES,
         depth=config.depth,
         value_depth=config.depth,
-        mask=config.mask if isinstance(config.mask, str) else "sliding_window",
-        window_left=left,
-        window_right=right,
+        mask=config.resolved_mask,
         lse=config.lse,
         softcap=config.softcap,
         has_descales=False,

@@ -150,14 +150,9 @@ def _schedule_parameters() -> list[Parameter]:
 def summarise(values: Values) -> tuple[str, ...]:
     """Return the resolved parameters in words."""
     config = values.config
-    mask = (
-        config.mask
-        if isinstance(config.mask, str)
-        else "sliding window {} before, {} behind".format(*config.window)
-    )
     output = "output from registers" if values.epilogue == "direct" else "output by TMA store"
     lines = [
-        f"{config.dtype}, sums in float32; depth {config.depth}; mask {mask}",
+        f"{config.dtype}, sums in float32; depth {config.depth}; mask {config.resolved_mask.words}",
         f"tiles of {values.tile_rows} query rows x {values.BN} keys, "
         f"{_count(values.num_consumer_warpgroups, 'consumer warpgroup')}, "
         f"{_count(values.num_kv_stages, 'stage')}",

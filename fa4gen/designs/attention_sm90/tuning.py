@@ -37,13 +37,14 @@ CAUSAL = {
     192: Tuning(2, 112, 4, True, FITS_SHARED),
     256: Tuning(2, 80, 3, True, FITS_SHARED),
 }
-"""For masks in which warpgroups drop the blocks behind the diagonal that they do not see."""
+"""For masks in which warpgroups drop the blocks right of the diagonal that they do not see."""
 WINDOW = {**CAUSAL, 256: Tuning(2, 80, 2, False, FITS_SHARED)}
 """Both ends of a window are masked: at depth 256 that leaves no registers for a second tile."""
 
 
 def tuning_of(config: AttentionConfig) -> Tuning:
     """Return the measured values for the depth and mask of ``config``."""
-    if config.mask == "none":
-        return DENSE[config.depth]
-    return (CAUSAL if config.mask == "causal" else WINDOW)[config.depth]
+    mask = config.resolved_mask
+    if mask.FIRST is not None:
+        return WINDOW[config.depth]
+    return (DENSE if mask.LAST is None else CAUSAL)[config.depth]

@@ -49,7 +49,6 @@ def plan_attention_sm90_depth512(config: AttentionConfig) -> HopperPairAttention
     values, choices = decide(config)
     regions = pair_regions(values)
     first_barrier = next(region.offset for region in regions if region.name == "barriers")
-    left, right = config.window
     threshold = config.rescale_threshold
     return HopperPairAttentionPlan(
         kernel=config.kernel,
@@ -63,9 +62,7 @@ def plan_attention_sm90_depth512(config: AttentionConfig) -> HopperPairAttention
         out_element_bytes=ELEMENT_BYTES,
         depth=config.depth,
         value_depth=config.depth,
-        mask=config.mask if isinstance(config.mask, str) else "sliding_window",
-        window_left=left,
-        window_right=right,
+        mask=config.resolved_mask,
         lse=config.lse,
         softcap=config.softcap,
         has_descales=False,

@@ -114,13 +114,8 @@ def pair_parameters(values: Values) -> tuple[Parameter, ...]:
 def summarise(values: Values) -> tuple[str, ...]:
     """Return the resolved parameters in words."""
     config = values.config
-    mask = (
-        config.mask
-        if isinstance(config.mask, str)
-        else "sliding window {} before, {} behind".format(*config.window)
-    )
     lines = [
-        f"{config.dtype}, sums in float32; depth {config.depth}; mask {mask}",
+        f"{config.dtype}, sums in float32; depth {config.depth}; mask {config.resolved_mask.words}",
         f"a pair of CTAs takes {TILE_ROWS} query rows through blocks of {BLOCK_KEYS} keys",
         f"each CTA computes the scores of {OWN_KEYS} keys of a block, and {OWN_COLUMNS} columns of "
         "the output",

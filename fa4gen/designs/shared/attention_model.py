@@ -10,6 +10,7 @@ from fa4gen.designs.shared.kernel_model import KernelPlan
 
 if TYPE_CHECKING:
     from fa4gen.designs.shared.model import TensorMemoryRegion
+    from fa4gen.masks.mask import Mask
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -23,11 +24,8 @@ class AttentionPlan(KernelPlan):
     """Columns of query and key."""
     value_depth: int
     """Columns of value and output."""
-    mask: str
-    """"none", "causal" or "sliding_window"."""
-    window_left: int | None
-    """Keys visible left of the diagonal; None is unbounded."""
-    window_right: int | None
+    mask: Mask
+    """Which keys a query row sees."""
     lse: bool
     softcap: float | None
     has_descales: bool

@@ -68,7 +68,8 @@ def test_boxes(plan_of: PlanOf, keys: dict[str, object], boxes: dict[str, object
 def test_the_summary_tells_what_is_special(plan_of: PlanOf) -> None:
     plan = plan_of(mask={"sliding_window": 100}, softcap=30.0, cta_group=2, value_depth=64)
     assert plan.summary == (
-        "bf16, sums in float32; depth 128, of values 64; mask sliding window 99 before, 0 behind",
+        "bf16, sums in float32; depth 128, of values 64; "
+        "mask sliding window, 99 keys left and 0 right",
         "two query tiles of 128 rows x 128 keys; rings of 5 key and value slots",
         "static scheduler; 12.5% of exp2 on the FMA pipe",
         "logits capped at 30.0",

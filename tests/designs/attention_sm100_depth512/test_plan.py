@@ -229,7 +229,7 @@ def test_boxes(plan_of: PlanOf, dtype: str, boxes: dict[str, object]) -> None:
 def test_the_summary_tells_what_is_special(plan_of: PlanOf) -> None:
     plan = plan_of(mask={"sliding_window": 100}, softcap=30.0)
     assert plan.summary == (
-        "bf16, sums in float32; depth 512; mask sliding window 99 before, 0 behind",
+        "bf16, sums in float32; depth 512; mask sliding window, 99 keys left and 0 right",
         "a pair of CTAs takes 128 query rows x 256 keys; a ring of 4 slots for parts of keys and "
         "values",
         "static scheduler; 0.0% of exp2 on the FMA pipe",

@@ -6,6 +6,7 @@ import pytest
 
 from fa4gen.designs.shared.attention_model import HopperPairAttentionPlan
 from fa4gen.designs.shared.model import BARRIER_BYTES
+from fa4gen.masks import SlidingWindow
 
 PlanOf = Callable[..., HopperPairAttentionPlan]
 
@@ -83,7 +84,7 @@ def test_both_ctas_work_on_a_tile(pair_plan: PlanOf, plan_of: PlanOf) -> None:
 
 def test_masks_and_extras_reach_the_plan(pair_plan: PlanOf) -> None:
     plan = pair_plan(mask={"sliding_window": {"left": 5, "right": 3}}, softcap=20.0, lse=False)
-    assert (plan.mask, plan.window_left, plan.window_right) == ("sliding_window", 5, 3)
+    assert plan.mask == SlidingWindow(5, 3)
     names = [row.name for row in plan.parameters]
     assert "lse" not in names
     assert "softmax_scale" in names

@@ -120,9 +120,9 @@ def test_traits_are_those_of_the_plan(library, name) -> None:
     if isinstance(plan, AttentionPlan):
         expected.family = 1
         expected.depth, expected.value_depth = plan.depth, plan.value_depth
-        expected.mask = {"none": 1, "causal": 2, "sliding_window": 3}[plan.mask]
-        expected.window_left = -1 if plan.window_left is None else plan.window_left
-        expected.window_right = -1 if plan.window_right is None else plan.window_right
+        expected.mask = {"none": 1, "causal": 2, "sliding_window": 3}[plan.mask.name]
+        for name, value in plan.mask.numbers().items():
+            setattr(expected, name, value)
         expected.softcap = plan.softcap or 0
         expected.lse = plan.lse
     else:

@@ -1,0 +1,166 @@
+"""What a mask is to the rest of the house: the keys that a query row sees are those of an interval.
+
+A row's position is the key on its diagonal: row + key_rows - query_rows, so that the last row and
+the last key meet. It is negative where there are more rows than keys. A mask says which keys a
+position sees, from ``first`` to ``last``; neither end may fall from one position to the next.
+All the rest follows: the blocks of keys that a tile sees, the blocks that need the mask, the keys
+to hide in them, the pairs that are left.
+
+An entry says it twice, side by side: in Python for the reference, and in C for kernels and for the
+self-test of a vendored folder.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, fields
+from typing import TYPE_CHECKING, Any, ClassVar
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+MAX_REACH = 2**30
+"""Keys: a mask's numbers, rows and tiles then add up in 32 bits for as many rows again."""
+
+
+@dataclass(frozen=True)
+class Constant:
+    """A number of a mask in the C of FIRST and LAST."""
+
+    name: str
+    """In C of kernels kWindowLeft for window_left."""
+    value: int
+    note: str
+
+
+def parameter(note: str) -> Any:
+    """Return the dataclass field of a mask's number; ``note`` says what it counts."""
+    return field(metadata={"note": note})
+
+
+@dataclass(frozen=True)
+class Mask:
+    """Which keys a query row sees. Fields beside the name are the mask's numbers."""
+
+    name: str = field(default="", init=False)
+    """The config's word."""
+
+    WORD: ClassVar[str] = ""
+    """Short, for the names of cases."""
+    MEANING: ClassVar[str] = ""
+    """For a comment in C."""
+    FIRST: ClassVar[str | None] = None
+    """C for the first key that ``{position}`` sees, with the mask's numbers by name; None is the
+    first of all. It is evaluated as a signed integer."""
+    LAST: ClassVar[str | None] = None
+    """C for the last key that ``{position}`` sees; None is the last of all."""
+    FIXED: ClassVar[tuple[Constant, ...]] = ()
+    """Numbers in FIRST and LAST that are the same for all masks of the kind."""
+    IN_ORDER: ClassVar[bool] = False
+    """Later rows see more keys: tiles are worked on from the last to the first."""
+
+    def first(self, position: Any) -> Any:
+        """Return the first key that a position sees, which may be below 0; not without FIRST.
+
+        Works on whole numbers and on arrays of them alike, like ``last``.
+        """
+        raise NotImplementedError
+
+    def last(self, position: Any) -> Any:
+        """Return the last key that a position sees, maybe past the keys; not without LAST."""
+        raise NotImplementedError
+
+    @property
+    def words(self) -> str:
+        """The mask with its numbers, for summaries."""
+        return self.name
+
+    @property
+    def short(self) -> str:
+        """The mask with its numbers, for labels."""
+        return self.words
+
+    @property
+    def reach(self) -> int:
+        """The most that ``first`` and ``last`` are from the position, outside the keys."""
+        return 0
+
+    @property
+    def span(self) -> int | None:
+        """The most keys that a row sees; None where that is all of them."""
+        return None
+
+    def pairs(self, rows: int) -> float:
+        """Count the (query, key) pairs that are visible of ``rows`` times ``rows``.
+
+        It is what peers count, too, for the operations of a benchmark.
+        """
+        return float(sum(len(self.seen(row, rows, rows)) for row in range(rows)))
+
+    def sizes(self) -> Iterator[tuple[int, int]]:
+        """Yield query and key rows that are hard for this mask, beside those of all masks."""
+        yield from ()
+
+    def small_sizes(self) -> Iterator[tuple[int, int]]:
+        """Yield fewer and smaller sizes, for the emulator."""
+        yield from ()
+
+    # ---- what follows ----
+
+    @classmethod
+    def number_names(cls) -> tuple[str, ...]:
+        """Return the names of the mask's numbers."""
+        return tuple(row.name for row in fields(cls) if row.name != "name")
+
+    @classmethod
+    def in_c(cls, text: str, position: str, owner: str = "") -> str:
+        """Return the C of FIRST or LAST for a position.
+
+        The mask's numbers are members of ``owner``, such as ``traits.``; else a kernel's constants.
+        """
+        names = cls.number_names()
+        written = {name: f"{owner}{name}" if owner else kernel_name(name) for name in names}
+        for row in cls.FIXED:
+            written[row.name] = str(row.value) if owner else kernel_name(row.name)
+        return text.format(position=position, **written)
+
+    def numbers(self) -> Mapping[str, int]:
+        """Return the mask's numbers by name."""
+        return {name: getattr(self, name) for name in self.number_names()}
+
+    def constants(self) -> tuple[Constant, ...]:
+        """Return the mask's numbers as a kernel has them."""
+        own = (
+            Constant(row.name, getattr(self, row.name), row.metadata["note"])
+            for row in fields(self)
+            if row.name != "name"
+        )
+        return (*self.FIXED, *own)
+
+    def first_key(self, position: str) -> str:
+        """Return C of a kernel for the first key that ``position`` sees."""
+        assert self.FIRST is not None
+        return self.in_c(self.FIRST, position)
+
+    def last_key(self, position: str) -> str:
+        """Return C of a kernel for the last key that ``position`` sees."""
+        assert self.LAST is not None
+        return self.in_c(self.LAST, position)
+
+    def bounds(self, position: Any, key_rows: int) -> tuple[Any, Any]:
+        """Return the first key that a position sees and one past the last, within the keys.
+
+        Whole numbers or arrays; where no key is seen, the second is at most the first.
+        """
+        first = 0 * position if self.FIRST is None else self.first(position)
+        end = 0 * position + key_rows if self.LAST is None else self.last(position) + 1
+        return first, end
+
+    def seen(self, row: int, query_rows: int, key_rows: int) -> range:
+        """Return the keys that a row sees."""
+        first, end = self.bounds(row + key_rows - query_rows, key_rows)
+        return range(max(first, 0), min(end, key_rows))
+
+
+def kernel_name(name: str) -> str:
+    """Return what a kernel calls a number of a mask: kWindowLeft for window_left."""
+    return "k" + "".join(word[:1].upper() + word[1:] for word in name.split("_"))

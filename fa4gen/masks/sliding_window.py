@@ -1,0 +1,87 @@
+"""Sliding window: a row sees so many keys left and right of its diagonal, and the one on it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Annotated, Any, ClassVar
+
+from pydantic import Field
+
+from fa4gen.masks.mask import MAX_REACH, Mask, parameter
+from fa4gen.strict import Strict
+
+
+class WindowExtent(Strict):
+    """How many keys a query row sees on each side of its diagonal, the diagonal not counted."""
+
+    left: Annotated[int, Field(ge=0, le=MAX_REACH)]
+    right: Annotated[int, Field(ge=0, le=MAX_REACH)]
+
+
+class SlidingWindowValue(Strict):
+    """A band around the diagonal, which ends at the bottom right corner like ``causal``.
+
+    A number W means the W most recent keys, the row's own key included;
+    ``{left: L, right: R}`` means L keys before the diagonal, R after it, and itself.
+    """
+
+    sliding_window: Annotated[int, Field(ge=1, le=MAX_REACH)] | WindowExtent
+
+    def mask(self) -> SlidingWindow:
+        """Return the mask that is meant."""
+        if isinstance(self.sliding_window, int):
+            return SlidingWindow(self.sliding_window - 1, 0)
+        return SlidingWindow(self.sliding_window.left, self.sliding_window.right)
+
+
+@dataclass(frozen=True)
+class SlidingWindow(Mask):
+    """A row sees the keys at most so far left and right of its diagonal."""
+
+    name: str = field(default="sliding_window", init=False)
+    window_left: int = parameter("keys visible left of the diagonal")
+    window_right: int = parameter("keys visible right of the diagonal")
+
+    WORD: ClassVar[str] = "window"
+    MEANING: ClassVar[str] = "keys at most window_left before that one, window_right past it"
+    FIRST: ClassVar[str | None] = "{position} - {window_left}"
+    LAST: ClassVar[str | None] = "{position} + {window_right}"
+
+    def first(self, position: Any) -> Any:
+        """See Mask."""
+        return position - self.window_left
+
+    def last(self, position: Any) -> Any:
+        """See Mask."""
+        return position + self.window_right
+
+    @property
+    def words(self) -> str:
+        """See Mask."""
+        return f"sliding window, {self.window_left} keys left and {self.window_right} right"
+
+    @property
+    def short(self) -> str:
+        """See Mask."""
+        if self.window_right == 0:
+            return f"window {self.window_left + 1}"
+        return f"window {self.window_left}+1+{self.window_right}"
+
+    @property
+    def reach(self) -> int:
+        """See Mask."""
+        return max(self.window_left, self.window_right)
+
+    @property
+    def span(self) -> int:
+        """See Mask."""
+        return self.window_left + 1 + self.window_right
+
+    def pairs(self, rows: int) -> float:
+        """See Mask."""
+
+        def on_one_side(width: int) -> int:
+            width = min(width, rows - 1)
+            return width * rows - width * (width + 1) // 2
+
+        return float(on_one_side(self.window_left) + on_one_side(self.window_right) + rows)
