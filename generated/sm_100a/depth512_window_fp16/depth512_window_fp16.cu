@@ -3,7 +3,7 @@
 //
 // fa4gen_depth512_window_fp16: attention forward, O = softmax(scale * Q . K^T) . V, sm_100a.
 //
-//   fp16, sums in float32; depth 512; mask sliding window 1023 before, 0 behind
+//   fp16, sums in float32; depth 512; mask sliding window, 1023 keys left and 0 right
 //   a pair of CTAs takes 128 query rows x 256 keys; a ring of 4 slots for parts of keys and values
 //   static scheduler; 0.0% of exp2 on the FMA pipe
 //   logits capped at 30.0

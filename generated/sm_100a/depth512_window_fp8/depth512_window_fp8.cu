@@ -3,7 +3,7 @@
 //
 // fa4gen_depth512_window_fp8: attention forward, O = softmax(scale * Q . K^T) . V, sm_100a.
 //
-//   fp8_e4m3 to fp16, sums in float32; depth 512; mask sliding window 300 before, 20 behind
+//   fp8_e4m3 to fp16, sums in float32; depth 512; mask sliding window, 300 keys left and 20 right
 //   a pair of CTAs takes 128 query rows x 256 keys; a ring of 11 slots for parts of keys and values
 //   static scheduler; 0.0% of exp2 on the FMA pipe
 //

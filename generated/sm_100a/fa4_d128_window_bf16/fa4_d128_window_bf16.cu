@@ -3,7 +3,7 @@
 //
 // fa4gen_fa4_d128_window_bf16: attention forward, O = softmax(scale * Q . K^T) . V, sm_100a.
 //
-//   bf16, sums in float32; depth 128; mask sliding window 511 before, 0 behind
+//   bf16, sums in float32; depth 128; mask sliding window, 511 keys left and 0 right
 //   two query tiles of 128 rows x 128 keys; a ring of 5 slots for keys and values
 //   dynamic scheduler; 12.5% of exp2 on the FMA pipe
 //

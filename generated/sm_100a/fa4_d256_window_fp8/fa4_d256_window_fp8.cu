@@ -3,7 +3,7 @@
 //
 // fa4gen_fa4_d256_window_fp8: attention forward, O = softmax(scale * Q . K^T) . V, sm_100a.
 //
-//   fp8_e4m3 to bf16, sums in float32; depth 256; mask sliding window 511 before, 0 behind
+//   fp8_e4m3 to bf16, sums in float32; depth 256; mask sliding window, 511 keys left and 0 right
 //   one query tile, two score buffers of 128 rows x 96 keys; a ring of 5 slots for keys and values
 //   dynamic scheduler; 25.0% of exp2 on the FMA pipe
 //

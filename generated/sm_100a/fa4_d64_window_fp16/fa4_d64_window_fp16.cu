@@ -3,7 +3,7 @@
 //
 // fa4gen_fa4_d64_window_fp16: attention forward, O = softmax(scale * Q . K^T) . V, sm_100a.
 //
-//   fp16, sums in float32; depth 64; mask sliding window 1023 before, 0 behind
+//   fp16, sums in float32; depth 64; mask sliding window, 1023 keys left and 0 right
 //   two query tiles of 128 rows x 128 keys; rings of 5 key and value slots
 //   dynamic scheduler; 12.5% of exp2 on the FMA pipe
 //

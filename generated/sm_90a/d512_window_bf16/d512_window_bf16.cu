@@ -3,7 +3,7 @@
 //
 // fa4gen_d512_window_bf16: attention forward, O = softmax(scale * Q . K^T) . V, sm_90a.
 //
-//   bf16, sums in float32; depth 512; mask sliding window 1023 before, 0 behind
+//   bf16, sums in float32; depth 512; mask sliding window, 1023 keys left and 0 right
 //   a pair of CTAs takes 128 query rows through blocks of 128 keys
 //   each CTA computes the scores of 64 keys of a block, and 256 columns of the output
 //   dynamic scheduler, output from registers
@@ -864,8 +864,9 @@ __device__ __forceinline__ void mask_scores(const Problem& problem, float (&scor
   const int32 last[2] = {
       min(thread_row + diagonal + kWindowRight, problem.key_rows - 1) - first_column,
       min(thread_row + 8 + diagonal + kWindowRight, problem.key_rows - 1) - first_column};
-  const int32 first[2] = {thread_row + diagonal - kWindowLeft - first_column,
-                          thread_row + 8 + diagonal - kWindowLeft - first_column};
+  const int32 first[2] = {
+      thread_row + diagonal - kWindowLeft - first_column,
+      thread_row + 8 + diagonal - kWindowLeft - first_column};
 #pragma unroll
   for (int i = 0; i < kOwnKeys / 2; ++i) {
     const int32 column = fragment_column(i);

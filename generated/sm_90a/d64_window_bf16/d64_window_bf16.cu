@@ -3,7 +3,7 @@
 //
 // fa4gen_d64_window_bf16: attention forward, O = softmax(scale * Q . K^T) . V, sm_90a.
 //
-//   bf16, sums in float32; depth 64; mask sliding window 1023 before, 0 behind
+//   bf16, sums in float32; depth 64; mask sliding window, 1023 keys left and 0 right
 //   tiles of 192 query rows x 128 keys, 3 consumer warpgroups, 2 stages
 //   dynamic scheduler, output from registers
 //
@@ -669,8 +669,9 @@ __device__ __forceinline__ void mask_scores(const Problem& problem, float (&scor
   const int32 last[2] = {
       min(thread_row + diagonal + kWindowRight, problem.key_rows - 1) - first_column,
       min(thread_row + 8 + diagonal + kWindowRight, problem.key_rows - 1) - first_column};
-  const int32 first[2] = {thread_row + diagonal - kWindowLeft - first_column,
-                          thread_row + 8 + diagonal - kWindowLeft - first_column};
+  const int32 first[2] = {
+      thread_row + diagonal - kWindowLeft - first_column,
+      thread_row + 8 + diagonal - kWindowLeft - first_column};
 #pragma unroll
   for (int i = 0; i < kBN / 2; ++i) {
     const int32 column = fragment_column(i);
