@@ -29,6 +29,7 @@ from fa4gen.emulator.scheduling.limits import SCHEDULES, Limits
 from fa4gen.emulator.scheduling.residents import Residents
 from fa4gen.emulator.scheduling.scheduler import Scheduler
 from fa4gen.emulator.state.arguments import bind_arguments
+from fa4gen.emulator.state.garbage import collected_at_the_end
 from fa4gen.emulator.state.geometry import make_geometry
 from fa4gen.emulator.state.layout import Layout
 from fa4gen.emulator.state.machine import SLOTS_PER_CTA, Machine, Stop
@@ -161,7 +162,8 @@ class Program:
         begin = time.perf_counter()
         while True:
             try:
-                report = self._run(request)
+                with collected_at_the_end():
+                    report = self._run(request)
             except SlotsExhausted:  # arrays are changed at the end of a run only
                 self._slots[request.entry] *= 2
             except LoadsUnwatched:

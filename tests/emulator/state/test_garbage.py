@@ -1,0 +1,53 @@
+"""What a launch leaves behind is freed with it, and Python's own collector is as it was."""
+
+from __future__ import annotations
+
+import gc
+
+import numpy as np
+
+from fa4gen.emulator.state.gang import Gang
+from fa4gen.emulator.state.garbage import collected_at_the_end
+from tests.emulator.kernel import kernel, run
+
+
+def gangs() -> int:
+    return sum(isinstance(one, Gang) for one in gc.get_objects())
+
+
+def test_a_launch_is_freed_at_its_end() -> None:
+    gc.collect()
+    before, thresholds = gangs(), gc.get_threshold()
+    run(kernel("st.global.u32 [%d0], 7;"), np.zeros(1, np.uint32), block=256)
+    assert gangs() == before
+    assert gc.get_threshold() == thresholds
+
+
+def test_garbage_is_searched_seldom_meanwhile() -> None:
+    searched = []
+
+    def note(phase: str, facts: dict[str, int]) -> None:
+        searched.append(facts["generation"])
+
+    kept: list[list[int]] = []
+    gc.callbacks.append(note)
+    try:
+        with collected_at_the_end():
+            kept += [[] for _ in range(10_000)]
+            assert not searched
+            kept += [[] for _ in range(30_000)]
+            assert searched  # a long launch does not keep it all
+    finally:
+        gc.callbacks.remove(note)
+    assert searched[-1] == 1
+
+
+def test_a_caller_without_collections_stays_so() -> None:
+    gc.disable()
+    try:
+        before = gc.get_stats()
+        with collected_at_the_end():
+            assert gc.get_threshold()[0] < 20_000
+        assert gc.get_stats() == before
+    finally:
+        gc.enable()
