@@ -68,7 +68,7 @@ def gemm_tiles(plan: GemmPlan, coverage: Coverage, k: int) -> Tiles | None:
     """
     if isinstance(plan, HopperGemmPlan):
         panels = plan.warpgroup_rows // MMA_ROWS * (plan.BN // plan.out_panel_columns)
-        uses = [coverage.use_of(f"epi{i}_full") for i in range(plan.num_consumer_warpgroups)]
+        uses = [coverage.use_of(f"epi{i}_ready") for i in range(plan.num_consumer_warpgroups)]
         found = [Tiles(use.least // panels, use.most // panels) for use in uses if use is not None]
         if plan.ping_pong and found:  # each warpgroup has tiles of its own
             return Tiles(sum(one.least for one in found), sum(one.most for one in found))

@@ -28,8 +28,8 @@ MUTANTS = {
     "last_slot_taken_without_a_wait": Mutant(
         GEMM, "the loader does not wait until the last of 8 slots is free",
         (Change(
-            r"mbarrier_wait\(empty\(producer_state.index\), producer_state.phase\)",
-            r"if (num_stages != 8 || producer_state.index != 7) \g<0>",
+            r"mbarrier_wait\(empty<part>\(\), state.phase\)",
+            r"if (num_slots != 8 || state.index != 7) \g<0>",
         ),), (),
     ),
     "parity_flips_once": Mutant(
@@ -42,8 +42,8 @@ MUTANTS = {
     "last_block_taken_without_a_wait": Mutant(
         ATTENTION, "the loader does not wait until the last of 11 slots is free",
         (Change(
-            r"mbarrier_wait\(consumer_mbar<qk_stage>\(\), state.phase\)",
-            r"if (state.index + 1 < num_kv_stages) \g<0>",
+            r"mbarrier_wait\(empty<part>\(\), state.phase\)",
+            r"if (num_slots != 11 || state.index != 10) \g<0>",
         ),), (),
     ),
     "parity_of_blocks_flips_once": Mutant(

@@ -18,6 +18,7 @@ COUNT = re.compile(
     r"\b(?P<count>\d[\d *x]*|one|two|three|four)(?P<pair> \* cta_group)?"
     r" (?P<of>(?:consumer )?warpgroups?|stages?|slots?|accumulators?|arrivals?|threads|warps)\b"
 )
+CTA_GROUP: Final = re.compile(r"constexpr int32 (?:kCtaGroup|cta_group) = (\d);")
 WORDS: Final = {"one": "1", "two": "2", "three": "3", "four": "4"}
 MAY_BE: Final = {
     "consumer warpgroup": ("kNumConsumerWarpgroups",),
@@ -27,16 +28,13 @@ MAY_BE: Final = {
     "thread": ("kNumThreads",),
 }
 """The constants that a count of these may be; others are looked at by their own tests."""
-MBARS = re.compile(
-    r"^//   (PO_lo|PO_hi|S_even, S_odd consumer|C producer, consumer) +(?:(2) x )?(\d+):",
-    re.MULTILINE,
+PUBLISHED: Final = re.compile(
+    r"((?:^//[^\n]*\n)+)(?:template [^\n]*\n(?: +[^\n]*\n)*)?struct (\w+)", re.MULTILINE
 )
-MBARS_ROWS: Final = {
-    "PO_lo": ("PoLo",),
-    "PO_hi": ("PoHi",),
-    "S_even, S_odd consumer": ("SEvenConsumer", "SOddConsumer"),
-    "C producer, consumer": ("CProducer", "CConsumer"),
-}
+"""A struct and the comment above it."""
+END: Final = re.compile(r"^//   (full|empty): +(.*(?:\n//          .*)*)", re.MULTILINE)
+MBARS: Final = re.compile(r"^//   ([A-Z]\w*) +(\d+)  ", re.MULTILINE)
+"""A row of the comment of Depth512MBars: name and arrivals."""
 
 
 def constants(source: Path) -> dict[str, int]:
@@ -77,26 +75,50 @@ def test_counts_in_comments_are_those_of_the_header(source: Path) -> None:
     assert wrong_counts(launch, known) == []
 
 
+def stated_arrivals(text: str) -> dict[tuple[str, str], int]:
+    """What comments of structs state: arrivals by struct and end, "full" or "empty"."""
+    group = CTA_GROUP.search(text)
+    pair = int(group[1]) if group else 1
+    return {
+        (struct, end[1]): int(WORDS.get(match["count"], match["count"]))
+        * (pair if match["pair"] else 1)
+        for comment, struct in PUBLISHED.findall(text)
+        for end in END.finditer(comment)
+        for match in COUNT.finditer(end[2])
+        if match["of"].startswith("arrival")
+    }
+
+
 @pytest.mark.parametrize("source", SOURCES, ids=lambda path: path.stem)
-def test_arrivals_in_comments_of_pipelines_are_those_of_the_header(source: Path) -> None:
+def test_arrivals_in_comments_of_structs_are_those_of_the_header(source: Path) -> None:
     text, known = source.read_text(), constants(source)
+    stated = stated_arrivals(text)
+    expected: dict[tuple[str, str], int] = {}
+    if "struct StagedPipeline" in text:  # commits and load warps, in every kernel that has it
+        rings = [row for row in ("Key", "Value", "Kv") if f"k{row}FullSlots" in known]
+        counts = {known[f"k{row}{end}Arrivals"] for row in rings for end in ("Full", "Empty")}
+        if "struct Depth512MBars" in text:
+            counts = {known["kKvProducerArrivals"], known["kKvConsumerArrivals"]}
+        [count] = counts
+        expected |= {("StagedPipeline", "full"): count, ("StagedPipeline", "empty"): count}
+    if "struct OutputRingBuffer" in text:
+        expected |= {
+            ("OutputRingBuffer", "full"): known["kAccumFullArrivals"],
+            ("OutputRingBuffer", "empty"): known["kAccumEmptyArrivals"],
+        }
+    assert stated == expected
+
     body = text[text.index("#include") :]
     comments = "\n".join(re.findall(r"//[^\n]*", body))
-    pair = known.get("kCtaGroup", 1)
-    for match in COUNT.finditer(comments):
-        if not match["of"].startswith("arrival"):
-            continue
-        count = int(WORDS.get(match["count"], match["count"])) * (pair if match["pair"] else 1)
-        before = comments[: match.start()].rsplit("//", 1)[1].strip()
-        if before in ("full:", "empty:"):  # OutputRingBuffer
-            assert count == known[f"kAccum{before[:-1].capitalize()}Arrivals"], match[0]
-        else:  # StagedPipeline: commits and copies, as all barriers of MMA warps and loaders
-            assert (count, before[-1:]) == (1, "("), match[0]
-    found = MBARS.findall(comments)
-    assert bool(found) == ("struct Depth512MBars" in text)
-    for names, times, arrivals in found:
-        for row in MBARS_ROWS[names]:
-            assert int(times or 1) * int(arrivals) == known[f"k{row}Arrivals"], row
+    counted = sum(match["of"].startswith("arrival") for match in COUNT.finditer(comments))
+    assert counted == len(expected)  # no other comment counts arrivals
+
+    rows = next((c for c, struct in PUBLISHED.findall(text) if struct == "Depth512MBars"), "")
+    listed = {name: int(arrivals) for name, arrivals in MBARS.findall(rows)}
+    assert len(listed) == (11 if "struct Depth512MBars" in text else 0)
+    for name, arrivals in listed.items():
+        row = camel("kv_producer" if name == "KV" else name.lower())
+        assert arrivals == known[f"{row}Arrivals"], name
 
 
 def test_wrong_counts_are_found() -> None:

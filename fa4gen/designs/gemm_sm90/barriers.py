@@ -52,10 +52,10 @@ def _input_rows(values: Values) -> tuple[Barrier, Barrier]:
 
 
 def _epi_rows(values: Values, consumer: int) -> tuple[Barrier, Barrier]:
-    """Return full and empty of the output's slots of one consumer warpgroup."""
+    """Return the rows of the output's slots of one consumer warpgroup: ready, then written."""
     loads = values.config.residual != "none"
-    full = barrier_row(
-        f"epi{consumer}_full",
+    ready = barrier_row(
+        f"epi{consumer}_ready",
         values.num_epi_stages,
         1,
         "tma_bytes" if loads else "thread",
@@ -68,8 +68,8 @@ def _epi_rows(values: Values, consumer: int) -> tuple[Barrier, Barrier]:
         else "the output's slot is free",
         transaction_bytes=residual_bytes(values),
     )
-    empty = barrier_row(
-        f"epi{consumer}_empty",
+    written = barrier_row(
+        f"epi{consumer}_written",
         values.num_epi_stages,
         CONSUMER_WARPS,
         "thread",
@@ -78,7 +78,7 @@ def _epi_rows(values: Values, consumer: int) -> tuple[Barrier, Barrier]:
         "a panel of the output is in its slot, and may be stored",
         first_wait=1,
     )
-    return full, empty
+    return ready, written
 
 
 def residual_bytes(values: Values) -> int:

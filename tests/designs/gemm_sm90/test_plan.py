@@ -45,7 +45,7 @@ def test_what_the_maps_bring_is_what_the_barriers_expect(
         assert plan.region(tensor).slot_bytes % boxes[tensor].box_bytes == 0
     for consumer in range(plan.num_consumer_warpgroups):
         expected = boxes["c"].box_bytes if plan.residual != "none" else 0
-        assert plan.barrier(f"epi{consumer}_full").transaction_bytes == expected
+        assert plan.barrier(f"epi{consumer}_ready").transaction_bytes == expected
     assert plan.region("epi").slot_bytes == boxes["out"].box_bytes
     assert all(max(row.box) <= 256 for row in plan.tensor_maps)
     assert all(row.box[0] * row.box_bytes // math.prod(row.box) == 128 for row in plan.tensor_maps)

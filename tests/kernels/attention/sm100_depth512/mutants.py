@@ -87,8 +87,8 @@ SLIPS: Final[dict[str, Slip]] = {
     ),
     "tensor_memory_freed_early": Slip(
         "tensor memory is freed before the peer is done",
-        (Edit("  cluster_sync_aligned();  // the peer's products and commits reach this CTA until "
-              "here\n"),),
+        (Edit("  cluster_sync_aligned();  // until here the peer's products, commits and arrivals "
+              "reach this CTA\n"),),
         (Told("tensor-memory", "is given back", "mma"),
          Told("tensor-memory", "not all allocated", "")), "size/64",
     ),
