@@ -506,13 +506,57 @@ struct PipelineState {
   }
 };
 
-// A ring of num_kv_stages slots that TMA fills and MMAs read, each slot in num_qk_stages parts with
-// barriers of their own: first those of all producers, then those of all consumers.
-//   producer_mbar: completed by the bytes of a part (one arrival, of the load warp, which expects them)
-//                  waited for by the MMA warp, first with parity 0
-//   consumer_mbar: completed by the commit of the last product that reads a part (one arrival)
-//                  waited for by the load warp, first with parity 1: slots start free
-// Index and phase step once the last part is released (or filled), and the phase flips at the wrap.
+// One end of a ring: the barriers of its num_slots slots, and where this role is in it. A slot may
+// be handed over in `parts`, each with barriers of its own.
+//   full:  the producer completes its phase, by arrivals, by bytes of copies or by a commit; the
+//          consumer waits, first with parity 0
+//   empty: the consumer completes its phase; the producer waits, first with parity 1, which an
+//          untouched barrier counts as complete: slots start free
+// In a pair (cta_group 2) the leader CTA issues all MMAs: threads of both CTAs arrive on the leader's
+// barriers, and its commits arrive on the barriers of both.
+template <int32 num_slots, int32 cta_group = 1, int32 full_parts = 1, int32 empty_parts = full_parts,
+          int32 stride = 1, int32 first_empty = num_slots>
+struct Ring {
+  uint32 full_mbar;   // address of the first full barrier
+  uint32 empty_mbar;  // address that the first empty barrier is first_empty slots after
+  PipelineState<num_slots, stride> state;
+
+  template <int32 part = 0>
+  __device__ __forceinline__ uint32 full() const {
+    static_assert(0 <= part && part < full_parts, "There is no such part.");
+    return full_mbar + 8 * (full_parts * state.index + part);
+  }
+  template <int32 part = 0>
+  __device__ __forceinline__ uint32 empty() const {
+    static_assert(0 <= part && part < empty_parts, "There is no such part.");
+    return empty_mbar + 8 * (empty_parts * (first_empty + state.index) + part);
+  }
+
+  // Consumer: until the slot, or a part of it, is full.
+  template <int32 part = 0>
+  __device__ __forceinline__ void wait_full() const {
+    mbarrier_wait(full<part>(), state.phase);
+  }
+  // Producer: until the slot, or a part of it, is empty.
+  template <int32 part = 0>
+  __device__ __forceinline__ void wait_empty() const {
+    mbarrier_wait(empty<part>(), state.phase);
+  }
+  // This thread arrives on one of the slot's barriers.
+  __device__ __forceinline__ void arrive(uint32 barrier) const {
+    mbarrier_arrive_leader<cta_group>(barrier);
+  }
+  // The products that the elected thread has issued so far arrive on it once they are complete.
+  __device__ __forceinline__ void commit(uint32 barrier, uint32 e) const {
+    mma_commit<cta_group>(barrier, e);
+  }
+};
+
+// A ring of num_kv_stages slots that TMA fills and MMAs read, each slot in num_qk_stages parts: the full
+// barriers of all parts, then the empty ones.
+//   full:  one arrival, of the load warp, and the bytes of a part, which it expects; the MMA warp waits
+//   empty: one arrival, of the commit of the last product that reads a part; the load warp waits
+// Index and phase step once the last part is released (or filled).
 template <int32 num_kv_stages, int32 num_qk_stages, int32 cta_group = 1, int32 stride = 1>
 struct StagedPipeline {
   uint32 mbar;  // address of the first barrier
@@ -520,92 +564,89 @@ struct StagedPipeline {
 
   static constexpr int32 num_mbars = 2 * num_kv_stages * num_qk_stages;
 
+  __device__ __forceinline__ Ring<num_kv_stages, cta_group, num_qk_stages, num_qk_stages, stride> ring() const {
+    return {mbar, mbar, state};
+  }
   template <int32 qk_stage = 0>
   __device__ __forceinline__ uint32 producer_mbar() const {
-    static_assert(0 <= qk_stage && qk_stage < num_qk_stages, "There is no such part.");
-    return mbar + 8 * (num_qk_stages * state.index + qk_stage);
+    return ring().template full<qk_stage>();
   }
   template <int32 qk_stage = 0>
   __device__ __forceinline__ uint32 consumer_mbar() const {
-    static_assert(0 <= qk_stage && qk_stage < num_qk_stages, "There is no such part.");
-    return mbar + 8 * (num_qk_stages * (num_kv_stages + state.index) + qk_stage);
+    return ring().template empty<qk_stage>();
   }
 
   // Producer: until the MMAs have read what was in the slot.
   template <int32 qk_stage = 0>
   __device__ __forceinline__ void producer_acquire() const {
-    mbarrier_wait(consumer_mbar<qk_stage>(), state.phase);
+    ring().template wait_empty<qk_stage>();
   }
-  // Consumer: until the part has landed.
+  // Consumer: until the bytes of the part have arrived.
   template <int32 qk_stage = 0>
   __device__ __forceinline__ void consumer_wait() const {
-    mbarrier_wait(producer_mbar<qk_stage>(), state.phase);
+    ring().template wait_full<qk_stage>();
   }
-  // Consumer: the slot is free once the products issued so far are complete.
+  // Consumer: the part is free once the products issued so far are complete.
   template <int32 qk_stage = num_qk_stages - 1>
   __device__ __forceinline__ void consumer_release(uint32 e) {
-    mma_commit<cta_group>(consumer_mbar<qk_stage>(), e);
+    ring().commit(consumer_mbar<qk_stage>(), e);
     if (qk_stage == num_qk_stages - 1) state.step();
   }
 };
 
-// What one role hands to another over num_stages slots.
-//   producer_mbar: arrived on by the producer (its threads, or the commit of its MMAs)
-//                  waited for by the consumer, first with parity 0; `parts` barriers a slot, for
-//                  what is handed over in parts
-//   consumer_mbar: arrived on by the consumer's threads
-//                  waited for by the producer, first with parity 1: slots start free. There is none
-//                  where something else frees the slot.
-// The phase flips each time the index wraps; with one stage, at every step.
-// In a pair (cta_group 2) the leader CTA issues all MMAs: threads of both CTAs arrive on the leader's
-// barriers, and its commits arrive on the barriers of both.
+// A ring between two roles: `parts` full barriers a slot, for what is handed over in parts, and one
+// empty barrier. There is none where something else frees the slot. Names are those of the published
+// struct: acquire waits for an empty slot, wait for a full one.
 template <int32 num_stages, bool is_producer, int32 cta_group = 1, int32 parts = 1>
 struct RolePipeline {
-  uint32 producer_mbar;  // addresses of the first barriers
-  uint32 consumer_mbar;
+  uint32 producer_mbar;  // address of the first barrier that the producer completes,
+  uint32 consumer_mbar;  // and of the first that the consumer does
   PipelineState<num_stages> state = {0, is_producer ? 1u : 0u};
 
-  __device__ __forceinline__ uint32 full(int32 part) const {
-    return producer_mbar + 8 * (parts * state.index + part);
+  __device__ __forceinline__ Ring<num_stages, cta_group, parts, 1, 1, 0> ring() const {
+    return {producer_mbar, consumer_mbar, state};
   }
-  __device__ __forceinline__ uint32 free() const { return consumer_mbar + 8 * state.index; }
+  __device__ __forceinline__ uint32 full(int32 part) const { return ring().full() + 8 * part; }
+  __device__ __forceinline__ uint32 free() const { return ring().empty(); }
 
   // Producer: until the consumer has released the slot.
-  __device__ __forceinline__ void acquire() const { mbarrier_wait(free(), state.phase); }
-  // Producer: this thread's share is in. The last part of a slot is followed by step().
-  __device__ __forceinline__ void commit(int32 part = 0) const {
-    mbarrier_arrive_leader<cta_group>(full(part));
-  }
+  __device__ __forceinline__ void acquire() const { ring().wait_empty(); }
+  // Producer: this thread has written its share. The last part of a slot is followed by step().
+  __device__ __forceinline__ void commit(int32 part = 0) const { ring().arrive(full(part)); }
   // Producer: the slot is full once the products issued so far are complete.
-  __device__ __forceinline__ void commit_mma(uint32 e) const { mma_commit<cta_group>(full(0), e); }
+  __device__ __forceinline__ void commit_mma(uint32 e) const { ring().commit(full(0), e); }
   // Producer of one slot: until the products committed last are complete; at once before the first.
   __device__ __forceinline__ void drain() const {
     static_assert(num_stages == 1, "With more slots, the last commit was on another one.");
-    mbarrier_wait(full(0), state.phase);
+    ring().wait_full();
   }
   // Consumer: until the slot, or a part of it, is full.
   __device__ __forceinline__ void wait(int32 part = 0) const { mbarrier_wait(full(part), state.phase); }
-  // Consumer: this thread is through with the slot.
+  // Consumer: this thread is done with the slot.
   __device__ __forceinline__ void release() {
-    mbarrier_arrive_leader<cta_group>(free());
+    ring().arrive(free());
     state.step();
   }
   __device__ __forceinline__ void step() { state.step(); }
 };
 
 // The barriers of attention at depth 512 over a pair of CTAs, at fixed offsets, in units of barriers.
-// Counts are of a phase. Those that the leader's MMA warp waits for count the threads of both CTAs: with
-// one CTA's alone, the products would read what the peer is still writing. The peer's copies of them are
-// not used. Barriers that a commit completes are there, and are completed, in both CTAs.
-//   PO_lo                    2 x 256: P has been stored (softmax, 128), O_lo has been rescaled or read
-//                            (correction, 128); the MMA warp waits before P.V_lo
-//   PO_hi                    2 x 128: O_hi has been rescaled or read (correction); ... before P.V_hi
-//   S_even, S_odd consumer   2 x 128: scores have been loaded (softmax); ... before the next Q.K goes there
-//   C producer, consumer     128: factors have been written (softmax), read (correction); in one CTA
-//   S_even, S_odd producer   commit of Q.K; the softmax waits
-//   O_mma_lo, O_mma_hi       commit of P.V; the correction waits; the softmax (hi), before it stores P
-//   KV                       all producers: bytes of both CTAs; then all consumers: commit of the
-//                            product that reads a slot
+// Those that the leader's MMA warp waits for count the threads of both CTAs: with one CTA's alone, the
+// products would read what the peer is still writing. The peer's copies of them are not used. Barriers
+// that a commit completes are there, and are completed, in both CTAs. Arrivals of a phase:
+//   PO_lo           512  P is stored, and O_lo has been rescaled, or read
+//   PO_hi           256  O_hi has been rescaled, or read
+//   S_even_consumer 256  the scores of an even block have been loaded
+//   S_odd_consumer  256  the scores of an odd block have been loaded
+//   C_producer      128  each row's factor is in shared memory
+//   C_consumer      128  the factors have been read
+//   S_even_producer   1  the scores of an even block are in tensor memory
+//   S_odd_producer    1  the scores of an odd block are in tensor memory
+//   O_mma_lo          1  a block's P.V_lo has been added to O_lo
+//   O_mma_hi          1  a block's P.V_hi has been added to O_hi
+//   KV                1  a part of K or V has landed
+//   KV has the barriers of all producers, completed by the bytes of both CTAs, then those of all
+//   consumers, completed by the commit of the product that reads a slot.
 // Producers that wait for a free buffer (S, C, KV) start with parity 1; every other wait with parity 0.
 template <int32 num_kv_stages>
 struct Depth512MBars {
@@ -628,14 +669,18 @@ struct Depth512MBars {
   static __device__ __forceinline__ constexpr int32 num_mbars() { return size; }
   __device__ __forceinline__ uint32 at(int32 offset) const { return mbar_base + 8 * offset; }
 
-  // The arrivals of a phase of the barrier at an offset: of threads, or one, of a commit or a copy's issue.
+  // The arrivals of a phase of the barrier at an offset, by the table of barriers: of threads, or one,
+  // of a commit or of the load warp.
   static __host__ __device__ __forceinline__ constexpr uint32 arrivals(int32 offset) {
-    constexpr uint32 kThreads = 128;
     uint32 count = 1;
-    if (offset == PO_lo_offset) count = 4 * kThreads;
-    if (offset == PO_hi_offset || offset == S_even_consumer_offset || offset == S_odd_consumer_offset)
-      count = 2 * kThreads;
-    if (offset == C_producer_offset || offset == C_consumer_offset) count = kThreads;
+    if (offset == PO_lo_offset) count = kPoLoArrivals;
+    if (offset == PO_hi_offset ||
+        offset == S_even_consumer_offset ||
+        offset == S_odd_consumer_offset)
+      count = kPoHiArrivals;
+    if (offset == C_producer_offset ||
+        offset == C_consumer_offset)
+      count = kCProducerArrivals;
     return count;
   }
 
@@ -818,42 +863,31 @@ constexpr uint32 kScoresStep = kSOddColumn - kSEvenColumn;
 // ---- pipelines ----
 
 using MBars = Depth512MBars<kNumKvStages>;
-static_assert(kPoLo == kBarriersOffset + 8 * MBars::PO_lo_offset &&
-                  kPoLoArrivals == MBars::arrivals(MBars::PO_lo_offset),
-              "PO_lo is what the table of barriers says.");
-static_assert(kPoHi == kBarriersOffset + 8 * MBars::PO_hi_offset &&
-                  kPoHiArrivals == MBars::arrivals(MBars::PO_hi_offset),
-              "PO_hi is what the table of barriers says.");
-static_assert(kSEvenConsumer == kBarriersOffset + 8 * MBars::S_even_consumer_offset &&
-                  kSEvenConsumerArrivals == MBars::arrivals(MBars::S_even_consumer_offset),
-              "S_even_consumer is what the table of barriers says.");
-static_assert(kSOddConsumer == kBarriersOffset + 8 * MBars::S_odd_consumer_offset &&
-                  kSOddConsumerArrivals == MBars::arrivals(MBars::S_odd_consumer_offset),
-              "S_odd_consumer is what the table of barriers says.");
-static_assert(kCProducer == kBarriersOffset + 8 * MBars::C_producer_offset &&
-                  kCProducerArrivals == MBars::arrivals(MBars::C_producer_offset),
-              "C_producer is what the table of barriers says.");
-static_assert(kCConsumer == kBarriersOffset + 8 * MBars::C_consumer_offset &&
-                  kCConsumerArrivals == MBars::arrivals(MBars::C_consumer_offset),
-              "C_consumer is what the table of barriers says.");
-static_assert(kSEvenProducer == kBarriersOffset + 8 * MBars::S_even_producer_offset &&
-                  kSEvenProducerArrivals == MBars::arrivals(MBars::S_even_producer_offset),
-              "S_even_producer is what the table of barriers says.");
-static_assert(kSOddProducer == kBarriersOffset + 8 * MBars::S_odd_producer_offset &&
-                  kSOddProducerArrivals == MBars::arrivals(MBars::S_odd_producer_offset),
-              "S_odd_producer is what the table of barriers says.");
-static_assert(kOMmaLo == kBarriersOffset + 8 * MBars::O_mma_lo_offset &&
-                  kOMmaLoArrivals == MBars::arrivals(MBars::O_mma_lo_offset),
-              "O_mma_lo is what the table of barriers says.");
-static_assert(kOMmaHi == kBarriersOffset + 8 * MBars::O_mma_hi_offset &&
-                  kOMmaHiArrivals == MBars::arrivals(MBars::O_mma_hi_offset),
-              "O_mma_hi is what the table of barriers says.");
+static_assert(kPoLo == kBarriersOffset + 8 * MBars::PO_lo_offset,
+              "PO_lo is where the table of barriers has it.");
+static_assert(kPoHi == kBarriersOffset + 8 * MBars::PO_hi_offset,
+              "PO_hi is where the table of barriers has it.");
+static_assert(kSEvenConsumer == kBarriersOffset + 8 * MBars::S_even_consumer_offset,
+              "S_even_consumer is where the table of barriers has it.");
+static_assert(kSOddConsumer == kBarriersOffset + 8 * MBars::S_odd_consumer_offset,
+              "S_odd_consumer is where the table of barriers has it.");
+static_assert(kCProducer == kBarriersOffset + 8 * MBars::C_producer_offset,
+              "C_producer is where the table of barriers has it.");
+static_assert(kCConsumer == kBarriersOffset + 8 * MBars::C_consumer_offset,
+              "C_consumer is where the table of barriers has it.");
+static_assert(kSEvenProducer == kBarriersOffset + 8 * MBars::S_even_producer_offset,
+              "S_even_producer is where the table of barriers has it.");
+static_assert(kSOddProducer == kBarriersOffset + 8 * MBars::S_odd_producer_offset,
+              "S_odd_producer is where the table of barriers has it.");
+static_assert(kOMmaLo == kBarriersOffset + 8 * MBars::O_mma_lo_offset,
+              "O_mma_lo is where the table of barriers has it.");
+static_assert(kOMmaHi == kBarriersOffset + 8 * MBars::O_mma_hi_offset,
+              "O_mma_hi is where the table of barriers has it.");
 static_assert(kKvProducer == kBarriersOffset + 8 * MBars::KV_offset &&
-                  kKvProducerArrivals == MBars::arrivals(MBars::KV_offset),
-              "KV is what the table of barriers says.");
-static_assert(kKvConsumer == kKvProducer + 8 * kNumKvStages && kKvConsumerArrivals == kKvProducerArrivals &&
-                  kKvProducerSlots + kKvConsumerSlots == MBars::KV_barriers,
-              "The ring of keys and values is what the table of barriers says.");
+                  kKvConsumer == kKvProducer + 8 * kNumKvStages,
+              "The barriers of KV are where the table of barriers has them.");
+static_assert(kKvProducerSlots + kKvConsumerSlots == MBars::KV_barriers,
+              "The ring of keys and values has the slots of the table of barriers.");
 static_assert(kTileFull >= kBarriersOffset + 8 * MBars::size, "The other barriers follow.");
 
 // One ring for keys and values: K(0) K(1) V(0) K(2) V(1) ..., each block in slots of kKvBytes.

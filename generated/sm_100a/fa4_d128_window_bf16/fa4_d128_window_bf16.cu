@@ -491,13 +491,55 @@ struct PipelineState {
   }
 };
 
-// A ring of num_kv_stages slots that TMA fills and MMAs read, each slot in num_qk_stages parts with
-// barriers of their own: first those of all producers, then those of all consumers.
-//   producer_mbar: completed by the bytes of a part (one arrival, of the load warp, which expects them)
-//                  waited for by the MMA warp, first with parity 0
-//   consumer_mbar: completed by the commit of the last product that reads a part (one arrival)
-//                  waited for by the load warp, first with parity 1: slots start free
-// Index and phase step once the last part is released (or filled), and the phase flips at the wrap.
+// One end of a ring: the barriers of its num_slots slots, and where this role is in it. A slot may
+// be handed over in `parts`, each with barriers of its own.
+//   full:  the producer completes its phase, by arrivals, by bytes of copies or by a commit; the
+//          consumer waits, first with parity 0
+//   empty: the consumer completes its phase; the producer waits, first with parity 1, which an
+//          untouched barrier counts as complete: slots start free
+template <int32 num_slots, int32 cta_group = 1, int32 full_parts = 1, int32 empty_parts = full_parts,
+          int32 stride = 1, int32 first_empty = num_slots>
+struct Ring {
+  uint32 full_mbar;   // address of the first full barrier
+  uint32 empty_mbar;  // address that the first empty barrier is first_empty slots after
+  PipelineState<num_slots, stride> state;
+
+  template <int32 part = 0>
+  __device__ __forceinline__ uint32 full() const {
+    static_assert(0 <= part && part < full_parts, "There is no such part.");
+    return full_mbar + 8 * (full_parts * state.index + part);
+  }
+  template <int32 part = 0>
+  __device__ __forceinline__ uint32 empty() const {
+    static_assert(0 <= part && part < empty_parts, "There is no such part.");
+    return empty_mbar + 8 * (empty_parts * (first_empty + state.index) + part);
+  }
+
+  // Consumer: until the slot, or a part of it, is full.
+  template <int32 part = 0>
+  __device__ __forceinline__ void wait_full() const {
+    mbarrier_wait(full<part>(), state.phase);
+  }
+  // Producer: until the slot, or a part of it, is empty.
+  template <int32 part = 0>
+  __device__ __forceinline__ void wait_empty() const {
+    mbarrier_wait(empty<part>(), state.phase);
+  }
+  // This thread arrives on one of the slot's barriers.
+  __device__ __forceinline__ void arrive(uint32 barrier) const {
+    mbarrier_arrive_leader<cta_group>(barrier);
+  }
+  // The products that the elected thread has issued so far arrive on it once they are complete.
+  __device__ __forceinline__ void commit(uint32 barrier, uint32 e) const {
+    mma_commit<cta_group>(barrier, e);
+  }
+};
+
+// A ring of num_kv_stages slots that TMA fills and MMAs read, each slot in num_qk_stages parts: the full
+// barriers of all parts, then the empty ones.
+//   full:  one arrival, of the load warp, and the bytes of a part, which it expects; the MMA warp waits
+//   empty: one arrival, of the commit of the last product that reads a part; the load warp waits
+// Index and phase step once the last part is released (or filled).
 template <int32 num_kv_stages, int32 num_qk_stages, int32 cta_group = 1, int32 stride = 1>
 struct StagedPipeline {
   uint32 mbar;  // address of the first barrier
@@ -505,74 +547,67 @@ struct StagedPipeline {
 
   static constexpr int32 num_mbars = 2 * num_kv_stages * num_qk_stages;
 
+  __device__ __forceinline__ Ring<num_kv_stages, cta_group, num_qk_stages, num_qk_stages, stride> ring() const {
+    return {mbar, mbar, state};
+  }
   template <int32 qk_stage = 0>
   __device__ __forceinline__ uint32 producer_mbar() const {
-    static_assert(0 <= qk_stage && qk_stage < num_qk_stages, "There is no such part.");
-    return mbar + 8 * (num_qk_stages * state.index + qk_stage);
+    return ring().template full<qk_stage>();
   }
   template <int32 qk_stage = 0>
   __device__ __forceinline__ uint32 consumer_mbar() const {
-    static_assert(0 <= qk_stage && qk_stage < num_qk_stages, "There is no such part.");
-    return mbar + 8 * (num_qk_stages * (num_kv_stages + state.index) + qk_stage);
+    return ring().template empty<qk_stage>();
   }
 
   // Producer: until the MMAs have read what was in the slot.
   template <int32 qk_stage = 0>
   __device__ __forceinline__ void producer_acquire() const {
-    mbarrier_wait(consumer_mbar<qk_stage>(), state.phase);
+    ring().template wait_empty<qk_stage>();
   }
-  // Consumer: until the part has landed.
+  // Consumer: until the bytes of the part have arrived.
   template <int32 qk_stage = 0>
   __device__ __forceinline__ void consumer_wait() const {
-    mbarrier_wait(producer_mbar<qk_stage>(), state.phase);
+    ring().template wait_full<qk_stage>();
   }
-  // Consumer: the slot is free once the products issued so far are complete.
+  // Consumer: the part is free once the products issued so far are complete.
   template <int32 qk_stage = num_qk_stages - 1>
   __device__ __forceinline__ void consumer_release(uint32 e) {
-    mma_commit<cta_group>(consumer_mbar<qk_stage>(), e);
+    ring().commit(consumer_mbar<qk_stage>(), e);
     if (qk_stage == num_qk_stages - 1) state.step();
   }
 };
 
-// What one role hands to another over num_stages slots.
-//   producer_mbar: arrived on by the producer (its threads, or the commit of its MMAs)
-//                  waited for by the consumer, first with parity 0; `parts` barriers a slot, for
-//                  what is handed over in parts
-//   consumer_mbar: arrived on by the consumer's threads
-//                  waited for by the producer, first with parity 1: slots start free. There is none
-//                  where something else frees the slot.
-// The phase flips each time the index wraps; with one stage, at every step.
-// In a pair (cta_group 2) the leader CTA issues all MMAs: threads of both CTAs arrive on the leader's
-// barriers, and its commits arrive on the barriers of both.
+// A ring between two roles: `parts` full barriers a slot, for what is handed over in parts, and one
+// empty barrier. There is none where something else frees the slot. Names are those of the published
+// struct: acquire waits for an empty slot, wait for a full one.
 template <int32 num_stages, bool is_producer, int32 cta_group = 1, int32 parts = 1>
 struct RolePipeline {
-  uint32 producer_mbar;  // addresses of the first barriers
-  uint32 consumer_mbar;
+  uint32 producer_mbar;  // address of the first barrier that the producer completes,
+  uint32 consumer_mbar;  // and of the first that the consumer does
   PipelineState<num_stages> state = {0, is_producer ? 1u : 0u};
 
-  __device__ __forceinline__ uint32 full(int32 part) const {
-    return producer_mbar + 8 * (parts * state.index + part);
+  __device__ __forceinline__ Ring<num_stages, cta_group, parts, 1, 1, 0> ring() const {
+    return {producer_mbar, consumer_mbar, state};
   }
-  __device__ __forceinline__ uint32 free() const { return consumer_mbar + 8 * state.index; }
+  __device__ __forceinline__ uint32 full(int32 part) const { return ring().full() + 8 * part; }
+  __device__ __forceinline__ uint32 free() const { return ring().empty(); }
 
   // Producer: until the consumer has released the slot.
-  __device__ __forceinline__ void acquire() const { mbarrier_wait(free(), state.phase); }
-  // Producer: this thread's share is in. The last part of a slot is followed by step().
-  __device__ __forceinline__ void commit(int32 part = 0) const {
-    mbarrier_arrive_leader<cta_group>(full(part));
-  }
+  __device__ __forceinline__ void acquire() const { ring().wait_empty(); }
+  // Producer: this thread has written its share. The last part of a slot is followed by step().
+  __device__ __forceinline__ void commit(int32 part = 0) const { ring().arrive(full(part)); }
   // Producer: the slot is full once the products issued so far are complete.
-  __device__ __forceinline__ void commit_mma(uint32 e) const { mma_commit<cta_group>(full(0), e); }
+  __device__ __forceinline__ void commit_mma(uint32 e) const { ring().commit(full(0), e); }
   // Producer of one slot: until the products committed last are complete; at once before the first.
   __device__ __forceinline__ void drain() const {
     static_assert(num_stages == 1, "With more slots, the last commit was on another one.");
-    mbarrier_wait(full(0), state.phase);
+    ring().wait_full();
   }
   // Consumer: until the slot, or a part of it, is full.
   __device__ __forceinline__ void wait(int32 part = 0) const { mbarrier_wait(full(part), state.phase); }
-  // Consumer: this thread is through with the slot.
+  // Consumer: this thread is done with the slot.
   __device__ __forceinline__ void release() {
-    mbarrier_arrive_leader<cta_group>(free());
+    ring().arrive(free());
     state.step();
   }
   __device__ __forceinline__ void step() { state.step(); }

@@ -410,13 +410,55 @@ struct PipelineState {
   }
 };
 
+// One end of a ring: the barriers of its num_slots slots, and where this role is in it. A slot may
+// be handed over in `parts`, each with barriers of its own.
+//   full:  the producer completes its phase, by arrivals, by bytes of copies or by a commit; the
+//          consumer waits, first with parity 0
+//   empty: the consumer completes its phase; the producer waits, first with parity 1, which an
+//          untouched barrier counts as complete: slots start free
+// In a pair (cta_group 2) the leader CTA issues all MMAs: threads of both CTAs arrive on the leader's
+// barriers, and its commits arrive on the barriers of both.
+template <int32 num_slots, int32 cta_group = 1, int32 full_parts = 1, int32 empty_parts = full_parts,
+          int32 stride = 1, int32 first_empty = num_slots>
+struct Ring {
+  uint32 full_mbar;   // address of the first full barrier
+  uint32 empty_mbar;  // address that the first empty barrier is first_empty slots after
+  PipelineState<num_slots, stride> state;
+
+  template <int32 part = 0>
+  __device__ __forceinline__ uint32 full() const {
+    static_assert(0 <= part && part < full_parts, "There is no such part.");
+    return full_mbar + 8 * (full_parts * state.index + part);
+  }
+  template <int32 part = 0>
+  __device__ __forceinline__ uint32 empty() const {
+    static_assert(0 <= part && part < empty_parts, "There is no such part.");
+    return empty_mbar + 8 * (empty_parts * (first_empty + state.index) + part);
+  }
+
+  // Consumer: until the slot, or a part of it, is full.
+  template <int32 part = 0>
+  __device__ __forceinline__ void wait_full() const {
+    mbarrier_wait(full<part>(), state.phase);
+  }
+  // Producer: until the slot, or a part of it, is empty.
+  template <int32 part = 0>
+  __device__ __forceinline__ void wait_empty() const {
+    mbarrier_wait(empty<part>(), state.phase);
+  }
+  // This thread arrives on one of the slot's barriers.
+  __device__ __forceinline__ void arrive(uint32 barrier) const {
+    mbarrier_arrive_leader<cta_group>(barrier);
+  }
+};
+
 // A ring of num_stages slots with full barriers [0, num_stages), then empty ones. Every thread of a role
 // holds a copy of the struct and steps its own position in it, producer_state or consumer_state.
 //   full:  producer_arv_count arrivals, of the producer or of the products that it commits, and the
-//          bytes that it expects; the consumer waits, first with parity 0
-//   empty: consumer_arv_count arrivals, of the consumer; the producer waits, first with parity 1, which
-//          an untouched barrier counts as complete: slots start free
-// A position's parity flips when its index wraps; with one stage, at every step.
+//          bytes that it expects
+//   empty: consumer_arv_count arrivals, of the consumer
+// Names are those of the published structs: each side waits for the other, wait_consumer for an empty
+// slot and wait_producer for a full one.
 template <int32 num_stages>
 struct ProducerConsumerPipeline {
   uint32 mbar;  // address of the first barrier
@@ -437,19 +479,22 @@ struct ProducerConsumerPipeline {
   __device__ __forceinline__ uint32 empty(uint32 stage) const { return mbar + 8 * (num_stages + stage); }
 
   // Producer.
-  __device__ __forceinline__ uint32 producer_stage() const { return producer_state.index; }
-  __device__ __forceinline__ uint32 producer_mbar() const { return full(producer_state.index); }
-  __device__ __forceinline__ void wait_consumer() const {
-    mbarrier_wait(empty(producer_state.index), producer_state.phase);
+  __device__ __forceinline__ Ring<num_stages> producer_end() const {
+    return {mbar, mbar, producer_state};
   }
+  __device__ __forceinline__ uint32 producer_stage() const { return producer_state.index; }
+  __device__ __forceinline__ uint32 producer_mbar() const { return producer_end().full(); }
+  __device__ __forceinline__ void wait_consumer() const { producer_end().wait_empty(); }
   __device__ __forceinline__ void producer_step() { producer_state.step(); }
 
   // Consumer.
-  __device__ __forceinline__ uint32 consumer_stage() const { return consumer_state.index; }
-  __device__ __forceinline__ uint32 consumer_mbar() const { return empty(consumer_state.index); }
-  __device__ __forceinline__ void wait_producer() const {
-    mbarrier_wait(full(consumer_state.index), consumer_state.phase);
+  __device__ __forceinline__ Ring<num_stages> consumer_end() const {
+    return {mbar, mbar, consumer_state};
   }
+  __device__ __forceinline__ uint32 consumer_stage() const { return consumer_state.index; }
+  __device__ __forceinline__ uint32 consumer_mbar() const { return consumer_end().empty(); }
+  __device__ __forceinline__ void wait_producer() const { consumer_end().wait_full(); }
+  __device__ __forceinline__ void consumer_arrive() const { consumer_end().arrive(consumer_mbar()); }
   __device__ __forceinline__ void consumer_step() { consumer_state.step(); }
 };
 
@@ -477,7 +522,7 @@ struct ConsumeContext {
   }
   ConsumeContext(const ConsumeContext&) = delete;
   __device__ __forceinline__ ~ConsumeContext() {
-    mbarrier_arrive(pipeline.consumer_mbar());
+    pipeline.consumer_arrive();
     pipeline.consumer_step();
   }
   __device__ __forceinline__ uint32 index() const { return pipeline.consumer_stage(); }
@@ -496,7 +541,7 @@ struct ExplicitConsumeContext {
   __device__ __forceinline__ ~ExplicitConsumeContext() { pipeline.consumer_step(); }
   __device__ __forceinline__ uint32 index() const { return pipeline.consumer_stage(); }
   __device__ __forceinline__ uint32 mbar() const { return pipeline.consumer_mbar(); }
-  __device__ __forceinline__ void arrive() const { mbarrier_arrive(mbar()); }
+  __device__ __forceinline__ void arrive() const { pipeline.consumer_arrive(); }
 };
 
 // A stage of accumulators: which one, where it lies in tensor memory, and the pipeline to signal.
@@ -699,9 +744,13 @@ static_assert(kInputEmpty == kInputFull + 8 * kNumStages, "Empty barriers follow
 // Sums of a tile: the MMA warp to the epilogue.
 using Accumulators = OutputRingBuffer<kNumAccumStages, kStageStrideCols, kCtaGroup>;
 static_assert(kAccumEmpty == kAccumFull + 8 * kNumAccumStages, "Empty barriers follow the full ones.");
+static_assert(kAccumFullArrivals == 1, "The commit of a tile's last product completes a phase.");
+static_assert(kAccumEmptyArrivals == 128 * kCtaGroup, "Every epilogue thread of all CTAs arrives.");
 // Panels of C: the residual's loader to the epilogue.
 using Residual = EpiLoadPipeline<kNumEpiStages>;
 static_assert(kResidualEmpty == kResidualFull + 8 * kNumEpiStages, "Empty barriers follow the full ones.");
+static_assert(kResidualFullArrivals == 1 && kResidualEmptyArrivals == 128,
+              "One thread loads C, and every epilogue thread arrives.");
 // Leave to load a tile's C: the loader of A and B, which goes first, to that of C. The way back keeps
 // the loader from being so far ahead that the other one misses a phase.
 using LoadOrder = ProducerConsumerPipeline<kOrderFullSlots>;

@@ -14,12 +14,12 @@
 //   consume 1   warps 8-11, 232 registers: the products and the output of rows 64 to 127
 //
 // Barriers: slots x arrivals of a phase, and what a completed phase says
-//   input_full   3 x   1  a block of A and of B has landed in its slot
-//   input_empty  3 x   8  a slot of A and B may be overwritten
-//   epi0_full    3 x   1  the output's slot is free
-//   epi0_empty   3 x   4  a panel of the output is in its slot, and may be stored
-//   epi1_full    3 x   1  the output's slot is free
-//   epi1_empty   3 x   4  a panel of the output is in its slot, and may be stored
+//   input_full    3 x   1  a block of A and of B has landed in its slot
+//   input_empty   3 x   8  a slot of A and B may be overwritten
+//   epi0_ready    3 x   1  the output's slot is free
+//   epi0_written  3 x   4  a panel of the output is in its slot, and may be stored
+//   epi1_ready    3 x   1  the output's slot is free
+//   epi1_written  3 x   4  a panel of the output is in its slot, and may be stored
 //
 // Config sha256 7f0725dac6e1ad048b16eea1586987620a02501e0bbbc4159bc97a70d743b709
 
@@ -294,13 +294,53 @@ struct PipelineState {
   }
 };
 
+// One end of a ring: the barriers of its num_slots slots, and where this role is in it. A slot may
+// be handed over in `parts`, each with barriers of its own.
+//   full:  the producer completes its phase, by arrivals, by bytes of copies; the
+//          consumer waits, first with parity 0
+//   empty: the consumer completes its phase; the producer waits, first with parity 1, which an
+//          untouched barrier counts as complete: slots start free
+template <int32 num_slots, int32 cta_group = 1, int32 full_parts = 1, int32 empty_parts = full_parts,
+          int32 stride = 1, int32 first_empty = num_slots>
+struct Ring {
+  uint32 full_mbar;   // address of the first full barrier
+  uint32 empty_mbar;  // address that the first empty barrier is first_empty slots after
+  PipelineState<num_slots, stride> state;
+
+  template <int32 part = 0>
+  __device__ __forceinline__ uint32 full() const {
+    static_assert(0 <= part && part < full_parts, "There is no such part.");
+    return full_mbar + 8 * (full_parts * state.index + part);
+  }
+  template <int32 part = 0>
+  __device__ __forceinline__ uint32 empty() const {
+    static_assert(0 <= part && part < empty_parts, "There is no such part.");
+    return empty_mbar + 8 * (empty_parts * (first_empty + state.index) + part);
+  }
+
+  // Consumer: until the slot, or a part of it, is full.
+  template <int32 part = 0>
+  __device__ __forceinline__ void wait_full() const {
+    mbarrier_wait(full<part>(), state.phase);
+  }
+  // Producer: until the slot, or a part of it, is empty.
+  template <int32 part = 0>
+  __device__ __forceinline__ void wait_empty() const {
+    mbarrier_wait(empty<part>(), state.phase);
+  }
+  // This thread arrives on one of the slot's barriers.
+  __device__ __forceinline__ void arrive(uint32 barrier) const {
+    mbarrier_arrive(barrier);
+  }
+};
+
 // A ring of num_stages slots with full barriers [0, num_stages), then empty ones. Every thread of a role
 // holds a copy of the struct and steps its own position in it, producer_state or consumer_state.
-//   full:  producer_arv_count arrivals, of the producer or of the products that it commits, and the
-//          bytes that it expects; the consumer waits, first with parity 0
-//   empty: consumer_arv_count arrivals, of the consumer; the producer waits, first with parity 1, which
-//          an untouched barrier counts as complete: slots start free
-// A position's parity flips when its index wraps; with one stage, at every step.
+//   full:  producer_arv_count arrivals, of the producer, and the
+//          bytes that it expects
+//   empty: consumer_arv_count arrivals, of the consumer
+// Names are those of the published structs: each side waits for the other, wait_consumer for an empty
+// slot and wait_producer for a full one.
 template <int32 num_stages>
 struct ProducerConsumerPipeline {
   uint32 mbar;  // address of the first barrier
@@ -321,19 +361,22 @@ struct ProducerConsumerPipeline {
   __device__ __forceinline__ uint32 empty(uint32 stage) const { return mbar + 8 * (num_stages + stage); }
 
   // Producer.
-  __device__ __forceinline__ uint32 producer_stage() const { return producer_state.index; }
-  __device__ __forceinline__ uint32 producer_mbar() const { return full(producer_state.index); }
-  __device__ __forceinline__ void wait_consumer() const {
-    mbarrier_wait(empty(producer_state.index), producer_state.phase);
+  __device__ __forceinline__ Ring<num_stages> producer_end() const {
+    return {mbar, mbar, producer_state};
   }
+  __device__ __forceinline__ uint32 producer_stage() const { return producer_state.index; }
+  __device__ __forceinline__ uint32 producer_mbar() const { return producer_end().full(); }
+  __device__ __forceinline__ void wait_consumer() const { producer_end().wait_empty(); }
   __device__ __forceinline__ void producer_step() { producer_state.step(); }
 
   // Consumer.
-  __device__ __forceinline__ uint32 consumer_stage() const { return consumer_state.index; }
-  __device__ __forceinline__ uint32 consumer_mbar() const { return empty(consumer_state.index); }
-  __device__ __forceinline__ void wait_producer() const {
-    mbarrier_wait(full(consumer_state.index), consumer_state.phase);
+  __device__ __forceinline__ Ring<num_stages> consumer_end() const {
+    return {mbar, mbar, consumer_state};
   }
+  __device__ __forceinline__ uint32 consumer_stage() const { return consumer_state.index; }
+  __device__ __forceinline__ uint32 consumer_mbar() const { return consumer_end().empty(); }
+  __device__ __forceinline__ void wait_producer() const { consumer_end().wait_full(); }
+  __device__ __forceinline__ void consumer_arrive() const { consumer_end().arrive(consumer_mbar()); }
   __device__ __forceinline__ void consumer_step() { consumer_state.step(); }
 };
 
@@ -361,7 +404,7 @@ struct ConsumeContext {
   }
   ConsumeContext(const ConsumeContext&) = delete;
   __device__ __forceinline__ ~ConsumeContext() {
-    mbarrier_arrive(pipeline.consumer_mbar());
+    pipeline.consumer_arrive();
     pipeline.consumer_step();
   }
   __device__ __forceinline__ uint32 index() const { return pipeline.consumer_stage(); }
@@ -380,7 +423,7 @@ struct ExplicitConsumeContext {
   __device__ __forceinline__ ~ExplicitConsumeContext() { pipeline.consumer_step(); }
   __device__ __forceinline__ uint32 index() const { return pipeline.consumer_stage(); }
   __device__ __forceinline__ uint32 mbar() const { return pipeline.consumer_mbar(); }
-  __device__ __forceinline__ void arrive() const { mbarrier_arrive(mbar()); }
+  __device__ __forceinline__ void arrive() const { pipeline.consumer_arrive(); }
 };
 
 // Slots that one thread of a warp of its own hands to the threads of an epilogue, and gets back: with the
@@ -450,15 +493,23 @@ __device__ __forceinline__ uint32 shared_base() {
   return (address + 1023) & ~1023u;
 }
 
+static_assert(kInputEmpty == kInputFull + 8 * kNumStages, "Empty barriers follow the full ones.");
+static_assert(kEpi0Written == kEpi0Ready + 8 * kNumEpiStages, "Empty barriers follow the full ones.");
+static_assert(kEpi1Ready == kEpi0Written + 8 * kNumEpiStages,
+              "The rings of the consumers follow each other.");
+static_assert(kEpi0ReadyArrivals == 1 && kEpi0WrittenArrivals == 4,
+              "One thread gives out a slot, and each warp of the consumer arrives.");
+
 using InputPipeline = ProducerConsumerPipeline<kNumStages>;
 using OutputPipeline = EpiLoadPipeline<kNumEpiStages>;
 
 __device__ __forceinline__ InputPipeline input_pipeline(uint32 base) { return {base + kInputFull}; }
 
-// Of one consumer: its barriers lie one after the other. Full: the slot is the consumer's, who writes
-// the output there; empty: the slot is back with the transfer warp, with a panel of the output to store.
+// Of one consumer: its barriers follow each other in the table. What the struct calls full is the row
+// epi_ready: the consumer may write the output to the slot. What it calls empty is the row
+// epi_written: the transfer warp may store the slot, which then is free.
 __device__ __forceinline__ OutputPipeline output_pipeline(uint32 base, int32 consumer) {
-  return {base + kEpi0Full + 8 * ProducerConsumerPipeline<kNumEpiStages>::num_mbars * consumer};
+  return {base + kEpi0Ready + 8 * ProducerConsumerPipeline<kNumEpiStages>::num_mbars * consumer};
 }
 
 // The address of a slot of the output's panels of one consumer.
@@ -472,14 +523,14 @@ __device__ __forceinline__ void initialize_barriers(uint32 base) {
     mbarrier_init(base + kInputFull + 8 * i, kInputFullArrivals);
   for (uint32 i = 0; i < kInputEmptySlots; ++i)
     mbarrier_init(base + kInputEmpty + 8 * i, kInputEmptyArrivals);
-  for (uint32 i = 0; i < kEpi0FullSlots; ++i)
-    mbarrier_init(base + kEpi0Full + 8 * i, kEpi0FullArrivals);
-  for (uint32 i = 0; i < kEpi0EmptySlots; ++i)
-    mbarrier_init(base + kEpi0Empty + 8 * i, kEpi0EmptyArrivals);
-  for (uint32 i = 0; i < kEpi1FullSlots; ++i)
-    mbarrier_init(base + kEpi1Full + 8 * i, kEpi1FullArrivals);
-  for (uint32 i = 0; i < kEpi1EmptySlots; ++i)
-    mbarrier_init(base + kEpi1Empty + 8 * i, kEpi1EmptyArrivals);
+  for (uint32 i = 0; i < kEpi0ReadySlots; ++i)
+    mbarrier_init(base + kEpi0Ready + 8 * i, kEpi0ReadyArrivals);
+  for (uint32 i = 0; i < kEpi0WrittenSlots; ++i)
+    mbarrier_init(base + kEpi0Written + 8 * i, kEpi0WrittenArrivals);
+  for (uint32 i = 0; i < kEpi1ReadySlots; ++i)
+    mbarrier_init(base + kEpi1Ready + 8 * i, kEpi1ReadyArrivals);
+  for (uint32 i = 0; i < kEpi1WrittenSlots; ++i)
+    mbarrier_init(base + kEpi1Written + 8 * i, kEpi1WrittenArrivals);
 }
 
 // ---- tiles: which part of the output a CTA works on ----
@@ -592,7 +643,7 @@ __device__ __forceinline__ void run_transfer(uint32 base, const Problem& problem
   PanelWalk ahead{first_tile, 0}, done{first_tile, 0};
 #pragma unroll 1
   for (int32 uses = 0; done.index < problem.num_tiles; ++uses) {
-    // epi_empty: every warp of the consumer has written its part of the panel; slots start empty.
+    // epi_written: every warp of the consumer has written its part of the panel; at first the slots are free.
     const auto stage = output.produce();
     const uint32 slot = panel_address(base, consumer, stage.index());
     if (uses >= kNumEpiStages) {
@@ -677,7 +728,7 @@ struct Consumer {
     for (int32 i = 0; i < kRowBlocks; ++i) {
 #pragma unroll
       for (int32 panel = 0; panel < kPanels; ++panel) {
-        // epi_full: the slot is free.
+        // epi_ready: the slot is free.
         const auto stage = output.consume_explicit();
         const uint32 slot = panel_address(base, consumer, stage.index());
 #pragma unroll

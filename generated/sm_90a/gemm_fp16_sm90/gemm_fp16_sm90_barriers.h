@@ -28,30 +28,30 @@ constexpr unsigned kInputEmptyArrivals = 8;
 // the residual is in its slot, which may be overwritten with the output
 //   arrived by the transfer warp, then the bytes of C (8192 bytes)
 //   waited for by consumer 0, first with parity 0
-constexpr unsigned kEpi0Full = 213040;
-constexpr unsigned kEpi0FullSlots = 4;
-constexpr unsigned kEpi0FullArrivals = 1;
+constexpr unsigned kEpi0Ready = 213040;
+constexpr unsigned kEpi0ReadySlots = 4;
+constexpr unsigned kEpi0ReadyArrivals = 1;
 
 // a panel of the output is in its slot, and may be stored
 //   arrived by each warp of consumer 0
 //   waited for by the transfer warp, first with parity 1
-constexpr unsigned kEpi0Empty = 213072;
-constexpr unsigned kEpi0EmptySlots = 4;
-constexpr unsigned kEpi0EmptyArrivals = 4;
+constexpr unsigned kEpi0Written = 213072;
+constexpr unsigned kEpi0WrittenSlots = 4;
+constexpr unsigned kEpi0WrittenArrivals = 4;
 
 // the residual is in its slot, which may be overwritten with the output
 //   arrived by the transfer warp, then the bytes of C (8192 bytes)
 //   waited for by consumer 1, first with parity 0
-constexpr unsigned kEpi1Full = 213104;
-constexpr unsigned kEpi1FullSlots = 4;
-constexpr unsigned kEpi1FullArrivals = 1;
+constexpr unsigned kEpi1Ready = 213104;
+constexpr unsigned kEpi1ReadySlots = 4;
+constexpr unsigned kEpi1ReadyArrivals = 1;
 
 // a panel of the output is in its slot, and may be stored
 //   arrived by each warp of consumer 1
 //   waited for by the transfer warp, first with parity 1
-constexpr unsigned kEpi1Empty = 213136;
-constexpr unsigned kEpi1EmptySlots = 4;
-constexpr unsigned kEpi1EmptyArrivals = 4;
+constexpr unsigned kEpi1Written = 213136;
+constexpr unsigned kEpi1WrittenSlots = 4;
+constexpr unsigned kEpi1WrittenArrivals = 4;
 
 static_assert(kNumBarriers * 8 == kBarriersBytes, "An mbarrier takes eight bytes.");
 

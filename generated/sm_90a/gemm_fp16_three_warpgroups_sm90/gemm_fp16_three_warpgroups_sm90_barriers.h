@@ -28,44 +28,44 @@ constexpr unsigned kInputEmptyArrivals = 12;
 // the output's slot is free
 //   arrived by the transfer warp
 //   waited for by consumer 0, first with parity 0
-constexpr unsigned kEpi0Full = 172048;
-constexpr unsigned kEpi0FullSlots = 3;
-constexpr unsigned kEpi0FullArrivals = 1;
+constexpr unsigned kEpi0Ready = 172048;
+constexpr unsigned kEpi0ReadySlots = 3;
+constexpr unsigned kEpi0ReadyArrivals = 1;
 
 // a panel of the output is in its slot, and may be stored
 //   arrived by each warp of consumer 0
 //   waited for by the transfer warp, first with parity 1
-constexpr unsigned kEpi0Empty = 172072;
-constexpr unsigned kEpi0EmptySlots = 3;
-constexpr unsigned kEpi0EmptyArrivals = 4;
+constexpr unsigned kEpi0Written = 172072;
+constexpr unsigned kEpi0WrittenSlots = 3;
+constexpr unsigned kEpi0WrittenArrivals = 4;
 
 // the output's slot is free
 //   arrived by the transfer warp
 //   waited for by consumer 1, first with parity 0
-constexpr unsigned kEpi1Full = 172096;
-constexpr unsigned kEpi1FullSlots = 3;
-constexpr unsigned kEpi1FullArrivals = 1;
+constexpr unsigned kEpi1Ready = 172096;
+constexpr unsigned kEpi1ReadySlots = 3;
+constexpr unsigned kEpi1ReadyArrivals = 1;
 
 // a panel of the output is in its slot, and may be stored
 //   arrived by each warp of consumer 1
 //   waited for by the transfer warp, first with parity 1
-constexpr unsigned kEpi1Empty = 172120;
-constexpr unsigned kEpi1EmptySlots = 3;
-constexpr unsigned kEpi1EmptyArrivals = 4;
+constexpr unsigned kEpi1Written = 172120;
+constexpr unsigned kEpi1WrittenSlots = 3;
+constexpr unsigned kEpi1WrittenArrivals = 4;
 
 // the output's slot is free
 //   arrived by the transfer warp
 //   waited for by consumer 2, first with parity 0
-constexpr unsigned kEpi2Full = 172144;
-constexpr unsigned kEpi2FullSlots = 3;
-constexpr unsigned kEpi2FullArrivals = 1;
+constexpr unsigned kEpi2Ready = 172144;
+constexpr unsigned kEpi2ReadySlots = 3;
+constexpr unsigned kEpi2ReadyArrivals = 1;
 
 // a panel of the output is in its slot, and may be stored
 //   arrived by each warp of consumer 2
 //   waited for by the transfer warp, first with parity 1
-constexpr unsigned kEpi2Empty = 172168;
-constexpr unsigned kEpi2EmptySlots = 3;
-constexpr unsigned kEpi2EmptyArrivals = 4;
+constexpr unsigned kEpi2Written = 172168;
+constexpr unsigned kEpi2WrittenSlots = 3;
+constexpr unsigned kEpi2WrittenArrivals = 4;
 
 static_assert(kNumBarriers * 8 == kBarriersBytes, "An mbarrier takes eight bytes.");
 

@@ -28,30 +28,30 @@ constexpr unsigned kInputEmptyArrivals = 8;
 // the output's slot is free
 //   arrived by the transfer warp
 //   waited for by consumer 0, first with parity 0
-constexpr unsigned kEpi0Full = 196656;
-constexpr unsigned kEpi0FullSlots = 3;
-constexpr unsigned kEpi0FullArrivals = 1;
+constexpr unsigned kEpi0Ready = 196656;
+constexpr unsigned kEpi0ReadySlots = 3;
+constexpr unsigned kEpi0ReadyArrivals = 1;
 
 // a panel of the output is in its slot, and may be stored
 //   arrived by each warp of consumer 0
 //   waited for by the transfer warp, first with parity 1
-constexpr unsigned kEpi0Empty = 196680;
-constexpr unsigned kEpi0EmptySlots = 3;
-constexpr unsigned kEpi0EmptyArrivals = 4;
+constexpr unsigned kEpi0Written = 196680;
+constexpr unsigned kEpi0WrittenSlots = 3;
+constexpr unsigned kEpi0WrittenArrivals = 4;
 
 // the output's slot is free
 //   arrived by the transfer warp
 //   waited for by consumer 1, first with parity 0
-constexpr unsigned kEpi1Full = 196704;
-constexpr unsigned kEpi1FullSlots = 3;
-constexpr unsigned kEpi1FullArrivals = 1;
+constexpr unsigned kEpi1Ready = 196704;
+constexpr unsigned kEpi1ReadySlots = 3;
+constexpr unsigned kEpi1ReadyArrivals = 1;
 
 // a panel of the output is in its slot, and may be stored
 //   arrived by each warp of consumer 1
 //   waited for by the transfer warp, first with parity 1
-constexpr unsigned kEpi1Empty = 196728;
-constexpr unsigned kEpi1EmptySlots = 3;
-constexpr unsigned kEpi1EmptyArrivals = 4;
+constexpr unsigned kEpi1Written = 196728;
+constexpr unsigned kEpi1WrittenSlots = 3;
+constexpr unsigned kEpi1WrittenArrivals = 4;
 
 static_assert(kNumBarriers * 8 == kBarriersBytes, "An mbarrier takes eight bytes.");
 
