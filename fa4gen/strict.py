@@ -11,7 +11,7 @@ Auto = Literal["auto"]
 
 
 def _whole(value: object) -> object:
-    """Refuse 128.0 and true, which equal a number of a Literal, and which Literal takes for it."""
+    """Refuse 128.0 and true, which Literal would accept as the number that they equal."""
     if isinstance(value, (bool, float)):
         raise PydanticKnownError("int_type")
     return value

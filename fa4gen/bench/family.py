@@ -1,6 +1,6 @@
-"""What bench has to know of a kernel family, in one place: everything else asks this.
+"""What bench needs to know about a kernel family, in one place.
 
-A family's own modules are imported when they are needed: the command line starts without them.
+A family's own modules are imported when needed: the command line starts without them.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class KernelTimer(Protocol):
 
 
 class Family(Protocol):
-    """What is timed of a family of kernels, beside whom, and how it is told."""
+    """What is timed for a family of kernels, with which peers, and how it is reported."""
 
     @property
     def name(self) -> str:
@@ -46,11 +46,11 @@ class Family(Protocol):
 
     @property
     def size_columns(self) -> tuple[str, ...]:
-        """Heads of the columns that say what a size is."""
+        """Headings of the columns that describe a size."""
 
     @property
     def axis(self) -> str:
-        """What the sizes of a picture are."""
+        """Label of a picture's size axis."""
 
     @property
     def has_fa3(self) -> bool:
@@ -58,10 +58,10 @@ class Family(Protocol):
 
     @property
     def protocol(self) -> Mapping[str, Any]:
-        """What the JSON file says of the sizes and the data."""
+        """The JSON file's entries about the sizes and the data."""
 
     def parse_sizes(self, text: str) -> tuple[Any, ...]:
-        """Read ``--sizes``; ConfigError for what is none."""
+        """Parse ``--sizes``; ConfigError for invalid ones."""
 
     def find_peers(self, fa3: Path | None, cudart: Path | None) -> Peers:
         """Return the peers of this machine; MissingCapabilityError for one that does not load."""
@@ -69,10 +69,10 @@ class Family(Protocol):
     def make_timer(
         self, options: BenchOptions, peers: Peers, kernels: Sequence[BuiltKernel]
     ) -> KernelTimer:
-        """Return what times ``kernels``: it may compare one with another."""
+        """Return a timer for ``kernels``: it may compare one with another."""
 
     def describe(self, facts: Mapping[str, Any]) -> str:
-        """Say what a config computes, for the title of its table."""
+        """Describe what a config computes, for the title of its table."""
 
     def panel(self, facts: Mapping[str, Any]) -> str:
         """Return the title of the panel of a picture that a config belongs in."""
@@ -84,7 +84,7 @@ class Family(Protocol):
         """Return a size of the JSON file in a word, as ``--sizes`` takes it."""
 
     def conditions(self, protocol: Mapping[str, Any]) -> tuple[str, ...]:
-        """Say what all sizes of a run share, for a picture; ``protocol`` is the JSON file's."""
+        """Describe what all sizes share, for a picture; ``protocol`` is the JSON file's."""
 
 
 class AttentionFamily:
@@ -118,7 +118,7 @@ class AttentionFamily:
         """See Family."""
         from fa4gen.bench.run import Bench
 
-        del kernels  # each beside its peers alone
+        del kernels  # each is compared with its peers only
         return Bench(options, peers.found)
 
     def describe(self, facts: Mapping[str, Any]) -> str:

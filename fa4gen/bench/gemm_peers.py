@@ -1,12 +1,12 @@
 """cuBLAS, to be timed beside our matrix products; it comes through PyTorch.
 
-* ``cublas``: torch.mm without a residual, torch.addmm with one, both into an output that is there;
+* ``cublas``: torch.mm without a residual, torch.addmm with one, both into an existing output;
   torch.bmm and torch.baddbmm for a batch; torch._scaled_mm for fp8, with the summation of the
   tensor cores themselves, as ours.
 * ``cublas in place``: torch.addmm into C itself, for a matrix residual. PyTorch may otherwise copy
-  C into the output first. Who still needs C cannot have it.
+  C into the output first. C is lost.
 
-An activation is a second kernel after either, and named with it: ``cublas + relu``.
+An activation is a second kernel after either, and part of the name: ``cublas + relu``.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ ACTIVATIONS = {
     "tanh(x)": "tanh",
     "sigmoid(x)": "sigmoid",
 }
-"""What PyTorch has one kernel for, as configs write it without blanks."""
+"""Activations for which PyTorch has a single kernel, as in configs, without blanks."""
 TORCH_DTYPES = {"bf16": "bfloat16", "fp16": "float16", "fp32": "float32"}
 
 
@@ -39,7 +39,7 @@ TORCH_DTYPES = {"bf16": "bfloat16", "fp16": "float16", "fp32": "float32"}
 class GemmArrays:
     """Torch's tensors of one call: A (m, k), B (k, n), C (m, n), (n,) or None, D (m, n).
 
-    In a batch, all have it in front but the row (n,).
+    All but the row (n,) may have a batch in front.
     """
 
     a: Any
@@ -52,10 +52,10 @@ class GemmPeer(Protocol):
     """One way to compute a matrix product."""
 
     def suits(self, plan: GemmPlan) -> bool:
-        """Whether it is a peer of such a kernel at all; nothing is said of one that is not."""
+        """Whether it is a peer of such a kernel at all; others are not mentioned."""
 
     def label(self, plan: GemmPlan) -> str:
-        """Name it for tables, with the activation that it needs a second kernel for."""
+        """Return its name for tables, with the activation for which it needs a second kernel."""
 
     def prepare(
         self, plan: GemmPlan, arrays: GemmArrays, *, alpha: float, beta: float
@@ -118,7 +118,7 @@ class InPlacePeer:
     def prepare(
         self, plan: GemmPlan, arrays: GemmArrays, *, alpha: float, beta: float
     ) -> Callable[[], Any]:
-        """See GemmPeer. Only the first call adds C; the later ones add what the one before left."""
+        """See GemmPeer. Only the first call adds C; later ones add the previous output."""
         activate = _activation(plan)
         own = arrays.c.clone()  # ours needs C as it is
         product = _product(plan, GemmArrays(arrays.a, arrays.b, own, own), alpha, beta)
@@ -182,7 +182,7 @@ def _activation(plan: GemmPlan) -> Callable[[Any], Any] | None:
         return None
     word = _activation_word(plan)
     if word is None:
-        raise LeftOutError(f"PyTorch has no one kernel for {plan.activation}")
+        raise LeftOutError(f"PyTorch has no single kernel for {plan.activation}")
     import torch
     from torch.nn.functional import gelu, silu
 

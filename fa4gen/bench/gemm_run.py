@@ -30,20 +30,21 @@ if TYPE_CHECKING:
 
 WITHOUT = "fa4gen without the residual"
 WRONG = 1e-2
-"""An output further off than this in the relative Frobenius norm is wrong, from float64 or from a
-peer: rounding to bf16 alone is 0.0017."""
+"""An output with a larger relative Frobenius distance from float64 or from a peer is wrong.
+
+Rounding to bf16 alone is 0.0017."""
 CHECKED_ROWS = 64
 """So many of the first and of the last rows are compared with float64."""
 POOL = (1 << 24) + 43
 """Random numbers that are made; larger arrays repeat them. It divides no extent, so that rows and
-tiles differ all the same."""
+tiles still differ."""
 
 
 @dataclass(frozen=True)
 class ArraySet:
     """Bit patterns on the GPU: A (m, k), B (k, n), C (m, n), (n,) or None, D (m, n).
 
-    In a batch, all have it in front but the row (n,), which is the same for all.
+    All but the row (n,) may have a batch in front, which is the same for all.
     """
 
     a: Any
@@ -72,7 +73,7 @@ class GemmBench:
         """Touches no GPU yet.
 
         Of ``others``, the kernels of the run, the one that computes the same without the residual
-        takes part in the rounds of each kernel that has one.
+        is timed in the rounds of each kernel that has one.
         """
         self._options = options
         self._peers = tuple(peers)
@@ -106,7 +107,7 @@ class GemmBench:
     def _time_size(
         self, kernel: Timed, without: Timed | None, workload: GemmWorkload, count: int
     ) -> GemmSizeResult:
-        """Time one size on ``count`` sets of arrays, which all kernels take in turn."""
+        """Time one size on ``count`` sets of arrays, which all kernels use in turn."""
         plan, beta = kernel.plan, BETAS[kernel.plan.residual]
         sets = [self._make_set(plan, workload, number) for number in range(count)]
         launches, error = _prepare_ours(kernel, workload, sets)
@@ -191,7 +192,7 @@ class GemmBench:
 
 
 def _poisoned(shape: tuple[int, ...], plan: GemmPlan) -> Any:
-    """Return an output full of NaN: memory that was used before may hold the right result."""
+    """Return an output full of NaN: reused memory may hold the right result."""
     bits = POISON_BITS[plan.out_dtype]
     return load_cupy().full(shape, bits, bits_dtype(plan.out_dtype))
 
@@ -263,7 +264,7 @@ def check(plan: GemmPlan, workload: GemmWorkload, arrays: ArraySet, beta: float)
 
 
 def _too_far(error: float, reference: str) -> str:
-    return f"its output is {error:.3g} from {reference}, relatively, and {WRONG:g} is allowed"
+    return f"its relative distance from {reference} is {error:.3g}, and {WRONG:g} is allowed"
 
 
 def _wrong(plan: GemmPlan, workload: GemmWorkload, how: str) -> Fa4genError:
@@ -271,13 +272,13 @@ def _wrong(plan: GemmPlan, workload: GemmWorkload, how: str) -> Fa4genError:
     return Fa4genError(
         Problem(
             f"{plan.name} is wrong at {size}: {how}",
-            f"fa4gen verify {plan.name} says where.",
+            f"fa4gen verify {plan.name} shows where.",
         )
     )
 
 
 def in_turn(calls: Sequence[Callable[[], Any]]) -> Callable[[], Any]:
-    """Return a function that makes the next of ``calls`` each time."""
+    """Return a function that runs the next of ``calls`` each time."""
     if len(calls) == 1:
         return calls[0]
     number = -1
@@ -291,7 +292,7 @@ def in_turn(calls: Sequence[Callable[[], Any]]) -> Callable[[], Any]:
 
 
 def gemm_facts(plan: GemmPlan, compiled: CompiledKernel) -> dict[str, Any]:
-    """Return what a reader of the results wants to know of the kernel."""
+    """Return the facts about the kernel for readers of the results."""
     facts: dict[str, Any] = {"kernel": plan.kernel}
     names = ["arch", "dtype", "out_dtype", "a_major", "b_major", "residual", "activation"]
     names += ["BM", "BN", "BK", "num_stages", "num_epi_stages", "cta_group", "scheduler"]

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 DEFAULT_SIZES = "2k,4k,8k,16k,8192x28672x8192"
 ALPHA = 1.0
 BETAS = {"none": 0.0, "matrix": 0.5, "row": 1.0}
-"""By residual. A row is a bias, and PyTorch hands one to cuBLAS's epilogue only at 1."""
+"""By residual. A row is a bias, and PyTorch passes one to cuBLAS's epilogue only at 1."""
 PROTOCOL: Mapping[str, Any] = {
     "alpha": ALPHA,
     "beta": BETAS,
@@ -55,7 +55,7 @@ class GemmWorkload:
 
     @property
     def residual_scale(self) -> float:
-        """About the root of k, as large as the product: a kernel that forgets C is then wrong."""
+        """About the square root of k, as large as the product: omitting C is then an error."""
         return 2.0 ** round(math.log2(self.k) / 2)
 
     def bytes_moved(self, plan: GemmPlan) -> int:
@@ -66,7 +66,7 @@ class GemmWorkload:
         return self.batch * (factors + plan.out_element_bytes * self.n * self.m * matrices) + row
 
     def count_sets(self, plan: GemmPlan, l2_bytes: int) -> int:
-        """Return how many sets of arrays take turns, so that no call finds its own in L2."""
+        """Return how many sets of arrays take turns, so that no call finds its arrays in L2."""
         moved = self.bytes_moved(plan)
         return 1 if moved > l2_bytes else min(MOST_SETS, 1 + math.ceil(l2_bytes / moved))
 
@@ -90,7 +90,7 @@ def _parse_size(word: str) -> GemmWorkload:
         return GemmWorkload(*extents[-3:], *extents[:-3])
     raise ConfigError(
         Problem(
-            f"--sizes: {word.strip()!r} is no size of a matrix product, with extents from 1 to "
+            f"--sizes: {word.strip()!r} is not a size of a matrix product, with extents from 1 to "
             f"{LARGEST_SIZE}",
             "Give m = n = k, m x n x k or batch x m x n x k: 2k,8192x28672x8192,16x1kx1kx1k.",
         )

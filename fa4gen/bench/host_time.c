@@ -30,7 +30,7 @@ double fa4gen_host_seconds(launch_function launch, const void *args, void *strea
   return (now() - begin) / count;
 }
 
-/* Calls of cuLaunchKernel itself: what no launcher can be faster than. */
+/* Calls of cuLaunchKernel itself: a lower bound for every launcher. */
 double fa4gen_driver_seconds(driver_launch launch, void *function, unsigned grid, unsigned block,
                              unsigned shared_bytes, void *stream, void **parameters, int count) {
   const double begin = now();

@@ -1,7 +1,7 @@
-"""How long one launch keeps the host: by ``fa4gen.load``, and by the vendored C launcher.
+"""How long one launch occupies the host: by ``fa4gen.load``, and by the vendored C launcher.
 
-The problem is so small, and a sample so short, that the stream's queue never fills; calls of C are
-counted by a loop in C.
+The problem is so small, and a sample so short, that the stream's queue never fills; calls of the C
+launcher are looped in C.
 """
 
 from __future__ import annotations

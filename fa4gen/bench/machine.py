@@ -1,4 +1,4 @@
-"""What the figures were measured on: the GPU, the driver, the libraries."""
+"""What the figures were measured with: the GPU, the driver, the libraries."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SMI_FIELDS = {
     "power.limit": "power_limit_w",
     "temperature.gpu": "temperature_c",
 }
-"""What nvidia-smi is asked, and what it is called in the results."""
+"""Fields of nvidia-smi, and their names in the results."""
 
 
 def describe_gpu(device: DeviceInfo) -> dict[str, Any]:
@@ -37,14 +37,14 @@ def describe_gpu(device: DeviceInfo) -> dict[str, Any]:
 
 
 def describe_versions() -> dict[str, str]:
-    """Return the versions of what took part."""
+    """Return the versions of the software that was used."""
     versions = {"fa4gen": __version__, "python": sys.version.split()[0]}
     for package in PACKAGES:
         try:
             versions[package] = metadata.version(package)
         except metadata.PackageNotFoundError:
             continue
-    torch = sys.modules.get("torch")  # of no interest where no peer needed it
+    torch = sys.modules.get("torch")  # irrelevant where no peer needed it
     if torch is not None:
         versions["cudnn"] = str(torch.backends.cudnn.version())
         versions["torch_cuda"] = str(torch.version.cuda)

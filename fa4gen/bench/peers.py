@@ -1,8 +1,8 @@
-"""Other people's attention kernels, to be timed beside ours; all of them come through PyTorch.
+"""Other libraries' attention kernels, timed beside ours; all of them through PyTorch.
 
 * ``cudnn``, ``fa2`` and ``efficient``: torch.nn.functional.scaled_dot_product_attention with one
   backend allowed, on transposed views of the same memory. It has no sliding window and no softcap.
-  ``efficient`` is timed where the others end, beyond depth 256.
+  ``efficient`` is timed beyond depth 256, which the others do not support.
 * ``fa3``: the operator torch.ops.flash_attn_3.fwd of a FlashAttention-3 library that the user
   names, with num_splits=1.
 """
@@ -29,7 +29,7 @@ WIDEST_FLASH = 256
 
 
 class LeftOutError(Exception):
-    """A peer cannot do what is to be timed; the message says what."""
+    """A peer does not support what is to be timed; the message says what."""
 
 
 class Peer(Protocol):
@@ -49,7 +49,7 @@ class Peer(Protocol):
 
 @dataclass(frozen=True)
 class Peers:
-    """The peers of this machine, and what is to be said about those that are not there."""
+    """The peers of this machine, and notes on those that are missing."""
 
     found: tuple[Any, ...]
     """Peer by Peer, or GemmPeer by GemmPeer."""
@@ -84,11 +84,11 @@ def find_peers(fa3: Path | None = None, cudart: Path | None = None) -> Peers:
 
 
 def why_no_torch() -> str | None:
-    """Say why no peer can come through PyTorch; None where they can."""
+    """Return why PyTorch's peers cannot be used; None where they can."""
     try:
         import torch
     except ImportError as error:
-        return f"no peers: PyTorch, through which they come, cannot be imported ({error})"
+        return f"no peers: PyTorch, which provides them, cannot be imported ({error})"
     if not torch.cuda.is_available():
         return f"no peers: PyTorch {torch.__version__} finds no GPU"
     return None
@@ -102,7 +102,7 @@ class SdpaPeer:
     backend: str
     """Its name in torch.nn.attention.SDPBackend."""
     depths: range = range(WIDEST_FLASH + 1)
-    """For which it is worth timing: where it runs, and nothing much faster does."""
+    """Depths at which it is timed: where it runs and no much faster peer does."""
 
     def prepare(self, plan: AttentionPlan, query: Any, key: Any, value: Any) -> Callable[[], Any]:
         """See Peer."""

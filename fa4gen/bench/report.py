@@ -41,7 +41,7 @@ def config_table(result: ConfigResult) -> Table:
         means = [_number(result.geometric_mean(peer), 3) for peer in peers]
         if len(peers) > 1:
             means += [_number(result.geometric_mean(BEST), 3), ""]
-        empty = [""] * (len(family.size_columns) + len(peers))  # the mean's name is in the first
+        empty = [""] * (len(family.size_columns) + len(peers))  # the first cell has the mean's name
         rows.append(("geometric mean", *empty, *means, ""))
     title = f"{result.name}: {family.describe(result.facts)}; TFLOP/s"
     return Table(title, columns, tuple(rows))

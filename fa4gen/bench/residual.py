@@ -1,4 +1,4 @@
-"""What the residual costs: the same product without C, timed in the same rounds as with it."""
+"""What the residual costs: the same product without C is timed in the same rounds."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ if TYPE_CHECKING:
     from fa4gen.bench.results import ConfigResult
 
 PROBLEM = ("arch", "dtype", "out_dtype", "a_major", "b_major", "activation")
-"""Facts that have to agree: everything but the residual that a kernel computes."""
+"""Facts that must agree: all that determines the result, except for the residual."""
 
 
 @dataclass(frozen=True)
 class ResidualCost:
-    """How much longer a config with a residual takes than one without."""
+    """Additional time of a config with a residual over one without."""
 
     config: str
     without: str
@@ -28,7 +28,7 @@ class ResidualCost:
 
 
 def residual_costs(results: Iterable[ConfigResult]) -> tuple[ResidualCost, ...]:
-    """Return what was measured of it, config by config."""
+    """Return the measured costs by config."""
     costs = []
     for result in results:
         by_name: dict[str, dict[str, float]] = {}

@@ -1,4 +1,4 @@
-"""What was measured, and what follows from it: TFLOP/s, ratios, geometric means."""
+"""What was measured, and what is derived from it: TFLOP/s, ratios, geometric means."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 BEST = "best"
 """In place of a peer's name: the fastest peer at each size."""
 VENDORED = "vendored"
-"""The peer that is our own kernel through the vendored C launcher: no competitor of itself."""
+"""The peer that is our own kernel through the vendored C launcher: not counted as the best peer."""
 
 
 @dataclass(frozen=True)
@@ -27,13 +27,13 @@ class HostTimes:
     """Microseconds that the calling thread spends in one launch: medians of many samples."""
 
     python: float
-    """``fa4gen.load``'s call: checks, look-up of what it made of these arguments before, launch."""
+    """``fa4gen.load``'s call: checks, look-up of the prepared launch, launch."""
     python_prepared: float
     vendored: float
     """The C function: checks, tensor maps, schedule, launch."""
     vendored_prepared: float
     driver: float
-    """cuLaunchKernel alone, with the same parameters: what no launcher can be faster than."""
+    """cuLaunchKernel alone, with the same parameters: a lower bound for every launcher."""
 
 
 @dataclass(frozen=True)
@@ -53,13 +53,13 @@ class Series:
 
     @property
     def round_spread(self) -> float:
-        """How far the rounds lie apart, over their median."""
+        """Range of the rounds over their median."""
         return (max(self.medians_ms) - min(self.medians_ms)) / self.median_ms
 
 
 @dataclass(frozen=True, kw_only=True)
 class SizeFigures(ABC):
-    """What was measured at one size, of whichever family; subclasses say what a size is."""
+    """What was measured at one size, for any family; subclasses define the size."""
 
     flop: float
     ours: Series
@@ -106,7 +106,7 @@ class SizeFigures(ABC):
 
 @dataclass(frozen=True, kw_only=True)
 class SizeResult(SizeFigures):
-    """What was measured of attention at one size."""
+    """What was measured for attention at one size."""
 
     rows: int
     batch: int
@@ -130,7 +130,7 @@ class SizeResult(SizeFigures):
 
 @dataclass(frozen=True, kw_only=True)
 class GemmSizeResult(SizeFigures):
-    """What was measured of a matrix product at one size."""
+    """What was measured for a matrix product at one size."""
 
     size: GemmWorkload
     without: tuple[str, Series] | None = None
@@ -158,7 +158,7 @@ class GemmSizeResult(SizeFigures):
 
 @dataclass(frozen=True)
 class ConfigResult:
-    """What was measured of one config."""
+    """What was measured for one config."""
 
     config: str
     name: str
@@ -169,7 +169,7 @@ class ConfigResult:
     """Why it was not measured."""
     family: str = "attention"
     host_us: HostTimes | None = None
-    """Where the vendored launcher took part."""
+    """Where the vendored launcher was timed, too."""
 
     @property
     def peer_names(self) -> tuple[str, ...]:

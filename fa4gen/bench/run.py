@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 OURS = "fa4gen"
 WRONG = 2.0
-"""Units of roundoff: an output further off than this in the Frobenius norm is wrong. Two correct
+"""Units of roundoff: an output with a larger relative Frobenius error is wrong. Two correct
 kernels are 0.6 from the exact result, and 0.85 from each other."""
 
 
@@ -152,14 +152,14 @@ class Bench:
             raise Fa4genError(
                 Problem(
                     f"{plan.name} is wrong at {bits[0].shape[1]} rows: relative error {error:.3g}",
-                    f"fa4gen verify {plan.name} says where.",
+                    f"fa4gen verify {plan.name} shows where.",
                 )
             )
         return error
 
 
 def plan_facts(plan: AttentionPlan, compiled: CompiledKernel) -> dict[str, Any]:
-    """Return what a reader of the results wants to know of the kernel."""
+    """Return the facts about the kernel for readers of the results."""
     return {
         "arch": plan.arch,
         "dtype": plan.dtype,
@@ -187,7 +187,7 @@ def _hopper_facts(plan: AttentionPlan) -> dict[str, Any]:
 
 
 def make_series(timings: Sequence[Timing]) -> Series:
-    """Keep of each round what is reported."""
+    """Reduce each round to what is reported."""
     return Series(
         tuple(timing.median_ms for timing in timings), tuple(timing.spread for timing in timings)
     )

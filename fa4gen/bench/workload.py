@@ -1,4 +1,4 @@
-"""What is timed: sequences of many lengths that hold the same number of tokens and of columns."""
+"""What is timed: sequences of many lengths with the same number of tokens and columns."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def parse_sizes(text: str) -> tuple[int, ...]:
         if not 1 <= size <= LARGEST_SIZE:
             raise ConfigError(
                 Problem(
-                    f"--sizes: {word.strip()!r} is no number of rows from 1 to {LARGEST_SIZE}",
+                    f"--sizes: {word.strip()!r} is not a number of rows from 1 to {LARGEST_SIZE}",
                     "Give numbers of rows, as in 512,1k,16k.",
                 )
             )

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     metavar="N,N,...",
     help="Attention: numbers of rows of the sequences. Matrix products: m = n = k, MxNxK or "
     "BATCHxMxNxK. "
-    "k is 1024.",
+    "k means 1024.",
 )
 @click.option(
     "--rounds",
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     default=3,
     show_default=True,
     metavar="N",
-    help="How often the kernels of a size take turns.",
+    help="How many rounds the kernels of a size take turns.",
 )
 @click.option(
     "--fa3",
@@ -59,7 +59,7 @@ if TYPE_CHECKING:
     "--vendored",
     is_flag=True,
     help="Also vendor the kernels, build their C launcher and time it: the kernels through it, and "
-    "how long one launch keeps the host. Needs a C compiler.",
+    "how long one launch occupies the host. Needs a C compiler.",
 )
 @click.option("--seed", type=click.IntRange(0), default=0, show_default=True, metavar="N")
 @click.option(
@@ -159,7 +159,7 @@ def _one_family(
     families = [family_of(plan) for plan in plans]
     family, *others = dict.fromkeys(families)
     if sizes is not None:
-        family.parse_sizes(sizes)  # told first: it is wrong whatever is timed
+        family.parse_sizes(sizes)  # reported first: it is wrong whatever is timed
     if others:
         counts = ", ".join(f"{families.count(one)} of {one.name}" for one in (family, *others))
         raise ConfigError(

@@ -1,4 +1,4 @@
-"""``fa4gen check``: tells whether generated files are what their configs render to."""
+"""``fa4gen check``: reports whether generated files are what their configs render to."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def command(
     jobs: int,
     output_format: OutputFormat,
 ) -> int:
-    """Tell whether generated files are what configs render to. Writes nothing.
+    """Report whether generated files are what configs render to. Writes nothing.
 
     Without CONFIG, of all shipped configs. Each file is current, stale (its config, a template or
     fa4gen changed), edited (not as fa4gen wrote it), missing, or an orphan (no config renders to

@@ -24,13 +24,13 @@ if TYPE_CHECKING:
 
 
 def _known_codes(_ctx: click.Context, _option: click.Parameter, codes: tuple[str, ...]) -> Any:
-    """Refuse a misspelt code, which would waive nothing and go unnoticed."""
+    """Refuse a misspelt code, which would silently waive nothing."""
     from fa4gen.toolchain.lint import WAIVABLE_WORDS
 
     for code in codes:
         if code not in WAIVABLE_WORDS and not re.fullmatch(r"C\d{4}", code):
             known = ", ".join(WAIVABLE_WORDS)
-            raise click.BadParameter(f"{code!r} is none of {known} and no code such as C7511")
+            raise click.BadParameter(f"{code!r} is neither one of {known} nor a code such as C7511")
     return codes
 
 

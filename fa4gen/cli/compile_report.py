@@ -30,11 +30,11 @@ class Row:
     problems: tuple[Problem, ...]
     """Those of the outcome, traced to template lines."""
     files: tuple[Path, ...]
-    """What was kept of it."""
+    """Files that were kept of it."""
 
 
 def print_text(rows: Sequence[Row]) -> None:
-    """Print the table and what it amounts to."""
+    """Print the table and its summary."""
     from fa4gen.cli.output import print_table
 
     styles = {"compiled": "green", "refused": "red"}

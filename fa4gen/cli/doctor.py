@@ -1,4 +1,4 @@
-"""``fa4gen doctor``: what this machine can compile and run, found out by trying."""
+"""``fa4gen doctor``: what this machine can compile and run, determined by trying."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ def _missing(found: _Findings, require_gpu: bool, require_nvcc: bool) -> list[Pr
 
 
 def _abilities(found: _Findings) -> list[tuple[str, str, str]]:
-    """Return for each group of commands whether it does its job here, and how far."""
+    """Return for each group of commands whether it works here, and what is limited."""
     from fa4gen.designs.shared.hardware import ARCHITECTURES
 
     compiler = next((c.name for c in found.compilers if c.archs), "")

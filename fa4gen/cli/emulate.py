@@ -1,4 +1,4 @@
-"""``fa4gen emulate``: runs any kernel's PTX on the CPU and says what is wrong with it."""
+"""``fa4gen emulate``: runs any kernel's PTX on the CPU and reports what is wrong with it."""
 
 from __future__ import annotations
 
@@ -96,8 +96,8 @@ def command(
 ) -> int:
     """Run a kernel's PTX on the CPU under several schedules, with checks for races and deadlocks.
 
-    PTX is a file of any compiler's for sm_90 to sm_103. Ends with status 0 when no run has an
-    error, every run was watched to its end and every array holds what is expected; with 1
+    PTX is a file for sm_90 to sm_103, from any compiler. Ends with status 0 when no run has an
+    error, every run was checked to its end and every array holds what is expected; with 1
     otherwise; with 2 for what cannot be run. Findings of severity isa and review do not fail a
     run unless --strict is given: docs/emulator.md says what they mean.
     """
@@ -128,7 +128,7 @@ def command(
             runs = _run(program, launch, wanted, traced, strict)
             figures = draw_timeline(traced, timeline, ptx.stem)
     except UnicodeDecodeError:
-        raise ConfigError(Problem("this is no PTX text", file=_shown(ptx))) from None
+        raise ConfigError(Problem("this is not PTX text", file=_shown(ptx))) from None
     except EmulatorError as error:
         raise _refusal(error, ptx) from error
     written = save_outputs(launch, runs[0], folder)
@@ -151,7 +151,7 @@ def _split(text: str) -> tuple[str, Path]:
 def _override(
     file: LaunchFile, seeds: int | None, schedules: Sequence[str], checks: bool | None
 ) -> LaunchFile:
-    """Let the command line count more than the file."""
+    """Give the command line precedence over the file."""
     changes: dict[str, Any] = {}
     if seeds is not None:
         changes["seeds"] = seeds
@@ -168,11 +168,11 @@ def _run(program: Any, launch: Any, wanted: Any, trace: Path | None, strict: boo
 
     plan = launch.file.runs()
     runs: list[Run] = []
-    with pulse() as tell:
+    with pulse() as show:
 
         def progress(done: int, ctas: int) -> None:
             seed, schedule = plan[len(runs)]
-            tell(
+            show(
                 f"run {len(runs) + 1} of {len(plan)} (seed {seed}, {schedule}): "
                 f"{done} of {ctas} CTAs done"
             )

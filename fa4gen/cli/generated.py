@@ -1,4 +1,4 @@
-"""What ``render`` and ``check`` share: their options, and where they look for orphans."""
+"""What ``render`` and ``check`` share: options, and where they look for orphans."""
 
 from __future__ import annotations
 

@@ -30,13 +30,13 @@ def check_junit_path(path: Path) -> None:
     if path.is_dir():
         raise ConfigError(Problem("--junit names a folder", "Name a file in it.", file))
     if not path.absolute().parent.is_dir():
-        raise ConfigError(Problem("--junit names a folder that is not there", "Make it.", file))
+        raise ConfigError(Problem("--junit: the file's folder is missing", "Make it.", file))
     if path.exists():
         with path.open("rb") as stream:
             beginning = stream.read(len(_BEGINNING))
         if beginning not in (b"", _BEGINNING):
             raise ConfigError(
-                Problem("--junit names a file that is no XML", "Choose another name.", file)
+                Problem("--junit names a file that is not XML", "Choose another name.", file)
             )
 
 

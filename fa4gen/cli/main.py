@@ -34,11 +34,11 @@ COMMANDS: Mapping[str, LazyCommand] = {
     name: LazyCommand(f"fa4gen.cli.{name}", short_help)
     for name, short_help in (
         ("render", "Write the kernels of configs: .cu, header, manifest."),
-        ("check", "Tell whether generated files are what configs render to."),
+        ("check", "Report whether generated files are what configs render to."),
         ("compile", "Compile kernels and lint the compiler's log. No GPU needed."),
-        ("verify", "Prove kernels right against NumPy."),
+        ("verify", "Prove kernels correct against NumPy."),
         ("emulate", "Run any kernel's PTX on the CPU, with checks."),
-        ("record", "Run a host program of anyone's on the emulator, without a GPU."),
+        ("record", "Run any CUDA host program on the emulator, without a GPU."),
         ("sweep", "Render, compile and verify a matrix of configs."),
         ("bench", "Time kernels on the GPU beside their peers."),
         ("vendor", "Take kernels into another project, with a C launcher."),
@@ -70,7 +70,7 @@ class LazyGroup(click.Group):
             return super().get_command(ctx, cmd_name)
         command = import_module(lazy.module).command
         if not isinstance(command, click.Command):
-            raise TypeError(f"{lazy.module}.command is no click command")
+            raise TypeError(f"{lazy.module}.command is not a click command")
         return command
 
     def resolve_command(
@@ -110,7 +110,7 @@ class LazyGroup(click.Group):
 )
 @click.pass_obj
 def group(run: RunOptions, traceback: bool) -> None:
-    """Generate specialised CUDA kernels from YAML files, compile them, and prove them right."""
+    """Generate specialised CUDA kernels from YAML files, compile them, and prove them correct."""
     run.traceback = traceback
 
 
@@ -121,9 +121,7 @@ def main(args: Sequence[str] | None = None) -> int:
     problems are also the document on stdout. Other exceptions are bugs and keep their traceback.
     """
     args = sys.argv[1:] if args is None else list(args)
-    if isinstance(
-        sys.stdout, io.TextIOWrapper
-    ):  # a name that cannot be encoded is no reason to die
+    if isinstance(sys.stdout, io.TextIOWrapper):  # do not fail on a name that cannot be encoded
         sys.stdout.reconfigure(errors="backslashreplace")
     run = RunOptions(asked_format(args))
     try:
@@ -141,7 +139,7 @@ def main(args: Sequence[str] | None = None) -> int:
     except Fa4genError as error:
         return _report(error.problems, error.exit_status, run)
     except OSError as error:
-        if error.filename is None:  # not about a path of the user's
+        if error.filename is None:  # not about a path that the user gave
             raise
         return _report((_path_problem(error),), 2, run)
     return status if isinstance(status, int) else 0
@@ -167,7 +165,7 @@ def _report_usage(error: click.ClickException, run: RunOptions) -> int:
 
 def _path_problem(error: OSError) -> Problem:
     reason = (error.strerror or type(error).__name__).lower()
-    return Problem(f"{reason}: {error.filename}", "Check that the path exists and who may use it.")
+    return Problem(f"{reason}: {error.filename}", "Check the path and its permissions.")
 
 
 if __name__ == "__main__":

@@ -44,7 +44,7 @@ def usable_cpus() -> int:
 
 
 configs_argument = click.argument("configs", nargs=-1, metavar="[CONFIG]...")
-"""Config files, folders, globs or shipped names: hand them to ``config.find.find_configs``."""
+"""Config files, folders, globs or shipped names, for ``config.find.find_configs``."""
 
 format_option = click.option(
     "--format",

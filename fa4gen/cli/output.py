@@ -36,7 +36,7 @@ def print_table(
     right: Sequence[str] = (),
     styles: Mapping[str, str] | None = None,
 ) -> None:
-    """Print a table on stdout; the columns named in ``right`` are set flush right.
+    """Print a table on stdout; the columns named in ``right`` are aligned to the right.
 
     ``styles`` maps a cell's whole text to a colour, used on terminals only.
     """
@@ -60,7 +60,7 @@ def print_table(
 
 
 def note(message: str) -> None:
-    """Say something to the person at the terminal, on stderr."""
+    """Print a message for the user on stderr."""
     print(message, file=sys.stderr)
 
 

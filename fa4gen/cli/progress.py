@@ -1,4 +1,4 @@
-"""How far long work has come, on stderr: a bar on a terminal, a line now and then elsewhere."""
+"""Progress of long work, on stderr: a bar on a terminal, an occasional line elsewhere."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 LINE_INTERVAL_S = 15.0
-PATIENCE_S = 2.0
+SILENT_S = 2.0
 
 
 class Progress(Protocol):
-    """What work reports to."""
+    """Where work reports its progress."""
 
     def advance(self, message: str = "") -> None:
-        """Count one thing as done; a ``message`` is said above the bar."""
+        """Count one thing as done; a ``message`` is printed above the bar."""
 
 
 @contextmanager
@@ -79,7 +79,7 @@ class _Lines:
 
 @contextmanager
 def pulse() -> Iterator[Callable[[str], None]]:
-    """Say how long work goes that has no known length: nothing in the first ``PATIENCE_S``.
+    """Report on work that has no known length: nothing in the first ``SILENT_S``.
 
     On a terminal the message stays on one line, elsewhere there is one every LINE_INTERVAL_S.
     """
@@ -88,10 +88,10 @@ def pulse() -> Iterator[Callable[[str], None]]:
     said = begin - LINE_INTERVAL_S
     width = 0
 
-    def tell(message: str) -> None:
+    def show(message: str) -> None:
         nonlocal said, width
         now = time.monotonic()
-        if now - begin < PATIENCE_S or now - said < (0.2 if terminal else LINE_INTERVAL_S):
+        if now - begin < SILENT_S or now - said < (0.2 if terminal else LINE_INTERVAL_S):
             return
         said = now
         if terminal:
@@ -101,7 +101,7 @@ def pulse() -> Iterator[Callable[[str], None]]:
             note(message)
 
     try:
-        yield tell
+        yield show
     finally:
         if width:
             print(f"\r{'':<{width}}\r", end="", file=sys.stderr, flush=True)

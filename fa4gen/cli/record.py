@@ -44,7 +44,7 @@ STYLES = {"error": "bold red", "isa": "yellow", "review": "yellow", "incomplete"
 @click.option(
     "--execute/--no-execute",
     default=True,
-    help="Run each launch, so that the program finds its results; or only write it down.",
+    help="Run each launch, so that the program gets its results; or only record it.",
 )
 @click.option("--checks/--no-checks", default=True, help="Make all checks, or none.")
 @click.option("--seed", type=click.IntRange(min=0), default=0, help="The seed of every launch.")
@@ -60,7 +60,7 @@ STYLES = {"error": "bold red", "isa": "yellow", "review": "yellow", "incomplete"
     default=16,
     show_default=True,
     metavar="GIB",
-    help="Device memory; what is not used takes no room.",
+    help="Device memory; unused memory costs nothing.",
 )
 @format_option
 def command(

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 @out_option
 @templates_option
 @force_option
-@click.option("--dry-run", is_flag=True, help="Say what would be done and do nothing.")
+@click.option("--dry-run", is_flag=True, help="Print what would be done and do nothing.")
 @diff_option
 @click.option(
     "--prune",

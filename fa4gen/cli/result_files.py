@@ -41,7 +41,7 @@ def check_result_file(option: str, path: Path) -> None:
         if beginning not in (b"", expected):
             raise ConfigError(
                 Problem(
-                    f"{option} would replace a file that is no {path.suffix.lstrip('.') or 'json'}",
+                    f"{option} would replace a file that is not {path.suffix[1:] or 'json'}",
                     "Choose another name.",
                     file,
                 )

@@ -65,7 +65,7 @@ def _read_shard(ctx: click.Context, parameter: click.Parameter, value: str) -> t
     "--resume/--fresh",
     default=True,
     show_default="resume",
-    help="Keep what passed before and would be done again in the same way, or begin anew.",
+    help="Keep results that passed and are still current, or start over.",
 )
 @click.option(
     "--seed",
@@ -93,7 +93,7 @@ def _read_shard(ctx: click.Context, parameter: click.Parameter, value: str) -> t
     default=900.0,
     show_default=True,
     metavar="SECONDS",
-    help="Give a case up as hung after this long.",
+    help="Stop a case as hung after this long.",
 )
 @click.option("--list", "only_list", is_flag=True, help="Show the cases and do nothing.")
 @require_gpu_option
@@ -121,7 +121,7 @@ def command(
     FILE names a base config and lists of values (base, matrix, include, exclude: the rules are
     those of a GitHub Actions matrix), or is the name of a shipped sweep. Configs that the schema or
     the plan refuses are skipped, with the reason in the results. Each result is on disk as soon as
-    it is known: a run that was stopped goes on where it was. Ends with status 1 when a case fails.
+    it is known: an interrupted run resumes. Ends with status 1 when a case fails.
     """
     from fa4gen.verify.blas import use_one_blas_thread
 
@@ -192,10 +192,10 @@ def _run(
         try:
             records = run_sweep(sweep, options, file, report)
         except KeyboardInterrupt:
-            note(f"stopped; the same command goes on from {path}")
+            note(f"stopped; the same command resumes from {path}")
             raise
     if num_kept:
-        note(f"{num_kept} of {len(records)} results kept from {path}; --fresh begins anew")
+        note(f"{num_kept} of {len(records)} results kept from {path}; --fresh starts over")
     return path, records
 
 

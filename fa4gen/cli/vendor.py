@@ -80,7 +80,7 @@ def _action(name: str, what: str) -> Callable[[AnyCommand], AnyCommand]:
 )
 @templates_option
 @force_option
-@click.option("--dry-run", is_flag=True, help="Say what would be done and do nothing.")
+@click.option("--dry-run", is_flag=True, help="Print what would be done and do nothing.")
 @diff_option
 @jobs_option
 @format_option

@@ -72,7 +72,7 @@ class VerifyCall:
             note(text)
         status = exit_status_of(verdicts_alone)
         if any(verdict.stopped for verdict in verdicts_alone):
-            # A kernel that does not end would keep the process from ending, too.
+            # A kernel that hangs would keep the process from ending, too.
             sys.stdout.flush()
             sys.stderr.flush()
             os._exit(status)

@@ -1,4 +1,4 @@
-"""``fa4gen verify``: proves kernels right against float64 NumPy, on a GPU or in the emulator."""
+"""``fa4gen verify``: proves kernels correct against float64 NumPy, on a GPU or in the emulator."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ COLUMNS = (
 RIGHT = COLUMNS[2:]
 ERRORS = COLUMNS[5:9]
 MOST_SHOWN = 3
-"""Kernels whose coverage is shown branch by branch; of more, only what a warning is due to."""
+"""Kernels whose coverage is shown branch by branch; with more, only what causes a warning."""
 STYLES = {"FAILED": "bold red", "compiled": "yellow"}
 
 
@@ -94,17 +94,17 @@ def command(
     jobs: int,
     output_format: OutputFormat,
 ) -> int:
-    """Prove kernels right: compile them, run them, compare with float64 NumPy.
+    """Prove kernels correct: compile them, run them, compare with float64 NumPy.
 
     Without CONFIG, all configs. Every kernel is run on problems of many sizes, layouts and kinds of
-    data, on fresh random numbers. Outputs begin as NaN, bytes around them are watched, inputs must
+    data, on fresh random numbers. Outputs begin as NaN, bytes around them are checked, inputs must
     stay as they are, and a second run must give the same bits. An error may not exceed what the
     same computation has in NumPy with the kernel's roundings by more than chance allows.
 
     Without a GPU of the kernel's architecture kernels are emulated on the CPU, with fewer and
     smaller cases, under several schedules, and with checks for races and deadlocks; the result says
     which it was.
-    The columns of errors show the error that came nearest its bound, and how near. Of emulated
+    The columns of errors show the error that was closest to its bound, and how close. Of emulated
     kernels the columns rings and branches show what ran: rings of the plan that wrapped twice, and
     branches that went both ways. Cases are added for what is missing; what is
     missing in the end is reported.
@@ -117,7 +117,7 @@ def command(
     from fa4gen.verify.run import VerifyOptions
 
     paths = find_configs(configs)
-    planned = plan_configs(paths)  # all mistakes in configs are told before anything is run
+    planned = plan_configs(paths)  # all problems of configs are reported before anything is run
     options = VerifyOptions(new_seed() if seed is None else seed, patterns, large)
     check_cases(planned, options)
     if list_cases:
@@ -140,7 +140,7 @@ def command(
     _say_where(verdicts, options)
     status = exit_status_of(verdicts)
     if any(verdict.stopped for verdict in verdicts):
-        # A kernel that does not end would keep the process from ending, too.
+        # A kernel that hangs would keep the process from ending, too.
         sys.stdout.flush()
         sys.stderr.flush()
         os._exit(status)
@@ -148,7 +148,7 @@ def command(
 
 
 def new_seed() -> int:
-    """Return a seed that nobody chose."""
+    """Return a random seed."""
     import secrets
 
     return secrets.randbelow(MAX_SEED)

@@ -13,7 +13,7 @@ DRAFT = "https://json-schema.org/draft/2020-12/schema"
 
 
 def editor_schema() -> JsonSchema:
-    """Return the schema of a config file: told apart by ``kernel``, then by ``arch``.
+    """Return the schema of a config file: distinguished by ``kernel``, then by ``arch``.
 
     Unlike the models, a file may leave ``name`` out.
     """

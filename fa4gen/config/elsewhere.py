@@ -14,9 +14,9 @@ if TYPE_CHECKING:
 
 
 class Home(NamedTuple):
-    """Where a key belongs that the config at hand may not have."""
+    """Where a key belongs that this config may not have."""
 
-    told_by: str
+    deciding_key: str
     """The key to change: "arch" or "kernel"."""
     words: str
     """"sm_90a", or "kernel attention"."""

@@ -26,7 +26,7 @@ MOST_SHOWN = 60
 SIMILARITY = 0.5
 """How much alike two words are (difflib's ratio) before one is suggested for the other."""
 
-_TELLING = ("kernel", "arch")
+_DISCRIMINATORS = ("kernel", "arch")
 _PATTERNS = {
     r"^[a-z][a-z0-9_]*$": "a name of lower-case letters, digits and _ that begins with a letter",
     r"^[a-z](?:_?[a-z0-9])*$": "lower-case letters, digits and single _ that begin a C name",
@@ -67,7 +67,7 @@ class Expectations:
         branches = self._branches(path)
         if isinstance(value, str):
             words = [word for word in self.values(path) if isinstance(word, str)]
-            # One word alone is no choice to guess from.
+            # With a single allowed word there is nothing to suggest.
             return [] if len(words) < 2 and len(branches) < 2 else similar(value, words)
         if isinstance(value, (int, float)) and not isinstance(value, bool):
             numbers = [number for branch in branches for number in _near_numbers(branch, value)]
@@ -93,7 +93,7 @@ class Expectations:
     def accepted(self, path: KeyPath, value: Any) -> Any:
         """Return ``value`` where it is allowed at ``path``, or the one word that it begins.
 
-        None for neither, and for what is no word, number or truth value.
+        None for neither, and for anything but a word, number or truth value.
         """
         if isinstance(value, (int, float)):
             return value if any(_accepts(b, value) for b in self._branches(path)) else None
@@ -125,7 +125,7 @@ class Expectations:
         if not union:
             return [node]
         leaves = [leaf for branch in union for leaf in self._alternatives(branch, value)]
-        # A model is told by its kernel family and architecture: keep to what was written.
+        # Kernel family and architecture choose the model: keep to what was written.
         fits = [_fit(leaf, value) for leaf in leaves]
         return [leaf for leaf, fit in zip(leaves, fits, strict=True) if fit == max(fits)]
 
@@ -179,18 +179,18 @@ def _child(value: Any, part: str | int) -> Any:
 
 
 def _completed(start: str, words: Iterable[str]) -> str | None:
-    """Return the only word that begins with ``start``, which has to be more than a letter."""
+    """Return the only word that begins with ``start``, which must be longer than one letter."""
     longer = [word for word in words if word.startswith(start)] if len(start) > 1 else []
     return longer[0] if len(longer) == 1 else None
 
 
 def _fit(branch: JsonSchema, value: Any) -> int:
-    """Return how many of the keys that tell models apart have a value that ``branch`` allows."""
+    """Return how many of the keys that choose a model have a value that ``branch`` allows."""
     if not isinstance(value, dict):
         return 0
     properties = branch.get("properties", {})
-    told = [key for key in _TELLING if key in value and key in properties]
-    return sum(value[key] in _listed_values(properties[key]) for key in told)
+    given = [key for key in _DISCRIMINATORS if key in value and key in properties]
+    return sum(value[key] in _listed_values(properties[key]) for key in given)
 
 
 def _listed_values(branch: JsonSchema) -> list[Any]:

@@ -1,7 +1,7 @@
 """Activations: expressions over one number x, as CUDA C++ and as NumPy.
 
-The text is parsed by Python's own parser and only what is listed here is taken, so that it can be
-written into a kernel and computed again by the reference.
+The text is parsed by Python's own parser and only what is listed here is accepted, so that it can
+be written into a kernel and computed again by the reference.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def parse_expression(text: str) -> Expression:
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         offset = getattr(error, "offset", None)
         where = f" at character {offset}" if offset else ""
-        raise ValueError(f"{text!r} is no expression{where}; {_EXAMPLE}") from None
+        raise ValueError(f"{text!r} is not an expression{where}; {_EXAMPLE}") from None
     if sum(isinstance(node, (ast.expr, ast.operator)) for node in ast.walk(body)) > MAX_NODES:
         raise ValueError(f"{text!r} is too long: at most {MAX_NODES} names, numbers and operations")
     _check(body, text)
@@ -129,9 +129,9 @@ def _check(node: ast.expr, text: str) -> None:
                 raise ValueError(_unknown(name, text))
         case ast.Constant(value=value):
             if isinstance(value, bool) or not isinstance(value, (int, float)):
-                raise ValueError(f"{value!r} in {text!r} is no number")
+                raise ValueError(f"{value!r} in {text!r} is not a number")
             if not _is_float32(value):
-                raise ValueError(f"{value!r} in {text!r} is no number that float32 holds")
+                raise ValueError(f"{value!r} in {text!r} is not a number that float32 holds")
         case ast.BinOp(left=left, op=op, right=right) if type(op) in _OPERATORS:
             _check(left, text)
             _check(right, text)
@@ -163,7 +163,7 @@ def _unknown(name: str, text: str) -> str:
 
 
 def _is_float32(value: float) -> bool:
-    """Whether ``value`` is neither too large for float32 nor, being none, 0 in it."""
+    """Whether ``value`` neither overflows float32 nor, unless it is 0, underflows to 0."""
     try:
         rounded = _as_float32(value)
     except OverflowError:

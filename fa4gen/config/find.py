@@ -25,8 +25,8 @@ def find_configs(arguments: Sequence[str | Path], base: Path | None = None) -> l
 
     An argument is a file, a folder (searched through, except folders called ``sweeps``), a glob
     with * ? [ ] or **, or a shipped config: ``attention/sm_90a/d128_causal_bf16`` or the last part
-    of it alone, where only one has it. No arguments mean all shipped configs. What lies in the
-    folder ``base`` (the current one) wins over a shipped config of the same name. Raises
+    of it alone, where only one has it. No arguments mean all shipped configs. A file in the folder
+    ``base`` (the current one) takes precedence over a shipped config. Raises
     ConfigError for every argument that names nothing, or more than one shipped config by its last
     part.
     """

@@ -1,4 +1,4 @@
-"""Config files to validated configs; all mistakes of a file at once, each with its place."""
+"""Config files to validated configs; all problems of a file at once, each with its place."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _NAME = re.compile(r"[a-z][a-z0-9_]*")
 
 @dataclass(frozen=True)
 class LoadedConfig:
-    """A valid config and where its keys stand in the file that it came from."""
+    """A valid config and the places of its keys in the file that it came from."""
 
     config: Config
     path: Path
@@ -151,7 +151,7 @@ def _no_name(default_name: str, file: str) -> Problem:
     if not _NAME.fullmatch(usable):
         usable = f"kernel_{usable}".rstrip("_")
     return Problem(
-        f"no name is given, and the file's own, {default_name!r}, is no kernel name: "
+        f"no name is given, and the file's own, {default_name!r}, is not a kernel name: "
         "lower-case letters, digits and _, a letter first",
         f"Add name: {usable}, or rename the file to {usable}.yaml.",
         file,

@@ -6,7 +6,7 @@ from pathlib import Path
 
 
 def shown_path(path: Path) -> str:
-    """Return ``path`` relative to the current folder when it lies under it, else as it is."""
+    """Return ``path`` relative to the current folder when it is inside it, else as it is."""
     try:
         return str(path.absolute().relative_to(Path.cwd()))
     except (ValueError, OSError):  # elsewhere, or the current folder is gone

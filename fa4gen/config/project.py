@@ -132,7 +132,7 @@ def read_project(path: Path) -> Project | None:
     }
     if not isinstance(data, dict):
         line, column = place_of(table, toml_places(text), value=True)
-        what = f"{'.'.join(table)} is no table"
+        what = f"{'.'.join(table)} is not a table"
         raise ConfigError(Problem(what, "Write [tool.fa4gen].", file, line, column))
     document = Document(data, places, {}, (), frozenset())
     try:
@@ -198,7 +198,7 @@ def _contradictions(
             if folder == other or folder in other.parents or other in folder.parents:
                 add(
                     (*here, "into"),
-                    f"{entry.into} and {name} lie in each other",
+                    f"{entry.into} and {name} overlap",
                     "Give each vendored folder a place of its own.",
                 )
         folders.setdefault(folder, entry.into)

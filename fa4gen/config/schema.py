@@ -1,6 +1,6 @@
 """What a user may write in a config, as pydantic models.
 
-Types, ranges and the rules between keys that need no arithmetic on resources live here;
+Types, ranges and the rules between keys that need no arithmetic on resources are here;
 whatever depends on shared memory or registers is decided (and refused) by the plan.
 Field names are YAML keys, plan fields, C++ constants (kCamelCase) and manifest fields alike.
 """
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from fa4gen.masks.mask import Mask
 
 MIN_SOFTCAP, MAX_SOFTCAP = 1e-4, 1e4
-"""Above, float32 loses in tanh what the cap multiplies back; far below, its inverse overflows."""
+"""Above, tanh in float32 loses digits that the cap multiplies back; below, 1 / cap overflows."""
 
 
 class AttentionKeys(Strict):
@@ -77,7 +77,7 @@ class AttentionConfig(AttentionKeys):
     num_kv_stages: Annotated[int, Field(ge=1, le=16)] | Auto = "auto"
     """Slots of the ring of K blocks, and of the ring of V blocks."""
     overlap: bool = True
-    """Issue P.V in chunks of 16 keys while the exponentials go on, and the next Q.K under them."""
+    """Issue P.V in chunks of 16 keys during the exponentials, and the next Q.K before they end."""
     num_pv_chunks_in_flight: Annotated[int, Field(ge=0, le=16)] | Auto = "auto"
     """P.V chunks that may still run when the next Q.K is issued (only with overlap)."""
     ping_pong: bool | Auto = "auto"
@@ -87,7 +87,7 @@ class AttentionConfig(AttentionKeys):
     epilogue: Literal["auto", "direct", "tma_store"] = "auto"
     """Write the output straight from registers, or through shared memory by TMA."""
     scheduler: Literal["auto", "static", "dynamic"] = "auto"
-    """Tiles in a fixed round, or handed out by an atomic counter, longest first."""
+    """Tiles in a fixed order, or assigned by an atomic counter, longest first."""
     rescale_threshold: Annotated[float, Field(ge=0, le=10, allow_inf_nan=False)] = 8.0
     """Rescale the output only when a row's maximum grew by more than this, in powers of two."""
     registers: RegisterBudget | Auto = "auto"
@@ -141,13 +141,13 @@ class BlackwellAttentionConfig(AttentionKeys):
     num_qk_stages: Annotated[int, Field(ge=1, le=8)] | Auto = "auto"
     """Parts along the depth in which Q and K arrive, each with barriers of its own."""
     num_pv_stages: Annotated[int, Field(ge=1, le=8)] | Auto = "auto"
-    """Parts along the keys in which P is handed from the softmax to the MMA warp."""
+    """Parts along the keys in which the softmax passes P to the MMA warp."""
     epilogue: Literal["auto", "tma_store"] = "auto"
     """Write the output through shared memory by TMA."""
     output_staging: Literal["auto", "query", "own"] = "auto"
     """Where the output passes through shared memory: the query's slot, or one of its own."""
     scheduler: Literal["auto", "static", "dynamic"] = "auto"
-    """Tiles in a fixed round, or handed out by an atomic counter, longest first."""
+    """Tiles in a fixed order, or assigned by an atomic counter, longest first."""
     rescale_threshold: Annotated[float, Field(ge=0, le=10, allow_inf_nan=False)] | Auto = "auto"
     """Rescale the output only when a row's maximum grew by more than this, in powers of two."""
     exp2_fma_share: Annotated[float, Field(ge=0, le=1, multiple_of=0.125)] | Auto = "auto"
@@ -171,7 +171,7 @@ class BlackwellAttentionConfig(AttentionKeys):
 AttentionUnion = Annotated[AttentionConfig | BlackwellAttentionConfig, Field(discriminator="arch")]
 GemmUnion = Annotated[HopperGemmConfig | BlackwellGemmConfig, Field(discriminator="arch")]
 Config = Annotated[AttentionUnion | GemmUnion, Field(discriminator="kernel")]
-"""Any config: first told apart by family, then by architecture."""
+"""Any config: the family chooses the model, then the architecture."""
 
 Model = (
     type[AttentionConfig]

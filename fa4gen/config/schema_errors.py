@@ -1,4 +1,4 @@
-"""Turns what pydantic says about a config into one problem for each key at fault."""
+"""Turns pydantic's errors about a config into one problem for each key at fault."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ def explain_errors(
     """Return the problems behind ``errors``, which validating ``document.value`` raised.
 
     There is one error from each model that the document may be meant for; what only some of them
-    refuse is no problem. A key that pydantic refuses in several ways (once for each branch of a
-    union) gives one problem. Keys that the document already has a problem with are passed over.
+    refuse is not a problem. A key that pydantic refuses in several ways (once for each branch of a
+    union) gives one problem. Keys that the document already has a problem with are skipped.
     """
     data = document.value
     kinds = _refused_by_all([_kinds(error, document) for error in errors])
@@ -43,7 +43,7 @@ def explain_errors(
     problems = []
     for path, detail in kinds.items():
         if path in suggested.values():
-            continue  # told where the misspelt key stands
+            continue  # reported at the misspelt key
         home = homes.get(path)
         if home is not None:
             problem = _key_of_another(path, home, document, file)
@@ -113,7 +113,7 @@ def _has(value: Any, part: str | int) -> bool:
 
 
 def _drop_other_branches(kinds: dict[KeyPath, ErrorDetails]) -> None:
-    """Keep the errors inside a mapping; drop that the mapping is no number or word either."""
+    """Keep the errors inside a mapping; drop those that it is not a number or word."""
     for path in list(kinds):
         inside = any(len(p) > len(path) and p[: len(path)] == path for p in kinds)
         if inside and path and kinds[path]["type"] not in ("value_error", "assertion_error"):
@@ -158,9 +158,10 @@ def _unknown_key(
 def _key_of_another(path: KeyPath, home: Home, document: Document, file: str) -> Problem:
     where = f" in {dotted(path[:-1])}" if path[:-1] else ""
     line, column = place_of(path, document.places, value=False)
+    key = home.deciding_key
     return Problem(
-        f"unknown key {path[-1]}{where} for {home.told_by} {document.value[home.told_by]}",
-        f"It is a key of {home.words}: remove it, or change {home.told_by}.",
+        f"unknown key {path[-1]}{where} for {key} {document.value[key]}",
+        f"It is a key of {home.words}: remove it, or change {key}.",
         file,
         line,
         column,
@@ -217,12 +218,12 @@ def _wrong_value(
 def _broken_rule(path: KeyPath, detail: ErrorDetails, document: Document, file: str) -> Problem:
     """Return the problem of a rule, placed at the first key that it names.
 
-    A rule about one value alone names no key: it is told under the value's own.
+    A rule about one value alone names no key: it is reported under the value's own.
     """
     cause = detail.get("ctx", {}).get("error")
     message = str(cause) if cause is not None else detail["msg"]
     named = [(*path, word) for word in _WORD.findall(message)]
     at = next((p for p in named if p in document.places), path)
     line, column = place_of(at, document.places, value=True)
-    told = f"{dotted(path)}: {message}" if path else message
-    return Problem(told, "", file, line, column, dotted(at))
+    text = f"{dotted(path)}: {message}" if path else message
+    return Problem(text, "", file, line, column, dotted(at))

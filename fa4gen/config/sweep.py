@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 MAX_CASES = 10_000
-"""More are a slip: weeks of compiling."""
+"""More are taken for an oversight: they would be weeks of compiling."""
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ class SweepCase:
     problems: tuple[Problem, ...]
     """Why the schema refuses it; empty for a valid config."""
     line: int
-    """Where the sweep file asks for it."""
+    """Its place in the sweep file."""
     column: int
 
 
@@ -73,7 +73,7 @@ class Sweep:
 def expand_sweep(path: str | Path) -> Sweep:
     """Read the sweep file at ``path`` and expand it.
 
-    Raises ConfigError, with all problems, for a file that is no sweep, for a base that cannot be
+    Raises ConfigError, with all problems, for a file that is not a sweep, for a base that cannot be
     read, and for a sweep that expands to nothing. A case that the schema refuses is kept, with the
     reason; a sweep of which every case is refused is an error.
     """
@@ -232,7 +232,7 @@ def _refuse_all_wrong(cases: Sequence[SweepCase]) -> None:
     raise ConfigError(
         Problem(
             f"none of the sweep's {len(cases)} cases is a valid config",
-            "Correct what follows.",
+            "Correct the problems below.",
             next(iter(unique)).file,
         ),
         *unique,

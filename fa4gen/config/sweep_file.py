@@ -139,9 +139,9 @@ class _Reader:
         self.problems += document.problems
         keys = document.value
         if not isinstance(keys, dict):
-            self._add(("base",), f"base: {file} is no config")
+            self._add(("base",), f"base: {file} is not a config")
             return nothing
-        # Not the base's own name: it tells of values that vary here.
+        # Not the base's own name: that describes values that vary here.
         return SweepBase(name, keys, file, document.places)
 
     def _matrix(self, matrix: Any) -> dict[str, list[Any]]:
@@ -207,7 +207,7 @@ class _Reader:
                 if key not in matrix and key in known:
                     self._add(
                         ("exclude", index, key),
-                        f"exclude names {key}, which is no key of the matrix",
+                        f"exclude names {key}, which is not a key of the matrix",
                         f"Keys of the matrix: {', '.join(matrix) or 'none'}.",
                         at_key=True,
                     )

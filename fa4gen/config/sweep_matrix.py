@@ -25,7 +25,7 @@ class Combination:
 
     values: Mapping[str, Any]
     sources: Mapping[str, KeyPath]
-    """Where in the sweep file each value stands: ("matrix", "depth", 2)."""
+    """Path of each value in the sweep file: ("matrix", "depth", 2)."""
     origin: KeyPath
     """("matrix",), or ("include", 3) for a combination of that entry's own."""
 

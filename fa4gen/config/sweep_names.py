@@ -29,14 +29,14 @@ _SHORT = {
     "sliding_window": "window",
 }
 _VAGUE = {"none", "auto", "null", "true", "false", "empty", "k", "m", "n"}
-"""Words that say nothing without their key."""
+"""Words that mean nothing without their key."""
 
 
 def case_names(base: str, varied: Sequence[Mapping[str, Any]]) -> list[str]:
     """Return a name for each mapping of varied keys: hopper_d64_causal.
 
     All are kernel names (lower-case letters, digits, _). Where two would be alike, or one too
-    long, a digest of the values stands at its end; equal mappings get equal names.
+    long, a digest of the values is appended; equal mappings get equal names.
     """
     prefix = word(base)
     if not prefix[:1].isalpha():
@@ -55,15 +55,15 @@ def word(text: str) -> str:
 
 
 def _part(key: str, value: Any) -> str:
-    """Return how ``value`` shows in a name: d64, bf16, no_overlap, mask_none."""
+    """Return how ``value`` appears in a name: d64, bf16, no_overlap, mask_none."""
     key = _SHORT.get(key, word(key))
     if isinstance(value, bool):
         return key if value else f"no_{key}"
     text = _value_word(value)
     if text[:1].isdigit():
         return f"{key}{text}"
-    told = isinstance(value, str) or (isinstance(value, dict) and len(value) == 1)
-    if told and text not in _VAGUE:
+    alone = isinstance(value, str) or (isinstance(value, dict) and len(value) == 1)
+    if alone and text not in _VAGUE:
         return text
     return f"{key}_{text}"
 

@@ -1,4 +1,4 @@
-"""Reads the text of a YAML file, or says why that is not possible."""
+"""Reads the text of a YAML file, or reports why that is not possible."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def read_text(path: Path) -> str:
         raise ConfigError(Problem("this is a folder, not a config file", file=file)) from error
     except (OSError, ValueError) as error:  # ValueError: a path with a null character
         reason = getattr(error, "strerror", None) or str(error)
-        remedy = "Check who may read it." if isinstance(error, PermissionError) else ""
+        remedy = "Check its permissions." if isinstance(error, PermissionError) else ""
         raise ConfigError(Problem(f"cannot be read: {reason}", remedy, file)) from error
     if len(data) > MAX_BYTES:
         raise ConfigError(Problem(f"larger than {MAX_BYTES} bytes", "Is this a config file?", file))
@@ -37,7 +37,7 @@ def read_text(path: Path) -> str:
 
 
 def missing_file(path: Path) -> Problem:
-    """Return the problem that there is nothing at ``path``, with the most similar name there is."""
+    """Return the problem that nothing exists at ``path``, with the most similar name that does."""
     folder = path.parent
     remedy = ""
     if not folder.is_dir():

@@ -1,7 +1,7 @@
-"""Where the keys of a TOML document stand: the standard library's parser does not say.
+"""Places of the keys of a TOML document, which the standard library's parser does not give.
 
-A scan of lines for table headers and for keys at the beginning of a line: enough to point at a
-mistake. A key inside an inline table gets no place of its own.
+A scan of lines for table headers and for keys at the beginning of a line: enough to point at an
+error. A key inside an inline table gets no place of its own.
 """
 
 from __future__ import annotations

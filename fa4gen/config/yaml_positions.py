@@ -1,7 +1,7 @@
 """Reads one YAML document into plain data and remembers where every key and value stands.
 
 The composed node tree is walked rather than constructed: positions survive, no tag can run code,
-and mistakes that YAML itself lets pass (a key given twice) are found.
+and errors that YAML itself accepts (a key given twice) are found.
 """
 
 from __future__ import annotations
@@ -54,16 +54,16 @@ class Document:
     """Dicts, lists and scalars; None for an empty document."""
     places: Mapping[KeyPath, Place]
     notes: Mapping[KeyPath, str]
-    """How YAML read a value, where that may surprise: to be said when the value is refused."""
+    """How YAML read a value, where that may surprise: shown when the value is refused."""
     problems: tuple[Problem, ...]
-    """Mistakes in the document; ``value`` holds a stand-in at each of ``unreadable``."""
+    """Problems of the document; ``value`` holds a placeholder at each of ``unreadable``."""
     unreadable: frozenset[KeyPath]
 
 
 def read_document(text: str, file: str) -> Document:
     """Parse ``text``; ``file`` is the name that messages give it.
 
-    Raises ConfigError where the text is not YAML; softer mistakes are in ``Document.problems``.
+    Raises ConfigError where the text is not YAML; other problems are in ``Document.problems``.
     """
     try:
         node = yaml.compose(text, Loader=_PlainLoader)
@@ -96,7 +96,7 @@ class _PlainLoader(yaml.BaseLoader):
         return tag
 
     def fetch_flow_collection_start(self, token_class: Any) -> None:
-        # PyYAML's time grows with the square of the depth.
+        # PyYAML takes time quadratic in the depth.
         if self.flow_level >= MAX_BRACKETS:
             raise yaml.MarkedYAMLError(
                 problem=f"more than {MAX_BRACKETS} brackets inside each other",
@@ -123,7 +123,7 @@ class _Walk:
             return self._scalar(node, path)
         if any(node is outer for outer in self.open_nodes):
             raise ConfigError(
-                self._problem(node, "an alias (*) stands inside the value that it repeats", path)
+                self._problem(node, "an alias (*) is inside the value that it repeats", path)
             )
         self.open_nodes.append(node)
         value: Any

@@ -28,13 +28,13 @@ _SPECIAL_FLOATS = re.compile(r"([-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN))")
 _LEADING_ZERO = re.compile(r"(?P<sign>[-+]?)0+(?P<digits>[0-9]+)")
 _UNDERSCORES = re.compile(r"[-+]?[0-9][0-9_]*")
 _SEXAGESIMAL = re.compile(r"[-+]?[0-9]+(:[0-5]?[0-9])+")
-# Longer numbers are mistakes, and the conversion's time grows with the square of the length.
+# Longer numbers are errors, and conversion takes time quadratic in the length.
 _MOST_DIGITS = 40
 
 
 @dataclass(frozen=True)
 class Meaning:
-    """The value of a bare word, with what the reader of an error about it should know."""
+    """The value of a bare word, with what a message about it should explain."""
 
     value: Scalar
     note: str = ""

@@ -33,7 +33,7 @@ class RenderedConfig:
 
 @dataclass(frozen=True)
 class _Failure:
-    """An error on its way out of a worker process, where only plain data travels."""
+    """An error returned by a worker process, as plain data."""
 
     config: Path
     is_template: bool
@@ -113,7 +113,7 @@ def _raise_failures(failures: list[_Failure]) -> None:
     config_problems = [p for f in failures if not f.is_template for p in f.problems]
     if config_problems:
         raise ConfigError(*config_problems)
-    # One mistake in a template fails every config that uses it: say it once.
+    # One error in a template fails every config that uses it: report it once.
     by_place: dict[tuple[str, int], Problem] = {}
     for failure in failures:
         for problem in failure.problems:

@@ -24,7 +24,7 @@ kernels of the same families and architectures ("families"), or in all of the ou
 
 @dataclass(frozen=True)
 class FileVerdict:
-    """What became of one generated file."""
+    """The state of one generated file."""
 
     path: Path
     verdict: Verdict
@@ -35,7 +35,7 @@ class FileVerdict:
     """The text that it should have; None for orphans."""
     on_disk: bytes | None = None
     prunable: bool = False
-    """An orphan just as a manifest recorded it: deleting it loses nothing."""
+    """An orphan exactly as a manifest recorded it: deleting it loses nothing."""
 
     def diff(self) -> str:
         """Return the unified diff from the file on disk to what its config renders to today."""
@@ -122,7 +122,7 @@ def read_bytes(path: Path) -> bytes | None:
         raise ConfigError(
             Problem(
                 f"cannot read: {error.strerror}",
-                "Move it away, or choose another folder with -o/--out.",
+                "Move it, or choose another folder with -o/--out.",
                 file=shown_path(path),
             )
         ) from error

@@ -57,7 +57,7 @@ class TemplateSet(jinja2.BaseLoader):
     def source(self, name: str) -> TemplateSource:
         """Return the template called ``name``.
 
-        Raises jinja2.TemplateNotFound when no root has it, TemplateError when it is no text.
+        Raises jinja2.TemplateNotFound when no root has it, TemplateError when it is not text.
         """
         if name not in self._sources:
             path = self._find(name)
@@ -93,7 +93,7 @@ class TemplateSet(jinja2.BaseLoader):
         environment: jinja2.Environment,  # noqa: ARG002 (the interface is Jinja's)
         template: str,
     ) -> tuple[str, str, None]:
-        """Jinja's way to ``source``."""
+        """Return the template's text for Jinja."""
         source = self.source(template)
         return source.text, str(source.path), None
 
@@ -143,7 +143,7 @@ class KernelEnvironment(jinja2.Environment):
 
 
 def open_templates(user_folder: Path | None = None) -> TemplateSet:
-    """Return the shipped templates, behind those of ``user_folder`` where one is given.
+    """Return the shipped templates, after those of ``user_folder`` where one is given.
 
     Raises ConfigError when the folder does not exist.
     """
@@ -151,7 +151,7 @@ def open_templates(user_folder: Path | None = None) -> TemplateSet:
 
 
 def template_roots(user_folder: Path | None) -> tuple[Path, ...]:
-    """Return the folders to look in, first the user's; ConfigError when that is no folder."""
+    """Return the folders to look in, first the user's; ConfigError when that is not a folder."""
     shipped = data_root("templates")
     if user_folder is None:
         return (shipped,)
@@ -174,7 +174,7 @@ def camel(name: str) -> str:
 
 
 def cpp_literal(value: Any) -> Any:
-    """Guard what an expression writes: C++ has no None, and spells True as true.
+    """Check what an expression writes: C++ has no None, and spells True as true.
 
     Undefined values pass, so that they raise with their own name.
     """

@@ -1,4 +1,4 @@
-"""A plan told as tables: what each value is and who chose it, and what lies where."""
+"""A plan as tables: each value and who chose it, and the layout of memory."""
 
 from __future__ import annotations
 

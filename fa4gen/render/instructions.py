@@ -2,7 +2,7 @@
 
 The templates of that folder are families of instructions, each function defined once. A family is
 a heading, then definitions with their comments, set apart by blank lines: functions, structs, and
-declarations of a line, ``using`` or ``constexpr``. Nothing is to be marked in them.
+declarations of a line, ``using`` or ``constexpr``. Nothing has to be marked in them.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class Definition:
 
 
 Kept = dict[str, list[list[int]]]
-"""Of each family that something is called of: paragraphs, as the numbers of their lines."""
+"""Paragraphs to keep of each family from which something is called, as line numbers."""
 
 
 def code_words(text: str) -> frozenset[str]:

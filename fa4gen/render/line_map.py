@@ -24,7 +24,7 @@ _TAG = re.compile(f"{_OPEN}([^{_OPEN}{_CLOSE}]*):([0-9]+){_CLOSE}")
 
 
 class LineTags(Extension):
-    """Writes ``<name:line>`` tags before text and expressions, and behind each line end."""
+    """Writes ``<name:line>`` tags before text and expressions, and after each line end."""
 
     def filter_stream(self, stream: TokenStream) -> Iterator[Token]:
         """Tag the tokens of a template."""

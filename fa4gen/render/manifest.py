@@ -115,7 +115,7 @@ def json_data(value: Any) -> Any:
         return value
     if isinstance(value, float):
         if not math.isfinite(value):
-            raise TypeError(f"{value} has no place in JSON")
+            raise TypeError(f"{value} cannot be written as JSON")
         return value
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return {f.name: json_data(getattr(value, f.name)) for f in dataclasses.fields(value)}
@@ -125,7 +125,7 @@ def json_data(value: Any) -> Any:
         return [json_data(item) for item in value]
     if hasattr(value, "model_dump"):
         return value.model_dump(mode="json")
-    raise TypeError(f"{type(value).__name__} has no form in JSON")
+    raise TypeError(f"{type(value).__name__} cannot be written as JSON")
 
 
 def _canonical_sha256(data: Any) -> str:

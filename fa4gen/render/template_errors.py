@@ -1,4 +1,4 @@
-"""Turns whatever goes wrong inside a template into one TemplateError that says where and why."""
+"""Turns any failure inside a template into one TemplateError with place and reason."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class TemplateLine:
 
     @property
     def text(self) -> str:
-        """The line's text; empty for a line behind the end."""
+        """The line's text; empty for a line past the end."""
         lines = self.source.lines
         return lines[self.line - 1] if self.line <= len(lines) else ""
 

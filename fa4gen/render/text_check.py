@@ -1,4 +1,4 @@
-"""What every generated file keeps to; a breach is an error of its template, never repaired here."""
+"""Rules for every generated file; a violation is an error of its template, never repaired here."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def _line_breach(lines: list[str], number: int, line: str) -> Breach | None:
         return Breach(number, "blanks at the end of a line", "Use {%- or move the text.")
     if leftover := _LEFTOVER.search(line):
         what = f"template syntax {leftover[0].strip()!r} in the output"
-        return Breach(number, what, "Write C++ braces apart: { {.")
+        return Breach(number, what, "Write a space between C++ braces: { {.")
     if line == "" and number == 1:
         return Breach(number, "the file begins with a blank line", "Remove it from the template.")
     is_last = number == len(lines)

@@ -1,4 +1,4 @@
-"""Puts rendered kernels on disk: all files of a kernel or none, and nobody's edits overwritten."""
+"""Writes rendered kernels to disk: all files of a kernel or none, and no edit overwritten."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ def unwritable(error: OSError, path: Path) -> ConfigError:
 
 
 def prune(orphans: Iterable[FileVerdict]) -> list[FileOutcome]:
-    """Delete the orphans that are just as a manifest recorded them, and folders left empty.
+    """Delete the orphans that are exactly as a manifest recorded them, and folders left empty.
 
     The others stay. Raises ConfigError when a file cannot be deleted.
     """
@@ -128,7 +128,7 @@ def prune(orphans: Iterable[FileVerdict]) -> list[FileOutcome]:
         except OSError as error:
             raise unwritable(error, outcome.path) from error
     for folder in {outcome.path.parent for outcome in outcomes}:
-        with suppress(OSError):  # not empty: something of the user's is left there
+        with suppress(OSError):  # not empty: the user has files there
             folder.rmdir()
             folder.parent.rmdir()
     return outcomes

@@ -1,4 +1,4 @@
-"""What a kernel call is given, checked before anything is launched: no arrays, only their views.
+"""The arguments of a kernel call, checked before anything is launched: no arrays, only their views.
 
 Nothing here touches a GPU or an array library, so every check runs (and is tested) anywhere.
 """
@@ -26,21 +26,21 @@ MAX_STRIDE = 2**40 - 1
 """Bytes: the widest stride that a tensor map can hold."""
 DTYPE_NAMES = {"bf16": "bfloat16", "fp16": "float16", "fp8_e4m3": "float8_e4m3fn"}
 BITS_ACCEPTED = {"fp8_e4m3": "uint8"}
-"""Types whose bit patterns are taken, too: CuPy has no fp8."""
+"""Types whose bit patterns are accepted, too: CuPy has no fp8."""
 AXES = {"bshd": ("batch", "rows", "heads", "depth"), "bhsd": ("batch", "heads", "rows", "depth")}
 TENSORS = ("query", "key", "value", "out")
 DESCALES = ("query_descale", "key_descale", "value_descale")
 
 
 class TensorView(NamedTuple):
-    """Where an array lies and how. A tuple: the launcher's cache hashes it on every call."""
+    """Address and layout of an array. A tuple: the launcher's cache hashes it on every call."""
 
     pointer: int
     shape: tuple[int, ...]
     strides: tuple[int, ...]
     """Bytes."""
     dtype: str
-    """NumPy's word for it: "bfloat16", "float16", "float8_e4m3fn", "float32"."""
+    """NumPy's name for it: "bfloat16", "float16", "float8_e4m3fn", "float32"."""
     device: int
     """Ordinal of the CUDA device; -1 for memory of the CPU."""
 
@@ -48,8 +48,8 @@ class TensorView(NamedTuple):
 class Arguments(NamedTuple):
     """The arguments of one call, axes in the caller's order.
 
-    ``out`` is None where the query is too wrong for an output to be made; ``lse`` also for kernels
-    without.
+    ``out`` is None where the query is too wrong to make an output for; ``lse`` also for kernels
+    without one.
     """
 
     query: TensorView
@@ -66,7 +66,7 @@ class Arguments(NamedTuple):
 
     @property
     def device(self) -> int:
-        """The query's GPU, which has to be that of all."""
+        """The query's GPU, which must be that of all."""
         return self.query.device
 
     @property
@@ -103,13 +103,13 @@ def largest_row_count(plan: AttentionPlan) -> int:
 
 
 def check_layout(layout: str) -> None:
-    """Refuse any word but "bshd" and "bhsd"."""
+    """Refuse any layout but "bshd" and "bhsd"."""
     if layout not in AXES:
         raise refusal("layout", f'"{layout}"', " or ".join(f'"{name}"' for name in AXES))
 
 
 def as_scale(softmax_scale: object) -> float:
-    """Return the softmax scale as a float; ArgumentError for what is no number."""
+    """Return the softmax scale as a float; ArgumentError for anything but a number."""
     if not isinstance(softmax_scale, (bool, str)):
         try:
             return float(softmax_scale)  # type: ignore[arg-type]
@@ -121,8 +121,8 @@ def as_scale(softmax_scale: object) -> float:
 def check_arguments(plan: AttentionPlan, arguments: Arguments) -> CheckedArguments:
     """Check everything that does not depend on the GPU.
 
-    Raises ArgumentError with all that is wrong: each message names the argument, what was expected
-    and what came.
+    Raises ArgumentError with all problems: each message names the argument, what was expected and
+    what was given.
     """
     check_layout(arguments.layout)
     views = {
@@ -168,7 +168,7 @@ def check_arguments(plan: AttentionPlan, arguments: Arguments) -> CheckedArgumen
 
 
 def check_device(plan: KernelPlan, device: DeviceInfo, argument: str = "query") -> None:
-    """Refuse a GPU that does not run the kernel's architecture; ``argument`` is what lies there."""
+    """Refuse a GPU that does not run the kernel's architecture; ``argument`` is what is on it."""
     if not device.runs(plan.arch):
         raise refusal(
             argument,
@@ -180,7 +180,7 @@ def check_device(plan: KernelPlan, device: DeviceInfo, argument: str = "query") 
 
 def check_tiles(num_tiles: int, multiprocessors: int) -> None:
     """Refuse more tiles than the kernel's 32-bit counter can number."""
-    limit = INT32_MAX - multiprocessors  # a CTA that finds no tile left has counted on
+    limit = INT32_MAX - multiprocessors  # a CTA that finds no tile left has incremented the counter
     if num_tiles > limit:
         raise refusal(
             "query",
@@ -209,7 +209,7 @@ def _element_bytes(plan: AttentionPlan, name: str) -> int:
 
 
 def _with_dtype_of(plan: AttentionPlan, name: str, view: TensorView) -> TensorView:
-    """Call bit patterns by the type that they stand for."""
+    """Name bit patterns by the type that they represent."""
     return view._replace(dtype=DTYPE_NAMES[_dtype(plan, name)])
 
 
@@ -302,7 +302,7 @@ def _check_memory(plan: AttentionPlan, name: str, view: TensorView, layout: str)
             wrong(
                 name,
                 f"{strides['depth']} bytes",
-                f"a stride along depth of {element_bytes} bytes: columns side by side",
+                f"a stride along depth of {element_bytes} bytes: contiguous columns",
                 remedy,
             )
         )
@@ -328,7 +328,7 @@ def _check_memory(plan: AttentionPlan, name: str, view: TensorView, layout: str)
 def _check_overlap(
     plan: AttentionPlan, views: dict[str, TensorView], arguments: Arguments
 ) -> list[Problem]:
-    """Refuse outputs that share memory with anything: other tiles still read and write there."""
+    """Refuse outputs that share memory with anything: other tiles may still read or write it."""
     inputs = [(name, views[name], plan.element_bytes) for name in ("query", "key", "value")]
     inputs += [
         (name, view, FLOAT32_BYTES) for name, view in arguments.descales.items() if view is not None

@@ -1,7 +1,7 @@
-"""The caller's arrays: CuPy, torch, and whatever speaks DLPack or __cuda_array_interface__.
+"""The caller's arrays: CuPy, torch, and anything with DLPack or __cuda_array_interface__.
 
-Their memory is used in place; nothing is copied. torch is never imported here: a torch tensor can
-only come in where the caller has done so.
+Their memory is used in place; nothing is copied. torch is never imported here: where a torch tensor
+is passed, the caller has imported it.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ def is_torch(array: object) -> bool:
 
 
 def view(name: str, array: Any) -> tuple[TensorView, Any]:
-    """Where ``array`` lies, and an object that keeps the memory alive.
+    """Return the view of ``array``, and an object that keeps its memory alive.
 
-    Raises ArgumentError, naming the argument, for what is no array.
+    Raises ArgumentError, naming the argument, for anything but an array.
     """
     if is_torch(array):
         return _view_torch(name, array), array
@@ -53,7 +53,7 @@ def view(name: str, array: Any) -> tuple[TensorView, Any]:
 def empty(like: Any, shape: tuple[int, ...], dtype: str) -> Any:
     """Make a contiguous array on the GPU of ``like``, a torch tensor or CuPy array as ``like`` is.
 
-    ``dtype`` is NumPy's word: "bfloat16", "float16" or "float32".
+    ``dtype`` is NumPy's name: "bfloat16", "float16" or "float32".
     """
     if is_torch(like):
         torch = sys.modules["torch"]
@@ -75,8 +75,8 @@ def current_stream(query: Any, device: int) -> int:
     """Return the handle of the stream that a call with this query runs on.
 
     CuPy's current stream of the query's GPU. Where that is a default stream and the query is a
-    torch tensor, torch's current stream: nobody has asked CuPy for another, and the memory that
-    torch hands out is ordered by its own.
+    torch tensor, torch's current stream: the caller chose no other for CuPy, and torch's allocator
+    orders memory by torch's stream.
     """
     stream = int(load_cupy().cuda.get_current_stream(device).ptr)
     if stream <= LAST_DEFAULT_STREAM and is_torch(query):
@@ -109,7 +109,7 @@ def _view_torch(name: str, tensor: Any) -> TensorView:
 
 
 def _view_cpu(array: Any) -> TensorView | None:
-    """View an array on the CPU, so that the checks go on to name all that is wrong."""
+    """View an array on the CPU, so that the checks report all other problems too."""
     try:
         on_cpu = array.__dlpack_device__()[0] == DLPACK_CPU
         if not on_cpu:
@@ -169,5 +169,5 @@ def _numpy_dtype(name: str) -> Any:
 
 @lru_cache(maxsize=64)
 def _dtype_name(dtype: Any) -> str:
-    """NumPy's word for a NumPy or torch dtype."""
+    """NumPy's name of a NumPy or torch dtype."""
     return str(getattr(dtype, "name", dtype)).removeprefix("torch.")

@@ -59,11 +59,11 @@ class AttentionKernel(Kernel[Arguments]):
 
         query is (batch, query rows, query heads, depth), key is (batch, key rows, key heads, depth)
         and value (batch, key rows, key heads, value depth), with query heads a multiple of key
-        heads; with ``layout="bhsd"`` rows and heads change places. All have the kernel's dtype
-        (for fp8_e4m3, which CuPy does not know, arrays of uint8 are taken for its bit patterns) and
-        lie on one GPU that runs its architecture. Strides are free as long as columns lie side by
-        side and the other strides and the addresses are multiples of 16 bytes; nothing is copied.
-        Accepted are CuPy arrays, torch tensors, and arrays with ``__dlpack__`` or
+        heads; with ``layout="bhsd"`` rows and heads are swapped. All have the kernel's dtype (for
+        fp8_e4m3, which CuPy does not know, arrays of uint8 are accepted as its bit patterns) and
+        are on one GPU that runs its architecture. Strides are free as long as columns are
+        contiguous and the other strides and the addresses are multiples of 16 bytes; nothing is
+        copied. Accepted are CuPy arrays, torch tensors, and arrays with ``__dlpack__`` or
         ``__cuda_array_interface__``.
 
         Returns ``out``, of the kernel's out_dtype and shaped like the query but for the depth,
@@ -74,7 +74,7 @@ class AttentionKernel(Kernel[Arguments]):
 
         Kernels for fp8 take ``query_descale``, ``key_descale`` and ``value_descale``: float32,
         contiguous (batch, key heads), positive and finite, which is not checked. The tensors stand
-        for their elements times these; None stands for 1.
+        for their elements times these; None means 1.
 
         The kernel is enqueued on CuPy's current stream of that GPU. If that is a default stream and
         the query is a torch tensor, it is enqueued on torch's current stream. The host does not
@@ -102,7 +102,7 @@ class AttentionKernel(Kernel[Arguments]):
         key_descale: Any = None,
         value_descale: Any = None,
     ) -> Launch:
-        """Check a call and make everything for it ready, to be launched as often as wanted.
+        """Check a call and prepare everything for it, to be launched as often as needed.
 
         Arguments and errors are those of the call itself.
         """
@@ -122,12 +122,12 @@ class AttentionKernel(Kernel[Arguments]):
         layout: str,
         descales: tuple[Any, Any, Any],
     ) -> Call[Arguments]:
-        """Look at the arrays, and make the outputs that were not given."""
+        """View the arrays, and make the outputs that were not given."""
         check_layout(layout)
         query_view, query = arrays.view("query", query)
         key_view, key = arrays.view("key", key)
         value_view, value = arrays.view("value", value)
-        # Outputs are made only for a query that could be right; the checks say what is wrong.
+        # Outputs are made only for a plausible query; the checks report what is wrong.
         if len(query_view.shape) == 4 and query_view.device >= 0:
             if out is None:
                 shape = (*query_view.shape[:3], self.plan.value_depth)

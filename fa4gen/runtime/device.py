@@ -1,4 +1,4 @@
-"""The GPUs of this machine, asked through CuPy; a machine without one is an answer, not a crash."""
+"""The GPUs of this machine, queried through CuPy; a machine without one is a valid answer."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from fa4gen.errors import MissingCapabilityError, Problem
 
 @dataclass(frozen=True)
 class DeviceInfo:
-    """What the launcher and the reports need to know of one GPU."""
+    """What the launcher and the reports need to know about one GPU."""
 
     ordinal: int
     name: str
@@ -91,7 +91,7 @@ def _probe() -> tuple[int, str]:
 
 @lru_cache(maxsize=64)
 def device_info(ordinal: int) -> DeviceInfo:
-    """Ask about GPU number ``ordinal``; MissingCapabilityError when there is no such GPU."""
+    """Query GPU number ``ordinal``; MissingCapabilityError when there is no such GPU."""
     if ordinal >= device_count():
         raise MissingCapabilityError(
             Problem(
@@ -126,7 +126,7 @@ def find_device(arch: str) -> DeviceInfo | None:
 
 
 def require_device(arch: str) -> DeviceInfo:
-    """Find a GPU, or raise MissingCapabilityError, which says what there is instead."""
+    """Find a GPU, or raise MissingCapabilityError with those that are present."""
     found = find_device(arch)
     if found is not None:
         return found

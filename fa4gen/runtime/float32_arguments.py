@@ -24,7 +24,7 @@ def check_lse(plan: AttentionPlan, lse: TensorView | None, query: TensorView) ->
         ]
     batch, rows, heads, _ = query.shape
     shape = (batch, heads, rows)
-    if lse is None:  # none could be made for a query on the CPU, which is a problem already
+    if lse is None:  # none could be made for a query on the CPU, which is reported already
         return [wrong("lse", "nothing", f"float32 {shape}")] if query.device >= 0 else []
     return _check_float32("lse", lse, query.device, shape, "(batch, query heads, query rows)")
 
@@ -34,7 +34,7 @@ def check_descales(
 ) -> list[Problem]:
     """Check the scales by argument name; query and key are (batch, rows, heads, depth).
 
-    Their numbers lie on the GPU and are not looked at.
+    Their values are on the GPU and are not checked.
     """
     shape = (query.shape[0], key.shape[2])
     problems = []

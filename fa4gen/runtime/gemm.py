@@ -49,10 +49,10 @@ class GemmKernel(Kernel[GemmArguments]):
         alpha: float = 1.0,
         beta: float = 1.0,
     ) -> Any:
-        """Compute activation(alpha * a . b + beta * c), with what of it the kernel was made for.
+        """Compute activation(alpha * a . b + beta * c), or the part that the kernel was made for.
 
         ``a`` is (m, k), ``b`` (k, n), both of the kernel's dtype (for fp8_e4m3, which CuPy does not
-        know, arrays of uint8 are taken for its bit patterns); ``c``, of the output's type, is
+        know, arrays of uint8 are accepted as its bit patterns); ``c``, of the output's type, is
         (m, n) where the config says ``residual: matrix``, and (n,) where it says ``row``. With
         a batch in front of ``a``, ``b`` and ``c`` may have one, too, or are the same for all. The
         extent that the config calls ``a_major`` or ``b_major`` is contiguous, n in ``c`` and
@@ -62,10 +62,10 @@ class GemmKernel(Kernel[GemmArguments]):
 
         Returns ``out``, of the kernel's out_dtype, (m, n) or (batch, m, n); allocated when not
         given, as a torch tensor where ``a`` is one, else by CuPy, with unused elements after each
-        row where that is no multiple of 16 bytes: TMA writes up to the next one, so in an ``out``
-        that is given, what lies between is lost. ``out`` may be ``c`` itself where that is a
-        matrix, but may not overlap anything else. Where beta is 0, c is not looked at. alpha and
-        beta are finite, and rounded to float32.
+        row where that is not a multiple of 16 bytes: TMA writes up to the next one, so in an
+        ``out`` that is given, the padding is overwritten. ``out`` may be ``c`` itself where that is
+        a matrix, but may not overlap anything else. Where beta is 0, c is not read. alpha and beta
+        are finite, and rounded to float32.
 
         The kernel is enqueued on CuPy's current stream of that GPU. If that is a default stream and
         ``a`` is a torch tensor, it is enqueued on torch's current stream. The host does not wait.
@@ -88,7 +88,7 @@ class GemmKernel(Kernel[GemmArguments]):
         alpha: float = 1.0,
         beta: float = 1.0,
     ) -> Launch:
-        """Check a call and make everything for it ready, to be launched as often as wanted.
+        """Check a call and prepare everything for it, to be launched as often as needed.
 
         Arguments and errors are those of the call itself.
         """
@@ -99,7 +99,7 @@ class GemmKernel(Kernel[GemmArguments]):
     def _take(
         self, a: Any, b: Any, c: Any, out: Any, alpha: float, beta: float
     ) -> Call[GemmArguments]:
-        """Look at the arrays, and make the output where it was not given."""
+        """View the arrays, and make the output where it was not given."""
         a_view, a = arrays.view("a", a)
         b_view, b = arrays.view("b", b)
         c_view, kept_c = view_optional("c", c)
@@ -112,7 +112,7 @@ class GemmKernel(Kernel[GemmArguments]):
         return Call(arguments, out, (a, b, kept_c, kept_out))
 
     def _new_out(self, a: Any, shape: tuple[int, ...]) -> Any:
-        """Make an output whose rows are a multiple of 16 bytes apart, as TMA wants them."""
+        """Make an output whose rows are a multiple of 16 bytes apart, as TMA requires."""
         columns = shape[-1]
         padded = align_up(columns, ALIGNMENT // self.plan.out_element_bytes)
         out = arrays.empty(a, (*shape[:-1], padded), GEMM_DTYPES[self.plan.out_dtype])
@@ -127,7 +127,7 @@ class GemmKernel(Kernel[GemmArguments]):
 
     def _pack(self, arguments: GemmArguments, counter: int) -> Packed:
         """Check the arguments and turn them into a launch; the results are kept."""
-        del counter  # tiles are not counted: they follow from the CTA's number
+        del counter  # tiles are not numbered: they follow from the CTA's index
         checked = check_gemm_arguments(self.plan, arguments)
         device = arguments.device
         multiprocessors = device_info(device).multiprocessors

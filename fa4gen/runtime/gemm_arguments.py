@@ -1,4 +1,4 @@
-"""What a matrix product is given, checked before anything is launched: no arrays, only their views.
+"""The arguments of a matrix product, checked before anything is launched: only views, no arrays.
 
 Nothing here touches a GPU or an array library, so every check runs (and is tested) anywhere.
 """
@@ -43,7 +43,7 @@ class GemmArguments(NamedTuple):
 
     @property
     def device(self) -> int:
-        """The GPU of A, which has to be that of all."""
+        """The GPU of A, which must be that of all."""
         return self.a.device
 
 
@@ -86,7 +86,7 @@ AXES = {
 
 
 def as_factor(name: str, value: object) -> float:
-    """Return alpha or beta as a float; ArgumentError for what float32 does not hold."""
+    """Return alpha or beta as a float; ArgumentError for a number outside of float32's range."""
     expected = "a finite number that float32 holds"
     if not isinstance(value, (bool, str)):
         try:
@@ -108,8 +108,8 @@ def out_shape(a: TensorView, b: TensorView) -> tuple[int, ...] | None:
 def check_gemm_arguments(plan: GemmPlan, arguments: GemmArguments) -> CheckedGemm:
     """Check everything that does not depend on the GPU.
 
-    Raises ArgumentError with all that is wrong: each message names the argument, what was expected
-    and what came.
+    Raises ArgumentError with all problems: each message names the argument, what was expected and
+    what was given.
     """
     views = {
         name: view
@@ -122,8 +122,8 @@ def check_gemm_arguments(plan: GemmPlan, arguments: GemmArguments) -> CheckedGem
     refuse(problems)
     refuse(_check_axes(plan, views))
     views, problems = _with_batch(plan, views)
-    told = {problem.key for problem in problems}
-    shapes = (problem for problem in _check_shapes(views) if problem.key not in told)
+    wrong = {problem.key for problem in problems}
+    shapes = (problem for problem in _check_shapes(views) if problem.key not in wrong)
     refuse([*problems, *_check_types(plan, views), *shapes])
     refuse(problem for name, view in views.items() for problem in _check_memory(plan, name, view))
     if "out" not in views:
@@ -310,7 +310,7 @@ def _check_overlap(plan: GemmPlan, views: dict[str, TensorView]) -> list[Problem
         if view is None or (name == "c" and _same_memory(view, out)):
             continue
         if may_overlap(out, plan.out_element_bytes, view, _element_bytes(plan, name)):
-            but = ", or C's very own" if name == "c" and plan.residual == "matrix" else ""
+            but = ", or C's own memory" if name == "c" and plan.residual == "matrix" else ""
             problems.append(
                 wrong("out", f"memory that overlaps {name}'s", f"memory of its own{but}")
             )
@@ -318,7 +318,7 @@ def _check_overlap(plan: GemmPlan, views: dict[str, TensorView]) -> list[Problem
 
 
 def _same_memory(c: TensorView, out: TensorView) -> bool:
-    """Whether each element lies where the other's does; nothing steps over an extent of 1."""
+    """Whether each element has the other's address; strides of extents of 1 do not matter."""
     return (c.pointer, c.shape) == (out.pointer, out.shape) and all(
         stride == other
         for extent, stride, other in zip(c.shape, c.strides, out.strides, strict=True)

@@ -1,4 +1,4 @@
-"""How the output of a matrix product is cut into tiles and handed to CTAs: integers only.
+"""How the output of a matrix product is divided into tiles for CTAs: integer arithmetic only.
 
 The kernel accepts any group; what is chosen here only decides the speed.
 """
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 GROUP_ROWS = 2048
 """Rows of the output that are worked on together, at most: a wave of tiles is about square then."""
 GROUP_L2_BYTES = 32 << 20
-"""Of a 50 MB L2, for the part of A that these rows read while B passes by."""
+"""Of a 50 MB L2, for the part of A that these rows read while B streams through."""
 
 
 @dataclass(frozen=True)
@@ -31,10 +31,10 @@ class GemmSize:
 
 @dataclass(frozen=True)
 class GemmSchedule:
-    """What the kernel is told about its tiles, and how many CTAs run."""
+    """The kernel's parameters that describe its tiles, and the number of CTAs."""
 
     row_tiles: int
-    """Tiles below one another: of a CTA, or of a pair."""
+    """Tiles along m: of a CTA, or of a pair."""
     column_tiles: int
     num_tiles: int
     """Of all matrices of the batch."""
@@ -48,7 +48,7 @@ def plan_gemm_schedule(plan: GemmPlan, size: GemmSize, multiprocessors: int) -> 
     """Cut and order the tiles of a product for a GPU with so many multiprocessors.
 
     A static scheduler has a CTA for each multiprocessor; a dynamic one is launched with a CTA, or
-    pair of CTAs, for each tile, and those that run take over the tiles of those that do not.
+    pair of CTAs, for each tile, and those that run take the tiles of those that are cancelled.
     """
     tile_rows = plan.cta_group * plan.BM
     row_tiles, column_tiles = ceil_div(size.m, tile_rows), ceil_div(size.n, plan.BN)

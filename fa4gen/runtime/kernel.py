@@ -25,14 +25,14 @@ LAUNCHES_KEPT = 256
 
 
 class HasDevice(Protocol):
-    """The arguments of a call, as their views alone."""
+    """The views of a call's arguments."""
 
     def __hash__(self) -> int:
-        """Tell them apart: the launcher keeps what it made of each."""
+        """Hash the views: the key under which the launcher keeps what it prepared."""
 
     @property
     def device(self) -> int:
-        """Ordinal of the GPU that they lie on; negative for memory of the CPU."""
+        """Ordinal of the GPU that they are on; negative for memory of the CPU."""
 
 
 A = TypeVar("A", bound=HasDevice)
@@ -71,7 +71,7 @@ class DriverCall:
 
 @dataclass(frozen=True)
 class _OnDevice:
-    """What the kernel has on one GPU; counters only where its scheduler needs them."""
+    """The kernel's resources on one GPU; counters only where its scheduler needs them."""
 
     kernel: LoadedKernel
     counters: TileCounters | None
@@ -92,7 +92,7 @@ class Kernel(ABC, Generic[A]):
 
     @abstractmethod
     def _check(self, arguments: A) -> Hashable:
-        """Raise ArgumentError with all that is wrong."""
+        """Raise ArgumentError with all problems."""
 
     @abstractmethod
     def _pack(self, arguments: A, counter: int) -> Packed:
@@ -101,7 +101,7 @@ class Kernel(ABC, Generic[A]):
     @property
     @abstractmethod
     def _first(self) -> str:
-        """Name of the argument that messages about the GPU speak of."""
+        """Name of the argument that messages about the GPU mention."""
 
     def _enqueue(self, call: Call[A], *, launch: bool = True) -> None:
         arguments = call.arguments
@@ -127,7 +127,7 @@ class Kernel(ABC, Generic[A]):
                 runtime.setDevice(previous)
 
     def _driver_call(self, call: Call[A]) -> DriverCall:
-        """Return what a call that was prepared hands to the driver, on the current stream."""
+        """Return what a prepared call passes to the driver, on the current stream."""
         device = call.arguments.device
         on_device = self._devices[device]
         stream = arrays.current_stream(call.arrays[0], device)
@@ -154,7 +154,7 @@ class Kernel(ABC, Generic[A]):
             return self._devices[device]
 
     def _enter_context(self, device: int) -> None:
-        """Make a context current on this thread, which may not have had one."""
+        """Make a context current on this thread, which may have none."""
         self._devices[device].kernel.enter_context()
 
 
@@ -166,7 +166,7 @@ class Launch:
     """
 
     def __init__(self, kernel: Kernel[Any], call: Call[Any]) -> None:
-        """Remember a call that was checked; made by the kernel's ``prepare``."""
+        """Keep a checked call; made by the kernel's ``prepare``."""
         self.out = call.out
         self.lse = call.lse
         self._kernel = kernel
@@ -177,7 +177,7 @@ class Launch:
         self._kernel._enqueue(self._call)
 
     def driver_call(self) -> DriverCall:
-        """Return what this hands to the driver: to measure what the driver alone takes."""
+        """Return what this passes to the driver: to measure the driver alone."""
         return self._kernel._driver_call(self._call)
 
 

@@ -47,8 +47,8 @@ def may_overlap(a: TensorView, a_bytes: int, b: TensorView, b_bytes: int) -> boo
 def may_overlap_itself(view: TensorView) -> bool:
     """Whether two elements can share a byte.
 
-    Every axis has to step over all shorter-stepping ones: true of whatever slicing and transposing
-    make of a contiguous array.
+    Every axis must step over all axes of shorter stride, as in every slice and transpose of a
+    contiguous array.
     """
     reach = 0
     for stride, extent in sorted(zip(view.strides, view.shape, strict=True)):
@@ -75,7 +75,7 @@ class _Budget:
 
 
 def _terms(*views: tuple[TensorView, int]) -> list[_Term]:
-    """Return what reaches every byte of the views from their first ones, the longest steps first.
+    """Return terms whose sums reach every byte of the views from their first, largest steps first.
 
     Steps of the same length are one term.
     """
@@ -94,7 +94,7 @@ def _terms(*views: tuple[TensorView, int]) -> list[_Term]:
 def _has_sum(terms: Sequence[_Term], target: int, budget: _Budget) -> bool:
     """Whether the terms, the largest coefficient first, can have the sum ``target``.
 
-    True, too, where the budget does not last.
+    Also True where the budget is exhausted.
     """
     reach = 0  # the smallest terms, as far as their sums are all numbers up to this one
     larger = list(terms)

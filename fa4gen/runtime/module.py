@@ -1,6 +1,6 @@
 """A cubin on a GPU: loaded, its kernel found and launched through the driver.
 
-CuPy is not asked to compile or to choose an architecture, because it would drop the ``a`` of
+CuPy neither compiles nor chooses an architecture here, because it would drop the ``a`` of
 ``sm_90a``; it provides the context that the driver calls here work in.
 """
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class LoadedKernel:
-    """One kernel of a cubin, loaded on one GPU, which has to be current at each launch.
+    """One kernel of a cubin, loaded on one GPU, which must be current at each launch.
 
     The module is unloaded with the object: keep it as long as a CUDA graph holds the kernel.
     """
@@ -72,7 +72,7 @@ class LoadedKernel:
                 Problem(
                     f"{self.entry_point}: the launch failed: {result[0].name}",
                     remedy="an earlier kernel on this GPU may have failed: "
-                    "synchronise before this call to see",
+                    "synchronise before this call to see which",
                 )
             )
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from fa4gen.designs.shared.model import Parameter
 
 SLOT_ALIGNMENT = 64
-"""Bytes: what a tensor map asks for; more than enough for the rest."""
+"""Bytes: the alignment of a tensor map; more than enough for the rest."""
 
 
 class ParameterBlock:
@@ -49,13 +49,13 @@ def pack(
 ) -> ParameterBlock:
     """Pick the value of each parameter by its name and convert it to the parameter's C type.
 
-    KeyError for a parameter that has no value; values that no parameter asks for are left out.
+    KeyError for a parameter that has no value; values without a parameter are ignored.
     """
     return ParameterBlock(to_bytes(row.c_type, values[row.name]) for row in parameters)
 
 
 def to_bytes(c_type: str, value: bytes | int | float) -> bytes:
-    """Convert to what the kernel reads; OverflowError or TypeError for what does not fit."""
+    """Convert to the kernel's type; OverflowError or TypeError for what does not fit."""
     kind = _kind(c_type)
     if kind == "map":
         if not isinstance(value, bytes) or len(value) != TENSOR_MAP_BYTES:

@@ -1,4 +1,4 @@
-"""How a wrong argument is told: its name, what was expected, what came."""
+"""How a wrong argument is reported: its name, what was expected, what was given."""
 
 from __future__ import annotations
 

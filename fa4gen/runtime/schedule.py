@@ -1,4 +1,4 @@
-"""How the query rows of a problem are cut into tiles and handed to CTAs: integer arithmetic only.
+"""How the query rows of a problem are divided into tiles for CTAs: integer arithmetic only.
 
 The kernel accepts any split that covers the rows; what is chosen here only decides the speed.
 """
@@ -19,7 +19,7 @@ FULL_TILE_COST = 4
 SHORT_TILE_COST = 3
 """A tile of two warpgroups takes about three quarters of the time of one of three: measured."""
 MAX_SHORT_TILES = 256
-"""More short tiles a head than this balance nothing any more, and cost host time to try."""
+"""More short tiles per head than this do not improve the balance, and cost host time to try."""
 INT32_MAX = 2**31 - 1
 
 
@@ -41,7 +41,7 @@ class ProblemSize:
 
 @dataclass(frozen=True)
 class Schedule:
-    """What the kernel is told about its tiles, and how many CTAs run."""
+    """The kernel's parameters that describe its tiles, and the number of CTAs."""
 
     num_short_tiles: int
     """Tiles at the front of a head that leave the last warpgroup out."""
@@ -130,7 +130,7 @@ def full_tiles(rows: int, tile_rows: int, short: int) -> int:
 
 
 def short_tile_candidates(rows: int, tile_rows: int) -> range:
-    """Numbers of short tiles that are worth a try: none of them may lie wholly behind the rows."""
+    """Numbers of short tiles that are worth a try: none of them may be entirely past the end."""
     return range(min(ceil_div(rows, tile_rows - WARPGROUP_ROWS), MAX_SHORT_TILES) + 1)
 
 
@@ -151,7 +151,7 @@ def least_padding(rows: int, tile_rows: int) -> int:
 
 
 def least_makespan(rows: int, tile_rows: int, heads: int, workers: int) -> int:
-    """Short tiles with which the last CTA is done soonest when all tiles see the same keys."""
+    """Return how many short tiles let the last CTA end first, if all tiles see the same keys."""
 
     def cost(short: int) -> tuple[int, int]:
         full = full_tiles(rows, tile_rows, short)
@@ -161,7 +161,7 @@ def least_makespan(rows: int, tile_rows: int, heads: int, workers: int) -> int:
 
 
 def makespan(full: int, short: int, workers: int) -> int:
-    """Time until the last worker is done; each takes the next tile once free, full ones first."""
+    """Time until the last worker ends; each takes the next tile once free, full ones first."""
     rounds, ahead = divmod(full, workers)
     done = rounds * FULL_TILE_COST + (FULL_TILE_COST if ahead else 0)
     if not short:

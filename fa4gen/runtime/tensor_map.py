@@ -55,7 +55,7 @@ def describe(plan: TensorMapPlan, view: TensorView, *, fallback_pointer: int = 0
         pointer = fallback_pointer
         for name in ("row", "head", "batch"):
             extents[name] = (1, panel_bytes)
-    # Nothing steps over a dimension of one element, but its stride has to be a legal number.
+    # The stride of a dimension of one element is not used, but must be legal.
     dims = tuple(extents[name][0] for name in plan.dims)
     strides = tuple(
         extents[name][1] if extents[name][0] > 1 else panel_bytes for name in plan.dims[1:]
@@ -70,7 +70,7 @@ def describe_axes(
 
     A tensor without elements gets a map of single elements over ``fallback_pointer``, any valid
     device address that is a multiple of 16: the kernel reads nothing of it, but no map may have an
-    extent of 0. Nothing steps over a dimension of one element, but its stride has to be legal.
+    extent of 0. The stride of a dimension of one element is not used, but must be legal.
     """
     legal = plan.box_bytes // math.prod(plan.box) * plan.box[0]
     where = {name: (view.shape[i], view.strides[i]) for i, name in enumerate(axes)}
@@ -97,7 +97,7 @@ def encode(spec: TensorMapSpec) -> bytes:
             "bfloat16": driver.CUtensorMapDataType.CU_TENSOR_MAP_DATA_TYPE_BFLOAT16,
             "float16": driver.CUtensorMapDataType.CU_TENSOR_MAP_DATA_TYPE_FLOAT16,
             "float32": driver.CUtensorMapDataType.CU_TENSOR_MAP_DATA_TYPE_FLOAT32,
-            # TMA moves bytes: it has no type for fp8, and needs none.
+            # TMA moves bytes: it has no type for fp8 and needs none.
             "float8_e4m3fn": driver.CUtensorMapDataType.CU_TENSOR_MAP_DATA_TYPE_UINT8,
         }[spec.dtype],
         len(spec.dims),

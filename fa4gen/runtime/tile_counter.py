@@ -22,7 +22,7 @@ UNKNOWN_CAPTURE = -1
 
 
 class TileCounters:
-    """The counters on one GPU: the one that is current when the first is asked for."""
+    """The counters on one GPU: the one that is current when the first counter is requested."""
 
     def __init__(self) -> None:
         self._addresses: dict[tuple[int, int], int] = {}
@@ -36,8 +36,8 @@ class TileCounters:
         Raises ArgumentError when memory would be needed while a graph is being captured.
         """
         capture = _capture_id(stream)
-        # Within a capture a handle says which stream it is, and asking for its number would
-        # invalidate the capture.
+        # Within a capture a handle identifies the stream, and querying its number would invalidate
+        # the capture.
         key = (_stream_id(stream) if capture == NO_CAPTURE else stream, capture)
         address = self._addresses.get(key)
         if address is not None:
@@ -59,14 +59,14 @@ class TileCounters:
             )
         cupy = load_cupy()
         buffer = cupy.zeros(COUNTERS_PER_BUFFER * COUNTER_BYTES, dtype=cupy.uint8)
-        cupy.cuda.get_current_stream().synchronize()  # other streams use the zeros, too
+        cupy.cuda.get_current_stream().synchronize()  # other streams use the zeros as well
         self._buffers.append(buffer)
         start = int(buffer.data.ptr)
         self._free += range(start, start + buffer.nbytes, COUNTER_BYTES)
 
 
 def _stream_id(stream: int) -> int:
-    """Return a number that no other stream ever has; handles are used again."""
+    """Return a number that no other stream ever has; handles are reused."""
     if stream <= LAST_LEGACY_STREAM:
         return 0
     driver = load_driver()

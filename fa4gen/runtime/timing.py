@@ -78,16 +78,16 @@ def time_in_turn(
 
     Each enqueues GPU work on CuPy's current stream, or on the one given: ``stream`` is a stream's
     handle, such as torch's ``cuda_stream``; events and flushes go there. Drift of the clock, and
-    the heat that the one before leaves, then affect all alike.
+    heat from the previous callable, then affect all alike.
 
-    Returns one Timing a round for each name. Raises MissingCapabilityError without a GPU, and lets
-    through what a callable raises.
+    Returns one Timing per round for each name. Raises MissingCapabilityError without a GPU;
+    exceptions of a callable pass through.
     """
     protocol = protocol or TimingProtocol()
     timings: dict[str, list[Timing]] = {name: [] for name in runs}
     with _Stopwatch(protocol, stream) as watch:
         for turn in range(rounds):
-            # Shuffled: what runs before it leaves the chip hotter or cooler for the next one.
+            # Shuffled: a callable starts on a chip that the previous one heated.
             for name in Random(turn).sample(list(runs), len(runs)):
                 timings[name].append(watch.time(runs[name]))
     return {name: tuple(taken) for name, taken in timings.items()}
@@ -150,7 +150,7 @@ class _Stopwatch:
 
 
 class _Handle:
-    """A stream's handle, as what CuPy takes streams of others from."""
+    """A stream's handle in the protocol by which CuPy accepts foreign streams."""
 
     def __init__(self, handle: int) -> None:
         self._handle = handle
@@ -161,7 +161,7 @@ class _Handle:
 
 
 def _as_cupy_stream(cuda: Any, handle: int) -> Any:
-    """Return CuPy's stream over a handle; CuPy 14.1 has replaced the class that did it before."""
+    """Return CuPy's stream over a handle; CuPy 14.1 replaced the class that did this."""
     if hasattr(cuda.Stream, "from_external"):
         return cuda.Stream.from_external(_Handle(handle))
     return cuda.ExternalStream(handle)

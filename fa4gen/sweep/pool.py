@@ -1,4 +1,4 @@
-"""Worker processes that may crash or hang without taking anything else with them."""
+"""Worker processes that may crash or hang without affecting anything else."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Task = TypeVar("Task")
 Result = TypeVar("Result")
 
 GRACE_S = 5.0
-"""A worker that was told to end and has not is killed."""
+"""A worker that has not ended this long after it was asked to is killed."""
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class Done(Generic[Result]):
 
     result: Result
     worn: bool = False
-    """The worker is not to be used again: a GPU context that crashed stays broken."""
+    """The worker must not be used again: a GPU context that crashed stays broken."""
 
 
 @dataclass(frozen=True)
@@ -98,7 +98,7 @@ def _hand_out(
             workers.append(worker)
         worker.task = waiting.popleft()
         worker.deadline = time.monotonic() + time_limit_s
-        with contextlib.suppress(OSError):  # it died meanwhile: the outcome will say so
+        with contextlib.suppress(OSError):  # it died meanwhile: the outcome will show it
             worker.connection.send(worker.task)
 
 
@@ -150,8 +150,8 @@ def _end(worker: _Worker[Any]) -> None:
 
 
 def _serve(connection: Connection, function: Callable[[Any], Done[Any]]) -> None:
-    """Work off tasks until the other side closes the connection."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent hears Ctrl-C and ends its workers
+    """Run tasks until the other side closes the connection."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent handles Ctrl-C and ends its workers
     while True:
         try:
             task = connection.recv()

@@ -1,4 +1,4 @@
-"""What is kept of a sweep's case: one line of JSON."""
+"""The record of a sweep's case: one line of JSON."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class CaseRecord:
     """How far the kernel is proved: "not rendered", "rendered", "compiled", "emulated" or
     "ran on <GPU>"."""
     key: str = ""
-    """Hash of everything that decides the outcome; "" where that is not known."""
+    """Hash of everything that determines the outcome; "" where that is not known."""
     problems: tuple[Problem, ...] = ()
     varied: Mapping[str, Any] = field(default_factory=dict)
     config: Mapping[str, Any] = field(default_factory=dict)
@@ -83,12 +83,12 @@ def read_line(line: str) -> CaseRecord:
     """Return the record that ``line`` holds. Raises ValueError for anything else."""
     data = json.loads(line)
     if not isinstance(data, dict) or data.pop("schema_version", None) != SCHEMA_VERSION:
-        raise ValueError("no record of a sweep")
+        raise ValueError("not a record of a sweep")
     try:
         data["problems"] = tuple(Problem(**problem) for problem in data["problems"])
         record = CaseRecord(**data)
     except (TypeError, KeyError) as error:
-        raise ValueError(f"no record of a sweep: {error}") from error
+        raise ValueError(f"not a record of a sweep: {error}") from error
     if record.outcome not in OUTCOMES:
         raise ValueError(f"no outcome: {record.outcome!r}")
     return record

@@ -64,7 +64,7 @@ class ResultsFile:
 
     def append(self, record: CaseRecord) -> None:
         """Add a record; it is on disk when this returns."""
-        os.write(self._descriptor, record.line().encode())  # one call: never half a line beside
+        os.write(self._descriptor, record.line().encode())  # one call: whole lines
         os.fsync(self._descriptor)
         self.records[record.case] = record
 
@@ -119,7 +119,7 @@ class ResultsFile:
                 record = read_line(line.decode())
             except ValueError as error:
                 raise self._refusal(
-                    f"line {number} is no result of a sweep: {error}",
+                    f"line {number} is not a result of a sweep: {error}",
                     "Choose another --results; this file is left as it is.",
                 ) from error
             if record.sweep != self._sweep:
@@ -131,7 +131,7 @@ class ResultsFile:
         if len(whole) < len(data):
             if not records and not data.startswith(b"{"):
                 raise self._refusal(
-                    "is no results file", "Choose another --results; this file is left as it is."
+                    "is not a results file", "Choose another --results; this file is left as it is."
                 )
             os.ftruncate(self._descriptor, len(whole))
         return records

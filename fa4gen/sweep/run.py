@@ -1,4 +1,4 @@
-"""Runs a sweep: picks its shard, keeps what is known from before, hands the rest to workers."""
+"""Runs a sweep: picks its shard, keeps results that are still valid, passes the rest to workers."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class SweepOptions:
 
 
 def select_shard(sweep: Sweep, shard: tuple[int, int]) -> Sweep:
-    """Return every n-th case, from the i-th on, for the shard (i of n): all shards make the whole.
+    """Return every n-th case, from the i-th on, for the shard (i of n): no case is in two shards.
 
     Raises ConfigError for a shard without a case.
     """
@@ -63,7 +63,7 @@ def run_sweep(
     """Run the cases of ``sweep`` and return a record of each, in their order.
 
     Records are appended to ``results``, and ``report`` is called, as they come; the file is put in
-    order at the end. What passed before and would be done again in the same way is kept. Raises
+    order at the end. Earlier results that passed and are still valid are kept. Raises
     MissingCapabilityError where nothing can be compiled on this machine.
     """
     records: dict[str, CaseRecord] = {}

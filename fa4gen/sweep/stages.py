@@ -1,4 +1,4 @@
-"""Takes one case through plan, render, compile and verify, as far as asked. Runs in a worker."""
+"""Takes one case through plan, render, compile and verify, as far as requested, in a worker."""
 
 from __future__ import annotations
 
@@ -50,17 +50,17 @@ class CaseTask:
 
 @dataclass(frozen=True)
 class CaseOutcome:
-    """What became of a task."""
+    """The outcome of a task."""
 
     record: CaseRecord | None = None
-    """None where the earlier result still holds."""
+    """None where the earlier result is still valid."""
     missing: tuple[Problem, ...] = ()
     """A capability that no case can do without."""
 
 
 @dataclass
 class _Case:
-    """A case on its way."""
+    """A case that is being processed."""
 
     task: CaseTask
     stage: Stage = "plan"
@@ -107,7 +107,7 @@ def run_case(task: CaseTask) -> Done[CaseOutcome]:
         return Done(CaseOutcome(missing=error.problems))
     except Fa4genError as error:
         problems = error.problems
-        worn = case.stage == "verify"  # who knows what state the GPU is in
+        worn = case.stage == "verify"  # the state of the GPU is unknown
         refused = isinstance(error, ConfigError) and case.stage == "plan"
         record = replace(record, outcome="skipped" if refused else "failed")
     record = replace(
@@ -124,7 +124,7 @@ def run_case(task: CaseTask) -> Done[CaseOutcome]:
 
 
 def _run(case: _Case) -> bool:
-    """Take ``case`` as far as asked; False where the earlier result still holds."""
+    """Take ``case`` as far as requested; False where the earlier result is still valid."""
     from fa4gen.config.load import load_mapping
     from fa4gen.designs.build import build_plan
     from fa4gen.render.render import render
@@ -161,7 +161,7 @@ def _run(case: _Case) -> bool:
 
 
 def _key(task: CaseTask, loaded: LoadedConfig, plan: Plan, rendered: RenderedKernel) -> str:
-    """Hash what decides the outcome: the config, the files, the tools, how far and on what."""
+    """Hash what determines the outcome: config, files, tools, the last stage and the problems."""
     import hashlib
     import json
 
@@ -216,8 +216,8 @@ def _verification(verdict: Verdict) -> dict[str, Any]:
 
 
 def _verdict_problems(verdict: Verdict) -> tuple[Problem, ...]:
-    """Return what a verdict holds against the kernel."""
-    again = f"fa4gen verify --seed {verdict.seed} shows it again."
+    """Return the problems of a verdict."""
+    again = f"fa4gen verify --seed {verdict.seed} reproduces it."
     wrong = [
         Problem(f"{result.case}: {failure.check}: {failure.message}", again)
         for result in verdict.cases

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of one kernel with one compiler."""
+    """The result of compiling one kernel with one compiler."""
 
     unit: Unit
     compiler: str
@@ -36,7 +36,7 @@ class Outcome:
 
     @property
     def compiled(self) -> bool:
-        """Whether it may be called compiled: the compiler took it and the lint is clean."""
+        """Whether it may be called compiled: the compiler accepted it and the lint is clean."""
         return not self.problems
 
 
@@ -58,7 +58,7 @@ def compile_many(
     """Compile every unit with every compiler, ``jobs`` at a time; raises for none of them.
 
     The outcomes are in the order of the units, and of the compilers for each. ``on_done`` is
-    called for each as it is ready. What the cache holds takes no process.
+    called for each as it is ready. What the cache holds needs no process.
     """
     tasks = [(unit, tool) for unit in units for tool in compilers]
     outcomes: dict[int, Outcome] = {}
@@ -90,7 +90,7 @@ def _in_processes(
     jobs: int,
     done: Callable[[int, Outcome], None],
 ) -> None:
-    # A forked process would take over locks of the parent's threads, such as a progress display's.
+    # A forked process would inherit locks of the parent's threads, such as a progress display's.
     pool = ProcessPoolExecutor(min(jobs, len(numbers)), mp_context=get_context("spawn"))
     with pool:
         futures = {
@@ -123,7 +123,7 @@ def _compile_by_name(
 
 @lru_cache(maxsize=4)
 def _worker_compiler(name: str) -> Compiler:
-    """Return this process's compiler: its version is asked for once."""
+    """Return this process's compiler; its version is queried once."""
     return find_compiler(name)
 
 
@@ -154,7 +154,7 @@ def _failed(unit: Unit, compiler: str, error: Fa4genError) -> Outcome:
 
 def _lost(unit: Unit, compiler: str) -> Outcome:
     problem = Problem(
-        "a compiling process ended unexpectedly, perhaps for want of memory",
+        "a compiling process ended unexpectedly, perhaps out of memory",
         "Compile fewer at a time with -j.",
         file=f"{unit.name}.cu",
     )

@@ -1,4 +1,4 @@
-"""A folder of compiled kernels keyed by everything that decides how they come out.
+"""A folder of compiled kernels keyed by everything that determines the result.
 
 Entries are written to a private folder, synced and renamed into place; nothing is locked. Of two
 processes that compile the same kernel the later one keeps its own result. An entry is used only if
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from fa4gen.toolchain.model import Compiler, Unit
 
 SCHEMA = 2
-"""Raised when entries change their shape, or what they are made of their meaning."""
+"""Increased when the form of entries or the meaning of a key's ingredients changes."""
 _ENTRY = "entry.json"
 _PTX, _CUBIN, _LOG = "kernel.ptx", "kernel.cubin", "log.txt"
 
@@ -51,7 +51,7 @@ def content_key(ingredients: Mapping[str, Any]) -> str:
 
 @dataclass(frozen=True)
 class Entry:
-    """What the cache gives back."""
+    """An entry read from the cache."""
 
     built: Built
     seconds: float
@@ -70,11 +70,11 @@ class Cache:
         if named:
             return cls(Path(named))
         base = os.environ.get("XDG_CACHE_HOME", "")
-        if Path(base).is_absolute():  # the XDG specification tells to ignore relative paths
+        if Path(base).is_absolute():  # the XDG specification says to ignore relative paths
             return cls(Path(base) / "fa4gen")
         try:
             return cls(Path.home() / ".cache" / "fa4gen")
-        except RuntimeError:  # a user without a home: nothing is kept, and storing says so
+        except RuntimeError:  # no home folder: nothing is kept, and storing reports that
             return cls(Path(os.devnull) / "fa4gen")
 
     def folder(self, key: str) -> Path:

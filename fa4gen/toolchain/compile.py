@@ -66,7 +66,7 @@ def compile_kernel(
     resources = read_resources(built.log, built.cubin)
     findings = lint(built.log, resources, waive)
     if needs_lines(findings):
-        with suppress(NotACubinError):  # the places are a help; what was found stands without them
+        with suppress(NotACubinError):  # places are additional: the findings hold without them
             with_lines = _make(replace(unit, line_info=True), tool, cache)
             findings = with_places(findings, with_lines.entry.built)
     kernel = CompiledKernel(

@@ -1,4 +1,4 @@
-"""Imports CuPy on machines that lack what it expects: a home folder, a driver, a toolkit."""
+"""Imports CuPy on machines without a home folder, a driver or a toolkit, which it expects."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def import_nvrtc() -> Any:
     except ImportError as error:
         raise MissingCapabilityError(
             Problem(
-                f"CuPy, which NVRTC is reached through, cannot be imported: {error}",
+                f"CuPy, which is needed to call NVRTC, cannot be imported: {error}",
                 "Install it with: pip install cupy-cuda13x  (or use --compiler nvcc).",
             )
         ) from error

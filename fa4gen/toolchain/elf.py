@@ -26,11 +26,11 @@ _HEADER_BYTES = 64
 
 
 class NotACubinError(ValueError):
-    """The bytes are no intact cubin."""
+    """The bytes are not an intact cubin."""
 
 
 def elf_size(data: bytes) -> int:
-    """Return the size in bytes that the ELF file ``data`` ought to have by its own headers."""
+    """Return the size in bytes of the ELF file ``data`` according to its headers."""
     if len(data) < _HEADER_BYTES:
         return _HEADER_BYTES
     segments, sections = struct.unpack_from("<QQ", data, 32)
@@ -75,7 +75,7 @@ class Function:
 class Cubin:
     """A parsed cubin: its ``sections``, and its ``functions`` with the kernels first.
 
-    NotACubinError when it is none, or damaged.
+    NotACubinError for anything else, or a damaged one.
     """
 
     def __init__(self, data: bytes) -> None:
@@ -113,7 +113,7 @@ class Cubin:
         return next((section for section in self.sections if section.name == name), None)
 
     def relocated_symbols(self, name: str) -> dict[int, str]:
-        """Return the symbols whose addresses belong into section ``name``, by offset there."""
+        """Return the symbols whose addresses are written into section ``name``, by offset."""
         section = self.section(f".rela{name}")
         try:
             entries = list(struct.iter_unpack("<QQq", section.data)) if section else []

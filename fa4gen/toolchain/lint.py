@@ -1,4 +1,4 @@
-"""What a compiler's log must not say, as data: the sign, its meaning, the remedy.
+"""What a compiler's log must not contain, as data: the pattern, its meaning, the suggested fix.
 
 ptxas reports the worst losses as notes and still succeeds: it ignores ``setmaxnreg``, spills
 registers, waits after every wgmma. Rules go by the text, since codes differ between releases.
@@ -23,7 +23,7 @@ from fa4gen.toolchain.model import Finding
 
 @dataclass(frozen=True)
 class Rule:
-    """A sign in the log and what it means."""
+    """A pattern in the log and what it means."""
 
     sign: re.Pattern[str]
     """Searched for in each line of the log."""
@@ -118,7 +118,7 @@ RULES: tuple[Rule, ...] = (
         "C7518",
         "each wgmma is waited for before the next: a missing fence or wait could only be "
         "inserted in a branch that threads take differently",
-        "Write the fence and the wait yourself, ahead of the branch.",
+        "Write the fence and the wait yourself, before the branch.",
     ),
     _rule(
         _SERIALIZED,
@@ -131,9 +131,9 @@ RULES: tuple[Rule, ...] = (
         "C7517",
         "ptxas added a wait for wgmma: its results are used while it may still be running",
         "Wait (wgmma.wait_group) before the first use of the accumulators, and keep that use "
-        "behind the wait with a volatile asm that takes them.",
+        "after the wait with a volatile asm that takes them.",
     ),
-    # NVRTC 13.5 adds a fence without a word: only nvcc up to 13.0 is seen to tell.
+    # NVRTC 13.5 adds a fence silently: only nvcc up to 13.0 was seen to report it.
     _rule(
         r"(warpgroup\.arrive|wgmma\.fence) is injected",
         "C7519",
@@ -155,7 +155,7 @@ RULES: tuple[Rule, ...] = (
         "warning",
     ),
 )
-"""The first rule whose sign is in a line decides what the line means."""
+"""The first rule whose pattern is in a line decides what the line means."""
 
 _CODE = re.compile(r"\((C\d+)\)")
 _PTX_LINE = re.compile(r"\bin (?:around )?line (\d+)")
@@ -164,7 +164,7 @@ _SOURCE_PLACE = re.compile(r"^(?P<file>[^\s(]+)\((?P<line>\d+)\):")
 
 _SPILL_REMEDY = (
     "Raise the register budget of the role (registers: ...), or keep fewer values alive: a lower "
-    "BN, or whatever `fa4gen explain` shows to take registers."
+    "BN, or anything that `fa4gen explain` shows to take registers."
 )
 _STACK_REMEDY = (
     "Index arrays with constants only: unroll the loops that do, and inline the functions that "
@@ -208,7 +208,7 @@ def _memory(frames: list[FunctionFrame], resources: Resources) -> Iterator[Findi
         yield Finding(
             code="report",
             severity="error",
-            message="the log has no report of registers and spills: nothing can be said of them",
+            message="the log has no report of registers and spills: so they are unknown",
             remedy="Use NVRTC or nvcc of CUDA 12.8 or newer, whose logs have it.",
             log_lines=(),
         )
@@ -228,7 +228,7 @@ def _memory(frames: list[FunctionFrame], resources: Resources) -> Iterator[Findi
         yield Finding(
             code="stack",
             severity="error",
-            message=f"an array lies in local memory instead of registers: "
+            message=f"an array is in local memory instead of registers: "
             f"{resources.stack_bytes} bytes of stack per thread",
             remedy=_STACK_REMEDY,
             log_lines=tuple(frame.log_line for frame in arrays),

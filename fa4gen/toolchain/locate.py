@@ -1,4 +1,4 @@
-"""Finds the source lines behind what the lint found, from a second build with line information.
+"""Finds the source lines of the lint's findings, from a second build with line information.
 
 Only findings cost that second build; kernels that are clean are compiled once.
 """
@@ -38,7 +38,7 @@ def needs_lines(findings: Sequence[Finding]) -> bool:
 
 
 def with_places(findings: Sequence[Finding], built: Built) -> tuple[Finding, ...]:
-    """Return ``findings`` with the places that ``built``, the unit with line information, tells.
+    """Return ``findings`` with the places that ``built``, the unit with line information, shows.
 
     A finding that it does not show in the same way, which should not happen, keeps what it has.
     """

@@ -1,4 +1,4 @@
-"""What goes into a compiler and what comes out, the same for NVRTC and nvcc."""
+"""Inputs and outputs of a compiler, the same for NVRTC and nvcc."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class Compiler(Protocol):
         """Full version: "13.5.37"."""
 
     def options(self, unit: Unit) -> tuple[str, ...]:
-        """Options that decide what comes out, for the cache key and the manifest."""
+        """Options that determine the result, for the cache key and the manifest."""
 
     def build(self, unit: Unit) -> Built:
         """Compile to PTX and cubin; CompileError with places, MissingCapabilityError."""

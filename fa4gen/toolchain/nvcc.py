@@ -30,7 +30,7 @@ _HOST_COMPILER_MISSING = re.compile(
 def find_nvcc() -> Path | None:
     """Return nvcc from FA4GEN_NVCC, CUDA_HOME, CUDA_PATH or PATH, the first that is there.
 
-    MissingCapabilityError when FA4GEN_NVCC names something that is no program.
+    MissingCapabilityError when FA4GEN_NVCC does not name a program.
     """
     named = os.environ.get("FA4GEN_NVCC")
     if named:
@@ -38,7 +38,7 @@ def find_nvcc() -> Path | None:
         if found is None:
             raise MissingCapabilityError(
                 Problem(
-                    f"FA4GEN_NVCC is {named!r}, which is no program",
+                    f"FA4GEN_NVCC is {named!r}, which is not a program",
                     "Let it name the nvcc to use, or unset it.",
                 )
             )
@@ -77,7 +77,7 @@ class Nvcc:
             said = (done.stdout + done.stderr).strip().splitlines() or ["nothing"]
             raise MissingCapabilityError(
                 Problem(
-                    f"{self.path} --version does not tell its version: {said[-1]}",
+                    f"{self.path} --version does not print its version: {said[-1]}",
                     "Check the CUDA toolkit's installation.",
                 )
             )
@@ -132,7 +132,7 @@ class Nvcc:
         raise compile_error(unit, log)
 
     def _run(self, args: Sequence[str], cwd: Path | None) -> subprocess.CompletedProcess[str]:
-        # Options from the environment would change the result behind the cache's back.
+        # Options from the environment would change the result unnoticed by the cache.
         environment = {
             key: value
             for key, value in os.environ.items()

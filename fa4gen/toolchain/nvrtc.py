@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 _VERSION = re.compile(r"^// Cuda compilation tools, release \S+, V(\S+)", re.MULTILINE)
 FIRST_WITH_CACHE = (12, 9)
-"""The first release with a cache of its own, on machines with a driver, and a way to do without."""
+"""First release with a cache of its own (on machines with a driver), and the option against it."""
 _REMEDY = 'Install it with: pip install "nvidia-cuda-nvrtc>=13,<14"  (or use --compiler nvcc).'
 
 
@@ -33,7 +33,7 @@ class Nvrtc:
 
     @cached_property
     def version(self) -> str:
-        """Full version, which the library tells only in the PTX that it makes."""
+        """Full version, which the library gives only in the PTX that it makes."""
         ptx = self.build_ptx(Unit("version", "", {}, "sm_90a"))
         match = _VERSION.search(ptx)
         return match[1] if match else ".".join(map(str, self.release))
@@ -41,7 +41,7 @@ class Nvrtc:
     def options(self, unit: Unit) -> tuple[str, ...]:
         """Options for PTX and cubin of the exact architecture, with ptxas's report in the log."""
         more = ("-lineinfo",) if unit.line_info else ()
-        # What its own cache on disk gives back comes without the log, which the lint needs.
+        # Results from its own cache on disk come without the log, which the lint needs.
         if self.release >= FIRST_WITH_CACHE:
             more = ("--no-cache", *more)
         return (f"-arch={unit.arch}", "-std=c++17", "--ptxas-options=-v", *more)
@@ -100,7 +100,7 @@ class _Program:
     @property
     def cubin(self) -> bytes:
         code: bytes = self._nvrtc.getCUBIN(self._handle)
-        # CuPy drops the last byte, as it does with the zero behind PTX. A cubin ends in the upper
+        # CuPy drops the last byte, as it does with the zero after PTX. A cubin ends in the upper
         # half of an alignment, which is zero.
         return code + b"\0" if elf_size(code) == len(code) + 1 else code
 

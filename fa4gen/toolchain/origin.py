@@ -47,7 +47,7 @@ class Origins:
         return replace(found, message=message)
 
     def _path(self, file: str) -> str:
-        """Return where the file lies; where it would lie if it was rendered in memory only."""
+        """Return the path of the file, also where it was rendered in memory only."""
         kernel = self._item.kernel
         path = (self._out or Path("generated")) / kernel.folder / file
         try:

@@ -63,7 +63,7 @@ def finding_data(finding: Finding) -> dict[str, Any]:
 def proof_of(kernel: CompiledKernel | None) -> str:
     """Return how far a kernel is proved by its compilation: "compiled", or still "rendered".
 
-    What was waived is named, so that nobody takes the kernel for a clean one.
+    What was waived is named, so that the kernel is not mistaken for a clean one.
     """
     if kernel is None or not kernel.clean:
         return "rendered"
@@ -74,7 +74,7 @@ def proof_of(kernel: CompiledKernel | None) -> str:
 def output_files(
     rendered: RenderedKernel, kernel: CompiledKernel, tag: str = ""
 ) -> dict[str, bytes]:
-    """Return the files to keep by name; ``tag`` comes behind the kernel's name."""
+    """Return the files to keep by name; ``tag`` follows the kernel's name."""
     stem = f"{rendered.name}.{tag}" if tag else rendered.name
     # How long ptxas took is not a property of the kernel.
     log = [line for line in kernel.log.splitlines() if "Compile time = " not in line]
@@ -101,7 +101,7 @@ def write_outputs(outputs: Mapping[str, bytes], folder: Path, force: bool = Fals
     manifest = next(name for name in outputs if name.endswith(".compile.json"))
     strange = [] if force else _not_ours(outputs, folder, manifest)
     if strange:
-        remedy = "Move it away, choose another folder with -o, or overwrite it with --force."
+        remedy = "Move it, choose another folder with -o, or overwrite it with --force."
         raise NotCurrentError(
             *(
                 Problem(
@@ -144,7 +144,7 @@ def _not_ours(outputs: Mapping[str, bytes], folder: Path, manifest: str) -> list
             raise ConfigError(
                 Problem(
                     f"cannot read: {error.strerror}",
-                    "Move it away, or choose another folder with -o.",
+                    "Move it, or choose another folder with -o.",
                     file=shown_path(path),
                 )
             ) from error

@@ -78,7 +78,7 @@ class AddressLines:
         self._rows = read_line_table(cubin)
 
     def chain(self, function: str, address: int) -> Chain:
-        """Return the lines behind the instruction at ``address`` of ``function``; () unknown."""
+        """Return the lines of the instruction at ``address`` of ``function``; () if unknown."""
         rows = self._rows.get(function, ())
         index = max((i for i, row in enumerate(rows) if row.address <= address), default=-1)
         chain: list[Frame] = []
@@ -106,7 +106,7 @@ def plain_name(mangled: str) -> str:
 
 
 def _ptx_names(lines: list[str]) -> tuple[dict[str, str], dict[str, str]]:
-    """Return file names by number and strings by label; both stand at the end of the PTX."""
+    """Return file names by number and strings by label; both are at the end of the PTX."""
     files: dict[str, str] = {}
     names: dict[str, str] = {}
     label = ""

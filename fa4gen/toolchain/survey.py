@@ -73,7 +73,7 @@ class PackageReport:
 
 @dataclass(frozen=True)
 class CompilerReport:
-    """A compiler as it was found, tried out rather than asked."""
+    """A compiler as found, determined by trying rather than by version."""
 
     name: str
     version: str

@@ -1,4 +1,4 @@
-"""Attention in verify: its cases with their numbers, references, and how its kernels are called."""
+"""Attention in verify: its cases with their inputs, references, and how its kernels are called."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class AttentionFamily:
         return (*emulated_cases(self.plan), *attention_rings(self.plan))
 
     def further_cases(self, wanted: Wanted) -> tuple[Case, ...]:
-        """Return cases for what the emulator's did not reach."""
+        """Return further cases for what the emulator's did not reach."""
         return attention_further(self.plan, wanted)
 
     def cost(self, case: Case) -> float:
@@ -69,7 +69,7 @@ class AttentionFamily:
         return blocks["full"] + blocks["partial"] + tiles
 
     def score_tiles(self, case: Case) -> dict[str, int]:
-        """Count blocks of keys by what the mask leaves of them."""
+        """Count blocks of keys by whether the mask leaves all, some or none of them."""
         return score_tiles(self.plan, case)
 
     def tiles(self, case: Case, coverage: Coverage) -> Tiles | None:
@@ -148,7 +148,7 @@ class AttentionFamily:
 
 @dataclass(frozen=True)
 class DrawnAttention:
-    """A case with its numbers."""
+    """A case with its inputs."""
 
     plan: AttentionPlan
     inputs: Inputs
@@ -156,13 +156,13 @@ class DrawnAttention:
     memory: AttentionMemory
 
     def reference(self, xp: Any) -> AttentionReference:
-        """Compute what the kernel must give."""
+        """Compute the kernel's expected results."""
         return make_reference(self.plan, self.inputs, self.rng, xp)
 
 
 @dataclass(frozen=True)
 class AttentionReference:
-    """What a case must give: the exact result, and how far a kernel may be from it."""
+    """The exact result of a case, and how far a kernel's may be from it."""
 
     exact: AttentionResult
     own: Errors
@@ -171,7 +171,7 @@ class AttentionReference:
     def compare(
         self, memory: AttentionMemory, after: Mapping[str, Image], xp: Any
     ) -> tuple[Errors, tuple[Failure, ...]]:
-        """Return the errors of what a kernel left, and what is wrong with them."""
+        """Return the errors of a kernel's results, and those above their bounds."""
         lse = read_lse(memory, after)
         got = AttentionResult(
             xp.asarray(read_out(memory, after)), None if lse is None else xp.asarray(lse)
@@ -183,7 +183,7 @@ class AttentionReference:
 def make_reference(
     plan: AttentionPlan, inputs: Inputs, rng: np.random.Generator, xp: Any
 ) -> AttentionReference:
-    """Compute what a kernel must give for ``inputs``, and how near it has to come."""
+    """Compute the exact results for ``inputs``, and the bounds on a kernel's errors."""
     problem = AttentionProblem.of(plan, inputs.softmax_scale)
     query, key, value = (xp.asarray(x) for x in (inputs.query, inputs.key, inputs.value))
     precision, descales = Precision.of(plan), inputs.descales
@@ -241,7 +241,7 @@ _MEANING = {
 
 def _worst_element(got: Any, exact: Any, *, row_first: bool, xp: Any) -> tuple[int, ...]:
     """Find the largest distance; with ``row_first``, in the row of largest relative error."""
-    # Where both are -inf, or got is NaN, the difference says nothing: settle these first.
+    # Where both are -inf, or got is NaN, the difference is NaN: decide these first.
     same = (got == exact) | (xp.isneginf(exact) & xp.isneginf(got))
     distance = xp.abs(xp.where(same, 0.0, got.astype(xp.float64) - xp.where(same, 0.0, exact)))
     distance = xp.where(xp.isnan(distance), xp.inf, distance)

@@ -1,4 +1,4 @@
-"""Where a compiled kernel can be run: on a GPU, or in the emulator; behind one small door."""
+"""Where a compiled kernel can be run: on a GPU or in the emulator, behind one interface."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class StoppedError(Fa4genError):
-    """A kernel crashed or did not end. Nothing more can be run by this process."""
+    """A kernel crashed or hung. This process can run nothing more."""
 
 
 class Runnable(Protocol):
@@ -29,7 +29,7 @@ class Runnable(Protocol):
         """
 
     def take_coverage(self) -> Coverage | None:
-        """Return what ran of the kernel since this was last asked; None where that is not known."""
+        """Return the kernel's coverage since the last call; None where that is not known."""
 
 
 class Backend(Protocol):
@@ -37,11 +37,11 @@ class Backend(Protocol):
 
     @property
     def name(self) -> str:
-        """What it is, for people: "NVIDIA H200"."""
+        """Name for messages: "NVIDIA H200"."""
 
     @property
     def proof(self) -> str:
-        """How far a kernel is proved that passes here: "ran on NVIDIA H200", "emulated"."""
+        """The proof of a kernel that passes here: "ran on NVIDIA H200", "emulated"."""
 
     @property
     def array_module(self) -> Any:
@@ -49,7 +49,7 @@ class Backend(Protocol):
 
     @property
     def same_bits(self) -> bool:
-        """Whether two runs on the same inputs have to give the same bits."""
+        """Whether two runs on the same inputs must give the same bits."""
 
     @property
     def emulates(self) -> bool:
@@ -63,7 +63,7 @@ class Backend(Protocol):
 
 
 def make_backends() -> tuple[Callable[[str], Backend], ...]:
-    """Return the backends by preference, each to be called with an architecture."""
+    """Return the backends in order of preference, each to be called with an architecture."""
     from fa4gen.verify.emulator import EmulatorBackend
     from fa4gen.verify.gpu import GpuBackend
 

@@ -1,4 +1,4 @@
-"""Keeps NumPy's matrix products from using threads of their own."""
+"""Keeps NumPy's matrix products from starting threads of their own."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ def use_one_blas_thread() -> None:
     """Let each matrix product of this process, and of those that it starts, run on one thread.
 
     Verify works on many cases at a time; if each of their thousands of small products starts
-    threads, too, they get into each other's way: five times slower was measured on two cores. To be
+    threads, too, they compete for cores: five times slower was measured on two of them. To be
     called before NumPy is imported, which reads the setting then; later it only counts for new
-    processes. What the user has set is left alone.
+    processes. A value that the user has set is kept.
     """
     for variable in VARIABLES:
         os.environ.setdefault(variable, "1")

@@ -1,9 +1,9 @@
 """The memory of a case: every buffer as bytes on the host, with guard bands, before and after.
 
-A backend copies the buffers to where its kernel runs, runs it, and copies all of them back. What
-it finds there shows every stray access that leaves a trace: outputs begin as NaN bits that no
-arithmetic makes, the bytes around and between their elements hold a pattern that must survive,
-inputs must survive whole, and the memory around and between the inputs' elements is NaN, which
+A backend copies the buffers to where its kernel runs, runs it, and copies all of them back. Every
+stray access that changes memory or the result shows: outputs begin as NaN bits that no arithmetic
+makes, the bytes around and between their elements hold a pattern that must survive, inputs must be
+unchanged, and the memory around and between the inputs' elements is NaN, which
 turns the result into NaN if it is read and used.
 """
 
@@ -26,7 +26,7 @@ GUARD_BYTES = 1 << 16
 by half."""
 GUARD_PATTERN = 0xA5
 LEAST_ALIGNMENT = 16
-"""Bytes: the least that the launchers take."""
+"""Bytes: the least alignment that the launchers accept."""
 OUTPUTS = ("out", "lse")
 
 Image = NDArray[np.uint8]
@@ -34,7 +34,7 @@ Image = NDArray[np.uint8]
 
 @dataclass(frozen=True)
 class View:
-    """Where a tensor lies in a buffer. Axes in the order that the launcher is given them."""
+    """Place of a tensor in a buffer. Axes are in the order in which the launcher gets them."""
 
     buffer: str
     offset: int
@@ -58,12 +58,12 @@ class View:
 
 @dataclass(frozen=True)
 class CaseMemory(ABC):
-    """Buffers by name, and the tensors' places in them; a family adds what else a call is told."""
+    """Buffers by name, and the tensors' places in them; a family adds a call's other arguments."""
 
     buffers: Mapping[str, Image]
     views: Mapping[str, View]
     multiprocessors: int | None = field(default=None, kw_only=True)
-    """What the launcher is given where the case is emulated; None: the backend's choice."""
+    """The launcher's argument where the case is emulated; None: the backend's choice."""
 
     @property
     def outputs(self) -> dict[str, View]:
@@ -99,7 +99,7 @@ def new_buffer(num_elements: int, dtype: str, *, output: bool) -> Image:
 
 
 def poison(view: View, image: Image) -> None:
-    """Fill an output with the NaN that says that it was never written."""
+    """Fill an output with the NaN that marks elements that were never written."""
     view.bits(image)[...] = POISON_BITS[view.dtype]
 
 

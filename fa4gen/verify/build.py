@@ -1,4 +1,4 @@
-"""From config files to compiled kernels, several at a time in processes of their own."""
+"""From config files to compiled kernels, several at a time in worker processes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class BuiltKernel:
-    """A kernel as far as it could be built; plain data, since it travels between processes."""
+    """A kernel as far as it could be built; plain data, since it is sent between processes."""
 
     config: str
     plan: Plan | None = None

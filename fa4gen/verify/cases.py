@@ -1,4 +1,4 @@
-"""The problems that a kernel is verified on, by name: sizes, layouts, masks' edges, hard inputs.
+"""The problems that a kernel is verified on, by name: sizes, layouts, mask edges, hard inputs.
 
 Cases follow the plan: lengths around its tile, blocks and window are among them. Each is small
 enough for float64 on a CPU; ``large_cases`` are for a reference on the GPU.
@@ -118,7 +118,7 @@ def emulated_cases(plan: AttentionPlan) -> tuple[Case, ...]:
         Case("data/falling", 1, 1, 1, 77, 3 * n, data="falling"),
         Case("data/all_logits_low", 1, 1, 1, 64, 2 * n + 7, data="all_logits_low"),
         Case("scale/1", 1, 1, 1, 100, 150, softmax_scale=1.0),
-        # Three tiles a CTA at least, where the emulator has four of them.
+        # At least three tiles per CTA, where the emulator has four CTAs.
         Case("tiles/many", 1 if m >= 256 or plan.cta_group == 2 else 2, 6, 3, m + 1, n + 40),
         Case("tiles/square", 1, 1, 1, 2 * m + 33, 2 * m + 33),
     ]
@@ -272,7 +272,7 @@ def _mask_edges(plan: AttentionPlan) -> Iterable[Case]:
 
 
 def _many_tiles(plan: AttentionPlan) -> Iterable[Case]:
-    """More tiles than three rounds of CTAs: the order of work, and a counter that resets."""
+    """More tiles than three waves of CTAs: the order of work, and a counter that resets."""
     many = 3 * MULTIPROCESSORS[plan.arch] + 4
     heads = -(-many * plan.cta_group // 4)
     yield Case("tiles/two_per_head", 2, heads, heads, plan.BM + 1, plan.BN + 40)
@@ -295,7 +295,7 @@ def _without_descales(plan: AttentionPlan) -> Case:
 
 
 def unique(cases: Iterable[AnyCase]) -> tuple[AnyCase, ...]:
-    """Leave out problems that are there under another name, and make every name unique."""
+    """Leave out problems that are present under another name, and make every name unique."""
     by_problem: dict[Any, AnyCase] = {}
     names: set[str] = set()
     for case in cases:

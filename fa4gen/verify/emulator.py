@@ -1,7 +1,7 @@
 """Runs cases in the CPU emulator, where there is no GPU of the kernel's architecture.
 
-Each run takes another seed and another policy of the schedule, and makes all checks: a kernel that
-gives right numbers and waits at the wrong place is refused too.
+Each run takes another seed and another policy of the schedule, and makes all checks: a kernel with
+right numbers and a wait at the wrong place fails, too.
 """
 
 from __future__ import annotations
@@ -33,20 +33,20 @@ if TYPE_CHECKING:
     from fa4gen.verify.buffers import CaseMemory, Image
 
 MULTIPROCESSORS = 4
-"""The chip that the launcher believes in: few, so that CTAs take several tiles in turn."""
+"""Multiprocessors of the assumed chip: few, so that CTAs process several tiles in turn."""
 DEVICE = 0
 WORDS = {**DTYPE_NAMES, "fp32": "float32"}
 MAX_SHOWN = 8
-"""Findings of one run that are shown, the worst first; the others are counted."""
+"""Findings of a run that are shown, the worst first; the others are counted."""
 
 
 class FindingsError(Fa4genError):
-    """The emulator found something wrong that is not a number."""
+    """The emulator found an error other than a wrong number."""
 
 
 @dataclass(frozen=True)
 class EmulatedCall:
-    """A launch in the emulator's words: see its ``Program.launch``."""
+    """The arguments of the emulator's ``Program.launch``."""
 
     entry: str
     grid: int | Sequence[int]
@@ -63,7 +63,7 @@ class EmulatorBackend:
     name = "emulator"
     proof = "emulated"
     same_bits = False
-    """MMAs that are retired together are summed in another order: two runs may differ by that."""
+    """MMAs that complete together are summed in varying order: two runs may differ by that."""
     emulates = True
 
     def __init__(self, arch: str) -> None:
@@ -142,14 +142,14 @@ class EmulatedKernel:
         return buffers
 
     def take_coverage(self) -> Coverage | None:
-        """Return what ran since this was last asked; None where nothing did."""
+        """Return the coverage since the last call; None where nothing ran."""
         from fa4gen.emulator.coverage.counts import merge
 
         coverages, self._coverages = self._coverages, []
         return merge(coverages)
 
     def _number(self, memory: CaseMemory) -> int:
-        """Return the seed of a run: it follows from the inputs and how often they were run.
+        """Return the seed of a run: it is derived from the inputs and the number of runs on them.
 
         So a case on the same inputs has the same schedules, whichever other cases run.
         """
@@ -200,7 +200,7 @@ class EmulatedKernel:
 
 
 def _rest(findings: tuple[Finding, ...], how: str) -> tuple[Problem, ...]:
-    """Return the line that counts the findings which are not shown; none where there are none."""
+    """Return the line that counts the findings which are not shown, if there are any."""
     if not findings:
         return ()
     counts = Counter(finding.severity.value for finding in findings)
@@ -209,7 +209,7 @@ def _rest(findings: tuple[Finding, ...], how: str) -> tuple[Problem, ...]:
 
 
 def plan_names(plan: KernelPlan) -> Names:
-    """Return the plan's words for the kernel's shared memory, barriers and roles."""
+    """Return the plan's names for the kernel's shared memory, barriers and roles."""
     from fa4gen.emulator import NamedRange, NamedThreads, Names
 
     ranges = [
@@ -228,7 +228,7 @@ def plan_names(plan: KernelPlan) -> Names:
 
 
 def _tensor_map(spec: TensorMapSpec, buffers: dict[str, Image]) -> TensorMap:
-    """Return the emulator's map of what the launcher would have the driver encode."""
+    """Return the emulator's tensor map for what the launcher would have the driver encode."""
     from fa4gen.emulator import TensorMap
 
     name = next(name for name, word in WORDS.items() if word == spec.dtype)
@@ -253,7 +253,7 @@ def _owner(pointer: int, buffers: dict[str, Image]) -> NDArray[np.uint8]:
 
 
 def _argument(c_type: str, value: Any) -> Any:
-    """Return an argument as the emulator takes it."""
+    """Return an argument in the emulator's form."""
     if isinstance(value, (bytes, int, float)):
         return to_bytes(c_type, value)
     return value

@@ -1,4 +1,4 @@
-"""What the errors of a result are called, whichever family the kernel belongs to."""
+"""Names of the errors of a result, for every family."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the emulated cases of a kernel exercised of its plan, and what they could not reach."""
+"""What the emulated cases exercised of a kernel's plan, and what they did not reach."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Ring:
 
     @property
     def wrapped_twice(self) -> bool:
-        """Whether every slot was used three times: a use of either parity, and one more."""
+        """Whether every slot was used three times: with both parities, and with the first again."""
         return self.phases >= WRAPPED_TWICE
 
 
@@ -34,7 +34,7 @@ class Ring:
 class Exercise:
     """What ran, by the names of the plan.
 
-    Phases are those of a single launch and CTA, so that they say how often a ring went round.
+    Phases are those of a single launch and CTA, so that they show how often a ring wrapped.
     """
 
     rings: tuple[Ring, ...]
@@ -45,7 +45,7 @@ class Exercise:
     """Attention: blocks of keys by query tile of all cases that the mask leaves "full", "partial"
     or "empty"; {} of other kernels."""
     tiles: Tiles | None = None
-    """That a CTA worked on; None where no case says."""
+    """Tiles that a CTA worked on; None where no case shows it."""
     rescales: Rescales | None = None
     """Of an attention kernel with lazy rescaling."""
     places: Mapping[int, str] = field(default_factory=dict)
@@ -63,12 +63,12 @@ class Exercise:
 
     @property
     def branches_left(self) -> tuple[BranchCoverage, ...]:
-        """Branches that no thread reached, or that all left by the same side."""
+        """Branches that no thread reached, or that all threads took the same way."""
         return tuple(one for one in self.coverage.branches if not one.covered)
 
     @property
     def complete(self) -> bool:
-        """Whether every ring wrapped twice, every branch went both ways, and so did the work."""
+        """Whether every ring wrapped twice, and every branch and kind of work went both ways."""
         return not self.rings_left and not self.branches_left and not list(self.work_gaps())
 
     @property
@@ -85,7 +85,7 @@ class Exercise:
         )
 
     def summary(self) -> str:
-        """Say it in a line."""
+        """Summarise it in a line."""
         coverage = self.coverage
         parts = [
             f"rings wrapped twice: {self.num_wrapped} of {len(self.rings)}",
@@ -111,7 +111,7 @@ class Exercise:
             slots = f"{ring.slots} slots" if ring.slots > 1 else "1 slot"
             yield (
                 f"ring {ring.name} ({slots}) did not wrap twice: a slot completed {ring.phases} "
-                f"phases, {WRAPPED_TWICE} are wanted"
+                f"phases, {WRAPPED_TWICE} are required"
             )
 
     def work_gaps(self) -> Iterator[str]:
@@ -125,7 +125,7 @@ class Exercise:
         if wanted.rescales_taken and wanted.rescales_skipped:
             yield "no block reached the branch that decides on rescaling"
         elif wanted.rescales_taken:
-            yield "rescaling was never taken: mistakes in it would not show"
+            yield "rescaling was never taken: errors in it would not show"
         elif wanted.rescales_skipped:
             yield "rescaling was never skipped: it was taken at every block"
 
@@ -133,7 +133,7 @@ class Exercise:
         """Say whether CTAs took one tile each, or all of them more."""
         wanted = self.wanted
         if wanted.several_tiles:
-            yield "no CTA took more than one tile: mistakes between tiles would not show"
+            yield "no CTA took more than one tile: errors between tiles would not show"
         if wanted.single_tile:
             yield "every CTA took more than one tile"
 

@@ -1,4 +1,4 @@
-"""What verify needs of a kernel family, and the one place that chooses by the plan's type."""
+"""What verify needs from a kernel family, and the one place that chooses by the plan's type."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ if TYPE_CHECKING:
 
 
 class Problem(Protocol):
-    """A case with its numbers."""
+    """A case with its inputs."""
 
     @property
     def memory(self) -> CaseMemory:
         """The buffers that a kernel works on a copy of."""
 
     def reference(self, xp: Any) -> Reference:
-        """Compute what the kernel must give, and how near it has to come, with NumPy or CuPy."""
+        """Compute the exact results and the bounds on a kernel's errors, with NumPy or CuPy."""
 
 
 @dataclass(frozen=True)
@@ -39,12 +39,12 @@ class EmulatedLaunch:
     """Numbers, and arrays that are no tensor of the case."""
     maps: Mapping[str, TensorMapSpec]
     pointers: tuple[str, ...] = field(default=())
-    """Parameters that are the address of the tensor of their name, where the case has it."""
+    """Parameters that are the address of the tensor of the same name, where the case has one."""
 
 
 @dataclass(frozen=True)
 class Wanted:
-    """What cases did not reach of a kernel, so that others are wanted."""
+    """What the cases did not reach of a kernel, for choosing further ones."""
 
     rings: bool = False
     """Some did not wrap twice."""
@@ -86,7 +86,7 @@ class Family(Protocol):
         """Return cases whose reference is computed on the GPU."""
 
     def draw(self, case: Any, seed: int) -> Problem:
-        """Draw the numbers of one of the cases and lay them out in memory."""
+        """Draw the inputs of one of the cases and lay them out in memory."""
 
     def gpu_kernel(self, cubin: bytes) -> Any:
         """Return the launcher of a compiled kernel."""

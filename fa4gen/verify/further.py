@@ -18,13 +18,13 @@ if TYPE_CHECKING:
     from fa4gen.verify.verdict import CaseVerdict, NamedCase
 
 MAX_FURTHER: Final = 3
-"""Cases that are added at most: what is left then is reported."""
+"""At most so many cases are added: what they do not reach either is reported."""
 
 
 def exercise_of(
     plan: Plan, verdicts: Iterable[CaseVerdict | None], *, whole: bool
 ) -> Exercise | None:
-    """Return what the cases of ``verdicts`` exercised; None where nothing was watched."""
+    """Return what the cases of ``verdicts`` exercised; None where nothing was recorded."""
     done = [verdict for verdict in verdicts if verdict is not None]
     watched = [(one.case, one.coverage) for one in done if one.coverage is not None]
     coverage = merge(seen for _, seen in watched)
@@ -49,7 +49,7 @@ def run_further(
 ) -> list[CaseVerdict | None]:
     """Run cases for what those of ``verdicts`` did not reach, one by one; return their verdicts.
 
-    None is run after a failure: the coverage of a launch that was stopped says little.
+    None is run after a failure: the coverage of an aborted launch means little.
     """
     more: list[CaseVerdict | None] = []
     tried = {one.case.name for one in verdicts if one is not None}

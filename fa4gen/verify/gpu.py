@@ -1,4 +1,4 @@
-"""Runs cases on a GPU through the launcher, and notices a kernel that crashes or does not end."""
+"""Runs cases on a GPU through the launcher, and detects a kernel that crashes or hangs."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from fa4gen.verify.family import Family
 
 TIME_LIMIT_S = 20.0
-"""The largest case takes milliseconds: a kernel that takes this long waits for something."""
+"""The largest case takes milliseconds: a kernel that takes this long is waiting for something."""
 NOT_READY = 600
 """cudaErrorNotReady: the event has not happened yet."""
 
@@ -48,7 +48,7 @@ class GpuBackend:
 
     @property
     def proof(self) -> str:
-        """The design's word for a kernel that ran here."""
+        """The proof of a kernel that ran here."""
         return f"ran on {self.device.name}"
 
     @property
@@ -97,14 +97,14 @@ class GpuKernel:
             ) from error
 
     def take_coverage(self) -> None:
-        """Return None: a GPU does not say."""
+        """Return None: a GPU records no coverage."""
 
     def _call(self, arrays: Mapping[str, Any], memory: CaseMemory) -> None:
         """Enqueue the kernel on the current stream."""
         self._family.call(self._kernel, arrays, memory)
 
     def _wait(self, cupy: Any) -> None:
-        """Wait for the kernel as CuPy's synchronize does, but not for ever."""
+        """Wait for the kernel as CuPy's synchronize does, but with a time limit."""
         event = cupy.cuda.Event(disable_timing=True)
         event.record()
         deadline = time.monotonic() + self._time_limit_s

@@ -32,7 +32,7 @@ class Inputs:
     value: Floats
     softmax_scale: float
     scale_is_default: bool
-    """The call names no scale, and the launcher's default has to be this one."""
+    """The call passes no scale, and the launcher's default must be this one."""
     descales: Mapping[str, Floats] = field(default_factory=dict)
     """(batch, key heads), of "query", "key" and "value"; those left out are not passed."""
 
@@ -112,7 +112,7 @@ def _normal(draft: _Draft) -> None:
 
 
 def _large_logits(draft: _Draft) -> None:
-    """Logits of standard deviation 30: a softmax of one or two keys, far maxima in every block."""
+    """Logits of standard deviation 30: a softmax of one or two keys, large changes of maxima."""
     draft.query *= 5.5
     draft.key *= 5.5
 
@@ -134,7 +134,7 @@ def _falling(draft: _Draft) -> None:
 
 
 def _falling_slowly(draft: _Draft) -> None:
-    """Logits that fall by 12: maxima that grow by less than a lazy kernel rescales for."""
+    """Logits that fall by 12: maxima that grow by less than the threshold of lazy rescaling."""
     _ramp(draft, -12.0)
 
 
@@ -145,7 +145,7 @@ def _rising_and_falling(draft: _Draft) -> None:
 
 
 def _dominate(draft: _Draft, position: int, logit: float) -> None:
-    """Let one key stand out by ``logit`` for all queries."""
+    """Make one key's logit larger by ``logit`` for all queries."""
     if not draft.key.size:
         return
     direction = draft.rng.choice(np.array([-1, 1], dtype=np.float32), size=draft.depth)
@@ -198,11 +198,11 @@ def _constant(draft: _Draft) -> None:
 def _huge(draft: _Draft) -> None:
     """Values near the top of what the kernel can hold.
 
-    fp16: up to the largest number of the type, 65504, all of which float32 sums hold. bf16 has
-    float32's range, so there the sums set the limit: the output before it is divided is a sum of
-    probabilities of up to 2^10 (a maximum may lag by rescale_threshold, 10 at most) times values;
-    with values of 2^100 it stays below 2^128 for up to 2^17 keys. Scores of 2^80 leave room, too.
-    fp8: up to its largest number, 448.
+    fp16: up to the largest number of the type, 65504, whose sums fit float32. bf16 has float32's
+    range, so there the sums are the limit: the output before it is divided is a sum of
+    probabilities of up to 2^10 (the maximum may be too small by rescale_threshold, at most 10)
+    times values; with values of 2^100 it stays below 2^128 for up to 2^17 keys. Scores of 2^80
+    leave room, too. fp8: up to its largest number, 448.
     """
     if draft.dtype == "fp8_e4m3":
         draft.query *= 2.0**6

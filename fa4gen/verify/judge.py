@@ -1,4 +1,4 @@
-"""Judges what a kernel left in memory: every byte of it, not only the numbers."""
+"""Compares memory after a kernel with what is expected: every byte, not only the results."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def judge(
     reference: Reference,
     xp: Any = np,
 ) -> tuple[tuple[Failure, ...], ErrorSet]:
-    """Compare the buffers after two runs with what they were before and with what is right.
+    """Compare the buffers after two runs with their earlier contents and the exact results.
 
     Returns what is wrong, and the errors of the first run.
     """
@@ -36,7 +36,7 @@ def judge(
         *_differing_runs(memory, after, again),
         *_unwritten(memory, after),
     ]
-    with np.errstate(invalid="ignore"):  # what was never written is a signalling NaN
+    with np.errstate(invalid="ignore"):  # elements that were never written are signalling NaNs
         errors, wrong = reference.compare(memory, after, xp)
     return (*failures, *wrong), errors
 

@@ -1,16 +1,16 @@
 """The memory of an attention case (see ``buffers``): the layouts of its tensors.
 
-Layouts, by the caller's axes (``layout`` of the launcher) and where the elements lie:
+Layouts, by the caller's axes (``layout`` of the launcher) and the order in memory:
 
 * ``bshd``: contiguous (batch, rows, heads, depth).
 * ``bhsd``: contiguous (batch, heads, rows, depth), passed as such.
 * ``transposed``: memory as in bhsd, passed as a (batch, rows, heads, depth) view.
 * ``padded``: as bshd, with 16 unused elements after each row of heads, 48 after each batch, and an
-  address that is a multiple of 16 bytes and no more.
+  address that is an odd multiple of 16 bytes.
 * ``packed``: query, key and value are slices of one (batch, rows, columns of all heads) tensor; the
   output is padded.
 
-The log-sum-exp and the scales of fp8 are contiguous, as the launcher wants them.
+The log-sum-exp and the scales of fp8 are contiguous, as the launcher requires.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ BATCH_PADDING = 48
 
 @dataclass(frozen=True)
 class AttentionMemory(CaseMemory):
-    """The tensors' places, and what else the launcher is told.
+    """The tensors' places, and the launcher's other arguments.
 
     Views are "query", "key", "value", "out"; "lse" for a kernel that writes it;
     "query_descale", "key_descale", "value_descale" where the call passes them.
@@ -56,7 +56,7 @@ class AttentionMemory(CaseMemory):
 
     layout: Literal["bshd", "bhsd"]
     softmax_scale: float | None
-    """None where the launcher's default is meant."""
+    """None for the launcher's default."""
 
     def place_of(self, name: str, index: tuple[int, ...]) -> str:
         """Name an element by its logical place, whatever the layout."""
@@ -124,7 +124,7 @@ def out_bits(memory: AttentionMemory, buffers: Mapping[str, Image]) -> NDArray[A
 
 
 def rows_before_heads(memory: AttentionMemory, array: NDArray[Any]) -> NDArray[Any]:
-    """Bring a tensor in the launcher's order of axes into (batch, rows, heads, depth)."""
+    """Transpose a tensor from the launcher's order of axes to (batch, rows, heads, depth)."""
     return array.swapaxes(1, 2) if memory.layout == "bhsd" else array
 
 
@@ -163,7 +163,7 @@ class _Maker:
         self.views[name] = View(name, GUARD_BYTES, shape, strides, "fp32")
 
     def pack(self, arrays: Mapping[str, NDArray[np.float32]], dtype: str) -> None:
-        """Put query, key and value side by side along the columns of one tensor."""
+        """Concatenate query, key and value along the columns of one tensor."""
         batch, rows, _, _ = arrays["query"].shape
         if any(array.shape[1] != rows for array in arrays.values()):
             raise ValueError("packed tensors have the same number of rows")

@@ -1,4 +1,4 @@
-"""What a kernel rounds, and to what: as far as its plan says."""
+"""What a kernel rounds, and to which type, according to its plan."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from fa4gen.designs.shared.attention_model import AttentionPlan
 
 EXP2_POLYNOMIAL_ERROR = 8.8e-5
-"""Largest relative error of the cubic polynomial that some kernels take for part of 2^x."""
+"""Largest relative error of the cubic polynomial by which some kernels compute part of 2^x."""
 
 
 @dataclass(frozen=True)
@@ -22,7 +22,7 @@ class Precision:
     """Of query, key and value, and of the probabilities when they are multiplied by values."""
     out_dtype: str
     rescale_threshold: float = 0.0
-    """Powers of two by which the maximum that is subtracted may be behind."""
+    """Powers of two by which the subtracted maximum may be below the true one."""
     probability_shift: int = 0
     """Probabilities are scaled by 2 to this power before they are rounded."""
     exp2_error: float = 0.0

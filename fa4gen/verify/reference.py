@@ -3,8 +3,8 @@
 Both take the same inputs: float32 arrays (batch, rows, heads, depth) that hold values of the
 kernel's element type exactly, value and output with a depth of their own, and the scales that come
 with fp8. Query head h reads key head h // (query heads / key heads).
-``xp`` is the array module, numpy or cupy: a GPU makes the float64 reference of long sequences
-affordable.
+``xp`` is the array module, numpy or cupy: on a GPU the float64 reference of long sequences is fast
+enough.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ if TYPE_CHECKING:
     """Scales (batch, key heads) on the host, of "query", "key" and "value"; absent ones are 1."""
 
 CPU_CHUNK = 1 << 18
-"""Scores that are held at a time on a CPU: they stay in its caches."""
+"""Scores that are computed at a time on a CPU: they fit its caches."""
 GPU_CHUNK = 1 << 26
 
 
 @dataclass(frozen=True)
 class AttentionProblem:
-    """What a call computes, apart from the numbers in its tensors."""
+    """What a call computes, except for its tensors' values."""
 
     mask: Mask
     softcap: float | None
@@ -103,8 +103,8 @@ def rounded_attention(
     """Compute as a kernel does: float32, probabilities and output rounded to their types.
 
     Its distance from the exact result is the error that this computation has in its own precision.
-    An online softmax may subtract a maximum that is up to ``rescale_threshold`` powers of two
-    behind, which moves where the probabilities are rounded; each row gets such a lag at random.
+    An online softmax may subtract a maximum that is too small by up to ``rescale_threshold`` powers
+    of two, which shifts the rounding of the probabilities; each row gets a random shift.
     """
     log2_e = math.log2(math.e)
     out = xp.zeros((*query.shape[:3], value.shape[3]), dtype=xp.float32)
@@ -132,7 +132,7 @@ def rounded_attention(
 
 @dataclass(frozen=True)
 class _Block:
-    """Some neighbouring rows of one head that see keys, and the keys that any of them sees."""
+    """Neighbouring rows of one head that see keys, and the keys that any of them sees."""
 
     query: Any
     key: Any

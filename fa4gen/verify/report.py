@@ -37,18 +37,18 @@ def verdict_data(verdict: Verdict) -> dict[str, Any]:
 
 
 def _worst(verdict: Verdict) -> dict[str, float | str]:
-    """Return the errors that came nearest their bounds; nothing where nothing was measured."""
+    """Return the errors closest to their bounds; empty where nothing was measured."""
     return {name: _finite(verdict.worst(name)[0]) for name in verdict.error_names}
 
 
 def problems(verdict: Verdict) -> Iterator[Problem]:
-    """Say everything that is wrong with a kernel, each with the command that shows it again."""
+    """Return every problem of a kernel, each with the command that reproduces it."""
     yield from verdict.problems
     for case in verdict.cases:
         for failure in case.failures:
             yield Problem(
                 f"{verdict.name}, {case.case}: {failure.message}",
-                f"Seed {verdict.seed}. To see it again: {repeat_command(verdict, case)}",
+                f"Seed {verdict.seed}. To reproduce it: {repeat_command(verdict, case)}",
                 file=verdict.config,
                 line=1,
                 column=1,
@@ -62,10 +62,10 @@ def problems(verdict: Verdict) -> Iterator[Problem]:
 
 
 def gaps(verdict: Verdict) -> Iterator[tuple[bool, str]]:
-    """Say what the cases did not reach of a kernel that passed; True with what is a warning.
+    """Return what the cases did not reach of a kernel that passed; True marks warnings.
 
-    Nothing where cases were chosen by name. A ring that was not gone round is a warning: mistakes
-    in its waits would not have shown. So is work of a kind that was always, or never, done.
+    Nothing where cases were chosen by name. A ring that did not wrap is a warning: errors in its
+    waits would not have shown. So is a kind of work that was always, or never, done.
     Branches are reported: many can never go both ways.
     """
     exercise = verdict.exercise
@@ -79,7 +79,7 @@ def gaps(verdict: Verdict) -> Iterator[tuple[bool, str]]:
 
 
 def exercise_cells(verdict: Verdict) -> tuple[str, str]:
-    """Write how many rings wrapped twice and how many branches went both ways; "-" unwatched."""
+    """Write how many rings wrapped twice and branches went both ways; "-" where not recorded."""
     exercise = verdict.exercise
     if exercise is None:
         return "-", "-"
@@ -105,7 +105,7 @@ def verdict_word(verdict: Verdict) -> str:
 
 
 def error_cell(verdict: Verdict, name: str) -> str:
-    """Write the error that comes nearest its bound, and the share of the bound that it takes."""
+    """Write the error that is closest to its bound, as a share of the bound."""
     if name not in verdict.error_names:
         return "-"
     error, bound = verdict.worst(name)

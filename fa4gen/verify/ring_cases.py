@@ -1,7 +1,7 @@
-"""Cases whose CTAs go round every ring of the plan often enough: each slot three times at least.
+"""Cases whose CTAs use every slot of every ring of the plan at least three times.
 
-A mistake in a parity or a missing wait may show only when a slot is used again, or for the third
-time. So all tiles of such a case are given to a single CTA, or cluster of CTAs.
+A wrong parity or a missing wait may show only when a slot is used for the second or third time. So
+all tiles of such a case are given to a single CTA, or cluster of CTAs.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ if TYPE_CHECKING:
 USES = 3
 """Of every slot."""
 TILES = 6
-"""A CTA: three rounds of the rings of two slots that are used once a tile."""
+"""Per CTA: three uses of both slots of the rings that are used once per tile."""
 
 
 def attention_rings(plan: AttentionPlan, times: int = 1) -> tuple[Case, ...]:
     """Return the cases for the rings of an attention kernel; ``times`` as many uses of each slot.
 
     One is a single tile with so many blocks of keys that their rings wrap within it: between tiles
-    a loader waits for slots of the queries, too, which hides a missing wait for keys. It is as few
-    tiles as do where a window shows fewer blocks. The other case has many tiles, for what is used
-    once a tile.
+    a loader waits for slots of the queries, too, which hides a missing wait for keys. With a window
+    that shows fewer blocks it is as few tiles as suffice. The other case has many tiles, for rings
+    that are used once per tile.
     """
     uses, tiles = USES * times, TILES * times
     blocks = max((-(-uses * slots // a_block) for slots, a_block in loads(plan)), default=uses)
@@ -97,7 +97,7 @@ def attention_further(plan: AttentionPlan, wanted: Wanted) -> tuple[Case, ...]:
 def gemm_further(plan: GemmPlan, wanted: Wanted) -> tuple[GemmCase, ...]:
     """Return cases to try for what is ``wanted``.
 
-    None for branches: the others have every factor, edge and number of tiles already.
+    None for branches: the default cases have every factor, edge and number of tiles already.
     """
     cases = [gemm_rings(plan, times=2)] if wanted.rings or wanted.several_tiles else []
     if wanted.single_tile:

@@ -20,7 +20,8 @@ UNIT_ROUNDOFF = {"bf16": 2.0**-8, "fp16": 2.0**-11, "fp8_e4m3": 2.0**-4}
 LARGEST = {"bf16": float.fromhex("0x1.fep127"), "fp16": 65504.0, "fp8_e4m3": 448.0}
 POISON_BITS = {"bf16": 0x7FA5, "fp16": 0x7DA5, "fp32": 0x7FA5A5A5, "fp8_e4m3": 0x7F}
 """A signalling NaN of each type that outputs have: arithmetic makes quiet ones only, so an output
-element that still holds these bits was never written. fp8, of inputs only, has but one NaN."""
+element that still holds these bits was never written. fp8, used for inputs only, has a single
+NaN."""
 
 
 def numpy_dtype(dtype: str) -> np.dtype[Any]:
@@ -48,7 +49,7 @@ def to_bits(values: NDArray[np.float32], dtype: str) -> NDArray[Any]:
     """Round float32 ``values`` to nearest even; return the bit patterns."""
     with np.errstate(over="ignore", under="ignore"):
         rounded = np.ascontiguousarray(values)
-        if dtype == "fp8_e4m3":  # it has no infinity: beyond the largest lies that one
+        if dtype == "fp8_e4m3":  # it has no infinity: larger numbers become the largest
             rounded = np.clip(rounded, -LARGEST[dtype], LARGEST[dtype])
         return rounded.astype(numpy_dtype(dtype)).view(bits_dtype(dtype))
 
@@ -62,7 +63,7 @@ def from_bits(bits: NDArray[Any], dtype: str) -> NDArray[np.float32]:
 def round_to(values: Any, dtype: str, xp: Any = np) -> Any:
     """Round float32 ``values``, finite ones, to ``dtype``; the result is float32 again.
 
-    Beyond the largest number lies infinity; for fp8, which has none, the largest number itself.
+    Larger numbers become infinity; for fp8, which has none, the largest number.
     ``xp`` is the array module of ``values``: numpy or cupy.
     """
     if dtype == "fp16":

@@ -30,9 +30,9 @@ if TYPE_CHECKING:
     from fa4gen.verify.verdict import NamedCase
 
 PickBackend = Callable[[str], "Backend | None"]
-"""From an architecture to the backend to use; see ``backend.pick_backend``."""
+"""Maps an architecture to its backend; see ``backend.pick_backend``."""
 MAX_THREADS = 16
-"""NumPy works on as many cases at a time; more only fight over memory bandwidth."""
+"""NumPy works on as many cases at a time; more are limited by memory bandwidth."""
 
 
 @dataclass(frozen=True)
@@ -55,11 +55,11 @@ def verify_configs(
     compiler: str = "auto",
     emulates_all: bool = False,
 ) -> Iterator[Verdict]:
-    """Verify many: compiled by ``jobs`` processes, run in turn; verdicts come as they are ready.
+    """Verify many: compiled by ``jobs`` processes, run in turn; yields verdicts as they come.
 
     With ``emulates_all`` the caller knows that ``pick`` gives backends on the CPU only; then the
     processes run their kernels, too, and share the cases of a kernel where there are more processes
-    than kernels. ``pick`` has to be a function of a module for that.
+    than kernels. ``pick`` must then be a module's function.
 
     Once a kernel has crashed or hung, the rest is compiled but not run: see ``StoppedError``.
     """
@@ -88,7 +88,7 @@ def _verify_in_processes(
     jobs: int,
     compiler: str,
 ) -> Iterator[Verdict]:
-    """Verify several kernels side by side, each in a process that does it all, or in some."""
+    """Verify several kernels in parallel, each in one process or in several."""
     from concurrent.futures import ProcessPoolExecutor
     from multiprocessing import get_context
 
@@ -160,13 +160,13 @@ def verify_kernel(
     """
     started = time.perf_counter()
     chosen = choose_cases(plan, options, emulated=backend.emulates)
-    if not chosen:  # nothing is run, so nothing more than this is known
+    if not chosen:  # nothing is run, so only this is known
         return Verdict(config, plan.name, plan.arch, "compiled", options.seed)
     shared = backend.emulates and pick is not None and jobs > 1
     try:
         if shared:
             assert pick is not None
-            # anew, and where processes that are forked find it
+            # again, and before the fork, so that the child processes have it
             _loaded.cache_clear()
             kernel = _loaded(plan, compiled, pick, options.seed)
         else:
@@ -216,7 +216,7 @@ def choose_cases(
 ) -> tuple[NamedCase, ...]:
     """Return the cases that ``options`` ask for, the large ones last; fewer for the emulator.
 
-    A pattern that none of the emulator's own cases fits chooses from all of them.
+    A pattern that matches none of the emulator's own cases is matched with all cases.
     """
     family = family_of(plan)
     if emulated:
@@ -236,7 +236,7 @@ def _places(unit: Unit, compiled: CompiledKernel, lines: Sequence[int]) -> dict[
 def _check_elsewhere(
     plan: Plan, compiled: CompiledKernel, pick: PickBackend, seed: int, case: NamedCase
 ) -> CaseVerdict | None:
-    """Check one case of a kernel in a process that may have checked others of it."""
+    """Check one case of a kernel in a process that may have checked other cases of it."""
     return _loaded(plan, compiled, pick, seed).check(case)
 
 
@@ -262,7 +262,7 @@ class _Kernel:
 
     def check_all(self, cases: Sequence[NamedCase]) -> list[CaseVerdict | None]:
         """Return the verdicts in the order of the cases; None for those not run after a stop."""
-        if self._emulates:  # nothing of it would run side by side
+        if self._emulates:  # nothing of it would run in parallel
             return [self.check(case) for case in cases]
         from concurrent.futures import ThreadPoolExecutor
 
@@ -270,11 +270,11 @@ class _Kernel:
         with ThreadPoolExecutor(min(MAX_THREADS, _usable_cpus())) as pool:
             small = [case for case in cases if case.name not in large]
             verdicts = list(pool.map(self.check, small))
-        # One at a time: their references fill the GPU, and a good part of its memory.
+        # One at a time: their references use the whole GPU, and much of its memory.
         return verdicts + [self.check(case, large=True) for case in cases if case.name in large]
 
     def check(self, case: NamedCase, large: bool = False) -> CaseVerdict | None:
-        """Run one case and judge it; None after a stop."""
+        """Run one case and check its results; None after a stop."""
         verdict = self._check(case, large)
         if verdict is None or not self._emulates:
             return verdict

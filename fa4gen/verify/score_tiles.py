@@ -1,6 +1,6 @@
-"""How a mask cuts the scores of a case: blocks of keys that are full, partial or empty for a tile.
+"""How a mask divides the scores of a case: full, partial and empty blocks of keys by tile.
 
-A kernel has code of its own for each: no mask, the mask, and blocks that it does not load.
+A kernel has separate code for each: no mask, the mask, and blocks that it does not load.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Work shared by this process and others: each takes the next piece when it is done with one."""
+"""Work shared with other processes: each takes the next item when it is done with one."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def share_work(
     cost: Callable[[Item], float] | None = None,
     inherit: bool = False,
 ) -> list[Result]:
-    """Return the results of all items in their order, worked out by ``jobs`` processes.
+    """Return the results of all items in their order, computed by ``jobs`` processes.
 
     This process calls ``here``, the others call ``elsewhere``, which has to be picklable. What
     either raises is raised. Items of high ``cost`` are begun first, so that all end together.

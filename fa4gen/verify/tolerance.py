@@ -1,10 +1,10 @@
-"""How far a kernel may be from the exact result: no further than its precision makes unavoidable.
+"""How far a kernel may be from the exact result: no further than its precision requires.
 
-The yardstick is ``rounded_attention``: the same inputs, the same roundings, done in NumPy. Its
+The standard is ``rounded_attention``: the same inputs, the same roundings, done in NumPy. Its
 errors against the float64 result are measured for each case, and a kernel may exceed them by a
 factor for chance, plus a floor for cases so small or so special (one key, constant inputs) that
-NumPy happens to make no error at all. Four errors are looked at, because each sees mistakes that
-the others average away:
+NumPy happens to make no error at all. Four errors are looked at, because each detects errors that
+the others average out:
 
 * ``frobenius``: all of the output, ||out - exact|| / ||exact||. Rounding errors average out here,
   so the factor is close to 1: two correct computations differ by a few percent (on an H200, the
@@ -30,10 +30,10 @@ the probabilities, which have the type of the values, and u_o that of the output
   unit more. exp2 and log2 of the hardware, and the product with log2(e), add 2^-21 and 2^-22 of the
   result; a softcap adds softcap * 2^-20. Probabilities that are scaled by 2^shift have sums whose
   log2 is larger by shift, and off by 2^-21 of that.
-* A kernel that takes part of its exponentials from a polynomial has probabilities that are off by
-  up to e = 8.8e-5 of themselves before they are rounded. The sum of a row is off by no more than e
-  of itself, and its logarithm by e. The output is divided by the same sum, so that a common error
-  is none; e is added to its floors as if nothing cancelled.
+* A kernel that takes part of its exponentials from a polynomial has probabilities with relative
+  errors of up to e = 8.8e-5 before they are rounded. The relative error of a row's sum is at most
+  e, and the error of its logarithm at most e. The output is divided by the same sum, so that a
+  common error cancels; e is added to its floors as if nothing cancelled.
 """
 
 from __future__ import annotations
@@ -151,7 +151,7 @@ def _ratio(error_square: float, square: float) -> float:
 
 
 def _worst_ratio(error_squares: Any, squares: Any, xp: Any) -> float:
-    """Return the largest relative error of a row; a row of zeros has to be met exactly."""
+    """Return the largest relative error of a row; a row of zeros must be exact."""
     if not squares.size:
         return 0.0
     zero = squares == 0

@@ -1,4 +1,4 @@
-"""Verdicts: what came of a case, and what is known of a kernel."""
+"""Verdicts: the results of a case, and what is known about a kernel."""
 
 from __future__ import annotations
 
@@ -19,26 +19,26 @@ Check = Literal["unwritten", "numbers", "guard", "inputs", "repeat", "stopped", 
 """unwritten: an output element still holds its poison. numbers: an error above its bound. guard:
 bytes beside an output changed. inputs: an input changed. repeat: a second run gave other bits.
 stopped: the kernel was refused, crashed or did not end. emulator: it found a race, a deadlock or
-another mistake that numbers need not show."""
+another error that numbers need not show."""
 
 
 @dataclass(frozen=True)
 class Failure:
-    """One thing that a case found wrong, in a sentence."""
+    """One problem that a case found, in a sentence."""
 
     check: Check
     message: str
 
 
 class NamedCase(Protocol):
-    """A problem of any family; ``str()`` says all of it."""
+    """A problem of any family; ``str()`` describes it completely."""
 
     COLUMNS: ClassVar[tuple[str, ...]]
-    """Of a table of cases."""
+    """Columns of a table of cases."""
 
     @property
     def name(self) -> str:
-        """What it is chosen by."""
+        """The name by which it is chosen."""
 
     def row(self) -> tuple[object, ...]:
         """Return what COLUMNS name."""
@@ -49,7 +49,7 @@ class NamedCase(Protocol):
 
 @dataclass(frozen=True)
 class CaseVerdict:
-    """What came of one case. The errors are None where the kernel gave no output to measure."""
+    """The result of one case. The errors are None where the kernel gave no output to measure."""
 
     case: NamedCase
     failures: tuple[Failure, ...]
@@ -67,7 +67,7 @@ class CaseVerdict:
 
 
 class Reference(Protocol):
-    """What a case must give, and how far a kernel may be from it."""
+    """The exact result of a case, and how far a kernel's may be from it."""
 
     @property
     def own(self) -> ErrorSet:
@@ -80,12 +80,12 @@ class Reference(Protocol):
     def compare(
         self, memory: Any, after: Mapping[str, Image], xp: Any
     ) -> tuple[ErrorSet, tuple[Failure, ...]]:
-        """Return the errors of what a kernel left in the buffers, and which are too large."""
+        """Return the errors of the results in the buffers, and which are too large."""
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """What is known of one kernel."""
+    """What is known about one kernel."""
 
     config: str
     """The config file."""
@@ -102,7 +102,7 @@ class Verdict:
     stopped: bool = False
     """A case crashed or did not end: the rest was not run."""
     exit_status: int = 0
-    """0, or that of what stopped it."""
+    """0, or that of the error that stopped it."""
     seconds: float = 0.0
     facts: Mapping[str, Any] = field(default_factory=dict)
     """What the compiler said: registers, spills, shared memory."""
@@ -113,7 +113,7 @@ class Verdict:
 
     @property
     def passed(self) -> bool:
-        """Whether no case failed or was left out, and nothing else went wrong."""
+        """Whether every case passed, none was left out, and there was no other problem."""
         done = len(self.cases) == self.num_cases
         return done and not self.problems and all(case.passed for case in self.cases)
 
@@ -123,7 +123,7 @@ class Verdict:
         return sum(case.passed for case in self.cases)
 
     def worst(self, name: str) -> tuple[float, float]:
-        """Return the error called ``name`` that comes nearest its bound, and that bound.
+        """Return the error called ``name`` that is closest to its bound, and that bound.
 
         KeyError where no case has such an error.
         """

@@ -1,4 +1,4 @@
-"""Figures of the work that launches did: tiles that CTAs took, rescales done and left out."""
+"""Counts of the work of launches: tiles that CTAs took, rescales done and skipped."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from fa4gen.emulator.coverage.counts import Coverage
 
 MMA_ROWS = 64
-"""Rows of a wgmma: a warpgroup writes its rows of a tile so many at a time."""
+"""Rows of a wgmma: a warpgroup writes its rows of a tile in groups of so many."""
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class Tiles:
 class Rescales:
     """Lazy rescaling: blocks at which a warp rescaled its rows, ``taken``, and at which it did not.
 
-    Sums over cases, of each its run that has most.
+    Sums over cases, for each the run with the most.
     """
 
     taken: int
@@ -53,18 +53,18 @@ class Rescales:
 def attention_tiles(coverage: Coverage) -> Tiles | None:
     """Return the tiles that passed through the ring for them; None where no launch had it.
 
-    The last that passes says that there are no more.
+    The last message says that there are no more.
     """
     use = coverage.use_of("tile_full")
     return None if use is None else Tiles(max(use.least - 1, 0), max(use.most - 1, 0))
 
 
 def gemm_tiles(plan: GemmPlan, coverage: Coverage, k: int) -> Tiles | None:
-    """Return the tiles that CTAs worked on; None where it shows in no barrier.
+    """Return the tiles that CTAs worked on; None where no barrier shows it.
 
     On Hopper panels of a tile pass through the rings to the transfer warps. On Blackwell tiles are
-    handed out through a ring, where the first is known without and the last says that there are no
-    more; without one each tile has its accumulator, unless ``k``, the depth, is 0.
+    passed through a ring, except for the first, and the last message says that there are no more;
+    without that ring each tile has its accumulator, unless ``k``, the depth, is 0.
     """
     if isinstance(plan, HopperGemmPlan):
         panels = plan.warpgroup_rows // MMA_ROWS * (plan.BN // plan.out_panel_columns)
@@ -80,7 +80,7 @@ def gemm_tiles(plan: GemmPlan, coverage: Coverage, k: int) -> Tiles | None:
 
 
 def rescales_of(plan: AttentionPlan, coverages: Iterable[Coverage]) -> Rescales | None:
-    """Return how often warps rescaled; None for a kernel that does at every block."""
+    """Return how often warps rescaled; None for a kernel that rescales at every block."""
     if not rescales_lazily(plan):
         return None
     votes = [vote for one in coverages for vote in one.votes]

@@ -113,7 +113,7 @@ def test_an_activation_is_a_second_kernel_and_is_named(torch, text, label, compu
 def test_an_activation_that_torch_has_no_kernel_for(torch) -> None:
     plan = make_plan(activation="x * x")
     assert CublasPeer().label(plan) == "cublas + activation"
-    with pytest.raises(LeftOutError, match=r"no one kernel for x \* x"):
+    with pytest.raises(LeftOutError, match=r"no single kernel for x \* x"):
         prepared(CublasPeer(), plan, 0.0)
 
 

@@ -48,7 +48,7 @@ def test_a_batch_is_so_many_of_them() -> None:
 
 @pytest.mark.parametrize("text", ["", "2k,", "0", "-1", "1x2", "1x2x3x4x5", "1x2x0", "2m", "2000k"])
 def test_sizes_that_are_none(text) -> None:
-    with pytest.raises(ConfigError, match="is no size of a matrix product"):
+    with pytest.raises(ConfigError, match="is not a size of a matrix product"):
         parse_sizes(text)
 
 

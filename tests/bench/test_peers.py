@@ -28,11 +28,11 @@ def plan(mask: Mask | None = None, softcap=None) -> SimpleNamespace:
     return SimpleNamespace(depth=128, mask=mask or NoMask(), softcap=softcap)
 
 
-def test_without_torch_there_are_no_peers_and_it_is_said(monkeypatch) -> None:
+def test_without_torch_there_are_no_peers_and_a_note(monkeypatch) -> None:
     monkeypatch.setitem(sys.modules, "torch", None)
     peers = find_peers()
     assert peers.found == ()
-    assert "PyTorch, through which they come, cannot be imported" in peers.notes[0]
+    assert "PyTorch, which provides them, cannot be imported" in peers.notes[0]
 
 
 def test_fa3_without_torch_is_an_error(monkeypatch) -> None:
@@ -93,5 +93,5 @@ def test_what_sdpa_cannot_do(peer) -> None:
 def test_peers_are_timed_for_depths_that_suit_them(peer, depth: int) -> None:
     the_plan = plan()
     the_plan.depth = depth
-    with pytest.raises(LeftOutError, match=f"not for depth {depth}"):
+    with pytest.raises(LeftOutError, match=f"not timed at depth {depth}"):
         peer.prepare(the_plan, None, None, None)

@@ -58,5 +58,5 @@ def test_sizes_are_read() -> None:
 
 @pytest.mark.parametrize("text", ["", "1k,", "0", "-1", "1.5k", "1m", "2000k", "99999999999"])
 def test_sizes_that_are_none(text) -> None:
-    with pytest.raises(ConfigError, match="is no number of rows from 1 to 1048576"):
+    with pytest.raises(ConfigError, match="is not a number of rows from 1 to 1048576"):
         parse_sizes(text)

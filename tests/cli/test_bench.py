@@ -17,14 +17,14 @@ def test_without_a_gpu_it_ends_with_status_4(capsys) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--sizes", "1k,nonsense"], "'nonsense' is no number of rows"),
+        (["--sizes", "1k,nonsense"], "'nonsense' is not a number of rows"),
         (["--plot", "x.gif"], "has to end in .svg"),
         (["--rounds", "0"], "0 is not in the range"),
         (["--fa3", "/nowhere/fa3.so"], "does not exist"),
         (["no_such_config"], "no_such_config"),
     ],
 )
-def test_mistakes_are_told_before_anything_is_done(
+def test_mistakes_are_reported_before_anything_is_done(
     arguments, message, capsys, tmp_path, monkeypatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -37,7 +37,7 @@ def test_results_do_not_replace_other_files(capsys, tmp_path) -> None:
     notes = tmp_path / "notes.json"
     notes.write_text("my notes")
     assert main(["bench", "d128_causal_bf16", "--json", str(notes)]) == 2
-    assert "--json would replace a file that is no json" in capsys.readouterr().err
+    assert "--json would replace a file that is not json" in capsys.readouterr().err
     assert notes.read_text() == "my notes"
     assert main(["bench", "d128_causal_bf16", "--json", str(tmp_path)]) == 2
     assert "--json names a folder" in capsys.readouterr().err
@@ -46,10 +46,10 @@ def test_results_do_not_replace_other_files(capsys, tmp_path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["gemm_bf16", "--sizes", "2k,3xx"], "'3xx' is no size of a matrix product"),
+        (["gemm_bf16", "--sizes", "2k,3xx"], "'3xx' is not a size of a matrix product"),
         (["gemm_bf16", "--fa3", __file__], "--fa3 is for attention"),
         (["gemm_bf16", "--cudart", __file__], "--cudart is for attention"),
-        (["d128_causal_bf16", "--sizes", "1kx2kx3k"], "'1kx2kx3k' is no number of rows"),
+        (["d128_causal_bf16", "--sizes", "1kx2kx3k"], "'1kx2kx3k' is not a number of rows"),
         (["gemm_bf16", "d128_causal_bf16"], "these are of 2: 1 of gemm, 1 of attention"),
     ],
 )

@@ -89,7 +89,7 @@ def test_json_and_a_picture(capsys, tmp_path) -> None:
     assert re.sub("#[0-9a-f]{6}", "", light) == re.sub("#[0-9a-f]{6}", "", dark)
 
 
-def test_a_wrong_kernel_is_told_and_the_others_are_timed(capsys) -> None:
+def test_a_wrong_kernel_is_reported_and_the_others_are_timed(capsys) -> None:
     assert main(["bench", CONFIGS[0], "gemm_bf16_bias_gelu_sm90", "--sizes", "2k"]) == 1
     said = capsys.readouterr()
     assert "gemm_bf16_bias_gelu_sm90 is wrong" in said.err

@@ -101,7 +101,7 @@ def test_options_count_more_than_the_file(work, capsys) -> None:
     assert (status, run["passed"]) == (1, False)
 
 
-def test_what_no_run_exercised_is_told(work, capsys) -> None:
+def test_what_no_run_exercised_is_reported(work, capsys) -> None:
     ring = """
     setp.ne.u32 %p, %r0, 0;
     @!%p mbarrier.init.shared.b64 [full], 256;
@@ -200,12 +200,12 @@ WRONG = [
         "arguments[0].expect: there is no file nowhere.npy",
         3,
     ),
-    (lambda: Path("reverse.ptx").write_bytes(b"\xff\xfe"), "no PTX text", 0),
+    (lambda: Path("reverse.ptx").write_bytes(b"\xff\xfe"), "not PTX text", 0),
 ]
 
 
 @pytest.mark.parametrize(("spoil", "message", "line"), WRONG)
-def test_what_cannot_run_is_told_with_its_place(work, capsys, spoil, message, line) -> None:
+def test_what_cannot_run_is_reported_with_its_place(work, capsys, spoil, message, line) -> None:
     spoil()
     status, document = emulate(capsys)
     assert status == 2

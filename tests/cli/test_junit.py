@@ -64,7 +64,7 @@ def test_writing_replaces_an_earlier_report(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("name", "message"),
-    [(".", "names a folder"), ("no/j.xml", "not there"), ("sweep.yaml", "no XML")],
+    [(".", "names a folder"), ("no/j.xml", "is missing"), ("sweep.yaml", "not XML")],
 )
 def test_a_path_that_will_not_do(tmp_path: Path, name: str, message: str) -> None:
     (tmp_path / "sweep.yaml").write_text("base: x\n")

@@ -48,11 +48,11 @@ def test_on_a_terminal_there_is_a_bar(
 
 
 def test_a_pulse_is_felt_only_in_long_work(monkeypatch, capsys) -> None:
-    with progress_module.pulse() as tell:
-        tell("soon over")
+    with progress_module.pulse() as show:
+        show("soon over")
     assert capsys.readouterr().err == ""
-    monkeypatch.setattr(progress_module, "PATIENCE_S", 0.0)
-    with progress_module.pulse() as tell:
-        tell("1 of 9")
-        tell("2 of 9")  # within the interval
+    monkeypatch.setattr(progress_module, "SILENT_S", 0.0)
+    with progress_module.pulse() as show:
+        show("1 of 9")
+        show("2 of 9")  # within the interval
     assert capsys.readouterr().err == "1 of 9\n"

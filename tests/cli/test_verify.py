@@ -96,7 +96,9 @@ def test_large_cases_are_asked_for(config, capsys) -> None:
     assert main(["verify", "k.yaml", "--list-cases", "--large", "--cases", "large/*"]) == 0
 
 
-def test_all_mistakes_in_configs_are_told_before_anything_is_run(config, capsys, tmp_path) -> None:
+def test_all_mistakes_in_configs_are_reported_before_anything_is_run(
+    config, capsys, tmp_path
+) -> None:
     (tmp_path / "bad.yaml").write_text(CONFIG.format(100))
     assert main(["verify", "k.yaml", "bad.yaml"]) == 2
     output = capsys.readouterr()
@@ -106,7 +108,7 @@ def test_all_mistakes_in_configs_are_told_before_anything_is_run(config, capsys,
 
 def test_the_report_replaces_nothing_else(config, capsys, tmp_path) -> None:
     assert main(["verify", "k.yaml", "--report", "k.yaml"]) == 2
-    assert "--report would replace a file that is no yaml" in capsys.readouterr().err
+    assert "--report would replace a file that is not yaml" in capsys.readouterr().err
     assert config.read_text() == CONFIG.format(64)
 
 

@@ -117,7 +117,7 @@ def test_whatever_is_called_accepted_is(
         ({}, {"ping_pong", "kv_ring", "residual"}, set()),
     ],
 )
-def test_the_keys_are_those_of_family_and_architecture_where_they_are_told(
+def test_the_keys_are_those_of_family_and_architecture_where_they_are_reported(
     data: dict[str, Any], keys: set[str], strangers: set[str]
 ) -> None:
     known = set(Expectations(config_schema(), data).keys(()))
@@ -125,7 +125,7 @@ def test_the_keys_are_those_of_family_and_architecture_where_they_are_told(
     assert not strangers & known
 
 
-def test_what_models_hold_alike_is_told_once() -> None:
+def test_what_models_hold_alike_is_reported_once() -> None:
     expected = Expectations(config_schema(), {})
     assert expected.words(("arch",)) == "sm_90a, sm_100a or sm_103a"
     assert expected.words(("depth",)) == "64, 96, 128, 192, 256 or 512"
@@ -144,7 +144,7 @@ def test_a_family_that_is_not_told_is_a_choice() -> None:
     assert expected.nearest(("kernel",), "zzz") == []
 
 
-def test_a_number_in_quotes_is_told_from_a_word(expected: Expectations) -> None:
+def test_a_number_in_quotes_is_reported_from_a_word(expected: Expectations) -> None:
     assert expected.unquoted(("depth",), "128") == 128
     assert expected.unquoted(("overlap",), "yes") is True
     assert expected.unquoted(("depth",), "100") is None

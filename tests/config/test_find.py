@@ -136,7 +136,7 @@ def test_what_names_nothing(tree: Path, argument: str, message: str, remedy: str
     assert remedy in found.remedy
 
 
-def test_all_wrong_arguments_are_told_at_once(tree: Path) -> None:
+def test_all_wrong_arguments_are_reported_at_once(tree: Path) -> None:
     with pytest.raises(ConfigError) as caught:
         find_configs(["empty", "b.yaml", "nothing.yaml"])
 

@@ -95,7 +95,7 @@ def test_one_wrong_key_beside_valid_ones(
     assert remedy in problem.remedy
 
 
-def test_all_mistakes_are_told_at_once_from_top_to_bottom(refuse: Refuse) -> None:
+def test_all_mistakes_are_reported_at_once_from_top_to_bottom(refuse: Refuse) -> None:
     problems = refuse("arch: sm_90\ndtype: bf16\ndepth: 100\nBN: 010\nBN: 16\nmaks: causal\n")
 
     assert [(p.line, p.column, p.key) for p in problems] == [

@@ -175,7 +175,7 @@ def test_a_family_that_is_not_there(refuse: Refuse, kernel: str, message: str, r
          "The nearest is 128. 192 is possible with arch sm_90a."),
         (GEMM, "activation: x + rleu(x)", 13,
          "activation: 'rleu' in 'x + rleu(x)' is not known; did you mean relu?", ""),
-        (GEMM, 'activation: "max(x,"', 13, "'max(x,' is no expression at character 4", ""),
+        (GEMM, 'activation: "max(x,"', 13, "'max(x,' is not an expression at character 4", ""),
         (GEMM, "activation: 3", 13, "activation: 3 is not possible; it must be text", ""),
     ],
 )  # fmt: skip
@@ -189,7 +189,7 @@ def test_a_mistake_in_either_family(
     assert problem.remedy == remedy
 
 
-def test_beside_a_wrong_architecture_keys_of_another_family_are_told(refuse: Refuse) -> None:
+def test_beside_a_wrong_architecture_keys_of_another_family_are_reported(refuse: Refuse) -> None:
     problems = refuse(GEMM.replace("sm_90a", "sm_90") + "ping_pong: true\nmask: none\n")
 
     assert [p.message for p in problems] == [
@@ -198,7 +198,7 @@ def test_beside_a_wrong_architecture_keys_of_another_family_are_told(refuse: Ref
     ]
 
 
-def test_beside_a_wrong_architecture_only_what_none_takes_is_told(refuse: Refuse) -> None:
+def test_beside_a_wrong_architecture_only_what_none_takes_is_reported(refuse: Refuse) -> None:
     problems = refuse(
         "kernel: attention\narch: sm_9\ndtype: fp8_e4m3\ndepth: 100\nping_pong: 1\n"
         "num_pv_stages: 2\nBM: 192\nregisters: {softmax: 24}\nkv_rings: fused\n"

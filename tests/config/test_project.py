@@ -114,12 +114,12 @@ def test_unknown_keys_are_named_with_line_and_nearest(here: Path) -> None:
         (
             ENTRY + ENTRY.replace("acme", "b"),
             6,
-            "third_party/attn and third_party/attn lie in each",
+            "third_party/attn and third_party/attn overlap",
         ),
         (
             ENTRY + ENTRY.replace("acme", "b").replace("attn", "attn/../attn/in"),
             6,
-            "third_party/attn/../attn/in and third_party/attn lie in each other",
+            "third_party/attn/../attn/in and third_party/attn overlap",
         ),
         ('out = ""\n', 1, "out"),
         ("vendor = 3\n", 1, "vendor: 3 is not possible"),
@@ -147,7 +147,7 @@ def test_mistakes_in_pyproject_are_placed_in_its_own_lines(here: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("[tool]\nfa4gen = 3\n", "pyproject.toml:2:10: tool.fa4gen is no table"),
+        ("[tool]\nfa4gen = 3\n", "pyproject.toml:2:10: tool.fa4gen is not a table"),
         (
             '[tool.fa4gen]\nvendor = [{into="a", prfix="b"}]\n',
             "pyproject.toml:2:1: unknown key prf",

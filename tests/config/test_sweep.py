@@ -187,7 +187,7 @@ def test_a_wrong_key_of_a_base_file_is_placed_there(expand: Expand) -> None:
         (INLINE + "matrix: {depth: [64]}\nexclude: [{depth: 65}]\n", (3, 11),
          "exclude[0] {depth: 65} matches no combination", ""),
         (INLINE + "matrix: {depth: [64]}\nexclude: [{mask: none}]\n", (3, 12),
-         "mask, which is no key of the matrix", "Keys of the matrix: depth."),
+         "mask, which is not a key of the matrix", "Keys of the matrix: depth."),
         (INLINE + "matrix: {depth: [64]}\ninclude: {depth: 65}\n", (3, 10),
          "include must be a list", "dash"),
         (INLINE + "matrix: {depth: [64]}\ninclude: [1]\n", (3, 11), "not a mapping", ""),
@@ -213,7 +213,7 @@ def test_a_sweep_that_is_refused(
     assert problem.file == "shapes.yaml"
 
 
-def test_all_mistakes_of_a_sweep_are_told_at_once(refuse: Refuse) -> None:
+def test_all_mistakes_of_a_sweep_are_reported_at_once(refuse: Refuse) -> None:
     problems = refuse("base: nothing\nmatrix: {depth: [], maks: [none]}\nincldue: []\n")
 
     assert [problem.line for problem in problems] == [1, 2, 2, 3]

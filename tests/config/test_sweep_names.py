@@ -48,7 +48,7 @@ def test_any_prefix_becomes_a_name(prefix: str, name: str) -> None:
     assert case_names(prefix, [{}]) == [name]
 
 
-def test_names_that_would_be_alike_are_told_apart() -> None:
+def test_names_that_would_be_alike_are_reported_apart() -> None:
     one, two, other = case_names("s", [{"dtype": "a b"}, {"dtype": "a-b"}, {"dtype": "c"}])
 
     assert one != two

@@ -166,7 +166,7 @@ def test_diff_of_a_missing_file_and_of_one_without_last_newline(render_small, ou
     assert "-\ufffd\n\\ No newline at end of file\n" in diff
 
 
-def test_a_folder_in_a_files_place_is_told(render_small, out: Path) -> None:
+def test_a_folder_in_a_files_place_is_reported(render_small, out: Path) -> None:
     (out / "sm_90a/small/small.cu").mkdir(parents=True)
     with pytest.raises(ConfigError, match="cannot read"):
         check_generated([render_small()], out)

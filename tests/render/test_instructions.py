@@ -106,7 +106,7 @@ def test_lines_of_instructions_trace_back_to_their_family() -> None:
     assert places[at].text == lines[at]
 
 
-def test_mistakes_in_a_family_are_told_at_their_line(tmp_path) -> None:
+def test_mistakes_in_a_family_are_reported_at_their_line(tmp_path) -> None:
     (tmp_path / "ptx").mkdir()
     family = tmp_path / "ptx/fence.cuh.j2"
     family.write_text("// fences\n\nvoid f() { {{ plan.archh }} }\n")

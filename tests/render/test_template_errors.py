@@ -65,7 +65,13 @@ def problem_of(load_text, write_template, user_templates):
         ("{{ plan.softcap }}\n", 1, 1, "the expression is None", ""),
         ("{{ plan.barriers + 1 }}\n", 1, 1, "(TypeError)", ""),
         ("a\n\n\nb\n", 3, 1, "two blank lines in a row, at line 3 of small.cu", "Move one"),
-        ("int x[] = {{ '{{1}}' }};\n", 1, 1, "template syntax '{{' in the output", "braces apart"),
+        (
+            "int x[] = {{ '{{1}}' }};\n",
+            1,
+            1,
+            "template syntax '{{' in the output",
+            "space between C++ braces",
+        ),
         ("a  \n", 1, 1, "blanks at the end of a line, at line 1 of small.cu", ""),
     ],
 )
@@ -93,7 +99,7 @@ def test_context_at_the_edges_of_the_file(problem_of) -> None:
     assert problem_of({ROOT: "{{ nope }}"}).message.splitlines()[1:] == ["  > 1 | {{ nope }}"]
 
 
-def test_the_trail_of_includes_is_told(problem_of, tmp_path: Path) -> None:
+def test_the_trail_of_includes_is_reported(problem_of, tmp_path: Path) -> None:
     problem = problem_of(
         {
             ROOT: "a\n{% include 'x/middle.j2' %}\n",

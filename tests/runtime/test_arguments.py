@@ -104,7 +104,7 @@ def test_both_layouts_of_the_same_memory_are_the_same_problem():
         ({"value": {"shape": (2, 71, 2, 128)}}, "value: expected the key's shape, (2, 70, 2, 128), got (2, 71, 2, 128)"),
         ({"out": {"shape": (2, 99, 8, 128)}}, "out: expected the query's shape, (2, 100, 8, 128), got (2, 99, 8, 128)"),
         ({"query": {"pointer": GAP + 8}}, f"query: expected an address that is a multiple of 16 bytes, got {GAP + 8:#x}"),
-        ({"key": {"strides": (70 * 512, 512, 256, 4)}}, "key: expected a stride along depth of 2 bytes: columns side by side, got 4 bytes"),
+        ({"key": {"strides": (70 * 512, 512, 256, 4)}}, "key: expected a stride along depth of 2 bytes: contiguous columns, got 4 bytes"),
         ({"key": {"strides": (70 * 520 + 16, 520, 256, 2)}}, "key: expected a stride along rows that is a multiple of 16 bytes, from 0 to 1099511627775, got 520 bytes"),
         ({"value": {"strides": (70 * 512, -512, 256, 2)}}, "value: expected a stride along rows that is a multiple of 16 bytes, from 0 to 1099511627775, got -512 bytes"),
         ({"value": {"strides": (1 << 40, 512, 256, 2)}}, f"value: expected a stride along batch that is a multiple of 16 bytes, from 0 to 1099511627775, got {1 << 40} bytes"),

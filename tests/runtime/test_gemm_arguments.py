@@ -145,7 +145,7 @@ def test_one_wrong_argument(plan, changes, messages):
     assert refusal(make_arguments(plan, **changes), plan) == messages
 
 
-def test_all_that_is_wrong_is_told_at_once():
+def test_all_that_is_wrong_is_reported_at_once():
     arguments = make_arguments(a={"dtype": "float16"}, b={"device": -1}, c={"shape": (40, 71)})
     assert [message[:2] for message in refusal(arguments)] == ["a:", "b:", "c:"]
 
@@ -155,7 +155,7 @@ def test_the_output_may_take_the_place_of_c_and_nothing_else():
     assert check_gemm_arguments(PLAN, good).out.pointer == 4 * GAP
     shifted = make_arguments(c={"pointer": 4 * GAP + 16})
     assert refusal(shifted) == [
-        "out: expected memory of its own, or C's very own, got memory that overlaps c's"
+        "out: expected memory of its own, or C's own memory, got memory that overlaps c's"
     ]
     wider = make_arguments(c={"pointer": 4 * GAP, "strides": (160, 2)})
     assert refusal(wider)[0].endswith("got memory that overlaps c's")

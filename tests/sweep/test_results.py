@@ -112,9 +112,9 @@ def test_rewriting_replaces_all_lines(path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ("kernel: attention\n", "line 1 is no result of a sweep"),
-        ("not even a line", "is no results file"),
-        (RECORD.line() + "{}\n", "line 2 is no result of a sweep"),
+        ("kernel: attention\n", "line 1 is not a result of a sweep"),
+        ("not even a line", "is not a results file"),
+        (RECORD.line() + "{}\n", "line 2 is not a result of a sweep"),
         (replace(RECORD, sweep="t").line(), "holds results of the sweep t, not of s"),
     ],
 )

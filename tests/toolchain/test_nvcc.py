@@ -59,7 +59,7 @@ def test_no_nvcc(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_program_that_is_no_nvcc(tmp_path: Path) -> None:
     nvcc = Nvcc(program(tmp_path / "nvcc", "#!/bin/sh\necho hello\n"))
-    with pytest.raises(MissingCapabilityError, match="does not tell its version: hello"):
+    with pytest.raises(MissingCapabilityError, match="does not print its version: hello"):
         _ = nvcc.version
 
 

@@ -137,7 +137,7 @@ SYNCHRONISATION = {
 
 @pytest.mark.compile
 @pytest.mark.parametrize("name", SYNCHRONISATION)
-def test_wrong_synchronisation_is_told_whatever_the_schedule(name: str) -> None:
+def test_wrong_synchronisation_is_reported_whatever_the_schedule(name: str) -> None:
     config, pattern, replacement, words = SYNCHRONISATION[name]
     plan, compiled = mutated(config, pattern, replacement)
     # one tile a CTA shows what goes wrong within one, not what goes wrong between two

@@ -119,10 +119,10 @@ def test_cases_are_added_for_branches_but_not_for_loops_that_are_always_entered(
     assert all(name.startswith("further/") for name in ran)
 
 
-NEVER_TAKEN = "rescaling was never taken: mistakes in it would not show"
+NEVER_TAKEN = "rescaling was never taken: errors in it would not show"
 NEVER_SKIPPED = "rescaling was never skipped: it was taken at every block"
 NO_DECISION = "no block reached the branch that decides on rescaling"
-NEVER_SEVERAL = "no CTA took more than one tile: mistakes between tiles would not show"
+NEVER_SEVERAL = "no CTA took more than one tile: errors between tiles would not show"
 
 
 @pytest.mark.parametrize(

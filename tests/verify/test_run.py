@@ -90,7 +90,7 @@ def test_a_failure_names_the_kernel_the_case_the_seed_and_the_command(
     )
     assert "expected" in problem.message
     assert problem.remedy == (
-        "Seed 7. To see it again: fa4gen verify 'my k.yaml' --seed 7 --cases gqa/2"
+        "Seed 7. To reproduce it: fa4gen verify 'my k.yaml' --seed 7 --cases gqa/2"
     )
     assert problem.place == "my k.yaml:1:1"
     json.dumps(verdict_data(verdict), allow_nan=False)

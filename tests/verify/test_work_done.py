@@ -86,9 +86,7 @@ def test_a_kernel_that_never_rescales_says_so() -> None:
     assert found.rescales.taken == 0
     assert found.rescales.skipped > 0
     assert "rescales: 0 taken" in found.summary()
-    assert list(found.rescale_gaps()) == [
-        "rescaling was never taken: mistakes in it would not show"
-    ]
+    assert list(found.rescale_gaps()) == ["rescaling was never taken: errors in it would not show"]
     assert found.data()["rescales"] == {"taken": 0, "skipped": found.rescales.skipped}
 
 
@@ -109,7 +107,7 @@ def test_tiles_are_those_that_were_worked_on_and_not_those_that_there_are() -> N
     assert found.tiles == Tiles(1, 1)
     assert "tiles a CTA: 1 to 1 (none took more than one)" in found.summary()
     assert list(found.tile_gaps()) == [
-        "no CTA took more than one tile: mistakes between tiles would not show"
+        "no CTA took more than one tile: errors between tiles would not show"
     ]
 
 

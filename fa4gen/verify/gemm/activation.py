@@ -1,4 +1,4 @@
-"""How far an activation may carry an error: evaluated beside the point, not guessed."""
+"""How far an activation may amplify an error: evaluated around the point."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ CELLS = 512
 PROBES = 8
 """Points of each cell at which the expression's own error is measured."""
 LIBRARY_FACTOR = 8.0
-"""CUDA's functions round otherwise than NumPy's, by a unit or two where these are off by half."""
+"""CUDA's functions may be off by a unit or two where NumPy's are off by half a unit."""
 LEAST_ERROR = 2.0**-22
 """Of the result: two units of float32, where NumPy happens to make no error."""
 
@@ -29,8 +29,8 @@ class ActivationError:
         """Return f(x), and between which numbers the kernel's result for ``x`` +- ``error`` lies.
 
         The expression is evaluated at both ends and in the middle; what float32 adds is measured
-        on the expression itself, since it depends on how it is written: 1 - exp(-x) loses what
-        comes near 1, x * x does not.
+        on the expression itself, since it depends on how it is written: 1 - exp(-x) cancels for
+        small x, x * x does not.
         """
         if self.expression is None:
             return x, x - error, x + error
@@ -52,7 +52,7 @@ class ActivationError:
         """Return the error of the expression in float32 around every ``x``.
 
         It is measured at some points of cells that cover the values evenly by their logarithm; a
-        cell counts with the largest of its own and its neighbours'.
+        cell's error is the largest of its own and its neighbours'.
         """
         finite = xp.abs(x[xp.isfinite(x)])
         if not finite.size or not float(finite.max()):

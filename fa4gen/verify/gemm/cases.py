@@ -34,11 +34,11 @@ class GemmCase:
     data: str = "normal"
     padded: bool = False
     """Unused elements after each row and each matrix, and addresses of 16-byte alignment only;
-    tensors whose rows are no multiple of 16 bytes have them anyway."""
+    tensors whose rows are not a multiple of 16 bytes have them anyway."""
     shared: tuple[str, ...] = ()
     """Those of "b" and "c" that have no batch."""
     in_place: bool = False
-    """The output goes where C was."""
+    """The output overwrites C."""
     nan_in_c: bool = False
     """C is NaN throughout; for beta of 0."""
     multiprocessors: int | None = None
@@ -106,7 +106,7 @@ def emulated_cases(plan: GemmPlan) -> tuple[GemmCase, ...]:
         GemmCase("batch/shared", 20, 40, 24, batch=3, shared=("b", "c")),
         GemmCase("factor/alpha_0", 40, 40, 40, alpha=0.0),
         GemmCase("data/scaled", 70, 72, k + 16, data="scaled"),
-        # Three tiles a CTA at least, where the emulator has four of them.
+        # At least three tiles per CTA, where the emulator has four CTAs.
         GemmCase("tiles/many", rows + 5, 2 * n + 9, k + 8, batch=2 if plan.cta_group == 2 else 3),
     ]
     if plan.residual != "none":
@@ -159,7 +159,7 @@ def _tile_edges(plan: GemmPlan) -> Iterable[GemmCase]:
 
 
 def _depths(plan: GemmPlan) -> Iterable[GemmCase]:
-    """No k at all, around a stage, less than the ring, around it, and much more."""
+    """Return k of 0, around a stage, less than the ring, around it, and much more."""
     ring = plan.num_stages * plan.BK
     depths = [0, 1, plan.mma_k, *_around(plan.BK), *_around(ring), 2 * ring + plan.BK + 8]
     for index, k in enumerate(depths):
@@ -193,7 +193,7 @@ def _factors(plan: GemmPlan) -> Iterable[GemmCase]:
 
 
 def _residuals(plan: GemmPlan) -> Iterable[GemmCase]:
-    """C that says of each element where it came from; C that is overwritten."""
+    """C whose elements identify their position; C that is overwritten."""
     if plan.residual == "none":
         return
     rows = plan.cta_group * plan.BM
@@ -217,7 +217,7 @@ def _data(plan: GemmPlan) -> Iterable[GemmCase]:
 
 
 def _many_tiles(plan: GemmPlan, multiprocessors: int) -> Iterable[GemmCase]:
-    """More tiles than three rounds of CTAs: the order of work, and what tiles leave behind."""
+    """More tiles than three waves of CTAs: the order of work, and state left by earlier tiles."""
     rows = plan.cta_group * plan.BM
     tiles = 3 * multiprocessors // plan.cta_group + 5
     yield GemmCase("tiles/batch", rows + 1, plan.BN + 8, 40, batch=-(-tiles // 4))

@@ -52,7 +52,7 @@ class GemmFamily:
         return (*emulated_cases(self.plan), gemm_rings(self.plan))
 
     def further_cases(self, wanted: Wanted) -> tuple[GemmCase, ...]:
-        """Return cases for what the emulator's did not reach."""
+        """Return further cases for what the emulator's did not reach."""
         return gemm_further(self.plan, wanted)
 
     def tiles(self, case: GemmCase, coverage: Coverage) -> Tiles | None:
@@ -60,7 +60,7 @@ class GemmFamily:
         return gemm_tiles(self.plan, coverage, case.k)
 
     def rescales(self, coverages: Iterable[Coverage]) -> None:
-        """Return nothing: there is no softmax."""
+        """Return None: there is no softmax."""
         del coverages
 
     def cost(self, case: GemmCase) -> float:
@@ -126,14 +126,14 @@ class GemmFamily:
 
 @dataclass(frozen=True)
 class DrawnGemm:
-    """A case with its numbers."""
+    """A case with its inputs."""
 
     plan: AnyGemmPlan
     inputs: GemmInputs
     memory: GemmMemory
 
     def reference(self, xp: Any) -> GemmReference:
-        """Compute what the kernel must give."""
+        """Compute the kernel's expected results."""
         result = compute(GemmProblem.of(self.plan), self.inputs, xp)
         own = tolerance.measure(result.own, result, self.plan.out_dtype, xp)
         bounds = tolerance.bounds(result, self.plan.out_dtype, xp)
@@ -142,7 +142,7 @@ class DrawnGemm:
 
 @dataclass(frozen=True)
 class GemmReference:
-    """What a case must give, and how far a kernel may be from it."""
+    """The exact result of a case, and how far a kernel's may be from it."""
 
     result: GemmResult
     out_dtype: str
@@ -152,7 +152,7 @@ class GemmReference:
     def compare(
         self, memory: GemmMemory, after: Mapping[str, Image], xp: Any
     ) -> tuple[GemmErrors, tuple[Failure, ...]]:
-        """Return the errors of what a kernel left, and what is wrong with them."""
+        """Return the errors of a kernel's results, and those above their bounds."""
         got = xp.asarray(read_out(memory, after))
         errors = tolerance.measure(got, self.result, self.out_dtype, xp)
         return errors, tuple(self._wrong(memory, got, errors, xp))

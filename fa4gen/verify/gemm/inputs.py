@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
 Floats = NDArray[np.float32]
 NUM_POSITIONS = 3067
-"""Values that tell positions apart in 16 bits. Prime: no power of two of rows or columns away lies
-an element of the same value."""
+"""Values that identify positions in 16 bits. Prime: equal values are never a power of two of rows
+or columns apart."""
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ class _Draft:
     c: Floats
     alpha: float
     steep: bool
-    """An activation is applied to the result, which then has to stay where that is no overflow."""
+    """An activation is applied to the result, which must then stay where that does not overflow."""
 
     def clip(self) -> None:
         """Keep inside the types' ranges, rounding included."""
@@ -75,7 +75,7 @@ def make_inputs(case: GemmCase, plan: GemmPlan, rng: np.random.Generator) -> Gem
     a, b, c = (rng.standard_normal(shapes[name], dtype=np.float32) for name in ("a", "b", "c"))
     steep = plan.activation is not None
     draft = _Draft(rng, plan.dtype, plan.out_dtype, a, b, c, case.alpha, steep)
-    if steep:  # sums of a few units, where activations bend
+    if steep:  # sums of a few units, where activations are not linear
         draft.alpha *= 2.0 ** round(1 - np.log2(max(case.k, 1)) / 2)
     KINDS[case.data](draft)
     draft.clip()
@@ -102,24 +102,24 @@ def _normal(draft: _Draft) -> None:
 
 
 def _scale_both(draft: _Draft, power: int) -> None:
-    """Scale A and B, and take it back by alpha."""
+    """Scale A and B, and undo it by alpha."""
     draft.a *= np.float32(2.0**power)
     draft.b *= np.float32(2.0**power)
     draft.alpha *= 2.0 ** (-2 * power)
 
 
 def _large(draft: _Draft) -> None:
-    """Large elements, whose sums float32 still holds; alpha brings them back."""
+    """Large elements, whose sums fit float32; alpha scales them back."""
     _scale_both(draft, {"bf16": 50, "fp16": 10, "fp8_e4m3": 6}[draft.dtype])
 
 
 def _tiny(draft: _Draft) -> None:
-    """Small elements, subnormal ones in fp16 and fp8; alpha brings them back."""
+    """Small elements, subnormal ones in fp16 and fp8; alpha scales them back."""
     _scale_both(draft, {"bf16": -50, "fp16": -14, "fp8_e4m3": -7}[draft.dtype])
 
 
 def _cancelling(draft: _Draft) -> None:
-    """Half of each sum takes the other half back, all but a little."""
+    """Half of each sum nearly cancels the other half."""
     half = draft.a.shape[2] // 2
     draft.a[:, :, half : 2 * half] = draft.a[:, :, :half]
     draft.b[:, half : 2 * half] = -draft.b[:, :half]
@@ -128,14 +128,14 @@ def _cancelling(draft: _Draft) -> None:
 
 
 def _positive(draft: _Draft) -> None:
-    """No sign anywhere: sums that only grow, and whose truncation adds up."""
+    """Positive numbers only: sums that only grow, and whose truncation errors add up."""
     for array in (draft.a, draft.b, draft.c):
         np.abs(array, out=array)
     draft.alpha *= 2.0**-6
 
 
 def _scaled(draft: _Draft) -> None:
-    """Rows of A and columns of B of very different size: an error must not hide beside them."""
+    """Rows of A and columns of B of very different magnitude: large ones must not hide an error."""
     narrow = draft.steep or draft.dtype != "bf16" or draft.out_dtype == "fp16"
     most = 3 if narrow else 12
     rows = draft.rng.integers(-most, most + 1, (*draft.a.shape[:2], 1))
@@ -145,7 +145,7 @@ def _scaled(draft: _Draft) -> None:
 
 
 def _positions(draft: _Draft) -> None:
-    """Zeros in A, and a C that tells positions apart: where the residual came from shows."""
+    """Zeros in A, and a C that identifies positions: a residual from a wrong place shows."""
     draft.a[:] = 0
     index = np.arange(draft.c.size).reshape(draft.c.shape)
     if draft.steep:

@@ -1,9 +1,9 @@
 """The memory of a matrix product's case (see ``buffers``): majors, padding, what shares a buffer.
 
 Rows (columns, for an A or B whose other extent is contiguous) begin at multiples of 16 bytes, as
-the launcher wants it; where that leaves space behind a row, or the case asks for more of it, the
-space is NaN behind inputs and the guards' pattern behind outputs. TMA writes whole pieces of 16
-bytes: up to the next one behind a row of the output anything may be written.
+the launcher requires; where that leaves space after a row, or the case has more of it, the space is
+NaN in inputs and the guard pattern in outputs. TMA writes in units of 16 bytes: up to the next
+multiple after a row of the output anything may be written.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from fa4gen.verify.gemm.inputs import GemmInputs
 
 CHUNK_BYTES = 16
-"""What strides are multiples of, and what TMA writes at a time."""
+"""Bytes: strides are multiples of it, and TMA writes in units of it."""
 ROW_PADDING_BYTES = 48
 MATRIX_PADDING_BYTES = 112
 
@@ -52,7 +52,7 @@ class GemmMemory(CaseMemory):
         return words(name, ("batch", "row", "column")[3 - len(index) :], index)
 
     def outside(self, name: str) -> NDArray[np.bool_]:
-        """Return a mask over the output's buffer: whole pieces of 16 bytes are the output's."""
+        """Return a mask over the output's buffer: whole units of 16 bytes belong to the output."""
         view = self.views[name]
         per_chunk = CHUNK_BYTES // view.strides[-1]
         columns = -(-view.shape[-1] // per_chunk) * per_chunk
@@ -94,7 +94,7 @@ class _Maker:
     def add(self, name: str, values: NDArray[np.float32], dtype: str, contiguous: int = -1) -> None:
         """Add a tensor (batch, ...) with a buffer of its own and fill it.
 
-        ``contiguous`` is the axis whose elements lie side by side.
+        ``contiguous`` is the axis that is contiguous in memory.
         """
         element = numpy_dtype(dtype).itemsize
         axes = [axis for axis in range(values.ndim) if axis != contiguous % values.ndim]

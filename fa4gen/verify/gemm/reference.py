@@ -1,6 +1,6 @@
 """A matrix product in float64, the same with a kernel's roundings, and how far they may differ.
 
-``xp`` is the array module, numpy or cupy. Everything is worked out for some rows at a time, so
+``xp`` is the array module, numpy or cupy. Everything is computed for some rows at a time, so
 that the many arrays of bounds stay small.
 """
 
@@ -24,14 +24,14 @@ if TYPE_CHECKING:
     from fa4gen.verify.gemm.inputs import GemmInputs
 
 CPU_CHUNK = 1 << 18
-"""Elements of the output that are worked out at a time on a CPU: they stay in its caches."""
+"""Elements of the output that are computed at a time on a CPU: they fit its caches."""
 GPU_CHUNK = 1 << 24
 FLOAT32_ROUNDOFF = 2.0**-24
 
 
 @dataclass(frozen=True)
 class GemmProblem:
-    """What a kernel computes and rounds, apart from the numbers in its tensors."""
+    """What a kernel computes and rounds, except for its tensors' values."""
 
     out_dtype: str
     activation: Expression | None
@@ -61,7 +61,7 @@ class GemmResult:
 
 
 def compute(problem: GemmProblem, inputs: GemmInputs, xp: Any = np) -> GemmResult:
-    """Compute exactly, as a kernel does, and what lies between."""
+    """Compute the exact result, the kernel's, and the interval between."""
     shape = (*_out_batch(inputs), inputs.a.shape[1], inputs.b.shape[2])
     exact, slack = (xp.zeros(shape, xp.float64) for _ in range(2))
     low, high, own = (xp.zeros(shape, xp.float32) for _ in range(3))
@@ -97,7 +97,7 @@ def _before_activation(
     if not _is_power_of_two(inputs.beta):
         error += FLOAT32_ROUNDOFF * xp.abs(added)
     x = scaled + added
-    # Before the sum is rounded its terms are off already, by next to nothing.
+    # Before the sum is rounded, its terms have tiny errors already.
     rounding = FLOAT32_ROUNDOFF * (xp.abs(x) + error)
     error += xp.where((scaled == 0) | (added == 0), 0.0, rounding)
     return x, error

@@ -20,7 +20,7 @@ Every element has an interval of its own, and a kernel has to stay inside it. It
 * the rounding of both ends to the output's type. It is monotone, so the interval is exact: where
   nothing before could go wrong, as in C passed through, only the right bits are left.
 
-Three errors are looked at, each where others would average it away:
+Three errors are measured, each where the others would average it out:
 
 * ``frobenius``: all of the output, ||out - exact|| / ||exact||. The bound is that of the same
   computation in float32 NumPy times a factor for chance, plus the intervals before rounding.
@@ -131,8 +131,7 @@ def bounds(result: GemmResult, out_dtype: str, xp: Any = np) -> GemmErrors:
 def element_shares(got: Any, result: GemmResult, xp: Any = np) -> Any:
     """Return each element's distance as a share of what it may be: at most 1 inside its interval.
 
-    What is not a number where the exact result is one, or infinite where it may not be, is
-    infinitely far.
+    NaN where the exact result is a number, or infinity where it must be finite, is infinitely far.
     """
     found, exact = got.astype(xp.float64), result.exact
     low, high = result.low.astype(xp.float64), result.high.astype(xp.float64)
@@ -145,7 +144,7 @@ def element_shares(got: Any, result: GemmResult, xp: Any = np) -> Any:
 
 
 def _distance(got: Any, result: GemmResult, xp: Any) -> Any:
-    """Return |got - exact|; 0 where both are beyond float32 or no number, as they may be."""
+    """Return |got - exact|; 0 where both are beyond float32, or both NaN."""
     found = got.astype(xp.float64)
     allowed = (found >= result.low) & (found <= result.high) & ~xp.isfinite(found)
     same = allowed | (xp.isnan(found) & xp.isnan(result.exact))
@@ -181,6 +180,6 @@ def _ratio(error: float, size: float) -> float:
 
 
 def _shares(errors: Any, limits: Any, xp: Any) -> Any:
-    """Divide; no error is a share of 0 whatever the limit, and any is infinite of none."""
+    """Divide; 0 / 0 is 0, anything else over 0 is infinite."""
     none = limits <= 0
     return xp.where(none, xp.where(errors > 0, xp.inf, 0.0), errors / xp.where(none, 1.0, limits))

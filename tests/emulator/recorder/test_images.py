@@ -105,7 +105,7 @@ def test_machine_code_takes_the_ptx_that_has_its_kernels(tmp_path) -> None:
 
 
 def test_what_is_no_image_is_refused() -> None:
-    with pytest.raises(ImageError, match="no PTX text"):
+    with pytest.raises(ImageError, match="not PTX text"):
         find_ptx(b"\xff\xfe\xfd", (), 90)
     with pytest.raises(ImageError, match="nothing in it for sm_90"):
         find_ptx(fatbin(part(1, 100, b"new\0")), (), 90)

@@ -119,7 +119,7 @@ def test_verify_builds_and_runs_the_folder(
     record(vendored, "emulated")
     vendored.edit("src/attention.c", "define LOG2_E 1.44", "define LOG2_E 1.54")
     assert main([*arguments, "--cases", "size/64"]) == 1
-    again = "To see it again: fa4gen vendor --verify attn --seed 5 --cases size/64"
+    again = "To reproduce it: fa4gen vendor --verify attn --seed 5 --cases size/64"
     assert again in capsys.readouterr().err
 
 

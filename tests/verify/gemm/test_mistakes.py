@@ -65,7 +65,7 @@ MISTAKES = {
 
 
 @pytest.mark.parametrize("mistake", MISTAKES)
-def test_a_mistake_is_told(make_plan, numpy_backend, mistake: str) -> None:
+def test_a_mistake_is_reported(make_plan, numpy_backend, mistake: str) -> None:
     case, check = MISTAKES[mistake]
     plan = make_plan(residual="matrix")
     assert verify(plan, numpy_backend(), case).passed
@@ -73,18 +73,18 @@ def test_a_mistake_is_told(make_plan, numpy_backend, mistake: str) -> None:
     assert check in {failure.check for case in verdict.cases for failure in case.failures}
 
 
-def test_a_sum_that_is_too_narrow_is_told_in_float32(make_plan, numpy_backend) -> None:
+def test_a_sum_that_is_too_narrow_is_reported_in_float32(make_plan, numpy_backend) -> None:
     plan = make_plan(out_dtype="fp32")
     assert not verify(plan, numpy_backend("narrow_sum"), "size/64").passed
 
 
-def test_a_missing_activation_is_told(make_plan, numpy_backend) -> None:
+def test_a_missing_activation_is_reported(make_plan, numpy_backend) -> None:
     plan = make_plan(activation="relu(x)")
     assert verify(plan, numpy_backend(), "size/64").passed
     assert not verify(plan, numpy_backend("no_activation"), "size/64").passed
 
 
-def test_in_place_an_element_that_was_left_alone_is_told(make_plan, numpy_backend) -> None:
+def test_in_place_an_element_that_was_left_alone_is_reported(make_plan, numpy_backend) -> None:
     verdict = verify(make_plan(residual="matrix"), numpy_backend("unwritten"), "residual/in_place")
     assert not verdict.passed
 
@@ -97,7 +97,7 @@ def test_a_failure_names_the_element_and_the_command(make_plan, numpy_backend) -
     verdict = verify(make_plan(residual="matrix"), numpy_backend("one_element"), "size/128")
     [problem] = problems(verdict)
     assert problem.message.startswith("probe, size/128: m 128, n 128, k 128, normal: ")
-    assert "1 of 16384 elements are off by more than their rounding allows" in problem.message
+    assert "1 of 16384 elements are outside of their rounding bounds" in problem.message
     assert "out[row 64, column 0]: expected " in problem.message
     assert problem.remedy.endswith("fa4gen verify g.yaml --seed 4 --cases size/128")
 

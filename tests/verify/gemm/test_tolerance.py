@@ -95,7 +95,7 @@ def test_what_cannot_be_rounded_has_to_be_met_exactly() -> None:
     assert measure(wrong, result, "fp32").element == np.inf
 
 
-def test_one_unit_beyond_the_interval_is_told() -> None:
+def test_one_unit_beyond_the_interval_is_reported() -> None:
     result = product()
     at = (0, 7, 11)
     got = result.own.copy()
