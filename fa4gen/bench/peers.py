@@ -107,7 +107,7 @@ class SdpaPeer:
     def prepare(self, plan: AttentionPlan, query: Any, key: Any, value: Any) -> Callable[[], Any]:
         """See Peer."""
         if plan.depth not in self.depths:
-            raise LeftOutError(f"it is not for depth {plan.depth}")
+            raise LeftOutError(f"it is not timed at depth {plan.depth}")
         if not isinstance(plan.mask, NoMask | Causal):
             raise LeftOutError(f"it has no mask {plan.mask.name}")
         if plan.softcap is not None:

@@ -86,5 +86,5 @@ def size_word(rows: int) -> str:
 
 
 def mask_word(facts: Mapping[str, Any]) -> str:
-    """Write a mask in words: dense, causal, or the window."""
+    """Return a mask in words: dense, causal, or the window."""
     return mask_in(facts).short

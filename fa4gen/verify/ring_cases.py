@@ -84,11 +84,11 @@ def attention_further(plan: AttentionPlan, wanted: Wanted) -> tuple[Case, ...]:
         cases.append(Case("further/one_tile", 1, 1, 1, 3, n + 5))
     if wanted.branches:
         if plan.mask.LAST:
-            # of three tiles only the last rows see a key, and a CTA takes all: tiles and parts of
-            # tiles without any work, behind others
+            # of three tiles only the last rows see a key, and one CTA takes all: tiles and parts of
+            # tiles without work, after others
             few = Case("further/few_seen", 1, 2, 1, 3 * m, m + m // 4)
             cases.append(replace(few, multiprocessors=plan.cta_group))
-        # blocks before, inside and behind what the mask shows, for rows of two tiles
+        # blocks before, inside and after what the mask shows, for rows of two tiles
         keys = min(plan.mask.span or 0, 4 * n) + 3 * n
         cases.append(Case("further/long", 1, 1, 1, m + 1, keys, data="falling"))
     return tuple(cases)

@@ -37,6 +37,6 @@ def score_tiles(plan: AttentionPlan, case: Case) -> dict[str, int]:
 
 
 def _seen(plan: AttentionPlan, row: int, rows: int, keys: int) -> tuple[int, int]:
-    """Return the first and the last key that a row sees; the last row lies at the last key."""
+    """Return the first and last key that a row sees; the last row's diagonal is the last key."""
     first, end = plan.mask.bounds(row + keys - rows, keys)
     return max(0, first), min(keys, end) - 1
