@@ -26,8 +26,9 @@ def share_work(
 ) -> list[Result]:
     """Return the results of all items in their order, computed by ``jobs`` processes.
 
-    This process calls ``here``, the others call ``elsewhere``, which has to be picklable. Exceptions
-    of either are raised. Items of high ``cost`` are begun first, so that all end together.
+    This process calls ``here``, the others call ``elsewhere``, which has to be picklable.
+    Exceptions of either are raised. Items of high ``cost`` are begun first, so that all end
+    together.
 
     With ``inherit`` the others begin with all that this process has loaded, where that is safe: so
     neither side may use the GPU.
