@@ -58,11 +58,14 @@ def test_the_rows_of_a_pipeline_lie_one_behind_the_other(
 ) -> None:
     plan = planned(data.draw(any_gemm_config))
     names = [row.name for row in plan.barriers]
-    pairs = [("input", plan.num_stages)]
-    pairs += [(f"epi{i}", plan.num_epi_stages) for i in range(plan.num_consumer_warpgroups)]
-    assert names == [f"{name}_{end}" for name, _ in pairs for end in ("full", "empty")]
-    for name, slots in pairs:
-        full, empty = plan.barrier(f"{name}_full"), plan.barrier(f"{name}_empty")
+    pairs = [("input_full", "input_empty", plan.num_stages)]
+    pairs += [
+        (f"epi{i}_ready", f"epi{i}_written", plan.num_epi_stages)
+        for i in range(plan.num_consumer_warpgroups)
+    ]
+    assert names == [name for *ends, _ in pairs for name in ends]
+    for filled, freed, slots in pairs:
+        full, empty = plan.barrier(filled), plan.barrier(freed)
         assert full.slots == empty.slots == slots
         assert empty.offset == full.offset + full.bytes
         assert (full.first_wait_parity, empty.first_wait_parity) == (0, 1)
