@@ -467,7 +467,7 @@ constexpr int32 kRowKeys = 128;                // keys of a block whose scores a
 constexpr int32 kHalfColumns = 256;            // columns of O_lo and of O_hi
 constexpr int32 kLaneColumns = 128;            // columns of a half of O in one lane: half a row of it
 constexpr int32 kValueDepth = 512;             // columns of value and output
-constexpr float kRescaleThreshold = 8.0f;      // growth of a maximum, in powers of two, that is let pass
+constexpr float kRescaleThreshold = 8.0f;      // largest increase of a row's maximum, as a power of two, without rescaling
 constexpr int32 kWindowRight = 0;              // keys visible right of the diagonal
 constexpr int32 kNumThreads = 384;             // softmax, correction, and a warpgroup that issues
 constexpr uint32 kSoftmaxRegisters = 216;      // a thread, after setmaxnreg
@@ -561,6 +561,8 @@ struct Ring {
 // Index and phase step once the last part is released (or filled).
 template <int32 num_kv_stages, int32 num_qk_stages, int32 cta_group = 1, int32 stride = 1>
 struct StagedPipeline {
+  static_assert(stride == 1 || num_qk_stages == 1, "Keys and values share a ring only as whole blocks.");
+
   uint32 mbar;  // address of the first barrier
   PipelineState<num_kv_stages, stride> state;
 
@@ -1050,7 +1052,7 @@ __device__ __forceinline__ void run_loader(uint32 base, const Problem& problem,
   }
   loader.drain();
 
-  // The last CTA to finish leaves both counters at zero for the next launch.
+  // The last pair to finish leaves both counters at zero for the next launch.
   if (rank != 0) return;
   __threadfence();
   if (atomicAdd(tile_counter + 1, kCtaGroup) == gridDim.x - kCtaGroup) {

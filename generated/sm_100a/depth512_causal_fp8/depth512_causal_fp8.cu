@@ -463,7 +463,7 @@ constexpr int32 kRowKeys = 128;                // keys of a block whose scores a
 constexpr int32 kHalfColumns = 256;            // columns of O_lo and of O_hi
 constexpr int32 kLaneColumns = 128;            // columns of a half of O in one lane: half a row of it
 constexpr int32 kValueDepth = 512;             // columns of value and output
-constexpr float kRescaleThreshold = 0.0f;      // growth of a maximum, in powers of two, that is let pass
+constexpr float kRescaleThreshold = 0.0f;      // largest increase of a row's maximum, as a power of two, without rescaling
 constexpr float kProbabilityShift = 8.f;       // probabilities are scaled by 2^kProbabilityShift
 constexpr int32 kWindowRight = 0;              // keys visible right of the diagonal
 constexpr int32 kNumThreads = 384;             // softmax, correction, and a warpgroup that issues
@@ -558,6 +558,8 @@ struct Ring {
 // Index and phase step once the last part is released (or filled).
 template <int32 num_kv_stages, int32 num_qk_stages, int32 cta_group = 1, int32 stride = 1>
 struct StagedPipeline {
+  static_assert(stride == 1 || num_qk_stages == 1, "Keys and values share a ring only as whole blocks.");
+
   uint32 mbar;  // address of the first barrier
   PipelineState<num_kv_stages, stride> state;
 

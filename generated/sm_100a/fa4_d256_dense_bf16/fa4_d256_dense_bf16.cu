@@ -445,7 +445,7 @@ constexpr int32 kCtaGroup = 1;                 // CTAs that multiply together
 constexpr int32 kNumQkStages = 1;              // parts of Q and K along the depth
 constexpr int32 kNumPvStages = 2;              // parts of P along the keys
 constexpr int32 kScoreStages = 2;              // buffers of scores of a query tile
-constexpr float kRescaleThreshold = 8.0f;      // growth of a maximum, in powers of two, that is let pass
+constexpr float kRescaleThreshold = 8.0f;      // largest increase of a row's maximum, as a power of two, without rescaling
 constexpr int32 kNumThreads = 384;             // softmax, correction, and a warpgroup that issues
 constexpr uint32 kSoftmaxRegisters = 192;      // a thread, after setmaxnreg
 constexpr uint32 kCorrectionRegisters = 192;   // a thread, after setmaxnreg
@@ -538,6 +538,8 @@ struct Ring {
 // Index and phase step once the last part is released (or filled).
 template <int32 num_kv_stages, int32 num_qk_stages, int32 cta_group = 1, int32 stride = 1>
 struct StagedPipeline {
+  static_assert(stride == 1 || num_qk_stages == 1, "Keys and values share a ring only as whole blocks.");
+
   uint32 mbar;  // address of the first barrier
   PipelineState<num_kv_stages, stride> state;
 
@@ -628,9 +630,6 @@ struct TMAProducerPipeline {
       is_k ? config::BN * config::BK0 * config::element_bytes / config::cta_group
            : config::BK1 * config::padded_value_depth * config::element_bytes / config::cta_group;
 
-  static_assert(config::ring_stride == 1 || config::num_qk_stages == 1,
-                "Keys and values share a ring only as whole blocks.");
-
   StagedPipeline<config::num_kv_stages, num_qk_stages_effective, config::cta_group, config::ring_stride>
       pipeline;
   uint32 smem;  // address of slot 0
@@ -670,9 +669,6 @@ struct TMAConsumerPipeline {
   static constexpr uint32 full_kv_bytes = is_k ? config::k_slot_bytes : config::v_slot_bytes;
   static constexpr uint32 staged_k_bytes =
       config::BN * config::BK0 * config::element_bytes / config::cta_group;
-
-  static_assert(config::ring_stride == 1 || config::num_qk_stages == 1,
-                "Keys and values share a ring only as whole blocks.");
 
   StagedPipeline<config::num_kv_stages, num_qk_stages_effective, config::cta_group, config::ring_stride>
       pipeline;
@@ -797,14 +793,14 @@ __device__ __forceinline__ Tile read_tile(uint32 slot) {
 
 // Query tiles: 128 x 256 bf16, 128-byte swizzle; then its output
 constexpr uint32 kQueryOffset = 0;
-constexpr uint32 kQueryBytes = 65536;  // of each of 1
+constexpr uint32 kQueryBytes = 65536;
 
 // Ring of blocks, keys and values in turn: 64 x 256 bf16, K-major; 64 x 256 bf16, MN-major
 constexpr uint32 kKvOffset = 65536;
 
 // What the softmax tells the correction: a factor for each row, then 1 / sum
 constexpr uint32 kScaleOffset = 229584;
-constexpr uint32 kScaleBytes = 512;  // of each of 1
+constexpr uint32 kScaleBytes = 512;
 
 // Tiles on their way from the loader to the other roles: first row, head, batch
 constexpr uint32 kTileOffset = 230096;

@@ -449,7 +449,7 @@ constexpr int32 kCtaGroup = 1;                 // CTAs that multiply together
 constexpr int32 kNumQkStages = 1;              // parts of Q and K along the depth
 constexpr int32 kNumPvStages = 2;              // parts of P along the keys
 constexpr int32 kScoreStages = 1;              // buffers of scores of a query tile
-constexpr float kRescaleThreshold = 8.0f;      // growth of a maximum, in powers of two, that is let pass
+constexpr float kRescaleThreshold = 8.0f;      // largest increase of a row's maximum, as a power of two, without rescaling
 constexpr int32 kWindowLeft = 1023;            // keys visible left of the diagonal
 constexpr int32 kWindowRight = 0;              // keys visible right of the diagonal
 constexpr int32 kNumThreads = 512;             // softmax, correction, and a warpgroup that issues
@@ -544,6 +544,8 @@ struct Ring {
 // Index and phase step once the last part is released (or filled).
 template <int32 num_kv_stages, int32 num_qk_stages, int32 cta_group = 1, int32 stride = 1>
 struct StagedPipeline {
+  static_assert(stride == 1 || num_qk_stages == 1, "Keys and values share a ring only as whole blocks.");
+
   uint32 mbar;  // address of the first barrier
   PipelineState<num_kv_stages, stride> state;
 
@@ -634,9 +636,6 @@ struct TMAProducerPipeline {
       is_k ? config::BN * config::BK0 * config::element_bytes / config::cta_group
            : config::BK1 * config::padded_value_depth * config::element_bytes / config::cta_group;
 
-  static_assert(config::ring_stride == 1 || config::num_qk_stages == 1,
-                "Keys and values share a ring only as whole blocks.");
-
   StagedPipeline<config::num_kv_stages, num_qk_stages_effective, config::cta_group, config::ring_stride>
       pipeline;
   uint32 smem;  // address of slot 0
@@ -676,9 +675,6 @@ struct TMAConsumerPipeline {
   static constexpr uint32 full_kv_bytes = is_k ? config::k_slot_bytes : config::v_slot_bytes;
   static constexpr uint32 staged_k_bytes =
       config::BN * config::BK0 * config::element_bytes / config::cta_group;
-
-  static_assert(config::ring_stride == 1 || config::num_qk_stages == 1,
-                "Keys and values share a ring only as whole blocks.");
 
   StagedPipeline<config::num_kv_stages, num_qk_stages_effective, config::cta_group, config::ring_stride>
       pipeline;

@@ -412,7 +412,7 @@ constexpr int32 kWarpgroupRows = 64;           // rows of one wgmma
 constexpr int32 kNumKvStages = 2;              // slots of the key ring, and of the value ring
 constexpr int32 kCtaGroup = 2;                 // CTAs that share keys and values
 constexpr int32 kNumPvChunksInFlight = 3;      // 16-key chunks of P.V that may run under the next Q.K
-constexpr float kRescaleThreshold = 8.0f;      // growth of a row's maximum, in powers of two, that is let pass
+constexpr float kRescaleThreshold = 8.0f;      // largest increase of a row's maximum, as a power of two, without rescaling
 constexpr int32 kWindowRight = 0;              // keys visible right of the diagonal
 constexpr int32 kNumThreads = 512;             // one producer warpgroup, then the consumers
 constexpr uint32 kProducerRegisters = 32;      // a thread, after setmaxnreg
@@ -663,7 +663,7 @@ __device__ __forceinline__ void run_loader(uint32 base, const Problem& problem,
     if (rank == 0) index = gridDim.x + kCtaGroup * atomicAdd(tile_counter, 1);
   }
 
-  // The last CTA to finish leaves both counters at zero for the next launch.
+  // The last pair to finish leaves both counters at zero for the next launch.
   if (rank != 0) return;
   __threadfence();
   if (atomicAdd(tile_counter + 1, kCtaGroup) == gridDim.x - kCtaGroup) {

@@ -370,7 +370,7 @@ constexpr int32 kNumConsumerWarpgroups = 3;    // each on kWarpgroupRows of the 
 constexpr int32 kWarpgroupRows = 64;           // rows of one wgmma
 constexpr int32 kNumKvStages = 2;              // slots of the key ring, and of the value ring
 constexpr int32 kNumPvChunksInFlight = 3;      // 16-key chunks of P.V that may run under the next Q.K
-constexpr float kRescaleThreshold = 8.0f;      // growth of a row's maximum, in powers of two, that is let pass
+constexpr float kRescaleThreshold = 8.0f;      // largest increase of a row's maximum, as a power of two, without rescaling
 constexpr int32 kWindowRight = 0;              // keys visible right of the diagonal
 constexpr int32 kNumThreads = 512;             // one producer warpgroup, then the consumers
 constexpr uint32 kProducerRegisters = 32;      // a thread, after setmaxnreg
@@ -767,7 +767,7 @@ struct OutputTensor {
 struct Place {
   int32 warpgroup;
   int32 row;  // the first of the thread's two rows, counted from the tile's; the other is 8 below
-  uint32 staging;  // the warpgroup's query slot, where its output goes by
+  uint32 staging;  // the warpgroup's query slot, through which its output is stored
 };
 
 // One lane of the four that share a row writes its log-sum-exp.

@@ -306,7 +306,7 @@ constexpr int32 kNumConsumerWarpgroups = 1;    // each on kWarpgroupRows of the 
 constexpr int32 kWarpgroupRows = 64;           // rows of one wgmma
 constexpr int32 kNumKvStages = 4;              // slots of the key ring, and of the value ring
 constexpr int32 kNumPvChunksInFlight = 2;      // 16-key chunks of P.V that may run under the next Q.K
-constexpr float kRescaleThreshold = 8.0f;      // growth of a row's maximum, in powers of two, that is let pass
+constexpr float kRescaleThreshold = 8.0f;      // largest increase of a row's maximum, as a power of two, without rescaling
 constexpr int32 kNumThreads = 256;             // one producer warpgroup, then the consumers
 constexpr uint32 kProducerRegisters = 56;      // a thread, after setmaxnreg
 constexpr uint32 kConsumerRegisters = 256;     // a thread, after setmaxnreg
@@ -325,7 +325,7 @@ static_assert(kNumThreads == 128 * (1 + kNumConsumerWarpgroups),
 
 // Queries, one slot a consumer warpgroup: 64 x 64 bf16, 128-byte swizzle
 constexpr uint32 kQueryOffset = 0;
-constexpr uint32 kQueryBytes = 8192;  // of each of 1
+constexpr uint32 kQueryBytes = 8192;
 
 // Ring of key blocks: 64 x 64 bf16, 128-byte swizzle
 constexpr uint32 kKeyOffset = 8192;

@@ -468,11 +468,11 @@ struct EpiLoadPipeline {
 
 // Ring of A: 192 x 128 fp16, k-major, 128-byte swizzle
 constexpr uint32 kAOffset = 0;
-constexpr uint32 kABytes = 49152;  // of each of 1
+constexpr uint32 kABytes = 49152;
 
 // Ring of B: 128 x 192 fp16, k-major, 128-byte swizzle
 constexpr uint32 kBOffset = 49152;
-constexpr uint32 kBBytes = 49152;  // of each of 1
+constexpr uint32 kBBytes = 49152;
 
 // Panels of the output, 3 a consumer warpgroup: 64 x 64 fp16, 128-byte swizzle
 constexpr uint32 kEpiOffset = 98304;
