@@ -49,7 +49,7 @@ def launcher_section(root: Path) -> str:
             f"{gpu['name']}, driver {gpu['driver']}, {date}. Kernel time: the median time through "
             "`fa4gen.load` over that through the C launcher, geometric mean of "
             f"{_sizes(documents)}. The other columns are microseconds that one launch takes in "
-            "the calling thread, on a problem of one tile; the last is `cuLaunchKernel` itself with "
+            "the calling thread, on a problem of one tile; the last is `cuLaunchKernel` with "
             "the same parameters, a lower bound for every launcher.",
             "",
             HEADER,
