@@ -22,12 +22,10 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from fa4gen.designs.shared.plans import Plan
     from fa4gen.emulator import Program, Report
-    from fa4gen.verify.verdict import NamedCase
+    from fa4gen.verify.family import SteadyWork
 
 FOLDER = Path(__file__).resolve().parent
 BLOCKS = 12
-TILES = 6
-"""Of a matrix product, for each CTA: enough for a steady state."""
 
 
 @dataclass(frozen=True)
@@ -42,47 +40,26 @@ class Traced:
         return self.program.launch(*args, **{**options, "trace": self.trace, "checks": False})
 
 
-def trace_of(config: str, blocks: int) -> tuple[Plan, dict[str, Any]]:
-    """Return a kernel's plan and the trace of its work on so many blocks. Raises Fa4genError."""
+def trace_of(config: str, blocks: int) -> tuple[Plan, SteadyWork, dict[str, Any]]:
+    """Return a kernel's plan, its work on so many blocks, and the trace. Raises Fa4genError."""
     from fa4gen.emulator import Program
     from fa4gen.errors import ConfigError
     from fa4gen.verify.build import build_kernel
-    from fa4gen.verify.emulator import EmulatedKernel
+    from fa4gen.verify.emulator import MULTIPROCESSORS, EmulatedKernel
     from fa4gen.verify.family import family_of
 
     built = build_kernel(config)
     if built.plan is None or built.compiled is None:
         raise ConfigError(*built.problems)
     plan = built.plan
-    memory = family_of(plan).draw(case_of(plan, blocks), 0).memory
+    family = family_of(plan)
+    work = family.steady_work(MULTIPROCESSORS, blocks)
+    memory = family.draw(work.case, 0).memory
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "trace.json"
         traced: Any = Traced(Program(built.compiled.ptx), path)
         EmulatedKernel(plan, traced).run(memory)
-        return plan, json.loads(path.read_text())
-
-
-def case_of(plan: Plan, blocks: int) -> NamedCase:
-    """Return a case with work for every CTA of the emulated chip.
-
-    With fewer tiles than CTAs, some kernels of attention make their tiles smaller.
-    """
-    from fa4gen.designs.shared.gemm_model import GemmPlan
-    from fa4gen.verify.cases import Case
-    from fa4gen.verify.emulator import MULTIPROCESSORS
-    from fa4gen.verify.gemm.cases import GemmCase
-
-    if isinstance(plan, GemmPlan):
-        return GemmCase("timeline", MULTIPROCESSORS * plan.BM, TILES * plan.BN, blocks * plan.BK)
-    heads = MULTIPROCESSORS // plan.cta_group
-    return Case("timeline", 1, heads, heads, plan.BM * plan.cta_group, blocks * plan.BN)
-
-
-def title_of(plan: Plan, blocks: int) -> str:
-    """Return what the picture shows, in words."""
-    if plan.kernel == "gemm":
-        return f"{plan.name}: {TILES} tiles of the output, {blocks} blocks along k each"
-    return f"{plan.name}: one tile of queries, {blocks} blocks of keys"
+        return plan, work, json.loads(path.read_text())
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -101,16 +78,14 @@ def main(arguments: list[str] | None = None) -> int:
     figures = {}
     for config in chosen.configs:
         try:
-            plan, document = trace_of(config, chosen.blocks)
+            plan, work, document = trace_of(config, chosen.blocks)
         except Fa4genError as error:
             print(error, file=sys.stderr)
             return error.exit_status
-        # what repeats: a block of keys, or a tile of a product, whose blocks share an accumulator
-        turns = TILES if plan.kernel == "gemm" else chosen.blocks
         picture = chosen.out / f"timeline_{plan.name}.svg"
-        title = title_of(plan, chosen.blocks)
-        picture.write_text(draw(document, title=title, blocks=turns), encoding="utf-8")
-        figures[plan.name] = asdict(measure(read_events(document), turns))
+        title = f"{plan.name}: {work.words}"
+        picture.write_text(draw(document, title=title, blocks=work.turns), encoding="utf-8")
+        figures[plan.name] = asdict(measure(read_events(document), work.turns))
     print(json.dumps(figures, indent=2))
     return 0
 

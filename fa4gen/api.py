@@ -33,10 +33,8 @@ def load(
     """
     from fa4gen.config.load import load_mapping, locate
     from fa4gen.designs.build import build_plan
-    from fa4gen.designs.shared.attention_model import AttentionPlan
+    from fa4gen.designs.registry import family_of
     from fa4gen.render.render import render
-    from fa4gen.runtime.attention import AttentionKernel
-    from fa4gen.runtime.gemm import GemmKernel
     from fa4gen.toolchain.cache import Cache
     from fa4gen.toolchain.compile import compile_kernel
 
@@ -54,9 +52,8 @@ def load(
         compiler=compiler,
         cache=Cache.default() if cache else None,
     )
-    if isinstance(plan, AttentionPlan):
-        return AttentionKernel(plan, compiled.cubin)
-    return GemmKernel(plan, compiled.cubin)
+    kernel: AttentionKernel | GemmKernel = family_of(plan).launcher.load()(plan, compiled.cubin)
+    return kernel
 
 
 def _load_one(config: str | Path) -> LoadedConfig:

@@ -1,14 +1,11 @@
-"""What bench needs to know about a kernel family, in one place.
-
-A family's own modules are imported when needed: the command line starts without them.
-"""
+"""What bench needs to know about a kernel family; the registry of designs names the object."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Protocol
 
-from fa4gen.bench import gemm_workload, workload
-from fa4gen.designs.shared.gemm_model import GemmPlan
+from fa4gen.designs import registry
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -20,6 +17,11 @@ if TYPE_CHECKING:
     from fa4gen.designs.shared.plans import Plan
     from fa4gen.toolchain.model import CompiledKernel
     from fa4gen.verify.build import BuiltKernel
+
+Zeros = Callable[[tuple[int, ...], str], Any]
+"""Makes an array of zeros on the GPU, of a shape and an element type of the plan."""
+SMALL_ROWS = 64
+"""Rows, columns and depth of a problem of a single tile."""
 
 
 class KernelTimer(Protocol):
@@ -86,136 +88,30 @@ class Family(Protocol):
     def conditions(self, protocol: Mapping[str, Any]) -> tuple[str, ...]:
         """Describe what all sizes share, for a picture; ``protocol`` is the JSON file's."""
 
+    def small_tensors(self, plan: Any, zeros: Zeros) -> dict[str, Any]:
+        """Return the arguments of a launcher, by name, for a problem of a single tile."""
 
-class AttentionFamily:
-    """Attention forward."""
-
-    name = "attention"
-    title = "attention forward"
-    default_sizes = workload.DEFAULT_SIZES
-    size_columns = ("rows", "batch")
-    axis = "rows"
-    has_fa3 = True
-    protocol: Mapping[str, Any] = {
-        "tokens": workload.TOKENS,
-        "columns": workload.COLUMNS,
-        "data": "N(0, 1)",
-    }
-
-    def parse_sizes(self, text: str) -> tuple[int, ...]:
-        """See Family."""
-        return workload.parse_sizes(text)
-
-    def find_peers(self, fa3: Path | None, cudart: Path | None) -> Peers:
-        """See Family."""
-        from fa4gen.bench.peers import find_peers
-
-        return find_peers(fa3, cudart)
-
-    def make_timer(
-        self, options: BenchOptions, peers: Peers, kernels: Sequence[BuiltKernel]
-    ) -> KernelTimer:
-        """See Family."""
-        from fa4gen.bench.run import Bench
-
-        del kernels  # each is compared with its peers only
-        return Bench(options, peers.found)
-
-    def describe(self, facts: Mapping[str, Any]) -> str:
-        """See Family."""
-        return f"{facts['dtype']}, depth {facts['depth']}, {workload.mask_word(facts)}"
-
-    def panel(self, facts: Mapping[str, Any]) -> str:
-        """See Family."""
-        mask = workload.mask_word(facts)
-        return f"{facts['dtype']}, {'no mask' if mask == 'none' else mask}"
-
-    def line(self, facts: Mapping[str, Any]) -> str:
-        """See Family."""
-        return f"depth {facts['depth']}"
-
-    def size_word(self, size: Mapping[str, Any]) -> str:
-        """See Family."""
-        return workload.size_word(size["rows"])
-
-    def conditions(self, protocol: Mapping[str, Any]) -> tuple[str, ...]:
-        """See Family."""
-        tokens, columns = protocol["tokens"], protocol["columns"]
-        return (f"Batch x rows = {tokens}, heads x depth = {columns}, random data",)
-
-
-class GemmFamily:
-    """Matrix products."""
-
-    name = "gemm"
-    title = "matrix product"
-    default_sizes = gemm_workload.DEFAULT_SIZES
-    size_columns = ("m", "n", "k")
-    axis = "m = n = k, or m x n x k"
-    has_fa3 = False
-    protocol: Mapping[str, Any] = gemm_workload.PROTOCOL
-
-    def parse_sizes(self, text: str) -> tuple[gemm_workload.GemmWorkload, ...]:
-        """See Family."""
-        return gemm_workload.parse_sizes(text)
-
-    def find_peers(self, fa3: Path | None, cudart: Path | None) -> Peers:
-        """See Family."""
-        from fa4gen.bench.gemm_peers import find_gemm_peers
-
-        del fa3, cudart  # has_fa3 is false
-        return find_gemm_peers()
-
-    def make_timer(
-        self, options: BenchOptions, peers: Peers, kernels: Sequence[BuiltKernel]
-    ) -> KernelTimer:
-        """See Family."""
-        from fa4gen.bench.gemm_run import GemmBench
-
-        others = [
-            (kernel.plan, kernel.compiled)
-            for kernel in kernels
-            if isinstance(kernel.plan, GemmPlan) and kernel.compiled is not None
-        ]
-        return GemmBench(options, peers.found, others)
-
-    def describe(self, facts: Mapping[str, Any]) -> str:
-        """See Family."""
-        return gemm_workload.problem_words(facts)
-
-    def panel(self, facts: Mapping[str, Any]) -> str:
-        """See Family."""
-        return str(facts["dtype"])
-
-    def line(self, facts: Mapping[str, Any]) -> str:
-        """See Family."""
-        return gemm_workload.problem_words(facts).removeprefix(f"{facts['dtype']}, ")
-
-    def size_word(self, size: Mapping[str, Any]) -> str:
-        """See Family."""
-        return str(size["word"])
-
-    def conditions(self, protocol: Mapping[str, Any]) -> tuple[str, ...]:
-        """See Family."""
-        del protocol
-        return ("Random data, cold L2",)
-
-
-ATTENTION = AttentionFamily()
-GEMM = GemmFamily()
-FAMILIES: Mapping[str, Family] = {family.name: family for family in (ATTENTION, GEMM)}
+    def peer_tensors(self, plan: Any, operands: Sequence[Any]) -> dict[str, Any]:
+        """Return the arguments of the vendored launcher, by name, of a peer's operands."""
 
 
 def family_of(plan: Plan) -> Family:
     """Return the family of a plan."""
-    return GEMM if isinstance(plan, GemmPlan) else ATTENTION
+    return _loaded(registry.family_of(plan))
 
 
 def family_measured(config: Mapping[str, Any]) -> Family:
-    """Return the family of a measured config of the JSON file: attention's sizes have rows."""
-    return ATTENTION if "rows" in config["sizes"][0] else GEMM
+    """Return the family of a measured config of the JSON file, by the words for its sizes."""
+    size = config["sizes"][0]
+    families = map(_loaded, registry.FAMILIES.values())
+    return next(family for family in families if size.keys() >= set(family.size_columns))
 
 
 def family_called(name: str) -> Family:
     """Return the family called ``name``; KeyError when there is none."""
-    return FAMILIES[name]
+    return _loaded(registry.FAMILIES[name])
+
+
+def _loaded(row: registry.Family) -> Family:
+    family: Family = row.bench.load()
+    return family

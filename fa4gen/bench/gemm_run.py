@@ -11,8 +11,7 @@ from fa4gen.bench.gemm_workload import ALPHA, BETAS
 from fa4gen.bench.peers import LeftOutError
 from fa4gen.bench.residual import most_alike
 from fa4gen.bench.results import ConfigResult, GemmSizeResult
-from fa4gen.bench.run import OURS, as_float32, as_torch, distance, make_series
-from fa4gen.designs.shared.gemm_model import BlackwellGemmPlan, HopperGemmPlan
+from fa4gen.bench.run import OURS, as_float32, as_torch, distance, make_series, own_facts
 from fa4gen.errors import Fa4genError, Problem
 from fa4gen.runtime.arguments import BITS_ACCEPTED
 from fa4gen.runtime.device import load_cupy, require_device
@@ -296,11 +295,8 @@ def gemm_facts(plan: GemmPlan, compiled: CompiledKernel) -> dict[str, Any]:
     facts: dict[str, Any] = {"kernel": plan.kernel}
     names = ["arch", "dtype", "out_dtype", "a_major", "b_major", "residual", "activation"]
     names += ["BM", "BN", "BK", "num_stages", "num_epi_stages", "cta_group", "scheduler"]
-    if isinstance(plan, HopperGemmPlan):
-        names += ["num_consumer_warpgroups", "ping_pong"]
-    if isinstance(plan, BlackwellGemmPlan):
-        names += ["num_accum_stages", "num_out_stages"]
-    facts |= {name: getattr(plan, name) for name in names}
+    names += ["num_consumer_warpgroups", "ping_pong", "num_accum_stages", "num_out_stages"]
+    facts |= own_facts(plan, names)
     return facts | {"compiler": f"{compiled.compiler} {compiled.compiler_version}"}
 
 

@@ -167,7 +167,8 @@ class ConfigResult:
     sizes: tuple[SizeFigures, ...] = ()
     problems: tuple[Problem, ...] = ()
     """Why it was not measured."""
-    family: str = "attention"
+    family: str = field(kw_only=True)
+    """The config key ``kernel``."""
     host_us: HostTimes | None = None
     """Where the vendored launcher was timed, too."""
 

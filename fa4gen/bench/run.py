@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 from fa4gen.bench.peers import LeftOutError
 from fa4gen.bench.results import ConfigResult, Series, SizeResult
 from fa4gen.bench.workload import Workload, count_flop, make_workload
-from fa4gen.designs.shared.attention_model import HopperAttentionPlan, HopperPairAttentionPlan
 from fa4gen.errors import Fa4genError, Problem
 from fa4gen.runtime.arguments import BITS_ACCEPTED, DTYPE_NAMES
 from fa4gen.runtime.device import load_cupy, require_device
@@ -21,6 +20,7 @@ if TYPE_CHECKING:
 
     from fa4gen.bench.peers import Peer
     from fa4gen.designs.shared.attention_model import AttentionPlan
+    from fa4gen.designs.shared.kernel_model import KernelPlan
     from fa4gen.toolchain.model import CompiledKernel
 
 OURS = "fa4gen"
@@ -38,7 +38,7 @@ class BenchOptions:
     rounds: int = 3
     seed: int = 0
     protocol: TimingProtocol = field(default_factory=TimingProtocol)
-    family: str = "attention"
+    family: str = field(kw_only=True)
 
 
 class Bench:
@@ -66,7 +66,9 @@ class Bench:
         ]
         data = self._random_data(plan.dtype, max(workload.elements for workload in workloads))
         sizes = tuple(self._time_size(plan, kernel, workload, data) for workload in workloads)
-        return ConfigResult(config, plan.name, plan_facts(plan, compiled), sizes)
+        return ConfigResult(
+            config, plan.name, plan_facts(plan, compiled), sizes, family=plan.kernel
+        )
 
     def _random_data(self, dtype: str, elements: int) -> tuple[Any, Any, Any]:
         """Return three flat arrays of N(0, 1) numbers on the GPU, of ``elements`` at least."""
@@ -173,17 +175,16 @@ def plan_facts(plan: AttentionPlan, compiled: CompiledKernel) -> dict[str, Any]:
         "BM": plan.BM,
         "BN": plan.BN,
         "num_kv_stages": plan.num_kv_stages,
-        **_hopper_facts(plan),
+        **own_facts(plan, ("num_consumer_warpgroups",)),
         "cta_group": plan.cta_group,
         "scheduler": plan.scheduler,
         "compiler": f"{compiled.compiler} {compiled.compiler_version}",
     }
 
 
-def _hopper_facts(plan: AttentionPlan) -> dict[str, Any]:
-    if isinstance(plan, HopperAttentionPlan | HopperPairAttentionPlan):
-        return {"num_consumer_warpgroups": plan.num_consumer_warpgroups}
-    return {}
+def own_facts(plan: KernelPlan, names: Sequence[str]) -> dict[str, Any]:
+    """Return those of the fields ``names`` that the plan of this design has."""
+    return {name: getattr(plan, name) for name in names if hasattr(plan, name)}
 
 
 def make_series(timings: Sequence[Timing]) -> Series:

@@ -11,15 +11,13 @@ from dataclasses import dataclass
 from importlib.resources import as_file, files
 from typing import TYPE_CHECKING, Any
 
+from fa4gen.bench.family import family_of
 from fa4gen.bench.results import VENDORED
-from fa4gen.designs.shared.gemm_model import GemmPlan
 from fa4gen.errors import Fa4genError, Problem
 from fa4gen.runtime import arrays
-from fa4gen.runtime.arguments import DTYPE_NAMES, Arguments
 from fa4gen.runtime.device import load_cupy
-from fa4gen.runtime.gemm_arguments import GemmArguments
+from fa4gen.vendor import family as vendor_family
 from fa4gen.vendor.binding import Binding, Prepared
-from fa4gen.vendor.fill import attention_args, gemm_args
 from fa4gen.vendor.folder import folder_files
 from fa4gen.vendor.host_build import LIBRARY_FLAGS, build_library, compile_c, find_c_compiler
 from fa4gen.vendor.kernels import build_kernels
@@ -29,6 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
+    from fa4gen.designs.shared.gemm_model import GemmPlan
     from fa4gen.designs.shared.plans import Plan
     from fa4gen.runtime.kernel import DriverCall
     from fa4gen.vendor.binding import Args, KernelBinding
@@ -155,16 +154,7 @@ class VendoredPeer:
         self, plan: Any, *operands: Any, alpha: float = 1.0, beta: float = 1.0
     ) -> Callable[[], Any]:
         """See Peer, which gives query, key and value, and GemmPeer, which gives GemmArrays."""
-        if isinstance(plan, GemmPlan):
-            tensors = {name: getattr(operands[0], name) for name in ("a", "b", "c", "out")}
-        else:
-            tensors = dict(zip(("query", "key", "value"), operands, strict=True))
-            query = operands[0]
-            batch, rows, heads, _ = query.shape
-            shape = (batch, rows, heads, plan.value_depth)
-            tensors["out"] = arrays.empty(query, shape, DTYPE_NAMES[plan.out_dtype])
-            if plan.lse:
-                tensors["lse"] = arrays.empty(query, (batch, heads, rows), "float32")
+        tensors = family_of(plan).peer_tensors(plan, operands)
         call = self.library.prepare(plan, tensors, alpha=alpha, beta=beta)
 
         def run() -> Any:
@@ -181,10 +171,4 @@ def call_args(
     views = {
         name: arrays.view(name, tensor)[0] for name, tensor in tensors.items() if tensor is not None
     }
-    if isinstance(plan, GemmPlan):
-        return gemm_args(
-            plan,
-            GemmArguments(views["a"], views["b"], views.get("c"), views["out"], alpha, beta),
-        )
-    operands = views["query"], views["key"], views["value"], views["out"], views.get("lse")
-    return attention_args(plan, Arguments(*operands, plan.depth**-0.5, "bshd"))
+    return vendor_family.family_of(plan).peer_args(plan, views, alpha=alpha, beta=beta)

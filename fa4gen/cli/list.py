@@ -16,12 +16,6 @@ if TYPE_CHECKING:
     from fa4gen.config.load import LoadedConfig
     from fa4gen.config.schema import Config
 
-COLUMNS = {
-    "attention": ("kernel", "arch", "dtype", "depth", "mask"),
-    "gemm": ("kernel", "arch", "dtype", "residual", "activation"),
-}
-"""Keys that have a column of their own in the table of each family."""
-
 
 @click.command(name="list")
 @configs_argument
@@ -44,9 +38,11 @@ def command(configs: tuple[str, ...], output_format: OutputFormat) -> None:
 def _print_tables(loaded: Sequence[LoadedConfig]) -> None:
     """Print a table for each family that has a config, with an empty line between them."""
     from fa4gen.cli.output import print_table
+    from fa4gen.designs.registry import FAMILIES
 
     shown_before = False
-    for family, columns in COLUMNS.items():
+    for family in FAMILIES.values():
+        columns = family.list_columns
         rows = [
             (
                 _name(item),
@@ -54,7 +50,7 @@ def _print_tables(loaded: Sequence[LoadedConfig]) -> None:
                 _tuned(item.config, columns),
             )
             for item in loaded
-            if item.config.kernel == family
+            if item.config.kernel == family.name
         ]
         if rows:
             if shown_before:

@@ -6,7 +6,6 @@ import dataclasses
 from typing import TYPE_CHECKING, Any
 
 from fa4gen.designs.shared.hardware import ARCHITECTURES
-from fa4gen.designs.shared.plans import BlackwellPlan
 from fa4gen.render.manifest import config_data, json_data
 from fa4gen.render.memory_picture import bytes_per_line, kibibytes, shared_memory_picture
 
@@ -86,17 +85,17 @@ def _shared_memory(plan: Plan) -> list[Section]:
 
 
 def _tensor_memory(plan: Plan) -> list[Section]:
-    if not isinstance(plan, BlackwellPlan):
+    if not plan.tensor_regions:
         return []
-    used = max(region.end for region in plan.tensor_memory)
+    used = max(region.end for region in plan.tensor_regions)
     limit = ARCHITECTURES[plan.arch].tensor_memory_columns
     rows = tuple(
-        (r.name, str(r.column), str(r.end), str(r.columns), r.holds) for r in plan.tensor_memory
+        (r.name, str(r.column), str(r.end), str(r.columns), r.holds) for r in plan.tensor_regions
     )
     return [
         Section(
             "Tensor memory",
-            (f"{used} of {limit} columns used, {plan.tensor_memory_columns} allocated",),
+            (f"{used} of {limit} columns used, {plan.tensor_columns} allocated",),
             ("region", "first column", "end", "columns", "holds"),
             rows,
             ("first column", "end", "columns"),

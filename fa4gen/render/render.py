@@ -6,13 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from fa4gen import __version__
-from fa4gen.designs.shared.attention_model import (
-    Depth512Config,
-    FA4Config,
-    HopperAttentionPlan,
-    HopperPairAttentionPlan,
-)
-from fa4gen.designs.shared.gemm_model import BlackwellGemmPlan, HopperGemmPlan
+from fa4gen.designs.registry import design_of
 from fa4gen.errors import Fa4genError
 from fa4gen.render.environment import TemplateSet, TemplateSource, open_templates
 from fa4gen.render.instructions import FAMILIES, PLACEHOLDER, called, code_words, put_in
@@ -25,21 +19,11 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from fa4gen.config.load import LoadedConfig
-    from fa4gen.designs.shared.kernel_model import KernelPlan
     from fa4gen.designs.shared.plans import Plan
     from fa4gen.errors import TemplateError
 
 GENERATOR = f"fa4gen {__version__}"
 HEADER_TEMPLATE = "rings/barriers.h.j2"
-KERNEL_TEMPLATES: Mapping[type[KernelPlan], str] = {
-    HopperAttentionPlan: "attention/sm90/kernel.cu.j2",
-    HopperPairAttentionPlan: "attention/sm90_depth512/kernel.cu.j2",
-    FA4Config: "attention/sm100/kernel.cu.j2",
-    Depth512Config: "attention/sm100_depth512/kernel.cu.j2",
-    HopperGemmPlan: "gemm/sm90/kernel.cu.j2",
-    BlackwellGemmPlan: "gemm/sm100/kernel.cu.j2",
-}
-"""Root template by kind of plan."""
 
 
 @dataclass(frozen=True)
@@ -49,7 +33,7 @@ class RenderedKernel:
     name: str
     arch: str
     family: str
-    """Kernel family: "attention" or "gemm"."""
+    """The config key ``kernel``: "attention", say."""
     files: Mapping[str, str]
     """N.cu, N_barriers.h and N.json (the manifest, last)."""
     templates: tuple[str, ...]
@@ -121,7 +105,7 @@ def template_places(
 
 def _roots(plan: Plan) -> dict[str, str]:
     return {
-        f"{plan.name}.cu": KERNEL_TEMPLATES[type(plan)],
+        f"{plan.name}.cu": design_of(plan).template,
         f"{plan.name}_barriers.h": HEADER_TEMPLATE,
     }
 

@@ -5,15 +5,11 @@ from __future__ import annotations
 import ctypes
 from typing import TYPE_CHECKING
 
-from fa4gen.designs.shared.gemm_model import GemmPlan
 from fa4gen.errors import Fa4genError, Problem
-from fa4gen.runtime.arguments import DESCALES, Arguments, TensorView
-from fa4gen.runtime.gemm_arguments import GemmArguments
+from fa4gen.runtime.arguments import TensorView
 from fa4gen.vendor.binding import Prepared
-from fa4gen.vendor.fill import attention_args, gemm_args
+from fa4gen.vendor.family import family_of
 from fa4gen.verify.emulator import WORDS
-from fa4gen.verify.gemm.memory import GemmMemory
-from fa4gen.verify.memory import AttentionMemory
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -28,31 +24,12 @@ class CallError(Fa4genError):
 
 
 def make_args(plan: Plan, memory: CaseMemory, addresses: Mapping[str, int]) -> Args:
-    """Return the arguments of a case, whose tensors begin at ``addresses``; no workspace yet.
-
-    A softmax scale that is the default is left to the launcher.
-    """
+    """Return the arguments of a case, whose tensors begin at ``addresses``; no workspace yet."""
     views = {
         name: TensorView(addresses[name], view.shape, view.strides, WORDS[view.dtype], 0)
         for name, view in memory.views.items()
     }
-    if isinstance(plan, GemmPlan):
-        assert isinstance(memory, GemmMemory)
-        return gemm_args(
-            plan,
-            GemmArguments(
-                views["a"], views["b"], views.get("c"), views["out"], memory.alpha, memory.beta
-            ),
-        )
-    assert isinstance(memory, AttentionMemory)
-    scale = 0.0 if memory.softmax_scale is None else memory.softmax_scale
-    return attention_args(
-        plan,
-        Arguments(
-            views["query"], views["key"], views["value"], views["out"], views.get("lse"),
-            scale, memory.layout, *(views.get(name) for name in DESCALES),
-        ),
-    )  # fmt: skip
+    return family_of(plan).case_args(plan, views, memory)
 
 
 def call(kernel: KernelBinding, args: Args, stream: int, *, prepared: bool) -> None:

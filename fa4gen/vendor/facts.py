@@ -22,7 +22,7 @@ class KernelFacts:
     symbol: str
     arch: str
     family: str
-    """"attention" or "gemm"."""
+    """The config key ``kernel``: "attention", say."""
     summary: str
     """One line."""
     lines: tuple[str, ...]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from fa4gen.designs.registry import FAMILIES
 from fa4gen.masks import MASKS
 from fa4gen.render.environment import open_templates
 from fa4gen.render.render import GENERATOR
@@ -19,11 +20,10 @@ if TYPE_CHECKING:
     from fa4gen.vendor.model import Request, VendoredKernel
 
 SOURCES = (
-    "driver", "image", "sha256", "status", "overlap", "schedule", "launch", "attention", "gemm",
+    "driver", "image", "sha256", "status", "overlap", "schedule", "launch", *FAMILIES,
     "kernels", "best",
 )  # fmt: skip
 """The launcher's C files: src/<name>.c; those called as a family come with its kernels."""
-FAMILIES = ("attention", "gemm")
 ROOTS: tuple[tuple[str, str], ...] = (
     ("include/{prefix}.h", "vendor/launcher.h.j2"),
     ("src/{prefix}_internal.h", "vendor/src/internal.h.j2"),

@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from fa4gen.designs.shared.attention_model import AttentionPlan
 from fa4gen.designs.shared.hardware import ARCHITECTURES
 from fa4gen.masks import mask_numbers
-from fa4gen.runtime.arguments import largest_row_count
-from fa4gen.runtime.gemm_arguments import LARGEST_EXTENT
-from fa4gen.runtime.schedule import in_groups
 from fa4gen.runtime.tile_counter import COUNTER_BYTES
+from fa4gen.vendor.family import family_of
 
 if TYPE_CHECKING:
-    from fa4gen.designs.shared.gemm_model import GemmPlan
     from fa4gen.designs.shared.model import TensorMapPlan
     from fa4gen.designs.shared.plans import Plan
 
@@ -26,7 +21,6 @@ MAP_DTYPES = {"fp8_e4m3": 0, "fp16": 6, "fp32": 7, "bf16": 9}
 """CUtensorMapDataType; TMA moves bytes, and has no type for fp8."""
 MAP_SWIZZLES = {0: 0, 32: 1, 64: 2, 128: 3}
 """CUtensorMapSwizzle."""
-RESIDUALS = {"none": "RESIDUAL_NONE", "matrix": "RESIDUAL_MATRIX", "row": "RESIDUAL_ROW"}
 
 
 @dataclass(frozen=True)
@@ -43,7 +37,7 @@ class MapFacts:
     box: tuple[int, ...]
     panel_bytes: int
     """Of a row of the box."""
-    panels: int
+    panels: int = 0
     """Attention: that make up the depth; else 0."""
 
 
@@ -93,10 +87,7 @@ class LauncherFacts:
 
 def launcher_facts(plan: Plan) -> LauncherFacts:
     """Return the launcher's facts of ``plan``."""
-    facts = _shared_facts(plan)
-    if isinstance(plan, AttentionPlan):
-        return _with_attention(facts, plan)
-    return _with_gemm(facts, plan)
+    return family_of(plan).launcher_facts(plan, _shared_facts(plan))
 
 
 def _shared_facts(plan: Plan) -> LauncherFacts:
@@ -120,42 +111,8 @@ def _shared_facts(plan: Plan) -> LauncherFacts:
     )
 
 
-def _with_attention(facts: LauncherFacts, plan: AttentionPlan) -> LauncherFacts:
-    return replace(
-        facts,
-        ctas_per_tile=plan.ctas_per_tile,
-        mixed_tile_heights=plan.mixed_tile_heights,
-        grouped=in_groups(plan),
-        has_descales=plan.has_descales,
-        max_extent=largest_row_count(plan),
-        default_scale=plan.depth**-0.5,
-        depth=plan.depth,
-        value_depth=plan.value_depth,
-        mask=f"MASK_{plan.mask.name.upper()}",
-        in_order=plan.mask.IN_ORDER,
-        mask_numbers=tuple(plan.mask.numbers().get(name, 0) for name in mask_numbers()),
-        softcap=plan.softcap or 0.0,
-        lse=plan.lse,
-    )
-
-
-def _with_gemm(facts: LauncherFacts, plan: GemmPlan) -> LauncherFacts:
-    return replace(
-        facts,
-        max_extent=LARGEST_EXTENT,
-        a_m_major=plan.a_major == "m",
-        b_n_major=plan.b_major == "n",
-        residual=RESIDUALS[plan.residual],
-        activation="NULL" if plan.activation is None else json.dumps(plan.activation),
-    )
-
-
 def _map_facts(plan: Plan, row: TensorMapPlan) -> MapFacts:
     of_inputs = row.tensor in ("query", "key", "value", "a", "b")
-    panels = 0
-    if isinstance(plan, AttentionPlan):
-        depth = plan.value_depth if row.tensor in ("value", "out") else plan.depth
-        panels = depth // row.box[0]
     padding = MAX_RANK - len(row.dims)
     return MapFacts(
         tensor=row.tensor,
@@ -166,5 +123,4 @@ def _map_facts(plan: Plan, row: TensorMapPlan) -> MapFacts:
         dims=row.dims + row.dims[-1:] * padding,
         box=row.box + (0,) * padding,
         panel_bytes=row.box_bytes // math.prod(row.box) * row.box[0],
-        panels=panels,
     )

@@ -13,8 +13,8 @@ from fa4gen.runtime.schedule import plan_schedule
 from fa4gen.runtime.tensor_map import describe
 from fa4gen.verify import tolerance
 from fa4gen.verify.buffers import words
-from fa4gen.verify.cases import default_cases, emulated_cases, large_cases
-from fa4gen.verify.family import EmulatedLaunch
+from fa4gen.verify.cases import Case, default_cases, emulated_cases, large_cases
+from fa4gen.verify.family import EmulatedLaunch, SteadyWork
 from fa4gen.verify.inputs import make_inputs, make_rng
 from fa4gen.verify.memory import place, read_lse, read_out
 from fa4gen.verify.precision import Precision
@@ -36,7 +36,6 @@ if TYPE_CHECKING:
     from fa4gen.emulator.coverage.counts import Coverage
     from fa4gen.runtime.arguments import TensorView
     from fa4gen.verify.buffers import Image
-    from fa4gen.verify.cases import Case
     from fa4gen.verify.family import Wanted
     from fa4gen.verify.inputs import Inputs
     from fa4gen.verify.memory import AttentionMemory
@@ -84,6 +83,13 @@ class AttentionFamily:
     def large_cases(self) -> tuple[Case, ...]:
         """Return the cases whose reference is computed on the GPU."""
         return large_cases()
+
+    def steady_work(self, ctas: int, blocks: int) -> SteadyWork:
+        """Return one tile of queries for each CTA: with fewer, some kernels make them smaller."""
+        plan, heads = self.plan, ctas // self.plan.cta_group
+        rows = plan.BM * plan.cta_group
+        case = Case("timeline", 1, heads, heads, rows, blocks * plan.BN)
+        return SteadyWork(case, f"one tile of queries, {blocks} blocks of keys", blocks)
 
     def draw(self, case: Case, seed: int) -> DrawnAttention:
         """Draw query, key, value and scales."""

@@ -10,7 +10,6 @@ from dataclasses import asdict, dataclass, replace
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar
 
-from fa4gen.designs.shared.attention_model import FA4Config
 from fa4gen.errors import ConfigError, Problem
 from fa4gen.verify.inputs import KINDS, kind_meaning
 
@@ -189,7 +188,7 @@ def _tile_edges(plan: AttentionPlan) -> Iterable[Case]:
     pairs += [(m, 2 * plan.BN + 1) for m in (63, 64, 65, plan.BM - 64, 2 * plan.BM)]
     pairs += [(2 * plan.BM + 1, 2 * n) for n in keys]
     pairs += [(2 * plan.cta_group * plan.BM + 1, 3 * plan.BN), (3 * plan.BM + 65, 3 * plan.BN - 1)]
-    if isinstance(plan, FA4Config) and plan.num_qo == 2:
+    if plan.num_query_tiles == 2:
         pairs += [(m, 2 * plan.BN + 1) for m in _around(plan.BM // 2)]  # one query tile, or two
     for index, (m, n) in enumerate(pairs):
         if m > 0:

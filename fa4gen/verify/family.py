@@ -1,11 +1,11 @@
-"""What verify needs from a kernel family, and the one place that chooses by the plan's type."""
+"""What verify needs from a kernel family; the registry of designs names the class."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
-from fa4gen.designs.shared.gemm_model import GemmPlan
+from fa4gen.designs import registry
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -58,6 +58,17 @@ class Wanted:
     """Every CTA took more than one."""
 
 
+@dataclass(frozen=True)
+class SteadyWork:
+    """A case in which every CTA does the same again and again: what a timeline shows."""
+
+    case: NamedCase
+    words: str
+    """What a CTA works on: "one tile of queries, 8 blocks of keys"."""
+    turns: int
+    """How often it repeats."""
+
+
 class Family(Protocol):
     """The cases of one plan, and how its kernel is called."""
 
@@ -85,6 +96,9 @@ class Family(Protocol):
     def large_cases(self) -> tuple[NamedCase, ...]:
         """Return cases whose reference is computed on the GPU."""
 
+    def steady_work(self, ctas: int, blocks: int) -> SteadyWork:
+        """Return a case with the same work for each of ``ctas``: so many blocks a tile."""
+
     def draw(self, case: Any, seed: int) -> Problem:
         """Draw the inputs of one of the cases and lay them out in memory."""
 
@@ -102,10 +116,5 @@ class Family(Protocol):
 
 def family_of(plan: Plan) -> Family:
     """Return what verify does with kernels of ``plan``'s family."""
-    if isinstance(plan, GemmPlan):
-        from fa4gen.verify.gemm.family import GemmFamily
-
-        return GemmFamily(plan)
-    from fa4gen.verify.attention import AttentionFamily
-
-    return AttentionFamily(plan)
+    family: Family = registry.family_of(plan).verify.load()(plan)
+    return family

@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from fa4gen.designs.shared.attention_model import BlackwellAttentionPlan
-
 if TYPE_CHECKING:
     from fa4gen.designs.shared.attention_model import AttentionPlan
 
@@ -31,8 +29,6 @@ class Precision:
     @classmethod
     def of(cls, plan: AttentionPlan) -> Precision:
         """Return the roundings of the kernel of ``plan``."""
-        shift, error = 0, 0.0
-        if isinstance(plan, BlackwellAttentionPlan):
-            shift = plan.probability_shift
-            error = EXP2_POLYNOMIAL_ERROR if plan.exp2_fma_share > 0 else 0.0
+        error = EXP2_POLYNOMIAL_ERROR if plan.has_exp2_polynomial else 0.0
+        shift = plan.probability_scale_log2
         return cls(plan.dtype, plan.out_dtype, plan.rescale_threshold, shift, error)

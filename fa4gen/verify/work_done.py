@@ -6,16 +6,12 @@ from dataclasses import dataclass
 from functools import reduce
 from typing import TYPE_CHECKING
 
-from fa4gen.designs.shared.gemm_model import GemmPlan, HopperGemmPlan
-
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from fa4gen.designs.shared.attention_model import AttentionPlan
+    from fa4gen.designs.shared.gemm_model import GemmPlan
     from fa4gen.emulator.coverage.counts import Coverage
-
-MMA_ROWS = 64
-"""Rows of a wgmma: a warpgroup writes its rows of a tile in groups of so many."""
 
 
 @dataclass(frozen=True)
@@ -62,15 +58,15 @@ def attention_tiles(coverage: Coverage) -> Tiles | None:
 def gemm_tiles(plan: GemmPlan, coverage: Coverage, k: int) -> Tiles | None:
     """Return the tiles that CTAs worked on; None where no barrier shows it.
 
-    On Hopper panels of a tile pass through the rings to the transfer warps. On Blackwell tiles are
+    The rings that panels of the output pass through show it, where there are any. Else tiles are
     passed through a ring, except for the first, and the last message says that there are no more;
     without that ring each tile has its accumulator, unless ``k``, the depth, is 0.
     """
-    if isinstance(plan, HopperGemmPlan):
-        panels = plan.warpgroup_rows // MMA_ROWS * (plan.BN // plan.out_panel_columns)
-        uses = [coverage.use_of(f"epi{i}_ready") for i in range(plan.num_consumer_warpgroups)]
+    if plan.output_rings:
+        panels = plan.panels_per_ring
+        uses = [coverage.use_of(name) for name in plan.output_rings]
         found = [Tiles(use.least // panels, use.most // panels) for use in uses if use is not None]
-        if plan.ping_pong and found:  # each warpgroup has tiles of its own
+        if plan.tile_per_ring and found:
             return Tiles(sum(one.least for one in found), sum(one.most for one in found))
         return reduce(Tiles.__or__, found) if found else None
     use = coverage.use_of("tile_full")
@@ -81,12 +77,7 @@ def gemm_tiles(plan: GemmPlan, coverage: Coverage, k: int) -> Tiles | None:
 
 def rescales_of(plan: AttentionPlan, coverages: Iterable[Coverage]) -> Rescales | None:
     """Return how often warps rescaled; None for a kernel that rescales at every block."""
-    if not rescales_lazily(plan):
+    if not plan.votes_on_rescaling:
         return None
     votes = [vote for one in coverages for vote in one.votes]
     return Rescales(sum(vote.taken for vote in votes), sum(vote.skipped for vote in votes))
-
-
-def rescales_lazily(plan: AttentionPlan) -> bool:
-    """Whether warps vote on rescaling: on Blackwell all do, on Hopper above a threshold."""
-    return plan.rescale_threshold > 0 or not plan.arch.startswith("sm_90")

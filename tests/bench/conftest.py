@@ -45,6 +45,7 @@ def make_result(name: str = "k", **changes: Any) -> ConfigResult:
         "name": name,
         "facts": FACTS,
         "sizes": sizes,
+        "family": "attention",
     }
     return ConfigResult(**{**values, **changes})
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from fa4gen.bench.family import FAMILIES, family_of
+from fa4gen.bench.family import family_called, family_of
 from fa4gen.bench.gemm_workload import parse_sizes
 from fa4gen.bench.report import config_table, residual_table, results_data, summary_table
 from fa4gen.bench.residual import most_alike, residual_costs
@@ -13,6 +13,7 @@ from fa4gen.bench.results import ConfigResult, GemmSizeResult, Series
 from fa4gen.bench.run import BenchOptions
 from fa4gen.config.load import load_mapping
 from fa4gen.designs.build import build_plan
+from fa4gen.designs.registry import FAMILIES
 
 FACTS = {
     "kernel": "gemm",
@@ -68,9 +69,9 @@ def test_plans_have_their_families() -> None:
     keys = {"arch": "sm_90a", "dtype": "bf16"}
     gemm = build_plan(load_mapping({"kernel": "gemm", **keys}, "g").config)
     attention = {"kernel": "attention", "depth": 128, "mask": "causal", **keys}
-    assert family_of(gemm) is FAMILIES["gemm"]
-    assert family_of(build_plan(load_mapping(attention, "a").config)) is FAMILIES["attention"]
-    assert all(family.name == name for name, family in FAMILIES.items())
+    assert family_of(gemm) is family_called("gemm")
+    assert family_of(build_plan(load_mapping(attention, "a").config)) is family_called("attention")
+    assert all(family_called(name).name == name for name in FAMILIES)
 
 
 def test_the_table_of_a_config() -> None:

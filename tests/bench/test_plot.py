@@ -27,7 +27,7 @@ SVG = "{http://www.w3.org/2000/svg}"
 def document(*results: ConfigResult) -> dict[str, Any]:
     return results_data(
         results,
-        BenchOptions((1024, 2048, 4096)),
+        BenchOptions((1024, 2048, 4096), family="attention"),
         date="2026-11-21T08:00:00+00:00",
         gpu={"name": "NVIDIA H200"},
         versions={},

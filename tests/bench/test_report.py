@@ -19,7 +19,7 @@ from fa4gen.errors import Problem
 def data(results):
     document = results_data(
         results,
-        BenchOptions((1024, 2048, 4096), rounds=3, seed=7),
+        BenchOptions((1024, 2048, 4096), rounds=3, seed=7, family="attention"),
         date="2026-11-21T12:00:00+00:00",
         gpu={"name": "NVIDIA H200"},
         versions={"torch": "2.11.0"},

@@ -14,7 +14,9 @@ from fa4gen.runtime.timing import TimingProtocol
 
 pytestmark = pytest.mark.gpu
 
-QUICK = BenchOptions((1024, 4096), rounds=2, protocol=TimingProtocol(0.002, 0.01))
+QUICK = BenchOptions(
+    (1024, 4096), rounds=2, protocol=TimingProtocol(0.002, 0.01), family="attention"
+)
 
 
 @pytest.fixture(scope="module")

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from fa4gen.bench.family import GemmFamily
+from fa4gen.bench.gemm_family import GemmFamily
 from fa4gen.bench.results import ConfigResult, GemmSizeResult, Series
 from fa4gen.cli.main import main
 from fa4gen.designs.build import build_plan

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from fa4gen.cli.list import COLUMNS
 from fa4gen.cli.main import main
 from fa4gen.config.find import find_configs, shipped_configs
 from fa4gen.config.schema import MODELS, family
+from fa4gen.designs.registry import FAMILIES
 
 CONFIG = "kernel: attention\narch: sm_90a\ndtype: fp16\ndepth: 96\n"
 
@@ -78,7 +78,7 @@ def test_each_family_has_a_table_of_its_own(work: Path, capsys: pytest.CaptureFi
 
 def test_every_family_has_its_columns() -> None:
     for model in MODELS:
-        assert set(COLUMNS[family(model)]) <= set(model.model_fields)
+        assert set(FAMILIES[family(model)].list_columns) <= set(model.model_fields)
 
 
 def test_shipped_configs_are_listed_by_names_that_find_them(

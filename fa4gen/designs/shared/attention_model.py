@@ -49,6 +49,26 @@ class AttentionPlan(KernelPlan):
         return 1
 
     @property
+    def num_query_tiles(self) -> int:
+        """Query tiles that a CTA works on at once, each with rows and scores of its own."""
+        return 1
+
+    @property
+    def probability_scale_log2(self) -> int:
+        """Probabilities are scaled by 2 to this power before they are rounded."""
+        return 0
+
+    @property
+    def has_exp2_polynomial(self) -> bool:
+        """Whether a polynomial computes some of the exponentials, not ex2."""
+        return False
+
+    @property
+    def votes_on_rescaling(self) -> bool:
+        """Whether warps vote on rescaling their rows; else they do at every block."""
+        return self.rescale_threshold > 0
+
+    @property
     def tiles_per_cluster(self) -> int:
         """Tiles of query rows that the CTAs of a cluster work on at once."""
         return self.cta_group // self.ctas_per_tile
@@ -104,6 +124,31 @@ class BlackwellAttentionPlan(AttentionPlan):
     """Columns to allocate: a power of two."""
 
     @property
+    def probability_scale_log2(self) -> int:
+        """See ``probability_shift``."""
+        return self.probability_shift
+
+    @property
+    def has_exp2_polynomial(self) -> bool:
+        """Whether the FMA pipe has a share of the exponentials."""
+        return self.exp2_fma_share > 0
+
+    @property
+    def votes_on_rescaling(self) -> bool:
+        """Whether warps vote: they do whatever the threshold."""
+        return True
+
+    @property
+    def tensor_regions(self) -> tuple[TensorMemoryRegion, ...]:
+        """See ``tensor_memory``."""
+        return self.tensor_memory
+
+    @property
+    def tensor_columns(self) -> int:
+        """See ``tensor_memory_columns``."""
+        return self.tensor_memory_columns
+
+    @property
     def fma_keys(self) -> int:
         """Of every 16 keys, those whose exponentials the FMA pipe computes: the last ones."""
         return round(16 * self.exp2_fma_share)
@@ -153,6 +198,11 @@ class FA4Config(BlackwellAttentionPlan):
     tensor_memory: tuple[TensorMemoryRegion, ...]
     tensor_memory_columns: int
     """Columns to allocate: a power of two."""
+
+    @property
+    def num_query_tiles(self) -> int:
+        """See ``num_qo``."""
+        return self.num_qo
 
     @property
     def score_stages(self) -> int:

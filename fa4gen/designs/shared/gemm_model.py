@@ -55,6 +55,21 @@ class GemmPlan(KernelPlan):
     out_panel_columns: int
     """Columns of the output that pass through shared memory together, a swizzled panel."""
 
+    @property
+    def output_rings(self) -> tuple[str, ...]:
+        """Barriers of the rings in which panels of every tile's output pass between roles."""
+        return ()
+
+    @property
+    def panels_per_ring(self) -> int:
+        """Panels of a tile that pass through each of ``output_rings``."""
+        return 0
+
+    @property
+    def tile_per_ring(self) -> bool:
+        """Whether each of ``output_rings`` has tiles of its own; else they share every tile."""
+        return False
+
 
 @dataclass(frozen=True, kw_only=True)
 class HopperGemmPlan(GemmPlan):
@@ -66,6 +81,21 @@ class HopperGemmPlan(GemmPlan):
     """Rows of the tile that one consumer warpgroup computes: 64 or 128."""
     producer_registers: int
     consumer_registers: int
+
+    @property
+    def output_rings(self) -> tuple[str, ...]:
+        """One ring of each consumer warpgroup, to its transfer warp."""
+        return tuple(f"epi{i}_ready" for i in range(self.num_consumer_warpgroups))
+
+    @property
+    def panels_per_ring(self) -> int:
+        """Panels of the rows of one consumer warpgroup: 64 rows each."""
+        return self.warpgroup_rows // 64 * (self.BN // self.out_panel_columns)
+
+    @property
+    def tile_per_ring(self) -> bool:
+        """See ``ping_pong``."""
+        return self.ping_pong
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,6 +110,16 @@ class BlackwellGemmPlan(GemmPlan):
     tensor_memory: tuple[TensorMemoryRegion, ...]
     tensor_memory_columns: int
     """Columns to allocate: a power of two."""
+
+    @property
+    def tensor_regions(self) -> tuple[TensorMemoryRegion, ...]:
+        """See ``tensor_memory``."""
+        return self.tensor_memory
+
+    @property
+    def tensor_columns(self) -> int:
+        """See ``tensor_memory_columns``."""
+        return self.tensor_memory_columns
 
     @property
     def accumulator_layout(self) -> AccumulatorLayout:

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
         Role,
         SharedRegion,
         TensorMapPlan,
+        TensorMemoryRegion,
     )
 
 
@@ -64,6 +65,16 @@ class KernelPlan:
     def tensor_map(self, name: str) -> TensorMapPlan:
         """Return the tensor map called ``name``; KeyError when there is none."""
         return {row.name: row for row in self.tensor_maps}[name]
+
+    @property
+    def tensor_regions(self) -> tuple[TensorMemoryRegion, ...]:
+        """Regions of tensor memory; none on architectures without."""
+        return ()
+
+    @property
+    def tensor_columns(self) -> int:
+        """Columns of tensor memory that the kernel allocates."""
+        return 0
 
     @property
     def shared_bytes_used(self) -> int:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from fa4gen.designs.shared.attention_model import AnyAttentionPlan, BlackwellAttentionPlan
-from fa4gen.designs.shared.gemm_model import AnyGemmPlan, BlackwellGemmPlan
+from fa4gen.designs.shared.attention_model import AnyAttentionPlan
+from fa4gen.designs.shared.gemm_model import AnyGemmPlan
 
-BlackwellPlan = BlackwellAttentionPlan | BlackwellGemmPlan
-"""Plans with tensor memory."""
 Plan = AnyAttentionPlan | AnyGemmPlan
 """Any plan. Further families join this union."""

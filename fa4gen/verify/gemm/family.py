@@ -10,9 +10,9 @@ import numpy as np
 from fa4gen.runtime.gemm_arguments import GemmArguments, check_gemm_arguments, gemm_scalar_values
 from fa4gen.runtime.gemm_schedule import plan_gemm_schedule
 from fa4gen.runtime.tensor_map import describe_axes
-from fa4gen.verify.family import EmulatedLaunch
+from fa4gen.verify.family import EmulatedLaunch, SteadyWork
 from fa4gen.verify.gemm import tolerance
-from fa4gen.verify.gemm.cases import default_cases, emulated_cases, large_cases
+from fa4gen.verify.gemm.cases import GemmCase, default_cases, emulated_cases, large_cases
 from fa4gen.verify.gemm.inputs import make_inputs
 from fa4gen.verify.gemm.memory import place, read_out
 from fa4gen.verify.gemm.reference import GemmProblem, compute
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from fa4gen.runtime.arguments import TensorView
     from fa4gen.verify.buffers import Image
     from fa4gen.verify.family import Wanted
-    from fa4gen.verify.gemm.cases import GemmCase
     from fa4gen.verify.gemm.inputs import GemmInputs
     from fa4gen.verify.gemm.memory import GemmMemory
     from fa4gen.verify.gemm.reference import GemmResult
@@ -77,6 +76,13 @@ class GemmFamily:
     def large_cases(self) -> tuple[GemmCase, ...]:
         """Return the cases whose reference is computed on the GPU."""
         return large_cases()
+
+    def steady_work(self, ctas: int, blocks: int) -> SteadyWork:
+        """Return six tiles of the output for each CTA; what repeats is a tile."""
+        plan, tiles = self.plan, 6
+        case = GemmCase("timeline", ctas * plan.BM, tiles * plan.BN, blocks * plan.BK)
+        words = f"{tiles} tiles of the output, {blocks} blocks along k each"
+        return SteadyWork(case, words, tiles)
 
     def draw(self, case: GemmCase, seed: int) -> DrawnGemm:
         """Draw A, B and C."""

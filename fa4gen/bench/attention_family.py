@@ -1,0 +1,103 @@
+"""What bench knows of attention forward: see ``family``."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from fa4gen.bench import workload
+from fa4gen.bench.family import SMALL_ROWS
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+    from fa4gen.bench.family import KernelTimer, Zeros
+    from fa4gen.bench.peers import Peers
+    from fa4gen.bench.run import BenchOptions
+    from fa4gen.designs.shared.attention_model import AttentionPlan
+    from fa4gen.verify.build import BuiltKernel
+
+
+class AttentionFamily:
+    """Attention forward."""
+
+    name = "attention"
+    title = "attention forward"
+    default_sizes = workload.DEFAULT_SIZES
+    size_columns = ("rows", "batch")
+    axis = "rows"
+    has_fa3 = True
+    protocol: Mapping[str, Any] = {
+        "tokens": workload.TOKENS,
+        "columns": workload.COLUMNS,
+        "data": "N(0, 1)",
+    }
+
+    def parse_sizes(self, text: str) -> tuple[int, ...]:
+        """See Family."""
+        return workload.parse_sizes(text)
+
+    def find_peers(self, fa3: Path | None, cudart: Path | None) -> Peers:
+        """See Family."""
+        from fa4gen.bench.peers import find_peers
+
+        return find_peers(fa3, cudart)
+
+    def make_timer(
+        self, options: BenchOptions, peers: Peers, kernels: Sequence[BuiltKernel]
+    ) -> KernelTimer:
+        """See Family."""
+        from fa4gen.bench.run import Bench
+
+        del kernels  # each is compared with its peers only
+        return Bench(options, peers.found)
+
+    def describe(self, facts: Mapping[str, Any]) -> str:
+        """See Family."""
+        return f"{facts['dtype']}, depth {facts['depth']}, {workload.mask_word(facts)}"
+
+    def panel(self, facts: Mapping[str, Any]) -> str:
+        """See Family."""
+        mask = workload.mask_word(facts)
+        return f"{facts['dtype']}, {'no mask' if mask == 'none' else mask}"
+
+    def line(self, facts: Mapping[str, Any]) -> str:
+        """See Family."""
+        return f"depth {facts['depth']}"
+
+    def size_word(self, size: Mapping[str, Any]) -> str:
+        """See Family."""
+        return workload.size_word(size["rows"])
+
+    def conditions(self, protocol: Mapping[str, Any]) -> tuple[str, ...]:
+        """See Family."""
+        tokens, columns = protocol["tokens"], protocol["columns"]
+        return (f"Batch x rows = {tokens}, heads x depth = {columns}, random data",)
+
+    def small_tensors(self, plan: AttentionPlan, zeros: Zeros) -> dict[str, Any]:
+        """See Family."""
+        rows = SMALL_ROWS
+        return {
+            "query": zeros((1, rows, 1, plan.depth), plan.dtype),
+            "key": zeros((1, rows, 1, plan.depth), plan.dtype),
+            "value": zeros((1, rows, 1, plan.value_depth), plan.dtype),
+            "out": zeros((1, rows, 1, plan.value_depth), plan.out_dtype),
+            "lse": zeros((1, 1, rows), "fp32") if plan.lse else None,
+        }
+
+    def peer_tensors(self, plan: AttentionPlan, operands: Sequence[Any]) -> dict[str, Any]:
+        """See Family: query, key and value are given, the outputs are made."""
+        from fa4gen.runtime import arrays
+        from fa4gen.runtime.arguments import DTYPE_NAMES
+
+        query, key, value = operands
+        batch, rows, heads, _ = query.shape
+        shape = (batch, rows, heads, plan.value_depth)
+        tensors = {"query": query, "key": key, "value": value}
+        tensors["out"] = arrays.empty(query, shape, DTYPE_NAMES[plan.out_dtype])
+        if plan.lse:
+            tensors["lse"] = arrays.empty(query, (batch, heads, rows), "float32")
+        return tensors
+
+
+ATTENTION = AttentionFamily()

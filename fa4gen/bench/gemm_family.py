@@ -1,0 +1,94 @@
+"""What bench knows of matrix products: see ``family``."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from fa4gen.bench import gemm_workload
+from fa4gen.bench.family import SMALL_ROWS
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+    from fa4gen.bench.family import KernelTimer, Zeros
+    from fa4gen.bench.peers import Peers
+    from fa4gen.bench.run import BenchOptions
+    from fa4gen.designs.shared.gemm_model import GemmPlan
+    from fa4gen.toolchain.model import CompiledKernel
+    from fa4gen.verify.build import BuiltKernel
+
+
+class GemmFamily:
+    """Matrix products."""
+
+    name = "gemm"
+    title = "matrix product"
+    default_sizes = gemm_workload.DEFAULT_SIZES
+    size_columns = ("m", "n", "k")
+    axis = "m = n = k, or m x n x k"
+    has_fa3 = False
+    protocol: Mapping[str, Any] = gemm_workload.PROTOCOL
+
+    def parse_sizes(self, text: str) -> tuple[gemm_workload.GemmWorkload, ...]:
+        """See Family."""
+        return gemm_workload.parse_sizes(text)
+
+    def find_peers(self, fa3: Path | None, cudart: Path | None) -> Peers:
+        """See Family."""
+        from fa4gen.bench.gemm_peers import find_gemm_peers
+
+        del fa3, cudart  # has_fa3 is false
+        return find_gemm_peers()
+
+    def make_timer(
+        self, options: BenchOptions, peers: Peers, kernels: Sequence[BuiltKernel]
+    ) -> KernelTimer:
+        """See Family."""
+        from fa4gen.bench.gemm_run import GemmBench
+
+        others: list[tuple[Any, CompiledKernel]] = [
+            (kernel.plan, kernel.compiled) for kernel in kernels if kernel.compiled is not None
+        ]
+        return GemmBench(options, peers.found, others)
+
+    def describe(self, facts: Mapping[str, Any]) -> str:
+        """See Family."""
+        return gemm_workload.problem_words(facts)
+
+    def panel(self, facts: Mapping[str, Any]) -> str:
+        """See Family."""
+        return str(facts["dtype"])
+
+    def line(self, facts: Mapping[str, Any]) -> str:
+        """See Family."""
+        return gemm_workload.problem_words(facts).removeprefix(f"{facts['dtype']}, ")
+
+    def size_word(self, size: Mapping[str, Any]) -> str:
+        """See Family."""
+        return str(size["word"])
+
+    def conditions(self, protocol: Mapping[str, Any]) -> tuple[str, ...]:
+        """See Family."""
+        del protocol
+        return ("Random data, cold L2",)
+
+    def small_tensors(self, plan: GemmPlan, zeros: Zeros) -> dict[str, Any]:
+        """See Family."""
+        square = (SMALL_ROWS, SMALL_ROWS)
+        a, b = (zeros(square, plan.dtype) for _ in range(2))
+        shapes = {"matrix": square, "row": square[:1]}
+        return {
+            "a": a if plan.a_major == "k" else a.T,
+            "b": b.T if plan.b_major == "k" else b,
+            "c": zeros(shapes[plan.residual], plan.out_dtype) if plan.residual in shapes else None,
+            "out": zeros(square, plan.out_dtype),
+        }
+
+    def peer_tensors(self, plan: GemmPlan, operands: Sequence[Any]) -> dict[str, Any]:
+        """See Family: the operands are GemmArrays."""
+        del plan
+        return {name: getattr(operands[0], name) for name in ("a", "b", "c", "out")}
+
+
+GEMM = GemmFamily()

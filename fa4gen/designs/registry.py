@@ -1,0 +1,167 @@
+"""Every kernel design, a row each: who plans it, its template, and what other rooms do with it.
+
+What other rooms have for a family of kernels is named here as a place, "module:attribute", and
+imported when it is asked for: this room imports config alone, and the command line starts fast.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from fa4gen.config.gemm import BlackwellGemmConfig, HopperGemmConfig
+from fa4gen.config.schema import AttentionConfig, BlackwellAttentionConfig
+from fa4gen.designs.shared.attention_model import (
+    Depth512Config,
+    FA4Config,
+    HopperAttentionPlan,
+    HopperPairAttentionPlan,
+)
+from fa4gen.designs.shared.gemm_model import BlackwellGemmPlan, HopperGemmPlan
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from fa4gen.config.schema import Config, Model
+    from fa4gen.designs.shared.kernel_model import KernelPlan
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where something is defined: "module:attribute"."""
+
+    name: str
+
+    def load(self) -> Any:
+        """Import the module and return the attribute."""
+        module, attribute = self.name.split(":")
+        return getattr(import_module(module), attribute)
+
+
+@dataclass(frozen=True)
+class Family:
+    """Designs that compute the same: they have arguments, cases, peers and a C interface alike."""
+
+    name: str
+    """Value of the config key ``kernel``."""
+    list_columns: tuple[str, ...]
+    """Keys that have a column of their own in the table of ``fa4gen list``."""
+    launcher: Place
+    """A class, made from plan and cubin: the kernel as a Python function."""
+    verify: Place
+    """A class, made from a plan: verify's ``Family``."""
+    bench: Place
+    """An object: bench's ``Family``."""
+    vendor: Place
+    """An object: vendor's ``Family``."""
+
+
+@dataclass(frozen=True)
+class Design:
+    """One kernel design."""
+
+    name: str
+    """That of its folder, beside this file."""
+    family: Family
+    config: Model
+    plan: type[KernelPlan]
+    planner: Place
+    """A function from config to plan; ConfigError for what cannot work."""
+    template: str
+    """Root template of the kernel's source."""
+    where: Mapping[str, object] = field(default_factory=dict)
+    """Config keys with the values that ask for this design, not for the one after it."""
+
+    def fits(self, config: Config) -> bool:
+        """Whether ``config`` asks for this design; a design above it goes first."""
+        given = (getattr(config, key) == value for key, value in self.where.items())
+        return isinstance(config, self.config) and all(given)
+
+
+ATTENTION = Family(
+    name="attention",
+    list_columns=("kernel", "arch", "dtype", "depth", "mask"),
+    launcher=Place("fa4gen.runtime.attention:AttentionKernel"),
+    verify=Place("fa4gen.verify.attention:AttentionFamily"),
+    bench=Place("fa4gen.bench.attention_family:ATTENTION"),
+    vendor=Place("fa4gen.vendor.attention:ATTENTION"),
+)
+GEMM = Family(
+    name="gemm",
+    list_columns=("kernel", "arch", "dtype", "residual", "activation"),
+    launcher=Place("fa4gen.runtime.gemm:GemmKernel"),
+    verify=Place("fa4gen.verify.gemm.family:GemmFamily"),
+    bench=Place("fa4gen.bench.gemm_family:GEMM"),
+    vendor=Place("fa4gen.vendor.gemm:GEMM"),
+)
+DESIGNS = (
+    Design(
+        name="attention_sm90_depth512",
+        family=ATTENTION,
+        config=AttentionConfig,
+        plan=HopperPairAttentionPlan,
+        planner=Place("fa4gen.designs.attention_sm90_depth512.plan:plan_attention_sm90_depth512"),
+        template="attention/sm90_depth512/kernel.cu.j2",
+        where={"depth": 512},
+    ),
+    Design(
+        name="attention_sm90",
+        family=ATTENTION,
+        config=AttentionConfig,
+        plan=HopperAttentionPlan,
+        planner=Place("fa4gen.designs.attention_sm90.plan:plan_attention_sm90"),
+        template="attention/sm90/kernel.cu.j2",
+    ),
+    Design(
+        name="attention_sm100_depth512",
+        family=ATTENTION,
+        config=BlackwellAttentionConfig,
+        plan=Depth512Config,
+        planner=Place("fa4gen.designs.attention_sm100_depth512.plan:plan_attention_sm100_depth512"),
+        template="attention/sm100_depth512/kernel.cu.j2",
+        where={"depth": 512},
+    ),
+    Design(
+        name="attention_sm100",
+        family=ATTENTION,
+        config=BlackwellAttentionConfig,
+        plan=FA4Config,
+        planner=Place("fa4gen.designs.attention_sm100.plan:plan_attention_sm100"),
+        template="attention/sm100/kernel.cu.j2",
+    ),
+    Design(
+        name="gemm_sm90",
+        family=GEMM,
+        config=HopperGemmConfig,
+        plan=HopperGemmPlan,
+        planner=Place("fa4gen.designs.gemm_sm90.plan:plan_gemm_sm90"),
+        template="gemm/sm90/kernel.cu.j2",
+    ),
+    Design(
+        name="gemm_sm100",
+        family=GEMM,
+        config=BlackwellGemmConfig,
+        plan=BlackwellGemmPlan,
+        planner=Place("fa4gen.designs.gemm_sm100.plan:plan_gemm_sm100"),
+        template="gemm/sm100/kernel.cu.j2",
+    ),
+)
+"""Every design; of those with the same config model, the one with a ``where`` goes first."""
+FAMILIES: Mapping[str, Family] = {design.family.name: design.family for design in DESIGNS}
+"""Every family by its name, in the order of lists and tables."""
+
+
+def design_for(config: Config) -> Design:
+    """Return the design that ``config`` asks for."""
+    return next(design for design in DESIGNS if design.fits(config))
+
+
+def design_of(plan: KernelPlan) -> Design:
+    """Return the design that ``plan`` is of; KeyError for a plan of no row."""
+    return {design.plan: design for design in DESIGNS}[type(plan)]
+
+
+def family_of(plan: KernelPlan) -> Family:
+    """Return the family of ``plan``."""
+    return design_of(plan).family

@@ -1,0 +1,117 @@
+"""What vendoring knows of attention: see ``family``."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from fa4gen.masks import mask_numbers
+from fa4gen.runtime.arguments import DESCALES, Arguments, largest_row_count
+from fa4gen.runtime.schedule import ProblemSize, in_groups, plan_schedule
+from fa4gen.vendor.fill import attention_args
+from fa4gen.vendor.selftest_facts import MULTIPROCESSORS, SelftestFacts
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from fa4gen.designs.shared.attention_model import AttentionPlan
+    from fa4gen.runtime.arguments import TensorView
+    from fa4gen.vendor.binding import AttentionArgs
+    from fa4gen.vendor.launcher import LauncherFacts, MapFacts
+    from fa4gen.verify.memory import AttentionMemory
+
+SIZES = (
+    # batch, query heads, query heads a key head, query rows, key rows
+    (2, 8, 2, 4096, 4096),
+    (1, 32, 8, 1, 8192),
+    (3, 5, 1, 333, 1000),
+    (1, 150, 1, 200, 600),
+    (7, 2, 2, 129, 0),
+    (2, 4, 1, 0, 100),
+)
+
+
+class AttentionFamily:
+    """Attention forward."""
+
+    def launcher_facts(self, plan: AttentionPlan, facts: LauncherFacts) -> LauncherFacts:
+        """See Family."""
+        return replace(
+            facts,
+            maps=tuple(_with_panels(plan, row) for row in facts.maps),
+            ctas_per_tile=plan.ctas_per_tile,
+            mixed_tile_heights=plan.mixed_tile_heights,
+            grouped=in_groups(plan),
+            has_descales=plan.has_descales,
+            max_extent=largest_row_count(plan),
+            default_scale=plan.depth**-0.5,
+            depth=plan.depth,
+            value_depth=plan.value_depth,
+            mask=f"MASK_{plan.mask.name.upper()}",
+            in_order=plan.mask.IN_ORDER,
+            mask_numbers=tuple(plan.mask.numbers().get(name, 0) for name in mask_numbers()),
+            softcap=plan.softcap or 0.0,
+            lse=plan.lse,
+        )
+
+    def selftest_facts(self, plan: AttentionPlan) -> SelftestFacts:
+        """See Family."""
+        from fa4gen.verify.precision import Precision
+
+        precision = Precision.of(plan)
+        schedules = []
+        for size in SIZES:
+            for multiprocessors in MULTIPROCESSORS:
+                made = plan_schedule(plan, ProblemSize(*size), multiprocessors)
+                expected = (
+                    made.num_short_tiles,
+                    made.tiles_per_head,
+                    made.heads_per_group,
+                    made.num_tiles,
+                    made.grid,
+                )
+                schedules.append((size, multiprocessors, expected))
+        return SelftestFacts(
+            rows=plan.BM,
+            columns=plan.BN,
+            stage_depth=0,
+            ring=(max(plan.num_kv_stages, 2) + 1) * plan.BN,
+            descales=plan.has_descales,
+            rescale_threshold=precision.rescale_threshold,
+            probability_shift=precision.probability_shift,
+            exp2_error=precision.exp2_error,
+            products_per_step=0,
+            alignment_bits=0,
+            activation=None,
+            activation_float=None,
+            schedules=tuple(schedules),
+        )
+
+    def case_args(
+        self, plan: AttentionPlan, views: Mapping[str, TensorView], memory: AttentionMemory
+    ) -> AttentionArgs:
+        """See Family. A softmax scale that is the default is left to the launcher."""
+        scale = 0.0 if memory.softmax_scale is None else memory.softmax_scale
+        return attention_args(
+            plan,
+            Arguments(
+                views["query"], views["key"], views["value"], views["out"], views.get("lse"),
+                scale, memory.layout, *(views.get(name) for name in DESCALES),
+            ),
+        )  # fmt: skip
+
+    def peer_args(
+        self, plan: AttentionPlan, views: Mapping[str, TensorView], *, alpha: float, beta: float
+    ) -> AttentionArgs:
+        """See Family."""
+        del alpha, beta
+        operands = views["query"], views["key"], views["value"], views["out"], views.get("lse")
+        return attention_args(plan, Arguments(*operands, plan.depth**-0.5, "bshd"))
+
+
+def _with_panels(plan: AttentionPlan, row: MapFacts) -> MapFacts:
+    depth = plan.value_depth if row.tensor in ("value", "out") else plan.depth
+    return replace(row, panels=depth // row.box[0])
+
+
+ATTENTION = AttentionFamily()

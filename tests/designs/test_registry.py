@@ -1,0 +1,146 @@
+"""The registry: its rows lead somewhere, and nothing beside it chooses by design or family."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+import fa4gen
+from fa4gen.config.find import find_configs
+from fa4gen.config.load import load_config
+from fa4gen.config.schema import MODELS, architectures, family
+from fa4gen.designs import registry
+from fa4gen.designs.build import build_plan
+from fa4gen.designs.shared.plans import Plan
+from fa4gen.render.environment import open_templates
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from fa4gen.designs.registry import Design, Family
+
+PACKAGE = Path(fa4gen.__file__).parent
+DOCS = PACKAGE.parent / "docs"
+IDS = [design.name for design in registry.DESIGNS]
+
+
+@pytest.mark.parametrize("design", registry.DESIGNS, ids=IDS)
+def test_a_row_leads_somewhere(design: Design) -> None:
+    assert design.planner.load().__annotations__["return"] == design.plan.__name__
+    assert open_templates().source(design.template).text
+    assert (PACKAGE / "designs" / design.name / "plan.py").is_file()
+    assert family(design.config) == design.family.name
+    assert set(design.where) <= set(design.config.model_fields)
+
+
+@pytest.mark.parametrize("row", registry.FAMILIES.values(), ids=list(registry.FAMILIES))
+def test_the_rooms_have_what_the_row_names(row: Family) -> None:
+    from fa4gen.bench.family import Family as BenchFamily
+    from fa4gen.vendor.family import Family as VendorFamily
+    from fa4gen.verify.family import Family as VerifyFamily
+
+    assert callable(row.launcher.load().prepare)
+    for protocol, place in (
+        (VerifyFamily, row.verify), (BenchFamily, row.bench), (VendorFamily, row.vendor),
+    ):  # fmt: skip
+        members = {name for name in vars(protocol) if not name.startswith("_")}
+        assert [name for name in members if not hasattr(place.load(), name)] == []
+
+
+def test_a_place_that_does_not_exist_is_no_secret() -> None:
+    with pytest.raises(ModuleNotFoundError):
+        registry.Place("fa4gen.nowhere:X").load()
+    with pytest.raises(AttributeError):
+        registry.Place("fa4gen.designs.build:X").load()
+
+
+def test_every_folder_and_every_plan_has_one_row() -> None:
+    folders = {path.parent.name for path in (PACKAGE / "designs").glob("*/plan.py")}
+    assert sorted(folders) == sorted(IDS)
+    assert {design.plan for design in registry.DESIGNS} == set(Plan.__args__)
+    assert len({design.plan for design in registry.DESIGNS}) == len(registry.DESIGNS)
+
+
+def test_every_config_model_has_a_row_for_all_its_configs() -> None:
+    for model in MODELS:
+        rows = [design for design in registry.DESIGNS if design.config is model]
+        assert rows, model
+        assert [bool(row.where) for row in rows] == [True] * (len(rows) - 1) + [False]
+        assert architectures(model)
+
+
+def test_shipped_configs_use_every_design() -> None:
+    configs = [load_config(path).config for path in find_configs(())]
+    by_design = {registry.design_for(config).name: config for config in configs}
+    assert set(by_design) == set(IDS)
+    for name, config in by_design.items():
+        plan = build_plan(config)
+        assert registry.design_of(plan).name == name
+        assert registry.family_of(plan).name == plan.kernel == config.kernel
+
+
+TYPES = {model.__name__ for model in MODELS} | {
+    cls.__name__
+    for design in registry.DESIGNS
+    for cls in design.plan.__mro__
+    if cls.__name__ not in ("object", "KernelPlan")
+}
+NAMES = {*registry.FAMILIES, *IDS}
+ABOVE = [
+    path
+    for path in sorted([*PACKAGE.rglob("*.py"), *DOCS.glob("*.py")])
+    if PACKAGE / "config" not in path.parents and path != PACKAGE / "designs" / "registry.py"
+]
+
+
+def questions(tree: ast.AST) -> Iterator[tuple[int, str]]:
+    """Lines that ask of which type a plan or a config is, or what its family is called."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and getattr(node.func, "id", "") in ("isinstance", "type"):
+            asked = {n.id for n in ast.walk(node) if isinstance(n, ast.Name)} & TYPES
+            if asked:
+                yield node.lineno, f"asks for {', '.join(sorted(asked))}"
+        literals = [n.value for n in ast.walk(node) if isinstance(n, ast.Constant)]
+        if isinstance(node, ast.Compare) and NAMES & {x for x in literals if isinstance(x, str)}:
+            yield node.lineno, "compares with a family's or a design's name"
+        if (
+            isinstance(node, ast.Call)
+            and getattr(node.func, "attr", "") == "startswith"
+            and any(isinstance(x, str) and x.startswith(tuple(registry.FAMILIES)) for x in literals)
+        ):
+            yield node.lineno, "asks how a name begins"
+        if isinstance(node, ast.Dict):
+            keys = {k.value for k in node.keys if isinstance(k, ast.Constant)}
+            types = {k.id for k in node.keys if isinstance(k, ast.Name)}
+            if keys & NAMES or types & TYPES:
+                yield node.lineno, "has an entry for a family or a design"
+
+
+def test_nothing_else_chooses_by_design_or_family() -> None:
+    found = [
+        f"{path.relative_to(PACKAGE.parent)}:{line} {what}"
+        for path in ABOVE
+        for line, what in questions(ast.parse(path.read_text(encoding="utf-8")))
+    ]
+    assert found == []
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "isinstance(plan, GemmPlan)",
+        "isinstance(plan, FA4Config | HopperGemmPlan)",
+        "type(plan) is HopperAttentionPlan and type(Depth512Config)",
+        "plan.kernel == 'gemm'",
+        "'attention' in names",
+        "name.startswith('gemm_sm90')",
+        "{'gemm': 1}",
+        "{FA4Config: 1}",
+    ],
+)
+def test_such_questions_are_found(code: str) -> None:
+    assert list(questions(ast.parse(code)))
+    assert not list(questions(ast.parse("isinstance(plan, KernelPlan) and plan.kernel == name")))
