@@ -140,6 +140,9 @@ class GlobalChecks:
     def operation(self, team: Team, op: AsyncOp, number: int) -> None:
         """An asynchronous operation reads and writes global memory from now on."""
         for kind, ranges, early in (("read", op.reads, 1), ("write", op.writes, 0)):
+            pieces = stretches(op, ranges)
+            if not pieces:
+                continue
             base = self._base(team)
             strong = kind == "write" and is_reduction(op)
             actor = Actor(
@@ -155,7 +158,7 @@ class GlobalChecks:
                 strong,
                 op=op,
             )
-            for starts, size in stretches(op, ranges):
+            for starts, size in pieces:
                 self._stretches(actor, starts, size)
 
     def _stretches(self, actor: Actor, starts: NDArray[np.int64], size: int) -> None:

@@ -166,6 +166,9 @@ class RaceObserver(Observer):
 
     def issued(self, op: AsyncOp) -> None:
         state = self._of(op.gang)
+        if op.continues is not None:
+            self._continues(state, op, op.continues)
+            return
         team = state.team
         team.assign_slot(op)
         team.issues(op)
@@ -206,6 +209,18 @@ class RaceObserver(Observer):
                 self.maps.used(team, op, number)
             if self.previous is not None:
                 self.previous.operation(team, op)
+
+    def _continues(self, state: ClusterState, op: AsyncOp, before: AsyncOp) -> None:
+        """Of an operation that goes on with the one before only what it reads is new."""
+        op.slot, op.epoch, op.clock = before.slot, before.epoch, before.clock
+        if self.work is not None:
+            self.work.issued(op)
+        number = self.sites.operation(op)
+        for part in state.stretches.of(op):
+            state.shared[part.cta.rank].operation_reads(op, part, op.clock, number)
+        issuer = state.team.base(op.gang) + op.lane
+        for cta in dict.fromkeys(part.cta for part in op.tensor_reads):
+            state.tensors[cta.rank].operation(op, number, issuer, written=False)
 
     def observed(self, gang: Gang, mask: Mask, ops: list[AsyncOp], kind: str) -> None:
         ops = [op for op in ops if op.slot >= 0]

@@ -132,11 +132,16 @@ class TensorChecks(TensorFindings):
 
     # ---- asynchronous operations
 
-    def operation(self, op: AsyncOp, number: int, issuer: int) -> None:
-        """An MMA, a copy or a shift reads and writes rectangles from now on."""
+    def operation(self, op: AsyncOp, number: int, issuer: int, *, written: bool = True) -> None:
+        """An MMA, a copy or a shift reads and writes rectangles from now on.
+
+        Without ``written`` what it writes was checked for the operation that it continues.
+        """
         # an accumulator that is added to counts as written
         reads = [part for part in op.tensor_reads if part not in op.tensor_writes]
-        parts = [(part, False) for part in reads] + [(part, True) for part in op.tensor_writes]
+        parts = [(part, False) for part in reads]
+        if written:
+            parts += [(part, True) for part in op.tensor_writes]
         for part, writes in parts:
             if part.cta is not self.cta:
                 continue

@@ -69,6 +69,8 @@ class AsyncOp:
     tensor_reads/tensor_writes  what is touched in tensor memory
     unit      which functional unit it occupies in the cost model: ``tma``, ``tensor``, ``other``
     cycles    how long it occupies the unit in the cost model
+    continues  the operation of the same thread just before, nothing in between, whose target it
+               has: all that orders one orders the other
     slot, epoch, clock  belong to the checks: the operation's place in the vector clocks
     """
 
@@ -85,6 +87,7 @@ class AsyncOp:
     tensor_writes: tuple[TensorRange, ...] = ()
     unit: str = "other"
     cycles: float = 0.0
+    continues: AsyncOp | None = None
     done: bool = False
     slot: int = -1
     epoch: int = 0

@@ -81,6 +81,8 @@ class Emitter:
         self.indent = "    "
         self.mask = "m"
         self.instruction: Instruction | None = None
+        # what was translated before it in the run, arithmetic on registers left out
+        self.previous: Instruction | None = None
         self.record: list[Elementwise] | None = None
 
     # ---- statements

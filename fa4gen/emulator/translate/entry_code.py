@@ -104,8 +104,10 @@ class Code:
         for one in planned:
             if isinstance(one, batches.Batch):
                 batches.emit(one, emitter)
-            else:
-                self._translate(one, emitter)
+                continue
+            self._translate(one, emitter)
+            if not batches.is_pure(one):
+                emitter.previous = one
         views = [f"    {view} = g.{view}" for view in sorted(emitter.views)]
         body = "\n".join(["def run(g, m):", *views, *emitter.lines, "    return None"])
         exec(compile(body, f"<ptx line {self._line(start)}>", "exec"), namespace)

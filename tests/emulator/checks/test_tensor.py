@@ -25,10 +25,11 @@ class Blackwell:
     def part(self, first=0, columns=128, lanes=(0, 128)):
         return TensorRange(self.world.cta, *lanes, first, first + columns)
 
-    def product(self, first=0, columns=128, a=None, kind="tcgen05.mma"):
+    def product(self, first=0, columns=128, a=None, kind="tcgen05.mma", **more):
         reads = () if a is None else (self.part(a, 8),)
+        writes = (self.part(first, columns),)
         return self.world.operation(
-            self.issuer, kind, tensor_reads=reads, tensor_writes=(self.part(first, columns),)
+            self.issuer, kind, tensor_reads=reads, tensor_writes=writes, **more
         )
 
     def commit(self, *ops):
@@ -176,6 +177,32 @@ def test_products_on_one_accumulator_are_in_order():
     gpu.product()
     gpu.product()
     assert gpu.found() == []
+
+
+@pytest.mark.parametrize("committed", [True, False])
+def test_what_orders_a_product_orders_those_that_continue_it(committed):
+    gpu = Blackwell()
+    first = gpu.product()
+    last = gpu.product(continues=gpu.product(continues=first))
+    assert (last.slot, last.epoch) == (first.slot, first.epoch)
+    if committed:
+        gpu.commit(last)
+        gpu.wait(gpu.math, gpu.done)
+    gpu.access("read")
+    assert gpu.found() == ([] if committed else RACE)
+
+
+def test_what_a_product_reads_is_checked_where_it_continues_another():
+    gpu = Blackwell()
+    gpu.access("write", 256)
+    first = gpu.product()
+    assert gpu.found() == []
+    gpu.product(a=256, continues=first)
+    assert gpu.found() == RACE
+    gpu = Blackwell()
+    first = gpu.product(reads=[])
+    gpu.product(reads=[(2048, 4096)], continues=first)
+    assert gpu.found() == [("uninitialised", "error")]
 
 
 def test_products_in_order_need_no_fence_when_the_first_is_known_to_be_complete():

@@ -49,6 +49,7 @@ from fa4gen.emulator.translate.registry import Translate
 _SCALED_INPUT: Final = ("f16", "tf32")
 _HINTS: Final = ("fill", "use", "lastuse", "discard")
 _MAX_SHIFT: Final = 15
+_LAST: Final = "tcgen05.mma.last"
 
 
 @dataclass(frozen=True, slots=True)
@@ -250,14 +251,23 @@ def _width(layout: tuple[Piece, ...]) -> int:
     return max(piece.columns for piece in layout)
 
 
-def _issue(issue: _Issue, values: list[int], operands: Operands, words: list[int]) -> None:
-    gang, lane, site, form = issue.gang, issue.lane, issue.site, issue.form
+def _issue(
+    gang: Gang,
+    lane: int,
+    site: Instruction,
+    form: Form,
+    values: list[int],
+    operands: Operands,
+    words: list[int],
+    before: AsyncOp | None,
+) -> None:
     d, a, b, bits, accumulate, *places = values
     key = site, lane, *values, *words
     known: dict[tuple[Any, ...], Product] = gang.state.setdefault("tcgen05.mma", {})
     if key in known and known[key].has_columns():
-        submit(gang, lane, site, known[key], d)
+        submit(gang, lane, site, known[key], d, before)
         return
+    issue = _Issue(gang, lane, site, form)
     kind = issue.kind(bits)
     share = form.group
     spread = kind.m == 64 and not form.ws and share == 1
@@ -282,11 +292,17 @@ def _issue(issue: _Issue, values: list[int], operands: Operands, words: list[int
     )  # fmt: skip
     if not kind.remarks:
         known[key] = product
-    submit(gang, lane, site, product, d)
+    submit(gang, lane, site, product, d, before)
 
 
-def submit(gang: Gang, lane: int, site: Instruction, product: Product, d: int) -> None:
-    """Put a product into its thread's queue and tell the observer what it touches."""
+def submit(
+    gang: Gang, lane: int, site: Instruction, product: Product, d: int, before: AsyncOp | None
+) -> None:
+    """Put a product into its thread's queue and tell the observer what it touches.
+
+    ``before`` is the one that the thread issued just before, with nothing in between: where it has
+    the same accumulator, this one continues it.
+    """
     machine = gang.machine
     op = AsyncOp("tcgen05.mma", gang, lane, site, product.run, unit="tensor")
     if machine.observer.enabled:
@@ -299,14 +315,31 @@ def submit(gang: Gang, lane: int, site: Instruction, product: Product, d: int) -
         op.notes["queue"] = (gang, lane)
         op.notes["product"] = touched.facts
         op.notes["accumulator"] = (d, shape, len(product.ctas))
+        if before is not None and (
+            before.notes["accumulator"] == op.notes["accumulator"]
+            and before.tensor_writes == op.tensor_writes
+        ):
+            op.continues = before
     queue_of(gang.state, lane, machine).submit(op, product)
+    op.continues = None
     remember(gang, lane, op)
+    gang.state[_LAST] = op, machine.scheduler.instructions
+
+
+def _just_before(gang: Gang, lane: int, site: Instruction | None) -> AsyncOp | None:
+    """The thread's last product, if it issued that at ``site`` in this very run of instructions."""
+    op, count = gang.state.get(_LAST, (None, 0))
+    if op is None or op.site is not site or op.lane != lane:
+        return None
+    here = gang.machine.observer.enabled and count == gang.machine.scheduler.instructions
+    return op if here else None
 
 
 def mma(i: Instruction, e: Emitter) -> None:
     """``tcgen05.mma`` and ``tcgen05.mma.ws`` of the dense kinds."""
     form = _form(i, e)
     operands = _operands(i, e, form)
+    follows = e.previous
 
     def handler(gang: Gang, mask: Mask) -> None:
         check_one_thread(gang, mask, i)
@@ -318,13 +351,12 @@ def mma(i: Instruction, e: Emitter) -> None:
             )
         ]  # fmt: skip
         masks = [read(gang) for read in operands.masks]
-        for lane in gang.lanes_of(mask).tolist():
-            _issue(
-                _Issue(gang, lane, i, form),
-                [pick(row, lane) for row in rows],
-                operands,
-                [pick(row, lane) for row in masks],
-            )
+        lanes = gang.lanes_of(mask).tolist()
+        before = None if len(lanes) > 1 else _just_before(gang, lanes[0], follows)
+        for lane in lanes:
+            values = [pick(row, lane) for row in rows]
+            words = [pick(row, lane) for row in masks]
+            _issue(gang, lane, i, form, values, operands, words, before)
 
     e.call(handler)
 

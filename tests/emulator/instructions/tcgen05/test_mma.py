@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from fa4gen.emulator import Verdict
+from fa4gen.emulator.checks.races import RaceObserver
 from fa4gen.emulator.errors import UnsupportedError
 from tests.emulator.instructions.tcgen05.kernels import (
     fill,
@@ -49,6 +50,37 @@ def product(kind, a_kind, b_kind, m, n, k, *, group=1, span=128, base=0, d=1, fi
     report = launch(program(body, size=len(tiles)), tiles, cells, schedule=schedule, seed=seed)
     exact = a.astype(np.float64) @ b.astype(np.float64).T
     return report, cells, exact
+
+
+@pytest.mark.parametrize(("between", "guard", "continued"), [
+    ("", "", 3), ("", "@%p2", 3), ("add.u32 %r23, %r9, 1;", "", 3),
+    ("tcgen05.fence::before_thread_sync;", "", 0),
+])  # fmt: skip
+def test_products_in_a_row_continue_each_other(between, guard, continued, monkeypatch) -> None:
+    """Only those that nothing comes between: then what orders one of them orders all."""
+    a, b = random_matrix((128, 64), "bf16", 1), random_matrix((32, 64), "bf16", 2)
+    tiles, steps = lay_out(a, b)
+    text = issue("f16", 1, idesc(128, 32, 1, 1), steps, first=True)
+    text = text.replace("tcgen05.mma", f"{guard} tcgen05.mma")
+    head, *rest = text.split("add.s64 %d8")
+    text = head + "".join(f"{between}\nadd.s64 %d8{part}" for part in rest)
+    found = []
+    issued = RaceObserver.issued
+
+    def note(observer, op) -> None:
+        if op.kind == "tcgen05.mma":
+            found.append(op.continues is not None)
+        issued(observer, op)
+
+    monkeypatch.setattr(RaceObserver, "issued", note)
+    cells = np.zeros((128, 32), np.uint32)
+    report = launch(
+        program(by_thread_0(text + COMMIT) + wait() + read_back(32), size=len(tiles)), tiles, cells
+    )
+    assert report.verdict is Verdict.CLEAN, str(report)
+    exact = a.astype(np.float64) @ b.astype(np.float64).T
+    np.testing.assert_allclose(cells.view(np.float32), exact, rtol=1e-5, atol=1e-4)
+    assert (len(found), sum(found)) == (4, continued)
 
 
 @pytest.mark.parametrize(
