@@ -147,7 +147,11 @@ def fingerprints(place: Path, only: str, cache: Cache) -> dict[str, Fingerprint]
             continue
         built = compile_kernel(
             source.read_text(),
-            {header.name: header.read_text() for header in sorted(source.parent.glob("*.h"))},
+            {
+                header.name: header.read_text()
+                for header in sorted(source.parent.iterdir())
+                if header.suffix in (".h", ".cuh")  # older trees have the first alone
+            },
             arch,
             name=name,
             compiler=compiler,

@@ -128,6 +128,7 @@ def test_the_installed_command_lists_and_renders_elsewhere(installed, tmp_path) 
     assert {Path(name).name for name in files} == {
         f"{CONFIG}.cu",
         f"{CONFIG}_barriers.h",
+        f"{CONFIG}_device.cuh",
         f"{CONFIG}.json",
     }
 

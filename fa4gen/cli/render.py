@@ -56,7 +56,7 @@ def command(
     jobs: int,
     output_format: OutputFormat,
 ) -> None:
-    """Write the kernels of configs: N.cu, N_barriers.h and the manifest N.json.
+    """Write the kernels of configs: N.cu, its headers, and the manifest N.json.
 
     Without CONFIG, of all shipped configs. Files that already hold the right bytes are not touched.
     All is checked before anything is written: a wrong config, or an edited file that would be

@@ -1,8 +1,9 @@
-"""Which instructions a kernel gets: those of ``templates/ptx`` that its text calls, and no others.
+"""What a kernel's device header holds: the instructions and rings that its text uses, no others.
 
-The templates of that folder are families of instructions, each function defined once. A family is
-a heading, then definitions with their comments, set apart by blank lines: functions, structs, and
-declarations of a line, ``using`` or ``constexpr``. Nothing has to be marked in them.
+The templates of ``templates/ptx`` are families of instructions, each function defined once. A
+family is a heading, then definitions with their comments, set apart by blank lines: functions,
+structs, and declarations of a line, ``using`` or ``constexpr``. A ring is the whole of its file:
+its structs keep their documented interface. Nothing has to be marked in either.
 """
 
 from __future__ import annotations
@@ -34,8 +35,21 @@ FAMILIES = (
     "ptx/convert.cuh.j2",
 )
 """The families in the order in which kernels have them: what one calls of another goes before."""
+RINGS = (
+    "rings/ring.cuh.j2",
+    "rings/producer_consumer_pipeline.cuh.j2",
+    "rings/staged_pipeline.cuh.j2",
+    "rings/role_pipeline.cuh.j2",
+    "rings/tma_producer_pipeline.cuh.j2",
+    "rings/tma_consumer_pipeline.cuh.j2",
+    "rings/epi_load_pipeline.cuh.j2",
+    "rings/output_ring_buffer.cuh.j2",
+    "rings/depth512_mbars.cuh.j2",
+)
+"""The rings behind them, in this order; a kernel has a file whole or not at all."""
 PLACEHOLDER = "\x03"
-"""What ``{{ instructions }}`` writes until the instructions are put in its place."""
+"""What ``{{ instructions }}`` writes until instructions and rings are put in its place."""
+NOTHING = "// The kernel uses none of them."
 
 _COMMENT = re.compile(r"//[^\n]*")
 _STRING = re.compile(r'"(?:[^"\\\n]|\\.)*"')
@@ -90,12 +104,22 @@ def definitions(lines: Sequence[str]) -> list[Definition]:
     return found
 
 
+def whole(lines: Sequence[str]) -> list[Definition]:
+    """Return a rendered ring as one definition, of all structs in it."""
+    used = range(max((i + 1 for i, line in enumerate(lines) if line.strip()), default=0))
+    names = frozenset(name for line in lines if (name := _defined(line)))
+    return [Definition(0, used, names, code_words("\n".join(lines)))]
+
+
 def called(families: Mapping[str, Sequence[str]], words: Iterable[str]) -> Kept:
     """Return what to keep of ``families`` (their lines) where the kernel's code has ``words``.
 
     What a definition that is kept uses is kept as well, and the heading of its family.
     """
-    found = {name: definitions(lines) for name, lines in families.items()}
+    found = {
+        name: whole(lines) if name in RINGS else definitions(lines)
+        for name, lines in families.items()
+    }
     used = set(words)
     while more := {
         word
@@ -124,7 +148,7 @@ def put_in(text: str, families: Mapping[str, Sequence[str]], kept: Kept) -> str:
         for name, paragraphs in kept.items()
         for paragraph in paragraphs
     ]
-    return text.replace(PLACEHOLDER, "\n\n".join(paragraphs), 1)
+    return text.replace(PLACEHOLDER, "\n\n".join(paragraphs) or NOTHING, 1)
 
 
 def _paragraphs(lines: Sequence[str]) -> Iterator[range]:

@@ -1,4 +1,4 @@
-"""A plan to the text of its files: the kernel, its header of barrier offsets, its manifest."""
+"""A plan to the text of its files: the kernel, its two headers, its manifest."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from fa4gen import __version__
 from fa4gen.designs.registry import design_of
 from fa4gen.errors import Fa4genError
 from fa4gen.render.environment import TemplateSet, TemplateSource, open_templates
-from fa4gen.render.instructions import FAMILIES, PLACEHOLDER, called, code_words, put_in
+from fa4gen.render.instructions import FAMILIES, PLACEHOLDER, RINGS, called, code_words, put_in
 from fa4gen.render.line_map import LineTags, split_tags
 from fa4gen.render.manifest import config_sha256, manifest_text
 from fa4gen.render.template_errors import TemplateLine, template_error, template_problem
 from fa4gen.render.text_check import first_breach
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from fa4gen.config.load import LoadedConfig
     from fa4gen.designs.shared.plans import Plan
@@ -24,6 +24,11 @@ if TYPE_CHECKING:
 
 GENERATOR = f"fa4gen {__version__}"
 HEADER_TEMPLATE = "rings/barriers.h.j2"
+DEVICE_TEMPLATE = "skeleton/device.cuh.j2"
+HEADER_SUFFIXES = (".h", ".cuh")
+
+_Rendered = tuple[str, dict[str, TemplateSource]]
+"""A text, and the templates that it came from, by name."""
 
 
 @dataclass(frozen=True)
@@ -35,7 +40,7 @@ class RenderedKernel:
     family: str
     """The config key ``kernel``: "attention", say."""
     files: Mapping[str, str]
-    """N.cu, N_barriers.h and N.json (the manifest, last)."""
+    """N.cu, N_barriers.h, N_device.cuh and N.json (the manifest, last)."""
     templates: tuple[str, ...]
     """Names of the templates used, sorted."""
     template_files: tuple[str, ...]
@@ -54,7 +59,7 @@ class RenderedKernel:
     @property
     def headers(self) -> dict[str, str]:
         """The headers that N.cu includes, by name."""
-        return {name: text for name, text in self.files.items() if name.endswith(".h")}
+        return {n: text for n, text in self.files.items() if n.endswith(HEADER_SUFFIXES)}
 
 
 def render(
@@ -66,13 +71,11 @@ def render(
     config, the templates and the generator's version alone. Raises TemplateError.
     """
     templates = templates or open_templates()
-    files: dict[str, str] = {}
-    used: dict[str, TemplateSource] = {}
-    for file, root in _roots(plan).items():
-        text, _, sources = _render_file(root, plan, loaded, templates)
-        _check_text(file, text, root, plan, loaded, templates)
-        files[file] = text
-        used |= sources
+    rendered = _render_files(plan, loaded, templates)
+    files = {file: text for file, (text, _) in rendered.items()}
+    for file, text in files.items():
+        _check_text(file, text, plan, loaded, templates)
+    used = {name: source for _, sources in rendered.values() for name, source in sources.items()}
     names = tuple(sorted(used))
     files[f"{plan.name}.json"] = manifest_text(
         plan, loaded.config, GENERATOR, {name: used[name].sha256 for name in names}, files
@@ -90,13 +93,13 @@ def render(
 def template_places(
     plan: Plan, loaded: LoadedConfig, templates: TemplateSet, file: str
 ) -> list[TemplateLine | None]:
-    """Return the template line behind each line of the rendered ``file`` (N.cu or N_barriers.h).
+    """Return the template line behind each line of the rendered ``file``: N.cu or a header.
 
     Entry i is for line i + 1; None where no single template line can be named.
     """
-    root = _roots(plan)[file]
     tagging = TemplateSet(templates.roots, extensions=(LineTags,))
-    text, tagged = _render_file(root, plan, loaded, templates, tagging)[:2]
+    text = _render_files(plan, loaded, templates)[file][0]
+    tagged = _render_files(plan, loaded, templates, tagging)[file][0]
     return [
         TemplateLine(templates.source(origin[0]), origin[1]) if origin else None
         for origin in split_tags(tagged, text)
@@ -107,36 +110,44 @@ def _roots(plan: Plan) -> dict[str, str]:
     return {
         f"{plan.name}.cu": design_of(plan).template,
         f"{plan.name}_barriers.h": HEADER_TEMPLATE,
+        f"{plan.name}_device.cuh": DEVICE_TEMPLATE,
     }
 
 
-def _render_file(
-    root: str,
-    plan: Plan,
-    loaded: LoadedConfig,
-    templates: TemplateSet,
-    tagging: TemplateSet | None = None,
-) -> tuple[str, str, dict[str, TemplateSource]]:
-    """Return a file's text, the same with the tags of ``tagging``, and the templates used."""
-    text, used = _render_template(root, plan, loaded, templates)
-    tagged = _render_template(root, plan, loaded, tagging)[0] if tagging else ""
-    if PLACEHOLDER in text:
-        parts = {name: _render_template(name, plan, loaded, templates) for name in FAMILIES}
-        families = {name: part.split("\n") for name, (part, _) in parts.items()}
-        kept = called(families, code_words(text))
-        text = put_in(text, families, kept)
-        used |= {name: source for family in kept for name, source in parts[family][1].items()}
-        if tagging:
-            with_tags = {
-                name: _render_template(name, plan, loaded, tagging)[0].split("\n") for name in kept
-            }
-            tagged = put_in(tagged, with_tags, kept)
-    return text, tagged, used
+def _render_files(
+    plan: Plan, loaded: LoadedConfig, templates: TemplateSet, tagging: TemplateSet | None = None
+) -> dict[str, _Rendered]:
+    """Return each file's text, written by ``tagging`` where it is given, and the templates used.
+
+    The placeholder becomes what the files call, all of them together.
+    """
+    roots = _roots(plan)
+
+    def rendered(names: Iterable[str], by: TemplateSet) -> dict[str, _Rendered]:
+        return {name: _render_template(name, plan, loaded, by) for name in names}
+
+    files = rendered(roots.values(), templates)
+    calling = "\n".join(text for text, _ in files.values())
+    parts = rendered((*FAMILIES, *RINGS) if PLACEHOLDER in calling else (), templates)
+    kept = called(_lines(parts), code_words(calling))
+    if tagging:
+        files, parts = rendered(roots.values(), tagging), rendered(kept, tagging)
+    lines = _lines(parts)
+    of_parts = {name: source for part in kept for name, source in parts[part][1].items()}
+    done = {}
+    for file, root in roots.items():
+        text, used = files[root]
+        done[file] = put_in(text, lines, kept), used | of_parts if PLACEHOLDER in text else used
+    return done
+
+
+def _lines(parts: Mapping[str, _Rendered]) -> dict[str, list[str]]:
+    return {name: text.split("\n") for name, (text, _) in parts.items()}
 
 
 def _render_template(
     name: str, plan: Plan, loaded: LoadedConfig, templates: TemplateSet
-) -> tuple[str, dict[str, TemplateSource]]:
+) -> _Rendered:
     environment = templates.environment()
     try:
         text = environment.get_template(name).render(
@@ -153,13 +164,13 @@ def _render_template(
 
 
 def _check_text(
-    file: str, text: str, root: str, plan: Plan, loaded: LoadedConfig, templates: TemplateSet
+    file: str, text: str, plan: Plan, loaded: LoadedConfig, templates: TemplateSet
 ) -> None:
     breach = first_breach(text)
     if breach is None:
         return
     place = template_places(plan, loaded, templates, file)[breach.line - 1]
-    place = place or TemplateLine(templates.source(root), 1)
+    place = place or TemplateLine(templates.source(_roots(plan)[file]), 1)
     what = f"{breach.what}, at line {breach.line} of {file}"
     error: TemplateError = template_problem(place, what, breach.remedy, "", plan, loaded)
     raise error

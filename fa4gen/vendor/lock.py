@@ -223,7 +223,8 @@ def proof_sha256(symbol: str, files: dict[str, str]) -> str:
     counts: the launcher and its header, the kernel and its image; not the other kernels' own
     files, adapters, build files or texts.
     """
-    own = (f"cubins/{symbol}.", f"kernels/{symbol}.", f"kernels/{symbol}_barriers.")
+    ends = (".", "_barriers.", "_device.")
+    own = (f"cubins/{symbol}.", *(f"kernels/{symbol}{end}" for end in ends))
     counted = {
         path: digest
         for path, digest in files.items()

@@ -39,7 +39,7 @@ def check(capsys: pytest.CaptureFixture[str], *args: str) -> tuple[int, dict]:
 def test_current(work: Path, capsys: pytest.CaptureFixture[str]) -> None:
     capsys.readouterr()
     assert main(["check", "kernels", *TEMPLATES]) == 0
-    assert capsys.readouterr().out == "6 files: 6 current\n"
+    assert capsys.readouterr().out == "8 files: 8 current\n"
     status, data = check(capsys)
     assert status == 0
     assert data["current"] is True
@@ -123,7 +123,7 @@ def test_text_table_names_file_verdict_and_fix(
         "generated/sm_90a/one/one.cu",
         "changed since fa4gen wrote it",
     ]
-    assert lines[3] == "6 files: 5 current, 1 edited"
+    assert lines[3] == "8 files: 7 current, 1 edited"
     assert lines[-1] == "  fa4gen render --force --templates mine kernels/one.yaml"
 
 
@@ -133,7 +133,7 @@ def test_diff(work: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["check", "kernels", *TEMPLATES, "--diff"]) == 3
     assert "-// mine\n+// one\n" in capsys.readouterr().out
     _, data = check(capsys, "--diff")
-    assert [bool(f["diff"]) for f in data["files"]] == [True, False, False, False, False, False]
+    assert [bool(f["diff"]) for f in data["files"]] == [True] + [False] * 7
 
 
 def test_github_annotations(work: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -41,7 +41,8 @@ def generated(work: Path) -> set[str]:
 
 
 def files_of(name: str) -> set[str]:
-    return {f"generated/sm_90a/{name}/{name}{end}" for end in (".cu", "_barriers.h", ".json")}
+    ends = (".cu", "_barriers.h", "_device.cuh", ".json")
+    return {f"generated/sm_90a/{name}/{name}{end}" for end in ends}
 
 
 def test_a_folder_of_configs(work: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -49,9 +50,9 @@ def test_a_folder_of_configs(work: Path, capsys: pytest.CaptureFixture[str]) -> 
     assert generated(work) == files_of("one") | files_of("two")
     lines = capsys.readouterr().out.splitlines()
     assert lines[0] == "created   generated/sm_90a/one/one.cu"
-    assert lines[-1] == "rendered 2 kernels; files: 6 created"
+    assert lines[-1] == "rendered 2 kernels; files: 8 created"
     assert render("kernels") == 0
-    assert capsys.readouterr().out == "rendered 2 kernels; files: 6 unchanged\n"
+    assert capsys.readouterr().out == "rendered 2 kernels; files: 8 unchanged\n"
 
 
 def test_another_output_folder(work: Path) -> None:
@@ -66,7 +67,7 @@ def test_dry_run_writes_nothing(work: Path, capsys: pytest.CaptureFixture[str]) 
     assert not (work / "d").exists()
     out = capsys.readouterr().out
     assert "created   generated/sm_90a/one/one.cu" in out
-    assert out.endswith("dry run, nothing written: rendered 2 kernels; files: 6 created\n")
+    assert out.endswith("dry run, nothing written: rendered 2 kernels; files: 8 created\n")
 
 
 def test_diff_shows_what_changes(work: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -153,7 +154,7 @@ def test_prune_within_a_folder_of_configs(work: Path, capsys: pytest.CaptureFixt
     assert generated(work) == files_of("one") | files_of("two")
     capsys.readouterr()
     assert render("kernels") == 0
-    assert "3 files that no config renders to left alone" in capsys.readouterr().err
+    assert "4 files that no config renders to left alone" in capsys.readouterr().err
     assert render("kernels", "--prune", "--dry-run") == 0
     assert generated(work) == files_of("one") | files_of("two")
     assert "pruned    generated/sm_90a/two/two.cu" in capsys.readouterr().out
@@ -178,7 +179,7 @@ def test_json(work: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (kernel,) = data["kernels"]
     assert (kernel["name"], kernel["arch"], kernel["proof"]) == ("one", "sm_90a", "rendered")
     assert kernel["config"] == "kernels/one.yaml"
-    assert [f["action"] for f in kernel["files"]] == ["created"] * 3
+    assert [f["action"] for f in kernel["files"]] == ["created"] * 4
     assert {f["path"] for f in kernel["files"]} == files_of("one")
     assert "+// depth 128" in kernel["files"][0]["diff"]
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
+from pathlib import PurePath
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
@@ -18,6 +19,7 @@ from fa4gen.verify.run import VerifyOptions, verify_kernel
 
 if TYPE_CHECKING:
     from fa4gen.emulator import Finding, Program, Report
+    from fa4gen.render.render import RenderedKernel
     from fa4gen.verify.verdict import Verdict
 
 KEYS = {"kernel": "attention", "arch": "sm_100a", "dtype": "bf16", "depth": 128}
@@ -65,22 +67,55 @@ class Mutant:
     in_header: bool = False
 
 
+_NEXT_FILE = "\f\n"
+"""Between the files of a kernel's code; no line of them."""
+
+
 @dataclass(frozen=True)
 class Kernel:
-    """A plan, and the text of its kernel."""
+    """A plan, and the text of its kernel: N.cu, N_barriers.h and N_device.cuh."""
 
     plan: Any
     source: str
     header: str
+    device: str
+
+    @classmethod
+    def of(cls, plan: Any, rendered: RenderedKernel) -> Kernel:
+        """Return the kernel of ``plan`` as it was rendered."""
+        files = rendered.files
+        header, device = (files[plan.name + end] for end in ("_barriers.h", "_device.cuh"))
+        return cls(plan, rendered.source, header, device)
+
+    @property
+    def code(self) -> str:
+        """N.cu and the device header as one text, to be changed wherever a pattern stands."""
+        return self.source + _NEXT_FILE + self.device
+
+    def with_code(self, code: str) -> Kernel:
+        """Return the kernel with the two files that ``code`` says."""
+        source, device = code.split(_NEXT_FILE)
+        return replace(self, source=source, device=device)
+
+    def unit(self) -> Unit:
+        """Return what a compiler takes, with the lines that findings are told by."""
+        name = self.plan.name
+        headers = {f"{name}_barriers.h": self.header, f"{name}_device.cuh": self.device}
+        return Unit(name, self.source, headers, self.plan.arch, line_info=True)
+
+    def function_at(self, place: str) -> str:
+        """Return the function that ``place``, "FILE:LINE", is in; "" where it is in no file."""
+        name, _, number = place.rpartition(":")
+        unit = self.unit()
+        text = {f"{unit.name}.cu": unit.source, **unit.headers}.get(PurePath(name).name)
+        return function_of(text.splitlines(), int(number)) if text is not None else ""
 
 
 def kernel_of(keys: dict[str, Any]) -> Kernel:
     """Return the kernel of a config that says no more than ``keys``."""
     loaded = load_mapping({**KEYS, **keys}, "mutant")
     plan = build_plan(loaded.config)
-    rendered = render(plan, loaded)
-    [header] = rendered.headers.values()
-    return Kernel(plan, rendered.source, header)
+    return Kernel.of(plan, render(plan, loaded))
 
 
 class HasChanges(Protocol):
@@ -97,23 +132,18 @@ class HasChanges(Protocol):
 
 def mutated(kernel: Kernel, mutant: HasChanges) -> Kernel:
     """Return the kernel with a mistake in it; AssertionError where it does not fit any more."""
-    source, header = kernel.source, kernel.header
     for change in mutant.changes:
         if mutant.in_header:
-            header = change.apply(header)
+            kernel = replace(kernel, header=change.apply(kernel.header))
         else:
-            source = change.apply(source)
-    return Kernel(kernel.plan, source, header)
+            kernel = kernel.with_code(change.apply(kernel.code))
+    return kernel
 
 
 @cache
 def ptx_of(kernel: Kernel) -> str:
     """Compile, with the lines that findings are told by."""
-    name = kernel.plan.name
-    unit = Unit(
-        name, kernel.source, {f"{name}_barriers.h": kernel.header}, kernel.plan.arch, line_info=True
-    )
-    return find_compiler("nvrtc").build_ptx(unit)
+    return find_compiler("nvrtc").build_ptx(kernel.unit())
 
 
 class Recorder:
@@ -179,19 +209,20 @@ def complaint(mutant: Mutant, kernel: Kernel, seed: int) -> str:
     report = reports[-1]
     if report.verdict.value != mutant.verdict:
         return f"{report.verdict.value} instead of {mutant.verdict}: {report}"
-    lines = kernel.source.splitlines()
-    if not any(_matches(finding, found, lines) for finding in report.findings
+    if not any(matches(finding, found, kernel) for finding in report.findings
                for found in mutant.found):  # fmt: skip
         return f"none of {mutant.found} in {report}"
     return ""
 
 
-def _matches(finding: Finding, found: Found, lines: list[str]) -> bool:
-    name, _, number = finding.where.rpartition(":")
-    if finding.kind != found.kind or not name.endswith(".cu"):
-        return False
-    is_there = function_of(lines, int(number)) == found.at
-    return is_there and found.who in finding.who and found.says in finding.message
+def matches(finding: Finding, found: Found, kernel: Kernel) -> bool:
+    """Whether ``finding`` of a run of ``kernel`` is the one that was expected."""
+    return (
+        finding.kind == found.kind
+        and kernel.function_at(finding.where) == found.at
+        and found.who in finding.who
+        and found.says in finding.message
+    )
 
 
 def function_of(lines: list[str], number: int) -> str:

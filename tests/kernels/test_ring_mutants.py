@@ -63,9 +63,7 @@ KINDS = {"race", "proxy-war", "phase-lap", "deadlock", "transaction-bytes", "ove
 def original(name: str) -> Kernel:
     loaded = load_config(find_configs([name])[0])
     plan = build_plan(loaded.config)
-    rendered = render(plan, loaded)
-    [header] = rendered.headers.values()
-    return Kernel(plan, rendered.source, header)
+    return Kernel.of(plan, render(plan, loaded))
 
 
 def check_told(name: str, seed: int) -> None:

@@ -71,6 +71,6 @@ def test_neighbours_change_no_bit(keys: dict[str, Any]) -> None:
 @pytest.mark.compile
 def test_a_warp_that_decides_is_seen() -> None:
     kernel = kernel_of({"depth": 64})
-    kernel = Kernel(kernel.plan, WARP_DECIDES.apply(kernel.source), kernel.header)
+    kernel = kernel.with_code(WARP_DECIDES.apply(kernel.code))
     calm, restless = rows_beside(kernel, 2.0**-6), rows_beside(kernel, 8.0)
     assert not np.array_equal(calm[ROW], restless[ROW])

@@ -20,6 +20,7 @@ mask: causal
 """
 KERNEL_TEMPLATE = "attention/sm90/kernel.cu.j2"
 HEADER_TEMPLATE = "rings/barriers.h.j2"
+DEVICE_TEMPLATE = "skeleton/device.cuh.j2"
 
 LoadText = Callable[..., LoadedConfig]
 WriteTemplate = Callable[[str, str], Path]
@@ -50,6 +51,7 @@ def write_template(tmp_path: Path) -> WriteTemplate:
 
     write(KERNEL_TEMPLATE, "// {{ plan.name }}: depth {{ plan.depth }}\n")
     write(HEADER_TEMPLATE, "// {{ plan.num_kv_stages }} stages\n")
+    write(DEVICE_TEMPLATE, "// device code\n")
     return write
 
 

@@ -37,6 +37,7 @@ def test_stale_when_the_template_changed(render_small, write_template, out: Path
     assert by_name(check_generated([render_small()], out)) == {
         "small.cu": "current",
         "small_barriers.h": "stale",
+        "small_device.cuh": "current",
         "small.json": "stale",
     }
 
@@ -49,6 +50,7 @@ def test_edited_file_beside_stale_ones(render_small, write_template, out: Path) 
     assert by_name(check_generated([render_small()], out)) == {
         "small.cu": "stale",
         "small_barriers.h": "edited",
+        "small_device.cuh": "current",
         "small.json": "stale",
     }
 
@@ -61,6 +63,7 @@ def test_edited_manifest(render_small, out: Path) -> None:
     assert by_name(verdicts) == {
         "small.cu": "current",
         "small_barriers.h": "current",
+        "small_device.cuh": "current",
         "small.json": "edited",
     }
 
@@ -90,20 +93,22 @@ def test_orphans_of_a_config_that_is_gone(render_small, out: Path) -> None:
         ("gone.cu", False),
         ("gone.json", False),  # stays while it tells the edited file from an intact one
         ("gone_barriers.h", True),
+        ("gone_device.cuh", True),
         ("notes.txt", False),
     ]
     assert {v.kernel for v in orphans} == {"sm_90a/gone"}
     assert "changed since" in orphans[0].reason
-    assert "no manifest records it" in orphans[3].reason
+    assert "no manifest records it" in orphans[4].reason
 
 
 def test_an_intact_orphan_is_prunable_with_its_manifest(render_small, out: Path) -> None:
     write_kernel(render_small(OTHER, "gone"), out)
-    orphans = check_generated([render_small()], out)[3:]
+    orphans = check_generated([render_small()], out)[4:]
     assert {v.path.name for v in orphans if v.prunable} == {
         "gone.cu",
         "gone.json",
         "gone_barriers.h",
+        "gone_device.cuh",
     }
 
 
@@ -119,7 +124,7 @@ def test_a_folder_of_an_arch_without_configs_is_an_orphan(render_small, out: Pat
     (out / "sm_80/old").mkdir(parents=True)
     (out / "sm_80/old/old.cu").write_text("x")
     verdicts = check_generated([render_small()], out)
-    assert [(v.kernel, v.verdict) for v in verdicts[3:]] == [("sm_80/old", "orphan")]
+    assert [(v.kernel, v.verdict) for v in verdicts[4:]] == [("sm_80/old", "orphan")]
 
 
 def test_scopes(render_small, out: Path) -> None:
@@ -142,7 +147,7 @@ def test_folders_that_are_no_kernels_are_left_alone(render_small, out: Path) -> 
     (out / "docs/figures/a.png").write_text("x")
     (out / "sm_90a").mkdir()
     (out / "sm_90a/README.md").write_text("x")
-    assert len(check_generated([render_small()], out)) == 3
+    assert len(check_generated([render_small()], out)) == 4
 
 
 def test_diff_goes_from_disk_to_rendered(render_small, write_template, out: Path) -> None:

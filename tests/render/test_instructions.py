@@ -71,7 +71,7 @@ __device__ __forceinline__ void load_first(const Map& map) { load<16>(map, kFirs
 
 def test_what_nothing_calls_is_left_out_with_its_family() -> None:
     assert kept("uint64 x;") == "using uint64 = unsigned long long;"
-    assert kept('f("load"); // load') == ""
+    assert kept('f("load"); // load') == "// The kernel uses none of them."
     assert kept("store(1)").splitlines()[-1].endswith("{ return from; }")
     assert "load" not in kept("store(1)")
 
@@ -99,8 +99,8 @@ def test_templates_that_a_kernel_has_nothing_of_do_not_count_as_used() -> None:
 def test_lines_of_instructions_trace_back_to_their_family() -> None:
     plan, loaded = gemm()
     templates = open_templates()
-    lines = render(plan, loaded, templates).source.split("\n")
-    places = template_places(plan, loaded, templates, "small.cu")
+    lines = render(plan, loaded, templates).files["small_device.cuh"].split("\n")
+    places = template_places(plan, loaded, templates, "small_device.cuh")
     at = next(i for i, line in enumerate(lines) if " mbarrier_wait(uint32 barrier" in line)
     assert places[at].source.name == "ptx/mbarrier.cuh.j2"
     assert places[at].text == lines[at]

@@ -98,7 +98,7 @@ def test_a_written_manifest_reads_back(render_small, tmp_path: Path) -> None:
     record = read_manifest(path)
     assert record is not None
     assert (record.name, record.kernel, record.arch) == ("small", "attention", "sm_90a")
-    assert set(record.files) == {"small.cu", "small_barriers.h"}
+    assert set(record.files) == {"small.cu", "small_barriers.h", "small_device.cuh"}
 
 
 def test_an_edited_manifest_records_nothing(render_small, tmp_path: Path) -> None:

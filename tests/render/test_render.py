@@ -4,6 +4,7 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import HealthCheck, given, reject, settings
@@ -13,9 +14,12 @@ from fa4gen.config.load import load_config, load_mapping
 from fa4gen.designs.build import build_plan
 from fa4gen.errors import ConfigError
 from fa4gen.render.environment import open_templates
-from fa4gen.render.render import render, template_places
+from fa4gen.render.render import RenderedKernel, render, template_places
 from fa4gen.render.text_check import first_breach
 from fa4gen.resources import data_root
+
+if TYPE_CHECKING:
+    from fa4gen.render.template_errors import TemplateLine
 
 ROOT = "attention/sm90/kernel.cu.j2"
 SHIPPED = sorted(data_root("configs").glob("attention/sm_90a/*.yaml"))
@@ -25,9 +29,17 @@ def test_files_names_and_folder(render_small) -> None:
     kernel = render_small()
     assert kernel.folder == "sm_90a/small"
     assert kernel.family == "attention"
-    assert list(kernel.files) == ["small.cu", "small_barriers.h", "small.json"]
+    assert list(kernel.files) == [
+        "small.cu",
+        "small_barriers.h",
+        "small_device.cuh",
+        "small.json",
+    ]
     assert kernel.source == "// small: depth 128\n"
-    assert kernel.headers == {"small_barriers.h": "// 2 stages\n"}
+    assert kernel.headers == {
+        "small_barriers.h": "// 2 stages\n",
+        "small_device.cuh": "// device code\n",
+    }
 
 
 def test_templates_are_those_used_with_their_files(render_small, write_template, tmp_path) -> None:
@@ -38,7 +50,12 @@ def test_templates_are_those_used_with_their_files(render_small, write_template,
     )
     write_template(ROOT, text)
     kernel = render_small()
-    assert kernel.templates == (ROOT, "part.j2", "rings/barriers.h.j2")
+    assert kernel.templates == (
+        ROOT,
+        "part.j2",
+        "rings/barriers.h.j2",
+        "skeleton/device.cuh.j2",
+    )
     assert kernel.template_files == tuple(
         str(tmp_path / "templates" / name) for name in kernel.templates
     )
@@ -57,7 +74,7 @@ def test_one_template_set_serves_many_kernels(load_text, user_templates, write_t
         loaded = load_text(base + f"lse: {lse}\n")
         kernel = render(build_plan(loaded.config), loaded, templates)
         assert used in kernel.templates
-        assert len(kernel.templates) == 3
+        assert len(kernel.templates) == 4
 
 
 @pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.stem)
@@ -66,8 +83,13 @@ def test_every_shipped_config_renders_to_clean_text(path: Path) -> None:
     kernel = render(build_plan(loaded.config), loaded)
     for name, text in kernel.files.items():
         assert first_breach(text) is None, name
-    assert kernel.source.count("#include") == 1
-    assert f'#include "{kernel.name}_barriers.h"' in kernel.source
+    included = {
+        file: [line.split('"')[1] for line in text.splitlines() if line.startswith("#include")]
+        for file, text in kernel.files.items()
+    }
+    barriers, device = f"{kernel.name}_barriers.h", f"{kernel.name}_device.cuh"
+    assert included.pop(f"{kernel.name}.cu") == [barriers, device]
+    assert included == {barriers: [], device: [barriers], f"{kernel.name}.json": []}
 
 
 KEYS = {
@@ -110,8 +132,14 @@ def test_lines_of_the_shipped_kernel_trace_back_to_their_templates() -> None:
     loaded = load_config(SHIPPED[0])
     plan, templates = build_plan(loaded.config), open_templates()
     kernel = render(plan, loaded, templates)
-    lines = kernel.source.split("\n")
-    places = template_places(plan, loaded, templates, f"{kernel.name}.cu")
+    for file in (f"{kernel.name}.cu", f"{kernel.name}_device.cuh"):
+        lines = kernel.files[file].split("\n")
+        places = template_places(plan, loaded, templates, file)
+        traced(kernel, lines, places)
+
+
+def traced(kernel: RenderedKernel, lines: list[str], places: list[TemplateLine | None]) -> None:
+    """Each line has a place among the templates used, and plain lines are those of the template."""
     assert len(places) == len(lines)
     assert all(place is not None for place, line in zip(places, lines, strict=True) if line)
     assert {place.source.name for place in places if place} <= set(kernel.templates)
@@ -159,5 +187,5 @@ def test_nothing_of_the_machine_is_in_the_files(render_small, tmp_path: Path) ->
 def test_manifest_is_the_last_file_and_lists_the_others(render_small) -> None:
     kernel = render_small()
     manifest = json.loads(kernel.files["small.json"])
-    assert list(manifest["files"]) == ["small.cu", "small_barriers.h"]
+    assert list(manifest["files"]) == ["small.cu", "small_barriers.h", "small_device.cuh"]
     assert list(manifest["inputs"]["templates"]) == list(kernel.templates)

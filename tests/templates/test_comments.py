@@ -12,6 +12,7 @@ from fa4gen.render.environment import camel
 
 SOURCES: Final = sorted((Path(__file__).parents[2] / "generated").glob("sm_*/*/*.cu"))
 
+FILES: Final = (".cu", "_barriers.h", "_device.cuh")
 CONSTANT = re.compile(r"constexpr (?:unsigned|u?int32) (k\w+|num_kv_stages) = (\d+);")
 ROW = re.compile(r"^//   (\w+) +(\d+) x +(\d+)  ", re.MULTILINE)
 COUNT = re.compile(
@@ -38,9 +39,8 @@ MBARS: Final = re.compile(r"^//   ([A-Z]\w*) +(\d+)  ", re.MULTILINE)
 
 
 def constants(source: Path) -> dict[str, int]:
-    """Of the kernel and of its header, those that are plain numbers."""
-    header = source.with_name(f"{source.stem}_barriers.h")
-    text = source.read_text() + header.read_text()
+    """Of the kernel and of its headers, those that are plain numbers."""
+    text = "".join(source.with_name(source.stem + end).read_text() for end in FILES)
     return {name: int(value) for name, value in CONSTANT.findall(text)}
 
 
@@ -91,7 +91,8 @@ def stated_arrivals(text: str) -> dict[tuple[str, str], int]:
 
 @pytest.mark.parametrize("source", SOURCES, ids=lambda path: path.stem)
 def test_arrivals_in_comments_of_structs_are_those_of_the_header(source: Path) -> None:
-    text, known = source.read_text(), constants(source)
+    device = source.with_name(f"{source.stem}_device.cuh").read_text()
+    text, known = source.read_text() + device, constants(source)
     stated = stated_arrivals(text)
     expected: dict[tuple[str, str], int] = {}
     if "struct StagedPipeline" in text:  # commits and load warps, in every kernel that has it
@@ -132,7 +133,7 @@ def test_wrong_counts_are_found() -> None:
 
 @pytest.mark.parametrize("source", SOURCES, ids=lambda path: path.stem)
 def test_kernels_with_one_query_tile_do_not_speak_of_two(source: Path) -> None:
-    text = source.read_text()
+    text = "".join(source.with_name(source.stem + end).read_text() for end in FILES)
     if re.search(r"constexpr int32 kNumQo = 1;", text):
         comments = " ".join(re.findall(r"//([^\n]*)", text))
         assert not re.search(r"\b(?:both|two|second|other) (?:query )?tiles?\b", comments)

@@ -45,9 +45,7 @@ RESCALES = "tile/255x257"
 def original(name: str) -> Kernel:
     loaded = load_config(find_configs([name])[0])
     plan = build_plan(loaded.config)
-    rendered = render(plan, loaded)
-    [header] = rendered.headers.values()
-    return Kernel(plan, rendered.source, header)
+    return Kernel.of(plan, render(plan, loaded))
 
 
 def exercised(kernel: Kernel, case: str) -> Exercise:

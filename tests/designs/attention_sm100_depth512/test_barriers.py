@@ -48,8 +48,8 @@ def header_of(dtype: str) -> tuple[Depth512Config, str, str]:
     loaded = load_mapping({**KEYS, "dtype": dtype}, "header")
     plan = build_plan(loaded.config)
     assert isinstance(plan, Depth512Config)
-    [(name, text)] = render(plan, loaded).headers.items()
-    return plan, name, text
+    name = "header_barriers.h"
+    return plan, name, render(plan, loaded).headers[name]
 
 
 @DTYPES

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any
@@ -15,12 +14,12 @@ from fa4gen.designs.build import build_plan
 from fa4gen.emulator import SCHEDULES, Program, TensorMap
 from fa4gen.render.render import render
 from fa4gen.verify.emulator import plan_names
-from tests.kernels.source_mutation import Found, Kernel, function_of, ptx_of
+from tests.kernels.source_mutation import Found, Kernel, matches, ptx_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from fa4gen.emulator import Finding, Report
+    from fa4gen.emulator import Report
 
 DTYPES = {
     "bf16": np.dtype(ml_dtypes.bfloat16),
@@ -71,9 +70,7 @@ def gemm_kernel(keys: dict[str, Any]) -> Kernel:
     """Return the kernel of a Blackwell config that says no more than ``keys``."""
     loaded = load_mapping({"kernel": "gemm", "arch": "sm_100a", "dtype": "bf16", **keys}, "gemm")
     plan = build_plan(loaded.config)
-    rendered = render(plan, loaded)
-    [header] = rendered.headers.values()
-    return Kernel(plan, rendered.source, header)
+    return Kernel.of(plan, render(plan, loaded))
 
 
 @cache
@@ -187,18 +184,9 @@ def _difference(
 
 def is_told(outcome: Outcome, founds: Sequence[Found], kernel: Kernel) -> bool:
     """Whether one of ``founds`` is among the findings; "numbers" stands for a wrong result."""
-    lines = kernel.source.splitlines()
     numbers = any(found.kind == "numbers" for found in founds)
     if numbers and outcome.wrong and outcome.report.verdict.value == "clean":
         return True
     return any(
-        _matches(finding, found, lines) for finding in outcome.report.findings for found in founds
+        matches(finding, found, kernel) for finding in outcome.report.findings for found in founds
     )
-
-
-def _matches(finding: Finding, found: Found, lines: list[str]) -> bool:
-    where = re.fullmatch(r".*\.cu:(\d+)", finding.where)
-    if finding.kind != found.kind or where is None:
-        return False
-    is_there = function_of(lines, int(where[1])) == found.at
-    return is_there and found.who in finding.who and found.says in finding.message

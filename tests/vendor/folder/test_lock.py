@@ -142,6 +142,7 @@ def test_a_proof_is_bound_to_what_decides_a_run() -> None:
         "cubins/acme_one.c": "3",
         "kernels/acme_one.cu": "4",
         "kernels/acme_one_barriers.h": "5",
+        "kernels/acme_one_device.cuh": "5",
         "kernels/acme_one_more.cu": "6",
         "README.md": "7",
         "adapters/torch/acme_torch.py": "8",

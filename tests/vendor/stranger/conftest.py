@@ -27,9 +27,10 @@ def ptx_of(folder: Path, out: Path) -> Path:
     compiler = find_compiler("auto")
     for source in sorted(folder.glob("kernels/*.cu")):
         text = source.read_text()
-        header = source.with_name(f"{source.stem}_barriers.h")
+        beside = (source.with_name(source.stem + end) for end in ("_barriers.h", "_device.cuh"))
+        headers = {header.name: header.read_text() for header in beside}
         arch = next(word for word in ("sm_90a", "sm_103a", "sm_100a") if f"{word}" in text)
-        unit = Unit(source.stem, text, {header.name: header.read_text()}, arch)
+        unit = Unit(source.stem, text, headers, arch)
         (out / f"{source.stem}.ptx").write_text(compiler.build_ptx(unit))
     return out
 

@@ -21,8 +21,9 @@ def test_two_prefixes_in_one_translation_unit(pristine: Path, zeta: Path) -> Non
     sources.append(zeta / "kernels" / "zeta_two_d64_dense_small_bf16.cu")
     headers = {source.name: source.read_text() for source in sources}
     for source in sources:
-        header = source.with_name(f"{source.stem}_barriers.h")
-        headers[header.name] = header.read_text()
+        for end in ("_barriers.h", "_device.cuh"):
+            header = source.with_name(source.stem + end)
+            headers[header.name] = header.read_text()
     text = "".join(f'#include "{source.name}"\n' for source in sources)
     ptx = find_compiler("auto").build_ptx(Unit("both", text, headers, "sm_90a"))
     entries = re.findall(r"\.entry (\w+)", ptx)

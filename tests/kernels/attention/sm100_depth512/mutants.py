@@ -175,10 +175,10 @@ def depth512(config: str) -> Kernel:
 
 def edited(kernel: Kernel, edits: tuple[Edit, ...]) -> Kernel:
     """The kernel with its source changed; AssertionError where an edit does not fit any more."""
-    source = kernel.source
+    code = kernel.code
     for edit in edits:
-        source = edit.apply(source)
-    return Kernel(kernel.plan, source, kernel.header)
+        code = edit.apply(code)
+    return kernel.with_code(code)
 
 
 def complaint(slip: Slip, seed: int) -> str:

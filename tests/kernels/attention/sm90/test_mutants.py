@@ -16,6 +16,7 @@ import pytest
 
 from fa4gen.verify.gpu import GpuBackend
 from fa4gen.verify.run import VerifyOptions, verify_kernel
+from tests.kernels.source_mutation import Kernel
 
 # name: config, what is replaced, by what, cases that show it
 MUTANTS = {
@@ -68,10 +69,12 @@ def mutated(config: str, pattern: str, replacement: str) -> tuple[Any, Any]:
 
     plan, loaded = plan_of(config)
     rendered = render(plan, loaded)
-    source, count = re.subn(pattern, replacement, rendered.source)
+    kernel = Kernel.of(plan, rendered)
+    code, count = re.subn(pattern, replacement, kernel.code)
     assert count >= 1, f"the kernel no longer holds {pattern}"
+    unit = kernel.with_code(code).unit()
     compiled = compile_kernel(
-        source, rendered.headers, plan.arch, name=plan.name, compiler="auto", cache=None
+        unit.source, unit.headers, plan.arch, name=plan.name, compiler="auto", cache=None
     )
     return plan, compiled
 
@@ -82,7 +85,7 @@ def test_the_mistake_can_still_be_made(mutant) -> None:
     from fa4gen.render.render import render
 
     plan, loaded = plan_of(mutant[0])
-    assert re.search(mutant[1], render(plan, loaded).source)
+    assert re.search(mutant[1], Kernel.of(plan, render(plan, loaded)).code)
 
 
 @pytest.mark.gpu
