@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import io
+import signal
 import sys
+import threading
 from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -13,6 +15,7 @@ import click
 from fa4gen import __version__
 from fa4gen.cli.options import RunOptions, asked_format
 from fa4gen.errors import Fa4genError, Problem
+from fa4gen.termination import exit_on_sigterm
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -124,6 +127,7 @@ def main(args: Sequence[str] | None = None) -> int:
     if isinstance(sys.stdout, io.TextIOWrapper):  # do not fail on a name that cannot be encoded
         sys.stdout.reconfigure(errors="backslashreplace")
     run = RunOptions(asked_format(args))
+    _exit_on_sigterm()
     try:
         status = group.main(
             args,
@@ -143,6 +147,13 @@ def main(args: Sequence[str] | None = None) -> int:
             raise
         return _report((_path_problem(error),), 2, run)
     return status if isinstance(status, int) else 0
+
+
+def _exit_on_sigterm() -> None:
+    """Let SIGTERM end the command like an error would: nothing half-written, no process left."""
+    in_main_thread = threading.current_thread() is threading.main_thread()
+    if in_main_thread and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
+        exit_on_sigterm()
 
 
 def _report(problems: tuple[Problem, ...], status: int, run: RunOptions) -> int:

@@ -51,16 +51,14 @@ def render_configs(
     templates = open_templates(user_templates)  # before any worker: the folder may not exist
     workers = min(jobs, len(paths) // _KERNELS_PER_WORKER)
     if workers > 1:
-        from concurrent.futures import ProcessPoolExecutor
+        from fa4gen.workers import map_tasks
 
         chunk = -(-len(paths) // workers)
         parts = [paths[i : i + chunk] for i in range(0, len(paths), chunk)]
-        with ProcessPoolExecutor(workers) as pool:
-            done = [
-                result
-                for part in pool.map(partial(_render_part, user_templates=user_templates), parts)
-                for result in part
-            ]
+        work = partial(_render_part, user_templates=user_templates)
+        done = [
+            result for part in map_tasks(work, parts, jobs=workers, inherit=True) for result in part
+        ]
     else:
         done = [_render_one(path, templates) for path in paths]
     _raise_failures([result for result in done if isinstance(result, _Failure)])

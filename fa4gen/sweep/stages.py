@@ -9,8 +9,8 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from fa4gen.errors import ConfigError, Fa4genError, MissingCapabilityError, Problem
-from fa4gen.sweep.pool import Done
 from fa4gen.sweep.record import CaseRecord
+from fa4gen.workers import Done
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

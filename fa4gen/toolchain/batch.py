@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ProcessPoolExecutor, as_completed
-from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
-from functools import lru_cache
-from multiprocessing import get_context
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING
 
 from fa4gen.errors import CompileError, Fa4genError, Problem
 from fa4gen.toolchain.cache import content_key, key_ingredients
 from fa4gen.toolchain.compile import compile_kernel, find_compiler, lint_problem
+from fa4gen.workers import Done, Lost, run_tasks
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence
@@ -90,35 +88,21 @@ def _in_processes(
     jobs: int,
     done: Callable[[int, Outcome], None],
 ) -> None:
-    # A forked process would inherit locks of the parent's threads, such as a progress display's.
-    pool = ProcessPoolExecutor(min(jobs, len(numbers)), mp_context=get_context("spawn"))
-    with pool:
-        futures = {
-            pool.submit(_compile_by_name, tasks[n][0], tasks[n][1].name, cache, waive): n
-            for n in numbers
-        }
-        try:
-            for future in as_completed(futures):
-                number = futures[future]
-                try:
-                    outcome = future.result()
-                except BrokenProcessPool:
-                    unit, tool = tasks[number]
-                    outcome = _lost(unit, tool.name)
-                done(number, outcome)
-        except BaseException:
-            pool.shutdown(wait=False, cancel_futures=True)
-            raise
+    work = partial(_compile_by_name, cache=cache, waive=waive)
+    tasks_by_name = [(n, tasks[n][0], tasks[n][1].name) for n in numbers]
+    for (number, unit, tool), outcome in run_tasks(work, tasks_by_name, jobs=jobs):
+        done(number, _lost(unit, tool, outcome) if isinstance(outcome, Lost) else outcome.result)
 
 
 def _compile_by_name(
-    unit: Unit, compiler: str, cache: Cache | None, waive: tuple[str, ...]
-) -> Outcome:
+    task: tuple[int, Unit, str], *, cache: Cache | None, waive: tuple[str, ...]
+) -> Done[Outcome]:
+    _, unit, compiler = task
     try:
         tool = _worker_compiler(compiler)
     except Fa4genError as error:
-        return _failed(unit, compiler, error)
-    return _compile_one(unit, tool, cache, waive)
+        return Done(_failed(unit, compiler, error))
+    return Done(_compile_one(unit, tool, cache, waive))
 
 
 @lru_cache(maxsize=4)
@@ -152,10 +136,10 @@ def _failed(unit: Unit, compiler: str, error: Fa4genError) -> Outcome:
     return Outcome(unit, compiler, None, error.problems, error.exit_status)
 
 
-def _lost(unit: Unit, compiler: str) -> Outcome:
+def _lost(unit: Unit, compiler: str, lost: Lost) -> Outcome:
     problem = Problem(
-        "a compiling process ended unexpectedly, perhaps out of memory",
-        "Compile fewer at a time with -j.",
+        f"a compiling process was lost: {lost.reason}",
+        "If memory ran out, compile fewer at a time with -j.",
         file=f"{unit.name}.cu",
     )
     return Outcome(unit, compiler, None, (problem,), CompileError.exit_status)

@@ -153,14 +153,9 @@ def _verdicts(
     if workers <= 1:
         yield from (work(kernel, jobs=jobs) for kernel in emulated)
         return
-    from concurrent.futures import ProcessPoolExecutor
-    from multiprocessing import get_context
+    from fa4gen.workers import map_tasks
 
-    with ProcessPoolExecutor(workers, get_context("spawn")) as pool:
-        try:
-            yield from pool.map(partial(work, jobs=jobs // workers), emulated)
-        finally:
-            pool.shutdown(wait=False, cancel_futures=True)
+    yield from map_tasks(partial(work, jobs=jobs // workers), emulated, jobs=workers)
 
 
 def _verify(

@@ -99,12 +99,6 @@ def build_kernels(
     if workers <= 1:
         yield from (build_kernel(config, compiler) for config in configs)
         return
-    from concurrent.futures import ProcessPoolExecutor
-    from multiprocessing import get_context
+    from fa4gen.workers import map_tasks
 
-    # Spawned, not forked: the parent may have a CUDA context by now, which a fork must not share.
-    with ProcessPoolExecutor(workers, get_context("spawn")) as pool:
-        try:
-            yield from pool.map(partial(build_kernel, compiler=compiler), configs)
-        finally:
-            pool.shutdown(wait=False, cancel_futures=True)
+    yield from map_tasks(partial(build_kernel, compiler=compiler), configs, jobs=workers)

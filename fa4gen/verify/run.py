@@ -89,8 +89,7 @@ def _verify_in_processes(
     compiler: str,
 ) -> Iterator[Verdict]:
     """Verify several kernels in parallel, each in one process or in several."""
-    from concurrent.futures import ProcessPoolExecutor
-    from multiprocessing import get_context
+    from fa4gen.workers import map_tasks
 
     workers = min(jobs, len(configs))
     work = partial(
@@ -99,11 +98,7 @@ def _verify_in_processes(
     if workers == 1:
         yield from map(work, map(str, configs))
         return
-    with ProcessPoolExecutor(workers, get_context("spawn")) as pool:
-        try:
-            yield from pool.map(work, [str(config) for config in configs])
-        finally:
-            pool.shutdown(wait=False, cancel_futures=True)
+    yield from map_tasks(work, [str(config) for config in configs], jobs=workers)
 
 
 def _build_and_verify(

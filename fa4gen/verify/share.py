@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import sys
 import threading
 from collections import deque
-from typing import TYPE_CHECKING, Any, TypeVar
+from functools import partial
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from concurrent.futures import Future
+
+    from fa4gen.workers import Done, Lost, Worker
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -36,61 +37,67 @@ def share_work(
     helpers = min(jobs, len(items)) - 1
     if helpers < 1:
         return [here(item) for item in items]
-    from concurrent.futures import ProcessPoolExecutor
-    from multiprocessing import get_context
+    from fa4gen.workers import Worker, end_workers, result_of
 
     order = list(range(len(items)))
     if cost is not None:
         order.sort(key=lambda index: -cost(items[index]))
+    queue: _Queue[Item, Result] = _Queue(items, order)
+    workers: list[Worker[Item, Result]] = []
+    threads: list[threading.Thread] = []
     results: dict[int, Result] = {}
-    # a fork copies locks as they are: only where no other thread can hold one
-    forks = inherit and sys.platform == "linux" and threading.active_count() == 1
-    with ProcessPoolExecutor(helpers, get_context("fork" if forks else "spawn")) as pool:
-        queue = _Queue(order, lambda index: pool.submit(elsewhere, items[index]))
-        try:
-            for _ in range(helpers):
-                queue.send()
-            while (index := queue.take()) is not None:
-                results[index] = here(items[index])
-            for index, future in queue.sent.items():
-                results[index] = future.result()
-        finally:
-            queue.close()
-            pool.shutdown(wait=False, cancel_futures=True)
+    try:
+        for _ in range(helpers):  # all before the first thread: see ``inherit``
+            workers.append(Worker(partial(_done, elsewhere), inherit=inherit))
+        for worker in workers:  # theirs are the first items, since they may have to start first
+            threads.append(threading.Thread(target=queue.feed, args=[worker, queue.take()]))
+            threads[-1].start()
+        while (index := queue.take()) is not None:
+            results[index] = here(items[index])
+        for thread in threads:
+            thread.join()
+    finally:
+        queue.close()
+        end_workers(workers)
+        for thread in threads:
+            thread.join()
+    results |= {index: result_of(outcome) for index, outcome in queue.outcomes.items()}
     return [results[index] for index in range(len(items))]
 
 
-class _Queue:
-    """What nobody has begun. A pool would take more than it works on, and end later than we."""
+def _done(function: Callable[[Item], Result], item: Item) -> Done[Result]:
+    from fa4gen.workers import Done
 
-    def __init__(self, order: Sequence[int], submit: Callable[[int], Future[Any]]) -> None:
+    return Done(function(item))
+
+
+class _Queue(Generic[Item, Result]):
+    """The items that nobody has begun."""
+
+    def __init__(self, items: Sequence[Item], order: Sequence[int]) -> None:
+        self._items = items
         self._left = deque(order)
-        self._submit = submit
         self._lock = threading.Lock()
-        self.sent: dict[int, Future[Any]] = {}
-        """By item; complete once ``take`` has returned None."""
+        self.outcomes: dict[int, Done[Result] | Lost] = {}
+        """From the workers, by item."""
 
     def take(self) -> int | None:
-        """Return the next item for this process."""
+        """Return the next item to work on, None when there is no more."""
         with self._lock:
             return self._left.popleft() if self._left else None
 
-    def send(self) -> None:
-        """Give the next item to the pool, and another one when that is done."""
-        with self._lock:
-            if not self._left:
-                return
-            index = self._left.popleft()
-            future = self.sent[index] = self._submit(index)
-        future.add_done_callback(self._done)
+    def feed(self, worker: Worker[Item, Result], index: int | None) -> None:
+        """Let ``worker`` work on item ``index`` and others until there is no more."""
+        from fa4gen.workers import Lost
+
+        while index is not None:
+            worker.begin(self._items[index])
+            self.outcomes[index] = outcome = worker.outcome()
+            if isinstance(outcome, Lost):
+                self.close()
+            index = self.take()
 
     def close(self) -> None:
-        """Nothing more is sent."""
+        """Let nobody begin another item."""
         with self._lock:
             self._left.clear()
-
-    def _done(self, future: Future[Any]) -> None:
-        if future.cancelled() or future.exception() is not None:
-            self.close()  # it is raised when this process is done with its item
-        else:
-            self.send()

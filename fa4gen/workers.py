@@ -1,0 +1,287 @@
+"""Worker processes: they may crash or hang alone, and never outlive the process that started them.
+
+Whoever needs processes takes them from here. A worker leaves Ctrl-C to its parent, ends on SIGTERM
+like a program that exits, what it runs included, and ends when its parent is gone.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import multiprocessing
+import os
+import pickle
+import signal
+import sys
+import threading
+import time
+import traceback
+from collections import deque
+from dataclasses import dataclass
+from functools import partial
+from multiprocessing import get_context
+from multiprocessing.connection import wait
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+from fa4gen.termination import TERMINATED, exit_on_sigterm
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+    from multiprocessing.connection import Connection
+
+Task = TypeVar("Task")
+Result = TypeVar("Result")
+
+GRACE_S = 2.0
+"""Seconds that a worker has to end on SIGTERM before it is killed."""
+_HELD = {signal.SIGINT, signal.SIGTERM}
+_HAS_MASKS = hasattr(signal, "pthread_sigmask")
+
+
+@dataclass(frozen=True)
+class Done(Generic[Result]):
+    """What a task's function returned."""
+
+    result: Result
+    worn: bool = False
+    """The worker is not to be used again: a GPU context that crashed stays broken."""
+
+
+@dataclass(frozen=True)
+class Lost:
+    """Why a task has no result: its worker crashed or hung, or its function raised."""
+
+    reason: str
+    details: str = ""
+    """The traceback of an exception."""
+    error: Exception | None = None
+    """The exception, where it could travel between processes."""
+
+
+class LostWorkerError(RuntimeError):
+    """A worker crashed, or raised what could not travel between processes."""
+
+
+class Worker(Generic[Task, Result]):
+    """A process that applies one function to tasks, one after the other.
+
+    ``function`` must be importable by name; tasks and results must pickle. The process starts anew,
+    since a CUDA context does not survive a fork; with ``inherit`` it begins with all that this
+    process has loaded, where that is safe: neither side may then use the GPU.
+    """
+
+    def __init__(self, function: Callable[[Task], Done[Result]], *, inherit: bool = False) -> None:
+        # a fork copies locks as they are: only where no other thread can hold one
+        forks = inherit and sys.platform == "linux" and threading.active_count() == 1
+        context: Any = get_context("fork" if forks else "spawn")
+        self.connection: Connection
+        self.connection, theirs = context.Pipe()
+        self._process = context.Process(target=_serve, args=(theirs, function))
+        with _signals_held():
+            self._process.start()
+        theirs.close()  # so that its end is seen when the worker dies
+        self.task: Task | None = None
+        """What it works on."""
+        self.deadline = float("inf")
+
+    def begin(self, task: Task, time_limit_s: float = float("inf")) -> None:
+        """Hand ``task`` out; ``connection`` is readable when there is an outcome."""
+        self.task = task
+        self.deadline = time.monotonic() + time_limit_s
+        with contextlib.suppress(OSError):  # it died meanwhile: the outcome will say so
+            self.connection.send(task)
+
+    def outcome(self) -> Done[Result] | Lost:
+        """Wait for the outcome of the task."""
+        try:
+            answer: Done[Result] | Lost = self.connection.recv()
+        except (EOFError, OSError):
+            self._process.join(GRACE_S)
+            answer = Lost(f"its process ended: {_exit_words(self._process.exitcode)}")
+        self.task = None
+        return answer
+
+    def terminate(self) -> None:
+        """Ask the process to end, amid its task or not."""
+        self._process.terminate()
+
+    def end(self) -> None:
+        """End the process: politely first, by force after ``GRACE_S``."""
+        self._process.terminate()
+        self._process.join(GRACE_S)
+        if self._process.is_alive():
+            self._process.kill()
+            self._process.join()
+        self.connection.close()
+
+
+def run_tasks(
+    function: Callable[[Task], Done[Result]],
+    tasks: Iterable[Task],
+    *,
+    jobs: int,
+    time_limit_s: float = float("inf"),
+    inherit: bool = False,
+) -> Generator[tuple[Task, Done[Result] | Lost]]:
+    """Yield every task with its outcome as it finishes; at most ``jobs`` run at a time.
+
+    For ``function`` and ``inherit`` see ``Worker``. When the caller stops iterating, or an
+    exception passes through, all workers are ended.
+    """
+    waiting = deque(tasks)
+    workers: list[Worker[Task, Result]] = []
+    try:
+        while waiting or any(worker.task is not None for worker in workers):
+            idle = [worker for worker in workers if worker.task is None]
+            while waiting and (idle or len(workers) < jobs):
+                if not idle:
+                    workers.append(Worker(function, inherit=inherit))
+                    idle.append(workers[-1])
+                idle.pop().begin(waiting.popleft(), time_limit_s)
+            for worker in _ready(workers):
+                task = worker.task
+                assert task is not None
+                if worker.connection.poll():
+                    outcome = worker.outcome()
+                else:
+                    outcome = Lost(f"did not end within {time_limit_s:g} s")
+                if isinstance(outcome, Lost) or outcome.worn:
+                    workers.remove(worker)
+                    worker.end()
+                yield task, outcome
+    finally:
+        end_workers(workers)
+
+
+def map_tasks(
+    function: Callable[[Task], Result], tasks: Sequence[Task], *, jobs: int, inherit: bool = False
+) -> Iterator[Result]:
+    """Yield ``function`` of each task in the order of ``tasks``, worked out by ``jobs`` processes.
+
+    Raises what the function raises, and LostWorkerError for a process that ended before its time.
+    """
+    numbered = enumerate(tasks)
+    outcomes = run_tasks(partial(_numbered, function), numbered, jobs=jobs, inherit=inherit)
+    ready: dict[int, Result] = {}
+    following = 0
+    with contextlib.closing(outcomes):
+        for (number, _), outcome in outcomes:
+            ready[number] = result_of(outcome)
+            while following in ready:
+                yield ready.pop(following)
+                following += 1
+
+
+def result_of(outcome: Done[Result] | Lost) -> Result:
+    """Return the result; raises what a worker's function raised, or LostWorkerError."""
+    if isinstance(outcome, Done):
+        return outcome.result
+    lost = LostWorkerError(f"a worker was lost: {outcome.reason}\n{outcome.details}".strip())
+    if outcome.error is None:
+        raise lost
+    raise outcome.error from lost  # shows where in the worker
+
+
+def end_workers(workers: Sequence[Worker[Any, Any]]) -> None:
+    """End all of ``workers``; they end side by side."""
+    for worker in workers:
+        worker.terminate()
+    for worker in workers:
+        worker.end()
+
+
+def _ready(workers: Sequence[Worker[Task, Result]]) -> list[Worker[Task, Result]]:
+    """Wait for workers that have answered, died or run out of time."""
+    busy = [worker for worker in workers if worker.task is not None]
+    first = min(worker.deadline for worker in busy)
+    timeout = None if first == float("inf") else max(0.0, first - time.monotonic())
+    answered = wait([worker.connection for worker in busy], timeout)
+    now = time.monotonic()
+    return [w for w in busy if w.connection in answered or w.deadline <= now]
+
+
+def _exit_words(code: int | None) -> str:
+    if code is not None and code < 0:
+        with contextlib.suppress(ValueError):
+            return f"killed by {signal.Signals(-code).name}"
+    return f"exit status {code}"
+
+
+def _numbered(function: Callable[[Task], Result], task: tuple[int, Task]) -> Done[Result]:
+    return Done(function(task[1]))
+
+
+# ---- in the worker
+
+
+def _serve(connection: Connection, function: Callable[[Any], Done[Any]]) -> None:
+    """Work off tasks until the other side closes the connection."""
+    _become_worker()
+    while True:
+        try:
+            task = connection.recv()
+        except EOFError:
+            return
+        try:
+            answer: Done[Any] | Lost = function(task)
+        except Exception as error:
+            answer = _raised(error)
+        try:
+            connection.send(answer)
+        except OSError:  # the parent is gone
+            return
+
+
+def _raised(error: Exception) -> Lost:
+    reason, details = f"{type(error).__name__}: {error}", traceback.format_exc()
+    try:
+        pickle.loads(pickle.dumps(error))
+    except Exception:  # whatever a class of somebody's makes of it
+        return Lost(reason, details)
+    return Lost(reason, details, error)
+
+
+def _become_worker() -> None:
+    signal.signal(signal.SIGINT, _leave_to_parent)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+    if _HAS_MASKS:  # one that came meanwhile ends the process silently
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, _HELD)
+    exit_on_sigterm()
+
+
+def _leave_to_parent(*_: object) -> None:
+    """Do nothing; unlike SIG_IGN, programs that the worker runs do not inherit it."""
+
+
+def _end_with_parent() -> None:
+    parent = multiprocessing.parent_process()
+    assert parent is not None
+    parent.join()
+    os.kill(os.getpid(), signal.SIGTERM)
+    time.sleep(GRACE_S)
+    os._exit(TERMINATED)
+
+
+@contextlib.contextmanager
+def _signals_held() -> Iterator[None]:
+    """Hold Ctrl-C and SIGTERM back within the block; for processes that it starts, as well.
+
+    Without this a worker that is still importing would print a traceback, and one that is half
+    started would be overlooked by a parent that ends. Workers let them through once they are ready.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    came: list[int] = []
+    # Other threads may take a signal that this one blocks; Python handles it here nevertheless.
+    handlers = {n: signal.signal(n, lambda number, _: came.append(number)) for n in _HELD}
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, _HELD) if _HAS_MASKS else None
+    try:
+        yield
+    finally:
+        if mask is not None:
+            signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
+        if came:
+            signal.raise_signal(came[0])
