@@ -38,7 +38,7 @@ class AttentionKeys(Strict):
     depth: int
     """Head dimension, in elements."""
     mask: MaskValue = "none"
-    """none, causal (aligned to the bottom right corner), or {sliding_window: W}."""
+    """Which keys a row sees; the diagonal ends at the bottom right corner. none: all of them."""
     lse: bool = True
     """Also write the log-sum-exp of every row, float32 (batch, heads, query rows)."""
     softcap: Annotated[float, Field(ge=MIN_SOFTCAP, le=MAX_SOFTCAP)] | None = None

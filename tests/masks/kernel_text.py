@@ -29,19 +29,15 @@ if TYPE_CHECKING:
 COMPILER = shutil.which("c++") or shutil.which("g++") or shutil.which("clang++")
 WANTED = ("visible_blocks", "needs_mask", "mask_scores")
 PROLOGUE = """
-#include <algorithm>
-#include <cmath>
-#include <cstdint>
-#include <cstring>
-using std::max;
-using std::min;
 #define __device__
 #define __forceinline__ inline
-using int32 = std::int32_t;
-using uint32 = std::uint32_t;
-using int64 = std::int64_t;
+using int32 = int;
+using uint32 = unsigned;
+using int64 = long long;
+static int32 max(int32 a, int32 b) { return a > b ? a : b; }
+static int32 min(int32 a, int32 b) { return a < b ? a : b; }
 static struct { uint32 x; } threadIdx;
-static float __int_as_float(uint32 bits) { float x; std::memcpy(&x, &bits, 4); return x; }
+static float __int_as_float(uint32 bits) { float x; __builtin_memcpy(&x, &bits, 4); return x; }
 """
 RANGES = """
 static Problem problem_of(int32 query_rows, int32 key_rows) {
@@ -172,7 +168,7 @@ def build_mask(
         PROLOGUE + text + RANGES + HIDE[plan.arch].replace("WIDTH", str(keys)), encoding="utf-8"
     )
     library = folder / "mask.so"
-    command = [COMPILER, "-std=c++17", "-O1", "-Wno-unknown-pragmas", "-fPIC", "-shared"]
+    command = [COMPILER, "-std=c++17", "-Wno-unknown-pragmas", "-fPIC", "-shared"]
     subprocess.run([*command, "-o", str(library), str(source)], check=True)
     rows = 128 if plan.arch == "sm_100a" and plan.depth != 512 else 64
     return HostMask(ctypes.CDLL(str(library)), plan.BN, rows, keys)
