@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from difflib import get_close_matches
+from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict
 from pydantic_core import PydanticKnownError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 Auto = Literal["auto"]
 
@@ -18,6 +22,28 @@ def _whole(value: object) -> object:
 
 
 Whole = BeforeValidator(_whole)
+
+WORD = "word"
+"""The branch of a word in a union of words and of mappings with one key each."""
+
+
+def branch_by_key(*keys: str) -> Callable[[Any], str | None]:
+    """Return what says which branch a value is meant for: that of its key, or of the nearest one.
+
+    So that what is wrong within a mapping is reported for the branch that was meant.
+    """
+
+    def branch(value: Any) -> str | None:
+        if isinstance(value, BaseModel):
+            return next(iter(type(value).model_fields))
+        if not isinstance(value, dict):
+            return WORD
+        meant = [key for key in keys if key in value]
+        if not meant:
+            meant = [near for key in value for near in get_close_matches(str(key), keys, 1)]
+        return meant[0] if meant else None
+
+    return branch
 
 
 class Strict(BaseModel):

@@ -6,11 +6,14 @@ entry alone; see ``mask``.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from pydantic import Discriminator, Tag
 
 from fa4gen.masks.causal import Causal
 from fa4gen.masks.none import NoMask
 from fa4gen.masks.sliding_window import SlidingWindow, SlidingWindowValue
+from fa4gen.strict import WORD, branch_by_key
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -30,8 +33,12 @@ __all__ = [
 
 MASKS: tuple[type[Mask], ...] = (NoMask, Causal, SlidingWindow)
 """In the order of their numbers in a vendored folder: a new one goes last."""
-MaskValue = Literal["none", "causal"] | SlidingWindowValue
-"""What a config says."""
+MaskValue = Annotated[
+    Annotated[Literal["none", "causal"], Tag(WORD)]
+    | Annotated[SlidingWindowValue, Tag("sliding_window")],
+    Discriminator(branch_by_key("sliding_window")),
+]
+"""What a config says: a word, or a mapping with one key."""
 
 
 def mask_of(value: MaskValue) -> Mask:
