@@ -119,8 +119,9 @@ def _values(node: dict[str, Any], schema: dict[str, Any]) -> str:
     """Return what may stand at a key, in words, the alternatives in the schema's order."""
     if "$ref" in node:
         return _values(schema["$defs"][node["$ref"].rpartition("/")[2]], schema)
-    if "anyOf" in node:
-        words = [_values(item, schema) for item in node["anyOf"] if item.get("type") != "null"]
+    alternatives = node.get("anyOf") or node.get("oneOf")
+    if alternatives:
+        words = [_values(item, schema) for item in alternatives if item.get("type") != "null"]
         return " or ".join(words)
     if "const" in node:
         return f"`{_yaml(node['const'])}`"
