@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from pydantic import Discriminator, Tag
 
 from fa4gen.masks.causal import Causal
+from fa4gen.masks.chunked import Chunked, ChunkedValue
 from fa4gen.masks.none import NoMask
 from fa4gen.masks.sliding_window import SlidingWindow, SlidingWindowValue
 from fa4gen.strict import WORD, branch_by_key
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 __all__ = [
     "MASKS",
     "Causal",
+    "Chunked",
     "MaskValue",
     "NoMask",
     "SlidingWindow",
@@ -31,12 +33,13 @@ __all__ = [
     "mask_of",
 ]
 
-MASKS: tuple[type[Mask], ...] = (NoMask, Causal, SlidingWindow)
+MASKS: tuple[type[Mask], ...] = (NoMask, Causal, SlidingWindow, Chunked)
 """In the order of their numbers in a vendored folder: a new one goes last."""
 MaskValue = Annotated[
     Annotated[Literal["none", "causal"], Tag(WORD)]
-    | Annotated[SlidingWindowValue, Tag("sliding_window")],
-    Discriminator(branch_by_key("sliding_window")),
+    | Annotated[SlidingWindowValue, Tag("sliding_window")]
+    | Annotated[ChunkedValue, Tag("chunked")],
+    Discriminator(branch_by_key("sliding_window", "chunked")),
 ]
 """What a config says: a word, or a mapping with one key."""
 

@@ -17,7 +17,7 @@ from fa4gen.config.schema import (
     family,
     models_of,
 )
-from fa4gen.masks import Causal, NoMask, SlidingWindow
+from fa4gen.masks import Causal, Chunked, NoMask, SlidingWindow
 from fa4gen.masks.mask import MAX_REACH, Mask
 from fa4gen.masks.sliding_window import SlidingWindowValue, WindowExtent
 
@@ -86,6 +86,8 @@ def test_all_but_five_keys_have_defaults() -> None:
         ("rescale_threshold", float("nan")),
         ("mask", "full"),
         ("mask", {"sliding_window": 0}),
+        ("mask", {"chunked": 0}),
+        ("mask", {"chunked": 8, "sliding_window": 8}),
         ("mask", {"sliding_window": MAX_REACH + 1}),
         ("mask", {"sliding_window": {"left": 1}}),
         ("mask", {"sliding_window": {"left": -1, "right": 0}}),
@@ -156,6 +158,7 @@ def test_tile_rows_and_warpgroups_must_agree() -> None:
         ({"sliding_window": 1}, SlidingWindow(0, 0)),
         ({"sliding_window": 1024}, SlidingWindow(1023, 0)),
         ({"sliding_window": {"left": 7, "right": 3}}, SlidingWindow(7, 3)),
+        ({"chunked": 8192}, Chunked(8192)),
     ],
 )
 def test_the_mask_that_a_value_means(value: object, mask: Mask) -> None:

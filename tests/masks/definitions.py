@@ -17,12 +17,14 @@ SEES: dict[str, Callable[[Any, int, int], bool]] = {
     "none": lambda mask, q, k: True,
     "causal": lambda mask, q, k: k <= q,
     "sliding_window": lambda mask, q, k: -mask.window_left <= k - q <= mask.window_right,
+    "chunked": lambda mask, q, k: k <= q and k // mask.chunk_keys == q // mask.chunk_keys,
 }
 """Whether a row at position q, which may be negative, sees key k."""
 VALUES: dict[str, Any] = {
     "none": "none",
     "causal": "causal",
     "sliding_window": {"sliding_window": {"left": 100, "right": 30}},
+    "chunked": {"chunked": 100},
 }
 """Of a config."""
 

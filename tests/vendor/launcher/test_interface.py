@@ -120,7 +120,7 @@ def test_traits_are_those_of_the_plan(library, name) -> None:
     if isinstance(plan, AttentionPlan):
         expected.family = 1
         expected.depth, expected.value_depth = plan.depth, plan.value_depth
-        expected.mask = {"none": 1, "causal": 2, "sliding_window": 3}[plan.mask.name]
+        expected.mask = {"none": 1, "causal": 2, "sliding_window": 3, "chunked": 4}[plan.mask.name]
         for name, value in plan.mask.numbers().items():
             setattr(expected, name, value)
         expected.softcap = plan.softcap or 0
