@@ -30,9 +30,10 @@ from fa4gen.emulator.scheduling.residents import Residents
 from fa4gen.emulator.scheduling.scheduler import Scheduler
 from fa4gen.emulator.state.arguments import bind_arguments
 from fa4gen.emulator.state.garbage import collected_at_the_end
+from fa4gen.emulator.state.findings import Stop
 from fa4gen.emulator.state.geometry import make_geometry
 from fa4gen.emulator.state.layout import Layout
-from fa4gen.emulator.state.machine import SLOTS_PER_CTA, Machine, Stop
+from fa4gen.emulator.state.machine import SLOTS_PER_CTA, Machine
 from fa4gen.emulator.state.memory import GlobalMemory
 from fa4gen.emulator.state.relocations import Memory
 from fa4gen.emulator.state.tally import Tally
@@ -226,11 +227,11 @@ class Program:
         )
         timeline: Timeline | None = None
         if trace is not None:
-            from fa4gen.emulator.checks.both import Both
+            from fa4gen.emulator.checks.listeners import Listeners
             from fa4gen.emulator.timeline.timeline import Timeline
 
             timeline = Timeline(machine, code.instructions)
-            machine.observer = Both(machine.observer, timeline)
+            machine.observer = Listeners(machine.observer, timeline)
         ctas = int(np.prod(geometry.grid))
         tell = request.progress
         residents = request.resident_clusters or random.choice((1, 1, 2))

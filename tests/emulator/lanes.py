@@ -12,8 +12,8 @@ from fa4gen.emulator.errors import EmulatorError
 from fa4gen.emulator.instructions.scalar import cvt, floating_point, integer, logic, moves, packed
 from fa4gen.emulator.ptx.parser import parse_module
 from fa4gen.emulator.ptx.syntax import RegisterClass
-from fa4gen.emulator.state.gang import Gang
 from fa4gen.emulator.state.layout import Layout
+from fa4gen.emulator.state.machine import Gang
 from fa4gen.emulator.state.memory import GlobalMemory
 from fa4gen.emulator.state.tally import Tally
 from fa4gen.emulator.translate.emit import Emitter
@@ -42,7 +42,9 @@ def translated(text: str, masked: bool) -> tuple[Any, Any]:
 def gang_of(lanes: int, registers: Mapping[RegisterClass, int], rank: int = 0) -> Gang:
     """Lanes of a CTA that there is no machine for."""
     machine = SimpleNamespace(tally=Tally(0, 0))
-    cta: Any = SimpleNamespace(machine=machine, rank=rank, shared_base=np.uint32(rank << 24))
+    cta: Any = SimpleNamespace(
+        machine=machine, rank=rank, shared_base=np.uint32(rank << 24), label="CTA 0", index=0
+    )
     return Gang(cta, 0, lanes, registers, 0)
 
 

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 if TYPE_CHECKING:
-    from fa4gen.emulator.state.async_ops import AsyncOp
+    from fa4gen.emulator.state.machine import AsyncOp
 
 Rectangle: TypeAlias = tuple[int, int, int, int]
 """Lanes, then columns; half open."""

@@ -16,9 +16,7 @@ if TYPE_CHECKING:
     from fa4gen.emulator.checks.party import Party
     from fa4gen.emulator.checks.team import Team
     from fa4gen.emulator.ptx.syntax import Instruction
-    from fa4gen.emulator.state.async_ops import AsyncOp
-    from fa4gen.emulator.state.gang import Gang
-    from fa4gen.emulator.state.mbarriers import Mbarrier
+    from fa4gen.emulator.state.machine import AsyncOp, Gang, Mbarrier
 
 _WARP: Final = 32
 
@@ -63,6 +61,7 @@ class BarrierChecks:
         self._unfenced: dict[int, list[BarrierClock]] = {}
         # thread -> what it knew at its last fence.release, and what it has seen without acquiring
         self._released: dict[int, Vector] = {}
+        self._last_waits: dict[Gang, Instruction] = {}
         self._seen: dict[int, Vector] = {}
 
     # ---- initialisation
@@ -254,7 +253,7 @@ class BarrierChecks:
     def _lapped(self, barrier: Mbarrier, phase: int, warp: int, late: NDArray[np.bool_]) -> None:
         thread = barrier.cta.rank * self.team.stride + warp * _WARP + int(late[warp].argmax())
         gang, mask = self.team.one(thread)
-        site: Instruction = gang.state["checks.wait"]
+        site = self._last_waits[gang]
         self.team.sites.find(
             "phase-lap",
             f"phase {phase} of {barrier.name} completes though nothing says that "
@@ -279,7 +278,7 @@ class BarrierChecks:
                         del clock.waits[old]
             base = barrier.cta.rank * self.team.stride
             waits[party.ids - base] = self.clocks.epochs[party.threads]
-            party.gang.state["checks.wait"] = site
+            self._last_waits[party.gang] = site
             if barrier.phase > phase + 1:
                 self.team.sites.find(
                     "phase-lap",

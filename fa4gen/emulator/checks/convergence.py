@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 from fa4gen.emulator.checks.clocks import WARP, Clocks
 
 if TYPE_CHECKING:
-    from fa4gen.emulator.state.gang import Gang, Mask
+    from fa4gen.emulator.state.machine import Gang
+    from fa4gen.emulator.state.registers import Mask
 
 
 class Convergence:

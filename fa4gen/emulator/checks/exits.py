@@ -14,9 +14,8 @@ if TYPE_CHECKING:
     from fa4gen.emulator.checks.party import Party
     from fa4gen.emulator.checks.team import Team
     from fa4gen.emulator.ptx.syntax import Instruction
-    from fa4gen.emulator.state.async_ops import AsyncOp
-    from fa4gen.emulator.state.gang import Gang, Mask
-    from fa4gen.emulator.state.machine import Cta
+    from fa4gen.emulator.state.machine import AsyncOp, Cta, Gang
+    from fa4gen.emulator.state.registers import Mask
 
 
 class ExitChecks:

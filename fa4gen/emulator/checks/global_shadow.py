@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from fa4gen.emulator.checks.sites import Sites
     from fa4gen.emulator.checks.team import Team
     from fa4gen.emulator.ptx.syntax import Instruction
-    from fa4gen.emulator.state.async_ops import AsyncOp
-    from fa4gen.emulator.state.gang import Gang, Mask
+    from fa4gen.emulator.state.machine import AsyncOp, Gang
+    from fa4gen.emulator.state.registers import Mask
 
 _LISTED: Final = 1024
 """Different reads of a page that are listed; from then on each of its cells has a latest reader."""

@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 from fa4gen.emulator.checks.clocks import Threads
 
 if TYPE_CHECKING:
-    from fa4gen.emulator.state.gang import Gang, Mask
+    from fa4gen.emulator.state.machine import Gang
+    from fa4gen.emulator.state.registers import Mask
 
 
 @dataclass(slots=True, eq=False)

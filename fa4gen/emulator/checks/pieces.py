@@ -11,11 +11,10 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from fa4gen.emulator.state.async_ops import SharedRange
+from fa4gen.emulator.state.machine import SharedRange
 
 if TYPE_CHECKING:
-    from fa4gen.emulator.state.async_ops import AsyncOp
-    from fa4gen.emulator.state.machine import Cta
+    from fa4gen.emulator.state.machine import AsyncOp, Cta
 
 _GAP: Final = 128
 _FEW: Final = 4

@@ -21,20 +21,17 @@ from fa4gen.emulator.checks.team import Team
 from fa4gen.emulator.checks.tensor_maps import MapChecks
 from fa4gen.emulator.checks.tensor_shadow import TensorChecks, quarters
 from fa4gen.emulator.checks.work import WorkChecks
-from fa4gen.emulator.state.async_ops import AsyncOp, SharedRange
-from fa4gen.emulator.state.observer import Observer
+from fa4gen.emulator.state.attached import Attached
+from fa4gen.emulator.state.machine import AsyncOp, Observer, SharedRange
 
 if TYPE_CHECKING:
     from fa4gen.emulator.checks.options import CheckOptions
     from fa4gen.emulator.ptx.syntax import Instruction
-    from fa4gen.emulator.state.async_ops import TensorRange
-    from fa4gen.emulator.state.gang import Gang, Mask
     from fa4gen.emulator.state.global_arrays import Output
-    from fa4gen.emulator.state.machine import Cluster, Cta, Machine
-    from fa4gen.emulator.state.mbarriers import Mbarrier
+    from fa4gen.emulator.state.machine import Cluster, Cta, Gang, Machine, Mbarrier, TensorRange
+    from fa4gen.emulator.state.registers import Mask
 
 
-_KEY: Final = "checks"
 _ORDERS: Final = ("acq_rel", "acquire", "release")
 
 
@@ -72,17 +69,18 @@ class RaceObserver(Observer):
         self.previous = PreviousGrid(self.sites, self.grid, spans) if spans else None
         self.work = WorkChecks(machine, outputs) if options.work else None
         self._clusters: dict[Cluster, ClusterState] = {}
+        # kept with the cluster: operations may complete after its threads have left
+        self._state: Attached[Cluster, ClusterState] = Attached(
+            lambda cluster: ClusterState(cluster, self.sites, self.grid, self.options)
+        )
 
     def _of(self, gang: Gang) -> ClusterState:
-        state: ClusterState = gang.cta.cluster.state[_KEY]
-        return state
+        return self._state.of(gang.cta.cluster)
 
     # ---- lifetime
 
     def cluster_starts(self, cluster: Cluster) -> None:
-        state = ClusterState(cluster, self.sites, self.grid, self.options)
-        # kept with the cluster: operations may complete after its threads have left
-        cluster.state[_KEY] = self._clusters[cluster] = state
+        self._clusters[cluster] = self._state.of(cluster)
 
     def cluster_ends(self, cluster: Cluster) -> None:
         del self._clusters[cluster]
@@ -269,7 +267,7 @@ class RaceObserver(Observer):
         state.barriers.arrived(state.team.party(gang, mask), barrier, release)
 
     def phase_completed(self, barrier: Mbarrier) -> None:
-        state: ClusterState = barrier.cta.cluster.state[_KEY]
+        state = self._state.of(barrier.cta.cluster)
         state.barriers.completed(barrier)
 
     def waited(

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from fa4gen.emulator.checks.options import CheckOptions
-from fa4gen.emulator.state.observer import Observer
+from fa4gen.emulator.state.machine import Observer
 
 if TYPE_CHECKING:
     from fa4gen.emulator.state.global_arrays import Output

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 if TYPE_CHECKING:
     from fa4gen.emulator.checks.party import Party
-    from fa4gen.emulator.state.gang import Gang
+    from fa4gen.emulator.state.machine import Gang
 
 HAS_READERS: Final = 1
 BARRIER: Final = 2

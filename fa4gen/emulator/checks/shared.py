@@ -21,7 +21,7 @@ from fa4gen.emulator.report import Severity
 if TYPE_CHECKING:
     from fa4gen.emulator.checks.party import Party
     from fa4gen.emulator.ptx.syntax import Instruction
-    from fa4gen.emulator.state.async_ops import AsyncOp, SharedRange
+    from fa4gen.emulator.state.machine import AsyncOp, SharedRange
 
 _FENCE = "without fence.proxy.async in between (generic and async proxy)"
 _LOADS: Final = {

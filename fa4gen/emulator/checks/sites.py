@@ -9,9 +9,8 @@ from fa4gen.emulator.report import Severity, Text
 
 if TYPE_CHECKING:
     from fa4gen.emulator.ptx.syntax import Instruction
-    from fa4gen.emulator.state.async_ops import AsyncOp
-    from fa4gen.emulator.state.gang import Gang, Mask
-    from fa4gen.emulator.state.machine import Cta, Machine
+    from fa4gen.emulator.state.machine import AsyncOp, Cta, Gang, Machine
+    from fa4gen.emulator.state.registers import Mask
 
 _STRONG = frozenset(("relaxed", "acquire", "release", "acq_rel", "volatile", "mmio"))
 

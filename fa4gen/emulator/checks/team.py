@@ -15,9 +15,8 @@ from fa4gen.emulator.report import Severity
 
 if TYPE_CHECKING:
     from fa4gen.emulator.ptx.syntax import Instruction
-    from fa4gen.emulator.state.async_ops import AsyncOp
-    from fa4gen.emulator.state.gang import Gang, Mask
-    from fa4gen.emulator.state.machine import Cluster, Cta
+    from fa4gen.emulator.state.machine import AsyncOp, Cluster, Cta, Gang
+    from fa4gen.emulator.state.registers import Mask
 
 MAX_SLOTS_PER_CTA: Final = 4096
 

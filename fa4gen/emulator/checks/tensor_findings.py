@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     from fa4gen.emulator.checks.options import CheckOptions
     from fa4gen.emulator.checks.team import Team
     from fa4gen.emulator.ptx.syntax import Instruction
-    from fa4gen.emulator.state.gang import Gang, Mask
+    from fa4gen.emulator.state.machine import Gang
+    from fa4gen.emulator.state.registers import Mask
 
 
 class TensorFindings:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from fa4gen.emulator.checks.sites import Sites
     from fa4gen.emulator.checks.team import Team
     from fa4gen.emulator.ptx.syntax import Instruction
-    from fa4gen.emulator.state.async_ops import AsyncOp
+    from fa4gen.emulator.state.machine import AsyncOp
 
 
 @dataclass(frozen=True, slots=True)

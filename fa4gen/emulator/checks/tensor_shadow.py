@@ -18,17 +18,16 @@ from fa4gen.emulator.checks.areas import Areas, Entry, Rectangle
 from fa4gen.emulator.checks.clocks import AFTER, EXEC, LOOSE, VC, Vector
 from fa4gen.emulator.checks.tensor_findings import TensorFindings
 from fa4gen.emulator.report import Severity
-from fa4gen.emulator.state.async_ops import TensorRange
-from fa4gen.emulator.state.gang import lane_mask
+from fa4gen.emulator.state.machine import TensorRange
+from fa4gen.emulator.state.registers import lane_mask
 
 if TYPE_CHECKING:
     from fa4gen.emulator.checks.options import CheckOptions
     from fa4gen.emulator.checks.party import Party
     from fa4gen.emulator.checks.team import Team
     from fa4gen.emulator.ptx.syntax import Instruction
-    from fa4gen.emulator.state.async_ops import AsyncOp
-    from fa4gen.emulator.state.gang import Gang, Mask
-    from fa4gen.emulator.state.machine import Cta
+    from fa4gen.emulator.state.machine import AsyncOp, Cta, Gang
+    from fa4gen.emulator.state.registers import Mask
 
 _BLOCK: Final = 32
 

@@ -10,12 +10,12 @@ from numpy.typing import NDArray
 
 from fa4gen.emulator.checks.global_shadow import stretches
 from fa4gen.emulator.report import Severity
-from fa4gen.emulator.state.async_ops import CANCELLED, SharedRange
+from fa4gen.emulator.state.async_ops import CANCELLED
+from fa4gen.emulator.state.machine import SharedRange
 
 if TYPE_CHECKING:
-    from fa4gen.emulator.state.async_ops import AsyncOp
     from fa4gen.emulator.state.global_arrays import Output
-    from fa4gen.emulator.state.machine import Cta, Machine
+    from fa4gen.emulator.state.machine import AsyncOp, Cta, Machine
 
 _TRY_CANCEL: Final = "clusterlaunchcontrol.try_cancel"
 _NAMED: Final = 4  # clusters in a message

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from fa4gen.emulator.state.gang import WARP_LANES, Gang
 from fa4gen.emulator.state.lanes import Lanes
+from fa4gen.emulator.state.machine import Gang
+from fa4gen.emulator.state.registers import WARP_LANES
 
 
 def complete_lanes(

@@ -8,17 +8,16 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from fa4gen.emulator.report import Severity
-from fa4gen.emulator.state.gang import WARP_LANES
 from fa4gen.emulator.state.lanes import GANG
+from fa4gen.emulator.state.registers import WARP_LANES
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from fa4gen.emulator.ptx.syntax import Instruction
     from fa4gen.emulator.scheduling.lane_states import Parked
-    from fa4gen.emulator.state.gang import Gang
     from fa4gen.emulator.state.lanes import Lanes
-    from fa4gen.emulator.state.machine import Machine
+    from fa4gen.emulator.state.machine import Gang, Machine
     from fa4gen.emulator.translate.steps import Step
 
 

@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from fa4gen.emulator.state.gang import Gang
     from fa4gen.emulator.state.lanes import Lanes
+    from fa4gen.emulator.state.machine import Gang
 
 
 def part(gang: Gang, lanes: Lanes, parts: Iterable[Lanes]) -> None:

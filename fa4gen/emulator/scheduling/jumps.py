@@ -13,8 +13,7 @@ from fa4gen.emulator.translate.emit import Emitter
 
 if TYPE_CHECKING:
     from fa4gen.emulator.ptx.syntax import Instruction
-    from fa4gen.emulator.state.gang import Gang
-    from fa4gen.emulator.state.machine import Machine
+    from fa4gen.emulator.state.machine import Gang, Machine
     from fa4gen.emulator.translate.entry_code import Code
 
 

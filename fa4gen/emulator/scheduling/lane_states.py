@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from random import Random
 from typing import TYPE_CHECKING, Final
 
-from fa4gen.emulator.state.gang import Gang
 from fa4gen.emulator.state.lanes import Lanes
+from fa4gen.emulator.state.machine import Gang
 from fa4gen.emulator.translate.outcome import Wait
 
 if TYPE_CHECKING:

@@ -47,5 +47,5 @@ class Residents:
         cluster = Cluster(self._machine, self._next, self._grid[self._next])
         self._next += 1
         self.clusters.append(cluster)
-        self._machine.tally.started(cluster)
+        self._machine.tally.started(len(cluster.ctas))
         return cluster

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from fa4gen.emulator.instructions.sync.barriers import (
+    CLUSTER_BARRIER,
     member_mask,
     next_use,
     settle_cluster,
@@ -27,9 +28,9 @@ from fa4gen.emulator.scheduling.jumps import jump
 from fa4gen.emulator.scheduling.lane_states import Parked, Places
 from fa4gen.emulator.scheduling.limits import Limits
 from fa4gen.emulator.scheduling.residents import Residents
-from fa4gen.emulator.state.gang import Gang
+from fa4gen.emulator.state.findings import Stop
 from fa4gen.emulator.state.lanes import GANG, PARTIAL, Lanes
-from fa4gen.emulator.state.machine import Machine, Stop
+from fa4gen.emulator.state.machine import Gang, Machine
 from fa4gen.emulator.state.special_registers import set_specials
 from fa4gen.emulator.state.tally import BOTH
 from fa4gen.emulator.translate.emit import Emitter
@@ -38,7 +39,6 @@ from fa4gen.emulator.translate.outcome import End
 from fa4gen.emulator.translate.steps import Run, Step
 
 if TYPE_CHECKING:
-    from fa4gen.emulator.state.mbarriers import Mbarrier
     from fa4gen.emulator.timeline.timeline import Timeline
 
 # Steps that lanes may take in a row before the choice is made anew.
@@ -81,16 +81,13 @@ class Scheduler:
 
     # ---- what the machine asks
 
-    def wake(self, barrier: Mbarrier) -> None:
-        """Lanes at an mbarrier look again."""
-        self.wake_key(id(barrier))
-
-    def wake_key(self, key: Hashable) -> None:
+    def wake(self, key: Hashable) -> None:
         """Lanes that wait for ``key`` execute their instruction again."""
         self.places.wake(key)
 
-    def waiting_at(self, barrier: Mbarrier) -> bool:
-        return id(barrier) in self.places.parked
+    def waiting_at(self, key: Hashable) -> bool:
+        """Whether lanes wait for ``key``."""
+        return key in self.places.parked
 
     def cancel_cluster(self) -> tuple[int, int, int] | None:
         """Take the next cluster off the grid."""
@@ -308,7 +305,7 @@ class Scheduler:
         else:
             count, total = int(np.count_nonzero(holds)), gang.lanes
         if self._sides[step.index] != BOTH:
-            self.machine.tally.split(step.index, gang, lanes.mask, holds, total)
+            self.machine.tally.split(step.index, gang, lanes.mask, holds, total, self.machine.names)
         if count == total:
             return yes
         if count == 0:
@@ -364,7 +361,7 @@ class Scheduler:
                 lanes = parked.wait.lanes
                 self.machine.observer.rendezvous_leave(parked.gang, lanes.mask, key, True)
                 self.places.put(parked.gang, parked.step + 1, lanes)
-            self.wake_key(next_use(key))
+            self.wake(next_use(key))
 
     def _leave(self, gang: Gang, lanes: Lanes) -> None:
         """Threads leave the kernel: barriers no longer count on them."""
@@ -377,13 +374,13 @@ class Scheduler:
         self.places.reconsider(gang)
         cta = gang.cta
         self._settle(gang)
-        if len(cta.cluster.ctas) > 1 or "barrier" in cta.cluster.state:
+        if len(cta.cluster.ctas) > 1 or CLUSTER_BARRIER.known(cta.cluster):
             settle_cluster(cta.cluster)
         if cta.alive:
             return
         self.finished_ctas += 1
         if cta.tensor_memory is not None:
-            cta.tensor_memory.check_exit(cta)
+            cta.tensor_memory.check_exit(cta.label, machine)
         if not cta.cluster.alive:
             machine.observer.cluster_ends(cta.cluster)
             machine.tally.ended(cta.cluster.ctas)

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from fa4gen.emulator.state.gang import WARP_LANES
+from fa4gen.emulator.state.registers import WARP_LANES
 
 if TYPE_CHECKING:
-    from fa4gen.emulator.state.gang import Gang, Mask
+    from fa4gen.emulator.state.registers import Mask, Registers
 
 PARTIAL, WARPS, GANG = 0, 1, 2
 
@@ -34,11 +34,11 @@ class Lanes:
         """The set of a mask; recognises the full one."""
         return Lanes(None) if mask.all() else Lanes(mask)
 
-    def array(self, gang: Gang) -> NDArray[np.bool_]:
+    def array(self, gang: Registers) -> NDArray[np.bool_]:
         """The set as a mask with one entry per lane."""
         return np.ones(gang.lanes, np.bool_) if self.mask is None else self.mask
 
-    def count(self, gang: Gang) -> int:
+    def count(self, gang: Registers) -> int:
         return gang.lanes if self.mask is None else int(np.count_nonzero(self.mask))
 
     def join(self, other: Lanes) -> Lanes:
@@ -47,10 +47,10 @@ class Lanes:
             return self if self.mask is None else other
         return Lanes.of(self.mask | other.mask)
 
-    def minus(self, other: NDArray[np.bool_], gang: Gang) -> Lanes:
+    def minus(self, other: NDArray[np.bool_], gang: Registers) -> Lanes:
         return Lanes(self.array(gang) & ~other)
 
-    def level(self, gang: Gang) -> int:
+    def level(self, gang: Registers) -> int:
         """How complete the set is; remembered until a lane of the gang leaves."""
         if self.mask is None:
             return GANG

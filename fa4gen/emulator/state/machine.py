@@ -1,29 +1,37 @@
-"""The machine: CTAs, clusters, and what the instruction families may ask of it."""
+"""The machine: CTAs, clusters, and what the instruction families may ask of it.
+
+What these classes know of each other goes in a circle, so they share this file; what they can do
+alone is in the files below it.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from random import Random
-from typing import TYPE_CHECKING, Any, Final, NoReturn
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from fa4gen.emulator.report import FindingLog, Severity, Text
-from fa4gen.emulator.state.async_ops import AsyncEngine, AsyncOp
-from fa4gen.emulator.state.gang import GANG_LANES, Gang, Mask
+from fa4gen.emulator.state.async_ops import AsyncEngine, GlobalRange
+from fa4gen.emulator.state.attached import State
+from fa4gen.emulator.state.events import Events
+from fa4gen.emulator.state.findings import Findings
+from fa4gen.emulator.state.mbarriers import MAX_COUNT, Phases
 from fa4gen.emulator.state.memory import OFFSET_MASK, RANK_SHIFT, GlobalMemory, SharedMemory
+from fa4gen.emulator.state.registers import GANG_LANES, Mask, Registers
 from fa4gen.emulator.state.tally import Tally
+from fa4gen.emulator.state.tensor_memory import TensorMemory
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from fa4gen.emulator.names import Names
     from fa4gen.emulator.ptx.flow.pending_loads import PendingLoads
-    from fa4gen.emulator.ptx.syntax import Function, Instruction
+    from fa4gen.emulator.ptx.syntax import Function, Instruction, RegisterClass
     from fa4gen.emulator.state.geometry import Geometry
     from fa4gen.emulator.state.layout import Layout
-    from fa4gen.emulator.state.mbarriers import Mbarrier
-    from fa4gen.emulator.state.observer import Observer
-    from fa4gen.emulator.state.tensor_memory import TensorMemory
+    from fa4gen.emulator.state.schedule import Schedule
 
 
 SLOTS_PER_CTA: Final = 64
@@ -31,8 +39,155 @@ SLOTS_PER_CTA: Final = 64
 more begins again with twice as many."""
 
 
-class Stop(Exception):  # noqa: N818 (it is no error of the program)
-    """The launch cannot go on; the finding that says why has been recorded."""
+@dataclass(frozen=True, slots=True)
+class SharedRange:
+    """Bytes ``start`` to ``stop`` of a CTA's shared memory."""
+
+    cta: Cta
+    start: int
+    stop: int
+
+
+@dataclass(frozen=True, slots=True)
+class TensorRange:
+    """A rectangle of a CTA's tensor memory: lanes and 32-bit columns, half open."""
+
+    cta: Cta
+    first_lane: int
+    last_lane: int
+    first_column: int
+    last_column: int
+
+
+@dataclass(slots=True, eq=False)
+class AsyncOp:
+    """One asynchronous operation.
+
+    kind      a word for people: ``tensor copy``, ``wgmma``, ``tcgen05.mma``, ``bulk store``
+    gang/lane the issuing thread (of a warp or warpgroup operation its first lane)
+    site      the instruction
+    run       moves the data; called once
+    finish    signals completion; called once, after run
+    after     operations that have to run before this one
+    reads/writes  what is touched in shared and global memory, through the async proxy
+    tensor_reads/tensor_writes  what is touched in tensor memory
+    unit      which functional unit it occupies in the cost model: ``tma``, ``tensor``, ``other``
+    cycles    how long it occupies the unit in the cost model
+    continues  the operation of the same thread just before, nothing in between, whose target it
+               has: all that orders one orders the other
+    slot, epoch, clock  belong to the checks: the operation's place in the vector clocks
+    """
+
+    kind: str
+    gang: Gang
+    lane: int
+    site: Instruction
+    run: Callable[[], None]
+    finish: Callable[[], None] | None = None
+    after: tuple[AsyncOp, ...] = ()
+    reads: tuple[SharedRange | GlobalRange, ...] = ()
+    writes: tuple[SharedRange | GlobalRange, ...] = ()
+    tensor_reads: tuple[TensorRange, ...] = ()
+    tensor_writes: tuple[TensorRange, ...] = ()
+    unit: str = "other"
+    cycles: float = 0.0
+    continues: AsyncOp | None = None
+    done: bool = False
+    slot: int = -1
+    epoch: int = 0
+    clock: Any = None
+    end_time: float = 0.0
+    notes: dict[str, Any] = field(default_factory=dict)
+
+    def carry_out(self) -> None:
+        """Move the data, then signal completion; called once."""
+        self.run()
+        if self.finish is not None:
+            self.finish()
+        self.after = ()
+
+    def __str__(self) -> str:
+        return f"{self.kind} issued at {self.site.where}"
+
+
+@dataclass(slots=True, eq=False)
+class Mbarrier(Phases):
+    """An mbarrier in the shared memory of ``cta``."""
+
+    cta: Cta = field(kw_only=True)
+
+    @property
+    def name(self) -> str:
+        """The barrier's name if the caller gave one, else its offset."""
+        return self.cta.name_of(self.offset)
+
+    def describe(self) -> str:
+        """State for people."""
+        return (
+            f"{self.name} (phase {self.phase}, {self.pending} of {self.expected} arrivals and "
+            f"{self.transactions} bytes missing, last arrival: {self.last})"
+        )
+
+    def signal_transaction(self, op: AsyncOp, count: int) -> None:
+        """An asynchronous operation has written ``count`` bytes that this barrier counts."""
+        machine = self.cta.machine
+        machine.observer.signalled(op, self)
+        self.pending_time = max(self.pending_time, op.end_time)
+        machine.progress()
+        self.complete_transaction(count, op)
+        if abs(self.transactions) > MAX_COUNT:
+            machine.find(
+                "transaction-bytes",
+                f"{self.name}: {self.transactions} bytes outstanding, "
+                f"more than the {MAX_COUNT} that a barrier can count",
+                op.site,
+                op.gang,
+                None,
+            )
+
+    def signal_arrival(self, op: AsyncOp) -> None:
+        """An asynchronous operation (a commit) arrives once."""
+        machine = self.cta.machine
+        machine.observer.signalled(op, self)
+        self.pending_time = max(self.pending_time, op.end_time)
+        machine.progress()
+        if self.pending == 0:
+            machine.fault(
+                "over-arrival",
+                f"{self.describe()}: an arrival more than it expects",
+                op.site,
+                op.gang,
+                None,
+            )
+        self.arrive(1, op)
+
+    def completed(self) -> None:
+        machine = self.cta.machine
+        machine.observer.phase_completed(self)
+        machine.wake(self)
+
+
+class Gang(Registers):
+    """Up to 128 consecutive threads of ``cta``."""
+
+    def __init__(
+        self,
+        cta: Cta,
+        index: int,
+        lanes: int,
+        registers: Mapping[RegisterClass, int],
+        local_bytes: int,
+    ) -> None:
+        super().__init__(cta.label, cta.index, index, lanes, registers, local_bytes)
+        self.cta = cta
+        self.machine: Machine = cta.machine
+        # lanes of a warp have taken different paths and not met since; the observer's
+        self.apart = False
+        # of guarded instructions: whether a lane has executed it, for the coverage
+        self.held = cta.machine.tally.held
+        self.state: State = {}
+        # what families put off to the end of a straight run of instructions
+        self.deferred: list[Callable[[], None]] = []
 
 
 class Cta:
@@ -51,11 +206,9 @@ class Cta:
         self.shared_base = np.uint32(rank << RANK_SHIFT)
         self.shared = SharedMemory(machine.shared_end)
         self.barriers: dict[int, Mbarrier] = {}
-        self.state: dict[str, Any] = {}
+        self.state: State = {}
         self.tensor_memory: TensorMemory | None = None
         if machine.sm >= 100:
-            from fa4gen.emulator.state.tensor_memory import TensorMemory
-
             self.tensor_memory = TensorMemory()
         count = -(-self.threads // GANG_LANES)
         function = machine.function
@@ -100,7 +253,7 @@ class Cluster:
         self.machine = machine
         self.index = index
         self.first = first
-        self.state: dict[str, Any] = {}
+        self.state: State = {}
         self.ctas: list[Cta] = []
         x, y, z = machine.geometry.cluster
         for rank in range(x * y * z):
@@ -112,7 +265,11 @@ class Cluster:
         return any(cta.alive for cta in self.ctas)
 
 
-class Machine:
+class Observer(Events[Gang, Cta, Cluster, AsyncOp, Mbarrier, TensorRange]):
+    """The observer of a launch; this one ignores all that happens."""
+
+
+class Machine(Findings):
     """One launch under way."""
 
     def __init__(
@@ -133,13 +290,13 @@ class Machine:
         pending_writes: tuple[tuple[int, int], ...] = (),
         tally: Tally | None = None,
     ) -> None:
+        super().__init__(names)
         self.function = function
         self.layout = layout
         self.memory = memory
         self.geometry = geometry
         self.parameters = parameters
         self.sm = sm
-        self.names = names
         self.random = random
         self.registers_per_thread = registers_per_thread
         self.slots_per_cta = slots_per_cta
@@ -148,68 +305,11 @@ class Machine:
         self.dynamic_start = layout.static_shared_end
         self.shared_end = layout.static_shared_end + geometry.dynamic_shared
         self.engine = AsyncEngine(random, eager)
-        self.log = FindingLog()
         self.tally = tally or Tally(0, 0)
         self.observer: Observer
-        self.scheduler: Any = None
+        self.scheduler: Schedule
         self.effects = 0
         self.ticks = 0
-        self._remarked: set[tuple[str, Instruction]] = set()
-
-    # ---- findings
-
-    def find(
-        self,
-        kind: str,
-        message: Text,
-        site: Instruction,
-        gang: Gang,
-        mask: Mask,
-        severity: Severity = Severity.ERROR,
-        *,
-        earlier: Instruction | None = None,
-    ) -> None:
-        """Record that something is wrong, and go on.
-
-        ``earlier`` is the other instruction where two are at odds. A message that takes work to
-        make may come as a function: it is called for the first finding of its group only.
-        """
-        self.log.add(
-            kind,
-            severity,
-            message,
-            site,
-            lambda: self.who(gang, mask),
-            earlier=earlier,
-            cta=gang.cta.index,
-        )
-
-    def remark(
-        self,
-        kind: str,
-        message: str,
-        site: Instruction,
-        gang: Gang,
-        mask: Mask,
-        severity: Severity = Severity.REVIEW,
-    ) -> None:
-        """Record a habit of the code: once for each kind and instruction."""
-        if (kind, site) not in self._remarked:
-            self._remarked.add((kind, site))
-            self.find(kind, message, site, gang, mask, severity)
-
-    def fault(self, kind: str, message: str, site: Instruction, gang: Gang, mask: Mask) -> NoReturn:
-        """Record an error after which the kernel could not go on, and stop the launch."""
-        self.find(kind, message, site, gang, mask)
-        raise Stop(kind)
-
-    def who(self, gang: Gang, mask: Mask) -> str:
-        """Threads for people, with their role if it has a name."""
-        lanes = gang.lanes_of(mask)
-        first, last = gang.thread(int(lanes[0])), gang.thread(int(lanes[-1]))
-        role = self.names.of_threads(first, last)
-        text = gang.describe(mask)
-        return f"{role} ({text})" if role else text
 
     # ---- progress and waiting
 
@@ -220,7 +320,7 @@ class Machine:
     def wake(self, barrier: Mbarrier) -> None:
         """A phase has completed: whoever waits on the barrier looks again."""
         self.progress()
-        self.scheduler.wake(barrier)
+        self.scheduler.wake(id(barrier))
 
     def submit(self, op: AsyncOp) -> None:
         """Take over an asynchronous operation."""
@@ -235,8 +335,7 @@ class Machine:
 
     def cancel_cluster(self) -> tuple[int, int, int] | None:
         """Take a cluster that has not started off the grid: its first CTA, or None."""
-        first: tuple[int, int, int] | None = self.scheduler.cancel_cluster()
-        return first
+        return self.scheduler.cancel_cluster()
 
     # ---- addresses and barriers
 

@@ -6,8 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from fa4gen.emulator.state.gang import WARP_LANES, Gang
+from fa4gen.emulator.state.machine import Gang
 from fa4gen.emulator.state.memory import RESERVED_SHARED
+from fa4gen.emulator.state.registers import WARP_LANES
 
 
 def set_specials(gang: Gang) -> None:

@@ -6,7 +6,7 @@ out; the generated code notes which guarded instructions had a lane; barriers co
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol
 
 import numpy as np
 
@@ -18,16 +18,16 @@ from fa4gen.emulator.coverage.counts import (
     Unrun,
     VoteCoverage,
 )
-from fa4gen.emulator.state.gang import WARP_LANES
+from fa4gen.emulator.state.registers import WARP_LANES
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from fa4gen.emulator.coverage.points import Points, Vote
+    from fa4gen.emulator.names import Names
     from fa4gen.emulator.ptx.syntax import Instruction
-    from fa4gen.emulator.state.gang import Gang, Mask, Row
-    from fa4gen.emulator.state.machine import Cluster, Cta
-    from fa4gen.emulator.state.mbarriers import Mbarrier
+    from fa4gen.emulator.state.mbarriers import Phases
+    from fa4gen.emulator.state.registers import Mask, Registers, Row
 
 YES: Final = 1
 NO: Final = 2
@@ -35,6 +35,19 @@ BOTH: Final = 3
 """Sides of a branch: the guard holds, or does not."""
 COUNTED: Final = 4
 """Added to the sides of a branch on a vote: it is told each time, not until both were seen."""
+
+
+class BarrierOwner(Protocol):
+    """A CTA, as far as its barriers go."""
+
+    index: int
+
+    @property
+    def barriers(self) -> Mapping[int, Phases]:
+        """By offset."""
+
+    def place_of(self, offset: int) -> str:
+        """What a byte of shared memory is called in every CTA."""
 
 
 class Tally:
@@ -61,8 +74,12 @@ class Tally:
         self._roles: dict[int, set[str]] = {}
         self._barriers: dict[int, list[int]] = {}
         self._names: dict[int, str] = {}
+        # of each CTA: phases of barriers that are no more, by their offset
+        self._retired: dict[int, dict[int, int]] = {}
 
-    def split(self, step: int, gang: Gang, mask: Mask, holds: Row, total: int) -> None:
+    def split(
+        self, step: int, gang: Registers, mask: Mask, holds: Row, total: int, names: Names
+    ) -> None:
         """Of the ``total`` lanes that come to a branch those that it ``holds`` for go to YES."""
         count = int(np.count_nonzero(holds))
         if step in self._votes:
@@ -71,13 +88,11 @@ class Tally:
         if sides & ~self.sides[step]:
             self.sides[step] |= sides
             lanes = gang.lanes_of(mask)
-            role = gang.machine.names.of_threads(
-                gang.thread(int(lanes[0])), gang.thread(int(lanes[-1]))
-            )
+            role = names.of_threads(gang.thread(int(lanes[0])), gang.thread(int(lanes[-1])))
             if role is not None:
                 self._roles.setdefault(step, set()).add(role)
 
-    def _count_vote(self, vote: Vote, gang: Gang, mask: Mask, holds: Row) -> None:
+    def _count_vote(self, vote: Vote, gang: Registers, mask: Mask, holds: Row) -> None:
         """Count the warps that do what a vote is about, and those whose vote failed."""
         here = gang.live if mask is None else mask
         goes = here & ~holds if vote.flips else holds
@@ -85,30 +100,30 @@ class Tally:
         for index, lanes in enumerate((goes, here & ~gang.P[vote.outcome])):
             voted[index] += len(np.unique(np.flatnonzero(lanes) // WARP_LANES))
 
-    def started(self, cluster: Cluster) -> None:
-        """A cluster starts."""
+    def started(self, ctas: int) -> None:
+        """A cluster of so many CTAs starts."""
         self.clusters += 1
-        self.ctas += len(cluster.ctas)
+        self.ctas += ctas
 
-    def retire(self, barrier: Mbarrier) -> None:
+    def retire(self, cta: BarrierOwner, barrier: Phases) -> None:
         """A barrier is invalidated, or initialised again: keep what it saw."""
-        self._keep(barrier)
-        before = barrier.cta.state.setdefault("retired phases", {})
+        self._keep(cta, barrier)
+        before = self._retired.setdefault(cta.index, {})
         before[barrier.offset] = before.get(barrier.offset, 0) + barrier.phase
 
-    def _keep(self, barrier: Mbarrier) -> None:
+    def _keep(self, cta: BarrierOwner, barrier: Phases) -> None:
         seen = self._barriers.setdefault(barrier.offset, [0, 0, 0])
         for index, count in enumerate((barrier.phase, barrier.passes, barrier.parks)):
             seen[index] = max(seen[index], count)
         if barrier.offset not in self._names:
-            self._names[barrier.offset] = barrier.cta.place_of(barrier.offset)
+            self._names[barrier.offset] = cta.place_of(barrier.offset)
 
-    def ended(self, ctas: list[Cta]) -> None:
+    def ended(self, ctas: Sequence[BarrierOwner]) -> None:
         """CTAs are over, or the launch is."""
         for cta in ctas:
-            phases = dict(cta.state.get("retired phases", {}))
+            phases = dict(self._retired.pop(cta.index, {}))
             for barrier in cta.barriers.values():
-                self._keep(barrier)
+                self._keep(cta, barrier)
                 phases[barrier.offset] = phases.get(barrier.offset, 0) + barrier.phase
             totals: dict[str, int] = {}
             for offset, count in phases.items():

@@ -13,12 +13,10 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from fa4gen.emulator.state.async_ops import TensorRange
-
 if TYPE_CHECKING:
     from fa4gen.emulator.ptx.syntax import Instruction
-    from fa4gen.emulator.state.gang import Gang, Mask
-    from fa4gen.emulator.state.machine import Cta
+    from fa4gen.emulator.state.findings import Findings
+    from fa4gen.emulator.state.registers import Mask, Registers
 
 LANES: Final = 128
 COLUMNS: Final = 512
@@ -35,7 +33,7 @@ class Allocation:
     first: int
     columns: int
     number: int
-    gang: Gang
+    gang: Registers
     mask: Mask
     site: Instruction
 
@@ -66,7 +64,7 @@ class TensorMemory:
     # ---- allocation
 
     def try_allocate(
-        self, columns: int, gang: Gang, mask: Mask, site: Instruction
+        self, columns: int, gang: Registers, mask: Mask, site: Instruction
     ) -> Allocation | None:
         """Hand out the first gap of ``columns``; None while there is none."""
         taken = self.allocated.reshape(-1, UNIT)[:, 0]
@@ -108,12 +106,12 @@ class TensorMemory:
         ]
         return f"columns {', '.join(parts)} are taken" if parts else "no column is taken"
 
-    def check_exit(self, cta: Cta) -> None:
-        """Report columns that a CTA has not given back when its last thread has left."""
+    def check_exit(self, label: str, findings: Findings) -> None:
+        """Report columns not given back when the last thread of the CTA ``label`` has left."""
         for one in self._allocations.values():
-            cta.machine.find(
+            findings.find(
                 "tensor-memory",
-                f"{cta.label} has ended and has not deallocated columns {one.first} to "
+                f"{label} has ended and has not deallocated columns {one.first} to "
                 f"{one.first + one.columns - 1} of tensor memory",
                 one.site,
                 one.gang,
@@ -156,10 +154,3 @@ class TensorMemory:
 def split_address(address: int) -> tuple[int, int]:
     """The lane and the column of an address."""
     return address >> LANE_SHIFT, address & COLUMN_MASK
-
-
-def rectangle(
-    cta: Cta, first_lane: int, lanes: int, first_column: int, columns: int
-) -> TensorRange:
-    """Lanes and columns by their numbers."""
-    return TensorRange(cta, first_lane, first_lane + lanes, first_column, first_column + columns)

@@ -19,18 +19,17 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from fa4gen.emulator.state.gang import WARP_LANES
-from fa4gen.emulator.state.observer import Observer
+from fa4gen.emulator.state.attached import Attached
+from fa4gen.emulator.state.machine import Observer
+from fa4gen.emulator.state.registers import WARP_LANES
 from fa4gen.emulator.timeline.costs import PIPES, TENSOR_MEMORY_BYTES, chip_of, product_tail
 from fa4gen.emulator.timeline.pipes import Piece, Pipes, Units, cut
 
 if TYPE_CHECKING:
     from fa4gen.emulator.ptx.syntax import Instruction
-    from fa4gen.emulator.state.async_ops import AsyncOp, TensorRange
-    from fa4gen.emulator.state.gang import Gang, Mask
     from fa4gen.emulator.state.lanes import Lanes
-    from fa4gen.emulator.state.machine import Cta, Machine
-    from fa4gen.emulator.state.mbarriers import Mbarrier
+    from fa4gen.emulator.state.machine import AsyncOp, Cta, Gang, Machine, Mbarrier, TensorRange
+    from fa4gen.emulator.state.registers import Mask
 
 _MAX_EVENTS: Final = 500_000
 _UNITS: Final = {"tensor": "tensor core", "tma": "TMA", "other": "other copies"}
@@ -48,6 +47,11 @@ class _Run:
 
     stop: int
     next: dict[int, int]
+
+
+_CLOCKS: Final[Attached[Gang, NDArray[np.float64]]] = Attached(lambda gang: np.zeros(gang.warps))
+_OPEN_UNTIL: Final[Attached[Gang, dict[str, dict[int, float]]]] = Attached(lambda gang: {})
+"""Until when loads (read) or stores (write) of tensor memory are under way, by kind and warp."""
 
 
 class Timeline(Observer):
@@ -68,6 +72,7 @@ class Timeline(Observer):
         self._pieces: dict[tuple[int, int], tuple[Piece, ...]] = {}
         self._tracks: dict[tuple[int, str], int] = {}
         self._end = 0.0
+        self._runs: dict[Gang, _Run] = {}
 
     @cached_property
     def _index(self) -> dict[Instruction, int]:
@@ -77,10 +82,7 @@ class Timeline(Observer):
 
     def clocks(self, gang: Gang) -> NDArray[np.float64]:
         """The clocks of a gang's warps, in cycles."""
-        clocks: NDArray[np.float64] | None = gang.state.get("clocks")
-        if clocks is None:
-            clocks = gang.state["clocks"] = np.zeros(gang.warps)
-        return clocks
+        return _CLOCKS.of(gang)
 
     def behind(self, gang: Gang, lanes: Lanes) -> float:
         """The clock of the lanes' warp that is furthest behind."""
@@ -88,11 +90,11 @@ class Timeline(Observer):
 
     def begins(self, gang: Gang, lanes: Lanes, start: int, stop: int) -> None:
         """Lanes are about to execute the instructions ``start`` to ``stop``."""
-        gang.state["run"] = _Run(stop, dict.fromkeys(gang.warps_of(lanes.mask), start))
+        self._runs[gang] = _Run(stop, dict.fromkeys(gang.warps_of(lanes.mask), start))
 
     def ran(self, gang: Gang, lanes: Lanes) -> None:
         """Lanes have executed what they began."""
-        run: _Run = gang.state.pop("run")
+        run = self._runs.pop(gang)
         for warp in gang.warps_of(lanes.mask):
             self._charge(gang, warp, run, run.stop)
 
@@ -119,7 +121,7 @@ class Timeline(Observer):
 
     def _reach(self, gang: Gang, warps: list[int], site: Instruction) -> None:
         """Warps of a run under way have executed it up to and with an instruction."""
-        run: _Run | None = gang.state.get("run")
+        run = self._runs.get(gang)
         if run is not None:
             stop = min(self._index[site] + 1, run.stop)
             for warp in warps:
@@ -127,7 +129,7 @@ class Timeline(Observer):
 
     def _reach_wait(self, gang: Gang, warps: list[int], words: tuple[str, ...]) -> None:
         """The same for the next instruction of a run that waits for something."""
-        run: _Run | None = gang.state.get("run")
+        run = self._runs.get(gang)
         if run is None:
             return
         code = self._instructions
@@ -255,7 +257,7 @@ class Timeline(Observer):
         )
         cycles = 4.0 * cells / len(warps) / TENSOR_MEMORY_BYTES
         tail = self._chip.tensor_load if kind == "read" else self._chip.tensor_store
-        open_until = gang.state.setdefault(f"tensor memory {kind}", {})
+        open_until = _OPEN_UNTIL.of(gang).setdefault(kind, {})
         for warp in warps:
             unit = (gang.cta.index, f"tensor memory {kind} {warp % 4}")
             now = float(self.clocks(gang)[warp])
@@ -270,7 +272,7 @@ class Timeline(Observer):
         clocks = self.clocks(gang)
         name = "tensor memory load" if kind == "read" else "tensor memory store"
         for warp in warps:
-            time = gang.state.get(f"tensor memory {kind}", {}).get(warp, 0.0)
+            time = _OPEN_UNTIL.of(gang).get(kind, {}).get(warp, 0.0)
             begin = float(clocks[warp])
             if time > begin:
                 self._event(gang, warp, name, begin, time - begin, "tensor memory")

@@ -32,7 +32,8 @@ from fa4gen.emulator.ptx.syntax import (
     Variable,
 )
 from fa4gen.emulator.ptx.types import CLASS_BITS, bits_of, dtype_of, is_float, view_of
-from fa4gen.emulator.state.gang import Gang, Mask
+from fa4gen.emulator.state.machine import Gang
+from fa4gen.emulator.state.registers import Mask
 
 if TYPE_CHECKING:
     from fa4gen.emulator.state.layout import Layout

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from fa4gen.emulator.ptx.syntax import Instruction
-from fa4gen.emulator.state.gang import Gang
 from fa4gen.emulator.state.lanes import Lanes
+from fa4gen.emulator.state.machine import Gang
 from fa4gen.emulator.translate.emit import Emitter
 
 

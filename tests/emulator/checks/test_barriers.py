@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from fa4gen.emulator.state.async_ops import SharedRange
+from fa4gen.emulator.state.machine import SharedRange
 from tests.emulator.checks.world import World
 
 LAP = [("phase-lap", "error")]

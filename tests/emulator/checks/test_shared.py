@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from fa4gen.emulator.state.async_ops import SharedRange
+from fa4gen.emulator.state.machine import SharedRange
 from tests.emulator.checks.world import World
 
 RACE = [("race", "error")]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from fa4gen.emulator.state.async_ops import TensorRange
+from fa4gen.emulator.state.machine import TensorRange
 from tests.emulator.checks.world import World
 
 RACE = [("race", "error")]

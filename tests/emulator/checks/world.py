@@ -12,14 +12,13 @@ from fa4gen.emulator.checks.options import CheckOptions
 from fa4gen.emulator.checks.races import RaceObserver
 from fa4gen.emulator.names import Names
 from fa4gen.emulator.ptx.syntax import Instruction
-from fa4gen.emulator.state.async_ops import AsyncOp, SharedRange
 from fa4gen.emulator.state.geometry import Geometry
-from fa4gen.emulator.state.machine import Cluster, Cta, Machine
-from fa4gen.emulator.state.mbarriers import Mbarrier
+from fa4gen.emulator.state.machine import AsyncOp, Cluster, Cta, Machine, Mbarrier, SharedRange
 from fa4gen.emulator.state.memory import GlobalMemory
 
 if TYPE_CHECKING:
-    from fa4gen.emulator.state.gang import Gang, Mask
+    from fa4gen.emulator.state.machine import Gang
+    from fa4gen.emulator.state.registers import Mask
 
 SHARED = 64 * 1024
 
@@ -141,7 +140,7 @@ class World:
     ) -> Mbarrier:
         cta = cta or gang.cta
         site = self.site("mbarrier.init.shared::cta.b64")
-        barrier = Mbarrier(cta, offset, count, count, site=site)
+        barrier = Mbarrier(offset, count, count, cta=cta, site=site)
         cta.barriers[offset] = barrier
         self.observer.barrier_init(gang, lane, barrier, site)
         if fence:

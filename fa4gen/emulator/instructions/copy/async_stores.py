@@ -21,8 +21,7 @@ from fa4gen.emulator.instructions.copy.endpoints import (
 from fa4gen.emulator.instructions.memory.access import raw_bytes
 from fa4gen.emulator.ptx.syntax import Immediate, Instruction, Vector
 from fa4gen.emulator.ptx.types import bits_of, dtype_of
-from fa4gen.emulator.state.async_ops import AsyncOp, SharedRange
-from fa4gen.emulator.state.gang import WARP_LANES, Gang, Mask
+from fa4gen.emulator.state.machine import AsyncOp, Gang, SharedRange
 from fa4gen.emulator.state.memory import (
     OFFSET_MASK,
     RANK_SHIFT,
@@ -30,6 +29,7 @@ from fa4gen.emulator.state.memory import (
     SHARED_WINDOW,
     WINDOW_BYTES,
 )
+from fa4gen.emulator.state.registers import WARP_LANES, Mask
 from fa4gen.emulator.translate.emit import Emitter, Reader
 from fa4gen.emulator.translate.registry import Translate
 

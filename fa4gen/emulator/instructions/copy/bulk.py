@@ -24,9 +24,10 @@ from fa4gen.emulator.instructions.copy.endpoints import (
 )
 from fa4gen.emulator.ptx.syntax import Immediate, Instruction
 from fa4gen.emulator.ptx.types import dtype_of
-from fa4gen.emulator.state.async_ops import AsyncOp, GlobalRange, SharedRange
-from fa4gen.emulator.state.gang import Gang, Mask
+from fa4gen.emulator.state.async_ops import GlobalRange
+from fa4gen.emulator.state.machine import AsyncOp, Gang, SharedRange
 from fa4gen.emulator.state.memory import GLOBAL_BASE
+from fa4gen.emulator.state.registers import Mask
 from fa4gen.emulator.translate.emit import Emitter, Reader
 from fa4gen.emulator.translate.registry import Translate
 

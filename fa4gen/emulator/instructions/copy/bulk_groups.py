@@ -6,10 +6,9 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from fa4gen.emulator.instructions.copy.endpoints import only
-from fa4gen.emulator.state.async_ops import AsyncOp
-from fa4gen.emulator.state.gang import Gang, Mask
-
-_KEY: Final = "bulk_groups"
+from fa4gen.emulator.state.attached import Attached
+from fa4gen.emulator.state.machine import AsyncOp, Gang
+from fa4gen.emulator.state.registers import Mask
 
 
 @dataclass(slots=True)
@@ -24,9 +23,8 @@ class ThreadGroups:
     read: int = 0
 
 
-def _threads(gang: Gang) -> dict[int, ThreadGroups]:
-    threads: dict[int, ThreadGroups] = gang.state.setdefault(_KEY, {})
-    return threads
+_THREADS: Final = Attached[Gang, dict[int, ThreadGroups]](lambda gang: {})
+"""By lane."""
 
 
 def add(gang: Gang, lanes: range, op: AsyncOp) -> None:
@@ -38,12 +36,12 @@ def add(gang: Gang, lanes: range, op: AsyncOp) -> None:
     if len(lanes) > 1:
         op.notes["issuers"] = (lanes.start, lanes.stop)
     for lane in lanes:
-        _threads(gang).setdefault(lane, ThreadGroups()).open.append(op)
+        _THREADS.of(gang).setdefault(lane, ThreadGroups()).open.append(op)
 
 
 def commit(gang: Gang, mask: Mask) -> None:
     """``cp.async.bulk.commit_group``. Threads that never copied have nothing to keep."""
-    for lane, thread in _threads(gang).items():
+    for lane, thread in _THREADS.of(gang).items():
         if mask is None or mask[lane]:
             thread.groups.append(thread.open)
             thread.open = []
@@ -53,7 +51,7 @@ def wait(gang: Gang, mask: Mask, pending: int, reads_only: bool) -> None:
     """``cp.async.bulk.wait_group``: all but the ``pending`` latest groups are over."""
     machine = gang.machine
     kind = "read" if reads_only else "complete"
-    for lane, thread in _threads(gang).items():
+    for lane, thread in _THREADS.of(gang).items():
         if mask is not None and not mask[lane]:
             continue
         over = max(len(thread.groups) - pending, 0)

@@ -19,11 +19,11 @@ from fa4gen.emulator.instructions.scalar.modifiers import Words
 from fa4gen.emulator.instructions.sync.mbarrier import Form, arrive_counted, groups, locate
 from fa4gen.emulator.instructions.sync.warp import executing
 from fa4gen.emulator.ptx.syntax import Immediate, Instruction, NotPredicate, Register
-from fa4gen.emulator.state.async_ops import AsyncOp, GlobalRange, SharedRange
-from fa4gen.emulator.state.gang import WARP_LANES, Gang, Mask
-from fa4gen.emulator.state.machine import Cta
-from fa4gen.emulator.state.mbarriers import MAX_COUNT, Mbarrier
+from fa4gen.emulator.state.async_ops import GlobalRange
+from fa4gen.emulator.state.machine import AsyncOp, Cta, Gang, Mbarrier, SharedRange
+from fa4gen.emulator.state.mbarriers import MAX_COUNT
 from fa4gen.emulator.state.memory import GLOBAL_BASE
+from fa4gen.emulator.state.registers import WARP_LANES, Mask
 from fa4gen.emulator.translate.emit import Emitter, Reader
 from fa4gen.emulator.translate.registry import Translate
 

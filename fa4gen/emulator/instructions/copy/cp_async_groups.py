@@ -8,10 +8,10 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from fa4gen.emulator.state.async_ops import AsyncOp
-from fa4gen.emulator.state.gang import Gang, Mask
+from fa4gen.emulator.state.attached import Attached
+from fa4gen.emulator.state.machine import AsyncOp, Gang
+from fa4gen.emulator.state.registers import Mask
 
-_KEY: Final = "cp.async"
 # Kernels that only wait through mbarriers never take their copies off the list.
 _KEEP: Final = 256
 
@@ -45,10 +45,7 @@ class CopyGroups:
     @staticmethod
     def of(gang: Gang) -> CopyGroups:
         """Those of a gang."""
-        groups: CopyGroups | None = gang.state.get(_KEY)
-        if groups is None:
-            groups = gang.state[_KEY] = CopyGroups(gang)
-        return groups
+        return _GROUPS.of(gang)
 
     def add(self, op: AsyncOp, lanes: NDArray[np.bool_]) -> None:
         """A copy, to be part of the next group of each of the lanes."""
@@ -99,3 +96,6 @@ class CopyGroups:
         self._copies = left
         for due, ops in seen.values():
             machine.observer.observed(self._gang, None if due.all() else due, ops, "complete")
+
+
+_GROUPS: Final = Attached[Gang, CopyGroups](CopyGroups)

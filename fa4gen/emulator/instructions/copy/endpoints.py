@@ -10,10 +10,9 @@ from numpy.typing import NDArray
 
 from fa4gen.emulator.ptx.syntax import Instruction
 from fa4gen.emulator.report import Severity
-from fa4gen.emulator.state.gang import WARP_LANES, Gang, Mask, lane_mask
-from fa4gen.emulator.state.machine import Cta
-from fa4gen.emulator.state.mbarriers import Mbarrier
+from fa4gen.emulator.state.machine import Cta, Gang, Mbarrier
 from fa4gen.emulator.state.memory import RESERVED_SHARED
+from fa4gen.emulator.state.registers import WARP_LANES, Mask, lane_mask
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,8 +18,10 @@ from fa4gen.emulator.instructions.copy.async_stores import shared_address
 from fa4gen.emulator.instructions.copy.endpoints import find_targets, only, pick
 from fa4gen.emulator.ptx.syntax import Instruction, Sink, Vector
 from fa4gen.emulator.report import Severity
-from fa4gen.emulator.state.async_ops import CANCELLED, AsyncOp, SharedRange
-from fa4gen.emulator.state.gang import Gang, Mask
+from fa4gen.emulator.state.async_ops import CANCELLED
+from fa4gen.emulator.state.attached import Attached
+from fa4gen.emulator.state.machine import AsyncOp, Gang, SharedRange
+from fa4gen.emulator.state.registers import Mask
 from fa4gen.emulator.translate.emit import Emitter, Reader
 from fa4gen.emulator.translate.registry import Translate
 
@@ -28,7 +30,8 @@ _COMPLETES: Final = "mbarrier::complete_tx::bytes"
 # indices that no CTA has: those in a response that cancels nothing are undefined, and a kernel
 # that uses them is to go wrong
 _NO_CTA: Final = (0xDEAD_CAFE, 0xFFFF_FFFF)
-_FAILED: Final = "clusterlaunchcontrol"  # state of a gang: which lanes have seen a failure
+_FAILED: Final = Attached[Gang, NDArray[np.bool_]](lambda gang: np.zeros(gang.lanes, np.bool_))
+"""Which lanes have seen a failure."""
 
 
 def response(first: tuple[int, int, int] | None) -> NDArray[np.uint32]:
@@ -72,8 +75,7 @@ def _try_cancel(i: Instruction, e: Emitter) -> None:
     def issue(gang: Gang, lane: int, address: int, signal: int) -> None:
         machine = gang.machine
         ctas = gang.cta.cluster.ctas
-        failures = gang.state.get(_FAILED)
-        if failures is not None and failures[lane]:
+        if _FAILED.of(gang)[lane]:
             machine.find(
                 "illegal-instruction",
                 "a thread that has seen try_cancel fail may not try again",
@@ -143,7 +145,7 @@ def _query_cancel(i: Instruction, e: Emitter) -> None:
         def ask(gang: Gang, mask: Mask) -> None:
             cancelled = _cancelled(parts(gang))
             write(gang, cancelled, mask)
-            failures = gang.state.setdefault(_FAILED, np.zeros(gang.lanes, np.bool_))
+            failures = _FAILED.of(gang)
             failures |= ~cancelled if mask is None else ~cancelled & mask
 
         e.call(ask)

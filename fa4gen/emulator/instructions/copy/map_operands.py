@@ -5,7 +5,7 @@ from __future__ import annotations
 from fa4gen.emulator.instructions.copy.endpoints import only
 from fa4gen.emulator.ptx.syntax import Instruction
 from fa4gen.emulator.state.decoded_map import DecodedMap, decode
-from fa4gen.emulator.state.gang import Gang
+from fa4gen.emulator.state.machine import Gang
 from fa4gen.emulator.state.map_bits import MAP_ALIGN, MAP_BYTES, MapError
 from fa4gen.emulator.state.memory import GLOBAL_BASE, PARAM_WINDOW, WINDOW_BYTES
 

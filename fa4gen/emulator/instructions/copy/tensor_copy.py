@@ -30,9 +30,10 @@ from fa4gen.emulator.instructions.copy.endpoints import (
 from fa4gen.emulator.instructions.copy.map_operands import read_map
 from fa4gen.emulator.ptx.syntax import Address, Instruction, Symbol
 from fa4gen.emulator.report import Severity
-from fa4gen.emulator.state.async_ops import AsyncOp, GlobalRange, SharedRange
+from fa4gen.emulator.state.async_ops import GlobalRange
 from fa4gen.emulator.state.decoded_map import DecodedMap
-from fa4gen.emulator.state.gang import Gang, Mask
+from fa4gen.emulator.state.machine import AsyncOp, Gang, SharedRange
+from fa4gen.emulator.state.registers import Mask
 from fa4gen.emulator.translate.emit import Emitter, Reader
 from fa4gen.emulator.translate.registry import Translate
 

@@ -9,9 +9,10 @@ import numpy as np
 
 from fa4gen.emulator.instructions.copy.endpoints import check_global, check_shared, only, pick
 from fa4gen.emulator.ptx.syntax import Immediate, Instruction
-from fa4gen.emulator.state.gang import WARP_LANES, Gang, Mask
+from fa4gen.emulator.state.machine import Gang
 from fa4gen.emulator.state.map_bits import ARRAY_FIELDS, FIELDS, MAP_BYTES, MAX_RANK, replace
 from fa4gen.emulator.state.memory import GLOBAL_BASE, SHARED_WINDOW, WINDOW_BYTES
+from fa4gen.emulator.state.registers import WARP_LANES, Mask
 from fa4gen.emulator.translate.emit import Emitter, Reader
 from fa4gen.emulator.translate.registry import Translate
 

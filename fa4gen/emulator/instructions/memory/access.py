@@ -29,8 +29,8 @@ from fa4gen.emulator.state.memory import (
 
 if TYPE_CHECKING:
     from fa4gen.emulator.ptx.syntax import Instruction
-    from fa4gen.emulator.state.gang import Gang, Mask
-    from fa4gen.emulator.state.machine import Cta
+    from fa4gen.emulator.state.machine import Cta, Gang
+    from fa4gen.emulator.state.registers import Mask
     from fa4gen.emulator.translate.emit import Emitter
 
 Offsets: TypeAlias = NDArray[np.int64]

@@ -27,7 +27,8 @@ from fa4gen.emulator.instructions.scalar.modifiers import Words
 from fa4gen.emulator.instructions.scalar.rows.ieee import canonical, extreme_of, flush, settled
 from fa4gen.emulator.ptx.syntax import Instruction, Operand, Vector
 from fa4gen.emulator.ptx.types import bits_of
-from fa4gen.emulator.state.gang import Gang, Mask
+from fa4gen.emulator.state.machine import Gang
+from fa4gen.emulator.state.registers import Mask
 from fa4gen.emulator.translate.emit import Emitter
 from fa4gen.emulator.translate.registry import Translate
 

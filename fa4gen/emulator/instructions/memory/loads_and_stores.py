@@ -22,7 +22,8 @@ from fa4gen.emulator.instructions.memory.access import (
 from fa4gen.emulator.instructions.scalar.modifiers import Words
 from fa4gen.emulator.ptx.syntax import Address, Instruction, Operand, Vector
 from fa4gen.emulator.ptx.types import bits_of
-from fa4gen.emulator.state.gang import Gang, Mask
+from fa4gen.emulator.state.machine import Gang
+from fa4gen.emulator.state.registers import Mask
 from fa4gen.emulator.translate.emit import Emitter
 from fa4gen.emulator.translate.registry import Translate
 

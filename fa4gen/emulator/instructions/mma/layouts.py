@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 
 from fa4gen.emulator.instructions.sync.warp import executing, per_warp
 from fa4gen.emulator.ptx.syntax import Instruction
-from fa4gen.emulator.state.gang import WARP_LANES, Gang, Mask
+from fa4gen.emulator.state.machine import Gang
+from fa4gen.emulator.state.registers import WARP_LANES, Mask
 from fa4gen.emulator.translate.emit import Reader
 
 _FULL_WARP = 0xFFFFFFFF

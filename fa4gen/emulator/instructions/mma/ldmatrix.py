@@ -25,7 +25,8 @@ from fa4gen.emulator.instructions.mma.layouts import check_whole_warps
 from fa4gen.emulator.instructions.scalar.modifiers import Words
 from fa4gen.emulator.instructions.sync.warp import executing
 from fa4gen.emulator.ptx.syntax import Instruction, Operand, Vector
-from fa4gen.emulator.state.gang import GANG_LANES, WARP_LANES, Gang, Mask
+from fa4gen.emulator.state.machine import Gang
+from fa4gen.emulator.state.registers import GANG_LANES, WARP_LANES, Mask
 from fa4gen.emulator.translate.emit import Emitter
 from fa4gen.emulator.translate.registry import Translate
 

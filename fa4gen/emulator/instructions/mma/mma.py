@@ -23,7 +23,8 @@ from fa4gen.emulator.instructions.mma.operand_tiles import values_of
 from fa4gen.emulator.instructions.mma.products import added, sums_of_products, whole_sums
 from fa4gen.emulator.instructions.scalar.rows.ieee import canonical, settled_f64
 from fa4gen.emulator.ptx.syntax import Instruction, Operand, Vector
-from fa4gen.emulator.state.gang import Gang, Mask
+from fa4gen.emulator.state.machine import Gang
+from fa4gen.emulator.state.registers import Mask
 from fa4gen.emulator.translate.emit import Emitter, Reader, Writer
 
 _N: Final = 8

@@ -7,11 +7,14 @@ from functools import partial
 from typing import Any, Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fa4gen.emulator.instructions.scalar.modifiers import INTEGERS, Words, compute, keys
 from fa4gen.emulator.instructions.scalar.rows import integer_operations as arithmetic
 from fa4gen.emulator.ptx.syntax import Instruction
-from fa4gen.emulator.state.gang import Gang, Mask
+from fa4gen.emulator.state.attached import Attached
+from fa4gen.emulator.state.machine import Gang
+from fa4gen.emulator.state.registers import Mask
 from fa4gen.emulator.translate.emit import Emitter
 from fa4gen.emulator.translate.registry import Translate
 
@@ -239,12 +242,8 @@ def _dot(i: Instruction, e: Emitter) -> None:
     compute(e, function, "u32", i.operands[0], i.operands[1:], (left, right, "u32"))
 
 
-def _carry(gang: Gang) -> Any:
-    """The condition code's carry flag: one bool per lane."""
-    row = gang.state.get("carry")
-    if row is None:
-        row = gang.state["carry"] = np.zeros(gang.lanes, np.bool_)
-    return row
+_CARRY: Final = Attached[Gang, NDArray[np.bool_]](lambda gang: np.zeros(gang.lanes, np.bool_))
+"""The condition code's carry flag: one bool per lane."""
 
 
 def _extended(i: Instruction, e: Emitter) -> None:
@@ -273,7 +272,7 @@ def _extended(i: Instruction, e: Emitter) -> None:
             a, b = values[:2]
             product = arithmetic.multiply_high(a, b) if high else a * b
             values = [product.view(dtype), values[2]]
-        row = _carry(gang)
+        row = _CARRY.of(gang)
         result, carry = step(values[0], values[1], row if consumes else start)
         write(gang, np.broadcast_to(result, gang.lanes), mask)
         if produces:

@@ -17,7 +17,7 @@ from fa4gen.emulator.ptx.syntax import (
     Vector,
 )
 from fa4gen.emulator.ptx.types import CLASS_BITS, bits_of, dtype_of, is_float
-from fa4gen.emulator.state.gang import Gang, Mask
+from fa4gen.emulator.state.machine import Gang
 from fa4gen.emulator.state.memory import (
     LOCAL_WINDOW,
     PARAM_WINDOW,
@@ -25,6 +25,7 @@ from fa4gen.emulator.state.memory import (
     SHARED_WINDOW,
     WINDOW_BYTES,
 )
+from fa4gen.emulator.state.registers import Mask
 from fa4gen.emulator.translate.emit import Emitter
 from fa4gen.emulator.translate.registry import Translate
 

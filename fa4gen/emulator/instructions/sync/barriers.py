@@ -7,12 +7,15 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fa4gen.emulator.instructions.sync.mbarrier import groups, join, size_of
 from fa4gen.emulator.ptx.syntax import Instruction, Operand
-from fa4gen.emulator.state.gang import WARP_LANES, Gang, Mask, Threads
+from fa4gen.emulator.state.attached import Attached
+from fa4gen.emulator.state.findings import Threads
 from fa4gen.emulator.state.lanes import Lanes, by_warp
-from fa4gen.emulator.state.machine import Cluster, Cta
+from fa4gen.emulator.state.machine import Cluster, Cta, Gang
+from fa4gen.emulator.state.registers import WARP_LANES, Mask
 from fa4gen.emulator.translate.emit import Emitter
 from fa4gen.emulator.translate.outcome import End, MakeEnd, Outcome, Wait
 from fa4gen.emulator.translate.registry import Translate
@@ -35,10 +38,12 @@ class Named:
     last: object = "nobody"
 
 
+_NAMED: Final = Attached[Cta, dict[int, Named]](lambda cta: {})
+
+
 def named(cta: Cta, number: int) -> Named:
     """The barrier ``number`` of a CTA."""
-    table: dict[int, Named] = cta.state.setdefault("barriers", {})
-    return table.setdefault(number, Named(number))
+    return _NAMED.of(cta).setdefault(number, Named(number))
 
 
 def live_threads(cta: Cta) -> int:
@@ -93,7 +98,7 @@ def _make_named(i: Instruction, e: Emitter) -> End:
             size = size_of(gang, part)
             array = gang.live if part is None else part
             barrier.arrived += int(by_warp(array).sum()) * WARP_LANES if aligned else size
-            barrier.last = Threads(gang, part)
+            barrier.last = Threads(gang.machine, gang, part)
             if predicate is not None:
                 votes = np.broadcast_to(predicate(gang), gang.lanes)[gang.lanes_of(part)]
                 barrier.total += int(np.count_nonzero(votes))
@@ -158,7 +163,8 @@ def _reason(cta: Cta, barrier: Named) -> Any:
 def settle_named(cta: Cta) -> list[tuple[Any, ...]]:
     """Finish the named barriers that everyone has reached: the keys to release."""
     released = []
-    for barrier in cta.state.get("barriers", {}).values():
+    table = _NAMED.of(cta)
+    for barrier in table.values():
         expected = barrier.expected if barrier.expected is not None else live_threads(cta)
         if barrier.arrived and barrier.arrived >= expected:
             for gang, mask, (write, reduction) in barrier.results:
@@ -169,7 +175,7 @@ def settle_named(cta: Cta) -> list[tuple[Any, ...]]:
                 }[reduction]
                 write(gang, value, mask)
             uses = barrier.uses + 1
-            cta.state["barriers"][barrier.number] = Named(barrier.number, uses=uses)
+            table[barrier.number] = Named(barrier.number, uses=uses)
             released.append(("bar", cta.index, barrier.number))
     return released
 
@@ -190,16 +196,10 @@ class ClusterBarrier:
     last: object = "nobody"
 
 
-def cluster_barrier(cluster: Cluster) -> ClusterBarrier:
-    barrier: ClusterBarrier = cluster.state.setdefault("barrier", ClusterBarrier())
-    return barrier
+CLUSTER_BARRIER: Final = Attached[Cluster, ClusterBarrier](lambda cluster: ClusterBarrier())
 
-
-def _generations(gang: Gang) -> Any:
-    """Per lane: one past the generation it has arrived for, 0 when it owes an arrival."""
-    if "cluster_barrier" not in gang.state:
-        gang.state["cluster_barrier"] = np.zeros(gang.lanes, np.int64)
-    return gang.state["cluster_barrier"]
+_GENERATIONS: Final = Attached[Gang, NDArray[np.int64]](lambda gang: np.zeros(gang.lanes, np.int64))
+"""Per lane: one past the generation it has arrived for, 0 when it owes an arrival."""
 
 
 def _cluster_arrive(i: Instruction, e: Emitter) -> None:
@@ -211,9 +211,9 @@ def _cluster_arrive(i: Instruction, e: Emitter) -> None:
     def handler(gang: Gang, mask: Mask) -> None:
         machine = gang.machine
         cluster = gang.cta.cluster
-        barrier = cluster_barrier(cluster)
+        barrier = CLUSTER_BARRIER.of(cluster)
         lanes = gang.lanes_of(mask)
-        mine = _generations(gang)
+        mine = _GENERATIONS.of(gang)
         if mine[lanes].any():
             machine.fault(
                 "barrier-misuse",
@@ -224,7 +224,7 @@ def _cluster_arrive(i: Instruction, e: Emitter) -> None:
             )
         mine[lanes] = barrier.generation + 1
         barrier.arrived += len(lanes)
-        barrier.last = Threads(gang, mask)
+        barrier.last = Threads(gang.machine, gang, mask)
         key = ("cluster", cluster.index)
         machine.observer.rendezvous_arrive(gang, mask, key, release)
         machine.progress()
@@ -235,14 +235,14 @@ def _cluster_arrive(i: Instruction, e: Emitter) -> None:
 
 def settle_cluster(cluster: Cluster) -> None:
     """Finish the cluster barrier if every thread that is alive has arrived."""
-    barrier = cluster_barrier(cluster)
+    barrier = CLUSTER_BARRIER.of(cluster)
     alive = sum(int(np.count_nonzero(gang.live)) for cta in cluster.ctas for gang in cta.gangs)
     if barrier.arrived and barrier.arrived >= alive:
         barrier.arrived = 0
         barrier.generation += 1
         key = ("cluster", cluster.index)
         cluster.machine.observer.rendezvous_reset(key)
-        cluster.machine.scheduler.wake_key(key)
+        cluster.machine.scheduler.wake(key)
 
 
 def _make_cluster_wait(i: Instruction, e: Emitter) -> End:
@@ -253,8 +253,8 @@ def _make_cluster_wait(i: Instruction, e: Emitter) -> End:
     def end(gang: Gang, lanes: Lanes, timed_out: bool) -> Outcome:
         machine = gang.machine
         cluster = gang.cta.cluster
-        barrier = cluster_barrier(cluster)
-        mine = _generations(gang)
+        barrier = CLUSTER_BARRIER.of(cluster)
+        mine = _GENERATIONS.of(gang)
         members = gang.lanes_of(lanes.mask)
         if (mine[members] == 0).any():
             machine.fault(

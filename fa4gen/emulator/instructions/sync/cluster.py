@@ -11,8 +11,9 @@ from typing import Any, Final
 import numpy as np
 
 from fa4gen.emulator.ptx.syntax import Instruction
-from fa4gen.emulator.state.gang import Gang, Mask
+from fa4gen.emulator.state.machine import Gang
 from fa4gen.emulator.state.memory import OFFSET_MASK, RANK_SHIFT, SHARED_WINDOW, WINDOW_BYTES
+from fa4gen.emulator.state.registers import Mask
 from fa4gen.emulator.translate.emit import Emitter
 from fa4gen.emulator.translate.registry import Translate
 

@@ -13,9 +13,10 @@ from numpy.typing import NDArray
 
 from fa4gen.emulator.ptx.syntax import Immediate, Instruction
 from fa4gen.emulator.report import Severity
-from fa4gen.emulator.state.gang import GANG_LANES, WARP_LANES, Gang, Mask
+from fa4gen.emulator.state.attached import Attached
 from fa4gen.emulator.state.lanes import Lanes, by_warp
-from fa4gen.emulator.state.machine import Cta
+from fa4gen.emulator.state.machine import Cta, Gang
+from fa4gen.emulator.state.registers import GANG_LANES, WARP_LANES, Mask
 from fa4gen.emulator.translate.emit import Emitter
 from fa4gen.emulator.translate.outcome import End, MakeEnd, Outcome, Wait
 from fa4gen.emulator.translate.registry import Translate
@@ -52,7 +53,7 @@ def _make_setmaxnreg(i: Instruction, e: Emitter) -> End:
         cta = gang.cta
         if not machine.registers_per_thread:
             return Outcome(lanes)  # without a bound on registers ptxas ignores the instruction
-        held = _held(gang)
+        held = _HELD.of(gang)
         lane_warps = np.arange(gang.lanes) // WARP_LANES
         granted = np.zeros(gang.warps, np.bool_)
         asking = by_warp(lanes.array(gang))
@@ -67,15 +68,15 @@ def _make_setmaxnreg(i: Instruction, e: Emitter) -> End:
                     lanes.mask,
                 )
             need = (wanted - current) * WARP_LANES
-            if need > _free(cta):
+            if need > _FREE.of(cta):
                 continue
-            cta.state["free_registers"] = _free(cta) - need
+            _FREE.set(cta, _FREE.of(cta) - need)
             held[warp] = wanted
             granted[warp] = True
             _compare(gang, warp, i, lanes.mask)
         if granted.any():
             machine.progress()
-            machine.scheduler.wake_key(("registers", cta.index))
+            machine.scheduler.wake(("registers", cta.index))
         rest = asking & ~granted
         if not rest.any():
             return Outcome(lanes)
@@ -89,25 +90,21 @@ def _make_setmaxnreg(i: Instruction, e: Emitter) -> End:
     return end
 
 
-def _held(gang: Gang) -> NDArray[np.int64]:
-    """Registers a thread of each warp, as they are now."""
-    if "registers" not in gang.state:
-        gang.state["registers"] = np.full(gang.warps, gang.machine.registers_per_thread)
-    held: NDArray[np.int64] = gang.state["registers"]
-    return held
-
-
-def _executed(gang: Gang) -> list[list[Instruction]]:
-    """The reallocations of each warp, in its order."""
-    executed: list[list[Instruction]] = gang.state.setdefault(
-        "setmaxnreg", [[] for _ in range(gang.warps)]
-    )
-    return executed
+_HELD: Final = Attached[Gang, NDArray[np.int64]](
+    lambda gang: np.full(gang.warps, gang.machine.registers_per_thread)
+)
+"""Registers a thread of each warp, as they are now."""
+_EXECUTED: Final = Attached[Gang, list[list[Instruction]]](
+    lambda gang: [[] for _ in range(gang.warps)]
+)
+"""The reallocations of each warp, in its order."""
+_FREE: Final = Attached[Cta, int](lambda cta: 0)
+"""Registers that warps have given back and nobody has taken."""
 
 
 def _compare(gang: Gang, warp: int, site: Instruction, mask: Mask) -> None:
     """Note a warp's reallocation; remark on one that differs from another warp's."""
-    executed = _executed(gang)
+    executed = _EXECUTED.of(gang)
     place = len(executed[warp])
     executed[warp].append(site)
     for others in executed:
@@ -133,7 +130,7 @@ def _name(site: Instruction) -> str:
 
 def _without(gang: Gang) -> tuple[list[int], Instruction] | None:
     """Warps that have reallocated less often than another of theirs, and what they left out."""
-    executed: list[list[Instruction]] = gang.state.get("setmaxnreg", [])
+    executed = _EXECUTED.of(gang)
     most = max(executed, key=len, default=[])
     short = [warp for warp, those in enumerate(executed) if len(those) < len(most)]
     short += range(gang.warps, GANG_LANES // WARP_LANES)
@@ -156,7 +153,7 @@ def check_reallocations(gang: Gang) -> None:
 
 
 def _reason(gang: Gang, warps: NDArray[np.bool_], wanted: int) -> str:
-    need = int((wanted - _held(gang)[warps]).sum()) * WARP_LANES - _free(gang.cta)
+    need = int((wanted - _HELD.of(gang)[warps]).sum()) * WARP_LANES - _FREE.of(gang.cta)
     text = f"waits for {wanted} registers a thread: {need} more registers than the CTA has free"
     for other in gang.cta.gangs:
         missing = _without(other)
@@ -165,10 +162,6 @@ def _reason(gang: Gang, warps: NDArray[np.bool_], wanted: int) -> str:
             those = ", ".join(f"warp {first + warp}" for warp in missing[0])
             text += f"; {those} did not execute {_name(missing[1])} ({missing[1].where})"
     return text
-
-
-def _free(cta: Cta) -> int:
-    return int(cta.state.get("free_registers", 0))
 
 
 def default_registers(threads: int, directives: Mapping[str, tuple[int, ...]]) -> int:

@@ -10,7 +10,8 @@ from itertools import product
 from typing import Final
 
 from fa4gen.emulator.ptx.syntax import Address, Immediate, Instruction
-from fa4gen.emulator.state.gang import Gang, Mask, as_row
+from fa4gen.emulator.state.machine import Gang
+from fa4gen.emulator.state.registers import Mask, as_row
 from fa4gen.emulator.translate.emit import Emitter, Reader
 from fa4gen.emulator.translate.registry import Translate
 

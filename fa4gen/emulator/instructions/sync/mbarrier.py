@@ -10,11 +10,12 @@ import numpy as np
 
 from fa4gen.emulator.ptx.syntax import Instruction, Operand, Sink
 from fa4gen.emulator.report import Severity
-from fa4gen.emulator.state.gang import Gang, Mask, Threads, as_row
+from fa4gen.emulator.state.findings import Threads
 from fa4gen.emulator.state.lanes import Lanes
-from fa4gen.emulator.state.machine import Cta
-from fa4gen.emulator.state.mbarriers import MAX_COUNT, Mbarrier
+from fa4gen.emulator.state.machine import Cta, Gang, Mbarrier
+from fa4gen.emulator.state.mbarriers import MAX_COUNT
 from fa4gen.emulator.state.memory import SHARED_WINDOW, WINDOW_BYTES
+from fa4gen.emulator.state.registers import Mask, as_row
 from fa4gen.emulator.translate.emit import Emitter, Reader, Writer
 from fa4gen.emulator.translate.outcome import End, MakeEnd, Outcome, Wait
 from fa4gen.emulator.translate.registry import Translate
@@ -105,7 +106,7 @@ def arrive_counted(
 ) -> None:
     """Every lane arrives ``count`` times, one after the other, as the hardware does."""
     machine = gang.machine
-    who = Threads(gang, mask)
+    who = Threads(gang.machine, gang, mask)
     left = size_of(gang, mask)
     while left:
         lanes = min(left, max(barrier.pending // count, 1))
@@ -160,7 +161,7 @@ def _init(i: Instruction, e: Emitter) -> None:
                     part,
                 )
             if offset in cta.barriers:
-                machine.tally.retire(cta.barriers[offset])
+                machine.tally.retire(cta, cta.barriers[offset])
                 machine.find(
                     "barrier-misuse",
                     f"{cta.name_of(offset)} is initialised again without mbarrier.inval",
@@ -177,7 +178,7 @@ def _init(i: Instruction, e: Emitter) -> None:
                     part,
                     Severity.REVIEW,
                 )
-            barrier = Mbarrier(cta, offset, arrivals, arrivals, site=i)
+            barrier = Mbarrier(offset, arrivals, arrivals, cta=cta, site=i)
             cta.barriers[offset] = barrier
             machine.progress()
             machine.observer.barrier_init(gang, gang.first_lane(part), barrier, i)
@@ -194,7 +195,7 @@ def _inval(i: Instruction, e: Emitter) -> None:
             cta, offset = locate(gang, at, form, i)
             barrier = gang.machine.barrier(cta, offset, gang, part, i)
             gang.machine.observer.barrier_used(gang, part, barrier, i)
-            if gang.machine.scheduler.waiting_at(barrier):
+            if gang.machine.scheduler.waiting_at(id(barrier)):
                 gang.machine.find(
                     "barrier-misuse",
                     f"{barrier.name} is invalidated while threads wait at it",
@@ -202,7 +203,7 @@ def _inval(i: Instruction, e: Emitter) -> None:
                     gang,
                     part,
                 )
-            gang.machine.tally.retire(barrier)
+            gang.machine.tally.retire(barrier.cta, barrier)
             del cta.barriers[offset]
 
     e.call(handler)
@@ -289,7 +290,7 @@ def _transactions(i: Instruction, e: Emitter) -> None:
             machine.observer.barrier_used(gang, part, barrier, i)
             for _ in range(size_of(gang, part)):
                 if completes:
-                    barrier.complete_transaction(value, Threads(gang, part))
+                    barrier.complete_transaction(value, Threads(gang.machine, gang, part))
                 else:
                     _expect(machine, barrier, value, i, gang, part)
             machine.progress()

@@ -17,7 +17,8 @@ from fa4gen.emulator.instructions.scalar.modifiers import Words
 from fa4gen.emulator.ptx.syntax import Immediate, Instruction, Pair, Sink
 from fa4gen.emulator.ptx.types import bits_of, dtype_of
 from fa4gen.emulator.report import Severity
-from fa4gen.emulator.state.gang import GANG_LANES, WARP_LANES, Gang, Mask
+from fa4gen.emulator.state.machine import Gang
+from fa4gen.emulator.state.registers import GANG_LANES, WARP_LANES, Mask
 from fa4gen.emulator.translate.emit import Emitter, Writer
 from fa4gen.emulator.translate.registry import Translate
 

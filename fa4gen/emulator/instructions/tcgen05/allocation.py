@@ -18,22 +18,22 @@ from fa4gen.emulator.instructions.tcgen05.common import (
     cta_group,
     memory_of,
     per_warp,
+    rectangle,
     use_group,
     warp_mask,
     whole_warps,
 )
 from fa4gen.emulator.ptx.syntax import Immediate, Instruction
-from fa4gen.emulator.state.gang import Gang, Mask
 from fa4gen.emulator.state.lanes import Lanes
-from fa4gen.emulator.state.machine import Cta
+from fa4gen.emulator.state.machine import Cta, Gang
 from fa4gen.emulator.state.memory import SHARED_WINDOW, WINDOW_BYTES
+from fa4gen.emulator.state.registers import Mask
 from fa4gen.emulator.state.tensor_memory import (
     COLUMNS,
     LANES,
     UNIT,
     Allocation,
     TensorMemory,
-    rectangle,
     split_address,
 )
 from fa4gen.emulator.translate.emit import Emitter
@@ -109,7 +109,7 @@ def make_alloc(i: Instruction, e: Emitter) -> End:
                     _check_pair(gang, part, i, ctas, one)
                     if gang.machine.observer.enabled:
                         gang.machine.observer.pair_allocated(gang, part, one.number)
-                    gang.machine.scheduler.wake_key(_key(gang.cta))
+                    gang.machine.scheduler.wake(_key(gang.cta))
             peer = None if one is None else _missing_peer(gang.cta, ctas, one)
             if one is not None and peer is not None:
                 memory.waiting[warp] = one
@@ -247,7 +247,7 @@ def _free(
         machine.observer.tensor_access(gang, mask, [part], "free", site)
     memory.free(one)
     machine.progress()
-    machine.scheduler.wake_key(_key(gang.cta))
+    machine.scheduler.wake(_key(gang.cta))
 
 
 def relinquish(i: Instruction, e: Emitter) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 import numpy as np
 
 from fa4gen.emulator.instructions.copy.endpoints import only, pick
@@ -13,13 +15,17 @@ from fa4gen.emulator.instructions.tcgen05.common import (
 )
 from fa4gen.emulator.instructions.tcgen05.queue import queue_of
 from fa4gen.emulator.ptx.syntax import Instruction
-from fa4gen.emulator.state.async_ops import AsyncOp
-from fa4gen.emulator.state.gang import Gang, Mask
-from fa4gen.emulator.state.mbarriers import Mbarrier
+from fa4gen.emulator.state.attached import Attached
+from fa4gen.emulator.state.machine import AsyncOp, Gang, Mbarrier
 from fa4gen.emulator.state.memory import SHARED_WINDOW, WINDOW_BYTES
+from fa4gen.emulator.state.registers import Mask
 from fa4gen.emulator.translate.emit import Emitter
 
 _MULTICAST = "multicast::cluster"
+
+
+_TRACKED: Final = Attached[Gang, dict[int, dict[int, AsyncOp]]](lambda gang: {})
+"""By lane, then by slot of the observer's clocks."""
 
 
 def remember(gang: Gang, lane: int, op: AsyncOp) -> None:
@@ -29,15 +35,14 @@ def remember(gang: Gang, lane: int, op: AsyncOp) -> None:
     knows of those before it.
     """
     if op.slot >= 0:
-        tracked: dict[int, dict[int, AsyncOp]] = gang.state.setdefault("tcgen05.tracked", {})
-        slots = tracked.setdefault(lane, {})
+        slots = _TRACKED.of(gang).setdefault(lane, {})
         slots.pop(op.slot, None)
         slots[op.slot] = op
 
 
 def tracked_by(gang: Gang, lane: int) -> tuple[AsyncOp, ...]:
     """What a commit of the thread would speak for, oldest first."""
-    return tuple(gang.state.get("tcgen05.tracked", {}).get(lane, {}).values())
+    return tuple(_TRACKED.of(gang).get(lane, {}).values())
 
 
 def commit(i: Instruction, e: Emitter) -> None:
@@ -89,7 +94,7 @@ def commit(i: Instruction, e: Emitter) -> None:
     def issue(gang: Gang, lane: int, at: int, ctas: int | None) -> None:
         machine = gang.machine
         barriers = targets(gang, lane, at, ctas)
-        queue = queue_of(gang.state, lane, machine)
+        queue = queue_of(gang, lane)
         idle = not len(queue)
 
         def finish() -> None:

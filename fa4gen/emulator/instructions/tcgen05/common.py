@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fa4gen.emulator.ptx.syntax import Function, Instruction
 from fa4gen.emulator.report import Severity
-from fa4gen.emulator.state.gang import WARP_LANES, Gang, Mask
-from fa4gen.emulator.state.machine import Cta, Machine
+from fa4gen.emulator.state.attached import Attached
+from fa4gen.emulator.state.machine import Cta, Gang, Machine, TensorRange
+from fa4gen.emulator.state.registers import WARP_LANES, Mask
 from fa4gen.emulator.state.tensor_memory import COLUMNS, TensorMemory
 from fa4gen.emulator.translate.emit import Emitter
 
@@ -45,13 +46,20 @@ def memory_of(gang: Gang, mask: Mask, site: Instruction, cta: Cta | None = None)
     return memory
 
 
+_GROUP: Final = Attached[Cta, int](lambda cta: 1)
+"""The .cta_group that a CTA has used first."""
+
+
 def use_group(gang: Gang, mask: Mask, site: Instruction, group: int) -> tuple[Cta, ...]:
     """The CTAs that work together, the one of even rank first.
 
     Stops where a pair is asked for and there is none, or where a CTA uses both kinds of groups.
     """
     cta = gang.cta
-    before = cta.state.setdefault("tcgen05.group", group)
+    before = _GROUP.known(cta)
+    if before is None:
+        before = group
+        _GROUP.set(cta, group)
     if before != group:
         gang.machine.fault(
             "illegal-instruction",
@@ -191,3 +199,10 @@ def report_uninitialised(
         mask,
     )
     memory.written |= fresh
+
+
+def rectangle(
+    cta: Cta, first_lane: int, lanes: int, first_column: int, columns: int
+) -> TensorRange:
+    """Lanes and columns of tensor memory by their numbers."""
+    return TensorRange(cta, first_lane, first_lane + lanes, first_column, first_column + columns)

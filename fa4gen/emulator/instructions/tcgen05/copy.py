@@ -28,10 +28,9 @@ from fa4gen.emulator.instructions.tcgen05.common import (
 )
 from fa4gen.emulator.instructions.tcgen05.queue import Action, queue_of
 from fa4gen.emulator.ptx.syntax import Instruction
-from fa4gen.emulator.state.async_ops import AsyncOp, SharedRange, TensorRange
-from fa4gen.emulator.state.gang import Gang, Mask
-from fa4gen.emulator.state.machine import Cta
+from fa4gen.emulator.state.machine import AsyncOp, Cta, Gang, SharedRange, TensorRange
 from fa4gen.emulator.state.memory import RESERVED_SHARED
+from fa4gen.emulator.state.registers import Mask
 from fa4gen.emulator.state.tensor_memory import split_address
 from fa4gen.emulator.translate.emit import Emitter
 
@@ -149,7 +148,7 @@ def copy(i: Instruction, e: Emitter) -> None:
         if machine.observer.enabled:
             op.reads, op.tensor_writes = reads, action.writes()
             op.notes["queue"] = (gang, lane)
-        queue_of(gang.state, lane, machine).submit(op, action)
+        queue_of(gang, lane).submit(op, action)
         remember(gang, lane, op)
 
     def handler(gang: Gang, mask: Mask) -> None:

@@ -39,9 +39,10 @@ from fa4gen.emulator.instructions.tcgen05.queue import queue_of
 from fa4gen.emulator.instructions.tcgen05.scales import Scales, columns, factors
 from fa4gen.emulator.ptx.syntax import Address, Immediate, Instruction, Vector
 from fa4gen.emulator.report import Severity
-from fa4gen.emulator.state.async_ops import AsyncOp
-from fa4gen.emulator.state.gang import Gang, Mask
+from fa4gen.emulator.state.attached import Attached
+from fa4gen.emulator.state.machine import AsyncOp, Gang
 from fa4gen.emulator.state.memory import RESERVED_SHARED
+from fa4gen.emulator.state.registers import Mask
 from fa4gen.emulator.state.tensor_memory import LANES, split_address
 from fa4gen.emulator.translate.emit import Emitter, Reader
 from fa4gen.emulator.translate.registry import Translate
@@ -251,6 +252,12 @@ def _width(layout: tuple[Piece, ...]) -> int:
     return max(piece.columns for piece in layout)
 
 
+_PRODUCTS: Final = Attached[Gang, dict[tuple[Any, ...], Product]](lambda gang: {})
+"""Products that need no more checks, by everything that they were issued with."""
+_LAST: Final = Attached[Gang, "tuple[AsyncOp | None, int]"](lambda gang: (None, 0))
+"""The last product issued, and how many instructions had been executed then."""
+
+
 def _issue(
     gang: Gang,
     lane: int,
@@ -263,7 +270,7 @@ def _issue(
 ) -> None:
     d, a, b, bits, accumulate, *places = values
     key = site, lane, *values, *words
-    known: dict[tuple[Any, ...], Product] = gang.state.setdefault("tcgen05.mma", {})
+    known = _PRODUCTS.of(gang)
     if key in known and known[key].has_columns():
         submit(gang, lane, site, known[key], d, before)
         return
@@ -320,15 +327,15 @@ def submit(
             and before.tensor_writes == op.tensor_writes
         ):
             op.continues = before
-    queue_of(gang.state, lane, machine).submit(op, product)
+    queue_of(gang, lane).submit(op, product)
     op.continues = None
     remember(gang, lane, op)
-    gang.state[_LAST] = op, machine.scheduler.instructions
+    _LAST.set(gang, (op, machine.scheduler.instructions))
 
 
 def _just_before(gang: Gang, lane: int, site: Instruction | None) -> AsyncOp | None:
     """The thread's last product, if it issued that at ``site`` in this very run of instructions."""
-    op, count = gang.state.get(_LAST, (None, 0))
+    op, count = _LAST.of(gang)
     if op is None or op.site is not site or op.lane != lane:
         return None
     here = gang.machine.observer.enabled and count == gang.machine.scheduler.instructions

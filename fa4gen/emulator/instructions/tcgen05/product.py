@@ -31,9 +31,7 @@ from fa4gen.emulator.instructions.tcgen05.operands import numbers, ranges, store
 from fa4gen.emulator.instructions.tcgen05.queue import Action
 from fa4gen.emulator.instructions.tcgen05.scales import Scales, columns, repeated
 from fa4gen.emulator.ptx.syntax import Instruction
-from fa4gen.emulator.state.async_ops import SharedRange, TensorRange
-from fa4gen.emulator.state.gang import Gang
-from fa4gen.emulator.state.machine import Cta
+from fa4gen.emulator.state.machine import Cta, Gang, SharedRange, TensorRange
 from fa4gen.emulator.state.tensor_memory import LANES, TensorMemory
 
 # Every kind takes 32 bytes of K from each row of A: so many columns of tensor memory.

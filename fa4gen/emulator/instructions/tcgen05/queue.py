@@ -8,10 +8,10 @@ thread; the observer knows which pairs may rely on it.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Final
 
-from fa4gen.emulator.state.async_ops import AsyncOp
-from fa4gen.emulator.state.machine import Machine
+from fa4gen.emulator.state.attached import Attached
+from fa4gen.emulator.state.machine import AsyncOp, Gang, Machine
 
 
 class Action:
@@ -85,10 +85,13 @@ def run_actions(actions: list[Action]) -> None:
         begin = end
 
 
-def queue_of(state: dict[str, Any], lane: int, machine: Machine) -> InOrder:
+_QUEUES: Final = Attached[Gang, dict[int, InOrder]](lambda gang: {})
+
+
+def queue_of(gang: Gang, lane: int) -> InOrder:
     """The queue of a thread's mma, cp, shift and commit."""
-    queues: dict[int, InOrder] = state.setdefault("tcgen05.queues", {})
+    queues = _QUEUES.of(gang)
     queue = queues.get(lane)
     if queue is None:
-        queue = queues[lane] = InOrder(machine)
+        queue = queues[lane] = InOrder(gang.machine)
     return queue

@@ -17,7 +17,7 @@ import ml_dtypes
 import numpy as np
 from numpy.typing import NDArray
 
-from fa4gen.emulator.state.gang import WARP_LANES
+from fa4gen.emulator.state.registers import WARP_LANES
 from fa4gen.emulator.state.tensor_memory import LANES, TensorMemory
 
 # kind -> (words that say how many factors a row has in one instruction, the default's number)

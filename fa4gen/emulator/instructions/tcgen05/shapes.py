@@ -9,7 +9,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from fa4gen.emulator.state.gang import WARP_LANES
+from fa4gen.emulator.state.registers import WARP_LANES
 from fa4gen.emulator.state.tensor_memory import COLUMNS
 
 SPLIT_SHAPE: Final = "16x32bx2"

@@ -10,7 +10,7 @@ clears the upper half of the cells it writes [?].
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +19,7 @@ from fa4gen.emulator.instructions.tcgen05 import load_reduction
 from fa4gen.emulator.instructions.tcgen05.common import (
     check_columns,
     per_warp,
+    rectangle,
     report_uninitialised,
     wants_uninitialised,
     whole_warps,
@@ -26,9 +27,10 @@ from fa4gen.emulator.instructions.tcgen05.common import (
 from fa4gen.emulator.instructions.tcgen05.queue import Action, InOrder
 from fa4gen.emulator.instructions.tcgen05.shapes import SHAPES, SPLIT_SHAPE, Cells, Shape, place
 from fa4gen.emulator.ptx.syntax import Address, Immediate, Instruction, Operand, Register, Vector
-from fa4gen.emulator.state.async_ops import AsyncOp, TensorRange
-from fa4gen.emulator.state.gang import WARP_LANES, Gang, Mask
-from fa4gen.emulator.state.tensor_memory import COLUMNS, TensorMemory, rectangle, split_address
+from fa4gen.emulator.state.attached import Attached
+from fa4gen.emulator.state.machine import AsyncOp, Gang, TensorRange
+from fa4gen.emulator.state.registers import WARP_LANES, Mask
+from fa4gen.emulator.state.tensor_memory import COLUMNS, TensorMemory, split_address
 from fa4gen.emulator.translate.emit import Emitter
 
 _REDUCING = 103
@@ -286,8 +288,8 @@ def store(i: Instruction, e: Emitter) -> None:
             else:
                 values = block[np.ix_(rows, cells.threads)]
             effect = _Store(gang, mask, i, memory, shape, cells, column, values)
-            _stores(gang).submit(AsyncOp("tcgen05.st", gang, gang.first_lane(mask), i, effect.run),
-                                 effect, quiet=True)  # fmt: skip
+            op = AsyncOp("tcgen05.st", gang, gang.first_lane(mask), i, effect.run)
+            _STORES.of(gang).submit(op, effect, quiet=True)
 
     e.call(handler)
 
@@ -329,11 +331,7 @@ class _Store(Action):
             memory.written.reshape(-1)[flat] = True
 
 
-def _stores(gang: Gang) -> InOrder:
-    queue: InOrder | None = gang.state.get("tcgen05.st")
-    if queue is None:
-        queue = gang.state["tcgen05.st"] = InOrder(gang.machine)
-    return queue
+_STORES: Final = Attached[Gang, InOrder](lambda gang: InOrder(gang.machine))
 
 
 def _no_operands(i: Instruction, e: Emitter, words: tuple[str, ...]) -> None:
@@ -358,7 +356,7 @@ def wait_store(i: Instruction, e: Emitter) -> None:
 
     def handler(gang: Gang, mask: Mask) -> None:
         whole_warps(gang, mask, i)
-        _stores(gang).complete_all()
+        _STORES.of(gang).complete_all()
         gang.machine.observer.tensor_waited(gang, mask, "write")
 
     e.call(handler)

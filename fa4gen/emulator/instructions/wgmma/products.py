@@ -21,8 +21,9 @@ from fa4gen.emulator.instructions.mma.products import (
     whole_sums,
 )
 from fa4gen.emulator.ptx.syntax import Operand, Register, Vector
-from fa4gen.emulator.state.gang import GANG_LANES, Gang
+from fa4gen.emulator.state.machine import Gang
 from fa4gen.emulator.state.memory import SharedMemory
+from fa4gen.emulator.state.registers import GANG_LANES
 from fa4gen.emulator.translate.emit import Emitter
 
 ROWS: Final = 64

@@ -32,8 +32,9 @@ from fa4gen.emulator.instructions.wgmma.products import (
 )
 from fa4gen.emulator.ptx.flow.wgmma_registers import find_flights
 from fa4gen.emulator.ptx.syntax import Immediate, Instruction, Operand, Vector
-from fa4gen.emulator.state.async_ops import AsyncOp, SharedRange
-from fa4gen.emulator.state.gang import GANG_LANES, Gang, Mask, as_row
+from fa4gen.emulator.state.attached import Attached
+from fa4gen.emulator.state.machine import AsyncOp, Cta, Gang, SharedRange
+from fa4gen.emulator.state.registers import GANG_LANES, Mask, as_row
 from fa4gen.emulator.translate.emit import Emitter, Reader
 from fa4gen.emulator.translate.registry import Translate
 
@@ -59,9 +60,9 @@ class Groups:
     chain: list[Product] = field(default_factory=list)
 
 
-def _groups(gang: Gang) -> Groups:
-    groups: Groups = gang.state.setdefault("wgmma", Groups())
-    return groups
+_GROUPS: Final = Attached[Gang, Groups](lambda gang: Groups())
+_READS: Final = Attached[Cta, "dict[tuple[TileKey, ...], tuple[SharedRange, ...]]"](lambda cta: {})
+"""The ranges of shared memory that a list of tiles takes, once they have been worked out."""
 
 
 def _shape(i: Instruction, e: Emitter) -> Shape:
@@ -163,7 +164,7 @@ def _product(i: Instruction, e: Emitter) -> None:
             machine.find("illegal-instruction", "scale-d differs between lanes", i, gang, mask)
         right = Tile(b_tile, transpose_b == 0)
         product = Product(shape, accumulators, left, right, bool(adds[0]), sign)
-        groups = _groups(gang)
+        groups = _GROUPS.of(gang)
         if not groups.chain or not product.joins(groups.chain):
             groups.chain = []
         chain, position = groups.chain, len(groups.chain)
@@ -210,7 +211,7 @@ def _announce(gang: Gang, groups: Groups) -> None:
     fresh, groups.fresh = groups.fresh, []
     first = fresh[0][0]
     keys = tuple(tile for _, tiles in fresh for tile in tiles)
-    known: dict[Any, tuple[SharedRange, ...]] = gang.cta.state.setdefault("wgmma.reads", {})
+    known = _READS.of(gang.cta)
     reads = known.get(keys)
     if reads is None:
         ranges = _joined_ranges(keys)
@@ -286,7 +287,7 @@ def _commit(i: Instruction, e: Emitter) -> None:
 
     def handler(gang: Gang, mask: Mask) -> None:
         _whole(gang, mask, i)
-        groups = _groups(gang)
+        groups = _GROUPS.of(gang)
         if groups.fresh:
             _announce(gang, groups)
         groups.committed.append(groups.open)
@@ -306,7 +307,7 @@ def _wait(i: Instruction, e: Emitter) -> None:
 
     def handler(gang: Gang, mask: Mask) -> None:
         _whole(gang, mask, i)
-        groups = _groups(gang)
+        groups = _GROUPS.of(gang)
         count = max(len(groups.committed) - newest, 0)
         retired = groups.committed[:count]
         del groups.committed[:count]

@@ -1,8 +1,7 @@
-"""Lanes that run together: the register file of up to four warps, one NumPy row per register."""
+"""The register file of up to four warps that run together, one NumPy row per register."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -14,7 +13,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from fa4gen.emulator.ptx.syntax import RegisterClass
-    from fa4gen.emulator.state.machine import Cta, Machine
 
 Mask: TypeAlias = "NDArray[np.bool_] | None"
 """Which lanes of a gang take part; None says all of them (and none of them has left)."""
@@ -56,8 +54,10 @@ class _Rows(dict[int, Row]):
         return row
 
 
-class Gang:
+class Registers:
     """Up to 128 consecutive threads of a CTA and their registers.
+
+    ``cta_label`` and ``cta_index`` say of which CTA, ``index`` which 128 of its threads.
 
     ``P``, ``U32``, ``F32`` … have one row view (shape: lanes) per register of the class,
     so that ``F32[7]`` and ``U32[7]`` are the same bits. A lane that has left keeps its registers;
@@ -66,14 +66,15 @@ class Gang:
 
     def __init__(
         self,
-        cta: Cta,
+        cta_label: str,
+        cta_index: int,
         index: int,
         lanes: int,
         registers: Mapping[RegisterClass, int],
         local_bytes: int,
     ) -> None:
-        self.cta = cta
-        self.machine: Machine = cta.machine
+        self.cta_label = cta_label
+        self.cta_index = cta_index
         self.index = index
         self.lanes = lanes
         self.first_thread = index * GANG_LANES
@@ -82,14 +83,7 @@ class Gang:
         self.deaths = 0
         self.lane_ids: NDArray[np.int64] = np.arange(lanes, dtype=np.int64)
         self.local_bytes = local_bytes
-        # lanes of a warp have taken different paths and not met since; the observer's
-        self.apart = False
-        # of guarded instructions: whether a lane has executed it, for the coverage
-        self.held = cta.machine.tally.held
         self.special: dict[str, Any] = {}
-        self.state: dict[str, Any] = {}
-        # what families put off to the end of a straight run of instructions
-        self.deferred: list[Callable[[], None]] = []
         self._p = np.zeros((registers["p"], lanes), np.bool_)
         self.P: Rows = _Rows(self._p)
         self._blocks: dict[str, NDArray[Any]] = {"P": self._p}
@@ -208,17 +202,4 @@ class Gang:
         threads = f"thread {first}" if first == last else f"threads {first}-{last}"
         if 1 < len(lanes) < last - first + 1:
             threads += f" ({len(lanes)} of them)"
-        return f"{self.cta.label}, {threads}"
-
-
-class Threads:
-    """Threads in words that are found only where somebody reads them; see ``Machine.who``."""
-
-    __slots__ = ("_gang", "_mask")
-
-    def __init__(self, gang: Gang, mask: Mask) -> None:
-        self._gang = gang
-        self._mask = mask
-
-    def __str__(self) -> str:
-        return self._gang.machine.who(self._gang, self._mask)
+        return f"{self.cta_label}, {threads}"

@@ -11,19 +11,23 @@ likewise. ``kind`` is ``read``, ``write`` or ``atomic``.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from numpy.typing import NDArray
 
 if TYPE_CHECKING:
     from fa4gen.emulator.ptx.syntax import Instruction
-    from fa4gen.emulator.state.async_ops import AsyncOp, TensorRange
-    from fa4gen.emulator.state.gang import Gang, Mask
-    from fa4gen.emulator.state.machine import Cluster, Cta
-    from fa4gen.emulator.state.mbarriers import Mbarrier
+    from fa4gen.emulator.state.registers import Mask
+
+GangT = TypeVar("GangT")
+CtaT = TypeVar("CtaT")
+ClusterT = TypeVar("ClusterT")
+OperationT = TypeVar("OperationT")
+BarrierT = TypeVar("BarrierT")
+TensorRangeT = TypeVar("TensorRangeT")
 
 
-class Observer:
+class Events(Generic[GangT, CtaT, ClusterT, OperationT, BarrierT, TensorRangeT]):
     """Sees every access and every synchronisation; this one ignores them all."""
 
     enabled = False
@@ -31,31 +35,31 @@ class Observer:
 
     # ---- lifetime
 
-    def cluster_starts(self, cluster: Cluster) -> None:
+    def cluster_starts(self, cluster: ClusterT) -> None:
         """A cluster's CTAs begin; nothing of it has run yet."""
 
-    def cluster_ends(self, cluster: Cluster) -> None:
+    def cluster_ends(self, cluster: ClusterT) -> None:
         """All threads of a cluster have left."""
 
     def launch_ends(self) -> None:
         """All threads of the launch have left, nothing is under way any more."""
 
-    def lanes_leave(self, gang: Gang, mask: Mask) -> None:
+    def lanes_leave(self, gang: GangT, mask: Mask) -> None:
         """Threads leave the kernel."""
 
-    def splits(self, gang: Gang, some: NDArray[Any], rest: NDArray[Any]) -> None:
+    def splits(self, gang: GangT, some: NDArray[Any], rest: NDArray[Any]) -> None:
         """Lanes that stood together go two paths; both are masks of the gang's lanes."""
 
-    def meets(self, gang: Gang, mask: Mask) -> None:
+    def meets(self, gang: GangT, mask: Mask) -> None:
         """Lanes execute an instruction for whole warps, in a gang some warp of which is apart."""
 
     # ---- generic accesses
 
     def shared_access(
         self,
-        gang: Gang,
+        gang: GangT,
         mask: Mask,
-        cta: Cta,
+        cta: CtaT,
         offsets: NDArray[Any],
         size: int,
         kind: str,
@@ -70,7 +74,7 @@ class Observer:
 
     def global_access(
         self,
-        gang: Gang,
+        gang: GangT,
         mask: Mask,
         addresses: NDArray[Any],
         size: int,
@@ -81,42 +85,42 @@ class Observer:
 
     # ---- asynchronous operations
 
-    def issued(self, op: AsyncOp) -> None:
+    def issued(self, op: OperationT) -> None:
         """An operation was issued; its interval of accesses begins here."""
 
-    def observed(self, gang: Gang, mask: Mask, ops: list[AsyncOp], kind: str) -> None:
+    def observed(self, gang: GangT, mask: Mask, ops: list[OperationT], kind: str) -> None:
         """Threads waited for operations of their own.
 
         ``kind`` is ``complete``, or ``read`` where only the sources are known to have been read.
         """
 
-    def signalled(self, op: AsyncOp, barrier: Mbarrier) -> None:
+    def signalled(self, op: OperationT, barrier: BarrierT) -> None:
         """An operation's completion arrives at an mbarrier (transaction bytes or a commit)."""
 
     # ---- barriers
 
-    def barrier_init(self, gang: Gang, lane: int, barrier: Mbarrier, site: Instruction) -> None:
+    def barrier_init(self, gang: GangT, lane: int, barrier: BarrierT, site: Instruction) -> None:
         """An mbarrier was initialised by a thread."""
 
-    def barrier_used(self, gang: Gang, mask: Mask, barrier: Mbarrier, site: Instruction) -> None:
+    def barrier_used(self, gang: GangT, mask: Mask, barrier: BarrierT, site: Instruction) -> None:
         """Threads use an mbarrier in any way other than init (arrive, expect, wait)."""
 
     def arrived(
-        self, gang: Gang, mask: Mask, barrier: Mbarrier, release: str, site: Instruction
+        self, gang: GangT, mask: Mask, barrier: BarrierT, release: str, site: Instruction
     ) -> None:
         """Threads arrive; ``release`` is ``cta``, ``cluster`` or ``none`` (relaxed).
 
         Called before the arrivals are counted, so before a phase that they complete.
         """
 
-    def phase_completed(self, barrier: Mbarrier) -> None:
+    def phase_completed(self, barrier: BarrierT) -> None:
         """A phase of an mbarrier has just completed; ``barrier.phase`` is already the next."""
 
     def waited(
         self,
-        gang: Gang,
+        gang: GangT,
         mask: Mask,
-        barrier: Mbarrier,
+        barrier: BarrierT,
         phase: int,
         acquire: str,
         site: Instruction,
@@ -124,20 +128,20 @@ class Observer:
         """Threads saw ``phase`` complete; ``acquire`` is ``cta``, ``cluster`` or ``none``."""
 
     def rendezvous_arrive(
-        self, gang: Gang, mask: Mask, key: Any, release: bool, site: Instruction | None = None
+        self, gang: GangT, mask: Mask, key: Any, release: bool, site: Instruction | None = None
     ) -> None:
         """Threads arrive at a named barrier, cluster barrier or warp barrier called ``key``.
 
         ``site`` is given for named barriers.
         """
 
-    def rendezvous_leave(self, gang: Gang, mask: Mask, key: Any, acquire: bool) -> None:
+    def rendezvous_leave(self, gang: GangT, mask: Mask, key: Any, acquire: bool) -> None:
         """Threads are let through by the barrier ``key``, which everyone has reached."""
 
     def rendezvous_reset(self, key: Any) -> None:
         """Everyone has reached ``key``; arrivals after this belong to its next use."""
 
-    def warp_sync(self, gang: Gang, mask: Mask, site: Instruction | None = None) -> None:
+    def warp_sync(self, gang: GangT, mask: Mask, site: Instruction | None = None) -> None:
         """``bar.warp.sync``: lanes synchronise, those of each warp among themselves.
 
         One call may cover several warps.
@@ -145,12 +149,12 @@ class Observer:
 
     # ---- fences
 
-    def fence(self, gang: Gang, mask: Mask, kind: str, site: Instruction) -> None:
+    def fence(self, gang: GangT, mask: Mask, kind: str, site: Instruction) -> None:
         """A fence: ``kind`` is the opcode without operands, e.g. ``fence.proxy.async``."""
 
     def atomic_sync(
         self,
-        gang: Gang,
+        gang: GangT,
         mask: Mask,
         addresses: NDArray[Any],
         order: str,
@@ -167,31 +171,33 @@ class Observer:
     # ---- tensor memory
 
     def tensor_access(
-        self, gang: Gang, mask: Mask, ranges: list[TensorRange], kind: str, site: Instruction
+        self, gang: GangT, mask: Mask, ranges: list[TensorRangeT], kind: str, site: Instruction
     ) -> Any:
         """A warp loads from or stores to tensor memory; returns a token for ``tensor_waited``."""
 
-    def tensor_waited(self, gang: Gang, mask: Mask, kind: str) -> None:
+    def tensor_waited(self, gang: GangT, mask: Mask, kind: str) -> None:
         """``tcgen05.wait::ld`` (kind ``read``) or ``::st`` (kind ``write``)."""
 
-    def tensor_allocated(self, cta: Cta, first_column: int, columns: int) -> None:
+    def tensor_allocated(self, cta: CtaT, first_column: int, columns: int) -> None:
         """Columns of tensor memory were handed out; their cells are uninitialised."""
 
-    def pair_allocated(self, gang: Gang, mask: Mask, number: int) -> None:
+    def pair_allocated(self, gang: GangT, mask: Mask, number: int) -> None:
         """A CTA of a pair made its allocation ``number``."""
 
-    def pair_freed(self, gang: Gang, mask: Mask, peer: Cta, number: int, site: Instruction) -> None:
+    def pair_freed(
+        self, gang: GangT, mask: Mask, peer: CtaT, number: int, site: Instruction
+    ) -> None:
         """A CTA of a pair gives back allocation ``number``; ``peer`` has made its own."""
 
     # ---- tensor maps, and the grid before
 
     def map_changed(
-        self, gang: Gang, mask: Mask, address: int, released: bool, site: Instruction
+        self, gang: GangT, mask: Mask, address: int, released: bool, site: Instruction
     ) -> None:
         """A lane changes a tensor map in global memory, and releases it or not."""
 
-    def map_acquired(self, gang: Gang, mask: Mask, addresses: Any) -> None:
+    def map_acquired(self, gang: GangT, mask: Mask, addresses: Any) -> None:
         """``fence.proxy.tensormap::generic.acquire``: an address per lane, or one for all."""
 
-    def grid_waited(self, gang: Gang, mask: Mask) -> None:
+    def grid_waited(self, gang: GangT, mask: Mask) -> None:
         """``griddepcontrol.wait``."""
