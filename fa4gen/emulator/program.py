@@ -29,8 +29,8 @@ from fa4gen.emulator.scheduling.limits import SCHEDULES, Limits
 from fa4gen.emulator.scheduling.residents import Residents
 from fa4gen.emulator.scheduling.scheduler import Scheduler
 from fa4gen.emulator.state.arguments import bind_arguments
-from fa4gen.emulator.state.garbage import collected_at_the_end
 from fa4gen.emulator.state.findings import Stop
+from fa4gen.emulator.state.garbage import collected_at_the_end
 from fa4gen.emulator.state.geometry import make_geometry
 from fa4gen.emulator.state.layout import Layout
 from fa4gen.emulator.state.machine import SLOTS_PER_CTA, Machine

@@ -6,8 +6,8 @@ import gc
 
 import numpy as np
 
-from fa4gen.emulator.state.gang import Gang
 from fa4gen.emulator.state.garbage import collected_at_the_end
+from fa4gen.emulator.state.machine import Gang
 from tests.emulator.kernel import kernel, run
 
 
