@@ -50,7 +50,6 @@ from fa4gen.emulator.translate.registry import Translate
 _SCALED_INPUT: Final = ("f16", "tf32")
 _HINTS: Final = ("fill", "use", "lastuse", "discard")
 _MAX_SHIFT: Final = 15
-_LAST: Final = "tcgen05.mma.last"
 
 
 @dataclass(frozen=True, slots=True)
