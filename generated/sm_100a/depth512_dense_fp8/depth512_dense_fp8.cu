@@ -119,33 +119,12 @@ __device__ __forceinline__ BlockRange visible_blocks(const Problem& problem, int
   return {0, end};
 }
 
-// The tile number `index` in the order of work (the CTAs of a pair ask with the same even index).
-// Head by head.
-__device__ __forceinline__ Tile tile_at(const Problem& problem, uint32 index, int32 rank) {
-  index /= kCtaGroup;
-  const uint32 tiles_per_head = problem.tiles_per_head / kCtaGroup;  // pairs, from here on
-  uint32 ordinal, head;  // of the tile within its head; of the head within the batches
-  head = index / tiles_per_head;
-  ordinal = index - head * tiles_per_head;
-  Tile tile;
-  tile.batch = head / static_cast<uint32>(problem.query_heads);
-  tile.head = head - tile.batch * problem.query_heads;
-  tile.first_row = (ordinal * kCtaGroup + rank) * kBM;
-  return tile;
-}
-
 // The blocks that either CTA of the pair loads for this tile.
 __device__ __forceinline__ BlockRange blocks_of_tile(const Problem& problem, const Tile& tile, int32 rank) {
   return visible_blocks(problem, tile.first_row - rank * kBM, kCtaGroup * kBM);
 }
 
-// Tiles pass from the loader to the consumers through one of two slots of shared memory.
-__device__ __forceinline__ void write_tile(uint32 slot, const Tile& tile) {
-  asm volatile("st.shared.v4.b32 [%0], {%1, %2, %3, %4};"
-               :: "r"(slot), "r"(tile.first_row), "r"(tile.head), "r"(tile.batch),
-                  "r"(0) : "memory");
-}
-
+// A tile that the loader has written to a slot of shared memory.
 __device__ __forceinline__ Tile read_tile(uint32 slot) {
   Tile tile;
   asm volatile(
@@ -189,13 +168,6 @@ constexpr int32 kNumTileSlots = 2;
 static_assert(kKvBytes == kBK0 * kBN / kCtaGroup * kElementBytes, "A slot holds this CTA's part of K or V.");
 static_assert(kQueryBytes >= kTileRows * kHalfColumns * 2 + kStagingStep, "Outputs fit the queries' space.");
 
-// The base of dynamic shared memory, rounded up to what the swizzle needs.
-__device__ __forceinline__ uint32 shared_base() {
-  extern __shared__ char raw[];
-  const uint32 address = shared_address(raw);
-  return (address + 1023) & ~1023u;
-}
-
 // ---- tensor memory: 512 of 512 columns ----
 // A product of 128 rows over the pair leaves this CTA's 64 rows in lanes 0 to 63 with the first half of
 // the product's columns, and in lanes 64 to 127 with the second half: two threads share a row.
@@ -233,34 +205,6 @@ static_assert(kTileFull >= kBarriersOffset + 8 * MBars::size, "The other barrier
 
 // One ring for keys and values: K(0) K(1) V(0) K(2) V(1) ..., each block in slots of kKvBytes.
 using KvPipeline = StagedPipeline<kNumKvStages, 1, kCtaGroup>;
-
-// Tiles: the load warp to all other warps; one lane of each says that the warp has read the slot.
-struct TileReader {
-  uint32 base;
-  PipelineState<kNumTileSlots> state = {0, 0};
-
-  // The next tile; its first row is negative when none is left.
-  __device__ __forceinline__ Tile next() {
-    // Arrived on by the loader once it has written the tile.
-    mbarrier_wait(base + kTileFull + 8 * state.index, state.phase);
-    const Tile tile = read_tile(base + kTileOffset + kTileBytes * state.index);
-    __syncwarp();  // every lane has read
-    if (threadIdx.x % 32 == 0) mbarrier_arrive(base + kTileEmpty + 8 * state.index);
-    state.step();
-    return tile;
-  }
-};
-
-// Every barrier: those of the struct by the lanes of a warp, the others by its first.
-__device__ __forceinline__ void initialize_barriers(uint32 base, int32 lane) {
-  MBars{base + kBarriersOffset}.init(lane);
-  if (lane != 0) return;
-  mbarrier_init(base + kQueryEmpty, kQueryEmptyArrivals);
-  for (uint32 i = 0; i < kTileFullSlots; ++i)
-    mbarrier_init(base + kTileFull + 8 * i, kTileFullArrivals);
-  for (uint32 i = 0; i < kTileEmptySlots; ++i)
-    mbarrier_init(base + kTileEmpty + 8 * i, kTileEmptyArrivals);
-}
 
 // ---- role: load. One thread of each CTA brings in its share by TMA, and hands out tiles. ----
 
@@ -342,6 +286,28 @@ __device__ __forceinline__ Loader make_loader(uint32 base, const TensorMap& quer
           KvPipeline{MBars{base + kBarriersOffset}.get_kv_mbars(), {0, 1}}};
 }
 
+// The tile number `index` in the order of work (the CTAs of a pair ask with the same even index).
+// Head by head.
+__device__ __forceinline__ Tile tile_at(const Problem& problem, uint32 index, int32 rank) {
+  index /= kCtaGroup;
+  const uint32 tiles_per_head = problem.tiles_per_head / kCtaGroup;  // pairs, from here on
+  uint32 ordinal, head;  // of the tile within its head; of the head within the batches
+  head = index / tiles_per_head;
+  ordinal = index - head * tiles_per_head;
+  Tile tile;
+  tile.batch = head / static_cast<uint32>(problem.query_heads);
+  tile.head = head - tile.batch * problem.query_heads;
+  tile.first_row = (ordinal * kCtaGroup + rank) * kBM;
+  return tile;
+}
+
+// Tiles pass to the consumers through one of two slots of shared memory.
+__device__ __forceinline__ void write_tile(uint32 slot, const Tile& tile) {
+  asm volatile("st.shared.v4.b32 [%0], {%1, %2, %3, %4};"
+               :: "r"(slot), "r"(tile.first_row), "r"(tile.head), "r"(tile.batch),
+                  "r"(0) : "memory");
+}
+
 __device__ __forceinline__ void run_loader(uint32 base, const Problem& problem,
                                            const TensorMap& query_map, const TensorMap& key_map,
                                            const TensorMap& value_map, int32 rank) {
@@ -372,6 +338,23 @@ __device__ __forceinline__ void run_loader(uint32 base, const Problem& problem,
   }
   loader.drain();
 }
+
+// Tiles: the load warp to all other warps; one lane of each says that the warp has read the slot.
+struct TileReader {
+  uint32 base;
+  PipelineState<kNumTileSlots> state = {0, 0};
+
+  // The next tile; its first row is negative when none is left.
+  __device__ __forceinline__ Tile next() {
+    // Arrived on by the loader once it has written the tile.
+    mbarrier_wait(base + kTileFull + 8 * state.index, state.phase);
+    const Tile tile = read_tile(base + kTileOffset + kTileBytes * state.index);
+    __syncwarp();  // every lane has read
+    if (threadIdx.x % 32 == 0) mbarrier_arrive(base + kTileEmpty + 8 * state.index);
+    state.step();
+    return tile;
+  }
+};
 
 // ---- role: mma. One warp of the leader issues all products; one elected lane, the same throughout. ----
 
@@ -858,6 +841,24 @@ __device__ __forceinline__ void run_correction(uint32 base, const Problem& probl
 }
 
 // ---- kernel ----
+
+// The base of dynamic shared memory, rounded up to what the swizzle needs.
+__device__ __forceinline__ uint32 shared_base() {
+  extern __shared__ char raw[];
+  const uint32 address = shared_address(raw);
+  return (address + 1023) & ~1023u;
+}
+
+// Every barrier: those of the struct by the lanes of a warp, the others by its first.
+__device__ __forceinline__ void initialize_barriers(uint32 base, int32 lane) {
+  MBars{base + kBarriersOffset}.init(lane);
+  if (lane != 0) return;
+  mbarrier_init(base + kQueryEmpty, kQueryEmptyArrivals);
+  for (uint32 i = 0; i < kTileFullSlots; ++i)
+    mbarrier_init(base + kTileFull + 8 * i, kTileFullArrivals);
+  for (uint32 i = 0; i < kTileEmptySlots; ++i)
+    mbarrier_init(base + kTileEmpty + 8 * i, kTileEmptyArrivals);
+}
 
 // Launch with 384 threads and 232288 bytes of dynamic shared memory;
 // grid: two CTAs a pair of tiles, at most as many as multiprocessors.

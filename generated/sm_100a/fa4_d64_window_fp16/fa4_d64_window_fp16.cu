@@ -142,32 +142,12 @@ __device__ __forceinline__ BlockRange visible_blocks(const Problem& problem, int
   return {begin, end};
 }
 
-// The tile number `index` in the order of work.
-// Head by head.
-__device__ __forceinline__ Tile tile_at(const Problem& problem, uint32 index) {
-  const uint32 tiles_per_head = problem.tiles_per_head;
-  uint32 ordinal, head;  // of the tile within its head; of the head within the batches
-  head = index / tiles_per_head;
-  ordinal = index - head * tiles_per_head;
-  Tile tile;
-  tile.batch = head / static_cast<uint32>(problem.query_heads);
-  tile.head = head - tile.batch * problem.query_heads;
-  tile.first_row = ordinal * kBM;
-  return tile;
-}
-
 // The blocks that the CTA loads for this tile.
 __device__ __forceinline__ BlockRange blocks_of_tile(const Problem& problem, const Tile& tile) {
   return visible_blocks(problem, tile.first_row, kBM);
 }
 
-// Tiles pass from the loader to the consumers through one of two slots of shared memory.
-__device__ __forceinline__ void write_tile(uint32 slot, const Tile& tile) {
-  asm volatile("st.shared.v4.b32 [%0], {%1, %2, %3, %4};"
-               :: "r"(slot), "r"(tile.first_row), "r"(tile.head), "r"(tile.batch),
-                  "r"(0) : "memory");
-}
-
+// A tile that the loader has written to a slot of shared memory.
 __device__ __forceinline__ Tile read_tile(uint32 slot) {
   Tile tile;
   asm volatile(
@@ -211,13 +191,6 @@ constexpr int32 kNumTileSlots = 2;
 static_assert(kQueryBytes == kTileRows * kDepth * FA4Config::element_bytes, "A slot holds a query tile.");
 static_assert(kStagingBytes >= kTileRows * kValueDepth * 2, "A slot holds an output tile.");
 
-// The base of dynamic shared memory, rounded up to what the swizzle needs.
-__device__ __forceinline__ uint32 shared_base() {
-  extern __shared__ char raw[];
-  const uint32 address = shared_address(raw);
-  return (address + 1023) & ~1023u;
-}
-
 // ---- tensor memory: 512 of 512 columns ----
 // The header has the first column of each region; both query tiles have the same steps.
 constexpr uint32 kScoresStep = 128;
@@ -260,55 +233,6 @@ __device__ __forceinline__ Scales scales_pipeline(uint32 base, int32 tile) {
 }
 __device__ __forceinline__ Outputs outputs_pipeline(uint32 base, int32 tile) {
   return {base + kOutputFull + 8 * tile, base + kOutputReady + 8 * tile};
-}
-
-// Tiles: the load warp to all other warps; one lane of each says that the warp has read the slot.
-struct TileReader {
-  uint32 base;
-  PipelineState<kNumTileSlots> state = {0, 0};
-
-  // The next tile; its first row is negative when none is left.
-  __device__ __forceinline__ Tile next() {
-    // Arrived on by the loader once it has written the tile.
-    mbarrier_wait(base + kTileFull + 8 * state.index, state.phase);
-    const Tile tile = read_tile(base + kTileOffset + kTileBytes * state.index);
-    __syncwarp();  // every lane has read
-    if (threadIdx.x % 32 == 0) mbarrier_arrive(base + kTileEmpty + 8 * state.index);
-    state.step();
-    return tile;
-  }
-};
-
-// Every barrier of the table, by one thread.
-__device__ __forceinline__ void initialize_barriers(uint32 base) {
-  for (uint32 i = 0; i < kQueryFullSlots; ++i)
-    mbarrier_init(base + kQueryFull + 8 * i, kQueryFullArrivals);
-  for (uint32 i = 0; i < kQueryEmptySlots; ++i)
-    mbarrier_init(base + kQueryEmpty + 8 * i, kQueryEmptyArrivals);
-  for (uint32 i = 0; i < kKeyFullSlots; ++i)
-    mbarrier_init(base + kKeyFull + 8 * i, kKeyFullArrivals);
-  for (uint32 i = 0; i < kKeyEmptySlots; ++i)
-    mbarrier_init(base + kKeyEmpty + 8 * i, kKeyEmptyArrivals);
-  for (uint32 i = 0; i < kValueFullSlots; ++i)
-    mbarrier_init(base + kValueFull + 8 * i, kValueFullArrivals);
-  for (uint32 i = 0; i < kValueEmptySlots; ++i)
-    mbarrier_init(base + kValueEmpty + 8 * i, kValueEmptyArrivals);
-  for (uint32 i = 0; i < kScoresFullSlots; ++i)
-    mbarrier_init(base + kScoresFull + 8 * i, kScoresFullArrivals);
-  for (uint32 i = 0; i < kProbabilitiesFullSlots; ++i)
-    mbarrier_init(base + kProbabilitiesFull + 8 * i, kProbabilitiesFullArrivals);
-  for (uint32 i = 0; i < kScaleFullSlots; ++i)
-    mbarrier_init(base + kScaleFull + 8 * i, kScaleFullArrivals);
-  for (uint32 i = 0; i < kScaleEmptySlots; ++i)
-    mbarrier_init(base + kScaleEmpty + 8 * i, kScaleEmptyArrivals);
-  for (uint32 i = 0; i < kOutputFullSlots; ++i)
-    mbarrier_init(base + kOutputFull + 8 * i, kOutputFullArrivals);
-  for (uint32 i = 0; i < kOutputReadySlots; ++i)
-    mbarrier_init(base + kOutputReady + 8 * i, kOutputReadyArrivals);
-  for (uint32 i = 0; i < kTileFullSlots; ++i)
-    mbarrier_init(base + kTileFull + 8 * i, kTileFullArrivals);
-  for (uint32 i = 0; i < kTileEmptySlots; ++i)
-    mbarrier_init(base + kTileEmpty + 8 * i, kTileEmptyArrivals);
 }
 
 // ---- role: load. One thread brings in queries, keys and values by TMA, and hands out tiles. ----
@@ -385,6 +309,27 @@ __device__ __forceinline__ Loader make_loader(uint32 base, const TensorMap& quer
           ValueProducer::start(base + kValueBarriers, base + kValueRingOffset, kFirstValueSlot)};
 }
 
+// The tile number `index` in the order of work.
+// Head by head.
+__device__ __forceinline__ Tile tile_at(const Problem& problem, uint32 index) {
+  const uint32 tiles_per_head = problem.tiles_per_head;
+  uint32 ordinal, head;  // of the tile within its head; of the head within the batches
+  head = index / tiles_per_head;
+  ordinal = index - head * tiles_per_head;
+  Tile tile;
+  tile.batch = head / static_cast<uint32>(problem.query_heads);
+  tile.head = head - tile.batch * problem.query_heads;
+  tile.first_row = ordinal * kBM;
+  return tile;
+}
+
+// Tiles pass to the consumers through one of two slots of shared memory.
+__device__ __forceinline__ void write_tile(uint32 slot, const Tile& tile) {
+  asm volatile("st.shared.v4.b32 [%0], {%1, %2, %3, %4};"
+               :: "r"(slot), "r"(tile.first_row), "r"(tile.head), "r"(tile.batch),
+                  "r"(0) : "memory");
+}
+
 __device__ __forceinline__ void run_loader(uint32 base, const Problem& problem,
                                            const TensorMap& query_map, const TensorMap& key_map,
                                            const TensorMap& value_map, int32* tile_counter) {
@@ -423,6 +368,23 @@ __device__ __forceinline__ void run_loader(uint32 base, const Problem& problem,
     __threadfence();
   }
 }
+
+// Tiles: the load warp to all other warps; one lane of each says that the warp has read the slot.
+struct TileReader {
+  uint32 base;
+  PipelineState<kNumTileSlots> state = {0, 0};
+
+  // The next tile; its first row is negative when none is left.
+  __device__ __forceinline__ Tile next() {
+    // Arrived on by the loader once it has written the tile.
+    mbarrier_wait(base + kTileFull + 8 * state.index, state.phase);
+    const Tile tile = read_tile(base + kTileOffset + kTileBytes * state.index);
+    __syncwarp();  // every lane has read
+    if (threadIdx.x % 32 == 0) mbarrier_arrive(base + kTileEmpty + 8 * state.index);
+    state.step();
+    return tile;
+  }
+};
 
 // ---- role: mma. One warp issues all products; one elected lane of it, the same throughout. ----
 
@@ -902,6 +864,45 @@ __device__ __forceinline__ void run_correction(uint32 base, const Problem& probl
 }
 
 // ---- kernel ----
+
+// The base of dynamic shared memory, rounded up to what the swizzle needs.
+__device__ __forceinline__ uint32 shared_base() {
+  extern __shared__ char raw[];
+  const uint32 address = shared_address(raw);
+  return (address + 1023) & ~1023u;
+}
+
+// Every barrier of the table, by one thread.
+__device__ __forceinline__ void initialize_barriers(uint32 base) {
+  for (uint32 i = 0; i < kQueryFullSlots; ++i)
+    mbarrier_init(base + kQueryFull + 8 * i, kQueryFullArrivals);
+  for (uint32 i = 0; i < kQueryEmptySlots; ++i)
+    mbarrier_init(base + kQueryEmpty + 8 * i, kQueryEmptyArrivals);
+  for (uint32 i = 0; i < kKeyFullSlots; ++i)
+    mbarrier_init(base + kKeyFull + 8 * i, kKeyFullArrivals);
+  for (uint32 i = 0; i < kKeyEmptySlots; ++i)
+    mbarrier_init(base + kKeyEmpty + 8 * i, kKeyEmptyArrivals);
+  for (uint32 i = 0; i < kValueFullSlots; ++i)
+    mbarrier_init(base + kValueFull + 8 * i, kValueFullArrivals);
+  for (uint32 i = 0; i < kValueEmptySlots; ++i)
+    mbarrier_init(base + kValueEmpty + 8 * i, kValueEmptyArrivals);
+  for (uint32 i = 0; i < kScoresFullSlots; ++i)
+    mbarrier_init(base + kScoresFull + 8 * i, kScoresFullArrivals);
+  for (uint32 i = 0; i < kProbabilitiesFullSlots; ++i)
+    mbarrier_init(base + kProbabilitiesFull + 8 * i, kProbabilitiesFullArrivals);
+  for (uint32 i = 0; i < kScaleFullSlots; ++i)
+    mbarrier_init(base + kScaleFull + 8 * i, kScaleFullArrivals);
+  for (uint32 i = 0; i < kScaleEmptySlots; ++i)
+    mbarrier_init(base + kScaleEmpty + 8 * i, kScaleEmptyArrivals);
+  for (uint32 i = 0; i < kOutputFullSlots; ++i)
+    mbarrier_init(base + kOutputFull + 8 * i, kOutputFullArrivals);
+  for (uint32 i = 0; i < kOutputReadySlots; ++i)
+    mbarrier_init(base + kOutputReady + 8 * i, kOutputReadyArrivals);
+  for (uint32 i = 0; i < kTileFullSlots; ++i)
+    mbarrier_init(base + kTileFull + 8 * i, kTileFullArrivals);
+  for (uint32 i = 0; i < kTileEmptySlots; ++i)
+    mbarrier_init(base + kTileEmpty + 8 * i, kTileEmptyArrivals);
+}
 
 // Launch with 512 threads and 231808 bytes of dynamic shared memory;
 // grid: as many CTAs as multiprocessors, or tiles where there are fewer.

@@ -116,13 +116,6 @@ constexpr uint32 kTensorMemoryOffset = 229472;
 static_assert(kABytes == kBM * kBK * kElementBytes, "A slot holds this CTA's rows of a block of A.");
 static_assert(kBBytes == kBColumns * kBK * kElementBytes, "A slot holds this CTA's part of a block of B.");
 
-// The base of dynamic shared memory, rounded up to what the swizzle needs.
-__device__ __forceinline__ uint32 shared_base() {
-  extern __shared__ char raw[];
-  const uint32 address = shared_address(raw);
-  return (address + 1023) & ~1023u;
-}
-
 // ---- tensor memory: 512 of 512 columns ----
 // The header has the first column of each accumulator.
 static_assert(kAccumulator0Columns <= kStageStrideCols, "Accumulators do not overlap.");
@@ -141,62 +134,6 @@ static_assert(kAccumEmptyArrivals == 128 * kCtaGroup, "Every epilogue thread of 
 
 // Tiles go round: the first by the CTA's number, then every so many as there are CTAs.
 __device__ __forceinline__ int32 first_tile() { return blockIdx.x; }
-
-// Every barrier of the table, by one thread.
-__device__ __forceinline__ void initialize_barriers(uint32 base) {
-  for (uint32 i = 0; i < kInputFullSlots; ++i)
-    mbarrier_init(base + kInputFull + 8 * i, kInputFullArrivals);
-  for (uint32 i = 0; i < kInputEmptySlots; ++i)
-    mbarrier_init(base + kInputEmpty + 8 * i, kInputEmptyArrivals);
-  for (uint32 i = 0; i < kAccumFullSlots; ++i)
-    mbarrier_init(base + kAccumFull + 8 * i, kAccumFullArrivals);
-  for (uint32 i = 0; i < kAccumEmptySlots; ++i)
-    mbarrier_init(base + kAccumEmpty + 8 * i, kAccumEmptyArrivals);
-}
-
-// ---- the value of one element of the output ----
-
-__device__ __forceinline__ float output_value(float product, float alpha) {
-  const float x = alpha * product;
-  return x;
-}
-
-// Two neighbouring elements of the output, packed.
-__device__ __forceinline__ uint32 output_pair(float product0, float product1, float alpha) {
-  return pack(output_value(product0, alpha), output_value(product1, alpha));
-}
-
-// ---- the output of a tile, step by step: which elements a thread has, and where they pass through ----
-// A thread has one row of the tile: its lane of tensor memory. A step takes a panel of it.
-constexpr int32 kSlotPanels = 1;
-constexpr int32 kSteps = kBN / kOutPanel / kSlotPanels;
-constexpr int32 kThreadColumns = kOutPanel;  // of a thread in a step
-constexpr uint32 kOutPanelBytes = kBM * kOutPanelRowBytes;
-constexpr int32 kChunk = 16 / kOutElementBytes;  // columns of 16 bytes, which the swizzle keeps together
-
-static_assert(kOutputBytes == kSlotPanels * kOutPanelBytes, "A slot holds the output of a step.");
-
-struct ThreadPlace {
-  int32 row;  // of the CTA's tile
-
-  // Where its chunk i lies in a slot: rows of a panel, whose chunks are swizzled.
-  __device__ __forceinline__ uint32 in_slot(int32 i) const {
-    const int32 swizzle = row % 8;
-    return row * kOutPanelRowBytes + ((i ^ swizzle) << 4);
-  }
-};
-
-__device__ __forceinline__ ThreadPlace thread_place() {
-  return {static_cast<int32>(threadIdx.x)};
-}
-
-// A chunk of the output from as many sums.
-__device__ __forceinline__ uint4 output_chunk(const float* sums, float alpha) {
-  return {output_pair(sums[0], sums[1], alpha),
-          output_pair(sums[2], sums[3], alpha),
-          output_pair(sums[4], sums[5], alpha),
-          output_pair(sums[6], sums[7], alpha)};
-}
 
 // ---- role: load. One thread brings in blocks of A and B by TMA. ----
 
@@ -285,6 +222,50 @@ __device__ __forceinline__ void run_mma(uint32 base, const Problem& problem, uin
     }
     accumulators.release_from_mma(sums, e);  // accum_full: once all are complete
   }
+}
+
+// ---- the value of one element of the output ----
+
+__device__ __forceinline__ float output_value(float product, float alpha) {
+  const float x = alpha * product;
+  return x;
+}
+
+// Two neighbouring elements of the output, packed.
+__device__ __forceinline__ uint32 output_pair(float product0, float product1, float alpha) {
+  return pack(output_value(product0, alpha), output_value(product1, alpha));
+}
+
+// ---- the output of a tile, step by step: which elements a thread has, and where they pass through ----
+// A thread has one row of the tile: its lane of tensor memory. A step takes a panel of it.
+constexpr int32 kSlotPanels = 1;
+constexpr int32 kSteps = kBN / kOutPanel / kSlotPanels;
+constexpr int32 kThreadColumns = kOutPanel;  // of a thread in a step
+constexpr uint32 kOutPanelBytes = kBM * kOutPanelRowBytes;
+constexpr int32 kChunk = 16 / kOutElementBytes;  // columns of 16 bytes, which the swizzle keeps together
+
+static_assert(kOutputBytes == kSlotPanels * kOutPanelBytes, "A slot holds the output of a step.");
+
+struct ThreadPlace {
+  int32 row;  // of the CTA's tile
+
+  // Where its chunk i lies in a slot: rows of a panel, whose chunks are swizzled.
+  __device__ __forceinline__ uint32 in_slot(int32 i) const {
+    const int32 swizzle = row % 8;
+    return row * kOutPanelRowBytes + ((i ^ swizzle) << 4);
+  }
+};
+
+__device__ __forceinline__ ThreadPlace thread_place() {
+  return {static_cast<int32>(threadIdx.x)};
+}
+
+// A chunk of the output from as many sums.
+__device__ __forceinline__ uint4 output_chunk(const float* sums, float alpha) {
+  return {output_pair(sums[0], sums[1], alpha),
+          output_pair(sums[2], sums[3], alpha),
+          output_pair(sums[4], sums[5], alpha),
+          output_pair(sums[6], sums[7], alpha)};
 }
 
 // ---- role: epilogue. 128 threads turn a tile's sums into the output, and one of them stores it. ----
@@ -377,6 +358,25 @@ __device__ __forceinline__ void run_epilogue(uint32 base, const Problem& problem
 }
 
 // ---- kernel ----
+
+// The base of dynamic shared memory, rounded up to what the swizzle needs.
+__device__ __forceinline__ uint32 shared_base() {
+  extern __shared__ char raw[];
+  const uint32 address = shared_address(raw);
+  return (address + 1023) & ~1023u;
+}
+
+// Every barrier of the table, by one thread.
+__device__ __forceinline__ void initialize_barriers(uint32 base) {
+  for (uint32 i = 0; i < kInputFullSlots; ++i)
+    mbarrier_init(base + kInputFull + 8 * i, kInputFullArrivals);
+  for (uint32 i = 0; i < kInputEmptySlots; ++i)
+    mbarrier_init(base + kInputEmpty + 8 * i, kInputEmptyArrivals);
+  for (uint32 i = 0; i < kAccumFullSlots; ++i)
+    mbarrier_init(base + kAccumFull + 8 * i, kAccumFullArrivals);
+  for (uint32 i = 0; i < kAccumEmptySlots; ++i)
+    mbarrier_init(base + kAccumEmpty + 8 * i, kAccumEmptyArrivals);
+}
 
 // Launch with 192 threads and 230512 bytes of dynamic shared memory;
 // grid: one CTA a tile, at most as many as multiprocessors.

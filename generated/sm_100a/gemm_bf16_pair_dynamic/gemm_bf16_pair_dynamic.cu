@@ -135,13 +135,6 @@ constexpr uint32 kTensorMemoryOffset = 229632;
 static_assert(kABytes == kBM * kBK * kElementBytes, "A slot holds this CTA's rows of a block of A.");
 static_assert(kBBytes == kBColumns * kBK * kElementBytes, "A slot holds this CTA's part of a block of B.");
 
-// The base of dynamic shared memory, rounded up to what the swizzle needs.
-__device__ __forceinline__ uint32 shared_base() {
-  extern __shared__ char raw[];
-  const uint32 address = shared_address(raw);
-  return (address + 1023) & ~1023u;
-}
-
 // ---- tensor memory: 512 of 512 columns ----
 // The header has the first column of each accumulator.
 static_assert(kAccumulator0Columns <= kStageStrideCols, "Accumulators do not overlap.");
@@ -193,77 +186,6 @@ struct TileReader {
     return cta < 0 ? none : cta / kCtaGroup;
   }
 };
-
-// Every barrier of the table, by one thread.
-__device__ __forceinline__ void initialize_barriers(uint32 base) {
-  for (uint32 i = 0; i < kInputFullSlots; ++i)
-    mbarrier_init(base + kInputFull + 8 * i, kInputFullArrivals);
-  for (uint32 i = 0; i < kInputEmptySlots; ++i)
-    mbarrier_init(base + kInputEmpty + 8 * i, kInputEmptyArrivals);
-  for (uint32 i = 0; i < kAccumFullSlots; ++i)
-    mbarrier_init(base + kAccumFull + 8 * i, kAccumFullArrivals);
-  for (uint32 i = 0; i < kAccumEmptySlots; ++i)
-    mbarrier_init(base + kAccumEmpty + 8 * i, kAccumEmptyArrivals);
-  for (uint32 i = 0; i < kResidualFullSlots; ++i)
-    mbarrier_init(base + kResidualFull + 8 * i, kResidualFullArrivals);
-  for (uint32 i = 0; i < kResidualEmptySlots; ++i)
-    mbarrier_init(base + kResidualEmpty + 8 * i, kResidualEmptyArrivals);
-  for (uint32 i = 0; i < kOrderFullSlots; ++i)
-    mbarrier_init(base + kOrderFull + 8 * i, kOrderFullArrivals);
-  for (uint32 i = 0; i < kOrderEmptySlots; ++i)
-    mbarrier_init(base + kOrderEmpty + 8 * i, kOrderEmptyArrivals);
-  for (uint32 i = 0; i < kTileFullSlots; ++i)
-    mbarrier_init(base + kTileFull + 8 * i, kTileFullArrivals);
-  for (uint32 i = 0; i < kTileEmptySlots; ++i)
-    mbarrier_init(base + kTileEmpty + 8 * i, kTileEmptyArrivals);
-  mbarrier_init(base + kTileWanted, kTileWantedArrivals);
-}
-
-// ---- the value of one element of the output ----
-
-// residual: an element of C, zero where beta is (C then counts as absent, whatever it holds).
-__device__ __forceinline__ float output_value(float product, float alpha, float residual, float beta) {
-  const float x = alpha * product + beta * residual;
-  return x;
-}
-
-// Two neighbouring elements of the output, packed; c: those of C.
-__device__ __forceinline__ uint32 output_pair(float product0, float product1, float alpha, uint32 c, float beta) {
-  return pack(output_value(product0, alpha, unpack_low(c), beta), output_value(product1, alpha, unpack_high(c), beta));
-}
-
-// ---- the output of a tile, step by step: which elements a thread has, and where they pass through ----
-// A thread has one row of the tile: its lane of tensor memory. A step takes a panel of it.
-constexpr int32 kSlotPanels = 1;
-constexpr int32 kSteps = kBN / kOutPanel / kSlotPanels;
-constexpr int32 kThreadColumns = kOutPanel;  // of a thread in a step
-constexpr uint32 kOutPanelBytes = kBM * kOutPanelRowBytes;
-constexpr int32 kChunk = 16 / kOutElementBytes;  // columns of 16 bytes, which the swizzle keeps together
-
-static_assert(kOutputBytes == kSlotPanels * kOutPanelBytes, "A slot holds the output of a step.");
-static_assert(kResidualBytes == kOutputBytes, "A slot holds the elements of C that a step takes.");
-
-struct ThreadPlace {
-  int32 row;  // of the CTA's tile
-
-  // Where its chunk i lies in a slot: rows of a panel, whose chunks are swizzled.
-  __device__ __forceinline__ uint32 in_slot(int32 i) const {
-    const int32 swizzle = row % 8;
-    return row * kOutPanelRowBytes + ((i ^ swizzle) << 4);
-  }
-};
-
-__device__ __forceinline__ ThreadPlace thread_place() {
-  return {static_cast<int32>(threadIdx.x)};
-}
-
-// A chunk of the output from as many sums and elements of C.
-__device__ __forceinline__ uint4 output_chunk(const float* sums, float alpha, uint4 c, float beta) {
-  return {output_pair(sums[0], sums[1], alpha, c.x, beta),
-          output_pair(sums[2], sums[3], alpha, c.y, beta),
-          output_pair(sums[4], sums[5], alpha, c.z, beta),
-          output_pair(sums[6], sums[7], alpha, c.w, beta)};
-}
 
 // ---- role: scheduler. One thread of the leader asks the hardware for tiles, one ahead of the loader. ----
 
@@ -385,6 +307,52 @@ __device__ __forceinline__ void run_mma(uint32 base, const Problem& problem, uin
     }
     accumulators.release_from_mma(sums, e);  // accum_full of both CTAs: once all are complete
   }
+}
+
+// ---- the value of one element of the output ----
+
+// residual: an element of C, zero where beta is (C then counts as absent, whatever it holds).
+__device__ __forceinline__ float output_value(float product, float alpha, float residual, float beta) {
+  const float x = alpha * product + beta * residual;
+  return x;
+}
+
+// Two neighbouring elements of the output, packed; c: those of C.
+__device__ __forceinline__ uint32 output_pair(float product0, float product1, float alpha, uint32 c, float beta) {
+  return pack(output_value(product0, alpha, unpack_low(c), beta), output_value(product1, alpha, unpack_high(c), beta));
+}
+
+// ---- the output of a tile, step by step: which elements a thread has, and where they pass through ----
+// A thread has one row of the tile: its lane of tensor memory. A step takes a panel of it.
+constexpr int32 kSlotPanels = 1;
+constexpr int32 kSteps = kBN / kOutPanel / kSlotPanels;
+constexpr int32 kThreadColumns = kOutPanel;  // of a thread in a step
+constexpr uint32 kOutPanelBytes = kBM * kOutPanelRowBytes;
+constexpr int32 kChunk = 16 / kOutElementBytes;  // columns of 16 bytes, which the swizzle keeps together
+
+static_assert(kOutputBytes == kSlotPanels * kOutPanelBytes, "A slot holds the output of a step.");
+static_assert(kResidualBytes == kOutputBytes, "A slot holds the elements of C that a step takes.");
+
+struct ThreadPlace {
+  int32 row;  // of the CTA's tile
+
+  // Where its chunk i lies in a slot: rows of a panel, whose chunks are swizzled.
+  __device__ __forceinline__ uint32 in_slot(int32 i) const {
+    const int32 swizzle = row % 8;
+    return row * kOutPanelRowBytes + ((i ^ swizzle) << 4);
+  }
+};
+
+__device__ __forceinline__ ThreadPlace thread_place() {
+  return {static_cast<int32>(threadIdx.x)};
+}
+
+// A chunk of the output from as many sums and elements of C.
+__device__ __forceinline__ uint4 output_chunk(const float* sums, float alpha, uint4 c, float beta) {
+  return {output_pair(sums[0], sums[1], alpha, c.x, beta),
+          output_pair(sums[2], sums[3], alpha, c.y, beta),
+          output_pair(sums[4], sums[5], alpha, c.z, beta),
+          output_pair(sums[6], sums[7], alpha, c.w, beta)};
 }
 
 // ---- role: residual. One thread brings in C by TMA, ahead of the epilogue. ----
@@ -527,6 +495,38 @@ __device__ __forceinline__ void run_epilogue(uint32 base, const Problem& problem
 }
 
 // ---- kernel ----
+
+// The base of dynamic shared memory, rounded up to what the swizzle needs.
+__device__ __forceinline__ uint32 shared_base() {
+  extern __shared__ char raw[];
+  const uint32 address = shared_address(raw);
+  return (address + 1023) & ~1023u;
+}
+
+// Every barrier of the table, by one thread.
+__device__ __forceinline__ void initialize_barriers(uint32 base) {
+  for (uint32 i = 0; i < kInputFullSlots; ++i)
+    mbarrier_init(base + kInputFull + 8 * i, kInputFullArrivals);
+  for (uint32 i = 0; i < kInputEmptySlots; ++i)
+    mbarrier_init(base + kInputEmpty + 8 * i, kInputEmptyArrivals);
+  for (uint32 i = 0; i < kAccumFullSlots; ++i)
+    mbarrier_init(base + kAccumFull + 8 * i, kAccumFullArrivals);
+  for (uint32 i = 0; i < kAccumEmptySlots; ++i)
+    mbarrier_init(base + kAccumEmpty + 8 * i, kAccumEmptyArrivals);
+  for (uint32 i = 0; i < kResidualFullSlots; ++i)
+    mbarrier_init(base + kResidualFull + 8 * i, kResidualFullArrivals);
+  for (uint32 i = 0; i < kResidualEmptySlots; ++i)
+    mbarrier_init(base + kResidualEmpty + 8 * i, kResidualEmptyArrivals);
+  for (uint32 i = 0; i < kOrderFullSlots; ++i)
+    mbarrier_init(base + kOrderFull + 8 * i, kOrderFullArrivals);
+  for (uint32 i = 0; i < kOrderEmptySlots; ++i)
+    mbarrier_init(base + kOrderEmpty + 8 * i, kOrderEmptyArrivals);
+  for (uint32 i = 0; i < kTileFullSlots; ++i)
+    mbarrier_init(base + kTileFull + 8 * i, kTileFullArrivals);
+  for (uint32 i = 0; i < kTileEmptySlots; ++i)
+    mbarrier_init(base + kTileEmpty + 8 * i, kTileEmptyArrivals);
+  mbarrier_init(base + kTileWanted, kTileWantedArrivals);
+}
 
 // Launch with 256 threads and 230672 bytes of dynamic shared memory;
 // grid: two CTAs a tile; those that run take over the tiles of those that have not started.

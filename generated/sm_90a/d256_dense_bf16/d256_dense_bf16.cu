@@ -82,13 +82,6 @@ static_assert(kQueryBytes == kWarpgroupRows * kDepth * 2, "A query slot holds 64
 static_assert(kKeyBytes == kBN * kDepth * 2, "A key slot holds a block of kBN keys.");
 static_assert(kValueBytes == kKeyBytes, "Values have the shape of keys.");
 
-// The base of dynamic shared memory, rounded up to what the swizzle needs.
-__device__ __forceinline__ uint32 shared_base() {
-  extern __shared__ char raw[];
-  const uint32 address = shared_address(raw);
-  return (address + 1023) & ~1023u;
-}
-
 // Slot and phase of the n-th use of a ring.
 template <int32 kStages>
 struct RingPosition {
@@ -97,26 +90,6 @@ struct RingPosition {
   __device__ __forceinline__ uint32 phase() const { return (uses / kStages) & 1; }
   __device__ __forceinline__ RingPosition previous() const { return {uses - 1}; }
 };
-
-// Every barrier of the table, by one thread.
-__device__ __forceinline__ void initialize_barriers(uint32 base) {
-  for (uint32 i = 0; i < kQueryFullSlots; ++i)
-    mbarrier_init(base + kQueryFull + 8 * i, kQueryFullArrivals);
-  for (uint32 i = 0; i < kQueryEmptySlots; ++i)
-    mbarrier_init(base + kQueryEmpty + 8 * i, kQueryEmptyArrivals);
-  for (uint32 i = 0; i < kKeyFullSlots; ++i)
-    mbarrier_init(base + kKeyFull + 8 * i, kKeyFullArrivals);
-  for (uint32 i = 0; i < kKeyEmptySlots; ++i)
-    mbarrier_init(base + kKeyEmpty + 8 * i, kKeyEmptyArrivals);
-  for (uint32 i = 0; i < kValueFullSlots; ++i)
-    mbarrier_init(base + kValueFull + 8 * i, kValueFullArrivals);
-  for (uint32 i = 0; i < kValueEmptySlots; ++i)
-    mbarrier_init(base + kValueEmpty + 8 * i, kValueEmptyArrivals);
-  for (uint32 i = 0; i < kTileFullSlots; ++i)
-    mbarrier_init(base + kTileFull + 8 * i, kTileFullArrivals);
-  for (uint32 i = 0; i < kTileEmptySlots; ++i)
-    mbarrier_init(base + kTileEmpty + 8 * i, kTileEmptyArrivals);
-}
 
 // ---- tiles: which query rows a CTA works on, and which blocks of keys they see ----
 
@@ -152,32 +125,12 @@ __device__ __forceinline__ BlockRange visible_blocks(const Problem& problem, int
   return {0, end};
 }
 
-// The tile number `index` in the order of work.
-// Head by head.
-__device__ __forceinline__ Tile tile_at(const Problem& problem, uint32 index) {
-  const uint32 tiles_per_head = problem.tiles_per_head;
-  uint32 ordinal, head;  // of the tile within its head; of the head within the batches
-  head = index / tiles_per_head;
-  ordinal = index - head * tiles_per_head;
-  Tile tile;
-  tile.batch = head / static_cast<uint32>(problem.query_heads);
-  tile.head = head - tile.batch * problem.query_heads;
-  tile.first_row = ordinal * kBM;
-  return tile;
-}
-
 // The blocks that the CTA loads for this tile.
 __device__ __forceinline__ BlockRange blocks_of_tile(const Problem& problem, const Tile& tile) {
   return visible_blocks(problem, tile.first_row, kBM);
 }
 
-// Tiles pass from the loader to the consumers through one of two slots of shared memory.
-__device__ __forceinline__ void write_tile(uint32 slot, const Tile& tile) {
-  asm volatile("st.shared.v4.b32 [%0], {%1, %2, %3, %4};"
-               :: "r"(slot), "r"(tile.first_row), "r"(tile.head), "r"(tile.batch),
-                  "r"(0) : "memory");
-}
-
+// A tile that the loader has written to a slot of shared memory.
 __device__ __forceinline__ Tile read_tile(uint32 slot) {
   Tile tile;
   asm volatile(
@@ -211,6 +164,27 @@ __device__ __forceinline__ void load_queries(uint32 base, const TensorMap& query
              tile.first_row + w * kWarpgroupRows, 0, tile.head, tile.batch,
              mbarrier_slot<kQueryFull>(base, w), kEvictFirst);
   }
+}
+
+// The tile number `index` in the order of work.
+// Head by head.
+__device__ __forceinline__ Tile tile_at(const Problem& problem, uint32 index) {
+  const uint32 tiles_per_head = problem.tiles_per_head;
+  uint32 ordinal, head;  // of the tile within its head; of the head within the batches
+  head = index / tiles_per_head;
+  ordinal = index - head * tiles_per_head;
+  Tile tile;
+  tile.batch = head / static_cast<uint32>(problem.query_heads);
+  tile.head = head - tile.batch * problem.query_heads;
+  tile.first_row = ordinal * kBM;
+  return tile;
+}
+
+// Tiles pass to the consumers through one of two slots of shared memory.
+__device__ __forceinline__ void write_tile(uint32 slot, const Tile& tile) {
+  asm volatile("st.shared.v4.b32 [%0], {%1, %2, %3, %4};"
+               :: "r"(slot), "r"(tile.first_row), "r"(tile.head), "r"(tile.batch),
+                  "r"(0) : "memory");
 }
 
 __device__ __forceinline__ void run_loader(uint32 base, const Problem& problem,
@@ -692,6 +666,33 @@ struct Consumer {
 };
 
 // ---- kernel ----
+
+// The base of dynamic shared memory, rounded up to what the swizzle needs.
+__device__ __forceinline__ uint32 shared_base() {
+  extern __shared__ char raw[];
+  const uint32 address = shared_address(raw);
+  return (address + 1023) & ~1023u;
+}
+
+// Every barrier of the table, by one thread.
+__device__ __forceinline__ void initialize_barriers(uint32 base) {
+  for (uint32 i = 0; i < kQueryFullSlots; ++i)
+    mbarrier_init(base + kQueryFull + 8 * i, kQueryFullArrivals);
+  for (uint32 i = 0; i < kQueryEmptySlots; ++i)
+    mbarrier_init(base + kQueryEmpty + 8 * i, kQueryEmptyArrivals);
+  for (uint32 i = 0; i < kKeyFullSlots; ++i)
+    mbarrier_init(base + kKeyFull + 8 * i, kKeyFullArrivals);
+  for (uint32 i = 0; i < kKeyEmptySlots; ++i)
+    mbarrier_init(base + kKeyEmpty + 8 * i, kKeyEmptyArrivals);
+  for (uint32 i = 0; i < kValueFullSlots; ++i)
+    mbarrier_init(base + kValueFull + 8 * i, kValueFullArrivals);
+  for (uint32 i = 0; i < kValueEmptySlots; ++i)
+    mbarrier_init(base + kValueEmpty + 8 * i, kValueEmptyArrivals);
+  for (uint32 i = 0; i < kTileFullSlots; ++i)
+    mbarrier_init(base + kTileFull + 8 * i, kTileFullArrivals);
+  for (uint32 i = 0; i < kTileEmptySlots; ++i)
+    mbarrier_init(base + kTileEmpty + 8 * i, kTileEmptyArrivals);
+}
 
 // Launch with 384 threads and 230560 bytes of dynamic shared memory;
 // grid: as many CTAs as multiprocessors, or tiles where there are fewer.

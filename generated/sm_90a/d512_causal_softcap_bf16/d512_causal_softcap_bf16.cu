@@ -110,15 +110,6 @@ static_assert(kProbabilityBytes == kWarpgroupRows * kPanelRowBytes && kOwnKeys =
 static_assert(kMaximumBytes == 4 * kWarpgroupRows && kSumBytes == kMaximumBytes,
               "Maxima and sums cross as one float for each row.");
 
-// The base of dynamic shared memory. There is no room to round it up within: the swizzle relies on
-// the alignment that the declaration asks for.
-__device__ __forceinline__ uint32 shared_base() {
-  extern __shared__ __align__(1024) char raw[];
-  const uint32 address = shared_address(raw);
-  if (address % 1024 != 0) trap();
-  return address;
-}
-
 // Slot and phase of the n-th use of a ring.
 template <int32 kStages>
 struct RingPosition {
@@ -136,28 +127,6 @@ struct Crossing {
   __device__ __forceinline__ uint32 phase() const { return (number / 2) & 1; }
   __device__ __forceinline__ Crossing previous() const { return {number - 1}; }
 };
-
-// Every barrier of the table, by one thread.
-__device__ __forceinline__ void initialize_barriers(uint32 base) {
-  for (uint32 i = 0; i < kQueryFullSlots; ++i)
-    mbarrier_init(base + kQueryFull + 8 * i, kQueryFullArrivals);
-  for (uint32 i = 0; i < kRingFullSlots; ++i)
-    mbarrier_init(base + kRingFull + 8 * i, kRingFullArrivals);
-  for (uint32 i = 0; i < kRingEmptySlots; ++i)
-    mbarrier_init(base + kRingEmpty + 8 * i, kRingEmptyArrivals);
-  for (uint32 i = 0; i < kMaximumFullSlots; ++i)
-    mbarrier_init(base + kMaximumFull + 8 * i, kMaximumFullArrivals);
-  for (uint32 i = 0; i < kProbabilityFullSlots; ++i)
-    mbarrier_init(base + kProbabilityFull + 8 * i, kProbabilityFullArrivals);
-  for (uint32 i = 0; i < kBuffersFreeSlots; ++i)
-    mbarrier_init(base + kBuffersFree + 8 * i, kBuffersFreeArrivals);
-  for (uint32 i = 0; i < kSumFullSlots; ++i)
-    mbarrier_init(base + kSumFull + 8 * i, kSumFullArrivals);
-  for (uint32 i = 0; i < kTileFullSlots; ++i)
-    mbarrier_init(base + kTileFull + 8 * i, kTileFullArrivals);
-  for (uint32 i = 0; i < kTileEmptySlots; ++i)
-    mbarrier_init(base + kTileEmpty + 8 * i, kTileEmptyArrivals);
-}
 
 // ---- tiles: which query rows a CTA works on, and which blocks of keys they see ----
 
@@ -195,38 +164,12 @@ __device__ __forceinline__ BlockRange visible_blocks(const Problem& problem, int
   return {0, end};
 }
 
-// The tile number `index` in the order of work.
-// Longest first, within groups of heads whose keys and values stay in L2 together.
-__device__ __forceinline__ Tile tile_at(const Problem& problem, uint32 index) {
-  const uint32 tiles_per_head = problem.tiles_per_head;
-  uint32 ordinal, head;  // of the tile within its head; of the head within the batches
-  const uint32 tiles_per_group = problem.heads_per_group * tiles_per_head;
-  const uint32 group = index / tiles_per_group;
-  const uint32 first_head = group * problem.heads_per_group;
-  const uint32 heads = min(problem.heads_per_group, problem.query_heads * problem.batch - first_head);
-  const uint32 within = index - group * tiles_per_group;
-  const uint32 round = within / heads;
-  ordinal = tiles_per_head - 1 - round;
-  head = first_head + within - round * heads;
-  Tile tile;
-  tile.batch = head / static_cast<uint32>(problem.query_heads);
-  tile.head = head - tile.batch * problem.query_heads;
-  tile.first_row = ordinal * kBM;
-  return tile;
-}
-
 // The blocks that either CTA of the pair loads for this tile.
 __device__ __forceinline__ BlockRange blocks_of_tile(const Problem& problem, const Tile& tile) {
   return visible_blocks(problem, tile.first_row, kBM);
 }
 
-// Tiles pass from the loader to the consumers through one of two slots of shared memory.
-__device__ __forceinline__ void write_tile(uint32 slot, const Tile& tile) {
-  asm volatile("st.shared.v4.b32 [%0], {%1, %2, %3, %4};"
-               :: "r"(slot), "r"(tile.first_row), "r"(tile.head), "r"(tile.batch),
-                  "r"(0) : "memory");
-}
-
+// A tile that the loader has written to a slot of shared memory.
 __device__ __forceinline__ Tile read_tile(uint32 slot) {
   Tile tile;
   asm volatile(
@@ -317,6 +260,33 @@ struct Loader {
     }
   }
 };
+
+// The tile number `index` in the order of work.
+// Longest first, within groups of heads whose keys and values stay in L2 together.
+__device__ __forceinline__ Tile tile_at(const Problem& problem, uint32 index) {
+  const uint32 tiles_per_head = problem.tiles_per_head;
+  uint32 ordinal, head;  // of the tile within its head; of the head within the batches
+  const uint32 tiles_per_group = problem.heads_per_group * tiles_per_head;
+  const uint32 group = index / tiles_per_group;
+  const uint32 first_head = group * problem.heads_per_group;
+  const uint32 heads = min(problem.heads_per_group, problem.query_heads * problem.batch - first_head);
+  const uint32 within = index - group * tiles_per_group;
+  const uint32 round = within / heads;
+  ordinal = tiles_per_head - 1 - round;
+  head = first_head + within - round * heads;
+  Tile tile;
+  tile.batch = head / static_cast<uint32>(problem.query_heads);
+  tile.head = head - tile.batch * problem.query_heads;
+  tile.first_row = ordinal * kBM;
+  return tile;
+}
+
+// Tiles pass to the consumers through one of two slots of shared memory.
+__device__ __forceinline__ void write_tile(uint32 slot, const Tile& tile) {
+  asm volatile("st.shared.v4.b32 [%0], {%1, %2, %3, %4};"
+               :: "r"(slot), "r"(tile.first_row), "r"(tile.head), "r"(tile.batch),
+                  "r"(0) : "memory");
+}
 
 // Hands the tile number `index` to the consumers of both CTAs and returns it; only the leader knows
 // the index, the peer's loader reads the tile like a consumer.
@@ -950,6 +920,37 @@ struct Consumer {
 };
 
 // ---- kernel ----
+
+// The base of dynamic shared memory. There is no room to round it up within: the swizzle relies on
+// the alignment that the declaration asks for.
+__device__ __forceinline__ uint32 shared_base() {
+  extern __shared__ __align__(1024) char raw[];
+  const uint32 address = shared_address(raw);
+  if (address % 1024 != 0) trap();
+  return address;
+}
+
+// Every barrier of the table, by one thread.
+__device__ __forceinline__ void initialize_barriers(uint32 base) {
+  for (uint32 i = 0; i < kQueryFullSlots; ++i)
+    mbarrier_init(base + kQueryFull + 8 * i, kQueryFullArrivals);
+  for (uint32 i = 0; i < kRingFullSlots; ++i)
+    mbarrier_init(base + kRingFull + 8 * i, kRingFullArrivals);
+  for (uint32 i = 0; i < kRingEmptySlots; ++i)
+    mbarrier_init(base + kRingEmpty + 8 * i, kRingEmptyArrivals);
+  for (uint32 i = 0; i < kMaximumFullSlots; ++i)
+    mbarrier_init(base + kMaximumFull + 8 * i, kMaximumFullArrivals);
+  for (uint32 i = 0; i < kProbabilityFullSlots; ++i)
+    mbarrier_init(base + kProbabilityFull + 8 * i, kProbabilityFullArrivals);
+  for (uint32 i = 0; i < kBuffersFreeSlots; ++i)
+    mbarrier_init(base + kBuffersFree + 8 * i, kBuffersFreeArrivals);
+  for (uint32 i = 0; i < kSumFullSlots; ++i)
+    mbarrier_init(base + kSumFull + 8 * i, kSumFullArrivals);
+  for (uint32 i = 0; i < kTileFullSlots; ++i)
+    mbarrier_init(base + kTileFull + 8 * i, kTileFullArrivals);
+  for (uint32 i = 0; i < kTileEmptySlots; ++i)
+    mbarrier_init(base + kTileEmpty + 8 * i, kTileEmptyArrivals);
+}
 
 // Launch with 384 threads and 231776 bytes of dynamic shared memory;
 // grid: two CTAs a tile, at most as many as multiprocessors.

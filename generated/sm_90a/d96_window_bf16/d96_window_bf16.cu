@@ -85,13 +85,6 @@ static_assert(kQueryBytes == kWarpgroupRows * kDepth * 2, "A query slot holds 64
 static_assert(kKeyBytes == kBN * kDepth * 2, "A key slot holds a block of kBN keys.");
 static_assert(kValueBytes == kKeyBytes, "Values have the shape of keys.");
 
-// The base of dynamic shared memory, rounded up to what the swizzle needs.
-__device__ __forceinline__ uint32 shared_base() {
-  extern __shared__ char raw[];
-  const uint32 address = shared_address(raw);
-  return (address + 1023) & ~1023u;
-}
-
 // Slot and phase of the n-th use of a ring.
 template <int32 kStages>
 struct RingPosition {
@@ -100,26 +93,6 @@ struct RingPosition {
   __device__ __forceinline__ uint32 phase() const { return (uses / kStages) & 1; }
   __device__ __forceinline__ RingPosition previous() const { return {uses - 1}; }
 };
-
-// Every barrier of the table, by one thread.
-__device__ __forceinline__ void initialize_barriers(uint32 base) {
-  for (uint32 i = 0; i < kQueryFullSlots; ++i)
-    mbarrier_init(base + kQueryFull + 8 * i, kQueryFullArrivals);
-  for (uint32 i = 0; i < kQueryEmptySlots; ++i)
-    mbarrier_init(base + kQueryEmpty + 8 * i, kQueryEmptyArrivals);
-  for (uint32 i = 0; i < kKeyFullSlots; ++i)
-    mbarrier_init(base + kKeyFull + 8 * i, kKeyFullArrivals);
-  for (uint32 i = 0; i < kKeyEmptySlots; ++i)
-    mbarrier_init(base + kKeyEmpty + 8 * i, kKeyEmptyArrivals);
-  for (uint32 i = 0; i < kValueFullSlots; ++i)
-    mbarrier_init(base + kValueFull + 8 * i, kValueFullArrivals);
-  for (uint32 i = 0; i < kValueEmptySlots; ++i)
-    mbarrier_init(base + kValueEmpty + 8 * i, kValueEmptyArrivals);
-  for (uint32 i = 0; i < kTileFullSlots; ++i)
-    mbarrier_init(base + kTileFull + 8 * i, kTileFullArrivals);
-  for (uint32 i = 0; i < kTileEmptySlots; ++i)
-    mbarrier_init(base + kTileEmpty + 8 * i, kTileEmptyArrivals);
-}
 
 // ---- tiles: which query rows a CTA works on, and which blocks of keys they see ----
 
@@ -160,42 +133,12 @@ __device__ __forceinline__ BlockRange visible_blocks(const Problem& problem, int
   return {begin, end};
 }
 
-// The tile number `index` in the order of work.
-// All full tiles go before the short ones, head by head.
-__device__ __forceinline__ Tile tile_at(const Problem& problem, uint32 index) {
-  const uint32 tiles_per_head = problem.tiles_per_head;
-  uint32 ordinal, head;  // of the tile within its head; of the head within the batches
-  const uint32 full_per_head = tiles_per_head - problem.num_short_tiles;
-  const uint32 num_full = full_per_head * problem.query_heads * problem.batch;
-  if (index < num_full) {
-    head = index / full_per_head;
-    ordinal = problem.num_short_tiles + index - head * full_per_head;
-  } else {
-    head = (index - num_full) / problem.num_short_tiles;
-    ordinal = index - num_full - head * problem.num_short_tiles;
-  }
-  Tile tile;
-  tile.batch = head / static_cast<uint32>(problem.query_heads);
-  tile.head = head - tile.batch * problem.query_heads;
-  // The first num_short_tiles tiles of a head leave the last warpgroup out: they even out the waves.
-  const int32 short_before = min(static_cast<int32>(ordinal), problem.num_short_tiles);
-  tile.first_row = ordinal * kBM - short_before * kWarpgroupRows;
-  tile.active_warpgroups = kNumConsumerWarpgroups - (ordinal < problem.num_short_tiles);
-  return tile;
-}
-
 // The blocks that the CTA loads for this tile.
 __device__ __forceinline__ BlockRange blocks_of_tile(const Problem& problem, const Tile& tile) {
   return visible_blocks(problem, tile.first_row, kWarpgroupRows * tile.active_warpgroups);
 }
 
-// Tiles pass from the loader to the consumers through one of two slots of shared memory.
-__device__ __forceinline__ void write_tile(uint32 slot, const Tile& tile) {
-  asm volatile("st.shared.v4.b32 [%0], {%1, %2, %3, %4};"
-               :: "r"(slot), "r"(tile.first_row), "r"(tile.head), "r"(tile.batch),
-                  "r"(tile.active_warpgroups) : "memory");
-}
-
+// A tile that the loader has written to a slot of shared memory.
 __device__ __forceinline__ Tile read_tile(uint32 slot) {
   Tile tile;
   asm volatile("ld.shared.v4.b32 {%0, %1, %2, %3}, [%4];"
@@ -229,6 +172,37 @@ __device__ __forceinline__ void load_queries(uint32 base, const TensorMap& query
              tile.first_row + w * kWarpgroupRows, 0, tile.head, tile.batch,
              mbarrier_slot<kQueryFull>(base, w), kEvictFirst);
   }
+}
+
+// The tile number `index` in the order of work.
+// All full tiles go before the short ones, head by head.
+__device__ __forceinline__ Tile tile_at(const Problem& problem, uint32 index) {
+  const uint32 tiles_per_head = problem.tiles_per_head;
+  uint32 ordinal, head;  // of the tile within its head; of the head within the batches
+  const uint32 full_per_head = tiles_per_head - problem.num_short_tiles;
+  const uint32 num_full = full_per_head * problem.query_heads * problem.batch;
+  if (index < num_full) {
+    head = index / full_per_head;
+    ordinal = problem.num_short_tiles + index - head * full_per_head;
+  } else {
+    head = (index - num_full) / problem.num_short_tiles;
+    ordinal = index - num_full - head * problem.num_short_tiles;
+  }
+  Tile tile;
+  tile.batch = head / static_cast<uint32>(problem.query_heads);
+  tile.head = head - tile.batch * problem.query_heads;
+  // The first num_short_tiles tiles of a head leave the last warpgroup out: they even out the waves.
+  const int32 short_before = min(static_cast<int32>(ordinal), problem.num_short_tiles);
+  tile.first_row = ordinal * kBM - short_before * kWarpgroupRows;
+  tile.active_warpgroups = kNumConsumerWarpgroups - (ordinal < problem.num_short_tiles);
+  return tile;
+}
+
+// Tiles pass to the consumers through one of two slots of shared memory.
+__device__ __forceinline__ void write_tile(uint32 slot, const Tile& tile) {
+  asm volatile("st.shared.v4.b32 [%0], {%1, %2, %3, %4};"
+               :: "r"(slot), "r"(tile.first_row), "r"(tile.head), "r"(tile.batch),
+                  "r"(tile.active_warpgroups) : "memory");
 }
 
 __device__ __forceinline__ void run_loader(uint32 base, const Problem& problem,
@@ -739,6 +713,33 @@ struct Consumer {
 };
 
 // ---- kernel ----
+
+// The base of dynamic shared memory, rounded up to what the swizzle needs.
+__device__ __forceinline__ uint32 shared_base() {
+  extern __shared__ char raw[];
+  const uint32 address = shared_address(raw);
+  return (address + 1023) & ~1023u;
+}
+
+// Every barrier of the table, by one thread.
+__device__ __forceinline__ void initialize_barriers(uint32 base) {
+  for (uint32 i = 0; i < kQueryFullSlots; ++i)
+    mbarrier_init(base + kQueryFull + 8 * i, kQueryFullArrivals);
+  for (uint32 i = 0; i < kQueryEmptySlots; ++i)
+    mbarrier_init(base + kQueryEmpty + 8 * i, kQueryEmptyArrivals);
+  for (uint32 i = 0; i < kKeyFullSlots; ++i)
+    mbarrier_init(base + kKeyFull + 8 * i, kKeyFullArrivals);
+  for (uint32 i = 0; i < kKeyEmptySlots; ++i)
+    mbarrier_init(base + kKeyEmpty + 8 * i, kKeyEmptyArrivals);
+  for (uint32 i = 0; i < kValueFullSlots; ++i)
+    mbarrier_init(base + kValueFull + 8 * i, kValueFullArrivals);
+  for (uint32 i = 0; i < kValueEmptySlots; ++i)
+    mbarrier_init(base + kValueEmpty + 8 * i, kValueEmptyArrivals);
+  for (uint32 i = 0; i < kTileFullSlots; ++i)
+    mbarrier_init(base + kTileFull + 8 * i, kTileFullArrivals);
+  for (uint32 i = 0; i < kTileEmptySlots; ++i)
+    mbarrier_init(base + kTileEmpty + 8 * i, kTileEmptyArrivals);
+}
 
 // Launch with 512 threads and 136368 bytes of dynamic shared memory;
 // grid: as many CTAs as multiprocessors, or tiles where there are fewer.

@@ -82,13 +82,6 @@ static_assert(kABytes == kBM * kBK * 2, "A slot of A holds a block of the tile's
 static_assert(kBBytes == kBN * kBK * 2, "A slot of B holds a block of the tile's columns.");
 static_assert(kEpiBytes == kMmaRows * kPanelBytes, "A slot of the output holds a panel of 64 rows.");
 
-// The base of dynamic shared memory, rounded up to what the swizzle needs.
-__device__ __forceinline__ uint32 shared_base() {
-  extern __shared__ char raw[];
-  const uint32 address = shared_address(raw);
-  return (address + 1023) & ~1023u;
-}
-
 static_assert(kInputEmpty == kInputFull + 8 * kNumStages, "Empty barriers follow the full ones.");
 static_assert(kEpi0Written == kEpi0Ready + 8 * kNumEpiStages, "Empty barriers follow the full ones.");
 static_assert(kEpi1Ready == kEpi0Written + 8 * kNumEpiStages,
@@ -111,22 +104,6 @@ __device__ __forceinline__ OutputPipeline output_pipeline(uint32 base, int32 con
 // The address of a slot of the output's panels of one consumer.
 __device__ __forceinline__ uint32 panel_address(uint32 base, int32 consumer, uint32 slot) {
   return base + kEpiOffset + kEpiBytes * (consumer * kNumEpiStages + slot);
-}
-
-// Every barrier of the table, by one thread.
-__device__ __forceinline__ void initialize_barriers(uint32 base) {
-  for (uint32 i = 0; i < kInputFullSlots; ++i)
-    mbarrier_init(base + kInputFull + 8 * i, kInputFullArrivals);
-  for (uint32 i = 0; i < kInputEmptySlots; ++i)
-    mbarrier_init(base + kInputEmpty + 8 * i, kInputEmptyArrivals);
-  for (uint32 i = 0; i < kEpi0ReadySlots; ++i)
-    mbarrier_init(base + kEpi0Ready + 8 * i, kEpi0ReadyArrivals);
-  for (uint32 i = 0; i < kEpi0WrittenSlots; ++i)
-    mbarrier_init(base + kEpi0Written + 8 * i, kEpi0WrittenArrivals);
-  for (uint32 i = 0; i < kEpi1ReadySlots; ++i)
-    mbarrier_init(base + kEpi1Ready + 8 * i, kEpi1ReadyArrivals);
-  for (uint32 i = 0; i < kEpi1WrittenSlots; ++i)
-    mbarrier_init(base + kEpi1Written + 8 * i, kEpi1WrittenArrivals);
 }
 
 // ---- tiles: which part of the output a pair of CTAs works on ----
@@ -160,19 +137,6 @@ __device__ __forceinline__ Tile tile_at(const Problem& problem, int32 index) {
   const int32 rows = min(problem.group_rows, problem.row_tiles - first_row);
   const int32 in_group = in_matrix - first_row * problem.column_tiles;
   return {(first_row + in_group % rows) * kTileRows, in_group / rows * kBN, batch};
-}
-
-// ---- the value of one element of the output ----
-
-// residual: an element of C, zero where beta is (C then counts as absent, whatever it holds).
-__device__ __forceinline__ float output_value(float product, float alpha, float residual, float beta) {
-  const float x = alpha * product + beta * residual;
-  return x;
-}
-
-// Two neighbouring elements of the output, packed; c: those of C.
-__device__ __forceinline__ uint32 output_pair(float product0, float product1, float alpha, uint32 c, float beta) {
-  return pack(output_value(product0, alpha, unpack_low(c), beta), output_value(product1, alpha, unpack_high(c), beta));
 }
 
 // ---- role: load. One thread brings in A and B by TMA. ----
@@ -261,6 +225,19 @@ __device__ __forceinline__ void run_transfer(uint32 base, const Problem& problem
       ahead.step(tile_step);
     }
   }
+}
+
+// ---- the value of one element of the output ----
+
+// residual: an element of C, zero where beta is (C then counts as absent, whatever it holds).
+__device__ __forceinline__ float output_value(float product, float alpha, float residual, float beta) {
+  const float x = alpha * product + beta * residual;
+  return x;
+}
+
+// Two neighbouring elements of the output, packed; c: those of C.
+__device__ __forceinline__ uint32 output_pair(float product0, float product1, float alpha, uint32 c, float beta) {
+  return pack(output_value(product0, alpha, unpack_low(c), beta), output_value(product1, alpha, unpack_high(c), beta));
 }
 
 // ---- role: consume. A warpgroup multiplies its rows of a tile, then writes them into panels. ----
@@ -395,6 +372,29 @@ __device__ __forceinline__ void run_consumer(uint32 base, const Problem& problem
 }
 
 // ---- kernel ----
+
+// The base of dynamic shared memory, rounded up to what the swizzle needs.
+__device__ __forceinline__ uint32 shared_base() {
+  extern __shared__ char raw[];
+  const uint32 address = shared_address(raw);
+  return (address + 1023) & ~1023u;
+}
+
+// Every barrier of the table, by one thread.
+__device__ __forceinline__ void initialize_barriers(uint32 base) {
+  for (uint32 i = 0; i < kInputFullSlots; ++i)
+    mbarrier_init(base + kInputFull + 8 * i, kInputFullArrivals);
+  for (uint32 i = 0; i < kInputEmptySlots; ++i)
+    mbarrier_init(base + kInputEmpty + 8 * i, kInputEmptyArrivals);
+  for (uint32 i = 0; i < kEpi0ReadySlots; ++i)
+    mbarrier_init(base + kEpi0Ready + 8 * i, kEpi0ReadyArrivals);
+  for (uint32 i = 0; i < kEpi0WrittenSlots; ++i)
+    mbarrier_init(base + kEpi0Written + 8 * i, kEpi0WrittenArrivals);
+  for (uint32 i = 0; i < kEpi1ReadySlots; ++i)
+    mbarrier_init(base + kEpi1Ready + 8 * i, kEpi1ReadyArrivals);
+  for (uint32 i = 0; i < kEpi1WrittenSlots; ++i)
+    mbarrier_init(base + kEpi1Written + 8 * i, kEpi1WrittenArrivals);
+}
 
 // Launch with 384 threads and 230608 bytes of dynamic shared memory;
 // grid: two CTAs a pair, at most as many as multiprocessors, or two a tile of the pair.
