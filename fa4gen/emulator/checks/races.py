@@ -217,7 +217,8 @@ class RaceObserver(Observer):
         for part in state.stretches.of(op):
             state.shared[part.cta.rank].operation_reads(op, part, op.clock, number)
         issuer = state.team.base(op.gang) + op.lane
-        for cta in dict.fromkeys(part.cta for part in op.tensor_reads):
+        news = [part for part in op.tensor_reads if part not in op.tensor_writes]
+        for cta in dict.fromkeys(part.cta for part in news):
             state.tensors[cta.rank].operation(op, number, issuer, written=False)
 
     def observed(self, gang: Gang, mask: Mask, ops: list[AsyncOp], kind: str) -> None:

@@ -80,11 +80,17 @@ def locate(gang: Gang, address: int, form: Form, site: Instruction) -> tuple[Cta
 
 def groups(gang: Gang, mask: Mask, *rows: Any) -> list[tuple[tuple[int, ...], Mask]]:
     """Split lanes into sets with equal values in all rows: [(values, mask), …]."""
+    first = gang.first_lane(mask)
+    values = tuple(int(row[first]) if getattr(row, "ndim", 0) else int(row) for row in rows)
+    if (mask is not None and np.count_nonzero(mask) == 1) or all(
+        _is(row if mask is None else row[mask], value)
+        for row, value in zip(rows, values, strict=True)
+        if getattr(row, "ndim", 0)
+    ):
+        return [(values, mask)]
     rows = tuple(as_row(row, gang.lanes) for row in rows)
     lanes = gang.lanes_of(mask)
     columns = rows if mask is None else [row[lanes] for row in rows]
-    if len(lanes) == 1 or all((column == column[0]).all() for column in columns):
-        return [(tuple(int(column[0]) for column in columns), mask)]
     found: dict[tuple[int, ...], list[int]] = {}
     for position, lane in enumerate(lanes):
         key = tuple(int(column[position]) for column in columns)
@@ -95,6 +101,11 @@ def groups(gang: Gang, mask: Mask, *rows: Any) -> list[tuple[tuple[int, ...], Ma
         part[members] = True
         result.append((key, part))
     return result
+
+
+def _is(column: Any, value: int) -> bool:
+    """Whether all entries of a column have a value."""
+    return bool(np.count_nonzero(column == value) == len(column))
 
 
 def size_of(gang: Gang, mask: Mask) -> int:

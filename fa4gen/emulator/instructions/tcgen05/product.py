@@ -112,19 +112,16 @@ class Product(Action):
     def _sum(self, steps: list[Product]) -> None:
         plain = [] if self.scales is None else [one._read_b([one]) for one in steps]
         b: Any = self._read_b(steps) if self.scales is None else None
-        whole: NDArray[np.float32] | None = None
+        sums = self._shared_sums(steps, b) if self.a is not None and self.scales is None else None
         for index, cta in enumerate(self.ctas):
             memory = cta.tensor_memory
             assert memory is not None
+            whole = None if sums is None else sums[index]
             if self.scales is not None:
                 scaled = zip(steps, plain, strict=True)
                 b = _join([one._scaled(memory, tile, False) for one, tile in scaled])
-            if self.a is not None:
-                if self.scales is None:
-                    a = self._read_a(cta, memory, steps)
-                else:
-                    a = _join([one._read_a(cta, memory, [one]) for one in steps])
-                whole = self._sums(a, b)
+                if self.a is not None:
+                    whole = self._sums(_join([one._read_a(cta, memory, [one]) for one in steps]), b)
             for piece in self.layout:
                 if piece.cta != index or not self._usable(memory, piece):
                     continue
@@ -135,6 +132,16 @@ class Product(Action):
                 else:
                     part = whole[piece.row : piece.row + piece.rows, columns]
                 self._write(memory, piece, part)
+
+    def _shared_sums(self, steps: list[Product], b: NDArray[np.float32]) -> NDArray[np.float32]:
+        """The sums of each CTA, whose A is in its shared memory; B is prepared once for a pair."""
+        tiles = []
+        for cta in self.ctas:
+            assert cta.tensor_memory is not None
+            tiles.append(self._read_a(cta, cta.tensor_memory, steps))
+        if len(tiles) == 1:
+            return self._sums(tiles[0], b)[None]
+        return self._sums(np.concatenate(tiles), b).reshape(len(tiles), len(tiles[0]), -1)
 
     def _sums(self, a: NDArray[np.float32], b: NDArray[np.float32]) -> NDArray[np.float32]:
         kind = self.kind
