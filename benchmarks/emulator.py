@@ -1,4 +1,4 @@
-"""What the emulator costs: time per block of attention kernels, of matrix products, and memory.
+"""The emulator's speed: time per block of attention kernels, of matrix products, and memory.
 
 python benchmarks/emulator.py [--json FILE] [--rounds N]
 
@@ -34,7 +34,7 @@ MEMORY_CTAS = 8
 
 @dataclass(frozen=True)
 class Result:
-    """One figure; ``bar`` is what it has to stay below, if there is one."""
+    """One figure; ``bar`` is its upper limit, if it has one."""
 
     name: str
     value: float
@@ -43,7 +43,7 @@ class Result:
 
     @property
     def above(self) -> bool:
-        """Whether it does not stay below its bar."""
+        """Whether it is above its limit."""
         return self.bar is not None and self.value > self.bar
 
 
@@ -102,7 +102,7 @@ class Launcher:
         self.report: Any = None
 
     def launch(self, *arguments: Any, **options: Any) -> Any:
-        """Launch as asked for, but for the checks."""
+        """Launch as requested, except for the checks."""
         options["checks"] = self.checks
         self.report = self.program.launch(*arguments, **options)
         return self.report
@@ -239,7 +239,7 @@ def product_results(rounds: int) -> list[Result]:
 
 
 def _random(product_data: Any, depth: int) -> Any:
-    """Make data whose products do not outgrow the tolerance of the kernels."""
+    """Make data whose products stay within the tolerance of the kernels."""
 
     def make(seed: int) -> Any:
         data = product_data(128, 128, depth)(seed)
@@ -251,7 +251,7 @@ def _random(product_data: Any, depth: int) -> Any:
 
 
 def peak_memory() -> float:
-    """Peak memory of a process that runs 8 CTAs of attention side by side, in GB."""
+    """Peak memory of a process that runs 8 resident CTAs of attention, in GB."""
     done = subprocess.run(
         [sys.executable, __file__, "--peak"], check=True, capture_output=True, text=True
     )
@@ -276,7 +276,7 @@ def print_own_peak() -> None:
 
 
 def main() -> int:
-    """Measure, print a table, and write the figures if asked to."""
+    """Measure, print a table, and write the figures if requested."""
     parser = argparse.ArgumentParser(description=__doc__, allow_abbrev=False)
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write the figures here")
     parser.add_argument("--rounds", type=int, default=5, metavar="N", help="times to measure: 5")

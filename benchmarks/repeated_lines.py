@@ -1,4 +1,4 @@
-"""How many lines of code stand more than once.
+"""How many lines of code are repeated.
 
 python benchmarks/repeated_lines.py [PATH ...] [--run N] [--list N]
 
@@ -29,7 +29,7 @@ JINJA_COMMENT = re.compile(r"\{#.*?#\}", re.DOTALL)
 
 @dataclass(frozen=True)
 class CodeLine:
-    """A line of code without its indentation, and where it stands."""
+    """A line of code without its indentation, and its place."""
 
     file: str
     number: int
@@ -38,7 +38,7 @@ class CodeLine:
 
 
 def docstring_lines(source: str) -> set[int]:
-    """Line numbers of strings that stand as statements: docstrings and attribute documentation."""
+    """Line numbers of strings that are statements: docstrings and attribute documentation."""
     return {
         number
         for node in ast.walk(ast.parse(source))
@@ -65,7 +65,7 @@ def code_lines(path: Path, name: str) -> list[CodeLine]:
 
 
 def runs(files: list[list[CodeLine]], length: int) -> Iterator[list[tuple[int, int]]]:
-    """Places (file, first line) of each run of ``length`` lines that stands at two or more."""
+    """Places (file, first line) of each run of ``length`` lines that is at two or more."""
     places: dict[tuple[str, ...], list[tuple[int, int]]] = defaultdict(list)
     for index, lines in enumerate(files):
         for first in range(len(lines) - length + 1):
@@ -108,7 +108,7 @@ def measure(roots: tuple[str, ...], length: int, shown: int) -> str:
 
 
 def main() -> None:
-    """Print a line for each set, and the runs asked for."""
+    """Print a line for each set, and the requested runs."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("paths", nargs="*", metavar="PATH")
     parser.add_argument("--run", type=int, default=4, help="lines that make a run")

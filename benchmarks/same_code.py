@@ -1,4 +1,4 @@
-"""Whether two trees hold the same kernels: compares the machine code of what they ship.
+"""Whether two trees have the same kernels: compares the machine code of what they ship.
 
 python benchmarks/same_code.py BEFORE AFTER [--only GLOB] [--cache DIR] [--json FILE]
 python benchmarks/same_code.py --save FILE TREE
@@ -40,7 +40,7 @@ from fa4gen.toolchain.elf import Cubin  # noqa: E402
 
 @dataclass(frozen=True)
 class Fingerprint:
-    """What of a compiled kernel has to stay the same; hashes are SHA-256."""
+    """What must be equal in compiled kernels; hashes are SHA-256."""
 
     code: str
     """Of instructions, constants and register counts in the cubin."""

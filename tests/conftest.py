@@ -1,4 +1,4 @@
-"""What all tests share: tests that need a GPU say so, and are skipped with the reason elsewhere."""
+"""Shared by all tests: tests that need a GPU are marked, and are skipped with the reason elsewhere."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def _make_helpers_importable() -> None:
 
 _make_helpers_importable()
 
-# How fast a machine is, or how busy, says nothing about the code.
+# Tests must not depend on how fast or busy a machine is.
 settings.register_profile(
     "any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow]
 )
@@ -42,7 +42,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave the tests marked ``seeds`` and ``compat`` to those who ask for them."""
+    """Leave the tests marked ``seeds`` and ``compat`` to runs that request them."""
     unwanted = [] if config.getoption("--many-seeds") else ["seeds"]
     if "compat" not in (config.getoption("markexpr") or ""):
         unwanted.append("compat")

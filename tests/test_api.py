@@ -1,4 +1,4 @@
-"""``fa4gen.load``: from a name, a path or a mapping to a kernel, with no GPU; mistakes in words."""
+"""``fa4gen.load``: from a name, a path or a mapping to a kernel, without a GPU; error messages."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ CONFIG = {"kernel": "attention", "arch": "sm_90a", "dtype": "fp16", "depth": 64}
 
 @pytest.fixture(autouse=True)
 def own_cache(tmp_path_factory, monkeypatch):
-    """One cache for this run: each kernel is compiled once, and nothing of the user's is used."""
+    """One cache for this run: each kernel is compiled once, and the user's cache is not used."""
     folder = tmp_path_factory.getbasetemp() / "cache"
     monkeypatch.setenv("FA4GEN_CACHE_DIR", str(folder))
     return folder

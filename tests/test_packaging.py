@@ -1,4 +1,4 @@
-"""The package as users get it: a wheel with templates and configs, installed where no checkout is.
+"""The package as users get it: a wheel with templates and configs, installed without a checkout.
 
 Nothing is downloaded: the wheel is built with the installed hatchling, and the fresh environment
 borrows the dependencies of this one.
@@ -140,7 +140,7 @@ def test_the_installed_schema_is_the_committed_one(installed, tmp_path) -> None:
 
 
 def test_the_package_under_test_is_the_installed_one() -> None:
-    """Tests that import the checkout would not notice what the installed package lacks."""
+    """Tests that import the checkout would not notice files missing in the installed package."""
     expected = ROOT / "fa4gen" / "__init__.py"
     try:
         distribution = metadata.distribution("fa4gen")

@@ -1,4 +1,4 @@
-"""The rooms of the package: imports run one way, heavy packages wait, modules stay small."""
+"""The packages: imports go one way, heavy packages are imported late, modules stay small."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ MAY_IMPORT = {
     "bench": {"vendor", "verify", "toolchain", "runtime", "render", "designs", "config", *AXES},
     "sweep": {"verify", "toolchain", "runtime", "render", "designs", "config", *AXES},
 }  # fmt: skip
-"""Every room but the command line, which may import all; files beside the rooms are open to all."""
+"""Every package but the command line, which may import all; single modules are open to all."""
 HEAVY = ("cupy", "cuda", "torch", "rich", "numpy", "ml_dtypes")
 
 
@@ -50,7 +50,7 @@ def imported(tree: ast.AST) -> Iterator[str]:
 
 
 def at_import(tree: ast.Module) -> Iterator[ast.AST]:
-    """The imports that happen with that of the module itself, those for types aside."""
+    """The imports that importing the module causes, except those for types."""
     for node in tree.body:
         if isinstance(node, (ast.Import, ast.ImportFrom)):  # not those under TYPE_CHECKING
             yield node

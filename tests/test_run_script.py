@@ -1,4 +1,4 @@
-"""The script ./run: what it runs, where, and how it installs on systems that lack a part of Python.
+"""The script ./run: what it runs, where, and how it installs on systems that lack parts of Python.
 
 Programs are stand-ins that write down how they were called; nothing is installed.
 """
@@ -31,7 +31,7 @@ INSTALL = ["python -m pip install --quiet --disable-pip-version-check --editable
 
 
 class Checkout:
-    """A folder with the script, and a path with a Python that only writes down its calls."""
+    """A folder with the script, and a path with a Python that only records its calls."""
 
     def __init__(self, folder: Path) -> None:
         self.root = folder / "a checkout"
@@ -74,7 +74,7 @@ class Checkout:
 
     @property
     def calls(self) -> list[str]:
-        """What was called since the last run, the look at Python's version aside."""
+        """What was called since the last run, except for the query of Python's version."""
         lines = self.log.read_text().splitlines()
         return [line for line in lines if "version_info" not in line]
 

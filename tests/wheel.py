@@ -14,7 +14,7 @@ ROOT = Path(__file__).resolve().parent.parent
 
 
 def run(*command: str | Path, cwd: Path, **environment: str) -> subprocess.CompletedProcess[str]:
-    """Run a program without what would let it see the checkout."""
+    """Run a program without the environment that would let it see the checkout."""
     ours = ("PYTHON", "FA4GEN_")
     kept = {key: value for key, value in os.environ.items() if not key.startswith(ours)}
     return subprocess.run(
@@ -53,7 +53,7 @@ def install(wheel: Path, folder: Path) -> Path:
         pytest.skip("installing needs pip in this environment")
     assert done.returncode == 0, done.stderr
     (packages,) = folder.glob("lib/python*/site-packages")
-    # Searched behind the environment's own packages; .pth files in there, such as those of an
+    # Searched after the environment's own packages; .pth files in there, such as those of an
     # editable fa4gen, do not count.
     packages.joinpath("dependencies.pth").write_text(sysconfig.get_path("purelib") + "\n")
     # Shared libraries are looked for in the environment's own packages alone.

@@ -1,4 +1,4 @@
-"""What stands in for the GPU's libraries: NumPy for CuPy, and a torch of as many functions."""
+"""Replacements of the GPU's libraries: NumPy for CuPy, and a torch with the same few functions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The way of a matrix product through bench, with NumPy in place of CuPy and of the kernels."""
+"""A matrix product in bench, with NumPy instead of CuPy and of the kernels."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def product(a: Any, b: Any, c: Any, alpha: float, beta: float) -> Any:
 
 
 class FakeKernel:
-    """Computes with NumPy; ``forgets`` is what a wrong one leaves out."""
+    """Computes with NumPy; ``forgets`` is what a wrong kernel leaves out."""
 
     forgets = ""
     prepared: ClassVar[list[dict[str, Any]]] = []

@@ -1,4 +1,4 @@
-"""On a GPU: a matrix product is timed beside whatever peers there are."""
+"""On a GPU: a matrix product is timed with the peers that are installed."""
 
 from __future__ import annotations
 

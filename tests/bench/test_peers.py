@@ -19,7 +19,7 @@ FA3_ARGUMENTS = frozenset(
 
 @dataclass(frozen=True)
 class OtherMask(Mask):
-    """One that no peer has."""
+    """A mask or option that no peer supports."""
 
     name: str = field(default="other", init=False)
 

@@ -1,4 +1,4 @@
-"""`fa4gen bench` of matrix products from the command line to its files, the timing made up."""
+"""`fa4gen bench` of matrix products from the command line to its files, with fixed times."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def test_json_and_a_picture(capsys, tmp_path) -> None:
     document = json.loads(capsys.readouterr().out)
     assert document == json.loads((tmp_path / "b.json").read_text())
     words = [size["word"] for size in document["configs"][0]["sizes"]]
-    assert words == ["2k", "4k", "8k", "16k", "8kx28kx8k"], "what is timed unless told"
+    assert words == ["2k", "4k", "8k", "16k", "8kx28kx8k"], "default sizes"
     assert document["residual_costs"][0]["sizes"]["8k"] == 0.04
     light, dark = ((tmp_path / name).read_text() for name in ("b.svg", "b_dark.svg"))
     assert "Matrix product: speed relative to the fastest peer" in light

@@ -1,4 +1,4 @@
-"""The command on the example of its document, which therefore holds."""
+"""The command on the example of its document."""
 
 from __future__ import annotations
 

@@ -202,7 +202,7 @@ def test_make_rebuilds_by_the_depfile(work: Path) -> None:
         assert "rebuild" in make()
         os.utime(work / source, (old, old))
     assert "rebuild" not in make()
-    (work / "mine/rings/barriers.h.j2").unlink()  # make goes on where an input is gone
+    (work / "mine/rings/barriers.h.j2").unlink()  # make continues where an input is gone
     assert "rebuild" in make()
 
 

@@ -27,7 +27,7 @@ include:
   - {mask: {sliding_window: 0}}
   - {num_kv_stages: 16, depth: 256}
 """
-# num_kv_stages and depth are no keys of the matrix: the last entry is added to both combinations.
+# num_kv_stages and depth are not keys of the matrix: the last entry is added to both combinations.
 FITTING = SWEEP.replace("stages: 16, depth: 256", "stages: 2")
 
 
@@ -141,7 +141,7 @@ def test_a_worker_that_fails_fails_the_sweep(
     assert "::error file=s.yaml,line=2,col=1::s_mask_none_kv2 and 1 more failed: Runtime" in out
     assert "failed to worker: s_causal_kv2" in err
 
-    assert rendered() == 0  # what failed is tried again
+    assert rendered() == 0  # failed cases are tried again
     assert records()["s_causal_kv2"]["outcome"] == "passed"
 
 
@@ -197,7 +197,7 @@ def test_a_sweep_that_is_killed_goes_on_where_it_was(work: Path) -> None:
             time.sleep(0.002)
         running.send_signal(signal.SIGKILL)
     with results.open("ab") as stream:
-        stream.write(b'{"schema_version": 1, "sweep": "s", "ca')  # as if cut off while writing
+        stream.write(b'{"schema_version": 1, "sweep": "s", "ca')  # as if interrupted while writing
 
     done = subprocess.run(command, env=env, capture_output=True, text=True, check=True, timeout=120)
 

@@ -1,4 +1,4 @@
-"""What tests of others' kernels share. They need these packages, and no GPU."""
+"""Shared by tests of other projects' kernels. They need these packages, and no GPU."""
 
 from __future__ import annotations
 

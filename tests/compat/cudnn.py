@@ -1,4 +1,4 @@
-"""cuDNN's front end ships attention kernels as text; what its engines launch them with.
+"""cuDNN's front end ships attention kernels as text; this launches them as its engines do.
 
 Works from a checkout of NVIDIA/cudnn-frontend: FA4GEN_CUDNN_FRONTEND names its folder.
 """
@@ -41,7 +41,7 @@ class Tensors:
 
 
 def checkout() -> Path | None:
-    """The folder of the checkout, if one is named and there."""
+    """The folder of the checkout, if one is given and exists."""
     folder = Path(os.environ.get(VARIABLE, ""))
     return folder if (folder / "include/cudnn_frontend/generated/sdpa").is_dir() else None
 
@@ -56,7 +56,7 @@ def program(folder: Path, arch: str, depth: int) -> Program:
     # long texts are in pieces
     source = "".join(re.findall(r'R"KERNEL\((.*?)\)KERNEL"', text, re.DOTALL))
     flags = "".join(re.findall(r'R"FLAGS\((.*?)\)FLAGS"', text, re.DOTALL))
-    # what is for ptxas does not matter to PTX
+    # options of ptxas do not affect PTX
     options = [one for one in flags.split() if "ptxas" not in one.lower()]
     nvrtc = import_nvrtc()
     handle = nvrtc.createProgram(source, "kernel.cu", (), ())

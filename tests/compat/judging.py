@@ -1,4 +1,4 @@
-"""Every kernel of the compat tier is judged alike: numbers and findings under all schedules."""
+"""Every kernel of the compat tier is checked alike: numbers, findings under all schedules."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.compat.recordings import Recording
 from tests.compat.references import distance
 
 CuteRecorder: TypeAlias = Callable[..., Recording]
-"""The fixture ``cute``: keywords of a case of ``cute/record.py``, the launches that come of it."""
+"""The fixture ``cute``: keywords of a case of ``cute/record.py``, the recorded launches."""
 
 
 def summary(reports: Collection[Report]) -> dict[str, int]:

@@ -1,4 +1,4 @@
-"""Launches of others' host code, as they were recorded, emulated on the arrays beside them."""
+"""Recorded launches of other projects' host code, emulated on the recorded arrays."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Launch:
 
 @dataclass(frozen=True)
 class Recording:
-    """What a program launched, in order, on which arrays. Running it leaves the arrays alone."""
+    """What a program launched, in order, on which arrays. Running it does not change the arrays."""
 
     launches: Sequence[Launch]
     arrays: Mapping[str, Placed]

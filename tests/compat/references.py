@@ -1,4 +1,4 @@
-"""What the kernels of the compat tier have to compute, in float64."""
+"""References of the compat tier's kernels, in float64."""
 
 from __future__ import annotations
 

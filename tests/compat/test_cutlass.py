@@ -24,7 +24,7 @@ _SOURCE = Path(__file__).parent / "cutlass" / "gemm.cu"
 
 @dataclass(frozen=True)
 class Case:
-    """Macros of ``cutlass/gemm.cu``, the size of the problem, and what is known of the kernel."""
+    """Macros of ``cutlass/gemm.cu``, the problem's size, and what is known about the kernel."""
 
     arch: str
     tile: tuple[int, int]
@@ -35,7 +35,7 @@ class Case:
     defects: tuple[str, ...] = ()
 
     def macros(self) -> list[str]:
-        """What the compiler gets."""
+        """Arguments of the compiler."""
         return [
             f"-DARCH=Sm{self.arch.removeprefix('sm_').removesuffix('a')}",
             f"-DTILE_M={self.tile[0]}",

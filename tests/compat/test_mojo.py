@@ -50,7 +50,7 @@ class Tensors:
 
 
 def build(folder: Path, source: str, arch: str, *defines: str) -> Path:
-    """The program of ``source`` below ``folder``, beside what it loads for libnvidia-ml.so."""
+    """The program of ``source`` below ``folder``, next to its replacement of libnvidia-ml.so."""
     mojo = Path(sys.executable).with_name("mojo")
     if importlib.util.find_spec("mojo") is None or not mojo.exists():
         pytest.skip("no package has mojo: pip install -e '.[compat]'")
@@ -86,7 +86,7 @@ def record(program: Path, arch: str, *arguments: int) -> tuple[Recording, list[i
 
 
 def place(recording: Recording, addresses: Sequence[int], **shapes: tuple[int, ...]) -> Tensors:
-    """The arrays at ``addresses``, called and shaped in order as ``shapes`` has them."""
+    """The arrays at ``addresses``, with the names and shapes of ``shapes``, in order."""
     placed = {one.address: name for name, one in recording.arrays.items()}
     names = {name: placed[address] for name, address in zip(shapes, addresses, strict=True)}
     return Tensors(names, shapes)
@@ -137,7 +137,7 @@ KERNELS = {
     "sm_100a-1q": ("sm_100a", (), _BLACKWELL | {"barrier-misuse"}, [
         Problem((256, 384, 0), 2, ("race",)), Problem((200, 300, 1), 1),
     ]),
-    # what MAX takes where the tiles fill the device; one block of keys goes right
+    # what MAX uses where the tiles fill the device; correct with one block of keys
     "sm_100a-2q": ("sm_100a", ("FA4_FORCE_2Q=1",), _BLACKWELL, [
         Problem((128, 128, 0), 1), Problem((200, 300, 0), 1, ("phase-lap", "race"), ("eager",)),
     ]),

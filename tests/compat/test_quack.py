@@ -24,7 +24,7 @@ pytestmark = pytest.mark.compat
 def test_product(
     cute: CuteRecorder, arch: str, tile: tuple[int, int], cluster: tuple[int, int], dtype: str
 ) -> None:
-    # no whole number of tiles, and more steps of k than the ring has stages
+    # sizes that are not multiples of the tile, and more steps of k than the ring has stages
     recording = cute(
         what="gemm", arch=arch, m=328, n=264, k=712, tile=tile, cluster=cluster, dtype=dtype
     )

@@ -66,7 +66,7 @@ def test_words_inside_a_union() -> None:
         ("softcap", 0, [0.0001]),
         ("mask", "Causl", ["causal"]),
         ("mask", "zzz", []),
-        ("kernel", "atention", []),  # told already: no choice to guess from
+        ("kernel", "atention", []),  # a single allowed word: nothing to suggest
         ("depth", True, []),
         ("depth", None, []),
         ("rescale_threshold", float("nan"), []),

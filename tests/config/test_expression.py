@@ -1,4 +1,4 @@
-"""Activations: what is taken, what it means in C++ and on arrays."""
+"""Activations: what is accepted, what it means in C++ and on arrays."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is told of keys and values that belong to another architecture or kernel family."""
+"""What is reported for keys and values that belong to another architecture or kernel family."""
 
 from __future__ import annotations
 

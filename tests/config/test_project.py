@@ -71,7 +71,7 @@ def test_the_nearest_file_counts_and_the_own_name_before_pyproject(
     (here / "fa4gen.toml").write_text("")
     assert found() == "fa4gen.toml"
     (here / "a/pyproject.toml").write_text("[tool.other]\n[project]\nname = 'x'\n")
-    assert found() == "fa4gen.toml"  # that one is not about fa4gen
+    assert found() == "fa4gen.toml"  # the nearer file has no fa4gen section
     (here / "a/pyproject.toml").write_text("[tool.fa4gen]\n")
     assert found() == "a/pyproject.toml"
 

@@ -1,4 +1,4 @@
-"""What a config may say, before anything is computed from it."""
+"""What a config may contain, before anything is computed from it."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ def problems(text: str) -> list[tuple[int, int, str]]:
 @settings(max_examples=50)
 @given(VALUES.filter(lambda value: value is not None))
 def test_json_is_read_as_what_it_says(value: object) -> None:
-    # Codes 0x80 to 0x9f are no YAML characters: JSON's escapes carry them over.
+    # Codes 0x80 to 0x9f are not YAML characters: JSON's escapes express them.
     text = json.dumps(value, ensure_ascii=True)
 
     document = read_document(text, "f")

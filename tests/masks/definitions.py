@@ -1,4 +1,4 @@
-"""What each mask means, pair by pair and in the plainest words: the entries have to agree."""
+"""What each mask means, pair by pair, as simply as possible: the entries must agree."""
 
 from __future__ import annotations
 

@@ -91,7 +91,7 @@ def test_orphans_of_a_config_that_is_gone(render_small, out: Path) -> None:
     orphans = [v for v in check_generated([kernel], out) if v.verdict == "orphan"]
     assert [(v.path.name, v.prunable) for v in orphans] == [
         ("gone.cu", False),
-        ("gone.json", False),  # stays while it tells the edited file from an intact one
+        ("gone.json", False),  # stays while it is needed to recognise the edited file
         ("gone_barriers.h", True),
         ("gone_device.cuh", True),
         ("notes.txt", False),

@@ -1,5 +1,5 @@
 # ruff: noqa: E501 (a message stands on one line beside what causes it)
-"""Every wrong argument is refused by a message that names it, what was expected and what came."""
+"""Every wrong argument is refused by a message that names it, what was expected and what was given."""
 
 from __future__ import annotations
 
@@ -214,7 +214,7 @@ def test_inputs_may_be_broadcast_and_share_memory():
 
 
 def test_views_interleaved_in_one_buffer_pass():
-    """Query, key, value and output side by side in one row: a packed projection."""
+    """Query, key, value and output next to each other in one row: a packed projection."""
     row = 4 * 8 * 256
     views = [
         TensorView(GAP + i * 8 * 256, (2, 100, 8, 128), (100 * row, row, 256, 2), "bfloat16", 0)

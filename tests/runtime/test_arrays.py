@@ -1,4 +1,4 @@
-"""Arrays of any library are looked at without a copy; what is no GPU array is refused in words."""
+"""Arrays of any library are viewed without a copy; anything but a GPU array is refused."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_what_is_no_array_is_refused(thing):
 
 
 class OnSomeGpu:
-    """Speaks of memory on a GPU in one of two ways."""
+    """Exposes memory of a GPU in one of two ways."""
 
     def __init__(self, *, dlpack: bool) -> None:
         if dlpack:
@@ -57,7 +57,7 @@ def test_only_torch_tensors_are_torch():
 
 
 class TestTorch:
-    """Tensors on the CPU show how torch's are looked at."""
+    """Tensors on the CPU show how torch's are viewed."""
 
     @pytest.fixture
     def torch(self):

@@ -1,4 +1,4 @@
-"""A machine without a GPU gets an answer in words; one with a GPU gets the GPU."""
+"""A machine without a GPU gets a message; one with a GPU gets the GPU."""
 
 from __future__ import annotations
 

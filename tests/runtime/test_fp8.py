@@ -1,5 +1,5 @@
 # ruff: noqa: E501 (a message stands on one line beside what causes it)
-"""Kernels for fp8 with values of another depth: what is refused, and what the kernel is told."""
+"""Kernels for fp8 with values of another depth: what is refused, and the kernel's parameters."""
 
 from __future__ import annotations
 
@@ -146,7 +146,7 @@ def test_groups_of_heads_know_the_bytes_of_keys_and_values(make_plan):
 
 
 class FakeTorch:
-    """As much of torch as the launcher asks for an output."""
+    """The part of torch that the launcher uses to make an output."""
 
     bfloat16, float16, float32 = "bf", "half", "single"
 

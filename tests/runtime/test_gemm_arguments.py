@@ -1,5 +1,5 @@
 # ruff: noqa: E501 (a message stands on one line beside what causes it)
-"""Every wrong argument of a product is refused by its name; what is right comes out with a batch."""
+"""Every wrong argument of a product is refused by its name; valid arguments get a batch axis."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ FP8 = plan_of(dtype="fp8_e4m3", out_dtype="fp32")
 
 
 def contiguous(shape, pointer, dtype="bfloat16", *, swapped=False):
-    """The view of an array; ``swapped``: the last axis but one has its elements side by side."""
+    """The view of an array; ``swapped``: the last axis but one is contiguous."""
     order = list(range(len(shape)))
     if swapped:
         order[-2:] = reversed(order[-2:])
@@ -177,7 +177,7 @@ def test_strides_that_nothing_steps_over_do_not_part_c_from_the_output():
 
 
 def test_interleaved_outputs_pass():
-    """Columns of one wider array: they lie among each other, and share no byte."""
+    """Columns of one wider array: they are interleaved, and share no byte."""
     wide = {"strides": (4 * 72, 2)}
     arguments = make_arguments(c={**wide, "pointer": 4 * GAP + 144}, out=wide)
     assert check_gemm_arguments(PLAN, arguments).out.strides[1] == 288

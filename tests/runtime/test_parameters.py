@@ -1,4 +1,4 @@
-"""Parameters lie in memory as the kernel reads them, in the plan's order."""
+"""Parameters are in memory as the kernel reads them, in the plan's order."""
 
 from __future__ import annotations
 

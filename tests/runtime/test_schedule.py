@@ -1,4 +1,4 @@
-"""Every row is covered exactly once, and the cut is the best that the model of the GPU knows."""
+"""Every row is covered exactly once, and the schedule is the best by the model of the GPU."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def test_tiles_cover_every_row_once(plan, size, multiprocessors):
         assert first == end
         end = behind
     assert end >= size.query_rows
-    # Nothing lies wholly behind the rows, but for the second of a pair.
+    # No tile is entirely past the end, except for the second of a pair.
     assert tiles[-plan.cta_group][0] < size.query_rows
 
 

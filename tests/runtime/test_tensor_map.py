@@ -1,4 +1,4 @@
-"""Tensor maps address exactly the elements of the tensor, and keep to the hardware's limits."""
+"""Tensor maps address exactly the elements of the tensor, and respect the hardware's limits."""
 
 from __future__ import annotations
 

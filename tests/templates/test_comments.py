@@ -28,7 +28,7 @@ MAY_BE: Final = {
     "accumulator": ("kNumAccumStages",),
     "thread": ("kNumThreads",),
 }
-"""The constants that a count of these may be; others are looked at by their own tests."""
+"""The constants that a count of these may be; others are checked by their own tests."""
 PUBLISHED: Final = re.compile(
     r"((?:^//[^\n]*\n)+)(?:template [^\n]*\n(?: +[^\n]*\n)*)?struct (\w+)", re.MULTILINE
 )

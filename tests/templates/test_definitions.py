@@ -1,4 +1,4 @@
-"""Each instruction is defined once, and kernels hold nothing that they do not use."""
+"""Each instruction is defined once, and kernels have nothing that they do not use."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Compilers that are there, and small kernels, most of them with one defect each."""
+"""The compilers of this machine, and small kernels, most of them with one defect each."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ SOURCES: Mapping[str, str] = {
     "clean": _WGMMA.replace("@TOUCH@\n", "").replace("@FIRST@", "0"),
     # An accumulator is used before wgmma is waited for: line 15.
     "serialized": _WGMMA.replace("@TOUCH@", "  d[0] += 1.f;").replace("@FIRST@", "0"),
-    # ptxas has to add the fence behind the load of an accumulator.
+    # ptxas has to add the fence after the load of an accumulator.
     "unfenced": _WGMMA.replace("@TOUCH@\n", "")
     .replace("@FIRST@", "out[0]")
     .replace("  fence();\n", ""),
@@ -97,7 +97,7 @@ extern "C" __global__ void undefined_kernel(float* out) {
   out[0] = wrong_name;
 }
 """,
-    # The compiler takes it, ptxas does not: line 2, inlined at line 5.
+    # The compiler accepts it, ptxas does not: line 2, inlined at line 5.
     "bad_ptx": """\
 __device__ __forceinline__ void inner() {
   asm volatile("no.such_instruction;");

@@ -24,7 +24,7 @@ def program(path: Path, text: str = "#!/bin/sh\n") -> Path:
 
 @pytest.fixture(autouse=True)
 def bare(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Let nothing of this machine's toolkit be found unless a test says so."""
+    """Hide this machine's toolkit unless a test needs it."""
     for variable in ("FA4GEN_NVCC", "CUDA_HOME", "CUDA_PATH"):
         monkeypatch.delenv(variable, raising=False)
 

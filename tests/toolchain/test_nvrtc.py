@@ -29,7 +29,7 @@ class NoLibrary:
 def test_its_own_cache_is_off_where_there_is_one(
     monkeypatch: pytest.MonkeyPatch, release: tuple[int, int], without: bool
 ) -> None:
-    """What comes out of that cache has no log, and the lint would refuse it."""
+    """Results from that cache have no log, and the lint would refuse them."""
     compiler = Nvrtc()
     monkeypatch.setattr(compiler, "release", release)
     assert ("--no-cache" in compiler.options(Unit("any", "", {}, "sm_90a"))) is without

@@ -1,4 +1,4 @@
-"""Compiles kernels of CuTe DSL for a GPU that is not there and records how they are launched.
+"""Compiles kernels of CuTe DSL without a GPU and records how they are launched.
 
     python record.py CASE OUTPUT
 

@@ -1,4 +1,4 @@
-"""What CuTe DSL finds in place of a GPU: a runtime that records launches, and tensors "on" one.
+"""What CuTe DSL uses instead of a GPU: a runtime that records launches, and tensors "on" one.
 
 Used by ``record.py`` only, in a process of its own: the stand-in has to be there before CuTe DSL
 is imported, and the architecture is fixed when it is.
@@ -52,7 +52,7 @@ class RawLaunch:
 
 @dataclass
 class Standin:
-    """The runtime library in place, and the launches that it was given."""
+    """The loaded runtime library, and the launches that it recorded."""
 
     folder: Path
     """Where CuTe DSL keeps the PTX of what it compiles."""
@@ -111,7 +111,7 @@ def install(arch: str) -> Standin:
         QUACK_CACHE_ENABLED="0",
     )
     # CuTe DSL puts its own runtime in front of CUTE_DSL_LIBS, and its compiler looks up symbols in
-    # the process first: what is loaded globally before it wins.
+    # the process first: a library loaded globally before takes precedence.
     loaded = ctypes.CDLL(str(library), mode=ctypes.RTLD_GLOBAL)
     standin = Standin(folder)
     handler = _HANDLER(standin._launched)
@@ -122,7 +122,7 @@ def install(arch: str) -> Standin:
 
 
 def _describe_hardware() -> None:
-    """Answer what CuTe DSL asks the driver about the GPU."""
+    """Answer CuTe DSL's queries about the GPU."""
     import cutlass.utils
 
     class Hardware:

@@ -1,4 +1,4 @@
-"""Tensors of the host that say they are on a GPU: their addresses are the arrays' on the host."""
+"""Host tensors that pretend to be on a GPU: their addresses are the arrays' on the host."""
 
 from __future__ import annotations
 
