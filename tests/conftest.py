@@ -1,4 +1,4 @@
-"""Shared by all tests: tests that need a GPU are marked, and are skipped with the reason elsewhere."""
+"""Shared by all tests: those that need a GPU are marked, and skipped elsewhere."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Mistakes put into the rendered source of a kernel, and what verify's emulator says of them."""
+"""Mutants of the rendered source of a kernel, and the findings of verify's emulator."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Found:
 
 @dataclass(frozen=True)
 class Mutant:
-    """``config`` names a kernel, ``case`` the problem that shows the mistake.
+    """``config`` names a kernel, ``case`` the problem that shows the error.
 
     One of ``found`` has to be among the findings whatever the schedule, and the verdict has to be
     ``verdict``. ``in_header`` changes the header of barrier constants instead.
@@ -131,7 +131,7 @@ class HasChanges(Protocol):
 
 
 def mutated(kernel: Kernel, mutant: HasChanges) -> Kernel:
-    """Return the kernel with a mistake in it; AssertionError where it does not fit any more."""
+    """Return the mutated kernel; AssertionError where the edit does not fit any more."""
     for change in mutant.changes:
         if mutant.in_header:
             kernel = replace(kernel, header=change.apply(kernel.header))
@@ -142,7 +142,7 @@ def mutated(kernel: Kernel, mutant: HasChanges) -> Kernel:
 
 @cache
 def ptx_of(kernel: Kernel) -> str:
-    """Compile, with the lines that findings are told by."""
+    """Compile, with line information for findings."""
     return find_compiler("nvrtc").build_ptx(kernel.unit())
 
 
@@ -197,7 +197,7 @@ def verify(kernel: Kernel, case: str, seed: int) -> tuple[Verdict, list[Report]]
     return verdict, backend.recorder.reports
 
 
-def complaint(mutant: Mutant, kernel: Kernel, seed: int) -> str:
+def failure(mutant: Mutant, kernel: Kernel, seed: int) -> str:
     """What is wrong with the verdict on a mutant under ``seed``; "" where it is as expected."""
     verdict, reports = verify(kernel, mutant.case, seed)
     assert verdict.num_cases == 1

@@ -1,4 +1,4 @@
-"""Mistakes in the shipped kernels that show only when a long ring has wrapped, or wrapped twice.
+"""Mutants of the shipped kernels that show only when a long ring has wrapped, or wrapped twice.
 
 Without the case that goes round every ring twice they are not seen: the other cases use the
 last slots of a long ring once.
@@ -23,7 +23,7 @@ SHORT = {
     "last_block_taken_without_a_wait": ("ring/*", "tiles/many"),
     "parity_of_blocks_flips_once": ("ring/*", "tiles/many"),
 }
-"""The longest of the other cases, which do not show the mistake."""
+"""The longest of the other cases, which do not show the error."""
 MUTANTS = {
     "last_slot_taken_without_a_wait": Mutant(
         GEMM, "the loader does not wait until the last of 8 slots is free",
@@ -83,7 +83,7 @@ def test_the_rings_are_long() -> None:
 
 @pytest.mark.compile
 @pytest.mark.parametrize("name", ALWAYS)
-def test_a_mistake_behind_a_wrap_is_told(name: str) -> None:
+def test_a_mutant_after_a_wrap_is_reported(name: str) -> None:
     check_told(name, 0)
 
 
@@ -97,7 +97,7 @@ def test_the_kernel_without_it_is_clean_and_goes_round() -> None:
 
 @pytest.mark.seeds
 @pytest.mark.parametrize("name", MUTANTS)
-def test_a_mistake_behind_a_wrap_is_told_whatever_the_schedule(name: str) -> None:
+def test_a_mutant_after_a_wrap_is_reported_whatever_the_schedule(name: str) -> None:
     for seed in range(2 * len(SCHEDULES)):
         check_told(name, seed)
 

@@ -37,7 +37,7 @@ pytestmark = pytest.mark.compile
 BLOCKS, CTAS, THREADS, LANES, PIPES = 9, 2, 320, 128, 10
 STAGES = (1, 2, 3, 4, 11)
 CLEAN = tuple(Variant(kind, stages) for stages in (1, 4, 11) for kind in ("even_odd", "ring"))
-MISTAKES: dict[Variant, set[str]] = {
+MUTANTS: dict[Variant, set[str]] = {
     Variant("even_odd", 4, 1, "one_release"): {"deadlock"},
     Variant("even_odd", 4, 1, "early_release"): {"race", "uninitialised"},
     Variant("even_odd", 4, 1, "no_wait"): {"race", "phase-lap"},
@@ -82,7 +82,7 @@ def source() -> str:
     template = open_templates(FOLDER).environment().get_template("depth512.cu.j2")
     return template.render(
         families=FAMILIES,
-        plan=build_plan(config), pair=True, faults=FAULTS, variants=(*CLEAN, *MISTAKES, NO_ACQUIRE),
+        plan=build_plan(config), pair=True, faults=FAULTS, variants=(*CLEAN, *MUTANTS, NO_ACQUIRE),
         stage_counts=STAGES,
     )  # fmt: skip
 
@@ -212,10 +212,10 @@ def test_phases_over_several_wraps(variant: Variant) -> None:
             assert log[rank, pipe].tolist() == expected, pipe
 
 
-@pytest.mark.parametrize("variant", MISTAKES, ids=str)
-def test_mistakes_are_reported(variant: Variant) -> None:
+@pytest.mark.parametrize("variant", MUTANTS, ids=str)
+def test_mutants_are_reported(variant: Variant) -> None:
     for seed, schedule in enumerate(SCHEDULES):
-        assert_reported(report_of(variant, seed=seed, schedule=schedule), MISTAKES[variant])
+        assert_reported(report_of(variant, seed=seed, schedule=schedule), MUTANTS[variant])
 
 
 def test_a_factor_needs_its_own_barrier() -> None:
@@ -224,5 +224,5 @@ def test_a_factor_needs_its_own_barrier() -> None:
         report = report_of(NO_ACQUIRE, seed=seed, schedule=schedule)
         assert report.verdict.value == "isa", str(report)
         assert {finding.kind for finding in report.findings} == {"race"}
-        # which of the peer's threads are told depends on the code that the compiler makes
+        # which of the peer's threads are reported depends on the code that the compiler makes
         assert all(finding.who.startswith("CTA 1, thread") for finding in report.findings)

@@ -37,8 +37,8 @@ TILES = tuple(
     for kind in ("steps", "scoped", "acquired", "arrives", "lane")
     for stages in STAGES[:4]
 )
-# A mistake is reported as one of these, whatever the interleaving.
-THREAD_MISTAKES: dict[Variant, set[str]] = {
+# A mutant is reported as one of these, whatever the interleaving.
+THREAD_MUTANTS: dict[Variant, set[str]] = {
     Variant("steps", 2, 1, "no_wait"): {"race", "uninitialised"},
     Variant("steps", 2, 1, "no_acquire"): {"race", "deadlock", "over-arrival"},
     Variant("scoped", 2, 1, "early_commit"): {"race", "uninitialised"},
@@ -48,7 +48,7 @@ THREAD_MISTAKES: dict[Variant, set[str]] = {
     Variant("lane", 3, 1, "no_flip"): {"race", "deadlock"},
     Variant("scoped", 3, 1, "stage_early"): {"race", "uninitialised"},
 }
-TILE_MISTAKES: dict[Variant, set[str]] = {
+TILE_MUTANTS: dict[Variant, set[str]] = {
     Variant("steps", 2, 1, "no_wait"): {"race", "uninitialised"},
     Variant("steps", 2, 1, "no_acquire"): {"race", "over-arrival"},
     Variant("arrives", 2, 1, "early_release"): {"race"},
@@ -65,8 +65,8 @@ NO_FENCE = Variant("scoped", 2, 1, "no_fence")
 @cache
 def handovers() -> Program:
     source = render(
-        "handovers.cu.j2", stage_counts=STAGES, threads=(*THREADS, *THREAD_MISTAKES),
-        tiles=(*TILES, *TILE_MISTAKES, NO_FENCE),
+        "handovers.cu.j2", stage_counts=STAGES, threads=(*THREADS, *THREAD_MUTANTS),
+        tiles=(*TILES, *TILE_MUTANTS, NO_FENCE),
     )  # fmt: skip
     return Program(compile_text("handovers", source))
 
@@ -168,23 +168,23 @@ def test_one_stage_flips_at_every_step() -> None:
 def test_full_barriers_come_first_with_their_counts(stages: int) -> None:
     arrivals = np.full((4, 2 * stages), UNTOUCHED, np.int32)
     assert_clean(launch(handovers(), f"counts_s{stages}", [arrivals], threads=32))
-    # as told; the epilogue's load by default, and with one arrival of a warp; a pair's accumulators
+    # as requested; the epilogue's load by default, and with one arrival per warp; a pair's sums
     counts = [(3, 5), (1, 128), (1, 4), (1, 256)]
     assert arrivals.tolist() == [[full] * stages + [empty] * stages for full, empty in counts]
 
 
-@pytest.mark.parametrize("variant", THREAD_MISTAKES, ids=str)
-def test_mistakes_of_threads_are_reported(variant: Variant) -> None:
+@pytest.mark.parametrize("variant", THREAD_MUTANTS, ids=str)
+def test_mutants_of_threads_are_reported(variant: Variant) -> None:
     for seed, schedule in enumerate(SCHEDULES):
         report = run_threads(variant, seed=seed, schedule=schedule)[0].report
-        assert_reported(report, THREAD_MISTAKES[variant])
+        assert_reported(report, THREAD_MUTANTS[variant])
 
 
-@pytest.mark.parametrize("variant", TILE_MISTAKES, ids=str)
-def test_mistakes_with_copies_are_reported(variant: Variant) -> None:
+@pytest.mark.parametrize("variant", TILE_MUTANTS, ids=str)
+def test_mutants_with_copies_are_reported(variant: Variant) -> None:
     for seed, schedule in enumerate(SCHEDULES):
         report = run_tiles(variant, seed=seed, schedule=schedule)[0].report
-        assert_reported(report, TILE_MISTAKES[variant])
+        assert_reported(report, TILE_MUTANTS[variant])
 
 
 def test_reads_are_fenced_before_the_copy_that_overwrites_them() -> None:
@@ -201,7 +201,7 @@ def test_reads_are_fenced_before_the_copy_that_overwrites_them() -> None:
 def test_a_handle_ends_once(handle: str) -> None:
     source = render("handovers.cu.j2", stage_counts=(), threads=(), tiles=())
     source += f"""
-extern "C" __global__ void mistaken() {{
+extern "C" __global__ void wrong_roles() {{
   ProducerConsumerPipeline<2> pipeline{{0}};
   const {handle} one(pipeline);
   const {handle} two(one);

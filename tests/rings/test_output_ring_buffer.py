@@ -33,8 +33,8 @@ CLEAN = (
     Variant("acquired", 2, 64), Variant("acquired", 3, 128), Variant("scoped", 3, 64),
     Variant("acquired", 4, 32), Variant("scoped", 4, 128),
 )  # fmt: skip
-# A mistake is reported as one of these, whatever the interleaving.
-MISTAKES: dict[Variant, set[str]] = {
+# A mutant is reported as one of these, whatever the interleaving.
+MUTANTS: dict[Variant, set[str]] = {
     Variant("acquired", 2, 32, "no_wait"): {"race", "uninitialised"},
     Variant("acquired", 2, 32, "no_acquire"): {"race", "over-arrival", "deadlock"},
     Variant("acquired", 2, 32, "early_release"): {"missing-tcgen05-wait"},
@@ -43,7 +43,7 @@ MISTAKES: dict[Variant, set[str]] = {
     Variant("scoped", 1, 32, "no_flip"): {"race", "deadlock"},
     Variant("scoped", 2, 32, "stage_early"): {"race", "uninitialised"},
 }
-PAIR_MISTAKES: dict[Variant, set[str]] = {
+PAIR_MUTANTS: dict[Variant, set[str]] = {
     Variant("acquired", 2, 32, "early_release"): {"missing-tcgen05-wait"},
     Variant("acquired", 2, 32, "one_release"): {"deadlock"},
     Variant("scoped", 2, 32, "half_count"): {"race", "phase-lap", "deadlock"},
@@ -69,7 +69,7 @@ def run(variant: Variant, ctas: int, operands: Operands, **options: Any) -> Run:
     out = np.full(shape, np.nan, np.float32)
     log = np.full((ctas, 2, steps, 6), UNTOUCHED, np.int32)
     args = [*operands.maps()[:2], out, log, np.int32(steps)]
-    variants = (*CLEAN, NO_FENCE, *(MISTAKES if ctas == 1 else PAIR_MISTAKES))
+    variants = (*CLEAN, NO_FENCE, *(MUTANTS if ctas == 1 else PAIR_MUTANTS))
     kernels = program("output_ring.cu.j2", "variants", variants, ctas)
     return Run(launch(kernels, variant.name, args, ctas, THREADS, **options), out, log)
 
@@ -119,18 +119,18 @@ def test_more_interleavings(ctas: int) -> None:
         check(CLEAN[2], ctas, seed, SCHEDULES[seed % len(SCHEDULES)])
 
 
-@pytest.mark.parametrize("variant", MISTAKES, ids=str)
-def test_mistakes_are_reported(variant: Variant) -> None:
+@pytest.mark.parametrize("variant", MUTANTS, ids=str)
+def test_mutants_are_reported(variant: Variant) -> None:
     for seed, schedule in enumerate(SCHEDULES):
         report = report_of(variant, 1, seed=seed, schedule=schedule)
-        assert_reported(report, MISTAKES[variant])
+        assert_reported(report, MUTANTS[variant])
 
 
-@pytest.mark.parametrize("variant", PAIR_MISTAKES, ids=str)
-def test_mistakes_of_a_pair_are_reported(variant: Variant) -> None:
+@pytest.mark.parametrize("variant", PAIR_MUTANTS, ids=str)
+def test_mutants_of_a_pair_are_reported(variant: Variant) -> None:
     for seed, schedule in enumerate(SCHEDULES):
         report = report_of(variant, 2, seed=seed, schedule=schedule)
-        assert_reported(report, PAIR_MISTAKES[variant])
+        assert_reported(report, PAIR_MUTANTS[variant])
 
 
 def test_loads_are_fenced_before_their_release() -> None:

@@ -35,8 +35,8 @@ THREADS = tuple(Variant("threads", stages, parts) for stages in (1, 2) for parts
 PRODUCTS = tuple(Variant("products", stages) for stages in (1, 2))
 SHARES = tuple(Variant("shares", stages, parts) for stages in (1, 2) for parts in (1, 2, 3))
 DRAIN = Variant("drain", 1)
-# A mistake is reported as one of these, whatever the interleaving.
-MISTAKES: dict[Variant, set[str]] = {
+# A mutant is reported as one of these, whatever the interleaving.
+MUTANTS: dict[Variant, set[str]] = {
     Variant("threads", 2, 3, "no_wait"): {"race", "uninitialised"},
     Variant("threads", 1, 2, "no_acquire"): {"race", "over-arrival", "deadlock"},
     Variant("threads", 2, 1, "early_release"): {"race", "uninitialised"},
@@ -50,13 +50,13 @@ MISTAKES: dict[Variant, set[str]] = {
     Variant("shares", 1, 1, "early_release"): {"race", "uninitialised"},
     Variant("drain", 1, 1, "no_wait"): {"race"},
 }
-PAIR_MISTAKES: dict[Variant, set[str]] = {
+PAIR_MUTANTS: dict[Variant, set[str]] = {
     Variant("products", 2, 1, "no_acquire"): {"race", "over-arrival", "deadlock"},
     Variant("shares", 2, 2, "no_wait"): {"race", "uninitialised"},
     Variant("shares", 1, 1, "early_release"): {"race", "uninitialised"},
 }
-SINGLE = (*THREADS, *PRODUCTS, *SHARES, DRAIN, *MISTAKES)
-PAIR = (*PRODUCTS, *SHARES, *PAIR_MISTAKES)
+SINGLE = (*THREADS, *PRODUCTS, *SHARES, DRAIN, *MUTANTS)
+PAIR = (*PRODUCTS, *SHARES, *PAIR_MUTANTS)
 
 
 def expected_log(variant: Variant, role: int) -> Any:
@@ -170,21 +170,21 @@ def test_drain_waits_for_the_products_committed_last(seed: int, schedule: str) -
 def test_drain_needs_one_slot() -> None:
     source = render("roles.cu.j2", roles=())
     source += """
-extern "C" __global__ void mistaken() { RolePipeline<2, true>{0, 0}.drain(); }
+extern "C" __global__ void wrong_roles() { RolePipeline<2, true>{0, 0}.drain(); }
 """
     with pytest.raises(CompileError, match="With more slots, the last commit was on another one"):
-        compile_text("mistaken", source)
+        compile_text("wrong_roles", source)
 
 
-@pytest.mark.parametrize("variant", MISTAKES, ids=str)
-def test_mistakes_are_reported(variant: Variant) -> None:
+@pytest.mark.parametrize("variant", MUTANTS, ids=str)
+def test_mutants_are_reported(variant: Variant) -> None:
     for seed, schedule in enumerate(SCHEDULES):
         report = report_of(variant, 1, seed=seed, schedule=schedule)
-        assert_reported(report, MISTAKES[variant])
+        assert_reported(report, MUTANTS[variant])
 
 
-@pytest.mark.parametrize("variant", PAIR_MISTAKES, ids=str)
-def test_mistakes_of_a_pair_are_reported(variant: Variant) -> None:
+@pytest.mark.parametrize("variant", PAIR_MUTANTS, ids=str)
+def test_mutants_of_a_pair_are_reported(variant: Variant) -> None:
     for seed, schedule in enumerate(SCHEDULES):
         report = report_of(variant, 2, seed=seed, schedule=schedule)
-        assert_reported(report, PAIR_MISTAKES[variant])
+        assert_reported(report, PAIR_MUTANTS[variant])

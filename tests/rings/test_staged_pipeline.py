@@ -25,9 +25,9 @@ from tests.rings.harness import (
 pytestmark = pytest.mark.compile
 
 RINGS = tuple(Variant("staged", stages, parts) for parts in (1, 2, 4) for stages in range(1, 6))
-# A mistake is reported as one of these, whatever the interleaving. A producer that is a round
+# A mutant is reported as one of these, whatever the interleaving. A producer that is a round
 # ahead completes phases which the consumer then waits for in vain.
-MISTAKES: dict[Variant, set[str]] = {
+MUTANTS: dict[Variant, set[str]] = {
     Variant("staged", 2, 2, "no_wait"): {"race", "uninitialised"},
     Variant("staged", 2, 2, "no_acquire"): {"race", "deadlock"},
     Variant("staged", 3, 2, "one_release"): {"deadlock"},
@@ -46,7 +46,7 @@ def run(variant: Variant, operands: Operands | None = None, **options: Any) -> R
     out = np.full((1, steps, LANES, ROWS), np.nan, np.float32)
     log = np.full((1, 2, steps, variant.parts, 5), UNTOUCHED, np.int32)
     args = [operands.maps()[0], operands.stored_keys(), out, log, np.int32(steps)]
-    kernels = program("staged.cu.j2", "rings", (*RINGS, *MISTAKES))
+    kernels = program("staged.cu.j2", "rings", (*RINGS, *MUTANTS))
     return Run(launch(kernels, variant.name, args, **options), out, log)
 
 
@@ -80,8 +80,8 @@ def test_blocks_arrive_in_order(variant: Variant) -> None:
             np.testing.assert_array_equal(done.log[0, role], expected_log(variant, role))
 
 
-@pytest.mark.parametrize("variant", MISTAKES, ids=str)
-def test_mistakes_are_reported(variant: Variant) -> None:
+@pytest.mark.parametrize("variant", MUTANTS, ids=str)
+def test_mutants_are_reported(variant: Variant) -> None:
     for seed, schedule in enumerate(SCHEDULES):
         report = run(variant, seed=seed, schedule=schedule).report
-        assert_reported(report, MISTAKES[variant])
+        assert_reported(report, MUTANTS[variant])

@@ -34,8 +34,8 @@ VALUES = tuple(Variant("values", stages) for stages in range(1, 6))
 FUSED = tuple(Variant("fused", stages) for stages in range(2, 6))
 PAIRS = (Variant("keys", 3, 2), Variant("values", 2), Variant("fused", 3))
 
-# A mistake is reported as one of these, whatever the interleaving.
-MISTAKES: dict[Variant, set[str]] = {
+# A mutant is reported as one of these, whatever the interleaving.
+MUTANTS: dict[Variant, set[str]] = {
     Variant("keys", 2, 2, "no_wait"): {"race"},
     Variant("values", 1, 1, "no_wait"): {"race"},
     Variant("keys", 2, 2, "no_acquire"): {"race", "over-arrival"},
@@ -47,12 +47,12 @@ MISTAKES: dict[Variant, set[str]] = {
     Variant("keys", 2, 2, "first_phase"): {"deadlock"},
     Variant("fused", 3, 1, "first_slot"): {"race", "deadlock"},
 }
-PAIR_MISTAKES: dict[Variant, set[str]] = {
+PAIR_MUTANTS: dict[Variant, set[str]] = {
     Variant("keys", 2, 2, "early_release"): {"race"},
     Variant("values", 1, 1, "no_flip"): {"race", "deadlock"},
 }
-SINGLE = (*KEYS, *VALUES, *FUSED, *MISTAKES)
-PAIR = (*PAIRS, *PAIR_MISTAKES)
+SINGLE = (*KEYS, *VALUES, *FUSED, *MUTANTS)
+PAIR = (*PAIRS, *PAIR_MUTANTS)
 
 
 def steps_of(variant: Variant) -> int:
@@ -138,17 +138,17 @@ def test_release_arrives_without_a_product(variant: Variant) -> None:
     np.testing.assert_array_equal(done.log[0, 1], expected_log(variant, 1, 1))
 
 
-@pytest.mark.parametrize("variant", MISTAKES, ids=str)
-def test_mistakes_are_reported(variant: Variant) -> None:
+@pytest.mark.parametrize("variant", MUTANTS, ids=str)
+def test_mutants_are_reported(variant: Variant) -> None:
     for seed, schedule in enumerate(SCHEDULES):
-        assert_reported(run(variant, seed=seed, schedule=schedule).report, MISTAKES[variant])
+        assert_reported(run(variant, seed=seed, schedule=schedule).report, MUTANTS[variant])
 
 
-@pytest.mark.parametrize("variant", PAIR_MISTAKES, ids=str)
-def test_mistakes_of_a_pair_are_reported(variant: Variant) -> None:
+@pytest.mark.parametrize("variant", PAIR_MUTANTS, ids=str)
+def test_mutants_of_a_pair_are_reported(variant: Variant) -> None:
     for seed, schedule in enumerate(SCHEDULES):
         report = run(variant, ctas=2, seed=seed, schedule=schedule).report
-        assert_reported(report, PAIR_MISTAKES[variant])
+        assert_reported(report, PAIR_MUTANTS[variant])
 
 
 @pytest.mark.parametrize("group", [1, 2])
@@ -183,10 +183,10 @@ def test_constants(parts: int, group: int) -> None:
 def test_keys_are_not_taken_for_values(is_k: bool, call: str, message: str) -> None:
     source = render("states.cu.j2", states=())
     source += f"""
-extern "C" __global__ void mistaken() {{
+extern "C" __global__ void wrong_roles() {{
   TMAConsumerPipeline<Config<1, 1>, {str(is_k).lower()}> pipeline{{0, 0, 0, 0, 0}};
   pipeline.{call};
 }}
 """
     with pytest.raises(CompileError, match=message):
-        compile_text("mistaken", source)
+        compile_text("wrong_roles", source)

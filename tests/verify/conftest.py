@@ -1,4 +1,4 @@
-"""A stand-in for a kernel: blockwise online softmax in NumPy, with mistakes that can be put in.
+"""A stand-in for a kernel: blockwise online softmax in NumPy, with selectable mutants.
 
 It works on the memory that a backend is given, and shares no code with the reference but the ends
 of the mask, which tests/masks holds against their definition: heads and the order of the blocks are
@@ -30,10 +30,10 @@ if TYPE_CHECKING:
 
 @dataclass
 class NumpyKernel:
-    """A kernel for ``plan``; ``mistake`` names what it does wrong, "" for nothing."""
+    """A kernel for ``plan``; ``mutant`` names what it does wrong, "" for nothing."""
 
     plan: AttentionPlan
-    mistake: str = ""
+    mutant: str = ""
     runs: int = 0
     in_run: threading.Lock = field(default_factory=threading.Lock)
 
@@ -58,14 +58,14 @@ class NumpyKernel:
     def _descale(self, bits: dict[str, Any], name: str, batch: int, key_head: int) -> float:
         """Return the scale of a tensor's head; 1 where the call passes none."""
         scale = bits.get(f"{name}_descale")
-        if scale is None or self.mistake == f"no_{name}_descale":
+        if scale is None or self.mutant == f"no_{name}_descale":
             return 1.0
-        if self.mistake == "transposed_descales":
+        if self.mutant == "transposed_descales":
             scale = scale.reshape(scale.shape[::-1]).T
         return float(scale.view(np.float32)[batch, key_head])
 
     def _attend(self, memory: AttentionMemory, buffers: dict[str, Any]) -> None:
-        plan, wrong = self.plan, self.mistake
+        plan, wrong = self.plan, self.mutant
         bits = {name: view.bits(buffers[view.buffer]) for name, view in memory.views.items()}
         q, k, v = (
             self._heads_first(memory, from_bits(bits[name], plan.dtype))
@@ -94,26 +94,26 @@ class NumpyKernel:
 
     def _stray_writes(self, memory: Any, buffers: Any, bits: Any, out: Any) -> None:
         view = memory.views["out"]
-        if self.mistake == "overrun":
+        if self.mutant == "overrun":
             end = (
                 view.offset
                 + sum((n - 1) * s for n, s in zip(view.shape, view.strides, strict=True))
                 + 2
             )
             buffers["out"][end : end + 2] = 0
-        elif self.mistake == "underrun":
+        elif self.mutant == "underrun":
             buffers["out"][view.offset - 2 : view.offset] = 0
-        elif self.mistake == "lse_overrun":
+        elif self.mutant == "lse_overrun":
             buffers["lse"][-1] = 0
-        elif self.mistake == "row_gap" and memory.layout == "bshd":
+        elif self.mutant == "row_gap" and memory.layout == "bshd":
             buffers["out"][view.offset + view.strides[1] - 2] ^= 0xFF
-        elif self.mistake == "input":
+        elif self.mutant == "input":
             bits["key"][0, 0, 0, 0] ^= 1
-        elif self.mistake == "race" and out.size:
+        elif self.mutant == "race" and out.size:
             out.flat[self.runs % 7 if out.size > 7 else 0] ^= self.runs & 1
 
     def _head(self, q: Any, k: Any, v: Any, scale: float) -> tuple[Any, Any]:
-        plan, wrong = self.plan, self.mistake
+        plan, wrong = self.plan, self.mutant
         rows, keys = len(q), len(k)
         i = np.arange(rows)[:, None] + (0 if wrong == "top_left" else keys - rows)
         first, last = None, None
@@ -191,14 +191,14 @@ class NumpyBackend:
     same_bits = True
     emulates = False
 
-    def __init__(self, mistake: str = "") -> None:
-        self.mistake = mistake
+    def __init__(self, mutant: str = "") -> None:
+        self.mutant = mutant
 
     def available(self) -> bool:
         return True
 
     def load(self, plan: AttentionPlan, compiled: Any) -> NumpyKernel:
-        return NumpyKernel(plan, self.mistake)
+        return NumpyKernel(plan, self.mutant)
 
 
 def make_plan(**keys: Any) -> AttentionPlan:

@@ -1,4 +1,4 @@
-"""The emulator behind verify: shipped kernels are clean, and mistakes in their source are found."""
+"""The emulator behind verify: shipped kernels are clean, and their mutants are found."""
 
 from __future__ import annotations
 

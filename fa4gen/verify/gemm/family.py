@@ -181,8 +181,8 @@ class GemmReference:
         low, high = (float(end[worst]) for end in (self.result.low, self.result.high))
         yield Failure(
             "numbers",
-            f"{', '.join(above)}; {outside} of {shares.size} elements are off by more than their "
-            f"rounding allows; {memory.place_of('out', shown)}: expected "
+            f"{', '.join(above)}; {outside} of {shares.size} elements are outside of their "
+            f"rounding bounds; {memory.place_of('out', shown)}: expected "
             f"{float(self.result.exact[worst]):.6g}, from {low:.6g} to {high:.6g}, "
             f"got {float(got[worst]):.6g}",
         )

@@ -59,7 +59,7 @@ class Outcome:
     wrong: str
 
     @property
-    def complaint(self) -> str:
+    def failure(self) -> str:
         """What is wrong at all; "" where all is well."""
         if self.report.verdict.value != "clean":
             return "\n".join(str(finding) for finding in self.report.findings[:4])

@@ -1,4 +1,4 @@
-"""A stand-in for a matrix product's kernel: tiles in NumPy, with mistakes that can be put in.
+"""A stand-in for a matrix product's kernel: tiles in NumPy, with selectable mutants.
 
 It works on the memory that a backend is given and shares no code with the reference.
 """
@@ -30,10 +30,10 @@ ACTIVATIONS = {
 
 @dataclass
 class NumpyGemm:
-    """A kernel for ``plan``; ``mistake`` names what it does wrong, "" for nothing."""
+    """A kernel for ``plan``; ``mutant`` names what it does wrong, "" for nothing."""
 
     plan: GemmPlan
-    mistake: str = ""
+    mutant: str = ""
     runs: int = 0
 
     def run(self, memory: GemmMemory) -> dict[str, Any]:
@@ -52,7 +52,7 @@ class NumpyGemm:
         return from_bits(found, self.plan.dtype if name in "ab" else self.plan.out_dtype)
 
     def _product(self, memory: GemmMemory, bits: dict[str, Any], batch: int, out: Any) -> None:
-        plan, wrong = self.plan, self.mistake
+        plan, wrong = self.plan, self.mutant
         a, b = self._matrix(bits, "a", batch, 2), self._matrix(bits, "b", batch, 2)
         if wrong == "first_b" and bits["b"].ndim == 3:
             b = self._matrix(bits, "b", 0, 2)
@@ -90,15 +90,15 @@ class NumpyGemm:
             return
         last = sum((n - 1) * s for n, s in zip(view.shape, view.strides, strict=True))
         end = -(-(view.offset + last + view.strides[-1]) // 16) * 16
-        if self.mistake == "overrun":
+        if self.mutant == "overrun":
             buffers["out"][end] ^= 0xFF
-        elif self.mistake == "underrun":
+        elif self.mutant == "underrun":
             buffers["out"][view.offset - 1] ^= 0xFF
-        elif self.mistake == "chunk_tail" and end > view.offset + last + view.strides[-1]:
+        elif self.mutant == "chunk_tail" and end > view.offset + last + view.strides[-1]:
             buffers["out"][end - 1] ^= 0xFF
-        elif self.mistake == "input":
+        elif self.mutant == "input":
             bits["a"].flat[:1] ^= 1
-        elif self.mistake == "race":
+        elif self.mutant == "race":
             bits["out"].flat[:1] ^= self.runs & 1
 
 
@@ -111,14 +111,14 @@ class NumpyGemmBackend:
     same_bits = True
     emulates = False
 
-    def __init__(self, mistake: str = "") -> None:
-        self.mistake = mistake
+    def __init__(self, mutant: str = "") -> None:
+        self.mutant = mutant
 
     def available(self) -> bool:
         return True
 
     def load(self, plan: GemmPlan, compiled: Any) -> NumpyGemm:
-        return NumpyGemm(plan, self.mistake)
+        return NumpyGemm(plan, self.mutant)
 
 
 def make_gemm_plan(**keys: Any) -> GemmPlan:

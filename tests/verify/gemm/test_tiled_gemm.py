@@ -1,4 +1,4 @@
-"""Mistakes of rings, panels, tiles and sums of a matrix product are refused; right sums pass."""
+"""Mutants of rings, panels, tiles and sums of a matrix product are refused; correct sums pass."""
 
 from __future__ import annotations
 
@@ -49,8 +49,8 @@ def test_the_sums_of_tensor_cores_pass(compiled, keys, sums, cases) -> None:
     assert not any(failing(keys, sums, cases, compiled).values())
 
 
-# mistake, config, a case that must fail by itself, what must be said
-MISTAKES = [
+# mutant, config, a case that must fail by itself, the expected failure
+MUTANTS = [
     ("coarse_sum", FLOAT32, "size/64", "numbers"),
     ("coarse_sum", {**FLOAT32, "dtype": "fp16", "cta_group": 2}, "size/128", "numbers"),
     ("coarse_sum", {**FLOAT32, **FP8, **BLACKWELL}, "size/64", "numbers"),
@@ -74,7 +74,7 @@ MISTAKES = [
 ]
 
 
-@pytest.mark.parametrize(("mistake", "keys", "cases", "check"), MISTAKES)
-def test_a_mistake_is_caught(compiled, mistake, keys, cases, check) -> None:
+@pytest.mark.parametrize(("mutant", "keys", "cases", "check"), MUTANTS)
+def test_a_mutant_is_reported(compiled, mutant, keys, cases, check) -> None:
     assert not any(failing(keys, "", cases, compiled).values())
-    assert all(check in checks for checks in failing(keys, mistake, cases, compiled).values())
+    assert all(check in checks for checks in failing(keys, mutant, cases, compiled).values())

@@ -1,4 +1,4 @@
-"""A matrix product in NumPy, tile by tile, with the mistakes that rings, panels and sums can make.
+"""A matrix product in NumPy, tile by tile, with mutants of its rings, panels and sums.
 
 It works on the memory that a backend is given, and shares no code with the reference.
 """
@@ -22,13 +22,13 @@ if TYPE_CHECKING:
 
 @dataclass
 class TiledGemm:
-    """A kernel for ``plan``; ``mistake`` names what it does wrong, "" for nothing.
+    """A kernel for ``plan``; ``mutant`` names what it does wrong, "" for nothing.
 
-    "fine_sum" and "coarse_sum" are no mistakes everywhere: they add as tensor cores do.
+    "fine_sum" and "coarse_sum" are not wrong everywhere: they add as tensor cores do.
     """
 
     plan: GemmPlan
-    mistake: str = ""
+    mutant: str = ""
 
     def run(self, memory: GemmMemory) -> dict[str, Any]:
         plan = self.plan
@@ -41,7 +41,7 @@ class TiledGemm:
             batch, i, j = at
             product = self._sum(a[batch, i], b[batch % len(b)][:, j])
             x = self._finish(product, self._residual(bits, at, before), memory)
-            written = slice(0, -1) if self.mistake == "last_column" else slice(None)
+            written = slice(0, -1) if self.mutant == "last_column" else slice(None)
             out[batch, i, j][:, written] = self._rounded(x)[:, written]
             before = at
         return buffers
@@ -57,7 +57,7 @@ class TiledGemm:
             for row in range(0, m, rows.stop)
             for column in range(0, n, columns.stop)
         ]
-        return tiles[:-1] if self.mistake == "last_tile" else tiles
+        return tiles[:-1] if self.mutant == "last_tile" else tiles
 
     def _sum(self, a: Any, b: Any) -> Any:
         """Add block by block along k, float32."""
@@ -65,9 +65,9 @@ class TiledGemm:
         size = self.plan.BK
         for start in range(0, a.shape[1], size):
             k = slice(start, start + size)
-            if self.mistake == "stale_block" and start:  # the slot still holds the one before
+            if self.mutant == "stale_block" and start:  # the slot still holds the one before
                 k = slice(start - size, a.shape[1] - size)
-            if self.mistake in ("coarse_sum", "fine_sum"):
+            if self.mutant in ("coarse_sum", "fine_sum"):
                 total = self._add_as_tensor_cores(total, a[:, k], b[k])
             else:
                 total += a[:, k] @ b[k]
@@ -75,7 +75,7 @@ class TiledGemm:
 
     def _add_as_tensor_cores(self, total: Any, a: Any, b: Any) -> Any:
         """Add ``mma_k`` products at once, cut off at some bits below the largest of them."""
-        bits = 13 if self.mistake == "coarse_sum" else 25
+        bits = 13 if self.mutant == "coarse_sum" else 25
         for start in range(0, a.shape[1], self.plan.mma_k):
             k = slice(start, start + self.plan.mma_k)
             products = a[:, k, None].astype(np.float64) * b[None, k]
@@ -86,7 +86,7 @@ class TiledGemm:
         return total
 
     def _residual(self, bits: dict[str, Any], at: Place, before: Place) -> Any:
-        plan, wrong = self.plan, self.mistake
+        plan, wrong = self.plan, self.mutant
         if plan.residual == "none":
             return None
         batch, i, j = before if wrong == "c_of_the_tile_before" else at
@@ -106,19 +106,19 @@ class TiledGemm:
     def _finish(self, product: Any, c: Any, memory: GemmMemory) -> Any:
         alpha, beta = np.float32(memory.alpha), np.float32(memory.beta)
         x = alpha * product
-        if self.mistake == "activation_before_c":
+        if self.mutant == "activation_before_c":
             x = np.maximum(x, np.float32(0))
         if c is not None and memory.beta != 0:
-            x = x + (alpha if self.mistake == "alpha_for_beta" else beta) * c
-        if self.plan.activation is None or self.mistake == "activation_before_c":
+            x = x + (alpha if self.mutant == "alpha_for_beta" else beta) * c
+        if self.plan.activation is None or self.mutant == "activation_before_c":
             return x
         assert self.plan.activation == "max(x, 0)"
         return np.maximum(x, np.float32(0))
 
     def _rounded(self, values: Any) -> Any:
-        if self.mistake == "cut_off":
+        if self.mutant == "cut_off":
             return (values.view(np.uint32) >> 16).astype(np.uint16)
-        if self.mistake == "rounded_twice":
+        if self.mutant == "rounded_twice":
             values = round_to(values, "bf16")
         return to_bits(values, self.plan.out_dtype)
 
@@ -138,7 +138,7 @@ def _cut_to_float32(values: Any) -> Any:
 class TiledBackend:
     """Runs a TiledGemm whatever cubin it is given."""
 
-    mistake: str = ""
+    mutant: str = ""
     name = "NumPy"
     proof = "ran on NumPy"
     array_module = np
@@ -149,4 +149,4 @@ class TiledBackend:
         return True
 
     def load(self, plan: GemmPlan, compiled: Any) -> TiledGemm:
-        return TiledGemm(plan, self.mistake)
+        return TiledGemm(plan, self.mutant)

@@ -1,4 +1,4 @@
-"""Mistakes in the kernel for Blackwell, and what the emulator says of each.
+"""Mutants of the kernel for Blackwell, and the emulator's findings on each.
 
 Places are the functions that hold the instruction: most are thin wrappers around one.
 """

@@ -1,4 +1,4 @@
-"""Mistakes put into the source of the kernel for Blackwell: verify's emulator must tell each."""
+"""Mutants of the kernel for Blackwell: verify's emulator must report each."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 
 from fa4gen.emulator import SCHEDULES
 from tests.kernels.attention.sm100.mutants import CONFIGS, MUTANTS, WRONG_VERSIONS
-from tests.kernels.source_mutation import Kernel, complaint, kernel_of, mutated, verify
+from tests.kernels.source_mutation import Kernel, failure, kernel_of, mutated, verify
 
 SEEDS = 20
 ALWAYS = [
@@ -23,10 +23,10 @@ def original(config: str) -> Kernel:
     return kernel_of(CONFIGS[config])
 
 
-def complaints(name: str, seeds: range) -> list[str]:
+def failures_of(name: str, seeds: range) -> list[str]:
     mutant = MUTANTS[name]
     kernel = mutated(original(mutant.config), mutant)
-    found = {seed: complaint(mutant, kernel, seed) for seed in seeds}
+    found = {seed: failure(mutant, kernel, seed) for seed in seeds}
     return [f"seed {seed}: {wrong}" for seed, wrong in found.items() if wrong]
 
 
@@ -38,7 +38,7 @@ def check_original(config: str, case: str, seed: int) -> None:
 
 
 @pytest.mark.parametrize("name", MUTANTS)
-def test_the_mistake_can_still_be_made(name: str) -> None:
+def test_the_mutant_can_still_be_made(name: str) -> None:
     mutant = MUTANTS[name]
     kernel = original(mutant.config)
     changed = mutated(kernel, mutant)
@@ -68,15 +68,15 @@ def test_the_kernel_without_it_is_clean(config: str) -> None:
 
 @pytest.mark.compile
 @pytest.mark.parametrize("name", ALWAYS)
-def test_a_mistake_is_told(name: str) -> None:
-    assert complaints(name, range(1)) == []
+def test_a_mutant_is_reported(name: str) -> None:
+    assert failures_of(name, range(1)) == []
 
 
 @pytest.mark.seeds
 @pytest.mark.parametrize("name", MUTANTS)
-def test_a_mistake_is_told_whatever_the_schedule(name: str) -> None:
+def test_a_mutant_is_reported_whatever_the_schedule(name: str) -> None:
     seeds = SEEDS if name in WRONG_VERSIONS else 2 * len(SCHEDULES)
-    assert complaints(name, range(seeds)) == []
+    assert failures_of(name, range(seeds)) == []
 
 
 @pytest.mark.seeds

@@ -1,4 +1,4 @@
-"""Mistakes of synchronisation in the kernel of depth 512 over a pair of CTAs on Blackwell."""
+"""Mutants of the synchronisation in the kernel of depth 512 over a pair of CTAs on Blackwell."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ SCORES_LOADED: Final = (
 
 
 @dataclass(frozen=True)
-class Told:
+class Found:
     """A finding: its kind, words of its message that say where, and whose it is."""
 
     kind: str
@@ -40,130 +40,132 @@ class Told:
 
 
 @dataclass(frozen=True)
-class Slip:
-    """One of ``told`` has to be among the findings on ``case``, whatever the schedule."""
+class Mutant:
+    """One of ``found`` must be among the findings on ``case``, whatever the schedule."""
 
     about: str
     edits: tuple[Edit, ...]
-    told: tuple[Told, ...]
+    found: tuple[Found, ...]
     case: str = THREE_BLOCKS
     config: str = "causal"
     verdict: str = "error"
 
 
-SLIPS: Final[dict[str, Slip]] = {
-    "probabilities_not_told": Slip(
+MUTANTS: Final[dict[str, Mutant]] = {
+    "probabilities_not_signalled": Mutant(
         "the peer's softmax does not arrive on PO_lo",
         (Edit(PEER_STORED, "\n"),),
-        (Told("deadlock", "po_lo", "mma"),), "size/1",
+        (Found("deadlock", "po_lo", "mma"),), "size/1",
     ),
-    "factor_released_early": Slip(
+    "factor_released_early": Mutant(
         "C is released before the factor is read",
         (Edit("    scales_in.wait();\n", "    scales_in.wait();\n    scales_in.release();\n"),
          Edit("threadIdx.x % 128)));\n    scales_in.release();", "threadIdx.x % 128)));")),
-        (Told("race", "write of scale", "softmax"),),
+        (Found("race", "write of scale", "softmax"),),
     ),
-    "factor_not_acquired": Slip(
+    "factor_not_acquired": Mutant(
         "a factor is written though the one before has not been read",
         (Edit("    scales_out.acquire();\n"),),
-        (Told("race", "write of scale", "softmax"), Told("phase-lap", "c_producer", "correction")),
+        (Found("race", "write of scale", "softmax"),
+         Found("phase-lap", "c_producer", "correction")),
     ),
-    "key_released_early": Slip(
+    "key_released_early": Mutant(
         "a part of K is released before its products are issued",
         (Edit(QUERY_KEY_LOOP, RELEASE + QUERY_KEY_LOOP),
          Edit("part > 0 || at > 0, e);\n" + RELEASE, "part > 0 || at > 0, e);\n")),
-        (Told("race", "overwrites kv", "load"), Told("race", "reads kv", "mma")),
+        (Found("race", "overwrites kv", "load"), Found("race", "reads kv", "mma")),
     ),
-    "value_released_early": Slip(
+    "value_released_early": Mutant(
         "a part of V is released before its products are issued",
         (Edit(VALUE_LOOP, RELEASE + VALUE_LOOP), Edit("      }\n" + RELEASE, "      }\n")),
-        (Told("race", "overwrites kv", "load"), Told("race", "reads kv", "mma")),
+        (Found("race", "overwrites kv", "load"), Found("race", "reads kv", "mma")),
     ),
-    "value_released_halfway": Slip(
+    "value_released_halfway": Mutant(
         "a part of V is released after half of its products",
         (Edit(VALUE_MMA, VALUE_MMA + "        if (key == kBK1 / 2) ring.consumer_release(e);\n"),
          Edit("      }\n" + RELEASE, "      }\n")),
-        (Told("race", "overwrites kv", "load"), Told("race", "reads kv", "mma")),
+        (Found("race", "overwrites kv", "load"), Found("race", "reads kv", "mma")),
     ),
-    "tensor_memory_freed_early": Slip(
+    "tensor_memory_freed_early": Mutant(
         "tensor memory is freed before the peer is done",
         (Edit("  cluster_sync_aligned();  // until here the peer's products, commits and arrivals "
               "reach this CTA\n"),),
-        (Told("tensor-memory", "is given back", "mma"),
-         Told("tensor-memory", "not all allocated", "")), "size/64",
+        (Found("tensor-memory", "is given back", "mma"),
+         Found("tensor-memory", "not all allocated", "")), "size/64",
     ),
-    "probabilities_overwritten": Slip(
+    "probabilities_overwritten": Mutant(
         "P is stored though P.V_hi of the block before may still read it",
         (Edit("    mbarrier_wait(p_v_done, products.phase);\n"),),
-        (Told("race", "write of probabilities", "softmax"),
-         Told("race", "reads probabilities", "mma")),
+        (Found("race", "write of probabilities", "softmax"),
+         Found("race", "reads probabilities", "mma")),
     ),
-    "probabilities_not_released": Slip(
+    "probabilities_not_released": Mutant(
         "the peer's arrival on PO_lo releases to its own CTA only",
         (Edit(PEER_STORED, "      mbarrier_arrive_leader<kCtaGroup>(po_lo);\n"),),
-        (Told("race", "probabilities[0] of rank 1", "mma"),),
+        (Found("race", "probabilities[0] of rank 1", "mma"),),
     ),
-    "probabilities_not_fenced": Slip(
+    "probabilities_not_fenced": Mutant(
         "no proxy fence between the stores of P and the products",
         (Edit("    fence_proxy_async_shared();  // this thread's part of P, before the products "
               "read it\n"),),
-        (Told("missing-proxy-fence", "probabilities", "mma"),), "size/64",
+        (Found("missing-proxy-fence", "probabilities", "mma"),), "size/64",
     ),
     # PO_lo, arrived on later by the same threads, keeps the products away: what is left is a fence
-    "scores_released_early": Slip(
+    "scores_released_early": Mutant(
         "S is released before its loads are complete",
         (Edit(SCORES_LOADED + "    scores_in.release();\n",
               SCORES_LOADED.splitlines(keepends=True)[1] + "    scores_in.release();\n"
               "    tensor_memory_wait_loads();\n"),),
-        (Told("missing-tcgen05-fence", "read by the warp of softmax", "mma"),), verdict="review",
+        (Found("missing-tcgen05-fence", "read by the warp of softmax", "mma"),), verdict="review",
     ),
-    "scores_not_waited_for": Slip(
+    "scores_not_waited_for": Mutant(
         "scores are used before their loads are complete",
         (Edit(SCORES_LOADED, SCORES_LOADED.splitlines(keepends=True)[1]),),
-        (Told("missing-tcgen05-wait", "read by the warp of softmax", ""),), "size/64",
+        (Found("missing-tcgen05-wait", "read by the warp of softmax", ""),), "size/64",
     ),
-    "output_not_waited_for": Slip(
+    "output_not_waited_for": Mutant(
         "O is rescaled while P.V is being added",
         (Edit("    half.wait();\n    tcgen05_fence_after();  // orders loads and stores of the "
               "output after that product\n"),),
-        (Told("race", "tensor memory", "correction"), Told("race", "tensor memory", "mma"),
-         Told("phase-lap", "po_", "mma")),
+        (Found("race", "tensor memory", "correction"), Found("race", "tensor memory", "mma"),
+         Found("phase-lap", "po_", "mma")),
         MORE_KEYS, "rescaling",
     ),
-    "rescaled_output_not_waited_for": Slip(
+    "rescaled_output_not_waited_for": Mutant(
         "P.V_hi does not wait for the correction",
         (Edit("    output_hi.acquire();\n    tcgen05_fence_after();\n"),),
-        (Told("race", "tensor memory", "correction"), Told("race", "tensor memory", "mma")),
+        (Found("race", "tensor memory", "correction"), Found("race", "tensor memory", "mma")),
         MORE_KEYS, "rescaling",
     ),
-    "rescaled_output_not_stored": Slip(
+    "rescaled_output_not_stored": Mutant(
         "O is handed over before the stores of its rescaled columns are complete",
         (Edit("  tensor_memory_wait_stores();\n}", "}"),),
-        (Told("missing-tcgen05-wait", "by the warp of correction", "mma"),), MORE_KEYS, "rescaling",
+        (Found("missing-tcgen05-wait", "by the warp of correction", "mma"),),
+        MORE_KEYS, "rescaling",
     ),
-    "first_arrival_dropped": Slip(
+    "first_arrival_dropped": Mutant(
         "the correction does not arrive on PO_hi before the first block",
         (Edit("  mbarrier_arrive_leader<kCtaGroup>(mbars.po_hi_mbar());\n"),),
-        (Told("deadlock", "po_hi", "mma"),), "size/1",
+        (Found("deadlock", "po_hi", "mma"),), "size/1",
     ),
-    "blocks_of_a_cta": Slip(
+    "blocks_of_a_cta": Mutant(
         "each CTA counts the blocks of its own rows, not of the pair's",
         (Edit("visible_blocks(problem, tile.first_row - rank * kBM, kCtaGroup * kBM)",
               "visible_blocks(problem, tile.first_row, kBM)"),),
-        (Told("deadlock", "kv_", "load"),), "gqa/3",
+        (Found("deadlock", "kv_", "load"),), "gqa/3",
     ),
-    "half_of_the_bytes": Slip(
+    "half_of_the_bytes": Mutant(
         "the leader expects its own bytes only",
         (Edit("mbarrier_arrive_expect_tx(barrier, kCtaGroup * bytes)",
               "mbarrier_arrive_expect_tx(barrier, bytes)"),),
-        (Told("deadlock", "kv_producer", "mma"), Told("race", "reads kv", "mma"),
-         Told("uninitialised", "reads kv", "mma")), "size/64",
+        (Found("deadlock", "kv_producer", "mma"), Found("race", "reads kv", "mma"),
+         Found("uninitialised", "reads kv", "mma")), "size/64",
     ),
-    "queries_overwritten": Slip(
+    "queries_overwritten": Mutant(
         "queries are loaded where the output before is still being stored from",
         (Edit("      tma_store_wait_read();\n      mbarrier_arrive(base + kQueryEmpty);",
               "      mbarrier_arrive(base + kQueryEmpty);"),),
-        (Told("race", "overwrites query", "load"),), "tiles/many",
+        (Found("race", "overwrites query", "load"),), "tiles/many",
     ),
 }  # fmt: skip
 
@@ -181,19 +183,19 @@ def edited(kernel: Kernel, edits: tuple[Edit, ...]) -> Kernel:
     return kernel.with_code(code)
 
 
-def complaint(slip: Slip, seed: int) -> str:
-    """What is wrong with the report on a slip under ``seed``; "" where it is as expected."""
-    verdict, reports = verify(edited(depth512(slip.config), slip.edits), slip.case, seed)
+def failure(mutant: Mutant, seed: int) -> str:
+    """What is wrong with the report on a mutant under ``seed``; "" if it is as expected."""
+    verdict, reports = verify(edited(depth512(mutant.config), mutant.edits), mutant.case, seed)
     assert verdict.num_cases == 1
     report = reports[-1]
-    if report.verdict.value != slip.verdict:
-        return f"{report.verdict.value} instead of {slip.verdict}: {report}"
-    for told in slip.told:
+    if report.verdict.value != mutant.verdict:
+        return f"{report.verdict.value} instead of {mutant.verdict}: {report}"
+    for found in mutant.found:
         for finding in report.findings:
             if (
-                finding.kind == told.kind
-                and told.place in finding.message
-                and told.who in finding.who
+                finding.kind == found.kind
+                and found.place in finding.message
+                and found.who in finding.who
             ):
                 return ""
-    return f"none of {slip.told} in {report}"
+    return f"none of {mutant.found} in {report}"

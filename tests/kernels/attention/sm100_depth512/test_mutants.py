@@ -1,4 +1,4 @@
-"""Slips in the kernel of depth 512 on Blackwell are told: their kind, the place and the role."""
+"""Mutants of the kernel of depth 512 on Blackwell are reported with kind, place and role."""
 
 from __future__ import annotations
 
@@ -7,37 +7,37 @@ import pytest
 from tests.emulator.mutations.mutant import Edit
 from tests.kernels.attention.sm100_depth512.mutants import (
     CONFIGS,
-    SLIPS,
-    Told,
-    complaint,
+    MUTANTS,
+    Found,
     depth512,
     edited,
+    failure,
 )
 from tests.kernels.source_mutation import verify
 
 FEW = 1
 SEEDS = 12
 ALWAYS = (
-    "probabilities_not_told",
+    "probabilities_not_signalled",
     "factor_released_early",
     "value_released_halfway",
     "tensor_memory_freed_early",
     "probabilities_not_released",
 )
 """Made in every run; all of them with --many-seeds."""
-BY_SLIP = pytest.mark.parametrize("name", SLIPS)
+BY_MUTANT = pytest.mark.parametrize("name", MUTANTS)
 
 
 @pytest.mark.compile
 @pytest.mark.parametrize("name", ALWAYS)
-def test_slips_are_told(name: str) -> None:
-    assert [complaint(SLIPS[name], seed) for seed in range(FEW)] == [""] * FEW
+def test_mutants_are_reported(name: str) -> None:
+    assert [failure(MUTANTS[name], seed) for seed in range(FEW)] == [""] * FEW
 
 
 @pytest.mark.seeds
-@BY_SLIP
-def test_slips_are_told_under_many_seeds(name: str) -> None:
-    assert [complaint(SLIPS[name], seed) for seed in range(SEEDS)] == [""] * SEEDS
+@BY_MUTANT
+def test_mutants_are_reported_under_many_seeds(name: str) -> None:
+    assert [failure(MUTANTS[name], seed) for seed in range(SEEDS)] == [""] * SEEDS
 
 
 @pytest.mark.compile
@@ -49,12 +49,12 @@ def test_the_kernels_without_them_are_clean(config: str, case: str) -> None:
         assert verdict.passed, str(verdict.cases)
 
 
-@BY_SLIP
-def test_a_slip_fits_the_source_and_says_where(name: str) -> None:
-    slip = SLIPS[name]
-    assert edited(depth512(slip.config), slip.edits) != depth512(slip.config)
-    assert slip.told
-    assert all(told != Told("", "", "") for told in slip.told)
+@BY_MUTANT
+def test_a_mutant_fits_the_source_and_names_its_place(name: str) -> None:
+    mutant = MUTANTS[name]
+    assert edited(depth512(mutant.config), mutant.edits) != depth512(mutant.config)
+    assert mutant.found
+    assert all(found != Found("", "", "") for found in mutant.found)
 
 
 @pytest.mark.compile

@@ -1,4 +1,4 @@
-"""Mistakes put into the source of generated kernels: verify must refuse them on the GPU.
+"""Mutants of generated kernels: verify must refuse them on the GPU.
 
 That each of them can still be put in, and compiles, is tested without one.
 """
@@ -63,7 +63,7 @@ def plan_of(config: str) -> Any:
 
 @cache
 def mutated(config: str, pattern: str, replacement: str) -> tuple[Any, Any]:
-    """Compile the kernel of ``config`` with a mistake in it."""
+    """Compile a mutant of the kernel of ``config``."""
     from fa4gen.render.render import render
     from fa4gen.toolchain.compile import compile_kernel
 
@@ -81,7 +81,7 @@ def mutated(config: str, pattern: str, replacement: str) -> tuple[Any, Any]:
 
 @pytest.mark.compile
 @pytest.mark.parametrize("mutant", [*(m[:3] for m in MUTANTS.values()), HANGS], ids=lambda m: m[1])
-def test_the_mistake_can_still_be_made(mutant) -> None:
+def test_the_mutant_can_still_be_made(mutant) -> None:
     from fa4gen.render.render import render
 
     plan, loaded = plan_of(mutant[0])

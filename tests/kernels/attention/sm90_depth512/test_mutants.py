@@ -1,4 +1,4 @@
-"""Mistakes put into the kernel of a pair at depth 512: verify's emulator must tell each."""
+"""Mutants of the kernel of a pair at depth 512: verify's emulator must report each."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import Any, Final
 
 import pytest
 
-from tests.kernels.source_mutation import Change, Found, Kernel, Mutant, complaint, kernel_of
-from tests.kernels.source_mutation import mutated as with_mistake
+from tests.kernels.source_mutation import Change, Found, Kernel, Mutant, failure, kernel_of
+from tests.kernels.source_mutation import mutated as with_mutation
 
 KEYS: Final[dict[str, Any]] = {
     "arch": "sm_90a",
@@ -78,23 +78,23 @@ def original() -> Kernel:
 
 
 @pytest.mark.parametrize("name", MUTANTS)
-def test_the_mistake_can_still_be_made(name: str) -> None:
-    assert with_mistake(original(), MUTANTS[name]) != original()
+def test_the_mutant_can_still_be_made(name: str) -> None:
+    assert with_mutation(original(), MUTANTS[name]) != original()
 
 
-def check_it_is_told(name: str) -> None:
+def check_it_is_reported(name: str) -> None:
     mutant = MUTANTS[name]
-    assert complaint(mutant, with_mistake(original(), mutant), seed=1) == ""
+    assert failure(mutant, with_mutation(original(), mutant), seed=1) == ""
 
 
 @pytest.mark.emulate
 @pytest.mark.compile
 @pytest.mark.parametrize("name", ["slot_released_early", "wait_without_fence"])
-def test_the_mistake_is_told(name: str) -> None:
-    check_it_is_told(name)
+def test_the_mutant_is_reported(name: str) -> None:
+    check_it_is_reported(name)
 
 
 @pytest.mark.seeds
 @pytest.mark.parametrize("name", MUTANTS)
-def test_every_mistake_is_told(name: str) -> None:
-    check_it_is_told(name)
+def test_every_mutant_is_reported(name: str) -> None:
+    check_it_is_reported(name)

@@ -1,4 +1,4 @@
-"""Mistakes in the matrix product for Blackwell, and what the emulator says of each."""
+"""Mutants of the matrix product for Blackwell, and the emulator's findings on each."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ SQUARES: Final = Problem(260, 260, 64, beta=1.0)
 
 @dataclass(frozen=True)
 class GemmMutant:
-    """As ``source_mutation.Mutant``; ``sometimes``: only some schedules bring the mistake out."""
+    """As ``source_mutation.Mutant``; ``sometimes``: only some schedules show it."""
 
     config: str
     about: str
@@ -247,13 +247,13 @@ PAIRS: Final[dict[str, GemmMutant]] = {
         in_header=True,
     ),
     "arrival_of_the_peer_dropped": GemmMutant(
-        "pair", "the peer's epilogue does not tell the leader",
+        "pair", "the peer's epilogue does not arrive at the leader",
         (Change(r"    (mbarrier_arrive_leader<cta_group>\(pipeline\.consumer_mbar\(\)\);)",
                 r"    if (cluster_rank() == 0) \1"),),
         (Found("deadlock", WAIT, "mma", "accum_empty["),),
     ),
     "commit_to_the_leader_alone": GemmMutant(
-        "pair", "the peer's epilogue is not told of the sums",
+        "pair", "the peer's epilogue is not signalled about the sums",
         (Change("tensor_memory, 0b11", "tensor_memory, 0b01", 2),),
         (Found("deadlock", WAIT, "epilogue", "accum_full["),),
     ),

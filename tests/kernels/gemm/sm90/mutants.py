@@ -1,4 +1,4 @@
-"""Mistakes in the matrix product for Hopper, and what the emulator says of each."""
+"""Mutants of the matrix product for Hopper, and the emulator's findings on each."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ WAITS: Final[dict[str, GemmMutant]] = {
         (Found("missing-proxy-fence", "tma_store_3d", "transfer"),),
     ),
     "turns_not_waited_for": GemmMutant(
-        "turns", "both warpgroups multiply, and cannot tell two uses of a slot apart",
+        "turns", "both warpgroups multiply, and cannot distinguish two uses of a slot",
         (Change(_line(r"self\.wait_turn\(\)")),),
         (Found("race", "wgmma_m64n64k16_add_if", "consume"),
          Found("uninitialised", "wgmma_m64n64k16_add_if", "consume"),
@@ -102,7 +102,7 @@ WAITS: Final[dict[str, GemmMutant]] = {
 
 PAIRS: Final[dict[str, GemmMutant]] = {
     "arrival_in_the_peer_dropped": GemmMutant(
-        "pair", "the peer's loader is not told that a slot of B is free",
+        "pair", "the peer's loader is not signalled that a slot of B is free",
         (Change(_line(r"mbarrier_arrive_remote\(peer[^;]*")),),
         (Found("deadlock", WAIT, "load", "input_empty["),), Problem(600, 200, 300),
     ),

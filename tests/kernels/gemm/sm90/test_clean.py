@@ -36,7 +36,7 @@ def _kernel(keys: tuple[tuple[str, Any], ...]) -> Kernel:
 
 def check(keys: Keys, problem: Problem, seed: int = 0) -> None:
     outcome = emulate(_kernel(tuple(sorted(keys.items()))), problem, seed)
-    assert outcome.complaint == "", f"{keys}, {problem}, seed {seed}"
+    assert outcome.failure == "", f"{keys}, {problem}, seed {seed}"
 
 
 @pytest.mark.compile

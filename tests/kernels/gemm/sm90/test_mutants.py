@@ -1,4 +1,4 @@
-"""Mistakes put into the source of the matrix product for Hopper: the emulator must tell each."""
+"""Mutants of the matrix product for Hopper: the emulator must report each."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ def original(config: str) -> Kernel:
     return gemm_kernel(CONFIGS[config])
 
 
-def complaints(name: str, seeds: range) -> list[str]:
-    """Seeds under which the mistake is not told as it should be."""
+def failures_of(name: str, seeds: range) -> list[str]:
+    """Seeds under which the mutant is not reported as expected."""
     mutant = MUTANTS[name]
     kernel = mutated(original(mutant.config), mutant)
     outcomes = {seed: emulate(kernel, mutant.problem, seed) for seed in seeds}
     missed = {
-        seed: outcome.complaint or "passed"
+        seed: outcome.failure or "passed"
         for seed, outcome in outcomes.items()
         if not is_told(outcome, mutant.found, kernel)
     }
@@ -44,18 +44,18 @@ def complaints(name: str, seeds: range) -> list[str]:
 
 @pytest.mark.compile
 @pytest.mark.parametrize("config", CONFIGS)
-def test_the_kernel_without_a_mistake_is_clean(config: str) -> None:
+def test_the_kernel_itself_is_clean(config: str) -> None:
     problem = next(mutant.problem for mutant in MUTANTS.values() if mutant.config == config)
-    assert emulate(original(config), problem, 0).complaint == ""
+    assert emulate(original(config), problem, 0).failure == ""
 
 
 @pytest.mark.compile
 @pytest.mark.parametrize("name", ALWAYS)
-def test_a_mistake_is_told(name: str) -> None:
-    assert complaints(name, range(1)) == []
+def test_a_mutant_is_reported(name: str) -> None:
+    assert failures_of(name, range(1)) == []
 
 
 @pytest.mark.seeds
 @pytest.mark.parametrize("name", MUTANTS)
-def test_a_mistake_is_told_whatever_the_schedule(name: str) -> None:
-    assert complaints(name, range(SEEDS)) == []
+def test_a_mutant_is_reported_whatever_the_schedule(name: str) -> None:
+    assert failures_of(name, range(SEEDS)) == []

@@ -1,4 +1,4 @@
-"""Verify must pass a right kernel and refuse wrong ones: mistakes are put into a NumPy kernel."""
+"""Verify must pass a correct kernel and refuse its mutants, made of a NumPy kernel."""
 
 from __future__ import annotations
 
@@ -51,8 +51,8 @@ def test_a_right_kernel_passes(make_plan, numpy_backend, compiled, keys) -> None
 
 
 WINDOW = {"sliding_window": 100}
-# mistake, config, a case that must fail, what must be said
-MISTAKES = [
+# mutant, config, a case that must fail, the expected failure
+MUTANTS = [
     ("right_plus", {"mask": "causal"}, "odd/333", "numbers"),
     ("right_plus", {"mask": "causal", "lse": False}, "odd/333", "numbers"),
     ("right_plus", {"mask": "causal"}, "size/512", "numbers"),
@@ -116,12 +116,12 @@ MISTAKES = [
 
 
 _right_verdicts: dict[Any, Any] = {}
-"""Several mistakes share a plan and a case."""
+"""Several mutants share a plan and a case."""
 
 
-@pytest.mark.parametrize(("mistake", "keys", "cases", "check"), MISTAKES)
-def test_a_mistake_is_caught(
-    make_plan, numpy_backend, compiled, mistake, keys, cases, check
+@pytest.mark.parametrize(("mutant", "keys", "cases", "check"), MUTANTS)
+def test_a_mutant_is_reported(
+    make_plan, numpy_backend, compiled, mutant, keys, cases, check
 ) -> None:
     plan = make_plan(**keys)
     options = VerifyOptions(1, (cases,))
@@ -130,8 +130,8 @@ def test_a_mistake_is_caught(
         right = verify_kernel(plan, compiled, numpy_backend(), options)
         _right_verdicts[str(keys), cases] = right
     assert failing(right) == {}
-    wrong = verify_kernel(plan, compiled, numpy_backend(mistake), options)
+    wrong = verify_kernel(plan, compiled, numpy_backend(mutant), options)
     assert not wrong.passed
     found = failing(wrong)
-    assert len(found) == len(wrong.cases) > 0, "the case alone must show the mistake"
+    assert len(found) == len(wrong.cases) > 0, "the case alone must show the error"
     assert all(check in checks for checks in found.values())

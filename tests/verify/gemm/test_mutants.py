@@ -1,4 +1,4 @@
-"""Verify finds mistakes: a kernel that makes one fails, and the right one passes."""
+"""Verify finds errors: mutants fail, and the correct kernel passes."""
 
 from __future__ import annotations
 
@@ -46,8 +46,8 @@ def test_a_right_kernel_passes(make_plan, numpy_backend, keys) -> None:
     assert verdict.passed, messages(verdict)
 
 
-# mistake: the case that has to find it, and what is found
-MISTAKES = {
+# mutant: the case that must find it, and the expected failure
+MUTANTS = {
     "one_element": ("size/128", "numbers"),
     "lost_block": ("size/128", "numbers"),
     "no_alpha": ("factor/negative", "numbers"),
@@ -64,12 +64,12 @@ MISTAKES = {
 }
 
 
-@pytest.mark.parametrize("mistake", MISTAKES)
-def test_a_mistake_is_reported(make_plan, numpy_backend, mistake: str) -> None:
-    case, check = MISTAKES[mistake]
+@pytest.mark.parametrize("mutant", MUTANTS)
+def test_a_mutant_is_reported(make_plan, numpy_backend, mutant: str) -> None:
+    case, check = MUTANTS[mutant]
     plan = make_plan(residual="matrix")
     assert verify(plan, numpy_backend(), case).passed
-    verdict = verify(plan, numpy_backend(mistake), case)
+    verdict = verify(plan, numpy_backend(mutant), case)
     assert check in {failure.check for case in verdict.cases for failure in case.failures}
 
 
