@@ -14,10 +14,10 @@ def license_text() -> str:
     return (Path(__file__).resolve().parent.parent / "LICENSE").read_text(encoding="utf-8")
 
 
-def data_root(room: str) -> Path:
-    """Return the folder ``room`` ("templates" or "configs") of this installation."""
-    packaged = files("fa4gen") / "data" / room
+def data_root(name: str) -> Path:
+    """Return the folder called ``name``, "templates" or "configs", of this installation."""
+    packaged = files("fa4gen") / "data" / name
     with as_file(packaged) as path:  # wheels are unpacked on install: the path outlives the block
         if path.is_dir():
             return path
-    return Path(__file__).resolve().parent.parent / room
+    return Path(__file__).resolve().parent.parent / name

@@ -221,15 +221,15 @@ def test_environment_variables_are_those_of_the_code() -> None:
     assert listed == set(re.findall(r"""["'](FA4GEN_[A-Z_]+|CUDA_HOME|CUDA_PATH)["']""", code))
 
 
-def test_the_map_names_every_room() -> None:
-    rooms = re.findall(r"^\| `([\w/]+)/` \|", (ROOT / "CONTRIBUTING.md").read_text(), re.MULTILINE)
+def test_the_map_names_every_folder() -> None:
+    folders = re.findall(r"^\| `([\w/]+)/` \|", (ROOT / "CONTRIBUTING.md").read_text(), re.MULTILINE)
     there = [
         path.relative_to(ROOT).as_posix()
         for top in ("fa4gen", "templates")
         for path in sorted((ROOT / top).iterdir())
         if path.is_dir() and path.name != "__pycache__"
     ]
-    assert sorted(room for room in rooms if "/" in room) == sorted(there)
+    assert sorted(folder for folder in folders if "/" in folder) == sorted(there)
 
 
 def test_the_bounds_are_those_of_verify() -> None:

@@ -56,9 +56,9 @@ def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.package
 def test_the_wheel_holds_every_template_and_config(wheel) -> None:
     packed = contents(wheel)
-    for room in ("templates", "configs"):
-        wanted = files_in(ROOT / room)
-        data = f"fa4gen/data/{room}/"
+    for folder in ("templates", "configs"):
+        wanted = files_in(ROOT / folder)
+        data = f"fa4gen/data/{folder}/"
         found = {name.removeprefix(data): text for name, text in packed.items() if data in name}
         assert found == wanted
         assert len(found) > 10

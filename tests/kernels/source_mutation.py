@@ -98,7 +98,7 @@ class Kernel:
         return replace(self, source=source, device=device)
 
     def unit(self) -> Unit:
-        """Return what a compiler takes, with the lines that findings are told by."""
+        """Return the unit to compile, with line information for findings."""
         name = self.plan.name
         headers = {f"{name}_barriers.h": self.header, f"{name}_device.cuh": self.device}
         return Unit(name, self.source, headers, self.plan.arch, line_info=True)

@@ -22,7 +22,7 @@ MAX_LINES = 400
 AXES = {"masks"}
 """What configs combine freely."""
 MAY_IMPORT = {
-    **{room: set() for room in AXES},
+    **{package: set() for package in AXES},
     "config": AXES,
     "designs": {"config", *AXES},
     "render": {"designs", "config", *AXES},
@@ -61,19 +61,19 @@ def name_of(path: Path) -> str:
 
 
 def test_every_room_has_its_place() -> None:
-    rooms = {path.parent.name for path in PACKAGE.glob("*/__init__.py")}
-    assert rooms == {*MAY_IMPORT, "cli"}
+    packages = {path.parent.name for path in PACKAGE.glob("*/__init__.py")}
+    assert packages == {*MAY_IMPORT, "cli"}
 
 
-@pytest.mark.parametrize("room", MAY_IMPORT)
-def test_imports_run_one_way(room) -> None:
+@pytest.mark.parametrize("package", MAY_IMPORT)
+def test_imports_go_one_way(package) -> None:
     wrong = [
         f"{name_of(path)} imports {module}"
         for path in MODULES
-        if path.relative_to(PACKAGE).parts[0] == room
+        if path.relative_to(PACKAGE).parts[0] == package
         for module in imported(ast.parse(path.read_text(encoding="utf-8")))
         if module.startswith("fa4gen.") and len(list(PACKAGE.glob(module.split(".")[1] + "/")))
-        if module.split(".")[1] not in {room, *MAY_IMPORT[room]}
+        if module.split(".")[1] not in {package, *MAY_IMPORT[package]}
     ]
     assert wrong == []
 
