@@ -222,7 +222,8 @@ def test_environment_variables_are_those_of_the_code() -> None:
 
 
 def test_the_map_names_every_folder() -> None:
-    folders = re.findall(r"^\| `([\w/]+)/` \|", (ROOT / "CONTRIBUTING.md").read_text(), re.MULTILINE)
+    text = (ROOT / "CONTRIBUTING.md").read_text()
+    folders = re.findall(r"^\| `([\w/]+)/` \|", text, re.MULTILINE)
     there = [
         path.relative_to(ROOT).as_posix()
         for top in ("fa4gen", "templates")
