@@ -25,10 +25,10 @@ if TYPE_CHECKING:
 
 ROW = 5
 NEIGHBOURS = slice(ROW + 1, 32)
-GROWS = r"if \(\(grown - max\) \* scale_log2 > kRescaleThreshold\) \{"
+GROWS = r"if \(\(new_max - max\) \* scale_log2 > kRescaleThreshold\) \{"
 WARP_DECIDES = Change(
     GROWS,
-    "if (__any_sync(0xffffffffu, (grown - max) * scale_log2 > kRescaleThreshold)) {",
+    "if (__any_sync(0xffffffffu, (new_max - max) * scale_log2 > kRescaleThreshold)) {",
 )
 CONFIGS: dict[str, dict[str, Any]] = {
     "two query tiles": {"depth": 64},

@@ -25,7 +25,7 @@ MUTANTS = {
     "lse_in_log2": ("d128_dense_bf16", r"\) \* kLn2;", ");", "size/128"),
     "sum_not_rescaled": (
         "d64_dense_fp16",
-        r"rows\.sum\[r\] \*= shrink\[r\];",
+        r"rows\.sum\[r\] \*= factor\[r\];",
         "",
         "data/rising_and_falling",
     ),
