@@ -412,9 +412,9 @@ __device__ __forceinline__ uint32 pack(float low, float high) {
   return packed;
 }
 
-// ---- rings between roles, in shared and tensor memory ----
+// ---- rings: slots of memory that pass from role to role, and back ----
 
-// Where a role stands in a ring of kNumStages slots: the slot, and the parity of the phase that it
+// Where a role is in a ring of kNumStages slots: the slot, and the parity of the phase that it
 // waits for there. The parity flips when the index wraps; with one stage, at every step.
 // Producers start at parity 1, which an untouched barrier counts as complete: all slots are free at
 // first. Consumers start at parity 0. kStride 2 is for two roles that take turns in one ring.
@@ -438,10 +438,10 @@ struct PipelineState {
 //          consumer waits, first with parity 0
 //   empty: the consumer completes its phase; the producer waits, first with parity 1, which an
 //          untouched barrier counts as complete: slots start free
-// In a pair (cta_group 2) the leader CTA issues all MMAs: threads of both CTAs arrive on the leader's
-// barriers, and its commits arrive on the barriers of both.
-template <int32 num_slots, int32 cta_group = 1, int32 full_parts = 1, int32 empty_parts = full_parts,
-          int32 stride = 1, int32 first_empty = num_slots>
+// In a pair (cta_group 2) the leader CTA issues all MMAs: threads of both CTAs arrive on the
+// leader's barriers, and its commits arrive on the barriers of both.
+template <int32 num_slots, int32 cta_group = 1, int32 full_parts = 1,
+          int32 empty_parts = full_parts, int32 stride = 1, int32 first_empty = num_slots>
 struct Ring {
   uint32 full_mbar;   // address of the first full barrier
   uint32 empty_mbar;  // address that the first empty barrier is first_empty slots after
@@ -478,21 +478,23 @@ struct Ring {
   }
 };
 
-// A ring of num_kv_stages slots that TMA fills and MMAs read, each slot in num_qk_stages parts: the full
-// barriers of all parts, then the empty ones.
-//   full:  one arrival, of the load warp, and the bytes of a part, which it expects; the MMA warp waits
-//   empty: one arrival, of the commit of the last product that reads a part; the load warp waits
+// A ring of num_kv_stages slots that TMA fills and MMAs read, each slot in num_qk_stages parts: the
+// full barriers of all parts, then the empty ones.
+//   full:  one arrival, of the load warp, and the bytes of a part, which it expects
+//   empty: one arrival, of the commit of the last product that reads a part
 // Index and phase step once the last part is released (or filled).
 template <int32 num_kv_stages, int32 num_qk_stages, int32 cta_group = 1, int32 stride = 1>
 struct StagedPipeline {
-  static_assert(stride == 1 || num_qk_stages == 1, "Keys and values share a ring only as whole blocks.");
+  static_assert(stride == 1 || num_qk_stages == 1,
+                "Keys and values share a ring only as whole blocks.");
 
   uint32 mbar;  // address of the first barrier
   PipelineState<num_kv_stages, stride> state;
 
   static constexpr int32 num_mbars = 2 * num_kv_stages * num_qk_stages;
 
-  __device__ __forceinline__ Ring<num_kv_stages, cta_group, num_qk_stages, num_qk_stages, stride> ring() const {
+  __device__ __forceinline__ Ring<num_kv_stages, cta_group, num_qk_stages, num_qk_stages, stride>
+  ring() const {
     return {mbar, mbar, state};
   }
   template <int32 qk_stage = 0>
@@ -523,8 +525,8 @@ struct StagedPipeline {
 };
 
 // A ring between two roles: `parts` full barriers a slot, for what is handed over in parts, and one
-// empty barrier. There is none where something else frees the slot. Names are those of the published
-// struct: acquire waits for an empty slot, wait for a full one.
+// empty barrier. There is none where something else frees the slot. Names are those of the
+// published struct: acquire waits for an empty slot, wait for a full one.
 template <int32 num_stages, bool is_producer, int32 cta_group = 1, int32 parts = 1>
 struct RolePipeline {
   uint32 producer_mbar;  // address of the first barrier that the producer completes,
@@ -549,7 +551,9 @@ struct RolePipeline {
     ring().wait_full();
   }
   // Consumer: until the slot, or a part of it, is full.
-  __device__ __forceinline__ void wait(int32 part = 0) const { mbarrier_wait(full(part), state.phase); }
+  __device__ __forceinline__ void wait(int32 part = 0) const {
+    mbarrier_wait(full(part), state.phase);
+  }
   // Consumer: this thread is done with the slot.
   __device__ __forceinline__ void release() {
     ring().arrive(free());
@@ -558,10 +562,11 @@ struct RolePipeline {
   __device__ __forceinline__ void step() { state.step(); }
 };
 
-// The barriers of attention at depth 512 over a pair of CTAs, at fixed offsets, in units of barriers.
-// Those that the leader's MMA warp waits for count the threads of both CTAs: with one CTA's alone, the
-// products would read what the peer is still writing. The peer's copies of them are not used. Barriers
-// that a commit completes are there, and are completed, in both CTAs. Arrivals of a phase:
+// The barriers of attention at depth 512 over a pair of CTAs, at fixed offsets, in units of
+// barriers. Those that the leader's MMA warp waits for count the threads of both CTAs: with one
+// CTA's alone, the products would read what the peer is still writing. The peer's copies of them
+// are not used. Barriers that a commit completes are there, and are completed, in both CTAs.
+// Arrivals of a phase:
 //   PO_lo           512  P is stored, and O_lo has been rescaled, or read
 //   PO_hi           256  O_hi has been rescaled, or read
 //   S_even_consumer 256  the scores of an even block have been loaded
@@ -575,7 +580,8 @@ struct RolePipeline {
 //   KV                1  a part of K or V has landed
 //   KV has the barriers of all producers, completed by the bytes of both CTAs, then those of all
 //   consumers, completed by the commit of the product that reads a slot.
-// Producers that wait for a free buffer (S, C, KV) start with parity 1; every other wait with parity 0.
+// Producers that wait for a free buffer (S, C, KV) start with parity 1; every other wait with
+// parity 0.
 template <int32 num_kv_stages>
 struct Depth512MBars {
   static constexpr int32 PO_lo_offset = 0, PO_hi_offset = 1;
@@ -597,8 +603,8 @@ struct Depth512MBars {
   static __device__ __forceinline__ constexpr int32 num_mbars() { return size; }
   __device__ __forceinline__ uint32 at(int32 offset) const { return mbar_base + 8 * offset; }
 
-  // The arrivals of a phase of the barrier at an offset, by the table of barriers: of threads, or one,
-  // of a commit or of the load warp.
+  // The arrivals of a phase of the barrier at an offset, by the table of barriers: of threads, or
+  // one, of a commit or of the load warp.
   static __host__ __device__ __forceinline__ constexpr uint32 arrivals(int32 offset) {
     uint32 count = 1;
     if (offset == PO_lo_offset) count = kPoLoArrivals;
@@ -617,7 +623,8 @@ struct Depth512MBars {
     if (lane_idx < size) mbarrier_init(at(lane_idx), arrivals(lane_idx));
   }
 
-  // MMA warp: acquire waits until the scores of this buffer have been loaded, commit says they are there.
+  // MMA warp: acquire waits until the scores of this buffer have been loaded, commit says they are
+  // there.
   __device__ __forceinline__ SPipelineProducer producer_s_even() const {
     return {at(S_even_producer_offset), at(S_even_consumer_offset)};
   }
@@ -639,7 +646,8 @@ struct Depth512MBars {
     return {at(S_even_producer_offset), at(S_even_consumer_offset)};
   }
 
-  // Softmax: acquire waits until the factors before have been read, commit says that these are written.
+  // Softmax: acquire waits until the factors before have been read, commit says that these are
+  // written.
   __device__ __forceinline__ RolePipeline<1, true> producer_c() const {
     return {at(C_producer_offset), at(C_consumer_offset)};
   }
@@ -656,7 +664,8 @@ struct Depth512MBars {
   __device__ __forceinline__ RolePipeline<1, true, 2> producer_o_hi() const {
     return {at(O_mma_hi_offset), at(PO_hi_offset), {0, 0}};
   }
-  // Correction: wait for P.V, release once the half has been rescaled, or read at the end of a tile.
+  // Correction: wait for P.V, release once the half has been rescaled, or read at the end of a
+  // tile.
   __device__ __forceinline__ RolePipeline<1, false, 2> consumer_o_lo() const {
     return {at(O_mma_lo_offset), at(PO_lo_offset)};
   }

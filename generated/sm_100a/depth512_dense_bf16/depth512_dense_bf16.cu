@@ -46,6 +46,10 @@
 
 namespace depth512_dense_bf16_kernel {
 
+// Named barriers; 0 is __syncthreads.
+constexpr int32 kExchangeBarrier = 1;
+constexpr int32 kEpilogueBarrier = 2;
+
 // ---- parameters of this kernel ----
 
 constexpr int32 kDepth = 512;                  // columns of query, key, value and output
@@ -59,16 +63,16 @@ constexpr int32 kBK0 = 128;                    // columns of a part of Q and K
 constexpr int32 kBK1 = 128;                    // keys of a part of P and V
 constexpr int32 kElementBytes = 2;             // of query, key and value
 constexpr int32 kTileRows = 64;                // query rows of a CTA
-constexpr int32 kRowKeys = 128;                // keys of a block whose scores a softmax thread holds
+constexpr int32 kRowKeys = 128;                // keys of a block in one softmax thread
 constexpr int32 kHalfColumns = 256;            // columns of O_lo and of O_hi
-constexpr int32 kLaneColumns = 128;            // columns of a half of O in one lane: half a row of it
+constexpr int32 kLaneColumns = 128;            // columns of a half of O in one lane
 constexpr int32 kValueDepth = 512;             // columns of value and output
-constexpr float kRescaleThreshold = 8.0f;      // largest increase of a row's maximum, as a power of two, without rescaling
+constexpr float kRescaleThreshold = 8.0f;      // a maximum may be low by this, in powers of two
 constexpr int32 kNumThreads = 384;             // softmax, correction, and a warpgroup that issues
 constexpr uint32 kSoftmaxRegisters = 216;      // a thread, after setmaxnreg
 constexpr uint32 kCorrectionRegisters = 128;   // a thread, after setmaxnreg
 constexpr uint32 kOtherRegisters = 64;         // a thread, after setmaxnreg
-constexpr int32 kPanelColumns = 64;            // columns of a swizzled panel, 128 bytes, of Q, K, V and P
+constexpr int32 kPanelColumns = 64;            // columns of a swizzled panel of Q, K, V and P
 constexpr int32 kOutPanelColumns = 64;         // columns of a swizzled panel of the output
 constexpr uint32 kPanelRowBytes = kPanelColumns * kElementBytes;
 constexpr uint32 kOutPanelRowBytes = kOutPanelColumns * 2;
@@ -77,11 +81,8 @@ constexpr float kLn2 = 0.6931471805599453f;
 static_assert(kPanelRowBytes == 128, "Panels are 128 bytes wide.");
 static_assert(kBK0 * kNumQkStages == kDepth, "Parts must tile the depth.");
 static_assert(kBK1 * kNumPvStages == kBN, "Parts must tile the keys of a block.");
-static_assert(kBK0 == kBN / kCtaGroup && kBK1 == kLaneColumns, "Keys and values fill slots of one size.");
-
-// Named barriers; 0 is __syncthreads.
-constexpr int32 kExchangeBarrier = 1;
-constexpr int32 kEpilogueBarrier = 2;
+static_assert(kBK0 == kBN / kCtaGroup && kBK1 == kLaneColumns,
+              "Keys and values fill slots of one size.");
 
 // ---- tiles: which query rows a CTA works on, and which blocks of keys they see ----
 
@@ -117,7 +118,8 @@ __device__ __forceinline__ BlockRange visible_blocks(const Problem& problem, int
 }
 
 // The blocks that either CTA of the pair loads for this tile.
-__device__ __forceinline__ BlockRange blocks_of_tile(const Problem& problem, const Tile& tile, int32 rank) {
+__device__ __forceinline__ BlockRange blocks_of_tile(const Problem& problem, const Tile& tile,
+                                                     int32 rank) {
   return visible_blocks(problem, tile.first_row - rank * kBM, kCtaGroup * kBM);
 }
 
@@ -162,12 +164,15 @@ constexpr uint32 kTensorMemoryOffset = 231136;
 constexpr uint32 kStagingStep = 32768;  // from O_lo to O_hi
 constexpr int32 kNumTileSlots = 2;
 
-static_assert(kKvBytes == kBK0 * kBN / kCtaGroup * kElementBytes, "A slot holds this CTA's part of K or V.");
-static_assert(kQueryBytes >= kTileRows * kHalfColumns * 2 + kStagingStep, "Outputs fit the queries' space.");
+static_assert(kKvBytes == kBK0 * kBN / kCtaGroup * kElementBytes,
+              "A slot holds this CTA's part of K or V.");
+static_assert(kQueryBytes >= kTileRows * kHalfColumns * 2 + kStagingStep,
+              "Outputs fit the queries' space.");
 
 // ---- tensor memory: 512 of 512 columns ----
-// A product of 128 rows over the pair leaves this CTA's 64 rows in lanes 0 to 63 with the first half of
-// the product's columns, and in lanes 64 to 127 with the second half: two threads share a row.
+// A product of 128 rows over the pair leaves this CTA's 64 rows in lanes 0 to 63 with the first
+// half of the product's columns, and in lanes 64 to 127 with the second half: two threads share a
+// row.
 constexpr uint32 kScoresStep = kSOddColumn - kSEvenColumn;
 
 // ---- pipelines ----
@@ -225,7 +230,8 @@ struct Loader {
   }
 
   // K(block): this CTA's half of the keys, part by part of the depth. A tile's first also brings Q.
-  __device__ __forceinline__ void load_keys(const Tile& tile, int32 block, int32 key_head, bool with_query) {
+  __device__ __forceinline__ void load_keys(const Tile& tile, int32 block, int32 key_head,
+                                            bool with_query) {
     constexpr uint32 kQueryPartBytes = kQueryBytes / kNumQkStages;
     constexpr int32 kPanels = kBK0 / kPanelColumns;
 #pragma unroll 1
@@ -233,11 +239,11 @@ struct Loader {
       uint32 slot, full;
       begin_slot(with_query ? kQueryPartBytes + kKvBytes : kKvBytes, slot, full);
       if (with_query) {
-        tma_load_5d(base + kQueryOffset + kQueryPartBytes * part, query_map, tile.first_row, part * kPanels, tile.head,
-                 tile.batch, full, kEvictFirst);
+        tma_load_5d(base + kQueryOffset + kQueryPartBytes * part, query_map, tile.first_row,
+                    part * kPanels, tile.head, tile.batch, full, kEvictFirst);
       }
-      tma_load_5d(slot, key_map, block * kBN + rank * (kBN / kCtaGroup), part * kPanels, key_head, tile.batch, full,
-               kEvictLast);
+      tma_load_5d(slot, key_map, block * kBN + rank * (kBN / kCtaGroup), part * kPanels, key_head,
+                  tile.batch, full, kEvictLast);
     }
   }
 
@@ -249,12 +255,13 @@ struct Loader {
       const int32 half = i / kNumPvStages, part = i % kNumPvStages;
       uint32 slot, full;
       begin_slot(kKvBytes, slot, full);
-      tma_load_5d(slot, value_map, block * kBN + part * kBK1, (half * kCtaGroup + rank) * kPanels, key_head, tile.batch,
-               full, kEvictLast);
+      tma_load_5d(slot, value_map, block * kBN + part * kBK1, (half * kCtaGroup + rank) * kPanels,
+                  key_head, tile.batch, full, kEvictLast);
     }
   }
 
-  __device__ __forceinline__ void load_tile(const Tile& tile, const BlockRange& blocks, int32 key_head) {
+  __device__ __forceinline__ void load_tile(const Tile& tile, const BlockRange& blocks,
+                                            int32 key_head) {
     // query_empty: the output that went out through the queries' space has been stored.
     mbarrier_wait(base + kQueryEmpty, query_phase);
     query_phase ^= 1;
@@ -277,13 +284,14 @@ struct Loader {
   }
 };
 
-__device__ __forceinline__ Loader make_loader(uint32 base, const TensorMap& query_map, const TensorMap& key_map,
-                                              const TensorMap& value_map, int32 rank) {
+__device__ __forceinline__ Loader make_loader(uint32 base, const TensorMap& query_map,
+                                              const TensorMap& key_map, const TensorMap& value_map,
+                                              int32 rank) {
   return {base, query_map, key_map, value_map, rank,
           KvPipeline{MBars{base + kBarriersOffset}.get_kv_mbars(), {0, 1}}};
 }
 
-// The tile number `index` in the order of work (the CTAs of a pair ask with the same even index).
+// The tile number `index` in the order of work (the CTAs of a pair give the same even index).
 // Head by head.
 __device__ __forceinline__ Tile tile_at(const Problem& problem, uint32 index, int32 rank) {
   index /= kCtaGroup;
@@ -305,9 +313,17 @@ __device__ __forceinline__ void write_tile(uint32 slot, const Tile& tile) {
                   "r"(0) : "memory");
 }
 
+// The same, or where there is no such tile, one whose first row is negative.
+__device__ __forceinline__ Tile tile_or_none(const Problem& problem, int32 index, int32 rank) {
+  Tile tile{-1};
+  if (index < problem.num_tiles) tile = tile_at(problem, index, rank);
+  return tile;
+}
+
 __device__ __forceinline__ void run_loader(uint32 base, const Problem& problem,
                                            const TensorMap& query_map, const TensorMap& key_map,
-                                           const TensorMap& value_map, int32 rank) {
+                                           const TensorMap& value_map,
+                                           int32 rank) {
   prefetch_tensor_map(query_map);
   prefetch_tensor_map(key_map);
   prefetch_tensor_map(value_map);
@@ -317,9 +333,9 @@ __device__ __forceinline__ void run_loader(uint32 base, const Problem& problem,
   PipelineState<kNumTileSlots> slots{0, 1};
   while (true) {
     const uint32 slot = base + kTileOffset + kTileBytes * slots.index;
-    const uint32 full = base + kTileFull + 8 * slots.index, empty = base + kTileEmpty + 8 * slots.index;
-    Tile tile{-1};
-    if (index < problem.num_tiles) tile = tile_at(problem, index, rank);
+    const uint32 full = base + kTileFull + 8 * slots.index,
+                 empty = base + kTileEmpty + 8 * slots.index;
+    const Tile tile = tile_or_none(problem, index, rank);
     // Arrived on by every other warp once it has read the tile that was in this slot.
     mbarrier_wait(empty, slots.phase);
     write_tile(slot, tile);
@@ -341,26 +357,28 @@ struct TileReader {
   uint32 base;
   PipelineState<kNumTileSlots> state = {0, 0};
 
-  // The next tile; its first row is negative when none is left.
-  __device__ __forceinline__ Tile next() {
+  // Reads the next tile; false when none is left.
+  __device__ __forceinline__ bool next(Tile& tile) {
     // Arrived on by the loader once it has written the tile.
     mbarrier_wait(base + kTileFull + 8 * state.index, state.phase);
-    const Tile tile = read_tile(base + kTileOffset + kTileBytes * state.index);
+    tile = read_tile(base + kTileOffset + kTileBytes * state.index);
     __syncwarp();  // every lane has read
     if (threadIdx.x % 32 == 0) mbarrier_arrive(base + kTileEmpty + 8 * state.index);
     state.step();
-    return tile;
+    return tile.first_row >= 0;
   }
 };
 
-// ---- role: mma. One warp of the leader issues all products; one elected lane, the same throughout. ----
+// ---- role: mma. One warp of the leader issues all products, always by the same lane. ----
 
 constexpr uint32 kQueryKeyShape = instruction_descriptor<kCtaGroup * kBM, kBN, false, false>();
-constexpr uint32 kProbabilityValueShape = instruction_descriptor<kCtaGroup * kBM, kHalfColumns, false, true>();
+constexpr uint32 kProbabilityValueShape =
+    instruction_descriptor<kCtaGroup * kBM, kHalfColumns, false, true>();
 constexpr uint32 kStepBytes = 32;  // of a row that one MMA instruction multiplies
 constexpr int32 kStepKeys = kStepBytes / kElementBytes;
 
-// Bytes from the start of a K-major operand of kRows rows, panel by panel, to byte `at` of its first row.
+// Bytes from the start of a K-major operand of kRows rows, panel by panel, to byte `at` of its
+// first row.
 template <int32 kRows>
 __device__ __forceinline__ constexpr uint32 row_offset(uint32 at) {
   return at / kPanelRowBytes * kRows * kPanelRowBytes + at % kPanelRowBytes;
@@ -392,7 +410,8 @@ struct MmaRole {
       const MatrixDescriptor k = k_major_slot + kKvBytes * ring.state.index;
 #pragma unroll
       for (uint32 at = 0; at < kBK0 * kElementBytes; at += kStepBytes)
-        mma(to, q + row_offset<kTileRows>(at), k + row_offset<kBN / kCtaGroup>(at), kQueryKeyShape, part > 0 || at > 0, e);
+        mma(to, q + row_offset<kTileRows>(at), k + row_offset<kBN / kCtaGroup>(at), kQueryKeyShape,
+            part > 0 || at > 0, e);
       ring.consumer_release(e);
     }
     scores.commit_mma(e);
@@ -408,15 +427,16 @@ struct MmaRole {
       const MatrixDescriptor v = mn_major_slot + kKvBytes * ring.state.index;
 #pragma unroll
       for (int32 key = 0; key < kBK1; key += kStepKeys) {
-        mma(to, p + row_offset<kTileRows>(key * kElementBytes), v + key * kPanelRowBytes, kProbabilityValueShape,
-            !first_block || part > 0 || key > 0, e);
+        mma(to, p + row_offset<kTileRows>(key * kElementBytes), v + key * kPanelRowBytes,
+            kProbabilityValueShape, !first_block || part > 0 || key > 0, e);
       }
       ring.consumer_release(e);
     }
   }
 
   __device__ __forceinline__ void probability_value(bool first_block) {
-    // PO_lo: softmax and correction of both CTAs: P is stored, O_lo rescaled, or read by the tile before.
+    // PO_lo: softmax and correction of both CTAs: P is stored, O_lo rescaled, or read by the tile
+    // before.
     mbarrier_wait_acquire_cluster(output_lo.free(), output_lo.state.phase);
     tcgen05_fence_after();  // orders the products after the correction's loads and stores
     probability_value(tensor_memory + kOLoColumn, first_block);
@@ -431,7 +451,8 @@ struct MmaRole {
   }
 };
 
-__device__ __forceinline__ void run_mma(uint32 base, const Problem& problem, uint32 tensor_memory, int32 rank) {
+__device__ __forceinline__ void run_mma(uint32 base, const Problem& problem, uint32 tensor_memory,
+                                        int32 rank) {
   const MBars mbars{base + kBarriersOffset};
   constexpr uint32 kPartRows = kBK1;  // of a slot as a part of V: its keys
   MmaRole role{tensor_memory,
@@ -445,14 +466,13 @@ __device__ __forceinline__ void run_mma(uint32 base, const Problem& problem, uin
                mbars.producer_o_lo(),
                mbars.producer_o_hi()};
   TileReader tiles{base};
-  while (true) {
-    const Tile tile = tiles.next();
-    if (tile.first_row < 0) break;
+  Tile tile;
+  while (tiles.next(tile)) {
     if (rank != 0) continue;  // the leader issues for both CTAs
     const BlockRange blocks = blocks_of_tile(problem, tile, rank);
     if (blocks.empty()) continue;  // nothing was loaded
-    // S(n + 1) = Q . K(n + 1) goes before O += P . V(n): it runs while the softmax stores P(n), which it
-    // may only do once P . V(n - 1) has read P(n - 1).
+    // S(n + 1) = Q . K(n + 1) goes before O += P . V(n): it runs while the softmax stores P(n),
+    // which it may only do once P . V(n - 1) has read P(n - 1).
     role.query_key();
 #pragma unroll 1
     for (int32 block = blocks.end - 1; block >= blocks.begin; --block) {
@@ -471,8 +491,8 @@ __device__ __forceinline__ bool needs_mask(const Problem& problem, int32 first_r
 }
 
 // Sets the scores of keys that a row does not see to -inf.
-__device__ __forceinline__ void mask_scores(const Problem& problem, float (&scores)[kRowKeys], int32 row,
-                                            int32 first_key) {
+__device__ __forceinline__ void mask_scores(const Problem& problem, float (&scores)[kRowKeys],
+                                            int32 row, int32 first_key) {
   const int32 last = problem.key_rows - 1 - first_key;
 #pragma unroll
   for (int32 key = 0; key < kRowKeys; ++key) {
@@ -491,6 +511,19 @@ __device__ __forceinline__ float row_max(const float (&scores)[kRowKeys]) {
     for (int32 i = 0; i < 4; ++i) largest[i] = fmaxf(largest[i], scores[key + i]);
   }
   return fmaxf(fmaxf(largest[0], largest[1]), fmaxf(largest[2], largest[3]));
+}
+
+// Takes a block's maximum into the row's, and returns the factor of older sums and outputs. A small
+// increase is left out: probabilities stay below 2^kRescaleThreshold, and the quotient of output
+// and sum is the same.
+__device__ __forceinline__ float update_max(float& max, float block_max, float scale_log2) {
+  const float new_max = fmaxf(max, block_max);
+  float factor = 1.f;
+  if ((new_max - max) * scale_log2 > kRescaleThreshold) {
+    factor = exp2_approx((max - new_max) * scale_log2);
+    max = new_max;
+  }
+  return factor;
 }
 
 // The maximum to subtract: zero for a row that has seen no key, since -inf - -inf is not a number.
@@ -523,8 +556,9 @@ __device__ __forceinline__ float row_sum(const float (&probabilities)[kRowKeys])
 
 // ---- role: softmax. Threads t and t + 64 share a row, each with half of a block's keys. ----
 
-// One of `kElements` numbers to each softmax thread's partner in the row: all 128 threads take part.
-// Buffers alternate, so that one meeting is enough: who writes a buffer again has met the partner since.
+// One of `kElements` numbers to each softmax thread's partner in the row: all 128 threads take
+// part. Buffers alternate, so that one barrier is enough: before a thread writes a buffer again
+// it has waited for its partner.
 struct RowExchange {
   uint32 buffers;  // address of two, of a float for each thread
   uint32 turn;
@@ -539,9 +573,12 @@ struct RowExchange {
 };
 
 // Eight probabilities, 16 bytes, into the row of P.
-__device__ __forceinline__ void store_probabilities(uint32 row_address, int32 row, int32 chunk, const float* p) {
-  const uint32 address = row_address + (chunk / 8 * kTileRows) * kPanelRowBytes + ((chunk % 8 ^ row % 8) << 4);
-  const uint32 x = pack(p[0], p[1]), y = pack(p[2], p[3]), z = pack(p[4], p[5]), w = pack(p[6], p[7]);
+__device__ __forceinline__ void store_probabilities(uint32 row_address, int32 row, int32 chunk,
+                                                    const float* p) {
+  const uint32 address =
+      row_address + (chunk / 8 * kTileRows) * kPanelRowBytes + ((chunk % 8 ^ row % 8) << 4);
+  const uint32 x = pack(p[0], p[1]), y = pack(p[2], p[3]), z = pack(p[4], p[5]),
+               w = pack(p[6], p[7]);
   store_shared_chunk(address, {x, y, z, w});
 }
 
@@ -561,7 +598,7 @@ struct SoftmaxRole {
   float max;
   float sum;  // over this thread's keys
 
-  // Tells the correction a number for this thread's row.
+  // Sends the correction a number for this thread's row.
   __device__ __forceinline__ void send(float scale) {
     // C consumer: the correction has read the number before.
     scales_out.acquire();
@@ -570,7 +607,8 @@ struct SoftmaxRole {
     scales_out.step();
   }
 
-  __device__ __forceinline__ void process_block(int32 row, int32 block, bool masked, bool first, float scale_log2) {
+  __device__ __forceinline__ void process_block(int32 row, int32 block, bool masked, bool first,
+                                                float scale_log2) {
     float scores[kRowKeys];
     // S producer: Q.K of this block is complete.
     scores_in.wait();
@@ -583,16 +621,10 @@ struct SoftmaxRole {
     scores_in.release();
     if (masked) mask_scores(problem, scores, row, block * kBN + half * kRowKeys);
 
-    // Small growth of the maximum is let pass: probabilities stay below 2^kRescaleThreshold, and the
-    // quotient of output and sum is the same. Each row decides for itself, both of its threads alike.
     const float own = row_max(scores);
-    const float grown = fmaxf(max, fmaxf(own, exchange.partner(own)));
-    float shrink = 1.f;
-    if ((grown - max) * scale_log2 > kRescaleThreshold) {
-      shrink = exp2_approx((max - grown) * scale_log2);
-      max = grown;
-    }
-    if (!first) send(shrink);
+    // Both threads of a row compute the same maximum.
+    const float factor = update_max(max, fmaxf(own, exchange.partner(own)), scale_log2);
+    if (!first) send(factor);
 
     const float offset = finite_max(max) * scale_log2;
 #pragma unroll
@@ -601,23 +633,25 @@ struct SoftmaxRole {
     mbarrier_wait(p_v_done, products.phase);
     products.step();
     constexpr int32 kChunkKeys = 16 / kElementBytes;
-    const uint32 to = base + kProbabilitiesOffset + half * kTileRows * kRowKeys * kElementBytes + thread_row * kPanelRowBytes;
+    const uint32 to = base + kProbabilitiesOffset + half * kTileRows * kRowKeys * kElementBytes +
+                      thread_row * kPanelRowBytes;
 #pragma unroll
     for (int32 key = 0; key < kRowKeys; key += kChunkKeys)
       store_probabilities(to, thread_row, key / kChunkKeys, scores + key);
     fence_proxy_async_shared();  // this thread's part of P, before the products read it
-    // P lies in shared memory and was written by ordinary stores: in the peer, only a release to the
-    // cluster hands it to the products that the leader issues.
+    // P is in shared memory and was written by ordinary stores: in the peer, only a release to
+    // the cluster hands it to the products that the leader issues.
     if (rank == 0) {
       mbarrier_arrive(po_lo);
     } else {
       mbarrier_arrive_release_cluster(leader_address<kCtaGroup>(po_lo));
     }
-    sum = fmaf(sum, shrink, row_sum(scores));
+    sum = fmaf(sum, factor, row_sum(scores));
   }
 };
 
-__device__ __forceinline__ void run_softmax(uint32 base, const Problem& problem, uint32 tensor_memory,
+__device__ __forceinline__ void run_softmax(uint32 base, const Problem& problem,
+                                            uint32 tensor_memory,
                                             float softmax_scale_log2, float* lse, int32 rank) {
   const MBars mbars{base + kBarriersOffset};
   SoftmaxRole role{problem,
@@ -633,9 +667,8 @@ __device__ __forceinline__ void run_softmax(uint32 base, const Problem& problem,
                    mbars.at(MBars::O_mma_hi_offset),
                    RowExchange{base + kExchangeOffset, 0}};
   TileReader tiles{base};
-  while (true) {
-    const Tile tile = tiles.next();
-    if (tile.first_row < 0) break;
+  Tile tile;
+  while (tiles.next(tile)) {
     const int32 row = tile.first_row + role.thread_row;
     role.max = negative_infinity();
     role.sum = 0.f;
@@ -643,7 +676,8 @@ __device__ __forceinline__ void run_softmax(uint32 base, const Problem& problem,
     const BlockRange blocks = blocks_of_tile(problem, tile, rank);
 #pragma unroll 1
     for (int32 block = blocks.end - 1; block >= blocks.begin; --block) {
-      role.process_block(row, block, needs_mask(problem, tile.first_row, block), block == blocks.end - 1, scale_log2);
+      role.process_block(row, block, needs_mask(problem, tile.first_row, block),
+                         block == blocks.end - 1, scale_log2);
     }
     float sum = role.sum;
     if (!blocks.empty()) {
@@ -653,7 +687,8 @@ __device__ __forceinline__ void run_softmax(uint32 base, const Problem& problem,
     }
     if (role.half == 0 && row < problem.query_rows) {
       const int64 head = static_cast<int64>(tile.batch) * problem.query_heads + tile.head;
-      lse[head * problem.query_rows + row] = (role.max * scale_log2 + log2_approx(sum)) * kLn2;
+      lse[head * problem.query_rows + row] =
+          (role.max * scale_log2 + log2_approx(sum)) * kLn2;
     }
   }
 }
@@ -680,11 +715,12 @@ __device__ __forceinline__ void rescale_output(uint32 output, float factor) {
 }
 
 // Eight columns of the row, 16 bytes, into the swizzled staging slot.
-__device__ __forceinline__ void stage_columns(uint32 staging, int32 row, int32 column, uint32 x, uint32 y,
-                                              uint32 z, uint32 w) {
+__device__ __forceinline__ void stage_columns(uint32 staging, int32 row, int32 column, uint32 x,
+                                              uint32 y, uint32 z, uint32 w) {
   const uint32 chunk = column % kOutPanelColumns / 8;
   const uint32 swizzle = row % 8;
-  const uint32 address = staging + (column / kOutPanelColumns * kTileRows + row) * kOutPanelRowBytes +
+  const uint32 address = staging +
+                         (column / kOutPanelColumns * kTileRows + row) * kOutPanelRowBytes +
                          ((chunk ^ swizzle) << 4);
   store_shared_chunk(address, {x, y, z, w});
 }
@@ -697,20 +733,22 @@ struct OutputTensor {
   int64 head_stride;
 };
 
-// Tiles whose rows see no key: zeros, past the slots and pipelines, which know nothing of such tiles.
+// Tiles whose rows see no key: zeros, past the slots and pipelines, which know nothing of such
+// tiles.
 __device__ __forceinline__ void write_unseen_tile(const Problem& problem, const OutputTensor& out,
                                                   const Tile& tile) {
 #pragma unroll 1
   for (int32 i = threadIdx.x % 128; i < min(kBM, problem.query_rows - tile.first_row); i += 128) {
     const int32 row = tile.first_row + i;
-    uint16* to = out.data + tile.batch * out.batch_stride + row * out.row_stride + tile.head * out.head_stride;
+    uint16* to = out.data + tile.batch * out.batch_stride + row * out.row_stride +
+                 tile.head * out.head_stride;
 #pragma unroll 1
     for (int32 column = 0; column < kValueDepth; column += 8)
       asm volatile("st.global.v4.b32 [%0], {%1, %1, %1, %1};" ::"l"(to + column), "r"(0) : "memory");
   }
 }
 
-// ---- role: correction. Rescales O_lo and O_hi in tensor memory, and stores them at the end of a tile. ----
+// ---- role: correction. Rescales O_lo and O_hi; stores them at the end of a tile. ----
 // A thread has half of the columns of a row, of each half of O: a quarter of the row in all.
 
 struct CorrectionRole {
@@ -730,7 +768,8 @@ struct CorrectionRole {
     return scale;
   }
 
-  __device__ __forceinline__ void correct_half(RolePipeline<1, false, kCtaGroup>& half, uint32 column, float factor) {
+  __device__ __forceinline__ void correct_half(RolePipeline<1, false, kCtaGroup>& half,
+                                               uint32 column, float factor) {
     // O_mma: this half's P.V of the block before is complete.
     half.wait();
     tcgen05_fence_after();  // orders loads and stores of the output after that product
@@ -740,16 +779,17 @@ struct CorrectionRole {
     half.release();
   }
 
-  // Between two blocks: rows whose maximum grew are rescaled before the next P.V is added.
+  // Between two blocks: rows with a new maximum are rescaled before the next P.V is added.
   __device__ __forceinline__ void correct() {
     const float factor = receive();
     correct_half(output_lo, kOLoColumn, factor);
     correct_half(output_hi, kOHiColumn, factor);
   }
 
-  // Half of the output's columns, divided by the sums, as bf16. TMA clips the rows behind the last.
-  __device__ __forceinline__ void finish_half(RolePipeline<1, false, kCtaGroup>& half, uint32 column, float inverse,
-                                              const Tile& tile, uint32 staging, int32 first_panel) {
+  // Half of the output's columns, divided by the sums, as bf16. TMA clips rows past the end.
+  __device__ __forceinline__ void finish_half(RolePipeline<1, false, kCtaGroup>& half,
+                                              uint32 column, float inverse, const Tile& tile,
+                                              uint32 staging, int32 first_panel) {
     half.wait();
     tcgen05_fence_after();  // orders the loads after the last product
     // The space holds queries that no product will read again: the last one is complete.
@@ -762,14 +802,16 @@ struct CorrectionRole {
       tensor_memory_wait_loads();
 #pragma unroll
       for (int32 j = 0; j < 32; j += 8) {
-        stage_columns(staging, thread % kTileRows, first_column + i + j, pack(o[j] * inverse, o[j + 1] * inverse),
-                      pack(o[j + 2] * inverse, o[j + 3] * inverse), pack(o[j + 4] * inverse, o[j + 5] * inverse),
+        stage_columns(staging, thread % kTileRows, first_column + i + j,
+                      pack(o[j] * inverse, o[j + 1] * inverse),
+                      pack(o[j + 2] * inverse, o[j + 3] * inverse),
+                      pack(o[j + 4] * inverse, o[j + 5] * inverse),
                       pack(o[j + 6] * inverse, o[j + 7] * inverse));
       }
     }
     tcgen05_fence_before();  // orders the loads before the next tile's first product
     half.release();
-    fence_proxy_async_shared();  // this thread's writes to the space, before the TMA store reads them
+    fence_proxy_async_shared();  // orders this thread's writes before the TMA store reads them
     named_barrier_sync(kEpilogueBarrier, 128);
     if (thread == 0) {
       tma_store_5d(out_map, staging, tile.first_row, first_panel, tile.head, tile.batch);
@@ -782,7 +824,8 @@ struct CorrectionRole {
     const uint32 staging = base + kQueryOffset;
     named_barrier_sync(kEpilogueBarrier, 128);  // the store of the tile before has read the space
     finish_half(output_lo, kOLoColumn, inverse, tile, staging, 0);
-    finish_half(output_hi, kOHiColumn, inverse, tile, staging + kStagingStep, kHalfColumns / kOutPanelColumns);
+    finish_half(output_hi, kOHiColumn, inverse, tile, staging + kStagingStep,
+                kHalfColumns / kOutPanelColumns);
     if (threadIdx.x % 128 == 0) {
       tma_store_wait_read();
       mbarrier_arrive(base + kQueryEmpty);
@@ -790,22 +833,23 @@ struct CorrectionRole {
   }
 };
 
-__device__ __forceinline__ void run_correction(uint32 base, const Problem& problem, const OutputTensor& out,
-                                               uint32 tensor_memory, int32 rank) {
+__device__ __forceinline__ void run_correction(uint32 base, const Problem& problem,
+                                               const OutputTensor& out, uint32 tensor_memory,
+                                               int32 rank) {
   const MBars mbars{base + kBarriersOffset};
-  CorrectionRole role{out.map,
-                      base,
-                      tensor_memory + (threadIdx.x % 128 / 32 * 32 << 16),  // of the warp's first lane
-                      mbars.consumer_c(),
-                      mbars.consumer_o_lo(),
-                      mbars.consumer_o_hi()};
+  CorrectionRole role{
+      out.map,
+      base,
+      tensor_memory + (threadIdx.x % 128 / 32 * 32 << 16),  // of the warp's first lane
+      mbars.consumer_c(),
+      mbars.consumer_o_lo(),
+      mbars.consumer_o_hi()};
   // Before the first product there is no output to rescale.
   mbarrier_arrive_leader<kCtaGroup>(mbars.po_lo_mbar());
   mbarrier_arrive_leader<kCtaGroup>(mbars.po_hi_mbar());
   TileReader tiles{base};
-  while (true) {
-    const Tile tile = tiles.next();
-    if (tile.first_row < 0) break;
+  Tile tile;
+  while (tiles.next(tile)) {
     const BlockRange blocks = blocks_of_tile(problem, tile, rank);
     if (blocks.empty()) {
       write_unseen_tile(problem, out, tile);
@@ -815,7 +859,7 @@ __device__ __forceinline__ void run_correction(uint32 base, const Problem& probl
     for (int32 block = blocks.end - 2; block >= blocks.begin; --block) role.correct();
     role.finish(tile);
   }
-  // The output lies in global memory before the CTA ends.
+  // The output is in global memory before the CTA exits.
   if (threadIdx.x % 128 == 0) tma_store_wait();
 }
 
@@ -880,7 +924,7 @@ extern "C" __global__ void __cluster_dims__(2, 1, 1) __launch_bounds__(kNumThrea
         int32 num_tiles,
         int32 heads_per_group) {
   const uint32 base = shared_base();
-  const int32 warp = __shfl_sync(0xffffffffu, threadIdx.x / 32, 0);  // uniform, and known to be
+  const int32 warp = __shfl_sync(0xffffffffu, threadIdx.x / 32, 0);  // uniform
   const int32 rank = cluster_rank();
   const Problem problem{batch,          query_heads, heads_per_key_head, query_rows, key_rows,
                         tiles_per_head, num_tiles,   heads_per_group};

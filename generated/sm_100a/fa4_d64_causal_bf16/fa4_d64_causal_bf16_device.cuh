@@ -378,9 +378,9 @@ __device__ __forceinline__ uint32 pack(float low, float high) {
   return packed;
 }
 
-// ---- rings between roles, in shared and tensor memory ----
+// ---- rings: slots of memory that pass from role to role, and back ----
 
-// Where a role stands in a ring of kNumStages slots: the slot, and the parity of the phase that it
+// Where a role is in a ring of kNumStages slots: the slot, and the parity of the phase that it
 // waits for there. The parity flips when the index wraps; with one stage, at every step.
 // Producers start at parity 1, which an untouched barrier counts as complete: all slots are free at
 // first. Consumers start at parity 0. kStride 2 is for two roles that take turns in one ring.
@@ -404,8 +404,8 @@ struct PipelineState {
 //          consumer waits, first with parity 0
 //   empty: the consumer completes its phase; the producer waits, first with parity 1, which an
 //          untouched barrier counts as complete: slots start free
-template <int32 num_slots, int32 cta_group = 1, int32 full_parts = 1, int32 empty_parts = full_parts,
-          int32 stride = 1, int32 first_empty = num_slots>
+template <int32 num_slots, int32 cta_group = 1, int32 full_parts = 1,
+          int32 empty_parts = full_parts, int32 stride = 1, int32 first_empty = num_slots>
 struct Ring {
   uint32 full_mbar;   // address of the first full barrier
   uint32 empty_mbar;  // address that the first empty barrier is first_empty slots after
@@ -442,21 +442,23 @@ struct Ring {
   }
 };
 
-// A ring of num_kv_stages slots that TMA fills and MMAs read, each slot in num_qk_stages parts: the full
-// barriers of all parts, then the empty ones.
-//   full:  one arrival, of the load warp, and the bytes of a part, which it expects; the MMA warp waits
-//   empty: one arrival, of the commit of the last product that reads a part; the load warp waits
+// A ring of num_kv_stages slots that TMA fills and MMAs read, each slot in num_qk_stages parts: the
+// full barriers of all parts, then the empty ones.
+//   full:  one arrival, of the load warp, and the bytes of a part, which it expects
+//   empty: one arrival, of the commit of the last product that reads a part
 // Index and phase step once the last part is released (or filled).
 template <int32 num_kv_stages, int32 num_qk_stages, int32 cta_group = 1, int32 stride = 1>
 struct StagedPipeline {
-  static_assert(stride == 1 || num_qk_stages == 1, "Keys and values share a ring only as whole blocks.");
+  static_assert(stride == 1 || num_qk_stages == 1,
+                "Keys and values share a ring only as whole blocks.");
 
   uint32 mbar;  // address of the first barrier
   PipelineState<num_kv_stages, stride> state;
 
   static constexpr int32 num_mbars = 2 * num_kv_stages * num_qk_stages;
 
-  __device__ __forceinline__ Ring<num_kv_stages, cta_group, num_qk_stages, num_qk_stages, stride> ring() const {
+  __device__ __forceinline__ Ring<num_kv_stages, cta_group, num_qk_stages, num_qk_stages, stride>
+  ring() const {
     return {mbar, mbar, state};
   }
   template <int32 qk_stage = 0>
@@ -487,8 +489,8 @@ struct StagedPipeline {
 };
 
 // A ring between two roles: `parts` full barriers a slot, for what is handed over in parts, and one
-// empty barrier. There is none where something else frees the slot. Names are those of the published
-// struct: acquire waits for an empty slot, wait for a full one.
+// empty barrier. There is none where something else frees the slot. Names are those of the
+// published struct: acquire waits for an empty slot, wait for a full one.
 template <int32 num_stages, bool is_producer, int32 cta_group = 1, int32 parts = 1>
 struct RolePipeline {
   uint32 producer_mbar;  // address of the first barrier that the producer completes,
@@ -513,7 +515,9 @@ struct RolePipeline {
     ring().wait_full();
   }
   // Consumer: until the slot, or a part of it, is full.
-  __device__ __forceinline__ void wait(int32 part = 0) const { mbarrier_wait(full(part), state.phase); }
+  __device__ __forceinline__ void wait(int32 part = 0) const {
+    mbarrier_wait(full(part), state.phase);
+  }
   // Consumer: this thread is done with the slot.
   __device__ __forceinline__ void release() {
     ring().arrive(free());
@@ -528,8 +532,8 @@ struct TMATile {
   uint32 mbar;
 };
 
-// The load warp's end of a ring of K blocks (k-major, in num_qk_stages parts along the depth) or of V
-// blocks (mn-major, whole).
+// The load warp's end of a ring of K blocks (k-major, in num_qk_stages parts along the depth) or of
+// V blocks (mn-major, whole).
 //   acquire waits for slots that the MMAs have read, first with parity 1
 //   get_tile arrives on a part's barrier and expects its bytes, whose arrival completes the phase
 //   commit_step goes on to the next slot; the phase flips when the index wraps
@@ -541,12 +545,14 @@ struct TMAProducerPipeline {
       is_k ? config::BN * config::BK0 * config::element_bytes / config::cta_group
            : config::BK1 * config::padded_value_depth * config::element_bytes / config::cta_group;
 
-  StagedPipeline<config::num_kv_stages, num_qk_stages_effective, config::cta_group, config::ring_stride>
+  StagedPipeline<config::num_kv_stages, num_qk_stages_effective, config::cta_group,
+                 config::ring_stride>
       pipeline;
   uint32 smem;  // address of slot 0
 
   // At the start of a ring; in a ring of both, values take the second slot first.
-  static __device__ __forceinline__ TMAProducerPipeline start(uint32 mbar, uint32 smem, uint32 first_slot = 0) {
+  static __device__ __forceinline__ TMAProducerPipeline start(uint32 mbar, uint32 smem,
+                                                              uint32 first_slot = 0) {
     return { {mbar, {first_slot, 1} }, smem};
   }
 
@@ -564,12 +570,12 @@ struct TMAProducerPipeline {
   __device__ __forceinline__ void commit_step() { pipeline.state.step(); }
 };
 
-// The MMA warp's end of a ring of K blocks (is_k: k-major, in num_qk_stages parts along the depth) or
-// of V blocks (mn-major, whole).
+// The MMA warp's end of a ring of K blocks (is_k: k-major, in num_qk_stages parts along the depth)
+// or of V blocks (mn-major, whole).
 //   wait waits for the bytes of a part, first with parity 0
 //   release commits: the part is free once the products issued so far have read it; after the last
 //   part the pipeline steps to the next slot, and the phase flips when the index wraps
-// K waits and releases its last part unless told otherwise: with one part that is the whole block.
+// K waits and releases its last part unless another is named: with one part that is the whole block.
 template <class config, bool is_k = true>
 struct TMAConsumerPipeline {
   static constexpr bool is_k_major = is_k;
@@ -581,12 +587,15 @@ struct TMAConsumerPipeline {
   static constexpr uint32 staged_k_bytes =
       config::BN * config::BK0 * config::element_bytes / config::cta_group;
 
-  StagedPipeline<config::num_kv_stages, num_qk_stages_effective, config::cta_group, config::ring_stride>
+  StagedPipeline<config::num_kv_stages, num_qk_stages_effective, config::cta_group,
+                 config::ring_stride>
       pipeline;
   MatrixDescriptor smem_desc;  // of slot 0
 
   // At the start of a ring; in a ring of both, values take the second slot first.
-  static __device__ __forceinline__ TMAConsumerPipeline start(uint32 mbar, MatrixDescriptor smem_desc, uint32 first_slot = 0) {
+  static __device__ __forceinline__ TMAConsumerPipeline start(uint32 mbar,
+                                                              MatrixDescriptor smem_desc,
+                                                              uint32 first_slot = 0) {
     return { {mbar, {first_slot, 0} }, smem_desc};
   }
 

@@ -46,6 +46,9 @@
 
 namespace fa4_d96_dense_bf16_kernel {
 
+// Named barriers; 0 is __syncthreads.
+constexpr int32 kEpilogueBarrier = 1;
+
 // ---- parameters of this kernel ----
 
 // What the pipelines know of it.
@@ -71,13 +74,13 @@ constexpr int32 kValueDepth = 96;              // columns of value and output
 constexpr int32 kBM = FA4Config::BM;           // query rows of a tile
 constexpr int32 kBN = FA4Config::BN;           // keys of a block
 constexpr int32 kNumQo = 2;                    // query tiles that a CTA works on at once
-constexpr int32 kRowKeys = kBN;                // keys of a block whose scores a softmax thread holds
+constexpr int32 kRowKeys = kBN;                // keys of a block in one softmax thread
 constexpr int32 kTileRows = 128;               // rows of a query tile: lanes of tensor memory
 constexpr int32 kCtaGroup = 1;                 // CTAs that multiply together
 constexpr int32 kNumQkStages = 1;              // parts of Q and K along the depth
 constexpr int32 kNumPvStages = 2;              // parts of P along the keys
 constexpr int32 kScoreStages = 1;              // buffers of scores of a query tile
-constexpr float kRescaleThreshold = 8.0f;      // largest increase of a row's maximum, as a power of two, without rescaling
+constexpr float kRescaleThreshold = 8.0f;      // a maximum may be low by this, in powers of two
 constexpr int32 kNumThreads = 512;             // softmax, correction, and a warpgroup that issues
 constexpr uint32 kSoftmaxRegisters = 200;      // a thread, after setmaxnreg
 constexpr uint32 kCorrectionRegisters = 64;    // a thread, after setmaxnreg
@@ -95,9 +98,6 @@ static_assert(kBM == kNumQo * kTileRows, "A query tile has 128 rows.");
 static_assert(kBN % 32 == 0, "Probabilities are stored in steps of 32 keys.");
 static_assert(FA4Config::BK0 * kNumQkStages == kDepth, "Parts must tile the depth.");
 static_assert(FA4Config::BK0 % kPanelColumns == 0, "A part is made of whole panels.");
-
-// Named barriers; 0 is __syncthreads.
-constexpr int32 kEpilogueBarrier = 1;
 
 // ---- tiles: which query rows a CTA works on, and which blocks of keys they see ----
 
@@ -175,8 +175,10 @@ constexpr uint32 kStagingOffset = kOutputOffset;
 constexpr uint32 kStagingBytes = kOutputBytes;
 constexpr int32 kNumTileSlots = 2;
 
-static_assert(kQueryBytes == kTileRows * kDepth * FA4Config::element_bytes, "A slot holds a query tile.");
-static_assert(kStagingBytes >= kTileRows * kValueDepth * 2, "A slot holds an output tile.");
+static_assert(kQueryBytes == kTileRows * kDepth * FA4Config::element_bytes,
+              "A slot holds a query tile.");
+static_assert(kStagingBytes >= kTileRows * kValueDepth * 2,
+              "A slot holds an output tile.");
 
 // ---- tensor memory: 448 of 512 columns ----
 // The header has the first column of each region; both query tiles have the same steps.
@@ -192,18 +194,19 @@ using KeyConsumer = TMAConsumerPipeline<FA4Config, true>;
 using ValueConsumer = TMAConsumerPipeline<FA4Config, false>;
 constexpr uint32 kKeyRingOffset = kKvOffset, kValueRingOffset = kKvOffset;
 constexpr uint32 kKeyBarriers = kKvFull, kValueBarriers = kKvFull;
-constexpr uint32 kFirstValueSlot = 1;  // keys take the even places of the order, values the odd ones
+constexpr uint32 kFirstValueSlot = 1;  // keys and values take slots in turn
 static_assert(kKvEmpty == kKvFull + 8 * kKvFullSlots, "Consumer barriers follow the producer's.");
 
-// Scores: the MMA warp to the softmax of a query tile. Probabilities take the way back, in parts; they
-// say as well that the scores have been read, and the next scores say that P.V has read them.
+// Scores: the MMA warp to the softmax of a query tile. Probabilities go back, in parts;
+// they signal as well that the scores have been read, and the next scores signal that P.V has read them.
 template <bool kIsProducer>
 using Scores = RolePipeline<kScoreStages, kIsProducer, kCtaGroup>;
 template <bool kIsProducer>
 using Probabilities = RolePipeline<kScoreStages, kIsProducer, kCtaGroup, kNumPvStages>;
 // Factors of the rows: the softmax of a query tile to the correction, in the same CTA.
 using Scales = RolePipeline<1, true>;
-// The output of a query tile: the MMA warp to the correction, which gives it back rescaled, or read.
+// The output of a query tile: the MMA warp to the correction, which returns it
+// rescaled, or read.
 using Outputs = RolePipeline<1, true, kCtaGroup>;
 
 template <bool kIsProducer>
@@ -211,7 +214,8 @@ __device__ __forceinline__ Scores<kIsProducer> scores_pipeline(uint32 base, int3
   return {base + kScoresFull + 8 * tile, 0};
 }
 template <bool kIsProducer>
-__device__ __forceinline__ Probabilities<kIsProducer> probabilities_pipeline(uint32 base, int32 tile) {
+__device__ __forceinline__ Probabilities<kIsProducer> probabilities_pipeline(uint32 base,
+                                                                             int32 tile) {
   return {base + kProbabilitiesFull + 8 * kNumPvStages * tile, 0};
 }
 __device__ __forceinline__ Scales scales_pipeline(uint32 base, int32 tile) {
@@ -227,12 +231,14 @@ constexpr int32 kPanelsPerPart = FA4Config::BK0 / kPanelColumns;
 
 // A part of query tile `i`.
 template <int32 kPart>
-__device__ __forceinline__ void load_query_part(uint32 base, const TensorMap& map, const Tile& tile, int32 i) {
+__device__ __forceinline__ void load_query_part(uint32 base, const TensorMap& map, const Tile& tile,
+                                                int32 i) {
   constexpr uint32 kPartBytes = kQueryBytes / kNumQkStages;
   const uint32 full = base + kQueryFull + 8 * (kNumQkStages * i + kPart);
   mbarrier_expect_leader<kCtaGroup>(full, kPartBytes);
-  tma_load_5d(base + kQueryOffset + kQueryBytes * i + kPartBytes * kPart, map, tile.first_row + i * kTileRows,
-           kPart * kPanelsPerPart, tile.head, tile.batch, leader_address<kCtaGroup>(full), kEvictFirst);
+  tma_load_5d(base + kQueryOffset + kQueryBytes * i + kPartBytes * kPart, map,
+              tile.first_row + i * kTileRows, kPart * kPanelsPerPart, tile.head, tile.batch,
+              leader_address<kCtaGroup>(full), kEvictFirst);
 }
 
 struct Loader {
@@ -249,8 +255,8 @@ struct Loader {
     // Arrived on by the commit of the Q.K that read the part that was here.
     keys.acquire<kPart>();
     const TMATile to = keys.get_tile<kPart>();
-    tma_load_5d(to.smem, key_map, block * kBN, kPart * kPanelsPerPart, head, batch, to.mbar,
-             kEvictLast);
+    tma_load_5d(to.smem, key_map, block * kBN, kPart * kPanelsPerPart,
+                head, batch, to.mbar, kEvictLast);
   }
 
   __device__ __forceinline__ void load_keys(int32 block, int32 head, int32 batch) {
@@ -262,7 +268,8 @@ struct Loader {
     // Arrived on by the commit of the P.V that read the block that was here.
     values.acquire();
     const TMATile to = values.get_tile();
-    tma_load_5d(to.smem, value_map, block * kBN, 0, head, batch, to.mbar, kEvictLast);
+    tma_load_5d(to.smem, value_map, block * kBN, 0, head, batch, to.mbar,
+                kEvictLast);
     values.commit_step();
   }
 
@@ -272,7 +279,8 @@ struct Loader {
   }
 
   // The first keys go before the second query tile: the first product needs no more.
-  __device__ __forceinline__ void load_tile(const Tile& tile, const BlockRange& blocks, int32 key_head) {
+  __device__ __forceinline__ void load_tile(const Tile& tile, const BlockRange& blocks,
+                                            int32 key_head) {
     wait_query_slot(0);
     load_query_part<0>(base, query_map, tile, 0);
     load_keys(blocks.end - 1, key_head, tile.batch);
@@ -288,7 +296,8 @@ struct Loader {
   }
 };
 
-__device__ __forceinline__ Loader make_loader(uint32 base, const TensorMap& query_map, const TensorMap& key_map,
+__device__ __forceinline__ Loader make_loader(uint32 base, const TensorMap& query_map,
+                                              const TensorMap& key_map,
                                               const TensorMap& value_map) {
   return {base, query_map, key_map, value_map,
           KeyProducer::start(base + kKeyBarriers, base + kKeyRingOffset),
@@ -316,6 +325,13 @@ __device__ __forceinline__ void write_tile(uint32 slot, const Tile& tile) {
                   "r"(0) : "memory");
 }
 
+// The same, or where there is no such tile, one whose first row is negative.
+__device__ __forceinline__ Tile tile_or_none(const Problem& problem, int32 index) {
+  Tile tile{-1};
+  if (index < problem.num_tiles) tile = tile_at(problem, index);
+  return tile;
+}
+
 __device__ __forceinline__ void run_loader(uint32 base, const Problem& problem,
                                            const TensorMap& query_map, const TensorMap& key_map,
                                            const TensorMap& value_map, int32* tile_counter) {
@@ -328,9 +344,9 @@ __device__ __forceinline__ void run_loader(uint32 base, const Problem& problem,
   PipelineState<kNumTileSlots> slots{0, 1};
   while (true) {
     const uint32 slot = base + kTileOffset + kTileBytes * slots.index;
-    const uint32 full = base + kTileFull + 8 * slots.index, empty = base + kTileEmpty + 8 * slots.index;
-    Tile tile{-1};
-    if (index < problem.num_tiles) tile = tile_at(problem, index);
+    const uint32 full = base + kTileFull + 8 * slots.index,
+                 empty = base + kTileEmpty + 8 * slots.index;
+    const Tile tile = tile_or_none(problem, index);
     // Arrived on by every other warp once it has read the tile that was in this slot.
     mbarrier_wait(empty, slots.phase);
     write_tile(slot, tile);
@@ -360,45 +376,49 @@ struct TileReader {
   uint32 base;
   PipelineState<kNumTileSlots> state = {0, 0};
 
-  // The next tile; its first row is negative when none is left.
-  __device__ __forceinline__ Tile next() {
+  // Reads the next tile; false when none is left.
+  __device__ __forceinline__ bool next(Tile& tile) {
     // Arrived on by the loader once it has written the tile.
     mbarrier_wait(base + kTileFull + 8 * state.index, state.phase);
-    const Tile tile = read_tile(base + kTileOffset + kTileBytes * state.index);
+    tile = read_tile(base + kTileOffset + kTileBytes * state.index);
     __syncwarp();  // every lane has read
     if (threadIdx.x % 32 == 0) mbarrier_arrive(base + kTileEmpty + 8 * state.index);
     state.step();
-    return tile;
+    return tile.first_row >= 0;
   }
 };
 
-// ---- role: mma. One warp issues all products; one elected lane of it, the same throughout. ----
+// ---- role: mma. One warp issues all products, always by the same lane. ----
 
-constexpr uint32 kQueryKeyShape = instruction_descriptor<kTileRows * kCtaGroup, kBN, false, false>();
-constexpr uint32 kProbabilityValueShape = instruction_descriptor<kTileRows * kCtaGroup, kValueDepth, false, true>();
+constexpr uint32 kQueryKeyShape =
+    instruction_descriptor<kTileRows * kCtaGroup, kBN, false, false>();
+constexpr uint32 kProbabilityValueShape =
+    instruction_descriptor<kTileRows * kCtaGroup, kValueDepth, false, true>();
 
 // Bytes from the start of an operand of `kRows` rows, panel by panel, to one of its columns.
 template <int32 kRows>
 __device__ __forceinline__ constexpr uint32 column_offset(int32 column) {
-  return (column / kPanelColumns * kRows * kPanelColumns + column % kPanelColumns) * FA4Config::element_bytes;
+  return (column / kPanelColumns * kRows * kPanelColumns + column % kPanelColumns) *
+         FA4Config::element_bytes;
 }
 
 // Scores (+)= Q * K^T over the columns of one part.
 template <int32 kPart>
-__device__ __forceinline__ void issue_query_key(uint32 scores, MatrixDescriptor query, MatrixDescriptor key,
-                                                uint32 e) {
+__device__ __forceinline__ void issue_query_key(uint32 scores, MatrixDescriptor query,
+                                                MatrixDescriptor key, uint32 e) {
 #pragma unroll
   for (int32 step = 0; step < FA4Config::BK0 / kMmaK; ++step) {
     const int32 column = kPart * FA4Config::BK0 + step * kMmaK;
-    mma(scores, query + column_offset<kTileRows>(column), key + column_offset<kBN / kCtaGroup>(column),
-        kQueryKeyShape, column > 0, e);
+    mma(scores, query + column_offset<kTileRows>(column),
+        key + column_offset<kBN / kCtaGroup>(column), kQueryKeyShape, column > 0, e);
   }
 }
 
 // Output (+)= P * V over the keys from kFirst to kEnd.
 template <int32 kFirst, int32 kEnd>
 __device__ __forceinline__ void issue_probability_value(uint32 output, uint32 probabilities,
-                                                        MatrixDescriptor value, bool first_block, uint32 e) {
+                                                        MatrixDescriptor value, bool first_block,
+                                                        uint32 e) {
 #pragma unroll
   for (int32 key = kFirst; key < kEnd; key += kMmaK) {
     mma_a_in_tensor_memory(output, probabilities + key * FA4Config::element_bytes / 4,
@@ -420,7 +440,8 @@ struct TileProducts {
 
   // Q.K of the keys in the current slot; with kWaits, waits for each part of them.
   template <bool kWaits, bool kReleases>
-  __device__ __forceinline__ void query_key(KeyConsumer& keys, uint32 query_phase, bool first_block, uint32 e) {
+  __device__ __forceinline__ void query_key(KeyConsumer& keys, uint32 query_phase, bool first_block,
+                                            uint32 e) {
     // These scores go where the probabilities of the block before are. Their P.V, the last one
     // committed, must have read them: that it was issued before does not say so.
     outputs.drain();
@@ -437,16 +458,17 @@ struct TileProducts {
   }
 
   // P.V with the values in the current slot, as the parts of P come in.
-  __device__ __forceinline__ void probability_value(const ValueConsumer& values, bool first_block, uint32 e) {
+  __device__ __forceinline__ void probability_value(const ValueConsumer& values, bool first_block,
+                                                    uint32 e) {
     // output_ready: the correction has rescaled the output, or read the tile's before.
     outputs.acquire();
     const uint32 column = probabilities_column + kProbabilitiesStep * probabilities.state.index;
     const MatrixDescriptor value = values.get_v();
-    // probabilities_full: the softmax has stored this part of P, and has read the scores.
+    // probabilities_full: this part of P is stored, and the scores have been read.
     probabilities.wait(0);
     tcgen05_fence_after();  // orders the products after those stores and the correction's
     issue_probability_value<0, 96>(output_column, column, value, first_block, e);
-    // probabilities_full: the softmax has stored this part of P.
+    // probabilities_full: this part of P is stored.
     probabilities.wait(1);
     tcgen05_fence_after();  // orders the products after those stores
     issue_probability_value<96, 128>(output_column, column, value, first_block, e);
@@ -469,23 +491,23 @@ __device__ __forceinline__ TileProducts tile_products(uint32 base, uint32 tensor
 
 __device__ __forceinline__ void run_mma(uint32 base, const Problem& problem, uint32 tensor_memory) {
   const uint32 e = elect_one();
-  KeyConsumer keys =
-      KeyConsumer::start(base + kKeyBarriers, matrix_descriptor<kPanelRowBytes, 0>(base + kKeyRingOffset));
+  KeyConsumer keys = KeyConsumer::start(
+      base + kKeyBarriers, matrix_descriptor<kPanelRowBytes, 0>(base + kKeyRingOffset));
   ValueConsumer values = ValueConsumer::start(
       base + kValueBarriers,
-      matrix_descriptor<kValuePanelRowBytes, kBN * kValuePanelRowBytes>(base + kValueRingOffset), kFirstValueSlot);
+      matrix_descriptor<kValuePanelRowBytes, kBN * kValuePanelRowBytes>(base + kValueRingOffset),
+      kFirstValueSlot);
   TileProducts tile0 = tile_products(base, tensor_memory, 0);
   TileProducts tile1 = tile_products(base, tensor_memory, 1);
   TileReader tiles{base};
+  Tile tile;
   uint32 query_phase = 0;
-  while (true) {
-    const Tile tile = tiles.next();
-    if (tile.first_row < 0) break;
+  while (tiles.next(tile)) {
     const BlockRange blocks = blocks_of_tile(problem, tile);
     const int32 num_blocks = blocks.end - blocks.begin;
     if (blocks.empty()) continue;  // nothing was loaded
-    // S0 = Q0 K(n), O1 += P1 V(n-1), S1 = Q1 K(n), O0 += P0 V(n): between the scores of a tile and its
-    // probabilities lie two products of the other tile, which hide the softmax.
+    // S0 = Q0 K(n), O1 += P1 V(n-1), S1 = Q1 K(n), O0 += P0 V(n): between the scores of a tile and
+    // its probabilities run two products of the other tile, which hide the softmax.
 #pragma unroll 1
     for (int32 n = 0; n < num_blocks; ++n) {
       tile0.query_key<true, false>(keys, query_phase, n == 0, e);
@@ -516,8 +538,8 @@ __device__ __forceinline__ bool needs_mask(const Problem& problem, int32 first_r
 }
 
 // Sets the scores of keys that a row does not see to -inf.
-__device__ __forceinline__ void mask_scores(const Problem& problem, float (&scores)[kRowKeys], int32 row,
-                                            int32 first_key) {
+__device__ __forceinline__ void mask_scores(const Problem& problem, float (&scores)[kRowKeys],
+                                            int32 row, int32 first_key) {
   const int32 last = problem.key_rows - 1 - first_key;
 #pragma unroll
   for (int32 key = 0; key < kRowKeys; ++key) {
@@ -538,13 +560,27 @@ __device__ __forceinline__ float row_max(const float (&scores)[kRowKeys]) {
   return fmaxf(fmaxf(largest[0], largest[1]), fmaxf(largest[2], largest[3]));
 }
 
+// Takes a block's maximum into the row's, and returns the factor of older sums and outputs. A small
+// increase is left out: probabilities stay below 2^kRescaleThreshold, and the quotient of output
+// and sum is the same.
+__device__ __forceinline__ float update_max(float& max, float block_max, float scale_log2) {
+  const float new_max = fmaxf(max, block_max);
+  float factor = 1.f;
+  if ((new_max - max) * scale_log2 > kRescaleThreshold) {
+    factor = exp2_approx((max - new_max) * scale_log2);
+    max = new_max;
+  }
+  return factor;
+}
+
 // The maximum to subtract: zero for a row that has seen no key, since -inf - -inf is not a number.
 __device__ __forceinline__ float finite_max(float max) {
   return max == negative_infinity() ? 0.f : max;
 }
 
 // 2^x on the FMA pipe: the integer part by adding to the exponent, the fraction by a polynomial of
-// degree 3 whose largest relative error is 8.8e-5, less than rounding to bf16 brings. Below 2^-127: 0.
+// degree 3 whose largest relative error is 8.8e-5, less than rounding to bf16 brings.
+// Below 2^-127: 0.
 __device__ __forceinline__ float2 exp2_polynomial(float2 x) {
   constexpr float kRound = 12582912.f;  // 1.5 * 2^23: a sum with it has no bits for a fraction
   x = {fmaxf(x.x, -127.f), fmaxf(x.y, -127.f)};
@@ -608,11 +644,12 @@ struct SoftmaxRole {
   float max;
   float sum;
 
-  // Tells the correction a number for this thread's row.
+  // Sends the correction a number for this thread's row.
   __device__ __forceinline__ void send(float scale) {
     // scale_empty: the correction has read the number before.
     scales_out.acquire();
-    store_shared(base + kScaleOffset + kScaleBytes * query_tile + 4 * (threadIdx.x % kTileRows), scale);
+    store_shared(base + kScaleOffset + kScaleBytes * query_tile + 4 * (threadIdx.x % kTileRows),
+                 scale);
     scales_out.commit();
     scales_out.step();
   }
@@ -629,15 +666,8 @@ struct SoftmaxRole {
     tensor_memory_wait_loads();
     if (masked) mask_scores(problem, scores, row, block * kBN);
 
-    // Small growth of the maximum is let pass: probabilities stay below 2^kRescaleThreshold, and the
-    // quotient of output and sum is the same. Each row decides for itself.
-    const float grown = fmaxf(max, row_max(scores));
-    float shrink = 1.f;
-    if ((grown - max) * scale_log2 > kRescaleThreshold) {
-      shrink = exp2_approx((max - grown) * scale_log2);
-      max = grown;
-    }
-    if (!first) send(shrink);
+    const float factor = update_max(max, row_max(scores), scale_log2);
+    if (!first) send(factor);
 
     const float offset = finite_max(max) * scale_log2;
     const uint32 to = probabilities_column + kProbabilitiesStep * probabilities_out.state.index;
@@ -645,23 +675,23 @@ struct SoftmaxRole {
     store_probabilities(scores + 32, scale_log2, offset, to + 16);
     store_probabilities(scores + 64, scale_log2, offset, to + 32);
     tensor_memory_wait_stores();
-    tcgen05_fence_before();  // orders the stores, and the loads of scores, before the MMA warp's products
+    tcgen05_fence_before();  // orders the stores and the loads of scores before the products
     probabilities_out.commit(0);
     store_probabilities(scores + 96, scale_log2, offset, to + 48);
     tensor_memory_wait_stores();
-    tcgen05_fence_before();  // orders the stores before the MMA warp's products
+    tcgen05_fence_before();  // orders the stores before the products
     probabilities_out.commit(1);
     probabilities_out.step();
     scores_in.step();
-    sum = fmaf(sum, shrink, row_sum(scores));
+    sum = fmaf(sum, factor, row_sum(scores));
   }
 };
 
-__device__ __forceinline__ void run_softmax(uint32 base, const Problem& problem, uint32 tensor_memory,
-                                            int32 query_tile, float softmax_scale_log2, float* lse
-) {
+__device__ __forceinline__ void run_softmax(uint32 base, const Problem& problem,
+                                            uint32 tensor_memory,
+                                            int32 query_tile, float softmax_scale_log2, float* lse) {
   const int32 thread_row = threadIdx.x % kTileRows;
-  const uint32 lane = tensor_memory + (thread_row / 32 * 32 << 16);  // of the warp's first row
+  const uint32 lane = tensor_memory + (thread_row / 32 * 32 << 16);  // the warp's first
   SoftmaxRole role{problem,
                    base,
                    lane + kScores0Column + kScoresStep * query_tile,
@@ -671,9 +701,8 @@ __device__ __forceinline__ void run_softmax(uint32 base, const Problem& problem,
                    probabilities_pipeline<true>(base, query_tile),
                    scales_pipeline(base, query_tile)};
   TileReader tiles{base};
-  while (true) {
-    const Tile tile = tiles.next();
-    if (tile.first_row < 0) break;
+  Tile tile;
+  while (tiles.next(tile)) {
     const int32 first_row = tile.first_row + query_tile * kTileRows;
     const int32 row = first_row + thread_row;
     role.max = negative_infinity();
@@ -682,7 +711,8 @@ __device__ __forceinline__ void run_softmax(uint32 base, const Problem& problem,
     const BlockRange blocks = blocks_of_tile(problem, tile);
 #pragma unroll 1
     for (int32 block = blocks.end - 1; block >= blocks.begin; --block) {
-      role.process_block(row, block, needs_mask(problem, first_row, block), block == blocks.end - 1, scale_log2);
+      role.process_block(row, block, needs_mask(problem, first_row, block), block == blocks.end - 1,
+                         scale_log2);
     }
     if (!blocks.empty()) {
       const float inverse = role.sum > 0.f ? __fdividef(1.f, role.sum) : 0.f;
@@ -690,7 +720,8 @@ __device__ __forceinline__ void run_softmax(uint32 base, const Problem& problem,
     }
     if (row < problem.query_rows) {
       const int64 head = static_cast<int64>(tile.batch) * problem.query_heads + tile.head;
-      lse[head * problem.query_rows + row] = (role.max * scale_log2 + log2_approx(role.sum)) * kLn2;
+      lse[head * problem.query_rows + row] =
+          (role.max * scale_log2 + log2_approx(role.sum)) * kLn2;
     }
   }
 }
@@ -717,11 +748,12 @@ __device__ __forceinline__ void rescale_output(uint32 output, float factor) {
 }
 
 // Eight columns of the row, 16 bytes, into the swizzled staging slot.
-__device__ __forceinline__ void stage_columns(uint32 staging, int32 row, int32 column, uint32 x, uint32 y,
-                                              uint32 z, uint32 w) {
+__device__ __forceinline__ void stage_columns(uint32 staging, int32 row, int32 column, uint32 x,
+                                              uint32 y, uint32 z, uint32 w) {
   const uint32 chunk = column % kOutPanelColumns / 8;
   const uint32 swizzle = row / 2 % 4;
-  const uint32 address = staging + (column / kOutPanelColumns * kTileRows + row) * kOutPanelRowBytes +
+  const uint32 address = staging +
+                         (column / kOutPanelColumns * kTileRows + row) * kOutPanelRowBytes +
                          ((chunk ^ swizzle) << 4);
   store_shared_chunk(address, {x, y, z, w});
 }
@@ -734,20 +766,22 @@ struct OutputTensor {
   int64 head_stride;
 };
 
-// Tiles whose rows see no key: zeros, past the slots and pipelines, which know nothing of such tiles.
+// Tiles whose rows see no key: zeros, past the slots and pipelines, which know nothing of such
+// tiles.
 __device__ __forceinline__ void write_unseen_tile(const Problem& problem, const OutputTensor& out,
                                                   const Tile& tile) {
 #pragma unroll 1
   for (int32 i = threadIdx.x % 128; i < min(kBM, problem.query_rows - tile.first_row); i += 128) {
     const int32 row = tile.first_row + i;
-    uint16* to = out.data + tile.batch * out.batch_stride + row * out.row_stride + tile.head * out.head_stride;
+    uint16* to = out.data + tile.batch * out.batch_stride + row * out.row_stride +
+                 tile.head * out.head_stride;
 #pragma unroll 1
     for (int32 column = 0; column < kValueDepth; column += 8)
       asm volatile("st.global.v4.b32 [%0], {%1, %1, %1, %1};" ::"l"(to + column), "r"(0) : "memory");
   }
 }
 
-// ---- role: correction. Rescales outputs in tensor memory, and stores them at the end of a tile. ----
+// ---- role: correction. Rescales outputs in tensor memory; stores them at the end of a tile. ----
 
 // The two query tiles take turns, so that their rows of the barrier table are one pipeline each.
 struct CorrectionRole {
@@ -759,7 +793,9 @@ struct CorrectionRole {
 
   // The query tile whose turn it is.
   __device__ __forceinline__ uint32 query_tile() const { return outputs_in.state.index; }
-  __device__ __forceinline__ uint32 output() const { return output_column + kValueDepth * query_tile(); }
+  __device__ __forceinline__ uint32 output() const {
+    return output_column + kValueDepth * query_tile();
+  }
   __device__ __forceinline__ uint32 staging() const {
     return base + kStagingOffset + kStagingBytes * query_tile();
   }
@@ -768,13 +804,14 @@ struct CorrectionRole {
   __device__ __forceinline__ float receive() {
     // scale_full: every softmax thread of the tile has written its number.
     scales_in.wait();
-    const uint32 address = base + kScaleOffset + kScaleBytes * query_tile() + 4 * (threadIdx.x % kTileRows);
+    const uint32 address =
+        base + kScaleOffset + kScaleBytes * query_tile() + 4 * (threadIdx.x % kTileRows);
     const float scale = __uint_as_float(load_shared(address));
     scales_in.release();
     return scale;
   }
 
-  // Between two blocks: rows whose maximum grew are rescaled before the next P.V is added.
+  // Between two blocks: rows with a new maximum are rescaled before the next P.V is added.
   __device__ __forceinline__ void correct() {
     const float factor = receive();
     // output_full: P.V of the block before is complete.
@@ -788,7 +825,7 @@ struct CorrectionRole {
 
   // From the staging slot to global memory, by one thread once all have written.
   __device__ __forceinline__ void store_staged(const Tile& tile, uint32 slot, int32 i) {
-    fence_proxy_async_shared();  // this thread's writes to the slot, before the TMA store reads them
+    fence_proxy_async_shared();  // orders this thread's writes before the TMA store reads them
     named_barrier_sync(kEpilogueBarrier, kTileRows);
     if (threadIdx.x % kTileRows == 0) {
       tma_store_5d(out_map, slot, tile.first_row + i * kTileRows, 0, tile.head, tile.batch);
@@ -797,14 +834,15 @@ struct CorrectionRole {
     }
   }
 
-  // At the end of a tile: the output divided by the sums, as bf16. TMA clips the rows behind the last.
+  // At the end of a tile: the output divided by the sums, as bf16. TMA clips rows past the end.
   __device__ __forceinline__ void finish(const Tile& tile) {
     const float inverse = receive();
     outputs_in.wait();
     tcgen05_fence_after();  // orders the loads after the last product
     const int32 i = query_tile();
     const uint32 from = output(), slot = staging();
-    named_barrier_sync(kEpilogueBarrier, kTileRows);  // the store of the tile before has read the slot
+    // The store of the tile before has read the slot.
+    named_barrier_sync(kEpilogueBarrier, kTileRows);
 #pragma unroll 1
     for (int32 column = 0; column < kValueDepth; column += 32) {
       float o[32];
@@ -812,8 +850,10 @@ struct CorrectionRole {
       tensor_memory_wait_loads();
 #pragma unroll
       for (int32 j = 0; j < 32; j += 8) {
-        stage_columns(slot, threadIdx.x % kTileRows, column + j, pack(o[j] * inverse, o[j + 1] * inverse),
-                      pack(o[j + 2] * inverse, o[j + 3] * inverse), pack(o[j + 4] * inverse, o[j + 5] * inverse),
+        stage_columns(slot, threadIdx.x % kTileRows, column + j,
+                      pack(o[j] * inverse, o[j + 1] * inverse),
+                      pack(o[j + 2] * inverse, o[j + 3] * inverse),
+                      pack(o[j + 4] * inverse, o[j + 5] * inverse),
                       pack(o[j + 6] * inverse, o[j + 7] * inverse));
       }
     }
@@ -823,16 +863,18 @@ struct CorrectionRole {
   }
 };
 
-__device__ __forceinline__ void run_correction(uint32 base, const Problem& problem, const OutputTensor& out,
+__device__ __forceinline__ void run_correction(uint32 base, const Problem& problem,
+                                               const OutputTensor& out,
                                                uint32 tensor_memory) {
-  const uint32 lane = tensor_memory + (threadIdx.x % kTileRows / 32 * 32 << 16);  // of the warp's first row
+  // Address of the lane of the warp's first row.
+  const uint32 lane = tensor_memory + (threadIdx.x % kTileRows / 32 * 32 << 16);
   CorrectionRole role{out.map, base, lane + kOutput0Column,
                       RolePipeline<kNumQo, false>{base + kScaleFull, base + kScaleEmpty},
-                      RolePipeline<kNumQo, false, kCtaGroup>{base + kOutputFull, base + kOutputReady}};
+                      RolePipeline<kNumQo, false, kCtaGroup>{base + kOutputFull,
+                                                              base + kOutputReady}};
   TileReader tiles{base};
-  while (true) {
-    const Tile tile = tiles.next();
-    if (tile.first_row < 0) break;
+  Tile tile;
+  while (tiles.next(tile)) {
     const BlockRange blocks = blocks_of_tile(problem, tile);
     if (blocks.empty()) {
       write_unseen_tile(problem, out, tile);
@@ -844,7 +886,7 @@ __device__ __forceinline__ void run_correction(uint32 base, const Problem& probl
 #pragma unroll 1
     for (int32 i = 0; i < kNumQo; ++i) role.finish(tile);
   }
-  // The output lies in global memory before the CTA ends.
+  // The output is in global memory before the CTA exits.
   if (threadIdx.x % kTileRows == 0) tma_store_wait();
 }
 
@@ -928,7 +970,7 @@ extern "C" __global__ void __launch_bounds__(kNumThreads, 1)
         int32 num_tiles,
         int32 heads_per_group) {
   const uint32 base = shared_base();
-  const int32 warp = __shfl_sync(0xffffffffu, threadIdx.x / 32, 0);  // uniform, and known to be
+  const int32 warp = __shfl_sync(0xffffffffu, threadIdx.x / 32, 0);  // uniform
   const Problem problem{batch,          query_heads, heads_per_key_head, query_rows, key_rows,
                         tiles_per_head, num_tiles,   heads_per_group};
   constexpr int32 kCorrectionWarp = 8;

@@ -32,6 +32,9 @@
 
 namespace gemm_bf16_pair_kernel {
 
+// Named barriers; 0 is __syncthreads.
+constexpr int32 kEpilogueBarrier = 1;
+
 // ---- parameters of this kernel ----
 
 constexpr int32 kBM = 128;                     // rows of a CTA's tile of the output
@@ -58,9 +61,6 @@ constexpr uint32 kOutPanelRowBytes = kOutPanel * kOutElementBytes;
 static_assert(kBK % kMmaK == 0, "A block is made of whole products.");
 static_assert(kMmaK * kElementBytes == 32, "A product takes 32 bytes along k.");
 static_assert(kBN % kOutPanel == 0, "A tile is made of whole panels.");
-
-// Named barriers; 0 is __syncthreads.
-constexpr int32 kEpilogueBarrier = 1;
 
 // ---- tiles: which part of the output a pair of CTAs works on ----
 
@@ -248,7 +248,7 @@ static_assert(kOutputBytes == kSlotPanels * kOutPanelBytes, "A slot holds the ou
 struct ThreadPlace {
   int32 row;  // of the CTA's tile
 
-  // Where its chunk i lies in a slot: rows of a panel, whose chunks are swizzled.
+  // Offset of its chunk i in a slot: rows of a panel, whose chunks are swizzled.
   __device__ __forceinline__ uint32 in_slot(int32 i) const {
     const int32 swizzle = row % 8;
     return row * kOutPanelRowBytes + ((i ^ swizzle) << 4);
@@ -302,7 +302,7 @@ struct EpilogueRole {
     named_barrier_sync(kEpilogueBarrier, 128);
   }
 
-  // From the slot to global memory, by one thread once all have written. TMA clips what lies outside.
+  // From the slot to global memory, by one thread once all have written. TMA clips what is outside.
   __device__ __forceinline__ void store_slot(int32 row, int32 column, int32 batch) {
     const uint32 slot = base + kOutputOffset + kOutputBytes * out.index;
     named_barrier_sync(kEpilogueBarrier, 128);
@@ -352,7 +352,7 @@ __device__ __forceinline__ void run_epilogue(uint32 base, const Problem& problem
     const Tile tile = tile_at(problem, index);
     role.store_tile(tile.row + rank * kBM, tile, problem.num_blocks() > 0);
   }
-  if (threadIdx.x == 0) tma_store_wait();  // the output lies in global memory before the CTA ends
+  if (threadIdx.x == 0) tma_store_wait();  // the output is in global memory before the CTA exits
   __syncwarp();
 }
 
@@ -404,7 +404,7 @@ extern "C" __global__ void __cluster_dims__(2, 1, 1) __launch_bounds__(kNumThrea
         int32 num_tiles,
         int32 group_rows) {
   const uint32 base = shared_base();
-  const int32 warp = __shfl_sync(0xffffffffu, threadIdx.x / 32, 0);  // uniform, and known to be
+  const int32 warp = __shfl_sync(0xffffffffu, threadIdx.x / 32, 0);  // uniform
   const int32 rank = cluster_rank();
   const Problem problem{m, n, k, row_tiles, column_tiles, num_tiles, group_rows};
   constexpr int32 kLoadWarp = 4, kMmaWarp = 5;

@@ -380,9 +380,9 @@ __device__ __forceinline__ float unpack_high(uint32 packed) {
   return __uint_as_float(packed & 0xffff0000u);
 }
 
-// ---- rings between roles, in shared and tensor memory ----
+// ---- rings: slots of memory that pass from role to role, and back ----
 
-// Where a role stands in a ring of kNumStages slots: the slot, and the parity of the phase that it
+// Where a role is in a ring of kNumStages slots: the slot, and the parity of the phase that it
 // waits for there. The parity flips when the index wraps; with one stage, at every step.
 // Producers start at parity 1, which an untouched barrier counts as complete: all slots are free at
 // first. Consumers start at parity 0. kStride 2 is for two roles that take turns in one ring.
@@ -406,10 +406,10 @@ struct PipelineState {
 //          consumer waits, first with parity 0
 //   empty: the consumer completes its phase; the producer waits, first with parity 1, which an
 //          untouched barrier counts as complete: slots start free
-// In a pair (cta_group 2) the leader CTA issues all MMAs: threads of both CTAs arrive on the leader's
-// barriers, and its commits arrive on the barriers of both.
-template <int32 num_slots, int32 cta_group = 1, int32 full_parts = 1, int32 empty_parts = full_parts,
-          int32 stride = 1, int32 first_empty = num_slots>
+// In a pair (cta_group 2) the leader CTA issues all MMAs: threads of both CTAs arrive on the
+// leader's barriers, and its commits arrive on the barriers of both.
+template <int32 num_slots, int32 cta_group = 1, int32 full_parts = 1,
+          int32 empty_parts = full_parts, int32 stride = 1, int32 first_empty = num_slots>
 struct Ring {
   uint32 full_mbar;   // address of the first full barrier
   uint32 empty_mbar;  // address that the first empty barrier is first_empty slots after
@@ -576,7 +576,7 @@ struct EpiLoadPipeline {
   __device__ __forceinline__ void consumer_step() { pipeline.consumer_step(); }
 };
 
-// A stage of accumulators: which one, where it lies in tensor memory, and the pipeline to signal.
+// A stage of accumulators: which one, its place in tensor memory, and the pipeline to signal.
 template <int32 num_stages>
 struct OutputStage {
   uint32 index;
@@ -602,7 +602,7 @@ struct OutputRingBuffer {
 
   Pipeline pipeline;
   uint32 tmem_base_addr;
-  uint16 mma_complete_mask;  // of the CTAs that a pair's commit tells; not used by a single CTA
+  uint16 mma_complete_mask;  // of the CTAs that a pair's commit signals; not used by a single CTA
 
   // By one thread.
   static __device__ __forceinline__ void init_barriers(uint32 storage, uint32 producer_arv_count,

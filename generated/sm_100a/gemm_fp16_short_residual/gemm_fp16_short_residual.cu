@@ -36,6 +36,9 @@
 
 namespace gemm_fp16_short_residual_kernel {
 
+// Named barriers; 0 is __syncthreads.
+constexpr int32 kEpilogueBarrier = 1;
+
 // ---- parameters of this kernel ----
 
 constexpr int32 kBM = 64;                      // rows of a CTA's tile of the output
@@ -63,9 +66,6 @@ constexpr uint32 kOutPanelRowBytes = kOutPanel * kOutElementBytes;
 static_assert(kBK % kMmaK == 0, "A block is made of whole products.");
 static_assert(kMmaK * kElementBytes == 32, "A product takes 32 bytes along k.");
 static_assert(kBN % kOutPanel == 0, "A tile is made of whole panels.");
-
-// Named barriers; 0 is __syncthreads.
-constexpr int32 kEpilogueBarrier = 1;
 
 // ---- tiles: which part of the output a CTA works on ----
 
@@ -145,7 +145,7 @@ static_assert(kResidualEmpty == kResidualFull + 8 * kNumEpiStages, "Empty barrie
 static_assert(kResidualFullArrivals == 1 && kResidualEmptyArrivals == 128,
               "One thread loads C, and every epilogue thread arrives.");
 // Leave to load a tile's C: the loader of A and B, which goes first, to that of C. The way back keeps
-// the loader from being so far ahead that the other one misses a phase.
+// the loader from being so many tiles ahead that the other one misses a phase.
 using LoadOrder = ProducerConsumerPipeline<kOrderFullSlots>;
 static_assert(kOrderEmpty == kOrderFull + 8 * kOrderFullSlots, "Empty barriers follow the full ones.");
 
@@ -263,7 +263,7 @@ __device__ __forceinline__ uint32 output_pair(float product0, float product1, fl
 }
 
 // ---- the output of a tile, step by step: which elements a thread has, and where they pass through ----
-// A CTA's 64 rows lie in tensor memory 16 by 16, in the first lanes of each quarter. A step takes a panel,
+// A CTA's 64 rows are in tensor memory 16 by 16, in the first lanes of each quarter. A step takes a panel,
 // of which lanes 0 to 15 of a warp have the first half of the columns, lanes 16 to 31 the second.
 constexpr int32 kSlotPanels = 1;
 constexpr int32 kSteps = kBN / kOutPanel / kSlotPanels;
@@ -278,7 +278,7 @@ struct ThreadPlace {
   int32 row;    // of the CTA's tile
   int32 chunk;  // first of its chunks in the panel
 
-  // Where its chunk i lies in a slot: rows of a panel, whose chunks are swizzled.
+  // Offset of its chunk i in a slot: rows of a panel, whose chunks are swizzled.
   __device__ __forceinline__ uint32 in_slot(int32 i) const {
     const int32 swizzle = row % 8;
     return row * kOutPanelRowBytes + (((chunk + i) ^ swizzle) << 4);
@@ -378,7 +378,7 @@ struct EpilogueRole {
     named_barrier_sync(kEpilogueBarrier, 128);
   }
 
-  // From the slot to global memory, by one thread once all have written. TMA clips what lies outside.
+  // From the slot to global memory, by one thread once all have written. TMA clips what is outside.
   __device__ __forceinline__ void store_slot(int32 row, int32 column, int32 batch) {
     const uint32 slot = base + kOutputOffset + kOutputBytes * out.index;
     named_barrier_sync(kEpilogueBarrier, 128);
@@ -430,7 +430,7 @@ __device__ __forceinline__ void run_epilogue(uint32 base, const Problem& problem
     const Tile tile = tile_at(problem, index);
     role.store_tile(tile.row, tile, problem.num_blocks() > 0);
   }
-  if (threadIdx.x == 0) tma_store_wait();  // the output lies in global memory before the CTA ends
+  if (threadIdx.x == 0) tma_store_wait();  // the output is in global memory before the CTA exits
   __syncwarp();
 }
 
@@ -494,7 +494,7 @@ extern "C" __global__ void __launch_bounds__(kNumThreads, 1)
         int32 num_tiles,
         int32 group_rows) {
   const uint32 base = shared_base();
-  const int32 warp = __shfl_sync(0xffffffffu, threadIdx.x / 32, 0);  // uniform, and known to be
+  const int32 warp = __shfl_sync(0xffffffffu, threadIdx.x / 32, 0);  // uniform
   const Problem problem{m, n, k, row_tiles, column_tiles, num_tiles, group_rows};
   constexpr int32 kResidualWarp = 6;
   constexpr int32 kLoadWarp = 4, kMmaWarp = 5;

@@ -45,8 +45,8 @@ constexpr int32 kNumConsumerWarpgroups = 2;    // each on kWarpgroupRows of the 
 constexpr int32 kWarpgroupRows = 64;           // rows of one wgmma
 constexpr int32 kNumKvStages = 8;              // slots of the ring of keys and values
 constexpr int32 kChunkKeys = 16;               // keys of one wgmma of P.V
-constexpr int32 kOwnChunks = 4;                // chunks of P.V whose probabilities are this CTA's own
-constexpr float kRescaleThreshold = 8.0f;      // largest increase of a row's maximum, as a power of two, without rescaling
+constexpr int32 kOwnChunks = 4;                // chunks of P.V with probabilities of this CTA
+constexpr float kRescaleThreshold = 8.0f;      // a maximum may be low by this, in powers of two
 constexpr int32 kWindowRight = 0;              // keys visible right of the diagonal
 constexpr int32 kNumThreads = 384;             // one producer warpgroup, then the consumers
 constexpr uint32 kProducerRegisters = 40;      // a thread, after setmaxnreg
@@ -96,24 +96,27 @@ constexpr uint32 kTileBytes = 16;  // of each of 2
 constexpr int32 kNumTileSlots = 2;
 constexpr int32 kPanelsPerQueryBarrier = kNumPanels / 4;
 
-static_assert(kQueryBytes == kBM * kPanelRowBytes, "A query slot holds a panel of all rows of the tile.");
-static_assert(kRingBytes == kOwnKeys * kPanelRowBytes, "A ring slot holds a panel of the CTA's keys.");
+static_assert(kQueryBytes == kBM * kPanelRowBytes,
+              "A query slot holds a panel of all rows of the tile.");
+static_assert(kRingBytes == kOwnKeys * kPanelRowBytes,
+              "A ring slot holds a panel of the CTA's keys.");
 static_assert(kRingBytes == kChunkKeys * kOwnColumns * 2,
               "A ring slot holds the CTA's columns of 16 values.");
 static_assert(kProbabilityBytes == kWarpgroupRows * kPanelRowBytes && kOwnKeys == kPanelColumns,
               "The peer's probabilities are one panel for each warpgroup.");
 static_assert(kMaximumBytes == 4 * kWarpgroupRows && kSumBytes == kMaximumBytes,
-              "Maxima and sums cross as one float for each row.");
+              "Maxima and sums are sent as one float for each row.");
 
 // Slot and phase of the n-th use of a ring.
-template <int32 kStages>
+template <int32 num_slots>
 struct RingPosition {
   uint32 uses;
-  __device__ __forceinline__ uint32 slot() const { return uses % kStages; }
-  __device__ __forceinline__ uint32 phase() const { return (uses / kStages) & 1; }
+  __device__ __forceinline__ uint32 slot() const { return uses % num_slots; }
+  __device__ __forceinline__ uint32 phase() const { return (uses / num_slots) & 1; }
 };
 
-// Buffers of what crosses: in turn for the n-th block or tile, in each one a slot for either warpgroup.
+// Buffers of what the peer sends: in turn for the n-th block or tile, in each one a slot for either
+// warpgroup.
 struct Crossing {
   uint32 number;
   __device__ __forceinline__ uint32 slot(int32 warpgroup) const {
@@ -175,18 +178,18 @@ __device__ __forceinline__ Tile read_tile(uint32 slot) {
 }
 
 // The blocks that the pair walks for a tile, one at least: rows that see no key at all walk one
-// behind the last key. All of it is masked, so that they end with output 0.
+// past the last key. All of it is masked, so that they end with output 0.
 __device__ __forceinline__ BlockRange blocks_to_walk(const Problem& problem, const Tile& tile) {
   const BlockRange blocks = blocks_of_tile(problem, tile);
-  const int32 behind = problem.key_rows / kBN + 1;
-  return blocks.empty() ? BlockRange{behind, behind + 1} : blocks;
+  const int32 past_end = problem.key_rows / kBN + 1;
+  return blocks.empty() ? BlockRange{past_end, past_end + 1} : blocks;
 }
 
 // ---- role: load. One thread brings in queries, keys and values by TMA. ----
 // The ring is filled in groups of kNumKvStages slots, each group one trip round it: the panels of
-// K(0) | K(1) | V(0) | K(2) | V(1) | ... | K(n) | V(n-1) | V(n), over the blocks of all tiles in a row.
-// So the scores of a block are there when the values of the block before it are multiplied, also
-// across the end of a tile; and slots and phases are constants.
+// K(0) | K(1) | V(0) | K(2) | V(1) | ... | K(n) | V(n-1) | V(n), over the blocks of all tiles in a
+// row. So the scores of a block are there when the values of the block before it are multiplied,
+// also across the end of a tile; and slots and phases are constants.
 
 // Where a walk over the blocks of tiles has come.
 struct Walk {
@@ -215,18 +218,19 @@ struct Loader {
     const uint32 part = panel / kPanelsPerQueryBarrier;
     if (panel % kPanelsPerQueryBarrier == 0)
       mbarrier_arrive_expect_tx_slot<kQueryFull>(base, part, kPanelsPerQueryBarrier * kQueryBytes);
-    tma_load_5d(base + kQueryOffset + panel * kQueryBytes, query_map, tile.first_row, panel, tile.head,
-             tile.batch, mbarrier_slot<kQueryFull>(base, part), kEvictFirst);
+    tma_load_5d(base + kQueryOffset + panel * kQueryBytes, query_map, tile.first_row, panel,
+                tile.head, tile.batch, mbarrier_slot<kQueryFull>(base, part), kEvictFirst);
   }
 
   // This CTA's keys of a block, and the queries of `tile` with them; that is done only at the very
   // start: see load_values.
   template <uint32 kEmptyParity>
-  __device__ __forceinline__ void load_keys(const Walk& key, bool with_queries, const Tile& tile) const {
+  __device__ __forceinline__ void load_keys(const Walk& key, bool with_queries,
+                                            const Tile& tile) const {
     const int32 first_key = key.block * kBN + rank * kOwnKeys;
 #pragma unroll 1
     for (int32 panel = 0; panel < kNumPanels; ++panel) {
-      // ring_empty: every consumer warp is through with what was in the slot.
+      // ring_empty: every consumer warp is done with what was in the slot.
       mbarrier_wait_slot<kRingEmpty>(base, panel, kEmptyParity);
       mbarrier_arrive_expect_tx_slot<kRingFull>(base, panel, kRingBytes);
       tma_load_5d(base + kRingOffset + panel * kRingBytes, key_map, first_key, panel, key.key_head,
@@ -235,9 +239,9 @@ struct Loader {
     }
   }
 
-  // This CTA's columns of a block's values, first those of the keys whose scores it computes itself.
-  // Where the keys just before were the last of their tile, the queries of the next one follow:
-  // that slot `i` is empty says that panel i of the old queries has been multiplied, too.
+  // This CTA's columns of a block's values, first those of the keys whose scores it computes
+  // itself. Where the keys just before were the last of their tile, the queries of the next one
+  // follow: that slot `i` is empty says that panel i of the old queries has been multiplied, too.
   template <uint32 kEmptyParity>
   __device__ __forceinline__ void load_values(const Walk& value, bool with_queries,
                                               const Tile& next) const {
@@ -246,7 +250,7 @@ struct Loader {
     for (int32 chunk = 0; chunk < kNumKvStages; ++chunk) {
       const int32 half = chunk < kOwnChunks ? rank : rank ^ 1;
       const int32 first_key = value.block * kBN + half * kOwnKeys + chunk % kOwnChunks * kChunkKeys;
-      // ring_empty: every consumer warp is through with what was in the slot.
+      // ring_empty: every consumer warp is done with what was in the slot.
       mbarrier_wait_slot<kRingEmpty>(base, chunk, kEmptyParity);
       mbarrier_arrive_expect_tx_slot<kRingFull>(base, chunk, kRingBytes);
       tma_load_5d(base + kRingOffset + chunk * kRingBytes, value_map, first_key, first_panel,
@@ -264,7 +268,8 @@ __device__ __forceinline__ Tile tile_at(const Problem& problem, uint32 index) {
   const uint32 tiles_per_group = problem.heads_per_group * tiles_per_head;
   const uint32 group = index / tiles_per_group;
   const uint32 first_head = group * problem.heads_per_group;
-  const uint32 heads = min(problem.heads_per_group, problem.query_heads * problem.batch - first_head);
+  const uint32 heads =
+      min(problem.heads_per_group, problem.query_heads * problem.batch - first_head);
   const uint32 within = index - group * tiles_per_group;
   const uint32 round = within / heads;
   ordinal = tiles_per_head - 1 - round;
@@ -283,15 +288,22 @@ __device__ __forceinline__ void write_tile(uint32 slot, const Tile& tile) {
                   "r"(0) : "memory");
 }
 
+// The same, or where there is no such tile, one whose first row is negative.
+__device__ __forceinline__ Tile tile_or_none(const Problem& problem, int32 index) {
+  Tile tile{-1};
+  if (index < problem.num_tiles) tile = tile_at(problem, index);
+  return tile;
+}
+
 // Hands the tile number `index` to the consumers of both CTAs and returns it; only the leader knows
 // the index, the peer's loader reads the tile like a consumer.
 __device__ __forceinline__ Tile hand_out_tile(uint32 base, const Problem& problem, int32 index,
                                               int32 rank, RingPosition<kNumTileSlots>& tiles) {
   const uint32 slot = tiles.slot();
   const uint32 address = base + kTileOffset + kTileBytes * slot;
-  Tile tile{-1};
+  Tile tile;
   if (rank == 0) {
-    if (index < problem.num_tiles) tile = tile_at(problem, index);
+    tile = tile_or_none(problem, index);
     // Arrived by the consumers of both CTAs and the peer's loader: both slots are free.
     mbarrier_wait_acquire_shared_slot<kTileEmpty>(base, slot, tiles.phase() ^ 1);
     write_tile(address, tile);
@@ -301,7 +313,8 @@ __device__ __forceinline__ Tile hand_out_tile(uint32 base, const Problem& proble
                 mbarrier_slot<kTileFull>(peer, slot));
   } else {
     mbarrier_arrive_expect_tx_slot<kTileFull>(base, slot, kTileBytes);
-    mbarrier_wait_acquire_shared_slot<kTileFull>(base, slot, tiles.phase());  // arrived by the leader's store
+    mbarrier_wait_acquire_shared_slot<kTileFull>(base, slot,
+                                                 tiles.phase());  // arrived by the leader's store
     tile = read_tile(address);
     mbarrier_arrive_release_shared_slot<kTileEmpty>(map_to_cta(base, 0), slot);
   }
@@ -328,7 +341,8 @@ __device__ __forceinline__ void run_loader(uint32 base, const Problem& problem,
   Tile next = hand_out_tile(base, problem, index, rank, tiles);
   Walk key = start_walk(problem, next);
   loader.load_keys<1>(key, true, next);
-  bool queries_with_keys = key.at_end();  // a first tile of one block: no values before the next keys
+  bool queries_with_keys =
+      key.at_end();  // a first tile of one block: no values before the next keys
   if (key.at_end()) {
     claim_tile();
     next = hand_out_tile(base, problem, index, rank, tiles);
@@ -346,7 +360,8 @@ __device__ __forceinline__ void run_loader(uint32 base, const Problem& problem,
       --key.block;
     }
     const bool ends = key.at_end();
-    if (ends) claim_tile();  // as late as possible: a tile ahead would unbalance the end of the grid
+    if (ends)
+      claim_tile();  // as late as possible: a tile ahead would unbalance the end of the grid
     loader.load_keys<0>(key, queries_with_keys, next);
     queries_with_keys = false;
     if (ends) next = hand_out_tile(base, problem, index, rank, tiles);
@@ -364,11 +379,13 @@ __device__ __forceinline__ void run_loader(uint32 base, const Problem& problem,
 }
 
 // ---- softmax over the scores of a warpgroup ----
-// A thread holds two rows of the accumulator fragment: register i lies in row (i / 2) % 2 of the
+// A thread holds two rows of the accumulator fragment: register i is in row (i / 2) % 2 of the
 // two, at column 8 * (i / 4) + 2 * (lane % 4) + i % 2.
 
 __device__ __forceinline__ constexpr int32 fragment_row(int32 i) { return (i >> 1) & 1; }
-__device__ __forceinline__ constexpr int32 fragment_column(int32 i) { return 8 * (i >> 2) + (i & 1); }
+__device__ __forceinline__ constexpr int32 fragment_column(int32 i) {
+  return 8 * (i >> 2) + (i & 1);
+}
 
 // Running state of a thread's two rows. Maxima are of raw scores, equal in the four lanes of a
 // row; sums are partial, each lane's own.
@@ -434,12 +451,12 @@ __device__ __forceinline__ void mask_scores(const Problem& problem, float (&scor
 // ---- matrix products of a consumer warpgroup ----
 
 // Sums with this word are made where they are used. The compiler would take those of a whole loop
-// body out of the loop, far more than there are registers.
+// body out of the loop, more than there are registers for.
 __device__ __forceinline__ void forget_value(uint32& word) { asm volatile("" : "+r"(word)); }
 
 // S += Q . K^T over one panel of the depth: the warpgroup's 64 rows, the CTA's keys of a block.
-__device__ __forceinline__ void issue_query_key(float (&scores)[kOwnKeys / 2], uint32 query, uint32 ring,
-                                                int32 panel) {
+__device__ __forceinline__ void issue_query_key(float (&scores)[kOwnKeys / 2], uint32 query,
+                                                uint32 ring, int32 panel) {
 #pragma unroll
   for (int32 k = 0; k < kPanelColumns / 16; ++k) {
     const uint64 a = wgmma_descriptor(query + panel * (kQueryBytes >> 4) + 2 * k);
@@ -452,7 +469,7 @@ __device__ __forceinline__ void issue_query_key(float (&scores)[kOwnKeys / 2], u
   }
 }
 
-// Where the CTA's columns of a chunk of values lie: panels of kChunkKeys rows.
+// Stride between the panels of kChunkKeys rows that hold the CTA's columns of a chunk.
 constexpr uint32 kValueStride = leading_stride(kChunkKeys * kPanelRowBytes);
 
 // O += P . V over one chunk of keys, whose probabilities are four packed registers of this thread.
@@ -463,8 +480,8 @@ __device__ __forceinline__ void issue_own_value(float (&output)[kOwnColumns / 2]
 }
 
 // The same over a chunk of the peer's keys, whose probabilities the peer has written here.
-__device__ __forceinline__ void issue_peer_value(float (&output)[kOwnColumns / 2], uint32 probability,
-                                                 uint32 ring, int32 chunk) {
+__device__ __forceinline__ void issue_peer_value(float (&output)[kOwnColumns / 2],
+                                                 uint32 probability, uint32 ring, int32 chunk) {
   const uint64 a = wgmma_descriptor(probability + (chunk - kOwnChunks) * 2);
   const uint64 b = wgmma_descriptor(ring + kValueStride + chunk * (kRingBytes >> 4));
   wgmma_m64n256k16_shared_a(output, a, b);
@@ -488,14 +505,14 @@ __device__ __forceinline__ void transpose_quad(uint32 (&words)[4]) {
   words[3] = upper ? b1 : trade_1;
 }
 
-// The two ends of what crosses between two warpgroups.
+// Both ends of the exchange between two warpgroups.
 struct Exchange {
   const uint32 base;
   const uint32 peer_base;  // of the other CTA's shared memory, in the window shared::cluster
   const int32 warpgroup;
 
   __device__ __forceinline__ static int32 thread() { return threadIdx.x % 128; }
-  // Where the values of this thread's two rows lie in a message of one float a row.
+  // Offset of this thread's two rows in a message of one float a row.
   __device__ __forceinline__ static uint32 rows_offset() { return thread() / 4 * 8; }
 
   // Says how many bytes of a message complete the phase. The phase before is over, for this thread
@@ -507,19 +524,21 @@ struct Exchange {
 
   // One float for each of this thread's two rows; the four lanes of a row hold the same.
   template <uint32 kFull, uint32 kOffset>
-  __device__ __forceinline__ void send_rows(const Crossing& crossing, const float (&values)[2]) const {
+  __device__ __forceinline__ void send_rows(const Crossing& crossing,
+                                            const float (&values)[2]) const {
     const uint32 slot = crossing.slot(warpgroup);
     expect<kFull>(crossing, kMaximumBytes);
     if (thread() % 4 == 0) {
-      store_async_v2(peer_base + kOffset + slot * kMaximumBytes + rows_offset(), values[0], values[1],
-                  mbarrier_slot<kFull>(peer_base, slot));
+      store_async_v2(peer_base + kOffset + slot * kMaximumBytes + rows_offset(), values[0],
+                     values[1], mbarrier_slot<kFull>(peer_base, slot));
     }
   }
 
   template <uint32 kFull, uint32 kOffset>
   __device__ __forceinline__ void receive_rows(const Crossing& crossing, float (&values)[2]) const {
     const uint32 slot = crossing.slot(warpgroup);
-    mbarrier_wait_acquire_shared_slot<kFull>(base, slot, crossing.phase());  // arrived by the peer's stores
+    mbarrier_wait_acquire_shared_slot<kFull>(base, slot,
+                                             crossing.phase());  // arrived by the peer's stores
     asm volatile("ld.shared.v2.f32 {%0, %1}, [%2];"
                  : "=f"(values[0]), "=f"(values[1])
                  : "r"(base + kOffset + slot * kMaximumBytes + rows_offset()) : "memory");
@@ -543,7 +562,7 @@ struct Exchange {
   }
 
   // For this warp: it has read the peer's maxima of this block, and the sums of a tile that ended;
-  // and P.V is through with the peer's probabilities of the block before.
+  // and P.V is done with the peer's probabilities of the block before.
   __device__ __forceinline__ void release_buffers(const Crossing& block) const {
     __syncwarp();  // every lane has read
     if (thread() % 32 == 0)
@@ -586,11 +605,12 @@ __device__ __forceinline__ void write_lse(const Problem& problem, const OutputTe
   if (thread_row + 8 < problem.query_rows) row[thread_row + 8] = lse[1];
 }
 
-// The output goes out in as many parts as a block of keys has panels.
+// The output is written in as many parts as a block of keys has panels.
 constexpr int32 kOutputParts = kOwnColumns / 32;
-static_assert(kOutputParts == kNumPanels, "One part of the output is written under each panel of Q.K.");
+static_assert(kOutputParts == kNumPanels,
+              "One part of the output is written under each panel of Q.K.");
 
-// 32 columns straight from registers, which are zero afterwards: the four lanes of a row trade
+// 32 columns straight from registers, which are zero afterwards: the four lanes of a row exchange
 // columns so that each stores 16 bytes and the four together 64 contiguous ones.
 __device__ __forceinline__ void write_output_part(const Problem& problem, const OutputTensor& out,
                                                   const Tile& tile, const Place& place,
@@ -622,10 +642,10 @@ __device__ __forceinline__ void write_output_part(const Problem& problem, const 
 }
 
 // ---- role: consume. A warpgroup takes 64 query rows through all blocks of keys. ----
-// Of every block it computes the scores of its CTA's keys; maxima and probabilities cross to the
-// warpgroup of the same rows in the peer; then it multiplies all probabilities of the block with its
-// CTA's columns of the values. The softmax of the next block runs between the chunks of that product,
-// also across the end of a tile.
+// Of every block it computes the scores of its CTA's keys; maxima and probabilities are sent to the
+// warpgroup of the same rows in the peer; then it multiplies all probabilities of the block with
+// its CTA's columns of the values. The softmax of the next block runs between the chunks of that
+// product, also across the end of a tile.
 
 struct Consumer {
   const Problem problem;
@@ -635,7 +655,7 @@ struct Consumer {
   const Exchange exchange;
   const float scale_log2;  // softmax scale * log2(e)
 
-  uint32 query;        // low words of descriptors: of the warpgroup's rows of the first query panel,
+  uint32 query;  // low words of descriptors: of the warpgroup's rows of the first query panel,
   uint32 ring;         // of the first ring slot,
   uint32 probability;  // of the warpgroup's first buffer of the peer's probabilities
   float output[kOwnColumns / 2];
@@ -645,8 +665,8 @@ struct Consumer {
   RowState done;         // of the tile whose output is complete next, or is to be written:
   Tile done_tile;        // of this one
   float largest[2];      // the block's row maxima, of this CTA's keys
-  float shrink[2];       // what a larger maximum multiplies older sums and output with
-  bool grown;            // whether it does, in any row of the warp
+  float factor[2];       // of older sums and output, where a maximum is larger
+  bool rescales;            // whether any row of the warp has one below 1
   Crossing block{0};     // the block whose scores are computed
   Crossing finished{0};  // the tile whose output is complete next
   RingPosition<kNumTileSlots> tiles{0};
@@ -658,18 +678,20 @@ struct Consumer {
 
   __device__ __forceinline__ bool next_tile(Tile& tile) {
     const uint32 slot = tiles.slot();
-    mbarrier_wait_acquire_shared_slot<kTileFull>(base, slot, tiles.phase());  // arrived by the leader's loader
+    mbarrier_wait_acquire_shared_slot<kTileFull>(base, slot,
+                                                 tiles.phase());  // arrived by the leader's loader
     tile = read_tile(base + kTileOffset + kTileBytes * slot);
     __syncwarp();  // every lane has read
-    if (threadIdx.x % 32 == 0) mbarrier_arrive_release_shared_slot<kTileEmpty>(map_to_cta(base, 0), slot);
+    if (threadIdx.x % 32 == 0)
+      mbarrier_arrive_release_shared_slot<kTileEmpty>(map_to_cta(base, 0), slot);
     ++tiles.uses;
     return tile.first_row >= 0;
   }
 
-  // Q.K of one block, panel by panel; its last panel is left in flight. With the first one in flight
-  // the peer learns that buffers are free: it needs them only half a block later, and the tensor cores
-  // have stood still since the last P.V. With kWrites the output of the tile before, which is complete,
-  // is written between the panels. The very first block has no block before it.
+  // Q.K of one block, panel by panel; its last panel is left in flight. With the first one in
+  // flight the peer is signalled that buffers are free: it needs them only half a block later, and the
+  // tensor cores have been idle since the last P.V. With kWrites the output of the tile before,
+  // which is complete, is written between the panels. The very first block has no block before it.
   template <bool kFirst, bool kWrites>
   __device__ __forceinline__ void issue_scores(bool new_queries) {
     float inverse[2];
@@ -707,22 +729,22 @@ struct Consumer {
     exchange.send_rows<kMaximumFull, kMaximumOffset>(block, largest);
   }
 
-  // Both CTAs come to the same maxima, so that their probabilities are on one scale. Small growth is
-  // let pass: probabilities stay below 2^kRescaleThreshold, and the quotient of output and sum is
-  // the same.
+  // Both CTAs compute the same maxima, so that their probabilities are on one scale. A small increase
+  // is left out: probabilities stay below 2^kRescaleThreshold, and the quotient of output and sum
+  // is the same.
   __device__ __forceinline__ void agree_on_maxima() {
     float peer[2];
     exchange.receive_rows<kMaximumFull, kMaximumOffset>(block, peer);
-    bool far[2];
+    bool exceeds[2];
 #pragma unroll
     for (int r = 0; r < 2; ++r) {
       const float larger = fmaxf(largest[r], peer[r]);
-      far[r] = (larger - rows.max[r]) * scale_log2 > kRescaleThreshold;
-      shrink[r] = far[r] ? exp2_approx((rows.max[r] - larger) * scale_log2) : 1.f;
-      rows.max[r] = far[r] ? larger : rows.max[r];
-      rows.sum[r] *= shrink[r];
+      exceeds[r] = (larger - rows.max[r]) * scale_log2 > kRescaleThreshold;
+      factor[r] = exceeds[r] ? exp2_approx((rows.max[r] - larger) * scale_log2) : 1.f;
+      rows.max[r] = exceeds[r] ? larger : rows.max[r];
+      rows.sum[r] *= factor[r];
     }
-    grown = __any_sync(0xffffffffu, far[0] || far[1]);
+    rescales = __any_sync(0xffffffffu, exceeds[0] || exceeds[1]);
   }
 
   // The probabilities of 16 keys.
@@ -772,7 +794,8 @@ struct Consumer {
     for (int32 chunk = 0; chunk < kNumKvStages; ++chunk) {
       if (chunk == kOwnChunks) {
         // Arrived by the peer's stores of its probabilities.
-        mbarrier_wait_acquire_shared_slot<kProbabilityFull>(base, multiplied.slot(place.warpgroup), multiplied.phase());
+        mbarrier_wait_acquire_shared_slot<kProbabilityFull>(base, multiplied.slot(place.warpgroup),
+                                                            multiplied.phase());
         fence_proxy_async_shared();
       }
       mbarrier_wait_slot<kRingFull>(base, chunk, kFullParity);  // arrived by the bytes of V
@@ -852,7 +875,7 @@ struct Consumer {
 
   __device__ __forceinline__ void rescale_output() {
 #pragma unroll
-    for (int i = 0; i < kOwnColumns / 2; ++i) output[i] *= shrink[fragment_row(i)];
+    for (int i = 0; i < kOwnColumns / 2; ++i) output[i] *= factor[fragment_row(i)];
   }
 
   __device__ __forceinline__ void run() {
@@ -890,7 +913,7 @@ struct Consumer {
       if (ends) close_rows(tile);
       multiply_values<true, 0>(block.previous(), next, key_block);
       if (ends) add_peer_sums();
-      if (grown && !ends) rescale_output();
+      if (rescales && !ends) rescale_output();
       tile = next;
       unwritten = ends;
     }
@@ -976,7 +999,7 @@ extern "C" __global__ void __cluster_dims__(2, 1, 1) __launch_bounds__(kNumThrea
         int32 num_tiles,
         int32 heads_per_group) {
   const uint32 base = shared_base();
-  const int32 warpgroup = __shfl_sync(0xffffffffu, threadIdx.x / 128, 0);  // uniform, and known to be
+  const int32 warpgroup = __shfl_sync(0xffffffffu, threadIdx.x / 128, 0);  // uniform
   const int32 rank = cluster_rank();
   const Problem problem{batch,    query_heads,    heads_per_key_head, query_rows,
                         key_rows, tiles_per_head, num_tiles,          heads_per_group};
@@ -994,7 +1017,8 @@ extern "C" __global__ void __cluster_dims__(2, 1, 1) __launch_bounds__(kNumThrea
   } else {
     increase_registers<kConsumerRegisters>();
     const int32 consumer = warpgroup - 1;
-    const int32 row = consumer * kWarpgroupRows + threadIdx.x % 128 / 32 * 16 + threadIdx.x % 32 / 4;
+    const int32 row =
+        consumer * kWarpgroupRows + threadIdx.x % 128 / 32 * 16 + threadIdx.x % 32 / 4;
     const Place place{consumer, row, rank};
     const OutputTensor output{out, out_batch_stride, out_row_stride, out_head_stride, lse};
     const Exchange exchange{base, map_to_cta(base, rank ^ 1), consumer};

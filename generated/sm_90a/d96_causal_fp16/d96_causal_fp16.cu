@@ -40,8 +40,8 @@ constexpr int32 kBN = 128;                     // keys of a block
 constexpr int32 kNumConsumerWarpgroups = 3;    // each on kWarpgroupRows of the tile's rows
 constexpr int32 kWarpgroupRows = 64;           // rows of one wgmma
 constexpr int32 kNumKvStages = 2;              // slots of the key ring, and of the value ring
-constexpr int32 kNumPvChunksInFlight = 2;      // 16-key chunks of P.V that may run under the next Q.K
-constexpr float kRescaleThreshold = 8.0f;      // largest increase of a row's maximum, as a power of two, without rescaling
+constexpr int32 kNumPvChunksInFlight = 2;      // 16-key chunks of P.V under the next Q.K
+constexpr float kRescaleThreshold = 8.0f;      // a maximum may be low by this, in powers of two
 constexpr int32 kWindowRight = 0;              // keys visible right of the diagonal
 constexpr int32 kNumThreads = 512;             // one producer warpgroup, then the consumers
 constexpr uint32 kProducerRegisters = 32;      // a thread, after setmaxnreg
@@ -83,11 +83,11 @@ static_assert(kKeyBytes == kBN * kDepth * 2, "A key slot holds a block of kBN ke
 static_assert(kValueBytes == kKeyBytes, "Values have the shape of keys.");
 
 // Slot and phase of the n-th use of a ring.
-template <int32 kStages>
+template <int32 num_slots>
 struct RingPosition {
   uint32 uses;
-  __device__ __forceinline__ uint32 slot() const { return uses % kStages; }
-  __device__ __forceinline__ uint32 phase() const { return (uses / kStages) & 1; }
+  __device__ __forceinline__ uint32 slot() const { return uses % num_slots; }
+  __device__ __forceinline__ uint32 phase() const { return (uses / num_slots) & 1; }
   __device__ __forceinline__ RingPosition previous() const { return {uses - 1}; }
 };
 
@@ -160,7 +160,7 @@ __device__ __forceinline__ void load_queries(uint32 base, const TensorMap& query
                                              const Tile& tile, uint32& phases) {
 #pragma unroll 1
   for (int32 w = 0; w < tile.active_warpgroups; ++w) {
-    // query_empty: warpgroup w is through with its rows of the tile before.
+    // query_empty: warpgroup w is done with its rows of the tile before.
     mbarrier_wait_slot<kQueryEmpty>(base, w, (phases >> w) & 1);
     phases ^= 1u << w;
     mbarrier_arrive_expect_tx_slot<kQueryFull>(base, w, kQueryBytes);
@@ -178,7 +178,8 @@ __device__ __forceinline__ Tile tile_at(const Problem& problem, uint32 index) {
   const uint32 tiles_per_group = problem.heads_per_group * tiles_per_head;
   const uint32 group = index / tiles_per_group;
   const uint32 first_head = group * problem.heads_per_group;
-  const uint32 heads = min(problem.heads_per_group, problem.query_heads * problem.batch - first_head);
+  const uint32 heads =
+      min(problem.heads_per_group, problem.query_heads * problem.batch - first_head);
   const uint32 within = index - group * tiles_per_group;
   const uint32 round = within / heads;
   ordinal = tiles_per_head - 1 - round;
@@ -186,7 +187,8 @@ __device__ __forceinline__ Tile tile_at(const Problem& problem, uint32 index) {
   Tile tile;
   tile.batch = head / static_cast<uint32>(problem.query_heads);
   tile.head = head - tile.batch * problem.query_heads;
-  // The first num_short_tiles tiles of a head leave the last warpgroup out: they even out the waves.
+  // The first num_short_tiles tiles of a head leave the last warpgroup out: they even out the
+  // waves.
   const int32 short_before = min(static_cast<int32>(ordinal), problem.num_short_tiles);
   tile.first_row = ordinal * kBM - short_before * kWarpgroupRows;
   tile.active_warpgroups = kNumConsumerWarpgroups - (ordinal < problem.num_short_tiles);
@@ -210,7 +212,8 @@ __device__ __forceinline__ void run_loader(uint32 base, const Problem& problem,
   int32 index = blockIdx.x;  // of the tile in the order of work
   RingPosition<kNumKvStages> kv{0};
   RingPosition<kNumTileSlots> tiles{0};
-  uint32 query_phases = (1u << kNumConsumerWarpgroups) - 1;  // bit w: of warpgroup w; slots start free
+  uint32 query_phases =
+      (1u << kNumConsumerWarpgroups) - 1;  // bit w: of warpgroup w; slots start free
   while (true) {
     Tile tile{-1};
     if (index < problem.num_tiles) tile = tile_at(problem, index);
@@ -228,7 +231,7 @@ __device__ __forceinline__ void run_loader(uint32 base, const Problem& problem,
         tma_prefetch_5d(query_map, tile.first_row + w * kWarpgroupRows, 0, tile.head, tile.batch);
     }
     const auto load_keys = [&](int32 block) {
-      // key_empty: every consumer warp is through with the block that was here.
+      // key_empty: every consumer warp is done with the block that was here.
       mbarrier_wait_slot<kKeyEmpty>(base, kv.slot(), kv.phase() ^ 1);
       load_block<kKeyOffset, kKeyFull>(base, kv.slot(), key_map, block, key_head,
                                        tile.batch);
@@ -263,11 +266,13 @@ __device__ __forceinline__ void run_loader(uint32 base, const Problem& problem,
 }
 
 // ---- softmax over the scores of a warpgroup ----
-// A thread holds two rows of the accumulator fragment: register i lies in row (i / 2) % 2 of the
+// A thread holds two rows of the accumulator fragment: register i is in row (i / 2) % 2 of the
 // two, at column 8 * (i / 4) + 2 * (lane % 4) + i % 2.
 
 __device__ __forceinline__ constexpr int32 fragment_row(int32 i) { return (i >> 1) & 1; }
-__device__ __forceinline__ constexpr int32 fragment_column(int32 i) { return 8 * (i >> 2) + (i & 1); }
+__device__ __forceinline__ constexpr int32 fragment_column(int32 i) {
+  return 8 * (i >> 2) + (i & 1);
+}
 
 // Running state of a thread's two rows. Maxima are of raw scores, equal in the four lanes of a
 // row; sums are partial, each lane's own.
@@ -305,7 +310,7 @@ __device__ __forceinline__ float finite_max(float max) {
   return kMasked && max == negative_infinity() ? 0.f : max;
 }
 
-// Takes the block's maxima into the row state, and rescales sums and output where they grew.
+// Takes the block's maxima into the row state, and rescales sums and output where they are larger.
 template <bool kMasked, bool kFirst>
 __device__ __forceinline__ void update_max(RowState& rows, float (&output)[kDepth / 2],
                                            const float (&largest)[2], float scale_log2) {
@@ -317,21 +322,21 @@ __device__ __forceinline__ void update_max(RowState& rows, float (&output)[kDept
     }
     return;
   }
-  const float grown[2] = {fmaxf(largest[0], rows.max[0]), fmaxf(largest[1], rows.max[1])};
-  // Small growth is let pass: probabilities stay below 2^kRescaleThreshold, and the quotient of
+  const float new_max[2] = {fmaxf(largest[0], rows.max[0]), fmaxf(largest[1], rows.max[1])};
+  // A small increase is left out: probabilities stay below 2^kRescaleThreshold, and the quotient of
   // output and sum is the same. The whole warp decides, so that it does not diverge.
-  const bool far = (grown[0] - rows.max[0]) * scale_log2 > kRescaleThreshold ||
-                   (grown[1] - rows.max[1]) * scale_log2 > kRescaleThreshold;
-  if (!__any_sync(0xffffffffu, far)) return;
-  float shrink[2];
+  const bool exceeds = (new_max[0] - rows.max[0]) * scale_log2 > kRescaleThreshold ||
+                   (new_max[1] - rows.max[1]) * scale_log2 > kRescaleThreshold;
+  if (!__any_sync(0xffffffffu, exceeds)) return;
+  float factor[2];
 #pragma unroll
   for (int r = 0; r < 2; ++r) {
-    shrink[r] = exp2_approx((rows.max[r] - finite_max<kMasked>(grown[r])) * scale_log2);
-    rows.max[r] = grown[r];
-    rows.sum[r] *= shrink[r];
+    factor[r] = exp2_approx((rows.max[r] - finite_max<kMasked>(new_max[r])) * scale_log2);
+    rows.max[r] = new_max[r];
+    rows.sum[r] *= factor[r];
   }
 #pragma unroll
-  for (int i = 0; i < kDepth / 2; ++i) output[i] *= shrink[fragment_row(i)];
+  for (int i = 0; i < kDepth / 2; ++i) output[i] *= factor[fragment_row(i)];
 }
 
 // ---- mask: only blocks at a boundary are masked ----
@@ -427,18 +432,20 @@ __device__ __forceinline__ void write_lse(const Problem& problem, const OutputTe
 }
 
 // Eight columns of one row, 16 bytes.
-__device__ __forceinline__ void store_global(uint16* address, uint32 x, uint32 y, uint32 z, uint32 w) {
+__device__ __forceinline__ void store_global(uint16* address, uint32 x, uint32 y, uint32 z,
+                                             uint32 w) {
   asm volatile("st.global.v4.b32 [%0], {%1, %2, %3, %4};"
                :: "l"(address), "r"(x), "r"(y), "r"(z), "r"(w) : "memory");
 }
 
 // Where this thread's piece of a row starts: lane % 4 picks eight of each 32 columns.
-__device__ __forceinline__ uint16* output_row(const OutputTensor& out, const Tile& tile, int32 row) {
+__device__ __forceinline__ uint16* output_row(const OutputTensor& out, const Tile& tile,
+                                              int32 row) {
   return out.data + tile.batch * out.batch_stride + row * out.row_stride +
          tile.head * out.head_stride + threadIdx.x % 4 * 8;
 }
 
-// Straight from registers: the four lanes of a row trade columns so that each stores 16 bytes and
+// Straight from registers: the four lanes of a row exchange columns so that each stores 16 bytes and
 // the four together 64 contiguous ones.
 __device__ __forceinline__ void write_output(const Problem& problem, const OutputTensor& out,
                                              const Tile& tile, const Place& place,
@@ -528,7 +535,8 @@ struct Consumer {
     mbarrier_arrive_slot_if<kQueryEmpty>(base, place.warpgroup, threadIdx.x % 32 == 0);
   }
   __device__ __forceinline__ void wait_query() {
-    mbarrier_wait_slot<kQueryFull>(base, place.warpgroup, query_phase);  // arrived by the bytes of Q
+    mbarrier_wait_slot<kQueryFull>(base, place.warpgroup,
+                                   query_phase);  // arrived by the bytes of Q
     query_phase ^= 1;
   }
 
@@ -618,6 +626,13 @@ struct Consumer {
     ++kv.uses;
   }
 
+  // The P.V of the block before, to its end.
+  __device__ __forceinline__ void finish_value() {
+    wgmma_wait<0>();
+    pin(output);
+    release_value(kv.previous().slot());
+  }
+
   // One more block: its Q.K is issued under the P.V of the block before.
   template <bool kMasked>
   __device__ __forceinline__ void step(const Tile& tile, int32 block, const BlockRange& own) {
@@ -647,9 +662,7 @@ struct Consumer {
       step<true>(tile, block, own);
 #pragma unroll 1
     for (; block >= own.begin; --block) step<false>(tile, block, own);
-    wgmma_wait<0>();
-    pin(output);
-    release_value(kv.previous().slot());
+    finish_value();
   }
 
   __device__ __forceinline__ void finish_tile(const Tile& tile) {
@@ -763,9 +776,10 @@ extern "C" __global__ void __launch_bounds__(kNumThreads, 1)
         int32 num_tiles,
         int32 heads_per_group) {
   const uint32 base = shared_base();
-  const int32 warpgroup = __shfl_sync(0xffffffffu, threadIdx.x / 128, 0);  // uniform, and known to be
-  const Problem problem{batch,           query_heads,    heads_per_key_head, query_rows,     key_rows,
-                        num_short_tiles, tiles_per_head, num_tiles,          heads_per_group};
+  const int32 warpgroup = __shfl_sync(0xffffffffu, threadIdx.x / 128, 0);  // uniform
+  const Problem problem{batch,          query_heads, heads_per_key_head,
+                        query_rows,     key_rows,    num_short_tiles,
+                        tiles_per_head, num_tiles,   heads_per_group};
   if (threadIdx.x == 0) {
     initialize_barriers(base);
     fence_mbarrier_init();
@@ -780,7 +794,8 @@ extern "C" __global__ void __launch_bounds__(kNumThreads, 1)
   } else {
     increase_registers<kConsumerRegisters>();
     const int32 consumer = warpgroup - 1;
-    const int32 row = consumer * kWarpgroupRows + threadIdx.x % 128 / 32 * 16 + threadIdx.x % 32 / 4;
+    const int32 row =
+        consumer * kWarpgroupRows + threadIdx.x % 128 / 32 * 16 + threadIdx.x % 32 / 4;
     const Place place{consumer, row};
     const OutputTensor output{out, out_batch_stride, out_row_stride, out_head_stride, lse};
     Consumer self{problem, output, base, place, softmax_scale_log2};

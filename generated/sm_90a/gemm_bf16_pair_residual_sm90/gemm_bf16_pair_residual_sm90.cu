@@ -31,6 +31,9 @@
 
 namespace gemm_bf16_pair_residual_sm90_kernel {
 
+// Named barriers; 0 is __syncthreads.
+constexpr int32 kTurnBarrier = 1;
+
 // ---- parameters of this kernel ----
 
 constexpr int32 kBM = 128;                     // rows of a CTA's tile
@@ -58,9 +61,6 @@ static_assert(kBM == kWarpgroupRows, "With ping_pong each consumer warpgroup has
 static_assert(kBK % kPanelColumns == 0, "A stage brings whole panels.");
 static_assert(kNumThreads == 128 * (1 + kNumConsumerWarpgroups),
               "One producer warpgroup goes before the consumers.");
-
-// Named barriers; 0 is __syncthreads.
-constexpr int32 kTurnBarrier = 1;
 
 // ---- shared memory: 229584 bytes, from a base aligned to 1024 ----
 
@@ -299,8 +299,8 @@ struct Consumer {
     for (int32 i = 0; i < kRowBlocks; ++i) pin(sums[i]);
   }
 
-  // The warpgroups multiply in turn. Before its turn a warpgroup could not tell the phase of a slot that it
-  // waits for from the one two uses before.
+  // The warpgroups multiply in turn. Before its turn a warpgroup could not distinguish the phase of a slot that
+  // it waits for from the one two uses before.
   __device__ __forceinline__ void wait_turn() const { named_barrier_sync(kTurnBarrier + consumer, 256); }
   __device__ __forceinline__ void end_turn() const {
     named_barrier_arrive(kTurnBarrier + (consumer + 1) % kNumConsumerWarpgroups, 256);
@@ -425,7 +425,7 @@ extern "C" __global__ void __cluster_dims__(2, 1, 1) __launch_bounds__(kNumThrea
         int32 num_tiles,
         int32 group_rows) {
   const uint32 base = shared_base();
-  const int32 warp = __shfl_sync(0xffffffffu, threadIdx.x / 32, 0);  // uniform, and known to be
+  const int32 warp = __shfl_sync(0xffffffffu, threadIdx.x / 32, 0);  // uniform
   const int32 rank = cluster_rank();
   const Problem problem{m, n, k, row_tiles, column_tiles, num_tiles, group_rows};
   const int32 first_tile = blockIdx.x / kCtaGroup, tile_step = gridDim.x / kCtaGroup;

@@ -386,7 +386,7 @@ extern "C" __global__ void __launch_bounds__(kNumThreads, 1)
         int32 num_tiles,
         int32 group_rows) {
   const uint32 base = shared_base();
-  const int32 warp = __shfl_sync(0xffffffffu, threadIdx.x / 32, 0);  // uniform, and known to be
+  const int32 warp = __shfl_sync(0xffffffffu, threadIdx.x / 32, 0);  // uniform
   const Problem problem{m, n, k, row_tiles, column_tiles, num_tiles, group_rows};
   const int32 first_tile = blockIdx.x, tile_step = gridDim.x;
   if (threadIdx.x == 0) {

@@ -403,7 +403,7 @@ extern "C" __global__ void __cluster_dims__(2, 1, 1) __launch_bounds__(kNumThrea
         int32 num_tiles,
         int32 group_rows) {
   const uint32 base = shared_base();
-  const int32 warp = __shfl_sync(0xffffffffu, threadIdx.x / 32, 0);  // uniform, and known to be
+  const int32 warp = __shfl_sync(0xffffffffu, threadIdx.x / 32, 0);  // uniform
   const int32 rank = cluster_rank();
   const Problem problem{m, n, k, row_tiles, column_tiles, num_tiles, group_rows};
   const int32 first_tile = blockIdx.x / kCtaGroup, tile_step = gridDim.x / kCtaGroup;
