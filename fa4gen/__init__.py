@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from fa4gen.version import __version__ as __version__
+
 if TYPE_CHECKING:
     from fa4gen.api import load as load
-
-__version__ = "0.1.0"
 
 
 def __getattr__(name: str) -> Any:

@@ -37,6 +37,24 @@ MAY_IMPORT = {
     "sweep": {"verify", "toolchain", "runtime", "render", "designs", "config", *AXES},
 }  # fmt: skip
 """Every package but the command line, which may import all; single modules are open to all."""
+LAYERS = (
+    {"errors", "names", "ptx"},
+    {"coverage"},
+    {"report"},
+    {"state"},
+    {"translate"},
+    {"instructions", "checks", "timeline"},
+    {"scheduling"},
+    {"program"},
+    {"recorder", "launch_file"},
+    {"__init__"},
+)
+"""The emulator's layers, the lowest first: a module imports from its own layer and lower ones."""
+INSTRUCTION_LAYERS = (
+    {"__init__"}, {"scalar"}, {"memory"}, {"sync"}, {"copy"}, {"mma"}, {"wgmma", "tcgen05"},
+    {"families"},
+)  # fmt: skip
+"""The layers of its instructions."""
 HEAVY = ("cupy", "cuda", "torch", "rich", "numpy", "ml_dtypes")
 
 
@@ -54,6 +72,64 @@ def at_import(tree: ast.Module) -> Iterator[ast.AST]:
     for node in tree.body:
         if isinstance(node, (ast.Import, ast.ImportFrom)):  # not those under TYPE_CHECKING
             yield node
+
+
+def module_of(path: Path) -> str:
+    """The dotted name that ``path`` is imported by."""
+    return ".".join(("fa4gen", *path.relative_to(PACKAGE).with_suffix("").parts)).removesuffix(
+        ".__init__"
+    )
+
+
+def graph() -> dict[str, set[str]]:
+    """By module, the modules of the package that it names in any import, those for types too."""
+    names = {module_of(path): path for path in MODULES}
+    found: dict[str, set[str]] = {}
+    for name, path in names.items():
+        used = set()
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ImportFrom) and node.module:
+                for one in node.names:
+                    full = f"{node.module}.{one.name}"
+                    used.add(full if full in names else node.module)
+            elif isinstance(node, ast.Import):
+                used.update(one.name for one in node.names)
+        found[name] = {one for one in used if one in names} - {name}
+    return found
+
+
+def circles(imports: dict[str, set[str]]) -> list[str]:
+    """Circles in ``imports``, each as a text."""
+    done: set[str] = set()
+    found = []
+
+    def visit(name: str, path: tuple[str, ...]) -> None:
+        if name in path:
+            found.append(" -> ".join((*path[path.index(name) :], name)))
+        elif name not in done:
+            for other in sorted(imports[name]):
+                visit(other, (*path, name))
+            done.add(name)
+
+    for name in sorted(imports):
+        visit(name, ())
+    return found
+
+
+def upward(layers: tuple[set[str], ...], prefix: str) -> list[str]:
+    """Imports of modules below ``prefix`` from a higher layer."""
+    layer_of = {part: number for number, parts in enumerate(layers) for part in parts}
+
+    def number(module: str) -> int:
+        return layer_of[module.removeprefix(prefix).lstrip(".").split(".")[0] or "__init__"]
+
+    return [
+        f"{name} imports {other}"
+        for name, used in graph().items()
+        if name.startswith(prefix)
+        for other in used
+        if other.startswith(prefix) and number(other) > number(name)
+    ]
 
 
 def name_of(path: Path) -> str:
@@ -76,6 +152,23 @@ def test_imports_go_one_way(package) -> None:
         if module.split(".")[1] not in {package, *MAY_IMPORT[package]}
     ]
     assert wrong == []
+
+
+def test_no_circles_of_imports() -> None:
+    assert circles(graph()) == []
+
+
+def test_a_circle_is_found() -> None:
+    imports = {"a": {"b"}, "b": {"c"}, "c": {"b"}, "d": {"a"}}
+    assert circles(imports) == ["b -> c -> b"]
+
+
+def test_imports_of_the_emulator_lead_downward() -> None:
+    assert upward(LAYERS, "fa4gen.emulator") == []
+
+
+def test_imports_of_the_instructions_lead_downward() -> None:
+    assert upward(INSTRUCTION_LAYERS, "fa4gen.emulator.instructions") == []
 
 
 def test_heavy_packages_are_imported_only_where_numbers_are_worked_on() -> None:

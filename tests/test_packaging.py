@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 import fa4gen
-from fa4gen import __version__
+from fa4gen.version import __version__
 from tests.wheel import build, install, run
 
 ROOT = Path(__file__).resolve().parent.parent

@@ -8,7 +8,7 @@ import sys
 from importlib import metadata
 from typing import TYPE_CHECKING, Any
 
-from fa4gen import __version__
+from fa4gen.version import __version__
 
 if TYPE_CHECKING:
     from fa4gen.runtime.device import DeviceInfo

@@ -151,8 +151,8 @@ def _bench(runs: bool, torch: bool) -> tuple[str, str]:
 
 
 def _print_text(found: _Findings) -> None:
-    from fa4gen import __version__
     from fa4gen.cli.output import print_table
+    from fa4gen.version import __version__
 
     styles = {"ok": "green", "missing": "red", "problem": "red", "yes": "green", "no": "red"}
     styles |= {"partly": "yellow"}
@@ -198,8 +198,8 @@ def _print_text(found: _Findings) -> None:
 def _data(found: _Findings, missing: list[Problem]) -> dict[str, Any]:
     from dataclasses import asdict
 
-    from fa4gen import __version__
     from fa4gen.cli.output import problem_data
+    from fa4gen.version import __version__
 
     return {
         "fa4gen": __version__,

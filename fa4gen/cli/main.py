@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from fa4gen import __version__
 from fa4gen.cli.options import RunOptions, asked_format
 from fa4gen.errors import Fa4genError, Problem
 from fa4gen.termination import exit_on_sigterm
+from fa4gen.version import __version__
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

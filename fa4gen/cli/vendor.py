@@ -16,6 +16,7 @@ from fa4gen.cli.options import (
     jobs_option,
     require_gpu_option,
 )
+from fa4gen.cli.vendor_recover import make_good
 from fa4gen.vendor.targets import ADAPTERS
 
 if TYPE_CHECKING:
@@ -229,20 +230,6 @@ class _Work:
             return compile_kernels(
                 planned, compiler=self.compiler, jobs=self.jobs, on_done=lambda _: bar.advance()
             )
-
-
-def make_good(folder: Path) -> None:
-    """Finish what an interrupted run began, and say so."""
-    from fa4gen.cli.output import note
-    from fa4gen.config.paths import shown_path
-    from fa4gen.vendor.transaction import is_pending, recover
-
-    if not is_pending(folder):
-        return
-    kept = recover(folder)
-    note(f"{shown_path(folder)}: an earlier run was interrupted; made good now.")
-    for path in kept:
-        note(f"kept aside: {shown_path(folder / path)}")
 
 
 def _report(

@@ -33,7 +33,7 @@ class VerifyCall:
 
         use_one_blas_thread()  # before anything imports NumPy
         from fa4gen.cli.output import note
-        from fa4gen.cli.vendor import make_good
+        from fa4gen.cli.vendor_recover import make_good
         from fa4gen.cli.verify import (
             check_cases,
             document_of,

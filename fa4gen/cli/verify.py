@@ -192,7 +192,7 @@ def _list_cases(
 
 def _emulates_all(planned: Sequence[tuple[LoadedConfig, Plan]]) -> bool:
     """Whether no kernel of these will run on a GPU."""
-    from fa4gen.verify.backend import pick_backend
+    from fa4gen.verify.backends import pick_backend
 
     backends = [pick_backend(arch) for arch in dict.fromkeys(plan.arch for _, plan in planned)]
     return all(backend is not None and backend.emulates for backend in backends)
@@ -203,7 +203,7 @@ def _verify(
 ) -> list[Verdict]:
     from fa4gen.cli.output import note
     from fa4gen.cli.progress import progress
-    from fa4gen.verify.backend import pick_backend
+    from fa4gen.verify.backends import pick_backend
     from fa4gen.verify.report import problems
     from fa4gen.verify.run import verify_configs
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from fa4gen import __version__
 from fa4gen.designs.registry import design_of
 from fa4gen.errors import Fa4genError
 from fa4gen.render.environment import TemplateSet, TemplateSource, open_templates
@@ -14,6 +13,7 @@ from fa4gen.render.line_map import LineTags, split_tags
 from fa4gen.render.manifest import config_sha256, manifest_text
 from fa4gen.render.template_errors import TemplateLine, template_error, template_problem
 from fa4gen.render.text_check import first_breach
+from fa4gen.version import __version__
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

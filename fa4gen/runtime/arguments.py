@@ -13,6 +13,7 @@ from fa4gen.runtime.float32_arguments import FLOAT32_BYTES, check_descales, chec
 from fa4gen.runtime.memory_overlap import may_overlap, may_overlap_itself
 from fa4gen.runtime.refusal import refusal, refuse, wrong
 from fa4gen.runtime.schedule import INT32_MAX, ProblemSize
+from fa4gen.runtime.tensor_view import TensorView
 
 if TYPE_CHECKING:
     from fa4gen.designs.shared.attention_model import AttentionPlan
@@ -30,19 +31,6 @@ BITS_ACCEPTED = {"fp8_e4m3": "uint8"}
 AXES = {"bshd": ("batch", "rows", "heads", "depth"), "bhsd": ("batch", "heads", "rows", "depth")}
 TENSORS = ("query", "key", "value", "out")
 DESCALES = ("query_descale", "key_descale", "value_descale")
-
-
-class TensorView(NamedTuple):
-    """Address and layout of an array. A tuple: the launcher's cache hashes it on every call."""
-
-    pointer: int
-    shape: tuple[int, ...]
-    strides: tuple[int, ...]
-    """Bytes."""
-    dtype: str
-    """NumPy's name for it: "bfloat16", "float16", "float8_e4m3fn", "float32"."""
-    device: int
-    """Ordinal of the CUDA device; -1 for memory of the CPU."""
 
 
 class Arguments(NamedTuple):

@@ -11,8 +11,8 @@ from functools import lru_cache
 from typing import Any
 
 from fa4gen.errors import ArgumentError, MissingCapabilityError, Problem
-from fa4gen.runtime.arguments import TensorView
 from fa4gen.runtime.device import device_count, load_cupy, why_no_device
+from fa4gen.runtime.tensor_view import TensorView
 
 DLPACK_CPU = 1
 LAST_DEFAULT_STREAM = 2

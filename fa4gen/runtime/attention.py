@@ -24,7 +24,7 @@ from fa4gen.runtime.tensor_map import describe, encode
 
 if TYPE_CHECKING:
     from fa4gen.designs.shared.attention_model import AttentionPlan
-    from fa4gen.runtime.arguments import TensorView
+    from fa4gen.runtime.tensor_view import TensorView
 
 LOG2_E = math.log2(math.e)
 

@@ -9,13 +9,7 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
-from fa4gen.runtime.arguments import (
-    ALIGNMENT,
-    BITS_ACCEPTED,
-    DTYPE_NAMES,
-    MAX_STRIDE,
-    TensorView,
-)
+from fa4gen.runtime.arguments import ALIGNMENT, BITS_ACCEPTED, DTYPE_NAMES, MAX_STRIDE
 from fa4gen.runtime.gemm_schedule import GemmSchedule, GemmSize
 from fa4gen.runtime.memory_overlap import may_overlap, may_overlap_itself
 from fa4gen.runtime.refusal import refusal, refuse, wrong
@@ -24,6 +18,7 @@ from fa4gen.runtime.schedule import INT32_MAX
 if TYPE_CHECKING:
     from fa4gen.designs.shared.gemm_model import GemmPlan
     from fa4gen.errors import Problem
+    from fa4gen.runtime.tensor_view import TensorView
 
 GEMM_DTYPES = {**DTYPE_NAMES, "fp32": "float32"}
 LARGEST_EXTENT = INT32_MAX - 1024

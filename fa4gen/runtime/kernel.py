@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Hashable
 
     from fa4gen.designs.shared.kernel_model import KernelPlan
-    from fa4gen.runtime.arguments import TensorView
     from fa4gen.runtime.parameters import ParameterBlock
+    from fa4gen.runtime.tensor_view import TensorView
 
 LAUNCHES_KEPT = 256
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from fa4gen.runtime.arguments import TensorView
+    from fa4gen.runtime.tensor_view import TensorView
 
 MAX_WORK = 20_000
 """Steps of a search; layouts that occur in practice need a handful. As in the vendored launcher."""

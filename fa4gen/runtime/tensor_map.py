@@ -13,7 +13,7 @@ from fa4gen.runtime.device import load_driver
 
 if TYPE_CHECKING:
     from fa4gen.designs.shared.model import TensorMapPlan
-    from fa4gen.runtime.arguments import TensorView
+    from fa4gen.runtime.tensor_view import TensorView
 
 TENSOR_MAP_BYTES = 128
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
-from fa4gen import __version__
 from fa4gen.config.paths import shown_path
 from fa4gen.errors import ConfigError, MissingCapabilityError, Problem
 from fa4gen.sweep.record import CaseRecord
 from fa4gen.sweep.stages import CaseTask, Until, run_case
+from fa4gen.version import __version__
 from fa4gen.workers import Lost, run_tasks
 
 if TYPE_CHECKING:

@@ -256,6 +256,6 @@ def _compiler(choice: str) -> Compiler:
 
 @functools.cache
 def _backend(arch: str) -> Any:
-    from fa4gen.verify.backend import pick_backend
+    from fa4gen.verify.backends import pick_backend
 
     return pick_backend(arch)

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, cast
 
 import jinja2
 
-from fa4gen import __version__
 from fa4gen.config.find import shipped_name
 from fa4gen.config.paths import shown_path
 from fa4gen.errors import Problem, TemplateError
@@ -27,6 +26,7 @@ from fa4gen.vendor.lock import (
 )
 from fa4gen.vendor.locked import config_source
 from fa4gen.vendor.originals import ORIGINALS, pack_originals
+from fa4gen.version import __version__
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

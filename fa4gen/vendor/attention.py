@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from fa4gen.designs.shared.attention_model import AttentionPlan
-    from fa4gen.runtime.arguments import TensorView
+    from fa4gen.runtime.tensor_view import TensorView
     from fa4gen.vendor.binding import AttentionArgs
     from fa4gen.vendor.launcher import LauncherFacts, MapFacts
     from fa4gen.verify.memory import AttentionMemory

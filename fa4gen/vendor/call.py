@@ -6,7 +6,7 @@ import ctypes
 from typing import TYPE_CHECKING
 
 from fa4gen.errors import Fa4genError, Problem
-from fa4gen.runtime.arguments import TensorView
+from fa4gen.runtime.tensor_view import TensorView
 from fa4gen.vendor.binding import Prepared
 from fa4gen.vendor.family import family_of
 from fa4gen.verify.emulator import WORDS

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Literal
 
-from fa4gen import __version__
 from fa4gen.config.paths import shown_path
 from fa4gen.errors import NotCurrentError, Problem
 from fa4gen.render.manifest import config_data, sha256
@@ -23,6 +22,7 @@ from fa4gen.vendor.on_disk import foreign_files, is_free, links_in, read_file
 from fa4gen.vendor.originals import ORIGINALS
 from fa4gen.vendor.transaction import refuse_pending
 from fa4gen.vendor.write import unified_diff
+from fa4gen.version import __version__
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -6,12 +6,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from fa4gen.vendor.image import Image, pack_image
-from fa4gen.vendor.launcher import LauncherFacts, launcher_facts
-from fa4gen.vendor.selftest_facts import SelftestFacts, selftest_facts
+from fa4gen.vendor.kernel_facts import launcher_facts, selftest_facts
 
 if TYPE_CHECKING:
     from fa4gen.designs.shared.plans import Plan
+    from fa4gen.vendor.launcher import LauncherFacts
     from fa4gen.vendor.model import VendoredKernel
+    from fa4gen.vendor.selftest_facts import SelftestFacts
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from fa4gen.designs.shared.plans import Plan
-    from fa4gen.runtime.arguments import TensorView
+    from fa4gen.runtime.tensor_view import TensorView
     from fa4gen.vendor.binding import Args
     from fa4gen.vendor.launcher import LauncherFacts
     from fa4gen.vendor.selftest_facts import SelftestFacts

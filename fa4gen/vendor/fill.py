@@ -14,8 +14,9 @@ from fa4gen.vendor.binding import AttentionArgs, GemmArgs, Matrix, Tensor
 if TYPE_CHECKING:
     from fa4gen.designs.shared.attention_model import AttentionPlan
     from fa4gen.designs.shared.gemm_model import GemmPlan
-    from fa4gen.runtime.arguments import Arguments, TensorView
+    from fa4gen.runtime.arguments import Arguments
     from fa4gen.runtime.gemm_arguments import GemmArguments
+    from fa4gen.runtime.tensor_view import TensorView
 
 BSHD = ("batch", "rows", "heads")
 

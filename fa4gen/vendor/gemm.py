@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from fa4gen.designs.shared.gemm_model import GemmPlan
-    from fa4gen.runtime.arguments import TensorView
+    from fa4gen.runtime.tensor_view import TensorView
     from fa4gen.vendor.binding import GemmArgs
     from fa4gen.vendor.launcher import LauncherFacts
     from fa4gen.verify.gemm.memory import GemmMemory

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 from fa4gen.designs.shared.hardware import ARCHITECTURES
 from fa4gen.masks import mask_numbers
 from fa4gen.runtime.tile_counter import COUNTER_BYTES
-from fa4gen.vendor.family import family_of
 
 if TYPE_CHECKING:
     from fa4gen.designs.shared.model import TensorMapPlan
@@ -85,12 +84,8 @@ class LauncherFacts:
     """A C string, or NULL."""
 
 
-def launcher_facts(plan: Plan) -> LauncherFacts:
-    """Return the launcher's facts of ``plan``."""
-    return family_of(plan).launcher_facts(plan, _shared_facts(plan))
-
-
-def _shared_facts(plan: Plan) -> LauncherFacts:
+def shared_facts(plan: Plan) -> LauncherFacts:
+    """Return the facts that every family has."""
     parameters = tuple(row.name for row in plan.parameters)
     return LauncherFacts(
         entry_point=plan.entry_point,

@@ -3,12 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
-
-from fa4gen.vendor.family import family_of
-
-if TYPE_CHECKING:
-    from fa4gen.designs.shared.plans import Plan
 
 MULTIPROCESSORS = (132, 148, 78, 1)
 
@@ -37,8 +31,3 @@ class SelftestFacts:
     """The same over ``float x``."""
     schedules: tuple[tuple[tuple[int, ...], int, tuple[int, ...]], ...]
     """Extents, multiprocessors, and the schedule that the launcher has to make of them."""
-
-
-def selftest_facts(plan: Plan) -> SelftestFacts:
-    """Return the facts of ``plan``'s kernel."""
-    return family_of(plan).selftest_facts(plan)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from fa4gen import __version__
 from fa4gen.config.paths import shown_path
 from fa4gen.errors import NotCurrentError, Problem
 from fa4gen.render.manifest import sha256
@@ -14,6 +13,7 @@ from fa4gen.vendor.merge import has_conflict, merge
 from fa4gen.vendor.on_disk import free_name, read_file, refuse_links
 from fa4gen.vendor.originals import ORIGINALS, belongs, read_originals
 from fa4gen.vendor.write import Action, FileOutcome, FolderPlan, finish_plan
+from fa4gen.version import __version__
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

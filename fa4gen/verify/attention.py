@@ -34,12 +34,12 @@ if TYPE_CHECKING:
 
     from fa4gen.designs.shared.attention_model import AttentionPlan
     from fa4gen.emulator.coverage.counts import Coverage
-    from fa4gen.runtime.arguments import TensorView
+    from fa4gen.runtime.tensor_view import TensorView
     from fa4gen.verify.buffers import Image
-    from fa4gen.verify.family import Wanted
     from fa4gen.verify.inputs import Inputs
     from fa4gen.verify.memory import AttentionMemory
     from fa4gen.verify.tolerance import Errors
+    from fa4gen.verify.wanted import Wanted
     from fa4gen.verify.work_done import Rescales, Tiles
 
 

@@ -7,8 +7,6 @@ from typing import TYPE_CHECKING, Any, Protocol
 from fa4gen.errors import Fa4genError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from fa4gen.designs.shared.plans import Plan
     from fa4gen.emulator.coverage.counts import Coverage
     from fa4gen.toolchain.model import CompiledKernel
@@ -60,20 +58,3 @@ class Backend(Protocol):
 
     def load(self, plan: Plan, compiled: CompiledKernel) -> Runnable:
         """Make a kernel ready to run."""
-
-
-def make_backends() -> tuple[Callable[[str], Backend], ...]:
-    """Return the backends in order of preference, each to be called with an architecture."""
-    from fa4gen.verify.emulator import EmulatorBackend
-    from fa4gen.verify.gpu import GpuBackend
-
-    return (GpuBackend, EmulatorBackend)
-
-
-def pick_backend(arch: str) -> Backend | None:
-    """Return the first backend for ``arch`` that this machine has; None where there is none."""
-    for make in make_backends():
-        backend = make(arch)
-        if backend.available():
-            return backend
-    return None

@@ -11,7 +11,7 @@ from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar
 
 from fa4gen.errors import ConfigError, Problem
-from fa4gen.verify.inputs import KINDS, kind_meaning
+from fa4gen.verify.input_kinds import KINDS, kind_meaning
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fa4gen.errors import Fa4genError, Problem
-from fa4gen.runtime.arguments import BITS_ACCEPTED, DTYPE_NAMES, TensorView
+from fa4gen.runtime.arguments import BITS_ACCEPTED, DTYPE_NAMES
 from fa4gen.runtime.parameters import to_bytes
+from fa4gen.runtime.tensor_view import TensorView
 from fa4gen.verify.family import family_of
 from fa4gen.verify.rounding import numpy_dtype
 

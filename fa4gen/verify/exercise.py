@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from fa4gen.emulator.coverage.counts import WRAPPED_TWICE
-from fa4gen.verify.family import Wanted
+from fa4gen.verify.wanted import Wanted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

@@ -12,10 +12,11 @@ if TYPE_CHECKING:
 
     from fa4gen.designs.shared.plans import Plan
     from fa4gen.emulator.coverage.counts import Coverage
-    from fa4gen.runtime.arguments import TensorView
     from fa4gen.runtime.tensor_map import TensorMapSpec
+    from fa4gen.runtime.tensor_view import TensorView
     from fa4gen.verify.buffers import CaseMemory
     from fa4gen.verify.verdict import NamedCase, Reference
+    from fa4gen.verify.wanted import Wanted
     from fa4gen.verify.work_done import Rescales, Tiles
 
 
@@ -40,22 +41,6 @@ class EmulatedLaunch:
     maps: Mapping[str, TensorMapSpec]
     pointers: tuple[str, ...] = field(default=())
     """Parameters that are the address of the tensor of the same name, where the case has one."""
-
-
-@dataclass(frozen=True)
-class Wanted:
-    """What the cases did not reach of a kernel, for choosing further ones."""
-
-    rings: bool = False
-    """Some did not wrap twice."""
-    branches: bool = False
-    """Some went one way only."""
-    rescales_taken: bool = False
-    rescales_skipped: bool = False
-    several_tiles: bool = False
-    """No CTA took more than one tile."""
-    single_tile: bool = False
-    """Every CTA took more than one."""
 
 
 @dataclass(frozen=True)

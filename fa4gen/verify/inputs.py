@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from fa4gen.verify.rounding import LARGEST, round_to
+from fa4gen.verify.input_kinds import KINDS, Draft
+from fa4gen.verify.rounding import round_to
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
 
     from fa4gen.verify.cases import Case
 
@@ -35,32 +36,6 @@ class Inputs:
     """The call passes no scale, and the launcher's default must be this one."""
     descales: Mapping[str, Floats] = field(default_factory=dict)
     """(batch, key heads), of "query", "key" and "value"; those left out are not passed."""
-
-
-@dataclass
-class _Draft:
-    """N(0, 1) numbers, before a kind has changed them."""
-
-    rng: np.random.Generator
-    dtype: str
-    query: Floats
-    key: Floats
-    value: Floats
-    scale: float
-
-    @property
-    def depth(self) -> int:
-        return int(self.query.shape[3])
-
-    def key_positions(self) -> Floats:
-        """0 at the first key to 1 at the last, shaped to be added along the key's rows."""
-        return np.linspace(0, 1, self.key.shape[1], dtype=np.float32)[None, :, None]
-
-    def clip(self) -> None:
-        """Keep inside the type's range, rounding included."""
-        limit = np.float32(LARGEST[self.dtype] * (1 - 2.0**-6))
-        for array in (self.query, self.key, self.value):
-            np.clip(array, -limit, limit, out=array)
 
 
 def make_rng(seed: int, case_name: str) -> np.random.Generator:
@@ -91,7 +66,7 @@ def make_inputs(
     )
     default = depth**-0.5
     scale = default if case.softmax_scale is None else case.softmax_scale
-    draft = _Draft(rng, dtype, query, key, value, scale)
+    draft = Draft(rng, dtype, query, key, value, scale)
     KINDS[case.data](draft)
     draft.clip()
     return Inputs(
@@ -105,164 +80,3 @@ def make_inputs(
             for name in (case.descales if has_descales else ())
         },
     )
-
-
-def _normal(draft: _Draft) -> None:
-    """N(0, 1) throughout."""
-
-
-def _large_logits(draft: _Draft) -> None:
-    """Logits of standard deviation 30: a softmax of one or two keys, large changes of maxima."""
-    draft.query *= 5.5
-    draft.key *= 5.5
-
-
-def _ramp(draft: _Draft, logits: float, sign: float | Floats = 1.0) -> None:
-    """Add to each logit a ramp that goes from 0 at the first key to ``logits`` at the last."""
-    draft.query[..., 0] = 8 * sign
-    draft.key[..., 0] = draft.key_positions() * np.float32(logits / (8 * draft.scale))
-
-
-def _rising(draft: _Draft) -> None:
-    """Logits that grow by 80 from the first key to the last."""
-    _ramp(draft, 80.0)
-
-
-def _falling(draft: _Draft) -> None:
-    """Logits that fall by 80: a kernel that walks from the last key rescales at every block."""
-    _ramp(draft, -80.0)
-
-
-def _falling_slowly(draft: _Draft) -> None:
-    """Logits that fall by 12: maxima that grow by less than the threshold of lazy rescaling."""
-    _ramp(draft, -12.0)
-
-
-def _rising_and_falling(draft: _Draft) -> None:
-    """Neighbouring rows disagree on which way the maxima go."""
-    signs = np.where(np.arange(draft.query.shape[1]) % 3 == 0, 1.0, -1.0)
-    _ramp(draft, 80.0, signs.astype(np.float32)[None, :, None])
-
-
-def _dominate(draft: _Draft, position: int, logit: float) -> None:
-    """Make one key's logit larger by ``logit`` for all queries."""
-    if not draft.key.size:
-        return
-    direction = draft.rng.choice(np.array([-1, 1], dtype=np.float32), size=draft.depth)
-    draft.query += 4 * direction
-    draft.key[:, position] = direction * np.float32(logit / (4 * draft.depth * draft.scale))
-
-
-def _dominant(draft: _Draft) -> None:
-    """One key anywhere has most of the weight, the others still count."""
-    _dominate(draft, int(draft.rng.integers(max(1, draft.key.shape[1]))), 24.0)
-
-
-def _dominant_first(draft: _Draft) -> None:
-    """Give the first key all of the weight."""
-    _dominate(draft, 0, 200.0)
-
-
-def _dominant_last(draft: _Draft) -> None:
-    """Give the last key all of the weight."""
-    _dominate(draft, -1, 200.0)
-
-
-def _offset(draft: _Draft, logits: float) -> None:
-    draft.query[..., 0] = 8
-    draft.key[..., 0] = logits / (8 * draft.scale)
-
-
-def _all_logits_high(draft: _Draft) -> None:
-    """All logits near 200: exponentials overflow unless the maximum is subtracted."""
-    _offset(draft, 200.0)
-
-
-def _all_logits_low(draft: _Draft) -> None:
-    """All logits near -200: they vanish beside a maximum that begins at zero, or a stray key."""
-    _offset(draft, -200.0)
-
-
-def _uniform(draft: _Draft) -> None:
-    """Zero queries: the output is the mean of the values."""
-    draft.query[:] = 0
-
-
-def _constant(draft: _Draft) -> None:
-    """One number everywhere: the output is known, and exact."""
-    draft.query[:] = 0.5
-    draft.key[:] = 0.25
-    draft.value[:] = 1.5
-
-
-def _huge(draft: _Draft) -> None:
-    """Values near the top of what the kernel can hold.
-
-    fp16: up to the largest number of the type, 65504, whose sums fit float32. bf16 has float32's
-    range, so there the sums are the limit: the output before it is divided is a sum of
-    probabilities of up to 2^10 (the maximum may be too small by rescale_threshold, at most 10)
-    times values; with values of 2^100 it stays below 2^128 for up to 2^17 keys. Scores of 2^80
-    leave room, too. fp8: up to its largest number, 448.
-    """
-    if draft.dtype == "fp8_e4m3":
-        draft.query *= 2.0**6
-        draft.key *= 2.0**6
-        draft.value[:] = draft.rng.uniform(-448, 448, draft.value.shape)
-        draft.scale *= 2.0**-12
-    elif draft.dtype == "fp16":
-        draft.query *= 2.0**12
-        draft.key *= 2.0**12
-        draft.value[:] = draft.rng.uniform(-65504, 65504, draft.value.shape)
-        draft.scale *= 2.0**-24
-    else:
-        draft.query *= 2.0**40
-        draft.key *= 2.0**40
-        draft.value *= 2.0**100
-        draft.scale *= 2.0**-80
-
-
-def _tiny(draft: _Draft) -> None:
-    """Values near zero: fp16 subnormals in and out; for bf16 as small as float32 sums stay exact.
-
-    bf16 subnormals are subnormal in float32, too, which tensor cores and exp2 may flush to zero.
-    fp8: subnormals in, 2^-9 being the least.
-    """
-    if draft.dtype == "fp8_e4m3":
-        draft.query *= 2.0**-7
-        draft.key *= 2.0**-7
-        draft.value *= 2.0**-7
-        draft.scale *= 2.0**14
-    elif draft.dtype == "fp16":
-        draft.query *= 2.0**-14
-        draft.key *= 2.0**-14
-        draft.value *= 2.0**-14
-        draft.scale *= 2.0**28
-    else:
-        draft.query *= 2.0**-50
-        draft.key *= 2.0**-50
-        draft.value *= 2.0**-90
-        draft.scale *= 2.0**100
-
-
-KINDS: dict[str, Callable[[_Draft], None]] = {
-    "normal": _normal,
-    "large_logits": _large_logits,
-    "rising": _rising,
-    "falling": _falling,
-    "falling_slowly": _falling_slowly,
-    "rising_and_falling": _rising_and_falling,
-    "dominant": _dominant,
-    "dominant_first": _dominant_first,
-    "dominant_last": _dominant_last,
-    "all_logits_high": _all_logits_high,
-    "all_logits_low": _all_logits_low,
-    "uniform": _uniform,
-    "constant": _constant,
-    "huge": _huge,
-    "tiny": _tiny,
-}
-
-
-def kind_meaning(name: str) -> str:
-    """Return the first line of a kind's description."""
-    return (KINDS[name].__doc__ or "").strip().splitlines()[0]

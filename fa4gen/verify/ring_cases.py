@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from fa4gen.designs.shared.attention_model import AttentionPlan
     from fa4gen.designs.shared.gemm_model import GemmPlan
-    from fa4gen.verify.family import Wanted
+    from fa4gen.verify.wanted import Wanted
 
 USES = 3
 """Of every slot."""

@@ -2,9 +2,9 @@ from __future__ import annotations
 
 import stat
 
-from fa4gen import __version__
 from fa4gen.bench.machine import SMI_FIELDS, describe_gpu, describe_versions
 from fa4gen.runtime.device import DeviceInfo
+from fa4gen.version import __version__
 
 DEVICE = DeviceInfo(3, "NVIDIA H200", (9, 0), 132, 1 << 37, 60 << 20)
 

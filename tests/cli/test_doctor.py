@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from fa4gen import __version__
 from fa4gen.cli.main import main
 from fa4gen.runtime.device import all_devices
+from fa4gen.version import __version__
 
 if TYPE_CHECKING:
     from pathlib import Path

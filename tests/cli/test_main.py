@@ -8,11 +8,11 @@ from pathlib import Path
 import click
 import pytest
 
-from fa4gen import __version__
 from fa4gen.cli import main as main_module
 from fa4gen.cli.main import COMMANDS, LazyCommand, main
 from fa4gen.cli.options import asked_format, format_option
 from fa4gen.errors import CompileError, MissingCapabilityError, Problem
+from fa4gen.version import __version__
 
 HEAVY = ("numpy", "cupy", "pydantic", "rich", "jinja2", "yaml", "torch")
 

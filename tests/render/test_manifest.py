@@ -9,9 +9,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from fa4gen import __version__
 from fa4gen.designs.build import build_plan
 from fa4gen.render.manifest import config_sha256, json_data, plan_data, read_manifest
+from fa4gen.version import __version__
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -14,7 +14,6 @@ from fa4gen.designs.build import build_plan
 from fa4gen.errors import ArgumentError
 from fa4gen.runtime.arguments import (
     Arguments,
-    TensorView,
     as_scale,
     check_arguments,
     check_device,
@@ -22,6 +21,7 @@ from fa4gen.runtime.arguments import (
     check_tiles,
 )
 from fa4gen.runtime.device import DeviceInfo
+from fa4gen.runtime.tensor_view import TensorView
 
 GAP = 1 << 32
 

@@ -10,10 +10,11 @@ import pytest
 from fa4gen.config.schema import AttentionConfig
 from fa4gen.designs.build import build_plan
 from fa4gen.errors import ArgumentError
-from fa4gen.runtime.arguments import Arguments, TensorView, check_arguments
+from fa4gen.runtime.arguments import Arguments, check_arguments
 from fa4gen.runtime.attention import AttentionKernel, scalar_values
 from fa4gen.runtime.parameters import pack
 from fa4gen.runtime.schedule import plan_schedule
+from fa4gen.runtime.tensor_view import TensorView
 
 
 def plan_of(**keys):

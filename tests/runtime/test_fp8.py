@@ -11,11 +11,12 @@ from types import SimpleNamespace
 import pytest
 
 from fa4gen.errors import ArgumentError
-from fa4gen.runtime.arguments import DESCALES, Arguments, TensorView, check_arguments
+from fa4gen.runtime.arguments import DESCALES, Arguments, check_arguments
 from fa4gen.runtime.attention import AttentionKernel, scalar_values
 from fa4gen.runtime.parameters import pack
 from fa4gen.runtime.schedule import ProblemSize, plan_schedule
 from fa4gen.runtime.tensor_map import describe
+from fa4gen.runtime.tensor_view import TensorView
 
 GAP = 1 << 32
 FP8 = "float8_e4m3fn"

@@ -14,12 +14,12 @@ from fa4gen.config.load import config_from_data
 from fa4gen.designs.build import build_plan
 from fa4gen.errors import ArgumentError
 from fa4gen.runtime import arrays
-from fa4gen.runtime.arguments import TensorView
 from fa4gen.runtime.gemm import GemmKernel
 from fa4gen.runtime.gemm_arguments import GemmArguments, check_gemm_arguments, gemm_scalar_values
 from fa4gen.runtime.gemm_schedule import plan_gemm_schedule
 from fa4gen.runtime.parameters import pack
 from fa4gen.runtime.tensor_map import describe_axes
+from fa4gen.runtime.tensor_view import TensorView
 
 GAP = 1 << 32
 

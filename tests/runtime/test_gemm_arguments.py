@@ -12,13 +12,13 @@ from hypothesis import strategies as st
 from fa4gen.config.load import config_from_data
 from fa4gen.designs.build import build_plan
 from fa4gen.errors import ArgumentError
-from fa4gen.runtime.arguments import TensorView
 from fa4gen.runtime.gemm_arguments import (
     GemmArguments,
     as_factor,
     check_gemm_arguments,
     out_shape,
 )
+from fa4gen.runtime.tensor_view import TensorView
 
 GAP = 1 << 32
 ELEMENT_BYTES = {"bfloat16": 2, "float16": 2, "float8_e4m3fn": 1, "uint8": 1, "float32": 4}

@@ -7,8 +7,8 @@ import itertools
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fa4gen.runtime.arguments import TensorView
 from fa4gen.runtime.memory_overlap import may_overlap, may_overlap_itself
+from fa4gen.runtime.tensor_view import TensorView
 
 
 def bytes_of(view, element_bytes):

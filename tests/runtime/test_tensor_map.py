@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from fa4gen.config.schema import AttentionConfig
 from fa4gen.designs.build import build_plan
 from fa4gen.errors import ArgumentError, MissingCapabilityError
-from fa4gen.runtime.arguments import TensorView
 from fa4gen.runtime.device import device_count, load_cupy, load_driver
 from fa4gen.runtime.tensor_map import describe, encode
+from fa4gen.runtime.tensor_view import TensorView
 
 
 def plan_of(**keys):

@@ -13,7 +13,7 @@ from fa4gen.verify.cases import (
     select_cases,
 )
 from fa4gen.verify.emulator import MULTIPROCESSORS
-from fa4gen.verify.inputs import KINDS
+from fa4gen.verify.input_kinds import KINDS
 
 PLANS = [
     {"mask": "none"},

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from fa4gen.verify.backend import StoppedError, pick_backend
+from fa4gen.verify.backend import StoppedError
+from fa4gen.verify.backends import pick_backend
 from fa4gen.verify.cases import Case
 from fa4gen.verify.gpu import GpuBackend
 from fa4gen.verify.inputs import make_inputs, make_rng

@@ -5,7 +5,8 @@ import pytest
 
 from fa4gen.masks import NoMask
 from fa4gen.verify.cases import Case
-from fa4gen.verify.inputs import KINDS, kind_meaning, make_inputs, make_rng
+from fa4gen.verify.input_kinds import KINDS, kind_meaning
+from fa4gen.verify.inputs import make_inputs, make_rng
 from fa4gen.verify.reference import AttentionProblem, exact_attention
 from fa4gen.verify.rounding import LARGEST, round_to
 

@@ -79,13 +79,8 @@ def test_outputs_of_fp8_have_the_depth_of_values_and_a_type_of_their_own(layout)
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_the_launcher_takes_the_views(layout, dtype, make_plan) -> None:
     """The launcher's own checks, on the addresses that these views have in aligned buffers."""
-    from fa4gen.runtime.arguments import (
-        DESCALES,
-        DTYPE_NAMES,
-        Arguments,
-        TensorView,
-        check_arguments,
-    )
+    from fa4gen.runtime.arguments import DESCALES, DTYPE_NAMES, Arguments, check_arguments
+    from fa4gen.runtime.tensor_view import TensorView
 
     _, memory = placed(layout, dtype)
     starts = {name: 1 << 20 << number for number, name in enumerate(memory.buffers)}

@@ -7,7 +7,8 @@ import pytest
 
 from fa4gen.errors import ArgumentError, Problem
 from fa4gen.verify import run as run_module
-from fa4gen.verify.backend import StoppedError, make_backends, pick_backend
+from fa4gen.verify.backend import StoppedError
+from fa4gen.verify.backends import make_backends, pick_backend
 from fa4gen.verify.build import BuiltKernel, build_kernel, build_kernels
 from fa4gen.verify.report import (
     error_cell,

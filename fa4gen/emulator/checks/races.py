@@ -8,18 +8,14 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from fa4gen.emulator.checks.barriers import BarrierChecks, Meetings
 from fa4gen.emulator.checks.clocks import AFTER, AVC, BEFORE, EXEC, VC
-from fa4gen.emulator.checks.exits import ExitChecks
+from fa4gen.emulator.checks.cluster_state import ClusterState
 from fa4gen.emulator.checks.global_shadow import GlobalChecks
-from fa4gen.emulator.checks.locations import Grid, Locations
-from fa4gen.emulator.checks.pieces import Stretches
+from fa4gen.emulator.checks.locations import Grid
 from fa4gen.emulator.checks.previous_grid import PreviousGrid
-from fa4gen.emulator.checks.shared import SharedChecks
 from fa4gen.emulator.checks.sites import Sites, is_strong
-from fa4gen.emulator.checks.team import Team
 from fa4gen.emulator.checks.tensor_maps import MapChecks
-from fa4gen.emulator.checks.tensor_shadow import TensorChecks, quarters
+from fa4gen.emulator.checks.tensor_shadow import quarters
 from fa4gen.emulator.checks.work import WorkChecks
 from fa4gen.emulator.state.attached import Attached
 from fa4gen.emulator.state.machine import AsyncOp, Observer, SharedRange
@@ -33,22 +29,6 @@ if TYPE_CHECKING:
 
 
 _ORDERS: Final = ("acq_rel", "acquire", "release")
-
-
-class ClusterState:
-    """Everything the checks keep for one cluster."""
-
-    def __init__(self, cluster: Cluster, sites: Sites, grid: Grid, options: CheckOptions) -> None:
-        self.team = Team(cluster, sites)
-        self.barriers = BarrierChecks(self.team, options)
-        self.meetings = Meetings(self.team)
-        self.exits = ExitChecks(self.team)
-        self.stretches = Stretches()
-        self.locations = Locations(self.team, grid)
-        self.shared = [SharedChecks(self.team, cta, options) for cta in cluster.ctas]
-        self.tensors = [TensorChecks(self.team, cta, options) for cta in cluster.ctas]
-        # of pairs: thread and epoch of each allocation, by rank and number
-        self.allocations: dict[tuple[int, int], tuple[int, int]] = {}
 
 
 class RaceObserver(Observer):

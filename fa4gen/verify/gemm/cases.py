@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from fa4gen.verify.cases import MULTIPROCESSORS, unique
-from fa4gen.verify.gemm.inputs import KINDS, kind_meaning
+from fa4gen.verify.gemm.input_kinds import KINDS, kind_meaning
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

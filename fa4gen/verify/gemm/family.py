@@ -26,13 +26,13 @@ if TYPE_CHECKING:
 
     from fa4gen.designs.shared.gemm_model import AnyGemmPlan
     from fa4gen.emulator.coverage.counts import Coverage
-    from fa4gen.runtime.arguments import TensorView
+    from fa4gen.runtime.tensor_view import TensorView
     from fa4gen.verify.buffers import Image
-    from fa4gen.verify.family import Wanted
     from fa4gen.verify.gemm.inputs import GemmInputs
     from fa4gen.verify.gemm.memory import GemmMemory
-    from fa4gen.verify.gemm.reference import GemmResult
+    from fa4gen.verify.gemm.result import GemmResult
     from fa4gen.verify.gemm.tolerance import GemmErrors
+    from fa4gen.verify.wanted import Wanted
     from fa4gen.verify.work_done import Tiles
 
 

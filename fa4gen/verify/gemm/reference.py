@@ -13,6 +13,7 @@ import numpy as np
 
 from fa4gen.config.expression import parse_expression
 from fa4gen.verify.gemm.activation import ActivationError
+from fa4gen.verify.gemm.result import GemmResult
 from fa4gen.verify.gemm.tolerance import Accumulation, sum_products
 from fa4gen.verify.rounding import round_to
 
@@ -42,22 +43,6 @@ class GemmProblem:
         """Return what the kernel of ``plan`` does."""
         expression = None if plan.activation is None else parse_expression(plan.activation)
         return cls(plan.out_dtype, expression, Accumulation.of(plan))
-
-
-@dataclass(frozen=True)
-class GemmResult:
-    """All (batch, m, n)."""
-
-    exact: Any
-    """float64."""
-    low: Any
-    """The least that the kernel may give, rounded to the output's type: float32."""
-    high: Any
-    """The most."""
-    slack: Any
-    """How far the result may be off before it is rounded."""
-    own: Any
-    """The same computation in float32 NumPy, rounded to the output's type."""
 
 
 def compute(problem: GemmProblem, inputs: GemmInputs, xp: Any = np) -> GemmResult:

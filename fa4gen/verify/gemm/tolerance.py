@@ -41,7 +41,7 @@ from fa4gen.verify.rounding import UNIT_ROUNDOFF
 
 if TYPE_CHECKING:
     from fa4gen.designs.shared.gemm_model import GemmPlan
-    from fa4gen.verify.gemm.reference import GemmResult
+    from fa4gen.verify.gemm.result import GemmResult
 
 FROBENIUS_FACTOR = 1.25
 ROW_FACTOR = 1.5

@@ -9,13 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from hypothesis import strategies as st
 
-from fa4gen.runtime.arguments import (
-    DESCALES,
-    DTYPE_NAMES,
-    Arguments,
-    TensorView,
-    largest_row_count,
-)
+from fa4gen.runtime.arguments import DESCALES, DTYPE_NAMES, Arguments, largest_row_count
+from fa4gen.runtime.tensor_view import TensorView
 from fa4gen.vendor.binding import AttentionArgs, Tensor
 
 if TYPE_CHECKING:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from hypothesis import strategies as st
 
-from fa4gen.runtime.arguments import TensorView
 from fa4gen.runtime.gemm_arguments import GEMM_DTYPES, LARGEST_EXTENT, GemmArguments
+from fa4gen.runtime.tensor_view import TensorView
 from fa4gen.vendor.binding import GemmArgs, Matrix
 from tests.vendor.launcher.attention_problems import FAR
 

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from fa4gen.runtime.arguments import TensorView
 from fa4gen.runtime.memory_overlap import may_overlap, may_overlap_itself
+from fa4gen.runtime.tensor_view import TensorView
 
 MAX_AXES = 4
 quick = settings(max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture])

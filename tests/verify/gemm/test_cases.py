@@ -6,7 +6,7 @@ from fa4gen.runtime.gemm_schedule import GemmSize, plan_gemm_schedule
 from fa4gen.verify.cases import MULTIPROCESSORS
 from fa4gen.verify.emulator import MULTIPROCESSORS as EMULATED
 from fa4gen.verify.gemm.cases import default_cases, emulated_cases, large_cases
-from fa4gen.verify.gemm.inputs import KINDS
+from fa4gen.verify.gemm.input_kinds import KINDS
 
 PLANS = [
     {},

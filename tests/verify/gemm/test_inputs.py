@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from fa4gen.verify.gemm.cases import GemmCase
-from fa4gen.verify.gemm.inputs import KINDS, make_inputs
+from fa4gen.verify.gemm.input_kinds import KINDS
+from fa4gen.verify.gemm.inputs import make_inputs
 from fa4gen.verify.inputs import make_rng
 from fa4gen.verify.rounding import round_to
 

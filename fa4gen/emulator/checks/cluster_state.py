@@ -1,0 +1,34 @@
+"""Everything the checks keep for one cluster."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from fa4gen.emulator.checks.barriers import BarrierChecks, Meetings
+from fa4gen.emulator.checks.exits import ExitChecks
+from fa4gen.emulator.checks.locations import Grid, Locations
+from fa4gen.emulator.checks.pieces import Stretches
+from fa4gen.emulator.checks.shared import SharedChecks
+from fa4gen.emulator.checks.sites import Sites
+from fa4gen.emulator.checks.team import Team
+from fa4gen.emulator.checks.tensor_shadow import TensorChecks
+
+if TYPE_CHECKING:
+    from fa4gen.emulator.checks.options import CheckOptions
+    from fa4gen.emulator.state.machine import Cluster
+
+
+class ClusterState:
+    """Clocks, shadows and histories."""
+
+    def __init__(self, cluster: Cluster, sites: Sites, grid: Grid, options: CheckOptions) -> None:
+        self.team = Team(cluster, sites)
+        self.barriers = BarrierChecks(self.team, options)
+        self.meetings = Meetings(self.team)
+        self.exits = ExitChecks(self.team)
+        self.stretches = Stretches()
+        self.locations = Locations(self.team, grid)
+        self.shared = [SharedChecks(self.team, cta, options) for cta in cluster.ctas]
+        self.tensors = [TensorChecks(self.team, cta, options) for cta in cluster.ctas]
+        # of pairs: thread and epoch of each allocation, by rank and number
+        self.allocations: dict[tuple[int, int], tuple[int, int]] = {}

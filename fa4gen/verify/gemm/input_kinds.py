@@ -1,0 +1,125 @@
+"""Kinds of numbers for matrix products: each strains one part of the kernel."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fa4gen.verify.rounding import LARGEST
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+Floats = NDArray[np.float32]
+NUM_POSITIONS = 3067
+"""Values that identify positions in 16 bits. Prime: equal values are never a power of two of rows
+or columns apart."""
+
+
+@dataclass
+class Draft:
+    """N(0, 1) numbers, before a kind has changed them."""
+
+    rng: np.random.Generator
+    dtype: str
+    out_dtype: str
+    a: Floats
+    b: Floats
+    c: Floats
+    alpha: float
+    steep: bool
+    """An activation is applied to the result, which must then stay where that does not overflow."""
+
+    def clip(self) -> None:
+        """Keep inside the types' ranges, rounding included."""
+        for array, dtype in ((self.a, self.dtype), (self.b, self.dtype), (self.c, self.out_dtype)):
+            if dtype != "fp32":
+                limit = np.float32(LARGEST[dtype] * (1 - 2.0**-6))
+                np.clip(array, -limit, limit, out=array)
+
+
+def _normal(draft: Draft) -> None:
+    """N(0, 1) throughout."""
+
+
+def _scale_both(draft: Draft, power: int) -> None:
+    """Scale A and B, and undo it by alpha."""
+    draft.a *= np.float32(2.0**power)
+    draft.b *= np.float32(2.0**power)
+    draft.alpha *= 2.0 ** (-2 * power)
+
+
+def _large(draft: Draft) -> None:
+    """Large elements, whose sums fit float32; alpha scales them back."""
+    _scale_both(draft, {"bf16": 50, "fp16": 10, "fp8_e4m3": 6}[draft.dtype])
+
+
+def _tiny(draft: Draft) -> None:
+    """Small elements, subnormal ones in fp16 and fp8; alpha scales them back."""
+    _scale_both(draft, {"bf16": -50, "fp16": -14, "fp8_e4m3": -7}[draft.dtype])
+
+
+def _cancelling(draft: Draft) -> None:
+    """Half of each sum nearly cancels the other half."""
+    half = draft.a.shape[2] // 2
+    draft.a[:, :, half : 2 * half] = draft.a[:, :, :half]
+    draft.b[:, half : 2 * half] = -draft.b[:, :half]
+    if half:
+        draft.b[:, half] *= np.float32(0.75)
+
+
+def _positive(draft: Draft) -> None:
+    """Positive numbers only: sums that only grow, and whose truncation errors add up."""
+    for array in (draft.a, draft.b, draft.c):
+        np.abs(array, out=array)
+    draft.alpha *= 2.0**-6
+
+
+def _scaled(draft: Draft) -> None:
+    """Rows of A and columns of B of very different magnitude: large ones must not hide an error."""
+    narrow = draft.steep or draft.dtype != "bf16" or draft.out_dtype == "fp16"
+    most = 3 if narrow else 12
+    rows = draft.rng.integers(-most, most + 1, (*draft.a.shape[:2], 1))
+    columns = draft.rng.integers(-most, most + 1, (draft.b.shape[0], 1, draft.b.shape[2]))
+    draft.a *= np.exp2(rows).astype(np.float32)
+    draft.b *= np.exp2(columns).astype(np.float32)
+
+
+def _positions(draft: Draft) -> None:
+    """Zeros in A, and a C that identifies positions: a residual from a wrong place shows."""
+    draft.a[:] = 0
+    index = np.arange(draft.c.size).reshape(draft.c.shape)
+    if draft.steep:
+        draft.c[:] = (index % NUM_POSITIONS) * (8 / NUM_POSITIONS) - 4
+    elif draft.out_dtype == "fp32":
+        draft.c[:] = index % 2**24  # up to here float32 holds every one
+    else:
+        # The index among the numbers of the type, from 2^-10 (fp16: 2^-2) upwards.
+        first = {"bf16": 0x3A80, "fp16": 0x3400}[draft.out_dtype]
+        bits = (first + index % NUM_POSITIONS).astype(np.uint16)
+        draft.c[:] = _from_bits(bits, draft.out_dtype)
+
+
+def _from_bits(bits: NDArray[np.uint16], dtype: str) -> Floats:
+    from fa4gen.verify.rounding import from_bits
+
+    return from_bits(bits, dtype)
+
+
+KINDS: dict[str, Callable[[Draft], None]] = {
+    "normal": _normal,
+    "large": _large,
+    "tiny": _tiny,
+    "cancelling": _cancelling,
+    "positive": _positive,
+    "scaled": _scaled,
+    "positions": _positions,
+}
+
+
+def kind_meaning(name: str) -> str:
+    """Return the first line of a kind's description."""
+    return (KINDS[name].__doc__ or "").strip().splitlines()[0]
