@@ -16,7 +16,8 @@ from fa4gen.emulator.instructions.copy.cp_async_groups import CopyGroups
 from fa4gen.emulator.instructions.copy.endpoints import only
 from fa4gen.emulator.instructions.memory.access import Access, Offsets, Part, lane_addresses
 from fa4gen.emulator.instructions.scalar.modifiers import Words
-from fa4gen.emulator.instructions.sync.mbarrier import Form, arrive_counted, groups, locate
+from fa4gen.emulator.instructions.sync.mbarrier import arrive_counted, groups
+from fa4gen.emulator.instructions.sync.mbarrier_operands import Form, locate
 from fa4gen.emulator.instructions.sync.warp import executing
 from fa4gen.emulator.ptx.syntax import Immediate, Instruction, NotPredicate, Register
 from fa4gen.emulator.state.async_ops import GlobalRange

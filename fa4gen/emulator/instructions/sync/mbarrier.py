@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
 
+from fa4gen.emulator.instructions.sync.mbarrier_operands import locate, parse_form
 from fa4gen.emulator.ptx.syntax import Instruction, Operand, Sink
 from fa4gen.emulator.report import Severity
 from fa4gen.emulator.state.findings import Threads
 from fa4gen.emulator.state.lanes import Lanes
-from fa4gen.emulator.state.machine import Cta, Gang, Mbarrier
+from fa4gen.emulator.state.machine import Gang, Mbarrier
 from fa4gen.emulator.state.mbarriers import MAX_COUNT
-from fa4gen.emulator.state.memory import SHARED_WINDOW, WINDOW_BYTES
 from fa4gen.emulator.state.registers import Mask, as_row
 from fa4gen.emulator.translate.emit import Emitter, Reader, Writer
 from fa4gen.emulator.translate.outcome import End, MakeEnd, Outcome, Wait
@@ -23,59 +22,6 @@ from fa4gen.emulator.translate.registry import Translate
 # How often a wait that could not be granted at once reports failure instead of waiting, so that
 # the retry loop runs too.
 _FAIL_ONE_IN: Final = 32
-
-
-@dataclass(frozen=True, slots=True)
-class Form:
-    """The modifiers of an mbarrier instruction."""
-
-    cluster: bool
-    order: str
-    scope: str
-    words: frozenset[str]
-
-    @property
-    def shared(self) -> bool:
-        """Whether addresses are shared ones, not generic."""
-        return "shared" in self.words
-
-
-def parse_form(i: Instruction, e: Emitter, allowed: tuple[str, ...], default: str) -> Form:
-    """Sort the modifiers behind the operation's name; ``default`` is its memory order."""
-    order, scope, cluster = default, "cta", False
-    words = set()
-    for word in i.modifiers[1:]:
-        if word in ("release", "acquire", "relaxed"):
-            order = word
-        elif word in ("cta", "cluster"):
-            scope = word
-        elif word in ("shared", "shared::cta"):
-            words.add("shared")
-        elif word == "shared::cluster":
-            words.add("shared")
-            cluster = True
-        elif word in allowed:
-            words.add(word)
-        elif word != "b64":
-            raise e.refuse(f".{word}")
-    if "shared" not in words:
-        cluster = True
-    return Form(cluster, order, scope, frozenset(words))
-
-
-def locate(gang: Gang, address: int, form: Form, site: Instruction) -> tuple[Cta, int]:
-    """The CTA and offset of a barrier's address, shared or generic."""
-    if "shared" not in form.words:
-        if not SHARED_WINDOW <= address < SHARED_WINDOW + WINDOW_BYTES:
-            gang.machine.fault(
-                "out-of-bounds",
-                f"generic address {address:#x} of an mbarrier is not in shared memory",
-                site,
-                gang,
-                None,
-            )
-        address -= SHARED_WINDOW
-    return gang.machine.shared_at(gang, address, site, form.cluster)
 
 
 def groups(gang: Gang, mask: Mask, *rows: Any) -> list[tuple[tuple[int, ...], Mask]]:
