@@ -2,10 +2,11 @@
 
 python benchmarks/repeated_lines.py [PATH ...] [--run N] [--list N]
 
-A line counts as repeated when it belongs to a run of N or more code lines (4 by default) that
-stands, line for line, at another place of the same set. Blank lines, comments and docstrings are
-no code; indentation does not count, nor does a line of brackets alone. Without PATH the two sets
-of the project are measured: ``templates`` without ``templates/vendor``, and ``fa4gen/designs``.
+A line counts as repeated when it belongs to a run of N or more code lines (4 by default) that is
+repeated, line for line, at another place of the same set. Blank lines, comments and docstrings are
+not counted; indentation does not matter, nor does a line of brackets alone. Without PATH the two
+sets of the project are measured: ``templates`` without ``templates/vendor``, and
+``fa4gen/designs``.
 """
 
 from __future__ import annotations

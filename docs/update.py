@@ -36,7 +36,7 @@ _NUMBERS = {"integer": "whole number", "number": "number"}
 
 
 def key_table() -> str:
-    """Return the tables of config keys: what may stand there, the default, the meaning.
+    """Return the tables of config keys: allowed values, default, meaning.
 
     For each kernel family first the keys that are the same for every architecture, then those of
     each.
@@ -116,7 +116,7 @@ def _yaml(value: Any) -> str:
 
 
 def _values(node: dict[str, Any], schema: dict[str, Any]) -> str:
-    """Return what may stand at a key, in words, the alternatives in the schema's order."""
+    """Return the values that a key allows, in words, the alternatives in the schema's order."""
     if "$ref" in node:
         return _values(schema["$defs"][node["$ref"].rpartition("/")[2]], schema)
     alternatives = node.get("anyOf") or node.get("oneOf")

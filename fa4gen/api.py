@@ -1,4 +1,4 @@
-"""Kernels from Python: ``fa4gen.load`` goes all the way from a config to a callable."""
+"""Kernels from Python: ``fa4gen.load`` makes a callable from a config."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from fa4gen.runtime.gemm import GemmKernel
 
 NAMELESS = "kernel"
-"""What a kernel is called whose config is a mapping without a name."""
+"""The name of a kernel whose config is a mapping without a name."""
 
 
 def load(
@@ -24,9 +24,9 @@ def load(
     """Render and compile the kernel of one config, and return it as a Python function.
 
     ``config`` is the name of a shipped config (``"d128_causal_bf16"``), the path of a YAML file, or
-    the config itself as a mapping; ``compiler`` is "auto", "nvrtc" or "nvcc". With ``cache``, what
-    was compiled before is taken from the user's cache folder. Works without a GPU; only the calls
-    of the kernel need one; what it takes is said at AttentionKernel and GemmKernel.
+    the config itself as a mapping; ``compiler`` is "auto", "nvrtc" or "nvcc". With ``cache``,
+    earlier results are taken from the user's cache folder. Works without a GPU; only calls of the
+    kernel need one; AttentionKernel and GemmKernel document their arguments.
 
     Raises ConfigError for a config that is not found, not unique or cannot work, CompileError, and
     MissingCapabilityError where there is no compiler.

@@ -1,4 +1,4 @@
-"""Errors that a user can cause, each with the place, the expectation and the remedy.
+"""Errors that a user can cause, each with the place, the expectation and the suggested fix.
 
 The command line prints them without a traceback and ends with ``exit_status``
 (0 done, 1 compile or verification failed, 2 usage or config, 3 generated files not
@@ -74,6 +74,6 @@ class MissingCapabilityError(Fa4genError):
 
 
 class ArgumentError(Fa4genError, ValueError):
-    """A launcher refused an argument; the message names it, what was expected and what came."""
+    """A launcher refused an argument; the message names it, the expectation and the value."""
 
     exit_status = 2

@@ -1,4 +1,4 @@
-"""Where the shipped templates and configs lie: in the wheel, or beside the package."""
+"""Where the shipped templates and configs are: in the wheel, or next to the package."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the config models of every kernel family are made of."""
+"""Base classes of the config models of every kernel family."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ WORD = "word"
 
 
 def branch_by_key(*keys: str) -> Callable[[Any], str | None]:
-    """Return what says which branch a value is meant for: that of its key, or of the nearest one.
+    """Return the discriminator of a value's branch: that of its key, or of the nearest one.
 
-    So that what is wrong within a mapping is reported for the branch that was meant.
+    Errors within a mapping are then reported for the intended branch.
     """
 
     def branch(value: Any) -> str | None:

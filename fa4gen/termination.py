@@ -1,4 +1,4 @@
-"""What SIGTERM does to a command and to its workers; light, since every command imports it."""
+"""How a command and its workers handle SIGTERM; light, since every command imports it."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Worker processes: they may crash or hang alone, and never outlive the process that started them.
 
-Whoever needs processes takes them from here. A worker leaves Ctrl-C to its parent, ends on SIGTERM
-like a program that exits, what it runs included, and ends when its parent is gone.
+All worker processes are made here. A worker leaves Ctrl-C to its parent, ends on SIGTERM like a
+program that exits, with what it runs, and ends when its parent is gone.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ Task = TypeVar("Task")
 Result = TypeVar("Result")
 
 GRACE_S = 2.0
-"""Seconds that a worker has to end on SIGTERM before it is killed."""
+"""Seconds that a worker has to end after SIGTERM before it is killed."""
 _HELD = {signal.SIGINT, signal.SIGTERM}
 _HAS_MASKS = hasattr(signal, "pthread_sigmask")
 
@@ -54,18 +54,18 @@ class Lost:
     details: str = ""
     """The traceback of an exception."""
     error: Exception | None = None
-    """The exception, where it could travel between processes."""
+    """The exception, where it could be pickled."""
 
 
 class LostWorkerError(RuntimeError):
-    """A worker crashed, or raised what could not travel between processes."""
+    """A worker crashed, or raised an exception that could not be pickled."""
 
 
 class Worker(Generic[Task, Result]):
     """A process that applies one function to tasks, one after the other.
 
-    ``function`` must be importable by name; tasks and results must pickle. The process starts anew,
-    since a CUDA context does not survive a fork; with ``inherit`` it begins with all that this
+    ``function`` must be importable by name; tasks and results must pickle. The process is spawned,
+    since a CUDA context does not survive a fork; with ``inherit`` it is forked with all that this
     process has loaded, where that is safe: neither side may then use the GPU.
     """
 
@@ -84,10 +84,10 @@ class Worker(Generic[Task, Result]):
         self.deadline = float("inf")
 
     def begin(self, task: Task, time_limit_s: float = float("inf")) -> None:
-        """Hand ``task`` out; ``connection`` is readable when there is an outcome."""
+        """Start ``task``; ``connection`` is readable when there is an outcome."""
         self.task = task
         self.deadline = time.monotonic() + time_limit_s
-        with contextlib.suppress(OSError):  # it died meanwhile: the outcome will say so
+        with contextlib.suppress(OSError):  # it died meanwhile: the outcome will show it
             self.connection.send(task)
 
     def outcome(self) -> Done[Result] | Lost:
@@ -101,11 +101,11 @@ class Worker(Generic[Task, Result]):
         return answer
 
     def terminate(self) -> None:
-        """Ask the process to end, amid its task or not."""
+        """Ask the process to end, also during a task."""
         self._process.terminate()
 
     def end(self) -> None:
-        """End the process: politely first, by force after ``GRACE_S``."""
+        """End the process: by SIGTERM first, killed after ``GRACE_S``."""
         self._process.terminate()
         self._process.join(GRACE_S)
         if self._process.is_alive():
@@ -155,9 +155,9 @@ def run_tasks(
 def map_tasks(
     function: Callable[[Task], Result], tasks: Sequence[Task], *, jobs: int, inherit: bool = False
 ) -> Iterator[Result]:
-    """Yield ``function`` of each task in the order of ``tasks``, worked out by ``jobs`` processes.
+    """Yield ``function`` of each task in the order of ``tasks``, computed by ``jobs`` processes.
 
-    Raises what the function raises, and LostWorkerError for a process that ended before its time.
+    Raises what the function raises, and LostWorkerError for a process that ended early.
     """
     numbered = enumerate(tasks)
     outcomes = run_tasks(partial(_numbered, function), numbered, jobs=jobs, inherit=inherit)
@@ -182,7 +182,7 @@ def result_of(outcome: Done[Result] | Lost) -> Result:
 
 
 def end_workers(workers: Sequence[Worker[Any, Any]]) -> None:
-    """End all of ``workers``; they end side by side."""
+    """End all of ``workers``, in parallel."""
     for worker in workers:
         worker.terminate()
     for worker in workers:
@@ -235,7 +235,7 @@ def _raised(error: Exception) -> Lost:
     reason, details = f"{type(error).__name__}: {error}", traceback.format_exc()
     try:
         pickle.loads(pickle.dumps(error))
-    except Exception:  # whatever a class of somebody's makes of it
+    except Exception:  # a class may raise anything when pickled
         return Lost(reason, details)
     return Lost(reason, details, error)
 
@@ -244,7 +244,7 @@ def _become_worker() -> None:
     signal.signal(signal.SIGINT, _leave_to_parent)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     threading.Thread(target=_end_with_parent, daemon=True).start()
-    if _HAS_MASKS:  # one that came meanwhile ends the process silently
+    if _HAS_MASKS:  # a signal that came meanwhile ends the process silently
         signal.pthread_sigmask(signal.SIG_UNBLOCK, _HELD)
     exit_on_sigterm()
 
@@ -264,10 +264,10 @@ def _end_with_parent() -> None:
 
 @contextlib.contextmanager
 def _signals_held() -> Iterator[None]:
-    """Hold Ctrl-C and SIGTERM back within the block; for processes that it starts, as well.
+    """Block Ctrl-C and SIGTERM within the block, also for processes that it starts.
 
-    Without this a worker that is still importing would print a traceback, and one that is half
-    started would be overlooked by a parent that ends. Workers let them through once they are ready.
+    Without this a worker that is still importing would print a traceback, and a parent that ends
+    would miss one that is half started. Workers unblock them once they are ready.
     """
     if threading.current_thread() is not threading.main_thread():
         yield

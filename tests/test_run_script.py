@@ -1,6 +1,6 @@
 """The script ./run: what it runs, where, and how it installs on systems that lack parts of Python.
 
-Programs are stand-ins that write down how they were called; nothing is installed.
+Programs are stand-ins that record how they were called; nothing is installed.
 """
 
 from __future__ import annotations

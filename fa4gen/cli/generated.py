@@ -25,7 +25,7 @@ diff_option = click.option("--diff", is_flag=True, help="Show what differs, as u
 def orphan_scope(configs: Sequence[str]) -> OrphanScope:
     """Return where orphans are looked for.
 
-    No argument stands for all configs, a folder for all of its families and architectures; single
+    No argument means all configs, a folder for all of its families and architectures; single
     files say nothing about the kernels of other configs.
     """
     if not configs:

@@ -116,7 +116,7 @@ def command(
     require_gpu: bool,
     output_format: OutputFormat,
 ) -> None:
-    """Render, compile and verify every config that the sweep FILE stands for.
+    """Render, compile and verify every config of the sweep FILE.
 
     FILE names a base config and lists of values (base, matrix, include, exclude: the rules are
     those of a GitHub Actions matrix), or is the name of a shipped sweep. Configs that the schema or

@@ -49,7 +49,7 @@ class Expectations:
         return list(names)
 
     def words(self, path: KeyPath) -> str:
-        """Return what may stand at ``path``: "64, 128, 192 or auto"."""
+        """Return the values allowed at ``path``: "64, 128, 192 or auto"."""
         words = [word for branch in self._branches(path) for word in _alternatives_in_words(branch)]
         return listing(list(dict.fromkeys(words)))
 

@@ -26,7 +26,7 @@ _WORD = re.compile(r"\w+")
 def explain_errors(
     errors: Sequence[ValidationError], document: Document, schema: JsonSchema, file: str
 ) -> list[Problem]:
-    """Return the problems behind ``errors``, which validating ``document.value`` raised.
+    """Return the problems in ``errors``, which validating ``document.value`` raised.
 
     There is one error from each model that the document may be meant for; what only some of them
     refuse is not a problem. A key that pydantic refuses in several ways (once for each branch of a

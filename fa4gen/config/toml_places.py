@@ -62,6 +62,6 @@ def _with_indices(keys: tuple[str, ...], counts: dict[KeyPath, int]) -> KeyPath:
 
 
 def _left_open(value: str) -> str:
-    """Return the quotes of a string that goes on in the next line, or ""."""
+    """Return the quotes of a string that continues in the next line, or ""."""
     quotes = value[:3]
     return quotes if quotes in ('"""', "'''") and quotes not in value[3:] else ""

@@ -1,4 +1,4 @@
-"""Reads one YAML document into plain data and remembers where every key and value stands.
+"""Reads one YAML document into plain data and records the place of every key and value.
 
 The composed node tree is walked rather than constructed: positions survive, no tag can run code,
 and errors that YAML itself accepts (a key given twice) are found.

@@ -1,4 +1,4 @@
-"""What a bare word of a YAML file stands for: YAML 1.2's rules, and words on where 1.1 differs.
+"""The value of a bare word of a YAML file: YAML 1.2's rules, and remarks on where 1.1 differs.
 
 Most people have met both versions. Where both read a word alike, that is its value; a number that
 they read differently (``017``, ``1:30``) is refused rather than guessed at.
@@ -45,7 +45,7 @@ class Meaning:
 
 
 def meaning_of(word: str) -> Meaning:
-    """Return what ``word``, written without quotes, stands for."""
+    """Return the value of ``word``, written without quotes."""
     if word in _NULLS:
         return Meaning(None, note="" if word else "Nothing was written after the colon.")
     if word in _BOOLS:

@@ -1,7 +1,7 @@
 """The masks: which keys a query row sees. A module each, and a row here.
 
-Config, kernels, schedule, reference, cases, benchmarks and vendored folders know a mask by its
-entry alone; see ``mask``.
+Config, kernels, schedule, reference, cases, benchmarks and vendored folders use only a mask's
+entry; see ``mask``.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ MaskValue = Annotated[
 
 
 def mask_of(value: MaskValue) -> Mask:
-    """Return the mask that a config's value means."""
+    """Return the mask of a config's value."""
     if not isinstance(value, str):
         return value.mask()
     return {"none": NoMask(), "causal": Causal()}[value]

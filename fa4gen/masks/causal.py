@@ -17,7 +17,7 @@ class Causal(Mask):
     WORD: ClassVar[str] = "causal"
     MEANING: ClassVar[str] = "row r sees keys up to r + key_rows - query_rows"
     LAST: ClassVar[str | None] = "{position} + {window_right}"
-    # As a window has it: without + 0, ptxas orders instructions otherwise than was measured.
+    # As in a window: without + 0, ptxas orders instructions differently than was measured.
     FIXED: ClassVar[tuple[Constant, ...]] = (
         Constant("window_right", 0, "keys visible right of the diagonal"),
     )

@@ -24,7 +24,7 @@ class ChunkedValue(Strict):
     chunked: Annotated[int, Field(ge=1, le=MAX_REACH)]
 
     def mask(self) -> Chunked:
-        """Return the mask that is meant."""
+        """Return the mask."""
         return Chunked(self.chunked)
 
 

@@ -1,13 +1,13 @@
-"""What a mask is to the rest of the house: the keys that a query row sees are those of an interval.
+"""What a mask is: the interval of keys that each query row sees.
 
 A row's position is the key on its diagonal: row + key_rows - query_rows, so that the last row and
 the last key meet. It is negative where there are more rows than keys. A mask says which keys a
-position sees, from ``first`` to ``last``; neither end may fall from one position to the next.
-All the rest follows: the blocks of keys that a tile sees, the blocks that need the mask, the keys
-to hide in them, the pairs that are left.
+position sees, from ``first`` to ``last``; neither end may decrease from one position to the next.
+Everything else is derived: the blocks of keys that a tile sees, the blocks that need the mask, the
+keys to hide in them, the pairs that are left.
 
-An entry says it twice, side by side: in Python for the reference, and in C for kernels and for the
-self-test of a vendored folder.
+An entry defines it twice, side by side: in Python for the reference, and in C for kernels and for
+the self-test of a vendored folder.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
 MAX_REACH = 2**30
-"""Keys: a mask's numbers, rows and tiles then add up in 32 bits for as many rows again."""
+"""Keys: so that the sum of a mask's numbers, rows and a tile fits 32 bits for as many rows."""
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ class Mask:
     FIXED: ClassVar[tuple[Constant, ...]] = ()
     """Numbers in FIRST and LAST that are the same for all masks of the kind."""
     IN_ORDER: ClassVar[bool] = False
-    """Later rows see more keys: tiles are worked on from the last to the first."""
+    """Later rows see more keys: tiles are processed from the last to the first."""
 
     def first(self, position: Any) -> Any:
         """Return the first key that a position sees, which may be below 0; not without FIRST.
@@ -97,14 +97,14 @@ class Mask:
         return float(sum(len(self.seen(row, rows, rows)) for row in range(rows)))
 
     def sizes(self) -> Iterator[tuple[int, int]]:
-        """Yield query and key rows that are hard for this mask, beside those of all masks."""
+        """Yield further query and key rows, which are hard for this mask."""
         yield from ()
 
     def small_sizes(self) -> Iterator[tuple[int, int]]:
         """Yield fewer and smaller sizes, for the emulator."""
         yield from ()
 
-    # ---- what follows ----
+    # ---- derived ----
 
     @classmethod
     def number_names(cls) -> tuple[str, ...]:
@@ -162,5 +162,5 @@ class Mask:
 
 
 def kernel_name(name: str) -> str:
-    """Return what a kernel calls a number of a mask: kWindowLeft for window_left."""
+    """Return the name of a mask's number in a kernel: kWindowLeft for window_left."""
     return "k" + "".join(word[:1].upper() + word[1:] for word in name.split("_"))

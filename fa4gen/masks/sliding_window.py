@@ -28,7 +28,7 @@ class SlidingWindowValue(Strict):
     sliding_window: Annotated[int, Field(ge=1, le=MAX_REACH)] | WindowExtent
 
     def mask(self) -> SlidingWindow:
-        """Return the mask that is meant."""
+        """Return the mask."""
         if isinstance(self.sliding_window, int):
             return SlidingWindow(self.sliding_window - 1, 0)
         return SlidingWindow(self.sliding_window.left, self.sliding_window.right)

@@ -46,7 +46,7 @@ RINGS = (
     "rings/output_ring_buffer.cuh.j2",
     "rings/depth512_mbars.cuh.j2",
 )
-"""The rings behind them, in this order; a kernel has a file whole or not at all."""
+"""The rings after them, in this order; a kernel has a file completely or not at all."""
 PLACEHOLDER = "\x03"
 """What ``{{ instructions }}`` writes until instructions and rings are put in its place."""
 NOTHING = "// The kernel uses none of them."

@@ -31,7 +31,7 @@ def kibibytes(count: int) -> str:
 def shared_memory_picture(regions: Sequence[SharedRegion], limit: int) -> list[str]:
     """Return the lines of the drawing: regions by offset, the gaps, and what is free of ``limit``.
 
-    A line stands for ``bytes_per_line(limit)`` bytes; what is smaller than that takes one line.
+    A line represents ``bytes_per_line(limit)`` bytes; anything smaller takes one line.
     """
     scale = bytes_per_line(limit)
     lines: list[str] = []

@@ -93,7 +93,7 @@ def render(
 def template_places(
     plan: Plan, loaded: LoadedConfig, templates: TemplateSet, file: str
 ) -> list[TemplateLine | None]:
-    """Return the template line behind each line of the rendered ``file``: N.cu or a header.
+    """Return the template line of each line of the rendered ``file``: N.cu or a header.
 
     Entry i is for line i + 1; None where no single template line can be named.
     """

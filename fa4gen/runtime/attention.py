@@ -73,8 +73,8 @@ class AttentionKernel(Kernel[Arguments]):
         -inf. ``softmax_scale`` is depth**-0.5 when not given.
 
         Kernels for fp8 take ``query_descale``, ``key_descale`` and ``value_descale``: float32,
-        contiguous (batch, key heads), positive and finite, which is not checked. The tensors stand
-        for their elements times these; None means 1.
+        contiguous (batch, key heads), positive and finite, which is not checked. The tensors
+        represent their elements times these; None means 1.
 
         The kernel is enqueued on CuPy's current stream of that GPU. If that is a default stream and
         the query is a torch tensor, it is enqueued on torch's current stream. The host does not

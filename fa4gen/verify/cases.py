@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 AnyCase = TypeVar("AnyCase", bound="NamedCase")
 
 Layout = Literal["bshd", "bhsd", "transposed", "padded", "packed"]
-"""How the tensors lie in memory; see ``memory``."""
+"""The tensors' layout in memory; see ``memory``."""
 ANY_LAYOUT: tuple[Layout, ...] = ("bshd", "bhsd", "padded", "transposed")
 MULTIPROCESSORS = {"sm_90a": 132, "sm_100a": 148, "sm_103a": 160}
 """Of the largest GPU of each architecture."""

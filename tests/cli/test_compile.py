@@ -145,12 +145,12 @@ def test_local_memory_fails_unless_waived(work: Path, capsys: pytest.CaptureFixt
     assert compile_() == 1
     captured = capsys.readouterr()
     assert "lint: stack" in captured.out
-    assert "stack: an array lies in local memory" in captured.err
+    assert "stack: an array is in local memory" in captured.err
     assert "256 bytes stack frame" in captured.err
     assert compile_("--waive", "stack") == 0
     captured = capsys.readouterr()
     assert "compiled, waived: stack" in captured.out
-    assert "waived: stack: an array lies in local memory" in captured.err
+    assert "waived: stack: an array is in local memory" in captured.err
     status, document = compile_json(capsys, "--waive", "stack")
     assert (status, document["kernels"][0]["proof"]) == (0, "compiled, waived: stack")
 

@@ -72,8 +72,8 @@ def test_text_tells_of_every_part_of_the_plan(
         assert [barrier.name, str(barrier.offset), str(barrier.slots), str(barrier.arrivals)] in [
             row[:4] for row in rows
         ]
-        told = re.compile(rf" *{barrier.name}  +{re.escape(barrier.meaning)}  ")
-        (line,) = [row for row in out.splitlines() if told.match(row)]
+        row_of_it = re.compile(rf" *{barrier.name}  +{re.escape(barrier.meaning)}  ")
+        (line,) = [row for row in out.splitlines() if row_of_it.match(row)]
         assert barrier.arrived_by in line
         assert line.endswith(barrier.waited_by)
     for role in plan.roles:

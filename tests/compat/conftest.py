@@ -42,7 +42,7 @@ def cute(tmp_path: Path) -> Callable[..., Recording]:
         if missing:
             pytest.skip(f"no package has {', '.join(missing)}: pip install -e '.[compat]'")
         if shutil.which(os.environ.get("CC", "cc")) is None:
-            pytest.skip("no C compiler is there to build the stand-in for CuTe DSL's runtime")
+            pytest.skip("there is no C compiler to build the stand-in for CuTe DSL's runtime")
         output = tmp_path / "recording"
         # A process of its own: the architecture is fixed when CuTe DSL is imported.
         done = subprocess.run(

@@ -56,7 +56,7 @@ def build(folder: Path, source: str, arch: str, *defines: str) -> Path:
         pytest.skip("no package has mojo: pip install -e '.[compat]'")
     compiler = shutil.which(os.environ.get("CC", "cc"))
     if compiler is None:
-        pytest.skip("no C compiler is there to build a stand-in for libnvidia-ml.so")
+        pytest.skip("there is no C compiler to build a stand-in for libnvidia-ml.so")
     program = folder / "program"
     options = [option for define in defines for option in ("-D", define)]
     run(mojo, "build", "--target-accelerator", arch, *options, _HERE / source, "-o", program)

@@ -271,5 +271,5 @@ def test_every_key_is_known_or_told_whose_it_is(kernel: str, arch: str) -> None:
             [there] = {k for k, _ in homes}
             assert problem.remedy.startswith(f"It is a key of kernel {there}")
             others = [a for _, a in homes]
-            told = f" with arch {' and '.join(others)}:" if arch not in others else ":"
-            assert problem.remedy.removeprefix(f"It is a key of kernel {there}").startswith(told)
+            rest = f" with arch {' and '.join(others)}:" if arch not in others else ":"
+            assert problem.remedy.removeprefix(f"It is a key of kernel {there}").startswith(rest)

@@ -27,14 +27,14 @@ KEYS = {"kernel": "attention", "arch": "sm_100a", "dtype": "bf16", "depth": 128}
 
 @dataclass(frozen=True)
 class Change:
-    """What matches ``pattern``, at ``times`` places, becomes ``new``."""
+    """Replaces what matches ``pattern``, at ``times`` places, by ``new``."""
 
     pattern: str
     new: str = ""
     times: int = 1
 
     def apply(self, text: str) -> str:
-        """Make the change; AssertionError where the text does not hold the pattern so often."""
+        """Make the change; AssertionError where the pattern does not match so often."""
         changed, count = re.subn(self.pattern, self.new, text)
         assert count == self.times, f"{self.pattern} is there {count} times, not {self.times}"
         return changed
@@ -42,7 +42,7 @@ class Change:
 
 @dataclass(frozen=True)
 class Found:
-    """A finding: its kind, the function of the kernel that it is in, the role, and words of it."""
+    """A finding: its kind, the kernel's function, the role, and words of its message."""
 
     kind: str
     at: str
@@ -89,11 +89,11 @@ class Kernel:
 
     @property
     def code(self) -> str:
-        """N.cu and the device header as one text, to be changed wherever a pattern stands."""
+        """N.cu and the device header as one text, to be changed wherever a pattern matches."""
         return self.source + _NEXT_FILE + self.device
 
     def with_code(self, code: str) -> Kernel:
-        """Return the kernel with the two files that ``code`` says."""
+        """Return the kernel with the two files of ``code``."""
         source, device = code.split(_NEXT_FILE)
         return replace(self, source=source, device=device)
 
@@ -112,18 +112,18 @@ class Kernel:
 
 
 def kernel_of(keys: dict[str, Any]) -> Kernel:
-    """Return the kernel of a config that says no more than ``keys``."""
+    """Return the kernel of a config with only ``keys``."""
     loaded = load_mapping({**KEYS, **keys}, "mutant")
     plan = build_plan(loaded.config)
     return Kernel.of(plan, render(plan, loaded))
 
 
 class HasChanges(Protocol):
-    """What ``mutated`` needs of a mutant."""
+    """What ``mutated`` needs from a mutant."""
 
     @property
     def changes(self) -> tuple[Change, ...]:
-        """To be made one after the other."""
+        """Applied one after the other."""
 
     @property
     def in_header(self) -> bool:

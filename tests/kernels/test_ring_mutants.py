@@ -67,7 +67,7 @@ def original(name: str) -> Kernel:
 
 
 def check_told(name: str, seed: int) -> None:
-    """Of the case for rings verify says what is wrong, whatever the schedule."""
+    """On the case for rings verify reports what is wrong, under every schedule."""
     mutant = MUTANTS[name]
     verdict, reports = verify(mutated(original(mutant.config), mutant), "rings/*", seed)
     assert not verdict.passed, f"{name} passes under seed {seed}"

@@ -39,7 +39,7 @@ CONFIGS: dict[str, dict[str, Any]] = {
 
 @dataclass(frozen=True)
 class OneSchedule:
-    """A program that retires every product at once: sums then have one order."""
+    """A program that completes every product at once: sums then have one order."""
 
     program: Program
 
@@ -62,7 +62,7 @@ def rows_beside(kernel: Kernel, factor: float) -> np.ndarray:
 @pytest.mark.parametrize("keys", CONFIGS.values(), ids=CONFIGS)
 def test_neighbours_change_no_bit(keys: dict[str, Any]) -> None:
     kernel = kernel_of(keys)
-    # maxima of the neighbours stand still, or grow from block to block
+    # maxima of the neighbours stay, or grow from block to block
     calm, restless = rows_beside(kernel, 2.0**-6), rows_beside(kernel, 8.0)
     assert not np.array_equal(calm[NEIGHBOURS], restless[NEIGHBOURS])
     np.testing.assert_array_equal(calm[ROW], restless[ROW])

@@ -1,4 +1,4 @@
-"""Depth512MBars: where its barriers lie, what they count, and a small attention through them."""
+"""Depth512MBars: offsets and counts of its barriers, and a small attention that uses them."""
 
 from __future__ import annotations
 

@@ -73,7 +73,7 @@ def handovers() -> Program:
 
 @dataclass
 class Model:
-    """Where producer and consumer, in this order, stand in a copy of the pipeline."""
+    """Positions of producer and consumer, in this order, in a copy of the pipeline."""
 
     stages: int
     index: list[int] = field(default_factory=lambda: [0, 0])

@@ -1,4 +1,4 @@
-# ruff: noqa: E501 (a message stands on one line beside what causes it)
+# ruff: noqa: E501 (a message is on the line of its cause)
 """Every wrong argument is refused by a message that names it, what was expected and what was given."""
 
 from __future__ import annotations

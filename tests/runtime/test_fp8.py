@@ -1,4 +1,4 @@
-# ruff: noqa: E501 (a message stands on one line beside what causes it)
+# ruff: noqa: E501 (a message is on the line of its cause)
 """Kernels for fp8 with values of another depth: what is refused, and the kernel's parameters."""
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-# ruff: noqa: E501 (a message stands on one line beside what causes it)
+# ruff: noqa: E501 (a message is on the line of its cause)
 """Every wrong argument of a product is refused by its name; valid arguments get a batch axis."""
 
 from __future__ import annotations

@@ -70,9 +70,9 @@ def test_tiles_cover_every_row_once(plan, size, multiprocessors):
         return
     end = 0
     tiles = list(tiles_of_head(plan, schedule))
-    for first, behind in tiles:
+    for first, past in tiles:
         assert first == end
-        end = behind
+        end = past
     assert end >= size.query_rows
     # No tile is entirely past the end, except for the second of a pair.
     assert tiles[-plan.cta_group][0] < size.query_rows

@@ -1,4 +1,4 @@
-"""The emulator behind verify: shipped kernels are clean, and their mutants are found."""
+"""The emulator in verify: shipped kernels are clean, and their mutants are found."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ WAITS_WRONG_PHASE = (
     r"mbarrier_wait_slot<kKeyEmpty>\(base, kv\.slot\(\), kv\.phase\(\) \^ 1\)",
     "mbarrier_wait_slot<kKeyEmpty>(base, kv.slot(), kv.phase())",
 )
-# name: config, what is replaced, by what, what the report has to say
+# name: config, what is replaced, by what, the expected report
 SYNCHRONISATION = {
     "loader_waits_for_the_wrong_phase": (
         "d128_causal_bf16", *WAITS_WRONG_PHASE, ("deadlock", "key_empty[0]", "load"),

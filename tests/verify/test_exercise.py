@@ -1,4 +1,4 @@
-"""What cases exercise of a plan: rings, further cases for what is missing, and the words for it."""
+"""What cases exercise of a plan: rings, further cases for what is missing, and its description."""
 
 from __future__ import annotations
 
@@ -162,7 +162,7 @@ def test_cases_are_added_for_work_that_was_always_or_never_done(
     found = exercise_of(plan, [*before, *more], whole=True)
     assert found is not None
     assert found.complete
-    # and in vain
+    # and without effect
     ran.clear()
     run_further(
         plan, before, lambda case: ran.append(case.name) or CaseVerdict(case, (), coverage=lacking)
@@ -200,7 +200,7 @@ def test_all_tiles_of_the_case_for_rings_go_to_one_cluster(path) -> None:
         size = GemmSize(1, gemm.m, gemm.n, gemm.k)
         schedule = plan_gemm_schedule(plan, size, gemm.multiprocessors)
         assert schedule.num_tiles == TILES
-        # the dynamic scheduler starts CTAs for all tiles, which take over one another's
+        # the dynamic scheduler starts CTAs for all tiles, which take each other's
         assert schedule.grid == (plan.cta_group if plan.scheduler == "static" else schedule.grid)
         assert -(-gemm.k // plan.BK) * TILES >= 3 * plan.num_stages
         return
@@ -273,7 +273,7 @@ def test_words_for_what_was_reached_and_what_was_not(make_plan) -> None:
     )
     assert [ring["name"] for ring in data["rings"] if not ring["wrapped_twice"]] == ["key_full"]
     assert data["not_reached"] == ["branch always the same way [softmax]: k.cu:7: if (x) y();"]
-    # cases chosen by name say nothing about the kernel as a whole
+    # cases chosen by name do not cover the whole kernel
     assert not list(gaps(verdict_with(replace(found, whole=False))))
     assert exercise_cells(replace(verdict, exercise=None)) == ("-", "-")
 
@@ -310,7 +310,7 @@ def test_verify_watches_rings_of_the_emulated_kernel_only(
     verdict = verify_kernel(plan, compiled, Emulating(), options)
     assert verdict.passed
     names = [case.case.name for case in verdict.cases]
-    # added, in vain: the stand-in always says the same
+    # added without effect: the stand-in always reports the same
     assert [name.split("x")[0] for name in names[-2:]] == ["rings/1", "rings/12"]
     assert verdict.num_cases == len(names) == len(family_of(plan).emulated_cases()) + 2
     assert len(list(gaps(verdict))) == len(plan.barriers)

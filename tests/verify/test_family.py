@@ -19,7 +19,7 @@ PLANS = {
 
 
 class Launcher:
-    """Takes down what it is called with."""
+    """Records its arguments."""
 
     def __call__(self, *arrays, **options):
         self.arrays, self.options = arrays, options

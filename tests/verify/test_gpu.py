@@ -1,4 +1,4 @@
-"""On a GPU: kernels pass their cases, and one that does not end is noticed."""
+"""On a GPU: kernels pass their cases, and one that hangs is detected."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ def test_every_kind_is_held_by_the_type_and_by_float32(kind, dtype, depth) -> No
         inputs.value,
     )
     assert np.abs(result.out).max() <= LARGEST[dtype]
-    # What the kernel holds before it divides: probabilities of up to 2^10, if the maximum lags.
+    # What the kernel holds before it divides: probabilities up to 2^10, if the maximum lags.
     sums = 2.0**10 * np.abs(inputs.value.astype(np.float64)).sum(axis=1)
     assert sums.max() < np.finfo(np.float32).max
 

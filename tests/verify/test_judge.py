@@ -1,4 +1,4 @@
-"""What a failure says: the element, what was expected, what came."""
+"""A failure's message: the element, what was expected, what was found."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ CASE = Case("c", 2, 2, 1, 40, 50, "bhsd")
 
 
 class Judged:
-    """A right result of CASE that a test can spoil before it is judged."""
+    """A correct result of CASE that a test can change before it is checked."""
 
     def __init__(self, make_plan, make_kernel, case: Case = CASE) -> None:
         plan = make_plan(mask="causal")

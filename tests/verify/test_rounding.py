@@ -46,7 +46,7 @@ def test_fp16_beyond_the_largest_is_infinite() -> None:
 
 
 def test_bf16_without_ml_dtypes_as_on_a_gpu() -> None:
-    class OtherModule:  # what round_to asks of cupy, done by numpy
+    class OtherModule:  # what round_to uses of cupy, done by numpy
         ascontiguousarray = staticmethod(np.ascontiguousarray)
         uint32, float32 = np.uint32, np.float32
 

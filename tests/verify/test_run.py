@@ -23,7 +23,7 @@ FEW = ("size/1", "size/8", "gqa/2", "layout/packed")
 
 
 class Recording:
-    """Passes runs on, and stops or refuses at the case that is asked for."""
+    """Passes runs on, and stops or refuses at the requested case."""
 
     def __init__(self, kernel, fail_at: int, error: Exception) -> None:
         self.kernel, self.fail_at, self.error = kernel, fail_at, error

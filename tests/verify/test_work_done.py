@@ -1,4 +1,4 @@
-"""Rescales and tiles a CTA: counted in kernels as they run, right ones and such as lack a side."""
+"""Rescales and tiles a CTA: counted in running kernels, also in ones that lack one kind."""
 
 from __future__ import annotations
 
@@ -137,7 +137,7 @@ def test_tiles_that_the_hardware_hands_out_are_counted() -> None:
     assert found is not None
     assert found.tiles is not None
     assert seen is not None
-    # pairs that were cancelled had their tiles taken over; CTAs that ran had one each besides
+    # tiles of cancelled pairs were taken by others; CTAs that ran had one of their own as well
     assert seen.cancelled > 0
     sums = seen.use_of("accum_full")
     assert sums is not None

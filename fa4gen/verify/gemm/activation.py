@@ -26,7 +26,7 @@ class ActivationError:
     expression: Expression | None
 
     def apply(self, x: Any, error: Any, xp: Any) -> tuple[Any, Any, Any]:
-        """Return f(x), and between which numbers the kernel's result for ``x`` +- ``error`` lies.
+        """Return f(x), and the interval of the kernel's result for ``x`` +- ``error``.
 
         The expression is evaluated at both ends and in the middle; what float32 adds is measured
         on the expression itself, since it depends on how it is written: 1 - exp(-x) cancels for

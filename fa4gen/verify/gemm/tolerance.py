@@ -3,8 +3,8 @@
 Every element has an interval of its own, and a kernel has to stay inside it. It is made of
 
 * the sum of the products: a matrix instruction adds ``mma_k`` products and the sum so far in one
-  step. The tensor cores align the addends to the largest of them, 2^E, and cut off what lies below
-  2^(E - alignment bits); then the sum is cut to float32. On an H200, for 16-bit elements the bits
+  step. The tensor cores align the addends to the largest of them, 2^E, and cut off bits below 2^(E
+  - alignment bits); then the sum is cut to float32. On an H200, for 16-bit elements the bits
   are 25, for 8-bit elements only 13, and the sum so far is cut, too. Blackwell's have not been
   measured; they are taken for Hopper's 25 bits of 16-bit elements, which is finer than what the
   emulator's float32 sums need. With M the largest of the sum so far and the step's sum |a| |b|

@@ -1,4 +1,4 @@
-"""Chunks whose end is inside a tile of rows and a block of keys: the kernel, and mistakes in it."""
+"""Chunks whose end is inside a tile of rows and a block of keys: the kernel, and its mutants."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Matrix products in the emulator, without the launcher: a plan, a problem, what comes out."""
+"""Matrix products in the emulator, without the launcher: a plan, a problem, the results."""
 
 from __future__ import annotations
 
@@ -53,21 +53,21 @@ class Problem:
 
 @dataclass(frozen=True)
 class Outcome:
-    """``wrong`` says how the numbers differ; "" where they agree and nothing else was written."""
+    """``wrong`` describes how the numbers differ; "" if they agree and nothing else was written."""
 
     report: Report
     wrong: str
 
     @property
     def failure(self) -> str:
-        """What is wrong at all; "" where all is well."""
+        """Every problem in one text; "" where there is none."""
         if self.report.verdict.value != "clean":
             return "\n".join(str(finding) for finding in self.report.findings[:4])
         return self.wrong
 
 
 def gemm_kernel(keys: dict[str, Any]) -> Kernel:
-    """Return the kernel of a Blackwell config that says no more than ``keys``."""
+    """Return the kernel of a Blackwell config with only ``keys``."""
     loaded = load_mapping({"kernel": "gemm", "arch": "sm_100a", "dtype": "bf16", **keys}, "gemm")
     plan = build_plan(loaded.config)
     return Kernel.of(plan, render(plan, loaded))
@@ -117,7 +117,7 @@ def emulate(kernel: Kernel, problem: Problem, seed: int) -> Outcome:
         a.memory[...] = 0
         c.memory[...] = np.arange(c.memory.size).reshape(c.memory.shape)
     report = _launch(plan, _program(kernel), problem, {"a": a, "b": b, "c": c, "out": out}, seed)
-    wrong = "" if out.padding_is_poison else "written behind the end of a row"
+    wrong = "" if out.padding_is_poison else "written past the end of a row"
     return Outcome(report, wrong or _difference(plan, problem, a, b, c, out))
 
 
@@ -183,7 +183,7 @@ def _difference(
 
 
 def is_told(outcome: Outcome, founds: Sequence[Found], kernel: Kernel) -> bool:
-    """Whether one of ``founds`` is among the findings; "numbers" stands for a wrong result."""
+    """Whether one of ``founds`` is among the findings; "numbers" means a wrong result."""
     numbers = any(found.kind == "numbers" for found in founds)
     if numbers and outcome.wrong and outcome.report.verdict.value == "clean":
         return True

@@ -35,7 +35,7 @@ def test_tensors_lie_as_the_launcher_wants_them(make_plan, majors, padded) -> No
         view = memory.views[name]
         found = from_bits(view.bits(memory.buffers[name]), view.dtype)
         assert np.array_equal(found, getattr(inputs, name))
-        # What lies between the elements is NaN.
+        # Padding between the elements is NaN.
         image = from_bits(memory.buffers[name].view(np.uint16), view.dtype)
         assert np.isfinite(image).sum() == found.size
 

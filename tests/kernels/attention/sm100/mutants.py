@@ -65,7 +65,7 @@ NOT_FLIPPED: Final = (
     Found("over-arrival", "mbarrier_arrive_expect_tx", "load", "_full["),
     Found("race", "tma_load_5d", "load", "is not ordered after the tensor copy issued by load"),
     Found("deadlock", "mbarrier_wait", "load", "_empty["),
-    # where the ring went well by luck, and another pipeline did not
+    # where the ring happened to be right, and another pipeline was not
     Found("phase-lap", "mbarrier_wait", "softmax", "scores_full["),
 )
 
@@ -74,7 +74,7 @@ KEY_OVERWRITTEN: Final = (
     Found("race", "mma", "mma", "reads key["),
 )
 
-# The four that every implementation has got wrong once, on each kind of kernel.
+# The four most common errors, on each kind of kernel.
 WRONG_VERSIONS: Final[dict[str, Mutant]] = {
     **{
         f"correction_not_waited_for_{config}": Mutant(
@@ -182,7 +182,7 @@ WAITS: Final[dict[str, Mutant]] = {
     "scores_still_loading": Mutant(
         "over", "P goes over scores that are still being loaded",
         (Change(_line(r"tensor_memory_wait_loads\(\)") + r"(?=\n    if \(masked\))"),),
-        # what is stored is worked out from what was loaded
+        # what is stored is computed from what was loaded
         (Found("missing-tcgen05-wait", "tensor_memory_store_packed", "softmax"),), verdict="isa",
     ),
     "scale_not_acquired": Mutant(

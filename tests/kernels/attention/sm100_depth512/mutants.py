@@ -32,7 +32,7 @@ SCORES_LOADED: Final = (
 
 @dataclass(frozen=True)
 class Found:
-    """A finding: its kind, words of its message that say where, and whose it is."""
+    """A finding: its kind, words of its message that give the place, and the role."""
 
     kind: str
     place: str
@@ -171,7 +171,7 @@ MUTANTS: Final[dict[str, Mutant]] = {
 
 
 def depth512(config: str) -> Kernel:
-    """The kernel of one of ``CONFIGS``, as it should be."""
+    """The unchanged kernel of one of ``CONFIGS``."""
     return kernel_of({"depth": 512, "cta_group": 2, **CONFIGS[config]})
 
 

@@ -1,4 +1,4 @@
-"""Kernels of depth 512 on Blackwell are clean and right, whatever the schedule."""
+"""Kernels of depth 512 on Blackwell are clean and correct under every schedule."""
 
 from __future__ import annotations
 
@@ -83,5 +83,5 @@ def test_many_seeds(schedule: str, config: str, case: str) -> None:
 
 @pytest.mark.compile
 def test_a_single_slot() -> None:
-    """Loads and products take turns; none of the pair may wait for ever."""
+    """Loads and products alternate; neither CTA of the pair may wait for ever."""
     check("one_slot", "tile/65x255", 0)

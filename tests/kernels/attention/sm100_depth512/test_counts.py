@@ -1,4 +1,4 @@
-"""The document's counts, of one CTA's arrivals, in the kernel of depth 512: what goes wrong.
+"""The document's counts, of one CTA's arrivals, in the kernel of depth 512: the errors.
 
 ``docs/depth512_counts.md`` quotes the report; run with ``-s`` to see it whole.
 """

@@ -48,7 +48,7 @@ HANGS = (
     r"mbarrier_wait_slot<kKeyEmpty>\(base, kv\.slot\(\), kv\.phase\(\) \^ 1\)",
     "mbarrier_wait_slot<kKeyEmpty>(base, kv.slot(), kv.phase())",
 )
-"""A loader that waits for the phase after the one it needs."""
+"""A loader that waits for the next phase instead of the one it needs."""
 
 
 def plan_of(config: str) -> Any:

@@ -113,7 +113,7 @@ PAIRS: Final[dict[str, GemmMutant]] = {
         (Found("race", "tma_load_multicast_3d", "load"),
          Found("race", "wgmma_m64n128k16_add_if", "consume"),
          Found("over-arrival", "tma_load_multicast_3d", "load"),
-         # bytes of the next round count for this one, and somebody waits for ever
+         # bytes of the next use count for this one, and a role waits for ever
          Found("deadlock", "mbarrier_wait", "")),
         Problem(600, 200, 600), sometimes=True,
     ),
