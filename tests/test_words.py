@@ -1,4 +1,4 @@
-"""Words that docs/glossary.md replaces do not come back in code, comments, messages and documents."""
+"""Words that docs/glossary.md replaces do not come back in code, messages and documents."""
 
 from __future__ import annotations
 

@@ -157,7 +157,7 @@ def test_local_memory_fails_unless_waived(work: Path, capsys: pytest.CaptureFixt
 
 def test_a_misspelt_waiver_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     assert compile_("--waive", "spils") == 2
-    assert "'spils' is none of spill, stack" in capsys.readouterr().err
+    assert "'spils' is neither one of spill, stack" in capsys.readouterr().err
 
 
 def test_warnings_are_said(work: Path, capsys: pytest.CaptureFixture[str]) -> None:
