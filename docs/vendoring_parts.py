@@ -23,14 +23,17 @@ def abi_section() -> str:
     """Return the launcher's header, from the meaning of a status to the prepared launches."""
     from fa4gen.masks import MASKS
     from fa4gen.render.environment import open_templates
+    from fa4gen.designs.registry import FAMILIES
 
-    names = {"prefix": "acme", "PREFIX": "ACME", "kernels": (), "masks": MASKS}
-    text = (
-        open_templates()
-        .environment()
-        .get_template("vendor/launcher.h.j2")
-        .render(names, generator="fa4gen")
-    )
+    names = {
+        "prefix": "acme",
+        "PREFIX": "ACME",
+        "kernels": (),
+        "families": FAMILIES,
+        "masks": MASKS,
+        "generator": "fa4gen",
+    }
+    text = open_templates().environment().get_template("vendor/launcher.h.j2").render(names)
     begin, end = text.index("/* A status is 0"), text.index("/* ---- One function a kernel")
     return f"```c\n{text[begin:end].rstrip()}\n```"
 

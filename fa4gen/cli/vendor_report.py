@@ -54,15 +54,15 @@ def print_plan(plan: FolderPlan, *, dry_run: bool, diff: bool) -> None:
     from fa4gen.cli.output import print_table
     from fa4gen.config.paths import shown_path
 
-    told = [o for o in plan.outcomes if o.action != "unchanged"]
-    if told:
-        rows = [(o.action, shown_path(plan.folder / o.path), o.reason) for o in told]
+    changed = [o for o in plan.outcomes if o.action != "unchanged"]
+    if changed:
+        rows = [(o.action, shown_path(plan.folder / o.path), o.reason) for o in changed]
         if not any(row[2] for row in rows):
             print_table(("done", "file"), [row[:2] for row in rows], styles=STYLES)
         else:
             print_table(("done", "file", "why"), rows, styles=STYLES)
     if diff:
-        for outcome in told:
+        for outcome in changed:
             click.echo(outcome.diff(plan.folder), nl=False)
     counts = Counter(outcome.action for outcome in plan.outcomes)
     done = ", ".join(f"{count} {action}" for action, count in counts.items())
@@ -150,13 +150,13 @@ def print_check(verdict: FolderVerdict, *, diff: bool) -> None:
     from fa4gen.config.paths import shown_path
 
     folder = shown_path(verdict.folder)
-    told = [file for file in verdict.files if file.verdict != "current"]
-    if told:
-        rows = [(f.verdict, shown_path(verdict.folder / f.path), f.reason) for f in told]
+    wrong = [file for file in verdict.files if file.verdict != "current"]
+    if wrong:
+        rows = [(f.verdict, shown_path(verdict.folder / f.path), f.reason) for f in wrong]
         print_table(("verdict", "file", "why"), rows, styles=CHECK_STYLES)
         click.echo()
     if diff:
-        for file in told:
+        for file in wrong:
             click.echo(file.diff(shown_path(verdict.folder / file.path)), nl=False)
     for line in verdict.request:
         click.echo(f"{folder}: {line}")

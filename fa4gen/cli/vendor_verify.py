@@ -62,9 +62,9 @@ class VerifyCall:
         found: list[FolderVerdict] = []
         notes: list[str] = []
         for folder in folders:
-            verdicts, told = self._one(folder, seed)
+            verdicts, lines = self._one(folder, seed)
             found += verdicts
-            notes += told
+            notes += lines
         verdicts_alone: list[Verdict] = [item.verdict for item in found]
         document = document_of(verdicts_alone, VerifyOptions(seed, self.patterns))
         print_verdicts(verdicts_alone, document, self.output_format, see_them="take --format json")
@@ -104,13 +104,13 @@ class VerifyCall:
             )
         again = ("fa4gen", "vendor", "--verify", shown_path(folder))
         verdicts = [replace(v, verdict=replace(v.verdict, again=again)) for v in verdicts]
-        told = [f"note: {text}" for verdict in verdicts for text in verdict.notes]
+        lines = [f"note: {text}" for verdict in verdicts for text in verdict.notes]
         if self.patterns:
-            told.append("Only some cases ran: nothing is recorded in fa4gen.lock.")
-            return verdicts, told
+            lines.append("Only some cases ran: nothing is recorded in fa4gen.lock.")
+            return verdicts, lines
         outcomes = [
             Outcome(v.symbol, v.verdict.proof, v.passed, v.verdict.num_cases) for v in verdicts
         ]
         for symbol in record_proofs(folder, hashes, outcomes, seed):
-            told.append(f"recorded in {shown_path(folder)}/fa4gen.lock: {symbol}")
-        return verdicts, told
+            lines.append(f"recorded in {shown_path(folder)}/fa4gen.lock: {symbol}")
+        return verdicts, lines

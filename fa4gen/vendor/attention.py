@@ -9,7 +9,7 @@ from fa4gen.masks import mask_numbers
 from fa4gen.runtime.arguments import DESCALES, Arguments, largest_row_count
 from fa4gen.runtime.schedule import ProblemSize, in_groups, plan_schedule
 from fa4gen.vendor.fill import attention_args
-from fa4gen.vendor.selftest_facts import MULTIPROCESSORS, SelftestFacts
+from fa4gen.vendor.selftest_facts import MULTIPROCESSORS, SelftestFacts, schedule_hash
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -61,16 +61,19 @@ class AttentionFamily:
         precision = Precision.of(plan)
         schedules = []
         for size in SIZES:
-            for multiprocessors in MULTIPROCESSORS:
-                made = plan_schedule(plan, ProblemSize(*size), multiprocessors)
-                expected = (
-                    made.num_short_tiles,
-                    made.tiles_per_head,
-                    made.heads_per_group,
-                    made.num_tiles,
-                    made.grid,
+            made = (plan_schedule(plan, ProblemSize(*size), count) for count in MULTIPROCESSORS)
+            numbers = (
+                number
+                for one in made
+                for number in (
+                    one.num_short_tiles,
+                    one.tiles_per_head,
+                    one.heads_per_group,
+                    one.num_tiles,
+                    one.grid,
                 )
-                schedules.append((size, multiprocessors, expected))
+            )
+            schedules.append(schedule_hash(numbers))
         return SelftestFacts(
             rows=plan.BM,
             columns=plan.BN,
@@ -85,6 +88,7 @@ class AttentionFamily:
             activation=None,
             activation_float=None,
             schedules=tuple(schedules),
+            sizes=SIZES,
         )
 
     def case_args(

@@ -161,10 +161,18 @@ class Binding:
         self.load = self._function("load", integer, _POINTER)
         self.workspace_bytes = self._function("workspace_bytes", _I64, _POINTER, _POINTER)
         self.workspace_init = self._function("workspace_init", integer, _POINTER, size, _POINTER)
-        self.attention = self._function("attention", integer, _POINTER, _POINTER, _POINTER)
-        self.gemm = self._function("gemm", integer, _POINTER, _POINTER, _POINTER)
         self.prepare = self._function("prepare", integer, _POINTER, _POINTER, _POINTER)
         self.launch_prepared = self._function("launch_prepared", integer, _POINTER, _POINTER)
+
+    @property
+    def attention(self) -> Any:
+        """The family's function; AttributeError where the folder has no attention kernel."""
+        return self._function("attention", ctypes.c_int, _POINTER, _POINTER, _POINTER)
+
+    @property
+    def gemm(self) -> Any:
+        """The family's function; AttributeError where the folder has no matrix product."""
+        return self._function("gemm", ctypes.c_int, _POINTER, _POINTER, _POINTER)
 
     def kernel(self, symbol: str) -> KernelBinding:
         """Return the functions of the kernel called ``symbol``, the prefix included."""

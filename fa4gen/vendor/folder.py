@@ -87,6 +87,8 @@ def template_values(request: Request, facts: tuple[KernelFacts, ...]) -> dict[st
         "generator": GENERATOR,
         "masks": MASKS,
         "families": families_of(facts),
+        "mixed_tile_heights": any(fact.launcher.mixed_tile_heights for fact in facts),
+        "grouped": any(fact.launcher.grouped for fact in facts),
         "sources": tuple(f"src/{name}.c" for name in SOURCES if name not in absent_families(facts)),
         "row_characters": LINE_CHARACTERS,
         "largest_image": max(fact.image.cubin_bytes for fact in facts),

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from fa4gen.runtime.gemm_arguments import LARGEST_EXTENT, GemmArguments
 from fa4gen.runtime.gemm_schedule import GemmSize, plan_gemm_schedule
 from fa4gen.vendor.fill import gemm_args
-from fa4gen.vendor.selftest_facts import MULTIPROCESSORS, SelftestFacts
+from fa4gen.vendor.selftest_facts import MULTIPROCESSORS, SelftestFacts, schedule_hash
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -55,16 +55,19 @@ class GemmFamily:
         how = Accumulation.of(plan)
         schedules = []
         for size in SIZES:
-            for multiprocessors in MULTIPROCESSORS:
-                made = plan_gemm_schedule(plan, GemmSize(*size), multiprocessors)
-                expected = (
-                    made.row_tiles,
-                    made.column_tiles,
-                    made.num_tiles,
-                    made.group_rows,
-                    made.grid,
+            made = (plan_gemm_schedule(plan, GemmSize(*size), count) for count in MULTIPROCESSORS)
+            numbers = (
+                number
+                for one in made
+                for number in (
+                    one.row_tiles,
+                    one.column_tiles,
+                    one.num_tiles,
+                    one.group_rows,
+                    one.grid,
                 )
-                schedules.append((size, multiprocessors, expected))
+            )
+            schedules.append(schedule_hash(numbers))
         cuda = plan.activation_cuda
         return SelftestFacts(
             rows=plan.cta_group * plan.BM,
@@ -80,6 +83,7 @@ class GemmFamily:
             activation=None if cuda is None else double_expression(cuda),
             activation_float=None if cuda is None else float_expression(cuda),
             schedules=tuple(schedules),
+            sizes=SIZES,
         )
 
     def case_args(

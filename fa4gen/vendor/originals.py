@@ -2,7 +2,7 @@
 
 A merge needs to know which lines were there, not what they say: the archive has a hash of two
 bytes for each line, a fifth of what the text would take packed. It is the same wherever it is made.
-Images of compiled kernels and manifests are left out: nobody edits them.
+Images of compiled kernels, manifests and the licence are left out: nobody edits them.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _UNIX = 3
 
 def belongs(path: str) -> bool:
     """Whether the file at ``path`` is kept among the originals."""
-    return not (
+    return path != "LICENSE" and not (
         path.startswith(("cubins/", f"{STATE_FOLDER}/"))
         or (path.startswith("kernels/") and path.endswith(".json"))
     )

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 MULTIPROCESSORS = (132, 148, 78, 1)
 
@@ -29,5 +33,16 @@ class SelftestFacts:
     """As an expression of C over ``double x``."""
     activation_float: str | None
     """The same over ``float x``."""
-    schedules: tuple[tuple[tuple[int, ...], int, tuple[int, ...]], ...]
-    """Extents, multiprocessors, and the schedule that the launcher has to make of them."""
+    schedules: tuple[int, ...]
+    """For each of ``sizes`` a hash of the schedules that the launcher has to make."""
+    sizes: tuple[tuple[int, ...], ...]
+    """Extents of problems."""
+    multiprocessors: tuple[int, ...] = MULTIPROCESSORS
+
+
+def schedule_hash(numbers: Iterable[int]) -> int:
+    """Return the self-test's hash of the numbers of schedules: FNV-1a of 32 bits a number."""
+    digest = 2166136261
+    for number in numbers:
+        digest = (digest ^ (number & 0xFFFFFFFF) ^ (number >> 32)) * 16777619 & 0xFFFFFFFF
+    return digest

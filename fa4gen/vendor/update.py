@@ -98,7 +98,9 @@ class _Updater:
 
     def _merge(self, path: str, disk: bytes, wanted: bytes) -> list[FileOutcome]:
         if not belongs(path):
-            return self._set_aside(path, disk, wanted, "images and manifests are not merged")
+            return self._set_aside(
+                path, disk, wanted, "images, manifests and the licence are not merged"
+            )
         base = self.originals.get(path)
         merged = merge(base or b"", disk, wanted, OUR_NAME)
         if not merged.conflicts:
@@ -106,7 +108,7 @@ class _Updater:
         places = "1 place" if merged.conflicts == 1 else f"{merged.conflicts} places"
         why = f"both sides changed the same lines in {places}"
         if base is None:
-            why = "the original is not among those kept, so that nothing can be told apart"
+            why = "the original is not among those kept: no line is known to be unchanged"
         aside = free_name(self.folder / path).relative_to(self.folder).as_posix()
         return [
             FileOutcome(path, "conflict", disk, merged.data, f"{why}; yours is in {aside}"),

@@ -12,6 +12,7 @@ from fa4gen.errors import MissingCapabilityError
 from fa4gen.masks import MASKS
 from fa4gen.render.environment import open_templates
 from fa4gen.vendor import binding
+from fa4gen.designs.registry import FAMILIES
 from fa4gen.vendor.host_build import compile_c, find_c_compiler
 
 
@@ -25,7 +26,14 @@ def seen(tmp_path_factory):
     folder = tmp_path_factory.mktemp("probe")
     header = open_templates().environment().get_template("vendor/launcher.h.j2")
     (folder / "abc.h").write_text(
-        header.render(prefix="abc", PREFIX="ABC", kernels=(), masks=MASKS, generator="test")
+        header.render(
+            prefix="abc",
+            PREFIX="ABC",
+            kernels=(),
+            families=FAMILIES,
+            masks=MASKS,
+            generator="test",
+        )
     )
     lines = ['#include "abc.h"', "#include <stdio.h>", "int main(void) {", 'printf("{");']
     for name, struct in binding.STRUCTS.items():

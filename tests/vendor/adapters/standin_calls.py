@@ -90,6 +90,46 @@ class Cases:
             replace(m, order=0, target=0) for m in maps
         ]
 
+    def best_is_the_kernel_that_c_picks(self) -> None:
+        self._ready()
+        problem = {
+            "family": "attention", "dtype": "bf16", "out_dtype": "bf16", "batch": 2,
+            "query_rows": 512, "key_rows": 512, "query_heads": 8, "key_heads": 2,
+            "depth": 128, "value_depth": 128, "mask": "causal", "lse": True,
+        }  # fmt: skip
+        assert self.acme.best(0, **problem) is self.acme.d128_causal_bf16
+        product = {
+            "family": "gemm", "dtype": "bf16", "out_dtype": "bf16", "batch": 1,
+            "m": 300, "n": 200, "k": 100, "b_n_major": False, "residual": "row",
+        }  # fmt: skip
+        traits = self._traits("gemm_bf16_bias_gelu_sm90")
+        product["b_n_major"] = bool(traits.b_n_major)
+        product["activation"] = traits.activation.decode()
+        assert self.acme.best(1, **product) is self.acme.gemm_bf16_bias_gelu_sm90
+        for device, other in ((2, {}), (0, {"mask": "none"}), (0, {"depth": 64})):
+            with pytest.raises(ValueError, match="problem: expected a kernel with its traits"):
+                self.acme.best(device, **{**problem, **other})
+
+    def best_names_what_is_no_problem(self) -> None:
+        self._ready()
+        for wrong, said in (
+            ({"rows": 3}, "rows is no field"),
+            ({"struct_size": 3}, "struct_size is no field"),
+            ({"family": "attention", "mask": "casual"}, "mask: expected one of"),
+            ({"family": "attention", "query_rows": -1}, "problem: expected extents from 0"),
+            ({}, "problem: expected family"),
+        ):
+            with pytest.raises(ValueError, match=said):
+                self.acme.best(**wrong)
+
+    def _traits(self, kernel: str) -> Any:
+        from fa4gen.vendor.binding import Problem
+
+        traits = Problem(struct_size=ctypes.sizeof(Problem))
+        handle = self.c.kernel(f"acme_{kernel}").handle
+        assert self.c.kernel_traits(handle, ctypes.byref(traits)) == 0
+        return traits
+
     def attention_makes_the_launch_of_c(self) -> None:
         from fa4gen.vendor.binding import AttentionArgs
 

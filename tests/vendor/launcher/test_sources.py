@@ -40,6 +40,7 @@ WINDOWS_HEADERS = {
         void *memmove(void *, const void *, size_t);
         void *memset(void *, int, size_t);
         int strcmp(const char *, const char *);
+        int memcmp(const void *, const void *, size_t);
     """,
     "windows.h": """
         typedef struct HINSTANCE__ *HMODULE;

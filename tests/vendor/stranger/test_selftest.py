@@ -21,15 +21,16 @@ class Mistake:
 MISTAKES = {
     "machine code": Mistake(
         "cubins/acme_d64_dense_small_bf16.c",
-        '    "eNr',
-        '    "eNs',
+        '    "ND',
+        '    "OD',
         ("cubins/acme_d64_dense_small_bf16.c",),
         "acme_kernel_sha256 gives",
     ),
     "another kernel's code": Mistake(
         "cubins/acme_d64_dense_small_bf16.c",
         "{rows, ",
-        "{NULL, 0, (const unsigned char *)rows, 1000}; static const acme_image spare = {rows, ",
+        "{NULL, 0, (const unsigned char *)rows, 1000, NULL}; "
+        "static const acme_image spare = {rows, ",
         ("cubins/acme_d64_dense_small_bf16.c",),
         "the machine code has SHA-256",
     ),
@@ -38,7 +39,7 @@ MISTAKES = {
         "#define GROUP_ROWS 2048",
         "#define GROUP_ROWS 1024",
         ("src/schedule.c",),
-        "schedule of (1, 4096, 4096, 4096, 0) on 132 multiprocessors",
+        "schedule of (1, 4096, 4096, 4096): not the generator's",
     ),
     "struct": Mistake(
         "include/acme.h",

@@ -1,0 +1,85 @@
+"""How large the folder of one kernel is: every shipped config, assembled in memory.
+
+250 KB are meant to be enough. They are not for attention at depth 512 and on sm_100a, sm_103a,
+whose own source and machine code take 90 to 108 KB.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+import pytest
+
+from fa4gen.config.find import find_configs, shipped_configs
+from fa4gen.config.load import load_config
+from fa4gen.render.environment import open_templates
+from fa4gen.toolchain.model import CompiledKernel, Resources
+from fa4gen.vendor.assemble import assemble
+from fa4gen.vendor.image import Image
+from fa4gen.vendor.kernels import build_kernels, render_kernels
+from fa4gen.vendor.lock import lock_text
+from fa4gen.vendor.model import Request, VendoredKernel
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from fa4gen.vendor.kernels import PlannedKernel
+
+BAR = 250_000
+LARGEST = 285_000
+BESIDE_ATTENTION, BESIDE_GEMM = 180_000, 168_000
+"""Of everything but the kernel's source, its headers and its machine code."""
+PREFIX = "acme"
+
+
+@lru_cache(maxsize=1)
+def templates():
+    return open_templates()
+
+
+def without_code(planned: PlannedKernel) -> VendoredKernel:
+    """The kernel with an empty image in the place of its machine code."""
+    compiled = CompiledKernel(
+        name=planned.plan.name, arch=planned.plan.arch, ptx="", cubin=b"", log="",
+        compiler="nvrtc", compiler_version="13.0.88",
+        options=(f"-arch={planned.plan.arch}", "-std=c++17", "--ptxas-options=-v", "--no-cache"),
+        resources=Resources(0, 0, 0, 0, 0, 0), findings=(), cached=True, seconds=0.0, key="",
+    )  # fmt: skip
+    image = Image("0" * 64, 100_000, 20_000, ())
+    return VendoredKernel(planned.loaded, planned.plan, planned.rendered, compiled, image)
+
+
+def sizes(kernel: VendoredKernel) -> tuple[int, int]:
+    """Bytes of the kernel's own files, and of all others."""
+    assembled = assemble(Request(PREFIX, (kernel.name,)), [kernel], templates())
+    own = sum(
+        len(data)
+        for path, data in assembled.files.items()
+        if path.startswith(("kernels/", "cubins/")) and not path.endswith(".json")
+    )
+    everything = sum(map(len, assembled.files.values())) + len(lock_text(assembled.lock))
+    return own, everything - own
+
+
+@pytest.mark.parametrize("path", shipped_configs(), ids=lambda path: path.stem)
+def test_what_comes_beside_a_kernel_is_small(path: Path) -> None:
+    (planned,) = render_kernels([load_config(path)], PREFIX, templates())
+    _, beside = sizes(without_code(planned))
+    assert beside <= (BESIDE_GEMM if planned.plan.kernel == "gemm" else BESIDE_ATTENTION)
+
+
+@pytest.mark.compile
+@pytest.mark.parametrize(
+    ("name", "bar"),
+    [
+        ("gemm_bf16", BAR),
+        ("gemm_bf16_sm90", BAR),
+        ("d128_causal_bf16", BAR),
+        ("d256_window_softcap_fp16", BAR),
+        ("fa4_d128_causal_pair_bf16", LARGEST),
+    ],
+)
+def test_a_folder_with_its_machine_code(name: str, bar: int) -> None:
+    (kernel,) = build_kernels(find_configs((name,)), PREFIX)
+    assert sum(sizes(kernel)) <= bar
