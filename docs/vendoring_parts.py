@@ -21,9 +21,9 @@ VENDORED = "vendored"
 
 def abi_section() -> str:
     """Return the launcher's header, from the meaning of a status to the prepared launches."""
+    from fa4gen.designs.registry import FAMILIES
     from fa4gen.masks import MASKS
     from fa4gen.render.environment import open_templates
-    from fa4gen.designs.registry import FAMILIES
 
     names = {
         "prefix": "acme",

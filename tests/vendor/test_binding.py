@@ -8,11 +8,11 @@ import subprocess
 
 import pytest
 
+from fa4gen.designs.registry import FAMILIES
 from fa4gen.errors import MissingCapabilityError
 from fa4gen.masks import MASKS
 from fa4gen.render.environment import open_templates
 from fa4gen.vendor import binding
-from fa4gen.designs.registry import FAMILIES
 from fa4gen.vendor.host_build import compile_c, find_c_compiler
 
 

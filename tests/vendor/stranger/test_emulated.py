@@ -122,8 +122,8 @@ MISTAKES = {
     "refusal": Mistake(
         "d64_dense_small_bf16",
         "src/attention.c",
-        "status = check_overlap(kernel, args, operands);",
-        "status = ACME_OK;",
+        "TRY(check_overlap(kernel, args, operands));",
+        "",
         "bad.out = bad.query: status 0",
     ),
     "beta": Mistake(

@@ -231,17 +231,17 @@ MUTANTS = (
     ),
     facts(
         "no swizzle",
-        "offsetof(acme_attention_values, key_map),\n                9, 3, /*",
-        "offsetof(acme_attention_values, key_map),\n                9, 0, /*",
+        "AT(attention, key_map),\n                9, 3, /*",
+        "AT(attention, key_map),\n                9, 0, /*",
         TINY,
         "numbers",
     ),
     facts(
         "parameters in another order",
-        "            offsetof(acme_attention_values, query_rows),\n"
-        "            offsetof(acme_attention_values, key_rows),\n",
-        "            offsetof(acme_attention_values, key_rows),\n"
-        "            offsetof(acme_attention_values, query_rows),\n",
+        "            AT(attention, query_rows),\n"
+        "            AT(attention, key_rows),\n",
+        "            AT(attention, key_rows),\n"
+        "            AT(attention, query_rows),\n",
         HEADS,
         "emulator",
     ),
