@@ -238,10 +238,8 @@ MUTANTS = (
     ),
     facts(
         "parameters in another order",
-        "            AT(attention, query_rows),\n"
-        "            AT(attention, key_rows),\n",
-        "            AT(attention, key_rows),\n"
-        "            AT(attention, query_rows),\n",
+        "            AT(attention, query_rows),\n            AT(attention, key_rows),\n",
+        "            AT(attention, key_rows),\n            AT(attention, query_rows),\n",
         HEADS,
         "emulator",
     ),
