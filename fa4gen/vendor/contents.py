@@ -69,7 +69,7 @@ def _kernel(manifest: Path, prefix: str) -> KernelOnDisk:
     if recorded is None:
         raise ConfigError(
             Problem(
-                "the manifest was edited, so that nobody knows what the kernel is to compute",
+                "the manifest was edited: what the kernel is to compute is not known",
                 "Write it again: fa4gen vendor --update.",
                 file=shown,
             )

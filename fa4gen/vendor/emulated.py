@@ -129,7 +129,7 @@ def _places(buffers: dict[str, Image]) -> tuple[dict[str, int], int]:
 def _arrays(
     memory: CaseMemory, buffers: dict[str, Image], addresses: dict[str, int]
 ) -> list[Memory]:
-    """Return the case's tensors as memory of the launch: what lies around them is nobody's."""
+    """Return the case's tensors as memory of the launch; memory around them is not allocated."""
     import numpy as np
 
     arrays, seen = [], set()

@@ -86,6 +86,7 @@ def template_values(request: Request, facts: tuple[KernelFacts, ...]) -> dict[st
         "adapters": request.adapters,
         "generator": GENERATOR,
         "masks": MASKS,
+        "mask_names": tuple(fact.launcher.mask for fact in facts),
         "families": families_of(facts),
         "mixed_tile_heights": any(fact.launcher.mixed_tile_heights for fact in facts),
         "grouped": any(fact.launcher.grouped for fact in facts),

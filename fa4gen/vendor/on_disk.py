@@ -1,4 +1,4 @@
-"""What lies in a folder: the files that fa4gen knows, symbolic links, files of others."""
+"""What is in a folder: the files that fa4gen knows, symbolic links, files of others."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def links_in(folder: Path, paths: Iterable[str]) -> dict[str, str]:
 
 
 def refuse_links(folder: Path, paths: Iterable[str]) -> None:
-    """Raise ConfigError when one of ``paths`` lies behind a symbolic link."""
+    """Raise ConfigError when one of ``paths`` is reached by a symbolic link."""
     links = links_in(folder, paths)
     if links:
         raise ConfigError(
@@ -80,7 +80,7 @@ def read_file(folder: Path, path: str) -> bytes | None:
 def foreign_files(
     folder: Path, known: Collection[str], allowed: Callable[[str], bool]
 ) -> list[tuple[str, bool]]:
-    """Return what lies in ``folder`` beside the files ``known``, sorted, and whether it is allowed.
+    """Return what is in ``folder`` beside the files ``known``, sorted, and whether it is allowed.
 
     A folder without any known file is named once, with a slash behind it; it is allowed if all of
     its files are. Names that begin with a dot are left alone, and compiled modules of Python.

@@ -42,7 +42,7 @@ class Change:
 
 @dataclass(frozen=True)
 class _Step:
-    """A change whose new content lies in the pending folder."""
+    """A change whose new content is in the pending folder."""
 
     number: int
     path: str

@@ -1,4 +1,4 @@
-"""``fa4gen vendor --verify``: verify's cases, launched by the C code that lies in the folder.
+"""``fa4gen vendor --verify``: verify's cases, launched by the C code in the folder.
 
 What is there is what is proved: the folder's C files are built by the host's compiler, its .cu is
 compiled, edited or not. Where no GPU runs a kernel, the emulator runs what the launcher hands to a

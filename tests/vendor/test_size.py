@@ -1,7 +1,7 @@
 """How large the folder of one kernel is: every shipped config, assembled in memory.
 
 250 KB are meant to be enough. They are not for attention at depth 512 and on sm_100a, sm_103a,
-whose own source and machine code take 90 to 108 KB.
+whose own source and machine code take 90 to 110 KB.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from fa4gen.vendor.kernels import PlannedKernel
 
 BAR = 250_000
-LARGEST = 285_000
+LARGEST = 287_000
 BESIDE_ATTENTION, BESIDE_GEMM = 180_000, 168_000
 """Of everything but the kernel's source, its headers and its machine code."""
 PREFIX = "acme"
@@ -76,7 +76,7 @@ def test_what_comes_beside_a_kernel_is_small(path: Path) -> None:
         ("gemm_bf16", BAR),
         ("gemm_bf16_sm90", BAR),
         ("d128_causal_bf16", BAR),
-        ("d256_window_softcap_fp16", BAR),
+        ("d256_window_bf16", BAR),
         ("fa4_d128_causal_pair_bf16", LARGEST),
     ],
 )
