@@ -10,14 +10,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from fa4gen.designs.attention_sm100.values import TILE_ROWS
-from fa4gen.designs.shared.barriers import barrier_row
+from fa4gen.designs.shared.barriers import barrier_row, tile_rows
 
 if TYPE_CHECKING:
     from fa4gen.designs.attention_sm100.values import Values
     from fa4gen.designs.shared.model import ArriveHow, Barrier
 
-TILE_SLOTS = 2
-"""Tiles on their way from the loader to the other roles."""
 SCORE_BUFFERS = 2
 
 
@@ -132,26 +130,35 @@ def _score_rows(values: Values) -> tuple[Barrier, Barrier]:
 
 def _scale_rows(values: Values) -> tuple[Barrier, Barrier]:
     """C_prod and C_cons of the published kernels."""
-    full = barrier_row(
-        "scale_full",
-        values.num_qo,
-        TILE_ROWS,
-        "thread",
-        "every softmax thread of the tile",
-        "the correction",
-        "each row's factor is in shared memory",
+    writers = "every softmax thread of the tile"
+    return scale_rows("scale_full", "scale_empty", values.num_qo, TILE_ROWS, writers)
+
+
+def scale_rows(
+    full: str, empty: str, slots: int, threads: int, writers: str
+) -> tuple[Barrier, Barrier]:
+    """Return the rows of the rows' factors, from the softmax to the correction and back."""
+    return (
+        barrier_row(
+            full,
+            slots,
+            threads,
+            "thread",
+            writers,
+            "the correction",
+            "each row's factor is in shared memory",
+        ),
+        barrier_row(
+            empty,
+            slots,
+            threads,
+            "thread",
+            "every thread of the correction",
+            "the softmax",
+            "the factors have been read",
+            first_wait=1,
+        ),
     )
-    empty = barrier_row(
-        "scale_empty",
-        values.num_qo,
-        TILE_ROWS,
-        "thread",
-        "every thread of the correction",
-        "the softmax",
-        "the factors have been read",
-        first_wait=1,
-    )
-    return full, empty
 
 
 def _output_rows(values: Values) -> tuple[Barrier, Barrier]:
@@ -188,32 +195,17 @@ def _scores_wait(values: Values) -> str:
 
 
 def _tile_rows(values: Values) -> tuple[Barrier, Barrier]:
-    """Full and empty of the slots that tiles pass through; every other warp reads them.
-
-    In a pair with a dynamic scheduler the leader's loader hands out the tiles of both CTAs.
-    """
+    """Full and empty of the slots that tiles pass through; every warp but the loader's reads."""
     shared = values.is_pair and values.scheduler == "dynamic"
-    warps = 4 * values.num_qo + 4 + 1
-    full = barrier_row(
-        "tile_full",
-        TILE_SLOTS,
-        1,
-        "thread",
-        "the leader's loader" if shared else "the loader",
-        "every other role" + (", the peer's loader" if shared else ""),
-        "the next tile is in its slot",
-        cta="pair" if shared else "own",
+    return other_role_tiles(4 * values.num_qo + 4 + 1, shared=shared)
+
+
+def other_role_tiles(warps: int, *, shared: bool) -> tuple[Barrier, Barrier]:
+    """Return the rows of tiles that pass to so many warps of the other roles."""
+    return tile_rows(
+        warps,
+        shared=shared,
+        readers="every other role",
+        reader_warps="every warp of the other roles",
+        both="in both CTAs",
     )
-    empty = barrier_row(
-        "tile_empty",
-        TILE_SLOTS,
-        2 * warps + 1 if shared else warps,
-        "thread",
-        "every warp of the other roles"
-        + (" in both CTAs, and the peer's loader" if shared else ""),
-        "the leader's loader" if shared else "the loader",
-        "the tile has been read",
-        first_wait=1,
-        cta="leader" if shared else "own",
-    )
-    return full, empty

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fa4gen.designs.attention_sm100.values import E4M3_LARGEST_LOG2, KEY_STEP, panel_columns
-from fa4gen.designs.attention_sm100.ways_out import back_to_auto
+from fa4gen.designs.attention_sm100.suggested_fixes import back_to_auto
+from fa4gen.designs.attention_sm100.values import KEY_STEP, TILE_ROWS, panel_columns
+from fa4gen.designs.shared.limits import range_of_fp8
 from fa4gen.designs.shared.refusal import Changes, Fault
 
 if TYPE_CHECKING:
@@ -16,12 +17,25 @@ if TYPE_CHECKING:
 
 def broken_rules(values: Values) -> Iterator[Fault]:
     """Yield what the config asks for that does not go together."""
+    yield from _rows(values)
     yield from _parts_of_depth(values)
     yield from _parts_of_keys(values)
     yield from _fused_ring(values)
     yield from _staging(values)
     yield from _pair(values)
-    yield from _range_of_fp8(values)
+    yield from range_of_fp8(values)
+
+
+def _rows(values: Values) -> Iterator[Fault]:
+    if values.config.BM == TILE_ROWS // 2:
+        yield Fault(
+            kind="rows of a query tile",
+            message=f"BM: {TILE_ROWS // 2} query rows a CTA are for depth 512; at depth "
+            f"{values.depth} a query tile has {TILE_ROWS} rows",
+            keys=("BM",),
+            remedies=([{"BM": TILE_ROWS}], [{"BM": "auto"}]),
+            last_resort=back_to_auto(values.config),
+        )
 
 
 def _parts_of_depth(values: Values) -> Iterator[Fault]:
@@ -99,15 +113,4 @@ def _pair(values: Values) -> Iterator[Fault]:
             keys=("cta_group",),
             remedies=([{"cta_group": 1}],),
             last_resort=({"cta_group": 1, **more} for more in back_to_auto(values.config)),
-        )
-
-
-def _range_of_fp8(values: Values) -> Iterator[Fault]:
-    if values.element_bytes == 1 and values.rescale_threshold > E4M3_LARGEST_LOG2:
-        yield Fault(
-            kind="range of fp8",
-            message=f"rescale_threshold: probabilities up to 2^{values.rescale_threshold:g} do not "
-            "fit fp8_e4m3, whose largest number is 448",
-            keys=("rescale_threshold",),
-            remedies=([{"rescale_threshold": 0.0}],),
         )

@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from fa4gen.designs.attention_sm100.values import OUT_BYTES, TILE_ROWS
-from fa4gen.designs.shared.model import Parameter, Role
+from fa4gen.designs.shared.attention_parameters import attention_parameters, out_map, out_pointer
+from fa4gen.designs.shared.model import Role
 from fa4gen.designs.shared.tensor_maps import operand_map
 
 if TYPE_CHECKING:
-    from fa4gen.config.schema import BlackwellAttentionConfig
-    from fa4gen.designs.attention_sm100.values import Scheduler, Values
-    from fa4gen.designs.shared.model import TensorMapPlan
+    from fa4gen.designs.attention_sm100.values import Values
+    from fa4gen.designs.shared.model import Parameter, TensorMapPlan
+    from fa4gen.designs.shared.values import BlackwellAttentionValues
 
 
 def attention_roles(values: Values) -> tuple[Role, ...]:
@@ -67,61 +68,15 @@ def attention_tensor_maps(values: Values) -> tuple[TensorMapPlan, ...]:
     )  # fmt: skip
 
 
-def attention_parameters(
-    config: BlackwellAttentionConfig, scheduler: Scheduler
-) -> tuple[Parameter, ...]:
+def kernel_parameters(values: BlackwellAttentionValues) -> tuple[Parameter, ...]:
     """Return the kernel's parameters in order."""
-    map_type = "const __grid_constant__ TensorMap"
-    rows = [
-        Parameter("query_map", map_type, "query (batch, rows, heads, depth), any strides"),
-        Parameter("key_map", map_type, "key"),
-        Parameter("value_map", map_type, "value"),
-        Parameter("out_map", map_type, f"output, {config.resolved_out_dtype}"),
-        Parameter("out", "uint16* __restrict__", "the same output, for rows that see no key"),
-    ]
-    if config.lse:
-        meaning = "log-sum-exp, (batch, query heads, query rows)"
-        rows.append(Parameter("lse", "float* __restrict__", meaning))
-    if has_descales(config):
-        rows += [
-            Parameter(
-                f"{name}_descale", "const float* __restrict__",
-                f"scale of the {name}, (batch, key heads); 1 where null",
-            )
-            for name in ("query", "key", "value")
-        ]  # fmt: skip
-    if scheduler == "dynamic":
-        meaning = "two zeros; zero again after the launch"
-        rows.append(Parameter("tile_counter", "int32* __restrict__", meaning))
-    rows += [
-        Parameter("batch", "int32", "batches"),
-        Parameter("query_heads", "int32", "query heads"),
-        Parameter("heads_per_key_head", "int32", "query heads that share a key head"),
-        Parameter("query_rows", "int32", "query rows"),
-        Parameter("key_rows", "int32", "key rows"),
-    ]
-    rows += [
-        Parameter(f"out_{name}_stride", "int64", f"of the output's {name}, in elements")
-        for name in ("batch", "row", "head")
-    ]
-    if config.softcap is None:
-        rows.append(Parameter("softmax_scale_log2", "float", "softmax scale * log2(e), above zero"))
-    else:
-        rows.append(Parameter("softmax_scale", "float", "softmax scale, above zero"))
-    return (
-        *rows,
-        Parameter("tiles_per_head", "int32", "tiles that cover the query rows of a head"),
-        Parameter("num_tiles", "int32", "tiles_per_head * query_heads * batch"),
-        Parameter(
-            "heads_per_group", "int32",
-            "query heads whose keys and values stay in L2 together; 1 is always right",
-        ),
-    )  # fmt: skip
-
-
-def has_descales(config: BlackwellAttentionConfig) -> bool:
-    """Whether query, key and value come with scales: they do in fp8."""
-    return config.dtype == "fp8_e4m3"
+    return attention_parameters(
+        values.config,
+        out_map(f"output, {values.config.resolved_out_dtype}"),
+        out_pointer("the same output, for rows that see no key"),
+        scheduler=values.scheduler,
+        has_descales=values.has_descales,
+    )
 
 
 def summarise(values: Values) -> tuple[str, ...]:

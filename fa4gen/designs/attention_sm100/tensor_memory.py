@@ -12,7 +12,6 @@ if TYPE_CHECKING:
 
 SCORE_BUFFERS = 2
 """One for each of two query tiles; for one query tile, blocks take turns."""
-SMALLEST_ALLOCATION = 32
 
 
 def has_columns_for_probabilities(values: Values) -> bool:
@@ -46,11 +45,11 @@ def tensor_memory_regions(values: Values) -> tuple[TensorMemoryRegion, ...]:
         for i in range(values.num_qo)
     ]  # fmt: skip
     apart = has_columns_for_probabilities(values)
-    behind = outputs[-1].end
+    after = outputs[-1].end
     probabilities = [
         TensorMemoryRegion(
             f"probabilities_{i}",
-            behind + i * values.probability_columns if apart else scores[i].column,
+            after + i * values.probability_columns if apart else scores[i].column,
             values.probability_columns,
             f"probabilities of {whose} {i}: {rows} x {values.BN} {dtype}"
             + ("" if apart else ", over the scores they came from"),
@@ -58,15 +57,6 @@ def tensor_memory_regions(values: Values) -> tuple[TensorMemoryRegion, ...]:
         for i in range(SCORE_BUFFERS)
     ]
     return (*scores, *outputs, *probabilities)
-
-
-def allocated_columns(values: Values) -> int:
-    """Return the columns to allocate: the power of two that holds every region."""
-    end = max(region.end for region in tensor_memory_regions(values))
-    columns = SMALLEST_ALLOCATION
-    while columns < end:
-        columns *= 2
-    return columns
 
 
 def _columns(values: Values) -> int:

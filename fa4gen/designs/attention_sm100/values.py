@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
 from fa4gen.designs.shared.choices import ChoiceLog
-from fa4gen.designs.shared.hardware import ARCHITECTURES, Architecture
+from fa4gen.designs.shared.values import (
+    BlackwellAttentionValues,
+    RoleSplit,
+    take_out_dtype,
+    take_rescale_threshold,
+    take_role_registers,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -17,7 +22,6 @@ if TYPE_CHECKING:
 
 KvRing = Literal["separate", "fused"]
 OutputStaging = Literal["query", "own"]
-Scheduler = Literal["static", "dynamic"]
 
 TILE_ROWS = 128
 """Query rows of a query tile: lanes of tensor memory."""
@@ -25,39 +29,18 @@ KEY_STEP = 32
 """Keys come in multiples of this many: what one tcgen05.st of probabilities packs."""
 OUT_BYTES = 2
 PREFERRED_BLOCKS = (128, 96, 64, 32)
-E4M3_LARGEST_LOG2 = math.log2(448)
 
 
 @dataclass(frozen=True)
-class RoleSplit:
-    """Registers per thread of a softmax warpgroup, the correction, and the other warps."""
-
-    softmax: int
-    correction: int
-    other: int
-
-
-@dataclass(frozen=True)
-class Values:
+class Values(BlackwellAttentionValues):
     """A config with every ``auto`` decided, and the sizes that follow directly."""
 
-    config: BlackwellAttentionConfig
     num_qo: int
     BN: int
     kv_ring: KvRing
-    num_kv_stages: int
     num_qk_stages: int
     num_pv_stages: int
     output_staging: OutputStaging
-    scheduler: Scheduler
-    rescale_threshold: float
-    exp2_fma_share: float
-    registers: RoleSplit
-
-    @property
-    def arch(self) -> Architecture:
-        """The limits of the architecture."""
-        return ARCHITECTURES[self.config.arch]
 
     @property
     def depth(self) -> int:
@@ -68,21 +51,6 @@ class Values:
     def value_depth(self) -> int:
         """Columns of value and output."""
         return self.config.resolved_value_depth
-
-    @property
-    def is_pair(self) -> bool:
-        """Whether two CTAs multiply together."""
-        return self.config.cta_group == 2
-
-    @property
-    def element_bytes(self) -> int:
-        """Of query, key and value."""
-        return 1 if self.config.dtype == "fp8_e4m3" else 2
-
-    @property
-    def mma_k(self) -> int:
-        """Columns that one MMA instruction multiplies: 32 bytes of them."""
-        return 32 // self.element_bytes
 
     @property
     def panel_columns(self) -> int:
@@ -145,13 +113,6 @@ class Values:
         return (self.BN // self.num_pv_stages,) * self.num_pv_stages
 
     @property
-    def probability_shift(self) -> int:
-        """Power of two that fits probabilities, with a maximum that lags, into the range of fp8."""
-        if self.element_bytes == 2:
-            return 0
-        return math.floor(E4M3_LARGEST_LOG2 - self.rescale_threshold)
-
-    @property
     def num_threads(self) -> int:
         """Softmax warpgroups, one for corrections, one for the other roles."""
         return 128 * (self.num_qo + 2)
@@ -179,9 +140,7 @@ def decide(config: BlackwellAttentionConfig, room: Room) -> tuple[Values, tuple[
     """Return a value for every key, and who decided it; nothing is refused here."""
     log = ChoiceLog(config)
     value_depth = log.take("value_depth", config.value_depth, config.depth, "as depth")
-    out_dtype = config.resolved_out_dtype
-    log.take("out_dtype", config.out_dtype, out_dtype, "as dtype" if config.dtype == out_dtype else
-             "fp8 inputs have a 16-bit output")  # fmt: skip
+    take_out_dtype(config, log)
     draft = Values(
         config=config,
         num_qo=2,
@@ -217,17 +176,10 @@ def decide(config: BlackwellAttentionConfig, room: Room) -> tuple[Values, tuple[
             if draft.is_pair
             else "tiles go to whichever CTA is free",
         ),
-        rescale_threshold=log.take(
-            "rescale_threshold",
-            config.rescale_threshold,
-            8.0 if draft.element_bytes == 2 else 0.0,
-            "probabilities up to 2^8 are exact enough in 16 bits"
-            if draft.element_bytes == 2
-            else "fp8 has no range to spare",
-        ),
+        rescale_threshold=take_rescale_threshold(config, log),
         exp2_fma_share=_fma_share(draft, log),
     )
-    log.take("epilogue", config.epilogue, "tma_store", "TMA clips the rows behind the last one")
+    log.take("epilogue", config.epilogue, "tma_store", "TMA clips the rows past the last one")
     del value_depth
     draft = replace(draft, registers=_registers(draft, log))
     return draft, log.rows
@@ -247,7 +199,7 @@ def _tiles(draft: Values, room: Room, log: ChoiceLog) -> Values:
         else f"two query tiles with outputs of {draft.value_depth} columns need more than "
         f"{columns} columns of tensor memory",
     )
-    draft = replace(draft, num_qo=bm // TILE_ROWS)
+    draft = replace(draft, num_qo=max(1, bm // TILE_ROWS))
 
     asked = config.output_staging
     staging = _smallest_staging(draft) if asked == "auto" else asked
@@ -361,12 +313,6 @@ def _fma_share(draft: Values, log: ChoiceLog) -> float:
 
 
 def _registers(draft: Values, log: ChoiceLog) -> RoleSplit:
-    given = draft.config.registers
-    if given != "auto":
-        split = RoleSplit(given.softmax, given.correction, given.other)
-        log.note("registers", split, "config")
-        return split
     split = RoleSplit(200, 64, 48) if draft.num_qo == 2 else RoleSplit(192, 192, 120)
     reason = "the softmax, which keeps a row of scores, gets what the others can spare"
-    log.note("registers", split, "auto", reason)
-    return split
+    return take_role_registers(draft.config, split, reason, log)

@@ -8,14 +8,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fa4gen.designs.attention_sm100.barriers import TILE_SLOTS
+from fa4gen.designs.attention_sm100.barriers import other_role_tiles, scale_rows
 from fa4gen.designs.shared.barriers import barrier_row
 
 if TYPE_CHECKING:
     from fa4gen.designs.attention_sm100_depth512.values import Values
     from fa4gen.designs.shared.model import Barrier
 
-__all__ = ["TILE_SLOTS", "attention_barriers"]
 THREADS = 128
 """Of the softmax, and of the correction."""
 BOTH = 2
@@ -70,27 +69,7 @@ def _score_consumer_rows() -> list[Barrier]:
 
 
 def _scale_rows() -> tuple[Barrier, Barrier]:
-    return (
-        barrier_row(
-            "c_producer",
-            1,
-            THREADS,
-            "thread",
-            "every softmax thread",
-            "the correction",
-            "each row's factor is in shared memory",
-        ),
-        barrier_row(
-            "c_consumer",
-            1,
-            THREADS,
-            "thread",
-            "every thread of the correction",
-            "the softmax",
-            "the factors have been read",
-            first_wait=1,
-        ),
-    )
+    return scale_rows("c_producer", "c_consumer", 1, THREADS, "every softmax thread")
 
 
 def _score_producer_rows() -> list[Barrier]:
@@ -151,8 +130,6 @@ def _ring_rows(values: Values) -> tuple[Barrier, Barrier]:
 
 
 def _other_rows(values: Values) -> tuple[Barrier, ...]:
-    shared = values.scheduler == "dynamic"
-    warps = 4 + 4 + 1
     return (
         barrier_row(
             "query_empty",
@@ -164,26 +141,5 @@ def _other_rows(values: Values) -> tuple[Barrier, ...]:
             "the queries' space may be overwritten",
             first_wait=1,
         ),
-        barrier_row(
-            "tile_full",
-            TILE_SLOTS,
-            1,
-            "thread",
-            "the leader's loader" if shared else "the loader",
-            "every other role" + (", the peer's loader" if shared else ""),
-            "the next tile is in its slot",
-            cta="pair" if shared else "own",
-        ),
-        barrier_row(
-            "tile_empty",
-            TILE_SLOTS,
-            BOTH * warps + 1 if shared else warps,
-            "thread",
-            "every warp of the other roles"
-            + (" in both CTAs, and the peer's loader" if shared else ""),
-            "the leader's loader" if shared else "the loader",
-            "the tile has been read",
-            first_wait=1,
-            cta="leader" if shared else "own",
-        ),
+        *other_role_tiles(4 + 4 + 1, shared=values.scheduler == "dynamic"),
     )

@@ -2,61 +2,47 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from itertools import takewhile
 from typing import TYPE_CHECKING
 
-from fa4gen.designs.attention_sm100.memory import SWIZZLE_ALIGNMENT, dynamic_shared_bytes
-from fa4gen.designs.attention_sm100_depth512.barriers import TILE_SLOTS, attention_barriers
+from fa4gen.designs.attention_sm100.memory import SCALES_HOLD, tile_and_tensor_memory
+from fa4gen.designs.attention_sm100_depth512.barriers import attention_barriers
 from fa4gen.designs.attention_sm100_depth512.values import BLOCK_KEYS, CTA_ROWS, DEPTH, PART
 from fa4gen.designs.shared.model import SharedRegion, TensorMemoryRegion
-from fa4gen.designs.shared.shared_memory import lay_out_regions
+from fa4gen.designs.shared.shared_memory import barrier_region, lay_out, most_that_fit, slots_of
+from fa4gen.designs.shared.values import MAX_KV_STAGES
 
 if TYPE_CHECKING:
     from fa4gen.designs.attention_sm100_depth512.values import Values
-
-__all__ = ["attention_regions", "dynamic_shared_bytes", "most_stages", "tensor_memory_regions"]
-MAX_STAGES = 32
-"""The schema's limit."""
 
 
 def attention_regions(values: Values) -> tuple[SharedRegion, ...]:
     """Return the regions at their offsets from a base aligned to the first one's alignment."""
     dtype = values.config.dtype
-    rows = sum(row.slots for row in attention_barriers(values))
     queries = f"Queries: {CTA_ROWS} x {DEPTH} {dtype}; then the output on its way out"
     slots = f"Ring of parts of keys and values: {PART} x {PART} {dtype}, 128-byte swizzle"
-    scales = "What the softmax tells the correction: a factor for each row, then 1 / sum"
-    tiles = "Tiles on their way from the loader to the other roles: first row, head, batch"
-    return lay_out_regions(
+    return lay_out(
         (
-            _swizzled("query", 1, values.query_bytes, queries),
-            _swizzled(
+            slots_of("query", 1, values.query_bytes, queries),
+            slots_of(
                 "probabilities",
                 1,
                 values.probability_bytes,
                 f"Probabilities of a block: {CTA_ROWS} x {BLOCK_KEYS} {dtype}, 128-byte swizzle",
             ),
-            _swizzled("kv", values.num_kv_stages, values.slot_bytes, slots),
-            SharedRegion("barriers", 0, 8 * rows, 8, rows, "mbarriers: see the barrier table"),
-            SharedRegion("scale", 0, 4 * 128, 16, 1, scales),
+            slots_of("kv", values.num_kv_stages, values.slot_bytes, slots),
+            barrier_region(attention_barriers(values)),
+            SharedRegion("scale", 0, 4 * 128, 16, 1, SCALES_HOLD),
             SharedRegion(
                 "exchange", 0, 2 * 4 * 128, 16, 2, "Numbers that the two threads of a row exchange"
             ),
-            SharedRegion("tile", 0, TILE_SLOTS * 16, 16, TILE_SLOTS, tiles),
-            SharedRegion("tensor_memory", 0, 4, 4, 1, "Address of the allocated tensor memory"),
+            *tile_and_tensor_memory(),
         )
     )
 
 
 def most_stages(values: Values) -> int:
     """Return how many slots fit shared memory: 0 to 32."""
-
-    def fits(stages: int) -> bool:
-        regions = attention_regions(replace(values, num_kv_stages=stages))
-        return dynamic_shared_bytes(regions) <= values.arch.shared_bytes
-
-    return len(list(takewhile(fits, range(1, MAX_STAGES + 1))))
+    return most_that_fit(values, attention_regions, "num_kv_stages", MAX_KV_STAGES)
 
 
 def tensor_memory_regions() -> tuple[TensorMemoryRegion, ...]:
@@ -81,7 +67,3 @@ def tensor_memory_regions() -> tuple[TensorMemoryRegion, ...]:
             for i, name in enumerate(("even", "odd"))
         ),
     )
-
-
-def _swizzled(name: str, slots: int, slot_bytes: int, holds: str) -> SharedRegion:
-    return SharedRegion(name, 0, slots * slot_bytes, SWIZZLE_ALIGNMENT, slots, holds)

@@ -1,11 +1,10 @@
-"""What a config of depth 512 may not ask for, and ways out."""
+"""What a config of depth 512 may not ask for, and suggested fixes."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fa4gen.designs.attention_sm100.values import E4M3_LARGEST_LOG2
-from fa4gen.designs.attention_sm100_depth512.memory import attention_regions, dynamic_shared_bytes
+from fa4gen.designs.attention_sm100_depth512.memory import attention_regions
 from fa4gen.designs.attention_sm100_depth512.values import (
     FIXED,
     MAX_STAGES,
@@ -13,15 +12,15 @@ from fa4gen.designs.attention_sm100_depth512.values import (
     PART,
     REASONS,
 )
+from fa4gen.designs.shared import limits
+from fa4gen.designs.shared.limits import ROW_REGISTERS
 from fa4gen.designs.shared.refusal import Fault
+from fa4gen.designs.shared.shared_memory import dynamic_shared_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from fa4gen.designs.attention_sm100_depth512.values import Values
-
-ROW_REGISTERS = 12
-"""Beside half a row's scores a softmax thread holds at least maximum, sum, scale, addresses."""
 
 
 def faults(values: Values) -> Iterator[Fault]:
@@ -29,14 +28,7 @@ def faults(values: Values) -> Iterator[Fault]:
     yield from _geometry(values)
     yield from _stages(values)
     yield from _registers(values)
-    if values.element_bytes == 1 and values.rescale_threshold > E4M3_LARGEST_LOG2:
-        yield Fault(
-            kind="range of fp8",
-            message=f"rescale_threshold: probabilities up to 2^{values.rescale_threshold:g} do not "
-            "fit fp8_e4m3, whose largest number is 448",
-            keys=("rescale_threshold",),
-            remedies=([{"rescale_threshold": 0.0}],),
-        )
+    yield from limits.range_of_fp8(values)
 
 
 def _geometry(values: Values) -> Iterator[Fault]:
@@ -63,31 +55,25 @@ def _stages(values: Values) -> Iterator[Fault]:
         )
         return
     needed = dynamic_shared_bytes(attention_regions(values))
-    if needed > values.arch.shared_bytes:
-        yield Fault(
-            kind="shared memory",
-            message=f"shared memory: {values.query_bytes} for queries + {values.probability_bytes} "
-            f"for P + {stages} * {values.slot_bytes} for slots of keys and values + "
-            f"{needed - values.query_bytes - values.probability_bytes - stages * values.slot_bytes}"
-            f" for barriers and alignment = {needed} bytes, {values.arch.shared_bytes} available",
-            keys=("num_kv_stages",),
-            remedies=(({"num_kv_stages": n} for n in range(stages - 1, 0, -1)),),
-        )
+    data = values.query_bytes + values.probability_bytes + stages * values.slot_bytes
+    yield from limits.shared_memory(
+        needed,
+        values.arch.shared_bytes,
+        [
+            f"{values.query_bytes} for queries",
+            f"{values.probability_bytes} for P",
+            f"{stages} * {values.slot_bytes} for slots of keys and values",
+            f"{needed - data} for barriers and alignment",
+        ],
+        ("num_kv_stages",),
+        (({"num_kv_stages": n} for n in range(stages - 1, 0, -1)),),
+    )
 
 
 def _registers(values: Values) -> Iterator[Fault]:
     split = values.registers
-    needed = 128 * (split.softmax + split.correction + split.other)
     available = registers_at_entry(values) * NUM_THREADS
-    if needed > available:
-        yield Fault(
-            kind="register file",
-            message=f"registers: 128 * ({split.softmax} for the softmax + {split.correction} for "
-            f"the correction + {split.other} for the other warps) = {needed}, {available} "
-            "available: setmaxnreg would wait for ever",
-            keys=("registers",),
-            remedies=([{"registers": "auto"}],),
-        )
+    yield from limits.role_registers(values, 1, available, ([{"registers": "auto"}],))
     if min(split.softmax, values.arch.max_registers_per_thread) < PART + ROW_REGISTERS:
         yield Fault(
             kind="registers of a row",

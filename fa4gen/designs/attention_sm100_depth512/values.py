@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from fa4gen.designs.attention_sm100.values import (
-    E4M3_LARGEST_LOG2,
-    OUT_BYTES,
-    RoleSplit,
-    Scheduler,
-)
+from fa4gen.designs.attention_sm100.values import OUT_BYTES
 from fa4gen.designs.shared.choices import ChoiceLog
-from fa4gen.designs.shared.hardware import ARCHITECTURES, Architecture
+from fa4gen.designs.shared.values import (
+    BlackwellAttentionValues,
+    RoleSplit,
+    take_out_dtype,
+    take_rescale_threshold,
+    take_role_registers,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -53,30 +53,13 @@ REASONS = {
     "num_qk_stages": "a slot holds 128 columns of 128 keys",
     "num_pv_stages": "a slot holds 128 columns of 128 keys",
     "output_staging": "shared memory has no room beside queries, P and slots",
-    "epilogue": "TMA clips the rows behind the last one",
+    "epilogue": "TMA clips the rows past the last one",
 }
 
 
 @dataclass(frozen=True)
-class Values:
+class Values(BlackwellAttentionValues):
     """A config with every ``auto`` decided, and the sizes that follow directly."""
-
-    config: BlackwellAttentionConfig
-    num_kv_stages: int
-    scheduler: Scheduler
-    rescale_threshold: float
-    exp2_fma_share: float
-    registers: RoleSplit
-
-    @property
-    def arch(self) -> Architecture:
-        """The limits of the architecture."""
-        return ARCHITECTURES[self.config.arch]
-
-    @property
-    def element_bytes(self) -> int:
-        """Of query, key and value."""
-        return 1 if self.config.dtype == "fp8_e4m3" else 2
 
     @property
     def panel_columns(self) -> int:
@@ -104,13 +87,6 @@ class Values:
         half = CTA_ROWS * DEPTH // 2 * OUT_BYTES
         return half if self.query_bytes >= 2 * half else 0
 
-    @property
-    def probability_shift(self) -> int:
-        """Power of two that fits probabilities, with a maximum that lags, into the range of fp8."""
-        if self.element_bytes == 2:
-            return 0
-        return math.floor(E4M3_LARGEST_LOG2 - self.rescale_threshold)
-
 
 def decide(
     config: BlackwellAttentionConfig, most_stages: Callable[[Values], int]
@@ -119,31 +95,23 @@ def decide(
     log = ChoiceLog(config)
     for key, value in FIXED.items():
         log.take(key, getattr(config, key), value, REASONS[key])
-    out_dtype = config.resolved_out_dtype
-    reason = "as dtype" if out_dtype == config.dtype else "fp8 inputs have a 16-bit output"
-    log.take("out_dtype", config.out_dtype, out_dtype, reason)
-    fp8 = config.dtype == "fp8_e4m3"
+    take_out_dtype(config, log)
     values = Values(
         config=config,
         num_kv_stages=1,
         scheduler=log.take(
             "scheduler", config.scheduler, "static", "pairs of CTAs take tiles in a fixed round"
         ),
-        rescale_threshold=log.take(
-            "rescale_threshold",
-            config.rescale_threshold,
-            0.0 if fp8 else 8.0,
-            "fp8 has no range to spare"
-            if fp8
-            else "probabilities up to 2^8 are exact enough in 16 bits",
-        ),
+        rescale_threshold=take_rescale_threshold(config, log),
         exp2_fma_share=log.take(
             "exp2_fma_share",
             config.exp2_fma_share,
             0.0,
             "products of depth 512 take longer than ex2 for all",
         ),
-        registers=_registers(config, log),
+        registers=take_role_registers(
+            config, RoleSplit(216, 128, 64), "the softmax keeps half a row of scores", log
+        ),
     )
     fit = most_stages(values)
     stages = log.take(
@@ -155,14 +123,3 @@ def decide(
         else f"one warp initialises 10 + 2 * {MAX_STAGES} barriers",
     )
     return replace(values, num_kv_stages=stages), log.rows
-
-
-def _registers(config: BlackwellAttentionConfig, log: ChoiceLog) -> RoleSplit:
-    given = config.registers
-    if given != "auto":
-        split = RoleSplit(given.softmax, given.correction, given.other)
-        log.note("registers", split, "config")
-        return split
-    split = RoleSplit(216, 128, 64)
-    log.note("registers", split, "auto", "the softmax keeps half a row of scores")
-    return split

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fa4gen.designs.shared.model import Barrier
+from fa4gen.designs.shared.barriers import barrier_row, tile_rows
 
 if TYPE_CHECKING:
     from fa4gen.designs.attention_sm90.values import Values
+    from fa4gen.designs.shared.model import Barrier
 
 CONSUMER_WARPS = 4
 """Warps of a consumer warpgroup. One lane of each arrives for it."""
-TILE_SLOTS = 2
-"""Tiles on their way from the loader to the consumers."""
-UNPLACED = 0
-"""The offset of a row before the table is laid out."""
 
 
 def attention_barriers(values: Values) -> tuple[Barrier, ...]:
@@ -30,33 +27,27 @@ def attention_barriers(values: Values) -> tuple[Barrier, ...]:
 def _query_rows(values: Values) -> tuple[Barrier, Barrier]:
     """Return full and empty of the query slots, one a warpgroup."""
     staged = values.epilogue == "tma_store"
-    full = Barrier(
-        name="query_full",
-        slots=values.num_consumer_warpgroups,
-        arrivals=1,
-        arrive_how="tma_bytes",
-        arrived_by="the loader, then the bytes of Q",
-        waited_by="the warpgroup",
-        meaning="a warpgroup's query rows have landed",
-        first_wait_parity=0,
+    full = barrier_row(
+        "query_full",
+        values.num_consumer_warpgroups,
+        1,
+        "tma_bytes",
+        "the loader, then the bytes of Q",
+        "the warpgroup",
+        "a warpgroup's query rows have landed",
         transaction_bytes=values.query_bytes,
-        cta="own",
-        offset=UNPLACED,
     )
-    empty = Barrier(
-        name="query_empty",
-        slots=values.num_consumer_warpgroups,
-        arrivals=1 if staged else CONSUMER_WARPS,
-        arrive_how="thread",
-        arrived_by="the thread whose TMA store has read the slot"
+    empty = barrier_row(
+        "query_empty",
+        values.num_consumer_warpgroups,
+        1 if staged else CONSUMER_WARPS,
+        "thread",
+        "the thread whose TMA store has read the slot"
         if staged
         else "each warp of the warpgroup, after its last Q.K",
-        waited_by="the loader",
-        meaning="a warpgroup's query slot may be overwritten",
-        first_wait_parity=1,
-        transaction_bytes=0,
-        cta="own",
-        offset=UNPLACED,
+        "the loader",
+        "a warpgroup's query slot may be overwritten",
+        first_wait=1,
     )
     return full, empty
 
@@ -64,70 +55,40 @@ def _query_rows(values: Values) -> tuple[Barrier, Barrier]:
 def _ring_rows(values: Values, ring: str, product: str) -> tuple[Barrier, Barrier]:
     """Return full and empty of a ring; in a pair, each CTA fills half of both CTAs' slots."""
     half = ", half of them from the peer" if values.is_pair else ""
-    full = Barrier(
-        name=f"{ring}_full",
-        slots=values.num_kv_stages,
-        arrivals=1,
-        arrive_how="tma_bytes",
-        arrived_by=f"the loader, then the bytes of the block{half}",
-        waited_by="every consumer",
-        meaning=f"a block of {ring}s has landed in its slot",
-        first_wait_parity=0,
+    full = barrier_row(
+        f"{ring}_full",
+        values.num_kv_stages,
+        1,
+        "tma_bytes",
+        f"the loader, then the bytes of the block{half}",
+        "every consumer",
+        f"a block of {ring}s has landed in its slot",
         transaction_bytes=values.block_bytes,
         cta="pair" if values.is_pair else "own",
-        offset=UNPLACED,
     )
-    empty = Barrier(
-        name=f"{ring}_empty",
-        slots=values.num_kv_stages,
-        arrivals=_warps(values) * values.config.cta_group,
-        arrive_how="thread",
-        arrived_by=f"{_every_warp(values)}, once {product} has read the block",
-        waited_by="the loader",
-        meaning=f"a {ring} slot may be overwritten",
-        first_wait_parity=1,
-        transaction_bytes=0,
+    empty = barrier_row(
+        f"{ring}_empty",
+        values.num_kv_stages,
+        _warps(values) * values.config.cta_group,
+        "thread",
+        f"{_every_warp(values)}, once {product} has read the block",
+        "the loader",
+        f"a {ring} slot may be overwritten",
+        first_wait=1,
         cta="pair" if values.is_pair else "own",
-        offset=UNPLACED,
     )
     return full, empty
 
 
 def _tile_rows(values: Values) -> tuple[Barrier, Barrier]:
-    """Return full and empty of the slots that tiles pass through.
-
-    In a pair with a dynamic scheduler the leader's loader hands out the tiles of both CTAs.
-    """
-    shared = values.is_pair and values.scheduler == "dynamic"
-    full = Barrier(
-        name="tile_full",
-        slots=TILE_SLOTS,
-        arrivals=1,
-        arrive_how="thread",
-        arrived_by="the leader's loader" if shared else "the loader",
-        waited_by="every consumer, the peer's loader" if shared else "every consumer",
-        meaning="the next tile is in its slot",
-        first_wait_parity=0,
-        transaction_bytes=0,
-        cta="pair" if shared else "own",
-        offset=UNPLACED,
+    """Return full and empty of the slots that tiles pass through."""
+    return tile_rows(
+        _warps(values),
+        shared=values.is_pair and values.scheduler == "dynamic",
+        readers="every consumer",
+        reader_warps="every consumer warp",
+        both="of both CTAs",
     )
-    empty = Barrier(
-        name="tile_empty",
-        slots=TILE_SLOTS,
-        arrivals=_warps(values) * values.config.cta_group + 1 if shared else _warps(values),
-        arrive_how="thread",
-        arrived_by=f"{_every_warp(values)}, and the peer's loader"
-        if shared
-        else "every consumer warp",
-        waited_by="the leader's loader" if shared else "the loader",
-        meaning="the tile has been read",
-        first_wait_parity=1,
-        transaction_bytes=0,
-        cta="leader" if shared else "own",
-        offset=UNPLACED,
-    )
-    return full, empty
 
 
 def _warps(values: Values) -> int:

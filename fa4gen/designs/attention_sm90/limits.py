@@ -1,30 +1,20 @@
-"""The hardware's limits on a Hopper attention kernel: what is proved not to fit, and ways to fit.
-
-Only what cannot work whatever the compiler does is refused: what merely may spill is left to the
-compiler, whose log is checked.
-"""
+"""The hardware's limits on a Hopper attention kernel, and suggested fixes."""
 
 from __future__ import annotations
 
-from itertools import product
 from typing import TYPE_CHECKING
 
-from fa4gen.designs.attention_sm90.memory import attention_regions, dynamic_shared_bytes
+from fa4gen.designs.attention_sm90.memory import attention_regions
 from fa4gen.designs.attention_sm90.rules import with_warpgroups
 from fa4gen.designs.attention_sm90.values import CHUNK_KEYS, MIN_BLOCK, WARPGROUP_ROWS
-from fa4gen.designs.shared.refusal import Changes, Fault
-from fa4gen.designs.shared.roles import (
-    WARPGROUP,
-    nearest_split,
-    register_pool,
-    registers_at_entry,
-    wgmma_registers,
-)
+from fa4gen.designs.shared import limits
+from fa4gen.designs.shared.shared_memory import dynamic_shared_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from fa4gen.designs.attention_sm90.values import Values
+    from fa4gen.designs.shared.refusal import Changes, Fault
 
 TILE_KEYS = ("BM", "num_consumer_warpgroups", "depth")
 ROW_STATE_REGISTERS = 4
@@ -34,55 +24,26 @@ ROW_STATE_REGISTERS = 4
 def exceeded_limits(values: Values) -> Iterator[Fault]:
     """Yield each limit that the values exceed."""
     yield from _shared_memory(values)
-    yield from _register_split(values)
+    yield from limits.register_split(values, _smaller_in_every_way(values))
     yield from _consumer_registers(values)
     yield from _wgmma_width(values)
 
 
 def _shared_memory(values: Values) -> Iterator[Fault]:
     needed = dynamic_shared_bytes(attention_regions(values))
-    available = values.arch.shared_bytes
-    if needed <= available:
-        return
     warpgroups, stages = values.num_consumer_warpgroups, values.num_kv_stages
     data = warpgroups * values.query_bytes + 2 * stages * values.block_bytes
-    yield Fault(
-        kind="shared memory",
-        message=f"shared memory: {warpgroups} * {values.query_bytes} for queries + {stages} * 2 * "
-        f"{values.block_bytes} for stages of keys and values + {needed - data} for barriers, tiles "
-        f"and alignment = {needed} bytes, but a CTA has {available}",
-        keys=("num_kv_stages", "BN", *TILE_KEYS),
-        remedies=(_fewer_stages(values), _narrower_blocks(values), _fewer_warpgroups(values)),
-        last_resort=_smaller_in_every_way(values),
-    )
-
-
-def _register_split(values: Values) -> Iterator[Fault]:
-    """Yield a fault for a split that setmaxnreg never brings about: it would hang."""
-    arch, warpgroups, split = values.arch, values.num_consumer_warpgroups, values.registers
-    nearest = nearest_split(arch, split, warpgroups)
-    if nearest == split:
-        return
-    entry = registers_at_entry(arch, warpgroups)
-    pool = register_pool(arch, warpgroups)
-    if split.total(warpgroups) > pool:
-        message = (
-            f"registers: {WARPGROUP} * ({split.producer} + {warpgroups} * {split.consumer}) = "
-            f"{split.total(warpgroups)} for all roles, but the launch has {pool}"
-        )
-    else:
-        message = (
-            f"registers: the launch gives every thread {entry}, of which the producer can only "
-            f"give up some (got {split.producer}) and a consumer only take more (got "
-            f"{split.consumer})"
-        )
-    corrected = {"producer": nearest.producer, "consumer": nearest.consumer}
-    yield Fault(
-        kind="register split",
-        message=message,
-        keys=("registers",),
-        remedies=([{"registers": corrected}], [{"registers": "auto"}]),
-        last_resort=_smaller_in_every_way(values),
+    yield from limits.shared_memory(
+        needed,
+        values.arch.shared_bytes,
+        [
+            f"{warpgroups} * {values.query_bytes} for queries",
+            f"{stages} * 2 * {values.block_bytes} for stages of keys and values",
+            f"{needed - data} for barriers, tiles and alignment",
+        ],
+        ("num_kv_stages", "BN", *TILE_KEYS),
+        (_fewer_stages(values), _narrower_blocks(values), _fewer_warpgroups(values)),
+        _smaller_in_every_way(values),
     )
 
 
@@ -90,45 +51,34 @@ def _consumer_registers(values: Values) -> Iterator[Fault]:
     """Yield a fault where what must be in registers when Q.K is issued does not fit them."""
     depth, block, chunks = values.config.depth, values.BN, values.num_pv_chunks_in_flight
     chunks = min(chunks, values.num_chunks)
-    needed = depth // 2 + block // 2 + 4 * chunks + ROW_STATE_REGISTERS
-    split = nearest_split(values.arch, values.registers, values.num_consumer_warpgroups)
-    available = min(split.consumer, values.arch.max_registers_per_thread)
-    if needed <= available:
-        return
-    yield Fault(
-        kind="consumer registers",
-        message=f"registers: a consumer thread holds {depth} / 2 of output + {block} / 2 of scores "
-        f"+ 4 * {chunks} of probabilities in flight + {ROW_STATE_REGISTERS} of row maxima and sums "
-        f"= {needed}, but has {available}",
-        keys=("BN", "num_pv_chunks_in_flight", "registers", *TILE_KEYS),
-        remedies=(
+    yield from limits.consumer_registers(
+        values,
+        depth // 2 + block // 2 + 4 * chunks + ROW_STATE_REGISTERS,
+        f"{depth} / 2 of output + {block} / 2 of scores + 4 * {chunks} of probabilities in flight "
+        f"+ {ROW_STATE_REGISTERS} of row maxima and sums",
+        ("BN", "num_pv_chunks_in_flight", "registers", *TILE_KEYS),
+        (
             _narrower_blocks(values),
             ({"num_pv_chunks_in_flight": fewer} for fewer in range(chunks - 1, -1, -1)),
             _fewer_warpgroups(values),
         ),
-        last_resort=_smaller_in_every_way(values),
+        _smaller_in_every_way(values),
     )
 
 
 def _wgmma_width(values: Values) -> Iterator[Fault]:
     """Yield a fault for a matrix product that ptxas does not compile for so many threads."""
-    warpgroups, block, depth = values.num_consumer_warpgroups, values.BN, values.config.depth
-    entry = registers_at_entry(values.arch, warpgroups)
-    products = (
-        ("Q.K", "BN", block, wgmma_registers(block, register_a=False)),
-        ("P.V", "depth", depth, wgmma_registers(depth, register_a=True)),
-    )
-    for name, key, columns, needed in products:
-        if needed <= entry:
-            continue
-        yield Fault(
-            kind=f"width of {name}",
-            message=f"registers: the wgmma of {name}, {WARPGROUP_ROWS} x {columns} ({key}), takes "
-            f"{columns} / 2 + {needed - columns // 2} = {needed}, but ptxas compiles it for the "
-            f"{entry} that each of {WARPGROUP * (1 + warpgroups)} threads has at launch",
-            keys=("BN", *TILE_KEYS) if key == "BN" else TILE_KEYS,
-            remedies=(_narrower_blocks(values), _fewer_warpgroups(values)),
-            last_resort=_smaller_in_every_way(values),
+    products = (("Q.K", "BN", values.BN), ("P.V", "depth", values.config.depth))
+    for name, key, columns in products:
+        yield from limits.wgmma_width(
+            values,
+            columns,
+            f"the wgmma of {name}, {WARPGROUP_ROWS} x {columns} ({key}),",
+            f"width of {name}",
+            ("BN", *TILE_KEYS) if key == "BN" else TILE_KEYS,
+            (_narrower_blocks(values), _fewer_warpgroups(values)),
+            _smaller_in_every_way(values),
+            register_a=name == "P.V",
         )
 
 
@@ -157,11 +107,9 @@ def _fewer_warpgroups(values: Values) -> Iterator[Changes]:
 def _smaller_in_every_way(values: Values) -> Iterator[Changes]:
     """Yield changes of several keys at once, those that change the fewest first."""
     written = values.config.registers != "auto"
-    registers: list[Changes] = [{}, {"registers": "auto"}] if written else [{}]
-    stages = [{}, *(fewer for fewer in _fewer_stages(values) if fewer["num_kv_stages"] in (1, 2))]
-    warpgroups = [{}, *_fewer_warpgroups(values)]
-    blocks = [{}, *_narrower_blocks(values)]
-    combinations = list(product(registers, warpgroups, stages, blocks))
-    combinations.sort(key=lambda changes: sum(map(bool, changes)))
-    for several in combinations:
-        yield {key: value for changes in several for key, value in changes.items()}
+    yield from limits.in_every_way(
+        [{"registers": "auto"}] if written else [],
+        [*_fewer_warpgroups(values)],
+        [fewer for fewer in _fewer_stages(values) if fewer["num_kv_stages"] in (1, 2)],
+        [*_narrower_blocks(values)],
+    )

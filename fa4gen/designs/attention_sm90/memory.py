@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from itertools import takewhile
 from typing import TYPE_CHECKING
 
-from fa4gen.designs.attention_sm90.barriers import TILE_SLOTS, attention_barriers
+from fa4gen.designs.attention_sm90.barriers import attention_barriers
 from fa4gen.designs.attention_sm90.values import ELEMENT_BYTES, WARPGROUP_ROWS
-from fa4gen.designs.shared.model import SharedRegion
-from fa4gen.designs.shared.shared_memory import align_up, lay_out_regions
+from fa4gen.designs.shared.barriers import TILE_SLOTS
+from fa4gen.designs.shared.shared_memory import barrier_region, lay_out, most_that_fit, slots_of
 
 if TYPE_CHECKING:
     from fa4gen.designs.attention_sm90.values import Values
+    from fa4gen.designs.shared.model import SharedRegion
 
-SWIZZLE_ALIGNMENT = 1024
-BASE_ALIGNMENT = 16
-"""What dynamic shared memory is aligned to without the kernel's doing."""
 TILE_BYTES = 16
 MAX_STAGES = 16
 """The schema's limit."""
@@ -29,64 +25,31 @@ def attention_regions(values: Values) -> tuple[SharedRegion, ...]:
     queries = f"{WARPGROUP_ROWS} x {config.depth} {config.dtype}, {swizzle}"
     block = f"{values.BN} x {config.depth} {config.dtype}, {swizzle}"
     staging = "; then the output on its way to global memory"
-    warpgroups = values.num_consumer_warpgroups
-    return lay_out_regions(
+    warpgroups, stages = values.num_consumer_warpgroups, values.num_kv_stages
+    return lay_out(
         (
-            _slots(
+            slots_of(
                 "query",
                 warpgroups,
                 values.query_bytes,
-                SWIZZLE_ALIGNMENT,
                 f"Queries, one slot a consumer warpgroup: {queries}"
                 + (staging if values.epilogue == "tma_store" else ""),
             ),
-            _slots(
-                "key",
-                values.num_kv_stages,
-                values.block_bytes,
-                SWIZZLE_ALIGNMENT,
-                f"Ring of key blocks: {block}",
-            ),
-            _slots(
-                "value",
-                values.num_kv_stages,
-                values.block_bytes,
-                SWIZZLE_ALIGNMENT,
-                f"Ring of value blocks: {block}",
-            ),
-            _slots(
-                "barriers",
-                sum(row.slots for row in attention_barriers(values)),
-                8,
-                8,
-                "mbarriers: see the barrier table",
-            ),
-            _slots(
+            slots_of("key", stages, values.block_bytes, f"Ring of key blocks: {block}"),
+            slots_of("value", stages, values.block_bytes, f"Ring of value blocks: {block}"),
+            barrier_region(attention_barriers(values)),
+            slots_of(
                 "tile",
                 TILE_SLOTS,
                 TILE_BYTES,
-                16,
                 "Tiles on their way from the loader to the consumers: "
                 "first row, head, batch, active warpgroups",
+                alignment=16,
             ),
         )
     )
 
 
-def dynamic_shared_bytes(regions: tuple[SharedRegion, ...]) -> int:
-    """Return what a launch asks for: the regions, and the room to align their base."""
-    return align_up(regions[-1].end, BASE_ALIGNMENT) + SWIZZLE_ALIGNMENT
-
-
 def most_stages(values: Values) -> int:
     """Return how many slots of each ring fit shared memory: 0 to 16."""
-
-    def fits(stages: int) -> bool:
-        regions = attention_regions(replace(values, num_kv_stages=stages))
-        return dynamic_shared_bytes(regions) <= values.arch.shared_bytes
-
-    return len(list(takewhile(fits, range(1, MAX_STAGES + 1))))
-
-
-def _slots(name: str, slots: int, slot_bytes: int, alignment: int, holds: str) -> SharedRegion:
-    return SharedRegion(name, 0, slots * slot_bytes, alignment, slots, holds)
+    return most_that_fit(values, attention_regions, "num_kv_stages", MAX_STAGES)

@@ -4,39 +4,26 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fa4gen.designs.attention_sm90.values import ELEMENT_BYTES, WARPGROUP_ROWS
-from fa4gen.designs.shared.model import Parameter, Role
-from fa4gen.designs.shared.tensor_maps import operand_map
+from fa4gen.designs.attention_sm90.values import WARPGROUP_ROWS
+from fa4gen.designs.shared.attention_parameters import attention_parameters, out_map, out_pointer
+from fa4gen.designs.shared.roles import consumer_roles, loader_role
+from fa4gen.designs.shared.tensor_maps import operand_maps
 
 if TYPE_CHECKING:
     from fa4gen.designs.attention_sm90.values import Values
-    from fa4gen.designs.shared.model import TensorMapPlan
+    from fa4gen.designs.shared.model import Parameter, Role, TensorMapPlan
     from fa4gen.designs.shared.tensor_maps import Tensor
-
-WARPGROUP_WARPS = 4
 
 
 def attention_roles(values: Values) -> tuple[Role, ...]:
     """Return one loader warpgroup, then the consumers."""
-    loader = Role(
-        name="load",
-        first_warp=0,
-        num_warps=WARPGROUP_WARPS,
-        registers=values.registers.producer,
-        work="one thread issues all TMA loads and hands out tiles",
+    rows = WARPGROUP_ROWS
+    consumers = consumer_roles(
+        values.registers,
+        values.num_consumer_warpgroups,
+        lambda i: f"Q.K, softmax, P.V and output of rows {rows * i} to {rows * i + rows - 1}",
     )
-    consumers = [
-        Role(
-            name=f"consume {i}",
-            first_warp=WARPGROUP_WARPS * (1 + i),
-            num_warps=WARPGROUP_WARPS,
-            registers=values.registers.consumer,
-            work=f"Q.K, softmax, P.V and output of rows {WARPGROUP_ROWS * i} to "
-            f"{WARPGROUP_ROWS * i + WARPGROUP_ROWS - 1}",
-        )
-        for i in range(values.num_consumer_warpgroups)
-    ]
-    return (loader, *consumers)
+    return (loader_role(values.registers), *consumers)
 
 
 def attention_named_barriers(values: Values) -> tuple[tuple[str, int], ...]:
@@ -68,83 +55,20 @@ def attention_tensor_maps(values: Values) -> tuple[TensorMapPlan, ...]:
     }
     if values.epilogue == "tma_store":
         boxes["out"] = tile_box
-    return tuple(
-        operand_map(
-            tensor,
-            panel_columns=values.panel_columns,
-            rows=rows,
-            panels=box_panels,
-            element_bytes=ELEMENT_BYTES,
-        )
-        for tensor, (rows, box_panels) in boxes.items()
-    )
+    return operand_maps(boxes, values.panel_columns, values.element_bytes)
 
 
-def attention_parameters(values: Values) -> tuple[Parameter, ...]:
+def kernel_parameters(values: Values) -> tuple[Parameter, ...]:
     """Return the kernel's parameters in order."""
-    return (
-        *_tensor_parameters(values),
-        *_problem_parameters(values),
-        *_schedule_parameters(),
+    staged = values.epilogue == "tma_store"
+    out = out_map("output") if staged else out_pointer(f"output, {values.config.dtype}")
+    return attention_parameters(
+        values.config,
+        out,
+        scheduler=values.scheduler,
+        has_strides=not staged,
+        has_short_tiles=True,
     )
-
-
-def _tensor_parameters(values: Values) -> list[Parameter]:
-    config = values.config
-    map_type = "const __grid_constant__ TensorMap"
-    rows = [
-        Parameter("query_map", map_type, "query (batch, rows, heads, depth), any strides"),
-        Parameter("key_map", map_type, "key"),
-        Parameter("value_map", map_type, "value"),
-    ]
-    if values.epilogue == "tma_store":
-        rows.append(Parameter("out_map", map_type, "output"))
-    else:
-        rows.append(Parameter("out", "uint16* __restrict__", f"output, {config.dtype}"))
-    if config.lse:
-        meaning = "log-sum-exp, (batch, query heads, query rows)"
-        rows.append(Parameter("lse", "float* __restrict__", meaning))
-    if values.scheduler == "dynamic":
-        meaning = "two zeros; zero again after the launch"
-        rows.append(Parameter("tile_counter", "int32* __restrict__", meaning))
-    return rows
-
-
-def _problem_parameters(values: Values) -> list[Parameter]:
-    rows = [
-        Parameter("batch", "int32", "batches"),
-        Parameter("query_heads", "int32", "query heads"),
-        Parameter("heads_per_key_head", "int32", "query heads that share a key head"),
-        Parameter("query_rows", "int32", "query rows"),
-        Parameter("key_rows", "int32", "key rows"),
-    ]
-    if values.epilogue == "direct":
-        rows += [
-            Parameter(f"out_{name}_stride", "int64", f"of the output's {name}, in elements")
-            for name in ("batch", "row", "head")
-        ]
-    if values.config.softcap is None:
-        rows.append(Parameter("softmax_scale_log2", "float", "softmax scale * log2(e), above zero"))
-    else:
-        rows.append(Parameter("softmax_scale", "float", "softmax scale, above zero"))
-    return rows
-
-
-def _schedule_parameters() -> list[Parameter]:
-    return [
-        Parameter(
-            "num_short_tiles",
-            "int32",
-            "tiles a head that leave the last warpgroup out; 0 is always right",
-        ),
-        Parameter("tiles_per_head", "int32", "tiles that cover the query rows of a head"),
-        Parameter("num_tiles", "int32", "tiles_per_head * query_heads * batch"),
-        Parameter(
-            "heads_per_group",
-            "int32",
-            "query heads whose keys and values stay in L2 together; 1 is always right",
-        ),
-    ]
 
 
 def summarise(values: Values) -> tuple[str, ...]:
@@ -153,7 +77,7 @@ def summarise(values: Values) -> tuple[str, ...]:
     output = "output from registers" if values.epilogue == "direct" else "output by TMA store"
     lines = [
         f"{config.dtype}, sums in float32; depth {config.depth}; mask {config.resolved_mask.words}",
-        f"tiles of {values.tile_rows} query rows x {values.BN} keys, "
+        f"tiles of {values.BM} query rows x {values.BN} keys, "
         f"{_count(values.num_consumer_warpgroups, 'consumer warpgroup')}, "
         f"{_count(values.num_kv_stages, 'stage')}",
         f"{values.scheduler} scheduler, {output}",

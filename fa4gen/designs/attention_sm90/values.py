@@ -5,19 +5,19 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
+from fa4gen.config.schema import AttentionConfig
 from fa4gen.designs.attention_sm90.tuning import Tuning, tuning_of
 from fa4gen.designs.shared.choices import ChoiceLog
-from fa4gen.designs.shared.hardware import ARCHITECTURES, Architecture
 from fa4gen.designs.shared.roles import RegisterSplit, default_registers
+from fa4gen.designs.shared.values import DesignValues
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from fa4gen.config.schema import AttentionConfig
     from fa4gen.designs.shared.model import Choice
+    from fa4gen.designs.shared.values import Scheduler
 
 Epilogue = Literal["direct", "tma_store"]
-Scheduler = Literal["static", "dynamic"]
 
 WARPGROUP_ROWS = 64
 ELEMENT_BYTES = 2
@@ -36,10 +36,9 @@ not to work.
 
 
 @dataclass(frozen=True)
-class Values:
+class Values(DesignValues[AttentionConfig]):
     """A config with every ``auto`` decided, and the sizes that follow directly."""
 
-    config: AttentionConfig
     BN: int
     num_consumer_warpgroups: int
     num_kv_stages: int
@@ -51,19 +50,9 @@ class Values:
     registers: RegisterSplit
 
     @property
-    def arch(self) -> Architecture:
-        """The limits of the architecture."""
-        return ARCHITECTURES[self.config.arch]
-
-    @property
-    def tile_rows(self) -> int:
-        """Query rows of a tile: BM."""
+    def BM(self) -> int:  # noqa: N802
+        """Query rows of a tile."""
         return WARPGROUP_ROWS * self.num_consumer_warpgroups
-
-    @property
-    def is_pair(self) -> bool:
-        """Whether two CTAs share keys and values."""
-        return self.config.cta_group == 2
 
     @property
     def num_chunks(self) -> int:

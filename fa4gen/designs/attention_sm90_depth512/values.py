@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Final
 
+from fa4gen.config.schema import AttentionConfig
 from fa4gen.designs.shared.choices import ChoiceLog
-from fa4gen.designs.shared.hardware import ARCHITECTURES, Architecture
 from fa4gen.designs.shared.roles import RegisterSplit
+from fa4gen.designs.shared.values import DesignValues
 
 if TYPE_CHECKING:
-    from fa4gen.config.schema import AttentionConfig
     from fa4gen.designs.shared.model import Choice
-
-Scheduler = Literal["static", "dynamic"]
+    from fa4gen.designs.shared.values import Scheduler
 
 DEPTH: Final = 512
 ELEMENT_BYTES: Final = 2
@@ -38,17 +37,13 @@ REGISTERS: Final = RegisterSplit(40, 232)
 
 
 @dataclass(frozen=True)
-class Values:
+class Values(DesignValues[AttentionConfig]):
     """A config with every ``auto`` decided."""
 
-    config: AttentionConfig
     scheduler: Scheduler
     registers: RegisterSplit
 
-    @property
-    def arch(self) -> Architecture:
-        """The limits of the architecture."""
-        return ARCHITECTURES[self.config.arch]
+    num_consumer_warpgroups: int = CONSUMER_WARPGROUPS
 
     @property
     def slot_bytes(self) -> int:

@@ -1,13 +1,14 @@
-"""The hardware's limits on a Blackwell matrix product: what is proved not to fit, and ways out."""
+"""The hardware's limits on a Blackwell matrix product, and suggested fixes."""
 
 from __future__ import annotations
 
-from itertools import combinations
 from typing import TYPE_CHECKING
 
-from fa4gen.designs.gemm_sm100.memory import dynamic_shared_bytes, gemm_regions
+from fa4gen.designs.gemm_sm100.memory import gemm_regions
 from fa4gen.designs.gemm_sm100.tensor_memory import columns_needed
+from fa4gen.designs.shared import limits
 from fa4gen.designs.shared.refusal import Fault
+from fa4gen.designs.shared.shared_memory import dynamic_shared_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -37,28 +38,24 @@ def exceeded_limits(values: Values) -> Iterator[Fault]:
 
 def _tensor_memory(values: Values) -> Iterator[Fault]:
     needed, available = columns_needed(values), values.arch.tensor_memory_columns
-    if needed <= available:
-        return
     stages, stride = values.num_accum_stages, values.stage_stride_cols
-    yield Fault(
+    fault = Fault(
         kind="tensor memory",
         message=f"tensor memory: {stages} accumulators, {stride} columns apart, take {needed} "
         f"columns, {available} available",
         keys=("num_accum_stages", "stage_stride_cols", "BN"),
         remedies=(
             ({"num_accum_stages": n} for n in range(stages - 1, 0, -1)),
-            ({"BN": n} for n in (192, 128, 64) if n < values.BN),
+            narrower(values),
             [{"stage_stride_cols": "auto"}] if values.config.stage_stride_cols != "auto" else [],
         ),
         last_resort=back_to_auto(values.config),
     )
+    yield from limits.exceeded(fault, needed, available)
 
 
 def _shared_memory(values: Values) -> Iterator[Fault]:
     needed = dynamic_shared_bytes(gemm_regions(values))
-    available = values.arch.shared_bytes
-    if needed <= available:
-        return
     stages, out, residual = values.num_stages, values.num_out_stages, values.num_epi_stages
     ring = stages * (values.a_bytes + values.b_bytes)
     slots = out * values.out_bytes + residual * values.residual_bytes
@@ -69,22 +66,25 @@ def _shared_memory(values: Values) -> Iterator[Fault]:
     if residual:
         parts.append(f"{residual} * {values.residual_bytes} for the residual")
     parts.append(f"{needed - ring - slots} for barriers and alignment")
-    yield Fault(
-        kind="shared memory",
-        message=f"shared memory: {' + '.join(parts)} = {needed} bytes, {available} available",
-        keys=("num_stages", "BK", "BN", "num_out_stages", "num_epi_stages"),
-        remedies=(
+    yield from limits.shared_memory(
+        needed,
+        values.arch.shared_bytes,
+        parts,
+        ("num_stages", "BK", "BN", "num_out_stages", "num_epi_stages"),
+        (
             ({"num_stages": n} for n in range(stages - 1, 0, -1)),
             ({"BK": n} for n in (128, 64) if n < values.BK),
-            ({"BN": n} for n in (192, 128, 64) if n < values.BN),
+            narrower(values),
         ),
-        last_resort=back_to_auto(values.config),
+        back_to_auto(values.config),
     )
+
+
+def narrower(values: Values) -> Iterator[Changes]:
+    """Yield narrower tiles."""
+    return ({"BN": n} for n in (192, 128, 64) if n < values.BN)
 
 
 def back_to_auto(config: BlackwellGemmConfig) -> Iterator[Changes]:
     """Yield changes that leave keys to the plan, fewest first; all of them always suffice."""
-    given = [key for key in DECIDED_TOGETHER if getattr(config, key) != "auto"]
-    for number in range(1, len(given) + 1):
-        for keys in combinations(given, number):
-            yield dict.fromkeys(keys, "auto")
+    return limits.back_to_auto(config, DECIDED_TOGETHER)

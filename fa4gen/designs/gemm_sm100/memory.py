@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from itertools import takewhile
 from typing import TYPE_CHECKING
 
 from fa4gen.designs.gemm_sm100.barriers import TILE_SLOTS, gemm_barriers
 from fa4gen.designs.shared.model import SharedRegion
-from fa4gen.designs.shared.shared_memory import align_up, lay_out_regions
+from fa4gen.designs.shared.shared_memory import barrier_region, lay_out, most_that_fit, slots_of
 
 if TYPE_CHECKING:
     from fa4gen.designs.gemm_sm100.values import Values
 
-SWIZZLE_ALIGNMENT = 1024
-BASE_ALIGNMENT = 16
-"""What dynamic shared memory is aligned to without the kernel's doing."""
 MAX_STAGES = 16
 """The schema's limit."""
 
@@ -28,9 +23,9 @@ def gemm_regions(values: Values) -> tuple[SharedRegion, ...]:
     b = f"{values.b_columns} x {values.BK} {config.dtype}{share}, {config.b_major}-major"
     swizzles = f"{values.a_panel_bytes}-byte swizzle", f"{values.b_panel_bytes}-byte swizzle"
     regions = [
-        _slots("a", values.num_stages, values.a_bytes, f"Ring of A: {a}, {swizzles[0]}"),
-        _slots("b", values.num_stages, values.b_bytes, f"Ring of B: {b}, {swizzles[1]}"),
-        _slots(
+        slots_of("a", values.num_stages, values.a_bytes, f"Ring of A: {a}, {swizzles[0]}"),
+        slots_of("b", values.num_stages, values.b_bytes, f"Ring of B: {b}, {swizzles[1]}"),
+        slots_of(
             "output", values.num_out_stages, values.out_bytes,
             f"Output on its way out: {_panels(values)}",
         ),
@@ -38,13 +33,13 @@ def gemm_regions(values: Values) -> tuple[SharedRegion, ...]:
     small = _small_regions(values)
     if config.residual == "matrix":
         holds = f"Ring of C: {_panels(values)}"
-        regions.append(_slots("residual", values.num_epi_stages, values.residual_bytes, holds))
+        regions.append(slots_of("residual", values.num_epi_stages, values.residual_bytes, holds))
     elif config.residual == "row":
         holds = f"Ring of C: {values.slot_panels} x {values.out_panel_columns} of one row"
         size = values.num_epi_stages * values.residual_bytes
-        # Behind everything that is swizzled: TMA writes to multiples of 128 bytes.
+        # After everything that is swizzled: TMA writes to multiples of 128 bytes.
         small.insert(0, SharedRegion("residual", 0, size, 128, values.num_epi_stages, holds))
-    return lay_out_regions((*regions, *small))
+    return lay_out((*regions, *small))
 
 
 def _panels(values: Values) -> str:
@@ -57,8 +52,7 @@ def _panels(values: Values) -> str:
 
 
 def _small_regions(values: Values) -> list[SharedRegion]:
-    rows = sum(row.slots for row in gemm_barriers(values))
-    small = [SharedRegion("barriers", 0, 8 * rows, 8, rows, "mbarriers: see the barrier table")]
+    small = [barrier_region(gemm_barriers(values))]
     if values.scheduler == "dynamic":
         holds = "Answers of the hardware: the CTA whose tile is ours now, or that there is none"
         small.append(SharedRegion("tile", 0, 16 * TILE_SLOTS, 16, TILE_SLOTS, holds))
@@ -67,20 +61,6 @@ def _small_regions(values: Values) -> list[SharedRegion]:
     return small
 
 
-def dynamic_shared_bytes(regions: tuple[SharedRegion, ...]) -> int:
-    """Return what a launch asks for: the regions, and the room to align their base."""
-    return align_up(regions[-1].end, BASE_ALIGNMENT) + SWIZZLE_ALIGNMENT
-
-
 def most_stages(values: Values) -> int:
     """Return how many slots of A and B fit shared memory beside the rest: 0 to 16."""
-
-    def fits(stages: int) -> bool:
-        regions = gemm_regions(replace(values, num_stages=stages))
-        return dynamic_shared_bytes(regions) <= values.arch.shared_bytes
-
-    return len(list(takewhile(fits, range(1, MAX_STAGES + 1))))
-
-
-def _slots(name: str, slots: int, slot_bytes: int, holds: str) -> SharedRegion:
-    return SharedRegion(name, 0, slots * slot_bytes, SWIZZLE_ALIGNMENT, slots, holds)
+    return most_that_fit(values, gemm_regions, "num_stages", MAX_STAGES)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fa4gen.designs.gemm_sm100.limits import back_to_auto
+from fa4gen.designs.gemm_sm100.limits import back_to_auto, narrower
 from fa4gen.designs.shared.refusal import Fault
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ def broken_rules(values: Values) -> Iterator[Fault]:
         keys=("stage_stride_cols", "BN"),
         remedies=(
             [{"stage_stride_cols": needed}, {"stage_stride_cols": "auto"}],
-            ({"BN": n} for n in (192, 128, 64) if n < values.BN),
+            narrower(values),
         ),
         last_resort=back_to_auto(values.config),
     )

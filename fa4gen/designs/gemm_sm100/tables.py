@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fa4gen.designs.shared.model import Role, TensorMapPlan
-from fa4gen.designs.shared.tensor_maps import SWIZZLES
+from fa4gen.designs.shared.gemm_maps import gemm_tensor_maps as maps_of
+from fa4gen.designs.shared.model import Role
 
 if TYPE_CHECKING:
-    from typing import Literal
-
     from fa4gen.designs.gemm_sm100.values import Values
+    from fa4gen.designs.shared.model import TensorMapPlan
 
 EPILOGUE_WARPS = 4
 
@@ -49,51 +48,12 @@ def gemm_tensor_maps(values: Values) -> tuple[TensorMapPlan, ...]:
 
     In a pair a CTA brings its rows of A, and the part of B for half of the tile's columns.
     """
-    config, size = values.config, values.element_bytes
-    a_dims = ("k", "m", "batch") if config.a_major == "k" else ("m", "k", "batch")
-    b_dims = ("k", "n", "batch") if config.b_major == "k" else ("n", "k", "batch")
-    a_lines = values.BM if config.a_major == "k" else values.BK
-    b_lines = values.b_columns if config.b_major == "k" else values.BK
-    maps = [
-        _map("a", a_dims, values.a_panel_bytes, a_lines, size),
-        _map("b", b_dims, values.b_panel_bytes, b_lines, size),
-    ]
-    out_size = values.out_element_bytes
-    row_bytes = values.out_panel_columns * out_size
-    if config.residual == "matrix":
-        maps.append(_map("c", ("n", "m", "batch"), row_bytes, values.BM, out_size))
-    elif config.residual == "row":
-        maps.append(
-            TensorMapPlan(
-                name="c",
-                parameter="c_map",
-                tensor="c",
-                dims=("n", "batch"),
-                box=(values.out_panel_columns, 1),
-                swizzle=0,
-                box_bytes=row_bytes,
-                direction="load",
-            )
-        )
-    return (*maps, _map("out", ("n", "m", "batch"), row_bytes, values.BM, out_size))
-
-
-def _map(
-    tensor: Literal["a", "b", "c", "out"],
-    dims: tuple[str, ...],
-    row_bytes: int,
-    lines: int,
-    element_bytes: int,
-) -> TensorMapPlan:
-    return TensorMapPlan(
-        name=tensor,
-        parameter=f"{tensor}_map",
-        tensor=tensor,
-        dims=dims,
-        box=(row_bytes // element_bytes, lines, 1),
-        swizzle=SWIZZLES[row_bytes],
-        box_bytes=row_bytes * lines,
-        direction="store" if tensor == "out" else "load",
+    return maps_of(
+        values,
+        panel_bytes=(values.a_panel_bytes, values.b_panel_bytes),
+        b_lines=values.b_columns if values.config.b_major == "k" else values.BK,
+        out_rows=values.BM,
+        out_columns=values.out_panel_columns,
     )
 
 

@@ -9,8 +9,6 @@ from fa4gen.designs.shared.model import TensorMemoryRegion
 if TYPE_CHECKING:
     from fa4gen.designs.gemm_sm100.values import Values
 
-SMALLEST_ALLOCATION = 32
-
 
 def tensor_memory_regions(values: Values) -> tuple[TensorMemoryRegion, ...]:
     """Return the accumulators, ``stage_stride_cols`` columns apart."""
@@ -33,12 +31,3 @@ def tensor_memory_regions(values: Values) -> tuple[TensorMemoryRegion, ...]:
 def columns_needed(values: Values) -> int:
     """Return the columns that the stages take."""
     return values.num_accum_stages * values.stage_stride_cols
-
-
-def allocated_columns(values: Values) -> int:
-    """Return the columns to allocate: the power of two that holds every accumulator."""
-    end = max(region.end for region in tensor_memory_regions(values))
-    columns = SMALLEST_ALLOCATION
-    while columns < end:
-        columns *= 2
-    return columns

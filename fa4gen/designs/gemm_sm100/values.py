@@ -3,26 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
+from fa4gen.config.gemm import BlackwellGemmConfig
 from fa4gen.designs.shared.choices import ChoiceLog
 from fa4gen.designs.shared.gemm_model import accumulator_layout
-from fa4gen.designs.shared.hardware import ARCHITECTURES, Architecture
+from fa4gen.designs.shared.values import ELEMENT_BYTES, PANEL_BYTES, GemmValues, take_out_dtype
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from fa4gen.config.gemm import BlackwellGemmConfig
     from fa4gen.designs.shared.gemm_model import AccumulatorLayout
     from fa4gen.designs.shared.model import Choice
+    from fa4gen.designs.shared.values import Scheduler
 
-Scheduler = Literal["static", "dynamic"]
-
-ELEMENT_BYTES = {"bf16": 2, "fp16": 2, "fp8_e4m3": 1, "fp32": 4}
-PANEL_BYTES = 128
-"""The widest row of a swizzled panel; 64 and 32 bytes are possible too."""
-MMA_K_BYTES = 32
-"""Elements along k of one MMA instruction, in bytes."""
 LANES = 128
 """Lanes of tensor memory, and threads of the epilogue."""
 PREFERRED_COLUMNS = (256, 128, 64)
@@ -31,51 +25,13 @@ ENOUGH_STAGES = 3
 
 
 @dataclass(frozen=True)
-class Values:
+class Values(GemmValues[BlackwellGemmConfig]):
     """A config with every ``auto`` decided, and the sizes that follow directly."""
 
-    config: BlackwellGemmConfig
-    cta_group: int
-    BM: int
-    BN: int
-    BK: int
-    num_stages: int
     num_accum_stages: int
     stage_stride_cols: int
-    num_epi_stages: int
-    """0 where there is no residual."""
     num_out_stages: int
     scheduler: Scheduler
-
-    @property
-    def arch(self) -> Architecture:
-        """The limits of the architecture."""
-        return ARCHITECTURES[self.config.arch]
-
-    @property
-    def is_pair(self) -> bool:
-        """Whether two CTAs multiply together."""
-        return self.cta_group == 2
-
-    @property
-    def has_residual(self) -> bool:
-        """Whether there is a C."""
-        return self.config.residual != "none"
-
-    @property
-    def element_bytes(self) -> int:
-        """Bytes of an element of A and B."""
-        return ELEMENT_BYTES[self.config.dtype]
-
-    @property
-    def out_element_bytes(self) -> int:
-        """Bytes of an element of C and of the output."""
-        return ELEMENT_BYTES[self.config.resolved_out_dtype]
-
-    @property
-    def mma_k(self) -> int:
-        """Elements along k of one MMA instruction."""
-        return MMA_K_BYTES // self.element_bytes
 
     @property
     def layout(self) -> AccumulatorLayout:
@@ -103,11 +59,6 @@ class Values:
         """Bytes in a row of a swizzled panel of B."""
         along = self.BK if self.config.b_major == "k" else self.b_columns
         return panel_bytes(along * self.element_bytes)
-
-    @property
-    def a_bytes(self) -> int:
-        """Bytes of A in a slot of the ring."""
-        return self.BM * self.BK * self.element_bytes
 
     @property
     def b_bytes(self) -> int:
@@ -169,9 +120,7 @@ def decide(
     ``most_stages`` says how many slots of the ring of A and B fit shared memory beside the rest.
     """
     log = ChoiceLog(config)
-    out_dtype = config.resolved_out_dtype
-    as_input = "as dtype" if out_dtype == config.dtype else "fp8 inputs have a 16-bit output"
-    log.take("out_dtype", config.out_dtype, out_dtype, as_input)
+    take_out_dtype(config, log)
     size = ELEMENT_BYTES[config.dtype]
     draft = Values(
         config=config,

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fa4gen.designs.gemm_sm90.values import PANEL_BYTES, WGMMA_ROWS
+from fa4gen.designs.gemm_sm90.values import WGMMA_ROWS
+from fa4gen.designs.shared.limits import turns_of_one
 from fa4gen.designs.shared.refusal import Changes, Fault
+from fa4gen.designs.shared.values import PANEL_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -41,14 +43,8 @@ def all_automatic(values: Values) -> Changes:
 
 def _rows(values: Values) -> Iterator[Fault]:
     rows, warpgroups = values.BM, values.num_consumer_warpgroups
-    if values.ping_pong and warpgroups == 1:
-        yield Fault(
-            kind="turns of one warpgroup",
-            message="ping_pong needs two consumer warpgroups or more to take turns, got 1",
-            keys=("ping_pong",),
-            remedies=([{"num_consumer_warpgroups": 2}], [{"ping_pong": False}]),
-            last_resort=[all_automatic(values)],
-        )
+    fixes: tuple[list[Changes], ...] = [{"num_consumer_warpgroups": 2}], [{"ping_pong": False}]
+    yield from turns_of_one(values, fixes, [all_automatic(values)])
     if values.ping_pong and rows not in WARPGROUP_ROWS:
         yield Fault(
             kind="rows",

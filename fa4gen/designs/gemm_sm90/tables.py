@@ -5,15 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from fa4gen.designs.gemm_sm90.values import WGMMA_ROWS
-from fa4gen.designs.shared.model import Role, TensorMapPlan
+from fa4gen.designs.shared.gemm_maps import gemm_tensor_maps as maps_of
+from fa4gen.designs.shared.model import Role
+from fa4gen.designs.shared.roles import consumer_roles
+from fa4gen.designs.shared.values import PANEL_BYTES
 
 if TYPE_CHECKING:
-    from typing import Literal
-
     from fa4gen.designs.gemm_sm90.values import Values
-    from fa4gen.designs.shared.model import Swizzle
-
-WARPGROUP_WARPS = 4
+    from fa4gen.designs.shared.model import TensorMapPlan
 
 
 def gemm_roles(values: Values) -> tuple[Role, ...]:
@@ -31,22 +30,20 @@ def gemm_roles(values: Values) -> tuple[Role, ...]:
         )
         for i in range(values.num_consumer_warpgroups)
     ]
-    rows = values.warpgroup_rows
-    consumers = [
-        Role(
-            name=f"consume {i}",
-            first_warp=WARPGROUP_WARPS * (1 + i),
-            num_warps=WARPGROUP_WARPS,
-            registers=values.registers.consumer,
-            work="the products and the output of every "
-            f"{'second' if values.num_consumer_warpgroups == 2 else 'next'} tile"
-            if values.ping_pong
-            else f"the products and the output of rows {rows * i} to {rows * i + rows - 1}",
-        )
-        for i in range(values.num_consumer_warpgroups)
-    ]
+    consumers = consumer_roles(
+        values.registers, values.num_consumer_warpgroups, lambda i: _consumer_work(values, i)
+    )
     load = Role("load", 0, 1, producer, "one thread issues the TMA loads of A and B")
     return (load, *transfers, *consumers)
+
+
+def _consumer_work(values: Values, consumer: int) -> str:
+    if values.ping_pong:
+        which = "second" if values.num_consumer_warpgroups == 2 else "next"
+        return f"the products and the output of every {which} tile"
+    rows = values.warpgroup_rows
+    first = rows * consumer
+    return f"the products and the output of rows {first} to {first + rows - 1}"
 
 
 def gemm_tensor_maps(values: Values) -> tuple[TensorMapPlan, ...]:
@@ -54,60 +51,13 @@ def gemm_tensor_maps(values: Values) -> tuple[TensorMapPlan, ...]:
 
     In a pair, each CTA brings half of B: half of its lines.
     """
-    config = values.config
-    b_lines = values.BN if config.b_major == "k" else values.BK
-    maps = [
-        _map(
-            "a",
-            ("k", "m", "batch") if config.a_major == "k" else ("m", "k", "batch"),
-            values.panel_columns,
-            values.BM if config.a_major == "k" else values.BK,
-            values.element_bytes,
-        ),
-        _map(
-            "b",
-            ("k", "n", "batch") if config.b_major == "k" else ("n", "k", "batch"),
-            values.panel_columns,
-            b_lines // values.cta_group,
-            values.element_bytes,
-        ),
-    ]
-    columns, bytes_each = values.out_panel_columns, values.out_element_bytes
-    if config.residual == "matrix":
-        maps.append(_map("c", ("n", "m", "batch"), columns, WGMMA_ROWS, bytes_each))
-    elif config.residual == "row":
-        maps.append(
-            TensorMapPlan(
-                name="c",
-                parameter="c_map",
-                tensor="c",
-                dims=("n", "batch"),
-                box=(columns, 1),
-                swizzle=0,
-                box_bytes=columns * bytes_each,
-                direction="load",
-            )
-        )
-    return (*maps, _map("out", ("n", "m", "batch"), columns, WGMMA_ROWS, bytes_each))
-
-
-def _map(
-    tensor: Literal["a", "b", "c", "out"],
-    dims: tuple[str, ...],
-    columns: int,
-    lines: int,
-    element_bytes: int,
-) -> TensorMapPlan:
-    swizzle: Swizzle = 128
-    return TensorMapPlan(
-        name=tensor,
-        parameter=f"{tensor}_map",
-        tensor=tensor,
-        dims=dims,
-        box=(columns, lines, 1),
-        swizzle=swizzle,
-        box_bytes=columns * lines * element_bytes,
-        direction="store" if tensor == "out" else "load",
+    lines = values.BN if values.config.b_major == "k" else values.BK
+    return maps_of(
+        values,
+        panel_bytes=(PANEL_BYTES, PANEL_BYTES),
+        b_lines=lines // values.cta_group,
+        out_rows=WGMMA_ROWS,
+        out_columns=values.out_panel_columns,
     )
 
 

@@ -5,22 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from fa4gen.config.gemm import HopperGemmConfig
 from fa4gen.designs.shared.choices import ChoiceLog
-from fa4gen.designs.shared.hardware import ARCHITECTURES, Architecture
 from fa4gen.designs.shared.roles import RegisterSplit
+from fa4gen.designs.shared.values import ELEMENT_BYTES, PANEL_BYTES, GemmValues, take_out_dtype
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from fa4gen.config.gemm import HopperGemmConfig
     from fa4gen.designs.shared.model import Choice
 
 WGMMA_ROWS = 64
-PANEL_BYTES = 128
-"""A row of a swizzled panel."""
-MMA_K_BYTES = 32
-"""Elements along k of one wgmma, in bytes."""
-ELEMENT_BYTES = {"bf16": 2, "fp16": 2, "fp8_e4m3": 1, "fp32": 4}
 DEFAULT_REGISTERS = {
     1: RegisterSplit(56, 256),
     2: RegisterSplit(40, 232),
@@ -30,44 +25,12 @@ DEFAULT_REGISTERS = {
 
 
 @dataclass(frozen=True)
-class Values:
+class Values(GemmValues[HopperGemmConfig]):
     """A config with every ``auto`` decided, and the sizes that follow directly."""
 
-    config: HopperGemmConfig
-    cta_group: int
-    BM: int
-    BN: int
-    BK: int
     num_consumer_warpgroups: int
     ping_pong: bool
-    num_stages: int
-    num_epi_stages: int
     registers: RegisterSplit
-
-    @property
-    def arch(self) -> Architecture:
-        """The limits of the architecture."""
-        return ARCHITECTURES[self.config.arch]
-
-    @property
-    def is_pair(self) -> bool:
-        """Whether two CTAs share B."""
-        return self.cta_group == 2
-
-    @property
-    def element_bytes(self) -> int:
-        """Bytes of an element of A and B."""
-        return ELEMENT_BYTES[self.config.dtype]
-
-    @property
-    def out_element_bytes(self) -> int:
-        """Bytes of an element of C and of the output."""
-        return ELEMENT_BYTES[self.config.resolved_out_dtype]
-
-    @property
-    def panel_columns(self) -> int:
-        """Elements of A and B in a row of a panel."""
-        return PANEL_BYTES // self.element_bytes
 
     @property
     def out_panel_columns(self) -> int:
@@ -83,11 +46,6 @@ class Values:
     def accumulators(self) -> int:
         """Registers of a consumer thread that hold its part of the tile."""
         return self.warpgroup_rows * self.BN // 128
-
-    @property
-    def a_bytes(self) -> int:
-        """Bytes of A in a stage."""
-        return self.BM * self.BK * self.element_bytes
 
     @property
     def b_bytes(self) -> int:
@@ -108,9 +66,7 @@ def decide(
     ``most_stages`` says how many slots of the ring of A and B fit shared memory beside the rest.
     """
     log = ChoiceLog(config)
-    out_dtype = config.resolved_out_dtype
-    as_input = "as dtype" if out_dtype == config.dtype else "fp8 inputs have a 16-bit output"
-    log.take("out_dtype", config.out_dtype, out_dtype, as_input)
+    take_out_dtype(config, log)
     ping_pong = log.take(
         "ping_pong",
         config.ping_pong,

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import TYPE_CHECKING
 
-from fa4gen.designs.shared.kernel_model import KernelPlan
+from fa4gen.designs.shared.kernel_model import KernelPlan, TensorMemoryPlan
 
 if TYPE_CHECKING:
     from fa4gen.designs.shared.model import TensorMemoryRegion
@@ -110,7 +110,7 @@ class HopperPairAttentionPlan(AttentionPlan):
         return self.own_keys // 16
 
 
-class BlackwellAttentionPlan(AttentionPlan):
+class BlackwellAttentionPlan(TensorMemoryPlan, AttentionPlan):
     """What both attention plans with tensor memory have; each orders its own fields."""
 
     num_qk_stages: int
@@ -119,9 +119,6 @@ class BlackwellAttentionPlan(AttentionPlan):
     probability_shift: int
     """Probabilities are scaled by 2 to this power, which uses the range of fp8; else 0."""
     exp2_fma_share: float
-    tensor_memory: tuple[TensorMemoryRegion, ...]
-    tensor_memory_columns: int
-    """Columns to allocate: a power of two."""
 
     @property
     def probability_scale_log2(self) -> int:
@@ -137,16 +134,6 @@ class BlackwellAttentionPlan(AttentionPlan):
     def votes_on_rescaling(self) -> bool:
         """Whether warps vote: they do whatever the threshold."""
         return True
-
-    @property
-    def tensor_regions(self) -> tuple[TensorMemoryRegion, ...]:
-        """See ``tensor_memory``."""
-        return self.tensor_memory
-
-    @property
-    def tensor_columns(self) -> int:
-        """See ``tensor_memory_columns``."""
-        return self.tensor_memory_columns
 
     @property
     def fma_keys(self) -> int:

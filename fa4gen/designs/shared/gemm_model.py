@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from fa4gen.designs.shared.kernel_model import KernelPlan
+from fa4gen.designs.shared.kernel_model import KernelPlan, TensorMemoryPlan
 
 if TYPE_CHECKING:
     from fa4gen.designs.shared.model import TensorMemoryRegion
@@ -99,7 +99,7 @@ class HopperGemmPlan(GemmPlan):
 
 
 @dataclass(frozen=True, kw_only=True)
-class BlackwellGemmPlan(GemmPlan):
+class BlackwellGemmPlan(TensorMemoryPlan, GemmPlan):
     """A matrix product by tcgen05, accumulators in tensor memory (sm_100a, sm_103a)."""
 
     num_accum_stages: int
@@ -110,16 +110,6 @@ class BlackwellGemmPlan(GemmPlan):
     tensor_memory: tuple[TensorMemoryRegion, ...]
     tensor_memory_columns: int
     """Columns to allocate: a power of two."""
-
-    @property
-    def tensor_regions(self) -> tuple[TensorMemoryRegion, ...]:
-        """See ``tensor_memory``."""
-        return self.tensor_memory
-
-    @property
-    def tensor_columns(self) -> int:
-        """See ``tensor_memory_columns``."""
-        return self.tensor_memory_columns
 
     @property
     def accumulator_layout(self) -> AccumulatorLayout:

@@ -80,3 +80,21 @@ class KernelPlan:
     def shared_bytes_used(self) -> int:
         """Bytes up to the end of the last region, before the alignment slack."""
         return max(region.end for region in self.shared)
+
+
+class TensorMemoryPlan(KernelPlan):
+    """A plan whose kernel has tensor memory; each design orders its own fields."""
+
+    tensor_memory: tuple[TensorMemoryRegion, ...]
+    tensor_memory_columns: int
+    """Columns to allocate: a power of two."""
+
+    @property
+    def tensor_regions(self) -> tuple[TensorMemoryRegion, ...]:
+        """See ``tensor_memory``."""
+        return self.tensor_memory
+
+    @property
+    def tensor_columns(self) -> int:
+        """See ``tensor_memory_columns``."""
+        return self.tensor_memory_columns

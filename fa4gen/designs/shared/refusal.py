@@ -1,6 +1,6 @@
-"""Refusing a config that cannot work: every fault with its arithmetic and ways out of it.
+"""Refusing a config that cannot work: every fault with its arithmetic and suggested fixes.
 
-A way out is tried before it is offered: it removes its fault and brings no other.
+A fix is tried before it is suggested: it removes its fault and brings no other.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ class Fault:
     keys: tuple[str, ...]
     """Config keys that it comes from, the one to change first in front."""
     remedies: tuple[Iterable[Changes], ...]
-    """Ways out, each read once: of it, the first changes are offered that make all well, or else
-    that help."""
+    """Kinds of fixes, each read once: the first changes of a kind are suggested after which the
+    config has no fault, or else the first that remove this one."""
     last_resort: Iterable[Changes] = ()
     """Tried only when no remedy works."""
 

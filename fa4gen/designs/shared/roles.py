@@ -5,11 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from fa4gen.designs.shared.model import Role
+
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from fa4gen.designs.shared.hardware import Architecture
 
 WARPGROUP = 128
 """Threads."""
+WARPGROUP_WARPS = 4
 REGISTER_STEP = 8
 """Threads get registers in multiples of this many, and setmaxnreg takes no other number."""
 
@@ -76,3 +81,30 @@ def wgmma_registers(columns: int, *, register_a: bool) -> int:
 
 def _round_down(registers: int) -> int:
     return registers // REGISTER_STEP * REGISTER_STEP
+
+
+def consumer_roles(
+    split: RegisterSplit, num_consumers: int, work: Callable[[int], str]
+) -> list[Role]:
+    """Return the consumer warpgroups, after the producer's; ``work`` says what each does."""
+    return [
+        Role(
+            name=f"consume {i}",
+            first_warp=WARPGROUP_WARPS * (1 + i),
+            num_warps=WARPGROUP_WARPS,
+            registers=split.consumer,
+            work=work(i),
+        )
+        for i in range(num_consumers)
+    ]
+
+
+def loader_role(split: RegisterSplit) -> Role:
+    """Return the producer warpgroup of an attention kernel: the loader."""
+    return Role(
+        name="load",
+        first_warp=0,
+        num_warps=WARPGROUP_WARPS,
+        registers=split.producer,
+        work="one thread issues all TMA loads and hands out tiles",
+    )

@@ -1,14 +1,24 @@
-"""The shared-memory map: regions one behind the other, each aligned as it needs."""
+"""The shared-memory map: regions one after the other, each aligned as it needs. Bytes."""
 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from itertools import takewhile
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from fa4gen.designs.shared.model import BARRIER_BYTES, SharedRegion
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
-    from fa4gen.designs.shared.model import SharedRegion
+    from fa4gen.designs.shared.model import Barrier
+    from fa4gen.designs.shared.values import DesignValues
+
+V = TypeVar("V", bound="DesignValues[Any]")
+
+SWIZZLE_ALIGNMENT = 1024
+BASE_ALIGNMENT = 16
+"""What dynamic shared memory is aligned to if the kernel does not ask for more."""
 
 
 def align_up(value: int, alignment: int) -> int:
@@ -16,7 +26,21 @@ def align_up(value: int, alignment: int) -> int:
     return -(-value // alignment) * alignment
 
 
-def lay_out_regions(regions: Sequence[SharedRegion]) -> tuple[SharedRegion, ...]:
+def slots_of(
+    name: str, slots: int, slot_bytes: int, holds: str, *, alignment: int = SWIZZLE_ALIGNMENT
+) -> SharedRegion:
+    """Return a region of equal slots that is not yet placed; swizzled ones if not said."""
+    return SharedRegion(name, 0, slots * slot_bytes, alignment, slots, holds)
+
+
+def barrier_region(rows: Sequence[Barrier]) -> SharedRegion:
+    """Return the region of all slots of the barrier table."""
+    slots = sum(row.slots for row in rows)
+    holds = "mbarriers: see the barrier table"
+    return slots_of("barriers", slots, BARRIER_BYTES, holds, alignment=BARRIER_BYTES)
+
+
+def lay_out(regions: Sequence[SharedRegion]) -> tuple[SharedRegion, ...]:
     """Give each region its offset in bytes; the base is aligned to the first one's alignment."""
     laid_out = []
     offset = 0
@@ -25,3 +49,21 @@ def lay_out_regions(regions: Sequence[SharedRegion]) -> tuple[SharedRegion, ...]
         laid_out.append(replace(region, offset=offset))
         offset += region.bytes
     return tuple(laid_out)
+
+
+def dynamic_shared_bytes(regions: Sequence[SharedRegion], *, aligns_base: bool = True) -> int:
+    """Return what a launch asks for: the regions, and the room to align their base."""
+    room = SWIZZLE_ALIGNMENT if aligns_base else 0
+    return align_up(regions[-1].end, BASE_ALIGNMENT) + room
+
+
+def most_that_fit(
+    values: V, regions_of: Callable[[V], Sequence[SharedRegion]], key: str, limit: int
+) -> int:
+    """Return how many slots ``key`` may have, 0 to ``limit``, for all regions to fit a CTA."""
+
+    def fits(slots: int) -> bool:
+        regions = regions_of(replace(values, **{key: slots}))
+        return dynamic_shared_bytes(regions) <= values.arch.shared_bytes
+
+    return len(list(takewhile(fits, range(1, limit + 1))))

@@ -50,7 +50,7 @@ _OPTIONAL = {
     "value_depth": _or_auto(_depths),
     "out_dtype": st.sampled_from(["auto", "bf16", "fp16"]),
     "cta_group": st.sampled_from([1, 2]),
-    "BM": _or_auto(st.sampled_from([128, 256])),
+    "BM": _or_auto(st.sampled_from([64, 128, 256])),
     "BN": _or_auto(st.integers(1, 8).map(lambda n: 32 * n)),
     "num_kv_stages": _or_auto(st.integers(1, 32)),
     "kv_ring": st.sampled_from(["auto", "separate", "fused"]),

@@ -1,4 +1,4 @@
-"""What is refused, and that every way out that a message offers is one."""
+"""What is refused, and that every suggested fix is one."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from fa4gen.config.schema import BlackwellAttentionConfig
 from fa4gen.designs.attention_sm100.plan import find_faults
-from fa4gen.designs.attention_sm100.ways_out import DECIDED_TOGETHER, back_to_auto
+from fa4gen.designs.attention_sm100.suggested_fixes import DECIDED_TOGETHER, back_to_auto
 from fa4gen.designs.build import build_plan
 from fa4gen.designs.shared.refusal import changed
 from fa4gen.errors import ConfigError, Problem
@@ -134,6 +134,12 @@ def test_fewest_keys_go_back_to_auto_first(config_of: ConfigOf) -> None:
             "Set num_kv_stages: 5; or BN: 96; or BM: 128.",
         ),
         (
+            {"BM": 64},
+            "BM",
+            "BM: 64 query rows a CTA are for depth 512; at depth 128 a query tile has 128 rows",
+            "Set BM: 128; or BM: auto.",
+        ),
+        (
             {"registers": {"softmax": 200, "correction": 80, "other": 48}},
             "registers",
             "registers: 128 * (2 * 200 for the softmax + 80 for the correction + 48 for the other "
@@ -143,7 +149,7 @@ def test_fewest_keys_go_back_to_auto_first(config_of: ConfigOf) -> None:
         (
             {"BM": 128, "registers": {"softmax": 240, "correction": 200, "other": 120}},
             "registers",
-            "registers: 128 * (1 * 240 for the softmax + 200 for the correction + 120 for the "
+            "registers: 128 * (240 for the softmax + 200 for the correction + 120 for the "
             "other warps) = 71680, 64512 available: setmaxnreg would wait for ever",
             "Set registers: {softmax: 184, correction: 200, other: 120}; or registers: auto.",
         ),

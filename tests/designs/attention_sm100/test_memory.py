@@ -11,13 +11,13 @@ from hypothesis import strategies as st
 
 from fa4gen.config.schema import BlackwellAttentionConfig
 from fa4gen.designs.attention_sm100.memory import (
-    MAX_STAGES,
     attention_regions,
-    dynamic_shared_bytes,
     most_stages,
 )
 from fa4gen.designs.attention_sm100.plan import ROOM
 from fa4gen.designs.attention_sm100.values import Values, decide
+from fa4gen.designs.shared.shared_memory import dynamic_shared_bytes
+from fa4gen.designs.shared.values import MAX_KV_STAGES
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -37,14 +37,14 @@ def test_no_more_stages_than_the_most_fit(
     values, _ = decide(data.draw(any_config), ROOM)
     most = most_stages(values)
     limit = values.arch.shared_bytes
-    assert all((bytes_of(values, n) <= limit) == (n <= most) for n in range(1, MAX_STAGES + 1))
+    assert all((bytes_of(values, n) <= limit) == (n <= most) for n in range(1, MAX_KV_STAGES + 1))
     if values.config.num_kv_stages == "auto":
         assert values.num_kv_stages == max(1, most)
 
 
 def test_the_most_stages_of_the_schema_are_known_here() -> None:
     stages = BlackwellAttentionConfig.model_json_schema()["properties"]["num_kv_stages"]["anyOf"]
-    assert max(branch.get("maximum", 0) for branch in stages) == MAX_STAGES
+    assert max(branch.get("maximum", 0) for branch in stages) == MAX_KV_STAGES
 
 
 def test_the_map_says_what_lies_where(plan_of: Callable[..., FA4Config]) -> None:

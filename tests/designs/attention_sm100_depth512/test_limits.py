@@ -1,4 +1,4 @@
-"""What is refused, and that every way out that a message offers is one."""
+"""What is refused, and that every suggested fix is one."""
 
 from __future__ import annotations
 

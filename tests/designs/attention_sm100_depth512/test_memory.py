@@ -11,15 +11,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fa4gen.config.schema import BlackwellAttentionConfig
-from fa4gen.designs.attention_sm100_depth512 import memory
 from fa4gen.designs.attention_sm100_depth512.memory import (
     attention_regions,
-    dynamic_shared_bytes,
     most_stages,
 )
 from fa4gen.designs.attention_sm100_depth512.values import MAX_STAGES, Values, decide
 from fa4gen.designs.shared.attention_model import Depth512Config
 from fa4gen.designs.shared.model import Choice
+from fa4gen.designs.shared.shared_memory import dynamic_shared_bytes
+from fa4gen.designs.shared.values import MAX_KV_STAGES
 
 PlanOf = Callable[..., Depth512Config]
 ConfigOf = Callable[..., BlackwellAttentionConfig]
@@ -67,7 +67,7 @@ def test_lanes_of_a_warp_bound_the_stages_where_memory_does_not(config_of: Confi
 
 def test_the_most_stages_of_the_schema_are_known_here() -> None:
     stages = BlackwellAttentionConfig.model_json_schema()["properties"]["num_kv_stages"]["anyOf"]
-    assert max(branch.get("maximum", 0) for branch in stages) == memory.MAX_STAGES
+    assert max(branch.get("maximum", 0) for branch in stages) == MAX_KV_STAGES
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""What is refused, and that every way out that a message offers is one."""
+"""What is refused, and that every suggested fix is one."""
 
 from __future__ import annotations
 
@@ -81,14 +81,14 @@ def test_who_follows_the_first_offers_ends_with_a_plan(
             {"num_kv_stages": 4},
             "num_kv_stages",
             "shared memory: 3 * 16384 for queries + 4 * 2 * 24576 for stages of keys and values "
-            "+ 1264 for barriers, tiles and alignment = 247024 bytes, but a CTA has 232448",
+            "+ 1264 for barriers, tiles and alignment = 247024 bytes, 232448 available",
             "Set num_kv_stages: 3; or BN: 80; or num_consumer_warpgroups: 2.",
         ),
         (
             {"depth": 256, "BM": 128, "BN": 176},
             "BN",
             "shared memory: 2 * 32768 for queries + 1 * 2 * 90112 for stages of keys and values "
-            "+ 1152 for barriers, tiles and alignment = 246912 bytes, but a CTA has 232448",
+            "+ 1152 for barriers, tiles and alignment = 246912 bytes, 232448 available",
             "Set BN: 160; or BM: 64.",
         ),
         (

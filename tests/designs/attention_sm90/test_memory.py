@@ -10,10 +10,10 @@ from fa4gen.config.schema import AttentionConfig
 from fa4gen.designs.attention_sm90.memory import (
     MAX_STAGES,
     attention_regions,
-    dynamic_shared_bytes,
     most_stages,
 )
 from fa4gen.designs.attention_sm90.values import Values, decide
+from fa4gen.designs.shared.shared_memory import dynamic_shared_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -53,7 +53,7 @@ DEPTH = {"depth": 512, "cta_group": 2}
         ),
     ],
 )
-def test_what_cannot_work_is_refused_with_a_way_out(
+def test_what_cannot_work_is_refused_with_a_suggested_fix(
     config_of: ConfigOf, keys: dict[str, object], message: str, remedy: str
 ) -> None:
     config = config_of(**{**DEPTH, **keys})

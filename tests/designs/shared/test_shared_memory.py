@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fa4gen.designs.shared.model import SharedRegion
-from fa4gen.designs.shared.shared_memory import align_up, lay_out_regions
+from fa4gen.designs.shared.shared_memory import align_up, lay_out
 
 alignments = st.sampled_from([1, 8, 16, 128, 1024])
 regions = st.builds(
@@ -27,7 +27,7 @@ def test_align_up(value: int, aligned: int) -> None:
 
 @given(st.lists(regions, min_size=1, max_size=6))
 def test_regions_are_packed_in_order_each_at_its_alignment(given_: list[SharedRegion]) -> None:
-    laid_out = lay_out_regions(given_)
+    laid_out = lay_out(given_)
     assert [(r.bytes, r.alignment, r.slots) for r in laid_out] == [
         (r.bytes, r.alignment, r.slots) for r in given_
     ]

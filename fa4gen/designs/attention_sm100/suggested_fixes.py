@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from itertools import combinations
 from typing import TYPE_CHECKING
+
+from fa4gen.designs.shared import limits
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -26,7 +27,4 @@ DECIDED_TOGETHER = (
 
 def back_to_auto(config: BlackwellAttentionConfig) -> Iterator[Changes]:
     """Yield changes that leave keys to the plan, fewest first; all of them always suffice."""
-    given = [key for key in DECIDED_TOGETHER if getattr(config, key) != "auto"]
-    for number in range(1, len(given) + 1):
-        for keys in combinations(given, number):
-            yield dict.fromkeys(keys, "auto")
+    return limits.back_to_auto(config, DECIDED_TOGETHER)
