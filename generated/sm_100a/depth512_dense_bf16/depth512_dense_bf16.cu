@@ -744,7 +744,8 @@ __device__ __forceinline__ void write_unseen_tile(const Problem& problem, const 
                  tile.head * out.head_stride;
 #pragma unroll 1
     for (int32 column = 0; column < kValueDepth; column += 8)
-      asm volatile("st.global.v4.b32 [%0], {%1, %1, %1, %1};" ::"l"(to + column), "r"(0) : "memory");
+      asm volatile("st.global.v4.b32 [%0], {%1, %1, %1, %1};"
+                   ::"l"(to + column), "r"(0) : "memory");
   }
 }
 

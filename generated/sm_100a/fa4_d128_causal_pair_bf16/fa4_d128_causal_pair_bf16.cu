@@ -212,7 +212,8 @@ static_assert(kValueEmpty == kValueFull + 8 * kValueFullSlots,
               "Consumer barriers follow the producer's.");
 
 // Scores: the MMA warp to the softmax of a query tile. Probabilities go back, in parts;
-// they signal as well that the scores have been read, and the next scores signal that P.V has read them.
+// they signal as well that the scores have been read, and the next scores signal that P.V has read
+// them.
 template <bool kIsProducer>
 using Scores = RolePipeline<kScoreStages, kIsProducer, kCtaGroup>;
 template <bool kIsProducer>
@@ -754,8 +755,8 @@ struct SoftmaxRole {
 };
 
 __device__ __forceinline__ void run_softmax(uint32 base, const Problem& problem,
-                                            uint32 tensor_memory,
-                                            int32 query_tile, float softmax_scale_log2, float* lse, int32 rank) {
+                                            uint32 tensor_memory, int32 query_tile,
+                                            float softmax_scale_log2, float* lse, int32 rank) {
   const int32 thread_row = threadIdx.x % kTileRows;
   const uint32 lane = tensor_memory + (thread_row / 32 * 32 << 16);  // the warp's first
   SoftmaxRole role{problem,
@@ -843,7 +844,8 @@ __device__ __forceinline__ void write_unseen_tile(const Problem& problem, const 
                  tile.head * out.head_stride;
 #pragma unroll 1
     for (int32 column = 0; column < kValueDepth; column += 8)
-      asm volatile("st.global.v4.b32 [%0], {%1, %1, %1, %1};" ::"l"(to + column), "r"(0) : "memory");
+      asm volatile("st.global.v4.b32 [%0], {%1, %1, %1, %1};"
+                   ::"l"(to + column), "r"(0) : "memory");
   }
 }
 

@@ -575,7 +575,8 @@ struct TMAProducerPipeline {
 //   wait waits for the bytes of a part, first with parity 0
 //   release commits: the part is free once the products issued so far have read it; after the last
 //   part the pipeline steps to the next slot, and the phase flips when the index wraps
-// K waits and releases its last part unless another is named: with one part that is the whole block.
+// K waits and releases its last part unless another is named: with one part that is the whole
+// block.
 template <class config, bool is_k = true>
 struct TMAConsumerPipeline {
   static constexpr bool is_k_major = is_k;

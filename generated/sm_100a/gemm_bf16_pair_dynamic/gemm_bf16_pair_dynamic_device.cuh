@@ -442,13 +442,14 @@ struct Ring {
   }
 };
 
-// A ring of num_stages slots with full barriers [0, num_stages), then empty ones. Every thread of a role
-// holds a copy of the struct and steps its own position in it, producer_state or consumer_state.
+// A ring of num_stages slots with full barriers [0, num_stages), then empty ones. Every thread of a
+// role holds a copy of the struct and steps its own position in it, producer_state or
+// consumer_state.
 //   full:  producer_arv_count arrivals, of the producer or of the products that it commits, and the
 //          bytes that it expects
 //   empty: consumer_arv_count arrivals, of the consumer
-// Names are those of the published structs: each side waits for the other, wait_consumer for an empty
-// slot and wait_producer for a full one.
+// Names are those of the published structs: each side waits for the other, wait_consumer for an
+// empty slot and wait_producer for a full one.
 template <int32 num_stages>
 struct ProducerConsumerPipeline {
   uint32 mbar;  // address of the first barrier
@@ -458,7 +459,8 @@ struct ProducerConsumerPipeline {
   static constexpr int32 num_mbars = 2 * num_stages;
 
   // By one thread.
-  __device__ __forceinline__ void init_mbars(uint32 producer_arv_count, uint32 consumer_arv_count) const {
+  __device__ __forceinline__ void init_mbars(uint32 producer_arv_count,
+                                             uint32 consumer_arv_count) const {
     for (uint32 i = 0; i < num_stages; ++i) {
       mbarrier_init(mbar + 8 * i, producer_arv_count);
       mbarrier_init(mbar + 8 * (num_stages + i), consumer_arv_count);
@@ -466,7 +468,9 @@ struct ProducerConsumerPipeline {
   }
 
   __device__ __forceinline__ uint32 full(uint32 stage) const { return mbar + 8 * stage; }
-  __device__ __forceinline__ uint32 empty(uint32 stage) const { return mbar + 8 * (num_stages + stage); }
+  __device__ __forceinline__ uint32 empty(uint32 stage) const {
+    return mbar + 8 * (num_stages + stage);
+  }
 
   // Producer.
   __device__ __forceinline__ Ring<num_stages> producer_end() const {
@@ -484,16 +488,19 @@ struct ProducerConsumerPipeline {
   __device__ __forceinline__ uint32 consumer_stage() const { return consumer_state.index; }
   __device__ __forceinline__ uint32 consumer_mbar() const { return consumer_end().empty(); }
   __device__ __forceinline__ void wait_producer() const { consumer_end().wait_full(); }
-  __device__ __forceinline__ void consumer_arrive() const { consumer_end().arrive(consumer_mbar()); }
+  __device__ __forceinline__ void consumer_arrive() const {
+    consumer_end().arrive(consumer_mbar());
+  }
   __device__ __forceinline__ void consumer_step() { consumer_state.step(); }
 };
 
-// A slot that the producer may fill, from the handle's start, which waits, to its end, which only steps.
-// Who fills it sees to the arrivals on mbar(): of threads, with expected bytes, of a commit.
+// A slot that the producer may fill, from the handle's start, which waits, to its end, which only
+// steps. Who fills it sees to the arrivals on mbar(): of threads, with expected bytes, of a commit.
 template <int32 num_stages>
 struct ProduceContext {
   ProducerConsumerPipeline<num_stages>& pipeline;
-  __device__ __forceinline__ explicit ProduceContext(ProducerConsumerPipeline<num_stages>& of) : pipeline(of) {
+  __device__ __forceinline__ explicit ProduceContext(ProducerConsumerPipeline<num_stages>& of)
+      : pipeline(of) {
     pipeline.wait_consumer();
   }
   ProduceContext(const ProduceContext&) = delete;
@@ -502,12 +509,13 @@ struct ProduceContext {
   __device__ __forceinline__ uint32 mbar() const { return pipeline.producer_mbar(); }
 };
 
-// A slot that the consumer may read, from the handle's start, which waits, to its end, where this thread
-// arrives and steps.
+// A slot that the consumer may read, from the handle's start, which waits, to its end, where this
+// thread arrives and steps.
 template <int32 num_stages>
 struct ConsumeContext {
   ProducerConsumerPipeline<num_stages>& pipeline;
-  __device__ __forceinline__ explicit ConsumeContext(ProducerConsumerPipeline<num_stages>& of) : pipeline(of) {
+  __device__ __forceinline__ explicit ConsumeContext(ProducerConsumerPipeline<num_stages>& of)
+      : pipeline(of) {
     pipeline.wait_producer();
   }
   ConsumeContext(const ConsumeContext&) = delete;
@@ -518,12 +526,13 @@ struct ConsumeContext {
   __device__ __forceinline__ uint32 index() const { return pipeline.consumer_stage(); }
 };
 
-// As ConsumeContext, for consumers of which not every thread arrives, or earlier than it steps: the end
-// of the handle only steps.
+// As ConsumeContext, for consumers of which not every thread arrives, or earlier than it steps: the
+// end of the handle only steps.
 template <int32 num_stages>
 struct ExplicitConsumeContext {
   ProducerConsumerPipeline<num_stages>& pipeline;
-  __device__ __forceinline__ explicit ExplicitConsumeContext(ProducerConsumerPipeline<num_stages>& of)
+  __device__ __forceinline__ explicit ExplicitConsumeContext(
+      ProducerConsumerPipeline<num_stages>& of)
       : pipeline(of) {
     pipeline.wait_producer();
   }
@@ -534,9 +543,9 @@ struct ExplicitConsumeContext {
   __device__ __forceinline__ void arrive() const { pipeline.consumer_arrive(); }
 };
 
-// Slots that one thread of a warp of its own hands to the threads of an epilogue, and gets back: with the
-// residual in them, which it has loaded ahead by TMA, or free. 2 * num_stages barriers: full ones first,
-// then empty ones.
+// Slots that a warp of its own, by one thread, passes to the threads of an epilogue, and gets back:
+// with the residual in them, which it has loaded ahead by TMA, or free. 2 * num_stages barriers:
+// full ones first, then empty ones.
 //   full:  producer_arv_count arrivals, of the thread that hands over a slot, and the bytes that it
 //          expects; every epilogue thread waits, first with parity 0
 //   empty: consumer_arv_count arrivals, of the epilogue's threads, or of one for its warp after a
@@ -547,13 +556,16 @@ struct EpiLoadPipeline {
   ProducerConsumerPipeline<num_stages> pipeline;
 
   // By one thread.
-  __device__ __forceinline__ void init_barriers(uint32 producer_arv_count = 1, uint32 consumer_arv_count = 128) const {
+  __device__ __forceinline__ void init_barriers(uint32 producer_arv_count = 1,
+                                                uint32 consumer_arv_count = 128) const {
     pipeline.init_mbars(producer_arv_count, consumer_arv_count);
   }
 
-  // Load warp: a slot to fill, once the epilogue has read it. Its end goes on to the next one; the bytes
-  // of the copy complete mbar().
-  __device__ __forceinline__ ProduceContext<num_stages> produce() { return ProduceContext<num_stages>(pipeline); }
+  // Load warp: a slot to fill, once the epilogue has read it. Its end goes on to the next one; the
+  // bytes of the copy complete mbar().
+  __device__ __forceinline__ ProduceContext<num_stages> produce() {
+    return ProduceContext<num_stages>(pipeline);
+  }
   // The same in single steps.
   __device__ __forceinline__ ProduceContext<num_stages> acquire_producer() { return produce(); }
   __device__ __forceinline__ void wait_consumer() const { pipeline.wait_consumer(); }
@@ -562,9 +574,11 @@ struct EpiLoadPipeline {
   __device__ __forceinline__ void producer_step() { pipeline.producer_step(); }
 
   // Epilogue: a slot to read. Its end arrives and goes on to the next one,
-  __device__ __forceinline__ ConsumeContext<num_stages> consume() { return ConsumeContext<num_stages>(pipeline); }
-  // or only goes on, where threads arrive themselves: as many as consumer_arv_count says, after those
-  // for whom they do (__syncwarp for one lane of a warp).
+  __device__ __forceinline__ ConsumeContext<num_stages> consume() {
+    return ConsumeContext<num_stages>(pipeline);
+  }
+  // or only goes on, where threads arrive themselves: as many as consumer_arv_count says, after
+  // those for whom they do (__syncwarp for one lane of a warp).
   __device__ __forceinline__ ExplicitConsumeContext<num_stages> consume_explicit() {
     return ExplicitConsumeContext<num_stages>(pipeline);
   }
@@ -584,15 +598,15 @@ struct OutputStage {
   ProducerConsumerPipeline<num_stages> pipeline;
 };
 
-// Accumulators in tensor memory, stage_stride_cols columns apart, passed from the MMA warp to the epilogue
-// and back: the epilogue reads one while the products of the next tile fill another.
-//   full:  one arrival, the commit of a tile's last product, in a pair (cta_group 2) in both CTAs, each of
-//          which has its own; every epilogue thread waits, first with parity 0
+// Accumulators in tensor memory, stage_stride_cols columns apart, passed from the MMA warp to the
+// epilogue and back: the epilogue reads one while the products of the next tile fill another.
+//   full:  one arrival, the commit of a tile's last product, in a pair (cta_group 2) in both CTAs,
+//          each of which has its own; every epilogue thread waits, first with parity 0
 //   empty: 128 * cta_group arrivals, of every epilogue thread, in a pair those of both CTAs on the
 //          leader's barrier; the MMA warp, in a pair the leader's, waits, first with parity 1
-// Either side has a tcgen05 fence after its wait. The epilogue has its loads complete (wait::ld) and a
-// fence before its arrival: in a pair nothing else orders the peer's loads before the next products.
-// The leader must stay until the peer has arrived for the last time.
+// Either side has a tcgen05 fence after its wait. The epilogue has its loads complete (wait::ld)
+// and a fence before its arrival: in a pair nothing else orders the peer's loads before the next
+// products. The leader must stay until the peer has arrived for the last time.
 template <int32 num_stages, int32 stage_stride_cols, int32 cta_group>
 struct OutputRingBuffer {
   using Pipeline = ProducerConsumerPipeline<num_stages>;
@@ -616,7 +630,8 @@ struct OutputRingBuffer {
     const uint32 index = pipeline.producer_stage();
     return {index, tmem_base_addr + index * stage_stride_cols, pipeline};
   }
-  // MMA warp: the stage is full once the products that the elected thread has issued so far are complete.
+  // MMA warp: the stage is full once the products that the elected thread has issued so far are
+  // complete.
   __device__ __forceinline__ void release_from_mma(const Stage& stage, uint32 e) {
     mma_commit_mask<cta_group>(stage.pipeline.full(stage.index), mma_complete_mask, e);
     pipeline.producer_step();
@@ -647,7 +662,8 @@ struct OutputRingBuffer {
   struct Consumer {
     OutputRingBuffer& ring;
     Stage stage;
-    __device__ __forceinline__ explicit Consumer(OutputRingBuffer& of) : ring(of), stage(of.acquire_for_epilogue()) {}
+    __device__ __forceinline__ explicit Consumer(OutputRingBuffer& of)
+        : ring(of), stage(of.acquire_for_epilogue()) {}
     Consumer(const Consumer&) = delete;
     __device__ __forceinline__ ~Consumer() { ring.release_from_epilogue(); }
   };

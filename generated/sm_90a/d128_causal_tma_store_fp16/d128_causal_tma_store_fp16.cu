@@ -63,7 +63,8 @@ static_assert(kNumThreads == 128 * (1 + kNumConsumerWarpgroups),
 
 // ---- shared memory: 147632 bytes, from a base aligned to 1024 ----
 
-// Queries, one slot a consumer warpgroup: 64 x 128 fp16, 128-byte swizzle; then the output on its way to global memory
+// Queries, one slot a consumer warpgroup: 64 x 128 fp16, 128-byte swizzle; then the output on its
+// way to global memory
 constexpr uint32 kQueryOffset = 0;
 constexpr uint32 kQueryBytes = 16384;  // of each of 3
 
@@ -285,7 +286,8 @@ struct RowState {
 };
 
 // Largest score of each row in this block, over all four lanes that share the row.
-__device__ __forceinline__ void block_max(const float (&scores)[kBN / 2], float (&largest)[2]) {
+__device__ __forceinline__ void block_max(const float (&scores)[kBN / 2],
+                                          float (&largest)[2]) {
   float low[2] = {fmaxf(scores[0], scores[1]), fmaxf(scores[2], scores[3])};
   float high[2] = {fmaxf(scores[4], scores[5]), fmaxf(scores[6], scores[7])};
 #pragma unroll
@@ -329,7 +331,7 @@ __device__ __forceinline__ void update_max(RowState& rows, float (&output)[kDept
   // A small increase is left out: probabilities stay below 2^kRescaleThreshold, and the quotient of
   // output and sum is the same. The whole warp decides, so that it does not diverge.
   const bool exceeds = (new_max[0] - rows.max[0]) * scale_log2 > kRescaleThreshold ||
-                   (new_max[1] - rows.max[1]) * scale_log2 > kRescaleThreshold;
+                       (new_max[1] - rows.max[1]) * scale_log2 > kRescaleThreshold;
   if (!__any_sync(0xffffffffu, exceeds)) return;
   float factor[2];
 #pragma unroll

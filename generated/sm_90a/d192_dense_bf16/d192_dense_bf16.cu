@@ -263,7 +263,8 @@ struct RowState {
 };
 
 // Largest score of each row in this block, over all four lanes that share the row.
-__device__ __forceinline__ void block_max(const float (&scores)[kBN / 2], float (&largest)[2]) {
+__device__ __forceinline__ void block_max(const float (&scores)[kBN / 2],
+                                          float (&largest)[2]) {
   float low[2] = {fmaxf(scores[0], scores[1]), fmaxf(scores[2], scores[3])};
   float high[2] = {fmaxf(scores[4], scores[5]), fmaxf(scores[6], scores[7])};
 #pragma unroll
@@ -307,7 +308,7 @@ __device__ __forceinline__ void update_max(RowState& rows, float (&output)[kDept
   // A small increase is left out: probabilities stay below 2^kRescaleThreshold, and the quotient of
   // output and sum is the same. The whole warp decides, so that it does not diverge.
   const bool exceeds = (new_max[0] - rows.max[0]) * scale_log2 > kRescaleThreshold ||
-                   (new_max[1] - rows.max[1]) * scale_log2 > kRescaleThreshold;
+                       (new_max[1] - rows.max[1]) * scale_log2 > kRescaleThreshold;
   if (!__any_sync(0xffffffffu, exceeds)) return;
   float factor[2];
 #pragma unroll
@@ -421,8 +422,8 @@ __device__ __forceinline__ uint16* output_row(const OutputTensor& out, const Til
          tile.head * out.head_stride + threadIdx.x % 4 * 8;
 }
 
-// Straight from registers: the four lanes of a row exchange columns so that each stores 16 bytes and
-// the four together 64 contiguous ones.
+// Straight from registers: the four lanes of a row exchange columns so that each stores 16 bytes
+// and the four together 64 contiguous ones.
 __device__ __forceinline__ void write_output(const Problem& problem, const OutputTensor& out,
                                              const Tile& tile, const Place& place,
                                              const float (&output)[kDepth / 2],

@@ -73,11 +73,13 @@ static_assert(kNumThreads == 128 * (1 + kNumConsumerWarpgroups),
 constexpr uint32 kQueryOffset = 0;
 constexpr uint32 kQueryBytes = 16384;  // of each of 8
 
-// Probabilities of the peer's keys, written by the peer, for each of two blocks and warpgroup: 64 x 64 fp16, 128-byte swizzle
+// Probabilities of the peer's keys, written by the peer, for each of two blocks and warpgroup: 64 x
+// 64 fp16, 128-byte swizzle
 constexpr uint32 kProbabilityOffset = 131072;
 constexpr uint32 kProbabilityBytes = 8192;  // of each of 4
 
-// Ring of keys and values, 128-byte swizzle: a panel of 64 keys x 64 columns, or 16 keys x 256 columns of values
+// Ring of keys and values, 128-byte swizzle: a panel of 64 keys x 64 columns, or 16 keys x 256
+// columns of values
 constexpr uint32 kRingOffset = 163840;
 constexpr uint32 kRingBytes = 8192;  // of each of 8
 
@@ -395,7 +397,8 @@ struct RowState {
 };
 
 // Largest score of each row in this block, over all four lanes that share the row.
-__device__ __forceinline__ void block_max(const float (&scores)[kOwnKeys / 2], float (&largest)[2]) {
+__device__ __forceinline__ void block_max(const float (&scores)[kOwnKeys / 2],
+                                          float (&largest)[2]) {
   float low[2] = {fmaxf(scores[0], scores[1]), fmaxf(scores[2], scores[3])};
   float high[2] = {fmaxf(scores[4], scores[5]), fmaxf(scores[6], scores[7])};
 #pragma unroll
@@ -636,8 +639,9 @@ __device__ __forceinline__ void write_output_part(const Problem& problem, const 
         "{ .reg .pred is_row;"
         " setp.lt.s32 is_row, %5, %6;"
         " @is_row st.global.v4.b32 [%0], {%1, %2, %3, %4}; }"
-        ::"l"(row + 8 * r * out.row_stride + 32 * part), "r"(words[0]), "r"(words[1]), "r"(words[2]),
-          "r"(words[3]), "r"(thread_row + 8 * r), "r"(problem.query_rows) : "memory");
+        ::"l"(row + 8 * r * out.row_stride + 32 * part), "r"(words[0]), "r"(words[1]),
+          "r"(words[2]), "r"(words[3]), "r"(thread_row + 8 * r), "r"(problem.query_rows)
+        : "memory");
   }
 }
 
@@ -689,8 +693,8 @@ struct Consumer {
   }
 
   // Q.K of one block, panel by panel; its last panel is left in flight. With the first one in
-  // flight the peer is signalled that buffers are free: it needs them only half a block later, and the
-  // tensor cores have been idle since the last P.V. With kWrites the output of the tile before,
+  // flight the peer is signalled that buffers are free: it needs them only half a block later, and
+  // the tensor cores have been idle since the last P.V. With kWrites the output of the tile before,
   // which is complete, is written between the panels. The very first block has no block before it.
   template <bool kFirst, bool kWrites>
   __device__ __forceinline__ void issue_scores(bool new_queries) {
@@ -729,9 +733,9 @@ struct Consumer {
     exchange.send_rows<kMaximumFull, kMaximumOffset>(block, largest);
   }
 
-  // Both CTAs compute the same maxima, so that their probabilities are on one scale. A small increase
-  // is left out: probabilities stay below 2^kRescaleThreshold, and the quotient of output and sum
-  // is the same.
+  // Both CTAs compute the same maxima, so that their probabilities are on one scale. A small
+  // increase is left out: probabilities stay below 2^kRescaleThreshold, and the quotient of output
+  // and sum is the same.
   __device__ __forceinline__ void agree_on_maxima() {
     float peer[2];
     exchange.receive_rows<kMaximumFull, kMaximumOffset>(block, peer);

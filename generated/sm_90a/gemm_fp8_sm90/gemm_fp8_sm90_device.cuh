@@ -284,13 +284,14 @@ struct Ring {
   }
 };
 
-// A ring of num_stages slots with full barriers [0, num_stages), then empty ones. Every thread of a role
-// holds a copy of the struct and steps its own position in it, producer_state or consumer_state.
+// A ring of num_stages slots with full barriers [0, num_stages), then empty ones. Every thread of a
+// role holds a copy of the struct and steps its own position in it, producer_state or
+// consumer_state.
 //   full:  producer_arv_count arrivals, of the producer, and the
 //          bytes that it expects
 //   empty: consumer_arv_count arrivals, of the consumer
-// Names are those of the published structs: each side waits for the other, wait_consumer for an empty
-// slot and wait_producer for a full one.
+// Names are those of the published structs: each side waits for the other, wait_consumer for an
+// empty slot and wait_producer for a full one.
 template <int32 num_stages>
 struct ProducerConsumerPipeline {
   uint32 mbar;  // address of the first barrier
@@ -300,7 +301,8 @@ struct ProducerConsumerPipeline {
   static constexpr int32 num_mbars = 2 * num_stages;
 
   // By one thread.
-  __device__ __forceinline__ void init_mbars(uint32 producer_arv_count, uint32 consumer_arv_count) const {
+  __device__ __forceinline__ void init_mbars(uint32 producer_arv_count,
+                                             uint32 consumer_arv_count) const {
     for (uint32 i = 0; i < num_stages; ++i) {
       mbarrier_init(mbar + 8 * i, producer_arv_count);
       mbarrier_init(mbar + 8 * (num_stages + i), consumer_arv_count);
@@ -308,7 +310,9 @@ struct ProducerConsumerPipeline {
   }
 
   __device__ __forceinline__ uint32 full(uint32 stage) const { return mbar + 8 * stage; }
-  __device__ __forceinline__ uint32 empty(uint32 stage) const { return mbar + 8 * (num_stages + stage); }
+  __device__ __forceinline__ uint32 empty(uint32 stage) const {
+    return mbar + 8 * (num_stages + stage);
+  }
 
   // Producer.
   __device__ __forceinline__ Ring<num_stages> producer_end() const {
@@ -326,16 +330,19 @@ struct ProducerConsumerPipeline {
   __device__ __forceinline__ uint32 consumer_stage() const { return consumer_state.index; }
   __device__ __forceinline__ uint32 consumer_mbar() const { return consumer_end().empty(); }
   __device__ __forceinline__ void wait_producer() const { consumer_end().wait_full(); }
-  __device__ __forceinline__ void consumer_arrive() const { consumer_end().arrive(consumer_mbar()); }
+  __device__ __forceinline__ void consumer_arrive() const {
+    consumer_end().arrive(consumer_mbar());
+  }
   __device__ __forceinline__ void consumer_step() { consumer_state.step(); }
 };
 
-// A slot that the producer may fill, from the handle's start, which waits, to its end, which only steps.
-// Who fills it sees to the arrivals on mbar(): of threads, with expected bytes, of a commit.
+// A slot that the producer may fill, from the handle's start, which waits, to its end, which only
+// steps. Who fills it sees to the arrivals on mbar(): of threads, with expected bytes, of a commit.
 template <int32 num_stages>
 struct ProduceContext {
   ProducerConsumerPipeline<num_stages>& pipeline;
-  __device__ __forceinline__ explicit ProduceContext(ProducerConsumerPipeline<num_stages>& of) : pipeline(of) {
+  __device__ __forceinline__ explicit ProduceContext(ProducerConsumerPipeline<num_stages>& of)
+      : pipeline(of) {
     pipeline.wait_consumer();
   }
   ProduceContext(const ProduceContext&) = delete;
@@ -344,12 +351,13 @@ struct ProduceContext {
   __device__ __forceinline__ uint32 mbar() const { return pipeline.producer_mbar(); }
 };
 
-// A slot that the consumer may read, from the handle's start, which waits, to its end, where this thread
-// arrives and steps.
+// A slot that the consumer may read, from the handle's start, which waits, to its end, where this
+// thread arrives and steps.
 template <int32 num_stages>
 struct ConsumeContext {
   ProducerConsumerPipeline<num_stages>& pipeline;
-  __device__ __forceinline__ explicit ConsumeContext(ProducerConsumerPipeline<num_stages>& of) : pipeline(of) {
+  __device__ __forceinline__ explicit ConsumeContext(ProducerConsumerPipeline<num_stages>& of)
+      : pipeline(of) {
     pipeline.wait_producer();
   }
   ConsumeContext(const ConsumeContext&) = delete;
@@ -360,12 +368,13 @@ struct ConsumeContext {
   __device__ __forceinline__ uint32 index() const { return pipeline.consumer_stage(); }
 };
 
-// As ConsumeContext, for consumers of which not every thread arrives, or earlier than it steps: the end
-// of the handle only steps.
+// As ConsumeContext, for consumers of which not every thread arrives, or earlier than it steps: the
+// end of the handle only steps.
 template <int32 num_stages>
 struct ExplicitConsumeContext {
   ProducerConsumerPipeline<num_stages>& pipeline;
-  __device__ __forceinline__ explicit ExplicitConsumeContext(ProducerConsumerPipeline<num_stages>& of)
+  __device__ __forceinline__ explicit ExplicitConsumeContext(
+      ProducerConsumerPipeline<num_stages>& of)
       : pipeline(of) {
     pipeline.wait_producer();
   }
@@ -376,9 +385,9 @@ struct ExplicitConsumeContext {
   __device__ __forceinline__ void arrive() const { pipeline.consumer_arrive(); }
 };
 
-// Slots that one thread of a warp of its own hands to the threads of an epilogue, and gets back: with the
-// residual in them, which it has loaded ahead by TMA, or free. 2 * num_stages barriers: full ones first,
-// then empty ones.
+// Slots that a warp of its own, by one thread, passes to the threads of an epilogue, and gets back:
+// with the residual in them, which it has loaded ahead by TMA, or free. 2 * num_stages barriers:
+// full ones first, then empty ones.
 //   full:  producer_arv_count arrivals, of the thread that hands over a slot, and the bytes that it
 //          expects; every epilogue thread waits, first with parity 0
 //   empty: consumer_arv_count arrivals, of the epilogue's threads, or of one for its warp after a
@@ -389,13 +398,16 @@ struct EpiLoadPipeline {
   ProducerConsumerPipeline<num_stages> pipeline;
 
   // By one thread.
-  __device__ __forceinline__ void init_barriers(uint32 producer_arv_count = 1, uint32 consumer_arv_count = 128) const {
+  __device__ __forceinline__ void init_barriers(uint32 producer_arv_count = 1,
+                                                uint32 consumer_arv_count = 128) const {
     pipeline.init_mbars(producer_arv_count, consumer_arv_count);
   }
 
-  // Load warp: a slot to fill, once the epilogue has read it. Its end goes on to the next one; the bytes
-  // of the copy complete mbar().
-  __device__ __forceinline__ ProduceContext<num_stages> produce() { return ProduceContext<num_stages>(pipeline); }
+  // Load warp: a slot to fill, once the epilogue has read it. Its end goes on to the next one; the
+  // bytes of the copy complete mbar().
+  __device__ __forceinline__ ProduceContext<num_stages> produce() {
+    return ProduceContext<num_stages>(pipeline);
+  }
   // The same in single steps.
   __device__ __forceinline__ ProduceContext<num_stages> acquire_producer() { return produce(); }
   __device__ __forceinline__ void wait_consumer() const { pipeline.wait_consumer(); }
@@ -404,9 +416,11 @@ struct EpiLoadPipeline {
   __device__ __forceinline__ void producer_step() { pipeline.producer_step(); }
 
   // Epilogue: a slot to read. Its end arrives and goes on to the next one,
-  __device__ __forceinline__ ConsumeContext<num_stages> consume() { return ConsumeContext<num_stages>(pipeline); }
-  // or only goes on, where threads arrive themselves: as many as consumer_arv_count says, after those
-  // for whom they do (__syncwarp for one lane of a warp).
+  __device__ __forceinline__ ConsumeContext<num_stages> consume() {
+    return ConsumeContext<num_stages>(pipeline);
+  }
+  // or only goes on, where threads arrive themselves: as many as consumer_arv_count says, after
+  // those for whom they do (__syncwarp for one lane of a warp).
   __device__ __forceinline__ ExplicitConsumeContext<num_stages> consume_explicit() {
     return ExplicitConsumeContext<num_stages>(pipeline);
   }
