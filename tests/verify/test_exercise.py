@@ -259,7 +259,7 @@ def test_words_for_what_was_reached_and_what_was_not(make_plan) -> None:
     verdict = verdict_with(found)
     wanted = [
         (True, f"k: ring key_full ({plan.barrier('key_full').slots} slots) did not wrap twice: "
-               "a slot completed 2 phases, 3 are wanted"),
+               "a slot completed 2 phases, 3 are required"),
         (False, "k: branch always the same way [softmax]: k.cu:7: if (x) y();"),
     ]  # fmt: skip
     assert list(gaps(verdict)) == wanted
