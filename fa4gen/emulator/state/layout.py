@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fa4gen.emulator.errors import EmulatorError, LaunchError
-from fa4gen.emulator.state.memory import GLOBAL_BASE, PARAM_WINDOW, RESERVED_SHARED, GlobalMemory
+from fa4gen.emulator.state.memory import GLOBAL_BASE, RESERVED_SHARED, GlobalMemory
 
 if TYPE_CHECKING:
     from fa4gen.emulator.ptx.syntax import Function, Module, Variable
@@ -122,8 +122,3 @@ class Layout:
             for variable in extern:
                 self._addresses[id(variable)] = at
         self.static_shared_end = at
-
-
-def parameter_generic(offset: int) -> int:
-    """The generic address of a byte of the parameter buffer."""
-    return PARAM_WINDOW + offset

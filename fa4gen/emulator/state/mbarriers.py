@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
@@ -30,7 +30,6 @@ class Phases:
     clock: Any = None
     complete_time: float = 0.0
     pending_time: float = 0.0
-    history: dict[str, Any] = field(default_factory=dict)
     site: Instruction | None = None
     passes: int = 0
     parks: int = 0

@@ -29,7 +29,6 @@ from fa4gen.emulator.ptx.syntax import (
     Sink,
     Special,
     Symbol,
-    Variable,
 )
 from fa4gen.emulator.ptx.types import CLASS_BITS, bits_of, dtype_of, is_float, view_of
 from fa4gen.emulator.state.machine import Gang
@@ -304,10 +303,6 @@ class Emitter:
         """The error to raise for a form of the current instruction that is not modelled."""
         assert self.instruction is not None
         return UnsupportedError(self.instruction, reason)
-
-    def address_of(self, variable: Variable) -> int:
-        """The address of a variable within its space."""
-        return self.layout.address(variable)
 
     def _view(self, view: str) -> str:
         self.views.add(view)

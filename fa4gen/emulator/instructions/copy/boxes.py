@@ -151,11 +151,6 @@ def place_box(m: DecodedMap, coordinates: Sequence[int], *, chunked: bool = Fals
     return Box(m, tuple(first), tuple(last), address, end + m.element.size, whole, empty)
 
 
-def footprint(m: DecodedMap, lines: int) -> int:
-    """Bytes of shared memory from the start of a box to its end, holes included."""
-    return lines * m.pitch
-
-
 def write_shared(shared: SharedMemory, offset: int, m: DecodedMap, chunks: Chunks) -> None:
     """Lay down a box at ``offset``, a multiple of 128."""
     wide = shared.data.view(np.complex128)

@@ -133,13 +133,6 @@ def inside(
     return base + first >= RESERVED_SHARED and base + last <= shared.size
 
 
-def read_tile(
-    shared: SharedMemory, descriptor: Descriptor, k_major: bool, mn: int, k: int, kind: str
-) -> NDArray[Any]:
-    """The values of a tile, shape (mn, k): float32, or int32 for s8 and u8."""
-    return read_tiles(shared, (descriptor,), k_major, mn, k, kind)
-
-
 def read_tiles(
     shared: SharedMemory,
     descriptors: Sequence[Descriptor],

@@ -56,11 +56,6 @@ def find_flights(function: Function) -> Flights:
     return found
 
 
-def check_registers(function: Function) -> list[Wrong]:
-    """The errors alone: (kind, message, instruction)."""
-    return find_flights(function).wrong
-
-
 class _Flight:
     """One product in flight: a walk over all that may run before it is retired."""
 

@@ -8,7 +8,6 @@ import pytest
 from fa4gen.emulator.instructions.mma.descriptors import Descriptor, decode
 from fa4gen.emulator.instructions.mma.operand_tiles import (
     inside,
-    read_tile,
     read_tiles,
     tile_offsets,
     tile_ranges,
@@ -67,7 +66,7 @@ def test_values_are_those_at_the_offsets(span: int, k_major: bool, kind: str) ->
     shared = SharedMemory(60_000)
     shared.data[:] = np.random.default_rng(1).integers(0, 256, len(shared.data))
     d = decode(encode(0x4400, 4096, 1024, span, 0, 90), 90)
-    values = read_tile(shared, d, k_major, 64, 32 // size, kind)
+    values = read_tiles(shared, (d,), k_major, 64, 32 // size, kind)
     offsets = tile_offsets(d, k_major, 64, 32 // size, size)
     raw = np.stack([shared.data[offsets + byte] for byte in range(size)], axis=-1)
     wanted = values_of(raw.view(f"u{size}")[..., 0], kind)
@@ -112,7 +111,7 @@ def test_tiles_side_by_side(span: int, k_major: bool) -> None:
         decode(encode(address, 4096, 1024, span, 0, 90), 90)
         for address in (0x4420, 0x4440, 0x2400, 0x4420)
     ]
-    wanted = [read_tile(shared, tile, k_major, 64, 16, "f16") for tile in tiles]
+    wanted = [read_tiles(shared, (tile,), k_major, 64, 16, "f16") for tile in tiles]
     joined = read_tiles(shared, tiles, k_major, 64, 16, "f16")
     assert np.array_equal(joined, np.concatenate(wanted, axis=1), equal_nan=True)
 

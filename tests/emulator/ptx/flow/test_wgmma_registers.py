@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from fa4gen.emulator.ptx.flow.wgmma_registers import check_registers, find_flights
+from fa4gen.emulator.ptx.flow.wgmma_registers import find_flights
 from fa4gen.emulator.ptx.inline import flatten
 from fa4gen.emulator.ptx.parser import parse_module
 from tests.emulator.kernel import kernel
@@ -26,7 +26,7 @@ def function(*lines: str):
 
 
 def kinds(*lines: str) -> list[str]:
-    return [kind for kind, _, _ in check_registers(function(*lines))]
+    return [kind for kind, _, _ in find_flights(function(*lines)).wrong]
 
 
 def test_a_correct_chain() -> None:

@@ -146,12 +146,6 @@ def odd_f32(x: Any) -> Any:
     return ((near.view(np.int32) - away) | inexact).view(np.float32)
 
 
-def bf16_of_f32(x: Any) -> Any:
-    """Float32 to the nearest bf16, ties to even; NaNs are canonical."""
-    near = x.astype(BF16)
-    return canonical(near, "bf16")
-
-
 def nearest(x: Any, kind: str) -> Any:
     """Float64 (rounded to odd) to the nearest number of a type, ties to even."""
     if kind == "bf16":
