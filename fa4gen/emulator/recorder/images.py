@@ -89,7 +89,7 @@ def _text(raw: bytes) -> str:
     try:
         return raw.decode()
     except UnicodeDecodeError:
-        raise ImageError("an image that is no PTX text, fat binary or cubin") from None
+        raise ImageError("an image that is not PTX text, a fat binary or a cubin") from None
 
 
 def _parts(image: bytes) -> Iterator[_Part]:
