@@ -142,8 +142,6 @@ class BlackwellAttentionConfig(AttentionKeys):
     """Parts along the depth in which Q and K arrive, each with barriers of its own."""
     num_pv_stages: Annotated[int, Field(ge=1, le=8)] | Auto = "auto"
     """Parts along the keys in which the softmax passes P to the MMA warp."""
-    epilogue: Literal["auto", "tma_store"] = "auto"
-    """Write the output through shared memory by TMA."""
     output_staging: Literal["auto", "query", "own"] = "auto"
     """Where the output passes through shared memory: the query's slot, or one of its own."""
     scheduler: Literal["auto", "static", "dynamic"] = "auto"

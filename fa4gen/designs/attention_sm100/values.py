@@ -179,7 +179,6 @@ def decide(config: BlackwellAttentionConfig, room: Room) -> tuple[Values, tuple[
         rescale_threshold=take_rescale_threshold(config, log),
         exp2_fma_share=_fma_share(draft, log),
     )
-    log.take("epilogue", config.epilogue, "tma_store", "TMA clips the rows past the last one")
     del value_depth
     draft = replace(draft, registers=_registers(draft, log))
     return draft, log.rows

@@ -40,7 +40,6 @@ FIXED: dict[str, object] = {
     "num_qk_stages": DEPTH // PART,
     "num_pv_stages": BLOCK_KEYS // PART,
     "output_staging": "query",
-    "epilogue": "tma_store",
 }
 """What the geometry leaves no choice for, and why in ``REASONS``."""
 REASONS = {
@@ -53,7 +52,6 @@ REASONS = {
     "num_qk_stages": "a slot holds 128 columns of 128 keys",
     "num_pv_stages": "a slot holds 128 columns of 128 keys",
     "output_staging": "shared memory has no room beside queries, P and slots",
-    "epilogue": "TMA clips the rows past the last one",
 }
 
 

@@ -56,7 +56,6 @@ _OPTIONAL = {
     "kv_ring": st.sampled_from(["auto", "separate", "fused"]),
     "num_qk_stages": _or_auto(st.integers(1, 8)),
     "num_pv_stages": _or_auto(st.integers(1, 8)),
-    "epilogue": st.sampled_from(["auto", "tma_store"]),
     "output_staging": st.sampled_from(["auto", "query", "own"]),
     "scheduler": st.sampled_from(["auto", "static", "dynamic"]),
     "rescale_threshold": _or_auto(st.floats(0, 10) | st.sampled_from([8.0, 8.75, 8.8, 9.0])),

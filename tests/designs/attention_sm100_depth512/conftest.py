@@ -59,7 +59,6 @@ _OPTIONAL = {
     "kv_ring": st.sampled_from(["auto", "fused", "separate"]),
     "num_qk_stages": _or_auto(st.sampled_from([4, 1, 2, 8])),
     "num_pv_stages": _or_auto(st.sampled_from([2, 1, 4, 8])),
-    "epilogue": st.sampled_from(["auto", "tma_store"]),
     "output_staging": st.sampled_from(["auto", "query", "own"]),
 }
 FREE = ("mask", "lse", "softcap", "out_dtype", "scheduler")

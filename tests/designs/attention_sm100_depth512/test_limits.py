@@ -89,7 +89,6 @@ OTHER_VALUES: dict[str, tuple[object, ...]] = {
     "num_qk_stages": (1, 2, 3, 5, 8),
     "num_pv_stages": (1, 3, 4, 8),
     "output_staging": ("own",),
-    "epilogue": (),  # the schema has one value beside auto
 }
 
 
