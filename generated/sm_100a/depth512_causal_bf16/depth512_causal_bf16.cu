@@ -37,7 +37,7 @@
 //   256 to 383  scores of even blocks: 64 x 256 float32, as two halves of 128 columns
 //   384 to 511  scores of odd blocks: 64 x 256 float32, as two halves of 128 columns
 //
-// Config sha256 28bd7729f2e13e6f5099a9b8e6ebd497d1c697fcb10c1f4c5e3255e35b7f9dcf
+// Config sha256 517b88abb449ceb282c348bc74f1b3f807716763a0eb7bea8c8e412bd37b7d5e
 
 #include "depth512_causal_bf16_barriers.h"
 #include "depth512_causal_bf16_device.cuh"

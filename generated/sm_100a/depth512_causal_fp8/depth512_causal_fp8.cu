@@ -37,7 +37,7 @@
 //   256 to 383  scores of even blocks: 64 x 256 float32, as two halves of 128 columns
 //   384 to 511  scores of odd blocks: 64 x 256 float32, as two halves of 128 columns
 //
-// Config sha256 9b48a8b6e1db5395abf4a20b3fa06fa6256268a54391253d4d321b8510381164
+// Config sha256 3d8b0663dbf9d81be4be65753610adbaf63a13b991d1f3d4b29413114ec39ae1
 
 #include "depth512_causal_fp8_barriers.h"
 #include "depth512_causal_fp8_device.cuh"

@@ -37,7 +37,7 @@
 //   256 to 383  scores of even blocks: 64 x 256 float32, as two halves of 128 columns
 //   384 to 511  scores of odd blocks: 64 x 256 float32, as two halves of 128 columns
 //
-// Config sha256 30180a293cfd3abab6ed7983879230262737ac54f2b485caa95065168aa76f1e
+// Config sha256 99f43a4b5e91f09ba2b35d6fdbf8b0d5317fb83ccd6dcc4e99b50889cafb3172
 
 #include "depth512_dense_bf16_barriers.h"
 #include "depth512_dense_bf16_device.cuh"

@@ -37,7 +37,7 @@
 //   256 to 383  scores of even blocks: 64 x 256 float32, as two halves of 128 columns
 //   384 to 511  scores of odd blocks: 64 x 256 float32, as two halves of 128 columns
 //
-// Config sha256 90f96a7df82684b7cb711744c56e01f6f34cb386e2496855af6e3cd983e0569d
+// Config sha256 cf6046afd221e59674aa9765ed7bb4f6542ad95e018ae28ab79963025d454f1e
 
 #include "depth512_window_bf16_barriers.h"
 #include "depth512_window_bf16_device.cuh"

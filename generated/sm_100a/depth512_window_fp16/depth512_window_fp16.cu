@@ -38,7 +38,7 @@
 //   256 to 383  scores of even blocks: 64 x 256 float32, as two halves of 128 columns
 //   384 to 511  scores of odd blocks: 64 x 256 float32, as two halves of 128 columns
 //
-// Config sha256 6202b1e7426b30df81d524790147ce3d12884706ccb31028c85223a273e53362
+// Config sha256 0ca56d13ae54aa36b15c8583359a561945554d55f4d573ed4f49e8dd8ceb1762
 
 #include "depth512_window_fp16_barriers.h"
 #include "depth512_window_fp16_device.cuh"

@@ -37,7 +37,7 @@
 //   256 to 383  scores of even blocks: 64 x 256 float32, as two halves of 128 columns
 //   384 to 511  scores of odd blocks: 64 x 256 float32, as two halves of 128 columns
 //
-// Config sha256 af644b5a01a9a326cced5a6abc4dabe6a77f39e453471c573e23479e0caa262a
+// Config sha256 fb7f7bbab1dd3e291a612645a319aec1179b639e5df6f5090b29bcd4aa104b4b
 
 #include "depth512_window_fp8_barriers.h"
 #include "depth512_window_fp8_device.cuh"

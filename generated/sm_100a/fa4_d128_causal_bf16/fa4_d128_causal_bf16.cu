@@ -37,7 +37,7 @@
 //     0 to  63  probabilities of query tile 0: 128 x 128 bf16, over the scores they came from
 //   128 to 191  probabilities of query tile 1: 128 x 128 bf16, over the scores they came from
 //
-// Config sha256 8990993ce8aac2973561c1f3953ef4abe1058f7fc8e117338044564aadac4836
+// Config sha256 4b464388883302e7c56da74359d2c83faeed3913fc71c24c7adc35eedd09d8c9
 
 #include "fa4_d128_causal_bf16_barriers.h"
 #include "fa4_d128_causal_bf16_device.cuh"

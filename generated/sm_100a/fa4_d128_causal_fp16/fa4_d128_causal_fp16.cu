@@ -39,7 +39,7 @@
 //     0 to  63  probabilities of query tile 0: 128 x 128 fp16, over the scores they came from
 //   128 to 191  probabilities of query tile 1: 128 x 128 fp16, over the scores they came from
 //
-// Config sha256 8662bb40334926e5e02be17a863451cb2d6a939e05aba3701b1dbc855b0067af
+// Config sha256 1b5a9d4eaa9b2d1f4bb49042965122d6f8379b6cbae9abff5c6551ec8c85dfc0
 
 #include "fa4_d128_causal_fp16_barriers.h"
 #include "fa4_d128_causal_fp16_device.cuh"

@@ -39,7 +39,7 @@
 //     0 to  31  probabilities of query tile 0: 128 x 128 fp8_e4m3, over the scores they came from
 //   128 to 159  probabilities of query tile 1: 128 x 128 fp8_e4m3, over the scores they came from
 //
-// Config sha256 1c06515c1fa63826f1d8e799a32d352c357537a331a7acd04c0a1465cd0af56e
+// Config sha256 cf3a2f4269ed06c3b19532b23ab388799f11f2abb6ad80df45bc04db4ee07db9
 
 #include "fa4_d128_causal_fp8_barriers.h"
 #include "fa4_d128_causal_fp8_device.cuh"

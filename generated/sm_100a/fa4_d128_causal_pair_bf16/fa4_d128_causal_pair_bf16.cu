@@ -40,7 +40,7 @@
 //     0 to  63  probabilities of query tile 0: 128 x 128 bf16, over the scores they came from
 //   128 to 191  probabilities of query tile 1: 128 x 128 bf16, over the scores they came from
 //
-// Config sha256 4b6691efdace2f5da4a6a552d84caa581280cba63d598e6b438758d6c04e507c
+// Config sha256 f8223cb8e71edd6f0e2bf6a73e8ce45b0c480cd627854eaaa7a1ee0073f503a5
 
 #include "fa4_d128_causal_pair_bf16_barriers.h"
 #include "fa4_d128_causal_pair_bf16_device.cuh"

@@ -38,7 +38,7 @@
 //     0 to  63  probabilities of query tile 0: 128 x 128 bf16, over the scores they came from
 //   128 to 191  probabilities of query tile 1: 128 x 128 bf16, over the scores they came from
 //
-// Config sha256 6a6fd694b47e5335871bf7b0cda749f90c2afcc747917d2d877a1f38919b4b38
+// Config sha256 a342db8cf7b032067f355ea25718c5fd040d8f5d32da864034896c6db91bb981
 
 #include "fa4_d128_causal_softcap_bf16_barriers.h"
 #include "fa4_d128_causal_softcap_bf16_device.cuh"

@@ -37,7 +37,7 @@
 //     0 to  63  probabilities of query tile 0: 128 x 128 fp16, over the scores they came from
 //   128 to 191  probabilities of query tile 1: 128 x 128 fp16, over the scores they came from
 //
-// Config sha256 b0af7aba4916a01001b2e9a3068a17bd1d46d688a02d06069300f666f4632ff5
+// Config sha256 d8279205395d1a606831e934e70b4f0eaab80dadd5cd9d0da67807ef82f24d31
 
 #include "fa4_d128_dense_fp16_barriers.h"
 #include "fa4_d128_dense_fp16_device.cuh"

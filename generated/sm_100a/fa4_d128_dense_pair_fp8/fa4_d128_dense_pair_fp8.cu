@@ -40,7 +40,7 @@
 //     0 to  31  probabilities of query tile 0: 128 x 128 fp8_e4m3, over the scores they came from
 //   128 to 159  probabilities of query tile 1: 128 x 128 fp8_e4m3, over the scores they came from
 //
-// Config sha256 83d0acf759363570059a265cd3f881ed73506776c85ef48cec817280323afe0b
+// Config sha256 955e13dfcb7af6bbdeb3b6fa41064c9f95e3b5727c1d211c331ba6097acd8e4f
 
 #include "fa4_d128_dense_pair_fp8_barriers.h"
 #include "fa4_d128_dense_pair_fp8_device.cuh"

@@ -37,7 +37,7 @@
 //     0 to  63  probabilities of query tile 0: 128 x 128 bf16, over the scores they came from
 //   128 to 191  probabilities of query tile 1: 128 x 128 bf16, over the scores they came from
 //
-// Config sha256 851c674d63efdb4a599cd1d1cbe0d3e7a49f74e533e56d70acb907460e1383e6
+// Config sha256 afe15bc16ee81ed182e0689e957c4e9d0832dcc574b12dca662710af4bfecad1
 
 #include "fa4_d128_window_bf16_barriers.h"
 #include "fa4_d128_window_bf16_device.cuh"

@@ -37,7 +37,7 @@
 //     0 to  31  probabilities of query tile 0: 128 x 64 bf16, over the scores they came from
 //    64 to  95  probabilities of query tile 1: 128 x 64 bf16, over the scores they came from
 //
-// Config sha256 8c3b723f708d289a4ef7408b693fb4385d64fa0d022132ed291e099f0f7acfba
+// Config sha256 7eb38d32e4aac0f0361c04460e7bb81b2f7ca37cd6838241706d986d102ca4ef
 
 #include "fa4_d192_dense_bf16_barriers.h"
 #include "fa4_d192_dense_bf16_device.cuh"

@@ -39,7 +39,7 @@
 //     0 to  47  probabilities of query tile 0: 128 x 96 bf16, over the scores they came from
 //    96 to 143  probabilities of query tile 1: 128 x 96 bf16, over the scores they came from
 //
-// Config sha256 57723fde12f95df5a5df3f370c09d7d694635e77de6265b5a4d52ab53b8f33b9
+// Config sha256 4a7dfe35ab7806bdcd7bb7fa8f6c697068799b49e061b16a36a94fd3c165308b
 
 #include "fa4_d192_v128_causal_bf16_barriers.h"
 #include "fa4_d192_v128_causal_bf16_device.cuh"

@@ -35,7 +35,7 @@
 //   384 to 415  probabilities of every other block, from 0: 128 x 64 fp16
 //   416 to 447  probabilities of every other block, from 1: 128 x 64 fp16
 //
-// Config sha256 120637561d74c710edd5ef2791760db4961155bb2d889a9495d28377b835a496
+// Config sha256 bfcfaae94cdf2def6efb29ec7616194cfa52699c9b4a9b31e86b70465b9626d9
 
 #include "fa4_d256_causal_fp16_barriers.h"
 #include "fa4_d256_causal_fp16_device.cuh"

@@ -35,7 +35,7 @@
 //   384 to 415  probabilities of every other block, from 0: 128 x 64 bf16
 //   416 to 447  probabilities of every other block, from 1: 128 x 64 bf16
 //
-// Config sha256 8f85533470529962922125f9dbd78b30feb0d768d03b56915892a616fbf7904f
+// Config sha256 2721c395fe0b5592a2f0cb29b57d749e1c44b9af0bbff78ae9a32898a2671d43
 
 #include "fa4_d256_dense_bf16_barriers.h"
 #include "fa4_d256_dense_bf16_device.cuh"

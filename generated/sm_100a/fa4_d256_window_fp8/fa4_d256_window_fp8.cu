@@ -35,7 +35,7 @@
 //   448 to 471  probabilities of every other block, from 0: 128 x 96 fp8_e4m3
 //   472 to 495  probabilities of every other block, from 1: 128 x 96 fp8_e4m3
 //
-// Config sha256 23df6766d48cc5e3bd263d6a5d76a07b8b98d78547e89329e23e444d4ad19ca5
+// Config sha256 e6e3ab2d0405a5d15c13fe32e609e48616f1c2d0c960e62f27c57f75471cc203
 
 #include "fa4_d256_window_fp8_barriers.h"
 #include "fa4_d256_window_fp8_device.cuh"

@@ -39,7 +39,7 @@
 //   384 to 447  probabilities of query tile 0: 128 x 128 fp16
 //   448 to 511  probabilities of query tile 1: 128 x 128 fp16
 //
-// Config sha256 d98c2bfd08c54b8d717446ee8826f699a054db4e0f8234e06ef62abd8f941c5b
+// Config sha256 1ab57879bb4a0a860723620f7cdcd1df15098253e49f5145fe2406c1d6696671
 
 #include "fa4_d64_band_fp16_barriers.h"
 #include "fa4_d64_band_fp16_device.cuh"

@@ -39,7 +39,7 @@
 //   384 to 447  probabilities of query tile 0: 128 x 128 bf16
 //   448 to 511  probabilities of query tile 1: 128 x 128 bf16
 //
-// Config sha256 10fac8fa0adb564f479d820e5b9079f06d719218b8ef15b8cc531441adf8e946
+// Config sha256 203f19ff7d2682a1f5328acffe9c1b2f5996369cfff657bb68878bb138a7cf09
 
 #include "fa4_d64_causal_bf16_barriers.h"
 #include "fa4_d64_causal_bf16_device.cuh"

@@ -39,7 +39,7 @@
 //   384 to 415  probabilities of query tile 0: 128 x 128 fp8_e4m3
 //   416 to 447  probabilities of query tile 1: 128 x 128 fp8_e4m3
 //
-// Config sha256 9236a9327d57f36efa3ed1ba719ce1065529c26305a21d3debd9f9f6ee91ee23
+// Config sha256 4c56a03462c1ec25e2fa91c3301be43f2092a3aa5d29aed2c18f8f0f58f41769
 
 #include "fa4_d64_causal_fp8_barriers.h"
 #include "fa4_d64_causal_fp8_device.cuh"

@@ -39,7 +39,7 @@
 //   384 to 447  probabilities of query tile 0: 128 x 128 bf16
 //   448 to 511  probabilities of query tile 1: 128 x 128 bf16
 //
-// Config sha256 97dcfa53090a5b91d90288bd3d0509c4ff2205f9952ae8e0bb1be71ba47fced8
+// Config sha256 aae5f23fe8b872a8a874563129e4fe8d542c93a3b09fc33b3c4cf633cb26ba4c
 
 #include "fa4_d64_dense_bf16_barriers.h"
 #include "fa4_d64_dense_bf16_device.cuh"

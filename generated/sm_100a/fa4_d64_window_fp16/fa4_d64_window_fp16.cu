@@ -39,7 +39,7 @@
 //   384 to 447  probabilities of query tile 0: 128 x 128 fp16
 //   448 to 511  probabilities of query tile 1: 128 x 128 fp16
 //
-// Config sha256 9d2d8f110f6dca4f5537b2fa6af02baf05684f423a2884790f057998e1684d35
+// Config sha256 985a6509933e8306b37ed0b1127527ca588c3406b4649026ab622db6f8be9694
 
 #include "fa4_d64_window_fp16_barriers.h"
 #include "fa4_d64_window_fp16_device.cuh"

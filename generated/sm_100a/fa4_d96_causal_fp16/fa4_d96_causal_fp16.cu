@@ -37,7 +37,7 @@
 //     0 to  63  probabilities of query tile 0: 128 x 128 fp16, over the scores they came from
 //   128 to 191  probabilities of query tile 1: 128 x 128 fp16, over the scores they came from
 //
-// Config sha256 17d1284bbbf38d3dbe28fca4259f9b8fa29a83be898f2403784a836f48d9f28a
+// Config sha256 c9a4299bca2f7f87b17c90d91cab2714118caa4e86722a458b77691f88d207f3
 
 #include "fa4_d96_causal_fp16_barriers.h"
 #include "fa4_d96_causal_fp16_device.cuh"

@@ -37,7 +37,7 @@
 //     0 to  63  probabilities of query tile 0: 128 x 128 bf16, over the scores they came from
 //   128 to 191  probabilities of query tile 1: 128 x 128 bf16, over the scores they came from
 //
-// Config sha256 14f3b5adc71dc283ea6bbb03269e21f60b8541da23ec66a36bdfba0a591ca7f7
+// Config sha256 b7d2679d55729e600e98ed579caff82c86edd6e49e58effcfbcfe2b7783f40a1
 
 #include "fa4_d96_dense_bf16_barriers.h"
 #include "fa4_d96_dense_bf16_device.cuh"

@@ -37,7 +37,7 @@
 //     0 to  63  probabilities of query tile 0: 128 x 128 bf16, over the scores they came from
 //   128 to 191  probabilities of query tile 1: 128 x 128 bf16, over the scores they came from
 //
-// Config sha256 ec87401fc1b8ab50415c2832b3614dae1b335b6aa37495d42db8654c8eb11f32
+// Config sha256 e326660bc2939138ca4f5e7659de073a167bfaabf5317851c093aa823fba0abd
 
 #include "fa4_d128_causal_bf16_sm103_barriers.h"
 #include "fa4_d128_causal_bf16_sm103_device.cuh"
