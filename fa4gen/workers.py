@@ -43,7 +43,7 @@ class Done(Generic[Result]):
 
     result: Result
     worn: bool = False
-    """The worker is not to be used again: a GPU context that crashed stays broken."""
+    """The worker must not be used again: a GPU context that crashed stays broken."""
 
 
 @dataclass(frozen=True)
@@ -214,7 +214,7 @@ def _numbered(function: Callable[[Task], Result], task: tuple[int, Task]) -> Don
 
 
 def _serve(connection: Connection, function: Callable[[Any], Done[Any]]) -> None:
-    """Work off tasks until the other side closes the connection."""
+    """Run tasks until the other side closes the connection."""
     _become_worker()
     while True:
         try:

@@ -1,4 +1,4 @@
-"""cuBLAS, to be timed beside our matrix products; it comes through PyTorch.
+"""cuBLAS, timed against our matrix products, through PyTorch.
 
 * ``cublas``: torch.mm without a residual, torch.addmm with one, both into an existing output;
   torch.bmm and torch.baddbmm for a batch; torch._scaled_mm for fp8, with the summation of the

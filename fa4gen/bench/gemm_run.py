@@ -1,4 +1,4 @@
-"""Times a matrix product beside its peers, in one run and in turn, on the same random data."""
+"""Times a matrix product against its peers, in turn in one run, on the same random data."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Other libraries' attention kernels, timed beside ours; all of them through PyTorch.
+"""Other libraries' attention kernels, timed against ours; all of them through PyTorch.
 
 * ``cudnn``, ``fa2`` and ``efficient``: torch.nn.functional.scaled_dot_product_attention with one
   backend allowed, on transposed views of the same memory. It has no sliding window and no softcap.

@@ -1,4 +1,4 @@
-"""``fa4gen bench``: times kernels on the GPU beside their peers."""
+"""``fa4gen bench``: times kernels on the GPU against their peers."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def command(
     jobs: int,
     output_format: OutputFormat,
 ) -> int:
-    """Time kernels of one family on the GPU beside their peers, in one run and in turn.
+    """Time kernels of one family on the GPU against their peers, in turn in one run.
 
     Attention: every size has 16384 tokens (batch times rows) and 2048 columns (heads times depth)
     of random numbers. Peers are cuDNN and FlashAttention-2 through PyTorch where it can be
@@ -204,7 +204,7 @@ def _find_peers(family: Family, fa3: Path | None, cudart: Path | None, no_peers:
 
 @contextmanager
 def _vendored_library(configs: Sequence[str], wanted: bool) -> Iterator[VendoredLibrary | None]:
-    """Build the vendored launcher of the run's kernels where it is asked for."""
+    """Build the vendored launcher of the run's kernels where it is requested."""
     if not wanted:
         yield None
         return
@@ -227,7 +227,7 @@ def _measure(
     jobs: int,
     output_format: OutputFormat,
 ) -> list[ConfigResult]:
-    """Time the configs, and print each one's table as soon as it is there."""
+    """Time the configs, and print each one's table as soon as it is measured."""
     from fa4gen.bench.family import family_called
     from fa4gen.bench.results import ConfigResult
     from fa4gen.cli.output import note

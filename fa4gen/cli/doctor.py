@@ -146,8 +146,8 @@ def _bench(runs: bool, torch: bool) -> tuple[str, str]:
     if not runs:
         return "no", "needs a compiler and a GPU"
     if not torch:
-        return "partly", "without cuDNN, FA2 and cuBLAS beside it: torch is not installed"
-    return "yes", "with cuDNN, FA2 and cuBLAS beside it"
+        return "partly", "without cuDNN, FA2 and cuBLAS as peers: torch is not installed"
+    return "yes", "with cuDNN, FA2 and cuBLAS as peers"
 
 
 def _print_text(found: _Findings) -> None:

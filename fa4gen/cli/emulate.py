@@ -72,7 +72,7 @@ STYLES = {
     "expected",
     multiple=True,
     metavar="NAME=FILE.npy",
-    help="What an array has to hold after every run. May be repeated.",
+    help="What an array must hold after every run. May be repeated.",
 )
 @click.option(
     "--tolerance",
@@ -191,7 +191,7 @@ def _refusal(error: EmulatorError, path: Path) -> ConfigError:
 
     if isinstance(error, LaunchFileError):
         problems = error.problems
-        if any(one.key and not one.line for one in problems):  # YAML that says what cannot be
+        if any(one.key and not one.line for one in problems):  # YAML with impossible values
             problems = tuple(with_places(problems, path.read_text(encoding="utf-8")))
         return ConfigError(
             *(

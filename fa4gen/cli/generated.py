@@ -16,7 +16,7 @@ templates_option = click.option(
     "--templates",
     type=click.Path(path_type=Path),
     metavar="DIR",
-    help="Your own templates: a folder that mirrors the shipped one and comes before it.",
+    help="Your own templates: a folder that mirrors the shipped one and takes precedence.",
 )
 
 diff_option = click.option("--diff", is_flag=True, help="Show what differs, as unified diffs.")

@@ -62,7 +62,7 @@ jobs_option = click.option(
     default=usable_cpus,
     show_default="the CPUs of this machine",
     metavar="N",
-    help="How many to work on at a time.",
+    help="How many to process at a time.",
 )
 
 out_option = click.option(

@@ -122,7 +122,7 @@ def _body(text: str) -> ast.expr:
 
 
 def _check(node: ast.expr, text: str) -> None:
-    """Raise ValueError for whatever is not listed."""
+    """Raise ValueError for anything that is not listed."""
     match node:
         case ast.Name(id=name):
             if name != VARIABLE:

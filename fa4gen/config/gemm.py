@@ -15,7 +15,7 @@ from fa4gen.strict import Auto, Strict, Whole
 
 
 class GemmKeys(Strict):
-    """What every config of a matrix product says, whichever architecture it is for."""
+    """Keys of every config of a matrix product, for all architectures."""
 
     kernel: Literal["gemm"]
     """Kernel family."""

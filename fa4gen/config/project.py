@@ -50,7 +50,7 @@ class VendorEntry(Strict):
     templates: str = ""
     """Folder of the project's own templates."""
     allow: list[Text] = Field(default_factory=list)
-    """Patterns of files that ``--check`` takes as edited, missing or the project's own."""
+    """Patterns of files that ``--check`` accepts as edited, missing or the project's own."""
 
 
 class ProjectFile(Strict):

@@ -1,7 +1,7 @@
 """What a user may write in a config, as pydantic models.
 
 Types, ranges and the rules between keys that need no arithmetic on resources are here;
-whatever depends on shared memory or registers is decided (and refused) by the plan.
+anything that depends on shared memory or registers is decided (and refused) by the plan.
 Field names are YAML keys, plan fields, C++ constants (kCamelCase) and manifest fields alike.
 """
 
@@ -25,7 +25,7 @@ MIN_SOFTCAP, MAX_SOFTCAP = 1e-4, 1e4
 
 
 class AttentionKeys(Strict):
-    """What every attention config says, whichever architecture it is for."""
+    """Keys of every attention config, for all architectures."""
 
     kernel: Literal["attention"]
     """Kernel family."""

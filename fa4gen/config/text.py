@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 MAX_BYTES = 1 << 20
-"""A config is a few hundred bytes; whatever is larger than this is another file."""
+"""A config is a few hundred bytes; anything larger is another kind of file."""
 
 _UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
 

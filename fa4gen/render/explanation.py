@@ -48,7 +48,7 @@ def explain(plan: Plan, loaded: LoadedConfig) -> list[Section]:
 
 
 def _values(plan: Plan, loaded: LoadedConfig) -> Section:
-    """Every config key with its value; the plan's choices say how the others came about."""
+    """Every config key with its value; the plan's choices say how the others were chosen."""
     choices = {choice.key: choice for choice in plan.choices}
     written = config_data(loaded.config)
     rows = []

@@ -31,8 +31,8 @@ def sha256(data: str | bytes) -> str:
 def config_sha256(config: Config) -> str:
     """Return the hash of the validated config as compact JSON with sorted keys.
 
-    Comments, key order and spelled-out defaults do not change it; the manifest holds the object
-    that it is taken of.
+    Comments, key order and spelled-out defaults do not change it; the manifest holds the hashed
+    object.
     """
     return _canonical_sha256(config_data(config))
 
@@ -78,7 +78,7 @@ def sealed(manifest: Mapping[str, Any]) -> dict[str, Any]:
 
 @dataclasses.dataclass(frozen=True)
 class RecordedKernel:
-    """What a manifest on disk says about the files beside it."""
+    """What a manifest on disk records about the files next to it."""
 
     name: str
     kernel: str

@@ -247,7 +247,7 @@ def _check_shapes(plan: AttentionPlan, views: dict[str, TensorView], layout: str
     for name, shape, of, like in (("value", value, "key", key), ("out", out, "query", query)):
         expected = (*like[:3], plan.value_depth)
         if shape != expected:
-            but = "" if expected == like else f" but for the depth, {plan.value_depth}"
+            but = "" if expected == like else f" except for the depth, {plan.value_depth}"
             problems.append(wrong(name, shown(shape), f"the {of}'s shape{but}, {shown(expected)}"))
     if query[2] != 0 and (key[2] == 0 or query[2] % key[2]):
         problems.append(

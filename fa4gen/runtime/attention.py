@@ -189,7 +189,7 @@ class AttentionKernel(Kernel[Arguments]):
 
 
 def scalar_values(checked: CheckedArguments, schedule: Schedule) -> dict[str, bytes | int | float]:
-    """Every kernel parameter but the tensor maps and the tile counter, by name."""
+    """Every kernel parameter except the tensor maps and the tile counter, by name."""
     size = checked.size
     out_batch, out_row, out_head, element = checked.out.strides
     return {

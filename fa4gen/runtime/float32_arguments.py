@@ -1,4 +1,4 @@
-"""Checks of the float32 arrays beside the tensors: the log-sum-exp, and the scales of fp8."""
+"""Checks of the float32 arrays of a call: the log-sum-exp, and the scales of fp8."""
 
 from __future__ import annotations
 

@@ -142,7 +142,7 @@ def check_gemm_arguments(plan: GemmPlan, arguments: GemmArguments) -> CheckedGem
 def gemm_scalar_values(
     checked: CheckedGemm, schedule: GemmSchedule
 ) -> dict[str, bytes | int | float]:
-    """Every kernel parameter but the tensor maps, by name."""
+    """Every kernel parameter except the tensor maps, by name."""
     return {
         "alpha": checked.alpha,
         "beta": checked.beta,

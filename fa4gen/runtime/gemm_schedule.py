@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from fa4gen.designs.shared.gemm_model import GemmPlan
 
 GROUP_ROWS = 2048
-"""Rows of the output that are worked on together, at most: a wave of tiles is about square then."""
+"""Rows of the output that are processed together, at most: a wave of tiles is then about square."""
 GROUP_L2_BYTES = 32 << 20
 """Of a 50 MB L2, for the part of A that these rows read while B streams through."""
 
@@ -39,13 +39,13 @@ class GemmSchedule:
     num_tiles: int
     """Of all matrices of the batch."""
     group_rows: int
-    """Row tiles that are worked on together."""
+    """Row tiles that are processed together."""
     grid: int
     """CTAs; 0 when there is nothing to do."""
 
 
 def plan_gemm_schedule(plan: GemmPlan, size: GemmSize, multiprocessors: int) -> GemmSchedule:
-    """Cut and order the tiles of a product for a GPU with so many multiprocessors.
+    """Divide and order the tiles of a product for a GPU with so many multiprocessors.
 
     A static scheduler has a CTA for each multiprocessor; a dynamic one is launched with a CTA, or
     pair of CTAs, for each tile, and those that run take the tiles of those that are cancelled.

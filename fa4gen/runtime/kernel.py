@@ -61,7 +61,7 @@ class Packed:
 
 @dataclass(frozen=True)
 class DriverCall:
-    """The arguments of cuLaunchKernel that differ between launches of a kernel, but the stream."""
+    """The arguments of cuLaunchKernel, except the stream, that differ between launches."""
 
     function: int
     """CUfunction."""

@@ -47,7 +47,7 @@ class Schedule:
     """Tiles at the front of a head that leave the last warpgroup out."""
     tiles_per_head: int
     heads_per_group: int
-    """Query heads that are worked on before the next group begins."""
+    """Query heads that are processed before the next group begins."""
     num_tiles: int
     """Of all heads."""
     grid: int
@@ -55,7 +55,7 @@ class Schedule:
 
 
 def plan_schedule(plan: AttentionPlan, size: ProblemSize, multiprocessors: int) -> Schedule:
-    """Cut and order the tiles of a problem for a GPU with so many multiprocessors."""
+    """Divide and order the tiles of a problem for a GPU with so many multiprocessors."""
     return _schedule(
         size,
         multiprocessors,
@@ -70,7 +70,7 @@ def plan_schedule(plan: AttentionPlan, size: ProblemSize, multiprocessors: int) 
 
 
 def in_groups(plan: AttentionPlan) -> bool:
-    """Whether heads are worked on in groups whose keys and values fit L2 together."""
+    """Whether heads are processed in groups whose keys and values fit L2 together."""
     return plan.mask.IN_ORDER and plan.scheduler == "dynamic"
 
 

@@ -31,7 +31,7 @@ _PTX, _CUBIN, _LOG = "kernel.ptx", "kernel.cubin", "log.txt"
 
 
 def key_ingredients(unit: Unit, compiler: Compiler) -> dict[str, Any]:
-    """Return all that decides what ``compiler`` makes of ``unit``."""
+    """Return everything that determines the result of ``compiler`` for ``unit``."""
     return {
         "schema": SCHEMA,
         "name": unit.name,

@@ -1,4 +1,4 @@
-"""Reads what a cubin says about itself: its kernels, their registers, stack and shared memory.
+"""Reads a cubin's own data: its kernels, their registers, stack and shared memory.
 
 A cubin is a little-endian ELF64 file for machine 190. ``.nv.info`` holds attributes of functions
 by symbol number, ``.nv.shared.<kernel>`` has the size of the kernel's static shared memory, and
@@ -61,7 +61,7 @@ class Section:
 
 @dataclass(frozen=True)
 class Function:
-    """A function of the cubin. Bytes are per thread but for shared memory, which is per CTA."""
+    """A function of the cubin. Bytes are per thread, except for shared memory, which is per CTA."""
 
     name: str
     is_entry: bool

@@ -38,7 +38,7 @@ class Built:
     ptx: str
     cubin: bytes
     log: str
-    """Everything that the compiler said, ptxas's report of registers and spills included."""
+    """The compiler's whole output, including ptxas's report of registers and spills."""
 
 
 class Compiler(Protocol):
@@ -64,7 +64,7 @@ class Compiler(Protocol):
 
 @dataclass(frozen=True)
 class Resources:
-    """What a kernel occupies, as the compiler reports it. Bytes are per thread but for shared."""
+    """A kernel's resources, as the compiler reports them. Bytes are per thread, shared per CTA."""
 
     registers: int
     """Per thread at launch; ``setmaxnreg`` changes them later."""
@@ -74,7 +74,7 @@ class Resources:
     static_shared_bytes: int
     """Per CTA; dynamic shared memory comes on top (the plan's ``dynamic_shared_bytes``)."""
     local_bytes: int
-    """Local memory beside the stack frame."""
+    """Local memory in addition to the stack frame."""
 
 
 @dataclass(frozen=True)

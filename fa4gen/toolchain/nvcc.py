@@ -114,7 +114,7 @@ class Nvcc:
         source = f"{unit.name}.cu"
         for name, text in {**unit.headers, source: unit.source}.items():
             (work / name).write_text(text, encoding="utf-8")
-        # --keep leaves the PTX of this very run beside the cubin.
+        # --keep leaves the PTX of this run next to the cubin.
         output = ("-cubin", "--keep", "-o", f"{unit.name}.cubin")
         done = self._run([*self.options(unit), *output, source], cwd=work)
         log = (done.stdout + done.stderr).strip("\n ")

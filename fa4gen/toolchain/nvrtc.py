@@ -110,7 +110,7 @@ def _release(nvrtc: Any) -> tuple[int, int]:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             major, minor = nvrtc.getVersion()
-    except Exception as error:  # CuPy passes on whatever its loader raises
+    except Exception as error:  # CuPy passes on its loader's exceptions
         why = str(error).strip().splitlines() or [type(error).__name__]
         raise MissingCapabilityError(Problem(f"NVRTC is not found: {why[0]}", _REMEDY)) from error
     return major, minor

@@ -1,4 +1,4 @@
-"""What ``compile`` keeps of a kernel: PTX, cubin, log, and the manifest with what it takes.
+"""What ``compile`` keeps of a kernel: PTX, cubin, log, and the manifest with its resources.
 
 ``N.compile.json`` is the kernel's manifest with a ``compile`` part, the hashes of PTX and cubin and
 the proof level; it is a file of its own so that N.json depends on no compiler. It is the same to

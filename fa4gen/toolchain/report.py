@@ -31,7 +31,7 @@ class FunctionFrame:
 
 
 def function_frames(log: str) -> list[FunctionFrame]:
-    """Return what ``ptxas -v`` says of each function's stack and spills, in the log's order."""
+    """Return what ``ptxas -v`` reports of each function's stack and spills, in the log's order."""
     frames = []
     function = ""
     for line in log.splitlines():

@@ -60,7 +60,7 @@ PROBES: Mapping[str, str] = {"sm_90a": _WGMMA, "sm_100a": _TCGEN05, "sm_103a": _
 
 @dataclass(frozen=True)
 class PackageReport:
-    """A requirement as it is met here."""
+    """A requirement and what is installed for it."""
 
     name: str
     version: str

@@ -72,7 +72,7 @@ class AttentionFamily:
         return score_tiles(self.plan, case)
 
     def tiles(self, case: Case, coverage: Coverage) -> Tiles | None:
-        """Return the tiles that CTAs worked on."""
+        """Return the numbers of tiles that CTAs processed."""
         del case
         return attention_tiles(coverage)
 

@@ -37,7 +37,7 @@ class EmulatedLaunch:
 
     grid: int
     values: Mapping[str, Any]
-    """Numbers, and arrays that are no tensor of the case."""
+    """Numbers, and arrays that are not tensors of the case."""
     maps: Mapping[str, TensorMapSpec]
     pointers: tuple[str, ...] = field(default=())
     """Parameters that are the address of the tensor of the same name, where the case has one."""

@@ -72,7 +72,7 @@ def _done(function: Callable[[Item], Result], item: Item) -> Done[Result]:
 
 
 class _Queue(Generic[Item, Result]):
-    """The items that nobody has begun."""
+    """The items that no process has begun."""
 
     def __init__(self, items: Sequence[Item], order: Sequence[int]) -> None:
         self._items = items
@@ -98,6 +98,6 @@ class _Queue(Generic[Item, Result]):
             index = self.take()
 
     def close(self) -> None:
-        """Let nobody begin another item."""
+        """Prevent all processes from beginning another item."""
         with self._lock:
             self._left.clear()

@@ -55,7 +55,7 @@ class GemmFamily:
         return gemm_further(self.plan, wanted)
 
     def tiles(self, case: GemmCase, coverage: Coverage) -> Tiles | None:
-        """Return the tiles that CTAs worked on."""
+        """Return the numbers of tiles that CTAs processed."""
         return gemm_tiles(self.plan, coverage, case.k)
 
     def rescales(self, coverages: Iterable[Coverage]) -> None:

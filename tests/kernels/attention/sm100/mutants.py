@@ -151,7 +151,7 @@ WAITS: Final[dict[str, Mutant]] = {
          Found("race", "tensor_memory_store_packed", "softmax", "after the tcgen05.mma issued")),
     ),
     "scores_over_probabilities": Mutant(
-        "over", "scores overwrite P while its product may read it: order of issue is no proof",
+        "over", "scores overwrite P while its product may read it: order of issue is not enough",
         (Change(_line(r"outputs\.drain\(\)") + _line(r"tcgen05_fence_after\(\)")),),
         (Found("race", "mma", "mma", "which nothing has shown to be complete"),), verdict="isa",
     ),
