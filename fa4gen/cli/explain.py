@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import textwrap
+from shutil import get_terminal_size
 from typing import TYPE_CHECKING
 
 import click
@@ -11,6 +14,8 @@ from fa4gen.cli.options import OutputFormat, configs_argument, format_option
 if TYPE_CHECKING:
     from fa4gen.render.explanation import Section
 
+PAGE_WIDTH = 120
+"""Columns where the terminal's are not known and COLUMNS is not set."""
 _STYLES = {"auto": "cyan", "default": "dim"}
 
 
@@ -54,9 +59,15 @@ def _print_section(section: Section) -> None:
     from fa4gen.cli.output import print_table
 
     if section.title:
-        click.secho(section.title, bold=True)
+        title = section.title
+        click.echo(title if os.environ.get("NO_COLOR") else click.style(title, bold=True))
+    width = get_terminal_size((PAGE_WIDTH, 0)).columns
     for line in section.lines:
-        click.echo(f"  {line}".rstrip())
+        drawn = any("\u2500" <= character <= "\u257f" for character in line)
+        for part in [line] if drawn else textwrap.wrap(line, width - 2) or [""]:
+            click.echo(f"  {part}".rstrip())
     if section.columns:
-        print_table(section.columns, section.rows, right=section.right, styles=_STYLES)
+        print_table(
+            section.columns, section.rows, right=section.right, styles=_STYLES, pipe_width=width
+        )
     click.echo()

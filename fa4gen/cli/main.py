@@ -3,25 +3,30 @@
 from __future__ import annotations
 
 import io
+import os
 import signal
 import sys
 import threading
+from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import import_module
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from fa4gen.cli.options import RunOptions, asked_format
-from fa4gen.errors import Fa4genError, Problem
+from fa4gen.errors import ConfigError, Fa4genError, Problem
 from fa4gen.termination import exit_on_sigterm
 from fa4gen.version import __version__
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
 INTERRUPTED = 130
 """Exit status after Ctrl-C, as shells have it."""
+CLOSED_PIPE = 141
+"""Exit status when the reader of the results has gone, as shells have it."""
 
 
 @dataclass(frozen=True)
@@ -92,6 +97,18 @@ class LazyGroup(click.Group):
             raise click.UsageError(f"there is no command {args[0]!r}. {hint}", ctx)
         return super().resolve_command(ctx, args)
 
+    def make_context(self, *args: Any, **extra: Any) -> click.Context:
+        """Parse the command line, which prints ``--help`` where it is asked for."""
+        with _closed_pipes():
+            return super().make_context(*args, **extra)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command."""
+        with _closed_pipes():
+            status = super().invoke(ctx)
+            sys.stdout.flush()
+            return status
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
         """Write the list of commands from the table, so that ``--help`` imports none of them."""
         with formatter.section("Commands"):
@@ -124,6 +141,11 @@ def main(args: Sequence[str] | None = None) -> int:
     problems are also the document on stdout. Other exceptions are bugs and keep their traceback.
     """
     args = sys.argv[1:] if args is None else list(args)
+    if sys.stderr is None:
+        sys.stderr = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115 (to the end)
+    if sys.stdout is None:
+        print("error: stdout is closed: there is nowhere to print results", file=sys.stderr)
+        return ConfigError.exit_status
     if isinstance(sys.stdout, io.TextIOWrapper):  # do not fail on a name that cannot be encoded
         sys.stdout.reconfigure(errors="backslashreplace")
     run = RunOptions(asked_format(args))
@@ -135,6 +157,7 @@ def main(args: Sequence[str] | None = None) -> int:
             standalone_mode=False,
             obj=run,
         )
+        sys.stdout.flush()
     except click.Abort:
         print("interrupted", file=sys.stderr)
         return INTERRUPTED
@@ -143,10 +166,46 @@ def main(args: Sequence[str] | None = None) -> int:
     except Fa4genError as error:
         return _report(error.problems, error.exit_status, run)
     except OSError as error:
-        if error.filename is None:  # not about a path that the user gave
+        if error.filename is not None:
+            return _report((_path_problem(error),), ConfigError.exit_status, run)
+        if not _stdout_fails():
             raise
-        return _report((_path_problem(error),), 2, run)
+        _discard_stdout()
+        reason = (error.strerror or "").lower()
+        problem = Problem(
+            f"results cannot be written to stdout: {reason}",
+            "Make room, or print to another place.",
+        )
+        return _report((problem,), ConfigError.exit_status, run)
     return status if isinstance(status, int) else 0
+
+
+@contextmanager
+def _closed_pipes() -> Iterator[None]:
+    """End with CLOSED_PIPE when the reader of stdout has gone; click would end with 1."""
+    try:
+        yield
+    except BrokenPipeError as error:
+        if error.filename is not None:  # a named pipe of the user's
+            raise
+        _discard_stdout()
+        raise click.exceptions.Exit(CLOSED_PIPE) from error
+
+
+def _stdout_fails() -> bool:
+    """Whether nothing can be written to stdout, as on a full disk; tried with an empty line."""
+    try:
+        print(flush=True)
+    except OSError:
+        return True
+    return False
+
+
+def _discard_stdout() -> None:
+    """Let nothing more be written to a stdout that takes no more, not even when Python exits."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        with Path(os.devnull).open("wb") as nothing:
+            os.dup2(nothing.fileno(), sys.stdout.fileno())
 
 
 def _exit_on_sigterm() -> None:

@@ -6,6 +6,7 @@ ended it (``{"exit_status": ..., "problems": [...]}``).
 
 from __future__ import annotations
 
+import os
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -35,10 +36,12 @@ def print_table(
     title: str = "",
     right: Sequence[str] = (),
     styles: Mapping[str, str] | None = None,
+    pipe_width: int = PIPE_WIDTH,
 ) -> None:
     """Print a table on stdout; the columns named in ``right`` are aligned to the right.
 
-    ``styles`` maps a cell's whole text to a colour, used on terminals only.
+    ``styles`` maps a cell's whole text to a colour, used on terminals only. Where stdout is no
+    terminal, cells are wrapped at ``pipe_width`` columns.
     """
     from rich.console import Console
     from rich.table import Table
@@ -50,7 +53,12 @@ def print_table(
     for row in rows:
         cells = [str(cell) for cell in row]
         table.add_row(*(Text(cell, style=(styles or {}).get(cell, "")) for cell in cells))
-    console = Console(width=None if sys.stdout.isatty() else PIPE_WIDTH, highlight=False)
+    console = Console(
+        width=None if sys.stdout.isatty() else pipe_width,
+        highlight=False,
+        # no colours, and no bold either: https://no-color.org
+        color_system=None if os.environ.get("NO_COLOR") else "auto",
+    )
     if console.is_terminal:
         console.print(table)
         return

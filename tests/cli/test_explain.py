@@ -56,8 +56,12 @@ GEMM = "kernel: gemm\narch: {}\ndtype: bf16\nresidual: matrix\nactivation: relu(
     ids=["attention", "gemm on Hopper", "gemm on Blackwell"],
 )
 def test_text_tells_of_every_part_of_the_plan(
-    config: Path, text: str, capsys: pytest.CaptureFixture[str]
+    config: Path,
+    text: str,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setenv("COLUMNS", "1000")
     config.write_text(text)
     assert main(["explain", str(config)]) == 0
     out = capsys.readouterr().out

@@ -1,0 +1,71 @@
+"""Results that cannot be printed: a message or nothing, and a status that says so."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+FA4GEN = f"{sys.executable} -m fa4gen"
+COMMANDS = ["list", "list --format json", "explain d128_causal_bf16", "--help", "list --help"]
+
+
+def run(command: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        ["sh", "-c", command], env={**os.environ, **environment}, capture_output=True, text=True,
+        check=False,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full")
+def test_a_full_disk(command: str) -> None:
+    done = run(f"{FA4GEN} {command} >/dev/full")
+    assert done.returncode == 2
+    assert done.stderr.startswith("error: results cannot be written to stdout: no space left")
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.skipif(os.name != "posix", reason="POSIX shells")
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_closed_stdout(command: str) -> None:
+    done = run(f"{FA4GEN} {command} >&-")
+    assert done.returncode == 2
+    assert done.stderr == "error: stdout is closed: there is nowhere to print results\n"
+
+
+@pytest.mark.skipif(os.name != "posix", reason="POSIX shells")
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_reader_that_left(command: str) -> None:
+    done = run(f"{{ {FA4GEN} {command}; echo $? >&2; }} | true")
+    assert done.stderr == "141\n"
+
+
+@pytest.mark.skipif(os.name != "posix", reason="POSIX shells")
+def test_a_closed_stderr_changes_nothing() -> None:
+    closed = run(f"{FA4GEN} list 2>&-")
+    assert (closed.returncode, closed.stdout) == (0, run(f"{FA4GEN} list").stdout)
+    assert run(f"{FA4GEN} list no_such 2>&-").returncode == 2
+
+
+@pytest.mark.parametrize("columns", ["70", "120", ""])
+def test_explain_wraps_to_the_width(columns: str) -> None:
+    done = run(f"{FA4GEN} explain d128_causal_bf16", COLUMNS=columns)
+    assert done.returncode == 0
+    lines = [line for line in done.stdout.splitlines() if not line.endswith(("┐", "│", "┤", "┘"))]
+    longest = max(map(len, lines))
+    assert longest <= int(columns or 120)
+    assert longest > 60
+
+
+@pytest.mark.skipif(os.name != "posix", reason="pseudo-terminals")
+@pytest.mark.parametrize("no_color", ["", "1"])
+def test_no_color_leaves_no_escape_sequence(no_color: str) -> None:
+    command = f"NO_COLOR={no_color} TERM=xterm {FA4GEN} explain d128_causal_bf16"
+    code = f"import pty; pty.spawn(['sh', '-c', {command!r}])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=False)
+    assert b"Shared memory" in done.stdout
+    assert (b"\x1b[" in done.stdout) == (not no_color)
