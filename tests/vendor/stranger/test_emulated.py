@@ -131,7 +131,7 @@ MISTAKES = {
         "src/gemm.c",
         "(float)args->beta;",
         "(float)args->alpha;",
-        "elements are outside of their rounding bounds",
+        "elements are off by more than their rounding allows",
     ),
 }
 
