@@ -1,4 +1,4 @@
-"""One instruction over the lanes of a gang, without a launch: registers in, registers out."""
+"""One instruction over the lanes of a warpgroup, without a launch: registers in, registers out."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from fa4gen.emulator.instructions.scalar import cvt, floating_point, integer, lo
 from fa4gen.emulator.ptx.parser import parse_module
 from fa4gen.emulator.ptx.syntax import RegisterClass
 from fa4gen.emulator.state.layout import Layout
-from fa4gen.emulator.state.machine import Gang
+from fa4gen.emulator.state.machine import Warpgroup
 from fa4gen.emulator.state.memory import GlobalMemory
 from fa4gen.emulator.state.tally import Tally
 from fa4gen.emulator.translate.emit import Emitter
@@ -26,7 +26,7 @@ _UNSIGNED = {"p": np.bool_, "h": np.uint16, "r": np.uint32, "d": np.uint64}
 
 
 def translated(text: str, masked: bool) -> tuple[Any, Any]:
-    """Instructions as a Python function (gang, mask), and the parsed PTX function."""
+    """Instructions as a Python function (wg, mask), and the parsed PTX function."""
     module = parse_module(kernel(text, (), target="sm_100a"))
     function = module.functions["k"]
     namespace: dict[str, Any] = {}
@@ -39,18 +39,18 @@ def translated(text: str, masked: bool) -> tuple[Any, Any]:
     return namespace["run"], function
 
 
-def gang_of(lanes: int, registers: Mapping[RegisterClass, int], rank: int = 0) -> Gang:
+def warpgroup_of(lanes: int, registers: Mapping[RegisterClass, int], rank: int = 0) -> Warpgroup:
     """Lanes of a CTA that there is no machine for."""
     machine = SimpleNamespace(tally=Tally(0, 0))
     cta: Any = SimpleNamespace(
         machine=machine, rank=rank, shared_base=np.uint32(rank << 24), label="CTA 0", index=0
     )
-    return Gang(cta, 0, lanes, registers, 0)
+    return Warpgroup(cta, 0, lanes, registers, 0)
 
 
-def _row(gang: Gang, name: str) -> Any:
+def _row(wg: Warpgroup, name: str) -> Any:
     cls, index = name[0], int(name[1:])
-    return gang.P[index] if cls == "p" else gang.block(cls)[index]  # type: ignore[arg-type]
+    return wg.P[index] if cls == "p" else wg.block(cls)[index]  # type: ignore[arg-type]
 
 
 def execute(text: str, results: str, *, rank: int = 0, **registers: Any) -> Any:
@@ -67,20 +67,20 @@ def execute(text: str, results: str, *, rank: int = 0, **registers: Any) -> Any:
     for masked in (False, True):
         run, function = translated(text, masked)
         # the parser gives the registers of a class numbers by declaration, from 0
-        gang = gang_of(lanes, function.registers, rank)
-        gang.special = {"%tid.x": np.arange(lanes, dtype=np.uint32), "%ctaid.x": np.uint32(3)}
+        wg = warpgroup_of(lanes, function.registers, rank)
+        wg.special = {"%tid.x": np.arange(lanes, dtype=np.uint32), "%ctaid.x": np.uint32(3)}
         for name, row in rows.items():
-            target = _row(gang, name)
+            target = _row(wg, name)
             if name[0] == "p":
                 target[...] = row
             else:
                 assert row.dtype.itemsize == target.dtype.itemsize, (name, row.dtype)
                 target[...] = row.view(_UNSIGNED[name[0]])
         mask = np.arange(lanes) % 2 == 0 if masked else None
-        before = {name: _row(gang, name).copy() for name in names}
+        before = {name: _row(wg, name).copy() for name in names}
         with np.errstate(all="ignore"):
-            run(gang, mask)
-        wanted.append((before, {name: _row(gang, name).copy() for name in names}))
+            run(wg, mask)
+        wanted.append((before, {name: _row(wg, name).copy() for name in names}))
     (_, full), (before, part) = wanted
     for name in names:
         np.testing.assert_array_equal(part[name][::2], full[name][::2])

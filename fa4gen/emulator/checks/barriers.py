@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from fa4gen.emulator.checks.party import Party
     from fa4gen.emulator.checks.team import Team
     from fa4gen.emulator.ptx.syntax import Instruction
-    from fa4gen.emulator.state.machine import AsyncOp, Gang, Mbarrier
+    from fa4gen.emulator.state.machine import AsyncOp, Mbarrier, Warpgroup
 
 _WARP: Final = 32
 
@@ -61,7 +61,7 @@ class BarrierChecks:
         self._unfenced: dict[int, list[BarrierClock]] = {}
         # thread -> what it knew at its last fence.release, and what it has seen without acquiring
         self._released: dict[int, Vector] = {}
-        self._last_waits: dict[Gang, Instruction] = {}
+        self._last_waits: dict[Warpgroup, Instruction] = {}
         self._seen: dict[int, Vector] = {}
 
     # ---- initialisation
@@ -92,7 +92,7 @@ class BarrierChecks:
         Where another CTA uses it, a fence must have followed.
         """
         clock: BarrierClock = barrier.clock
-        gang = party.gang
+        wg = party.wg
         if party in clock.trusted:
             return
         good = self.clocks.knows(VC, party.threads, clock.maker, clock.made)
@@ -104,27 +104,27 @@ class BarrierChecks:
                 f"{barrier.name} is used and nothing orders that after its "
                 f"initialisation by {self.team.who(clock.maker)} at {clock.site.where}",
                 site,
-                gang,
+                wg,
                 party.mask,
             )
-        elif barrier.cta is not gang.cta and not clock.fenced and self.options.init_fence:
+        elif barrier.cta is not wg.cta and not clock.fenced and self.options.init_fence:
             self._find_init(
                 "missing-init-fence",
                 f"{barrier.name} is used from another CTA, but "
                 f"no fence.mbarrier_init follows its initialisation at "
                 f"{clock.site.where}",
                 site,
-                gang,
+                wg,
                 party.mask,
             )
-        elif good.all() and (clock.fenced or barrier.cta is gang.cta):
+        elif good.all() and (clock.fenced or barrier.cta is wg.cta):
             clock.trusted.add(party)
 
     def signalled(self, op: AsyncOp, barrier: Mbarrier) -> None:
         """An operation signals an mbarrier: what waiters will know of it."""
         clock: BarrierClock = barrier.clock
         tracks = op.notes.get("tracks")
-        far = op.gang.cta is not barrier.cta
+        far = op.wg.cta is not barrier.cta
         # what the issuers of another CTA know is for waits of the cluster's scope
         near = clock.pending_near() if tracks and far else clock.near and clock.near[0]
         targets = [clock.pending] if near is None else [clock.pending, near]
@@ -136,7 +136,7 @@ class BarrierChecks:
             for target in targets:
                 target[:, slots] = np.maximum(target[:, slots], epochs)
             # of each thread the last that it issued: it knew the most then
-            for one in {(id(one.gang), one.lane): one for one in seen}.values():
+            for one in {(id(one.wg), one.lane): one for one in seen}.values():
                 if one.clock is not None:
                     known = one.clock[: self.clocks.carried]
                     np.maximum(clock.pending, known, out=clock.pending)
@@ -165,18 +165,18 @@ class BarrierChecks:
                     f"that after its initialisation by {self.team.who(clock.maker)} at "
                     f"{clock.site.where}",
                     op.site,
-                    op.gang,
+                    op.wg,
                     None,
                 )
             return
         # inside a CTA some compilers do without: the barrier itself is in the generic proxy
-        local = barrier.cta is op.gang.cta
+        local = barrier.cta is op.wg.cta
         self._find_init(
             "missing-init-fence",
             f"{op.kind} signals {barrier.name}, but no "
             f"fence.mbarrier_init follows its initialisation at {clock.site.where}",
             op.site,
-            op.gang,
+            op.wg,
             None,
             Severity.REVIEW if local else Severity.ERROR,
         )
@@ -186,18 +186,18 @@ class BarrierChecks:
         kind: str,
         message: str,
         site: Instruction,
-        gang: Gang,
+        wg: Warpgroup,
         mask: Any,
         severity: Severity = Severity.ERROR,
     ) -> None:
-        self.team.sites.find(kind, message, site, gang, mask, severity)
+        self.team.sites.find(kind, message, site, wg, mask, severity)
 
     # ---- phases
 
     def arrived(self, party: Party, barrier: Mbarrier, release: str) -> None:
         """Threads arrive with a release of a scope, or ``none``."""
         clock: BarrierClock = barrier.clock
-        far = barrier.cta is not party.gang.cta
+        far = barrier.cta is not party.wg.cta
         if release == "none":
             self._arrived_relaxed(party, clock, far)
         elif far and release == "cluster":
@@ -252,15 +252,15 @@ class BarrierChecks:
 
     def _lapped(self, barrier: Mbarrier, phase: int, warp: int, late: NDArray[np.bool_]) -> None:
         thread = barrier.cta.rank * self.team.stride + warp * _WARP + int(late[warp].argmax())
-        gang, mask = self.team.one(thread)
-        site = self._last_waits[gang]
+        wg, mask = self.team.one(thread)
+        site = self._last_waits[wg]
         self.team.sites.find(
             "phase-lap",
             f"phase {phase} of {barrier.name} completes though nothing says that "
             f"{self.team.who(thread)} has seen phase {phase - 1} complete: a thread that waits "
             f"slowly would miss it (last arrival: {barrier.last})",
             site,
-            gang,
+            wg,
             mask,
         )
 
@@ -278,14 +278,14 @@ class BarrierChecks:
                         del clock.waits[old]
             base = barrier.cta.rank * self.team.stride
             waits[party.ids - base] = self.clocks.epochs[party.threads]
-            self._last_waits[party.gang] = site
+            self._last_waits[party.wg] = site
             if barrier.phase > phase + 1:
                 self.team.sites.find(
                     "phase-lap",
                     f"{barrier.name} is already in phase {barrier.phase} when phase "
                     f"{phase} is seen to be complete",
                     site,
-                    party.gang,
+                    party.wg,
                     party.mask,
                     Severity.REVIEW,
                 )
@@ -350,7 +350,7 @@ class Meetings:
                     f"nothing orders this arrival at named barrier {key[-1]} "
                     f"after its last use, in which {who} took part: the two could mix",
                     site,
-                    party.gang,
+                    party.wg,
                     party.mask,
                 )
         arrivals = self._arrivals.get(key)

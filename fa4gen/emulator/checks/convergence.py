@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from fa4gen.emulator.checks.clocks import WARP, Clocks
 
 if TYPE_CHECKING:
-    from fa4gen.emulator.state.machine import Gang
+    from fa4gen.emulator.state.machine import Warpgroup
     from fa4gen.emulator.state.registers import Mask
 
 
@@ -33,7 +33,7 @@ class Convergence:
         self.since = np.zeros(clocks.threads, np.uint32)
 
     def splits(self, base: int, some: NDArray[np.bool_], rest: NDArray[np.bool_]) -> bool:
-        """Lanes of a gang go different paths; ``base`` is its first thread's number.
+        """Lanes of a warpgroup go different paths; ``base`` is its first thread's number.
 
         Returns whether a warp has lanes on both.
         """
@@ -42,18 +42,18 @@ class Convergence:
         self.apart[first : first + len(both)] |= both
         return bool(both.any())
 
-    def meets(self, base: int, gang: Gang, mask: Mask) -> bool:
+    def meets(self, base: int, wg: Warpgroup, mask: Mask) -> bool:
         """Lanes execute an instruction together: those of whole warps have met.
 
-        Returns whether a warp of the gang is still apart.
+        Returns whether a warp of the warpgroup is still apart.
         """
         first = base // WARP
-        apart = self.apart[first : first + gang.warps]
+        apart = self.apart[first : first + wg.warps]
         met = apart.copy()
         if mask is not None:
-            met &= _any_of_warp(mask) & ~_any_of_warp(gang.live & ~mask)
+            met &= _any_of_warp(mask) & ~_any_of_warp(wg.live & ~mask)
         if met.any():
-            threads = base + np.flatnonzero(met.repeat(WARP)[: gang.lanes])
+            threads = base + np.flatnonzero(met.repeat(WARP)[: wg.lanes])
             self.clocks.advance(threads)
             self.since[threads] = self.clocks.epochs[threads]
             apart &= ~met

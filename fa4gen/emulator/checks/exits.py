@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from fa4gen.emulator.checks.party import Party
     from fa4gen.emulator.checks.team import Team
     from fa4gen.emulator.ptx.syntax import Instruction
-    from fa4gen.emulator.state.machine import AsyncOp, Cta, Gang
+    from fa4gen.emulator.state.machine import AsyncOp, Cta, Warpgroup
     from fa4gen.emulator.state.registers import Mask
 
 
@@ -36,7 +36,7 @@ class ExitChecks:
     def remote(self, party: Party, cta: Cta, kind: str, site: Instruction) -> None:
         """Threads use the shared memory or an mbarrier of a peer."""
         if not cta.alive:
-            self._after_exit(cta, kind, site, party.gang, party.mask)
+            self._after_exit(cta, kind, site, party.wg, party.mask)
             return
         self._used[cta.rank, party.threads] = self.team.clocks.epochs[party.threads]
         number = self.team.sites.generic(site, kind)
@@ -46,19 +46,19 @@ class ExitChecks:
     def operation(self, op: AsyncOp, cta: Cta, number: int) -> None:
         """An asynchronous operation uses a CTA's shared memory, or a peer's barrier or columns."""
         if not cta.alive:
-            self._after_exit(cta, op.kind, op.site, op.gang, None)
+            self._after_exit(cta, op.kind, op.site, op.wg, None)
             return
         self._used[cta.rank, op.slot] = op.epoch - 1
         self._sites[cta.rank, op.slot] = number
 
     def leave(self, party: Party) -> None:
         """Threads leave; when they are the last of their CTA, all that was done must be over."""
-        gang = party.gang
-        cta = gang.cta
+        wg = party.wg
+        cta = wg.cta
         left = self._left[cta.rank]
         for known in self.team.clocks.views(party.threads, EXEC):
             np.maximum(left, known, out=left)
-        rest = sum(int(np.count_nonzero(one.live)) for one in cta.gangs) - len(party.ids)
+        rest = sum(int(np.count_nonzero(one.live)) for one in cta.warpgroups) - len(party.ids)
         if rest:
             return
         early = self._used[cta.rank] > left
@@ -86,18 +86,18 @@ class ExitChecks:
                 f"{cta.label} leaves and nothing orders that after "
                 f"{sites.earlier(number, self.team.who(slot))}, which uses its shared memory",
                 site,
-                party.gang,
+                party.wg,
                 party.mask,
                 severity,
             )
 
     def _after_exit(
-        self, cta: Cta, kind: str, site: Instruction, gang: Gang, mask: Mask | Any
+        self, cta: Cta, kind: str, site: Instruction, wg: Warpgroup, mask: Mask | Any
     ) -> None:
         self.team.sites.find(
             "early-exit",
             f"{kind} uses shared memory of {cta.label}, whose threads have all left",
             site,
-            gang,
+            wg,
             mask,
         )

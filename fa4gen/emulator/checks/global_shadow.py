@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from fa4gen.emulator.checks.sites import Sites
     from fa4gen.emulator.checks.team import Team
     from fa4gen.emulator.ptx.syntax import Instruction
-    from fa4gen.emulator.state.machine import AsyncOp, Gang
+    from fa4gen.emulator.state.machine import AsyncOp, Warpgroup
     from fa4gen.emulator.state.registers import Mask
 
 _LISTED: Final = 1024
@@ -54,7 +54,7 @@ class Actor:
     base: int
     owners: Any
     epochs: Any
-    gang: Gang
+    wg: Warpgroup
     mask: Mask
     site: Instruction
     kind: str
@@ -68,13 +68,13 @@ class Actor:
         if self.party is None:
             return self
         ids = self.party.ids[which]
-        party = Party(self.gang, self.mask, ids, ids, ids[:, None])
+        party = Party(self.wg, self.mask, ids, ids, ids[:, None])
         return Actor(
             self.team,
             self.base,
             self.owners[which],
             self.epochs[which],
-            self.gang,
+            self.wg,
             self.mask,
             self.site,
             self.kind,
@@ -120,7 +120,7 @@ class GlobalChecks:
             base,
             party.ids + base,
             team.clocks.epochs[party.threads].copy(),
-            party.gang,
+            party.wg,
             party.mask,
             site,
             kind,
@@ -150,7 +150,7 @@ class GlobalChecks:
                 base,
                 base + op.slot,
                 op.epoch - early,
-                op.gang,
+                op.wg,
                 None,
                 op.site,
                 kind,
@@ -290,9 +290,9 @@ class GlobalChecks:
             who = f"thread {thread} of the CTA of rank {rank} in cluster {cluster}"
         before = self.sites.earlier(int(earlier.site[cell]), who)
         what = f"{actor.op.kind} {actor.kind}s" if actor.op else f"{actor.kind} of"
-        gang, mask = actor.gang, actor.mask
+        wg, mask = actor.wg, actor.mask
         if actor.party is not None:
-            gang, mask = team.one(int(actor.party.ids[where[0]]))
+            wg, mask = team.one(int(actor.party.ids[where[0]]))
         text = (
             "without fence.proxy.async in between (generic and async proxy)"
             if kind == "missing-proxy-fence"
@@ -302,7 +302,7 @@ class GlobalChecks:
             kind,
             f"{what} {place} after {before} {text}",
             actor.site,
-            gang,
+            wg,
             mask,
             earlier=int(earlier.site[cell]),
         )

@@ -11,18 +11,18 @@ from numpy.typing import NDArray
 from fa4gen.emulator.checks.clocks import Threads
 
 if TYPE_CHECKING:
-    from fa4gen.emulator.state.machine import Gang
+    from fa4gen.emulator.state.machine import Warpgroup
     from fa4gen.emulator.state.registers import Mask
 
 
 @dataclass(slots=True, eq=False)
 class Party:
-    """Lanes of a gang: ``threads`` selects them in the clocks, ``ids`` has their numbers.
+    """Lanes of a warpgroup: ``threads`` selects them in the clocks, ``ids`` has their numbers.
 
-    ``column`` is ``ids`` for accesses of several cells each; ``whole`` for all lanes of the gang.
+    ``column`` is ``ids`` for accesses of several cells each; ``whole`` for all of them.
     """
 
-    gang: Gang
+    wg: Warpgroup
     mask: Mask
     threads: Threads
     ids: NDArray[np.int64]

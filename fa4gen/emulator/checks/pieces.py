@@ -33,7 +33,7 @@ class Stretches:
             return tuple(part for part in reads if isinstance(part, SharedRange))
         first, last = reads[0], reads[-1]
         # an instruction's tiles have one shape: their first and last pieces tell where they are
-        key = (id(op.site), id(op.gang.cta), first.start, last.stop, len(reads))
+        key = (id(op.site), id(op.wg.cta), first.start, last.stop, len(reads))
         known = self._known.get(key)
         if known is None:
             known = self._known[key] = _join(op)

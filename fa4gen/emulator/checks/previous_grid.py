@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from fa4gen.emulator.checks.sites import Sites
     from fa4gen.emulator.checks.team import Team
     from fa4gen.emulator.ptx.syntax import Instruction
-    from fa4gen.emulator.state.machine import AsyncOp, Gang
+    from fa4gen.emulator.state.machine import AsyncOp, Warpgroup
     from fa4gen.emulator.state.registers import Mask
 
 _NEVER: Final = np.iinfo(np.uint32).max
@@ -67,8 +67,8 @@ class PreviousGrid:
             late = inside & ~(known | (epochs[party.ids] != _NEVER))
         if late.any():
             first = int(late.argmax())
-            gang, mask = team.one(int(party.ids[first]))
-            self._find(f"{kind} of", int(addresses[first]), site, gang, mask)
+            wg, mask = team.one(int(party.ids[first]))
+            self._find(f"{kind} of", int(addresses[first]), site, wg, mask)
 
     def operation(self, team: Team, op: AsyncOp) -> None:
         """An asynchronous operation reads and writes global memory from now on."""
@@ -86,9 +86,9 @@ class PreviousGrid:
                 inside = self._inside(np.asarray(starts, np.int64), int(size))
                 if inside.any():
                     at = int(starts[int(inside.argmax())])
-                    mask = np.zeros(op.gang.lanes, np.bool_)
+                    mask = np.zeros(op.wg.lanes, np.bool_)
                     mask[op.lane] = True
-                    self._find(f"{op.kind} {verb}", at, op.site, op.gang, mask)
+                    self._find(f"{op.kind} {verb}", at, op.site, op.wg, mask)
                     return
 
     def _inside(self, starts: NDArray[np.int64], size: int) -> NDArray[np.bool_]:
@@ -102,13 +102,13 @@ class PreviousGrid:
         known[team.cluster.index] = False
         return bool(known.any())
 
-    def _find(self, what: str, address: int, site: Instruction, gang: Gang, mask: Mask) -> None:
+    def _find(self, what: str, address: int, site: Instruction, wg: Warpgroup, mask: Mask) -> None:
         place = self.sites.machine.memory.describe(address)
         self.sites.find(
             "race",
             f"{what} {place}, which the grid before may still be writing: nothing orders this "
             "after a griddepcontrol.wait",
             site,
-            gang,
+            wg,
             mask,
         )

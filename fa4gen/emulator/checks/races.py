@@ -24,7 +24,14 @@ if TYPE_CHECKING:
     from fa4gen.emulator.checks.options import CheckOptions
     from fa4gen.emulator.ptx.syntax import Instruction
     from fa4gen.emulator.state.global_arrays import Output
-    from fa4gen.emulator.state.machine import Cluster, Cta, Gang, Machine, Mbarrier, TensorRange
+    from fa4gen.emulator.state.machine import (
+        Cluster,
+        Cta,
+        Machine,
+        Mbarrier,
+        TensorRange,
+        Warpgroup,
+    )
     from fa4gen.emulator.state.registers import Mask
 
 
@@ -54,8 +61,8 @@ class RaceObserver(Observer):
             lambda cluster: ClusterState(cluster, self.sites, self.grid, self.options)
         )
 
-    def _of(self, gang: Gang) -> ClusterState:
-        return self._state.of(gang.cta.cluster)
+    def _of(self, wg: Warpgroup) -> ClusterState:
+        return self._state.of(wg.cta.cluster)
 
     # ---- lifetime
 
@@ -69,25 +76,25 @@ class RaceObserver(Observer):
         if self.work is not None:
             self.work.ends()
 
-    def lanes_leave(self, gang: Gang, mask: Mask) -> None:
-        state = self._of(gang)
+    def lanes_leave(self, wg: Warpgroup, mask: Mask) -> None:
+        state = self._of(wg)
         if self.options.early_exit:
-            state.exits.leave(state.team.party(gang, mask))
+            state.exits.leave(state.team.party(wg, mask))
 
-    def splits(self, gang: Gang, some: NDArray[Any], rest: NDArray[Any]) -> None:
-        team = self._of(gang).team
-        if team.convergence.splits(team.base(gang), some, rest):
-            gang.apart = True
+    def splits(self, wg: Warpgroup, some: NDArray[Any], rest: NDArray[Any]) -> None:
+        team = self._of(wg).team
+        if team.convergence.splits(team.base(wg), some, rest):
+            wg.apart = True
 
-    def meets(self, gang: Gang, mask: Mask) -> None:
-        team = self._of(gang).team
-        gang.apart = team.convergence.meets(team.base(gang), gang, mask)
+    def meets(self, wg: Warpgroup, mask: Mask) -> None:
+        team = self._of(wg).team
+        wg.apart = team.convergence.meets(team.base(wg), wg, mask)
 
     # ---- generic accesses
 
     def shared_access(
         self,
-        gang: Gang,
+        wg: Warpgroup,
         mask: Mask,
         cta: Cta,
         offsets: NDArray[Any],
@@ -96,10 +103,10 @@ class RaceObserver(Observer):
         site: Instruction,
         values: NDArray[Any] | None = None,
     ) -> None:
-        state = self._of(gang)
+        state = self._of(wg)
         if self.work is not None and self.work.waiting and kind != "write":
             self.work.read(cta, int(offsets.min()), int(offsets.max()) + size)
-        party = state.team.party(gang, mask)
+        party = state.team.party(wg, mask)
         strong = kind == "atomic" or is_strong(site)
         if len(offsets) != len(party.ids):
             offsets = np.broadcast_to(offsets, len(party.ids))
@@ -108,16 +115,16 @@ class RaceObserver(Observer):
         state.shared[cta.rank].access(party, offsets, size, kind, strong, site, values)
         if strong:
             order = next((word for word in _ORDERS if word in site.modifiers), "relaxed")
-            state.team.releases(gang, mask, site)
+            state.team.releases(wg, mask, site)
             state.locations.synchronise(
                 party, cta.rank, offsets, order, "cta", kind != "write", kind != "read"
             )
-        if cta is not gang.cta and self.options.early_exit:
+        if cta is not wg.cta and self.options.early_exit:
             state.exits.remote(party, cta, kind, site)
 
     def global_access(
         self,
-        gang: Gang,
+        wg: Warpgroup,
         mask: Mask,
         addresses: NDArray[Any],
         size: int,
@@ -128,8 +135,8 @@ class RaceObserver(Observer):
             self.work.write(addresses, size)
         if not self.options.global_memory:
             return
-        team = self._of(gang).team
-        party = team.party(gang, mask)
+        team = self._of(wg).team
+        party = team.party(wg, mask)
         strong = kind == "atomic" or is_strong(site)
         if len(addresses) != len(party.ids):
             addresses = np.broadcast_to(addresses, len(party.ids))
@@ -143,16 +150,16 @@ class RaceObserver(Observer):
     # ---- asynchronous operations
 
     def issued(self, op: AsyncOp) -> None:
-        state = self._of(op.gang)
+        state = self._of(op.wg)
         if op.continues is not None:
             self._continues(state, op, op.continues)
             return
         team = state.team
         team.assign_slot(op)
         team.issues(op)
-        first = team.base(op.gang)
+        first = team.base(op.wg)
         if op.kind.startswith("wgmma"):
-            op.clock = team.clocks.snapshot_warps(first, first + op.gang.lanes)
+            op.clock = team.clocks.snapshot_warps(first, first + op.wg.lanes)
         elif "issuers" in op.notes:
             # one operation for several lanes of a warp
             start, stop = op.notes["issuers"]
@@ -176,7 +183,7 @@ class RaceObserver(Observer):
             parts = (*op.tensor_reads, *op.tensor_writes)
             for cta in dict.fromkeys(part.cta for part in parts):
                 state.tensors[cta.rank].operation(op, number, first + op.lane)
-                if cta is not op.gang.cta:
+                if cta is not op.wg.cta:
                     ctas[cta] = None
         if self.options.early_exit:
             for cta in ctas:
@@ -196,17 +203,17 @@ class RaceObserver(Observer):
         number = self.sites.operation(op)
         for part in state.stretches.of(op):
             state.shared[part.cta.rank].operation_reads(op, part, op.clock, number)
-        issuer = state.team.base(op.gang) + op.lane
+        issuer = state.team.base(op.wg) + op.lane
         news = [part for part in op.tensor_reads if part not in op.tensor_writes]
         for cta in dict.fromkeys(part.cta for part in news):
             state.tensors[cta.rank].operation(op, number, issuer, written=False)
 
-    def observed(self, gang: Gang, mask: Mask, ops: list[AsyncOp], kind: str) -> None:
+    def observed(self, wg: Warpgroup, mask: Mask, ops: list[AsyncOp], kind: str) -> None:
         ops = [op for op in ops if op.slot >= 0]
         if not ops:
             return
-        state = self._of(gang)
-        party = state.team.party(gang, mask)
+        state = self._of(wg)
+        party = state.team.party(wg, mask)
         early = 1 if kind == "read" else 0
         slots = np.array([op.slot for op in ops], np.int64)
         epochs = np.array([op.epoch - early for op in ops], np.uint32)
@@ -218,34 +225,34 @@ class RaceObserver(Observer):
                 state.team.settle(op)
 
     def signalled(self, op: AsyncOp, barrier: Mbarrier) -> None:
-        state = self._of(op.gang)
+        state = self._of(op.wg)
         state.barriers.signalled(op, barrier)
-        if barrier.cta is not op.gang.cta and self.options.early_exit:
+        if barrier.cta is not op.wg.cta and self.options.early_exit:
             state.exits.operation(op, barrier.cta, self.sites.operation(op))
 
     # ---- barriers
 
-    def barrier_init(self, gang: Gang, lane: int, barrier: Mbarrier, site: Instruction) -> None:
-        state = self._of(gang)
-        mask = np.zeros(gang.lanes, np.bool_)
+    def barrier_init(self, wg: Warpgroup, lane: int, barrier: Mbarrier, site: Instruction) -> None:
+        state = self._of(wg)
+        mask = np.zeros(wg.lanes, np.bool_)
         mask[lane] = True
-        party = state.team.party(gang, mask)
+        party = state.team.party(wg, mask)
         state.shared[barrier.cta.rank].barrier_made(party, barrier.offset, site)
         state.barriers.made(party, barrier, site)
 
-    def barrier_used(self, gang: Gang, mask: Mask, barrier: Mbarrier, site: Instruction) -> None:
-        state = self._of(gang)
-        party = state.team.party(gang, mask)
+    def barrier_used(self, wg: Warpgroup, mask: Mask, barrier: Mbarrier, site: Instruction) -> None:
+        state = self._of(wg)
+        party = state.team.party(wg, mask)
         state.barriers.used(party, barrier, site)
-        if barrier.cta is not gang.cta and self.options.early_exit:
+        if barrier.cta is not wg.cta and self.options.early_exit:
             state.exits.remote(party, barrier.cta, site.opcode, site)
 
     def arrived(
-        self, gang: Gang, mask: Mask, barrier: Mbarrier, release: str, site: Instruction
+        self, wg: Warpgroup, mask: Mask, barrier: Mbarrier, release: str, site: Instruction
     ) -> None:
-        state = self._of(gang)
-        state.team.releases(gang, mask, site)
-        state.barriers.arrived(state.team.party(gang, mask), barrier, release)
+        state = self._of(wg)
+        state.team.releases(wg, mask, site)
+        state.barriers.arrived(state.team.party(wg, mask), barrier, release)
 
     def phase_completed(self, barrier: Mbarrier) -> None:
         state = self._state.of(barrier.cta.cluster)
@@ -253,45 +260,45 @@ class RaceObserver(Observer):
 
     def waited(
         self,
-        gang: Gang,
+        wg: Warpgroup,
         mask: Mask,
         barrier: Mbarrier,
         phase: int,
         acquire: str,
         site: Instruction,
     ) -> None:
-        state = self._of(gang)
-        state.barriers.waited(state.team.party(gang, mask), barrier, phase, acquire, site)
+        state = self._of(wg)
+        state.barriers.waited(state.team.party(wg, mask), barrier, phase, acquire, site)
 
     def rendezvous_arrive(
-        self, gang: Gang, mask: Mask, key: Any, release: bool, site: Instruction | None = None
+        self, wg: Warpgroup, mask: Mask, key: Any, release: bool, site: Instruction | None = None
     ) -> None:
-        state = self._of(gang)
-        party = state.team.party(gang, mask)
+        state = self._of(wg)
+        party = state.team.party(wg, mask)
         if site is not None and self.options.races:
             state.meetings.reused(party, key, site)
-        state.team.releases(gang, mask, site)
+        state.team.releases(wg, mask, site)
         state.meetings.arrive(party, key, release)
 
-    def rendezvous_leave(self, gang: Gang, mask: Mask, key: Any, acquire: bool) -> None:
-        state = self._of(gang)
-        state.meetings.leave(state.team.party(gang, mask), key, acquire)
+    def rendezvous_leave(self, wg: Warpgroup, mask: Mask, key: Any, acquire: bool) -> None:
+        state = self._of(wg)
+        state.meetings.leave(state.team.party(wg, mask), key, acquire)
 
     def rendezvous_reset(self, key: Any) -> None:
         for state in self._clusters.values():
             state.meetings.reset(key)
 
-    def warp_sync(self, gang: Gang, mask: Mask, site: Instruction | None = None) -> None:
-        state = self._of(gang)
-        state.team.releases(gang, mask, site)
-        state.meetings.warp(state.team.party(gang, mask))
+    def warp_sync(self, wg: Warpgroup, mask: Mask, site: Instruction | None = None) -> None:
+        state = self._of(wg)
+        state.team.releases(wg, mask, site)
+        state.meetings.warp(state.team.party(wg, mask))
 
     # ---- fences
 
-    def fence(self, gang: Gang, mask: Mask, kind: str, site: Instruction) -> None:
-        state = self._of(gang)
+    def fence(self, wg: Warpgroup, mask: Mask, kind: str, site: Instruction) -> None:
+        state = self._of(wg)
         clocks = state.team.clocks
-        party = state.team.party(gang, mask)
+        party = state.team.party(wg, mask)
         if kind.startswith("fence.proxy.async"):
             clocks.fence(party.threads, AVC, VC)
             state.barriers.fenced(party)
@@ -310,14 +317,14 @@ class RaceObserver(Observer):
             words = kind.rstrip(";").split(".")
             wide = words[-1] in ("cluster", "gpu", "sys", "gl")
             if wide and "acquire" not in words:
-                state.team.releases(gang, mask, site)
+                state.team.releases(wg, mask, site)
                 state.barriers.release_fence(party)
             if wide and "release" not in words:
                 state.barriers.acquire_fence(party)
 
     def atomic_sync(
         self,
-        gang: Gang,
+        wg: Warpgroup,
         mask: Mask,
         addresses: NDArray[Any],
         order: str,
@@ -326,67 +333,67 @@ class RaceObserver(Observer):
         writes: bool,
         site: Instruction,
     ) -> None:
-        state = self._of(gang)
-        party = state.team.party(gang, mask)
+        state = self._of(wg)
+        party = state.team.party(wg, mask)
         if len(addresses) != len(party.ids):
             addresses = np.broadcast_to(addresses, len(party.ids))
-        state.team.releases(gang, mask, site)
+        state.team.releases(wg, mask, site)
         state.locations.synchronise(party, "global", addresses, order, scope, reads, writes)
 
     # ---- tensor memory
 
     def tensor_access(
-        self, gang: Gang, mask: Mask, ranges: list[TensorRange], kind: str, site: Instruction
+        self, wg: Warpgroup, mask: Mask, ranges: list[TensorRange], kind: str, site: Instruction
     ) -> Any:
-        team = self._of(gang).team
+        team = self._of(wg).team
         for part in ranges:
-            checks = self._of(gang).tensors[part.cta.rank]
+            checks = self._of(wg).tensors[part.cta.rank]
             if kind == "free":
-                checks.access(team.party(gang, mask), part, kind, site)
+                checks.access(team.party(wg, mask), part, kind, site)
                 continue
             for quarter, piece in quarters(part):
-                checks.access(team.warp(gang, quarter), piece, kind, site)
+                checks.access(team.warp(wg, quarter), piece, kind, site)
         return None
 
-    def tensor_waited(self, gang: Gang, mask: Mask, kind: str) -> None:
-        state = self._of(gang)
-        for warp in gang.warps_of(mask):
-            state.tensors[gang.cta.rank].waited(state.team.warp(gang, warp), kind)
+    def tensor_waited(self, wg: Warpgroup, mask: Mask, kind: str) -> None:
+        state = self._of(wg)
+        for warp in wg.warps_of(mask):
+            state.tensors[wg.cta.rank].waited(state.team.warp(wg, warp), kind)
 
-    def pair_allocated(self, gang: Gang, mask: Mask, number: int) -> None:
-        state = self._of(gang)
-        thread = int(state.team.party(gang, mask).ids[0])
+    def pair_allocated(self, wg: Warpgroup, mask: Mask, number: int) -> None:
+        state = self._of(wg)
+        thread = int(state.team.party(wg, mask).ids[0])
         epoch = int(state.team.clocks.epochs[thread])
-        state.allocations[gang.cta.rank, number] = thread, epoch
+        state.allocations[wg.cta.rank, number] = thread, epoch
 
-    def pair_freed(self, gang: Gang, mask: Mask, peer: Cta, number: int, site: Instruction) -> None:
-        state = self._of(gang)
-        party = state.team.party(gang, mask)
+    def pair_freed(
+        self, wg: Warpgroup, mask: Mask, peer: Cta, number: int, site: Instruction
+    ) -> None:
+        state = self._of(wg)
+        party = state.team.party(wg, mask)
         thread, epoch = state.allocations[peer.rank, number]
         if not state.team.clocks.knows(EXEC, party.threads, thread, epoch).any():
             self.sites.find(
                 "tensor-memory",
                 f"nothing orders this after the allocation by {state.team.who(thread)}, the other "
                 "of the pair: columns may be given back before",
-                site,
-                gang,
-                mask,
-            )
+                site, wg, mask,
+            )  # fmt: skip
 
     # ---- tensor maps, and the grid before
 
     def map_changed(
-        self, gang: Gang, mask: Mask, address: int, released: bool, site: Instruction
+        self, wg: Warpgroup, mask: Mask, address: int, released: bool, site: Instruction
     ) -> None:
         if self.options.global_memory:
-            team = self._of(gang).team
-            self.maps.changed(team, team.party(gang, mask), address, "change", released, site)
+            team = self._of(wg).team
+            self.maps.changed(team, team.party(wg, mask), address, "change", released, site)
 
-    def map_acquired(self, gang: Gang, mask: Mask, addresses: Any) -> None:
-        team = self._of(gang).team
-        self.maps.acquired(team, team.party(gang, mask), addresses)
+    def map_acquired(self, wg: Warpgroup, mask: Mask, addresses: Any) -> None:
+        team = self._of(wg).team
+        self.maps.acquired(team, team.party(wg, mask), addresses)
 
-    def grid_waited(self, gang: Gang, mask: Mask) -> None:
+    def grid_waited(self, wg: Warpgroup, mask: Mask) -> None:
         if self.previous is not None:
-            team = self._of(gang).team
-            self.previous.waited(team, team.party(gang, mask))
+            team = self._of(wg).team
+            self.previous.waited(team, team.party(wg, mask))

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 if TYPE_CHECKING:
     from fa4gen.emulator.checks.party import Party
-    from fa4gen.emulator.state.machine import Gang
+    from fa4gen.emulator.state.machine import Warpgroup
 
 HAS_READERS: Final = 1
 BARRIER: Final = 2
@@ -48,7 +48,7 @@ class Cells:
         self.readers = self._all_readers[:0]
         self.warps = np.zeros(0, np.int64)
         self._row_of: dict[int, int] = {}
-        self._lanes_of: dict[Gang, tuple[NDArray[np.int64], NDArray[np.uint32]]] = {}
+        self._lanes_of: dict[Warpgroup, tuple[NDArray[np.int64], NDArray[np.uint32]]] = {}
 
     def cells(self, offsets: NDArray[Any], size: int) -> NDArray[np.int64]:
         """The cells of accesses of ``size`` bytes: (accesses,) or (accesses, cells each)."""
@@ -175,7 +175,7 @@ class Cells:
 
     def _rows_of(self, party: Party) -> tuple[NDArray[np.int64], NDArray[np.uint32]]:
         """The row of ``readers`` and the number in the warp of each thread."""
-        found = self._lanes_of.get(party.gang) if party.whole else None
+        found = self._lanes_of.get(party.wg) if party.whole else None
         if found is not None:
             return found
         ids = party.ids
@@ -183,7 +183,7 @@ class Cells:
         table = np.array([self._row(warp) for warp in range(first, last + 1)], np.int64)
         known = table[(ids >> _LANE_BITS) - first], (ids & 31).astype(np.uint32)
         if party.whole:
-            self._lanes_of[party.gang] = known
+            self._lanes_of[party.wg] = known
         return known
 
     def _row(self, warp: int) -> int:

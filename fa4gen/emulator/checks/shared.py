@@ -38,7 +38,7 @@ class SharedChecks(GenericChecks):
         """An operation reads a stretch, some time from now on."""
         span = self.cells.span(part.start, part.stop)
         # threads forget nothing: what they have read in order once they may read until it changes
-        issuer = op.gang, op.lane, op.kind, op.notes.get("issuers")
+        issuer = op.wg, op.lane, op.kind, op.notes.get("issuers")
         writes, known = self._in_order.get(issuer, (-1, {}))
         if writes != self.cells.writes:
             known = {}
@@ -49,7 +49,7 @@ class SharedChecks(GenericChecks):
                 first, start = begin, end
         if start < span.stop and self._reads_in_order(op, part, slice(start, span.stop), clock):
             known[first] = span.stop
-        key = (part.start, part.stop, op.gang, op.lane, op.kind)
+        key = (part.start, part.stop, op.wg, op.lane, op.kind)
         self._readings[key] = Reading(part.start, part.stop, op.slot, op.epoch - 1, number, op)
 
     def _reads_in_order(self, op: AsyncOp, part: SharedRange, span: slice, clock: Vector) -> bool:
@@ -64,7 +64,7 @@ class SharedChecks(GenericChecks):
                     f"{op.kind} reads {place(self.cta, start, part.stop)}, which "
                     "nobody has written",
                     op.site,
-                    op.gang,
+                    op.wg,
                     self._lane(op),
                 )
                 self.cells.flags[span] &= np.uint8(~FRESH & 255)
@@ -189,7 +189,7 @@ class SharedChecks(GenericChecks):
                 f"{op.kind} overwrites {place(self.cta, start, start + 4)}, which "
                 f"{self.team.who(thread)} has read before, {_FENCE}: {_LOADS[severity]}",
                 op.site,
-                op.gang,
+                op.wg,
                 self._lane(op),
                 severity,
             )
@@ -205,25 +205,25 @@ class SharedChecks(GenericChecks):
         what = f"{op.kind} {verb} {place(self.cta, start, start + 4)}"
         mask = self._lane(op)
         # a release of the peer that its threads did not fence before, whatever the wait's scope
-        missed = self.team.has_missed(op.gang.cta, VC, slot, epoch)
-        unfenced = missed and not self.team.has_missed(op.gang.cta, AVC, slot, epoch)
+        missed = self.team.has_missed(op.wg.cta, VC, slot, epoch)
+        unfenced = missed and not self.team.has_missed(op.wg.cta, AVC, slot, epoch)
         in_async = number >= 0 and op.notes.get("proxy") != "generic" and self.options.proxies
         if clock[VC, slot] >= epoch or (unfenced and in_async):
             self.sites.find(
                 "missing-proxy-fence",
                 f"{what} after {earlier} {_FENCE}",
                 op.site,
-                op.gang,
+                op.wg,
                 mask,
                 earlier=number,
             )
         elif clock[LOOSE, slot] >= epoch:
-            why, severity = narrow_scope(self.team, op.gang.cta, slot, epoch, number >= 0)
+            why, severity = narrow_scope(self.team, op.wg.cta, slot, epoch, number >= 0)
             self.sites.find(
                 "race",
                 f"{what}, ordered after {earlier} {why}",
                 op.site,
-                op.gang,
+                op.wg,
                 mask,
                 severity,
                 number,
@@ -233,7 +233,7 @@ class SharedChecks(GenericChecks):
                 "race",
                 f"{what} and is not ordered after {earlier}",
                 op.site,
-                op.gang,
+                op.wg,
                 mask,
                 earlier=number,
             )
@@ -245,12 +245,12 @@ class SharedChecks(GenericChecks):
                     "barrier-misuse",
                     f"{op.kind} overwrites {self.cta.name_of(offset)}, an mbarrier",
                     op.site,
-                    op.gang,
+                    op.wg,
                     self._lane(op),
                 )
 
     def _lane(self, op: AsyncOp) -> Any:
-        mask = np.zeros(op.gang.lanes, np.bool_)
+        mask = np.zeros(op.wg.lanes, np.bool_)
         mask[op.lane] = True
         return mask
 

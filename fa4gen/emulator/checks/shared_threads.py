@@ -195,7 +195,7 @@ class GenericChecks:
 
         A peer's shared memory is left out: nobody has looked at the order on the way there.
         """
-        if self.cta is not party.gang.cta:
+        if self.cta is not party.wg.cta:
             return np.zeros(slots.shape, np.bool_)
         return self.team.convergence.ordered(ids, slots, epochs)
 
@@ -241,7 +241,7 @@ class GenericChecks:
         """
         start, stop = self.cells.bytes_of(cell)
         number_of = int(party.ids[lane])
-        gang, mask = self.team.one(number_of)
+        wg, mask = self.team.one(number_of)
         known = self.clocks.view(number_of, LOOSE)[slot] >= epoch
         earlier = (
             f"a read by {self.team.who(slot)}"
@@ -250,20 +250,20 @@ class GenericChecks:
         )
         message = f"{kind} of {place(self.cta, start, stop)} is ordered after {earlier}"
         if known:
-            why, severity = narrow_scope(self.team, gang.cta, slot, epoch, number >= 0)
-            self.sites.find("race", f"{message} {why}", site, gang, mask, severity, number)
+            why, severity = narrow_scope(self.team, wg.cta, slot, epoch, number >= 0)
+            self.sites.find("race", f"{message} {why}", site, wg, mask, severity, number)
         elif convergent:
             why = (
                 "only because their warp has run as one since: a __syncwarp (bar.warp.sync) has to "
                 "stand between"
             )
-            self.sites.find("race", f"{message} {why}", site, gang, mask, Severity.ISA, number)
+            self.sites.find("race", f"{message} {why}", site, wg, mask, Severity.ISA, number)
         else:
             self.sites.find(
                 "race",
                 message.replace("is ordered", "is not ordered"),
                 site,
-                gang,
+                wg,
                 mask,
                 earlier=number,
             )
@@ -285,7 +285,7 @@ class GenericChecks:
             f"among them {self.team.who(int(holders[where]))}: which one wins is undefined unless "
             "the values are equal",
             site,
-            party.gang,
+            party.wg,
             party.mask,
             Severity.REVIEW,
         )
@@ -304,7 +304,7 @@ class GenericChecks:
             "uninitialised",
             f"{kind} of {place(self.cta, start, stop)}, which nobody has written",
             site,
-            party.gang,
+            party.wg,
             party.mask,
         )
         self.cells.flags[at] &= np.uint8(~FRESH & 255)
@@ -325,7 +325,7 @@ class GenericChecks:
                     "barrier-misuse",
                     f"{kind} of {place(self.cta, start, stop)}, which holds an mbarrier",
                     site,
-                    party.gang,
+                    party.wg,
                     party.mask,
                 )
             else:

@@ -9,7 +9,7 @@ from fa4gen.emulator.report import Severity, Text
 
 if TYPE_CHECKING:
     from fa4gen.emulator.ptx.syntax import Instruction
-    from fa4gen.emulator.state.machine import AsyncOp, Cta, Gang, Machine
+    from fa4gen.emulator.state.machine import AsyncOp, Cta, Machine, Warpgroup
     from fa4gen.emulator.state.registers import Mask
 
 _STRONG = frozenset(("relaxed", "acquire", "release", "acq_rel", "volatile", "mmio"))
@@ -57,12 +57,12 @@ class Sites:
 
     def operation(self, op: AsyncOp) -> int:
         """The number of an asynchronous operation's instruction and issuer."""
-        key = (id(op.site), id(op.gang) * 128 + op.lane, op.kind)
+        key = (id(op.site), id(op.wg) * 128 + op.lane, op.kind)
         number = self._numbers.get(key)
         if number is None:
-            gang = op.gang
-            thread = gang.thread(op.lane)
-            issuer = person(self.machine, gang.cta, thread)
+            wg = op.wg
+            thread = wg.thread(op.lane)
+            issuer = person(self.machine, wg.cta, thread)
             number = self._add(key, Site(op.kind, op.site, issuer, is_reduction(op)))
         return number
 
@@ -95,14 +95,14 @@ class Sites:
         kind: str,
         message: Text,
         site: Instruction,
-        gang: Gang,
+        wg: Warpgroup,
         mask: Mask,
         severity: Severity = Severity.ERROR,
         earlier: int = 0,
     ) -> None:
         """Record a finding; ``earlier`` is the number of the other access, if one is known."""
         other = self.get(earlier).instruction if earlier > 0 else None
-        self.machine.find(kind, message, site, gang, mask, severity, earlier=other)
+        self.machine.find(kind, message, site, wg, mask, severity, earlier=other)
 
 
 def person(machine: Machine, cta: Cta, thread: int) -> str:

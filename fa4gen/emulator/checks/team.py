@@ -15,7 +15,7 @@ from fa4gen.emulator.report import Severity
 
 if TYPE_CHECKING:
     from fa4gen.emulator.ptx.syntax import Instruction
-    from fa4gen.emulator.state.machine import AsyncOp, Cluster, Cta, Gang
+    from fa4gen.emulator.state.machine import AsyncOp, Cluster, Cta, Warpgroup
     from fa4gen.emulator.state.registers import Mask
 
 MAX_SLOTS_PER_CTA: Final = 4096
@@ -48,54 +48,54 @@ class Team:
         self._slot_epochs = [0] * slots
         self._slot_busy = [False] * slots
         self._next = 0
-        self._all: dict[Gang, Party] = {}
+        self._all: dict[Warpgroup, Party] = {}
         self._released = (
             None if machine.pending_loads is None else Released(self.clocks, machine.pending_loads)
         )
         self._missed: dict[int, Vector] = {}
-        self._some: dict[tuple[Gang, bytes], Party] = {}
-        self._warps: dict[tuple[Gang, int], Party] = {}
+        self._some: dict[tuple[Warpgroup, bytes], Party] = {}
+        self._warps: dict[tuple[Warpgroup, int], Party] = {}
 
-    def base(self, gang: Gang) -> int:
-        """The number of a gang's first thread."""
-        return gang.cta.rank * self.stride + gang.first_thread
+    def base(self, wg: Warpgroup) -> int:
+        """The number of a warpgroup's first thread."""
+        return wg.cta.rank * self.stride + wg.first_thread
 
-    def party(self, gang: Gang, mask: Mask) -> Party:
+    def party(self, wg: Warpgroup, mask: Mask) -> Party:
         """The lanes of a mask."""
         if mask is None:
-            party = self._all.get(gang)
+            party = self._all.get(wg)
             if party is None:
-                base = self.base(gang)
-                ids = np.arange(base, base + gang.lanes)
-                party = Party(gang, None, slice(base, base + gang.lanes), ids, ids[:, None], True)
-                self._all[gang] = party
+                base = self.base(wg)
+                ids = np.arange(base, base + wg.lanes)
+                party = Party(wg, None, slice(base, base + wg.lanes), ids, ids[:, None], True)
+                self._all[wg] = party
             return party
-        key = gang, mask.tobytes()
+        key = wg, mask.tobytes()
         party = self._some.get(key)
         if party is None:
             if len(self._some) >= _MOST_PARTIES:
                 self._some.clear()
             ids = np.flatnonzero(mask)
-            ids += self.base(gang)
+            ids += self.base(wg)
             first, last = int(ids[0]), int(ids[-1])
             threads: Threads = ids if last - first >= len(ids) else slice(first, last + 1)
-            party = self._some[key] = Party(gang, mask.copy(), threads, ids, ids[:, None])
+            party = self._some[key] = Party(wg, mask.copy(), threads, ids, ids[:, None])
         return party
 
-    def warp(self, gang: Gang, number: int) -> Party:
-        """All lanes of a warp of a gang."""
-        party = self._warps.get((gang, number))
+    def warp(self, wg: Warpgroup, number: int) -> Party:
+        """All lanes of a warp of a warpgroup."""
+        party = self._warps.get((wg, number))
         if party is None:
-            mask = np.zeros(gang.lanes, np.bool_)
+            mask = np.zeros(wg.lanes, np.bool_)
             mask[number * WARP : (number + 1) * WARP] = True
-            party = self._warps[gang, number] = self.party(gang, mask)
+            party = self._warps[wg, number] = self.party(wg, mask)
         return party
 
     def warps(self, party: Party) -> list[Party]:
         """The same lanes, warp by warp."""
-        gang = party.gang
-        if len(party.ids) == gang.lanes and gang.lanes % WARP == 0:
-            return [self.warp(gang, number) for number in range(gang.warps)]
+        wg = party.wg
+        if len(party.ids) == wg.lanes and wg.lanes % WARP == 0:
+            return [self.warp(wg, number) for number in range(wg.warps)]
         if party.ids[-1] // WARP == party.ids[0] // WARP:
             return [party]
         result = []
@@ -103,7 +103,7 @@ class Team:
             ids = party.ids[party.ids // WARP == warp]
             first, last = int(ids[0]), int(ids[-1])
             threads: Threads = ids if last - first >= len(ids) else slice(first, last + 1)
-            result.append(Party(party.gang, party.mask, threads, ids, ids[:, None]))
+            result.append(Party(party.wg, party.mask, threads, ids, ids[:, None]))
         return result
 
     def where(self, number: int) -> tuple[Cta, int]:
@@ -117,13 +117,13 @@ class Team:
         cta, thread = self.where(slot)
         return person(cta.machine, cta, thread)
 
-    def one(self, number: int) -> tuple[Gang, Any]:
-        """A thread as a gang and a mask."""
+    def one(self, number: int) -> tuple[Warpgroup, Any]:
+        """A thread as a warpgroup and a mask."""
         cta, thread = self.where(number)
-        gang = next(g for g in cta.gangs if thread < g.first_thread + g.lanes)
-        mask = np.zeros(gang.lanes, np.bool_)
-        mask[thread - gang.first_thread] = True
-        return gang, mask
+        wg = next(g for g in cta.warpgroups if thread < g.first_thread + g.lanes)
+        mask = np.zeros(wg.lanes, np.bool_)
+        mask[thread - wg.first_thread] = True
+        return wg, mask
 
     # ---- loads under way
 
@@ -132,20 +132,20 @@ class Team:
         if self._released is not None:
             self._released.loaded(party, cta, offsets, size, site)
 
-    def releases(self, gang: Gang, mask: Mask, site: Instruction | None) -> None:
+    def releases(self, wg: Warpgroup, mask: Mask, site: Instruction | None) -> None:
         """Threads are about to publish what they know, at ``site``."""
         if self._released is not None:
-            self._released.releases(self.party(gang, mask), site)
+            self._released.releases(self.party(wg, mask), site)
 
     def issues(self, op: AsyncOp) -> None:
         """Threads are about to issue an operation that publishes what they know."""
         if self._released is not None and not op.kind.startswith("wgmma"):
-            mask = np.zeros(op.gang.lanes, np.bool_)
+            mask = np.zeros(op.wg.lanes, np.bool_)
             first, stop = op.notes.get("issuers", (op.lane, op.lane + 1))
             mask[first:stop] = True
-            self.releases(op.gang, mask, op.site)
+            self.releases(op.wg, mask, op.site)
         elif self._released is not None:
-            self.releases(op.gang, None, op.site)
+            self.releases(op.wg, None, op.site)
 
     def watched_loads(self) -> Released:
         """What is known of loads; LoadsUnwatched, to begin again, if that was not kept."""
@@ -195,7 +195,7 @@ class Team:
             f"more than {self._slots} asynchronous operations are under way, since nothing waits "
             "for them: the oldest are no longer compared with what comes after",
             op.site,
-            op.gang,
+            op.wg,
             None,
             Severity.INCOMPLETE,
         )

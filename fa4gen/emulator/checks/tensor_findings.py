@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from fa4gen.emulator.checks.options import CheckOptions
     from fa4gen.emulator.checks.team import Team
     from fa4gen.emulator.ptx.syntax import Instruction
-    from fa4gen.emulator.state.machine import Gang
+    from fa4gen.emulator.state.machine import Warpgroup
     from fa4gen.emulator.state.registers import Mask
 
 
@@ -31,7 +31,7 @@ class TensorFindings:
         entry: Entry,
         what: str,
         site: Instruction,
-        gang: Gang,
+        wg: Warpgroup,
         mask: Mask,
         kind: str,
         severity: Severity = Severity.ERROR,
@@ -48,24 +48,26 @@ class TensorFindings:
             "tensor-memory" if kind == "free" else "race",
             lambda: f"{self._name(entry)} {what} after {self._earlier(entry)}, {lacking}",
             site,
-            gang,
+            wg,
             mask,
             severity,
             entry.site,
         )
 
-    def _narrow(self, entry: Entry, what: str, site: Instruction, gang: Gang, mask: Mask) -> None:
+    def _narrow(
+        self, entry: Entry, what: str, site: Instruction, wg: Warpgroup, mask: Mask
+    ) -> None:
         """An access that is complete, and is ordered but for the scope of an arrival or a wait."""
         if not self.options.tensor_memory:
             return
         assert entry.ids is not None
         slot, epoch = int(entry.ids[0]), int(entry.ended[0])
-        why, severity = narrow_scope(self.team, gang.cta, slot, epoch, stored=False)
+        why, severity = narrow_scope(self.team, wg.cta, slot, epoch, stored=False)
         self.team.sites.find(
             "race",
             lambda: f"{self._name(entry)} {what}, ordered after {self._earlier(entry)} {why}",
             site,
-            gang,
+            wg,
             mask,
             severity,
             entry.site,
@@ -88,7 +90,7 @@ class TensorFindings:
         return not self.team.watched_loads().pending.is_open(load, site)
 
     def _unwaited(
-        self, entry: Entry, what: str, site: Instruction, gang: Gang, mask: Mask, *, over: bool
+        self, entry: Entry, what: str, site: Instruction, wg: Warpgroup, mask: Mask, *, over: bool
     ) -> None:
         """An access that no wait has shown to be complete; ``over``: its value was needed since."""
         if not self.options.tensor_memory:
@@ -102,13 +104,15 @@ class TensorFindings:
                 + (" (but needed what it loaded)" if over else "")
             ),
             site,
-            gang,
+            wg,
             mask,
             Severity.ISA if over else Severity.ERROR,
             entry.site,
         )
 
-    def _unfenced(self, entry: Entry, what: str, site: Instruction, gang: Gang, mask: Mask) -> None:
+    def _unfenced(
+        self, entry: Entry, what: str, site: Instruction, wg: Warpgroup, mask: Mask
+    ) -> None:
         if self.options.tcgen05_fences != "canonical":
             return
         self.team.sites.find(
@@ -119,7 +123,7 @@ class TensorFindings:
                 "::after_thread_sync here"
             ),
             site,
-            gang,
+            wg,
             mask,
             Severity.REVIEW,
             entry.site,

@@ -76,7 +76,7 @@ class MapChecks:
                     f"{kind} of the tensor map at {self._place(address)}, which "
                     f"{self.sites.earlier(event.number, who)} may still be reading",
                     site,
-                    party.gang,
+                    party.wg,
                     party.mask,
                     earlier=event.number,
                 )
@@ -156,14 +156,14 @@ class MapChecks:
         self, kind: str, text: str, op: AsyncOp, address: int, change: Event, team: Team
     ) -> None:
         who = team.who(change.slot) if change.cluster == team.cluster.index else "another cluster"
-        mask = np.zeros(op.gang.lanes, np.bool_)
+        mask = np.zeros(op.wg.lanes, np.bool_)
         mask[op.lane] = True
         self.sites.find(
             kind,
             f"{op.kind} reads the tensor map at {self._place(address)} after "
             f"{self.sites.earlier(change.number, who)} {text}",
             op.site,
-            op.gang,
+            op.wg,
             mask,
             earlier=change.number,
         )

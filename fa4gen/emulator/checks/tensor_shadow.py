@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from fa4gen.emulator.checks.party import Party
     from fa4gen.emulator.checks.team import Team
     from fa4gen.emulator.ptx.syntax import Instruction
-    from fa4gen.emulator.state.machine import AsyncOp, Cta, Gang
+    from fa4gen.emulator.state.machine import AsyncOp, Cta, Warpgroup
     from fa4gen.emulator.state.registers import Mask
 
 _BLOCK: Final = 32
@@ -93,7 +93,7 @@ class TensorChecks(TensorFindings):
             entry.ended = self.clocks.epochs[entry.ids].copy()
 
     def _thread_after(self, party: Party, entry: Entry, kind: str, site: Instruction) -> None:
-        gang, mask = party.gang, party.mask
+        wg, mask = party.wg, party.mask
         what = {"free": "is given back"}.get(kind, f"is the target of a {kind}")
         if entry.op is not None:
             slot, epoch = entry.op.slot, entry.op.epoch
@@ -101,21 +101,21 @@ class TensorChecks(TensorFindings):
                 if not self._all_know(VC, party, slot, epoch):
                     relaxed = kind == "free" and self._all_know(EXEC, party, slot, epoch)
                     severity = Severity.ISA if relaxed else Severity.ERROR
-                    self._race(entry, what, site, gang, mask, kind, severity)
+                    self._race(entry, what, site, wg, mask, kind, severity)
                 elif kind != "free":
-                    self._unfenced(entry, what, site, gang, mask)
+                    self._unfenced(entry, what, site, wg, mask)
             return
         assert entry.ids is not None
         if entry.ids[0] // 32 == party.ids[0] // 32:
             if entry.ended is None:
                 over = self._fed(entry, site)
-                self._unwaited(entry, what, site, gang, mask, over=over)
+                self._unwaited(entry, what, site, wg, mask, over=over)
             return
         self._after_threads(
             entry,
             what,
             site,
-            gang,
+            wg,
             mask,
             kind,
             lambda plane, ids: self._lanes_know(plane, party, ids),
@@ -170,15 +170,15 @@ class TensorChecks(TensorFindings):
         self, op: AsyncOp, entry: Entry, rectangle: Rectangle, writes: bool
     ) -> None:
         clock = op.clock
-        mask = lane_mask(op.gang.lanes, op.lane)
+        mask = lane_mask(op.wg.lanes, op.lane)
         what = f"is {'written' if writes else 'read'} by {op.kind}"
         if entry.op is None:
-            first = self.team.base(op.gang) + op.lane
+            first = self.team.base(op.wg) + op.lane
             assert entry.ids is not None
             if entry.ids[0] // 32 == first // 32:
                 if entry.ended is None:
                     over = self._fed(entry, op.site)
-                    self._unwaited(entry, what, op.site, op.gang, mask, over=over)
+                    self._unwaited(entry, what, op.site, op.wg, mask, over=over)
                 return
             if first in entry.known:
                 return
@@ -189,7 +189,7 @@ class TensorChecks(TensorFindings):
                 entry,
                 what,
                 op.site,
-                op.gang,
+                op.wg,
                 mask,
                 op.kind,
                 lambda plane, ids: clock[plane][ids],
@@ -210,15 +210,15 @@ class TensorChecks(TensorFindings):
             if pair in _PIPELINED or (same and pair == ("tcgen05.mma", "tcgen05.mma")):
                 return
         if clock[VC, slot] >= epoch:
-            self._unfenced(entry, what, op.site, op.gang, mask)
+            self._unfenced(entry, what, op.site, op.wg, mask)
             return
         # beyond what is documented, kernels in the field rely on the one queue of a thread: scores
         # over the weights of the product before (FlashAttention-4), scales over those before
         # (CUTLASS). What an earlier one writes to be read is another matter: it has to be complete
-        same_thread = entry.issuer == self.team.base(op.gang) + op.lane
+        same_thread = entry.issuer == self.team.base(op.wg) + op.lane
         in_queue = in_order and writes and same_thread
         severity = Severity.ISA if in_queue else Severity.ERROR
-        self._race(entry, what, op.site, op.gang, mask, op.kind, severity)
+        self._race(entry, what, op.site, op.wg, mask, op.kind, severity)
 
     # ---- what is wrong
 
@@ -227,7 +227,7 @@ class TensorChecks(TensorFindings):
         entry: Entry,
         what: str,
         site: Instruction,
-        gang: Gang,
+        wg: Warpgroup,
         mask: Mask,
         kind: str,
         known: Callable[[int, NDArray[np.int64]], Vector],
@@ -247,20 +247,20 @@ class TensorChecks(TensorFindings):
                 return
             if knows(VC, entry.ended):
                 if kind != "free":
-                    self._unfenced(entry, what, site, gang, mask)
+                    self._unfenced(entry, what, site, wg, mask)
                 return
             if knows(LOOSE, entry.ended):
-                self._narrow(entry, what, site, gang, mask)
+                self._narrow(entry, what, site, wg, mask)
                 return
             if kind == "free" and knows(EXEC, entry.ended):
-                self._race(entry, what, site, gang, mask, kind, Severity.ISA)
+                self._race(entry, what, site, wg, mask, kind, Severity.ISA)
                 return
         if any(knows(plane, entry.begun) for plane in (VC, AFTER, LOOSE)):
             released = np.maximum(known(VC, ids), known(LOOSE, ids))
             over = not entry.writes and self._over(entry, released)
-            self._unwaited(entry, what, site, gang, mask, over=over)
+            self._unwaited(entry, what, site, wg, mask, over=over)
         else:
-            self._race(entry, what, site, gang, mask, kind)
+            self._race(entry, what, site, wg, mask, kind)
 
 
 def _place(part: TensorRange) -> Rectangle:

@@ -118,14 +118,14 @@ class WorkChecks:
         machine = self._machine
         lost = [op for op in self._unread.values() if op.notes.get(CANCELLED) is not None]
         for op in lost:
-            mask = np.zeros(op.gang.lanes, np.bool_)
+            mask = np.zeros(op.wg.lanes, np.bool_)
             mask[op.lane] = True
             machine.find(
                 "cancelled-cluster",
                 f"the cluster of {_clusters([op.notes])} was cancelled and nobody has read the "
                 "response: its work is lost",
                 op.site,
-                op.gang,
+                op.wg,
                 mask,
             )
         for one in self._written:

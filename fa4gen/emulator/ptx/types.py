@@ -43,7 +43,7 @@ def is_type(name: str) -> bool:
 
 
 def view_of(name: str) -> str:
-    """The attribute of Gang that reads registers as this type."""
+    """The attribute of Warpgroup that reads registers as this type."""
     return _VIEWS[name][0]
 
 

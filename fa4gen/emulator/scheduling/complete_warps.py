@@ -5,28 +5,28 @@ from __future__ import annotations
 import numpy as np
 
 from fa4gen.emulator.state.lanes import Lanes
-from fa4gen.emulator.state.machine import Gang
+from fa4gen.emulator.state.machine import Warpgroup
 from fa4gen.emulator.state.registers import WARP_LANES
 
 
 def complete_lanes(
-    gang: Gang, lanes: Lanes, members: object | None
+    wg: Warpgroup, lanes: Lanes, members: object | None
 ) -> tuple[Lanes | None, Lanes | None]:
     """Split lanes into those whose partners are all there and the rest.
 
     ``members`` holds the membermask of each lane (or one for all); None stands for the whole warp.
     Lanes that have left are not waited for.
     """
-    here = lanes.array(gang)
-    ready = np.zeros(gang.lanes, np.bool_)
-    values = None if members is None else np.broadcast_to(np.asarray(members), gang.lanes)
-    for warp in range(gang.warps):
+    here = lanes.array(wg)
+    ready = np.zeros(wg.lanes, np.bool_)
+    values = None if members is None else np.broadcast_to(np.asarray(members), wg.lanes)
+    for warp in range(wg.warps):
         first = warp * WARP_LANES
-        stop = min(first + WARP_LANES, gang.lanes)
+        stop = min(first + WARP_LANES, wg.lanes)
         present = here[first:stop]
         if not present.any():
             continue
-        alive = gang.live[first:stop]
+        alive = wg.live[first:stop]
         if values is None:
             ready[first:stop] = present & bool((present == alive).all())
             continue

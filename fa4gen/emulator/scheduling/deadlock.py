@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from fa4gen.emulator.report import Severity
-from fa4gen.emulator.state.lanes import GANG
+from fa4gen.emulator.state.lanes import WARPGROUP
 from fa4gen.emulator.state.registers import WARP_LANES
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from fa4gen.emulator.ptx.syntax import Instruction
     from fa4gen.emulator.scheduling.lane_states import Parked
     from fa4gen.emulator.state.lanes import Lanes
-    from fa4gen.emulator.state.machine import Gang, Machine
+    from fa4gen.emulator.state.machine import Machine, Warpgroup
     from fa4gen.emulator.translate.steps import Step
 
 
@@ -33,7 +33,7 @@ class Standstill:
     instructions: Sequence[Instruction]
     steps: Sequence[Step]
     parked: Sequence[Parked]
-    joining: Sequence[tuple[Gang, Step, Lanes]]
+    joining: Sequence[tuple[Warpgroup, Step, Lanes]]
 
 
 def report_deadlock(at: Standstill) -> None:
@@ -44,62 +44,62 @@ def report_deadlock(at: Standstill) -> None:
     the cause where it does not.
     """
     partial = [(*place, _rest_waits(at, *place)) for place in at.joining]
-    for gang, step, lanes, victim in partial:
+    for wg, step, lanes, victim in partial:
         if not victim:
-            _report_partial(at, gang, step, lanes)
+            _report_partial(at, wg, step, lanes)
     for parked in at.parked:
         end = at.steps[parked.step].end
         assert end is not None
-        who = at.machine.who(parked.gang, parked.wait.lanes.mask)
+        who = at.machine.who(parked.wg, parked.wait.lanes.mask)
         at.machine.log.add(
             "deadlock",
             Severity.ERROR,
             parked.wait.reason(),
             end,
             who,
-            cta=parked.gang.cta.index,
+            cta=parked.wg.cta.index,
             apart=who,
         )
-    for gang, step, lanes, victim in partial:
+    for wg, step, lanes, victim in partial:
         if victim:
-            _report_partial(at, gang, step, lanes)
+            _report_partial(at, wg, step, lanes)
 
 
-def _report_partial(at: Standstill, gang: Gang, step: Step, lanes: Lanes) -> None:
+def _report_partial(at: Standstill, wg: Warpgroup, step: Step, lanes: Lanes) -> None:
     site = at.instructions[min(step.start, len(at.instructions) - 1)]
-    unit = "warpgroup" if step.joint == GANG else "warp"
+    unit = "warpgroup" if step.joint == WARPGROUP else "warp"
     at.machine.find(
         "partial-warp",
-        f"{site.text} is executed by {lanes.count(gang)} threads only: the others of the "
-        f"{unit} {_elsewhere(at, gang)}",
+        f"{site.text} is executed by {lanes.count(wg)} threads only: the others of the "
+        f"{unit} {_elsewhere(at, wg)}",
         site,
-        gang,
+        wg,
         lanes.mask,
     )
 
 
-def _rest_waits(at: Standstill, gang: Gang, step: Step, lanes: Lanes) -> bool:
+def _rest_waits(at: Standstill, wg: Warpgroup, step: Step, lanes: Lanes) -> bool:
     """Whether threads of the same warp, or warpgroup, wait for a barrier."""
-    size = gang.lanes if step.joint == GANG else WARP_LANES
-    here = set(np.flatnonzero(lanes.array(gang)) // size)
+    size = wg.lanes if step.joint == WARPGROUP else WARP_LANES
+    here = set(np.flatnonzero(lanes.array(wg)) // size)
     return any(
-        here & set(np.flatnonzero(parked.wait.lanes.array(gang)) // size)
+        here & set(np.flatnonzero(parked.wait.lanes.array(wg)) // size)
         for parked in at.parked
-        if parked.gang is gang
+        if parked.wg is wg
     )
 
 
-def _elsewhere(at: Standstill, gang: Gang) -> str:
-    """Where the other lanes of a gang are."""
+def _elsewhere(at: Standstill, wg: Warpgroup) -> str:
+    """Where the other lanes of a warpgroup are."""
     places = [
         f"wait at {end.text} ({end.where})"
         for parked in at.parked
-        if parked.gang is gang and (end := at.steps[parked.step].end) is not None
+        if parked.wg is wg and (end := at.steps[parked.step].end) is not None
     ]
     others = [
         f"stand at {at.instructions[step.start].text} ({at.instructions[step.start].where})"
         for other, step, _ in at.joining
-        if other is gang
+        if other is wg
     ]
     found = [*places, *(others if len(others) > 1 else [])]
     return "; ".join(dict.fromkeys(found)) if found else "have left"

@@ -7,20 +7,20 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from fa4gen.emulator.state.lanes import Lanes
-    from fa4gen.emulator.state.machine import Gang
+    from fa4gen.emulator.state.machine import Warpgroup
 
 
-def part(gang: Gang, lanes: Lanes, parts: Iterable[Lanes]) -> None:
+def part(wg: Warpgroup, lanes: Lanes, parts: Iterable[Lanes]) -> None:
     """Lanes that stood together go on in parts; some of them may stay where they are."""
-    observer = gang.machine.observer
+    observer = wg.machine.observer
     if observer.enabled:
-        here = lanes.array(gang)
+        here = lanes.array(wg)
         for one in parts:
-            chosen = one.array(gang)
-            observer.splits(gang, chosen, here & ~chosen)
+            chosen = one.array(wg)
+            observer.splits(wg, chosen, here & ~chosen)
 
 
-def meet(gang: Gang, lanes: Lanes) -> None:
+def meet(wg: Warpgroup, lanes: Lanes) -> None:
     """Lanes of whole warps execute an instruction together."""
-    if gang.apart:
-        gang.machine.observer.meets(gang, lanes.mask)
+    if wg.apart:
+        wg.machine.observer.meets(wg, lanes.mask)

@@ -13,27 +13,27 @@ from fa4gen.emulator.translate.emit import Emitter
 
 if TYPE_CHECKING:
     from fa4gen.emulator.ptx.syntax import Instruction
-    from fa4gen.emulator.state.machine import Gang, Machine
+    from fa4gen.emulator.state.machine import Machine, Warpgroup
     from fa4gen.emulator.translate.entry_code import Code
 
 
 def jump(
-    machine: Machine, code: Code, gang: Gang, lanes: Lanes, end: Instruction
+    machine: Machine, code: Code, wg: Warpgroup, lanes: Lanes, end: Instruction
 ) -> Iterator[tuple[int, Lanes]]:
     """The steps at which lanes go on, each with its lanes."""
     emitter = Emitter(code.layout, True, {})
     emitter.instruction = end
-    index = np.broadcast_to(emitter.reader(end.operands[0], "u32")(gang), gang.lanes)
+    index = np.broadcast_to(emitter.reader(end.operands[0], "u32")(wg), wg.lanes)
     table = end.operands[1]
     assert isinstance(table, LabelTable)
-    mask = lanes.array(gang)
+    mask = lanes.array(wg)
     for value in np.unique(index[mask]):
         if value >= len(table.targets):
             machine.fault(
                 "illegal-instruction",
                 f"brx.idx with index {value} of {len(table.targets)}",
                 end,
-                gang,
+                wg,
                 lanes.mask,
             )
         yield code.step_at[table.targets[int(value)]], Lanes.of(mask & (index == value))

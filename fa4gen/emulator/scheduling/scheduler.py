@@ -1,7 +1,7 @@
 """Who runs next: a cooperative, seeded scheduler of lanes, and the end of a launch.
 
-Lanes that stand at the same step of a gang run together. Which gang, which step and whether an
-asynchronous operation takes effect first is the seed's choice, within the policy.
+Lanes of a warpgroup that are at the same step run together. Which warpgroup, which step and
+whether an asynchronous operation takes effect first is the seed's choice, within the policy.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ from fa4gen.emulator.scheduling.lane_states import Parked, Places
 from fa4gen.emulator.scheduling.limits import Limits
 from fa4gen.emulator.scheduling.residents import Residents
 from fa4gen.emulator.state.findings import Stop
-from fa4gen.emulator.state.lanes import GANG, PARTIAL, Lanes
-from fa4gen.emulator.state.machine import Gang, Machine
+from fa4gen.emulator.state.lanes import PARTIAL, WARPGROUP, Lanes
+from fa4gen.emulator.state.machine import Machine, Warpgroup
 from fa4gen.emulator.state.special_registers import set_specials
 from fa4gen.emulator.state.tally import BOTH
 from fa4gen.emulator.translate.emit import Emitter
@@ -77,7 +77,7 @@ class Scheduler:
         self._effects_at_timeout = -1
         self._reach = machine.tally.reach
         self._sides = machine.tally.sides
-        self._readers: dict[int, Callable[[Gang], object]] = {}
+        self._readers: dict[int, Callable[[Warpgroup], object]] = {}
 
     # ---- what the machine asks
 
@@ -97,11 +97,11 @@ class Scheduler:
         """Everyone who waits, for a report."""
         return [one for group in self.places.parked.values() for one in group]
 
-    def _joining(self) -> list[tuple[Gang, Step, Lanes]]:
+    def _joining(self) -> list[tuple[Warpgroup, Step, Lanes]]:
         """Lanes that stand at an instruction which the rest of their warp has not reached."""
         return [
-            (gang, self.code.steps[index], lanes)
-            for gang, places in self.places.joint.items()
+            (wg, self.code.steps[index], lanes)
+            for wg, places in self.places.joint.items()
             for index, lanes in places.items()
         ]
 
@@ -159,7 +159,7 @@ class Scheduler:
             self._give_up(f"{idle} steps were taken without a store, an arrival or a copy")
 
     def _give_up(self, why: str) -> None:
-        gang, places = next(iter(self.places.ready.items()))
+        wg, places = next(iter(self.places.ready.items()))
         step, lanes = next(iter(places.items()))
         site = self._site(self.code.steps[step])
         self.machine.log.add(
@@ -167,7 +167,7 @@ class Scheduler:
             Severity.INCOMPLETE,
             f"{why}: the kernel seems to spin here",
             site,
-            self.machine.who(gang, lanes.mask),
+            self.machine.who(wg, lanes.mask),
         )
         raise Stop("step-limit")
 
@@ -189,139 +189,139 @@ class Scheduler:
         cluster = self.residents.start()
         machine.progress()
         machine.observer.cluster_starts(cluster)
-        gangs = [gang for cta in cluster.ctas for gang in cta.gangs]
-        for gang in gangs:
-            set_specials(gang)
-        self.places.add(gangs)
+        warpgroups = [wg for cta in cluster.ctas for wg in cta.warpgroups]
+        for wg in warpgroups:
+            set_specials(wg)
+        self.places.add(warpgroups)
 
     # ---- one step
 
     def _run_one(self) -> None:
-        gang, step, lanes = self.places.take()
+        wg, step, lanes = self.places.take()
         # with a timeline whoever is furthest behind comes next, after every step
         for _ in range(_STRETCH if self._timeline is None else 1):
-            follow = self._execute(gang, step, lanes)
+            follow = self._execute(wg, step, lanes)
             if follow < 0:
                 return
             step = follow
-            if gang in self.places.ready:
+            if wg in self.places.ready:
                 break
-        self.places.put(gang, step, lanes)
+        self.places.put(wg, step, lanes)
 
-    def _execute(self, gang: Gang, index: int, lanes: Lanes) -> int:
+    def _execute(self, wg: Warpgroup, index: int, lanes: Lanes) -> int:
         """Run lanes from a step on; the step they all go on to, or -1 when they were placed."""
         code = self.code
         step = code.steps[index]
         if step.guard is not None:
-            return self._split(gang, step, step.guard, lanes, index + 1, step.skip)
-        level = lanes.level(gang)
+            return self._split(wg, step, step.guard, lanes, index + 1, step.skip)
+        level = lanes.level(wg)
         if step.joint > level:
-            complete, rest = self._meet(gang, step, lanes)
+            complete, rest = self._meet(wg, step, lanes)
             if rest is not None:
-                self.places.hold(gang, index, rest)
+                self.places.hold(wg, index, rest)
             if complete is not None:
-                self._go(gang, complete, step)
+                self._go(wg, complete, step)
             return -1
-        joined = self.places.join(gang, index, lanes)
+        joined = self.places.join(wg, index, lanes)
         if joined is not lanes:
-            self.places.put(gang, index, joined)
+            self.places.put(wg, index, joined)
             return -1
         run, last, count = code.run_of(step, level, lanes.mask is not None)
         if step.joint:
-            divergence.meet(gang, lanes)
+            divergence.meet(wg, lanes)
         if self._reach[index] < last:
             self._reach[index] = last
         if count:
-            self._run(run, gang, lanes, step.start, code.steps[last].stop)
-            if gang.apart and any(one.joint for one in code.steps[index + 1 : last + 1]):
-                divergence.meet(gang, lanes)
-        return self._finish(gang, lanes, last)
+            self._run(run, wg, lanes, step.start, code.steps[last].stop)
+            if wg.apart and any(one.joint for one in code.steps[index + 1 : last + 1]):
+                divergence.meet(wg, lanes)
+        return self._finish(wg, lanes, last)
 
-    def _go(self, gang: Gang, lanes: Lanes, step: Step) -> None:
+    def _go(self, wg: Warpgroup, lanes: Lanes, step: Step) -> None:
         """Run lanes that have just met at a joint instruction: this step only."""
         run, last, _ = self.code.run_of(step, PARTIAL, lanes.mask is not None)
-        divergence.meet(gang, lanes)
+        divergence.meet(wg, lanes)
         if self._reach[step.index] < last:
             self._reach[step.index] = last
-        self._run(run, gang, lanes, step.start, self.code.steps[last].stop)
-        follow = self._finish(gang, lanes, last)
+        self._run(run, wg, lanes, step.start, self.code.steps[last].stop)
+        follow = self._finish(wg, lanes, last)
         if follow >= 0:
-            self.places.put(gang, follow, lanes)
+            self.places.put(wg, follow, lanes)
 
-    def _run(self, run: Run, gang: Gang, lanes: Lanes, start: int, stop: int) -> None:
+    def _run(self, run: Run, wg: Warpgroup, lanes: Lanes, start: int, stop: int) -> None:
         """Run the function of the instructions ``start`` to ``stop``."""
         timeline = self._timeline
         if timeline is not None:
-            timeline.begins(gang, lanes, start, stop)
-        self.instructions += (stop - start) * lanes.count(gang)
-        run(gang, lanes.mask)
-        if gang.deferred:
-            deferred, gang.deferred = gang.deferred, []
+            timeline.begins(wg, lanes, start, stop)
+        self.instructions += (stop - start) * lanes.count(wg)
+        run(wg, lanes.mask)
+        if wg.deferred:
+            deferred, wg.deferred = wg.deferred, []
             for action in deferred:
                 action()
         if timeline is not None:
-            timeline.ran(gang, lanes)
+            timeline.ran(wg, lanes)
 
-    def _finish(self, gang: Gang, lanes: Lanes, index: int) -> int:
+    def _finish(self, wg: Warpgroup, lanes: Lanes, index: int) -> int:
         """Carry out what ends a step."""
         step = self.code.steps[index]
         end = step.end
         if end is None:
             if index + 1 == len(self.code.steps):
-                self._leave(gang, lanes)
+                self._leave(wg, lanes)
                 return -1
             return index + 1
-        self.instructions += lanes.count(gang)
+        self.instructions += lanes.count(wg)
         if end.opcode == "bra":
             label = end.operands[0]
             assert isinstance(label, Label)
             target = self.code.target(label)
             if end.guard is None:
                 return target
-            return self._split(gang, step, end, lanes, target, index + 1)
+            return self._split(wg, step, end, lanes, target, index + 1)
         if end.opcode in ("ret", "exit"):
-            self._leave(gang, lanes)
+            self._leave(wg, lanes)
             return -1
         if end.opcode == "brx":
-            for target, part in jump(self.machine, self.code, gang, lanes, end):
-                divergence.part(gang, lanes, (part,))
-                self.places.put(gang, target, part)
+            for target, part in jump(self.machine, self.code, wg, lanes, end):
+                divergence.part(wg, lanes, (part,))
+                self.places.put(wg, target, part)
             return -1
         if end.opcode == "trap":
-            self.machine.fault("trap", "the kernel executed trap", end, gang, lanes.mask)
-        return self._wait(gang, lanes, index)
+            self.machine.fault("trap", "the kernel executed trap", end, wg, lanes.mask)
+        return self._wait(wg, lanes, index)
 
     def _split(
-        self, gang: Gang, step: Step, condition: Instruction, lanes: Lanes, yes: int, no: int
+        self, wg: Warpgroup, step: Step, condition: Instruction, lanes: Lanes, yes: int, no: int
     ) -> int:
         """Send lanes on by the guard of a step: to ``yes`` where it holds, to ``no`` elsewhere."""
         assert condition.guard is not None
-        holds = gang.P[condition.guard.index]
+        holds = wg.P[condition.guard.index]
         if condition.guard_negated:
             holds = ~holds
         if lanes.mask is not None:
             holds = holds & lanes.mask
             count, total = int(np.count_nonzero(holds)), int(np.count_nonzero(lanes.mask))
         else:
-            count, total = int(np.count_nonzero(holds)), gang.lanes
+            count, total = int(np.count_nonzero(holds)), wg.lanes
         if self._sides[step.index] != BOTH:
-            self.machine.tally.split(step.index, gang, lanes.mask, holds, total, self.machine.names)
+            self.machine.tally.split(step.index, wg, lanes.mask, holds, total, self.machine.names)
         if count == total:
             return yes
         if count == 0:
             return no
         chosen = Lanes(holds.copy())
-        divergence.part(gang, lanes, (chosen,))
-        self.places.put(gang, yes, chosen)
-        self.places.put(gang, no, lanes.minus(holds, gang))
+        divergence.part(wg, lanes, (chosen,))
+        self.places.put(wg, yes, chosen)
+        self.places.put(wg, no, lanes.minus(holds, wg))
         return -1
 
-    def _meet(self, gang: Gang, step: Step, lanes: Lanes) -> tuple[Lanes | None, Lanes | None]:
+    def _meet(self, wg: Warpgroup, step: Step, lanes: Lanes) -> tuple[Lanes | None, Lanes | None]:
         """Join lanes with those already at a joint instruction: (who may go, who waits on)."""
-        lanes = self.places.join(gang, step.index, lanes)
-        if lanes.level(gang) >= step.joint:
+        lanes = self.places.join(wg, step.index, lanes)
+        if lanes.level(wg) >= step.joint:
             return lanes, None
-        if step.joint == GANG:
+        if step.joint == WARPGROUP:
             return None, lanes
         instruction = self.code.instructions[step.start]
         members = member_mask(instruction)
@@ -331,49 +331,49 @@ class Scheduler:
                 emitter = Emitter(self.code.layout, True, {})
                 emitter.instruction = instruction
                 self._readers[step.index] = emitter.reader(members, "u32")
-            values = self._readers[step.index](gang)
-        return complete_lanes(gang, lanes, values)
+            values = self._readers[step.index](wg)
+        return complete_lanes(wg, lanes, values)
 
-    def _wait(self, gang: Gang, lanes: Lanes, index: int) -> int:
+    def _wait(self, wg: Warpgroup, lanes: Lanes, index: int) -> int:
         """Execute an instruction at which lanes may wait."""
         step = self.code.steps[index]
-        timed_out = self.places.timed_out(gang, index)
-        outcome = self._ends[index](gang, lanes, timed_out)
+        timed_out = self.places.timed_out(wg, index)
+        outcome = self._ends[index](wg, lanes, timed_out)
         for wait in outcome.waits:
-            self.places.park(gang, index, wait)
+            self.places.park(wg, index, wait)
         if step.end is not None and step.end.opcode in ("bar", "barrier"):
-            self._settle(gang)
-        divergence.part(gang, lanes, (wait.lanes for wait in outcome.waits))
+            self._settle(wg)
+        divergence.part(wg, lanes, (wait.lanes for wait in outcome.waits))
         if outcome.done is None:
             return -1
         if not outcome.waits and outcome.done.mask is lanes.mask:
             return index + 1
-        self.places.put(gang, index + 1, outcome.done)
+        self.places.put(wg, index + 1, outcome.done)
         return -1
 
-    def _settle(self, gang: Gang) -> None:
+    def _settle(self, wg: Warpgroup) -> None:
         """Let lanes through named barriers that everyone has reached."""
-        for key in settle_named(gang.cta):
+        for key in settle_named(wg.cta):
             self.machine.tally.named.add(key[-1])
             self.machine.observer.rendezvous_reset(key)
             self.machine.progress()
             for parked in self.places.parked.pop(key, ()):
                 lanes = parked.wait.lanes
-                self.machine.observer.rendezvous_leave(parked.gang, lanes.mask, key, True)
-                self.places.put(parked.gang, parked.step + 1, lanes)
+                self.machine.observer.rendezvous_leave(parked.wg, lanes.mask, key, True)
+                self.places.put(parked.wg, parked.step + 1, lanes)
             self.wake(next_use(key))
 
-    def _leave(self, gang: Gang, lanes: Lanes) -> None:
+    def _leave(self, wg: Warpgroup, lanes: Lanes) -> None:
         """Threads leave the kernel: barriers no longer count on them."""
         machine = self.machine
-        machine.observer.lanes_leave(gang, lanes.mask)
-        gang.leave(lanes.mask)
+        machine.observer.lanes_leave(wg, lanes.mask)
+        wg.leave(lanes.mask)
         machine.progress()
-        if not gang.alive and machine.observer.enabled:
-            check_reallocations(gang)
-        self.places.reconsider(gang)
-        cta = gang.cta
-        self._settle(gang)
+        if not wg.alive and machine.observer.enabled:
+            check_reallocations(wg)
+        self.places.reconsider(wg)
+        cta = wg.cta
+        self._settle(wg)
         if len(cta.cluster.ctas) > 1 or CLUSTER_BARRIER.known(cta.cluster):
             settle_cluster(cta.cluster)
         if cta.alive:
@@ -384,6 +384,6 @@ class Scheduler:
         if not cta.cluster.alive:
             machine.observer.cluster_ends(cta.cluster)
             machine.tally.ended(cta.cluster.ctas)
-            self.places.remove([one for each in cta.cluster.ctas for one in each.gangs])
+            self.places.remove([one for each in cta.cluster.ctas for one in each.warpgroups])
             if self.residents.wants_more():
                 self._start_cluster()

@@ -1,4 +1,4 @@
-"""What groups of instructions, checks and timeline keep with a gang, a CTA or a cluster.
+"""What groups of instructions, checks and timeline keep with a warpgroup, a CTA or a cluster.
 
 The classes of the machine need not know of it: a key with a type stands beside the code that uses
 it, and each object has one value for it, made when it is first asked for.

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from fa4gen.emulator.ptx.syntax import Instruction
     from fa4gen.emulator.state.registers import Mask
 
-GangT = TypeVar("GangT")
+WarpgroupT = TypeVar("WarpgroupT")
 CtaT = TypeVar("CtaT")
 ClusterT = TypeVar("ClusterT")
 OperationT = TypeVar("OperationT")
@@ -27,7 +27,7 @@ BarrierT = TypeVar("BarrierT")
 TensorRangeT = TypeVar("TensorRangeT")
 
 
-class Events(Generic[GangT, CtaT, ClusterT, OperationT, BarrierT, TensorRangeT]):
+class Events(Generic[WarpgroupT, CtaT, ClusterT, OperationT, BarrierT, TensorRangeT]):
     """Sees every access and every synchronisation; this one ignores them all."""
 
     enabled = False
@@ -44,20 +44,20 @@ class Events(Generic[GangT, CtaT, ClusterT, OperationT, BarrierT, TensorRangeT])
     def launch_ends(self) -> None:
         """All threads of the launch have left, nothing is under way any more."""
 
-    def lanes_leave(self, gang: GangT, mask: Mask) -> None:
+    def lanes_leave(self, wg: WarpgroupT, mask: Mask) -> None:
         """Threads leave the kernel."""
 
-    def splits(self, gang: GangT, some: NDArray[Any], rest: NDArray[Any]) -> None:
-        """Lanes that stood together go two paths; both are masks of the gang's lanes."""
+    def splits(self, wg: WarpgroupT, some: NDArray[Any], rest: NDArray[Any]) -> None:
+        """Lanes that stood together go two paths; both are masks of the warpgroup's lanes."""
 
-    def meets(self, gang: GangT, mask: Mask) -> None:
-        """Lanes execute an instruction for whole warps, in a gang some warp of which is apart."""
+    def meets(self, wg: WarpgroupT, mask: Mask) -> None:
+        """Lanes execute an instruction of whole warps while some warp of ``wg`` is diverged."""
 
     # ---- generic accesses
 
     def shared_access(
         self,
-        gang: GangT,
+        wg: WarpgroupT,
         mask: Mask,
         cta: CtaT,
         offsets: NDArray[Any],
@@ -74,7 +74,7 @@ class Events(Generic[GangT, CtaT, ClusterT, OperationT, BarrierT, TensorRangeT])
 
     def global_access(
         self,
-        gang: GangT,
+        wg: WarpgroupT,
         mask: Mask,
         addresses: NDArray[Any],
         size: int,
@@ -88,7 +88,7 @@ class Events(Generic[GangT, CtaT, ClusterT, OperationT, BarrierT, TensorRangeT])
     def issued(self, op: OperationT) -> None:
         """An operation was issued; its interval of accesses begins here."""
 
-    def observed(self, gang: GangT, mask: Mask, ops: list[OperationT], kind: str) -> None:
+    def observed(self, wg: WarpgroupT, mask: Mask, ops: list[OperationT], kind: str) -> None:
         """Threads waited for operations of their own.
 
         ``kind`` is ``complete``, or ``read`` where only the sources are known to have been read.
@@ -99,14 +99,16 @@ class Events(Generic[GangT, CtaT, ClusterT, OperationT, BarrierT, TensorRangeT])
 
     # ---- barriers
 
-    def barrier_init(self, gang: GangT, lane: int, barrier: BarrierT, site: Instruction) -> None:
+    def barrier_init(self, wg: WarpgroupT, lane: int, barrier: BarrierT, site: Instruction) -> None:
         """An mbarrier was initialised by a thread."""
 
-    def barrier_used(self, gang: GangT, mask: Mask, barrier: BarrierT, site: Instruction) -> None:
+    def barrier_used(
+        self, wg: WarpgroupT, mask: Mask, barrier: BarrierT, site: Instruction
+    ) -> None:
         """Threads use an mbarrier in any way other than init (arrive, expect, wait)."""
 
     def arrived(
-        self, gang: GangT, mask: Mask, barrier: BarrierT, release: str, site: Instruction
+        self, wg: WarpgroupT, mask: Mask, barrier: BarrierT, release: str, site: Instruction
     ) -> None:
         """Threads arrive; ``release`` is ``cta``, ``cluster`` or ``none`` (relaxed).
 
@@ -118,7 +120,7 @@ class Events(Generic[GangT, CtaT, ClusterT, OperationT, BarrierT, TensorRangeT])
 
     def waited(
         self,
-        gang: GangT,
+        wg: WarpgroupT,
         mask: Mask,
         barrier: BarrierT,
         phase: int,
@@ -128,20 +130,20 @@ class Events(Generic[GangT, CtaT, ClusterT, OperationT, BarrierT, TensorRangeT])
         """Threads saw ``phase`` complete; ``acquire`` is ``cta``, ``cluster`` or ``none``."""
 
     def rendezvous_arrive(
-        self, gang: GangT, mask: Mask, key: Any, release: bool, site: Instruction | None = None
+        self, wg: WarpgroupT, mask: Mask, key: Any, release: bool, site: Instruction | None = None
     ) -> None:
         """Threads arrive at a named barrier, cluster barrier or warp barrier called ``key``.
 
         ``site`` is given for named barriers.
         """
 
-    def rendezvous_leave(self, gang: GangT, mask: Mask, key: Any, acquire: bool) -> None:
+    def rendezvous_leave(self, wg: WarpgroupT, mask: Mask, key: Any, acquire: bool) -> None:
         """Threads are let through by the barrier ``key``, which everyone has reached."""
 
     def rendezvous_reset(self, key: Any) -> None:
         """Everyone has reached ``key``; arrivals after this belong to its next use."""
 
-    def warp_sync(self, gang: GangT, mask: Mask, site: Instruction | None = None) -> None:
+    def warp_sync(self, wg: WarpgroupT, mask: Mask, site: Instruction | None = None) -> None:
         """``bar.warp.sync``: lanes synchronise, those of each warp among themselves.
 
         One call may cover several warps.
@@ -149,12 +151,12 @@ class Events(Generic[GangT, CtaT, ClusterT, OperationT, BarrierT, TensorRangeT])
 
     # ---- fences
 
-    def fence(self, gang: GangT, mask: Mask, kind: str, site: Instruction) -> None:
+    def fence(self, wg: WarpgroupT, mask: Mask, kind: str, site: Instruction) -> None:
         """A fence: ``kind`` is the opcode without operands, e.g. ``fence.proxy.async``."""
 
     def atomic_sync(
         self,
-        gang: GangT,
+        wg: WarpgroupT,
         mask: Mask,
         addresses: NDArray[Any],
         order: str,
@@ -171,33 +173,33 @@ class Events(Generic[GangT, CtaT, ClusterT, OperationT, BarrierT, TensorRangeT])
     # ---- tensor memory
 
     def tensor_access(
-        self, gang: GangT, mask: Mask, ranges: list[TensorRangeT], kind: str, site: Instruction
+        self, wg: WarpgroupT, mask: Mask, ranges: list[TensorRangeT], kind: str, site: Instruction
     ) -> Any:
         """A warp loads from or stores to tensor memory; returns a token for ``tensor_waited``."""
 
-    def tensor_waited(self, gang: GangT, mask: Mask, kind: str) -> None:
+    def tensor_waited(self, wg: WarpgroupT, mask: Mask, kind: str) -> None:
         """``tcgen05.wait::ld`` (kind ``read``) or ``::st`` (kind ``write``)."""
 
     def tensor_allocated(self, cta: CtaT, first_column: int, columns: int) -> None:
         """Columns of tensor memory were handed out; their cells are uninitialised."""
 
-    def pair_allocated(self, gang: GangT, mask: Mask, number: int) -> None:
+    def pair_allocated(self, wg: WarpgroupT, mask: Mask, number: int) -> None:
         """A CTA of a pair made its allocation ``number``."""
 
     def pair_freed(
-        self, gang: GangT, mask: Mask, peer: CtaT, number: int, site: Instruction
+        self, wg: WarpgroupT, mask: Mask, peer: CtaT, number: int, site: Instruction
     ) -> None:
         """A CTA of a pair gives back allocation ``number``; ``peer`` has made its own."""
 
     # ---- tensor maps, and the grid before
 
     def map_changed(
-        self, gang: GangT, mask: Mask, address: int, released: bool, site: Instruction
+        self, wg: WarpgroupT, mask: Mask, address: int, released: bool, site: Instruction
     ) -> None:
         """A lane changes a tensor map in global memory, and releases it or not."""
 
-    def map_acquired(self, gang: GangT, mask: Mask, addresses: Any) -> None:
+    def map_acquired(self, wg: WarpgroupT, mask: Mask, addresses: Any) -> None:
         """``fence.proxy.tensormap::generic.acquire``: an address per lane, or one for all."""
 
-    def grid_waited(self, gang: GangT, mask: Mask) -> None:
+    def grid_waited(self, wg: WarpgroupT, mask: Mask) -> None:
         """``griddepcontrol.wait``."""

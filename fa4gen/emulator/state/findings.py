@@ -29,7 +29,7 @@ class Findings:
         kind: str,
         message: Text,
         site: Instruction,
-        gang: Registers,
+        wg: Registers,
         mask: Mask,
         severity: Severity = Severity.ERROR,
         *,
@@ -45,9 +45,9 @@ class Findings:
             severity,
             message,
             site,
-            lambda: self.who(gang, mask),
+            lambda: self.who(wg, mask),
             earlier=earlier,
-            cta=gang.cta_index,
+            cta=wg.cta_index,
         )
 
     def remark(
@@ -55,28 +55,28 @@ class Findings:
         kind: str,
         message: str,
         site: Instruction,
-        gang: Registers,
+        wg: Registers,
         mask: Mask,
         severity: Severity = Severity.REVIEW,
     ) -> None:
         """Record a habit of the code: once for each kind and instruction."""
         if (kind, site) not in self._remarked:
             self._remarked.add((kind, site))
-            self.find(kind, message, site, gang, mask, severity)
+            self.find(kind, message, site, wg, mask, severity)
 
     def fault(
-        self, kind: str, message: str, site: Instruction, gang: Registers, mask: Mask
+        self, kind: str, message: str, site: Instruction, wg: Registers, mask: Mask
     ) -> NoReturn:
         """Record an error after which the kernel could not go on, and stop the launch."""
-        self.find(kind, message, site, gang, mask)
+        self.find(kind, message, site, wg, mask)
         raise Stop(kind)
 
-    def who(self, gang: Registers, mask: Mask) -> str:
+    def who(self, wg: Registers, mask: Mask) -> str:
         """Threads for people, with their role if it has a name."""
-        lanes = gang.lanes_of(mask)
-        first, last = gang.thread(int(lanes[0])), gang.thread(int(lanes[-1]))
+        lanes = wg.lanes_of(mask)
+        first, last = wg.thread(int(lanes[0])), wg.thread(int(lanes[-1]))
         role = self.names.of_threads(first, last)
-        text = gang.describe(mask)
+        text = wg.describe(mask)
         return f"{role} ({text})" if role else text
 
 

@@ -1,4 +1,4 @@
-"""Sets of lanes of a gang that stand at the same place."""
+"""Sets of lanes of a warpgroup that stand at the same place."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from fa4gen.emulator.state.registers import WARP_LANES
 if TYPE_CHECKING:
     from fa4gen.emulator.state.registers import Mask, Registers
 
-PARTIAL, WARPS, GANG = 0, 1, 2
+PARTIAL, WARPS, WARPGROUP = 0, 1, 2
 
 
 class Lanes:
-    """An immutable set of lanes. ``mask`` is None for all lanes of the gang.
+    """An immutable set of lanes. ``mask`` is None for all lanes of the warpgroup.
 
-    ``level`` says how complete the set is among the lanes that are alive: GANG when it is all of
-    them, WARPS when every warp in it is complete, PARTIAL otherwise.
+    ``level`` says how complete the set is among the lanes that have not exited: WARPGROUP when it
+    is all of them, WARPS when every warp in it is complete, PARTIAL otherwise.
     """
 
     __slots__ = ("_births", "_level", "mask")
 
     def __init__(self, mask: Mask) -> None:
         self.mask = mask
-        self._level = GANG if mask is None else -1
+        self._level = WARPGROUP if mask is None else -1
         self._births = -1
 
     @staticmethod
@@ -34,12 +34,12 @@ class Lanes:
         """The set of a mask; recognises the full one."""
         return Lanes(None) if mask.all() else Lanes(mask)
 
-    def array(self, gang: Registers) -> NDArray[np.bool_]:
+    def array(self, wg: Registers) -> NDArray[np.bool_]:
         """The set as a mask with one entry per lane."""
-        return np.ones(gang.lanes, np.bool_) if self.mask is None else self.mask
+        return np.ones(wg.lanes, np.bool_) if self.mask is None else self.mask
 
-    def count(self, gang: Registers) -> int:
-        return gang.lanes if self.mask is None else int(np.count_nonzero(self.mask))
+    def count(self, wg: Registers) -> int:
+        return wg.lanes if self.mask is None else int(np.count_nonzero(self.mask))
 
     def join(self, other: Lanes) -> Lanes:
         """The union."""
@@ -47,20 +47,20 @@ class Lanes:
             return self if self.mask is None else other
         return Lanes.of(self.mask | other.mask)
 
-    def minus(self, other: NDArray[np.bool_], gang: Registers) -> Lanes:
-        return Lanes(self.array(gang) & ~other)
+    def minus(self, other: NDArray[np.bool_], wg: Registers) -> Lanes:
+        return Lanes(self.array(wg) & ~other)
 
-    def level(self, gang: Registers) -> int:
-        """How complete the set is; remembered until a lane of the gang leaves."""
+    def level(self, wg: Registers) -> int:
+        """How complete the set is; remembered until a lane of the warpgroup leaves."""
         if self.mask is None:
-            return GANG
-        if self._level < 0 or self._births != gang.deaths:
-            self._births = gang.deaths
-            if np.array_equal(self.mask, gang.live):
-                self._level = GANG
+            return WARPGROUP
+        if self._level < 0 or self._births != wg.deaths:
+            self._births = wg.deaths
+            if np.array_equal(self.mask, wg.live):
+                self._level = WARPGROUP
             else:
                 here = by_warp(self.mask)
-                absent = by_warp(gang.live & ~self.mask)
+                absent = by_warp(wg.live & ~self.mask)
                 self._level = PARTIAL if (here & absent).any() else WARPS
         return self._level
 

@@ -19,7 +19,7 @@ from fa4gen.emulator.state.events import Events
 from fa4gen.emulator.state.findings import Findings
 from fa4gen.emulator.state.mbarriers import MAX_COUNT, Phases
 from fa4gen.emulator.state.memory import OFFSET_MASK, RANK_SHIFT, GlobalMemory, SharedMemory
-from fa4gen.emulator.state.registers import GANG_LANES, Mask, Registers
+from fa4gen.emulator.state.registers import WARPGROUP_LANES, Mask, Registers
 from fa4gen.emulator.state.tally import Tally
 from fa4gen.emulator.state.tensor_memory import TensorMemory
 
@@ -64,7 +64,7 @@ class AsyncOp:
     """One asynchronous operation.
 
     kind      a word for people: ``tensor copy``, ``wgmma``, ``tcgen05.mma``, ``bulk store``
-    gang/lane the issuing thread (of a warp or warpgroup operation its first lane)
+    wg/lane the issuing thread (of a warp or warpgroup operation its first lane)
     site      the instruction
     run       moves the data; called once
     finish    signals completion; called once, after run
@@ -79,7 +79,7 @@ class AsyncOp:
     """
 
     kind: str
-    gang: Gang
+    wg: Warpgroup
     lane: int
     site: Instruction
     run: Callable[[], None]
@@ -141,7 +141,7 @@ class Mbarrier(Phases):
                 f"{self.name}: {self.transactions} bytes outstanding, "
                 f"more than the {MAX_COUNT} that a barrier can count",
                 op.site,
-                op.gang,
+                op.wg,
                 None,
             )
 
@@ -156,7 +156,7 @@ class Mbarrier(Phases):
                 "over-arrival",
                 f"{self.describe()}: an arrival more than it expects",
                 op.site,
-                op.gang,
+                op.wg,
                 None,
             )
         self.arrive(1, op)
@@ -167,7 +167,7 @@ class Mbarrier(Phases):
         machine.wake(self)
 
 
-class Gang(Registers):
+class Warpgroup(Registers):
     """Up to 128 consecutive threads of ``cta``."""
 
     def __init__(
@@ -191,7 +191,7 @@ class Gang(Registers):
 
 
 class Cta:
-    """One thread block: its shared memory, its barriers and its gangs."""
+    """One thread block: its shared memory, its barriers and its warpgroups."""
 
     def __init__(self, cluster: Cluster, rank: int, ctaid: tuple[int, int, int]) -> None:
         machine = cluster.machine
@@ -210,13 +210,13 @@ class Cta:
         self.tensor_memory: TensorMemory | None = None
         if machine.sm >= 100:
             self.tensor_memory = TensorMemory()
-        count = -(-self.threads // GANG_LANES)
+        count = -(-self.threads // WARPGROUP_LANES)
         function = machine.function
-        self.gangs = [
-            Gang(
+        self.warpgroups = [
+            Warpgroup(
                 self,
                 index,
-                min(GANG_LANES, self.threads - index * GANG_LANES),
+                min(WARPGROUP_LANES, self.threads - index * WARPGROUP_LANES),
                 function.registers,
                 machine.layout.local_bytes,
             )
@@ -226,7 +226,7 @@ class Cta:
     @property
     def alive(self) -> bool:
         """Whether a thread of the CTA has not left yet."""
-        return any(gang.alive for gang in self.gangs)
+        return any(wg.alive for wg in self.warpgroups)
 
     def name_of(self, offset: int) -> str:
         """What a byte of shared memory is called, or its offset, and whose it is."""
@@ -265,7 +265,7 @@ class Cluster:
         return any(cta.alive for cta in self.ctas)
 
 
-class Observer(Events[Gang, Cta, Cluster, AsyncOp, Mbarrier, TensorRange]):
+class Observer(Events[Warpgroup, Cta, Cluster, AsyncOp, Mbarrier, TensorRange]):
     """The observer of a launch; this one ignores all that happens."""
 
 
@@ -340,18 +340,18 @@ class Machine(Findings):
     # ---- addresses and barriers
 
     def shared_at(
-        self, gang: Gang, address: int, site: Instruction, cluster: bool
+        self, wg: Warpgroup, address: int, site: Instruction, cluster: bool
     ) -> tuple[Cta, int]:
         """The CTA and the offset of a shared address; ``cluster`` allows other CTAs."""
         rank, offset = address >> RANK_SHIFT, address & OFFSET_MASK
-        cta = gang.cta
+        cta = wg.cta
         if not cluster:
             if rank not in (0, cta.rank):
                 self.fault(
                     "out-of-bounds",
                     f"shared address {address:#x} is not in the CTA's own window",
                     site,
-                    gang,
+                    wg,
                     None,
                 )
             return cta, offset
@@ -361,12 +361,14 @@ class Machine(Findings):
                 f"shared address {address:#x} names rank {rank} of a "
                 f"cluster of {len(cta.cluster.ctas)}",
                 site,
-                gang,
+                wg,
                 None,
             )
         return cta.cluster.ctas[rank], offset
 
-    def barrier(self, cta: Cta, offset: int, gang: Gang, mask: Mask, site: Instruction) -> Mbarrier:
+    def barrier(
+        self, cta: Cta, offset: int, wg: Warpgroup, mask: Mask, site: Instruction
+    ) -> Mbarrier:
         """The mbarrier at an offset of a CTA's shared memory."""
         barrier = cta.barriers.get(offset)
         if barrier is None:
@@ -375,14 +377,14 @@ class Machine(Findings):
                     "misaligned",
                     f"an mbarrier at offset {offset} of shared memory is not 8-byte aligned",
                     site,
-                    gang,
+                    wg,
                     mask,
                 )
             self.fault(
                 "barrier-misuse",
                 f"{cta.name_of(offset)} is no initialised mbarrier",
                 site,
-                gang,
+                wg,
                 mask,
             )
         return barrier

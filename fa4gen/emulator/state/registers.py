@@ -15,12 +15,12 @@ if TYPE_CHECKING:
     from fa4gen.emulator.ptx.syntax import RegisterClass
 
 Mask: TypeAlias = "NDArray[np.bool_] | None"
-"""Which lanes of a gang take part; None says all of them (and none of them has left)."""
+"""Which lanes of a warpgroup take part; None says all of them (and none of them has left)."""
 
 Row: TypeAlias = NDArray[Any]
 Rows: TypeAlias = "Mapping[int, Row]"
 
-GANG_LANES = 128
+WARPGROUP_LANES = 128
 WARP_LANES = 32
 
 
@@ -77,7 +77,7 @@ class Registers:
         self.cta_index = cta_index
         self.index = index
         self.lanes = lanes
-        self.first_thread = index * GANG_LANES
+        self.first_thread = index * WARPGROUP_LANES
         self.warps = (lanes + WARP_LANES - 1) // WARP_LANES
         self.live: NDArray[np.bool_] = np.ones(lanes, dtype=np.bool_)
         self.deaths = 0
@@ -186,7 +186,7 @@ class Registers:
         return 0 if mask is None else int(mask.argmax())
 
     def warps_of(self, mask: Mask) -> list[int]:
-        """Numbers (within the gang) of the warps with a lane that takes part."""
+        """Numbers (within the warpgroup) of the warps with a lane that takes part."""
         if mask is None:
             return list(range(self.warps))
         return sorted({int(lane) // WARP_LANES for lane in np.flatnonzero(mask)})

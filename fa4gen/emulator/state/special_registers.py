@@ -6,18 +6,18 @@ from typing import Any
 
 import numpy as np
 
-from fa4gen.emulator.state.machine import Gang
+from fa4gen.emulator.state.machine import Warpgroup
 from fa4gen.emulator.state.memory import RESERVED_SHARED
 from fa4gen.emulator.state.registers import WARP_LANES
 
 
-def set_specials(gang: Gang) -> None:
-    """Fill in the special registers of a gang's threads (uint32, or uint64 where they are)."""
-    cta = gang.cta
-    machine = gang.machine
+def set_specials(wg: Warpgroup) -> None:
+    """Fill in the special registers of a warpgroup's threads (uint32, or uint64 where they are)."""
+    cta = wg.cta
+    machine = wg.machine
     geometry = machine.geometry
     x, y, _ = geometry.block
-    thread = np.arange(gang.first_thread, gang.first_thread + gang.lanes, dtype=np.uint32)
+    thread = np.arange(wg.first_thread, wg.first_thread + wg.lanes, dtype=np.uint32)
     lane = thread % WARP_LANES
     one = np.uint32(1)
     special: dict[str, Any] = {
@@ -58,4 +58,4 @@ def set_specials(gang: Gang) -> None:
         special[f"%cluster_nctaid.{name}"] = np.uint32(cluster)
     for number in range(32):
         special[f"%envreg{number}"] = np.uint32(0)
-    gang.special = special
+    wg.special = special

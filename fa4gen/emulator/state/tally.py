@@ -78,26 +78,26 @@ class Tally:
         self._retired: dict[int, dict[int, int]] = {}
 
     def split(
-        self, step: int, gang: Registers, mask: Mask, holds: Row, total: int, names: Names
+        self, step: int, wg: Registers, mask: Mask, holds: Row, total: int, names: Names
     ) -> None:
         """Of the ``total`` lanes that come to a branch those that it ``holds`` for go to YES."""
         count = int(np.count_nonzero(holds))
         if step in self._votes:
-            self._count_vote(self._votes[step], gang, mask, holds)
+            self._count_vote(self._votes[step], wg, mask, holds)
         sides = (YES if count else 0) | (NO if count < total else 0)
         if sides & ~self.sides[step]:
             self.sides[step] |= sides
-            lanes = gang.lanes_of(mask)
-            role = names.of_threads(gang.thread(int(lanes[0])), gang.thread(int(lanes[-1])))
+            lanes = wg.lanes_of(mask)
+            role = names.of_threads(wg.thread(int(lanes[0])), wg.thread(int(lanes[-1])))
             if role is not None:
                 self._roles.setdefault(step, set()).add(role)
 
-    def _count_vote(self, vote: Vote, gang: Registers, mask: Mask, holds: Row) -> None:
+    def _count_vote(self, vote: Vote, wg: Registers, mask: Mask, holds: Row) -> None:
         """Count the warps that do what a vote is about, and those whose vote failed."""
-        here = gang.live if mask is None else mask
+        here = wg.live if mask is None else mask
         goes = here & ~holds if vote.flips else holds
         voted = self._voted[vote.step]
-        for index, lanes in enumerate((goes, here & ~gang.P[vote.outcome])):
+        for index, lanes in enumerate((goes, here & ~wg.P[vote.outcome])):
             voted[index] += len(np.unique(np.flatnonzero(lanes) // WARP_LANES))
 
     def started(self, ctas: int) -> None:

@@ -33,7 +33,7 @@ class Allocation:
     first: int
     columns: int
     number: int
-    gang: Registers
+    wg: Registers
     mask: Mask
     site: Instruction
 
@@ -64,7 +64,7 @@ class TensorMemory:
     # ---- allocation
 
     def try_allocate(
-        self, columns: int, gang: Registers, mask: Mask, site: Instruction
+        self, columns: int, wg: Registers, mask: Mask, site: Instruction
     ) -> Allocation | None:
         """Hand out the first gap of ``columns``; None while there is none."""
         taken = self.allocated.reshape(-1, UNIT)[:, 0]
@@ -75,7 +75,7 @@ class TensorMemory:
         else:
             return None
         start = first * UNIT
-        one = Allocation(start, columns, len(self.sizes), gang, mask, site)
+        one = Allocation(start, columns, len(self.sizes), wg, mask, site)
         self.sizes.append(columns)
         self._allocations[start] = one
         self.allocated[start : start + columns] = True
@@ -114,7 +114,7 @@ class TensorMemory:
                 f"{label} has ended and has not deallocated columns {one.first} to "
                 f"{one.first + one.columns - 1} of tensor memory",
                 one.site,
-                one.gang,
+                one.wg,
                 one.mask,
             )
 

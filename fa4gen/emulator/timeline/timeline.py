@@ -28,7 +28,14 @@ from fa4gen.emulator.timeline.pipes import Piece, Pipes, Units, cut
 if TYPE_CHECKING:
     from fa4gen.emulator.ptx.syntax import Instruction
     from fa4gen.emulator.state.lanes import Lanes
-    from fa4gen.emulator.state.machine import AsyncOp, Cta, Gang, Machine, Mbarrier, TensorRange
+    from fa4gen.emulator.state.machine import (
+        AsyncOp,
+        Cta,
+        Machine,
+        Mbarrier,
+        TensorRange,
+        Warpgroup,
+    )
     from fa4gen.emulator.state.registers import Mask
 
 _MAX_EVENTS: Final = 500_000
@@ -49,8 +56,8 @@ class _Run:
     next: dict[int, int]
 
 
-_CLOCKS: Final[Attached[Gang, NDArray[np.float64]]] = Attached(lambda gang: np.zeros(gang.warps))
-_OPEN_UNTIL: Final[Attached[Gang, dict[str, dict[int, float]]]] = Attached(lambda gang: {})
+_CLOCKS: Final[Attached[Warpgroup, NDArray[np.float64]]] = Attached(lambda wg: np.zeros(wg.warps))
+_OPEN_UNTIL: Final[Attached[Warpgroup, dict[str, dict[int, float]]]] = Attached(lambda wg: {})
 """Until when loads (read) or stores (write) of tensor memory are under way, by kind and warp."""
 
 
@@ -72,7 +79,7 @@ class Timeline(Observer):
         self._pieces: dict[tuple[int, int], tuple[Piece, ...]] = {}
         self._tracks: dict[tuple[int, str], int] = {}
         self._end = 0.0
-        self._runs: dict[Gang, _Run] = {}
+        self._runs: dict[Warpgroup, _Run] = {}
 
     @cached_property
     def _index(self) -> dict[Instruction, int]:
@@ -80,25 +87,25 @@ class Timeline(Observer):
 
     # ---- clocks
 
-    def clocks(self, gang: Gang) -> NDArray[np.float64]:
-        """The clocks of a gang's warps, in cycles."""
-        return _CLOCKS.of(gang)
+    def clocks(self, wg: Warpgroup) -> NDArray[np.float64]:
+        """The clocks of a warpgroup's warps, in cycles."""
+        return _CLOCKS.of(wg)
 
-    def behind(self, gang: Gang, lanes: Lanes) -> float:
+    def behind(self, wg: Warpgroup, lanes: Lanes) -> float:
         """The clock of the lanes' warp that is furthest behind."""
-        return float(self.clocks(gang)[gang.warps_of(lanes.mask)].min())
+        return float(self.clocks(wg)[wg.warps_of(lanes.mask)].min())
 
-    def begins(self, gang: Gang, lanes: Lanes, start: int, stop: int) -> None:
+    def begins(self, wg: Warpgroup, lanes: Lanes, start: int, stop: int) -> None:
         """Lanes are about to execute the instructions ``start`` to ``stop``."""
-        self._runs[gang] = _Run(stop, dict.fromkeys(gang.warps_of(lanes.mask), start))
+        self._runs[wg] = _Run(stop, dict.fromkeys(wg.warps_of(lanes.mask), start))
 
-    def ran(self, gang: Gang, lanes: Lanes) -> None:
+    def ran(self, wg: Warpgroup, lanes: Lanes) -> None:
         """Lanes have executed what they began."""
-        run = self._runs.pop(gang)
-        for warp in gang.warps_of(lanes.mask):
-            self._charge(gang, warp, run, run.stop)
+        run = self._runs.pop(wg)
+        for warp in wg.warps_of(lanes.mask):
+            self._charge(wg, warp, run, run.stop)
 
-    def _charge(self, gang: Gang, warp: int, run: _Run, stop: int) -> None:
+    def _charge(self, wg: Warpgroup, warp: int, run: _Run, stop: int) -> None:
         """A warp executes its run up to an instruction."""
         start = run.next.get(warp, stop)
         if start >= stop:
@@ -108,62 +115,62 @@ class Timeline(Observer):
         if pieces is None:
             code = self._instructions
             pieces = self._pieces[start, stop] = cut(code, start, stop, self._machine.sm)
-        clocks = self.clocks(gang)
-        number = gang.first_thread // WARP_LANES + warp
+        clocks = self.clocks(wg)
+        number = wg.first_thread // WARP_LANES + warp
         for piece in pieces:
             begin = float(clocks[warp])
-            end = self._pipes.occupy(gang.cta.index, number, piece, begin)
+            end = self._pipes.occupy(wg.cta.index, number, piece, begin)
             clocks[warp] = end
-            event = self._event(gang, warp, piece.kind, begin, end - begin, piece.kind)
+            event = self._event(wg, warp, piece.kind, begin, end - begin, piece.kind)
             event["args"].setdefault("at", piece.first.where)
             for name, amount in zip(PIPES, piece.use, strict=True):
                 event["args"][name] = event["args"].get(name, 0.0) + amount
 
-    def _reach(self, gang: Gang, warps: list[int], site: Instruction) -> None:
+    def _reach(self, wg: Warpgroup, warps: list[int], site: Instruction) -> None:
         """Warps of a run under way have executed it up to and with an instruction."""
-        run = self._runs.get(gang)
+        run = self._runs.get(wg)
         if run is not None:
             stop = min(self._index[site] + 1, run.stop)
             for warp in warps:
-                self._charge(gang, warp, run, stop)
+                self._charge(wg, warp, run, stop)
 
-    def _reach_wait(self, gang: Gang, warps: list[int], words: tuple[str, ...]) -> None:
+    def _reach_wait(self, wg: Warpgroup, warps: list[int], words: tuple[str, ...]) -> None:
         """The same for the next instruction of a run that waits for something."""
-        run = self._runs.get(gang)
+        run = self._runs.get(wg)
         if run is None:
             return
         code = self._instructions
         for warp in warps:
             for index in range(run.next.get(warp, run.stop), run.stop):
                 if code[index].text.startswith(words) and "wait" in code[index].text:
-                    self._charge(gang, warp, run, index + 1)
+                    self._charge(wg, warp, run, index + 1)
                     break
 
-    def _until(self, gang: Gang, warps: list[int], time: float, what: str) -> None:
+    def _until(self, wg: Warpgroup, warps: list[int], time: float, what: str) -> None:
         """Warps wait until a time."""
-        clocks = self.clocks(gang)
+        clocks = self.clocks(wg)
         for warp in warps:
             if time > clocks[warp]:
                 begin = float(clocks[warp])
-                self._event(gang, warp, f"wait for {what}", begin, time - begin, "wait")
+                self._event(wg, warp, f"wait for {what}", begin, time - begin, "wait")
                 clocks[warp] = time
 
-    def _last(self, gang: Gang, warps: list[int]) -> float:
-        return float(self.clocks(gang)[warps].max())
+    def _last(self, wg: Warpgroup, warps: list[int]) -> float:
+        return float(self.clocks(wg)[warps].max())
 
     # ---- asynchronous operations
 
     def issued(self, op: AsyncOp) -> None:
-        gang = op.gang
-        warps = list(range(gang.warps)) if op.kind == "wgmma" else [op.lane // WARP_LANES]
-        self._reach(gang, warps, op.site)
-        now = self._last(gang, warps)
-        thread = (gang.cta.index, gang.thread(op.lane))
+        wg = op.wg
+        warps = list(range(wg.warps)) if op.kind == "wgmma" else [op.lane // WARP_LANES]
+        self._reach(wg, warps, op.site)
+        now = self._last(wg, warps)
+        thread = (wg.cta.index, wg.thread(op.lane))
         if op.kind == "tcgen05.commit":
             op.end_time = max(now, self._committed.get(thread, 0.0))
             return
         ctas = {one.cta.index: one.cta for one in op.tensor_writes} if op.unit == "tensor" else {}
-        ctas = ctas or {gang.cta.index: gang.cta}
+        ctas = ctas or {wg.cta.index: wg.cta}
         units = [(index, op.unit) for index in ctas]
         begin = self._units.take(units, (*thread, op.unit), now, op.cycles)
         op.end_time = begin + op.cycles + self._tail(op, len(ctas))
@@ -183,7 +190,7 @@ class Timeline(Observer):
         return self._chip.copy if op.unit == "tma" else _TAIL.get(op.unit, 0.0)
 
     def _unit_event(self, op: AsyncOp, cta: Cta, begin: float) -> None:
-        args = {"at": op.site.where, "issuer": op.gang.first_thread // WARP_LANES}
+        args = {"at": op.site.where, "issuer": op.wg.first_thread // WARP_LANES}
         name = op.kind
         if op.unit == "tensor":
             product = op.notes.get("product", {})
@@ -200,101 +207,99 @@ class Timeline(Observer):
         track = self._track(cta, title, {"unit": title})
         self._keep(cta, track, name, begin, op.cycles, op.unit, args)
 
-    def observed(self, gang: Gang, mask: Mask, ops: list[AsyncOp], kind: str) -> None:
+    def observed(self, wg: Warpgroup, mask: Mask, ops: list[AsyncOp], kind: str) -> None:
         if ops:
-            warps = gang.warps_of(mask)
-            self._reach_wait(gang, warps, ("wgmma", "cp"))
-            self._until(gang, warps, max(op.end_time for op in ops), ops[-1].kind)
+            warps = wg.warps_of(mask)
+            self._reach_wait(wg, warps, ("wgmma", "cp"))
+            self._until(wg, warps, max(op.end_time for op in ops), ops[-1].kind)
 
     # ---- barriers
 
     def arrived(
-        self, gang: Gang, mask: Mask, barrier: Mbarrier, release: str, site: Instruction
+        self, wg: Warpgroup, mask: Mask, barrier: Mbarrier, release: str, site: Instruction
     ) -> None:
-        warps = gang.warps_of(mask)
-        self._reach(gang, warps, site)
-        time = self._last(gang, warps) + self._chip.arrive
+        warps = wg.warps_of(mask)
+        self._reach(wg, warps, site)
+        time = self._last(wg, warps) + self._chip.arrive
         barrier.pending_time = max(barrier.pending_time, time)
 
     def waited(
         self,
-        gang: Gang,
+        wg: Warpgroup,
         mask: Mask,
         barrier: Mbarrier,
         phase: int,
         acquire: str,
         site: Instruction,
     ) -> None:
-        clocks = self.clocks(gang)
+        clocks = self.clocks(wg)
         over = barrier.complete_time if phase + 1 == barrier.phase else 0.0
-        for warp in gang.warps_of(mask):
+        for warp in wg.warps_of(mask):
             time = max(float(clocks[warp]), over) + self._chip.try_wait
-            self._until(gang, [warp], time, barrier.name)
+            self._until(wg, [warp], time, barrier.name)
 
     def rendezvous_arrive(
-        self, gang: Gang, mask: Mask, key: Any, release: bool, site: Instruction | None = None
+        self, wg: Warpgroup, mask: Mask, key: Any, release: bool, site: Instruction | None = None
     ) -> None:
-        last = self._last(gang, gang.warps_of(mask))
+        last = self._last(wg, wg.warps_of(mask))
         self._meetings[key] = max(self._meetings.get(key, 0.0), last)
 
-    def rendezvous_leave(self, gang: Gang, mask: Mask, key: Any, acquire: bool) -> None:
+    def rendezvous_leave(self, wg: Warpgroup, mask: Mask, key: Any, acquire: bool) -> None:
         time = self._meetings.get(key, 0.0) + self._chip.barrier
-        self._until(gang, gang.warps_of(mask), time, f"{key[0]} barrier {key[-1]}")
+        self._until(wg, wg.warps_of(mask), time, f"{key[0]} barrier {key[-1]}")
 
-    def lanes_leave(self, gang: Gang, mask: Mask) -> None:
-        self._end = max(self._end, self._last(gang, gang.warps_of(mask)))
+    def lanes_leave(self, wg: Warpgroup, mask: Mask) -> None:
+        self._end = max(self._end, self._last(wg, wg.warps_of(mask)))
 
     # ---- tensor memory
 
     def tensor_access(
-        self, gang: Gang, mask: Mask, ranges: list[TensorRange], kind: str, site: Instruction
+        self, wg: Warpgroup, mask: Mask, ranges: list[TensorRange], kind: str, site: Instruction
     ) -> None:
-        warps = gang.warps_of(mask)
-        self._reach(gang, warps, site)
+        warps = wg.warps_of(mask)
+        self._reach(wg, warps, site)
         cells = sum(
             (one.last_lane - one.first_lane) * (one.last_column - one.first_column)
             for one in ranges
         )
         cycles = 4.0 * cells / len(warps) / TENSOR_MEMORY_BYTES
         tail = self._chip.tensor_load if kind == "read" else self._chip.tensor_store
-        open_until = _OPEN_UNTIL.of(gang).setdefault(kind, {})
+        open_until = _OPEN_UNTIL.of(wg).setdefault(kind, {})
         for warp in warps:
-            unit = (gang.cta.index, f"tensor memory {kind} {warp % 4}")
-            now = float(self.clocks(gang)[warp])
-            begin = self._units.take([unit], (gang, warp, kind), now, cycles)
+            unit = (wg.cta.index, f"tensor memory {kind} {warp % 4}")
+            now = float(self.clocks(wg)[warp])
+            begin = self._units.take([unit], (wg, warp, kind), now, cycles)
             open_until[warp] = begin + cycles + tail
 
-    def tensor_waited(self, gang: Gang, mask: Mask, kind: str) -> None:
-        warps = gang.warps_of(mask)
-        self._reach_wait(
-            gang, warps, ("tcgen05.wait::ld" if kind == "read" else "tcgen05.wait::st",)
-        )
-        clocks = self.clocks(gang)
+    def tensor_waited(self, wg: Warpgroup, mask: Mask, kind: str) -> None:
+        warps = wg.warps_of(mask)
+        self._reach_wait(wg, warps, ("tcgen05.wait::ld" if kind == "read" else "tcgen05.wait::st",))
+        clocks = self.clocks(wg)
         name = "tensor memory load" if kind == "read" else "tensor memory store"
         for warp in warps:
-            time = _OPEN_UNTIL.of(gang).get(kind, {}).get(warp, 0.0)
+            time = _OPEN_UNTIL.of(wg).get(kind, {}).get(warp, 0.0)
             begin = float(clocks[warp])
             if time > begin:
-                self._event(gang, warp, name, begin, time - begin, "tensor memory")
+                self._event(wg, warp, name, begin, time - begin, "tensor memory")
                 clocks[warp] = time
 
     # ---- the trace
 
     def _event(
-        self, gang: Gang, warp: int, name: str, begin: float, length: float, kind: str
+        self, wg: Warpgroup, warp: int, name: str, begin: float, length: float, kind: str
     ) -> dict[str, Any]:
         """Draw what a warp does; continues its latest event when that is of the same name."""
-        number = gang.first_thread // WARP_LANES + warp
+        number = wg.first_thread // WARP_LANES + warp
         first = number * WARP_LANES
         role = self._machine.names.of_threads(first, first) or ""
         title = f"warp {number:2d} {role}".rstrip()
-        track = self._track(gang.cta, title, {"warp": number, "role": role})
+        track = self._track(wg.cta, title, {"warp": number, "role": role})
         latest = self._latest.get(track)
         goes_on = latest is not None and abs(latest["ts"] + latest["dur"] - begin) < 1e-6
         if latest is not None and goes_on and latest["name"] == name:
             latest["dur"] += length
             return latest
-        event = self._keep(gang.cta, track, name, begin, length, kind, {})
+        event = self._keep(wg.cta, track, name, begin, length, kind, {})
         self._latest[track] = event
         return event
 

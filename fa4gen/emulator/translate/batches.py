@@ -253,7 +253,7 @@ def registers_of(operand: Operand) -> Iterator[Name]:
 
 
 def emit(batch: Batch, e: Emitter) -> None:
-    """The statements of a batch, for a gang all of whose lanes take part."""
+    """The statements of a batch, for a warpgroup all of whose lanes take part."""
     first = batch.operations[0]
     count = len(batch.operations)
     texts = []

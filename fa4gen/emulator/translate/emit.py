@@ -4,7 +4,7 @@ A family translates an instruction in one of two ways:
 
 * it emits NumPy statements over the register rows (``ufunc``, ``assign``, ``line``), or
 * it hands over a handler, ``call(handler)``, which the generated code calls as
-  ``handler(gang, mask)``; its operands are read and written through ``reader`` and ``writer``.
+  ``handler(wg, mask)``; its operands are read and written through ``reader`` and ``writer``.
 
 Every instruction is translated twice: once for "all lanes that are alive take part", where rows are
 written whole, and once under a mask. Handlers get the mask of the lanes that take part either way.
@@ -31,15 +31,15 @@ from fa4gen.emulator.ptx.syntax import (
     Symbol,
 )
 from fa4gen.emulator.ptx.types import CLASS_BITS, bits_of, dtype_of, is_float, view_of
-from fa4gen.emulator.state.machine import Gang
+from fa4gen.emulator.state.machine import Warpgroup
 from fa4gen.emulator.state.registers import Mask
 
 if TYPE_CHECKING:
     from fa4gen.emulator.state.layout import Layout
 
-Handler: TypeAlias = Callable[[Gang, Mask], None]
-Reader: TypeAlias = Callable[[Gang], Any]
-Writer: TypeAlias = Callable[[Gang, Any, Mask], None]
+Handler: TypeAlias = Callable[[Warpgroup, Mask], None]
+Reader: TypeAlias = Callable[[Warpgroup], Any]
+Writer: TypeAlias = Callable[[Warpgroup, Any, Mask], None]
 
 _UNIFORM_CLOCKS = (
     "%clock",
@@ -133,7 +133,7 @@ class Emitter:
             self.line(f"{target}[...] = {expression}")
 
     def call(self, handler: Handler) -> None:
-        """Call ``handler(gang, mask)`` at this point."""
+        """Call ``handler(wg, mask)`` at this point."""
         self.line(f"{self.name(handler)}(g, {self.mask})")
 
     # ---- operands in emitted statements
@@ -198,42 +198,42 @@ class Emitter:
     # ---- operands in handlers
 
     def reader(self, operand: Operand, kind: str) -> Reader:
-        """A function of the gang that gives what ``get`` would."""
+        """A function of the warpgroup that gives what ``get`` would."""
         if isinstance(operand, NotPredicate):
             negated = operand.register.index
-            return lambda gang: ~gang.P[negated]
+            return lambda wg: ~wg.P[negated]
         if isinstance(operand, Register):
             index = operand.index
             width = CLASS_BITS[operand.cls]
             if kind == "pred" or (width == max(16, bits_of(kind)) and bits_of(kind) != 8):
                 view = view_of(kind)
-                return lambda gang: getattr(gang, view)[index]
+                return lambda wg: getattr(wg, view)[index]
             wide = {"h": "U16", "r": "U32", "d": "U64"}[operand.cls]
             if bits_of(kind) > width:
                 raise self.refuse(f"{operand.name} is narrower than .{kind}")
             unsigned = np.dtype(f"u{bits_of(kind) // 8}")
             dtype = dtype_of(kind)
-            return lambda gang: getattr(gang, wide)[index].astype(unsigned).view(dtype)
+            return lambda wg: getattr(wg, wide)[index].astype(unsigned).view(dtype)
         if isinstance(operand, Special) and operand.name in _UNIFORM_CLOCKS:
             clock = operand.name
-            return lambda gang: gang.machine.clock(clock)
+            return lambda wg: wg.machine.clock(clock)
         if isinstance(operand, Special):
             name = operand.name
             dtype = dtype_of(kind)
-            return lambda gang: gang.special[name].astype(dtype)
+            return lambda wg: wg.special[name].astype(dtype)
         value = self.constant(operand, kind)
         if isinstance(operand, Symbol) and operand.variable.space == "shared":
-            return lambda gang: gang.cta.shared_base.astype(value.dtype) + value
-        return lambda gang: value
+            return lambda wg: wg.cta.shared_base.astype(value.dtype) + value
+        return lambda wg: value
 
     def writer(self, operand: Operand, kind: str) -> Writer:
-        """A function (gang, values, mask) that writes a row, or a scalar to every lane.
+        """A function (wg, values, mask) that writes a row, or a scalar to every lane.
 
-        ``values`` has one entry per lane of the gang (not only of the mask). A destination wider
+        ``values`` has one entry per lane, of the mask or not. A destination wider
         than the type gets it sign- or zero-extended.
         """
         if isinstance(operand, Sink):
-            return lambda gang, values, mask: None
+            return lambda wg, values, mask: None
         if not isinstance(operand, Register):
             raise self.refuse("the destination is not a register")
         index = operand.index
@@ -247,8 +247,8 @@ class Emitter:
             view = ("S" if kind[0] == "s" else "U") + str(width)
         dtype = dtype_of(kind)
 
-        def write(gang: Gang, values: Any, mask: Mask) -> None:
-            row = getattr(gang, view)[index]
+        def write(wg: Warpgroup, values: Any, mask: Mask) -> None:
+            row = getattr(wg, view)[index]
             values = np.asarray(values)
             if values.dtype != dtype and kind != "b128":
                 values = (
@@ -264,7 +264,7 @@ class Emitter:
         return write
 
     def address(self, operand: Operand, kind: str = "u64", *, shared: bool = False) -> Reader:
-        """A function of the gang that gives the addresses (per lane, or a scalar) of ``[...]``.
+        """A function of a warpgroup that gives the addresses (per lane, or one) of ``[...]``.
 
         ``kind`` is u64, or u32 where the base is a 32-bit address; sums wrap like the hardware's.
         ``shared``: the instruction names a shared state space. Of a 64-bit register ptxas takes the
@@ -279,17 +279,17 @@ class Emitter:
             index, view = base.index, view_of(kind)
             offset = dtype_of(kind)(operand.offset % (1 << bits_of(kind)))
             if shared and kind == "u64":
-                return lambda gang: (gang.U64[index] + offset) & _LOW_HALF
+                return lambda wg: (wg.U64[index] + offset) & _LOW_HALF
             if operand.offset == 0:
-                return lambda gang: getattr(gang, view)[index].astype(np.uint64)
-            return lambda gang: (getattr(gang, view)[index] + offset).astype(np.uint64)
+                return lambda wg: getattr(wg, view)[index].astype(np.uint64)
+            return lambda wg: (getattr(wg, view)[index] + offset).astype(np.uint64)
         if isinstance(base, Symbol):
             value = np.uint64(self.layout.address(base.variable) + base.offset + operand.offset)
             if base.variable.space == "shared":
-                return lambda gang: gang.cta.shared_base.astype(np.uint64) + value
+                return lambda wg: wg.cta.shared_base.astype(np.uint64) + value
         else:
             value = np.uint64((base.bits + operand.offset) % (1 << (32 if shared else 64)))
-        return lambda gang: value
+        return lambda wg: value
 
     # ---- the rest
 

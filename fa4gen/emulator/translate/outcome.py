@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 from fa4gen.emulator.ptx.syntax import Instruction
 from fa4gen.emulator.state.lanes import Lanes
-from fa4gen.emulator.state.machine import Gang
+from fa4gen.emulator.state.machine import Warpgroup
 from fa4gen.emulator.translate.emit import Emitter
 
 
@@ -35,7 +35,7 @@ class Outcome:
     waits: list[Wait] = field(default_factory=list)
 
 
-End: TypeAlias = Callable[[Gang, Lanes, bool], Outcome]
-"""(gang, lanes, timed_out) -> outcome"""
+End: TypeAlias = Callable[[Warpgroup, Lanes, bool], Outcome]
+"""(wg, lanes, timed_out) -> outcome"""
 
 MakeEnd: TypeAlias = Callable[[Instruction, Emitter], End]

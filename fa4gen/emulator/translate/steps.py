@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
 from fa4gen.emulator.ptx.syntax import Instruction
-from fa4gen.emulator.state.lanes import GANG, PARTIAL, WARPS
+from fa4gen.emulator.state.lanes import PARTIAL, WARPGROUP, WARPS
 
 Run: TypeAlias = Callable[[Any, Any], None]
 
@@ -46,7 +46,7 @@ def ends_step(instruction: Instruction) -> bool:
 def joint_level(instruction: Instruction) -> int:
     """Which lanes execute an instruction together: none in particular, a warp, a warpgroup."""
     if starts_with(instruction, _WARPGROUP):
-        return GANG
+        return WARPGROUP
     words = instruction.modifiers
     if (
         "sync" in words

@@ -12,7 +12,7 @@ LAP = [("phase-lap", "error")]
 
 def test_a_ring_with_both_barriers():
     world = World()
-    producer, consumer = world.gang(0), world.gang(1)
+    producer, consumer = world.wg(0), world.wg(1)
     full = world.barrier(producer, 1024, 1)
     empty = world.barrier(producer, 1032, 128)
     world.sync(producer, consumer)
@@ -30,7 +30,7 @@ def test_a_ring_with_both_barriers():
 
 def test_nobody_says_that_the_phase_was_seen():
     world = World()
-    producer, consumer = world.gang(0), world.gang(1)
+    producer, consumer = world.wg(0), world.wg(1)
     full = world.barrier(producer, 1024, 1)
     world.sync(producer, consumer)
     world.arrive(producer, full, [0])
@@ -44,7 +44,7 @@ def test_nobody_says_that_the_phase_was_seen():
 def test_one_lane_speaks_for_its_warp_only():
     for lanes, expected in (([0, 32, 64, 96], []), ([0], LAP)):
         world = World()
-        producer, consumer = world.gang(0), world.gang(1)
+        producer, consumer = world.wg(0), world.wg(1)
         full = world.barrier(producer, 1024, 1)
         empty = world.barrier(producer, 1032, len(lanes))
         world.sync(producer, consumer)
@@ -58,7 +58,7 @@ def test_one_lane_speaks_for_its_warp_only():
 
 def test_a_wgmma_shows_that_all_warps_have_come_so_far():
     world = World()
-    producer, consumer = world.gang(0), world.gang(1)
+    producer, consumer = world.wg(0), world.wg(1)
     full = world.barrier(producer, 1024, 1)
     empty = world.barrier(producer, 1032, 1)
     world.sync(producer, consumer)
@@ -77,7 +77,7 @@ def test_a_wgmma_shows_that_all_warps_have_come_so_far():
 @pytest.mark.parametrize("fence", [True, False])
 def test_signals_of_operations_need_the_fence(fence):
     world = World()
-    one = world.gang()
+    one = world.wg()
     full = world.barrier(one, 1024, 1, fence=fence)
     world.sync(one)
     load = world.load(one, full, 4096, 8192)
@@ -88,7 +88,7 @@ def test_signals_of_operations_need_the_fence(fence):
 @pytest.mark.parametrize("fence", [True, False])
 def test_signals_to_a_peer_need_the_fence(fence):
     world = World(threads=128, ctas=2)
-    mine, peer = world.gang(0, 0), world.gang(0, 1)
+    mine, peer = world.wg(0, 0), world.wg(0, 1)
     full = world.barrier(peer, 1024, 1, fence=fence)
     world.sync(mine, peer)
     op = world.operation(mine, writes=[SharedRange(peer.cta, 4096, 8192)])
@@ -99,7 +99,7 @@ def test_signals_to_a_peer_need_the_fence(fence):
 
 def test_a_proxy_fence_does_as_well():
     world = World()
-    one = world.gang()
+    one = world.wg()
     full = world.barrier(one, 1024, 1, fence=False)
     world.fence(one, lanes=[0])
     world.sync(one)
@@ -110,7 +110,7 @@ def test_a_proxy_fence_does_as_well():
 
 def test_local_arrivals_need_no_fence():
     world = World()
-    one, two = world.gang(0), world.gang(1)
+    one, two = world.wg(0), world.wg(1)
     barrier = world.barrier(one, 1024, 128, fence=False)
     world.sync(one, two)
     world.arrive(two, barrier)
@@ -125,7 +125,7 @@ def test_local_arrivals_need_no_fence():
 ])  # fmt: skip
 def test_arrivals_of_a_peer(fence, release, expected):
     world = World(threads=128, ctas=2)
-    mine, peer = world.gang(0, 0), world.gang(0, 1)
+    mine, peer = world.wg(0, 0), world.wg(0, 1)
     barrier = world.barrier(peer, 1024, 128, fence=fence)
     world.sync(mine, peer, release=release)
     world.arrive(mine, barrier)
@@ -134,7 +134,7 @@ def test_arrivals_of_a_peer(fence, release, expected):
 
 def test_arrivals_before_the_cluster_has_met():
     world = World(threads=128, ctas=2)
-    mine, peer = world.gang(0, 0), world.gang(0, 1)
+    mine, peer = world.wg(0, 0), world.wg(0, 1)
     barrier = world.barrier(peer, 1024, 128)
     world.arrive(mine, barrier)
     assert world.found() == [("race", "error")]
@@ -156,7 +156,7 @@ ACQUIRE = "fence.acquire.sync_restrict::shared::cluster.cluster"
 ])  # fmt: skip
 def test_a_relaxed_hand_over_needs_a_fence_on_either_side(before_arrival, after_wait, expected):
     world = World(threads=128, ctas=2)
-    mine, peer = world.gang(0, 0), world.gang(0, 1)
+    mine, peer = world.wg(0, 0), world.wg(0, 1)
     barrier = world.barrier(peer, 1024, 128)
     world.sync(mine, peer)
     world.write(mine, 2048, cta=peer.cta)
@@ -172,7 +172,7 @@ def test_a_relaxed_hand_over_needs_a_fence_on_either_side(before_arrival, after_
 
 def test_a_release_fence_covers_only_what_came_before_it():
     world = World(threads=128, ctas=2)
-    mine, peer = world.gang(0, 0), world.gang(0, 1)
+    mine, peer = world.wg(0, 0), world.wg(0, 1)
     barrier = world.barrier(peer, 1024, 128)
     world.sync(mine, peer)
     world.fence(mine, RELEASE)
@@ -187,15 +187,15 @@ def test_a_release_fence_covers_only_what_came_before_it():
 # ---- leaving
 
 
-def leave(world, gang):
-    world.observer.lanes_leave(gang, None)
-    gang.leave(None)
+def leave(world, wg):
+    world.observer.lanes_leave(wg, None)
+    wg.leave(None)
 
 
 @pytest.mark.parametrize("met", [True, False])
 def test_leaving_while_a_peer_reads(met):
     world = World(threads=128, ctas=2)
-    mine, peer = world.gang(0, 0), world.gang(0, 1)
+    mine, peer = world.wg(0, 0), world.wg(0, 1)
     world.write(peer, 2048)
     world.sync(mine, peer)
     world.read(mine, 2048, cta=peer.cta)
@@ -209,7 +209,7 @@ def test_leaving_while_a_peer_reads(met):
 
 def test_using_the_memory_of_a_peer_that_has_left():
     world = World(threads=128, ctas=2)
-    mine, peer = world.gang(0, 0), world.gang(0, 1)
+    mine, peer = world.wg(0, 0), world.wg(0, 1)
     barrier = world.barrier(peer, 1024, 128)
     world.sync(mine, peer)
     leave(world, peer)
@@ -220,7 +220,7 @@ def test_using_the_memory_of_a_peer_that_has_left():
 @pytest.mark.parametrize("wait", [True, False])
 def test_a_copy_into_a_peer_that_leaves(wait):
     world = World(threads=128, ctas=2)
-    mine, peer = world.gang(0, 0), world.gang(0, 1)
+    mine, peer = world.wg(0, 0), world.wg(0, 1)
     full = world.barrier(peer, 1024, 1)
     world.sync(mine, peer)
     full.expect(4096)

@@ -16,50 +16,50 @@ OTHERS = [2048 + 4 * (31 - lane) for lane in range(32)]
 
 def split(world: World, lane: int = 0) -> None:
     """One lane of the first warp takes a path of its own."""
-    gang = world.gang()
-    some = world.lanes(gang, [lane])
-    rest = world.lanes(gang, WARP) & ~some
-    world.observer.splits(gang, some, rest)
+    wg = world.wg()
+    some = world.lanes(wg, [lane])
+    rest = world.lanes(wg, WARP) & ~some
+    world.observer.splits(wg, some, rest)
 
 
 def meet(world: World) -> None:
     """The first warp executes an instruction together that orders no memory."""
-    gang = world.gang()
-    world.observer.meets(gang, world.lanes(gang, WARP))
+    wg = world.wg()
+    world.observer.meets(wg, world.lanes(wg, WARP))
 
 
 def test_a_warp_that_never_diverged_reads_what_its_lanes_wrote() -> None:
     world = World()
-    world.write(world.gang(), 2048, lanes=WARP)
-    world.read(world.gang(), OTHERS, lanes=WARP)
+    world.write(world.wg(), 2048, lanes=WARP)
+    world.read(world.wg(), OTHERS, lanes=WARP)
     assert world.found() == ISA
     assert "only because their warp has run as one since" in world.text()
 
 
 def test_it_overwrites_what_its_lanes_read() -> None:
     world = World()
-    gang = world.gang()
-    world.write(gang, 2048, lanes=WARP)
-    world.sync(gang)
-    world.read(gang, OTHERS, lanes=WARP)
-    world.write(gang, 2048, lanes=WARP)
+    wg = world.wg()
+    world.write(wg, 2048, lanes=WARP)
+    world.sync(wg)
+    world.read(wg, OTHERS, lanes=WARP)
+    world.write(wg, 2048, lanes=WARP)
     assert world.found() == ISA
 
 
 @pytest.mark.parametrize("overwrites", [False, True])
 def test_a_warp_that_diverged_in_between(overwrites: bool) -> None:
     world = World()
-    gang = world.gang()
-    world.write(gang, 2048, lanes=WARP)
+    wg = world.wg()
+    world.write(wg, 2048, lanes=WARP)
     if overwrites:
-        world.sync(gang)
-        world.read(gang, OTHERS, lanes=WARP)
+        world.sync(wg)
+        world.read(wg, OTHERS, lanes=WARP)
     split(world)
     meet(world)
     if overwrites:
-        world.write(gang, 2048, lanes=WARP)
+        world.write(wg, 2048, lanes=WARP)
     else:
-        world.read(gang, OTHERS, lanes=WARP)
+        world.read(wg, OTHERS, lanes=WARP)
     assert world.found() == ERROR
 
 
@@ -67,16 +67,16 @@ def test_a_warp_that_diverged_and_met_before() -> None:
     world = World()
     split(world)
     meet(world)
-    world.write(world.gang(), 2048, lanes=WARP)
-    world.read(world.gang(), OTHERS, lanes=WARP)
+    world.write(world.wg(), 2048, lanes=WARP)
+    world.read(world.wg(), OTHERS, lanes=WARP)
     assert world.found() == ISA
 
 
 def test_a_warp_that_has_not_met_again() -> None:
     world = World()
     split(world)
-    world.write(world.gang(), 2048, lanes=WARP)
-    world.read(world.gang(), OTHERS, lanes=WARP)
+    world.write(world.wg(), 2048, lanes=WARP)
+    world.read(world.wg(), OTHERS, lanes=WARP)
     assert world.found() == ERROR
 
 
@@ -84,32 +84,32 @@ def test_other_warps_may_diverge() -> None:
     world = World()
     split(world, lane=0)
     other = slice(32, 64)
-    world.write(world.gang(), 2048, lanes=other)
-    world.read(world.gang(), OTHERS, lanes=other)
+    world.write(world.wg(), 2048, lanes=other)
+    world.read(world.wg(), OTHERS, lanes=other)
     assert world.found() == ISA
 
 
 def test_what_another_warp_wrote_is_reported_first() -> None:
     world = World()
-    gang = world.gang()
-    world.write(gang, 2048)
+    wg = world.wg()
+    world.write(wg, 2048)
     # the first lanes read their own warp's words, the last one that of another
-    world.read(gang, [*OTHERS[:31], 2048 + 4 * 40], lanes=WARP)
+    world.read(wg, [*OTHERS[:31], 2048 + 4 * 40], lanes=WARP)
     assert world.found() == ERROR
 
 
 def test_a_peers_memory_is_left_out() -> None:
     world = World(ctas=2)
-    gang, peer = world.gang(), world.clusters[0].ctas[1]
-    world.write(gang, 2048, lanes=WARP, cta=peer)
-    world.read(gang, OTHERS, lanes=WARP, cta=peer)
+    wg, peer = world.wg(), world.clusters[0].ctas[1]
+    world.write(wg, 2048, lanes=WARP, cta=peer)
+    world.read(wg, OTHERS, lanes=WARP, cta=peer)
     assert world.found() == ERROR
 
 
 def test_an_elected_lane_publishes_to_no_one_but_its_warp() -> None:
     """Neither to other warps nor to the async proxy, however convergent the warp."""
     world = World()
-    one, two = world.gang(0), world.gang(1)
+    one, two = world.wg(0), world.wg(1)
     barrier = world.barrier(one, 1024, 1)
     world.sync(one, two)
     world.write(one, 2048, lanes=WARP)
@@ -119,10 +119,10 @@ def test_an_elected_lane_publishes_to_no_one_but_its_warp() -> None:
     assert world.found() == ERROR
 
     world = World()
-    gang = world.gang()
-    world.write(gang, 2048, lanes=WARP)
-    world.fence(gang, lanes=WARP)
-    world.operation(gang, reads=[(2048, 2048 + 128)])
+    wg = world.wg()
+    world.write(wg, 2048, lanes=WARP)
+    world.fence(wg, lanes=WARP)
+    world.operation(wg, reads=[(2048, 2048 + 128)])
     assert "error" in {severity for _, severity in world.found()}
 
 

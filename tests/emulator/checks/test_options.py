@@ -38,7 +38,7 @@ def test_what_is_no_check(word):
 @pytest.mark.parametrize("option", ["races", "uninitialised"])
 def test_switched_off(option):
     world = World(**{option: False})
-    one, two = world.gang(0), world.gang(1)
+    one, two = world.wg(0), world.wg(1)
     if option == "races":
         world.write(one, 2048)
     world.read(two, 2048)

@@ -13,7 +13,7 @@ RACE = [("race", "error")]
 
 def test_unordered_read_of_another_threads_write():
     world = World()
-    one, two = world.gang(0), world.gang(1)
+    one, two = world.wg(0), world.wg(1)
     world.write(one, 2048)
     world.read(two, 2048)
     assert world.found() == RACE
@@ -23,7 +23,7 @@ def test_unordered_read_of_another_threads_write():
 
 def test_a_barrier_orders():
     world = World()
-    one, two = world.gang(0), world.gang(1)
+    one, two = world.wg(0), world.wg(1)
     world.write(one, 2048)
     world.sync(one, two)
     world.read(two, 2048)
@@ -32,7 +32,7 @@ def test_a_barrier_orders():
 
 def test_own_accesses_need_no_barrier():
     world = World()
-    one = world.gang(0)
+    one = world.wg(0)
     world.write(one, 2048)
     world.read(one, 2048)
     world.write(one, 2048)
@@ -41,7 +41,7 @@ def test_own_accesses_need_no_barrier():
 
 def test_a_write_after_the_barrier_is_not_covered():
     world = World()
-    one, two = world.gang(0), world.gang(1)
+    one, two = world.wg(0), world.wg(1)
     world.write(one, 2048)
     world.sync(one, two)
     world.write(one, 2048)
@@ -51,7 +51,7 @@ def test_a_write_after_the_barrier_is_not_covered():
 
 def test_overwriting_what_others_read():
     world = World()
-    one, two = world.gang(0), world.gang(1)
+    one, two = world.wg(0), world.wg(1)
     world.write(one, 2048)
     world.sync(one, two)
     world.read(two, 2048)
@@ -62,7 +62,7 @@ def test_overwriting_what_others_read():
 
 def test_overwriting_after_the_readers_said_so():
     world = World()
-    one, two = world.gang(0), world.gang(1)
+    one, two = world.wg(0), world.wg(1)
     world.write(one, 2048)
     world.sync(one, two)
     world.read(two, 2048)
@@ -73,26 +73,26 @@ def test_overwriting_after_the_readers_said_so():
 
 def test_neighbouring_halves_do_not_race():
     world = World(threads=64)
-    gang = world.gang()
-    world.write(gang, 2048, size=2)
-    world.sync(gang)
-    world.read(gang, [2048 + 2 * (63 - lane) for lane in range(64)], size=2)
+    wg = world.wg()
+    world.write(wg, 2048, size=2)
+    world.sync(wg)
+    world.read(wg, [2048 + 2 * (63 - lane) for lane in range(64)], size=2)
     assert world.found() == []
 
 
 def test_one_half_races():
     world = World(threads=64)
-    gang = world.gang()
-    world.write(gang, [2048], size=2, lanes=[0])
-    world.write(gang, [2050], size=2, lanes=[40])
+    wg = world.wg()
+    world.write(wg, [2048], size=2, lanes=[0])
+    world.write(wg, [2050], size=2, lanes=[40])
     assert world.found() == []
-    world.write(gang, [2048], size=2, lanes=[40])
+    world.write(wg, [2048], size=2, lanes=[40])
     assert world.found() == RACE
 
 
 def test_wide_accesses_cover_all_their_bytes():
     world = World()
-    one, two = world.gang(0), world.gang(1)
+    one, two = world.wg(0), world.wg(1)
     world.write(one, 2048, size=16)
     world.read(two, [2048 + 16 * 127 + 12], lanes=[5])
     assert world.found() == RACE
@@ -100,7 +100,7 @@ def test_wide_accesses_cover_all_their_bytes():
 
 def test_atomics_do_not_race_among_themselves():
     world = World()
-    one, two = world.gang(0), world.gang(1)
+    one, two = world.wg(0), world.wg(1)
     world.write(one, [2048], lanes=[0])
     world.sync(one, two)
     world.access(one, "atomic", [2048] * 128)
@@ -112,20 +112,20 @@ def test_atomics_do_not_race_among_themselves():
 
 def test_lanes_that_write_the_same_word_are_for_review():
     world = World()
-    world.write(world.gang(), [2048] * 128)
+    world.write(world.wg(), [2048] * 128)
     assert world.found() == [("race", "review")]
 
 
 def test_reading_what_nobody_wrote():
     world = World()
-    world.read(world.gang(), 2048)
+    world.read(world.wg(), 2048)
     assert world.found() == [("uninitialised", "error")]
 
 
 def test_an_elected_arrival_needs_the_warp_to_meet():
     for met in (False, True):
         world = World()
-        one, two = world.gang(0), world.gang(1)
+        one, two = world.wg(0), world.wg(1)
         barrier = world.barrier(one, 1024, 1)
         world.sync(one, two)
         world.write(one, 2048, lanes=slice(0, 32))
@@ -142,7 +142,7 @@ def test_an_elected_arrival_needs_the_warp_to_meet():
 ])  # fmt: skip
 def test_mbarriers_carry_what_was_released(release, acquire, good):
     world = World()
-    one, two = world.gang(0), world.gang(1)
+    one, two = world.wg(0), world.wg(1)
     barrier = world.barrier(one, 1024, 128)
     world.sync(one, two)
     world.write(one, 2048)
@@ -154,7 +154,7 @@ def test_mbarriers_carry_what_was_released(release, acquire, good):
 
 def test_arrivals_of_the_open_phase_are_not_seen():
     world = World()
-    one, two = world.gang(0), world.gang(1)
+    one, two = world.wg(0), world.wg(1)
     barrier = world.barrier(one, 1024, 128)
     world.sync(one, two)
     world.arrive(one, barrier)
@@ -167,7 +167,7 @@ def test_arrivals_of_the_open_phase_are_not_seen():
 
 def test_a_barrier_nobody_knows_of():
     world = World()
-    one, two = world.gang(0), world.gang(1)
+    one, two = world.wg(0), world.wg(1)
     barrier = world.barrier(one, 1024, 128)
     world.arrive(two, barrier)
     assert world.found() == RACE
@@ -176,7 +176,7 @@ def test_a_barrier_nobody_knows_of():
 
 def test_data_over_a_live_barrier():
     world = World()
-    one = world.gang()
+    one = world.wg()
     world.barrier(one, 1024, 128)
     world.sync(one)
     world.read(one, [1028], lanes=[0])
@@ -188,7 +188,7 @@ def test_data_over_a_live_barrier():
 
 def ring(world: World):
     """A producer thread, a consumer warpgroup, and their full and empty barriers."""
-    producer, consumer = world.gang(0), world.gang(1)
+    producer, consumer = world.wg(0), world.wg(1)
     full = world.barrier(producer, 1024, 1)
     empty = world.barrier(producer, 1032, 128)
     world.sync(producer, consumer)
@@ -242,7 +242,7 @@ def test_the_stage_is_filled_again(wait):
 ])  # fmt: skip
 def test_generic_writes_need_a_proxy_fence(fence, kind):
     world = World()
-    one, two = world.gang(0), world.gang(1)
+    one, two = world.wg(0), world.wg(1)
     world.write(one, 2048)
     if fence == "writers":
         world.fence(one)
@@ -255,7 +255,7 @@ def test_generic_writes_need_a_proxy_fence(fence, kind):
 
 def test_a_fence_before_the_write_is_too_early():
     world = World()
-    one = world.gang()
+    one = world.wg()
     world.fence(one)
     world.write(one, 2048)
     world.sync(one)
@@ -265,7 +265,7 @@ def test_a_fence_before_the_write_is_too_early():
 
 def test_no_barrier_is_a_race_even_with_a_fence():
     world = World()
-    one, two = world.gang(0), world.gang(1)
+    one, two = world.wg(0), world.wg(1)
     world.write(one, 2048)
     world.fence(one)
     world.operation(two, "bulk store", reads=[(2048, 2048 + 512)])
@@ -308,7 +308,7 @@ def test_generic_reads_before_a_refill_after_a_barrier(needed, expected):
 @pytest.mark.parametrize(("wait", "good"), [("read", True), ("complete", True), (None, False)])
 def test_the_source_of_a_store_is_overwritten(wait, good):
     world = World()
-    one, two = world.gang(0), world.gang(1)
+    one, two = world.wg(0), world.wg(1)
     world.write(one, 2048)
     world.fence(one)
     world.sync(one, two)
@@ -322,7 +322,7 @@ def test_the_source_of_a_store_is_overwritten(wait, good):
 
 def test_reading_the_target_of_a_copy_whose_source_only_was_waited_for():
     world = World()
-    one = world.gang()
+    one = world.wg()
     op = world.operation(one, writes=[(2048, 2048 + 512)])
     world.observed(one, op, kind="read")
     world.read(one, 2048)
@@ -331,7 +331,7 @@ def test_reading_the_target_of_a_copy_whose_source_only_was_waited_for():
 
 def test_operations_read_what_nobody_wrote():
     world = World()
-    world.operation(world.gang(), "wgmma", reads=[(2048, 4096)])
+    world.operation(world.wg(), "wgmma", reads=[(2048, 4096)])
     assert world.found() == [("uninitialised", "error")]
 
 
@@ -348,7 +348,7 @@ def test_operations_read_what_nobody_wrote():
 ])  # fmt: skip
 def test_scopes_between_ctas(release, acquire, expected):
     world = World(threads=128, ctas=2)
-    mine, peer = world.gang(0, 0), world.gang(0, 1)
+    mine, peer = world.wg(0, 0), world.wg(0, 1)
     barrier = world.barrier(peer, 1024, 128)
     world.sync(mine, peer)
     world.write(mine, 2048, cta=peer.cta)
@@ -363,7 +363,7 @@ def test_scopes_between_ctas(release, acquire, expected):
 @pytest.mark.parametrize(("release", "expected"), [("cta", [("race", "isa")]), ("cluster", [])])
 def test_reads_are_over_when_their_arrival_reaches_the_peer(release, expected):
     world = World(threads=128, ctas=2)
-    mine, peer = world.gang(0, 0), world.gang(0, 1)
+    mine, peer = world.wg(0, 0), world.wg(0, 1)
     barrier = world.barrier(peer, 1024, 128)
     world.write(mine, 2048)
     world.sync(mine, peer)
@@ -376,8 +376,8 @@ def test_reads_are_over_when_their_arrival_reaches_the_peer(release, expected):
 
 def test_a_narrow_wait_learns_of_its_own_cta_and_of_completions():
     world = World(threads=256, ctas=2)
-    one, two = world.gang(0, 0), world.gang(1, 0)
-    peer = world.gang(0, 1)
+    one, two = world.wg(0, 0), world.wg(1, 0)
+    peer = world.wg(0, 1)
     barrier = world.barrier(two, 1024, 256)
     world.sync(one, two, peer)
     world.write(one, 2048)
@@ -394,7 +394,7 @@ def test_a_narrow_wait_learns_of_its_own_cta_and_of_completions():
 
 def test_a_fence_of_the_clusters_scope_after_a_narrow_wait():
     world = World(threads=128, ctas=2)
-    mine, peer = world.gang(0, 0), world.gang(0, 1)
+    mine, peer = world.wg(0, 0), world.wg(0, 1)
     barrier = world.barrier(peer, 1024, 128)
     world.sync(mine, peer)
     world.write(mine, 2048, cta=peer.cta)
@@ -408,7 +408,7 @@ def test_a_fence_of_the_clusters_scope_after_a_narrow_wait():
 @pytest.mark.parametrize("fence", [True, False])
 def test_a_missing_proxy_fence_is_not_hidden_by_a_narrow_wait(fence):
     world = World(threads=128, ctas=2)
-    mine, peer = world.gang(0, 0), world.gang(0, 1)
+    mine, peer = world.wg(0, 0), world.wg(0, 1)
     barrier = world.barrier(peer, 1024, 128)
     world.sync(mine, peer)
     world.write(mine, 2048, cta=peer.cta)
@@ -423,29 +423,29 @@ def test_a_missing_proxy_fence_is_not_hidden_by_a_narrow_wait(fence):
 # ---- threads that store the same
 
 
-def store(world, gang, offset, value, lanes=None):
+def store(world, wg, offset, value, lanes=None):
     """All lanes store one number at one place, told before it is there."""
-    mask = world.lanes(gang, lanes)
-    count = gang.lanes if mask is None else int(mask.sum())
+    mask = world.lanes(wg, lanes)
+    count = wg.lanes if mask is None else int(mask.sum())
     values = np.broadcast_to(np.asarray(value, np.uint32), count)
     site = world.shared_site = getattr(world, "shared_site", None) or world.site("st.shared.b32")
     world.observer.shared_access(
-        gang, mask, gang.cta, np.full(count, offset), 4, "write", site,
+        wg, mask, wg.cta, np.full(count, offset), 4, "write", site,
         np.ascontiguousarray(values).view(np.uint8).reshape(-1, 4),
     )  # fmt: skip
-    gang.cta.shared.words[offset // 4] = values[-1]
+    wg.cta.shared.words[offset // 4] = values[-1]
 
 
 def test_storing_one_value_by_many():
     world = World()
-    store(world, world.gang(0), 2048, 7)
-    store(world, world.gang(1), 2048, 7)
+    store(world, world.wg(0), 2048, 7)
+    store(world, world.wg(1), 2048, 7)
     assert world.found() == []
-    store(world, world.gang(0), 2048, 8, [0])
+    store(world, world.wg(0), 2048, 8, [0])
     assert world.found() == RACE
 
 
 def test_storing_several_values_with_one_instruction():
     world = World()
-    store(world, world.gang(0), 2048, np.arange(128))
+    store(world, world.wg(0), 2048, np.arange(128))
     assert world.found() == [("race", "review")]

@@ -17,7 +17,7 @@ class Blackwell:
 
     def __init__(self, **options) -> None:
         self.world = World(sm=100, **options)
-        self.math, self.issuer = self.world.gang(0), self.world.gang(1)
+        self.math, self.issuer = self.world.wg(0), self.world.wg(1)
         self.done = self.world.barrier(self.issuer, 1024, 1)
         self.free = self.world.barrier(self.issuer, 1032, 128)
         self.world.sync(self.math, self.issuer)
@@ -37,13 +37,13 @@ class Blackwell:
         self.world.machine.complete(op)
         self.done.signal_arrival(op)
 
-    def wait(self, gang, barrier, after=True, lanes=None, acquire="cta"):
-        self.world.wait(gang, barrier, lanes, acquire)
+    def wait(self, wg, barrier, after=True, lanes=None, acquire="cta"):
+        self.world.wait(wg, barrier, lanes, acquire)
         if after:
-            self.fence(gang, "after", lanes)
+            self.fence(wg, "after", lanes)
 
-    def fence(self, gang, side, lanes=None):
-        self.world.fence(gang, f"tcgen05.fence::{side}_thread_sync", lanes)
+    def fence(self, wg, side, lanes=None):
+        self.world.fence(wg, f"tcgen05.fence::{side}_thread_sync", lanes)
 
     def access(self, kind, first=0, columns=32):
         site = self.world.site("tcgen05.ld" if kind == "read" else "tcgen05.st")
@@ -252,7 +252,7 @@ def test_the_queue_of_another_thread_orders_nothing():
 ])  # fmt: skip
 def test_handing_columns_to_the_issuer_of_the_pair(kind, release, acquire, expected):
     world = World(threads=128, ctas=2, sm=100)
-    math, issuer = world.gang(0, 1), world.gang(0, 0)
+    math, issuer = world.wg(0, 1), world.wg(0, 0)
     free = world.barrier(issuer, 1024, 128)
     world.sync(math, issuer)
     columns = TensorRange(math.cta, 0, 128, 0, 32)

@@ -17,7 +17,7 @@ from fa4gen.emulator.state.machine import AsyncOp, Cluster, Cta, Machine, Mbarri
 from fa4gen.emulator.state.memory import GlobalMemory
 
 if TYPE_CHECKING:
-    from fa4gen.emulator.state.machine import Gang
+    from fa4gen.emulator.state.machine import Warpgroup
     from fa4gen.emulator.state.registers import Mask
 
 SHARED = 64 * 1024
@@ -71,8 +71,8 @@ class World:
     def cta(self) -> Cta:
         return self.clusters[0].ctas[0]
 
-    def gang(self, index: int = 0, rank: int = 0, cluster: int = 0) -> Gang:
-        return self.clusters[cluster].ctas[rank].gangs[index]
+    def wg(self, index: int = 0, rank: int = 0, cluster: int = 0) -> Warpgroup:
+        return self.clusters[cluster].ctas[rank].warpgroups[index]
 
     def site(self, text: str) -> Instruction:
         self._line += 1
@@ -81,16 +81,16 @@ class World:
 
     # ---- what threads do
 
-    def lanes(self, gang: Gang, lanes: Any) -> Mask:
+    def lanes(self, wg: Warpgroup, lanes: Any) -> Mask:
         if lanes is None:
             return None
-        mask = np.zeros(gang.lanes, np.bool_)
+        mask = np.zeros(wg.lanes, np.bool_)
         mask[lanes] = True
         return mask
 
     def access(
         self,
-        gang: Gang,
+        wg: Warpgroup,
         kind: str,
         offsets: Any,
         size: int = 4,
@@ -99,83 +99,83 @@ class World:
         text: str | None = None,
     ) -> None:
         """Each lane reads or writes; one offset for the first lane gives all a row of them."""
-        mask = self.lanes(gang, lanes)
-        count = gang.lanes if mask is None else int(mask.sum())
+        mask = self.lanes(wg, lanes)
+        count = wg.lanes if mask is None else int(mask.sum())
         if np.ndim(offsets) == 0:
             offsets = offsets + size * np.arange(count)
         text = text or {"read": "ld.shared.b32", "write": "st.shared.b32"}.get(kind, "atom.add")
         self.observer.shared_access(
-            gang, mask, cta or gang.cta, np.asarray(offsets), size, kind, self.site(text)
+            wg, mask, cta or wg.cta, np.asarray(offsets), size, kind, self.site(text)
         )
 
-    def write(self, gang: Gang, offsets: Any, **more: Any) -> None:
-        self.access(gang, "write", offsets, **more)
+    def write(self, wg: Warpgroup, offsets: Any, **more: Any) -> None:
+        self.access(wg, "write", offsets, **more)
 
-    def read(self, gang: Gang, offsets: Any, **more: Any) -> None:
-        self.access(gang, "read", offsets, **more)
+    def read(self, wg: Warpgroup, offsets: Any, **more: Any) -> None:
+        self.access(wg, "read", offsets, **more)
 
-    def sync(self, *gangs: Gang, key: Any = "bar", release: bool = True) -> None:
-        """All lanes of the gangs meet."""
-        for gang in gangs:
-            self.observer.rendezvous_arrive(gang, None, key, release)
+    def sync(self, *warpgroups: Warpgroup, key: Any = "bar", release: bool = True) -> None:
+        """All lanes of the warpgroups meet."""
+        for wg in warpgroups:
+            self.observer.rendezvous_arrive(wg, None, key, release)
         self.observer.rendezvous_reset(key)
-        for gang in gangs:
-            self.observer.rendezvous_leave(gang, None, key, True)
+        for wg in warpgroups:
+            self.observer.rendezvous_leave(wg, None, key, True)
 
     def fence(
-        self, gang: Gang, kind: str = "fence.proxy.async.shared::cta", lanes: Any = None
+        self, wg: Warpgroup, kind: str = "fence.proxy.async.shared::cta", lanes: Any = None
     ) -> None:
-        self.observer.fence(gang, self.lanes(gang, lanes), kind, self.site(kind))
+        self.observer.fence(wg, self.lanes(wg, lanes), kind, self.site(kind))
 
     # ---- mbarriers
 
     def barrier(
         self,
-        gang: Gang,
+        wg: Warpgroup,
         offset: int,
         count: int,
         lane: int = 0,
         fence: bool = True,
         cta: Cta | None = None,
     ) -> Mbarrier:
-        cta = cta or gang.cta
+        cta = cta or wg.cta
         site = self.site("mbarrier.init.shared::cta.b64")
         barrier = Mbarrier(offset, count, count, cta=cta, site=site)
         cta.barriers[offset] = barrier
-        self.observer.barrier_init(gang, lane, barrier, site)
+        self.observer.barrier_init(wg, lane, barrier, site)
         if fence:
-            self.fence(gang, "fence.mbarrier_init.release.cluster", [lane])
+            self.fence(wg, "fence.mbarrier_init.release.cluster", [lane])
         return barrier
 
     def arrive(
-        self, gang: Gang, barrier: Mbarrier, lanes: Any = None, release: str = "cta"
+        self, wg: Warpgroup, barrier: Mbarrier, lanes: Any = None, release: str = "cta"
     ) -> None:
-        mask = self.lanes(gang, lanes)
+        mask = self.lanes(wg, lanes)
         site = self.site("mbarrier.arrive.shared::cta.b64")
-        self.observer.barrier_used(gang, mask, barrier, site)
-        self.observer.arrived(gang, mask, barrier, release, site)
-        count = gang.lanes if mask is None else int(mask.sum())
-        barrier.arrive(count, gang.describe(mask))
+        self.observer.barrier_used(wg, mask, barrier, site)
+        self.observer.arrived(wg, mask, barrier, release, site)
+        count = wg.lanes if mask is None else int(mask.sum())
+        barrier.arrive(count, wg.describe(mask))
 
     def wait(
         self,
-        gang: Gang,
+        wg: Warpgroup,
         barrier: Mbarrier,
         lanes: Any = None,
         acquire: str = "cta",
         phase: int | None = None,
     ) -> None:
-        mask = self.lanes(gang, lanes)
+        mask = self.lanes(wg, lanes)
         site = self.site("mbarrier.try_wait.parity.shared::cta.b64")
-        self.observer.barrier_used(gang, mask, barrier, site)
+        self.observer.barrier_used(wg, mask, barrier, site)
         seen = barrier.phase - 1 if phase is None else phase
-        self.observer.waited(gang, mask, barrier, seen, acquire, site)
+        self.observer.waited(wg, mask, barrier, seen, acquire, site)
 
     # ---- asynchronous operations
 
     def operation(
         self,
-        gang: Gang,
+        wg: Warpgroup,
         kind: str = "bulk copy",
         lane: int = 0,
         reads: Any = (),
@@ -186,13 +186,13 @@ class World:
 
         def ranges(values: Any) -> tuple[Any, ...]:
             return tuple(
-                SharedRange(gang.cta, *value) if isinstance(value, tuple) else value
+                SharedRange(wg.cta, *value) if isinstance(value, tuple) else value
                 for value in values
             )
 
         site = self.site(f"{kind.replace(' ', '_')}.async")
         op = AsyncOp(
-            kind, gang, lane, site, lambda: None, reads=ranges(reads), writes=ranges(writes), **more
+            kind, wg, lane, site, lambda: None, reads=ranges(reads), writes=ranges(writes), **more
         )
         self.machine.submit(op)
         return op
@@ -202,17 +202,19 @@ class World:
         self.machine.complete(op)
         barrier.signal_transaction(op, count)
 
-    def load(self, gang: Gang, barrier: Mbarrier, start: int, stop: int, lane: int = 0) -> AsyncOp:
+    def load(
+        self, wg: Warpgroup, barrier: Mbarrier, start: int, stop: int, lane: int = 0
+    ) -> AsyncOp:
         """Expect and issue a copy into shared memory."""
         barrier.expect(stop - start)
-        return self.operation(gang, lane=lane, writes=[(start, stop)])
+        return self.operation(wg, lane=lane, writes=[(start, stop)])
 
     def observed(
-        self, gang: Gang, *ops: AsyncOp, lanes: Any = None, kind: str = "complete"
+        self, wg: Warpgroup, *ops: AsyncOp, lanes: Any = None, kind: str = "complete"
     ) -> None:
         for op in ops:
             self.machine.complete(op)
-        self.observer.observed(gang, self.lanes(gang, lanes), list(ops), kind)
+        self.observer.observed(wg, self.lanes(wg, lanes), list(ops), kind)
 
     # ---- what was found
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from fa4gen.emulator.ptx.syntax import RegisterClass
 from tests.emulator.instructions.forms import Form
-from tests.emulator.lanes import gang_of, translated
+from tests.emulator.lanes import translated, warpgroup_of
 
 LANES = 1000
 _WIDTH = {"h": 16, "r": 32, "d": 64}
@@ -95,18 +95,18 @@ class Runner:
         if masked not in self._run:
             self._run[masked] = translated(self.form.line, masked)[0]
         count = len(np.arange(LANES)[where])
-        gang = gang_of(count, _REGISTERS)
+        wg = warpgroup_of(count, _REGISTERS)
         if stride != 1:
             for name in ("_p", "_h", "_r", "_d"):
-                block = getattr(gang, name)
+                block = getattr(wg, name)
                 wide = np.zeros((len(block), count * stride), block.dtype)
-                setattr(gang, name, wide[:, ::stride])
-            gang.P = list(gang._p)
+                setattr(wg, name, wide[:, ::stride])
+            wg.P = list(wg._p)
         for name, row in self.rows.items():
-            target = gang.P[int(name[1:])] if name[0] == "p" else gang.block(name[0])[int(name[1:])]
+            target = wg.P[int(name[1:])] if name[0] == "p" else wg.block(name[0])[int(name[1:])]
             target[...] = row[where]
         with np.errstate(all="ignore"):
-            self._run[masked](gang, mask)
+            self._run[masked](wg, mask)
         cls = self.form.classes[0]
-        result = gang.P[0] if cls == "p" else gang.block(cls)[0]
+        result = wg.P[0] if cls == "p" else wg.block(cls)[0]
         return result.copy() if mask is None else result[mask]

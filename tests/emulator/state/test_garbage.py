@@ -7,19 +7,19 @@ import gc
 import numpy as np
 
 from fa4gen.emulator.state.garbage import collected_at_the_end
-from fa4gen.emulator.state.machine import Gang
+from fa4gen.emulator.state.machine import Warpgroup
 from tests.emulator.kernel import kernel, run
 
 
-def gangs() -> int:
-    return sum(isinstance(one, Gang) for one in gc.get_objects())
+def warpgroups() -> int:
+    return sum(isinstance(one, Warpgroup) for one in gc.get_objects())
 
 
 def test_a_launch_is_freed_at_its_end() -> None:
     gc.collect()
-    before, thresholds = gangs(), gc.get_threshold()
+    before, thresholds = warpgroups(), gc.get_threshold()
     run(kernel("st.global.u32 [%d0], 7;"), np.zeros(1, np.uint32), block=256)
-    assert gangs() == before
+    assert warpgroups() == before
     assert gc.get_threshold() == thresholds
 
 

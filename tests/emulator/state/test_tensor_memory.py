@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 
 from fa4gen.emulator.state.tensor_memory import COLUMNS, LANES, TensorMemory, split_address
 
-GANG: Any = None
+WARPGROUP: Any = None
 SITE: Any = SimpleNamespace(where="PTX line 1")
 
 
 def allocate(memory: TensorMemory, columns: int):
-    return memory.try_allocate(columns, GANG, None, SITE)
+    return memory.try_allocate(columns, WARPGROUP, None, SITE)
 
 
 def test_an_address_is_a_lane_and_a_column() -> None:

@@ -21,7 +21,7 @@ from fa4gen.emulator.instructions.copy.endpoints import (
 from fa4gen.emulator.instructions.memory.access import raw_bytes
 from fa4gen.emulator.ptx.syntax import Immediate, Instruction, Vector
 from fa4gen.emulator.ptx.types import bits_of, dtype_of
-from fa4gen.emulator.state.machine import AsyncOp, Gang, SharedRange
+from fa4gen.emulator.state.machine import AsyncOp, SharedRange, Warpgroup
 from fa4gen.emulator.state.memory import (
     OFFSET_MASK,
     RANK_SHIFT,
@@ -40,17 +40,17 @@ _COMPLETES: Final = "mbarrier::complete_tx::bytes"
 _TYPES: Final = ("b32", "u32", "s32", "f32", "b64", "u64", "s64", "f64")
 
 
-def shared_address(gang: Gang, lane: int, site: Instruction, address: int, generic: bool) -> int:
+def shared_address(wg: Warpgroup, lane: int, site: Instruction, address: int, generic: bool) -> int:
     """A shared address from one that may be generic."""
     if not generic:
         return address
     if not SHARED_WINDOW <= address < SHARED_WINDOW + WINDOW_BYTES:
-        gang.machine.fault(
+        wg.machine.fault(
             "out-of-bounds",
             f"generic address {address:#x} is not in shared memory",
             site,
-            gang,
-            only(gang, lane),
+            wg,
+            only(wg, lane),
         )
     return address - SHARED_WINDOW
 
@@ -69,7 +69,7 @@ class _Stores:
 
 
 def _issue(
-    gang: Gang, site: Instruction, kind: str, stores: _Stores, combine: Combine | None
+    wg: Warpgroup, site: Instruction, kind: str, stores: _Stores, combine: Combine | None
 ) -> None:
     """The stores or reductions of a warp's lanes that signal one barrier, as one operation."""
     barrier, cta, raw = stores.target.barrier, stores.target.cta, stores.raw
@@ -89,13 +89,13 @@ def _issue(
 
     first, last = int(stores.lanes[0]), int(stores.lanes[-1])
     op = AsyncOp(
-        kind, gang, first, site, run, finish,
+        kind, wg, first, site, run, finish,
         writes=_joined(cta, stores.offsets, each),
         notes={"proxy": "generic", "issuers": (first, last + 1)},
     )  # fmt: skip
     if combine:
         op.notes["atomic"] = True
-    gang.machine.submit(op)
+    wg.machine.submit(op)
 
 
 def _joined(cta: Cta, offsets: NDArray[np.int64], size: int) -> tuple[SharedRange, ...]:
@@ -110,24 +110,26 @@ def _joined(cta: Cta, offsets: NDArray[np.int64], size: int) -> tuple[SharedRang
 
 
 def _shared_rows(
-    gang: Gang, lanes: NDArray[np.int64], rows: tuple[Any, ...], generic: bool
+    wg: Warpgroup, lanes: NDArray[np.int64], rows: tuple[Any, ...], generic: bool
 ) -> list[NDArray[np.int64]]:
     """Shared addresses of lanes from rows that may be generic."""
     result = []
     for row in rows:
-        values = np.broadcast_to(row, gang.lanes)[lanes].astype(np.int64)
+        values = np.broadcast_to(row, wg.lanes)[lanes].astype(np.int64)
         if generic:
             values = values - SHARED_WINDOW
         result.append(values)
     return result
 
 
-def _all_fit(gang: Gang, goals: NDArray[np.int64], signals: NDArray[np.int64], size: int) -> bool:
+def _all_fit(
+    wg: Warpgroup, goals: NDArray[np.int64], signals: NDArray[np.int64], size: int
+) -> bool:
     """Whether every place is aligned, inside shared memory, and in the CTA of its barrier."""
     ranks, offsets = goals >> RANK_SHIFT, goals & OFFSET_MASK
     good = (ranks == signals >> RANK_SHIFT) & (offsets % size == 0) & (offsets >= RESERVED_SHARED)
-    good &= (ranks >= 0) & (ranks < len(gang.cta.cluster.ctas))
-    good &= offsets + size <= gang.cta.shared.size
+    good &= (ranks >= 0) & (ranks < len(wg.cta.cluster.ctas))
+    good &= offsets + size <= wg.cta.shared.size
     return bool(good.all())
 
 
@@ -142,21 +144,21 @@ def _handle(
 ) -> None:
     address, barrier = (e.address(i.operands[n], shared=not generic) for n in (0, 2))
 
-    def handler(gang: Gang, mask: Mask) -> None:
-        rows = address(gang), barrier(gang)
-        values = np.stack([np.broadcast_to(item(gang), gang.lanes) for item in items], axis=1)
+    def handler(wg: Warpgroup, mask: Mask) -> None:
+        rows = address(wg), barrier(wg)
+        values = np.stack([np.broadcast_to(item(wg), wg.lanes) for item in items], axis=1)
         values = np.ascontiguousarray(values).view(dtype)
         size = values.nbytes // len(values)
 
         def find(lane: int) -> Target:
-            goal, signal = (shared_address(gang, lane, i, pick(row, lane), generic) for row in rows)
+            goal, signal = (shared_address(wg, lane, i, pick(row, lane), generic) for row in rows)
             return find_targets(
-                gang, lane, i, address=goal, barrier=signal, size=size, align=size, cluster=True
+                wg, lane, i, address=goal, barrier=signal, size=size, align=size, cluster=True
             )[0]
 
-        lanes = gang.lanes_of(mask)
-        goals, signals = _shared_rows(gang, lanes, rows, generic)
-        if not _all_fit(gang, goals, signals, size):
+        lanes = wg.lanes_of(mask)
+        goals, signals = _shared_rows(wg, lanes, rows, generic)
+        if not _all_fit(wg, goals, signals, size):
             for lane in lanes.tolist():
                 find(lane)  # stops at the first that does not fit
         groups: dict[tuple[int, int], list[int]] = {}
@@ -168,7 +170,7 @@ def _handle(
         for places, target in found:
             mine = lanes[places]
             stores = _Stores(mine, target, goals[places] & OFFSET_MASK, values[mine])
-            _issue(gang, i, kind, stores, combine)
+            _issue(wg, i, kind, stores, combine)
 
     e.call(handler)
 
@@ -219,30 +221,30 @@ def _fill(i: Instruction, e: Emitter) -> None:
     generic = "shared::cta" not in words
     address, length = e.address(i.operands[0], shared=not generic), e.reader(i.operands[1], "u64")
 
-    def handler(gang: Gang, mask: Mask) -> None:
-        machine = gang.machine
+    def handler(wg: Warpgroup, mask: Mask) -> None:
+        machine = wg.machine
         if machine.sm < 100:
-            machine.fault("illegal-instruction", "st.bulk needs sm_100", i, gang, mask)
-        goals, sizes = address(gang), length(gang)
-        for lane in gang.lanes_of(mask).tolist():
-            goal = shared_address(gang, lane, i, pick(goals, lane), generic)
+            machine.fault("illegal-instruction", "st.bulk needs sm_100", i, wg, mask)
+        goals, sizes = address(wg), length(wg)
+        for lane in wg.lanes_of(mask).tolist():
+            goal = shared_address(wg, lane, i, pick(goals, lane), generic)
             size = pick(sizes, lane)
-            cta, offset = machine.shared_at(gang, goal, i, False)
+            cta, offset = machine.shared_at(wg, goal, i, False)
             if size % 8:
                 machine.fault(
                     "misaligned",
                     f"st.bulk of {size} bytes, no multiple of 8",
                     i,
-                    gang,
-                    only(gang, lane),
+                    wg,
+                    only(wg, lane),
                 )
-            check_shared(gang, lane, i, cta, offset, size, 8)
+            check_shared(wg, lane, i, cta, offset, size, 8)
             if not size:
                 continue
             cta.shared.data[offset : offset + size] = 0
             if machine.observer.enabled:
                 machine.observer.shared_access(
-                    gang, only(gang, lane), cta, np.array([offset]), size, "write", i
+                    wg, only(wg, lane), cta, np.array([offset]), size, "write", i
                 )
         machine.progress()
 

@@ -25,7 +25,7 @@ from fa4gen.emulator.instructions.copy.endpoints import (
 from fa4gen.emulator.ptx.syntax import Immediate, Instruction
 from fa4gen.emulator.ptx.types import dtype_of
 from fa4gen.emulator.state.async_ops import GlobalRange
-from fa4gen.emulator.state.machine import AsyncOp, Gang, SharedRange
+from fa4gen.emulator.state.machine import AsyncOp, SharedRange, Warpgroup
 from fa4gen.emulator.state.memory import GLOBAL_BASE
 from fa4gen.emulator.state.registers import Mask
 from fa4gen.emulator.translate.emit import Emitter, Reader
@@ -59,16 +59,16 @@ def _count(i: Instruction, e: Emitter, expected: int) -> None:
         raise e.refuse(f"{len(i.operands)} operands instead of {expected}")
 
 
-def _check_size(gang: Gang, lane: int, site: Instruction, size: int, address: int) -> None:
+def _check_size(wg: Warpgroup, lane: int, site: Instruction, size: int, address: int) -> None:
     """Sizes and global addresses are multiples of 16."""
     for what, value in (("size", size), ("address", address)):
         if value % ALIGN:
-            gang.machine.fault(
+            wg.machine.fault(
                 "misaligned",
                 f"the {what} {value:#x} of a bulk copy is not a multiple of {ALIGN}",
                 site,
-                gang,
-                only(gang, lane),
+                wg,
+                only(wg, lane),
             )
 
 
@@ -85,16 +85,16 @@ def _load(i: Instruction, e: Emitter, spaces: tuple[str, ...], words: list[str])
     to = e.reader(i.operands[4], "u16") if multicast else None
 
     def issue(
-        gang: Gang, lane: int, address: int, start: int, size: int, signal: int, ctas: int | None
+        wg: Warpgroup, lane: int, address: int, start: int, size: int, signal: int, ctas: int | None
     ) -> None:
-        _check_size(gang, lane, i, size, start)
+        _check_size(wg, lane, i, size, start)
         targets = find_targets(
-            gang, lane, i, address=address, barrier=signal, size=size, align=ALIGN,
+            wg, lane, i, address=address, barrier=signal, size=size, align=ALIGN,
             cluster=cluster, multicast=ctas,
         )  # fmt: skip
         if size:
-            check_global(gang, lane, i, start, start + size, writes=False)
-        memory = gang.machine.memory
+            check_global(wg, lane, i, start, start + size, writes=False)
+        memory = wg.machine.memory
 
         def run() -> None:
             at = start - GLOBAL_BASE
@@ -108,23 +108,23 @@ def _load(i: Instruction, e: Emitter, spaces: tuple[str, ...], words: list[str])
                 target.barrier.signal_transaction(op, size)
 
         op = AsyncOp(
-            "bulk copy", gang, lane, i, run, finish,
+            "bulk copy", wg, lane, i, run, finish,
             reads=(GlobalRange(start, start + size),) if size else (),
             writes=tuple(
                 SharedRange(one.cta, one.offset, one.offset + size) for one in targets if size
             ),
             unit="tma", cycles=size / BYTES_PER_CYCLE,
         )  # fmt: skip
-        gang.machine.submit(op)
+        wg.machine.submit(op)
 
-    def handler(gang: Gang, mask: Mask) -> None:
-        rows = (goal(gang), origin(gang), length(gang), barrier(gang))
-        check_single_issue(gang, mask, i, *rows)
-        masks = to(gang) if to is not None else None
-        for lane in gang.lanes_of(mask).tolist():
+    def handler(wg: Warpgroup, mask: Mask) -> None:
+        rows = (goal(wg), origin(wg), length(wg), barrier(wg))
+        check_single_issue(wg, mask, i, *rows)
+        masks = to(wg) if to is not None else None
+        for lane in wg.lanes_of(mask).tolist():
             ctas = None if masks is None else pick(masks, lane)
             address, start, size, signal = (pick(row, lane) for row in rows)
-            issue(gang, lane, address, start, size, signal, ctas)
+            issue(wg, lane, address, start, size, signal, ctas)
 
     e.call(handler)
 
@@ -141,14 +141,14 @@ def _to_peer(
     kind = "bulk reduction" if combine else "bulk copy"
     dtype = dtype_of(element)
 
-    def issue(gang: Gang, lane: int, address: int, start: int, size: int, signal: int) -> None:
-        machine = gang.machine
-        _check_size(gang, lane, i, size, start)
+    def issue(wg: Warpgroup, lane: int, address: int, start: int, size: int, signal: int) -> None:
+        machine = wg.machine
+        _check_size(wg, lane, i, size, start)
         target = find_targets(
-            gang, lane, i, address=address, barrier=signal, size=size, align=ALIGN, cluster=True
+            wg, lane, i, address=address, barrier=signal, size=size, align=ALIGN, cluster=True
         )[0]
-        cta, offset = machine.shared_at(gang, start, i, False)
-        check_shared(gang, lane, i, cta, offset, size, ALIGN)
+        cta, offset = machine.shared_at(wg, start, i, False)
+        check_shared(wg, lane, i, cta, offset, size, ALIGN)
 
         def run() -> None:
             new = cta.shared.data[offset : offset + size].view(dtype)
@@ -159,7 +159,7 @@ def _to_peer(
             target.barrier.signal_transaction(op, size)
 
         op = AsyncOp(
-            kind, gang, lane, i, run, finish,
+            kind, wg, lane, i, run, finish,
             reads=(SharedRange(cta, offset, offset + size),) if size else (),
             writes=(
                 (SharedRange(target.cta, target.offset, target.offset + size),) if size else ()
@@ -170,11 +170,11 @@ def _to_peer(
             op.notes["atomic"] = True
         machine.submit(op)
 
-    def handler(gang: Gang, mask: Mask) -> None:
-        rows = (goal(gang), origin(gang), length(gang), barrier(gang))
-        check_single_issue(gang, mask, i, *rows)
-        for lane in gang.lanes_of(mask).tolist():
-            issue(gang, lane, *(pick(row, lane) for row in rows))
+    def handler(wg: Warpgroup, mask: Mask) -> None:
+        rows = (goal(wg), origin(wg), length(wg), barrier(wg))
+        check_single_issue(wg, mask, i, *rows)
+        for lane in wg.lanes_of(mask).tolist():
+            issue(wg, lane, *(pick(row, lane) for row in rows))
 
     e.call(handler)
 
@@ -193,14 +193,14 @@ def _store(
     dtype = dtype_of(element)
     kind = "bulk reduction" if combine else "bulk store"
 
-    def issue(gang: Gang, lanes: range, start: int, address: int, size: int, bits: int) -> None:
-        machine = gang.machine
+    def issue(wg: Warpgroup, lanes: range, start: int, address: int, size: int, bits: int) -> None:
+        machine = wg.machine
         lane = lanes.start
-        _check_size(gang, lane, i, size, start)
-        cta, offset = machine.shared_at(gang, address, i, False)
-        check_shared(gang, lane, i, cta, offset, size, ALIGN)
+        _check_size(wg, lane, i, size, start)
+        cta, offset = machine.shared_at(wg, address, i, False)
+        check_shared(wg, lane, i, cta, offset, size, ALIGN)
         if size:
-            check_global(gang, lane, i, start, start + size, writes=True)
+            check_global(wg, lane, i, start, start + size, writes=True)
 
         def run() -> None:
             at = start - GLOBAL_BASE
@@ -216,27 +216,27 @@ def _store(
                 old[...] = new
 
         op = AsyncOp(
-            kind, gang, lane, i, run,
+            kind, wg, lane, i, run,
             reads=(SharedRange(cta, offset, offset + size),) if size else (),
             writes=(GlobalRange(start, start + size),) if size else (),
             unit="tma", cycles=len(lanes) * size / BYTES_PER_CYCLE,
         )  # fmt: skip
         if combine:
             op.notes["atomic"] = True
-        bulk_groups.add(gang, lanes, op)
+        bulk_groups.add(wg, lanes, op)
         machine.submit(op)
 
-    def handler(gang: Gang, mask: Mask) -> None:
-        if masked and gang.machine.sm < 100:
-            gang.machine.fault(
-                "illegal-instruction", ".cp_mask does not exist before sm_100", i, gang, mask
+    def handler(wg: Warpgroup, mask: Mask) -> None:
+        if masked and wg.machine.sm < 100:
+            wg.machine.fault(
+                "illegal-instruction", ".cp_mask does not exist before sm_100", i, wg, mask
             )
-        rows = (goal(gang), origin(gang), length(gang))
-        chosen_bits = chosen(gang) if chosen is not None else 0
-        alike = check_single_issue(gang, mask, i, *rows, chosen_bits)
-        for lanes in issuers(gang, mask, alike if combine is None else []):
+        rows = (goal(wg), origin(wg), length(wg))
+        chosen_bits = chosen(wg) if chosen is not None else 0
+        alike = check_single_issue(wg, mask, i, *rows, chosen_bits)
+        for lanes in issuers(wg, mask, alike if combine is None else []):
             start, address, size = (pick(row, lanes.start) for row in rows)
-            issue(gang, lanes, start, address, size, pick(chosen_bits, lanes.start))
+            issue(wg, lanes, start, address, size, pick(chosen_bits, lanes.start))
 
     e.call(handler)
 
@@ -290,13 +290,13 @@ def _prefetch(i: Instruction, e: Emitter) -> None:
     _count(i, e, 2 + hint)
     origin, length = e.address(i.operands[0]), e.reader(i.operands[1], "u32")
 
-    def handler(gang: Gang, mask: Mask) -> None:
-        starts, sizes = origin(gang), length(gang)
-        for lane in gang.lanes_of(mask).tolist():
+    def handler(wg: Warpgroup, mask: Mask) -> None:
+        starts, sizes = origin(wg), length(wg)
+        for lane in wg.lanes_of(mask).tolist():
             start, size = pick(starts, lane), pick(sizes, lane)
-            _check_size(gang, lane, i, size, start)
+            _check_size(wg, lane, i, size, start)
             if size:
-                check_global(gang, lane, i, start, start + size, writes=False)
+                check_global(wg, lane, i, start, start + size, writes=False)
 
     e.call(handler)
 
@@ -317,7 +317,7 @@ def _wait(i: Instruction, e: Emitter) -> None:
     if not isinstance(number, Immediate) or number.kind != "int" or number.bits < 0:
         raise e.refuse("the number of groups is a constant")
     pending = number.bits
-    e.call(lambda gang, mask: bulk_groups.wait(gang, mask, pending, reads_only))
+    e.call(lambda wg, mask: bulk_groups.wait(wg, mask, pending, reads_only))
 
 
 TRANSLATIONS: Final[Mapping[str, Translate]] = {

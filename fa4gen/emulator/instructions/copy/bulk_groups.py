@@ -7,7 +7,7 @@ from typing import Final
 
 from fa4gen.emulator.instructions.copy.endpoints import only
 from fa4gen.emulator.state.attached import Attached
-from fa4gen.emulator.state.machine import AsyncOp, Gang
+from fa4gen.emulator.state.machine import AsyncOp, Warpgroup
 from fa4gen.emulator.state.registers import Mask
 
 
@@ -23,11 +23,11 @@ class ThreadGroups:
     read: int = 0
 
 
-_THREADS: Final = Attached[Gang, dict[int, ThreadGroups]](lambda gang: {})
+_THREADS: Final = Attached[Warpgroup, dict[int, ThreadGroups]](lambda wg: {})
 """By lane."""
 
 
-def add(gang: Gang, lanes: range, op: AsyncOp) -> None:
+def add(wg: Warpgroup, lanes: range, op: AsyncOp) -> None:
     """An operation of a thread, or of several alike, to be part of the next group of each.
 
     The wait of any of these lanes is one for the operation: ptxas makes it one for a scoreboard of
@@ -36,22 +36,22 @@ def add(gang: Gang, lanes: range, op: AsyncOp) -> None:
     if len(lanes) > 1:
         op.notes["issuers"] = (lanes.start, lanes.stop)
     for lane in lanes:
-        _THREADS.of(gang).setdefault(lane, ThreadGroups()).open.append(op)
+        _THREADS.of(wg).setdefault(lane, ThreadGroups()).open.append(op)
 
 
-def commit(gang: Gang, mask: Mask) -> None:
+def commit(wg: Warpgroup, mask: Mask) -> None:
     """``cp.async.bulk.commit_group``. Threads that never copied have nothing to keep."""
-    for lane, thread in _THREADS.of(gang).items():
+    for lane, thread in _THREADS.of(wg).items():
         if mask is None or mask[lane]:
             thread.groups.append(thread.open)
             thread.open = []
 
 
-def wait(gang: Gang, mask: Mask, pending: int, reads_only: bool) -> None:
+def wait(wg: Warpgroup, mask: Mask, pending: int, reads_only: bool) -> None:
     """``cp.async.bulk.wait_group``: all but the ``pending`` latest groups are over."""
-    machine = gang.machine
+    machine = wg.machine
     kind = "read" if reads_only else "complete"
-    for lane, thread in _THREADS.of(gang).items():
+    for lane, thread in _THREADS.of(wg).items():
         if mask is not None and not mask[lane]:
             continue
         over = max(len(thread.groups) - pending, 0)
@@ -65,4 +65,4 @@ def wait(gang: Gang, mask: Mask, pending: int, reads_only: bool) -> None:
             del thread.groups[:over]
             thread.read = max(thread.read - over, 0)
         if ops:
-            machine.observer.observed(gang, only(gang, lane), ops, kind)
+            machine.observer.observed(wg, only(wg, lane), ops, kind)

@@ -21,7 +21,7 @@ from fa4gen.emulator.instructions.sync.mbarrier_operands import Form, locate
 from fa4gen.emulator.instructions.sync.warp import executing
 from fa4gen.emulator.ptx.syntax import Immediate, Instruction, NotPredicate, Register
 from fa4gen.emulator.state.async_ops import GlobalRange
-from fa4gen.emulator.state.machine import AsyncOp, Cta, Gang, Mbarrier, SharedRange
+from fa4gen.emulator.state.machine import AsyncOp, Cta, Mbarrier, SharedRange, Warpgroup
 from fa4gen.emulator.state.mbarriers import MAX_COUNT
 from fa4gen.emulator.state.memory import GLOBAL_BASE
 from fa4gen.emulator.state.registers import WARP_LANES, Mask
@@ -102,9 +102,9 @@ def _counts(i: Instruction, e: Emitter, size: int, hinted: bool) -> Reader | Non
     operand = extra[0]
     if isinstance(operand, NotPredicate) or (isinstance(operand, Register) and operand.cls == "p"):
         ignore = e.reader(operand, "pred")
-        return lambda gang: np.where(ignore(gang), 0, size)
+        return lambda wg: np.where(ignore(wg), 0, size)
     read = e.reader(operand, "u32")
-    return lambda gang: np.asarray(read(gang)).astype(np.int64)
+    return lambda wg: np.asarray(read(wg)).astype(np.int64)
 
 
 def _copy(i: Instruction, e: Emitter) -> None:
@@ -127,8 +127,8 @@ def _copy(i: Instruction, e: Emitter) -> None:
     access = Access(i, "shared", size, "write")
     whole = Access(i, "global", size, "read")
 
-    def handler(gang: Gang, mask: Mask) -> None:
-        lanes = gang.lanes_of(mask)
+    def handler(wg: Warpgroup, mask: Mask) -> None:
+        lanes = wg.lanes_of(mask)
 
         def row(values: Any) -> Offsets:
             addresses = lane_addresses(values, mask)
@@ -136,41 +136,41 @@ def _copy(i: Instruction, e: Emitter) -> None:
                 return addresses
             return np.broadcast_to(addresses, len(lanes))
 
-        target = access.parts(gang, mask, row(goal(gang)))[0]
-        sources = row(source(gang))
+        target = access.parts(wg, mask, row(goal(wg)))[0]
+        sources = row(source(wg))
         assert target.cta is not None
         if counts is None:
-            whole.parts(gang, mask, sources)
+            whole.parts(wg, mask, sources)
             rows = _Rows(target.cta, lanes, target.offsets, sources, None, size)
         else:
-            count = row(counts(gang))
+            count = row(counts(wg))
             rows = _Rows(target.cta, lanes, target.offsets, sources, count, size)
-            _check_sources(i, gang, rows, count)
-        groups_of = CopyGroups.of(gang)
+            _check_sources(i, wg, rows, count)
+        groups_of = CopyGroups.of(wg)
         # without checks the warps need not be told apart
-        parts = _by_warp(rows) if gang.machine.observer.enabled else [rows]
+        parts = _by_warp(rows) if wg.machine.observer.enabled else [rows]
         for part in parts:
-            op = _operation(i, gang, part)
-            issuers = executing(gang, mask)
+            op = _operation(i, wg, part)
+            issuers = executing(wg, mask)
             if len(parts) > 1:
-                issuers = np.zeros(gang.lanes, np.bool_)
+                issuers = np.zeros(wg.lanes, np.bool_)
                 issuers[part.lanes] = True
             groups_of.add(op, issuers)
-            gang.machine.submit(op)
+            wg.machine.submit(op)
 
     e.call(handler)
 
 
-def _operation(site: Instruction, gang: Gang, rows: _Rows) -> AsyncOp:
-    memory = gang.machine.memory
+def _operation(site: Instruction, wg: Warpgroup, rows: _Rows) -> AsyncOp:
+    memory = wg.machine.memory
     op = AsyncOp(
-        "cp.async", gang, int(rows.lanes[0]), site, lambda: rows.run(memory.data),
+        "cp.async", wg, int(rows.lanes[0]), site, lambda: rows.run(memory.data),
         notes={
             "proxy": "generic",
             "issuers": (int(rows.lanes[0]), int(rows.lanes[-1]) + 1),
         },
     )  # fmt: skip
-    if gang.machine.observer.enabled:
+    if wg.machine.observer.enabled:
         op.reads, op.writes = rows.reads(), rows.writes()
     return op
 
@@ -183,13 +183,15 @@ def _by_warp(rows: _Rows) -> list[_Rows]:
     return [rows.part(warps == warp) for warp in np.unique(warps)]
 
 
-def _check_sources(site: Instruction, gang: Gang, rows: _Rows, counts: NDArray[np.int64]) -> None:
+def _check_sources(
+    site: Instruction, wg: Warpgroup, rows: _Rows, counts: NDArray[np.int64]
+) -> None:
     """Stop at a source that is misaligned or out of bounds; only what is read counts."""
-    machine, size = gang.machine, rows.size
+    machine, size = wg.machine, rows.size
 
     def stop(kind: str, bad: NDArray[np.bool_], message: str) -> None:
         lane = int(rows.lanes[int(bad.argmax())])
-        machine.fault(kind, message, site, gang, only(gang, lane))
+        machine.fault(kind, message, site, wg, only(wg, lane))
 
     if counts.min() < 0 or counts.max() > size:
         bad = (counts < 0) | (counts > size)
@@ -215,7 +217,7 @@ def _check_sources(site: Instruction, gang: Gang, rows: _Rows, counts: NDArray[n
 def _commit(i: Instruction, e: Emitter) -> None:
     if i.operands or len(i.modifiers) != 2:
         raise e.refuse("modifiers or operands")
-    e.call(lambda gang, mask: CopyGroups.of(gang).commit(mask))
+    e.call(lambda wg, mask: CopyGroups.of(wg).commit(mask))
 
 
 def _wait_group(i: Instruction, e: Emitter) -> None:
@@ -225,16 +227,16 @@ def _wait_group(i: Instruction, e: Emitter) -> None:
     if not isinstance(pending, Immediate) or pending.bits < 0:
         raise e.refuse("the number of groups is a constant")
     count = pending.bits
-    e.call(lambda gang, mask: CopyGroups.of(gang).wait(mask, count))
+    e.call(lambda wg, mask: CopyGroups.of(wg).wait(mask, count))
 
 
 def _wait_all(i: Instruction, e: Emitter) -> None:
     if i.operands or len(i.modifiers) != 2:
         raise e.refuse("modifiers or operands")
 
-    def handler(gang: Gang, mask: Mask) -> None:
-        CopyGroups.of(gang).commit(mask)
-        CopyGroups.of(gang).wait(mask, 0)
+    def handler(wg: Warpgroup, mask: Mask) -> None:
+        CopyGroups.of(wg).commit(mask)
+        CopyGroups.of(wg).wait(mask, 0)
 
     e.call(handler)
 
@@ -254,41 +256,41 @@ def _arrive(i: Instruction, e: Emitter) -> None:
     address = e.address(i.operands[0], shared=shared)
     form = Form(False, "release", "cta", frozenset(("shared",) if shared else ()))
 
-    def handler(gang: Gang, mask: Mask) -> None:
-        machine = gang.machine
-        for (at,), part in groups(gang, mask, address(gang)):
-            cta, offset = locate(gang, at, form, i)
-            barrier = machine.barrier(cta, offset, gang, part, i)
-            machine.observer.barrier_used(gang, part, barrier, i)
-            lanes = executing(gang, part)
+    def handler(wg: Warpgroup, mask: Mask) -> None:
+        machine = wg.machine
+        for (at,), part in groups(wg, mask, address(wg)):
+            cta, offset = locate(wg, at, form, i)
+            barrier = machine.barrier(cta, offset, wg, part, i)
+            machine.observer.barrier_used(wg, part, barrier, i)
+            lanes = executing(wg, part)
             if not counted:
                 count = int(np.count_nonzero(lanes))
                 if barrier.pending + count > MAX_COUNT:
                     machine.fault(
-                        "barrier-misuse", f"{barrier.name} expects too many arrivals", i, gang, part
+                        "barrier-misuse", f"{barrier.name} expects too many arrivals", i, wg, part
                     )
                 barrier.pending += count
-            copies = CopyGroups.of(gang).signalled_by(lanes)
+            copies = CopyGroups.of(wg).signalled_by(lanes)
             # a mask may be a predicate register, which changes
-            _submit_arrival(i, gang, part if part is None else part.copy(), barrier, copies)
+            _submit_arrival(i, wg, part if part is None else part.copy(), barrier, copies)
 
     e.call(handler)
 
 
 def _submit_arrival(
-    site: Instruction, gang: Gang, mask: Mask, barrier: Mbarrier, copies: list[AsyncOp]
+    site: Instruction, wg: Warpgroup, mask: Mask, barrier: Mbarrier, copies: list[AsyncOp]
 ) -> None:
-    machine = gang.machine
+    machine = wg.machine
 
     def finish() -> None:
         machine.observer.signalled(op, barrier)
         barrier.pending_time = max(barrier.pending_time, op.end_time)
-        arrive_counted(gang, mask, barrier, 1, site)
+        arrive_counted(wg, mask, barrier, 1, site)
         machine.progress()
 
     # the initialisation of the barrier was checked at the issue
     op = AsyncOp(
-        "cp.async arrival", gang, gang.first_lane(mask), site, lambda: None, finish,
+        "cp.async arrival", wg, wg.first_lane(mask), site, lambda: None, finish,
         after=tuple(copies), notes={"proxy": "generic", "tracks": copies, "init_checked": True},
     )  # fmt: skip
     machine.submit(op)

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fa4gen.emulator.state.attached import Attached
-from fa4gen.emulator.state.machine import AsyncOp, Gang
+from fa4gen.emulator.state.machine import AsyncOp, Warpgroup
 from fa4gen.emulator.state.registers import Mask
 
 # Kernels that only wait through mbarriers never take their copies off the list.
@@ -21,7 +21,7 @@ class _Copy:
     """A copy that threads issued together.
 
     lanes  those that have not waited for it yet
-    group  the number of the group that it belongs to, for each lane of the gang
+    group  the number of the group that it belongs to, for each lane of the warpgroup
     signalled  whether an mbarrier tells of its completion
     """
 
@@ -32,20 +32,20 @@ class _Copy:
 
 
 class CopyGroups:
-    """The copies of a gang's threads that somebody has yet to wait for."""
+    """The copies of a warpgroup's threads that somebody has yet to wait for."""
 
-    def __init__(self, gang: Gang) -> None:
-        self._gang = gang
+    def __init__(self, wg: Warpgroup) -> None:
+        self._wg = wg
         # how many groups each lane has committed; never changed in place
-        self._committed = np.zeros(gang.lanes, np.int64)
+        self._committed = np.zeros(wg.lanes, np.int64)
         self._copies: list[_Copy] = []
         # the sets of lanes that there are, so that equal ones are one array
         self._sets: dict[bytes, NDArray[np.bool_]] = {}
 
     @staticmethod
-    def of(gang: Gang) -> CopyGroups:
-        """Those of a gang."""
-        return _GROUPS.of(gang)
+    def of(wg: Warpgroup) -> CopyGroups:
+        """Those of a warpgroup."""
+        return _GROUPS.of(wg)
 
     def add(self, op: AsyncOp, lanes: NDArray[np.bool_]) -> None:
         """A copy, to be part of the next group of each of the lanes."""
@@ -73,7 +73,7 @@ class CopyGroups:
 
     def wait(self, mask: Mask, pending: int) -> None:
         """All but the ``pending`` latest groups of each lane are complete; -1: the open one too."""
-        machine = self._gang.machine
+        machine = self._wg.machine
         due_before = self._committed - pending
         known: dict[tuple[int, int], tuple[NDArray[np.bool_], NDArray[np.bool_], bool]] = {}
         seen: dict[bytes, tuple[NDArray[np.bool_], list[AsyncOp]]] = {}
@@ -95,7 +95,7 @@ class CopyGroups:
                 left.append(copy)
         self._copies = left
         for due, ops in seen.values():
-            machine.observer.observed(self._gang, None if due.all() else due, ops, "complete")
+            machine.observer.observed(self._wg, None if due.all() else due, ops, "complete")
 
 
-_GROUPS: Final = Attached[Gang, CopyGroups](CopyGroups)
+_GROUPS: Final = Attached[Warpgroup, CopyGroups](CopyGroups)

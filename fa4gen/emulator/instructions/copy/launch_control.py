@@ -20,7 +20,7 @@ from fa4gen.emulator.ptx.syntax import Instruction, Sink, Vector
 from fa4gen.emulator.report import Severity
 from fa4gen.emulator.state.async_ops import CANCELLED
 from fa4gen.emulator.state.attached import Attached
-from fa4gen.emulator.state.machine import AsyncOp, Gang, SharedRange
+from fa4gen.emulator.state.machine import AsyncOp, SharedRange, Warpgroup
 from fa4gen.emulator.state.registers import Mask
 from fa4gen.emulator.translate.emit import Emitter, Reader
 from fa4gen.emulator.translate.registry import Translate
@@ -30,7 +30,7 @@ _COMPLETES: Final = "mbarrier::complete_tx::bytes"
 # indices that no CTA has: those in a response that cancels nothing are undefined, and a kernel
 # that uses them is to go wrong
 _NO_CTA: Final = (0xDEAD_CAFE, 0xFFFF_FFFF)
-_FAILED: Final = Attached[Gang, NDArray[np.bool_]](lambda gang: np.zeros(gang.lanes, np.bool_))
+_FAILED: Final = Attached[Warpgroup, NDArray[np.bool_]](lambda wg: np.zeros(wg.lanes, np.bool_))
 """Which lanes have seen a failure."""
 
 
@@ -72,23 +72,23 @@ def _try_cancel(i: Instruction, e: Emitter) -> None:
     goal: Reader = e.address(i.operands[0], shared=not generic)
     barrier: Reader = e.address(i.operands[1], shared=not generic)
 
-    def issue(gang: Gang, lane: int, address: int, signal: int) -> None:
-        machine = gang.machine
-        ctas = gang.cta.cluster.ctas
-        if _FAILED.of(gang)[lane]:
+    def issue(wg: Warpgroup, lane: int, address: int, signal: int) -> None:
+        machine = wg.machine
+        ctas = wg.cta.cluster.ctas
+        if _FAILED.of(wg)[lane]:
             machine.find(
                 "illegal-instruction",
                 "a thread that has seen try_cancel fail may not try again",
                 i,
-                gang,
-                only(gang, lane),
+                wg,
+                only(wg, lane),
             )
         targets = find_targets(
-            gang,
+            wg,
             lane,
             i,
-            address=shared_address(gang, lane, i, address, generic),
-            barrier=shared_address(gang, lane, i, signal, generic),
+            address=shared_address(wg, lane, i, address, generic),
+            barrier=shared_address(wg, lane, i, signal, generic),
             size=_RESPONSE_BYTES,
             align=_RESPONSE_BYTES,
             cluster=False,
@@ -108,21 +108,21 @@ def _try_cancel(i: Instruction, e: Emitter) -> None:
                 target.barrier.signal_transaction(op, _RESPONSE_BYTES)
 
         op = AsyncOp(
-            "clusterlaunchcontrol.try_cancel", gang, lane, i, run, finish,
+            "clusterlaunchcontrol.try_cancel", wg, lane, i, run, finish,
             writes=tuple(
                 SharedRange(one.cta, one.offset, one.offset + _RESPONSE_BYTES) for one in targets
             ),
         )  # fmt: skip
         machine.submit(op)
 
-    def handler(gang: Gang, mask: Mask) -> None:
-        if gang.machine.sm < 100:
-            gang.machine.fault(
-                "illegal-instruction", "clusterlaunchcontrol needs sm_100", i, gang, mask
+    def handler(wg: Warpgroup, mask: Mask) -> None:
+        if wg.machine.sm < 100:
+            wg.machine.fault(
+                "illegal-instruction", "clusterlaunchcontrol needs sm_100", i, wg, mask
             )
-        goals, signals = goal(gang), barrier(gang)
-        for lane in gang.lanes_of(mask).tolist():
-            issue(gang, lane, pick(goals, lane), pick(signals, lane))
+        goals, signals = goal(wg), barrier(wg)
+        for lane in wg.lanes_of(mask).tolist():
+            issue(wg, lane, pick(goals, lane), pick(signals, lane))
 
     e.call(handler)
 
@@ -135,17 +135,17 @@ def _query_cancel(i: Instruction, e: Emitter) -> None:
     register = e.reader(i.operands[1], "b128")
     destination = i.operands[0]
 
-    def parts(gang: Gang) -> NDArray[np.uint32]:
+    def parts(wg: Warpgroup) -> NDArray[np.uint32]:
         """The response of every lane: (lanes, 4)."""
-        return np.ascontiguousarray(register(gang)).view(np.uint32).reshape(-1, 4)
+        return np.ascontiguousarray(register(wg)).view(np.uint32).reshape(-1, 4)
 
     if words == ("is_canceled", "pred", "b128"):
         write = e.writer(destination, "pred")
 
-        def ask(gang: Gang, mask: Mask) -> None:
-            cancelled = _cancelled(parts(gang))
-            write(gang, cancelled, mask)
-            failures = _FAILED.of(gang)
+        def ask(wg: Warpgroup, mask: Mask) -> None:
+            cancelled = _cancelled(parts(wg))
+            write(wg, cancelled, mask)
+            failures = _FAILED.of(wg)
             failures |= ~cancelled if mask is None else ~cancelled & mask
 
         e.call(ask)
@@ -164,19 +164,19 @@ def _query_cancel(i: Instruction, e: Emitter) -> None:
         raise e.refuse("modifiers")
     first = "xyz".index(words[0][-1]) if len(words) == 3 else 0
 
-    def handler(gang: Gang, mask: Mask) -> None:
-        values = parts(gang)
+    def handler(wg: Warpgroup, mask: Mask) -> None:
+        values = parts(wg)
         valid = _cancelled(values)
         if not (valid if mask is None else valid[mask]).all():
-            gang.machine.remark(
+            wg.machine.remark(
                 "cancelled-cluster",
                 "the first CTA of a response that says that nothing was cancelled: undefined, "
                 "here no CTA of the grid",
-                i, gang, mask, Severity.ISA,
+                i, wg, mask, Severity.ISA,
             )  # fmt: skip
         for number, write in enumerate(items):
             axis = first + number
-            write(gang, _index(values, axis) if axis < 3 else np.uint32(0), mask)
+            write(wg, _index(values, axis) if axis < 3 else np.uint32(0), mask)
 
     e.call(handler)
 

@@ -32,7 +32,7 @@ from fa4gen.emulator.ptx.syntax import Address, Instruction, Symbol
 from fa4gen.emulator.report import Severity
 from fa4gen.emulator.state.async_ops import GlobalRange
 from fa4gen.emulator.state.decoded_map import DecodedMap
-from fa4gen.emulator.state.machine import AsyncOp, Gang, SharedRange
+from fa4gen.emulator.state.machine import AsyncOp, SharedRange, Warpgroup
 from fa4gen.emulator.state.registers import Mask
 from fa4gen.emulator.translate.emit import Emitter, Reader
 from fa4gen.emulator.translate.registry import Translate
@@ -64,8 +64,8 @@ class MapOperand:
     address: Reader
     coordinates: tuple[Reader, ...]
 
-    def rows(self, gang: Gang) -> tuple[Any, list[Any]]:
-        return self.address(gang), [read(gang) for read in self.coordinates]
+    def rows(self, wg: Warpgroup) -> tuple[Any, list[Any]]:
+        return self.address(wg), [read(wg) for read in self.coordinates]
 
 
 def _form(i: Instruction, e: Emitter, start: str, allowed: tuple[str, ...]) -> Form:
@@ -110,7 +110,7 @@ def _count(i: Instruction, e: Emitter, expected: int) -> None:
 
 
 def place(
-    gang: Gang,
+    wg: Warpgroup,
     lane: int,
     site: Instruction,
     form: Form,
@@ -120,54 +120,54 @@ def place(
     writes: bool,
 ) -> tuple[DecodedMap, list[Box]]:
     """Read the map and place the box or the rows; stop at what the hardware does not take."""
-    machine = gang.machine
-    m = read_map(gang, lane, site, address)
+    machine = wg.machine
+    m = read_map(wg, lane, site, address)
     if m.rank != form.rank:
         machine.fault(
             "tensor-map",
             f"a copy in {form.rank} dimensions with a map of {m.rank}",
-            site, gang, only(gang, lane),
+            site, wg, only(wg, lane),
         )  # fmt: skip
     if at[0] * m.element.size % 16:
         machine.fault(
             "illegal-instruction",
             f"coordinate {at[0]} of dimension 0 is {at[0] * m.element.size} bytes, no multiple of"
             " 16",
-            site, gang, only(gang, lane),
+            site, wg, only(wg, lane),
         )  # fmt: skip
     if writes and min(at) < 0:
         machine.fault(
             "illegal-instruction",
             f"a store to negative coordinates {tuple(at)}",
-            site, gang, only(gang, lane),
+            site, wg, only(wg, lane),
         )  # fmt: skip
     if form.rows:
-        _check_rows(gang, lane, site, m)
+        _check_rows(wg, lane, site, m)
         boxes = [place_box(m, (at[0], row), chunked=writes) for row in at[1:]]
     else:
         boxes = [place_box(m, at, chunked=writes)]
     for box in boxes:
         if not box.empty:
-            check_global(gang, lane, site, box.address, box.end, writes=writes)
+            check_global(wg, lane, site, box.address, box.end, writes=writes)
     return m, boxes
 
 
-def _check_rows(gang: Gang, lane: int, site: Instruction, m: DecodedMap) -> None:
-    if gang.machine.sm < 100:
-        gang.machine.fault(
+def _check_rows(wg: Warpgroup, lane: int, site: Instruction, m: DecodedMap) -> None:
+    if wg.machine.sm < 100:
+        wg.machine.fault(
             "illegal-instruction",
             "gather4 and scatter4 do not exist before sm_100",
             site,
-            gang,
-            only(gang, lane),
+            wg,
+            only(wg, lane),
         )
     if m.counts[1] != 1:
-        gang.machine.fault(
+        wg.machine.fault(
             "tensor-map",
             f"rows with a box of {m.counts[1]} rows; it has to have one",
             site,
-            gang,
-            only(gang, lane),
+            wg,
+            only(wg, lane),
         )
 
 
@@ -209,19 +209,25 @@ def _load(i: Instruction, e: Emitter) -> None:
     pair = "cta_group::2" in form.words
 
     def issue(
-        gang: Gang, lane: int, address: int, at: list[int], goal: int, signal: int, ctas: int | None
+        wg: Warpgroup,
+        lane: int,
+        address: int,
+        at: list[int],
+        goal: int,
+        signal: int,
+        ctas: int | None,
     ) -> None:
-        m, boxes = place(gang, lane, i, form, address, at, writes=False)
+        m, boxes = place(wg, lane, i, form, address, at, writes=False)
         filled = m.nan_fill and not all(box.whole for box in boxes)
-        if filled and gang.machine.observer.enabled:
-            gang.machine.find("tensor-map", _NAN_FILL, i, gang, only(gang, lane), Severity.REVIEW)
+        if filled and wg.machine.observer.enabled:
+            wg.machine.find("tensor-map", _NAN_FILL, i, wg, only(wg, lane), Severity.REVIEW)
         size, extent, _ = _size(m, boxes)
         targets = find_targets(
-            gang, lane, i,
+            wg, lane, i,
             address=goal, barrier=signal, size=extent, align=SHARED_ALIGN, cluster=cluster,
             multicast=ctas, pair=pair, tensor=True,
         )  # fmt: skip
-        memory = gang.machine.memory
+        memory = wg.machine.memory
 
         def run() -> None:
             chunks = load_boxes(boxes, memory)
@@ -233,28 +239,28 @@ def _load(i: Instruction, e: Emitter) -> None:
                 target.barrier.signal_transaction(op, size)
 
         op = AsyncOp(
-            "tensor copy", gang, lane, i, run, finish,
+            "tensor copy", wg, lane, i, run, finish,
             reads=global_ranges(boxes),
             writes=tuple(
                 SharedRange(one.cta, one.offset, one.offset + extent) for one in targets
             ),
             unit="tma", cycles=size / BYTES_PER_CYCLE, notes={"map": address},
         )  # fmt: skip
-        gang.machine.submit(op)
+        wg.machine.submit(op)
 
-    def handler(gang: Gang, mask: Mask) -> None:
-        if grouped and gang.machine.sm < 100:
-            gang.machine.fault(
-                "illegal-instruction", ".cta_group does not exist before sm_100", i, gang, mask
+    def handler(wg: Warpgroup, mask: Mask) -> None:
+        if grouped and wg.machine.sm < 100:
+            wg.machine.fault(
+                "illegal-instruction", ".cta_group does not exist before sm_100", i, wg, mask
             )
-        maps, at = source.rows(gang)
-        goals, signals = destination(gang), barrier(gang)
-        check_single_issue(gang, mask, i, maps, goals, *at)
-        masks = to(gang) if to is not None else None
-        for lane in gang.lanes_of(mask).tolist():
+        maps, at = source.rows(wg)
+        goals, signals = destination(wg), barrier(wg)
+        check_single_issue(wg, mask, i, maps, goals, *at)
+        masks = to(wg) if to is not None else None
+        for lane in wg.lanes_of(mask).tolist():
             ctas = None if masks is None else pick(masks, lane)
             where = [pick(row, lane) for row in at]
-            issue(gang, lane, pick(maps, lane), where, pick(goals, lane), pick(signals, lane), ctas)
+            issue(wg, lane, pick(maps, lane), where, pick(goals, lane), pick(signals, lane), ctas)
 
     e.call(handler)
 
@@ -279,10 +285,10 @@ def _store(i: Instruction, e: Emitter) -> None:
     goal, source = _map_operand(i, e, 0, form), e.address(i.operands[1], shared=True)
     kind = "tensor reduction" if reduces else "tensor store"
 
-    def issue(gang: Gang, lanes: range, address: int, at: list[int], origin: int) -> None:
-        machine = gang.machine
+    def issue(wg: Warpgroup, lanes: range, address: int, at: list[int], origin: int) -> None:
+        machine = wg.machine
         lane = lanes.start
-        m, boxes = place(gang, lane, i, form, address, at, writes=True)
+        m, boxes = place(wg, lane, i, form, address, at, writes=True)
         combine: Combine | None = None
         if operation is not None:
             combine = reductions.find(operation, m.element.name)
@@ -290,11 +296,11 @@ def _store(i: Instruction, e: Emitter) -> None:
                 machine.fault(
                     "illegal-instruction",
                     f".{operation} does not work on {m.element.name}",
-                    i, gang, only(gang, lane),
+                    i, wg, only(wg, lane),
                 )  # fmt: skip
         size, extent, count = _size(m, boxes)
-        cta, offset = machine.shared_at(gang, origin, i, False)
-        check_shared(gang, lane, i, cta, offset, extent, SHARED_ALIGN)
+        cta, offset = machine.shared_at(wg, origin, i, False)
+        check_shared(wg, lane, i, cta, offset, extent, SHARED_ALIGN)
 
         def run() -> None:
             chunks = read_shared(cta.shared, offset, m, count)
@@ -303,25 +309,25 @@ def _store(i: Instruction, e: Emitter) -> None:
                 box.store(machine.memory, chunks[number * each : (number + 1) * each], combine)
 
         op = AsyncOp(
-            kind, gang, lane, i, run,
+            kind, wg, lane, i, run,
             reads=(SharedRange(cta, offset, offset + extent),),
             writes=global_ranges(boxes),
             unit="tma", cycles=len(lanes) * size / BYTES_PER_CYCLE, notes={"map": address},
         )  # fmt: skip
         if reduces:
             op.notes["atomic"] = True
-        bulk_groups.add(gang, lanes, op)
+        bulk_groups.add(wg, lanes, op)
         machine.submit(op)
 
-    def handler(gang: Gang, mask: Mask) -> None:
-        maps, at = goal.rows(gang)
-        origins = source(gang)
-        alike = check_single_issue(gang, mask, i, maps, origins, *at)
+    def handler(wg: Warpgroup, mask: Mask) -> None:
+        maps, at = goal.rows(wg)
+        origins = source(wg)
+        alike = check_single_issue(wg, mask, i, maps, origins, *at)
         # a reduction adds as often as it is issued
-        for lanes in issuers(gang, mask, [] if reduces else alike):
+        for lanes in issuers(wg, mask, [] if reduces else alike):
             lane = lanes.start
             where = [pick(row, lane) for row in at]
-            issue(gang, lanes, pick(maps, lane), where, pick(origins, lane))
+            issue(wg, lanes, pick(maps, lane), where, pick(origins, lane))
 
     e.call(handler)
 
@@ -333,11 +339,11 @@ def _prefetch(i: Instruction, e: Emitter) -> None:
     _count(i, e, 1 + ("L2::cache_hint" in form.words))
     source = _map_operand(i, e, 0, form)
 
-    def handler(gang: Gang, mask: Mask) -> None:
-        maps, at = source.rows(gang)
-        for lane in gang.lanes_of(mask).tolist():
+    def handler(wg: Warpgroup, mask: Mask) -> None:
+        maps, at = source.rows(wg)
+        for lane in wg.lanes_of(mask).tolist():
             where = [pick(row, lane) for row in at]
-            place(gang, lane, i, form, pick(maps, lane), where, writes=False)
+            place(wg, lane, i, form, pick(maps, lane), where, writes=False)
 
     e.call(handler)
 

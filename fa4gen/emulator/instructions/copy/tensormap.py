@@ -9,7 +9,7 @@ import numpy as np
 
 from fa4gen.emulator.instructions.copy.endpoints import check_global, check_shared, only, pick
 from fa4gen.emulator.ptx.syntax import Immediate, Instruction
-from fa4gen.emulator.state.machine import Gang
+from fa4gen.emulator.state.machine import Warpgroup
 from fa4gen.emulator.state.map_bits import ARRAY_FIELDS, FIELDS, MAP_BYTES, MAX_RANK, replace
 from fa4gen.emulator.state.memory import GLOBAL_BASE, SHARED_WINDOW, WINDOW_BYTES
 from fa4gen.emulator.state.registers import WARP_LANES, Mask
@@ -27,7 +27,9 @@ _CONSTANT_FIELDS: Final = (
 )
 
 
-def _map_shared(gang: Gang, lane: int, site: Instruction, address: int, space: str) -> int | None:
+def _map_shared(
+    wg: Warpgroup, lane: int, site: Instruction, address: int, space: str
+) -> int | None:
     """The shared address if the map is in shared memory, else None."""
     if space == "shared::cta":
         return address
@@ -61,47 +63,47 @@ def _replace(i: Instruction, e: Emitter) -> None:
     address = e.address(i.operands[0], shared=space == "shared::cta")
     value = e.reader(i.operands[-1], wide)
 
-    def handler(gang: Gang, mask: Mask) -> None:
-        machine = gang.machine
-        addresses, values = address(gang), value(gang)
-        for lane in gang.lanes_of(mask).tolist():
+    def handler(wg: Warpgroup, mask: Mask) -> None:
+        machine = wg.machine
+        addresses, values = address(wg), value(wg)
+        for lane in wg.lanes_of(mask).tolist():
             at = pick(addresses, lane)
             new = pick(values, lane)
-            shared = _map_shared(gang, lane, i, at, space)
+            shared = _map_shared(wg, lane, i, at, space)
             if shared is None:
-                _check_aligned(gang, lane, i, at)
-                check_global(gang, lane, i, at, at + MAP_BYTES, writes=True)
+                _check_aligned(wg, lane, i, at)
+                check_global(wg, lane, i, at, at + MAP_BYTES, writes=True)
                 begin = at - GLOBAL_BASE
                 words = machine.memory.data[begin : begin + MAP_BYTES].view(np.uint32)
                 replace(words, field, axis, new)
                 if machine.observer.enabled:
                     machine.observer.global_access(
-                        gang, only(gang, lane), np.array([at]), MAP_BYTES, "write", i
+                        wg, only(wg, lane), np.array([at]), MAP_BYTES, "write", i
                     )
-                    machine.observer.map_changed(gang, only(gang, lane), at, False, i)
+                    machine.observer.map_changed(wg, only(wg, lane), at, False, i)
                 continue
-            cta, offset = machine.shared_at(gang, shared, i, False)
-            check_shared(gang, lane, i, cta, offset, MAP_BYTES, _MAP_ALIGN)
+            cta, offset = machine.shared_at(wg, shared, i, False)
+            check_shared(wg, lane, i, cta, offset, MAP_BYTES, _MAP_ALIGN)
             words = cta.shared.data[offset : offset + MAP_BYTES].view(np.uint32)
             replace(words, field, axis, new)
             if machine.observer.enabled:
                 machine.observer.shared_access(
-                    gang, only(gang, lane), cta, np.array([offset]), MAP_BYTES, "write", i
+                    wg, only(wg, lane), cta, np.array([offset]), MAP_BYTES, "write", i
                 )
         machine.progress()
 
     e.call(handler)
 
 
-def _check_aligned(gang: Gang, lane: int, site: Instruction, address: int) -> None:
+def _check_aligned(wg: Warpgroup, lane: int, site: Instruction, address: int) -> None:
     if address % _MAP_ALIGN:
-        gang.machine.fault(
+        wg.machine.fault(
             "misaligned",
-            f"the tensor map at {gang.machine.memory.describe(address)} is not"
+            f"the tensor map at {wg.machine.memory.describe(address)} is not"
             f" {_MAP_ALIGN}-byte aligned",
             site,
-            gang,
-            only(gang, lane),
+            wg,
+            only(wg, lane),
         )
 
 
@@ -120,41 +122,41 @@ def _publish(i: Instruction, e: Emitter) -> None:
     goal: Reader = e.address(i.operands[0])
     origin: Reader = e.address(i.operands[1], shared=True)
 
-    def copy(gang: Gang, lane: int, at: int, source: int) -> None:
-        machine = gang.machine
-        cta, offset = machine.shared_at(gang, source, i, False)
-        check_shared(gang, lane, i, cta, offset, MAP_BYTES, _MAP_ALIGN)
-        _check_aligned(gang, lane, i, at)
-        check_global(gang, lane, i, at, at + MAP_BYTES, writes=True)
+    def copy(wg: Warpgroup, lane: int, at: int, source: int) -> None:
+        machine = wg.machine
+        cta, offset = machine.shared_at(wg, source, i, False)
+        check_shared(wg, lane, i, cta, offset, MAP_BYTES, _MAP_ALIGN)
+        _check_aligned(wg, lane, i, at)
+        check_global(wg, lane, i, at, at + MAP_BYTES, writes=True)
         begin = at - GLOBAL_BASE
         machine.memory.data[begin : begin + MAP_BYTES] = cta.shared.data[
             offset : offset + MAP_BYTES
         ]
         if machine.observer.enabled:
-            one = only(gang, lane)
-            machine.observer.shared_access(gang, one, cta, np.array([offset]), MAP_BYTES, "read", i)
-            machine.observer.global_access(gang, one, np.array([at]), MAP_BYTES, "write", i)
-            machine.observer.map_changed(gang, one, at, True, i)
+            one = only(wg, lane)
+            machine.observer.shared_access(wg, one, cta, np.array([offset]), MAP_BYTES, "read", i)
+            machine.observer.global_access(wg, one, np.array([at]), MAP_BYTES, "write", i)
+            machine.observer.map_changed(wg, one, at, True, i)
 
-    def handler(gang: Gang, mask: Mask) -> None:
-        machine = gang.machine
-        goals, origins = goal(gang), origin(gang)
+    def handler(wg: Warpgroup, mask: Mask) -> None:
+        machine = wg.machine
+        goals, origins = goal(wg), origin(wg)
         done: set[tuple[int, int, int]] = set()
-        for lane in gang.lanes_of(mask).tolist():
+        for lane in wg.lanes_of(mask).tolist():
             one = (lane // WARP_LANES, pick(goals, lane), pick(origins, lane))
             if one not in done:
                 done.add(one)
-                copy(gang, lane, one[1], one[2])
+                copy(wg, lane, one[1], one[2])
         if len(done) > len({warp for warp, _, _ in done}):
             machine.find(
                 "illegal-instruction",
                 "the lanes of a warp name different tensor maps",
                 i,
-                gang,
+                wg,
                 mask,
             )
         if machine.observer.enabled:
-            machine.observer.fence(gang, mask, i.text, i)
+            machine.observer.fence(wg, mask, i.text, i)
         machine.progress()
 
     e.call(handler)

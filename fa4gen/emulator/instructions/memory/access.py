@@ -29,12 +29,12 @@ from fa4gen.emulator.state.memory import (
 
 if TYPE_CHECKING:
     from fa4gen.emulator.ptx.syntax import Instruction
-    from fa4gen.emulator.state.machine import Cta, Gang
+    from fa4gen.emulator.state.machine import Cta, Warpgroup
     from fa4gen.emulator.state.registers import Mask
     from fa4gen.emulator.translate.emit import Emitter
 
 Offsets: TypeAlias = NDArray[np.int64]
-RowOf: TypeAlias = Callable[["Gang"], NDArray[Any]]
+RowOf: TypeAlias = Callable[["Warpgroup"], NDArray[Any]]
 
 SPACES: Final = (
     "global", "shared", "shared::cta", "shared::cluster", "local", "const", "param", "param::entry",
@@ -120,37 +120,35 @@ class Access:
     size: int
     kind: str
 
-    def parts(self, gang: Gang, mask: Mask, addresses: Offsets) -> Sequence[Part]:
+    def parts(self, wg: Warpgroup, mask: Mask, addresses: Offsets) -> Sequence[Part]:
         """Check addresses and split the lanes; stops the launch at a bad one.
 
         ``addresses`` has one entry for each lane of ``mask``, or one for all.
         """
         if self.size > 1 and int(np.bitwise_or.reduce(addresses)) & (self.size - 1):
-            self._misaligned(gang, mask, addresses)
-        return self._parts(gang, mask, addresses, self.space, None)
+            self._misaligned(wg, mask, addresses)
+        return self._parts(wg, mask, addresses, self.space, None)
 
-    def observe(self, gang: Gang, part: Part, values: NDArray[Any] | None = None) -> None:
+    def observe(self, wg: Warpgroup, part: Part, values: NDArray[Any] | None = None) -> None:
         """Tell the observer, if it listens.
 
         ``values`` are those about to be stored, one item for each lane.
         """
-        observer = gang.machine.observer
+        observer = wg.machine.observer
         if not observer.enabled:
             return
         if part.cta is not None:
             raw = None if values is None else raw_bytes(values)
             observer.shared_access(
-                gang, part.mask, part.cta, part.offsets, self.size, self.kind, self.site, raw
+                wg, part.mask, part.cta, part.offsets, self.size, self.kind, self.site, raw
             )
         elif part.space == "global":
-            observer.global_access(
-                gang, part.mask, part.addresses(), self.size, self.kind, self.site
-            )
+            observer.global_access(wg, part.mask, part.addresses(), self.size, self.kind, self.site)
 
     # ---- spaces
 
     def _parts(
-        self, gang: Gang, mask: Mask, addresses: Offsets, space: str, places: Any
+        self, wg: Warpgroup, mask: Mask, addresses: Offsets, space: str, places: Any
     ) -> Sequence[Part]:
         low, high = int(addresses.min()), int(addresses.max())
         if space == "generic":
@@ -158,137 +156,143 @@ class Access:
             if last < _FIRST_WINDOW:
                 space = "global"
             elif window != last:
-                return self._split(gang, mask, addresses, _window_numbers(addresses), space, places)
+                return self._split(wg, mask, addresses, _window_numbers(addresses), space, places)
             elif window in _WINDOWS:
                 space, base = _WINDOWS[window]
                 addresses, low, high = addresses - base, low - base, high - base
             else:
                 space = "global"
         if space in ("global", "const"):
-            return (self._global(gang, mask, addresses, low, high, places),)
+            return (self._global(wg, mask, addresses, low, high, places),)
         if space.startswith("shared"):
             if low >> RANK_SHIFT != high >> RANK_SHIFT:
                 ranks = addresses >> RANK_SHIFT
-                return self._split(gang, mask, addresses, ranks, space, places)
-            return (self._shared(gang, mask, addresses, low, high, space, places),)
+                return self._split(wg, mask, addresses, ranks, space, places)
+            return (self._shared(wg, mask, addresses, low, high, space, places),)
         if space == "local":
-            return (self._local(gang, mask, addresses, low, high, places),)
-        data = gang.machine.parameters
+            return (self._local(wg, mask, addresses, low, high, places),)
+        data = wg.machine.parameters
         if low < 0 or high + self.size > len(data):
-            self._outside(gang, mask, addresses, 0, len(data), "the kernel's parameters")
+            self._outside(wg, mask, addresses, 0, len(data), "the kernel's parameters")
         return (Part("param", data, addresses, False, mask, places, None),)
 
     def _split(
-        self, gang: Gang, mask: Mask, addresses: Offsets, numbers: Offsets, space: str, outer: Any
+        self,
+        wg: Warpgroup,
+        mask: Mask,
+        addresses: Offsets,
+        numbers: Offsets,
+        space: str,
+        outer: Any,
     ) -> list[Part]:
         """Treat lanes with different numbers (windows, ranks) apart."""
-        lanes = gang.lanes_of(mask)
+        lanes = wg.lanes_of(mask)
         result: list[Part] = []
         values = np.unique(numbers)
         if len(values) == 1:
             # outside the windows everything is global memory
-            return list(self._parts(gang, mask, addresses, "global", outer))
+            return list(self._parts(wg, mask, addresses, "global", outer))
         for number in values:
             places = np.flatnonzero(numbers == number)
-            part = np.zeros(gang.lanes, np.bool_)
+            part = np.zeros(wg.lanes, np.bool_)
             part[lanes[places]] = True
             where = places if outer is None else outer[places]
-            result.extend(self._parts(gang, part, addresses[places], space, where))
+            result.extend(self._parts(wg, part, addresses[places], space, where))
         return result
 
     def _global(
-        self, gang: Gang, mask: Mask, addresses: Offsets, low: int, high: int, places: Any
+        self, wg: Warpgroup, mask: Mask, addresses: Offsets, low: int, high: int, places: Any
     ) -> Part:
-        memory = gang.machine.memory
+        memory = wg.machine.memory
         region = memory.region(low)
         if region is None or high + self.size > region.stop:
             good = memory.valid(addresses.view(np.uint64), self.size)
             if not good.all():
-                self._bad_global(gang, mask, addresses, int(good.argmin()))
+                self._bad_global(wg, mask, addresses, int(good.argmin()))
             if self.kind != "read":
-                self._writable(gang, mask, addresses)
+                self._writable(wg, mask, addresses)
         elif not region.writable and self.kind != "read":
-            self._writable(gang, mask, addresses)
+            self._writable(wg, mask, addresses)
         return Part("global", memory.data, addresses - GLOBAL_BASE, True, mask, places, None)
 
     def _shared(
-        self, gang: Gang, mask: Mask, addresses: Offsets, low: int, high: int, space: str,
+        self, wg: Warpgroup, mask: Mask, addresses: Offsets, low: int, high: int, space: str,
         places: Any,
     ) -> Part:  # fmt: skip
-        cta = gang.cta
+        cta = wg.cta
         if low >> RANK_SHIFT != cta.rank:
             cluster = space == "shared::cluster"
-            cta, _ = gang.machine.shared_at(gang, low % (1 << 64), self.site, cluster)
+            cta, _ = wg.machine.shared_at(wg, low % (1 << 64), self.site, cluster)
         offsets = addresses & OFFSET_MASK if low >> RANK_SHIFT else addresses
         size = cta.shared.size
         if (low & OFFSET_MASK) < RESERVED_SHARED or (high & OFFSET_MASK) + self.size > size:
             what = f"the kernel's shared memory of {cta.label}"
-            self._outside(gang, mask, offsets, RESERVED_SHARED, size, what)
+            self._outside(wg, mask, offsets, RESERVED_SHARED, size, what)
         return Part("shared", cta.shared.data, offsets, True, mask, places, cta)
 
     def _local(
-        self, gang: Gang, mask: Mask, addresses: Offsets, low: int, high: int, places: Any
+        self, wg: Warpgroup, mask: Mask, addresses: Offsets, low: int, high: int, places: Any
     ) -> Part:
-        size = gang.local_bytes
+        size = wg.local_bytes
         if low < 0 or high + self.size > size:
-            self._outside(gang, mask, addresses, 0, size, "local memory")
-        offsets = addresses + gang.lanes_of(mask) * size
+            self._outside(wg, mask, addresses, 0, size, "local memory")
+        offsets = addresses + wg.lanes_of(mask) * size
         aligned = size % self.size == 0
-        return Part("local", gang.local.reshape(-1), offsets, aligned, mask, places, None)
+        return Part("local", wg.local.reshape(-1), offsets, aligned, mask, places, None)
 
     # ---- bad addresses
 
-    def _stop(self, gang: Gang, mask: Mask, kind: str, place: int, message: str) -> NoReturn:
+    def _stop(self, wg: Warpgroup, mask: Mask, kind: str, place: int, message: str) -> NoReturn:
         """Blame the lane at a place among those of the mask."""
-        lane = np.zeros(gang.lanes, np.bool_)
-        lane[gang.lanes_of(mask)[place]] = True
-        gang.machine.fault(kind, message, self.site, gang, lane)
+        lane = np.zeros(wg.lanes, np.bool_)
+        lane[wg.lanes_of(mask)[place]] = True
+        wg.machine.fault(kind, message, self.site, wg, lane)
 
-    def _misaligned(self, gang: Gang, mask: Mask, addresses: Offsets) -> NoReturn:
+    def _misaligned(self, wg: Warpgroup, mask: Mask, addresses: Offsets) -> NoReturn:
         place = int(((addresses & (self.size - 1)) != 0).argmax())
         address = int(addresses[place]) % (1 << 64)
-        message = f"{self._what()} at {self._describe(gang, address)}"
+        message = f"{self._what()} at {self._describe(wg, address)}"
         message += f" (address {address:#x}), which is not a multiple of {self.size}"
-        self._stop(gang, mask, "misaligned", place, message)
+        self._stop(wg, mask, "misaligned", place, message)
 
     def _what(self) -> str:
         kind = "an atomic update" if self.kind == "atomic" else f"a {self.kind}"
         return f"{kind} of {self.size} byte{'s' if self.size > 1 else ''}"
 
-    def _describe(self, gang: Gang, address: int) -> str:
+    def _describe(self, wg: Warpgroup, address: int) -> str:
         space = self.space
         if space == "generic" and address >> _WINDOW_SHIFT in _WINDOWS:
             space, base = _WINDOWS[address >> _WINDOW_SHIFT]
             address -= base
         if space in ("generic", "global", "const"):
-            return gang.machine.memory.describe(address)
+            return wg.machine.memory.describe(address)
         if space.startswith("shared"):
-            return gang.cta.name_of(address & OFFSET_MASK)
+            return wg.cta.name_of(address & OFFSET_MASK)
         return f"{space} + {address}"
 
-    def _bad_global(self, gang: Gang, mask: Mask, addresses: Offsets, place: int) -> NoReturn:
-        memory = gang.machine.memory
+    def _bad_global(self, wg: Warpgroup, mask: Mask, addresses: Offsets, place: int) -> NoReturn:
+        memory = wg.machine.memory
         address = int(addresses[place]) % (1 << 64)
         where = memory.describe(address)
         if memory.region(address) is not None:
             where += f" and on, up to {memory.describe(address + self.size - 1)}"
-        self._stop(gang, mask, "out-of-bounds", place, f"{self._what()} at {where}")
+        self._stop(wg, mask, "out-of-bounds", place, f"{self._what()} at {where}")
 
-    def _writable(self, gang: Gang, mask: Mask, addresses: Offsets) -> None:
-        memory = gang.machine.memory
+    def _writable(self, wg: Warpgroup, mask: Mask, addresses: Offsets) -> None:
+        memory = wg.machine.memory
         for place, address in enumerate(addresses.tolist()):
             region = memory.region(address)
             if region is not None and not region.writable:
                 message = f"{self._what()} at {memory.describe(address)}, which is read only"
-                self._stop(gang, mask, "out-of-bounds", place, message)
+                self._stop(wg, mask, "out-of-bounds", place, message)
 
     def _outside(
-        self, gang: Gang, mask: Mask, offsets: Offsets, start: int, stop: int, what: str
+        self, wg: Warpgroup, mask: Mask, offsets: Offsets, start: int, stop: int, what: str
     ) -> NoReturn:
         good = (offsets >= start) & (offsets + self.size <= stop)
         place = int(good.argmin())
         self._stop(
-            gang,
+            wg,
             mask,
             "out-of-bounds",
             place,
@@ -315,10 +319,10 @@ def lane_addresses(addresses: Any, mask: Mask) -> Offsets:
     return row if mask is None or len(row) == 1 else row[mask]
 
 
-def lane_values(values: Any, gang: Gang, mask: Mask) -> NDArray[Any]:
+def lane_values(values: Any, wg: Warpgroup, mask: Mask) -> NDArray[Any]:
     """What a reader gave, for each lane that takes part."""
     if not getattr(values, "ndim", 0):
-        count = gang.lanes if mask is None else int(np.count_nonzero(mask))
+        count = wg.lanes if mask is None else int(np.count_nonzero(mask))
         return np.full(count, values)
     row: NDArray[Any] = values if mask is None else values[mask]
     return row
@@ -345,8 +349,8 @@ def destination(e: Emitter, operand: Operand, kind: str) -> RowOf | None:
         raise e.refuse(f"{operand.name} does not hold a .{kind}")
     view = "Q" if kind == "b128" else f"{'S' if is_signed(kind) else 'U'}{width}"
 
-    def row(gang: Gang) -> NDArray[Any]:
-        found: NDArray[Any] = getattr(gang, view)[index]
+    def row(wg: Warpgroup) -> NDArray[Any]:
+        found: NDArray[Any] = getattr(wg, view)[index]
         return found
 
     return row

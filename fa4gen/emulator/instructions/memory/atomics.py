@@ -27,7 +27,7 @@ from fa4gen.emulator.instructions.scalar.modifiers import Words
 from fa4gen.emulator.instructions.scalar.rows.ieee import canonical, extreme_of, flush, settled
 from fa4gen.emulator.ptx.syntax import Instruction, Operand, Vector
 from fa4gen.emulator.ptx.types import bits_of
-from fa4gen.emulator.state.machine import Gang
+from fa4gen.emulator.state.machine import Warpgroup
 from fa4gen.emulator.state.registers import Mask
 from fa4gen.emulator.translate.emit import Emitter
 from fa4gen.emulator.translate.registry import Translate
@@ -225,7 +225,7 @@ def _apply(
     return olds
 
 
-def _operand(form: _Form, operand: Operand, e: Emitter) -> Callable[[Gang, Mask], Words2D]:
+def _operand(form: _Form, operand: Operand, e: Emitter) -> Callable[[Warpgroup, Mask], Words2D]:
     """Reads a value operand: (lanes, words)."""
     items = operand.items if isinstance(operand, Vector) else (operand,)
     if len(items) != form.count or isinstance(operand, Vector) != (form.count > 1):
@@ -236,13 +236,13 @@ def _operand(form: _Form, operand: Operand, e: Emitter) -> Callable[[Gang, Mask]
     readers = [e.reader(item, kind) for item in items]
     dtype = form.dtype
 
-    def read(gang: Gang, mask: Mask) -> Words2D:
+    def read(wg: Warpgroup, mask: Mask) -> Words2D:
         values: Words2D
         if len(readers) == 1:
-            values = np.ascontiguousarray(lane_values(readers[0](gang), gang, mask))
+            values = np.ascontiguousarray(lane_values(readers[0](wg), wg, mask))
             values = values.view(dtype).reshape(len(values), -1)
             return values
-        rows = [lane_values(reader(gang), gang, mask) for reader in readers]
+        rows = [lane_values(reader(wg), wg, mask) for reader in readers]
         values = np.stack(rows, axis=1).view(dtype)
         return values
 
@@ -257,11 +257,11 @@ def _results(form: _Form, operand: Operand, e: Emitter) -> list[RowOf | None]:
     return [destination(e, item, kind) for item in items]
 
 
-def _write(form: _Form, rows: list[RowOf | None], gang: Gang, mask: Mask, olds: Words2D) -> None:
+def _write(form: _Form, rows: list[RowOf | None], wg: Warpgroup, mask: Mask, olds: Words2D) -> None:
     words = olds if form.kind == "b128" else olds.view(f"u{bits_of(form.kind) // 8}")
     for number, row in enumerate(rows):
         if row is not None:
-            put(row(gang), words if form.kind == "b128" else words[:, number], mask)
+            put(row(wg), words if form.kind == "b128" else words[:, number], mask)
 
 
 def _atomic(i: Instruction, e: Emitter) -> None:
@@ -275,11 +275,11 @@ def _atomic(i: Instruction, e: Emitter) -> None:
     wanted = any(row is not None for row in rows)
     updates = {space: _update_of(form, space) for space in ("global", "shared")}
 
-    def handler(gang: Gang, mask: Mask) -> None:
-        machine = gang.machine
-        parts = access.parts(gang, mask, lane_addresses(address(gang), mask))
-        b = read_b(gang, mask)
-        c = read_c(gang, mask) if read_c is not None else None
+    def handler(wg: Warpgroup, mask: Mask) -> None:
+        machine = wg.machine
+        parts = access.parts(wg, mask, lane_addresses(address(wg), mask))
+        b = read_b(wg, mask)
+        c = read_c(wg, mask) if read_c is not None else None
         olds = np.empty_like(b) if wanted else None
         for part in parts:
             update = updates.get(part.space)
@@ -288,27 +288,27 @@ def _atomic(i: Instruction, e: Emitter) -> None:
                     "illegal-instruction",
                     f"an atomic operation on {part.space} memory",
                     i,
-                    gang,
+                    wg,
                     part.mask,
                 )
             places: Any = slice(None) if part.places is None else part.places
             old = _apply(part, form, update, b[places], c if c is None else c[places], wanted)
             if olds is not None:
                 olds[places] = old
-            _observe(access, form, gang, part)
+            _observe(access, form, wg, part)
         if olds is not None:
-            _write(form, rows, gang, mask, olds)
+            _write(form, rows, wg, mask, olds)
         machine.progress()
 
     e.call(handler)
 
 
-def _observe(access: Access, form: _Form, gang: Gang, part: Part) -> None:
-    access.observe(gang, part)
-    observer = gang.machine.observer
+def _observe(access: Access, form: _Form, wg: Warpgroup, part: Part) -> None:
+    access.observe(wg, part)
+    observer = wg.machine.observer
     if observer.enabled and part.space == "global":
         observer.atomic_sync(
-            gang, part.mask, part.addresses(), form.order, form.scope, True, True, access.site
+            wg, part.mask, part.addresses(), form.order, form.scope, True, True, access.site
         )
 
 

@@ -22,7 +22,7 @@ from fa4gen.emulator.instructions.memory.access import (
 from fa4gen.emulator.instructions.scalar.modifiers import Words
 from fa4gen.emulator.ptx.syntax import Address, Instruction, Operand, Vector
 from fa4gen.emulator.ptx.types import bits_of
-from fa4gen.emulator.state.machine import Gang
+from fa4gen.emulator.state.machine import Warpgroup
 from fa4gen.emulator.state.registers import Mask
 from fa4gen.emulator.translate.emit import Emitter
 from fa4gen.emulator.translate.registry import Translate
@@ -94,11 +94,11 @@ class _Form:
         return items
 
 
-def _synchronise(access: Access, form: _Form, gang: Gang, part: Any) -> None:
+def _synchronise(access: Access, form: _Form, wg: Warpgroup, part: Any) -> None:
     """Tell the observer of a strong access of global memory; it knows those of shared memory."""
-    if form.order and part.space == "global" and gang.machine.observer.enabled:
-        gang.machine.observer.atomic_sync(
-            gang, part.mask, part.addresses(), form.order, form.scope or "sys",
+    if form.order and part.space == "global" and wg.machine.observer.enabled:
+        wg.machine.observer.atomic_sync(
+            wg, part.mask, part.addresses(), form.order, form.scope or "sys",
             access.kind == "read", access.kind == "write", access.site,
         )  # fmt: skip
 
@@ -112,22 +112,22 @@ def _load(i: Instruction, e: Emitter) -> None:
     count = form.size // word.itemsize
     whole = form.count == 1
 
-    def handler(gang: Gang, mask: Mask) -> None:
-        parts = access.parts(gang, mask, lane_addresses(address(gang), mask))
+    def handler(wg: Warpgroup, mask: Mask) -> None:
+        parts = access.parts(wg, mask, lane_addresses(address(wg), mask))
         values: Any
         if len(parts) == 1:
             values = parts[0].gather(word, count)
         else:
-            lanes = len(gang.lanes_of(mask))
+            lanes = len(wg.lanes_of(mask))
             values = np.empty((lanes,) if count == 1 else (lanes, count), word)
             for part in parts:
                 values[part.places] = part.gather(word, count)
         for part in parts:
-            access.observe(gang, part)
-            _synchronise(access, form, gang, part)
+            access.observe(wg, part)
+            _synchronise(access, form, wg, part)
         for number, row in enumerate(rows):
             if row is not None:
-                put(row(gang), values if whole else values[:, number], mask)
+                put(row(wg), values if whole else values[:, number], mask)
 
     e.call(handler)
 
@@ -143,24 +143,24 @@ def _store(i: Instruction, e: Emitter) -> None:
     address = e.address(i.operands[0], shared=form.shared)
     word = word_of(kind)
 
-    def handler(gang: Gang, mask: Mask) -> None:
-        parts = access.parts(gang, mask, lane_addresses(address(gang), mask))
+    def handler(wg: Warpgroup, mask: Mask) -> None:
+        parts = access.parts(wg, mask, lane_addresses(address(wg), mask))
         if len(items) == 1:
-            values = lane_values(items[0](gang), gang, mask).view(word)
+            values = lane_values(items[0](wg), wg, mask).view(word)
         else:
-            lanes = gang.lanes if mask is None else int(np.count_nonzero(mask))
+            lanes = wg.lanes if mask is None else int(np.count_nonzero(mask))
             values = np.empty((lanes, len(items)), word)
             for number, item in enumerate(items):
-                row = item(gang)
+                row = item(wg)
                 if row.ndim and mask is not None:
                     row = row[mask]
                 values[:, number] = row.view(word)
         for part in parts:
             taken = values if part.places is None else values[part.places]
-            access.observe(gang, part, taken)
+            access.observe(wg, part, taken)
             part.scatter(taken)
-            _synchronise(access, form, gang, part)
-        gang.machine.progress()
+            _synchronise(access, form, wg, part)
+        wg.machine.progress()
 
     e.call(handler)
 
@@ -214,11 +214,11 @@ def _discard(i: Instruction, e: Emitter) -> None:
     access = Access(i, space, _PRIORITY_BYTES, "write")
     address = e.address(i.operands[0])
 
-    def handler(gang: Gang, mask: Mask) -> None:
-        for part in access.parts(gang, mask, lane_addresses(address(gang), mask)):
+    def handler(wg: Warpgroup, mask: Mask) -> None:
+        for part in access.parts(wg, mask, lane_addresses(address(wg), mask)):
             part.scatter(np.full((len(part.offsets), _PRIORITY_BYTES), _DISCARDED, np.uint8))
-            access.observe(gang, part)
-        gang.machine.progress()
+            access.observe(wg, part)
+        wg.machine.progress()
 
     e.call(handler)
 
@@ -239,7 +239,7 @@ def _policy(i: Instruction, e: Emitter) -> None:
     words.kind("b64")
     words.end(*counts)
     write = e.writer(i.operands[0], "b64")
-    e.call(lambda gang, mask: write(gang, np.uint64(0), mask))
+    e.call(lambda wg, mask: write(wg, np.uint64(0), mask))
 
 
 def _load_uniform(i: Instruction, e: Emitter) -> None:

@@ -15,37 +15,37 @@ from numpy.typing import NDArray
 
 from fa4gen.emulator.instructions.sync.warp import executing, per_warp
 from fa4gen.emulator.ptx.syntax import Instruction
-from fa4gen.emulator.state.machine import Gang
+from fa4gen.emulator.state.machine import Warpgroup
 from fa4gen.emulator.state.registers import WARP_LANES, Mask
 from fa4gen.emulator.translate.emit import Reader
 
 _FULL_WARP = 0xFFFFFFFF
 
 
-def check_whole_warps(site: Instruction, gang: Gang, mask: Mask) -> None:
+def check_whole_warps(site: Instruction, wg: Warpgroup, mask: Mask) -> None:
     """Stop unless every warp that takes part does so with all of its 32 lanes."""
-    if mask is None and gang.lanes % WARP_LANES == 0:
+    if mask is None and wg.lanes % WARP_LANES == 0:
         return
-    there = per_warp(executing(gang, mask))
+    there = per_warp(executing(wg, mask))
     partial = (there != 0) & (there != _FULL_WARP)
     if partial.any():
         warp = int(partial.argmax())
-        gang.machine.fault(
+        wg.machine.fault(
             "partial-warp",
-            f"{int(there[warp]).bit_count()} lanes of warp {gang.first_thread // WARP_LANES + warp}"
+            f"{int(there[warp]).bit_count()} lanes of warp {wg.first_thread // WARP_LANES + warp}"
             f" execute {site.text}, which takes all 32",
             site,
-            gang,
+            wg,
             mask,
         )
 
 
-def registers(gang: Gang, readers: list[Reader], dtype: Any) -> NDArray[Any]:
-    """Registers of all warps of a gang: (registers, warps, 32); zeros for lanes that are not."""
-    rows = np.zeros((len(readers), gang.warps * WARP_LANES), dtype)
+def registers(wg: Warpgroup, readers: list[Reader], dtype: Any) -> NDArray[Any]:
+    """Registers of a warpgroup's warps: (registers, warps, 32); zeros for lanes that are not."""
+    rows = np.zeros((len(readers), wg.warps * WARP_LANES), dtype)
     for row, read in zip(rows, readers, strict=True):
-        row[: gang.lanes] = read(gang)
-    return rows.reshape(len(readers), gang.warps, WARP_LANES)
+        row[: wg.lanes] = read(wg)
+    return rows.reshape(len(readers), wg.warps, WARP_LANES)
 
 
 def a_tile(words: NDArray[Any], element: Any, m: int) -> NDArray[Any]:

@@ -25,14 +25,14 @@ from fa4gen.emulator.instructions.mma.layouts import check_whole_warps
 from fa4gen.emulator.instructions.scalar.modifiers import Words
 from fa4gen.emulator.instructions.sync.warp import executing
 from fa4gen.emulator.ptx.syntax import Instruction, Operand, Vector
-from fa4gen.emulator.state.machine import Gang
-from fa4gen.emulator.state.registers import GANG_LANES, WARP_LANES, Mask
+from fa4gen.emulator.state.machine import Warpgroup
+from fa4gen.emulator.state.registers import WARP_LANES, WARPGROUP_LANES, Mask
 from fa4gen.emulator.translate.emit import Emitter
 from fa4gen.emulator.translate.registry import Translate
 
 _ROW_BYTES: Final = 16
 _ROWS: Final = 8
-_LANE: Final = np.arange(GANG_LANES) % WARP_LANES
+_LANE: Final = np.arange(WARPGROUP_LANES) % WARP_LANES
 
 
 def _form(i: Instruction, e: Emitter) -> tuple[int, bool, str]:
@@ -63,24 +63,24 @@ def _transpose(words: NDArray[Any]) -> NDArray[Any]:
 
 
 def _rows(
-    access: Access, gang: Gang, mask: Mask, addresses: Any, count: int
+    access: Access, wg: Warpgroup, mask: Mask, addresses: Any, count: int
 ) -> tuple[list[Part], int]:
     """Where the rows are, one for each lane that gives an address, and how many."""
     givers = mask
     if count * _ROWS < WARP_LANES:
-        givers = executing(gang, mask) & (_LANE[: gang.lanes] < count * _ROWS)
+        givers = executing(wg, mask) & (_LANE[: wg.lanes] < count * _ROWS)
     row = lane_addresses(addresses, givers)
-    number = gang.lanes if givers is None else int(np.count_nonzero(givers))
+    number = wg.lanes if givers is None else int(np.count_nonzero(givers))
     if len(row) < number:
         row = np.repeat(row, number)
-    parts = list(access.parts(gang, givers, row))
+    parts = list(access.parts(wg, givers, row))
     for part in parts:
         if part.cta is None:
-            gang.machine.fault(
+            wg.machine.fault(
                 "out-of-bounds",
                 f"{part.space} memory instead of shared",
                 access.site,
-                gang,
+                wg,
                 part.mask,
             )
     return parts, number
@@ -92,9 +92,9 @@ def _load(i: Instruction, e: Emitter) -> None:
     address = e.address(i.operands[1], shared=space != "generic")
     access = Access(i, space, _ROW_BYTES, "read")
 
-    def handler(gang: Gang, mask: Mask) -> None:
-        check_whole_warps(i, gang, mask)
-        parts, number = _rows(access, gang, mask, address(gang), count)
+    def handler(wg: Warpgroup, mask: Mask) -> None:
+        check_whole_warps(i, wg, mask)
+        parts, number = _rows(access, wg, mask, address(wg), count)
         if len(parts) == 1:
             words = parts[0].gather(np.uint32, 4)
         else:
@@ -102,14 +102,14 @@ def _load(i: Instruction, e: Emitter) -> None:
             for part in parts:
                 words[part.places] = part.gather(np.uint32, 4)
         for part in parts:
-            access.observe(gang, part)
+            access.observe(wg, part)
         words = words.reshape(-1, WARP_LANES)
         if transposed:
             words = _transpose(words)
         words = words.reshape(-1, count, WARP_LANES)
         for matrix, row in enumerate(rows):
             if row is not None:
-                put(row(gang), words[:, matrix].reshape(-1), mask)
+                put(row(wg), words[:, matrix].reshape(-1), mask)
 
     e.call(handler)
 
@@ -120,19 +120,19 @@ def _store(i: Instruction, e: Emitter) -> None:
     address = e.address(i.operands[0], shared=space != "generic")
     access = Access(i, space, _ROW_BYTES, "write")
 
-    def handler(gang: Gang, mask: Mask) -> None:
-        check_whole_warps(i, gang, mask)
-        parts, number = _rows(access, gang, mask, address(gang), count)
-        lanes = [lane_values(item(gang), gang, mask).reshape(-1, WARP_LANES) for item in items]
+    def handler(wg: Warpgroup, mask: Mask) -> None:
+        check_whole_warps(i, wg, mask)
+        parts, number = _rows(access, wg, mask, address(wg), count)
+        lanes = [lane_values(item(wg), wg, mask).reshape(-1, WARP_LANES) for item in items]
         words = np.stack(lanes, axis=1).reshape(-1, WARP_LANES)
         if transposed:
             words = _transpose(words)
         words = words.reshape(number, 4)
         for part in parts:
             values = words if part.places is None else words[part.places]
-            access.observe(gang, part, values)
+            access.observe(wg, part, values)
             part.scatter(values)
-        gang.machine.progress()
+        wg.machine.progress()
 
     e.call(handler)
 
@@ -143,11 +143,11 @@ def _move(i: Instruction, e: Emitter) -> None:
     row = destination(e, i.operands[0], "b32")
     read = e.reader(i.operands[1], "b32")
 
-    def handler(gang: Gang, mask: Mask) -> None:
-        check_whole_warps(i, gang, mask)
-        words = lane_values(read(gang), gang, mask).reshape(-1, WARP_LANES)
+    def handler(wg: Warpgroup, mask: Mask) -> None:
+        check_whole_warps(i, wg, mask)
+        words = lane_values(read(wg), wg, mask).reshape(-1, WARP_LANES)
         if row is not None:
-            put(row(gang), _transpose(words).reshape(-1), mask)
+            put(row(wg), _transpose(words).reshape(-1), mask)
 
     e.call(handler)
 

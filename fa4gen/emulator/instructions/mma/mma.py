@@ -23,7 +23,7 @@ from fa4gen.emulator.instructions.mma.operand_tiles import values_of
 from fa4gen.emulator.instructions.mma.products import added, sums_of_products, whole_sums
 from fa4gen.emulator.instructions.scalar.rows.ieee import canonical, settled_f64
 from fa4gen.emulator.ptx.syntax import Instruction, Operand, Vector
-from fa4gen.emulator.state.machine import Gang
+from fa4gen.emulator.state.machine import Warpgroup
 from fa4gen.emulator.state.registers import Mask
 from fa4gen.emulator.translate.emit import Emitter, Reader, Writer
 
@@ -141,16 +141,16 @@ def translate(i: Instruction, e: Emitter) -> None:
     c_word = np.uint32 if kind == "f16" else c_dtype
     a_word = np.float64 if bits == 64 else word
 
-    def handler(gang: Gang, mask: Mask) -> None:
-        check_whole_warps(i, gang, mask)
-        left = a_tile(registers(gang, read_a, a_word), _raw(form.a), m)
-        right = b_tile(registers(gang, read_b, a_word), _raw(form.b))
-        start = accumulator_tile(registers(gang, read_c, c_word), c_dtype, m)
+    def handler(wg: Warpgroup, mask: Mask) -> None:
+        check_whole_warps(i, wg, mask)
+        left = a_tile(registers(wg, read_a, a_word), _raw(form.a), m)
+        right = b_tile(registers(wg, read_b, a_word), _raw(form.b))
+        start = accumulator_tile(registers(wg, read_c, c_word), c_dtype, m)
         result = multiply_add(
             _numbers(left, form.a), _numbers(right, form.b), start, form.saturates
         )
         rows = accumulator_registers(result, kind == "f16")
         for write, row in zip(writers, rows, strict=True):
-            write(gang, row[: gang.lanes], mask)
+            write(wg, row[: wg.lanes], mask)
 
     e.call(handler)

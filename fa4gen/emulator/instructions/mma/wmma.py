@@ -25,8 +25,8 @@ from fa4gen.emulator.instructions.mma.mma import multiply_add
 from fa4gen.emulator.instructions.mma.operand_tiles import values_of
 from fa4gen.emulator.instructions.scalar.modifiers import Words
 from fa4gen.emulator.ptx.syntax import Instruction, Operand, Register, Vector
-from fa4gen.emulator.state.machine import Gang
-from fa4gen.emulator.state.registers import GANG_LANES, WARP_LANES, Mask
+from fa4gen.emulator.state.machine import Warpgroup
+from fa4gen.emulator.state.registers import WARP_LANES, WARPGROUP_LANES, Mask
 from fa4gen.emulator.translate.emit import Emitter, Reader
 from fa4gen.emulator.translate.registry import Translate
 
@@ -39,7 +39,7 @@ _SHAPES: Final = {
 }  # fmt: skip
 _WIDE: Final = ("m16n16k16", "m32n8k16", "m8n32k16")
 _ACCUMULATORS: Final = ("f16", "f32", "s32")
-_LANE: Final = np.arange(GANG_LANES) % WARP_LANES
+_LANE: Final = np.arange(WARPGROUP_LANES) % WARP_LANES
 # 16-bit floating-point operands fill eight registers whatever the shape
 _HALF_REGISTERS: Final = 8
 
@@ -117,18 +117,18 @@ class _Place:
         access = "read" if i.modifiers[0] == "load" else "write"
         self.access = Access(i, space, self.fragment.raw.itemsize, access)
 
-    def elements(self, gang: Gang, mask: Mask) -> Offsets:
+    def elements(self, wg: Warpgroup, mask: Mask) -> Offsets:
         """The address of each element that a lane holds: (elements of a lane, lanes)."""
         fragment = self.fragment
-        lanes = gang.lanes_of(mask)
+        lanes = wg.lanes_of(mask)
         index = _LANE[lanes] * fragment.per_lane + np.arange(fragment.per_lane)[:, None]
         row, column = np.divmod(index, fragment.columns)
         across, along = (row, column) if self.by_rows else (column, row)
         if self.stride is None:
             stride: Any = fragment.columns if self.by_rows else fragment.rows
         else:
-            stride = lane_values(self.stride(gang), gang, mask).astype(np.int64)
-        start = lane_addresses(self.address(gang), mask)
+            stride = lane_values(self.stride(wg), wg, mask).astype(np.int64)
+        start = lane_addresses(self.address(wg), mask)
         places: Offsets = start + (across * stride + along) * fragment.raw.itemsize
         return places
 
@@ -144,17 +144,17 @@ def _load(i: Instruction, e: Emitter) -> None:
         raise e.refuse("32-bit registers were expected")
     rows = [item.index for item in targets if isinstance(item, Register)]
 
-    def handler(gang: Gang, mask: Mask) -> None:
-        check_whole_warps(i, gang, mask)
-        elements = place.elements(gang, mask)
+    def handler(wg: Warpgroup, mask: Mask) -> None:
+        check_whole_warps(i, wg, mask)
+        elements = place.elements(wg, mask)
         held = np.empty(elements.shape, fragment.raw)
         for number, addresses in enumerate(elements):
-            for part in place.access.parts(gang, mask, addresses):
+            for part in place.access.parts(wg, mask, addresses):
                 where: Any = slice(None) if part.places is None else part.places
                 held[number, where] = part.gather(fragment.raw, 1)
-                place.access.observe(gang, part)
+                place.access.observe(wg, part)
         for index, words in zip(rows, fragment.words(np.ascontiguousarray(held.T)), strict=True):
-            put(gang.U32[index], words, mask)
+            put(wg.U32[index], words, mask)
 
     e.call(handler)
 
@@ -166,17 +166,17 @@ def _store(i: Instruction, e: Emitter) -> None:
     fragment = place.fragment
     readers = [e.reader(item, "b32") for item in _items(i.operands[1], fragment, e)]
 
-    def handler(gang: Gang, mask: Mask) -> None:
-        check_whole_warps(i, gang, mask)
-        words = np.stack([lane_values(read(gang), gang, mask) for read in readers])
+    def handler(wg: Warpgroup, mask: Mask) -> None:
+        check_whole_warps(i, wg, mask)
+        words = np.stack([lane_values(read(wg), wg, mask) for read in readers])
         held = np.ascontiguousarray(words.T).view(fragment.raw)
-        for number, addresses in enumerate(place.elements(gang, mask)):
+        for number, addresses in enumerate(place.elements(wg, mask)):
             values = np.ascontiguousarray(held[:, number])
-            for part in place.access.parts(gang, mask, addresses):
+            for part in place.access.parts(wg, mask, addresses):
                 mine = values if part.places is None else values[part.places]
-                place.access.observe(gang, part, mine)
+                place.access.observe(wg, part, mine)
                 part.scatter(mine)
-        gang.machine.progress()
+        wg.machine.progress()
 
     e.call(handler)
 
@@ -209,10 +209,10 @@ def _product(i: Instruction, e: Emitter) -> None:
     ]
     types = {"f16": np.float16, "f32": np.float32, "s32": np.int32}
 
-    def handler(gang: Gang, mask: Mask) -> None:
-        check_whole_warps(i, gang, mask)
+    def handler(wg: Warpgroup, mask: Mask) -> None:
+        check_whole_warps(i, wg, mask)
         a, b, c = (
-            fragment.tile(registers(gang, reads, np.uint32))
+            fragment.tile(registers(wg, reads, np.uint32))
             for (fragment, _), reads in zip(sources, readers, strict=True)
         )
         left, right = (
@@ -225,7 +225,7 @@ def _product(i: Instruction, e: Emitter) -> None:
         total = multiply_add(left, right.transpose(0, 2, 1), start, saturates)
         result = np.ascontiguousarray(total.astype(types[kinds[0]], copy=False)).view(d.raw)
         for write, row in zip(writers, d.words(result), strict=True):
-            write(gang, row[: gang.lanes], mask)
+            write(wg, row[: wg.lanes], mask)
 
     e.call(handler)
 

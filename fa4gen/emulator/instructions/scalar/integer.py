@@ -13,7 +13,7 @@ from fa4gen.emulator.instructions.scalar.modifiers import INTEGERS, Words, compu
 from fa4gen.emulator.instructions.scalar.rows import integer_operations as arithmetic
 from fa4gen.emulator.ptx.syntax import Instruction
 from fa4gen.emulator.state.attached import Attached
-from fa4gen.emulator.state.machine import Gang
+from fa4gen.emulator.state.machine import Warpgroup
 from fa4gen.emulator.state.registers import Mask
 from fa4gen.emulator.translate.emit import Emitter
 from fa4gen.emulator.translate.registry import Translate
@@ -242,7 +242,7 @@ def _dot(i: Instruction, e: Emitter) -> None:
     compute(e, function, "u32", i.operands[0], i.operands[1:], (left, right, "u32"))
 
 
-_CARRY: Final = Attached[Gang, NDArray[np.bool_]](lambda gang: np.zeros(gang.lanes, np.bool_))
+_CARRY: Final = Attached[Warpgroup, NDArray[np.bool_]](lambda wg: np.zeros(wg.lanes, np.bool_))
 """The condition code's carry flag: one bool per lane."""
 
 
@@ -266,15 +266,15 @@ def _extended(i: Instruction, e: Emitter) -> None:
     # nothing borrowed, nothing carried
     start = np.array([i.opcode == "sub"])
 
-    def handle(gang: Gang, mask: Mask) -> None:
-        values = [np.atleast_1d(read(gang)) for read in readers]
+    def handle(wg: Warpgroup, mask: Mask) -> None:
+        values = [np.atleast_1d(read(wg)) for read in readers]
         if multiplies:
             a, b = values[:2]
             product = arithmetic.multiply_high(a, b) if high else a * b
             values = [product.view(dtype), values[2]]
-        row = _CARRY.of(gang)
+        row = _CARRY.of(wg)
         result, carry = step(values[0], values[1], row if consumes else start)
-        write(gang, np.broadcast_to(result, gang.lanes), mask)
+        write(wg, np.broadcast_to(result, wg.lanes), mask)
         if produces:
             np.copyto(row, carry, where=True if mask is None else mask)
 

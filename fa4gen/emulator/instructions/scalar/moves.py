@@ -17,7 +17,7 @@ from fa4gen.emulator.ptx.syntax import (
     Vector,
 )
 from fa4gen.emulator.ptx.types import CLASS_BITS, bits_of, dtype_of, is_float
-from fa4gen.emulator.state.machine import Gang
+from fa4gen.emulator.state.machine import Warpgroup
 from fa4gen.emulator.state.memory import (
     LOCAL_WINDOW,
     PARAM_WINDOW,
@@ -185,8 +185,8 @@ def _isspacep(i: Instruction, e: Emitter) -> None:
     window = np.uint64(_WINDOWS[space])
     size = np.uint64(WINDOW_BYTES)
 
-    def handle(gang: Gang, mask: Mask) -> None:
-        address = np.asarray(read(gang))
+    def handle(wg: Warpgroup, mask: Mask) -> None:
+        address = np.asarray(read(wg))
         inside: Any
         if space == "global":
             inside = ~np.logical_or.reduce(
@@ -196,8 +196,8 @@ def _isspacep(i: Instruction, e: Emitter) -> None:
             inside = address - window < size
             if own:
                 rank = (address - window) >> np.uint64(RANK_SHIFT)
-                inside = inside & ((rank == 0) | (rank == np.uint64(gang.cta.rank)))
-        write(gang, inside, mask)
+                inside = inside & ((rank == 0) | (rank == np.uint64(wg.cta.rank)))
+        write(wg, inside, mask)
 
     e.call(handle)
 

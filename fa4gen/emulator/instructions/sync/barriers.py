@@ -14,7 +14,7 @@ from fa4gen.emulator.ptx.syntax import Instruction, Operand
 from fa4gen.emulator.state.attached import Attached
 from fa4gen.emulator.state.findings import Threads
 from fa4gen.emulator.state.lanes import Lanes, by_warp
-from fa4gen.emulator.state.machine import Cluster, Cta, Gang
+from fa4gen.emulator.state.machine import Cluster, Cta, Warpgroup
 from fa4gen.emulator.state.registers import WARP_LANES, Mask
 from fa4gen.emulator.translate.emit import Emitter
 from fa4gen.emulator.translate.outcome import End, MakeEnd, Outcome, Wait
@@ -33,7 +33,7 @@ class Named:
     total: int = 0
     every: bool = True
     some: bool = False
-    results: list[tuple[Gang, Mask, Any]] = field(default_factory=list)
+    results: list[tuple[Warpgroup, Mask, Any]] = field(default_factory=list)
     uses: int = 0
     last: object = "nobody"
 
@@ -48,7 +48,7 @@ def named(cta: Cta, number: int) -> Named:
 
 def live_threads(cta: Cta) -> int:
     """Threads of the warps that have not left, whole warps counted."""
-    return sum(int(by_warp(gang.live).sum()) * WARP_LANES for gang in cta.gangs)
+    return sum(int(by_warp(wg.live).sum()) * WARP_LANES for wg in cta.warpgroups)
 
 
 def _make_named(i: Instruction, e: Emitter) -> End:
@@ -72,45 +72,45 @@ def _make_named(i: Instruction, e: Emitter) -> End:
     number = e.reader(operands[0], "u32")
     count = e.reader(operands[1], "u32") if len(operands) == 2 else None
 
-    def end(gang: Gang, lanes: Lanes, timed_out: bool) -> Outcome:
-        machine = gang.machine
-        cta = gang.cta
+    def end(wg: Warpgroup, lanes: Lanes, timed_out: bool) -> Outcome:
+        machine = wg.machine
+        cta = wg.cta
         done: list[Mask] = []
         waits: list[Wait] = []
-        wanted = count(gang) if count is not None else np.uint32(0)
-        for (which, threads), part in groups(gang, lanes.mask, number(gang), wanted):
+        wanted = count(wg) if count is not None else np.uint32(0)
+        for (which, threads), part in groups(wg, lanes.mask, number(wg), wanted):
             if which >= NAMED_BARRIERS or threads % WARP_LANES:
                 machine.fault(
                     "barrier-misuse",
                     f"barrier {which} with {threads} threads: there "
                     "are 16 barriers, and threads come in whole warps",
                     i,
-                    gang,
+                    wg,
                     part,
                 )
             barrier = named(cta, which)
-            _join_use(barrier, threads if count is not None else None, i, gang, part)
+            _join_use(barrier, threads if count is not None else None, i, wg, part)
             key = ("bar", cta.index, which)
-            part, late = _fitting(barrier, gang, part, aligned)
+            part, late = _fitting(barrier, wg, part, aligned)
             if late is not None:
                 waits.append(Wait(Lanes(late), next_use(key), _reason(cta, barrier)))
-            machine.observer.rendezvous_arrive(gang, part, key, True, i)
-            size = size_of(gang, part)
-            array = gang.live if part is None else part
+            machine.observer.rendezvous_arrive(wg, part, key, True, i)
+            size = size_of(wg, part)
+            array = wg.live if part is None else part
             barrier.arrived += int(by_warp(array).sum()) * WARP_LANES if aligned else size
-            barrier.last = Threads(gang.machine, gang, part)
+            barrier.last = Threads(wg.machine, wg, part)
             if predicate is not None:
-                votes = np.broadcast_to(predicate(gang), gang.lanes)[gang.lanes_of(part)]
+                votes = np.broadcast_to(predicate(wg), wg.lanes)[wg.lanes_of(part)]
                 barrier.total += int(np.count_nonzero(votes))
                 barrier.every &= bool(votes.all())
                 barrier.some |= bool(votes.any())
-                barrier.results.append((gang, part, (write, reduction[0])))
+                barrier.results.append((wg, part, (write, reduction[0])))
             machine.progress()
             if action == "arrive":
                 done.append(part)
             else:
                 waits.append(Wait(Lanes(part), key, _reason(cta, barrier)))
-        return Outcome(join(gang, done), waits)
+        return Outcome(join(wg, done), waits)
 
     return end
 
@@ -120,31 +120,33 @@ def next_use(key: tuple[Any, ...]) -> tuple[Any, ...]:
     return ("next", *key)
 
 
-def _fitting(barrier: Named, gang: Gang, mask: Mask, aligned: bool) -> tuple[Mask, Mask]:
+def _fitting(barrier: Named, wg: Warpgroup, mask: Mask, aligned: bool) -> tuple[Mask, Mask]:
     """The warps with which a use is complete, and those that belong to the next one (or None)."""
     if not barrier.expected:
         return mask, None
-    lanes = gang.live if mask is None else mask
-    starts = np.arange(0, gang.lanes, WARP_LANES)
+    lanes = wg.live if mask is None else mask
+    starts = np.arange(0, wg.lanes, WARP_LANES)
     counts = np.add.reduceat(lanes, starts, dtype=np.int64)
     if aligned:
         counts = np.where(counts > 0, WARP_LANES, 0)
     before = np.cumsum(counts) - counts
-    late = lanes & np.repeat(before >= barrier.expected - barrier.arrived, WARP_LANES)[: gang.lanes]
+    late = lanes & np.repeat(before >= barrier.expected - barrier.arrived, WARP_LANES)[: wg.lanes]
     return (lanes & ~late, late) if late.any() else (mask, None)
 
 
-def _join_use(barrier: Named, threads: int | None, i: Instruction, gang: Gang, mask: Mask) -> None:
+def _join_use(
+    barrier: Named, threads: int | None, i: Instruction, wg: Warpgroup, mask: Mask
+) -> None:
     """Check that all participants of one use expect the same number of threads."""
     if barrier.arrived == 0:
         barrier.expected = threads
     elif barrier.expected != threads:
-        gang.machine.find(
+        wg.machine.find(
             "barrier-misuse",
             f"named barrier {barrier.number}: some threads expect "
             f"{barrier.expected or 'all'} threads, others {threads or 'all'}",
             i,
-            gang,
+            wg,
             mask,
         )
 
@@ -167,13 +169,13 @@ def settle_named(cta: Cta) -> list[tuple[Any, ...]]:
     for barrier in table.values():
         expected = barrier.expected if barrier.expected is not None else live_threads(cta)
         if barrier.arrived and barrier.arrived >= expected:
-            for gang, mask, (write, reduction) in barrier.results:
+            for wg, mask, (write, reduction) in barrier.results:
                 value = {
                     "popc": np.uint32(barrier.total),
                     "and": barrier.every,
                     "or": barrier.some,
                 }[reduction]
-                write(gang, value, mask)
+                write(wg, value, mask)
             uses = barrier.uses + 1
             table[barrier.number] = Named(barrier.number, uses=uses)
             released.append(("bar", cta.index, barrier.number))
@@ -181,8 +183,8 @@ def settle_named(cta: Cta) -> list[tuple[Any, ...]]:
 
 
 def _warp_sync(i: Instruction, e: Emitter) -> None:
-    def handler(gang: Gang, mask: Mask) -> None:
-        gang.machine.observer.warp_sync(gang, mask, i)
+    def handler(wg: Warpgroup, mask: Mask) -> None:
+        wg.machine.observer.warp_sync(wg, mask, i)
 
     e.call(handler)
 
@@ -198,7 +200,9 @@ class ClusterBarrier:
 
 CLUSTER_BARRIER: Final = Attached[Cluster, ClusterBarrier](lambda cluster: ClusterBarrier())
 
-_GENERATIONS: Final = Attached[Gang, NDArray[np.int64]](lambda gang: np.zeros(gang.lanes, np.int64))
+_GENERATIONS: Final = Attached[Warpgroup, NDArray[np.int64]](
+    lambda wg: np.zeros(wg.lanes, np.int64)
+)
 """Per lane: one past the generation it has arrived for, 0 when it owes an arrival."""
 
 
@@ -208,25 +212,25 @@ def _cluster_arrive(i: Instruction, e: Emitter) -> None:
         raise e.refuse("only .release, .relaxed and .aligned are known")
     release = "relaxed" not in words
 
-    def handler(gang: Gang, mask: Mask) -> None:
-        machine = gang.machine
-        cluster = gang.cta.cluster
+    def handler(wg: Warpgroup, mask: Mask) -> None:
+        machine = wg.machine
+        cluster = wg.cta.cluster
         barrier = CLUSTER_BARRIER.of(cluster)
-        lanes = gang.lanes_of(mask)
-        mine = _GENERATIONS.of(gang)
+        lanes = wg.lanes_of(mask)
+        mine = _GENERATIONS.of(wg)
         if mine[lanes].any():
             machine.fault(
                 "barrier-misuse",
                 "a thread arrives twice at the cluster barrier without waiting",
                 i,
-                gang,
+                wg,
                 mask,
             )
         mine[lanes] = barrier.generation + 1
         barrier.arrived += len(lanes)
-        barrier.last = Threads(gang.machine, gang, mask)
+        barrier.last = Threads(wg.machine, wg, mask)
         key = ("cluster", cluster.index)
-        machine.observer.rendezvous_arrive(gang, mask, key, release)
+        machine.observer.rendezvous_arrive(wg, mask, key, release)
         machine.progress()
         settle_cluster(cluster)
 
@@ -236,7 +240,7 @@ def _cluster_arrive(i: Instruction, e: Emitter) -> None:
 def settle_cluster(cluster: Cluster) -> None:
     """Finish the cluster barrier if every thread that is alive has arrived."""
     barrier = CLUSTER_BARRIER.of(cluster)
-    alive = sum(int(np.count_nonzero(gang.live)) for cta in cluster.ctas for gang in cta.gangs)
+    alive = sum(int(np.count_nonzero(wg.live)) for cta in cluster.ctas for wg in cta.warpgroups)
     if barrier.arrived and barrier.arrived >= alive:
         barrier.arrived = 0
         barrier.generation += 1
@@ -250,27 +254,27 @@ def _make_cluster_wait(i: Instruction, e: Emitter) -> End:
     if words - {"acquire"} or i.operands:
         raise e.refuse("only .acquire and .aligned are known")
 
-    def end(gang: Gang, lanes: Lanes, timed_out: bool) -> Outcome:
-        machine = gang.machine
-        cluster = gang.cta.cluster
+    def end(wg: Warpgroup, lanes: Lanes, timed_out: bool) -> Outcome:
+        machine = wg.machine
+        cluster = wg.cta.cluster
         barrier = CLUSTER_BARRIER.of(cluster)
-        mine = _GENERATIONS.of(gang)
-        members = gang.lanes_of(lanes.mask)
+        mine = _GENERATIONS.of(wg)
+        members = wg.lanes_of(lanes.mask)
         if (mine[members] == 0).any():
             machine.fault(
                 "barrier-misuse",
                 "a thread waits at the cluster barrier without having arrived",
                 i,
-                gang,
+                wg,
                 lanes.mask,
             )
         through = mine <= barrier.generation
         key = ("cluster", cluster.index)
-        done = through & lanes.array(gang)
-        rest = ~through & lanes.array(gang)
+        done = through & lanes.array(wg)
+        rest = ~through & lanes.array(wg)
         if done.any():
             mine[done] = 0
-            machine.observer.rendezvous_leave(gang, Lanes.of(done).mask, key, True)
+            machine.observer.rendezvous_leave(wg, Lanes.of(done).mask, key, True)
         waits = (
             [
                 Wait(

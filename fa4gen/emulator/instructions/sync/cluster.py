@@ -11,7 +11,7 @@ from typing import Any, Final
 import numpy as np
 
 from fa4gen.emulator.ptx.syntax import Instruction
-from fa4gen.emulator.state.machine import Gang
+from fa4gen.emulator.state.machine import Warpgroup
 from fa4gen.emulator.state.memory import OFFSET_MASK, RANK_SHIFT, SHARED_WINDOW, WINDOW_BYTES
 from fa4gen.emulator.state.registers import Mask
 from fa4gen.emulator.translate.emit import Emitter
@@ -31,7 +31,7 @@ def _width(i: Instruction, e: Emitter) -> tuple[bool, str]:
 
 
 def _shared_row(
-    gang: Gang, mask: Mask, site: Instruction, addresses: Any, generic: bool
+    wg: Warpgroup, mask: Mask, site: Instruction, addresses: Any, generic: bool
 ) -> np.ndarray[Any, Any]:
     """Shared addresses (uint64, a row or a scalar) from addresses that may be generic."""
     row = np.asarray(addresses, np.uint64)
@@ -41,8 +41,8 @@ def _shared_row(
     low, high = int(taken.min()), int(taken.max())
     if low < SHARED_WINDOW or high >= SHARED_WINDOW + WINDOW_BYTES:
         bad = low if low < SHARED_WINDOW else high
-        gang.machine.fault(
-            "out-of-bounds", f"generic address {bad:#x} is not in shared memory", site, gang, mask
+        wg.machine.fault(
+            "out-of-bounds", f"generic address {bad:#x} is not in shared memory", site, wg, mask
         )
     return row - np.uint64(SHARED_WINDOW)
 
@@ -58,13 +58,13 @@ def _map_address(i: Instruction, e: Emitter) -> None:
     source, rank = e.reader(i.operands[1], kind), e.reader(i.operands[2], "u32")
     window = np.uint64(SHARED_WINDOW if generic else 0)
 
-    def handler(gang: Gang, mask: Mask) -> None:
-        offsets = _shared_row(gang, mask, i, source(gang), generic) & np.uint64(OFFSET_MASK)
+    def handler(wg: Warpgroup, mask: Mask) -> None:
+        offsets = _shared_row(wg, mask, i, source(wg), generic) & np.uint64(OFFSET_MASK)
         # A rank that the cluster lacks is no mistake before something is accessed there: kernels
         # map an address for every lane, to its own number, and let only the first lanes use it.
-        ranks = np.minimum(np.asarray(rank(gang), np.uint64), np.uint64(_NOBODY))
+        ranks = np.minimum(np.asarray(rank(wg), np.uint64), np.uint64(_NOBODY))
         result = offsets + (ranks << np.uint64(RANK_SHIFT)) + window
-        write(gang, result.astype(np.uint32 if kind == "u32" else np.uint64), mask)
+        write(wg, result.astype(np.uint32 if kind == "u32" else np.uint64), mask)
 
     e.call(handler)
 
@@ -76,9 +76,9 @@ def _rank(i: Instruction, e: Emitter) -> None:
         raise e.refuse("operands")
     write, source = e.writer(i.operands[0], "u32"), e.reader(i.operands[1], kind)
 
-    def handler(gang: Gang, mask: Mask) -> None:
-        row = _shared_row(gang, mask, i, source(gang), generic)
-        write(gang, (row >> np.uint64(RANK_SHIFT)).astype(np.uint32), mask)
+    def handler(wg: Warpgroup, mask: Mask) -> None:
+        row = _shared_row(wg, mask, i, source(wg), generic)
+        write(wg, (row >> np.uint64(RANK_SHIFT)).astype(np.uint32), mask)
 
     e.call(handler)
 
@@ -88,7 +88,7 @@ def _dependent_grids(i: Instruction, e: Emitter) -> None:
     if i.modifiers not in (("wait",), ("launch_dependents",)) or i.operands:
         raise e.refuse("modifiers")
     if i.modifiers == ("wait",):
-        e.call(lambda gang, mask: gang.machine.observer.grid_waited(gang, mask))
+        e.call(lambda wg, mask: wg.machine.observer.grid_waited(wg, mask))
 
 
 TRANSLATIONS: Final[Mapping[str, Translate]] = {

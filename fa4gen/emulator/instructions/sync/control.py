@@ -15,8 +15,8 @@ from fa4gen.emulator.ptx.syntax import Immediate, Instruction
 from fa4gen.emulator.report import Severity
 from fa4gen.emulator.state.attached import Attached
 from fa4gen.emulator.state.lanes import Lanes, by_warp
-from fa4gen.emulator.state.machine import Cta, Gang
-from fa4gen.emulator.state.registers import GANG_LANES, WARP_LANES, Mask
+from fa4gen.emulator.state.machine import Cta, Warpgroup
+from fa4gen.emulator.state.registers import WARP_LANES, WARPGROUP_LANES, Mask
 from fa4gen.emulator.translate.emit import Emitter
 from fa4gen.emulator.translate.outcome import End, MakeEnd, Outcome, Wait
 from fa4gen.emulator.translate.registry import Translate
@@ -25,7 +25,7 @@ from fa4gen.emulator.translate.registry import Translate
 def _make_nanosleep(i: Instruction, e: Emitter) -> End:
     if i.modifiers != ("u32",):
         raise e.refuse("nanosleep.u32 was expected")
-    return lambda gang, lanes, timed_out: Outcome(lanes)
+    return lambda wg, lanes, timed_out: Outcome(lanes)
 
 
 def _nothing(i: Instruction, e: Emitter) -> None:
@@ -48,15 +48,15 @@ def _make_setmaxnreg(i: Instruction, e: Emitter) -> End:
         raise e.refuse("24 to 256 registers in steps of 8")
     increases = i.modifiers[0] == "inc"
 
-    def end(gang: Gang, lanes: Lanes, timed_out: bool) -> Outcome:
-        machine = gang.machine
-        cta = gang.cta
+    def end(wg: Warpgroup, lanes: Lanes, timed_out: bool) -> Outcome:
+        machine = wg.machine
+        cta = wg.cta
         if not machine.registers_per_thread:
             return Outcome(lanes)  # without a bound on registers ptxas ignores the instruction
-        held = _HELD.of(gang)
-        lane_warps = np.arange(gang.lanes) // WARP_LANES
-        granted = np.zeros(gang.warps, np.bool_)
-        asking = by_warp(lanes.array(gang))
+        held = _HELD.of(wg)
+        lane_warps = np.arange(wg.lanes) // WARP_LANES
+        granted = np.zeros(wg.warps, np.bool_)
+        asking = by_warp(lanes.array(wg))
         for warp in np.flatnonzero(asking).tolist():
             current = int(held[warp])
             if (wanted < current) if increases else (wanted > current):
@@ -64,7 +64,7 @@ def _make_setmaxnreg(i: Instruction, e: Emitter) -> End:
                     "setmaxnreg",
                     f"setmaxnreg.{i.modifiers[0]} to {wanted} from {current} registers a thread",
                     i,
-                    gang,
+                    wg,
                     lanes.mask,
                 )
             need = (wanted - current) * WARP_LANES
@@ -73,38 +73,36 @@ def _make_setmaxnreg(i: Instruction, e: Emitter) -> End:
             _FREE.set(cta, _FREE.of(cta) - need)
             held[warp] = wanted
             granted[warp] = True
-            _compare(gang, warp, i, lanes.mask)
+            _compare(wg, warp, i, lanes.mask)
         if granted.any():
             machine.progress()
             machine.scheduler.wake(("registers", cta.index))
         rest = asking & ~granted
         if not rest.any():
             return Outcome(lanes)
-        waiting = lanes.array(gang) & rest[lane_warps]
-        wait = Wait(
-            Lanes.of(waiting), ("registers", cta.index), lambda: _reason(gang, rest, wanted)
-        )
-        done = Lanes.of(lanes.array(gang) & granted[lane_warps]) if granted.any() else None
+        waiting = lanes.array(wg) & rest[lane_warps]
+        wait = Wait(Lanes.of(waiting), ("registers", cta.index), lambda: _reason(wg, rest, wanted))
+        done = Lanes.of(lanes.array(wg) & granted[lane_warps]) if granted.any() else None
         return Outcome(done, [wait])
 
     return end
 
 
-_HELD: Final = Attached[Gang, NDArray[np.int64]](
-    lambda gang: np.full(gang.warps, gang.machine.registers_per_thread)
+_HELD: Final = Attached[Warpgroup, NDArray[np.int64]](
+    lambda wg: np.full(wg.warps, wg.machine.registers_per_thread)
 )
 """Registers a thread of each warp, as they are now."""
-_EXECUTED: Final = Attached[Gang, list[list[Instruction]]](
-    lambda gang: [[] for _ in range(gang.warps)]
+_EXECUTED: Final = Attached[Warpgroup, list[list[Instruction]]](
+    lambda wg: [[] for _ in range(wg.warps)]
 )
 """The reallocations of each warp, in its order."""
 _FREE: Final = Attached[Cta, int](lambda cta: 0)
 """Registers that warps have given back and nobody has taken."""
 
 
-def _compare(gang: Gang, warp: int, site: Instruction, mask: Mask) -> None:
+def _compare(wg: Warpgroup, warp: int, site: Instruction, mask: Mask) -> None:
     """Note a warp's reallocation; remark on one that differs from another warp's."""
-    executed = _EXECUTED.of(gang)
+    executed = _EXECUTED.of(wg)
     place = len(executed[warp])
     executed[warp].append(site)
     for others in executed:
@@ -118,7 +116,7 @@ def _compare(gang: Gang, warp: int, site: Instruction, mask: Mask) -> None:
                 f"one warp of a warpgroup executes {_name(site)}, another {_name(other)} "
                 f"({other.where}); each gets what it asks for"
             )
-        gang.machine.remark("partial-warp", text, site, gang, mask)
+        wg.machine.remark("partial-warp", text, site, wg, mask)
         return
 
 
@@ -128,34 +126,34 @@ def _name(site: Instruction) -> str:
     return f"setmaxnreg.{site.modifiers[0]} {count.bits}"
 
 
-def _without(gang: Gang) -> tuple[list[int], Instruction] | None:
+def _without(wg: Warpgroup) -> tuple[list[int], Instruction] | None:
     """Warps that have reallocated less often than another of theirs, and what they left out."""
-    executed = _EXECUTED.of(gang)
+    executed = _EXECUTED.of(wg)
     most = max(executed, key=len, default=[])
     short = [warp for warp, those in enumerate(executed) if len(those) < len(most)]
-    short += range(gang.warps, GANG_LANES // WARP_LANES)
+    short += range(wg.warps, WARPGROUP_LANES // WARP_LANES)
     return (short, most[-1]) if short and most else None
 
 
-def check_reallocations(gang: Gang) -> None:
-    """All threads of a gang have left: report a reallocation that some of its warps left out."""
-    missing = _without(gang)
+def check_reallocations(wg: Warpgroup) -> None:
+    """A warpgroup has exited: report a setmaxnreg that some of its warps did not execute."""
+    missing = _without(wg)
     if missing is not None:
         warps, site = missing
-        first = gang.first_thread // WARP_LANES
-        gang.machine.remark(
+        first = wg.first_thread // WARP_LANES
+        wg.machine.remark(
             "partial-warp",
             f"{_name(site)} is not executed by "
             f"{', '.join(f'warp {first + warp}' for warp in warps)} of the warpgroup; the others "
             "do not wait for that",
-            site, gang, None, Severity.ISA,
+            site, wg, None, Severity.ISA,
         )  # fmt: skip
 
 
-def _reason(gang: Gang, warps: NDArray[np.bool_], wanted: int) -> str:
-    need = int((wanted - _HELD.of(gang)[warps]).sum()) * WARP_LANES - _FREE.of(gang.cta)
+def _reason(wg: Warpgroup, warps: NDArray[np.bool_], wanted: int) -> str:
+    need = int((wanted - _HELD.of(wg)[warps]).sum()) * WARP_LANES - _FREE.of(wg.cta)
     text = f"waits for {wanted} registers a thread: {need} more registers than the CTA has free"
-    for other in gang.cta.gangs:
+    for other in wg.cta.warpgroups:
         missing = _without(other)
         if missing is not None and missing[1].modifiers[0] == "dec":
             first = other.first_thread // WARP_LANES

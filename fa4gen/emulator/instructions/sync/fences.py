@@ -10,7 +10,7 @@ from itertools import product
 from typing import Final
 
 from fa4gen.emulator.ptx.syntax import Address, Immediate, Instruction
-from fa4gen.emulator.state.machine import Gang
+from fa4gen.emulator.state.machine import Warpgroup
 from fa4gen.emulator.state.registers import Mask, as_row
 from fa4gen.emulator.translate.emit import Emitter, Reader
 from fa4gen.emulator.translate.registry import Translate
@@ -52,12 +52,12 @@ def _fence(i: Instruction, e: Emitter) -> None:
     elif words not in (_PLAIN if i.opcode == "fence" else _BARS) or i.operands:
         raise e.refuse("modifiers or operands")
 
-    def handler(gang: Gang, mask: Mask) -> None:
-        observer = gang.machine.observer
-        observer.fence(gang, mask, i.text, i)
+    def handler(wg: Warpgroup, mask: Mask) -> None:
+        observer = wg.machine.observer
+        observer.fence(wg, mask, i.text, i)
         if maps is not None and observer.enabled:
-            row = as_row(maps(gang), gang.lanes)
-            observer.map_acquired(gang, mask, row if mask is None else row[mask])
+            row = as_row(maps(wg), wg.lanes)
+            observer.map_acquired(wg, mask, row if mask is None else row[mask])
 
     e.call(handler)
 

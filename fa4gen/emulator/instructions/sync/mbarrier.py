@@ -12,7 +12,7 @@ from fa4gen.emulator.ptx.syntax import Instruction, Operand, Sink
 from fa4gen.emulator.report import Severity
 from fa4gen.emulator.state.findings import Threads
 from fa4gen.emulator.state.lanes import Lanes
-from fa4gen.emulator.state.machine import Gang, Mbarrier
+from fa4gen.emulator.state.machine import Mbarrier, Warpgroup
 from fa4gen.emulator.state.mbarriers import MAX_COUNT
 from fa4gen.emulator.state.registers import Mask, as_row
 from fa4gen.emulator.translate.emit import Emitter, Reader, Writer
@@ -24,9 +24,9 @@ from fa4gen.emulator.translate.registry import Translate
 _FAIL_ONE_IN: Final = 32
 
 
-def groups(gang: Gang, mask: Mask, *rows: Any) -> list[tuple[tuple[int, ...], Mask]]:
+def groups(wg: Warpgroup, mask: Mask, *rows: Any) -> list[tuple[tuple[int, ...], Mask]]:
     """Split lanes into sets with equal values in all rows: [(values, mask), …]."""
-    first = gang.first_lane(mask)
+    first = wg.first_lane(mask)
     values = tuple(int(row[first]) if getattr(row, "ndim", 0) else int(row) for row in rows)
     if (mask is not None and np.count_nonzero(mask) == 1) or all(
         _is(row if mask is None else row[mask], value)
@@ -34,8 +34,8 @@ def groups(gang: Gang, mask: Mask, *rows: Any) -> list[tuple[tuple[int, ...], Ma
         if getattr(row, "ndim", 0)
     ):
         return [(values, mask)]
-    rows = tuple(as_row(row, gang.lanes) for row in rows)
-    lanes = gang.lanes_of(mask)
+    rows = tuple(as_row(row, wg.lanes) for row in rows)
+    lanes = wg.lanes_of(mask)
     columns = rows if mask is None else [row[lanes] for row in rows]
     found: dict[tuple[int, ...], list[int]] = {}
     for position, lane in enumerate(lanes):
@@ -43,7 +43,7 @@ def groups(gang: Gang, mask: Mask, *rows: Any) -> list[tuple[tuple[int, ...], Ma
         found.setdefault(key, []).append(int(lane))
     result: list[tuple[tuple[int, ...], Mask]] = []
     for key, members in found.items():
-        part = np.zeros(gang.lanes, np.bool_)
+        part = np.zeros(wg.lanes, np.bool_)
         part[members] = True
         result.append((key, part))
     return result
@@ -54,17 +54,17 @@ def _is(column: Any, value: int) -> bool:
     return bool(np.count_nonzero(column == value) == len(column))
 
 
-def size_of(gang: Gang, mask: Mask) -> int:
-    return gang.lanes if mask is None else int(np.count_nonzero(mask))
+def size_of(wg: Warpgroup, mask: Mask) -> int:
+    return wg.lanes if mask is None else int(np.count_nonzero(mask))
 
 
 def arrive_counted(
-    gang: Gang, mask: Mask, barrier: Mbarrier, count: int, site: Instruction, drop: bool = False
+    wg: Warpgroup, mask: Mask, barrier: Mbarrier, count: int, site: Instruction, drop: bool = False
 ) -> None:
     """Every lane arrives ``count`` times, one after the other, as the hardware does."""
-    machine = gang.machine
-    who = Threads(gang.machine, gang, mask)
-    left = size_of(gang, mask)
+    machine = wg.machine
+    who = Threads(wg.machine, wg, mask)
+    left = size_of(wg, mask)
     while left:
         lanes = min(left, max(barrier.pending // count, 1))
         if barrier.pending < count:
@@ -72,7 +72,7 @@ def arrive_counted(
                 "over-arrival",
                 f"{barrier.describe()}: {left} of the arrivals are more than the phase has left",
                 site,
-                gang,
+                wg,
                 mask,
             )
         if drop:
@@ -87,17 +87,17 @@ def _init(i: Instruction, e: Emitter) -> None:
     form = parse_form(i, e, (), "relaxed")
     address, count = e.address(i.operands[0], shared=form.shared), e.reader(i.operands[1], "u32")
 
-    def handler(gang: Gang, mask: Mask) -> None:
-        machine = gang.machine
-        for (at, arrivals), part in groups(gang, mask, address(gang), count(gang)):
-            cta, offset = locate(gang, at, form, i)
+    def handler(wg: Warpgroup, mask: Mask) -> None:
+        machine = wg.machine
+        for (at, arrivals), part in groups(wg, mask, address(wg), count(wg)):
+            cta, offset = locate(wg, at, form, i)
             if offset % 8:
                 machine.fault(
                     "misaligned",
                     f"mbarrier.init at offset {offset} of shared memory, "
                     "which is not 8-byte aligned",
                     i,
-                    gang,
+                    wg,
                     part,
                 )
             if not 1 <= arrivals <= MAX_COUNT:
@@ -105,7 +105,7 @@ def _init(i: Instruction, e: Emitter) -> None:
                     "barrier-misuse",
                     f"mbarrier.init with {arrivals} arrivals; 1 to {MAX_COUNT} are possible",
                     i,
-                    gang,
+                    wg,
                     part,
                 )
             if offset + 8 > cta.shared.size:
@@ -114,7 +114,7 @@ def _init(i: Instruction, e: Emitter) -> None:
                     f"mbarrier.init at offset {offset}, past the end of "
                     f"shared memory ({cta.shared.size} bytes)",
                     i,
-                    gang,
+                    wg,
                     part,
                 )
             if offset in cta.barriers:
@@ -123,22 +123,22 @@ def _init(i: Instruction, e: Emitter) -> None:
                     "barrier-misuse",
                     f"{cta.name_of(offset)} is initialised again without mbarrier.inval",
                     i,
-                    gang,
+                    wg,
                     part,
                 )
-            if size_of(gang, part) > 1:
+            if size_of(wg, part) > 1:
                 machine.find(
                     "barrier-misuse",
-                    f"{size_of(gang, part)} threads initialise {cta.name_of(offset)}",
+                    f"{size_of(wg, part)} threads initialise {cta.name_of(offset)}",
                     i,
-                    gang,
+                    wg,
                     part,
                     Severity.REVIEW,
                 )
             barrier = Mbarrier(offset, arrivals, arrivals, cta=cta, site=i)
             cta.barriers[offset] = barrier
             machine.progress()
-            machine.observer.barrier_init(gang, gang.first_lane(part), barrier, i)
+            machine.observer.barrier_init(wg, wg.first_lane(part), barrier, i)
 
     e.call(handler)
 
@@ -147,20 +147,20 @@ def _inval(i: Instruction, e: Emitter) -> None:
     form = parse_form(i, e, (), "relaxed")
     address = e.address(i.operands[0], shared=form.shared)
 
-    def handler(gang: Gang, mask: Mask) -> None:
-        for (at,), part in groups(gang, mask, address(gang)):
-            cta, offset = locate(gang, at, form, i)
-            barrier = gang.machine.barrier(cta, offset, gang, part, i)
-            gang.machine.observer.barrier_used(gang, part, barrier, i)
-            if gang.machine.scheduler.waiting_at(id(barrier)):
-                gang.machine.find(
+    def handler(wg: Warpgroup, mask: Mask) -> None:
+        for (at,), part in groups(wg, mask, address(wg)):
+            cta, offset = locate(wg, at, form, i)
+            barrier = wg.machine.barrier(cta, offset, wg, part, i)
+            wg.machine.observer.barrier_used(wg, part, barrier, i)
+            if wg.machine.scheduler.waiting_at(id(barrier)):
+                wg.machine.find(
                     "barrier-misuse",
                     f"{barrier.name} is invalidated while threads wait at it",
                     i,
-                    gang,
+                    wg,
                     part,
                 )
-            gang.machine.tally.retire(barrier.cta, barrier)
+            wg.machine.tally.retire(barrier.cta, barrier)
             del cta.barriers[offset]
 
     e.call(handler)
@@ -187,40 +187,40 @@ def _arrive(i: Instruction, e: Emitter) -> None:
     write = e.writer(state, "b64") if state is not None else None
     release = "none" if form.order == "relaxed" else form.scope
 
-    def handler(gang: Gang, mask: Mask) -> None:
-        machine = gang.machine
-        values = extra(gang) if extra is not None else np.uint32(0 if expect else 1)
-        for (at, value), part in groups(gang, mask, address(gang), values):
-            cta, offset = locate(gang, at, form, i)
-            barrier = machine.barrier(cta, offset, gang, part, i)
-            machine.observer.barrier_used(gang, part, barrier, i)
-            machine.observer.arrived(gang, part, barrier, release, i)
+    def handler(wg: Warpgroup, mask: Mask) -> None:
+        machine = wg.machine
+        values = extra(wg) if extra is not None else np.uint32(0 if expect else 1)
+        for (at, value), part in groups(wg, mask, address(wg), values):
+            cta, offset = locate(wg, at, form, i)
+            barrier = machine.barrier(cta, offset, wg, part, i)
+            machine.observer.barrier_used(wg, part, barrier, i)
+            machine.observer.arrived(wg, part, barrier, release, i)
             token = np.uint64(barrier.phase << 20 | barrier.pending)
             if expect:
-                for _ in range(size_of(gang, part)):
-                    _expect(machine, barrier, value, i, gang, part)
-                    arrive_counted(gang, _first(gang, part), barrier, 1, i, drop)
+                for _ in range(size_of(wg, part)):
+                    _expect(machine, barrier, value, i, wg, part)
+                    arrive_counted(wg, _first(wg, part), barrier, 1, i, drop)
             else:
                 if value < 1:
                     machine.fault(
-                        "barrier-misuse", f"{barrier.name}: an arrival of {value}", i, gang, part
+                        "barrier-misuse", f"{barrier.name}: an arrival of {value}", i, wg, part
                     )
-                arrive_counted(gang, part, barrier, value, i, drop)
+                arrive_counted(wg, part, barrier, value, i, drop)
             if write is not None:
-                write(gang, token, part)
+                write(wg, token, part)
 
     e.call(handler)
 
 
-def _first(gang: Gang, mask: Mask) -> Mask:
+def _first(wg: Warpgroup, mask: Mask) -> Mask:
     """A mask of the first lane only."""
-    part = np.zeros(gang.lanes, np.bool_)
-    part[gang.first_lane(mask)] = True
+    part = np.zeros(wg.lanes, np.bool_)
+    part[wg.first_lane(mask)] = True
     return part
 
 
 def _expect(
-    machine: Any, barrier: Mbarrier, count: int, site: Instruction, gang: Gang, mask: Mask
+    machine: Any, barrier: Mbarrier, count: int, site: Instruction, wg: Warpgroup, mask: Mask
 ) -> None:
     if count > MAX_COUNT or abs(barrier.transactions + count) > MAX_COUNT:
         machine.find(
@@ -228,7 +228,7 @@ def _expect(
             f"{barrier.name}: {count} more bytes than the "
             f"{barrier.transactions} outstanding do not fit into its count",
             site,
-            gang,
+            wg,
             mask,
         )
     barrier.expect(count)
@@ -239,17 +239,17 @@ def _transactions(i: Instruction, e: Emitter) -> None:
     address, count = e.address(i.operands[0], shared=form.shared), e.reader(i.operands[1], "u32")
     completes = i.modifiers[0] == "complete_tx"
 
-    def handler(gang: Gang, mask: Mask) -> None:
-        machine = gang.machine
-        for (at, value), part in groups(gang, mask, address(gang), count(gang)):
-            cta, offset = locate(gang, at, form, i)
-            barrier = machine.barrier(cta, offset, gang, part, i)
-            machine.observer.barrier_used(gang, part, barrier, i)
-            for _ in range(size_of(gang, part)):
+    def handler(wg: Warpgroup, mask: Mask) -> None:
+        machine = wg.machine
+        for (at, value), part in groups(wg, mask, address(wg), count(wg)):
+            cta, offset = locate(wg, at, form, i)
+            barrier = machine.barrier(cta, offset, wg, part, i)
+            machine.observer.barrier_used(wg, part, barrier, i)
+            for _ in range(size_of(wg, part)):
                 if completes:
-                    barrier.complete_transaction(value, Threads(gang.machine, gang, part))
+                    barrier.complete_transaction(value, Threads(wg.machine, wg, part))
                 else:
-                    _expect(machine, barrier, value, i, gang, part)
+                    _expect(machine, barrier, value, i, wg, part)
             machine.progress()
 
     e.call(handler)
@@ -258,8 +258,8 @@ def _transactions(i: Instruction, e: Emitter) -> None:
 def _pending_count(i: Instruction, e: Emitter) -> None:
     state, write = e.reader(i.operands[1], "b64"), e.writer(i.operands[0], "b32")
 
-    def handler(gang: Gang, mask: Mask) -> None:
-        write(gang, (state(gang) & np.uint64(MAX_COUNT)).astype(np.uint32), mask)
+    def handler(wg: Warpgroup, mask: Mask) -> None:
+        write(wg, (state(wg) & np.uint64(MAX_COUNT)).astype(np.uint32), mask)
 
     e.call(handler)
 
@@ -281,44 +281,44 @@ def make_wait(i: Instruction, e: Emitter) -> End:
     value: Reader = e.reader(i.operands[2], "u32" if parity else "b64")
     acquire = "none" if form.order == "relaxed" else form.scope
 
-    def end(gang: Gang, lanes: Lanes, timed_out: bool) -> Outcome:
-        machine = gang.machine
+    def end(wg: Warpgroup, lanes: Lanes, timed_out: bool) -> Outcome:
+        machine = wg.machine
         done: list[Mask] = []
         waits: list[Wait] = []
-        for (at, wanted), part in groups(gang, lanes.mask, address(gang), value(gang)):
-            cta, offset = locate(gang, at, form, i)
-            if cta is not gang.cta:
-                machine.fault("barrier-misuse", "a wait on another CTA's mbarrier", i, gang, part)
-            barrier = machine.barrier(cta, offset, gang, part, i)
+        for (at, wanted), part in groups(wg, lanes.mask, address(wg), value(wg)):
+            cta, offset = locate(wg, at, form, i)
+            if cta is not wg.cta:
+                machine.fault("barrier-misuse", "a wait on another CTA's mbarrier", i, wg, part)
+            barrier = machine.barrier(cta, offset, wg, part, i)
             if parity and wanted > 1:
                 machine.find(
                     "barrier-misuse",
                     f"{barrier.name}: parity {wanted} is neither 0 nor 1; the low bit counts",
                     i,
-                    gang,
+                    wg,
                     part,
                     Severity.REVIEW,
                 )
                 wanted &= 1  # ptxas: shifted left by 31
-            machine.observer.barrier_used(gang, part, barrier, i)
+            machine.observer.barrier_used(wg, part, barrier, i)
             phase = barrier.phase - 1 if parity else wanted >> 20
             if barrier.passed(wanted) if parity else barrier.phase > phase:
-                write(gang, True, part)
+                write(wg, True, part)
                 barrier.passes += 1
-                machine.observer.waited(gang, part, barrier, phase, acquire, i)
+                machine.observer.waited(wg, part, barrier, phase, acquire, i)
                 done.append(part)
             elif timed_out or machine.random.randrange(_FAIL_ONE_IN) == 0:
-                write(gang, False, part)
+                write(wg, False, part)
                 done.append(part)
             else:
                 barrier.parks += 1
                 waits.append(Wait(Lanes(part), id(barrier), _reason(barrier, wanted, parity), True))
-        return Outcome(join(gang, done), waits)
+        return Outcome(join(wg, done), waits)
 
     return end
 
 
-def join(gang: Gang, parts: list[Mask]) -> Lanes | None:
+def join(wg: Warpgroup, parts: list[Mask]) -> Lanes | None:
     """The union of lane sets; None if there is none."""
     if not parts:
         return None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from fa4gen.emulator.ptx.syntax import Instruction
-from fa4gen.emulator.state.machine import Cta, Gang
+from fa4gen.emulator.state.machine import Cta, Warpgroup
 from fa4gen.emulator.state.memory import SHARED_WINDOW, WINDOW_BYTES
 from fa4gen.emulator.translate.emit import Emitter
 
@@ -48,16 +48,16 @@ def parse_form(i: Instruction, e: Emitter, allowed: tuple[str, ...], default: st
     return Form(cluster, order, scope, frozenset(words))
 
 
-def locate(gang: Gang, address: int, form: Form, site: Instruction) -> tuple[Cta, int]:
+def locate(wg: Warpgroup, address: int, form: Form, site: Instruction) -> tuple[Cta, int]:
     """The CTA and offset of a barrier's address, shared or generic."""
     if "shared" not in form.words:
         if not SHARED_WINDOW <= address < SHARED_WINDOW + WINDOW_BYTES:
-            gang.machine.fault(
+            wg.machine.fault(
                 "out-of-bounds",
                 f"generic address {address:#x} of an mbarrier is not in shared memory",
                 site,
-                gang,
+                wg,
                 None,
             )
         address -= SHARED_WINDOW
-    return gang.machine.shared_at(gang, address, site, form.cluster)
+    return wg.machine.shared_at(wg, address, site, form.cluster)

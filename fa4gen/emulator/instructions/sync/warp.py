@@ -17,13 +17,13 @@ from fa4gen.emulator.instructions.scalar.modifiers import Words
 from fa4gen.emulator.ptx.syntax import Immediate, Instruction, Pair, Sink
 from fa4gen.emulator.ptx.types import bits_of, dtype_of
 from fa4gen.emulator.report import Severity
-from fa4gen.emulator.state.machine import Gang
-from fa4gen.emulator.state.registers import GANG_LANES, WARP_LANES, Mask
+from fa4gen.emulator.state.machine import Warpgroup
+from fa4gen.emulator.state.registers import WARP_LANES, WARPGROUP_LANES, Mask
 from fa4gen.emulator.translate.emit import Emitter, Writer
 from fa4gen.emulator.translate.registry import Translate
 
 _FULL: Final = 0xFFFFFFFF
-_LANE: Final = np.arange(GANG_LANES) % WARP_LANES
+_LANE: Final = np.arange(WARPGROUP_LANES) % WARP_LANES
 _BIT: Final = np.uint32(1) << _LANE.astype(np.uint32)
 
 
@@ -40,23 +40,23 @@ def per_lane(words: NDArray[Any], lanes: int) -> NDArray[Any]:
     return words.repeat(WARP_LANES)[:lanes]
 
 
-def executing(gang: Gang, mask: Mask) -> NDArray[np.bool_]:
+def executing(wg: Warpgroup, mask: Mask) -> NDArray[np.bool_]:
     """The lanes that take part."""
-    return np.ones(gang.lanes, np.bool_) if mask is None else mask
+    return np.ones(wg.lanes, np.bool_) if mask is None else mask
 
 
-def _check_members(site: Instruction, gang: Gang, mask: Mask, members: Any) -> None:
+def _check_members(site: Instruction, wg: Warpgroup, mask: Mask, members: Any) -> None:
     """Every lane that takes part belongs to its own membermask."""
     if members.ndim == 0 and int(members) == _FULL:
         return
-    absent = executing(gang, mask) & ((members & _BIT[: gang.lanes]) == 0)
+    absent = executing(wg, mask) & ((members & _BIT[: wg.lanes]) == 0)
     if absent.any():
-        value = int(np.broadcast_to(members, gang.lanes)[absent.argmax()])
-        gang.machine.find(
+        value = int(np.broadcast_to(members, wg.lanes)[absent.argmax()])
+        wg.machine.find(
             "illegal-instruction",
             f"the lane is not in its membermask {value:#x}",
             site,
-            gang,
+            wg,
             absent,
         )
 
@@ -100,46 +100,46 @@ def _shuffle(i: Instruction, e: Emitter) -> None:
     read, read_b, read_c = (e.reader(operand, "u32") for operand in (a, b, c))
     read_members = e.reader(members, "u32")
     table = None
-    first = np.arange(GANG_LANES) - _LANE
+    first = np.arange(WARPGROUP_LANES) - _LANE
     if isinstance(b, Immediate) and isinstance(c, Immediate):
         source, good = _source_lanes(mode, b.bits, c.bits, _LANE)
-        table = source + first, np.broadcast_to(good, GANG_LANES)
+        table = source + first, np.broadcast_to(good, WARPGROUP_LANES)
 
-    def handler(gang: Gang, mask: Mask) -> None:
-        lanes = gang.lanes
+    def handler(wg: Warpgroup, mask: Mask) -> None:
+        lanes = wg.lanes
         if table is not None:
             sources, good = table[0][:lanes], table[1][:lanes]
         else:
-            sources, good = _source_lanes(mode, read_b(gang), read_c(gang), _LANE[:lanes])
+            sources, good = _source_lanes(mode, read_b(wg), read_c(wg), _LANE[:lanes])
             sources = sources + first[:lanes]
-        member = read_members(gang)
-        _check_members(i, gang, mask, member)
+        member = read_members(wg)
+        _check_members(i, wg, mask, member)
         if mask is not None or lanes % WARP_LANES or member.ndim or int(member) != _FULL:
-            sources = _check_sources(i, gang, mask, member, sources)
-        write(gang, np.broadcast_to(read(gang), lanes)[sources], mask)
+            sources = _check_sources(i, wg, mask, member, sources)
+        write(wg, np.broadcast_to(read(wg), lanes)[sources], mask)
         if inside is not None:
-            inside(gang, good, mask)
+            inside(wg, good, mask)
 
     e.call(handler)
 
 
 def _check_sources(
-    site: Instruction, gang: Gang, mask: Mask, members: Any, sources: NDArray[Any]
+    site: Instruction, wg: Warpgroup, mask: Mask, members: Any, sources: NDArray[Any]
 ) -> NDArray[Any]:
-    """Remark on lanes that read one that takes no part; sources within the gang."""
-    lanes = gang.lanes
-    here = executing(gang, mask)
+    """Remark on lanes that read one that takes no part; sources within the warpgroup."""
+    lanes = wg.lanes
+    here = executing(wg, mask)
     within: NDArray[Any] = np.minimum(sources, lanes - 1)
     bit = np.uint32(1) << (sources % WARP_LANES).astype(np.uint32)
     bad = here & ((sources >= lanes) | ~here[within] | ((members & bit) == 0))
     if bad.any():
         lane = int(bad.argmax())
-        gang.machine.find(
+        wg.machine.find(
             "illegal-instruction",
             f"lane {lane % WARP_LANES} reads lane {int(sources[lane]) % WARP_LANES}, which takes no"
             " part: the value is undefined",
             site,
-            gang,
+            wg,
             bad,
             Severity.REVIEW,
         )
@@ -158,22 +158,22 @@ def _vote(i: Instruction, e: Emitter) -> None:
     write = e.writer(i.operands[0], kind)
     read, read_members = e.reader(i.operands[1], "pred"), e.reader(i.operands[2], "u32")
 
-    def handler(gang: Gang, mask: Mask) -> None:
-        lanes = gang.lanes
-        member = read_members(gang)
-        _check_members(i, gang, mask, member)
-        here = executing(gang, mask)
-        yes = per_lane(per_warp(here & read(gang)), lanes) & member
+    def handler(wg: Warpgroup, mask: Mask) -> None:
+        lanes = wg.lanes
+        member = read_members(wg)
+        _check_members(i, wg, mask, member)
+        here = executing(wg, mask)
+        yes = per_lane(per_warp(here & read(wg)), lanes) & member
         if mode == "ballot":
-            write(gang, yes, mask)
+            write(wg, yes, mask)
             return
         everyone = per_lane(per_warp(here), lanes) & member
         if mode == "any":
-            write(gang, yes != 0, mask)
+            write(wg, yes != 0, mask)
         elif mode == "all":
-            write(gang, yes == everyone, mask)
+            write(wg, yes == everyone, mask)
         else:
-            write(gang, (yes == everyone) | (yes == 0), mask)
+            write(wg, (yes == everyone) | (yes == 0), mask)
 
     e.call(handler)
 
@@ -183,9 +183,7 @@ def _active(i: Instruction, e: Emitter) -> None:
     words.kind("b32")
     words.end(1)
     write = e.writer(i.operands[0], "b32")
-    e.call(
-        lambda gang, mask: write(gang, per_lane(per_warp(executing(gang, mask)), gang.lanes), mask)
-    )
+    e.call(lambda wg, mask: write(wg, per_lane(per_warp(executing(wg, mask)), wg.lanes), mask))
 
 
 def _elect(i: Instruction, e: Emitter) -> None:
@@ -201,20 +199,20 @@ def _elect(i: Instruction, e: Emitter) -> None:
     read_members = e.reader(i.operands[1], "u32")
     first_of_warp = _LANE == 0
 
-    def handler(gang: Gang, mask: Mask) -> None:
-        lanes = gang.lanes
-        member = read_members(gang)
+    def handler(wg: Warpgroup, mask: Mask) -> None:
+        lanes = wg.lanes
+        member = read_members(wg)
         if mask is None and member.ndim == 0 and int(member) == _FULL:
-            chosen(gang, first_of_warp[:lanes], mask)
+            chosen(wg, first_of_warp[:lanes], mask)
             if write is not None:
-                write(gang, np.uint32(0), mask)
+                write(wg, np.uint32(0), mask)
             return
-        _check_members(i, gang, mask, member)
-        there = per_lane(per_warp(executing(gang, mask)), lanes) & member
+        _check_members(i, wg, mask, member)
+        there = per_lane(per_warp(executing(wg, mask)), lanes) & member
         lowest = there & (~there + np.uint32(1))
-        chosen(gang, lowest == _BIT[:lanes], mask)
+        chosen(wg, lowest == _BIT[:lanes], mask)
         if write is not None:
-            write(gang, np.bitwise_count(lowest - np.uint32(1)).astype(np.uint32), mask)
+            write(wg, np.bitwise_count(lowest - np.uint32(1)).astype(np.uint32), mask)
 
     e.call(handler)
 
@@ -238,24 +236,24 @@ def _match(i: Instruction, e: Emitter) -> None:
     write = e.writer(destination, "b32")
     read, read_members = e.reader(i.operands[1], kind), e.reader(i.operands[2], "u32")
 
-    def handler(gang: Gang, mask: Mask) -> None:
-        lanes = gang.lanes
-        member = read_members(gang)
-        _check_members(i, gang, mask, member)
-        row = np.zeros(gang.warps * WARP_LANES, dtype_of(kind))
-        row[:lanes] = read(gang)
+    def handler(wg: Warpgroup, mask: Mask) -> None:
+        lanes = wg.lanes
+        member = read_members(wg)
+        _check_members(i, wg, mask, member)
+        row = np.zeros(wg.warps * WARP_LANES, dtype_of(kind))
+        row[:lanes] = read(wg)
         table = row.reshape(-1, WARP_LANES)
         equal = table[:, :, None] == table[:, None, :]
         same = np.packbits(equal, axis=2, bitorder="little").view(np.uint32).reshape(-1)[:lanes]
-        there = per_lane(per_warp(executing(gang, mask)), lanes) & member
+        there = per_lane(per_warp(executing(wg, mask)), lanes) & member
         same = same & there
         if mode == "any":
-            write(gang, same, mask)
+            write(wg, same, mask)
             return
         everyone = same == there
-        write(gang, np.where(everyone, there, np.uint32(0)), mask)
+        write(wg, np.where(everyone, there, np.uint32(0)), mask)
         if agreed is not None:
-            agreed(gang, everyone, mask)
+            agreed(wg, everyone, mask)
 
     e.call(handler)
 
@@ -325,24 +323,24 @@ def _redux(i: Instruction, e: Emitter) -> None:
     write = e.writer(i.operands[0], f"b{bits_of(kind)}")
     read, read_members = e.reader(i.operands[1], kind), e.reader(i.operands[2], "u32")
 
-    def handler(gang: Gang, mask: Mask) -> None:
-        lanes = gang.lanes
-        member = read_members(gang)
-        _check_members(i, gang, mask, member)
-        row = np.broadcast_to(read(gang), lanes).view(dtype)
-        there = per_warp(executing(gang, mask))
+    def handler(wg: Warpgroup, mask: Mask) -> None:
+        lanes = wg.lanes
+        member = read_members(wg)
+        _check_members(i, wg, mask, member)
+        row = np.broadcast_to(read(wg), lanes).view(dtype)
+        there = per_warp(executing(wg, mask))
         if member.ndim == 0 and int(member) == _FULL and ((there == _FULL) | (there == 0)).all():
-            write(gang, per_lane(reduce(row.reshape(-1, WARP_LANES)), lanes), mask)
+            write(wg, per_lane(reduce(row.reshape(-1, WARP_LANES)), lanes), mask)
             return
         result = np.zeros(lanes, dtype)
         groups = per_lane(there, lanes) & member
         keys = groups.astype(np.int64) | np.arange(lanes) // WARP_LANES << WARP_LANES
-        here = executing(gang, mask)
+        here = executing(wg, mask)
         for key in np.unique(keys[here]).tolist():
             first = key >> WARP_LANES << 5
             chosen = first + np.flatnonzero((key >> np.arange(WARP_LANES)) & 1)
             result[here & (keys == key)] = reduce(np.ascontiguousarray(row[chosen]))
-        write(gang, result, mask)
+        write(wg, result, mask)
 
     e.call(handler)
 

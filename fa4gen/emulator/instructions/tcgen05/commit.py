@@ -16,7 +16,7 @@ from fa4gen.emulator.instructions.tcgen05.common import (
 from fa4gen.emulator.instructions.tcgen05.queue import queue_of
 from fa4gen.emulator.ptx.syntax import Instruction
 from fa4gen.emulator.state.attached import Attached
-from fa4gen.emulator.state.machine import AsyncOp, Gang, Mbarrier
+from fa4gen.emulator.state.machine import AsyncOp, Mbarrier, Warpgroup
 from fa4gen.emulator.state.memory import SHARED_WINDOW, WINDOW_BYTES
 from fa4gen.emulator.state.registers import Mask
 from fa4gen.emulator.translate.emit import Emitter
@@ -24,25 +24,25 @@ from fa4gen.emulator.translate.emit import Emitter
 _MULTICAST = "multicast::cluster"
 
 
-_TRACKED: Final = Attached[Gang, dict[int, dict[int, AsyncOp]]](lambda gang: {})
+_TRACKED: Final = Attached[Warpgroup, dict[int, dict[int, AsyncOp]]](lambda wg: {})
 """By lane, then by slot of the observer's clocks."""
 
 
-def remember(gang: Gang, lane: int, op: AsyncOp) -> None:
+def remember(wg: Warpgroup, lane: int, op: AsyncOp) -> None:
     """Note an operation for the thread's later commits.
 
     Only the latest operation in each slot of the observer's clocks counts: who knows of that one
     knows of those before it.
     """
     if op.slot >= 0:
-        slots = _TRACKED.of(gang).setdefault(lane, {})
+        slots = _TRACKED.of(wg).setdefault(lane, {})
         slots.pop(op.slot, None)
         slots[op.slot] = op
 
 
-def tracked_by(gang: Gang, lane: int) -> tuple[AsyncOp, ...]:
+def tracked_by(wg: Warpgroup, lane: int) -> tuple[AsyncOp, ...]:
     """What a commit of the thread would speak for, oldest first."""
-    return tuple(_TRACKED.of(gang).get(lane, {}).values())
+    return tuple(_TRACKED.of(wg).get(lane, {}).values())
 
 
 def commit(i: Instruction, e: Emitter) -> None:
@@ -66,55 +66,55 @@ def commit(i: Instruction, e: Emitter) -> None:
     address = e.address(i.operands[0], shared=shared)
     to = e.reader(i.operands[1], "u16") if multicast else None
 
-    def targets(gang: Gang, lane: int, at: int, ctas: int | None) -> tuple[Mbarrier, ...]:
-        machine = gang.machine
-        mask = only(gang, lane)
+    def targets(wg: Warpgroup, lane: int, at: int, ctas: int | None) -> tuple[Mbarrier, ...]:
+        machine = wg.machine
+        mask = only(wg, lane)
         if not shared:
             if at >= WINDOW_BYTES and not 0 <= at - SHARED_WINDOW < WINDOW_BYTES:
                 machine.fault(
                     "out-of-bounds",
                     f"generic address {at:#x} of an mbarrier is not in shared memory",
-                    i, gang, mask,
+                    i, wg, mask,
                 )  # fmt: skip
             at %= WINDOW_BYTES
-        cta, offset = machine.shared_at(gang, at, i, True)
+        cta, offset = machine.shared_at(wg, at, i, True)
         if ctas is None:
-            return (machine.barrier(cta, offset, gang, mask, i),)
-        everyone = gang.cta.cluster.ctas
+            return (machine.barrier(cta, offset, wg, mask, i),)
+        everyone = wg.cta.cluster.ctas
         if ctas == 0 or ctas >> len(everyone):
             machine.fault(
                 "illegal-instruction",
                 f"multicast mask {ctas:#x} for a cluster of {len(everyone)}",
-                i, gang, mask,
+                i, wg, mask,
             )  # fmt: skip
         return tuple(
-            machine.barrier(one, offset, gang, mask, i) for one in everyone if ctas >> one.rank & 1
+            machine.barrier(one, offset, wg, mask, i) for one in everyone if ctas >> one.rank & 1
         )
 
-    def issue(gang: Gang, lane: int, at: int, ctas: int | None) -> None:
-        machine = gang.machine
-        barriers = targets(gang, lane, at, ctas)
-        queue = queue_of(gang, lane)
+    def issue(wg: Warpgroup, lane: int, at: int, ctas: int | None) -> None:
+        machine = wg.machine
+        barriers = targets(wg, lane, at, ctas)
+        queue = queue_of(wg, lane)
         idle = not len(queue)
 
         def finish() -> None:
             for barrier in barriers:
                 barrier.signal_arrival(op)
 
-        op = AsyncOp("tcgen05.commit", gang, lane, i, lambda: None, finish, unit="tensor")
-        op.notes["tracks"] = tracked_by(gang, lane)
-        op.notes["queue"] = (gang, lane)
+        op = AsyncOp("tcgen05.commit", wg, lane, i, lambda: None, finish, unit="tensor")
+        op.notes["tracks"] = tracked_by(wg, lane)
+        op.notes["queue"] = (wg, lane)
         queue.submit(op, None)
         if idle:
             machine.complete(op)
 
-    def handler(gang: Gang, mask: Mask) -> None:
-        check_one_thread(gang, mask, i)
-        use_group(gang, mask, i, group)
-        at = address(gang)
-        masks = to(gang) if to is not None else None
-        for lane in gang.lanes_of(mask).tolist():
-            ctas = None if masks is None else int(np.broadcast_to(masks, gang.lanes)[lane])
-            issue(gang, lane, pick(at, lane), ctas)
+    def handler(wg: Warpgroup, mask: Mask) -> None:
+        check_one_thread(wg, mask, i)
+        use_group(wg, mask, i, group)
+        at = address(wg)
+        masks = to(wg) if to is not None else None
+        for lane in wg.lanes_of(mask).tolist():
+            ctas = None if masks is None else int(np.broadcast_to(masks, wg.lanes)[lane])
+            issue(wg, lane, pick(at, lane), ctas)
 
     e.call(handler)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from fa4gen.emulator.ptx.syntax import Function, Instruction
 from fa4gen.emulator.report import Severity
 from fa4gen.emulator.state.attached import Attached
-from fa4gen.emulator.state.machine import Cta, Gang, Machine, TensorRange
+from fa4gen.emulator.state.machine import Cta, Machine, TensorRange, Warpgroup
 from fa4gen.emulator.state.registers import WARP_LANES, Mask
 from fa4gen.emulator.state.tensor_memory import COLUMNS, TensorMemory
 from fa4gen.emulator.translate.emit import Emitter
@@ -36,12 +36,12 @@ def check_words(i: Instruction, e: Emitter, allowed: set[str]) -> None:
         raise e.refuse("a modifier twice")
 
 
-def memory_of(gang: Gang, mask: Mask, site: Instruction, cta: Cta | None = None) -> TensorMemory:
+def memory_of(wg: Warpgroup, mask: Mask, site: Instruction, cta: Cta | None = None) -> TensorMemory:
     """The tensor memory of a CTA; stops where the target has none."""
-    memory = (cta or gang.cta).tensor_memory
+    memory = (cta or wg.cta).tensor_memory
     if memory is None:
-        gang.machine.fault(
-            "illegal-instruction", "tensor memory does not exist before sm_100", site, gang, mask
+        wg.machine.fault(
+            "illegal-instruction", "tensor memory does not exist before sm_100", site, wg, mask
         )
     return memory
 
@@ -50,61 +50,61 @@ _GROUP: Final = Attached[Cta, int](lambda cta: 1)
 """The .cta_group that a CTA has used first."""
 
 
-def use_group(gang: Gang, mask: Mask, site: Instruction, group: int) -> tuple[Cta, ...]:
+def use_group(wg: Warpgroup, mask: Mask, site: Instruction, group: int) -> tuple[Cta, ...]:
     """The CTAs that work together, the one of even rank first.
 
     Stops where a pair is asked for and there is none, or where a CTA uses both kinds of groups.
     """
-    cta = gang.cta
+    cta = wg.cta
     before = _GROUP.known(cta)
     if before is None:
         before = group
         _GROUP.set(cta, group)
     if before != group:
-        gang.machine.fault(
+        wg.machine.fault(
             "illegal-instruction",
             f".cta_group::{group} in a kernel that has used .cta_group::{before}",
             site,
-            gang,
+            wg,
             mask,
         )
     if group == 1:
         return (cta,)
     ctas = cta.cluster.ctas
     if len(ctas) % 2:
-        gang.machine.fault(
+        wg.machine.fault(
             "illegal-instruction",
             f".cta_group::2 in a cluster of {len(ctas)}: CTA of rank {cta.rank} has no peer",
             site,
-            gang,
+            wg,
             mask,
         )
     first = cta.rank & ~1
     return (ctas[first], ctas[first + 1])
 
 
-def whole_warps(gang: Gang, mask: Mask, site: Instruction) -> tuple[int, ...]:
+def whole_warps(wg: Warpgroup, mask: Mask, site: Instruction) -> tuple[int, ...]:
     """The warps that take part, all 32 lanes of each; stops where lanes are missing."""
-    if mask is None and gang.lanes % WARP_LANES == 0:
-        return tuple(range(gang.warps))
-    here = np.ones(gang.lanes, np.bool_) if mask is None else mask
-    padded = np.pad(here, (0, -gang.lanes % WARP_LANES)).reshape(-1, WARP_LANES)
+    if mask is None and wg.lanes % WARP_LANES == 0:
+        return tuple(range(wg.warps))
+    here = np.ones(wg.lanes, np.bool_) if mask is None else mask
+    padded = np.pad(here, (0, -wg.lanes % WARP_LANES)).reshape(-1, WARP_LANES)
     any_lane, all_lanes = padded.any(axis=1), padded.all(axis=1)
     if (any_lane != all_lanes).any():
-        gang.machine.fault(
-            "partial-warp", f"{site.text} needs all 32 lanes of a warp", site, gang, mask
+        wg.machine.fault(
+            "partial-warp", f"{site.text} needs all 32 lanes of a warp", site, wg, mask
         )
     return tuple(int(warp) for warp in np.flatnonzero(all_lanes))
 
 
-def warp_mask(gang: Gang, warp: int) -> NDArray[np.bool_]:
+def warp_mask(wg: Warpgroup, warp: int) -> NDArray[np.bool_]:
     """The mask of one warp."""
-    mask = np.zeros(gang.lanes, np.bool_)
+    mask = np.zeros(wg.lanes, np.bool_)
     mask[warp * WARP_LANES : (warp + 1) * WARP_LANES] = True
     return mask
 
 
-def per_warp(gang: Gang, mask: Mask, warps: tuple[int, ...], row: Any, site: Instruction,
+def per_warp(wg: Warpgroup, mask: Mask, warps: tuple[int, ...], row: Any, site: Instruction,
              what: str) -> list[int]:  # fmt: skip
     """A value for each of ``warps``; stops where the lanes of one disagree."""
     if getattr(row, "ndim", 0) == 0:
@@ -114,23 +114,23 @@ def per_warp(gang: Gang, mask: Mask, warps: tuple[int, ...], row: Any, site: Ins
         by_warp = row.reshape(-1, WARP_LANES)
         same = by_warp == by_warp[:, :1]
     else:
-        same = row == np.repeat(row[::WARP_LANES], WARP_LANES)[: gang.lanes]
+        same = row == np.repeat(row[::WARP_LANES], WARP_LANES)[: wg.lanes]
     if not same.all() and (mask is None or not same[mask].all()):
-        gang.machine.fault(
-            "illegal-instruction", f"{what} differs among the lanes of a warp", site, gang, mask
+        wg.machine.fault(
+            "illegal-instruction", f"{what} differs among the lanes of a warp", site, wg, mask
         )
     return [heads[warp] for warp in warps]
 
 
-def check_one_thread(gang: Gang, mask: Mask, site: Instruction) -> None:
+def check_one_thread(wg: Warpgroup, mask: Mask, site: Instruction) -> None:
     """Remark on several lanes of a warp that all issue what one thread should."""
-    lanes = gang.lanes_of(mask)
+    lanes = wg.lanes_of(mask)
     if len(lanes) > 1 and len(set((lanes // WARP_LANES).tolist())) < len(lanes):
-        gang.machine.find(
+        wg.machine.find(
             "illegal-instruction",
             f"every lane issues {site.text}, {len(lanes)} in all; one thread should",
             site,
-            gang,
+            wg,
             mask,
             Severity.REVIEW,
         )
@@ -150,36 +150,36 @@ def _allocates(function: Function) -> bool:
 
 
 def check_columns(
-    gang: Gang, mask: Mask, site: Instruction, cta: Cta, what: str, first: int, stop: int
+    wg: Warpgroup, mask: Mask, site: Instruction, cta: Cta, what: str, first: int, stop: int
 ) -> TensorMemory:
     """Stop where columns do not exist or are not allocated; gives the memory they are in.
 
     A kernel without any tcgen05.alloc takes all tensor memory for its own, which works as long as
     nothing else runs on the SM: for review.
     """
-    memory = memory_of(gang, mask, site, cta)
-    if not memory.holds(first, stop) and not _allocates(gang.machine.function):
+    memory = memory_of(wg, mask, site, cta)
+    if not memory.holds(first, stop) and not _allocates(wg.machine.function):
         memory.claim()
-        gang.machine.remark(
+        wg.machine.remark(
             "tensor-memory",
             f"{what} tensor memory in a kernel without tcgen05.alloc: all {COLUMNS} columns count "
             "as its own, as if nothing else ran on the SM",
-            site, gang, mask,
+            site, wg, mask,
         )  # fmt: skip
     if not memory.holds(first, stop):
         where = f"columns {first} to {stop - 1} of tensor memory"
-        if cta is not gang.cta:
+        if cta is not wg.cta:
             where += f" of {cta.label}"
         if stop > COLUMNS:
             text = f"{what} {where}, which has {COLUMNS}"
         else:
             text = f"{what} {where}, which are not all allocated: {memory.describe()}"
-        gang.machine.fault("tensor-memory", text, site, gang, mask)
+        wg.machine.fault("tensor-memory", text, site, wg, mask)
     return memory
 
 
 def report_uninitialised(
-    gang: Gang, mask: Mask, site: Instruction, memory: TensorMemory, what: str,
+    wg: Warpgroup, mask: Mask, site: Instruction, memory: TensorMemory, what: str,
     lanes: Any, columns: Any,
 ) -> None:  # fmt: skip
     """Report the first of some cells that nobody has written; then they count as written.
@@ -190,12 +190,12 @@ def report_uninitialised(
     fresh[lanes, columns] = True
     fresh &= ~memory.written
     lane, column = (int(part[0]) for part in np.nonzero(fresh))
-    gang.machine.find(
+    wg.machine.find(
         "uninitialised",
         f"{what} lane {lane}, column {column} of tensor memory, which nobody has written "
         f"({int(np.count_nonzero(fresh))} such cells)",
         site,
-        gang,
+        wg,
         mask,
     )
     memory.written |= fresh

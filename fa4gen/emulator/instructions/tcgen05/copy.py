@@ -28,7 +28,7 @@ from fa4gen.emulator.instructions.tcgen05.common import (
 )
 from fa4gen.emulator.instructions.tcgen05.queue import Action, queue_of
 from fa4gen.emulator.ptx.syntax import Instruction
-from fa4gen.emulator.state.machine import AsyncOp, Cta, Gang, SharedRange, TensorRange
+from fa4gen.emulator.state.machine import AsyncOp, Cta, SharedRange, TensorRange, Warpgroup
 from fa4gen.emulator.state.memory import RESERVED_SHARED
 from fa4gen.emulator.state.registers import Mask
 from fa4gen.emulator.state.tensor_memory import split_address
@@ -64,10 +64,10 @@ class _Copy(Action):
     """A copy under way."""
 
     def __init__(
-        self, gang: Gang, lane: int, site: Instruction, ctas: tuple[Cta, ...], shape: Shape,
+        self, wg: Warpgroup, lane: int, site: Instruction, ctas: tuple[Cta, ...], shape: Shape,
         source: Descriptor, column: int,
     ) -> None:  # fmt: skip
-        self.gang, self.lane, self.site, self.ctas = gang, lane, site, ctas
+        self.wg, self.lane, self.site, self.ctas = wg, lane, site, ctas
         self.shape, self.source, self.column = shape, source, column
 
     def offsets(self) -> NDArray[np.int64]:
@@ -80,10 +80,10 @@ class _Copy(Action):
             memory = cta.tensor_memory
             assert memory is not None
             if not memory.holds(columns.start, columns.stop):
-                self.gang.machine.find(
+                self.wg.machine.find(
                     "tensor-memory",
                     f"{self.site.text} completes after its columns were given back",
-                    self.site, self.gang, only(self.gang, self.lane),
+                    self.site, self.wg, only(self.wg, self.lane),
                 )  # fmt: skip
                 continue
             rows = np.ascontiguousarray(cta.shared.data[self.offsets()]).view(np.uint32)
@@ -116,24 +116,24 @@ def copy(i: Instruction, e: Emitter) -> None:
     goal, source = e.address(i.operands[0], "u32"), e.reader(i.operands[1], "b64")
     kind = "tcgen05.cp.4x256b" if shape.rows == 4 else "tcgen05.cp"
 
-    def issue(gang: Gang, lane: int, address: int, bits: int) -> None:
-        machine = gang.machine
-        mask = only(gang, lane)
-        ctas = use_group(gang, mask, i, group)
+    def issue(wg: Warpgroup, lane: int, address: int, bits: int) -> None:
+        machine = wg.machine
+        mask = only(wg, lane)
+        ctas = use_group(wg, mask, i, group)
         try:
             descriptor = descriptors.decode(bits, machine.sm)
         except DescriptorError as error:
-            machine.fault("descriptor", str(error), i, gang, mask)
+            machine.fault("descriptor", str(error), i, wg, mask)
         if descriptor.atom != 16:
-            machine.fault("descriptor", "atoms of 32 bytes are for operands of mma", i, gang, mask)
+            machine.fault("descriptor", "atoms of 32 bytes are for operands of mma", i, wg, mask)
         first, column = split_address(address)
         if first:
             machine.fault(
-                "tensor-memory", f"the destination {address:#x} is not in lane 0", i, gang, mask
+                "tensor-memory", f"the destination {address:#x} is not in lane 0", i, wg, mask
             )
         for cta in ctas:
-            check_columns(gang, mask, i, cta, "a copy to", column, column + shape.columns)
-        action = _Copy(gang, lane, i, ctas, shape, descriptor, column)
+            check_columns(wg, mask, i, cta, "a copy to", column, column + shape.columns)
+        action = _Copy(wg, lane, i, ctas, shape, descriptor, column)
         reads = action.reads()
         for part in reads:
             if part.start < RESERVED_SHARED or part.stop > part.cta.shared.size:
@@ -141,21 +141,21 @@ def copy(i: Instruction, e: Emitter) -> None:
                     "out-of-bounds",
                     f"{shape.rows} rows at offset {descriptor.address} of shared memory are not "
                     f"inside that of {part.cta.label}",
-                    i, gang, mask,
+                    i, wg, mask,
                 )  # fmt: skip
         cycles = shape.rows * shape.columns * 4 / _BYTES_PER_CYCLE
-        op = AsyncOp(kind, gang, lane, i, action.run, unit="tensor", cycles=cycles)
+        op = AsyncOp(kind, wg, lane, i, action.run, unit="tensor", cycles=cycles)
         if machine.observer.enabled:
             op.reads, op.tensor_writes = reads, action.writes()
-            op.notes["queue"] = (gang, lane)
-        queue_of(gang, lane).submit(op, action)
-        remember(gang, lane, op)
+            op.notes["queue"] = (wg, lane)
+        queue_of(wg, lane).submit(op, action)
+        remember(wg, lane, op)
 
-    def handler(gang: Gang, mask: Mask) -> None:
-        check_one_thread(gang, mask, i)
-        goals, sources = goal(gang), source(gang)
-        for lane in gang.lanes_of(mask).tolist():
-            issue(gang, lane, pick(goals, lane), pick(sources, lane))
+    def handler(wg: Warpgroup, mask: Mask) -> None:
+        check_one_thread(wg, mask, i)
+        goals, sources = goal(wg), source(wg)
+        for lane in wg.lanes_of(mask).tolist():
+            issue(wg, lane, pick(goals, lane), pick(sources, lane))
 
     e.call(handler)
 

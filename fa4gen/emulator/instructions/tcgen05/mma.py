@@ -40,7 +40,7 @@ from fa4gen.emulator.instructions.tcgen05.scales import Scales, columns, factors
 from fa4gen.emulator.ptx.syntax import Address, Immediate, Instruction, Vector
 from fa4gen.emulator.report import Severity
 from fa4gen.emulator.state.attached import Attached
-from fa4gen.emulator.state.machine import AsyncOp, Gang
+from fa4gen.emulator.state.machine import AsyncOp, Warpgroup
 from fa4gen.emulator.state.memory import RESERVED_SHARED
 from fa4gen.emulator.state.registers import Mask
 from fa4gen.emulator.state.tensor_memory import LANES, split_address
@@ -156,13 +156,13 @@ def _operands(i: Instruction, e: Emitter, form: Form) -> Operands:
 class _Issue:
     """One execution of a tcgen05.mma by one thread: checks what it is given."""
 
-    def __init__(self, gang: Gang, lane: int, site: Instruction, form: Form) -> None:
-        self.gang, self.lane, self.site, self.form = gang, lane, site, form
-        self.mask = only(gang, lane)
-        self.ctas = use_group(gang, self.mask, site, form.group)
+    def __init__(self, wg: Warpgroup, lane: int, site: Instruction, form: Form) -> None:
+        self.wg, self.lane, self.site, self.form = wg, lane, site, form
+        self.mask = only(wg, lane)
+        self.ctas = use_group(wg, self.mask, site, form.group)
 
     def fault(self, kind: str, message: str) -> NoReturn:
-        self.gang.machine.fault(kind, message, self.site, self.gang, self.mask)
+        self.wg.machine.fault(kind, message, self.site, self.wg, self.mask)
 
     def kind(self, bits: int) -> InstructionDescriptor:
         """Decode and check the instruction descriptor."""
@@ -174,8 +174,8 @@ class _Issue:
             self.fault("descriptor", f"instruction descriptor {bits:#010x}: sparse, which the "
                        "instruction is not")  # fmt: skip
         for remark in kind.remarks:
-            self.gang.machine.find(
-                "descriptor", remark, self.site, self.gang, self.mask, Severity.REVIEW
+            self.wg.machine.find(
+                "descriptor", remark, self.site, self.wg, self.mask, Severity.REVIEW
             )
         for element in (kind.a, kind.b):
             if kind.k != PACKED_K and element in ("e2m3", "e3m2", "e2m1"):
@@ -190,7 +190,7 @@ class _Issue:
         ``k`` counts elements of the type ``element`` as they are stored.
         """
         try:
-            descriptor = descriptors.decode(bits, self.gang.machine.sm)
+            descriptor = descriptors.decode(bits, self.wg.machine.sm)
         except DescriptorError as error:
             self.fault("descriptor", f"{what}: {error}")
         size = ELEMENT_BYTES[element]
@@ -221,7 +221,7 @@ class _Issue:
             self.fault("tensor-memory", f"{what} at {address:#x} is in lane {lane}, not {wanted}")
         for cta in self.ctas:
             check_columns(
-                self.gang, self.mask, self.site, cta, f"{what} in", column, column + columns
+                self.wg, self.mask, self.site, cta, f"{what} in", column, column + columns
             )
         return lane, column
 
@@ -251,14 +251,14 @@ def _width(layout: tuple[Piece, ...]) -> int:
     return max(piece.columns for piece in layout)
 
 
-_PRODUCTS: Final = Attached[Gang, dict[tuple[Any, ...], Product]](lambda gang: {})
+_PRODUCTS: Final = Attached[Warpgroup, dict[tuple[Any, ...], Product]](lambda wg: {})
 """Products that need no more checks, by everything that they were issued with."""
-_LAST: Final = Attached[Gang, "tuple[AsyncOp | None, int]"](lambda gang: (None, 0))
+_LAST: Final = Attached[Warpgroup, "tuple[AsyncOp | None, int]"](lambda wg: (None, 0))
 """The last product issued, and how many instructions had been executed then."""
 
 
 def _issue(
-    gang: Gang,
+    wg: Warpgroup,
     lane: int,
     site: Instruction,
     form: Form,
@@ -269,11 +269,11 @@ def _issue(
 ) -> None:
     d, a, b, bits, accumulate, *places = values
     key = site, lane, *values, *words
-    known = _PRODUCTS.of(gang)
+    known = _PRODUCTS.of(wg)
     if key in known and known[key].has_columns():
-        submit(gang, lane, site, known[key], d, before)
+        submit(wg, lane, site, known[key], d, before)
         return
-    issue = _Issue(gang, lane, site, form)
+    issue = _Issue(wg, lane, site, form)
     kind = issue.kind(bits)
     share = form.group
     spread = kind.m == 64 and not form.ws and share == 1
@@ -292,25 +292,25 @@ def _issue(
     element, k = stored(kind, kind.b)
     b_tile = issue.tile(b, "B", not kind.transpose_b, kind.n // share, k, element)
     product = Product(
-        gang, lane, site, issue.ctas, kind, layout, column, tile, a_column, b_tile,
+        wg, lane, site, issue.ctas, kind, layout, column, tile, a_column, b_tile,
         bool(accumulate), operands.shift if accumulate else 0, _enabled(words, share),
         issue.scales(places, kind) if places else None,
     )  # fmt: skip
     if not kind.remarks:
         known[key] = product
-    submit(gang, lane, site, product, d, before)
+    submit(wg, lane, site, product, d, before)
 
 
 def submit(
-    gang: Gang, lane: int, site: Instruction, product: Product, d: int, before: AsyncOp | None
+    wg: Warpgroup, lane: int, site: Instruction, product: Product, d: int, before: AsyncOp | None
 ) -> None:
     """Put a product into its thread's queue and tell the observer what it touches.
 
     ``before`` is the one that the thread issued just before, with nothing in between: where it has
     the same accumulator, this one continues it.
     """
-    machine = gang.machine
-    op = AsyncOp("tcgen05.mma", gang, lane, site, product.run, unit="tensor")
+    machine = wg.machine
+    op = AsyncOp("tcgen05.mma", wg, lane, site, product.run, unit="tensor")
     if machine.observer.enabled:
         touched = product.touched
         op.cycles = touched.cycles
@@ -318,7 +318,7 @@ def submit(
         op.tensor_reads = touched.tensor_reads
         op.tensor_writes = touched.tensor_writes
         shape = (product.kind.m, product.kind.n)
-        op.notes["queue"] = (gang, lane)
+        op.notes["queue"] = (wg, lane)
         op.notes["product"] = touched.facts
         op.notes["accumulator"] = (d, shape, len(product.ctas))
         if before is not None and (
@@ -326,18 +326,18 @@ def submit(
             and before.tensor_writes == op.tensor_writes
         ):
             op.continues = before
-    queue_of(gang, lane).submit(op, product)
+    queue_of(wg, lane).submit(op, product)
     op.continues = None
-    remember(gang, lane, op)
-    _LAST.set(gang, (op, machine.scheduler.instructions))
+    remember(wg, lane, op)
+    _LAST.set(wg, (op, machine.scheduler.instructions))
 
 
-def _just_before(gang: Gang, lane: int, site: Instruction | None) -> AsyncOp | None:
+def _just_before(wg: Warpgroup, lane: int, site: Instruction | None) -> AsyncOp | None:
     """The thread's last product, if it issued that at ``site`` in this very run of instructions."""
-    op, count = _LAST.of(gang)
+    op, count = _LAST.of(wg)
     if op is None or op.site is not site or op.lane != lane:
         return None
-    here = gang.machine.observer.enabled and count == gang.machine.scheduler.instructions
+    here = wg.machine.observer.enabled and count == wg.machine.scheduler.instructions
     return op if here else None
 
 
@@ -347,22 +347,22 @@ def mma(i: Instruction, e: Emitter) -> None:
     operands = _operands(i, e, form)
     follows = e.previous
 
-    def handler(gang: Gang, mask: Mask) -> None:
-        check_one_thread(gang, mask, i)
+    def handler(wg: Warpgroup, mask: Mask) -> None:
+        check_one_thread(wg, mask, i)
         rows: list[Any] = [
-            read(gang)
+            read(wg)
             for read in (
                 operands.d, operands.a, operands.b, operands.kind, operands.accumulate,
                 *operands.scales,
             )
         ]  # fmt: skip
-        masks = [read(gang) for read in operands.masks]
-        lanes = gang.lanes_of(mask).tolist()
-        before = None if len(lanes) > 1 else _just_before(gang, lanes[0], follows)
+        masks = [read(wg) for read in operands.masks]
+        lanes = wg.lanes_of(mask).tolist()
+        before = None if len(lanes) > 1 else _just_before(wg, lanes[0], follows)
         for lane in lanes:
             values = [pick(row, lane) for row in rows]
             words = [pick(row, lane) for row in masks]
-            _issue(gang, lane, i, form, values, operands, words, before)
+            _issue(wg, lane, i, form, values, operands, words, before)
 
     e.call(handler)
 

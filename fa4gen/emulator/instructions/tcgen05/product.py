@@ -31,7 +31,7 @@ from fa4gen.emulator.instructions.tcgen05.operands import numbers, ranges, store
 from fa4gen.emulator.instructions.tcgen05.queue import Action
 from fa4gen.emulator.instructions.tcgen05.scales import Scales, columns, repeated
 from fa4gen.emulator.ptx.syntax import Instruction
-from fa4gen.emulator.state.machine import Cta, Gang, SharedRange, TensorRange
+from fa4gen.emulator.state.machine import Cta, SharedRange, TensorRange, Warpgroup
 from fa4gen.emulator.state.tensor_memory import LANES, TensorMemory
 
 # Every kind takes 32 bytes of K from each row of A: so many columns of tensor memory.
@@ -67,7 +67,7 @@ class Product(Action):
     scales      block scale factors, or None
     """
 
-    gang: Gang
+    wg: Warpgroup
     lane: int
     site: Instruction
     ctas: tuple[Cta, ...]
@@ -154,10 +154,10 @@ class Product(Action):
         """Whether D's columns are still there."""
         if memory.holds(self.column, self.column + piece.columns):
             return True
-        self.gang.machine.find(
+        self.wg.machine.find(
             "tensor-memory",
             f"{self.site.text} completes after its columns were given back",
-            self.site, self.gang, only(self.gang, self.lane),
+            self.site, self.wg, only(self.wg, self.lane),
         )  # fmt: skip
         return False
 
@@ -220,22 +220,22 @@ class Product(Action):
         what = "scale factors from"
         self._check_written(memory, slice(0, LANES), slice(first, first + width), what)
         if not repeated(memory, first, width):
-            self.gang.machine.find(
+            self.wg.machine.find(
                 "tensor-memory",
                 f"the scale factors of {'A' if of_a else 'B'} in columns {first} to "
                 f"{first + width - 1} are not the same in all four quarters of the lanes",
-                self.site, self.gang, only(self.gang, self.lane),
+                self.site, self.wg, only(self.wg, self.lane),
             )  # fmt: skip
         return tile * self.scales.read(memory, row + rows, k, of_a)[row:]
 
     def _check_written(
         self, memory: TensorMemory, lanes: slice | NDArray[np.int64], columns: slice, what: str
     ) -> None:
-        if memory.initialised(lanes, columns) or not wants_uninitialised(self.gang.machine):
+        if memory.initialised(lanes, columns) or not wants_uninitialised(self.wg.machine):
             return
-        mask = only(self.gang, self.lane)
+        mask = only(self.wg, self.lane)
         report_uninitialised(
-            self.gang, mask, self.site, memory, f"{self.site.text} reads {what}", lanes, columns
+            self.wg, mask, self.site, memory, f"{self.site.text} reads {what}", lanes, columns
         )
 
     def _write(self, memory: TensorMemory, piece: Piece, part: NDArray[np.float32]) -> None:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from fa4gen.emulator.state.attached import Attached
-from fa4gen.emulator.state.machine import AsyncOp, Gang, Machine
+from fa4gen.emulator.state.machine import AsyncOp, Machine, Warpgroup
 
 
 class Action:
@@ -85,13 +85,13 @@ def run_actions(actions: list[Action]) -> None:
         begin = end
 
 
-_QUEUES: Final = Attached[Gang, dict[int, InOrder]](lambda gang: {})
+_QUEUES: Final = Attached[Warpgroup, dict[int, InOrder]](lambda wg: {})
 
 
-def queue_of(gang: Gang, lane: int) -> InOrder:
+def queue_of(wg: Warpgroup, lane: int) -> InOrder:
     """The queue of a thread's mma, cp, shift and commit."""
-    queues = _QUEUES.of(gang)
+    queues = _QUEUES.of(wg)
     queue = queues.get(lane)
     if queue is None:
-        queue = queues[lane] = InOrder(gang.machine)
+        queue = queues[lane] = InOrder(wg.machine)
     return queue

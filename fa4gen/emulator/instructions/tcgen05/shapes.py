@@ -47,7 +47,7 @@ class Shape:
 class Cells:
     """The cells of some warps, relative to a column.
 
-    threads  the lanes of the gang, ascending
+    threads  the lanes of the warpgroup, ascending
     lanes    lanes of tensor memory, those of all threads together (a slice or an index array)
     flat     lane * 512 + column: (registers, threads); when packed, of the low halves
     plain    whether register r of thread t is cell (first lane + t, r): a rectangle
@@ -63,9 +63,9 @@ class Cells:
 
 @lru_cache(maxsize=512)
 def place(shape: Shape, warps: tuple[int, ...], offset: int) -> Cells:
-    """The cells of ``warps`` of a gang; ``offset`` is their lane within their quarter, 0 or 16.
+    """The cells of some ``warps``; ``offset`` is their lane within their quarter, 0 or 16.
 
-    Warp q of a gang is warp q modulo 4 of its CTA and reaches lanes 32 q to 32 q + 31.
+    Warp q of a warpgroup is warp q modulo 4 of its CTA and reaches lanes 32 q to 32 q + 31.
     """
     t = np.arange(WARP_LANES)[None, :]
     r = np.arange(shape.registers)[:, None]

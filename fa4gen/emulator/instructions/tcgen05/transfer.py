@@ -2,9 +2,9 @@
 
 A load gives its registers at once, since the use of a loaded register is always ordered after the
 load; the observer keeps the load open until ``tcgen05.wait::ld``. A store takes effect at the
-latest at ``tcgen05.wait::st``; the stores of a gang take effect in order. Where 16-bit values are
-packed, all columns of the shape, ``immHalfSplit`` included, count twice [?]; ``.unpack::16b``
-clears the upper half of the cells it writes [?].
+latest at ``tcgen05.wait::st``; the stores of a warpgroup take effect in order. Where 16-bit values
+are packed, all columns of the shape, ``immHalfSplit`` included, count twice [?];
+``.unpack::16b`` clears the upper half of the cells it writes [?].
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from fa4gen.emulator.instructions.tcgen05.queue import Action, InOrder
 from fa4gen.emulator.instructions.tcgen05.shapes import SHAPES, SPLIT_SHAPE, Cells, Shape, place
 from fa4gen.emulator.ptx.syntax import Address, Immediate, Instruction, Operand, Register, Vector
 from fa4gen.emulator.state.attached import Attached
-from fa4gen.emulator.state.machine import AsyncOp, Gang, TensorRange
+from fa4gen.emulator.state.machine import AsyncOp, TensorRange, Warpgroup
 from fa4gen.emulator.state.registers import WARP_LANES, Mask
 from fa4gen.emulator.state.tensor_memory import COLUMNS, TensorMemory, split_address
 from fa4gen.emulator.translate.emit import Emitter
@@ -125,50 +125,50 @@ def _located(
 
 
 def _places(
-    gang: Gang, mask: Mask, site: Instruction, shape: Shape, row: Any
+    wg: Warpgroup, mask: Mask, site: Instruction, shape: Shape, row: Any
 ) -> tuple[tuple[Cells, int], ...]:
     """The cells of the warps that take part, and their first column; those alike together."""
-    warps = whole_warps(gang, mask, site)
-    addresses = per_warp(gang, mask, warps, row, site, "taddr")
+    warps = whole_warps(wg, mask, site)
+    addresses = per_warp(wg, mask, warps, row, site, "taddr")
     try:
         cells, odd = _located(shape, warps, tuple(addresses))
     except LookupError as error:
         warp, address = error.args
-        gang.machine.fault(
+        wg.machine.fault(
             "tensor-memory",
-            f"{_reach(gang, warp, address)} and starts "
+            f"{_reach(wg, warp, address)} and starts "
             f"{'there' if shape.lanes == WARP_LANES else 'there or 16 lanes on'}",
-            site, gang, mask,
+            site, wg, mask,
         )  # fmt: skip
     if odd is not None:
-        gang.machine.remark(
+        wg.machine.remark(
             "tensor-memory",
-            f"{_reach(gang, *odd)}, which it takes whatever the address says",
-            site, gang, mask,
+            f"{_reach(wg, *odd)}, which it takes whatever the address says",
+            site, wg, mask,
         )  # fmt: skip
     return cells
 
 
-def _reach(gang: Gang, warp: int, address: int) -> str:
+def _reach(wg: Warpgroup, warp: int, address: int) -> str:
     first = warp % 4 * WARP_LANES
     return (
         f"lane {split_address(address)[0]} of tensor memory in address {address:#x}; warp "
-        f"{gang.first_thread // WARP_LANES + warp} reaches lanes {first} to {first + 31}"
+        f"{wg.first_thread // WARP_LANES + warp} reaches lanes {first} to {first + 31}"
     )
 
 
 def _prepare(
-    gang: Gang, mask: Mask, site: Instruction, cells: Cells, column: int, what: str
+    wg: Warpgroup, mask: Mask, site: Instruction, cells: Cells, column: int, what: str
 ) -> tuple[TensorMemory, list[TensorRange]]:
     """Check the columns; gives their memory, and the rectangles if an observer wants them."""
     for first, stop in cells.spans:
-        memory = check_columns(gang, mask, site, gang.cta, what, column + first, column + stop)
-    if not gang.machine.observer.enabled:
+        memory = check_columns(wg, mask, site, wg.cta, what, column + first, column + stop)
+    if not wg.machine.observer.enabled:
         return memory, []
     ranges = []
     for first_lane, lanes in _runs(cells.lanes):
         for first, stop in cells.spans:
-            ranges.append(rectangle(gang.cta, first_lane, lanes, column + first, stop - first))
+            ranges.append(rectangle(wg.cta, first_lane, lanes, column + first, stop - first))
     return memory, ranges
 
 
@@ -197,20 +197,20 @@ def load(i: Instruction, e: Emitter) -> None:
         reduction = load_reduction.parse(i, e, words)
     base = _base(e, i.operands[1 if reduction is None else 2])
 
-    def handler(gang: Gang, mask: Mask) -> None:
-        block = gang.block("r")
-        machine = gang.machine
+    def handler(wg: Warpgroup, mask: Mask) -> None:
+        block = wg.block("r")
+        machine = wg.machine
         if reduction is not None and machine.sm < _REDUCING:
             machine.fault(
-                "illegal-instruction", f"{i.text} does not exist before sm_103", i, gang, mask
+                "illegal-instruction", f"{i.text} does not exist before sm_103", i, wg, mask
             )
         check = wants_uninitialised(machine)
-        for cells, column in _places(gang, mask, i, shape, base(gang)):
-            memory, ranges = _prepare(gang, mask, i, cells, column, "a load from")
+        for cells, column in _places(wg, mask, i, shape, base(wg)):
+            memory, ranges = _prepare(wg, mask, i, cells, column, "a load from")
             if ranges:
-                machine.observer.tensor_access(gang, mask, ranges, "read", i)
+                machine.observer.tensor_access(wg, mask, ranges, "read", i)
             if check:
-                _check_written(gang, mask, i, memory, shape, cells, column)
+                _check_written(wg, mask, i, memory, shape, cells, column)
             values = _fetch(memory, shape, cells, column)
             _assign(block, rows, cells, values)
             if reduction is not None:
@@ -241,7 +241,7 @@ def _assign(
 
 
 def _check_written(
-    gang: Gang, mask: Mask, site: Instruction, memory: TensorMemory, shape: Shape, cells: Cells,
+    wg: Warpgroup, mask: Mask, site: Instruction, memory: TensorMemory, shape: Shape, cells: Cells,
     column: int,
 ) -> None:  # fmt: skip
     for first, stop in cells.spans:
@@ -255,19 +255,19 @@ def _check_written(
         full, empty = (one.reshape(-1, WARP_LANES) for one in (written.all(0), ~written.any(0)))
         if (full | empty).all() and full.any(axis=1).all():
             if empty.any():
-                gang.machine.remark(
+                wg.machine.remark(
                     "uninitialised",
                     "a warp loads all its lanes of tensor memory, and "
                     f"{int(empty.sum(1).max())} of them hold nothing that was written: undefined, "
                     "harmless while unused",
-                    site, gang, mask,
+                    site, wg, mask,
                 )  # fmt: skip
             return
     lanes, columns = _index(cells, column)
     if shape.packed:
         lanes, columns = np.concatenate([lanes, lanes]), np.concatenate([columns, columns + 1])
     if not memory.written[lanes, columns].all():
-        report_uninitialised(gang, mask, site, memory, "a load from", lanes, columns)
+        report_uninitialised(wg, mask, site, memory, "a load from", lanes, columns)
 
 
 def store(i: Instruction, e: Emitter) -> None:
@@ -276,20 +276,20 @@ def store(i: Instruction, e: Emitter) -> None:
     rows = _registers(e, i.operands[-1], shape)
     base = _base(e, i.operands[0])
 
-    def handler(gang: Gang, mask: Mask) -> None:
-        block = gang.block("r")
-        machine = gang.machine
-        for cells, column in _places(gang, mask, i, shape, base(gang)):
-            memory, ranges = _prepare(gang, mask, i, cells, column, "a store to")
+    def handler(wg: Warpgroup, mask: Mask) -> None:
+        block = wg.block("r")
+        machine = wg.machine
+        for cells, column in _places(wg, mask, i, shape, base(wg)):
+            memory, ranges = _prepare(wg, mask, i, cells, column, "a store to")
             if ranges:
-                machine.observer.tensor_access(gang, mask, ranges, "write", i)
+                machine.observer.tensor_access(wg, mask, ranges, "write", i)
             if isinstance(rows, slice) or isinstance(cells.threads, slice):
                 values = block[rows, cells.threads].copy()
             else:
                 values = block[np.ix_(rows, cells.threads)]
-            effect = _Store(gang, mask, i, memory, shape, cells, column, values)
-            op = AsyncOp("tcgen05.st", gang, gang.first_lane(mask), i, effect.run)
-            _STORES.of(gang).submit(op, effect, quiet=True)
+            effect = _Store(wg, mask, i, memory, shape, cells, column, values)
+            op = AsyncOp("tcgen05.st", wg, wg.first_lane(mask), i, effect.run)
+            _STORES.of(wg).submit(op, effect, quiet=True)
 
     e.call(handler)
 
@@ -298,10 +298,10 @@ class _Store(Action):
     """A store under way: what it writes, and where."""
 
     def __init__(
-        self, gang: Gang, mask: Mask, site: Instruction, memory: TensorMemory, shape: Shape,
+        self, wg: Warpgroup, mask: Mask, site: Instruction, memory: TensorMemory, shape: Shape,
         cells: Cells, column: int, values: NDArray[np.uint32],
     ) -> None:  # fmt: skip
-        self.gang, self.mask, self.site = gang, mask, site
+        self.wg, self.mask, self.site = wg, mask, site
         self.memory, self.shape, self.cells, self.column = memory, shape, cells, column
         self.values = values
 
@@ -309,10 +309,10 @@ class _Store(Action):
         memory, cells, column, values = self.memory, self.cells, self.column, self.values
         for first, stop in cells.spans:
             if not memory.holds(column + first, column + stop):
-                self.gang.machine.find(
+                self.wg.machine.find(
                     "tensor-memory",
                     "the columns of a store were given back before it was complete",
-                    self.site, self.gang, self.mask,
+                    self.site, self.wg, self.mask,
                 )  # fmt: skip
                 return
         if cells.plain:
@@ -331,7 +331,7 @@ class _Store(Action):
             memory.written.reshape(-1)[flat] = True
 
 
-_STORES: Final = Attached[Gang, InOrder](lambda gang: InOrder(gang.machine))
+_STORES: Final = Attached[Warpgroup, InOrder](lambda wg: InOrder(wg.machine))
 
 
 def _no_operands(i: Instruction, e: Emitter, words: tuple[str, ...]) -> None:
@@ -343,9 +343,9 @@ def wait_load(i: Instruction, e: Emitter) -> None:
     """``tcgen05.wait::ld``: all earlier loads of these threads have read."""
     _no_operands(i, e, ("wait::ld", "sync", "aligned"))
 
-    def handler(gang: Gang, mask: Mask) -> None:
-        whole_warps(gang, mask, i)
-        gang.machine.observer.tensor_waited(gang, mask, "read")
+    def handler(wg: Warpgroup, mask: Mask) -> None:
+        whole_warps(wg, mask, i)
+        wg.machine.observer.tensor_waited(wg, mask, "read")
 
     e.call(handler)
 
@@ -354,10 +354,10 @@ def wait_store(i: Instruction, e: Emitter) -> None:
     """``tcgen05.wait::st``: all earlier stores of these threads are in the cells."""
     _no_operands(i, e, ("wait::st", "sync", "aligned"))
 
-    def handler(gang: Gang, mask: Mask) -> None:
-        whole_warps(gang, mask, i)
-        _STORES.of(gang).complete_all()
-        gang.machine.observer.tensor_waited(gang, mask, "write")
+    def handler(wg: Warpgroup, mask: Mask) -> None:
+        whole_warps(wg, mask, i)
+        _STORES.of(wg).complete_all()
+        wg.machine.observer.tensor_waited(wg, mask, "write")
 
     e.call(handler)
 
@@ -367,7 +367,7 @@ def fence(i: Instruction, e: Emitter) -> None:
     if len(i.modifiers) != 1 or i.operands:
         raise e.refuse("a fence without operands was expected")
 
-    def handler(gang: Gang, mask: Mask) -> None:
-        gang.machine.observer.fence(gang, mask, i.text, i)
+    def handler(wg: Warpgroup, mask: Mask) -> None:
+        wg.machine.observer.fence(wg, mask, i.text, i)
 
     e.call(handler)

@@ -21,9 +21,9 @@ from fa4gen.emulator.instructions.mma.products import (
     whole_sums,
 )
 from fa4gen.emulator.ptx.syntax import Operand, Register, Vector
-from fa4gen.emulator.state.machine import Gang
+from fa4gen.emulator.state.machine import Warpgroup
 from fa4gen.emulator.state.memory import SharedMemory
-from fa4gen.emulator.state.registers import GANG_LANES
+from fa4gen.emulator.state.registers import WARPGROUP_LANES
 from fa4gen.emulator.translate.emit import Emitter
 
 ROWS: Final = 64
@@ -50,17 +50,17 @@ class Shape:
 @lru_cache(maxsize=64)
 def _accumulator_map(n: int) -> NDArray[np.int64]:
     """Flat index into (register, lane) for every element of D: shape (64, n), 32-bit elements."""
-    lane = np.arange(GANG_LANES)
+    lane = np.arange(WARPGROUP_LANES)
     at = np.zeros((ROWS, n), np.int64)
     for register in range(n // 2):
         row = lane // 32 * 16 + lane % 32 // 4 + 8 * (register >> 1 & 1)
         column = 8 * (register >> 2) + 2 * (lane % 4) + (register & 1)
-        at[row, column] = register * GANG_LANES + lane
+        at[row, column] = register * WARPGROUP_LANES + lane
     return at
 
 
 class Accumulators:
-    """The registers of D in a gang's register file, as a (64, n) matrix."""
+    """The registers of D in a warpgroup's register file, as a (64, n) matrix."""
 
     def __init__(self, operand: Operand, shape: Shape, e: Emitter) -> None:
         count = shape.n // (4 if shape.d == "f16" else 2)
@@ -78,36 +78,36 @@ class Accumulators:
         self._shape = shape
         self._inverse = np.argsort(_accumulator_map(shape.n), axis=None)
 
-    def read(self, gang: Gang) -> NDArray[Any]:
+    def read(self, wg: Warpgroup) -> NDArray[Any]:
         """D as float32, or int32."""
-        rows = self._rows(gang)
+        rows = self._rows(wg)
         flat = _accumulator_map(self._shape.n)
         if self._shape.d == "f16":
-            halves = rows.view(np.float16).reshape(len(self._indices), GANG_LANES, 2)
+            halves = rows.view(np.float16).reshape(len(self._indices), WARPGROUP_LANES, 2)
             spread = halves.transpose(0, 2, 1).reshape(-1)
             return np.asarray(spread.take(flat).astype(np.float32))
         kind = np.int32 if self._shape.integer else np.float32
         return np.asarray(rows.view(kind).reshape(-1).take(flat))
 
-    def write(self, gang: Gang, values: NDArray[Any]) -> None:
+    def write(self, wg: Warpgroup, values: NDArray[Any]) -> None:
         """Replace D."""
         n = self._shape.n
         if self._shape.d == "f16":
             with np.errstate(over="ignore"):
                 flat = values.astype(np.float16).reshape(-1).take(self._inverse)
-            pairs = flat.reshape(n // 4, 2, GANG_LANES).transpose(0, 2, 1)
-            raw = np.ascontiguousarray(pairs).view(np.uint32).reshape(n // 4, GANG_LANES)
+            pairs = flat.reshape(n // 4, 2, WARPGROUP_LANES).transpose(0, 2, 1)
+            raw = np.ascontiguousarray(pairs).view(np.uint32).reshape(n // 4, WARPGROUP_LANES)
         else:
             flat = values.reshape(-1).take(self._inverse)
-            raw = flat.view(np.uint32).reshape(n // 2, GANG_LANES)
-        block = gang.block("r")
+            raw = flat.view(np.uint32).reshape(n // 2, WARPGROUP_LANES)
+        block = wg.block("r")
         if self._consecutive:
             block[self._indices[0] : self._indices[-1] + 1] = raw
         else:
             block[self._indices] = raw
 
-    def _rows(self, gang: Gang) -> NDArray[np.uint32]:
-        block = gang.block("r")
+    def _rows(self, wg: Warpgroup) -> NDArray[np.uint32]:
+        block = wg.block("r")
         if self._consecutive:
             return np.asarray(block[self._indices[0] : self._indices[-1] + 1])
         return np.asarray(block[self._indices])
@@ -165,7 +165,7 @@ def _left(shared: SharedMemory, parts: list[Product], shape: Shape) -> NDArray[A
     return np.concatenate([part.a for part in parts if not isinstance(part.a, Tile)], axis=1)
 
 
-def run_chain(gang: Gang, chain: list[Product], position: int) -> None:
+def run_chain(wg: Warpgroup, chain: list[Product], position: int) -> None:
     """Run a product and those behind it in its chain, if they have not run yet."""
     if chain[position].done:
         return
@@ -173,17 +173,17 @@ def run_chain(gang: Gang, chain: list[Product], position: int) -> None:
     for part in parts:
         part.done = True
     first = parts[0]
-    shape, shared = first.shape, gang.cta.shared
+    shape, shared = first.shape, wg.cta.shared
     left = _left(shared, parts, shape)
     tiles = [part.b.descriptor for part in parts]
     right = read_tiles(shared, tiles, first.b.k_major, shape.n, shape.k, shape.b)
     if shape.integer:
         total = whole_sums(left, right)
         if first.adds:
-            total += first.accumulators.read(gang)
+            total += first.accumulators.read(wg)
         if shape.saturate:
             total = np.clip(total, -(2**31), 2**31 - 1)
-        first.accumulators.write(gang, total.astype(np.int32))
+        first.accumulators.write(wg, total.astype(np.int32))
         return
     # infinities and NaNs are values like others
     with np.errstate(all="ignore"):
@@ -191,5 +191,5 @@ def run_chain(gang: Gang, chain: list[Product], position: int) -> None:
         if first.sign < 0:
             np.negative(result, out=result)
         if first.adds:
-            result = added(first.accumulators.read(gang), result)
-    first.accumulators.write(gang, result)
+            result = added(first.accumulators.read(wg), result)
+    first.accumulators.write(wg, result)

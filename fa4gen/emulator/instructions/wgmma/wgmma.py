@@ -33,8 +33,8 @@ from fa4gen.emulator.instructions.wgmma.products import (
 from fa4gen.emulator.ptx.flow.wgmma_registers import find_flights
 from fa4gen.emulator.ptx.syntax import Immediate, Instruction, Operand, Vector
 from fa4gen.emulator.state.attached import Attached
-from fa4gen.emulator.state.machine import AsyncOp, Cta, Gang, SharedRange
-from fa4gen.emulator.state.registers import GANG_LANES, Mask, as_row
+from fa4gen.emulator.state.machine import AsyncOp, Cta, SharedRange, Warpgroup
+from fa4gen.emulator.state.registers import WARPGROUP_LANES, Mask, as_row
 from fa4gen.emulator.translate.emit import Emitter, Reader
 from fa4gen.emulator.translate.registry import Translate
 
@@ -60,7 +60,7 @@ class Groups:
     chain: list[Product] = field(default_factory=list)
 
 
-_GROUPS: Final = Attached[Gang, Groups](lambda gang: Groups())
+_GROUPS: Final = Attached[Warpgroup, Groups](lambda wg: Groups())
 _READS: Final = Attached[Cta, "dict[tuple[TileKey, ...], tuple[SharedRange, ...]]"](lambda cta: {})
 """The ranges of shared memory that a list of tiles takes, once they have been worked out."""
 
@@ -93,7 +93,7 @@ def _operand_map(size: int) -> NDArray[np.int64]:
     """Flat index into (register, lane, element of the register) for A: shape (64, k)."""
     per = 4 // size
     register = np.arange(4)[:, None, None]
-    lane = np.arange(GANG_LANES)[None, :, None]
+    lane = np.arange(WARPGROUP_LANES)[None, :, None]
     element = np.arange(per)[None, None, :]
     row = lane // 32 * 16 + lane % 32 // 4 + 8 * (register & 1) + 0 * element
     column = per * (lane % 4) + element + 4 * per * (register >> 1)
@@ -147,40 +147,40 @@ def _product(i: Instruction, e: Emitter) -> None:
     }
     early = i in _copied(e)
 
-    def handler(gang: Gang, mask: Mask) -> None:
-        machine = gang.machine
-        _whole(gang, mask, i)
-        b_tile = _tile(gang, read_b, i, shape.n, transpose_b == 0, shape, shape.b)
+    def handler(wg: Warpgroup, mask: Mask) -> None:
+        machine = wg.machine
+        _whole(wg, mask, i)
+        b_tile = _tile(wg, read_b, i, shape.n, transpose_b == 0, shape, shape.b)
         tiles: list[TileKey] = [(b_tile, transpose_b == 0, shape.n, shape.k, size)]
         left: Tile | NDArray[Any]
         if read_a is not None:
-            a_tile = _tile(gang, read_a, i, ROWS, transpose_a == 0, shape, shape.a)
+            a_tile = _tile(wg, read_a, i, ROWS, transpose_a == 0, shape, shape.a)
             tiles.append((a_tile, transpose_a == 0, ROWS, shape.k, size))
             left = Tile(a_tile, transpose_a == 0)
         else:
-            left = _fragment(gang, fragments, shape.a)
-        adds = as_row(accumulate(gang), gang.lanes)
+            left = _fragment(wg, fragments, shape.a)
+        adds = as_row(accumulate(wg), wg.lanes)
         if adds.any() != adds.all():
-            machine.find("illegal-instruction", "scale-d differs between lanes", i, gang, mask)
+            machine.find("illegal-instruction", "scale-d differs between lanes", i, wg, mask)
         right = Tile(b_tile, transpose_b == 0)
         product = Product(shape, accumulators, left, right, bool(adds[0]), sign)
-        groups = _GROUPS.of(gang)
+        groups = _GROUPS.of(wg)
         if not groups.chain or not product.joins(groups.chain):
             groups.chain = []
         chain, position = groups.chain, len(groups.chain)
         chain.append(product)
 
         def run() -> None:
-            run_chain(gang, chain, position)
+            run_chain(wg, chain, position)
 
         after = () if groups.last is None or groups.last.done else (groups.last,)
-        op = AsyncOp("wgmma", gang, 0, i, run, after=after, unit="tensor", cycles=cycles)
+        op = AsyncOp("wgmma", wg, 0, i, run, after=after, unit="tensor", cycles=cycles)
         op.notes["product"] = facts
         groups.last = op
         groups.open.append(op)
         if machine.observer.enabled:
             if not groups.fresh:
-                gang.deferred.append(lambda: _announce(gang, groups) if groups.fresh else None)
+                wg.deferred.append(lambda: _announce(wg, groups) if groups.fresh else None)
             groups.fresh.append((op, tiles))
         machine.progress()
         machine.engine.submit(op)
@@ -203,7 +203,7 @@ def _joined_ranges(tiles: tuple[TileKey, ...]) -> tuple[tuple[int, int], ...]:
     return tuple(joined)
 
 
-def _announce(gang: Gang, groups: Groups) -> None:
+def _announce(wg: Warpgroup, groups: Groups) -> None:
     """Tell the observer of the products of one straight run together.
 
     Nothing that orders threads lies between them, so they share one place in the vector clocks.
@@ -211,16 +211,16 @@ def _announce(gang: Gang, groups: Groups) -> None:
     fresh, groups.fresh = groups.fresh, []
     first = fresh[0][0]
     keys = tuple(tile for _, tiles in fresh for tile in tiles)
-    known = _READS.of(gang.cta)
+    known = _READS.of(wg.cta)
     reads = known.get(keys)
     if reads is None:
         ranges = _joined_ranges(keys)
-        reads = known[keys] = tuple(SharedRange(gang.cta, start, stop) for start, stop in ranges)
+        reads = known[keys] = tuple(SharedRange(wg.cta, start, stop) for start, stop in ranges)
     first.reads = reads
     cycles, first.cycles = first.cycles, sum(op.cycles for op, _ in fresh)
     moved = sum(op.notes["product"]["shared"] for op, _ in fresh)
     first.notes["product"] = {**first.notes["product"], "shared": moved}
-    gang.machine.observer.issued(first)
+    wg.machine.observer.issued(first)
     first.cycles = cycles
     for op, _ in fresh[1:]:
         op.slot, op.epoch, op.clock = first.slot, first.epoch, first.clock
@@ -237,59 +237,59 @@ def _copied(e: Emitter) -> set[Instruction]:
     return known
 
 
-def _whole(gang: Gang, mask: Mask, i: Instruction) -> None:
-    if gang.lanes < GANG_LANES or (mask is not None and not mask.all()):
-        gang.machine.fault(
-            "partial-warp", f"{i.text} needs all four warps of the warpgroup", i, gang, mask
+def _whole(wg: Warpgroup, mask: Mask, i: Instruction) -> None:
+    if wg.lanes < WARPGROUP_LANES or (mask is not None and not mask.all()):
+        wg.machine.fault(
+            "partial-warp", f"{i.text} needs all four warps of the warpgroup", i, wg, mask
         )
 
 
 def _tile(
-    gang: Gang, reader: Reader, i: Instruction, mn: int, k_major: bool, shape: Shape, kind: str
+    wg: Warpgroup, reader: Reader, i: Instruction, mn: int, k_major: bool, shape: Shape, kind: str
 ) -> Descriptor:
     """The descriptor that all lanes agree on, checked."""
-    machine = gang.machine
-    values = as_row(reader(gang), gang.lanes)
+    machine = wg.machine
+    values = as_row(reader(wg), wg.lanes)
     if (values != values[0]).any():
-        machine.find("descriptor", "the lanes have different matrix descriptors", i, gang, None)
+        machine.find("descriptor", "the lanes have different matrix descriptors", i, wg, None)
     try:
         descriptor = decode(int(values[0]), 90)
     except DescriptorError as error:
-        machine.fault("descriptor", str(error), i, gang, None)
-    if not inside(gang.cta.shared, descriptor, k_major, mn, shape.k, ELEMENT_BYTES[kind]):
+        machine.fault("descriptor", str(error), i, wg, None)
+    if not inside(wg.cta.shared, descriptor, k_major, mn, shape.k, ELEMENT_BYTES[kind]):
         machine.fault(
             "out-of-bounds",
             f"an operand tile at shared offset {descriptor.address} is "
-            f"not inside shared memory ({gang.cta.shared.size} bytes)",
+            f"not inside shared memory ({wg.cta.shared.size} bytes)",
             i,
-            gang,
+            wg,
             None,
         )
     return descriptor
 
 
-def _fragment(gang: Gang, fragments: list[Reader], kind: str) -> NDArray[Any]:
+def _fragment(wg: Warpgroup, fragments: list[Reader], kind: str) -> NDArray[Any]:
     """A from registers, (64, k)."""
     size = ELEMENT_BYTES[kind]
-    raw = np.stack([as_row(read(gang), gang.lanes) for read in fragments])
+    raw = np.stack([as_row(read(wg), wg.lanes) for read in fragments])
     return values_of(raw.view(np.dtype(f"u{size}")).reshape(-1).take(_operand_map(size)), kind)
 
 
 def _fence(i: Instruction, e: Emitter) -> None:
     if i.modifiers != ("fence", "sync", "aligned"):
         raise e.refuse("")
-    e.call(lambda gang, mask: _whole(gang, mask, i))
+    e.call(lambda wg, mask: _whole(wg, mask, i))
 
 
 def _commit(i: Instruction, e: Emitter) -> None:
     if i.modifiers != ("commit_group", "sync", "aligned"):
         raise e.refuse("")
 
-    def handler(gang: Gang, mask: Mask) -> None:
-        _whole(gang, mask, i)
-        groups = _GROUPS.of(gang)
+    def handler(wg: Warpgroup, mask: Mask) -> None:
+        _whole(wg, mask, i)
+        groups = _GROUPS.of(wg)
         if groups.fresh:
-            _announce(gang, groups)
+            _announce(wg, groups)
         groups.committed.append(groups.open)
         groups.open = []
         groups.chain = []
@@ -305,19 +305,19 @@ def _wait(i: Instruction, e: Emitter) -> None:
         raise e.refuse("the number of groups is a literal")
     newest = operand.bits
 
-    def handler(gang: Gang, mask: Mask) -> None:
-        _whole(gang, mask, i)
-        groups = _GROUPS.of(gang)
+    def handler(wg: Warpgroup, mask: Mask) -> None:
+        _whole(wg, mask, i)
+        groups = _GROUPS.of(wg)
         count = max(len(groups.committed) - newest, 0)
         retired = groups.committed[:count]
         del groups.committed[:count]
         ops = [op for group in retired for op in group]
         for op in ops:
-            gang.machine.complete(op)
-        if ops and gang.machine.observer.enabled:
+            wg.machine.complete(op)
+        if ops and wg.machine.observer.enabled:
             # products that were announced together are seen together
             places = {(op.slot, op.epoch): op for op in ops}
-            gang.machine.observer.observed(gang, mask, list(places.values()), "complete")
+            wg.machine.observer.observed(wg, mask, list(places.values()), "complete")
 
     e.call(handler)
 
