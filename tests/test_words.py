@@ -35,6 +35,11 @@ FILES = sorted(
             for path in (ROOT / "fa4gen" / name).rglob("*.py")
             if not path.name.startswith("vendor_")
         ),
+        *(
+            path
+            for name in ("attention", "rings", "skeleton")
+            for path in (ROOT / "templates" / name).rglob("*.j2")
+        ),
     ]
 )
 GENERATED = re.compile(r"<!-- begin (\w[\w ]*) -->.*?<!-- end \1 -->", re.DOTALL)
