@@ -651,12 +651,12 @@ struct SoftmaxRole {
     // O_mma_hi: P.V of the block before has read P, in both CTAs.
     mbarrier_wait(p_v_done, products.phase);
     products.step();
-    constexpr int32 kChunkKeys = 16 / kElementBytes;
+    constexpr int32 kVectorKeys = 16 / kElementBytes;
     const uint32 to = base + kProbabilitiesOffset + half * kTileRows * kRowKeys * kElementBytes +
                       thread_row * kPanelRowBytes;
 #pragma unroll
-    for (int32 key = 0; key < kRowKeys; key += kChunkKeys)
-      store_probabilities(to, thread_row, key / kChunkKeys, scores + key);
+    for (int32 key = 0; key < kRowKeys; key += kVectorKeys)
+      store_probabilities(to, thread_row, key / kVectorKeys, scores + key);
     fence_proxy_async_shared();  // this thread's part of P, before the products read it
     // P is in shared memory and was written by ordinary stores: in the peer, only a release to
     // the cluster hands it to the products that the leader issues.

@@ -536,7 +536,7 @@ struct TMATile {
 // V blocks (mn-major, whole).
 //   acquire waits for slots that the MMAs have read, first with parity 1
 //   get_tile arrives on a part's barrier and expects its bytes, whose arrival completes the phase
-//   commit_step goes on to the next slot; the phase flips when the index wraps
+//   commit_step steps to the next slot; the phase flips when the index wraps
 template <class config, bool is_k>
 struct TMAProducerPipeline {
   static constexpr int32 num_qk_stages_effective = is_k ? config::num_qk_stages : 1;

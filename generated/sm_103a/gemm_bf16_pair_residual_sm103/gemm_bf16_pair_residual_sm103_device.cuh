@@ -511,8 +511,8 @@ struct EpiLoadPipeline {
     pipeline.init_mbars(producer_arv_count, consumer_arv_count);
   }
 
-  // Load warp: a slot to fill, once the epilogue has read it. Its end goes on to the next one; the
-  // bytes of the copy complete mbar().
+  // Load warp: a slot to fill, once the epilogue has read it. Its end steps to the next one; the bytes
+  // of the copy complete mbar().
   __device__ __forceinline__ ProduceContext<num_stages> produce() {
     return ProduceContext<num_stages>(pipeline);
   }
@@ -523,11 +523,11 @@ struct EpiLoadPipeline {
   __device__ __forceinline__ uint32 producer_mbar() const { return pipeline.producer_mbar(); }
   __device__ __forceinline__ void producer_step() { pipeline.producer_step(); }
 
-  // Epilogue: a slot to read. Its end arrives and goes on to the next one,
+  // Epilogue: a slot to read. Its end arrives and steps to the next one,
   __device__ __forceinline__ ConsumeContext<num_stages> consume() {
     return ConsumeContext<num_stages>(pipeline);
   }
-  // or only goes on, where threads arrive themselves: as many as consumer_arv_count says, after
+  // or only steps, where threads arrive themselves: as many as consumer_arv_count says, after
   // those for whom they do (__syncwarp for one lane of a warp).
   __device__ __forceinline__ ExplicitConsumeContext<num_stages> consume_explicit() {
     return ExplicitConsumeContext<num_stages>(pipeline);

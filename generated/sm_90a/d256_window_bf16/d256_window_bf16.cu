@@ -533,7 +533,7 @@ struct Consumer {
     query_phase ^= 1;
   }
 
-  // A block that no row of this warpgroup sees: its slots are waited for and given back.
+  // A block that no row of this warpgroup sees: its slots are waited for and released.
   __device__ __forceinline__ void skip_block() {
     wait_key();
     release_key(kv.slot());

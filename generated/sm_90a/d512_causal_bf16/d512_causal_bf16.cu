@@ -44,7 +44,7 @@ constexpr int32 kOwnColumns = 256;             // columns of value and output th
 constexpr int32 kNumConsumerWarpgroups = 2;    // each on kWarpgroupRows of the tile's rows
 constexpr int32 kWarpgroupRows = 64;           // rows of one wgmma
 constexpr int32 kNumKvStages = 8;              // slots of the ring of keys and values
-constexpr int32 kChunkKeys = 16;               // keys of one wgmma of P.V
+constexpr int32 kWgmmaKeys = 16;               // keys of one wgmma of P.V
 constexpr int32 kOwnChunks = 4;                // chunks of P.V with probabilities of this CTA
 constexpr float kRescaleThreshold = 8.0f;      // a maximum may be low by this, in powers of two
 constexpr int32 kWindowRight = 0;              // keys visible right of the diagonal
@@ -62,7 +62,7 @@ static_assert(kBN == kCtaGroup * kOwnKeys && kDepth == kCtaGroup * kOwnColumns,
               "The CTAs divide keys and columns in equal parts.");
 static_assert(kNumPanels == kNumKvStages,
               "The panels of a CTA's keys go round the ring once: slot i holds panel i.");
-static_assert(kBN / kChunkKeys == kNumKvStages,
+static_assert(kBN / kWgmmaKeys == kNumKvStages,
               "The chunks of a block's values go round the ring once: slot i holds chunk i.");
 static_assert(kNumThreads == 128 * (1 + kNumConsumerWarpgroups),
               "One producer warpgroup goes before the consumers.");
@@ -102,7 +102,7 @@ static_assert(kQueryBytes == kBM * kPanelRowBytes,
               "A query slot holds a panel of all rows of the tile.");
 static_assert(kRingBytes == kOwnKeys * kPanelRowBytes,
               "A ring slot holds a panel of the CTA's keys.");
-static_assert(kRingBytes == kChunkKeys * kOwnColumns * 2,
+static_assert(kRingBytes == kWgmmaKeys * kOwnColumns * 2,
               "A ring slot holds the CTA's columns of 16 values.");
 static_assert(kProbabilityBytes == kWarpgroupRows * kPanelRowBytes && kOwnKeys == kPanelColumns,
               "The peer's probabilities are one panel for each warpgroup.");
@@ -251,7 +251,7 @@ struct Loader {
 #pragma unroll 1
     for (int32 chunk = 0; chunk < kNumKvStages; ++chunk) {
       const int32 half = chunk < kOwnChunks ? rank : rank ^ 1;
-      const int32 first_key = value.block * kBN + half * kOwnKeys + chunk % kOwnChunks * kChunkKeys;
+      const int32 first_key = value.block * kBN + half * kOwnKeys + chunk % kOwnChunks * kWgmmaKeys;
       // ring_empty: every consumer warp is done with what was in the slot.
       mbarrier_wait_slot<kRingEmpty>(base, chunk, kEmptyParity);
       mbarrier_arrive_expect_tx_slot<kRingFull>(base, chunk, kRingBytes);
@@ -472,8 +472,8 @@ __device__ __forceinline__ void issue_query_key(float (&scores)[kOwnKeys / 2], u
   }
 }
 
-// Stride between the panels of kChunkKeys rows that hold the CTA's columns of a chunk.
-constexpr uint32 kValueStride = leading_stride(kChunkKeys * kPanelRowBytes);
+// Stride between the panels of kWgmmaKeys rows that hold the CTA's columns of a chunk.
+constexpr uint32 kValueStride = leading_stride(kWgmmaKeys * kPanelRowBytes);
 
 // O += P . V over one chunk of keys, whose probabilities are four packed registers of this thread.
 __device__ __forceinline__ void issue_own_value(float (&output)[kOwnColumns / 2], const uint32* p,
