@@ -33,17 +33,17 @@ class Chunked(Mask):
     """A row sees the keys of its own chunk, up to its diagonal."""
 
     name: str = field(default="chunked", init=False)
-    chunk_keys: int = parameter("keys of a chunk, of which a row sees those up to its diagonal")
+    keys_per_chunk: int = parameter("keys of a chunk, of which a row sees those up to its diagonal")
 
     WORD: ClassVar[str] = "chunked"
-    MEANING: ClassVar[str] = "keys of the same chunk of chunk_keys, up to that one"
+    MEANING: ClassVar[str] = "keys of the same chunk of keys_per_chunk, up to that one"
     # Positions before the first key see nothing, wherever C and Python round them to.
-    FIRST: ClassVar[str | None] = "({position}) / {chunk_keys} * {chunk_keys}"
+    FIRST: ClassVar[str | None] = "({position}) / {keys_per_chunk} * {keys_per_chunk}"
     LAST: ClassVar[str | None] = "{position}"
 
     def first(self, position: Any) -> Any:
         """See Mask."""
-        return position // self.chunk_keys * self.chunk_keys
+        return position // self.keys_per_chunk * self.keys_per_chunk
 
     def last(self, position: Any) -> Any:
         """See Mask."""
@@ -52,28 +52,28 @@ class Chunked(Mask):
     @property
     def words(self) -> str:
         """See Mask."""
-        return f"chunks of {self.chunk_keys} keys, causal within"
+        return f"chunks of {self.keys_per_chunk} keys, causal within"
 
     @property
     def short(self) -> str:
         """See Mask."""
-        return f"chunks of {self.chunk_keys}"
+        return f"chunks of {self.keys_per_chunk}"
 
     @property
     def span(self) -> int:
         """See Mask."""
-        return self.chunk_keys
+        return self.keys_per_chunk
 
     def sizes(self) -> Iterator[tuple[int, int]]:
         """Yield sizes with the end of a chunk inside a tile of rows and inside a block of keys."""
         yield from self.small_sizes()
         for chunks in (1, 2, 3):
-            yield 250, chunks * self.chunk_keys + 101
-        if self.chunk_keys <= 1000:
-            yield 2 * self.chunk_keys + 150, 2 * self.chunk_keys + 70
-            yield 3 * self.chunk_keys + 1, self.chunk_keys + 1
+            yield 250, chunks * self.keys_per_chunk + 101
+        if self.keys_per_chunk <= 1000:
+            yield 2 * self.keys_per_chunk + 150, 2 * self.keys_per_chunk + 70
+            yield 3 * self.keys_per_chunk + 1, self.keys_per_chunk + 1
 
     def small_sizes(self) -> Iterator[tuple[int, int]]:
         """Yield sizes with a chunk's end among the rows: of the last, of 30, of all but one."""
         for past in (1, 30, 69):
-            yield 70, self.chunk_keys + past
+            yield 70, self.keys_per_chunk + past

@@ -17,7 +17,7 @@ SEES: dict[str, Callable[[Any, int, int], bool]] = {
     "none": lambda mask, q, k: True,
     "causal": lambda mask, q, k: k <= q,
     "sliding_window": lambda mask, q, k: -mask.window_left <= k - q <= mask.window_right,
-    "chunked": lambda mask, q, k: k <= q and k // mask.chunk_keys == q // mask.chunk_keys,
+    "chunked": lambda mask, q, k: k <= q and k // mask.keys_per_chunk == q // mask.keys_per_chunk,
 }
 """Whether a row at position q, which may be negative, sees key k."""
 VALUES: dict[str, Any] = {
