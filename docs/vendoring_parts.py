@@ -24,6 +24,7 @@ def abi_section() -> str:
     from fa4gen.designs.registry import FAMILIES
     from fa4gen.masks import MASKS
     from fa4gen.render.environment import open_templates
+    from fa4gen.scores import SCORES
 
     names = {
         "prefix": "acme",
@@ -31,6 +32,7 @@ def abi_section() -> str:
         "kernels": (),
         "families": FAMILIES,
         "masks": MASKS,
+        "scores": SCORES,
         "generator": "fa4gen",
     }
     text = open_templates().environment().get_template("vendor/launcher.h.j2").render(names)

@@ -110,8 +110,8 @@ class SdpaPeer:
             raise LeftOutError(f"it is not timed at depth {plan.depth}")
         if not isinstance(plan.mask, NoMask | Causal):
             raise LeftOutError(f"it has no mask {plan.mask.name}")
-        if plan.softcap is not None:
-            raise LeftOutError("it has no softcap")
+        if plan.score.FUNCTION:
+            raise LeftOutError(f"it has no {plan.score.name}")
         from torch.nn.attention import SDPBackend, sdpa_kernel
         from torch.nn.functional import scaled_dot_product_attention
 
@@ -147,10 +147,9 @@ class Fa3Peer:
             options["window_size_right"] = plan.mask.window_right
         elif not isinstance(plan.mask, NoMask | Causal):
             raise LeftOutError(f"it has no mask {plan.mask.name}")
-        if plan.softcap is not None:
-            if "softcap" not in self.arguments:
-                raise LeftOutError("this library has no softcap")
-            options["softcap"] = plan.softcap
+        if plan.score.FUNCTION and plan.score.name not in self.arguments:
+            raise LeftOutError(f"this library has no {plan.score.name}")
+        options |= plan.score.numbers()
         operator = self.operator
 
         def run() -> Any:

@@ -170,7 +170,7 @@ def plan_facts(plan: AttentionPlan, compiled: CompiledKernel) -> dict[str, Any]:
         "value_depth": plan.value_depth,
         "mask": plan.mask.name,
         **plan.mask.numbers(),
-        "softcap": plan.softcap,
+        **plan.score.numbers(),
         "lse": plan.lse,
         "BM": plan.BM,
         "BN": plan.BN,

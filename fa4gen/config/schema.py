@@ -13,15 +13,14 @@ from pydantic import Field, model_validator
 
 from fa4gen.config.gemm import BlackwellGemmConfig, HopperGemmConfig
 from fa4gen.masks import MaskValue, mask_of
+from fa4gen.scores import SoftcapValue, score_of
 from fa4gen.strict import Auto, Strict, Whole
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from fa4gen.masks.mask import Mask
-
-MIN_SOFTCAP, MAX_SOFTCAP = 1e-4, 1e4
-"""Above, tanh in float32 loses digits that the cap multiplies back; below, 1 / cap overflows."""
+    from fa4gen.scores.score import Score
 
 
 class AttentionKeys(Strict):
@@ -41,13 +40,18 @@ class AttentionKeys(Strict):
     """Which keys a row sees; the diagonal ends at the bottom right corner. none: all of them."""
     lse: bool = True
     """Also write the log-sum-exp of every row, float32 (batch, heads, query rows)."""
-    softcap: Annotated[float, Field(ge=MIN_SOFTCAP, le=MAX_SOFTCAP)] | None = None
+    softcap: SoftcapValue | None = None
     """Logits become softcap * tanh(logit / softcap) before the mask."""
 
     @property
     def resolved_mask(self) -> Mask:
         """The mask with its numbers."""
         return mask_of(self.mask)
+
+    @property
+    def resolved_score(self) -> Score:
+        """The score function with its numbers."""
+        return score_of(dict(self))
 
 
 class RegisterBudget(Strict):

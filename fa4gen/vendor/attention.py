@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from fa4gen.masks import mask_numbers
 from fa4gen.runtime.arguments import DESCALES, Arguments, largest_row_count
 from fa4gen.runtime.schedule import ProblemSize, in_groups, plan_schedule
+from fa4gen.scores import score_numbers
 from fa4gen.vendor.fill import attention_args
 from fa4gen.vendor.selftest_facts import MULTIPROCESSORS, SelftestFacts, schedule_hash
 
@@ -50,7 +51,8 @@ class AttentionFamily:
             mask=f"MASK_{plan.mask.name.upper()}",
             in_order=plan.mask.IN_ORDER,
             mask_numbers=tuple(plan.mask.numbers().get(name, 0) for name in mask_numbers()),
-            softcap=plan.softcap or 0.0,
+            score=plan.score.name,
+            score_numbers=tuple(plan.score.numbers().get(name, 0.0) for name in score_numbers()),
             lse=plan.lse,
         )
 

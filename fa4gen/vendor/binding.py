@@ -9,6 +9,7 @@ import ctypes
 from typing import TYPE_CHECKING, Any, Final
 
 from fa4gen.masks import mask_numbers
+from fa4gen.scores import score_numbers
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -111,7 +112,7 @@ class Problem(ctypes.Structure):
         ("value_depth", _I64),
         ("mask", ctypes.c_int),
         *((name, _I64) for name in mask_numbers()),
-        ("softcap", ctypes.c_double),
+        *((name, ctypes.c_double) for name in score_numbers()),
         ("lse", ctypes.c_int),
         ("m", _I64),
         ("n", _I64),

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from fa4gen.designs.registry import FAMILIES
 from fa4gen.masks import MASKS
+from fa4gen.scores import SCORES
 from fa4gen.render.environment import open_templates
 from fa4gen.render.render import GENERATOR
 from fa4gen.vendor.facts import kernel_facts
@@ -86,6 +87,7 @@ def template_values(request: Request, facts: tuple[KernelFacts, ...]) -> dict[st
         "adapters": request.adapters,
         "generator": GENERATOR,
         "masks": MASKS,
+        "scores": SCORES,
         "mask_names": tuple(fact.launcher.mask for fact in facts),
         "families": families_of(facts),
         "mixed_tile_heights": any(fact.launcher.mixed_tile_heights for fact in facts),

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from fa4gen.designs.shared.hardware import ARCHITECTURES
 from fa4gen.masks import mask_numbers
+from fa4gen.scores import score_numbers
 from fa4gen.runtime.tile_counter import COUNTER_BYTES
 
 if TYPE_CHECKING:
@@ -75,7 +76,9 @@ class LauncherFacts:
     """Later rows see more keys."""
     mask_numbers: tuple[int, ...] = tuple(0 for _ in mask_numbers())
     """Of all masks; those of other masks are 0."""
-    softcap: float = 0.0
+    score_numbers: tuple[float, ...] = tuple(0.0 for _ in score_numbers())
+    """Of all score functions; those of others are 0."""
+    score: str = "none"
     lse: bool = False
     a_m_major: bool = False
     b_n_major: bool = False

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from fa4gen.designs.shared.attention_model import AttentionPlan
     from fa4gen.masks.mask import Mask
+    from fa4gen.scores.score import Score
     from fa4gen.verify.precision import Precision
 
     Descales = Mapping[str, Any]
@@ -37,13 +38,13 @@ class AttentionProblem:
     """What a call computes, except for its tensors' values."""
 
     mask: Mask
-    softcap: float | None
+    score: Score
     softmax_scale: float
 
     @classmethod
     def of(cls, plan: AttentionPlan, softmax_scale: float) -> AttentionProblem:
         """Return the problem that the kernel of ``plan`` solves."""
-        return cls(plan.mask, plan.softcap, softmax_scale)
+        return cls(plan.mask, plan.score, softmax_scale)
 
     def visible_keys(self, query_rows: int, key_rows: int) -> tuple[Any, Any]:
         """First visible key, and one past the last, of every query row (none: second not larger).
@@ -78,8 +79,7 @@ def exact_attention(
     for block in _blocks(problem, query, key, value, descales or {}, xp):
         q, k, v = (x.astype(xp.float64) for x in (block.query, block.key, block.value))
         scores = (q @ k.T) * (problem.softmax_scale * block.score_descale)
-        if problem.softcap is not None:
-            scores = problem.softcap * xp.tanh(scores / problem.softcap)
+        scores = problem.score.exact(scores, xp)
         scores[block.hidden] = -xp.inf
         largest = scores.max(axis=1, keepdims=True)
         weights = xp.exp(scores - largest)
@@ -114,9 +114,7 @@ def rounded_attention(
     for block in _blocks(problem, query, key, value, descales or {}, xp):
         scores = block.query @ block.key.T
         scale = problem.softmax_scale * block.score_descale
-        if problem.softcap is not None:
-            scores = xp.tanh(scores * np.float32(scale / problem.softcap))
-            scale = problem.softcap
+        scores, scale = problem.score.rounded(scores, scale, xp)
         scores *= np.float32(scale * log2_e)
         scores[block.hidden] = -xp.inf
         stale = scores.max(axis=1, keepdims=True) - xp.asarray(lags[block.lse_index])[:, None]

@@ -134,8 +134,7 @@ def _lse_floor(
     scale = descales.get("query", np.ones(1)) * descales.get("key", np.ones(1))
     units = depth * numpy_dtype(precision.dtype).itemsize / MMA_BYTES + 2 + bool(descales)
     score: float = partial_sum * float(scale.max()) * units * 2.0**-23
-    if problem.softcap is not None:  # the cap's slope is at most 1, so it enlarges no error
-        score += problem.softcap * 2.0**-20
+    score += problem.score.error
     total = 2.0**-21 * (1 + precision.probability_shift) + precision.exp2_error
     return score + float(xp.abs(finite).max()) * 2.0**-22 + total
 

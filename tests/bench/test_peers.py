@@ -11,6 +11,7 @@ from fa4gen.bench.peers import Fa3Peer, LeftOutError, SdpaPeer, find_peers
 from fa4gen.errors import MissingCapabilityError
 from fa4gen.masks import Causal, NoMask, SlidingWindow
 from fa4gen.masks.mask import Mask
+from fa4gen.scores import Score, Softcap
 
 FA3_ARGUMENTS = frozenset(
     {"q", "k", "v", "is_causal", "window_size_left", "window_size_right", "softcap", "num_splits"}
@@ -25,7 +26,9 @@ class OtherMask(Mask):
 
 
 def plan(mask: Mask | None = None, softcap=None) -> SimpleNamespace:
-    return SimpleNamespace(depth=128, mask=mask or NoMask(), softcap=softcap)
+    return SimpleNamespace(
+        depth=128, mask=mask or NoMask(), score=Softcap(softcap) if softcap else Score()
+    )
 
 
 def test_without_torch_there_are_no_peers_and_a_note(monkeypatch) -> None:

@@ -62,7 +62,7 @@ def problem_of(load_text, write_template, user_templates):
         ),
         ("{{ plan.region('nowhere') }}\n", 1, 1, "the plan has no 'nowhere' here", ""),
         ("a\n{{ 1 // 0 }}\n", 2, 1, "(ZeroDivisionError)", ""),
-        ("{{ plan.softcap }}\n", 1, 1, "the expression is None", ""),
+        ("{{ none }}\n", 1, 1, "the expression is None", ""),
         ("{{ plan.barriers + 1 }}\n", 1, 1, "(TypeError)", ""),
         ("a\n\n\nb\n", 3, 1, "two blank lines in a row, at line 3 of small.cu", "Move one"),
         (

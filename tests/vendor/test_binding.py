@@ -12,6 +12,7 @@ from fa4gen.designs.registry import FAMILIES
 from fa4gen.errors import MissingCapabilityError
 from fa4gen.masks import MASKS
 from fa4gen.render.environment import open_templates
+from fa4gen.scores import SCORES
 from fa4gen.vendor import binding
 from fa4gen.vendor.host_build import compile_c, find_c_compiler
 
@@ -32,6 +33,7 @@ def seen(tmp_path_factory):
             kernels=(),
             families=FAMILIES,
             masks=MASKS,
+            scores=SCORES,
             generator="test",
         )
     )

@@ -121,7 +121,7 @@ class NumpyKernel:
             first = plan.mask.first(i) - (wrong == "left_plus")
         if plan.mask.LAST is not None:
             last = plan.mask.last(i) + (wrong == "right_plus") - (wrong == "right_minus")
-        cap = plan.softcap if wrong != "no_softcap" else None
+        cap = plan.score.numbers().get("softcap") if wrong != "no_softcap" else None
         to_log2 = np.float32((cap or scale) * math.log2(math.e))
         largest = np.full((rows, 1), 0 if wrong == "max_from_zero" else -np.inf, dtype=np.float32)
         total = np.zeros((rows, 1), dtype=np.float32)

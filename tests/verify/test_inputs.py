@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from fa4gen.masks import NoMask
+from fa4gen.scores import Score
 from fa4gen.verify.cases import Case
 from fa4gen.verify.input_kinds import KINDS, kind_meaning
 from fa4gen.verify.inputs import make_inputs, make_rng
@@ -32,7 +33,7 @@ def test_every_kind_is_held_by_the_type_and_by_float32(kind, dtype, depth) -> No
         np.testing.assert_array_equal(array, round_to(array, dtype))
     assert 2.0**-126 <= inputs.softmax_scale <= 2.0**126, "the launcher takes no other"
     result = exact_attention(
-        AttentionProblem(NoMask(), None, inputs.softmax_scale),
+        AttentionProblem(NoMask(), Score(), inputs.softmax_scale),
         inputs.query,
         inputs.key,
         inputs.value,

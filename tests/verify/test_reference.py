@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fa4gen.masks import Causal, NoMask
+from fa4gen.scores import Score, Softcap
 from fa4gen.verify import reference
 from fa4gen.verify.precision import Precision
 from fa4gen.verify.reference import AttentionProblem, exact_attention, rounded_attention
@@ -18,6 +19,7 @@ from tests.masks.definitions import drawn, sees
 def slow_attention(problem, q, k, v):
     batches, rows, heads, _ = q.shape
     keys, key_heads = k.shape[1:3]
+    cap = problem.score.numbers().get("softcap")
     out = np.zeros((*q.shape[:3], v.shape[3]))
     lse = np.full((batches, heads, rows), -math.inf)
     for b in range(batches):
@@ -30,11 +32,7 @@ def slow_attention(problem, q, k, v):
                     x = problem.softmax_scale * math.fsum(
                         float(a) * float(c) for a, c in zip(q[b, i, h], k[b, j, kh], strict=True)
                     )
-                    logits.append(
-                        x
-                        if problem.softcap is None
-                        else problem.softcap * math.tanh(x / problem.softcap)
-                    )
+                    logits.append(x if cap is None else cap * math.tanh(x / cap))
                 if not seen:
                     continue
                 total = math.fsum(math.exp(x) for x in logits)
@@ -45,19 +43,20 @@ def slow_attention(problem, q, k, v):
 
 
 MASKS = drawn(st.integers(1, 6))
+SCORES = st.sampled_from([Score(), Softcap(2.0)])
 
 
 @given(
     mask=MASKS,
-    softcap=st.none() | st.just(2.0),
+    score=SCORES,
     rows=st.integers(1, 9),
     keys=st.integers(0, 9),
     ratio=st.integers(1, 3),
     chunk=st.sampled_from([1, 7, 1 << 18]),
 )
 @settings(deadline=None, max_examples=60)
-def test_exact_attention_follows_the_definition(mask, softcap, rows, keys, ratio, chunk) -> None:
-    problem = AttentionProblem(mask, softcap, 0.7)
+def test_exact_attention_follows_the_definition(mask, score, rows, keys, ratio, chunk) -> None:
+    problem = AttentionProblem(mask, score, 0.7)
     rng = np.random.default_rng(rows * 100 + keys)
     q = rng.standard_normal((1, rows, 2 * ratio, 4), dtype=np.float32)
     k, v = rng.standard_normal((2, 1, keys, 2, 4), dtype=np.float32)
@@ -72,7 +71,7 @@ def test_exact_attention_follows_the_definition(mask, softcap, rows, keys, ratio
 @pytest.mark.parametrize(("rows", "keys"), [(5, 3), (3, 5), (4, 4), (4, 0), (0, 4)])
 @given(mask=MASKS)
 def test_visible_keys_follow_the_definition(rows, keys, mask) -> None:
-    problem = AttentionProblem(mask, None, 1.0)
+    problem = AttentionProblem(mask, Score(), 1.0)
     first, end = problem.visible_keys(rows, keys)
     for i in range(rows):
         expected = [j for j in range(keys) if sees(problem.mask, i, j, rows, keys)]
@@ -80,7 +79,7 @@ def test_visible_keys_follow_the_definition(rows, keys, mask) -> None:
 
 
 def test_rows_that_see_nothing() -> None:
-    problem = AttentionProblem(Causal(), None, 1.0)
+    problem = AttentionProblem(Causal(), Score(), 1.0)
     q = np.ones((1, 5, 1, 4), dtype=np.float32)
     k = v = np.ones((1, 2, 1, 4), dtype=np.float32)
     result = exact_attention(problem, q, k, v)
@@ -90,7 +89,7 @@ def test_rows_that_see_nothing() -> None:
 
 
 def test_large_logits_do_not_overflow() -> None:
-    problem = AttentionProblem(NoMask(), None, 1.0)
+    problem = AttentionProblem(NoMask(), Score(), 1.0)
     q = np.full((1, 2, 1, 4), 100, dtype=np.float32)
     k = np.full((1, 3, 1, 4), 100, dtype=np.float32)
     v = np.arange(12, dtype=np.float32).reshape(1, 3, 1, 4)
@@ -100,10 +99,10 @@ def test_large_logits_do_not_overflow() -> None:
 
 
 @pytest.mark.parametrize("dtype", ["bf16", "fp16"])
-@pytest.mark.parametrize("softcap", [None, 3.0])
-def test_rounded_attention_has_errors_of_the_size_of_its_roundings(dtype, softcap) -> None:
+@pytest.mark.parametrize("score", [Score(), Softcap(3.0)])
+def test_rounded_attention_has_errors_of_the_size_of_its_roundings(dtype, score) -> None:
     u = {"bf16": 2.0**-8, "fp16": 2.0**-11}[dtype]
-    problem = AttentionProblem(Causal(), softcap, 0.125)
+    problem = AttentionProblem(Causal(), score, 0.125)
     rng = np.random.default_rng(4)
     q, k, v = (
         round_to(rng.standard_normal((1, 300, 2, 64), dtype=np.float32), dtype) for _ in range(3)
@@ -117,7 +116,7 @@ def test_rounded_attention_has_errors_of_the_size_of_its_roundings(dtype, softca
 
 
 def test_rounded_attention_of_one_key_shows_the_rounding_of_its_probability() -> None:
-    problem = AttentionProblem(NoMask(), None, 1.0)
+    problem = AttentionProblem(NoMask(), Score(), 1.0)
     q, k = np.zeros((2, 1, 500, 1, 64), dtype=np.float32)[:, :, :500]
     k = k[:, :1]
     v = round_to(np.random.default_rng(1).standard_normal((1, 1, 1, 64), dtype=np.float32), "bf16")
@@ -132,11 +131,11 @@ def test_rounded_attention_of_one_key_shows_the_rounding_of_its_probability() ->
     assert np.abs(late.out / exact.out - 1).max() > 2.0**-9
 
 
-@pytest.mark.parametrize("softcap", [None, 2.0])
+@pytest.mark.parametrize("score", [Score(), Softcap(2.0)])
 @pytest.mark.parametrize("names", [("query", "key", "value"), ("key",), ()])
-def test_scales_multiply_their_tensors(softcap, names) -> None:
+def test_scales_multiply_their_tensors(score, names) -> None:
     """Powers of two are exact, so that the tensors can be multiplied by them beforehand."""
-    problem = AttentionProblem(Causal(), softcap, 0.3)
+    problem = AttentionProblem(Causal(), score, 0.3)
     rng = np.random.default_rng(3)
     q = rng.standard_normal((2, 9, 6, 8), dtype=np.float32)
     k = rng.standard_normal((2, 11, 3, 8), dtype=np.float32)
@@ -159,7 +158,7 @@ def test_scales_multiply_their_tensors(softcap, names) -> None:
 
 @pytest.mark.parametrize(("threshold", "shift"), [(0.0, 8), (2.5, 6), (8.0, 0)])
 def test_probabilities_of_fp8_are_shifted_and_the_output_is_not_of_fp8(threshold, shift) -> None:
-    problem = AttentionProblem(NoMask(), None, 0.125)
+    problem = AttentionProblem(NoMask(), Score(), 0.125)
     rng = np.random.default_rng(4)
     q, k, v = (
         round_to(rng.standard_normal((1, 300, 2, 64), dtype=np.float32), "fp8_e4m3")
@@ -177,7 +176,7 @@ def test_probabilities_of_fp8_are_shifted_and_the_output_is_not_of_fp8(threshold
 
 def test_the_shift_saves_small_probabilities() -> None:
     """One key above many that weigh 2^-12 of it each, and half of the whole together."""
-    problem = AttentionProblem(NoMask(), None, math.log(2))
+    problem = AttentionProblem(NoMask(), Score(), math.log(2))
     q = np.ones((1, 1, 1, 1), dtype=np.float32)
     k = np.zeros((1, 4097, 1, 1), dtype=np.float32)
     k[0, 0] = 12

@@ -6,12 +6,13 @@ import numpy as np
 import pytest
 
 from fa4gen.masks import NoMask
+from fa4gen.scores import Score, Softcap
 from fa4gen.verify.precision import EXP2_POLYNOMIAL_ERROR, Precision
 from fa4gen.verify.reference import AttentionProblem, AttentionResult, exact_attention
 from fa4gen.verify.tolerance import Errors, bounds, measure
 
 BF16 = Precision("bf16", "bf16")
-PROBLEM = AttentionProblem(NoMask(), None, 0.25)
+PROBLEM = AttentionProblem(NoMask(), Score(), 0.25)
 
 
 def result(out, lse=None) -> AttentionResult:
@@ -101,7 +102,7 @@ def test_bounds_follow_the_own_errors(dtype, u) -> None:
 def test_a_softcap_costs_some_accuracy_of_the_lse() -> None:
     q, k = np.ones((2, 1, 4, 1, 64), dtype=np.float32)
     exact = exact_attention(PROBLEM, q, k, k)
-    capped = AttentionProblem(NoMask(), 50.0, 0.25)
+    capped = AttentionProblem(NoMask(), Softcap(50.0), 0.25)
     own = Errors(0, 0, 0, 0)
     plain = bounds(own, exact, PROBLEM, q, k, BF16).lse
     assert bounds(own, exact, capped, q, k, BF16).lse == pytest.approx(plain + 50 * 2.0**-20)

@@ -99,8 +99,8 @@ def summarise(values: Values) -> tuple[str, ...]:
         f"{tiles}; {rings}",
         f"{values.scheduler} scheduler; {values.exp2_fma_share:.1%} of exp2 on the FMA pipe",
     ]
-    if config.softcap is not None:
-        lines.append(f"logits capped at {config.softcap}")
+    if config.resolved_score.words:
+        lines.append(config.resolved_score.words)
     if values.is_pair:
         lines.append("a pair of CTAs multiplies together, each with half of keys and values")
     return tuple(lines)

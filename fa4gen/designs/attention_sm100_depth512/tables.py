@@ -62,6 +62,6 @@ def summarise(values: Values) -> tuple[str, ...]:
         f"a ring of {values.num_kv_stages} slots for parts of keys and values",
         f"{values.scheduler} scheduler; {values.exp2_fma_share:.1%} of exp2 on the FMA pipe",
     ]
-    if config.softcap is not None:
-        lines.append(f"logits capped at {config.softcap}")
+    if config.resolved_score.words:
+        lines.append(config.resolved_score.words)
     return tuple(lines)

@@ -82,8 +82,8 @@ def summarise(values: Values) -> tuple[str, ...]:
         f"{_count(values.num_kv_stages, 'stage')}",
         f"{values.scheduler} scheduler, {output}",
     ]
-    if config.softcap is not None:
-        lines.append(f"logits capped at {config.softcap}")
+    if config.resolved_score.words:
+        lines.append(config.resolved_score.words)
     if values.is_pair:
         lines.append("a pair of CTAs shares keys and values by multicast")
     return tuple(lines)

@@ -64,6 +64,6 @@ def summarise(values: Values) -> tuple[str, ...]:
         "the output",
         f"{values.scheduler} scheduler, output from registers",
     ]
-    if config.softcap is not None:
-        lines.append(f"logits capped at {config.softcap}")
+    if config.resolved_score.words:
+        lines.append(config.resolved_score.words)
     return tuple(lines)

@@ -11,6 +11,7 @@ from fa4gen.designs.shared.kernel_model import KernelPlan, TensorMemoryPlan
 if TYPE_CHECKING:
     from fa4gen.designs.shared.model import TensorMemoryRegion
     from fa4gen.masks.mask import Mask
+    from fa4gen.scores.score import Score
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,7 +28,8 @@ class AttentionPlan(KernelPlan):
     mask: Mask
     """Which keys a query row sees."""
     lse: bool
-    softcap: float | None
+    score: Score
+    """What becomes of logits before the mask."""
     has_descales: bool
     """Query, key and value come with a scale for each batch and key head (fp8)."""
     BM: int

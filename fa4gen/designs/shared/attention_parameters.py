@@ -58,7 +58,7 @@ def attention_parameters(
             Parameter(f"out_{name}_stride", "int64", f"of the output's {name}, in elements")
             for name in ("batch", "row", "head")
         ]
-    if config.softcap is None:
+    if not config.resolved_score.FUNCTION:
         rows.append(Parameter("softmax_scale_log2", "float", "softmax scale * log2(e), above zero"))
     else:
         rows.append(Parameter("softmax_scale", "float", "softmax scale, above zero"))

@@ -316,7 +316,7 @@ def parameters_have_names_of_their_own(_config: BlackwellAttentionConfig, plan: 
     assert len(set(names)) == len(names)
     assert ("lse" in names) == plan.lse
     assert ("tile_counter" in names) == (plan.scheduler == "dynamic")
-    assert ("softmax_scale" in names) == (plan.softcap is not None)
+    assert ("softmax_scale" in names) == bool(plan.score.FUNCTION)
     descales = {"query_descale", "key_descale", "value_descale"}
     assert plan.has_descales == (plan.dtype == "fp8_e4m3") == (descales <= set(names))
 

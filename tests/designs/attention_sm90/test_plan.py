@@ -202,7 +202,7 @@ def parameters_have_names_of_their_own(_config: AttentionConfig, plan: Attention
     assert ("out_map" in names) != ("out" in names)
     assert ("lse" in names) == plan.lse
     assert ("tile_counter" in names) == (plan.scheduler == "dynamic")
-    assert ("softmax_scale" in names) == (plan.softcap is not None)
+    assert ("softmax_scale" in names) == bool(plan.score.FUNCTION)
 
 
 @invariant

@@ -23,7 +23,7 @@ def traits_of(plan):
     """Everything that a caller can ask for."""
     shared = (plan.kernel, plan.arch, plan.dtype, plan.out_dtype)
     if isinstance(plan, AttentionPlan):
-        own = (plan.depth, plan.value_depth, plan.mask, plan.softcap or 0, plan.lse)
+        own = (plan.depth, plan.value_depth, plan.mask, plan.score, plan.lse)
     else:
         own = (plan.a_major, plan.b_major, plan.residual, plan.activation)
     return (*shared, *own)

@@ -123,7 +123,7 @@ def test_traits_are_those_of_the_plan(library, name) -> None:
         expected.mask = {"none": 1, "causal": 2, "sliding_window": 3, "chunked": 4}[plan.mask.name]
         for name, value in plan.mask.numbers().items():
             setattr(expected, name, value)
-        expected.softcap = plan.softcap or 0
+        expected.softcap = plan.score.numbers().get("softcap", 0)
         expected.lse = plan.lse
     else:
         expected.family = 2
