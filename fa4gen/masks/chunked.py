@@ -33,7 +33,7 @@ class Chunked(Mask):
     """A row sees the keys of its own chunk, up to its diagonal."""
 
     name: str = field(default="chunked", init=False)
-    keys_per_chunk: int = parameter("keys of a chunk, of which a row sees those up to its diagonal")
+    keys_per_chunk: int = parameter("a row sees those of its own chunk")
 
     WORD: ClassVar[str] = "chunked"
     MEANING: ClassVar[str] = "keys of the same chunk of keys_per_chunk, up to that one"

@@ -151,7 +151,9 @@ def build_mask(
     plan = build_plan(loaded.config)
     rendered = render(plan, loaded)
     wanted = ("fragment_row", "fragment_column") if plan.arch == "sm_90a" else ("kTileRows",)
-    text = "\n".join(definitions("\n".join(rendered.files.values()), (*WANTED, *wanted)))
+    text = "\n".join(
+        definitions("\n".join([*rendered.headers.values(), rendered.source]), (*WANTED, *wanted))
+    )
     for name in plan.mask.numbers():
         constant = kernel_name(name)
         text, times = re.subn(rf"constexpr (int32 {constant} = )", r'extern "C" { \1', text)
