@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 from fa4gen.designs.registry import FAMILIES
 from fa4gen.masks import MASKS
-from fa4gen.scores import SCORES
 from fa4gen.render.environment import open_templates
 from fa4gen.render.render import GENERATOR
+from fa4gen.scores import SCORES
 from fa4gen.vendor.facts import kernel_facts
 from fa4gen.vendor.image import LINE_CHARACTERS
 from fa4gen.vendor.manifest import short_manifest

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from fa4gen.designs.shared.hardware import ARCHITECTURES
 from fa4gen.masks import mask_numbers
-from fa4gen.scores import score_numbers
 from fa4gen.runtime.tile_counter import COUNTER_BYTES
+from fa4gen.scores import score_numbers
 
 if TYPE_CHECKING:
     from fa4gen.designs.shared.model import TensorMapPlan
