@@ -559,13 +559,14 @@ __device__ __forceinline__ void mask_scores(const Problem& problem, float (&scor
 
 // ---- softmax of a row whose scores one thread holds ----
 
-// Scores become tanh(score * softmax_scale / kSoftcap); kSoftcap itself is part of the scale that
-// follows. tanh(x) = 1 - 2 / (1 + exp(2 x)) keeps float32 accuracy where tanh.approx does not.
+// Scores become tanh(score * softmax_scale / kSoftcap); kSoftcap itself is part of the
+// scale that follows. tanh(x) = 1 - 2 / (1 + exp(2 x)) keeps float32 accuracy where
+// tanh.approx does not.
 __device__ __forceinline__ void cap_scores(float (&scores)[kRowKeys], float twice_scale_log2) {
 #pragma unroll
-  for (int32 key = 0; key < kRowKeys; ++key) {
-    const float power = exp2_approx(scores[key] * twice_scale_log2);
-    scores[key] = fmaf(-2.f, reciprocal_approx(1.f + power), 1.f);
+  for (int32 i = 0; i < kRowKeys; ++i) {
+    const float power = exp2_approx(scores[i] * twice_scale_log2);
+    scores[i] = fmaf(-2.f, reciprocal_approx(1.f + power), 1.f);
   }
 }
 

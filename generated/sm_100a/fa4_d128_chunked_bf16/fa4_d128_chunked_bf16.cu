@@ -81,7 +81,7 @@ constexpr int32 kNumQkStages = 1;              // parts of Q and K along the dep
 constexpr int32 kNumPvStages = 2;              // parts of P along the keys
 constexpr int32 kScoreStages = 1;              // buffers of scores of a query tile
 constexpr float kRescaleThreshold = 8.0f;      // a maximum may be low by this, in powers of two
-constexpr int32 kChunkKeys = 8192;             // keys of a chunk, of which a row sees those up to its diagonal
+constexpr int32 kKeysPerChunk = 8192;          // a row sees those of its own chunk
 constexpr int32 kNumThreads = 512;             // softmax, correction, and a warpgroup that issues
 constexpr uint32 kSoftmaxRegisters = 200;      // a thread, after setmaxnreg
 constexpr uint32 kCorrectionRegisters = 64;    // a thread, after setmaxnreg
@@ -133,7 +133,8 @@ __device__ __forceinline__ BlockRange visible_blocks(const Problem& problem, int
   const int32 last_row = min(first_row + num_rows, problem.query_rows) - 1;
   const int32 end_key = max(0, min(problem.key_rows, last_row + diagonal + 1));
   const int32 end = (end_key + kBN - 1) / kBN;
-  const int32 begin = min(max(0, (first_row + diagonal) / kChunkKeys * kChunkKeys) / kBN, end);
+  const int32 begin_key = max(0, (first_row + diagonal) / kKeysPerChunk * kKeysPerChunk);
+  const int32 begin = min(begin_key / kBN, end);
   return {begin, end};
 }
 
@@ -533,7 +534,8 @@ __device__ __forceinline__ void run_mma(uint32 base, const Problem& problem, uin
 __device__ __forceinline__ bool needs_mask(const Problem& problem, int32 first_row, int32 block) {
   const int32 diagonal = problem.key_rows - problem.query_rows;
   const bool cuts_right = block * kBN + kBN - 1 > first_row + diagonal;
-  const bool cuts_left = block * kBN < (first_row + kTileRows - 1 + diagonal) / kChunkKeys * kChunkKeys;
+  const bool cuts_left =
+      block * kBN < (first_row + kTileRows - 1 + diagonal) / kKeysPerChunk * kKeysPerChunk;
   const bool ends = (block + 1) * kBN > problem.key_rows;
   return cuts_right || cuts_left || ends;
 }
@@ -543,7 +545,7 @@ __device__ __forceinline__ void mask_scores(const Problem& problem, float (&scor
                                             int32 row, int32 first_key) {
   const int32 diagonal = problem.key_rows - problem.query_rows;
   const int32 last = min(row + diagonal, problem.key_rows - 1) - first_key;
-  const int32 first = (row + diagonal) / kChunkKeys * kChunkKeys - first_key;
+  const int32 first = (row + diagonal) / kKeysPerChunk * kKeysPerChunk - first_key;
 #pragma unroll
   for (int32 key = 0; key < kRowKeys; ++key) {
     if (key > last || key < first) scores[key] = negative_infinity();

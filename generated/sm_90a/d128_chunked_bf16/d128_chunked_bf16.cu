@@ -42,7 +42,7 @@ constexpr int32 kWarpgroupRows = 64;           // rows of one wgmma
 constexpr int32 kNumKvStages = 2;              // slots of the key ring, and of the value ring
 constexpr int32 kNumPvChunksInFlight = 3;      // 16-key chunks of P.V under the next Q.K
 constexpr float kRescaleThreshold = 8.0f;      // a maximum may be low by this, in powers of two
-constexpr int32 kChunkKeys = 8192;             // keys of a chunk, of which a row sees those up to its diagonal
+constexpr int32 kKeysPerChunk = 8192;          // a row sees those of its own chunk
 constexpr int32 kNumThreads = 512;             // one producer warpgroup, then the consumers
 constexpr uint32 kProducerRegisters = 32;      // a thread, after setmaxnreg
 constexpr uint32 kConsumerRegisters = 160;     // a thread, after setmaxnreg
@@ -126,7 +126,8 @@ __device__ __forceinline__ BlockRange visible_blocks(const Problem& problem, int
   const int32 last_row = min(first_row + num_rows, problem.query_rows) - 1;
   const int32 end_key = max(0, min(problem.key_rows, last_row + diagonal + 1));
   const int32 end = (end_key + kBN - 1) / kBN;
-  const int32 begin = min(max(0, (first_row + diagonal) / kChunkKeys * kChunkKeys) / kBN, end);
+  const int32 begin_key = max(0, (first_row + diagonal) / kKeysPerChunk * kKeysPerChunk);
+  const int32 begin = min(begin_key / kBN, end);
   return {begin, end};
 }
 
@@ -347,7 +348,8 @@ __device__ __forceinline__ void update_max(RowState& rows, float (&output)[kDept
 __device__ __forceinline__ bool needs_mask(const Problem& problem, int32 first_row, int32 block) {
   const int32 diagonal = problem.key_rows - problem.query_rows;
   const bool cuts_right = block * kBN + kBN - 1 > first_row + diagonal;
-  const bool cuts_left = block * kBN < (first_row + kWarpgroupRows - 1 + diagonal) / kChunkKeys * kChunkKeys;
+  const bool cuts_left =
+      block * kBN < (first_row + kWarpgroupRows - 1 + diagonal) / kKeysPerChunk * kKeysPerChunk;
   const bool ends = (block + 1) * kBN > problem.key_rows;
   return cuts_right || cuts_left || ends;
 }
@@ -361,8 +363,8 @@ __device__ __forceinline__ void mask_scores(const Problem& problem, float (&scor
       min(thread_row + diagonal, problem.key_rows - 1) - first_column,
       min(thread_row + 8 + diagonal, problem.key_rows - 1) - first_column};
   const int32 first[2] = {
-      (thread_row + diagonal) / kChunkKeys * kChunkKeys - first_column,
-      (thread_row + 8 + diagonal) / kChunkKeys * kChunkKeys - first_column};
+      (thread_row + diagonal) / kKeysPerChunk * kKeysPerChunk - first_column,
+      (thread_row + 8 + diagonal) / kKeysPerChunk * kKeysPerChunk - first_column};
 #pragma unroll
   for (int i = 0; i < kBN / 2; ++i) {
     const int32 column = fragment_column(i);

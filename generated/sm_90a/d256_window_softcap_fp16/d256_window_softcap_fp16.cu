@@ -128,7 +128,8 @@ __device__ __forceinline__ BlockRange visible_blocks(const Problem& problem, int
   const int32 last_row = min(first_row + num_rows, problem.query_rows) - 1;
   const int32 end_key = max(0, min(problem.key_rows, last_row + diagonal + kWindowRight + 1));
   const int32 end = (end_key + kBN - 1) / kBN;
-  const int32 begin = min(max(0, first_row + diagonal - kWindowLeft) / kBN, end);
+  const int32 begin_key = max(0, first_row + diagonal - kWindowLeft);
+  const int32 begin = min(begin_key / kBN, end);
   return {begin, end};
 }
 
@@ -271,11 +272,12 @@ struct RowState {
   float sum[2];
 };
 
-// Scores become tanh(score * softmax_scale / kSoftcap); kSoftcap itself is part of the scale that
-// follows. tanh(x) = 1 - 2 / (1 + exp(2 x)) keeps float32 accuracy where tanh.approx does not.
+// Scores become tanh(score * softmax_scale / kSoftcap); kSoftcap itself is part of the
+// scale that follows. tanh(x) = 1 - 2 / (1 + exp(2 x)) keeps float32 accuracy where
+// tanh.approx does not.
 __device__ __forceinline__ void cap_scores(float (&scores)[kBN / 2], float twice_scale_log2) {
 #pragma unroll
-  for (int i = 0; i < kBN / 2; ++i) {
+  for (int32 i = 0; i < kBN / 2; ++i) {
     const float power = exp2_approx(scores[i] * twice_scale_log2);
     scores[i] = fmaf(-2.f, reciprocal_approx(1.f + power), 1.f);
   }
@@ -346,7 +348,8 @@ __device__ __forceinline__ void update_max(RowState& rows, float (&output)[kDept
 __device__ __forceinline__ bool needs_mask(const Problem& problem, int32 first_row, int32 block) {
   const int32 diagonal = problem.key_rows - problem.query_rows;
   const bool cuts_right = block * kBN + kBN - 1 > first_row + diagonal + kWindowRight;
-  const bool cuts_left = block * kBN < first_row + kWarpgroupRows - 1 + diagonal - kWindowLeft;
+  const bool cuts_left =
+      block * kBN < first_row + kWarpgroupRows - 1 + diagonal - kWindowLeft;
   const bool ends = (block + 1) * kBN > problem.key_rows;
   return cuts_right || cuts_left || ends;
 }

@@ -399,11 +399,12 @@ struct RowState {
   float sum[2];
 };
 
-// Scores become tanh(score * softmax_scale / kSoftcap); kSoftcap itself is part of the scale that
-// follows. tanh(x) = 1 - 2 / (1 + exp(2 x)) keeps float32 accuracy where tanh.approx does not.
+// Scores become tanh(score * softmax_scale / kSoftcap); kSoftcap itself is part of the
+// scale that follows. tanh(x) = 1 - 2 / (1 + exp(2 x)) keeps float32 accuracy where
+// tanh.approx does not.
 __device__ __forceinline__ void cap_scores(float (&scores)[kOwnKeys / 2], float twice_scale_log2) {
 #pragma unroll
-  for (int i = 0; i < kOwnKeys / 2; ++i) {
+  for (int32 i = 0; i < kOwnKeys / 2; ++i) {
     const float power = exp2_approx(scores[i] * twice_scale_log2);
     scores[i] = fmaf(-2.f, reciprocal_approx(1.f + power), 1.f);
   }

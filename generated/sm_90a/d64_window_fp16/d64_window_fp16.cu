@@ -127,7 +127,8 @@ __device__ __forceinline__ BlockRange visible_blocks(const Problem& problem, int
   const int32 last_row = min(first_row + num_rows, problem.query_rows) - 1;
   const int32 end_key = max(0, min(problem.key_rows, last_row + diagonal + kWindowRight + 1));
   const int32 end = (end_key + kBN - 1) / kBN;
-  const int32 begin = min(max(0, first_row + diagonal - kWindowLeft) / kBN, end);
+  const int32 begin_key = max(0, first_row + diagonal - kWindowLeft);
+  const int32 begin = min(begin_key / kBN, end);
   return {begin, end};
 }
 
@@ -348,7 +349,8 @@ __device__ __forceinline__ void update_max(RowState& rows, float (&output)[kDept
 __device__ __forceinline__ bool needs_mask(const Problem& problem, int32 first_row, int32 block) {
   const int32 diagonal = problem.key_rows - problem.query_rows;
   const bool cuts_right = block * kBN + kBN - 1 > first_row + diagonal + kWindowRight;
-  const bool cuts_left = block * kBN < first_row + kWarpgroupRows - 1 + diagonal - kWindowLeft;
+  const bool cuts_left =
+      block * kBN < first_row + kWarpgroupRows - 1 + diagonal - kWindowLeft;
   const bool ends = (block + 1) * kBN > problem.key_rows;
   return cuts_right || cuts_left || ends;
 }
