@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fa4gen.config.find import find_configs
+from fa4gen.config.names import is_device_name
 from fa4gen.config.paths import shown_path
 from fa4gen.config.text import read_text
 from fa4gen.config.yaml_positions import Document, KeyPath, Place, read_document
@@ -137,6 +138,8 @@ def validate_document(document: Document, file: str, default_name: str) -> Confi
             config = model.model_validate(data)
         except ValidationError as error:
             errors.append(error)
+    if is_device_name(str(data["name"])):
+        problems.append(_device_name(document, file))
     if errors:
         from fa4gen.config.schema_errors import explain_errors
 
@@ -144,6 +147,20 @@ def validate_document(document: Document, file: str, default_name: str) -> Confi
     if problems:
         raise ConfigError(*sorted(problems, key=lambda problem: (problem.line, problem.column)))
     return config
+
+
+def _device_name(document: Document, file: str) -> Problem:
+    name = document.value["name"]
+    place = document.places.get(("name",))
+    line, column = (place.value_line, place.value_column) if place else (0, 0)
+    return Problem(
+        f"{name} is the name of a device on Windows, which cannot have files of that name",
+        f"Choose another name, such as {name}_kernel.",
+        file,
+        line,
+        column,
+        "name",
+    )
 
 
 def _no_name(default_name: str, file: str) -> Problem:

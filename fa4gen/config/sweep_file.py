@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from fa4gen.config.expectations import Expectations, shown, similar
 from fa4gen.config.find import find_configs
 from fa4gen.config.load import config_schema
+from fa4gen.config.names import is_sweep_name
 from fa4gen.config.paths import shown_path
 from fa4gen.config.sweep_matrix import same
 from fa4gen.config.text import read_text
@@ -81,6 +82,13 @@ class _Reader:
         if not isinstance(name, str) or not name:
             self._add(("name",), f"name is {shown(name)}, not a text", "Put it in quotes.")
             name = self.path.stem
+        elif not is_sweep_name(name):
+            self._add(
+                ("name",),
+                f"{shown(name)} cannot name a results file",
+                "Use at most 100 letters, digits, _, - and dots, beginning with a letter, a digit "
+                "or _, and no name of a Windows device, such as con.",
+            )
         base = self._base(data, name)
         matrix = self._matrix(data.get("matrix"))
         included = self._entries("include", data.get("include"))

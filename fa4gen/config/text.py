@@ -21,6 +21,11 @@ def read_text(path: Path) -> str:
     """Return the text of the file at ``path``. Raises ConfigError when it cannot be read."""
     file = shown_path(path)
     try:
+        if path.exists() and not path.is_file() and not path.is_dir():
+            # reading it would wait for somebody to write
+            raise ConfigError(
+                Problem("this is a pipe or device, not a file", "Save the text in a file.", file)
+            )
         with path.open("rb") as stream:
             data = stream.read(MAX_BYTES + 1)
     except FileNotFoundError as error:
