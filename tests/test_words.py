@@ -11,7 +11,7 @@ ROOT = Path(__file__).resolve().parent.parent
 INSTEAD = {
     r"told": "reported",
     r"hears?": "waits for",
-    r"warpgroup": "warpgroup",
+    r"gangs?": "warpgroup",
     r"ways? out": "suggested fix",
     r"through with": "done with",
     r"behind the (last|end)": "past the end",
