@@ -9,7 +9,8 @@
 //
 // Roles:
 //   softmax     warps 0-3, 216 registers: scores to probabilities, two threads a row; log-sum-exp
-//   correction  warps 4-7, 128 registers: rescales the output when a maximum grew; at the end stores it
+//   correction  warps 4-7, 128 registers: rescales the output when a maximum grew; at the end
+//       stores it
 //   mma         warp 8, 64 registers: in the leader issues Q.K and P.V; has the tensor memory
 //   load        warp 9, 64 registers: issues this CTA's TMA loads and hands out tiles
 //   idle        warps 10-11, 64 registers: fill up the warpgroup

@@ -8,9 +8,12 @@
 //   dynamic scheduler; 0.0% of exp2 on the FMA pipe
 //
 // Roles:
-//   softmax 0   warps 0-3, 200 registers: scores of query tile 0 to probabilities, row by row; log-sum-exp
-//   softmax 1   warps 4-7, 200 registers: scores of query tile 1 to probabilities, row by row; log-sum-exp
-//   correction  warps 8-11, 64 registers: rescales the outputs when a maximum grew; at the end stores them
+//   softmax 0   warps 0-3, 200 registers: scores of query tile 0 to probabilities, row by row;
+//       log-sum-exp
+//   softmax 1   warps 4-7, 200 registers: scores of query tile 1 to probabilities, row by row;
+//       log-sum-exp
+//   correction  warps 8-11, 64 registers: rescales the outputs when a maximum grew; at the end
+//       stores them
 //   mma         warp 12, 48 registers: issues Q.K and P.V; has the tensor memory
 //   load        warp 13, 48 registers: issues the TMA loads and hands out tiles
 //   idle        warps 14-15, 48 registers: fill up the warpgroup

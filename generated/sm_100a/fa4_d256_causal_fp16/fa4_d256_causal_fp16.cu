@@ -8,8 +8,10 @@
 //   dynamic scheduler; 12.5% of exp2 on the FMA pipe
 //
 // Roles:
-//   softmax 0   warps 0-3, 192 registers: scores of query tile 0 to probabilities, row by row; log-sum-exp
-//   correction  warps 4-7, 192 registers: rescales the outputs when a maximum grew; at the end stores them
+//   softmax 0   warps 0-3, 192 registers: scores of query tile 0 to probabilities, row by row;
+//       log-sum-exp
+//   correction  warps 4-7, 192 registers: rescales the outputs when a maximum grew; at the end
+//       stores them
 //   mma         warp 8, 120 registers: issues Q.K and P.V; has the tensor memory
 //   load        warp 9, 120 registers: issues the TMA loads and hands out tiles
 //   idle        warps 10-11, 120 registers: fill up the warpgroup

@@ -9,8 +9,10 @@
 //
 // Roles:
 //   load        warp 0, 40 registers: one thread issues the TMA loads of A and B
-//   transfer 0  warp 1, 40 registers: one thread loads the residual ahead of, and stores the output of, consumer 0
-//   transfer 1  warp 2, 40 registers: one thread loads the residual ahead of, and stores the output of, consumer 1
+//   transfer 0  warp 1, 40 registers: one thread loads the residual ahead of, and stores the
+//       output of, consumer 0
+//   transfer 1  warp 2, 40 registers: one thread loads the residual ahead of, and stores the
+//       output of, consumer 1
 //   consume 0   warps 4-7, 232 registers: the products and the output of every second tile
 //   consume 1   warps 8-11, 232 registers: the products and the output of every second tile
 //

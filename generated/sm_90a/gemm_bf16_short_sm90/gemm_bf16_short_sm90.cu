@@ -9,7 +9,8 @@
 //
 // Roles:
 //   load        warp 0, 56 registers: one thread issues the TMA loads of A and B
-//   transfer 0  warp 1, 56 registers: one thread loads the residual ahead of, and stores the output of, consumer 0
+//   transfer 0  warp 1, 56 registers: one thread loads the residual ahead of, and stores the
+//       output of, consumer 0
 //   consume 0   warps 4-7, 256 registers: the products and the output of rows 0 to 63
 //
 // Barriers: slots x arrivals of a phase, and what a completed phase says
