@@ -13,6 +13,7 @@ from fa4gen.render.line_map import LineTags, split_tags
 from fa4gen.render.manifest import config_sha256, manifest_text
 from fa4gen.render.template_errors import TemplateLine, template_error, template_problem
 from fa4gen.render.text_check import first_breach
+from fa4gen.render.wrap import wrap
 from fa4gen.version import __version__
 
 if TYPE_CHECKING:
@@ -72,7 +73,9 @@ def render(
     """
     templates = templates or open_templates()
     rendered = _render_files(plan, loaded, templates)
-    files = {file: text for file, (text, _) in rendered.items()}
+    files = {
+        file: "\n".join(line.text for line in wrap(text)) for file, (text, _) in rendered.items()
+    }
     for file, text in files.items():
         _check_text(file, text, plan, loaded, templates)
     used = {name: source for _, sources in rendered.values() for name, source in sources.items()}
@@ -100,9 +103,10 @@ def template_places(
     tagging = TemplateSet(templates.roots, extensions=(LineTags,))
     text = _render_files(plan, loaded, templates)[file][0]
     tagged = _render_files(plan, loaded, templates, tagging)[file][0]
+    origins = split_tags(tagged, text)
     return [
         TemplateLine(templates.source(origin[0]), origin[1]) if origin else None
-        for origin in split_tags(tagged, text)
+        for origin in (origins[line.origin] for line in wrap(text))
     ]
 
 

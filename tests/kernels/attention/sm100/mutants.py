@@ -34,8 +34,8 @@ ONE_BLOCK: Final = "batch/5"  # as many, one block each
 
 
 def _line(call: str) -> str:
-    """A line that is this call and a comment at most."""
-    return rf"\n *{call};[^\n]*"
+    """A line that is this call and a comment at most, which may go on in the lines below."""
+    return rf"\n *{call};[^\n]*(?:\n {{13,}}//[^\n]*)*"
 
 
 def _swap(first: str, second: str, times: int = 1) -> Change:

@@ -42,8 +42,8 @@ class GemmMutant:
 
 
 def _line(call: str) -> str:
-    """A line that is this call and a comment at most."""
-    return rf"\n *{call};[^\n]*"
+    """A line that is this call and a comment at most, which may go on in the lines below."""
+    return rf"\n *{call};[^\n]*(?:\n {{13,}}//[^\n]*)*"
 
 
 def _swap(first: str, second: str) -> Change:
@@ -70,7 +70,7 @@ UPSTREAM: Final[dict[str, GemmMutant]] = {
     **{
         f"residual_stepped_by_panels_{config}": GemmMutant(
             config, "a panel's width is taken for the distance of tiles",
-            (Change(r"tile\.column \+ step \* kOutPanel(?=, tile\.batch\);\n  }\n})",
+            (Change(r"tile\.column \+ step \* kOutPanel(?=,\s+tile\.batch\);\n  }\n})",
                     "tile.column / kBN * kOutPanel + step * kOutPanel"),),
             (NUMBERS,), SQUARES,
         )
@@ -162,8 +162,8 @@ WAITS: Final[dict[str, GemmMutant]] = {
     ),
     "input_freed_before_its_products": GemmMutant(
         "none", "the slot is committed before the products that read it",
-        (_swap(r"#pragma unroll\n      for \(int32 k = 0[^\n]*\n[^\n]*\n",
-               r"      mma_commit<kCtaGroup>\(inputs[^\n]*\n"),),
+        (_swap(r"#pragma unroll\n      for \(int32 k = 0[^;]*;[^;]*;[^;]*;\n",
+               r"(?:      //[^\n]*\n)?      mma_commit<kCtaGroup>\(inputs[^\n]*\n"),),
         (Found("race", "tma_load_3d", "load"), Found("race", "mma", "mma")),
     ),
     "half_of_the_bytes_expected": GemmMutant(
@@ -228,7 +228,7 @@ VALUES: Final[dict[str, GemmMutant]] = {
     ),
     "sums_kept": GemmMutant(
         "none", "a tile begins with the sums of another",
-        (Change(r"block > 0 \|\| k > 0, e\)", "true, e)"),),
+        (Change(r"block > 0 \|\| k > 0,\s+e\)", "true, e)"),),
         (NUMBERS, Found("uninitialised", "mma", "mma")),
     ),
     "first_block_alone_is_added": GemmMutant(
