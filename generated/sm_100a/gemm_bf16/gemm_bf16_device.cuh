@@ -178,11 +178,14 @@ __device__ __forceinline__ void tcgen05_fence_after() {
 __device__ __forceinline__ void tensor_memory_load(float* d, uint32 address) {
   asm volatile("tcgen05.ld.sync.aligned.32x32b.x32.b32 "
                "{%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "
-               "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31}, [%32];"
-               : "=f"(d[0]), "=f"(d[1]), "=f"(d[2]), "=f"(d[3]), "=f"(d[4]), "=f"(d[5]), "=f"(d[6]), "=f"(d[7]),
-                 "=f"(d[8]), "=f"(d[9]), "=f"(d[10]), "=f"(d[11]), "=f"(d[12]), "=f"(d[13]), "=f"(d[14]), "=f"(d[15]),
-                 "=f"(d[16]), "=f"(d[17]), "=f"(d[18]), "=f"(d[19]), "=f"(d[20]), "=f"(d[21]), "=f"(d[22]), "=f"(d[23]),
-                 "=f"(d[24]), "=f"(d[25]), "=f"(d[26]), "=f"(d[27]), "=f"(d[28]), "=f"(d[29]), "=f"(d[30]), "=f"(d[31])
+               "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31},"
+               " [%32];"
+               : "=f"(d[0]), "=f"(d[1]), "=f"(d[2]), "=f"(d[3]), "=f"(d[4]), "=f"(d[5]), "=f"(d[6]),
+                 "=f"(d[7]), "=f"(d[8]), "=f"(d[9]), "=f"(d[10]), "=f"(d[11]), "=f"(d[12]),
+                 "=f"(d[13]), "=f"(d[14]), "=f"(d[15]), "=f"(d[16]), "=f"(d[17]), "=f"(d[18]),
+                 "=f"(d[19]), "=f"(d[20]), "=f"(d[21]), "=f"(d[22]), "=f"(d[23]), "=f"(d[24]),
+                 "=f"(d[25]), "=f"(d[26]), "=f"(d[27]), "=f"(d[28]), "=f"(d[29]), "=f"(d[30]),
+                 "=f"(d[31])
                : "r"(address) : "memory");
 }
 
@@ -207,11 +210,12 @@ __device__ __forceinline__ MatrixDescriptor matrix_descriptor(uint32 address) {
                 "A swizzled panel is 128, 64 or 32 bytes wide.");
   constexpr uint32 kSwizzle = kRowBytes == 128 ? 2 : kRowBytes == 64 ? 4 : 6;
   constexpr uint32 kVersion = 1;
-  return {(kPanelBytes >> 4 << 16) | (address >> 4), (kSwizzle << 29) | (kVersion << 14) | (8 * kRowBytes >> 4)};
+  return {(kPanelBytes >> 4 << 16) | (address >> 4),
+      (kSwizzle << 29) | (kVersion << 14) | (8 * kRowBytes >> 4)};
 }
 
-// The shape and types of a product (PTX ISA, "Instruction descriptor"): float32 sums of bf16 products.
-// Transposed operands are MN-major.
+// The shape and types of a product (PTX ISA, "Instruction descriptor"): float32 sums of bf16
+// products. Transposed operands are MN-major.
 template <uint32 kM, uint32 kN, bool kTransposedA, bool kTransposedB>
 __device__ __forceinline__ constexpr uint32 instruction_descriptor() {
   constexpr uint32 kFloat32 = 1, kType = 1;
@@ -230,8 +234,8 @@ __device__ __forceinline__ void mma(uint32 d, MatrixDescriptor a, MatrixDescript
                  "r"(static_cast<uint32>(accumulate)), "r"(elected) : "memory");
 }
 
-// Arrives on the barrier once all earlier products of the elected thread are complete: their results
-// are written, and their operands read. The mask is for pairs, and not used here.
+// Arrives on the barrier once all earlier products of the elected thread are complete: their
+// results are written, and their operands read. The mask is for pairs, and not used here.
 template <int32 kCtaGroup>
 __device__ __forceinline__ void mma_commit_mask(uint32 barrier, uint16 mask, uint32 elected) {
   static_assert(kCtaGroup == 1, "All tcgen05 instructions of a kernel are of one cta_group.");

@@ -129,13 +129,16 @@ constexpr uint32 kTileBytes = 16;  // of each of 2
 // Address of the allocated tensor memory
 constexpr uint32 kTensorMemoryOffset = 213216;
 
-static_assert(kABytes == kBM * kBK * kElementBytes, "A slot holds this CTA's rows of a block of A.");
-static_assert(kBBytes == kBColumns * kBK * kElementBytes, "A slot holds this CTA's part of a block of B.");
+static_assert(kABytes == kBM * kBK * kElementBytes,
+              "A slot holds this CTA's rows of a block of A.");
+static_assert(kBBytes == kBColumns * kBK * kElementBytes,
+              "A slot holds this CTA's part of a block of B.");
 
 // ---- tensor memory: 512 of 512 columns ----
 // The header has the first column of each accumulator.
 static_assert(kAccumulator0Columns <= kStageStrideCols, "Accumulators do not overlap.");
-static_assert(kAccumulator1Column - kAccumulator0Column == kStageStrideCols, "The ring steps by their distance.");
+static_assert(kAccumulator1Column - kAccumulator0Column == kStageStrideCols,
+              "The ring steps by their distance.");
 
 // ---- pipelines: which barriers carry what, from which role to which ----
 
@@ -144,18 +147,21 @@ using InputRing = ProducerConsumerPipeline<kNumStages>;
 static_assert(kInputEmpty == kInputFull + 8 * kNumStages, "Empty barriers follow the full ones.");
 // Sums of a tile: the MMA warp to the epilogue.
 using Accumulators = OutputRingBuffer<kNumAccumStages, kStageStrideCols, kCtaGroup>;
-static_assert(kAccumEmpty == kAccumFull + 8 * kNumAccumStages, "Empty barriers follow the full ones.");
+static_assert(kAccumEmpty == kAccumFull + 8 * kNumAccumStages,
+              "Empty barriers follow the full ones.");
 static_assert(kAccumFullArrivals == 1, "The commit of a tile's last product completes a phase.");
 static_assert(kAccumEmptyArrivals == 128 * kCtaGroup, "Every epilogue thread of all CTAs arrives.");
 // Panels of C: the residual's loader to the epilogue.
 using Residual = EpiLoadPipeline<kNumEpiStages>;
-static_assert(kResidualEmpty == kResidualFull + 8 * kNumEpiStages, "Empty barriers follow the full ones.");
+static_assert(kResidualEmpty == kResidualFull + 8 * kNumEpiStages,
+              "Empty barriers follow the full ones.");
 static_assert(kResidualFullArrivals == 1 && kResidualEmptyArrivals == 128,
               "One thread loads C, and every epilogue thread arrives.");
-// Leave to load a tile's C: the loader of A and B, which goes first, to that of C. The way back keeps
-// the loader from being so many tiles ahead that the other one misses a phase.
+// Leave to load a tile's C: the loader of A and B, which goes first, to that of C. The way back
+// keeps the loader from being so many tiles ahead that the other one misses a phase.
 using LoadOrder = ProducerConsumerPipeline<kOrderFullSlots>;
-static_assert(kOrderEmpty == kOrderFull + 8 * kOrderFullSlots, "Empty barriers follow the full ones.");
+static_assert(kOrderEmpty == kOrderFull + 8 * kOrderFullSlots,
+              "Empty barriers follow the full ones.");
 
 // A CTA begins with the tile of its own number, and takes over those of CTAs that have not started.
 __device__ __forceinline__ int32 first_tile() { return blockIdx.x; }
@@ -173,7 +179,8 @@ struct TileReader {
     // tile_full: completed by the 16 bytes of the answer.
     mbarrier_wait(base + kTileFull + 8 * state.index, state.phase);
     const int32 cta = canceled_cta(base + kTileOffset + kTileBytes * state.index, -1);
-    fence_proxy_async_shared();  // orders this read before the next answer, which the async proxy writes
+    fence_proxy_async_shared();  // orders this read before the next answer, which the async proxy
+                                 // writes
     if (kWholeWarp) __syncwarp();  // every lane has read
     if (!kWholeWarp || threadIdx.x % 32 == 0) {
       mbarrier_arrive(base + kTileEmpty + 8 * state.index);
@@ -189,12 +196,14 @@ __device__ __forceinline__ void run_scheduler(uint32 base) {
   PipelineState<kNumTileSlots> slots{0, 1};
   uint32 wanted_phase = 0;
   while (true) {
-    // tile_wanted: the loader has begun with the last tile. Asking sooner would leave nothing to others.
+    // tile_wanted: the loader has begun with the last tile. Asking sooner would leave nothing to
+    // others.
     mbarrier_wait(base + kTileWanted, wanted_phase);
     wanted_phase ^= 1;
     // tile_empty: every reader has read the answer that was in this slot.
     mbarrier_wait(base + kTileEmpty + 8 * slots.index, slots.phase);
-    const uint32 full = base + kTileFull + 8 * slots.index, answer = base + kTileOffset + kTileBytes * slots.index;
+    const uint32 full = base + kTileFull + 8 * slots.index,
+        answer = base + kTileOffset + kTileBytes * slots.index;
     mbarrier_arrive_expect_tx(full, kTileBytes);
     try_cancel(answer, full);
     mbarrier_wait(full, slots.phase ^ 1);  // completed by the answer
@@ -207,23 +216,25 @@ __device__ __forceinline__ void run_scheduler(uint32 base) {
 // ---- role: load. One thread brings in blocks of A and B by TMA. ----
 
 // This CTA's rows of a block of A, panels of kBM rows side by side along k.
-__device__ __forceinline__ void load_a(uint32 slot, const TensorMap& map, int32 row, int32 k, int32 batch,
-                                       uint32 barrier) {
+__device__ __forceinline__ void load_a(uint32 slot, const TensorMap& map, int32 row, int32 k,
+                                       int32 batch, uint32 barrier) {
 #pragma unroll
   for (int32 panel = 0; panel < kBK / kAPanel; ++panel)
-    tma_load_3d(slot + panel * kBM * kAPanelRowBytes, map, k + panel * kAPanel, row, batch, barrier);
+    tma_load_3d(slot + panel * kBM * kAPanelRowBytes, map, k + panel * kAPanel, row, batch,
+                barrier);
 }
 
 // The block of B for the tile's columns, panels of so many rows side by side along k.
-__device__ __forceinline__ void load_b(uint32 slot, const TensorMap& map, int32 column, int32 k, int32 batch,
-                                       uint32 barrier) {
+__device__ __forceinline__ void load_b(uint32 slot, const TensorMap& map, int32 column, int32 k,
+                                       int32 batch, uint32 barrier) {
 #pragma unroll
   for (int32 panel = 0; panel < kBK / kBPanel; ++panel)
-    tma_load_3d(slot + panel * kBColumns * kBPanelRowBytes, map, k + panel * kBPanel, column, batch, barrier);
+    tma_load_3d(slot + panel * kBColumns * kBPanelRowBytes, map, k + panel * kBPanel, column, batch,
+                barrier);
 }
 
-__device__ __forceinline__ void run_loader(uint32 base, const Problem& problem, const TensorMap& a_map,
-                                           const TensorMap& b_map) {
+__device__ __forceinline__ void run_loader(uint32 base, const Problem& problem,
+                                           const TensorMap& a_map, const TensorMap& b_map) {
   prefetch_tensor_map(a_map);
   prefetch_tensor_map(b_map);
   InputRing inputs{base + kInputFull};
@@ -231,7 +242,8 @@ __device__ __forceinline__ void run_loader(uint32 base, const Problem& problem, 
   const int32 num_blocks = problem.num_blocks();
   const int32 first_blocks = min(num_blocks, kNumStages);
   TileReader<false> tiles{base};
-  for (int32 index = first_tile(); index < problem.num_tiles; index = tiles.next(problem.num_tiles)) {
+  for (int32 index = first_tile(); index < problem.num_tiles;
+       index = tiles.next(problem.num_tiles)) {
     mbarrier_arrive(base + kTileWanted);  // the scheduler may ask for the next tile
     const Tile tile = tile_at(problem, index);
 #pragma unroll 1
@@ -283,7 +295,8 @@ __device__ __forceinline__ void run_mma(uint32 base, const Problem& problem, uin
   Accumulators accumulators{ {base + kAccumFull}, tensor_memory, 0 };
   const int32 num_blocks = problem.num_blocks();
   TileReader<true> tiles{base};
-  for (int32 index = first_tile(); index < problem.num_tiles; index = tiles.next(problem.num_tiles)) {
+  for (int32 index = first_tile(); index < problem.num_tiles;
+       index = tiles.next(problem.num_tiles)) {
     if (num_blocks == 0) continue;  // no products: the epilogue knows, and does not wait for any
     // accum_empty: the epilogue has read the sums that were here.
     const Accumulators::Stage sums = accumulators.acquire_for_mma();
@@ -296,8 +309,10 @@ __device__ __forceinline__ void run_mma(uint32 base, const Problem& problem, uin
       const MatrixDescriptor a = first_a + kABytes * slot, b = first_b + kBBytes * slot;
 #pragma unroll
       for (int32 k = 0; k < kBK; k += kMmaK)
-        mma(sums.tmem_offset, a + offset_in_a(k), b + offset_in_b(k), kShape, block > 0 || k > 0, e);
-      mma_commit<kCtaGroup>(inputs.consumer_mbar(), e);  // input_empty: once they have read the slot
+        mma(sums.tmem_offset, a + offset_in_a(k), b + offset_in_b(k), kShape, block > 0 || k > 0,
+            e);
+      // input_empty: once they have read the slot
+      mma_commit<kCtaGroup>(inputs.consumer_mbar(), e);
       inputs.consumer_step();
     }
     accumulators.release_from_mma(sums, e);  // accum_full: once all are complete
@@ -307,18 +322,20 @@ __device__ __forceinline__ void run_mma(uint32 base, const Problem& problem, uin
 // ---- the value of one element of the output ----
 
 // residual: an element of C, zero where beta is (C then counts as absent, whatever it holds).
-__device__ __forceinline__ float output_value(float product, float alpha, float residual, float beta) {
+__device__ __forceinline__ float output_value(float product, float alpha, float residual,
+                                              float beta) {
   const float x = alpha * product + beta * residual;
   return x;
 }
 
-// ---- the output of a tile, step by step: which elements a thread has, and where they pass through ----
-// A thread has one row of the tile: its lane of tensor memory. A step takes a panel of it.
+// ---- the output of a tile, step by step: which elements a thread has, and where they pass through
+// ---- A thread has one row of the tile: its lane of tensor memory. A step takes a panel of it.
 constexpr int32 kSlotPanels = 1;
 constexpr int32 kSteps = kBN / kOutPanel / kSlotPanels;
 constexpr int32 kThreadColumns = kOutPanel;  // of a thread in a step
 constexpr uint32 kOutPanelBytes = kBM * kOutPanelRowBytes;
-constexpr int32 kChunk = 16 / kOutElementBytes;  // columns of 16 bytes, which the swizzle keeps together
+constexpr int32 kChunk = 16 / kOutElementBytes;  // columns of 16 bytes, which the swizzle keeps
+                                                 // together
 
 static_assert(kOutputBytes == kSlotPanels * kOutPanelBytes, "A slot holds the output of a step.");
 static_assert(kResidualBytes == kOutputBytes, "A slot holds the elements of C that a step takes.");
@@ -348,8 +365,8 @@ __device__ __forceinline__ uint4 output_chunk(const float* sums, float alpha, ui
 // ---- role: residual. One thread brings in C by TMA, ahead of the epilogue. ----
 
 // A panel of C: the columns that the epilogue works on in one step.
-__device__ __forceinline__ void load_residual(uint32 base, const TensorMap& map, Residual& residual, int32 row,
-                                              int32 column, int32 batch) {
+__device__ __forceinline__ void load_residual(uint32 base, const TensorMap& map, Residual& residual,
+                                              int32 row, int32 column, int32 batch) {
   // residual_empty: every thread of the epilogue has read what was here.
   const auto slot = residual.produce();
   const uint32 to = base + kResidualOffset + kResidualBytes * slot.index();
@@ -357,13 +374,14 @@ __device__ __forceinline__ void load_residual(uint32 base, const TensorMap& map,
   tma_load_once_3d(to, map, column, row, batch, slot.mbar());
 }
 
-__device__ __forceinline__ void run_residual(uint32 base, const Problem& problem, const TensorMap& c_map,
-                                             float beta) {
+__device__ __forceinline__ void run_residual(uint32 base, const Problem& problem,
+                                             const TensorMap& c_map, float beta) {
   prefetch_tensor_map(c_map);
   Residual residual{ {base + kResidualFull} };
   LoadOrder order{base + kOrderFull};
   TileReader<false> tiles{base};
-  for (int32 index = first_tile(); index < problem.num_tiles; index = tiles.next(problem.num_tiles)) {
+  for (int32 index = first_tile(); index < problem.num_tiles;
+       index = tiles.next(problem.num_tiles)) {
     if (problem.num_blocks() > 0) {
       // order_full: the loader has asked for the first blocks of this tile.
       order.wait_producer();
@@ -378,7 +396,8 @@ __device__ __forceinline__ void run_residual(uint32 base, const Problem& problem
   }
 }
 
-// ---- role: epilogue. 128 threads turn a tile's sums into the output, and one of them stores it. ----
+// ---- role: epilogue. 128 threads turn a tile's sums into the output, and one of them stores it.
+// ----
 
 struct EpilogueRole {
   const TensorMap& out_map;
@@ -411,8 +430,8 @@ struct EpilogueRole {
       if (has_residual) c = load_shared_chunk(from + place.in_slot(i));
       store_shared_chunk(slot + place.in_slot(i), output_chunk(sums + kChunk * i, alpha, c, beta));
     }
-    // Orders this thread's writes before the TMA store reads them, and what it has read of C before the
-    // copy that overwrites it.
+    // Orders this thread's writes before the TMA store reads them, and what it has read of C before
+    // the copy that overwrites it.
     fence_proxy_async_shared();
     if (has_residual) {
       mbarrier_arrive(residual.consumer_mbar());
@@ -464,8 +483,9 @@ struct EpilogueRole {
   }
 };
 
-__device__ __forceinline__ void run_epilogue(uint32 base, const Problem& problem, const TensorMap& out_map,
-                                             uint32 tensor_memory, float alpha, float beta) {
+__device__ __forceinline__ void run_epilogue(uint32 base, const Problem& problem,
+                                             const TensorMap& out_map, uint32 tensor_memory,
+                                             float alpha, float beta) {
   if (threadIdx.x == 0) prefetch_tensor_map(out_map);
   __syncwarp();
   EpilogueRole role{out_map,
@@ -476,7 +496,8 @@ __device__ __forceinline__ void run_epilogue(uint32 base, const Problem& problem
                     Accumulators{ {base + kAccumFull}, tensor_memory, 0 },
                     Residual{ {base + kResidualFull} }};
   TileReader<true> tiles{base};
-  for (int32 index = first_tile(); index < problem.num_tiles; index = tiles.next(problem.num_tiles)) {
+  for (int32 index = first_tile(); index < problem.num_tiles;
+       index = tiles.next(problem.num_tiles)) {
     const Tile tile = tile_at(problem, index);
     role.store_tile(tile.row, tile, problem.num_blocks() > 0);
   }

@@ -112,13 +112,16 @@ constexpr uint32 kOutputBytes = 16384;  // of each of 2
 // Address of the allocated tensor memory
 constexpr uint32 kTensorMemoryOffset = 229504;
 
-static_assert(kABytes == kBM * kBK * kElementBytes, "A slot holds this CTA's rows of a block of A.");
-static_assert(kBBytes == kBColumns * kBK * kElementBytes, "A slot holds this CTA's part of a block of B.");
+static_assert(kABytes == kBM * kBK * kElementBytes,
+              "A slot holds this CTA's rows of a block of A.");
+static_assert(kBBytes == kBColumns * kBK * kElementBytes,
+              "A slot holds this CTA's part of a block of B.");
 
 // ---- tensor memory: 512 of 512 columns ----
 // The header has the first column of each accumulator.
 static_assert(kAccumulator0Columns <= kStageStrideCols, "Accumulators do not overlap.");
-static_assert(kAccumulator1Column - kAccumulator0Column == kStageStrideCols, "The ring steps by their distance.");
+static_assert(kAccumulator1Column - kAccumulator0Column == kStageStrideCols,
+              "The ring steps by their distance.");
 
 // ---- pipelines: which barriers carry what, from which role to which ----
 
@@ -127,7 +130,8 @@ using InputRing = ProducerConsumerPipeline<kNumStages>;
 static_assert(kInputEmpty == kInputFull + 8 * kNumStages, "Empty barriers follow the full ones.");
 // Sums of a tile: the MMA warp to the epilogue.
 using Accumulators = OutputRingBuffer<kNumAccumStages, kStageStrideCols, kCtaGroup>;
-static_assert(kAccumEmpty == kAccumFull + 8 * kNumAccumStages, "Empty barriers follow the full ones.");
+static_assert(kAccumEmpty == kAccumFull + 8 * kNumAccumStages,
+              "Empty barriers follow the full ones.");
 static_assert(kAccumFullArrivals == 1, "The commit of a tile's last product completes a phase.");
 static_assert(kAccumEmptyArrivals == 128 * kCtaGroup, "Every epilogue thread of all CTAs arrives.");
 
@@ -137,23 +141,26 @@ __device__ __forceinline__ int32 first_tile() { return blockIdx.x / kCtaGroup; }
 // ---- role: load. One thread brings in blocks of A and B by TMA. ----
 
 // This CTA's rows of a block of A, panels of kBM rows side by side along k.
-__device__ __forceinline__ void load_a(uint32 slot, const TensorMap& map, int32 row, int32 k, int32 batch,
-                                       uint32 barrier) {
+__device__ __forceinline__ void load_a(uint32 slot, const TensorMap& map, int32 row, int32 k,
+                                       int32 batch, uint32 barrier) {
 #pragma unroll
   for (int32 panel = 0; panel < kBK / kAPanel; ++panel)
-    tma_load_3d(slot + panel * kBM * kAPanelRowBytes, map, k + panel * kAPanel, row, batch, barrier);
+    tma_load_3d(slot + panel * kBM * kAPanelRowBytes, map, k + panel * kAPanel, row, batch,
+                barrier);
 }
 
 // The block of B for this CTA's half of the columns, panels of so many rows side by side along k.
-__device__ __forceinline__ void load_b(uint32 slot, const TensorMap& map, int32 column, int32 k, int32 batch,
-                                       uint32 barrier) {
+__device__ __forceinline__ void load_b(uint32 slot, const TensorMap& map, int32 column, int32 k,
+                                       int32 batch, uint32 barrier) {
 #pragma unroll
   for (int32 panel = 0; panel < kBK / kBPanel; ++panel)
-    tma_load_3d(slot + panel * kBColumns * kBPanelRowBytes, map, k + panel * kBPanel, column, batch, barrier);
+    tma_load_3d(slot + panel * kBColumns * kBPanelRowBytes, map, k + panel * kBPanel, column, batch,
+                barrier);
 }
 
-__device__ __forceinline__ void run_loader(uint32 base, const Problem& problem, const TensorMap& a_map,
-                                           const TensorMap& b_map, int32 rank) {
+__device__ __forceinline__ void run_loader(uint32 base, const Problem& problem,
+                                           const TensorMap& a_map, const TensorMap& b_map,
+                                           int32 rank) {
   prefetch_tensor_map(a_map);
   prefetch_tensor_map(b_map);
   InputRing inputs{base + kInputFull};
@@ -168,8 +175,10 @@ __device__ __forceinline__ void run_loader(uint32 base, const Problem& problem, 
       // input_full of the leader: the bytes of both CTAs.
       mbarrier_expect_leader<kCtaGroup>(inputs.producer_mbar(), kABytes + kBBytes);
       const uint32 full = leader_address<kCtaGroup>(inputs.producer_mbar());
-      load_a(base + kAOffset + kABytes * slot, a_map, tile.row + rank * kBM, block * kBK, tile.batch, full);
-      load_b(base + kBOffset + kBBytes * slot, b_map, tile.column + rank * kBColumns, block * kBK, tile.batch, full);
+      load_a(base + kAOffset + kABytes * slot, a_map, tile.row + rank * kBM, block * kBK,
+             tile.batch, full);
+      load_b(base + kBOffset + kBBytes * slot, b_map, tile.column + rank * kBColumns, block * kBK,
+             tile.batch, full);
       inputs.producer_step();
     }
   }
@@ -181,7 +190,8 @@ __device__ __forceinline__ void run_loader(uint32 base, const Problem& problem, 
   }
 }
 
-// ---- role: mma. One warp of the leader issues all products; one elected lane of it, the same throughout. ----
+// ---- role: mma. One warp of the leader issues all products; one elected lane of it, the same
+// throughout. ----
 
 constexpr uint32 kShape = instruction_descriptor<kTileRows, kBN, false, false>();
 
@@ -215,8 +225,10 @@ __device__ __forceinline__ void run_mma(uint32 base, const Problem& problem, uin
       const MatrixDescriptor a = first_a + kABytes * slot, b = first_b + kBBytes * slot;
 #pragma unroll
       for (int32 k = 0; k < kBK; k += kMmaK)
-        mma(sums.tmem_offset, a + offset_in_a(k), b + offset_in_b(k), kShape, block > 0 || k > 0, e);
-      mma_commit<kCtaGroup>(inputs.consumer_mbar(), e);  // input_empty of both CTAs: once they have read the slot
+        mma(sums.tmem_offset, a + offset_in_a(k), b + offset_in_b(k), kShape, block > 0 || k > 0,
+            e);
+      // input_empty of both CTAs: once they have read the slot
+      mma_commit<kCtaGroup>(inputs.consumer_mbar(), e);
       inputs.consumer_step();
     }
     accumulators.release_from_mma(sums, e);  // accum_full of both CTAs: once all are complete
@@ -235,13 +247,14 @@ __device__ __forceinline__ uint32 output_pair(float product0, float product1, fl
   return pack(output_value(product0, alpha), output_value(product1, alpha));
 }
 
-// ---- the output of a tile, step by step: which elements a thread has, and where they pass through ----
-// A thread has one row of the tile: its lane of tensor memory. A step takes a panel of it.
+// ---- the output of a tile, step by step: which elements a thread has, and where they pass through
+// ---- A thread has one row of the tile: its lane of tensor memory. A step takes a panel of it.
 constexpr int32 kSlotPanels = 1;
 constexpr int32 kSteps = kBN / kOutPanel / kSlotPanels;
 constexpr int32 kThreadColumns = kOutPanel;  // of a thread in a step
 constexpr uint32 kOutPanelBytes = kBM * kOutPanelRowBytes;
-constexpr int32 kChunk = 16 / kOutElementBytes;  // columns of 16 bytes, which the swizzle keeps together
+constexpr int32 kChunk = 16 / kOutElementBytes;  // columns of 16 bytes, which the swizzle keeps
+                                                 // together
 
 static_assert(kOutputBytes == kSlotPanels * kOutPanelBytes, "A slot holds the output of a step.");
 
@@ -267,7 +280,8 @@ __device__ __forceinline__ uint4 output_chunk(const float* sums, float alpha) {
           output_pair(sums[6], sums[7], alpha)};
 }
 
-// ---- role: epilogue. 128 threads turn a tile's sums into the output, and one of them stores it. ----
+// ---- role: epilogue. 128 threads turn a tile's sums into the output, and one of them stores it.
+// ----
 
 struct EpilogueRole {
   const TensorMap& out_map;
@@ -339,8 +353,9 @@ struct EpilogueRole {
   }
 };
 
-__device__ __forceinline__ void run_epilogue(uint32 base, const Problem& problem, const TensorMap& out_map,
-                                             uint32 tensor_memory, float alpha, int32 rank) {
+__device__ __forceinline__ void run_epilogue(uint32 base, const Problem& problem,
+                                             const TensorMap& out_map, uint32 tensor_memory,
+                                             float alpha, int32 rank) {
   if (threadIdx.x == 0) prefetch_tensor_map(out_map);
   __syncwarp();
   EpilogueRole role{out_map,

@@ -130,13 +130,16 @@ constexpr uint32 kTileBytes = 16;  // of each of 2
 // Address of the allocated tensor memory
 constexpr uint32 kTensorMemoryOffset = 229632;
 
-static_assert(kABytes == kBM * kBK * kElementBytes, "A slot holds this CTA's rows of a block of A.");
-static_assert(kBBytes == kBColumns * kBK * kElementBytes, "A slot holds this CTA's part of a block of B.");
+static_assert(kABytes == kBM * kBK * kElementBytes,
+              "A slot holds this CTA's rows of a block of A.");
+static_assert(kBBytes == kBColumns * kBK * kElementBytes,
+              "A slot holds this CTA's part of a block of B.");
 
 // ---- tensor memory: 512 of 512 columns ----
 // The header has the first column of each accumulator.
 static_assert(kAccumulator0Columns <= kStageStrideCols, "Accumulators do not overlap.");
-static_assert(kAccumulator1Column - kAccumulator0Column == kStageStrideCols, "The ring steps by their distance.");
+static_assert(kAccumulator1Column - kAccumulator0Column == kStageStrideCols,
+              "The ring steps by their distance.");
 
 // ---- pipelines: which barriers carry what, from which role to which ----
 
@@ -145,20 +148,24 @@ using InputRing = ProducerConsumerPipeline<kNumStages>;
 static_assert(kInputEmpty == kInputFull + 8 * kNumStages, "Empty barriers follow the full ones.");
 // Sums of a tile: the MMA warp to the epilogue.
 using Accumulators = OutputRingBuffer<kNumAccumStages, kStageStrideCols, kCtaGroup>;
-static_assert(kAccumEmpty == kAccumFull + 8 * kNumAccumStages, "Empty barriers follow the full ones.");
+static_assert(kAccumEmpty == kAccumFull + 8 * kNumAccumStages,
+              "Empty barriers follow the full ones.");
 static_assert(kAccumFullArrivals == 1, "The commit of a tile's last product completes a phase.");
 static_assert(kAccumEmptyArrivals == 128 * kCtaGroup, "Every epilogue thread of all CTAs arrives.");
 // Panels of C: the residual's loader to the epilogue.
 using Residual = EpiLoadPipeline<kNumEpiStages>;
-static_assert(kResidualEmpty == kResidualFull + 8 * kNumEpiStages, "Empty barriers follow the full ones.");
+static_assert(kResidualEmpty == kResidualFull + 8 * kNumEpiStages,
+              "Empty barriers follow the full ones.");
 static_assert(kResidualFullArrivals == 1 && kResidualEmptyArrivals == 128,
               "One thread loads C, and every epilogue thread arrives.");
-// Leave to load a tile's C: the loader of A and B, which goes first, to that of C. The way back keeps
-// the loader from being so many tiles ahead that the other one misses a phase.
+// Leave to load a tile's C: the loader of A and B, which goes first, to that of C. The way back
+// keeps the loader from being so many tiles ahead that the other one misses a phase.
 using LoadOrder = ProducerConsumerPipeline<kOrderFullSlots>;
-static_assert(kOrderEmpty == kOrderFull + 8 * kOrderFullSlots, "Empty barriers follow the full ones.");
+static_assert(kOrderEmpty == kOrderFull + 8 * kOrderFullSlots,
+              "Empty barriers follow the full ones.");
 
-// A pair begins with the tile of its own number, and takes over those of pairs that have not started.
+// A pair begins with the tile of its own number, and takes over those of pairs that have not
+// started.
 __device__ __forceinline__ int32 first_tile() { return blockIdx.x / kCtaGroup; }
 
 constexpr int32 kNumTileSlots = kTileFullSlots;
@@ -174,29 +181,34 @@ struct TileReader {
     // tile_full: completed by the 16 bytes of the answer.
     mbarrier_wait(base + kTileFull + 8 * state.index, state.phase);
     const int32 cta = canceled_cta(base + kTileOffset + kTileBytes * state.index, -1);
-    fence_proxy_async_shared();  // orders this read before the next answer, which the async proxy writes
+    fence_proxy_async_shared();  // orders this read before the next answer, which the async proxy
+                                 // writes
     if (kWholeWarp) __syncwarp();  // every lane has read
     if (!kWholeWarp || threadIdx.x % 32 == 0) {
       // The leader's scheduler has the answer written into both CTAs.
-      mbarrier_arrive_release_cluster(leader_address<kCtaGroup>(base + kTileEmpty + 8 * state.index));
+      mbarrier_arrive_release_cluster(
+          leader_address<kCtaGroup>(base + kTileEmpty + 8 * state.index));
     }
     state.step();
     return cta < 0 ? none : cta / kCtaGroup;
   }
 };
 
-// ---- role: scheduler. One thread of the leader asks the hardware for tiles, one ahead of the loader. ----
+// ---- role: scheduler. One thread of the leader asks the hardware for tiles, one ahead of the
+// loader. ----
 
 __device__ __forceinline__ void run_scheduler(uint32 base) {
   PipelineState<kNumTileSlots> slots{0, 1};
   uint32 wanted_phase = 0;
   while (true) {
-    // tile_wanted: the loader has begun with the last tile. Asking sooner would leave nothing to others.
+    // tile_wanted: the loader has begun with the last tile. Asking sooner would leave nothing to
+    // others.
     mbarrier_wait(base + kTileWanted, wanted_phase);
     wanted_phase ^= 1;
     // tile_empty: every reader of both CTAs has read the answer that was in this slot.
     mbarrier_wait_acquire_cluster(base + kTileEmpty + 8 * slots.index, slots.phase);
-    const uint32 full = base + kTileFull + 8 * slots.index, answer = base + kTileOffset + kTileBytes * slots.index;
+    const uint32 full = base + kTileFull + 8 * slots.index,
+        answer = base + kTileOffset + kTileBytes * slots.index;
     mbarrier_arrive_expect_tx(full, kTileBytes);
     mbarrier_arrive_expect_tx_cluster(map_to_cta(full, 1), kTileBytes);
     try_cancel(answer, full);
@@ -210,23 +222,26 @@ __device__ __forceinline__ void run_scheduler(uint32 base) {
 // ---- role: load. One thread brings in blocks of A and B by TMA. ----
 
 // This CTA's rows of a block of A, panels of kBM rows side by side along k.
-__device__ __forceinline__ void load_a(uint32 slot, const TensorMap& map, int32 row, int32 k, int32 batch,
-                                       uint32 barrier) {
+__device__ __forceinline__ void load_a(uint32 slot, const TensorMap& map, int32 row, int32 k,
+                                       int32 batch, uint32 barrier) {
 #pragma unroll
   for (int32 panel = 0; panel < kBK / kAPanel; ++panel)
-    tma_load_3d(slot + panel * kBM * kAPanelRowBytes, map, k + panel * kAPanel, row, batch, barrier);
+    tma_load_3d(slot + panel * kBM * kAPanelRowBytes, map, k + panel * kAPanel, row, batch,
+                barrier);
 }
 
 // The block of B for this CTA's half of the columns, panels of so many rows side by side along k.
-__device__ __forceinline__ void load_b(uint32 slot, const TensorMap& map, int32 column, int32 k, int32 batch,
-                                       uint32 barrier) {
+__device__ __forceinline__ void load_b(uint32 slot, const TensorMap& map, int32 column, int32 k,
+                                       int32 batch, uint32 barrier) {
 #pragma unroll
   for (int32 panel = 0; panel < kBK / kBPanel; ++panel)
-    tma_load_3d(slot + panel * kBColumns * kBPanelRowBytes, map, k + panel * kBPanel, column, batch, barrier);
+    tma_load_3d(slot + panel * kBColumns * kBPanelRowBytes, map, k + panel * kBPanel, column, batch,
+                barrier);
 }
 
-__device__ __forceinline__ void run_loader(uint32 base, const Problem& problem, const TensorMap& a_map,
-                                           const TensorMap& b_map, int32 rank) {
+__device__ __forceinline__ void run_loader(uint32 base, const Problem& problem,
+                                           const TensorMap& a_map, const TensorMap& b_map,
+                                           int32 rank) {
   prefetch_tensor_map(a_map);
   prefetch_tensor_map(b_map);
   InputRing inputs{base + kInputFull};
@@ -234,7 +249,8 @@ __device__ __forceinline__ void run_loader(uint32 base, const Problem& problem, 
   const int32 num_blocks = problem.num_blocks();
   const int32 first_blocks = min(num_blocks, kNumStages);
   TileReader<false> tiles{base};
-  for (int32 index = first_tile(); index < problem.num_tiles; index = tiles.next(problem.num_tiles)) {
+  for (int32 index = first_tile(); index < problem.num_tiles;
+       index = tiles.next(problem.num_tiles)) {
     if (rank == 0) mbarrier_arrive(base + kTileWanted);  // the scheduler may ask for the next tile
     const Tile tile = tile_at(problem, index);
 #pragma unroll 1
@@ -245,8 +261,10 @@ __device__ __forceinline__ void run_loader(uint32 base, const Problem& problem, 
       // input_full of the leader: the bytes of both CTAs.
       mbarrier_expect_leader<kCtaGroup>(inputs.producer_mbar(), kABytes + kBBytes);
       const uint32 full = leader_address<kCtaGroup>(inputs.producer_mbar());
-      load_a(base + kAOffset + kABytes * slot, a_map, tile.row + rank * kBM, block * kBK, tile.batch, full);
-      load_b(base + kBOffset + kBBytes * slot, b_map, tile.column + rank * kBColumns, block * kBK, tile.batch, full);
+      load_a(base + kAOffset + kABytes * slot, a_map, tile.row + rank * kBM, block * kBK,
+             tile.batch, full);
+      load_b(base + kBOffset + kBBytes * slot, b_map, tile.column + rank * kBColumns, block * kBK,
+             tile.batch, full);
       inputs.producer_step();
       if (block + 1 == first_blocks) {
         // order_empty: the residual's loader has seen the tile before last.
@@ -264,7 +282,8 @@ __device__ __forceinline__ void run_loader(uint32 base, const Problem& problem, 
   }
 }
 
-// ---- role: mma. One warp of the leader issues all products; one elected lane of it, the same throughout. ----
+// ---- role: mma. One warp of the leader issues all products; one elected lane of it, the same
+// throughout. ----
 
 constexpr uint32 kShape = instruction_descriptor<kTileRows, kBN, false, false>();
 
@@ -286,7 +305,8 @@ __device__ __forceinline__ void run_mma(uint32 base, const Problem& problem, uin
   Accumulators accumulators{ {base + kAccumFull}, tensor_memory, 0b11 };
   const int32 num_blocks = problem.num_blocks();
   TileReader<true> tiles{base};
-  for (int32 index = first_tile(); index < problem.num_tiles; index = tiles.next(problem.num_tiles)) {
+  for (int32 index = first_tile(); index < problem.num_tiles;
+       index = tiles.next(problem.num_tiles)) {
     if (num_blocks == 0) continue;  // no products: the epilogue knows, and does not wait for any
     // accum_empty: the epilogue of both CTAs has read the sums that were here.
     const Accumulators::Stage sums = accumulators.acquire_for_mma();
@@ -299,8 +319,10 @@ __device__ __forceinline__ void run_mma(uint32 base, const Problem& problem, uin
       const MatrixDescriptor a = first_a + kABytes * slot, b = first_b + kBBytes * slot;
 #pragma unroll
       for (int32 k = 0; k < kBK; k += kMmaK)
-        mma(sums.tmem_offset, a + offset_in_a(k), b + offset_in_b(k), kShape, block > 0 || k > 0, e);
-      mma_commit<kCtaGroup>(inputs.consumer_mbar(), e);  // input_empty of both CTAs: once they have read the slot
+        mma(sums.tmem_offset, a + offset_in_a(k), b + offset_in_b(k), kShape, block > 0 || k > 0,
+            e);
+      // input_empty of both CTAs: once they have read the slot
+      mma_commit<kCtaGroup>(inputs.consumer_mbar(), e);
       inputs.consumer_step();
     }
     accumulators.release_from_mma(sums, e);  // accum_full of both CTAs: once all are complete
@@ -310,23 +332,28 @@ __device__ __forceinline__ void run_mma(uint32 base, const Problem& problem, uin
 // ---- the value of one element of the output ----
 
 // residual: an element of C, zero where beta is (C then counts as absent, whatever it holds).
-__device__ __forceinline__ float output_value(float product, float alpha, float residual, float beta) {
+__device__ __forceinline__ float output_value(float product, float alpha, float residual,
+                                              float beta) {
   const float x = alpha * product + beta * residual;
   return x;
 }
 
 // Two neighbouring elements of the output, packed; c: those of C.
-__device__ __forceinline__ uint32 output_pair(float product0, float product1, float alpha, uint32 c, float beta) {
-  return pack(output_value(product0, alpha, unpack_low(c), beta), output_value(product1, alpha, unpack_high(c), beta));
+__device__ __forceinline__ uint32 output_pair(float product0, float product1, float alpha, uint32 c,
+                                              float beta) {
+  return
+      pack(output_value(product0, alpha, unpack_low(c), beta),
+           output_value(product1, alpha, unpack_high(c), beta));
 }
 
-// ---- the output of a tile, step by step: which elements a thread has, and where they pass through ----
-// A thread has one row of the tile: its lane of tensor memory. A step takes a panel of it.
+// ---- the output of a tile, step by step: which elements a thread has, and where they pass through
+// ---- A thread has one row of the tile: its lane of tensor memory. A step takes a panel of it.
 constexpr int32 kSlotPanels = 1;
 constexpr int32 kSteps = kBN / kOutPanel / kSlotPanels;
 constexpr int32 kThreadColumns = kOutPanel;  // of a thread in a step
 constexpr uint32 kOutPanelBytes = kBM * kOutPanelRowBytes;
-constexpr int32 kChunk = 16 / kOutElementBytes;  // columns of 16 bytes, which the swizzle keeps together
+constexpr int32 kChunk = 16 / kOutElementBytes;  // columns of 16 bytes, which the swizzle keeps
+                                                 // together
 
 static_assert(kOutputBytes == kSlotPanels * kOutPanelBytes, "A slot holds the output of a step.");
 static_assert(kResidualBytes == kOutputBytes, "A slot holds the elements of C that a step takes.");
@@ -356,8 +383,8 @@ __device__ __forceinline__ uint4 output_chunk(const float* sums, float alpha, ui
 // ---- role: residual. One thread brings in C by TMA, ahead of the epilogue. ----
 
 // A panel of C: the columns that the epilogue works on in one step.
-__device__ __forceinline__ void load_residual(uint32 base, const TensorMap& map, Residual& residual, int32 row,
-                                              int32 column, int32 batch) {
+__device__ __forceinline__ void load_residual(uint32 base, const TensorMap& map, Residual& residual,
+                                              int32 row, int32 column, int32 batch) {
   // residual_empty: every thread of the epilogue has read what was here.
   const auto slot = residual.produce();
   const uint32 to = base + kResidualOffset + kResidualBytes * slot.index();
@@ -365,13 +392,14 @@ __device__ __forceinline__ void load_residual(uint32 base, const TensorMap& map,
   tma_load_once_3d(to, map, column, row, batch, slot.mbar());
 }
 
-__device__ __forceinline__ void run_residual(uint32 base, const Problem& problem, const TensorMap& c_map,
-                                             float beta, int32 rank) {
+__device__ __forceinline__ void run_residual(uint32 base, const Problem& problem,
+                                             const TensorMap& c_map, float beta, int32 rank) {
   prefetch_tensor_map(c_map);
   Residual residual{ {base + kResidualFull} };
   LoadOrder order{base + kOrderFull};
   TileReader<false> tiles{base};
-  for (int32 index = first_tile(); index < problem.num_tiles; index = tiles.next(problem.num_tiles)) {
+  for (int32 index = first_tile(); index < problem.num_tiles;
+       index = tiles.next(problem.num_tiles)) {
     if (problem.num_blocks() > 0) {
       // order_full: the loader has asked for the first blocks of this tile.
       order.wait_producer();
@@ -382,11 +410,13 @@ __device__ __forceinline__ void run_residual(uint32 base, const Problem& problem
     const Tile tile = tile_at(problem, index);
 #pragma unroll 1
     for (int32 step = 0; step < kSteps; ++step)
-      load_residual(base, c_map, residual, tile.row + rank * kBM, tile.column + step * kOutPanel, tile.batch);
+      load_residual(base, c_map, residual, tile.row + rank * kBM, tile.column + step * kOutPanel,
+                    tile.batch);
   }
 }
 
-// ---- role: epilogue. 128 threads turn a tile's sums into the output, and one of them stores it. ----
+// ---- role: epilogue. 128 threads turn a tile's sums into the output, and one of them stores it.
+// ----
 
 struct EpilogueRole {
   const TensorMap& out_map;
@@ -419,8 +449,8 @@ struct EpilogueRole {
       if (has_residual) c = load_shared_chunk(from + place.in_slot(i));
       store_shared_chunk(slot + place.in_slot(i), output_chunk(sums + kChunk * i, alpha, c, beta));
     }
-    // Orders this thread's writes before the TMA store reads them, and what it has read of C before the
-    // copy that overwrites it.
+    // Orders this thread's writes before the TMA store reads them, and what it has read of C before
+    // the copy that overwrites it.
     fence_proxy_async_shared();
     if (has_residual) {
       mbarrier_arrive(residual.consumer_mbar());
@@ -472,8 +502,9 @@ struct EpilogueRole {
   }
 };
 
-__device__ __forceinline__ void run_epilogue(uint32 base, const Problem& problem, const TensorMap& out_map,
-                                             uint32 tensor_memory, float alpha, float beta, int32 rank) {
+__device__ __forceinline__ void run_epilogue(uint32 base, const Problem& problem,
+                                             const TensorMap& out_map, uint32 tensor_memory,
+                                             float alpha, float beta, int32 rank) {
   if (threadIdx.x == 0) prefetch_tensor_map(out_map);
   __syncwarp();
   EpilogueRole role{out_map,
@@ -484,7 +515,8 @@ __device__ __forceinline__ void run_epilogue(uint32 base, const Problem& problem
                     Accumulators{ {base + kAccumFull}, tensor_memory, 0b11 },
                     Residual{ {base + kResidualFull} }};
   TileReader<true> tiles{base};
-  for (int32 index = first_tile(); index < problem.num_tiles; index = tiles.next(problem.num_tiles)) {
+  for (int32 index = first_tile(); index < problem.num_tiles;
+       index = tiles.next(problem.num_tiles)) {
     const Tile tile = tile_at(problem, index);
     role.store_tile(tile.row + rank * kBM, tile, problem.num_blocks() > 0);
   }

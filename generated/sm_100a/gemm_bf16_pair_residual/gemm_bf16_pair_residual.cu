@@ -122,13 +122,16 @@ constexpr uint32 kResidualBytes = 16384;  // of each of 2
 // Address of the allocated tensor memory
 constexpr uint32 kTensorMemoryOffset = 229552;
 
-static_assert(kABytes == kBM * kBK * kElementBytes, "A slot holds this CTA's rows of a block of A.");
-static_assert(kBBytes == kBColumns * kBK * kElementBytes, "A slot holds this CTA's part of a block of B.");
+static_assert(kABytes == kBM * kBK * kElementBytes,
+              "A slot holds this CTA's rows of a block of A.");
+static_assert(kBBytes == kBColumns * kBK * kElementBytes,
+              "A slot holds this CTA's part of a block of B.");
 
 // ---- tensor memory: 512 of 512 columns ----
 // The header has the first column of each accumulator.
 static_assert(kAccumulator0Columns <= kStageStrideCols, "Accumulators do not overlap.");
-static_assert(kAccumulator1Column - kAccumulator0Column == kStageStrideCols, "The ring steps by their distance.");
+static_assert(kAccumulator1Column - kAccumulator0Column == kStageStrideCols,
+              "The ring steps by their distance.");
 
 // ---- pipelines: which barriers carry what, from which role to which ----
 
@@ -137,18 +140,21 @@ using InputRing = ProducerConsumerPipeline<kNumStages>;
 static_assert(kInputEmpty == kInputFull + 8 * kNumStages, "Empty barriers follow the full ones.");
 // Sums of a tile: the MMA warp to the epilogue.
 using Accumulators = OutputRingBuffer<kNumAccumStages, kStageStrideCols, kCtaGroup>;
-static_assert(kAccumEmpty == kAccumFull + 8 * kNumAccumStages, "Empty barriers follow the full ones.");
+static_assert(kAccumEmpty == kAccumFull + 8 * kNumAccumStages,
+              "Empty barriers follow the full ones.");
 static_assert(kAccumFullArrivals == 1, "The commit of a tile's last product completes a phase.");
 static_assert(kAccumEmptyArrivals == 128 * kCtaGroup, "Every epilogue thread of all CTAs arrives.");
 // Panels of C: the residual's loader to the epilogue.
 using Residual = EpiLoadPipeline<kNumEpiStages>;
-static_assert(kResidualEmpty == kResidualFull + 8 * kNumEpiStages, "Empty barriers follow the full ones.");
+static_assert(kResidualEmpty == kResidualFull + 8 * kNumEpiStages,
+              "Empty barriers follow the full ones.");
 static_assert(kResidualFullArrivals == 1 && kResidualEmptyArrivals == 128,
               "One thread loads C, and every epilogue thread arrives.");
-// Leave to load a tile's C: the loader of A and B, which goes first, to that of C. The way back keeps
-// the loader from being so many tiles ahead that the other one misses a phase.
+// Leave to load a tile's C: the loader of A and B, which goes first, to that of C. The way back
+// keeps the loader from being so many tiles ahead that the other one misses a phase.
 using LoadOrder = ProducerConsumerPipeline<kOrderFullSlots>;
-static_assert(kOrderEmpty == kOrderFull + 8 * kOrderFullSlots, "Empty barriers follow the full ones.");
+static_assert(kOrderEmpty == kOrderFull + 8 * kOrderFullSlots,
+              "Empty barriers follow the full ones.");
 
 // Tiles go round: the first by the pair's number, then every so many as there are pairs.
 __device__ __forceinline__ int32 first_tile() { return blockIdx.x / kCtaGroup; }
@@ -156,23 +162,26 @@ __device__ __forceinline__ int32 first_tile() { return blockIdx.x / kCtaGroup; }
 // ---- role: load. One thread brings in blocks of A and B by TMA. ----
 
 // This CTA's rows of a block of A, panels of kBM rows side by side along k.
-__device__ __forceinline__ void load_a(uint32 slot, const TensorMap& map, int32 row, int32 k, int32 batch,
-                                       uint32 barrier) {
+__device__ __forceinline__ void load_a(uint32 slot, const TensorMap& map, int32 row, int32 k,
+                                       int32 batch, uint32 barrier) {
 #pragma unroll
   for (int32 panel = 0; panel < kBK / kAPanel; ++panel)
-    tma_load_3d(slot + panel * kBM * kAPanelRowBytes, map, k + panel * kAPanel, row, batch, barrier);
+    tma_load_3d(slot + panel * kBM * kAPanelRowBytes, map, k + panel * kAPanel, row, batch,
+                barrier);
 }
 
 // The block of B for this CTA's half of the columns, panels of so many rows side by side along k.
-__device__ __forceinline__ void load_b(uint32 slot, const TensorMap& map, int32 column, int32 k, int32 batch,
-                                       uint32 barrier) {
+__device__ __forceinline__ void load_b(uint32 slot, const TensorMap& map, int32 column, int32 k,
+                                       int32 batch, uint32 barrier) {
 #pragma unroll
   for (int32 panel = 0; panel < kBK / kBPanel; ++panel)
-    tma_load_3d(slot + panel * kBColumns * kBPanelRowBytes, map, k + panel * kBPanel, column, batch, barrier);
+    tma_load_3d(slot + panel * kBColumns * kBPanelRowBytes, map, k + panel * kBPanel, column, batch,
+                barrier);
 }
 
-__device__ __forceinline__ void run_loader(uint32 base, const Problem& problem, const TensorMap& a_map,
-                                           const TensorMap& b_map, int32 rank) {
+__device__ __forceinline__ void run_loader(uint32 base, const Problem& problem,
+                                           const TensorMap& a_map, const TensorMap& b_map,
+                                           int32 rank) {
   prefetch_tensor_map(a_map);
   prefetch_tensor_map(b_map);
   InputRing inputs{base + kInputFull};
@@ -189,8 +198,10 @@ __device__ __forceinline__ void run_loader(uint32 base, const Problem& problem, 
       // input_full of the leader: the bytes of both CTAs.
       mbarrier_expect_leader<kCtaGroup>(inputs.producer_mbar(), kABytes + kBBytes);
       const uint32 full = leader_address<kCtaGroup>(inputs.producer_mbar());
-      load_a(base + kAOffset + kABytes * slot, a_map, tile.row + rank * kBM, block * kBK, tile.batch, full);
-      load_b(base + kBOffset + kBBytes * slot, b_map, tile.column + rank * kBColumns, block * kBK, tile.batch, full);
+      load_a(base + kAOffset + kABytes * slot, a_map, tile.row + rank * kBM, block * kBK,
+             tile.batch, full);
+      load_b(base + kBOffset + kBBytes * slot, b_map, tile.column + rank * kBColumns, block * kBK,
+             tile.batch, full);
       inputs.producer_step();
       if (block + 1 == first_blocks) {
         // order_empty: the residual's loader has seen the tile before last.
@@ -208,7 +219,8 @@ __device__ __forceinline__ void run_loader(uint32 base, const Problem& problem, 
   }
 }
 
-// ---- role: mma. One warp of the leader issues all products; one elected lane of it, the same throughout. ----
+// ---- role: mma. One warp of the leader issues all products; one elected lane of it, the same
+// throughout. ----
 
 constexpr uint32 kShape = instruction_descriptor<kTileRows, kBN, false, false>();
 
@@ -242,8 +254,10 @@ __device__ __forceinline__ void run_mma(uint32 base, const Problem& problem, uin
       const MatrixDescriptor a = first_a + kABytes * slot, b = first_b + kBBytes * slot;
 #pragma unroll
       for (int32 k = 0; k < kBK; k += kMmaK)
-        mma(sums.tmem_offset, a + offset_in_a(k), b + offset_in_b(k), kShape, block > 0 || k > 0, e);
-      mma_commit<kCtaGroup>(inputs.consumer_mbar(), e);  // input_empty of both CTAs: once they have read the slot
+        mma(sums.tmem_offset, a + offset_in_a(k), b + offset_in_b(k), kShape, block > 0 || k > 0,
+            e);
+      // input_empty of both CTAs: once they have read the slot
+      mma_commit<kCtaGroup>(inputs.consumer_mbar(), e);
       inputs.consumer_step();
     }
     accumulators.release_from_mma(sums, e);  // accum_full of both CTAs: once all are complete
@@ -253,23 +267,28 @@ __device__ __forceinline__ void run_mma(uint32 base, const Problem& problem, uin
 // ---- the value of one element of the output ----
 
 // residual: an element of C, zero where beta is (C then counts as absent, whatever it holds).
-__device__ __forceinline__ float output_value(float product, float alpha, float residual, float beta) {
+__device__ __forceinline__ float output_value(float product, float alpha, float residual,
+                                              float beta) {
   const float x = alpha * product + beta * residual;
   return x;
 }
 
 // Two neighbouring elements of the output, packed; c: those of C.
-__device__ __forceinline__ uint32 output_pair(float product0, float product1, float alpha, uint32 c, float beta) {
-  return pack(output_value(product0, alpha, unpack_low(c), beta), output_value(product1, alpha, unpack_high(c), beta));
+__device__ __forceinline__ uint32 output_pair(float product0, float product1, float alpha, uint32 c,
+                                              float beta) {
+  return
+      pack(output_value(product0, alpha, unpack_low(c), beta),
+           output_value(product1, alpha, unpack_high(c), beta));
 }
 
-// ---- the output of a tile, step by step: which elements a thread has, and where they pass through ----
-// A thread has one row of the tile: its lane of tensor memory. A step takes a panel of it.
+// ---- the output of a tile, step by step: which elements a thread has, and where they pass through
+// ---- A thread has one row of the tile: its lane of tensor memory. A step takes a panel of it.
 constexpr int32 kSlotPanels = 1;
 constexpr int32 kSteps = kBN / kOutPanel / kSlotPanels;
 constexpr int32 kThreadColumns = kOutPanel;  // of a thread in a step
 constexpr uint32 kOutPanelBytes = kBM * kOutPanelRowBytes;
-constexpr int32 kChunk = 16 / kOutElementBytes;  // columns of 16 bytes, which the swizzle keeps together
+constexpr int32 kChunk = 16 / kOutElementBytes;  // columns of 16 bytes, which the swizzle keeps
+                                                 // together
 
 static_assert(kOutputBytes == kSlotPanels * kOutPanelBytes, "A slot holds the output of a step.");
 static_assert(kResidualBytes == kOutputBytes, "A slot holds the elements of C that a step takes.");
@@ -299,8 +318,8 @@ __device__ __forceinline__ uint4 output_chunk(const float* sums, float alpha, ui
 // ---- role: residual. One thread brings in C by TMA, ahead of the epilogue. ----
 
 // A panel of C: the columns that the epilogue works on in one step.
-__device__ __forceinline__ void load_residual(uint32 base, const TensorMap& map, Residual& residual, int32 row,
-                                              int32 column, int32 batch) {
+__device__ __forceinline__ void load_residual(uint32 base, const TensorMap& map, Residual& residual,
+                                              int32 row, int32 column, int32 batch) {
   // residual_empty: every thread of the epilogue has read what was here.
   const auto slot = residual.produce();
   const uint32 to = base + kResidualOffset + kResidualBytes * slot.index();
@@ -308,8 +327,8 @@ __device__ __forceinline__ void load_residual(uint32 base, const TensorMap& map,
   tma_load_once_3d(to, map, column, row, batch, slot.mbar());
 }
 
-__device__ __forceinline__ void run_residual(uint32 base, const Problem& problem, const TensorMap& c_map,
-                                             float beta, int32 rank) {
+__device__ __forceinline__ void run_residual(uint32 base, const Problem& problem,
+                                             const TensorMap& c_map, float beta, int32 rank) {
   prefetch_tensor_map(c_map);
   Residual residual{ {base + kResidualFull} };
   LoadOrder order{base + kOrderFull};
@@ -324,11 +343,13 @@ __device__ __forceinline__ void run_residual(uint32 base, const Problem& problem
     const Tile tile = tile_at(problem, index);
 #pragma unroll 1
     for (int32 step = 0; step < kSteps; ++step)
-      load_residual(base, c_map, residual, tile.row + rank * kBM, tile.column + step * kOutPanel, tile.batch);
+      load_residual(base, c_map, residual, tile.row + rank * kBM, tile.column + step * kOutPanel,
+                    tile.batch);
   }
 }
 
-// ---- role: epilogue. 128 threads turn a tile's sums into the output, and one of them stores it. ----
+// ---- role: epilogue. 128 threads turn a tile's sums into the output, and one of them stores it.
+// ----
 
 struct EpilogueRole {
   const TensorMap& out_map;
@@ -361,8 +382,8 @@ struct EpilogueRole {
       if (has_residual) c = load_shared_chunk(from + place.in_slot(i));
       store_shared_chunk(slot + place.in_slot(i), output_chunk(sums + kChunk * i, alpha, c, beta));
     }
-    // Orders this thread's writes before the TMA store reads them, and what it has read of C before the
-    // copy that overwrites it.
+    // Orders this thread's writes before the TMA store reads them, and what it has read of C before
+    // the copy that overwrites it.
     fence_proxy_async_shared();
     if (has_residual) {
       mbarrier_arrive(residual.consumer_mbar());
@@ -414,8 +435,9 @@ struct EpilogueRole {
   }
 };
 
-__device__ __forceinline__ void run_epilogue(uint32 base, const Problem& problem, const TensorMap& out_map,
-                                             uint32 tensor_memory, float alpha, float beta, int32 rank) {
+__device__ __forceinline__ void run_epilogue(uint32 base, const Problem& problem,
+                                             const TensorMap& out_map, uint32 tensor_memory,
+                                             float alpha, float beta, int32 rank) {
   if (threadIdx.x == 0) prefetch_tensor_map(out_map);
   __syncwarp();
   EpilogueRole role{out_map,

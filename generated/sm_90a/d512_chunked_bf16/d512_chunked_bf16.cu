@@ -432,7 +432,8 @@ __device__ __forceinline__ bool needs_mask(const Problem& problem, int32 first_r
   const int32 diagonal = problem.key_rows - problem.query_rows;
   const bool cuts_right = block * kOwnKeys + kOwnKeys - 1 > first_row + diagonal;
   const bool cuts_left =
-      block * kOwnKeys < (first_row + kWarpgroupRows - 1 + diagonal) / kKeysPerChunk * kKeysPerChunk;
+      block * kOwnKeys <
+      (first_row + kWarpgroupRows - 1 + diagonal) / kKeysPerChunk * kKeysPerChunk;
   const bool ends = (block + 1) * kOwnKeys > problem.key_rows;
   return cuts_right || cuts_left || ends;
 }

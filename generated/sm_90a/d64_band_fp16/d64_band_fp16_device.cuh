@@ -62,7 +62,8 @@ __device__ __forceinline__ void mbarrier_wait(uint32 barrier, uint32 parity) {
                " @!done bra.uni again; }" ::"r"(barrier), "n"(kOffset), "r"(parity) : "memory");
 }
 
-// ---- mbarrier by row of the table and slot: the offset of the row is an immediate of the instruction ----
+// ---- mbarrier by row of the table and slot: the offset of the row is an immediate of the
+// instruction ----
 
 // Slot `slot` of the row kBarrier, where `base` is that of this CTA's shared memory or of the
 // peer's.
@@ -118,8 +119,8 @@ __device__ __forceinline__ void prefetch_tensor_map(const TensorMap& map) {
 __device__ __forceinline__ void tma_load_5d(uint32 destination, const TensorMap& map, int32 row,
                                             int32 panel, int32 head, int32 batch, uint32 barrier,
                                             uint64 policy) {
-  asm volatile("cp.async.bulk.tensor.5d.shared::cluster.global.mbarrier::complete_tx::bytes.L2::cache_hint"
-               " [%0], [%1, {%2, %3, %4, %5, %6}], [%7], %8;"
+  asm volatile("cp.async.bulk.tensor.5d.shared::cluster.global.mbarrier::complete_tx::bytes"
+               ".L2::cache_hint [%0], [%1, {%2, %3, %4, %5, %6}], [%7], %8;"
                ::"r"(destination), "l"(&map), "r"(0), "r"(row), "r"(panel), "r"(head), "r"(batch),
                  "r"(barrier), "l"(policy) : "memory");
 }

@@ -55,7 +55,8 @@ constexpr int32 kRowBlocks = kWarpgroupRows / kMmaRows;   // wgmmas one below th
 constexpr int32 kPanels = kBN / kOutPanelColumns;          // side by side across a tile's columns
 constexpr int32 kPanelsOfTile = kRowBlocks * kPanels;      // that one consumer computes
 
-static_assert(kBM == kNumConsumerWarpgroups * kWarpgroupRows, "The consumers divide the rows of a tile.");
+static_assert(kBM == kNumConsumerWarpgroups * kWarpgroupRows,
+              "The consumers divide the rows of a tile.");
 static_assert(kBK % kPanelColumns == 0, "A stage brings whole panels.");
 static_assert(kNumThreads == 128 * (1 + kNumConsumerWarpgroups),
               "One producer warpgroup goes before the consumers.");
@@ -76,10 +77,12 @@ constexpr uint32 kEpiBytes = 8192;  // of each of 8
 
 static_assert(kABytes == kBM * kBK * 2, "A slot of A holds a block of the tile's rows.");
 static_assert(kBBytes == kBN * kBK * 2, "A slot of B holds a block of the tile's columns.");
-static_assert(kEpiBytes == kMmaRows * kPanelBytes, "A slot of the output holds a panel of 64 rows.");
+static_assert(kEpiBytes == kMmaRows * kPanelBytes,
+              "A slot of the output holds a panel of 64 rows.");
 
 static_assert(kInputEmpty == kInputFull + 8 * kNumStages, "Empty barriers follow the full ones.");
-static_assert(kEpi0Written == kEpi0Ready + 8 * kNumEpiStages, "Empty barriers follow the full ones.");
+static_assert(kEpi0Written == kEpi0Ready + 8 * kNumEpiStages,
+              "Empty barriers follow the full ones.");
 static_assert(kEpi1Ready == kEpi0Written + 8 * kNumEpiStages,
               "The rings of the consumers follow each other.");
 static_assert(kEpi0ReadyArrivals == 1 && kEpi0WrittenArrivals == 4,
@@ -90,8 +93,8 @@ using OutputPipeline = EpiLoadPipeline<kNumEpiStages>;
 
 __device__ __forceinline__ InputPipeline input_pipeline(uint32 base) { return {base + kInputFull}; }
 
-// Of one consumer: its barriers follow each other in the table. What the struct calls full is the row
-// epi_ready: the consumer may write the output to the slot. What it calls empty is the row
+// Of one consumer: its barriers follow each other in the table. What the struct calls full is the
+// row epi_ready: the consumer may write the output to the slot. What it calls empty is the row
 // epi_written: the transfer warp may store the slot, which then is free.
 __device__ __forceinline__ OutputPipeline output_pipeline(uint32 base, int32 consumer) {
   return {base + kEpi0Ready + 8 * ProducerConsumerPipeline<kNumEpiStages>::num_mbars * consumer};
@@ -137,16 +140,17 @@ __device__ __forceinline__ Tile tile_at(const Problem& problem, int32 index) {
 
 // ---- role: load. One thread brings in A and B by TMA. ----
 
-__device__ __forceinline__ void load_a(uint32 slot, const TensorMap& map, const Tile& tile, int32 row,
-                                       int32 block, uint32 full) {
+__device__ __forceinline__ void load_a(uint32 slot, const TensorMap& map, const Tile& tile,
+                                       int32 row, int32 block, uint32 full) {
 #pragma unroll
   for (int32 panel = 0; panel < kBM / kPanelColumns; ++panel) {
-    tma_load_3d(slot + panel * kBK * kPanelBytes, map, row + panel * kPanelColumns, block * kBK, tile.batch, full);
+    tma_load_3d(slot + panel * kBK * kPanelBytes, map, row + panel * kPanelColumns, block * kBK,
+                tile.batch, full);
   }
 }
 
-__device__ __forceinline__ void load_b(uint32 slot, const TensorMap& map, const Tile& tile, int32 block,
-                                       uint32 full) {
+__device__ __forceinline__ void load_b(uint32 slot, const TensorMap& map, const Tile& tile,
+                                       int32 block, uint32 full) {
 #pragma unroll
   for (int32 panel = 0; panel < kBN / kPanelColumns; ++panel) {
     tma_load_3d(slot + panel * kBK * kPanelBytes, map, tile.column + panel * kPanelColumns,
@@ -154,8 +158,9 @@ __device__ __forceinline__ void load_b(uint32 slot, const TensorMap& map, const 
   }
 }
 
-__device__ __forceinline__ void run_loader(uint32 base, const Problem& problem, const TensorMap& a_map,
-                                           const TensorMap& b_map, int32 first_tile, int32 tile_step) {
+__device__ __forceinline__ void run_loader(uint32 base, const Problem& problem,
+                                           const TensorMap& a_map, const TensorMap& b_map,
+                                           int32 first_tile, int32 tile_step) {
   prefetch_tensor_map(a_map);
   prefetch_tensor_map(b_map);
   InputPipeline input = input_pipeline(base);
@@ -173,7 +178,8 @@ __device__ __forceinline__ void run_loader(uint32 base, const Problem& problem, 
   }
 }
 
-// ---- role: transfer. For one consumer, one thread loads the residual ahead and stores panels of the output. ----
+// ---- role: transfer. For one consumer, one thread loads the residual ahead and stores panels of
+// the output. ----
 
 // Panel after panel of a consumer's tiles: 64 rows, then to the right, then the rows below.
 struct PanelWalk {
@@ -189,19 +195,22 @@ struct PanelWalk {
   __device__ __forceinline__ int32 column(const Tile& tile) const {
     return tile.column + panel % kPanels * kOutPanelColumns;
   }
-  __device__ __forceinline__ int32 row(const Tile& tile) const { return tile.row + panel / kPanels * kMmaRows; }
+  __device__ __forceinline__ int32 row(const Tile& tile) const {
+    return tile.row + panel / kPanels * kMmaRows;
+  }
 };
 
 __device__ __forceinline__ void run_transfer(uint32 base, const Problem& problem, int32 consumer,
-                                             const TensorMap& c_map, const TensorMap& out_map, int32 first_row,
-                                             int32 first_tile, int32 tile_step) {
+                                             const TensorMap& c_map, const TensorMap& out_map,
+                                             int32 first_row, int32 first_tile, int32 tile_step) {
   prefetch_tensor_map(c_map);
   prefetch_tensor_map(out_map);
   OutputPipeline output = output_pipeline(base, consumer);
   PanelWalk ahead{first_tile, 0}, done{first_tile, 0};
 #pragma unroll 1
   for (int32 uses = 0; done.index < problem.num_tiles; ++uses) {
-    // epi_written: every warp of the consumer has written its part of the panel; at first the slots are free.
+    // epi_written: every warp of the consumer has written its part of the panel; at first the slots
+    // are free.
     const auto stage = output.produce();
     const uint32 slot = panel_address(base, consumer, stage.index());
     if (uses >= kNumEpiStages) {
@@ -214,7 +223,8 @@ __device__ __forceinline__ void run_transfer(uint32 base, const Problem& problem
     if (ahead.index < problem.num_tiles) {
       const Tile tile = tile_at(problem, ahead.index);
       mbarrier_arrive_expect_tx(stage.mbar(), kEpiBytes);
-      tma_load_3d(slot, c_map, ahead.column(tile), first_row + ahead.row(tile), tile.batch, stage.mbar());
+      tma_load_3d(slot, c_map, ahead.column(tile), first_row + ahead.row(tile), tile.batch,
+                  stage.mbar());
       ahead.step(tile_step);
     }
   }
@@ -223,7 +233,8 @@ __device__ __forceinline__ void run_transfer(uint32 base, const Problem& problem
 // ---- the value of one element of the output ----
 
 // residual: an element of C, zero where beta is (C then counts as absent, whatever it holds).
-__device__ __forceinline__ float output_value(float product, float alpha, float residual, float beta) {
+__device__ __forceinline__ float output_value(float product, float alpha, float residual,
+                                              float beta) {
   const float x = alpha * product + beta * residual;
   return x;
 }
@@ -237,7 +248,8 @@ __device__ __forceinline__ constexpr uint32 a_step(int32 k, int32 row) {
 __device__ __forceinline__ constexpr uint32 b_step(int32 k) {
   return k * kMmaK * kPanelBytes;
 }
-constexpr uint32 kALeadingStride = leading_stride(kBK * kPanelBytes);  // not used where k is contiguous
+// not used where k is contiguous
+constexpr uint32 kALeadingStride = leading_stride(kBK * kPanelBytes);
 constexpr uint32 kBLeadingStride = leading_stride(kBK * kPanelBytes);
 
 struct Consumer {
@@ -254,14 +266,16 @@ struct Consumer {
     }
   }
 
-  // The sums over all blocks of k. A block's slot is released once the next block's wgmmas are issued.
+  // The sums over all blocks of k. A block's slot is released once the next block's wgmmas are
+  // issued.
   __device__ __forceinline__ void multiply(float (&sums)[kRowBlocks][kBN / 2], int32 num_blocks) {
     uint32 previous = 0;
 #pragma unroll 1
     for (int32 block = 0; block < num_blocks; ++block) {
       input.wait_producer();  // input_full: the block of A and B has landed
       const uint32 stage = input.consumer_stage();
-      const uint32 a = descriptor_low(base + kAOffset + kABytes * stage + a_step(0, row)) | kALeadingStride;
+      const uint32 a = descriptor_low(base + kAOffset + kABytes * stage + a_step(0, row)) |
+          kALeadingStride;
       const uint32 b = descriptor_low(base + kBOffset + kBBytes * stage) | kBLeadingStride;
       wgmma_fence();
 #pragma unroll
@@ -287,8 +301,10 @@ struct Consumer {
   }
 
   // The tile's rows, panel after panel, into slots from which the transfer warp stores them.
-  __device__ __forceinline__ void write(const float (&sums)[kRowBlocks][kBN / 2], float alpha, float beta) {
-    const uint32 keep = beta != 0.f ? 0xffffffffu : 0u;  // whatever C holds does not matter where beta is 0
+  __device__ __forceinline__ void write(const float (&sums)[kRowBlocks][kBN / 2], float alpha,
+                                        float beta) {
+    // whatever C holds does not matter where beta is 0
+    const uint32 keep = beta != 0.f ? 0xffffffffu : 0u;
     const int32 lane = threadIdx.x % 32, warp = threadIdx.x / 32 % 4;
     const int32 line = 16 * warp + lane / 4;
 #pragma unroll
@@ -304,14 +320,17 @@ struct Consumer {
 #pragma unroll
           for (int32 r = 0; r < 2; ++r) {
             const float* sum = &sums[i][panel * kOutPanelColumns / 2 + group * 4 + 2 * r];
-            const uint32 address = slot + (line + 8 * r) * kPanelBytes + ((2 * group + lane % 4 / 2) ^ (line % 8)) * 16 + lane % 2 * 8;
+            const uint32 address = slot + (line + 8 * r) * kPanelBytes +
+                ((2 * group + lane % 4 / 2) ^ (line % 8)) * 16 + lane % 2 * 8;
             uint32 c[2];
             load_shared_v2(c, address);
-            store_shared_v2(address, output_value(sum[0], alpha, __uint_as_float(c[0] & keep), beta),
+            store_shared_v2(address,
+                            output_value(sum[0], alpha, __uint_as_float(c[0] & keep), beta),
                          output_value(sum[1], alpha, __uint_as_float(c[1] & keep), beta));
           }
         }
-        fence_proxy_async_shared();  // orders this thread's accesses before the store, and the copy after it
+        fence_proxy_async_shared();  // orders this thread's accesses before the store, and the copy
+                                     // after it
         __syncwarp();
         if (lane == 0) stage.arrive();
       }
@@ -319,8 +338,9 @@ struct Consumer {
   }
 };
 
-__device__ __forceinline__ void run_consumer(uint32 base, const Problem& problem, int32 consumer, int32 row,
-                                             int32 first_tile, int32 tile_step, float alpha, float beta) {
+__device__ __forceinline__ void run_consumer(uint32 base, const Problem& problem, int32 consumer,
+                                             int32 row, int32 first_tile, int32 tile_step,
+                                             float alpha, float beta) {
   Consumer self{base, consumer, row, input_pipeline(base), output_pipeline(base, consumer)};
   const int32 num_blocks = problem.num_blocks();
 #pragma unroll 1

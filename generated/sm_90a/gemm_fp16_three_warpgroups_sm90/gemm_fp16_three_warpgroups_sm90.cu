@@ -57,7 +57,8 @@ constexpr int32 kRowBlocks = kWarpgroupRows / kMmaRows;   // wgmmas one below th
 constexpr int32 kPanels = kBN / kOutPanelColumns;          // side by side across a tile's columns
 constexpr int32 kPanelsOfTile = kRowBlocks * kPanels;      // that one consumer computes
 
-static_assert(kBM == kNumConsumerWarpgroups * kWarpgroupRows, "The consumers divide the rows of a tile.");
+static_assert(kBM == kNumConsumerWarpgroups * kWarpgroupRows,
+              "The consumers divide the rows of a tile.");
 static_assert(kBK % kPanelColumns == 0, "A stage brings whole panels.");
 static_assert(kNumThreads == 128 * (1 + kNumConsumerWarpgroups),
               "One producer warpgroup goes before the consumers.");
@@ -78,10 +79,12 @@ constexpr uint32 kEpiBytes = 8192;  // of each of 9
 
 static_assert(kABytes == kBM * kBK * 2, "A slot of A holds a block of the tile's rows.");
 static_assert(kBBytes == kBN * kBK * 2, "A slot of B holds a block of the tile's columns.");
-static_assert(kEpiBytes == kMmaRows * kPanelBytes, "A slot of the output holds a panel of 64 rows.");
+static_assert(kEpiBytes == kMmaRows * kPanelBytes,
+              "A slot of the output holds a panel of 64 rows.");
 
 static_assert(kInputEmpty == kInputFull + 8 * kNumStages, "Empty barriers follow the full ones.");
-static_assert(kEpi0Written == kEpi0Ready + 8 * kNumEpiStages, "Empty barriers follow the full ones.");
+static_assert(kEpi0Written == kEpi0Ready + 8 * kNumEpiStages,
+              "Empty barriers follow the full ones.");
 static_assert(kEpi1Ready == kEpi0Written + 8 * kNumEpiStages,
               "The rings of the consumers follow each other.");
 static_assert(kEpi2Ready == kEpi1Written + 8 * kNumEpiStages,
@@ -94,8 +97,8 @@ using OutputPipeline = EpiLoadPipeline<kNumEpiStages>;
 
 __device__ __forceinline__ InputPipeline input_pipeline(uint32 base) { return {base + kInputFull}; }
 
-// Of one consumer: its barriers follow each other in the table. What the struct calls full is the row
-// epi_ready: the consumer may write the output to the slot. What it calls empty is the row
+// Of one consumer: its barriers follow each other in the table. What the struct calls full is the
+// row epi_ready: the consumer may write the output to the slot. What it calls empty is the row
 // epi_written: the transfer warp may store the slot, which then is free.
 __device__ __forceinline__ OutputPipeline output_pipeline(uint32 base, int32 consumer) {
   return {base + kEpi0Ready + 8 * ProducerConsumerPipeline<kNumEpiStages>::num_mbars * consumer};
@@ -141,16 +144,17 @@ __device__ __forceinline__ Tile tile_at(const Problem& problem, int32 index) {
 
 // ---- role: load. One thread brings in A and B by TMA. ----
 
-__device__ __forceinline__ void load_a(uint32 slot, const TensorMap& map, const Tile& tile, int32 row,
-                                       int32 block, uint32 full) {
+__device__ __forceinline__ void load_a(uint32 slot, const TensorMap& map, const Tile& tile,
+                                       int32 row, int32 block, uint32 full) {
 #pragma unroll
   for (int32 panel = 0; panel < kBK / kPanelColumns; ++panel) {
-    tma_load_3d(slot + panel * kBM * kPanelBytes, map, block * kBK + panel * kPanelColumns, row, tile.batch, full);
+    tma_load_3d(slot + panel * kBM * kPanelBytes, map, block * kBK + panel * kPanelColumns, row,
+                tile.batch, full);
   }
 }
 
-__device__ __forceinline__ void load_b(uint32 slot, const TensorMap& map, const Tile& tile, int32 block,
-                                       uint32 full) {
+__device__ __forceinline__ void load_b(uint32 slot, const TensorMap& map, const Tile& tile,
+                                       int32 block, uint32 full) {
 #pragma unroll
   for (int32 panel = 0; panel < kBK / kPanelColumns; ++panel) {
     tma_load_3d(slot + panel * kBN * kPanelBytes, map, block * kBK + panel * kPanelColumns,
@@ -158,8 +162,9 @@ __device__ __forceinline__ void load_b(uint32 slot, const TensorMap& map, const 
   }
 }
 
-__device__ __forceinline__ void run_loader(uint32 base, const Problem& problem, const TensorMap& a_map,
-                                           const TensorMap& b_map, int32 first_tile, int32 tile_step) {
+__device__ __forceinline__ void run_loader(uint32 base, const Problem& problem,
+                                           const TensorMap& a_map, const TensorMap& b_map,
+                                           int32 first_tile, int32 tile_step) {
   prefetch_tensor_map(a_map);
   prefetch_tensor_map(b_map);
   InputPipeline input = input_pipeline(base);
@@ -193,7 +198,9 @@ struct PanelWalk {
   __device__ __forceinline__ int32 column(const Tile& tile) const {
     return tile.column + panel % kPanels * kOutPanelColumns;
   }
-  __device__ __forceinline__ int32 row(const Tile& tile) const { return tile.row + panel / kPanels * kMmaRows; }
+  __device__ __forceinline__ int32 row(const Tile& tile) const {
+    return tile.row + panel / kPanels * kMmaRows;
+  }
 };
 
 __device__ __forceinline__ void run_transfer(uint32 base, const Problem& problem, int32 consumer,
@@ -204,7 +211,8 @@ __device__ __forceinline__ void run_transfer(uint32 base, const Problem& problem
   PanelWalk ahead{first_tile, 0}, done{first_tile, 0};
 #pragma unroll 1
   for (int32 uses = 0; done.index < problem.num_tiles; ++uses) {
-    // epi_written: every warp of the consumer has written its part of the panel; at first the slots are free.
+    // epi_written: every warp of the consumer has written its part of the panel; at first the slots
+    // are free.
     const auto stage = output.produce();
     const uint32 slot = panel_address(base, consumer, stage.index());
     if (uses >= kNumEpiStages) {
@@ -237,7 +245,8 @@ __device__ __forceinline__ uint32 output_pair(float product0, float product1, fl
 
 // Byte offsets, within a slot, of the k-th wgmma's operands.
 __device__ __forceinline__ constexpr uint32 a_step(int32 k, int32 row) {
-  return k * kMmaK / kPanelColumns * (kBM * kPanelBytes) + row * kPanelBytes + k * kMmaK % kPanelColumns * 2;
+  return k * kMmaK / kPanelColumns * (kBM * kPanelBytes) + row * kPanelBytes +
+      k * kMmaK % kPanelColumns * 2;
 }
 __device__ __forceinline__ constexpr uint32 b_step(int32 k) {
   return k * kMmaK / kPanelColumns * (kBN * kPanelBytes) + k * kMmaK % kPanelColumns * 2;
@@ -259,13 +268,15 @@ struct Consumer {
     }
   }
 
-  // The sums over all blocks of k. With one slot, a block's wgmmas are waited for before the next block.
+  // The sums over all blocks of k. With one slot, a block's wgmmas are waited for before the next
+  // block.
   __device__ __forceinline__ void multiply(float (&sums)[kRowBlocks][kBN / 2], int32 num_blocks) {
 #pragma unroll 1
     for (int32 block = 0; block < num_blocks; ++block) {
       input.wait_producer();  // input_full: the block of A and B has landed
       const uint32 stage = input.consumer_stage();
-      const uint32 a = descriptor_low(base + kAOffset + kABytes * stage + a_step(0, row)) | kALeadingStride;
+      const uint32 a = descriptor_low(base + kAOffset + kABytes * stage + a_step(0, row)) |
+          kALeadingStride;
       const uint32 b = descriptor_low(base + kBOffset + kBBytes * stage) | kBLeadingStride;
       wgmma_fence();
 #pragma unroll
@@ -289,8 +300,8 @@ struct Consumer {
   // The tile's rows, panel after panel, into slots from which the transfer warp stores them.
   __device__ __forceinline__ void write(const float (&sums)[kRowBlocks][kBN / 2], float alpha) {
     const int32 lane = threadIdx.x % 32, warp = threadIdx.x / 32 % 4;
-    // What ldmatrix and stmatrix ask of a lane: the line (of the warp's 16) and the 16 bytes of it that it
-    // points to, out of four 8 x 8 pieces.
+    // What ldmatrix and stmatrix ask of a lane: the line (of the warp's 16) and the 16 bytes of it
+    // that it points to, out of four 8 x 8 pieces.
     const int32 line = 16 * warp + lane % 16, half = lane / 16;
 #pragma unroll
     for (int32 i = 0; i < kRowBlocks; ++i) {
@@ -303,10 +314,12 @@ struct Consumer {
         for (int32 group = 0; group < kOutPanelColumns / 16; ++group) {
           const float* sum = &sums[i][panel * kOutPanelColumns / 2 + group * 8];
           const uint32 address = slot + line * kPanelBytes + ((2 * group + half) ^ (line % 8)) * 16;
-          store_matrices(address, output_pair(sum[0], sum[1], alpha), output_pair(sum[2], sum[3], alpha),
-                         output_pair(sum[4], sum[5], alpha), output_pair(sum[6], sum[7], alpha));
+          store_matrices(address, output_pair(sum[0], sum[1], alpha),
+                         output_pair(sum[2], sum[3], alpha), output_pair(sum[4], sum[5], alpha),
+                         output_pair(sum[6], sum[7], alpha));
         }
-        fence_proxy_async_shared();  // orders this thread's accesses before the store, and the copy after it
+        fence_proxy_async_shared();  // orders this thread's accesses before the store, and the copy
+                                     // after it
         __syncwarp();
         if (lane == 0) stage.arrive();
       }
@@ -314,8 +327,9 @@ struct Consumer {
   }
 };
 
-__device__ __forceinline__ void run_consumer(uint32 base, const Problem& problem, int32 consumer, int32 row,
-                                             int32 first_tile, int32 tile_step, float alpha) {
+__device__ __forceinline__ void run_consumer(uint32 base, const Problem& problem, int32 consumer,
+                                             int32 row, int32 first_tile, int32 tile_step,
+                                             float alpha) {
   Consumer self{base, consumer, row, input_pipeline(base), output_pipeline(base, consumer)};
   const int32 num_blocks = problem.num_blocks();
 #pragma unroll 1
@@ -419,7 +433,8 @@ extern "C" __global__ void __launch_bounds__(kNumThreads, 1)
 #else  // a pass of the build for another target: the kernel is there, and traps
 
 #pragma message( \
-    "fa4gen_gemm_fp16_three_warpgroups_sm90 traps here; it needs -gencode arch=compute_90a,code=sm_90a")
+    "fa4gen_gemm_fp16_three_warpgroups_sm90 traps here; it needs -gencode"
+    " arch=compute_90a,code=sm_90a")
 
 namespace gemm_fp16_three_warpgroups_sm90_kernel {
 

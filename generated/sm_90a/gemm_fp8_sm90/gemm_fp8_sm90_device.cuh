@@ -152,7 +152,8 @@ __device__ __forceinline__ uint32 descriptor_low(uint32 address) {
   return (address & 0x3ffff) >> 4;
 }
 
-// D[64 x 256] = A * B, and adds the old D where `accumulate`: A (64 x 32) and B (32 x 256) in shared memory.
+// D[64 x 256] = A * B, and adds the old D where `accumulate`: A (64 x 32) and B (32 x 256) in
+// shared memory.
 __device__ __forceinline__ void wgmma_m64n256k32_add_if(
     float (&d)[128], uint64 a, uint64 b, bool accumulate) {
   asm volatile(
@@ -403,8 +404,8 @@ struct EpiLoadPipeline {
     pipeline.init_mbars(producer_arv_count, consumer_arv_count);
   }
 
-  // Load warp: a slot to fill, once the epilogue has read it. Its end steps to the next one; the bytes
-  // of the copy complete mbar().
+  // Load warp: a slot to fill, once the epilogue has read it. Its end steps to the next one; the
+  // bytes of the copy complete mbar().
   __device__ __forceinline__ ProduceContext<num_stages> produce() {
     return ProduceContext<num_stages>(pipeline);
   }
