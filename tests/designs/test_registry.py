@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 
 PACKAGE = Path(fa4gen.__file__).parent
 DOCS = PACKAGE.parent / "docs"
+TEMPLATES = PACKAGE.parent / "templates"
 IDS = [design.name for design in registry.DESIGNS]
 
 
@@ -126,6 +128,16 @@ def test_nothing_else_chooses_by_design_or_family() -> None:
         for line, what in questions(ast.parse(path.read_text(encoding="utf-8")))
     ]
     assert found == []
+
+
+def test_templates_ask_for_properties_not_for_the_family() -> None:
+    asking = [
+        path.relative_to(TEMPLATES).as_posix()
+        for path in sorted(TEMPLATES.rglob("*.j2"))
+        if "vendor" not in path.parts
+        and re.search(r"plan\.(kernel|arch)\s*[!=]=", path.read_text())
+    ]
+    assert asking == []
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from fa4gen.designs.attention_sm100.values import Values
 
 
-SCALES_HOLD = "What the softmax tells the correction: a factor for each row, then 1 / sum"
+SCALES_HOLD = "What the softmax sends to the correction: a factor for each row, then 1 / sum"
 
 
 def attention_regions(values: Values) -> tuple[SharedRegion, ...]:

@@ -1,6 +1,6 @@
 """The barrier table of the Blackwell matrix product: each row is declared here, once.
 
-Full and empty rows of a ring follow each other, as its struct wants them. In a pair the leader's
+Full and empty rows of a ring follow each other, as its struct expects. In a pair the leader's
 MMA warp issues for both CTAs: what it waits for counts the arrivals of both, and its commits
 arrive on the rows of both.
 """

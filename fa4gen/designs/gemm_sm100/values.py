@@ -35,7 +35,7 @@ class Values(GemmValues[BlackwellGemmConfig]):
 
     @property
     def layout(self) -> AccumulatorLayout:
-        """How the rows of a CTA lie in tensor memory."""
+        """How the rows of a CTA are arranged in tensor memory."""
         return accumulator_layout(self.BM, self.cta_group)
 
     @property

@@ -51,6 +51,11 @@ class AttentionPlan(KernelPlan):
         return 1
 
     @property
+    def operation(self) -> str:
+        """What the kernel computes, in a line."""
+        return "attention forward, O = softmax(scale * Q . K^T) . V"
+
+    @property
     def num_query_tiles(self) -> int:
         """Query tiles that a CTA works on at once, each with rows and scores of its own."""
         return 1
@@ -105,6 +110,11 @@ class HopperPairAttentionPlan(AttentionPlan):
     def ctas_per_tile(self) -> int:
         """Both CTAs of the pair."""
         return self.cta_group
+
+    @property
+    def aligns_base(self) -> bool:
+        """There is no room: the declaration asks for the alignment."""
+        return False
 
     @property
     def own_chunks(self) -> int:
@@ -243,6 +253,11 @@ class Depth512Config(BlackwellAttentionPlan):
     tensor_memory: tuple[TensorMemoryRegion, ...]
     tensor_memory_columns: int
     """Columns to allocate: a power of two."""
+
+    @property
+    def barriers_by_warp(self) -> bool:
+        """As the struct that holds them does it."""
+        return True
 
     @property
     def row_keys(self) -> int:

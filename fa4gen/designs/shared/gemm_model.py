@@ -16,7 +16,7 @@ halves: 64 rows twice, lanes 64 to 127 with the second half of the columns."""
 
 
 def accumulator_layout(rows: int, cta_group: int) -> AccumulatorLayout:
-    """Return how ``rows`` of a CTA, 64 or 128, lie in tensor memory."""
+    """Return how ``rows`` of a CTA, 64 or 128, are arranged in tensor memory."""
     if rows == 128:
         return "rows"
     return "halves" if cta_group == 2 else "quarters"
@@ -30,7 +30,7 @@ class GemmPlan(KernelPlan):
     """
 
     a_major: str
-    """"k" or "m": the extent of A whose elements lie side by side."""
+    """"k" or "m": the extent of A whose elements are contiguous."""
     b_major: str
     """"k" or "n"."""
     residual: str
@@ -54,6 +54,19 @@ class GemmPlan(KernelPlan):
     """Elements of A and B in a row of 128 bytes, which the swizzle permutes."""
     out_panel_columns: int
     """Columns of the output that pass through shared memory together, a swizzled panel."""
+
+    @property
+    def operation(self) -> str:
+        """What the kernel computes, in a line."""
+        sums = "alpha * A . B" + (" + beta * C" if self.residual != "none" else "")
+        output = f"activation({sums})" if self.activation else sums
+        row = ", one row C for all rows" if self.residual == "row" else ""
+        return f"matrix product, D = {output}{row}"
+
+    @property
+    def keeps_addresses(self) -> bool:
+        """The epilogue has registers left."""
+        return True
 
     @property
     def output_rings(self) -> tuple[str, ...]:
@@ -113,7 +126,7 @@ class BlackwellGemmPlan(TensorMemoryPlan, GemmPlan):
 
     @property
     def accumulator_layout(self) -> AccumulatorLayout:
-        """How the rows of a CTA lie in tensor memory."""
+        """How the rows of a CTA are arranged in tensor memory."""
         return accumulator_layout(self.BM, self.cta_group)
 
     @property

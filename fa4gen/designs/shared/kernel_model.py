@@ -67,6 +67,31 @@ class KernelPlan:
         return {row.name: row for row in self.tensor_maps}[name]
 
     @property
+    def operation(self) -> str:
+        """What the kernel computes, in a line."""
+        raise NotImplementedError
+
+    @property
+    def has_tensor_memory(self) -> bool:
+        """Whether accumulators are in tensor memory, not in registers."""
+        return False
+
+    @property
+    def aligns_base(self) -> bool:
+        """Whether the kernel rounds the base of shared memory up, for which it asks for room."""
+        return True
+
+    @property
+    def barriers_by_warp(self) -> bool:
+        """Whether a warp initialises the barriers, a lane each; else one thread does."""
+        return False
+
+    @property
+    def keeps_addresses(self) -> bool:
+        """Whether roles have registers to keep what the end of the kernel needs."""
+        return False
+
+    @property
     def tensor_regions(self) -> tuple[TensorMemoryRegion, ...]:
         """Regions of tensor memory; none on architectures without."""
         return ()
@@ -88,6 +113,11 @@ class TensorMemoryPlan(KernelPlan):
     tensor_memory: tuple[TensorMemoryRegion, ...]
     tensor_memory_columns: int
     """Columns to allocate: a power of two."""
+
+    @property
+    def has_tensor_memory(self) -> bool:
+        """It has."""
+        return True
 
     @property
     def tensor_regions(self) -> tuple[TensorMemoryRegion, ...]:

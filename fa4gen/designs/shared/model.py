@@ -61,11 +61,11 @@ class SharedRegion:
     alignment: int
     slots: int
     holds: str
-    """What lies there, with its shape: "3 query tiles of 64 x 128 bf16, 128B swizzle"."""
+    """Its content, with the shape: "3 query tiles of 64 x 128 bf16, 128B swizzle"."""
 
     @property
     def end(self) -> int:
-        """First byte behind the region."""
+        """First byte past the region."""
         return self.offset + self.bytes
 
     @property
@@ -76,17 +76,17 @@ class SharedRegion:
 
 @dataclass(frozen=True)
 class TensorMemoryRegion:
-    """Columns of tensor memory, all 128 lanes of them. Regions may lie over one another."""
+    """Columns of tensor memory, all 128 lanes of them. Regions may overlap."""
 
     name: str
     column: int
     columns: int
     holds: str
-    """What lies there: "scores of query tile 0, 128 x 128 float32"."""
+    """Its content: "scores of query tile 0, 128 x 128 float32"."""
 
     @property
     def end(self) -> int:
-        """First column behind the region."""
+        """First column past the region."""
         return self.column + self.columns
 
 

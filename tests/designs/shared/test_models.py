@@ -87,3 +87,33 @@ def test_what_a_thread_has_at_depth_512() -> None:
 def test_layout_of_an_accumulator(keys: dict[str, object], layout: str, panels: int) -> None:
     plan = plan_of(kernel="gemm", **keys)
     assert (plan.accumulator_layout, plan.slot_panels) == (layout, panels)
+
+
+@pytest.mark.parametrize(
+    "keys",
+    [
+        {},
+        {"arch": "sm_90a"},
+        {"depth": 512, "cta_group": 2},
+        {"arch": "sm_90a", "depth": 512, "cta_group": 2},
+        {"kernel": "gemm"},
+        {"kernel": "gemm", "arch": "sm_90a"},
+    ],
+    ids=str,
+)
+def test_a_launch_asks_for_the_room_that_the_kernel_needs(keys: dict[str, object]) -> None:
+    plan = plan_of(**keys)
+    room = plan.launch.dynamic_shared_bytes - plan.shared_bytes_used
+    assert plan.aligns_base == (room >= plan.shared[0].alignment - 16)
+    assert plan.has_tensor_memory == bool(plan.tensor_regions) == (plan.arch != "sm_90a")
+    assert plan.barriers_by_warp == ("po_lo" in [row.name for row in plan.barriers])
+
+
+def test_what_a_kernel_computes() -> None:
+    assert plan_of().operation == "attention forward, O = softmax(scale * Q . K^T) . V"
+    plain, full = plan_of(kernel="gemm"), plan_of(kernel="gemm", residual="row", activation="x * x")
+    assert plain.operation == "matrix product, D = alpha * A . B"
+    assert full.operation == (
+        "matrix product, D = activation(alpha * A . B + beta * C), one row C for all rows"
+    )
+    assert (plan_of().keeps_addresses, plain.keeps_addresses) == (False, True)
