@@ -148,7 +148,7 @@ constexpr uint32 kProbabilitiesOffset = 32768;
 constexpr uint32 kKvOffset = 49152;
 constexpr uint32 kKvBytes = 16384;  // of each of 11
 
-// What the softmax tells the correction: a factor for each row, then 1 / sum
+// What the softmax sends to the correction: a factor for each row, then 1 / sum
 constexpr uint32 kScaleOffset = 229680;
 
 // Numbers that the two threads of a row exchange

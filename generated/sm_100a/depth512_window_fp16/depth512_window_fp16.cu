@@ -157,7 +157,7 @@ constexpr uint32 kProbabilitiesOffset = 65536;
 constexpr uint32 kKvOffset = 98304;
 constexpr uint32 kKvBytes = 32768;  // of each of 4
 
-// What the softmax tells the correction: a factor for each row, then 1 / sum
+// What the softmax sends to the correction: a factor for each row, then 1 / sum
 constexpr uint32 kScaleOffset = 229568;
 
 // Numbers that the two threads of a row exchange

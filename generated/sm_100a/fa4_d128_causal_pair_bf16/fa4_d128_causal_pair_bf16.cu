@@ -174,7 +174,7 @@ constexpr uint32 kKeyOffset = 131072;
 // Ring of value blocks: 128 x 128 bf16 (this CTA's half), MN-major
 constexpr uint32 kValueOffset = 180224;
 
-// What the softmax tells the correction: a factor for each row, then 1 / sum
+// What the softmax sends to the correction: a factor for each row, then 1 / sum
 constexpr uint32 kScaleOffset = 229712;
 constexpr uint32 kScaleBytes = 512;  // of each of 2
 

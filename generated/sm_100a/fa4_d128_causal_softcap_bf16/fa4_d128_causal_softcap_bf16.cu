@@ -167,7 +167,7 @@ constexpr uint32 kQueryBytes = 32768;  // of each of 2
 // Ring of blocks, keys and values in turn: 128 x 128 bf16, K-major; 128 x 128 bf16, MN-major
 constexpr uint32 kKvOffset = 65536;
 
-// What the softmax tells the correction: a factor for each row, then 1 / sum
+// What the softmax sends to the correction: a factor for each row, then 1 / sum
 constexpr uint32 kScaleOffset = 229632;
 constexpr uint32 kScaleBytes = 512;  // of each of 2
 

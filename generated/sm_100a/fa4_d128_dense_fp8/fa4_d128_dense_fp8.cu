@@ -169,7 +169,7 @@ constexpr uint32 kKeyOffset = 98304;
 // Ring of value blocks: 128 x 128 fp8_e4m3, MN-major
 constexpr uint32 kValueOffset = 163840;
 
-// What the softmax tells the correction: a factor for each row, then 1 / sum
+// What the softmax sends to the correction: a factor for each row, then 1 / sum
 constexpr uint32 kScaleOffset = 229680;
 constexpr uint32 kScaleBytes = 512;  // of each of 2
 

@@ -159,7 +159,7 @@ constexpr uint32 kQueryBytes = 49152;  // of each of 2
 // Ring of blocks, keys and values in turn: 64 x 192 bf16, K-major; 64 x 192 bf16, MN-major
 constexpr uint32 kKvOffset = 98304;
 
-// What the softmax tells the correction: a factor for each row, then 1 / sum
+// What the softmax sends to the correction: a factor for each row, then 1 / sum
 constexpr uint32 kScaleOffset = 221440;
 constexpr uint32 kScaleBytes = 512;  // of each of 2
 

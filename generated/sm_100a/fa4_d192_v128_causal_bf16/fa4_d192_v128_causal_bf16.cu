@@ -168,7 +168,7 @@ constexpr uint32 kKeyOffset = 98304;
 // Ring of value blocks: 96 x 128 bf16, MN-major
 constexpr uint32 kValueOffset = 172032;
 
-// What the softmax tells the correction: a factor for each row, then 1 / sum
+// What the softmax sends to the correction: a factor for each row, then 1 / sum
 constexpr uint32 kScaleOffset = 221520;
 constexpr uint32 kScaleBytes = 512;  // of each of 2
 

@@ -160,7 +160,7 @@ constexpr uint32 kQueryBytes = 65536;
 // Ring of blocks, keys and values in turn: 64 x 256 fp16, K-major; 64 x 256 fp16, MN-major
 constexpr uint32 kKvOffset = 65536;
 
-// What the softmax tells the correction: a factor for each row, then 1 / sum
+// What the softmax sends to the correction: a factor for each row, then 1 / sum
 constexpr uint32 kScaleOffset = 229584;
 constexpr uint32 kScaleBytes = 512;
 

@@ -168,7 +168,7 @@ constexpr uint32 kOutputBytes = 65536;
 // Ring of blocks, keys and values in turn: 96 x 256 fp8_e4m3, K-major; 96 x 256 fp8_e4m3, MN-major
 constexpr uint32 kKvOffset = 98304;
 
-// What the softmax tells the correction: a factor for each row, then 1 / sum
+// What the softmax sends to the correction: a factor for each row, then 1 / sum
 constexpr uint32 kScaleOffset = 221392;
 constexpr uint32 kScaleBytes = 512;
 

@@ -172,7 +172,7 @@ constexpr uint32 kKeyOffset = 65536;
 // Ring of value blocks: 128 x 64 bf16, MN-major
 constexpr uint32 kValueOffset = 147456;
 
-// What the softmax tells the correction: a factor for each row, then 1 / sum
+// What the softmax sends to the correction: a factor for each row, then 1 / sum
 constexpr uint32 kScaleOffset = 229712;
 constexpr uint32 kScaleBytes = 512;  // of each of 2
 

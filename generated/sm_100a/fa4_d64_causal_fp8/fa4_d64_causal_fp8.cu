@@ -173,7 +173,7 @@ constexpr uint32 kKeyOffset = 49152;
 // Ring of value blocks: 128 x 64 fp8_e4m3, MN-major
 constexpr uint32 kValueOffset = 139264;
 
-// What the softmax tells the correction: a factor for each row, then 1 / sum
+// What the softmax sends to the correction: a factor for each row, then 1 / sum
 constexpr uint32 kScaleOffset = 229904;
 constexpr uint32 kScaleBytes = 512;  // of each of 2
 

@@ -167,7 +167,7 @@ constexpr uint32 kOutputBytes = 24576;  // of each of 2
 // Ring of blocks, keys and values in turn: 128 x 96 fp16, K-major; 128 x 96 fp16, MN-major
 constexpr uint32 kKvOffset = 98304;
 
-// What the softmax tells the correction: a factor for each row, then 1 / sum
+// What the softmax sends to the correction: a factor for each row, then 1 / sum
 constexpr uint32 kScaleOffset = 221440;
 constexpr uint32 kScaleBytes = 512;  // of each of 2
 
