@@ -1,4 +1,4 @@
-"""What people call the places and threads of a kernel, for reports."""
+"""Names of buffers, barriers and threads of a kernel, for reports."""
 
 from __future__ import annotations
 

@@ -142,7 +142,7 @@ class Program:
         dynamic_shared  bytes
         seed, schedule  the interleaving: uniform, priority, starve, eager or lazy
         checks    all, none, or the names of those to make
-        names     what people call barriers, buffers and roles
+        names     names of barriers, buffers and roles
         trace     a file for the timeline (Chrome/Perfetto JSON)
         limits    where a kernel that spins is given up
         resident_clusters  how many run side by side at first; more start when those all wait

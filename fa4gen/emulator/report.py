@@ -1,4 +1,4 @@
-"""What a launch leaves behind: findings and the verdict drawn from them."""
+"""The result of a launch: findings and the verdict drawn from them."""
 
 from __future__ import annotations
 

@@ -321,8 +321,8 @@ class BarrierChecks:
             self.clocks.acquire(party.threads if whole else np.array(threads), seen)
 
 
-class Meetings:
-    """Named barriers, cluster barriers and warp barriers: what those who meet learn."""
+class Rendezvous:
+    """Named barriers, cluster barriers and warp barriers: what their participants learn."""
 
     def __init__(self, team: Team) -> None:
         self.team = team
@@ -382,7 +382,7 @@ class Meetings:
             self.team.clocks.acquire(party.threads, done, 0 if acquire else EXEC)
 
     def warp(self, party: Party) -> None:
-        """Lanes meet those of their own warp."""
+        """Lanes synchronise with those of their own warp."""
         for part in self.team.warps(party):
             if len(part.ids) > 1:
                 self.team.clocks.meet(part.threads)

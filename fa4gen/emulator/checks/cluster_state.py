@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fa4gen.emulator.checks.barriers import BarrierChecks, Meetings
+from fa4gen.emulator.checks.barriers import BarrierChecks, Rendezvous
 from fa4gen.emulator.checks.exits import ExitChecks
 from fa4gen.emulator.checks.locations import Grid, Locations
 from fa4gen.emulator.checks.pieces import Stretches
@@ -24,7 +24,7 @@ class ClusterState:
     def __init__(self, cluster: Cluster, sites: Sites, grid: Grid, options: CheckOptions) -> None:
         self.team = Team(cluster, sites)
         self.barriers = BarrierChecks(self.team, options)
-        self.meetings = Meetings(self.team)
+        self.rendezvous = Rendezvous(self.team)
         self.exits = ExitChecks(self.team)
         self.stretches = Stretches()
         self.locations = Locations(self.team, grid)

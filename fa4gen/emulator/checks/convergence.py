@@ -2,8 +2,8 @@
 
 A warp runs its lanes together until a branch sends some elsewhere. It counts as one
 again from the next instruction on that all of its lanes execute together (``.sync`` and
-``.aligned``); whether ptxas lets lanes of different paths meet earlier is left open. Accesses to
-shared memory of a warp that has run as one are performed in the order of its instructions.
+``.aligned``); whether ptxas lets lanes of different paths converge earlier is left open. Accesses
+to shared memory of a warp that has run as one are performed in the order of its instructions.
 """
 
 from __future__ import annotations
@@ -23,41 +23,41 @@ if TYPE_CHECKING:
 class Convergence:
     """The warps of one cluster.
 
-    apart   per warp: lanes have taken different paths and not met since
-    since   per thread: the epoch in which its warp met last
+    diverged_warps   per warp: lanes have diverged and not converged since
+    since   per thread: the epoch in which its warp last converged
     """
 
     def __init__(self, clocks: Clocks) -> None:
         self.clocks = clocks
-        self.apart = np.zeros(clocks.threads // WARP, np.bool_)
+        self.diverged_warps = np.zeros(clocks.threads // WARP, np.bool_)
         self.since = np.zeros(clocks.threads, np.uint32)
 
-    def splits(self, base: int, some: NDArray[np.bool_], rest: NDArray[np.bool_]) -> bool:
+    def diverged(self, base: int, some: NDArray[np.bool_], rest: NDArray[np.bool_]) -> bool:
         """Lanes of a warpgroup go different paths; ``base`` is its first thread's number.
 
         Returns whether a warp has lanes on both.
         """
         both = _any_of_warp(some) & _any_of_warp(rest)
         first = base // WARP
-        self.apart[first : first + len(both)] |= both
+        self.diverged_warps[first : first + len(both)] |= both
         return bool(both.any())
 
-    def meets(self, base: int, wg: Warpgroup, mask: Mask) -> bool:
-        """Lanes execute an instruction together: those of whole warps have met.
+    def converged(self, base: int, wg: Warpgroup, mask: Mask) -> bool:
+        """Lanes execute an instruction together: those of whole warps have converged.
 
-        Returns whether a warp of the warpgroup is still apart.
+        Returns whether a warp of the warpgroup is still diverged.
         """
         first = base // WARP
-        apart = self.apart[first : first + wg.warps]
-        met = apart.copy()
+        diverged_warps = self.diverged_warps[first : first + wg.warps]
+        converged_warps = diverged_warps.copy()
         if mask is not None:
-            met &= _any_of_warp(mask) & ~_any_of_warp(wg.live & ~mask)
-        if met.any():
-            threads = base + np.flatnonzero(met.repeat(WARP)[: wg.lanes])
+            converged_warps &= _any_of_warp(mask) & ~_any_of_warp(wg.live & ~mask)
+        if converged_warps.any():
+            threads = base + np.flatnonzero(converged_warps.repeat(WARP)[: wg.lanes])
             self.clocks.advance(threads)
             self.since[threads] = self.clocks.epochs[threads]
-            apart &= ~met
-        return bool(apart.any())
+            diverged_warps &= ~converged_warps
+        return bool(diverged_warps.any())
 
     def ordered(
         self, ids: NDArray[np.int64], slots: NDArray[np.int64], epochs: NDArray[np.uint32]
@@ -69,7 +69,7 @@ class Convergence:
         warps = ids // WARP
         thread = np.minimum(slots, self.clocks.threads - 1)
         return np.asarray(
-            (slots // WARP == warps) & ~self.apart[warps] & (epochs >= self.since[thread])
+            (slots // WARP == warps) & ~self.diverged_warps[warps] & (epochs >= self.since[thread])
         )
 
 

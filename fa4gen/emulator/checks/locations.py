@@ -1,6 +1,6 @@
 """Synchronisation through memory: atomics, and loads and stores with a memory order.
 
-Coarse where it may be: a relaxed load learns at once what a fence behind it would let it learn, and
+Coarse where it may be: a relaxed load learns at once what a fence after it would let it learn, and
 a relaxed store publishes once its thread has executed a fence. So a missing fence can stay unseen
 here, but what is ordered is never reported.
 """
@@ -69,7 +69,7 @@ class Locations:
         self._fenced_wide = np.zeros(team.clocks.threads, np.bool_)
 
     def fence(self, party: Party, kind: str) -> None:
-        """``fence.acq_rel`` and its like: relaxed stores behind it publish."""
+        """``fence.acq_rel`` and its like: relaxed stores after it publish."""
         self._fenced[party.ids] = True
         if kind.rsplit(".", 1)[-1] in _WIDE:
             self._fenced_wide[party.ids] = True

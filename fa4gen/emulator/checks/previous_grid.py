@@ -56,7 +56,7 @@ class PreviousGrid:
     ) -> None:
         """Threads access ``size`` bytes at each address."""
         inside = self._inside(addresses.astype(np.int64), size)
-        if not inside.any() or self._told(team):
+        if not inside.any() or self._reported(team):
             return
         late = inside
         epochs = self._waited.get(team.cluster.index)
@@ -73,7 +73,7 @@ class PreviousGrid:
     def operation(self, team: Team, op: AsyncOp) -> None:
         """An asynchronous operation reads and writes global memory from now on."""
         epochs = self._waited.get(team.cluster.index)
-        known = self._told(team)
+        known = self._reported(team)
         if epochs is not None:
             known |= bool((op.clock[VC, : len(epochs)] >= epochs).any())
         if known:
@@ -96,7 +96,7 @@ class PreviousGrid:
         touched = (column < self._spans[:, 1]) & (self._spans[:, 0] < column + size)
         return np.asarray(touched.any(axis=1))
 
-    def _told(self, team: Team) -> bool:
+    def _reported(self, team: Team) -> bool:
         """Whether the cluster has learnt it from another one, through global memory."""
         known = self._grid.known(team.cluster.index) >= self._rounds
         known[team.cluster.index] = False

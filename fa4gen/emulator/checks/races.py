@@ -81,14 +81,14 @@ class RaceObserver(Observer):
         if self.options.early_exit:
             state.exits.leave(state.team.party(wg, mask))
 
-    def splits(self, wg: Warpgroup, some: NDArray[Any], rest: NDArray[Any]) -> None:
+    def diverged(self, wg: Warpgroup, some: NDArray[Any], rest: NDArray[Any]) -> None:
         team = self._of(wg).team
-        if team.convergence.splits(team.base(wg), some, rest):
-            wg.apart = True
+        if team.convergence.diverged(team.base(wg), some, rest):
+            wg.diverged = True
 
-    def meets(self, wg: Warpgroup, mask: Mask) -> None:
+    def converged(self, wg: Warpgroup, mask: Mask) -> None:
         team = self._of(wg).team
-        wg.apart = team.convergence.meets(team.base(wg), wg, mask)
+        wg.diverged = team.convergence.converged(team.base(wg), wg, mask)
 
     # ---- generic accesses
 
@@ -276,22 +276,22 @@ class RaceObserver(Observer):
         state = self._of(wg)
         party = state.team.party(wg, mask)
         if site is not None and self.options.races:
-            state.meetings.reused(party, key, site)
+            state.rendezvous.reused(party, key, site)
         state.team.releases(wg, mask, site)
-        state.meetings.arrive(party, key, release)
+        state.rendezvous.arrive(party, key, release)
 
     def rendezvous_leave(self, wg: Warpgroup, mask: Mask, key: Any, acquire: bool) -> None:
         state = self._of(wg)
-        state.meetings.leave(state.team.party(wg, mask), key, acquire)
+        state.rendezvous.leave(state.team.party(wg, mask), key, acquire)
 
     def rendezvous_reset(self, key: Any) -> None:
         for state in self._clusters.values():
-            state.meetings.reset(key)
+            state.rendezvous.reset(key)
 
     def warp_sync(self, wg: Warpgroup, mask: Mask, site: Instruction | None = None) -> None:
         state = self._of(wg)
         state.team.releases(wg, mask, site)
-        state.meetings.warp(state.team.party(wg, mask))
+        state.rendezvous.warp(state.team.party(wg, mask))
 
     # ---- fences
 

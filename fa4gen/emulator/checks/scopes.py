@@ -2,7 +2,7 @@
 
 The PTX ISA orders accesses of another CTA only by a release and an acquire of ``.cluster`` scope.
 ptxas 13 makes of ``.acquire.cluster`` the same wait, followed by CCTL.IVALL, which concerns what is
-cached of global memory; of ``.release.cluster`` the same arrival behind MEMBAR.ALL.GPU, which waits
+cached of global memory; of ``.release.cluster`` the same arrival after MEMBAR.ALL.GPU, which waits
 for stores on their way to the peer. So a missing ``.acquire.cluster`` costs shared and tensor
 memory nothing, and a missing ``.release.cluster`` only stores to shared memory.
 """

@@ -84,7 +84,7 @@ class Sites:
     # ---- words
 
     def earlier(self, number: int, who: str) -> str:
-        """An earlier access for people: ``the write by thread 5 at kernel.cu:12``."""
+        """An earlier access: ``the write by thread 5 at kernel.cu:12``."""
         site = self.get(number)
         if site.issuer:
             return f"the {site.what} issued by {site.issuer} at {site.instruction.where}"
@@ -106,12 +106,12 @@ class Sites:
 
 
 def person(machine: Machine, cta: Cta, thread: int) -> str:
-    """A thread of a CTA for people."""
+    """A thread of a CTA."""
     role = machine.names.of_threads(thread, thread)
     text = f"thread {thread} of {cta.label}"
     return f"{role} ({text})" if role else text
 
 
 def place(cta: Cta, start: int, stop: int) -> str:
-    """Bytes of shared memory for people."""
+    """Bytes of shared memory."""
     return f"{cta.name_of(start)} (shared bytes {start}-{stop - 1})"

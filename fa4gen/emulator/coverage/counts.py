@@ -48,7 +48,7 @@ class BarrierCoverage:
 
 @dataclass(frozen=True, slots=True)
 class BranchCoverage:
-    """A conditional branch, or a guard of an instruction at which threads meet or wait.
+    """A conditional branch, or a guard of an instruction at which threads synchronise or wait.
 
     line     the PTX line
     where    the source line, or the PTX line; ``call`` is where that code was inlined

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Branch:
-    """A step that sends lanes two ways; ``expects``: whether the guard holds, and does not.
+    """A step that sends lanes to two targets; ``expects``: whether the guard holds, and does not.
 
     ``skips``: the side that passes by a loop, where the other one enters it; None for others.
     """

@@ -60,7 +60,7 @@ class LaunchArrays:
         }
 
     def arguments(self) -> tuple[list[Any], dict[str, NDArray[Any]], list[Memory]]:
-        """Arguments for ``Program.launch``, the arrays among and behind them, its ``memory``."""
+        """Arguments for ``Program.launch``, the arrays they are or point to, and its ``memory``."""
         arrays = {name: array.copy() for name, array in self.arrays.items()}
         # names that no parameter gives, addresses and relocations come with these
         memory = [
@@ -141,7 +141,7 @@ def prepare(file: LaunchFile, folder: Path) -> LaunchArrays:
     if problems:
         raise LaunchFileError(*problems)
     prepared = LaunchArrays(file, arrays, described, places, raw)
-    prepared.arguments()  # what a tensor map refuses is told before anything runs
+    prepared.arguments()  # what a tensor map refuses is reported before anything runs
     return prepared
 
 
@@ -204,8 +204,8 @@ def _check_places(owner: Bytes | Memory, size: int, key: str) -> None:
 def _pointers(described: Mapping[int, str], arrays: Arrays, place: str) -> dict[int, Any]:
     found: dict[int, Any] = {}
     for offset, text in described.items():
-        name, behind = split_pointer(text)
-        found[offset] = Memory(arrays[name], name=name), behind
+        name, at = split_pointer(text)
+        found[offset] = Memory(arrays[name], name=name), at
         try:
             target(found[offset], name)
         except LaunchError as error:

@@ -57,7 +57,7 @@ class _Jump:
 
 
 class BodyReader:
-    """Reads one body; the cursor stands behind its opening brace."""
+    """Reads one body; the cursor is after its opening brace."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""Which lanes of a warp have met at an instruction that they execute together."""
+"""Which lanes of a warp are all at an instruction that they execute together."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tells the observer where lanes of a warp part and where they meet."""
+"""Reports to the observer where lanes of a warp diverge and where they converge."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ if TYPE_CHECKING:
     from fa4gen.emulator.state.machine import Warpgroup
 
 
-def part(wg: Warpgroup, lanes: Lanes, parts: Iterable[Lanes]) -> None:
-    """Lanes that stood together go on in parts; some of them may stay where they are."""
+def diverge(wg: Warpgroup, lanes: Lanes, parts: Iterable[Lanes]) -> None:
+    """Lanes at one step go on at several; some of them may stay where they are."""
     observer = wg.machine.observer
     if observer.enabled:
         here = lanes.array(wg)
         for one in parts:
             chosen = one.array(wg)
-            observer.splits(wg, chosen, here & ~chosen)
+            observer.diverged(wg, chosen, here & ~chosen)
 
 
-def meet(wg: Warpgroup, lanes: Lanes) -> None:
+def converge(wg: Warpgroup, lanes: Lanes) -> None:
     """Lanes of whole warps execute an instruction together."""
-    if wg.apart:
-        wg.machine.observer.meets(wg, lanes.mask)
+    if wg.diverged:
+        wg.machine.observer.converged(wg, lanes.mask)

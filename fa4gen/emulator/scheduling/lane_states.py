@@ -1,4 +1,4 @@
-"""Where lanes stand: ready to go on, waiting for partners, or waiting for something to happen."""
+"""The state of all lanes: ready, waiting for the rest of their warp, or waiting for an event."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ class Parked:
     wait: Wait
 
 
-class Places:
-    """All lanes of the resident CTAs, by what keeps them.
+class LaneStates:
+    """All lanes of the resident CTAs, by what they wait for.
 
-    ``ready`` lanes may run; ``joint`` ones stand at an instruction that the rest of their warp has
+    ``ready`` lanes may run; ``joint`` ones are at an instruction that the rest of their warp has
     yet to reach; ``parked`` ones wait under a key.
     """
 

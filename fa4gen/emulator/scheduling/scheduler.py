@@ -25,7 +25,7 @@ from fa4gen.emulator.scheduling import divergence
 from fa4gen.emulator.scheduling.complete_warps import complete_lanes
 from fa4gen.emulator.scheduling.deadlock import Standstill, report_deadlock
 from fa4gen.emulator.scheduling.jumps import jump
-from fa4gen.emulator.scheduling.lane_states import Parked, Places
+from fa4gen.emulator.scheduling.lane_states import LaneStates, Parked
 from fa4gen.emulator.scheduling.limits import Limits
 from fa4gen.emulator.scheduling.residents import Residents
 from fa4gen.emulator.state.findings import Stop
@@ -72,7 +72,7 @@ class Scheduler:
         self._limits = limits
         self._tick = tick
         self.residents = residents
-        self.places = Places(machine.random, policy, timeline)
+        self.lanes = LaneStates(machine.random, policy, timeline)
         self._timeline = timeline
         self._effects_at_timeout = -1
         self._reach = machine.tally.reach
@@ -83,11 +83,11 @@ class Scheduler:
 
     def wake(self, key: Hashable) -> None:
         """Lanes that wait for ``key`` execute their instruction again."""
-        self.places.wake(key)
+        self.lanes.wake(key)
 
     def waiting_at(self, key: Hashable) -> bool:
         """Whether lanes wait for ``key``."""
-        return key in self.places.parked
+        return key in self.lanes.parked
 
     def cancel_cluster(self) -> tuple[int, int, int] | None:
         """Take the next cluster off the grid."""
@@ -95,13 +95,13 @@ class Scheduler:
 
     def _parked(self) -> list[Parked]:
         """Everyone who waits, for a report."""
-        return [one for group in self.places.parked.values() for one in group]
+        return [one for group in self.lanes.parked.values() for one in group]
 
     def _joining(self) -> list[tuple[Warpgroup, Step, Lanes]]:
         """Lanes that stand at an instruction which the rest of their warp has not reached."""
         return [
             (wg, self.code.steps[index], lanes)
-            for wg, places in self.places.joint.items()
+            for wg, places in self.lanes.joint.items()
             for index, lanes in places.items()
         ]
 
@@ -114,7 +114,7 @@ class Scheduler:
         lazy = self.policy == "lazy"
         mark, idle_from = -1, 0
         while True:
-            if self.places.ready:
+            if self.lanes.ready:
                 if len(engine) and not lazy and random.random() < 0.25:
                     engine.complete_random()
                 self._run_one()
@@ -140,7 +140,7 @@ class Scheduler:
             return True
         if not running:
             return False
-        if self._effects_at_timeout != self.machine.effects and self.places.time_out():
+        if self._effects_at_timeout != self.machine.effects and self.lanes.time_out():
             self._effects_at_timeout = self.machine.effects
             return True
         code = self.code
@@ -159,7 +159,7 @@ class Scheduler:
             self._give_up(f"{idle} steps were taken without a store, an arrival or a copy")
 
     def _give_up(self, why: str) -> None:
-        wg, places = next(iter(self.places.ready.items()))
+        wg, places = next(iter(self.lanes.ready.items()))
         step, lanes = next(iter(places.items()))
         site = self._site(self.code.steps[step])
         self.machine.log.add(
@@ -192,21 +192,21 @@ class Scheduler:
         warpgroups = [wg for cta in cluster.ctas for wg in cta.warpgroups]
         for wg in warpgroups:
             set_specials(wg)
-        self.places.add(warpgroups)
+        self.lanes.add(warpgroups)
 
     # ---- one step
 
     def _run_one(self) -> None:
-        wg, step, lanes = self.places.take()
+        wg, step, lanes = self.lanes.take()
         # with a timeline whoever is furthest behind comes next, after every step
         for _ in range(_STRETCH if self._timeline is None else 1):
             follow = self._execute(wg, step, lanes)
             if follow < 0:
                 return
             step = follow
-            if wg in self.places.ready:
+            if wg in self.lanes.ready:
                 break
-        self.places.put(wg, step, lanes)
+        self.lanes.put(wg, step, lanes)
 
     def _execute(self, wg: Warpgroup, index: int, lanes: Lanes) -> int:
         """Run lanes from a step on; the step they all go on to, or -1 when they were placed."""
@@ -218,35 +218,35 @@ class Scheduler:
         if step.joint > level:
             complete, rest = self._meet(wg, step, lanes)
             if rest is not None:
-                self.places.hold(wg, index, rest)
+                self.lanes.hold(wg, index, rest)
             if complete is not None:
                 self._go(wg, complete, step)
             return -1
-        joined = self.places.join(wg, index, lanes)
+        joined = self.lanes.join(wg, index, lanes)
         if joined is not lanes:
-            self.places.put(wg, index, joined)
+            self.lanes.put(wg, index, joined)
             return -1
         run, last, count = code.run_of(step, level, lanes.mask is not None)
         if step.joint:
-            divergence.meet(wg, lanes)
+            divergence.converge(wg, lanes)
         if self._reach[index] < last:
             self._reach[index] = last
         if count:
             self._run(run, wg, lanes, step.start, code.steps[last].stop)
-            if wg.apart and any(one.joint for one in code.steps[index + 1 : last + 1]):
-                divergence.meet(wg, lanes)
+            if wg.diverged and any(one.joint for one in code.steps[index + 1 : last + 1]):
+                divergence.converge(wg, lanes)
         return self._finish(wg, lanes, last)
 
     def _go(self, wg: Warpgroup, lanes: Lanes, step: Step) -> None:
-        """Run lanes that have just met at a joint instruction: this step only."""
+        """Run lanes that have just converged at a joint instruction: this step only."""
         run, last, _ = self.code.run_of(step, PARTIAL, lanes.mask is not None)
-        divergence.meet(wg, lanes)
+        divergence.converge(wg, lanes)
         if self._reach[step.index] < last:
             self._reach[step.index] = last
         self._run(run, wg, lanes, step.start, self.code.steps[last].stop)
         follow = self._finish(wg, lanes, last)
         if follow >= 0:
-            self.places.put(wg, follow, lanes)
+            self.lanes.put(wg, follow, lanes)
 
     def _run(self, run: Run, wg: Warpgroup, lanes: Lanes, start: int, stop: int) -> None:
         """Run the function of the instructions ``start`` to ``stop``."""
@@ -284,8 +284,8 @@ class Scheduler:
             return -1
         if end.opcode == "brx":
             for target, part in jump(self.machine, self.code, wg, lanes, end):
-                divergence.part(wg, lanes, (part,))
-                self.places.put(wg, target, part)
+                divergence.diverge(wg, lanes, (part,))
+                self.lanes.put(wg, target, part)
             return -1
         if end.opcode == "trap":
             self.machine.fault("trap", "the kernel executed trap", end, wg, lanes.mask)
@@ -311,14 +311,14 @@ class Scheduler:
         if count == 0:
             return no
         chosen = Lanes(holds.copy())
-        divergence.part(wg, lanes, (chosen,))
-        self.places.put(wg, yes, chosen)
-        self.places.put(wg, no, lanes.minus(holds, wg))
+        divergence.diverge(wg, lanes, (chosen,))
+        self.lanes.put(wg, yes, chosen)
+        self.lanes.put(wg, no, lanes.minus(holds, wg))
         return -1
 
     def _meet(self, wg: Warpgroup, step: Step, lanes: Lanes) -> tuple[Lanes | None, Lanes | None]:
         """Join lanes with those already at a joint instruction: (who may go, who waits on)."""
-        lanes = self.places.join(wg, step.index, lanes)
+        lanes = self.lanes.join(wg, step.index, lanes)
         if lanes.level(wg) >= step.joint:
             return lanes, None
         if step.joint == WARPGROUP:
@@ -337,18 +337,18 @@ class Scheduler:
     def _wait(self, wg: Warpgroup, lanes: Lanes, index: int) -> int:
         """Execute an instruction at which lanes may wait."""
         step = self.code.steps[index]
-        timed_out = self.places.timed_out(wg, index)
+        timed_out = self.lanes.timed_out(wg, index)
         outcome = self._ends[index](wg, lanes, timed_out)
         for wait in outcome.waits:
-            self.places.park(wg, index, wait)
+            self.lanes.park(wg, index, wait)
         if step.end is not None and step.end.opcode in ("bar", "barrier"):
             self._settle(wg)
-        divergence.part(wg, lanes, (wait.lanes for wait in outcome.waits))
+        divergence.diverge(wg, lanes, (wait.lanes for wait in outcome.waits))
         if outcome.done is None:
             return -1
         if not outcome.waits and outcome.done.mask is lanes.mask:
             return index + 1
-        self.places.put(wg, index + 1, outcome.done)
+        self.lanes.put(wg, index + 1, outcome.done)
         return -1
 
     def _settle(self, wg: Warpgroup) -> None:
@@ -357,10 +357,10 @@ class Scheduler:
             self.machine.tally.named.add(key[-1])
             self.machine.observer.rendezvous_reset(key)
             self.machine.progress()
-            for parked in self.places.parked.pop(key, ()):
+            for parked in self.lanes.parked.pop(key, ()):
                 lanes = parked.wait.lanes
                 self.machine.observer.rendezvous_leave(parked.wg, lanes.mask, key, True)
-                self.places.put(parked.wg, parked.step + 1, lanes)
+                self.lanes.put(parked.wg, parked.step + 1, lanes)
             self.wake(next_use(key))
 
     def _leave(self, wg: Warpgroup, lanes: Lanes) -> None:
@@ -371,7 +371,7 @@ class Scheduler:
         machine.progress()
         if not wg.alive and machine.observer.enabled:
             check_reallocations(wg)
-        self.places.reconsider(wg)
+        self.lanes.reconsider(wg)
         cta = wg.cta
         self._settle(wg)
         if len(cta.cluster.ctas) > 1 or CLUSTER_BARRIER.known(cta.cluster):
@@ -384,6 +384,6 @@ class Scheduler:
         if not cta.cluster.alive:
             machine.observer.cluster_ends(cta.cluster)
             machine.tally.ended(cta.cluster.ctas)
-            self.places.remove([one for each in cta.cluster.ctas for one in each.warpgroups])
+            self.lanes.remove([one for each in cta.cluster.ctas for one in each.warpgroups])
             if self.residents.wants_more():
                 self._start_cluster()

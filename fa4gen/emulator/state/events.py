@@ -1,4 +1,4 @@
-"""What the checks are told. The base class looks away: it is what runs with the checks off.
+"""The events of a launch, which checks and timeline observe. The base class ignores them.
 
 The machine and the instruction families call these methods at the moment something happens. An
 observer may keep vector clocks, shadow memory and histories; it reports through
@@ -47,10 +47,10 @@ class Events(Generic[WarpgroupT, CtaT, ClusterT, OperationT, BarrierT, TensorRan
     def lanes_leave(self, wg: WarpgroupT, mask: Mask) -> None:
         """Threads leave the kernel."""
 
-    def splits(self, wg: WarpgroupT, some: NDArray[Any], rest: NDArray[Any]) -> None:
+    def diverged(self, wg: WarpgroupT, some: NDArray[Any], rest: NDArray[Any]) -> None:
         """Lanes that stood together go two paths; both are masks of the warpgroup's lanes."""
 
-    def meets(self, wg: WarpgroupT, mask: Mask) -> None:
+    def converged(self, wg: WarpgroupT, mask: Mask) -> None:
         """Lanes execute an instruction of whole warps while some warp of ``wg`` is diverged."""
 
     # ---- generic accesses
@@ -68,8 +68,8 @@ class Events(Generic[WarpgroupT, CtaT, ClusterT, OperationT, BarrierT, TensorRan
     ) -> None:
         """Threads access the shared memory of ``cta``: their own CTA or a peer of the cluster.
 
-        ``values`` are the bytes that a write is about to store, uint8, shape (accesses, size), told
-        before they are stored: threads that store what is there already do no harm.
+        ``values`` are the bytes that a write is about to store, uint8, shape (accesses, size), and
+        are reported before: threads that store what is there already do no harm.
         """
 
     def global_access(

@@ -52,7 +52,7 @@ class GlobalArrays:
     _written: list[tuple[NDArray[Any], NDArray[Any], int, bytes]] = field(default_factory=list)
 
     def add(self, argument: Any, name: str) -> None:
-        """Note the arrays in an argument and behind it; ``name`` is for those that have none."""
+        """Note the arrays that an argument is or points to; ``name`` is for those without one."""
         if isinstance(argument, TensorMap):
             self._array(argument.array, name)
         elif isinstance(argument, Memory):
@@ -86,7 +86,7 @@ class GlobalArrays:
                     f" at {owner.address:#x}"
                 )
         groups = _groups(self._arrays, fixed)
-        # those at a given address first: the others find their place behind them
+        # those at a given address first: the others are placed after them
         for group in sorted(groups, key=lambda one: not any(s.fixed is not None for s in one)):
             _place(group, memory, self.addresses)
         memory.seal()

@@ -27,7 +27,7 @@ def align_up(value: int, align: int) -> int:
 class Layout:
     """Addresses of variables, each within its own space.
 
-    Shared variables start behind the system's part; extern ones share the place where dynamic
+    Shared variables start after the system's part; extern ones share the place where dynamic
     shared memory starts. Global and constant variables get a region of ``memory`` each, at the
     address that ``placed`` has for its name, if any. Raises LaunchError where that cannot be.
     """

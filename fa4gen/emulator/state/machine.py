@@ -63,7 +63,7 @@ class TensorRange:
 class AsyncOp:
     """One asynchronous operation.
 
-    kind      a word for people: ``tensor copy``, ``wgmma``, ``tcgen05.mma``, ``bulk store``
+    kind      a word: ``tensor copy``, ``wgmma``, ``tcgen05.mma``, ``bulk store``
     wg/lane the issuing thread (of a warp or warpgroup operation its first lane)
     site      the instruction
     run       moves the data; called once
@@ -122,7 +122,7 @@ class Mbarrier(Phases):
         return self.cta.name_of(self.offset)
 
     def describe(self) -> str:
-        """State for people."""
+        """State."""
         return (
             f"{self.name} (phase {self.phase}, {self.pending} of {self.expected} arrivals and "
             f"{self.transactions} bytes missing, last arrival: {self.last})"
@@ -181,8 +181,8 @@ class Warpgroup(Registers):
         super().__init__(cta.label, cta.index, index, lanes, registers, local_bytes)
         self.cta = cta
         self.machine: Machine = cta.machine
-        # lanes of a warp have taken different paths and not met since; the observer's
-        self.apart = False
+        # lanes of a warp have diverged and not converged since; set by the observer
+        self.diverged = False
         # of guarded instructions: whether a lane has executed it, for the coverage
         self.held = cta.machine.tally.held
         self.state: State = {}

@@ -126,7 +126,7 @@ class GlobalMemory:
         return inside
 
     def describe(self, address: int) -> str:
-        """An address for people: ``q + 128`` or how far past which array."""
+        """An address: ``q + 128`` or how far past which array."""
         at = bisect_right(self._starts, address) - 1
         if at < 0:
             return f"address {address:#x}, which belongs to no array"

@@ -196,7 +196,7 @@ class Registers:
         return self.first_thread + lane
 
     def describe(self, mask: Mask) -> str:
-        """The threads that take part, for people: ``cta 1, threads 128-255``."""
+        """The threads that take part,: ``cta 1, threads 128-255``."""
         lanes = self.lanes_of(mask) + self.first_thread
         first, last = int(lanes[0]), int(lanes[-1])
         threads = f"thread {first}" if first == last else f"threads {first}-{last}"

@@ -34,7 +34,7 @@ NO: Final = 2
 BOTH: Final = 3
 """Sides of a branch: the guard holds, or does not."""
 COUNTED: Final = 4
-"""Added to the sides of a branch on a vote: it is told each time, not until both were seen."""
+"""Added to the sides of a branch on a vote: it is counted each time, not until both were seen."""
 
 
 class BarrierOwner(Protocol):

@@ -99,7 +99,7 @@ class TensorMemory:
         self.allocated[:] = True
 
     def describe(self) -> str:
-        """What is handed out, for people."""
+        """What is handed out,."""
         parts = [
             f"{one.first} to {one.first + one.columns - 1} since {one.site.where}"
             for one in self._allocations.values()

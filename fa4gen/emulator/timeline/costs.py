@@ -40,7 +40,7 @@ class Chip:
     """Latencies of a family of chips.
 
     arrive    from a thread's arrival at an mbarrier to the end of the phase
-    try_wait  from the end of a phase to the instruction behind the wait
+    try_wait  from the end of a phase to the instruction after the wait
     barrier   the same for a named barrier, from the last arrival
     copy      from a bulk copy's last byte leaving its place to the end of the phase
     tensor_load, tensor_store  from a column's turn to the end of tcgen05.wait
@@ -61,7 +61,7 @@ class Chip:
 _HOPPER: Final = Chip(29.0, 32.0, 15.0, 500.0)
 _BLACKWELL: Final = Chip(29.0, 32.0, 42.0, 600.0, 24.0, 24.0)
 
-# wgmma: 66 cycles behind the last product, 64 with A in registers [C].
+# wgmma: 66 cycles after the last product, 64 with A in registers [C].
 _WGMMA_TAIL: Final = (66.0, 64.0)
 # tcgen05.mma by (CTAs, rows): latency of one product less its time in the pipe, up to the end of
 # a wait for its commit [U]: 136 with A in shared memory, 104 in tensor memory, and so on. Without

@@ -130,7 +130,7 @@ def products(events: Iterable[Event]) -> tuple[Event, ...]:
 def labels(events: Iterable[Event]) -> dict[str, str]:
     """Which product it is, by where A comes from: the weights are never in shared memory.
 
-    Where all products have A in the same place they are not told apart.
+    Where all products have A in the same place they are not distinguished.
     """
     places = {str(event.args.get("a", "")) for event in products(events)}
     if len(places) < 2 or "shared memory" not in places:

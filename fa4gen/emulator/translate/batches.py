@@ -112,10 +112,10 @@ def _order(
                     )
                 )
         for index in done:
-            for behind in followers[index]:
-                missing[behind] -= 1
-                if not missing[behind]:
-                    release(behind)
+            for later in followers[index]:
+                missing[later] -= 1
+                if not missing[later]:
+                    release(later)
     return result
 
 

@@ -35,24 +35,24 @@ def find_points(
     steps: Sequence[Step], step_at: dict[int, int], instructions: Sequence[Instruction]
 ) -> Points:
     """The points of an entry that was cut into ``steps``; ``step_at`` as in ``Code``."""
-    ways = [tuple(_ways(step, steps, step_at)) for step in steps]
-    doomed = _doomed(steps, ways)
+    goals = [tuple(_ways(step, steps, step_at)) for step in steps]
+    doomed = _doomed(steps, goals)
     entered = {step.start for step in steps if step.entered}
     # of loops: where they begin, and the last step that goes back there
     back: dict[int, int] = {}
-    for index, targets in enumerate(ways):
+    for index, targets in enumerate(goals):
         back.update((target, index) for target in targets if target <= index)
     branches: dict[int, Branch] = {}
     for step in steps:
         guard = step.guard or step.end
         # an end that is no branch has its guard in a step before
         if guard is not None and guard.guard is not None and (step.guard or guard.opcode == "bra"):
-            yes, no = (not doomed[way] for way in ways[step.index])
+            yes, no = (not doomed[way] for way in goals[step.index])
             again = _fails(guard, step.stop, instructions, entered) if step.end else None
             sides = (yes and again is not True, no and again is not False)
-            skips = _skips_loop(ways[step.index], ways, back) if step.end else None
+            skips = _skips_loop(goals[step.index], goals, back) if step.end else None
             branches[step.index] = Branch(step.index, guard, sides, skips)
-    wanted = _reachable(ways, branches, doomed)
+    wanted = _reachable(goals, branches, doomed)
     alive = [
         index
         for step in steps
@@ -67,7 +67,7 @@ def find_points(
 
 
 def _reachable(
-    ways: Sequence[tuple[int, ...]],
+    goals: Sequence[tuple[int, ...]],
     branches: Mapping[int, Branch],
     doomed: Sequence[bool],
 ) -> set[int]:
@@ -79,8 +79,8 @@ def _reachable(
         if step not in found:
             found.add(step)
             branch = branches.get(step)
-            sides = (True,) * len(ways[step]) if branch is None else branch.expects
-            todo += [way for way, side in zip(ways[step], sides, strict=True) if side]
+            sides = (True,) * len(goals[step]) if branch is None else branch.expects
+            todo += [way for way, side in zip(goals[step], sides, strict=True) if side]
     return {step for step in found if not doomed[step]}
 
 
@@ -106,20 +106,20 @@ def _ways(step: Step, steps: Sequence[Step], step_at: dict[int, int]) -> Iterato
         yield follower
 
 
-def _doomed(steps: Sequence[Step], ways: Sequence[tuple[int, ...]]) -> list[bool]:
-    """For each step, whether all ways from it end in ``trap``."""
+def _doomed(steps: Sequence[Step], goals: Sequence[tuple[int, ...]]) -> list[bool]:
+    """For each step, whether all paths from it end in ``trap``."""
     doomed = [step.end is not None and step.end.opcode == "trap" for step in steps]
     changed = any(doomed)
     while changed:
         changed = False
         for index in reversed(range(len(steps))):
-            if not doomed[index] and ways[index] and all(doomed[way] for way in ways[index]):
+            if not doomed[index] and goals[index] and all(doomed[way] for way in goals[index]):
                 doomed[index] = changed = True
     return doomed
 
 
 def _skips_loop(
-    sides: tuple[int, ...], ways: Sequence[tuple[int, ...]], back: Mapping[int, int]
+    sides: tuple[int, ...], goals: Sequence[tuple[int, ...]], back: Mapping[int, int]
 ) -> bool | None:
     """Whether the side where the guard holds passes by a loop; None if no side does."""
     for enters, passes, skips in ((sides[1], sides[0], True), (sides[0], sides[1], False)):
@@ -129,9 +129,9 @@ def _skips_loop(
                 if passes > back[step]:
                     return skips
                 break
-            if len(ways[step]) != 1:
+            if len(goals[step]) != 1:
                 break
-            step = ways[step][0]
+            step = goals[step][0]
     return None
 
 

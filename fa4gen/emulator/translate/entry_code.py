@@ -154,7 +154,7 @@ class Code:
         index, count = 0, len(instructions)
         pending: list[Step] = []
         while index <= count:
-            # the place behind the last instruction is a step too: falling off the end is a return
+            # the position past the last instruction is a step too: falling off the end is a return
             self.step_at[index] = len(self.steps)
             if index == count:
                 self.steps.append(Step(len(self.steps), index, index, None, PARTIAL, True))

@@ -1,4 +1,4 @@
-"""What an instruction at which lanes may wait tells the scheduler."""
+"""What an instruction at which lanes may wait returns to the scheduler."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from fa4gen.emulator.translate.emit import Emitter
 class Wait:
     """Lanes that have to wait until someone wakes or releases ``key``.
 
-    Woken lanes execute the instruction again, released ones go on behind it. ``reason`` says what
+    Woken lanes execute the instruction again, released ones go on after it. ``reason`` says what
     is missing, for a deadlock report. With ``may_fail`` the instruction may give up: when nothing
     else can go on, the lanes execute it once more with ``timed_out`` set.
     """
@@ -29,7 +29,7 @@ class Wait:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """Lanes that are through, and those that wait."""
+    """Lanes that are done with the instruction, and those that wait."""
 
     done: Lanes | None
     waits: list[Wait] = field(default_factory=list)

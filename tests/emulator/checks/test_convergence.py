@@ -19,13 +19,13 @@ def split(world: World, lane: int = 0) -> None:
     wg = world.wg()
     some = world.lanes(wg, [lane])
     rest = world.lanes(wg, WARP) & ~some
-    world.observer.splits(wg, some, rest)
+    world.observer.diverged(wg, some, rest)
 
 
 def meet(world: World) -> None:
     """The first warp executes an instruction together that orders no memory."""
     wg = world.wg()
-    world.observer.meets(wg, world.lanes(wg, WARP))
+    world.observer.converged(wg, world.lanes(wg, WARP))
 
 
 def test_a_warp_that_never_diverged_reads_what_its_lanes_wrote() -> None:

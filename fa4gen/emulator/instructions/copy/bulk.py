@@ -40,7 +40,7 @@ _SPACES: Final = ("global", "shared::cta", "shared::cluster")
 def _form(
     i: Instruction, e: Emitter, allowed: tuple[str, ...]
 ) -> tuple[tuple[str, ...], list[str]]:
-    """State spaces, and the other modifiers behind ``bulk``."""
+    """State spaces, and the other modifiers after ``bulk``."""
     spaces, rest = [], []
     for word in i.modifiers[i.modifiers.index("bulk") + 1 :]:
         if word in _SPACES:

@@ -147,7 +147,7 @@ def _copy(i: Instruction, e: Emitter) -> None:
             rows = _Rows(target.cta, lanes, target.offsets, sources, count, size)
             _check_sources(i, wg, rows, count)
         groups_of = CopyGroups.of(wg)
-        # without checks the warps need not be told apart
+        # without checks the warps need not be distinguished
         parts = _by_warp(rows) if wg.machine.observer.enabled else [rows]
         for part in parts:
             op = _operation(i, wg, part)

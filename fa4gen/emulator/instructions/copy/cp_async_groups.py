@@ -22,7 +22,7 @@ class _Copy:
 
     lanes  those that have not waited for it yet
     group  the number of the group that it belongs to, for each lane of the warpgroup
-    signalled  whether an mbarrier tells of its completion
+    signalled  whether an mbarrier signals its completion
     """
 
     op: AsyncOp

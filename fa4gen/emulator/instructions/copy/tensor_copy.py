@@ -69,7 +69,7 @@ class MapOperand:
 
 
 def _form(i: Instruction, e: Emitter, start: str, allowed: tuple[str, ...]) -> Form:
-    """Sort the modifiers behind ``start``; ``allowed`` are those of this instruction."""
+    """Sort the modifiers after ``start``; ``allowed`` are those of this instruction."""
     words = i.modifiers[i.modifiers.index(start) + 1 :]
     rank, spaces, rest = 0, [], []
     for word in words:

@@ -52,7 +52,7 @@ class Words:
 
 
 def keys(opcode: str, *groups: Iterable[str]) -> list[str]:
-    """All ways to write an opcode with one word (or none: "") of each group."""
+    """All forms of an opcode with one word (or none: "") of each group."""
     return [".".join([opcode, *filter(None, words)]) for words in product(*groups)]
 
 

@@ -26,7 +26,7 @@ class Form:
 
 
 def parse_form(i: Instruction, e: Emitter, allowed: tuple[str, ...], default: str) -> Form:
-    """Sort the modifiers behind the operation's name; ``default`` is its memory order."""
+    """Sort the modifiers after the operation's name; ``default`` is its memory order."""
     order, scope, cluster = default, "cta", False
     words = set()
     for word in i.modifiers[1:]:

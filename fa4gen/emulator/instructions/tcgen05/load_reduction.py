@@ -48,7 +48,7 @@ class Reduction:
 
 
 def parse(i: Instruction, e: Emitter, words: list[str]) -> Reduction:
-    """The words behind shape and count, ``min`` to the type, and the second operand."""
+    """The words after shape and count, ``min`` to the type, and the second operand."""
     kind = words[-1] if words else ""
     flags = words[1:-1]
     if not words or words[0] not in ("min", "max") or kind not in ("u32", "s32", "f32"):

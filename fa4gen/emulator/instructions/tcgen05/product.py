@@ -1,7 +1,7 @@
 """The arithmetic of tcgen05.mma: operands, accumulation, and where it all lies.
 
 Floating-point products are summed exactly and rounded to float32, K steps that follow each other on
-the same accumulator in one go; the hardware rounds in ways of its own, so results agree within
+the same accumulator in one go; the hardware rounds differently, so results agree within
 bounds.
 """
 
@@ -300,7 +300,7 @@ class Product(Action):
                 return False
         return True
 
-    # ---- what the observer is told
+    # ---- what the observer gets
 
     @property
     def touched(self) -> Touched:

@@ -18,7 +18,7 @@ class Action:
     """What an operation does when its time has come."""
 
     def joins(self, later: Action) -> bool:
-        """Whether ``later`` can be done together with this one, right behind it."""
+        """Whether ``later`` can be done together with this one, right after it."""
         return False
 
     def run(self) -> None:
@@ -38,7 +38,7 @@ class InOrder:
         self._waiting: dict[AsyncOp, Action | None] = {}
 
     def submit(self, op: AsyncOp, action: Action | None, *, quiet: bool = False) -> None:
-        """Queue an operation; ``quiet`` ones are not told to the observer.
+        """Queue an operation; ``quiet`` ones are not reported to the observer.
 
         The operation's ``run`` is replaced. ``action`` is None where there is nothing to do.
         """

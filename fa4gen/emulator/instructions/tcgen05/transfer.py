@@ -39,7 +39,7 @@ _HALF = np.uint32(16)
 
 
 def _shape(i: Instruction, e: Emitter, pack: str) -> Shape:
-    """The modifiers behind ``ld``, ``ld.red`` or ``st``."""
+    """The modifiers after ``ld``, ``ld.red`` or ``st``."""
     reduces = "red" in i.modifiers
     words = list(i.modifiers[2 if reduces else 1 :])
     name = next((word for word in words if word in SHAPES), None)

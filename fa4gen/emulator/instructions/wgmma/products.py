@@ -166,7 +166,7 @@ def _left(shared: SharedMemory, parts: list[Product], shape: Shape) -> NDArray[A
 
 
 def run_chain(wg: Warpgroup, chain: list[Product], position: int) -> None:
-    """Run a product and those behind it in its chain, if they have not run yet."""
+    """Run a product and those after it in its chain, if they have not run yet."""
     if chain[position].done:
         return
     parts = [part for part in chain[position:] if not part.done]

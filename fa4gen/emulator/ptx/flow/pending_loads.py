@@ -1,7 +1,7 @@
 """Which loads may still be under way when a thread releases what it has loaded from.
 
 A load has been performed once an instruction that needs its value has executed. Instructions that
-only compute do not show it: ptxas moves them behind a release as it likes (on an H200 the products
+only compute do not show it: ptxas moves them past a release as it likes (on an H200 the products
 of values from ``ldmatrix``, before the arrival in PTX, came after it). So a load counts as complete
 where a value computed from it goes into an instruction that stays before the release, such as a
 store or a branch, or into the release itself.
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 _SHARED: Final = frozenset(("shared", "shared::cta", "shared::cluster"))
 _OTHER_SPACES: Final = frozenset(("global", "local", "const", "param", "param::entry"))
 _PRIVATE: Final = _OTHER_SPACES - {"global"}
-# What neither the compiler nor the hardware puts behind a release that follows it.
+# What neither the compiler nor the hardware moves past a release that follows.
 _ORDERED: Final = frozenset((
     "st", "red", "atom", "multimem", "stmatrix", "cp", "wgmma", "tcgen05", "mbarrier", "bar",
     "barrier", "bra", "brx", "ret", "exit", "trap", "ld", "ldmatrix",

@@ -53,9 +53,9 @@ class RegisterFlow:
 
     def _behind(self, index: int) -> tuple[int, ...]:
         one = self.code[index]
-        behind = (index + 1,) if index + 1 < len(self.code) else ()
+        following = (index + 1,) if index + 1 < len(self.code) else ()
         if one.opcode in _ENDS:
-            return behind if one.guard is not None else ()
+            return following if one.guard is not None else ()
         targets: tuple[int, ...] = ()
         for operand in one.operands:
             if isinstance(operand, Label):
@@ -63,9 +63,9 @@ class RegisterFlow:
             elif isinstance(operand, LabelTable):
                 targets = operand.targets
         if not targets:
-            return behind
+            return following
         taken = tuple(target for target in targets if target < len(self.code))
-        return taken + behind if one.guard is not None else taken
+        return taken + following if one.guard is not None else taken
 
 
 def _split(one: Instruction) -> tuple[frozenset[int], frozenset[int]]:

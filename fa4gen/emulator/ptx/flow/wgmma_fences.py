@@ -5,7 +5,7 @@ any other instruction and a product that uses the register as accumulator or ope
 add to the same accumulators need none between them. A ``mov`` renames: compilers copy accumulators
 and operands where control flow joins, and ptxas gives both names one register.
 
-Compilers let initial constants sink below the fence that the source puts behind them (nvcc 13 does,
+Compilers let initial constants sink below the fence that the source has after them (nvcc 13 does,
 unless the source ties accumulators to the fence), and may do so with computations; ptxas orders
 them all the same. So constants below a fence are nothing and computations below one are for review,
 whereas a product with no fence since the last wait is wrong.
@@ -72,18 +72,18 @@ def unfenced(flow: RegisterFlow) -> tuple[list[Wrong], list[Wrong]]:
     while todo:
         index = todo.pop()
         after = _step(walk, index, states[index])
-        for behind in flow.successors[index]:
-            known = states.get(behind)
+        for following in flow.successors[index]:
+            known = states.get(following)
             joined = after if known is None else known.joined(after)
             if known is None or joined != known:
-                states[behind] = joined
-                todo.append(behind)
-    return _told(flow, walk.wrong), _told(
+                states[following] = joined
+                todo.append(following)
+    return _as_findings(flow, walk.wrong), _as_findings(
         flow, {index: text for index, text in walk.doubtful.items() if index not in walk.wrong}
     )
 
 
-def _told(flow: RegisterFlow, messages: dict[int, str]) -> list[Wrong]:
+def _as_findings(flow: RegisterFlow, messages: dict[int, str]) -> list[Wrong]:
     return [(_KIND, messages[index], flow.code[index]) for index in sorted(messages)]
 
 

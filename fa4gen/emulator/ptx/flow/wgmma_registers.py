@@ -99,7 +99,7 @@ class _Flight:
                 copies = self._move(index, copies)
             else:
                 copies = self._other(index, copies)
-            todo.extend((behind, groups, copies) for behind in self.flow.successors[index])
+            todo.extend((following, groups, copies) for following in self.flow.successors[index])
 
     def _next_product(self, index: int, copies: Copies) -> bool:
         """Whether another product continues this one's chain, so that it stands for this one."""
