@@ -57,7 +57,8 @@ def wrap(text: str) -> list[Line]:
     number = 0
     while number < len(lines):
         line = lines[number]
-        if len(line) <= MAX_COLUMNS or line.startswith("#") or line.endswith("\\"):
+        above = lines[number - 1] if number else ""
+        if len(line) <= MAX_COLUMNS or line.startswith("#") or "\\" in (line[-1:], above[-1:]):
             done.append(Line(line, number))
             number += 1
         elif line.lstrip().startswith("//"):

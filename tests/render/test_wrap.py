@@ -44,6 +44,8 @@ __device__ __forceinline__ void wait(int32 part) const {{ mbarrier_wait(full(par
   const uint32 address = base + kOffsetOfAllStages * stage_of_this_block + kOffsetOfAllRows * row_of_it;
   arrive();  // what follows is a reason of its own, which is told above since it does not fit behind
 #error "A line of the preprocessor ends at its end, however long it is: it is left as it is, and no other."
+#pragma message( \\
+    "So does the line that goes on with it, in which a string must not become two: nothing would join them.")
 """
 WRAPPED: Final = """\
 // A comment that is longer than the hundred columns that a line may have, which goes on in the line
@@ -67,6 +69,8 @@ __device__ __forceinline__ void wait(int32 part) const {
   arrive();  // what follows is a reason of its own, which is told above since it does not fit
              // behind
 #error "A line of the preprocessor ends at its end, however long it is: it is left as it is, and no other."
+#pragma message( \\
+    "So does the line that goes on with it, in which a string must not become two: nothing would join them.")
 """
 
 

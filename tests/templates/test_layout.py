@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Final
 
@@ -34,3 +35,32 @@ def test_sections_come_in_the_order_in_which_a_reader_needs_them(source: Path) -
 
 def test_the_first_role_is_found() -> None:
     assert first_role("// head\n// ---- role: load. One thread. ----\n// ---- role: mma ----") == 2
+
+
+LEFTOVER = re.compile(
+    r"if (?:constexpr )?\((?:true|false|\d+)\)|const int32 begin = 0;"
+    r"|for \(\w+ (\w+) = 0; \1 < 1; |while \(false\)|[?] true : |[?] false : "
+)
+"""What a template's choice by the plan would have removed."""
+
+
+def code_of(source: Path) -> str:
+    return source.read_text() + source.with_name(f"{source.stem}_device.cuh").read_text()
+
+
+@pytest.mark.parametrize("source", SOURCES, ids=lambda path: path.stem)
+def test_nothing_is_decided_that_the_plan_has_decided(source: Path) -> None:
+    text = code_of(source)
+    assert LEFTOVER.search(text) is None
+    if "__cluster_dims__(2" not in text:  # rings of one CTA are there in kernels of pairs as well
+        assert not re.search(r"if (?:constexpr )?\(kCtaGroup [=!]=", text)
+
+
+def test_leftovers_are_found() -> None:
+    for line in (
+        "if constexpr (true) {",
+        "const int32 begin = 0;",
+        "for (int32 i = 0; i < 1; ++i)",
+    ):
+        assert LEFTOVER.search(line), line
+    assert not LEFTOVER.search("for (int32 i = 0; i < 16; ++i) if (first) begin = 0;")
