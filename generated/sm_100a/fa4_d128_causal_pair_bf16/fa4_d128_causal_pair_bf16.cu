@@ -1092,7 +1092,7 @@ extern "C" __global__ void __cluster_dims__(2, 1, 1) __launch_bounds__(kNumThrea
 #else  // a pass of the build for another target: the kernel is there, and traps
 
 #pragma message( \
-    "fa4gen_fa4_d128_causal_pair_bf16 traps here; it needs -gencode arch=compute_100a,code=sm_100a")
+  "fa4gen_fa4_d128_causal_pair_bf16 traps here; it needs -gencode arch=compute_100a,code=sm_100a")
 
 namespace fa4_d128_causal_pair_bf16_kernel {
 

@@ -609,7 +609,7 @@ extern "C" __global__ void __launch_bounds__(kNumThreads, 1)
 #else  // a pass of the build for another target: the kernel is there, and traps
 
 #pragma message( \
-    "fa4gen_gemm_bf16_fp32_out traps here; it needs -gencode arch=compute_100a,code=sm_100a")
+  "fa4gen_gemm_bf16_fp32_out traps here; it needs -gencode arch=compute_100a,code=sm_100a")
 
 namespace gemm_bf16_fp32_out_kernel {
 

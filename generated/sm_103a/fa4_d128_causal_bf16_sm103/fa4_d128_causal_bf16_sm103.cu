@@ -1007,7 +1007,7 @@ extern "C" __global__ void __launch_bounds__(kNumThreads, 1)
 #else  // a pass of the build for another target: the kernel is there, and traps
 
 #pragma message( \
-    "fa4gen_fa4_d128_causal_bf16_sm103 traps here; it needs -gencode arch=compute_103a,code=sm_103a")
+  "fa4gen_fa4_d128_causal_bf16_sm103 traps here; it needs -gencode arch=compute_103a,code=sm_103a")
 
 namespace fa4_d128_causal_bf16_sm103_kernel {
 

@@ -809,7 +809,7 @@ extern "C" __global__ void __launch_bounds__(kNumThreads, 1)
 #else  // a pass of the build for another target: the kernel is there, and traps
 
 #pragma message( \
-    "fa4gen_d96_causal_bf16 traps here; it needs -gencode arch=compute_90a,code=sm_90a")
+  "fa4gen_d96_causal_bf16 traps here; it needs -gencode arch=compute_90a,code=sm_90a")
 
 namespace d96_causal_bf16_kernel {
 
