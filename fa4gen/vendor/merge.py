@@ -1,8 +1,9 @@
 """Merges two edits of one text line by line: what fa4gen writes today, and what the user changed.
 
-Both sides are compared with the text that they came from, of which the hashes of its lines are
-enough: a merge writes lines of the sides only. Edits that leave an unchanged line between them are
-taken both; edits that touch or overlap are a conflict unless they are the same.
+Both sides are compared with the text that they came from, of which hashes of its lines are enough:
+a merge writes lines of the sides only. Each line is hashed together with the one before it, so an
+edit shows in two hashes. Edits that leave two unchanged lines between them are taken both; edits
+that are nearer or overlap are a conflict unless they are the same.
 """
 
 from __future__ import annotations
@@ -17,11 +18,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
 KEY_BYTES = 2
-"""Of a line's hash: the keys are the largest part of what a folder keeps beside its files.
+"""Of a hash: the keys are the largest part of what a folder keeps beside its files.
 
-Two lines of one key that both sides still have are found, and become a conflict. Of 65536 lines
-that the user edited and fa4gen changed as well, one has its old key by chance: it is taken for
-unchanged, and fa4gen's line replaces it."""
+Two lines of one key that both sides still have are found, and become a conflict. A line that the
+user edited and fa4gen changed as well is taken for unchanged only if both keys that it is part of
+stay the same by chance: one of 2**32."""
 _MARKER = re.compile(rb"^(<{7}|>{7})( |\r?$)", re.MULTILINE)
 
 
@@ -55,8 +56,11 @@ class _Region:
 
 
 def line_keys(data: bytes) -> bytes:
-    """Return the keys of the lines of ``data``, KEY_BYTES each: the base of a later merge."""
-    return b"".join(_keys(data.splitlines(keepends=True)))
+    """Return the keys of the lines of ``data``, KEY_BYTES each: the base of a later merge.
+
+    There is one more than lines: the end counts as an empty line.
+    """
+    return b"".join(_keys(_lines(data)))
 
 
 def merge(base: bytes, yours: bytes, ours: bytes, our_name: str = "fa4gen") -> Merged:
@@ -68,7 +72,7 @@ def merge(base: bytes, yours: bytes, ours: bytes, our_name: str = "fa4gen") -> M
     windows = _has_windows_ends(yours) and not _has_windows_ends(ours)
     if windows:
         yours = yours.replace(b"\r\n", b"\n")
-    your_lines, our_lines = yours.splitlines(keepends=True), ours.splitlines(keepends=True)
+    your_lines, our_lines = _lines(yours), _lines(ours)
     result: list[bytes] = []
     conflicts = 0
     your_position = our_position = 0
@@ -103,8 +107,13 @@ def has_conflict(data: bytes) -> bool:
     return _MARKER.search(data) is not None
 
 
+def _lines(data: bytes) -> list[bytes]:
+    return [*data.splitlines(keepends=True), b""]
+
+
 def _keys(lines: Sequence[bytes]) -> list[bytes]:
-    return [hashlib.sha256(line).digest()[:KEY_BYTES] for line in lines]
+    pairs = zip((b"", *lines), lines, strict=False)
+    return [hashlib.sha256(b"\0".join(pair)).digest()[:KEY_BYTES] for pair in pairs]
 
 
 def _regions(
@@ -156,18 +165,29 @@ def _edits(base: Sequence[bytes], side: Sequence[bytes]) -> list[_Edit]:
 
 
 def _conflict(yours: Sequence[bytes], ours: Sequence[bytes], our_name: str) -> list[bytes]:
+    """Return both sides between markers, and outside of them how they begin or end alike."""
+    begin = _common(yours, ours)
+    end = _common(yours[begin:][::-1], ours[begin:][::-1])
     return [
+        *yours[:begin],
         b"<<<<<<< yours\n",
-        *_ended(yours),
+        *_ended(yours[begin : len(yours) - end]),
         b"=======\n",
-        *_ended(ours),
+        *_ended(ours[begin : len(ours) - end]),
         f">>>>>>> {our_name}\n".encode(),
+        *yours[len(yours) - end :],
     ]
+
+
+def _common(one: Sequence[bytes], other: Sequence[bytes]) -> int:
+    """Return how many lines both begin with."""
+    pairs = enumerate(zip(one, other, strict=False))
+    return next((i for i, (a, b) in pairs if a != b), min(len(one), len(other)))
 
 
 def _ended(lines: Sequence[bytes]) -> list[bytes]:
     """Return ``lines`` with an end on the last one, so that a marker can follow."""
-    return [line if line.endswith((b"\n", b"\r")) else line + b"\n" for line in lines]
+    return [line if line.endswith((b"\n", b"\r")) else line + b"\n" for line in lines if line]
 
 
 def _has_windows_ends(data: bytes) -> bool:

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 ORIGINALS = f"{STATE_FOLDER}/originals.zip"
-KEYS = f"keys{8 * KEY_BYTES}"
-"""Of the archive: the member with the lines' keys, named by their bits."""
+KEYS = f"pairs{8 * KEY_BYTES}"
+"""Of the archive: the member with the keys of pairs of lines, named by their bits."""
 MAX_BYTES = 8 << 20
 """Of the archive."""
 _EPOCH = (1980, 1, 1, 0, 0, 0)
@@ -42,7 +42,7 @@ def pack_originals(files: Mapping[str, bytes]) -> bytes:
     """Return the archive of those of ``files`` that belong in it.
 
     Two members, since one for each file would take more than its keys: ``files.json`` has the
-    number of lines by path, the other the keys of all lines in that order.
+    number of keys by path, the other the keys of all lines in that order.
     """
     keys = {path: line_keys(files[path]) for path in sorted(files) if belongs(path)}
     counts = {path: len(of_file) // KEY_BYTES for path, of_file in keys.items()}

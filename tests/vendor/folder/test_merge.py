@@ -21,11 +21,11 @@ def merge(base: bytes, yours: bytes, ours: bytes, name: str = "fa4gen") -> Merge
 
 @st.composite
 def edits_apart(draw: st.DrawFn) -> tuple[bytes, bytes, bytes, bytes]:
-    """A text of different lines, an edit of it by each side, no two touching, and both together."""
+    """A text of different lines, edits by each side, two lines apart, and both together."""
     count = draw(st.integers(1, 30))
     base = [b"%d\n" % number for number in range(count)]
     sides = [list(base), list(base), list(base)]
-    for number in range(0, count, 2):  # every other line stays as it is
+    for number in range(0, count, 3):  # the two lines after it stay as they are
         whose = draw(st.sampled_from([None, 0, 1]))
         if whose is None:
             continue
@@ -77,9 +77,14 @@ def test_the_sides_are_alike(base: bytes, yours: bytes, ours: bytes) -> None:
 
 
 def test_a_conflict_shows_both_sides() -> None:
-    merged = merge(b"a\nb\nc\nd\n", b"a\nmine\nc\nd\n", b"a\ntheirs\nc\nD\n", "fa4gen 2.0")
+    base, yours, ours = (
+        f"a\n{b}\nc\nc\n{d}\n".encode() for b, d in ("bd", ("mine", "d"), ("theirs", "D"))
+    )
+    merged = merge(base.encode(), yours.encode(), ours.encode(), "fa4gen 2.0")
     assert merged.conflicts == 1
-    assert merged.data == (b"a\n<<<<<<< yours\nmine\n=======\ntheirs\n>>>>>>> fa4gen 2.0\nc\nD\n")
+    assert merged.data == (
+        b"a\n<<<<<<< yours\nmine\n=======\ntheirs\n>>>>>>> fa4gen 2.0\nc\nc\nD\n"
+    )
 
 
 @pytest.mark.parametrize(
@@ -134,3 +139,17 @@ def test_a_changed_line_of_the_same_key_is_a_conflict(monkeypatch: pytest.Monkey
     merged = merging.merge(base, b"a\nmine\n", b"a\nb\n")
     assert merged.conflicts == 1
     assert b"mine\n" in merged.data
+
+
+def test_an_edited_line_whose_key_is_the_old_one_is_not_lost() -> None:
+    """A line's own key is two bytes; the next line's key covers it as well."""
+    base = b"a\nb\nc\nd\n"
+    old = line_keys(base)[2:4]
+    edit = next(
+        line
+        for line in (b"edit %d\n" % number for number in range(1 << 20))
+        if line_keys(b"a\n" + line)[2:4] == old
+    )
+    merged = merge(base, base.replace(b"b\n", edit), base.replace(b"b\n", b"new\n"))
+    assert merged.conflicts == 1
+    assert edit in merged.data
