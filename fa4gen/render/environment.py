@@ -1,24 +1,26 @@
 """The one Jinja environment: strict, deterministic, and aware of the templates that it used.
 
 Templates are looked up in the user's folder first (``--templates DIR``), then among those
-shipped. They are compiled once for a ``TemplateSet``; each kernel gets a fresh environment over
-it, so that ``used`` names exactly the templates that this kernel came from.
+shipped. They are compiled once for a ``TemplateSet``, the shipped ones mostly not even that (see
+``compiled``); each kernel gets a fresh environment over it, so that ``used`` names exactly the
+templates that this kernel came from.
 """
 
 from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import jinja2
 
 from fa4gen.config.paths import shown_path
 from fa4gen.errors import ConfigError, Problem, TemplateError
+from fa4gen.render.compiled import CompiledTemplates
 from fa4gen.resources import data_root
 
 if TYPE_CHECKING:
-    from pathlib import Path
     from types import CodeType
 
     from jinja2.ext import Extension
@@ -44,13 +46,20 @@ class TemplateSource:
 
 
 class TemplateSet(jinja2.BaseLoader):
-    """The templates under ``roots``, read and compiled once; the first root that has one wins."""
+    """The templates under ``roots``, read and compiled once; the first root that has one wins.
+
+    ``compiled``, where it is given, keeps the code of those of the last root between runs.
+    """
 
     def __init__(
-        self, roots: tuple[Path, ...], extensions: tuple[type[Extension], ...] = ()
+        self,
+        roots: tuple[Path, ...],
+        extensions: tuple[type[Extension], ...] = (),
+        compiled: CompiledTemplates | None = None,
     ) -> None:
         self.roots = roots
         self.extensions = extensions
+        self._compiled = compiled
         self._sources: dict[str, TemplateSource] = {}
         self._codes: dict[str, CodeType] = {}
 
@@ -108,8 +117,16 @@ class TemplateSet(jinja2.BaseLoader):
         assert isinstance(environment, KernelEnvironment)
         environment.used[name] = source
         if name not in self._codes:
-            self._codes[name] = environment.compile(source.text, name, str(source.path))
+            self._codes[name] = self._code(source, environment)
         return environment.template_class.from_code(environment, self._codes[name], globals or {})
+
+    def _code(self, source: TemplateSource, environment: KernelEnvironment) -> CodeType:
+        def make() -> CodeType:
+            return environment.compile(source.text, source.name, str(source.path))
+
+        if self._compiled is None or not source.path.is_relative_to(self.roots[-1]):
+            return make()
+        return self._compiled.code(source.name, source.path, source.text, make)
 
     def _find(self, name: str) -> Path:
         # Names are relative and stay inside their root, as in every Jinja loader.
@@ -147,7 +164,9 @@ def open_templates(user_folder: Path | None = None) -> TemplateSet:
 
     Raises ConfigError when the folder does not exist.
     """
-    return TemplateSet(template_roots(user_folder))
+    return TemplateSet(
+        template_roots(user_folder), compiled=CompiledTemplates.default(Path(__file__))
+    )
 
 
 def template_roots(user_folder: Path | None) -> tuple[Path, ...]:

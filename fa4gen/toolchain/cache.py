@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from fa4gen.cache_folder import cache_folder
 from fa4gen.toolchain.model import Built
 
 if TYPE_CHECKING:
@@ -65,17 +66,8 @@ class Cache:
 
     @classmethod
     def default(cls) -> Cache:
-        """FA4GEN_CACHE_DIR, or fa4gen under XDG_CACHE_HOME or ~/.cache."""
-        named = os.environ.get("FA4GEN_CACHE_DIR")
-        if named:
-            return cls(Path(named))
-        base = os.environ.get("XDG_CACHE_HOME", "")
-        if Path(base).is_absolute():  # the XDG specification says to ignore relative paths
-            return cls(Path(base) / "fa4gen")
-        try:
-            return cls(Path.home() / ".cache" / "fa4gen")
-        except RuntimeError:  # no home folder: nothing is kept, and storing reports that
-            return cls(Path(os.devnull) / "fa4gen")
+        """Return the cache in fa4gen's own folder, see ``cache_folder``."""
+        return cls(cache_folder())
 
     def folder(self, key: str) -> Path:
         """Return where the entry of ``key`` is or would be."""

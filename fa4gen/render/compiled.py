@@ -1,0 +1,100 @@
+"""Keeps the Python code that Jinja makes of the shipped templates, so that a run need not again.
+
+A file for each template and Python version, replaced when anything that determines the code has
+changed. The code is executed, so only a file that nobody else could write is read.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import marshal
+import os
+import stat
+import sys
+import tempfile
+from contextlib import suppress
+from dataclasses import dataclass
+from importlib import metadata
+from pathlib import Path
+from types import CodeType
+from typing import TYPE_CHECKING
+
+from fa4gen.cache_folder import cache_folder
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+_DIGEST = hashlib.sha256().digest_size
+_OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
+
+
+@dataclass(frozen=True)
+class CompiledTemplates:
+    """A folder of compiled templates; where it cannot be used, each is compiled every time."""
+
+    folder: Path
+    origin: str
+    """What makes code of templates, as a text that changes with it."""
+
+    @classmethod
+    def default(cls, environment_file: Path) -> CompiledTemplates:
+        """Return fa4gen's own, for the environment that ``environment_file`` defines."""
+        try:
+            version = metadata.version("jinja2")
+            environment = hashlib.sha256(environment_file.read_bytes()).hexdigest()
+        except (metadata.PackageNotFoundError, OSError):
+            return cls(Path(os.devnull), "")  # what made the code cannot be known: keep none
+        return cls(cache_folder() / "templates", json.dumps([sys.version, version, environment]))
+
+    def code(self, name: str, path: Path, text: str, make: Callable[[], CodeType]) -> CodeType:
+        """Return the code of the template ``name``, whose text was read from ``path``.
+
+        What is kept; else what ``make`` returns, which is kept then.
+        """
+        file = self.folder / f"{_digest(sys.version, str(path)).hex()[:32]}.bin"
+        key = _digest(self.origin, name, str(path), text)
+        code = _load(file, key)
+        if code is None:
+            code = make()
+            _store(file, key, code)
+        return code
+
+
+def _digest(*texts: str) -> bytes:
+    return hashlib.sha256(json.dumps(texts).encode()).digest()
+
+
+def _load(file: Path, key: bytes) -> CodeType | None:
+    """Return the code in ``file``; None when it is not that of ``key``, whole and one's own."""
+    try:
+        with file.open("rb") as opened:
+            if not _is_own(os.fstat(opened.fileno())):
+                return None
+            data = opened.read()
+    except OSError:
+        return None
+    content = data[2 * _DIGEST :]
+    if data[: 2 * _DIGEST] != key + hashlib.sha256(content).digest():
+        return None
+    code = marshal.loads(content)  # own and whole
+    return code if isinstance(code, CodeType) else None
+
+
+def _store(file: Path, key: bytes, code: CodeType) -> None:
+    content = marshal.dumps(code)
+    with suppress(OSError):  # a run without it is slower and has the same results
+        file.parent.mkdir(parents=True, exist_ok=True)
+        descriptor, private = tempfile.mkstemp(prefix=".new-", dir=file.parent)
+        try:
+            with os.fdopen(descriptor, "wb") as opened:
+                opened.write(key + hashlib.sha256(content).digest() + content)
+            Path(private).replace(file)
+        except BaseException:
+            Path(private).unlink(missing_ok=True)
+            raise
+
+
+def _is_own(status: os.stat_result) -> bool:
+    if not hasattr(os, "getuid"):  # Windows keeps a user's folder from others
+        return True
+    return status.st_uid == os.getuid() and not status.st_mode & _OTHERS_WRITE
