@@ -49,7 +49,9 @@ def ptx_of(unit: Unit, compiler: str) -> str:
 @pytest.mark.parametrize("name", ["d128_causal_bf16", "d64_dense_small_bf16"])
 def test_generated_kernels(name: str) -> None:
     folder = GENERATED / name
-    headers = {path.name: path.read_text() for path in folder.glob("*.h")}
+    headers = {
+        path.name: path.read_text() for path in folder.iterdir() if path.suffix in (".h", ".cuh")
+    }
     source = (folder / f"{name}.cu").read_text()
     ptx = ptx_of(Unit(name, source, headers, "sm_90a", line_info=True), "nvrtc")
     entry = flatten(parse_module(ptx), f"fa4gen_{name}")
