@@ -125,7 +125,10 @@ def test_shipped_kernels_are_the_same_program(path: Path, monkeypatch: pytest.Mo
         assert tokens(text) == tokens(plain[name]), name
         assert remarks(text) == remarks(plain[name]), name
         assert joined(wrap(text)) == text, name
-        assert max(len(line) for line in text.split("\n")) <= MAX_COLUMNS, name
+        code = re.sub(
+            r"^#.*(?:\\\n.*)*", "", text, flags=re.MULTILINE
+        )  # a preprocessor line is whole
+        assert max(len(line) for line in code.split("\n")) <= MAX_COLUMNS, name
 
 
 WORDS = st.sampled_from(
