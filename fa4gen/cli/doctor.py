@@ -65,22 +65,26 @@ def command(require_gpu: bool, require_nvcc: bool, output_format: OutputFormat) 
 
 def _look() -> _Findings:
     import platform
+    from concurrent.futures import ThreadPoolExecutor
 
     from fa4gen.runtime.device import all_devices, why_no_device
     from fa4gen.toolchain.cache import Cache
     from fa4gen.toolchain.survey import survey_cache, survey_compiler, survey_packages
 
-    driver = _driver_version()
-    return _Findings(
-        python=platform.python_version(),
-        platform=platform.platform(),
-        packages=survey_packages(),
-        compilers=[survey_compiler("nvrtc"), survey_compiler("nvcc")],
-        driver=driver,
-        gpus=all_devices(),
-        why_no_gpu=why_no_device() if driver else "no NVIDIA driver",
-        cache=survey_cache(Cache.default()),
-    )
+    with ThreadPoolExecutor(1) as pool:
+        nvcc = pool.submit(survey_compiler, "nvcc")  # its own processes: the rest goes on meanwhile
+        nvrtc = survey_compiler("nvrtc")
+        driver = _driver_version()
+        return _Findings(
+            python=platform.python_version(),
+            platform=platform.platform(),
+            packages=survey_packages(),
+            driver=driver,
+            gpus=all_devices(),
+            why_no_gpu=why_no_device() if driver else "no NVIDIA driver",
+            cache=survey_cache(Cache.default()),
+            compilers=[nvrtc, nvcc.result()],
+        )
 
 
 def _driver_version() -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ctypes
+import sys
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -52,6 +54,8 @@ def load_cupy() -> Any:
 @lru_cache(maxsize=1)
 def load_driver() -> Any:
     """Import cuda.bindings.driver; MissingCapabilityError where there is no NVIDIA driver."""
+    if not _has_driver_library():  # before the import, which takes a fifth of a second
+        raise _no_driver()
     try:
         from cuda.bindings import driver
 
@@ -61,10 +65,25 @@ def load_driver() -> Any:
             Problem(f"cuda.bindings cannot be imported: {error}", remedy="install cuda-bindings")
         ) from error
     except RuntimeError as error:  # the library libcuda.so.1 is not there
-        raise MissingCapabilityError(
-            Problem("no NVIDIA driver on this machine", remedy="run this on a machine with a GPU")
-        ) from error
+        raise _no_driver() from error
     return driver
+
+
+def _no_driver() -> MissingCapabilityError:
+    return MissingCapabilityError(
+        Problem("no NVIDIA driver on this machine", remedy="run this on a machine with a GPU")
+    )
+
+
+def _has_driver_library() -> bool:
+    """Whether the driver's library can be loaded; True where that has to be tried."""
+    if sys.platform != "linux":
+        return True
+    try:
+        ctypes.CDLL("libcuda.so.1")
+    except OSError:
+        return False
+    return True
 
 
 def device_count() -> int:

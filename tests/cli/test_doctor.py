@@ -1,12 +1,14 @@
 from __future__ import annotations
 
 import json
+import threading
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from fa4gen.cli.main import main
 from fa4gen.runtime.device import all_devices
+from fa4gen.toolchain.survey import CompilerReport
 from fa4gen.version import __version__
 
 if TYPE_CHECKING:
@@ -99,3 +101,18 @@ def test_a_cache_that_cannot_be_used(
     assert status == 0
     assert document["cache"]["writable"] is False
     assert "cannot write to" in document["cache"]["problem"]
+
+
+@pytest.mark.usefixtures("cache")
+def test_the_compilers_are_tried_at_the_same_time(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    both = threading.Barrier(2, timeout=60)
+
+    def survey(name: str) -> CompilerReport:
+        both.wait()  # BrokenBarrierError when nobody else comes
+        return CompilerReport(name, "13.0", "", ("sm_90a",), "", "")
+
+    monkeypatch.setattr("fa4gen.toolchain.survey.survey_compiler", survey)
+    _, document = doctor_json(capsys)
+    assert [compiler["name"] for compiler in document["compilers"]] == ["nvrtc", "nvcc"]

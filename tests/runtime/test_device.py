@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ctypes
+import sys
 from ctypes.util import find_library
 
 import pytest
@@ -51,6 +53,25 @@ def test_without_a_gpu_the_message_says_what_is_needed():
 def test_without_a_driver_it_is_a_missing_capability():
     with pytest.raises(MissingCapabilityError, match="no NVIDIA driver on this machine"):
         load_driver()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="asks for the library that Linux has")
+def test_without_a_driver_s_library_the_bindings_are_not_imported(monkeypatch):
+    def refuse(name):
+        raise OSError(name)
+
+    monkeypatch.setattr(ctypes, "CDLL", refuse)
+    monkeypatch.setitem(sys.modules, "cuda.bindings", None)  # importing it fails
+    with pytest.raises(MissingCapabilityError, match="no NVIDIA driver on this machine"):
+        load_driver.__wrapped__()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="asks for the library that Linux has")
+def test_with_the_driver_s_library_the_bindings_are_imported(monkeypatch):
+    monkeypatch.setattr(ctypes, "CDLL", lambda _: None)
+    monkeypatch.setitem(sys.modules, "cuda.bindings", None)
+    with pytest.raises(MissingCapabilityError, match=r"cuda\.bindings cannot be imported"):
+        load_driver.__wrapped__()
 
 
 @pytest.mark.gpu
