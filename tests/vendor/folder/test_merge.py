@@ -80,7 +80,7 @@ def test_a_conflict_shows_both_sides() -> None:
     base, yours, ours = (
         f"a\n{b}\nc\nc\n{d}\n".encode() for b, d in ("bd", ("mine", "d"), ("theirs", "D"))
     )
-    merged = merge(base.encode(), yours.encode(), ours.encode(), "fa4gen 2.0")
+    merged = merge(base, yours, ours, "fa4gen 2.0")
     assert merged.conflicts == 1
     assert merged.data == (
         b"a\n<<<<<<< yours\nmine\n=======\ntheirs\n>>>>>>> fa4gen 2.0\nc\nc\nD\n"
