@@ -72,7 +72,7 @@ def _look() -> _Findings:
     from fa4gen.toolchain.survey import survey_cache, survey_compiler, survey_packages
 
     with ThreadPoolExecutor(1) as pool:
-        nvcc = pool.submit(survey_compiler, "nvcc")  # its own processes: the rest goes on meanwhile
+        nvcc = pool.submit(survey_compiler, "nvcc")  # its own processes: the rest is done meanwhile
         nvrtc = survey_compiler("nvrtc")
         driver = _driver_version()
         return _Findings(

@@ -1,7 +1,7 @@
 """Breaks the long lines of a rendered file: their length depends on names, shapes and counts.
 
 Only blanks between the tokens of C++ become line ends, a string becomes two adjacent ones, and a
-comment goes on in the next line: the compiler sees the same program. Lines that fit stay as their
+comment continues in the next line: the compiler sees the same program. Lines that fit stay as their
 template has them. Preprocessor lines are left alone.
 """
 
@@ -40,7 +40,7 @@ class Line:
 
 @dataclass(frozen=True)
 class _Break:
-    """A place where a line may end: the next one goes on at ``rest``, indented to ``column``."""
+    """A place where a line may end: the next one continues at ``rest``, indented to ``column``."""
 
     end: int
     rest: int
@@ -113,7 +113,7 @@ def _goes_on(line: str, prefix: str) -> bool:
 
 
 def _statement(lines: Sequence[str], number: int) -> tuple[list[Line], int]:
-    """Break a line of code; the rest goes to the line below where that goes on with the list."""
+    """Break a line of code; the rest goes to the line below where that continues with the list."""
     line = lines[number]
     code, comment = split_comment(line)
     if comment:
