@@ -12,7 +12,7 @@ INSTEAD = {
     r"told": "reported",
     r"hears?": "waits for",
     r"gangs?": "warpgroup",
-    r"ways? out": "suggested fix",
+    r"(?<!its )(?<!their )ways? out": "suggested fix",
     r"through with": "done with",
     r"behind the (last|end)": "past the end",
     r"at hand": "this",
@@ -23,21 +23,17 @@ INSTEAD = {
     r"strangers?": "other projects",
 }
 PACKAGES = (
-    "bench", "cli", "config", "masks", "render", "runtime", "sweep", "toolchain", "verify"
+    "bench", "cli", "config", "designs", "emulator", "masks", "render", "runtime", "scores",
+    "sweep", "toolchain", "vendor", "verify",
 )  # fmt: skip
 FILES = sorted(
     [
         *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")),
         *(path for path in (ROOT / "docs").glob("*.md") if path.stem != "glossary"),
+        *(path for name in PACKAGES for path in (ROOT / "fa4gen" / name).rglob("*.py")),
         *(
             path
-            for name in PACKAGES
-            for path in (ROOT / "fa4gen" / name).rglob("*.py")
-            if not path.name.startswith("vendor_")
-        ),
-        *(
-            path
-            for name in ("attention", "rings", "skeleton")
+            for name in ("attention", "gemm", "ptx", "rings", "skeleton")
             for path in (ROOT / "templates" / name).rglob("*.j2")
         ),
     ]

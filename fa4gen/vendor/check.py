@@ -1,7 +1,7 @@
 """Tells whether a vendored folder is what its lock says, and what fa4gen would write today.
 
 Nothing is compiled: the images in the folder are taken as they are, and a kernel whose source
-would come out differently is stale. So the result does not depend on the compiler at hand.
+would come out differently is stale. So the result does not depend on this machine's compiler.
 """
 
 from __future__ import annotations

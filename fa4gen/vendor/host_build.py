@@ -61,7 +61,7 @@ def compile_c(
         raise CompileError(
             Problem(
                 f"{compiler[0]} cannot compile {target.name}:\n{made.stderr.strip()}",
-                "Mend what the compiler names, or name another compiler in CC.",
+                "Fix what the compiler names, or name another compiler in CC.",
             )
         )
 

@@ -196,7 +196,7 @@ class RaceObserver(Observer):
                 self.previous.operation(team, op)
 
     def _continues(self, state: ClusterState, op: AsyncOp, before: AsyncOp) -> None:
-        """Of an operation that goes on with the one before only what it reads is new."""
+        """Of an operation that continues the one before only what it reads is new."""
         op.slot, op.epoch, op.clock = before.slot, before.epoch, before.clock
         if self.work is not None:
             self.work.issued(op)
@@ -376,7 +376,7 @@ class RaceObserver(Observer):
             self.sites.find(
                 "tensor-memory",
                 f"nothing orders this after the allocation by {state.team.who(thread)}, the other "
-                "of the pair: columns may be given back before",
+                "of the pair: columns may be freed before",
                 site, wg, mask,
             )  # fmt: skip
 

@@ -57,7 +57,7 @@ class TensorChecks(TensorFindings):
     # ---- loads, stores and deallocation
 
     def access(self, party: Party, part: TensorRange, kind: str, site: Instruction) -> None:
-        """The lanes of one warp load from, store to or give back a rectangle."""
+        """The lanes of one warp load from, store to or free a rectangle."""
         rectangle = _place(part)
         for entry in self._areas.touching(rectangle):
             if kind == "read" and not entry.writes:
@@ -94,7 +94,7 @@ class TensorChecks(TensorFindings):
 
     def _thread_after(self, party: Party, entry: Entry, kind: str, site: Instruction) -> None:
         wg, mask = party.wg, party.mask
-        what = {"free": "is given back"}.get(kind, f"is the target of a {kind}")
+        what = {"free": "is freed"}.get(kind, f"is the target of a {kind}")
         if entry.op is not None:
             slot, epoch = entry.op.slot, entry.op.epoch
             if not self._all_know(AFTER, party, slot, epoch):

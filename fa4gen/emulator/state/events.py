@@ -189,7 +189,7 @@ class Events(Generic[WarpgroupT, CtaT, ClusterT, OperationT, BarrierT, TensorRan
     def pair_freed(
         self, wg: WarpgroupT, mask: Mask, peer: CtaT, number: int, site: Instruction
     ) -> None:
-        """A CTA of a pair gives back allocation ``number``; ``peer`` has made its own."""
+        """A CTA of a pair frees allocation ``number``; ``peer`` has made its own."""
 
     # ---- tensor maps, and the grid before
 

@@ -210,7 +210,7 @@ def _place(group: Sequence[_Span], memory: GlobalMemory, addresses: dict[int, in
         start = starts.pop()
         memory.reserve_at(start, size, names, writable=writable)
     else:
-        # an allocation starts on a wide boundary, as the GPU's allocator gives it; what lies
+        # an allocation starts on a wide boundary, as the GPU's allocator gives it; what is
         # inside one keeps its distance from there
         lead = (low - _allocation(group[0].array)) % _ALLOCATION_ALIGN
         start = memory.reserve(size + lead, names, writable=writable) + lead

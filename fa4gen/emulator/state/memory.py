@@ -27,7 +27,7 @@ RESERVED_SHARED: Final = 1024
 RANK_SHIFT: Final = 24
 OFFSET_MASK: Final = (1 << RANK_SHIFT) - 1
 
-# Between two arrays lies at least this much that belongs to nobody.
+# Between two arrays is at least this much that belongs to nobody.
 _GUARD: Final = 4096
 _ALIGN: Final = 512
 

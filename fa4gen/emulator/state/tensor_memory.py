@@ -107,7 +107,7 @@ class TensorMemory:
         return f"columns {', '.join(parts)} are taken" if parts else "no column is taken"
 
     def check_exit(self, label: str, findings: Findings) -> None:
-        """Report columns not given back when the last thread of the CTA ``label`` has left."""
+        """Report columns not freed when the last thread of the CTA ``label`` has left."""
         for one in self._allocations.values():
             findings.find(
                 "tensor-memory",

@@ -44,7 +44,7 @@ class Event:
     args: Mapping[str, Any]
 
     def overlap(self, begin: float, end: float) -> float:
-        """How much of it lies between two times."""
+        """How much of it is between two times."""
         return max(min(self.end, end) - max(self.begin, begin), 0.0)
 
 
@@ -202,7 +202,7 @@ def measure(events: Iterable[Event], blocks: int | None = None) -> Figures:
 
 
 def _merged(events: Iterable[Event], begin: float, end: float) -> list[tuple[float, float]]:
-    """The times within a window in which one of the events goes on."""
+    """The times within a window in which one of the events is running."""
     merged: list[tuple[float, float]] = []
     for event in events:
         start, stop = max(event.begin, begin), min(event.end, end)

@@ -54,7 +54,7 @@ BARRIERS: Final = (
         (Found("phase-lap", "WAIT(full", "consumer"),), threads=160, roles=CONSUMERS,
     ),
     BugClass(
-        "leader_releases", "barriers", "NS", "one warp gives back a stage that others still read",
+        "leader_releases", "barriers", "NS", "one warp frees a stage that others still read",
         "The next copy overwrites what slower warps have yet to read.",
         "A12", numbers(4, 128, out=(128,)), passed(4), summed,
         (Found("race", "BULK_LOAD(", "producer"),), threads=160, roles=CONSUMERS,
@@ -163,7 +163,7 @@ COPIES: Final = (
         (Found("missing-proxy-fence", "BULK_STORE(", ""),),
     ),
     BugClass(
-        "ldmatrix_released", "copies", "PW", "ldmatrix still reads what an arrival gives back",
+        "ldmatrix_released", "copies", "PW", "ldmatrix still reads what an arrival frees",
         "Values of the next stage: 965 of 1500 runs of a kernel of ours differed on an H200.",
         "B15", numbers(4, 32), passed(4), copied,
         (Found("proxy-war", "BULK_LOAD(", "producer"),), threads=64,

@@ -167,7 +167,7 @@ MUTANT_CLASSES: Final = (
         ("gemm_sm90/init_fence", "cluster_sm90/init_fence", "pair_sm100/init_fence"),
     ),
     MutantClass(
-        "setmaxnreg asks for registers that nobody gives back",
+        "setmaxnreg asks for registers that nobody frees",
         "The increase blocks for ever.",
         (
             "gemm_sm90/no_dec", "gemm_sm90/dec_in_three_warps",
@@ -216,7 +216,7 @@ MUTANT_CLASSES: Final = (
         ("generic_sm90/consumer_short", "generic_sm100/consumer_short"),
     ),
     MutantClass(
-        "tensor memory is not given back",
+        "tensor memory is not freed",
         "The next kernel's allocation waits for ever.",
         ("gemm_sm100/no_dealloc",),
     ),

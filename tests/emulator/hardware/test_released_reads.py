@@ -1,4 +1,4 @@
-"""The first finding proved on silicon: a slot given back while ldmatrix may still read it.
+"""The first finding proved on silicon: a slot freed while ldmatrix may still read it.
 
 Four warps read a slot by ldmatrix, with bank conflicts, and give it back by an arrival; the next
 box is beyond the tensor, so that TMA fills the slot with zeros without a trip to memory.

@@ -93,13 +93,13 @@ GEMM: Final = (
         (Found("race", "MMA(", "issuer"),),
     ),
     Mutant(
-        "dealloc_early", "gemm_sm100", "TD", "tensor memory is given back while others use it",
+        "dealloc_early", "gemm_sm100", "TD", "tensor memory is freed while others use it",
         "B38",
         (Edit("  __syncwarp();\n  FENCE_BEFORE();\n  __syncthreads();\n", "  __syncwarp();\n"),),
         (Found("tensor-memory", "TMEM_DEALLOC(", "issuer"),),
     ),
     Mutant(
-        "no_dealloc", "gemm_sm100", "TD", "tensor memory is not given back",
+        "no_dealloc", "gemm_sm100", "TD", "tensor memory is not freed",
         "", (Edit("    TMEM_DEALLOC(1, columns, kTmemColumns);\n"),),
         (Found("tensor-memory", "TMEM_ALLOC(", "issuer"),),
     ),
@@ -150,7 +150,7 @@ PAIR: Final = (
         (Found("missing-init-fence", "TMA_LOAD_PAIR(", ""),),
     ),
     Mutant(
-        "dealloc_sync", "pair_sm100", "TD", "tensor memory is given back before the peer is done",
+        "dealloc_sync", "pair_sm100", "TD", "tensor memory is freed before the peer is done",
         "B38 B39",
         (Edit("reach this CTA until here\n  CLUSTER_SYNC();", "reach\n  __syncthreads();"),),
         (Found("early-exit", "ARRIVE_AT(free", ""), Found("tensor-memory", "TMEM_DEALLOC(", "")),

@@ -24,7 +24,7 @@ def test_an_address_is_a_lane_and_a_column() -> None:
 
 @given(st.lists(st.tuples(st.booleans(), st.sampled_from([32, 64, 128, 256, 512])), max_size=40))
 def test_columns_belong_to_one_allocation_at_a_time(steps: list[tuple[bool, int]]) -> None:
-    """Whatever is allocated and given back, nobody shares, and a refusal means there is no gap."""
+    """Whatever is allocated and freed, nobody shares, and a refusal means there is no gap."""
     memory = TensorMemory()
     held: list[Any] = []
     for frees, columns in steps:

@@ -26,7 +26,7 @@ _NAN: Final = 0x7FF7_7FF7_7FF7_7FF7
 
 @dataclass(frozen=True, slots=True)
 class Box:
-    """The part of a box that lies in the tensor.
+    """The part of a box that is in the tensor.
 
     ``first`` and ``last`` (exclusive) count copied elements per dimension, dimension 0 first;
     ``address`` is that of the first element inside, ``end`` one past the last byte inside.
@@ -83,7 +83,7 @@ class Box:
         return np.ndarray(shape, np.complex128, memory.data.data, at, strides)
 
     def load(self, memory: GlobalMemory) -> Chunks:
-        """Read the box; what lies outside the tensor is filled."""
+        """Read the box; what is outside the tensor is filled."""
         m = self.map
         if self.whole:
             chunks = self._lines(memory).reshape(-1)
@@ -98,7 +98,7 @@ class Box:
         return _as_tf32(chunks) if m.element.name == "tf32" else chunks
 
     def store(self, memory: GlobalMemory, chunks: Chunks, combine: Combine | None = None) -> None:
-        """Write the box; what lies outside the tensor is dropped, in dimension 0 by chunks.
+        """Write the box; what is outside the tensor is dropped, in dimension 0 by chunks.
 
         ``combine(old, new)`` gives the elements to write; None writes the new ones.
         """
@@ -168,7 +168,7 @@ def write_shared(shared: SharedMemory, offset: int, m: DecodedMap, chunks: Chunk
 
 
 def read_shared(shared: SharedMemory, offset: int, m: DecodedMap, chunks: int) -> Chunks:
-    """Read the ``chunks`` chunks of a box that lies at ``offset``, a multiple of 128."""
+    """Read the ``chunks`` chunks of a box that is at ``offset``, a multiple of 128."""
     wide = shared.data.view(np.complex128)
     at = offset // CHUNK
     if not m.span:

@@ -179,7 +179,7 @@ _NAN_FILL: Final = (
 
 
 def global_ranges(boxes: Sequence[Box]) -> tuple[GlobalRange, ...]:
-    """Hulls of what lies in the tensor."""
+    """Hulls of what is in the tensor."""
     return tuple(GlobalRange(box.address, box.end, box.rows()) for box in boxes if not box.empty)
 
 

@@ -127,7 +127,7 @@ def tile_ranges(
 def inside(
     shared: SharedMemory, descriptor: Descriptor, k_major: bool, mn: int, k: int, size: int
 ) -> bool:
-    """Whether a tile lies inside the CTA's own shared memory."""
+    """Whether a tile is inside the CTA's own shared memory."""
     base, key = _key(descriptor, k_major, mn, k, size)
     first, last = _bounds(*key)
     return base + first >= RESERVED_SHARED and base + last <= shared.size

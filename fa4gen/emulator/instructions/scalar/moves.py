@@ -173,7 +173,7 @@ def _cvta(i: Instruction, e: Emitter) -> None:
 
 
 def _isspacep(i: Instruction, e: Emitter) -> None:
-    """Whether a generic address lies in a space's window; shared::cta: in this CTA's part."""
+    """Whether a generic address is in a space's window; shared::cta: in this CTA's part."""
     words = Words(i, e)
     space = words.kind(*_WINDOWS)
     words.end(2)

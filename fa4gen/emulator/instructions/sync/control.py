@@ -97,7 +97,7 @@ _EXECUTED: Final = Attached[Warpgroup, list[list[Instruction]]](
 )
 """The reallocations of each warp, in its order."""
 _FREE: Final = Attached[Cta, int](lambda cta: 0)
-"""Registers that warps have given back and nobody has taken."""
+"""Registers that warps have released and no warp has taken."""
 
 
 def _compare(wg: Warpgroup, warp: int, site: Instruction, mask: Mask) -> None:

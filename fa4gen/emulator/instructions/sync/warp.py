@@ -65,7 +65,7 @@ def _check_members(site: Instruction, wg: Warpgroup, mask: Mask, members: Any) -
 
 
 def _source_lanes(mode: str, b: Any, c: Any, lane: NDArray[Any]) -> tuple[Any, Any]:
-    """The lane of its warp that each lane reads, and whether that lies in its segment."""
+    """The lane of its warp that each lane reads, and whether that is in its segment."""
     b, c = (np.asarray(x).astype(np.int64) for x in (b, c))
     b = b & 31
     clamp, segment = c & 31, c >> 8 & 31

@@ -3,7 +3,7 @@
 With ``.cta_group::2`` an allocation waits until the peer has come to its own of the same number, as
 FlashAttention-4 and CUTLASS expect, whose pairs have no barrier between there and their first
 product; but it orders nothing else. What is checked is that both CTAs of a pair ask for the same
-sizes in the same order, and that neither gives back columns before the other has allocated its own.
+sizes in the same order, and that neither frees columns before the other has allocated its own.
 """
 
 from __future__ import annotations
@@ -197,7 +197,7 @@ def _check_pair(
 
 
 def dealloc(i: Instruction, e: Emitter) -> None:
-    """``tcgen05.dealloc``: gives back what was allocated at an address."""
+    """``tcgen05.dealloc``: frees what was allocated at an address."""
     check_words(i, e, {"dealloc", *_COMMON})
     _check_count(i, e)
     group = cta_group(i, e)
@@ -238,7 +238,7 @@ def _free(
         else:
             machine.find(
                 "tensor-memory",
-                f"columns are given back before {cta.label}, the other of the pair, has allocated"
+                f"columns are freed before {cta.label}, the other of the pair, has allocated"
                 " its own",
                 site, wg, mask,
             )  # fmt: skip

@@ -1,4 +1,4 @@
-"""``tcgen05.commit``: an mbarrier hears when all earlier operations of a thread are complete."""
+"""``tcgen05.commit``: arrives on an mbarrier when a thread's earlier operations are complete."""
 
 from __future__ import annotations
 

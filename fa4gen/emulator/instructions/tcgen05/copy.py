@@ -82,7 +82,7 @@ class _Copy(Action):
             if not memory.holds(columns.start, columns.stop):
                 self.wg.machine.find(
                     "tensor-memory",
-                    f"{self.site.text} completes after its columns were given back",
+                    f"{self.site.text} completes after its columns were freed",
                     self.site, self.wg, only(self.wg, self.lane),
                 )  # fmt: skip
                 continue

@@ -1,6 +1,6 @@
 """Where in tensor memory the elements of D lie (PTX ISA, "Data Path Layout Organization").
 
-Every layout is a handful of rectangles. A from tensor memory lies on the same lanes as the rows of
+Every layout is a handful of rectangles. A from tensor memory is on the same lanes as the rows of
 D that it contributes to, so that a layout which keeps rows of D on several lanes wants the rows of
 A there several times.
 """

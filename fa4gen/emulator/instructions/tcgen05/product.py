@@ -1,4 +1,4 @@
-"""The arithmetic of tcgen05.mma: operands, accumulation, and where it all lies.
+"""The arithmetic of tcgen05.mma: operands, accumulation, and where it all is.
 
 Floating-point products are summed exactly and rounded to float32, K steps that follow each other on
 the same accumulator in one go; the hardware rounds differently, so results agree within
@@ -156,7 +156,7 @@ class Product(Action):
             return True
         self.wg.machine.find(
             "tensor-memory",
-            f"{self.site.text} completes after its columns were given back",
+            f"{self.site.text} completes after its columns were freed",
             self.site, self.wg, only(self.wg, self.lane),
         )  # fmt: skip
         return False

@@ -311,7 +311,7 @@ class _Store(Action):
             if not memory.holds(column + first, column + stop):
                 self.wg.machine.find(
                     "tensor-memory",
-                    "the columns of a store were given back before it was complete",
+                    "the columns of a store were freed before it was complete",
                     self.site, self.wg, self.mask,
                 )  # fmt: skip
                 return

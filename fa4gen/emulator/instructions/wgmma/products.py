@@ -152,7 +152,7 @@ class Product:
 
 
 def _side(a: Tile | NDArray[Any]) -> bool | None:
-    """Whether A lies K-major in shared memory; None in registers."""
+    """Whether A is K-major in shared memory; None in registers."""
     return a.k_major if isinstance(a, Tile) else None
 
 

@@ -206,7 +206,7 @@ def _joined_ranges(tiles: tuple[TileKey, ...]) -> tuple[tuple[int, int], ...]:
 def _announce(wg: Warpgroup, groups: Groups) -> None:
     """Tell the observer of the products of one straight run together.
 
-    Nothing that orders threads lies between them, so they share one place in the vector clocks.
+    Nothing that orders threads is between them, so they share one place in the vector clocks.
     """
     fresh, groups.fresh = groups.fresh, []
     first = fresh[0][0]

@@ -49,7 +49,7 @@
 #define WGMMA8_WAIT(d) \
   asm volatile("wgmma.wait_group.sync.aligned 0;" : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])::"memory")
 
-// ---- tensor memory: `columns` is the address of so many, given back at the end
+// ---- tensor memory: `columns` is the address of so many, freed at the end
 #define TMEM_BEGIN(columns, count) \
   __shared__ u32 tmem_slot; \
   if (WARP == 0) TMEM_ALLOC(1, SHARED(&tmem_slot), count); \

@@ -75,7 +75,7 @@ KERNEL aliased_slot(float* out, int steps) {
   TMEM_END(columns, 64);
 }
 
-// The accumulator is given back when its first half has been loaded, and the second is loaded then.
+// The accumulator is freed when its first half has been loaded, and the second is loaded then.
 KERNEL released_before_load(float* out, int steps) {
   __shared__ __align__(128) u32 operands[(kABytes + kBBytes) / 4];
   __shared__ u64 barriers[2];

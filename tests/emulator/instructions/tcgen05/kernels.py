@@ -67,7 +67,7 @@ def program(
     directives: str = "",
     out: int = 0,
 ) -> str:
-    """Columns allocated, ``size`` bytes of %d0 in tile; then ``body``; then columns given back.
+    """Columns allocated, ``size`` bytes of %d0 in tile; then ``body``; then columns freed.
 
     With ``group`` 2 the CTA of rank 1 reads ``size`` bytes further on and writes ``out`` further.
 

@@ -287,7 +287,7 @@ def test_columns_are_reused() -> None:
 
 
 def test_an_allocation_waits_for_columns() -> None:
-    """Warp 1 gets its 512 columns when warp 0 has given back its own."""
+    """Warp 1 gets its 512 columns when warp 0 has freed its own."""
     body = """
     setp.eq.u32 %p5, %r3, 1;
     @%p5 tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [tile+EXTRA], 512;
@@ -410,7 +410,7 @@ def test_tensor_memory_without_an_allocation_is_all_the_kernels() -> None:
          f"{registers(100, 32)}, [%r10];", "tensor-memory"),
         (FREE.format(0, 128).replace("tcgen05.dealloc", "\ntcgen05.DEALLOC"), "tensor-memory"),
     ],
-    ids=["uninitialised", "beyond", "given back"],
+    ids=["uninitialised", "beyond", "freed"],
 )  # fmt: skip
 def test_what_is_wrong_without_an_allocation_still_is(body: str, kind: str) -> None:
     text = without_allocation(f"{fill(1)} {body}").replace("DEALLOC", "dealloc")

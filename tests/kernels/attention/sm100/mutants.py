@@ -250,13 +250,13 @@ FENCES: Final[dict[str, Mutant]] = {
 
 ENDS: Final[dict[str, Mutant]] = {
     "query_given_back_before_the_store": Mutant(
-        "over", "the query's slot is given back before the store of the output has read it",
+        "over", "the query's slot is freed before the store of the output has read it",
         (_swap(_line(r"tma_store_wait_read\(\)"), _line(r"mbarrier_arrive\(base \+ kQueryE.*")),),
         (Found("race", "tma_load_5d", "load", "is not ordered after the tensor store"),),
         SEVERAL_TILES,
     ),
     "query_given_back_before_the_last_product": Mutant(
-        "apart", "the query's slot is given back after the first block",
+        "apart", "the query's slot is freed after the first block",
         (Change(r"if \(n == num_blocks - 1\) \{", "if (n == 0) {"),),
         (Found("race", "tma_load_5d", "load", "overwrites query["),
          Found("race", "mma", "mma", "reads query[")), SEVERAL_TILES,
@@ -289,7 +289,7 @@ ENDS: Final[dict[str, Mutant]] = {
         SEVERAL_TILES,
     ),
     "freed_while_in_use": Mutant(
-        "over", "tensor memory is given back while others use it",
+        "over", "tensor memory is freed while others use it",
         (Change(_line(r"__syncthreads\(\)") + r"(?=\n  tcgen05_fence_after\(\);\n  //)"),),
         (Found("tensor-memory", "tensor_memory_free", "mma"),),
     ),
@@ -329,7 +329,7 @@ PAIRS: Final[dict[str, Mutant]] = {
          Found("deadlock", "mbarrier_wait", "mma", "output_ready[")), in_header=True,
     ),
     "freed_before_the_peer_is_through": Mutant(
-        "pair", "tensor memory is given back without waiting for anyone",
+        "pair", "tensor memory is freed without waiting for anyone",
         (Change(_line(r"cluster_sync_aligned\(\)") + r"(?=\n  tcgen05_fence_after\(\);\n  //)"),),
         (Found("tensor-memory", "tensor_memory_free", "mma"),),
     ),

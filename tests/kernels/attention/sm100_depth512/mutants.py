@@ -90,7 +90,7 @@ MUTANTS: Final[dict[str, Mutant]] = {
         "tensor memory is freed before the peer is done",
         (Edit("  cluster_sync_aligned();  // until here the peer's products, commits and arrivals "
               "reach this CTA\n"),),
-        (Found("tensor-memory", "is given back", "mma"),
+        (Found("tensor-memory", "is freed", "mma"),
          Found("tensor-memory", "not all allocated", "")), "size/64",
     ),
     "probabilities_overwritten": Mutant(

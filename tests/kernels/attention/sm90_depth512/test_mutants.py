@@ -34,7 +34,7 @@ MUTANTS: Final = {
         Found("uninitialised", "wgmma_m64n256k16_shared_a", "consume", "probability"),
     ),
     "slot_released_early": _mutant(
-        "a slot is given back while its Q.K may still read it",
+        "a slot is freed while its Q.K may still read it",
         r"wgmma_wait<1>\(\);\s+release_slot\(panel - 1\);",
         "release_slot(panel - 1);\n        wgmma_wait<1>();",
         Found("race", "tma_load_5d", "load", "ring"),
@@ -54,7 +54,7 @@ MUTANTS: Final = {
         Found("race", "store_async_v4", "consume"),
     ),
     "release_without_fence": _mutant(
-        "buffers are given back by a relaxed arrival alone",
+        "buffers are freed by a relaxed arrival alone",
         r'"fence\.release\.sync_restrict::shared::cta\.cluster;"\n',
         "",
         Found("race", "store_async_v2", "consume"),

@@ -74,7 +74,7 @@ WAITS: Final[dict[str, GemmMutant]] = {
          Found("deadlock", WAIT, "consume", "input_full[")),
     ),
     "stored_panel_overwritten": GemmMutant(
-        "shared", "the slot is given back while the store reads it",
+        "shared", "the slot is freed while the store reads it",
         (Change(_line(r"tma_store_wait_read\(\)") + r"(?=\n      done)"),),
         (Found("race", "store_matrices", "consume", "after the tensor store"),),
     ),

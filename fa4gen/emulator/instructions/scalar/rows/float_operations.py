@@ -88,7 +88,7 @@ _LOW_BITS: Final = np.int64((1 << 28) - 1)
 def fused_f32(a: Any, b: Any, c: Any, out: Any) -> Any:
     """``a * b + c``, rounded once.
 
-    The float64 product is exact, but the sum is rounded twice. That matters only where it lies
+    The float64 product is exact, but the sum is rounded twice. That matters only where it is
     halfway between two float32, and then its low 28 bits are zero.
     """
     total = np.multiply(a, b, dtype=np.float64)

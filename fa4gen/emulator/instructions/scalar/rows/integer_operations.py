@@ -128,7 +128,7 @@ def reverse_bits(a: Any) -> Any:
 def extract_field(a: Any, position: Any, length: Any) -> Any:
     """bfe: ``length`` bits of ``a`` from ``position``; both are uint32, of which 8 bits count.
 
-    What lies past the top is zero, or the field's sign, which is then the top bit.
+    What is past the top is zero, or the field's sign, which is then the top bit.
     """
     bits = a.dtype.itemsize * 8
     unsigned = np.dtype(f"u{bits // 8}")
