@@ -51,3 +51,13 @@ def test_a_caller_without_collections_stays_so() -> None:
         assert gc.get_stats() == before
     finally:
         gc.enable()
+
+
+def test_launches_of_several_threads_leave_the_collector_as_it_was() -> None:
+    before = gc.get_threshold()
+    first, second = collected_at_the_end(), collected_at_the_end()
+    with first:
+        second.__enter__()
+    assert gc.get_threshold()[0] == 20_000  # the other one still runs
+    second.__exit__(None, None, None)
+    assert gc.get_threshold() == before

@@ -26,7 +26,7 @@ LOCAL = (
          "mbarrier_init(at(lane_idx), arrivals(lane_idx) > 128 ? arrivals(lane_idx) / 2"
          " : arrivals(lane_idx));"),
     # arrivals on the CTA's own barriers: S consumers, PO_lo and PO_hi
-    Edit("    mbarrier_arrive_leader<cta_group>(free());", "    mbarrier_arrive(free());"),
+    Edit("    mbarrier_arrive_leader<cta_group>(barrier);", "    mbarrier_arrive(barrier);"),
     Edit(PEER_STORED, "      mbarrier_arrive(po_lo);\n"),
     Edit("mbarrier_arrive_leader<kCtaGroup>(mbars.po_lo_mbar());",
          "mbarrier_arrive(mbars.po_lo_mbar());"),
@@ -60,10 +60,12 @@ def test_local_counts_are_a_race_on_what_the_peer_writes(case: str) -> None:
 @pytest.mark.parametrize(
     ("edit", "says"),
     [
-        (Edit("count = 4 * kThreads;", "count = 2 * kThreads;"), "PO_lo is what the table"),
-        (Edit("KV_offset = 10;", "KV_offset = 11;"), "KV is what the table"),
+        (Edit("PO_lo_offset = 0, PO_hi_offset = 1;", "PO_lo_offset = 1, PO_hi_offset = 0;"),
+         "PO_lo is where the table of barriers has it"),
+        (Edit("KV_offset = 10;", "KV_offset = 11;"),
+         "The barriers of KV are where the table of barriers has them"),
     ],
-)
+)  # fmt: skip
 def test_a_struct_that_differs_from_the_table_does_not_compile(edit: Edit, says: str) -> None:
     with pytest.raises(CompileError, match=says):
         ptx_of(edited(depth512("causal"), (edit,)))
