@@ -54,7 +54,7 @@ __device__ __forceinline__ void mbarrier_wait(uint32 barrier, uint32 parity) {
                " @!done bra.uni again; }" ::"r"(barrier), "n"(kOffset), "r"(parity) : "memory");
 }
 
-// ---- named barriers: some of the CTA's warps meet ----
+// ---- named barriers: some of the CTA's warps wait for one another ----
 
 __device__ __forceinline__ void named_barrier_sync(int32 id, int32 threads) {
   asm volatile("bar.sync %0, %1;" ::"r"(id), "r"(threads) : "memory");
@@ -115,7 +115,7 @@ __device__ __forceinline__ void store_shared_chunk(uint32 address, uint4 chunk) 
 }
 
 // ---- TMA: tensor copies between global and shared memory ----
-// What lies outside the tensor reads as zero and is not written.
+// What is outside the tensor reads as zero and is not written.
 // Coordinates of 5 dimensions: (column in panel, row, panel, head, batch).
 
 // L2 eviction policies: what one tile reads is the first to leave, what many read the last.
@@ -177,12 +177,12 @@ __device__ __forceinline__ void tensor_memory_free(uint32 address) {
                ::"r"(address), "n"(kColumns) : "memory");
 }
 
-// Orders this thread's earlier tcgen05 operations before what another thread does once told.
+// Orders this thread's earlier tcgen05 operations before what another thread does once signalled.
 __device__ __forceinline__ void tcgen05_fence_before() {
   asm volatile("tcgen05.fence::before_thread_sync;" ::: "memory");
 }
 
-// Orders this thread's later tcgen05 operations after what another thread did before it told.
+// Orders this thread's later tcgen05 operations after what another thread did before it signalled.
 __device__ __forceinline__ void tcgen05_fence_after() {
   asm volatile("tcgen05.fence::after_thread_sync;" ::: "memory");
 }

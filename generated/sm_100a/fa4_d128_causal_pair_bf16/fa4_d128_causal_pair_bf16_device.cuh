@@ -82,7 +82,7 @@ __device__ __forceinline__ void mbarrier_wait_acquire_cluster(uint32 barrier, ui
                " @!done bra.uni again; }" ::"r"(barrier), "n"(kOffset), "r"(parity) : "memory");
 }
 
-// ---- named barriers: some of the CTA's warps meet ----
+// ---- named barriers: some of the CTA's warps wait for one another ----
 
 __device__ __forceinline__ void named_barrier_sync(int32 id, int32 threads) {
   asm volatile("bar.sync %0, %1;" ::"r"(id), "r"(threads) : "memory");
@@ -116,8 +116,8 @@ __device__ __forceinline__ void store_shared_cluster(uint32 mapped_address, int3
 }
 
 // ---- pairs: the leader CTA of a pair issues all products; its barriers count for both ----
-// In the window shared::cluster, bit 24 of an address tells the odd CTA of a pair from the even
-// one.
+// In the window shared::cluster, bit 24 of an address is set for the odd CTA of a pair, clear for
+// the even one.
 
 // The same address in the leader's shared memory.
 template <int32 kCtaGroup>
@@ -178,7 +178,7 @@ __device__ __forceinline__ void store_shared_chunk(uint32 address, uint4 chunk) 
 }
 
 // ---- TMA: tensor copies between global and shared memory ----
-// What lies outside the tensor reads as zero and is not written.
+// What is outside the tensor reads as zero and is not written.
 // Coordinates of 5 dimensions: (column in panel, row, panel, head, batch).
 
 // L2 eviction policies: what one tile reads is the first to leave, what many read the last.
@@ -242,12 +242,12 @@ __device__ __forceinline__ void tensor_memory_free(uint32 address) {
                ::"r"(address), "n"(kColumns) : "memory");
 }
 
-// Orders this thread's earlier tcgen05 operations before what another thread does once told.
+// Orders this thread's earlier tcgen05 operations before what another thread does once signalled.
 __device__ __forceinline__ void tcgen05_fence_before() {
   asm volatile("tcgen05.fence::before_thread_sync;" ::: "memory");
 }
 
-// Orders this thread's later tcgen05 operations after what another thread did before it told.
+// Orders this thread's later tcgen05 operations after what another thread did before it signalled.
 __device__ __forceinline__ void tcgen05_fence_after() {
   asm volatile("tcgen05.fence::after_thread_sync;" ::: "memory");
 }

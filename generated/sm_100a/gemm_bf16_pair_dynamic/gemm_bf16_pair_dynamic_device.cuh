@@ -88,7 +88,7 @@ __device__ __forceinline__ void mbarrier_wait_acquire_cluster(uint32 barrier, ui
                " @!done bra.uni again; }" ::"r"(barrier), "n"(kOffset), "r"(parity) : "memory");
 }
 
-// ---- named barriers: some of the CTA's warps meet ----
+// ---- named barriers: some of the CTA's warps wait for one another ----
 
 __device__ __forceinline__ void named_barrier_sync(int32 id, int32 threads) {
   asm volatile("bar.sync %0, %1;" ::"r"(id), "r"(threads) : "memory");
@@ -116,8 +116,8 @@ __device__ __forceinline__ uint32 map_to_cta(uint32 address, uint32 rank) {
 }
 
 // ---- pairs: the leader CTA of a pair issues all products; its barriers count for both ----
-// In the window shared::cluster, bit 24 of an address tells the odd CTA of a pair from the even
-// one.
+// In the window shared::cluster, bit 24 of an address is set for the odd CTA of a pair, clear for
+// the even one.
 
 // The same address in the leader's shared memory.
 template <int32 kCtaGroup>
@@ -182,7 +182,7 @@ __device__ __forceinline__ void store_shared_chunk(uint32 address, uint4 chunk) 
 }
 
 // ---- TMA: tensor copies between global and shared memory ----
-// What lies outside the tensor reads as zero and is not written.
+// What is outside the tensor reads as zero and is not written.
 // Coordinates of 3 dimensions: (x along the contiguous extent, y along the other, batch).
 
 __device__ __forceinline__ void prefetch_tensor_map(const TensorMap& map) {
@@ -233,7 +233,8 @@ __device__ __forceinline__ void tma_store_wait() {
 // ---- clusterlaunchcontrol: takes over the work of clusters that have not started ----
 
 // Asks for the next cluster of the grid. The answer, 16 bytes, is written by the async proxy into
-// both CTAs and completes as many on the barrier of each. After a "none left" nobody may ask again.
+// both CTAs and completes as many on the barrier of each. After a "none left" no further request is
+// allowed.
 __device__ __forceinline__ void try_cancel(uint32 answer, uint32 barrier) {
   asm volatile("clusterlaunchcontrol.try_cancel.async.shared::cta.mbarrier::complete_tx::bytes"
                ".multicast::cluster::all.b128 [%0], [%1];" ::"r"(answer), "r"(barrier) : "memory");
@@ -270,12 +271,12 @@ __device__ __forceinline__ void tensor_memory_free(uint32 address) {
                ::"r"(address), "n"(kColumns) : "memory");
 }
 
-// Orders this thread's earlier tcgen05 operations before what another thread does once told.
+// Orders this thread's earlier tcgen05 operations before what another thread does once signalled.
 __device__ __forceinline__ void tcgen05_fence_before() {
   asm volatile("tcgen05.fence::before_thread_sync;" ::: "memory");
 }
 
-// Orders this thread's later tcgen05 operations after what another thread did before it told.
+// Orders this thread's later tcgen05 operations after what another thread did before it signalled.
 __device__ __forceinline__ void tcgen05_fence_after() {
   asm volatile("tcgen05.fence::after_thread_sync;" ::: "memory");
 }

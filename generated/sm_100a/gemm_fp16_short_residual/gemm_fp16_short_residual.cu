@@ -407,7 +407,7 @@ struct EpilogueRole {
     out.step();
   }
 
-  // has_products: false where k is 0, and nobody writes sums.
+  // has_products: false where k is 0 and no sums are written.
   __device__ __forceinline__ void store_tile(int32 row, const Tile& tile, bool has_products) {
     uint32 address = 0;
     if (has_products) {

@@ -92,7 +92,7 @@ __device__ __forceinline__ void mbarrier_wait_slot(uint32 base, uint32 slot, uin
   mbarrier_wait<kBarrier>(base + 8 * slot, parity);
 }
 
-// ---- named barriers: some of the CTA's warps meet ----
+// ---- named barriers: some of the CTA's warps wait for one another ----
 
 __device__ __forceinline__ void named_barrier_sync(int32 id, int32 threads) {
   asm volatile("bar.sync %0, %1;" ::"r"(id), "r"(threads) : "memory");
@@ -130,7 +130,7 @@ __device__ __forceinline__ void store_matrices(uint32 address, uint32 x, uint32 
 }
 
 // ---- TMA: tensor copies between global and shared memory ----
-// What lies outside the tensor reads as zero and is not written.
+// What is outside the tensor reads as zero and is not written.
 // Coordinates of 5 dimensions: (column in panel, row, panel, head, batch).
 
 // L2 eviction policies: what one tile reads is the first to leave, what many read the last.

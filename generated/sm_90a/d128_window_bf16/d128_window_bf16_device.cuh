@@ -105,7 +105,7 @@ __device__ __forceinline__ uint32 shared_address(const char* pointer) {
 }
 
 // ---- TMA: tensor copies between global and shared memory ----
-// What lies outside the tensor reads as zero and is not written.
+// What is outside the tensor reads as zero and is not written.
 // Coordinates of 5 dimensions: (column in panel, row, panel, head, batch).
 
 // L2 eviction policies: what one tile reads is the first to leave, what many read the last.

@@ -66,7 +66,7 @@ __device__ __forceinline__ void mbarrier_wait(uint32 barrier, uint32 parity) {
 // A mapped barrier is an address in the window shared::cluster: of a barrier of either CTA.
 
 // As mbarrier_arrive_release_cluster for shared memory alone, which costs no membar of the whole
-// GPU: the arrival is relaxed, behind a fence that orders accesses of shared memory at cluster
+// GPU: the arrival is relaxed, after a fence that orders accesses of shared memory at cluster
 // scope.
 template <uint32 kOffset = 0>
 __device__ __forceinline__ void mbarrier_arrive_release_shared(uint32 mapped_barrier) {
@@ -190,7 +190,7 @@ __device__ __forceinline__ uint32 shared_address(const char* pointer) {
 }
 
 // ---- TMA: tensor copies between global and shared memory ----
-// What lies outside the tensor reads as zero and is not written.
+// What is outside the tensor reads as zero and is not written.
 // Coordinates of 5 dimensions: (column in panel, row, panel, head, batch).
 
 // L2 eviction policies: what one tile reads is the first to leave, what many read the last.

@@ -259,7 +259,7 @@ struct Consumer {
   InputPipeline input;
   OutputPipeline output;
 
-  // Tells the loader that this warp's wgmmas have read the slot. One lane arrives for the warp.
+  // Signals the loader that this warp's wgmmas have read the slot. One lane arrives for the warp.
   __device__ __forceinline__ void release(uint32 stage) const {
     if (threadIdx.x % 32 == 0) {
       mbarrier_arrive(input.empty(stage));

@@ -82,7 +82,7 @@ __device__ __forceinline__ void store_shared_v2(uint32 address, float x, float y
 }
 
 // ---- TMA: tensor copies between global and shared memory ----
-// What lies outside the tensor reads as zero and is not written.
+// What is outside the tensor reads as zero and is not written.
 // Coordinates of 3 dimensions: (x along the contiguous extent, y along the other, batch).
 
 __device__ __forceinline__ void prefetch_tensor_map(const TensorMap& map) {

@@ -65,7 +65,7 @@ __device__ __forceinline__ void mbarrier_arrive_remote(uint32 mapped_barrier) {
                ::"r"(mapped_barrier), "n"(kOffset) : "memory");
 }
 
-// ---- named barriers: some of the CTA's warps meet ----
+// ---- named barriers: some of the CTA's warps wait for one another ----
 
 __device__ __forceinline__ void named_barrier_sync(int32 id, int32 threads) {
   asm volatile("bar.sync %0, %1;" ::"r"(id), "r"(threads) : "memory");
@@ -132,7 +132,7 @@ __device__ __forceinline__ void store_matrices(uint32 address, uint32 x, uint32 
 }
 
 // ---- TMA: tensor copies between global and shared memory ----
-// What lies outside the tensor reads as zero and is not written.
+// What is outside the tensor reads as zero and is not written.
 // Coordinates of 3 dimensions: (x along the contiguous extent, y along the other, batch).
 
 __device__ __forceinline__ void prefetch_tensor_map(const TensorMap& map) {

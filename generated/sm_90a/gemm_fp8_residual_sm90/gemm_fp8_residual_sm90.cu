@@ -273,8 +273,8 @@ struct Consumer {
   InputPipeline input;
   OutputPipeline output;
 
-  // Tells the loaders of both CTAs that this warp's wgmmas have read the slot. One lane arrives for
-  // the warp.
+  // Signals the loaders of both CTAs that this warp's wgmmas have read the slot. One lane arrives
+  // for the warp.
   __device__ __forceinline__ void release(uint32 stage) const {
     if (threadIdx.x % 32 == 0) {
       mbarrier_arrive(input.empty(stage));
