@@ -56,6 +56,8 @@ class ConfigError(Fa4genError):
 class TemplateError(Fa4genError):
     """A template that failed to render; names template file, line and config key."""
 
+    exit_status = 2
+
 
 class CompileError(Fa4genError):
     """The compiler refused a kernel, or its log shows a defect that the lint forbids."""

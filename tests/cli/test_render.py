@@ -126,7 +126,7 @@ def test_a_template_error_names_template_and_key(
 ) -> None:
     path = work / "mine/attention/sm90/kernel.cu.j2"
     path.write_text("// {{ plan.name }}\n// {{ plan.num_kv_stages / plan.nothing }}\n")
-    assert render("kernels/one.yaml") == 1
+    assert render("kernels/one.yaml") == 2
     err = capsys.readouterr().err
     assert err.startswith("mine/attention/sm90/kernel.cu.j2:2:33: plan has no field 'nothing'")
     assert "config key num_kv_stages: 2 (kernels/one.yaml:5)" in err
