@@ -42,7 +42,7 @@ __device__ __forceinline__ void wait(int32 part) const {{ mbarrier_wait(full(par
   asm volatile("instruction.with.modifiers.that.take.nearly.all.of.the.columns [%0, {{%1, %2, %3}}], [%4];"
                :: "r"(0) : "memory");
   const uint32 address = base + kOffsetOfAllStages * stage_of_this_block + kOffsetOfAllRows * row_of_it;
-  arrive();  // what follows is a reason of its own, which is told above since it does not fit behind
+  arrive();  // what follows is a reason of its own, which is said above since it does not fit beside
 #error "A line of the preprocessor ends at its end, however long it is: it is left as it is, and no other."
 #pragma message( \\
     "So does the line that goes on with it, in which a string must not become two: nothing would join them.")
@@ -66,8 +66,8 @@ __device__ __forceinline__ void wait(int32 part) const {
                :: "r"(0) : "memory");
   const uint32 address = base + kOffsetOfAllStages * stage_of_this_block +
       kOffsetOfAllRows * row_of_it;
-  arrive();  // what follows is a reason of its own, which is told above since it does not fit
-             // behind
+  arrive();  // what follows is a reason of its own, which is said above since it does not fit
+             // beside
 #error "A line of the preprocessor ends at its end, however long it is: it is left as it is, and no other."
 #pragma message( \\
     "So does the line that goes on with it, in which a string must not become two: nothing would join them.")
@@ -94,7 +94,7 @@ def tokens(text: str) -> list[str]:
 
 
 def remarks(text: str) -> list[str]:
-    """The words of all comments, in any order: comments behind a line may go before it."""
+    """The words of all comments, in any order: comments after a line may move above it."""
     comments = (split_comment(line)[1] for line in text.split("\n"))
     return sorted(word for comment in comments for word in comment.replace("//", " ").split())
 
