@@ -1,0 +1,118 @@
+from __future__ import annotations
+
+import importlib.util
+import json
+import random
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fa4gen.config.load import config_schema
+from fa4gen.designs.registry import DESIGNS
+from fa4gen.errors import ConfigError, Problem
+from fa4gen.render.environment import open_templates
+from fa4gen.toolchain.batch import compile_many, find_compilers
+from fa4gen.toolchain.cache import Cache
+
+SCRIPT = Path(__file__).parents[2] / "benchmarks" / "random_configs.py"
+SAMPLE = 27
+
+
+@pytest.fixture(scope="module")
+def random_configs() -> Any:
+    spec = importlib.util.spec_from_file_location("random_configs", SCRIPT)
+    assert spec
+    assert spec.loader
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["random_configs"] = module  # where its dataclasses look for their module
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture(scope="module")
+def sample(random_configs: Any) -> list[dict[str, Any]]:
+    return [random_configs.draw_numbered(7, number) for number in range(SAMPLE)]
+
+
+def test_accepted_configs_render(random_configs: Any, sample: list[dict[str, Any]]) -> None:
+    records = list(random_configs.records(iter(sample), compiled=False))
+    assert [r for r in records if r.verdict != "rendered"] == []
+    assert {r.design for r in records} == {design.name for design in DESIGNS}
+
+
+def test_they_compile_clean(
+    random_configs: Any, sample: list[dict[str, Any]], tmp_path: Path
+) -> None:
+    cheap = next(keys for keys in sample if keys["kernel"] == "gemm")
+    cache = Cache(tmp_path)
+    [record] = random_configs.records(iter([cheap]), cache=cache)
+    assert record.verdict == "clean", record.findings
+    assert record.registers > 0
+    assert record.spill_bytes == 0
+    assert record.seconds > 0
+
+    def spilling(units: Any) -> Any:
+        [outcome] = compile_many(units, find_compilers("nvrtc"), cache=cache)
+        return [replace(outcome, problems=(Problem("12 bytes are spilled"),))]
+
+    [record] = random_configs.tried([cheap], open_templates(), spilling)
+    assert (record.verdict, record.findings) == ("lint", ("12 bytes are spilled",))
+
+
+def test_every_key_is_drawn(random_configs: Any) -> None:
+    for name, schema in config_schema()["$defs"].items():
+        for key, node in schema["properties"].items():
+            if key != "name":
+                drawn = {
+                    str(random_configs.draw_value(node, random.Random(n), key)) for n in range(60)
+                }
+                assert "const" in node or len(drawn) > 1, (name, key)
+
+
+def test_a_key_whose_values_cannot_be_drawn_is_not_left_out(random_configs: Any) -> None:
+    with pytest.raises(ValueError, match="colour: how to draw"):
+        random_configs.draw_value({"type": "string"}, random.Random(0), "colour")
+
+
+def test_a_config_follows_from_its_number(
+    random_configs: Any, sample: list[dict[str, Any]]
+) -> None:
+    assert random_configs.draw_numbered(7, 11) == sample[11]
+    assert len({json.dumps({**keys, "name": ""}) for keys in sample}) > SAMPLE * 0.8
+
+
+def test_crashes_are_found(
+    random_configs: Any, sample: list[dict[str, Any]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def crash(config: object) -> None:
+        raise KeyError(config)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(random_configs, "build_plan", crash)
+        keys = random_configs.draw_numbered(7, 0)
+        [record] = random_configs.records(iter([keys]), compiled=False)
+    assert record.verdict == "crash"
+    assert "KeyError" in record.findings[0]
+
+
+def test_what_is_refused_is_counted(
+    random_configs: Any,
+    sample: list[dict[str, Any]],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+) -> None:
+    first = tmp_path / "first.jsonl"
+    monkeypatch.setattr(sys, "argv", ["", "--plan-only", "--count", "2", "--json", str(first)])
+    assert random_configs.main() == 0
+
+    def refuse(config: object) -> None:  # as after a new limit
+        raise ConfigError(Problem("no room", key="BN"))
+
+    monkeypatch.setattr(random_configs, "build_plan", refuse)
+    monkeypatch.setattr(sys, "argv", ["", "--plan-only", "--again", str(first)])
+    assert random_configs.main() == 1
+    assert capsys.readouterr().out.splitlines()[-1].endswith("refused: 2")
