@@ -235,14 +235,16 @@ def _tensor_map(spec: TensorMapSpec, buffers: dict[str, Image]) -> TensorMap:
     name = next(name for name, word in WORDS.items() if word == spec.dtype)
     dtype = np.dtype(BITS_ACCEPTED.get(name) or numpy_dtype(name))
     image = _owner(spec.pointer, buffers)
-    array = np.ndarray(
-        spec.dims[::-1],
-        dtype,
-        buffer=image.data,
-        offset=spec.pointer - image.__array_interface__["data"][0],
+    # by its strides, not as an array: those of maps that clip rows wrap around the address space
+    start = spec.pointer - image.__array_interface__["data"][0]
+    return TensorMap(
+        image[start:],
+        box=spec.box[::-1],
+        swizzle=spec.swizzle,
+        dtype=dtype,
+        shape=spec.dims[::-1],
         strides=(*spec.strides[::-1], dtype.itemsize),
     )
-    return TensorMap(array, box=spec.box[::-1], swizzle=spec.swizzle)
 
 
 def _owner(pointer: int, buffers: dict[str, Image]) -> NDArray[np.uint8]:

@@ -22,6 +22,9 @@ Combine: TypeAlias = Callable[[NDArray[Any], NDArray[Any]], NDArray[Any]]
 
 # what NaN fill writes, repeated over the element (seen for the 16-bit types)
 _NAN: Final = 0x7FF7_7FF7_7FF7_7FF7
+# addresses are modulo 2^64: with a stride of 2^34 - s, coordinate 2^30 steps back by 2^30 s bytes
+# (seen on an H200), by which kernels clip a box at any row of a tensor
+_ADDRESSES: Final = 1 << 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +151,9 @@ def place_box(m: DecodedMap, coordinates: Sequence[int], *, chunked: bool = Fals
         last.append(high)
         address += (at + low * step) * stride
         end += (at + (exact - 1) * step) * stride
-    return Box(m, tuple(first), tuple(last), address, end + m.element.size, whole, empty)
+    address %= _ADDRESSES
+    end = end % _ADDRESSES + m.element.size
+    return Box(m, tuple(first), tuple(last), address, end, whole, empty)
 
 
 def write_shared(shared: SharedMemory, offset: int, m: DecodedMap, chunks: Chunks) -> None:

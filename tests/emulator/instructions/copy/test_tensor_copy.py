@@ -107,6 +107,41 @@ def test_any_box_anywhere(case) -> None:
     assert not report.findings
 
 
+def clipping_map(array, box_rows: int) -> TensorMap:
+    """A map of (rows, columns) that can clip at any row: (wrap, place, row, column)."""
+    rows, columns = array.shape
+    stride = array.strides[0]
+    return TensorMap(
+        array,
+        (1, 1, box_rows, columns),
+        shape=((1 << 30) + 1, rows + 1, 1 << 30, columns),
+        strides=((1 << 34) - stride, stride, stride, array.itemsize),
+    )
+
+
+CLIPS = st.tuples(st.integers(0, 60), st.integers(0, 60), st.integers(0, 70), st.integers(1, 40))
+
+
+@settings(max_examples=40, deadline=None)
+@given(CLIPS)
+def test_addresses_wrap_around_so_a_box_is_clipped_at_any_row(case) -> None:
+    start, valid, row, box_rows = case
+    assume(start + valid <= 60)
+    array = noise((60, 8), np.float32)
+    at = (1 << 30, start + valid, (1 << 30) - valid + row, 0)
+    out, report = loaded(clipping_map(array, box_rows), at)
+    sequence = array[start : start + valid]
+    assert np.array_equal(out, lines(reference(sequence, (box_rows, 8), (row, 0)), 0))
+    assert not report.findings
+
+
+def test_a_wrapped_address_outside_the_tensor_is_reported() -> None:
+    array = noise((60, 8), np.float32)
+    at = (1 << 30, 2, (1 << 30) - 10, 0)  # ten rows that end at row 2
+    _, report = loaded(clipping_map(array, 4), at)
+    assert kinds(report) == ["out-of-bounds"]
+
+
 def test_element_strides_take_every_nth_row() -> None:
     array = noise((40, 64))
     tensor_map = TensorMap(array, (9, 64), element_strides=(2, 1))
