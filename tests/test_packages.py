@@ -210,3 +210,42 @@ def test_the_command_line_starts_without_heavy_packages(command, tmp_path) -> No
 @pytest.mark.parametrize("path", MODULES, ids=name_of)
 def test_a_module_stays_small(path) -> None:
     assert len(path.read_text(encoding="utf-8").splitlines()) < MAX_LINES
+
+
+def calls(tree: ast.AST) -> Iterator[tuple[str, str]]:
+    """Names of functions that are called: ``("", "exec")``, ``("np", "load")``."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call):
+            if isinstance(node.func, ast.Name):
+                yield "", node.func.id
+            elif isinstance(node.func, ast.Attribute) and isinstance(node.func.value, ast.Name):
+                yield node.func.value.id, node.func.attr
+
+
+def test_code_is_made_from_text_in_one_place() -> None:
+    """What could run code that a file holds; Jinja's templates and modules by name are the rest."""
+    doors = {
+        **{("", name): {"emulator/translate/generated_code.py"} for name in ("exec", "compile")},
+        ("", "eval"): set(),
+        ("", "__import__"): set(),
+        ("yaml", "load"): set(),
+        ("pickle", "load"): set(),
+        ("pickle", "loads"): {"workers.py"},  # whether an error can be sent to another process
+        ("marshal", "loads"): {"render/compiled.py"},  # own and whole, by its digest
+        ("os", "system"): set(),
+        ("runpy", "run_path"): set(),
+    }
+    found: dict[tuple[str, str], set[str]] = {door: set() for door in doors}
+    for path in MODULES:
+        for call in calls(ast.parse(path.read_text(encoding="utf-8"))):
+            if call in found:
+                found[call].add(name_of(path))
+    assert found == doors
+
+
+def test_arrays_are_read_without_pickles() -> None:
+    for path in MODULES:
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Call) and ast.unparse(node.func) == "np.load":
+                given = {one.arg: ast.unparse(one.value) for one in node.keywords}
+                assert given.get("allow_pickle") == "False", name_of(path)

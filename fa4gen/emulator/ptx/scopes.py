@@ -24,7 +24,7 @@ _SCALARS: Final = (
     "reserved_smem_offset_begin", "reserved_smem_offset_end", "reserved_smem_offset_cap",
     "reserved_smem_offset_0", "reserved_smem_offset_1",
 )  # fmt: skip
-_SPECIALS: Final = frozenset(
+SPECIALS: Final = frozenset(
     ["WARP_SZ"]
     + [f"%{name}" for name in (*_SCALARS, *_VECTORS)]
     + [f"%{name}.{component}" for name in _VECTORS for component in "xyzw"]
@@ -97,7 +97,7 @@ class Scope:
             return found
         if self._parent is not None:
             return self._parent.find(name)
-        return Special(name) if name in _SPECIALS else None
+        return Special(name) if name in SPECIALS else None
 
     def _ranged(self, name: str) -> Register | None:
         if not self._ranges:

@@ -34,6 +34,9 @@ _VIEWS: Final[dict[str, tuple[str, Any]]] = {
     "b128": ("Q", np.uint64),
 }
 
+VIEWS: Final = frozenset(view for view, _ in _VIEWS.values())
+"""Names of the ways to read a warpgroup's registers."""
+
 CLASS_BITS: Final[dict[RegisterClass, int]] = {"p": 1, "h": 16, "r": 32, "d": 64, "q": 128}
 
 

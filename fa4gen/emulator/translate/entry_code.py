@@ -17,6 +17,7 @@ from fa4gen.emulator.state.layout import Layout
 from fa4gen.emulator.translate import batches, packed_f32
 from fa4gen.emulator.translate.coverage_points import find_points
 from fa4gen.emulator.translate.emit import Emitter
+from fa4gen.emulator.translate.generated_code import make_function
 from fa4gen.emulator.translate.registry import Translate, find
 from fa4gen.emulator.translate.steps import Run, Step, ends_step, joint_level, waits
 from fa4gen.emulator.translate.votes import find_votes
@@ -108,11 +109,8 @@ class Code:
             self._translate(one, emitter)
             if not batches.is_pure(one):
                 emitter.previous = one
-        views = [f"    {view} = g.{view}" for view in sorted(emitter.views)]
-        body = "\n".join(["def run(g, m):", *views, *emitter.lines, "    return None"])
-        exec(compile(body, f"<ptx line {self._line(start)}>", "exec"), namespace)
-        function: Run = namespace["run"]
-        return function
+        name = f"<ptx line {self._line(start)}>"
+        return make_function(emitter.views, emitter.lines, namespace, name)
 
     def _line(self, index: int) -> int:
         return self.instructions[index].line if index < len(self.instructions) else 0
