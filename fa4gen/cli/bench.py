@@ -9,7 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from fa4gen.cli.options import OutputFormat, configs_argument, format_option, jobs_option
+from fa4gen.cli.options import (
+    OutputFormat,
+    configs_argument,
+    format_option,
+    jobs_option,
+    shipped_option,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -27,6 +33,7 @@ if TYPE_CHECKING:
 
 @click.command(name="bench")
 @configs_argument
+@shipped_option
 @click.option(
     "--sizes",
     metavar="N,N,...",
@@ -86,6 +93,7 @@ if TYPE_CHECKING:
 @format_option
 def command(
     configs: tuple[str, ...],
+    shipped: bool,
     sizes: str | None,
     rounds: int,
     fa3: Path | None,
@@ -114,12 +122,12 @@ def command(
     TFLOP/s, from medians of CUDA-event timings with a cold L2.
     """
     from fa4gen.bench.run import BenchOptions
-    from fa4gen.config.find import find_configs
+    from fa4gen.config.selection import select_configs
     from fa4gen.render.batch import plan_configs
     from fa4gen.runtime.device import require_device
 
     _check_files(json_path, plot)
-    paths = find_configs(configs)
+    paths = select_configs(configs, shipped=shipped)
     plans = [plan for _, plan in plan_configs(paths)]
     family = _one_family(plans, sizes, fa3, cudart)
     parsed = family.parse_sizes(family.default_sizes if sizes is None else sizes)

@@ -6,14 +6,20 @@ from typing import TYPE_CHECKING
 
 import click
 
-from fa4gen.cli.generated import diff_option, orphan_scope, templates_option
+from fa4gen.cli.generated import (
+    Invocation,
+    claims_of,
+    diff_option,
+    generated_out_option,
+    note_claims,
+    templates_option,
+)
 from fa4gen.cli.options import (
-    DEFAULT_OUT,
     OutputFormat,
     configs_argument,
     format_option,
     jobs_option,
-    out_option,
+    shipped_option,
 )
 from fa4gen.errors import NotCurrentError, Problem
 
@@ -28,14 +34,16 @@ _STYLES = {"stale": "yellow", "edited": "red", "missing": "yellow", "orphan": "m
 
 @click.command(name="check")
 @configs_argument
-@out_option
+@shipped_option
+@generated_out_option
 @templates_option
 @diff_option
 @jobs_option
 @format_option
 def command(
     configs: tuple[str, ...],
-    out: Path,
+    shipped: bool,
+    out: Path | None,
     templates: Path | None,
     diff: bool,
     jobs: int,
@@ -43,29 +51,33 @@ def command(
 ) -> int:
     """Report whether generated files are what configs render to. Writes nothing.
 
-    Without CONFIG, of all shipped configs. Each file is current, stale (its config, a template or
+    Without CONFIG, of the project's: the configs that fa4gen.toml, or [tool.fa4gen] in
+    pyproject.toml, names here or above. Each file is current, stale (its config, a template or
     fa4gen changed), edited (not as fa4gen wrote it), missing, or an orphan (no config renders to
-    it). Ends with status 3 unless all are current. Orphans beyond the folders of the kernels
-    checked are looked for without CONFIG (everything under the output folder) or when CONFIG is a
-    folder (kernels of the same families and architectures).
+    it). Ends with status 3 unless all are current.
+
+    Orphans beyond the folders of the kernels checked are looked for without CONFIG (everything
+    under the output folder) or when CONFIG is a folder (kernels of the same families and
+    architectures). What another config of the project renders to, or a shipped one, is no orphan.
     """
-    from fa4gen.config.find import find_configs
-    from fa4gen.config.paths import shown_path
+    from fa4gen.config.selection import output_folder, select_configs
     from fa4gen.render.batch import render_configs
     from fa4gen.render.check import check_generated
     from fa4gen.render.fix import fix_commands
 
-    rendered = render_configs(find_configs(configs), templates, jobs)
-    verdicts = check_generated([item.kernel for item in rendered], out, orphan_scope(configs))
-    options = ["-o", shown_path(out)] if out != DEFAULT_OUT else []
-    if templates is not None:
-        options += ["--templates", shown_path(templates)]
+    call = Invocation(configs, shipped, out, templates)
+    folder = output_folder(out)
+    rendered = render_configs(select_configs(configs, shipped=shipped), templates, jobs)
+    kernels = [item.kernel for item in rendered]
+    claims = claims_of(kernels, folder, call.orphan_scope)
+    verdicts = check_generated(kernels, folder, call.orphan_scope, claims)
     sources = {item.kernel.folder: item.config for item in rendered}
-    fixes = fix_commands(verdicts, sources, configs, options)
+    fixes = fix_commands(verdicts, sources, call.arguments, call.options)
     if output_format == "json":
         _print_json(verdicts, fixes, diff)
     else:
         _print_text(verdicts, fixes, diff)
+    note_claims(claims, folder)
     if output_format == "github":
         _annotate(verdicts, fixes)
     return NotCurrentError.exit_status if fixes else 0

@@ -15,6 +15,7 @@ from fa4gen.cli.options import (
     force_option,
     format_option,
     jobs_option,
+    shipped_option,
 )
 
 if TYPE_CHECKING:
@@ -36,6 +37,7 @@ def _known_codes(_ctx: click.Context, _option: click.Parameter, codes: tuple[str
 
 @click.command(name="compile")
 @configs_argument
+@shipped_option
 @click.option(
     "--compiler",
     type=click.Choice(("auto", "nvrtc", "nvcc", "both")),
@@ -65,6 +67,7 @@ def _known_codes(_ctx: click.Context, _option: click.Parameter, codes: tuple[str
 @format_option
 def command(
     configs: tuple[str, ...],
+    shipped: bool,
     compiler: str,
     out: Path | None,
     waive: tuple[str, ...],
@@ -76,14 +79,14 @@ def command(
 ) -> int:
     """Compile kernels for their exact architecture and lint the compiler's log. No GPU needed.
 
-    Without CONFIG, of all configs. Kernels are rendered in memory: nothing has to be generated
-    before. A kernel fails that spills registers, uses local memory, has its setmaxnreg ignored or
-    its wgmma serialised or repaired by ptxas. Nothing is run.
+    Without CONFIG, of those that the project's fa4gen.toml names. Kernels are rendered in memory:
+    nothing has to be generated before. A kernel fails that spills registers, uses local memory, has
+    its setmaxnreg ignored or its wgmma serialised or repaired by ptxas. Nothing is run.
     """
     from fa4gen.cli.compile_report import Row
     from fa4gen.cli.output import note
     from fa4gen.cli.progress import progress
-    from fa4gen.config.find import find_configs
+    from fa4gen.config.selection import select_configs
     from fa4gen.render.batch import render_configs
     from fa4gen.toolchain.batch import compile_many, find_compilers
     from fa4gen.toolchain.cache import Cache
@@ -91,7 +94,7 @@ def command(
     from fa4gen.toolchain.origin import Origins
     from fa4gen.toolchain.record import output_files, write_outputs
 
-    rendered = render_configs(find_configs(configs), templates, jobs)
+    rendered = render_configs(select_configs(configs, shipped=shipped), templates, jobs)
     tools = find_compilers(compiler)
     units = [Unit(k.name, k.source, k.headers, k.arch) for k in (item.kernel for item in rendered)]
     names = " and ".join(f"{tool.name} {tool.version}" for tool in tools)

@@ -9,7 +9,12 @@ from typing import TYPE_CHECKING
 
 import click
 
-from fa4gen.cli.options import OutputFormat, configs_argument, format_option
+from fa4gen.cli.options import (
+    OutputFormat,
+    configs_argument,
+    format_option,
+    shipped_option,
+)
 
 if TYPE_CHECKING:
     from fa4gen.render.explanation import Section
@@ -21,21 +26,22 @@ _STYLES = {"auto": "cyan", "default": "dim"}
 
 @click.command(name="explain")
 @configs_argument
+@shipped_option
 @format_option
-def command(configs: tuple[str, ...], output_format: OutputFormat) -> None:
+def command(configs: tuple[str, ...], shipped: bool, output_format: OutputFormat) -> None:
     """Show what configs resolve to: every value with who chose it and which limit bound it.
 
     Also the map of shared memory, the barriers with who arrives and who waits, the roles with
     their registers, the tensor maps, the launch and the parameters. --format json prints the plans
     as the manifests hold them.
     """
-    from fa4gen.config.find import find_configs
     from fa4gen.config.paths import shown_path
+    from fa4gen.config.selection import select_configs
     from fa4gen.render.batch import plan_configs
     from fa4gen.render.explanation import explain
     from fa4gen.render.manifest import plan_data
 
-    planned = plan_configs(find_configs(configs))
+    planned = plan_configs(select_configs(configs, shipped=shipped))
     if output_format == "json":
         from fa4gen.cli.output import print_json
 

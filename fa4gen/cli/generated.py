@@ -1,7 +1,9 @@
-"""What ``render`` and ``check`` share: options, and where they look for orphans."""
+"""What ``render`` and ``check`` share: options, where they look for orphans, and their hints."""
 
 from __future__ import annotations
 
+import shlex
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,7 +12,12 @@ import click
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from fa4gen.render.check import OrphanScope
+    from fa4gen.render.check import FileVerdict, OrphanScope
+    from fa4gen.render.claims import Claims
+    from fa4gen.render.render import RenderedKernel
+
+MOST_NAMED = 5
+"""Kernels of other configs that are listed one by one."""
 
 templates_option = click.option(
     "--templates",
@@ -21,13 +28,104 @@ templates_option = click.option(
 
 diff_option = click.option("--diff", is_flag=True, help="Show what differs, as unified diffs.")
 
+generated_out_option = click.option(
+    "-o",
+    "--out",
+    type=click.Path(path_type=Path),
+    show_default="out of the project's file, else generated",
+    metavar="DIR",
+    help="Folder of the generated files: DIR/<arch>/<name>/.",
+)
 
-def orphan_scope(configs: Sequence[str]) -> OrphanScope:
-    """Return where orphans are looked for.
 
-    No argument means all configs, a folder for all of its families and architectures; single
-    files say nothing about the kernels of other configs.
+@dataclass(frozen=True)
+class Invocation:
+    """What the user wrote, which the commands of hints repeat."""
+
+    configs: tuple[str, ...]
+    shipped: bool = False
+    out: Path | None = None
+    templates: Path | None = None
+
+    @property
+    def arguments(self) -> list[str]:
+        """The words that choose the configs."""
+        return ["--shipped"] if self.shipped else list(self.configs)
+
+    @property
+    def options(self) -> list[str]:
+        """The other options that decide which files there are and what is in them."""
+        from fa4gen.config.paths import shown_path
+
+        words = [] if self.out is None else ["-o", shown_path(self.out)]
+        return words + (
+            [] if self.templates is None else ["--templates", shown_path(self.templates)]
+        )
+
+    def command(self, name: str, *flags: str) -> str:
+        """Return the command line of ``fa4gen NAME`` that is about the same files."""
+        return shlex.join(["fa4gen", name, *flags, *self.options, *self.arguments])
+
+    @property
+    def orphan_scope(self) -> OrphanScope:
+        """Where orphans are looked for.
+
+        The project's configs answer for all of its output folder, a folder for all of its families
+        and architectures; single files and the shipped configs say nothing about other kernels.
+        """
+        if self.shipped:
+            return "own"
+        if not self.configs:
+            return "everything"
+        return "families" if any(Path(config).is_dir() for config in self.configs) else "own"
+
+
+def claims_of(kernels: Sequence[RenderedKernel], out: Path, scope: OrphanScope) -> Claims:
+    """Return which other kernels in ``scope`` have a config, in the project or among the shipped.
+
+    Without a project the config files below the current folder count.
     """
-    if not configs:
-        return "everything"
-    return "families" if any(Path(config).is_dir() for config in configs) else "own"
+    from fa4gen.config.find import shipped_configs
+    from fa4gen.config.selection import nearest_project, project_configs
+    from fa4gen.render.check import other_kernels
+    from fa4gen.render.claims import find_claims
+
+    others = other_kernels(kernels, out, scope)
+    if not others:
+        return find_claims((), out)
+    project = nearest_project()
+    named = project_configs(project) if project else []
+    root = project.root if project else Path.cwd()
+    return find_claims(others, root, [*named, *shipped_configs()])
+
+
+def note_claims(claims: Claims, out: Path) -> None:
+    """Say which kernels of the output folder were left alone since other configs have them."""
+    from fa4gen.cli.output import note
+    from fa4gen.config.paths import shown_path
+
+    kernels = sorted(claims.configs)
+    for kernel in kernels[:MOST_NAMED]:
+        config = shown_path(claims.configs[kernel])
+        note(f"{shown_path(out / kernel)} left alone: {config} renders to it.")
+    if len(kernels) > MOST_NAMED:
+        note(f"{len(kernels) - MOST_NAMED} more kernels left alone that other configs render to.")
+
+
+def confirm_prune(orphans: Sequence[FileVerdict]) -> bool:
+    """Show what is to be deleted and ask for it; ConfigError where there is nobody to ask."""
+    import sys
+
+    from fa4gen.cli.output import note
+    from fa4gen.config.paths import shown_path
+    from fa4gen.errors import ConfigError, Problem
+
+    files = "1 file" if len(orphans) == 1 else f"{len(orphans)} files"
+    listed = "".join(f"\n    {shown_path(orphan.path)}" for orphan in orphans)
+    what = f"--prune would delete {files} that no config renders to:{listed}"
+    if not (sys.stdin and sys.stdin.isatty() and sys.stderr.isatty()):
+        raise ConfigError(
+            Problem(what, "Add --yes to delete them. Nothing was written or deleted.")
+        )
+    note(what)
+    return click.confirm("Delete them?", default=False, err=True)

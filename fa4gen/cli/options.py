@@ -1,14 +1,13 @@
 """Options that several commands share, so that they mean the same everywhere.
 
 A decorated function takes them as: ``configs`` (tuple of str), ``output_format`` ("text", "json"
-or "github"), ``jobs`` (int), ``out`` (Path), ``force`` (bool), ``require_gpu`` (bool).
+or "github"), ``jobs`` (int), ``shipped`` (bool), ``force`` (bool), ``require_gpu`` (bool).
 """
 
 from __future__ import annotations
 
 import os
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 import click
@@ -18,7 +17,6 @@ if TYPE_CHECKING:
 
 OutputFormat = Literal["text", "json", "github"]
 OUTPUT_FORMATS: tuple[OutputFormat, ...] = ("text", "json", "github")
-DEFAULT_OUT = Path("generated")
 
 
 @dataclass
@@ -44,7 +42,7 @@ def usable_cpus() -> int:
 
 
 configs_argument = click.argument("configs", nargs=-1, metavar="[CONFIG]...")
-"""Config files, folders, globs or shipped names, for ``config.find.find_configs``."""
+"""Config files, folders, globs or shipped names, for ``config.selection.select_configs``."""
 
 format_option = click.option(
     "--format",
@@ -65,14 +63,8 @@ jobs_option = click.option(
     help="How many to process at a time.",
 )
 
-out_option = click.option(
-    "-o",
-    "--out",
-    type=click.Path(path_type=Path),
-    default=DEFAULT_OUT,
-    show_default=True,
-    metavar="DIR",
-    help="Folder of the generated files: DIR/<arch>/<name>/.",
+shipped_option = click.option(
+    "--shipped", is_flag=True, help="Take all configs that come with fa4gen, instead of CONFIG."
 )
 
 force_option = click.option(

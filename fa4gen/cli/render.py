@@ -7,14 +7,22 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from fa4gen.cli.generated import diff_option, orphan_scope, templates_option
+from fa4gen.cli.generated import (
+    Invocation,
+    claims_of,
+    confirm_prune,
+    diff_option,
+    generated_out_option,
+    note_claims,
+    templates_option,
+)
 from fa4gen.cli.options import (
     OutputFormat,
     configs_argument,
     force_option,
     format_option,
     jobs_option,
-    out_option,
+    shipped_option,
 )
 
 if TYPE_CHECKING:
@@ -26,7 +34,8 @@ if TYPE_CHECKING:
 
 @click.command(name="render")
 @configs_argument
-@out_option
+@shipped_option
+@generated_out_option
 @templates_option
 @force_option
 @click.option("--dry-run", is_flag=True, help="Print what would be done and do nothing.")
@@ -34,8 +43,10 @@ if TYPE_CHECKING:
 @click.option(
     "--prune",
     is_flag=True,
-    help="Delete generated files that no config renders to any more, unless they were edited.",
+    help="Delete generated files that no config renders to any more, unless they were edited. What "
+    "would be deleted is shown first: confirm it, or give --yes.",
 )
+@click.option("--yes", is_flag=True, help="Let --prune delete without asking.")
 @click.option(
     "--depfile",
     type=click.Path(path_type=Path, dir_okay=False),
@@ -46,35 +57,47 @@ if TYPE_CHECKING:
 @format_option
 def command(
     configs: tuple[str, ...],
-    out: Path,
+    shipped: bool,
+    out: Path | None,
     templates: Path | None,
     force: bool,
     dry_run: bool,
     diff: bool,
     prune: bool,
+    yes: bool,
     depfile: Path | None,
     jobs: int,
     output_format: OutputFormat,
 ) -> None:
     """Write the kernels of configs: N.cu, its headers, and the manifest N.json.
 
-    Without CONFIG, of all shipped configs. Files that already hold the right bytes are not touched.
+    Without CONFIG, of the project's: the configs that fa4gen.toml, or [tool.fa4gen] in
+    pyproject.toml, names here or above. Files that already hold the right bytes are not touched.
     All is checked before anything is written: a wrong config, or an edited file that would be
-    overwritten, leaves every file as it was. --prune looks beyond the folders of the kernels
-    rendered only without CONFIG (everything under the output folder) or when CONFIG is a folder
-    (kernels of the same families and architectures).
+    overwritten, leaves every file as it was.
+
+    --prune looks beyond the folders of the kernels rendered only without CONFIG (everything under
+    the output folder) or when CONFIG is a folder (kernels of the same families and architectures).
+    What another config of the project renders to, or a shipped one, is never deleted.
     """
-    from fa4gen.config.find import find_configs
+    from fa4gen.config.selection import output_folder, select_configs
     from fa4gen.render.batch import render_configs
     from fa4gen.render.check import find_orphans
     from fa4gen.render.write import apply_write, plan_prune, plan_writes, write_text
     from fa4gen.render.write import prune as prune_files
 
-    rendered = render_configs(find_configs(configs), templates, jobs)
+    if yes and not prune:
+        raise click.UsageError("--yes is an option of --prune")
+    call = Invocation(configs, shipped, out, templates)
+    folder = output_folder(out)
+    rendered = render_configs(select_configs(configs, shipped=shipped), templates, jobs)
     kernels = [item.kernel for item in rendered]
-    planned = plan_writes(kernels, out, force)
-    orphans = find_orphans(kernels, out, orphan_scope(configs))
+    planned = plan_writes(kernels, folder, force, see=call.command("check", "--diff"))
+    claims = claims_of(kernels, folder, call.orphan_scope)
+    orphans = find_orphans(kernels, folder, call.orphan_scope, claims)
     pruned = plan_prune(orphans) if prune else []
+    if pruned and not (yes or dry_run) and not confirm_prune([each.verdict for each in pruned]):
+        pruned = []
     if not dry_run:
         for outcomes in planned:
             apply_write(outcomes)
@@ -82,18 +105,19 @@ def command(
         if depfile is not None:
             from fa4gen.render.depfile import depfile_text
 
-            write_text(depfile, depfile_text(rendered, out))
+            write_text(depfile, depfile_text(rendered, folder))
     outcomes = [outcome for group in planned for outcome in group] + pruned
     if output_format == "json":
         _print_json(rendered, planned, pruned, dry_run, diff)
     else:
         _print_text(outcomes, len(rendered), dry_run, diff)
+    note_claims(claims, folder)
     left = len(orphans) - len(pruned)
     if left:
         from fa4gen.cli.output import note
 
         files = "1 file" if left == 1 else f"{left} files"
-        note(f"{files} that no config renders to left alone: see fa4gen check.")
+        note(f"{files} that no config renders to left alone: see `{call.command('check')}`.")
 
 
 def _print_text(

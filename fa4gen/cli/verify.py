@@ -15,6 +15,7 @@ from fa4gen.cli.options import (
     format_option,
     jobs_option,
     require_gpu_option,
+    shipped_option,
 )
 
 if TYPE_CHECKING:
@@ -47,6 +48,7 @@ STYLES = {"FAILED": "bold red", "compiled": "yellow"}
 
 @click.command(name="verify")
 @configs_argument
+@shipped_option
 @click.option(
     "--seed",
     type=click.IntRange(0, MAX_SEED - 1),
@@ -84,6 +86,7 @@ STYLES = {"FAILED": "bold red", "compiled": "yellow"}
 @format_option
 def command(
     configs: tuple[str, ...],
+    shipped: bool,
     seed: int | None,
     patterns: tuple[str, ...],
     list_cases: bool,
@@ -96,10 +99,11 @@ def command(
 ) -> int:
     """Prove kernels correct: compile them, run them, compare with float64 NumPy.
 
-    Without CONFIG, all configs. Every kernel is run on problems of many sizes, layouts and kinds of
-    data, on fresh random numbers. Outputs begin as NaN, bytes around them are checked, inputs must
-    stay as they are, and a second run must give the same bits. An error may not exceed what the
-    same computation has in NumPy with the kernel's roundings by more than chance allows.
+    Without CONFIG, those that the project's fa4gen.toml names. Every kernel is run on problems of
+    many sizes, layouts and kinds of data, on fresh random numbers. Outputs begin as NaN, bytes
+    around them are checked, inputs must stay as they are, and a second run must give the same bits.
+    An error may not exceed what the same computation has in NumPy with the kernel's roundings by
+    more than chance allows.
 
     Without a GPU of the kernel's architecture kernels are emulated on the CPU, with fewer and
     smaller cases, under several schedules, and with checks for races and deadlocks; the result says
@@ -112,11 +116,11 @@ def command(
     from fa4gen.verify.blas import use_one_blas_thread
 
     use_one_blas_thread()  # before anything imports NumPy
-    from fa4gen.config.find import find_configs
+    from fa4gen.config.selection import select_configs
     from fa4gen.render.batch import plan_configs
     from fa4gen.verify.run import VerifyOptions
 
-    paths = find_configs(configs)
+    paths = select_configs(configs, shipped=shipped)
     planned = plan_configs(paths)  # all problems of configs are reported before anything is run
     options = VerifyOptions(new_seed() if seed is None else seed, patterns, large)
     check_cases(planned, options)

@@ -1,8 +1,8 @@
 """A project's own file: ``fa4gen.toml``, or ``[tool.fa4gen]`` in pyproject.toml.
 
-It names the project's configs, the output folder of ``render``, and vendored folders, all relative
-to itself. It is looked for in the current folder and those above, up to the home folder or the
-root; the nearest counts, and in one folder fa4gen.toml comes first.
+It names the project's configs, the output folder of ``render`` and ``check``, and vendored
+folders, all relative to itself. It is looked for in the current folder and those above, up to the
+home folder or the root; the nearest counts, and in one folder fa4gen.toml comes first.
 """
 
 from __future__ import annotations
@@ -10,12 +10,12 @@ from __future__ import annotations
 import re
 import tomllib
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import Field, ValidationError
 
 from fa4gen.config.paths import shown_path
+from fa4gen.config.project_place import SHARED_NAME, project_files
 from fa4gen.config.schema_errors import explain_errors, place_of
 from fa4gen.config.text import read_text
 from fa4gen.config.toml_places import toml_places
@@ -25,11 +25,10 @@ from fa4gen.strict import Strict
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from pathlib import Path
 
     from fa4gen.config.yaml_positions import KeyPath, Place
 
-OWN_NAME = "fa4gen.toml"
-SHARED_NAME = "pyproject.toml"
 SHARED_TABLE: tuple[str, ...] = ("tool", "fa4gen")
 
 Adapter = Literal["c", "cmake", "torch", "jax", "tvm-ffi", "python"]
@@ -88,6 +87,11 @@ class Project:
         """The folder that paths are relative to."""
         return self.path.parent
 
+    @property
+    def out(self) -> Path:
+        """The folder of generated files."""
+        return self.root / self.content.out
+
     def entry_of(self, folder: Path) -> VendoredFolder | None:
         """Return what the project says about ``folder``, if it does."""
         wanted = folder.resolve()
@@ -99,17 +103,8 @@ def find_project(start: Path | None = None) -> Project | None:
 
     Raises ConfigError when its file is wrong.
     """
-    folder = (start or Path.cwd()).absolute()
-    for place in (folder, *folder.parents):
-        for name in (OWN_NAME, SHARED_NAME):
-            path = place / name
-            if path.is_file():
-                project = read_project(path)
-                if project is not None:
-                    return project
-        if place == _home():
-            break
-    return None
+    projects = map(read_project, project_files(start))
+    return next((project for project in projects if project is not None), None)
 
 
 def read_project(path: Path) -> Project | None:
@@ -203,10 +198,3 @@ def _contradictions(
                 )
         folders.setdefault(folder, entry.into)
     return problems
-
-
-def _home() -> Path | None:
-    try:
-        return Path.home()
-    except RuntimeError:
-        return None

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import difflib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
 from fa4gen.config.paths import shown_path
 from fa4gen.errors import ConfigError, Problem
+from fa4gen.render.claims import Claims
 from fa4gen.render.manifest import read_manifest, sha256
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Collection, Iterator, Sequence
     from pathlib import Path
 
     from fa4gen.render.render import RenderedKernel
@@ -20,6 +21,8 @@ Verdict = Literal["current", "stale", "edited", "missing", "orphan"]
 OrphanScope = Literal["own", "families", "everything"]
 """Where to look for orphans: in the folders of the kernels given ("own"), also in those of other
 kernels of the same families and architectures ("families"), or in all of the output folder."""
+KERNEL_FILES = (".cu", "_barriers.h", "_device.cuh", ".json")
+"""What follows a kernel's name in the names of its files."""
 
 
 @dataclass(frozen=True)
@@ -55,7 +58,10 @@ class FileVerdict:
 
 
 def check_generated(
-    rendered: Sequence[RenderedKernel], out_dir: Path, orphans: OrphanScope = "everything"
+    rendered: Sequence[RenderedKernel],
+    out_dir: Path,
+    orphans: OrphanScope = "everything",
+    claims: Claims | None = None,
 ) -> list[FileVerdict]:
     """Return a verdict for every file of ``rendered`` under ``out_dir``, then for the orphans.
 
@@ -64,7 +70,7 @@ def check_generated(
     renders to it. Files whose names begin with a dot are left alone.
     """
     verdicts = [v for kernel in rendered for v in kernel_verdicts(kernel, out_dir)]
-    return verdicts + find_orphans(rendered, out_dir, orphans)
+    return verdicts + find_orphans(rendered, out_dir, orphans, claims)
 
 
 def kernel_verdicts(rendered: RenderedKernel, out_dir: Path) -> list[FileVerdict]:
@@ -96,19 +102,41 @@ def kernel_verdicts(rendered: RenderedKernel, out_dir: Path) -> list[FileVerdict
     return verdicts
 
 
-def find_orphans(
+def other_kernels(
     rendered: Sequence[RenderedKernel], out_dir: Path, scope: OrphanScope
-) -> list[FileVerdict]:
-    """Return the files under ``out_dir`` that none of ``rendered`` accounts for, sorted by path."""
-    known = {kernel.folder: kernel for kernel in rendered}
+) -> list[str]:
+    """Return the kernels (``arch/name``) in ``scope`` that are not among ``rendered``."""
+    known = {kernel.folder for kernel in rendered}
     families = {(kernel.family, kernel.arch) for kernel in rendered}
+    return [
+        _kernel(folder)
+        for folder in _kernel_folders(out_dir)
+        if _kernel(folder) not in known
+        and (scope == "everything" or (scope == "families" and _is_of(folder, families)))
+    ]
+
+
+def find_orphans(
+    rendered: Sequence[RenderedKernel],
+    out_dir: Path,
+    scope: OrphanScope,
+    claims: Claims | None = None,
+) -> list[FileVerdict]:
+    """Return the files under ``out_dir`` that none of ``rendered`` accounts for, sorted by path.
+
+    Kernels of ``claims`` are left out; where those are not complete, no other can be pruned.
+    """
+    claims = claims or Claims()
+    known = {kernel.folder: kernel for kernel in rendered}
+    others = set(other_kernels(rendered, out_dir, scope)) - set(claims.configs)
     orphans: list[FileVerdict] = []
     for folder in _kernel_folders(out_dir):
-        kernel = known.get(f"{folder.parent.name}/{folder.name}")
+        kernel = known.get(_kernel(folder))
         if kernel is not None:
             orphans += _folder_orphans(folder, set(kernel.files))
-        elif scope == "everything" or (scope == "families" and _family(folder) in families):
-            orphans += _folder_orphans(folder, set())
+        elif _kernel(folder) in others:
+            found = _folder_orphans(folder, set())
+            orphans += found if claims.complete else map(_in_doubt, found)
     return orphans
 
 
@@ -140,9 +168,26 @@ def _sorted_folders(folder: Path) -> list[Path]:
     return sorted(p for p in folder.iterdir() if p.is_dir() and not p.name.startswith("."))
 
 
-def _family(folder: Path) -> tuple[str, str] | None:
+def _kernel(folder: Path) -> str:
+    return f"{folder.parent.name}/{folder.name}"
+
+
+def _is_of(folder: Path, families: Collection[tuple[str, str]]) -> bool:
+    """Whether the kernel in ``folder`` is of one of ``families`` (kernel and arch).
+
+    Without its manifest it may be of any family, and is recognised by its files' names.
+    """
     record = read_manifest(folder / f"{folder.name}.json")
-    return (record.kernel, record.arch) if record else None
+    if record is not None:
+        return (record.kernel, record.arch) in families
+    return folder.parent.name in {arch for _, arch in families} and any(
+        (folder / f"{folder.name}{end}").is_file() for end in KERNEL_FILES
+    )
+
+
+def _in_doubt(orphan: FileVerdict) -> FileVerdict:
+    reason = f"{orphan.reason}; too many files here to be sure of that"
+    return replace(orphan, reason=reason, prunable=False)
 
 
 def _folder_orphans(folder: Path, rendered_names: set[str]) -> list[FileVerdict]:
@@ -157,13 +202,12 @@ def _folder_orphans(folder: Path, rendered_names: set[str]) -> list[FileVerdict]
     intact = {name for name, data in contents.items() if recorded.get(name) == sha256(data)}
     if record and all(name in intact for name in recorded if name in contents):
         intact.add(manifest_name)  # kept while it is needed to recognise an edited file
-    kernel = f"{folder.parent.name}/{folder.name}"
     why = f"no config renders to it{' any more' if not rendered_names else ''}"
     return [
         FileVerdict(
             folder / name,
             "orphan",
-            kernel,
+            _kernel(folder),
             why if name in intact else f"{why}; {_why_kept(name, recorded)}",
             on_disk=data,
             prunable=name in intact,

@@ -31,12 +31,16 @@ class FileOutcome:
 
 
 def plan_writes(
-    kernels: Sequence[RenderedKernel], out_dir: Path, force: bool = False
+    kernels: Sequence[RenderedKernel],
+    out_dir: Path,
+    force: bool = False,
+    *,
+    see: str = "fa4gen check --diff",
 ) -> list[list[FileOutcome]]:
     """Return what writing each of ``kernels`` would do; writes nothing.
 
     Raises NotCurrentError, with all of them, when files would be overwritten that are not as
-    fa4gen wrote them, unless ``force``.
+    fa4gen wrote them, unless ``force``; ``see`` is the command that shows the edits.
     """
     verdicts = [kernel_verdicts(kernel, out_dir) for kernel in kernels]
     edited = [v for of_kernel in verdicts for v in of_kernel if v.verdict == "edited"]
@@ -45,8 +49,8 @@ def plan_writes(
             *(
                 Problem(
                     f"not overwritten: {verdict.reason}",
-                    "See the edit with fa4gen check --diff. Keep it in a template or under another "
-                    "name, then overwrite the file with --force.",
+                    f"See the edit with `{see}`. Keep it in a template or under another name, then "
+                    "overwrite the file with --force.",
                     file=shown_path(verdict.path),
                 )
                 for verdict in edited

@@ -17,7 +17,7 @@ def test_without_a_gpu_it_ends_with_status_4(capsys) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--sizes", "1k,nonsense"], "'nonsense' is not a number of rows"),
+        (["--shipped", "--sizes", "1k,nonsense"], "'nonsense' is not a number of rows"),
         (["--plot", "x.gif"], "has to end in .svg"),
         (["--rounds", "0"], "0 is not in the range"),
         (["--fa3", "/nowhere/fa3.so"], "does not exist"),

@@ -158,7 +158,7 @@ def test_prune_within_a_folder_of_configs(work: Path, capsys: pytest.CaptureFixt
     assert render("kernels", "--prune", "--dry-run") == 0
     assert generated(work) == files_of("one") | files_of("two")
     assert "pruned    generated/sm_90a/two/two.cu" in capsys.readouterr().out
-    assert render("kernels", "--prune") == 0
+    assert render("kernels", "--prune", "--yes") == 0
     assert generated(work) == files_of("one")
 
 
@@ -167,7 +167,7 @@ def test_prune_keeps_an_edited_file(work: Path) -> None:
     (work / "kernels/two.yaml").unlink()
     edited = work / "generated/sm_90a/two/two_barriers.h"
     edited.write_text("// mine\n")
-    assert render("kernels", "--prune") == 0
+    assert render("kernels", "--prune", "--yes") == 0
     assert edited.read_text() == "// mine\n"
     assert not (work / "generated/sm_90a/two/two.cu").exists()
 

@@ -1,0 +1,87 @@
+"""Which configs and which output folder a command is about, where its command line is silent."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from fa4gen.config.find import find_configs, shipped_configs
+from fa4gen.config.paths import shown_path
+from fa4gen.config.project_place import project_files
+from fa4gen.errors import ConfigError, Problem
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from fa4gen.config.project import Project
+
+DEFAULT_OUT = Path("generated")
+
+
+def select_configs(arguments: Sequence[str], *, shipped: bool = False) -> list[Path]:
+    """Return the config files that a command is about, see ``find_configs``.
+
+    Those of ``arguments``; all shipped ones with ``shipped``; else those of the project that the
+    current folder is in. Raises ConfigError where there is none of these, or both of the first.
+    """
+    if shipped and arguments:
+        raise ConfigError(Problem("CONFIG and --shipped exclude each other", "Give one of them."))
+    if shipped:
+        return shipped_configs()
+    return find_configs(arguments) if arguments else _configs_of_project()
+
+
+def output_folder(out: Path | None) -> Path:
+    """Return ``out``, else the project's output folder, else ``generated``.
+
+    Raises ConfigError when the project's file is wrong.
+    """
+    if out is not None:
+        return out
+    project = nearest_project()
+    return DEFAULT_OUT if project is None else project.out
+
+
+def nearest_project() -> Project | None:
+    """Return ``find_project()``, whose module is imported only where there is a file to read."""
+    if next(project_files(), None) is None:
+        return None
+    from fa4gen.config.project import find_project
+
+    return find_project()
+
+
+def project_configs(project: Project) -> list[Path]:
+    """Return the config files that ``project`` names, none where it names none; ConfigError."""
+    if not project.content.configs:
+        return []
+    try:
+        return find_configs(project.content.configs, project.root)
+    except ConfigError as error:
+        where = f"configs of {shown_path(project.path)}"
+        raise ConfigError(
+            *(replace(p, message=f"{p.message} ({where})") for p in error.problems)
+        ) from error
+
+
+def _configs_of_project() -> list[Path]:
+    project = nearest_project()
+    if project is None:
+        raise ConfigError(
+            Problem(
+                "no CONFIG is given, and there is no fa4gen.toml or [tool.fa4gen] here or above",
+                "Name config files, folders or shipped configs; or write configs = [...] to "
+                "fa4gen.toml; or take all that come with fa4gen by --shipped.",
+            )
+        )
+    configs = project_configs(project)
+    if not configs:
+        raise ConfigError(
+            Problem(
+                "no CONFIG is given, and the project names no configs",
+                'Add configs = ["FILE or folder", ...], or name CONFIG.',
+                shown_path(project.path),
+            )
+        )
+    return configs

@@ -1,0 +1,266 @@
+"""What commands do in a folder with a project file, and without one when CONFIG is missing."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import select
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from fa4gen.cli.main import main
+
+CONFIG = "kernel: attention\narch: sm_90a\ndtype: bf16\ndepth: 128\n"
+COMMANDS = [
+    ["render"],
+    ["check"],
+    ["compile"],
+    ["verify", "--list-cases"],
+    ["explain"],
+    ["bench"],
+]
+
+
+@pytest.fixture
+def work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The user's folder, with small templates in mine/."""
+    monkeypatch.setattr(Path, "home", lambda: tmp_path)
+    for name in ("attention/sm90/kernel.cu.j2", "rings/barriers.h.j2"):
+        path = tmp_path / "mine" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("// {{ plan.name }}\n")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def write(*paths: str, config: str = CONFIG) -> None:
+    for path in paths:
+        Path(path).parent.mkdir(parents=True, exist_ok=True)
+        Path(path).write_text(config)
+
+
+def render(*args: str) -> int:
+    return main(["render", "--templates", "mine", *args])
+
+
+def check(*args: str) -> int:
+    return main(["check", "--templates", "mine", *args])
+
+
+def kernels(out: str = "generated") -> set[str]:
+    return {path.stem for path in Path(out).rglob("*.cu")}
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=lambda words: words[0])
+def test_without_config_and_project_nothing_is_taken(
+    work: Path, capsys: pytest.CaptureFixture[str], command: list[str]
+) -> None:
+    write("my_kernel.yaml")
+    assert render("my_kernel.yaml") == 0
+    before = {path: path.stat().st_mtime_ns for path in work.rglob("*")}
+    capsys.readouterr()
+    assert main(command) == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert captured.err == (
+        "error: no CONFIG is given, and there is no fa4gen.toml or [tool.fa4gen] here or above\n"
+        "  Name config files, folders or shipped configs; or write configs = [...] to fa4gen.toml; "
+        "or take all that come with fa4gen by --shipped.\n"
+    )
+    assert {path: path.stat().st_mtime_ns for path in work.rglob("*")} == before
+
+
+@pytest.mark.parametrize("command", [["render", "--dry-run"], ["check"], ["explain"]], ids=str)
+def test_without_config_the_projects_own_are_taken(
+    work: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    command: list[str],
+) -> None:
+    write("kernels/one.yaml", "kernels/two.yaml", "other.yaml")
+    (work / "pyproject.toml").write_text('[tool.fa4gen]\nconfigs = ["kernels"]\nout = "gen"\n')
+    (work / "deep/er").mkdir(parents=True)
+    for folder in (work, work / "deep/er"):
+        monkeypatch.chdir(folder)
+        main([*command, "--format", "json"])
+        text = capsys.readouterr().out
+        data = json.loads(text)
+        assert "one" in text
+        assert "other" not in text
+        if command[0] == "check":
+            assert {file["kernel"] for file in data["files"]} == {"sm_90a/one", "sm_90a/two"}
+            assert all(str(work / "gen") in str(Path(f["path"]).absolute()) for f in data["files"])
+        else:
+            assert len(data["kernels"]) == 2
+
+
+def test_a_project_without_configs_says_what_to_add(
+    work: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (work / "fa4gen.toml").write_text('out = "gen"\n')
+    assert main(["check"]) == 2
+    err = capsys.readouterr().err
+    assert err.startswith("fa4gen.toml: no CONFIG is given, and the project names no configs\n")
+    assert "Add configs = [" in err
+
+
+def test_a_config_that_the_project_names_and_is_not_there(
+    work: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (work / "fa4gen.toml").write_text('configs = ["gone.yaml"]\n')
+    assert main(["render"]) == 2
+    assert "(configs of fa4gen.toml)" in capsys.readouterr().err
+
+
+def test_out_of_the_project_counts_with_config_and_yields_to_the_option(work: Path) -> None:
+    write("one.yaml")
+    (work / "fa4gen.toml").write_text('configs = ["one.yaml"]\nout = "gen"\n')
+    assert render("one.yaml") == 0
+    assert check() == 0
+    assert kernels("gen") == {"one"}
+    assert render("-o", "else") == 0
+    assert kernels("else") == {"one"}
+    assert not Path("generated").exists()
+
+
+def test_shipped_configs_are_taken_by_option_only(
+    work: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write("one.yaml")
+    (work / "fa4gen.toml").write_text('configs = ["one.yaml"]\n')
+    assert main(["render", "--shipped", "--dry-run", "--format", "json"]) == 0
+    names = {kernel["name"] for kernel in json.loads(capsys.readouterr().out)["kernels"]}
+    assert "d128_causal_bf16" in names
+    assert "one" not in names
+    assert main(["render", "--shipped", "one.yaml"]) == 2
+    assert "CONFIG and --shipped exclude each other" in capsys.readouterr().err
+
+
+def test_what_another_config_renders_to_is_no_orphan(
+    work: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write("kernels/one.yaml", "kernels/gone.yaml", "other/two.yaml")
+    write("other/three.yaml", config=CONFIG + "name: named\n")
+    write("other/four.yaml", config="no: config")
+    for folder in ("kernels", "other/two.yaml", "other/three.yaml", "d128_causal_bf16"):
+        assert render(folder) == 0
+    write("other/four.yaml")
+    assert render("other/four.yaml") == 0
+    write("other/four.yaml", config="kernel: attention\narch: [")  # somebody is editing it
+    Path("kernels/gone.yaml").unlink()
+    everything = {"one", "two", "named", "four", "d128_causal_bf16"}
+    assert kernels() == everything | {"gone"}
+    capsys.readouterr()
+    assert check("kernels", "--format", "json") == 3
+    captured = capsys.readouterr()
+    data = json.loads(captured.out)
+    orphans = {f["kernel"] for f in data["files"] if f["verdict"] == "orphan"}
+    assert orphans == {"sm_90a/gone"}
+    assert "generated/sm_90a/named left alone: other/three.yaml renders to it.\n" in captured.err
+    assert render("kernels", "--prune", "--yes") == 0
+    assert kernels() == everything
+
+
+def test_prune_in_a_project(work: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The whole output folder is the project's, but for what its other files render to."""
+    write("kernels/one.yaml", "kernels/gone.yaml", "extra.yaml")
+    (work / "fa4gen.toml").write_text('configs = ["kernels"]\n')
+    assert render() == 0
+    assert render("extra.yaml") == 0
+    Path("kernels/gone.yaml").unlink()
+    capsys.readouterr()
+    assert render("--prune") == 2
+    err = capsys.readouterr().err
+    assert err.startswith("error: --prune would delete 4 files that no config renders to:\n")
+    assert "\n    generated/sm_90a/gone/gone_barriers.h\n" in err
+    assert "Add --yes" in err
+    assert kernels() == {"one", "gone", "extra"}
+    assert render("--yes") == 2
+    assert render("--prune", "--yes") == 0
+    assert kernels() == {"one", "extra"}
+    assert check() == 0
+
+
+def test_a_tree_too_large_to_look_through_prunes_nothing(
+    work: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write("kernels/one.yaml", "kernels/gone.yaml")
+    render("kernels")
+    Path("kernels/gone.yaml").unlink()
+    monkeypatch.setattr("fa4gen.render.claims.MAX_ENTRIES", 3)
+    assert render("kernels", "--prune", "--yes") == 0
+    assert kernels() == {"one", "gone"}
+    assert check("kernels") == 3
+    assert "too many files here to be sure of that" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("answer", ["y", "n", ""])
+def test_prune_asks_on_a_terminal(work: Path, answer: str) -> None:
+    write("kernels/one.yaml", "kernels/gone.yaml")
+    render("kernels")
+    Path("kernels/gone.yaml").unlink()
+    write("kernels/one.yaml", config=CONFIG + "lse: false\n")
+    status, screen = in_terminal(
+        [*["render", "--templates", "mine", "--prune", "kernels"]], "Delete them? [y/N]: ", answer
+    )
+    assert status == 0
+    assert "generated/sm_90a/gone/gone.cu\r\n" in screen
+    assert kernels() == ({"one"} if answer == "y" else {"one", "gone"})
+    assert '"lse": false' in Path("generated/sm_90a/one/one.json").read_text()
+
+
+def in_terminal(args: list[str], prompt: str, answer: str) -> tuple[int, str]:
+    """Run fa4gen on a terminal and answer its prompt; return status and what was shown."""
+    terminal, child = pty.openpty()
+    process = subprocess.Popen(
+        [sys.executable, "-m", "fa4gen", *args],
+        stdin=child,
+        stdout=child,
+        stderr=child,
+        env={**os.environ, "TERM": "dumb"},
+        close_fds=True,
+    )
+    os.close(child)
+    shown = b""
+    answered = False
+    while select.select([terminal], [], [], 120)[0]:
+        try:
+            data = os.read(terminal, 4096)
+        except OSError:  # Linux: the other side is closed
+            break
+        if not data:
+            break
+        shown += data
+        if prompt.encode() in shown and not answered:
+            answered = True
+            os.write(terminal, f"{answer}\n".encode())
+    os.close(terminal)
+    return process.wait(timeout=120), shown.decode()
+
+
+def test_hints_repeat_what_was_given(work: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write("my kernels/one.yaml", "my kernels/gone.yaml")
+    options = ["-o", "my out", "--templates", "mine"]
+    assert main(["render", *options, "my kernels"]) == 0
+    edited = Path("my out/sm_90a/one/one.cu")
+    edited.write_text("mine")
+    Path("my kernels/gone.yaml").unlink()
+    capsys.readouterr()
+    given = shlex.join([*options, "my kernels"])
+    assert main(["render", *options, "my kernels"]) == 3
+    assert f"`fa4gen check --diff {given}`" in capsys.readouterr().err
+    assert main(["render", "--force", *options, "my kernels"]) == 0
+    assert f"see `fa4gen check {given}`.\n" in capsys.readouterr().err
+    assert main(["check", *options, "my kernels"]) == 3
+    assert f"  fa4gen render --prune {given}\n" in capsys.readouterr().out
+
+
+def test_the_hint_of_shipped_ones(work: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["check", "--shipped", "--format", "json"]) == 3
+    data = json.loads(capsys.readouterr().out)
+    assert data["fix"] == ["fa4gen render --shipped"]
