@@ -29,6 +29,8 @@ from dataclasses import asdict, dataclass
 from fnmatch import fnmatch
 from pathlib import Path
 
+FORMAT = 2
+"""Of saved files. In the first one, constants that no code uses counted."""
 ROOT = Path(__file__).resolve().parent.parent
 if str(ROOT) not in sys.path:
     sys.path.insert(0, str(ROOT))
@@ -70,22 +72,19 @@ class Comparison:
         return "same PTX" if self.before.ptx == self.after.ptx else "different"
 
 
-def code_hash(cubin: Cubin) -> str:
+def code_hash(cubin: Cubin, reads_globals: bool) -> str:
     """Return the hash of what the GPU executes: sections are named by kind, not by kernel.
 
-    Namespace constants are compiled into global memory; they count where code refers to them.
+    Constants of namespaces and structs are compiled into global memory, and their addresses into
+    constant bank 4: both count only where the code ``reads_globals``.
     """
     digest = hashlib.sha256()
     kernels = {function.name for function in cubin.functions}
-    relocated = {name: cubin.relocated_symbols(f".text.{name}") for name in kernels}
-    reads_globals = any(
-        symbol not in kernels for of in relocated.values() for symbol in of.values()
-    )
     for section in sorted(cubin.sections, key=lambda section: section.name):
         kind = _SECTION.fullmatch(section.name)
         if not kind or (kind[2] is not None and kind[2] not in kernels):
             continue
-        if reads_globals or not kind[1].startswith("nv.global"):
+        if reads_globals or not kind[1].startswith(("nv.global", "nv.constant4")):
             digest.update(f"{kind[1]}\0{section.size}\0".encode() + section.data)
     for function in cubin.functions:
         counts = (function.is_entry, function.registers, function.frame_bytes)
@@ -98,20 +97,30 @@ _COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
 _DEBUG = re.compile(
     r"^\s*\.(?:loc|file)\b[^\n]*|^\s*\.section\s+\S+\s*\{.*?^\s*\}", re.MULTILINE | re.DOTALL
 )
-_CONSTANT = re.compile(r"\.global \.align \d+ \.[a-z]\d+ _ZN\w*_INTERNAL_\w+ ?= ?\S+?;")
+_GLOBAL = re.compile(r"\.global [^;{]*?([\w$]+)(?:\[\d*\])?(?: ?= ?[^;]*)?;")
 _HEAD = re.compile(r"^\s*\.(?:version|target|address_size)\b.*$", re.MULTILINE)
 _NEXT_DIRECTIVE = re.compile(r"(?<=[;}])(?=\.(?:visible|weak|extern|func|entry|global)\b)")
 _REGISTERS = re.compile(r"\.reg \.\w+ %\w+<\d+>;")
 _NAME = re.compile(r"(%[a-z]+)\d+\b|(\$L_\w+)|\b(_Z\w+|[A-Za-z]\w*_param_\d+)\b")
 
 
+def global_variables(text: str) -> dict[str, bool]:
+    """Return the names of PTX's global variables, and whether anything else refers to them."""
+    words = Counter(re.findall(r"[\w$]+", text))
+    return {match[1]: words[match[1]] > 1 for match in _GLOBAL.finditer(text)}
+
+
 def neutral_ptx(text: str) -> str:
-    """Return PTX without comments and lines, its names numbered as they come, functions sorted."""
+    """Return PTX without comments, lines and variables that nothing uses.
+
+    Its names are numbered as they come, and its functions sorted.
+    """
     text = _COMMENT.sub("", text)
     text = _DEBUG.sub("", _HEAD.sub("", text))
     text = re.sub(r"\s+", " ", text)
     text = _REGISTERS.sub("", text)
-    text = _CONSTANT.sub("", text)
+    used = global_variables(text)
+    text = _GLOBAL.sub(lambda match: match[0] if used[match[1]] else "", text)
     text = re.sub(r"\s*([{};,+\[\]()])\s*", r"\1", text).replace("+0]", "]")
     functions = _NEXT_DIRECTIVE.split(text.strip())
     return "\n".join(sorted(_numbered(function) for function in functions))
@@ -135,7 +144,10 @@ def fingerprints(place: Path, only: str, cache: Cache) -> dict[str, Fingerprint]
     """Return the fingerprints of a checkout, or of a file that holds them, by kernel."""
     if place.is_file():
         stored = json.loads(place.read_text())
-        return {name: Fingerprint(**f) for name, f in stored.items() if fnmatch(name, only)}
+        if stored.get("format") != FORMAT:
+            sys.exit(f"{place}: saved by another version of this script. Save it again.")
+        kernels = stored["kernels"].items()
+        return {name: Fingerprint(**f) for name, f in kernels if fnmatch(name, only)}
     sources = sorted((place / "generated").glob("sm_*/*/*.cu"))
     if not sources:
         sys.exit(f"{place}: no checkout with generated kernels, and no file of fingerprints.")
@@ -160,7 +172,7 @@ def fingerprints(place: Path, only: str, cache: Cache) -> dict[str, Fingerprint]
         )
         cubin = Cubin(built.cubin)
         found[f"{arch}/{name}"] = Fingerprint(
-            code_hash(cubin),
+            code_hash(cubin, any(global_variables(built.ptx).values())),
             hashlib.sha256(neutral_ptx(built.ptx).encode()).hexdigest(),
             built.resources.registers,
             sum(len(function.code) for function in cubin.functions),
@@ -198,9 +210,10 @@ def main() -> int:
     cache = Cache(arguments.cache) if arguments.cache else Cache.default()
     sides = [fingerprints(place, arguments.only, cache) for place in arguments.places]
     if arguments.save:
-        stored = {name: asdict(fingerprint) for name, fingerprint in sides[0].items()}
+        kernels = {name: asdict(fingerprint) for name, fingerprint in sides[0].items()}
+        stored = {"format": FORMAT, "kernels": kernels}
         arguments.save.write_text(json.dumps(stored, indent=1) + "\n")
-        print(f"{len(stored)} kernels")
+        print(f"{len(kernels)} kernels")
         return 0
     comparisons = compare(sides[0], sides[1])
     for c in comparisons:

@@ -123,19 +123,25 @@ def _render_files(
 ) -> dict[str, _Rendered]:
     """Return each file's text, written by ``tagging`` where it is given, and the templates used.
 
-    The placeholder becomes what the files call, all of them together.
+    The placeholder becomes what the kernel and its device header call. The header of barriers comes
+    last: ``used`` has the words of their code, and it leaves out the constants that none of it has.
     """
     roots = _roots(plan)
+    code = [root for root in roots.values() if root != HEADER_TEMPLATE]
 
-    def rendered(names: Iterable[str], by: TemplateSet) -> dict[str, _Rendered]:
-        return {name: _render_template(name, plan, loaded, by) for name in names}
+    def rendered(
+        names: Iterable[str], by: TemplateSet, used: frozenset[str] = frozenset()
+    ) -> dict[str, _Rendered]:
+        return {name: _render_template(name, plan, loaded, by, used) for name in names}
 
-    files = rendered(roots.values(), templates)
+    files = rendered(code, templates)
     calling = "\n".join(text for text, _ in files.values())
     parts = rendered((*FAMILIES, *RINGS) if PLACEHOLDER in calling else (), templates)
     kept = called(_lines(parts), code_words(calling))
+    words = code_words(put_in(calling, _lines(parts), kept))
     if tagging:
-        files, parts = rendered(roots.values(), tagging), rendered(kept, tagging)
+        files, parts = rendered(code, tagging), rendered(kept, tagging)
+    files |= rendered([HEADER_TEMPLATE], tagging or templates, words)
     lines = _lines(parts)
     of_parts = {name: source for part in kept for name, source in parts[part][1].items()}
     done = {}
@@ -150,7 +156,7 @@ def _lines(parts: Mapping[str, _Rendered]) -> dict[str, list[str]]:
 
 
 def _render_template(
-    name: str, plan: Plan, loaded: LoadedConfig, templates: TemplateSet
+    name: str, plan: Plan, loaded: LoadedConfig, templates: TemplateSet, used: frozenset[str]
 ) -> _Rendered:
     environment = templates.environment()
     try:
@@ -159,6 +165,7 @@ def _render_template(
             config_sha256=config_sha256(loaded.config),
             generator=GENERATOR,
             instructions=PLACEHOLDER,
+            used=used,
         )
     except Fa4genError:
         raise

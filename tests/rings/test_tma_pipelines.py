@@ -155,19 +155,19 @@ def test_mutants_of_a_pair_are_reported(variant: Variant) -> None:
 @pytest.mark.parametrize("parts", [1, 2, 4])
 def test_constants(parts: int, group: int) -> None:
     # as states.cu.j2 sets them
-    rows, columns, value_rows, value_columns, stages, size = 96, 64, 80, 192, 3, 2
+    rows, columns, value_rows, value_columns, size = 96, 64, 80, 192, 2
     part_bytes = rows * columns * size // group
     value_bytes = value_rows * value_columns * size // group
-    out = np.full((2, 10), UNTOUCHED, np.int32)
+    out = np.full((2, 9), UNTOUCHED, np.int32)
     entry = f"constants_{parts}_{group}"
     assert_clean(launch(program("states.cu.j2", "states", ()), entry, [out]))
-    # is_k_major, num_qk_stages_effective, BK, BMN, full_kv_bytes, staged_k_bytes, number of
-    # barriers; the producer's num_qk_stages_effective, slot_bytes, part_bytes
+    # is_k_major, num_qk_stages_effective, BK, BMN, full_kv_bytes, staged_k_bytes; the
+    # producer's num_qk_stages_effective, slot_bytes, part_bytes
     assert out.tolist() == [
-        [1, parts, columns, rows, parts * part_bytes, part_bytes, 2 * stages * parts,
-         parts, parts * part_bytes, part_bytes],
-        [0, 1, value_rows, value_columns, value_bytes, part_bytes, 2 * stages,
-         1, value_bytes, value_bytes],
+        [1, parts, columns, rows, parts * part_bytes, part_bytes, parts,
+         parts * part_bytes, part_bytes],
+        [0, 1, value_rows, value_columns, value_bytes, part_bytes, 1,
+         value_bytes, value_bytes],
     ]  # fmt: skip
 
 

@@ -62,9 +62,9 @@ def test_counts_in_comments_are_those_of_the_header(source: Path) -> None:
 
     table = {name: (int(slots), int(arrivals)) for name, slots, arrivals in ROW.findall(text)}
     of_header = {
-        name.removesuffix("Slots"): (slots, known[name.removesuffix("Slots") + "Arrivals"])
-        for name, slots in known.items()
-        if name.endswith("Slots") and name.removesuffix("Slots") + "Arrivals" in known
+        (row := name.removesuffix("Arrivals")): (known.get(f"{row}Slots", 1), arrivals)
+        for name, arrivals in known.items()
+        if name.endswith("Arrivals")
     }
     assert {camel(name): counts for name, counts in table.items()} == of_header
 
@@ -96,7 +96,7 @@ def test_arrivals_in_comments_of_structs_are_those_of_the_header(source: Path) -
     stated = stated_arrivals(text)
     expected: dict[tuple[str, str], int] = {}
     if "struct StagedPipeline" in text:  # commits and load warps, in every kernel that has it
-        rings = [row for row in ("Key", "Value", "Kv") if f"k{row}FullSlots" in known]
+        rings = [row for row in ("Key", "Value", "Kv") if f"k{row}FullArrivals" in known]
         counts = {known[f"k{row}{end}Arrivals"] for row in rings for end in ("Full", "Empty")}
         if "struct Depth512MBars" in text:
             counts = {known["kKvProducerArrivals"], known["kKvConsumerArrivals"]}

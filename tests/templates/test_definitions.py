@@ -11,6 +11,7 @@ import pytest
 
 from fa4gen.render.instructions import FAMILIES
 from fa4gen.resources import data_root
+from tests.rings.documents import MEMBERS
 
 TEMPLATES: Final = data_root("templates")
 SOURCES: Final = sorted((Path(__file__).parents[2] / "generated").glob("sm_*/*/*.cu"))
@@ -18,12 +19,9 @@ SOURCES: Final = sorted((Path(__file__).parents[2] / "generated").glob("sm_*/*/*
 FUNCTION = re.compile(r"^(?:__host__ )?__device__ .*?\b(\w+)\(", re.MULTILINE)
 BODY = re.compile(r"^(?:__host__ )?__device__ .*?\b(\w+)\((?:.|\n)*?(?:^\}|\}$)", re.MULTILINE)
 
-PUBLISHED: Final = {
-    "FA4Config", "StagedPipeline", "TMAConsumerPipeline", "TMAProducerPipeline", "RolePipeline",
-    "OutputRingBuffer", "OutputStage", "ProducerConsumerPipeline", "ProduceContext",
-    "ConsumeContext", "ExplicitConsumeContext", "EpiLoadPipeline", "Depth512MBars",
-}  # fmt: skip
-"""Structs that keep their whole documented interface, whatever of it a kernel uses."""
+EXEMPT: Final = {struct: frozenset(members.split()) for struct, members in MEMBERS.values()}
+"""Published structs keep the interface of their document, whatever of it a kernel uses: these names
+within them. Whatever else they have is to be used."""
 
 STRUCT = re.compile(r"^struct (?:alignas\(\d+\) )?(\w+).*\n(?:.*\n)*?\};\n", re.MULTILINE)
 DEFINED = re.compile(
@@ -68,24 +66,65 @@ def test_nothing_beside_the_families_defines_a_function_of_theirs() -> None:
     assert theirs & others.keys() == set()
 
 
+def names_defined(text: str) -> list[tuple[int, str]]:
+    """The place and name of each definition."""
+    found = []
+    for match in DEFINED.finditer(text):
+        if match["constants"]:
+            names = DECLARATOR.findall(match["constants"])
+        else:
+            names = [match["function"] or match["struct"] or match["alias"]]
+        found += [(match.start(), name) for name in names]
+    return found
+
+
 def unused(source: str) -> list[str]:
-    """Functions, structs, aliases and constants of a kernel that nothing in it uses."""
+    """Functions, structs, aliases and constants of a kernel that nothing in it uses.
+
+    A name that several structs define is used if it is there more often than it is defined.
+    """
     text = code(source)
     words = Counter(re.findall(r"\b[A-Za-z_]\w*", text))
-    own = STRUCT.sub(lambda match: "" if match[1] in PUBLISHED else match[0], text)
-    names = []
-    for match in DEFINED.finditer(own):
-        if match["constants"]:
-            names += DECLARATOR.findall(match["constants"])
-        else:
-            names.append(match["function"] or match["struct"] or match["alias"])
-    return [name for name in names if words[name] == 1]
+    defined = names_defined(text)
+    times = Counter(name for _, name in defined)
+    published = [(m.span(), EXEMPT[m[1]]) for m in STRUCT.finditer(text) if m[1] in EXEMPT]
+    return [
+        name
+        for place, name in defined
+        if words[name] <= times[name]
+        and not any(start <= place < end and name in names for (start, end), names in published)
+    ]
+
+
+def text_of(source: Path) -> str:
+    """A kernel with its two headers."""
+    ends = ("_barriers.h", "_device.cuh", ".cu")
+    return "".join(source.with_name(source.stem + end).read_text() for end in ends)
 
 
 @pytest.mark.parametrize("source", SOURCES, ids=lambda path: path.stem)
 def test_nothing_in_a_kernel_is_unused(source: Path) -> None:
-    device = source.with_name(f"{source.stem}_device.cuh")
-    assert unused(source.read_text() + device.read_text()) == []
+    assert unused(text_of(source)) == []
+
+
+@pytest.mark.parametrize(
+    "source",
+    {source.parent.parent.name + source.stem[:4]: source for source in SOURCES}.values(),
+    ids=lambda path: path.stem,
+)
+def test_what_is_put_into_a_kernel_and_not_used_is_found(source: Path) -> None:
+    text = text_of(source)
+    for line, name in (
+        ("constexpr unsigned kSpareArrivals = 1;", "kSpareArrivals"),
+        ("constexpr uint32 kSpareStep = kNumThreads;", "kSpareStep"),
+        ("__device__ __forceinline__ uint32 spare(uint32 x) { return x; }", "spare"),
+        ("using Spare = uint32;", "Spare"),
+        ("struct Spare {\n};", "Spare"),
+    ):
+        places = [match.end() for match in re.finditer(r"^namespace \w+ \{\n", text, re.MULTILINE)]
+        assert len(places) >= 2  # of the header and of the kernel
+        for place in places:
+            assert unused(f"{text[:place]}{line}\n{text[place:]}") == [name]
 
 
 def test_what_is_unused_is_found() -> None:
@@ -97,11 +136,20 @@ constexpr uint32 kUsed = 1, kUnused = 2;  // kUnused
 struct Ring {
   static constexpr uint32 kSlots = kUsed;
   __device__ __forceinline__ uint32 never() const { return 0; }
+  __device__ __forceinline__ void twice() const {}
+};
+struct Other {
+  __device__ __forceinline__ void twice() const { Ring(); Other(); }
 };
 template <uint32 kSlots>
 struct RolePipeline {
+  __device__ __forceinline__ void acquire() const {}
   __device__ __forceinline__ void drain() const {}
 };
+__device__ __forceinline__ void acquire() {}
 __device__ __forceinline__ void forgotten(uint32 x) { asm("forgotten %0;" :: "r"(x)); }
 """
-    assert unused(kernel) == ["uint64", "kUnused", "Ring", "never", "forgotten"]
+    assert unused(kernel) == [
+        "uint64", "kUnused", "never", "twice", "twice", "RolePipeline", "drain", "acquire",
+        "forgotten",
+    ]  # fmt: skip

@@ -218,11 +218,6 @@ class FA4Config(BlackwellAttentionPlan):
         """Return the tensor-memory region called ``name``; KeyError when there is none."""
         return {region.name: region for region in self.tensor_memory}[name]
 
-    def column_step(self, name: str) -> int:
-        """Return the columns from region ``name``_0 to ``name``_1; its width where it is alone."""
-        first, *others = (r for r in self.tensor_memory if r.name.startswith(f"{name}_"))
-        return others[0].column - first.column if others else first.columns
-
     def probability_column(self, key: int) -> int:
         """Return the columns of tensor memory that the probabilities before ``key`` take."""
         return key * self.element_bytes // 4

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 import yaml
-from hypothesis import given, reject, settings
+from hypothesis import HealthCheck, given, reject, settings
 from hypothesis import strategies as st
 
 from fa4gen.config.gemm import HopperGemmConfig
@@ -37,7 +37,7 @@ def offers(problem: Problem) -> list[dict[str, object]]:
     ]
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.filter_too_much])
 @given(st.data())
 def test_every_offer_removes_its_problem_and_brings_no_other(
     any_gemm_config: Strategy, data: st.DataObject
