@@ -184,31 +184,43 @@ constexpr uint32 kScoresStep = kSOddColumn - kSEvenColumn;
 // ---- pipelines ----
 
 using MBars = Depth512MBars<kNumKvStages>;
-static_assert(kPoLo == kBarriersOffset + 8 * MBars::PO_lo_offset,
-              "PO_lo is where the table of barriers has it.");
-static_assert(kPoHi == kBarriersOffset + 8 * MBars::PO_hi_offset,
-              "PO_hi is where the table of barriers has it.");
-static_assert(kSEvenConsumer == kBarriersOffset + 8 * MBars::S_even_consumer_offset,
-              "S_even_consumer is where the table of barriers has it.");
-static_assert(kSOddConsumer == kBarriersOffset + 8 * MBars::S_odd_consumer_offset,
-              "S_odd_consumer is where the table of barriers has it.");
-static_assert(kCProducer == kBarriersOffset + 8 * MBars::C_producer_offset,
-              "C_producer is where the table of barriers has it.");
-static_assert(kCConsumer == kBarriersOffset + 8 * MBars::C_consumer_offset,
-              "C_consumer is where the table of barriers has it.");
-static_assert(kSEvenProducer == kBarriersOffset + 8 * MBars::S_even_producer_offset,
-              "S_even_producer is where the table of barriers has it.");
-static_assert(kSOddProducer == kBarriersOffset + 8 * MBars::S_odd_producer_offset,
-              "S_odd_producer is where the table of barriers has it.");
-static_assert(kOMmaLo == kBarriersOffset + 8 * MBars::O_mma_lo_offset,
-              "O_mma_lo is where the table of barriers has it.");
-static_assert(kOMmaHi == kBarriersOffset + 8 * MBars::O_mma_hi_offset,
-              "O_mma_hi is where the table of barriers has it.");
+static_assert(kPoLo == kBarriersOffset + 8 * MBars::PO_lo_offset &&
+                  kPoLoArrivals == MBars::arrivals(MBars::PO_lo_offset),
+              "PO_lo is as the table of barriers has it.");
+static_assert(kPoHi == kBarriersOffset + 8 * MBars::PO_hi_offset &&
+                  kPoHiArrivals == MBars::arrivals(MBars::PO_hi_offset),
+              "PO_hi is as the table of barriers has it.");
+static_assert(kSEvenConsumer == kBarriersOffset + 8 * MBars::S_even_consumer_offset &&
+                  kSEvenConsumerArrivals == MBars::arrivals(MBars::S_even_consumer_offset),
+              "S_even_consumer is as the table of barriers has it.");
+static_assert(kSOddConsumer == kBarriersOffset + 8 * MBars::S_odd_consumer_offset &&
+                  kSOddConsumerArrivals == MBars::arrivals(MBars::S_odd_consumer_offset),
+              "S_odd_consumer is as the table of barriers has it.");
+static_assert(kCProducer == kBarriersOffset + 8 * MBars::C_producer_offset &&
+                  kCProducerArrivals == MBars::arrivals(MBars::C_producer_offset),
+              "C_producer is as the table of barriers has it.");
+static_assert(kCConsumer == kBarriersOffset + 8 * MBars::C_consumer_offset &&
+                  kCConsumerArrivals == MBars::arrivals(MBars::C_consumer_offset),
+              "C_consumer is as the table of barriers has it.");
+static_assert(kSEvenProducer == kBarriersOffset + 8 * MBars::S_even_producer_offset &&
+                  kSEvenProducerArrivals == MBars::arrivals(MBars::S_even_producer_offset),
+              "S_even_producer is as the table of barriers has it.");
+static_assert(kSOddProducer == kBarriersOffset + 8 * MBars::S_odd_producer_offset &&
+                  kSOddProducerArrivals == MBars::arrivals(MBars::S_odd_producer_offset),
+              "S_odd_producer is as the table of barriers has it.");
+static_assert(kOMmaLo == kBarriersOffset + 8 * MBars::O_mma_lo_offset &&
+                  kOMmaLoArrivals == MBars::arrivals(MBars::O_mma_lo_offset),
+              "O_mma_lo is as the table of barriers has it.");
+static_assert(kOMmaHi == kBarriersOffset + 8 * MBars::O_mma_hi_offset &&
+                  kOMmaHiArrivals == MBars::arrivals(MBars::O_mma_hi_offset),
+              "O_mma_hi is as the table of barriers has it.");
 static_assert(kKvProducer == kBarriersOffset + 8 * MBars::KV_offset &&
                   kKvConsumer == kKvProducer + 8 * kNumKvStages,
               "The barriers of KV are where the table of barriers has them.");
-static_assert(kKvProducerSlots + kKvConsumerSlots == MBars::KV_barriers,
-              "The ring of keys and values has the slots of the table of barriers.");
+static_assert(kKvProducerSlots + kKvConsumerSlots == MBars::KV_barriers &&
+                  kKvProducerArrivals == MBars::arrivals(MBars::KV_offset) &&
+                  kKvConsumerArrivals == MBars::arrivals(MBars::size - 1),
+              "The ring of keys and values has the slots and arrivals of the table of barriers.");
 static_assert(kTileFull >= kBarriersOffset + 8 * MBars::size, "The other barriers follow.");
 
 // One ring for keys and values: K(0) K(1) V(0) K(2) V(1) ..., each block in slots of kKvBytes.

@@ -2,84 +2,74 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Barriers of fa4gen_depth512_window_fp16: their places in shared memory, in bytes from its aligned
-// base, and how many arrivals complete a phase. Slot i of a row is 8 * i bytes after its offset.
+// base, and how many arrivals complete a phase. Slot i of a row is 8 * i bytes after its offset; a
+// row without a number of slots has one.
 // Then the columns of tensor memory.
 #pragma once
 
 namespace depth512_window_fp16_kernel {
 
+// 23 barriers of eight bytes.
 constexpr unsigned kBarriersOffset = 229376;
-constexpr unsigned kNumBarriers = 23;
-constexpr unsigned kBarriersBytes = 184;
 
 // P is stored, and O_lo has been rescaled, or read
 //   arrived by every thread of softmax and correction in both CTAs
 //   waited for by the MMA warp, first with parity 0
 constexpr unsigned kPoLo = 229376;
-constexpr unsigned kPoLoSlots = 1;
 constexpr unsigned kPoLoArrivals = 512;
 
 // O_hi has been rescaled, or read
 //   arrived by every thread of the correction in both CTAs
 //   waited for by the MMA warp, first with parity 0
 constexpr unsigned kPoHi = 229384;
-constexpr unsigned kPoHiSlots = 1;
 constexpr unsigned kPoHiArrivals = 256;
 
 // the scores of an even block have been loaded
 //   arrived by every softmax thread in both CTAs
 //   waited for by the MMA warp, first with parity 1
 constexpr unsigned kSEvenConsumer = 229392;
-constexpr unsigned kSEvenConsumerSlots = 1;
 constexpr unsigned kSEvenConsumerArrivals = 256;
 
 // the scores of an odd block have been loaded
 //   arrived by every softmax thread in both CTAs
 //   waited for by the MMA warp, first with parity 1
 constexpr unsigned kSOddConsumer = 229400;
-constexpr unsigned kSOddConsumerSlots = 1;
 constexpr unsigned kSOddConsumerArrivals = 256;
 
 // each row's factor is in shared memory
 //   arrived by every softmax thread
 //   waited for by the correction, first with parity 0
 constexpr unsigned kCProducer = 229408;
-constexpr unsigned kCProducerSlots = 1;
 constexpr unsigned kCProducerArrivals = 128;
 
 // the factors have been read
 //   arrived by every thread of the correction
 //   waited for by the softmax, first with parity 1
 constexpr unsigned kCConsumer = 229416;
-constexpr unsigned kCConsumerSlots = 1;
 constexpr unsigned kCConsumerArrivals = 128;
 
 // the scores of an even block are in tensor memory
 //   arrived by commit of Q.K
 //   waited for by the softmax, first with parity 0
 constexpr unsigned kSEvenProducer = 229424;
-constexpr unsigned kSEvenProducerSlots = 1;
 constexpr unsigned kSEvenProducerArrivals = 1;
 
 // the scores of an odd block are in tensor memory
 //   arrived by commit of Q.K
 //   waited for by the softmax, first with parity 0
 constexpr unsigned kSOddProducer = 229432;
-constexpr unsigned kSOddProducerSlots = 1;
 constexpr unsigned kSOddProducerArrivals = 1;
 
 // a block's P.V_lo has been added to O_lo
 //   arrived by commit of P.V_lo
 //   waited for by the correction, first with parity 0
 constexpr unsigned kOMmaLo = 229440;
-constexpr unsigned kOMmaLoSlots = 1;
 constexpr unsigned kOMmaLoArrivals = 1;
 
 // a block's P.V_hi has been added to O_hi
 //   arrived by commit of P.V_hi
 //   waited for by the correction; the softmax, before it stores P, first with parity 0
 constexpr unsigned kOMmaHi = 229448;
-constexpr unsigned kOMmaHiSlots = 1;
 constexpr unsigned kOMmaHiArrivals = 1;
 
 // a part of K or V has landed
@@ -101,7 +91,6 @@ constexpr unsigned kKvConsumerArrivals = 1;
 //   arrived by the thread whose TMA store has read the space
 //   waited for by the loader, first with parity 1
 constexpr unsigned kQueryEmpty = 229520;
-constexpr unsigned kQueryEmptySlots = 1;
 constexpr unsigned kQueryEmptyArrivals = 1;
 
 // the next tile is in its slot
@@ -123,20 +112,14 @@ constexpr unsigned kTensorMemoryColumns = 512;
 
 // output, first half: 64 x 256 float32, as two halves of 128 columns
 constexpr unsigned kOLoColumn = 0;
-constexpr unsigned kOLoColumns = 128;
 
 // output, second half: 64 x 256 float32, as two halves of 128 columns
 constexpr unsigned kOHiColumn = 128;
-constexpr unsigned kOHiColumns = 128;
 
 // scores of even blocks: 64 x 256 float32, as two halves of 128 columns
 constexpr unsigned kSEvenColumn = 256;
-constexpr unsigned kSEvenColumns = 128;
 
 // scores of odd blocks: 64 x 256 float32, as two halves of 128 columns
 constexpr unsigned kSOddColumn = 384;
-constexpr unsigned kSOddColumns = 128;
-
-static_assert(kNumBarriers * 8 == kBarriersBytes, "An mbarrier takes eight bytes.");
 
 }  // namespace depth512_window_fp16_kernel

@@ -474,10 +474,6 @@ struct Ring {
   __device__ __forceinline__ void arrive(uint32 barrier) const {
     mbarrier_arrive_leader<cta_group>(barrier);
   }
-  // The products that the elected thread has issued so far arrive on it once they are complete.
-  __device__ __forceinline__ void commit(uint32 barrier, uint32 e) const {
-    mma_commit<cta_group>(barrier, e);
-  }
 };
 
 // A ring of num_kv_stages slots that TMA fills and MMAs read, each slot in num_qk_stages parts: the
@@ -492,8 +488,6 @@ struct StagedPipeline {
 
   uint32 mbar;  // address of the first barrier
   PipelineState<num_kv_stages, stride> state;
-
-  static constexpr int32 num_mbars = 2 * num_kv_stages * num_qk_stages;
 
   __device__ __forceinline__ Ring<num_kv_stages, cta_group, num_qk_stages, num_qk_stages, stride>
   ring() const {
@@ -521,7 +515,7 @@ struct StagedPipeline {
   // Consumer: the part is free once the products issued so far are complete.
   template <int32 qk_stage = num_qk_stages - 1>
   __device__ __forceinline__ void consumer_release(uint32 e) {
-    ring().commit(consumer_mbar<qk_stage>(), e);
+    mma_commit<cta_group>(consumer_mbar<qk_stage>(), e);
     if (qk_stage == num_qk_stages - 1) state.step();
   }
 };
@@ -546,12 +540,7 @@ struct RolePipeline {
   // Producer: this thread has written its share. The last part of a slot is followed by step().
   __device__ __forceinline__ void commit(int32 part = 0) const { ring().arrive(full(part)); }
   // Producer: the slot is full once the products issued so far are complete.
-  __device__ __forceinline__ void commit_mma(uint32 e) const { ring().commit(full(0), e); }
-  // Producer of one slot: until the products committed last are complete; at once before the first.
-  __device__ __forceinline__ void drain() const {
-    static_assert(num_stages == 1, "With more slots, the last commit was on another one.");
-    ring().wait_full();
-  }
+  __device__ __forceinline__ void commit_mma(uint32 e) const { mma_commit<cta_group>(full(0), e); }
   // Consumer: until the slot, or a part of it, is full.
   __device__ __forceinline__ void wait(int32 part = 0) const {
     mbarrier_wait(full(part), state.phase);

@@ -74,7 +74,7 @@ struct FA4Config {
   static constexpr uint32 v_slot_bytes = 24576;       // of a slot of values in one CTA
 };
 
-constexpr int32 kDepth = 192;                  // columns of query and key
+constexpr int32 kDepth = FA4Config::padded_depth; // columns of query and key
 constexpr int32 kValueDepth = 128;             // columns of value and output
 constexpr int32 kBM = FA4Config::BM;           // query rows of a tile
 constexpr int32 kBN = FA4Config::BN;           // keys of a block
@@ -83,7 +83,7 @@ constexpr int32 kRowKeys = kBN;                // keys of a block in one softmax
 constexpr int32 kTileRows = 128;               // rows of a query tile: lanes of tensor memory
 constexpr int32 kCtaGroup = 1;                 // CTAs that multiply together
 constexpr int32 kNumQkStages = 3;              // parts of Q and K along the depth
-constexpr int32 kNumPvStages = 2;              // parts of P along the keys
+constexpr int32 kNumPvStages = FA4Config::num_pv_stages; // parts of P along the keys
 constexpr int32 kScoreStages = 1;              // buffers of scores of a query tile
 constexpr float kRescaleThreshold = 8.0f;      // a maximum may be low by this, in powers of two
 constexpr int32 kWindowRight = 0;              // keys visible right of the diagonal
@@ -189,9 +189,10 @@ static_assert(kStagingBytes >= kTileRows * kValueDepth * 2,
               "A slot holds an output tile.");
 
 // ---- tensor memory: 448 of 512 columns ----
-// The header has the first column of each region; both query tiles have the same steps.
-constexpr uint32 kScoresStep = 96;
-constexpr uint32 kProbabilitiesStep = 96;
+// The header has the first column of each region; these are the steps from query tile 0 to 1.
+constexpr uint32 kScoresStep = kScores1Column - kScores0Column;
+constexpr uint32 kProbabilitiesStep = kProbabilities1Column - kProbabilities0Column;
+constexpr uint32 kOutputStep = kOutput1Column - kOutput0Column;
 
 // ---- pipelines: which barriers carry what, from which role to which ----
 
@@ -468,8 +469,10 @@ struct TileProducts {
   __device__ __forceinline__ void query_key(KeyConsumer& keys, uint32 query_phase, bool first_block,
                                             uint32 e) {
     // These scores go where the probabilities of the block before are. Their P.V, the last one
-    // committed, must have read them: that it was issued before does not say so.
-    outputs.drain();
+    // committed, must have read them: that it was issued before does not say so. With one slot,
+    // that commit completes the phase before this producer's own; before the first one, nothing is
+    // waited for.
+    outputs.ring().wait_full();
     tcgen05_fence_after();
     const uint32 column = scores_column + kScoresStep * scores.state.index;
     const MatrixDescriptor key = keys.get_k();
@@ -516,7 +519,7 @@ struct TileProducts {
 __device__ __forceinline__ TileProducts tile_products(uint32 base, uint32 tensor_memory, int32 i) {
   return {tensor_memory + kScores0Column + kScoresStep * i,
           tensor_memory + kProbabilities0Column + kProbabilitiesStep * i,
-          tensor_memory + kOutput0Column + 128 * i,
+          tensor_memory + kOutput0Column + kOutputStep * i,
           base + kQueryFull + 8 * kNumQkStages * i,
           matrix_descriptor<kPanelRowBytes, 0>(base + kQueryOffset + kQueryBytes * i),
           scores_pipeline<true>(base, i),
@@ -828,7 +831,7 @@ struct CorrectionRole {
   // The query tile whose turn it is.
   __device__ __forceinline__ uint32 query_tile() const { return outputs_in.state.index; }
   __device__ __forceinline__ uint32 output() const {
-    return output_column + kValueDepth * query_tile();
+    return output_column + kOutputStep * query_tile();
   }
   __device__ __forceinline__ uint32 staging() const {
     return base + kStagingOffset + kStagingBytes * query_tile();

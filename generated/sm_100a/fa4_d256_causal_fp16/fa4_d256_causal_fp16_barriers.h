@@ -2,28 +2,25 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Barriers of fa4gen_fa4_d256_causal_fp16: their places in shared memory, in bytes from its aligned
-// base, and how many arrivals complete a phase. Slot i of a row is 8 * i bytes after its offset.
+// base, and how many arrivals complete a phase. Slot i of a row is 8 * i bytes after its offset; a
+// row without a number of slots has one.
 // Then the columns of tensor memory.
 #pragma once
 
 namespace fa4_d256_causal_fp16_kernel {
 
-constexpr unsigned kBarriersOffset = 229376;
-constexpr unsigned kNumBarriers = 26;
-constexpr unsigned kBarriersBytes = 208;
+// 26 barriers of eight bytes.
 
 // a part of a query tile has landed
 //   arrived by the loader, then the bytes of a part of Q (65536 bytes)
 //   waited for by the MMA warp, first with parity 0
 constexpr unsigned kQueryFull = 229376;
-constexpr unsigned kQueryFullSlots = 1;
 constexpr unsigned kQueryFullArrivals = 1;
 
 // a query slot may be overwritten
 //   arrived by the thread whose TMA store has read the slot
 //   waited for by the loader, first with parity 1
 constexpr unsigned kQueryEmpty = 229384;
-constexpr unsigned kQueryEmptySlots = 1;
 constexpr unsigned kQueryEmptyArrivals = 1;
 
 // a block has landed
@@ -58,28 +55,24 @@ constexpr unsigned kProbabilitiesFullArrivals = 128;
 //   arrived by every softmax thread of the tile
 //   waited for by the correction, first with parity 0
 constexpr unsigned kScaleFull = 229520;
-constexpr unsigned kScaleFullSlots = 1;
 constexpr unsigned kScaleFullArrivals = 128;
 
 // the factors have been read
 //   arrived by every thread of the correction
 //   waited for by the softmax, first with parity 1
 constexpr unsigned kScaleEmpty = 229528;
-constexpr unsigned kScaleEmptySlots = 1;
 constexpr unsigned kScaleEmptyArrivals = 128;
 
 // a block's P.V has been added to the output
 //   arrived by commit of P.V
 //   waited for by the correction, first with parity 0
 constexpr unsigned kOutputFull = 229536;
-constexpr unsigned kOutputFullSlots = 1;
 constexpr unsigned kOutputFullArrivals = 1;
 
 // the output has been rescaled, or read at the end of a tile
 //   arrived by every thread of the correction
 //   waited for by the MMA warp, first with parity 1
 constexpr unsigned kOutputReady = 229544;
-constexpr unsigned kOutputReadySlots = 1;
 constexpr unsigned kOutputReadyArrivals = 128;
 
 // the next tile is in its slot
@@ -101,24 +94,17 @@ constexpr unsigned kTensorMemoryColumns = 512;
 
 // scores of every other block, from 0: 128 x 64 float32
 constexpr unsigned kScores0Column = 0;
-constexpr unsigned kScores0Columns = 64;
 
 // scores of every other block, from 1: 128 x 64 float32
 constexpr unsigned kScores1Column = 64;
-constexpr unsigned kScores1Columns = 64;
 
 // output of query tile 0: 128 x 256 float32
 constexpr unsigned kOutput0Column = 128;
-constexpr unsigned kOutput0Columns = 256;
 
 // probabilities of every other block, from 0: 128 x 64 fp16
 constexpr unsigned kProbabilities0Column = 384;
-constexpr unsigned kProbabilities0Columns = 32;
 
 // probabilities of every other block, from 1: 128 x 64 fp16
 constexpr unsigned kProbabilities1Column = 416;
-constexpr unsigned kProbabilities1Columns = 32;
-
-static_assert(kNumBarriers * 8 == kBarriersBytes, "An mbarrier takes eight bytes.");
 
 }  // namespace fa4_d256_causal_fp16_kernel

@@ -2,15 +2,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Barriers of fa4gen_gemm_bf16_fp32_out: their places in shared memory, in bytes from its aligned
-// base, and how many arrivals complete a phase. Slot i of a row is 8 * i bytes after its offset.
+// base, and how many arrivals complete a phase. Slot i of a row is 8 * i bytes after its offset; a
+// row without a number of slots has one.
 // Then the columns of tensor memory.
 #pragma once
 
 namespace gemm_bf16_fp32_out_kernel {
 
-constexpr unsigned kBarriersOffset = 212992;
-constexpr unsigned kNumBarriers = 23;
-constexpr unsigned kBarriersBytes = 184;
+// 23 barriers of eight bytes.
 
 // a block of A and B has landed
 //   arrived by the loader, then the bytes of A and B (49152 bytes)
@@ -86,7 +85,6 @@ constexpr unsigned kTileEmptyArrivals = 7;
 //   arrived by the loader, when it begins with a tile
 //   waited for by the scheduler, first with parity 0
 constexpr unsigned kTileWanted = 213168;
-constexpr unsigned kTileWantedSlots = 1;
 constexpr unsigned kTileWantedArrivals = 1;
 
 // Tensor memory: columns of 128 lanes, from the allocated address. 512 are allocated.
@@ -98,8 +96,5 @@ constexpr unsigned kAccumulator0Columns = 256;
 
 // accumulator 1: 128 x 256 float32
 constexpr unsigned kAccumulator1Column = 256;
-constexpr unsigned kAccumulator1Columns = 256;
-
-static_assert(kNumBarriers * 8 == kBarriersBytes, "An mbarrier takes eight bytes.");
 
 }  // namespace gemm_bf16_fp32_out_kernel

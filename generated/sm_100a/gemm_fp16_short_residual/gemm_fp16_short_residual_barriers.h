@@ -3,14 +3,13 @@
 //
 // Barriers of fa4gen_gemm_fp16_short_residual: their places in shared memory, in bytes from its
 // aligned base, and how many arrivals complete a phase. Slot i of a row is 8 * i bytes after its
-// offset. Then the columns of tensor memory.
+// offset; a row without a number of slots has one.
+// Then the columns of tensor memory.
 #pragma once
 
 namespace gemm_fp16_short_residual_kernel {
 
-constexpr unsigned kBarriersOffset = 229376;
-constexpr unsigned kNumBarriers = 28;
-constexpr unsigned kBarriersBytes = 224;
+// 28 barriers of eight bytes.
 
 // a block of A and B has landed
 //   arrived by the loader, then the bytes of A and B (24576 bytes)
@@ -77,8 +76,5 @@ constexpr unsigned kAccumulator0Columns = 128;
 
 // accumulator 1: 64 x 128 float32, 16 rows in each quarter of the lanes
 constexpr unsigned kAccumulator1Column = 128;
-constexpr unsigned kAccumulator1Columns = 128;
-
-static_assert(kNumBarriers * 8 == kBarriersBytes, "An mbarrier takes eight bytes.");
 
 }  // namespace gemm_fp16_short_residual_kernel

@@ -3,14 +3,13 @@
 //
 // Barriers of fa4gen_gemm_fp8_pair_residual: their places in shared memory, in bytes from its
 // aligned base, and how many arrivals complete a phase. Slot i of a row is 8 * i bytes after its
-// offset. Then the columns of tensor memory.
+// offset; a row without a number of slots has one.
+// Then the columns of tensor memory.
 #pragma once
 
 namespace gemm_fp8_pair_residual_kernel {
 
-constexpr unsigned kBarriersOffset = 229376;
-constexpr unsigned kNumBarriers = 22;
-constexpr unsigned kBarriersBytes = 176;
+// 22 barriers of eight bytes.
 
 // a block of A and B has landed
 //   arrived by the loader, then the bytes of A and B in both CTAs (65536 bytes)
@@ -77,8 +76,5 @@ constexpr unsigned kAccumulator0Columns = 256;
 
 // accumulator 1: 128 x 256 float32
 constexpr unsigned kAccumulator1Column = 256;
-constexpr unsigned kAccumulator1Columns = 256;
-
-static_assert(kNumBarriers * 8 == kBarriersBytes, "An mbarrier takes eight bytes.");
 
 }  // namespace gemm_fp8_pair_residual_kernel

@@ -3,14 +3,13 @@
 //
 // Barriers of fa4gen_fa4_d128_causal_bf16_sm103: their places in shared memory, in bytes from its
 // aligned base, and how many arrivals complete a phase. Slot i of a row is 8 * i bytes after its
-// offset. Then the columns of tensor memory.
+// offset; a row without a number of slots has one.
+// Then the columns of tensor memory.
 #pragma once
 
 namespace fa4_d128_causal_bf16_sm103_kernel {
 
-constexpr unsigned kBarriersOffset = 229376;
-constexpr unsigned kNumBarriers = 32;
-constexpr unsigned kBarriersBytes = 256;
+// 32 barriers of eight bytes.
 
 // a part of a query tile has landed
 //   arrived by the loader, then the bytes of a part of Q (32768 bytes)
@@ -102,28 +101,20 @@ constexpr unsigned kTensorMemoryColumns = 512;
 
 // scores of query tile 0: 128 x 128 float32
 constexpr unsigned kScores0Column = 0;
-constexpr unsigned kScores0Columns = 128;
 
 // scores of query tile 1: 128 x 128 float32
 constexpr unsigned kScores1Column = 128;
-constexpr unsigned kScores1Columns = 128;
 
 // output of query tile 0: 128 x 128 float32
 constexpr unsigned kOutput0Column = 256;
-constexpr unsigned kOutput0Columns = 128;
 
 // output of query tile 1: 128 x 128 float32
 constexpr unsigned kOutput1Column = 384;
-constexpr unsigned kOutput1Columns = 128;
 
 // probabilities of query tile 0: 128 x 128 bf16, over the scores they came from
 constexpr unsigned kProbabilities0Column = 0;
-constexpr unsigned kProbabilities0Columns = 64;
 
 // probabilities of query tile 1: 128 x 128 bf16, over the scores they came from
 constexpr unsigned kProbabilities1Column = 128;
-constexpr unsigned kProbabilities1Columns = 64;
-
-static_assert(kNumBarriers * 8 == kBarriersBytes, "An mbarrier takes eight bytes.");
 
 }  // namespace fa4_d128_causal_bf16_sm103_kernel

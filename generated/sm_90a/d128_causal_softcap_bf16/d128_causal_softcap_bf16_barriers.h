@@ -3,14 +3,12 @@
 //
 // Barriers of fa4gen_d128_causal_softcap_bf16: their places in shared memory, in bytes from its
 // aligned base, and how many arrivals complete a phase. Slot i of a row is 8 * i bytes after its
-// offset.
+// offset; a row without a number of slots has one.
 #pragma once
 
 namespace d128_causal_softcap_bf16_kernel {
 
-constexpr unsigned kBarriersOffset = 147456;
-constexpr unsigned kNumBarriers = 18;
-constexpr unsigned kBarriersBytes = 144;
+// 18 barriers of eight bytes.
 
 // a warpgroup's query rows have landed
 //   arrived by the loader, then the bytes of Q (16384 bytes)
@@ -67,7 +65,5 @@ constexpr unsigned kTileFullArrivals = 1;
 constexpr unsigned kTileEmpty = 147584;
 constexpr unsigned kTileEmptySlots = 2;
 constexpr unsigned kTileEmptyArrivals = 12;
-
-static_assert(kNumBarriers * 8 == kBarriersBytes, "An mbarrier takes eight bytes.");
 
 }  // namespace d128_causal_softcap_bf16_kernel

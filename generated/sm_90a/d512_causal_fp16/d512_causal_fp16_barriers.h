@@ -2,14 +2,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Barriers of fa4gen_d512_causal_fp16: their places in shared memory, in bytes from its aligned
-// base, and how many arrivals complete a phase. Slot i of a row is 8 * i bytes after its offset.
+// base, and how many arrivals complete a phase. Slot i of a row is 8 * i bytes after its offset; a
+// row without a number of slots has one.
 #pragma once
 
 namespace d512_causal_fp16_kernel {
 
-constexpr unsigned kBarriersOffset = 231456;
-constexpr unsigned kNumBarriers = 40;
-constexpr unsigned kBarriersBytes = 320;
+// 40 barriers of eight bytes.
 
 // two panels of the tile's queries have landed
 //   arrived by the loader, then the bytes of two panels of Q (32768 bytes)
@@ -75,7 +74,5 @@ constexpr unsigned kTileFullArrivals = 1;
 constexpr unsigned kTileEmpty = 231760;
 constexpr unsigned kTileEmptySlots = 2;
 constexpr unsigned kTileEmptyArrivals = 17;
-
-static_assert(kNumBarriers * 8 == kBarriersBytes, "An mbarrier takes eight bytes.");
 
 }  // namespace d512_causal_fp16_kernel

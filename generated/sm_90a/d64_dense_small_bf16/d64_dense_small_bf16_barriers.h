@@ -2,27 +2,24 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Barriers of fa4gen_d64_dense_small_bf16: their places in shared memory, in bytes from its aligned
-// base, and how many arrivals complete a phase. Slot i of a row is 8 * i bytes after its offset.
+// base, and how many arrivals complete a phase. Slot i of a row is 8 * i bytes after its offset; a
+// row without a number of slots has one.
 #pragma once
 
 namespace d64_dense_small_bf16_kernel {
 
-constexpr unsigned kBarriersOffset = 73728;
-constexpr unsigned kNumBarriers = 22;
-constexpr unsigned kBarriersBytes = 176;
+// 22 barriers of eight bytes.
 
 // a warpgroup's query rows have landed
 //   arrived by the loader, then the bytes of Q (8192 bytes)
 //   waited for by the warpgroup, first with parity 0
 constexpr unsigned kQueryFull = 73728;
-constexpr unsigned kQueryFullSlots = 1;
 constexpr unsigned kQueryFullArrivals = 1;
 
 // a warpgroup's query slot may be overwritten
 //   arrived by each warp of the warpgroup, after its last Q.K
 //   waited for by the loader, first with parity 1
 constexpr unsigned kQueryEmpty = 73736;
-constexpr unsigned kQueryEmptySlots = 1;
 constexpr unsigned kQueryEmptyArrivals = 4;
 
 // a block of keys has landed in its slot
@@ -66,7 +63,5 @@ constexpr unsigned kTileFullArrivals = 1;
 constexpr unsigned kTileEmpty = 73888;
 constexpr unsigned kTileEmptySlots = 2;
 constexpr unsigned kTileEmptyArrivals = 4;
-
-static_assert(kNumBarriers * 8 == kBarriersBytes, "An mbarrier takes eight bytes.");
 
 }  // namespace d64_dense_small_bf16_kernel

@@ -2,14 +2,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Barriers of fa4gen_d96_window_fp16: their places in shared memory, in bytes from its aligned
-// base, and how many arrivals complete a phase. Slot i of a row is 8 * i bytes after its offset.
+// base, and how many arrivals complete a phase. Slot i of a row is 8 * i bytes after its offset; a
+// row without a number of slots has one.
 #pragma once
 
 namespace d96_window_fp16_kernel {
 
-constexpr unsigned kBarriersOffset = 135168;
-constexpr unsigned kNumBarriers = 18;
-constexpr unsigned kBarriersBytes = 144;
+// 18 barriers of eight bytes.
 
 // a warpgroup's query rows have landed
 //   arrived by the loader, then the bytes of Q (12288 bytes)
@@ -66,7 +65,5 @@ constexpr unsigned kTileFullArrivals = 1;
 constexpr unsigned kTileEmpty = 135296;
 constexpr unsigned kTileEmptySlots = 2;
 constexpr unsigned kTileEmptyArrivals = 12;
-
-static_assert(kNumBarriers * 8 == kBarriersBytes, "An mbarrier takes eight bytes.");
 
 }  // namespace d96_window_fp16_kernel

@@ -3,14 +3,12 @@
 //
 // Barriers of fa4gen_gemm_bf16_bias_gelu_sm90: their places in shared memory, in bytes from its
 // aligned base, and how many arrivals complete a phase. Slot i of a row is 8 * i bytes after its
-// offset.
+// offset; a row without a number of slots has one.
 #pragma once
 
 namespace gemm_bf16_bias_gelu_sm90_kernel {
 
-constexpr unsigned kBarriersOffset = 197376;
-constexpr unsigned kNumBarriers = 18;
-constexpr unsigned kBarriersBytes = 144;
+// 18 barriers of eight bytes.
 
 // a block of A and of B has landed in its slot
 //   arrived by the loader, then the bytes of A and B (49152 bytes)
@@ -53,7 +51,5 @@ constexpr unsigned kEpi1ReadyArrivals = 1;
 constexpr unsigned kEpi1Written = 197496;
 constexpr unsigned kEpi1WrittenSlots = 3;
 constexpr unsigned kEpi1WrittenArrivals = 4;
-
-static_assert(kNumBarriers * 8 == kBarriersBytes, "An mbarrier takes eight bytes.");
 
 }  // namespace gemm_bf16_bias_gelu_sm90_kernel

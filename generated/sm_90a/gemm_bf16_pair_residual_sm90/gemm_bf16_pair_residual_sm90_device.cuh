@@ -358,8 +358,6 @@ struct ProducerConsumerPipeline {
   PipelineState<num_stages> producer_state = {0, 1};
   PipelineState<num_stages> consumer_state = {0, 0};
 
-  static constexpr int32 num_mbars = 2 * num_stages;
-
   // By one thread.
   __device__ __forceinline__ void init_mbars(uint32 producer_arv_count,
                                              uint32 consumer_arv_count) const {

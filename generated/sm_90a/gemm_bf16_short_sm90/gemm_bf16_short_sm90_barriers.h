@@ -2,14 +2,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Barriers of fa4gen_gemm_bf16_short_sm90: their places in shared memory, in bytes from its aligned
-// base, and how many arrivals complete a phase. Slot i of a row is 8 * i bytes after its offset.
+// base, and how many arrivals complete a phase. Slot i of a row is 8 * i bytes after its offset; a
+// row without a number of slots has one.
 #pragma once
 
 namespace gemm_bf16_short_sm90_kernel {
 
-constexpr unsigned kBarriersOffset = 221568;
-constexpr unsigned kNumBarriers = 22;
-constexpr unsigned kBarriersBytes = 176;
+// 22 barriers of eight bytes.
 
 // a block of A and of B has landed in its slot
 //   arrived by the loader, then the bytes of A and B (24576 bytes)
@@ -38,7 +37,5 @@ constexpr unsigned kEpi0ReadyArrivals = 1;
 constexpr unsigned kEpi0Written = 221720;
 constexpr unsigned kEpi0WrittenSlots = 3;
 constexpr unsigned kEpi0WrittenArrivals = 4;
-
-static_assert(kNumBarriers * 8 == kBarriersBytes, "An mbarrier takes eight bytes.");
 
 }  // namespace gemm_bf16_short_sm90_kernel

@@ -98,7 +98,7 @@ __device__ __forceinline__ InputPipeline input_pipeline(uint32 base) { return {b
 // row epi_ready: the consumer may write the output to the slot. What it calls empty is the row
 // epi_written: the transfer warp may store the slot, which then is free.
 __device__ __forceinline__ OutputPipeline output_pipeline(uint32 base, int32 consumer) {
-  return {base + kEpi0Ready + 8 * ProducerConsumerPipeline<kNumEpiStages>::num_mbars * consumer};
+  return {base + kEpi0Ready + 8 * 2 * kNumEpiStages * consumer};
 }
 
 // The address of a slot of the output's panels of one consumer.

@@ -3,27 +3,23 @@
 //
 // Barriers of fa4gen_gemm_fp16_three_warpgroups_sm90: their places in shared memory, in bytes from
 // its aligned base, and how many arrivals complete a phase. Slot i of a row is 8 * i bytes after
-// its offset.
+// its offset; a row without a number of slots has one.
 #pragma once
 
 namespace gemm_fp16_three_warpgroups_sm90_kernel {
 
-constexpr unsigned kBarriersOffset = 172032;
-constexpr unsigned kNumBarriers = 20;
-constexpr unsigned kBarriersBytes = 160;
+// 20 barriers of eight bytes.
 
 // a block of A and of B has landed in its slot
 //   arrived by the loader, then the bytes of A and B (98304 bytes)
 //   waited for by the consumers of the tile, first with parity 0
 constexpr unsigned kInputFull = 172032;
-constexpr unsigned kInputFullSlots = 1;
 constexpr unsigned kInputFullArrivals = 1;
 
 // a slot of A and B may be overwritten
 //   arrived by every consumer warp, once wgmma has read the slot
 //   waited for by the loader, first with parity 1
 constexpr unsigned kInputEmpty = 172040;
-constexpr unsigned kInputEmptySlots = 1;
 constexpr unsigned kInputEmptyArrivals = 12;
 
 // the output's slot is free
@@ -67,7 +63,5 @@ constexpr unsigned kEpi2ReadyArrivals = 1;
 constexpr unsigned kEpi2Written = 172168;
 constexpr unsigned kEpi2WrittenSlots = 3;
 constexpr unsigned kEpi2WrittenArrivals = 4;
-
-static_assert(kNumBarriers * 8 == kBarriersBytes, "An mbarrier takes eight bytes.");
 
 }  // namespace gemm_fp16_three_warpgroups_sm90_kernel
