@@ -60,9 +60,11 @@ def command(
     under the output folder) or when CONFIG is a folder (kernels of the same families and
     architectures). What another config of the project renders to, or a shipped one, is no orphan.
     """
+    from fa4gen.cli.output import note
+    from fa4gen.config.paths import shown_path
     from fa4gen.config.selection import output_folder, select_configs
     from fa4gen.render.batch import render_configs
-    from fa4gen.render.check import check_generated
+    from fa4gen.render.check import check_generated, temporary_files
     from fa4gen.render.fix import fix_commands
 
     call = Invocation(configs, shipped, out, templates)
@@ -73,10 +75,13 @@ def command(
     verdicts = check_generated(kernels, folder, call.orphan_scope, claims)
     sources = {item.kernel.folder: item.config for item in rendered}
     fixes = fix_commands(verdicts, sources, call.arguments, call.options)
+    left = temporary_files(folder)
     if output_format == "json":
-        _print_json(verdicts, fixes, diff)
+        _print_json(verdicts, fixes, left, diff)
     else:
         _print_text(verdicts, fixes, diff)
+    for path in left:
+        note(f"{shown_path(path)} was left by a run that was killed: fa4gen render removes it.")
     note_claims(claims, folder)
     if output_format == "github":
         _annotate(verdicts, fixes)
@@ -113,7 +118,9 @@ def _print_text(verdicts: Sequence[FileVerdict], fixes: Sequence[str], diff: boo
             click.echo(f"  {fix}")
 
 
-def _print_json(verdicts: Sequence[FileVerdict], fixes: Sequence[str], diff: bool) -> None:
+def _print_json(
+    verdicts: Sequence[FileVerdict], fixes: Sequence[str], left: Sequence[Path], diff: bool
+) -> None:
     from fa4gen.cli.output import print_json
     from fa4gen.config.paths import shown_path
 
@@ -132,6 +139,7 @@ def _print_json(verdicts: Sequence[FileVerdict], fixes: Sequence[str], diff: boo
                 | ({"diff": v.diff()} if diff else {})
                 for v in verdicts
             ],
+            "temporary": [shown_path(path) for path in left],
             "fix": list(fixes),
         }
     )

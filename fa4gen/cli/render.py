@@ -80,11 +80,14 @@ def command(
     the output folder) or when CONFIG is a folder (kernels of the same families and architectures).
     What another config of the project renders to, or a shipped one, is never deleted.
     """
+    from fa4gen.cli.output import note
+    from fa4gen.config.paths import shown_path
     from fa4gen.config.selection import output_folder, select_configs
     from fa4gen.render.batch import render_configs
-    from fa4gen.render.check import find_orphans
+    from fa4gen.render.check import find_orphans, temporary_files
     from fa4gen.render.write import apply_write, plan_prune, plan_writes, write_text
     from fa4gen.render.write import prune as prune_files
+    from fa4gen.temporary import remove_leftovers
 
     if yes and not prune:
         raise click.UsageError("--yes is an option of --prune")
@@ -98,7 +101,9 @@ def command(
     pruned = plan_prune(orphans) if prune else []
     if pruned and not (yes or dry_run) and not confirm_prune([each.verdict for each in pruned]):
         pruned = []
+    removed = []
     if not dry_run:
+        removed = remove_leftovers(temporary_files(folder))
         for outcomes in planned:
             apply_write(outcomes)
         prune_files(orphan.verdict for orphan in pruned)
@@ -111,11 +116,11 @@ def command(
         _print_json(rendered, planned, pruned, dry_run, diff)
     else:
         _print_text(outcomes, len(rendered), dry_run, diff)
+    for path in removed:
+        note(f"{shown_path(path)} removed: a run that was killed left it.")
     note_claims(claims, folder)
     left = len(orphans) - len(pruned)
     if left:
-        from fa4gen.cli.output import note
-
         files = "1 file" if left == 1 else f"{left} files"
         note(f"{files} that no config renders to left alone: see `{call.command('check')}`.")
 

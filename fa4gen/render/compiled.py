@@ -21,6 +21,7 @@ from types import CodeType
 from typing import TYPE_CHECKING
 
 from fa4gen.cache_folder import cache_folder
+from fa4gen.temporary import cache_prefix, clean_cache
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -84,7 +85,8 @@ def _store(file: Path, key: bytes, code: CodeType) -> None:
     content = marshal.dumps(code)
     with suppress(OSError):  # a run without it is slower and has the same results
         file.parent.mkdir(parents=True, exist_ok=True)
-        descriptor, private = tempfile.mkstemp(prefix=".new-", dir=file.parent)
+        clean_cache([file.parent])
+        descriptor, private = tempfile.mkstemp(prefix=cache_prefix("new"), dir=file.parent)
         try:
             with os.fdopen(descriptor, "wb") as opened:
                 opened.write(key + hashlib.sha256(content).digest() + content)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Literal
 from fa4gen.config.paths import shown_path
 from fa4gen.errors import ConfigError, NotCurrentError, Problem
 from fa4gen.render.check import FileVerdict, kernel_verdicts, read_bytes
+from fa4gen.temporary import leftovers, remove_leftovers, temporary_path
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -93,20 +93,23 @@ def _write_all(changes: Mapping[Path, str]) -> None:
     beside: dict[Path, Path] = {}
     try:
         for path, text in changes.items():
+            remove_leftovers(leftovers(path.parent, path.name))
             _make_folders(path.parent, made)
-            beside[path] = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+            beside[path] = temporary_path(path)
             beside[path].write_bytes(text.encode())
         # Everything is on disk: from here on there are only renames, the manifest's last.
         for path, temporary in beside.items():
             temporary.replace(path)
-    except OSError as error:
+    except BaseException as error:  # an interruption, too, leaves nothing
         for temporary in beside.values():
             with suppress(OSError):
                 temporary.unlink()
         for folder in reversed(made):
             with suppress(OSError):
                 folder.rmdir()
-        raise unwritable(error, next(iter(changes)).parent) from error
+        if isinstance(error, OSError):
+            raise unwritable(error, next(iter(changes)).parent) from error
+        raise
 
 
 def unwritable(error: OSError, path: Path) -> ConfigError:

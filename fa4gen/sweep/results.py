@@ -8,16 +8,16 @@ from __future__ import annotations
 
 import fcntl
 import os
-import tempfile
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fa4gen.config.paths import shown_path
 from fa4gen.errors import ConfigError, Problem
 from fa4gen.sweep.record import CaseRecord, read_line
+from fa4gen.temporary import leftovers, remove_leftovers, temporary_path
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+    from pathlib import Path
     from types import TracebackType
 
 SUFFIX = ".jsonl"
@@ -70,18 +70,18 @@ class ResultsFile:
 
     def rewrite(self, records: Iterable[CaseRecord]) -> None:
         """Replace the file's content by ``records``, at once or not at all."""
-        with tempfile.NamedTemporaryFile(
-            "wb", dir=self.path.parent, prefix=f".{self.path.name}.", delete=False
-        ) as new:
-            try:
-                new.writelines(record.line().encode() for record in records)
-                new.flush()
-                os.fsync(new.fileno())
-                Path(new.name).chmod(self.path.stat().st_mode)
-                Path(new.name).rename(self.path)
-            except BaseException:
-                Path(new.name).unlink(missing_ok=True)
-                raise
+        new = temporary_path(self.path)
+        try:
+            remove_leftovers(leftovers(self.path.parent, self.path.name))
+            with new.open("wb") as stream:
+                stream.writelines(record.line().encode() for record in records)
+                stream.flush()
+                os.fsync(stream.fileno())
+            new.chmod(self.path.stat().st_mode)
+            new.rename(self.path)
+        except BaseException:
+            new.unlink(missing_ok=True)
+            raise
 
     def close(self) -> None:
         """Let other processes open the file."""

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fa4gen.cache_folder import cache_folder
+from fa4gen.temporary import cache_prefix, clean_cache
 from fa4gen.toolchain.model import Built
 
 if TYPE_CHECKING:
@@ -107,7 +108,8 @@ class Cache:
         private: Path | None = None
         try:
             folder.parent.mkdir(parents=True, exist_ok=True)
-            private = Path(tempfile.mkdtemp(prefix=".new-", dir=folder.parent))
+            clean_cache(each for each in folder.parent.parent.iterdir() if each.is_dir())
+            private = Path(tempfile.mkdtemp(prefix=cache_prefix("new"), dir=folder.parent))
             for name, content in data.items():
                 _write_synced(private / name, content)
             _sync_folder(private)
@@ -129,7 +131,7 @@ class Cache:
             if self.load(key) is not None:
                 return
             # Something damaged is in the way: rename it aside, so that readers never see half.
-            aside = Path(tempfile.mkdtemp(prefix=".old-", dir=folder.parent))
+            aside = Path(tempfile.mkdtemp(prefix=cache_prefix("old"), dir=folder.parent))
             try:
                 with suppress(FileNotFoundError):  # another process was faster
                     folder.rename(aside / "entry")

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 from contextlib import suppress
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
@@ -17,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from fa4gen.config.paths import shown_path
 from fa4gen.errors import ConfigError, NotCurrentError, Problem
 from fa4gen.render.write import unwritable
+from fa4gen.temporary import leftovers, remove_leftovers, temporary_path
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -112,17 +112,21 @@ def write_outputs(outputs: Mapping[str, bytes], folder: Path, force: bool = Fals
         )
     temporary: list[Path] = []
     try:
+        for name in outputs:
+            remove_leftovers(leftovers(folder, name))
         folder.mkdir(parents=True, exist_ok=True)
         for name, content in outputs.items():
-            temporary.append(folder / f".{name}.{os.getpid()}.tmp")
+            temporary.append(temporary_path(folder / name))
             temporary[-1].write_bytes(content)
         for name, path in zip(outputs, temporary, strict=True):
             path.replace(folder / name)
-    except OSError as error:
+    except BaseException as error:  # an interruption, too, leaves nothing
         for path in temporary:
             with suppress(OSError):
                 path.unlink()
-        raise unwritable(error, folder) from error
+        if isinstance(error, OSError):
+            raise unwritable(error, folder) from error
+        raise
     return [folder / name for name in outputs]
 
 

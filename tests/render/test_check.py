@@ -175,3 +175,20 @@ def test_a_folder_in_a_files_place_is_reported(render_small, out: Path) -> None:
     (out / "sm_90a/small/small.cu").mkdir(parents=True)
     with pytest.raises(ConfigError, match="cannot read"):
         check_generated([render_small()], out)
+
+
+def test_an_orphan_without_manifest_and_header_is_one_in_every_scope(
+    render_small, out: Path
+) -> None:
+    kernel = render_small()
+    write_kernel(kernel, out)
+    write_kernel(render_small(OTHER, "gone"), out)
+    for end in (".json", "_barriers.h", "_device.cuh"):
+        (out / f"sm_90a/gone/gone{end}").unlink()
+    (out / "sm_90a/mine").mkdir()
+    (out / "sm_90a/mine/notes.txt").write_text("not a kernel")
+    verdicts = check_generated([kernel], out, "families")
+    (orphan,) = [v for v in verdicts if v.verdict == "orphan"]
+    assert (orphan.kernel, orphan.path.name) == ("sm_90a/gone", "gone.cu")
+    assert not orphan.prunable
+    assert "no manifest records it" in orphan.reason
