@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from fa4gen.cli.launch_files import MAX_PTX_BYTES, load_launch_file, refusal
 from fa4gen.cli.options import OutputFormat, format_option
+from fa4gen.cli.output import note
 from fa4gen.cli.timeline import draw_timeline, print_figures, trace_for
+from fa4gen.config.paths import shown_path
+from fa4gen.config.text import read_text
 from fa4gen.errors import ConfigError, Problem
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from fa4gen.emulator.coverage.counts import Coverage
-    from fa4gen.emulator.errors import EmulatorError
     from fa4gen.emulator.launch_file.model import LaunchFile
+    from fa4gen.emulator.launch_file.problems import Places
     from fa4gen.emulator.launch_file.run import Run
 
 SCHEMA_VERSION = 1
@@ -27,6 +30,16 @@ STYLES = {
     "error": "bold red", "wrong": "bold red",
     "isa": "yellow", "review": "yellow", "incomplete": "yellow",
 }  # fmt: skip
+
+
+def _bytes(_context: click.Context, _option: click.Parameter, value: str | None) -> int | None:
+    from fa4gen.emulator.launch_file.model import bytes_of
+
+    try:
+        size: int | None = bytes_of(value)
+    except ValueError as error:
+        raise click.BadParameter(str(error)) from None
+    return size
 
 
 @click.command(name="emulate")
@@ -48,6 +61,19 @@ STYLES = {
     multiple=True,
     type=click.Choice(("uniform", "priority", "starve", "eager", "lazy")),
     help="Run these schedules instead. May be repeated.",
+)
+@click.option(
+    "--max-steps",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Stop a run after so many steps. Default: what the launch file says, or 200 million.",
+)
+@click.option(
+    "--max-memory",
+    callback=_bytes,
+    metavar="SIZE",
+    help="Memory that the process may use, such as 8GiB. Default: what the launch file says, or "
+    "half of what is free.",
 )
 @click.option("--checks/--no-checks", default=None, help="Make all checks, or none.")
 @click.option(
@@ -86,6 +112,8 @@ def command(
     launch_path: Path,
     seeds: int | None,
     schedules: tuple[str, ...],
+    max_steps: int | None,
+    max_memory: int | None,
     checks: bool | None,
     strict: bool,
     trace: Path | None,
@@ -104,9 +132,8 @@ def command(
     from fa4gen.verify.blas import use_one_blas_thread
 
     use_one_blas_thread()  # before anything imports NumPy
-    from fa4gen.emulator import EmulatorError, Program
+    from fa4gen.emulator import EmulatorError, LaunchError, Program
     from fa4gen.emulator.launch_file.arrays import prepare
-    from fa4gen.emulator.launch_file.model import load_launch_file
     from fa4gen.emulator.launch_file.run import expectations, save_outputs
 
     named = dict(map(_split, expected))
@@ -116,27 +143,47 @@ def command(
 
             check_result_file(option, path)
     folder = launch_path.parent
+    places: Places = {}
     try:
-        file = _override(load_launch_file(launch_path), seeds, schedules, checks)
+        loaded = load_launch_file(launch_path)
+        places = loaded.places
+        changes = {
+            "seeds": seeds,
+            "schedules": list(schedules) or None,
+            "checks": checks,
+            "max_steps": max_steps,
+            "max_memory": max_memory,
+        }
+        file = _override(loaded.file, changes)
         launch = prepare(file, folder)
         wanted = expectations(launch, folder, named, tolerance)
     except EmulatorError as error:
-        raise _refusal(error, launch_path) from error
+        raise refusal(error, launch_path, places) from error
+    text = read_text(ptx, "PTX file", MAX_PTX_BYTES)
+    missing: ConfigError | None = None
+    figures: dict[str, Any] = {}
     try:
-        program = Program(ptx.read_text(encoding="utf-8"))
+        program = Program(text)
         with trace_for(trace, timeline) as traced:
             runs = _run(program, launch, wanted, traced, strict)
-            figures = draw_timeline(traced, timeline, ptx.stem)
-    except UnicodeDecodeError:
-        raise ConfigError(Problem("this is not PTX text", file=_shown(ptx))) from None
+            try:
+                figures = draw_timeline(traced, timeline, ptx.stem)
+            except ConfigError as error:  # after the results, which do not depend on it
+                missing = error
+    except LaunchError as error:
+        raise refusal(error, launch_path if error.key else ptx, places) from error
     except EmulatorError as error:
-        raise _refusal(error, ptx) from error
+        raise refusal(error, ptx, places) from error
     written = save_outputs(launch, runs[0], folder)
     document = _document(ptx, launch_path, runs, written)
     _print(ptx, runs, document | figures, output_format)
     if figures and output_format != "json":
         print_figures(figures)
-    return 0 if all(run.passed for run in runs) else 1
+    failed = not all(run.passed for run in runs)
+    if missing is not None:
+        for problem in missing.problems:
+            note(str(problem))
+    return 1 if failed else 2 if missing is not None else 0
 
 
 def _split(text: str) -> tuple[str, Path]:
@@ -148,33 +195,30 @@ def _split(text: str) -> tuple[str, Path]:
     return name, Path(path)
 
 
-def _override(
-    file: LaunchFile, seeds: int | None, schedules: Sequence[str], checks: bool | None
-) -> LaunchFile:
-    """Give the command line precedence over the file."""
-    changes: dict[str, Any] = {}
-    if seeds is not None:
-        changes["seeds"] = seeds
-    if schedules:
-        changes["schedules"] = list(schedules)
-    if checks is not None:
-        changes["checks"] = checks
-    return file.model_copy(update=changes)
+def _override(file: LaunchFile, changes: Mapping[str, Any]) -> LaunchFile:
+    """Give the command line precedence over the file; None changes nothing."""
+    given = {key: value for key, value in changes.items() if value is not None}
+    changed = file.model_copy(update=given)
+    try:
+        changed.check_runs()
+    except ValueError as error:
+        raise click.BadParameter(str(error), param_hint="--seeds") from None
+    return changed
 
 
 def _run(program: Any, launch: Any, wanted: Any, trace: Path | None, strict: bool) -> list[Run]:
     from fa4gen.cli.progress import pulse
     from fa4gen.emulator.launch_file.run import run_launch
+    from fa4gen.emulator.state.budget import process_bytes, shown_bytes
 
-    plan = launch.file.runs()
+    count = launch.file.num_runs()
     runs: list[Run] = []
     with pulse() as show:
 
         def progress(done: int, ctas: int) -> None:
-            seed, schedule = plan[len(runs)]
             show(
-                f"run {len(runs) + 1} of {len(plan)} (seed {seed}, {schedule}): "
-                f"{done} of {ctas} CTAs done"
+                f"run {len(runs) + 1} of {count}: {done} of {ctas} CTAs done, "
+                f"{shown_bytes(process_bytes())} in use"
             )
 
         for run in run_launch(
@@ -184,36 +228,6 @@ def _run(program: Any, launch: Any, wanted: Any, trace: Path | None, strict: boo
     return runs
 
 
-def _refusal(error: EmulatorError, path: Path) -> ConfigError:
-    """Turn an error of the emulator's into one of the command line's, with its place."""
-    from fa4gen.emulator.errors import LaunchError, PtxSyntaxError, UnsupportedError
-    from fa4gen.emulator.launch_file.problems import LaunchFileError, with_places
-
-    if isinstance(error, LaunchFileError):
-        problems = error.problems
-        if any(one.key and not one.line for one in problems):  # YAML with impossible values
-            problems = tuple(with_places(problems, path.read_text(encoding="utf-8")))
-        return ConfigError(
-            *(
-                Problem(str(one), file=_shown(path), line=one.line, column=one.column, key=one.key)
-                for one in problems
-            )
-        )
-    problem = Problem(str(error), file=_shown(path))
-    if isinstance(error, (PtxSyntaxError, UnsupportedError)):
-        message = str(error).partition(": ")[2]
-        problem = replace(problem, message=message, line=error.line, column=1)
-    elif isinstance(error, LaunchError):
-        problem = replace(problem, remedy="The launch file has to fit the kernel's entry.")
-    return ConfigError(problem)
-
-
-def _shown(path: Path) -> str:
-    from fa4gen.config.paths import shown_path
-
-    return shown_path(path)
-
-
 def _document(
     ptx: Path, launch: Path, runs: Sequence[Run], written: Sequence[Path]
 ) -> dict[str, object]:
@@ -221,12 +235,12 @@ def _document(
 
     return {
         "schema_version": SCHEMA_VERSION,
-        "ptx": _shown(ptx),
-        "launch": _shown(launch),
+        "ptx": shown_path(ptx),
+        "launch": shown_path(launch),
         "passed": all(run.passed for run in runs),
         "runs": [_run_data(run) for run in runs],
         "coverage": coverage_data(_coverage(runs)),
-        "outputs": [_shown(path) for path in written],
+        "outputs": [shown_path(path) for path in written],
     }
 
 
@@ -285,7 +299,7 @@ def _run_data(run: Run) -> dict[str, object]:
 def _print(
     ptx: Path, runs: Sequence[Run], document: dict[str, object], output_format: OutputFormat
 ) -> None:
-    from fa4gen.cli.output import note, print_json, print_table
+    from fa4gen.cli.output import print_json, print_table
     from fa4gen.emulator.coverage.words import coverage_lines
 
     if output_format == "json":
@@ -313,7 +327,7 @@ def _print(
         for finding in {
             (one.line, one.kind, one.earlier): one for run in runs for one in run.report.findings
         }.values():
-            problem = Problem(str(finding), file=_shown(ptx), line=finding.line, column=1)
+            problem = Problem(str(finding), file=shown_path(ptx), line=finding.line, column=1)
             error = finding.severity.value == "error"
             note(annotation("error" if error else "warning", problem))
 

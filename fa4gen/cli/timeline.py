@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from fa4gen.errors import ConfigError, Problem
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
@@ -40,7 +42,9 @@ def draw_timeline(trace: Path | None, timeline: Path | None, title: str) -> dict
         picture = draw(document, title=title)
         figures = measure(read_events(document))
     except ValueError as error:
-        raise click.BadParameter(str(error), param_hint="--timeline") from None
+        raise ConfigError(
+            Problem(f"--timeline: no picture was drawn: {error}", "--trace shows every launch.")
+        ) from None
     timeline.parent.mkdir(parents=True, exist_ok=True)
     timeline.write_text(picture, encoding="utf-8")
     return {"timeline": asdict(figures)}

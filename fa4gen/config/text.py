@@ -17,8 +17,11 @@ MAX_BYTES = 1 << 20
 _UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
 
 
-def read_text(path: Path) -> str:
-    """Return the text of the file at ``path``. Raises ConfigError when it cannot be read."""
+def read_text(path: Path, kind: str = "config file", max_bytes: int = MAX_BYTES) -> str:
+    """Return the text of the file at ``path``; ``kind`` is what messages call it.
+
+    Raises ConfigError when it cannot be read.
+    """
     file = shown_path(path)
     try:
         if path.exists() and not path.is_file() and not path.is_dir():
@@ -27,17 +30,17 @@ def read_text(path: Path) -> str:
                 Problem("this is a pipe or device, not a file", "Save the text in a file.", file)
             )
         with path.open("rb") as stream:
-            data = stream.read(MAX_BYTES + 1)
+            data = stream.read(max_bytes + 1)
     except FileNotFoundError as error:
         raise ConfigError(missing_file(path)) from error
     except IsADirectoryError as error:
-        raise ConfigError(Problem("this is a folder, not a config file", file=file)) from error
+        raise ConfigError(Problem(f"this is a folder, not a {kind}", file=file)) from error
     except (OSError, ValueError) as error:  # ValueError: a path with a null character
         reason = getattr(error, "strerror", None) or str(error)
         remedy = "Check its permissions." if isinstance(error, PermissionError) else ""
         raise ConfigError(Problem(f"cannot be read: {reason}", remedy, file)) from error
-    if len(data) > MAX_BYTES:
-        raise ConfigError(Problem(f"larger than {MAX_BYTES} bytes", "Is this a config file?", file))
+    if len(data) > max_bytes:
+        raise ConfigError(Problem(f"larger than {max_bytes} bytes", f"Is this a {kind}?", file))
     return _decode(data, file)
 
 

@@ -60,8 +60,10 @@ class Document:
     unreadable: frozenset[KeyPath]
 
 
-def read_document(text: str, file: str) -> Document:
-    """Parse ``text``; ``file`` is the name that messages give it.
+def read_document(
+    text: str, file: str, kind: str = "config", max_values: int = MAX_VALUES
+) -> Document:
+    """Parse ``text``; ``file`` is the name that messages give it, ``kind`` what it should be.
 
     Raises ConfigError where the text is not YAML; other problems are in ``Document.problems``.
     """
@@ -72,15 +74,15 @@ def read_document(text: str, file: str) -> Document:
     except yaml.MarkedYAMLError as error:
         raise ConfigError(_syntax_problem(error, text, file)) from error
     except RecursionError as error:
-        raise ConfigError(_too_much("values nested too deeply", file)) from error
-    walk = _Walk(file)
+        raise ConfigError(_too_much("values nested too deeply", file, kind)) from error
+    walk = _Walk(file, kind, max_values)
     value = None
     if node is not None:
         walk.places[()] = Place(*_position(node), *_position(node))
         try:
             value = walk.value_of(node, ())
         except RecursionError as error:
-            raise ConfigError(_too_much("values nested too deeply", file)) from error
+            raise ConfigError(_too_much("values nested too deeply", file, kind)) from error
     return Document(
         value, walk.places, walk.notes, tuple(walk.problems), frozenset(walk.unreadable)
     )
@@ -108,6 +110,8 @@ class _PlainLoader(yaml.BaseLoader):
 @dataclass
 class _Walk:
     file: str
+    kind: str
+    max_values: int
     places: dict[KeyPath, Place] = field(default_factory=dict)
     notes: dict[KeyPath, str] = field(default_factory=dict)
     problems: list[Problem] = field(default_factory=list)
@@ -117,8 +121,9 @@ class _Walk:
 
     def value_of(self, node: yaml.Node, path: KeyPath) -> Any:
         self.num_values += 1
-        if self.num_values > MAX_VALUES:
-            raise ConfigError(_too_much(f"more than {MAX_VALUES} values", self.file))
+        if self.num_values > self.max_values:
+            what = f"more than {self.max_values} values"
+            raise ConfigError(_too_much(what, self.file, self.kind))
         if isinstance(node, yaml.ScalarNode):
             return self._scalar(node, path)
         if any(node is outer for outer in self.open_nodes):
@@ -285,5 +290,5 @@ def _character_problem(error: ReaderError, text: str, file: str) -> Problem:
     )
 
 
-def _too_much(what: str, file: str) -> Problem:
-    return Problem(f"not a config: {what}", "Is this the right file?", file)
+def _too_much(what: str, file: str, kind: str) -> Problem:
+    return Problem(f"not a {kind}: {what}", "Is this the right file?", file)

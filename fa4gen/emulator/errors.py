@@ -34,4 +34,12 @@ class UnsupportedError(EmulatorError):
 
 
 class LaunchError(EmulatorError):
-    """The arguments of a launch do not fit the entry."""
+    """What a launch was asked for does not fit the entry, the chip or this machine.
+
+    ``key`` is the argument or the launch file's key that it is about, if it is one.
+    """
+
+    def __init__(self, message: str, key: str = "", remedy: str = "") -> None:
+        super().__init__(message)
+        self.key = key
+        self.remedy = remedy

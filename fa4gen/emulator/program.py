@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -25,10 +26,11 @@ from fa4gen.emulator.ptx.inline import flatten
 from fa4gen.emulator.ptx.parser import parse_module
 from fa4gen.emulator.ptx.syntax import Module
 from fa4gen.emulator.report import Report
-from fa4gen.emulator.scheduling.limits import SCHEDULES, Limits
+from fa4gen.emulator.scheduling.limits import SCHEDULES, Limits, Watch
 from fa4gen.emulator.scheduling.residents import Residents
 from fa4gen.emulator.scheduling.scheduler import Scheduler
 from fa4gen.emulator.state.arguments import bind_arguments
+from fa4gen.emulator.state.budget import Budget, default_budget
 from fa4gen.emulator.state.findings import Stop
 from fa4gen.emulator.state.garbage import collected_at_the_end
 from fa4gen.emulator.state.geometry import make_geometry
@@ -179,6 +181,9 @@ class Program:
         code, template = self._code(entry, request.variables)
         layout = code.layout
         arena = template.copy()
+        limits = request.limits
+        budget = default_budget() if limits.memory is None else Budget(limits.memory)
+        arena.budget = budget
         function = code.function
         geometry = make_geometry(
             request.grid,
@@ -187,6 +192,16 @@ class Program:
             request.dynamic_shared,
             function.directives,
             layout.static_shared_end,
+        )
+        if geometry.num_clusters > limits.steps:
+            raise LaunchError(
+                f"a grid of {geometry.num_clusters} clusters takes a step each at least; the limit"
+                f" is {limits.steps} steps",
+                "grid",
+                "Launch fewer CTAs, or allow more steps with max_steps.",
+            )
+        geometry.check_memory(
+            budget, function.registers, layout.local_bytes, layout.static_shared_end
         )
         bound = bind_arguments(function, layout, arena, request.args, request.memory)
         layout.initialise(arena)
@@ -232,17 +247,15 @@ class Program:
 
             timeline = Timeline(machine, code.instructions)
             machine.observer = Listeners(machine.observer, timeline)
-        ctas = int(np.prod(geometry.grid))
-        tell = request.progress
+        ctas = math.prod(geometry.grid)
         residents = request.resident_clusters or random.choice((1, 1, 2))
         scheduler = Scheduler(
             machine,
             code,
             make_ends(code, load_ends()),
             request.schedule,
-            Residents(machine, geometry.clusters(), residents),
-            request.limits,
-            None if tell is None else lambda done, steps: tell(done, ctas),
+            Residents(machine, residents),
+            Watch(limits, budget, machine.log, ctas, request.progress),
             timeline,
         )
         machine.scheduler = scheduler

@@ -147,8 +147,16 @@ def test_a_trace_is_written(work, capsys) -> None:
 
 def test_a_kernel_without_products_has_no_timeline_to_draw(work, capsys) -> None:
     assert main([*COMMAND, "--timeline", "loop.svg"]) == 2
-    assert "no matrix products" in capsys.readouterr().err
+    shown = capsys.readouterr()
+    assert "no matrix products" in shown.err
     assert not Path("loop.svg").exists()
+    rows = shown.out.splitlines()
+    assert all("clean" in row and "right" in row for row in rows[1:5])
+    assert rows[5].startswith("covered: 18 of 18")
+    status, document = emulate(capsys, "--timeline", "loop.svg")
+    assert (status, document["passed"], "timeline" in document) == (2, True, False)
+    without_barrier()
+    assert main([*COMMAND, "--timeline", "loop.svg"]) == 1  # the result comes first
 
 
 @pytest.mark.parametrize("trace", [False, True])
@@ -193,14 +201,14 @@ WRONG = [
     (lambda: Path("right.npy").write_text("no array"), "right.npy is no .npy file", 0),
     (lambda: np.save("right.npy", np.zeros(7)), "has the shape (7,)", 0),
     (lambda: Path("right.npy").unlink(), "there is no file right.npy", 0),
-    (lambda: Path("reverse.yaml").write_bytes(b"\xff\xfe"), "not UTF-8", 0),
-    (lambda: Path("reverse.yaml").write_bytes(b"a: \x01"), "not YAML", 0),
+    (lambda: Path("reverse.yaml").write_bytes(b"\xff\xfe"), "not UTF-8", 1),
+    (lambda: Path("reverse.yaml").write_bytes(b"a: \x01"), "not YAML", 1),
     (
         lambda: change("make: arange", "expect: nowhere.npy, make: arange"),
         "arguments[0].expect: there is no file nowhere.npy",
         3,
     ),
-    (lambda: Path("reverse.ptx").write_bytes(b"\xff\xfe"), "not PTX text", 0),
+    (lambda: Path("reverse.ptx").write_bytes(b"\xff\xfe"), "not UTF-8", 1),
 ]
 
 

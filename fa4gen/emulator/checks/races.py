@@ -49,7 +49,7 @@ class RaceObserver(Observer):
         self.machine = machine
         self.options = options
         self.sites = Sites(machine)
-        self.grid = Grid(len(machine.geometry.clusters()))
+        self.grid = Grid(machine.geometry.num_clusters)
         self.memory = GlobalChecks(self.sites, self.grid, options)
         self.maps = MapChecks(self.sites, self.grid)
         spans = machine.pending_writes

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+import re
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
@@ -22,15 +25,21 @@ SHORT_NAMES: Final = {
     "e8m0": "float8_e8m0fnu",
     "e2m1": "float4_e2m1fn",
 }
+COPIES: Final = 3
+"""Of each array at a time: as it is described, of the run, in the emulated memory."""
+_TYPE_NAME: Final = re.compile(r"[<=|]?[A-Za-z][A-Za-z0-9_]*")
 
 
 def read_array(path: Path, dtype: str | None, key: str) -> NDArray[Any]:
     """Read a .npy file; ``dtype`` reads its bits as another type. Raises LaunchFileError."""
+    file_bytes(path, key)
     try:
         array = np.load(path, allow_pickle=False)
-    except FileNotFoundError:
-        raise LaunchFileError(LaunchProblem(f"there is no file {path}", key)) from None
-    except (OSError, ValueError, EOFError) as error:
+    except MemoryError:
+        raise LaunchFileError(
+            LaunchProblem(f"{path} says that it holds more than memory can", key)
+        ) from None
+    except Exception as error:  # NumPy raises nearly anything for a file that is damaged
         raise LaunchFileError(LaunchProblem(f"{path} is no .npy file: {error}", key)) from None
     if not isinstance(array, np.ndarray):
         raise LaunchFileError(LaunchProblem(f"{path} holds several arrays; save one", key))
@@ -57,10 +66,12 @@ def read_array(path: Path, dtype: str | None, key: str) -> NDArray[Any]:
 def numpy_type(name: str, key: str) -> np.dtype[Any]:
     """The type of that name, NumPy's or of ml_dtypes. Raises LaunchFileError."""
     full = SHORT_NAMES.get(name, name)
-    try:
-        kind = np.dtype(getattr(ml_dtypes, full, full))
-    except TypeError:
-        kind = np.dtype(object)
+    kind = np.dtype(object)
+    if _TYPE_NAME.fullmatch(full):
+        known = getattr(ml_dtypes, full, None)
+        own = isinstance(known, type) and issubclass(known, np.generic)
+        with suppress(TypeError, ValueError):
+            kind = np.dtype(known if own else full)
     if kind.kind in "OUSMm" or kind.type is np.void:
         raise LaunchFileError(
             LaunchProblem(
@@ -72,11 +83,43 @@ def numpy_type(name: str, key: str) -> np.dtype[Any]:
     return kind
 
 
+def file_bytes(path: Path, key: str) -> int:
+    """The size of a file; LaunchFileError for what is no file, such as a folder or a pipe."""
+    try:
+        if path.is_file():
+            return path.stat().st_size
+        there = path.exists()
+    except (OSError, ValueError) as error:  # ValueError: a null character
+        reason = getattr(error, "strerror", None) or str(error)
+        raise LaunchFileError(LaunchProblem(f"cannot read {path}: {reason}", key)) from None
+    what = f"{path} is no file" if there else f"there is no file {path}"
+    raise LaunchFileError(LaunchProblem(what, key))
+
+
+def bytes_needed(one: ArrayFile | MadeArray, folder: Path) -> tuple[int, str]:
+    """Bytes that a launch needs for an array, and the key that says so. Raises LaunchFileError."""
+    if isinstance(one, ArrayFile):
+        return COPIES * file_bytes(folder / one.array, "array"), "array"
+    drawn = 8  # numbers are drawn as such of 8 bytes
+    return math.prod(one.shape) * (
+        COPIES * numpy_type(one.dtype, "dtype").itemsize + drawn
+    ), "shape"
+
+
 def make_array(one: ArrayFile | MadeArray, folder: Path) -> NDArray[Any]:
     """The array that a launch file describes. Raises LaunchFileError."""
     if isinstance(one, ArrayFile):
         return read_array(folder / one.array, one.dtype, "array")
     dtype = numpy_type(one.dtype, "dtype")
+    try:
+        return _made(one, dtype)
+    except (ValueError, OverflowError, TypeError) as error:
+        raise LaunchFileError(LaunchProblem(f"{one.make} as {dtype}: {error}", "make")) from None
+    except MemoryError:
+        raise LaunchFileError(LaunchProblem("more than memory can hold", "shape")) from None
+
+
+def _made(one: MadeArray, dtype: np.dtype[Any]) -> NDArray[Any]:
     shape = tuple(one.shape)
     random = np.random.default_rng(one.seed)
     high = 1.0 if one.high is None else one.high

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fa4gen.emulator.errors import LaunchError
-from fa4gen.emulator.launch_file.array_files import make_array, numpy_type
+from fa4gen.emulator.launch_file.array_files import (
+    bytes_needed,
+    file_bytes,
+    make_array,
+    numpy_type,
+)
 from fa4gen.emulator.launch_file.model import (
     ArrayFile,
     BytesArgument,
@@ -25,9 +31,12 @@ from fa4gen.emulator.launch_file.model import (
     split_pointer,
 )
 from fa4gen.emulator.launch_file.problems import LaunchFileError, LaunchProblem
+from fa4gen.emulator.state.budget import Budget, default_budget
 from fa4gen.emulator.state.relocations import Bytes, Memory, check_places, target
 from fa4gen.emulator.state.tensor_map import TensorMap
 
+MAX_PARAMETER: Final = 32_764
+"""Bytes of all parameters of a kernel, from CUDA 12.1 on."""
 Arrays = Mapping[str, NDArray[Any]]
 
 
@@ -121,9 +130,10 @@ def prepare(file: LaunchFile, folder: Path) -> LaunchArrays:
                 LaunchProblem(f"the name {name} is that of {places[name]}, too", place + ".name")
             )
         described[name], places[name] = one, place
+    _check_memory(file, folder, described, places, problems)
     arrays: dict[str, NDArray[Any]] = {}
     raw: dict[int, bytes] = {}
-    for name, one in described.items():
+    for name, one in {} if problems else described.items():
         try:
             arrays[name] = make_array(one, folder)
         except LaunchFileError as error:
@@ -143,6 +153,31 @@ def prepare(file: LaunchFile, folder: Path) -> LaunchArrays:
     prepared = LaunchArrays(file, arrays, described, places, raw)
     prepared.arguments()  # what a tensor map refuses is reported before anything runs
     return prepared
+
+
+def _check_memory(
+    file: LaunchFile,
+    folder: Path,
+    described: Mapping[str, ArrayFile | MadeArray],
+    places: Mapping[str, str],
+    problems: list[LaunchProblem],
+) -> None:
+    """Add a problem where the arrays together need more memory than a launch may use."""
+    budget = default_budget() if file.max_memory is None else Budget(file.max_memory)
+    total = 0
+    for name, one in described.items():
+        try:
+            size, key = bytes_needed(one, folder)
+        except LaunchFileError as error:
+            problems += _within(places[name], error)
+            continue
+        total += size
+        try:
+            budget.need(total, "memory for this and the arrays before it")
+        except LaunchError as error:
+            message = f"{error}. {error.remedy}"
+            problems.append(LaunchProblem(message, f"{places[name]}.{key}"))
+            return
 
 
 def _within(place: str, error: LaunchFileError) -> list[LaunchProblem]:
@@ -180,10 +215,18 @@ def _raw_bytes(argument: BytesArgument | BytesFile, folder: Path) -> bytes:
         key = "bytes_file"
         path = folder / argument.bytes_file
         try:
+            if file_bytes(path, key) > MAX_PARAMETER:
+                raise LaunchFileError(
+                    LaunchProblem(f"{path} has more than {MAX_PARAMETER} bytes", key)
+                )
             raw = path.read_bytes()
         except OSError as error:
             reason = error.strerror or str(error)
             raise LaunchFileError(LaunchProblem(f"cannot read {path}: {reason}", key)) from None
+    if max(len(raw), argument.size or 0) > MAX_PARAMETER:
+        raise LaunchFileError(
+            LaunchProblem(f"a kernel has at most {MAX_PARAMETER} bytes of parameters", "size")
+        )
     if argument.size is None:
         return raw
     if argument.size < len(raw):
@@ -225,11 +268,16 @@ def _scalar(key: str, argument: ScalarArgument) -> Any:
     dtype = numpy_type(argument.dtype, f"{key}.dtype")
     if dtype.kind in "iu":
         info = np.iinfo(dtype)
-        if argument.scalar != int(argument.scalar) or not info.min <= argument.scalar <= info.max:
+        number = argument.scalar
+        if not math.isfinite(number) or number != int(number) or not info.min <= number <= info.max:
             raise LaunchFileError(
                 LaunchProblem(f"{argument.scalar} does not fit into {dtype}", f"{key}.scalar")
             )
-    value: Any = np.array(argument.scalar).astype(dtype)[()]
+    try:
+        with np.errstate(all="ignore"):
+            value: Any = np.array(argument.scalar).astype(dtype)[()]
+    except (TypeError, ValueError, OverflowError) as error:
+        raise LaunchFileError(LaunchProblem(f"{dtype}: {error}", f"{key}.scalar")) from None
     return value
 
 

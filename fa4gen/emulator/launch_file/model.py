@@ -6,14 +6,13 @@ Everything that a file can get wrong is a LaunchFileError that names the key and
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
-from pathlib import Path
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Annotated, Any, Final, Literal
 
-import yaml
 from pydantic import (
     AfterValidator,
     BaseModel,
+    BeforeValidator,
     ConfigDict,
     Discriminator,
     Field,
@@ -25,12 +24,20 @@ from pydantic import (
 
 from fa4gen.emulator.checks.options import CheckOptions
 from fa4gen.emulator.errors import EmulatorError
-from fa4gen.emulator.launch_file.problems import LaunchFileError, LaunchProblem, launch_problems
+from fa4gen.emulator.launch_file.problems import (
+    NO_PLACES,
+    LaunchFileError,
+    LaunchProblem,
+    Places,
+    launch_problems,
+)
 from fa4gen.emulator.names import NamedRange, NamedThreads, Names
 from fa4gen.emulator.scheduling.limits import Limits
+from fa4gen.emulator.scheduling.residents import MAX_RESIDENT
 
-Positive = Annotated[int, Field(ge=1)]
-Natural = Annotated[int, Field(ge=0)]
+Positive = Annotated[int, Field(ge=1, le=2**63 - 1)]
+Natural = Annotated[int, Field(ge=0, le=2**63 - 1)]
+Finite = Annotated[float, Field(allow_inf_nan=False)]
 Schedule = Literal["uniform", "priority", "starve", "eager", "lazy"]
 Extent = Positive | Annotated[list[Positive], Field(min_length=1, max_length=3)]
 
@@ -62,7 +69,42 @@ def _pointer(text: str) -> str:
     return text
 
 
-Pointers = dict[Natural, Annotated[str, AfterValidator(_pointer)]]
+def _offsets(value: Any) -> Any:
+    """Keys that count bytes, as numbers: keys of a file are text."""
+    if not isinstance(value, dict):
+        return value
+    found: dict[Any, Any] = {}
+    for key, one in value.items():
+        number = key
+        if isinstance(key, str) and _OFFSET.fullmatch(key):
+            number = int(key, 0)
+        if number in found:
+            raise ValueError(f"the offset {key} is given twice")
+        found[number] = one
+    return found
+
+
+def bytes_of(value: Any) -> Any:
+    """The number of bytes that a text with a unit names; what is no text is as it was.
+
+    Raises ValueError.
+    """
+    if not isinstance(value, str):
+        return value
+    found = _SIZE.fullmatch(value)
+    if found is None:
+        raise ValueError(f"expected bytes, or a number with a unit such as 8GiB, not {value!r}")
+    return int(float(found[1]) * 1024 ** " KMGT".index((found[2] or " ").upper()))
+
+
+MAX_RUNS: Final = 10_000
+"""Seeds times schedules of one file: the reports of all runs are kept until the end."""
+MAX_DIMENSIONS: Final = 32
+_OFFSET: Final = re.compile(r"0|[1-9][0-9]{0,18}|0x[0-9a-fA-F]{1,16}")
+_SIZE: Final = re.compile(r"([0-9]{1,15}(?:\.[0-9]{1,9})?) ?(?:([KMGTkmgt])i?)?[Bb]?")
+Offsets = BeforeValidator(_offsets)
+Pointers = Annotated[dict[Natural, Annotated[str, AfterValidator(_pointer)]], Offsets]
+Memory = Annotated[Positive, BeforeValidator(bytes_of)]
 
 
 class _Part(BaseModel):
@@ -86,6 +128,9 @@ class MapArgument(_Part):
     atom: Literal[16, 32, 64] = 16
 
 
+MapsAt = Annotated[dict[Natural, MapArgument], Offsets]
+
+
 class _Array(_Part):
     name: str | None = None
     """What tensor maps, ``use`` and the command line call the array."""
@@ -96,13 +141,13 @@ class _Array(_Part):
     """File (.npy) with what every run has to leave in the array."""
     partial: bool = False
     """The kernel need not write every element of an array with ``output`` or ``expect``."""
-    tolerance: Annotated[float, Field(ge=0)] = 0.0
+    tolerance: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 0.0
     """Allowed difference from ``expect``, absolute and relative to it."""
     address: Natural | None = None
     """Where the array begins in the emulated global memory, for raw bytes that point there."""
     pointers: Pointers = {}
     """Words of 8 bytes in the array that are addresses: ``NAME`` or ``NAME + BYTES`` by offset."""
-    tensor_maps: dict[Natural, MapArgument] = {}
+    tensor_maps: MapsAt = {}
     """Tensor maps in the array, by offset in bytes."""
 
 
@@ -120,12 +165,12 @@ class MadeArray(_Array):
     """
 
     make: Literal["normal", "uniform", "zeros", "ones", "arange", "full", "randint"]
-    shape: Annotated[list[Natural], Field(min_length=1)]
+    shape: Annotated[list[Natural], Field(min_length=1, max_length=MAX_DIMENSIONS)]
     dtype: str = "float32"
     seed: Natural = 0
-    scale: float = 1.0
-    low: float = 0
-    high: float | None = None
+    scale: Finite = 1.0
+    low: Finite = 0
+    high: Finite | None = None
     value: float = 0
 
     @model_validator(mode="after")
@@ -151,7 +196,7 @@ class BytesArgument(_Part):
     size: Positive | None = None
     """The parameter's bytes, if more than are given: the rest is zero."""
     pointers: Pointers = {}
-    tensor_maps: dict[Natural, MapArgument] = {}
+    tensor_maps: MapsAt = {}
 
 
 class BytesFile(_Part):
@@ -160,7 +205,7 @@ class BytesFile(_Part):
     bytes_file: str
     size: Positive | None = None
     pointers: Pointers = {}
-    tensor_maps: dict[Natural, MapArgument] = {}
+    tensor_maps: MapsAt = {}
 
 
 class UsedArray(_Part):
@@ -247,8 +292,10 @@ class LaunchFile(_Part):
     schedules: Annotated[list[Schedule], Field(min_length=1)] = ["uniform"]
     checks: bool | list[str] = True
     max_steps: Positive | None = None
-    resident_clusters: Positive | None = None
-    registers_per_thread: Positive | None = None
+    max_memory: Memory | None = None
+    """Bytes that the process may use; also as text, such as 8GiB."""
+    resident_clusters: Annotated[int, Field(ge=1, le=MAX_RESIDENT)] | None = None
+    registers_per_thread: Annotated[int, Field(ge=1, le=255)] | None = None
     pending_writes: list[Annotated[str, AfterValidator(_part)]] = []
     """Arrays, or bytes ``NAME[FIRST:STOP]`` of them, that the grid before writes, in a programmatic
     dependent launch."""
@@ -263,43 +310,52 @@ class LaunchFile(_Part):
             raise ValueError(str(error)) from None
         return checks
 
-    def runs(self) -> tuple[tuple[int, str], ...]:
+    @model_validator(mode="after")
+    def _few_runs(self) -> LaunchFile:
+        self.check_runs()
+        return self
+
+    def check_runs(self) -> None:
+        """Raise ValueError for more than MAX_RUNS runs."""
+        if self.num_runs() > MAX_RUNS:
+            raise ValueError(
+                f"{self.num_runs()} runs (seeds times schedules); at most {MAX_RUNS} fit into one"
+                " command: name a part of the seeds, as a list"
+            )
+
+    def num_runs(self) -> int:
+        """Seeds times schedules."""
+        seeds = self.seeds if isinstance(self.seeds, int) else len(self.seeds)
+        return seeds * len(self.schedules)
+
+    def runs(self) -> Iterator[tuple[int, str]]:
         """Seed and schedule of each run."""
         seeds = range(self.seeds) if isinstance(self.seeds, int) else self.seeds
-        return tuple((seed, schedule) for seed in seeds for schedule in self.schedules)
+        return ((seed, schedule) for seed in seeds for schedule in self.schedules)
 
     def limits(self) -> Limits:
-        """Where a run is given up."""
-        return Limits() if self.max_steps is None else Limits(steps=self.max_steps)
+        """Where a run is stopped."""
+        steps = Limits().steps if self.max_steps is None else self.max_steps
+        return Limits(steps=steps, memory=self.max_memory)
 
 
-def load_launch_file(path: Path) -> LaunchFile:
-    """Read a launch file. Raises LaunchFileError, and OSError where it cannot be read."""
-    try:
-        text = path.read_text(encoding="utf-8")
-    except UnicodeDecodeError:
-        raise LaunchFileError(LaunchProblem("not YAML: the file is not UTF-8")) from None
-    return parse_launch_file(text)
+def launch_file_of(data: Any, places: Places = NO_PLACES) -> LaunchFile:
+    """The launch file that plain data describes; its keys are text.
 
-
-def parse_launch_file(text: str) -> LaunchFile:
-    """Read the text of a launch file. Raises LaunchFileError with every mistake and its place."""
-    try:
-        node = yaml.compose(text, yaml.SafeLoader)
-        data = yaml.safe_load(text)
-    except yaml.YAMLError as error:
-        mark = getattr(error, "problem_mark", None)
-        place = (mark.line + 1, mark.column + 1) if mark else (0, 0)
-        what = getattr(error, "problem", None) or "cannot be read"
-        raise LaunchFileError(LaunchProblem(f"not YAML: {what}", "", *place)) from None
+    Raises LaunchFileError with every mistake and its place.
+    """
     if not isinstance(data, dict):
         raise LaunchFileError(
-            LaunchProblem("a launch file is a mapping with the keys block, arguments, ...")
+            LaunchProblem(
+                "a launch file is a mapping with the keys block, arguments, ...",
+                "",
+                *places.get((), (0, 0)),
+            )
         )
     try:
         return LaunchFile.model_validate(data)
     except ValidationError as error:
-        problems = launch_problems(error, data, node, _known_keys)
+        problems = launch_problems(error, data, places, _known_keys)
     raise LaunchFileError(*problems)
 
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import difflib
+import math
 import re
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Any, Final
 
-import yaml
 from pydantic import ValidationError
 
 from fa4gen.emulator.errors import EmulatorError
@@ -22,7 +23,19 @@ _EXPECTED: Final = {
     "model_attributes_type": "a mapping",
     "string_type": "text",
     "bool_type": "true or false",
+    "finite_number": "a finite number",
 }
+_BOUNDS: Final = {
+    "greater_than_equal": ("ge", "{} or more"),
+    "less_than_equal": ("le", "at most {}"),
+    "too_short": ("min_length", "{} or more entries"),
+}
+
+
+Places = Mapping[tuple[str | int, ...], tuple[int, int]]
+"""Line and column of values by the keys and list indices that lead to them; () is the file."""
+NO_PLACES: Final[Places] = MappingProxyType({})
+_SHOWN: Final = 60  # characters of a value in a message
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,12 +62,12 @@ class LaunchFileError(EmulatorError):
 def launch_problems(
     error: ValidationError,
     data: dict[str, Any],
-    node: yaml.Node | None,
+    places: Places,
     known_keys: Callable[[Sequence[str | int]], Sequence[str]],
 ) -> list[LaunchProblem]:
     """Say what a model refused, by key, in the words of the file.
 
-    ``node`` gives the places; ``known_keys`` the keys that may stand beside one of pydantic's.
+    ``known_keys`` gives the keys that may stand beside one of pydantic's.
     """
     expected: dict[tuple[str | int, ...], list[str]] = {}
     said: dict[tuple[str | int, ...], str] = {}
@@ -64,35 +77,31 @@ def launch_problems(
         if kind == "extra_forbidden":
             said[path] = _unknown_key(str(path[-1]), known_keys(item["loc"]))
         elif kind == "missing":
-            said[(*path[:-1], path[-1])] = f"{path[-1]} is missing"
+            missing = str(item["loc"][-1])
+            said[(*path, missing)] = f"{missing} is missing"
         elif kind == "value_error":
             said[path] = str(context["error"])
         elif kind == "kind":
             said[path] = item["msg"]
         elif kind == "literal_error":
             expected.setdefault(path, []).append(f"one of {context['expected']}")
-        elif kind in ("greater_than_equal", "too_short", "too_long"):
-            bound = next(iter(v for k, v in context.items() if k in ("ge", "min_length")), None)
-            what = "entries" if kind.startswith("too") else ""
-            if kind == "too_long":
-                said[path] = f"expected at most {context['max_length']} entries"
-            else:
-                expected.setdefault(path, []).append(f"{bound} or more {what}".strip())
+        elif kind == "too_long":
+            said[path] = f"expected at most {context['max_length']} entries"
+        elif kind in _BOUNDS:
+            bound, words = _BOUNDS[kind]
+            expected.setdefault(path, []).append(words.format(context[bound]))
         else:
             expected.setdefault(path, []).append(_EXPECTED.get(kind, item["msg"]))
     for path, wanted in expected.items():
         if path not in said:
             said[path] = f"expected {' or '.join(dict.fromkeys(wanted))}{_given(path, data)}"
     return [
-        LaunchProblem(message, _key(path), *_place(path, node)) for path, message in said.items()
+        LaunchProblem(message, _key(path), *_place(path, places)) for path, message in said.items()
     ]
 
 
-def with_places(problems: Sequence[LaunchProblem], text: str) -> list[LaunchProblem]:
-    """Problems with line and column in the file's ``text`` where these are not known yet."""
-    if not any(one.key for one in problems):  # not even YAML
-        return list(problems)
-    node = yaml.compose(text, yaml.SafeLoader)
+def with_places(problems: Sequence[LaunchProblem], places: Places) -> list[LaunchProblem]:
+    """Problems with line and column of their keys where these are not known yet."""
     placed = []
     for one in problems:
         path = [
@@ -100,26 +109,24 @@ def with_places(problems: Sequence[LaunchProblem], text: str) -> list[LaunchProb
             for word, number in re.findall(r"([\w-]+)|\[(\d+)\]", one.key)
         ]
         known = one.line or not one.key or one.key.startswith("--")
-        placed.append(one if known else LaunchProblem(one.message, one.key, *_place(path, node)))
+        line, column = (one.line, one.column) if known else _place(path, places)
+        placed.append(replace(one, line=line, column=column))
     return placed
 
 
 def _path(loc: Sequence[str | int], data: Any) -> tuple[str | int, ...]:
-    """The keys on the way, without the names of a model's alternatives."""
+    """The keys on the way, without what pydantic adds: alternatives, kinds of a value."""
     path: list[str | int] = []
     here = data
     for index, part in enumerate(loc):
-        alternative = index == 2 and loc[0] in ("arguments", "arrays", "variables")
-        inside = (isinstance(here, dict) and part in here) or (
-            isinstance(here, list) and isinstance(part, int) and part < len(here)
-        )
-        if alternative:
-            continue
-        if inside:
-            path.append(part)
-            here = here[part]
-        elif isinstance(here, dict) and index == len(loc) - 1:
-            path.append(part)  # a key that is missing
+        if index == 2 and loc[0] in ("arguments", "arrays", "variables"):
+            continue  # the alternative
+        if isinstance(here, dict) and str(part) in here:
+            part = str(part)
+        elif not (isinstance(here, list) and isinstance(part, int) and part < len(here)):
+            break
+        path.append(part)
+        here = here[part]
     return tuple(path)
 
 
@@ -132,31 +139,31 @@ def _unknown_key(key: str, known: Sequence[str]) -> str:
 def _given(path: Sequence[str | int], data: Any) -> str:
     for part in path:
         data = data[part]
-    if isinstance(data, str):
-        try:
-            float(data)
-        except ValueError:
-            return f", not {data!r}"
-        return f", not the text {data!r}: YAML takes 1e-5 for text, write 1.0e-5"
-    return f", not {data!r}" if not isinstance(data, (dict, list)) else ""
+    if isinstance(data, (dict, list)):
+        return f", not a {'mapping' if isinstance(data, dict) else 'list'}"
+    if isinstance(data, float) and not math.isfinite(data):
+        return f", not {data}"
+    shown = repr(data)
+    return f", not {shown if len(shown) <= _SHOWN else shown[:_SHOWN] + '...'}"
 
 
 def _key(path: Sequence[str | int]) -> str:
     text = ""
     for part in path:
-        text += f"[{part}]" if isinstance(part, int) else f".{part}" if text else str(part)
+        if text and str(part).isdecimal():  # an index, or an offset in bytes
+            text += f"[{part}]"
+        else:
+            text += f".{part}" if text else str(part)
     return text
 
 
-def _place(path: Sequence[str | int], node: yaml.Node | None) -> tuple[int, int]:
+def _place(path: Sequence[str | int], places: Places) -> tuple[int, int]:
     """Line and column of the value at ``path``, or of what would hold it."""
+    here: tuple[str | int, ...] = ()
     for part in path:
-        found: yaml.Node | None = None
-        if isinstance(node, yaml.MappingNode):
-            found = next((value for key, value in node.value if key.value == str(part)), None)
-        elif isinstance(node, yaml.SequenceNode) and isinstance(part, int):
-            found = node.value[part] if part < len(node.value) else None
+        # keys are text, also those that count bytes
+        found = next((one for one in ((*here, part), (*here, str(part))) if one in places), None)
         if found is None:
             break
-        node = found
-    return (node.start_mark.line + 1, node.start_mark.column + 1) if node is not None else (0, 0)
+        here = found
+    return places.get(here, (0, 0))

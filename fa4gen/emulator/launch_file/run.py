@@ -110,9 +110,11 @@ def run_launch(
 ) -> Iterator[Run]:
     """Run every seed with every schedule; the first run writes ``trace``.
 
-    Raises LaunchError, UnsupportedError.
+    ``progress`` is called now and then with (CTAs finished, CTAs in all). Arrays are kept of the
+    first run only. Raises LaunchError, UnsupportedError.
     """
     file = launch.file
+    first = True
     for seed, schedule in file.runs():
         arguments, arrays, memory = launch.arguments()
         report = program.launch(
@@ -138,7 +140,8 @@ def run_launch(
         )
         trace = None
         compared = tuple(compare(arrays[one.array], one) for one in expected)
-        yield Run(report.strict() if strict else report, compared, arrays, strict)
+        yield Run(report.strict() if strict else report, compared, arrays if first else {}, strict)
+        first = False
 
 
 def _part(arrays: Mapping[str, NDArray[Any]], text: str) -> NDArray[Any]:

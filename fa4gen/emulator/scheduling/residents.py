@@ -12,9 +12,9 @@ MAX_RESIDENT: Final = 148
 class Residents:
     """Takes clusters off the grid in order: to run them, or because one was cancelled."""
 
-    def __init__(self, machine: Machine, grid: list[tuple[int, int, int]], wanted: int) -> None:
+    def __init__(self, machine: Machine, wanted: int) -> None:
         self._machine = machine
-        self._grid = grid
+        self._count = machine.geometry.num_clusters
         self._next = 0
         self._wanted = wanted
         self.clusters: list[Cluster] = []
@@ -22,11 +22,11 @@ class Residents:
 
     def cancel(self) -> tuple[int, int, int] | None:
         """Take the next cluster off the grid without running it; None if there is none."""
-        if self._next == len(self._grid):
+        if self._next == self._count:
             return None
         self._next += 1
         self._machine.tally.cancelled += 1
-        return self._grid[self._next - 1]
+        return self._machine.geometry.first_cta(self._next - 1)
 
     def alive(self) -> bool:
         """Whether a cluster is still running; forgets those that are not."""
@@ -36,15 +36,16 @@ class Residents:
     def wants_more(self) -> bool:
         """Whether fewer run than were asked for, and there are more."""
         self.alive()
-        return self._next < len(self._grid) and len(self.clusters) < self._wanted
+        return self._next < self._count and len(self.clusters) < self._wanted
 
     def can_start(self) -> bool:
         """Whether another cluster could run beside those that do."""
-        return self._next < len(self._grid) and len(self.clusters) < MAX_RESIDENT
+        return self._next < self._count and len(self.clusters) < MAX_RESIDENT
 
     def start(self) -> Cluster:
         """Put the next cluster on the chip."""
-        cluster = Cluster(self._machine, self._next, self._grid[self._next])
+        first = self._machine.geometry.first_cta(self._next)
+        cluster = Cluster(self._machine, self._next, first)
         self._next += 1
         self.clusters.append(cluster)
         self._machine.tally.started(len(cluster.ctas))

@@ -26,7 +26,7 @@ from fa4gen.emulator.scheduling.complete_warps import complete_lanes
 from fa4gen.emulator.scheduling.deadlock import Standstill, report_deadlock
 from fa4gen.emulator.scheduling.jumps import jump
 from fa4gen.emulator.scheduling.lane_states import LaneStates, Parked
-from fa4gen.emulator.scheduling.limits import Limits
+from fa4gen.emulator.scheduling.limits import Watch
 from fa4gen.emulator.scheduling.residents import Residents
 from fa4gen.emulator.state.findings import Stop
 from fa4gen.emulator.state.lanes import PARTIAL, WARPGROUP, Lanes
@@ -57,8 +57,7 @@ class Scheduler:
         ends: Mapping[int, End],
         policy: str,
         residents: Residents,
-        limits: Limits,
-        tick: Callable[[int, int], None] | None,
+        watch: Watch,
         timeline: Timeline | None = None,
     ) -> None:
         self.machine = machine
@@ -69,8 +68,8 @@ class Scheduler:
         self.finished_ctas = 0
         self._ends = ends
         self._random = machine.random
-        self._limits = limits
-        self._tick = tick
+        self._limits = watch.limits
+        self._watch = watch
         self.residents = residents
         self.lanes = LaneStates(machine.random, policy, timeline)
         self._timeline = timeline
@@ -124,9 +123,11 @@ class Scheduler:
                 elif self.steps - idle_from >= _IDLE and (self.steps - idle_from) % 256 == 0:
                     self._unblock_pollers(self.steps - idle_from)
                 if self.steps > self._limits.steps:
-                    self._give_up(f"{self.steps} steps were taken")
-                if self._tick is not None and self.steps % 4096 == 0:
-                    self._tick(self.finished_ctas, self.steps)
+                    self._give_up(
+                        f"{self._limits.steps} steps were taken, which is the limit (max_steps)"
+                    )
+                if self.steps % 4096 == 0:
+                    self._watch.look(self.finished_ctas)
             elif len(engine):
                 engine.complete_random()
             elif not self._start_or_finish():
@@ -186,6 +187,7 @@ class Scheduler:
 
     def _start_cluster(self) -> None:
         machine = self.machine
+        self._watch.check_memory(self.finished_ctas)
         cluster = self.residents.start()
         machine.progress()
         machine.observer.cluster_starts(cluster)

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fa4gen.emulator.errors import LaunchError
+from fa4gen.emulator.state.budget import REMEDY, Budget, shown_bytes
 
 GLOBAL_BASE: Final = 0x10_0000_0000
 FIXED_BASE: Final = GLOBAL_BASE + (64 << 20)  # from here on, arrays may be given an address
@@ -54,6 +55,7 @@ class GlobalMemory:
         self._starts: list[int] = []
         self._next = GLOBAL_BASE + _GUARD
         self.data: NDArray[np.uint8] = np.zeros(0, np.uint8)
+        self.budget: Budget | None = None
 
     def copy(self) -> GlobalMemory:
         """The same regions, for another launch; not yet sealed."""
@@ -94,13 +96,16 @@ class GlobalMemory:
     def seal(self) -> None:
         """Allocate the bytes, zeroed, keeping what was there. Raises LaunchError for too many."""
         size = self._next - GLOBAL_BASE + _GUARD
+        used = sum(region.stop - region.start for region in self.regions)
+        what = f"global memory of {shown_bytes(used)} in {len(self.regions)} arrays and variables"
+        if size > 2 * used + FIXED_BASE - GLOBAL_BASE:
+            what += f", far apart: give them addresses near {FIXED_BASE:#x}"
+        if self.budget is not None:
+            self.budget.need(size, what)
         try:
             grown = np.zeros(size, np.uint8)
-        except MemoryError:
-            raise LaunchError(
-                f"the arrays are so far apart that {size >> 20} MiB would be needed; give them"
-                f" addresses near {FIXED_BASE:#x}"
-            ) from None
+        except (MemoryError, ValueError):
+            raise LaunchError(f"{what}: {shown_bytes(size)} cannot be had", "", REMEDY) from None
         grown[: len(self.data)] = self.data
         self.data = grown
 

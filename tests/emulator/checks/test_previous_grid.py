@@ -7,11 +7,11 @@ import pytest
 
 from fa4gen.emulator import SCHEDULES, LaunchError, Program
 from fa4gen.emulator.launch_file.arrays import prepare
-from fa4gen.emulator.launch_file.model import parse_launch_file
 from fa4gen.emulator.launch_file.problems import LaunchFileError
 from fa4gen.emulator.launch_file.run import run_launch
 from tests.emulator.instructions.copy.copies import WAIT, copy_kernel, dump, expect, first, kinds
 from tests.emulator.kernel import kernel, run
+from tests.emulator.launch_file.reading import parse_launch_file
 
 # 64 threads: each its own word of p0, plus one, to p1
 WORD = """

@@ -11,13 +11,13 @@ import pytest
 
 from fa4gen.emulator import Bytes, LaunchError, Memory, Program, TensorMap
 from fa4gen.emulator.launch_file.arrays import prepare
-from fa4gen.emulator.launch_file.model import parse_launch_file
 from fa4gen.emulator.launch_file.problems import LaunchFileError
 from fa4gen.emulator.launch_file.run import run_launch
 from fa4gen.emulator.recorder.driver_maps import encode_tiled
 from fa4gen.emulator.state.memory import FIXED_BASE, FIXED_END
 from tests.emulator.instructions.copy.copies import WAIT, copy_kernel, dump, expect, first, noise
 from tests.emulator.kernel import kernel, run
+from tests.emulator.launch_file.reading import parse_launch_file
 
 # out[tid] = source[tid] + number, from a struct {source, number, out}
 STRUCT = """
@@ -288,7 +288,7 @@ arrays:
         ("{bytes: '', size: 256, tensor_maps: {8: {tensor_map: x, box: [4], bux: 4}}}",
          "arguments[0].tensor_maps[8].bux: no such key; did you mean box?"),
         ("{bytes: '0011', size: 1}", "arguments[0].size: 1 bytes are fewer"),
-        ("{bytes_file: nowhere.bin}", "arguments[0].bytes_file: cannot read"),
+        ("{bytes_file: nowhere.bin}", "arguments[0].bytes_file: there is no file"),
         ("{make: zeros, shape: [1], pointers: {0: x}}", "arguments[0]: a pointer of 8 bytes"),
         ("{make: zeros, shape: [1], tensor_maps: {0: {tensor_map: y, box: [1]}}}",
          "no array is called 'y'; there is x, 0"),

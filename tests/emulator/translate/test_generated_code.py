@@ -9,6 +9,7 @@ import keyword
 import re
 import tokenize
 from dataclasses import dataclass, field
+from pathlib import Path
 from random import Random
 from typing import Any
 
@@ -17,7 +18,6 @@ import pytest
 
 from fa4gen.emulator import EmulatorError, Program
 from fa4gen.emulator.launch_file.arrays import prepare
-from fa4gen.emulator.launch_file.model import parse_launch_file
 from fa4gen.emulator.launch_file.run import run_launch
 from fa4gen.emulator.ptx.scopes import SPECIALS
 from fa4gen.emulator.ptx.types import VIEWS
@@ -32,6 +32,8 @@ from fa4gen.emulator.translate.generated_code import (
     check_statement,
     make_function,
 )
+from fa4gen.errors import ConfigError
+from tests.emulator.launch_file.reading import parse_launch_file
 
 CANARY = "canary_of_generated_code"
 PTX = """
@@ -183,10 +185,10 @@ def foreign(text: str) -> set[str]:
 def launched(ptx: str, launch: str = LAUNCH, **changes: Any) -> bool:
     """Whether the emulator ran this, and did not refuse it."""
     try:
-        prepared = prepare(parse_launch_file(launch), None)  # type: ignore[arg-type]
+        prepared = prepare(parse_launch_file(launch), Path())
         program = Program(ptx)
         list(run_launch(program, prepared))
-    except EmulatorError:
+    except (EmulatorError, ConfigError):
         return False
     return True
 
@@ -199,7 +201,7 @@ def renamed(name: str, word: str) -> str:
 
 
 def test_the_program_runs_and_only_own_words_are_compiled(texts) -> None:
-    prepared = prepare(parse_launch_file(LAUNCH), None)  # type: ignore[arg-type]
+    prepared = prepare(parse_launch_file(LAUNCH), Path())
     (run,) = run_launch(Program(PTX), prepared)
     assert run.passed, str(run.report)
     threads = np.arange(32)

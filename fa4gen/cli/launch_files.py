@@ -1,0 +1,80 @@
+"""Launch files, read by the reader of configs: places, duplicate keys, sizes and depth."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from fa4gen.config.paths import shown_path
+from fa4gen.config.text import read_text
+from fa4gen.config.yaml_positions import read_document
+from fa4gen.errors import ConfigError, Problem
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from fa4gen.emulator.errors import EmulatorError
+    from fa4gen.emulator.launch_file.model import LaunchFile
+    from fa4gen.emulator.launch_file.problems import Places
+
+MAX_BYTES = 8 << 20
+MAX_PTX_BYTES = 256 << 20
+MAX_VALUES = 100_000
+"""Values of one file: recorded launches have one for each pointer of their arrays."""
+
+
+@dataclass(frozen=True)
+class LoadedLaunch:
+    """A valid launch file, and line and column of every value in it."""
+
+    file: LaunchFile
+    places: Places
+
+
+def load_launch_file(path: Path) -> LoadedLaunch:
+    """Read the launch file at ``path``. Raises ConfigError and LaunchFileError."""
+    return parse_launch_file(read_text(path, "launch file", MAX_BYTES), shown_path(path))
+
+
+def parse_launch_file(text: str, file: str = "") -> LoadedLaunch:
+    """Read the text of a launch file; ``file`` is the name that messages give it.
+
+    Raises ConfigError where it is not YAML or keys are given twice, LaunchFileError with all that
+    is wrong with its values.
+    """
+    from fa4gen.emulator.launch_file.model import launch_file_of
+
+    document = read_document(text, file, "launch file", MAX_VALUES)
+    if document.problems:
+        raise ConfigError(*document.problems)
+    places = {path: (one.value_line, one.value_column) for path, one in document.places.items()}
+    return LoadedLaunch(launch_file_of(document.value, places), places)
+
+
+def refusal(error: EmulatorError, path: Path, places: Places) -> ConfigError:
+    """Turn an error of the emulator's about a file into one of the command line's, with its place.
+
+    ``places`` are those of the launch file.
+    """
+    from fa4gen.emulator.errors import LaunchError, PtxSyntaxError, UnsupportedError
+    from fa4gen.emulator.launch_file.problems import LaunchFileError, LaunchProblem, with_places
+
+    file = shown_path(path)
+    if isinstance(error, LaunchFileError):
+        return ConfigError(
+            *(
+                Problem(str(one), file=file, line=one.line, column=one.column, key=one.key)
+                for one in with_places(error.problems, places)
+            )
+        )
+    problem = Problem(str(error), file=file)
+    if isinstance(error, (PtxSyntaxError, UnsupportedError)):
+        message = str(error).partition(": ")[2]
+        problem = replace(problem, message=message, line=error.line, column=1)
+    elif isinstance(error, LaunchError):
+        remedy = error.remedy or "The launch file has to fit the kernel's entry."
+        problem = replace(problem, remedy=remedy)
+        if error.key:
+            (one,) = with_places([LaunchProblem(str(error), error.key)], places)
+            problem = replace(problem, line=one.line, column=one.column, key=error.key)
+    return ConfigError(problem)
