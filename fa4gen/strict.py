@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from difflib import get_close_matches
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict
@@ -10,6 +11,10 @@ from pydantic_core import PydanticKnownError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from pydantic import GetJsonSchemaHandler
+    from pydantic.json_schema import JsonSchemaValue
+    from pydantic_core import CoreSchema
 
 Auto = Literal["auto"]
 
@@ -49,6 +54,40 @@ def branch_by_key(*keys: str) -> Callable[[Any], str | None]:
 class Strict(BaseModel):
     """Refuses unknown keys and silent conversions."""
 
-    model_config = ConfigDict(
-        extra="forbid", frozen=True, strict=True, use_attribute_docstrings=True
-    )
+    # A run needs one or two of the models: each is built when it is first used.
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, defer_build=True)
+
+    @classmethod
+    def __get_pydantic_json_schema__(
+        cls, core_schema: CoreSchema, handler: GetJsonSchemaHandler
+    ) -> JsonSchemaValue:
+        """Describe the keys by the docstrings after them.
+
+        Pydantic's own ``use_attribute_docstrings`` would parse the source at every start.
+        """
+        schema = handler(core_schema)
+        keys = handler.resolve_ref_schema(schema).get("properties", {})
+        for key, text in _attribute_docstrings(cls).items():
+            keys[key]["description"] = text
+        return schema
+
+
+def _attribute_docstrings(model: type[Strict]) -> dict[str, str]:
+    """Return the docstrings after the keys of ``model`` and of the models above it."""
+    import ast
+    import inspect
+
+    found: dict[str, str] = {}
+    for kind in reversed(model.__mro__):
+        if not issubclass(kind, Strict) or kind is Strict:
+            continue
+        (tree,) = ast.parse(inspect.getsource(kind)).body
+        assert isinstance(tree, ast.ClassDef)
+        for key, after in pairwise(tree.body):
+            match key, after:
+                case (
+                    ast.AnnAssign(target=ast.Name(id=name)),
+                    ast.Expr(value=ast.Constant(value=str(text))),
+                ):
+                    found[name] = inspect.cleandoc(text)
+    return found

@@ -12,13 +12,13 @@ import marshal
 import os
 import stat
 import sys
-import tempfile
 from contextlib import suppress
 from dataclasses import dataclass
-from importlib import metadata
 from pathlib import Path
 from types import CodeType
 from typing import TYPE_CHECKING
+
+import jinja2
 
 from fa4gen.cache_folder import cache_folder
 from fa4gen.temporary import cache_prefix, clean_cache
@@ -40,12 +40,13 @@ class CompiledTemplates:
     @classmethod
     def default(cls, environment_file: Path) -> CompiledTemplates:
         """Return fa4gen's own, for the environment that ``environment_file`` defines."""
+        jinja = Path(jinja2.__file__).parent
         try:
-            version = metadata.version("jinja2")
-            environment = hashlib.sha256(environment_file.read_bytes()).hexdigest()
-        except (metadata.PackageNotFoundError, OSError):
+            makers = [environment_file, *sorted(jinja.glob("*.py"))]
+            digest = hashlib.sha256(b"".join(map(Path.read_bytes, makers))).hexdigest()
+        except OSError:
             return cls(Path(os.devnull), "")  # what made the code cannot be known: keep none
-        return cls(cache_folder() / "templates", json.dumps([sys.version, version, environment]))
+        return cls(cache_folder() / "templates", json.dumps([sys.version, digest]))
 
     def code(self, name: str, path: Path, text: str, make: Callable[[], CodeType]) -> CodeType:
         """Return the code of the template ``name``, whose text was read from ``path``.
@@ -82,6 +83,8 @@ def _load(file: Path, key: bytes) -> CodeType | None:
 
 
 def _store(file: Path, key: bytes, code: CodeType) -> None:
+    import tempfile
+
     content = marshal.dumps(code)
     with suppress(OSError):  # a run without it is slower and has the same results
         file.parent.mkdir(parents=True, exist_ok=True)

@@ -83,6 +83,9 @@ def test_code_of_another_environment_is_not_used(shipped, kept, made) -> None:
 def test_what_makes_the_code_is_part_of_its_origin(monkeypatch, tmp_path) -> None:
     environment = tmp_path / "environment.py"
     origins = []
+    jinja_file = tmp_path / "jinja2" / "compiler.py"
+    jinja_file.parent.mkdir()
+    monkeypatch.setattr(compiled_module.jinja2, "__file__", str(jinja_file))
     for text, jinja, python in (
         ("a", "3.1.6", "3.11"),
         ("b", "3.1.6", "3.11"),
@@ -90,7 +93,7 @@ def test_what_makes_the_code_is_part_of_its_origin(monkeypatch, tmp_path) -> Non
         ("a", "3.1.6", "3.12"),
     ):
         environment.write_text(text)
-        monkeypatch.setattr(compiled_module.metadata, "version", lambda _, v=jinja: v)
+        jinja_file.write_text(jinja)
         monkeypatch.setattr(compiled_module.sys, "version", python)
         origins.append(CompiledTemplates.default(environment).origin)
     assert len(set(origins)) == len(origins)
