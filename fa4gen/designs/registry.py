@@ -1,7 +1,7 @@
 """Every kernel design, a row each: who plans it, its template, and what other rooms do with it.
 
-What other rooms have for a family of kernels is named here as a place, "module:attribute", and
-imported when it is asked for: this room imports config alone, and the command line starts fast.
+What a row names is a place, "module:attribute", and imported when it is asked for: a run imports
+the config model, the plan and the planner of its kernels alone, and the command line starts fast.
 """
 
 from __future__ import annotations
@@ -10,20 +10,10 @@ from dataclasses import dataclass, field
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from fa4gen.config.gemm import BlackwellGemmConfig, HopperGemmConfig
-from fa4gen.config.schema import AttentionConfig, BlackwellAttentionConfig
-from fa4gen.designs.shared.attention_model import (
-    Depth512Config,
-    FA4Config,
-    HopperAttentionPlan,
-    HopperPairAttentionPlan,
-)
-from fa4gen.designs.shared.gemm_model import BlackwellGemmPlan, HopperGemmPlan
-
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from fa4gen.config.schema import Config, Model
+    from fa4gen.config.schema import Config
     from fa4gen.designs.shared.kernel_model import KernelPlan
 
 
@@ -37,6 +27,10 @@ class Place:
         """Import the module and return the attribute."""
         module, attribute = self.name.split(":")
         return getattr(import_module(module), attribute)
+
+    def has(self, kind: type) -> bool:
+        """Whether the class ``kind`` is the one defined here."""
+        return self.name == f"{kind.__module__}:{kind.__qualname__}"
 
 
 @dataclass(frozen=True)
@@ -64,8 +58,10 @@ class Design:
     name: str
     """That of its folder, beside this file."""
     family: Family
-    config: Model
-    plan: type[KernelPlan]
+    config: Place
+    """The config model."""
+    plan: Place
+    """The class of the plan."""
     planner: Place
     """A function from config to plan; ConfigError for what cannot work."""
     template: str
@@ -76,7 +72,7 @@ class Design:
     def fits(self, config: Config) -> bool:
         """Whether ``config`` asks for this design; a design above it goes first."""
         given = (getattr(config, key) == value for key, value in self.where.items())
-        return isinstance(config, self.config) and all(given)
+        return self.config.has(type(config)) and all(given)
 
 
 ATTENTION = Family(
@@ -99,8 +95,8 @@ DESIGNS = (
     Design(
         name="attention_sm90_depth512",
         family=ATTENTION,
-        config=AttentionConfig,
-        plan=HopperPairAttentionPlan,
+        config=Place("fa4gen.config.schema:AttentionConfig"),
+        plan=Place("fa4gen.designs.attention_sm90_depth512.model:HopperPairAttentionPlan"),
         planner=Place("fa4gen.designs.attention_sm90_depth512.plan:plan_attention_sm90_depth512"),
         template="attention/sm90_depth512/kernel.cu.j2",
         where={"depth": 512},
@@ -108,16 +104,16 @@ DESIGNS = (
     Design(
         name="attention_sm90",
         family=ATTENTION,
-        config=AttentionConfig,
-        plan=HopperAttentionPlan,
+        config=Place("fa4gen.config.schema:AttentionConfig"),
+        plan=Place("fa4gen.designs.attention_sm90.model:HopperAttentionPlan"),
         planner=Place("fa4gen.designs.attention_sm90.plan:plan_attention_sm90"),
         template="attention/sm90/kernel.cu.j2",
     ),
     Design(
         name="attention_sm100_depth512",
         family=ATTENTION,
-        config=BlackwellAttentionConfig,
-        plan=Depth512Config,
+        config=Place("fa4gen.config.schema:BlackwellAttentionConfig"),
+        plan=Place("fa4gen.designs.attention_sm100_depth512.model:Depth512Config"),
         planner=Place("fa4gen.designs.attention_sm100_depth512.plan:plan_attention_sm100_depth512"),
         template="attention/sm100_depth512/kernel.cu.j2",
         where={"depth": 512},
@@ -125,24 +121,24 @@ DESIGNS = (
     Design(
         name="attention_sm100",
         family=ATTENTION,
-        config=BlackwellAttentionConfig,
-        plan=FA4Config,
+        config=Place("fa4gen.config.schema:BlackwellAttentionConfig"),
+        plan=Place("fa4gen.designs.attention_sm100.model:FA4Config"),
         planner=Place("fa4gen.designs.attention_sm100.plan:plan_attention_sm100"),
         template="attention/sm100/kernel.cu.j2",
     ),
     Design(
         name="gemm_sm90",
         family=GEMM,
-        config=HopperGemmConfig,
-        plan=HopperGemmPlan,
+        config=Place("fa4gen.config.gemm:HopperGemmConfig"),
+        plan=Place("fa4gen.designs.gemm_sm90.model:HopperGemmPlan"),
         planner=Place("fa4gen.designs.gemm_sm90.plan:plan_gemm_sm90"),
         template="gemm/sm90/kernel.cu.j2",
     ),
     Design(
         name="gemm_sm100",
         family=GEMM,
-        config=BlackwellGemmConfig,
-        plan=BlackwellGemmPlan,
+        config=Place("fa4gen.config.gemm:BlackwellGemmConfig"),
+        plan=Place("fa4gen.designs.gemm_sm100.model:BlackwellGemmPlan"),
         planner=Place("fa4gen.designs.gemm_sm100.plan:plan_gemm_sm100"),
         template="gemm/sm100/kernel.cu.j2",
     ),
@@ -159,7 +155,10 @@ def design_for(config: Config) -> Design:
 
 def design_of(plan: KernelPlan) -> Design:
     """Return the design that ``plan`` is of; KeyError for a plan of no row."""
-    return {design.plan: design for design in DESIGNS}[type(plan)]
+    for design in DESIGNS:
+        if design.plan.has(type(plan)):
+            return design
+    raise KeyError(type(plan).__name__)
 
 
 def family_of(plan: KernelPlan) -> Family:

@@ -31,11 +31,14 @@ IDS = [design.name for design in registry.DESIGNS]
 
 @pytest.mark.parametrize("design", registry.DESIGNS, ids=IDS)
 def test_a_row_leads_somewhere(design: Design) -> None:
-    assert design.planner.load().__annotations__["return"] == design.plan.__name__
+    plan, config = design.plan.load(), design.config.load()
+    assert design.plan.has(plan)
+    assert design.config.has(config)
+    assert design.planner.load().__annotations__["return"] == plan.__name__
     assert open_templates().source(design.template).text
     assert (PACKAGE / "designs" / design.name / "plan.py").is_file()
-    assert family(design.config) == design.family.name
-    assert set(design.where) <= set(design.config.model_fields)
+    assert family(config) == design.family.name
+    assert set(design.where) <= set(config.model_fields)
 
 
 @pytest.mark.parametrize("row", registry.FAMILIES.values(), ids=list(registry.FAMILIES))
@@ -62,13 +65,13 @@ def test_a_place_that_does_not_exist_is_no_secret() -> None:
 def test_every_folder_and_every_plan_has_one_row() -> None:
     folders = {path.parent.name for path in (PACKAGE / "designs").glob("*/plan.py")}
     assert sorted(folders) == sorted(IDS)
-    assert {design.plan for design in registry.DESIGNS} == set(Plan.__args__)
+    assert {design.plan.load() for design in registry.DESIGNS} == set(Plan.__args__)
     assert len({design.plan for design in registry.DESIGNS}) == len(registry.DESIGNS)
 
 
 def test_every_config_model_has_a_row_for_all_its_configs() -> None:
     for model in MODELS:
-        rows = [design for design in registry.DESIGNS if design.config is model]
+        rows = [design for design in registry.DESIGNS if design.config.has(model)]
         assert rows, model
         assert [bool(row.where) for row in rows] == [True] * (len(rows) - 1) + [False]
         assert architectures(model)
@@ -87,7 +90,7 @@ def test_shipped_configs_use_every_design() -> None:
 TYPES = {model.__name__ for model in MODELS} | {
     cls.__name__
     for design in registry.DESIGNS
-    for cls in design.plan.__mro__
+    for cls in design.plan.load().__mro__
     if cls.__name__ not in ("object", "KernelPlan")
 }
 NAMES = {*registry.FAMILIES, *IDS}

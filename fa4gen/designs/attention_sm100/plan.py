@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from fa4gen.designs.attention_sm100.barriers import attention_barriers
 from fa4gen.designs.attention_sm100.limits import exceeded_limits, registers_at_entry
 from fa4gen.designs.attention_sm100.memory import attention_regions, most_stages
+from fa4gen.designs.attention_sm100.model import FA4Config
 from fa4gen.designs.attention_sm100.rules import broken_rules
 from fa4gen.designs.attention_sm100.tables import (
     attention_roles,
@@ -21,7 +22,6 @@ from fa4gen.designs.attention_sm100.tensor_memory import (
 )
 from fa4gen.designs.attention_sm100.values import OUT_BYTES, TILE_ROWS, Room, decide
 from fa4gen.designs.shared.assemble import Tables, assemble, persistent_grid
-from fa4gen.designs.shared.attention_model import FA4Config
 from fa4gen.designs.shared.refusal import refuse_faults
 from fa4gen.designs.shared.tensor_memory import allocated_columns
 from fa4gen.designs.shared.values import blackwell_fields

@@ -12,6 +12,7 @@ from fa4gen.designs.attention_sm100_depth512.memory import (
     most_stages,
     tensor_memory_regions,
 )
+from fa4gen.designs.attention_sm100_depth512.model import Depth512Config
 from fa4gen.designs.attention_sm100_depth512.rules import faults, registers_at_entry
 from fa4gen.designs.attention_sm100_depth512.tables import (
     OUT_PANEL_COLUMNS,
@@ -28,7 +29,6 @@ from fa4gen.designs.attention_sm100_depth512.values import (
     decide,
 )
 from fa4gen.designs.shared.assemble import Tables, assemble, persistent_grid
-from fa4gen.designs.shared.attention_model import Depth512Config
 from fa4gen.designs.shared.refusal import refuse_faults
 from fa4gen.designs.shared.tensor_memory import allocated_columns
 from fa4gen.designs.shared.values import blackwell_fields

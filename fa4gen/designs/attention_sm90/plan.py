@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from fa4gen.designs.attention_sm90.barriers import attention_barriers
 from fa4gen.designs.attention_sm90.limits import exceeded_limits
 from fa4gen.designs.attention_sm90.memory import attention_regions, most_stages
+from fa4gen.designs.attention_sm90.model import HopperAttentionPlan
 from fa4gen.designs.attention_sm90.rules import broken_rules
 from fa4gen.designs.attention_sm90.tables import (
     attention_named_barriers,
@@ -17,7 +18,6 @@ from fa4gen.designs.attention_sm90.tables import (
 )
 from fa4gen.designs.attention_sm90.values import decide
 from fa4gen.designs.shared.assemble import Tables, assemble, persistent_grid
-from fa4gen.designs.shared.attention_model import HopperAttentionPlan
 from fa4gen.designs.shared.refusal import refuse_faults
 from fa4gen.designs.shared.roles import WARPGROUP
 from fa4gen.designs.shared.values import hopper_attention_fields

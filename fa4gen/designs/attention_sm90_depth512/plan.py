@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from fa4gen.designs.attention_sm90_depth512.barriers import pair_barriers
 from fa4gen.designs.attention_sm90_depth512.limits import exceeded_limits
 from fa4gen.designs.attention_sm90_depth512.memory import pair_regions
+from fa4gen.designs.attention_sm90_depth512.model import HopperPairAttentionPlan
 from fa4gen.designs.attention_sm90_depth512.rules import broken_rules
 from fa4gen.designs.attention_sm90_depth512.tables import (
     pair_parameters,
@@ -26,7 +27,6 @@ from fa4gen.designs.attention_sm90_depth512.values import (
     decide,
 )
 from fa4gen.designs.shared.assemble import Tables, assemble
-from fa4gen.designs.shared.attention_model import HopperPairAttentionPlan
 from fa4gen.designs.shared.refusal import refuse_faults
 from fa4gen.designs.shared.roles import WARPGROUP
 from fa4gen.designs.shared.values import hopper_attention_fields

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 from fa4gen.designs.gemm_sm100.barriers import gemm_barriers
 from fa4gen.designs.gemm_sm100.limits import exceeded_limits
 from fa4gen.designs.gemm_sm100.memory import gemm_regions, most_stages
+from fa4gen.designs.gemm_sm100.model import BlackwellGemmPlan
 from fa4gen.designs.gemm_sm100.rules import broken_rules
 from fa4gen.designs.gemm_sm100.tables import gemm_roles, gemm_tensor_maps, summarise
 from fa4gen.designs.gemm_sm100.tensor_memory import tensor_memory_regions
 from fa4gen.designs.gemm_sm100.values import decide
 from fa4gen.designs.shared.assemble import Tables, assemble
-from fa4gen.designs.shared.gemm_model import BlackwellGemmPlan
 from fa4gen.designs.shared.gemm_parameters import gemm_parameters
 from fa4gen.designs.shared.refusal import refuse_faults
 from fa4gen.designs.shared.tensor_memory import allocated_columns

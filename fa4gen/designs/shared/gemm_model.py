@@ -1,14 +1,11 @@
-"""The plan of a matrix product: D = activation(alpha * A . B + beta * C)."""
+"""What the plans of all matrix products have: D = activation(alpha * A . B + beta * C)."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
-from fa4gen.designs.shared.kernel_model import KernelPlan, TensorMemoryPlan
-
-if TYPE_CHECKING:
-    from fa4gen.designs.shared.model import TensorMemoryRegion
+from fa4gen.designs.shared.kernel_model import KernelPlan
 
 AccumulatorLayout = Literal["rows", "quarters", "halves"]
 """rows: a row in each of the 128 lanes. quarters: 64 rows, 16 in the first lanes of each quarter.
@@ -82,58 +79,3 @@ class GemmPlan(KernelPlan):
     def tile_per_ring(self) -> bool:
         """Whether each of ``output_rings`` has tiles of its own; else they share every tile."""
         return False
-
-
-@dataclass(frozen=True, kw_only=True)
-class HopperGemmPlan(GemmPlan):
-    """A matrix product by wgmma, accumulators in registers (sm_90a)."""
-
-    num_consumer_warpgroups: int
-    ping_pong: bool
-    warpgroup_rows: int
-    """Rows of the tile that one consumer warpgroup computes: 64 or 128."""
-    producer_registers: int
-    consumer_registers: int
-
-    @property
-    def output_rings(self) -> tuple[str, ...]:
-        """One ring of each consumer warpgroup, to its transfer warp."""
-        return tuple(f"epi{i}_ready" for i in range(self.num_consumer_warpgroups))
-
-    @property
-    def panels_per_ring(self) -> int:
-        """Panels of the rows of one consumer warpgroup: 64 rows each."""
-        return self.warpgroup_rows // 64 * (self.BN // self.out_panel_columns)
-
-    @property
-    def tile_per_ring(self) -> bool:
-        """See ``ping_pong``."""
-        return self.ping_pong
-
-
-@dataclass(frozen=True, kw_only=True)
-class BlackwellGemmPlan(TensorMemoryPlan, GemmPlan):
-    """A matrix product by tcgen05, accumulators in tensor memory (sm_100a, sm_103a)."""
-
-    num_accum_stages: int
-    stage_stride_cols: int
-    """Columns of tensor memory from one accumulator to the next."""
-    num_out_stages: int
-    """Slots through which the output passes to global memory."""
-    tensor_memory: tuple[TensorMemoryRegion, ...]
-    tensor_memory_columns: int
-    """Columns to allocate: a power of two."""
-
-    @property
-    def accumulator_layout(self) -> AccumulatorLayout:
-        """How the rows of a CTA are arranged in tensor memory."""
-        return accumulator_layout(self.BM, self.cta_group)
-
-    @property
-    def slot_panels(self) -> int:
-        """Panels of the output that the epilogue works on together: one of each half of lanes."""
-        return 2 if self.accumulator_layout == "halves" else 1
-
-
-AnyGemmPlan = HopperGemmPlan | BlackwellGemmPlan
-"""Any plan of a matrix product."""

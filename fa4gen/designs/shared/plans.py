@@ -1,9 +1,17 @@
-"""The union of all plans."""
+"""The unions of plans."""
 
 from __future__ import annotations
 
-from fa4gen.designs.shared.attention_model import AnyAttentionPlan
-from fa4gen.designs.shared.gemm_model import AnyGemmPlan
+from fa4gen.designs.attention_sm90.model import HopperAttentionPlan
+from fa4gen.designs.attention_sm90_depth512.model import HopperPairAttentionPlan
+from fa4gen.designs.attention_sm100.model import FA4Config
+from fa4gen.designs.attention_sm100_depth512.model import Depth512Config
+from fa4gen.designs.gemm_sm90.model import HopperGemmPlan
+from fa4gen.designs.gemm_sm100.model import BlackwellGemmPlan
 
+AnyAttentionPlan = HopperAttentionPlan | HopperPairAttentionPlan | FA4Config | Depth512Config
+"""Any plan of attention."""
+AnyGemmPlan = HopperGemmPlan | BlackwellGemmPlan
+"""Any plan of a matrix product."""
 Plan = AnyAttentionPlan | AnyGemmPlan
 """Any plan. Further families join this union."""

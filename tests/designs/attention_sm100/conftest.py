@@ -11,7 +11,7 @@ from fa4gen.designs.build import build_plan
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from fa4gen.designs.shared.attention_model import FA4Config
+    from fa4gen.designs.attention_sm100.model import FA4Config
 
 Keys = dict[str, object]
 

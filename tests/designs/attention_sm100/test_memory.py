@@ -22,7 +22,7 @@ from fa4gen.designs.shared.values import MAX_KV_STAGES
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from fa4gen.designs.shared.attention_model import FA4Config
+    from fa4gen.designs.attention_sm100.model import FA4Config
 
 
 def bytes_of(values: Values, stages: int) -> int:

@@ -7,8 +7,8 @@ from collections.abc import Callable
 import pytest
 
 from fa4gen.config.schema import BlackwellAttentionConfig
+from fa4gen.designs.attention_sm100.model import FA4Config
 from fa4gen.designs.build import build_plan
-from fa4gen.designs.shared.attention_model import FA4Config
 from fa4gen.errors import ConfigError
 
 ConfigOf = Callable[..., BlackwellAttentionConfig]

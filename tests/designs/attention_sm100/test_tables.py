@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from fa4gen.designs.shared.attention_model import FA4Config
+from fa4gen.designs.attention_sm100.model import FA4Config
 
 PlanOf = Callable[..., FA4Config]
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from fa4gen.designs.shared.attention_model import FA4Config
+from fa4gen.designs.attention_sm100.model import FA4Config
 from fa4gen.designs.shared.model import Choice
 
 PlanOf = Callable[..., FA4Config]

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import strategies as st
 
 from fa4gen.config.schema import BlackwellAttentionConfig
+from fa4gen.designs.attention_sm100_depth512.model import Depth512Config
 from fa4gen.designs.build import build_plan
-from fa4gen.designs.shared.attention_model import Depth512Config
 
 if TYPE_CHECKING:
     from collections.abc import Callable

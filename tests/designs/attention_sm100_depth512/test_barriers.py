@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from fa4gen.config.load import load_mapping
+from fa4gen.designs.attention_sm100_depth512.model import Depth512Config
 from fa4gen.designs.build import build_plan
-from fa4gen.designs.shared.attention_model import Depth512Config
 from fa4gen.render.render import render
 
 if TYPE_CHECKING:

@@ -15,8 +15,8 @@ from fa4gen.designs.attention_sm100_depth512.memory import (
     attention_regions,
     most_stages,
 )
+from fa4gen.designs.attention_sm100_depth512.model import Depth512Config
 from fa4gen.designs.attention_sm100_depth512.values import MAX_STAGES, Values, decide
-from fa4gen.designs.shared.attention_model import Depth512Config
 from fa4gen.designs.shared.model import Choice
 from fa4gen.designs.shared.shared_memory import dynamic_shared_bytes
 from fa4gen.designs.shared.values import MAX_KV_STAGES

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from fa4gen.config.schema import BlackwellAttentionConfig
 from fa4gen.designs.attention_sm100.values import RoleSplit
+from fa4gen.designs.attention_sm100_depth512.model import Depth512Config
 from fa4gen.designs.build import build_plan
-from fa4gen.designs.shared.attention_model import Depth512Config
 from fa4gen.designs.shared.hardware import ARCHITECTURES
 from fa4gen.errors import ConfigError
 

@@ -13,7 +13,7 @@ from fa4gen.designs.gemm_sm100.plan import plan_gemm_sm100
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from fa4gen.designs.shared.gemm_model import BlackwellGemmPlan
+    from fa4gen.designs.gemm_sm100.model import BlackwellGemmPlan
 
 KEYS: dict[str, list[Any]] = {
     "arch": ["sm_100a", "sm_103a"],

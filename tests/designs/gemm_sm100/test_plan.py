@@ -20,9 +20,9 @@ from fa4gen.designs.gemm_sm100.memory import (
     gemm_regions,
     most_stages,
 )
+from fa4gen.designs.gemm_sm100.model import BlackwellGemmPlan
 from fa4gen.designs.gemm_sm100.plan import plan_gemm_sm100
 from fa4gen.designs.gemm_sm100.values import decide
-from fa4gen.designs.shared.gemm_model import BlackwellGemmPlan
 from fa4gen.designs.shared.shared_memory import dynamic_shared_bytes
 from fa4gen.errors import ConfigError
 from fa4gen.render.render import render

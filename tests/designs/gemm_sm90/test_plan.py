@@ -15,7 +15,7 @@ from fa4gen.designs.gemm_sm90.plan import plan_gemm_sm90
 from fa4gen.errors import ConfigError
 
 if TYPE_CHECKING:
-    from fa4gen.designs.shared.gemm_model import HopperGemmPlan
+    from fa4gen.designs.gemm_sm90.model import HopperGemmPlan
 
 Strategy = st.SearchStrategy[HopperGemmConfig]
 ConfigOf = Callable[..., HopperGemmConfig]

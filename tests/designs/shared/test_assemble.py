@@ -8,10 +8,10 @@ import pytest
 
 from fa4gen.config.load import load_mapping
 from fa4gen.designs.gemm_sm90.memory import most_stages
+from fa4gen.designs.gemm_sm90.model import HopperGemmPlan
 from fa4gen.designs.gemm_sm90.plan import plan_gemm_sm90
 from fa4gen.designs.gemm_sm90.values import decide
 from fa4gen.designs.shared.assemble import Tables, assemble, persistent_grid
-from fa4gen.designs.shared.gemm_model import HopperGemmPlan
 
 CONFIG = load_mapping({"kernel": "gemm", "arch": "sm_90a", "dtype": "fp8_e4m3"}, "any").config
 PLAN = plan_gemm_sm90(CONFIG)

@@ -1,0 +1,58 @@
+"""What the plan of an attention kernel of depth 512 on Blackwell has beside that of any."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from fa4gen.designs.shared.attention_model import BlackwellAttentionPlan
+
+if TYPE_CHECKING:
+    from fa4gen.designs.shared.model import TensorMemoryRegion
+
+
+@dataclass(frozen=True, kw_only=True)
+class Depth512Config(BlackwellAttentionPlan):
+    """Attention forward at depth 512 by tcgen05 over a pair of CTAs (sm_100a, sm_103a)."""
+
+    BK0: int
+    """Columns of query and key that one slot's Q.K multiplies."""
+    BK1: int
+    """Keys that one slot's P.V multiplies."""
+    num_qk_stages: int
+    num_pv_stages: int
+    out_panel_columns: int
+    staging_step: int
+    """Bytes from the staging space of the output's first half to that of its second; 0 where they
+    take turns."""
+    probability_shift: int
+    """Probabilities are scaled by 2 to this power, which uses the range of fp8; else 0."""
+    exp2_fma_share: float
+    registers_at_entry: int
+    """Per thread, before setmaxnreg."""
+    softmax_registers: int
+    correction_registers: int
+    other_registers: int
+    tensor_memory: tuple[TensorMemoryRegion, ...]
+    tensor_memory_columns: int
+    """Columns to allocate: a power of two."""
+
+    @property
+    def barriers_by_warp(self) -> bool:
+        """As the struct that holds them does it."""
+        return True
+
+    @property
+    def row_keys(self) -> int:
+        """Keys of a block whose scores a softmax thread holds: two threads share a row."""
+        return self.BN // 2
+
+    @property
+    def half_columns(self) -> int:
+        """Columns of each half of the output."""
+        return self.value_depth // 2
+
+    @property
+    def lane_columns(self) -> int:
+        """Columns of a half of the output in one lane: half a row of it."""
+        return self.value_depth // 4

@@ -1,0 +1,36 @@
+"""What the plan of a matrix product on Blackwell has beside that of any."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from fa4gen.designs.shared.gemm_model import AccumulatorLayout, GemmPlan, accumulator_layout
+from fa4gen.designs.shared.kernel_model import TensorMemoryPlan
+
+if TYPE_CHECKING:
+    from fa4gen.designs.shared.model import TensorMemoryRegion
+
+
+@dataclass(frozen=True, kw_only=True)
+class BlackwellGemmPlan(TensorMemoryPlan, GemmPlan):
+    """A matrix product by tcgen05, accumulators in tensor memory (sm_100a, sm_103a)."""
+
+    num_accum_stages: int
+    stage_stride_cols: int
+    """Columns of tensor memory from one accumulator to the next."""
+    num_out_stages: int
+    """Slots through which the output passes to global memory."""
+    tensor_memory: tuple[TensorMemoryRegion, ...]
+    tensor_memory_columns: int
+    """Columns to allocate: a power of two."""
+
+    @property
+    def accumulator_layout(self) -> AccumulatorLayout:
+        """How the rows of a CTA are arranged in tensor memory."""
+        return accumulator_layout(self.BM, self.cta_group)
+
+    @property
+    def slot_panels(self) -> int:
+        """Panels of the output that the epilogue works on together: one of each half of lanes."""
+        return 2 if self.accumulator_layout == "halves" else 1

@@ -1,0 +1,34 @@
+"""What the plan of a matrix product on Hopper has beside that of any."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from fa4gen.designs.shared.gemm_model import GemmPlan
+
+
+@dataclass(frozen=True, kw_only=True)
+class HopperGemmPlan(GemmPlan):
+    """A matrix product by wgmma, accumulators in registers (sm_90a)."""
+
+    num_consumer_warpgroups: int
+    ping_pong: bool
+    warpgroup_rows: int
+    """Rows of the tile that one consumer warpgroup computes: 64 or 128."""
+    producer_registers: int
+    consumer_registers: int
+
+    @property
+    def output_rings(self) -> tuple[str, ...]:
+        """One ring of each consumer warpgroup, to its transfer warp."""
+        return tuple(f"epi{i}_ready" for i in range(self.num_consumer_warpgroups))
+
+    @property
+    def panels_per_ring(self) -> int:
+        """Panels of the rows of one consumer warpgroup: 64 rows each."""
+        return self.warpgroup_rows // 64 * (self.BN // self.out_panel_columns)
+
+    @property
+    def tile_per_ring(self) -> bool:
+        """See ``ping_pong``."""
+        return self.ping_pong
