@@ -64,15 +64,19 @@ def command(require_gpu: bool, require_nvcc: bool, output_format: OutputFormat) 
 
 
 def _look() -> _Findings:
-    import platform
     from concurrent.futures import ThreadPoolExecutor
 
-    from fa4gen.runtime.device import all_devices, why_no_device
-    from fa4gen.toolchain.cache import Cache
-    from fa4gen.toolchain.survey import survey_cache, survey_compiler, survey_packages
+    from fa4gen.toolchain.survey import survey_compiler
 
     with ThreadPoolExecutor(1) as pool:
-        nvcc = pool.submit(survey_compiler, "nvcc")  # its own processes: the rest is done meanwhile
+        # Its own processes: all the rest, which imports much, is done meanwhile.
+        nvcc = pool.submit(survey_compiler, "nvcc")
+        import platform
+
+        from fa4gen.runtime.device import all_devices, why_no_device
+        from fa4gen.toolchain.cache import Cache
+        from fa4gen.toolchain.survey import survey_cache, survey_packages
+
         nvrtc = survey_compiler("nvrtc")
         driver = _driver_version()
         return _Findings(

@@ -13,12 +13,10 @@ from typing import TYPE_CHECKING
 
 from fa4gen.errors import MissingCapabilityError, Problem
 from fa4gen.toolchain.failures import RefusedError, compile_error, unsupported_arch
-from fa4gen.toolchain.model import Built
+from fa4gen.toolchain.model import Built, Unit
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-    from fa4gen.toolchain.model import Unit
 
 _VERSION = re.compile(r"release \S+, V(\S+)")
 _HOST_COMPILER_MISSING = re.compile(
@@ -109,9 +107,17 @@ class Nvcc:
                     raise
             return ptx.read_text()
 
-    def _compile(self, unit: Unit, work: Path) -> str:
+    def assemble(self, ptx: str, arch: str) -> bytes:
+        """Make a cubin for ``arch`` of PTX: ptxas alone, which takes a twentieth of the time."""
+        unit = Unit("probe", ptx, {}, arch)
+        with tempfile.TemporaryDirectory(prefix="fa4gen-nvcc-") as folder:
+            work = Path(folder)
+            self._compile(unit, work, "probe.ptx")
+            return (work / "probe.cubin").read_bytes()
+
+    def _compile(self, unit: Unit, work: Path, source: str = "") -> str:
         """Leave cubin and PTX in ``work`` and return the log."""
-        source = f"{unit.name}.cu"
+        source = source or f"{unit.name}.cu"
         for name, text in {**unit.headers, source: unit.source}.items():
             (work / name).write_text(text, encoding="utf-8")
         # --keep leaves the PTX of this run next to the cubin.

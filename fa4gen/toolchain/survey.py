@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Literal
 from fa4gen.errors import Fa4genError
 from fa4gen.toolchain.compile import find_compiler
 from fa4gen.toolchain.model import Unit
+from fa4gen.toolchain.nvcc import Nvcc
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -46,16 +47,38 @@ REQUIREMENTS: tuple[Requirement, ...] = (
     Requirement(("torch",), "peers of bench, tensors by DLPack", optional=True),
 )
 
-_WGMMA = """extern "C" __global__ __launch_bounds__(128) void probe() {
-  asm volatile("wgmma.fence.sync.aligned;\\n\\twgmma.commit_group.sync.aligned;" ::: "memory");
+@dataclass(frozen=True)
+class Probe:
+    """A small kernel that compiles for an architecture, and not for that without its ``a``."""
+
+    instructions: str
+    ptx_version: str
+    """The first with the architecture."""
+
+    @property
+    def source(self) -> str:
+        """The kernel in CUDA."""
+        lines = self.instructions.replace("\n", "\\n\\t")
+        return (
+            'extern "C" __global__ __launch_bounds__(128) void probe() {\n'
+            f'  asm volatile("{lines}" ::: "memory");\n}}\n'
+        )
+
+    def ptx(self, arch: str) -> str:
+        """Return the kernel in PTX."""
+        return (
+            f".version {self.ptx_version}\n.target {arch}\n.address_size 64\n"
+            f".visible .entry probe() {{\n{self.instructions}\nret;\n}}\n"
+        )
+
+
+_WGMMA = "wgmma.fence.sync.aligned;\nwgmma.commit_group.sync.aligned;"
+_TCGEN05 = "tcgen05.fence::before_thread_sync;"
+PROBES: Mapping[str, Probe] = {
+    "sm_90a": Probe(_WGMMA, "8.0"),
+    "sm_100a": Probe(_TCGEN05, "8.6"),
+    "sm_103a": Probe(_TCGEN05, "8.8"),
 }
-"""
-_TCGEN05 = """extern "C" __global__ __launch_bounds__(128) void probe() {
-  asm volatile("tcgen05.fence::before_thread_sync;" ::: "memory");
-}
-"""
-PROBES: Mapping[str, str] = {"sm_90a": _WGMMA, "sm_100a": _TCGEN05, "sm_103a": _TCGEN05}
-"""For each architecture a kernel that compiles for it and not without its ``a``."""
 
 
 @dataclass(frozen=True)
@@ -103,7 +126,10 @@ def survey_packages() -> list[PackageReport]:
 
 
 def survey_compiler(name: Literal["nvrtc", "nvcc"]) -> CompilerReport:
-    """Find a compiler and compile a kernel for each architecture with it."""
+    """Find a compiler and compile a kernel for each architecture with it.
+
+    Where CUDA compiled for one, nvcc is asked for the others with PTX: half a second each less.
+    """
     try:
         tool = find_compiler(name)
         version = tool.version
@@ -112,9 +138,12 @@ def survey_compiler(name: Literal["nvrtc", "nvcc"]) -> CompilerReport:
         return CompilerReport(name, "", "", (), why.message, why.remedy)
     archs: list[str] = []
     problem = remedy = ""
-    for arch, source in PROBES.items():
+    for arch, probe in PROBES.items():
         try:
-            tool.build(Unit("probe", source, {}, arch))
+            if archs and isinstance(tool, Nvcc):
+                tool.assemble(probe.ptx(arch), arch)
+            else:
+                tool.build(Unit("probe", probe.source, {}, arch))
             archs.append(arch)
         except Fa4genError as error:
             problem, remedy = error.problems[0].message, error.problems[0].remedy

@@ -1,0 +1,65 @@
+"""How much a command imports before it works: what it needs, not what others need."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import fa4gen
+from fa4gen.config.find import find_configs
+from fa4gen.config.load import load_config
+from fa4gen.designs.registry import design_for
+
+ROOT = Path(fa4gen.__file__).parent.parent
+ROOMS = {"cli", "config", "designs", "masks", "render", "scores"}
+"""Packages of fa4gen that rendering is the work of."""
+OUTSIDE = {"asyncio", "cupy", "ml_dtypes", "numpy", "rich", "subprocess"}
+"""Modules that take long to import and that rendering has no use for."""
+MOST_OF_FA4GEN = 75
+"""Modules: a command that needs one more is a reason to count again, not an error."""
+CODE = """
+import json, sys
+from fa4gen.cli.main import main
+status = main(sys.argv[1:])
+from fa4gen.config.schema import MODELS
+built = [model.__name__ for model in MODELS if model.__pydantic_complete__]
+json.dump({"status": status, "modules": sorted(sys.modules), "built": built}, sys.stderr)
+"""
+
+
+def started(*args: str, cwd: Path) -> dict[str, list[str]]:
+    done = subprocess.run(
+        [sys.executable, "-c", CODE, *args],
+        capture_output=True,
+        text=True,
+        cwd=cwd,
+        env=os.environ | {"PYTHONPATH": str(ROOT), "FA4GEN_CACHE_DIR": str(cwd / "cache")},
+        timeout=120,
+        check=True,
+    )
+    found: dict[str, list[str]] = json.loads(done.stderr.splitlines()[-1])
+    return found
+
+
+def one_of_each_design() -> dict[str, Path]:
+    return {design_for(load_config(path).config).name: path for path in find_configs(())}
+
+
+@pytest.mark.parametrize("design", (configs := one_of_each_design()))
+def test_rendering_imports_its_own_design(design: str, tmp_path: Path) -> None:
+    path = configs[design]
+    args = ("render", str(path), "-o", str(tmp_path / "out"))
+    started(*args, cwd=tmp_path)  # compiles the templates, which takes more modules
+    found = started(*args, cwd=tmp_path)
+    ours = [name.split(".") for name in found["modules"] if name.startswith("fa4gen.")]
+    folders = {name[2] for name in ours if name[1] == "designs" and len(name) > 3}
+    assert {name for name in folders if not design.startswith(name)} == {"shared"}
+    assert {name[1] for name in ours if len(name) > 2} == ROOMS
+    assert sorted(OUTSIDE & set(found["modules"])) == []
+    assert len(ours) <= MOST_OF_FA4GEN
+    assert found["built"] == [type(load_config(path).config).__name__]
