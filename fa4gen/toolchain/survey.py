@@ -47,6 +47,7 @@ REQUIREMENTS: tuple[Requirement, ...] = (
     Requirement(("torch",), "peers of bench, tensors by DLPack", optional=True),
 )
 
+
 @dataclass(frozen=True)
 class Probe:
     """A small kernel that compiles for an architecture, and not for that without its ``a``."""
