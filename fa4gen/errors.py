@@ -14,7 +14,8 @@ from dataclasses import dataclass
 class Problem:
     """One thing wrong with an input, at a place in a file where there is one.
 
-    ``line`` and ``column`` count from 1; 0 means that the place is not known.
+    ``line`` and ``column`` count from 1; 0 means that the place is not known. ``option`` is what
+    the command line says instead of ``file``, such as ``--set depth=64``.
     """
 
     message: str
@@ -23,10 +24,13 @@ class Problem:
     line: int = 0
     column: int = 0
     key: str = ""
+    option: str = ""
 
     @property
     def place(self) -> str:
-        """``file:line:column``, or as much of it as is known."""
+        """``file:line:column``, or as much of it as is known; ``option (file)`` with an option."""
+        if self.option:
+            return f"{self.option} ({self.file})" if self.file else self.option
         parts = [self.file] if self.file else []
         if self.line:
             parts += [str(self.line), str(self.column)]

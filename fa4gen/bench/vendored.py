@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
+    from fa4gen.config.settings import Setting
     from fa4gen.designs.shared.gemm_model import GemmPlan
     from fa4gen.designs.shared.plans import Plan
     from fa4gen.runtime.kernel import DriverCall
@@ -38,12 +39,14 @@ PREFIX = "bench"
 class VendoredLibrary:
     """The kernels of a run, vendored and built by the host's C compiler."""
 
-    def __init__(self, configs: Sequence[str], folder: Path) -> None:
+    def __init__(
+        self, configs: Sequence[str], folder: Path, settings: Sequence[Setting] = ()
+    ) -> None:
         """Build everything below ``folder``, which exists.
 
         Raises what compiling kernels raises, and MissingCapabilityError without a C compiler.
         """
-        kernels = build_kernels(configs, PREFIX)
+        kernels = build_kernels(configs, PREFIX, settings=settings)
         for name, text in folder_files(Request(PREFIX, tuple(configs)), kernels).items():
             path = folder / name
             path.parent.mkdir(parents=True, exist_ok=True)

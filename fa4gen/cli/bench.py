@@ -14,6 +14,7 @@ from fa4gen.cli.options import (
     configs_argument,
     format_option,
     jobs_option,
+    set_option,
     shipped_option,
 )
 
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from fa4gen.bench.results import ConfigResult
     from fa4gen.bench.run import BenchOptions
     from fa4gen.bench.vendored import VendoredLibrary
+    from fa4gen.config.settings import Setting
     from fa4gen.designs.shared.plans import Plan
     from fa4gen.errors import Problem
     from fa4gen.runtime.device import DeviceInfo
@@ -34,6 +36,7 @@ if TYPE_CHECKING:
 @click.command(name="bench")
 @configs_argument
 @shipped_option
+@set_option
 @click.option(
     "--sizes",
     metavar="N,N,...",
@@ -94,6 +97,7 @@ if TYPE_CHECKING:
 def command(
     configs: tuple[str, ...],
     shipped: bool,
+    settings: tuple[Setting, ...],
     sizes: str | None,
     rounds: int,
     fa3: Path | None,
@@ -128,16 +132,23 @@ def command(
 
     _check_files(json_path, plot)
     paths = select_configs(configs, shipped=shipped)
-    plans = [plan for _, plan in plan_configs(paths)]
+    plans = [plan for _, plan in plan_configs(paths, settings)]
     family = _one_family(plans, sizes, fa3, cudart)
     parsed = family.parse_sizes(family.default_sizes if sizes is None else sizes)
     options = BenchOptions(parsed, rounds, seed, family=family.name)
     arches = dict.fromkeys(plan.arch for plan in plans)
     device, *_ = [require_device(arch) for arch in arches]
     peers = _find_peers(family, fa3, cudart, no_peers)
-    with _vendored_library([str(path) for path in paths], vendored) as library:
+    with _vendored_library([str(path) for path in paths], settings, vendored) as library:
         results = _measure(
-            [str(path) for path in paths], options, peers, library, compiler, jobs, output_format
+            [str(path) for path in paths],
+            settings,
+            options,
+            peers,
+            library,
+            compiler,
+            jobs,
+            output_format,
         )
     document = _document(results, options, device, peers)
     if output_format == "json":
@@ -211,7 +222,9 @@ def _find_peers(family: Family, fa3: Path | None, cudart: Path | None, no_peers:
 
 
 @contextmanager
-def _vendored_library(configs: Sequence[str], wanted: bool) -> Iterator[VendoredLibrary | None]:
+def _vendored_library(
+    configs: Sequence[str], settings: Sequence[Setting], wanted: bool
+) -> Iterator[VendoredLibrary | None]:
     """Build the vendored launcher of the run's kernels where it is requested."""
     if not wanted:
         yield None
@@ -223,11 +236,12 @@ def _vendored_library(configs: Sequence[str], wanted: bool) -> Iterator[Vendored
 
     note(f"vendoring {len(configs)} kernels")
     with TemporaryDirectory(prefix="fa4gen-bench-") as folder:
-        yield VendoredLibrary(configs, Path(folder))
+        yield VendoredLibrary(configs, Path(folder), settings)
 
 
 def _measure(
     configs: Sequence[str],
+    settings: Sequence[Setting],
     options: BenchOptions,
     peers: Peers,
     library: VendoredLibrary | None,
@@ -243,7 +257,8 @@ def _measure(
     from fa4gen.verify.build import build_kernels
 
     note(f"compiling {len(configs)} kernels")
-    built = list(build_kernels(configs, jobs, compiler))  # the compiler's work must not be timed
+    # all at once: the compiler's work must not be timed
+    built = list(build_kernels(configs, jobs, compiler, settings))
     if library is not None:
         from fa4gen.bench.vendored import VendoredPeer
 

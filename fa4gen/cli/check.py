@@ -19,6 +19,7 @@ from fa4gen.cli.options import (
     configs_argument,
     format_option,
     jobs_option,
+    set_option,
     shipped_option,
 )
 from fa4gen.errors import NotCurrentError, Problem
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
+    from fa4gen.config.settings import Setting
     from fa4gen.render.check import FileVerdict
 
 _STYLES = {"stale": "yellow", "edited": "red", "missing": "yellow", "orphan": "magenta"}
@@ -35,6 +37,7 @@ _STYLES = {"stale": "yellow", "edited": "red", "missing": "yellow", "orphan": "m
 @click.command(name="check")
 @configs_argument
 @shipped_option
+@set_option
 @generated_out_option
 @templates_option
 @diff_option
@@ -43,6 +46,7 @@ _STYLES = {"stale": "yellow", "edited": "red", "missing": "yellow", "orphan": "m
 def command(
     configs: tuple[str, ...],
     shipped: bool,
+    settings: tuple[Setting, ...],
     out: Path | None,
     templates: Path | None,
     diff: bool,
@@ -67,9 +71,9 @@ def command(
     from fa4gen.render.check import check_generated, temporary_files
     from fa4gen.render.fix import fix_commands
 
-    call = Invocation(configs, shipped, out, templates)
+    call = Invocation(configs, shipped, out, templates, settings)
     folder = output_folder(out)
-    rendered = render_configs(select_configs(configs, shipped=shipped), templates, jobs)
+    rendered = render_configs(select_configs(configs, shipped=shipped), templates, jobs, settings)
     kernels = [item.kernel for item in rendered]
     claims = claims_of(kernels, folder, call.orphan_scope)
     verdicts = check_generated(kernels, folder, call.orphan_scope, claims)

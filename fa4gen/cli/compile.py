@@ -15,6 +15,7 @@ from fa4gen.cli.options import (
     force_option,
     format_option,
     jobs_option,
+    set_option,
     shipped_option,
 )
 
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from fa4gen.cli.compile_report import Row
+    from fa4gen.config.settings import Setting
 
 
 def _known_codes(_ctx: click.Context, _option: click.Parameter, codes: tuple[str, ...]) -> Any:
@@ -38,6 +40,7 @@ def _known_codes(_ctx: click.Context, _option: click.Parameter, codes: tuple[str
 @click.command(name="compile")
 @configs_argument
 @shipped_option
+@set_option
 @click.option(
     "--compiler",
     type=click.Choice(("auto", "nvrtc", "nvcc", "both")),
@@ -68,6 +71,7 @@ def _known_codes(_ctx: click.Context, _option: click.Parameter, codes: tuple[str
 def command(
     configs: tuple[str, ...],
     shipped: bool,
+    settings: tuple[Setting, ...],
     compiler: str,
     out: Path | None,
     waive: tuple[str, ...],
@@ -94,7 +98,7 @@ def command(
     from fa4gen.toolchain.origin import Origins
     from fa4gen.toolchain.record import output_files, write_outputs
 
-    rendered = render_configs(select_configs(configs, shipped=shipped), templates, jobs)
+    rendered = render_configs(select_configs(configs, shipped=shipped), templates, jobs, settings)
     tools = find_compilers(compiler)
     units = [Unit(k.name, k.source, k.headers, k.arch) for k in (item.kernel for item in rendered)]
     names = " and ".join(f"{tool.name} {tool.version}" for tool in tools)

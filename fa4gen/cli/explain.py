@@ -13,10 +13,12 @@ from fa4gen.cli.options import (
     OutputFormat,
     configs_argument,
     format_option,
+    set_option,
     shipped_option,
 )
 
 if TYPE_CHECKING:
+    from fa4gen.config.settings import Setting
     from fa4gen.render.explanation import Section
 
 PAGE_WIDTH = 120
@@ -27,8 +29,14 @@ _STYLES = {"auto": "cyan", "default": "dim"}
 @click.command(name="explain")
 @configs_argument
 @shipped_option
+@set_option
 @format_option
-def command(configs: tuple[str, ...], shipped: bool, output_format: OutputFormat) -> None:
+def command(
+    configs: tuple[str, ...],
+    shipped: bool,
+    settings: tuple[Setting, ...],
+    output_format: OutputFormat,
+) -> None:
     """Show what configs resolve to: every value with who chose it and which limit bound it.
 
     Also the map of shared memory, the barriers with who arrives and who waits, the roles with
@@ -41,7 +49,7 @@ def command(configs: tuple[str, ...], shipped: bool, output_format: OutputFormat
     from fa4gen.render.explanation import explain
     from fa4gen.render.manifest import plan_data
 
-    planned = plan_configs(select_configs(configs, shipped=shipped))
+    planned = plan_configs(select_configs(configs, shipped=shipped), settings)
     if output_format == "json":
         from fa4gen.cli.output import print_json
 

@@ -12,6 +12,7 @@ import click
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from fa4gen.config.settings import Setting
     from fa4gen.render.check import FileVerdict, OrphanScope
     from fa4gen.render.claims import Claims
     from fa4gen.render.render import RenderedKernel
@@ -46,6 +47,7 @@ class Invocation:
     shipped: bool = False
     out: Path | None = None
     templates: Path | None = None
+    settings: tuple[Setting, ...] = ()
 
     @property
     def arguments(self) -> list[str]:
@@ -57,7 +59,8 @@ class Invocation:
         """The other options that decide which files there are and what is in them."""
         from fa4gen.config.paths import shown_path
 
-        words = [] if self.out is None else ["-o", shown_path(self.out)]
+        words = [word for setting in self.settings for word in setting.words]
+        words += [] if self.out is None else ["-o", shown_path(self.out)]
         return words + (
             [] if self.templates is None else ["--templates", shown_path(self.templates)]
         )

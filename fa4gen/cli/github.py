@@ -16,7 +16,8 @@ def annotation(level: Literal["error", "warning", "notice"], problem: Problem) -
         "col": str(problem.column or ""),
     }
     properties = ",".join(f"{key}={_property(value)}" for key, value in place.items() if value)
-    text = f"{problem.message}\n{problem.remedy}" if problem.remedy else problem.message
+    message = f"{problem.option}: {problem.message}" if problem.option else problem.message
+    text = f"{message}\n{problem.remedy}" if problem.remedy else message
     return f"::{level}{' ' if properties else ''}{properties}::{_data(text)}"
 
 

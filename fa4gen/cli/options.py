@@ -1,7 +1,8 @@
 """Options that several commands share, so that they mean the same everywhere.
 
 A decorated function takes them as: ``configs`` (tuple of str), ``output_format`` ("text", "json"
-or "github"), ``jobs`` (int), ``shipped`` (bool), ``force`` (bool), ``require_gpu`` (bool).
+or "github"), ``jobs`` (int), ``shipped`` (bool), ``settings`` (tuple of
+Setting), ``force`` (bool), ``require_gpu`` (bool).
 """
 
 from __future__ import annotations
@@ -14,6 +15,8 @@ import click
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from fa4gen.config.settings import Setting
 
 OutputFormat = Literal["text", "json", "github"]
 OUTPUT_FORMATS: tuple[OutputFormat, ...] = ("text", "json", "github")
@@ -61,6 +64,26 @@ jobs_option = click.option(
     show_default="the CPUs of this machine",
     metavar="N",
     help="How many to process at a time.",
+)
+
+
+def _parse_settings(
+    _ctx: click.Context, _option: click.Parameter, texts: tuple[str, ...]
+) -> tuple[Setting, ...]:
+    if not texts:
+        return ()
+    from fa4gen.config.settings import parse_settings
+
+    return parse_settings(texts)
+
+
+set_option = click.option(
+    "--set",
+    "settings",
+    multiple=True,
+    callback=_parse_settings,
+    metavar="KEY=VALUE",
+    help="Give a key of the configs this value, written as in YAML. May be repeated.",
 )
 
 shipped_option = click.option(

@@ -75,7 +75,7 @@ def note(message: str) -> None:
 def problem_data(problem: Problem) -> dict[str, Any]:
     """Return ``problem`` as JSON data; unknown places and empty texts are left out."""
     data: dict[str, Any] = {"message": problem.message}
-    for field in ("remedy", "file", "line", "column", "key"):
+    for field in ("remedy", "file", "line", "column", "key", "option"):
         if value := getattr(problem, field):
             data[field] = value
     return data

@@ -22,12 +22,14 @@ from fa4gen.cli.options import (
     force_option,
     format_option,
     jobs_option,
+    set_option,
     shipped_option,
 )
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from fa4gen.config.settings import Setting
     from fa4gen.render.batch import RenderedConfig
     from fa4gen.render.write import FileOutcome
 
@@ -35,6 +37,7 @@ if TYPE_CHECKING:
 @click.command(name="render")
 @configs_argument
 @shipped_option
+@set_option
 @generated_out_option
 @templates_option
 @force_option
@@ -58,6 +61,7 @@ if TYPE_CHECKING:
 def command(
     configs: tuple[str, ...],
     shipped: bool,
+    settings: tuple[Setting, ...],
     out: Path | None,
     templates: Path | None,
     force: bool,
@@ -91,9 +95,9 @@ def command(
 
     if yes and not prune:
         raise click.UsageError("--yes is an option of --prune")
-    call = Invocation(configs, shipped, out, templates)
+    call = Invocation(configs, shipped, out, templates, settings)
     folder = output_folder(out)
-    rendered = render_configs(select_configs(configs, shipped=shipped), templates, jobs)
+    rendered = render_configs(select_configs(configs, shipped=shipped), templates, jobs, settings)
     kernels = [item.kernel for item in rendered]
     planned = plan_writes(kernels, folder, force, see=call.command("check", "--diff"))
     claims = claims_of(kernels, folder, call.orphan_scope)

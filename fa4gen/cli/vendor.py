@@ -15,6 +15,7 @@ from fa4gen.cli.options import (
     format_option,
     jobs_option,
     require_gpu_option,
+    set_option,
 )
 from fa4gen.cli.vendor_recover import make_good
 from fa4gen.vendor.targets import ADAPTERS
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from fa4gen.config.load import LoadedConfig
+    from fa4gen.config.settings import Setting
     from fa4gen.render.environment import TemplateSet
     from fa4gen.vendor.check import FolderVerdict
     from fa4gen.vendor.lock import Lock
@@ -46,6 +48,7 @@ def _action(name: str, what: str) -> Callable[[AnyCommand], AnyCommand]:
 
 @click.command(name="vendor")
 @configs_argument
+@set_option
 @click.option("--into", type=click.Path(path_type=Path), metavar="DIR", help="The folder to write.")
 @click.option("--prefix", metavar="P", help="What all its C names and files begin with.")
 @click.option(
@@ -87,6 +90,7 @@ def _action(name: str, what: str) -> Callable[[AnyCommand], AnyCommand]:
 @format_option
 def command(
     configs: tuple[str, ...],
+    settings: tuple[Setting, ...],
     into: Path | None,
     prefix: str | None,
     adapters: tuple[str, ...],
@@ -128,7 +132,9 @@ def command(
         raise click.UsageError(f"{' and '.join(given)} exclude each other")
     if given and into is not None:
         raise click.UsageError(f"{given[0]} takes the folder itself: {given[0]} {into}")
-    asked = Asked(configs, prefix, adapters, templates)
+    asked = Asked(configs, prefix, adapters, templates, settings)
+    if settings and not configs:
+        raise click.UsageError("--set changes the configs that are named: give CONFIG, too")
     if verify is None and (seed is not None or patterns or require_gpu):
         raise click.UsageError("--seed, --cases and --require-gpu are options of --verify")
     reading = check if check is not None else verify

@@ -15,6 +15,7 @@ from fa4gen.cli.options import (
     format_option,
     jobs_option,
     require_gpu_option,
+    set_option,
     shipped_option,
 )
 
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from fa4gen.config.load import LoadedConfig
+    from fa4gen.config.settings import Setting
     from fa4gen.designs.shared.plans import Plan
     from fa4gen.verify.run import VerifyOptions
     from fa4gen.verify.verdict import Verdict
@@ -49,6 +51,7 @@ STYLES = {"FAILED": "bold red", "compiled": "yellow"}
 @click.command(name="verify")
 @configs_argument
 @shipped_option
+@set_option
 @click.option(
     "--seed",
     type=click.IntRange(0, MAX_SEED - 1),
@@ -87,6 +90,7 @@ STYLES = {"FAILED": "bold red", "compiled": "yellow"}
 def command(
     configs: tuple[str, ...],
     shipped: bool,
+    settings: tuple[Setting, ...],
     seed: int | None,
     patterns: tuple[str, ...],
     list_cases: bool,
@@ -121,7 +125,8 @@ def command(
     from fa4gen.verify.run import VerifyOptions
 
     paths = select_configs(configs, shipped=shipped)
-    planned = plan_configs(paths)  # all problems of configs are reported before anything is run
+    # all problems of configs are reported before anything is run
+    planned = plan_configs(paths, settings)
     options = VerifyOptions(new_seed() if seed is None else seed, patterns, large)
     check_cases(planned, options)
     if list_cases:
@@ -136,7 +141,7 @@ def command(
         from fa4gen.cli.result_files import check_result_file
 
         check_result_file("--report", report)
-    verdicts = _verify(paths, options, compiler, jobs, _emulates_all(planned))
+    verdicts = _verify(paths, options, compiler, jobs, _emulates_all(planned), settings)
     document = document_of(verdicts, options)
     if report is not None:
         _write_report(report, document)
@@ -203,7 +208,12 @@ def _emulates_all(planned: Sequence[tuple[LoadedConfig, Plan]]) -> bool:
 
 
 def _verify(
-    paths: Sequence[Path], options: VerifyOptions, compiler: str, jobs: int, emulates_all: bool
+    paths: Sequence[Path],
+    options: VerifyOptions,
+    compiler: str,
+    jobs: int,
+    emulates_all: bool,
+    settings: Sequence[Setting],
 ) -> list[Verdict]:
     from fa4gen.cli.output import note
     from fa4gen.cli.progress import progress
@@ -222,6 +232,7 @@ def _verify(
             jobs=jobs,
             compiler=compiler,
             emulates_all=emulates_all,
+            settings=settings,
         ):
             verdicts.append(verdict)
             wrong = sum(1 for _ in problems(verdict))

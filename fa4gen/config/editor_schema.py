@@ -4,11 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from fa4gen.config.layers import EXTENDS
 from fa4gen.config.load import config_schema
 
 if TYPE_CHECKING:
     from fa4gen.config.expectations import JsonSchema
 
+EXTENDING = "ExtendingConfig"
+_EXTENDS_MEANING = (
+    "The config that gives the other keys: a path relative to this file, or a shipped name."
+)
 DRAFT = "https://json-schema.org/draft/2020-12/schema"
 
 
@@ -24,14 +29,34 @@ def editor_schema() -> JsonSchema:
         "$schema": DRAFT,
         "title": "fa4gen config",
         "type": "object",
-        "oneOf": schema["oneOf"],
-        "$defs": schema["$defs"],
+        "oneOf": [*schema["oneOf"], {"$ref": f"#/$defs/{EXTENDING}"}],
+        "$defs": {**schema["$defs"], EXTENDING: _extending(schema)},
     }
 
 
 def models(schema: JsonSchema) -> list[JsonSchema]:
-    """Return the definitions that a config file fits one of, family by family."""
-    return [model for branch in schema["oneOf"] for model in _models(branch, schema)]
+    """Return the definitions that a config without a base fits one of, family by family."""
+    branches = [branch for branch in schema["oneOf"] if "oneOf" in branch]
+    return [model for branch in branches for model in _models(branch, schema)]
+
+
+def _extending(schema: JsonSchema) -> JsonSchema:
+    """Return what a file with a base may say: any key of any model, with a value of one of them."""
+    alternatives: dict[str, list[JsonSchema]] = {}
+    for name in (name for name, node in schema["$defs"].items() if node in models(schema)):
+        for key in schema["$defs"][name]["properties"]:
+            reference = {"$ref": f"#/$defs/{name}/properties/{key}"}
+            alternatives.setdefault(key, []).append(reference)
+    return {
+        "type": "object",
+        "description": "A config that gives only what differs from its base.",
+        "properties": {
+            EXTENDS: {"type": "string", "minLength": 1, "description": _EXTENDS_MEANING},
+            **{key: {"anyOf": nodes} for key, nodes in alternatives.items()},
+        },
+        "required": [EXTENDS],
+        "additionalProperties": False,
+    }
 
 
 def _models(node: JsonSchema, schema: JsonSchema) -> list[JsonSchema]:

@@ -5,22 +5,23 @@ from __future__ import annotations
 import dataclasses
 import functools
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fa4gen.config.find import find_configs
+from fa4gen.config.layers import EXTENDS, Origin, origin_of, read_layers, relocated
 from fa4gen.config.names import is_device_name
 from fa4gen.config.paths import shown_path
-from fa4gen.config.text import read_text
-from fa4gen.config.yaml_positions import Document, KeyPath, Place, read_document
+from fa4gen.config.yaml_positions import Document, KeyPath, Place
 from fa4gen.errors import ConfigError, Problem
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from fa4gen.config.expectations import JsonSchema
     from fa4gen.config.schema import Config
+    from fa4gen.config.settings import Setting
 
 __all__ = [
     "LoadedConfig",
@@ -44,22 +45,36 @@ class LoadedConfig:
     path: Path
     """The file as it was named; for a config that came from no file, a name for messages."""
     text: str
-    """The file's text."""
+    """YAML that gives the config on its own: the file's text where it extends no other."""
     positions: Mapping[KeyPath, Place]
-    """Line and column of every key and value that the file gives; keys left out are not in it."""
+    """Line and column of every key and value that is given; keys left out are not in it."""
+    origins: Mapping[KeyPath, Origin] = field(default_factory=dict)
+    """Where values came from that the file itself does not give."""
+    files: tuple[Path, ...] = ()
+    """The files that were read."""
+
+    def place_of(self, key: str) -> str:
+        """Return where ``key`` was given: ``file:line``, ``--set key=value`` or ""."""
+        position = self.positions.get((key,))
+        if position is None:
+            return ""
+        origin = origin_of((key,), self.origins) or Origin()
+        return origin.option or f"{origin.file or shown_path(self.path)}:{position.line}"
 
 
-def load_config(path: str | Path) -> LoadedConfig:
-    """Read and validate the config file at ``path``.
+def load_config(path: str | Path, settings: Sequence[Setting] = ()) -> LoadedConfig:
+    """Read and validate the config file at ``path``, with the keys of ``settings`` in its place.
 
     A config without ``name`` is called like its file. Raises ConfigError with all problems.
     """
     path = Path(path)
-    text = read_text(path)
-    file = shown_path(path)
-    document = read_document(text, file)
-    config = validate_document(document, file, path.stem)
-    return LoadedConfig(config, path, text, document.places)
+    layers = read_layers(path, settings)
+    try:
+        config = validate_document(layers.document, shown_path(path), path.stem)
+    except ConfigError as error:
+        raise ConfigError(*map(layers.located, error.problems)) from error
+    document = layers.document
+    return LoadedConfig(config, path, layers.text, document.places, layers.origins, layers.files)
 
 
 def load_mapping(data: Mapping[str, Any], name: str, path: Path | None = None) -> LoadedConfig:
@@ -70,6 +85,9 @@ def load_mapping(data: Mapping[str, Any], name: str, path: Path | None = None) -
     import yaml
 
     file = shown_path(path) if path else ""
+    if EXTENDS in data:
+        what = "extends is a key of files: this config is plain data"
+        raise ConfigError(Problem(what, "Write the keys out.", file, key=EXTENDS))
     config = config_from_data(data, name, file)
     text = yaml.safe_dump(dict(data), sort_keys=False)
     return LoadedConfig(config, path or Path(name), text, {})
@@ -101,6 +119,19 @@ def config_schema() -> JsonSchema:
     return TypeAdapter(Config).json_schema()
 
 
+@functools.cache
+def _file_schema() -> JsonSchema:
+    """Return the schema of configs with the keys that only files have, for suggestions."""
+    from copy import deepcopy
+
+    from fa4gen.config.editor_schema import models
+
+    schema = deepcopy(config_schema())
+    for model in models(schema):
+        model["properties"][EXTENDS] = {"type": "string"}
+    return schema
+
+
 def _located(problem: Problem, loaded: LoadedConfig) -> Problem:
     if problem.file:
         return problem
@@ -108,7 +139,8 @@ def _located(problem: Problem, loaded: LoadedConfig) -> Problem:
 
     path = tuple(problem.key.split(".")) if problem.key else ()
     line, column = place_of(path, loaded.positions, value=True)
-    return dataclasses.replace(problem, file=shown_path(loaded.path), line=line, column=column)
+    placed = dataclasses.replace(problem, file=shown_path(loaded.path), line=line, column=column)
+    return relocated(placed, loaded.origins)
 
 
 def validate_document(document: Document, file: str, default_name: str) -> Config:
@@ -143,7 +175,7 @@ def validate_document(document: Document, file: str, default_name: str) -> Confi
     if errors:
         from fa4gen.config.schema_errors import explain_errors
 
-        problems += explain_errors(errors, document, config_schema(), file)
+        problems += explain_errors(errors, document, _file_schema(), file)
     if problems:
         raise ConfigError(*sorted(problems, key=lambda problem: (problem.line, problem.column)))
     return config

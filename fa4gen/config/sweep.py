@@ -28,6 +28,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic import ValidationError
 
 from fa4gen.config.expectations import shown
+from fa4gen.config.layers import relocated
 from fa4gen.config.load import validate_document
 from fa4gen.config.paths import shown_path
 from fa4gen.config.schema import models_of
@@ -199,9 +200,10 @@ def _in_base(problem: Problem, combination: Combination, base: SweepBase) -> Pro
     place = base.places.get((key,))
     if place is None or key in combination.values or problem.file == base.file:
         return problem
-    return dataclasses.replace(
+    placed = dataclasses.replace(
         problem, file=base.file, line=place.value_line, column=place.value_column
     )
+    return relocated(placed, base.origins)
 
 
 def _refuse_equal(cases: Sequence[SweepCase], file: str) -> None:

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 from fa4gen.config.expectations import Expectations, shown, similar
 from fa4gen.config.find import find_configs
+from fa4gen.config.layers import Origin, read_layers
 from fa4gen.config.load import config_schema
 from fa4gen.config.names import is_sweep_name
 from fa4gen.config.paths import shown_path
 from fa4gen.config.sweep_matrix import same
-from fa4gen.config.text import read_text
-from fa4gen.config.yaml_positions import Document, KeyPath, Place, dotted, read_document
+from fa4gen.config.yaml_positions import Document, KeyPath, Place, dotted
 from fa4gen.errors import ConfigError, Problem
 
 if TYPE_CHECKING:
@@ -31,7 +31,8 @@ class SweepBase:
     keys: Mapping[str, Any]
     file: str
     places: Mapping[KeyPath, Place]
-    """Places of its keys, in ``file``."""
+    """Places of its keys, in ``file`` or where ``origins`` says."""
+    origins: Mapping[KeyPath, Origin] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -139,18 +140,18 @@ class _Reader:
                 self._add(("base",), f"base: {base} names {len(found)} configs", "Name one.")
                 return nothing
             file = shown_path(found[0])
-            document = read_document(read_text(found[0]), file)
+            layers = read_layers(found[0])
         except ConfigError as error:
             for problem in error.problems:
                 self._add(("base",), f"base: {problem.message} ({problem.place})", problem.remedy)
             return nothing
-        self.problems += document.problems
-        keys = document.value
+        self.problems += layers.document.problems
+        keys = layers.document.value
         if not isinstance(keys, dict):
             self._add(("base",), f"base: {file} is not a config")
             return nothing
         # Not the base's own name: that describes values that vary here.
-        return SweepBase(name, keys, file, document.places)
+        return SweepBase(name, keys, file, layers.document.places, layers.origins)
 
     def _matrix(self, matrix: Any) -> dict[str, list[Any]]:
         if matrix is None:

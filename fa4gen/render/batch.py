@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from fa4gen.config.load import LoadedConfig
+    from fa4gen.config.settings import Setting
     from fa4gen.designs.shared.plans import Plan
 
 # A kernel takes a few milliseconds once the templates are compiled: fewer are done before a
@@ -29,6 +30,8 @@ class RenderedConfig:
 
     config: Path
     kernel: RenderedKernel
+    config_files: tuple[Path, ...]
+    """The config file, and its base where it extends one."""
 
 
 @dataclass(frozen=True)
@@ -41,9 +44,12 @@ class _Failure:
 
 
 def render_configs(
-    paths: Sequence[Path], user_templates: Path | None = None, jobs: int = 1
+    paths: Sequence[Path],
+    user_templates: Path | None = None,
+    jobs: int = 1,
+    settings: Sequence[Setting] = (),
 ) -> list[RenderedConfig]:
-    """Return what each config of ``paths`` renders to, in their order.
+    """Return what each config of ``paths``, changed by ``settings``, renders to, in their order.
 
     Raises ConfigError with the problems of all configs, two configs of the same architecture and
     name among them, or TemplateError once for each place at fault.
@@ -55,25 +61,27 @@ def render_configs(
 
         chunk = -(-len(paths) // workers)
         parts = [paths[i : i + chunk] for i in range(0, len(paths), chunk)]
-        work = partial(_render_part, user_templates=user_templates)
+        work = partial(_render_part, user_templates=user_templates, settings=settings)
         done = [
             result for part in map_tasks(work, parts, jobs=workers, inherit=True) for result in part
         ]
     else:
-        done = [_render_one(path, templates) for path in paths]
+        done = [_render_one(path, templates, settings) for path in paths]
     _raise_failures([result for result in done if isinstance(result, _Failure)])
     rendered = [result for result in done if isinstance(result, RenderedConfig)]
     _refuse_same_names(rendered)
     return rendered
 
 
-def plan_configs(paths: Sequence[Path]) -> list[tuple[LoadedConfig, Plan]]:
+def plan_configs(
+    paths: Sequence[Path], settings: Sequence[Setting] = ()
+) -> list[tuple[LoadedConfig, Plan]]:
     """Return each config of ``paths`` with its plan; ConfigError with the problems of all."""
     done: list[tuple[LoadedConfig, Plan]] = []
     problems: list[Problem] = []
     for path in paths:
         try:
-            done.append(_load_and_plan(path))
+            done.append(_load_and_plan(path, settings))
         except ConfigError as error:
             problems += error.problems
     if problems:
@@ -82,25 +90,27 @@ def plan_configs(paths: Sequence[Path]) -> list[tuple[LoadedConfig, Plan]]:
 
 
 def _render_part(
-    paths: Sequence[Path], user_templates: Path | None
+    paths: Sequence[Path], user_templates: Path | None, settings: Sequence[Setting]
 ) -> list[RenderedConfig | _Failure]:
     templates = open_templates(user_templates)
-    return [_render_one(path, templates) for path in paths]
+    return [_render_one(path, templates, settings) for path in paths]
 
 
-def _render_one(path: Path, templates: TemplateSet) -> RenderedConfig | _Failure:
+def _render_one(
+    path: Path, templates: TemplateSet, settings: Sequence[Setting]
+) -> RenderedConfig | _Failure:
     try:
-        loaded, plan = _load_and_plan(path)
-        return RenderedConfig(path, render(plan, loaded, templates))
+        loaded, plan = _load_and_plan(path, settings)
+        return RenderedConfig(path, render(plan, loaded, templates), loaded.files)
     except Fa4genError as error:
         return _Failure(path, isinstance(error, TemplateError), error.problems)
 
 
-def _load_and_plan(path: Path) -> tuple[LoadedConfig, Plan]:
+def _load_and_plan(path: Path, settings: Sequence[Setting]) -> tuple[LoadedConfig, Plan]:
     from fa4gen.config.load import load_config, locate
     from fa4gen.designs.build import build_plan
 
-    loaded = load_config(path)
+    loaded = load_config(path, settings)
     try:
         return loaded, build_plan(loaded.config)
     except ConfigError as error:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def depfile_text(rendered: Sequence[RenderedConfig], out_dir: Path) -> str:
-    """Return a rule for each kernel: its files depend on its config and on the templates it used.
+    """Return a rule for each kernel: its files depend on config, base and templates.
 
     Every input also gets a rule of its own without commands, so that Make does not stop when a
     template has been removed or renamed since. Paths below the current folder are relative to it.
@@ -24,7 +24,7 @@ def depfile_text(rendered: Sequence[RenderedConfig], out_dir: Path) -> str:
     for item in rendered:
         folder = out_dir / item.kernel.folder
         targets = [shown_path(folder / name) for name in item.kernel.files]
-        sources = [shown_path(item.config)]
+        sources = [shown_path(path) for path in item.config_files]
         sources += [shown_path(Path(path)) for path in item.kernel.template_files]
         inputs.update(dict.fromkeys(sources))
         rules.append(_join(targets) + ": \\\n  " + _join(sources, " \\\n  ") + "\n")

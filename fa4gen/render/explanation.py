@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from typing import TYPE_CHECKING, Any
 
+from fa4gen.config.paths import shown_path
 from fa4gen.designs.shared.hardware import ARCHITECTURES
 from fa4gen.render.manifest import config_data, json_data
 from fa4gen.render.memory_picture import bytes_per_line, kibibytes, shared_memory_picture
@@ -51,17 +52,18 @@ def _values(plan: Plan, loaded: LoadedConfig) -> Section:
     """Every config key with its value; the plan's choices say how the others were chosen."""
     choices = {choice.key: choice for choice in plan.choices}
     written = config_data(loaded.config)
+    own = f"{shown_path(loaded.path)}:"
     rows = []
     for key in dict.fromkeys([*written, *choices]):
         if key in _NOT_TUNED:
             continue
-        position = loaded.positions.get((key,))
+        place = loaded.place_of(key).removeprefix(own)
         choice = choices.get(key)
         if choice is not None:
             value, source, reason = choice.value, choice.source, choice.reason
         else:
-            value, source, reason = written[key], "config" if position else "default", ""
-        rows.append((key, _text(value), source, str(position[0]) if position else "", reason))
+            value, source, reason = written[key], "config" if place else "default", ""
+        rows.append((key, _text(value), source, place, reason))
     columns = ("key", "value", "chosen by", "line", "why")
     return Section("Values", (), columns, tuple(rows), right=("line",))
 

@@ -183,8 +183,7 @@ def _value(plan: Plan, key: str) -> Any:
 
 
 def _key_place(loaded: LoadedConfig, key: str) -> str:
-    position = loaded.positions.get((key,))
-    return f" ({_config_name(loaded)}:{position[0]})" if position else " (not set: the default)"
+    return f" ({loaded.place_of(key) or 'not set: the default'})"
 
 
 def _config_name(loaded: LoadedConfig) -> str:

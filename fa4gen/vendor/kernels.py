@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from fa4gen.config.load import LoadedConfig
+    from fa4gen.config.settings import Setting
     from fa4gen.designs.shared.plans import Plan
     from fa4gen.render.environment import TemplateSet
     from fa4gen.render.render import RenderedKernel
@@ -48,22 +49,25 @@ def build_kernels(
     templates: TemplateSet | None = None,
     compiler: str = "auto",
     jobs: int = 1,
+    settings: Sequence[Setting] = (),
 ) -> list[VendoredKernel]:
     """Plan, rename, render and compile each config file, in their order.
 
     Raises ConfigError, also for two configs of one name; CompileError; MissingCapabilityError.
     """
-    planned = render_kernels(load_configs(configs), prefix, templates)
+    planned = render_kernels(load_configs(configs, settings), prefix, templates)
     return compile_kernels(planned, compiler=compiler, jobs=jobs)
 
 
-def load_configs(configs: Sequence[str | Path]) -> list[LoadedConfig]:
+def load_configs(
+    configs: Sequence[str | Path], settings: Sequence[Setting] = ()
+) -> list[LoadedConfig]:
     """Read config files, in their order; ConfigError with the problems of all of them."""
     loaded = []
     problems: list[Problem] = []
     for path in configs:
         try:
-            loaded.append(load_config(path))
+            loaded.append(load_config(path, settings))
         except ConfigError as error:
             problems += error.problems
     if problems:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from fa4gen.config.load import LoadedConfig
     from fa4gen.config.project import Project, VendoredFolder
+    from fa4gen.config.settings import Setting
 
 ADAPTERS: tuple[str, ...] = get_args(Adapter)
 ALWAYS = ("c", "cmake")
@@ -35,6 +36,8 @@ class Asked:
     prefix: str | None = None
     adapters: tuple[str, ...] = ()
     templates: Path | None = None
+    settings: tuple[Setting, ...] = ()
+    """Of ``configs``."""
 
 
 @dataclass(frozen=True)
@@ -62,7 +65,7 @@ def targets_to_write(into: Path | None, asked: Asked) -> list[Target]:
     """
     if into is not None and asked.configs and asked.prefix is not None:
         request = Request(check_prefix(asked.prefix), asked.configs, beside_c(asked.adapters))
-        loaded = load_configs(find_configs(asked.configs))
+        loaded = load_configs(find_configs(asked.configs), asked.settings)
         return [Target(into, request, tuple(loaded), asked.templates)]
     project = find_project()
     entries = _entries(
@@ -92,7 +95,10 @@ def targets_with_lock(folder: Path | None, asked: Asked) -> list[Target]:
         return [Target(folder, None, templates=asked.templates)]
     lock = read_lock(folder)
     request = _changed(locked_request(lock), asked)
-    loaded = load_configs(find_configs(asked.configs)) if asked.configs else locked_configs(lock)
+    if asked.configs:
+        loaded = load_configs(find_configs(asked.configs), asked.settings)
+    else:
+        loaded = locked_configs(lock)
     return [Target(folder, request, tuple(loaded), asked.templates)]
 
 
@@ -151,7 +157,7 @@ def _of_entry(project: Project, entry: VendoredFolder, asked: Asked, alone: bool
         raise ConfigError(
             *(replace(p, message=f"{p.message} ({where})") for p in error.problems)
         ) from error
-    loaded = tuple(load_configs(paths))
+    loaded = tuple(load_configs(paths, asked.settings))
     return Target(entry.folder, request, loaded, asked.templates or entry.templates, entry.allow)
 
 

@@ -13,6 +13,7 @@ from fa4gen.verify.verdict import Verdict
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from fa4gen.config.settings import Setting
     from fa4gen.designs.shared.plans import Plan
     from fa4gen.toolchain.model import CompiledKernel, Unit
 
@@ -56,7 +57,9 @@ class BuiltKernel:
         )
 
 
-def build_kernel(config: str, compiler: str = "auto") -> BuiltKernel:
+def build_kernel(
+    config: str, compiler: str = "auto", settings: Sequence[Setting] = ()
+) -> BuiltKernel:
     """Load, plan, render and compile a config file; errors are part of the result."""
     from fa4gen.config.load import load_config, locate
     from fa4gen.config.paths import shown_path
@@ -70,7 +73,7 @@ def build_kernel(config: str, compiler: str = "auto") -> BuiltKernel:
     proof = "not rendered"
     shown = shown_path(Path(config))
     try:
-        loaded = load_config(config)
+        loaded = load_config(config, settings)
         try:
             plan = build_plan(loaded.config)
         except ConfigError as error:
@@ -92,13 +95,17 @@ def build_kernel(config: str, compiler: str = "auto") -> BuiltKernel:
 
 
 def build_kernels(
-    configs: Sequence[str], jobs: int = 1, compiler: str = "auto"
+    configs: Sequence[str],
+    jobs: int = 1,
+    compiler: str = "auto",
+    settings: Sequence[Setting] = (),
 ) -> Iterator[BuiltKernel]:
     """Yield what each config was built to, in their order, built by ``jobs`` processes."""
     workers = min(jobs, len(configs))
     if workers <= 1:
-        yield from (build_kernel(config, compiler) for config in configs)
+        yield from (build_kernel(config, compiler, settings) for config in configs)
         return
     from fa4gen.workers import map_tasks
 
-    yield from map_tasks(partial(build_kernel, compiler=compiler), configs, jobs=workers)
+    work = partial(build_kernel, compiler=compiler, settings=settings)
+    yield from map_tasks(work, configs, jobs=workers)

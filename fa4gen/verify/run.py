@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
+    from fa4gen.config.settings import Setting
     from fa4gen.designs.shared.plans import Plan
     from fa4gen.toolchain.model import CompiledKernel, Unit
     from fa4gen.verify.backend import Backend, Runnable
@@ -54,6 +55,7 @@ def verify_configs(
     jobs: int = 1,
     compiler: str = "auto",
     emulates_all: bool = False,
+    settings: Sequence[Setting] = (),
 ) -> Iterator[Verdict]:
     """Verify many: compiled by ``jobs`` processes, run in turn; yields verdicts as they come.
 
@@ -64,12 +66,12 @@ def verify_configs(
     Once a kernel has crashed or hung, the rest is compiled but not run: see ``StoppedError``.
     """
     if jobs > 1 and emulates_all:
-        yield from _verify_in_processes(configs, options, pick, jobs, compiler)
+        yield from _verify_in_processes(configs, options, pick, jobs, compiler, settings)
         return
     from fa4gen.verify.build import build_kernels
 
     stopped = ""
-    for built in build_kernels([str(config) for config in configs], jobs, compiler):
+    for built in build_kernels([str(config) for config in configs], jobs, compiler, settings):
         backend = pick(built.arch) if built.compiled is not None else None
         if stopped and backend is not None:
             message = f"not run, because {stopped} left the backend unusable"
@@ -87,13 +89,19 @@ def _verify_in_processes(
     pick: PickBackend,
     jobs: int,
     compiler: str,
+    settings: Sequence[Setting],
 ) -> Iterator[Verdict]:
     """Verify several kernels in parallel, each in one process or in several."""
     from fa4gen.workers import map_tasks
 
     workers = min(jobs, len(configs))
     work = partial(
-        _build_and_verify, options=options, pick=pick, compiler=compiler, jobs=jobs // workers
+        _build_and_verify,
+        options=options,
+        pick=pick,
+        compiler=compiler,
+        jobs=jobs // workers,
+        settings=settings,
     )
     if workers == 1:
         yield from map(work, map(str, configs))
@@ -102,13 +110,19 @@ def _verify_in_processes(
 
 
 def _build_and_verify(
-    config: str, *, options: VerifyOptions, pick: PickBackend, compiler: str, jobs: int
+    config: str,
+    *,
+    options: VerifyOptions,
+    pick: PickBackend,
+    compiler: str,
+    jobs: int,
+    settings: Sequence[Setting],
 ) -> Verdict:
     from fa4gen.verify.blas import use_one_blas_thread
     from fa4gen.verify.build import build_kernel
 
     use_one_blas_thread()
-    built = build_kernel(config, compiler)
+    built = build_kernel(config, compiler, settings)
     backend = pick(built.arch) if built.compiled is not None else None
     return verify_built(built, options, backend, pick=pick, jobs=jobs)
 

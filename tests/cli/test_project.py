@@ -264,3 +264,63 @@ def test_the_hint_of_shipped_ones(work: Path, capsys: pytest.CaptureFixture[str]
     assert main(["check", "--shipped", "--format", "json"]) == 3
     data = json.loads(capsys.readouterr().out)
     assert data["fix"] == ["fa4gen render --shipped"]
+
+
+def test_settings_count_in_render_and_check_and_are_repeated_in_hints(
+    work: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write("one.yaml")
+    given = ["--set", "depth=64", "--set", "mask={chunked: 8}"]
+    assert render("one.yaml", *given) == 0
+    config = json.loads(Path("generated/sm_90a/one/one.json").read_text())["config"]
+    assert (config["depth"], config["mask"]) == (64, {"chunked": 8})
+    assert check("one.yaml", *given) == 0
+    capsys.readouterr()
+    assert check("one.yaml") == 3
+    assert check("one.yaml", *given, "--set", "lse=false") == 3
+    assert (
+        "fa4gen render --set depth=64 --set 'mask={chunked: 8}' --set lse=false --templates mine "
+        "one.yaml\n"
+    ) in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    "command", ["render", "check", "compile", "verify", "explain", "bench", "vendor"]
+)
+@pytest.mark.parametrize("output_format", ["text", "json", "github"])
+def test_every_command_places_an_error_at_the_option(
+    work: Path, capsys: pytest.CaptureFixture[str], command: str, output_format: str
+) -> None:
+    write("one.yaml")
+    arguments = [command, "one.yaml", "--set", "depth=100", "--format", output_format]
+    if command == "vendor":
+        arguments += ["--into", "there", "--prefix", "acme"]
+    assert main(arguments) == 2
+    captured = capsys.readouterr()
+    if output_format == "text":
+        assert captured.err.startswith("--set depth=100 (one.yaml): depth: 100 is not possible; ")
+    elif output_format == "json":
+        (problem,) = json.loads(captured.out)["problems"]
+        assert (problem["option"], problem["file"]) == ("--set depth=100", "one.yaml")
+    else:
+        assert captured.err.startswith("::error file=one.yaml::--set depth=100: depth: 100 is ")
+    assert not Path("generated").exists()
+
+
+def test_what_does_not_fit_is_placed_at_the_option(
+    work: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write("one.yaml")
+    assert main(["explain", "one.yaml", "--set", "num_kv_stages=16"]) == 2
+    assert "\n--set num_kv_stages=16 (one.yaml): " in "\n" + capsys.readouterr().err
+    assert main(["explain", "one.yaml", "--set", "num_kv_stages=2"]) == 0
+    (row,) = [line for line in capsys.readouterr().out.splitlines() if "num_kv_stages" in line][:1]
+    assert row.split()[1:3] == ["2", "config"]
+    assert "--set num_kv_stages=2" in row
+
+
+def test_vendor_takes_settings_with_config_only(
+    work: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["vendor", "--check", "there", "--set", "depth=64"]) == 2
+    assert "--set changes the configs that are named" in capsys.readouterr().err

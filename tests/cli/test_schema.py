@@ -78,6 +78,12 @@ GEMM = {"kernel": "gemm", "arch": "sm_90a", "dtype": "bf16"}
         ({**VALID, "residual": "row"}, False),
         ({**GEMM, "kernel": "gem"}, False),
         ({"arch": "sm_90a", "dtype": "bf16"}, False),
+        ({"extends": "d128_causal_bf16"}, True),
+        ({"extends": "../base.yaml", "depth": 64, "residual": "row"}, True),
+        ({**VALID, "extends": "d128_causal_bf16"}, True),
+        ({"extends": "d128_causal_bf16", "depth": 100}, False),
+        ({"extends": "d128_causal_bf16", "junk": 1}, False),
+        ({"extends": 1}, False),
     ],
 )
 def test_family_and_architecture_tell_which_keys_fit(
