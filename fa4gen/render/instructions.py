@@ -25,6 +25,7 @@ FAMILIES = (
     "ptx/pair.cuh.j2",
     "ptx/fence.cuh.j2",
     "ptx/shared.cuh.j2",
+    "ptx/global.cuh.j2",
     "ptx/tma.cuh.j2",
     "ptx/clusterlaunchcontrol.cuh.j2",
     "ptx/wgmma.cuh.j2",

@@ -133,12 +133,26 @@ def test_nothing_else_chooses_by_design_or_family() -> None:
     assert found == []
 
 
+ASKS = re.compile(r"plan\.(?:kernel|arch|depth)\s*[!=]=|plan\.\w+ is (?:not )?defined")
+"""A template's question for the family, or for one design of it."""
+
+
 def test_templates_ask_for_properties_not_for_the_family() -> None:
     asking = [
         path.relative_to(TEMPLATES).as_posix()
         for path in sorted(TEMPLATES.rglob("*.j2"))
-        if "vendor" not in path.parts
-        and re.search(r"plan\.(kernel|arch)\s*[!=]=", path.read_text())
+        if "vendor" not in path.parts and ASKS.search(path.read_text())
+    ]
+    assert asking == []
+    for found in ("{% if plan.depth == 512 %}", "plan.a_major is defined", 'plan.kernel!="gemm"'):
+        assert ASKS.search(found)
+
+
+def test_tests_of_vendoring_take_families_from_one_place() -> None:
+    asking = [
+        path.name
+        for path in sorted((Path(__file__).parents[1] / "vendor").rglob("*.py"))
+        if re.search(r"isinstance\(plan, ", path.read_text())
     ]
     assert asking == []
 

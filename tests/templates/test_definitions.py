@@ -66,6 +66,16 @@ def test_nothing_beside_the_families_defines_a_function_of_theirs() -> None:
     assert theirs & others.keys() == set()
 
 
+def test_inline_assembly_is_in_the_families_alone() -> None:
+    others = {
+        path.relative_to(TEMPLATES).as_posix()
+        for path in TEMPLATES.rglob("*.cu*.j2")
+        if re.search(r"\basm\b", path.read_text()) and path.parent.name != "ptx"
+    }
+    # where the kernel is compiled for another target, there is no device header
+    assert others == {"skeleton/footer.cuh.j2"}
+
+
 def names_defined(text: str) -> list[tuple[int, str]]:
     """The place and name of each definition."""
     found = []

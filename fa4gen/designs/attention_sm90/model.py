@@ -18,3 +18,8 @@ class HopperAttentionPlan(AttentionPlan):
     overlap_epilogue: bool
     producer_registers: int
     consumer_registers: int
+
+    @property
+    def wgmma_columns(self) -> tuple[int, ...]:
+        """Columns of the sums of each kind of wgmma: scores and output."""
+        return tuple(dict.fromkeys((self.BN, self.value_depth)))

@@ -33,3 +33,8 @@ class HopperPairAttentionPlan(AttentionPlan):
     def own_chunks(self) -> int:
         """Chunks of P.V, 16 keys each, whose probabilities a CTA computes itself."""
         return self.own_keys // 16
+
+    @property
+    def wgmma_columns(self) -> tuple[int, ...]:
+        """Columns of the sums of each kind of wgmma: scores and output."""
+        return tuple(dict.fromkeys((self.own_keys, self.own_columns)))

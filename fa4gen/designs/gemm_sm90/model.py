@@ -32,3 +32,8 @@ class HopperGemmPlan(GemmPlan):
     def tile_per_ring(self) -> bool:
         """See ``ping_pong``."""
         return self.ping_pong
+
+    @property
+    def wgmma_columns(self) -> tuple[int, ...]:
+        """Columns of the sums of each kind of wgmma."""
+        return (self.BN,)

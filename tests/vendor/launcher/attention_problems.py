@@ -22,6 +22,8 @@ FAR = 1 << 46
 """Bytes between tensors that are to lie apart."""
 WORKSPACE = 1 << 20
 """Below all tensors, so that none reaches it; the Python launcher has a counter of its own."""
+WILD = -(2**62)
+"""A stride that no arithmetic may touch; nobody checks it where a tensor has no elements."""
 ROWS = (0, 1, 2, 63, 64, 65, 127, 128, 129, 191, 192, 193, 255, 256, 257, 1000, 4096)
 SCALES = (
     math.nan, math.inf, -math.inf, -1.0, 5e-324, 1e-40, 2.0**-127, 2.0**-126, 2.0**126,
@@ -239,3 +241,9 @@ def any_problems(draw: Any, plan: AttentionPlan) -> AttentionProblem:
     for kind in draw(st.lists(st.sampled_from(KINDS), min_size=1, max_size=3)):
         problem = _change(draw, plan, problem, kind)
     return problem
+
+
+def empty_problem(plan: AttentionPlan) -> AttentionProblem:
+    """A problem without elements whose addresses and strides mean nothing."""
+    operands = dict.fromkeys(TENSORS, Operand(1, (WILD, WILD, WILD)))
+    return AttentionProblem(9, 0, 0, 8, 4, operands, dict.fromkeys(FLOAT32S, 0), 0.0)

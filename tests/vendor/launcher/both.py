@@ -9,12 +9,10 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 from unittest import mock
 
-from fa4gen.designs.shared.attention_model import AttentionPlan
+from fa4gen.designs.registry import family_of
 from fa4gen.emulator.recorder.driver_maps import encode_tiled
 from fa4gen.emulator.state.map_bits import MapError
 from fa4gen.errors import ArgumentError
-from fa4gen.runtime.attention import AttentionKernel
-from fa4gen.runtime.gemm import GemmKernel
 from fa4gen.runtime.refusal import refusal
 from fa4gen.vendor.binding import Args, Binding, Prepared, describe_status
 from fa4gen.vendor.standin import SimulatedDevice, StandIn
@@ -55,7 +53,7 @@ NOTHING = Made(0, 0, 0, ())
 
 def python_outcome(plan: Plan, arguments: Any, multiprocessors: int, counter: int) -> Any:
     """What fa4gen.runtime does: the code of the launcher but for the GPU."""
-    module = "attention" if isinstance(plan, AttentionPlan) else "gemm"
+    launcher = family_of(plan).launcher.load()
     sm = int(plan.arch.removeprefix("sm_").rstrip("a"))
 
     def encode(spec):
@@ -76,11 +74,11 @@ def python_outcome(plan: Plan, arguments: Any, multiprocessors: int, counter: in
         except MapError as error:
             raise refusal(spec.tensor, str(error), "a tensor map") from None
 
-    kernel = (AttentionKernel if module == "attention" else GemmKernel)(plan, b"")
+    kernel = launcher(plan, b"")
     device = SimpleNamespace(multiprocessors=multiprocessors)
     with (
-        mock.patch(f"fa4gen.runtime.{module}.device_info", return_value=device),
-        mock.patch(f"fa4gen.runtime.{module}.encode", encode),
+        mock.patch(f"{launcher.__module__}.device_info", return_value=device),
+        mock.patch(f"{launcher.__module__}.encode", encode),
         mock.patch.object(kernel, "_enter_context", return_value=None),
     ):
         try:

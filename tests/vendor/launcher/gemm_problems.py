@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from fa4gen.runtime.gemm_arguments import GEMM_DTYPES, LARGEST_EXTENT, GemmArguments
 from fa4gen.runtime.tensor_view import TensorView
 from fa4gen.vendor.binding import GemmArgs, Matrix
-from tests.vendor.launcher.attention_problems import FAR
+from tests.vendor.launcher.attention_problems import FAR, WILD
 
 if TYPE_CHECKING:
     from fa4gen.designs.shared.gemm_model import GemmPlan
@@ -172,3 +172,9 @@ def any_problems(draw: Any, plan: GemmPlan) -> GemmProblem:
     for kind in draw(st.lists(st.sampled_from(KINDS), min_size=1, max_size=3)):
         problem = _change(draw, plan, problem, kind)
     return problem
+
+
+def empty_problem(plan: GemmPlan) -> GemmProblem:
+    """A problem without elements whose addresses and strides mean nothing."""
+    operands = dict.fromkeys(names(plan), Operand(1, WILD, WILD))
+    return GemmProblem(0, 9, 9, 9, operands, 1.0, 1.0)

@@ -3,51 +3,29 @@
 from __future__ import annotations
 
 import ctypes
-from fractions import Fraction
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from fa4gen.designs.shared.attention_model import AttentionPlan
-from fa4gen.runtime.gemm_schedule import GemmSize, plan_gemm_schedule
-from fa4gen.runtime.schedule import WARPGROUP_ROWS, ProblemSize, ceil_div, plan_schedule
+from fa4gen.runtime.schedule import ceil_div
 from fa4gen.vendor.binding import Problem, describe_status
 from fa4gen.vendor.standin import SimulatedDevice
+from tests.vendor.launcher.both import DEVICES_OF_A_COPY
+from tests.vendor.launcher.families import traits_of
 from tests.vendor.launcher.shipped import shipped_plans
 
 every_kernel = pytest.mark.parametrize("name", shipped_plans())
 
 
-def traits_of(plan):
+def all_traits(plan):
     """Everything that a caller can ask for."""
-    shared = (plan.kernel, plan.arch, plan.dtype, plan.out_dtype)
-    if isinstance(plan, AttentionPlan):
-        own = (plan.depth, plan.value_depth, plan.mask, plan.score, plan.lse)
-    else:
-        own = (plan.a_major, plan.b_major, plan.residual, plan.activation)
-    return (*shared, *own)
+    return (plan.kernel, plan.arch, plan.dtype, plan.out_dtype, *traits_of(plan).traits(plan))
 
 
 def cost(plan, problem, multiprocessors):
     """Rounds of tiles times what a CTA computes of each."""
-    if isinstance(plan, AttentionPlan):
-        size = ProblemSize(
-            problem.batch,
-            problem.query_heads,
-            problem.query_heads // max(1, problem.key_heads),
-            problem.query_rows,
-            problem.key_rows,
-        )
-        schedule = plan_schedule(plan, size, multiprocessors)
-        work = Fraction(plan.BM, plan.ctas_per_tile)
-        if schedule.num_short_tiles:
-            work -= Fraction(WARPGROUP_ROWS * schedule.num_short_tiles, schedule.tiles_per_head)
-        ctas = schedule.num_tiles * plan.ctas_per_tile
-    else:
-        size = GemmSize(problem.batch, problem.m, problem.n, problem.k)
-        ctas = plan_gemm_schedule(plan, size, multiprocessors).num_tiles * plan.cta_group
-        work = Fraction(plan.BM * plan.BN)
+    ctas, work = traits_of(plan).tiles(plan, problem, multiprocessors)
     return ceil_div(ctas, multiprocessors // plan.cta_group * plan.cta_group) * work
 
 
@@ -78,25 +56,12 @@ def test_the_least_cost_among_those_with_the_traits_wins(name, launcher, data) -
     plan = shipped_plans()[name]
     multiprocessors = data.draw(st.sampled_from((132, 148)))
     library = launcher.on(SimulatedDevice(plan.arch, multiprocessors))
-    rows = st.integers(1, 9000)
-    key_heads = data.draw(st.integers(1, 4))
-    if isinstance(plan, AttentionPlan):
-        extents = {
-            "batch": data.draw(st.integers(1, 40)),
-            "query_rows": data.draw(rows),
-            "key_rows": data.draw(rows),
-            "query_heads": key_heads * data.draw(st.integers(1, 8)),
-            "key_heads": key_heads,
-        }
-    else:
-        extents = {field: data.draw(rows) for field in ("m", "n", "k")}
-        extents["batch"] = data.draw(st.integers(1, 4))
-    problem = problem_for(library, plan, **extents)
+    problem = problem_for(library, plan, **traits_of(plan).extents(data))
 
     rivals = [
         (cost(other, problem, multiprocessors), place, other_name)
         for place, (other_name, other) in enumerate(shipped_plans().items())
-        if traits_of(other) == traits_of(plan)
+        if all_traits(other) == all_traits(plan)
     ]
     assert best(launcher, library, problem) == min(rivals)[2]
 
@@ -193,5 +158,5 @@ def test_no_struct_or_no_device(launcher) -> None:
     for arguments in ((None, ctypes.byref(found)), (ctypes.byref(problem), None)):
         assert describe_status(library.best(0, *arguments)) == ("IS_NULL", "PROBLEM")
     launcher.stand_in.set_devices(SimulatedDevice())
-    status = library.best(14, ctypes.byref(problem), ctypes.byref(found))
+    status = library.best(DEVICES_OF_A_COPY, ctypes.byref(problem), ctypes.byref(found))
     assert describe_status(status) == ("DRIVER_ERROR", "101")

@@ -8,12 +8,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from fa4gen.designs.shared.attention_model import AttentionPlan
 from fa4gen.runtime.attention import LOG2_E
 from fa4gen.runtime.parameters import to_bytes
-from tests.vendor.launcher import attention_problems, gemm_problems
-from tests.vendor.launcher.attention_problems import plain_problem
+from tests.vendor.launcher.attention_problems import WORKSPACE, plain_problem
 from tests.vendor.launcher.both import compare, python_outcome
+from tests.vendor.launcher.families import problems_of
 from tests.vendor.launcher.shipped import shipped_plans
 
 MULTIPROCESSORS = st.one_of(st.sampled_from((132, 148)), st.integers(1, 148))
@@ -28,11 +27,10 @@ def examples(count: int) -> settings:
 def check(data, launcher, name, kinds) -> None:
     """Launch a problem by both, and by the prepared C launch; ``kinds`` is the strategy's name."""
     plan = shipped_plans()[name]
-    of_family = attention_problems if isinstance(plan, AttentionPlan) else gemm_problems
-    problem = data.draw(getattr(of_family, kinds)(plan))
+    problem = data.draw(getattr(problems_of(plan), kinds)(plan))
     multiprocessors = data.draw(MULTIPROCESSORS)
     arguments = problem.python_arguments(plan)
-    expected = python_outcome(plan, arguments, multiprocessors, attention_problems.WORKSPACE)
+    expected = python_outcome(plan, arguments, multiprocessors, WORKSPACE)
     for prepared in (False, True):
         got = launcher.outcome(plan, problem.c_args(), multiprocessors, prepared=prepared)
         compare(expected, got)

@@ -8,7 +8,6 @@ from dataclasses import replace
 
 import pytest
 
-from fa4gen.designs.shared.attention_model import AttentionPlan
 from fa4gen.vendor.binding import (
     ARGUMENTS,
     DRIVER_ERROR,
@@ -22,6 +21,7 @@ from fa4gen.vendor.binding import (
 from fa4gen.vendor.standin import SimulatedDevice
 from tests.vendor.launcher.attention_problems import plain_problem
 from tests.vendor.launcher.both import DEVICES_OF_A_COPY
+from tests.vendor.launcher.families import traits_of
 from tests.vendor.launcher.gemm_problems import GemmProblem
 from tests.vendor.launcher.gemm_problems import Operand as Matrix
 from tests.vendor.launcher.shipped import cubin_without_code, shipped_plans
@@ -117,19 +117,7 @@ def test_traits_are_those_of_the_plan(library, name) -> None:
         dtype=dtypes[plan.dtype],
         out_dtype=dtypes[plan.out_dtype],
     )
-    if isinstance(plan, AttentionPlan):
-        expected.family = 1
-        expected.depth, expected.value_depth = plan.depth, plan.value_depth
-        expected.mask = {"none": 1, "causal": 2, "sliding_window": 3, "chunked": 4}[plan.mask.name]
-        for name, value in plan.mask.numbers().items():
-            setattr(expected, name, value)
-        expected.softcap = plan.score.numbers().get("softcap", 0)
-        expected.lse = plan.lse
-    else:
-        expected.family = 2
-        expected.a_m_major, expected.b_n_major = plan.a_major == "m", plan.b_major == "n"
-        expected.residual = {"none": 1, "matrix": 2, "row": 3}[plan.residual]
-        expected.activation = plan.activation and plan.activation.encode()
+    traits_of(plan).set_traits(expected, plan)
     for field, _ in Problem._fields_:
         assert getattr(traits, field) == getattr(expected, field), field
 

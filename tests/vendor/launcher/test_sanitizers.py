@@ -11,11 +11,10 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from fa4gen.designs.shared.attention_model import AttentionPlan
 from fa4gen.errors import CompileError
 from fa4gen.vendor.host_build import INTERPOSER, compile_c, find_c_compiler
 from fa4gen.vendor.standin import SimulatedDevice
-from tests.vendor.launcher import attention_problems, gemm_problems
+from tests.vendor.launcher.families import problems_of
 from tests.vendor.launcher.shipped import shipped_plans, write_launcher
 
 KERNELS = (
@@ -39,31 +38,15 @@ EXAMPLES = 30
 """Of each kernel."""
 
 
-WILD = -(2**62)
-"""A stride that no arithmetic may touch; nobody checks it where a tensor has no elements."""
-
-
-def empty_problem(plan):
-    """A problem without elements whose addresses and strides mean nothing."""
-    if isinstance(plan, AttentionPlan):
-        operand = attention_problems.Operand(1, (WILD, WILD, WILD))
-        operands = dict.fromkeys(attention_problems.TENSORS, operand)
-        float32s = dict.fromkeys(attention_problems.FLOAT32S, 0)
-        return attention_problems.AttentionProblem(9, 0, 0, 8, 4, operands, float32s, 0.0)
-    operand = gemm_problems.Operand(1, WILD, WILD)
-    operands = dict.fromkeys(gemm_problems.names(plan), operand)
-    return gemm_problems.GemmProblem(0, 9, 9, 9, operands, 1.0, 1.0)
-
-
 def recorded(launcher, name) -> list[bytes]:
     """Random calls of a kernel, with the status that the launcher without a sanitizer gives."""
     plan = shipped_plans()[name]
-    of_family = attention_problems if isinstance(plan, AttentionPlan) else gemm_problems
+    of_family = problems_of(plan)
     problems = st.one_of(of_family.sound_problems(plan), of_family.any_problems(plan))
     records = []
 
     @given(problem=problems, place=st.integers(0, len(MULTIPROCESSORS) - 1))
-    @example(problem=empty_problem(plan), place=0)
+    @example(problem=of_family.empty_problem(plan), place=0)
     @settings(max_examples=EXAMPLES, database=None)
     def record(problem, place) -> None:
         library = launcher.on(SimulatedDevice(plan.arch, MULTIPROCESSORS[place]))
