@@ -143,10 +143,7 @@ __device__ __forceinline__ BlockRange blocks_of_tile(const Problem& problem, con
 // A tile that the loader has written to a slot of shared memory.
 __device__ __forceinline__ Tile read_tile(uint32 slot) {
   Tile tile;
-  asm volatile(
-      "ld.shared.v2.b32 {%0, %1}, [%3];"
-      " ld.shared.b32 %2, [%3 + 8];"
-      : "=r"(tile.first_row), "=r"(tile.head), "=r"(tile.batch) : "r"(slot) : "memory");
+  load_shared_words_3(slot, tile.first_row, tile.head, tile.batch);
   return tile;
 }
 
@@ -321,9 +318,7 @@ __device__ __forceinline__ Tile tile_at(const Problem& problem, uint32 index) {
 
 // Tiles pass to the consumers through one of two slots of shared memory.
 __device__ __forceinline__ void write_tile(uint32 slot, const Tile& tile) {
-  asm volatile("st.shared.v4.b32 [%0], {%1, %2, %3, %4};"
-               :: "r"(slot), "r"(tile.first_row), "r"(tile.head), "r"(tile.batch),
-                  "r"(0) : "memory");
+  store_shared_words_4(slot, tile.first_row, tile.head, tile.batch, 0);
 }
 
 // The same, or where there is no such tile, one whose first row is negative.
@@ -773,9 +768,7 @@ __device__ __forceinline__ void write_unseen_tile(const Problem& problem, const 
     uint16* to = out.data + tile.batch * out.batch_stride + row * out.row_stride +
                  tile.head * out.head_stride;
 #pragma unroll 1
-    for (int32 column = 0; column < kValueDepth; column += 8)
-      asm volatile("st.global.v4.b32 [%0], {%1, %1, %1, %1};"
-                   ::"l"(to + column), "r"(0) : "memory");
+    for (int32 column = 0; column < kValueDepth; column += 8) fill_global_chunk(to + column, 0);
   }
 }
 

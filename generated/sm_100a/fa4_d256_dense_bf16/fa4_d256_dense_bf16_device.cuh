@@ -105,6 +105,12 @@ __device__ __forceinline__ uint32 load_shared(uint32 address) {
   return word;
 }
 
+__device__ __forceinline__ void load_shared_words_3(uint32 address, int32& x, int32& y,
+                                                    int32& z) {
+  asm volatile("ld.shared.v2.b32 {%0, %1}, [%3]; ld.shared.b32 %2, [%3 + 8];"
+               : "=r"(x), "=r"(y), "=r"(z) : "r"(address) : "memory");
+}
+
 __device__ __forceinline__ void store_shared(uint32 address, float value) {
   asm volatile("st.shared.f32 [%0], %1;" ::"r"(address), "f"(value) : "memory");
 }
@@ -112,6 +118,19 @@ __device__ __forceinline__ void store_shared(uint32 address, float value) {
 __device__ __forceinline__ void store_shared_chunk(uint32 address, uint4 chunk) {
   asm volatile("st.shared.v4.b32 [%0], {%1, %2, %3, %4};"
                ::"r"(address), "r"(chunk.x), "r"(chunk.y), "r"(chunk.z), "r"(chunk.w) : "memory");
+}
+
+__device__ __forceinline__ void store_shared_words_4(uint32 address, int32 x, int32 y,
+                                                     int32 z, int32 w) {
+  asm volatile("st.shared.v4.b32 [%0], {%1, %2, %3, %4};"
+               ::"r"(address), "r"(x), "r"(y), "r"(z), "r"(w) : "memory");
+}
+
+// ---- global memory: chunks of 16 bytes ----
+
+// All four words of the chunk are `word`.
+__device__ __forceinline__ void fill_global_chunk(uint16* address, uint32 word) {
+  asm volatile("st.global.v4.b32 [%0], {%1, %1, %1, %1};" ::"l"(address), "r"(word) : "memory");
 }
 
 // ---- TMA: tensor copies between global and shared memory ----

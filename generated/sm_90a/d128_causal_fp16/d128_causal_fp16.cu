@@ -137,9 +137,7 @@ __device__ __forceinline__ BlockRange blocks_of_tile(const Problem& problem, con
 // A tile that the loader has written to a slot of shared memory.
 __device__ __forceinline__ Tile read_tile(uint32 slot) {
   Tile tile;
-  asm volatile("ld.shared.v4.b32 {%0, %1, %2, %3}, [%4];"
-               : "=r"(tile.first_row), "=r"(tile.head), "=r"(tile.batch),
-                 "=r"(tile.active_warpgroups) : "r"(slot) : "memory");
+  load_shared_words_4(slot, tile.first_row, tile.head, tile.batch, tile.active_warpgroups);
   return tile;
 }
 
@@ -197,9 +195,7 @@ __device__ __forceinline__ Tile tile_at(const Problem& problem, uint32 index) {
 
 // Tiles pass to the consumers through one of two slots of shared memory.
 __device__ __forceinline__ void write_tile(uint32 slot, const Tile& tile) {
-  asm volatile("st.shared.v4.b32 [%0], {%1, %2, %3, %4};"
-               :: "r"(slot), "r"(tile.first_row), "r"(tile.head), "r"(tile.batch),
-                  "r"(tile.active_warpgroups) : "memory");
+  store_shared_words_4(slot, tile.first_row, tile.head, tile.batch, tile.active_warpgroups);
 }
 
 __device__ __forceinline__ void run_loader(uint32 base, const Problem& problem,
@@ -432,13 +428,6 @@ __device__ __forceinline__ void write_lse(const Problem& problem, const OutputTe
   if (thread_row + 8 < problem.query_rows) row[thread_row + 8] = lse[1];
 }
 
-// Eight columns of one row, 16 bytes.
-__device__ __forceinline__ void store_global(uint16* address, uint32 x, uint32 y, uint32 z,
-                                             uint32 w) {
-  asm volatile("st.global.v4.b32 [%0], {%1, %2, %3, %4};"
-               :: "l"(address), "r"(x), "r"(y), "r"(z), "r"(w) : "memory");
-}
-
 // Where this thread's piece of a row starts: lane % 4 picks eight of each 32 columns.
 __device__ __forceinline__ uint16* output_row(const OutputTensor& out, const Tile& tile,
                                               int32 row) {
@@ -474,7 +463,7 @@ __device__ __forceinline__ void write_output(const Problem& problem, const Outpu
       const uint32 trade_0 = shuffle_xor(upper ? a0 : b0, 2);
       const uint32 trade_1 = shuffle_xor(upper ? a1 : b1, 2);
       if (inside) {
-        store_global(row + 8 * r * out.row_stride + 32 * group, upper ? trade_0 : a0,
+        store_global_chunk(row + 8 * r * out.row_stride + 32 * group, upper ? trade_0 : a0,
                      upper ? trade_1 : a1, upper ? b0 : trade_0, upper ? b1 : trade_1);
       }
     }
@@ -490,7 +479,7 @@ __device__ __forceinline__ void write_unseen_rows(const Problem& problem, const 
     if (row >= problem.query_rows) continue;
 #pragma unroll 1
     for (int column = 0; column < kDepth; column += 32)
-      store_global(output_row(out, tile, row) + column, 0, 0, 0, 0);
+      store_global_chunk(output_row(out, tile, row) + column, 0, 0, 0, 0);
   }
   const float lse[2] = {negative_infinity(), negative_infinity()};
   write_lse(problem, out, tile, place, lse);

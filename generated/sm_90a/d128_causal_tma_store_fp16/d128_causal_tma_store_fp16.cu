@@ -141,9 +141,7 @@ __device__ __forceinline__ BlockRange blocks_of_tile(const Problem& problem, con
 // A tile that the loader has written to a slot of shared memory.
 __device__ __forceinline__ Tile read_tile(uint32 slot) {
   Tile tile;
-  asm volatile("ld.shared.v4.b32 {%0, %1, %2, %3}, [%4];"
-               : "=r"(tile.first_row), "=r"(tile.head), "=r"(tile.batch),
-                 "=r"(tile.active_warpgroups) : "r"(slot) : "memory");
+  load_shared_words_4(slot, tile.first_row, tile.head, tile.batch, tile.active_warpgroups);
   return tile;
 }
 
@@ -201,9 +199,7 @@ __device__ __forceinline__ Tile tile_at(const Problem& problem, uint32 index) {
 
 // Tiles pass to the consumers through one of two slots of shared memory.
 __device__ __forceinline__ void write_tile(uint32 slot, const Tile& tile) {
-  asm volatile("st.shared.v4.b32 [%0], {%1, %2, %3, %4};"
-               :: "r"(slot), "r"(tile.first_row), "r"(tile.head), "r"(tile.batch),
-                  "r"(tile.active_warpgroups) : "memory");
+  store_shared_words_4(slot, tile.first_row, tile.head, tile.batch, tile.active_warpgroups);
 }
 
 __device__ __forceinline__ void run_loader(uint32 base, const Problem& problem,

@@ -189,6 +189,37 @@ __device__ __forceinline__ uint32 shared_address(const char* pointer) {
   return address;
 }
 
+__device__ __forceinline__ void load_shared_floats(float (&values)[2], uint32 address) {
+  asm volatile("ld.shared.v2.f32 {%0, %1}, [%2];"
+               : "=f"(values[0]), "=f"(values[1]) : "r"(address) : "memory");
+}
+
+__device__ __forceinline__ void load_shared_words_3(uint32 address, int32& x, int32& y,
+                                                    int32& z) {
+  asm volatile("ld.shared.v2.b32 {%0, %1}, [%3]; ld.shared.b32 %2, [%3 + 8];"
+               : "=r"(x), "=r"(y), "=r"(z) : "r"(address) : "memory");
+}
+
+__device__ __forceinline__ void store_shared_words_4(uint32 address, int32 x, int32 y,
+                                                     int32 z, int32 w) {
+  asm volatile("st.shared.v4.b32 [%0], {%1, %2, %3, %4};"
+               ::"r"(address), "r"(x), "r"(y), "r"(z), "r"(w) : "memory");
+}
+
+// ---- global memory: chunks of 16 bytes ----
+
+// Where row < end. Predicated: without a branch around it, what comes before and after overlaps.
+__device__ __forceinline__ void store_global_chunk_of_row(uint16* address, const uint32 (&words)[4],
+                                                          int32 row, int32 end) {
+  asm volatile(
+      "{ .reg .pred is_row;"
+      " setp.lt.s32 is_row, %5, %6;"
+      " @is_row st.global.v4.b32 [%0], {%1, %2, %3, %4}; }"
+      ::"l"(address), "r"(words[0]), "r"(words[1]), "r"(words[2]), "r"(words[3]), "r"(row),
+        "r"(end)
+      : "memory");
+}
+
 // ---- TMA: tensor copies between global and shared memory ----
 // What is outside the tensor reads as zero and is not written.
 // Coordinates of 5 dimensions: (column in panel, row, panel, head, batch).
@@ -256,8 +287,7 @@ __device__ __forceinline__ uint32 descriptor_low(uint32 address) {
 }
 
 // D[64 x 64] = A * B^T: A (64 x 16) and B (64 x 16) in shared memory, both K-major.
-__device__ __forceinline__ void wgmma_m64n64k16_first(float (&d)[32],
-    uint64 a, uint64 b) {
+__device__ __forceinline__ void wgmma_m64n64k16_first(float (&d)[32], uint64 a, uint64 b) {
   asm volatile(
       "wgmma.mma_async.sync.aligned.m64n64k16.f32.f16.f16 "
       "{%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15,"
@@ -273,8 +303,7 @@ __device__ __forceinline__ void wgmma_m64n64k16_first(float (&d)[32],
 }
 
 // As above, and adds the old D.
-__device__ __forceinline__ void wgmma_m64n64k16(float (&d)[32], uint64 a,
-    uint64 b) {
+__device__ __forceinline__ void wgmma_m64n64k16(float (&d)[32], uint64 a, uint64 b) {
   asm volatile(
       "wgmma.mma_async.sync.aligned.m64n64k16.f32.f16.f16 "
       "{%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15,"
@@ -290,8 +319,8 @@ __device__ __forceinline__ void wgmma_m64n64k16(float (&d)[32], uint64 a,
 }
 
 // D[64 x 256] += A * B: A (64 x 16) in registers, B (16 x 256) in shared memory, MN-major.
-__device__ __forceinline__ void wgmma_m64n256k16_register_a(
-    float (&d)[128], uint32 a0, uint32 a1, uint32 a2, uint32 a3, uint64 b) {
+__device__ __forceinline__ void wgmma_m64n256k16_register_a(float (&d)[128], uint32 a0, uint32 a1,
+    uint32 a2, uint32 a3, uint64 b) {
   asm volatile(
       "wgmma.mma_async.sync.aligned.m64n256k16.f32.f16.f16 "
       "{%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15,"
@@ -329,8 +358,7 @@ __device__ __forceinline__ void wgmma_m64n256k16_register_a(
 }
 
 // The same with A in shared memory, K-major.
-__device__ __forceinline__ void wgmma_m64n256k16_shared_a(
-    float (&d)[128], uint64 a, uint64 b) {
+__device__ __forceinline__ void wgmma_m64n256k16_shared_a(float (&d)[128], uint64 a, uint64 b) {
   asm volatile(
       "wgmma.mma_async.sync.aligned.m64n256k16.f32.f16.f16 "
       "{%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15,"
@@ -407,6 +435,10 @@ __device__ __forceinline__ float log2_approx(float x) {
   asm("lg2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
   return y;
 }
+
+// Sums with this word are made where they are used: the compiler would take those of a whole loop
+// body out of the loop, more than there may be registers for.
+__device__ __forceinline__ void forget_value(uint32& word) { asm volatile("" : "+r"(word)); }
 
 // The value of the lane whose number differs in the bits of `lanes`.
 template <class Word>

@@ -179,10 +179,7 @@ __device__ __forceinline__ BlockRange blocks_of_tile(const Problem& problem, con
 // A tile that the loader has written to a slot of shared memory.
 __device__ __forceinline__ Tile read_tile(uint32 slot) {
   Tile tile;
-  asm volatile(
-      "ld.shared.v2.b32 {%0, %1}, [%3];"
-      " ld.shared.b32 %2, [%3 + 8];"
-      : "=r"(tile.first_row), "=r"(tile.head), "=r"(tile.batch) : "r"(slot) : "memory");
+  load_shared_words_3(slot, tile.first_row, tile.head, tile.batch);
   return tile;
 }
 
@@ -285,9 +282,7 @@ __device__ __forceinline__ Tile tile_at(const Problem& problem, uint32 index) {
 
 // Tiles pass to the consumers through one of two slots of shared memory.
 __device__ __forceinline__ void write_tile(uint32 slot, const Tile& tile) {
-  asm volatile("st.shared.v4.b32 [%0], {%1, %2, %3, %4};"
-               :: "r"(slot), "r"(tile.first_row), "r"(tile.head), "r"(tile.batch),
-                  "r"(0) : "memory");
+  store_shared_words_4(slot, tile.first_row, tile.head, tile.batch, 0);
 }
 
 // The same, or where there is no such tile, one whose first row is negative.
@@ -459,10 +454,6 @@ __device__ __forceinline__ void mask_scores(const Problem& problem, float (&scor
 
 // ---- matrix products of a consumer warpgroup ----
 
-// Sums with this word are made where they are used. The compiler would take those of a whole loop
-// body out of the loop, more than there are registers for.
-__device__ __forceinline__ void forget_value(uint32& word) { asm volatile("" : "+r"(word)); }
-
 // S += Q . K^T over one panel of the depth: the warpgroup's 64 rows, the CTA's keys of a block.
 __device__ __forceinline__ void issue_query_key(float (&scores)[kOwnKeys / 2], uint32 query,
                                                 uint32 ring, int32 panel) {
@@ -548,9 +539,7 @@ struct Exchange {
     const uint32 slot = crossing.slot(warpgroup);
     mbarrier_wait_acquire_shared_slot<kFull>(base, slot,
                                              crossing.phase());  // arrived by the peer's stores
-    asm volatile("ld.shared.v2.f32 {%0, %1}, [%2];"
-                 : "=f"(values[0]), "=f"(values[1])
-                 : "r"(base + kOffset + slot * kMaximumBytes + rows_offset()) : "memory");
+    load_shared_floats(values, base + kOffset + slot * kMaximumBytes + rows_offset());
   }
 
   // The probabilities of 32 of this CTA's keys into the peer's A operand, 16 bytes at a time.
@@ -640,14 +629,8 @@ __device__ __forceinline__ void write_output_part(const Problem& problem, const 
       o[1] = 0.f;
     }
     transpose_quad(words);
-    // Predicated: without a branch between them, the transpositions of both rows overlap.
-    asm volatile(
-        "{ .reg .pred is_row;"
-        " setp.lt.s32 is_row, %5, %6;"
-        " @is_row st.global.v4.b32 [%0], {%1, %2, %3, %4}; }"
-        ::"l"(row + 8 * r * out.row_stride + 32 * part), "r"(words[0]), "r"(words[1]),
-          "r"(words[2]), "r"(words[3]), "r"(thread_row + 8 * r), "r"(problem.query_rows)
-        : "memory");
+    store_global_chunk_of_row(row + 8 * r * out.row_stride + 32 * part, words, thread_row + 8 * r,
+                              problem.query_rows);
   }
 }
 

@@ -104,6 +104,26 @@ __device__ __forceinline__ uint32 shared_address(const char* pointer) {
   return address;
 }
 
+__device__ __forceinline__ void load_shared_words_4(uint32 address, int32& x, int32& y,
+                                                    int32& z, int32& w) {
+  asm volatile("ld.shared.v4.b32 {%0, %1, %2, %3}, [%4];"
+               : "=r"(x), "=r"(y), "=r"(z), "=r"(w) : "r"(address) : "memory");
+}
+
+__device__ __forceinline__ void store_shared_words_4(uint32 address, int32 x, int32 y,
+                                                     int32 z, int32 w) {
+  asm volatile("st.shared.v4.b32 [%0], {%1, %2, %3, %4};"
+               ::"r"(address), "r"(x), "r"(y), "r"(z), "r"(w) : "memory");
+}
+
+// ---- global memory: chunks of 16 bytes ----
+
+__device__ __forceinline__ void store_global_chunk(uint16* address, uint32 x, uint32 y, uint32 z,
+                                                   uint32 w) {
+  asm volatile("st.global.v4.b32 [%0], {%1, %2, %3, %4};"
+               :: "l"(address), "r"(x), "r"(y), "r"(z), "r"(w) : "memory");
+}
+
 // ---- TMA: tensor copies between global and shared memory ----
 // What is outside the tensor reads as zero and is not written.
 // Coordinates of 5 dimensions: (column in panel, row, panel, head, batch).
@@ -186,8 +206,7 @@ __device__ __forceinline__ uint32 descriptor_low(uint32 address) {
 }
 
 // D[64 x 128] = A * B^T: A (64 x 16) and B (128 x 16) in shared memory, both K-major.
-__device__ __forceinline__ void wgmma_m64n128k16_first(float (&d)[64],
-    uint64 a, uint64 b) {
+__device__ __forceinline__ void wgmma_m64n128k16_first(float (&d)[64], uint64 a, uint64 b) {
   asm volatile(
       "wgmma.mma_async.sync.aligned.m64n128k16.f32.f16.f16 "
       "{%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15,"
@@ -210,8 +229,7 @@ __device__ __forceinline__ void wgmma_m64n128k16_first(float (&d)[64],
 }
 
 // As above, and adds the old D.
-__device__ __forceinline__ void wgmma_m64n128k16(float (&d)[64], uint64 a,
-    uint64 b) {
+__device__ __forceinline__ void wgmma_m64n128k16(float (&d)[64], uint64 a, uint64 b) {
   asm volatile(
       "wgmma.mma_async.sync.aligned.m64n128k16.f32.f16.f16 "
       "{%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15,"
@@ -234,8 +252,8 @@ __device__ __forceinline__ void wgmma_m64n128k16(float (&d)[64], uint64 a,
 }
 
 // D[64 x 96] += A * B: A (64 x 16) in registers, B (16 x 96) in shared memory, MN-major.
-__device__ __forceinline__ void wgmma_m64n96k16_register_a(
-    float (&d)[48], uint32 a0, uint32 a1, uint32 a2, uint32 a3, uint64 b) {
+__device__ __forceinline__ void wgmma_m64n96k16_register_a(float (&d)[48], uint32 a0, uint32 a1,
+    uint32 a2, uint32 a3, uint64 b) {
   asm volatile(
       "wgmma.mma_async.sync.aligned.m64n96k16.f32.f16.f16 "
       "{%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15,"

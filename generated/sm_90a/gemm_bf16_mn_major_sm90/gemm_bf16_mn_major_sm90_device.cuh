@@ -159,9 +159,10 @@ __device__ __forceinline__ uint32 descriptor_low(uint32 address) {
 }
 
 // D[64 x 256] = A * B, and adds the old D where `accumulate`: A (64 x 16) and B (16 x 256) in
-// shared memory.
-__device__ __forceinline__ void wgmma_m64n256k16_add_if(
-    float (&d)[128], uint64 a, uint64 b, bool accumulate) {
+// shared memory, each MN-major (1) or K-major (0).
+template <int32 a_major, int32 b_major>
+__device__ __forceinline__ void wgmma_m64n256k16_add_if(float (&d)[128], uint64 a, uint64 b,
+    bool accumulate) {
   asm volatile(
       "{ .reg .pred p; setp.ne.u32 p, %130, 0;\n"
       "wgmma.mma_async.sync.aligned.m64n256k16.f32.bf16.bf16 "
@@ -173,7 +174,7 @@ __device__ __forceinline__ void wgmma_m64n256k16_add_if(
       "%80,%81,%82,%83,%84,%85,%86,%87,%88,%89,%90,%91,%92,%93,%94,%95,"
       "%96,%97,%98,%99,%100,%101,%102,%103,%104,%105,%106,%107,%108,%109,%110,%111,"
       "%112,%113,%114,%115,%116,%117,%118,%119,%120,%121,%122,%123,%124,%125,%126,%127}, "
-      "%128, %129, p, 1, 1, 1, 1; }"
+      "%128, %129, p, 1, 1, %131, %132; }"
       : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]), "+f"(d[4]), "+f"(d[5]),
         "+f"(d[6]), "+f"(d[7]), "+f"(d[8]), "+f"(d[9]), "+f"(d[10]), "+f"(d[11]),
         "+f"(d[12]), "+f"(d[13]), "+f"(d[14]), "+f"(d[15]), "+f"(d[16]), "+f"(d[17]),
@@ -196,7 +197,7 @@ __device__ __forceinline__ void wgmma_m64n256k16_add_if(
         "+f"(d[114]), "+f"(d[115]), "+f"(d[116]), "+f"(d[117]), "+f"(d[118]), "+f"(d[119]),
         "+f"(d[120]), "+f"(d[121]), "+f"(d[122]), "+f"(d[123]), "+f"(d[124]), "+f"(d[125]),
         "+f"(d[126]), "+f"(d[127])
-      : "l"(a), "l"(b), "r"(static_cast<uint32>(accumulate)));
+      : "l"(a), "l"(b), "r"(static_cast<uint32>(accumulate)), "n"(a_major), "n"(b_major));
 }
 
 // ---- warps: which lane acts, and how many registers a thread has ----

@@ -217,9 +217,10 @@ __device__ __forceinline__ uint32 descriptor_low(uint32 address) {
 }
 
 // D[64 x 128] = A * B, and adds the old D where `accumulate`: A (64 x 16) and B (16 x 128) in
-// shared memory.
-__device__ __forceinline__ void wgmma_m64n128k16_add_if(
-    float (&d)[64], uint64 a, uint64 b, bool accumulate) {
+// shared memory, each MN-major (1) or K-major (0).
+template <int32 a_major, int32 b_major>
+__device__ __forceinline__ void wgmma_m64n128k16_add_if(float (&d)[64], uint64 a, uint64 b,
+    bool accumulate) {
   asm volatile(
       "{ .reg .pred p; setp.ne.u32 p, %66, 0;\n"
       "wgmma.mma_async.sync.aligned.m64n128k16.f32.bf16.bf16 "
@@ -227,7 +228,7 @@ __device__ __forceinline__ void wgmma_m64n128k16_add_if(
       "%16,%17,%18,%19,%20,%21,%22,%23,%24,%25,%26,%27,%28,%29,%30,%31,"
       "%32,%33,%34,%35,%36,%37,%38,%39,%40,%41,%42,%43,%44,%45,%46,%47,"
       "%48,%49,%50,%51,%52,%53,%54,%55,%56,%57,%58,%59,%60,%61,%62,%63}, "
-      "%64, %65, p, 1, 1, 0, 0; }"
+      "%64, %65, p, 1, 1, %67, %68; }"
       : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]), "+f"(d[4]), "+f"(d[5]),
         "+f"(d[6]), "+f"(d[7]), "+f"(d[8]), "+f"(d[9]), "+f"(d[10]), "+f"(d[11]),
         "+f"(d[12]), "+f"(d[13]), "+f"(d[14]), "+f"(d[15]), "+f"(d[16]), "+f"(d[17]),
@@ -239,7 +240,7 @@ __device__ __forceinline__ void wgmma_m64n128k16_add_if(
         "+f"(d[48]), "+f"(d[49]), "+f"(d[50]), "+f"(d[51]), "+f"(d[52]), "+f"(d[53]),
         "+f"(d[54]), "+f"(d[55]), "+f"(d[56]), "+f"(d[57]), "+f"(d[58]), "+f"(d[59]),
         "+f"(d[60]), "+f"(d[61]), "+f"(d[62]), "+f"(d[63])
-      : "l"(a), "l"(b), "r"(static_cast<uint32>(accumulate)));
+      : "l"(a), "l"(b), "r"(static_cast<uint32>(accumulate)), "n"(a_major), "n"(b_major));
 }
 
 // ---- warps: which lane acts, and how many registers a thread has ----

@@ -154,9 +154,10 @@ __device__ __forceinline__ uint32 descriptor_low(uint32 address) {
 }
 
 // D[64 x 192] = A * B, and adds the old D where `accumulate`: A (64 x 16) and B (16 x 192) in
-// shared memory.
-__device__ __forceinline__ void wgmma_m64n192k16_add_if(
-    float (&d)[96], uint64 a, uint64 b, bool accumulate) {
+// shared memory, each MN-major (1) or K-major (0).
+template <int32 a_major, int32 b_major>
+__device__ __forceinline__ void wgmma_m64n192k16_add_if(float (&d)[96], uint64 a, uint64 b,
+    bool accumulate) {
   asm volatile(
       "{ .reg .pred p; setp.ne.u32 p, %98, 0;\n"
       "wgmma.mma_async.sync.aligned.m64n192k16.f32.f16.f16 "
@@ -166,7 +167,7 @@ __device__ __forceinline__ void wgmma_m64n192k16_add_if(
       "%48,%49,%50,%51,%52,%53,%54,%55,%56,%57,%58,%59,%60,%61,%62,%63,"
       "%64,%65,%66,%67,%68,%69,%70,%71,%72,%73,%74,%75,%76,%77,%78,%79,"
       "%80,%81,%82,%83,%84,%85,%86,%87,%88,%89,%90,%91,%92,%93,%94,%95}, "
-      "%96, %97, p, 1, 1, 0, 0; }"
+      "%96, %97, p, 1, 1, %99, %100; }"
       : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]), "+f"(d[4]), "+f"(d[5]),
         "+f"(d[6]), "+f"(d[7]), "+f"(d[8]), "+f"(d[9]), "+f"(d[10]), "+f"(d[11]),
         "+f"(d[12]), "+f"(d[13]), "+f"(d[14]), "+f"(d[15]), "+f"(d[16]), "+f"(d[17]),
@@ -183,7 +184,7 @@ __device__ __forceinline__ void wgmma_m64n192k16_add_if(
         "+f"(d[78]), "+f"(d[79]), "+f"(d[80]), "+f"(d[81]), "+f"(d[82]), "+f"(d[83]),
         "+f"(d[84]), "+f"(d[85]), "+f"(d[86]), "+f"(d[87]), "+f"(d[88]), "+f"(d[89]),
         "+f"(d[90]), "+f"(d[91]), "+f"(d[92]), "+f"(d[93]), "+f"(d[94]), "+f"(d[95])
-      : "l"(a), "l"(b), "r"(static_cast<uint32>(accumulate)));
+      : "l"(a), "l"(b), "r"(static_cast<uint32>(accumulate)), "n"(a_major), "n"(b_major));
 }
 
 // ---- warps: which lane acts, and how many registers a thread has ----

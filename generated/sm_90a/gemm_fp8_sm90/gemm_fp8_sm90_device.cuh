@@ -153,9 +153,9 @@ __device__ __forceinline__ uint32 descriptor_low(uint32 address) {
 }
 
 // D[64 x 256] = A * B, and adds the old D where `accumulate`: A (64 x 32) and B (32 x 256) in
-// shared memory.
-__device__ __forceinline__ void wgmma_m64n256k32_add_if(
-    float (&d)[128], uint64 a, uint64 b, bool accumulate) {
+// shared memory, both K-major: bytes have no other order.
+__device__ __forceinline__ void wgmma_m64n256k32_add_if(float (&d)[128], uint64 a, uint64 b,
+    bool accumulate) {
   asm volatile(
       "{ .reg .pred p; setp.ne.u32 p, %130, 0;\n"
       "wgmma.mma_async.sync.aligned.m64n256k32.f32.e4m3.e4m3 "
