@@ -40,6 +40,8 @@ class AttentionKeys(Strict):
     """Which keys a row sees; the diagonal ends at the bottom right corner. none: all of them."""
     lse: bool = True
     """Also write the log-sum-exp of every row, float32 (batch, heads, query rows)."""
+    sinks: bool = False
+    """A logit of each query head, given with the call, joins the sum of every softmax."""
     softcap: SoftcapValue | None = None
     """Logits become softcap * tanh(logit / softcap) before the mask."""
 

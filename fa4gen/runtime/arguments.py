@@ -9,7 +9,12 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
-from fa4gen.runtime.float32_arguments import FLOAT32_BYTES, check_descales, check_lse
+from fa4gen.runtime.float32_arguments import (
+    FLOAT32_BYTES,
+    check_descales,
+    check_lse,
+    check_sinks,
+)
 from fa4gen.runtime.memory_overlap import may_overlap, may_overlap_itself
 from fa4gen.runtime.refusal import refusal, refuse, wrong
 from fa4gen.runtime.schedule import INT32_MAX, ProblemSize
@@ -51,6 +56,8 @@ class Arguments(NamedTuple):
     """float32 (batch, key heads), as the other two; None is 1."""
     key_descale: TensorView | None = None
     value_descale: TensorView | None = None
+    sinks: TensorView | None = None
+    """float32 (query heads); given for kernels with sinks, and only for them."""
 
     @property
     def device(self) -> int:
@@ -60,7 +67,14 @@ class Arguments(NamedTuple):
     @property
     def descales(self) -> dict[str, TensorView | None]:
         """The scales of fp8 by the name of the argument."""
-        return dict(zip(DESCALES, self[-3:], strict=True))
+        scales = (self.query_descale, self.key_descale, self.value_descale)
+        return dict(zip(DESCALES, scales, strict=True))
+
+    @property
+    def float32_inputs(self) -> dict[str, TensorView]:
+        """What the call reads beside query, key and value, by the name of the argument."""
+        named = {**self.descales, "sinks": self.sinks}
+        return {name: view for name, view in named.items() if view is not None}
 
 
 @dataclass(frozen=True)
@@ -76,6 +90,8 @@ class CheckedArguments:
     size: ProblemSize
     descales: dict[str, TensorView | None]
     """By the name of the argument; None is 1, and what a kernel without them has."""
+    sinks: TensorView | None = None
+    """None for a kernel without them."""
 
     def tensor(self, name: str) -> TensorView:
         """Return the tensor called "query", "key", "value" or "out"."""
@@ -132,6 +148,7 @@ def check_arguments(plan: AttentionPlan, arguments: Arguments) -> CheckedArgumen
     problems = [*_check_types(plan, views), *_check_shapes(plan, views, arguments.layout)]
     problems += check_lse(plan, arguments.lse, views["query"])
     problems += check_descales(plan, arguments.descales, views["query"], views["key"])
+    problems += check_sinks(plan, arguments.sinks, views["query"])
     problems += _check_scale(arguments.softmax_scale)
     refuse(problems)
     for name, view in views.items():
@@ -152,6 +169,7 @@ def check_arguments(plan: AttentionPlan, arguments: Arguments) -> CheckedArgumen
             batch, query_heads, query_heads // max(1, key_heads), query_rows, key_rows
         ),
         descales=arguments.descales,
+        sinks=arguments.sinks,
     )
 
 
@@ -318,9 +336,7 @@ def _check_overlap(
 ) -> list[Problem]:
     """Refuse outputs that share memory with anything: other tiles may still read or write it."""
     inputs = [(name, views[name], plan.element_bytes) for name in ("query", "key", "value")]
-    inputs += [
-        (name, view, FLOAT32_BYTES) for name, view in arguments.descales.items() if view is not None
-    ]
+    inputs += [(name, view, FLOAT32_BYTES) for name, view in arguments.float32_inputs.items()]
     outputs = [("out", views["out"], plan.out_element_bytes)]
     if arguments.lse is not None:
         outputs.append(("lse", arguments.lse, FLOAT32_BYTES))

@@ -54,6 +54,7 @@ class AttentionKernel(Kernel[Arguments]):
         query_descale: Any = None,
         key_descale: Any = None,
         value_descale: Any = None,
+        sinks: Any = None,
     ) -> Any:
         """Compute softmax(softmax_scale * query . key^T) . value under the kernel's mask.
 
@@ -76,6 +77,10 @@ class AttentionKernel(Kernel[Arguments]):
         contiguous (batch, key heads), positive and finite, which is not checked. The tensors
         represent their elements times these; None means 1.
 
+        Kernels with sinks take ``sinks``: float32, contiguous (query heads). The softmax of each
+        row is that of its logits and the head's sink, whose share goes to no value; the log-sum-exp
+        includes it, and is the sink where a row sees no key. -inf means no sink.
+
         The kernel is enqueued on CuPy's current stream of that GPU. If that is a default stream and
         the query is a torch tensor, it is enqueued on torch's current stream. The host does not
         wait. After a first call on the GPU, calls can be captured into CUDA graphs.
@@ -84,7 +89,7 @@ class AttentionKernel(Kernel[Arguments]):
         MissingCapabilityError where there is no GPU.
         """
         descales = (query_descale, key_descale, value_descale)
-        call = self._take(query, key, value, out, lse, softmax_scale, layout, descales)
+        call = self._take(query, key, value, out, lse, softmax_scale, layout, descales, sinks)
         self._enqueue(call)
         return (call.out, call.lse) if self.plan.lse else call.out
 
@@ -101,13 +106,14 @@ class AttentionKernel(Kernel[Arguments]):
         query_descale: Any = None,
         key_descale: Any = None,
         value_descale: Any = None,
+        sinks: Any = None,
     ) -> Launch:
         """Check a call and prepare everything for it, to be launched as often as needed.
 
         Arguments and errors are those of the call itself.
         """
         descales = (query_descale, key_descale, value_descale)
-        call = self._take(query, key, value, out, lse, softmax_scale, layout, descales)
+        call = self._take(query, key, value, out, lse, softmax_scale, layout, descales, sinks)
         self._enqueue(call, launch=False)
         return Launch(self, call)
 
@@ -121,6 +127,7 @@ class AttentionKernel(Kernel[Arguments]):
         softmax_scale: float | None,
         layout: str,
         descales: tuple[Any, Any, Any],
+        sinks: Any,
     ) -> Call[Arguments]:
         """View the arrays, and make the outputs that were not given."""
         check_layout(layout)
@@ -141,6 +148,7 @@ class AttentionKernel(Kernel[Arguments]):
         lse_view, kept_lse = view_optional("lse", lse)
         views = [view_optional(*pair) for pair in zip(DESCALES, descales, strict=True)]
         query_descale, key_descale, value_descale = (view for view, _ in views)
+        sinks_view, kept_sinks = view_optional("sinks", sinks)
         scale = self.plan.depth**-0.5 if softmax_scale is None else as_scale(softmax_scale)
         return Call(
             Arguments(
@@ -154,9 +162,10 @@ class AttentionKernel(Kernel[Arguments]):
                 query_descale,
                 key_descale,
                 value_descale,
+                sinks_view,
             ),
             out,
-            (query, key, value, kept_out, kept_lse, *(kept for _, kept in views)),
+            (query, key, value, kept_out, kept_lse, kept_sinks, *(kept for _, kept in views)),
             lse,
         )
 
@@ -196,6 +205,7 @@ def scalar_values(checked: CheckedArguments, schedule: Schedule) -> dict[str, by
         "out": checked.out.pointer,
         "lse": _pointer(checked.lse),
         **{name: _pointer(view) for name, view in checked.descales.items()},
+        "sinks": _pointer(checked.sinks),
         "batch": size.batch,
         "query_heads": size.query_heads,
         "heads_per_key_head": size.heads_per_key_head,

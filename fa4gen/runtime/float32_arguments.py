@@ -1,4 +1,4 @@
-"""Checks of the float32 arrays of a call: the log-sum-exp, and the scales of fp8."""
+"""Checks of the float32 arrays of a call: the log-sum-exp, the scales of fp8, and sinks."""
 
 from __future__ import annotations
 
@@ -51,6 +51,22 @@ def check_descales(
         else:
             problems += _check_float32(name, view, query.device, shape, "(batch, key heads)")
     return problems
+
+
+def check_sinks(plan: AttentionPlan, sinks: TensorView | None, query: TensorView) -> list[Problem]:
+    """Check the sinks against a query (batch, rows, heads, depth).
+
+    Their values are on the GPU and are not checked.
+    """
+    shape = (query.shape[2],)
+    if not plan.sinks:
+        if sinks is None:
+            return []
+        remedy = "this kernel was generated with sinks: false"
+        return [wrong("sinks", "an array", "no sinks", remedy=remedy)]
+    if sinks is None:
+        return [wrong("sinks", "nothing", f"float32 (query heads) = {shape}")]
+    return _check_float32("sinks", sinks, query.device, shape, "(query heads)")
 
 
 def _check_float32(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from fa4gen.errors import ConfigError, Problem
 from fa4gen.masks import mask_numbers
 from fa4gen.runtime.arguments import DESCALES, Arguments, largest_row_count
 from fa4gen.runtime.schedule import ProblemSize, in_groups, plan_schedule
@@ -34,6 +35,17 @@ SIZES = (
 
 class AttentionFamily:
     """Attention forward."""
+
+    def refuse(self, plan: AttentionPlan) -> None:
+        """See Family."""
+        if plan.sinks:
+            raise ConfigError(
+                Problem(
+                    "sinks: true: the C launcher does not pass sinks yet",
+                    remedy="call the kernel by fa4gen.load, or leave out sinks",
+                    key="sinks",
+                )
+            )
 
     def launcher_facts(self, plan: AttentionPlan, facts: LauncherFacts) -> LauncherFacts:
         """See Family."""

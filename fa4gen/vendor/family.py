@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 class Family(Protocol):
     """Facts for the C templates, and calls of the C interface."""
 
+    def refuse(self, plan: Any) -> None:
+        """Raise ConfigError for a kernel that the C launcher cannot call."""
+
     def launcher_facts(self, plan: Any, facts: LauncherFacts) -> LauncherFacts:
         """Return ``facts``, which every family has, with those of this one."""
 

@@ -37,6 +37,9 @@ SIZES = (
 class GemmFamily:
     """Matrix products."""
 
+    def refuse(self, plan: GemmPlan) -> None:
+        """See Family: there is none."""
+
     def launcher_facts(self, plan: GemmPlan, facts: LauncherFacts) -> LauncherFacts:
         """See Family."""
         return replace(

@@ -16,6 +16,7 @@ from fa4gen.toolchain.batch import compile_many
 from fa4gen.toolchain.cache import Cache
 from fa4gen.toolchain.compile import find_compiler
 from fa4gen.toolchain.model import Unit
+from fa4gen.vendor.family import family_of
 from fa4gen.vendor.folder import ROOTS
 from fa4gen.vendor.model import VendoredKernel
 from fa4gen.vendor.names import interface_names, taken_names, with_prefix
@@ -87,6 +88,7 @@ def render_kernels(
     for item in loaded:
         try:
             plan = with_prefix(build_plan(item.config), prefix)
+            family_of(plan).refuse(plan)
         except ConfigError as error:
             problems += locate(error, item).problems
             continue

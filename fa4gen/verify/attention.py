@@ -102,6 +102,7 @@ class AttentionFamily:
             rng,
             value_depth=plan.value_depth,
             has_descales=plan.has_descales,
+            has_sinks=plan.sinks,
         )
         memory = place(case, inputs, plan.dtype, lse=plan.lse, out_dtype=plan.out_dtype)
         memory = replace(memory, multiprocessors=case.multiprocessors)
@@ -123,7 +124,7 @@ class AttentionFamily:
             lse=arrays.get("lse"),
             softmax_scale=memory.softmax_scale,
             layout=memory.layout,
-            **{name: arrays.get(name) for name in DESCALES},
+            **{name: arrays.get(name) for name in (*DESCALES, "sinks")},
         )
 
     def emulated_launch(
@@ -136,7 +137,7 @@ class AttentionFamily:
             plan,
             Arguments(
                 views["query"], views["key"], views["value"], views["out"], views.get("lse"),
-                scale, memory.layout, *(views.get(name) for name in DESCALES),
+                scale, memory.layout, *(views.get(name) for name in (*DESCALES, "sinks")),
             ),
         )  # fmt: skip
         schedule = plan_schedule(plan, checked.size, multiprocessors)
@@ -149,7 +150,7 @@ class AttentionFamily:
             for row in plan.tensor_maps
         }
         values = {**scalar_values(checked, schedule), "tile_counter": np.zeros(2, np.int32)}
-        return EmulatedLaunch(schedule.grid, values, maps, ("out", "lse", *DESCALES))
+        return EmulatedLaunch(schedule.grid, values, maps, ("out", "lse", "sinks", *DESCALES))
 
 
 @dataclass(frozen=True)
@@ -192,9 +193,11 @@ def make_reference(
     """Compute the exact results for ``inputs``, and the bounds on a kernel's errors."""
     problem = AttentionProblem.of(plan, inputs.softmax_scale)
     query, key, value = (xp.asarray(x) for x in (inputs.query, inputs.key, inputs.value))
-    precision, descales = Precision.of(plan), inputs.descales
-    exact = exact_attention(problem, query, key, value, xp, descales=descales)
-    rounded = rounded_attention(problem, query, key, value, precision, rng, xp, descales=descales)
+    precision, descales, sinks = Precision.of(plan), inputs.descales, inputs.sinks
+    exact = exact_attention(problem, query, key, value, xp, descales=descales, sinks=sinks)
+    rounded = rounded_attention(
+        problem, query, key, value, precision, rng, xp, descales=descales, sinks=sinks
+    )
     own = tolerance.measure(rounded, exact, xp)
     bounds = tolerance.bounds(own, exact, problem, query, key, precision, xp, descales=descales)
     return AttentionReference(exact, own, bounds)

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 Floats = NDArray[np.float32]
 DESCALE_RANGE = (0.5, 2.0)
+SINK_ROWS = 15
+"""Rows, about, whose log-sum-exp places the sinks."""
 
 
 @dataclass(frozen=True)
@@ -36,6 +38,33 @@ class Inputs:
     """The call passes no scale, and the launcher's default must be this one."""
     descales: Mapping[str, Floats] = field(default_factory=dict)
     """(batch, key heads), of "query", "key" and "value"; those left out are not passed."""
+    sinks: Floats | None = None
+    """(query heads); None for a kernel without them."""
+
+
+def draw_sinks(draft: Draft) -> Floats:
+    """Draw a logit for each query head, most of them near the log-sum-exp of the head's rows.
+
+    Some weigh much more than the keys, some nothing, and some are -inf.
+    """
+    heads = draft.query.shape[2]
+    sinks = np.array([_least_lse(draft, head) for head in range(heads)], np.float64)
+    sinks += draft.rng.normal(0.0, 2.0, heads) + draft.rng.choice([0, 0, 0, 6, -30], heads)
+    sinks[draft.rng.random(heads) < 0.1] = -np.inf
+    return sinks.astype(np.float32)
+
+
+def _least_lse(draft: Draft, head: int) -> float:
+    """Return the least log-sum-exp over all keys of some rows of ``head``; 0 where there are none.
+
+    A sink far above a row's would leave nothing of the row's output to be compared.
+    """
+    if not (draft.query.size and draft.key.size):
+        return 0.0
+    key_head = head * draft.key.shape[2] // draft.query.shape[2]
+    rows = draft.query[0, :, head].astype(np.float64)
+    scores = rows[:: max(1, len(rows) // SINK_ROWS)] @ draft.key[0, :, key_head].T * draft.scale
+    return float(np.logaddexp.reduce(scores, axis=1).min())
 
 
 def make_rng(seed: int, case_name: str) -> np.random.Generator:
@@ -51,11 +80,12 @@ def make_inputs(
     *,
     value_depth: int | None = None,
     has_descales: bool = False,
+    has_sinks: bool = False,
 ) -> Inputs:
     """Draw the inputs of ``case`` for a kernel of this depth and element type.
 
     Values have the depth of the keys unless ``value_depth`` says otherwise. With ``has_descales``
-    the scales are drawn that the case names.
+    the scales are drawn that the case names; with ``has_sinks`` a logit for each query head.
     """
     query_shape = (case.batch, case.query_rows, case.query_heads, depth)
     key_shape = (case.batch, case.key_rows, case.key_heads, depth)
@@ -79,4 +109,5 @@ def make_inputs(
             name: rng.uniform(*DESCALE_RANGE, (case.batch, case.key_heads)).astype(np.float32)
             for name in (case.descales if has_descales else ())
         },
+        sinks=draw_sinks(draft) if has_sinks else None,
     )

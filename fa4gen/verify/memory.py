@@ -51,7 +51,7 @@ class AttentionMemory(CaseMemory):
     """The tensors' places, and the launcher's other arguments.
 
     Views are "query", "key", "value", "out"; "lse" for a kernel that writes it;
-    "query_descale", "key_descale", "value_descale" where the call passes them.
+    "query_descale", "key_descale", "value_descale", "sinks" where the call passes them.
     """
 
     layout: Literal["bshd", "bhsd"]
@@ -89,6 +89,9 @@ def place(
     for name, array in inputs.descales.items():
         maker.add_contiguous(f"{name}_descale", array.shape)
         maker.fill(f"{name}_descale", array)
+    if inputs.sinks is not None:
+        maker.add_contiguous("sinks", inputs.sinks.shape)
+        maker.fill("sinks", inputs.sinks)
     if lse:
         batch, rows, heads, _ = inputs.query.shape
         maker.add_contiguous("lse", (batch, heads, rows))

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from fa4gen.designs.shared.attention_model import AttentionPlan
     from fa4gen.masks.mask import Mask
     from fa4gen.scores.score import Score
+    from fa4gen.verify.inputs import Floats
     from fa4gen.verify.precision import Precision
 
     Descales = Mapping[str, Any]
@@ -72,18 +73,23 @@ def exact_attention(
     xp: Any = np,
     *,
     descales: Descales | None = None,
+    sinks: Floats | None = None,
 ) -> AttentionResult:
-    """Compute in float64. Rows that see no key give zeros and -inf."""
+    """Compute in float64. Rows that see no key give zeros and -inf.
+
+    ``sinks``: a logit for each query head, one more term of the softmax's sum.
+    """
     out = xp.zeros((*query.shape[:3], value.shape[3]), dtype=xp.float64)
-    lse = xp.full(_lse_shape(query), -xp.inf, dtype=xp.float64)
+    lse = _lse_of_no_key(query, sinks, xp, xp.float64)
     for block in _blocks(problem, query, key, value, descales or {}, xp):
         q, k, v = (x.astype(xp.float64) for x in (block.query, block.key, block.value))
         scores = (q @ k.T) * (problem.softmax_scale * block.score_descale)
         scores = problem.score.exact(scores, xp)
         scores[block.hidden] = -xp.inf
-        largest = scores.max(axis=1, keepdims=True)
+        sink = -math.inf if sinks is None else float(sinks[block.head])
+        largest = xp.maximum(scores.max(axis=1, keepdims=True), sink)
         weights = xp.exp(scores - largest)
-        total = weights.sum(axis=1, keepdims=True)
+        total = weights.sum(axis=1, keepdims=True) + xp.exp(sink - largest)
         out[block.out_index] = (weights @ v) / total * block.value_descale
         lse[block.lse_index] = (largest + xp.log(total))[:, 0]
     return AttentionResult(out, lse)
@@ -99,6 +105,7 @@ def rounded_attention(
     xp: Any = np,
     *,
     descales: Descales | None = None,
+    sinks: Floats | None = None,
 ) -> AttentionResult:
     """Compute as a kernel does: float32, probabilities and output rounded to their types.
 
@@ -108,7 +115,7 @@ def rounded_attention(
     """
     log2_e = math.log2(math.e)
     out = xp.zeros((*query.shape[:3], value.shape[3]), dtype=xp.float32)
-    lse = xp.full(_lse_shape(query), -xp.inf, dtype=xp.float32)
+    lse = _lse_of_no_key(query, sinks, xp, xp.float32)
     shift = np.float32(precision.probability_shift)
     lags = rng.uniform(0, precision.rescale_threshold, size=_lse_shape(query)).astype(np.float32)
     for block in _blocks(problem, query, key, value, descales or {}, xp):
@@ -122,9 +129,15 @@ def rounded_attention(
         weights = xp.exp2(scores - stale)
         total = weights.sum(axis=1, keepdims=True)
         block_out = (round_to(weights, precision.dtype, xp) @ block.value) / total
+        total_log2 = stale + xp.log2(total)
+        if sinks is not None:
+            sink = np.float32(sinks[block.head] * np.float32(log2_e))
+            with np.errstate(over="ignore"):  # a sink so large leaves 0
+                block_out /= 1 + xp.exp2(sink - total_log2)
+            total_log2 = xp.logaddexp2(total_log2, sink)
         block_out *= np.float32(block.value_descale)
         out[block.out_index] = round_to(block_out, precision.out_dtype, xp)
-        lse[block.lse_index] = ((stale + xp.log2(total)) * np.float32(math.log(2)))[:, 0]
+        lse[block.lse_index] = (total_log2 * np.float32(math.log(2)))[:, 0]
     return AttentionResult(out, lse)
 
 
@@ -142,6 +155,11 @@ class _Block:
     value_descale: float
     out_index: tuple[int, slice, int]
     lse_index: tuple[int, int, slice]
+
+    @property
+    def head(self) -> int:
+        """Query head."""
+        return self.lse_index[1]
 
 
 def _blocks(
@@ -181,6 +199,14 @@ def _blocks(
                     (batch, rows, head),
                     (batch, head, rows),
                 )
+
+
+def _lse_of_no_key(query: Any, sinks: Floats | None, xp: Any, dtype: Any) -> Any:
+    """Return the log-sum-exp of rows that see no key, for all rows."""
+    lse = xp.full(_lse_shape(query), -xp.inf, dtype=dtype)
+    if sinks is not None:
+        lse[:] = xp.asarray(sinks, dtype=dtype)[None, :, None]
+    return lse
 
 
 def _lse_shape(query: Any) -> tuple[int, int, int]:

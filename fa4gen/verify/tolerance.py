@@ -140,6 +140,8 @@ def _lse_floor(
 
 
 def _longest_row(array: Any, xp: Any) -> float:
+    if not array.size:
+        return 0.0
     return math.sqrt(float((array.astype(xp.float64) ** 2).sum(axis=3).max()))
 
 

@@ -169,6 +169,39 @@ def test_a_kernel_without_lse_takes_none():
     assert check_arguments(PLAN_WITHOUT_LSE, good._replace(lse=None)).lse is None
 
 
+PLAN_WITH_SINKS = make_plan(sinks=True)
+
+
+def sinks_at(pointer=6 * GAP, **change):
+    return contiguous((8,), pointer, dtype="float32", element_bytes=4)._replace(**change)
+
+
+def test_a_kernel_with_sinks_takes_one_for_each_query_head():
+    good = make_arguments()._replace(sinks=sinks_at())
+    assert check_arguments(PLAN_WITH_SINKS, good).sinks is good.sinks
+    assert refusal(good) == ["sinks: expected no sinks, got an array"]
+    assert refusal(make_arguments(), PLAN_WITH_SINKS) == [
+        "sinks: expected float32 (query heads) = (8,), got nothing"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"shape": (2,)}, "sinks: expected (query heads) = (8,), got shape (2,)"),
+        ({"dtype": "bfloat16"}, "sinks: expected float32, got bfloat16"),
+        ({"device": -1}, "sinks: expected memory of a CUDA device, got memory of the CPU"),
+        (
+            {"pointer": 4 * GAP},
+            "out: expected memory of its own, got memory that overlaps the sinks's",
+        ),
+    ],
+)
+def test_each_wrong_sink_is_named(change, message):
+    arguments = make_arguments()._replace(sinks=sinks_at(**change))
+    assert refusal(arguments, PLAN_WITH_SINKS) == [message]
+
+
 def test_a_query_on_the_cpu_is_the_only_thing_said():
     query = make_arguments().query._replace(device=-1)
     arguments = make_arguments()._replace(query=query, out=None, lse=None)

@@ -88,6 +88,30 @@ def test_rows_that_see_nothing() -> None:
     assert np.isfinite(result.lse[0, 0, 3:]).all()
 
 
+@pytest.mark.parametrize("compute", ["exact", "rounded"])
+@given(mask=MASKS, rows=st.integers(1, 6), keys=st.integers(0, 6))
+@settings(deadline=None, max_examples=30)
+def test_a_sink_is_a_key_without_a_value_that_every_row_sees(compute, mask, rows, keys) -> None:
+    problem = AttentionProblem(mask, Score(), 0.7)
+    rng = np.random.default_rng(rows * 100 + keys)
+    q = rng.standard_normal((2, rows, 2, 4), dtype=np.float32)
+    k, v = rng.standard_normal((2, 2, keys, 1, 4), dtype=np.float32)
+    sinks = np.array([0.5, -np.inf], np.float32)
+    out, lse = slow_attention(problem, q, k, v)
+    seen = np.isfinite(lse)
+    weight = 1 / (1 + np.exp(sinks[None, :, None] - np.where(seen, lse, 0)))
+    if compute == "exact":
+        result, tolerance = exact_attention(problem, q, k, v, sinks=sinks), 1e-12
+    else:
+        precision = Precision("fp16", "fp16", 0.0, 0, 0.0)
+        result = rounded_attention(problem, q, k, v, precision, rng, sinks=sinks)
+        tolerance = 2e-3
+    share = np.where(seen, weight, 0).transpose(0, 2, 1)[..., None]
+    np.testing.assert_allclose(result.out, out * share, rtol=tolerance, atol=tolerance)
+    expected = np.logaddexp(lse, sinks[None, :, None])
+    np.testing.assert_allclose(result.lse, expected, rtol=1e-6, atol=1e-6)
+
+
 def test_large_logits_do_not_overflow() -> None:
     problem = AttentionProblem(NoMask(), Score(), 1.0)
     q = np.full((1, 2, 1, 4), 100, dtype=np.float32)

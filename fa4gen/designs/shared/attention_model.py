@@ -26,6 +26,8 @@ class AttentionPlan(KernelPlan):
     mask: Mask
     """Which keys a query row sees."""
     lse: bool
+    sinks: bool
+    """A logit of each query head joins the sum of the softmax, and the log-sum-exp."""
     score: Score
     """What becomes of logits before the mask."""
     has_descales: bool

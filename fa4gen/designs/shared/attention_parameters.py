@@ -43,6 +43,9 @@ def attention_parameters(
             )
             for name in ("query", "key", "value")
         ]
+    if config.sinks:
+        meaning = "logit of each query head's sink, one more term of the softmax's sum"
+        rows.append(Parameter("sinks", "const float* __restrict__", meaning))
     if scheduler == "dynamic":
         meaning = "two zeros; zero again after the launch"
         rows.append(Parameter("tile_counter", "int32* __restrict__", meaning))
