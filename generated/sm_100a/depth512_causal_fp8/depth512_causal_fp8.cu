@@ -38,7 +38,7 @@
 //   256 to 383  scores of even blocks: 64 x 256 float32, as two halves of 128 columns
 //   384 to 511  scores of odd blocks: 64 x 256 float32, as two halves of 128 columns
 //
-// Config sha256 3d8b0663dbf9d81be4be65753610adbaf63a13b991d1f3d4b29413114ec39ae1
+// Config sha256 5a5cb68dfa46e16c786cf50b6fda58d0fef5c7e4b111647485acaa6533a9a7c3
 
 #include "depth512_causal_fp8_barriers.h"
 #include "depth512_causal_fp8_device.cuh"

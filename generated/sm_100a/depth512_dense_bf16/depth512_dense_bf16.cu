@@ -38,7 +38,7 @@
 //   256 to 383  scores of even blocks: 64 x 256 float32, as two halves of 128 columns
 //   384 to 511  scores of odd blocks: 64 x 256 float32, as two halves of 128 columns
 //
-// Config sha256 99f43a4b5e91f09ba2b35d6fdbf8b0d5317fb83ccd6dcc4e99b50889cafb3172
+// Config sha256 b8021c4a10a95145b2eb4bf470e7d9f3fe2b8571b9bee6f7f2aac029cee986a1
 
 #include "depth512_dense_bf16_barriers.h"
 #include "depth512_dense_bf16_device.cuh"

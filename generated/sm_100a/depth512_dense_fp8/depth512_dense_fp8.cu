@@ -38,7 +38,7 @@
 //   256 to 383  scores of even blocks: 64 x 256 float32, as two halves of 128 columns
 //   384 to 511  scores of odd blocks: 64 x 256 float32, as two halves of 128 columns
 //
-// Config sha256 594cfb5c94fab20f8371b024d62d892b7be35f94eb56eabab0a2a7d464ba3705
+// Config sha256 41180feb3267cc3eba1aab4ed944093bf615abcd40a0a1e0f894b436773b4f05
 
 #include "depth512_dense_fp8_barriers.h"
 #include "depth512_dense_fp8_device.cuh"

@@ -38,7 +38,7 @@
 //   256 to 383  scores of even blocks: 64 x 256 float32, as two halves of 128 columns
 //   384 to 511  scores of odd blocks: 64 x 256 float32, as two halves of 128 columns
 //
-// Config sha256 fb7f7bbab1dd3e291a612645a319aec1179b639e5df6f5090b29bcd4aa104b4b
+// Config sha256 8803a69c410dffb0b68903a4e54a9ac2d2a4ad8d69c3daf97e9890a4cec2c57b
 
 #include "depth512_window_fp8_barriers.h"
 #include "depth512_window_fp8_device.cuh"

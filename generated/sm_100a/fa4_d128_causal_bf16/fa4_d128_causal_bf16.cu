@@ -40,7 +40,7 @@
 //     0 to  63  probabilities of query tile 0: 128 x 128 bf16, over the scores they came from
 //   128 to 191  probabilities of query tile 1: 128 x 128 bf16, over the scores they came from
 //
-// Config sha256 4b464388883302e7c56da74359d2c83faeed3913fc71c24c7adc35eedd09d8c9
+// Config sha256 ae7cd41b02e6a781ac9e993e0485597341f138cd7135715bc6735b8609a66a9a
 
 #include "fa4_d128_causal_bf16_barriers.h"
 #include "fa4_d128_causal_bf16_device.cuh"

@@ -42,7 +42,7 @@
 //     0 to  63  probabilities of query tile 0: 128 x 128 fp16, over the scores they came from
 //   128 to 191  probabilities of query tile 1: 128 x 128 fp16, over the scores they came from
 //
-// Config sha256 1b5a9d4eaa9b2d1f4bb49042965122d6f8379b6cbae9abff5c6551ec8c85dfc0
+// Config sha256 42b625eff59c523e6d9f894aa7f229854906baaee7c553c756967803708ad322
 
 #include "fa4_d128_causal_fp16_barriers.h"
 #include "fa4_d128_causal_fp16_device.cuh"

@@ -42,7 +42,7 @@
 //     0 to  63  probabilities of query tile 0: 128 x 128 bf16, over the scores they came from
 //   128 to 191  probabilities of query tile 1: 128 x 128 bf16, over the scores they came from
 //
-// Config sha256 a342db8cf7b032067f355ea25718c5fd040d8f5d32da864034896c6db91bb981
+// Config sha256 b71200d6f6210d10131689c9d310f0b057ef5161853abf0e946ef66f49952759
 
 #include "fa4_d128_causal_softcap_bf16_barriers.h"
 #include "fa4_d128_causal_softcap_bf16_device.cuh"

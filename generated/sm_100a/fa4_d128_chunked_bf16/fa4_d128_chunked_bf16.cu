@@ -40,7 +40,7 @@
 //     0 to  63  probabilities of query tile 0: 128 x 128 bf16, over the scores they came from
 //   128 to 191  probabilities of query tile 1: 128 x 128 bf16, over the scores they came from
 //
-// Config sha256 9e9029ffc9bf8232279547c74dc78c2f3898c36e779519b75fdb9830be9a2d46
+// Config sha256 edf230089b466cf9ef550e5022903971766f921893932ae6c99e11c9bec466fc
 
 #include "fa4_d128_chunked_bf16_barriers.h"
 #include "fa4_d128_chunked_bf16_device.cuh"

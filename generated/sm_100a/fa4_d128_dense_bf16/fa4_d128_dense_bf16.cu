@@ -40,7 +40,7 @@
 //     0 to  63  probabilities of query tile 0: 128 x 128 bf16, over the scores they came from
 //   128 to 191  probabilities of query tile 1: 128 x 128 bf16, over the scores they came from
 //
-// Config sha256 49ae4cf326149c138d069bcbf07c9164c4be12e91d5392d7c1c9a6e94f81ef42
+// Config sha256 ca0629dcbc4acd8b335dafb1476e94eec79719bbef4b403ed784d2c4344d2db4
 
 #include "fa4_d128_dense_bf16_barriers.h"
 #include "fa4_d128_dense_bf16_device.cuh"

@@ -40,7 +40,7 @@
 //     0 to  63  probabilities of query tile 0: 128 x 128 fp16, over the scores they came from
 //   128 to 191  probabilities of query tile 1: 128 x 128 fp16, over the scores they came from
 //
-// Config sha256 d8279205395d1a606831e934e70b4f0eaab80dadd5cd9d0da67807ef82f24d31
+// Config sha256 c33c039ecd674f861c7e49cb58eba9a78dadadbd8d5cf41d40797e2a96432d13
 
 #include "fa4_d128_dense_fp16_barriers.h"
 #include "fa4_d128_dense_fp16_device.cuh"

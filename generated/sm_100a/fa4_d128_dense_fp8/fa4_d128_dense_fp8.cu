@@ -42,7 +42,7 @@
 //     0 to  31  probabilities of query tile 0: 128 x 128 fp8_e4m3, over the scores they came from
 //   128 to 159  probabilities of query tile 1: 128 x 128 fp8_e4m3, over the scores they came from
 //
-// Config sha256 f5ac9b3afaa0123d624458c341f40c58700612e7b91ea116e7bd84c20f9d032a
+// Config sha256 0362d11622845361444baa42d8f2c9a01a86c9c3d7815a316e33da92b5cd7bce
 
 #include "fa4_d128_dense_fp8_barriers.h"
 #include "fa4_d128_dense_fp8_device.cuh"

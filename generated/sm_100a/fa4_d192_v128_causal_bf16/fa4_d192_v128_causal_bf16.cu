@@ -42,7 +42,7 @@
 //     0 to  47  probabilities of query tile 0: 128 x 96 bf16, over the scores they came from
 //    96 to 143  probabilities of query tile 1: 128 x 96 bf16, over the scores they came from
 //
-// Config sha256 4a7dfe35ab7806bdcd7bb7fa8f6c697068799b49e061b16a36a94fd3c165308b
+// Config sha256 4b7343ab2a7618539fbe124c0e6c01671b25d52b9bfdbc250eb7bd01d0520f16
 
 #include "fa4_d192_v128_causal_bf16_barriers.h"
 #include "fa4_d192_v128_causal_bf16_device.cuh"

@@ -37,7 +37,7 @@
 //   384 to 415  probabilities of every other block, from 0: 128 x 64 bf16
 //   416 to 447  probabilities of every other block, from 1: 128 x 64 bf16
 //
-// Config sha256 2721c395fe0b5592a2f0cb29b57d749e1c44b9af0bbff78ae9a32898a2671d43
+// Config sha256 062cf76acb48fc2e4f6fce9fb0aef21a78a44869ff2c3f253e08a0c37e510c5a
 
 #include "fa4_d256_dense_bf16_barriers.h"
 #include "fa4_d256_dense_bf16_device.cuh"

@@ -42,7 +42,7 @@
 //   384 to 447  probabilities of query tile 0: 128 x 128 fp16
 //   448 to 511  probabilities of query tile 1: 128 x 128 fp16
 //
-// Config sha256 1ab57879bb4a0a860723620f7cdcd1df15098253e49f5145fe2406c1d6696671
+// Config sha256 53bd231d0772e9105f932fc4a244260fa6ea2fe9d1d08387a4ff625870791b8c
 
 #include "fa4_d64_band_fp16_barriers.h"
 #include "fa4_d64_band_fp16_device.cuh"

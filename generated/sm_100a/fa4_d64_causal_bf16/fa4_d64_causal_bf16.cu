@@ -42,7 +42,7 @@
 //   384 to 447  probabilities of query tile 0: 128 x 128 bf16
 //   448 to 511  probabilities of query tile 1: 128 x 128 bf16
 //
-// Config sha256 203f19ff7d2682a1f5328acffe9c1b2f5996369cfff657bb68878bb138a7cf09
+// Config sha256 b32fb122b11fc2ee3a4b373a8cefead7fb1bc425f728953132bcf875538442d2
 
 #include "fa4_d64_causal_bf16_barriers.h"
 #include "fa4_d64_causal_bf16_device.cuh"

@@ -42,7 +42,7 @@
 //   384 to 447  probabilities of query tile 0: 128 x 128 fp16
 //   448 to 511  probabilities of query tile 1: 128 x 128 fp16
 //
-// Config sha256 985a6509933e8306b37ed0b1127527ca588c3406b4649026ab622db6f8be9694
+// Config sha256 2666bb981f32ff958c122d2714d2a801ff74d665151db37bb459e4782094dd7c
 
 #include "fa4_d64_window_fp16_barriers.h"
 #include "fa4_d64_window_fp16_device.cuh"

@@ -40,7 +40,7 @@
 //     0 to  63  probabilities of query tile 0: 128 x 128 bf16, over the scores they came from
 //   128 to 191  probabilities of query tile 1: 128 x 128 bf16, over the scores they came from
 //
-// Config sha256 b7d2679d55729e600e98ed579caff82c86edd6e49e58effcfbcfe2b7783f40a1
+// Config sha256 97356c520fbe5a0d33e137d7541b6c14cccc15db1aef89d28e7532fdabf82168
 
 #include "fa4_d96_dense_bf16_barriers.h"
 #include "fa4_d96_dense_bf16_device.cuh"

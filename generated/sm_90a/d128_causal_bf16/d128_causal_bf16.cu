@@ -23,7 +23,7 @@
 //   tile_full    2 x   1  the next tile is in its slot
 //   tile_empty   2 x  12  the tile has been read
 //
-// Config sha256 e595504639d179270a2f51562c65f40149e144bbfa65ac92293e63cdf95f6c43
+// Config sha256 1564a6bcab657eb6b1afe678d0ecbe221e20e2236a2ac98d8834b62951b5f5c2
 
 #include "d128_causal_bf16_barriers.h"
 #include "d128_causal_bf16_device.cuh"

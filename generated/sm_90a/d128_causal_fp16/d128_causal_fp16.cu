@@ -23,7 +23,7 @@
 //   tile_full    2 x   1  the next tile is in its slot
 //   tile_empty   2 x  12  the tile has been read
 //
-// Config sha256 0b94b30829bc2ee6325e23a7bf843fc1cac14c8438e61c3ffe77c71f1c79d164
+// Config sha256 77d197991bfde16a4c5178a13b006b0d793276d44851fb478446423b30270f45
 
 #include "d128_causal_fp16_barriers.h"
 #include "d128_causal_fp16_device.cuh"

@@ -24,7 +24,7 @@
 //   tile_full    2 x   1  the next tile is in its slot
 //   tile_empty   2 x  25  the tile has been read
 //
-// Config sha256 cf8995bac62ffd771c652d5d22e46d2fc8ce9210bc742cda56a9cf3c35a2d1d6
+// Config sha256 2b64e1e1e4237846f76cb5953d9f1557d46fe3a499d7ecb5eb9c949a73491cfe
 
 #include "d128_causal_pair_bf16_barriers.h"
 #include "d128_causal_pair_bf16_device.cuh"

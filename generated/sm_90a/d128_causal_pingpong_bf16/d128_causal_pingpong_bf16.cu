@@ -22,7 +22,7 @@
 //   tile_full    2 x   1  the next tile is in its slot
 //   tile_empty   2 x   8  the tile has been read
 //
-// Config sha256 53080d2a2a94b7f958c94b9cab6d30052073a63c57aeedac8a8def108fc63bd5
+// Config sha256 8117d87349cd936abb628a9aa568f8257a6c65d1c85ea776bfdd8e0b711ab1a9
 
 #include "d128_causal_pingpong_bf16_barriers.h"
 #include "d128_causal_pingpong_bf16_device.cuh"

@@ -24,7 +24,7 @@
 //   tile_full    2 x   1  the next tile is in its slot
 //   tile_empty   2 x  12  the tile has been read
 //
-// Config sha256 f0f70c511c5373244ed332605f183c4945ed9740e8460037f17ba43626021fc5
+// Config sha256 5afa1c10494c0213a8062181fac809d171e2a2dc7bf65a85b3956a30ddff109d
 
 #include "d128_causal_softcap_bf16_barriers.h"
 #include "d128_causal_softcap_bf16_device.cuh"

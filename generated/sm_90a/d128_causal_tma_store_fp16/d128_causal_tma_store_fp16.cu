@@ -23,7 +23,7 @@
 //   tile_full    2 x   1  the next tile is in its slot
 //   tile_empty   2 x  12  the tile has been read
 //
-// Config sha256 aafbf4980611ea992edea92de080251d5d14763a8e6fa703ef0bb4b25384f603
+// Config sha256 8eb476ab5cc66902fb534c41ded0eb5ba6142d2406d3c2392601322abf663918
 
 #include "d128_causal_tma_store_fp16_barriers.h"
 #include "d128_causal_tma_store_fp16_device.cuh"

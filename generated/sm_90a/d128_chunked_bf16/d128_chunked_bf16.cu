@@ -23,7 +23,7 @@
 //   tile_full    2 x   1  the next tile is in its slot
 //   tile_empty   2 x  12  the tile has been read
 //
-// Config sha256 037250ef77d9c4e1ec56cde953cad04db6b4e29109a7725f092c1fbca31c690f
+// Config sha256 fa642fbd98180c08100cb8b975916bba6431d461a0de55bef93f4273514b31bc
 
 #include "d128_chunked_bf16_barriers.h"
 #include "d128_chunked_bf16_device.cuh"

@@ -23,7 +23,7 @@
 //   tile_full    2 x   1  the next tile is in its slot
 //   tile_empty   2 x  12  the tile has been read
 //
-// Config sha256 0c4f56751a55b69e4e02f683aacbaa5f3d9a5e7b1c85aeb881a7b270134793dc
+// Config sha256 20ea7abbbfdbfafa2d137e5715c4edc0f8966439aeee3140a6059be2c9207755
 
 #include "d128_dense_bf16_barriers.h"
 #include "d128_dense_bf16_device.cuh"

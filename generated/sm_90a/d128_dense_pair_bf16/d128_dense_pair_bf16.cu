@@ -24,7 +24,7 @@
 //   tile_full    2 x   1  the next tile is in its slot
 //   tile_empty   2 x  12  the tile has been read
 //
-// Config sha256 a46720ad8b1030daf0ac57d963a9d0b49f83b9c2094a395e618b7bf455351a59
+// Config sha256 ccc9132147b1e02d245250bf41d428d9ab41c1c0217b7d237142c09457ab763e
 
 #include "d128_dense_pair_bf16_barriers.h"
 #include "d128_dense_pair_bf16_device.cuh"

@@ -23,7 +23,7 @@
 //   tile_full    2 x   1  the next tile is in its slot
 //   tile_empty   2 x  12  the tile has been read
 //
-// Config sha256 64b21ca5ee60fd3b90262bce10e536eec71b27a1641cf60dd67c00dcb35d6113
+// Config sha256 277b541f7cd7a720c2bc167c5e17a55b79fee981d42c42675a60a42c19ef7d24
 
 #include "d128_window_bf16_barriers.h"
 #include "d128_window_bf16_device.cuh"

@@ -23,7 +23,7 @@
 //   tile_full    2 x   1  the next tile is in its slot
 //   tile_empty   2 x  12  the tile has been read
 //
-// Config sha256 962a3a313e1def8bcb4c39c7831282d556c92c4c01738f70587f2bcc60ed270e
+// Config sha256 8b11b57882c16494a2a72d68976dd4ea6a65ca165a6716a5ad92b3ec94a111fd
 
 #include "d128_window_fp16_barriers.h"
 #include "d128_window_fp16_device.cuh"

@@ -22,7 +22,7 @@
 //   tile_full    2 x   1  the next tile is in its slot
 //   tile_empty   2 x   8  the tile has been read
 //
-// Config sha256 88c70a487ca86e990c9050d7092ce6f1cfc8ba499c373219706d3a9664b3098d
+// Config sha256 761f7a6afd2543ee40e5027d806c5de6d17d91ffa958c4ccbc4b72c0a3ed1c0d
 
 #include "d192_causal_bf16_barriers.h"
 #include "d192_causal_bf16_device.cuh"

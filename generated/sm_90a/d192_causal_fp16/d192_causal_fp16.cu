@@ -22,7 +22,7 @@
 //   tile_full    2 x   1  the next tile is in its slot
 //   tile_empty   2 x   8  the tile has been read
 //
-// Config sha256 19e13de19c5d98b42414f21f0e8a3e043ed3e319f2ed2081b04b4f4a7ee487fa
+// Config sha256 ee15c1da3711e8dfc889a1a8573069278c51c7d72442fe9e3c411f45f6ba07b2
 
 #include "d192_causal_fp16_barriers.h"
 #include "d192_causal_fp16_device.cuh"

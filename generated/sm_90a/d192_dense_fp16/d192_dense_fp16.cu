@@ -22,7 +22,7 @@
 //   tile_full    2 x   1  the next tile is in its slot
 //   tile_empty   2 x   8  the tile has been read
 //
-// Config sha256 16e0045971a9b3834ad5d213c135fac062371ebe9b6b38ecd10909b5de21654d
+// Config sha256 31cf6bd790a04fe7a1b7701d2adad5a2467e34b5affd08e14946d8be97ce9ad9
 
 #include "d192_dense_fp16_barriers.h"
 #include "d192_dense_fp16_device.cuh"

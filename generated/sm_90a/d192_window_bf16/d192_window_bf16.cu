@@ -22,7 +22,7 @@
 //   tile_full    2 x   1  the next tile is in its slot
 //   tile_empty   2 x   8  the tile has been read
 //
-// Config sha256 0dbd9dadc71f24c648030171cf1113b6403d4629227108c5245cb206a6f4f503
+// Config sha256 e86d03a7bdcabcf7236c2dbc835be8bdec2d9a99bae62ce3cf310c060f094056
 
 #include "d192_window_bf16_barriers.h"
 #include "d192_window_bf16_device.cuh"

@@ -22,7 +22,7 @@
 //   tile_full    2 x   1  the next tile is in its slot
 //   tile_empty   2 x   8  the tile has been read
 //
-// Config sha256 c6319ebf71d02723459bab811e9f8ab96e8a5d86eb7598d87440049bfb381e8b
+// Config sha256 2a54ff14fbaaf738a3d3aaeaf6afd0a28a77db339dc853db5147aa63cb681823
 
 #include "d192_window_fp16_barriers.h"
 #include "d192_window_fp16_device.cuh"

@@ -22,7 +22,7 @@
 //   tile_full    2 x   1  the next tile is in its slot
 //   tile_empty   2 x   8  the tile has been read
 //
-// Config sha256 fe858d225e37d5259dad02da1ec0e8ba396537ca2b516a6bf754caddbcdf5f97
+// Config sha256 7e48a02be50b00c393f4de1b55d5cb2e3e09c741901132ed532578cbf034c32e
 
 #include "d256_causal_bf16_barriers.h"
 #include "d256_causal_bf16_device.cuh"

@@ -22,7 +22,7 @@
 //   tile_full    2 x   1  the next tile is in its slot
 //   tile_empty   2 x   8  the tile has been read
 //
-// Config sha256 1ea903411d8c99adff1c88cbfb1f92aecda27703c82fd97b3692da0549d3adad
+// Config sha256 930b008bb747103b0f520726eb86cf7ac7e7e0c733fff373ec7c55683178c4c7
 
 #include "d256_causal_fp16_barriers.h"
 #include "d256_causal_fp16_device.cuh"

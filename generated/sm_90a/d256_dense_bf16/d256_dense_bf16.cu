@@ -22,7 +22,7 @@
 //   tile_full    2 x   1  the next tile is in its slot
 //   tile_empty   2 x   8  the tile has been read
 //
-// Config sha256 0f7c0a0cee5d2785052138d60d3609cf22552b08e07031157d1a37a6861533af
+// Config sha256 0ce97f00f33403d905a3a7449c8817609304c409e63a97930b4a8d3d7e8dff11
 
 #include "d256_dense_bf16_barriers.h"
 #include "d256_dense_bf16_device.cuh"

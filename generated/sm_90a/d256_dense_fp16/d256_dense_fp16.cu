@@ -22,7 +22,7 @@
 //   tile_full    2 x   1  the next tile is in its slot
 //   tile_empty   2 x   8  the tile has been read
 //
-// Config sha256 f913fd4b982899ccd6af717a1aa2acf3b89ff22dc917ab6a5d5f901457c3cd99
+// Config sha256 c6147123ce039549183ade570611c479724739cfe7affca2e04e437c77219d83
 
 #include "d256_dense_fp16_barriers.h"
 #include "d256_dense_fp16_device.cuh"

@@ -22,7 +22,7 @@
 //   tile_full    2 x   1  the next tile is in its slot
 //   tile_empty   2 x   8  the tile has been read
 //
-// Config sha256 ea5fd1f847cab1c429ca4756600777d9f93818dd64b5e85d206f2b14e03322a4
+// Config sha256 7c4b91487c2c3d4f9996313f7bbd4e62109321f03fe63570a772debbe25afcb3
 
 #include "d256_window_bf16_barriers.h"
 #include "d256_window_bf16_device.cuh"

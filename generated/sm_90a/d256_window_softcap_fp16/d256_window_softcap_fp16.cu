@@ -23,7 +23,7 @@
 //   tile_full    2 x   1  the next tile is in its slot
 //   tile_empty   2 x   8  the tile has been read
 //
-// Config sha256 808f8ce6019aa82c92c37468e87ebbd1879da496c71fbc848cde0664c1e00891
+// Config sha256 6d6c4ca4aff7dc9e6a5fee0d001bdd62932fcd5a0356098fdd60fb784d4108ef
 
 #include "d256_window_softcap_fp16_barriers.h"
 #include "d256_window_softcap_fp16_device.cuh"

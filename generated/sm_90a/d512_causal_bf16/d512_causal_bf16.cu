@@ -28,7 +28,7 @@
 //   tile_full         2 x   1  the next tile is in its slot
 //   tile_empty        2 x  17  the tile has been read
 //
-// Config sha256 d06394f4f851bab5621ca085ae7152eb7b5cbd4ad62fb28b119f9c80db53a8b5
+// Config sha256 aedf548157fbffabc9c07808f2bb0ae282f66dcb14e6ea343dbc34b8e6106977
 
 #include "d512_causal_bf16_barriers.h"
 #include "d512_causal_bf16_device.cuh"

@@ -28,7 +28,7 @@
 //   tile_full         2 x   1  the next tile is in its slot
 //   tile_empty        2 x  17  the tile has been read
 //
-// Config sha256 bd41387868cf17164489b26716706d718348dc0212e2b3ad7707fd82672b0c52
+// Config sha256 3eb9490da171e9ad029146772427515d4e4707ba1e2afc29a927330d08a35fe0
 
 #include "d512_causal_fp16_barriers.h"
 #include "d512_causal_fp16_device.cuh"

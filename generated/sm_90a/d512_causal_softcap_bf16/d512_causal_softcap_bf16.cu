@@ -29,7 +29,7 @@
 //   tile_full         2 x   1  the next tile is in its slot
 //   tile_empty        2 x  17  the tile has been read
 //
-// Config sha256 63f67689cf6eeabebbefad2d1687af3fd520e21d68fc86d17dccb685c01b5a89
+// Config sha256 1fa651b4af8bffa0d62f1606b9fbe4d94d938426a748258286682e83fe589d93
 
 #include "d512_causal_softcap_bf16_barriers.h"
 #include "d512_causal_softcap_bf16_device.cuh"

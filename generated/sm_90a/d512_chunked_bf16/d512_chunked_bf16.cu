@@ -28,7 +28,7 @@
 //   tile_full         2 x   1  the next tile is in its slot
 //   tile_empty        2 x  17  the tile has been read
 //
-// Config sha256 f78ae67eea9af8fc4f5f9a1767b227e416801a53dfbe467592a6255edddb5752
+// Config sha256 cfc1c40ad8f05944011001052f0dec2a9976cebae22b96cddfe76f9f39a5a94a
 
 #include "d512_chunked_bf16_barriers.h"
 #include "d512_chunked_bf16_device.cuh"

@@ -28,7 +28,7 @@
 //   tile_full         2 x   1  the next tile is in its slot
 //   tile_empty        2 x  17  the tile has been read
 //
-// Config sha256 9524b1ae5d81bbf6a1b25271cbc0e865c8e91ecbacb60c2598a63ddf3609cecf
+// Config sha256 da286c92d7370bef69d56c83d2019f28b24d2682781ab5f05a71b5ed7b235d80
 
 #include "d512_window_bf16_barriers.h"
 #include "d512_window_bf16_device.cuh"

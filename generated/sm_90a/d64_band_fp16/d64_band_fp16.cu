@@ -23,7 +23,7 @@
 //   tile_full    2 x   1  the next tile is in its slot
 //   tile_empty   2 x  12  the tile has been read
 //
-// Config sha256 15b5fffa52bdf08bd744b755fae6358a5f42f4611cdcc9818deacba33a7831ab
+// Config sha256 98f26585855cc2a55ec06b131c0451ba1eaa377269e3164426fbc4ccf62eda76
 
 #include "d64_band_fp16_barriers.h"
 #include "d64_band_fp16_device.cuh"

@@ -23,7 +23,7 @@
 //   tile_full    2 x   1  the next tile is in its slot
 //   tile_empty   2 x  12  the tile has been read
 //
-// Config sha256 fc0a65f88f0033a33894f5959b6e7e13f306acce129b3d013d481008f28724d3
+// Config sha256 fba084b97b815d445a569462a06749343a4718396c3ad059a91b87b0cf4c86c7
 
 #include "d64_causal_bf16_barriers.h"
 #include "d64_causal_bf16_device.cuh"

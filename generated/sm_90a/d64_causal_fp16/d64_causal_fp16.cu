@@ -23,7 +23,7 @@
 //   tile_full    2 x   1  the next tile is in its slot
 //   tile_empty   2 x  12  the tile has been read
 //
-// Config sha256 0341dd991e8d41ba268dadfff26f169b5c59c046e166d434b8f3e97bd7c24cab
+// Config sha256 2abac052e993127d16817232c7189da61fd07431ff4b067a027628ef3e9d5a31
 
 #include "d64_causal_fp16_barriers.h"
 #include "d64_causal_fp16_device.cuh"

@@ -23,7 +23,7 @@
 //   tile_full    2 x   1  the next tile is in its slot
 //   tile_empty   2 x  12  the tile has been read
 //
-// Config sha256 6fa5e394a7a201963d080b3ac286586e73917f867ab3bfda995ba4711710438e
+// Config sha256 d7efc0fbfdf645185d203f1fe8d63e7cb81c9d753e462ab8577d3e67065d40d0
 
 #include "d64_chunked_fp16_barriers.h"
 #include "d64_chunked_fp16_device.cuh"

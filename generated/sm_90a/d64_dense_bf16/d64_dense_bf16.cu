@@ -23,7 +23,7 @@
 //   tile_full    2 x   1  the next tile is in its slot
 //   tile_empty   2 x  12  the tile has been read
 //
-// Config sha256 71896b8bb219669a16585e324e31d34dfe89753709f60a51fb1b27e37dd0aa9b
+// Config sha256 330878b555a8f305e9a5d6011eb0133a9e39b9b2c044f1d08086525d01da1e23
 
 #include "d64_dense_bf16_barriers.h"
 #include "d64_dense_bf16_device.cuh"

@@ -23,7 +23,7 @@
 //   tile_full    2 x   1  the next tile is in its slot
 //   tile_empty   2 x  12  the tile has been read
 //
-// Config sha256 16c35f92f02c85c51b40ceab7e92eb5cf6762bc3fee9198ff4ab2deb97744064
+// Config sha256 c63fef616dead488765f5c8973e27774eb70a439a7a4d1df90cb1378fd268042
 
 #include "d64_dense_fp16_barriers.h"
 #include "d64_dense_fp16_device.cuh"

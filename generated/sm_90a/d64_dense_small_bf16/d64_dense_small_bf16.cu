@@ -21,7 +21,7 @@
 //   tile_full    2 x   1  the next tile is in its slot
 //   tile_empty   2 x   4  the tile has been read
 //
-// Config sha256 7cb1ae539fb710a27570d88df2075acbc0e8e409d3ea5e869dcff607d756a5de
+// Config sha256 86173f4b0baacb7dc00908d6a3182861b727cd0d2c0f7335b613cef001d93487
 
 #include "d64_dense_small_bf16_barriers.h"
 #include "d64_dense_small_bf16_device.cuh"

@@ -23,7 +23,7 @@
 //   tile_full    2 x   1  the next tile is in its slot
 //   tile_empty   2 x  12  the tile has been read
 //
-// Config sha256 1a793ff418f18f977d28c0044e954b1b269ad428be5b2d3a233ebb071df1cb08
+// Config sha256 4b8d22ac2bbec7b6342f6ebfc15d99e31bfa499f492293e7c6aae7644ffdd768
 
 #include "d64_window_bf16_barriers.h"
 #include "d64_window_bf16_device.cuh"

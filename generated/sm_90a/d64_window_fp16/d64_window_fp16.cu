@@ -23,7 +23,7 @@
 //   tile_full    2 x   1  the next tile is in its slot
 //   tile_empty   2 x  12  the tile has been read
 //
-// Config sha256 28a98d697768135784c0e2ee3f6c58bccff4dfd443c4c31f231a2fbd8502ca33
+// Config sha256 f441a718a293d7d570115bd9db356d303b90a27be543e9680d8c1cecd1f90805
 
 #include "d64_window_fp16_barriers.h"
 #include "d64_window_fp16_device.cuh"

@@ -23,7 +23,7 @@
 //   tile_full    2 x   1  the next tile is in its slot
 //   tile_empty   2 x  12  the tile has been read
 //
-// Config sha256 da4fbe2dd6d3d768b035c03773fbea0009faeedc68a1c306d8bb469a4485e798
+// Config sha256 f1e44c77860ef74a9bc416fed4cfbde9a8c330e4412345fffc0a09c14c21f681
 
 #include "d96_causal_bf16_barriers.h"
 #include "d96_causal_bf16_device.cuh"

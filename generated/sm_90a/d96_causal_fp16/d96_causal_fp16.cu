@@ -23,7 +23,7 @@
 //   tile_full    2 x   1  the next tile is in its slot
 //   tile_empty   2 x  12  the tile has been read
 //
-// Config sha256 e55343f7c8f77434a9ba38f87813d567a0b866b6d89f6272fcefda84bf6ef8d0
+// Config sha256 790465998b63a633ceea44eb940e0eaa0462e8a60eb068a5e347c15470b1cdf3
 
 #include "d96_causal_fp16_barriers.h"
 #include "d96_causal_fp16_device.cuh"

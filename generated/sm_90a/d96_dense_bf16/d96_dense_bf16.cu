@@ -23,7 +23,7 @@
 //   tile_full    2 x   1  the next tile is in its slot
 //   tile_empty   2 x  12  the tile has been read
 //
-// Config sha256 b5d9b6e5a93cf2fd127998e295a8223d5b3485e23c75f397b569d7dc02f37a0f
+// Config sha256 e4f7aa9c0a8f34900ce3e55fe5b143d5d17e1b5b9c14cc487e56d45c9f3420ae
 
 #include "d96_dense_bf16_barriers.h"
 #include "d96_dense_bf16_device.cuh"

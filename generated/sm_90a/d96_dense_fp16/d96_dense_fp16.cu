@@ -23,7 +23,7 @@
 //   tile_full    2 x   1  the next tile is in its slot
 //   tile_empty   2 x  12  the tile has been read
 //
-// Config sha256 25515a1b6fffaef3259d3d89a8078fcaf39221c5f1f73a52faf523cfc15d78e0
+// Config sha256 bd61ca7129bfcacfd812c618957a790c14c361e3efb5595218c0c7f8251d2ca4
 
 #include "d96_dense_fp16_barriers.h"
 #include "d96_dense_fp16_device.cuh"

@@ -23,7 +23,7 @@
 //   tile_full    2 x   1  the next tile is in its slot
 //   tile_empty   2 x  12  the tile has been read
 //
-// Config sha256 528be491adc736117451e08a4aa60d5cd39814f5bb6d2e003d242ad3ca181e30
+// Config sha256 6dd38acba9c17b10df14d7acb5fde7a4727bcfc830115431bfe1eb55cd3eba62
 
 #include "d96_window_bf16_barriers.h"
 #include "d96_window_bf16_device.cuh"

@@ -23,7 +23,7 @@
 //   tile_full    2 x   1  the next tile is in its slot
 //   tile_empty   2 x  12  the tile has been read
 //
-// Config sha256 3238c19522cc15cf153b374c77987bd6a0174e4e50aa2493d148461ed33c8174
+// Config sha256 920cc89a8fbbdb01eaac61f30f43bf1cdf8e25c5e3d6bff4f4ded155333473f5
 
 #include "d96_window_fp16_barriers.h"
 #include "d96_window_fp16_device.cuh"
