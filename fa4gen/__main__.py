@@ -2,9 +2,18 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 
-from fa4gen.cli.main import main
+
+def run() -> int:
+    """Run the command line and return its exit status."""
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)  # no traceback of a half imported module
+    from fa4gen.cli.main import main
+
+    return main()
+
 
 if __name__ == "__main__":  # worker processes import this module under another name
-    sys.exit(main())
+    sys.exit(run())

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from fa4gen.cli.options import RunOptions, asked_format
+from fa4gen.cli.stderr import forgive_stderr
 from fa4gen.errors import ConfigError, Fa4genError, Problem
 from fa4gen.termination import exit_on_sigterm
 from fa4gen.version import __version__
@@ -148,8 +149,9 @@ def main(args: Sequence[str] | None = None) -> int:
         return ConfigError.exit_status
     if isinstance(sys.stdout, io.TextIOWrapper):  # do not fail on a name that cannot be encoded
         sys.stdout.reconfigure(errors="backslashreplace")
+    forgive_stderr()
     run = RunOptions(asked_format(args))
-    _exit_on_sigterm()
+    _take_signals()
     try:
         status = group.main(
             args,
@@ -208,10 +210,13 @@ def _discard_stdout() -> None:
             os.dup2(nothing.fileno(), sys.stdout.fileno())
 
 
-def _exit_on_sigterm() -> None:
-    """Let SIGTERM end the command like an error would: nothing half-written, no process left."""
-    in_main_thread = threading.current_thread() is threading.main_thread()
-    if in_main_thread and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
+def _take_signals() -> None:
+    """Let Ctrl-C and SIGTERM end the command like an error would: nothing half-written or left."""
+    if threading.current_thread() is not threading.main_thread():
+        return
+    if signal.getsignal(signal.SIGINT) is signal.SIG_DFL:  # as __main__ left it
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+    if signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
         exit_on_sigterm()
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -49,6 +50,44 @@ def test_a_closed_stderr_changes_nothing() -> None:
     closed = run(f"{FA4GEN} list 2>&-")
     assert (closed.returncode, closed.stdout) == (0, run(f"{FA4GEN} list").stdout)
     assert run(f"{FA4GEN} list no_such 2>&-").returncode == 2
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full")
+@pytest.mark.parametrize(("arguments", "status"), [("list", 0), ("list no_such", 2), ("nope", 2)])
+def test_a_full_stderr_changes_nothing(arguments: str, status: int) -> None:
+    full = run(f"{FA4GEN} {arguments} 2>/dev/full")
+    assert (full.returncode, full.stderr) == (status, "")
+    assert full.stdout == run(f"{FA4GEN} {arguments}").stdout
+
+
+INTERRUPTED = """
+import importlib.abc, os, signal, sys
+class Interrupt(importlib.abc.MetaPathFinder):
+    def find_spec(self, name, path, target=None):
+        if name == NAME:
+            os.kill(os.getpid(), signal.SIGINT)
+NAME = sys.argv[1]
+sys.meta_path.insert(0, Interrupt())
+from fa4gen.__main__ import run
+sys.argv[1:] = ["list"]
+sys.exit(run())
+"""
+
+
+@pytest.mark.skipif(os.name != "posix", reason="signals")
+@pytest.mark.parametrize(
+    ("module", "status", "message"),
+    [
+        ("fa4gen.cli.main", -signal.SIGINT, ""),
+        ("click", -signal.SIGINT, ""),
+        ("fa4gen.cli.list", 130, "interrupted"),
+    ],
+)
+def test_ctrl_c_while_modules_are_imported(module: str, status: int, message: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", INTERRUPTED, module], capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stderr.strip()) == (status, message)
 
 
 @pytest.mark.parametrize("columns", ["70", "120", ""])
