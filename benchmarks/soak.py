@@ -167,16 +167,16 @@ def violations_of(
     allowed = asked_to_write(line, folder)
     for change in changes_outside(before, after, allowed):
         path = change.partition(" ")[2]
-        if path.endswith(".tmp"):
-            if "kill" not in run.signals:
-                yield f"left: {change}"
-        else:
+        if not is_temporary(path, place):
             yield f"outside: {change}"
+    for path in sorted(after.keys() - before.keys()):
+        if is_temporary(path, place) and "kill" not in run.signals:
+            yield f"left: {path}"
     if place.log.exists():
         for text in sorted(set(place.log.read_text().splitlines())):
             yield f"outside: {text}"
         place.log.unlink()
-    yield from _new_files(run, before, after)
+    yield from _new_files(before, after)
     wanted = line.args[line.args.index("--format") + 1 :][:1] if "--format" in line.args else ()
     if wanted == ("json",) and not run.signals and not fault and run.status in DOCUMENTED:
         try:
@@ -186,14 +186,16 @@ def violations_of(
                 yield f"json: {error}"
 
 
-def _new_files(run: Run, before: Files, after: Files) -> Iterator[str]:
+def is_temporary(path: str, place: Place) -> bool:
+    """Whether a file or folder is nothing that anybody asked for, on its way to be one."""
+    return path.endswith(".tmp") or path.startswith(f"{place.base}/tmp/")
+
+
+def _new_files(before: Files, after: Files) -> Iterator[str]:
     for path in sorted(after):
         if before.get(path) == after[path]:
             continue
-        if path.endswith(".tmp"):
-            if "kill" not in run.signals:
-                yield f"left: {path}"
-        elif Path(path).is_file() and (why := half_written(Path(path))):
+        if not path.endswith(".tmp") and Path(path).is_file() and (why := half_written(Path(path))):
             yield f"half: {path}: {why}"
 
 

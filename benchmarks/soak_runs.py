@@ -104,7 +104,7 @@ class Place:
 
     def __post_init__(self) -> None:
         self.site = self.base / "site"
-        self.site.mkdir()
+        self.site.mkdir(parents=True)
         (self.site / "sitecustomize.py").write_text(SITE)
         self.cache.mkdir(parents=True, exist_ok=True)
         for name in ("home", "tmp"):
@@ -132,9 +132,9 @@ class Place:
         }
 
 
-def adopt_orphans() -> None:
-    """Make this process the parent of all that its children leave behind."""
-    ctypes.CDLL(None, use_errno=True).prctl(SUBREAPER, 1, 0, 0, 0)
+def adopt_orphans(adopt: bool = True) -> None:
+    """Make this process the parent of all that its children leave behind, or no longer."""
+    ctypes.CDLL(None, use_errno=True).prctl(SUBREAPER, int(adopt), 0, 0, 0)
 
 
 def run_line(
@@ -152,6 +152,7 @@ def run_line(
     ``forked``: in a copy of this process, which has fa4gen's modules already; else in a new Python.
     """
     start = time.monotonic()
+    others = _children()
     streams = _Streams(place.base, fault)
     limits = rng.choice((0, 1, 100, 4096, 20_000)) if fault == "file size" else None
     environment = place.environment()
@@ -162,7 +163,7 @@ def run_line(
     streams.close_theirs()
     signals, hung, status = _wait(child, fault, rng, quick, streams, start)
     seconds = time.monotonic() - start
-    left = _end_orphans()
+    left = _end_orphans(others)
     out, err = streams.read()
     return Run(status, out, err, signals, hung, left, round(seconds, 2))
 
@@ -249,6 +250,7 @@ def _fork(
         import tempfile
         import traceback
 
+        sys.dont_write_bytecode = True
         os.environ.clear()
         os.environ.update(environment)
         tempfile.tempdir = None
@@ -322,13 +324,13 @@ def _wait(
         time.sleep(0.002 if elapsed < 0.5 else 0.02)
 
 
-def _end_orphans() -> tuple[str, ...]:
-    """Wait until all processes of the line have ended; kill and return those that do not."""
+def _end_orphans(others: set[int]) -> tuple[str, ...]:
+    """Wait until all processes but ``others`` have ended; kill and return those that do not."""
     deadline = time.monotonic() + ORPHANS_S
-    while children := _children():
-        with suppress(ChildProcessError):
-            while os.waitpid(-1, os.WNOHANG)[0]:
-                pass
+    while children := _children() - others:
+        for child in children:
+            with suppress(ChildProcessError):
+                os.waitpid(child, os.WNOHANG)
         if time.monotonic() > deadline:
             break
         time.sleep(0.005)
@@ -342,13 +344,13 @@ def _end_orphans() -> tuple[str, ...]:
     return tuple(left)
 
 
-def _children() -> list[int]:
-    found = []
+def _children() -> set[int]:
+    found = set()
     for stat in Path("/proc").glob("[0-9]*/stat"):
         with suppress(OSError):
             fields = stat.read_text().rpartition(")")[2].split()
             if int(fields[1]) == os.getpid():
-                found.append(int(stat.parent.name))
+                found.add(int(stat.parent.name))
     return found
 
 

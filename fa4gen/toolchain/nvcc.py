@@ -144,6 +144,8 @@ class Nvcc:
             for key, value in os.environ.items()
             if key not in ("NVCC_APPEND_FLAGS", "NVCC_PREPEND_FLAGS")
         }
+        if cwd is not None:
+            environment["TMPDIR"] = str(cwd)  # removed with it, however nvcc ends
         try:
             return subprocess.run(
                 [str(self.path), *args],

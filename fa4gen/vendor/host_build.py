@@ -53,6 +53,7 @@ def compile_c(
     """Compile C files into ``target``; CompileError with the compiler's words where that fails."""
     made = subprocess.run(
         [*compiler, *flags, "-o", str(target), *map(str, sources), "-ldl"],
+        env={**os.environ, "TMPDIR": str(target.parent)},  # removed with it, however it ends
         capture_output=True,
         text=True,
         check=False,

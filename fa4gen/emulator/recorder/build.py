@@ -78,7 +78,11 @@ def build_driver(cache: Path) -> Path:
 
 def _compile(command: Sequence[str], sources: Sequence[str], target: Path) -> None:
     made = subprocess.run(
-        [*command, "-o", str(target), *sources], capture_output=True, text=True, check=False
+        [*command, "-o", str(target), *sources],
+        env={**os.environ, "TMPDIR": str(target.parent)},  # removed with it, however it ends
+        capture_output=True,
+        text=True,
+        check=False,
     )
     if made.returncode:
         raise EmulatorError(f"{command[0]} cannot compile the recorder:\n{made.stderr.strip()}")
