@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from fa4gen.config.json_schema import config_schema, models
 from fa4gen.config.layers import EXTENDS
-from fa4gen.config.load import config_schema
 
 if TYPE_CHECKING:
     from fa4gen.config.expectations import JsonSchema
+
+__all__ = ["editor_schema", "models"]
 
 EXTENDING = "ExtendingConfig"
 _EXTENDS_MEANING = (
@@ -34,12 +36,6 @@ def editor_schema() -> JsonSchema:
     }
 
 
-def models(schema: JsonSchema) -> list[JsonSchema]:
-    """Return the definitions that a config without a base fits one of, family by family."""
-    branches = [branch for branch in schema["oneOf"] if "oneOf" in branch]
-    return [model for branch in branches for model in _models(branch, schema)]
-
-
 def _extending(schema: JsonSchema) -> JsonSchema:
     """Return what a file with a base may say: any key of any model, with a value of one of them."""
     alternatives: dict[str, list[JsonSchema]] = {}
@@ -57,12 +53,6 @@ def _extending(schema: JsonSchema) -> JsonSchema:
         "required": [EXTENDS],
         "additionalProperties": False,
     }
-
-
-def _models(node: JsonSchema, schema: JsonSchema) -> list[JsonSchema]:
-    if "$ref" in node:
-        return [schema["$defs"][node["$ref"].rpartition("/")[2]]]
-    return [model for branch in node["oneOf"] for model in _models(branch, schema)]
 
 
 def _plain(node: Any) -> Any:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
-import functools
 import re
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fa4gen.config.find import find_configs
+from fa4gen.config.json_schema import config_schema, file_schema
 from fa4gen.config.layers import EXTENDS, Origin, origin_of, read_layers, relocated
 from fa4gen.config.names import is_device_name
 from fa4gen.config.paths import shown_path
@@ -19,7 +19,6 @@ from fa4gen.errors import ConfigError, Problem
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from fa4gen.config.expectations import JsonSchema
     from fa4gen.config.schema import Config
     from fa4gen.config.settings import Setting
 
@@ -106,32 +105,6 @@ def locate(error: ConfigError, loaded: LoadedConfig) -> ConfigError:
     return ConfigError(*(_located(problem, loaded) for problem in error.problems))
 
 
-@functools.cache
-def config_schema() -> JsonSchema:
-    """Return the JSON Schema of configs as pydantic makes it: ``name`` is required there.
-
-    The same object every time: not to be changed.
-    """
-    from pydantic import TypeAdapter
-
-    from fa4gen.config.schema import Config
-
-    return TypeAdapter(Config).json_schema()
-
-
-@functools.cache
-def _file_schema() -> JsonSchema:
-    """Return the schema of configs with the keys that only files have, for suggestions."""
-    from copy import deepcopy
-
-    from fa4gen.config.editor_schema import models
-
-    schema = deepcopy(config_schema())
-    for model in models(schema):
-        model["properties"][EXTENDS] = {"type": "string"}
-    return schema
-
-
 def _located(problem: Problem, loaded: LoadedConfig) -> Problem:
     if problem.file:
         return problem
@@ -175,7 +148,7 @@ def validate_document(document: Document, file: str, default_name: str) -> Confi
     if errors:
         from fa4gen.config.schema_errors import explain_errors
 
-        problems += explain_errors(errors, document, _file_schema(), file)
+        problems += explain_errors(errors, document, file_schema(), file)
     if problems:
         raise ConfigError(*sorted(problems, key=lambda problem: (problem.line, problem.column)))
     return config
