@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fa4gen.emulator.checks.released import LoadsUnwatched
+from fa4gen.emulator.checks.order.cluster_threads import SlotsExhausted
+from fa4gen.emulator.checks.order.released import LoadsUnwatched
 from fa4gen.emulator.checks.static import report_static
-from fa4gen.emulator.checks.team import SlotsExhausted
 from fa4gen.emulator.errors import LaunchError
 from fa4gen.emulator.instructions.families import load_ends, load_families
 from fa4gen.emulator.instructions.sync.control import default_registers

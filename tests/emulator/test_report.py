@@ -171,7 +171,7 @@ def test_a_read_stays_watched_however_many_operations_are_under_way(count: int) 
 def test_operations_beyond_the_bound_are_said_to_be_unwatched(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("fa4gen.emulator.checks.team.MAX_SLOTS_PER_CTA", 128)
+    monkeypatch.setattr("fa4gen.emulator.checks.order.cluster_threads.MAX_SLOTS_PER_CTA", 128)
     text = STORES.replace("COUNT", "200").replace("LAST", "")
     report = Program(text).launch(block=1, args=[np.zeros(3200, np.uint8)], schedule="lazy")
     assert report.verdict is Verdict.INCOMPLETE

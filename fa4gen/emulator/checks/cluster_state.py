@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fa4gen.emulator.checks.barriers import BarrierChecks, Rendezvous
-from fa4gen.emulator.checks.exits import ExitChecks
-from fa4gen.emulator.checks.locations import Grid, Locations
-from fa4gen.emulator.checks.pieces import Stretches
-from fa4gen.emulator.checks.shared import SharedChecks
+from fa4gen.emulator.checks.order.cluster_threads import Team
+from fa4gen.emulator.checks.shared_memory.pieces import Stretches
+from fa4gen.emulator.checks.shared_memory.races import SharedChecks
 from fa4gen.emulator.checks.sites import Sites
-from fa4gen.emulator.checks.team import Team
-from fa4gen.emulator.checks.tensor_shadow import TensorChecks
+from fa4gen.emulator.checks.synchronisation.barriers import BarrierChecks, Rendezvous
+from fa4gen.emulator.checks.synchronisation.exits import ExitChecks
+from fa4gen.emulator.checks.synchronisation.locations import Grid, Locations
+from fa4gen.emulator.checks.tensor_memory.races import TensorChecks
 
 if TYPE_CHECKING:
     from fa4gen.emulator.checks.options import CheckOptions

@@ -25,6 +25,6 @@ def make_observer(
     options = CheckOptions.parse(checks)
     if not options.any():
         return Observer()
-    from fa4gen.emulator.checks.races import RaceObserver
+    from fa4gen.emulator.checks.observer import RaceObserver
 
     return RaceObserver(machine, options=options, outputs=outputs)

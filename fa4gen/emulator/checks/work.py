@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from fa4gen.emulator.checks.global_shadow import stretches
+from fa4gen.emulator.checks.global_memory.races import stretches
 from fa4gen.emulator.report import Severity
 from fa4gen.emulator.state.async_ops import CANCELLED
 from fa4gen.emulator.state.machine import SharedRange

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from fa4gen.emulator.checks.observer import RaceObserver
 from fa4gen.emulator.checks.options import CheckOptions
-from fa4gen.emulator.checks.races import RaceObserver
 from fa4gen.emulator.names import Names
 from fa4gen.emulator.ptx.syntax import Instruction
 from fa4gen.emulator.state.geometry import Geometry

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from fa4gen.emulator import Verdict
-from fa4gen.emulator.checks.races import RaceObserver
+from fa4gen.emulator.checks.observer import RaceObserver
 from fa4gen.emulator.errors import UnsupportedError
 from tests.emulator.instructions.tcgen05.kernels import (
     fill,

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from fa4gen.emulator.checks.clocks import WARP, Clocks, Threads, Vector
-from fa4gen.emulator.checks.convergence import Convergence
-from fa4gen.emulator.checks.party import Party
-from fa4gen.emulator.checks.released import LoadsUnwatched, Released
+from fa4gen.emulator.checks.order.active_lanes import Party
+from fa4gen.emulator.checks.order.clocks import WARP, Clocks, Threads, Vector
+from fa4gen.emulator.checks.order.convergence import Convergence
+from fa4gen.emulator.checks.order.released import LoadsUnwatched, Released
 from fa4gen.emulator.checks.sites import Sites, person
 from fa4gen.emulator.report import Severity
 

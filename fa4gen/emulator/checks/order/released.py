@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from fa4gen.emulator.report import Severity
 
 if TYPE_CHECKING:
-    from fa4gen.emulator.checks.clocks import Clocks, Vector
-    from fa4gen.emulator.checks.party import Party
+    from fa4gen.emulator.checks.order.active_lanes import Party
+    from fa4gen.emulator.checks.order.clocks import Clocks, Vector
     from fa4gen.emulator.ptx.flow.pending_loads import PendingLoads
     from fa4gen.emulator.ptx.syntax import Instruction
     from fa4gen.emulator.state.machine import Cta

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from fa4gen.emulator.checks.clocks import WARP, Clocks
+from fa4gen.emulator.checks.order.clocks import WARP, Clocks
 
 if TYPE_CHECKING:
     from fa4gen.emulator.state.machine import Warpgroup

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from fa4gen.emulator.checks.clocks import AFTER, AVC, BEFORE, EXEC, VC
 from fa4gen.emulator.checks.cluster_state import ClusterState
-from fa4gen.emulator.checks.global_shadow import GlobalChecks
-from fa4gen.emulator.checks.locations import Grid
-from fa4gen.emulator.checks.previous_grid import PreviousGrid
+from fa4gen.emulator.checks.global_memory.previous_grid import PreviousGrid
+from fa4gen.emulator.checks.global_memory.races import GlobalChecks
+from fa4gen.emulator.checks.global_memory.tensor_maps import MapChecks
+from fa4gen.emulator.checks.order.clocks import AFTER, AVC, BEFORE, EXEC, VC
 from fa4gen.emulator.checks.sites import Sites, is_strong
-from fa4gen.emulator.checks.tensor_maps import MapChecks
-from fa4gen.emulator.checks.tensor_shadow import quarters
+from fa4gen.emulator.checks.synchronisation.locations import Grid
+from fa4gen.emulator.checks.tensor_memory.races import quarters
 from fa4gen.emulator.checks.work import WorkChecks
 from fa4gen.emulator.state.attached import Attached
 from fa4gen.emulator.state.machine import AsyncOp, Observer, SharedRange

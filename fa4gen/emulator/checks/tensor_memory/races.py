@@ -14,17 +14,17 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from fa4gen.emulator.checks.areas import Areas, Entry, Rectangle
-from fa4gen.emulator.checks.clocks import AFTER, EXEC, LOOSE, VC, Vector
-from fa4gen.emulator.checks.tensor_findings import TensorFindings
+from fa4gen.emulator.checks.order.clocks import AFTER, EXEC, LOOSE, VC, Vector
+from fa4gen.emulator.checks.tensor_memory.areas import Areas, Entry, Rectangle
+from fa4gen.emulator.checks.tensor_memory.findings import TensorFindings
 from fa4gen.emulator.report import Severity
 from fa4gen.emulator.state.machine import TensorRange
 from fa4gen.emulator.state.registers import lane_mask
 
 if TYPE_CHECKING:
     from fa4gen.emulator.checks.options import CheckOptions
-    from fa4gen.emulator.checks.party import Party
-    from fa4gen.emulator.checks.team import Team
+    from fa4gen.emulator.checks.order.active_lanes import Party
+    from fa4gen.emulator.checks.order.cluster_threads import Team
     from fa4gen.emulator.ptx.syntax import Instruction
     from fa4gen.emulator.state.machine import AsyncOp, Cta, Warpgroup
     from fa4gen.emulator.state.registers import Mask

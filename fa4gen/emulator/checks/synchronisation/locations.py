@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from fa4gen.emulator.checks.clocks import Vector
+from fa4gen.emulator.checks.order.clocks import Vector
 
 if TYPE_CHECKING:
-    from fa4gen.emulator.checks.party import Party
-    from fa4gen.emulator.checks.team import Team
+    from fa4gen.emulator.checks.order.active_lanes import Party
+    from fa4gen.emulator.checks.order.cluster_threads import Team
 
 _WIDE: Final = ("gpu", "sys", "gl")
 

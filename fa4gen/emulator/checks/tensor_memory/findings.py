@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from fa4gen.emulator.checks.areas import Entry
-from fa4gen.emulator.checks.clocks import Vector
-from fa4gen.emulator.checks.scopes import narrow_scope
+from fa4gen.emulator.checks.order.clocks import Vector
+from fa4gen.emulator.checks.order.scopes import narrow_scope
+from fa4gen.emulator.checks.tensor_memory.areas import Entry
 from fa4gen.emulator.report import Severity
 
 if TYPE_CHECKING:
     from fa4gen.emulator.checks.options import CheckOptions
-    from fa4gen.emulator.checks.team import Team
+    from fa4gen.emulator.checks.order.cluster_threads import Team
     from fa4gen.emulator.ptx.syntax import Instruction
     from fa4gen.emulator.state.machine import Warpgroup
     from fa4gen.emulator.state.registers import Mask

@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from fa4gen.emulator.checks.clocks import VC
+from fa4gen.emulator.checks.order.clocks import VC
 from fa4gen.emulator.state.async_ops import GlobalRange
 
 if TYPE_CHECKING:
-    from fa4gen.emulator.checks.locations import Grid
-    from fa4gen.emulator.checks.party import Party
+    from fa4gen.emulator.checks.order.active_lanes import Party
+    from fa4gen.emulator.checks.order.cluster_threads import Team
     from fa4gen.emulator.checks.sites import Sites
-    from fa4gen.emulator.checks.team import Team
+    from fa4gen.emulator.checks.synchronisation.locations import Grid
     from fa4gen.emulator.ptx.syntax import Instruction
     from fa4gen.emulator.state.machine import AsyncOp, Warpgroup
     from fa4gen.emulator.state.registers import Mask

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 if TYPE_CHECKING:
-    from fa4gen.emulator.checks.party import Party
+    from fa4gen.emulator.checks.order.active_lanes import Party
     from fa4gen.emulator.state.machine import Warpgroup
 
 HAS_READERS: Final = 1

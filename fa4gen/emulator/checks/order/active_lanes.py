@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from fa4gen.emulator.checks.clocks import Threads
+from fa4gen.emulator.checks.order.clocks import Threads
 
 if TYPE_CHECKING:
     from fa4gen.emulator.state.machine import Warpgroup

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fa4gen.emulator.checks.clocks import EXEC
+from fa4gen.emulator.checks.order.clocks import EXEC
 from fa4gen.emulator.report import Severity
 
 if TYPE_CHECKING:
-    from fa4gen.emulator.checks.party import Party
-    from fa4gen.emulator.checks.team import Team
+    from fa4gen.emulator.checks.order.active_lanes import Party
+    from fa4gen.emulator.checks.order.cluster_threads import Team
     from fa4gen.emulator.ptx.syntax import Instruction
     from fa4gen.emulator.state.machine import AsyncOp, Cta, Warpgroup
     from fa4gen.emulator.state.registers import Mask

@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fa4gen.emulator.checks.clocks import VC
+from fa4gen.emulator.checks.order.clocks import VC
 from fa4gen.emulator.state.map_bits import MAP_BYTES
 from fa4gen.emulator.state.memory import PARAM_WINDOW
 
 if TYPE_CHECKING:
-    from fa4gen.emulator.checks.locations import Grid
-    from fa4gen.emulator.checks.party import Party
+    from fa4gen.emulator.checks.order.active_lanes import Party
+    from fa4gen.emulator.checks.order.cluster_threads import Team
     from fa4gen.emulator.checks.sites import Sites
-    from fa4gen.emulator.checks.team import Team
+    from fa4gen.emulator.checks.synchronisation.locations import Grid
     from fa4gen.emulator.ptx.syntax import Instruction
     from fa4gen.emulator.state.machine import AsyncOp
 

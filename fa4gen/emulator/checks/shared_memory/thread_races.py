@@ -11,17 +11,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fa4gen.emulator.checks.clocks import LOOSE, VC
-from fa4gen.emulator.checks.pieces import touched
-from fa4gen.emulator.checks.scopes import narrow_scope
-from fa4gen.emulator.checks.shadow import BARRIER, FRESH, HAS_READERS, Cells
+from fa4gen.emulator.checks.order.clocks import LOOSE, VC
+from fa4gen.emulator.checks.order.scopes import narrow_scope
+from fa4gen.emulator.checks.shared_memory.cells import BARRIER, FRESH, HAS_READERS, Cells
+from fa4gen.emulator.checks.shared_memory.pieces import touched
 from fa4gen.emulator.checks.sites import place
 from fa4gen.emulator.report import Severity
 
 if TYPE_CHECKING:
     from fa4gen.emulator.checks.options import CheckOptions
-    from fa4gen.emulator.checks.party import Party
-    from fa4gen.emulator.checks.team import Team
+    from fa4gen.emulator.checks.order.active_lanes import Party
+    from fa4gen.emulator.checks.order.cluster_threads import Team
     from fa4gen.emulator.ptx.syntax import Instruction
     from fa4gen.emulator.state.machine import AsyncOp, Cta
 

@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from fa4gen.emulator.checks.clocks import AVC, LOOSE, VC, Vector
-from fa4gen.emulator.checks.pieces import touched
-from fa4gen.emulator.checks.scopes import narrow_scope
-from fa4gen.emulator.checks.shadow import BARRIER, FRESH, HAS_READERS
-from fa4gen.emulator.checks.shared_threads import GenericChecks, Reading
+from fa4gen.emulator.checks.order.clocks import AVC, LOOSE, VC, Vector
+from fa4gen.emulator.checks.order.scopes import narrow_scope
+from fa4gen.emulator.checks.shared_memory.cells import BARRIER, FRESH, HAS_READERS
+from fa4gen.emulator.checks.shared_memory.pieces import touched
+from fa4gen.emulator.checks.shared_memory.thread_races import GenericChecks, Reading
 from fa4gen.emulator.checks.sites import is_reduction, place
 from fa4gen.emulator.report import Severity
 
 if TYPE_CHECKING:
-    from fa4gen.emulator.checks.party import Party
+    from fa4gen.emulator.checks.order.active_lanes import Party
     from fa4gen.emulator.ptx.syntax import Instruction
     from fa4gen.emulator.state.machine import AsyncOp, SharedRange
 

@@ -11,11 +11,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from fa4gen.emulator.checks.clocks import VC
+from fa4gen.emulator.checks.order.clocks import VC
 from fa4gen.emulator.report import Severity
 
 if TYPE_CHECKING:
-    from fa4gen.emulator.checks.team import Team
+    from fa4gen.emulator.checks.order.cluster_threads import Team
     from fa4gen.emulator.state.machine import Cta
 
 _RELEASE: Final = (

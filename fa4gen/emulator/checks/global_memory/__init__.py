@@ -1,0 +1,1 @@
+"""Races in global memory, within a launch and with the grid before."""

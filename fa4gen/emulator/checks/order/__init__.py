@@ -1,0 +1,1 @@
+"""Who has seen what: vector clocks of a cluster's threads."""

@@ -1,0 +1,1 @@
+"""Races in shared memory."""

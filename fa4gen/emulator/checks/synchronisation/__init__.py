@@ -1,0 +1,1 @@
+"""Barriers, atomics, and threads that leave."""
