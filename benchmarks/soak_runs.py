@@ -250,6 +250,7 @@ def _fork(
         import tempfile
         import traceback
 
+        atexit._clear()  # handlers of this process
         sys.dont_write_bytecode = True
         os.environ.clear()
         os.environ.update(environment)
