@@ -180,8 +180,8 @@ def faults_of(design: Design) -> Callable[[Config], Sequence[Fault]]:
 
 def draw_config(design: Design, arch: str, rng: random.Random, name: str) -> Keys:
     """Return a random config of ``design`` for ``arch`` that schema and plan accept."""
-    schema = config_schema()["$defs"][design.config.__name__]
-    fixed = {"kernel": family(design.config), "name": name, "arch": arch, **design.where}
+    schema = config_schema()["$defs"][design.config.load().__name__]
+    fixed = {"kernel": family(design.config.load()), "name": name, "arch": arch, **design.where}
     required = [key for key in schema["required"] if key not in fixed]
     optional = [key for key in schema["properties"] if key not in (*fixed, *required)]
 
@@ -210,7 +210,7 @@ def places(only: str = "*") -> list[tuple[Design, str]]:
     return [
         (design, arch)
         for design in DESIGNS
-        for arch in architectures(design.config)
+        for arch in architectures(design.config.load())
         if fnmatch(design.name, only)
     ]
 
