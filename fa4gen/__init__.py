@@ -17,3 +17,8 @@ def __getattr__(name: str) -> Any:
 
         return load
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    """Name ``load`` too, before its first use."""
+    return sorted({*globals(), "load"})

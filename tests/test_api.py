@@ -91,3 +91,9 @@ def test_importing_the_package_imports_nothing_heavy():
 def test_other_names_are_no_part_of_the_package():
     with pytest.raises(AttributeError, match="no attribute 'lode'"):
         _ = fa4gen.lode
+
+
+def test_the_package_shows_what_it_has():
+    code = "import fa4gen; print('load' in dir(fa4gen), '__version__' in dir(fa4gen))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "True True\n"

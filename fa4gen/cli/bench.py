@@ -17,6 +17,7 @@ from fa4gen.cli.options import (
     set_option,
     shipped_option,
 )
+from fa4gen.counts import counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -234,7 +235,7 @@ def _vendored_library(
     from fa4gen.bench.vendored import VendoredLibrary
     from fa4gen.cli.output import note
 
-    note(f"vendoring {len(configs)} kernels")
+    note(f"vendoring {counted(len(configs), 'kernel')}")
     with TemporaryDirectory(prefix="fa4gen-bench-") as folder:
         yield VendoredLibrary(configs, Path(folder), settings)
 
@@ -256,7 +257,7 @@ def _measure(
     from fa4gen.errors import Fa4genError
     from fa4gen.verify.build import build_kernels
 
-    note(f"compiling {len(configs)} kernels")
+    note(f"compiling {counted(len(configs), 'kernel')}")
     # all at once: the compiler's work must not be timed
     built = list(build_kernels(configs, jobs, compiler, settings))
     if library is not None:

@@ -22,6 +22,7 @@ from fa4gen.cli.options import (
     set_option,
     shipped_option,
 )
+from fa4gen.counts import counted
 from fa4gen.errors import NotCurrentError, Problem
 
 if TYPE_CHECKING:
@@ -111,7 +112,7 @@ def _print_text(verdicts: Sequence[FileVerdict], fixes: Sequence[str], diff: boo
         for verdict in wrong:
             click.echo(verdict.diff())
     summary = ", ".join(f"{count} {name}" for name, count in _counts(verdicts).items() if count)
-    click.echo(f"{len(verdicts)} files: {summary}")
+    click.echo(f"{counted(len(verdicts), 'file')}: {summary}")
     if fixes:
         in_turn = ", in turn" if len(fixes) > 1 else ""
         loses = (

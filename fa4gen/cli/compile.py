@@ -18,6 +18,7 @@ from fa4gen.cli.options import (
     set_option,
     shipped_option,
 )
+from fa4gen.counts import counted
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -102,7 +103,7 @@ def command(
     tools = find_compilers(compiler)
     units = [Unit(k.name, k.source, k.headers, k.arch) for k in (item.kernel for item in rendered)]
     names = " and ".join(f"{tool.name} {tool.version}" for tool in tools)
-    kernels = "1 kernel" if len(units) == 1 else f"{len(units)} kernels"
+    kernels = counted(len(units), "kernel")
     note(f"compiling {kernels} with {names}")
     with progress(len(units) * len(tools), "kernels") as bar:
         outcomes = compile_many(

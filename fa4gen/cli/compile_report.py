@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from fa4gen.config.paths import shown_path
+from fa4gen.counts import counted
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -44,7 +45,7 @@ def print_text(rows: Sequence[Row]) -> None:
     from_cache = f" ({cached} from the cache)" if cached else ""
     failed = f"; {len(rows) - good} failed" if good < len(rows) else ""
     several = len({row.outcome.compiler for row in rows}) > 1
-    total = "1 kernel compiled" if len(rows) == 1 else f"{len(rows)} kernels compiled"
+    total = f"{counted(len(rows), 'kernel')} compiled"
     if several:
         total = f"{len(rows)} compilations"
     click.echo(f"{good} of {total} with a clean log{from_cache}{failed}. Nothing was run.")
@@ -101,5 +102,5 @@ def _result(outcome: Outcome) -> str:
     if forbidden:
         return f"lint: {', '.join(forbidden)}"
     warnings = sum(f.severity == "warning" for f in findings)
-    notes = [f"{warnings} warning{'s' if warnings > 1 else ''}"] if warnings else []
+    notes = [counted(warnings, "warning")] if warnings else []
     return "; ".join([proof_of(outcome.kernel), *notes])

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from fa4gen.cli.options import OutputFormat, format_option
+from fa4gen.counts import counted
 
 if TYPE_CHECKING:
     from fa4gen.errors import Problem
@@ -195,7 +196,7 @@ def _print_text(found: _Findings) -> None:
     if not found.gpus:
         rows.append(("GPU", "absent", found.why_no_gpu))
     cache = found.cache
-    held = f"{cache.folder}: {cache.entries} entries, {cache.bytes / _MIB:.1f} MiB"
+    held = f"{cache.folder}: {counted(cache.entries, 'entry')}, {cache.bytes / _MIB:.1f} MiB"
     state = "ok" if cache.writable else "problem"
     rows.append(("cache", state, f"{held}; {cache.problem}" if cache.problem else held))
     print_table(("what", "state", "details"), rows, styles=styles)

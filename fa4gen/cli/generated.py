@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from fa4gen.counts import counted
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -123,7 +125,7 @@ def confirm_prune(orphans: Sequence[FileVerdict]) -> bool:
     from fa4gen.config.paths import shown_path
     from fa4gen.errors import ConfigError, Problem
 
-    files = "1 file" if len(orphans) == 1 else f"{len(orphans)} files"
+    files = counted(len(orphans), "file")
     listed = "".join(f"\n    {shown_path(orphan.path)}" for orphan in orphans)
     what = f"--prune would delete {files} that no config renders to:{listed}"
     if not (sys.stdin and sys.stdin.isatty() and sys.stderr.isatty()):

@@ -45,7 +45,7 @@ def write_junit(path: Path, sweep: str, records: Sequence[CaseRecord]) -> None:
     new = path.with_name(f".{path.name}.new")
     try:
         new.write_text(junit_xml(sweep, records), encoding="utf-8")
-        new.rename(path)
+        new.replace(path)
     finally:
         new.unlink(missing_ok=True)
 

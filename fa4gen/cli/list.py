@@ -21,7 +21,10 @@ if TYPE_CHECKING:
 @configs_argument
 @format_option
 def command(configs: tuple[str, ...], output_format: OutputFormat) -> None:
-    """List configs: without CONFIG the shipped ones, under the names that other commands take."""
+    """List configs: without CONFIG the shipped ones, under the names that other commands take.
+
+    With --format github as tables in Markdown, for the summary of a job.
+    """
     from fa4gen.cli.output import print_json
     from fa4gen.config.find import find_configs
 
@@ -30,14 +33,14 @@ def command(configs: tuple[str, ...], output_format: OutputFormat) -> None:
         if not problems:
             print_json([_data(item) for item in loaded])
     else:
-        _print_tables(loaded)
+        _print_tables(loaded, markdown=output_format == "github")
     if problems:
         raise ConfigError(*problems)
 
 
-def _print_tables(loaded: Sequence[LoadedConfig]) -> None:
+def _print_tables(loaded: Sequence[LoadedConfig], *, markdown: bool) -> None:
     """Print a table for each family that has a config, with an empty line between them."""
-    from fa4gen.cli.output import print_table
+    from fa4gen.cli.output import print_markdown, print_table
     from fa4gen.designs.registry import FAMILIES
 
     shown_before = False
@@ -55,7 +58,11 @@ def _print_tables(loaded: Sequence[LoadedConfig]) -> None:
         if rows:
             if shown_before:
                 click.echo()
-            print_table(("config", *columns, "set besides"), rows, right=("depth",))
+            heads = ("config", *columns, "set besides")
+            if markdown:
+                print_markdown(heads, rows)
+            else:
+                print_table(heads, rows, right=("depth",))
             shown_before = True
 
 

@@ -7,6 +7,7 @@ ended it (``{"exit_status": ..., "problems": [...]}``).
 from __future__ import annotations
 
 import os
+import shutil
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +21,9 @@ if TYPE_CHECKING:
 
 PIPE_WIDTH = 10_000
 """Columns of a table that goes to a file or pipe: nothing is cut or wrapped there."""
+_LONG = 500
+"""Rows from which on a table is written plainly on a terminal, too, where it fits: rich takes two
+milliseconds a row."""
 
 
 def print_json(data: Any) -> None:
@@ -43,6 +47,15 @@ def print_table(
     ``styles`` maps a cell's whole text to a colour, used on terminals only. Where stdout is no
     terminal, cells are wrapped at ``pipe_width`` columns.
     """
+    all_cells = [[str(cell) for cell in row] for row in rows]
+    terminal = sys.stdout.isatty() or bool(os.environ.get("FORCE_COLOR"))
+    if not terminal or len(all_cells) >= _LONG:
+        width = shutil.get_terminal_size().columns if terminal else pipe_width
+        lines = _plain_table(columns, all_cells, title, right)
+        if lines is not None and max(map(len, lines)) <= width:
+            print("\n".join(lines))
+            return
+
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
@@ -50,8 +63,7 @@ def print_table(
     table = Table(title=title or None, title_justify="left", box=None, pad_edge=False)
     for column in columns:
         table.add_column(column, justify="right" if column in right else "left", overflow="fold")
-    for row in rows:
-        cells = [str(cell) for cell in row]
+    for cells in all_cells:
         table.add_row(*(Text(cell, style=(styles or {}).get(cell, "")) for cell in cells))
     console = Console(
         width=None if sys.stdout.isatty() else pipe_width,
@@ -65,6 +77,34 @@ def print_table(
     with console.capture() as capture:
         console.print(table)
     print("\n".join(line.rstrip() for line in capture.get().splitlines()))
+
+
+def _plain_table(
+    columns: Sequence[str], rows: Sequence[Sequence[str]], title: str, right: Sequence[str]
+) -> list[str] | None:
+    """Return the lines of a table, as rich would write them without colours.
+
+    None for cells of several lines or of characters that may not be one column wide.
+    """
+    if not all(cell.isascii() and cell.isprintable() for row in rows for cell in row):
+        return None
+    widths = [max(map(len, column)) for column in zip(columns, *rows, strict=True)]
+    aligned = [str.rjust if column in right else str.ljust for column in columns]
+
+    def line(row: Sequence[str]) -> str:
+        cells = [align(cell, n) for align, cell, n in zip(aligned, row, widths, strict=True)]
+        return "  ".join(cells).rstrip()
+
+    return [*([title] if title else []), line(columns), *map(line, rows)]
+
+
+def print_markdown(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
+    """Print a table in GitHub's Markdown on stdout, such as for ``$GITHUB_STEP_SUMMARY``."""
+
+    def line(cells: Iterable[str]) -> str:
+        return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
+
+    print("\n".join([line(columns), line("---" for _ in columns), *map(line, rows)]))
 
 
 def note(message: str) -> None:

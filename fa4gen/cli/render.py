@@ -25,6 +25,7 @@ from fa4gen.cli.options import (
     set_option,
     shipped_option,
 )
+from fa4gen.counts import counted
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -125,8 +126,10 @@ def command(
     note_claims(claims, folder)
     left = len(orphans) - len(pruned)
     if left:
-        files = "1 file" if left == 1 else f"{left} files"
-        note(f"{files} that no config renders to left alone: see `{call.command('check')}`.")
+        note(
+            f"{counted(left, 'file')} that no config renders to left alone: "
+            f"see `{call.command('check')}`."
+        )
 
 
 def _print_text(
@@ -139,7 +142,7 @@ def _print_text(
         click.echo(f"{outcome.action:9} {shown_path(outcome.path)}")
         if diff:
             click.echo(outcome.verdict.diff(), nl=False)
-    kernels = f"{num_kernels} kernel{'s' if num_kernels != 1 else ''}"
+    kernels = counted(num_kernels, "kernel")
     counts = {
         a: sum(o.action == a for o in outcomes) for a in dict.fromkeys(o.action for o in outcomes)
     }

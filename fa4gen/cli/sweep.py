@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from fa4gen.cli.options import OutputFormat, format_option, jobs_option, require_gpu_option
+from fa4gen.counts import counted
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -195,7 +196,9 @@ def _run(
             note(f"stopped; the same command resumes from {path}")
             raise
     if num_kept:
-        note(f"{num_kept} of {len(records)} results kept from {path}; --fresh starts over")
+        note(
+            f"{num_kept} of {counted(len(records), 'result')} kept from {path}; --fresh starts over"
+        )
     return path, records
 
 
@@ -245,7 +248,7 @@ def _print_results(
         _print_failures(records)
     say = print if output_format == "text" else note
     numbers = ", ".join(f"{number} {outcome}" for outcome, number in counts.items() if number)
-    say(f"{sweep.name}: {len(records)} cases: {numbers}; results: {path}")
+    say(f"{sweep.name}: {counted(len(records), 'case')}: {numbers}; results: {path}")
     proofs = Counter(record.proof for record in records if record.outcome == "passed")
     if proofs:
         say("proved: " + ", ".join(f"{number} {proof}" for proof, number in proofs.items()))

@@ -18,6 +18,7 @@ from fa4gen.cli.options import (
     set_option,
 )
 from fa4gen.cli.vendor_recover import make_good
+from fa4gen.counts import counted
 from fa4gen.vendor.targets import ADAPTERS
 
 if TYPE_CHECKING:
@@ -231,7 +232,7 @@ class _Work:
         from fa4gen.vendor.kernels import compile_kernels, render_kernels
 
         planned = render_kernels(loaded, request.prefix, templates)
-        note(f"compiling {'1 kernel' if len(planned) == 1 else f'{len(planned)} kernels'}")
+        note(f"compiling {counted(len(planned), 'kernel')}")
         with progress(len(planned), "kernels") as bar:
             return compile_kernels(
                 planned, compiler=self.compiler, jobs=self.jobs, on_done=lambda _: bar.advance()

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from fa4gen.counts import counted
 from fa4gen.vendor.lock import LOCK_NAME
 
 if TYPE_CHECKING:
@@ -66,7 +67,7 @@ def print_plan(plan: FolderPlan, *, dry_run: bool, diff: bool) -> None:
             click.echo(outcome.diff(plan.folder), nl=False)
     counts = Counter(outcome.action for outcome in plan.outcomes)
     done = ", ".join(f"{count} {action}" for action, count in counts.items())
-    kernels = "1 kernel" if len(plan.lock.kernels) == 1 else f"{len(plan.lock.kernels)} kernels"
+    kernels = counted(len(plan.lock.kernels), "kernel")
     click.echo(
         f"{'dry run, nothing written: ' if dry_run else ''}{kernels} in "
         f"{shown_path(plan.folder)}, {folder_bytes(plan) / 1000:.0f} KB; files: {done}"
@@ -165,13 +166,11 @@ def print_check(verdict: FolderVerdict, *, diff: bool) -> None:
     if verdict.kernels:
         click.echo(f"{folder}: kernels that would change: {', '.join(verdict.kernels)}")
     for kernel in verdict.lock.kernels:
-        counted = "" if kernel.name not in verdict.unproved else "; files changed since"
-        click.echo(
-            f"{kernel.symbol}: {kernel.proofs[-1] if kernel.proofs else 'rendered'}{counted}"
-        )
+        stale = "" if kernel.name not in verdict.unproved else "; files changed since"
+        click.echo(f"{kernel.symbol}: {kernel.proofs[-1] if kernel.proofs else 'rendered'}{stale}")
     counts = Counter[str](file.verdict for file in verdict.files)
     summary = ", ".join(f"{counts[name]} {name}" for name in CHECK_VERDICTS if counts[name])
-    click.echo(f"{folder}: {len(verdict.files)} files: {summary}")
+    click.echo(f"{folder}: {counted(len(verdict.files), 'file')}: {summary}")
     if fix := _fix(verdict):
         click.echo(f"To do: {fix}")
     for name in verdict.unproved:

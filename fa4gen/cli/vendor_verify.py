@@ -7,6 +7,8 @@ import sys
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from fa4gen.counts import counted
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
@@ -89,10 +91,7 @@ class VerifyCall:
         lock = read_lock(folder)
         hashes = hashes_on_disk(folder, lock)
         count = len(lock.kernels)
-        note(
-            f"verifying {'1 kernel' if count == 1 else f'{count} kernels'} of "
-            f"{shown_path(folder)}, seed {seed}"
-        )
+        note(f"verifying {counted(count, 'kernel')} of {shown_path(folder)}, seed {seed}")
         with progress(count, "kernels") as bar:
             verdicts = verify_folder(
                 folder,

@@ -18,6 +18,7 @@ from fa4gen.cli.options import (
     set_option,
     shipped_option,
 )
+from fa4gen.counts import counted
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -196,7 +197,7 @@ def _list_cases(
     for name, cases in chosen:
         rows = [case.row() for case in cases]
         columns = cases[0].COLUMNS if cases else ()
-        print_table(columns, rows, title=f"{name}: {len(rows)} cases")
+        print_table(columns, rows, title=f"{name}: {counted(len(rows), 'case')}")
 
 
 def _emulates_all(planned: Sequence[tuple[LoadedConfig, Plan]]) -> bool:
@@ -221,8 +222,7 @@ def _verify(
     from fa4gen.verify.report import problems
     from fa4gen.verify.run import verify_configs
 
-    kernels = "1 kernel" if len(paths) == 1 else f"{len(paths)} kernels"
-    note(f"verifying {kernels}, seed {options.seed}")
+    note(f"verifying {counted(len(paths), 'kernel')}, seed {options.seed}")
     verdicts = []
     with progress(len(paths), "kernels") as bar:
         for verdict in verify_configs(
@@ -236,7 +236,7 @@ def _verify(
         ):
             verdicts.append(verdict)
             wrong = sum(1 for _ in problems(verdict))
-            bar.advance(f"{verdict.name}: {wrong} problems" if wrong else "")
+            bar.advance(f"{verdict.name}: {counted(wrong, 'problem')}" if wrong else "")
     return verdicts
 
 
@@ -335,7 +335,7 @@ def _say_where(verdicts: Sequence[Verdict], options: VerifyOptions) -> None:
     for arch in dict.fromkeys(verdict.arch for verdict in emulated):
         there = ", ".join(map(str, all_devices())) or why_no_device()
         count = sum(verdict.arch == arch for verdict in emulated)
-        kernels = "1 kernel was" if count == 1 else f"{count} kernels were"
+        kernels = counted(count, "kernel was")
         large = " The large cases need a GPU and were left out." if options.large else ""
         note(
             f"{kernels} emulated on the CPU: no GPU here runs {arch} ({there}). "

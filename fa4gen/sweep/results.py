@@ -6,12 +6,12 @@ again. When a run ends, the file is rewritten with one line for each case, in th
 
 from __future__ import annotations
 
-import fcntl
 import os
 from typing import TYPE_CHECKING
 
 from fa4gen.config.paths import shown_path
 from fa4gen.errors import ConfigError, Problem
+from fa4gen.locks import lock, open_for_appending
 from fa4gen.sweep.record import CaseRecord, read_line
 from fa4gen.temporary import leftovers, remove_leftovers, temporary_path
 
@@ -47,7 +47,7 @@ class ResultsFile:
         self._sweep = sweep
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC)
+            self._descriptor = open_for_appending(path)
         except OSError as error:
             raise self._refusal(
                 f"cannot be written: {error.strerror}", "Choose another place with --results."
@@ -78,7 +78,13 @@ class ResultsFile:
                 stream.flush()
                 os.fsync(stream.fileno())
             new.chmod(self.path.stat().st_mode)
-            new.rename(self.path)
+            if os.name == "nt":  # an open file cannot be replaced there
+                os.close(self._descriptor)
+                new.replace(self.path)
+                self._descriptor = open_for_appending(self.path)
+                self._lock()
+            else:
+                new.rename(self.path)
         except BaseException:
             new.unlink(missing_ok=True)
             raise
@@ -100,7 +106,7 @@ class ResultsFile:
 
     def _lock(self) -> None:
         try:
-            fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            lock(self._descriptor)
         except BlockingIOError as error:
             raise self._refusal(
                 "another sweep is writing to it", "Wait for it, or choose another --results."

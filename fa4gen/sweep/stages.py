@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
+from fa4gen.counts import counted
 from fa4gen.errors import ConfigError, Fa4genError, MissingCapabilityError, Problem
 from fa4gen.sweep.record import CaseRecord
 from fa4gen.workers import Done
@@ -225,7 +226,7 @@ def _verdict_problems(verdict: Verdict) -> tuple[Problem, ...]:
     ]
     left_out = verdict.num_cases - len(verdict.cases)
     if left_out:
-        wrong.append(Problem(f"{left_out} of {verdict.num_cases} cases were not run"))
+        wrong.append(Problem(f"{left_out} of {counted(verdict.num_cases, 'case')} not run"))
     return (*verdict.problems, *wrong)
 
 

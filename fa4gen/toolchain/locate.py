@@ -10,6 +10,7 @@ from collections import Counter
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from fa4gen.counts import counted
 from fa4gen.errors import CompileError
 from fa4gen.toolchain.elf import Cubin
 from fa4gen.toolchain.failures import RefusedError
@@ -123,4 +124,4 @@ def _local_places(cubin: Cubin) -> list[tuple[Frame, str]]:
 
 def _counts(kinds: Counter[str]) -> str:
     """``2 loads, 1 store``."""
-    return ", ".join(f"{n} {kind}{'s' if n != 1 else ''}" for kind, n in sorted(kinds.items()))
+    return ", ".join(counted(n, kind) for kind, n in sorted(kinds.items()))

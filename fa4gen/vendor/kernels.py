@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from fa4gen.config.load import load_config, locate
 from fa4gen.config.paths import shown_path
+from fa4gen.counts import counted
 from fa4gen.designs.build import build_plan
 from fa4gen.errors import CompileError, ConfigError, MissingCapabilityError, Problem
 from fa4gen.render.environment import open_templates
@@ -128,7 +129,7 @@ def _refuse_same_names(loaded: Sequence[LoadedConfig]) -> None:
         raise ConfigError(
             *(
                 Problem(
-                    f"{counts[name]} configs are called {name}: "
+                    f"{counted(counts[name], 'config')} are called {name}: "
                     + ", ".join(shown_path(x.path) for x in loaded if x.config.name == name),
                     "A vendored folder has one function for each name: give one of them another "
                     "name (the key name, or the file's name).",

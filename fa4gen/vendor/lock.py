@@ -13,6 +13,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 
 from fa4gen.config.paths import shown_path
 from fa4gen.config.project import Adapter  # noqa: TC001 (pydantic reads it)
+from fa4gen.counts import counted
 from fa4gen.errors import ConfigError, Problem
 from fa4gen.render.manifest import sha256
 from fa4gen.vendor.names import check_prefix
@@ -92,7 +93,7 @@ class Proof(_Model):
         how = f"ran on {self.device}" if self.level == "ran" else self.level
         if self.cases is None:
             return how
-        return f"{how}: {self.cases} cases, seed {self.seed}, {self.date}"
+        return f"{how}: {counted(self.cases, 'case')}, seed {self.seed}, {self.date}"
 
 
 class LockedImage(_Model):

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 
 from fa4gen.config.paths import shown_path
 from fa4gen.errors import ConfigError, NotCurrentError, Problem
+from fa4gen.locks import lock
 from fa4gen.render.manifest import sha256
 from fa4gen.vendor.lock import LOCK_NAME, PENDING_FOLDER, STATE_FOLDER, check_relative
 from fa4gen.vendor.on_disk import free_name, refuse_links
@@ -278,14 +279,15 @@ def _half_done(folder: Path) -> ConfigError:
 def _alone(folder: Path) -> Iterator[None]:
     """Hold ``folder`` against other processes of fa4gen; ConfigError when one has it."""
     try:
-        import fcntl
-    except ImportError:  # not on this system: two runs at a time are the user's to avoid
+        descriptor = os.open(folder, os.O_RDONLY)
+    except PermissionError:  # Windows opens no folders: two runs at a time are the user's to avoid
+        if os.name != "nt":
+            raise
         yield
         return
-    descriptor = os.open(folder, os.O_RDONLY)
     try:
         try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            lock(descriptor)
         except BlockingIOError as error:
             raise ConfigError(
                 Problem(

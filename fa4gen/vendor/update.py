@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from fa4gen.config.paths import shown_path
+from fa4gen.counts import counted
 from fa4gen.errors import NotCurrentError, Problem
 from fa4gen.render.manifest import sha256
 from fa4gen.vendor.lock import LOCK_NAME
@@ -105,8 +106,7 @@ class _Updater:
         merged = merge(base or b"", disk, wanted, OUR_NAME)
         if not merged.conflicts:
             return [FileOutcome(path, "merged", disk, merged.data, "your changes and fa4gen's")]
-        places = "1 place" if merged.conflicts == 1 else f"{merged.conflicts} places"
-        why = f"both sides changed the same lines in {places}"
+        why = f"both sides changed the same lines in {counted(merged.conflicts, 'place')}"
         if base is None:
             why = "the original is not among those kept: no line is known to be unchanged"
         aside = free_name(self.folder / path).relative_to(self.folder).as_posix()

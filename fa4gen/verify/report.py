@@ -6,6 +6,7 @@ import math
 import shlex
 from typing import TYPE_CHECKING, Any
 
+from fa4gen.counts import counted
 from fa4gen.errors import Problem
 
 if TYPE_CHECKING:
@@ -56,7 +57,8 @@ def problems(verdict: Verdict) -> Iterator[Problem]:
     left_out = verdict.num_cases - len(verdict.cases)
     if left_out:
         yield Problem(
-            f"{verdict.name}: {left_out} of {verdict.num_cases} cases were not run after that",
+            f"{verdict.name}: {left_out} of {counted(verdict.num_cases, 'case')} "
+            "not run after that",
             file=verdict.config,
         )
 

@@ -108,3 +108,11 @@ def test_no_config_in_a_folder(work: Path, capsys: pytest.CaptureFixture[str]) -
 
     assert main(["list", "empty"]) == 2
     assert capsys.readouterr().err.startswith("empty: there is no config in this folder")
+
+
+def test_for_github_the_tables_are_markdown(work: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["list", "one.yaml", "--format", "github"]) == 0
+    head, rule, row = capsys.readouterr().out.splitlines()
+    assert head.startswith("| config | kernel | arch |")
+    assert rule.count("| --- ") == head.count("| ")
+    assert row.startswith("| one.yaml | attention | sm_90a |")

@@ -134,7 +134,7 @@ def test_after_a_crash_nothing_more_is_run(make_plan, numpy_backend, compiled, m
     assert not verdict.passed
     messages = [problem.message for problem in problems(verdict)]
     assert "the kernel crashed: why" in messages[0]
-    assert messages[1] == "probe: 2 of 4 cases were not run after that"
+    assert messages[1] == "probe: 2 of 4 cases not run after that"
 
 
 def test_kernels_after_a_crash_are_compiled_but_not_run(

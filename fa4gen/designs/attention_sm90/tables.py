@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from fa4gen.counts import counted
 from fa4gen.designs.attention_sm90.values import WARPGROUP_ROWS
 from fa4gen.designs.shared.attention_parameters import attention_parameters, out_map, out_pointer
 from fa4gen.designs.shared.roles import consumer_roles, loader_role
@@ -78,8 +79,8 @@ def summarise(values: Values) -> tuple[str, ...]:
     lines = [
         f"{config.dtype}, sums in float32; depth {config.depth}; mask {config.resolved_mask.words}",
         f"tiles of {values.BM} query rows x {values.BN} keys, "
-        f"{_count(values.num_consumer_warpgroups, 'consumer warpgroup')}, "
-        f"{_count(values.num_kv_stages, 'stage')}",
+        f"{counted(values.num_consumer_warpgroups, 'consumer warpgroup')}, "
+        f"{counted(values.num_kv_stages, 'stage')}",
         f"{values.scheduler} scheduler, {output}",
     ]
     if config.resolved_score.words:
@@ -87,7 +88,3 @@ def summarise(values: Values) -> tuple[str, ...]:
     if values.is_pair:
         lines.append("a pair of CTAs shares keys and values by multicast")
     return tuple(lines)
-
-
-def _count(number: int, what: str) -> str:
-    return f"{number} {what}" if number == 1 else f"{number} {what}s"

@@ -1,0 +1,15 @@
+"""Numbers of things in messages: "1 case", "2 cases"."""
+
+from __future__ import annotations
+
+_IRREGULAR = {"entry": "entries", "was": "were", "is": "are", "has": "have"}
+
+
+def counted(number: int, what: str) -> str:
+    """Return ``number`` and the words ``what``, all of them in the plural where it is not 1.
+
+    Words are in the singular: counted(2, "kernel was") is "2 kernels were".
+    """
+    if number != 1:
+        what = " ".join(_IRREGULAR.get(word, f"{word}s") for word in what.split(" "))
+    return f"{number} {what}"
