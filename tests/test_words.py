@@ -23,8 +23,8 @@ INSTEAD = {
     r"strangers?": "other projects",
 }
 PACKAGES = (
-    "bench", "cli", "config", "designs", "emulator", "masks", "render", "runtime", "scores",
-    "sweep", "toolchain", "vendor", "verify",
+    "bench", "cli", "config", "designs", "emulator", "key_sources", "masks", "render",
+    "runtime", "scores", "sweep", "toolchain", "vendor", "verify",
 )  # fmt: skip
 FILES = sorted(
     [

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, get_args
 from pydantic import Field, model_validator
 
 from fa4gen.config.gemm import BlackwellGemmConfig, HopperGemmConfig
+from fa4gen.key_sources import Batching, Keys, key_source_of, query_source_of
 from fa4gen.masks import MaskValue, mask_of
 from fa4gen.scores import SoftcapValue, score_of
 from fa4gen.strict import Auto, Strict, Whole
@@ -19,6 +20,7 @@ from fa4gen.strict import Auto, Strict, Whole
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from fa4gen.key_sources import KeySource
     from fa4gen.masks.mask import Mask
     from fa4gen.scores.score import Score
 
@@ -44,6 +46,14 @@ class AttentionKeys(Strict):
     """A logit of each query head, given with the call, joins the sum of every softmax."""
     softcap: SoftcapValue | None = None
     """Logits become softcap * tanh(logit / softcap) before the mask."""
+    batching: Batching = "dense"
+    """ragged: query rows of sequences of any lengths, one after the other (rows, heads, depth)."""
+    keys: Keys | Auto = "auto"
+    """ragged: likewise keys and values; paged: in pages of a cache; as batching when not given."""
+    page_size: Annotated[Literal[16, 32, 64, 128, 256], Whole] | None = None
+    """Keys of a page, where keys are paged."""
+    key_lengths: bool = False
+    """How many keys of each sequence count is read on the device; always so with pages."""
 
     @property
     def resolved_mask(self) -> Mask:
@@ -53,7 +63,50 @@ class AttentionKeys(Strict):
     @property
     def resolved_score(self) -> Score:
         """The score function with its numbers."""
-        return score_of(dict(self))
+        return score_of(dict(iter(self)))  # a mapping has keys(), and this has a field
+
+    @property
+    def resolved_keys(self) -> Keys:
+        """Where keys and values are."""
+        return self.batching if self.keys == "auto" else self.keys
+
+    @property
+    def resolved_key_lengths(self) -> bool:
+        """Whether the keys that count are read on the device, sequence by sequence."""
+        return self.key_lengths or self.resolved_keys == "paged"
+
+    @property
+    def query_source(self) -> KeySource:
+        """Where the query rows of a sequence are."""
+        return query_source_of(self.batching)
+
+    @property
+    def key_source(self) -> KeySource:
+        """Where the keys and values of a sequence are."""
+        return key_source_of(
+            self.resolved_keys, has_lengths=self.key_lengths, page_size=self.page_size
+        )
+
+    @property
+    def has_tile_lengths(self) -> bool:
+        """Whether rows or keys differ from tile to tile: a tile then brings its lengths along."""
+        return self.query_source.clipped or self.key_source.clipped
+
+    @model_validator(mode="after")
+    def _keys_go_together(self) -> AttentionKeys:
+        keys = self.resolved_keys
+        if (keys == "paged") != (self.page_size is not None):
+            raise ValueError(
+                "keys: paged needs page_size: 16, 32, 64, 128 or 256"
+                if keys == "paged"
+                else f"page_size: {self.page_size} is for keys: paged, but keys are {keys}"
+            )
+        if keys == "ragged" and self.key_lengths:
+            raise ValueError(
+                "key_lengths: true is for keys: dense or paged; with keys: ragged the lengths "
+                "follow from key_offsets"
+            )
+        return self
 
 
 class RegisterBudget(Strict):

@@ -9,6 +9,7 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
+from fa4gen.designs.shared.tensor_maps import END_ROW
 from fa4gen.runtime.float32_arguments import (
     FLOAT32_BYTES,
     check_descales,
@@ -18,9 +19,12 @@ from fa4gen.runtime.float32_arguments import (
 from fa4gen.runtime.memory_overlap import may_overlap, may_overlap_itself
 from fa4gen.runtime.refusal import refusal, refuse, wrong
 from fa4gen.runtime.schedule import INT32_MAX, ProblemSize
+from fa4gen.runtime.table_arguments import check_tables
 from fa4gen.runtime.tensor_view import TensorView
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from fa4gen.designs.shared.attention_model import AttentionPlan
     from fa4gen.designs.shared.kernel_model import KernelPlan
     from fa4gen.errors import Problem
@@ -30,12 +34,17 @@ ALIGNMENT = 16
 """Bytes: TMA reads, and the epilogue writes, in pieces of 16."""
 MAX_STRIDE = 2**40 - 1
 """Bytes: the widest stride that a tensor map can hold."""
+END_STRIDE = 2**34 - 16
+"""Bytes: likewise of a clipped map, which takes END_ROW rows back by a stride of 2^34 less this."""
 DTYPE_NAMES = {"bf16": "bfloat16", "fp16": "float16", "fp8_e4m3": "float8_e4m3fn"}
 BITS_ACCEPTED = {"fp8_e4m3": "uint8"}
 """Types whose bit patterns are accepted, too: CuPy has no fp8."""
 AXES = {"bshd": ("batch", "rows", "heads", "depth"), "bhsd": ("batch", "heads", "rows", "depth")}
 TENSORS = ("query", "key", "value", "out")
 DESCALES = ("query_descale", "key_descale", "value_descale")
+TABLES = ("query_offsets", "key_offsets", "key_lengths", "page_table")
+OPTIONAL = (*DESCALES, "sinks", *TABLES)
+"""Arguments that only some kernels take."""
 
 
 class Arguments(NamedTuple):
@@ -58,6 +67,14 @@ class Arguments(NamedTuple):
     value_descale: TensorView | None = None
     sinks: TensorView | None = None
     """float32 (query heads); given for kernels with sinks, and only for them."""
+    query_offsets: TensorView | None = None
+    """int32 (sequences + 1), of ragged batches."""
+    key_offsets: TensorView | None = None
+    """int32 (sequences + 1), of ragged keys."""
+    key_lengths: TensorView | None = None
+    """int32 (sequences)."""
+    page_table: TensorView | None = None
+    """int32 (sequences, most pages of a sequence)."""
 
     @property
     def device(self) -> int:
@@ -76,6 +93,11 @@ class Arguments(NamedTuple):
         named = {**self.descales, "sinks": self.sinks}
         return {name: view for name, view in named.items() if view is not None}
 
+    @property
+    def tables(self) -> dict[str, TensorView | None]:
+        """Where sequences are, by the name of the argument."""
+        return {name: getattr(self, name) for name in TABLES}
+
 
 @dataclass(frozen=True)
 class CheckedArguments:
@@ -90,6 +112,8 @@ class CheckedArguments:
     size: ProblemSize
     descales: dict[str, TensorView | None]
     """By the name of the argument; None is 1, and what a kernel without them has."""
+    tables: dict[str, TensorView]
+    """Where sequences are, by the name of the argument; those that the kernel reads."""
     sinks: TensorView | None = None
     """None for a kernel without them."""
 
@@ -103,7 +127,8 @@ def largest_row_count(plan: AttentionPlan) -> int:
 
     It rounds row numbers up to whole tiles and blocks, and adds the mask's numbers to them.
     """
-    return INT32_MAX - (4 * plan.BM + plan.BN + plan.mask.reach)
+    most = INT32_MAX - (4 * plan.BM + plan.BN + plan.mask.reach)
+    return min(most, END_ROW) if plan.has_tile_lengths else most
 
 
 def check_layout(layout: str) -> None:
@@ -134,19 +159,15 @@ def check_arguments(plan: AttentionPlan, arguments: Arguments) -> CheckedArgumen
         for name, view in zip(TENSORS, arguments[:4], strict=True)
         if isinstance(view, TensorView)
     }
-    refuse(
-        wrong(
-            name,
-            f"{len(view.shape)} axes {view.shape}",
-            f"4 axes ({', '.join(AXES[arguments.layout])})",
-        )
-        for name, view in views.items()
-        if len(view.shape) != 4
-    )
+    refuse(_wrong_axes(plan, views, arguments.layout))
+    views = {
+        name: with_batch(view) if _is_ragged(plan, name) else view for name, view in views.items()
+    }
     if arguments.layout == "bhsd":
         views = {name: _swap_rows_and_heads(view) for name, view in views.items()}
     problems = [*_check_types(plan, views), *_check_shapes(plan, views, arguments.layout)]
     problems += check_lse(plan, arguments.lse, views["query"])
+    problems += check_tables(plan, arguments.tables, views["query"])
     problems += check_descales(plan, arguments.descales, views["query"], views["key"])
     problems += check_sinks(plan, arguments.sinks, views["query"])
     problems += _check_scale(arguments.softmax_scale)
@@ -157,6 +178,9 @@ def check_arguments(plan: AttentionPlan, arguments: Arguments) -> CheckedArgumen
     refuse(_check_overlap(plan, views, arguments))
     views = {name: _with_dtype_of(plan, name, view) for name, view in views.items()}
     batch, query_rows, query_heads, _ = views["query"].shape
+    tables = {name: view for name, view in arguments.tables.items() if view is not None}
+    if plan.is_ragged:
+        batch = tables["query_offsets"].shape[0] - 1
     _, key_rows, key_heads, _ = views["key"].shape
     return CheckedArguments(
         query=views["query"],
@@ -170,6 +194,7 @@ def check_arguments(plan: AttentionPlan, arguments: Arguments) -> CheckedArgumen
         ),
         descales=arguments.descales,
         sinks=arguments.sinks,
+        tables=tables,
     )
 
 
@@ -194,6 +219,31 @@ def check_tiles(num_tiles: int, multiprocessors: int) -> None:
             f"at most {limit}",
             remedy="split the batch",
         )
+
+
+def with_batch(view: TensorView) -> TensorView:
+    """Return a view of ragged rows as one batch of them all."""
+    return view._replace(shape=(1, *view.shape), strides=(0, *view.strides))
+
+
+def _is_ragged(plan: AttentionPlan, name: str) -> bool:
+    source = plan.query_source if name in ("query", "out") else plan.key_source
+    return source.name == "ragged"
+
+
+def _axes(plan: AttentionPlan, name: str, layout: str) -> tuple[str, ...]:
+    """Return what the axes of a tensor are to the caller."""
+    return AXES[layout][1:] if _is_ragged(plan, name) else AXES[layout]
+
+
+def _wrong_axes(
+    plan: AttentionPlan, views: dict[str, TensorView], layout: str
+) -> Iterator[Problem]:
+    for name, view in views.items():
+        axes = _axes(plan, name, layout)
+        if len(view.shape) != len(axes):
+            got = f"{len(view.shape)} axes {view.shape}"
+            yield wrong(name, got, f"{len(axes)} axes ({', '.join(axes)})")
 
 
 def _swap_rows_and_heads(view: TensorView) -> TensorView:
@@ -239,19 +289,21 @@ def _check_types(plan: AttentionPlan, views: dict[str, TensorView]) -> list[Prob
 def _check_shapes(plan: AttentionPlan, views: dict[str, TensorView], layout: str) -> list[Problem]:
     """Shapes by their meaning; messages show them in the caller's order of axes."""
 
-    def shown(shape: tuple[object, ...]) -> str:
+    def shown(shape: tuple[object, ...], name: str) -> str:
         batch, rows, heads, depth = shape
         named = {"batch": batch, "rows": rows, "heads": heads, "depth": depth}
-        return f"({', '.join(str(named[axis]) for axis in AXES[layout])})"
+        return f"({', '.join(str(named[axis]) for axis in _axes(plan, name, layout))})"
 
     problems = []
     shapes = {name: view.shape for name, view in views.items()}
     for name, shape in shapes.items():
         depth = _depth(plan, name)
         if shape[3] != depth:
-            problems.append(wrong(name, f"depth {shape[3]} in {shown(shape)}", f"depth {depth}"))
+            problems.append(
+                wrong(name, f"depth {shape[3]} in {shown(shape, name)}", f"depth {depth}")
+            )
         if max(shape) > INT32_MAX:
-            problems.append(wrong(name, shown(shape), f"extents of at most {INT32_MAX}"))
+            problems.append(wrong(name, shown(shape, name), f"extents of at most {INT32_MAX}"))
     if problems:
         return problems
     most = largest_row_count(plan)
@@ -260,13 +312,15 @@ def _check_shapes(plan: AttentionPlan, views: dict[str, TensorView], layout: str
     for name, shape in (("query", query), ("key", key)):
         if shape[1] > most:
             problems.append(wrong(name, f"{shape[1]} rows", f"at most {most} rows"))
-    if key[0] != query[0]:
+    if key[0] != query[0] and not plan.has_tile_lengths:
         problems.append(wrong("key", f"batch {key[0]}", f"the query's batch, {query[0]}"))
     for name, shape, of, like in (("value", value, "key", key), ("out", out, "query", query)):
         expected = (*like[:3], plan.value_depth)
         if shape != expected:
             but = "" if expected == like else f" except for the depth, {plan.value_depth}"
-            problems.append(wrong(name, shown(shape), f"the {of}'s shape{but}, {shown(expected)}"))
+            problems.append(
+                wrong(name, shown(shape, name), f"the {of}'s shape{but}, {shown(expected, of)}")
+            )
     if query[2] != 0 and (key[2] == 0 or query[2] % key[2]):
         problems.append(
             wrong(
@@ -291,6 +345,8 @@ def _check_memory(plan: AttentionPlan, name: str, view: TensorView, layout: str)
         return []
     problems = []
     remedy = f"pass a contiguous copy of {name}"
+    source = plan.query_source if name in ("query", "out") else plan.key_source
+    most = END_STRIDE if source.clipped else MAX_STRIDE
     if view.pointer % ALIGNMENT:
         problems.append(
             wrong(
@@ -314,13 +370,13 @@ def _check_memory(plan: AttentionPlan, name: str, view: TensorView, layout: str)
         )
     for axis in AXES[layout][:3]:
         stride = strides[axis]
-        if extents[axis] > 1 and (stride % ALIGNMENT or not 0 <= stride <= MAX_STRIDE):
+        if extents[axis] > 1 and (stride % ALIGNMENT or not 0 <= stride <= most):
             problems.append(
                 wrong(
                     name,
                     f"{stride} bytes",
                     f"a stride along {axis} that is a multiple of {ALIGNMENT} bytes"
-                    f", from 0 to {MAX_STRIDE}",
+                    f", from 0 to {most}",
                     remedy,
                 )
             )
@@ -336,7 +392,11 @@ def _check_overlap(
 ) -> list[Problem]:
     """Refuse outputs that share memory with anything: other tiles may still read or write it."""
     inputs = [(name, views[name], plan.element_bytes) for name in ("query", "key", "value")]
-    inputs += [(name, view, FLOAT32_BYTES) for name, view in arguments.float32_inputs.items()]
+    inputs += [
+        (name, view, FLOAT32_BYTES)  # an int32 has as many bytes
+        for name, view in (*arguments.float32_inputs.items(), *arguments.tables.items())
+        if view is not None
+    ]
     outputs = [("out", views["out"], plan.out_element_bytes)]
     if arguments.lse is not None:
         outputs.append(("lse", arguments.lse, FLOAT32_BYTES))

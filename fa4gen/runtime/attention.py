@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from fa4gen.runtime import arrays
 from fa4gen.runtime.arguments import (
-    DESCALES,
     DTYPE_NAMES,
+    OPTIONAL,
     Arguments,
     CheckedArguments,
     as_scale,
@@ -21,6 +21,7 @@ from fa4gen.runtime.kernel import Call, Kernel, Launch, Packed, view_optional
 from fa4gen.runtime.parameters import ParameterBlock, pack
 from fa4gen.runtime.schedule import Schedule, plan_schedule
 from fa4gen.runtime.tensor_map import describe, encode
+from fa4gen.runtime.tile_list import ENTRY_BYTES
 
 if TYPE_CHECKING:
     from fa4gen.designs.shared.attention_model import AttentionPlan
@@ -55,6 +56,10 @@ class AttentionKernel(Kernel[Arguments]):
         key_descale: Any = None,
         value_descale: Any = None,
         sinks: Any = None,
+        query_offsets: Any = None,
+        key_offsets: Any = None,
+        key_lengths: Any = None,
+        page_table: Any = None,
     ) -> Any:
         """Compute softmax(softmax_scale * query . key^T) . value under the kernel's mask.
 
@@ -81,6 +86,13 @@ class AttentionKernel(Kernel[Arguments]):
         row is that of its logits and the head's sink, whose share goes to no value; the log-sum-exp
         includes it, and is the sink where a row sees no key. -inf means no sink.
 
+        Kernels with ``batching: ragged`` take the rows of all sequences, one after the other:
+        query (rows, query heads, depth), out likewise, lse (query heads, rows); with ``keys:
+        ragged`` also key and value. ``query_offsets`` and ``key_offsets``, int32 (sequences + 1),
+        say where each sequence begins, and last where all end; they begin at 0 or later and do not
+        decrease, which is not checked. They are read on the GPU: a captured graph may be replayed
+        after they have changed. Rows that are no sequence's are not written.
+
         The kernel is enqueued on CuPy's current stream of that GPU. If that is a default stream and
         the query is a torch tensor, it is enqueued on torch's current stream. The host does not
         wait. After a first call on the GPU, calls can be captured into CUDA graphs.
@@ -89,7 +101,9 @@ class AttentionKernel(Kernel[Arguments]):
         MissingCapabilityError where there is no GPU.
         """
         descales = (query_descale, key_descale, value_descale)
-        call = self._take(query, key, value, out, lse, softmax_scale, layout, descales, sinks)
+        tables = (query_offsets, key_offsets, key_lengths, page_table)
+        more = dict(zip(OPTIONAL, (*descales, sinks, *tables), strict=True))
+        call = self._take(query, key, value, out, lse, softmax_scale, layout, more)
         self._enqueue(call)
         return (call.out, call.lse) if self.plan.lse else call.out
 
@@ -107,13 +121,19 @@ class AttentionKernel(Kernel[Arguments]):
         key_descale: Any = None,
         value_descale: Any = None,
         sinks: Any = None,
+        query_offsets: Any = None,
+        key_offsets: Any = None,
+        key_lengths: Any = None,
+        page_table: Any = None,
     ) -> Launch:
         """Check a call and prepare everything for it, to be launched as often as needed.
 
         Arguments and errors are those of the call itself.
         """
         descales = (query_descale, key_descale, value_descale)
-        call = self._take(query, key, value, out, lse, softmax_scale, layout, descales, sinks)
+        tables = (query_offsets, key_offsets, key_lengths, page_table)
+        more = dict(zip(OPTIONAL, (*descales, sinks, *tables), strict=True))
+        call = self._take(query, key, value, out, lse, softmax_scale, layout, more)
         self._enqueue(call, launch=False)
         return Launch(self, call)
 
@@ -126,8 +146,7 @@ class AttentionKernel(Kernel[Arguments]):
         lse: Any,
         softmax_scale: float | None,
         layout: str,
-        descales: tuple[Any, Any, Any],
-        sinks: Any,
+        more: dict[str, Any],
     ) -> Call[Arguments]:
         """View the arrays, and make the outputs that were not given."""
         check_layout(layout)
@@ -135,20 +154,18 @@ class AttentionKernel(Kernel[Arguments]):
         key_view, key = arrays.view("key", key)
         value_view, value = arrays.view("value", value)
         # Outputs are made only for a plausible query; the checks report what is wrong.
-        if len(query_view.shape) == 4 and query_view.device >= 0:
+        if len(query_view.shape) == 4 - self.plan.is_ragged and query_view.device >= 0:
             if out is None:
-                shape = (*query_view.shape[:3], self.plan.value_depth)
+                shape = (*query_view.shape[:-1], self.plan.value_depth)
                 out = arrays.empty(query, shape, DTYPE_NAMES[self.plan.out_dtype])
             if lse is None and self.plan.lse:
-                batch, rows, heads, _ = query_view.shape
+                *batch, rows, heads, _ = query_view.shape
                 if layout == "bhsd":
                     rows, heads = heads, rows
-                lse = arrays.empty(query, (batch, heads, rows), "float32")
+                lse = arrays.empty(query, (*batch, heads, rows), "float32")
         out_view, kept_out = view_optional("out", out)
         lse_view, kept_lse = view_optional("lse", lse)
-        views = [view_optional(*pair) for pair in zip(DESCALES, descales, strict=True)]
-        query_descale, key_descale, value_descale = (view for view, _ in views)
-        sinks_view, kept_sinks = view_optional("sinks", sinks)
+        views = {name: view_optional(name, array) for name, array in more.items()}
         scale = self.plan.depth**-0.5 if softmax_scale is None else as_scale(softmax_scale)
         return Call(
             Arguments(
@@ -159,13 +176,10 @@ class AttentionKernel(Kernel[Arguments]):
                 lse_view,
                 scale,
                 layout,
-                query_descale,
-                key_descale,
-                value_descale,
-                sinks_view,
+                **{name: view for name, (view, _) in views.items()},
             ),
             out,
-            (query, key, value, kept_out, kept_lse, kept_sinks, *(kept for _, kept in views)),
+            (query, key, value, kept_out, kept_lse, *(kept for _, kept in views.values())),
             lse,
         )
 
@@ -176,7 +190,16 @@ class AttentionKernel(Kernel[Arguments]):
     def _check(self, arguments: Arguments) -> object:
         return check_arguments(self.plan, arguments)
 
-    def _pack(self, arguments: Arguments, counter: int) -> Packed:
+    def _list_bytes(self, arguments: Arguments) -> int:
+        """Return what the list of a ragged batch takes; any number for wrong arguments."""
+        offsets, shape = arguments.query_offsets, arguments.query.shape
+        if self.plan.tile_list is None or offsets is None:
+            return 0
+        rows = (*shape, 0, 0)[1 if arguments.layout == "bhsd" else 0]
+        sequences = max(offsets.shape, default=0)
+        return ENTRY_BYTES * (2 + rows // self.plan.tile_list.tile_rows + sequences)
+
+    def _pack(self, arguments: Arguments, counter: int, tile_list: int = 0) -> Packed:
         """Check the arguments and turn them into a launch; the results are kept."""
         checked = check_arguments(self.plan, arguments)
         device = arguments.query.device
@@ -187,6 +210,7 @@ class AttentionKernel(Kernel[Arguments]):
             return Packed(0, ParameterBlock(()))
         self._enter_context(device)
         values = {**scalar_values(checked, schedule), "tile_counter": counter}
+        values["tile_list"] = tile_list
         for tensor_map in self.plan.tensor_maps:
             spec = describe(
                 tensor_map,
@@ -194,7 +218,9 @@ class AttentionKernel(Kernel[Arguments]):
                 fallback_pointer=checked.query.pointer,
             )
             values[tensor_map.parameter] = encode(spec)
-        return Packed(schedule.grid, pack(self.plan.parameters, values))
+        listing = self.plan.tile_list
+        before = None if listing is None else pack(listing.parameters, values)
+        return Packed(schedule.grid, pack(self.plan.parameters, values), before)
 
 
 def scalar_values(checked: CheckedArguments, schedule: Schedule) -> dict[str, bytes | int | float]:
@@ -220,6 +246,8 @@ def scalar_values(checked: CheckedArguments, schedule: Schedule) -> dict[str, by
         "tiles_per_head": schedule.tiles_per_head,
         "num_tiles": schedule.num_tiles,
         "heads_per_group": schedule.heads_per_group,
+        "max_tiles": schedule.tiles_per_head,
+        **{name: view.pointer for name, view in checked.tables.items()},
     }
 
 

@@ -23,10 +23,13 @@ def check_lse(plan: AttentionPlan, lse: TensorView | None, query: TensorView) ->
             wrong("lse", "an array", "no lse", remedy="this kernel was generated with lse: false")
         ]
     batch, rows, heads, _ = query.shape
-    shape = (batch, heads, rows)
+    shape: tuple[int, ...] = (batch, heads, rows)
+    axes = "(batch, query heads, query rows)"
+    if plan.is_ragged:
+        shape, axes = shape[1:], "(query heads, rows of all sequences)"
     if lse is None:  # none could be made for a query on the CPU, which is reported already
         return [wrong("lse", "nothing", f"float32 {shape}")] if query.device >= 0 else []
-    return _check_float32("lse", lse, query.device, shape, "(batch, query heads, query rows)")
+    return _check_float32("lse", lse, query.device, shape, axes)
 
 
 def check_descales(

@@ -125,9 +125,9 @@ class GemmKernel(Kernel[GemmArguments]):
     def _check(self, arguments: GemmArguments) -> object:
         return check_gemm_arguments(self.plan, arguments)
 
-    def _pack(self, arguments: GemmArguments, counter: int) -> Packed:
+    def _pack(self, arguments: GemmArguments, counter: int, tile_list: int = 0) -> Packed:
         """Check the arguments and turn them into a launch; the results are kept."""
-        del counter  # tiles are not numbered: they follow from the CTA's index
+        del counter, tile_list  # tiles are not numbered: they follow from the CTA's index
         checked = check_gemm_arguments(self.plan, arguments)
         device = arguments.device
         multiprocessors = device_info(device).multiprocessors

@@ -13,9 +13,10 @@ from fa4gen.runtime.arguments import check_device
 from fa4gen.runtime.device import device_info, load_cupy
 from fa4gen.runtime.module import LoadedKernel
 from fa4gen.runtime.tile_counter import TileCounters
+from fa4gen.runtime.tile_list import TileLists
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable
+    from collections.abc import Callable, Hashable
 
     from fa4gen.designs.shared.kernel_model import KernelPlan
     from fa4gen.runtime.parameters import ParameterBlock
@@ -57,6 +58,8 @@ class Packed:
     grid: int
     """CTAs; 0 where there is nothing to do."""
     parameters: ParameterBlock
+    before: ParameterBlock | None = None
+    """Parameters of the launch that lists the tiles, where there is one."""
 
 
 @dataclass(frozen=True)
@@ -75,6 +78,15 @@ class _OnDevice:
 
     kernel: LoadedKernel
     counters: TileCounters | None
+    listing: LoadedKernel | None = None
+    lists: TileLists | None = None
+
+    def packed(self, pack: Callable[..., Packed], arguments: Any, stream: int, size: int) -> Packed:
+        """Return the launch for a stream, with the counter and a list of ``size`` bytes of it."""
+        counter = self.counters.address(stream) if self.counters else 0
+        if self.lists is None:
+            return pack(arguments, counter)
+        return pack(arguments, counter, self.lists.address(stream, size))
 
 
 class Kernel(ABC, Generic[A]):
@@ -95,8 +107,16 @@ class Kernel(ABC, Generic[A]):
         """Raise ArgumentError with all problems."""
 
     @abstractmethod
-    def _pack(self, arguments: A, counter: int) -> Packed:
-        """Check the arguments and turn them into a launch; the results are kept."""
+    def _pack(self, arguments: A, counter: int, tile_list: int = 0) -> Packed:
+        """Check the arguments and turn them into a launch; the results are kept.
+
+        ``counter`` and ``tile_list`` are addresses, 0 for kernels without.
+        """
+
+    def _list_bytes(self, arguments: A) -> int:
+        """Return the bytes of the list of tiles that a call takes; 0 without."""
+        del arguments
+        return 0
 
     @property
     @abstractmethod
@@ -118,9 +138,11 @@ class Kernel(ABC, Generic[A]):
                 self._check(arguments)
                 on_device = self._on_device(device)
             stream = arrays.current_stream(call.arrays[0], device)
-            counter = on_device.counters.address(stream) if on_device.counters else 0
-            packed = self._packed(arguments, counter)
+            size = self._list_bytes(arguments)
+            packed = on_device.packed(self._packed, arguments, stream, size)
             if launch and packed.grid:
+                if on_device.listing is not None and packed.before is not None:
+                    on_device.listing.launch(1, stream, packed.before)
                 on_device.kernel.launch(packed.grid, stream, packed.parameters)
         finally:
             if previous != device:
@@ -131,8 +153,8 @@ class Kernel(ABC, Generic[A]):
         device = call.arguments.device
         on_device = self._devices[device]
         stream = arrays.current_stream(call.arrays[0], device)
-        counter = on_device.counters.address(stream) if on_device.counters else 0
-        packed = self._packed(call.arguments, counter)
+        size = self._list_bytes(call.arguments)
+        packed = on_device.packed(self._packed, call.arguments, stream, size)
         return DriverCall(on_device.kernel.handle, packed.grid, packed.parameters)
 
     def _on_device(self, device: int) -> _OnDevice:
@@ -141,16 +163,30 @@ class Kernel(ABC, Generic[A]):
             if device not in self._devices:
                 check_device(plan, device_info(device), self._first)
                 has_counter = any(row.name == "tile_counter" for row in plan.parameters)
-                self._devices[device] = _OnDevice(
-                    LoadedKernel(
-                        self.cubin,
-                        plan.entry_point,
-                        device=device,
-                        threads=plan.launch.threads,
-                        dynamic_shared_bytes=plan.launch.dynamic_shared_bytes,
-                    ),
-                    TileCounters() if has_counter else None,
+                kernel = LoadedKernel(
+                    self.cubin,
+                    plan.entry_point,
+                    device=device,
+                    threads=plan.launch.threads,
+                    dynamic_shared_bytes=plan.launch.dynamic_shared_bytes,
                 )
+                counters = TileCounters() if has_counter else None
+                listing = plan.tile_list
+                if listing is None:
+                    self._devices[device] = _OnDevice(kernel, counters)
+                else:
+                    self._devices[device] = _OnDevice(
+                        kernel,
+                        counters,
+                        LoadedKernel(
+                            self.cubin,
+                            listing.entry_point,
+                            device=device,
+                            threads=listing.threads,
+                            dynamic_shared_bytes=0,
+                        ),
+                        TileLists(),
+                    )
             return self._devices[device]
 
     def _enter_context(self, device: int) -> None:

@@ -56,6 +56,8 @@ class Schedule:
 
 def plan_schedule(plan: AttentionPlan, size: ProblemSize, multiprocessors: int) -> Schedule:
     """Divide and order the tiles of a problem for a GPU with so many multiprocessors."""
+    if plan.tile_list is not None:
+        return _ragged_schedule(plan, plan.tile_list.tile_rows, size, multiprocessors)
     return _schedule(
         size,
         multiprocessors,
@@ -67,6 +69,21 @@ def plan_schedule(plan: AttentionPlan, size: ProblemSize, multiprocessors: int) 
         grouped=in_groups(plan),
         key_head_row_bytes=(plan.depth + plan.value_depth) * plan.element_bytes,
     )
+
+
+def _ragged_schedule(
+    plan: AttentionPlan, tile_rows: int, size: ProblemSize, multiprocessors: int
+) -> Schedule:
+    """Return the most tiles that the sequences can have: only the GPU knows their lengths.
+
+    ``size`` has the rows of all sequences; ``tiles_per_head`` are entries of the list.
+    """
+    if not size.all_heads or not size.query_rows:
+        return Schedule(0, 0, 1, 0, 0)
+    entries = ceil_div(size.query_rows, tile_rows) + size.batch
+    tiles = entries * size.query_heads * plan.tiles_per_cluster
+    grid = min(resident_ctas(multiprocessors, plan.cta_group), tiles * plan.ctas_per_tile)
+    return Schedule(0, entries, 1, tiles, grid)
 
 
 def in_groups(plan: AttentionPlan) -> bool:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
+from fa4gen.designs.shared.tensor_maps import END_ROW, END_ROW_LOG2
 from fa4gen.errors import ArgumentError, Problem
 from fa4gen.runtime.device import load_driver
 
@@ -39,6 +40,8 @@ def describe(plan: TensorMapPlan, view: TensorView, *, fallback_pointer: int = 0
     A tensor without elements gets a map of one row over ``fallback_pointer``, any valid device
     address that is a multiple of 16: the kernel never reads it, but no map may have an extent of 0.
     """
+    if "wrap" in plan.dims:
+        return _describe_clipped(plan, view, fallback_pointer)
     panel_columns = plan.box[0]
     element_bytes = plan.box_bytes // math.prod(plan.box)
     panel_bytes = panel_columns * element_bytes
@@ -60,6 +63,33 @@ def describe(plan: TensorMapPlan, view: TensorView, *, fallback_pointer: int = 0
     strides = tuple(
         extents[name][1] if extents[name][0] > 1 else panel_bytes for name in plan.dims[1:]
     )
+    return TensorMapSpec(plan.tensor, pointer, view.dtype, dims, strides, plan.box, plan.swizzle)
+
+
+def _describe_clipped(
+    plan: TensorMapPlan, view: TensorView, fallback_pointer: int
+) -> TensorMapSpec:
+    """Describe a map that ends at any row: see ``designs.shared.tensor_maps``."""
+    element_bytes = plan.box_bytes // math.prod(plan.box)
+    panel_bytes = plan.box[0] * element_bytes
+    batch, rows, heads, depth = view.shape
+    pointer, row_stride = view.pointer, view.strides[1]
+    steps = 0  # from one batch to the next, in rows
+    if not (batch and rows and heads):
+        pointer, row_stride, rows, heads = fallback_pointer, panel_bytes, 1, 1
+    elif rows == 1 and batch == 1:
+        row_stride = panel_bytes
+    elif batch > 1:
+        steps = (batch - 1) * (view.strides[0] // row_stride)
+    extents = {
+        "column": (depth, element_bytes),
+        "row": (END_ROW, row_stride),
+        "head": (heads, view.strides[2] if heads > 1 else panel_bytes),
+        "place": (steps + rows + 1, row_stride),
+        "wrap": (END_ROW + 1, (1 << (64 - END_ROW_LOG2)) - row_stride),
+    }
+    dims = tuple(extents[name][0] for name in plan.dims)
+    strides = tuple(extents[name][1] for name in plan.dims[1:])
     return TensorMapSpec(plan.tensor, pointer, view.dtype, dims, strides, plan.box, plan.swizzle)
 
 

@@ -35,17 +35,14 @@ class TileCounters:
 
         Raises ArgumentError when memory would be needed while a graph is being captured.
         """
-        capture = _capture_id(stream)
-        # Within a capture a handle identifies the stream, and querying its number would invalidate
-        # the capture.
-        key = (_stream_id(stream) if capture == NO_CAPTURE else stream, capture)
+        key = stream_key(stream)
         address = self._addresses.get(key)
         if address is not None:
             return address
         with self._lock:
             if key not in self._addresses:
                 if not self._free:
-                    self._grow(capturing=capture != NO_CAPTURE)
+                    self._grow(capturing=key[1] != NO_CAPTURE)
                 self._addresses[key] = self._free.pop()
             return self._addresses[key]
 
@@ -63,6 +60,17 @@ class TileCounters:
         self._buffers.append(buffer)
         start = int(buffer.data.ptr)
         self._free += range(start, start + buffer.nbytes, COUNTER_BYTES)
+
+
+def stream_key(stream: int) -> tuple[int, int]:
+    """Return what identifies a stream, or a captured graph: what may run at the same time differs.
+
+    The second number is NO_CAPTURE, or that of the graph.
+    """
+    capture = _capture_id(stream)
+    # Within a capture a handle identifies the stream, and querying its number would invalidate the
+    # capture.
+    return _stream_id(stream) if capture == NO_CAPTURE else stream, capture
 
 
 def _stream_id(stream: int) -> int:

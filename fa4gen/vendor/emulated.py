@@ -87,7 +87,7 @@ class VendoredEmulatedKernel(EmulatedKernel):
             )
         return buffers
 
-    def _call(self, memory: CaseMemory, buffers: dict[str, Image]) -> EmulatedCall | None:
+    def _calls(self, memory: CaseMemory, buffers: dict[str, Image]) -> Sequence[EmulatedCall]:
         again, self._memory = memory is self._memory, memory
         places, end = _places(buffers)
         addresses = {name: places[view.buffer] + view.offset for name, view in memory.views.items()}
@@ -97,7 +97,8 @@ class VendoredEmulatedKernel(EmulatedKernel):
         self._stand_in.reset()
         arrays = [*_arrays(memory, buffers, addresses), *self._give_workspace(args, end, again)]
         call(self._kernel, args, STREAM, prepared=again)
-        return _emulated_call(self._stand_in.launches, arrays)
+        launched = _emulated_call(self._stand_in.launches, arrays)
+        return () if launched is None else (launched,)
 
     def _give_workspace(self, args: Any, end: int, again: bool) -> Sequence[Memory]:
         """Put a workspace behind the buffers, initialised unless it was used before."""

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fa4gen.runtime.arguments import DESCALES, Arguments, check_arguments
+from fa4gen.runtime.arguments import OPTIONAL, Arguments, check_arguments
 from fa4gen.runtime.attention import scalar_values
 from fa4gen.runtime.schedule import plan_schedule
 from fa4gen.runtime.tensor_map import describe
+from fa4gen.runtime.tile_list import ENTRY_BYTES
 from fa4gen.verify import tolerance
 from fa4gen.verify.buffers import words
 from fa4gen.verify.cases import Case, default_cases, emulated_cases, large_cases
@@ -26,6 +27,7 @@ from fa4gen.verify.reference import (
 )
 from fa4gen.verify.ring_cases import attention_further, attention_rings
 from fa4gen.verify.score_tiles import score_tiles
+from fa4gen.verify.sequences import by_sequence, draw_tables, packed_rows, sequence_parts
 from fa4gen.verify.verdict import Failure
 from fa4gen.verify.work_done import attention_tiles, rescales_of
 
@@ -64,7 +66,7 @@ class AttentionFamily:
     def cost(self, case: Case) -> float:
         """Return how long the emulator takes, about."""
         blocks = score_tiles(self.plan, case)
-        tiles = case.batch * case.query_heads * -(-case.query_rows // self.plan.BM)
+        tiles = case.query_heads * sum(-(-rows // self.plan.BM) for rows, _ in case.sequences)
         return blocks["full"] + blocks["partial"] + tiles
 
     def score_tiles(self, case: Case) -> dict[str, int]:
@@ -103,10 +105,19 @@ class AttentionFamily:
             value_depth=plan.value_depth,
             has_descales=plan.has_descales,
             has_sinks=plan.sinks,
+            packed=packed_rows(plan),
         )
-        memory = place(case, inputs, plan.dtype, lse=plan.lse, out_dtype=plan.out_dtype)
+        memory = place(
+            case,
+            inputs,
+            plan.dtype,
+            lse=plan.lse,
+            out_dtype=plan.out_dtype,
+            packed=packed_rows(plan),
+            tables=draw_tables(plan, case.sequences),
+        )
         memory = replace(memory, multiprocessors=case.multiprocessors)
-        return DrawnAttention(plan, inputs, rng, memory)
+        return DrawnAttention(plan, inputs, rng, memory, case.sequences)
 
     def gpu_kernel(self, cubin: bytes) -> Any:
         """Return an AttentionKernel."""
@@ -124,7 +135,7 @@ class AttentionFamily:
             lse=arrays.get("lse"),
             softmax_scale=memory.softmax_scale,
             layout=memory.layout,
-            **{name: arrays.get(name) for name in (*DESCALES, "sinks")},
+            **{name: arrays.get(name) for name in OPTIONAL},
         )
 
     def emulated_launch(
@@ -137,7 +148,7 @@ class AttentionFamily:
             plan,
             Arguments(
                 views["query"], views["key"], views["value"], views["out"], views.get("lse"),
-                scale, memory.layout, *(views.get(name) for name in (*DESCALES, "sinks")),
+                scale, memory.layout, *(views.get(name) for name in OPTIONAL),
             ),
         )  # fmt: skip
         schedule = plan_schedule(plan, checked.size, multiprocessors)
@@ -150,7 +161,10 @@ class AttentionFamily:
             for row in plan.tensor_maps
         }
         values = {**scalar_values(checked, schedule), "tile_counter": np.zeros(2, np.int32)}
-        return EmulatedLaunch(schedule.grid, values, maps, ("out", "lse", "sinks", *DESCALES))
+        if plan.tile_list is not None:
+            words = ENTRY_BYTES // 4 * (1 + schedule.tiles_per_head)
+            values["tile_list"] = np.full(words, -1, np.int32)
+        return EmulatedLaunch(schedule.grid, values, maps, ("out", "lse", *OPTIONAL))
 
 
 @dataclass(frozen=True)
@@ -161,10 +175,12 @@ class DrawnAttention:
     inputs: Inputs
     rng: np.random.Generator
     memory: AttentionMemory
+    sequences: tuple[tuple[int, int], ...]
+    """Query rows and keys of each."""
 
     def reference(self, xp: Any) -> AttentionReference:
         """Compute the kernel's expected results."""
-        return make_reference(self.plan, self.inputs, self.rng, xp)
+        return make_reference(self.plan, self.inputs, self.rng, xp, self.sequences)
 
 
 @dataclass(frozen=True)
@@ -188,16 +204,33 @@ class AttentionReference:
 
 
 def make_reference(
-    plan: AttentionPlan, inputs: Inputs, rng: np.random.Generator, xp: Any
+    plan: AttentionPlan,
+    inputs: Inputs,
+    rng: np.random.Generator,
+    xp: Any,
+    sequences: tuple[tuple[int, int], ...] = (),
 ) -> AttentionReference:
-    """Compute the exact results for ``inputs``, and the bounds on a kernel's errors."""
+    """Compute the exact results for ``inputs``, and the bounds on a kernel's errors.
+
+    ``sequences``: query rows and keys of each, for kernels that take sequences of any lengths.
+    """
     problem = AttentionProblem.of(plan, inputs.softmax_scale)
     query, key, value = (xp.asarray(x) for x in (inputs.query, inputs.key, inputs.value))
     precision, descales, sinks = Precision.of(plan), inputs.descales, inputs.sinks
-    exact = exact_attention(problem, query, key, value, xp, descales=descales, sinks=sinks)
-    rounded = rounded_attention(
-        problem, query, key, value, precision, rng, xp, descales=descales, sinks=sinks
-    )
+    more: Any = {"descales": descales, "sinks": sinks}
+    if plan.has_tile_lengths:
+        parts = sequence_parts(plan, sequences)
+        exact = by_sequence(
+            lambda q, k, v: exact_attention(problem, q, k, v, xp, **more),
+            parts, query, key, value, xp,
+        )  # fmt: skip
+        rounded = by_sequence(
+            lambda q, k, v: rounded_attention(problem, q, k, v, precision, rng, xp, **more),
+            parts, query, key, value, xp,
+        )  # fmt: skip
+    else:
+        exact = exact_attention(problem, query, key, value, xp, **more)
+        rounded = rounded_attention(problem, query, key, value, precision, rng, xp, **more)
     own = tolerance.measure(rounded, exact, xp)
     bounds = tolerance.bounds(own, exact, problem, query, key, precision, xp, descales=descales)
     return AttentionReference(exact, own, bounds)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar
 
 from fa4gen.errors import ConfigError, Problem
 from fa4gen.verify.input_kinds import KINDS, kind_meaning
+from fa4gen.verify.sequences import hard_sequences, small_sequences
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -45,6 +46,14 @@ class Case:
     """The tensors whose scales a kernel for fp8 is given."""
     multiprocessors: int | None = None
     """Of the chip that the launcher assumes where the case is emulated; None: the backend's."""
+    lengths: tuple[tuple[int, int], ...] = ()
+    """Query rows and keys of each sequence, for kernels that take sequences of any lengths; where
+    there are none, every sequence has ``query_rows`` and ``key_rows``."""
+
+    @property
+    def sequences(self) -> tuple[tuple[int, int], ...]:
+        """Query rows and keys of each sequence."""
+        return self.lengths or ((self.query_rows, self.key_rows),) * self.batch
 
     COLUMNS: ClassVar[tuple[str, ...]] = (
         "case", "batch", "heads q/k", "rows q/k", "layout", "data",
@@ -56,7 +65,7 @@ class Case:
             self.name,
             self.batch,
             f"{self.query_heads}/{self.key_heads}",
-            f"{self.query_rows}/{self.key_rows}",
+            f"{self.query_rows}/{self.key_rows}" if not self.lengths else "various",
             self.layout,
             kind_meaning(self.data) if self.softmax_scale is None else "another scale",
         )
@@ -70,6 +79,8 @@ class Case:
             f"{self.name}: batch {self.batch}, heads {self.query_heads}/{self.key_heads}, "
             f"rows {self.query_rows}/{self.key_rows}, {self.layout}, {self.data}"
         )
+        if self.lengths:
+            text += ", sequences " + " ".join(f"{rows}/{keys}" for rows, keys in self.lengths)
         return text if self.softmax_scale is None else f"{text}, scale {self.softmax_scale:g}"
 
 
@@ -86,6 +97,7 @@ def default_cases(plan: AttentionPlan) -> tuple[Case, ...]:
         *_mask_edges(plan),
         *_many_tiles(plan),
         *_descales(plan),
+        *ragged_cases(plan),
     ]
     return unique(cases)
 
@@ -130,7 +142,7 @@ def emulated_cases(plan: AttentionPlan) -> tuple[Case, ...]:
         cases += [Case(f"{word}/70x{span + n + 9}", 1, 1, 1, 70, span + n + 9)]
     for rows, keys in plan.mask.small_sizes():
         cases += [Case(f"{word}/{rows}x{keys}", 1, 1, 1, rows, keys)]
-    return unique(cases)
+    return unique([*cases, *small_ragged_cases(plan)])
 
 
 def large_cases() -> tuple[Case, ...]:
@@ -145,6 +157,23 @@ def large_cases() -> tuple[Case, ...]:
         Case("large/rising_and_falling_8k", 1, 2, 2, 8192, 8192, data="rising_and_falling"),
     ]
     return unique(cases)
+
+
+def ragged_cases(plan: AttentionPlan) -> Iterable[Case]:
+    """Yield batches of sequences of hard lengths, for kernels that take such."""
+    for index, (name, lengths) in enumerate(hard_sequences(plan).items()):
+        yield _of_sequences(name, lengths, ANY_LAYOUT[index % 4])
+
+
+def small_ragged_cases(plan: AttentionPlan) -> Iterable[Case]:
+    """Yield fewer and shorter ones, for the emulator."""
+    for index, (name, lengths) in enumerate(small_sequences(plan).items()):
+        yield _of_sequences(name, lengths, ANY_LAYOUT[index % 4])
+
+
+def _of_sequences(name: str, lengths: tuple[tuple[int, int], ...], layout: Layout) -> Case:
+    rows, keys = (max((pair[i] for pair in lengths), default=0) for i in (0, 1))
+    return Case(f"ragged/{name}", len(lengths), 4, 2, rows, keys, layout, lengths=lengths)
 
 
 def select_cases(cases: Iterable[AnyCase], patterns: Sequence[str]) -> tuple[AnyCase, ...]:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from fa4gen.designs.shared.kernel_model import KernelPlan
     from fa4gen.designs.shared.plans import Plan
-    from fa4gen.emulator import Finding, Memory, Names, Program, TensorMap
+    from fa4gen.emulator import Finding, Memory, Names, Program, Report, TensorMap
     from fa4gen.emulator.coverage.counts import Coverage
     from fa4gen.runtime.tensor_map import TensorMapSpec
     from fa4gen.toolchain.model import CompiledKernel
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 MULTIPROCESSORS = 4
 """Multiprocessors of the assumed chip: few, so that CTAs process several tiles in turn."""
 DEVICE = 0
-WORDS = {**DTYPE_NAMES, "fp32": "float32"}
+WORDS = {**DTYPE_NAMES, "fp32": "float32", "int32": "int32"}
 MAX_SHOWN = 8
 """Findings of a run that are shown, the worst first; the others are counted."""
 
@@ -109,37 +109,32 @@ class EmulatedKernel:
 
     def run(self, memory: CaseMemory) -> dict[str, Image]:
         """Run on copies of the buffers; FindingsError unless the emulator's verdict is clean."""
-        from fa4gen.emulator import SCHEDULES, EmulatorError, Verdict
+        from fa4gen.emulator import SCHEDULES, EmulatorError
 
         buffers = {name: image.copy() for name, image in memory.buffers.items()}
-        call = self._call(memory, buffers)
-        if call is None:
-            return buffers
-        number = self._number(memory)
-        try:
-            report = self._program.launch(
-                call.entry,
-                grid=call.grid,
-                block=call.block,
-                cluster=call.cluster,
-                args=call.args,
-                memory=call.memory,
-                dynamic_shared=call.dynamic_shared,
-                seed=number,
-                schedule=SCHEDULES[number % len(SCHEDULES)],
-                names=self._names,
-            )
-        except EmulatorError as error:
-            raise FindingsError(
-                Problem(f"the emulator cannot run the kernel: {error}", "")
-            ) from error
-        self._coverages.append(report.coverage)
-        if report.verdict is not Verdict.CLEAN:
-            how = f"emulated with seed {report.seed}, schedule {report.schedule}"
-            raise FindingsError(
-                *(Problem(f"{finding} [{how}]", "") for finding in report.findings[:MAX_SHOWN]),
-                *_rest(report.findings[MAX_SHOWN:], how),
-            )
+        calls = self._calls(memory, buffers)
+        number = self._number(memory) if calls else 0
+        for call in calls:
+            try:
+                report = self._program.launch(
+                    call.entry,
+                    grid=call.grid,
+                    block=call.block,
+                    cluster=call.cluster,
+                    args=call.args,
+                    memory=call.memory,
+                    dynamic_shared=call.dynamic_shared,
+                    seed=number,
+                    schedule=SCHEDULES[number % len(SCHEDULES)],
+                    names=self._names if call is calls[-1] else None,
+                )
+            except EmulatorError as error:
+                raise FindingsError(
+                    Problem(f"the emulator cannot run the kernel: {error}", "")
+                ) from error
+            if call is calls[-1]:  # what is exercised is counted of the kernel itself
+                self._coverages.append(report.coverage)
+            _refuse_findings(report)
         return buffers
 
     def take_coverage(self) -> Coverage | None:
@@ -160,8 +155,8 @@ class EmulatedKernel:
         self._runs[inputs] += 1
         return inputs + self._runs[inputs]
 
-    def _call(self, memory: CaseMemory, buffers: dict[str, Image]) -> EmulatedCall | None:
-        """Return the launch on ``buffers``; None where there is nothing to do."""
+    def _calls(self, memory: CaseMemory, buffers: dict[str, Image]) -> Sequence[EmulatedCall]:
+        """Return the launches on ``buffers``, the kernel's last; none where nothing is to do."""
         plan = self._plan
         views = {
             name: TensorView(
@@ -177,7 +172,7 @@ class EmulatedKernel:
             views, memory, memory.multiprocessors or MULTIPROCESSORS
         )
         if launch is None:
-            return None
+            return ()
         values = dict(launch.values)
         values |= {name: _tensor_map(spec, buffers) for name, spec in launch.maps.items()}
         for name in launch.pointers:
@@ -190,7 +185,7 @@ class EmulatedKernel:
                     offset=view.offset,
                     strides=view.strides,
                 )
-        return EmulatedCall(
+        kernel = EmulatedCall(
             plan.entry_point,
             launch.grid,
             plan.launch.threads,
@@ -198,6 +193,23 @@ class EmulatedKernel:
             plan.launch.dynamic_shared_bytes,
             [_argument(row.c_type, values[row.name]) for row in plan.parameters],
         )
+        listing = plan.tile_list
+        if listing is None:
+            return (kernel,)
+        arguments = [_argument(row.c_type, values[row.name]) for row in listing.parameters]
+        return EmulatedCall(listing.entry_point, 1, listing.threads, None, 0, arguments), kernel
+
+
+def _refuse_findings(report: Report) -> None:
+    from fa4gen.emulator import Verdict
+
+    if report.verdict is Verdict.CLEAN:
+        return
+    how = f"emulated with seed {report.seed}, schedule {report.schedule}"
+    raise FindingsError(
+        *(Problem(f"{finding} [{how}]", "") for finding in report.findings[:MAX_SHOWN]),
+        *_rest(report.findings[MAX_SHOWN:], how),
+    )
 
 
 def _rest(findings: tuple[Finding, ...], how: str) -> tuple[Problem, ...]:

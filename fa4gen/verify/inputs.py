@@ -81,14 +81,18 @@ def make_inputs(
     value_depth: int | None = None,
     has_descales: bool = False,
     has_sinks: bool = False,
+    packed: tuple[bool, bool] = (False, False),
 ) -> Inputs:
     """Draw the inputs of ``case`` for a kernel of this depth and element type.
 
     Values have the depth of the keys unless ``value_depth`` says otherwise. With ``has_descales``
     the scales are drawn that the case names; with ``has_sinks`` a logit for each query head.
+    ``packed``: whether the rows of all sequences are one batch, of queries and of keys.
     """
-    query_shape = (case.batch, case.query_rows, case.query_heads, depth)
-    key_shape = (case.batch, case.key_rows, case.key_heads, depth)
+    batches, rows = _rows(case, 0, packed[0])
+    key_batches, keys = _rows(case, 1, packed[1])
+    query_shape = (batches, rows, case.query_heads, depth)
+    key_shape = (key_batches, keys, case.key_heads, depth)
     value_shape = (*key_shape[:3], depth if value_depth is None else value_depth)
     query, key, value = (
         rng.standard_normal(shape, dtype=np.float32)
@@ -111,3 +115,11 @@ def make_inputs(
         },
         sinks=draw_sinks(draft) if has_sinks else None,
     )
+
+
+def _rows(case: Case, which: int, packed: bool) -> tuple[int, int]:
+    """Return batches and rows of the query (0) or key (1) tensor."""
+    lengths = [pair[which] for pair in case.sequences]
+    if packed:
+        return 1, sum(lengths)
+    return case.batch, (case.query_rows, case.key_rows)[which]

@@ -16,7 +16,7 @@ The log-sum-exp and the scales of fp8 are contiguous, as the launcher requires.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -57,9 +57,13 @@ class AttentionMemory(CaseMemory):
     layout: Literal["bshd", "bhsd"]
     softmax_scale: float | None
     """None for the launcher's default."""
+    packed: tuple[bool, bool] = (False, False)
+    """Whether queries, and keys, are the rows of all sequences, without an axis of batches."""
 
     def place_of(self, name: str, index: tuple[int, ...]) -> str:
         """Name an element by its logical place, whatever the layout."""
+        if self.packed[0]:
+            index = 0, *index
         if name == "lse":
             return words(name, ("batch", "head", "row"), index)
         if self.layout == "bhsd":
@@ -69,11 +73,19 @@ class AttentionMemory(CaseMemory):
 
 
 def place(
-    case: Case, inputs: Inputs, dtype: str, *, lse: bool, out_dtype: str | None = None
+    case: Case,
+    inputs: Inputs,
+    dtype: str,
+    *,
+    lse: bool,
+    out_dtype: str | None = None,
+    packed: tuple[bool, bool] = (False, False),
+    tables: Mapping[str, NDArray[np.int32]] | None = None,
 ) -> AttentionMemory:
     """Lay the inputs out as the case says, and poison the outputs.
 
-    The output has the type of the inputs unless ``out_dtype`` names another.
+    The output has the type of the inputs unless ``out_dtype`` names another. ``packed``: see
+    AttentionMemory. ``tables``: arrays of int32 that the call gets besides, by argument.
     """
     maker = _Maker({}, {})
     arrays = {"query": inputs.query, "key": inputs.key, "value": inputs.value}
@@ -95,11 +107,20 @@ def place(
     if lse:
         batch, rows, heads, _ = inputs.query.shape
         maker.add_contiguous("lse", (batch, heads, rows))
+    for name, table in (tables or {}).items():
+        maker.add_contiguous(name, table.shape, "int32")
+        maker.views[name].bits(maker.buffers[name])[...] = table.view(np.uint32)
+    of_queries, of_keys = packed
+    for name in ("query", "out", "lse") * of_queries + ("key", "value") * of_keys:
+        if name in maker.views:
+            view = maker.views[name]
+            maker.views[name] = replace(view, shape=view.shape[1:], strides=view.strides[1:])
     memory = AttentionMemory(
         maker.buffers,
         maker.views,
         "bhsd" if case.layout == "bhsd" else "bshd",
         None if inputs.scale_is_default else inputs.softmax_scale,
+        packed,
     )
     for view in memory.outputs.values():
         poison(view, memory.buffers[view.buffer])
@@ -117,13 +138,15 @@ def read_lse(memory: AttentionMemory, buffers: Mapping[str, Image]) -> NDArray[n
     view = memory.views.get("lse")
     if view is None:
         return None
-    return view.bits(buffers[view.buffer]).view(np.float32)
+    lse = view.bits(buffers[view.buffer]).view(np.float32)
+    return lse[None] if memory.packed[0] else lse
 
 
 def out_bits(memory: AttentionMemory, buffers: Mapping[str, Image]) -> NDArray[Any]:
-    """Return the output's bits in the order of the launcher's axes."""
+    """Return the output's bits in the order of the launcher's axes, a batch in front."""
     view = memory.views["out"]
-    return view.bits(buffers[view.buffer])
+    bits = view.bits(buffers[view.buffer])
+    return bits[None] if memory.packed[0] else bits
 
 
 def rows_before_heads(memory: AttentionMemory, array: NDArray[Any]) -> NDArray[Any]:
@@ -159,11 +182,11 @@ class _Maker:
         element = numpy_dtype(dtype).itemsize
         self.views[name] = View(name, offset, shape, tuple(element * s for s in strides), dtype)
 
-    def add_contiguous(self, name: str, shape: tuple[int, ...]) -> None:
-        """Add a contiguous float32 array."""
-        self._new_buffer(name, math.prod(shape), "fp32")
+    def add_contiguous(self, name: str, shape: tuple[int, ...], dtype: str = "fp32") -> None:
+        """Add a contiguous array of elements of 4 bytes."""
+        self._new_buffer(name, math.prod(shape), dtype)
         strides = tuple(4 * math.prod(shape[axis + 1 :]) for axis in range(len(shape)))
-        self.views[name] = View(name, GUARD_BYTES, shape, strides, "fp32")
+        self.views[name] = View(name, GUARD_BYTES, shape, strides, dtype)
 
     def pack(self, arrays: Mapping[str, NDArray[np.float32]], dtype: str) -> None:
         """Concatenate query, key and value along the columns of one tensor."""

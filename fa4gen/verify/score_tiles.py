@@ -18,7 +18,13 @@ def score_tiles(plan: AttentionPlan, case: Case) -> dict[str, int]:
     The last block is partial where the keys end inside it.
     """
     counts = {"full": 0, "partial": 0, "empty": 0}
-    rows, keys, n = case.query_rows, case.key_rows, plan.BN
+    for rows, keys in case.sequences:
+        _count(plan, rows, keys, counts)
+    return {kind: case.query_heads * count for kind, count in counts.items()}
+
+
+def _count(plan: AttentionPlan, rows: int, keys: int, counts: dict[str, int]) -> None:
+    n = plan.BN
     for first_row in range(0, rows, plan.BM):
         last_row = min(first_row + plan.BM, rows) - 1
         # keys that a row sees, of the first and of the last row: [low, high]
@@ -32,8 +38,6 @@ def score_tiles(plan: AttentionPlan, case: Case) -> dict[str, int]:
                 counts["empty"] += 1
             else:
                 counts["partial"] += 1
-    heads = case.batch * case.query_heads
-    return {kind: heads * count for kind, count in counts.items()}
 
 
 def _seen(plan: AttentionPlan, row: int, rows: int, keys: int) -> tuple[int, int]:

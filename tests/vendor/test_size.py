@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from fa4gen.config.find import find_configs, shipped_configs
+from fa4gen.config.find import find_configs
 from fa4gen.config.load import load_config
 from fa4gen.render.environment import open_templates
 from fa4gen.toolchain.model import CompiledKernel, Resources
@@ -20,6 +20,7 @@ from fa4gen.vendor.image import Image
 from fa4gen.vendor.kernels import build_kernels, render_kernels
 from fa4gen.vendor.lock import lock_text
 from fa4gen.vendor.model import Request, VendoredKernel
+from tests.vendor.launcher.shipped import vendored_configs
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -62,7 +63,7 @@ def sizes(kernel: VendoredKernel) -> tuple[int, int]:
     return own, everything - own
 
 
-@pytest.mark.parametrize("path", shipped_configs(), ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", vendored_configs(), ids=lambda path: path.stem)
 def test_what_comes_beside_a_kernel_is_small(path: Path) -> None:
     (planned,) = render_kernels([load_config(path)], PREFIX, templates())
     _, beside = sizes(without_code(planned))

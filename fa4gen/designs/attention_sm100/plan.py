@@ -55,7 +55,7 @@ def plan_attention_sm100(config: BlackwellAttentionConfig) -> FA4Config:
         BK0=values.depth // values.num_qk_stages,
         BK1=values.BN,
         padded_depth=values.depth,
-        **blackwell_fields(values),
+        **blackwell_fields(values, tile_rows=values.num_qo * TILE_ROWS * values.config.cta_group),
         registers_at_entry=registers_at_entry(values),
         tensor_memory=tensor_memory,
         tensor_memory_columns=allocated_columns(tensor_memory),

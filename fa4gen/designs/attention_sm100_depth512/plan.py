@@ -66,7 +66,7 @@ def plan_attention_sm100_depth512(config: BlackwellAttentionConfig) -> Depth512C
         tables,
         named_barriers=NAMED_BARRIERS,
         out_element_bytes=OUT_BYTES,
-        **blackwell_fields(values),
+        **blackwell_fields(values, tile_rows=2 * CTA_ROWS),
         cta_group=2,
         BM=CTA_ROWS,
         BN=BLOCK_KEYS,

@@ -7,13 +7,19 @@ from typing import TYPE_CHECKING
 from fa4gen.designs.attention_sm90.barriers import attention_barriers
 from fa4gen.designs.attention_sm90.values import ELEMENT_BYTES, WARPGROUP_ROWS
 from fa4gen.designs.shared.barriers import TILE_SLOTS
-from fa4gen.designs.shared.shared_memory import barrier_region, lay_out, most_that_fit, slots_of
+from fa4gen.designs.shared.shared_memory import (
+    barrier_region,
+    lay_out,
+    most_that_fit,
+    slots_of,
+    tile_bytes,
+    tile_lengths,
+)
 
 if TYPE_CHECKING:
     from fa4gen.designs.attention_sm90.values import Values
     from fa4gen.designs.shared.model import SharedRegion
 
-TILE_BYTES = 16
 MAX_STAGES = 16
 """The schema's limit."""
 
@@ -41,9 +47,9 @@ def attention_regions(values: Values) -> tuple[SharedRegion, ...]:
             slots_of(
                 "tile",
                 TILE_SLOTS,
-                TILE_BYTES,
+                tile_bytes(config),
                 "Tiles on their way from the loader to the consumers: "
-                "first row, head, batch, active warpgroups",
+                "first row, head, batch, active warpgroups" + tile_lengths(config),
                 alignment=16,
             ),
         )

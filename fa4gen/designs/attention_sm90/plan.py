@@ -41,8 +41,8 @@ def plan_attention_sm90(config: AttentionConfig) -> HopperAttentionPlan:
         choices,
         _tables(values),
         named_barriers=attention_named_barriers(values),
-        mixed_tile_heights=values.num_consumer_warpgroups == 3 and not values.is_pair,
-        **hopper_attention_fields(values, values.registers),
+        mixed_tile_heights=values.mixed_tile_heights,
+        **hopper_attention_fields(values, values.registers, tile_rows=values.BM * config.cta_group),
     )
 
 

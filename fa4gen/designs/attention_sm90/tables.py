@@ -8,7 +8,7 @@ from fa4gen.counts import counted
 from fa4gen.designs.attention_sm90.values import WARPGROUP_ROWS
 from fa4gen.designs.shared.attention_parameters import attention_parameters, out_map, out_pointer
 from fa4gen.designs.shared.roles import consumer_roles, loader_role
-from fa4gen.designs.shared.tensor_maps import operand_maps
+from fa4gen.designs.shared.tensor_maps import clipped_tensors, operand_maps
 
 if TYPE_CHECKING:
     from fa4gen.designs.attention_sm90.values import Values
@@ -56,7 +56,9 @@ def attention_tensor_maps(values: Values) -> tuple[TensorMapPlan, ...]:
     }
     if values.epilogue == "tma_store":
         boxes["out"] = tile_box
-    return operand_maps(boxes, values.panel_columns, values.element_bytes)
+    return operand_maps(
+        boxes, values.panel_columns, values.element_bytes, clipped_tensors(values.config)
+    )
 
 
 def kernel_parameters(values: Values) -> tuple[Parameter, ...]:
@@ -85,6 +87,8 @@ def summarise(values: Values) -> tuple[str, ...]:
     ]
     if config.resolved_score.words:
         lines.append(config.resolved_score.words)
+    if config.has_tile_lengths:
+        lines.append(f"batching {config.batching}; keys {config.resolved_keys}")
     if values.is_pair:
         lines.append("a pair of CTAs shares keys and values by multicast")
     return tuple(lines)

@@ -55,6 +55,13 @@ class Values(DesignValues[AttentionConfig]):
         return WARPGROUP_ROWS * self.num_consumer_warpgroups
 
     @property
+    def mixed_tile_heights(self) -> bool:
+        """Whether tiles may leave warpgroups out: to even out waves, or at a sequence's end."""
+        if self.is_pair:
+            return False
+        return self.num_consumer_warpgroups == 3 or self.config.batching == "ragged"
+
+    @property
     def num_chunks(self) -> int:
         """Chunks of 16 keys in a block: P.V is issued in these."""
         return self.BN // CHUNK_KEYS

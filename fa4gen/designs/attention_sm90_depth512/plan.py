@@ -69,7 +69,7 @@ def plan_attention_sm90_depth512(config: AttentionConfig) -> HopperPairAttention
         panel_columns=PANEL_COLUMNS,
         own_keys=OWN_KEYS,
         own_columns=OWN_COLUMNS,
-        **hopper_attention_fields(values, values.registers),
+        **hopper_attention_fields(values, values.registers, tile_rows=TILE_ROWS),
     )
 
 

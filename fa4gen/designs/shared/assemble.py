@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import MISSING, dataclass, fields
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from fa4gen.designs.shared.barriers import lay_out_barriers
@@ -64,7 +64,7 @@ def assemble(
     named = {
         field.name: given[field.name] if field.name in given else _find(field.name, sources)
         for field in fields(plan)
-        if field.name != "launch"
+        if field.name != "launch" and (field.name in given or field.default is MISSING)
     }
     launch = LaunchGeometry(
         threads=tables.threads,

@@ -6,8 +6,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from fa4gen.designs.shared.kernel_model import KernelPlan, TensorMemoryPlan
+from fa4gen.key_sources import key_source_of, query_source_of
 
 if TYPE_CHECKING:
+    from fa4gen.key_sources import Batching, Keys, KeySource
     from fa4gen.masks.mask import Mask
     from fa4gen.scores.score import Score
 
@@ -40,10 +42,37 @@ class AttentionPlan(KernelPlan):
     epilogue: str
     rescale_threshold: float
     mixed_tile_heights: bool
-    """Some tiles leave the last warpgroup out, to even out the waves of CTAs."""
+    """Some tiles leave warpgroups out: to even out the waves of CTAs, or at a sequence's end."""
     panel_columns: int
     """Columns of a swizzled panel of queries and keys: as many as tile the depth."""
     num_panels: int
+    batching: Batching
+    """"dense", or "ragged": sequences of any lengths, one after the other."""
+    keys: Keys
+    """"dense", "ragged" or "paged"."""
+    page_size: int | None
+    key_lengths: bool
+    """The keys of each sequence that count are read on the device."""
+
+    @property
+    def query_source(self) -> KeySource:
+        """Where the query rows of a sequence are."""
+        return query_source_of(self.batching)
+
+    @property
+    def key_source(self) -> KeySource:
+        """Where its keys and values are."""
+        return key_source_of(self.keys, has_lengths=self.key_lengths, page_size=self.page_size)
+
+    @property
+    def is_ragged(self) -> bool:
+        """Whether queries are those of sequences of any lengths, and tiles come from a list."""
+        return self.batching == "ragged"
+
+    @property
+    def has_tile_lengths(self) -> bool:
+        """Whether rows or keys differ from tile to tile: a tile then brings its lengths along."""
+        return self.query_source.clipped or self.key_source.clipped
 
     @property
     def ctas_per_tile(self) -> int:

@@ -4,12 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fa4gen.designs.shared.model import Parameter
+from fa4gen.designs.shared.model import Parameter, TileListPlan
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from fa4gen.config.schema import AttentionKeys
+    from fa4gen.key_sources import Table
 
 MAP_TYPE = "const __grid_constant__ TensorMap"
+TABLE_TYPE = "const int32* __restrict__"
+LIST_THREADS = 1024
+TILE_LIST = "tiles, from the launch before: their number, and 32 bytes each from byte 32 on"
 
 
 def attention_parameters(
@@ -25,14 +31,17 @@ def attention_parameters(
     ``has_strides``: the output's strides are parameters too. ``has_short_tiles``: tiles may leave
     the last warpgroup out.
     """
+    ragged = config.batching == "ragged"
+    axes = "rows of all sequences, heads, depth" if ragged else "batch, rows, heads, depth"
     rows = [
-        Parameter("query_map", MAP_TYPE, "query (batch, rows, heads, depth), any strides"),
+        Parameter("query_map", MAP_TYPE, f"query ({axes}), any strides"),
         Parameter("key_map", MAP_TYPE, "key"),
         Parameter("value_map", MAP_TYPE, "value"),
         *out,
     ]
     if config.lse:
-        meaning = "log-sum-exp, (batch, query heads, query rows)"
+        axes = "query heads, rows of all sequences" if ragged else "batch, query heads, query rows"
+        meaning = f"log-sum-exp, ({axes})"
         rows.append(Parameter("lse", "float* __restrict__", meaning))
     if has_descales:
         rows += [
@@ -49,22 +58,26 @@ def attention_parameters(
     if scheduler == "dynamic":
         meaning = "two zeros; zero again after the launch"
         rows.append(Parameter("tile_counter", "int32* __restrict__", meaning))
+    if ragged:
+        rows.append(Parameter("tile_list", TABLE_TYPE, TILE_LIST))
     rows += [
-        Parameter("batch", "int32", "batches"),
+        Parameter("batch", "int32", "sequences" if ragged else "batches"),
         Parameter("query_heads", "int32", "query heads"),
         Parameter("heads_per_key_head", "int32", "query heads that share a key head"),
-        Parameter("query_rows", "int32", "query rows"),
-        Parameter("key_rows", "int32", "key rows"),
+        Parameter("query_rows", "int32", "query rows" + (" of all sequences" if ragged else "")),
+        Parameter("key_rows", "int32", "key rows" + (" of all sequences" if ragged else "")),
     ]
     if has_strides:
         rows += [
             Parameter(f"out_{name}_stride", "int64", f"of the output's {name}, in elements")
-            for name in ("batch", "row", "head")
+            for name in (("row", "head") if ragged else ("batch", "row", "head"))
         ]
     if not config.resolved_score.FUNCTION:
         rows.append(Parameter("softmax_scale_log2", "float", "softmax scale * log2(e), above zero"))
     else:
         rows.append(Parameter("softmax_scale", "float", "softmax scale, above zero"))
+    if ragged:
+        return tuple(rows)
     if has_short_tiles:
         meaning = "tiles a head that leave the last warpgroup out; 0 is always right"
         rows.append(Parameter("num_short_tiles", "int32", meaning))
@@ -78,6 +91,31 @@ def attention_parameters(
             "query heads whose keys and values stay in L2 together; 1 is always right",
         ),
     )
+
+
+def tile_list_plan(config: AttentionKeys, tile_rows: int) -> TileListPlan | None:
+    """Return the launch that lists the tiles of a ragged batch; None where batches are dense."""
+    if config.batching != "ragged":
+        return None
+    every = (*config.query_source.tables, *config.key_source.tables)
+    tables = [table for table in every if table.name != "page_table"]
+    return TileListPlan(
+        entry_point=f"fa4gen_{config.name}_list_tiles",
+        threads=LIST_THREADS,
+        parameters=(
+            *_parameters(tables),
+            Parameter("tile_list", "int32* __restrict__", TILE_LIST),
+            Parameter("batch", "int32", "sequences"),
+            Parameter("max_tiles", "int32", "entries that the list has room for"),
+        ),
+        tables=tuple(table.name for table in tables),
+        tile_rows=tile_rows,
+    )
+
+
+def _parameters(tables: Iterable[Table]) -> Iterable[Parameter]:
+    for table in tables:
+        yield Parameter(table.name, TABLE_TYPE, f"{table.meaning}; ({', '.join(table.axes)})")
 
 
 def out_pointer(meaning: str) -> Parameter:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
         SharedRegion,
         TensorMapPlan,
         TensorMemoryRegion,
+        TileListPlan,
     )
 
 
@@ -49,6 +50,8 @@ class KernelPlan:
     parameters: tuple[Parameter, ...]
     launch: LaunchGeometry
     choices: tuple[Choice, ...]
+    tile_list: TileListPlan | None = None
+    """The launch before the kernel's that lists the tiles of a ragged batch."""
 
     def region(self, name: str) -> SharedRegion:
         """Return the shared-memory region called ``name``; KeyError when there is none."""
@@ -70,6 +73,11 @@ class KernelPlan:
     def operation(self) -> str:
         """What the kernel computes, in a line."""
         raise NotImplementedError
+
+    @property
+    def has_tile_lengths(self) -> bool:
+        """Whether rows or keys differ from tile to tile: a tile then brings its lengths along."""
+        return False
 
     @property
     def has_tensor_memory(self) -> bool:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from pydantic import BaseModel
 
+    from fa4gen.config.schema import AttentionKeys
     from fa4gen.designs.shared.hardware import Architecture
     from fa4gen.designs.shared.roles import RegisterSplit
     from fa4gen.designs.shared.values import BlackwellAttentionValues
@@ -198,6 +199,26 @@ class TurnValues(ConsumerValues, Protocol):
     @property
     def ping_pong(self) -> bool:
         """Whether they do."""
+
+
+def dense_alone(config: AttentionKeys, *, ragged: bool = False) -> Iterator[Fault]:
+    """Yield a fault for sequences that are not found as a design knows to; a list to shorten.
+
+    ``ragged``: it knows ragged queries with ragged keys.
+    """
+    where = (config.batching, config.resolved_keys, config.key_lengths)
+    if where in [("dense", "dense", False), *[("ragged", "ragged", False)] * ragged]:
+        return
+    dense = {"batching": "dense", "keys": "auto", "page_size": None, "key_lengths": False}
+    yield Fault(
+        kind="where sequences are",
+        message=f"batching: {config.batching} with keys: {config.resolved_keys}"
+        + " and key_lengths" * config.key_lengths
+        + f" is not supported yet by this design ({config.arch}, depth {config.depth}, "
+        f"cta_group {config.cta_group})",
+        keys=("keys", "key_lengths", "batching"),
+        remedies=([dense],),
+    )
 
 
 def turns_of_one(

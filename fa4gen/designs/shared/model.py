@@ -112,8 +112,9 @@ class TensorMapPlan:
     """How a tensor map is to be encoded; dimensions from the contiguous one outwards.
 
     ``dims`` names what each dimension runs over. For attention, out of "column" (inside a panel),
-    "row" (sequence), "panel" (groups of ``box[0]`` columns), "head", "batch"; for a matrix product
-    the extents "m", "n" and "k" themselves, and "batch".
+    "row" (sequence), "panel" (groups of ``box[0]`` columns), "head", "batch"; with "place" and
+    "wrap" the map ends at any row (see ``tensor_maps``), and columns are those of all panels. For a
+    matrix product the extents "m", "n" and "k" themselves, and "batch".
     """
 
     name: str
@@ -133,6 +134,19 @@ class Parameter:
     name: str
     c_type: str
     meaning: str
+
+
+@dataclass(frozen=True)
+class TileListPlan:
+    """The launch before that of a ragged batch: one CTA lists the tiles, the longest first."""
+
+    entry_point: str
+    threads: int
+    parameters: tuple[Parameter, ...]
+    tables: tuple[str, ...]
+    """Those of the parameters that lengths and places are read from."""
+    tile_rows: int
+    """Query rows of an entry: of the tiles that a cluster works on at once."""
 
 
 @dataclass(frozen=True)

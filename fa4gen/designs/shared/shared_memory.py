@@ -11,6 +11,7 @@ from fa4gen.designs.shared.model import BARRIER_BYTES, SharedRegion
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from fa4gen.config.schema import AttentionKeys
     from fa4gen.designs.shared.model import Barrier
     from fa4gen.designs.shared.values import DesignValues
 
@@ -38,6 +39,16 @@ def barrier_region(rows: Sequence[Barrier]) -> SharedRegion:
     slots = sum(row.slots for row in rows)
     holds = "mbarriers: see the barrier table"
     return slots_of("barriers", slots, BARRIER_BYTES, holds, alignment=BARRIER_BYTES)
+
+
+def tile_bytes(config: AttentionKeys) -> int:
+    """Return the bytes of a slot that a tile passes through."""
+    return 32 if config.has_tile_lengths else 16
+
+
+def tile_lengths(config: AttentionKeys) -> str:
+    """Return what a tile brings along besides, in words."""
+    return ", and where the sequence's rows and keys begin and end" * config.has_tile_lengths
 
 
 def lay_out(regions: Sequence[SharedRegion]) -> tuple[SharedRegion, ...]:

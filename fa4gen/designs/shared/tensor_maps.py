@@ -1,4 +1,11 @@
-"""Tensor maps of the attention operands: 5 dimensions, so that strides decide the layout."""
+"""Tensor maps of the attention operands: 5 dimensions, so that strides decide the layout.
+
+A clipped map ends at whatever row a copy asks for, so that TMA reads or writes nothing past the end
+of a sequence among others. Its rows go on to END_ROW, and a copy counts them from the end: row r of
+``count`` has coordinate END_ROW - count + r. To come to the sequence's memory, "place" moves on by
+rows once more, to the sequence's end, and "wrap" takes END_ROW rows back: its only other coordinate
+adds 2^64 bytes less those. Addresses are modulo 2^64 (seen on an H200, and relied on).
+"""
 
 from __future__ import annotations
 
@@ -8,12 +15,18 @@ from typing import TYPE_CHECKING, Literal
 from fa4gen.designs.shared.model import Swizzle, TensorMapPlan
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
+
+    from fa4gen.config.schema import AttentionKeys
 
 Tensor = Literal["query", "key", "value", "out"]
 SWIZZLES: dict[int, Swizzle] = {128: 128, 64: 64, 32: 32}
 """By the bytes of a panel's row."""
 DIMS = ("column", "row", "panel", "head", "batch")
+CLIPPED_DIMS = ("column", "row", "head", "place", "wrap")
+END_ROW_LOG2 = 30
+END_ROW = 1 << END_ROW_LOG2
+"""Rows that a clipped map has, of which a copy uses the last ones."""
 
 
 def operand_map(
@@ -26,6 +39,13 @@ def operand_map(
 ) -> TensorMapPlan:
     """One box is ``panels`` panels of ``rows`` x ``panel_columns``, rows of a panel contiguous."""
     return tensor_map(tensor, DIMS, (panel_columns, rows, panels, 1, 1), element_bytes)
+
+
+def clipped_map(
+    tensor: Tensor, *, panel_columns: int, rows: int, element_bytes: int
+) -> TensorMapPlan:
+    """One box is a panel of ``rows`` x ``panel_columns``, up to the end of a sequence."""
+    return tensor_map(tensor, CLIPPED_DIMS, (panel_columns, rows, 1, 1, 1), element_bytes)
 
 
 def tensor_map(
@@ -50,11 +70,19 @@ def tensor_map(
 
 
 def operand_maps(
-    boxes: Mapping[Tensor, tuple[int, int]], panel_columns: int, element_bytes: int
+    boxes: Mapping[Tensor, tuple[int, int]],
+    panel_columns: int,
+    element_bytes: int,
+    clipped: Collection[Tensor] = (),
 ) -> tuple[TensorMapPlan, ...]:
-    """Return the maps of tensors with the same panels: rows and panels of a box by tensor."""
+    """Return the maps of tensors with the same panels: rows and panels of a box by tensor.
+
+    Those of ``clipped`` have boxes of one panel.
+    """
     return tuple(
-        operand_map(
+        clipped_map(tensor, panel_columns=panel_columns, rows=rows, element_bytes=element_bytes)
+        if tensor in clipped
+        else operand_map(
             tensor,
             panel_columns=panel_columns,
             rows=rows,
@@ -63,3 +91,10 @@ def operand_maps(
         )
         for tensor, (rows, panels) in boxes.items()
     )
+
+
+def clipped_tensors(config: AttentionKeys) -> tuple[Tensor, ...]:
+    """Return the tensors whose maps end where a sequence does."""
+    queries: tuple[Tensor, ...] = ("query", "out") if config.query_source.clipped else ()
+    keys: tuple[Tensor, ...] = ("key", "value") if config.key_source.clipped else ()
+    return queries + keys

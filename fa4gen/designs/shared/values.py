@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Generic, Literal, TypeVar
 
 from fa4gen.config.gemm import BlackwellGemmConfig, HopperGemmConfig
 from fa4gen.config.schema import AttentionConfig, BlackwellAttentionConfig
+from fa4gen.designs.shared.attention_parameters import tile_list_plan
 from fa4gen.designs.shared.float32 import as_float32_constant
 from fa4gen.designs.shared.hardware import ARCHITECTURES, Architecture
 
@@ -91,9 +92,13 @@ class BlackwellAttentionValues(DesignValues[BlackwellAttentionConfig]):
         return self.config.dtype == "fp8_e4m3"
 
 
-def blackwell_fields(values: BlackwellAttentionValues) -> dict[str, object]:
-    """Return fields that every plan of attention with tensor memory has alike."""
+def blackwell_fields(values: BlackwellAttentionValues, *, tile_rows: int) -> dict[str, object]:
+    """Return fields that every plan of attention with tensor memory has alike.
+
+    ``tile_rows``: query rows that a cluster works on at once.
+    """
     return {
+        "tile_list": tile_list_plan(values.config, tile_rows),
         "epilogue": "tma_store",
         "mixed_tile_heights": False,
         "rescale_threshold": as_float32_constant(values.rescale_threshold),
@@ -104,11 +109,15 @@ def blackwell_fields(values: BlackwellAttentionValues) -> dict[str, object]:
 
 
 def hopper_attention_fields(
-    values: DesignValues[AttentionConfig], registers: RegisterSplit
+    values: DesignValues[AttentionConfig], registers: RegisterSplit, *, tile_rows: int
 ) -> dict[str, object]:
-    """Return fields that every plan of attention by wgmma has alike."""
+    """Return fields that every plan of attention by wgmma has alike.
+
+    ``tile_rows``: query rows that a cluster works on at once.
+    """
     config = values.config
     return {
+        "tile_list": tile_list_plan(config, tile_rows),
         "out_dtype": config.dtype,
         "out_element_bytes": values.element_bytes,
         "value_depth": config.depth,

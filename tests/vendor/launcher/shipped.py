@@ -29,10 +29,19 @@ C_FOLDERS = ("include/", "src/", "cubins/")
 PARAMETER_SIZES = {"TensorMap": 128, "*": 8, "int64": 8, "int32": 4, "float": 4}
 
 
+def vendored_configs() -> list[Path]:
+    """The shipped configs whose kernels a folder may have; see ``render_kernels``."""
+    return [
+        path
+        for path in shipped_configs()
+        if not build_plan(load_config(path).config).has_tile_lengths
+    ]
+
+
 @lru_cache(maxsize=1)
 def shipped_plans() -> dict[str, Plan]:
-    """The plans of all shipped kernels under the prefix, by the config's name."""
-    loaded = [load_config(path) for path in shipped_configs()]
+    """The plans of shipped kernels with a launcher under the prefix, by the config's name."""
+    loaded = [load_config(path) for path in vendored_configs()]
     return {item.config.name: with_prefix(build_plan(item.config), PREFIX) for item in loaded}
 
 

@@ -1,0 +1,47 @@
+"""Dense: every sequence has as many rows, in a batch of its own."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from fa4gen.key_sources.key_source import KeySource, Table
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+@dataclass(frozen=True)
+class Dense(KeySource):
+    """Every sequence has as many rows; with lengths, only the first of them count."""
+
+    has_lengths: bool = False
+
+    name: ClassVar[str] = "dense"
+
+    @property
+    def clipped(self) -> bool:
+        """See KeySource."""
+        return self.has_lengths
+
+    @property
+    def tables(self) -> tuple[Table, ...]:
+        """See KeySource."""
+        if not self.has_lengths:
+            return ()
+        return (Table(f"{self.of}_lengths", ("sequences",), "keys of each sequence that count"),)
+
+    def begin(self, sequence: str) -> str:
+        """See KeySource."""
+        return f"{sequence} * {self.of}_page_rows"
+
+    def count(self, sequence: str) -> str:
+        """See KeySource."""
+        return f"{self.of}_lengths[{sequence}]" if self.has_lengths else f"{self.of}_rows"
+
+    def rows(self, sequence: int, lengths: int, tables: Mapping[str, Any]) -> Any:
+        """See KeySource."""
+        import numpy as np
+
+        count = int(tables[f"{self.of}_lengths"][sequence]) if self.has_lengths else lengths
+        return sequence * lengths + np.arange(count)

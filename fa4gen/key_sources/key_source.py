@@ -1,0 +1,68 @@
+"""What it is to a kernel where the rows of a sequence are.
+
+A kernel finds a sequence's rows by two numbers, which it reads on the device or is given: where
+they begin, and how many there are. An entry has their CUDA, the tables that they are read from,
+and in NumPy the rows themselves.
+
+Rows that are ``CLIPPED`` are copied by tensor maps that end where the sequence ends, at whatever
+row that is: TMA reads nothing past it, and fills with zeros. So no number of a neighbour, of
+unused memory or of another page reaches a kernel.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+@dataclass(frozen=True)
+class Table:
+    """An array of int32 on the GPU that a kernel reads lengths or places from."""
+
+    name: str
+    """Of the kernel's parameter and of the call's argument."""
+    axes: tuple[str, ...]
+    """What it is indexed by: "sequences", "sequences + 1", "pages of a sequence"."""
+    meaning: str
+
+
+@dataclass(frozen=True)
+class KeySource:
+    """Where the rows of a sequence are; this base has no rows."""
+
+    of: Literal["query", "key"]
+    """Whose rows: queries and outputs, or keys and values."""
+
+    name: ClassVar[str]
+    """The config's word."""
+    CLIPPED: ClassVar[bool] = False
+    """Whether the tensor maps end where a sequence does."""
+
+    @property
+    def clipped(self) -> bool:
+        """See CLIPPED."""
+        return self.CLIPPED
+
+    @property
+    def tables(self) -> tuple[Table, ...]:
+        """What has to be read on the device."""
+        return ()
+
+    def begin(self, sequence: str) -> str:
+        """Return CUDA for where the rows of ``sequence`` begin: a row of the tensor."""
+        raise NotImplementedError
+
+    def count(self, sequence: str) -> str:
+        """Return CUDA for the rows of ``sequence``."""
+        raise NotImplementedError
+
+    def rows(self, sequence: int, lengths: int, tables: Mapping[str, Any]) -> Any:
+        """Return the rows of a sequence, in order, as a NumPy array of row numbers.
+
+        They are counted over all batches, or pages, of a tensor that has ``lengths`` rows in each.
+        ``tables``: NumPy arrays by name.
+        """
+        raise NotImplementedError

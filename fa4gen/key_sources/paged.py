@@ -1,0 +1,50 @@
+"""Paged: keys and values are in pages of a cache, and a table says in which."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from fa4gen.key_sources.key_source import KeySource, Table
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+@dataclass(frozen=True)
+class Paged(KeySource):
+    """Pages of ``page_size`` keys; entries of the table past a sequence's end are not read."""
+
+    page_size: int
+
+    name: ClassVar[str] = "paged"
+    CLIPPED: ClassVar[bool] = True
+
+    @property
+    def tables(self) -> tuple[Table, ...]:
+        """See KeySource."""
+        return (
+            Table("key_lengths", ("sequences",), "keys of each sequence"),
+            Table(
+                "page_table",
+                ("sequences", "most pages of a sequence"),
+                "the page of each sequence's keys, page by page",
+            ),
+        )
+
+    def begin(self, sequence: str) -> str:
+        """Return CUDA for the first entry of the page table that is the sequence's."""
+        return f"{sequence} * page_table_stride"
+
+    def count(self, sequence: str) -> str:
+        """See KeySource."""
+        return f"key_lengths[{sequence}]"
+
+    def rows(self, sequence: int, lengths: int, tables: Mapping[str, Any]) -> Any:
+        """See KeySource."""
+        import numpy as np
+
+        del lengths
+        keys = np.arange(int(tables["key_lengths"][sequence]))
+        pages = tables["page_table"][sequence][keys // self.page_size]
+        return pages.astype(np.int64) * self.page_size + keys % self.page_size

@@ -1,0 +1,42 @@
+"""Ragged: the rows of all sequences follow one another."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from fa4gen.key_sources.key_source import KeySource, Table
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+@dataclass(frozen=True)
+class Ragged(KeySource):
+    """The rows of all sequences follow one another; offsets say where each begins."""
+
+    name: ClassVar[str] = "ragged"
+    CLIPPED: ClassVar[bool] = True
+
+    @property
+    def tables(self) -> tuple[Table, ...]:
+        """See KeySource."""
+        rows = "query rows" if self.of == "query" else "keys"
+        meaning = f"where the {rows} of each sequence begin; the last one: where they all end"
+        return (Table(f"{self.of}_offsets", ("sequences + 1",), meaning),)
+
+    def begin(self, sequence: str) -> str:
+        """See KeySource."""
+        return f"{self.of}_offsets[{sequence}]"
+
+    def count(self, sequence: str) -> str:
+        """See KeySource."""
+        return f"{self.of}_offsets[{sequence} + 1] - {self.of}_offsets[{sequence}]"
+
+    def rows(self, sequence: int, lengths: int, tables: Mapping[str, Any]) -> Any:
+        """See KeySource."""
+        import numpy as np
+
+        del lengths
+        offsets = tables[f"{self.of}_offsets"]
+        return np.arange(int(offsets[sequence]), int(offsets[sequence + 1]))

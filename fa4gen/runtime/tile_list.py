@@ -1,0 +1,65 @@
+"""Memory for the lists of tiles of ragged batches: written by one launch, read by the next.
+
+As with the counters, launches that may run at the same time need lists of their own, so each stream
+has one, and each captured graph too.
+"""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+from fa4gen.errors import ArgumentError, Problem
+from fa4gen.runtime.device import load_cupy
+from fa4gen.runtime.tile_counter import NO_CAPTURE, stream_key
+
+ENTRY_BYTES = 32
+"""Of a tile, and of what goes before the first one."""
+LEAST_BYTES = 1 << 20
+"""Of a buffer, from which several lists are cut: a capture, which may not allocate, finds room."""
+SPARE_LISTS = 4
+"""Lists of the size of the last one that a new buffer has room for."""
+
+
+class TileLists:
+    """The lists on one GPU: the one that is current when the first list is requested."""
+
+    def __init__(self) -> None:
+        self._lists: dict[tuple[int, int], tuple[int, int]] = {}
+        self._buffers: list[Any] = []
+        self._next = self._end = 0
+        self._lock = threading.Lock()
+
+    def address(self, stream: int, size: int) -> int:
+        """Return the device address of a list of ``size`` bytes for launches on ``stream``.
+
+        Raises ArgumentError when memory would be needed while a graph is being captured.
+        """
+        key = stream_key(stream)
+        with self._lock:
+            address, room = self._lists.get(key, (0, 0))
+            if room < size or not room:
+                # Earlier launches may still use the smaller list: it stays.
+                room = max(ENTRY_BYTES, 1 << max(0, size - 1).bit_length())
+                address = self._cut(room, capturing=key[1] != NO_CAPTURE)
+                self._lists[key] = address, room
+            return address
+
+    def _cut(self, size: int, *, capturing: bool) -> int:
+        if self._end - self._next < size:
+            if capturing:
+                raise ArgumentError(
+                    Problem(
+                        "no memory is left for the tiles of a ragged batch inside a graph capture",
+                        remedy="call the kernel once with arrays of these sizes on this GPU before "
+                        "the capture begins",
+                    )
+                )
+            cupy = load_cupy()
+            buffer = cupy.empty(max(LEAST_BYTES, SPARE_LISTS * size), dtype=cupy.uint8)
+            self._buffers.append(buffer)
+            self._next = int(buffer.data.ptr)
+            self._end = self._next + buffer.nbytes
+        address = self._next
+        self._next += size
+        return address

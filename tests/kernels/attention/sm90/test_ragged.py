@@ -1,0 +1,157 @@
+# ruff: noqa: E501 (a mutant is on the line of its name)
+"""Ragged batches on Hopper: the list of tiles, and sequences that their neighbours do not reach."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from fa4gen.emulator import Program, Verdict
+from fa4gen.verify.attention import AttentionFamily
+from fa4gen.verify.cases import Case
+from fa4gen.verify.emulator import EmulatedKernel
+from fa4gen.verify.memory import AttentionMemory, out_bits
+from tests.kernels.source_mutation import Change, Kernel, kernel_of, ptx_of, verify
+
+KEYS: dict[str, Any] = {"arch": "sm_90a", "depth": 64, "batching": "ragged", "mask": "causal"}
+LENGTHS = ((3, 40), (70, 150), (1, 0), (200, 200), (0, 9))
+NAN, INFINITY = 0x7FC0, 0x7F80
+
+
+class OneSchedule:
+    """A program that completes every product at once: sums then have one order."""
+
+    def __init__(self, program: Program) -> None:
+        self._program = program
+
+    def launch(self, *args: Any, **options: Any) -> Any:
+        return self._program.launch(*args, **{**options, "seed": 1, "schedule": "eager"})
+
+
+def drawn(kernel: Kernel, lengths: tuple[tuple[int, int], ...]) -> AttentionMemory:
+    rows, keys = (max(pair[i] for pair in lengths) for i in (0, 1))
+    case = Case("ragged/test", len(lengths), 2, 1, rows, keys, lengths=lengths)
+    return AttentionFamily(kernel.plan).draw(case, 7).memory
+
+
+def run(kernel: Kernel, memory: AttentionMemory) -> dict[str, Any]:
+    program: Any = OneSchedule(Program(ptx_of(kernel)))
+    return EmulatedKernel(kernel.plan, program).run(memory)
+
+
+def results(memory: AttentionMemory, after: dict[str, Any], rows: slice) -> tuple[Any, Any]:
+    lse = memory.views["lse"]
+    return out_bits(memory, after)[0, rows], lse.bits(after[lse.buffer])[:, rows]
+
+
+@pytest.mark.compile
+@pytest.mark.parametrize("poison", [NAN, INFINITY], ids=["nan", "infinity"])
+def test_a_sequence_gives_the_same_bits_whatever_its_neighbours_hold(poison: int) -> None:
+    kernel = kernel_of(KEYS)
+    together = drawn(kernel, LENGTHS)
+    starts = [np.cumsum([0, *(pair[i] for pair in LENGTHS)]) for i in (0, 1)]
+    for chosen in (0, 1, 3):
+        ours = [slice(start[chosen], start[chosen + 1]) for start in starts]
+        buffers = {name: image.copy() for name, image in together.buffers.items()}
+        alone = drawn(kernel, (LENGTHS[chosen],))
+        for name, part in (("query", ours[0]), ("key", ours[1]), ("value", ours[1])):
+            bits = together.views[name].bits(buffers[name])
+            kept = bits[part].copy()
+            bits[...] = poison
+            bits[part] = kept
+            alone.views[name].bits(alone.buffers[name])[...] = kept
+        poisoned = replace(together, buffers=buffers)
+        expected = results(alone, run(kernel, alone), slice(None))
+        for memory in (together, poisoned):
+            got = results(memory, run(kernel, memory), ours[0])
+            np.testing.assert_array_equal(got[0], expected[0])
+            np.testing.assert_array_equal(got[1], expected[1])
+
+
+def listed(kernel: Kernel, lengths: tuple[tuple[int, int], ...], room: int) -> np.ndarray:
+    """The list of tiles, as the launch before the kernel writes it."""
+    plan = kernel.plan
+    offsets = [np.cumsum([0, *(pair[i] for pair in lengths)]).astype(np.int32) for i in (0, 1)]
+    out = np.full((1 + room, 8), -1, np.int32)
+    report = Program(ptx_of(kernel)).launch(
+        plan.tile_list.entry_point,
+        block=plan.tile_list.threads,
+        args=[*offsets, out, np.int32(len(lengths)), np.int32(room)],
+    )
+    assert report.verdict is Verdict.CLEAN
+    return out
+
+
+def blocks_seen(plan: Any, first_row: int, rows: int, keys: int) -> int:
+    last = min(first_row + plan.BM, rows) - 1
+    end = plan.mask.bounds(last + keys - rows, keys)[1]
+    return -(-max(0, min(end, keys)) // plan.BN)
+
+
+@pytest.mark.compile
+@pytest.mark.parametrize(
+    "lengths",
+    [
+        LENGTHS,
+        tuple((i % 3, i % 5) for i in range(70)),
+        (*((1, 900 - 10 * i) for i in range(33)), (5000, 9000), (0, 0), (7, 7)),
+        ((0, 0), (0, 1)),
+    ],
+    ids=["few", "many", "giant", "none"],
+)
+def test_the_list_has_every_tile_once_and_the_longest_first(
+    lengths: tuple[tuple[int, int], ...],
+) -> None:
+    kernel = kernel_of(KEYS)
+    plan = kernel.plan
+    begins = [np.cumsum([0, *(pair[i] for pair in lengths)]) for i in (0, 1)]
+    expected = {
+        (first, number, begins[0][number], rows, begins[1][number], keys, 0, 0)
+        for number, (rows, keys) in enumerate(lengths)
+        for first in range(0, rows, plan.BM)
+    }
+    room = len(expected) + 3
+    out = listed(kernel, lengths, room)
+    assert out[0, 0] == len(expected)
+    entries = [tuple(int(x) for x in row) for row in out[1 : 1 + len(expected)]]
+    assert len(entries) == len(set(entries))
+    assert set(entries) == expected
+    assert (out[1 + len(expected) :] == -1).all()
+    work = [blocks_seen(plan, first, rows, keys) for first, _, _, rows, _, keys, _, _ in entries]
+    longest = np.maximum.accumulate(work[::-1])[::-1]  # of this entry and those after it
+    assert all(after <= 1.125 * own for own, after in zip(work, longest, strict=True))
+
+
+@pytest.mark.compile
+def test_a_list_without_room_is_cut_short() -> None:
+    out = listed(kernel_of(KEYS), ((1000, 1000), (5, 5)), room=3)
+    assert out[0, 0] == 3
+    assert (out[1:, 3] > 0).all()
+
+
+MUTANTS = {
+    "offset off by one": Change(r"own\.key_begin = key_offsets\[mine\]", "own.key_begin = key_offsets[mine] + 1"),
+    "tail not clipped": Change(r"return kEndRow - count \+ row; \}", "return row; }"),
+    "length of the sequence before": Change(
+        r"own\.key_rows = key_offsets\[mine \+ 1\] - key_offsets\[mine\]",
+        "own.key_rows = key_offsets[mine] - key_offsets[mine - (mine > 0)]",
+    ),
+    "rows of another head": Change(r"tile\.head = index - entry \* problem\.query_heads", "tile.head = entry % problem.query_heads"),
+    "first tiles only": Change(r"begin < total; begin \+= 32", "begin < min(total, 1); begin += 32"),
+    "lengths of the first tile": Change(r"take_lengths\(problem, tile\);", "if (tiles.uses == 1) take_lengths(problem, tile);", 2),
+}  # fmt: skip
+
+
+@pytest.mark.emulate
+@pytest.mark.parametrize("name", MUTANTS)
+def test_mutants_are_reported(name: str) -> None:
+    kernel = kernel_of(KEYS)
+    case = "ragged/edges" if name != "first tiles only" else "ragged/more_than_a_warp"
+    verdict, _ = verify(kernel, case, 3)
+    assert verdict.passed
+    mutant = kernel.with_code(MUTANTS[name].apply(kernel.code))
+    verdict, _ = verify(mutant, case, 3)
+    assert not verdict.passed

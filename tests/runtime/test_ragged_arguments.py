@@ -1,0 +1,145 @@
+# ruff: noqa: E501 (a message is on the line of its cause)
+"""Arguments of kernels for ragged batches: what is accepted, and what is refused."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from fa4gen.config.schema import AttentionConfig
+from fa4gen.designs.build import build_plan
+from fa4gen.designs.shared.tensor_maps import END_ROW
+from fa4gen.errors import ArgumentError
+from fa4gen.runtime.arguments import Arguments, check_arguments
+from fa4gen.runtime.attention import AttentionKernel, scalar_values
+from fa4gen.runtime.parameters import pack
+from fa4gen.runtime.schedule import plan_schedule
+from fa4gen.runtime.tensor_map import describe
+from fa4gen.runtime.tensor_view import TensorView
+from fa4gen.runtime.tile_list import ENTRY_BYTES
+
+GAP = 1 << 32
+
+
+def plan_of(**keys: Any) -> Any:
+    config = {"kernel": "attention", "name": "probe", "arch": "sm_90a", "dtype": "bf16"}
+    return build_plan(AttentionConfig(**{**config, "depth": 128, "batching": "ragged", **keys}))
+
+
+PLAN = plan_of()
+
+
+def array(shape: tuple[int, ...], at: int, dtype: str = "bfloat16", size: int = 2) -> TensorView:
+    strides = []
+    for extent in reversed(shape):
+        strides.append(size)
+        size *= extent
+    return TensorView(at * GAP, shape, tuple(reversed(strides)), dtype, 0)
+
+
+def arguments(**changes: Any) -> Arguments:
+    """Good arguments; each keyword replaces fields of one of them, or the whole of it."""
+    good = Arguments(
+        array((100, 8, 128), 1),
+        array((70, 2, 128), 2),
+        array((70, 2, 128), 3),
+        array((100, 8, 128), 4),
+        array((8, 100), 5, "float32", 4),
+        0.1,
+        "bshd",
+        query_offsets=array((6,), 6, "int32", 4),
+        key_offsets=array((6,), 7, "int32", 4),
+    )
+    for name, change in changes.items():
+        old = getattr(good, name)
+        new = old._replace(**change) if isinstance(change, dict) else change
+        good = good._replace(**{name: new})
+    return good
+
+
+def test_good_arguments_become_those_of_both_launches() -> None:
+    checked = check_arguments(PLAN, arguments())
+    assert checked.size.batch == 5
+    assert (checked.size.query_rows, checked.size.key_rows) == (100, 70)
+    schedule = plan_schedule(PLAN, checked.size, 132)
+    assert schedule.tiles_per_head == 1 + 5  # 100 rows are a tile of 192; one more a sequence
+    assert schedule.grid == min(132, 6 * 8)
+    values = {**scalar_values(checked, schedule), "tile_list": 99}
+    block = pack(PLAN.tile_list.parameters, values)
+    names = [row.name for row in PLAN.tile_list.parameters]
+    read = {
+        name: int.from_bytes(block.value(i, 8 if i < 3 else 4), "little")
+        for i, name in enumerate(names)
+    }
+    assert read == {
+        "query_offsets": 6 * GAP, "key_offsets": 7 * GAP, "tile_list": 99, "batch": 5,
+        "max_tiles": 6,
+    }  # fmt: skip
+
+
+def test_the_list_has_room_for_every_tile() -> None:
+    kernel = AttentionKernel(PLAN, b"")
+    for layout, shape in (("bshd", (1000, 8, 128)), ("bhsd", (8, 1000, 128))):
+        given = arguments(query={"shape": shape})._replace(layout=layout)
+        needed = ENTRY_BYTES * (1 + -(-1000 // PLAN.BM) + 5)
+        assert needed <= kernel._list_bytes(given) <= needed + 2 * ENTRY_BYTES
+
+
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ({"query": array((2, 100, 8, 128), 1)}, r"query: expected 3 axes \(rows, heads, depth\), got 4 axes"),
+        ({"query_offsets": None}, r"query_offsets: expected int32 \(sequences \+ 1\), got nothing"),
+        ({"key_offsets": {"dtype": "int64"}}, "key_offsets: expected int32, got int64"),
+        ({"key_offsets": {"shape": (7,)}}, r"key_offsets: expected as many as the other offsets: 6, got shape \(7,\)"),
+        ({"key_offsets": {"shape": (6, 1)}}, "key_offsets: expected 1 axes"),
+        ({"key_offsets": {"strides": (8,)}}, "key_offsets: expected a contiguous array"),
+        ({"query_offsets": {"shape": (0,)}, "key_offsets": {"shape": (0,)}}, r"query_offsets: expected sequences \+ 1 of them"),
+        ({"query_offsets": {"device": -1}}, "query_offsets: expected memory of a CUDA device"),
+        ({"key_offsets": {"device": 1}}, "key_offsets: expected the query's device, 0, got device 1"),
+        ({"key_lengths": array((5,), 9, "int32", 4)}, "key_lengths: expected no key_lengths, got an array"),
+        ({"lse": array((1, 8, 100), 5, "float32", 4)}, r"lse: expected \(query heads, rows of all sequences\) = \(8, 100\)"),
+        ({"out": array((101, 8, 128), 4)}, r"out: expected the query's shape, \(100, 8, 128\), got \(101, 8, 128\)"),
+        ({"query": {"strides": (1 << 34, 256, 2)}}, "query: expected a stride along rows that is a multiple of 16 bytes, from 0 to 17179869168"),
+        ({"out": {"pointer": 6 * GAP}}, "out: expected memory of its own, got memory that overlaps the query_offsets's"),
+    ],
+)  # fmt: skip
+def test_wrong_arguments_are_refused(changes: dict[str, Any], says: str) -> None:
+    with pytest.raises(ArgumentError, match=says):
+        check_arguments(PLAN, arguments(**changes))
+
+
+def test_offsets_are_refused_by_kernels_of_dense_batches() -> None:
+    dense = plan_of(batching="dense")
+    given = Arguments(
+        array((2, 100, 8, 128), 1), array((2, 70, 2, 128), 2), array((2, 70, 2, 128), 3),
+        array((2, 100, 8, 128), 4), array((2, 8, 100), 5, "float32", 4), 0.1, "bshd",
+        query_offsets=array((3,), 6, "int32", 4),
+    )  # fmt: skip
+    with pytest.raises(ArgumentError, match="query_offsets: expected no query_offsets"):
+        check_arguments(dense, given)
+
+
+@pytest.mark.parametrize("padding", [0, 16])
+@pytest.mark.parametrize(("start", "count"), [(0, 5), (7, 3), (9, 1), (4, 6)])
+def test_a_clipped_map_addresses_the_rows_of_a_sequence(
+    start: int, count: int, padding: int
+) -> None:
+    row = 2 * 8 * 128 + padding
+    view = TensorView(GAP, (1, 10, 8, 128), (0, row, 256, 2), "bfloat16", 0)
+    spec = describe(PLAN.tensor_map("key"), view)
+    strides = (2, *spec.strides)
+    for r in range(count + 3):
+        coordinates = (64, END_ROW - count + r, 3, start + count, END_ROW)
+        inside = [0 <= c < extent for c, extent in zip(coordinates, spec.dims, strict=True)]
+        assert all(inside) == (r < count)
+        address = spec.pointer + sum(c * s for c, s in zip(coordinates, strides, strict=True))
+        assert address % 2**64 == GAP + (start + r) * row + 3 * 256 + 64 * 2
+
+
+def test_a_clipped_map_of_no_rows_is_legal() -> None:
+    view = TensorView(0, (1, 0, 8, 128), (0, 2048, 256, 2), "bfloat16", 0)
+    spec = describe(PLAN.tensor_map("key"), view, fallback_pointer=GAP)
+    assert spec.pointer == GAP
+    assert all(0 < stride < 2**40 and stride % 16 == 0 for stride in spec.strides)
