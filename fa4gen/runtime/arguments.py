@@ -10,6 +10,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from fa4gen.designs.shared.tensor_maps import END_ROW
+from fa4gen.runtime.axes import (
+    AXES,
+    axes_of,
+    is_packed,
+    swap_rows_and_heads,
+    with_batch,
+    wrong_axes,
+)
 from fa4gen.runtime.float32_arguments import (
     FLOAT32_BYTES,
     check_descales,
@@ -23,8 +31,6 @@ from fa4gen.runtime.table_arguments import check_tables
 from fa4gen.runtime.tensor_view import TensorView
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from fa4gen.designs.shared.attention_model import AttentionPlan
     from fa4gen.designs.shared.kernel_model import KernelPlan
     from fa4gen.errors import Problem
@@ -39,7 +45,6 @@ END_STRIDE = 2**34 - 16
 DTYPE_NAMES = {"bf16": "bfloat16", "fp16": "float16", "fp8_e4m3": "float8_e4m3fn"}
 BITS_ACCEPTED = {"fp8_e4m3": "uint8"}
 """Types whose bit patterns are accepted, too: CuPy has no fp8."""
-AXES = {"bshd": ("batch", "rows", "heads", "depth"), "bhsd": ("batch", "heads", "rows", "depth")}
 TENSORS = ("query", "key", "value", "out")
 DESCALES = ("query_descale", "key_descale", "value_descale")
 TABLES = ("query_offsets", "key_offsets", "key_lengths", "page_table")
@@ -159,12 +164,12 @@ def check_arguments(plan: AttentionPlan, arguments: Arguments) -> CheckedArgumen
         for name, view in zip(TENSORS, arguments[:4], strict=True)
         if isinstance(view, TensorView)
     }
-    refuse(_wrong_axes(plan, views, arguments.layout))
+    refuse(wrong_axes(plan, views, arguments.layout))
     views = {
-        name: with_batch(view) if _is_ragged(plan, name) else view for name, view in views.items()
+        name: with_batch(view) if is_packed(plan, name) else view for name, view in views.items()
     }
     if arguments.layout == "bhsd":
-        views = {name: _swap_rows_and_heads(view) for name, view in views.items()}
+        views = {name: swap_rows_and_heads(view) for name, view in views.items()}
     problems = [*_check_types(plan, views), *_check_shapes(plan, views, arguments.layout)]
     problems += check_lse(plan, arguments.lse, views["query"])
     problems += check_tables(plan, arguments.tables, views["query"])
@@ -221,37 +226,6 @@ def check_tiles(num_tiles: int, multiprocessors: int) -> None:
         )
 
 
-def with_batch(view: TensorView) -> TensorView:
-    """Return a view of ragged rows as one batch of them all."""
-    return view._replace(shape=(1, *view.shape), strides=(0, *view.strides))
-
-
-def _is_ragged(plan: AttentionPlan, name: str) -> bool:
-    source = plan.query_source if name in ("query", "out") else plan.key_source
-    return source.name == "ragged"
-
-
-def _axes(plan: AttentionPlan, name: str, layout: str) -> tuple[str, ...]:
-    """Return what the axes of a tensor are to the caller."""
-    return AXES[layout][1:] if _is_ragged(plan, name) else AXES[layout]
-
-
-def _wrong_axes(
-    plan: AttentionPlan, views: dict[str, TensorView], layout: str
-) -> Iterator[Problem]:
-    for name, view in views.items():
-        axes = _axes(plan, name, layout)
-        if len(view.shape) != len(axes):
-            got = f"{len(view.shape)} axes {view.shape}"
-            yield wrong(name, got, f"{len(axes)} axes ({', '.join(axes)})")
-
-
-def _swap_rows_and_heads(view: TensorView) -> TensorView:
-    b, h, s, d = view.shape
-    batch, heads, rows, depth = view.strides
-    return view._replace(shape=(b, s, h, d), strides=(batch, rows, heads, depth))
-
-
 def _dtype(plan: AttentionPlan, name: str) -> str:
     return plan.out_dtype if name == "out" else plan.dtype
 
@@ -292,7 +266,7 @@ def _check_shapes(plan: AttentionPlan, views: dict[str, TensorView], layout: str
     def shown(shape: tuple[object, ...], name: str) -> str:
         batch, rows, heads, depth = shape
         named = {"batch": batch, "rows": rows, "heads": heads, "depth": depth}
-        return f"({', '.join(str(named[axis]) for axis in _axes(plan, name, layout))})"
+        return f"({', '.join(str(named[axis]) for axis in axes_of(plan, name, layout))})"
 
     problems = []
     shapes = {name: view.shape for name, view in views.items()}

@@ -214,8 +214,7 @@ def dense_alone(config: AttentionKeys, *, ragged: bool = False) -> Iterator[Faul
         kind="where sequences are",
         message=f"batching: {config.batching} with keys: {config.resolved_keys}"
         + " and key_lengths" * config.key_lengths
-        + f" is not supported yet by this design ({config.arch}, depth {config.depth}, "
-        f"cta_group {config.cta_group})",
+        + f" is not supported yet by this design ({config.arch}, depth {config.depth})",
         keys=("keys", "key_lengths", "batching"),
         remedies=([dense],),
     )
