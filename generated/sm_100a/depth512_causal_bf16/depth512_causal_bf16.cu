@@ -38,7 +38,7 @@
 //   256 to 383  scores of even blocks: 64 x 256 float32, as two halves of 128 columns
 //   384 to 511  scores of odd blocks: 64 x 256 float32, as two halves of 128 columns
 //
-// Config sha256 89d6ac2fec24e57916788c967e2c796cc5e1eabce096657ca926d9f9d2284414
+// Config sha256 85b99566a798ebf7322693cea7f7846cfaa58c7897934470350e6c064d4f3ea2
 
 #include "depth512_causal_bf16_barriers.h"
 #include "depth512_causal_bf16_device.cuh"

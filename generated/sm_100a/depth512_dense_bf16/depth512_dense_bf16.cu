@@ -38,7 +38,7 @@
 //   256 to 383  scores of even blocks: 64 x 256 float32, as two halves of 128 columns
 //   384 to 511  scores of odd blocks: 64 x 256 float32, as two halves of 128 columns
 //
-// Config sha256 b8021c4a10a95145b2eb4bf470e7d9f3fe2b8571b9bee6f7f2aac029cee986a1
+// Config sha256 428a959b02a402b7069f001821a5c968204494819a3f6a0e6119f7d8d824a8d0
 
 #include "depth512_dense_bf16_barriers.h"
 #include "depth512_dense_bf16_device.cuh"

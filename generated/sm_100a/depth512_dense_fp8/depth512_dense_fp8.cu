@@ -38,7 +38,7 @@
 //   256 to 383  scores of even blocks: 64 x 256 float32, as two halves of 128 columns
 //   384 to 511  scores of odd blocks: 64 x 256 float32, as two halves of 128 columns
 //
-// Config sha256 41180feb3267cc3eba1aab4ed944093bf615abcd40a0a1e0f894b436773b4f05
+// Config sha256 b9a537f222510430605ddba662dc1f29500d567a6580dcac8695b09aa5c4d28a
 
 #include "depth512_dense_fp8_barriers.h"
 #include "depth512_dense_fp8_device.cuh"

@@ -42,7 +42,7 @@
 //     0 to  63  probabilities of query tile 0: 128 x 128 bf16, over the scores they came from
 //   128 to 191  probabilities of query tile 1: 128 x 128 bf16, over the scores they came from
 //
-// Config sha256 b71200d6f6210d10131689c9d310f0b057ef5161853abf0e946ef66f49952759
+// Config sha256 82d5b07a087c3bdce2b5dbbf18b8e450ae2fb01af693b72d309d9e8d9d85b387
 
 #include "fa4_d128_causal_softcap_bf16_barriers.h"
 #include "fa4_d128_causal_softcap_bf16_device.cuh"

@@ -40,7 +40,7 @@
 //     0 to  63  probabilities of query tile 0: 128 x 128 fp16, over the scores they came from
 //   128 to 191  probabilities of query tile 1: 128 x 128 fp16, over the scores they came from
 //
-// Config sha256 c33c039ecd674f861c7e49cb58eba9a78dadadbd8d5cf41d40797e2a96432d13
+// Config sha256 829a03a93904a2d86bb545ff676baa7431780872d2a4b578d2125f76f6cb3d24
 
 #include "fa4_d128_dense_fp16_barriers.h"
 #include "fa4_d128_dense_fp16_device.cuh"

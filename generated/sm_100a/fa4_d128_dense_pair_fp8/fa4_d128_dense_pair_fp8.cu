@@ -43,7 +43,7 @@
 //     0 to  31  probabilities of query tile 0: 128 x 128 fp8_e4m3, over the scores they came from
 //   128 to 159  probabilities of query tile 1: 128 x 128 fp8_e4m3, over the scores they came from
 //
-// Config sha256 164a7fe1e48d411ea2f187fda8c32f5e70f3e9d1fd6181e97cd8786f3ffbf83d
+// Config sha256 20cad017ff1eaa62dcb50118747b95f6ac05fd19211acf65958454657d6c3002
 
 #include "fa4_d128_dense_pair_fp8_barriers.h"
 #include "fa4_d128_dense_pair_fp8_device.cuh"

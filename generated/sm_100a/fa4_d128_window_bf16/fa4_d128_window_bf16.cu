@@ -40,7 +40,7 @@
 //     0 to  63  probabilities of query tile 0: 128 x 128 bf16, over the scores they came from
 //   128 to 191  probabilities of query tile 1: 128 x 128 bf16, over the scores they came from
 //
-// Config sha256 370ed2b347ff2a1bdafe3b19eac43b1e5e0936c65d6a743db4a1d71df299fb1f
+// Config sha256 cf9e27e52082f35153c9e14dec1204b5ba3e5923b5c6bff43280135088792469
 
 #include "fa4_d128_window_bf16_barriers.h"
 #include "fa4_d128_window_bf16_device.cuh"

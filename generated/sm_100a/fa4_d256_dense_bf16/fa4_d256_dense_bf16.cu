@@ -37,7 +37,7 @@
 //   384 to 415  probabilities of every other block, from 0: 128 x 64 bf16
 //   416 to 447  probabilities of every other block, from 1: 128 x 64 bf16
 //
-// Config sha256 062cf76acb48fc2e4f6fce9fb0aef21a78a44869ff2c3f253e08a0c37e510c5a
+// Config sha256 0149f8733fb3a4392d839333435b828b0a8bf28989058cf4aa45a9e55e23b985
 
 #include "fa4_d256_dense_bf16_barriers.h"
 #include "fa4_d256_dense_bf16_device.cuh"

@@ -37,7 +37,7 @@
 //   448 to 471  probabilities of every other block, from 0: 128 x 96 fp8_e4m3
 //   472 to 495  probabilities of every other block, from 1: 128 x 96 fp8_e4m3
 //
-// Config sha256 4ef379ca28639aa0f46e5fe265e4f93417b48fec2c107e661be058c2abbfa3f2
+// Config sha256 cd111af1132d0581a46c01c8dba2bbded648cfcbe759a9ae503e44d22f4f0d0c
 
 #include "fa4_d256_window_fp8_barriers.h"
 #include "fa4_d256_window_fp8_device.cuh"

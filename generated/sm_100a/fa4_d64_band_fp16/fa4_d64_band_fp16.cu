@@ -42,7 +42,7 @@
 //   384 to 447  probabilities of query tile 0: 128 x 128 fp16
 //   448 to 511  probabilities of query tile 1: 128 x 128 fp16
 //
-// Config sha256 53bd231d0772e9105f932fc4a244260fa6ea2fe9d1d08387a4ff625870791b8c
+// Config sha256 04619ffcba0ba0d69d144c857b3a5bc3689eb29e83e20ff2179002a7be641280
 
 #include "fa4_d64_band_fp16_barriers.h"
 #include "fa4_d64_band_fp16_device.cuh"

@@ -42,7 +42,7 @@
 //   384 to 415  probabilities of query tile 0: 128 x 128 fp8_e4m3
 //   416 to 447  probabilities of query tile 1: 128 x 128 fp8_e4m3
 //
-// Config sha256 a072a8fd0ee745c9a7d22428e63eb4063ac542a8a746640c743e4041665a838f
+// Config sha256 d76914dfe74d33286bb7d33e55f407c319d763722ef9ec61bfc03b14b110d2b0
 
 #include "fa4_d64_causal_fp8_barriers.h"
 #include "fa4_d64_causal_fp8_device.cuh"

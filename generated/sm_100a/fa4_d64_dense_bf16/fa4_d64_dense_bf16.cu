@@ -42,7 +42,7 @@
 //   384 to 447  probabilities of query tile 0: 128 x 128 bf16
 //   448 to 511  probabilities of query tile 1: 128 x 128 bf16
 //
-// Config sha256 83893c6eefdf02bc30ab2a092eb93f92b831beb08c7b0972120a74a16fa1af7d
+// Config sha256 264de95440a34ace18773b4cfe7a1c4618b06358ce5bb912d222bc1368c1a90b
 
 #include "fa4_d64_dense_bf16_barriers.h"
 #include "fa4_d64_dense_bf16_device.cuh"

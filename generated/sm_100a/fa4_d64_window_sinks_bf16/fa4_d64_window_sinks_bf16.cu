@@ -42,7 +42,7 @@
 //   384 to 447  probabilities of query tile 0: 128 x 128 bf16
 //   448 to 511  probabilities of query tile 1: 128 x 128 bf16
 //
-// Config sha256 6c649e9bfe5c0fd1fb7050bae327a061fe3dfdf4efc1224d64ec4c45fe004ba2
+// Config sha256 0b5ce426b8fe349f57e7059e12f1e11697da369f7c9340521ba56458fea44223
 
 #include "fa4_d64_window_sinks_bf16_barriers.h"
 #include "fa4_d64_window_sinks_bf16_device.cuh"

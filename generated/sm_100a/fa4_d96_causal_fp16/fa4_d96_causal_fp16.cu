@@ -40,7 +40,7 @@
 //     0 to  63  probabilities of query tile 0: 128 x 128 fp16, over the scores they came from
 //   128 to 191  probabilities of query tile 1: 128 x 128 fp16, over the scores they came from
 //
-// Config sha256 438290e25e22f754875f046b5f7c8c9cba616f6e1a96f3c9a85e58607f4f3fac
+// Config sha256 b2fb8b90afd6c2c9c3e71422321169cd82131e69281b738902747c9b803df35e
 
 #include "fa4_d96_causal_fp16_barriers.h"
 #include "fa4_d96_causal_fp16_device.cuh"

@@ -40,7 +40,7 @@
 //     0 to  63  probabilities of query tile 0: 128 x 128 bf16, over the scores they came from
 //   128 to 191  probabilities of query tile 1: 128 x 128 bf16, over the scores they came from
 //
-// Config sha256 97356c520fbe5a0d33e137d7541b6c14cccc15db1aef89d28e7532fdabf82168
+// Config sha256 f5e412b2876e180188ace878eeaba0afec824ecea7ace21e81cae54479ea1a0a
 
 #include "fa4_d96_dense_bf16_barriers.h"
 #include "fa4_d96_dense_bf16_device.cuh"

@@ -40,7 +40,7 @@
 //     0 to  63  probabilities of query tile 0: 128 x 128 bf16, over the scores they came from
 //   128 to 191  probabilities of query tile 1: 128 x 128 bf16, over the scores they came from
 //
-// Config sha256 47274fd6f81467698cd7d3e34a5c67607813d1186c1729d07de99f09588cad2a
+// Config sha256 802c1a36d2c9f9f45798846c2a30327a5de86befcaba438c59b321c35ca504f8
 
 #include "fa4_d128_causal_bf16_sm103_barriers.h"
 #include "fa4_d128_causal_bf16_sm103_device.cuh"

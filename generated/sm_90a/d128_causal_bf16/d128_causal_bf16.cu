@@ -23,7 +23,7 @@
 //   tile_full    2 x   1  the next tile is in its slot
 //   tile_empty   2 x  12  the tile has been read
 //
-// Config sha256 1564a6bcab657eb6b1afe678d0ecbe221e20e2236a2ac98d8834b62951b5f5c2
+// Config sha256 a95b4e76ba95f464d99c8fbba58a2ccdc014ed609fa24dc5391c77978bc3ec5d
 
 #include "d128_causal_bf16_barriers.h"
 #include "d128_causal_bf16_device.cuh"

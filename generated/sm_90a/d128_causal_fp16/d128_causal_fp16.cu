@@ -23,7 +23,7 @@
 //   tile_full    2 x   1  the next tile is in its slot
 //   tile_empty   2 x  12  the tile has been read
 //
-// Config sha256 77d197991bfde16a4c5178a13b006b0d793276d44851fb478446423b30270f45
+// Config sha256 f254c43c95ede623fb677376f28bb3522606c949bacca95cb381ace57fefcdc7
 
 #include "d128_causal_fp16_barriers.h"
 #include "d128_causal_fp16_device.cuh"

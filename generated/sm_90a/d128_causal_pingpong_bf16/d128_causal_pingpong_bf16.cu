@@ -22,7 +22,7 @@
 //   tile_full    2 x   1  the next tile is in its slot
 //   tile_empty   2 x   8  the tile has been read
 //
-// Config sha256 8117d87349cd936abb628a9aa568f8257a6c65d1c85ea776bfdd8e0b711ab1a9
+// Config sha256 dfe4ea6c4ec009a5f0bb5082c94f35479b65dd0fdabd927758f95d3291261402
 
 #include "d128_causal_pingpong_bf16_barriers.h"
 #include "d128_causal_pingpong_bf16_device.cuh"

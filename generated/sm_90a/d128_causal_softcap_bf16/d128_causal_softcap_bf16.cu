@@ -24,7 +24,7 @@
 //   tile_full    2 x   1  the next tile is in its slot
 //   tile_empty   2 x  12  the tile has been read
 //
-// Config sha256 5afa1c10494c0213a8062181fac809d171e2a2dc7bf65a85b3956a30ddff109d
+// Config sha256 3aad521010fa28cbc9faa53152c7614b04fca45c14169d82b50126609c1019a2
 
 #include "d128_causal_softcap_bf16_barriers.h"
 #include "d128_causal_softcap_bf16_device.cuh"

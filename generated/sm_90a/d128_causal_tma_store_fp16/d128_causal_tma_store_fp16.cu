@@ -23,7 +23,7 @@
 //   tile_full    2 x   1  the next tile is in its slot
 //   tile_empty   2 x  12  the tile has been read
 //
-// Config sha256 8eb476ab5cc66902fb534c41ded0eb5ba6142d2406d3c2392601322abf663918
+// Config sha256 05ee32de1ce8330502658ba8785f3f2c787bfeb588c6abc7d0cefe88ca3aa11b
 
 #include "d128_causal_tma_store_fp16_barriers.h"
 #include "d128_causal_tma_store_fp16_device.cuh"

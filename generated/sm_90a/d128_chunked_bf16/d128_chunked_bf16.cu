@@ -23,7 +23,7 @@
 //   tile_full    2 x   1  the next tile is in its slot
 //   tile_empty   2 x  12  the tile has been read
 //
-// Config sha256 fa642fbd98180c08100cb8b975916bba6431d461a0de55bef93f4273514b31bc
+// Config sha256 999100c960fc20c57e1b9decfec1d606ac9f69cb77c19dd08ee0b869a67ae9a5
 
 #include "d128_chunked_bf16_barriers.h"
 #include "d128_chunked_bf16_device.cuh"

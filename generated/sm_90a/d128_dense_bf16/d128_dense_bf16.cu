@@ -23,7 +23,7 @@
 //   tile_full    2 x   1  the next tile is in its slot
 //   tile_empty   2 x  12  the tile has been read
 //
-// Config sha256 20ea7abbbfdbfafa2d137e5715c4edc0f8966439aeee3140a6059be2c9207755
+// Config sha256 29f06f5c4ac54115cd12e7eb07669d499b7bee6b0700fee41fdd7781b261623b
 
 #include "d128_dense_bf16_barriers.h"
 #include "d128_dense_bf16_device.cuh"

@@ -23,7 +23,7 @@
 //   tile_full    2 x   1  the next tile is in its slot
 //   tile_empty   2 x  12  the tile has been read
 //
-// Config sha256 490bc53a6a580dda3d4d738d7ee480186de065de1338e5a32109934eefbb5169
+// Config sha256 f278ae98ce13f7739e106abd9b379f75719545cc5378ce80c3b333bd887f04e2
 
 #include "d128_dense_fp16_barriers.h"
 #include "d128_dense_fp16_device.cuh"

@@ -24,7 +24,7 @@
 //   tile_full    2 x   1  the next tile is in its slot
 //   tile_empty   2 x  12  the tile has been read
 //
-// Config sha256 ccc9132147b1e02d245250bf41d428d9ab41c1c0217b7d237142c09457ab763e
+// Config sha256 e30a8d2382967431312e5a811c462250a468c6e26b8fd44a204ce15998e534ba
 
 #include "d128_dense_pair_bf16_barriers.h"
 #include "d128_dense_pair_bf16_device.cuh"

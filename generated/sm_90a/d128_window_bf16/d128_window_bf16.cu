@@ -23,7 +23,7 @@
 //   tile_full    2 x   1  the next tile is in its slot
 //   tile_empty   2 x  12  the tile has been read
 //
-// Config sha256 277b541f7cd7a720c2bc167c5e17a55b79fee981d42c42675a60a42c19ef7d24
+// Config sha256 351e777cfd0180546888ab4039ca9c6c3bfb709b7e92beadbcac34e12b1cae4f
 
 #include "d128_window_bf16_barriers.h"
 #include "d128_window_bf16_device.cuh"

@@ -23,7 +23,7 @@
 //   tile_full    2 x   1  the next tile is in its slot
 //   tile_empty   2 x  12  the tile has been read
 //
-// Config sha256 8b11b57882c16494a2a72d68976dd4ea6a65ca165a6716a5ad92b3ec94a111fd
+// Config sha256 f57e0c6ec192903f97847ac901b5de91da65c151e141d6741fbea48355326c40
 
 #include "d128_window_fp16_barriers.h"
 #include "d128_window_fp16_device.cuh"

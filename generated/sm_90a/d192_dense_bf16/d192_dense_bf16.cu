@@ -22,7 +22,7 @@
 //   tile_full    2 x   1  the next tile is in its slot
 //   tile_empty   2 x   8  the tile has been read
 //
-// Config sha256 e0d57a7e0f344ddaa716c6a47115fbc4bf97506c300d5f2f62133778b6dd16ab
+// Config sha256 c5873290a592fdc7c6a95cc5953d30db100fb79b47d6d230bc4328b762444813
 
 #include "d192_dense_bf16_barriers.h"
 #include "d192_dense_bf16_device.cuh"

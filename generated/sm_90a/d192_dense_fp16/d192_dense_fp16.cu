@@ -22,7 +22,7 @@
 //   tile_full    2 x   1  the next tile is in its slot
 //   tile_empty   2 x   8  the tile has been read
 //
-// Config sha256 31cf6bd790a04fe7a1b7701d2adad5a2467e34b5affd08e14946d8be97ce9ad9
+// Config sha256 8abe01b337ba5003ee1cff8337ea316de2f16591a0b1d1005388d1ba25810678
 
 #include "d192_dense_fp16_barriers.h"
 #include "d192_dense_fp16_device.cuh"

@@ -22,7 +22,7 @@
 //   tile_full    2 x   1  the next tile is in its slot
 //   tile_empty   2 x   8  the tile has been read
 //
-// Config sha256 e86d03a7bdcabcf7236c2dbc835be8bdec2d9a99bae62ce3cf310c060f094056
+// Config sha256 cae0beb287c877eef556693bb0461847f13dee408948ecf5eae76e499f87fa1c
 
 #include "d192_window_bf16_barriers.h"
 #include "d192_window_bf16_device.cuh"

@@ -22,7 +22,7 @@
 //   tile_full    2 x   1  the next tile is in its slot
 //   tile_empty   2 x   8  the tile has been read
 //
-// Config sha256 2a54ff14fbaaf738a3d3aaeaf6afd0a28a77db339dc853db5147aa63cb681823
+// Config sha256 3c85dea8cfa76d386d9b98e84e3a0e6c3ef88eabe80082d2e91f5eefdd63bd96
 
 #include "d192_window_fp16_barriers.h"
 #include "d192_window_fp16_device.cuh"

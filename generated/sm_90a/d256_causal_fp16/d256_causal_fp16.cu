@@ -22,7 +22,7 @@
 //   tile_full    2 x   1  the next tile is in its slot
 //   tile_empty   2 x   8  the tile has been read
 //
-// Config sha256 930b008bb747103b0f520726eb86cf7ac7e7e0c733fff373ec7c55683178c4c7
+// Config sha256 ef26ca83340667a6113ad2ad04d28fd2cac5a86c2bbe7e2d7a3159e6a959e434
 
 #include "d256_causal_fp16_barriers.h"
 #include "d256_causal_fp16_device.cuh"

@@ -22,7 +22,7 @@
 //   tile_full    2 x   1  the next tile is in its slot
 //   tile_empty   2 x   8  the tile has been read
 //
-// Config sha256 0ce97f00f33403d905a3a7449c8817609304c409e63a97930b4a8d3d7e8dff11
+// Config sha256 3b23cc3677c0b066de149713f812b68f094d2f7d7cee885bdb599b39910c5f10
 
 #include "d256_dense_bf16_barriers.h"
 #include "d256_dense_bf16_device.cuh"

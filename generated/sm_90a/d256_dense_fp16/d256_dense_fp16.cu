@@ -22,7 +22,7 @@
 //   tile_full    2 x   1  the next tile is in its slot
 //   tile_empty   2 x   8  the tile has been read
 //
-// Config sha256 c6147123ce039549183ade570611c479724739cfe7affca2e04e437c77219d83
+// Config sha256 fe063b9dfc7a139973ace7ee39b045c75d6f605c4f288467ca1d3d04099bd8f1
 
 #include "d256_dense_fp16_barriers.h"
 #include "d256_dense_fp16_device.cuh"

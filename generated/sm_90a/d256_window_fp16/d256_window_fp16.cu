@@ -22,7 +22,7 @@
 //   tile_full    2 x   1  the next tile is in its slot
 //   tile_empty   2 x   8  the tile has been read
 //
-// Config sha256 f8e7e93ea050b700012f2a91fd16729b76ef03d0c62036d8ada4e0774992303e
+// Config sha256 c04c43c21328e6f62ba61c32740749d329272783b28941600eee155f51eb53ff
 
 #include "d256_window_fp16_barriers.h"
 #include "d256_window_fp16_device.cuh"

@@ -23,7 +23,7 @@
 //   tile_full    2 x   1  the next tile is in its slot
 //   tile_empty   2 x   8  the tile has been read
 //
-// Config sha256 6d6c4ca4aff7dc9e6a5fee0d001bdd62932fcd5a0356098fdd60fb784d4108ef
+// Config sha256 4ada646a524c9d5a9f4ffac042219eef2b3a3be645a16078b2d65d1192435eb6
 
 #include "d256_window_softcap_fp16_barriers.h"
 #include "d256_window_softcap_fp16_device.cuh"

@@ -28,7 +28,7 @@
 //   tile_full         2 x   1  the next tile is in its slot
 //   tile_empty        2 x  17  the tile has been read
 //
-// Config sha256 aedf548157fbffabc9c07808f2bb0ae282f66dcb14e6ea343dbc34b8e6106977
+// Config sha256 00b9fc9d426026feae513164cd333e7388b3cc8d3e2948c08450b2e708852dd4
 
 #include "d512_causal_bf16_barriers.h"
 #include "d512_causal_bf16_device.cuh"

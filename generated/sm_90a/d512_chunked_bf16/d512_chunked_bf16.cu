@@ -28,7 +28,7 @@
 //   tile_full         2 x   1  the next tile is in its slot
 //   tile_empty        2 x  17  the tile has been read
 //
-// Config sha256 cfc1c40ad8f05944011001052f0dec2a9976cebae22b96cddfe76f9f39a5a94a
+// Config sha256 dc0a877e36edbf50157781684125b050da352a732262aa13962536342960314e
 
 #include "d512_chunked_bf16_barriers.h"
 #include "d512_chunked_bf16_device.cuh"

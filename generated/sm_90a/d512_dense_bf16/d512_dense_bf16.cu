@@ -28,7 +28,7 @@
 //   tile_full         2 x   1  the next tile is in its slot
 //   tile_empty        2 x  17  the tile has been read
 //
-// Config sha256 3c3165f31a46b59631335b1b32eb4ae4350204af907d3232a24967bf0e96e1c5
+// Config sha256 67978f495de64b9abc5ff7d8d309eab230f9bc081b40c105657cec321caab01c
 
 #include "d512_dense_bf16_barriers.h"
 #include "d512_dense_bf16_device.cuh"

@@ -28,7 +28,7 @@
 //   tile_full         2 x   1  the next tile is in its slot
 //   tile_empty        2 x  17  the tile has been read
 //
-// Config sha256 da286c92d7370bef69d56c83d2019f28b24d2682781ab5f05a71b5ed7b235d80
+// Config sha256 9957eb8a773e5bfda78eba281dd66abc705dd609d1016bf017c22d2860d7034b
 
 #include "d512_window_bf16_barriers.h"
 #include "d512_window_bf16_device.cuh"

@@ -23,7 +23,7 @@
 //   tile_full    2 x   1  the next tile is in its slot
 //   tile_empty   2 x  12  the tile has been read
 //
-// Config sha256 98f26585855cc2a55ec06b131c0451ba1eaa377269e3164426fbc4ccf62eda76
+// Config sha256 702670a54ff2fe0b17402d26b5fcf46e923d4d8d81465eab6d84d3a0f52264cc
 
 #include "d64_band_fp16_barriers.h"
 #include "d64_band_fp16_device.cuh"

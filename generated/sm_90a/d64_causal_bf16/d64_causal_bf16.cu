@@ -23,7 +23,7 @@
 //   tile_full    2 x   1  the next tile is in its slot
 //   tile_empty   2 x  12  the tile has been read
 //
-// Config sha256 fba084b97b815d445a569462a06749343a4718396c3ad059a91b87b0cf4c86c7
+// Config sha256 f65cad08bac415538ddf9ae32005068f45b4f231a0ff2a85cad3256d9083338a
 
 #include "d64_causal_bf16_barriers.h"
 #include "d64_causal_bf16_device.cuh"

@@ -23,7 +23,7 @@
 //   tile_full    2 x   1  the next tile is in its slot
 //   tile_empty   2 x  12  the tile has been read
 //
-// Config sha256 2abac052e993127d16817232c7189da61fd07431ff4b067a027628ef3e9d5a31
+// Config sha256 00172c23e03f68765dc403720702e156193cdf66a50d5e76d6f7be9772599b09
 
 #include "d64_causal_fp16_barriers.h"
 #include "d64_causal_fp16_device.cuh"

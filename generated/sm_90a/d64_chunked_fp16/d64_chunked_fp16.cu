@@ -23,7 +23,7 @@
 //   tile_full    2 x   1  the next tile is in its slot
 //   tile_empty   2 x  12  the tile has been read
 //
-// Config sha256 d7efc0fbfdf645185d203f1fe8d63e7cb81c9d753e462ab8577d3e67065d40d0
+// Config sha256 884b9ab23450b63b09f2cfae437ed115938af7d190df8265dd5e6ccd0eb7ac89
 
 #include "d64_chunked_fp16_barriers.h"
 #include "d64_chunked_fp16_device.cuh"

@@ -23,7 +23,7 @@
 //   tile_full    2 x   1  the next tile is in its slot
 //   tile_empty   2 x  12  the tile has been read
 //
-// Config sha256 c63fef616dead488765f5c8973e27774eb70a439a7a4d1df90cb1378fd268042
+// Config sha256 0d35bb6e2d1de079b18465f89457290664883e1b08635f4094576666cbb9dee5
 
 #include "d64_dense_fp16_barriers.h"
 #include "d64_dense_fp16_device.cuh"

@@ -21,7 +21,7 @@
 //   tile_full    2 x   1  the next tile is in its slot
 //   tile_empty   2 x   4  the tile has been read
 //
-// Config sha256 86173f4b0baacb7dc00908d6a3182861b727cd0d2c0f7335b613cef001d93487
+// Config sha256 4f5e91a20a83a78fc50906e2140f245659dc7719b25f5cd2efb645227fad40c9
 
 #include "d64_dense_small_bf16_barriers.h"
 #include "d64_dense_small_bf16_device.cuh"

@@ -23,7 +23,7 @@
 //   tile_full    2 x   1  the next tile is in its slot
 //   tile_empty   2 x  12  the tile has been read
 //
-// Config sha256 4b8d22ac2bbec7b6342f6ebfc15d99e31bfa499f492293e7c6aae7644ffdd768
+// Config sha256 be0ea2ddf2f01be9f8cbb1c9f103a242562e031ce07e7bcbc51b7b0d40168a29
 
 #include "d64_window_bf16_barriers.h"
 #include "d64_window_bf16_device.cuh"

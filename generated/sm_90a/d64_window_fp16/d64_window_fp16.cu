@@ -23,7 +23,7 @@
 //   tile_full    2 x   1  the next tile is in its slot
 //   tile_empty   2 x  12  the tile has been read
 //
-// Config sha256 f441a718a293d7d570115bd9db356d303b90a27be543e9680d8c1cecd1f90805
+// Config sha256 36045c4a271868d662d1d7367ed060816b32aafcd8f6d0c9e004523d6ba34e77
 
 #include "d64_window_fp16_barriers.h"
 #include "d64_window_fp16_device.cuh"

@@ -23,7 +23,7 @@
 //   tile_full    2 x   1  the next tile is in its slot
 //   tile_empty   2 x  12  the tile has been read
 //
-// Config sha256 3ce4d48f6d560558901e3f9a372089aa8581391794575907f2c4e15785dd6de4
+// Config sha256 4f88e5501ca8d851da488799d4587581d2d08249d94ebf80fe0d632b2c56bd7a
 
 #include "d64_window_sinks_bf16_barriers.h"
 #include "d64_window_sinks_bf16_device.cuh"

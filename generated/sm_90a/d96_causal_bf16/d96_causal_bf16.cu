@@ -23,7 +23,7 @@
 //   tile_full    2 x   1  the next tile is in its slot
 //   tile_empty   2 x  12  the tile has been read
 //
-// Config sha256 f1e44c77860ef74a9bc416fed4cfbde9a8c330e4412345fffc0a09c14c21f681
+// Config sha256 205b3bc3eae4a633fcd81cf411649099434695d3c1cae1282ddd0a1e7b6f1b6c
 
 #include "d96_causal_bf16_barriers.h"
 #include "d96_causal_bf16_device.cuh"

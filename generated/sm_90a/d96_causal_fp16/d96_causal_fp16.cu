@@ -23,7 +23,7 @@
 //   tile_full    2 x   1  the next tile is in its slot
 //   tile_empty   2 x  12  the tile has been read
 //
-// Config sha256 790465998b63a633ceea44eb940e0eaa0462e8a60eb068a5e347c15470b1cdf3
+// Config sha256 418995014c647fbecba1e62a604219b9eac0eb133b8b1a8dea36980fca42534e
 
 #include "d96_causal_fp16_barriers.h"
 #include "d96_causal_fp16_device.cuh"

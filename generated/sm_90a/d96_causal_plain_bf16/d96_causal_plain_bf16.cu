@@ -23,7 +23,7 @@
 //   tile_full    2 x   1  the next tile is in its slot
 //   tile_empty   2 x  12  the tile has been read
 //
-// Config sha256 61c4bc9b38be415a8bd486e2fba50884cdfb1f279627b0d220c21e7c90784f0c
+// Config sha256 14793f9aa7550d7e1a778445b00afd01b56dea4e7b5e4b40751c0b062fb84e51
 
 #include "d96_causal_plain_bf16_barriers.h"
 #include "d96_causal_plain_bf16_device.cuh"

@@ -23,7 +23,7 @@
 //   tile_full    2 x   1  the next tile is in its slot
 //   tile_empty   2 x  12  the tile has been read
 //
-// Config sha256 e4f7aa9c0a8f34900ce3e55fe5b143d5d17e1b5b9c14cc487e56d45c9f3420ae
+// Config sha256 737ccee7ee918a1c0266cf0fa947f8bd6898830ec63a107931a0ff6a62712e86
 
 #include "d96_dense_bf16_barriers.h"
 #include "d96_dense_bf16_device.cuh"

@@ -23,7 +23,7 @@
 //   tile_full    2 x   1  the next tile is in its slot
 //   tile_empty   2 x  12  the tile has been read
 //
-// Config sha256 bd61ca7129bfcacfd812c618957a790c14c361e3efb5595218c0c7f8251d2ca4
+// Config sha256 e3ded70e07939cebbbf280aa8abb0455e4ed754a49019644509aaf597276c3a2
 
 #include "d96_dense_fp16_barriers.h"
 #include "d96_dense_fp16_device.cuh"

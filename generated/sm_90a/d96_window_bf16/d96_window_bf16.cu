@@ -23,7 +23,7 @@
 //   tile_full    2 x   1  the next tile is in its slot
 //   tile_empty   2 x  12  the tile has been read
 //
-// Config sha256 6dd38acba9c17b10df14d7acb5fde7a4727bcfc830115431bfe1eb55cd3eba62
+// Config sha256 eb6160b9281f690208b9e27cd997e30a5f91f25166c02de1db638485f668202c
 
 #include "d96_window_bf16_barriers.h"
 #include "d96_window_bf16_device.cuh"
