@@ -18,7 +18,7 @@ from fa4gen.emulator.checks.order.cluster_threads import SlotsExhausted
 from fa4gen.emulator.checks.order.released import LoadsUnwatched
 from fa4gen.emulator.checks.static import report_static
 from fa4gen.emulator.errors import LaunchError
-from fa4gen.emulator.instructions.families import load_ends, load_families
+from fa4gen.emulator.instructions.families import load_families, load_waiting
 from fa4gen.emulator.instructions.sync.control import default_registers
 from fa4gen.emulator.names import Names
 from fa4gen.emulator.ptx.flow.pending_loads import PendingLoads
@@ -40,7 +40,7 @@ from fa4gen.emulator.state.memory import GlobalMemory
 from fa4gen.emulator.state.relocations import Memory
 from fa4gen.emulator.state.tally import Tally
 from fa4gen.emulator.translate.entry_code import Code
-from fa4gen.emulator.translate.waiting_steps import make_ends
+from fa4gen.emulator.translate.waiting_steps import make_waiting
 
 if TYPE_CHECKING:
     from fa4gen.emulator.checks.options import CheckOptions
@@ -106,7 +106,7 @@ class Program:
     def check(self, entry: str | None = None) -> None:
         """Raise UnsupportedError if an entry uses an instruction that is not modelled."""
         code, _ = self._code(self._entry(entry))
-        make_ends(code, load_ends())
+        make_waiting(code, load_waiting())
 
     def launch(
         self,
@@ -252,7 +252,7 @@ class Program:
         scheduler = Scheduler(
             machine,
             code,
-            make_ends(code, load_ends()),
+            make_waiting(code, load_waiting()),
             request.schedule,
             Residents(machine, residents),
             Watch(limits, budget, machine.log, ctas, request.progress),

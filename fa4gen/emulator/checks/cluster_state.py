@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fa4gen.emulator.checks.order.cluster_threads import Team
+from fa4gen.emulator.checks.order.cluster_threads import ClusterThreads
 from fa4gen.emulator.checks.shared_memory.pieces import Stretches
 from fa4gen.emulator.checks.shared_memory.races import SharedChecks
 from fa4gen.emulator.checks.sites import Sites
@@ -22,13 +22,13 @@ class ClusterState:
     """Clocks, shadows and histories."""
 
     def __init__(self, cluster: Cluster, sites: Sites, grid: Grid, options: CheckOptions) -> None:
-        self.team = Team(cluster, sites)
-        self.barriers = BarrierChecks(self.team, options)
-        self.rendezvous = Rendezvous(self.team)
-        self.exits = ExitChecks(self.team)
+        self.threads = ClusterThreads(cluster, sites)
+        self.barriers = BarrierChecks(self.threads, options)
+        self.rendezvous = Rendezvous(self.threads)
+        self.exits = ExitChecks(self.threads)
         self.stretches = Stretches()
-        self.locations = Locations(self.team, grid)
-        self.shared = [SharedChecks(self.team, cta, options) for cta in cluster.ctas]
-        self.tensors = [TensorChecks(self.team, cta, options) for cta in cluster.ctas]
+        self.locations = Locations(self.threads, grid)
+        self.shared = [SharedChecks(self.threads, cta, options) for cta in cluster.ctas]
+        self.tensors = [TensorChecks(self.threads, cta, options) for cta in cluster.ctas]
         # of pairs: thread and epoch of each allocation, by rank and number
         self.allocations: dict[tuple[int, int], tuple[int, int]] = {}

@@ -79,16 +79,16 @@ class RaceObserver(Observer):
     def lanes_leave(self, wg: Warpgroup, mask: Mask) -> None:
         state = self._of(wg)
         if self.options.early_exit:
-            state.exits.leave(state.team.party(wg, mask))
+            state.exits.leave(state.threads.active(wg, mask))
 
     def diverged(self, wg: Warpgroup, some: NDArray[Any], rest: NDArray[Any]) -> None:
-        team = self._of(wg).team
-        if team.convergence.diverged(team.base(wg), some, rest):
+        threads = self._of(wg).threads
+        if threads.convergence.diverged(threads.base(wg), some, rest):
             wg.diverged = True
 
     def converged(self, wg: Warpgroup, mask: Mask) -> None:
-        team = self._of(wg).team
-        wg.diverged = team.convergence.converged(team.base(wg), wg, mask)
+        threads = self._of(wg).threads
+        wg.diverged = threads.convergence.converged(threads.base(wg), wg, mask)
 
     # ---- generic accesses
 
@@ -106,21 +106,21 @@ class RaceObserver(Observer):
         state = self._of(wg)
         if self.work is not None and self.work.waiting and kind != "write":
             self.work.read(cta, int(offsets.min()), int(offsets.max()) + size)
-        party = state.team.party(wg, mask)
+        active = state.threads.active(wg, mask)
         strong = kind == "atomic" or is_strong(site)
-        if len(offsets) != len(party.ids):
-            offsets = np.broadcast_to(offsets, len(party.ids))
+        if len(offsets) != len(active.ids):
+            offsets = np.broadcast_to(offsets, len(active.ids))
         if kind == "read":
-            state.team.loaded(party, cta, offsets, size, site)
-        state.shared[cta.rank].access(party, offsets, size, kind, strong, site, values)
+            state.threads.loaded(active, cta, offsets, size, site)
+        state.shared[cta.rank].access(active, offsets, size, kind, strong, site, values)
         if strong:
             order = next((word for word in _ORDERS if word in site.modifiers), "relaxed")
-            state.team.releases(wg, mask, site)
+            state.threads.releases(wg, mask, site)
             state.locations.synchronise(
-                party, cta.rank, offsets, order, "cta", kind != "write", kind != "read"
+                active, cta.rank, offsets, order, "cta", kind != "write", kind != "read"
             )
         if cta is not wg.cta and self.options.early_exit:
-            state.exits.remote(party, cta, kind, site)
+            state.exits.remote(active, cta, kind, site)
 
     def global_access(
         self,
@@ -135,17 +135,17 @@ class RaceObserver(Observer):
             self.work.write(addresses, size)
         if not self.options.global_memory:
             return
-        team = self._of(wg).team
-        party = team.party(wg, mask)
+        threads = self._of(wg).threads
+        active = threads.active(wg, mask)
         strong = kind == "atomic" or is_strong(site)
-        if len(addresses) != len(party.ids):
-            addresses = np.broadcast_to(addresses, len(party.ids))
-        self.memory.access(team, party, addresses, size, kind, strong, site)
+        if len(addresses) != len(active.ids):
+            addresses = np.broadcast_to(addresses, len(active.ids))
+        self.memory.access(threads, active, addresses, size, kind, strong, site)
         if kind != "read":
             low, high = int(addresses.min()), int(addresses.max()) + size
-            self.maps.stored(team, party, low, high, kind, site)
+            self.maps.stored(threads, active, low, high, kind, site)
         if self.previous is not None:
-            self.previous.access(team, party, addresses, size, kind, site)
+            self.previous.access(threads, active, addresses, size, kind, site)
 
     # ---- asynchronous operations
 
@@ -154,18 +154,18 @@ class RaceObserver(Observer):
         if op.continues is not None:
             self._continues(state, op, op.continues)
             return
-        team = state.team
-        team.assign_slot(op)
-        team.issues(op)
-        first = team.base(op.wg)
+        threads = state.threads
+        threads.assign_slot(op)
+        threads.issues(op)
+        first = threads.base(op.wg)
         if op.kind.startswith("wgmma"):
-            op.clock = team.clocks.snapshot_warps(first, first + op.wg.lanes)
+            op.clock = threads.clocks.snapshot_warps(first, first + op.wg.lanes)
         elif "issuers" in op.notes:
             # one operation for several lanes of a warp
             start, stop = op.notes["issuers"]
-            op.clock = team.clocks.snapshot_warps(first + start, first + stop)
+            op.clock = threads.clocks.snapshot_warps(first + start, first + stop)
         else:
-            op.clock = team.clocks.snapshot(first + op.lane)
+            op.clock = threads.clocks.snapshot(first + op.lane)
         if not (op.reads or op.writes or op.tensor_reads or op.tensor_writes):
             return
         if self.work is not None:
@@ -189,11 +189,11 @@ class RaceObserver(Observer):
             for cta in ctas:
                 state.exits.operation(op, cta, number)
         if self.options.global_memory:
-            self.memory.operation(team, op, number)
+            self.memory.operation(threads, op, number)
             if "map" in op.notes:
-                self.maps.used(team, op, number)
+                self.maps.used(threads, op, number)
             if self.previous is not None:
-                self.previous.operation(team, op)
+                self.previous.operation(threads, op)
 
     def _continues(self, state: ClusterState, op: AsyncOp, before: AsyncOp) -> None:
         """Of an operation that continues the one before only what it reads is new."""
@@ -203,7 +203,7 @@ class RaceObserver(Observer):
         number = self.sites.operation(op)
         for part in state.stretches.of(op):
             state.shared[part.cta.rank].operation_reads(op, part, op.clock, number)
-        issuer = state.team.base(op.wg) + op.lane
+        issuer = state.threads.base(op.wg) + op.lane
         news = [part for part in op.tensor_reads if part not in op.tensor_writes]
         for cta in dict.fromkeys(part.cta for part in news):
             state.tensors[cta.rank].operation(op, number, issuer, written=False)
@@ -213,16 +213,16 @@ class RaceObserver(Observer):
         if not ops:
             return
         state = self._of(wg)
-        party = state.team.party(wg, mask)
+        active = state.threads.active(wg, mask)
         early = 1 if kind == "read" else 0
         slots = np.array([op.slot for op in ops], np.int64)
         epochs = np.array([op.epoch - early for op in ops], np.uint32)
         last = ops[-1]
         clock = last.clock if last.kind.startswith("wgmma") else None
-        state.team.clocks.learn(party.threads, slots, epochs, clock)
+        state.threads.clocks.learn(active.threads, slots, epochs, clock)
         if not early:
             for op in ops:
-                state.team.settle(op)
+                state.threads.settle(op)
 
     def signalled(self, op: AsyncOp, barrier: Mbarrier) -> None:
         state = self._of(op.wg)
@@ -236,23 +236,23 @@ class RaceObserver(Observer):
         state = self._of(wg)
         mask = np.zeros(wg.lanes, np.bool_)
         mask[lane] = True
-        party = state.team.party(wg, mask)
-        state.shared[barrier.cta.rank].barrier_made(party, barrier.offset, site)
-        state.barriers.made(party, barrier, site)
+        active = state.threads.active(wg, mask)
+        state.shared[barrier.cta.rank].barrier_made(active, barrier.offset, site)
+        state.barriers.made(active, barrier, site)
 
     def barrier_used(self, wg: Warpgroup, mask: Mask, barrier: Mbarrier, site: Instruction) -> None:
         state = self._of(wg)
-        party = state.team.party(wg, mask)
-        state.barriers.used(party, barrier, site)
+        active = state.threads.active(wg, mask)
+        state.barriers.used(active, barrier, site)
         if barrier.cta is not wg.cta and self.options.early_exit:
-            state.exits.remote(party, barrier.cta, site.opcode, site)
+            state.exits.remote(active, barrier.cta, site.opcode, site)
 
     def arrived(
         self, wg: Warpgroup, mask: Mask, barrier: Mbarrier, release: str, site: Instruction
     ) -> None:
         state = self._of(wg)
-        state.team.releases(wg, mask, site)
-        state.barriers.arrived(state.team.party(wg, mask), barrier, release)
+        state.threads.releases(wg, mask, site)
+        state.barriers.arrived(state.threads.active(wg, mask), barrier, release)
 
     def phase_completed(self, barrier: Mbarrier) -> None:
         state = self._state.of(barrier.cta.cluster)
@@ -268,21 +268,21 @@ class RaceObserver(Observer):
         site: Instruction,
     ) -> None:
         state = self._of(wg)
-        state.barriers.waited(state.team.party(wg, mask), barrier, phase, acquire, site)
+        state.barriers.waited(state.threads.active(wg, mask), barrier, phase, acquire, site)
 
     def rendezvous_arrive(
         self, wg: Warpgroup, mask: Mask, key: Any, release: bool, site: Instruction | None = None
     ) -> None:
         state = self._of(wg)
-        party = state.team.party(wg, mask)
+        active = state.threads.active(wg, mask)
         if site is not None and self.options.races:
-            state.rendezvous.reused(party, key, site)
-        state.team.releases(wg, mask, site)
-        state.rendezvous.arrive(party, key, release)
+            state.rendezvous.reused(active, key, site)
+        state.threads.releases(wg, mask, site)
+        state.rendezvous.arrive(active, key, release)
 
     def rendezvous_leave(self, wg: Warpgroup, mask: Mask, key: Any, acquire: bool) -> None:
         state = self._of(wg)
-        state.rendezvous.leave(state.team.party(wg, mask), key, acquire)
+        state.rendezvous.leave(state.threads.active(wg, mask), key, acquire)
 
     def rendezvous_reset(self, key: Any) -> None:
         for state in self._clusters.values():
@@ -290,37 +290,37 @@ class RaceObserver(Observer):
 
     def warp_sync(self, wg: Warpgroup, mask: Mask, site: Instruction | None = None) -> None:
         state = self._of(wg)
-        state.team.releases(wg, mask, site)
-        state.rendezvous.warp(state.team.party(wg, mask))
+        state.threads.releases(wg, mask, site)
+        state.rendezvous.warp(state.threads.active(wg, mask))
 
     # ---- fences
 
     def fence(self, wg: Warpgroup, mask: Mask, kind: str, site: Instruction) -> None:
         state = self._of(wg)
-        clocks = state.team.clocks
-        party = state.team.party(wg, mask)
+        clocks = state.threads.clocks
+        active = state.threads.active(wg, mask)
         if kind.startswith("fence.proxy.async"):
-            clocks.fence(party.threads, AVC, VC)
-            state.barriers.fenced(party)
+            clocks.fence(active.threads, AVC, VC)
+            state.barriers.fenced(active)
         elif kind.startswith("fence.mbarrier_init"):
-            clocks.advance(party.threads)
-            state.barriers.fenced(party)
+            clocks.advance(active.threads)
+            state.barriers.fenced(active)
         elif kind.startswith("tcgen05.fence") and clocks.planes > BEFORE:
             if kind.endswith("before_thread_sync"):
-                clocks.fence(party.threads, BEFORE, VC)
+                clocks.fence(active.threads, BEFORE, VC)
             else:
-                clocks.fence(party.threads, AFTER, BEFORE)
+                clocks.fence(active.threads, AFTER, BEFORE)
         elif kind.startswith("fence.proxy.tensormap::generic.release"):
-            self.maps.released(state.team, party)
+            self.maps.released(state.threads, active)
         elif not kind.startswith("fence.proxy"):
-            state.locations.fence(party, kind)
+            state.locations.fence(active, kind)
             words = kind.rstrip(";").split(".")
             wide = words[-1] in ("cluster", "gpu", "sys", "gl")
             if wide and "acquire" not in words:
-                state.team.releases(wg, mask, site)
-                state.barriers.release_fence(party)
+                state.threads.releases(wg, mask, site)
+                state.barriers.release_fence(active)
             if wide and "release" not in words:
-                state.barriers.acquire_fence(party)
+                state.barriers.acquire_fence(active)
 
     def atomic_sync(
         self,
@@ -334,49 +334,49 @@ class RaceObserver(Observer):
         site: Instruction,
     ) -> None:
         state = self._of(wg)
-        party = state.team.party(wg, mask)
-        if len(addresses) != len(party.ids):
-            addresses = np.broadcast_to(addresses, len(party.ids))
-        state.team.releases(wg, mask, site)
-        state.locations.synchronise(party, "global", addresses, order, scope, reads, writes)
+        active = state.threads.active(wg, mask)
+        if len(addresses) != len(active.ids):
+            addresses = np.broadcast_to(addresses, len(active.ids))
+        state.threads.releases(wg, mask, site)
+        state.locations.synchronise(active, "global", addresses, order, scope, reads, writes)
 
     # ---- tensor memory
 
     def tensor_access(
         self, wg: Warpgroup, mask: Mask, ranges: list[TensorRange], kind: str, site: Instruction
     ) -> Any:
-        team = self._of(wg).team
+        threads = self._of(wg).threads
         for part in ranges:
             checks = self._of(wg).tensors[part.cta.rank]
             if kind == "free":
-                checks.access(team.party(wg, mask), part, kind, site)
+                checks.access(threads.active(wg, mask), part, kind, site)
                 continue
             for quarter, piece in quarters(part):
-                checks.access(team.warp(wg, quarter), piece, kind, site)
+                checks.access(threads.warp(wg, quarter), piece, kind, site)
         return None
 
     def tensor_waited(self, wg: Warpgroup, mask: Mask, kind: str) -> None:
         state = self._of(wg)
         for warp in wg.warps_of(mask):
-            state.tensors[wg.cta.rank].waited(state.team.warp(wg, warp), kind)
+            state.tensors[wg.cta.rank].waited(state.threads.warp(wg, warp), kind)
 
     def pair_allocated(self, wg: Warpgroup, mask: Mask, number: int) -> None:
         state = self._of(wg)
-        thread = int(state.team.party(wg, mask).ids[0])
-        epoch = int(state.team.clocks.epochs[thread])
+        thread = int(state.threads.active(wg, mask).ids[0])
+        epoch = int(state.threads.clocks.epochs[thread])
         state.allocations[wg.cta.rank, number] = thread, epoch
 
     def pair_freed(
         self, wg: Warpgroup, mask: Mask, peer: Cta, number: int, site: Instruction
     ) -> None:
         state = self._of(wg)
-        party = state.team.party(wg, mask)
+        active = state.threads.active(wg, mask)
         thread, epoch = state.allocations[peer.rank, number]
-        if not state.team.clocks.knows(EXEC, party.threads, thread, epoch).any():
+        if not state.threads.clocks.knows(EXEC, active.threads, thread, epoch).any():
             self.sites.find(
                 "tensor-memory",
-                f"nothing orders this after the allocation by {state.team.who(thread)}, the other "
-                "of the pair: columns may be freed before",
+                f"nothing orders this after the allocation by {state.threads.who(thread)}, the "
+                "other of the pair: columns may be freed before",
                 site, wg, mask,
             )  # fmt: skip
 
@@ -386,14 +386,14 @@ class RaceObserver(Observer):
         self, wg: Warpgroup, mask: Mask, address: int, released: bool, site: Instruction
     ) -> None:
         if self.options.global_memory:
-            team = self._of(wg).team
-            self.maps.changed(team, team.party(wg, mask), address, "change", released, site)
+            threads = self._of(wg).threads
+            self.maps.changed(threads, threads.active(wg, mask), address, "change", released, site)
 
     def map_acquired(self, wg: Warpgroup, mask: Mask, addresses: Any) -> None:
-        team = self._of(wg).team
-        self.maps.acquired(team, team.party(wg, mask), addresses)
+        threads = self._of(wg).threads
+        self.maps.acquired(threads, threads.active(wg, mask), addresses)
 
     def grid_waited(self, wg: Warpgroup, mask: Mask) -> None:
         if self.previous is not None:
-            team = self._of(wg).team
-            self.previous.waited(team, team.party(wg, mask))
+            threads = self._of(wg).threads
+            self.previous.waited(threads, threads.active(wg, mask))

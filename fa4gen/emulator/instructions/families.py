@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from importlib import import_module
 from typing import Final
 
-from fa4gen.emulator.translate.outcome import MakeEnd
+from fa4gen.emulator.translate.outcome import MakeWaiting
 from fa4gen.emulator.translate.registry import Translate
 
 # Each module has TRANSLATIONS: a mapping from the first words of an opcode ("add",
@@ -37,7 +37,7 @@ _FAMILIES: Final = (
     "sync.control",
 )
 
-# Those that also have instructions at which lanes may wait, in ENDS.
+# Those that also have instructions at which lanes may wait, in WAITING.
 _WAITING: Final = ("sync.mbarrier", "sync.barriers", "sync.control", "tcgen05.memory")
 
 
@@ -53,10 +53,10 @@ def load_families() -> Mapping[str, Translate]:
     return table
 
 
-def load_ends() -> Mapping[str, MakeEnd]:
+def load_waiting() -> Mapping[str, MakeWaiting]:
     """The instructions at which lanes may wait."""
-    table: dict[str, MakeEnd] = {}
+    table: dict[str, MakeWaiting] = {}
     for family in _WAITING:
         module = import_module(f"fa4gen.emulator.instructions.{family}")
-        table.update(module.ENDS)
+        table.update(module.WAITING)
     return table

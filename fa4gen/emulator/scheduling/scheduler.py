@@ -35,7 +35,7 @@ from fa4gen.emulator.state.special_registers import set_specials
 from fa4gen.emulator.state.tally import BOTH
 from fa4gen.emulator.translate.emit import Emitter
 from fa4gen.emulator.translate.entry_code import Code
-from fa4gen.emulator.translate.outcome import End
+from fa4gen.emulator.translate.outcome import Waiting
 from fa4gen.emulator.translate.steps import Run, Step
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ class Scheduler:
         self,
         machine: Machine,
         code: Code,
-        ends: Mapping[int, End],
+        waiting: Mapping[int, Waiting],
         policy: str,
         residents: Residents,
         watch: Watch,
@@ -66,7 +66,7 @@ class Scheduler:
         self.instructions = 0
         self.steps = 0
         self.finished_ctas = 0
-        self._ends = ends
+        self._waiting = waiting
         self._random = machine.random
         self._limits = watch.limits
         self._watch = watch
@@ -340,7 +340,7 @@ class Scheduler:
         """Execute an instruction at which lanes may wait."""
         step = self.code.steps[index]
         timed_out = self.lanes.timed_out(wg, index)
-        outcome = self._ends[index](wg, lanes, timed_out)
+        outcome = self._waiting[index](wg, lanes, timed_out)
         for wait in outcome.waits:
             self.lanes.park(wg, index, wait)
         if step.end is not None and step.end.opcode in ("bar", "barrier"):

@@ -35,7 +35,7 @@ class Outcome:
     waits: list[Wait] = field(default_factory=list)
 
 
-End: TypeAlias = Callable[[Warpgroup, Lanes, bool], Outcome]
+Waiting: TypeAlias = Callable[[Warpgroup, Lanes, bool], Outcome]
 """(wg, lanes, timed_out) -> outcome"""
 
-MakeEnd: TypeAlias = Callable[[Instruction, Emitter], End]
+MakeWaiting: TypeAlias = Callable[[Instruction, Emitter], Waiting]

@@ -6,12 +6,12 @@ from collections.abc import Mapping
 
 from fa4gen.emulator.translate.emit import Emitter
 from fa4gen.emulator.translate.entry_code import Code
-from fa4gen.emulator.translate.outcome import End, MakeEnd
+from fa4gen.emulator.translate.outcome import MakeWaiting, Waiting
 
 
-def make_ends(code: Code, table: Mapping[str, MakeEnd]) -> dict[int, End]:
+def make_waiting(code: Code, table: Mapping[str, MakeWaiting]) -> dict[int, Waiting]:
     """Prepare the instructions at which lanes may wait: step -> function."""
-    ends: dict[int, End] = {}
+    waiting: dict[int, Waiting] = {}
     for step in code.steps:
         if step.end is None or step.end.opcode in ("bra", "brx", "ret", "exit", "trap"):
             continue
@@ -21,8 +21,8 @@ def make_ends(code: Code, table: Mapping[str, MakeEnd]) -> dict[int, End]:
         for count in range(len(words), 0, -1):
             make = table.get(".".join(words[:count]))
             if make is not None:
-                ends[step.index] = make(step.end, emitter)
+                waiting[step.index] = make(step.end, emitter)
                 break
         else:
             raise emitter.refuse("")
-    return ends
+    return waiting

@@ -16,8 +16,8 @@ from fa4gen.emulator.checks.order.clocks import VC
 from fa4gen.emulator.state.async_ops import GlobalRange
 
 if TYPE_CHECKING:
-    from fa4gen.emulator.checks.order.active_lanes import Party
-    from fa4gen.emulator.checks.order.cluster_threads import Team
+    from fa4gen.emulator.checks.order.active_lanes import ActiveLanes
+    from fa4gen.emulator.checks.order.cluster_threads import ClusterThreads
     from fa4gen.emulator.checks.sites import Sites
     from fa4gen.emulator.checks.synchronisation.locations import Grid
     from fa4gen.emulator.ptx.syntax import Instruction
@@ -38,17 +38,19 @@ class PreviousGrid:
         self._waited: dict[int, NDArray[np.uint32]] = {}
         self._rounds = np.full(len(grid.rounds), _NEVER, np.uint32)
 
-    def waited(self, team: Team, party: Party) -> None:
+    def waited(self, threads: ClusterThreads, active: ActiveLanes) -> None:
         """Threads have executed ``griddepcontrol.wait``."""
-        cluster = team.cluster.index
-        epochs = self._waited.setdefault(cluster, np.full(team.clocks.threads, _NEVER, np.uint32))
-        epochs[party.ids] = np.minimum(epochs[party.ids], team.clocks.epochs[party.threads])
+        cluster = threads.cluster.index
+        epochs = self._waited.setdefault(
+            cluster, np.full(threads.clocks.threads, _NEVER, np.uint32)
+        )
+        epochs[active.ids] = np.minimum(epochs[active.ids], threads.clocks.epochs[active.threads])
         self._rounds[cluster] = min(self._rounds[cluster], self._grid.rounds[cluster])
 
     def access(
         self,
-        team: Team,
-        party: Party,
+        threads: ClusterThreads,
+        active: ActiveLanes,
         addresses: NDArray[Any],
         size: int,
         kind: str,
@@ -56,24 +58,24 @@ class PreviousGrid:
     ) -> None:
         """Threads access ``size`` bytes at each address."""
         inside = self._inside(addresses.astype(np.int64), size)
-        if not inside.any() or self._reported(team):
+        if not inside.any() or self._reported(threads):
             return
         late = inside
-        epochs = self._waited.get(team.cluster.index)
+        epochs = self._waited.get(threads.cluster.index)
         if epochs is not None:
             waiters = np.flatnonzero(epochs != _NEVER)
-            slots = np.broadcast_to(waiters, (len(party.ids), len(waiters)))
-            known = team.clocks.known(VC, party.threads, slots, epochs[waiters]).any(axis=1)
-            late = inside & ~(known | (epochs[party.ids] != _NEVER))
+            slots = np.broadcast_to(waiters, (len(active.ids), len(waiters)))
+            known = threads.clocks.known(VC, active.threads, slots, epochs[waiters]).any(axis=1)
+            late = inside & ~(known | (epochs[active.ids] != _NEVER))
         if late.any():
             first = int(late.argmax())
-            wg, mask = team.one(int(party.ids[first]))
+            wg, mask = threads.one(int(active.ids[first]))
             self._find(f"{kind} of", int(addresses[first]), site, wg, mask)
 
-    def operation(self, team: Team, op: AsyncOp) -> None:
+    def operation(self, threads: ClusterThreads, op: AsyncOp) -> None:
         """An asynchronous operation reads and writes global memory from now on."""
-        epochs = self._waited.get(team.cluster.index)
-        known = self._reported(team)
+        epochs = self._waited.get(threads.cluster.index)
+        known = self._reported(threads)
         if epochs is not None:
             known |= bool((op.clock[VC, : len(epochs)] >= epochs).any())
         if known:
@@ -96,10 +98,10 @@ class PreviousGrid:
         touched = (column < self._spans[:, 1]) & (self._spans[:, 0] < column + size)
         return np.asarray(touched.any(axis=1))
 
-    def _reported(self, team: Team) -> bool:
+    def _reported(self, threads: ClusterThreads) -> bool:
         """Whether the cluster has learnt it from another one, through global memory."""
-        known = self._grid.known(team.cluster.index) >= self._rounds
-        known[team.cluster.index] = False
+        known = self._grid.known(threads.cluster.index) >= self._rounds
+        known[threads.cluster.index] = False
         return bool(known.any())
 
     def _find(self, what: str, address: int, site: Instruction, wg: Warpgroup, mask: Mask) -> None:

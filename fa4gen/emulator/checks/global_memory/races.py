@@ -13,14 +13,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fa4gen.emulator.checks.global_memory.pages import PAGE, PAGE_BITS, Accesses, Page
-from fa4gen.emulator.checks.order.active_lanes import Party
+from fa4gen.emulator.checks.order.active_lanes import ActiveLanes
 from fa4gen.emulator.checks.order.clocks import AVC, VC
 from fa4gen.emulator.checks.sites import is_reduction
 from fa4gen.emulator.state.async_ops import GlobalRange
 
 if TYPE_CHECKING:
     from fa4gen.emulator.checks.options import CheckOptions
-    from fa4gen.emulator.checks.order.cluster_threads import Team
+    from fa4gen.emulator.checks.order.cluster_threads import ClusterThreads
     from fa4gen.emulator.checks.sites import Sites
     from fa4gen.emulator.checks.synchronisation.locations import Grid
     from fa4gen.emulator.ptx.syntax import Instruction
@@ -50,7 +50,7 @@ class Actor:
     ``owners`` numbers them over all clusters; ``base`` is the number of the cluster's thread 0.
     """
 
-    team: Team
+    threads: ClusterThreads
     base: int
     owners: Any
     epochs: Any
@@ -60,17 +60,17 @@ class Actor:
     kind: str
     number: int
     strong: bool
-    party: Party | None = None
+    active: ActiveLanes | None = None
     op: AsyncOp | None = None
 
     def part(self, which: NDArray[np.bool_]) -> Actor:
         """Some of the threads."""
-        if self.party is None:
+        if self.active is None:
             return self
-        ids = self.party.ids[which]
-        party = Party(self.wg, self.mask, ids, ids, ids[:, None])
+        ids = self.active.ids[which]
+        active = ActiveLanes(self.wg, self.mask, ids, ids, ids[:, None])
         return Actor(
-            self.team,
+            self.threads,
             self.base,
             self.owners[which],
             self.epochs[which],
@@ -80,7 +80,7 @@ class Actor:
             self.kind,
             self.number,
             self.strong,
-            party,
+            active,
         )
 
 
@@ -94,15 +94,15 @@ class GlobalChecks:
         self._pages: dict[int, Page] = {}
         self._read: dict[int, dict[tuple[Any, ...], Reading]] = {}
 
-    def _base(self, team: Team) -> int:
-        return team.cluster.index * (team.clocks.nobody + 1)
+    def _base(self, threads: ClusterThreads) -> int:
+        return threads.cluster.index * (threads.clocks.nobody + 1)
 
     # ---- what happens
 
     def access(
         self,
-        team: Team,
-        party: Party,
+        threads: ClusterThreads,
+        active: ActiveLanes,
         addresses: NDArray[Any],
         size: int,
         kind: str,
@@ -113,20 +113,20 @@ class GlobalChecks:
         low, high = int(addresses.min()) >> PAGE_BITS, int(addresses.max()) >> PAGE_BITS
         if kind == "read" and strong:
             kind = "strong read"
-        base = self._base(team)
+        base = self._base(threads)
         number = self.sites.generic(site, "atomic" if strong else kind)
         actor = Actor(
-            team,
+            threads,
             base,
-            party.ids + base,
-            team.clocks.epochs[party.threads].copy(),
-            party.wg,
-            party.mask,
+            active.ids + base,
+            threads.clocks.epochs[active.threads].copy(),
+            active.wg,
+            active.mask,
             site,
             kind,
             number,
             strong,
-            party,
+            active,
         )
         at = addresses.astype(np.int64)
         if low == high:
@@ -137,16 +137,16 @@ class GlobalChecks:
             which = pages == page
             self._on_page(actor.part(which), page, at[which], size)
 
-    def operation(self, team: Team, op: AsyncOp, number: int) -> None:
+    def operation(self, threads: ClusterThreads, op: AsyncOp, number: int) -> None:
         """An asynchronous operation reads and writes global memory from now on."""
         for kind, ranges, early in (("read", op.reads, 1), ("write", op.writes, 0)):
             pieces = stretches(op, ranges)
             if not pieces:
                 continue
-            base = self._base(team)
+            base = self._base(threads)
             strong = kind == "write" and is_reduction(op)
             actor = Actor(
-                team,
+                threads,
                 base,
                 base + op.slot,
                 op.epoch - early,
@@ -179,7 +179,7 @@ class GlobalChecks:
 
     def _on_page(self, actor: Actor, number: int, at: NDArray[np.int64], size: int) -> None:
         page = self._pages.get(number)
-        cluster = actor.team.cluster.index
+        cluster = actor.threads.cluster.index
         current = int(self.grid.rounds[cluster])
         if page is None:
             if actor.kind == "strong read":
@@ -191,7 +191,7 @@ class GlobalChecks:
         cells = page.cells(at & (PAGE - 1), size)
         self._check(actor, page, cells, page.writes, False)
         owners, epochs = actor.owners, actor.epochs
-        if actor.party is not None and cells.ndim > 1:
+        if actor.active is not None and cells.ndim > 1:
             owners, epochs = owners[:, None], epochs[:, None]
         if actor.kind == "read":
             page.readers().note(cells, owners, epochs, current, actor.number)
@@ -237,13 +237,13 @@ class GlobalChecks:
         if not np.count_nonzero(touched):
             return
         epochs = earlier.epoch[cells]
-        clocks = actor.team.clocks
+        clocks = actor.threads.clocks
         slots = owners - actor.base
         inside = (slots >= 0) & (slots <= clocks.nobody)
         here = np.where(inside, slots, clocks.nobody)
-        if actor.party is not None:
+        if actor.active is not None:
             mine = actor.owners if cells.ndim == 1 else actor.owners[:, None]
-            good = clocks.known(VC, actor.party.threads, here, epochs) | (owners == mine)
+            good = clocks.known(VC, actor.active.threads, here, epochs) | (owners == mine)
             fenced = good
         else:
             assert actor.op is not None
@@ -251,7 +251,7 @@ class GlobalChecks:
             fenced = good
             if self.options.proxies and not reads and actor.op.notes.get("proxy") != "generic":
                 fenced = good & ((here >= clocks.threads) | (actor.op.clock[AVC][here] >= epochs))
-        known = self.grid.known(actor.team.cluster.index)
+        known = self.grid.known(actor.threads.cluster.index)
         stride = clocks.nobody + 1
         good = np.where(inside, good, known[owners // stride] >= earlier.round[cells])
         bad = touched & ~good
@@ -280,19 +280,19 @@ class GlobalChecks:
         number = next(key for key, value in self._pages.items() if value is page)
         machine = self.sites.machine
         place = machine.memory.describe((number << PAGE_BITS) + (cell << page.shift))
-        team = actor.team
-        stride = team.clocks.nobody + 1
+        threads = actor.threads
+        stride = threads.clocks.nobody + 1
         cluster, slot = divmod(int(earlier.owner[cell]), stride)
-        if cluster == team.cluster.index:
-            who = team.who(slot)
+        if cluster == threads.cluster.index:
+            who = threads.who(slot)
         else:
-            rank, thread = divmod(slot, team.stride)
+            rank, thread = divmod(slot, threads.stride)
             who = f"thread {thread} of the CTA of rank {rank} in cluster {cluster}"
         before = self.sites.earlier(int(earlier.site[cell]), who)
         what = f"{actor.op.kind} {actor.kind}s" if actor.op else f"{actor.kind} of"
         wg, mask = actor.wg, actor.mask
-        if actor.party is not None:
-            wg, mask = team.one(int(actor.party.ids[where[0]]))
+        if actor.active is not None:
+            wg, mask = threads.one(int(actor.active.ids[where[0]]))
         text = (
             "without fence.proxy.async in between (generic and async proxy)"
             if kind == "missing-proxy-fence"

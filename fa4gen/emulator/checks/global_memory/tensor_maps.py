@@ -16,8 +16,8 @@ from fa4gen.emulator.state.map_bits import MAP_BYTES
 from fa4gen.emulator.state.memory import PARAM_WINDOW
 
 if TYPE_CHECKING:
-    from fa4gen.emulator.checks.order.active_lanes import Party
-    from fa4gen.emulator.checks.order.cluster_threads import Team
+    from fa4gen.emulator.checks.order.active_lanes import ActiveLanes
+    from fa4gen.emulator.checks.order.cluster_threads import ClusterThreads
     from fa4gen.emulator.checks.sites import Sites
     from fa4gen.emulator.checks.synchronisation.locations import Grid
     from fa4gen.emulator.ptx.syntax import Instruction
@@ -56,95 +56,113 @@ class MapChecks:
     # ---- what happens
 
     def stored(
-        self, team: Team, party: Party, low: int, high: int, kind: str, site: Instruction
+        self,
+        threads: ClusterThreads,
+        active: ActiveLanes,
+        low: int,
+        high: int,
+        kind: str,
+        site: Instruction,
     ) -> None:
         """Threads write somewhere between two addresses by ordinary stores."""
         for address in [one for one in self._maps if one < high and low < one + MAP_BYTES]:
-            self.changed(team, party, address, kind, False, site)
+            self.changed(threads, active, address, kind, False, site)
 
     def changed(
-        self, team: Team, party: Party, address: int, kind: str, released: bool, site: Instruction
+        self,
+        threads: ClusterThreads,
+        active: ActiveLanes,
+        address: int,
+        kind: str,
+        released: bool,
+        site: Instruction,
     ) -> None:
         """A thread writes a map, ``released`` to the tensormap proxy along with it or not."""
         state = self._maps.setdefault(address, MapState())
-        thread = int(party.ids[0])
+        thread = int(active.ids[0])
         for event in state.readers.values():
-            if not self._after(team, thread, event):
-                who = team.who(event.slot)
+            if not self._after(threads, thread, event):
+                who = threads.who(event.slot)
                 self.sites.find(
                     "race",
                     f"{kind} of the tensor map at {self._place(address)}, which "
                     f"{self.sites.earlier(event.number, who)} may still be reading",
                     site,
-                    party.wg,
-                    party.mask,
+                    active.wg,
+                    active.mask,
                     earlier=event.number,
                 )
                 break
         number = self.sites.generic(site, kind)
-        epoch = int(team.clocks.epochs[thread])
-        state.changed = Event(team.cluster.index, thread, epoch, self._round(team), number)
+        epoch = int(threads.clocks.epochs[thread])
+        state.changed = Event(threads.cluster.index, thread, epoch, self._round(threads), number)
         state.released = released
         state.acquired = {}
         state.readers = {}
 
-    def released(self, team: Team, party: Party) -> None:
+    def released(self, threads: ClusterThreads, active: ActiveLanes) -> None:
         """``fence.proxy.tensormap::generic.release``: changes that the threads know of."""
         for state in self._maps.values():
             if state.changed is not None and not state.released:
-                threads = party.ids.tolist()
-                state.released = any(self._after(team, one, state.changed) for one in threads)
+                ids = active.ids.tolist()
+                state.released = any(self._after(threads, one, state.changed) for one in ids)
 
-    def acquired(self, team: Team, party: Party, addresses: Any) -> None:
+    def acquired(self, threads: ClusterThreads, active: ActiveLanes, addresses: Any) -> None:
         """``fence.proxy.tensormap::generic.acquire`` of the maps at these addresses."""
-        row = np.broadcast_to(np.asarray(addresses), len(party.ids))
+        row = np.broadcast_to(np.asarray(addresses), len(active.ids))
         for address in np.unique(row).tolist():
             state = self._maps.get(address)
             if state is None or state.changed is None:
                 continue
-            for thread in party.ids[row == address].tolist():
-                if self._after(team, thread, state.changed):
-                    epoch = int(team.clocks.epochs[thread])
-                    event = Event(team.cluster.index, thread, epoch, self._round(team))
+            for thread in active.ids[row == address].tolist():
+                if self._after(threads, thread, state.changed):
+                    epoch = int(threads.clocks.epochs[thread])
+                    event = Event(threads.cluster.index, thread, epoch, self._round(threads))
                     state.acquired.setdefault((event.cluster, thread), event)
 
-    def used(self, team: Team, op: AsyncOp, number: int) -> None:
+    def used(self, threads: ClusterThreads, op: AsyncOp, number: int) -> None:
         """A copy reads the map that its notes name, some time from now on."""
         address = op.notes["map"]
         if address >= PARAM_WINDOW:
             return
         state = self._maps.setdefault(address, MapState())
         # the map is read when the sources are
-        event = Event(team.cluster.index, op.slot, op.epoch - 1, self._round(team), number)
+        event = Event(
+            threads.cluster.index,
+            op.slot,
+            op.epoch - 1,
+            self._round(threads),
+            number,
+        )
         state.readers[event.cluster, event.slot] = event
         change = state.changed
         if change is None:
             return
-        if not self._known(team, op.clock[VC], change):
-            self._find("race", "and nothing orders the two", op, address, change, team)
+        if not self._known(threads, op.clock[VC], change):
+            self._find("race", "and nothing orders the two", op, address, change, threads)
         elif not state.released or not any(
-            self._known(team, op.clock[VC], one) for one in state.acquired.values()
+            self._known(threads, op.clock[VC], one) for one in state.acquired.values()
         ):
             fence = "acquire" if state.released else "release"
             text = f"without fence.proxy.tensormap::generic.{fence} in between"
-            self._find("missing-proxy-fence", text, op, address, change, team)
+            self._find("missing-proxy-fence", text, op, address, change, threads)
 
     # ---- order
 
-    def _round(self, team: Team) -> int:
-        return int(self.grid.rounds[team.cluster.index])
+    def _round(self, threads: ClusterThreads) -> int:
+        return int(self.grid.rounds[threads.cluster.index])
 
-    def _after(self, team: Team, thread: int, event: Event) -> bool:
+    def _after(self, threads: ClusterThreads, thread: int, event: Event) -> bool:
         """Whether a thread knows an event; its own are known."""
-        if event.cluster != team.cluster.index:
-            return bool(self.grid.known(team.cluster.index)[event.cluster] >= event.round)
+        if event.cluster != threads.cluster.index:
+            return bool(self.grid.known(threads.cluster.index)[event.cluster] >= event.round)
         own = event.slot == thread
-        known = team.clocks.knows(VC, slice(thread, thread + 1), event.slot, event.epoch)
+        known = threads.clocks.knows(VC, slice(thread, thread + 1), event.slot, event.epoch)
         return own or bool(known.all())
 
-    def _known(self, team: Team, clock: Any, event: Event) -> bool:
-        if event.cluster != team.cluster.index:
-            return bool(self.grid.known(team.cluster.index)[event.cluster] >= event.round)
+    def _known(self, threads: ClusterThreads, clock: Any, event: Event) -> bool:
+        if event.cluster != threads.cluster.index:
+            return bool(self.grid.known(threads.cluster.index)[event.cluster] >= event.round)
         return bool(clock[event.slot] >= event.epoch)
 
     # ---- words
@@ -153,9 +171,19 @@ class MapChecks:
         return self.sites.machine.memory.describe(address)
 
     def _find(
-        self, kind: str, text: str, op: AsyncOp, address: int, change: Event, team: Team
+        self,
+        kind: str,
+        text: str,
+        op: AsyncOp,
+        address: int,
+        change: Event,
+        threads: ClusterThreads,
     ) -> None:
-        who = team.who(change.slot) if change.cluster == team.cluster.index else "another cluster"
+        who = (
+            threads.who(change.slot)
+            if change.cluster == threads.cluster.index
+            else "another cluster"
+        )
         mask = np.zeros(op.wg.lanes, np.bool_)
         mask[op.lane] = True
         self.sites.find(

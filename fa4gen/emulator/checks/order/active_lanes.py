@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(slots=True, eq=False)
-class Party:
+class ActiveLanes:
     """Lanes of a warpgroup: ``threads`` selects them in the clocks, ``ids`` has their numbers.
 
     ``column`` is ``ids`` for accesses of several cells each; ``whole`` for all of them.

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from fa4gen.emulator.checks.order.active_lanes import Party
+from fa4gen.emulator.checks.order.active_lanes import ActiveLanes
 from fa4gen.emulator.checks.order.clocks import WARP, Clocks, Threads, Vector
 from fa4gen.emulator.checks.order.convergence import Convergence
 from fa4gen.emulator.checks.order.released import LoadsUnwatched, Released
@@ -26,10 +26,10 @@ class SlotsExhausted(Exception):  # noqa: N818 (no error: the launch begins agai
 
 
 # Sets of lanes that are remembered.
-_MOST_PARTIES: Final = 1024
+_MOST_MASKS: Final = 1024
 
 
-class Team:
+class ClusterThreads:
     """All threads of a cluster and its asynchronous slots.
 
     Thread numbers count warps in full, so that ``number // 32`` is a warp of one CTA.
@@ -48,62 +48,64 @@ class Team:
         self._slot_epochs = [0] * slots
         self._slot_busy = [False] * slots
         self._next = 0
-        self._all: dict[Warpgroup, Party] = {}
+        self._all: dict[Warpgroup, ActiveLanes] = {}
         self._released = (
             None if machine.pending_loads is None else Released(self.clocks, machine.pending_loads)
         )
         self._missed: dict[int, Vector] = {}
-        self._some: dict[tuple[Warpgroup, bytes], Party] = {}
-        self._warps: dict[tuple[Warpgroup, int], Party] = {}
+        self._some: dict[tuple[Warpgroup, bytes], ActiveLanes] = {}
+        self._warps: dict[tuple[Warpgroup, int], ActiveLanes] = {}
 
     def base(self, wg: Warpgroup) -> int:
         """The number of a warpgroup's first thread."""
         return wg.cta.rank * self.stride + wg.first_thread
 
-    def party(self, wg: Warpgroup, mask: Mask) -> Party:
+    def active(self, wg: Warpgroup, mask: Mask) -> ActiveLanes:
         """The lanes of a mask."""
         if mask is None:
-            party = self._all.get(wg)
-            if party is None:
+            active = self._all.get(wg)
+            if active is None:
                 base = self.base(wg)
                 ids = np.arange(base, base + wg.lanes)
-                party = Party(wg, None, slice(base, base + wg.lanes), ids, ids[:, None], True)
-                self._all[wg] = party
-            return party
+                active = ActiveLanes(
+                    wg, None, slice(base, base + wg.lanes), ids, ids[:, None], True
+                )
+                self._all[wg] = active
+            return active
         key = wg, mask.tobytes()
-        party = self._some.get(key)
-        if party is None:
-            if len(self._some) >= _MOST_PARTIES:
+        active = self._some.get(key)
+        if active is None:
+            if len(self._some) >= _MOST_MASKS:
                 self._some.clear()
             ids = np.flatnonzero(mask)
             ids += self.base(wg)
             first, last = int(ids[0]), int(ids[-1])
             threads: Threads = ids if last - first >= len(ids) else slice(first, last + 1)
-            party = self._some[key] = Party(wg, mask.copy(), threads, ids, ids[:, None])
-        return party
+            active = self._some[key] = ActiveLanes(wg, mask.copy(), threads, ids, ids[:, None])
+        return active
 
-    def warp(self, wg: Warpgroup, number: int) -> Party:
+    def warp(self, wg: Warpgroup, number: int) -> ActiveLanes:
         """All lanes of a warp of a warpgroup."""
-        party = self._warps.get((wg, number))
-        if party is None:
+        active = self._warps.get((wg, number))
+        if active is None:
             mask = np.zeros(wg.lanes, np.bool_)
             mask[number * WARP : (number + 1) * WARP] = True
-            party = self._warps[wg, number] = self.party(wg, mask)
-        return party
+            active = self._warps[wg, number] = self.active(wg, mask)
+        return active
 
-    def warps(self, party: Party) -> list[Party]:
+    def warps(self, active: ActiveLanes) -> list[ActiveLanes]:
         """The same lanes, warp by warp."""
-        wg = party.wg
-        if len(party.ids) == wg.lanes and wg.lanes % WARP == 0:
+        wg = active.wg
+        if len(active.ids) == wg.lanes and wg.lanes % WARP == 0:
             return [self.warp(wg, number) for number in range(wg.warps)]
-        if party.ids[-1] // WARP == party.ids[0] // WARP:
-            return [party]
+        if active.ids[-1] // WARP == active.ids[0] // WARP:
+            return [active]
         result = []
-        for warp in np.unique(party.ids // WARP).tolist():
-            ids = party.ids[party.ids // WARP == warp]
+        for warp in np.unique(active.ids // WARP).tolist():
+            ids = active.ids[active.ids // WARP == warp]
             first, last = int(ids[0]), int(ids[-1])
             threads: Threads = ids if last - first >= len(ids) else slice(first, last + 1)
-            result.append(Party(party.wg, party.mask, threads, ids, ids[:, None]))
+            result.append(ActiveLanes(active.wg, active.mask, threads, ids, ids[:, None]))
         return result
 
     def where(self, number: int) -> tuple[Cta, int]:
@@ -127,15 +129,17 @@ class Team:
 
     # ---- loads under way
 
-    def loaded(self, party: Party, cta: Cta, offsets: Any, size: int, site: Instruction) -> None:
+    def loaded(
+        self, active: ActiveLanes, cta: Cta, offsets: Any, size: int, site: Instruction
+    ) -> None:
         """Threads have loaded from shared memory."""
         if self._released is not None:
-            self._released.loaded(party, cta, offsets, size, site)
+            self._released.loaded(active, cta, offsets, size, site)
 
     def releases(self, wg: Warpgroup, mask: Mask, site: Instruction | None) -> None:
         """Threads are about to publish what they know, at ``site``."""
         if self._released is not None:
-            self._released.releases(self.party(wg, mask), site)
+            self._released.releases(self.active(wg, mask), site)
 
     def issues(self, op: AsyncOp) -> None:
         """Threads are about to issue an operation that publishes what they know."""

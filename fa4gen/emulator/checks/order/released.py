@@ -1,6 +1,6 @@
 """Loads that may have been under way when their threads released what they had loaded from.
 
-Kept only where a launch has shown that it matters: see ``Team.watched_loads``.
+Kept only where a launch has shown that it matters: see ``ClusterThreads.watched_loads``.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from fa4gen.emulator.report import Severity
 
 if TYPE_CHECKING:
-    from fa4gen.emulator.checks.order.active_lanes import Party
+    from fa4gen.emulator.checks.order.active_lanes import ActiveLanes
     from fa4gen.emulator.checks.order.clocks import Clocks, Vector
     from fa4gen.emulator.ptx.flow.pending_loads import PendingLoads
     from fa4gen.emulator.ptx.syntax import Instruction
@@ -52,14 +52,16 @@ class Released:
         self._numbers: dict[int, int] = {}
         self._releases: dict[int, list[Release]] = {}
 
-    def loaded(self, party: Party, cta: Cta, offsets: NDArray[Any], size: int, site: Any) -> None:
+    def loaded(
+        self, active: ActiveLanes, cta: Cta, offsets: NDArray[Any], size: int, site: Any
+    ) -> None:
         """Threads load ``size`` bytes each from shared memory."""
         number = self._numbers.get(id(site))
         if number is None:
             self._sites.append(site)
             number = self._numbers[id(site)] = len(self._sites)
         words = (offsets // _WORD)[:, None] + np.arange(-(-size // _WORD))
-        warps = party.ids // 32
+        warps = active.ids // 32
         for warp in np.unique(warps).tolist():
             at = self._loads.get((cta.rank, warp))
             if at is None:
@@ -67,16 +69,16 @@ class Released:
                 self._loads[cta.rank, warp] = at
             at[words[warps == warp]] = number
 
-    def releases(self, party: Party, site: Instruction | None) -> None:
+    def releases(self, active: ActiveLanes, site: Instruction | None) -> None:
         """What threads know is about to be published."""
         if site is not None and not self.pending.any_open(site):
             return
-        warps = party.ids // 32
-        epochs = self.clocks.epochs[party.threads]
+        warps = active.ids // 32
+        epochs = self.clocks.epochs[active.threads]
         for warp in np.unique(warps).tolist():
             mine = warps == warp
             log = self._releases.setdefault(warp, [])
-            log.append(Release(epochs[mine].copy(), party.ids[mine], site))
+            log.append(Release(epochs[mine].copy(), active.ids[mine], site))
 
     def read(self, cta: Cta, start: int, thread: int, known: Vector) -> Severity:
         """How bad it is to overwrite what a thread has read, for one that knows these epochs.

@@ -15,7 +15,7 @@ from fa4gen.emulator.checks.order.clocks import VC
 from fa4gen.emulator.report import Severity
 
 if TYPE_CHECKING:
-    from fa4gen.emulator.checks.order.cluster_threads import Team
+    from fa4gen.emulator.checks.order.cluster_threads import ClusterThreads
     from fa4gen.emulator.state.machine import Cta
 
 _RELEASE: Final = (
@@ -28,12 +28,14 @@ _ACQUIRE: Final = (
 )
 
 
-def narrow_scope(team: Team, cta: Cta, slot: int, epoch: int, stored: bool) -> tuple[str, Severity]:
+def narrow_scope(
+    threads: ClusterThreads, cta: Cta, slot: int, epoch: int, stored: bool
+) -> tuple[str, Severity]:
     """Words and severity for an earlier access that only the plane LOOSE knows of.
 
     cta     whose threads or operations come later
     stored  whether the earlier access stored to shared memory
     """
-    if team.has_missed(cta, VC, slot, epoch):
+    if threads.has_missed(cta, VC, slot, epoch):
         return _ACQUIRE, Severity.ISA
     return _RELEASE, Severity.ERROR if stored else Severity.ISA

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 if TYPE_CHECKING:
-    from fa4gen.emulator.checks.order.active_lanes import Party
+    from fa4gen.emulator.checks.order.active_lanes import ActiveLanes
     from fa4gen.emulator.state.machine import Warpgroup
 
 HAS_READERS: Final = 1
@@ -73,7 +73,7 @@ class Cells:
     def wrote(
         self,
         cells: NDArray[np.int64],
-        party: Party,
+        active: ActiveLanes,
         epochs: NDArray[np.uint32],
         site: int,
         flags: int,
@@ -84,10 +84,10 @@ class Cells:
         """
         self.writes += 1
         if cells.ndim > 1:
-            self.slot[cells] = party.column
+            self.slot[cells] = active.column
             self.epoch[cells] = epochs[:, None]
         else:
-            self.slot[cells] = party.ids
+            self.slot[cells] = active.ids
             self.epoch[cells] = epochs
         self.site[cells] = site
         if flags & ~BARRIER:
@@ -111,12 +111,12 @@ class Cells:
     def read(
         self,
         cells: NDArray[np.int64],
-        party: Party,
+        active: ActiveLanes,
         epochs: NDArray[np.uint32],
         flags: NDArray[np.uint8],
     ) -> None:
         """Threads read cells whose flags are given; of lanes of a warp the last is remembered."""
-        rows, lane_bits = self._rows_of(party)
+        rows, lane_bits = self._rows_of(active)
         packed = (epochs << _SHIFT) | lane_bits
         if cells.ndim > 1:
             packed = packed[:, None]
@@ -125,13 +125,15 @@ class Cells:
         if np.count_nonzero(flags & HAS_READERS) < flags.size:
             self.flags[cells] = flags | HAS_READERS
 
-    def only_known(self, cells: NDArray[np.int64], party: Party, clock: NDArray[np.uint32]) -> bool:
+    def only_known(
+        self, cells: NDArray[np.int64], active: ActiveLanes, clock: NDArray[np.uint32]
+    ) -> bool:
         """Whether it is plain that writers know all readers.
 
-        ``clock`` is what all of the party know; they have read what they write themselves, or
+        ``clock`` is what all of the active know; they have read what they write themselves, or
         every lane of the warps that have read is known to it.
         """
-        rows, lane_bits = self._rows_of(party)
+        rows, lane_bits = self._rows_of(active)
         packed = self.readers[:, cells]
         each = np.arange(len(rows))
         mine = packed[rows, each]
@@ -173,17 +175,17 @@ class Cells:
 
     # ---- growth
 
-    def _rows_of(self, party: Party) -> tuple[NDArray[np.int64], NDArray[np.uint32]]:
+    def _rows_of(self, active: ActiveLanes) -> tuple[NDArray[np.int64], NDArray[np.uint32]]:
         """The row of ``readers`` and the number in the warp of each thread."""
-        found = self._lanes_of.get(party.wg) if party.whole else None
+        found = self._lanes_of.get(active.wg) if active.whole else None
         if found is not None:
             return found
-        ids = party.ids
+        ids = active.ids
         first, last = int(ids[0]) >> _LANE_BITS, int(ids[-1]) >> _LANE_BITS
         table = np.array([self._row(warp) for warp in range(first, last + 1)], np.int64)
         known = table[(ids >> _LANE_BITS) - first], (ids & 31).astype(np.uint32)
-        if party.whole:
-            self._lanes_of[party.wg] = known
+        if active.whole:
+            self._lanes_of[active.wg] = known
         return known
 
     def _row(self, warp: int) -> int:

@@ -19,7 +19,7 @@ from fa4gen.emulator.checks.sites import is_reduction, place
 from fa4gen.emulator.report import Severity
 
 if TYPE_CHECKING:
-    from fa4gen.emulator.checks.order.active_lanes import Party
+    from fa4gen.emulator.checks.order.active_lanes import ActiveLanes
     from fa4gen.emulator.ptx.syntax import Instruction
     from fa4gen.emulator.state.machine import AsyncOp, SharedRange
 
@@ -177,7 +177,7 @@ class SharedChecks(GenericChecks):
         self, op: AsyncOp, clock: Vector, threads: NDArray[Any], at: NDArray[Any]
     ) -> None:
         """Loads of cells precede, and no proxy fence: they may be under way still."""
-        loads = self.team.watched_loads()
+        loads = self.threads.watched_loads()
         found: dict[Severity, tuple[int, int]] = {}
         for thread, cell in zip(threads.tolist(), at.tolist(), strict=True):
             start = self.cells.bytes_of(cell)[0]
@@ -187,7 +187,7 @@ class SharedChecks(GenericChecks):
             self.sites.find(
                 "proxy-war",
                 f"{op.kind} overwrites {place(self.cta, start, start + 4)}, which "
-                f"{self.team.who(thread)} has read before, {_FENCE}: {_LOADS[severity]}",
+                f"{self.threads.who(thread)} has read before, {_FENCE}: {_LOADS[severity]}",
                 op.site,
                 op.wg,
                 self._lane(op),
@@ -198,15 +198,15 @@ class SharedChecks(GenericChecks):
         self, op: AsyncOp, verb: str, start: int, clock: Vector, slot: int, epoch: int, number: int
     ) -> None:
         earlier = (
-            f"a read by {self.team.who(slot)}"
+            f"a read by {self.threads.who(slot)}"
             if number < 0
-            else self.sites.earlier(number, self.team.who(slot))
+            else self.sites.earlier(number, self.threads.who(slot))
         )
         what = f"{op.kind} {verb} {place(self.cta, start, start + 4)}"
         mask = self._lane(op)
         # a release of the peer that its threads did not fence before, whatever the wait's scope
-        missed = self.team.has_missed(op.wg.cta, VC, slot, epoch)
-        unfenced = missed and not self.team.has_missed(op.wg.cta, AVC, slot, epoch)
+        missed = self.threads.has_missed(op.wg.cta, VC, slot, epoch)
+        unfenced = missed and not self.threads.has_missed(op.wg.cta, AVC, slot, epoch)
         in_async = number >= 0 and op.notes.get("proxy") != "generic" and self.options.proxies
         if clock[VC, slot] >= epoch or (unfenced and in_async):
             self.sites.find(
@@ -218,7 +218,7 @@ class SharedChecks(GenericChecks):
                 earlier=number,
             )
         elif clock[LOOSE, slot] >= epoch:
-            why, severity = narrow_scope(self.team, op.wg.cta, slot, epoch, number >= 0)
+            why, severity = narrow_scope(self.threads, op.wg.cta, slot, epoch, number >= 0)
             self.sites.find(
                 "race",
                 f"{what}, ordered after {earlier} {why}",
@@ -256,11 +256,11 @@ class SharedChecks(GenericChecks):
 
     # ---- mbarriers
 
-    def barrier_made(self, party: Party, offset: int, site: Instruction) -> None:
+    def barrier_made(self, active: ActiveLanes, offset: int, site: Instruction) -> None:
         """The initialisation of an mbarrier is a write of eight bytes."""
         at = np.array([offset])
         span = self.cells.span(offset, offset + 8)
         # one may have been there before
         self.cells.flags[span] &= np.uint8(~BARRIER & 255)
-        self.access(party, at, 8, "write", False, site)
+        self.access(active, at, 8, "write", False, site)
         self.cells.flags[self.cells.span(offset, offset + 8)] = BARRIER

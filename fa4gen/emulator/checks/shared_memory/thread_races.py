@@ -20,8 +20,8 @@ from fa4gen.emulator.report import Severity
 
 if TYPE_CHECKING:
     from fa4gen.emulator.checks.options import CheckOptions
-    from fa4gen.emulator.checks.order.active_lanes import Party
-    from fa4gen.emulator.checks.order.cluster_threads import Team
+    from fa4gen.emulator.checks.order.active_lanes import ActiveLanes
+    from fa4gen.emulator.checks.order.cluster_threads import ClusterThreads
     from fa4gen.emulator.ptx.syntax import Instruction
     from fa4gen.emulator.state.machine import AsyncOp, Cta
 
@@ -41,13 +41,13 @@ class Reading:
 class GenericChecks:
     """Shadow of one CTA's shared memory. Offsets are in bytes."""
 
-    def __init__(self, team: Team, cta: Cta, options: CheckOptions) -> None:
-        self.team = team
-        self.clocks = team.clocks
-        self.sites = team.sites
+    def __init__(self, threads: ClusterThreads, cta: Cta, options: CheckOptions) -> None:
+        self.threads = threads
+        self.clocks = threads.clocks
+        self.sites = threads.sites
         self.cta = cta
         self.options = options
-        self.cells = Cells(cta.shared.size, team.clocks.nobody)
+        self.cells = Cells(cta.shared.size, threads.clocks.nobody)
         self._readings: dict[tuple[Any, ...], Reading] = {}
         # who read which stretches (first cell: last) in order, as of how many writes
         self._in_order: dict[tuple[Any, ...], tuple[int, dict[int, int]]] = {}
@@ -56,7 +56,7 @@ class GenericChecks:
 
     def access(
         self,
-        party: Party,
+        active: ActiveLanes,
         offsets: NDArray[Any],
         size: int,
         kind: str,
@@ -73,34 +73,34 @@ class GenericChecks:
         flags = cells.flags[at]
         joined = int(np.bitwise_or.reduce(flags.reshape(-1)))
         if joined & BARRIER:
-            self._touches_barrier(party, at, flags, kind, site)
+            self._touches_barrier(active, at, flags, kind, site)
         if joined & FRESH and kind != "write" and self.options.uninitialised:
-            self._fresh(party, at, flags, kind, site)
+            self._fresh(active, at, flags, kind, site)
         if self.options.races:
-            self._after_writer(party, at, kind, strong, site, offsets, values)
-        epochs = self.clocks.epochs[party.threads]
+            self._after_writer(active, at, kind, strong, site, offsets, values)
+        epochs = self.clocks.epochs[active.threads]
         if kind == "read":
             if not strong:
-                cells.read(at, party, epochs, flags)
+                cells.read(at, active, epochs, flags)
             return
         if self.options.races:
             if joined & HAS_READERS and not strong:
-                self._after_readers(party, at, kind, site)
+                self._after_readers(active, at, kind, site)
             if self._readings:
-                self._after_readings(party, offsets, size, kind, site)
+                self._after_readings(active, offsets, size, kind, site)
         number = self.sites.generic(site, "atomic" if strong else kind)
-        holders = cells.wrote(at, party, epochs, number, joined)
-        if self.options.races and not strong and len(party.ids) > 1:
-            other = holders != (party.ids if at.ndim == 1 else party.column)
+        holders = cells.wrote(at, active, epochs, number, joined)
+        if self.options.races and not strong and len(active.ids) > 1:
+            other = holders != (active.ids if at.ndim == 1 else active.column)
             if np.count_nonzero(other):
                 if values is not None:
-                    other &= _differs(holders, party.ids, values).reshape(-1, *[1] * (at.ndim - 1))
+                    other &= _differs(holders, active.ids, values).reshape(-1, *[1] * (at.ndim - 1))
                 if np.count_nonzero(other):
-                    self._same_cell(party, at, other, holders, site)
+                    self._same_cell(active, at, other, holders, site)
 
     def _after_writer(
         self,
-        party: Party,
+        active: ActiveLanes,
         at: NDArray[np.int64],
         kind: str,
         strong: bool,
@@ -109,10 +109,10 @@ class GenericChecks:
         values: NDArray[Any] | None,
     ) -> None:
         slots, epochs = self.cells.slot[at], self.cells.epoch[at]
-        good = self.clocks.known(VC, party.threads, slots, epochs)
+        good = self.clocks.known(VC, active.threads, slots, epochs)
         if np.count_nonzero(good) == good.size:
             return
-        good |= slots == (party.ids if at.ndim == 1 else party.column)
+        good |= slots == (active.ids if at.ndim == 1 else active.column)
         if np.count_nonzero(good) == good.size:
             return
         if strong:
@@ -123,13 +123,13 @@ class GenericChecks:
             good |= self._stores_the_same(at, offsets, values, site)
         if good.all():
             return
-        ids = party.ids if at.ndim == 1 else party.column
-        convergent = self._convergent(party, ids, slots, epochs)
+        ids = active.ids if at.ndim == 1 else active.column
+        convergent = self._convergent(active, ids, slots, epochs)
         # what is an error comes first
         bad = np.argwhere(~good & ~convergent if (~good & ~convergent).any() else ~good)[0]
         cell = int(at[tuple(bad)])
         self._report(
-            party,
+            active,
             int(bad[0]),
             cell,
             kind,
@@ -157,23 +157,23 @@ class GenericChecks:
         return np.asarray(mine & (same if at.ndim == 1 else same[:, None]))
 
     def _after_readers(
-        self, party: Party, at: NDArray[np.int64], kind: str, site: Instruction
+        self, active: ActiveLanes, at: NDArray[np.int64], kind: str, site: Instruction
     ) -> None:
-        row = self.clocks.uniform(party.threads)
+        row = self.clocks.uniform(active.threads)
         if row >= 0:
-            clock = self.clocks.view(int(party.ids[0]), VC)[: self.clocks.threads]
-            if self.cells.only_known(at, party, clock):
+            clock = self.clocks.view(int(active.ids[0]), VC)[: self.clocks.threads]
+            if self.cells.only_known(at, active, clock):
                 return
         threads, epochs, lanes, cells = self.cells.readers_of(at)
         if not len(threads):
             return
-        ids = party.ids[lanes]
+        ids = active.ids[lanes]
         good = (threads == ids) | self.clocks.known(VC, ids, threads, epochs)
         if not good.all():
-            convergent = self._convergent(party, ids, threads, epochs)
+            convergent = self._convergent(active, ids, threads, epochs)
             bad = int((good | convergent if not (good | convergent).all() else good).argmin())
             self._report(
-                party,
+                active,
                 int(lanes[bad]),
                 int(cells[bad]),
                 kind,
@@ -186,7 +186,7 @@ class GenericChecks:
 
     def _convergent(
         self,
-        party: Party,
+        active: ActiveLanes,
         ids: NDArray[np.int64],
         slots: NDArray[np.int64],
         epochs: NDArray[np.uint32],
@@ -195,21 +195,21 @@ class GenericChecks:
 
         A peer's shared memory is left out: nobody has looked at the order on the way there.
         """
-        if self.cta is not party.wg.cta:
+        if self.cta is not active.wg.cta:
             return np.zeros(slots.shape, np.bool_)
-        return self.team.convergence.ordered(ids, slots, epochs)
+        return self.threads.convergence.ordered(ids, slots, epochs)
 
     def _after_readings(
-        self, party: Party, offsets: NDArray[Any], size: int, kind: str, site: Instruction
+        self, active: ActiveLanes, offsets: NDArray[Any], size: int, kind: str, site: Instruction
     ) -> None:
         low, high = int(offsets.min()), int(offsets.max()) + size
-        common = self.clocks.common_view(party.threads, VC)
+        common = self.clocks.common_view(active.threads, VC)
         for reading in self._readings.values():
             if reading.start >= high or reading.stop <= low:
                 continue
             if common is not None and common[reading.slot] >= reading.epoch:
                 continue
-            good = self.clocks.knows(VC, party.threads, reading.slot, reading.epoch)
+            good = self.clocks.knows(VC, active.threads, reading.slot, reading.epoch)
             if good.all():
                 continue
             hit = (offsets < reading.stop) & (offsets + size > reading.start) & ~good
@@ -219,12 +219,12 @@ class GenericChecks:
                 bad = int(hit.argmax())
                 cell = int(offsets[bad]) >> self.cells.shift
                 self._report(
-                    party, bad, cell, kind, site, reading.slot, reading.epoch, reading.site
+                    active, bad, cell, kind, site, reading.slot, reading.epoch, reading.site
                 )
 
     def _report(
         self,
-        party: Party,
+        active: ActiveLanes,
         lane: int,
         cell: int,
         kind: str,
@@ -234,23 +234,23 @@ class GenericChecks:
         number: int,
         convergent: bool = False,
     ) -> None:
-        """Lane number ``lane`` of the party does not know what it should of a cell.
+        """Lane number ``lane`` of the active ones does not know what it should of a cell.
 
         ``number`` is the earlier site, -1 a generic read, whose site is not kept; ``convergent``
         says that the warp of both has run as one since.
         """
         start, stop = self.cells.bytes_of(cell)
-        number_of = int(party.ids[lane])
-        wg, mask = self.team.one(number_of)
+        number_of = int(active.ids[lane])
+        wg, mask = self.threads.one(number_of)
         known = self.clocks.view(number_of, LOOSE)[slot] >= epoch
         earlier = (
-            f"a read by {self.team.who(slot)}"
+            f"a read by {self.threads.who(slot)}"
             if number < 0
-            else self.sites.earlier(number, self.team.who(slot))
+            else self.sites.earlier(number, self.threads.who(slot))
         )
         message = f"{kind} of {place(self.cta, start, stop)} is ordered after {earlier}"
         if known:
-            why, severity = narrow_scope(self.team, wg.cta, slot, epoch, number >= 0)
+            why, severity = narrow_scope(self.threads, wg.cta, slot, epoch, number >= 0)
             self.sites.find("race", f"{message} {why}", site, wg, mask, severity, number)
         elif convergent:
             why = (
@@ -270,7 +270,7 @@ class GenericChecks:
 
     def _same_cell(
         self,
-        party: Party,
+        active: ActiveLanes,
         at: NDArray[np.int64],
         bad: NDArray[np.bool_],
         holders: NDArray[np.int64],
@@ -282,17 +282,17 @@ class GenericChecks:
         self.sites.find(
             "race",
             f"several lanes write {place(self.cta, start, stop)} with one instruction, "
-            f"among them {self.team.who(int(holders[where]))}: which one wins is undefined unless "
-            "the values are equal",
+            f"among them {self.threads.who(int(holders[where]))}: which one wins is undefined "
+            "unless the values are equal",
             site,
-            party.wg,
-            party.mask,
+            active.wg,
+            active.mask,
             Severity.REVIEW,
         )
 
     def _fresh(
         self,
-        party: Party,
+        active: ActiveLanes,
         at: NDArray[np.int64],
         flags: NDArray[np.uint8],
         kind: str,
@@ -304,14 +304,14 @@ class GenericChecks:
             "uninitialised",
             f"{kind} of {place(self.cta, start, stop)}, which nobody has written",
             site,
-            party.wg,
-            party.mask,
+            active.wg,
+            active.mask,
         )
         self.cells.flags[at] &= np.uint8(~FRESH & 255)
 
     def _touches_barrier(
         self,
-        party: Party,
+        active: ActiveLanes,
         at: NDArray[np.int64],
         flags: NDArray[np.uint8],
         kind: str,
@@ -325,8 +325,8 @@ class GenericChecks:
                     "barrier-misuse",
                     f"{kind} of {place(self.cta, start, stop)}, which holds an mbarrier",
                     site,
-                    party.wg,
-                    party.mask,
+                    active.wg,
+                    active.mask,
                 )
             else:
                 self.cells.flags[cell] &= np.uint8(~BARRIER & 255)

@@ -13,8 +13,8 @@ from fa4gen.emulator.report import Severity
 
 if TYPE_CHECKING:
     from fa4gen.emulator.checks.options import CheckOptions
-    from fa4gen.emulator.checks.order.active_lanes import Party
-    from fa4gen.emulator.checks.order.cluster_threads import Team
+    from fa4gen.emulator.checks.order.active_lanes import ActiveLanes
+    from fa4gen.emulator.checks.order.cluster_threads import ClusterThreads
     from fa4gen.emulator.ptx.syntax import Instruction
     from fa4gen.emulator.state.machine import AsyncOp, Mbarrier, Warpgroup
 
@@ -41,7 +41,7 @@ class BarrierClock:
     site: Instruction
     near: tuple[Vector, Vector] | None = None
     fenced: bool = False
-    trusted: set[Party] = field(default_factory=set)
+    trusted: set[ActiveLanes] = field(default_factory=set)
     waits: dict[int, NDArray[np.uint32]] = field(default_factory=dict)
 
     def pending_near(self) -> Vector:
@@ -54,9 +54,9 @@ class BarrierClock:
 class BarrierChecks:
     """The mbarriers of one cluster."""
 
-    def __init__(self, team: Team, options: CheckOptions) -> None:
-        self.team = team
-        self.clocks = team.clocks
+    def __init__(self, threads: ClusterThreads, options: CheckOptions) -> None:
+        self.threads = threads
+        self.clocks = threads.clocks
         self.options = options
         self._unfenced: dict[int, list[BarrierClock]] = {}
         # thread -> what it knew at its last fence.release, and what it has seen without acquiring
@@ -66,9 +66,9 @@ class BarrierChecks:
 
     # ---- initialisation
 
-    def made(self, party: Party, barrier: Mbarrier, site: Instruction) -> None:
+    def made(self, active: ActiveLanes, barrier: Mbarrier, site: Instruction) -> None:
         """A thread has initialised an mbarrier."""
-        thread = int(party.ids[0])
+        thread = int(active.ids[0])
         clock = BarrierClock(
             self.clocks.vector(),
             self.clocks.vector(),
@@ -79,33 +79,33 @@ class BarrierChecks:
         barrier.clock = clock
         self._unfenced.setdefault(thread, []).append(clock)
 
-    def fenced(self, party: Party) -> None:
+    def fenced(self, active: ActiveLanes) -> None:
         """``fence.mbarrier_init`` or ``fence.proxy.async``: initialisations so far are covered."""
         if self._unfenced:
-            for thread in party.ids.tolist():
+            for thread in active.ids.tolist():
                 for clock in self._unfenced.pop(thread, ()):
                     clock.fenced = True
 
-    def used(self, party: Party, barrier: Mbarrier, site: Instruction) -> None:
+    def used(self, active: ActiveLanes, barrier: Mbarrier, site: Instruction) -> None:
         """Check that an mbarrier's initialisation happens before its use by threads.
 
         Where another CTA uses it, a fence must have followed.
         """
         clock: BarrierClock = barrier.clock
-        wg = party.wg
-        if party in clock.trusted:
+        wg = active.wg
+        if active in clock.trusted:
             return
-        good = self.clocks.knows(VC, party.threads, clock.maker, clock.made)
+        good = self.clocks.knows(VC, active.threads, clock.maker, clock.made)
         if clock.fenced and not good.all():
-            good |= self.clocks.knows(EXEC, party.threads, clock.maker, clock.made)
+            good |= self.clocks.knows(EXEC, active.threads, clock.maker, clock.made)
         if not good.all() and self.options.races:
             self._find_init(
                 "race",
                 f"{barrier.name} is used and nothing orders that after its "
-                f"initialisation by {self.team.who(clock.maker)} at {clock.site.where}",
+                f"initialisation by {self.threads.who(clock.maker)} at {clock.site.where}",
                 site,
                 wg,
-                party.mask,
+                active.mask,
             )
         elif barrier.cta is not wg.cta and not clock.fenced and self.options.init_fence:
             self._find_init(
@@ -115,10 +115,10 @@ class BarrierChecks:
                 f"{clock.site.where}",
                 site,
                 wg,
-                party.mask,
+                active.mask,
             )
         elif good.all() and (clock.fenced or barrier.cta is wg.cta):
-            clock.trusted.add(party)
+            clock.trusted.add(active)
 
     def signalled(self, op: AsyncOp, barrier: Mbarrier) -> None:
         """An operation signals an mbarrier: what waiters will know of it."""
@@ -145,13 +145,13 @@ class BarrierChecks:
                     elif near is not None:
                         np.maximum(near, known, out=near)
             for one in tracks:
-                self.team.settle(one)
+                self.threads.settle(one)
         for target in targets:
             column = target[:, op.slot]
             np.maximum(column, np.uint32(op.epoch), out=column)
             if op.clock is not None:  # it orders nothing, but says how far its issuer had come
                 np.maximum(target[EXEC], op.clock[EXEC], out=target[EXEC])
-        self.team.settle(op)
+        self.threads.settle(op)
         if self.options.init_fence and "init_checked" not in op.notes:
             self._signal_needs_fence(op, barrier, clock)
 
@@ -162,7 +162,7 @@ class BarrierChecks:
                 self._find_init(
                     "race",
                     f"{op.kind} signals {barrier.name}, and nothing orders "
-                    f"that after its initialisation by {self.team.who(clock.maker)} at "
+                    f"that after its initialisation by {self.threads.who(clock.maker)} at "
                     f"{clock.site.where}",
                     op.site,
                     op.wg,
@@ -190,32 +190,32 @@ class BarrierChecks:
         mask: Any,
         severity: Severity = Severity.ERROR,
     ) -> None:
-        self.team.sites.find(kind, message, site, wg, mask, severity)
+        self.threads.sites.find(kind, message, site, wg, mask, severity)
 
     # ---- phases
 
-    def arrived(self, party: Party, barrier: Mbarrier, release: str) -> None:
+    def arrived(self, active: ActiveLanes, barrier: Mbarrier, release: str) -> None:
         """Threads arrive with a release of a scope, or ``none``."""
         clock: BarrierClock = barrier.clock
-        far = barrier.cta is not party.wg.cta
+        far = barrier.cta is not active.wg.cta
         if release == "none":
-            self._arrived_relaxed(party, clock, far)
+            self._arrived_relaxed(active, clock, far)
         elif far and release == "cluster":
             self.clocks.publish_twice(
-                party.threads, clock.pending, clock.pending_near(), far=True, covers=True
+                active.threads, clock.pending, clock.pending_near(), far=True, covers=True
             )
         elif clock.near is not None:
             self.clocks.publish_twice(
-                party.threads, clock.pending, clock.near[0], far=far, covers=False
+                active.threads, clock.pending, clock.near[0], far=far, covers=False
             )
         elif far:
-            self.clocks.publish_remote(party.threads, clock.pending)
+            self.clocks.publish_remote(active.threads, clock.pending)
         else:
-            self.clocks.publish(party.threads, clock.pending)
+            self.clocks.publish(active.threads, clock.pending)
 
-    def _arrived_relaxed(self, party: Party, clock: BarrierClock, far: bool) -> None:
+    def _arrived_relaxed(self, active: ActiveLanes, clock: BarrierClock, far: bool) -> None:
         """Only what a fence before the arrivals released comes with them."""
-        for thread in party.ids.tolist() if self._released else ():
+        for thread in active.ids.tolist() if self._released else ():
             known = self._released.get(thread)
             if known is not None:
                 near = clock.pending_near() if far else clock.near and clock.near[0]
@@ -224,7 +224,7 @@ class BarrierChecks:
                     self.clocks.narrowed(known, near)
                 elif near is not None:
                     np.maximum(near, known, out=near)
-        self.clocks.publish(party.threads, clock.pending, EXEC)
+        self.clocks.publish(active.threads, clock.pending, EXEC)
         if clock.near is not None:
             np.maximum(clock.near[0][EXEC:], clock.pending[EXEC:], out=clock.near[0][EXEC:])
 
@@ -237,8 +237,8 @@ class BarrierChecks:
         phase = barrier.phase - 1
         waits = clock.waits.pop(phase - 1, None)
         if waits is not None and self.options.phase_lap:
-            base = barrier.cta.rank * self.team.stride
-            seen = clock.pending[EXEC, base : base + self.team.stride]
+            base = barrier.cta.rank * self.threads.stride
+            seen = clock.pending[EXEC, base : base + self.threads.stride]
             late = (seen < waits).reshape(-1, _WARP)
             if late.any():
                 # lanes of a warp go on together: one that was heard of speaks for the others
@@ -251,13 +251,13 @@ class BarrierChecks:
             np.copyto(clock.near[1], clock.near[0])
 
     def _lapped(self, barrier: Mbarrier, phase: int, warp: int, late: NDArray[np.bool_]) -> None:
-        thread = barrier.cta.rank * self.team.stride + warp * _WARP + int(late[warp].argmax())
-        wg, mask = self.team.one(thread)
+        thread = barrier.cta.rank * self.threads.stride + warp * _WARP + int(late[warp].argmax())
+        wg, mask = self.threads.one(thread)
         site = self._last_waits[wg]
-        self.team.sites.find(
+        self.threads.sites.find(
             "phase-lap",
             f"phase {phase} of {barrier.name} completes though nothing says that "
-            f"{self.team.who(thread)} has seen phase {phase - 1} complete: a thread that waits "
+            f"{self.threads.who(thread)} has seen phase {phase - 1} complete: a thread that waits "
             f"slowly would miss it (last arrival: {barrier.last})",
             site,
             wg,
@@ -265,106 +265,106 @@ class BarrierChecks:
         )
 
     def waited(
-        self, party: Party, barrier: Mbarrier, phase: int, acquire: str, site: Instruction
+        self, active: ActiveLanes, barrier: Mbarrier, phase: int, acquire: str, site: Instruction
     ) -> None:
         """Threads saw a phase complete."""
         clock: BarrierClock = barrier.clock
         if self.options.phase_lap:
             waits = clock.waits.get(phase)
             if waits is None:
-                waits = clock.waits[phase] = np.zeros(self.team.stride, np.uint32)
+                waits = clock.waits[phase] = np.zeros(self.threads.stride, np.uint32)
                 if len(clock.waits) > 2:
                     for old in [one for one in clock.waits if one < phase - 1]:
                         del clock.waits[old]
-            base = barrier.cta.rank * self.team.stride
-            waits[party.ids - base] = self.clocks.epochs[party.threads]
-            self._last_waits[party.wg] = site
+            base = barrier.cta.rank * self.threads.stride
+            waits[active.ids - base] = self.clocks.epochs[active.threads]
+            self._last_waits[active.wg] = site
             if barrier.phase > phase + 1:
-                self.team.sites.find(
+                self.threads.sites.find(
                     "phase-lap",
                     f"{barrier.name} is already in phase {barrier.phase} when phase "
                     f"{phase} is seen to be complete",
                     site,
-                    party.wg,
-                    party.mask,
+                    active.wg,
+                    active.mask,
                     Severity.REVIEW,
                 )
         narrow = acquire == "cta" and clock.near is not None
         source = clock.near[1] if narrow and clock.near is not None else clock.done
-        self.clocks.acquire(party.threads, source, EXEC if acquire == "none" else 0)
+        self.clocks.acquire(active.threads, source, EXEC if acquire == "none" else 0)
         if narrow:
-            self.team.missed(barrier.cta, clock.done)
+            self.threads.missed(barrier.cta, clock.done)
         if narrow or acquire == "none":
             done = clock.done.copy()
-            for thread in party.ids.tolist():
+            for thread in active.ids.tolist():
                 earlier = self._seen.get(thread)
                 self._seen[thread] = done if earlier is None else np.maximum(earlier, done)
 
     # ---- relaxed arrivals and waits, with fences beside them
 
-    def release_fence(self, party: Party) -> None:
+    def release_fence(self, active: ActiveLanes) -> None:
         """Let what threads know now go with their relaxed arrivals from here on."""
-        for thread in party.ids.tolist():
+        for thread in active.ids.tolist():
             known = self.clocks.vector()
             self.clocks.publish(slice(thread, thread + 1), known)
             self._released[thread] = known
 
-    def acquire_fence(self, party: Party) -> None:
+    def acquire_fence(self, active: ActiveLanes) -> None:
         """Let threads learn what came with the phases that they saw complete without acquiring."""
         groups: dict[int, tuple[Vector, list[int]]] = {}
-        for thread in party.ids.tolist() if self._seen else ():
+        for thread in active.ids.tolist() if self._seen else ():
             seen = self._seen.pop(thread, None)
             if seen is not None:
                 groups.setdefault(id(seen), (seen, []))[1].append(thread)
         for seen, threads in groups.values():
-            whole = len(threads) == len(party.ids)
-            self.clocks.acquire(party.threads if whole else np.array(threads), seen)
+            whole = len(threads) == len(active.ids)
+            self.clocks.acquire(active.threads if whole else np.array(threads), seen)
 
 
 class Rendezvous:
     """Named barriers, cluster barriers and warp barriers: what their participants learn."""
 
-    def __init__(self, team: Team) -> None:
-        self.team = team
+    def __init__(self, threads: ClusterThreads) -> None:
+        self.threads = threads
         self._open: dict[Any, Vector] = {}
         self._over: dict[Any, Vector] = {}
         # of named barriers: the epochs in which threads arrived, for this use and the one before
         self._arrivals: dict[Any, Vector] = {}
         self._last: dict[Any, Vector] = {}
 
-    def reused(self, party: Party, key: Any, site: Instruction) -> None:
+    def reused(self, active: ActiveLanes, key: Any, site: Instruction) -> None:
         """Check that threads which come to a named barrier know that its last use is over.
 
         Otherwise they could have come during that use, in the place of others.
         """
-        clocks = self.team.clocks
+        clocks = self.threads.clocks
         last = self._last.get(key)
         if last is not None:
-            known = clocks.views(party.threads, EXEC)[:, : clocks.threads].min(axis=0)
+            known = clocks.views(active.threads, EXEC)[:, : clocks.threads].min(axis=0)
             missing = last > known
-            missing[party.ids] = False
+            missing[active.ids] = False
             if missing.any():
-                who = self.team.who(int(missing.argmax()))
-                self.team.sites.find(
+                who = self.threads.who(int(missing.argmax()))
+                self.threads.sites.find(
                     "barrier-misuse",
                     f"nothing orders this arrival at named barrier {key[-1]} "
                     f"after its last use, in which {who} took part: the two could mix",
                     site,
-                    party.wg,
-                    party.mask,
+                    active.wg,
+                    active.mask,
                 )
         arrivals = self._arrivals.get(key)
         if arrivals is None:
             arrivals = self._arrivals[key] = np.zeros(clocks.threads, np.uint32)
-        arrivals[party.ids] = clocks.epochs[party.threads]
+        arrivals[active.ids] = clocks.epochs[active.threads]
 
-    def arrive(self, party: Party, key: Any, release: bool) -> None:
+    def arrive(self, active: ActiveLanes, key: Any, release: bool) -> None:
         """Threads come to the barrier ``key``."""
-        clocks = self.team.clocks
+        clocks = self.threads.clocks
         pending = self._open.get(key)
         if pending is None:
             pending = self._open[key] = clocks.vector()
-        clocks.publish(party.threads, pending, 0 if release else EXEC)
+        clocks.publish(active.threads, pending, 0 if release else EXEC)
 
     def reset(self, key: Any) -> None:
         """All have come."""
@@ -375,14 +375,14 @@ class Rendezvous:
         if arrivals is not None:
             self._last[key] = arrivals
 
-    def leave(self, party: Party, key: Any, acquire: bool) -> None:
+    def leave(self, active: ActiveLanes, key: Any, acquire: bool) -> None:
         """Threads go on."""
         done = self._over.get(key)
         if done is not None:
-            self.team.clocks.acquire(party.threads, done, 0 if acquire else EXEC)
+            self.threads.clocks.acquire(active.threads, done, 0 if acquire else EXEC)
 
-    def warp(self, party: Party) -> None:
+    def warp(self, active: ActiveLanes) -> None:
         """Lanes synchronise with those of their own warp."""
-        for part in self.team.warps(party):
+        for part in self.threads.warps(active):
             if len(part.ids) > 1:
-                self.team.clocks.meet(part.threads)
+                self.threads.clocks.meet(part.threads)

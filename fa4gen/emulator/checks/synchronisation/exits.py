@@ -11,8 +11,8 @@ from fa4gen.emulator.checks.order.clocks import EXEC
 from fa4gen.emulator.report import Severity
 
 if TYPE_CHECKING:
-    from fa4gen.emulator.checks.order.active_lanes import Party
-    from fa4gen.emulator.checks.order.cluster_threads import Team
+    from fa4gen.emulator.checks.order.active_lanes import ActiveLanes
+    from fa4gen.emulator.checks.order.cluster_threads import ClusterThreads
     from fa4gen.emulator.ptx.syntax import Instruction
     from fa4gen.emulator.state.machine import AsyncOp, Cta, Warpgroup
     from fa4gen.emulator.state.registers import Mask
@@ -25,22 +25,22 @@ class ExitChecks:
     operations do with it has to happen before some thread's exit.
     """
 
-    def __init__(self, team: Team) -> None:
-        self.team = team
-        columns = team.clocks.nobody + 1
-        ctas = len(team.cluster.ctas)
+    def __init__(self, threads: ClusterThreads) -> None:
+        self.threads = threads
+        columns = threads.clocks.nobody + 1
+        ctas = len(threads.cluster.ctas)
         self._used = np.zeros((ctas, columns), np.uint32)
         self._sites: dict[tuple[int, int], int] = {}
         self._left = np.zeros((ctas, columns), np.uint32)
 
-    def remote(self, party: Party, cta: Cta, kind: str, site: Instruction) -> None:
+    def remote(self, active: ActiveLanes, cta: Cta, kind: str, site: Instruction) -> None:
         """Threads use the shared memory or an mbarrier of a peer."""
         if not cta.alive:
-            self._after_exit(cta, kind, site, party.wg, party.mask)
+            self._after_exit(cta, kind, site, active.wg, active.mask)
             return
-        self._used[cta.rank, party.threads] = self.team.clocks.epochs[party.threads]
-        number = self.team.sites.generic(site, kind)
-        for warp in np.unique(party.ids // 32).tolist():
+        self._used[cta.rank, active.threads] = self.threads.clocks.epochs[active.threads]
+        number = self.threads.sites.generic(site, kind)
+        for warp in np.unique(active.ids // 32).tolist():
             self._sites[cta.rank, -1 - warp] = number
 
     def operation(self, op: AsyncOp, cta: Cta, number: int) -> None:
@@ -51,27 +51,27 @@ class ExitChecks:
         self._used[cta.rank, op.slot] = op.epoch - 1
         self._sites[cta.rank, op.slot] = number
 
-    def leave(self, party: Party) -> None:
+    def leave(self, active: ActiveLanes) -> None:
         """Threads leave; when they are the last of their CTA, all that was done must be over."""
-        wg = party.wg
+        wg = active.wg
         cta = wg.cta
         left = self._left[cta.rank]
-        for known in self.team.clocks.views(party.threads, EXEC):
+        for known in self.threads.clocks.views(active.threads, EXEC):
             np.maximum(left, known, out=left)
-        rest = sum(int(np.count_nonzero(one.live)) for one in cta.warpgroups) - len(party.ids)
+        rest = sum(int(np.count_nonzero(one.live)) for one in cta.warpgroups) - len(active.ids)
         if rest:
             return
         early = self._used[cta.rank] > left
         if early.any():
-            self._report(cta, party, early)
+            self._report(cta, active, early)
 
-    def _report(self, cta: Cta, party: Party, early: NDArray[np.bool_]) -> None:
+    def _report(self, cta: Cta, active: ActiveLanes, early: NDArray[np.bool_]) -> None:
         """The first store that only reads what is the CTA's own, and the first of all others.
 
         The SM keeps the shared memory of a CTA until its bulk and tensor stores have read it.
         """
-        threads = self.team.clocks.threads
-        sites = self.team.sites
+        threads = self.threads.clocks.threads
+        sites = self.threads.sites
         reported: set[Severity] = set()
         for slot in np.flatnonzero(early).tolist():
             number = self._sites[cta.rank, slot if slot >= threads else -1 - slot // 32]
@@ -84,17 +84,17 @@ class ExitChecks:
             sites.find(
                 "early-exit",
                 f"{cta.label} leaves and nothing orders that after "
-                f"{sites.earlier(number, self.team.who(slot))}, which uses its shared memory",
+                f"{sites.earlier(number, self.threads.who(slot))}, which uses its shared memory",
                 site,
-                party.wg,
-                party.mask,
+                active.wg,
+                active.mask,
                 severity,
             )
 
     def _after_exit(
         self, cta: Cta, kind: str, site: Instruction, wg: Warpgroup, mask: Mask | Any
     ) -> None:
-        self.team.sites.find(
+        self.threads.sites.find(
             "early-exit",
             f"{kind} uses shared memory of {cta.label}, whose threads have all left",
             site,

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from fa4gen.emulator.checks.order.clocks import Vector
 
 if TYPE_CHECKING:
-    from fa4gen.emulator.checks.order.active_lanes import Party
-    from fa4gen.emulator.checks.order.cluster_threads import Team
+    from fa4gen.emulator.checks.order.active_lanes import ActiveLanes
+    from fa4gen.emulator.checks.order.cluster_threads import ClusterThreads
 
 _WIDE: Final = ("gpu", "sys", "gl")
 
@@ -60,23 +60,23 @@ class Grid:
 class Locations:
     """The words through which the threads of one cluster synchronise."""
 
-    def __init__(self, team: Team, grid: Grid) -> None:
-        self.team = team
+    def __init__(self, threads: ClusterThreads, grid: Grid) -> None:
+        self.threads = threads
         self._grid = grid
-        self._cluster = team.cluster.index
+        self._cluster = threads.cluster.index
         self._clocks: dict[Any, Vector] = {}
-        self._fenced = np.zeros(team.clocks.threads, np.bool_)
-        self._fenced_wide = np.zeros(team.clocks.threads, np.bool_)
+        self._fenced = np.zeros(threads.clocks.threads, np.bool_)
+        self._fenced_wide = np.zeros(threads.clocks.threads, np.bool_)
 
-    def fence(self, party: Party, kind: str) -> None:
+    def fence(self, active: ActiveLanes, kind: str) -> None:
         """``fence.acq_rel`` and its like: relaxed stores after it publish."""
-        self._fenced[party.ids] = True
+        self._fenced[active.ids] = True
         if kind.rsplit(".", 1)[-1] in _WIDE:
-            self._fenced_wide[party.ids] = True
+            self._fenced_wide[active.ids] = True
 
     def synchronise(
         self,
-        party: Party,
+        active: ActiveLanes,
         space: Any,
         addresses: NDArray[Any],
         order: str,
@@ -88,30 +88,34 @@ class Locations:
         release = writes and order in ("release", "acq_rel", "seq_cst", "sc")
         wide = wide_release = scope in _WIDE
         if writes and not release:
-            release = bool(self._fenced[party.ids].all())
-            wide_release = wide and bool(self._fenced_wide[party.ids].all())
+            release = bool(self._fenced[active.ids].all())
+            wide_release = wide and bool(self._fenced_wide[active.ids].all())
         if reads and (wide or self._clocks):
-            self._acquire(party, space, addresses, wide)
+            self._acquire(active, space, addresses, wide)
         if release:
-            self._release(party, space, addresses, wide_release)
+            self._release(active, space, addresses, wide_release)
 
-    def _acquire(self, party: Party, space: Any, addresses: NDArray[Any], wide: bool) -> None:
+    def _acquire(
+        self, active: ActiveLanes, space: Any, addresses: NDArray[Any], wide: bool
+    ) -> None:
         places = np.unique(addresses).tolist()
         for address in places:
             clock = self._clocks.get((space, address))
             if clock is not None:
-                threads = party.threads if len(places) == 1 else party.ids[addresses == address]
-                self.team.clocks.acquire(threads, clock)
+                threads = active.threads if len(places) == 1 else active.ids[addresses == address]
+                self.threads.clocks.acquire(threads, clock)
         if wide:
             self._grid.acquire(self._cluster, places)
 
-    def _release(self, party: Party, space: Any, addresses: NDArray[Any], wide: bool) -> None:
+    def _release(
+        self, active: ActiveLanes, space: Any, addresses: NDArray[Any], wide: bool
+    ) -> None:
         places = np.unique(addresses).tolist()
         for address in places:
             clock = self._clocks.get((space, address))
             if clock is None:
-                clock = self._clocks[space, address] = self.team.clocks.vector()
-            threads = party.threads if len(places) == 1 else party.ids[addresses == address]
-            self.team.clocks.publish(threads, clock)
+                clock = self._clocks[space, address] = self.threads.clocks.vector()
+            threads = active.threads if len(places) == 1 else active.ids[addresses == address]
+            self.threads.clocks.publish(threads, clock)
         if wide:
             self._grid.release(self._cluster, places)

@@ -13,7 +13,7 @@ from fa4gen.emulator.report import Severity
 
 if TYPE_CHECKING:
     from fa4gen.emulator.checks.options import CheckOptions
-    from fa4gen.emulator.checks.order.cluster_threads import Team
+    from fa4gen.emulator.checks.order.cluster_threads import ClusterThreads
     from fa4gen.emulator.ptx.syntax import Instruction
     from fa4gen.emulator.state.machine import Warpgroup
     from fa4gen.emulator.state.registers import Mask
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 class TensorFindings:
     """Reports for the tensor memory of one CTA."""
 
-    def __init__(self, team: Team, options: CheckOptions) -> None:
-        self.team = team
+    def __init__(self, threads: ClusterThreads, options: CheckOptions) -> None:
+        self.threads = threads
         self.options = options
 
     def _race(
@@ -44,7 +44,7 @@ class TensorFindings:
             lacking = "which nothing has shown to be complete"
         else:
             lacking = "and nothing orders the two"
-        self.team.sites.find(
+        self.threads.sites.find(
             "tensor-memory" if kind == "free" else "race",
             lambda: f"{self._name(entry)} {what} after {self._earlier(entry)}, {lacking}",
             site,
@@ -62,8 +62,8 @@ class TensorFindings:
             return
         assert entry.ids is not None
         slot, epoch = int(entry.ids[0]), int(entry.ended[0])
-        why, severity = narrow_scope(self.team, wg.cta, slot, epoch, stored=False)
-        self.team.sites.find(
+        why, severity = narrow_scope(self.threads, wg.cta, slot, epoch, stored=False)
+        self.threads.sites.find(
             "race",
             lambda: f"{self._name(entry)} {what}, ordered after {self._earlier(entry)} {why}",
             site,
@@ -75,10 +75,10 @@ class TensorFindings:
 
     def _over(self, entry: Entry, released: Vector) -> bool:
         """Whether lanes had needed what they loaded when they released it, in these epochs."""
-        loads = self.team.watched_loads()
-        load = self.team.sites.get(entry.site).instruction
+        loads = self.threads.watched_loads()
+        load = self.threads.sites.get(entry.site).instruction
         assert entry.ids is not None
-        known = np.zeros(self.team.clocks.threads, np.uint32)
+        known = np.zeros(self.threads.clocks.threads, np.uint32)
         known[entry.ids] = released
         return not any(loads.is_open(load, thread, known) for thread in entry.ids.tolist())
 
@@ -86,8 +86,8 @@ class TensorFindings:
         """Whether an instruction of the same warp needs what the entry loads, or comes later."""
         if entry.writes:
             return False
-        load = self.team.sites.get(entry.site).instruction
-        return not self.team.watched_loads().pending.is_open(load, site)
+        load = self.threads.sites.get(entry.site).instruction
+        return not self.threads.watched_loads().pending.is_open(load, site)
 
     def _unwaited(
         self, entry: Entry, what: str, site: Instruction, wg: Warpgroup, mask: Mask, *, over: bool
@@ -96,7 +96,7 @@ class TensorFindings:
         if not self.options.tensor_memory:
             return
         wait = "tcgen05.wait::st" if entry.writes else "tcgen05.wait::ld"
-        self.team.sites.find(
+        self.threads.sites.find(
             "missing-tcgen05-wait",
             lambda: (
                 f"{self._name(entry)} {what} after {self._earlier(entry)}, "
@@ -115,7 +115,7 @@ class TensorFindings:
     ) -> None:
         if self.options.tcgen05_fences != "canonical":
             return
-        self.team.sites.find(
+        self.threads.sites.find(
             "missing-tcgen05-fence",
             lambda: (
                 f"{self._name(entry)} {what} after {self._earlier(entry)} "
@@ -134,7 +134,7 @@ class TensorFindings:
         return f"tensor memory (lanes {first}-{last - 1}, columns {left}-{right - 1})"
 
     def _earlier(self, entry: Entry) -> str:
-        who = self.team.who(int(entry.ids[0])) if entry.ids is not None else ""
+        who = self.threads.who(int(entry.ids[0])) if entry.ids is not None else ""
         if who:
             who = f"the warp of {who}"
-        return self.team.sites.earlier(entry.site, who)
+        return self.threads.sites.earlier(entry.site, who)

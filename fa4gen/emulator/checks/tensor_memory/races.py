@@ -23,8 +23,8 @@ from fa4gen.emulator.state.registers import lane_mask
 
 if TYPE_CHECKING:
     from fa4gen.emulator.checks.options import CheckOptions
-    from fa4gen.emulator.checks.order.active_lanes import Party
-    from fa4gen.emulator.checks.order.cluster_threads import Team
+    from fa4gen.emulator.checks.order.active_lanes import ActiveLanes
+    from fa4gen.emulator.checks.order.cluster_threads import ClusterThreads
     from fa4gen.emulator.ptx.syntax import Instruction
     from fa4gen.emulator.state.machine import AsyncOp, Cta, Warpgroup
     from fa4gen.emulator.state.registers import Mask
@@ -47,66 +47,68 @@ def family(kind: str) -> str:
 class TensorChecks(TensorFindings):
     """History of one CTA's tensor memory."""
 
-    def __init__(self, team: Team, cta: Cta, options: CheckOptions) -> None:
-        super().__init__(team, options)
-        self.clocks = team.clocks
+    def __init__(self, threads: ClusterThreads, cta: Cta, options: CheckOptions) -> None:
+        super().__init__(threads, options)
+        self.clocks = threads.clocks
         self.cta = cta
         self._areas = Areas()
         self._open: dict[tuple[int, str], list[Entry]] = {}
 
     # ---- loads, stores and deallocation
 
-    def access(self, party: Party, part: TensorRange, kind: str, site: Instruction) -> None:
+    def access(self, active: ActiveLanes, part: TensorRange, kind: str, site: Instruction) -> None:
         """The lanes of one warp load from, store to or free a rectangle."""
         rectangle = _place(part)
         for entry in self._areas.touching(rectangle):
             if kind == "read" and not entry.writes:
                 if (
                     entry.ids is not None
-                    and entry.ids[0] // 32 == party.ids[0] // 32
+                    and entry.ids[0] // 32 == active.ids[0] // 32
                     and (entry.within(rectangle))
                 ):
                     # a later load of the same warp; a wait covers both
                     self._areas.drop(entry)
                 continue
-            self._thread_after(party, entry, kind, site)
+            self._thread_after(active, entry, kind, site)
             if kind != "read" and entry.within(rectangle):
                 self._areas.drop(entry)
         if kind == "free":
             return
-        number = self.team.sites.generic(site, f"tensor memory {kind}")
+        number = self.threads.sites.generic(site, f"tensor memory {kind}")
         entry = Entry(
             rectangle,
             kind,
             kind == "write",
             number,
-            ids=party.ids,
-            begun=self.clocks.epochs[party.threads].copy(),
+            ids=active.ids,
+            begun=self.clocks.epochs[active.threads].copy(),
         )
         self._areas.add(entry)
-        self._open.setdefault((int(party.ids[0]) // 32, kind), []).append(entry)
+        self._open.setdefault((int(active.ids[0]) // 32, kind), []).append(entry)
 
-    def waited(self, party: Party, kind: str) -> None:
+    def waited(self, active: ActiveLanes, kind: str) -> None:
         """``tcgen05.wait``: all loads or stores of the warp's lanes are complete."""
-        for entry in self._open.pop((int(party.ids[0]) // 32, kind), ()):
+        for entry in self._open.pop((int(active.ids[0]) // 32, kind), ()):
             assert entry.ids is not None
             entry.ended = self.clocks.epochs[entry.ids].copy()
 
-    def _thread_after(self, party: Party, entry: Entry, kind: str, site: Instruction) -> None:
-        wg, mask = party.wg, party.mask
+    def _thread_after(
+        self, active: ActiveLanes, entry: Entry, kind: str, site: Instruction
+    ) -> None:
+        wg, mask = active.wg, active.mask
         what = {"free": "is freed"}.get(kind, f"is the target of a {kind}")
         if entry.op is not None:
             slot, epoch = entry.op.slot, entry.op.epoch
-            if not self._all_know(AFTER, party, slot, epoch):
-                if not self._all_know(VC, party, slot, epoch):
-                    relaxed = kind == "free" and self._all_know(EXEC, party, slot, epoch)
+            if not self._all_know(AFTER, active, slot, epoch):
+                if not self._all_know(VC, active, slot, epoch):
+                    relaxed = kind == "free" and self._all_know(EXEC, active, slot, epoch)
                     severity = Severity.ISA if relaxed else Severity.ERROR
                     self._race(entry, what, site, wg, mask, kind, severity)
                 elif kind != "free":
                     self._unfenced(entry, what, site, wg, mask)
             return
         assert entry.ids is not None
-        if entry.ids[0] // 32 == party.ids[0] // 32:
+        if entry.ids[0] // 32 == active.ids[0] // 32:
             if entry.ended is None:
                 over = self._fed(entry, site)
                 self._unwaited(entry, what, site, wg, mask, over=over)
@@ -118,16 +120,16 @@ class TensorChecks(TensorFindings):
             wg,
             mask,
             kind,
-            lambda plane, ids: self._lanes_know(plane, party, ids),
+            lambda plane, ids: self._lanes_know(plane, active, ids),
         )
 
-    def _lanes_know(self, plane: int, party: Party, ids: NDArray[np.int64]) -> Vector:
+    def _lanes_know(self, plane: int, active: ActiveLanes, ids: NDArray[np.int64]) -> Vector:
         """The epochs of threads that all lanes know."""
-        outer = self.clocks.outer_views(int(party.ids[0]), int(party.ids[-1]), plane)
+        outer = self.clocks.outer_views(int(active.ids[0]), int(active.ids[-1]), plane)
         return np.asarray(np.min([view[ids] for view in outer], axis=0))
 
-    def _all_know(self, plane: int, party: Party, slot: int, epoch: int) -> bool:
-        return self.clocks.all_know(plane, party.threads, slot, epoch)
+    def _all_know(self, plane: int, active: ActiveLanes, slot: int, epoch: int) -> bool:
+        return self.clocks.all_know(plane, active.threads, slot, epoch)
 
     # ---- asynchronous operations
 
@@ -173,7 +175,7 @@ class TensorChecks(TensorFindings):
         mask = lane_mask(op.wg.lanes, op.lane)
         what = f"is {'written' if writes else 'read'} by {op.kind}"
         if entry.op is None:
-            first = self.team.base(op.wg) + op.lane
+            first = self.threads.base(op.wg) + op.lane
             assert entry.ids is not None
             if entry.ids[0] // 32 == first // 32:
                 if entry.ended is None:
@@ -215,7 +217,7 @@ class TensorChecks(TensorFindings):
         # beyond what is documented, kernels in the field rely on the one queue of a thread: scores
         # over the weights of the product before (FlashAttention-4), scales over those before
         # (CUTLASS). What an earlier one writes to be read is another matter: it has to be complete
-        same_thread = entry.issuer == self.team.base(op.wg) + op.lane
+        same_thread = entry.issuer == self.threads.base(op.wg) + op.lane
         in_queue = in_order and writes and same_thread
         severity = Severity.ISA if in_queue else Severity.ERROR
         self._race(entry, what, op.site, op.wg, mask, op.kind, severity)

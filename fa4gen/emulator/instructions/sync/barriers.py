@@ -17,7 +17,7 @@ from fa4gen.emulator.state.lanes import Lanes, by_warp
 from fa4gen.emulator.state.machine import Cluster, Cta, Warpgroup
 from fa4gen.emulator.state.registers import WARP_LANES, Mask
 from fa4gen.emulator.translate.emit import Emitter
-from fa4gen.emulator.translate.outcome import End, MakeEnd, Outcome, Wait
+from fa4gen.emulator.translate.outcome import MakeWaiting, Outcome, Wait, Waiting
 from fa4gen.emulator.translate.registry import Translate
 
 NAMED_BARRIERS: Final = 16
@@ -51,7 +51,7 @@ def live_threads(cta: Cta) -> int:
     return sum(int(by_warp(wg.live).sum()) * WARP_LANES for wg in cta.warpgroups)
 
 
-def _make_named(i: Instruction, e: Emitter) -> End:
+def _make_named(i: Instruction, e: Emitter) -> Waiting:
     words = [word for word in i.modifiers if word not in ("cta", "aligned")]
     aligned = i.opcode == "bar" or "aligned" in i.modifiers
     if not words or words[0] not in ("sync", "arrive", "red"):
@@ -249,7 +249,7 @@ def settle_cluster(cluster: Cluster) -> None:
         cluster.machine.scheduler.wake(key)
 
 
-def _make_cluster_wait(i: Instruction, e: Emitter) -> End:
+def _make_cluster_wait(i: Instruction, e: Emitter) -> Waiting:
     words = set(i.modifiers) - {"cluster", "wait", "aligned"}
     if words - {"acquire"} or i.operands:
         raise e.refuse("only .acquire and .aligned are known")
@@ -306,7 +306,7 @@ TRANSLATIONS: Final[Mapping[str, Translate]] = {
     "barrier.cluster.arrive": _cluster_arrive,
 }
 
-ENDS: Final[Mapping[str, MakeEnd]] = {
+WAITING: Final[Mapping[str, MakeWaiting]] = {
     "bar": _make_named,
     "barrier": _make_named,
     "barrier.cluster.wait": _make_cluster_wait,

@@ -18,11 +18,11 @@ from fa4gen.emulator.state.lanes import Lanes, by_warp
 from fa4gen.emulator.state.machine import Cta, Warpgroup
 from fa4gen.emulator.state.registers import WARP_LANES, WARPGROUP_LANES, Mask
 from fa4gen.emulator.translate.emit import Emitter
-from fa4gen.emulator.translate.outcome import End, MakeEnd, Outcome, Wait
+from fa4gen.emulator.translate.outcome import MakeWaiting, Outcome, Wait, Waiting
 from fa4gen.emulator.translate.registry import Translate
 
 
-def _make_nanosleep(i: Instruction, e: Emitter) -> End:
+def _make_nanosleep(i: Instruction, e: Emitter) -> Waiting:
     if i.modifiers != ("u32",):
         raise e.refuse("nanosleep.u32 was expected")
     return lambda wg, lanes, timed_out: Outcome(lanes)
@@ -32,7 +32,7 @@ def _nothing(i: Instruction, e: Emitter) -> None:
     """Pmevent and the like: nothing that a kernel could notice."""
 
 
-def _make_setmaxnreg(i: Instruction, e: Emitter) -> End:
+def _make_setmaxnreg(i: Instruction, e: Emitter) -> Waiting:
     """The registers of a CTA as a pool: ``dec`` gives some back, ``inc`` waits for enough.
 
     The PTX ISA asks all warps of a warpgroup for the same instruction. The hardware reallocates
@@ -179,7 +179,7 @@ def default_registers(threads: int, directives: Mapping[str, tuple[int, ...]]) -
 
 TRANSLATIONS: Final[Mapping[str, Translate]] = {"pmevent": _nothing}
 
-ENDS: Final[Mapping[str, MakeEnd]] = {
+WAITING: Final[Mapping[str, MakeWaiting]] = {
     "nanosleep": _make_nanosleep,
     "setmaxnreg": _make_setmaxnreg,
 }

@@ -16,7 +16,7 @@ from fa4gen.emulator.state.machine import Mbarrier, Warpgroup
 from fa4gen.emulator.state.mbarriers import MAX_COUNT
 from fa4gen.emulator.state.registers import Mask, as_row
 from fa4gen.emulator.translate.emit import Emitter, Reader, Writer
-from fa4gen.emulator.translate.outcome import End, MakeEnd, Outcome, Wait
+from fa4gen.emulator.translate.outcome import MakeWaiting, Outcome, Wait, Waiting
 from fa4gen.emulator.translate.registry import Translate
 
 # How often a wait that could not be granted at once reports failure instead of waiting, so that
@@ -264,7 +264,7 @@ def _pending_count(i: Instruction, e: Emitter) -> None:
     e.call(handler)
 
 
-def make_wait(i: Instruction, e: Emitter) -> End:
+def make_wait(i: Instruction, e: Emitter) -> Waiting:
     """``mbarrier.try_wait`` and ``test_wait``, by parity or by state.
 
     Both may report failure at any time; waiting until the phase is over is one of the legal
@@ -346,7 +346,7 @@ TRANSLATIONS: Final[Mapping[str, Translate]] = {
     "mbarrier.pending_count": _pending_count,
 }
 
-ENDS: Final[Mapping[str, MakeEnd]] = {
+WAITING: Final[Mapping[str, MakeWaiting]] = {
     "mbarrier.try_wait": make_wait,
     "mbarrier.test_wait": make_wait,
 }

@@ -37,7 +37,7 @@ from fa4gen.emulator.state.tensor_memory import (
     split_address,
 )
 from fa4gen.emulator.translate.emit import Emitter
-from fa4gen.emulator.translate.outcome import End, Outcome, Wait
+from fa4gen.emulator.translate.outcome import Outcome, Wait, Waiting
 
 _COMMON: Final = {"cta_group::1", "cta_group::2", "sync", "aligned", "b32"}
 
@@ -54,7 +54,7 @@ def _possible(columns: int) -> bool:
     return UNIT <= columns <= COLUMNS and columns & (columns - 1) == 0
 
 
-def make_alloc(i: Instruction, e: Emitter) -> End:
+def make_alloc(i: Instruction, e: Emitter) -> Waiting:
     """``tcgen05.alloc``: waits until so many columns are free; their address goes to shared."""
     check_words(i, e, {"alloc", "shared::cta", *_COMMON})
     _check_count(i, e)

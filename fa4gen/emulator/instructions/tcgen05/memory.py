@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from fa4gen.emulator.instructions.tcgen05 import allocation, transfer
-from fa4gen.emulator.translate.outcome import MakeEnd
+from fa4gen.emulator.translate.outcome import MakeWaiting
 from fa4gen.emulator.translate.registry import Translate
 
 TRANSLATIONS: Final[Mapping[str, Translate]] = {
@@ -20,4 +20,4 @@ TRANSLATIONS: Final[Mapping[str, Translate]] = {
     "tcgen05.fence::after_thread_sync": transfer.fence,
 }
 
-ENDS: Final[Mapping[str, MakeEnd]] = {"tcgen05.alloc": allocation.make_alloc}
+WAITING: Final[Mapping[str, MakeWaiting]] = {"tcgen05.alloc": allocation.make_alloc}
