@@ -42,6 +42,7 @@ class LazyCommand:
 COMMANDS: Mapping[str, LazyCommand] = {
     name: LazyCommand(f"fa4gen.cli.{name}", short_help)
     for name, short_help in (
+        ("init", "Write a commented config to begin with."),
         ("render", "Write the kernels of configs: .cu, header, manifest."),
         ("check", "Report whether generated files are what configs render to."),
         ("compile", "Compile kernels and lint the compiler's log. No GPU needed."),

@@ -83,6 +83,15 @@ def read_layers(path: Path, settings: Sequence[Setting] = ()) -> Layers:
     return Layers(document, files, origins, _standing_alone(document, path, comments))
 
 
+def set_keys(path: Path, settings: Sequence[Setting]) -> Layers:
+    """Return a config of ``settings`` alone, which ``path`` is the name of."""
+    document = Document({}, {}, {}, (), frozenset())
+    origins: dict[KeyPath, Origin] = {}
+    for setting in settings:
+        document = _set(document, setting, origins)
+    return Layers(document, (path,), origins)
+
+
 def relocated(problem: Problem, origins: Mapping[KeyPath, Origin]) -> Problem:
     """Return ``problem`` with the file or option that its key's value came from."""
     origin = origin_of(_path_of(problem.key), origins)

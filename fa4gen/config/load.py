@@ -19,6 +19,7 @@ from fa4gen.errors import ConfigError, Problem
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from fa4gen.config.layers import Layers
     from fa4gen.config.schema import Config
     from fa4gen.config.settings import Setting
 
@@ -67,7 +68,11 @@ def load_config(path: str | Path, settings: Sequence[Setting] = ()) -> LoadedCon
     A config without ``name`` is called like its file. Raises ConfigError with all problems.
     """
     path = Path(path)
-    layers = read_layers(path, settings)
+    return load_layers(read_layers(path, settings), path)
+
+
+def load_layers(layers: Layers, path: Path) -> LoadedConfig:
+    """Validate ``layers``, which messages call ``path``; see ``load_config``."""
     try:
         config = validate_document(layers.document, shown_path(path), path.stem)
     except ConfigError as error:

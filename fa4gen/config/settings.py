@@ -27,16 +27,18 @@ class Setting:
     """As YAML reads it."""
     note: str = ""
     """How YAML read it, where that may surprise."""
+    flag: str = OPTION
+    """The option that it was given by."""
 
     @property
     def words(self) -> list[str]:
         """The option as words of a command line."""
-        return [OPTION, self.text]
+        return [self.flag, self.text]
 
     @property
     def option(self) -> str:
         """The option with its value, as messages name it."""
-        return f"{OPTION} {self.text}"
+        return f"{self.flag} {self.text}"
 
 
 def parse_settings(texts: Sequence[str]) -> tuple[Setting, ...]:
@@ -65,9 +67,12 @@ def parse_settings(texts: Sequence[str]) -> tuple[Setting, ...]:
     return tuple(settings.values())
 
 
-def _parse(text: str) -> Setting:
-    from fa4gen.config.yaml_positions import read_document
+def option_setting(flag: str, key: str, text: str) -> Setting:
+    """Return the setting of ``key`` by an option of its own, ``flag``; ConfigError."""
+    return _setting(text, (key,), text, flag)
 
+
+def _parse(text: str) -> Setting:
     option = f"{OPTION} {text}"
     key, equals, value = text.partition("=")
     if not equals or not _KEY.fullmatch(key):
@@ -77,11 +82,18 @@ def _parse(text: str) -> Setting:
     if path[0] == "extends":
         what = "extends is set in files only"
         raise ConfigError(Problem(what, "Write it into a config.", option=option))
+    return _setting(text, path, value, OPTION)
+
+
+def _setting(text: str, path: tuple[str, ...], value: str, flag: str) -> Setting:
+    from fa4gen.config.yaml_positions import read_document
+
     try:
         document = read_document(value, "")
         wrong = document.problems
     except ConfigError as error:
         wrong = error.problems
     if wrong:
+        option = f"{flag} {text}"
         raise ConfigError(*(Problem(p.message, p.remedy, option=option) for p in wrong))
-    return Setting(text, path, document.value, document.notes.get((), ""))
+    return Setting(text, path, document.value, document.notes.get((), ""), flag)

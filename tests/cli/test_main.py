@@ -64,7 +64,7 @@ def test_version(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("word", "hint"), [("lst", "Did you mean 'list'?"), ("zzz", "Commands: render, check,")]
+    ("word", "hint"), [("lst", "Did you mean 'list'?"), ("zzz", "Commands: init, render, check,")]
 )
 def test_an_unknown_command(word: str, hint: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main([word]) == 2

@@ -1,0 +1,163 @@
+"""``fa4gen init``: writes a config to begin with, and the project's file."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from fa4gen.cli.options import set_option
+from fa4gen.errors import ConfigError, Problem
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from fa4gen.config.settings import Setting
+
+DEFAULT_FILE = Path("my_kernel.yaml")
+ASKED = {"kernel": "Kernel family", "arch": "Architecture"}
+"""Keys that are asked for, with the words."""
+USUAL = {"kernel": "attention", "arch": "sm_90a", "dtype": "bf16", "depth": "128"}
+"""What a key is unless it is given; of ``ASKED``, the answer that is offered."""
+_PROJECT = """\
+# What fa4gen's commands are about in this project: `fa4gen render`, `fa4gen check`, ...
+# Files, folders, globs and names of shipped configs, relative to this file:
+configs = [{config}]
+# The folder of generated files:
+out = "generated"
+"""
+
+
+@click.command(name="init")
+@click.argument("file", type=click.Path(path_type=Path, dir_okay=False), default=DEFAULT_FILE)
+@click.option("--kernel", metavar="KERNEL", help="Kernel family: attention or gemm.")
+@click.option("--arch", metavar="ARCH", help="Architecture, such as sm_90a.")
+@click.option("--dtype", metavar="DTYPE", help="Element type; bf16 when not given.")
+@click.option("--depth", metavar="N", help="Head dimension of attention; 128 when not given.")
+@set_option
+@click.option("--no-project", is_flag=True, help="Do not write fa4gen.toml where there is none.")
+@click.option("--force", is_flag=True, help="Overwrite FILE.")
+def command(
+    file: Path,
+    kernel: str | None,
+    arch: str | None,
+    dtype: str | None,
+    depth: str | None,
+    settings: tuple[Setting, ...],
+    no_project: bool,
+    force: bool,
+) -> None:
+    """Write a config to begin with: FILE, my_kernel.yaml when not given.
+
+    It has what is required, and every other key as a comment with its meaning, its values and its
+    default. On a terminal the kernel family and the architecture are asked for; elsewhere --kernel
+    and --arch give them. What is written can be rendered: values that cannot work are refused.
+
+    Where the folder belongs to no project yet, fa4gen.toml is written, too, so that commands
+    without CONFIG take FILE.
+    """
+    from fa4gen.config.paths import shown_path
+    from fa4gen.config.project_place import OWN_NAME
+    from fa4gen.config.selection import nearest_project
+    from fa4gen.config.starter import starter_text
+    from fa4gen.render.write import write_text
+
+    _check_file(file, force)
+    project = nearest_project()
+    given = {"kernel": kernel, "arch": arch, "dtype": dtype, "depth": depth}
+    answers = _answers(given, {setting.path[0]: setting.value for setting in settings})
+    data = _checked(file, [*answers, *settings])
+    texts = {file: starter_text(data, shown_path(file))}
+    if project is None and not no_project:
+        texts[Path(OWN_NAME)] = _PROJECT.format(config=f'"{_relative(file)}"')
+    for path, text in texts.items():
+        action = "updated" if path.exists() else "created"
+        write_text(path, text)
+        click.echo(f"{action:9} {shown_path(path)}")
+    if project is not None:
+        _note_project(file)
+    click.echo(f"Next: fa4gen explain {shown_path(file)}; fa4gen render; fa4gen verify.", err=True)
+
+
+def _check_file(file: Path, force: bool) -> None:
+    from fa4gen.config.find import SUFFIXES
+    from fa4gen.config.paths import shown_path
+
+    if file.suffix not in SUFFIXES:
+        what = f"the name of a config ends with {' or '.join(SUFFIXES)}"
+        raise ConfigError(Problem(what, f"Write {file.name}.yaml.", shown_path(file)))
+    if file.exists() and not force:
+        raise ConfigError(
+            Problem(
+                "there is such a file already",
+                "Give another name, or overwrite it with --force.",
+                shown_path(file),
+            )
+        )
+
+
+def _answers(given: Mapping[str, str | None], already: Mapping[str, Any]) -> list[Setting]:
+    """Return what options and answers give beside ``already``; the rest is as usual."""
+    from fa4gen.config.settings import option_setting
+    from fa4gen.config.starter import choices
+
+    missing = [key for key in ASKED if given[key] is None and key not in already]
+    terminal = sys.stdin is not None and sys.stdin.isatty() and sys.stderr.isatty()
+    if missing and not terminal:
+        options = " and ".join(f"--{key}" for key in missing)
+        raise ConfigError(
+            Problem(
+                f"there is no terminal to ask for {' and '.join(missing)} on",
+                f"Give {options}, such as "
+                + " ".join(f"--{key} {USUAL[key]}" for key in missing)
+                + ".",
+            )
+        )
+    answers: list[Setting] = []
+    values = dict(already)
+    for key, usual in USUAL.items():
+        if key in already:
+            continue
+        value = given[key]
+        if value is None and key == "depth" and values.get("kernel") == "gemm":
+            continue
+        if value is None and key in ASKED:
+            known = click.Choice(choices(key, values))
+            value = click.prompt(ASKED[key], type=known, default=usual, err=True)
+        answers.append(option_setting(f"--{key}", key, usual if value is None else str(value)))
+        values[key] = answers[-1].value
+    return answers
+
+
+def _checked(file: Path, settings: Sequence[Setting]) -> dict[str, Any]:
+    """Return the config's keys; ConfigError where they are not valid or cannot be planned."""
+    from fa4gen.config.layers import set_keys
+    from fa4gen.config.load import load_layers, locate
+    from fa4gen.designs.build import build_plan
+
+    layers = set_keys(file, settings)
+    loaded = load_layers(layers, file)
+    try:
+        build_plan(loaded.config)
+    except ConfigError as error:
+        raise locate(error, loaded) from error
+    return dict(layers.document.value)
+
+
+def _relative(file: Path) -> str:
+    return Path(os.path.relpath(file)).as_posix()
+
+
+def _note_project(file: Path) -> None:
+    """Say so where the project does not take the new config."""
+    from fa4gen.cli.output import note
+    from fa4gen.config.paths import shown_path
+    from fa4gen.config.selection import nearest_project, project_configs
+
+    project = nearest_project()
+    assert project is not None
+    if file.resolve() not in {path.resolve() for path in project_configs(project)}:
+        note(f"{shown_path(project.path)} does not name it: add it to configs there.")
