@@ -173,3 +173,28 @@ def test_tests_of_vendoring_take_families_from_one_place() -> None:
 def test_such_questions_are_found(code: str) -> None:
     assert list(questions(ast.parse(code)))
     assert not list(questions(ast.parse("isinstance(plan, KernelPlan) and plan.kernel == name")))
+
+
+DESIGNS_FOLDER = PACKAGE / "designs"
+
+
+@pytest.mark.parametrize("folder", sorted(p.parent for p in DESIGNS_FOLDER.glob("*/plan.py")))
+def test_a_design_imports_from_no_other(folder: Path) -> None:
+    others = [
+        f"{path.name}: {module}"
+        for path in sorted(folder.glob("*.py"))
+        for module in re.findall(r"from fa4gen\.designs\.(\w+)\.", path.read_text())
+        if module not in (folder.name, "shared")
+    ]
+    assert others == []
+
+
+def test_templates_of_a_design_include_from_no_other() -> None:
+    others = []
+    for path in sorted(TEMPLATES.glob("*/sm*/*.j2")):
+        own = path.parent.relative_to(TEMPLATES).as_posix()
+        for name in re.findall(r'{% *(?:include|from|import) "([\w/.]+)"', path.read_text()):
+            folder = name.rpartition("/")[0]
+            if re.fullmatch(r"\w+/sm\w+", folder) and folder != own:
+                others.append(f"{path.relative_to(TEMPLATES)}: {name}")
+    assert others == []

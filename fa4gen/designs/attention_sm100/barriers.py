@@ -10,7 +10,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from fa4gen.designs.attention_sm100.values import TILE_ROWS
-from fa4gen.designs.shared.barriers import barrier_row, tile_rows
+from fa4gen.designs.shared.barriers import barrier_row
+from fa4gen.designs.shared.blackwell_attention import other_role_tiles, scale_rows
 
 if TYPE_CHECKING:
     from fa4gen.designs.attention_sm100.values import Values
@@ -134,33 +135,6 @@ def _scale_rows(values: Values) -> tuple[Barrier, Barrier]:
     return scale_rows("scale_full", "scale_empty", values.num_qo, TILE_ROWS, writers)
 
 
-def scale_rows(
-    full: str, empty: str, slots: int, threads: int, writers: str
-) -> tuple[Barrier, Barrier]:
-    """Return the rows of the rows' factors, from the softmax to the correction and back."""
-    return (
-        barrier_row(
-            full,
-            slots,
-            threads,
-            "thread",
-            writers,
-            "the correction",
-            "each row's factor is in shared memory",
-        ),
-        barrier_row(
-            empty,
-            slots,
-            threads,
-            "thread",
-            "every thread of the correction",
-            "the softmax",
-            "the factors have been read",
-            first_wait=1,
-        ),
-    )
-
-
 def _output_rows(values: Values) -> tuple[Barrier, Barrier]:
     """O_prod and O_cons of the published kernels."""
     full = barrier_row(
@@ -198,14 +172,3 @@ def _tile_rows(values: Values) -> tuple[Barrier, Barrier]:
     """Full and empty of the slots that tiles pass through; every warp but the loader's reads."""
     shared = values.is_pair and values.scheduler == "dynamic"
     return other_role_tiles(4 * values.num_qo + 4 + 1, shared=shared)
-
-
-def other_role_tiles(warps: int, *, shared: bool) -> tuple[Barrier, Barrier]:
-    """Return the rows of tiles that pass to so many warps of the other roles."""
-    return tile_rows(
-        warps,
-        shared=shared,
-        readers="every other role",
-        reader_warps="every warp of the other roles",
-        both="in both CTAs",
-    )

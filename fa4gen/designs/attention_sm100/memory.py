@@ -5,17 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from fa4gen.designs.attention_sm100.barriers import attention_barriers
-from fa4gen.designs.attention_sm100.values import OUT_BYTES, TILE_ROWS
-from fa4gen.designs.shared.barriers import TILE_SLOTS
+from fa4gen.designs.attention_sm100.values import TILE_ROWS
+from fa4gen.designs.shared.blackwell_attention import OUT_BYTES, SCALES_HOLD, tile_and_tensor_memory
 from fa4gen.designs.shared.model import SharedRegion
 from fa4gen.designs.shared.shared_memory import barrier_region, lay_out, most_that_fit, slots_of
 from fa4gen.designs.shared.values import MAX_KV_STAGES
 
 if TYPE_CHECKING:
     from fa4gen.designs.attention_sm100.values import Values
-
-
-SCALES_HOLD = "What the softmax sends to the correction: a factor for each row, then 1 / sum"
 
 
 def attention_regions(values: Values) -> tuple[SharedRegion, ...]:
@@ -57,15 +54,6 @@ def _small_regions(values: Values) -> list[SharedRegion]:
         scales,
         *tile_and_tensor_memory(),
     ]
-
-
-def tile_and_tensor_memory() -> tuple[SharedRegion, SharedRegion]:
-    """Return the slots that tiles pass through, and the word for the allocation's address."""
-    tiles = "Tiles on their way from the loader to the other roles: first row, head, batch"
-    return (
-        SharedRegion("tile", 0, TILE_SLOTS * 16, 16, TILE_SLOTS, tiles),
-        SharedRegion("tensor_memory", 0, 4, 4, 1, "Address of the allocated tensor memory"),
-    )
 
 
 def most_stages(values: Values) -> int:

@@ -9,19 +9,15 @@ from fa4gen.designs.attention_sm100.limits import exceeded_limits, registers_at_
 from fa4gen.designs.attention_sm100.memory import attention_regions, most_stages
 from fa4gen.designs.attention_sm100.model import FA4Config
 from fa4gen.designs.attention_sm100.rules import broken_rules
-from fa4gen.designs.attention_sm100.tables import (
-    attention_roles,
-    attention_tensor_maps,
-    kernel_parameters,
-    summarise,
-)
+from fa4gen.designs.attention_sm100.tables import attention_roles, attention_tensor_maps, summarise
 from fa4gen.designs.attention_sm100.tensor_memory import (
     columns_needed,
     has_columns_for_probabilities,
     tensor_memory_regions,
 )
-from fa4gen.designs.attention_sm100.values import OUT_BYTES, TILE_ROWS, Room, decide
+from fa4gen.designs.attention_sm100.values import TILE_ROWS, Room, decide
 from fa4gen.designs.shared.assemble import Tables, assemble, persistent_grid
+from fa4gen.designs.shared.blackwell_attention import OUT_BYTES, kernel_parameters
 from fa4gen.designs.shared.refusal import refuse_faults
 from fa4gen.designs.shared.tensor_memory import allocated_columns
 from fa4gen.designs.shared.values import blackwell_fields

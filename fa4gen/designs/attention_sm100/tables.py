@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fa4gen.designs.attention_sm100.values import OUT_BYTES, TILE_ROWS
-from fa4gen.designs.shared.attention_parameters import attention_parameters, out_map, out_pointer
+from fa4gen.designs.attention_sm100.values import TILE_ROWS
+from fa4gen.designs.shared.blackwell_attention import OUT_BYTES
 from fa4gen.designs.shared.model import Role
 from fa4gen.designs.shared.tensor_maps import operand_map
 
 if TYPE_CHECKING:
     from fa4gen.designs.attention_sm100.values import Values
-    from fa4gen.designs.shared.model import Parameter, TensorMapPlan
-    from fa4gen.designs.shared.values import BlackwellAttentionValues
+    from fa4gen.designs.shared.model import TensorMapPlan
 
 
 def attention_roles(values: Values) -> tuple[Role, ...]:
@@ -66,17 +65,6 @@ def attention_tensor_maps(values: Values) -> tuple[TensorMapPlan, ...]:
             panels=values.value_depth // values.out_panel_columns, element_bytes=OUT_BYTES,
         ),
     )  # fmt: skip
-
-
-def kernel_parameters(values: BlackwellAttentionValues) -> tuple[Parameter, ...]:
-    """Return the kernel's parameters in order."""
-    return attention_parameters(
-        values.config,
-        out_map(f"output, {values.config.resolved_out_dtype}"),
-        out_pointer("the same output, for rows that see no key"),
-        scheduler=values.scheduler,
-        has_descales=values.has_descales,
-    )
 
 
 def summarise(values: Values) -> tuple[str, ...]:

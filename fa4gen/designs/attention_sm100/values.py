@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
+from fa4gen.designs.shared.blackwell_attention import OUT_BYTES
 from fa4gen.designs.shared.choices import ChoiceLog
 from fa4gen.designs.shared.values import (
     BlackwellAttentionValues,
@@ -27,7 +28,6 @@ TILE_ROWS = 128
 """Query rows of a query tile: lanes of tensor memory."""
 KEY_STEP = 32
 """Keys come in multiples of this many: what one tcgen05.st of probabilities packs."""
-OUT_BYTES = 2
 PREFERRED_BLOCKS = (128, 96, 64, 32)
 
 

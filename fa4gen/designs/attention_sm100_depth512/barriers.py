@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fa4gen.designs.attention_sm100.barriers import other_role_tiles, scale_rows
 from fa4gen.designs.shared.barriers import barrier_row
+from fa4gen.designs.shared.blackwell_attention import other_role_tiles, scale_rows
 
 if TYPE_CHECKING:
     from fa4gen.designs.attention_sm100_depth512.values import Values

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fa4gen.designs.attention_sm100.tables import kernel_parameters
-from fa4gen.designs.attention_sm100.values import OUT_BYTES
 from fa4gen.designs.attention_sm100_depth512.barriers import attention_barriers
 from fa4gen.designs.attention_sm100_depth512.memory import (
     attention_regions,
@@ -29,6 +27,7 @@ from fa4gen.designs.attention_sm100_depth512.values import (
     decide,
 )
 from fa4gen.designs.shared.assemble import Tables, assemble, persistent_grid
+from fa4gen.designs.shared.blackwell_attention import OUT_BYTES, kernel_parameters
 from fa4gen.designs.shared.refusal import refuse_faults
 from fa4gen.designs.shared.tensor_memory import allocated_columns
 from fa4gen.designs.shared.values import blackwell_fields

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fa4gen.designs.attention_sm100.values import OUT_BYTES
 from fa4gen.designs.attention_sm100_depth512.values import BLOCK_KEYS, CTA_ROWS, DEPTH, PART
+from fa4gen.designs.shared.blackwell_attention import OUT_BYTES
 from fa4gen.designs.shared.model import Role
 from fa4gen.designs.shared.tensor_maps import operand_map
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from fa4gen.designs.attention_sm100.values import OUT_BYTES
+from fa4gen.designs.shared.blackwell_attention import OUT_BYTES
 from fa4gen.designs.shared.choices import ChoiceLog
 from fa4gen.designs.shared.values import (
     BlackwellAttentionValues,
