@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -17,9 +18,10 @@ if TYPE_CHECKING:
     from fa4gen.emulator.launch_file.model import LaunchFile
     from fa4gen.emulator.launch_file.problems import Places
 
+_LINE = re.compile(r"line ([0-9]+): ")
 MAX_BYTES = 8 << 20
 MAX_PTX_BYTES = 256 << 20
-MAX_VALUES = 100_000
+MAX_VALUES = 50_000
 """Values of one file: recorded launches have one for each pointer of their arrays."""
 
 
@@ -56,7 +58,7 @@ def refusal(error: EmulatorError, path: Path, places: Places) -> ConfigError:
 
     ``places`` are those of the launch file.
     """
-    from fa4gen.emulator.errors import LaunchError, PtxSyntaxError, UnsupportedError
+    from fa4gen.emulator.errors import LaunchError
     from fa4gen.emulator.launch_file.problems import LaunchFileError, LaunchProblem, with_places
 
     file = shown_path(path)
@@ -68,9 +70,9 @@ def refusal(error: EmulatorError, path: Path, places: Places) -> ConfigError:
             )
         )
     problem = Problem(str(error), file=file)
-    if isinstance(error, (PtxSyntaxError, UnsupportedError)):
-        message = str(error).partition(": ")[2]
-        problem = replace(problem, message=message, line=error.line, column=1)
+    if found := _LINE.match(str(error)):
+        message = str(error)[found.end() :]
+        problem = replace(problem, message=message, line=int(found[1]), column=1)
     elif isinstance(error, LaunchError):
         remedy = error.remedy or "The launch file has to fit the kernel's entry."
         problem = replace(problem, remedy=remedy)

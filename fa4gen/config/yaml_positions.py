@@ -68,7 +68,7 @@ def read_document(
     Raises ConfigError where the text is not YAML; other problems are in ``Document.problems``.
     """
     try:
-        node = yaml.compose(text, Loader=_PlainLoader)
+        node = _PlainLoader(text, max_values).get_single_node()
     except ReaderError as error:
         raise ConfigError(_character_problem(error, text, file)) from error
     except yaml.MarkedYAMLError as error:
@@ -90,6 +90,19 @@ def read_document(
 
 class _PlainLoader(yaml.BaseLoader):
     """Marks bare words by a tag of their own; their meaning is decided while walking."""
+
+    def __init__(self, text: str, max_values: int) -> None:
+        super().__init__(text)
+        self._max_values = max_values
+        self._num_values = 0
+
+    def compose_node(self, parent: Any, index: Any) -> Any:
+        self._num_values += 1
+        if self._num_values > 2 * self._max_values:  # with keys
+            raise yaml.MarkedYAMLError(
+                problem=f"more than {self._max_values} values", problem_mark=self.get_mark()
+            )
+        return super().compose_node(parent, index)
 
     def resolve(self, kind: type[yaml.Node], value: Any, implicit: Any) -> str:
         if kind is yaml.ScalarNode and implicit[0]:
@@ -265,7 +278,7 @@ def _syntax_problem(error: yaml.MarkedYAMLError, text: str, file: str) -> Proble
     elif "expected a single document" in (error.context or ""):
         what, context = "a second document begins here (---)", ""
         remedy = "Put every config in a file of its own."
-    elif "brackets inside each other" in what:
+    elif "brackets inside each other" in what or what.startswith("more than"):
         remedy = "Is this the right file?"
     elif "found undefined alias" in what:
         remedy = "An alias (*name) needs its anchor (&name) before it."

@@ -8,6 +8,9 @@ if TYPE_CHECKING:
     from fa4gen.emulator.ptx.syntax import Instruction
 
 
+_LONGEST = 1000  # characters of a message: names of C++ templates are long, too
+
+
 class EmulatorError(Exception):
     """A message for the user: what is wrong, where, and what was expected."""
 
@@ -16,6 +19,8 @@ class PtxSyntaxError(EmulatorError):
     """The text is not PTX as far as the parser can tell."""
 
     def __init__(self, message: str, line: int) -> None:
+        if len(message) > _LONGEST:
+            message = f"{message[:_LONGEST]} ..."
         super().__init__(f"line {line}: {message}")
         self.line = line
 

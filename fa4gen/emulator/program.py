@@ -85,8 +85,7 @@ class Program:
         # of each entry: how many operations under way the checks have to distinguish in a CTA
         self._pending_loads: dict[str, PendingLoads] = {}
         self._slots: defaultdict[str, int] = defaultdict(lambda: SLOTS_PER_CTA)
-        digits = "".join(c for c in self._module.target.removeprefix("sm_") if c.isdigit())
-        self.sm = int(digits or "90")
+        self.sm = int(self._module.target.removeprefix("sm_").rstrip("af"))
 
     @property
     def entries(self) -> tuple[str, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
@@ -24,6 +25,7 @@ from fa4gen.emulator.ptx.syntax import (
     Variable,
     Vector,
 )
+from fa4gen.emulator.ptx.tokens import MAX_DEPTH
 
 if TYPE_CHECKING:
     from collections.abc import Container
@@ -33,6 +35,7 @@ if TYPE_CHECKING:
     from fa4gen.emulator.ptx.tokens import Tokens
 
 _LEAVES: Final = ("ret", "exit", "trap", "bra", "brx")
+_LONGEST: Final = 400  # characters of an opcode with its modifiers
 _COMPONENTS: Final = ("xyzw", "rgba")
 
 
@@ -76,6 +79,8 @@ class BodyReader:
         self._registers: dict[RegisterClass, int] = {"p": 0, "h": 0, "r": 0, "d": 0, "q": 0}
         self._variables: list[Variable] = []
         self._labels: dict[str, int] = {}
+        # How many blocks have a label of a name.
+        self._label_names: Counter[str] = Counter()
         # Results held in registers: what to store before the function returns.
         self._results: list[tuple[Variable, Register]] = []
 
@@ -112,6 +117,8 @@ class BodyReader:
                 self._scope = depth[-1]
                 tokens.position += 1
             elif token == "{":
+                if len(depth) > MAX_DEPTH:
+                    raise tokens.error(f"more than {MAX_DEPTH} blocks inside each other")
                 self._scope = Scope(self._scope)
                 depth.append(self._scope)
                 tokens.position += 1
@@ -175,9 +182,9 @@ class BodyReader:
             scope.tables[name] = ()
         else:
             scope.labels[name] = len(self._instructions)
-            shown = name
-            while shown in self._labels:
-                shown += "'"
+            count = self._label_names[name]
+            self._label_names[name] += 1
+            shown = name if not count else f"{name}'" if count == 1 else f"{name}'{count}"
             self._labels[shown] = len(self._instructions)
 
     # Instructions
@@ -200,6 +207,9 @@ class BodyReader:
             raise tokens.unexpected("an instruction")
         while tokens.texts[tokens.position].startswith("."):
             text += tokens.next()
+        if len(text) > _LONGEST:
+            tokens.position -= 1
+            raise tokens.error(f"an opcode of {len(text)} characters; none has {_LONGEST}")
         opcode = split_opcode(text)[0]
         operands: tuple[Operand, ...]
         if opcode == "call":

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from fa4gen.emulator.ptx.tokens import Tokens
 
 _INTEGER: Final = re.compile(r"(?:0[xX][0-9A-Fa-f]+|0[bB][01]+|\d+)U?", re.ASCII)
+_ALL: Final = (1 << 64) - 1
 _SIGN: Final = {"f32": 1 << 31, "f64": 1 << 63}
 
 
@@ -20,7 +21,7 @@ _SIGN: Final = {"f32": 1 << 31, "f64": 1 << 63}
 def literal(token: str) -> Immediate | None:
     """Return the literal a token spells, or None; integers that start with 0 are octal."""
     head = token[:2].lower()
-    if not token[:1].isdigit():
+    if not (token[:1].isdigit() and token.isascii()):
         return None
     if head == "0f":
         return Immediate("f32", int(token[2:], 16))
@@ -54,7 +55,7 @@ def constant(tokens: Tokens) -> Immediate:
         left, right = _integers(tokens, value, _sum(tokens))
         if not 0 <= right < 64:
             raise tokens.error(f"shift by {right} in a constant, expected 0 to 63")
-        value = Immediate("int", left << right if operator == "<<" else left >> right)
+        value = _wrapped(left << right if operator == "<<" else left >> right)
     return value
 
 
@@ -63,7 +64,7 @@ def _sum(tokens: Tokens) -> Immediate:
     while (operator := tokens.peek()) in ("+", "-"):
         tokens.next()
         left, right = _integers(tokens, value, _product(tokens))
-        value = Immediate("int", left + right if operator == "+" else left - right)
+        value = _wrapped(left + right if operator == "+" else left - right)
     return value
 
 
@@ -71,35 +72,43 @@ def _product(tokens: Tokens) -> Immediate:
     value = _unary(tokens)
     while tokens.accept("*"):
         left, right = _integers(tokens, value, _unary(tokens))
-        value = Immediate("int", left * right)
+        value = _wrapped(left * right)
     return value
 
 
 def _unary(tokens: Tokens) -> Immediate:
     token = tokens.peek()
-    if token == "+":
+    if token in ("+", "-", "~", "("):
+        tokens.deeper()
         tokens.next()
-        return _unary(tokens)
-    if token == "-":
-        tokens.next()
-        value = _unary(tokens)
-        if value.kind == "int":
-            return Immediate("int", -value.bits)
-        return Immediate(value.kind, value.bits ^ _SIGN[value.kind])
-    if token == "~":
-        tokens.next()
-        value = _unary(tokens)
-        return Immediate("int", ~_integers(tokens, value, value)[0])
-    if token == "(":
-        tokens.next()
-        value = constant(tokens)
-        tokens.expect(")")
-        return value
+        value = constant(tokens) if token == "(" else _unary(tokens)
+        if token == "(":
+            tokens.expect(")")
+        tokens.back()
+        return value if token in ("+", "(") else _signed(tokens, token, value)
     number = literal(token)
     if number is None:
         raise tokens.unexpected("a constant")
+    if number.kind == "int" and number.bits >> 64:
+        raise tokens.error(f"the constant {token[:40]} does not fit into 64 bits")
     tokens.next()
     return number
+
+
+def _signed(tokens: Tokens, sign: str, value: Immediate) -> Immediate:
+    """A value after ``-`` or ``~``."""
+    if sign == "~":
+        return _wrapped(~_integers(tokens, value, value)[0])
+    if value.kind == "int":
+        return _wrapped(-value.bits)
+    return Immediate(value.kind, value.bits ^ _SIGN[value.kind])
+
+
+def _wrapped(value: int) -> Immediate:
+    """A result in 64 bits; beyond what these hold, signed or not, it wraps to a signed one."""
+    if not -(1 << 63) <= value < 1 << 64:
+        value = ((value + (1 << 63)) & _ALL) - (1 << 63)
+    return Immediate("int", value)
 
 
 def _integers(tokens: Tokens, left: Immediate, right: Immediate) -> tuple[int, int]:

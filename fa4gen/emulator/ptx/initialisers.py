@@ -60,9 +60,11 @@ class Initialiser:
         items: list[_Value] = []
         if tokens.accept("}"):
             return items
+        tokens.deeper()
         items.append(self._read())
         while tokens.accept(","):
             items.append(self._read())
+        tokens.back()
         tokens.expect("}")
         return items
 

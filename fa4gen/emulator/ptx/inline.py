@@ -35,6 +35,12 @@ if TYPE_CHECKING:
 # Functions of the driver that end the kernel, and those that print: nothing reads what they print.
 _TRAPS: Final = frozenset({"__assertfail", "__assert_fail", "__trap", "abort"})
 _PRINTS: Final = frozenset({"vprintf"})
+MAX_INSTRUCTIONS: Final = 1_000_000
+"""Of an entry with all calls inlined: calls of calls multiply."""
+MAX_COPIES: Final = 20_000
+"""Calls that are inlined."""
+MAX_CALLS: Final = 100
+"""Functions that call each other in a row."""
 
 
 def flatten(module: Module, entry: str) -> Function:
@@ -204,6 +210,14 @@ class _Inliner:
                     f"line {call.line}: {name} has {len(formals)} {what}, "
                     f"the call gives {len(actuals)}"
                 )
+        if len(self._active) > MAX_CALLS:
+            raise EmulatorError(f"line {call.line}: more than {MAX_CALLS} calls inside each other")
+        if len(self._out) > MAX_INSTRUCTIONS or self._copies > MAX_COPIES:
+            raise EmulatorError(
+                f"line {call.line}: {self._copies} calls inlined, which is how the emulator runs "
+                f"them, are {len(self._out)} instructions; it accepts {MAX_COPIES} calls and "
+                f"{MAX_INSTRUCTIONS} instructions"
+            )
         self._copies += 1
         first = {cls: self._registers[cls] for cls in function.registers}
         self._registers.update(function.registers)

@@ -47,9 +47,11 @@ class OperandReader:
         tokens = self._tokens
         if tokens.accept(closing):
             return ()
+        tokens.deeper()
         items = [self.read(scope)]
         while tokens.accept(","):
             items.append(self.read(scope))
+        tokens.back()
         if not tokens.accept(closing):
             raise tokens.unexpected(f"',' or {closing!r} after an operand")
         return tuple(items)
@@ -83,7 +85,11 @@ class OperandReader:
             tokens.position += 1
             return NotPredicate(self._predicate(scope))
         number = literal(token)
-        if number is not None and tokens.texts[tokens.position + 1] in _AFTER_OPERAND:
+        if (
+            number is not None
+            and tokens.texts[tokens.position + 1] in _AFTER_OPERAND
+            and (number.kind != "int" or number.bits >> 64 == 0)
+        ):
             tokens.position += 1
             return number
         if number is not None or token in ("-", "+", "~", "("):

@@ -37,6 +37,19 @@ _DIRECTIVES: Final = {
 }
 
 
+TARGETS: Final = frozenset(
+    f"sm_{number}{suffix}"
+    for numbers, suffixes in (
+        ((50, 52, 53, 60, 61, 62, 70, 72, 75, 80, 86, 87, 88, 89), ("",)),
+        ((90,), ("", "a")),
+        ((100, 101, 103), ("", "a", "f")),
+    )
+    for number in numbers
+    for suffix in suffixes
+)
+"""What ``.target`` may name."""
+
+
 def parse_module(text: str) -> Module:
     """Parse PTX as a compiler or a person wrote it; PtxSyntaxError says what does not fit."""
     return _ModuleReader(text).read()
@@ -97,6 +110,12 @@ class _ModuleReader:
         elif token == ".target":
             tokens.next()
             self._target = tokens.word("a target such as sm_90a")
+            if self._target not in TARGETS:
+                tokens.position -= 1
+                raise tokens.error(
+                    f"the target {self._target[:40]} is not known: this runs PTX for sm_90 to "
+                    "sm_103, and PTX for older targets as these run it"
+                )
             while tokens.accept(","):
                 tokens.word("a target option")
         elif token == ".address_size":

@@ -11,6 +11,8 @@ Named: TypeAlias = Register | Symbol | Special | Vector
 
 _TRAILING_DIGITS: Final = re.compile(r"\d+$", re.ASCII)
 
+_MOST_DIGITS: Final = 19  # of a number that counts registers
+
 _VECTORS: Final = (
     "tid", "ntid", "ctaid", "nctaid",
     "clusterid", "nclusterid", "cluster_ctaid", "cluster_nctaid",
@@ -31,6 +33,14 @@ SPECIALS: Final = frozenset(
     + [f"%envreg{index}" for index in range(32)]
     + [f"%pm{index}{suffix}" for index in range(8) for suffix in ("", "_64")]
 )
+VECTORS: Final = frozenset(f"%{name}" for name in _VECTORS)
+"""Special registers of which only the components have a value."""
+MODELLED: Final = frozenset(
+    name
+    for name in SPECIALS
+    if name not in VECTORS and not name.endswith(".w") and not name.startswith("%pm")
+) - {"%reserved_smem_offset_0", "%reserved_smem_offset_1"}
+"""Special registers that have a value in the emulator."""
 
 
 class Scope:
@@ -106,7 +116,7 @@ class Scope:
         if match is None:
             return None
         # %r1<5> and %r<5> may both exist: the prefix may itself end with digits.
-        for cut in range(match.start(), len(name)):
+        for cut in range(max(match.start(), len(name) - _MOST_DIGITS), len(name)):
             cls, first, count = self._ranges.get(name[:cut], ("r", 0, 0))
             digits = name[cut:]
             if int(digits) < count and (digits[0] != "0" or digits == "0"):

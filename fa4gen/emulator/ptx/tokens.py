@@ -31,6 +31,10 @@ _NEWLINE: Final = re.compile("\n")
 _WORD: Final = re.compile(r"[%$A-Za-z_][\w$]*", re.ASCII)
 
 END: Final = ""
+MAX_DEPTH: Final = 100
+"""Brackets, braces and signs inside each other: far more than any compiler writes."""
+_SHOWN: Final = 60  # characters of a token in a message
+_MOST: Final = 2**63 - 1  # sizes and counts
 
 
 def is_word(token: str) -> bool:
@@ -39,25 +43,41 @@ def is_word(token: str) -> bool:
 
 
 def _shown(token: str) -> str:
+    if len(token) > _SHOWN:
+        return f"{token[:_SHOWN]!r} and {len(token) - _SHOWN} characters more"
     return repr(token) if token else "the end of the text"
 
 
 class Tokens:
     """A cursor over the tokens of a text; the last one is always END."""
 
-    __slots__ = ("_newlines", "_starts", "position", "texts")
+    __slots__ = ("_depth", "_newlines", "_starts", "position", "texts")
 
     def __init__(self, text: str) -> None:
         self.texts: list[str] = []
         self._starts: list[int] = []
         self._newlines = [match.start() for match in _NEWLINE.finditer(text)]
         self.position = 0
+        self._depth = 0
         for match in _TOKEN.finditer(text):
             token = match[1]
             self.texts.append(token)
             self._starts.append(match.start(1))
             if not token:
                 break
+            if token == "/" and text.startswith("/*", match.start(1)):
+                self.position = len(self.texts) - 1
+                raise self.error("a comment begins with /* and does not end")
+
+    def deeper(self) -> None:
+        """Note that what follows is inside one more bracket, brace or sign."""
+        self._depth += 1
+        if self._depth > MAX_DEPTH:
+            raise self.error(f"more than {MAX_DEPTH} brackets, braces or signs inside each other")
+
+    def back(self) -> None:
+        """Note the end of what ``deeper`` began."""
+        self._depth -= 1
 
     def line(self) -> int:
         """Return the line of the next token, from 1."""
@@ -102,6 +122,8 @@ class Tokens:
             value = int(token.removesuffix("U"), 0)
         except ValueError:
             raise self.unexpected(what) from None
+        if value > _MOST:
+            raise self.error(f"expected {what}, found one above {_MOST}")
         self.position += 1
         return value
 

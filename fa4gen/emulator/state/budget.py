@@ -10,7 +10,7 @@ from typing import Final
 
 from fa4gen.emulator.errors import LaunchError
 
-_UNITS: Final = ("bytes", "KiB", "MiB", "GiB", "TiB", "PiB")
+_UNITS: Final = ("bytes", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
 _UNKNOWN: Final = 4 << 30  # what is taken to be free where the machine does not say
 REMEDY: Final = "Make the launch smaller, or allow more with max_memory."
 

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 import numpy as np
 
 from fa4gen.emulator.errors import UnsupportedError
+from fa4gen.emulator.ptx.scopes import MODELLED, VECTORS
 from fa4gen.emulator.ptx.syntax import (
     Address,
     Immediate,
@@ -50,6 +51,7 @@ _UNIFORM_CLOCKS = (
     "%globaltimer_hi",
 )
 
+_WIDE: Final = {"h": "U16", "r": "U32", "d": "U64"}
 _LOW_HALF: Final = np.uint64(0xFFFF_FFFF)
 
 
@@ -150,6 +152,7 @@ class Emitter:
         if isinstance(operand, Special) and operand.name in _UNIFORM_CLOCKS:
             return f"g.machine.clock({operand.name!r})"
         if isinstance(operand, Special):
+            self._modelled(operand)
             text = f"g.special[{operand.name!r}]"
             return text if kind in ("u32", "b32") else f"{text}.astype({self._dtype(kind)})"
         if isinstance(operand, Symbol) and operand.variable.space == "shared":
@@ -164,6 +167,8 @@ class Emitter:
             raise self.refuse("the destination is not a register")
         if kind != "pred" and CLASS_BITS[destination.cls] != max(16, bits_of(kind)):
             raise self.refuse(f"{destination.name} is not as wide as .{kind}")
+        if kind == "pred" and destination.cls != "p":
+            raise self.refuse(f"{destination.name} is not a predicate")
         view = view_of(kind)
         view = {"U8": "U16", "S8": "S16"}.get(view, view)
         return f"{self._view(view)}[{destination.index}]"
@@ -174,7 +179,8 @@ class Emitter:
         if isinstance(operand, Symbol):
             return dtype(self.layout.address(operand.variable) + operand.offset)
         if not isinstance(operand, Immediate):
-            raise self.refuse(f"unexpected operand {operand}")
+            kind_of = type(operand).__name__.lower()
+            raise self.refuse(f"a register or a constant was expected, not this {kind_of}")
         if kind == "pred":
             return np.bool_(operand.bits != 0)
         if operand.kind == "int":
@@ -205,19 +211,22 @@ class Emitter:
         if isinstance(operand, Register):
             index = operand.index
             width = CLASS_BITS[operand.cls]
+            if (kind == "pred") != (operand.cls == "p"):
+                raise self.refuse(f"{operand.name} is read as .{kind}")
             if kind == "pred" or (width == max(16, bits_of(kind)) and bits_of(kind) != 8):
                 view = view_of(kind)
                 return lambda wg: getattr(wg, view)[index]
-            wide = {"h": "U16", "r": "U32", "d": "U64"}[operand.cls]
             if bits_of(kind) > width:
                 raise self.refuse(f"{operand.name} is narrower than .{kind}")
+            wide = self._wide(operand)
             unsigned = np.dtype(f"u{bits_of(kind) // 8}")
             dtype = dtype_of(kind)
             return lambda wg: getattr(wg, wide)[index].astype(unsigned).view(dtype)
         if isinstance(operand, Special) and operand.name in _UNIFORM_CLOCKS:
-            clock = operand.name
-            return lambda wg: wg.machine.clock(clock)
+            clock, count = operand.name, dtype_of(kind)
+            return lambda wg: wg.machine.clock(clock).astype(count)
         if isinstance(operand, Special):
+            self._modelled(operand)
             name = operand.name
             dtype = dtype_of(kind)
             return lambda wg: wg.special[name].astype(dtype)
@@ -236,6 +245,8 @@ class Emitter:
             return lambda wg, values, mask: None
         if not isinstance(operand, Register):
             raise self.refuse("the destination is not a register")
+        if (kind == "pred") != (operand.cls == "p"):
+            raise self.refuse(f"{operand.name} is written as .{kind}")
         index = operand.index
         width = CLASS_BITS[operand.cls]
         view = view_of(kind)
@@ -308,6 +319,18 @@ class Emitter:
         self.views.add(view)
         return view
 
+    def _wide(self, register: Register) -> str:
+        """The view that reads all of a register, to take its low bits."""
+        if register.cls not in _WIDE:
+            raise self.refuse(f"{register.name} has 128 bits")
+        return _WIDE[register.cls]
+
+    def _modelled(self, special: Special) -> None:
+        if special.name not in MODELLED:
+            name = special.name.partition(".")[0]
+            component = f"; it has {name}.x, {name}.y and {name}.z" if name in VECTORS else ""
+            raise self.refuse(f"{special.name} has no value here{component}")
+
     def _dtype(self, kind: str) -> str:
         return self.name(dtype_of(kind))
 
@@ -319,7 +342,7 @@ class Emitter:
             return f"{self._view(view_of(kind))}[{register.index}]"
         if width < bits_of(kind):
             raise self.refuse(f"{register.name} is narrower than .{kind}")
-        wide = {"h": "U16", "r": "U32", "d": "U64"}[register.cls]
+        wide = self._wide(register)
         unsigned = self.name(np.dtype(f"u{bits_of(kind) // 8}"))
         text = f"{self._view(wide)}[{register.index}].astype({unsigned})"
         return text if kind[0] in "ub" and kind != "bf16" else f"{text}.view({self._dtype(kind)})"
