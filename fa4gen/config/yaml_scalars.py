@@ -6,6 +6,7 @@ they read differently (``017``, ``1:30``) is refused rather than guessed at.
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import dataclass
 
@@ -66,6 +67,12 @@ def _number(word: str) -> Meaning | None:
     if match := _LEADING_ZERO.fullmatch(word):
         return _leading_zero(word, match["sign"], match["digits"])
     if _FLOAT.fullmatch(word):
+        if math.isinf(float(word)):
+            return Meaning(
+                0,
+                refusal=f"{word} is beyond what a number can be",
+                remedy="Write .inf for infinity.",
+            )
         return Meaning(float(word))
     if _SPECIAL_FLOATS.fullmatch(word):
         return Meaning(float(word.replace(".", "")))

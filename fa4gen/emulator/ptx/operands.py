@@ -17,7 +17,7 @@ from fa4gen.emulator.ptx.syntax import (
     Symbol,
     Vector,
 )
-from fa4gen.emulator.ptx.tokens import Tokens, is_word
+from fa4gen.emulator.ptx.tokens import Tokens, is_word, shown
 
 if TYPE_CHECKING:
     from collections.abc import Container
@@ -134,9 +134,9 @@ class OperandReader:
         found = scope.find(token)
         if found is None:
             if token.startswith("%"):
-                raise tokens.error(f"register {token} is not declared")
+                raise tokens.error(f"register {shown(token)} is not declared")
             if is_word(token):
-                raise tokens.error(f"{token} is not declared")
+                raise tokens.error(f"{shown(token)} is not declared")
             raise tokens.unexpected("an operand")
         tokens.next()
         return found

@@ -33,7 +33,7 @@ _WORD: Final = re.compile(r"[%$A-Za-z_][\w$]*", re.ASCII)
 END: Final = ""
 MAX_DEPTH: Final = 100
 """Brackets, braces and signs inside each other: far more than any compiler writes."""
-_SHOWN: Final = 60  # characters of a token in a message
+_SHOWN: Final = 200  # characters of a token in a message
 _MOST: Final = 2**63 - 1  # sizes and counts
 
 
@@ -42,10 +42,13 @@ def is_word(token: str) -> bool:
     return _WORD.fullmatch(token) is not None
 
 
-def _shown(token: str) -> str:
-    if len(token) > _SHOWN:
-        return f"{token[:_SHOWN]!r} and {len(token) - _SHOWN} characters more"
-    return repr(token) if token else "the end of the text"
+def shown(token: str) -> str:
+    """A token as messages show it."""
+    return token if len(token) <= _SHOWN else f"{token[:_SHOWN]}... ({len(token)} characters)"
+
+
+def _found(token: str) -> str:
+    return repr(shown(token)) if token else "the end of the text"
 
 
 class Tokens:
@@ -141,4 +144,4 @@ class Tokens:
 
     def unexpected(self, expected: str) -> PtxSyntaxError:
         """Make an error that names the next token and what should be there."""
-        return self.error(f"expected {expected}, found {_shown(self.texts[self.position])}")
+        return self.error(f"expected {expected}, found {_found(self.texts[self.position])}")

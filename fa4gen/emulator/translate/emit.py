@@ -253,6 +253,7 @@ class Emitter:
         if kind not in ("pred", "b128") and width != bits_of(kind):
             if width < bits_of(kind):
                 raise self.refuse(f"{operand.name} is narrower than .{kind}")
+            self._wide(operand)
             if is_float(kind):
                 kind = f"b{bits_of(kind)}"
             view = ("S" if kind[0] == "s" else "U") + str(width)
