@@ -22,6 +22,7 @@ VENDORED = "vendored"
 def abi_section() -> str:
     """Return the launcher's header, from the meaning of a status to the prepared launches."""
     from fa4gen.designs.registry import FAMILIES
+    from fa4gen.epilogues import RESIDUALS
     from fa4gen.masks import MASKS
     from fa4gen.render.environment import open_templates
     from fa4gen.scores import SCORES
@@ -33,6 +34,7 @@ def abi_section() -> str:
         "families": FAMILIES,
         "masks": MASKS,
         "scores": SCORES,
+        "residuals": RESIDUALS,
         "generator": "fa4gen",
     }
     text = open_templates().environment().get_template("vendor/launcher.h.j2").render(names)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 PACKAGE = Path(fa4gen.__file__).parent
 MODULES = sorted(PACKAGE.rglob("*.py"))
 MAX_LINES = 400
-AXES = {"key_sources", "masks", "scores"}
+AXES = {"epilogues", "key_sources", "masks", "scores"}
 """What configs combine freely."""
 MAY_IMPORT = {
     **{package: set() for package in AXES},

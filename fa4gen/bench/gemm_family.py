@@ -77,11 +77,11 @@ class GemmFamily:
         """See Family."""
         square = (SMALL_ROWS, SMALL_ROWS)
         a, b = (zeros(square, plan.dtype) for _ in range(2))
-        shapes = {"matrix": square, "row": square[:1]}
+        c_shape = plan.c.extents(*square)
         return {
             "a": a if plan.a_major == "k" else a.T,
             "b": b.T if plan.b_major == "k" else b,
-            "c": zeros(shapes[plan.residual], plan.out_dtype) if plan.residual in shapes else None,
+            "c": zeros(c_shape, plan.out_dtype) if plan.c.exists else None,
             "out": zeros(square, plan.out_dtype),
         }
 

@@ -37,9 +37,9 @@ TORCH_DTYPES = {"bf16": "bfloat16", "fp16": "float16", "fp32": "float32"}
 
 @dataclass(frozen=True)
 class GemmArrays:
-    """Torch's tensors of one call: A (m, k), B (k, n), C (m, n), (n,) or None, D (m, n).
+    """Torch's tensors of one call: A (m, k), B (k, n), C or None, D (m, n).
 
-    All but the row (n,) may have a batch in front.
+    All but a C with a single axis may have a batch in front.
     """
 
     a: Any
@@ -109,7 +109,7 @@ class InPlacePeer:
 
     def suits(self, plan: GemmPlan) -> bool:
         """See GemmPeer."""
-        return plan.residual == "matrix" and plan.dtype != "fp8_e4m3"
+        return plan.c.is_matrix and plan.dtype != "fp8_e4m3"
 
     def label(self, plan: GemmPlan) -> str:
         """See GemmPeer."""
@@ -133,12 +133,14 @@ def _product(plan: GemmPlan, arrays: GemmArrays, alpha: float, beta: float) -> C
     wider: dict[str, Any] = {}
     if plan.out_dtype != plan.dtype:
         wider["out_dtype"] = getattr(torch, TORCH_DTYPES[plan.out_dtype])
-    if plan.residual == "none":
+    if not plan.c.exists:
         if alpha != 1:
             raise LeftOutError("torch.mm has no alpha")
         multiply = torch.bmm if batched else torch.mm
         return lambda: multiply(a, b, out=out, **wider)
     add = torch.baddbmm if batched else torch.addmm
+    if "n" not in plan.c.axes:
+        c = c[..., None]
     return lambda: add(c, a, b, alpha=alpha, beta=beta, out=out, **wider)
 
 
@@ -149,10 +151,10 @@ def _scaled_product(
 
     if len(arrays.a.shape) == 3:
         raise LeftOutError("torch._scaled_mm has no batch")
-    if plan.residual == "matrix":
-        raise LeftOutError("torch._scaled_mm adds no matrix")
-    if plan.residual == "row" and beta != 1:
-        raise LeftOutError("torch._scaled_mm adds a row as it is")
+    if plan.c.axes not in ((), ("n",)):
+        raise LeftOutError(f"torch._scaled_mm adds no {plan.residual}")
+    if plan.c.exists and beta != 1:
+        raise LeftOutError(f"torch._scaled_mm adds a {plan.residual} as it is")
     if (plan.a_major, plan.b_major) != ("k", "k"):
         raise LeftOutError("torch._scaled_mm has k-major operands only")
     a, b, row, out = arrays.a, arrays.b, arrays.c, arrays.out

@@ -41,9 +41,9 @@ tiles still differ."""
 
 @dataclass(frozen=True)
 class ArraySet:
-    """Bit patterns on the GPU: A (m, k), B (k, n), C (m, n), (n,) or None, D (m, n).
+    """Bit patterns on the GPU: A (m, k), B (k, n), C or None, D (m, n).
 
-    All but the row (n,) may have a batch in front, which is the same for all.
+    All but a C with a single axis may have a batch in front, which is the same for all.
     """
 
     a: Any
@@ -159,8 +159,8 @@ class GemmBench:
         shape = (*lead, n, k) if plan.b_major == "k" else (*lead, k, n)
         b = self._fill(shape, plan.dtype, 1.0, shift + 1)
         c = None
-        if plan.residual != "none":
-            shape = (*lead, m, n) if plan.residual == "matrix" else (n,)
+        if plan.c.exists:
+            shape = (*(lead if plan.c.is_matrix else ()), *plan.c.extents(m, n))
             c = self._fill(shape, plan.out_dtype, workload.residual_scale, shift + 2)
         return ArraySet(
             a if plan.a_major == "k" else a.swapaxes(-1, -2),
@@ -249,7 +249,7 @@ def check(plan: GemmPlan, workload: GemmWorkload, arrays: ArraySet, beta: float)
         left = as_float32(arrays.a[rows], plan.dtype, cupy).astype(cupy.float64)
         exact = ALPHA * (left @ factor)
         if arrays.c is not None:
-            part = arrays.c[rows] if plan.residual == "matrix" else arrays.c
+            part = plan.c.beside(arrays.c, rows[1])
             exact += beta * as_float32(part, plan.out_dtype, cupy)
         if plan.activation is not None:
             exact = parse_expression(plan.activation).evaluate(exact, cupy)

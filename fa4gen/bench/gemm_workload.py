@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from fa4gen.bench.workload import LARGEST_SIZE, size_word
+from fa4gen.epilogues import RESIDUALS, residual_of
 from fa4gen.errors import ConfigError, Problem
 
 if TYPE_CHECKING:
@@ -17,8 +18,7 @@ if TYPE_CHECKING:
 
 DEFAULT_SIZES = "2k,4k,8k,16k,8192x28672x8192"
 ALPHA = 1.0
-BETAS = {"none": 0.0, "matrix": 0.5, "row": 1.0}
-"""By residual. A row is a bias, and PyTorch passes one to cuBLAS's epilogue only at 1."""
+BETAS = {residual.name: residual.beta for residual in RESIDUALS}
 PROTOCOL: Mapping[str, Any] = {
     "alpha": ALPHA,
     "beta": BETAS,
@@ -61,9 +61,10 @@ class GemmWorkload:
     def bytes_moved(self, plan: GemmPlan) -> int:
         """Count the bytes of A, B, C and D, each once."""
         factors = plan.element_bytes * self.k * (self.m + self.n)
-        matrices = 2 if plan.residual == "matrix" else 1
-        row = plan.out_element_bytes * self.n if plan.residual == "row" else 0
-        return self.batch * (factors + plan.out_element_bytes * self.n * self.m * matrices) + row
+        residual = residual_of(plan.residual)
+        of_c = residual.elements(self.m, self.n) * (self.batch if residual.is_matrix else 1)
+        outputs = self.batch * self.n * self.m + of_c
+        return self.batch * factors + plan.out_element_bytes * outputs
 
     def count_sets(self, plan: GemmPlan, l2_bytes: int) -> int:
         """Return how many sets of arrays take turns, so that no call finds its arrays in L2."""
@@ -104,8 +105,7 @@ def problem_words(facts: Mapping[str, Any]) -> str:
         words.append(f"{facts['out_dtype']} out")
     if (facts["a_major"], facts["b_major"]) != ("k", "k"):
         words.append(f"A {facts['a_major']}-major, B {facts['b_major']}-major")
-    residual = {"none": "no residual", "matrix": "residual", "row": "bias"}
-    words.append(residual[facts["residual"]])
+    words.append(residual_of(facts["residual"]).short)
     if facts["activation"] is not None:
         words.append(facts["activation"])
     return ", ".join(words)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from fa4gen.bench.results import GemmSizeResult
+from fa4gen.epilogues import residual_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -48,11 +49,12 @@ def most_alike(facts: Mapping[str, Any], others: Iterable[Mapping[str, Any]]) ->
     other facts, tiles above all; the first of equals. None for a config that has no residual
     itself, and where there is no such other.
     """
-    if facts["residual"] == "none":
+    if not residual_of(facts["residual"]).exists:
         return None
     shared = {
         place: sum(other.get(key) == value for key, value in facts.items())
         for place, other in enumerate(others)
-        if other["residual"] == "none" and all(other[key] == facts[key] for key in PROBLEM)
+        if not residual_of(other["residual"]).exists
+        and all(other[key] == facts[key] for key in PROBLEM)
     }
     return max(shared, key=lambda place: shared[place], default=None)

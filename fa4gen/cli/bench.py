@@ -119,7 +119,7 @@ def command(
     imported, and FlashAttention-3 where --fa3 names its library. A causal mask counts half, a
     window the pairs it leaves.
 
-    Matrix products: alpha is 1, beta 0.5 with a matrix as residual and 1 with a row. The peer is
+    Matrix products: alpha is 1, beta 0.5 with a matrix as residual and 1 with a bias. The peer is
     cuBLAS through PyTorch: mm without a residual, addmm with one. Where a run has configs with a
     residual and without, it also says what the residual costs.
 

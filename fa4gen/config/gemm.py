@@ -6,12 +6,16 @@ with a batch in front. alpha and beta are arguments of the call.
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import Field, field_validator
 
 from fa4gen.config.expression import parse_expression
+from fa4gen.epilogues import ResidualValue, residual_of
 from fa4gen.strict import Auto, Strict, Whole
+
+if TYPE_CHECKING:
+    from fa4gen.epilogues import Residual
 
 
 class GemmKeys(Strict):
@@ -31,8 +35,7 @@ class GemmKeys(Strict):
     """The extent of A that is contiguous in memory."""
     b_major: Literal["k", "n"] = "k"
     """The extent of B that is contiguous in memory; k for the weights of a linear layer."""
-    residual: Literal["none", "matrix", "row"] = "none"
-    """What C is: absent, a matrix of the output's shape, or one row for all rows (a bias)."""
+    residual: ResidualValue = "none"
     activation: Annotated[str, Field(min_length=1, max_length=200)] | None = None
     """Applied to x = alpha * A . B + beta * C: an expression over x, such as max(x, 0)."""
     BN: Annotated[Literal[64, 128, 192, 256], Whole] | Auto = "auto"
@@ -48,6 +51,11 @@ class GemmKeys(Strict):
     @classmethod
     def _is_expression(cls, text: str | None) -> str | None:
         return None if text is None else parse_expression(text).text
+
+    @property
+    def c(self) -> Residual:
+        """What C is."""
+        return residual_of(self.residual)
 
     @property
     def resolved_out_dtype(self) -> str:

@@ -51,12 +51,13 @@ class CheckedGemm:
     b: TensorView
     """(batch, k, n)."""
     c: TensorView | None
-    """(batch, m, n), or (batch, n) for a row."""
+    """(batch, m, n), or without axes that it lacks."""
     out: TensorView
     """(batch, m, n)."""
     alpha: float
     beta: float
     size: GemmSize
+    c_axes: tuple[str, ...]
 
     def tensor(self, name: str) -> TensorView:
         """Return the tensor called "a", "b", "c" or "out"; KeyError for an absent C."""
@@ -67,17 +68,10 @@ class CheckedGemm:
 
     def axes(self, name: str) -> tuple[str, ...]:
         """Return the names of the axes of ``tensor(name)``."""
-        if name == "c" and self.c is not None and len(self.c.shape) == 2:
-            return ("batch", "n")
-        return AXES[name]
+        return self.c_axes if name == "c" else AXES[name]
 
 
-AXES = {
-    "a": ("batch", "m", "k"),
-    "b": ("batch", "k", "n"),
-    "c": ("batch", "m", "n"),
-    "out": ("batch", "m", "n"),
-}
+AXES = {"a": ("batch", "m", "k"), "b": ("batch", "k", "n"), "out": ("batch", "m", "n")}
 
 
 def as_factor(name: str, value: object) -> float:
@@ -118,7 +112,7 @@ def check_gemm_arguments(plan: GemmPlan, arguments: GemmArguments) -> CheckedGem
     refuse(_check_axes(plan, views))
     views, problems = _with_batch(plan, views)
     wrong = {problem.key for problem in problems}
-    shapes = (problem for problem in _check_shapes(views) if problem.key not in wrong)
+    shapes = (problem for problem in _check_shapes(plan, views) if problem.key not in wrong)
     refuse([*problems, *_check_types(plan, views), *shapes])
     refuse(problem for name, view in views.items() for problem in _check_memory(plan, name, view))
     if "out" not in views:
@@ -136,6 +130,7 @@ def check_gemm_arguments(plan: GemmPlan, arguments: GemmArguments) -> CheckedGem
         alpha=as_factor("alpha", arguments.alpha),
         beta=as_factor("beta", arguments.beta),
         size=GemmSize(batch, m, views["b"].shape[2], k),
+        c_axes=plan.c.batched_axes,
     )
 
 
@@ -157,16 +152,15 @@ def gemm_scalar_values(
 
 
 def _check_c(plan: GemmPlan, c: TensorView | None) -> list[Problem]:
-    if plan.residual == "none" and c is not None:
+    if not plan.c.exists and c is not None:
         return [wrong("c", "an array", "no c", "this kernel was generated with residual: none")]
-    if plan.residual != "none" and c is None:
-        what = {"matrix": "an array of the output's shape", "row": "an array of n elements"}
-        return [wrong("c", "nothing", f"{what[plan.residual]} (residual: {plan.residual})")]
+    if plan.c.exists and c is None:
+        return [wrong("c", "nothing", f"{plan.c.expected} (residual: {plan.residual})")]
     return []
 
 
 def _named_axes(plan: GemmPlan, name: str) -> tuple[str, ...]:
-    return ("batch", "n") if name == "c" and plan.residual == "row" else AXES[name]
+    return plan.c.batched_axes if name == "c" else AXES[name]
 
 
 def _check_axes(plan: GemmPlan, views: dict[str, TensorView]) -> list[Problem]:
@@ -237,7 +231,7 @@ def _check_types(plan: GemmPlan, views: dict[str, TensorView]) -> list[Problem]:
     return problems
 
 
-def _check_shapes(views: dict[str, TensorView]) -> list[Problem]:
+def _check_shapes(plan: GemmPlan, views: dict[str, TensorView]) -> list[Problem]:
     batch, m, k = views["a"].shape
     n = views["b"].shape[2]
     extents = {"batch": batch, "m": m, "n": n, "k": k}
@@ -254,7 +248,7 @@ def _check_shapes(views: dict[str, TensorView]) -> list[Problem]:
     for name, view in views.items():
         if name == "a":
             continue
-        axes = ("batch", "n") if len(view.shape) == 2 else AXES[name]
+        axes = _named_axes(plan, name)
         expected = tuple(extents[axis] for axis in axes)
         if view.shape != expected:
             words = ", ".join(axes)
@@ -266,8 +260,8 @@ def _check_memory(plan: GemmPlan, name: str, view: TensorView) -> list[Problem]:
     """Addresses and strides; a tensor without elements is never touched, and may have any."""
     if 0 in view.shape:
         return []
-    axes = ("batch", "n") if len(view.shape) == 2 else AXES[name]
-    contiguous = {"a": plan.a_major, "b": plan.b_major}.get(name, "n")
+    axes = _named_axes(plan, name)
+    contiguous = {"a": plan.a_major, "b": plan.b_major}.get(name, axes[-1])
     remedy = f"pass a copy of {name} in which {contiguous} is contiguous and the rest padded"
     problems = []
     if view.pointer % ALIGNMENT:
@@ -305,7 +299,7 @@ def _check_overlap(plan: GemmPlan, views: dict[str, TensorView]) -> list[Problem
         if view is None or (name == "c" and _same_memory(view, out)):
             continue
         if may_overlap(out, plan.out_element_bytes, view, _element_bytes(plan, name)):
-            but = ", or C's own memory" if name == "c" and plan.residual == "matrix" else ""
+            but = ", or C's own memory" if name == "c" and plan.c.is_matrix else ""
             problems.append(
                 wrong("out", f"memory that overlaps {name}'s", f"memory of its own{but}")
             )

@@ -79,7 +79,7 @@ def gemm_args(plan: GemmPlan, arguments: GemmArguments) -> GemmArgs:
         beta=arguments.beta,
     )
     if c is not None:
-        args.c = matrix(c, 1 if plan.residual == "row" else 2, plan.out_element_bytes, 1)
+        args.c = matrix(c, len(plan.c.axes), plan.out_element_bytes, 1)
     return args
 
 

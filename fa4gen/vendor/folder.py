@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from fa4gen.designs.registry import FAMILIES
+from fa4gen.epilogues import RESIDUALS
 from fa4gen.masks import MASKS
 from fa4gen.render.environment import open_templates
 from fa4gen.render.render import GENERATOR
@@ -88,6 +89,7 @@ def template_values(request: Request, facts: tuple[KernelFacts, ...]) -> dict[st
         "generator": GENERATOR,
         "masks": MASKS,
         "scores": SCORES,
+        "residuals": RESIDUALS,
         "mask_names": tuple(fact.launcher.mask for fact in facts),
         "families": families_of(facts),
         "mixed_tile_heights": any(fact.launcher.mixed_tile_heights for fact in facts),

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
 _FLOAT_LITERAL = re.compile(r"(\d\.?\d*(?:e[+-]?\d+)?)f\b")
 _FLOAT_FUNCTION = re.compile(r"\b(erf|exp|log|tanh|sqrt|fabs|fmax|fmin)f\(")
-RESIDUALS = {"none": "RESIDUAL_NONE", "matrix": "RESIDUAL_MATRIX", "row": "RESIDUAL_ROW"}
 SIZES = (
     # batch, m, n, k
     (1, 4096, 4096, 4096),
@@ -47,7 +46,8 @@ class GemmFamily:
             max_extent=LARGEST_EXTENT,
             a_m_major=plan.a_major == "m",
             b_n_major=plan.b_major == "n",
-            residual=RESIDUALS[plan.residual],
+            residual=f"RESIDUAL_{plan.residual.upper()}",
+            c_axes=plan.c.axes,
             activation="NULL" if plan.activation is None else json.dumps(plan.activation),
         )
 

@@ -83,6 +83,8 @@ class LauncherFacts:
     a_m_major: bool = False
     b_n_major: bool = False
     residual: str = ""
+    c_axes: tuple[str, ...] = ()
+    """Of "m" and "n" those that C has, beside its batch."""
     activation: str = "NULL"
     """A C string, or NULL."""
 

@@ -52,7 +52,7 @@ def view_of(shape, pointer, element_bytes, *, contiguous=-1, padding=0):
 
 def checked_arguments(plan, batch=2, m=100, n=72, k=40, padding=0):
     size = plan.out_element_bytes
-    c_shape = {"none": None, "row": (batch, n), "matrix": (batch, m, n)}[plan.residual]
+    c_shape = (batch, *plan.c.extents(m, n)) if plan.c.exists else None
     a_inner, b_inner = -1 if plan.a_major == "k" else -2, -2 if plan.b_major == "k" else -1
     return check_gemm_arguments(
         plan,

@@ -53,7 +53,7 @@ def make_arguments(plan=PLAN, m=40, n=72, k=64, batch=(), **changes):
     """Good arguments for ``plan``; each other keyword replaces fields of one argument, or it."""
     dtype = {"bf16": "bfloat16", "fp8_e4m3": "uint8"}[plan.dtype]
     out_dtype = {"bf16": "bfloat16", "fp32": "float32"}[plan.out_dtype]
-    c_shape = {"matrix": (*batch, m, n), "row": (*batch, n), "none": None}[plan.residual]
+    c_shape = (*batch, *plan.c.extents(m, n)) if plan.c.exists else None
     arguments = GemmArguments(
         contiguous((*batch, m, k), GAP, dtype, swapped=plan.a_major == "m"),
         contiguous((*batch, k, n), 2 * GAP, dtype, swapped=plan.b_major == "k"),

@@ -25,7 +25,7 @@ ORDER_SLOTS = 2
 def gemm_barriers(values: Values) -> tuple[Barrier, ...]:
     """Return the rows of the table, not yet placed in shared memory."""
     rows = [*_input_rows(values), *_accumulator_rows(values)]
-    if values.has_residual:
+    if values.c.exists:
         rows += [*_residual_rows(values), *_order_rows()]
     if values.scheduler == "dynamic":
         rows += _tile_rows(values)
@@ -146,7 +146,7 @@ def _tile_rows(values: Values) -> tuple[Barrier, Barrier, Barrier]:
     MMA warp that issues.
     """
     pair = values.is_pair
-    readers = values.cta_group * (5 + values.has_residual) + 1
+    readers = values.cta_group * (5 + values.c.exists) + 1
     full = barrier_row(
         "tile_full",
         TILE_SLOTS,

@@ -31,11 +31,12 @@ def gemm_regions(values: Values) -> tuple[SharedRegion, ...]:
         ),
     ]  # fmt: skip
     small = _small_regions(values)
-    if config.residual == "matrix":
+    if values.c.is_matrix:
         holds = f"Ring of C: {_panels(values)}"
         regions.append(slots_of("residual", values.num_epi_stages, values.residual_bytes, holds))
-    elif config.residual == "row":
-        holds = f"Ring of C: {values.slot_panels} x {values.out_panel_columns} of one row"
+    elif values.c.exists:
+        elements = values.c.elements(values.BM, values.out_panel_columns)
+        holds = f"Ring of C: {values.residual_copies} x {elements} of one {values.c.name}"
         size = values.num_epi_stages * values.residual_bytes
         # After everything that is swizzled: TMA writes to multiples of 128 bytes.
         small.insert(0, SharedRegion("residual", 0, size, 128, values.num_epi_stages, holds))

@@ -19,7 +19,7 @@ def gemm_roles(values: Values) -> tuple[Role, ...]:
     leader = " for both CTAs" if values.is_pair else ""
     rows = [
         ("epilogue", EPILOGUE_WARPS, "reads the sums, adds the residual, stores the output"
-         if values.has_residual else "reads the sums, stores the output"),
+         if values.c.exists else "reads the sums, stores the output"),
     ]  # fmt: skip
     if values.scheduler == "dynamic":
         rows.append(("scheduler", 1, f"asks the hardware for the next tile{leader}"))
@@ -27,7 +27,7 @@ def gemm_roles(values: Values) -> tuple[Role, ...]:
         ("load", 1, "issues the TMA loads of A and B"),
         ("mma", 1, f"issues the products{leader}; has the tensor memory"),
     ]
-    if values.has_residual:
+    if values.c.exists:
         rows.append(("residual", 1, "issues the TMA loads of C, ahead of the epilogue"))
     roles = []
     first = 0
@@ -60,18 +60,14 @@ def gemm_tensor_maps(values: Values) -> tuple[TensorMapPlan, ...]:
 def summarise(values: Values) -> tuple[str, ...]:
     """Return the resolved parameters in words."""
     config = values.config
-    residual = {
-        "none": "no residual",
-        "matrix": f"a matrix as residual, {values.num_epi_stages} slots",
-        "row": f"a row as residual, {values.num_epi_stages} slots",
-    }[config.residual]
+    slots = f", {values.num_epi_stages} slots" if values.c.exists else ""
     rows = values.cta_group * values.BM
     lines = [
         f"{config.dtype}, A {config.a_major}-major, B {config.b_major}-major, sums in float32; "
         f"output {config.resolved_out_dtype}, {values.num_out_stages} slots",
         f"tiles of {rows} x {values.BN}, {values.BK} along k a stage, {values.num_stages} stages; "
         f"{values.num_accum_stages} accumulators",
-        f"{residual}; {values.scheduler} scheduler",
+        f"{values.c.words}{slots}; {values.scheduler} scheduler",
     ]
     if config.activation is not None:
         lines.append(f"activation {config.activation}")

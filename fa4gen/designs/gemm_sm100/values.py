@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from fa4gen.config.gemm import BlackwellGemmConfig
 from fa4gen.designs.shared.choices import ChoiceLog
 from fa4gen.designs.shared.gemm_model import accumulator_layout
+from fa4gen.designs.shared.shared_memory import align_up
 from fa4gen.designs.shared.values import ELEMENT_BYTES, PANEL_BYTES, GemmValues, take_out_dtype
 
 if TYPE_CHECKING:
@@ -88,23 +89,26 @@ class Values(GemmValues[BlackwellGemmConfig]):
         return self.slot_panels * self.out_panel_bytes
 
     @property
-    def residual_bytes(self) -> int:
-        """Bytes of a slot of the residual: as the output's, or the same columns of one row."""
-        if self.config.residual == "row":
-            return self.slot_panels * PANEL_BYTES
-        return self.out_bytes
+    def residual_copies(self) -> int:
+        """TMA loads of C that a step of the epilogue needs: one of each panel's columns."""
+        return self.slot_panels if "n" in self.c.axes else 1
 
     @property
     def residual_copy_bytes(self) -> int:
         """Bytes that TMA brings into a slot of the residual."""
-        if self.config.residual == "row":
-            return self.slot_panels * self.out_panel_columns * self.out_element_bytes
-        return self.out_bytes
+        elements = self.c.elements(self.BM, self.out_panel_columns)
+        return self.residual_copies * elements * self.out_element_bytes
+
+    @property
+    def residual_bytes(self) -> int:
+        """Bytes of a slot of the residual: TMA writes to multiples of 128 bytes."""
+        copies = self.residual_copies
+        return copies * align_up(self.residual_copy_bytes // copies, PANEL_BYTES)
 
     @property
     def num_warps(self) -> int:
         """Epilogue, scheduler, load, mma, residual: those that there are."""
-        return 4 + (self.scheduler == "dynamic") + 2 + self.has_residual
+        return 4 + (self.scheduler == "dynamic") + 2 + self.c.exists
 
 
 def panel_bytes(line: int) -> int:
@@ -147,7 +151,7 @@ def decide(
 
 
 def _epi_stages(config: BlackwellGemmConfig, log: ChoiceLog) -> int:
-    if config.residual == "none":
+    if not config.c.exists:
         log.note("num_epi_stages", 0, "derived", "there is no residual to wait for")
         return 0
     return log.take("num_epi_stages", config.num_epi_stages, 2, "one is loaded while one is added")
@@ -203,6 +207,6 @@ def _stages(draft: Values, most_stages: Callable[[Values], int], log: ChoiceLog)
     rest = draft.num_out_stages * draft.out_bytes + draft.num_epi_stages * draft.residual_bytes
     reason = (
         f"{fit} of {draft.a_bytes} + {draft.b_bytes} bytes fit the {draft.arch.shared_bytes} of "
-        f"shared memory beside {rest} for the {'residual and the ' * draft.has_residual}output"
+        f"shared memory beside {rest} for the {'residual and the ' * draft.c.exists}output"
     )
     return log.take("num_stages", draft.config.num_stages, max(1, fit), reason)

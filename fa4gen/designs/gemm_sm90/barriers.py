@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from fa4gen.designs.gemm_sm90.values import WGMMA_ROWS
 from fa4gen.designs.shared.barriers import barrier_row
 
 if TYPE_CHECKING:
@@ -53,7 +54,7 @@ def _input_rows(values: Values) -> tuple[Barrier, Barrier]:
 
 def _epi_rows(values: Values, consumer: int) -> tuple[Barrier, Barrier]:
     """Return the rows of the output's slots of one consumer warpgroup: ready, then written."""
-    loads = values.config.residual != "none"
+    loads = values.c.exists
     ready = barrier_row(
         f"epi{consumer}_ready",
         values.num_epi_stages,
@@ -62,7 +63,7 @@ def _epi_rows(values: Values, consumer: int) -> tuple[Barrier, Barrier]:
         "the transfer warp, then the bytes of C" if loads else "the transfer warp",
         f"consumer {consumer}",
         "the residual is in its slot, which may be overwritten with the output"
-        if values.config.residual == "matrix"
+        if values.c.is_matrix
         else "the residual has landed, and the output's slot is free"
         if loads
         else "the output's slot is free",
@@ -83,8 +84,5 @@ def _epi_rows(values: Values, consumer: int) -> tuple[Barrier, Barrier]:
 
 def residual_bytes(values: Values) -> int:
     """Return the bytes of C that come with one panel of the output."""
-    return {
-        "none": 0,
-        "matrix": values.epi_bytes,
-        "row": values.out_panel_columns * values.out_element_bytes,
-    }[values.config.residual]
+    elements = values.c.elements(WGMMA_ROWS, values.out_panel_columns)
+    return elements * values.out_element_bytes

@@ -12,7 +12,8 @@ if TYPE_CHECKING:
     from fa4gen.designs.gemm_sm90.values import Values
     from fa4gen.designs.shared.model import SharedRegion
 
-ROW_ALIGNMENT = 128
+RESIDUAL_ALIGNMENT = 128
+"""Bytes, as TMA requires."""
 MAX_STAGES = 16
 """The schema's limit."""
 
@@ -23,7 +24,7 @@ def gemm_regions(values: Values) -> tuple[SharedRegion, ...]:
     majors = {"k": "k", "m": "m", "n": "n"}
     out = config.resolved_out_dtype
     panels = values.num_consumer_warpgroups * values.num_epi_stages
-    residual = "the residual, then " if config.residual == "matrix" else ""
+    residual = "the residual, then " if values.c.is_matrix else ""
     regions = [
         slots_of(
             "a",
@@ -47,14 +48,15 @@ def gemm_regions(values: Values) -> tuple[SharedRegion, ...]:
             f"{WGMMA_ROWS} x {values.out_panel_columns} {out}, 128-byte swizzle",
         ),
     ]
-    if config.residual == "row":
+    if values.c.exists and not values.c.is_matrix:
+        elements = values.c.elements(WGMMA_ROWS, values.out_panel_columns)
         regions.append(
             slots_of(
-                "row",
+                "residual",
                 panels,
                 residual_bytes(values),
-                f"The residual's row beside each panel: {values.out_panel_columns} {out}",
-                alignment=ROW_ALIGNMENT,
+                f"The residual's {values.c.name} beside each panel: {elements} {out}",
+                alignment=RESIDUAL_ALIGNMENT,
             )
         )
     regions.append(barrier_region(gemm_barriers(values)))

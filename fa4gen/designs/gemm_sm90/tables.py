@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 def gemm_roles(values: Values) -> tuple[Role, ...]:
     """Return the loader, a transfer warp for each consumer, and the consumers."""
     producer = values.registers.producer
-    residual = values.config.residual != "none"
+    residual = values.c.exists
     carries = "loads the residual ahead of, and stores the output of," if residual else "stores"
     transfers = [
         Role(
@@ -65,14 +65,9 @@ def summarise(values: Values) -> tuple[str, ...]:
     """Return the resolved parameters in words."""
     config = values.config
     consumers = values.num_consumer_warpgroups
-    residual = {
-        "none": "no residual",
-        "matrix": "a matrix as residual",
-        "row": "a row as residual",
-    }[config.residual]
     lines = [
         f"{config.dtype}, A {config.a_major}-major, B {config.b_major}-major, sums in float32; "
-        f"output {config.resolved_out_dtype}, {residual}",
+        f"output {config.resolved_out_dtype}, {values.c.words}",
         f"tiles of {values.BM} x {values.BN}, {values.BK} along k a stage, {values.num_stages} "
         f"stages; {consumers} consumer warpgroup{'s' * (consumers > 1)}"
         + (", a tile each in turn" if values.ping_pong else ""),

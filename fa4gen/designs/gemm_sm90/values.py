@@ -97,7 +97,7 @@ def decide(
 
 
 def _epi_stages(config: HopperGemmConfig, log: ChoiceLog) -> int:
-    default = 4 if config.residual == "matrix" else 3
+    default = 4 if config.c.is_matrix else 3
     reason = f"measured: with {default}, the output waits for no store; worth a stage of A and B"
     return log.take("num_epi_stages", config.num_epi_stages, default, reason)
 

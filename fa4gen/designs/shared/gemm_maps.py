@@ -22,7 +22,7 @@ def gemm_tensor_maps(
     """Return the maps of A, B, C where there is one, and the output.
 
     ``panel_bytes``: of a line of a panel of A, and of B. ``b_lines`` that a CTA loads of B;
-    ``out_rows`` and ``out_columns``: of a box of the output, and of a matrix C.
+    ``out_rows`` and ``out_columns``: of a box of the output and of C.
     """
     config, size, out_size = values.config, values.element_bytes, values.out_element_bytes
     a_dims = ("k", "m", "batch") if config.a_major == "k" else ("m", "k", "batch")
@@ -34,8 +34,8 @@ def gemm_tensor_maps(
         tensor_map("b", b_dims, (panel_bytes[1] // size, b_lines, 1), size),
     ]
     out = tensor_map("out", out_dims, (out_columns, out_rows, 1), out_size)
-    if config.residual == "matrix":
-        maps.append(tensor_map("c", out_dims, out.box, out_size))
-    elif config.residual == "row":
-        maps.append(tensor_map("c", ("n", "batch"), (out_columns, 1), out_size, swizzled=False))
+    if values.c.exists:
+        box = (*values.c.extents(out_rows, out_columns)[::-1], 1)
+        matrix = values.c.is_matrix
+        maps.append(tensor_map("c", values.c.dims, box, out_size, swizzled=matrix))
     return (*maps, out)

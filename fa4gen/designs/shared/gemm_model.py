@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from fa4gen.designs.shared.kernel_model import KernelPlan
+from fa4gen.epilogues import residual_of
+
+if TYPE_CHECKING:
+    from fa4gen.epilogues import Residual
 
 AccumulatorLayout = Literal["rows", "quarters", "halves"]
 """rows: a row in each of the 128 lanes. quarters: 64 rows, 16 in the first lanes of each quarter.
@@ -31,7 +35,7 @@ class GemmPlan(KernelPlan):
     b_major: str
     """"k" or "n"."""
     residual: str
-    """"none", "matrix" or "row"."""
+    """The name of what C is; see ``c``."""
     activation: str | None
     """What is applied to alpha * A . B + beta * C, as the config writes it."""
     activation_cuda: str | None
@@ -53,12 +57,16 @@ class GemmPlan(KernelPlan):
     """Columns of the output that pass through shared memory together, a swizzled panel."""
 
     @property
+    def c(self) -> Residual:
+        """What C is."""
+        return residual_of(self.residual)
+
+    @property
     def operation(self) -> str:
         """What the kernel computes, in a line."""
-        sums = "alpha * A . B" + (" + beta * C" if self.residual != "none" else "")
+        sums = "alpha * A . B" + " + beta * C" * self.c.exists
         output = f"activation({sums})" if self.activation else sums
-        row = ", one row C for all rows" if self.residual == "row" else ""
-        return f"matrix product, D = {output}{row}"
+        return f"matrix product, D = {output}{self.c.operation}"
 
     @property
     def keeps_addresses(self) -> bool:

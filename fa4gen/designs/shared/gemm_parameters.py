@@ -18,15 +18,13 @@ def gemm_parameters(config: GemmKeys) -> tuple[Parameter, ...]:
         Parameter("a_map", MAP_TYPE, f"A (batch, m, k), {config.a_major} contiguous"),
         Parameter("b_map", MAP_TYPE, f"B (batch, k, n), {config.b_major} contiguous"),
     ]
-    if config.residual == "matrix":
-        rows.append(Parameter("c_map", MAP_TYPE, "C (batch, m, n), n contiguous"))
-    elif config.residual == "row":
-        rows.append(Parameter("c_map", MAP_TYPE, "C (batch, n), added to every row"))
+    if config.c.exists:
+        rows.append(Parameter("c_map", MAP_TYPE, config.c.described))
     rows += [
         Parameter("out_map", MAP_TYPE, "output (batch, m, n), n contiguous"),
         Parameter("alpha", "float", "factor of A . B"),
     ]
-    if config.residual != "none":
+    if config.c.exists:
         rows.append(Parameter("beta", "float", "factor of C, which is not looked at where it is 0"))
     return (
         *rows,

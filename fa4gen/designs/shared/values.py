@@ -15,6 +15,7 @@ from fa4gen.designs.shared.hardware import ARCHITECTURES, Architecture
 if TYPE_CHECKING:
     from fa4gen.designs.shared.choices import ChoiceLog
     from fa4gen.designs.shared.roles import RegisterSplit
+    from fa4gen.epilogues import Residual
 
 Scheduler = Literal["static", "dynamic"]
 C = TypeVar(
@@ -176,9 +177,9 @@ class GemmValues(DesignValues[G]):
         return self.cta_group == 2
 
     @property
-    def has_residual(self) -> bool:
-        """Whether there is a C."""
-        return self.config.residual != "none"
+    def c(self) -> Residual:
+        """What C is."""
+        return self.config.c
 
     @property
     def activation_cuda(self) -> str | None:

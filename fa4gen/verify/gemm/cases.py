@@ -109,12 +109,12 @@ def emulated_cases(plan: GemmPlan) -> tuple[GemmCase, ...]:
         # At least three tiles per CTA, where the emulator has four CTAs.
         GemmCase("tiles/many", rows + 5, 2 * n + 9, k + 8, batch=2 if plan.cta_group == 2 else 3),
     ]
-    if plan.residual != "none":
+    if plan.c.exists:
         cases += [
             GemmCase("factor/beta_0", 40, 40, 40, beta=0.0, nan_in_c=True),
             GemmCase("residual/positions", rows + 7, n + 24, 16, beta=1.0, data="positions"),
         ]
-    if plan.residual == "matrix":
+    if plan.c.is_matrix:
         cases.append(GemmCase("residual/in_place", rows + 3, n + 9, 40, in_place=True))
     return unique(cases)
 
@@ -175,7 +175,7 @@ def _batches(plan: GemmPlan) -> Iterable[GemmCase]:
     yield GemmCase("batch/33", 40, 40, 40, batch=33)
     yield GemmCase("batch/no_k", 40, 48, 0, batch=3)
     yield GemmCase("batch/shared_b", 130, 136, 100, batch=4, shared=("b",))
-    if plan.residual != "none":
+    if plan.c.exists:
         yield GemmCase("batch/shared_c", 130, 136, 100, batch=4, shared=("c",))
         yield GemmCase("batch/shared_b_c", 65, 100, 100, batch=3, shared=("b", "c"), padded=True)
 
@@ -185,7 +185,7 @@ def _factors(plan: GemmPlan) -> Iterable[GemmCase]:
     yield GemmCase("factor/alpha_0", m, n, k, alpha=0.0)
     yield GemmCase("factor/negative", m, n, k, alpha=-0.7, beta=-1.3)
     yield GemmCase("factor/small", m, n, k, alpha=2.0**-9, beta=2.0**-9)
-    if plan.residual != "none":
+    if plan.c.exists:
         yield GemmCase("factor/beta_0", m, n, k, beta=0.0)
         yield GemmCase("factor/beta_0_nan", m, n, k, beta=0.0, nan_in_c=True)
         yield GemmCase("factor/beta_1", m, n, k, beta=1.0)
@@ -194,7 +194,7 @@ def _factors(plan: GemmPlan) -> Iterable[GemmCase]:
 
 def _residuals(plan: GemmPlan) -> Iterable[GemmCase]:
     """C whose elements identify their position; C that is overwritten."""
-    if plan.residual == "none":
+    if not plan.c.exists:
         return
     rows = plan.cta_group * plan.BM
     for index, (m, n) in enumerate(((rows, plan.BN), (2 * rows + 7, 2 * plan.BN + 24), (77, 1000))):
@@ -203,7 +203,7 @@ def _residuals(plan: GemmPlan) -> Iterable[GemmCase]:
         )
         yield positions
     yield replace(positions, name="residual/positions_batch", m=rows + 1, n=99, batch=3)
-    if plan.residual == "matrix":
+    if plan.c.is_matrix:
         yield GemmCase("residual/in_place", rows + 3, plan.BN + 9, 200, in_place=True)
         yield GemmCase("residual/in_place_batch", 100, 72, 64, batch=3, in_place=True, padded=True)
 
@@ -224,6 +224,6 @@ def _many_tiles(plan: GemmPlan, multiprocessors: int) -> Iterable[GemmCase]:
     yield GemmCase("tiles/tall", tiles * rows // 3 + 1, 2 * plan.BN + 8, plan.BK)
     yield GemmCase("tiles/wide", 2 * rows + 8, tiles * plan.BN // 3 + 1, 40)
     yield GemmCase("tiles/no_k", rows + 1, plan.BN + 8, 0, batch=-(-tiles // 4))
-    if plan.residual != "none":
+    if plan.c.exists:
         side = (2 * rows + 8, tiles * plan.BN // 3 + 8)
         yield GemmCase("tiles/positions", *side, 16, beta=1.0, data="positions")

@@ -25,8 +25,8 @@ Floats = NDArray[np.float32]
 class GemmInputs:
     """Values of the element types as float32; without a batch where the case shares a tensor.
 
-    ``a`` is (batch, m, k), ``b`` (batch, k, n), ``c`` (batch, m, n), or (batch, n) for a row, or
-    None. ``alpha`` and ``beta`` are numbers of float32.
+    ``a`` is (batch, m, k), ``b`` (batch, k, n), ``c`` (batch, m, n), without axes that it
+    lacks, or None. ``alpha`` and ``beta`` are numbers of float32.
     """
 
     a: Floats
@@ -43,7 +43,7 @@ def make_inputs(case: GemmCase, plan: GemmPlan, rng: np.random.Generator) -> Gem
         "a": (batch, case.m, case.k),
         "b": (batch, case.k, case.n),
     }
-    shapes["c"] = (batch, case.m, case.n) if plan.residual == "matrix" else (batch, case.n)
+    shapes["c"] = (batch, *plan.c.extents(case.m, case.n))
     for name in case.shared:
         shapes[name] = (1, *shapes[name][1:])
     a, b, c = (rng.standard_normal(shapes[name], dtype=np.float32) for name in ("a", "b", "c"))
@@ -58,7 +58,7 @@ def make_inputs(case: GemmCase, plan: GemmPlan, rng: np.random.Generator) -> Gem
     return GemmInputs(
         round_to(draft.a, plan.dtype),
         round_to(draft.b, plan.dtype),
-        None if plan.residual == "none" else _rounded(draft.c, plan.out_dtype),
+        _rounded(draft.c, plan.out_dtype) if plan.c.exists else None,
         float(np.float32(draft.alpha)),
         float(np.float32(case.beta)),
     )

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from fa4gen.config.expression import Expression
     from fa4gen.designs.shared.gemm_model import GemmPlan
+    from fa4gen.epilogues import Residual
     from fa4gen.verify.gemm.inputs import GemmInputs
 
 CPU_CHUNK = 1 << 18
@@ -35,6 +36,7 @@ class GemmProblem:
     """What a kernel computes and rounds, except for its tensors' values."""
 
     out_dtype: str
+    residual: Residual
     activation: Expression | None
     accumulation: Accumulation
 
@@ -42,7 +44,7 @@ class GemmProblem:
     def of(cls, plan: GemmPlan) -> GemmProblem:
         """Return what the kernel of ``plan`` does."""
         expression = None if plan.activation is None else parse_expression(plan.activation)
-        return cls(plan.out_dtype, expression, Accumulation.of(plan))
+        return cls(plan.out_dtype, plan.c, expression, Accumulation.of(plan))
 
 
 def compute(problem: GemmProblem, inputs: GemmInputs, xp: Any = np) -> GemmResult:
@@ -53,7 +55,7 @@ def compute(problem: GemmProblem, inputs: GemmInputs, xp: Any = np) -> GemmResul
     if exact.size:
         activation = ActivationError(problem.activation)
         with np.errstate(over="ignore", under="ignore", invalid="ignore"):
-            for at, a, b, c in _blocks(inputs, shape, xp):
+            for at, a, b, c in _blocks(problem, inputs, shape, xp):
                 x, error = _before_activation(problem, inputs, a, b, c, xp)
                 exact[at], lowest, highest = activation.apply(x, error, xp)
                 slack[at] = xp.maximum(highest - exact[at], exact[at] - lowest)
@@ -111,7 +113,9 @@ def _out_batch(inputs: GemmInputs) -> tuple[int]:
     return (inputs.a.shape[0],)
 
 
-def _blocks(inputs: GemmInputs, shape: tuple[int, ...], xp: Any) -> Iterator[tuple[Any, ...]]:
+def _blocks(
+    problem: GemmProblem, inputs: GemmInputs, shape: tuple[int, ...], xp: Any
+) -> Iterator[tuple[Any, ...]]:
     """Yield a place in the output with the float32 rows of A, B and, where it counts, of C."""
     batches, m, n = shape
     rows = max(1, (CPU_CHUNK if xp is np else GPU_CHUNK) // n)
@@ -122,5 +126,5 @@ def _blocks(inputs: GemmInputs, shape: tuple[int, ...], xp: Any) -> Iterator[tup
             c = None
             if inputs.c is not None and inputs.beta != 0:
                 c = inputs.c[batch % inputs.c.shape[0]]
-                c = xp.asarray(c[at[1]] if c.ndim == 2 else c[None])
+                c = xp.asarray(problem.residual.beside(c, at[1]))
             yield at, xp.asarray(inputs.a[batch, at[1]]), b, c

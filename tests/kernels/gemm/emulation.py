@@ -108,7 +108,9 @@ def emulate(kernel: Kernel, problem: Problem, seed: int) -> Outcome:
     some = max(k, 1)  # no map has an extent of 0
     a = _Tensor((batch, m, some), 2 if plan.a_major == "k" else 1, plan.dtype, rng)
     b = _Tensor((batch, some, n), 1 if plan.b_major == "k" else 2, plan.dtype, rng)
-    c = _Tensor((batch, 1 if plan.residual == "row" else m, n), 2, plan.out_dtype, rng)
+    columns = 2 if "n" in plan.c.axes else 1  # the axis of C that is contiguous
+    rows = m if "m" in plan.c.axes else 1
+    c = _Tensor((batch, rows, n if columns == 2 else 1), columns, plan.out_dtype, rng)
     out = _Tensor((batch, m, n), 2, plan.out_dtype, rng)
     out.poison()
     if problem.nan_in_c:
@@ -166,7 +168,7 @@ def _difference(
     if problem.k:
         x += problem.alpha * (exact(a) @ exact(b))
         terms += abs(problem.alpha) * (abs(exact(a)) @ abs(exact(b)))
-    if plan.residual != "none" and problem.beta != 0:
+    if plan.c.exists and problem.beta != 0:
         x += problem.beta * exact(c)
         terms += abs(problem.beta * exact(c))
     found = exact(out)

@@ -69,15 +69,21 @@ class GemmProblem:
             return (self.m, self.k) if plan.a_major == "k" else (self.k, self.m)
         if name == "b":
             return (self.n, self.k) if plan.b_major == "k" else (self.k, self.n)
-        return (1, self.n) if is_row(plan, name) else (self.m, self.n)
+        extents = plan.c.extents(self.m, self.n) if name == "c" else (self.m, self.n)
+        return (1, *extents)[-2:]
 
     def _view(self, plan: GemmPlan, name: str) -> TensorView:
         one = self.operands[name]
         size = element_bytes(plan, name)
         dtype = GEMM_DTYPES[plan.dtype if name in ("a", "b") else plan.out_dtype]
-        shape = {"a": (self.m, self.k), "b": (self.k, self.n)}.get(name, (self.m, self.n))
-        if is_row(plan, name):
-            shape, strides = (self.n,), (size,)
+        shapes = {"a": (self.m, self.k), "b": (self.k, self.n), "out": (self.m, self.n)}
+        shape = (
+            plan.c.extents(self.m, self.n)
+            if name == "c" and plan.c.exists
+            else shapes.get(name, ())
+        )
+        if len(shape) == 1:
+            strides = (size,)
         elif (name == "a" and plan.a_major == "m") or (name == "b" and plan.b_major == "k"):
             strides = (size, one.stride * size)
         else:
@@ -87,16 +93,12 @@ class GemmProblem:
         )
 
 
-def is_row(plan: GemmPlan, name: str) -> bool:
-    return name == "c" and plan.residual == "row"
-
-
 def element_bytes(plan: GemmPlan, name: str) -> int:
     return plan.element_bytes if name in ("a", "b") else plan.out_element_bytes
 
 
 def names(plan: GemmPlan) -> tuple[str, ...]:
-    return ("a", "b", "out") if plan.residual == "none" else ("a", "b", "c", "out")
+    return ("a", "b", "out") if not plan.c.exists else ("a", "b", "c", "out")
 
 
 @st.composite
@@ -111,7 +113,7 @@ def sound_problems(draw: Any, plan: GemmPlan) -> GemmProblem:
         k=draw(extents),
         operands={},
         alpha=draw(factors),
-        beta=1.0 if plan.residual == "none" else draw(factors),
+        beta=1.0 if not plan.c.exists else draw(factors),
     )
     operands = {}
     for i, name in enumerate(names(plan)):
@@ -122,7 +124,7 @@ def sound_problems(draw: Any, plan: GemmPlan) -> GemmProblem:
         if name != "out" and draw(st.sampled_from((False, False, True))):
             batch_stride = 0
         operands[name] = Operand((i + 1) * FAR + 16 * i, batch_stride, stride)
-    if plan.residual == "matrix" and draw(st.sampled_from((False, True))):
+    if plan.c.is_matrix and draw(st.sampled_from((False, True))):
         operands["c"] = operands["out"]
     return replace(problem, operands=operands)
 
@@ -148,12 +150,12 @@ def _change(draw: Any, plan: GemmPlan, problem: GemmProblem, kind: str) -> Any:
             out = replace(base, stride=max(base.stride, 16))
         operands["out"] = replace(out, pointer=base.pointer + shift)
     elif kind == "residual":
-        if plan.residual == "none":
+        if not plan.c.exists:
             operands["c"] = Operand(9 * FAR, 0, 0)
         else:
             operands["c"] = replace(operands["out"], batch_stride=operands["out"].batch_stride + 16)
     elif kind == "factor":
-        which = "alpha" if plan.residual == "none" else draw(st.sampled_from(("alpha", "beta")))
+        which = "alpha" if not plan.c.exists else draw(st.sampled_from(("alpha", "beta")))
         return replace(problem, **{which: draw(st.sampled_from(FACTORS))})
     elif kind == "extent":
         which = draw(st.sampled_from(("batch", "m", "n", "k")))

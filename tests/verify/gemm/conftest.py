@@ -57,9 +57,9 @@ class NumpyGemm:
         if wrong == "first_b" and bits["b"].ndim == 3:
             b = self._matrix(bits, "b", 0, 2)
         c = None
-        if plan.residual != "none" and memory.beta != 0:
-            c = self._matrix(bits, "c", batch, 2 if plan.residual == "matrix" else 1)
-            c = np.broadcast_to(c, out.shape).copy()
+        if plan.c.exists and memory.beta != 0:
+            c = self._matrix(bits, "c", batch, len(plan.c.axes))
+            c = np.broadcast_to(plan.c.beside(c, slice(None)), out.shape).copy()
         total = np.zeros(out.shape, np.float32)
         for start in range(0, a.shape[1], plan.BK):
             if wrong == "lost_block" and start == plan.BK:

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from fa4gen.config.expression import parse_expression
+from fa4gen.epilogues import residual_of
 from fa4gen.verify.gemm.activation import ActivationError
 from fa4gen.verify.gemm.inputs import GemmInputs
 from fa4gen.verify.gemm.reference import GemmProblem, compute
@@ -73,7 +74,9 @@ def test_which_kernels_add_coarsely(make_plan) -> None:
 
 def product(dtype="bf16", out_dtype="bf16", activation=None, c=None, alpha=1.0, beta=1.0, **keys):
     a, b = draw(dtype, **keys)
-    problem = GemmProblem(out_dtype, activation and parse_expression(activation), HOW[dtype])
+    problem = GemmProblem(
+        out_dtype, residual_of("matrix"), activation and parse_expression(activation), HOW[dtype]
+    )
     return compute(problem, GemmInputs(a[None], b[None], c, alpha, beta))
 
 

@@ -87,12 +87,11 @@ class TiledGemm:
 
     def _residual(self, bits: dict[str, Any], at: Place, before: Place) -> Any:
         plan, wrong = self.plan, self.mutant
-        if plan.residual == "none":
+        if not plan.c.exists:
             return None
         batch, i, j = before if wrong == "c_of_the_tile_before" else at
-        c = _batched(from_bits(bits["c"], plan.out_dtype), 2 if plan.residual == "row" else 3)
-        c = c[batch % len(c)]
-        here = c[j][None] if plan.residual == "row" else c[i, j]
+        c = _batched(from_bits(bits["c"], plan.out_dtype), 1 + len(plan.c.axes))
+        here = plan.c.beside(c[batch % len(c)], i)[:, j if "n" in plan.c.axes else slice(None)]
         if wrong == "panels_swapped":
             return np.roll(here, plan.out_panel_columns, axis=1)
         if wrong == "c_of_the_tile_before":  # tiles at the edge are smaller

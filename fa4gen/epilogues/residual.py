@@ -1,0 +1,124 @@
+"""What a kind of residual is to the rest: C of alpha * A . B + beta * C, for each tile's epilogue.
+
+An entry says which axes of the output C has and, in CUDA, how a thread reads the elements that
+belong to its sums from shared memory. Everything else follows from the axes: tensor map, slots and
+barriers, the TMA loads ahead of the epilogue, argument checks, strides in vendored folders, cases,
+reference and benchmarks.
+
+A C with both axes passes through panels like those of the output, swizzled alike; on Hopper they
+are the same slots. Other kinds have small slots of their own with the elements in their order.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+@dataclass(frozen=True)
+class Loads:
+    """CUDA that reads what one thread adds to its sums, line by line."""
+
+    words: tuple[str, ...]
+    """Expressions over what the lines declare: see ``Residual.hopper`` and ``blackwell``."""
+    each: tuple[str, ...] = ()
+    """Within the loop over the groups (Hopper) or chunks (Blackwell) of columns."""
+    once: tuple[str, ...] = ()
+    """Before this loop."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Residual:
+    """A kind of residual."""
+
+    name: str
+    """The config's word."""
+    axes: tuple[str, ...]
+    """Of C without its batch, "m" before "n"; nothing where there is no C."""
+    meaning: str
+    """For the documentation of configs, after the name."""
+    parameter: str = ""
+    """What becomes of C, for the kernel's list of parameters."""
+    operation: str = ""
+    """What follows the formula where a kernel says what it computes."""
+    hopper: Mapping[int, Loads] = field(default_factory=dict)
+    """By the bytes of an element of C. 2: the words are four pairs of elements for the sums of rows
+    r and r + 8 of eight columns, then of the next eight, where r is ``16 * warp + lane / 4``; in
+    the loop, ``group`` counts sixteen columns. 4: two elements, of the columns ``8 * group + lane %
+    4 * 2`` and the next of row ``line + 8 * r``. In scope are ``slot``, the panel's,
+    ``residual_slot``, of other kinds than matrices, ``line``, and ``keep``, a mask for the bits
+    that are read: 0 where beta is."""
+    blackwell: Mapping[int, Loads] = field(default_factory=dict)
+    """By the bytes of an element of C. One word: 16 bytes of C as a ``uint4``, of the chunk ``i``
+    of the thread's row ``place.row``. In scope are ``from``, the slot, and ``has_residual``: the
+    slot is not to be read otherwise, and C is zero."""
+    beta: float = 0.0
+    """The factor of C in benchmarks."""
+    short: str = ""
+    """What it is called in benchmarks."""
+
+    # ---- derived ----
+
+    @property
+    def exists(self) -> bool:
+        """Whether there is a C."""
+        return bool(self.axes)
+
+    @property
+    def is_matrix(self) -> bool:
+        """Whether C has the output's shape: the output may overwrite it."""
+        return self.axes == ("m", "n")
+
+    @property
+    def batched_axes(self) -> tuple[str, ...]:
+        """All axes of C."""
+        return ("batch", *self.axes)
+
+    @property
+    def dims(self) -> tuple[str, ...]:
+        """The dimensions of C's tensor map, the contiguous one first."""
+        return self.batched_axes[::-1]
+
+    @property
+    def words(self) -> str:
+        """What it is, for summaries."""
+        return f"a {self.name} as residual" if self.exists else "no residual"
+
+    @property
+    def expected(self) -> str:
+        """What a call has to give, for messages."""
+        extent = f"{self.axes[-1]} elements" if self.exists else "nothing"
+        return "an array of the output's shape" if self.is_matrix else f"an array of {extent}"
+
+    @property
+    def described(self) -> str:
+        """C with its axes, for the kernel's list of parameters."""
+        return f"C ({', '.join(self.batched_axes)}), {self.parameter}"
+
+    @property
+    def shape(self) -> str:
+        """The axes of one C as Python writes a shape: (m, n) or (n,)."""
+        return f"({', '.join(self.axes)}{',' * (len(self.axes) == 1)})"
+
+    def extents(self, m: Any, n: Any) -> tuple[Any, ...]:
+        """Return the shape of one C."""
+        return tuple({"m": m, "n": n}[axis] for axis in self.axes)
+
+    def elements(self, rows: int, columns: int) -> int:
+        """Count the elements of C that belong to so many rows and columns of the output."""
+        count = 1 if self.exists else 0
+        for extent in self.extents(rows, columns):
+            count *= extent
+        return count
+
+    def beside(self, c: Any, rows: slice) -> Any:
+        """Return the part of C that is added to these rows of the output.
+
+        ``c`` is an array of any package with a batch in front or not; the result has axes of 1 for
+        those that C lacks, and broadcasts.
+        """
+        row = rows if "m" in self.axes else None
+        return c[(..., row, slice(None) if "n" in self.axes else None)]
