@@ -10,6 +10,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from fa4gen.epilogues.column import COLUMN
 from fa4gen.epilogues.matrix import MATRIX
 from fa4gen.epilogues.none import NONE
 from fa4gen.epilogues.residual import Residual
@@ -17,10 +18,10 @@ from fa4gen.epilogues.row import ROW
 
 __all__ = ["RESIDUALS", "Residual", "ResidualValue", "residual_of"]
 
-RESIDUALS: tuple[Residual, ...] = (NONE, MATRIX, ROW)
+RESIDUALS: tuple[Residual, ...] = (NONE, MATRIX, ROW, COLUMN)
 """In the order of their numbers in a vendored folder: a new one goes last."""
 ResidualValue = Annotated[
-    Literal["none", "matrix", "row"],
+    Literal["none", "matrix", "row", "column"],
     Field(description=f"What C is. {'; '.join(f'{r.name}: {r.meaning}' for r in RESIDUALS)}."),
 ]
 """What a config says."""

@@ -12,7 +12,12 @@ from tests.bench.gemm_fakes import FakeTorch, make_plan, tensor
 
 RNG = np.random.default_rng(5)
 A, B = RNG.standard_normal((6, 8)), RNG.standard_normal((8, 5))
-C = {"none": None, "matrix": RNG.standard_normal((6, 5)), "row": RNG.standard_normal(5)}
+C = {
+    "none": None,
+    "matrix": RNG.standard_normal((6, 5)),
+    "row": RNG.standard_normal(5),
+    "column": RNG.standard_normal(6),
+}
 
 
 @pytest.fixture
@@ -46,11 +51,16 @@ def test_without_torch_there_are_no_peers_and_it_is_said(monkeypatch) -> None:
 
 @pytest.mark.parametrize(
     ("residual", "beta", "function"),
-    [("none", 0.0, "mm"), ("matrix", 0.5, "addmm"), ("row", 1.0, "addmm")],
+    [
+        ("none", 0.0, "mm"),
+        ("matrix", 0.5, "addmm"),
+        ("row", 1.0, "addmm"),
+        ("column", 1.0, "addmm"),
+    ],
 )
 def test_cublas_computes_what_ours_does(torch, residual, beta, function) -> None:
     out = prepared(CublasPeer(), make_plan(residual=residual), beta)()
-    c = C[residual]
+    c = C[residual] if residual != "column" else C[residual][:, None]
     np.testing.assert_allclose(out, A @ B + (0 if c is None else beta * c), rtol=1e-4, atol=1e-5)
     options = {} if residual == "none" else {"alpha": 1.0, "beta": beta}
     assert torch.calls == [(function, options)]
@@ -58,7 +68,12 @@ def test_cublas_computes_what_ours_does(torch, residual, beta, function) -> None
 
 @pytest.mark.parametrize(
     ("residual", "beta", "function"),
-    [("none", 0.0, "bmm"), ("matrix", 0.5, "baddbmm"), ("row", 1.0, "baddbmm")],
+    [
+        ("none", 0.0, "bmm"),
+        ("matrix", 0.5, "baddbmm"),
+        ("row", 1.0, "baddbmm"),
+        ("column", 1.0, "baddbmm"),
+    ],
 )
 def test_cublas_computes_a_batch(torch, residual, beta, function) -> None:
     one = arrays(residual)
@@ -67,7 +82,8 @@ def test_cublas_computes_a_batch(torch, residual, beta, function) -> None:
     c = one.c if residual != "matrix" else tensor(np.stack([one.c, 3 * one.c]))
     plan = make_plan(residual=residual)
     CublasPeer().prepare(plan, GemmArrays(a, b, c, out), alpha=1.0, beta=beta)()
-    expected = a @ b + (0 if c is None else beta * c)
+    added = c if residual != "column" else c[:, None]
+    expected = a @ b + (0 if c is None else beta * added)
     np.testing.assert_allclose(out, expected, rtol=1e-4, atol=1e-5)
     assert [name for name, _ in torch.calls] == [function]
     fp8 = make_plan(dtype="fp8_e4m3", out_dtype="bf16")
@@ -124,6 +140,8 @@ def test_fp8(torch) -> None:
     assert torch.calls == [("_scaled_mm", {"out_dtype": "bfloat16", "use_fast_accum": True})]
     with pytest.raises(LeftOutError, match="adds no matrix"):
         prepared(CublasPeer(), make_plan(**fp8, residual="matrix"), 0.5)
+    with pytest.raises(LeftOutError, match="adds no column"):
+        prepared(CublasPeer(), make_plan(**fp8, residual="column"), 1.0)
     with pytest.raises(LeftOutError, match="a row as it is"):
         prepared(CublasPeer(), make_plan(**fp8, residual="row"), 0.5)
     with pytest.raises(LeftOutError, match="k-major"):

@@ -25,6 +25,10 @@ def product(a: Any, b: Any, c: Any, alpha: float, beta: float) -> Any:
     return result if c is None else result + beta * c.astype(np.float64)
 
 
+def beside(plan: Any, c: Any) -> Any:
+    return None if c is None else plan.c.beside(c, slice(None))
+
+
 class FakeKernel:
     """Computes with NumPy; ``forgets`` is what a wrong kernel leaves out."""
 
@@ -38,7 +42,8 @@ class FakeKernel:
         self.prepared.append({"a": a, "b": b, "c": c, "out": out, "beta": beta})
 
         def launch() -> None:
-            result = product(a, b, None if self.forgets == "c" else c, alpha, beta)
+            added = None if self.forgets == "c" else beside(self._plan, c)
+            result = product(a, b, added, alpha, beta)
             if self._plan.activation is not None:
                 result = np.maximum(result, 0)
             if self.forgets == "the middle":
@@ -66,7 +71,8 @@ class FakePeer:
             raise LeftOutError("it is absent")
 
         def run() -> Any:
-            arrays.out[:] = product(arrays.a, arrays.b, arrays.c, alpha, beta) + self.wrong
+            arrays.out[:] = product(arrays.a, arrays.b, beside(plan, arrays.c), alpha, beta)
+            arrays.out[:] += self.wrong
             return np.maximum(arrays.out, 0) if plan.activation is not None else arrays.out
 
         return run
@@ -107,7 +113,9 @@ def bench(monkeypatch):
     return make
 
 
-@pytest.mark.parametrize(("residual", "beta"), [("none", 0.0), ("matrix", 0.5), ("row", 1.0)])
+@pytest.mark.parametrize(
+    ("residual", "beta"), [("none", 0.0), ("matrix", 0.5), ("row", 1.0), ("column", 1.0)]
+)
 @pytest.mark.parametrize("majors", [("k", "k"), ("m", "n")])
 def test_a_kernel_is_timed_beside_its_peers(bench, residual, beta, majors) -> None:
     plan = make_plan(residual=residual, a_major=majors[0], b_major=majors[1], out_dtype="fp32")
@@ -130,12 +138,12 @@ def test_a_kernel_is_timed_beside_its_peers(bench, residual, beta, majors) -> No
     assert given["b"].shape == (32, 64)
     assert given["a"].strides.index(2) == (1 if majors[0] == "k" else 0), "a's major"
     assert given["b"].strides.index(2) == (0 if majors[1] == "k" else 1), "b's major"
-    shape = {"none": None, "matrix": (200, 64), "row": (64,)}[residual]
+    shape = {"none": None, "matrix": (200, 64), "row": (64,), "column": (200,)}[residual]
     assert (given["c"] is None) == (shape is None)
     assert shape is None or given["c"].shape == shape
 
 
-@pytest.mark.parametrize("residual", ["none", "matrix", "row"])
+@pytest.mark.parametrize("residual", ["none", "matrix", "row", "column"])
 @pytest.mark.parametrize("majors", [("k", "k"), ("m", "n")])
 def test_a_batch_is_timed(bench, residual, majors) -> None:
     plan = make_plan(residual=residual, a_major=majors[0], b_major=majors[1], out_dtype="fp32")
@@ -146,7 +154,7 @@ def test_a_batch_is_timed(bench, residual, majors) -> None:
     assert size.cells == ("3 x 200", "64", "32")
     given = FakeKernel.prepared[0]
     assert (given["a"].shape, given["b"].shape) == ((3, 200, 32), (3, 32, 64))
-    shape = {"none": None, "matrix": (3, 200, 64), "row": (64,)}[residual]
+    shape = {"none": None, "matrix": (3, 200, 64), "row": (64,), "column": (200,)}[residual]
     assert (given["c"] is None) == (shape is None)
     assert shape is None or given["c"].shape == shape
 

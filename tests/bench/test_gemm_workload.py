@@ -60,6 +60,8 @@ def test_flop_and_bytes() -> None:
     assert size.bytes_moved(matrix) == 300 + 600 + 4 * 400
     row = SimpleNamespace(element_bytes=1, out_element_bytes=4, residual="row")
     assert size.bytes_moved(row) == 300 + 600 + 4 * 220
+    column = SimpleNamespace(element_bytes=1, out_element_bytes=4, residual="column")
+    assert size.bytes_moved(column) == 300 + 600 + 4 * 210
 
 
 def test_sets_take_turns_where_one_fits_in_l2() -> None:
@@ -94,3 +96,4 @@ def test_problems_in_words() -> None:
     words = "bf16, fp32 out, A k-major, B n-major, bias, max(x, 0)"
     assert problem_words(facts | other) == words
     assert problem_words(facts | {"residual": "none"}) == "bf16, no residual"
+    assert problem_words(facts | {"residual": "column"}) == "bf16, bias along m"

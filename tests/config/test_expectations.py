@@ -132,7 +132,7 @@ def test_what_models_hold_alike_is_reported_once() -> None:
     assert expected.words(("registers",)) == (
         "{producer: ..., consumer: ...}, auto or {softmax: ..., correction: ..., other: ...}"
     )
-    assert expected.words(("residual",)) == "none, matrix or row"
+    assert expected.words(("residual",)) == "none, matrix, row or column"
 
 
 def test_a_family_that_is_not_told_is_a_choice() -> None:

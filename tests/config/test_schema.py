@@ -235,7 +235,7 @@ def test_a_matrix_product_needs_no_more_than_its_type(model: type[GemmKeys]) -> 
         ("sm_90a", "out_dtype", "fp8_e4m3"),
         ("sm_90a", "a_major", "n"),
         ("sm_90a", "b_major", "m"),
-        ("sm_90a", "residual", "column"),
+        ("sm_90a", "residual", "diagonal"),
         ("sm_90a", "residual", True),
         ("sm_90a", "activation", ""),
         ("sm_90a", "activation", "x; y"),

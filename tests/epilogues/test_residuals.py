@@ -21,6 +21,7 @@ PACKAGE = Path(fa4gen.__file__).parent
 DEFINED = {
     "matrix": lambda c, i, j: c[i, j],
     "row": lambda c, i, j: c[j],
+    "column": lambda c, i, j: c[i],
 }
 """What each kind adds to the element of row i and column j."""
 KINDS = [kind for kind in RESIDUALS if kind.exists]

@@ -32,7 +32,7 @@ def plan_of(**keys):
 PLANS = [
     plan_of(arch=arch, residual=residual, a_major=a_major, b_major=b_major, out_dtype=out_dtype)
     for arch in ("sm_90a", "sm_100a")
-    for residual in ("none", "row", "matrix")
+    for residual in ("none", "row", "column", "matrix")
     for a_major, b_major, out_dtype in (("k", "k", "bf16"), ("m", "n", "fp32"))
 ]
 

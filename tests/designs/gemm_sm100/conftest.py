@@ -21,7 +21,7 @@ KEYS: dict[str, list[Any]] = {
     "out_dtype": ["auto", "bf16", "fp16", "fp32"],
     "a_major": ["k", "m"],
     "b_major": ["k", "n"],
-    "residual": ["none", "matrix", "row"],
+    "residual": ["none", "matrix", "row", "column"],
     "cta_group": ["auto", 1, 2],
     "BM": ["auto", 64, 128],
     "BN": ["auto", 64, 128, 192, 256],

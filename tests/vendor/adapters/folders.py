@@ -23,10 +23,11 @@ KERNELS = (
     "depth512_dense_fp8",
     "gemm_bf16_residual_sm90",
     "gemm_bf16_bias_gelu_sm90",
+    "gemm_bf16_column_bias_sm90",
     "gemm_bf16_mn_major_sm90",
     "gemm_fp8_sm90",
 )
-"""With and without lse, with descales; without C, with a matrix and with a row."""
+"""With and without lse, with descales; without C, with a matrix, a row and a column."""
 
 
 def adapter_files(names: tuple[str, ...], plans: dict[str, Plan] | None = None) -> dict[str, str]:

@@ -230,22 +230,29 @@ class Cases:
         self._same_as_c("gemm_bf16_mn_major_sm90", args)
 
     def a_row_for_each_of_a_batch(self) -> None:
+        self._a_bias_for_each_of_a_batch("gemm_bf16_bias_gelu_sm90", 136)
+
+    def a_column_for_each_of_a_batch(self) -> None:
+        self._a_bias_for_each_of_a_batch("gemm_bf16_column_bias_sm90", 200)
+
+    def _a_bias_for_each_of_a_batch(self, kernel: str, elements: int) -> None:
         from fa4gen.vendor.binding import GemmArgs, Matrix
 
         self._ready()
         a, weight = self._array(3, 200, 72), self._array(3, 136, 72)
-        row, out = self._array(3, 136), self._array(3, 200, 136)
-        self.acme.gemm_bf16_bias_gelu_sm90(a, self._view(weight, 0, 2, 1), row, out=out, stream=5)
+        bias, out = self._array(3, elements), self._array(3, 200, 136)
+        run = getattr(self.acme, kernel)
+        run(a, self._view(weight, 0, 2, 1), bias, out=out, stream=5)
         args = GemmArgs(
             struct_size=ctypes.sizeof(GemmArgs),
             batch=3, m=200, n=136, k=72,
             a=Matrix(a.array.ctypes.data, 200 * 72, 72),
             b=Matrix(weight.array.ctypes.data, 136 * 72, 72),
-            c=Matrix(row.array.ctypes.data, 136, 0),
+            c=Matrix(bias.array.ctypes.data, elements, 0),
             out=Matrix(out.array.ctypes.data, 200 * 136, 136),
             alpha=1, beta=1,
         )  # fmt: skip
-        self._same_as_c("gemm_bf16_bias_gelu_sm90", args)
+        self._same_as_c(kernel, args)
 
     def _counter(self, stream: int) -> int:
         """The workspace that a launch on the stream gets."""

@@ -23,7 +23,7 @@ def set_traits(problem: Problem, plan: GemmPlan) -> None:
     """The fields that the launcher states of the kernel."""
     problem.family = 2
     problem.a_m_major, problem.b_n_major = plan.a_major == "m", plan.b_major == "n"
-    problem.residual = {"none": 1, "matrix": 2, "row": 3}[plan.residual]
+    problem.residual = {"none": 1, "matrix": 2, "row": 3, "column": 4}[plan.residual]
     problem.activation = plan.activation and plan.activation.encode()
 
 

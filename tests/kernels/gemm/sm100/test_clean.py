@@ -39,7 +39,7 @@ def check(keys: Keys, problem: Problem, seed: int = 0) -> None:
 
 
 @pytest.mark.compile
-@pytest.mark.parametrize("residual", ["none", "matrix", "row"])
+@pytest.mark.parametrize("residual", ["none", "matrix", "row", "column"])
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_products_and_residuals(layout: str, residual: str) -> None:
     check({**LAYOUTS[layout], "residual": residual}, SEVERAL)
@@ -53,6 +53,14 @@ def test_the_residual_comes_from_where_the_output_goes(layout: str) -> None:
 
 
 @pytest.mark.compile
+@pytest.mark.parametrize("residual", ["row", "column"])
+@pytest.mark.parametrize("layout", ["quarters", "halves"])
+def test_a_bias_comes_from_where_the_output_goes(layout: str, residual: str) -> None:
+    keys = {**LAYOUTS[layout], "residual": residual, "out_dtype": "fp32"}
+    check(keys, Problem(270, 140, 64, batch=2, beta=1.0, indexed=True), 1)
+
+
+@pytest.mark.compile
 @pytest.mark.parametrize("residual", ["none", "matrix", "row"])
 def test_no_products_where_k_is_zero(residual: str) -> None:
     for seed, layout in enumerate(("rows", "halves")):
@@ -60,7 +68,7 @@ def test_no_products_where_k_is_zero(residual: str) -> None:
 
 
 @pytest.mark.compile
-@pytest.mark.parametrize("residual", ["matrix", "row"])
+@pytest.mark.parametrize("residual", ["matrix", "row", "column"])
 def test_the_residual_is_not_looked_at_where_beta_is_zero(residual: str) -> None:
     keys = {**TILE, "residual": residual}
     check(keys, Problem(200, 136, 100, beta=0.0, nan_in_c=True))
@@ -128,7 +136,7 @@ def _any_keys(random: Random) -> Keys:
 
     return {
         "cta_group": some(1, 2), "BM": some(64, 128), "BN": some(64, 128, 192, 256),
-        "BK": some(64, 64, 128, 256), "residual": some("none", "matrix", "matrix", "row"),
+        "BK": some(64, 64, 128, 256), "residual": some("none", "matrix", "matrix", "row", "column"),
         "dtype": some("bf16", "fp16", "fp8_e4m3"), "out_dtype": some("bf16", "fp16", "fp32"),
         "a_major": some("k", "m"), "b_major": some("k", "n"),
         "scheduler": some("static", "dynamic"), "num_stages": some(1, 2, 3, 4, "auto"),
@@ -177,7 +185,7 @@ def test_whatever_is_planned_multiplies_under_many_seeds(seed: int) -> None:
 
 
 @pytest.mark.seeds
-@pytest.mark.parametrize("residual", ["none", "matrix", "row"])
+@pytest.mark.parametrize("residual", ["none", "matrix", "row", "column"])
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("scheduler", ["static", "dynamic"])
 def test_twenty_seeds(layout: str, residual: str, scheduler: str) -> None:

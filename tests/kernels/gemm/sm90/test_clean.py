@@ -48,6 +48,8 @@ def check(keys: Keys, problem: Problem, seed: int = 0) -> None:
         ("shared", "none"),
         ("shared alone", "matrix"),
         ("high", "row"),
+        ("high", "column"),
+        ("turns", "column"),
         ("three", "matrix"),
     ],
 )
@@ -63,6 +65,13 @@ def test_the_residual_comes_from_where_the_output_goes(layout: str) -> None:
 
 
 @pytest.mark.compile
+@pytest.mark.parametrize("residual", ["row", "column"])
+def test_a_bias_comes_from_where_the_output_goes(residual: str) -> None:
+    keys = {**LAYOUTS["turns"], "residual": residual, "out_dtype": "fp32"}
+    check(keys, Problem(270, 300, 64, batch=2, beta=1.0, indexed=True), 1)
+
+
+@pytest.mark.compile
 @pytest.mark.parametrize("residual", ["none", "matrix", "row"])
 def test_no_products_where_k_is_zero(residual: str) -> None:
     for seed, layout in enumerate(("turns", "shared")):
@@ -70,7 +79,7 @@ def test_no_products_where_k_is_zero(residual: str) -> None:
 
 
 @pytest.mark.compile
-@pytest.mark.parametrize("residual", ["matrix", "row"])
+@pytest.mark.parametrize("residual", ["matrix", "row", "column"])
 def test_the_residual_is_not_looked_at_where_beta_is_zero(residual: str) -> None:
     keys = {**LAYOUTS["turns"], "residual": residual}
     check(keys, Problem(200, 136, 100, beta=0.0, nan_in_c=True))
@@ -124,7 +133,7 @@ def _any_keys(random: Random) -> Keys:
         **HOPPER, "cta_group": some(1, 2), "BM": some(64, 128, 192, 256),
         "BN": some(64, 128, 192, 256), "BK": some("auto", "auto", 128),
         "ping_pong": some(False, True), "num_consumer_warpgroups": some("auto", "auto", 1, 2, 3),
-        "residual": some("none", "matrix", "matrix", "row"),
+        "residual": some("none", "matrix", "matrix", "row", "column"),
         "dtype": some("bf16", "fp16", "fp8_e4m3"), "out_dtype": some("bf16", "fp16", "fp32"),
         "a_major": some("k", "m"), "b_major": some("k", "n"), "num_stages": some(1, 2, 3, "auto"),
         "num_epi_stages": some(1, 2, 3, 4),
@@ -172,7 +181,7 @@ def test_whatever_is_planned_multiplies_under_many_seeds(seed: int) -> None:
 
 
 @pytest.mark.seeds
-@pytest.mark.parametrize("residual", ["none", "matrix", "row"])
+@pytest.mark.parametrize("residual", ["none", "matrix", "row", "column"])
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_twenty_seeds(layout: str, residual: str) -> None:
     for seed in range(20):
