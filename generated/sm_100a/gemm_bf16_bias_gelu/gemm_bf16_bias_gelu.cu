@@ -323,7 +323,7 @@ __device__ __forceinline__ uint4 output_chunk(const float* sums, float alpha, ui
 
 // ---- role: residual. One thread brings in C by TMA, ahead of the epilogue. ----
 
-// The elements of the row C above a panel of the output.
+// The elements of the row C for a panel of the output.
 __device__ __forceinline__ void load_residual(uint32 base, const TensorMap& map, Residual& residual,
                                               int32 row, int32 column, int32 batch) {
   // residual_empty: every thread of the epilogue has read what was here.

@@ -327,7 +327,7 @@ struct Consumer {
             load_shared_v2(c, address);
             store_shared_v2(address,
                             output_value(sum[0], alpha, __uint_as_float(c[0] & keep), beta),
-                         output_value(sum[1], alpha, __uint_as_float(c[1] & keep), beta));
+                            output_value(sum[1], alpha, __uint_as_float(c[1] & keep), beta));
           }
         }
         fence_proxy_async_shared();  // orders this thread's accesses before the store, and the copy

@@ -73,8 +73,8 @@ constexpr uint32 kEpiOffset = 196608;
 constexpr uint32 kEpiBytes = 8192;  // of each of 3
 
 // The residual's row beside each panel: 64 bf16
-constexpr uint32 kRowOffset = 221184;
-constexpr uint32 kRowBytes = 128;  // of each of 3
+constexpr uint32 kResidualOffset = 221184;
+constexpr uint32 kResidualBytes = 128;  // of each of 3
 
 static_assert(kABytes == kBM * kBK * 2, "A slot of A holds a block of the tile's rows.");
 static_assert(kBBytes == kBN * kBK * 2, "A slot of B holds a block of the tile's columns.");
@@ -104,8 +104,8 @@ __device__ __forceinline__ uint32 panel_address(uint32 base, int32 consumer, uin
   return base + kEpiOffset + kEpiBytes * (consumer * kNumEpiStages + slot);
 }
 
-__device__ __forceinline__ uint32 row_address(uint32 base, int32 consumer, uint32 slot) {
-  return base + kRowOffset + kRowBytes * (consumer * kNumEpiStages + slot);
+__device__ __forceinline__ uint32 residual_address(uint32 base, int32 consumer, uint32 slot) {
+  return base + kResidualOffset + kResidualBytes * (consumer * kNumEpiStages + slot);
 }
 
 // ---- tiles: which part of the output a CTA works on ----
@@ -225,9 +225,9 @@ __device__ __forceinline__ void run_transfer(uint32 base, const Problem& problem
     }
     if (ahead.index < problem.num_tiles) {
       const Tile tile = tile_at(problem, ahead.index);
-      mbarrier_arrive_expect_tx(stage.mbar(), kRowBytes);
-      tma_load_2d(row_address(base, consumer, stage.index()), c_map, ahead.column(tile), tile.batch,
-                  stage.mbar());
+      mbarrier_arrive_expect_tx(stage.mbar(), kResidualBytes);
+      tma_load_2d(residual_address(base, consumer, stage.index()), c_map, ahead.column(tile),
+                  tile.batch, stage.mbar());
       ahead.step(tile_step);
     }
   }
@@ -333,13 +333,13 @@ struct Consumer {
         // epi0_ready: the slot is free and the residual beside it.
         const auto stage = output.consume_explicit();
         const uint32 slot = panel_address(base, consumer, stage.index());
-        const uint32 row_slot = row_address(base, consumer, stage.index());
+        const uint32 residual_slot = residual_address(base, consumer, stage.index());
 #pragma unroll
         for (int32 group = 0; group < kOutPanelColumns / 16; ++group) {
           const float* sum = &sums[i][panel * kOutPanelColumns / 2 + group * 8];
           const uint32 address = slot + line * kPanelBytes + ((2 * group + half) ^ (line % 8)) * 16;
-          const uint32 c0 = load_shared(row_slot + 32 * group + lane % 4 * 4) & keep;
-          const uint32 c1 = load_shared(row_slot + 32 * group + 16 + lane % 4 * 4) & keep;
+          const uint32 c0 = load_shared(residual_slot + 32 * group + lane % 4 * 4) & keep;
+          const uint32 c1 = load_shared(residual_slot + 32 * group + 16 + lane % 4 * 4) & keep;
           store_matrices(address, output_pair(sum[0], sum[1], alpha, c0, beta),
                          output_pair(sum[2], sum[3], alpha, c0, beta),
                          output_pair(sum[4], sum[5], alpha, c1, beta),

@@ -338,8 +338,7 @@ struct Consumer {
           const uint32 address = slot + line * kPanelBytes + ((2 * group + half) ^ (line % 8)) * 16;
           uint32 c[4];
           load_matrices(c, address);
-#pragma unroll
-          for (int32 j = 0; j < 4; ++j) c[j] &= keep;
+          for (uint32& word : c) word &= keep;
           store_matrices(address, output_pair(sum[0], sum[1], alpha, c[0], beta),
                          output_pair(sum[2], sum[3], alpha, c[1], beta),
                          output_pair(sum[4], sum[5], alpha, c[2], beta),
