@@ -51,6 +51,12 @@ class Invocation:
     templates: Path | None = None
     settings: tuple[Setting, ...] = ()
 
+    def select(self) -> list[Path]:
+        """Return the config files that are meant; ConfigError."""
+        from fa4gen.config.selection import select_configs
+
+        return select_configs(self.configs, shipped=self.shipped)
+
     @property
     def arguments(self) -> list[str]:
         """The words that choose the configs."""

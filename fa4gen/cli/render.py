@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -57,6 +58,7 @@ if TYPE_CHECKING:
     metavar="FILE",
     help="Also write the files' inputs as rules for Make or Ninja.",
 )
+@click.option("--watch", is_flag=True, help="Render again whenever a config or template changes.")
 @jobs_option
 @format_option
 def command(
@@ -71,6 +73,7 @@ def command(
     prune: bool,
     yes: bool,
     depfile: Path | None,
+    watch: bool,
     jobs: int,
     output_format: OutputFormat,
 ) -> None:
@@ -84,52 +87,85 @@ def command(
     --prune looks beyond the folders of the kernels rendered only without CONFIG (everything under
     the output folder) or when CONFIG is a folder (kernels of the same families and architectures).
     What another config of the project renders to, or a shipped one, is never deleted.
-    """
-    from fa4gen.cli.output import note
-    from fa4gen.config.paths import shown_path
-    from fa4gen.config.selection import output_folder, select_configs
-    from fa4gen.render.batch import render_configs
-    from fa4gen.render.check import find_orphans, temporary_files
-    from fa4gen.render.write import apply_write, plan_prune, plan_writes, write_text
-    from fa4gen.render.write import prune as prune_files
-    from fa4gen.temporary import remove_leftovers
 
+    --watch renders again whenever a config, its base, a template or the project's file changes,
+    until Ctrl-C.
+    """
     if yes and not prune:
         raise click.UsageError("--yes is an option of --prune")
     call = Invocation(configs, shipped, out, templates, settings)
-    folder = output_folder(out)
-    rendered = render_configs(select_configs(configs, shipped=shipped), templates, jobs, settings)
-    kernels = [item.kernel for item in rendered]
-    planned = plan_writes(kernels, folder, force, see=call.command("check", "--diff"))
-    claims = claims_of(kernels, folder, call.orphan_scope)
-    orphans = find_orphans(kernels, folder, call.orphan_scope, claims)
-    pruned = plan_prune(orphans) if prune else []
-    if pruned and not (yes or dry_run) and not confirm_prune([each.verdict for each in pruned]):
-        pruned = []
-    removed = []
-    if not dry_run:
-        removed = remove_leftovers(temporary_files(folder))
-        for outcomes in planned:
-            apply_write(outcomes)
-        prune_files(orphan.verdict for orphan in pruned)
-        if depfile is not None:
-            from fa4gen.render.depfile import depfile_text
+    run = _Render(call, force, dry_run, diff, prune, yes, depfile, jobs, output_format)
+    if not watch:
+        run.once()
+        return
+    if dry_run or prune or output_format != "text":
+        raise click.UsageError("--watch goes with neither --dry-run, --prune nor --format")
+    from fa4gen.cli.watch import inputs_of
+    from fa4gen.cli.watch import watch as watch_files
 
-            write_text(depfile, depfile_text(rendered, folder))
-    outcomes = [outcome for group in planned for outcome in group] + pruned
-    if output_format == "json":
-        _print_json(rendered, planned, pruned, dry_run, diff)
-    else:
-        _print_text(outcomes, len(rendered), dry_run, diff)
-    for path in removed:
-        note(f"{shown_path(path)} removed: a run that was killed left it.")
-    note_claims(claims, folder)
-    left = len(orphans) - len(pruned)
-    if left:
-        note(
-            f"{counted(left, 'file')} that no config renders to left alone: "
-            f"see `{call.command('check')}`."
-        )
+    watch_files(run.once, inputs_of(call.select, templates))
+
+
+@dataclass(frozen=True)
+class _Render:
+    """What the command line asks for."""
+
+    call: Invocation
+    force: bool
+    dry_run: bool
+    diff: bool
+    prune: bool
+    yes: bool
+    depfile: Path | None
+    jobs: int
+    output_format: OutputFormat
+
+    def once(self) -> set[Path]:
+        """Render, write and report; return the files that were read."""
+        from fa4gen.cli.output import note
+        from fa4gen.config.paths import shown_path
+        from fa4gen.config.selection import output_folder
+        from fa4gen.render.batch import render_configs
+        from fa4gen.render.check import find_orphans, temporary_files
+        from fa4gen.render.write import apply_write, plan_prune, plan_writes, write_text
+        from fa4gen.render.write import prune as prune_files
+        from fa4gen.temporary import remove_leftovers
+
+        call = self.call
+        folder = output_folder(call.out)
+        rendered = render_configs(call.select(), call.templates, self.jobs, call.settings)
+        kernels = [item.kernel for item in rendered]
+        planned = plan_writes(kernels, folder, self.force, see=call.command("check", "--diff"))
+        claims = claims_of(kernels, folder, call.orphan_scope)
+        orphans = find_orphans(kernels, folder, call.orphan_scope, claims)
+        pruned = plan_prune(orphans) if self.prune else []
+        if pruned and not (self.yes or self.dry_run):
+            pruned = pruned if confirm_prune([each.verdict for each in pruned]) else []
+        removed = []
+        if not self.dry_run:
+            removed = remove_leftovers(temporary_files(folder))
+            for outcomes in planned:
+                apply_write(outcomes)
+            prune_files(orphan.verdict for orphan in pruned)
+            if self.depfile is not None:
+                from fa4gen.render.depfile import depfile_text
+
+                write_text(self.depfile, depfile_text(rendered, folder))
+        outcomes = [outcome for group in planned for outcome in group] + pruned
+        if self.output_format == "json":
+            _print_json(rendered, planned, pruned, self.dry_run, self.diff)
+        else:
+            _print_text(outcomes, len(rendered), self.dry_run, self.diff)
+        for path in removed:
+            note(f"{shown_path(path)} removed: a run that was killed left it.")
+        note_claims(claims, folder)
+        left = len(orphans) - len(pruned)
+        if left:
+            note(
+                f"{counted(left, 'file')} that no config renders to left alone: "
+                f"see `{call.command('check')}`."
+            )
+        return {Path(file) for item in rendered for file in item.inputs}
 
 
 def _print_text(

@@ -5,8 +5,10 @@ Each layer gives whole values of keys; places say which file or option a value c
 
 from __future__ import annotations
 
+import os
 import re
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from fa4gen.config.find import find_configs
@@ -17,7 +19,6 @@ from fa4gen.errors import ConfigError, Problem
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-    from pathlib import Path
 
     from fa4gen.config.settings import Setting
 
@@ -134,7 +135,8 @@ def _find_base(document: Document, path: Path, file: str) -> Path:
         raise refusal(f"extends: {base} names {len(found)} configs", "Name one.")
     if found[0].resolve() == path.resolve():
         raise refusal("a config cannot extend itself", "Name another config.")
-    return found[0]
+    short = Path(os.path.normpath(found[0]))  # another file where a folder is a link
+    return short if short.resolve() == found[0].resolve() else found[0]
 
 
 def _as_base(base: Document, document: Document, base_path: Path, file: str) -> Document:

@@ -33,6 +33,11 @@ class RenderedConfig:
     config_files: tuple[Path, ...]
     """The config file, and its base where it extends one."""
 
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        """All files that the kernel came from."""
+        return (*map(str, self.config_files), *self.kernel.template_files)
+
 
 @dataclass(frozen=True)
 class _Failure:

@@ -24,8 +24,7 @@ def depfile_text(rendered: Sequence[RenderedConfig], out_dir: Path) -> str:
     for item in rendered:
         folder = out_dir / item.kernel.folder
         targets = [shown_path(folder / name) for name in item.kernel.files]
-        sources = [shown_path(path) for path in item.config_files]
-        sources += [shown_path(Path(path)) for path in item.kernel.template_files]
+        sources = [shown_path(Path(path)) for path in item.inputs]
         inputs.update(dict.fromkeys(sources))
         rules.append(_join(targets) + ": \\\n  " + _join(sources, " \\\n  ") + "\n")
     return "\n".join([*rules, *(f"{_escape(source)}:\n" for source in inputs)])
