@@ -59,18 +59,6 @@ def plan_writes(
     return [[FileOutcome(v.path, _action(v), v) for v in of_kernel] for of_kernel in verdicts]
 
 
-def write_kernel(rendered: RenderedKernel, out_dir: Path, force: bool = False) -> list[FileOutcome]:
-    """Write the files of ``rendered`` under ``out_dir`` and return what was done with each.
-
-    Files that already hold the right bytes are not touched. Raises NotCurrentError like
-    ``plan_writes`` and ConfigError when the folder cannot be written; either way every file is
-    left as it was.
-    """
-    (outcomes,) = plan_writes([rendered], out_dir, force)
-    apply_write(outcomes)
-    return outcomes
-
-
 def apply_write(outcomes: Sequence[FileOutcome]) -> None:
     """Carry out what ``plan_writes`` returned for one kernel."""
     _write_all(

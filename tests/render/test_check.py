@@ -6,7 +6,7 @@ import pytest
 
 from fa4gen.errors import ConfigError
 from fa4gen.render.check import FileVerdict, check_generated, kernel_verdicts
-from fa4gen.render.write import write_kernel
+from tests.render.written import write_kernel
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from fa4gen.errors import ConfigError, NotCurrentError
 from fa4gen.render.check import check_generated, kernel_verdicts
-from fa4gen.render.write import plan_writes, prune, write_kernel
+from fa4gen.render.write import plan_writes, prune
+from tests.render.written import write_kernel
 
 OTHER = "kernel: attention\narch: sm_90a\ndtype: fp16\ndepth: 64\n"
 
