@@ -254,12 +254,17 @@ def _measure(
     from fa4gen.bench.family import family_called
     from fa4gen.bench.results import ConfigResult
     from fa4gen.cli.output import note
+    from fa4gen.cli.progress import progress
     from fa4gen.errors import Fa4genError
     from fa4gen.verify.build import build_kernels
 
     note(f"compiling {counted(len(configs), 'kernel')}")
     # all at once: the compiler's work must not be timed
-    built = list(build_kernels(configs, jobs, compiler, settings))
+    built = []
+    with progress(len(configs), "kernels") as bar:
+        for one in build_kernels(configs, jobs, compiler, settings):
+            built.append(one)
+            bar.advance()
     if library is not None:
         from fa4gen.bench.vendored import VendoredPeer
 

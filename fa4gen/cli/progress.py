@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import time
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Protocol
 
+from fa4gen.cli.options import RunOptions
 from fa4gen.cli.output import note
 
 if TYPE_CHECKING:
@@ -14,6 +16,8 @@ if TYPE_CHECKING:
 
 LINE_INTERVAL_S = 15.0
 SILENT_S = 2.0
+_WIDE = 60
+"""Columns of a terminal from which on there is room for the bar itself and the time left."""
 
 
 class Progress(Protocol):
@@ -22,15 +26,29 @@ class Progress(Protocol):
     def advance(self, message: str = "") -> None:
         """Count one thing as done; a ``message`` is printed above the bar."""
 
+    def part(self, done: int, total: int) -> None:
+        """Say how far the next thing is: ``done`` of its ``total`` parts."""
+
 
 @contextmanager
 def progress(total: int, what: str) -> Iterator[Progress]:
-    """Show how many of ``total`` things ("cases") are done while the block runs."""
-    if sys.stderr.isatty():
+    """Show how many of ``total`` things ("cases") are done while the block runs.
+
+    A bar with the time left where stderr is a terminal and no JSON was asked for.
+    """
+    if sys.stderr.isatty() and not _writes_json():
         with _bar(total, what) as bar:
             yield bar
     else:
         yield _Lines(total, what)
+
+
+def _writes_json() -> bool:
+    import click
+
+    context = click.get_current_context(silent=True)
+    run = context.find_object(RunOptions) if context else None
+    return run is not None and run.output_format == "json"
 
 
 @contextmanager
@@ -38,22 +56,44 @@ def _bar(total: int, what: str) -> Iterator[Progress]:
     from rich import progress as rich_progress
     from rich.console import Console
 
-    columns = (
-        rich_progress.BarColumn(),
-        rich_progress.MofNCompleteColumn(),
-        rich_progress.TextColumn(what, markup=False),
-        rich_progress.TimeElapsedColumn(),
-        rich_progress.TimeRemainingColumn(),
+    console = Console(
+        stderr=True,
+        highlight=False,
+        markup=False,
+        # no colours, and no bold either: https://no-color.org
+        color_system=None if os.environ.get("NO_COLOR") else "auto",
     )
-    console = Console(stderr=True, highlight=False, markup=False)
-    with rich_progress.Progress(*columns, console=console, transient=True) as bar:
-        task = bar.add_task(what, total=total)
+    columns: list[rich_progress.ProgressColumn] = [
+        rich_progress.TextColumn("{task.fields[done]}", markup=False),
+        rich_progress.TimeElapsedColumn(),
+    ]
+    if console.width >= _WIDE:
+        columns.insert(0, rich_progress.BarColumn(bar_width=None))
+        columns += [
+            rich_progress.TextColumn("left:", markup=False),
+            rich_progress.TimeRemainingColumn(),
+        ]
+    # What the command prints on stdout stays there.
+    with rich_progress.Progress(
+        *columns, console=console, transient=True, redirect_stdout=False
+    ) as bar:
+        task = bar.add_task(what, total=total, done=f"0/{total} {what}")
 
         class Bar:
+            def __init__(self) -> None:
+                self._done = 0
+
             def advance(self, message: str = "") -> None:
                 if message:
                     bar.console.print(message)
-                bar.advance(task)
+                self._done += 1
+                bar.update(task, completed=self._done, done=f"{self._done}/{total} {what}")
+
+            def part(self, done: int, total_parts: int) -> None:
+                text = f"{self._done}/{total} {what}"
+                if console.width >= _WIDE:
+                    text += f", {done}/{total_parts} of the next"
+                bar.update(task, completed=self._done + done / max(total_parts, 1), done=text)
 
         yield Bar()
 
@@ -71,10 +111,21 @@ class _Lines:
         self._done += 1
         if message:
             note(message)
+        if self._done < self._total:
+            self._say(f"{self._done} of {self._total} {self._what} done")
+
+    def part(self, done: int, total: int) -> None:
+        if done < total:
+            self._say(
+                f"{self._done} of {self._total} {self._what} done, {done} of {total} parts of the "
+                "next"
+            )
+
+    def _say(self, message: str) -> None:
         now = time.monotonic()
-        if now - self._last >= LINE_INTERVAL_S and self._done < self._total:
+        if now - self._last >= LINE_INTERVAL_S:
             self._last = now
-            note(f"{self._done} of {self._total} {self._what} done")
+            note(message)
 
 
 @contextmanager

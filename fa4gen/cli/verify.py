@@ -233,6 +233,7 @@ def _verify(
             compiler=compiler,
             emulates_all=emulates_all,
             settings=settings,
+            on_case=bar.part,
         ):
             verdicts.append(verdict)
             wrong = sum(1 for _ in problems(verdict))

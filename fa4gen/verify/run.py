@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 
 PickBackend = Callable[[str], "Backend | None"]
 """Maps an architecture to its backend; see ``backend.pick_backend``."""
+OnCase = Callable[[int, int], None]
+"""Called after each case of a kernel that this process verifies: how many are done, of how many."""
 MAX_THREADS = 16
 """NumPy works on as many cases at a time; more are limited by memory bandwidth."""
 
@@ -56,6 +58,7 @@ def verify_configs(
     compiler: str = "auto",
     emulates_all: bool = False,
     settings: Sequence[Setting] = (),
+    on_case: OnCase | None = None,
 ) -> Iterator[Verdict]:
     """Verify many: compiled by ``jobs`` processes, run in turn; yields verdicts as they come.
 
@@ -66,7 +69,7 @@ def verify_configs(
     Once a kernel has crashed or hung, the rest is compiled but not run: see ``StoppedError``.
     """
     if jobs > 1 and emulates_all:
-        yield from _verify_in_processes(configs, options, pick, jobs, compiler, settings)
+        yield from _verify_in_processes(configs, options, pick, jobs, compiler, settings, on_case)
         return
     from fa4gen.verify.build import build_kernels
 
@@ -77,7 +80,7 @@ def verify_configs(
             message = f"not run, because {stopped} left the backend unusable"
             yield built.verdict(options.seed, problem=message, exit_status=1)
             continue
-        verdict = verify_built(built, options, backend)
+        verdict = verify_built(built, options, backend, on_case=on_case)
         if verdict.stopped:
             stopped = built.name
         yield verdict
@@ -90,6 +93,7 @@ def _verify_in_processes(
     jobs: int,
     compiler: str,
     settings: Sequence[Setting],
+    on_case: OnCase | None,
 ) -> Iterator[Verdict]:
     """Verify several kernels in parallel, each in one process or in several."""
     from fa4gen.workers import map_tasks
@@ -104,7 +108,7 @@ def _verify_in_processes(
         settings=settings,
     )
     if workers == 1:
-        yield from map(work, map(str, configs))
+        yield from map(partial(work, on_case=on_case), map(str, configs))
         return
     yield from map_tasks(work, [str(config) for config in configs], jobs=workers)
 
@@ -117,6 +121,7 @@ def _build_and_verify(
     compiler: str,
     jobs: int,
     settings: Sequence[Setting],
+    on_case: OnCase | None = None,
 ) -> Verdict:
     from fa4gen.verify.blas import use_one_blas_thread
     from fa4gen.verify.build import build_kernel
@@ -124,7 +129,7 @@ def _build_and_verify(
     use_one_blas_thread()
     built = build_kernel(config, compiler, settings)
     backend = pick(built.arch) if built.compiled is not None else None
-    return verify_built(built, options, backend, pick=pick, jobs=jobs)
+    return verify_built(built, options, backend, pick=pick, jobs=jobs, on_case=on_case)
 
 
 def verify_built(
@@ -134,6 +139,7 @@ def verify_built(
     *,
     pick: PickBackend | None = None,
     jobs: int = 1,
+    on_case: OnCase | None = None,
 ) -> Verdict:
     """Run a kernel that was built, if it was and there is a backend (see ``build``)."""
     if built.plan is None or built.compiled is None or backend is None:
@@ -147,6 +153,7 @@ def verify_built(
         pick=pick,
         jobs=jobs,
         unit=built.unit,
+        on_case=on_case,
     )
 
 
@@ -160,6 +167,7 @@ def verify_kernel(
     pick: PickBackend | None = None,
     jobs: int = 1,
     unit: Unit | None = None,
+    on_case: OnCase | None = None,
 ) -> Verdict:
     """Run the cases of a compiled kernel that ``options`` choose.
 
@@ -172,6 +180,7 @@ def verify_kernel(
     if not chosen:  # nothing is run, so only this is known
         return Verdict(config, plan.name, plan.arch, "compiled", options.seed)
     shared = backend.emulates and pick is not None and jobs > 1
+    counter = _Counter(len(chosen), on_case)
     try:
         if shared:
             assert pick is not None
@@ -196,9 +205,11 @@ def verify_kernel(
         assert pick is not None
         elsewhere = partial(_check_elsewhere, plan, compiled, pick, options.seed)
         cost = family_of(plan).cost
-        verdicts = share_work(chosen, kernel.check, elsewhere, jobs, cost=cost, inherit=True)
+        verdicts = share_work(
+            chosen, kernel.check, elsewhere, jobs, cost=cost, inherit=True, on_done=counter.count
+        )
     else:
-        verdicts = kernel.check_all(chosen)
+        verdicts = kernel.check_all(chosen, counter)
     whole = not options.patterns
     if backend.emulates and whole:
         verdicts = [*verdicts, *run_further(plan, verdicts, kernel.check)]
@@ -256,6 +267,22 @@ def _loaded(plan: Plan, compiled: CompiledKernel, pick: PickBackend, seed: int) 
     return _Kernel(plan, backend, backend.load(plan, compiled), seed)
 
 
+class _Counter:
+    """Counts the cases that are done, in any thread."""
+
+    def __init__(self, total: int, on_case: OnCase | None) -> None:
+        self._total = total
+        self._done = 0
+        self._on_case = on_case
+        self._lock = threading.Lock()
+
+    def count(self) -> None:
+        with self._lock:
+            self._done += 1
+            if self._on_case:
+                self._on_case(self._done, self._total)
+
+
 class _Kernel:
     """One kernel under test. Cases are worked on by several threads, and run one at a time."""
 
@@ -269,18 +296,24 @@ class _Kernel:
         self._turn = threading.Lock()
         self.stopped = False
 
-    def check_all(self, cases: Sequence[NamedCase]) -> list[CaseVerdict | None]:
+    def check_all(self, cases: Sequence[NamedCase], counter: _Counter) -> list[CaseVerdict | None]:
         """Return the verdicts in the order of the cases; None for those not run after a stop."""
+
+        def check(case: NamedCase, large: bool = False) -> CaseVerdict | None:
+            verdict = self.check(case, large)
+            counter.count()
+            return verdict
+
         if self._emulates:  # nothing of it would run in parallel
-            return [self.check(case) for case in cases]
+            return [check(case) for case in cases]
         from concurrent.futures import ThreadPoolExecutor
 
         large = {case.name for case in self._family.large_cases()}
         with ThreadPoolExecutor(min(MAX_THREADS, _usable_cpus())) as pool:
             small = [case for case in cases if case.name not in large]
-            verdicts = list(pool.map(self.check, small))
+            verdicts = list(pool.map(check, small))
         # One at a time: their references use the whole GPU, and much of its memory.
-        return verdicts + [self.check(case, large=True) for case in cases if case.name in large]
+        return verdicts + [check(case, large=True) for case in cases if case.name in large]
 
     def check(self, case: NamedCase, large: bool = False) -> CaseVerdict | None:
         """Run one case and check its results; None after a stop."""

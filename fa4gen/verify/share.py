@@ -24,6 +24,7 @@ def share_work(
     *,
     cost: Callable[[Item], float] | None = None,
     inherit: bool = False,
+    on_done: Callable[[], None] = lambda: None,
 ) -> list[Result]:
     """Return the results of all items in their order, computed by ``jobs`` processes.
 
@@ -32,17 +33,21 @@ def share_work(
     together.
 
     With ``inherit`` the others begin with all that this process has loaded, where that is safe: so
-    neither side may use the GPU.
+    neither side may use the GPU. ``on_done`` is called after each item, by one thread at a time.
     """
     helpers = min(jobs, len(items)) - 1
     if helpers < 1:
-        return [here(item) for item in items]
+        alone = []
+        for item in items:
+            alone.append(here(item))
+            on_done()
+        return alone
     from fa4gen.workers import Worker, end_workers, result_of
 
     order = list(range(len(items)))
     if cost is not None:
         order.sort(key=lambda index: -cost(items[index]))
-    queue: _Queue[Item, Result] = _Queue(items, order)
+    queue: _Queue[Item, Result] = _Queue(items, order, on_done)
     workers: list[Worker[Item, Result]] = []
     threads: list[threading.Thread] = []
     results: dict[int, Result] = {}
@@ -54,6 +59,7 @@ def share_work(
             threads[-1].start()
         while (index := queue.take()) is not None:
             results[index] = here(items[index])
+            queue.count()
         for thread in threads:
             thread.join()
     finally:
@@ -74,9 +80,12 @@ def _done(function: Callable[[Item], Result], item: Item) -> Done[Result]:
 class _Queue(Generic[Item, Result]):
     """The items that no process has begun."""
 
-    def __init__(self, items: Sequence[Item], order: Sequence[int]) -> None:
+    def __init__(
+        self, items: Sequence[Item], order: Sequence[int], on_done: Callable[[], None]
+    ) -> None:
         self._items = items
         self._left = deque(order)
+        self._on_done = on_done
         self._lock = threading.Lock()
         self.outcomes: dict[int, Done[Result] | Lost] = {}
         """From the workers, by item."""
@@ -93,9 +102,15 @@ class _Queue(Generic[Item, Result]):
         while index is not None:
             worker.begin(self._items[index])
             self.outcomes[index] = outcome = worker.outcome()
+            self.count()
             if isinstance(outcome, Lost):
                 self.close()
             index = self.take()
+
+    def count(self) -> None:
+        """Say that an item is done."""
+        with self._lock:
+            self._on_done()
 
     def close(self) -> None:
         """Prevent all processes from beginning another item."""

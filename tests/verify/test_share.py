@@ -28,8 +28,12 @@ def elsewhere(item: int) -> tuple[int, int]:
 @pytest.mark.parametrize("jobs", [1, 2, 5])
 def test_results_are_in_order_whoever_worked(jobs: int) -> None:
     items = list(range(3))
-    results = share_work(items, lambda item: (0, item), elsewhere, jobs)
+    done = []
+    results = share_work(
+        items, lambda item: (0, item), elsewhere, jobs, on_done=lambda: done.append(1)
+    )
     assert [item for _, item in results] == items
+    assert len(done) == len(items)
     assert (0, 2) in results or jobs > 1
 
 

@@ -1,0 +1,106 @@
+"""The progress bar on a real terminal: a pty."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import fa4gen
+
+fcntl = pytest.importorskip("fcntl")
+pty = pytest.importorskip("pty")
+termios = pytest.importorskip("termios")
+
+ROOT = Path(fa4gen.__file__).parent.parent
+STYLE = re.compile(r"\x1b\[[0-9;]*m")
+CONTROL = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
+BAR = """
+import time
+from fa4gen.cli.progress import progress
+with progress(3, "kernels") as bar:
+    bar.part(1, 4)
+    time.sleep(0.3)
+    bar.advance("d64: [1] problem")
+    time.sleep(0.3)
+    bar.advance()
+    time.sleep(0.3)
+print("result")
+"""
+SWEEP = """
+base: {config}
+matrix:
+  mask: [none, causal]
+"""
+
+
+def on_terminal(
+    args: list[str], cwd: Path, *, columns: int = 100, **environment: str
+) -> tuple[str, str]:
+    """Run a command whose stderr is a terminal; return its stdout and what the terminal got."""
+    import struct
+
+    ours, theirs = pty.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+    env = {k: v for k, v in os.environ.items() if k not in ("NO_COLOR", "FORCE_COLOR", "COLUMNS")}
+    env |= {"TERM": "xterm-256color", "PYTHONPATH": str(ROOT), **environment}
+    with subprocess.Popen(
+        [sys.executable, *args], stdout=subprocess.PIPE, stderr=theirs, cwd=cwd, env=env
+    ) as process:
+        os.close(theirs)
+        got = b""
+        while True:
+            try:
+                data = os.read(ours, 4096)
+            except OSError:  # Linux: the other side is closed
+                break
+            if not data:
+                break
+            got += data
+        assert process.stdout is not None
+        out = process.stdout.read()
+    os.close(ours)
+    assert process.returncode == 0, got.decode()
+    return out.decode(), got.decode()
+
+
+def test_a_bar_with_the_time_left(tmp_path: Path) -> None:
+    out, got = on_terminal(["-c", BAR], tmp_path)
+    assert out == "result\n"
+    text = CONTROL.sub("", got)
+    assert "0/3 kernels, 1/4 of the next" in text
+    assert "2/3 kernels" in text
+    assert "d64: [1] problem" in text
+    assert re.search(r"left: 0:00:0[01]", text)
+    assert STYLE.search(got)
+
+
+def test_no_color_has_no_bold_either(tmp_path: Path) -> None:
+    _, got = on_terminal(["-c", BAR], tmp_path, NO_COLOR="1")
+    assert "2/3 kernels" in got
+    assert STYLE.findall(got) == []
+
+
+@pytest.mark.parametrize("columns", [24, 40, 59])
+def test_a_narrow_terminal_has_one_line(columns: int, tmp_path: Path) -> None:
+    _, got = on_terminal(["-c", BAR], tmp_path, columns=columns)
+    lines = [line for line in re.split(r"[\r\n]+", CONTROL.sub("", got)) if line.strip()]
+    assert any("2/3" in line for line in lines)
+    assert max(len(line.rstrip()) for line in lines) <= columns
+    # lines that wrapped would need the cursor to go up before the end, too
+    assert re.findall(r"\x1b\[([0-9]*)A", got) == ["1"]
+
+
+@pytest.mark.parametrize(("asked", "bars"), [("text", True), ("json", False)])
+def test_a_sweep_shows_it_unless_json_is_asked_for(asked: str, bars: bool, tmp_path: Path) -> None:
+    config = ROOT / "configs" / "attention" / "sm_90a" / "d128_causal_bf16.yaml"
+    (tmp_path / "two.yaml").write_text(SWEEP.format(config=config.as_posix()))
+    command = ["-m", "fa4gen", "sweep", "two.yaml", "--until", "rendered", "-j", "1"]
+    out, got = on_terminal([*command, "--format", asked], tmp_path)
+    assert out
+    assert ("\x1b[" in got) is bars
+    assert ("/2 cases" in got) is bars
