@@ -119,6 +119,22 @@ class LazyGroup(click.Group):
             )
 
 
+def _print_completion(ctx: click.Context, _option: click.Parameter, shell: str | None) -> None:
+    if shell is not None:
+        from fa4gen.cli.completion import completion_script
+
+        click.echo(completion_script(ctx.command, shell))
+        ctx.exit()
+
+
+def _print_man_page(ctx: click.Context, _option: click.Parameter, asked: bool) -> None:
+    if asked:
+        from fa4gen.cli.man import man_page
+
+        click.echo(man_page(ctx), nl=False)
+        ctx.exit()
+
+
 @click.group(
     cls=LazyGroup,
     lazy_commands=COMMANDS,
@@ -127,6 +143,22 @@ class LazyGroup(click.Group):
     "3 generated files not current; 4 a needed capability is absent.",
 )
 @click.version_option(__version__, prog_name="fa4gen", message="%(prog)s %(version)s")
+@click.option(
+    "--completion",
+    type=click.Choice(("bash", "zsh", "fish")),
+    is_eager=True,
+    expose_value=False,
+    callback=_print_completion,
+    help="Print the script that completes command lines in this shell.",
+)
+@click.option(
+    "--man",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_print_man_page,
+    help="Print the man page, in roff.",
+)
 @click.option(
     "--traceback", is_flag=True, help="Show where in fa4gen an error arose, for bug reports."
 )

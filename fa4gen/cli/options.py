@@ -14,7 +14,9 @@ from typing import TYPE_CHECKING, Literal
 import click
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
+
+    from click.shell_completion import CompletionItem
 
     from fa4gen.config.settings import Setting
 
@@ -44,7 +46,30 @@ def usable_cpus() -> int:
     return os.cpu_count() or 1
 
 
-configs_argument = click.argument("configs", nargs=-1, metavar="[CONFIG]...")
+Complete = Literal["config", "setting", "sweep"]
+
+
+def completed_by(what: Complete) -> Callable[..., list[CompletionItem]]:
+    """Return a parameter's ``shell_complete``, imported when the shell asks for it."""
+
+    def complete(
+        ctx: click.Context, parameter: click.Parameter, incomplete: str
+    ) -> list[CompletionItem]:
+        from fa4gen.cli import completion
+
+        function = {
+            "config": completion.complete_config,
+            "setting": completion.complete_setting,
+            "sweep": completion.complete_sweep,
+        }[what]
+        return function(ctx, parameter, incomplete)
+
+    return complete
+
+
+configs_argument = click.argument(
+    "configs", nargs=-1, metavar="[CONFIG]...", shell_complete=completed_by("config")
+)
 """Config files, folders, globs or shipped names, for ``config.selection.select_configs``."""
 
 format_option = click.option(
@@ -82,6 +107,7 @@ set_option = click.option(
     "settings",
     multiple=True,
     callback=_parse_settings,
+    shell_complete=completed_by("setting"),
     metavar="KEY=VALUE",
     help="Give a key of the configs this value, written as in YAML. May be repeated.",
 )

@@ -9,7 +9,13 @@ from typing import TYPE_CHECKING
 
 import click
 
-from fa4gen.cli.options import OutputFormat, format_option, jobs_option, require_gpu_option
+from fa4gen.cli.options import (
+    OutputFormat,
+    completed_by,
+    format_option,
+    jobs_option,
+    require_gpu_option,
+)
 from fa4gen.counts import counted
 
 if TYPE_CHECKING:
@@ -36,7 +42,7 @@ def _read_shard(ctx: click.Context, parameter: click.Parameter, value: str) -> t
 
 
 @click.command(name="sweep")
-@click.argument("file", metavar="FILE")
+@click.argument("file", metavar="FILE", shell_complete=completed_by("sweep"))
 @jobs_option
 @click.option(
     "--until",

@@ -1,0 +1,83 @@
+"""What the shell offers at the Tab key: names of configs and sweeps, keys and their values."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from click.shell_completion import CompletionItem
+
+if TYPE_CHECKING:
+    import click
+
+SHELLS = ("bash", "zsh", "fish")
+VARIABLE = "_FA4GEN_COMPLETE"
+"""Set by the scripts: fa4gen then prints what completes the words so far, and ends."""
+
+
+def completion_script(group: click.Command, shell: str) -> str:
+    """Return the script that teaches ``shell`` to complete command lines of fa4gen."""
+    from click.shell_completion import get_completion_class
+
+    kind = get_completion_class(shell)
+    assert kind is not None
+    return kind(group, {}, "fa4gen", VARIABLE).source()
+
+
+def complete_config(
+    _ctx: click.Context, _parameter: click.Parameter, incomplete: str
+) -> list[CompletionItem]:
+    """Offer shipped configs by the names that commands take, and config files; else any file.
+
+    Of a shipped config's folders the next one is offered, its last part where that is enough.
+    """
+    from fa4gen.config.find import SUFFIXES, shipped_configs, shipped_name
+
+    whole = [shipped_name(path) for path in shipped_configs()]
+    last = [name.rpartition("/")[2] for name in whole]
+    short = [name for name in last if last.count(name) == 1]
+    return _names_or_files([*(name for name in whole if "/" in incomplete), *short], incomplete,
+                           SUFFIXES)  # fmt: skip
+
+
+def complete_sweep(
+    _ctx: click.Context, _parameter: click.Parameter, incomplete: str
+) -> list[CompletionItem]:
+    """Offer shipped sweeps, and files."""
+    from fa4gen.config.find import SUFFIXES, SWEEPS
+    from fa4gen.resources import data_root
+
+    names = [path.stem for path in (data_root("configs") / SWEEPS).glob("*.yaml")]
+    return _names_or_files(names, incomplete, SUFFIXES)
+
+
+def complete_setting(
+    _ctx: click.Context, _parameter: click.Parameter, incomplete: str
+) -> list[CompletionItem]:
+    """Offer the keys of configs, and after ``key=`` the words and numbers that the key takes."""
+    from fa4gen.config.expectations import Expectations
+    from fa4gen.config.load import config_schema
+
+    expected = Expectations(config_schema(), {})
+    key, equals, _ = incomplete.partition("=")
+    if not equals:
+        offered = [f"{name}=" for name in expected.keys(())]
+    else:
+        values = [_as_yaml(value) for value in expected.values((key,))]
+        offered = [f"{key}={value}" for value in values]
+    unique = dict.fromkeys(offered)  # several models have the same
+    return [CompletionItem(text) for text in unique if text.startswith(incomplete)]
+
+
+def _as_yaml(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _names_or_files(
+    names: list[str], incomplete: str, suffixes: tuple[str, ...]
+) -> list[CompletionItem]:
+    here = [path.name for path in Path().iterdir() if path.suffix in suffixes]
+    found = [name for name in sorted({*names, *here}) if name.startswith(incomplete)]
+    if found:
+        return [CompletionItem(name) for name in found]
+    return [CompletionItem(incomplete, type="file")]
