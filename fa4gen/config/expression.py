@@ -9,21 +9,27 @@ from __future__ import annotations
 import ast
 import math
 import re
-import struct
 from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
+
+from fa4gen.config.expression_values import as_float32, check_constants, value_at
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 VARIABLE = "x"
+MAX_LENGTH = 200
+"""Characters of an activation."""
 MAX_NODES = 60
 """More operations than this an element would outweigh the product itself."""
 MAX_WRITTEN = 400
 """Names and numbers in the C++ text, where some functions name their argument twice."""
 _OPERATORS = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/"}
-_LINE_BREAKS = re.compile(r"\s+")
+_BLANKS = re.compile(r"[ \t\r\n]+")
+_NUMBER = re.compile(r"(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
+_TRIED = (-4096.0, -64.0, -3.0, -1.0, -0.5, 0.0, 0.25, 1.0, 2.5, 7.0, 64.0, 4096.0)
+"""Values of x for one of which, at least, an activation has to give a number."""
 
 
 @dataclass(frozen=True)
@@ -50,7 +56,8 @@ class Expression:
 
 def parse_expression(text: str) -> Expression:
     """Check an activation. ValueError says what is wrong with it, where, and what is possible."""
-    text = _LINE_BREAKS.sub(" ", text.strip())
+    text = _BLANKS.sub(" ", text).strip(" ")
+    _check_characters(text)
     try:
         body = _body(text)
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
@@ -66,7 +73,38 @@ def parse_expression(text: str) -> Expression:
         )
     if not any(isinstance(node, ast.Name) and node.id == VARIABLE for node in ast.walk(body)):
         raise ValueError(f"{text!r} does not depend on x; {_EXAMPLE}")
+    check_constants(body, text)
+    if not any(math.isfinite(value_at(body, x)) for x in _TRIED):
+        raise ValueError(
+            f"{text!r} gives no finite number for any x that was tried, from {_TRIED[0]:g} to "
+            f"{_TRIED[-1]:g}"
+        )
     return Expression(text)
+
+
+def _check_characters(text: str) -> None:
+    """Refuse what Python's parser would ignore, or would take for something else."""
+    if len(text) > MAX_LENGTH:
+        raise ValueError(
+            f"{text[:MAX_LENGTH]!r}... is too long: {len(text)} characters, at most {MAX_LENGTH}"
+        )
+    for place, character in enumerate(text, 1):
+        if not " " <= character <= "~":
+            code = f"U+{ord(character):04X}"
+            raise ValueError(
+                f"character {place} of {text!r} is {code}, which is not an ASCII character"
+            )
+        if character in "#\\;":
+            what = {"#": "begins a comment", "\\": "joins lines", ";": "ends a statement"}
+            raise ValueError(
+                f"character {place} of {text!r}: {character} {what[character]}, which is not "
+                "possible in an activation"
+            )
+
+
+def _refusal(node: ast.expr, message: str) -> ValueError:
+    """Make the error for a part of an activation, with its place."""
+    return ValueError(f"{message} (character {node.col_offset + 1})")
 
 
 @dataclass(frozen=True)
@@ -125,13 +163,18 @@ def _check(node: ast.expr, text: str) -> None:
     """Raise ValueError for anything that is not listed."""
     match node:
         case ast.Name(id=name):
+            if name in _FUNCTIONS:
+                raise _refusal(node, f"{name} in {text!r} is a function: write {name}(x)")
             if name != VARIABLE:
-                raise ValueError(_unknown(name, text))
+                raise _refusal(node, _unknown(name, text))
         case ast.Constant(value=value):
+            written = ast.get_source_segment(text, node) or repr(value)
             if isinstance(value, bool) or not isinstance(value, (int, float)):
-                raise ValueError(f"{value!r} in {text!r} is not a number")
+                raise _refusal(node, f"{written} in {text!r} is not a number")
+            if _NUMBER.fullmatch(written) is None:
+                raise _refusal(node, f"{written} in {text!r} is not a decimal number")
             if not _is_float32(value):
-                raise ValueError(f"{value!r} in {text!r} is not a number that float32 holds")
+                raise _refusal(node, f"{written} in {text!r} is not a number that float32 holds")
         case ast.BinOp(left=left, op=op, right=right) if type(op) in _OPERATORS:
             _check(left, text)
             _check(right, text)
@@ -139,20 +182,22 @@ def _check(node: ast.expr, text: str) -> None:
             _check(operand, text)
         case ast.Call(func=ast.Name(id=name), args=args, keywords=[]):
             if name not in _FUNCTIONS:
-                raise ValueError(_unknown(name, text))
+                raise _refusal(node, _unknown(name, text))
             wanted = _FUNCTIONS[name].arguments
             if len(args) != wanted:
-                raise ValueError(
+                raise _refusal(
+                    node,
                     f"{name} in {text!r} takes {wanted} argument{'s' * (wanted > 1)}, "
-                    f"got {len(args)}"
+                    f"got {len(args)}",
                 )
             for argument in args:
                 _check(argument, text)
         case _:
             part = ast.get_source_segment(text, node) or text
-            raise ValueError(
+            raise _refusal(
+                node,
                 f"{part!r} is not possible in an activation: it is made of x, numbers, + - * /, "
-                f"parentheses and {', '.join(FUNCTIONS)}"
+                f"parentheses and {', '.join(FUNCTIONS)}",
             )
 
 
@@ -165,7 +210,7 @@ def _unknown(name: str, text: str) -> str:
 def _is_float32(value: float) -> bool:
     """Whether ``value`` neither overflows float32 nor, unless it is 0, underflows to 0."""
     try:
-        rounded = _as_float32(value)
+        rounded = as_float32(value)
     except OverflowError:
         return False
     return math.isfinite(rounded) and (rounded != 0 or value == 0)
@@ -182,12 +227,6 @@ def _written(node: ast.expr) -> int:
             places = _FUNCTIONS[name].cuda
             return sum(places.count(f"{{{i}}}") * _written(a) for i, a in enumerate(args))
     return 1
-
-
-def _as_float32(value: float) -> float:
-    """Round to float32; OverflowError for what is too large."""
-    rounded: float = struct.unpack("f", struct.pack("f", float(value)))[0]
-    return rounded
 
 
 def _cuda(node: ast.expr) -> str:
@@ -211,7 +250,7 @@ def _cuda(node: ast.expr) -> str:
 
 def _literal(value: float) -> str:
     """Return the number as float32 reads it back: 0.1 -> 0.1f, 3 -> 3.f."""
-    text = repr(_as_float32(value) if isinstance(value, int) else value)
+    text = repr(as_float32(value) if isinstance(value, int) else value)
     return f"{text.removesuffix('0') if text.endswith('.0') else text}f"
 
 
