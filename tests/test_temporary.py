@@ -65,7 +65,8 @@ def test_render_removes_and_check_mentions_what_a_killed_render_left(
     assert main(["check", "one.yaml", "--format", "json"]) == 0
     captured = capsys.readouterr()
     assert json.loads(captured.out)["temporary"] == [str(beside), str(alone)]
-    assert f"{beside} was left by a run that was killed: fa4gen render removes it." in captured.err
+    hint = f"{beside} was left by a run that was killed: `fa4gen render one.yaml` removes it."
+    assert hint in captured.err
     assert main(["render", "one.yaml", "--dry-run"]) == 0
     assert beside.exists()
     assert main(["render", "one.yaml"]) == 0

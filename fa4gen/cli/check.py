@@ -85,12 +85,13 @@ def command(
         _print_json(verdicts, fixes, left, diff)
     else:
         _print_text(verdicts, fixes, diff)
+    cleaner = call.command("render")
     for path in left:
-        note(f"{shown_path(path)} was left by a run that was killed: fa4gen render removes it.")
+        note(f"{shown_path(path)} was left by a run that was killed: `{cleaner}` removes it.")
     note_claims(claims, folder)
     if output_format == "github":
         _annotate(verdicts, fixes)
-    return NotCurrentError.exit_status if fixes else 0
+    return NotCurrentError.exit_status if any(v.verdict != "current" for v in verdicts) else 0
 
 
 def _counts(verdicts: Sequence[FileVerdict]) -> dict[str, int]:
@@ -115,10 +116,13 @@ def _print_text(verdicts: Sequence[FileVerdict], fixes: Sequence[str], diff: boo
     click.echo(f"{counted(len(verdicts), 'file')}: {summary}")
     if fixes:
         in_turn = ", in turn" if len(fixes) > 1 else ""
-        loses = (
-            " (--force overwrites the edits)" if any(v.verdict == "edited" for v in wrong) else ""
-        )
-        click.echo(f"To make them current{in_turn}{loses}:")
+        loses = []
+        if any(v.verdict == "edited" for v in wrong):
+            loses.append("--force overwrites the edits")
+        if any(fix.startswith("rm ") for fix in fixes):
+            loses.append("rm deletes what fa4gen did not write so")
+        lost = f" ({'; '.join(loses)})" if loses else ""
+        click.echo(f"To make them current{in_turn}{lost}:")
         for fix in fixes:
             click.echo(f"  {fix}")
 
@@ -131,7 +135,7 @@ def _print_json(
 
     print_json(
         {
-            "current": not fixes,
+            "current": all(v.verdict == "current" for v in verdicts),
             "counts": _counts(verdicts),
             "files": [
                 {
@@ -155,7 +159,7 @@ def _annotate(verdicts: Sequence[FileVerdict], fixes: Sequence[str]) -> None:
     from fa4gen.cli.output import note
     from fa4gen.config.paths import shown_path
 
-    remedy = f"Run: {' && '.join(fixes)}"
+    remedy = f"Run: {' && '.join(fixes)}" if fixes else ""
     for verdict in verdicts:
         if verdict.verdict != "current":
             message = f"{verdict.verdict}: {verdict.reason}"

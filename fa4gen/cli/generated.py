@@ -12,8 +12,9 @@ import click
 from fa4gen.counts import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
+    from fa4gen.config.project import Project
     from fa4gen.config.settings import Setting
     from fa4gen.render.check import FileVerdict, OrphanScope
     from fa4gen.render.claims import Claims
@@ -97,7 +98,7 @@ def claims_of(kernels: Sequence[RenderedKernel], out: Path, scope: OrphanScope) 
     Without a project the config files below the current folder count.
     """
     from fa4gen.config.find import shipped_configs
-    from fa4gen.config.selection import nearest_project, project_configs
+    from fa4gen.config.selection import nearest_project
     from fa4gen.render.check import other_kernels
     from fa4gen.render.claims import find_claims
 
@@ -105,9 +106,21 @@ def claims_of(kernels: Sequence[RenderedKernel], out: Path, scope: OrphanScope) 
     if not others:
         return find_claims((), out)
     project = nearest_project()
-    named = project_configs(project) if project else []
+    named = list(_findable(project)) if project else []
     root = project.root if project else Path.cwd()
     return find_claims(others, root, [*named, *shipped_configs()])
+
+
+def _findable(project: Project) -> Iterator[Path]:
+    """Yield the project's configs, without those that cannot be found: they claim nothing."""
+    from contextlib import suppress
+
+    from fa4gen.config.find import find_configs
+    from fa4gen.errors import ConfigError
+
+    for name in project.content.configs:
+        with suppress(ConfigError):
+            yield from find_configs([name], project.root)
 
 
 def note_claims(claims: Claims, out: Path) -> None:

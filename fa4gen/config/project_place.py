@@ -21,18 +21,24 @@ def project_files(start: Path | None = None) -> Iterator[Path]:
     folder = (start or Path.cwd()).absolute()
     for place in (folder, *folder.parents):
         own, shared = place / OWN_NAME, place / SHARED_NAME
-        if own.is_file():
+        if _is_file(own):
             yield own
-        if shared.is_file() and _mentions_fa4gen(shared):
+        if _is_file(shared) and _mentions_fa4gen(shared):
             yield shared
         if place == _home():
             break
 
 
+def _is_file(path: Path) -> bool:
+    with suppress(OSError):  # a folder above that one may not look into
+        return path.is_file()
+    return False
+
+
 def _mentions_fa4gen(path: Path) -> bool:
-    with suppress(OSError):
+    with suppress(OSError):  # a file of somebody else's above
         return b"fa4gen" in path.read_bytes()
-    return True  # whoever reads it says why it cannot be read
+    return False
 
 
 def _home() -> Path | None:

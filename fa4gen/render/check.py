@@ -40,6 +40,8 @@ class FileVerdict:
     on_disk: bytes | None = None
     prunable: bool = False
     """An orphan exactly as a manifest recorded it: deleting it loses nothing."""
+    in_doubt: bool = False
+    """An orphan that a config may render to which was not looked at."""
 
     def diff(self) -> str:
         """Return the unified diff from the file on disk to what its config renders to today."""
@@ -193,7 +195,7 @@ def _is_of(folder: Path, families: Collection[tuple[str, str]]) -> bool:
 
 def _in_doubt(orphan: FileVerdict) -> FileVerdict:
     reason = f"{orphan.reason}; too many files here to be sure of that"
-    return replace(orphan, reason=reason, prunable=False)
+    return replace(orphan, reason=reason, prunable=False, in_doubt=True)
 
 
 def _folder_orphans(folder: Path, rendered_names: set[str]) -> list[FileVerdict]:

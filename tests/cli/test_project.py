@@ -196,7 +196,32 @@ def test_a_tree_too_large_to_look_through_prunes_nothing(
     assert render("kernels", "--prune", "--yes") == 0
     assert kernels() == {"one", "gone"}
     assert check("kernels") == 3
-    assert "too many files here to be sure of that" in capsys.readouterr().out
+    out = capsys.readouterr().out
+    assert "too many files here to be sure of that" in out
+    assert "To make them current" not in out
+
+
+def test_a_project_whose_configs_are_not_all_there_protects_the_others(work: Path) -> None:
+    write("kernels/one.yaml", ".elsewhere/two.yaml")
+    (work / "fa4gen.toml").write_text('configs = ["gone.yaml", ".elsewhere/two.yaml"]\n')
+    assert render("kernels") == 0
+    assert render(".elsewhere/two.yaml") == 0
+    assert render("kernels", "--prune", "--yes") == 0
+    assert kernels() == {"one", "two"}
+
+
+def test_deleting_what_fa4gen_did_not_write_is_said(
+    work: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write("one.yaml")
+    render("one.yaml")
+    Path("generated/sm_90a/one/notes.txt").write_text("mine")
+    capsys.readouterr()
+    assert check("one.yaml") == 3
+    assert capsys.readouterr().out.endswith(
+        "To make them current (rm deletes what fa4gen did not write so):\n"
+        "  rm generated/sm_90a/one/notes.txt\n"
+    )
 
 
 @pytest.mark.parametrize("answer", ["y", "n", ""])

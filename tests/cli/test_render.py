@@ -184,6 +184,13 @@ def test_json(work: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert "+// depth 128" in kernel["files"][0]["diff"]
 
 
+def test_the_depfile_names_the_base(work: Path) -> None:
+    (work / "kernels/three.yaml").write_text("extends: one.yaml\ndepth: 64\n")
+    assert render("kernels/three.yaml", "--depfile", "d.mk") == 0
+    inputs = (work / "d.mk").read_text().split()
+    assert {"kernels/three.yaml", "kernels/one.yaml"} <= set(inputs)
+
+
 @pytest.mark.skipif(shutil.which("make") is None, reason="make is not installed")
 def test_make_rebuilds_by_the_depfile(work: Path) -> None:
     (work / "kernels/with space.yaml").write_text(CONFIG + "name: spaced\n")
