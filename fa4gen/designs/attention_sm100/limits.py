@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING
 from fa4gen.designs.attention_sm100.memory import attention_regions
 from fa4gen.designs.attention_sm100.suggested_fixes import back_to_auto
 from fa4gen.designs.attention_sm100.tensor_memory import columns_needed
-from fa4gen.designs.attention_sm100.values import KEY_STEP, TILE_ROWS
+from fa4gen.designs.attention_sm100.values import FEW, KEY_STEP, TILE_ROWS, softmax_registers
 from fa4gen.designs.shared import limits
-from fa4gen.designs.shared.limits import ROW_REGISTERS
 from fa4gen.designs.shared.refusal import Changes, Fault
 from fa4gen.designs.shared.roles import WARPGROUP
 from fa4gen.designs.shared.shared_memory import dynamic_shared_bytes
@@ -25,6 +24,7 @@ def exceeded_limits(values: Values) -> Iterator[Fault]:
     yield from _tensor_memory(values)
     yield from _shared_memory(values)
     yield from _register_file(values)
+    yield from limits.least_role_registers(values, back_to_auto(values.config))
     yield from _row_registers(values)
 
 
@@ -99,18 +99,26 @@ def register_pool(values: Values) -> int:
 
 
 def _row_registers(values: Values) -> Iterator[Fault]:
+    config = values.config
     most = min(values.registers.softmax, values.arch.max_registers_per_thread)
-    needed = values.BN + ROW_REGISTERS
+    working = softmax_registers(config, values.exp2_fma_share)
+    needed = values.BN + working
     if needed <= most:
         return
+    fewer: list[Changes] = []
+    if values.exp2_fma_share > FEW:
+        eighths = range(int(8 * values.exp2_fma_share) - 1, -1, -1)
+        fewer = [{"exp2_fma_share": n / 8} for n in eighths]
     yield Fault(
         kind="registers of a row",
-        message=f"registers: a softmax thread keeps the {values.BN} scores of a row and at least "
-        f"{ROW_REGISTERS} more, {needed} in all, and has {most}",
-        keys=("BN", "registers"),
+        message=f"registers: a softmax thread keeps the {values.BN} scores of a row and needs "
+        f"{working} more, with {values.exp2_fma_share:g} of the exponentials on the FMA pipe: "
+        f"{needed} in all, and has {most}",
+        keys=("BN", "exp2_fma_share", "registers"),
         remedies=(
             _narrower_blocks(values),
-            [{"registers": "auto"}] if values.config.registers != "auto" else [],
+            fewer,
+            [{"registers": "auto"}] if config.registers != "auto" else [],
         ),
-        last_resort=back_to_auto(values.config),
+        last_resort=({**few, **more} for few in ({}, *fewer) for more in back_to_auto(config)),
     )

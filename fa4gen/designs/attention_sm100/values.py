@@ -29,6 +29,10 @@ TILE_ROWS = 128
 KEY_STEP = 32
 """Keys come in multiples of this many: what one tcgen05.st of probabilities packs."""
 PREFERRED_BLOCKS = (128, 96, 64, 32)
+FEW = 0.25
+"""Share of exponentials on the FMA pipe that costs no registers."""
+LEAST_WORKING = 32
+"""Maximum, sum, scale, addresses and counters of a softmax thread, and what is under way."""
 
 
 @dataclass(frozen=True)
@@ -124,6 +128,19 @@ def panel_columns(depth: int, element_bytes: int) -> int:
     return next(fitting, 0) // element_bytes
 
 
+def softmax_registers(config: BlackwellAttentionConfig, share: float) -> int:
+    """Return what a softmax thread needs beside the scores of a row.
+
+    Measured with random configs: with fewer, ptxas 13 spills. ``share``: of the exponentials that
+    the FMA pipe computes, whose polynomials keep more numbers under way.
+    """
+    if share <= FEW:
+        return LEAST_WORKING
+    ends = (config.resolved_mask.FIRST, config.resolved_mask.LAST)
+    functions = sum(end is not None for end in ends) + bool(config.resolved_score.words)
+    return 16 + int(56 * share) + 6 * functions
+
+
 @dataclass(frozen=True)
 class Room:
     """What the hardware leaves for choices: answers asked of values that are not final."""
@@ -200,6 +217,7 @@ def _tiles(draft: Values, room: Room, log: ChoiceLog) -> Values:
     )
     draft = replace(draft, num_qo=max(1, bm // TILE_ROWS))
 
+    softmax = _split(draft)[0].softmax - softmax_registers(config, _share(draft)[0])
     asked = config.output_staging
     staging = _smallest_staging(draft) if asked == "auto" else asked
 
@@ -209,7 +227,7 @@ def _tiles(draft: Values, room: Room, log: ChoiceLog) -> Values:
         apart = draft.num_qo == 2 or room.is_apart(tried)
         deep = room.stages(_in_ring(tried, "separate")) >= 2
         deep = deep or room.stages(_in_ring(tried, "fused")) >= 3
-        return apart and deep and room.columns(tried) <= columns
+        return apart and deep and room.columns(tried) <= columns and block <= softmax
 
     block = next(filter(works, PREFERRED_BLOCKS), KEY_STEP)
     reason = "the widest block whose scores fit tensor memory, and whose stages shared memory"
@@ -301,17 +319,30 @@ def _pv_stages(draft: Values) -> int:
     return 2 if draft.BN > KEY_STEP else 1
 
 
-def _fma_share(draft: Values, log: ChoiceLog) -> float:
+def _share(draft: Values) -> tuple[float, str]:
+    """Return the share of exponentials that the FMA pipe computes, and why."""
+    if draft.config.exp2_fma_share != "auto":
+        return draft.config.exp2_fma_share, ""
     if draft.config.arch == "sm_103a":
-        default, reason = 0.0, "ex2 is twice as fast as on sm_100a"
-    elif draft.element_bytes == 1:
-        default, reason = 0.25, "fp8 products leave less time for exponentials"
-    else:
-        default, reason = 0.125, "ex2 is as slow as the products"
-    return log.take("exp2_fma_share", draft.config.exp2_fma_share, default, reason)
+        return 0.0, "ex2 is twice as fast as on sm_100a"
+    if draft.element_bytes == 1:
+        return 0.25, "fp8 products leave less time for exponentials"
+    return 0.125, "ex2 is as slow as the products"
+
+
+def _fma_share(draft: Values, log: ChoiceLog) -> float:
+    return log.take("exp2_fma_share", draft.config.exp2_fma_share, *_share(draft))
+
+
+def _split(draft: Values) -> tuple[RoleSplit, str]:
+    """Return the registers of the roles, and why."""
+    given = draft.config.registers
+    if given != "auto":
+        return RoleSplit(given.softmax, given.correction, given.other), ""
+    split = RoleSplit(200, 64, 48) if draft.num_qo == 2 else RoleSplit(192, 192, 120)
+    return split, "the softmax, which keeps a row of scores, gets what the others can spare"
 
 
 def _registers(draft: Values, log: ChoiceLog) -> RoleSplit:
-    split = RoleSplit(200, 64, 48) if draft.num_qo == 2 else RoleSplit(192, 192, 120)
-    reason = "the softmax, which keeps a row of scores, gets what the others can spare"
+    split, reason = _split(draft)
     return take_role_registers(draft.config, split, reason, log)

@@ -6,7 +6,12 @@ from typing import TYPE_CHECKING
 
 from fa4gen.designs.attention_sm90.memory import attention_regions
 from fa4gen.designs.attention_sm90.rules import with_warpgroups
-from fa4gen.designs.attention_sm90.values import CHUNK_KEYS, MIN_BLOCK, WARPGROUP_ROWS
+from fa4gen.designs.attention_sm90.values import (
+    CHUNK_KEYS,
+    MIN_BLOCK,
+    WARPGROUP_ROWS,
+    working_registers,
+)
 from fa4gen.designs.shared import limits
 from fa4gen.designs.shared.shared_memory import dynamic_shared_bytes
 
@@ -17,14 +22,17 @@ if TYPE_CHECKING:
     from fa4gen.designs.shared.refusal import Changes, Fault
 
 TILE_KEYS = ("BM", "num_consumer_warpgroups", "depth")
-ROW_STATE_REGISTERS = 4
-"""Maximum and sum of a thread's two rows: never in fewer registers."""
+LOADER_REGISTERS = {1: 24, 2: 32}
+"""With fewer the loader spills; by ``cta_group``, since that of a pair multicasts."""
 
 
 def exceeded_limits(values: Values) -> Iterator[Fault]:
     """Yield each limit that the values exceed."""
     yield from _shared_memory(values)
     yield from limits.register_split(values, _smaller_in_every_way(values))
+    yield from limits.loader_registers(
+        values, LOADER_REGISTERS[values.config.cta_group], _smaller_in_every_way(values)
+    )
     yield from _consumer_registers(values)
     yield from _wgmma_width(values)
 
@@ -51,11 +59,12 @@ def _consumer_registers(values: Values) -> Iterator[Fault]:
     """Yield a fault where what must be in registers when Q.K is issued does not fit them."""
     depth, block, chunks = values.config.depth, values.BN, values.num_pv_chunks_in_flight
     chunks = min(chunks, values.num_chunks)
+    working = working_registers(values.config, block, overlap_epilogue=values.overlap_epilogue)
     yield from limits.consumer_registers(
         values,
-        depth // 2 + block // 2 + 4 * chunks + ROW_STATE_REGISTERS,
+        depth // 2 + block // 2 + 4 * chunks + working,
         f"{depth} / 2 of output + {block} / 2 of scores + 4 * {chunks} of probabilities in flight "
-        f"+ {ROW_STATE_REGISTERS} of row maxima and sums",
+        f"+ {working} of row state, masks, conversions and addresses",
         ("BN", "num_pv_chunks_in_flight", "registers", *TILE_KEYS),
         (
             _narrower_blocks(values),

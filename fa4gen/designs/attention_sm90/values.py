@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Literal
 
 from fa4gen.config.schema import AttentionConfig
@@ -26,13 +27,24 @@ CHUNK_KEYS = 16
 MIN_BLOCK = 16
 MAX_BLOCK = 256
 PREFERRED_STAGES = 2
-WORKING_REGISTERS = 36
-"""Registers of a consumer beside output, scores and probabilities, for softmax and addresses.
+PAIR_REGISTERS = RegisterSplit(40, 232)
+"""Of a pair with two consumer warpgroups: its loader, which multicasts, spills with 24."""
 
-Measured with ptxas 13: with 28 left some kernels still compile without spills, with 36 nearly all
-of the tuned shapes do. ``auto`` keeps to it; what the user asks for is refused only when proved
-not to work.
-"""
+
+def working_registers(config: AttentionConfig, block: int, *, overlap_epilogue: bool) -> int:
+    """Return what a consumer needs beside output, scores and probabilities in flight.
+
+    For row state, masks, conversions and addresses. Measured: of random configs ptxas 13 compiled
+    those without spills and with wgmma overlapped that leave this many registers, and of those that
+    leave fewer most with spills.
+    """
+    depth = config.depth
+    needed = 8 + block // 8 + (depth // 8 if depth <= 128 else 16 + depth // 16)
+    if depth > 128 or block > 128:
+        needed += 4 * bool(config.resolved_score.words)
+        needed += 4 * (config.resolved_mask.FIRST is not None)
+        needed += 8 * overlap_epilogue
+    return needed
 
 
 @dataclass(frozen=True)
@@ -98,9 +110,10 @@ def decide(
     tuning = tuning_of(config)
     warpgroups = _warpgroups(config, tuning, log)
     registers = _registers(config, warpgroups)
-    block = _block(config, tuning, registers, log)
+    free = partial(_free_registers, config, tuning, registers)
+    block = _block(config, tuning, registers, free, log)
     log.take("overlap", config.overlap, True, "")
-    chunks = _chunks_in_flight(config, tuning, registers, block, log)
+    chunks = _chunks_in_flight(config, tuning, free(block), block, log)
     ping_pong = log.take(
         "ping_pong", config.ping_pong, False, "measured: three free-running warpgroups are faster"
     )
@@ -142,9 +155,15 @@ def decide(
     return replace(values, num_kv_stages=stages), log.rows
 
 
-def free_registers(config: AttentionConfig, registers: RegisterSplit) -> int:
-    """Return what a consumer has for scores and probabilities if it is to work without spills."""
-    return registers.consumer - WORKING_REGISTERS - config.depth // 2
+def _free_registers(
+    config: AttentionConfig, tuning: Tuning, registers: RegisterSplit, block: int
+) -> int:
+    """Return what a consumer has for probabilities in flight under scores of ``block`` keys."""
+    overlaps = config.overlap_epilogue
+    if overlaps == "auto":
+        overlaps = tuning.overlap_epilogue and config.epilogue != "tma_store"
+    working = working_registers(config, block, overlap_epilogue=overlaps)
+    return registers.consumer - working - config.depth // 2 - block // 2
 
 
 def _warpgroups(config: AttentionConfig, tuning: Tuning, log: ChoiceLog) -> int:
@@ -170,31 +189,36 @@ def _warpgroups(config: AttentionConfig, tuning: Tuning, log: ChoiceLog) -> int:
 
 def _registers(config: AttentionConfig, warpgroups: int) -> RegisterSplit:
     if config.registers == "auto":
-        return default_registers(warpgroups)
+        pair = config.cta_group == 2 and warpgroups == 2
+        return PAIR_REGISTERS if pair else default_registers(warpgroups)
     return RegisterSplit(config.registers.producer, config.registers.consumer)
 
 
 def _block(
-    config: AttentionConfig, tuning: Tuning, registers: RegisterSplit, log: ChoiceLog
+    config: AttentionConfig,
+    tuning: Tuning,
+    registers: RegisterSplit,
+    free: Callable[[int], int],
+    log: ChoiceLog,
 ) -> int:
     """Keys of a block: what was tuned, or less where the registers are fewer than it was tuned for.
 
     P.V in flight comes second: it gets what the block leaves.
     """
-    widest = free_registers(config, registers) * 2 // CHUNK_KEYS * CHUNK_KEYS
-    if widest >= tuning.BN:
+    if free(tuning.BN) >= 0:
         default, reason = tuning.BN, tuning.block_reason
     else:
-        default = max(MIN_BLOCK, widest)
+        narrower = range(tuning.BN - CHUNK_KEYS, 0, -CHUNK_KEYS)
+        default = next((block for block in narrower if free(block) >= 0), MIN_BLOCK)
         reason = f"the widest block whose scores and output fit {registers.consumer} registers"
     return log.take("BN", config.BN, default, f"depth {config.depth}: {reason}")
 
 
 def _chunks_in_flight(
-    config: AttentionConfig, tuning: Tuning, registers: RegisterSplit, block: int, log: ChoiceLog
+    config: AttentionConfig, tuning: Tuning, free: int, block: int, log: ChoiceLog
 ) -> int:
     if config.overlap:
-        fit = max(0, free_registers(config, registers) - block // 2) // 4
+        fit = max(0, free) // 4
         default = min(tuning.num_pv_chunks_in_flight, block // CHUNK_KEYS, fit)
         reason = "measured: more would hold the registers of probabilities under the next Q.K"
     else:

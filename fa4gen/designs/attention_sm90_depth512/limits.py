@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from fa4gen.designs.attention_sm90_depth512.values import (
     OWN_COLUMNS,
     OWN_KEYS,
+    REGISTERS,
 )
 from fa4gen.designs.shared import limits
 
@@ -16,18 +17,19 @@ if TYPE_CHECKING:
     from fa4gen.designs.attention_sm90_depth512.values import Values
     from fa4gen.designs.shared.refusal import Fault
 
-ROW_STATE_REGISTERS = 4
-"""Maximum and sum of a thread's two rows: never in fewer registers."""
+WORKING_REGISTERS = 52
+"""Row state, masks, conversions, addresses of the exchange: with less a consumer spills."""
 
 
 def exceeded_limits(values: Values) -> Iterator[Fault]:
     """Yield each limit that the values exceed: what is in registers under P.V must fit them."""
     yield from limits.register_split(values)
+    yield from limits.loader_registers(values, REGISTERS.producer)
     yield from limits.consumer_registers(
         values,
-        OWN_COLUMNS // 2 + OWN_KEYS // 2 + OWN_KEYS // 4 + ROW_STATE_REGISTERS,
+        OWN_COLUMNS // 2 + OWN_KEYS // 2 + OWN_KEYS // 4 + WORKING_REGISTERS,
         f"{OWN_COLUMNS} / 2 of output + {OWN_KEYS} / 2 of scores + {OWN_KEYS} / 4 of probabilities "
-        f"+ {ROW_STATE_REGISTERS} of row maxima and sums",
+        f"+ {WORKING_REGISTERS} of row state, masks, conversions and addresses",
         ("registers",),
         ([{"registers": "auto"}],),
     )

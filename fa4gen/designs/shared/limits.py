@@ -1,11 +1,13 @@
 """The hardware's limits that several designs exceed alike: shared memory, registers, columns.
 
-Only what cannot work whatever the compiler does is refused: what merely may spill is left to the
-compiler, whose log is checked.
+What cannot work whatever the compiler does is refused, and what ptxas was seen to spill: each role
+needs registers beside what it keeps, as many as random configs were measured to take
+(``benchmarks/random_configs.py``).
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import combinations, product
 from typing import TYPE_CHECKING, Protocol
 
@@ -27,10 +29,10 @@ if TYPE_CHECKING:
     from fa4gen.config.schema import AttentionKeys
     from fa4gen.designs.shared.hardware import Architecture
     from fa4gen.designs.shared.roles import RegisterSplit
-    from fa4gen.designs.shared.values import BlackwellAttentionValues
+    from fa4gen.designs.shared.values import BlackwellAttentionValues, RoleSplit
 
-ROW_REGISTERS = 12
-"""Beside a row's scores a softmax thread holds maximum, sum, scale, addresses and counters."""
+LEAST_REGISTERS = {"correction": 56, "other": 32}
+"""Of the roles beside the softmax on Blackwell: with fewer they spill, or ptxas gives up."""
 
 
 def exceeded(fault: Fault, needed: int, available: int) -> Iterator[Fault]:
@@ -122,6 +124,23 @@ def register_split(values: ConsumerValues, last_resort: Iterable[Changes] = ()) 
     )
 
 
+def loader_registers(
+    values: ConsumerValues, needed: int, last_resort: Iterable[Changes] = ()
+) -> Iterator[Fault]:
+    """Yield a fault where the producer keeps fewer registers than a loader needs."""
+    split, warpgroups = values.registers, values.num_consumer_warpgroups
+    more = nearest_split(values.arch, replace(split, producer=needed), warpgroups)
+    corrected = {"producer": more.producer, "consumer": more.consumer}
+    fault = Fault(
+        kind="loader registers",
+        message=f"registers: the loader needs {needed} registers, but has {split.producer}",
+        keys=("registers",),
+        remedies=([{"registers": corrected}], [{"registers": "auto"}]),
+        last_resort=last_resort,
+    )
+    yield from exceeded(fault, needed, split.producer)
+
+
 def consumer_registers(
     values: ConsumerValues,
     needed: int,
@@ -191,6 +210,31 @@ def role_registers(
     )
     fault = Fault("register file", message, ("registers",), remedies, last_resort)
     yield from exceeded(fault, needed, available)
+
+
+def least_role_registers(
+    values: BlackwellAttentionValues, last_resort: Iterable[Changes] = ()
+) -> Iterator[Fault]:
+    """Yield a fault where a role beside the softmax has fewer registers than it needs."""
+    split = values.registers
+    short = {r: n for r, n in LEAST_REGISTERS.items() if getattr(split, r) < n}
+    if short:
+        what = ", ".join(f"{r} needs {n}, but has {getattr(split, r)}" for r, n in short.items())
+        yield Fault(
+            kind="registers of roles",
+            message=f"registers: {what}",
+            keys=("registers",),
+            remedies=(
+                [{"registers": {**split_keys(split), **short}}],
+                [{"registers": "auto"}],
+            ),
+            last_resort=last_resort,
+        )
+
+
+def split_keys(split: RoleSplit) -> dict[str, int]:
+    """Return ``split`` as a config has it."""
+    return {"softmax": split.softmax, "correction": split.correction, "other": split.other}
 
 
 class TurnValues(ConsumerValues, Protocol):

@@ -157,8 +157,8 @@ def test_a_single_cta_is_refused_by_default(config_of: ConfigOf) -> None:
         (
             {"registers": {"softmax": 136, "correction": 128, "other": 64}},
             "registers",
-            "registers: a softmax thread keeps 128 scores and at least 12 numbers more, 140 in "
-            "all, and has 136",
+            "registers: a softmax thread keeps 128 scores and needs 56 more, 184 in all, "
+            "and has 136",
             "Set registers: auto.",
         ),
         (
@@ -189,14 +189,12 @@ def test_the_arithmetic_of_a_refusal(
         {"dtype": "fp8_e4m3", "rescale_threshold": 8.8},
         {"rescale_threshold": 9.0},
         {"registers": {"softmax": 216, "correction": 192, "other": 96}},
-        {"registers": {"softmax": 144, "correction": 144, "other": 144}},
+        {"registers": {"softmax": 184, "correction": 144, "other": 144}},
         {"exp2_fma_share": 1.0},
     ],
     ids=str,
 )
-def test_what_is_not_proved_to_fail_is_accepted(
-    config_of: ConfigOf, keys: dict[str, object]
-) -> None:
+def test_what_compiles_is_accepted(config_of: ConfigOf, keys: dict[str, object]) -> None:
     assert problems_of(config_of(**keys)) == ()
 
 

@@ -85,11 +85,11 @@ def test_who_follows_the_first_offers_ends_with_a_plan(
             "Set num_kv_stages: 3; or BN: 80; or num_consumer_warpgroups: 2.",
         ),
         (
-            {"depth": 256, "BM": 128, "BN": 176},
-            "BN",
-            "shared memory: 2 * 32768 for queries + 1 * 2 * 90112 for stages of keys and values "
-            "+ 1152 for barriers, tiles and alignment = 246912 bytes, 232448 available",
-            "Set BN: 160; or BM: 64.",
+            {"depth": 96, "BM": 64, "BN": 256, "num_kv_stages": 4},
+            "num_kv_stages",
+            "shared memory: 1 * 12288 for queries + 4 * 2 * 49152 for stages of keys and values "
+            "+ 1232 for barriers, tiles and alignment = 406736 bytes, 232448 available",
+            "Set num_kv_stages: 2; or BN: 128.",
         ),
         (
             {"registers": {"producer": 32, "consumer": 168}},
@@ -108,15 +108,34 @@ def test_who_follows_the_first_offers_ends_with_a_plan(
             {"BN": 176, "num_pv_chunks_in_flight": 2},
             "BN",
             "registers: a consumer thread holds 128 / 2 of output + 176 / 2 of scores + 4 * 2 of "
-            "probabilities in flight + 4 of row maxima and sums = 164, but has 160",
-            "Set BN: 160; or num_pv_chunks_in_flight: 1; or num_consumer_warpgroups: 2.",
+            "probabilities in flight + 54 of row state, masks, conversions and addresses = 214, "
+            "but has 160",
+            "Set BN: 96; or num_consumer_warpgroups: 2.",
+        ),
+        (
+            {"BN": 96, "num_pv_chunks_in_flight": 4},
+            "BN",
+            "registers: a consumer thread holds 128 / 2 of output + 96 / 2 of scores + 4 * 4 of "
+            "probabilities in flight + 36 of row state, masks, conversions and addresses = 164, "
+            "but has 160",
+            "Set BN: 80; or num_pv_chunks_in_flight: 3; or num_consumer_warpgroups: 2.",
+        ),
+        (
+            {
+                "cta_group": 2,
+                "num_consumer_warpgroups": 2,
+                "registers": {"producer": 24, "consumer": 240},
+            },
+            "registers",
+            "registers: the loader needs 32 registers, but has 24",
+            "Set registers: {producer: 32, consumer: 232}; or registers: auto.",
         ),
         (
             {"depth": 64, "BN": 208, "BM": 192},
             "BN",
             "registers: the wgmma of Q.K, 64 x 208 (BN), takes 208 / 2 + 26 = 130, but ptxas "
             "compiles it for the 128 that each of 512 threads has at launch",
-            "Set BN: 192; or BM: 128.",
+            "Set BN: 176; or BM: 128.",
         ),
         (
             {"depth": 256, "num_consumer_warpgroups": 3},
@@ -130,32 +149,32 @@ def test_who_follows_the_first_offers_ends_with_a_plan(
 def test_the_arithmetic_of_a_refusal(
     config_of: ConfigOf, keys: dict[str, object], key: str, message: str, remedy: str
 ) -> None:
-    [problem] = problems_of(config_of(**keys))
-    assert (problem.key, problem.message, problem.remedy) == (key, message, remedy)
+    problems = problems_of(config_of(**keys))
+    assert (key, message, remedy) in [(p.key, p.message, p.remedy) for p in problems]
+    assert len(problems) == 1 or "wgmma" in message
 
 
 @pytest.mark.parametrize(
     "keys",
     [
         {"num_kv_stages": 3},
-        {"depth": 256, "BM": 128, "BN": 160},
+        {"depth": 256, "BM": 128, "BN": 112, "num_pv_chunks_in_flight": 0},
         {"registers": {"producer": 24, "consumer": 160}},
-        {"BN": 176, "num_pv_chunks_in_flight": 1},
-        {"depth": 64, "BN": 192, "BM": 192},
+        {"BN": 96, "num_pv_chunks_in_flight": 3},
+        {"depth": 64, "BN": 176, "BM": 192},
         {"depth": 192, "num_consumer_warpgroups": 3},
-        {"depth": 256, "num_consumer_warpgroups": 2, "BN": 144, "num_pv_chunks_in_flight": 4},
+        {"depth": 256, "cta_group": 2, "mask": {"sliding_window": 100}},
+        {"depth": 192, "softcap": 30.0, "mask": {"sliding_window": 9}, "overlap_epilogue": True},
     ],
 )
-def test_what_is_not_proved_to_fail_is_accepted(
-    config_of: ConfigOf, keys: dict[str, object]
-) -> None:
+def test_what_compiles_is_accepted(config_of: ConfigOf, keys: dict[str, object]) -> None:
     assert problems_of(config_of(**keys)) == ()
 
 
 def test_a_block_too_wide_for_the_chunks_asked_for_takes_them_along(config_of: ConfigOf) -> None:
     problems = problems_of(config_of(depth=256, BN=256, num_pv_chunks_in_flight=16))
     assert [offers(problem)[0] for problem in problems] == [
-        {"BN": 144, "num_pv_chunks_in_flight": 9}
+        {"BN": 80, "num_pv_chunks_in_flight": 5}
     ] * 2
 
 
@@ -165,7 +184,7 @@ def test_the_narrowest_block_is_offered_too(config_of: ConfigOf) -> None:
 
 
 def test_chunks_that_a_rule_refuses_take_no_registers(config_of: ConfigOf) -> None:
-    [problem] = problems_of(config_of(BN=176, overlap=False, num_pv_chunks_in_flight=11))
+    [problem] = problems_of(config_of(BN=96, overlap=False, num_pv_chunks_in_flight=4))
     assert "needs overlap" in problem.message
     # With overlap they would: it is offered only with fewer chunks.
     assert offers(problem) == [
@@ -176,5 +195,5 @@ def test_chunks_that_a_rule_refuses_take_no_registers(config_of: ConfigOf) -> No
 
 def test_several_keys_change_only_where_one_is_not_enough(config_of: ConfigOf) -> None:
     config = config_of(depth=256, BN=208, num_kv_stages=16, num_pv_chunks_in_flight=0)
-    [problem] = problems_of(config)
+    problem = problems_of(config)[0]
     assert offers(problem) == [{"num_kv_stages": 2, "BN": 80}]

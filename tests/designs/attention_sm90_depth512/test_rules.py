@@ -71,7 +71,7 @@ def test_what_cannot_work_is_refused_with_a_suggested_fix(
         {"BM": 128, "num_consumer_warpgroups": 2, "BN": 128, "num_kv_stages": 8},
         {"ping_pong": False, "overlap_epilogue": True, "epilogue": "direct"},
         {"num_pv_chunks_in_flight": 0, "rescale_threshold": 0.0},
-        {"registers": {"producer": 24, "consumer": 240}},
+        {"registers": {"producer": 40, "consumer": 232}},
     ],
 )
 def test_the_values_that_work_may_be_written_down(
