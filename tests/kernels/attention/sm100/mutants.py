@@ -152,12 +152,12 @@ WAITS: Final[dict[str, Mutant]] = {
     ),
     "scores_over_probabilities": Mutant(
         "over", "scores overwrite P while its product may read it: order of issue is not enough",
-        (Change(_line(r"outputs\.drain\(\)") + _line(r"tcgen05_fence_after\(\)")),),
+        (Change(_line(r"outputs\.ring\(\)\.wait_full\(\)") + _line(r"tcgen05_fence_after\(\)")),),
         (Found("race", "mma", "mma", "which nothing has shown to be complete"),), verdict="isa",
     ),
     "scores_over_probabilities_single": Mutant(
         "single_over", "as above, with the scores of every other block in a buffer",
-        (Change(_line(r"outputs\.drain\(\)") + _line(r"tcgen05_fence_after\(\)")),),
+        (Change(_line(r"outputs\.ring\(\)\.wait_full\(\)") + _line(r"tcgen05_fence_after\(\)")),),
         (Found("race", "mma", "mma", "which nothing has shown to be complete"),), verdict="isa",
     ),
     "output_not_waited_for": Mutant(

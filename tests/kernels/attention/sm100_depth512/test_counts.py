@@ -61,7 +61,7 @@ def test_local_counts_are_a_race_on_what_the_peer_writes(case: str) -> None:
     ("edit", "says"),
     [
         (Edit("PO_lo_offset = 0, PO_hi_offset = 1;", "PO_lo_offset = 1, PO_hi_offset = 0;"),
-         "PO_lo is where the table of barriers has it"),
+         "PO_lo is as the table of barriers has it"),
         (Edit("KV_offset = 10;", "KV_offset = 11;"),
          "The barriers of KV are where the table of barriers has them"),
     ],
