@@ -270,3 +270,39 @@ def test_figures_come_from_the_results_of_bench(tmp_path) -> None:
     assert "NVIDIA H200, 2026-11-21" in section
     assert "| `k` | 601 (1.01) | 1.014 |" in section
     assert "failed" not in section
+
+
+def test_limits_are_those_of_the_code() -> None:
+    from fa4gen.cli import launch_files
+    from fa4gen.config import sweep, sweep_names, text, yaml_positions
+    from fa4gen.config.load import config_schema
+
+    def longest(key: str) -> set[int]:
+        models = config_schema()["$defs"].values()
+        keys = [model.get("properties", {}).get(key) for model in models]
+        return {int(most) for each in keys for most in re.findall(r"'maxLength': (\d+)", str(each))}
+
+    section = COMMANDS_PAGE.partition("## Limits")[2].partition("\n## ")[0]
+    rows = [int(number) for number in re.findall(r"\| (\d+) \|$", section, re.MULTILINE)]
+    (name,) = longest("name")
+    (activation,) = longest("activation")
+    assert name == sweep_names.MAX_LENGTH
+    assert rows == [
+        name,
+        activation,
+        text.MAX_BYTES,
+        yaml_positions.MAX_VALUES,
+        yaml_positions.MAX_BRACKETS,
+        sweep.MAX_CASES,
+        launch_files.MAX_BYTES,
+        launch_files.MAX_VALUES,
+        launch_files.MAX_PTX_BYTES,
+    ]
+
+
+def test_the_statuses_of_signals_are_those_of_the_code() -> None:
+    from fa4gen.cli.main import CLOSED_PIPE, INTERRUPTED
+    from fa4gen.termination import TERMINATED
+
+    line = COMMANDS_PAGE.partition("As of other programs: ")[2].partition("\n\n")[0]
+    assert re.findall(r"\d+", line) == [str(s) for s in (INTERRUPTED, TERMINATED, CLOSED_PIPE)]

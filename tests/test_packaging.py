@@ -86,6 +86,14 @@ def cuda_packages(wheel: Path) -> set[str]:
 
 
 @pytest.mark.package
+def test_macos_which_has_no_cuda_is_asked_for_nothing_of_it(wheel) -> None:
+    lines = [line for line in requirements(wheel) if re.match("cuda|cupy|nvidia", line)]
+    lines = [line for line in lines if "extra ==" not in line]
+    assert len(lines) == 3
+    assert all("sys_platform != 'darwin'" in line.replace('"', "'") for line in lines)
+
+
+@pytest.mark.package
 def test_exactly_one_cupy_is_asked_for(wheel, tmp_path) -> None:
     assert cuda_packages(wheel) == {"cupy-cuda13x", "nvidia-cuda-nvrtc"}
     twelve = build("wheel", tmp_path / "twelve", FA4GEN_CUDA="12")
