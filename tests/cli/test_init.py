@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import pty
 import re
 import select
 import subprocess
@@ -142,7 +141,7 @@ def test_a_file_in_another_folder(here: Path, no_project: list[str]) -> None:
 
 
 def test_a_terminal_is_asked(here: Path) -> None:
-    terminal, child = pty.openpty()
+    terminal, child = pytest.importorskip("pty").openpty()  # not on Windows
     process = subprocess.Popen(
         [sys.executable, "-m", "fa4gen", "init"], stdin=child, stdout=child, stderr=child,
         env={**os.environ, "TERM": "dumb"},

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import pty
 import select
 import shlex
 import subprocess
@@ -241,7 +240,7 @@ def test_prune_asks_on_a_terminal(work: Path, answer: str) -> None:
 
 def in_terminal(args: list[str], prompt: str, answer: str) -> tuple[int, str]:
     """Run fa4gen on a terminal and answer its prompt; return status and what was shown."""
-    terminal, child = pty.openpty()
+    terminal, child = pytest.importorskip("pty").openpty()  # not on Windows
     process = subprocess.Popen(
         [sys.executable, "-m", "fa4gen", *args],
         stdin=child,
