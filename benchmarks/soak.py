@@ -59,6 +59,8 @@ DOCUMENTED = (0, 1, 2, 3, 4)
 AFTER = {"int": (130, -2), "term": (143, -15), "kill": (-9,)}
 """Statuses after a signal; shells show 128 + number for one that ended the process itself."""
 CLOSED_PIPE = 141
+DEFAULTS = {"render": "generated", "sweep": "sweep-results"}
+"""Where a command writes that is not told where."""
 SIGNS = ("Traceback (most recent", "Warning: ", "Exception ignored", "Fatal Python", "Error in sys")
 
 Files = dict[str, tuple[int, int, int]]
@@ -128,6 +130,8 @@ def asked_to_write(line: Line, folder: Path) -> tuple[str, ...]:
         return (str(folder),)
     paths = [folder / word for word in line.written if word]
     named = [*paths, folder / "target.npy"]  # the launch file's output
+    if line.command in DEFAULTS:
+        named.append(folder / DEFAULTS[line.command])
     return tuple(os.path.abspath(path) for path in named)  # noqa: PTH100 (links stay)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import os
 import resource
+import select
 import signal
 import subprocess
 import sys
@@ -163,6 +164,7 @@ def run_line(
     streams.close_theirs()
     signals, hung, status = _wait(child, fault, rng, quick, streams, start)
     seconds = time.monotonic() - start
+    streams.close()
     left = _end_orphans(others)
     out, err = streams.read()
     return Run(status, out, err, signals, hung, left, round(seconds, 2))
@@ -173,13 +175,15 @@ class _Streams:
 
     def __init__(self, base: Path, fault: str) -> None:
         self.files = [base / "stdin", base / "stdout", base / "stderr"]
-        self.files[0].write_bytes(b"")
         self.closed = {"closed stdin": 0, "closed stdout": 1, "closed stderr": 2}.get(fault)
         full = {"full stdout": 1, "full stderr": 2}.get(fault)
         piped = {"pipe": 1, "error pipe": 2}.get(fault)
         self.theirs: list[int] = []
         self.reader: int | None = None
         for number, path in enumerate(self.files):
+            path.unlink(missing_ok=True)
+            if number == 0:
+                path.touch()
             if number == piped:
                 self.reader, end = os.pipe()
             elif number == full:
@@ -203,10 +207,14 @@ class _Streams:
             os.close(end)
 
     def read_a_little(self, rng: random.Random) -> None:
-        """Read some of a pipe, then close it."""
+        """Read some of a pipe that something was written to, then close it."""
+        if self.reader is not None and select.select([self.reader], [], [], 0)[0]:
+            os.read(self.reader, rng.choice((1, 100, 5000)))
+            self.close()
+
+    def close(self) -> None:
+        """Close the reader's end of a pipe."""
         if self.reader is not None:
-            if rng.random() < 0.5:
-                os.read(self.reader, rng.choice((1, 100, 5000)))
             os.close(self.reader)
             self.reader = None
 
@@ -302,11 +310,10 @@ def _wait(
     if not quick:
         due.append((PATIENCE_S, "int"))
     ends_at = LIMIT_S if quick else PATIENCE_S + LIMIT_S
-    if streams.reader is not None and rng.random() < 0.5:
-        streams.read_a_little(rng)  # before anything is written, or when something is
+    if rng.random() < 0.5:
+        streams.close()  # before anything is written, or when something is
     while True:
-        if streams.reader is not None:
-            streams.read_a_little(rng)
+        streams.read_a_little(rng)
         ended, code = os.waitpid(child, os.WNOHANG)
         if ended:
             return tuple(sent), False, os.waitstatus_to_exitcode(code)
