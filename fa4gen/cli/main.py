@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import os
 import signal
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
 INTERRUPTED = 130
 """Exit status after Ctrl-C, as shells have it."""
+_DISK_ERRORS = {errno.ENOSPC, errno.EFBIG, errno.EIO, errno.EROFS}
 CLOSED_PIPE = 141
 """Exit status when the reader of the results has gone, as shells have it."""
 
@@ -204,6 +206,8 @@ def main(args: Sequence[str] | None = None) -> int:
         if error.filename is not None:
             return _report((_path_problem(error),), ConfigError.exit_status, run)
         if not _stdout_fails():
+            if problem := _disk_problem(error):
+                return _report((problem,), ConfigError.exit_status, run)
             raise
         _discard_stdout()
         reason = (error.strerror or "").lower()
@@ -213,6 +217,18 @@ def main(args: Sequence[str] | None = None) -> int:
         )
         return _report((problem,), ConfigError.exit_status, run)
     return status if isinstance(status, int) else 0
+
+
+def _disk_problem(error: OSError) -> Problem | None:
+    """Return an error of a disk, which names no file; None for any other."""
+    try:
+        Path.cwd()
+    except OSError:
+        return Problem("the current folder is gone", "Change to a folder that exists.")
+    if error.errno not in _DISK_ERRORS:
+        return None
+    reason = (error.strerror or "").lower()
+    return Problem(f"a file cannot be written: {reason}", "Make room, or choose another place.")
 
 
 @contextmanager

@@ -60,6 +60,24 @@ def test_a_full_stderr_changes_nothing(arguments: str, status: int) -> None:
     assert full.stdout == run(f"{FA4GEN} {arguments}").stdout
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="folders in use cannot be removed everywhere")
+@pytest.mark.parametrize("arguments", ["check", "render d64_causal_bf16", "list", "explain x.yaml"])
+def test_a_folder_that_is_gone(tmp_path: Path, arguments: str) -> None:
+    gone = run(
+        f"mkdir {tmp_path}/gone && cd {tmp_path}/gone && rmdir ../gone && {FA4GEN} {arguments}"
+    )
+    assert "Traceback" not in gone.stderr
+    assert gone.returncode in (0, 2)
+
+
+@pytest.mark.skipif(os.name != "posix", reason="POSIX shells")
+def test_a_limit_of_the_size_of_files(tmp_path: Path) -> None:
+    cache = {"FA4GEN_CACHE_DIR": str(tmp_path / "cache")}
+    done = run(f"cd {tmp_path} && ulimit -f 1 && {FA4GEN} record out -- true", **cache)
+    assert done.returncode == 2
+    assert done.stderr.startswith("error: a file cannot be written: file too large")
+
+
 INTERRUPTED = """
 import importlib.abc, os, signal, sys
 class Interrupt(importlib.abc.MetaPathFinder):
