@@ -48,9 +48,9 @@ class Residual:
     """By the bytes of an element of C. 2: the words are four pairs of elements for the sums of rows
     r and r + 8 of eight columns, then of the next eight, where r is ``16 * warp + lane / 4``; in
     the loop, ``group`` counts sixteen columns. 4: two elements, of the columns ``8 * group + lane %
-    4 * 2`` and the next of row ``line + 8 * r``. In scope are ``slot``, the panel's,
-    ``residual_slot``, of other kinds than matrices, ``line``, and ``keep``, a mask for the bits
-    that are read: 0 where beta is."""
+    4 * 2`` and the next of row ``line + 8 * r``. In scope are ``lane`` and ``warp``, the latter of
+    its warpgroup; ``residual_slot``, where the elements are, or ``address``, of a matrix; and
+    ``keep``, a mask for the bits that are read: 0 where beta is."""
     blackwell: Mapping[int, Loads] = field(default_factory=dict)
     """By the bytes of an element of C. One word: 16 bytes of C as a ``uint4``, of the chunk ``i``
     of the thread's row ``place.row``. In scope are ``from``, the slot, and ``has_residual``: the

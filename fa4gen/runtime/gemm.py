@@ -53,13 +53,13 @@ class GemmKernel(Kernel[GemmArguments]):
 
         ``a`` is (m, k), ``b`` (k, n), both of the kernel's dtype (for fp8_e4m3, which CuPy does not
         know, arrays of uint8 are accepted as its bit patterns); ``c``, of the output's type, is
-        (m, n) where the config says ``residual: matrix``, and has the one axis that its residual
-        has where that is no matrix: (n,) for ``row``. With
-        a batch in front of ``a``, ``b`` and ``c`` may have one, too, or are the same for all. The
-        extent that the config calls ``a_major`` or ``b_major`` is contiguous, n in ``c`` and
-        ``out``; the other strides and the addresses are multiples of 16 bytes. For
-        ``b_major: k`` that is ``weight.T`` of a contiguous (n, k). Nothing is copied. Accepted are
-        CuPy arrays, torch tensors, and arrays with ``__dlpack__`` or ``__cuda_array_interface__``.
+        (m, n) where the config says ``residual: matrix``, (n,) where it says ``row``, and has the
+        one axis that C has otherwise. With a batch in front of ``a``, ``b`` and ``c`` may have one,
+        too, or are the same for all. The extent that the config calls ``a_major`` or ``b_major`` is
+        contiguous, the last one in ``c`` and ``out``; the other strides and the addresses are
+        multiples of 16 bytes. For ``b_major: k`` that is ``weight.T`` of a contiguous (n, k).
+        Nothing is copied. Accepted are CuPy arrays, torch tensors, and arrays with ``__dlpack__``
+        or ``__cuda_array_interface__``.
 
         Returns ``out``, of the kernel's out_dtype, (m, n) or (batch, m, n); allocated when not
         given, as a torch tensor where ``a`` is one, else by CuPy, with unused elements after each
