@@ -12,6 +12,7 @@ from fa4gen.config.yaml_positions import read_document
 from fa4gen.errors import ConfigError, Problem
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
     from fa4gen.emulator.errors import EmulatorError
@@ -21,8 +22,8 @@ if TYPE_CHECKING:
 _LINE = re.compile(r"line ([0-9]+): ")
 MAX_BYTES = 8 << 20
 MAX_PTX_BYTES = 256 << 20
-MAX_VALUES = 50_000
-"""Values of one file: recorded launches have one for each pointer of their arrays."""
+MAX_SHOWN = 20
+"""Problems of one file that are listed."""
 
 
 @dataclass(frozen=True)
@@ -46,11 +47,19 @@ def parse_launch_file(text: str, file: str = "") -> LoadedLaunch:
     """
     from fa4gen.emulator.launch_file.model import launch_file_of
 
-    document = read_document(text, file, "launch file", MAX_VALUES)
+    document = read_document(text, file, "launch file")
     if document.problems:
-        raise ConfigError(*document.problems)
+        raise ConfigError(*_first(document.problems, file))
     places = {path: (one.value_line, one.value_column) for path, one in document.places.items()}
     return LoadedLaunch(launch_file_of(document.value, places), places)
+
+
+def _first(problems: Sequence[Problem], file: str) -> list[Problem]:
+    """Return the first problems, and how many more there are."""
+    shown = list(problems[:MAX_SHOWN])
+    if len(problems) > MAX_SHOWN:
+        shown.append(Problem(f"and {len(problems) - MAX_SHOWN} problems more", file=file))
+    return shown
 
 
 def refusal(error: EmulatorError, path: Path, places: Places) -> ConfigError:
@@ -63,12 +72,11 @@ def refusal(error: EmulatorError, path: Path, places: Places) -> ConfigError:
 
     file = shown_path(path)
     if isinstance(error, LaunchFileError):
-        return ConfigError(
-            *(
-                Problem(str(one), file=file, line=one.line, column=one.column, key=one.key)
-                for one in with_places(error.problems, places)
-            )
-        )
+        problems = [
+            Problem(str(one), file=file, line=one.line, column=one.column, key=one.key)
+            for one in with_places(error.problems, places)
+        ]
+        return ConfigError(*_first(problems, file))
     problem = Problem(str(error), file=file)
     if found := _LINE.match(str(error)):
         message = str(error)[found.end() :]

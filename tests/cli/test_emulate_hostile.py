@@ -91,6 +91,17 @@ def test_a_hostile_launch_file_is_refused(capsys, text, message) -> None:
     assert message in refused(capsys)
 
 
+def test_many_mistakes_are_listed_in_part(capsys) -> None:
+    Path("launch.yaml").write_text(LAUNCH + "block: 1\n" * 50)
+    said = refused(capsys)
+    assert said.count("is given twice") == 20
+    assert "launch.yaml: and 30 problems more" in said
+    Path("launch.yaml").write_text(LAUNCH + "- {scalar: 1}\n" * 50)
+    said = refused(capsys)
+    assert said.count("dtype is missing") == 20
+    assert "and 30 problems more" in said
+
+
 def test_files_that_cannot_be_read_are_refused(capsys) -> None:
     for name in ("launch.yaml", "kernel.ptx"):
         path = Path(name)

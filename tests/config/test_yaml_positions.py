@@ -150,3 +150,13 @@ def test_an_empty_document_is_none(text: str) -> None:
 def test_dotted() -> None:
     assert dotted(("matrix", "depth", 2)) == "matrix.depth[2]"
     assert dotted(()) == ""
+
+
+def test_too_many_values_are_refused_while_they_are_read() -> None:
+    """Reading takes most of the time: a long list is not read to its end first."""
+    with pytest.raises(ConfigError) as caught:
+        read_document("- 1\n" * 200 + "@", "l.yaml", "launch file", 10)
+    (problem,) = caught.value.problems
+    assert "more than 10 values" in problem.message
+    assert "Is this the right file?" in problem.remedy
+    assert (problem.file, problem.line) == ("l.yaml", 21)

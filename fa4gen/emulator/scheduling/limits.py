@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
@@ -48,6 +49,9 @@ class Watch:
     def check_memory(self, done: int) -> None:
         """Raise Stop where the process uses more memory than it may."""
         why = self.budget.exceeded()
+        if why:
+            gc.collect()  # which otherwise happens at the end of a launch
+            why = self.budget.exceeded()
         if why:
             message = (
                 f"{why}: the launch was stopped after {done} of {self.ctas} CTAs; launch fewer, or"

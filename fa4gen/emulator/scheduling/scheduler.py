@@ -126,7 +126,7 @@ class Scheduler:
                     self._give_up(
                         f"{self._limits.steps} steps were taken, which is the limit (max_steps)"
                     )
-                if self.steps % 4096 == 0:
+                if self.steps % 512 == 0:
                     self._watch.look(self.finished_ctas)
             elif len(engine):
                 engine.complete_random()
@@ -137,6 +137,7 @@ class Scheduler:
         """Nothing is ready: start a cluster, let waits time out, or end. False at the end."""
         running = self.residents.alive()
         if self.residents.can_start():
+            self._watch.check_memory(self.finished_ctas)  # nothing ends: they add up
             self._start_cluster()
             return True
         if not running:
@@ -187,7 +188,6 @@ class Scheduler:
 
     def _start_cluster(self) -> None:
         machine = self.machine
-        self._watch.check_memory(self.finished_ctas)
         cluster = self.residents.start()
         machine.progress()
         machine.observer.cluster_starts(cluster)

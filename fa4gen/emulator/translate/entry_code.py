@@ -8,10 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import cached_property
-from typing import Any, Final
+from typing import Any
 
 from fa4gen.emulator.coverage.points import Points, Vote
-from fa4gen.emulator.errors import UnsupportedError
 from fa4gen.emulator.ptx.syntax import Function, Instruction, Label, LabelTable
 from fa4gen.emulator.state.lanes import PARTIAL
 from fa4gen.emulator.state.layout import Layout
@@ -19,28 +18,9 @@ from fa4gen.emulator.translate import batches, packed_f32
 from fa4gen.emulator.translate.coverage_points import find_points
 from fa4gen.emulator.translate.emit import Emitter
 from fa4gen.emulator.translate.generated_code import make_function
-from fa4gen.emulator.translate.registry import Translate, find
+from fa4gen.emulator.translate.registry import Translate, apply, find
 from fa4gen.emulator.translate.steps import Run, Step, ends_step, joint_level, waits
 from fa4gen.emulator.translate.votes import find_votes
-
-# What a translation raises that takes operands for granted which an instruction does not have.
-_SURPRISES: Final = (
-    ArithmeticError, AssertionError, AttributeError, LookupError, TypeError, ValueError,
-)  # fmt: skip
-
-
-def _checked(translate: Translate) -> Translate:
-    """The same translation, which refuses operands that the instruction cannot have."""
-
-    def checked(instruction: Instruction, emitter: Emitter) -> None:
-        try:
-            translate(instruction, emitter)
-        except _SURPRISES as error:
-            raise UnsupportedError(
-                instruction, f"its {len(instruction.operands)} operands are not those that it has"
-            ) from error
-
-    return checked
 
 
 class Code:
@@ -136,11 +116,11 @@ class Code:
         return self.instructions[index].line if index < len(self.instructions) else 0
 
     def _translate(self, instruction: Instruction, emitter: Emitter) -> None:
-        translate = _checked(find(self._table, instruction))
+        translate = find(self._table, instruction)
         emitter.instruction = instruction
         guard = instruction.guard
         if guard is None:
-            translate(instruction, emitter)
+            apply(translate, instruction, emitter)
             return
         condition = emitter.get(guard, "pred")
         # a copy: the mask may outlive the predicate
@@ -153,7 +133,7 @@ class Code:
         emitter.mask, emitter.masked, emitter.indent = "w", True, indent + "    "
         emitter.views.add("held")
         emitter.line(f"held[{self._indices[instruction]}] = 1")
-        translate(instruction, emitter)
+        apply(translate, instruction, emitter)
         emitter.mask, emitter.masked, emitter.indent = mask, masked, indent
 
     def _cut(self) -> None:

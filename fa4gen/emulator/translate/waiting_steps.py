@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from fa4gen.emulator.translate.emit import Emitter
 from fa4gen.emulator.translate.entry_code import Code
 from fa4gen.emulator.translate.outcome import MakeWaiting, Waiting
+from fa4gen.emulator.translate.registry import apply
 
 
 def make_waiting(code: Code, table: Mapping[str, MakeWaiting]) -> dict[int, Waiting]:
@@ -21,7 +22,7 @@ def make_waiting(code: Code, table: Mapping[str, MakeWaiting]) -> dict[int, Wait
         for count in range(len(words), 0, -1):
             make = table.get(".".join(words[:count]))
             if make is not None:
-                waiting[step.index] = make(step.end, emitter)
+                waiting[step.index] = apply(make, step.end, emitter)
                 break
         else:
             raise emitter.refuse("")

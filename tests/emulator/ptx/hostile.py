@@ -95,6 +95,7 @@ REFUSED = [
     (module(body="setp.eq.u32 %r1, %r2, 1;"), "line 7: setp.eq.u32 is not modelled: %r1 is not a"),
     (module(body="mbarrier.arrive.shared::cta.b64 _;"), "its 1 operands are not those that it has"),
     (module(body="wgmma.wait_group.sync.aligned;"), "its 0 operands are not those that it has"),
+    (module(body="setmaxnreg.inc.sync.aligned.u32;"), "its 0 operands are not those that it has"),
     (module().replace("sm_90a", "sm_999"), "line 2: the target sm_999 is not known"),
     (module().replace("sm_90a", "sm_90b"), "line 2: the target sm_90b is not known"),
     (module().replace("sm_90a", "sm_120a"), "line 2: the target sm_120a is not known"),
