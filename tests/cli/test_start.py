@@ -20,7 +20,7 @@ ROOMS = {"cli", "config", "designs", "epilogues", "key_sources", "masks", "rende
 """Packages of fa4gen that rendering is the work of."""
 OUTSIDE = {"asyncio", "cupy", "ml_dtypes", "numpy", "rich", "subprocess"}
 """Modules that take long to import and that rendering has no use for."""
-MOST_OF_FA4GEN = 100
+MOST_OF_FA4GEN = 110
 """Modules: a command that needs one more is a reason to count again, not an error."""
 CODE = """
 import json, sys
@@ -59,7 +59,7 @@ def test_rendering_imports_its_own_design(design: str, tmp_path: Path) -> None:
     ours = [name.split(".") for name in found["modules"] if name.startswith("fa4gen.")]
     folders = {name[2] for name in ours if name[1] == "designs" and len(name) > 3}
     assert {name for name in folders if not design.startswith(name)} == {"shared"}
-    assert {name[1] for name in ours if len(name) > 2} == ROOMS
+    assert {name[1] for name in ours if len(name) > 2} <= ROOMS
     assert sorted(OUTSIDE & set(found["modules"])) == []
     assert len(ours) <= MOST_OF_FA4GEN
     assert found["built"] == [type(load_config(path).config).__name__]
