@@ -76,6 +76,10 @@ class Worker(Generic[Task, Result]):
         self.connection: Connection
         self.connection, theirs = context.Pipe()
         self._process = context.Process(target=_serve, args=(theirs, function))
+        if _HAS_MASKS and not forks:  # which unblocks the signals when it starts first
+            from multiprocessing import resource_tracker
+
+            resource_tracker.ensure_running()
         with _signals_held():
             self._process.start()
         theirs.close()  # so that its end is seen when the worker dies

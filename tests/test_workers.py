@@ -210,3 +210,23 @@ def test_commands(tmp_path: Path, command: str, number: signal.Signals) -> None:
     assert process.returncode == expected[number]
     if number != signal.SIGKILL:  # a worker that was starting may say that its parent is gone
         assert "Traceback" not in errors
+
+
+MASKS = """
+import multiprocessing.util, signal
+from fa4gen.workers import Done, run_tasks
+spawn = multiprocessing.util.spawnv_passfds
+def counted(path, args, passfds):
+    if any(b"spawn_main" in bytes(a) if isinstance(a, bytes) else "spawn_main" in a for a in args):
+        blocked = signal.pthread_sigmask(signal.SIG_BLOCK, [])
+        print(sorted(int(s) for s in blocked & {signal.SIGINT, signal.SIGTERM}))
+    return spawn(path, args, passfds)
+multiprocessing.util.spawnv_passfds = counted
+list(run_tasks(Done, [1, 2], jobs=2))
+"""
+
+
+@pytest.mark.skipif(not hasattr(signal, "pthread_sigmask"), reason="needs masks of signals")
+def test_every_worker_starts_with_its_signals_held() -> None:
+    done = subprocess.run([sys.executable, "-c", MASKS], capture_output=True, text=True, check=True)
+    assert done.stdout == "[2, 15]\n" * 2, done.stderr
