@@ -155,7 +155,8 @@ def violations_of(
 ) -> Iterator[str]:
     """Yield every violation, its kind first."""
     printed = run.out + run.err
-    if "--traceback" not in line.args:
+    began = not run.signals or "fa4gen" in printed  # else a signal met Python's own start
+    if "--traceback" not in line.args and began:
         for sign in SIGNS:
             if sign in printed:
                 yield f"traceback: {sign}"

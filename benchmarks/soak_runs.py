@@ -228,7 +228,7 @@ class _Streams:
 
 def _prepare(folder: Path, streams: _Streams, file_size: int | None) -> None:
     os.setsid()
-    signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored in a shell's background
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # a shell's background ignores it
     streams.put_in_place()
     with suppress(OSError):
         os.chdir(folder)
