@@ -21,15 +21,10 @@ if TYPE_CHECKING:
     from fa4gen.vendor.facts import KernelFacts
     from fa4gen.vendor.model import Request, VendoredKernel
 
-SOURCES = (
-    "driver", "image", "sha256", "status", "overlap", "schedule", "launch", *FAMILIES,
-    "kernels", "best",
-)  # fmt: skip
-"""The launcher's C files: src/<name>.c; those called as a family come with its kernels."""
 ROOTS: tuple[tuple[str, str], ...] = (
     ("include/{prefix}.h", "vendor/launcher.h.j2"),
     ("src/{prefix}_internal.h", "vendor/src/internal.h.j2"),
-    *((f"src/{name}.c", f"vendor/src/{name}.c.j2") for name in SOURCES),
+    ("src/{prefix}.c", "vendor/launcher.c.j2"),
     ("test/selftest.c", "vendor/selftest.c.j2"),
     ("CMakeLists.txt", "vendor/build/CMakeLists.txt.j2"),
     ("cmake/{prefix}-config.cmake.in", "vendor/build/config.cmake.in.j2"),
@@ -74,11 +69,6 @@ def families_of(facts: tuple[KernelFacts, ...]) -> tuple[str, ...]:
     return tuple(name for name in FAMILIES if any(fact.family == name for fact in facts))
 
 
-def absent_families(facts: tuple[KernelFacts, ...]) -> tuple[str, ...]:
-    """Return the families that no kernel of the folder is of."""
-    return tuple(name for name in FAMILIES if name not in families_of(facts))
-
-
 def template_values(request: Request, facts: tuple[KernelFacts, ...]) -> dict[str, object]:
     """Return what the templates of a folder read, but for the one kernel of KERNEL_ROOTS."""
     return {
@@ -94,7 +84,6 @@ def template_values(request: Request, facts: tuple[KernelFacts, ...]) -> dict[st
         "families": families_of(facts),
         "mixed_tile_heights": any(fact.launcher.mixed_tile_heights for fact in facts),
         "grouped": any(fact.launcher.grouped for fact in facts),
-        "sources": tuple(f"src/{name}.c" for name in SOURCES if name not in absent_families(facts)),
         "row_characters": LINE_CHARACTERS,
         "largest_image": max(fact.image.cubin_bytes for fact in facts),
     }
@@ -111,10 +100,7 @@ def folder_files(
     shared = template_values(request, facts)
     files = {}
     roots = [*ROOTS, *(root for name in request.adapters for root in ADAPTER_ROOTS.get(name, ()))]
-    absent = {f"src/{name}.c" for name in absent_families(facts)}
     for path, template in roots:
-        if path in absent:
-            continue
         text = templates.environment().get_template(template).render(shared)
         files[path.format(prefix=request.prefix)] = text
     for kernel, fact in zip(kernels, facts, strict=True):

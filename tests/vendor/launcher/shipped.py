@@ -14,7 +14,7 @@ from fa4gen.config.load import load_config
 from fa4gen.designs.build import build_plan
 from fa4gen.render.environment import open_templates
 from fa4gen.vendor.facts import KernelFacts, kernel_facts
-from fa4gen.vendor.folder import KERNEL_ROOTS, ROOTS, absent_families, template_values
+from fa4gen.vendor.folder import KERNEL_ROOTS, ROOTS, template_values
 from fa4gen.vendor.model import Request
 from fa4gen.vendor.names import with_prefix
 
@@ -108,9 +108,8 @@ def write_launcher(folder: Path, plans: dict[str, Plan], prefix: str = PREFIX) -
     values = template_values(Request(prefix, tuple(plans)), facts)
     templates = open_templates()
     files = {}
-    absent = {f"src/{family}.c" for family in absent_families(facts)}
     for path, template in ROOTS:
-        if path.startswith(C_FOLDERS) and path not in absent:
+        if path.startswith(C_FOLDERS):
             text = templates.environment().get_template(template).render(values)
             files[path.format(prefix=prefix)] = text
     for fact in facts:
