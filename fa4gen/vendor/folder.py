@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 ROOTS: tuple[tuple[str, str], ...] = (
     ("include/{prefix}.h", "vendor/launcher.h.j2"),
     ("src/{prefix}_internal.h", "vendor/src/internal.h.j2"),
-    ("src/{prefix}.c", "vendor/launcher.c.j2"),
+    ("src/launcher.c", "vendor/launcher.c.j2"),
     ("test/selftest.c", "vendor/selftest.c.j2"),
     ("CMakeLists.txt", "vendor/build/CMakeLists.txt.j2"),
     ("cmake/{prefix}-config.cmake.in", "vendor/build/config.cmake.in.j2"),

@@ -14,7 +14,7 @@ from typing import Any
 
 from fa4gen.errors import MissingCapabilityError, Problem
 
-LINE_CHARACTERS = 90
+LINE_CHARACTERS = 95
 """A multiple of 5, so that each line decodes on its own."""
 LITERAL_BITS, LITERAL_POSITION_BITS, POSITION_BITS = 0, 0, 3
 """LZMA's lc, lp and pb: the launcher unpacks no others. Smallest for the shipped kernels."""

@@ -3,7 +3,8 @@
 Both sides are compared with the text that they came from, of which hashes of its lines are enough:
 a merge writes lines of the sides only. Each line is hashed together with the one before it, so an
 edit shows in two hashes. Edits that leave two unchanged lines between them are taken both; edits
-that are nearer or overlap are a conflict unless they are the same.
+that are nearer or overlap are a conflict unless they are the same. Edits of one side with fewer
+than three unchanged lines between them count as one.
 """
 
 from __future__ import annotations
@@ -17,12 +18,15 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-KEY_BYTES = 2
+KEY_BITS = 12
 """Of a hash: the keys are the largest part of what a folder keeps beside its files.
 
 Two lines of one key that both sides still have are found, and become a conflict. A line that the
 user edited and fa4gen changed as well is taken for unchanged only if both keys that it is part of
-stay the same by chance: one of 2**32."""
+stay the same by chance: one of 2**24."""
+LEAST_RUN = 2
+"""Keys in a row that two edits of one side have between them: fewer are the same by chance in every
+hundredth change of some tens of lines."""
 _MARKER = re.compile(rb"^(<{7}|>{7})( |\r?$)", re.MULTILINE)
 
 
@@ -55,15 +59,22 @@ class _Region:
     """0: yours, 1: ours."""
 
 
-def line_keys(data: bytes) -> bytes:
-    """Return the keys of the lines of ``data``, KEY_BYTES each: the base of a later merge.
+@dataclass(frozen=True)
+class LineKeys:
+    """The keys of a text's lines: the base of a later merge."""
 
-    There is one more than lines: the end counts as an empty line.
-    """
-    return b"".join(_keys(_lines(data)))
+    keys: tuple[int, ...]
+    """One more than lines: the end counts as an empty line."""
+    bits: int = KEY_BITS
+    """Of each, from the highest of the hash on."""
 
 
-def merge(base: bytes, yours: bytes, ours: bytes, our_name: str = "fa4gen") -> Merged:
+def line_keys(data: bytes) -> LineKeys:
+    """Return the keys of the lines of ``data``."""
+    return LineKeys(tuple(_keys(_lines(data), KEY_BITS)))
+
+
+def merge(base: LineKeys, yours: bytes, ours: bytes, our_name: str = "fa4gen") -> Merged:
     """Return the text behind ``base`` with the edits of both sides; a conflict keeps both.
 
     ``base`` are the ``line_keys`` of the text that both sides came from. A file that the user's
@@ -85,8 +96,8 @@ def merge(base: bytes, yours: bytes, ours: bytes, our_name: str = "fa4gen") -> M
         result.extend(_conflict(mine, other, our_name))  # two lines of one key
         return 1
 
-    keys = [base[i : i + KEY_BYTES] for i in range(0, len(base), KEY_BYTES)]
-    for region in _regions(keys, _keys(your_lines), _keys(our_lines)):
+    sides = (_keys(lines, base.bits) for lines in (your_lines, our_lines))
+    for region in _regions(base.keys, *sides):
         conflicts += unchanged(region.yours[0], region.ours[0])
         mine, other = your_lines[slice(*region.yours)], our_lines[slice(*region.ours)]
         your_position, our_position = region.yours[1], region.ours[1]
@@ -111,14 +122,13 @@ def _lines(data: bytes) -> list[bytes]:
     return [*data.splitlines(keepends=True), b""]
 
 
-def _keys(lines: Sequence[bytes]) -> list[bytes]:
+def _keys(lines: Sequence[bytes], bits: int) -> list[int]:
     pairs = zip((b"", *lines), lines, strict=False)
-    return [hashlib.sha256(b"\0".join(pair)).digest()[:KEY_BYTES] for pair in pairs]
+    hashes = (hashlib.sha256(b"\0".join(pair)).digest() for pair in pairs)
+    return [int.from_bytes(digest[:4], "big") >> (32 - bits) for digest in hashes]
 
 
-def _regions(
-    base: Sequence[bytes], yours: Sequence[bytes], ours: Sequence[bytes]
-) -> Iterator[_Region]:
+def _regions(base: Sequence[int], yours: Sequence[int], ours: Sequence[int]) -> Iterator[_Region]:
     """Yield the changed stretches in order, with at least one unchanged line between any two."""
     marked = [(edit, 0) for edit in _edits(base, yours)] + [(e, 1) for e in _edits(base, ours)]
     marked.sort(key=lambda item: (item[0].begin, item[0].end))
@@ -155,13 +165,18 @@ def _region(
     return region, after
 
 
-def _edits(base: Sequence[bytes], side: Sequence[bytes]) -> list[_Edit]:
+def _edits(base: Sequence[int], side: Sequence[int]) -> list[_Edit]:
+    """Return what became of the lines of ``base``; a single key in common may be chance."""
     matcher = SequenceMatcher(None, base, side, autojunk=False)
-    return [
-        _Edit(begin, end, first, last)
-        for tag, begin, end, first, last in matcher.get_opcodes()
-        if tag != "equal"
-    ]
+    edits: list[_Edit] = []
+    for tag, begin, end, first, last in matcher.get_opcodes():
+        if tag == "equal":
+            continue
+        if edits and begin - edits[-1].end < LEAST_RUN:
+            before = edits.pop()
+            begin, first = before.begin, before.first
+        edits.append(_Edit(begin, end, first, last))
+    return edits
 
 
 def _conflict(yours: Sequence[bytes], ours: Sequence[bytes], our_name: str) -> list[bytes]:

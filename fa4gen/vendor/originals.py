@@ -1,8 +1,8 @@
 """.fa4gen/originals.zip: the lines of the folder's files as fa4gen wrote them, the base of merges.
 
-A merge needs to know which lines were there, not what they say: the archive has a hash of two
-bytes for each line, a fifth of what the text would take packed. It is the same wherever it is made.
-Images of compiled kernels, manifests and the licence are left out: nobody edits them.
+A merge needs to know which lines were there, not what they say: the archive has a hash of twelve
+bits for each line, a seventh of what the text would take packed. It is the same wherever it is
+made. Images of compiled kernels, manifests and the licence are left out: nobody edits them.
 """
 
 from __future__ import annotations
@@ -11,19 +11,22 @@ import io
 import json
 import zipfile
 import zlib
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from fa4gen.render.manifest import sha256
 from fa4gen.vendor.lock import STATE_FOLDER
-from fa4gen.vendor.merge import KEY_BYTES, line_keys
+from fa4gen.vendor.merge import KEY_BITS, LineKeys, line_keys
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
 ORIGINALS = f"{STATE_FOLDER}/originals.zip"
-KEYS = f"pairs{8 * KEY_BYTES}"
-"""Of the archive: the member with the keys of pairs of lines, named by their bits."""
+KEYS = "pairs"
+"""Of the archive: the member with the keys of pairs of lines is called this and their bits."""
+KNOWN_BITS = (KEY_BITS, 16)
+"""Of keys that are read: today's, and those of the first folders."""
 MAX_BYTES = 8 << 20
 """Of the archive."""
 _EPOCH = (1980, 1, 1, 0, 0, 0)
@@ -42,13 +45,13 @@ def pack_originals(files: Mapping[str, bytes]) -> bytes:
     """Return the archive of those of ``files`` that belong in it.
 
     Two members, since one for each file would take more than its keys: ``files.json`` has the
-    number of keys by path, the other the keys of all lines in that order.
+    number of keys by path, the other the keys of all lines in that order, the highest bits first.
     """
     keys = {path: line_keys(files[path]) for path in sorted(files) if belongs(path)}
-    counts = {path: len(of_file) // KEY_BYTES for path, of_file in keys.items()}
+    counts = {path: len(of_file.keys) for path, of_file in keys.items()}
     members = {
         "files.json": json.dumps(counts, indent=0).encode(),
-        KEYS: b"".join(keys.values()),
+        f"{KEYS}{KEY_BITS}": _packed([key for of_file in keys.values() for key in of_file.keys]),
     }
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as archive:
@@ -61,7 +64,20 @@ def pack_originals(files: Mapping[str, bytes]) -> bytes:
     return buffer.getvalue()
 
 
-def read_originals(folder: Path, recorded: str | None) -> dict[str, bytes]:
+def _packed(keys: Sequence[int]) -> bytes:
+    """Return numbers of KEY_BITS one after the other, filled up to whole bytes."""
+    bits = "".join(f"{key:0{KEY_BITS}b}" for key in keys)
+    size = -(-len(bits) // 8)
+    return int(bits.ljust(8 * size, "0") or "0", 2).to_bytes(size, "big")
+
+
+def _unpacked(data: bytes, bits: int) -> list[int]:
+    """Return the numbers of so many bits in ``data``, the last of which may be no key."""
+    text = "".join(f"{byte:08b}" for byte in data)
+    return [int(text[i : i + bits], 2) for i in range(0, len(text) - bits + 1, bits)]
+
+
+def read_originals(folder: Path, recorded: str | None) -> dict[str, LineKeys]:
     """Return the line keys of the folder's originals by path, if the archive has the hash recorded.
 
     One that is missing, damaged or of another vendoring gives nothing.
@@ -78,7 +94,15 @@ def read_originals(folder: Path, recorded: str | None) -> dict[str, bytes]:
             if any(entry.file_size > MAX_BYTES for entry in archive.infolist()):
                 return {}
             counts = json.loads(archive.read("files.json"))
-            keys = io.BytesIO(archive.read(KEYS))
-        return {str(path): keys.read(int(count) * KEY_BYTES) for path, count in counts.items()}
-    except (zipfile.BadZipFile, zlib.error, KeyError, ValueError, TypeError, AttributeError):
+            names = archive.namelist()
+            bits = next(bits for bits in KNOWN_BITS if f"{KEYS}{bits}" in names)
+            keys = iter(_unpacked(archive.read(f"{KEYS}{bits}"), bits))
+        return {
+            str(path): LineKeys(tuple(islice(keys, int(count))), bits)
+            for path, count in counts.items()
+        }
+    except (
+        zipfile.BadZipFile, zlib.error, KeyError, ValueError, TypeError, AttributeError,
+        StopIteration,
+    ):  # fmt: skip
         return {}  # of another fa4gen

@@ -10,10 +10,10 @@ from fa4gen.counts import counted
 from fa4gen.errors import NotCurrentError, Problem
 from fa4gen.render.manifest import sha256
 from fa4gen.vendor.lock import LOCK_NAME
-from fa4gen.vendor.merge import has_conflict, merge
+from fa4gen.vendor.merge import LineKeys, has_conflict, merge
 from fa4gen.vendor.on_disk import free_name, read_file, refuse_links
 from fa4gen.vendor.originals import ORIGINALS, belongs, read_originals
-from fa4gen.vendor.write import Action, FileOutcome, FolderPlan, finish_plan
+from fa4gen.vendor.write import Action, FileOutcome, FolderPlan, finish_plan, is_compiled
 from fa4gen.version import __version__
 
 if TYPE_CHECKING:
@@ -32,9 +32,10 @@ def plan_update(assembled: Assembled, folder: Path, old: Lock, force: bool = Fal
 
     A file that the user left alone is replaced; edits are merged; what cannot be merged gets
     markers or, as a whole, today's text, and the user's file stays beside as FILE.orig. A file of
-    ours that the user deleted stays deleted unless ``force``; files of the user's stay. Writes
-    nothing. Raises NotCurrentError while conflicts of an earlier update are unresolved, and for
-    files of the user's where a new one of ours belongs, unless ``force`` (they become FILE.orig).
+    ours that the user deleted stays deleted unless ``force``; files of the user's stay, and so do
+    edited ones that are ours no longer, but for C files, which become FILE.orig. Writes nothing.
+    Raises NotCurrentError while conflicts of an earlier update are unresolved, and for files of
+    the user's where a new one of ours belongs, unless ``force`` (they become FILE.orig).
     """
     paths = sorted({*assembled.files, *old.files})
     refuse_links(folder, [*paths, LOCK_NAME])
@@ -65,7 +66,7 @@ def plan_update(assembled: Assembled, folder: Path, old: Lock, force: bool = Fal
 class _Updater:
     folder: Path
     old: Lock
-    originals: Mapping[str, bytes]
+    originals: Mapping[str, LineKeys]
     force: bool
 
     def outcomes(self, path: str, disk: bytes | None, wanted: bytes | None) -> list[FileOutcome]:
@@ -78,8 +79,7 @@ class _Updater:
             action: Action = "deleted" if wanted is None else "updated"
             return [FileOutcome(path, action, disk, wanted)]
         if wanted is None:
-            why = "changed since fa4gen wrote it, which has no such file any more: yours now"
-            return [FileOutcome(path, "kept", disk, disk, why)]
+            return self._gone(path, disk)
         if recorded is None:
             if not self.force:
                 return [FileOutcome(path, "kept", disk, disk)]
@@ -87,6 +87,14 @@ class _Updater:
         if recorded == sha256(wanted):
             return [FileOutcome(path, "kept", disk, disk, "your changes; fa4gen has none")]
         return self._merge(path, disk, wanted)
+
+    def _gone(self, path: str, disk: bytes) -> list[FileOutcome]:
+        """Of an edited file that fa4gen no longer writes; built with the rest, it would clash."""
+        if is_compiled(path):
+            why = "fa4gen has no such file any more: what it did is in other files of src now"
+            return self._set_aside(path, disk, None, why)
+        why = "changed since fa4gen wrote it, which has no such file any more: yours now"
+        return [FileOutcome(path, "kept", disk, disk, why)]
 
     def _absent(self, path: str, recorded: str | None, wanted: bytes | None) -> list[FileOutcome]:
         if wanted is None:
@@ -103,7 +111,7 @@ class _Updater:
                 path, disk, wanted, "images, manifests and the licence are not merged"
             )
         base = self.originals.get(path)
-        merged = merge(base or b"", disk, wanted, OUR_NAME)
+        merged = merge(base or LineKeys(()), disk, wanted, OUR_NAME)
         if not merged.conflicts:
             return [FileOutcome(path, "merged", disk, merged.data, "your changes and fa4gen's")]
         why = f"both sides changed the same lines in {counted(merged.conflicts, 'place')}"
@@ -115,7 +123,9 @@ class _Updater:
             FileOutcome(aside, "created", None, disk, "your file as it was"),
         ]
 
-    def _set_aside(self, path: str, disk: bytes, wanted: bytes, why: str) -> list[FileOutcome]:
+    def _set_aside(
+        self, path: str, disk: bytes, wanted: bytes | None, why: str
+    ) -> list[FileOutcome]:
         aside = free_name(self.folder / path).relative_to(self.folder).as_posix()
         return [
             FileOutcome(path, "conflict", disk, wanted, f"{why}; yours is in {aside}"),

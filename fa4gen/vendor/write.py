@@ -76,7 +76,8 @@ def plan_write(assembled: Assembled, folder: Path, force: bool = False) -> Folde
     """Return what writing ``assembled`` to ``folder`` would do; writes nothing.
 
     Raises ConfigError when the folder holds something else, and NotCurrentError for files that were
-    edited, unless ``force``: those files are overwritten then.
+    edited, unless ``force``: those files are overwritten then. An edited file that is to go stays,
+    but for C files, which count as overwritten.
     """
     old = _old_lock(folder, force)
     recorded = dict(old.files) if old else {}
@@ -86,9 +87,12 @@ def plan_write(assembled: Assembled, folder: Path, force: bool = False) -> Folde
     for path in sorted({*assembled.files, *recorded}):
         disk, wanted = read_file(folder, path), assembled.files.get(path)
         outcome = _outcome(path, disk, wanted, recorded.get(path))
-        if outcome.action == "kept" and wanted is not None:
+        if outcome.action == "kept" and (
+            wanted is not None or (path in recorded and is_compiled(path))
+        ):
             if force:
-                outcome = FileOutcome(path, "updated", disk, wanted)
+                action: Action = "deleted" if wanted is None else "updated"
+                outcome = FileOutcome(path, action, disk, wanted)
             else:
                 edited.append(outcome)
         if outcome.before is not None or outcome.after is not None:
@@ -114,6 +118,11 @@ def finish_plan(
     action: Action = "unchanged" if disk == text else "created" if disk is None else "updated"
     entry = FileOutcome(LOCK_NAME, action, disk, text)
     return FolderPlan(folder, (*outcomes, entry), lock, old)
+
+
+def is_compiled(path: str) -> bool:
+    """Whether the file is one of those that are compiled together: src/*.c and cubins/*.c."""
+    return path.startswith(("src/", "cubins/")) and path.endswith(".c")
 
 
 def apply_plan(plan: FolderPlan) -> None:

@@ -33,9 +33,9 @@ def test_a_folder_of_one_family(config, present, absent, tmp_path) -> None:
         path.write_text(text, encoding="utf-8")
         if path.suffix in (".c", ".h"):
             assert first_breach(text) is None, name
-    assert f"src/{present}.c" in files
-    assert f"src/{absent}.c" not in files
-    assert f"src/{absent}.c" not in files["CMakeLists.txt"]
+    assert f"plan_{present}(" in files["src/one_internal.h"]
+    for name in ("src/launcher.c", "src/one_internal.h", "test/selftest.c"):
+        assert f"{absent}_" not in files[name], name
     sources = sorted((tmp_path / "src").glob("*.c"))
     for source in sources:
         subprocess.run(

@@ -22,7 +22,7 @@ CONFIG = {"kernel": "gemm", "arch": "sm_90a", "dtype": "bf16"}
         ("residual", "acme_residual, which"),
         ("gemm", "acme_gemm, which"),
         ("best", "acme_best, which"),
-        ("internal_lock", "acme_internal_lock, which"),
+        ("image", "acme_image, which"),
     ],
 )
 def test_a_name_of_the_interface_is_refused(name, clash) -> None:

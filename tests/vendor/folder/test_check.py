@@ -47,8 +47,8 @@ def spoil(vendored: Vendored, how: str) -> str:
         vendored.edit("include/acme.h", "#define ACME_H_", "#define ACME_H_ 1")
         return "include/acme.h"
     if how == "missing":
-        (folder / "src/status.c").unlink()
-        return "src/status.c"
+        (folder / "src/launcher.c").unlink()
+        return "src/launcher.c"
     if how == "foreign":
         (folder / "src/mine.c").write_text("mine")
         return "src/mine.c"
@@ -59,12 +59,12 @@ def spoil(vendored: Vendored, how: str) -> str:
         (folder / "empty").mkdir()
         return "build"
     if how == "conflict":
-        (folder / "src/status.c").write_text("<<<<<<< HEAD\na\n=======\nb\n>>>>>>> branch\n")
-        return "src/status.c"
+        (folder / "src/launcher.c").write_text("<<<<<<< HEAD\na\n=======\nb\n>>>>>>> branch\n")
+        return "src/launcher.c"
     if how == "edited line ends":
-        place = folder / "src/status.c"
+        place = folder / "src/launcher.c"
         place.write_bytes(place.read_bytes().replace(b"\n", b"\r\n"))
-        return "src/status.c"
+        return "src/launcher.c"
     if how == "edited originals":
         (folder / ".fa4gen/originals.zip").write_bytes(b"PK")
         return ".fa4gen/originals.zip"
@@ -74,10 +74,10 @@ def spoil(vendored: Vendored, how: str) -> str:
         place.write_text(text.replace('    "', '    "AAAA', 1))
         return f"cubins/acme_{CONFIG}.c"
     if how == "edited to a link":
-        place = folder / "src/status.c"
+        place = folder / "src/launcher.c"
         place.rename("outside.c")
         place.symlink_to(Path("outside.c").absolute())
-        return "src/status.c"
+        return "src/launcher.c"
     raise AssertionError(how)
 
 
@@ -142,10 +142,12 @@ def test_stale_files_and_kernels_are_named(
     assert wrong(folder) == {
         f"attn/kernels/acme_{CONFIG}.cu": "stale",
         f"attn/kernels/acme_{CONFIG}.json": "stale",
-        "attn/src/status.c": "stale",
+        "attn/src/launcher.c": "stale",
     }
     assert [kernel["changes"] for kernel in folder["kernels"]] == [True]
-    assert "+// new\n" in next(f["diff"] for f in folder["files"] if f["path"].endswith("status.c"))
+    assert "+// new\n" in next(
+        f["diff"] for f in folder["files"] if f["path"].endswith("launcher.c")
+    )
     assert folder["fix"] == "fa4gen vendor --update attn."
 
 
@@ -160,11 +162,11 @@ def test_another_version_says_so(
 def test_github_annotations_name_file_and_line(
     vendored: Vendored, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    (vendored.folder / "src/status.c").write_text("a\n<<<<<<< HEAD\n")
+    (vendored.folder / "src/launcher.c").write_text("a\n<<<<<<< HEAD\n")
     capsys.readouterr()
     assert main(["vendor", "--check", "attn", "--format", "github"]) == 3
     (line,) = [x for x in capsys.readouterr().err.splitlines() if x.startswith("::")]
-    assert line.startswith("::error file=attn/src/status.c,line=2,col=1::conflict: ")
+    assert line.startswith("::error file=attn/src/launcher.c,line=2,col=1::conflict: ")
 
 
 def test_a_proof_does_not_count_for_other_files(

@@ -50,7 +50,7 @@ def killed(renames: int, *arguments: str) -> None:
 
 @pytest.fixture
 def new_templates(vendored: Vendored) -> list[str]:
-    for name in ("vendor/src/status.c.j2", "vendor/src/best.c.j2"):
+    for name in ("vendor/src/status.c.j2", "vendor/build/README.md.j2"):
         path = Path("mine") / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text((data_root("templates") / name).read_text() + "\n/* new */\n")
@@ -72,7 +72,7 @@ def test_an_update_that_was_killed_is_finished_by_the_next(
     assert main(["vendor", "--update", "attn", *new_templates]) == 0
     assert "an earlier run was interrupted; made good now." in capsys.readouterr().err
     assert main(["vendor", "--check", "attn", *new_templates]) == 0
-    assert vendored.files()["src/best.c"].endswith(b"/* new */\n")
+    assert vendored.files()["README.md"].endswith(b"/* new */\n")
     assert not (vendored.folder / ".fa4gen/pending").exists()
 
 

@@ -102,7 +102,7 @@ def test_a_lock_that_cannot_be_used_is_refused(
 def test_force_vendors_over_a_damaged_lock(vendored: Vendored) -> None:
     right = vendored.files()
     (vendored.folder / "fa4gen.lock").write_bytes(b"{")
-    (vendored.folder / "src/status.c").write_text("mine")
+    (vendored.folder / "src/launcher.c").write_text("mine")
     assert main(["vendor", CONFIG, "--into", "attn", "--prefix", "acme", "--force"]) == 0
     assert vendored.files() == right
 
@@ -138,7 +138,7 @@ def test_paths_outside_or_ambiguous_are_refused(path: str) -> None:
 def test_a_proof_is_bound_to_what_decides_a_run() -> None:
     files = {
         "include/acme.h": "1",
-        "src/launch.c": "2",
+        "src/launcher.c": "2",
         "cubins/acme_one.c": "3",
         "kernels/acme_one.cu": "4",
         "kernels/acme_one_barriers.h": "5",

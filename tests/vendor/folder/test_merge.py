@@ -78,12 +78,12 @@ def test_the_sides_are_alike(base: bytes, yours: bytes, ours: bytes) -> None:
 
 def test_a_conflict_shows_both_sides() -> None:
     base, yours, ours = (
-        f"a\n{b}\nc\nc\n{d}\n".encode() for b, d in ("bd", ("mine", "d"), ("theirs", "D"))
+        f"a\n{b}\nc\nc\nc\n{d}\n".encode() for b, d in ("bd", ("mine", "d"), ("theirs", "D"))
     )
     merged = merge(base, yours, ours, "fa4gen 2.0")
     assert merged.conflicts == 1
     assert merged.data == (
-        b"a\n<<<<<<< yours\nmine\n=======\ntheirs\n>>>>>>> fa4gen 2.0\nc\nc\nD\n"
+        b"a\n<<<<<<< yours\nmine\n=======\ntheirs\n>>>>>>> fa4gen 2.0\nc\nc\nc\nD\n"
     )
 
 
@@ -134,7 +134,7 @@ def test_markers_are_found_whoever_put_them(data: bytes, found: bool) -> None:
 
 
 def test_a_changed_line_of_the_same_key_is_a_conflict(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(merging, "_keys", lambda lines: [b"key" for _ in lines])
+    monkeypatch.setattr(merging, "_keys", lambda lines, bits: [bits for _ in lines])
     base = line_keys(b"a\nb\n")
     merged = merging.merge(base, b"a\nmine\n", b"a\nb\n")
     assert merged.conflicts == 1
@@ -142,13 +142,13 @@ def test_a_changed_line_of_the_same_key_is_a_conflict(monkeypatch: pytest.Monkey
 
 
 def test_an_edited_line_whose_key_is_the_old_one_is_not_lost() -> None:
-    """A line's own key is two bytes; the next line's key covers it as well."""
+    """A line's own key has few bits; the next line's key covers it as well."""
     base = b"a\nb\nc\nd\n"
-    old = line_keys(base)[2:4]
+    old = line_keys(base).keys[1]
     edit = next(
         line
         for line in (b"edit %d\n" % number for number in range(1 << 20))
-        if line_keys(b"a\n" + line)[2:4] == old
+        if line_keys(b"a\n" + line).keys[1] == old
     )
     merged = merge(base, base.replace(b"b\n", edit), base.replace(b"b\n", b"new\n"))
     assert merged.conflicts == 1

@@ -71,7 +71,7 @@ def test_what_did_not_run_proves_nothing(vendored: Vendored, proof: str) -> None
 
 def test_nothing_is_recorded_of_files_that_changed_meanwhile(vendored: Vendored) -> None:
     hashes = hashes_on_disk(vendored.folder, read_lock(vendored.folder))
-    (vendored.folder / "src/status.c").write_text("mine")
+    (vendored.folder / "src/launcher.c").write_text("mine")
     before = vendored.files()
     with pytest.raises(NotCurrentError, match="files changed while they were verified"):
         record_proofs(vendored.folder, hashes, [Outcome(SYMBOL, "emulated", True, 13)], 7)
@@ -92,7 +92,7 @@ def test_update_keeps_the_proofs_of_kernels_that_come_out_the_same(vendored: Ven
 def test_a_proof_of_edited_files_counts_for_them(
     vendored: Vendored, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    place = vendored.folder / "src/status.c"
+    place = vendored.folder / "src/launcher.c"
     place.write_text("/* mine */\n" + place.read_text())
     record(vendored, "emulated")
     before = proofs(vendored)
@@ -117,7 +117,7 @@ def test_verify_builds_and_runs_the_folder(
     assert "no_such_case" in capsys.readouterr().err
     # What is in the folder is what is run: a user's mistake in the launcher shows.
     record(vendored, "emulated")
-    vendored.edit("src/attention.c", "define LOG2_E 1.44", "define LOG2_E 1.54")
+    vendored.edit("src/launcher.c", "define LOG2_E 1.44", "define LOG2_E 1.54")
     assert main([*arguments, "--cases", "size/64"]) == 1
     again = "To reproduce it: fa4gen vendor --verify attn --seed 5 --cases size/64"
     assert again in capsys.readouterr().err

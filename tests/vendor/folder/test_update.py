@@ -1,19 +1,25 @@
 from __future__ import annotations
 
+import hashlib
+import io
 import json
+import zipfile
 from pathlib import Path
 
 import pytest
 
 from fa4gen.cli.main import main
+from fa4gen.render.manifest import sha256
 from fa4gen.resources import data_root
 from fa4gen.vendor.lock import Generator, lock_text, read_lock
+from fa4gen.vendor.merge import Merged, merge
+from fa4gen.vendor.originals import ORIGINALS, pack_originals, read_originals
 from tests.vendor.folder.conftest import CONFIG, OTHER, Vendored
 
 pytestmark = pytest.mark.compile
 
 STATUS = "vendor/src/status.c.j2"
-LAST = "src/status.c"
+LAST = "src/launcher.c"
 
 
 def vendor(*arguments: str) -> int:
@@ -83,7 +89,7 @@ def test_conflicts_lose_nothing(
     capsys.readouterr()
     assert vendor("--update", "attn", *new_templates) == 3
     error = capsys.readouterr().err
-    assert "attn/src/status.c:" in error
+    assert "attn/src/launcher.c:" in error
     assert "conflict: both sides changed the same lines in 1 place; yours is in " in error
     files = vendored.files()
     assert files[f"{LAST}.orig"] == mine
@@ -92,7 +98,7 @@ def test_conflicts_lose_nothing(
     assert b"new at the end" in files[LAST]
     # While the markers are there, check refuses and a further update touches nothing.
     assert vendor("--check", "attn", *new_templates) == 3
-    assert "conflict  attn/src/status.c" in capsys.readouterr().out
+    assert "conflict  attn/src/launcher.c" in capsys.readouterr().out
     assert vendor("--update", "attn", *new_templates) == 3
     assert "conflicts of an earlier merge are unresolved" in capsys.readouterr().err
     assert vendored.files() == files
@@ -185,7 +191,7 @@ def test_a_deleted_file_stays_deleted_but_for_force(
     (vendored.folder / LAST).unlink()
     assert vendor("--update", "attn", *new_templates) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert ["missing", "attn/src/status.c", "you", "deleted"] in [x.split()[:4] for x in lines]
+    assert ["missing", "attn/src/launcher.c", "you", "deleted"] in [x.split()[:4] for x in lines]
     assert not (vendored.folder / LAST).exists()
     assert vendor("--check", "attn", *new_templates) == 3
     assert vendor("--update", "attn", *new_templates, "--force") == 0
@@ -218,6 +224,27 @@ def test_an_edited_file_that_goes_is_kept(vendored: Vendored) -> None:
     assert f"kernels/acme_{CONFIG}.json" not in files
 
 
+def test_an_edited_c_file_that_goes_is_set_aside(
+    vendored: Vendored, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Left where it is, it would be compiled beside what is there in its place."""
+    path = f"cubins/acme_{CONFIG}.c"
+    first_line_edited(vendored, path)
+    edited = vendored.files()[path]
+    assert vendor("--update", "attn", OTHER) == 3
+    out = capsys.readouterr().out
+    (line,) = [line for line in out.splitlines() if line.startswith(f"conflict  attn/{path} ")]
+    assert "fa4gen has no such file any more: " in line
+    assert line.endswith(f"yours is in {path}.orig")
+    files = vendored.files()
+    assert path not in files
+    assert files[f"{path}.orig"] == edited
+    assert vendor("--check", "attn") == 3  # until the user has taken what is wanted from it
+    assert f"foreign  attn/{path}.orig" in capsys.readouterr().out
+    (vendored.folder / f"{path}.orig").unlink()
+    assert vendor("--check", "attn") == 0
+
+
 def test_a_file_of_the_users_is_in_the_way(
     vendored: Vendored, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -246,7 +273,7 @@ def test_a_dry_run_shows_and_writes_nothing(
     assert vendor("--update", "attn", *new_templates, "--dry-run", "--format", "json") == 3
     data = json.loads(capsys.readouterr().out)
     actions = {f["path"]: f["action"] for f in data["folders"][0]["files"]}
-    assert actions["attn/src/status.c"] == "conflict"
+    assert actions["attn/src/launcher.c"] == "conflict"
     assert actions["attn/include/acme.h"] == "unchanged"
 
 
@@ -264,3 +291,34 @@ def test_the_config_of_the_lock_counts_when_the_file_is_gone(
     assert vendor("--update", "attn") == 0
     assert vendor("--check", "attn") == 0
     assert json.loads(Path("attn/fa4gen.lock").read_text()) == lock
+
+
+def archive_of_16_bits(files: dict[str, bytes]) -> bytes:
+    """Originals as the first folders have them: a key is two bytes."""
+    counts, keys = {}, b""
+    for path, data in sorted(files.items()):
+        lines = [*data.splitlines(keepends=True), b""]
+        counts[path] = len(lines)
+        for before, line in zip([b"", *lines], lines, strict=False):
+            keys += hashlib.sha256(before + b"\0" + line).digest()[:2]
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as archive:
+        archive.writestr("files.json", json.dumps(counts))
+        archive.writestr("pairs16", keys)
+    return buffer.getvalue()
+
+
+@pytest.mark.parametrize("pack", [pack_originals, archive_of_16_bits])
+def test_originals_of_every_kind_are_read(pack, tmp_path: Path) -> None:
+    files = {"src/a.c": b"a\nb\nc\nd\n", "src/b.c": b"one\n", "src/c.c": b"x\ny"}
+    place = tmp_path / ORIGINALS
+    place.parent.mkdir()
+    place.write_bytes(pack(files))
+    originals = read_originals(tmp_path, sha256(place.read_bytes()))
+    assert {path: len(keys.keys) for path, keys in originals.items()} == {
+        "src/a.c": 5, "src/b.c": 2, "src/c.c": 3,
+    }  # fmt: skip
+    merged = merge(originals["src/a.c"], b"a\nb\nc\nD\n", b"A\nb\nc\nd\n")
+    assert merged == Merged(b"A\nb\nc\nD\n", 0)
+    merged = merge(originals["src/c.c"], b"x\ny", b"w\nx\ny")
+    assert merged == Merged(b"w\nx\ny", 0)

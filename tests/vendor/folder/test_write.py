@@ -78,6 +78,20 @@ def test_a_dry_run_writes_nothing(vendored: Vendored, capsys: pytest.CaptureFixt
     assert f"created  attn/kernels/acme_{OTHER}.cu" in capsys.readouterr().out
 
 
+def test_an_edited_c_file_that_would_go_is_not_lost(
+    vendored: Vendored, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Left beside what is written it would be compiled with it."""
+    path = f"cubins/acme_{CONFIG}.c"
+    (vendored.folder / path).write_text("mine")
+    before = vendored.files()
+    assert vendor(OTHER, "--into", "attn", "--prefix", "acme") == 3
+    assert f"attn/{path}: not overwritten: changed" in capsys.readouterr().err
+    assert vendored.files() == before
+    assert vendor(OTHER, "--into", "attn", "--prefix", "acme", "--force") == 0
+    assert path not in vendored.files()
+
+
 def test_a_folder_of_others_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -108,6 +122,18 @@ def test_a_prefix_that_begins_no_c_name_is_refused(
     monkeypatch.chdir(tmp_path)
     assert vendor(CONFIG, "--into", "attn", "--prefix", prefix) == 2
     assert "--prefix: expected the beginning of C names" in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("prefix", ["con", "nul", "com1"])
+def test_a_prefix_that_is_a_device_of_windows_is_refused(
+    prefix: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert vendor(CONFIG, "--into", "attn", "--prefix", prefix) == 2
+    error = capsys.readouterr().err
+    assert f"--prefix: {prefix} is the name of a device on Windows" in error
+    assert f"--prefix {prefix}_kernels" in error
     assert list(tmp_path.iterdir()) == []
 
 

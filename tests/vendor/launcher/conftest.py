@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -15,7 +16,9 @@ from tests.vendor.launcher.shipped import WARNINGS, shipped_plans, write_launche
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
+
+INTERNALS = Path(__file__).parent / "internals.c"
+"""Functions inside the launcher's C file, by names that a test finds."""
 
 
 @pytest.fixture(scope="session")
@@ -25,11 +28,15 @@ def launcher_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def _all_kernels(launcher_folder: Path) -> CLauncher:
+def _all_kernels(launcher_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> CLauncher:
+    folder = tmp_path_factory.mktemp("internals") / "acme"
+    shutil.copytree(launcher_folder, folder)
+    with (folder / "src" / "launcher.c").open("a", encoding="utf-8") as source:
+        source.write(INTERNALS.read_text(encoding="utf-8"))
     try:
         stand_in = StandIn()
         library = build_library(
-            launcher_folder,
+            folder,
             launcher_folder / "launcher.so",
             stand_in=stand_in.path,
             flags=["-O1", *WARNINGS],

@@ -83,7 +83,7 @@ def test_damaged_machine_code_is_never_loaded(build, launcher, folder, tmp_path)
     shutil.copytree(folder, damaged)
     path = damaged / "cubins" / f"acme_{NAME}.c"
     lines = path.read_text().split("\n")
-    row = next(i for i, line in enumerate(lines) if line.startswith('    "'))
+    row = next(i for i, line in enumerate(lines) if line.startswith('"'))
     middle = len(lines[row]) // 2
     other = "A" if lines[row][middle] != "A" else "B"
     lines[row] = lines[row][:middle] + other + lines[row][middle + 1 :]

@@ -39,7 +39,7 @@ def schedule(launcher):
         kernel = getattr(library, f"{shipped_plans()[name].name}_kernel")
         kernel.restype = ctypes.c_void_p
         made = FIVE()
-        function = getattr(library, f"acme_internal_{family}_schedule")
+        function = getattr(library, f"acme_test_{family}_schedule")
         function(
             ctypes.c_void_p(kernel()),
             (ctypes.c_int64 * len(size))(*size),

@@ -2,15 +2,19 @@
  *
  * An image is two 64-bit numbers (bytes packed, bytes unpacked), the SHA-256 that it is to have, in
  * hexadecimal, and rows of base 85 as in cubins/. */
-#include "acme_internal.h"
+#include "launcher.c"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-static int write_hash(const unsigned char *data, size_t bytes, void *hash) {
-  acme_internal_sha256(data, bytes, (char *)hash);
-  return 0;
+const acme_image acme_d128_causal_bf16_image = {NULL, 0, NULL, 0, NULL};
+
+static int write_hash(const acme_image *image, char *hash) {
+  const unsigned char *data;
+  int status = get_cubin(image, &data);
+  if (status == 0) sha256(data, image->cubin_bytes, hash);
+  return status;
 }
 
 int main(int argc, char **argv) {
@@ -28,7 +32,7 @@ int main(int argc, char **argv) {
     image.rows = (const char(*)[ACME_ROW_CHARACTERS + 1])text;
     image.packed_bytes = (size_t)numbers[0];
     image.cubin_bytes = (size_t)numbers[1];
-    int status = acme_internal_with_image(&image, write_hash, hash);
+    int status = write_hash(&image, hash);
     puts(status == 0 ? hash : status == ACME_BAD_IMAGE + 256 * ACME_ARG_KERNEL ? "damaged" : "?");
     free(text);
   }

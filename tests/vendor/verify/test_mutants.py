@@ -29,6 +29,10 @@ PRODUCTS = GemmCase("products", 20, 40, 24, batch=2)
 WIDE = GemmCase("wide", 70, 136, 16)
 TALL = GemmCase("tall", 300, 40, 16)
 
+LAUNCHER = "src/launcher.c"
+ATTENTION = "/* ---- A call of an attention kernel"
+PRODUCTS_OF = "/* ---- A call of a matrix product"
+
 
 @dataclass(frozen=True)
 class Mutant:
@@ -44,49 +48,49 @@ class Mutant:
 def attention(
     name: str, old: str, new: str, case: NamedCase, refused: str, kernel: str = "softmax"
 ) -> Mutant:
-    return Mutant(name, kernel, Edit("src/attention.c", old, new), case, refused)
+    return Mutant(name, kernel, Edit(LAUNCHER, old, new, ATTENTION), case, refused)
 
 
 def product(
     name: str, old: str, new: str, case: NamedCase, refused: str, kernel: str = "product"
 ) -> Mutant:
-    return Mutant(name, kernel, Edit("src/gemm.c", old, new), case, refused)
+    return Mutant(name, kernel, Edit(LAUNCHER, old, new, PRODUCTS_OF), case, refused)
 
 
 def launch(name: str, old: str, new: str, case: NamedCase, refused: str) -> Mutant:
-    return Mutant(name, "softmax", Edit("src/launch.c", old, new), case, refused)
+    return Mutant(name, "softmax", Edit(LAUNCHER, old, new), case, refused)
 
 
 def facts(name: str, old: str, new: str, case: NamedCase, refused: str) -> Mutant:
-    return Mutant(name, "softmax", Edit("src/kernels.c", old, new, '"softmax",'), case, refused)
+    return Mutant(name, "softmax", Edit(LAUNCHER, old, new, '"softmax",'), case, refused)
 
 
 MUTANTS = (
     attention(
         "swapped strides",
-        "of->rows > 1 ? of->tensor->row_stride * bytes : 0",
-        "of->rows > 1 ? of->tensor->head_stride * bytes : 0",
+        "extents.stride[dim] = of->strides[dim]; ",
+        "extents.stride[dim] = of->strides[dim ? 3 - dim : 0]; ",
         HEADS,
         "numbers",
     ),
     attention(
         "a tensor map one row short",
-        "extents.extent[ACME_DIM_ROW] = of->rows;",
-        "extents.extent[ACME_DIM_ROW] = of->rows - 1;",
+        "is_empty(of) ? 1 : of->extents[dim];",
+        "is_empty(of) ? 1 : of->extents[dim] - (dim == DIM_ROW);",
         TINY,
         "numbers",
     ),
     attention(
         "a tensor map one row long",
-        "extents.extent[ACME_DIM_ROW] = of->rows;",
-        "extents.extent[ACME_DIM_ROW] = of->rows + 1;",
+        "is_empty(of) ? 1 : of->extents[dim];",
+        "is_empty(of) ? 1 : of->extents[dim] + (dim == DIM_ROW);",
         TINY,
         "out-of-bounds",
     ),
     attention(
         "a tensor map over the wrong tensor",
-        "const void *data = of->tensor->data;",
-        "const void *data = operands[i == 2 ? 1 : i].tensor->data;",
+        "is_empty(of) ? tensors[0].address : of->address;",
+        "tensors[i == 2 ? 1 : i].address;",
         TINY,
         "numbers",
     ),
@@ -196,8 +200,8 @@ MUTANTS = (
     ),
     launch(
         "the shared memory is not asked for",
-        "(int)kernel->dynamic_shared_bytes, *function, device);",
-        "49152, *function, device);",
+        "(int)kernel->dynamic_shared_bytes, *function, device)",
+        "49152, *function, device)",
         TINY,
         "refused the call",
     ),
@@ -211,7 +215,7 @@ MUTANTS = (
     launch(
         "a prepared launch forgets its last values",
         "memcpy(prepared->words, &packed, sizeof packed);",
-        "memcpy(prepared->words, &packed, offsetof(acme_packed, values) + 512);",
+        "memcpy(prepared->words, &packed, offsetof(packed_launch, values) + 512);",
         TINY,
         "emulator",
     ),
@@ -224,30 +228,30 @@ MUTANTS = (
     ),
     facts(
         "the box of another tile",
-        "                { 64, 64, 1, 1, 1 },\n                128, 1, /*",
-        "                { 64, 32, 1, 1, 1 },\n                128, 1, /*",
+        "{ 64, 64, 1, 1, 1 }",
+        "{ 64, 32, 1, 1, 1 }",
         TINY,
         "emulator",
     ),
     facts(
         "no swizzle",
-        "AT(attention, key_map),\n                9, 3, /*",
-        "AT(attention, key_map),\n                9, 0, /*",
+        "AT(attention, key_map), 9, 3, ",
+        "AT(attention, key_map), 9, 0, ",
         TINY,
         "numbers",
     ),
     facts(
         "parameters in another order",
-        "            AT(attention, query_rows),\n            AT(attention, key_rows),\n",
-        "            AT(attention, key_rows),\n            AT(attention, query_rows),\n",
+        "        AT(attention, query_rows),\n        AT(attention, key_rows),\n",
+        "        AT(attention, key_rows),\n        AT(attention, query_rows),\n",
         HEADS,
         "emulator",
     ),
     product(
         "the residual with the output's strides",
-        "of->outer > 1 ? of->matrix->stride * of->element_bytes : 0;\n      }",
-        "of->outer > 1 ? operands[which == 2 ? 3 : which].matrix->stride * "
-        "of->element_bytes + (which == 2 ? 16 : 0) : 0;\n      }",
+        "extents.stride[plan->dims[1]] = of->strides[1];",
+        "extents.stride[plan->dims[1]] = "
+        "of == &matrices[2] ? matrices[3].strides[1] + 16 : of->strides[1];",
         PRODUCT,
         "out-of-bounds",
     ),
@@ -267,15 +271,15 @@ MUTANTS = (
     ),
     product(
         "the same matrix for the whole batch",
-        "of->batch > 1 ? of->matrix->batch_stride * of->element_bytes : 0;\n      if",
-        "of->batch > 1 && which != 1 ? of->matrix->batch_stride * of->element_bytes : 0;\n      if",
+        "extents.stride[DIM_BATCH] = of->strides[0];",
+        "extents.stride[DIM_BATCH] = of == &matrices[1] ? 0 : of->strides[0];",
         PRODUCTS,
         "numbers",
     ),
     product(
         "k one element short",
-        "extents.extent[ACME_DIM_K] = args->k;",
-        "extents.extent[ACME_DIM_K] = args->k - 1;",
+        "extents.extent[DIM_K] = args->k;",
+        "extents.extent[DIM_K] = args->k - 1;",
         PRODUCT,
         "numbers",
     ),

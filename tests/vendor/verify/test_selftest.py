@@ -71,7 +71,7 @@ def test_the_selftest_finds_the_numbers_right(
 
 
 def test_the_selftest_refuses_a_wrong_launcher(builds: Builds, cache: Path, tmp_path: Path) -> None:
-    wrong = Edit("src/gemm.c", "(float)args->alpha;", "(float)args->alpha * 1.25f;")
+    wrong = Edit("src/launcher.c", "(float)args->alpha;", "(float)args->alpha * 1.25f;")
     options = ("--threads", "0", "--kernel", "acme_product")
     done, _ = run(builds, "sm_90a", cache, tmp_path, builds.selftest(wrong), *options)
     assert done.returncode == 1, done.stdout + done.stderr

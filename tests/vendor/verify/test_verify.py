@@ -93,7 +93,7 @@ def test_an_edited_comment_changes_nothing(folder: Path) -> None:
 
 def test_an_edited_launcher_is_what_is_proved(folder: Path) -> None:
     keep_only(folder, PRODUCT)
-    edit(folder / "src" / "gemm.c", "(float)args->alpha;", "(float)args->alpha + 1;")
+    edit(folder / "src" / "launcher.c", "(float)args->alpha;", "(float)args->alpha + 1;")
     (verdict,) = verify(folder, "size/33x24x40")
     assert not verdict.passed
     assert "numbers" in complaints(verdict)
@@ -114,7 +114,7 @@ def test_a_damaged_cubin_is_refused(folder: Path) -> None:
     keep_only(folder, SOFTMAX)
     place = folder / "cubins" / f"{SOFTMAX}.c"
     lines = place.read_text().splitlines()
-    rows = [i for i, line in enumerate(lines) if line.startswith('    "')]
+    rows = [i for i, line in enumerate(lines) if line.startswith('"')]
     middle = rows[len(rows) // 2]
     lines[middle] = lines[middle].replace(lines[middle][20:24], "AAAA", 1)
     place.write_text("\n".join(lines) + "\n")
@@ -124,14 +124,14 @@ def test_a_damaged_cubin_is_refused(folder: Path) -> None:
 
 
 def test_a_launcher_that_does_not_compile_is_an_error(folder: Path) -> None:
-    append(folder / "src" / "gemm.c", "not C\n")
-    with pytest.raises(CompileError, match=r"cannot compile(.|\n)*gemm\.c"):
+    append(folder / "src" / "launcher.c", "not C\n")
+    with pytest.raises(CompileError, match=r"cannot compile(.|\n)*launcher\.c"):
         verify(folder)
 
 
 def test_a_function_that_is_not_there_is_named(folder: Path) -> None:
     keep_only(folder, SOFTMAX)
-    edit(folder / "src" / "kernels.c", f"int {SOFTMAX}(", f"int {SOFTMAX}_no_more(")
+    edit(folder / "src" / "launcher.c", f"int {SOFTMAX}(", f"int {SOFTMAX}_no_more(")
     (verdict,) = verify(folder, "size/1")
     assert "the launcher lacks a function" in complaints(verdict)
     assert SOFTMAX in complaints(verdict)

@@ -39,13 +39,13 @@ def test_what_the_gpu_runs_ran_there_and_the_rest_is_emulated(
 @pytest.mark.parametrize(
     ("symbol", "edit", "expected"),
     [
-        ("softmax", Edit("src/attention.c", "(float)(scale * LOG2_E)", "(float)scale"), "numbers"),
+        ("softmax", Edit("src/launcher.c", "(float)(scale * LOG2_E)", "(float)scale"), "numbers"),
         (
             "softmax",
-            Edit("src/attention.c", "args->out.row_stride;", "args->out.row_stride + 8;"),
+            Edit("src/launcher.c", "args->out.row_stride;", "args->out.row_stride + 8;"),
             "unwritten",
         ),
-        ("product", Edit("src/gemm.c", "(float)args->alpha;", "1.5f;"), "numbers"),
+        ("product", Edit("src/launcher.c", "(float)args->alpha;", "1.5f;"), "numbers"),
     ],
 )
 def test_a_wrong_launcher_is_refused_on_the_gpu(
