@@ -6,6 +6,7 @@ would come out differently is stale. So the result does not depend on this machi
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Literal
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from fa4gen.render.environment import TemplateSet
     from fa4gen.vendor.model import Request
 
+_ASIDE = re.compile(r"\.orig(\.\d+)?$")
 Verdict = Literal["current", "stale", "edited", "conflict", "missing", "foreign", "allowed"]
 
 
@@ -183,7 +185,7 @@ def _allows(path: str, patterns: Sequence[str]) -> bool:
 
 
 def _why_foreign(path: str) -> str:
-    if ".orig" in path.rpartition("/")[2]:
+    if _ASIDE.search(path):
         return "your file as it was before a merge: delete it when all of it is where you want it"
     return "not written by fa4gen"
 

@@ -107,17 +107,18 @@ def recover(folder: Path) -> list[str]:
             kept = _finish(folder, _read_journal(journal)) if journal.exists() else []
             _clear(folder, pending)
     except OSError as error:
-        raise unwritable(error, folder) from error
+        state = f"what is still to be written is in {PENDING_FOLDER}"
+        raise unwritable(error, folder, state) from error
     return kept
 
 
-def unwritable(error: OSError, folder: Path) -> ConfigError:
-    """Return the error for a folder that cannot be written."""
+def unwritable(error: OSError, folder: Path, state: str = "every file is as it was") -> ConfigError:
+    """Return the error for a folder that cannot be written; ``state`` says what is in it now."""
     reason = (error.strerror or str(error)).lower()
     place = error.filename if isinstance(error.filename, str) else str(folder)
     return ConfigError(
         Problem(
-            f"cannot write here: {reason}; every file is as it was",
+            f"cannot write here: {reason}; {state}",
             "Make room, or see who may write here and run the command again."
             if error.errno is not None
             else "",
@@ -168,6 +169,9 @@ def _apply(folder: Path, changes: Sequence[Change], made: list[Path]) -> None:
 def _carry_out(folder: Path, step: _Step) -> None:
     target = folder / step.path
     found = _hash(target)
+    if found == step.before and found is not None:
+        target.replace(_old(folder, step))
+        found = _hash(_old(folder, step))  # whoever saved it in between
     if found != step.before:
         raise NotCurrentError(
             Problem(
@@ -176,8 +180,6 @@ def _carry_out(folder: Path, step: _Step) -> None:
                 shown_path(target),
             )
         )
-    if found is not None:
-        target.replace(_old(folder, step))
     if step.writes:
         _new(folder, step).replace(target)
 
@@ -252,7 +254,7 @@ def _read_journal(path: Path) -> list[_Step]:
         for step in steps:
             if step.path != LOCK_NAME:
                 check_relative(step.path)
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise ConfigError(
             Problem(
                 f"the journal of an interrupted run is damaged: {error}",

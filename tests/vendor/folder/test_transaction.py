@@ -159,6 +159,23 @@ def test_a_file_changed_meanwhile_is_not_overwritten(folder: Path) -> None:
     assert files_in(folder) == BEFORE | {"deep/er/b.c": b"mine"}
 
 
+def test_what_is_saved_between_the_look_and_the_move_is_not_lost(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    replace = Path.replace
+
+    def saved_first(self: Path, target: Path) -> Path:
+        if self == folder / "deep/er/b.c" and self.read_bytes() == BEFORE["deep/er/b.c"]:
+            self.write_bytes(b"saved just now")
+        return replace(self, target)
+
+    monkeypatch.setattr(Path, "replace", saved_first)
+    with pytest.raises(NotCurrentError, match="changed while the command ran"):
+        apply_changes(folder, CHANGES)
+    assert files_in(folder) == BEFORE | {"deep/er/b.c": b"saved just now"}
+    assert not is_pending(folder)
+
+
 def interrupted(folder: Path, at: str) -> None:
     """Leave ``folder`` as a kill just before the change of ``at`` would."""
 
@@ -218,6 +235,24 @@ def test_a_failure_that_cannot_be_undone_is_finished_by_the_next_run(
     assert files_in(folder) == AFTER
 
 
+def test_an_interruption_that_cannot_be_finished_says_so(folder: Path) -> None:
+    interrupted(folder, "deep/er/b.c")
+
+    def full(self: Path, target: Path) -> Path:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(self))
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Path, "replace", full)
+        with pytest.raises(ConfigError) as caught:
+            recover(folder)
+    (problem,) = caught.value.problems
+    assert "no space left" in problem.message
+    assert "what is still to be written is in .fa4gen/pending" in problem.message
+    assert "every file is as it was" not in problem.message  # some are new by now
+    assert recover(folder) == []
+    assert files_in(folder) == AFTER
+
+
 def test_a_second_run_does_not_begin_over_the_first(folder: Path) -> None:
     interrupted(folder, "deep/er/b.c")
     with pytest.raises(ConfigError, match="an earlier run was interrupted"):
@@ -226,7 +261,16 @@ def test_a_second_run_does_not_begin_over_the_first(folder: Path) -> None:
 
 @pytest.mark.parametrize(
     "journal",
-    ["", "[", "{}", '[{"path": "../x", "before": null, "after": null}]', '[{"path": "a"}]'],
+    [
+        "",
+        "[",
+        "{}",
+        '[{"path": "../x", "before": null, "after": null}]',
+        '[{"path": "a"}]',
+        '[{"path": 5, "before": null, "after": null}]',
+        "[" * 100_000,
+    ],
+    ids=range(7),
 )
 def test_a_journal_that_is_none_is_refused_and_nothing_is_touched(
     folder: Path, journal: str

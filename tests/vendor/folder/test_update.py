@@ -240,8 +240,13 @@ def test_an_edited_c_file_that_goes_is_set_aside(
     assert path not in files
     assert files[f"{path}.orig"] == edited
     assert vendor("--check", "attn") == 3  # until the user has taken what is wanted from it
-    assert f"foreign  attn/{path}.orig" in capsys.readouterr().out
-    (vendored.folder / f"{path}.orig").unlink()
+    (line,) = [x for x in capsys.readouterr().out.splitlines() if x.startswith("foreign")]
+    assert f"attn/{path}.orig" in line
+    assert "your file as it was before a merge" in line
+    (vendored.folder / f"{path}.orig").rename(vendored.folder / "notes.original")
+    assert vendor("--check", "attn") == 3
+    assert "before a merge" not in capsys.readouterr().out
+    (vendored.folder / "notes.original").unlink()
     assert vendor("--check", "attn") == 0
 
 
