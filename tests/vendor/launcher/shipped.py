@@ -12,8 +12,10 @@ from typing import TYPE_CHECKING
 from fa4gen.config.find import shipped_configs
 from fa4gen.config.load import load_config
 from fa4gen.designs.build import build_plan
+from fa4gen.errors import ConfigError
 from fa4gen.render.environment import open_templates
 from fa4gen.vendor.facts import KernelFacts, kernel_facts
+from fa4gen.vendor.family import family_of
 from fa4gen.vendor.folder import KERNEL_ROOTS, ROOTS, template_values
 from fa4gen.vendor.model import Request
 from fa4gen.vendor.names import with_prefix
@@ -32,10 +34,16 @@ PARAMETER_SIZES = {"TensorMap": 128, "*": 8, "int64": 8, "int32": 4, "float": 4}
 def vendored_configs() -> list[Path]:
     """The shipped configs whose kernels a folder may have; see ``render_kernels``."""
     return [
-        path
-        for path in shipped_configs()
-        if not build_plan(load_config(path).config).has_tile_lengths
+        path for path in shipped_configs() if is_vendored(build_plan(load_config(path).config))
     ]
+
+
+def is_vendored(plan: Plan) -> bool:
+    try:
+        family_of(plan).refuse(plan)
+    except ConfigError:
+        return False
+    return not plan.has_tile_lengths
 
 
 @lru_cache(maxsize=1)
