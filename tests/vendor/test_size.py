@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from fa4gen.vendor.kernels import PlannedKernel
 
 BAR = 250_000
-LARGEST = 290_000
-BESIDE_ATTENTION, BESIDE_GEMM = 182_000, 170_000
+LARGEST = 274_000
+BESIDE_ATTENTION, BESIDE_GEMM = 168_000, 158_000
 """Of everything but the kernel's source, its headers and its machine code."""
 PREFIX = "acme"
 
