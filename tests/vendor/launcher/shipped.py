@@ -33,9 +33,7 @@ PARAMETER_SIZES = {"TensorMap": 128, "*": 8, "int64": 8, "int32": 4, "float": 4}
 
 def vendored_configs() -> list[Path]:
     """The shipped configs whose kernels a folder may have; see ``render_kernels``."""
-    return [
-        path for path in shipped_configs() if is_vendored(build_plan(load_config(path).config))
-    ]
+    return [path for path in shipped_configs() if is_vendored(build_plan(load_config(path).config))]
 
 
 def is_vendored(plan: Plan) -> bool:
