@@ -101,6 +101,12 @@ class AttentionKeys(Strict):
                 if keys == "paged"
                 else f"page_size: {self.page_size} is for keys: paged, but keys are {keys}"
             )
+        if keys == "ragged" and self.batching == "dense":
+            raise ValueError(
+                "keys: ragged needs batching: ragged; or keys: dense with key_lengths: true"
+            )
+        if keys == "dense" and self.batching == "ragged" and not self.key_lengths:
+            raise ValueError("keys: dense with batching: ragged needs key_lengths: true")
         if keys == "ragged" and self.key_lengths:
             raise ValueError(
                 "key_lengths: true is for keys: dense or paged; with keys: ragged the lengths "

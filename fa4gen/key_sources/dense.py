@@ -32,12 +32,13 @@ class Dense(KeySource):
         return (Table(f"{self.of}_lengths", ("sequences",), "keys of each sequence that count"),)
 
     def begin(self, sequence: str) -> str:
-        """See KeySource."""
-        return f"{sequence} * {self.of}_page_rows"
+        """Return CUDA for the batch of the sequence."""
+        return sequence
 
     def count(self, sequence: str) -> str:
         """See KeySource."""
-        return f"{self.of}_lengths[{sequence}]" if self.has_lengths else f"{self.of}_rows"
+        rows = f"{self.of}_rows"
+        return f"min({self.of}_lengths[{sequence}], {rows})" if self.has_lengths else rows
 
     def rows(self, sequence: int, lengths: int, tables: Mapping[str, Any]) -> Any:
         """See KeySource."""

@@ -52,11 +52,12 @@ class KeySource:
         return ()
 
     def begin(self, sequence: str) -> str:
-        """Return CUDA for where the rows of ``sequence`` begin: a row of the tensor."""
+        """Return CUDA for where the rows of ``sequence`` begin: a row of packed ones, or a batch."""
         raise NotImplementedError
 
     def count(self, sequence: str) -> str:
-        """Return CUDA for the rows of ``sequence``."""
+        """Return CUDA for the rows of ``sequence``, of ``key_rows`` at most where a table has them.
+        """
         raise NotImplementedError
 
     def rows(self, sequence: int, lengths: int, tables: Mapping[str, Any]) -> Any:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Paged(KeySource):
-    """Pages of ``page_size`` keys; entries of the table past a sequence's end are not read."""
+    """Pages of ``page_size`` keys; entries of the table past a sequence's end are not used."""
 
     page_size: int
 
@@ -33,12 +33,12 @@ class Paged(KeySource):
         )
 
     def begin(self, sequence: str) -> str:
-        """Return CUDA for the first entry of the page table that is the sequence's."""
-        return f"{sequence} * page_table_stride"
+        """Return CUDA for the sequence's row of the page table."""
+        return sequence
 
     def count(self, sequence: str) -> str:
         """See KeySource."""
-        return f"key_lengths[{sequence}]"
+        return f"min(key_lengths[{sequence}], key_rows)"
 
     def rows(self, sequence: int, lengths: int, tables: Mapping[str, Any]) -> Any:
         """See KeySource."""

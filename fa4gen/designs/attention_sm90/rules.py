@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from fa4gen.designs.attention_sm90.values import CHUNK_KEYS, MAX_BLOCK, WARPGROUP_ROWS
-from fa4gen.designs.shared.limits import dense_alone, turns_of_one
+from fa4gen.designs.shared.limits import turns_of_one
 from fa4gen.designs.shared.refusal import Changes, Fault
 
 if TYPE_CHECKING:
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 def broken_rules(values: Values) -> Iterator[Fault]:
     """Yield what the config asks for that does not go together."""
     config = values.config
-    yield from dense_alone(config, ragged=True)
     yield from turns_of_one(values, ([{"ping_pong": False}], [with_warpgroups(config, 2)]))
     if values.overlap_epilogue and values.epilogue == "tma_store":
         yield Fault(

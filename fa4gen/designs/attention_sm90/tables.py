@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 from fa4gen.counts import counted
@@ -47,7 +48,10 @@ def attention_tensor_maps(values: Values) -> tuple[TensorMapPlan, ...]:
     In a pair, each CTA brings half of the block's rows, a panel at a time.
     """
     panels = values.num_panels
-    block_box = (values.BN // 2, 1) if values.is_pair else (values.BN, panels)
+    block_rows = values.BN // 2 if values.is_pair else values.BN
+    if values.config.page_size is not None:
+        block_rows = math.gcd(block_rows, values.config.page_size)
+    block_box = (block_rows, 1 if values.is_pair else panels)
     tile_box = (WARPGROUP_ROWS, panels)
     boxes: dict[Tensor, tuple[int, int]] = {
         "query": tile_box,

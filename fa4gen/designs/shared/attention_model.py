@@ -70,6 +70,16 @@ class AttentionPlan(KernelPlan):
         return self.batching == "ragged"
 
     @property
+    def is_paged(self) -> bool:
+        """Whether keys and values are in pages, whose rows a warp looks up and copies together."""
+        return self.keys == "paged"
+
+    @property
+    def box_rows(self) -> int:
+        """Rows of a box of keys, where they are in pages: of one page, and of one block."""
+        return self.tensor_map("key").box[1]
+
+    @property
     def has_tile_lengths(self) -> bool:
         """Whether rows or keys differ from tile to tile: a tile then brings its lengths along."""
         return self.query_source.clipped or self.key_source.clipped

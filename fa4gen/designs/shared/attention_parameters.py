@@ -15,6 +15,11 @@ if TYPE_CHECKING:
 MAP_TYPE = "const __grid_constant__ TensorMap"
 TABLE_TYPE = "const int32* __restrict__"
 LIST_THREADS = 1024
+KEY_ROWS = {
+    "dense": "key rows",
+    "ragged": "key rows of all sequences",
+    "paged": "keys that a row of the page table has room for",
+}
 TILE_LIST = "tiles, from the launch before: their number, and 32 bytes each from byte 32 on"
 
 
@@ -60,12 +65,13 @@ def attention_parameters(
         rows.append(Parameter("tile_counter", "int32* __restrict__", meaning))
     if ragged:
         rows.append(Parameter("tile_list", TABLE_TYPE, TILE_LIST))
+    rows += key_parameters(config)
     rows += [
         Parameter("batch", "int32", "sequences" if ragged else "batches"),
         Parameter("query_heads", "int32", "query heads"),
         Parameter("heads_per_key_head", "int32", "query heads that share a key head"),
         Parameter("query_rows", "int32", "query rows" + (" of all sequences" if ragged else "")),
-        Parameter("key_rows", "int32", "key rows" + (" of all sequences" if ragged else "")),
+        Parameter("key_rows", "int32", KEY_ROWS[config.resolved_keys]),
     ]
     if has_strides:
         rows += [
@@ -93,12 +99,29 @@ def attention_parameters(
     )
 
 
+def key_parameters(config: AttentionKeys) -> Iterable[Parameter]:
+    """Yield what a kernel needs to find keys and values that are not in one place by row."""
+    if config.resolved_keys == "ragged" or not config.key_source.clipped:
+        return
+    tables = {table.name: table for table in config.key_source.tables}
+    if config.batching == "ragged":  # its list of tiles has the lengths
+        del tables["key_lengths"]
+    yield from _parameters(tables.values())
+    what = "page" if config.resolved_keys == "paged" else "batch"
+    if config.resolved_keys == "paged":
+        yield Parameter("page_table_stride", "int32", "entries from one sequence to the next")
+    for name in ("key", "value"):
+        meaning = f"rows from one {what} to the next, by the stride of a row"
+        yield Parameter(f"{name}_page_rows", "int32", meaning)
+
+
 def tile_list_plan(config: AttentionKeys, tile_rows: int) -> TileListPlan | None:
     """Return the launch that lists the tiles of a ragged batch; None where batches are dense."""
     if config.batching != "ragged":
         return None
     every = (*config.query_source.tables, *config.key_source.tables)
     tables = [table for table in every if table.name != "page_table"]
+    bounded = config.resolved_keys != "ragged"
     return TileListPlan(
         entry_point=f"fa4gen_{config.name}_list_tiles",
         threads=LIST_THREADS,
@@ -106,9 +129,11 @@ def tile_list_plan(config: AttentionKeys, tile_rows: int) -> TileListPlan | None
             *_parameters(tables),
             Parameter("tile_list", "int32* __restrict__", TILE_LIST),
             Parameter("batch", "int32", "sequences"),
+            *([Parameter("key_rows", "int32", KEY_ROWS[config.resolved_keys])] * bounded),
             Parameter("max_tiles", "int32", "entries that the list has room for"),
         ),
         tables=tuple(table.name for table in tables),
+        bounded_keys=bounded,
         tile_rows=tile_rows,
     )
 

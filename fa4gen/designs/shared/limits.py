@@ -245,13 +245,9 @@ class TurnValues(ConsumerValues, Protocol):
         """Whether they do."""
 
 
-def dense_alone(config: AttentionKeys, *, ragged: bool = False) -> Iterator[Fault]:
-    """Yield a fault for sequences that are not found as a design knows to; a list to shorten.
-
-    ``ragged``: it knows ragged queries with ragged keys.
-    """
-    where = (config.batching, config.resolved_keys, config.key_lengths)
-    if where in [("dense", "dense", False), *[("ragged", "ragged", False)] * ragged]:
+def dense_alone(config: AttentionKeys) -> Iterator[Fault]:
+    """Yield a fault where sequences differ in length: of designs that do not take such yet."""
+    if not config.has_tile_lengths:
         return
     dense = {"batching": "dense", "keys": "auto", "page_size": None, "key_lengths": False}
     yield Fault(

@@ -145,6 +145,8 @@ class TileListPlan:
     parameters: tuple[Parameter, ...]
     tables: tuple[str, ...]
     """Those of the parameters that lengths and places are read from."""
+    bounded_keys: bool
+    """Whether key_rows, the most keys of a sequence, is among the parameters."""
     tile_rows: int
     """Query rows of an entry: of the tiles that a cluster works on at once."""
 
