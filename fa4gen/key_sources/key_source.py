@@ -52,12 +52,11 @@ class KeySource:
         return ()
 
     def begin(self, sequence: str) -> str:
-        """Return CUDA for where the rows of ``sequence`` begin: a row of packed ones, or a batch."""
+        """Return CUDA for where the rows of ``sequence`` begin: a row, or its batch."""
         raise NotImplementedError
 
     def count(self, sequence: str) -> str:
-        """Return CUDA for the rows of ``sequence``, of ``key_rows`` at most where a table has them.
-        """
+        """Return CUDA for the rows of ``sequence``; ``key_rows`` is the most that it may have."""
         raise NotImplementedError
 
     def rows(self, sequence: int, lengths: int, tables: Mapping[str, Any]) -> Any:

@@ -28,6 +28,7 @@ from fa4gen.runtime.memory_overlap import may_overlap, may_overlap_itself
 from fa4gen.runtime.refusal import refusal, refuse, wrong
 from fa4gen.runtime.schedule import INT32_MAX, ProblemSize
 from fa4gen.runtime.table_arguments import check_tables
+from fa4gen.runtime.tensor_map import row_step
 from fa4gen.runtime.tensor_view import TensorView
 
 if TYPE_CHECKING:
@@ -187,6 +188,8 @@ def check_arguments(plan: AttentionPlan, arguments: Arguments) -> CheckedArgumen
     if plan.is_ragged:
         batch = tables["query_offsets"].shape[0] - 1
     _, key_rows, key_heads, _ = views["key"].shape
+    if plan.page_size is not None:
+        key_rows = tables["page_table"].shape[1] * plan.page_size
     return CheckedArguments(
         query=views["query"],
         key=views["key"],
@@ -286,7 +289,10 @@ def _check_shapes(plan: AttentionPlan, views: dict[str, TensorView], layout: str
     for name, shape in (("query", query), ("key", key)):
         if shape[1] > most:
             problems.append(wrong(name, f"{shape[1]} rows", f"at most {most} rows"))
-    if key[0] != query[0] and not plan.has_tile_lengths:
+    if plan.page_size not in (None, key[1]):
+        got = f"pages of {key[1]} rows"
+        problems.append(wrong("key", got, f"pages of {plan.page_size} (the config's page_size)"))
+    if key[0] != query[0] and not plan.is_ragged and not plan.is_paged:
         problems.append(wrong("key", f"batch {key[0]}", f"the query's batch, {query[0]}"))
     for name, shape, of, like in (("value", value, "key", key), ("out", out, "query", query)):
         expected = (*like[:3], plan.value_depth)
@@ -354,6 +360,13 @@ def _check_memory(plan: AttentionPlan, name: str, view: TensorView, layout: str)
                     remedy,
                 )
             )
+    if source.clipped and not problems and extents["batch"] > 1:
+        batch, row = strides["batch"], row_step(view)
+        if not row or batch % row or batch // row * extents["batch"] > END_ROW:
+            what = "page" if source.name == "paged" else "batch"
+            got = f"{batch} bytes from {what} to {what}, {row} from row to row"
+            expected = f"a whole number of rows from {what} to {what}, {END_ROW} rows in all"
+            problems.append(wrong(name, got, expected, remedy))
     if name == "out" and not problems and may_overlap_itself(view):
         problems.append(
             wrong(name, f"strides of {view.strides} bytes", "elements that do not overlap", remedy)

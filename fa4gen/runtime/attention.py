@@ -20,7 +20,7 @@ from fa4gen.runtime.device import device_info
 from fa4gen.runtime.kernel import Call, Kernel, Launch, Packed, view_optional
 from fa4gen.runtime.parameters import ParameterBlock, pack
 from fa4gen.runtime.schedule import Schedule, plan_schedule
-from fa4gen.runtime.tensor_map import describe, encode
+from fa4gen.runtime.tensor_map import describe, encode, rows_between
 from fa4gen.runtime.tile_list import ENTRY_BYTES
 
 if TYPE_CHECKING:
@@ -92,6 +92,12 @@ class AttentionKernel(Kernel[Arguments]):
         say where each sequence begins, and last where all end; they begin at 0 or later and do not
         decrease, which is not checked. They are read on the GPU: a captured graph may be replayed
         after they have changed. Rows that are no sequence's are not written.
+
+        ``key_lengths``, int32 (sequences), says how many keys of each sequence count, where the
+        kernel has ``key_lengths: true`` or paged keys. With ``keys: paged`` key and value are
+        (pages, page_size, key heads, depth), and ``page_table``, int32 (sequences, most pages of a
+        sequence), has the page of each page_size keys. Entries past a sequence's last key are not
+        used; those that are have to be pages of the cache, which is not checked.
 
         The kernel is enqueued on CuPy's current stream of that GPU. If that is a default stream and
         the query is a torch tensor, it is enqueued on torch's current stream. The host does not
@@ -248,6 +254,17 @@ def scalar_values(checked: CheckedArguments, schedule: Schedule) -> dict[str, by
         "heads_per_group": schedule.heads_per_group,
         "max_tiles": schedule.tiles_per_head,
         **{name: view.pointer for name, view in checked.tables.items()},
+        **_page_values(checked),
+    }
+
+
+def _page_values(checked: CheckedArguments) -> dict[str, int]:
+    """Where the keys of a sequence are, in rows and in entries of the page table."""
+    table = checked.tables.get("page_table")
+    return {
+        "key_page_rows": rows_between(checked.key),
+        "value_page_rows": rows_between(checked.value),
+        "page_table_stride": 0 if table is None else table.strides[0] // 4,
     }
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from fa4gen.runtime.refusal import wrong
+from fa4gen.runtime.schedule import INT32_MAX
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -25,7 +26,7 @@ def check_tables(
     at most the rows of the tensor.
     """
     wanted = {table.name: table for table in (*plan.query_source.tables, *plan.key_source.tables)}
-    first = next((tables[name] for name in wanted if tables[name] is not None), None)
+    sequences = query.shape[0] if not plan.is_ragged else _sequences(tables["query_offsets"])
     for name, view in tables.items():
         if view is None:
             if name in wanted:
@@ -35,12 +36,11 @@ def check_tables(
             remedy = f"this kernel was generated with {keys}"
             yield wrong(name, "an array", f"no {name}", remedy)
         else:
-            assert first is not None
-            yield from _check_table(name, view, wanted[name].axes, first, query)
+            yield from _check_table(name, view, wanted[name].axes, sequences, query)
 
 
 def _check_table(
-    name: str, view: TensorView, axes: tuple[str, ...], first: TensorView, query: TensorView
+    name: str, view: TensorView, axes: tuple[str, ...], sequences: int | None, query: TensorView
 ) -> Iterator[Problem]:
     words = f"({', '.join(axes)})"
     if view.dtype != "int32":
@@ -53,15 +53,22 @@ def _check_table(
     if len(view.shape) != len(axes):
         yield wrong(name, f"{len(view.shape)} axes {view.shape}", f"{len(axes)} axes {words}")
         return
-    if axes[0] == "sequences + 1" and view.shape[0] == 0:
+    more = 1 if axes[0] == "sequences + 1" else 0
+    if view.shape[0] < more:
         yield wrong(name, "no element", "sequences + 1 of them")
-    elif view.shape[0] != first.shape[0]:
-        yield wrong(name, f"shape {view.shape}", f"as many as the other offsets: {first.shape[0]}")
-    expected = INT32_BYTES
-    for extent, stride in zip(reversed(view.shape), reversed(view.strides), strict=True):
-        if extent > 1 and stride != expected:
-            yield wrong(name, f"strides of {view.strides} bytes", "a contiguous array")
-            break
-        expected *= extent
+    elif sequences is not None and view.shape[0] != sequences + more:
+        yield wrong(name, f"shape {view.shape}", f"{axes[0]} = {sequences + more}")
+    if view.shape[-1] > 1 and view.strides[-1] != INT32_BYTES:
+        yield wrong(name, f"strides of {view.strides} bytes", "a contiguous array")
+    elif len(view.shape) == 2 and (view.strides[0] % INT32_BYTES or view.strides[0] < 0):
+        what = f"a multiple of {INT32_BYTES} bytes from one sequence to the next"
+        yield wrong(name, f"strides of {view.strides} bytes", what)
+    if view.strides[0] // INT32_BYTES > INT32_MAX or max(view.shape) > INT32_MAX:
+        yield wrong(name, f"shape {view.shape}", f"extents and strides of at most {INT32_MAX}")
     if view.pointer % INT32_BYTES:
         yield wrong(name, f"{view.pointer:#x}", "an address that is a multiple of 4 bytes")
+
+
+def _sequences(offsets: TensorView | None) -> int | None:
+    """Return the sequences of a ragged batch; None where its offsets do not say."""
+    return None if offsets is None or not offsets.shape else max(0, offsets.shape[0] - 1)

@@ -66,6 +66,17 @@ def describe(plan: TensorMapPlan, view: TensorView, *, fallback_pointer: int = 0
     return TensorMapSpec(plan.tensor, pointer, view.dtype, dims, strides, plan.box, plan.swizzle)
 
 
+def row_step(view: TensorView) -> int:
+    """Return the bytes from one row to the next; from batch to batch where each has one row."""
+    return view.strides[0] if view.shape[1] == 1 and view.shape[0] > 1 else view.strides[1]
+
+
+def rows_between(view: TensorView) -> int:
+    """Return the rows from one batch, or page, to the next, of ``view`` (batch, rows, ...)."""
+    step = row_step(view)
+    return view.strides[0] // step if view.shape[0] > 1 and step else 0
+
+
 def _describe_clipped(
     plan: TensorMapPlan, view: TensorView, fallback_pointer: int
 ) -> TensorMapSpec:
@@ -73,14 +84,12 @@ def _describe_clipped(
     element_bytes = plan.box_bytes // math.prod(plan.box)
     panel_bytes = plan.box[0] * element_bytes
     batch, rows, heads, depth = view.shape
-    pointer, row_stride = view.pointer, view.strides[1]
-    steps = 0  # from one batch to the next, in rows
+    pointer, row_stride = view.pointer, row_step(view)
     if not (batch and rows and heads):
-        pointer, row_stride, rows, heads = fallback_pointer, panel_bytes, 1, 1
+        pointer, row_stride, batch, rows, heads = fallback_pointer, panel_bytes, 1, 1, 1
     elif rows == 1 and batch == 1:
         row_stride = panel_bytes
-    elif batch > 1:
-        steps = (batch - 1) * (view.strides[0] // row_stride)
+    steps = (batch - 1) * rows_between(view) if batch > 1 else 0
     extents = {
         "column": (depth, element_bytes),
         "row": (END_ROW, row_stride),

@@ -27,7 +27,15 @@ from fa4gen.verify.reference import (
 )
 from fa4gen.verify.ring_cases import attention_further, attention_rings
 from fa4gen.verify.score_tiles import score_tiles
-from fa4gen.verify.sequences import by_sequence, draw_tables, packed_rows, sequence_parts
+from fa4gen.verify.sequences import (
+    by_sequence,
+    draw_tables,
+    drawn_rows,
+    in_one_tensor,
+    in_place,
+    packed_rows,
+    sequence_parts,
+)
 from fa4gen.verify.verdict import Failure
 from fa4gen.verify.work_done import attention_tiles, rescales_of
 
@@ -105,16 +113,22 @@ class AttentionFamily:
             value_depth=plan.value_depth,
             has_descales=plan.has_descales,
             has_sinks=plan.sinks,
-            packed=packed_rows(plan),
+            packed=drawn_rows(plan),
+        )
+        tables = draw_tables(plan, case.sequences, rng)
+        placed = replace(
+            inputs,
+            key=in_place(plan, case, inputs.key, tables),
+            value=in_place(plan, case, inputs.value, tables),
         )
         memory = place(
-            case,
-            inputs,
+            in_one_tensor(plan, case),
+            placed,
             plan.dtype,
             lse=plan.lse,
             out_dtype=plan.out_dtype,
             packed=packed_rows(plan),
-            tables=draw_tables(plan, case.sequences),
+            tables=tables,
         )
         memory = replace(memory, multiprocessors=case.multiprocessors)
         return DrawnAttention(plan, inputs, rng, memory, case.sequences)

@@ -87,7 +87,7 @@ def place(
     The output has the type of the inputs unless ``out_dtype`` names another. ``packed``: see
     AttentionMemory. ``tables``: arrays of int32 that the call gets besides, by argument.
     """
-    maker = _Maker({}, {})
+    maker = _Maker({}, {}, whole_rows=bool(tables))
     arrays = {"query": inputs.query, "key": inputs.key, "value": inputs.value}
     out_shape = (*inputs.query.shape[:3], inputs.value.shape[3])
     if case.layout == "packed":
@@ -158,6 +158,8 @@ def rows_before_heads(memory: AttentionMemory, array: NDArray[Any]) -> NDArray[A
 class _Maker:
     buffers: dict[str, Image]
     views: dict[str, View]
+    whole_rows: bool = False
+    """Whether the keys' batches are whole rows apart, as clipped maps need it."""
 
     def add(self, name: str, shape: tuple[int, ...], layout: str, dtype: str) -> None:
         """Add a tensor (batch, rows, heads, depth) with a buffer of its own."""
@@ -169,7 +171,8 @@ class _Maker:
             size = math.prod(shape)
         elif layout == "padded":
             row += ROW_PADDING
-            strides = (rows * row + BATCH_PADDING, row, depth, 1)
+            padding = row if self.whole_rows and name in ("key", "value") else BATCH_PADDING
+            strides = (rows * row + padding, row, depth, 1)
             size = batch * strides[0]
             offset += LEAST_ALIGNMENT
         else:
