@@ -92,7 +92,7 @@ def test_the_list_has_room_for_every_tile() -> None:
         ({"query": array((2, 100, 8, 128), 1)}, r"query: expected 3 axes \(rows, heads, depth\), got 4 axes"),
         ({"query_offsets": None}, r"query_offsets: expected int32 \(sequences \+ 1\), got nothing"),
         ({"key_offsets": {"dtype": "int64"}}, "key_offsets: expected int32, got int64"),
-        ({"key_offsets": {"shape": (7,)}}, r"key_offsets: expected as many as the other offsets: 6, got shape \(7,\)"),
+        ({"key_offsets": {"shape": (7,)}}, r"key_offsets: expected sequences \+ 1 = 6, got shape \(7,\)"),
         ({"key_offsets": {"shape": (6, 1)}}, "key_offsets: expected 1 axes"),
         ({"key_offsets": {"strides": (8,)}}, "key_offsets: expected a contiguous array"),
         ({"query_offsets": {"shape": (0,)}, "key_offsets": {"shape": (0,)}}, r"query_offsets: expected sequences \+ 1 of them"),
@@ -108,6 +108,71 @@ def test_the_list_has_room_for_every_tile() -> None:
 def test_wrong_arguments_are_refused(changes: dict[str, Any], says: str) -> None:
     with pytest.raises(ArgumentError, match=says):
         check_arguments(PLAN, arguments(**changes))
+
+
+PAGED = plan_of(keys="paged", page_size=16)
+LENGTHS = plan_of(batching="dense", key_lengths=True)
+
+
+def paged(**changes: Any) -> Arguments:
+    good = arguments(
+        key=array((9, 16, 2, 128), 2),
+        value=array((9, 16, 2, 128), 3),
+        key_offsets=None,
+        key_lengths=array((5,), 8, "int32", 4),
+        page_table=TensorView(9 * GAP, (5, 3), (64, 4), "int32", 0),
+    )
+    for name, change in changes.items():
+        new = getattr(good, name)._replace(**change) if isinstance(change, dict) else change
+        good = good._replace(**{name: new})
+    return good
+
+
+def test_paged_arguments_become_those_of_both_launches() -> None:
+    heads_first = {"strides": (16 * 512 * 3, 256, 16 * 256, 2)}  # pages of a larger allocation
+    checked = check_arguments(PAGED, paged(value=heads_first))
+    assert (checked.size.batch, checked.size.key_rows) == (5, 3 * 16)
+    values = scalar_values(checked, plan_schedule(PAGED, checked.size, 132))
+    assert values["page_table"] == 9 * GAP
+    assert values["page_table_stride"] == 16
+    assert (values["key_page_rows"], values["value_page_rows"]) == (16, 16 * 2 * 3)
+    names = {row.name for row in PAGED.parameters}
+    assert {"page_table", "page_table_stride", "key_page_rows", "value_page_rows"} < names
+    assert "key_lengths" not in names  # the list of tiles has them
+    assert [row.name for row in PAGED.tile_list.parameters] == [
+        "query_offsets", "key_lengths", "tile_list", "batch", "key_rows", "max_tiles",
+    ]  # fmt: skip
+
+
+def test_lengths_of_dense_keys() -> None:
+    given = Arguments(
+        array((2, 100, 8, 128), 1), array((2, 70, 2, 128), 2), array((2, 70, 2, 128), 3),
+        array((2, 100, 8, 128), 4), array((2, 8, 100), 5, "float32", 4), 0.1, "bshd",
+        key_lengths=array((2,), 6, "int32", 4),
+    )  # fmt: skip
+    checked = check_arguments(LENGTHS, given)
+    assert (checked.size.batch, checked.size.query_rows, checked.size.key_rows) == (2, 100, 70)
+    values = scalar_values(checked, plan_schedule(LENGTHS, checked.size, 132))
+    assert (values["key_lengths"], values["key_page_rows"]) == (6 * GAP, 70)
+
+
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ({"key": {"shape": (9, 32, 2, 128)}, "value": {"shape": (9, 32, 2, 128)}}, r"key: expected pages of 16 \(the config's page_size\), got pages of 32 rows"),
+        ({"value": {"shape": (8, 16, 2, 128)}}, r"value: expected the key's shape, \(9, 16, 2, 128\)"),
+        ({"key": {"strides": (8208, 512, 256, 2)}}, "key: expected a whole number of rows from page to page"),
+        ({"key_lengths": None}, r"key_lengths: expected int32 \(sequences\), got nothing"),
+        ({"key_lengths": {"shape": (6,)}}, "key_lengths: expected sequences = 5"),
+        ({"page_table": {"shape": (4, 3)}}, r"page_table: expected sequences = 5, got shape \(4, 3\)"),
+        ({"page_table": {"strides": (4, 20)}}, "page_table: expected a contiguous array"),
+        ({"page_table": {"strides": (62, 4)}}, "page_table: expected a multiple of 4 bytes from one sequence to the next"),
+        ({"key_offsets": array((6,), 7, "int32", 4)}, "key_offsets: expected no key_offsets"),
+    ],
+)  # fmt: skip
+def test_wrong_pages_are_refused(changes: dict[str, Any], says: str) -> None:
+    with pytest.raises(ArgumentError, match=says):
+        check_arguments(PAGED, paged(**changes))
 
 
 def test_offsets_are_refused_by_kernels_of_dense_batches() -> None:

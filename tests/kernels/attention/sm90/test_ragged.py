@@ -146,6 +146,53 @@ MUTANTS = {
 }  # fmt: skip
 
 
+PAGED: dict[str, Any] = {**KEYS, "keys": "paged", "page_size": 16}
+PAGE_MUTANTS = {
+    "page of the neighbour": Change(r"table\[key / kPageSize\]", "table[(key / kPageSize) ^ (key / kPageSize < 2)]"),
+    "row of another sequence": Change(r"static_cast<int64>\(tile\.key_begin\)", "static_cast<int64>(tile.key_begin ^ 1)"),
+    "page of the block before": Change(r"rows\.look_up\(block - 1\)", "rows.page"),
+    "whole pages": Change(r"min\(key_rows - page_begin, kPageSize\)", "kPageSize"),
+    "bytes expected late": Change(r"if \(lane == 0\) mbarrier_arrive_expect_tx_slot<kFull>\(base, slot, kKeyBytes\);\s+__syncwarp\(\);[^\n]*\n", ""),
+}  # fmt: skip
+
+
+@pytest.mark.emulate
+@pytest.mark.parametrize("name", PAGE_MUTANTS)
+def test_mutants_of_pages_are_reported(name: str) -> None:
+    kernel = kernel_of(PAGED)
+    verdict, _ = verify(kernel, "ragged/edges", 3)
+    assert verdict.passed
+    mutant = kernel.with_code(PAGE_MUTANTS[name].apply(kernel.code))
+    verdict, _ = verify(mutant, "ragged/edges", 3)
+    assert not verdict.passed
+
+
+COMBINED: dict[str, dict[str, Any]] = {
+    "pair": {"batching": "ragged", "cta_group": 2},
+    "staged output, static": {
+        "batching": "ragged", "epilogue": "tma_store", "scheduler": "static", "mask": "causal",
+    },
+    "chunks, capped, pages": {
+        "batching": "ragged", "keys": "paged", "page_size": 32, "mask": {"chunked": 50},
+        "softcap": 20.0,
+    },
+    "window, pages of dense batches": {
+        "keys": "paged", "page_size": 16, "mask": {"sliding_window": 70}, "depth": 96,
+    },
+    "lengths, no lse": {"key_lengths": True, "lse": False, "depth": 128, "scheduler": "static"},
+    "ragged queries, dense keys, sinks": {"batching": "ragged", "keys": "dense", "key_lengths": True, "sinks": True},
+}  # fmt: skip
+
+
+@pytest.mark.emulate
+@pytest.mark.parametrize("keys", COMBINED.values(), ids=COMBINED)
+def test_what_combines_with_sequences_of_different_lengths(keys: dict[str, Any]) -> None:
+    kernel = kernel_of({"arch": "sm_90a", "depth": 64, **keys})
+    verdict, _ = verify(kernel, "ragged/edges", 5)
+    assert verdict.num_cases == 1
+    assert verdict.passed, verdict.cases[0].failures
+
+
 @pytest.mark.emulate
 @pytest.mark.parametrize("name", MUTANTS)
 def test_mutants_are_reported(name: str) -> None:
