@@ -10,6 +10,7 @@ from fa4gen.designs.shared.choices import ChoiceLog
 from fa4gen.designs.shared.values import (
     BlackwellAttentionValues,
     RoleSplit,
+    take_keys,
     take_out_dtype,
     take_rescale_threshold,
     take_role_registers,
@@ -156,6 +157,7 @@ class Room:
 def decide(config: BlackwellAttentionConfig, room: Room) -> tuple[Values, tuple[Choice, ...]]:
     """Return a value for every key, and who decided it; nothing is refused here."""
     log = ChoiceLog(config)
+    take_keys(config, log)
     value_depth = log.take("value_depth", config.value_depth, config.depth, "as depth")
     take_out_dtype(config, log)
     draft = Values(

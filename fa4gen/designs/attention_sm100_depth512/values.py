@@ -10,6 +10,7 @@ from fa4gen.designs.shared.choices import ChoiceLog
 from fa4gen.designs.shared.values import (
     BlackwellAttentionValues,
     RoleSplit,
+    take_keys,
     take_out_dtype,
     take_rescale_threshold,
     take_role_registers,
@@ -91,6 +92,7 @@ def decide(
 ) -> tuple[Values, tuple[Choice, ...]]:
     """Return a value for every key, and who decided it; nothing is refused here."""
     log = ChoiceLog(config)
+    take_keys(config, log)
     for key, value in FIXED.items():
         log.take(key, getattr(config, key), value, REASONS[key])
     take_out_dtype(config, log)

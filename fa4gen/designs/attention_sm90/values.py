@@ -10,7 +10,7 @@ from fa4gen.config.schema import AttentionConfig
 from fa4gen.designs.attention_sm90.tuning import Tuning, tuning_of
 from fa4gen.designs.shared.choices import ChoiceLog
 from fa4gen.designs.shared.roles import RegisterSplit, default_registers
-from fa4gen.designs.shared.values import DesignValues
+from fa4gen.designs.shared.values import DesignValues, take_keys
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -107,6 +107,7 @@ def decide(
     ``most_stages`` says how many slots of each ring fit shared memory beside the rest.
     """
     log = ChoiceLog(config)
+    take_keys(config, log)
     tuning = tuning_of(config)
     warpgroups = _warpgroups(config, tuning, log)
     registers = _registers(config, warpgroups)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from fa4gen.config.schema import AttentionConfig
 from fa4gen.designs.shared.choices import ChoiceLog
 from fa4gen.designs.shared.roles import RegisterSplit
-from fa4gen.designs.shared.values import DesignValues
+from fa4gen.designs.shared.values import DesignValues, take_keys
 
 if TYPE_CHECKING:
     from fa4gen.designs.shared.model import Choice
@@ -74,6 +74,7 @@ class Values(DesignValues[AttentionConfig]):
 def decide(config: AttentionConfig) -> tuple[Values, tuple[Choice, ...]]:
     """Return a value for every key, and who decided it; nothing is refused here."""
     log = ChoiceLog(config)
+    take_keys(config, log)
     log.take(
         "num_consumer_warpgroups",
         config.num_consumer_warpgroups,

@@ -129,6 +129,11 @@ def hopper_attention_fields(
     }
 
 
+def take_keys(config: AttentionConfig | BlackwellAttentionConfig, log: ChoiceLog) -> None:
+    """Record where keys and values are."""
+    log.take("keys", config.keys, config.batching, "as batching")
+
+
 def take_out_dtype(config: BlackwellAttentionConfig | G, log: ChoiceLog) -> None:
     """Record the element type of the output."""
     resolved = config.resolved_out_dtype
