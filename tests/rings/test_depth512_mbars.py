@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
@@ -11,7 +11,7 @@ from ml_dtypes import bfloat16
 
 from fa4gen.config.schema import BlackwellAttentionConfig
 from fa4gen.designs.build import build_plan
-from fa4gen.emulator import SCHEDULES, Program, Report, TensorMap
+from fa4gen.emulator import Program, Report, TensorMap
 from fa4gen.errors import CompileError
 from fa4gen.render.environment import open_templates
 from fa4gen.render.instructions import FAMILIES
@@ -31,6 +31,9 @@ from tests.rings.harness import (
     ring_states,
     small_integers,
 )
+
+if TYPE_CHECKING:
+    from tests.rings.conftest import Policies
 
 pytestmark = pytest.mark.compile
 
@@ -171,10 +174,9 @@ def test_more_barriers_than_lanes_are_refused() -> None:
         compile_text("twelve", text)
 
 
-@pytest.mark.parametrize("schedule", SCHEDULES)
 @pytest.mark.parametrize("variant", CLEAN, ids=str)
-def test_a_small_attention_is_clean_and_exact(variant: Variant, schedule: str) -> None:
-    for seed in range(2):
+def test_a_small_attention_is_clean_and_exact(variant: Variant, policies: Policies) -> None:
+    for seed, schedule in policies:
         done, expected = run(variant, seed=seed, schedule=schedule)
         assert_clean(done.report)
         np.testing.assert_array_equal(done.out, expected)
@@ -213,14 +215,14 @@ def test_phases_over_several_wraps(variant: Variant) -> None:
 
 
 @pytest.mark.parametrize("variant", MUTANTS, ids=str)
-def test_mutants_are_reported(variant: Variant) -> None:
-    for seed, schedule in enumerate(SCHEDULES):
+def test_mutants_are_reported(variant: Variant, policies: Policies) -> None:
+    for seed, schedule in policies:
         assert_reported(report_of(variant, seed=seed, schedule=schedule), MUTANTS[variant])
 
 
-def test_a_factor_needs_its_own_barrier() -> None:
+def test_a_factor_needs_its_own_barrier(policies: Policies) -> None:
     """Products imply that the last factor was read, but hand over no shared memory of the peer."""
-    for seed, schedule in enumerate(SCHEDULES):
+    for seed, schedule in policies:
         report = report_of(NO_ACQUIRE, seed=seed, schedule=schedule)
         assert report.verdict.value == "isa", str(report)
         assert {finding.kind for finding in report.findings} == {"race"}

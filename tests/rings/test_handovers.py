@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
@@ -24,6 +24,9 @@ from tests.rings.harness import (
     render,
     small_integers,
 )
+
+if TYPE_CHECKING:
+    from tests.rings.conftest import Policies
 
 pytestmark = pytest.mark.compile
 STAGES = (1, 2, 3, 4, 5)
@@ -140,14 +143,14 @@ def check(variant: Variant, done: Run, expected: Any) -> None:
 
 
 @pytest.mark.parametrize("variant", THREADS, ids=str)
-def test_threads_hand_over(variant: Variant) -> None:
-    for seed, schedule in enumerate(SCHEDULES):
+def test_threads_hand_over(variant: Variant, policies: Policies) -> None:
+    for seed, schedule in policies:
         check(variant, *run_threads(variant, seed=seed, schedule=schedule))
 
 
 @pytest.mark.parametrize("variant", TILES, ids=str)
-def test_copies_are_handed_to_the_epilogue(variant: Variant) -> None:
-    for seed, schedule in enumerate(SCHEDULES):
+def test_copies_are_handed_to_the_epilogue(variant: Variant, policies: Policies) -> None:
+    for seed, schedule in policies:
         check(variant, *run_tiles(variant, seed=seed, schedule=schedule))
 
 
@@ -174,21 +177,21 @@ def test_full_barriers_come_first_with_their_counts(stages: int) -> None:
 
 
 @pytest.mark.parametrize("variant", THREAD_MUTANTS, ids=str)
-def test_mutants_of_threads_are_reported(variant: Variant) -> None:
-    for seed, schedule in enumerate(SCHEDULES):
+def test_mutants_of_threads_are_reported(variant: Variant, policies: Policies) -> None:
+    for seed, schedule in policies:
         report = run_threads(variant, seed=seed, schedule=schedule)[0].report
         assert_reported(report, THREAD_MUTANTS[variant])
 
 
 @pytest.mark.parametrize("variant", TILE_MUTANTS, ids=str)
-def test_mutants_with_copies_are_reported(variant: Variant) -> None:
-    for seed, schedule in enumerate(SCHEDULES):
+def test_mutants_with_copies_are_reported(variant: Variant, policies: Policies) -> None:
+    for seed, schedule in policies:
         report = run_tiles(variant, seed=seed, schedule=schedule)[0].report
         assert_reported(report, TILE_MUTANTS[variant])
 
 
-def test_reads_are_fenced_before_the_copy_that_overwrites_them() -> None:
-    for seed, schedule in enumerate(SCHEDULES):
+def test_reads_are_fenced_before_the_copy_that_overwrites_them(policies: Policies) -> None:
+    for seed, schedule in policies:
         report = run_tiles(NO_FENCE, seed=seed, schedule=schedule)[0].report
         # what was read has been stored before the release: so the reads are over
         assert report.verdict.value == "isa", str(report)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
@@ -23,6 +23,9 @@ from tests.rings.harness import (
     render,
     ring_states,
 )
+
+if TYPE_CHECKING:
+    from tests.rings.conftest import Policies
 
 pytestmark = pytest.mark.compile
 COLUMNS, LANES, BLOCKS, THREADS = 512, 128, 16, 160
@@ -108,8 +111,8 @@ def check(variant: Variant, ctas: int, seed: int, schedule: str) -> None:
 
 @PAIR_OR_NOT
 @pytest.mark.parametrize("variant", CLEAN, ids=str)
-def test_products_pass_to_the_epilogue(variant: Variant, ctas: int) -> None:
-    for seed, schedule in enumerate(SCHEDULES):
+def test_products_pass_to_the_epilogue(variant: Variant, ctas: int, policies: Policies) -> None:
+    for seed, schedule in policies:
         check(variant, ctas, seed, schedule)
 
 
@@ -120,21 +123,21 @@ def test_more_interleavings(ctas: int) -> None:
 
 
 @pytest.mark.parametrize("variant", MUTANTS, ids=str)
-def test_mutants_are_reported(variant: Variant) -> None:
-    for seed, schedule in enumerate(SCHEDULES):
+def test_mutants_are_reported(variant: Variant, policies: Policies) -> None:
+    for seed, schedule in policies:
         report = report_of(variant, 1, seed=seed, schedule=schedule)
         assert_reported(report, MUTANTS[variant])
 
 
 @pytest.mark.parametrize("variant", PAIR_MUTANTS, ids=str)
-def test_mutants_of_a_pair_are_reported(variant: Variant) -> None:
-    for seed, schedule in enumerate(SCHEDULES):
+def test_mutants_of_a_pair_are_reported(variant: Variant, policies: Policies) -> None:
+    for seed, schedule in policies:
         report = report_of(variant, 2, seed=seed, schedule=schedule)
         assert_reported(report, PAIR_MUTANTS[variant])
 
 
-def test_loads_are_fenced_before_their_release() -> None:
-    for seed, schedule in enumerate(SCHEDULES):
+def test_loads_are_fenced_before_their_release(policies: Policies) -> None:
+    for seed, schedule in policies:
         report = report_of(NO_FENCE, 1, seed=seed, schedule=schedule)
         assert report.verdict.value == "review", str(report)
         assert {finding.kind for finding in report.findings} == {"missing-tcgen05-fence"}

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
 
-from fa4gen.emulator import SCHEDULES, Report
 from tests.rings.harness import (
     LANES,
     PANEL,
@@ -24,9 +23,12 @@ from tests.rings.harness import (
     small_integers,
 )
 
+if TYPE_CHECKING:
+    from fa4gen.emulator import Report
+    from tests.rings.conftest import Policies
+
 STEPS = 7
 pytestmark = pytest.mark.compile
-EVERY_SCHEDULE = pytest.mark.parametrize(("seed", "schedule"), [*enumerate(SCHEDULES)])
 
 THREADS = tuple(Variant("threads", stages, parts) for stages in (1, 2) for parts in (1, 2, 3))
 PRODUCTS = tuple(Variant("products", stages) for stages in (1, 2))
@@ -115,35 +117,37 @@ def report_of(variant: Variant, ctas: int, **options: Any) -> Report:
     return run_products(variant, ctas, Operands.make(0, ctas, 1, STEPS), **options).report
 
 
-@EVERY_SCHEDULE
 @pytest.mark.parametrize("variant", THREADS, ids=str)
-def test_threads_hand_over_in_parts(variant: Variant, seed: int, schedule: str) -> None:
-    done, expected = run_threads(variant, seed=seed, schedule=schedule)
-    assert_clean(done.report)
-    np.testing.assert_array_equal(done.out, expected)
-    for role in range(2):
-        np.testing.assert_array_equal(done.log[0, role], expected_log(variant, role))
+def test_threads_hand_over_in_parts(variant: Variant, policies: Policies) -> None:
+    for seed, schedule in policies:
+        done, expected = run_threads(variant, seed=seed, schedule=schedule)
+        assert_clean(done.report)
+        np.testing.assert_array_equal(done.out, expected)
+        for role in range(2):
+            np.testing.assert_array_equal(done.log[0, role], expected_log(variant, role))
 
 
 @pytest.mark.parametrize("ctas", [1, 2], ids=["single", "pair"])
-@EVERY_SCHEDULE
 @pytest.mark.parametrize("variant", PRODUCTS, ids=str)
 def test_products_are_handed_over_by_commit(
-    variant: Variant, seed: int, schedule: str, ctas: int
+    variant: Variant, policies: Policies, ctas: int
 ) -> None:
-    operands = Operands.make(seed, ctas, 1, STEPS)
-    done = run_products(variant, ctas, operands, seed=seed, schedule=schedule)
-    check_products(done, operands)
-    np.testing.assert_array_equal(done.log[0, 0], expected_log(variant, 0))
-    for rank in range(ctas):
-        np.testing.assert_array_equal(done.log[rank, 1], expected_log(variant, 1))
-    assert (done.log[1:, 0] == UNTOUCHED).all()  # the leader alone multiplies
+    for seed, schedule in policies:
+        operands = Operands.make(seed, ctas, 1, STEPS)
+        done = run_products(variant, ctas, operands, seed=seed, schedule=schedule)
+        check_products(done, operands)
+        np.testing.assert_array_equal(done.log[0, 0], expected_log(variant, 0))
+        for rank in range(ctas):
+            np.testing.assert_array_equal(done.log[rank, 1], expected_log(variant, 1))
+        assert (done.log[1:, 0] == UNTOUCHED).all()  # the leader alone multiplies
 
 
 @pytest.mark.parametrize("ctas", [1, 2], ids=["single", "pair"])
 @pytest.mark.parametrize("variant", SHARES, ids=str)
-def test_threads_of_all_ctas_hand_over_to_the_leader(variant: Variant, ctas: int) -> None:
-    for seed, schedule in enumerate(SCHEDULES):
+def test_threads_of_all_ctas_hand_over_to_the_leader(
+    variant: Variant, ctas: int, policies: Policies
+) -> None:
+    for seed, schedule in policies:
         done, expected = run_shares(variant, ctas, seed=seed, schedule=schedule)
         assert_clean(done.report)
         np.testing.assert_array_equal(done.out, expected)
@@ -153,28 +157,26 @@ def test_threads_of_all_ctas_hand_over_to_the_leader(variant: Variant, ctas: int
         assert (done.log[1:, 1] == UNTOUCHED).all()  # the leader alone multiplies
 
 
-@EVERY_SCHEDULE
-def test_a_producer_of_one_slot_waits_for_the_products_committed_last(
-    seed: int, schedule: str
-) -> None:
-    operands = Operands.make(seed, 1, 1, STEPS)
-    done = run_products(DRAIN, 1, operands, seed=seed, schedule=schedule)
-    check_products(done, operands)
-    # there is no consumer_mbar
-    assert done.log[0, 0, :, 0, :3].tolist() == [
-        [index, phase, 0] for index, phase in ring_states(1, STEPS, phase=1)
-    ]
+def test_a_producer_of_one_slot_waits_for_the_products_committed_last(policies: Policies) -> None:
+    for seed, schedule in policies:
+        operands = Operands.make(seed, 1, 1, STEPS)
+        done = run_products(DRAIN, 1, operands, seed=seed, schedule=schedule)
+        check_products(done, operands)
+        # there is no consumer_mbar
+        assert done.log[0, 0, :, 0, :3].tolist() == [
+            [index, phase, 0] for index, phase in ring_states(1, STEPS, phase=1)
+        ]
 
 
 @pytest.mark.parametrize("variant", MUTANTS, ids=str)
-def test_mutants_are_reported(variant: Variant) -> None:
-    for seed, schedule in enumerate(SCHEDULES):
+def test_mutants_are_reported(variant: Variant, policies: Policies) -> None:
+    for seed, schedule in policies:
         report = report_of(variant, 1, seed=seed, schedule=schedule)
         assert_reported(report, MUTANTS[variant])
 
 
 @pytest.mark.parametrize("variant", PAIR_MUTANTS, ids=str)
-def test_mutants_of_a_pair_are_reported(variant: Variant) -> None:
-    for seed, schedule in enumerate(SCHEDULES):
+def test_mutants_of_a_pair_are_reported(variant: Variant, policies: Policies) -> None:
+    for seed, schedule in policies:
         report = report_of(variant, 2, seed=seed, schedule=schedule)
         assert_reported(report, PAIR_MUTANTS[variant])

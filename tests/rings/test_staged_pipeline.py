@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
 
-from fa4gen.emulator import SCHEDULES
 from tests.rings.harness import (
     LANES,
     ROWS,
@@ -21,6 +20,9 @@ from tests.rings.harness import (
     program,
     ring_states,
 )
+
+if TYPE_CHECKING:
+    from tests.rings.conftest import Policies
 
 pytestmark = pytest.mark.compile
 
@@ -69,8 +71,8 @@ def expected_log(variant: Variant, role: int) -> Any:
 
 
 @pytest.mark.parametrize("variant", RINGS, ids=str)
-def test_blocks_arrive_in_order(variant: Variant) -> None:
-    for seed, schedule in enumerate(SCHEDULES):
+def test_blocks_arrive_in_order(variant: Variant, policies: Policies) -> None:
+    for seed, schedule in policies:
         operands = Operands.make(seed, 1, variant.parts, steps_of(variant))
         done = run(variant, operands, seed=seed, schedule=schedule)
         assert_clean(done.report)
@@ -81,7 +83,7 @@ def test_blocks_arrive_in_order(variant: Variant) -> None:
 
 
 @pytest.mark.parametrize("variant", MUTANTS, ids=str)
-def test_mutants_are_reported(variant: Variant) -> None:
-    for seed, schedule in enumerate(SCHEDULES):
+def test_mutants_are_reported(variant: Variant, policies: Policies) -> None:
+    for seed, schedule in policies:
         report = run(variant, seed=seed, schedule=schedule).report
         assert_reported(report, MUTANTS[variant])

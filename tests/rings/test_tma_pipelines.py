@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
 
-from fa4gen.emulator import SCHEDULES
 from fa4gen.errors import CompileError
 from tests.rings.harness import (
     LANES,
@@ -25,9 +24,11 @@ from tests.rings.harness import (
     ring_states,
 )
 
+if TYPE_CHECKING:
+    from tests.rings.conftest import Policies
+
 MAX_STEPS = 16
 pytestmark = pytest.mark.compile
-EVERY_SCHEDULE = pytest.mark.parametrize(("seed", "schedule"), [*enumerate(SCHEDULES)])
 
 KEYS = tuple(Variant("keys", stages, parts) for parts in (1, 2, 4) for stages in range(1, 6))
 VALUES = tuple(Variant("values", stages) for stages in range(1, 6))
@@ -110,16 +111,16 @@ def check(variant: Variant, ctas: int, seed: int, schedule: str) -> None:
     assert (done.log[1:, 1] == UNTOUCHED).all()  # the leader alone multiplies
 
 
-@EVERY_SCHEDULE
 @pytest.mark.parametrize("variant", [*KEYS, *VALUES, *FUSED], ids=str)
-def test_blocks_arrive_in_order(variant: Variant, seed: int, schedule: str) -> None:
-    check(variant, 1, seed, schedule)
+def test_blocks_arrive_in_order(variant: Variant, policies: Policies) -> None:
+    for seed, schedule in policies:
+        check(variant, 1, seed, schedule)
 
 
-@EVERY_SCHEDULE
 @pytest.mark.parametrize("variant", PAIRS, ids=str)
-def test_a_pair_shares_the_leaders_barriers(variant: Variant, seed: int, schedule: str) -> None:
-    check(variant, 2, seed, schedule)
+def test_a_pair_shares_the_leaders_barriers(variant: Variant, policies: Policies) -> None:
+    for seed, schedule in policies:
+        check(variant, 2, seed, schedule)
 
 
 @pytest.mark.parametrize("variant", [KEYS[1], KEYS[8], VALUES[0], FUSED[1]], ids=str)
@@ -139,14 +140,14 @@ def test_release_arrives_without_a_product(variant: Variant) -> None:
 
 
 @pytest.mark.parametrize("variant", MUTANTS, ids=str)
-def test_mutants_are_reported(variant: Variant) -> None:
-    for seed, schedule in enumerate(SCHEDULES):
+def test_mutants_are_reported(variant: Variant, policies: Policies) -> None:
+    for seed, schedule in policies:
         assert_reported(run(variant, seed=seed, schedule=schedule).report, MUTANTS[variant])
 
 
 @pytest.mark.parametrize("variant", PAIR_MUTANTS, ids=str)
-def test_mutants_of_a_pair_are_reported(variant: Variant) -> None:
-    for seed, schedule in enumerate(SCHEDULES):
+def test_mutants_of_a_pair_are_reported(variant: Variant, policies: Policies) -> None:
+    for seed, schedule in policies:
         report = run(variant, ctas=2, seed=seed, schedule=schedule).report
         assert_reported(report, PAIR_MUTANTS[variant])
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from fa4gen.emulator import SCHEDULES
 from fa4gen.errors import CompileError
 from tests.emulator.mutations.mutant import Edit
 from tests.kernels.attention.sm100_depth512.mutants import PEER_STORED, depth512, edited
@@ -36,24 +37,27 @@ LOCAL = (
 
 
 @pytest.mark.compile
-@pytest.mark.parametrize("case", [CASE, "data/rising"])
-def test_local_counts_are_a_race_on_what_the_peer_writes(case: str) -> None:
-    local = edited(depth512("causal"), LOCAL)
-    for seed in range(8):
-        verdict, reports = verify(local, case, seed)
-        assert not verdict.passed
-        report = reports[-1]
-        assert report.verdict.value == "error"
-        races = [
-            finding
-            for finding in report.findings
-            if finding.kind in ("race", "uninitialised") and "of rank 1" in finding.message
-        ]
-        assert any("mma (CTA 0" in finding.who for finding in races), str(report)
-        # what the leader writes is counted: nothing is wrong there
-        assert not any(
-            "probabilities[0] of rank 0" in finding.message for finding in report.findings
-        )
+@pytest.mark.parametrize(
+    ("case", "seed"),
+    [
+        *((CASE, seed) for seed in range(len(SCHEDULES))),
+        ("data/rising", 0),
+        *(pytest.param("data/rising", seed, marks=pytest.mark.seeds) for seed in range(1, 8)),
+    ],
+)
+def test_local_counts_are_a_race_on_what_the_peer_writes(case: str, seed: int) -> None:
+    verdict, reports = verify(edited(depth512("causal"), LOCAL), case, seed)
+    assert not verdict.passed
+    report = reports[-1]
+    assert report.verdict.value == "error"
+    races = [
+        finding
+        for finding in report.findings
+        if finding.kind in ("race", "uninitialised") and "of rank 1" in finding.message
+    ]
+    assert any("mma (CTA 0" in finding.who for finding in races), str(report)
+    # what the leader writes is counted: nothing is wrong there
+    assert not any("probabilities[0] of rank 0" in finding.message for finding in report.findings)
 
 
 @pytest.mark.compile

@@ -6,7 +6,7 @@ import pytest
 
 from tests.emulator.mutations.mutant import Edit
 from tests.kernels.attention.sm100_depth512.mutants import (
-    CONFIGS,
+    MORE_KEYS,
     MUTANTS,
     Found,
     depth512,
@@ -41,8 +41,18 @@ def test_mutants_are_reported_under_many_seeds(name: str) -> None:
 
 
 @pytest.mark.compile
-@pytest.mark.parametrize("config", CONFIGS)
-@pytest.mark.parametrize("case", ["size/1", "more_keys/5x768"])
+@pytest.mark.parametrize(
+    ("config", "case"),
+    [
+        # test_clean.py has the kernel that every mutant of a run comes from; this one rescales
+        ("rescaling", MORE_KEYS),
+        *(
+            pytest.param(config, case, marks=pytest.mark.seeds)
+            for config, case in sorted({(m.config, m.case) for m in MUTANTS.values()})
+            if (config, case) != ("rescaling", MORE_KEYS)
+        ),
+    ],
+)
 def test_the_kernels_without_them_are_clean(config: str, case: str) -> None:
     for seed in range(FEW):
         verdict, _ = verify(depth512(config), case, seed)
@@ -58,12 +68,14 @@ def test_a_mutant_fits_the_source_and_names_its_place(name: str) -> None:
 
 
 @pytest.mark.compile
-def test_the_wait_for_a_free_buffer_of_scores_is_implied() -> None:
+@pytest.mark.parametrize(
+    "seed", [0, *(pytest.param(i, marks=pytest.mark.seeds) for i in range(1, 8))]
+)
+def test_the_wait_for_a_free_buffer_of_scores_is_implied(seed: int) -> None:
     """The products that overwrite scores follow P.V of their block, which has waited for PO_lo.
 
     The document has the wait, and so has the kernel; without it, nothing may go wrong.
     """
     kernel = edited(depth512("causal"), (Edit("    scores.acquire();\n"),))
-    for seed in range(4):
-        verdict, _ = verify(kernel, "data/rising", seed)
-        assert verdict.passed, str(verdict.cases)
+    verdict, _ = verify(kernel, "data/rising", seed)
+    assert verdict.passed, str(verdict.cases)
