@@ -4,7 +4,7 @@
 // fa4gen_d128_paged16_causal_bf16: attention forward, O = softmax(scale * Q . K^T) . V, sm_90a.
 //
 //   bf16, sums in float32; depth 128; mask causal
-//   tiles of 192 query rows x 96 keys, 3 consumers warpgroups, 2 stages
+//   tiles of 192 query rows x 96 keys, 3 consumer warpgroups, 2 stages
 //   dynamic scheduler, output from registers
 //   batching ragged; keys paged
 //

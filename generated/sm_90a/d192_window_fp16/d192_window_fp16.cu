@@ -4,7 +4,7 @@
 // fa4gen_d192_window_fp16: attention forward, O = softmax(scale * Q . K^T) . V, sm_90a.
 //
 //   fp16, sums in float32; depth 192; mask sliding window, 1023 keys left and 0 right
-//   tiles of 128 query rows x 112 keys, 2 consumers warpgroups, 2 stages
+//   tiles of 128 query rows x 112 keys, 2 consumer warpgroups, 2 stages
 //   dynamic scheduler, output from registers
 //
 // Roles:

@@ -4,7 +4,7 @@
 // fa4gen_d64_chunked_fp16: attention forward, O = softmax(scale * Q . K^T) . V, sm_90a.
 //
 //   fp16, sums in float32; depth 64; mask chunks of 300 keys, causal within
-//   tiles of 192 query rows x 128 keys, 3 consumers warpgroups, 2 stages
+//   tiles of 192 query rows x 128 keys, 3 consumer warpgroups, 2 stages
 //   dynamic scheduler, output from registers
 //
 // Roles:

@@ -4,7 +4,7 @@
 // fa4gen_d96_causal_plain_bf16: attention forward, O = softmax(scale * Q . K^T) . V, sm_90a.
 //
 //   bf16, sums in float32; depth 96; mask causal
-//   tiles of 192 query rows x 128 keys, 3 consumers warpgroups, 2 stages
+//   tiles of 192 query rows x 128 keys, 3 consumer warpgroups, 2 stages
 //   dynamic scheduler, output from registers
 //
 // Roles:
