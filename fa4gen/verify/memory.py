@@ -95,7 +95,7 @@ def place(
     else:
         for name, array in arrays.items():
             maker.add(name, array.shape, case.layout, dtype)
-            maker.fill(name, array)
+            maker.fill(name, array.swapaxes(1, 2) if case.layout == "bhsd" else array)
     out_layout = "padded" if case.layout == "packed" else case.layout
     maker.add("out", out_shape, out_layout, out_dtype or dtype)
     for name, array in inputs.descales.items():
@@ -209,12 +209,9 @@ class _Maker:
             before += math.prod(array.shape[2:])
 
     def fill(self, name: str, array: NDArray[np.float32]) -> None:
-        """Write values of the element type; a tensor's axes are (batch, rows, heads, depth)."""
+        """Write values of the element type, axes in the order of the view."""
         view = self.views[name]
-        bits = to_bits(array, view.dtype)
-        if view.shape != array.shape:
-            bits = bits.swapaxes(1, 2)
-        view.bits(self.buffers[view.buffer])[...] = bits
+        view.bits(self.buffers[view.buffer])[...] = to_bits(array, view.dtype)
 
     def _new_buffer(self, name: str, elements: int, dtype: str) -> None:
         self.buffers[name] = new_buffer(elements, dtype, output=name in OUTPUTS)

@@ -134,6 +134,16 @@ def test_what_is_written_is_read_back(layout) -> None:
     np.testing.assert_array_equal(read_lse(memory, after), lse)
 
 
+def test_as_many_rows_as_heads_are_still_swapped() -> None:
+    case = Case("x", 2, 3, 3, 3, 3, "bhsd")
+    inputs = make_inputs(case, DEPTH, "bf16", make_rng(1, "x"))
+    memory = place(case, inputs, "bf16", lse=False)
+    for name in ("query", "key", "value"):
+        view = memory.views[name]
+        held = from_bits(view.bits(memory.buffers[view.buffer]), "bf16")
+        np.testing.assert_array_equal(held.swapaxes(1, 2), getattr(inputs, name))
+
+
 def test_without_lse() -> None:
     _, memory = placed("bshd", lse=False)
     assert "lse" not in memory.views
