@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
+from fa4gen.designs.shared.hardware import GROUP_L2_BYTES
+
 if TYPE_CHECKING:
     from fa4gen.designs.shared.attention_model import AttentionPlan
 
 WARPGROUP_ROWS = 64
-GROUP_L2_BYTES = 32 << 20
-"""Keys and values of a group of heads: of a 50 MB L2, this part was measured to be fastest."""
 FULL_TILE_COST = 4
 SHORT_TILE_COST = 3
 """A tile of two warpgroups takes about three quarters of the time of one of three: measured."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from fa4gen.designs.shared.hardware import GROUP_L2_BYTES
 from fa4gen.designs.shared.kernel_model import KernelPlan, TensorMemoryPlan
 from fa4gen.key_sources import key_source_of, query_source_of
 
@@ -78,6 +79,11 @@ class AttentionPlan(KernelPlan):
     def box_rows(self) -> int:
         """Rows of a box of keys, where they are in pages: of one page, and of one block."""
         return self.tensor_map("key").box[1]
+
+    @property
+    def group_keys(self) -> int:
+        """Keys of a head that stay in L2 with their values, where tiles come from a list."""
+        return GROUP_L2_BYTES // ((self.depth + self.value_depth) * self.element_bytes)
 
     @property
     def has_tile_lengths(self) -> bool:

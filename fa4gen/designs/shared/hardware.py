@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+GROUP_L2_BYTES = 32 << 20
+"""Keys and values of a group of heads: of a 50 MB L2, this part was measured to be fastest."""
+
 
 @dataclass(frozen=True)
 class Architecture:
