@@ -30,7 +30,7 @@ def completed(words: list[str], cwd: Path) -> list[str]:
         timeout=60,
         check=True,
     )
-    lines = [line.split(",", 1) for line in done.stdout.split()]
+    lines = [line.split(",", 1) for line in done.stdout.splitlines() if line]
     return [value.split("\t")[0] if kind == "plain" else kind for kind, value in lines]
 
 
