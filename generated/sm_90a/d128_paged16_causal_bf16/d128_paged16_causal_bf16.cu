@@ -95,6 +95,8 @@ struct RingPosition {
 
 // ---- tiles: which query rows a CTA works on, and which blocks of keys they see ----
 
+constexpr int32 kGroupKeys = 65536;  // of a head: with their values they stay in L2
+
 struct Problem {
   int32 batch;
   int32 query_heads;
@@ -250,19 +252,31 @@ __device__ __forceinline__ void load_queries(uint32 base, const TensorMap& query
   }
 }
 
-// The tile number `index`: those of all heads for the first entry of the list, then for the next.
+// The tile number `index` in the order of work: sequence after sequence, and in each the longest
+// first, within groups of heads whose keys and values stay in L2 together.
 __device__ __forceinline__ Tile tile_at(const Problem& problem, uint32 index) {
-  const uint32 entry = index / problem.query_heads;
-  const uint4* listed = reinterpret_cast<const uint4*>(problem.tile_list) + 2 * (entry + 1);
-  const uint4 place = listed[0], keys = listed[1];
+  // An entry of the tile's sequence, which has one for each tile of a head: all say the same.
+  const uint32 query_heads = problem.query_heads;
+  const uint4* entry =
+      reinterpret_cast<const uint4*>(problem.tile_list) + 2 * (index / query_heads + 1);
+  const uint4 queries = entry[0], keys = entry[1];
   Tile tile;
-  tile.first_row = place.x;
-  tile.head = index - entry * problem.query_heads;
-  tile.batch = place.y;
-  tile.query_begin = place.z;
-  tile.query_rows = place.w;
+  tile.batch = queries.x;
+  tile.query_begin = queries.y;
+  tile.query_rows = queries.z;
   tile.key_begin = keys.x;
   tile.key_rows = keys.y;
+  const uint32 tiles = (queries.z + kBM - 1) / kBM;
+  const uint32 heads_per_group =
+      min(query_heads, problem.heads_per_key_head * max(1, kGroupKeys / max(1, tile.key_rows)));
+  uint32 within = index - queries.w * query_heads;
+  const uint32 group = within / (tiles * heads_per_group);
+  within -= group * tiles * heads_per_group;
+  const uint32 first_head = group * heads_per_group;
+  const uint32 heads = min(heads_per_group, query_heads - first_head);
+  const uint32 round = within / heads;
+  tile.head = first_head + within - round * heads;
+  tile.first_row = (tiles - 1 - round) * kBM;
   const int32 rows_left = tile.query_rows - tile.first_row;
   tile.active_warpgroups =
       min(kNumConsumerWarpgroups, (rows_left + kWarpgroupRows - 1) / kWarpgroupRows);
@@ -795,7 +809,7 @@ struct Consumer {
 // ---- list: the tiles of a ragged batch, by a launch of its own ----
 
 constexpr int32 kListThreads = 1024;
-constexpr int32 kTileRows = 192;  // of the tiles that a CTA works on at once
+constexpr int32 kListRows = 192;  // of the tiles that a CTA works on at once
 constexpr int32 kNumBuckets = 256;
 
 // Lengths and places of a sequence; those past the last have none.
@@ -806,64 +820,74 @@ struct Sequence {
   int32 key_rows;
 };
 
-// What a tile takes: the blocks of keys that its rows see.
-__device__ __forceinline__ int32 work_of(const Sequence& sequence, int32 first_row) {
+// What the last tile of a sequence takes: the blocks of keys that its rows see.
+__device__ __forceinline__ int32 work_of(const Sequence& sequence) {
   Problem problem{};
   problem.query_rows = sequence.query_rows;
   problem.key_rows = sequence.key_rows;
-  const BlockRange blocks = visible_blocks(problem, first_row, kTileRows);
+  const int32 last = (sequence.query_rows - 1) / kListRows * kListRows;
+  const BlockRange blocks = visible_blocks(problem, last, kListRows);
   return max(0, blocks.end - blocks.begin);
 }
 
-// Tiles with about the same work are in the same bucket: eight buckets for each power of two, those
-// with the most work in front.
+// Sequences with about the same work are in the same bucket: eight buckets for each power of two,
+// those with the most work in front.
 __device__ __forceinline__ int32 bucket_of(int32 work) {
   if (work < 16) return kNumBuckets - 1 - work;
   const int32 power = 31 - __clz(work);
   return kNumBuckets - 1 - (8 * (power - 2) + (work >> (power - 3)) % 8);
 }
 
-// Calls visit(bucket, first row, sequence's number, sequence) for every tile. A warp takes 32
-// sequences and divides all their tiles evenly between its lanes, whatever their lengths.
-template <class Visit>
-__device__ __forceinline__ void for_each_tile(const int32* query_offsets, const int32* key_lengths,
-                                              int32 key_rows, int32 batch, const Visit& visit) {
+__device__ __forceinline__ int32 tiles_of(const Sequence& sequence) {
+  return (sequence.query_rows + kListRows - 1) / kListRows;
+}
+
+__device__ __forceinline__ Sequence sequence_at(const int32* query_offsets,
+                                                const int32* key_lengths, int32 key_rows,
+                                                int32 batch, int32 index) {
+  Sequence sequence{};
+  if (index < batch) {
+    sequence.query_begin = query_offsets[index];
+    sequence.query_rows = query_offsets[index + 1] - query_offsets[index];
+    sequence.key_begin = index;
+    sequence.key_rows = min(key_lengths[index], key_rows);
+  }
+  return sequence;
+}
+
+// The entries of the sequences of a warp, one a lane, each sequence's from `place` on: all lanes
+// write them in turn, whatever the lengths.
+__device__ __forceinline__ void write_entries(const Sequence& own, int32 number, int32 place,
+                                              uint4* entries, int32 max_tiles) {
   constexpr uint32 kAllLanes = 0xffffffffu;
   const int32 lane = threadIdx.x % 32;
-#pragma unroll 1
-  for (int32 first = threadIdx.x / 32 * 32; first < batch; first += kListThreads) {
-    const int32 mine = first + lane;
-    Sequence own{};
-    if (mine < batch) {
-      own.query_begin = query_offsets[mine];
-      own.query_rows = query_offsets[mine + 1] - query_offsets[mine];
-      own.key_begin = mine;
-      own.key_rows = min(key_lengths[mine], key_rows);
-    }
-    const int32 tiles = (own.query_rows + kTileRows - 1) / kTileRows;
-    int32 end = tiles;  // of this sequence's among those of the warp's sequences
+  const int32 tiles = tiles_of(own);
+  int32 end = tiles;  // of this sequence's among those of the warp's sequences
 #pragma unroll
-    for (int32 step = 1; step < 32; step *= 2) {
-      const int32 before = __shfl_up_sync(kAllLanes, end, step);
-      if (lane >= step) end += before;
-    }
-    const int32 total = __shfl_sync(kAllLanes, end, 31);
+  for (int32 step = 1; step < 32; step *= 2) {
+    const int32 before = __shfl_up_sync(kAllLanes, end, step);
+    if (lane >= step) end += before;
+  }
+  const int32 total = __shfl_sync(kAllLanes, end, 31);
 #pragma unroll 1
-    for (int32 begin = 0; begin < total; begin += 32) {
-      const int32 index = begin + lane;
-      int32 owner = 0;  // the first lane whose tiles end after this one
+  for (int32 begin = 0; begin < total; begin += 32) {
+    const int32 index = begin + lane;
+    int32 owner = 0;  // the first lane whose tiles end after this one
 #pragma unroll
-      for (int32 step = 16; step > 0; step /= 2)
-        if (__shfl_sync(kAllLanes, end, owner + step - 1) <= index) owner += step;
-      const int32 before = __shfl_sync(kAllLanes, end - tiles, owner);
-      const Sequence sequence{__shfl_sync(kAllLanes, own.query_begin, owner),
-                              __shfl_sync(kAllLanes, own.query_rows, owner),
-                              __shfl_sync(kAllLanes, own.key_begin, owner),
-                              __shfl_sync(kAllLanes, own.key_rows, owner)};
-      if (index >= total) continue;
-      const int32 first_row = (index - before) * kTileRows;
-      visit(bucket_of(work_of(sequence, first_row)), first_row, first + owner, sequence);
-    }
+    for (int32 step = 16; step > 0; step /= 2)
+      if (__shfl_sync(kAllLanes, end, owner + step - 1) <= index) owner += step;
+    const int32 before = __shfl_sync(kAllLanes, end - tiles, owner);
+    const uint32 first = __shfl_sync(kAllLanes, place, owner);
+    const uint4 queries{uint32(__shfl_sync(kAllLanes, number, owner)),
+                        uint32(__shfl_sync(kAllLanes, own.query_begin, owner)),
+                        uint32(__shfl_sync(kAllLanes, own.query_rows, owner)), first};
+    const uint4 keys{uint32(__shfl_sync(kAllLanes, own.key_begin, owner)),
+                     uint32(__shfl_sync(kAllLanes, own.key_rows, owner)), 0, 0};
+    const int32 entry = first + index - before;
+    // No more entries: offsets that are not those of the call's rows.
+    if (index >= total || entry >= max_tiles) continue;
+    entries[2 * entry] = queries;
+    entries[2 * entry + 1] = keys;
   }
 }
 
@@ -886,10 +910,11 @@ extern "C" __global__ void __launch_bounds__(kListThreads, 1)
   __shared__ int32 next[kNumBuckets];  // tiles of a bucket; then the place of its next one
   for (int32 i = threadIdx.x; i < kNumBuckets; i += kListThreads) next[i] = 0;
   __syncthreads();
-  for_each_tile(query_offsets, key_lengths, key_rows, batch,
-                [&](int32 bucket, int32, int32, const Sequence&) {
-    atomicAdd(&next[bucket], 1);
-  });
+#pragma unroll 1
+  for (int32 i = threadIdx.x; i < batch; i += kListThreads) {
+    const Sequence sequence = sequence_at(query_offsets, key_lengths, key_rows, batch, i);
+    atomicAdd(&next[bucket_of(work_of(sequence))], tiles_of(sequence));
+  }
   __syncthreads();
   if (threadIdx.x < 32) {
     constexpr int32 kEach = kNumBuckets / 32;
@@ -913,15 +938,14 @@ extern "C" __global__ void __launch_bounds__(kListThreads, 1)
   }
   __syncthreads();
   uint4* entries = reinterpret_cast<uint4*>(tile_list) + 2;
-  for_each_tile(query_offsets, key_lengths, key_rows, batch,
-                [&](int32 bucket, int32 first_row, int32 number,
-                                          const Sequence& sequence) {
-    const int32 place = atomicAdd(&next[bucket], 1);
-    if (place >= max_tiles) return;  // offsets that are not those of the call's rows
-    entries[2 * place] = {uint32(first_row), uint32(number), uint32(sequence.query_begin),
-                          uint32(sequence.query_rows)};
-    entries[2 * place + 1] = {uint32(sequence.key_begin), uint32(sequence.key_rows), 0, 0};
-  });
+#pragma unroll 1
+  for (int32 first = threadIdx.x / 32 * 32; first < batch; first += kListThreads) {
+    const int32 number = first + threadIdx.x % 32;
+    const Sequence sequence = sequence_at(query_offsets, key_lengths, key_rows, batch, number);
+    int32 place = 0;
+    if (number < batch) place = atomicAdd(&next[bucket_of(work_of(sequence))], tiles_of(sequence));
+    write_entries(sequence, number, place, entries, max_tiles);
+  }
 }
 
 // ---- kernel ----
