@@ -186,6 +186,8 @@ def test_a_kernel_of_pages_is_right() -> None:
 
 COMBINED: dict[str, dict[str, Any]] = {
     "pair": {"batching": "ragged", "cta_group": 2},
+    "pair, dynamic": {"batching": "ragged", "cta_group": 2, "scheduler": "dynamic"},
+    "pair, pages": {"batching": "ragged", "cta_group": 2, "keys": "paged", "page_size": 64},
     "staged output, static": {
         "batching": "ragged", "epilogue": "tma_store", "scheduler": "static", "mask": "causal",
     },
