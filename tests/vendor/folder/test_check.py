@@ -71,7 +71,7 @@ def spoil(vendored: Vendored, how: str) -> str:
     if how == "edited image":
         place = folder / f"cubins/acme_{CONFIG}.c"
         text = place.read_text()
-        place.write_text(text.replace('    "', '    "AAAA', 1))
+        place.write_text(text.replace('\n"', '\n"AAAA', 1))
         return f"cubins/acme_{CONFIG}.c"
     if how == "edited to a link":
         place = folder / "src/launcher.c"
