@@ -27,7 +27,7 @@ from fa4gen.verify.reference import (
 )
 from fa4gen.verify.ring_cases import attention_further, attention_rings
 from fa4gen.verify.score_tiles import score_tiles
-from fa4gen.verify.sequences import (
+from fa4gen.verify.sequence_tensors import (
     by_sequence,
     draw_tables,
     drawn_rows,

@@ -113,5 +113,5 @@ def test_the_poison_around_fp8_is_nan() -> None:
 
 
 def test_unknown_type() -> None:
-    with pytest.raises(ConfigError, match="bf16, fp16, fp8_e4m3, fp32, not fp4"):
+    with pytest.raises(ConfigError, match="bf16, fp16, fp8_e4m3, fp32, int32, not fp4"):
         numpy_dtype("fp4")

@@ -14,7 +14,7 @@ from fa4gen.verify.cases import Case, default_cases, emulated_cases
 from fa4gen.verify.memory import read_out
 from fa4gen.verify.reference import AttentionProblem, exact_attention
 from fa4gen.verify.rounding import POISON_BITS, from_bits
-from fa4gen.verify.sequences import draw_tables, in_place
+from fa4gen.verify.sequence_tensors import draw_tables, in_place
 
 LENGTHS = ((3, 40), (0, 2), (70, 0), (1, 33))
 PLANS: dict[str, dict[str, Any]] = {

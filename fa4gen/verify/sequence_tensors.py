@@ -1,0 +1,141 @@
+"""Sequences of different lengths in the tensors of a call: their tables, keys and references."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from fa4gen.verify.reference import AttentionResult
+from fa4gen.verify.rounding import POISON_BITS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    from fa4gen.designs.shared.attention_model import AttentionPlan
+    from fa4gen.verify.cases import Case
+    from fa4gen.verify.sequences import Lengths
+
+SPARE_PAGES = 3
+"""Of a cache, in which no sequence's keys are."""
+
+
+def packed_rows(plan: AttentionPlan) -> tuple[bool, bool]:
+    """Whether the rows of all sequences follow one another: of queries, and of keys."""
+    return plan.is_ragged, plan.keys == "ragged"
+
+
+def drawn_rows(plan: AttentionPlan) -> tuple[bool, bool]:
+    """Whether inputs are drawn as the rows of all sequences: of queries, and of keys."""
+    return plan.is_ragged, plan.key_source.clipped
+
+
+def draw_tables(
+    plan: AttentionPlan, lengths: Lengths, rng: np.random.Generator
+) -> dict[str, NDArray[np.int32]]:
+    """Return the arrays that say where the sequences are, by argument; {} where none does.
+
+    Pages are in random order, and some are no sequence's. Entries of the table that no sequence
+    reaches are far outside the cache.
+    """
+    tables: dict[str, Any] = {}
+    for which, name in enumerate(("query_offsets", "key_offsets")):
+        if packed_rows(plan)[which]:
+            tables[name] = np.cumsum([0, *(pair[which] for pair in lengths)])
+    keys = np.array([pair[1] for pair in lengths], np.int64)
+    if plan.key_lengths:
+        tables["key_lengths"] = keys
+    if plan.page_size is not None:
+        counts = -(-keys // plan.page_size)
+        pages = rng.permutation(int(counts.sum()) + SPARE_PAGES)
+        table = np.full((len(keys), int(counts.max(initial=0)) + 1), POISON_BITS["int32"])
+        used = np.arange(table.shape[1]) < counts[:, None]
+        table[used] = pages[: int(counts.sum())]
+        tables["page_table"] = table
+    return {name: table.astype(np.int32) for name, table in tables.items()}
+
+
+def in_place(
+    plan: AttentionPlan, case: Case, rows: NDArray[np.float32], tables: Mapping[str, Any]
+) -> NDArray[np.float32]:
+    """Return packed keys or values (1, rows, heads, depth) where the kernel finds them.
+
+    What is no sequence's is NaN.
+    """
+    if not plan.key_source.clipped or plan.keys == "ragged":
+        return rows
+    if plan.page_size is not None:
+        used = sum(-(-keys // plan.page_size) for _, keys in case.sequences)
+        shape = (used + SPARE_PAGES, plan.page_size)
+    else:
+        shape = (len(case.sequences), max(case.key_rows, 1))
+    whole = np.full((shape[0] * shape[1], *rows.shape[2:]), np.nan, np.float32)
+    begin = 0
+    for number, (_, keys) in enumerate(case.sequences):
+        whole[plan.key_source.rows(number, shape[1], tables)] = rows[0, begin : begin + keys]
+        begin += keys
+    return whole.reshape(*shape, *rows.shape[2:])
+
+
+def in_one_tensor(plan: AttentionPlan, case: Case) -> Case:
+    """Return the case in a layout that its tensors can have.
+
+    Query, key and value are slices of one tensor only where all have the same rows.
+    """
+    same = plan.keys == plan.batching and not plan.key_lengths
+    return case if same or case.layout != "packed" else replace(case, layout="padded")
+
+
+@dataclass(frozen=True)
+class Part:
+    """A sequence: its batch and rows in the query's tensor, its batch and rows in the key's."""
+
+    query: tuple[int, slice]
+    key: tuple[int, slice]
+
+
+def sequence_parts(plan: AttentionPlan, lengths: Lengths) -> list[Part]:
+    """Return where each sequence is in tensors (batch, rows, heads, depth)."""
+    begins = [0, 0]
+    parts = []
+    for number, pair in enumerate(lengths):
+        places = []
+        for which, packed in enumerate(drawn_rows(plan)):
+            begin = begins[which] if packed else 0
+            places.append((0 if packed else number, slice(begin, begin + pair[which])))
+            begins[which] += pair[which]
+        parts.append(Part(*places))
+    return parts
+
+
+def by_sequence(
+    compute: Callable[[Any, Any, Any], AttentionResult],
+    parts: Sequence[Part],
+    query: Any,
+    key: Any,
+    value: Any,
+    xp: Any,
+) -> AttentionResult:
+    """Return the results of ``compute``, sequence by sequence, in tensors like the query."""
+    batch, rows, heads, _ = query.shape
+    out: Any = None
+    lse: Any = None
+    for part in parts:
+        (query_batch, of_queries), (key_batch, of_keys) = part.query, part.key
+        result = compute(
+            query[query_batch : query_batch + 1, of_queries],
+            key[key_batch : key_batch + 1, of_keys],
+            value[key_batch : key_batch + 1, of_keys],
+        )
+        if out is None:
+            out = xp.zeros((batch, rows, heads, value.shape[3]), result.out.dtype)
+            lse = xp.full((batch, heads, rows), -xp.inf, result.lse.dtype)
+        out[query_batch, of_queries] = result.out[0]
+        lse[query_batch, :, of_queries] = result.lse[0]
+    if out is None:
+        out = xp.zeros((batch, rows, heads, value.shape[3]))
+        lse = xp.zeros((batch, heads, rows))
+    return AttentionResult(out, lse)
