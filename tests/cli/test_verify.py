@@ -80,7 +80,7 @@ def test_cases_are_listed_and_chosen(config, capsys) -> None:
     assert [line.split()[0] for line in lines[2:]] == ["size/1", "size/64", "gqa/3"]
     # cases that the emulator leaves out can be asked for
     assert main(["verify", "k.yaml", "--list-cases", "--cases", "odd/77"]) == 0
-    assert capsys.readouterr().out.startswith("k: 1 cases")
+    assert capsys.readouterr().out.startswith("k: 1 case\n")
     assert main(["verify", "k.yaml", "--list-cases", "--format", "json"]) == 0
     (kernel,) = json.loads(capsys.readouterr().out)["kernels"]
     from fa4gen.config.load import load_config
