@@ -121,7 +121,7 @@ def _other_word(text: str, rng: random.Random) -> str:
 
 
 def _other_number(text: str, rng: random.Random) -> str:
-    numbers = list(re.finditer(r"\b\d+\b", text))
+    numbers = list(re.finditer(r"\b\d{1,20}\b", text))
     if not numbers:
         return text
     number = rng.choice(numbers)
@@ -216,7 +216,7 @@ def write_inputs(folder: Path, rng: random.Random) -> Names:
         launches=(*("launch.yaml",) * 12, *NOWHERE),
         folders=("configs", "templates", "generated", "missing", "/dev/null", ""),
         new=(
-            *("out", "out", "generated", "deep/er/out", "results.jsonl", "report.json", "plot.svg"),
+            *("out", "out", "generated", "deep/er/out", "results.jsonl", "report", "plot"),
             *("configs/good.yaml", "pipe", "/dev/null", "", "vendored", "../beside"),
         ),
     )

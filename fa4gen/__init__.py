@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
 from fa4gen.version import __version__ as __version__
 
+TYPE_CHECKING = False  # that of typing takes a while, in which Ctrl-C prints a traceback
 if TYPE_CHECKING:
+    from typing import Any
+
     from fa4gen.api import load as load
 
 
