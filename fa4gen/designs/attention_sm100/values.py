@@ -139,7 +139,7 @@ def softmax_registers(config: BlackwellAttentionConfig, share: float) -> int:
         return LEAST_WORKING
     ends = (config.resolved_mask.FIRST, config.resolved_mask.LAST)
     functions = sum(end is not None for end in ends) + bool(config.resolved_score.words)
-    return 16 + int(56 * share) + 6 * functions
+    return 24 + int(56 * share) + 6 * functions
 
 
 @dataclass(frozen=True)

@@ -59,7 +59,12 @@ def _consumer_registers(values: Values) -> Iterator[Fault]:
     """Yield a fault where what must be in registers when Q.K is issued does not fit them."""
     depth, block, chunks = values.config.depth, values.BN, values.num_pv_chunks_in_flight
     chunks = min(chunks, values.num_chunks)
-    working = working_registers(values.config, block, overlap_epilogue=values.overlap_epilogue)
+    working = working_registers(
+        values.config,
+        block,
+        values.num_consumer_warpgroups,
+        overlap_epilogue=values.overlap_epilogue,
+    )
     yield from limits.consumer_registers(
         values,
         depth // 2 + block // 2 + 4 * chunks + working,

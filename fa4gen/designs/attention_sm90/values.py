@@ -31,7 +31,9 @@ PAIR_REGISTERS = RegisterSplit(40, 232)
 """Of a pair with two consumer warpgroups: its loader, which multicasts, spills with 24."""
 
 
-def working_registers(config: AttentionConfig, block: int, *, overlap_epilogue: bool) -> int:
+def working_registers(
+    config: AttentionConfig, block: int, warpgroups: int, *, overlap_epilogue: bool
+) -> int:
     """Return what a consumer needs beside output, scores and probabilities in flight.
 
     For row state, masks, conversions and addresses. Measured: of random configs ptxas 13 compiled
@@ -44,6 +46,9 @@ def working_registers(config: AttentionConfig, block: int, *, overlap_epilogue: 
         needed += 4 * bool(config.resolved_score.words)
         needed += 4 * (config.resolved_mask.FIRST is not None)
         needed += 8 * overlap_epilogue
+        needed += 8 * (
+            warpgroups == 3 and depth > 128
+        )  # of the launch's 128 a wide wgmma takes nearly all
     return needed
 
 
@@ -111,7 +116,7 @@ def decide(
     tuning = tuning_of(config)
     warpgroups = _warpgroups(config, tuning, log)
     registers = _registers(config, warpgroups)
-    free = partial(_free_registers, config, tuning, registers)
+    free = partial(_free_registers, config, tuning, registers, warpgroups)
     block = _block(config, tuning, registers, free, log)
     log.take("overlap", config.overlap, True, "")
     chunks = _chunks_in_flight(config, tuning, free(block), block, log)
@@ -157,13 +162,13 @@ def decide(
 
 
 def _free_registers(
-    config: AttentionConfig, tuning: Tuning, registers: RegisterSplit, block: int
+    config: AttentionConfig, tuning: Tuning, registers: RegisterSplit, warpgroups: int, block: int
 ) -> int:
     """Return what a consumer has for probabilities in flight under scores of ``block`` keys."""
     overlaps = config.overlap_epilogue
     if overlaps == "auto":
         overlaps = tuning.overlap_epilogue and config.epilogue != "tma_store"
-    working = working_registers(config, block, overlap_epilogue=overlaps)
+    working = working_registers(config, block, warpgroups, overlap_epilogue=overlaps)
     return registers.consumer - working - config.depth // 2 - block // 2
 
 

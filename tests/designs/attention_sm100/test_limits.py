@@ -163,9 +163,9 @@ def test_fewest_keys_go_back_to_auto_first(config_of: ConfigOf) -> None:
         (
             {"BN": 128, "exp2_fma_share": 1.0, "mask": {"sliding_window": 9}},
             "BN",
-            "registers: a softmax thread keeps the 128 scores of a row and needs 84 more, with "
-            "1 of the exponentials on the FMA pipe: 212 in all, and has 200",
-            "Set BN: 96; or exp2_fma_share: 0.75.",
+            "registers: a softmax thread keeps the 128 scores of a row and needs 92 more, with "
+            "1 of the exponentials on the FMA pipe: 220 in all, and has 200",
+            "Set BN: 96; or exp2_fma_share: 0.625.",
         ),
         (
             {"registers": {"softmax": 128, "correction": 24, "other": 24}},
