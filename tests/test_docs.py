@@ -295,7 +295,7 @@ def test_limits_are_those_of_the_code() -> None:
         yaml_positions.MAX_BRACKETS,
         sweep.MAX_CASES,
         launch_files.MAX_BYTES,
-        launch_files.MAX_VALUES,
+        yaml_positions.MAX_VALUES,
         launch_files.MAX_PTX_BYTES,
     ]
 

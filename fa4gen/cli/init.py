@@ -122,7 +122,7 @@ def _answers(given: Mapping[str, str | None], already: Mapping[str, Any]) -> lis
         if key in already:
             continue
         value = given[key]
-        if value is None and key == "depth" and values.get("kernel") == "gemm":
+        if value is None and key == "depth" and not choices(key, values):
             continue
         if value is None and key in ASKED:
             known = click.Choice(choices(key, values))

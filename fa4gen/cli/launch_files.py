@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from fa4gen.config.paths import shown_path
 from fa4gen.config.text import read_text
 from fa4gen.config.yaml_positions import read_document
+from fa4gen.counts import counted
 from fa4gen.errors import ConfigError, Problem
 
 if TYPE_CHECKING:
@@ -58,7 +59,8 @@ def _first(problems: Sequence[Problem], file: str) -> list[Problem]:
     """Return the first problems, and how many more there are."""
     shown = list(problems[:MAX_SHOWN])
     if len(problems) > MAX_SHOWN:
-        shown.append(Problem(f"and {len(problems) - MAX_SHOWN} problems more", file=file))
+        more = counted(len(problems) - MAX_SHOWN, "problem more")
+        shown.append(Problem(f"and {more}", file=file))
     return shown
 
 

@@ -46,7 +46,8 @@ def time_kernel(options, plan, config: str) -> ConfigResult:
 def _made_up(monkeypatch) -> None:
     from fa4gen.config.load import load_config
 
-    def build_kernels(configs, jobs, compiler):
+    def build_kernels(configs, jobs, compiler, settings):
+        del jobs, compiler, settings
         for config in configs:
             plan = build_plan(load_config(config).config)
             yield SimpleNamespace(

@@ -145,7 +145,7 @@ def test_the_format_that_was_asked_for(line: str, output_format: str) -> None:
     assert asked_format(line.split()) == output_format
 
 
-@pytest.mark.parametrize("error", [OSError(28, "No space left"), ZeroDivisionError()])
+@pytest.mark.parametrize("error", [RuntimeError("no"), ZeroDivisionError()])
 def test_a_bug_keeps_its_traceback(failing: list[BaseException], error: BaseException) -> None:
     failing.append(error)
 

@@ -332,8 +332,9 @@ def test_every_command_places_an_error_at_the_option(
 
 
 def test_what_does_not_fit_is_placed_at_the_option(
-    work: Path, capsys: pytest.CaptureFixture[str]
+    work: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setenv("COLUMNS", "160")  # the row is in one line
     write("one.yaml")
     assert main(["explain", "one.yaml", "--set", "num_kv_stages=16"]) == 2
     assert "\n--set num_kv_stages=16 (one.yaml): " in "\n" + capsys.readouterr().err

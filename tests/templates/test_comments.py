@@ -26,7 +26,7 @@ MAY_BE: Final = {
     "stage": ("kNumStages", "kNumKvStages", "num_kv_stages"),
     "slot": ("kNumKvStages", "num_kv_stages", "kNumEpiStages", "kNumOutStages", "kNumTileSlots"),
     "accumulator": ("kNumAccumStages",),
-    "thread": ("kNumThreads",),
+    "thread": ("kNumThreads", "kListThreads"),
 }
 """The constants that a count of these may be; others are checked by their own tests."""
 PUBLISHED: Final = re.compile(

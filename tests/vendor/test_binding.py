@@ -9,6 +9,7 @@ import subprocess
 import pytest
 
 from fa4gen.designs.registry import FAMILIES
+from fa4gen.epilogues import RESIDUALS
 from fa4gen.errors import MissingCapabilityError
 from fa4gen.masks import MASKS
 from fa4gen.render.environment import open_templates
@@ -34,6 +35,7 @@ def seen(tmp_path_factory):
             families=FAMILIES,
             masks=MASKS,
             scores=SCORES,
+            residuals=RESIDUALS,
             generator="test",
         )
     )

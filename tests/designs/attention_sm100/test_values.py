@@ -201,7 +201,7 @@ SETTABLE: dict[str, Any] = {
     "value_depth": 64, "out_dtype": "fp16", "BM": 128, "BN": 64, "num_kv_stages": 2,
     "kv_ring": "separate", "num_qk_stages": 2, "num_pv_stages": 1,
     "output_staging": "query", "scheduler": "static", "rescale_threshold": 3.5,
-    "exp2_fma_share": 0.5,
+    "exp2_fma_share": 0.5, "keys": "dense",
 }  # fmt: skip
 
 

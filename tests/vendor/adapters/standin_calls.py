@@ -107,7 +107,7 @@ class Cases:
         product["activation"] = traits.activation.decode()
         assert self.acme.best(1, **product) is self.acme.gemm_bf16_bias_gelu_sm90
         for device, other in ((2, {}), (0, {"mask": "none"}), (0, {"depth": 64})):
-            with pytest.raises(ValueError, match="problem: expected a kernel with its traits"):
+            with pytest.raises(ValueError, match="problem: expected a kernel of these traits"):
                 self.acme.best(device, **{**problem, **other})
 
     def best_names_what_is_no_problem(self) -> None:

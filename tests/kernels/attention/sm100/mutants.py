@@ -345,7 +345,7 @@ PAIRS: Final[dict[str, Mutant]] = {
     "tiles_acquired_from_the_own_cta": Mutant(
         "pair_dynamic", "what the leader's loader wrote is acquired at the scope of the own CTA",
         (Change(r"mbarrier_wait_acquire_cluster(?=\(base \+ kTileFull)", "mbarrier_wait"),),
-        (Found("race", "read_tile", "", "only by a wait of .cta scope"),), SEVERAL_TILES,
+        (Found("race", "load_shared_words_3", "", "only by a wait of .cta scope"),), SEVERAL_TILES,
         verdict="isa",
     ),
     "slots_acquired_from_the_own_cta": Mutant(

@@ -66,8 +66,8 @@ MUTANTS: Final = {
         r" fence\.acquire\.sync_restrict::shared::cluster\.cluster;",
         "",
         Found("race", "receive_rows", "consume"),
-        Found("race", "read_tile", "consume"),
-        Found("race", "read_tile", "load"),
+        Found("race", "load_shared_words_3", "consume"),
+        Found("race", "load_shared_words_3", "load"),
     ),
 }
 
