@@ -179,13 +179,6 @@ __device__ __forceinline__ void load_rows(uint32 destination, const TensorMap& m
   }
 }
 
-__device__ __forceinline__ void prefetch_rows(const TensorMap& map, const Rows& rows, int32 row,
-                                              int32 head) {
-#pragma unroll
-  for (int32 panel = 0; panel < kNumPanels; ++panel)
-    tma_prefetch_clipped(map, panel * kPanelColumns, rows.coordinate(row), head, rows.place());
-}
-
 // One block of keys or values into its slot, as kNumPanels swizzled panels of kBN rows.
 template <uint32 kRing, uint32 kFull>
 __device__ __forceinline__ void load_block(uint32 base, uint32 slot, const TensorMap& map,

@@ -160,13 +160,6 @@ __device__ __forceinline__ void tma_load_clipped(uint32 destination, const Tenso
 }
 
 // Into L2 alone.
-__device__ __forceinline__ void tma_prefetch_clipped(const TensorMap& map, int32 column, int32 row,
-                                                     int32 head, int32 place) {
-  asm volatile("cp.async.bulk.prefetch.tensor.5d.L2.global [%0, {%1, %2, %3, %4, %5}];"
-               ::"l"(&map), "r"(column), "r"(row), "r"(head), "r"(place), "r"(kEndRow) : "memory");
-}
-
-// Into L2 alone.
 __device__ __forceinline__ void tma_prefetch_5d(const TensorMap& map, int32 row, int32 panel,
                                                 int32 head, int32 batch) {
   asm volatile("cp.async.bulk.prefetch.tensor.5d.L2.global [%0, {%1, %2, %3, %4, %5}];"
