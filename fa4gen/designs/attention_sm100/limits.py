@@ -7,7 +7,13 @@ from typing import TYPE_CHECKING
 from fa4gen.designs.attention_sm100.memory import attention_regions
 from fa4gen.designs.attention_sm100.suggested_fixes import back_to_auto
 from fa4gen.designs.attention_sm100.tensor_memory import columns_needed
-from fa4gen.designs.attention_sm100.values import FEW, KEY_STEP, TILE_ROWS, softmax_registers
+from fa4gen.designs.attention_sm100.values import (
+    FEW,
+    KEY_STEP,
+    TILE_ROWS,
+    WIDE_QUERY_REGISTERS,
+    softmax_registers,
+)
 from fa4gen.designs.shared import limits
 from fa4gen.designs.shared.refusal import Changes, Fault
 from fa4gen.designs.shared.roles import WARPGROUP
@@ -24,7 +30,10 @@ def exceeded_limits(values: Values) -> Iterator[Fault]:
     yield from _tensor_memory(values)
     yield from _shared_memory(values)
     yield from _register_file(values)
-    yield from limits.least_role_registers(values, back_to_auto(values.config))
+    least = limits.LEAST_REGISTERS
+    if values.has_wide_queries:
+        least = {**least, "other": WIDE_QUERY_REGISTERS}
+    yield from limits.least_role_registers(values, back_to_auto(values.config), least)
     yield from _row_registers(values)
 
 

@@ -32,6 +32,8 @@ KEY_STEP = 32
 PREFERRED_BLOCKS = (128, 96, 64, 32)
 FEW = 0.25
 """Share of exponentials on the FMA pipe that costs no registers."""
+WIDE_QUERY_REGISTERS = 64
+"""Of the products' warp with two query tiles of depth 256, whose steps it keeps: 48 spill."""
 LEAST_WORKING = 32
 """Maximum, sum, scale, addresses and counters of a softmax thread, and what is under way."""
 
@@ -116,6 +118,11 @@ class Values(BlackwellAttentionValues):
             first = max(KEY_STEP, self.BN * 3 // 4 // KEY_STEP * KEY_STEP)
             return first, self.BN - first
         return (self.BN // self.num_pv_stages,) * self.num_pv_stages
+
+    @property
+    def has_wide_queries(self) -> bool:
+        """Two query tiles of depth 256: values and output are narrower."""
+        return self.num_qo == 2 and self.config.depth == 256
 
     @property
     def num_threads(self) -> int:
@@ -342,6 +349,8 @@ def _split(draft: Values) -> tuple[RoleSplit, str]:
     if given != "auto":
         return RoleSplit(given.softmax, given.correction, given.other), ""
     split = RoleSplit(200, 64, 48) if draft.num_qo == 2 else RoleSplit(192, 192, 120)
+    if draft.has_wide_queries:
+        split = RoleSplit(192, 64, WIDE_QUERY_REGISTERS)
     return split, "the softmax, which keeps a row of scores, gets what the others can spare"
 
 

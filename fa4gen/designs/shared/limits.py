@@ -22,7 +22,7 @@ from fa4gen.designs.shared.roles import (
 from fa4gen.designs.shared.values import E4M3_LARGEST_LOG2
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from pydantic import BaseModel
 
@@ -213,11 +213,13 @@ def role_registers(
 
 
 def least_role_registers(
-    values: BlackwellAttentionValues, last_resort: Iterable[Changes] = ()
+    values: BlackwellAttentionValues,
+    last_resort: Iterable[Changes] = (),
+    least: Mapping[str, int] = LEAST_REGISTERS,
 ) -> Iterator[Fault]:
     """Yield a fault where a role beside the softmax has fewer registers than it needs."""
     split = values.registers
-    short = {r: n for r, n in LEAST_REGISTERS.items() if getattr(split, r) < n}
+    short = {r: n for r, n in least.items() if getattr(split, r) < n}
     if short:
         what = ", ".join(f"{r} needs {n}, but has {getattr(split, r)}" for r, n in short.items())
         yield Fault(

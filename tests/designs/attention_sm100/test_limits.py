@@ -173,6 +173,15 @@ def test_fewest_keys_go_back_to_auto_first(config_of: ConfigOf) -> None:
             "registers: correction needs 56, but has 24, other needs 32, but has 24",
             "Set registers: {softmax: 128, correction: 56, other: 32}; or registers: auto.",
         ),
+        (
+            {
+                "depth": 256, "value_depth": 64, "BM": 256, "BN": 64,
+                "registers": {"softmax": 200, "correction": 64, "other": 48},
+            },
+            "registers",
+            "registers: other needs 64, but has 48",
+            "Set registers: auto.",
+        ),
     ],
 )
 def test_the_arithmetic_of_a_refusal(

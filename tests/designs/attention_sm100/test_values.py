@@ -183,7 +183,15 @@ def test_probabilities_of_fp8_are_shifted_as_far_as_their_maximum_lets_them(
     assert plan.probability_shift == shift
 
 
-@pytest.mark.parametrize(("keys", "entry"), [({}, 128), ({"depth": 256}, 168), ({"BM": 128}, 168)])
+@pytest.mark.parametrize(
+    ("keys", "entry"),
+    [
+        ({}, 128),
+        ({"depth": 256}, 168),
+        ({"BM": 128}, 168),
+        ({"depth": 256, "value_depth": 64}, 128),
+    ],
+)
 def test_all_registers_are_given_out(plan_of: PlanOf, keys: Any, entry: int) -> None:
     plan = plan_of(**keys)
     softmax, correction, other = (
