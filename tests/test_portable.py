@@ -10,10 +10,11 @@ from pathlib import Path
 import pytest
 
 import fa4gen
+from fa4gen.resources import data_root
 
 PACKAGE = Path(fa4gen.__file__).parent
 ROOT = PACKAGE.parent
-CONFIG = ROOT / "configs" / "attention" / "sm_90a" / "d128_causal_bf16.yaml"
+CONFIG = data_root("configs") / "attention" / "sm_90a" / "d128_causal_bf16.yaml"
 POSIX_ONLY = ("fcntl", "grp", "posix_ipc", "pty", "pwd", "resource", "syslog", "termios", "tty")
 NAMES_OF_OS = ("getuid", "geteuid", "getgid", "fork", "forkpty", "killpg", "sched_getaffinity",
                "O_CLOEXEC", "sysconf", "mkfifo")  # fmt: skip

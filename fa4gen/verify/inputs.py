@@ -24,6 +24,9 @@ Floats = NDArray[np.float32]
 DESCALE_RANGE = (0.5, 2.0)
 SINK_ROWS = 15
 """Rows, about, whose log-sum-exp places the sinks."""
+MOST_ABOVE = 60.0
+"""Of a sink above the least logit: of a row that sees that key alone, exp(-87) would be left of the
+output at most before it is no normal number of float32, and may be flushed to zero."""
 
 
 @dataclass(frozen=True)
@@ -48,23 +51,23 @@ def draw_sinks(draft: Draft) -> Floats:
     Some weigh much more than the keys, some nothing, and some are -inf.
     """
     heads = draft.query.shape[2]
-    sinks = np.array([_least_lse(draft, head) for head in range(heads)], np.float64)
+    scores = [_some_scores(draft, head) for head in range(heads)]
+    sinks = np.array([np.logaddexp.reduce(x, axis=1).min() for x in scores], np.float64)
     sinks += draft.rng.normal(0.0, 2.0, heads) + draft.rng.choice([0, 0, 0, 6, -30], heads)
+    sinks = np.minimum(sinks, [x.min() + MOST_ABOVE for x in scores])
     sinks[draft.rng.random(heads) < 0.1] = -np.inf
     return sinks.astype(np.float32)
 
 
-def _least_lse(draft: Draft, head: int) -> float:
-    """Return the least log-sum-exp over all keys of some rows of ``head``; 0 where there are none.
-
-    A sink far above a row's would leave nothing of the row's output to be compared.
-    """
+def _some_scores(draft: Draft, head: int) -> NDArray[np.float64]:
+    """Return logits (rows, keys) of some rows of ``head``; a zero where there is none."""
     if not (draft.query.size and draft.key.size):
-        return 0.0
+        return np.zeros((1, 1))
     key_head = head * draft.key.shape[2] // draft.query.shape[2]
     rows = draft.query[0, :, head].astype(np.float64)
-    scores = rows[:: max(1, len(rows) // SINK_ROWS)] @ draft.key[0, :, key_head].T * draft.scale
-    return float(np.logaddexp.reduce(scores, axis=1).min())
+    keys = draft.key[0, :, key_head]
+    scores: NDArray[np.float64] = rows[:: max(1, len(rows) // SINK_ROWS)] @ keys.T * draft.scale
+    return scores
 
 
 def make_rng(seed: int, case_name: str) -> np.random.Generator:

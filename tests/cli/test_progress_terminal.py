@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 import fa4gen
+from fa4gen.resources import data_root
 
 fcntl = pytest.importorskip("fcntl")
 pty = pytest.importorskip("pty")
@@ -97,7 +98,7 @@ def test_a_narrow_terminal_has_one_line(columns: int, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("asked", "bars"), [("text", True), ("json", False)])
 def test_a_sweep_shows_it_unless_json_is_asked_for(asked: str, bars: bool, tmp_path: Path) -> None:
-    config = ROOT / "configs" / "attention" / "sm_90a" / "d128_causal_bf16.yaml"
+    config = data_root("configs") / "attention" / "sm_90a" / "d128_causal_bf16.yaml"
     (tmp_path / "two.yaml").write_text(SWEEP.format(config=config.as_posix()))
     command = ["-m", "fa4gen", "sweep", "two.yaml", "--until", "rendered", "-j", "1"]
     out, got = on_terminal([*command, "--format", asked], tmp_path)

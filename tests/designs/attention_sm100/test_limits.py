@@ -175,7 +175,10 @@ def test_fewest_keys_go_back_to_auto_first(config_of: ConfigOf) -> None:
         ),
         (
             {
-                "depth": 256, "value_depth": 64, "BM": 256, "BN": 64,
+                "depth": 256,
+                "value_depth": 64,
+                "BM": 256,
+                "BN": 64,
                 "registers": {"softmax": 200, "correction": 64, "other": 48},
             },
             "registers",
