@@ -60,7 +60,7 @@ AFTER = {"int": (130, -2), "term": (143, -15), "kill": (-9,)}
 """Statuses after a signal; shells show 128 + number for one that ended the process itself."""
 CLOSED_PIPE = 141
 DEFAULTS = {"render": "generated", "sweep": "sweep-results"}
-"""Where a command writes that is not told where."""
+"""Where a command writes that is given no place."""
 SIGNS = ("Traceback (most recent", "Warning: ", "Exception ignored", "Fatal Python", "Error in sys")
 
 Files = dict[str, tuple[int, int, int]]
@@ -125,7 +125,7 @@ def half_written(path: Path) -> str:
 
 
 def asked_to_write(line: Line, folder: Path) -> tuple[str, ...]:
-    """Return the files and folders that the line may write; all where none can be told."""
+    """Return the files and folders that the line may write; all of them where the line names none."""
     if line.command in ("init", ""):
         return (str(folder),)
     paths = [folder / word for word in line.written if word]

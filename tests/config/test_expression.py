@@ -187,7 +187,7 @@ def test_what_only_looks_hostile_is_accepted(text: str) -> None:
 @pytest.mark.parametrize("text", MEANINGS)
 @given(x=st.floats(-20, 20, width=32))
 def test_values_are_those_of_arrays(text: str, x: float) -> None:
-    """What tells whether an activation is finite anywhere computes the same as the reference."""
+    """The check that an activation is finite somewhere computes what the reference does."""
     body = ast.parse(text, mode="eval").body
     [value] = parse_expression(text).evaluate(np.array([x]), np)
     assert value_at(body, x) == pytest.approx(value, rel=1e-4, abs=1e-4)
