@@ -125,7 +125,7 @@ def half_written(path: Path) -> str:
 
 
 def asked_to_write(line: Line, folder: Path) -> tuple[str, ...]:
-    """Return the files and folders that the line may write; all of them where the line names none."""
+    """Return the files and folders that the line may write; all where it names none."""
     if line.command in ("init", ""):
         return (str(folder),)
     paths = [folder / word for word in line.written if word]
