@@ -52,7 +52,7 @@ def _small_regions(values: Values) -> list[SharedRegion]:
     return [
         barrier_region(attention_barriers(values)),
         scales,
-        *tile_and_tensor_memory(),
+        *tile_and_tensor_memory(values.config),
     ]
 
 

@@ -35,7 +35,7 @@ def attention_regions(values: Values) -> tuple[SharedRegion, ...]:
             SharedRegion(
                 "exchange", 0, 2 * 4 * 128, 16, 2, "Numbers that the two threads of a row exchange"
             ),
-            *tile_and_tensor_memory(),
+            *tile_and_tensor_memory(values.config),
         )
     )
 

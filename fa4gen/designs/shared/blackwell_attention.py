@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING
 from fa4gen.designs.shared.attention_parameters import attention_parameters, out_map, out_pointer
 from fa4gen.designs.shared.barriers import TILE_SLOTS, barrier_row, tile_rows
 from fa4gen.designs.shared.model import SharedRegion
+from fa4gen.designs.shared.shared_memory import tile_bytes, tile_lengths
 
 if TYPE_CHECKING:
+    from fa4gen.config.schema import AttentionKeys
     from fa4gen.designs.shared.model import Barrier, Parameter
     from fa4gen.designs.shared.values import BlackwellAttentionValues
 
@@ -66,10 +68,11 @@ def other_role_tiles(warps: int, *, shared: bool) -> tuple[Barrier, Barrier]:
     )
 
 
-def tile_and_tensor_memory() -> tuple[SharedRegion, SharedRegion]:
+def tile_and_tensor_memory(config: AttentionKeys) -> tuple[SharedRegion, SharedRegion]:
     """Return the slots that tiles pass through, and the word for the allocation's address."""
     tiles = "Tiles on their way from the loader to the other roles: first row, head, batch"
+    tiles += tile_lengths(config)
     return (
-        SharedRegion("tile", 0, TILE_SLOTS * 16, 16, TILE_SLOTS, tiles),
+        SharedRegion("tile", 0, TILE_SLOTS * tile_bytes(config), 16, TILE_SLOTS, tiles),
         SharedRegion("tensor_memory", 0, 4, 4, 1, "Address of the allocated tensor memory"),
     )
