@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import itertools
 import struct
+from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -13,7 +15,7 @@ from hypothesis import strategies as st
 from fa4gen.config.load import config_from_data
 from fa4gen.designs.build import build_plan
 from fa4gen.errors import ArgumentError
-from fa4gen.runtime import arrays
+from fa4gen.runtime import arrays, tensor_map
 from fa4gen.runtime.gemm import GemmKernel
 from fa4gen.runtime.gemm_arguments import GemmArguments, check_gemm_arguments, gemm_scalar_values
 from fa4gen.runtime.gemm_schedule import plan_gemm_schedule
@@ -103,6 +105,53 @@ def test_maps_address_the_elements_by_the_names_of_their_axes(plan, batch, m, n,
             assert there == sum(i * step for i, step in zip(place, view.strides, strict=True))
         assert all(stride % 16 == 0 and stride < 2**40 for stride in spec.strides)
         assert len(spec.box) == len(spec.dims) <= 5
+
+
+@pytest.mark.parametrize("plan", PLANS)
+def test_rows_that_begin_within_a_sector_are_fetched_by_128_bytes(plan):
+    """Their stride is an odd multiple of 16 bytes; padding of 8 elements of 16 bits is one."""
+    for padding in range(4):
+        checked = checked_arguments(plan, 1, 100, 72, 40, padding)
+        for row in plan.tensor_maps:
+            view, axes = checked.tensor(row.tensor), checked.axes(row.tensor)
+            spec = describe_axes(row, view, axes, fallback_pointer=0)
+            assert spec.l2_promotion == (128 if spec.strides[0] // 16 % 2 else 256)
+
+
+def test_a_single_row_has_no_stride_to_begin_within_a_sector():
+    checked = checked_arguments(PLANS[0], 1, 1, 72, 40)
+    a_map = PLANS[0].tensor_maps[0]
+    assert checked.tensor("a").strides[1] // 16 % 2
+    spec = describe_axes(a_map, checked.tensor("a"), checked.axes("a"), fallback_pointer=0)
+    assert (spec.dims[1], spec.l2_promotion) == (1, 256)
+
+
+@pytest.mark.parametrize("promotion", [128, 256])
+def test_the_driver_is_asked_for_the_promotion_of_the_map(promotion, monkeypatch):
+    asked = []
+
+    class Anything:
+        def __getattr__(self, name):
+            return name
+
+    class Driver(Anything):
+        CUtensorMapDataType = CUtensorMapSwizzle = CUtensorMapInterleave = Anything()
+        CUtensorMapL2promotion = CUtensorMapFloatOOBfill = Anything()
+        CUresult = SimpleNamespace(CUDA_SUCCESS=0)
+        cuuint64_t = cuuint32_t = int
+
+        def cuTensorMapEncodeTiled(self, *arguments):  # noqa: N802 (the driver's word)
+            asked.append(arguments[-2])
+            return SimpleNamespace(name="CUDA_ERROR"), None
+
+    monkeypatch.setattr(tensor_map, "load_driver", Driver)
+    checked = checked_arguments(PLANS[0])
+    spec = describe_axes(
+        PLANS[0].tensor_maps[0], checked.tensor("a"), checked.axes("a"), fallback_pointer=0
+    )
+    with pytest.raises(ArgumentError, match="CUDA_ERROR"):
+        tensor_map.encode(replace(spec, l2_promotion=promotion))
+    assert asked == [f"CU_TENSOR_MAP_L2_PROMOTION_L2_{promotion}B"]
 
 
 @pytest.mark.parametrize("plan", PLANS)

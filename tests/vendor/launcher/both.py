@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 DEVICES_OF_A_COPY = 16
 MAP_TYPES = {"float8_e4m3fn": 0, "float16": 6, "float32": 7, "bfloat16": 9}
 MAP_SWIZZLES = {0: 0, 32: 1, 64: 2, 128: 3}
-PROMOTION_256B = 3
+PROMOTIONS = {128: 2, 256: 3}
 STREAM = 0x5714EA
 
 
@@ -67,7 +67,7 @@ def python_outcome(plan: Plan, arguments: Any, multiprocessors: int, counter: in
                 steps=(1,) * len(spec.dims),
                 interleave=0,
                 swizzle=MAP_SWIZZLES[spec.swizzle],
-                l2=PROMOTION_256B,
+                l2=PROMOTIONS[spec.l2_promotion],
                 fill=0,
                 sm=sm,
             )
