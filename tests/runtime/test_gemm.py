@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 from fa4gen.config.load import config_from_data
 from fa4gen.designs.build import build_plan
 from fa4gen.errors import ArgumentError
-from fa4gen.runtime import arrays, tensor_map
+from fa4gen.runtime import arrays
+from fa4gen.runtime import tensor_map as encoder
 from fa4gen.runtime.gemm import GemmKernel
 from fa4gen.runtime.gemm_arguments import GemmArguments, check_gemm_arguments, gemm_scalar_values
 from fa4gen.runtime.gemm_schedule import plan_gemm_schedule
@@ -144,13 +145,13 @@ def test_the_driver_is_asked_for_the_promotion_of_the_map(promotion, monkeypatch
             asked.append(arguments[-2])
             return SimpleNamespace(name="CUDA_ERROR"), None
 
-    monkeypatch.setattr(tensor_map, "load_driver", Driver)
+    monkeypatch.setattr(encoder, "load_driver", Driver)
     checked = checked_arguments(PLANS[0])
     spec = describe_axes(
         PLANS[0].tensor_maps[0], checked.tensor("a"), checked.axes("a"), fallback_pointer=0
     )
     with pytest.raises(ArgumentError, match="CUDA_ERROR"):
-        tensor_map.encode(replace(spec, l2_promotion=promotion))
+        encoder.encode(replace(spec, l2_promotion=promotion))
     assert asked == [f"CU_TENSOR_MAP_L2_PROMOTION_L2_{promotion}B"]
 
 
