@@ -124,7 +124,7 @@ def describe_axes(
         extents = [(1, legal)] * len(extents)
     dims = tuple(extent for extent, _ in extents)
     strides = tuple(stride if extent > 1 else legal for extent, stride in extents[1:])
-    # Measured: where every other row begins within a sector, 256 bytes cost 12 to 14 % of a product.
+    # Measured: where every other row begins within a sector, 256 bytes cost a product 12 to 14 %.
     promotion = 128 if strides[0] % SECTOR_BYTES else 256
     return TensorMapSpec(
         plan.tensor, pointer, view.dtype, dims, strides, plan.box, plan.swizzle, promotion
