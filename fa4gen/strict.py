@@ -57,6 +57,28 @@ class Strict(BaseModel):
     # A run needs one or two of the models: each is built when it is first used.
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, defer_build=True)
 
+    def data(self, *, only_given: bool = False, only_changed: bool = False) -> dict[str, Any]:
+        """Return the keys and their values, models within them as mappings, too.
+
+        ``only_given``: without keys that nobody wrote; ``only_changed``: without keys that have
+        their default.
+
+        Pydantic's ``model_dump`` would do, but that it drops exceptions of a union's discriminator,
+        which Ctrl-C may be, and warns.
+        """
+        found: dict[str, Any] = {}
+        for key, field in type(self).model_fields.items():
+            value = getattr(self, key)
+            if only_given and key not in self.model_fields_set:
+                continue
+            if only_changed and not field.is_required() and value == field.get_default():
+                continue
+            nested = isinstance(value, Strict)
+            found[key] = (
+                value.data(only_given=only_given, only_changed=only_changed) if nested else value
+            )
+        return found
+
     @classmethod
     def __get_pydantic_json_schema__(
         cls, core_schema: CoreSchema, handler: GetJsonSchemaHandler

@@ -7,7 +7,6 @@ program that exits, with what it runs, and ends when its parent is gone.
 from __future__ import annotations
 
 import contextlib
-import multiprocessing
 import os
 import pickle
 import signal
@@ -18,11 +17,11 @@ import traceback
 from collections import deque
 from dataclasses import dataclass
 from functools import partial
-from multiprocessing import get_context
 from multiprocessing.connection import wait
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from fa4gen.termination import TERMINATED, exit_on_sigterm
+from fa4gen.worker_process import fork, signals_held, spawn, unblock_signals
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
@@ -33,8 +32,6 @@ Result = TypeVar("Result")
 
 GRACE_S = 2.0
 """Seconds that a worker has to end after SIGTERM before it is killed."""
-_HELD = {signal.SIGINT, signal.SIGTERM}
-_HAS_MASKS = hasattr(signal, "pthread_sigmask")
 
 
 @dataclass(frozen=True)
@@ -72,17 +69,8 @@ class Worker(Generic[Task, Result]):
     def __init__(self, function: Callable[[Task], Done[Result]], *, inherit: bool = False) -> None:
         # a fork copies locks as they are: only where no other thread can hold one
         forks = inherit and sys.platform == "linux" and threading.active_count() == 1
-        context: Any = get_context("fork" if forks else "spawn")
-        self.connection: Connection
-        self.connection, theirs = context.Pipe()
-        self._process = context.Process(target=_serve, args=(theirs, function))
-        if _HAS_MASKS and not forks:  # which unblocks the signals when it starts first
-            from multiprocessing import resource_tracker
-
-            resource_tracker.ensure_running()
-        with _signals_held():
-            self._process.start()
-        theirs.close()  # so that its end is seen when the worker dies
+        with signals_held():
+            self._process, self.connection = (fork if forks else spawn)(_serve, function)
         self.task: Task | None = None
         """What it works on."""
         self.deadline = float("inf")
@@ -217,9 +205,11 @@ def _numbered(function: Callable[[Task], Result], task: tuple[int, Task]) -> Don
 # ---- in the worker
 
 
-def _serve(connection: Connection, function: Callable[[Any], Done[Any]]) -> None:
+def _serve(
+    connection: Connection, function: Callable[[Any], Done[Any]], wait_for_parent: Callable[[], Any]
+) -> None:
     """Run tasks until the other side closes the connection."""
-    _become_worker()
+    _become_worker(wait_for_parent)
     while True:
         try:
             task = connection.recv()
@@ -244,12 +234,11 @@ def _raised(error: Exception) -> Lost:
     return Lost(reason, details, error)
 
 
-def _become_worker() -> None:
+def _become_worker(wait_for_parent: Callable[[], Any]) -> None:
     signal.signal(signal.SIGINT, _leave_to_parent)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
-    threading.Thread(target=_end_with_parent, daemon=True).start()
-    if _HAS_MASKS:  # a signal that came meanwhile ends the process silently
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, _HELD)
+    threading.Thread(target=_end_with_parent, args=(wait_for_parent,), daemon=True).start()
+    unblock_signals()  # one that came meanwhile ends the process silently
     exit_on_sigterm()
 
 
@@ -257,35 +246,8 @@ def _leave_to_parent(*_: object) -> None:
     """Do nothing; unlike SIG_IGN, programs that the worker runs do not inherit it."""
 
 
-def _end_with_parent() -> None:
-    parent = multiprocessing.parent_process()
-    assert parent is not None
-    parent.join()
+def _end_with_parent(wait_for_parent: Callable[[], Any]) -> None:
+    wait_for_parent()
     os.kill(os.getpid(), signal.SIGTERM)
     time.sleep(GRACE_S)
     os._exit(TERMINATED)
-
-
-@contextlib.contextmanager
-def _signals_held() -> Iterator[None]:
-    """Block Ctrl-C and SIGTERM within the block, also for processes that it starts.
-
-    Without this a worker that is still importing would print a traceback, and a parent that ends
-    would miss one that is half started. Workers unblock them once they are ready.
-    """
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    came: list[int] = []
-    # Other threads may take a signal that this one blocks; Python handles it here nevertheless.
-    handlers = {n: signal.signal(n, lambda number, _: came.append(number)) for n in _HELD}
-    mask = signal.pthread_sigmask(signal.SIG_BLOCK, _HELD) if _HAS_MASKS else None
-    try:
-        yield
-    finally:
-        if mask is not None:
-            signal.pthread_sigmask(signal.SIG_SETMASK, mask)
-        for number, handler in handlers.items():
-            signal.signal(number, handler)
-        if came:
-            signal.raise_signal(came[0])

@@ -88,13 +88,13 @@ def _name(loaded: LoadedConfig) -> str:
 
 
 def _data(loaded: LoadedConfig) -> dict[str, Any]:
-    return {"name": _name(loaded), "path": str(loaded.path), "config": loaded.config.model_dump()}
+    return {"name": _name(loaded), "path": str(loaded.path), "config": loaded.config.data()}
 
 
 def _cell(config: Config, key: str) -> str:
     from fa4gen.config.expectations import shown
 
-    value = config.model_dump()[key]
+    value = config.data()[key]
     if value is None:
         return "none"
     if not isinstance(value, dict):
@@ -106,5 +106,6 @@ def _tuned(config: Config, columns: Sequence[str]) -> str:
     """Return the other keys that do not have their default: "cta_group: 2, lse: false"."""
     from fa4gen.config.expectations import shown
 
-    given = config.model_dump(exclude_defaults=True, exclude={"name", *columns})
-    return ", ".join(f"{key}: {shown(value)}" for key, value in given.items())
+    given = config.data(only_changed=True)
+    others = [key for key in given if key not in ("name", *columns)]
+    return ", ".join(f"{key}: {shown(given[key])}" for key in others)

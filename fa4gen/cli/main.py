@@ -188,6 +188,30 @@ def main(args: Sequence[str] | None = None) -> int:
     run = RunOptions(asked_format(args))
     _take_signals()
     try:
+        status = _run(args, run)
+        sys.stdout.flush()
+    except BrokenPipeError as error:  # while an error's document is printed
+        if error.filename is not None:
+            raise
+        _discard_stdout()
+        return CLOSED_PIPE
+    except OSError as error:
+        if not _stdout_fails():
+            raise
+        _discard_stdout()
+        run.output_format = "text"
+        reason = (error.strerror or "").lower()
+        problem = Problem(
+            f"results cannot be written to stdout: {reason}",
+            "Make room, or print to another place.",
+        )
+        return _report((problem,), ConfigError.exit_status, run)
+    return status
+
+
+def _run(args: Sequence[str], run: RunOptions) -> int:
+    """Run the command line, report what ended it and return the exit status."""
+    try:
         status = group.main(
             args,
             prog_name="fa4gen",
@@ -205,16 +229,8 @@ def main(args: Sequence[str] | None = None) -> int:
     except OSError as error:
         if error.filename is not None:
             return _report((_path_problem(error),), ConfigError.exit_status, run)
-        if not _stdout_fails():
-            if problem := _disk_problem(error):
-                return _report((problem,), ConfigError.exit_status, run)
+        if _stdout_fails() or not (problem := _disk_problem(error)):
             raise
-        _discard_stdout()
-        reason = (error.strerror or "").lower()
-        problem = Problem(
-            f"results cannot be written to stdout: {reason}",
-            "Make room, or print to another place.",
-        )
         return _report((problem,), ConfigError.exit_status, run)
     return status if isinstance(status, int) else 0
 

@@ -125,6 +125,11 @@ def report_problems(
     problems: Sequence[Problem], exit_status: int, output_format: OutputFormat
 ) -> None:
     """Print the problems that ended a command."""
+    for problem in problems:
+        if output_format == "github":
+            note(annotation("error", problem))
+        else:
+            note(f"error: {problem}" if not problem.place else str(problem))
     if output_format == "json":
         print_json(
             {
@@ -132,8 +137,3 @@ def report_problems(
                 "problems": [problem_data(problem) for problem in problems],
             }
         )
-    for problem in problems:
-        if output_format == "github":
-            note(annotation("error", problem))
-        else:
-            note(f"error: {problem}" if not problem.place else str(problem))

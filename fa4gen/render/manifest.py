@@ -12,6 +12,8 @@ import json
 import math
 from typing import TYPE_CHECKING, Any
 
+from fa4gen.strict import Strict
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
@@ -39,7 +41,7 @@ def config_sha256(config: Config) -> str:
 
 def config_data(config: Config) -> dict[str, Any]:
     """Return the validated config as JSON data, in the schema's order."""
-    return config.model_dump(mode="json")
+    return config.data()
 
 
 def plan_data(plan: Plan) -> dict[str, Any]:
@@ -123,8 +125,8 @@ def json_data(value: Any) -> Any:
         return {str(key): json_data(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
         return [json_data(item) for item in value]
-    if hasattr(value, "model_dump"):
-        return value.model_dump(mode="json")
+    if isinstance(value, Strict):
+        return value.data()
     raise TypeError(f"{type(value).__name__} cannot be written as JSON")
 
 

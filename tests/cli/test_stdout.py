@@ -45,6 +45,36 @@ def test_a_reader_that_left(command: str) -> None:
     assert done.stderr == "141\n"
 
 
+WRONG = ["nope", "list --bogus", "list no_such", "sweep --shard 0/1 x.yaml"]
+
+
+@pytest.mark.skipif(os.name != "posix", reason="POSIX shells")
+@pytest.mark.parametrize("command", WRONG)
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+def test_errors_under_json_whose_reader_left(command: str, unbuffered: str) -> None:
+    done = run(
+        f"{{ sleep 0.2; {FA4GEN} {command} --format json; echo $? >&2; }} | true",
+        PYTHONUNBUFFERED=unbuffered,
+    )
+    *problems, status = done.stderr.splitlines()
+    assert status == "141"
+    assert problems
+    assert "Exception ignored" not in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full")
+@pytest.mark.parametrize("command", WRONG)
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+def test_errors_under_json_on_a_full_disk(command: str, unbuffered: str) -> None:
+    done = run(f"{FA4GEN} {command} --format json >/dev/full", PYTHONUNBUFFERED=unbuffered)
+    assert done.returncode == 2
+    *problems, last, _ = done.stderr.splitlines()
+    assert problems
+    assert last.startswith("error: results cannot be written to stdout: no space left")
+    assert "Traceback" not in done.stderr
+
+
 @pytest.mark.skipif(os.name != "posix", reason="POSIX shells")
 def test_a_closed_stderr_changes_nothing() -> None:
     closed = run(f"{FA4GEN} list 2>&-")

@@ -14,9 +14,9 @@ from fa4gen.errors import ConfigError, Problem
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from pydantic import BaseModel
+    from fa4gen.strict import Strict
 
-C = TypeVar("C", bound="BaseModel")
+C = TypeVar("C", bound="Strict")
 
 Changes = Mapping[str, object]
 """Config keys with new values, as they would be written in YAML."""
@@ -72,7 +72,7 @@ def refuse_faults(config: C, find_faults: Callable[[C], Sequence[Fault]]) -> Non
 
 def changed(config: C, changes: Changes) -> C:
     """Return ``config`` as it would be with ``changes`` written into it."""
-    return type(config).model_validate({**config.model_dump(exclude_unset=True), **changes})
+    return type(config).model_validate({**config.data(only_given=True), **changes})
 
 
 def _in_words(offers: Sequence[Changes]) -> str:
@@ -88,7 +88,7 @@ def _in_words(offers: Sequence[Changes]) -> str:
     return f"Set {'; or '.join(words)}."
 
 
-def _key(config: BaseModel, fault: Fault) -> str:
+def _key(config: Strict, fault: Fault) -> str:
     """Return the first key of the fault that the config gives a value."""
     written = (key for key in fault.keys if key in config.model_fields_set)
     return next((key for key in written if getattr(config, key) != "auto"), fault.keys[0])

@@ -3,16 +3,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
-from pydantic import BaseModel
 
 from fa4gen.designs.shared.refusal import Changes, Fault, changed, refuse_faults
 from fa4gen.errors import ConfigError, Problem
+from fa4gen.strict import Strict
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
 
-class Box(BaseModel):
+class Box(Strict):
     width: int = 1
     height: int | str = "auto"
     lid: bool = False
