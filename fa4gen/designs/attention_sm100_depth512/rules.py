@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 
 def faults(values: Values) -> Iterator[Fault]:
     """Yield what the config asks for that cannot work."""
-    yield from limits.dense_alone(values.config)
     yield from _geometry(values)
     yield from _stages(values)
     yield from _registers(values)

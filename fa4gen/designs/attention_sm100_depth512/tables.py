@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 from fa4gen.designs.attention_sm100_depth512.values import BLOCK_KEYS, CTA_ROWS, DEPTH, PART
 from fa4gen.designs.shared.blackwell_attention import OUT_BYTES
 from fa4gen.designs.shared.model import Role
-from fa4gen.designs.shared.tensor_maps import operand_map
+from fa4gen.designs.shared.tensor_maps import clipped_tensors, operand_maps
 
 if TYPE_CHECKING:
     from fa4gen.designs.attention_sm100_depth512.values import Values
     from fa4gen.designs.shared.model import TensorMapPlan
+    from fa4gen.designs.shared.tensor_maps import Tensor
 
 OUT_PANEL_COLUMNS = 64
 
@@ -36,19 +38,19 @@ def attention_roles(values: Values) -> tuple[Role, ...]:
 
 def attention_tensor_maps(values: Values) -> tuple[TensorMapPlan, ...]:
     """Return the maps: a box is what one TMA copy brings: a part of Q, of K, of V, half of O."""
-    columns, size = values.panel_columns, values.element_bytes
-    panels = PART // columns
+    config, panels = values.config, PART // values.panel_columns
+    rows = PART if config.page_size is None else math.gcd(PART, config.page_size)
+    inputs: dict[Tensor, tuple[int, int]] = {
+        "query": (CTA_ROWS, panels),
+        "key": (rows, panels),
+        "value": (rows, panels),
+    }
+    out: dict[Tensor, tuple[int, int]] = {"out": (CTA_ROWS, DEPTH // 2 // OUT_PANEL_COLUMNS)}
+    clipped = clipped_tensors(config)
     return (
-        operand_map(
-            "query", panel_columns=columns, rows=CTA_ROWS, panels=panels, element_bytes=size
-        ),
-        operand_map("key", panel_columns=columns, rows=PART, panels=panels, element_bytes=size),
-        operand_map("value", panel_columns=columns, rows=PART, panels=panels, element_bytes=size),
-        operand_map(
-            "out", panel_columns=OUT_PANEL_COLUMNS, rows=CTA_ROWS,
-            panels=DEPTH // 2 // OUT_PANEL_COLUMNS, element_bytes=OUT_BYTES,
-        ),
-    )  # fmt: skip
+        *operand_maps(inputs, values.panel_columns, values.element_bytes, clipped),
+        *operand_maps(out, OUT_PANEL_COLUMNS, OUT_BYTES, clipped),
+    )
 
 
 def summarise(values: Values) -> tuple[str, ...]:
@@ -64,4 +66,6 @@ def summarise(values: Values) -> tuple[str, ...]:
     ]
     if config.resolved_score.words:
         lines.append(config.resolved_score.words)
+    if config.has_tile_lengths:
+        lines.append(f"batching {config.batching}; keys {config.resolved_keys}")
     return tuple(lines)
