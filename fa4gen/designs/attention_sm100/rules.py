@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from fa4gen.designs.attention_sm100.suggested_fixes import back_to_auto
 from fa4gen.designs.attention_sm100.values import KEY_STEP, TILE_ROWS, panel_columns
-from fa4gen.designs.shared.limits import dense_alone, range_of_fp8
+from fa4gen.designs.shared.limits import range_of_fp8
 from fa4gen.designs.shared.refusal import Changes, Fault
 
 if TYPE_CHECKING:
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
 def broken_rules(values: Values) -> Iterator[Fault]:
     """Yield what the config asks for that does not go together."""
-    yield from dense_alone(values.config)
     yield from _rows(values)
     yield from _parts_of_depth(values)
     yield from _parts_of_keys(values)

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 from fa4gen.designs.attention_sm100.values import TILE_ROWS
 from fa4gen.designs.shared.blackwell_attention import OUT_BYTES
 from fa4gen.designs.shared.model import Role
-from fa4gen.designs.shared.tensor_maps import operand_map
+from fa4gen.designs.shared.tensor_maps import clipped_map, clipped_tensors, operand_map
 
 if TYPE_CHECKING:
     from fa4gen.designs.attention_sm100.values import Values
     from fa4gen.designs.shared.model import TensorMapPlan
+    from fa4gen.designs.shared.tensor_maps import Tensor
 
 
 def attention_roles(values: Values) -> tuple[Role, ...]:
@@ -41,30 +43,31 @@ def attention_tensor_maps(values: Values) -> tuple[TensorMapPlan, ...]:
     """Return the maps: a box is what one TMA copy brings.
 
     Q: a part of a query tile; K: a part of a block; V: a block; O: a query tile. In a pair a CTA
-    brings half of the keys of K, and half of the columns of V.
+    brings half of the keys of K, and half of the columns of V. Of clipped tensors a box is a panel
+    of that; of pages, the rows in it that one page has.
     """
     config = values.config
     parts = values.num_panels // values.num_qk_stages
     value_panels = values.value_depth // values.value_panel_columns // config.cta_group
-    size = values.element_bytes
+    clipped = clipped_tensors(config)
+
+    def keys(rows: int) -> int:
+        return rows if config.page_size is None else math.gcd(rows, config.page_size)
+
+    def of(tensor: Tensor, columns: int, rows: int, panels: int, size: int) -> TensorMapPlan:
+        if tensor in clipped:
+            return clipped_map(tensor, panel_columns=columns, rows=rows, element_bytes=size)
+        return operand_map(
+            tensor, panel_columns=columns, rows=rows, panels=panels, element_bytes=size
+        )
+
+    size, out_columns = values.element_bytes, values.out_panel_columns
     return (
-        operand_map(
-            "query", panel_columns=values.panel_columns, rows=TILE_ROWS, panels=parts,
-            element_bytes=size,
-        ),
-        operand_map(
-            "key", panel_columns=values.panel_columns, rows=values.BN // config.cta_group,
-            panels=parts, element_bytes=size,
-        ),
-        operand_map(
-            "value", panel_columns=values.value_panel_columns, rows=values.BN, panels=value_panels,
-            element_bytes=size,
-        ),
-        operand_map(
-            "out", panel_columns=values.out_panel_columns, rows=TILE_ROWS,
-            panels=values.value_depth // values.out_panel_columns, element_bytes=OUT_BYTES,
-        ),
-    )  # fmt: skip
+        of("query", values.panel_columns, TILE_ROWS, parts, size),
+        of("key", values.panel_columns, keys(values.BN // config.cta_group), parts, size),
+        of("value", values.value_panel_columns, keys(values.BN), value_panels, size),
+        of("out", out_columns, TILE_ROWS, values.value_depth // out_columns, OUT_BYTES),
+    )
 
 
 def summarise(values: Values) -> tuple[str, ...]:
@@ -89,6 +92,8 @@ def summarise(values: Values) -> tuple[str, ...]:
     ]
     if config.resolved_score.words:
         lines.append(config.resolved_score.words)
+    if config.has_tile_lengths:
+        lines.append(f"batching {config.batching}; keys {config.resolved_keys}")
     if values.is_pair:
         lines.append("a pair of CTAs multiplies together, each with half of keys and values")
     return tuple(lines)

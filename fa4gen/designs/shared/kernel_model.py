@@ -75,6 +75,11 @@ class KernelPlan:
         raise NotImplementedError
 
     @property
+    def is_paged(self) -> bool:
+        """Whether a warp copies rows of pages together, where one thread copies what is dense."""
+        return False
+
+    @property
     def has_tile_lengths(self) -> bool:
         """Whether rows or keys differ from tile to tile: a tile then brings its lengths along."""
         return False
