@@ -130,7 +130,9 @@ class AttentionConfig(AttentionKeys):
     dtype: Literal["bf16", "fp16"]
     """Element type of query, key, value and output. Sums are kept in float32."""
     depth: Annotated[Literal[64, 96, 128, 192, 256, 512], Whole]
-    """Head dimension, in elements; 512 needs cta_group: 2."""
+    """Head dimension of query and key, in elements; 512 needs cta_group: 2."""
+    value_depth: Annotated[Literal[64, 96, 128, 192, 256, 512], Whole] | Auto = "auto"
+    """Head dimension of value and output; as depth when not given."""
     cta_group: Annotated[Literal[1, 2], Whole] = 1
     """2: a cluster pair works on neighbouring query tiles and shares K and V by multicast."""
     BM: Annotated[int, Field(ge=64, le=192, multiple_of=64)] | Auto = "auto"
@@ -157,6 +159,20 @@ class AttentionConfig(AttentionKeys):
     """Rescale the output only when a row's maximum grew by more than this, in powers of two."""
     registers: RegisterBudget | Auto = "auto"
     """Registers per thread of the producer and of each consumer."""
+
+    @property
+    def resolved_value_depth(self) -> int:
+        """Columns of value and output."""
+        return self.depth if self.value_depth == "auto" else self.value_depth
+
+    @model_validator(mode="after")
+    def _depths_go_together(self) -> AttentionConfig:
+        if self.value_depth == 512 != self.depth:
+            raise ValueError(
+                f"value_depth: 512 is for depth 512 alone, whose pair of CTAs divides the columns; "
+                f"depth is {self.depth}"
+            )
+        return self
 
     @model_validator(mode="after")
     def _tile_matches_warpgroups(self) -> AttentionConfig:

@@ -114,11 +114,11 @@ def test_registers_of_the_roles_of_another_architecture(refuse: Refuse) -> None:
 
 
 def test_a_key_of_another_architecture_is_no_misspelling(refuse: Refuse) -> None:
-    problems = refuse(HEAD + "value_depth: 64\n")
+    problems = refuse(HEAD + "kv_ring: fused\n")
 
     assert [p.message for p in problems] == [
         "the key depth is missing",
-        "unknown key value_depth for arch sm_90a",
+        "unknown key kv_ring for arch sm_90a",
     ]
 
 
@@ -156,7 +156,7 @@ def test_a_family_that_is_not_there(refuse: Refuse, kernel: str, message: str, r
     [
         (GEMM, "depth: 64", 1, "unknown key depth for kernel gemm",
          "It is a key of kernel attention: remove it, or change kernel."),
-        (GEMM, "value_depth: 64", 1, "unknown key value_depth for kernel gemm",
+        (GEMM, "kv_ring: fused", 1, "unknown key kv_ring for kernel gemm",
          "It is a key of kernel attention with arch sm_100a and sm_103a: "
          "remove it, or change kernel."),
         (GEMM, "scheduler: static", 1, "unknown key scheduler for arch sm_90a",

@@ -140,6 +140,14 @@ def test_a_config_is_a_value() -> None:
         config.BN = 64
 
 
+def test_values_as_deep_as_512_need_keys_as_deep() -> None:
+    assert config_with(depth=192, value_depth=128).resolved_value_depth == 128
+    assert config_with(depth=512, value_depth=512).resolved_value_depth == 512
+    with pytest.raises(ValidationError) as caught:
+        config_with(depth=256, value_depth=512)
+    assert "value_depth: 512 is for depth 512" in str(caught.value)
+
+
 def test_tile_rows_and_warpgroups_must_agree() -> None:
     assert config_with(BM=128, num_consumer_warpgroups=2).BM == 128
     with pytest.raises(ValidationError) as caught:

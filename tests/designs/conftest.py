@@ -32,6 +32,7 @@ _OPTIONAL = {
     "mask": st.sampled_from(["none", "causal"])
     | st.builds(lambda w: {"sliding_window": w + 1}, st.integers(0, 2**30 - 1))
     | st.builds(lambda a, b: {"sliding_window": {"left": a, "right": b}}, _extents, _extents),
+    "value_depth": _or_auto(st.sampled_from([64, 96, 128, 192, 256])),
     "lse": st.booleans(),
     "softcap": st.none() | st.floats(1e-4, 1e4),
     "cta_group": st.sampled_from([1, 2]),

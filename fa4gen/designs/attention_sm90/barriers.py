@@ -18,8 +18,8 @@ def attention_barriers(values: Values) -> tuple[Barrier, ...]:
     """Return the rows of the table, not yet placed in shared memory."""
     return (
         *_query_rows(values),
-        *_ring_rows(values, "key", "Q.K"),
-        *_ring_rows(values, "value", "P.V"),
+        *_ring_rows(values, "key", "Q.K", values.key_bytes),
+        *_ring_rows(values, "value", "P.V", values.value_bytes),
         *_tile_rows(values),
     )
 
@@ -52,7 +52,9 @@ def _query_rows(values: Values) -> tuple[Barrier, Barrier]:
     return full, empty
 
 
-def _ring_rows(values: Values, ring: str, product: str) -> tuple[Barrier, Barrier]:
+def _ring_rows(
+    values: Values, ring: str, product: str, block_bytes: int
+) -> tuple[Barrier, Barrier]:
     """Return full and empty of a ring; in a pair, each CTA fills half of both CTAs' slots."""
     half = ", half of them from the peer" if values.is_pair else ""
     full = barrier_row(
@@ -63,7 +65,7 @@ def _ring_rows(values: Values, ring: str, product: str) -> tuple[Barrier, Barrie
         f"the loader, then the bytes of the block{half}",
         "every consumer",
         f"a block of {ring}s has landed in its slot",
-        transaction_bytes=values.block_bytes,
+        transaction_bytes=block_bytes,
         cta="pair" if values.is_pair else "own",
     )
     empty = barrier_row(

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from fa4gen.designs.attention_sm90.values import Values
     from fa4gen.designs.shared.refusal import Changes, Fault
 
-TILE_KEYS = ("BM", "num_consumer_warpgroups", "depth")
+TILE_KEYS = ("BM", "num_consumer_warpgroups", "value_depth", "depth")
 LOADER_REGISTERS = {1: 24, 2: 32}
 """With fewer the loader spills; by ``cta_group``, since that of a pair multicasts."""
 
@@ -40,13 +40,18 @@ def exceeded_limits(values: Values) -> Iterator[Fault]:
 def _shared_memory(values: Values) -> Iterator[Fault]:
     needed = dynamic_shared_bytes(attention_regions(values))
     warpgroups, stages = values.num_consumer_warpgroups, values.num_kv_stages
-    data = warpgroups * values.query_bytes + 2 * stages * values.block_bytes
+    data = warpgroups * values.query_bytes + stages * values.stage_bytes
+    stage = (
+        f"{stages} * 2 * {values.key_bytes}"
+        if values.key_bytes == values.value_bytes
+        else f"{stages} * ({values.key_bytes} + {values.value_bytes})"
+    )
     yield from limits.shared_memory(
         needed,
         values.arch.shared_bytes,
         [
             f"{warpgroups} * {values.query_bytes} for queries",
-            f"{stages} * 2 * {values.block_bytes} for stages of keys and values",
+            f"{stage} for stages of keys and values",
             f"{needed - data} for barriers, tiles and alignment",
         ],
         ("num_kv_stages", "BN", *TILE_KEYS),
@@ -57,7 +62,7 @@ def _shared_memory(values: Values) -> Iterator[Fault]:
 
 def _consumer_registers(values: Values) -> Iterator[Fault]:
     """Yield a fault where what must be in registers when Q.K is issued does not fit them."""
-    depth, block, chunks = values.config.depth, values.BN, values.num_pv_chunks_in_flight
+    depth, block, chunks = values.value_depth, values.BN, values.num_pv_chunks_in_flight
     chunks = min(chunks, values.num_chunks)
     working = working_registers(
         values.config,
@@ -82,7 +87,8 @@ def _consumer_registers(values: Values) -> Iterator[Fault]:
 
 def _wgmma_width(values: Values) -> Iterator[Fault]:
     """Yield a fault for a matrix product that ptxas does not compile for so many threads."""
-    products = (("Q.K", "BN", values.BN), ("P.V", "depth", values.config.depth))
+    of_values = "depth" if values.config.value_depth == "auto" else "value_depth"
+    products = (("Q.K", "BN", values.BN), ("P.V", of_values, values.value_depth))
     for name, key, columns in products:
         yield from limits.wgmma_width(
             values,

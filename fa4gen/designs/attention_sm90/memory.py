@@ -29,7 +29,8 @@ def attention_regions(values: Values) -> tuple[SharedRegion, ...]:
     config = values.config
     swizzle = f"{values.panel_columns * ELEMENT_BYTES}-byte swizzle"
     queries = f"{WARPGROUP_ROWS} x {config.depth} {config.dtype}, {swizzle}"
-    block = f"{values.BN} x {config.depth} {config.dtype}, {swizzle}"
+    keys = f"{values.BN} x {config.depth} {config.dtype}, {swizzle}"
+    block = f"{values.BN} x {values.value_depth} {config.dtype}, {swizzle}"
     staging = "; then the output on its way to global memory"
     warpgroups, stages = values.num_consumer_warpgroups, values.num_kv_stages
     return lay_out(
@@ -41,8 +42,8 @@ def attention_regions(values: Values) -> tuple[SharedRegion, ...]:
                 f"Queries, one slot a consumer warpgroup: {queries}"
                 + (staging if values.epilogue == "tma_store" else ""),
             ),
-            slots_of("key", stages, values.block_bytes, f"Ring of key blocks: {block}"),
-            slots_of("value", stages, values.block_bytes, f"Ring of value blocks: {block}"),
+            slots_of("key", stages, values.key_bytes, f"Ring of key blocks: {keys}"),
+            slots_of("value", stages, values.value_bytes, f"Ring of value blocks: {block}"),
             barrier_region(attention_barriers(values)),
             slots_of(
                 "tile",

@@ -27,6 +27,14 @@ def broken_rules(values: Values) -> Iterator[Fault]:
             keys=("overlap_epilogue", "epilogue"),
             remedies=([{"overlap_epilogue": False}], [{"epilogue": "direct"}]),
         )
+    if values.value_depth > config.depth and values.epilogue == "tma_store":
+        yield Fault(
+            kind="query slot too small",
+            message=f"epilogue: tma_store stages the output in the query slot, whose "
+            f"{config.depth} columns do not hold the {values.value_depth} of value_depth",
+            keys=("value_depth", "epilogue"),
+            remedies=([{"epilogue": "direct"}], [{"value_depth": "auto"}]),
+        )
     if config.num_pv_chunks_in_flight != "auto":
         yield from _broken_chunk_rules(values, config.num_pv_chunks_in_flight)
 

@@ -51,15 +51,13 @@ def attention_tensor_maps(values: Values) -> tuple[TensorMapPlan, ...]:
     block_rows = values.BN // 2 if values.is_pair else values.BN
     if values.config.page_size is not None:
         block_rows = math.gcd(block_rows, values.config.page_size)
-    block_box = (block_rows, 1 if values.is_pair else panels)
-    tile_box = (WARPGROUP_ROWS, panels)
     boxes: dict[Tensor, tuple[int, int]] = {
-        "query": tile_box,
-        "key": block_box,
-        "value": block_box,
+        "query": (WARPGROUP_ROWS, panels),
+        "key": (block_rows, 1 if values.is_pair else panels),
+        "value": (block_rows, 1 if values.is_pair else values.num_value_panels),
     }
     if values.epilogue == "tma_store":
-        boxes["out"] = tile_box
+        boxes["out"] = (WARPGROUP_ROWS, values.num_value_panels)
     return operand_maps(
         boxes, values.panel_columns, values.element_bytes, clipped_tensors(values.config)
     )
@@ -82,8 +80,11 @@ def summarise(values: Values) -> tuple[str, ...]:
     """Return the resolved parameters in words."""
     config = values.config
     output = "output from registers" if values.epilogue == "direct" else "output by TMA store"
+    depth = f"depth {config.depth}"
+    if values.value_depth != config.depth:
+        depth += f", of values {values.value_depth}"
     lines = [
-        f"{config.dtype}, sums in float32; depth {config.depth}; mask {config.resolved_mask.words}",
+        f"{config.dtype}, sums in float32; {depth}; mask {config.resolved_mask.words}",
         f"tiles of {values.BM} query rows x {values.BN} keys, "
         f"{counted(values.num_consumer_warpgroups, 'consumer warpgroup')}, "
         f"{counted(values.num_kv_stages, 'stage')}",

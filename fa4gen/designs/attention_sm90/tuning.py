@@ -40,11 +40,16 @@ CAUSAL = {
 """For masks in which warpgroups drop the blocks right of the diagonal that they do not see."""
 WINDOW = {**CAUSAL, 256: Tuning(2, 80, 2, False, FITS_SHARED)}
 """Both ends of a window are masked: at depth 256 that leaves no registers for a second tile."""
+LATENT = Tuning(3, 96, 3, False, FITS_REGISTERS)
+"""Depth 192 with values of 128 columns, whatever the mask: the output of depth 128."""
 
 
 def tuning_of(config: AttentionConfig) -> Tuning:
     """Return the measured values for the depth and mask of ``config``."""
-    mask = config.resolved_mask
+    mask, depth = config.resolved_mask, config.depth
+    if (depth, config.resolved_value_depth) == (192, 128):
+        return LATENT
+    depth = max(depth, config.resolved_value_depth)
     if mask.FIRST is not None:
-        return WINDOW[config.depth]
-    return (DENSE if mask.LAST is None else CAUSAL)[config.depth]
+        return WINDOW[depth]
+    return (DENSE if mask.LAST is None else CAUSAL)[depth]

@@ -40,7 +40,7 @@ def working_registers(
     those without spills and with wgmma overlapped that leave this many registers, and of those that
     leave fewer most with spills.
     """
-    depth = config.depth
+    depth = config.resolved_value_depth
     needed = 8 + block // 8 + (depth // 8 if depth <= 128 else 16 + depth // 16)
     if depth > 128 or block > 128:
         needed += 4 * bool(config.resolved_score.words)
@@ -89,19 +89,39 @@ class Values(DesignValues[AttentionConfig]):
         return WARPGROUP_ROWS * self.config.depth * ELEMENT_BYTES
 
     @property
-    def block_bytes(self) -> int:
-        """Bytes of a block of keys, or of values."""
+    def value_depth(self) -> int:
+        """Columns of value and output."""
+        return self.config.resolved_value_depth
+
+    @property
+    def key_bytes(self) -> int:
+        """Bytes of a block of keys."""
         return self.BN * self.config.depth * ELEMENT_BYTES
 
     @property
+    def value_bytes(self) -> int:
+        """Bytes of a block of values."""
+        return self.BN * self.value_depth * ELEMENT_BYTES
+
+    @property
+    def stage_bytes(self) -> int:
+        """Bytes of a slot of both rings."""
+        return self.key_bytes + self.value_bytes
+
+    @property
     def panel_columns(self) -> int:
-        """Columns of a swizzled panel: as many as tile the depth."""
-        return 64 if self.config.depth % 64 == 0 else 32
+        """Columns of a swizzled panel: as many as tile the depths of keys and values."""
+        return 64 if self.config.depth % 64 == 0 == self.value_depth % 64 else 32
 
     @property
     def num_panels(self) -> int:
-        """Panels side by side along the depth."""
+        """Panels of queries and keys side by side."""
         return self.config.depth // self.panel_columns
+
+    @property
+    def num_value_panels(self) -> int:
+        """Panels of values and output side by side."""
+        return self.value_depth // self.panel_columns
 
 
 def decide(
@@ -113,6 +133,7 @@ def decide(
     """
     log = ChoiceLog(config)
     take_keys(config, log)
+    log.take("value_depth", config.value_depth, config.depth, "as depth")
     tuning = tuning_of(config)
     warpgroups = _warpgroups(config, tuning, log)
     registers = _registers(config, warpgroups)
@@ -169,7 +190,7 @@ def _free_registers(
     if overlaps == "auto":
         overlaps = tuning.overlap_epilogue and config.epilogue != "tma_store"
     working = working_registers(config, block, warpgroups, overlap_epilogue=overlaps)
-    return registers.consumer - working - config.depth // 2 - block // 2
+    return registers.consumer - working - config.resolved_value_depth // 2 - block // 2
 
 
 def _warpgroups(config: AttentionConfig, tuning: Tuning, log: ChoiceLog) -> int:
@@ -182,7 +203,7 @@ def _warpgroups(config: AttentionConfig, tuning: Tuning, log: ChoiceLog) -> int:
         else:
             log.note("num_consumer_warpgroups", warpgroups, "config")
         return warpgroups
-    depth = config.depth
+    depth = config.resolved_value_depth
     warpgroups = log.take(
         "num_consumer_warpgroups",
         config.num_consumer_warpgroups,
@@ -251,7 +272,7 @@ def _stages(values: Values, most_stages: Callable[[Values], int], log: ChoiceLog
     fit = most_stages(values)
     room = (
         f"shared memory ({values.arch.shared_bytes} bytes, queries take "
-        f"{values.num_consumer_warpgroups * values.query_bytes}, a stage {2 * values.block_bytes})"
+        f"{values.num_consumer_warpgroups * values.query_bytes}, a stage {values.stage_bytes})"
     )
     reason = (
         f"two were measured to be as fast as more; {fit} would fit {room}"

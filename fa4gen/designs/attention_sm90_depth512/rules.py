@@ -9,6 +9,7 @@ from fa4gen.designs.attention_sm90_depth512.values import (
     BLOCK_KEYS,
     CONSUMER_WARPGROUPS,
     CTA_GROUP,
+    DEPTH,
     RING_SLOTS,
     TILE_ROWS,
 )
@@ -32,6 +33,11 @@ class _Fixed:
 
 
 _FIXED = (
+    _Fixed(
+        "value_depth",
+        ("auto", DEPTH),
+        "each CTA of the pair holds half of 512 columns of value and output",
+    ),
     _Fixed(
         "cta_group",
         (CTA_GROUP,),

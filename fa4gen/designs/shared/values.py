@@ -121,7 +121,7 @@ def hopper_attention_fields(
         "tile_list": tile_list_plan(config, tile_rows),
         "out_dtype": config.dtype,
         "out_element_bytes": values.element_bytes,
-        "value_depth": config.depth,
+        "value_depth": config.resolved_value_depth,
         "has_descales": False,
         "rescale_threshold": as_float32_constant(config.rescale_threshold),
         "producer_registers": registers.producer,

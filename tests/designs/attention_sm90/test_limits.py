@@ -92,6 +92,13 @@ def test_who_follows_the_first_offers_ends_with_a_plan(
             "Set num_kv_stages: 2; or BN: 128.",
         ),
         (
+            {"depth": 192, "value_depth": 128, "num_kv_stages": 3},
+            "num_kv_stages",
+            "shared memory: 3 * 24576 for queries + 3 * (36864 + 24576) for stages of keys and "
+            "values + 1232 for barriers, tiles and alignment = 259280 bytes, 232448 available",
+            "Set num_kv_stages: 2; or BN: 80; or num_consumer_warpgroups: 1.",
+        ),
+        (
             {"registers": {"producer": 32, "consumer": 168}},
             "registers",
             "registers: 128 * (32 + 3 * 168) = 68608 for all roles, but the launch has 65536",

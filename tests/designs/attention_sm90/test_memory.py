@@ -50,4 +50,7 @@ def test_the_map_says_what_lies_where(plan_of: Callable[..., AttentionPlan]) -> 
     )
     assert holds["key"] == "Ring of key blocks: 128 x 96 fp16, 64-byte swizzle"
     assert [region.name for region in plan.shared] == ["query", "key", "value", "barriers", "tile"]
+    latent = plan_of(depth=192, value_depth=128)
+    assert latent.region("key").holds == "Ring of key blocks: 96 x 192 bf16, 128-byte swizzle"
+    assert latent.region("value").holds == "Ring of value blocks: 96 x 128 bf16, 128-byte swizzle"
     assert "global memory" not in plan_of(epilogue="direct").region("query").holds

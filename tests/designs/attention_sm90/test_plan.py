@@ -113,14 +113,16 @@ def bytes_on_a_barrier_are_those_of_the_boxes(
 ) -> None:
     for tensor_map in plan.tensor_maps:
         if tensor_map.tensor == "out":
-            assert tensor_map.box_bytes == plan.region("query").slot_bytes
+            assert tensor_map.box_bytes == 64 * plan.value_depth * plan.element_bytes
+            assert tensor_map.box_bytes <= plan.region("query").slot_bytes
             continue
         slot = plan.region(tensor_map.tensor).slot_bytes
         boxes, rest = divmod(slot, tensor_map.box_bytes)
         assert rest == 0
         # In a pair each CTA copies half of the rows, one box for each panel.
         halved = plan.cta_group == 2 and tensor_map.tensor != "query"
-        assert boxes == (2 * plan.num_panels if halved else 1)
+        depth = plan.value_depth if tensor_map.tensor == "value" else plan.depth
+        assert boxes == (2 * depth // plan.panel_columns if halved else 1)
         full = plan.barrier(f"{tensor_map.tensor}_full")
         assert full.transaction_bytes == slot < 2**20
         assert full.slots == plan.region(tensor_map.tensor).slots
@@ -137,6 +139,7 @@ def tensor_maps_can_be_encoded(_config: AttentionConfig, plan: AttentionPlan) ->
         assert len(tensor_map.box) == len(tensor_map.dims) == 5
         assert tensor_map.box[0] == plan.panel_columns
         assert plan.panel_columns * plan.num_panels == plan.depth
+        assert plan.value_depth % plan.panel_columns == 0
         assert parameters[tensor_map.parameter] == "const __grid_constant__ TensorMap"
     stored = [m.tensor for m in plan.tensor_maps if m.direction == "store"]
     assert stored == (["out"] if plan.epilogue == "tma_store" else [])

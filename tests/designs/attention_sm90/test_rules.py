@@ -36,6 +36,13 @@ PlanOf = Callable[..., AttentionPlan]
             "Set overlap_epilogue: false; or epilogue: direct.",
         ),
         (
+            {"depth": 64, "value_depth": 128, "epilogue": "tma_store"},
+            "value_depth",
+            "epilogue: tma_store stages the output in the query slot, whose 64 columns do not hold "
+            "the 128 of value_depth",
+            "Set epilogue: direct; or value_depth: auto.",
+        ),
+        (
             {"overlap": False, "num_pv_chunks_in_flight": 2},
             "num_pv_chunks_in_flight",
             "num_pv_chunks_in_flight: 2 needs overlap: without it, all of P.V is waited for before "

@@ -33,6 +33,23 @@ def test_auto_takes_what_was_measured(
     assert (plan.epilogue, plan.scheduler, plan.ping_pong) == ("direct", "dynamic", False)
 
 
+@pytest.mark.parametrize("mask", MASKS, ids=str)
+def test_multi_head_latent_attention_has_three_warpgroups(plan_of: PlanOf, mask: object) -> None:
+    plan = plan_of(depth=192, value_depth=128, mask=mask)
+    assert (plan.BM, plan.BN, plan.num_kv_stages) == (192, 96, 2)
+    assert choice(plan, "value_depth") == Choice("value_depth", 128, "config", "")
+    assert choice(plan_of(), "value_depth") == Choice("value_depth", 128, "auto", "as depth")
+
+
+@pytest.mark.parametrize(("depth", "value_depth"), [(64, 256), (256, 64), (128, 192), (96, 128)])
+def test_other_pairs_take_the_tile_of_the_deeper_one(
+    plan_of: PlanOf, depth: int, value_depth: int
+) -> None:
+    plan, deeper = plan_of(depth=depth, value_depth=value_depth), max(depth, value_depth)
+    assert (plan.BM, plan.BN) == (plan_of(depth=deeper).BM, plan_of(depth=deeper).BN)
+    assert plan.panel_columns == (32 if depth == 96 else 64)
+
+
 def test_tile_rows_and_warpgroups_fix_each_other(plan_of: PlanOf) -> None:
     assert plan_of(BM=128).num_consumer_warpgroups == 2
     assert plan_of(num_consumer_warpgroups=1).BM == 64
