@@ -46,10 +46,10 @@ LATENT = Tuning(3, 96, 3, False, FITS_REGISTERS)
 
 def tuning_of(config: AttentionConfig) -> Tuning:
     """Return the measured values for the depth and mask of ``config``."""
-    mask, depth = config.resolved_mask, config.depth
-    if (depth, config.resolved_value_depth) == (192, 128):
+    mask, depths = config.resolved_mask, (config.depth, config.resolved_value_depth)
+    if depths == (192, 128):
         return LATENT
-    depth = max(depth, config.resolved_value_depth)
+    depth = max(depths)
     if mask.FIRST is not None:
         return WINDOW[depth]
     return (DENSE if mask.LAST is None else CAUSAL)[depth]
