@@ -23,7 +23,7 @@
 //   tile_full    2 x   1  the next tile is in its slot
 //   tile_empty   2 x  12  the tile has been read
 //
-// Config sha256 a95b4e76ba95f464d99c8fbba58a2ccdc014ed609fa24dc5391c77978bc3ec5d
+// Config sha256 3bde88ca9287f21049b43a4fe08c59a2aa5558fb7400bc576d066c0751f9f541
 
 #include "d128_causal_bf16_barriers.h"
 #include "d128_causal_bf16_device.cuh"

@@ -24,7 +24,7 @@
 //   tile_full    2 x   1  the next tile is in its slot
 //   tile_empty   2 x  25  the tile has been read
 //
-// Config sha256 e4c358477654c99dbabfef1e65a16cb5c5d5976c22f5bd4f5b36955f56099f91
+// Config sha256 e32398e25260bf2e7d9ea19058c6f126f18efbeea0f788103d79ee54617c949f
 
 #include "d128_causal_pair_bf16_barriers.h"
 #include "d128_causal_pair_bf16_device.cuh"

@@ -22,7 +22,7 @@
 //   tile_full    2 x   1  the next tile is in its slot
 //   tile_empty   2 x   8  the tile has been read
 //
-// Config sha256 dfe4ea6c4ec009a5f0bb5082c94f35479b65dd0fdabd927758f95d3291261402
+// Config sha256 45f0c048af37e04672578128bd94036ab110638693fe0e0de73714c694b4c08f
 
 #include "d128_causal_pingpong_bf16_barriers.h"
 #include "d128_causal_pingpong_bf16_device.cuh"

@@ -24,7 +24,7 @@
 //   tile_full    2 x   1  the next tile is in its slot
 //   tile_empty   2 x  12  the tile has been read
 //
-// Config sha256 3aad521010fa28cbc9faa53152c7614b04fca45c14169d82b50126609c1019a2
+// Config sha256 1c16ed64270410c8f846337e54cedbbc061d7c97acaa4ec25508b7dec5ef4793
 
 #include "d128_causal_softcap_bf16_barriers.h"
 #include "d128_causal_softcap_bf16_device.cuh"

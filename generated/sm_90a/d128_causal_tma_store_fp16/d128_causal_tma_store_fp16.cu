@@ -23,7 +23,7 @@
 //   tile_full    2 x   1  the next tile is in its slot
 //   tile_empty   2 x  12  the tile has been read
 //
-// Config sha256 05ee32de1ce8330502658ba8785f3f2c787bfeb588c6abc7d0cefe88ca3aa11b
+// Config sha256 0a46bb1fb30fa6ddb50762bac8b6fb6ad0d41fe531e45af9b5cb5810f4fb705a
 
 #include "d128_causal_tma_store_fp16_barriers.h"
 #include "d128_causal_tma_store_fp16_device.cuh"

@@ -23,7 +23,7 @@
 //   tile_full    2 x   1  the next tile is in its slot
 //   tile_empty   2 x  12  the tile has been read
 //
-// Config sha256 999100c960fc20c57e1b9decfec1d606ac9f69cb77c19dd08ee0b869a67ae9a5
+// Config sha256 9267200a8d00284cbf53b23e270dd028559bf91bc250be0537ce6d6465a597bb
 
 #include "d128_chunked_bf16_barriers.h"
 #include "d128_chunked_bf16_device.cuh"

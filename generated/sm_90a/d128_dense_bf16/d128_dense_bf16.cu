@@ -23,7 +23,7 @@
 //   tile_full    2 x   1  the next tile is in its slot
 //   tile_empty   2 x  12  the tile has been read
 //
-// Config sha256 29f06f5c4ac54115cd12e7eb07669d499b7bee6b0700fee41fdd7781b261623b
+// Config sha256 95b4752cd9db7670e4cd19a7e17403ef7e52fb2388bd0c9e26360daf888fe4a0
 
 #include "d128_dense_bf16_barriers.h"
 #include "d128_dense_bf16_device.cuh"

@@ -23,7 +23,7 @@
 //   tile_full    2 x   1  the next tile is in its slot
 //   tile_empty   2 x  12  the tile has been read
 //
-// Config sha256 f278ae98ce13f7739e106abd9b379f75719545cc5378ce80c3b333bd887f04e2
+// Config sha256 0a646e77554fdd793df9259e713a605c9f93f75f30d6d237efbc6f819b56faef
 
 #include "d128_dense_fp16_barriers.h"
 #include "d128_dense_fp16_device.cuh"

@@ -24,7 +24,7 @@
 //   tile_full    2 x   1  the next tile is in its slot
 //   tile_empty   2 x  12  the tile has been read
 //
-// Config sha256 e30a8d2382967431312e5a811c462250a468c6e26b8fd44a204ce15998e534ba
+// Config sha256 98ed037ea27d47e272204e4e26f2f462eab6044bb28262c5910b55adb16d2847
 
 #include "d128_dense_pair_bf16_barriers.h"
 #include "d128_dense_pair_bf16_device.cuh"

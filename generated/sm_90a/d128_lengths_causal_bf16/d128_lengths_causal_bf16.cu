@@ -24,7 +24,7 @@
 //   tile_full    2 x   1  the next tile is in its slot
 //   tile_empty   2 x  12  the tile has been read
 //
-// Config sha256 1878c214e7071003e0d67b9912046f1c6cd258fb5d2f8acf9748c065fbe6feee
+// Config sha256 acd3f4bc47d8a3278464b51a759d88739e116b1dfbb4ebbd70cce5cb761247c6
 
 #include "d128_lengths_causal_bf16_barriers.h"
 #include "d128_lengths_causal_bf16_device.cuh"

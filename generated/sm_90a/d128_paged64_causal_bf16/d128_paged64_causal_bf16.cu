@@ -24,7 +24,7 @@
 //   tile_full    2 x   1  the next tile is in its slot
 //   tile_empty   2 x  12  the tile has been read
 //
-// Config sha256 d83189f5a792acbe836cae341d6d85af525ca93f092099224022af9f0e1912e3
+// Config sha256 64e44efa9a90f5d6a37eb4e0445a819469dd4a5d821a2130c829843a36757743
 
 #include "d128_paged64_causal_bf16_barriers.h"
 #include "d128_paged64_causal_bf16_device.cuh"

@@ -23,7 +23,7 @@
 //   tile_full    2 x   1  the next tile is in its slot
 //   tile_empty   2 x  12  the tile has been read
 //
-// Config sha256 351e777cfd0180546888ab4039ca9c6c3bfb709b7e92beadbcac34e12b1cae4f
+// Config sha256 b6a5af3b338d0b2e039e43c83aa65010cbf8c9fa333324df7532975be55b15c5
 
 #include "d128_window_bf16_barriers.h"
 #include "d128_window_bf16_device.cuh"

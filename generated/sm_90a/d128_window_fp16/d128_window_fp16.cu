@@ -23,7 +23,7 @@
 //   tile_full    2 x   1  the next tile is in its slot
 //   tile_empty   2 x  12  the tile has been read
 //
-// Config sha256 f57e0c6ec192903f97847ac901b5de91da65c151e141d6741fbea48355326c40
+// Config sha256 83dfe11c763764ad3515fe091dfc199f43f67b58c5f2a15722853cf4e16af66a
 
 #include "d128_window_fp16_barriers.h"
 #include "d128_window_fp16_device.cuh"

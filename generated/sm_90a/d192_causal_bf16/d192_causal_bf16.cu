@@ -22,7 +22,7 @@
 //   tile_full    2 x   1  the next tile is in its slot
 //   tile_empty   2 x   8  the tile has been read
 //
-// Config sha256 9ef068fc417ac10e46ca9c2bea2849c822b59e98d5c16308710c526fde6a23c9
+// Config sha256 fcfdad245e2bb8b880cbf35102104048c71defeee40f673a60d7a27c40a7929b
 
 #include "d192_causal_bf16_barriers.h"
 #include "d192_causal_bf16_device.cuh"

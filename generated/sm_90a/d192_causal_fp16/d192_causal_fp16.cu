@@ -22,7 +22,7 @@
 //   tile_full    2 x   1  the next tile is in its slot
 //   tile_empty   2 x   8  the tile has been read
 //
-// Config sha256 e1c8e576c54bbed94e24ec9ba14f27df7fba7fca6d77a94912bc97882f7414d8
+// Config sha256 78f258fb44f60675428c78d7d34934132127c090553ea8a4523707d121019099
 
 #include "d192_causal_fp16_barriers.h"
 #include "d192_causal_fp16_device.cuh"

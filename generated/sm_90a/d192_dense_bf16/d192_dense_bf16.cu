@@ -22,7 +22,7 @@
 //   tile_full    2 x   1  the next tile is in its slot
 //   tile_empty   2 x   8  the tile has been read
 //
-// Config sha256 c5873290a592fdc7c6a95cc5953d30db100fb79b47d6d230bc4328b762444813
+// Config sha256 c8b79cb97bfb4a042b4d516e4ef93ba7e5fdd5fe3d76913da3b81122dd2dcbea
 
 #include "d192_dense_bf16_barriers.h"
 #include "d192_dense_bf16_device.cuh"

@@ -22,7 +22,7 @@
 //   tile_full    2 x   1  the next tile is in its slot
 //   tile_empty   2 x   8  the tile has been read
 //
-// Config sha256 8abe01b337ba5003ee1cff8337ea316de2f16591a0b1d1005388d1ba25810678
+// Config sha256 f6c9e64aae864731daeedd906373d0267c4cef8bf675b35be0a603c1220597da
 
 #include "d192_dense_fp16_barriers.h"
 #include "d192_dense_fp16_device.cuh"

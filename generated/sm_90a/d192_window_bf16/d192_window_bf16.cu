@@ -22,7 +22,7 @@
 //   tile_full    2 x   1  the next tile is in its slot
 //   tile_empty   2 x   8  the tile has been read
 //
-// Config sha256 cae0beb287c877eef556693bb0461847f13dee408948ecf5eae76e499f87fa1c
+// Config sha256 92c30fe49962f69abd8f850f18e22204d517606e342c3e4312d327d2ac471265
 
 #include "d192_window_bf16_barriers.h"
 #include "d192_window_bf16_device.cuh"

@@ -22,7 +22,7 @@
 //   tile_full    2 x   1  the next tile is in its slot
 //   tile_empty   2 x   8  the tile has been read
 //
-// Config sha256 3c85dea8cfa76d386d9b98e84e3a0e6c3ef88eabe80082d2e91f5eefdd63bd96
+// Config sha256 48227fd892d65ba2b50edf4529b01f96cb2bd032d78c15622c06fe3c841f7a72
 
 #include "d192_window_fp16_barriers.h"
 #include "d192_window_fp16_device.cuh"

@@ -22,7 +22,7 @@
 //   tile_full    2 x   1  the next tile is in its slot
 //   tile_empty   2 x   8  the tile has been read
 //
-// Config sha256 bc55a1d73cf288072245bcac94e6f8edf74ad4e4889d5e19ce62c934c9971cb8
+// Config sha256 080b34eac13d2532f84569cc5af30b0aa88e2eadebbaf77f4131bc931b879ac8
 
 #include "d256_causal_bf16_barriers.h"
 #include "d256_causal_bf16_device.cuh"

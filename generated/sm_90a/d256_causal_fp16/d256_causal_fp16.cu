@@ -22,7 +22,7 @@
 //   tile_full    2 x   1  the next tile is in its slot
 //   tile_empty   2 x   8  the tile has been read
 //
-// Config sha256 ef26ca83340667a6113ad2ad04d28fd2cac5a86c2bbe7e2d7a3159e6a959e434
+// Config sha256 ee88ae7dc687f458749ae6bf3ce07d30fef9b549fb5a081a8c69986caac9c6e3
 
 #include "d256_causal_fp16_barriers.h"
 #include "d256_causal_fp16_device.cuh"

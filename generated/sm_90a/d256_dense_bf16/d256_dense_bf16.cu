@@ -22,7 +22,7 @@
 //   tile_full    2 x   1  the next tile is in its slot
 //   tile_empty   2 x   8  the tile has been read
 //
-// Config sha256 3b23cc3677c0b066de149713f812b68f094d2f7d7cee885bdb599b39910c5f10
+// Config sha256 5a1ff68cb0e08e21a3478b48ec359449afd231c783d3bc7d994d0775aafc6f57
 
 #include "d256_dense_bf16_barriers.h"
 #include "d256_dense_bf16_device.cuh"

@@ -22,7 +22,7 @@
 //   tile_full    2 x   1  the next tile is in its slot
 //   tile_empty   2 x   8  the tile has been read
 //
-// Config sha256 fe063b9dfc7a139973ace7ee39b045c75d6f605c4f288467ca1d3d04099bd8f1
+// Config sha256 d58ce929e0742d9b835ed4393fa81fa8ba5247911243535a4e35415c1f131a02
 
 #include "d256_dense_fp16_barriers.h"
 #include "d256_dense_fp16_device.cuh"

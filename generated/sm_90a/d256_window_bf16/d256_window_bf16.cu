@@ -22,7 +22,7 @@
 //   tile_full    2 x   1  the next tile is in its slot
 //   tile_empty   2 x   8  the tile has been read
 //
-// Config sha256 79a02ea6ae6cfe37b9412e0b32b2b2745db189067e77f035ce4e4206a67d1b88
+// Config sha256 37b0a569c2c0a8c58b6e680bb768e7a604a6e028d47c68117a03b03e59d8c193
 
 #include "d256_window_bf16_barriers.h"
 #include "d256_window_bf16_device.cuh"

@@ -22,7 +22,7 @@
 //   tile_full    2 x   1  the next tile is in its slot
 //   tile_empty   2 x   8  the tile has been read
 //
-// Config sha256 c04c43c21328e6f62ba61c32740749d329272783b28941600eee155f51eb53ff
+// Config sha256 e72a1a2a6ad1d158470865e9d8ae5749bebc7afd8bf01066a4fb81376825fea1
 
 #include "d256_window_fp16_barriers.h"
 #include "d256_window_fp16_device.cuh"

@@ -28,7 +28,7 @@
 //   tile_full         2 x   1  the next tile is in its slot
 //   tile_empty        2 x  17  the tile has been read
 //
-// Config sha256 00b9fc9d426026feae513164cd333e7388b3cc8d3e2948c08450b2e708852dd4
+// Config sha256 ecdc71ed92e0f6134c64132eb52ed824bc0be01a2edd79f23ae58b394a3cbb87
 
 #include "d512_causal_bf16_barriers.h"
 #include "d512_causal_bf16_device.cuh"

@@ -28,7 +28,7 @@
 //   tile_full         2 x   1  the next tile is in its slot
 //   tile_empty        2 x  17  the tile has been read
 //
-// Config sha256 8010cfa4233767a2a1ef0d418f9b9f226b0bf63e122ca60cd0de2333dab2e640
+// Config sha256 f5235d48f61fd6a4a08a895e5a0988d64dd9f1764bd0f76d553142990d4c5be6
 
 #include "d512_causal_fp16_barriers.h"
 #include "d512_causal_fp16_device.cuh"

@@ -29,7 +29,7 @@
 //   tile_full         2 x   1  the next tile is in its slot
 //   tile_empty        2 x  17  the tile has been read
 //
-// Config sha256 9d20caa7a6dba98cecf061a60052ed6ced582463930878282f5e52ff28e88713
+// Config sha256 5a104c74eb94523620bb8bb1e4d39e04375307269ada08d9a718684d5ea7b8ea
 
 #include "d512_causal_softcap_bf16_barriers.h"
 #include "d512_causal_softcap_bf16_device.cuh"

@@ -28,7 +28,7 @@
 //   tile_full         2 x   1  the next tile is in its slot
 //   tile_empty        2 x  17  the tile has been read
 //
-// Config sha256 dc0a877e36edbf50157781684125b050da352a732262aa13962536342960314e
+// Config sha256 12ca7e95e4f057b40100e3e54410a6cd9bc34a71e4768774da928e81161d513b
 
 #include "d512_chunked_bf16_barriers.h"
 #include "d512_chunked_bf16_device.cuh"

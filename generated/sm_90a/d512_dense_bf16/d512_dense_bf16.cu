@@ -28,7 +28,7 @@
 //   tile_full         2 x   1  the next tile is in its slot
 //   tile_empty        2 x  17  the tile has been read
 //
-// Config sha256 67978f495de64b9abc5ff7d8d309eab230f9bc081b40c105657cec321caab01c
+// Config sha256 22ddb456fc6eae1be37bed76618d0f7a3df1067206f24195993def881699114f
 
 #include "d512_dense_bf16_barriers.h"
 #include "d512_dense_bf16_device.cuh"

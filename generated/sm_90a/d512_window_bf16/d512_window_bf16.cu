@@ -28,7 +28,7 @@
 //   tile_full         2 x   1  the next tile is in its slot
 //   tile_empty        2 x  17  the tile has been read
 //
-// Config sha256 9957eb8a773e5bfda78eba281dd66abc705dd609d1016bf017c22d2860d7034b
+// Config sha256 f7d36f86e8e7f49256fee0aac88fb649f858ffc8725ebde199151853c6b30abe
 
 #include "d512_window_bf16_barriers.h"
 #include "d512_window_bf16_device.cuh"

@@ -23,7 +23,7 @@
 //   tile_full    2 x   1  the next tile is in its slot
 //   tile_empty   2 x  12  the tile has been read
 //
-// Config sha256 702670a54ff2fe0b17402d26b5fcf46e923d4d8d81465eab6d84d3a0f52264cc
+// Config sha256 8dd8596d6ca58356bf664241472e931b5a62c2a214d824dfd12e88f0a872b22c
 
 #include "d64_band_fp16_barriers.h"
 #include "d64_band_fp16_device.cuh"

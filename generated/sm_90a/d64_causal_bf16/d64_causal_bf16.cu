@@ -23,7 +23,7 @@
 //   tile_full    2 x   1  the next tile is in its slot
 //   tile_empty   2 x  12  the tile has been read
 //
-// Config sha256 f65cad08bac415538ddf9ae32005068f45b4f231a0ff2a85cad3256d9083338a
+// Config sha256 0dba19c6670b3996908cf491e8fd3dc5b7ccab8d0a14371dac65130cf49e1e10
 
 #include "d64_causal_bf16_barriers.h"
 #include "d64_causal_bf16_device.cuh"

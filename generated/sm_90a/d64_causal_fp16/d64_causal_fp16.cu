@@ -23,7 +23,7 @@
 //   tile_full    2 x   1  the next tile is in its slot
 //   tile_empty   2 x  12  the tile has been read
 //
-// Config sha256 00172c23e03f68765dc403720702e156193cdf66a50d5e76d6f7be9772599b09
+// Config sha256 50a1fe58a51938f6379aae358cfa90229651393166fd9339dd0a1c2b8b6fc9fa
 
 #include "d64_causal_fp16_barriers.h"
 #include "d64_causal_fp16_device.cuh"

@@ -23,7 +23,7 @@
 //   tile_full    2 x   1  the next tile is in its slot
 //   tile_empty   2 x  12  the tile has been read
 //
-// Config sha256 884b9ab23450b63b09f2cfae437ed115938af7d190df8265dd5e6ccd0eb7ac89
+// Config sha256 47ab067bb933d7ffcbc81890a0727a9a5e9f9d127ddef38c520ad08638743aa4
 
 #include "d64_chunked_fp16_barriers.h"
 #include "d64_chunked_fp16_device.cuh"

@@ -23,7 +23,7 @@
 //   tile_full    2 x   1  the next tile is in its slot
 //   tile_empty   2 x  12  the tile has been read
 //
-// Config sha256 9980dbac58365eac2d97bf38e5299b4c9bcd930ef8b5fd0e2384f25dc28192f4
+// Config sha256 573140766dbd25b1626fb5cd1eb1dd494bd69a8d3e10339860d60036de2f1df5
 
 #include "d64_dense_bf16_barriers.h"
 #include "d64_dense_bf16_device.cuh"

@@ -23,7 +23,7 @@
 //   tile_full    2 x   1  the next tile is in its slot
 //   tile_empty   2 x  12  the tile has been read
 //
-// Config sha256 0d35bb6e2d1de079b18465f89457290664883e1b08635f4094576666cbb9dee5
+// Config sha256 347d66f49accfdb6bffcedc57c9448aecafc0ec4aa8b4974c9c6077df5a8bc8b
 
 #include "d64_dense_fp16_barriers.h"
 #include "d64_dense_fp16_device.cuh"

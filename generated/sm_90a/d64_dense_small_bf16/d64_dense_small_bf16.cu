@@ -21,7 +21,7 @@
 //   tile_full    2 x   1  the next tile is in its slot
 //   tile_empty   2 x   4  the tile has been read
 //
-// Config sha256 4f5e91a20a83a78fc50906e2140f245659dc7719b25f5cd2efb645227fad40c9
+// Config sha256 a03b24500d21b887a77c04fca0e9cd07b42f5c5cc30612e234523afb859dcf46
 
 #include "d64_dense_small_bf16_barriers.h"
 #include "d64_dense_small_bf16_device.cuh"

@@ -24,7 +24,7 @@
 //   tile_full    2 x   1  the next tile is in its slot
 //   tile_empty   2 x  12  the tile has been read
 //
-// Config sha256 d4bd14faa6db3a02a1182f730e94fef86a1d179c29ee4d87721f6acf49dbcbda
+// Config sha256 c13c33070c979bb6bb28c67fb83d18ec19b4561f82d285e62f036f1ada765fc6
 
 #include "d64_ragged_dense_bf16_barriers.h"
 #include "d64_ragged_dense_bf16_device.cuh"

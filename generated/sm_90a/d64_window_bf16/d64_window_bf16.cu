@@ -23,7 +23,7 @@
 //   tile_full    2 x   1  the next tile is in its slot
 //   tile_empty   2 x  12  the tile has been read
 //
-// Config sha256 be0ea2ddf2f01be9f8cbb1c9f103a242562e031ce07e7bcbc51b7b0d40168a29
+// Config sha256 3964a2aec9fb5fab5f670346f209c2edae4763d5564d19f47e38d932abed63a5
 
 #include "d64_window_bf16_barriers.h"
 #include "d64_window_bf16_device.cuh"

@@ -23,7 +23,7 @@
 //   tile_full    2 x   1  the next tile is in its slot
 //   tile_empty   2 x  12  the tile has been read
 //
-// Config sha256 36045c4a271868d662d1d7367ed060816b32aafcd8f6d0c9e004523d6ba34e77
+// Config sha256 d95e14ac116840c64781e986ae5dbc7ca7f66e7de401799b0f4db819244baf85
 
 #include "d64_window_fp16_barriers.h"
 #include "d64_window_fp16_device.cuh"

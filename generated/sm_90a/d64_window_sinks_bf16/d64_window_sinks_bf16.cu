@@ -23,7 +23,7 @@
 //   tile_full    2 x   1  the next tile is in its slot
 //   tile_empty   2 x  12  the tile has been read
 //
-// Config sha256 4f88e5501ca8d851da488799d4587581d2d08249d94ebf80fe0d632b2c56bd7a
+// Config sha256 ab5c03a709bcf06dac3fcc28887ac5b2ea642461d2bffa9fd7bf412e0ba2c5bd
 
 #include "d64_window_sinks_bf16_barriers.h"
 #include "d64_window_sinks_bf16_device.cuh"

@@ -23,7 +23,7 @@
 //   tile_full    2 x   1  the next tile is in its slot
 //   tile_empty   2 x  12  the tile has been read
 //
-// Config sha256 205b3bc3eae4a633fcd81cf411649099434695d3c1cae1282ddd0a1e7b6f1b6c
+// Config sha256 152593ac6c80a598893f6e54b3f4b15723b5e0572787293cdb4c512478e2e52e
 
 #include "d96_causal_bf16_barriers.h"
 #include "d96_causal_bf16_device.cuh"

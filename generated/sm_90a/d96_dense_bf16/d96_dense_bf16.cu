@@ -23,7 +23,7 @@
 //   tile_full    2 x   1  the next tile is in its slot
 //   tile_empty   2 x  12  the tile has been read
 //
-// Config sha256 737ccee7ee918a1c0266cf0fa947f8bd6898830ec63a107931a0ff6a62712e86
+// Config sha256 ed341a329585adcd3caaa6e9c80d0bdc66dd9e273e72be8621cf72959d10e442
 
 #include "d96_dense_bf16_barriers.h"
 #include "d96_dense_bf16_device.cuh"

@@ -23,7 +23,7 @@
 //   tile_full    2 x   1  the next tile is in its slot
 //   tile_empty   2 x  12  the tile has been read
 //
-// Config sha256 e3ded70e07939cebbbf280aa8abb0455e4ed754a49019644509aaf597276c3a2
+// Config sha256 9e2ab988fb86239b3937f5ca306cbd1f8dca43da647bf898eb14ff3696a8c4a7
 
 #include "d96_dense_fp16_barriers.h"
 #include "d96_dense_fp16_device.cuh"

@@ -23,7 +23,7 @@
 //   tile_full    2 x   1  the next tile is in its slot
 //   tile_empty   2 x  12  the tile has been read
 //
-// Config sha256 eb6160b9281f690208b9e27cd997e30a5f91f25166c02de1db638485f668202c
+// Config sha256 0709b9585206585925e517c53a158f21bccb2124244cca1cd6dbacf61ecd71ee
 
 #include "d96_window_bf16_barriers.h"
 #include "d96_window_bf16_device.cuh"

@@ -23,7 +23,7 @@
 //   tile_full    2 x   1  the next tile is in its slot
 //   tile_empty   2 x  12  the tile has been read
 //
-// Config sha256 5d710a87875f30bb0c5d29d8ff0e338528f98477eda118ab03c1de402cc28b37
+// Config sha256 5491bb8458a308be4fb68097f2b94282e2779e262fbcabb53449d53404294b1a
 
 #include "d96_window_fp16_barriers.h"
 #include "d96_window_fp16_device.cuh"
