@@ -27,7 +27,7 @@ from fa4gen.runtime.float32_arguments import (
 from fa4gen.runtime.memory_overlap import may_overlap, may_overlap_itself
 from fa4gen.runtime.refusal import refusal, refuse, wrong
 from fa4gen.runtime.schedule import INT32_MAX, ProblemSize
-from fa4gen.runtime.table_arguments import check_tables
+from fa4gen.runtime.table_arguments import check_tables, sequences_of
 from fa4gen.runtime.tensor_map import row_step
 from fa4gen.runtime.tensor_view import TensorView
 
@@ -68,7 +68,7 @@ class Arguments(NamedTuple):
     softmax_scale: float
     layout: str
     query_descale: TensorView | None = None
-    """float32 (batch, key heads), as the other two; None is 1."""
+    """float32 (batch or sequences, key heads), as the other two; None is 1."""
     key_descale: TensorView | None = None
     value_descale: TensorView | None = None
     sinks: TensorView | None = None
@@ -174,7 +174,8 @@ def check_arguments(plan: AttentionPlan, arguments: Arguments) -> CheckedArgumen
     problems = [*_check_types(plan, views), *_check_shapes(plan, views, arguments.layout)]
     problems += check_lse(plan, arguments.lse, views["query"])
     problems += check_tables(plan, arguments.tables, views["query"])
-    problems += check_descales(plan, arguments.descales, views["query"], views["key"])
+    sequences = sequences_of(plan, arguments.tables, views["query"])
+    problems += check_descales(plan, arguments.descales, views["query"], views["key"], sequences)
     problems += check_sinks(plan, arguments.sinks, views["query"])
     problems += _check_scale(arguments.softmax_scale)
     refuse(problems)

@@ -79,8 +79,8 @@ class AttentionKernel(Kernel[Arguments]):
         -inf. ``softmax_scale`` is depth**-0.5 when not given.
 
         Kernels for fp8 take ``query_descale``, ``key_descale`` and ``value_descale``: float32,
-        contiguous (batch, key heads), positive and finite, which is not checked. The tensors
-        represent their elements times these; None means 1.
+        contiguous (batch or sequences, key heads), positive and finite, which is not checked. The
+        tensors represent their elements times these; None means 1.
 
         Kernels with sinks take ``sinks``: float32, contiguous (query heads). The softmax of each
         row is that of its logits and the head's sink, whose share goes to no value; the log-sum-exp

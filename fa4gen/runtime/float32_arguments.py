@@ -33,13 +33,18 @@ def check_lse(plan: AttentionPlan, lse: TensorView | None, query: TensorView) ->
 
 
 def check_descales(
-    plan: AttentionPlan, descales: dict[str, TensorView | None], query: TensorView, key: TensorView
+    plan: AttentionPlan,
+    descales: dict[str, TensorView | None],
+    query: TensorView,
+    key: TensorView,
+    sequences: int | None,
 ) -> list[Problem]:
     """Check the scales by argument name; query and key are (batch, rows, heads, depth).
 
-    Their values are on the GPU and are not checked.
+    ``sequences``: how many there are, None where it is not known. The values of the scales are on
+    the GPU and are not checked.
     """
-    shape = (query.shape[0], key.shape[2])
+    axes = "(sequences, key heads)" if plan.is_ragged else "(batch, key heads)"
     problems = []
     for name, view in descales.items():
         if view is None:
@@ -52,7 +57,8 @@ def check_descales(
                 )
             )  # fmt: skip
         else:
-            problems += _check_float32(name, view, query.device, shape, "(batch, key heads)")
+            batch = next(iter(view.shape), 0) if sequences is None else sequences
+            problems += _check_float32(name, view, query.device, (batch, key.shape[2]), axes)
     return problems
 
 

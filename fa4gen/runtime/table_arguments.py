@@ -26,7 +26,7 @@ def check_tables(
     at most the rows of the tensor.
     """
     wanted = {table.name: table for table in (*plan.query_source.tables, *plan.key_source.tables)}
-    sequences = query.shape[0] if not plan.is_ragged else _sequences(tables["query_offsets"])
+    sequences = sequences_of(plan, tables, query)
     for name, view in tables.items():
         if view is None:
             if name in wanted:
@@ -69,6 +69,11 @@ def _check_table(
         yield wrong(name, f"{view.pointer:#x}", "an address that is a multiple of 4 bytes")
 
 
-def _sequences(offsets: TensorView | None) -> int | None:
-    """Return the sequences of a ragged batch; None where its offsets do not say."""
+def sequences_of(
+    plan: AttentionPlan, tables: dict[str, TensorView | None], query: TensorView
+) -> int | None:
+    """Return how many sequences a call has; None for a ragged batch whose offsets do not say."""
+    if not plan.is_ragged:
+        return query.shape[0]
+    offsets = tables["query_offsets"]
     return None if offsets is None or not offsets.shape else max(0, offsets.shape[0] - 1)

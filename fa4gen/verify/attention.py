@@ -234,12 +234,18 @@ def make_reference(
     more: Any = {"descales": descales, "sinks": sinks}
     if plan.has_tile_lengths:
         parts = sequence_parts(plan, sequences)
+
+        def of(number: int) -> Any:
+            """Return what else a sequence is computed with: the scales are its own."""
+            scales = {name: array[number : number + 1] for name, array in descales.items()}
+            return {**more, "descales": scales}
+
         exact = by_sequence(
-            lambda q, k, v: exact_attention(problem, q, k, v, xp, **more),
+            lambda i, q, k, v: exact_attention(problem, q, k, v, xp, **of(i)),
             parts, query, key, value, xp,
         )  # fmt: skip
         rounded = by_sequence(
-            lambda q, k, v: rounded_attention(problem, q, k, v, precision, rng, xp, **more),
+            lambda i, q, k, v: rounded_attention(problem, q, k, v, precision, rng, xp, **of(i)),
             parts, query, key, value, xp,
         )  # fmt: skip
     else:

@@ -112,20 +112,24 @@ def sequence_parts(plan: AttentionPlan, lengths: Lengths) -> list[Part]:
 
 
 def by_sequence(
-    compute: Callable[[Any, Any, Any], AttentionResult],
+    compute: Callable[[int, Any, Any, Any], AttentionResult],
     parts: Sequence[Part],
     query: Any,
     key: Any,
     value: Any,
     xp: Any,
 ) -> AttentionResult:
-    """Return the results of ``compute``, sequence by sequence, in tensors like the query."""
+    """Return the results of ``compute``, sequence by sequence, in tensors like the query.
+
+    It is given a sequence's number, and its own rows of query, key and value.
+    """
     batch, rows, heads, _ = query.shape
     out: Any = None
     lse: Any = None
-    for part in parts:
+    for number, part in enumerate(parts):
         (query_batch, of_queries), (key_batch, of_keys) = part.query, part.key
         result = compute(
+            number,
             query[query_batch : query_batch + 1, of_queries],
             key[key_batch : key_batch + 1, of_keys],
             value[key_batch : key_batch + 1, of_keys],

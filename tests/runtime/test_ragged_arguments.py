@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from fa4gen.config.schema import AttentionConfig
+from fa4gen.config.schema import AttentionConfig, BlackwellAttentionConfig
 from fa4gen.designs.build import build_plan
 from fa4gen.designs.shared.tensor_maps import END_ROW
 from fa4gen.errors import ArgumentError
@@ -108,6 +108,27 @@ def test_the_list_has_room_for_every_tile() -> None:
 def test_wrong_arguments_are_refused(changes: dict[str, Any], says: str) -> None:
     with pytest.raises(ArgumentError, match=says):
         check_arguments(PLAN, arguments(**changes))
+
+
+@pytest.mark.parametrize("offsets", ["of 5 sequences", "none"])
+def test_scales_are_of_each_sequence_and_key_head(offsets: str) -> None:
+    keys = {"kernel": "attention", "name": "probe", "arch": "sm_100a", "dtype": "fp8_e4m3"}
+    plan = build_plan(BlackwellAttentionConfig(**{**keys, "depth": 128, "batching": "ragged"}))  # type: ignore[arg-type]
+    scale = array((5, 2), 9, "float32", 4)
+    fp8: dict[str, Any] = {}
+    for i, (name, rows, heads) in enumerate((("query", 100, 8), ("key", 70, 2), ("value", 70, 2))):
+        fp8[name] = array((rows, heads, 128), 1 + i, "uint8", 1)
+    if offsets == "none":
+        fp8["query_offsets"] = None  # how many sequences there are is not known: no shape is wrong
+        with pytest.raises(ArgumentError, match="query_offsets: expected int32") as error:
+            check_arguments(plan, arguments(**fp8, key_descale=scale))
+        assert "key_descale" not in str(error.value)
+        return
+    assert check_arguments(plan, arguments(**fp8, key_descale=scale)).descales["key_descale"]
+    wrong = scale._replace(shape=(1, 2))
+    says = r"key_descale: expected \(sequences, key heads\) = \(5, 2\), got shape \(1, 2\)"
+    with pytest.raises(ArgumentError, match=says):
+        check_arguments(plan, arguments(**fp8, key_descale=wrong))
 
 
 PAGED = plan_of(keys="paged", page_size=16)

@@ -22,6 +22,7 @@ PLANS: dict[str, dict[str, Any]] = {
     "pages": {"batching": "ragged", "keys": "paged", "page_size": 16},
     "lengths": {"batching": "ragged", "keys": "dense", "key_lengths": True},
 }
+EIGHT_BITS = {"batching": "ragged", "arch": "sm_100a", "dtype": "fp8_e4m3"}
 
 
 def plan_of(**keys: Any) -> Any:
@@ -58,7 +59,7 @@ def test_entries_that_no_sequence_reaches_are_no_pages() -> None:
     assert len(set.union(*used)) == 7
 
 
-@pytest.mark.parametrize("keys", PLANS.values(), ids=PLANS)
+@pytest.mark.parametrize("keys", [*PLANS.values(), EIGHT_BITS], ids=[*PLANS, "fp8"])
 def test_the_reference_is_that_of_each_sequence_alone(keys: dict[str, Any]) -> None:
     plan = plan_of(**keys, mask="causal")
     drawn = AttentionFamily(plan).draw(case_of(LENGTHS), 3)
@@ -74,9 +75,16 @@ def test_the_reference_is_that_of_each_sequence_alone(keys: dict[str, Any]) -> N
     for number in range(len(LENGTHS)):
         ours = plan.query_source.rows(number, 0, tables)
         keys_ = plan.key_source.rows(number, rows_each, tables)
+        scales = {
+            name.removesuffix("_descale"): array[number : number + 1]
+            for name, array in tables.items()
+            if name.endswith("_descale")
+        }
+        assert len(scales) == 3 * plan.has_descales
         alone = exact_attention(
-            problem, tables["query"][None, ours], flat_key[None, keys_], flat_value[None, keys_]
-        )
+            problem, tables["query"][None, ours], flat_key[None, keys_], flat_value[None, keys_],
+            descales=scales,
+        )  # fmt: skip
         np.testing.assert_array_equal(exact.out[0, ours], alone.out[0])
         np.testing.assert_array_equal(exact.lse[0][:, ours], alone.lse[0])
     assert read_out(memory, memory.buffers).shape == exact.out.shape

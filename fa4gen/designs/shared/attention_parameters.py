@@ -49,11 +49,12 @@ def attention_parameters(
         meaning = f"log-sum-exp, ({axes})"
         rows.append(Parameter("lse", "float* __restrict__", meaning))
     if has_descales:
+        whose = "sequences" if ragged else "batch"
         rows += [
             Parameter(
                 f"{name}_descale",
                 "const float* __restrict__",
-                f"scale of the {name}, (batch, key heads); 1 where null",
+                f"scale of the {name}, ({whose}, key heads); 1 where null",
             )
             for name in ("query", "key", "value")
         ]
