@@ -788,7 +788,7 @@ __device__ __forceinline__ float row_sum(const float (&probabilities)[kRowKeys])
   return sum.x + sum.y;
 }
 
-// What queries, keys and values were divided by, for each batch and key head; 1 where null.
+// What queries, keys and values were divided by, for each sequence and key head; 1 where null.
 struct Descales {
   const float* query;
   const float* key;
@@ -1270,9 +1270,9 @@ __device__ __forceinline__ void initialize_barriers(uint32 base) {
 //   out_map             output, bf16
 //   out                 the same output, for rows that see no key
 //   lse                 log-sum-exp, (query heads, rows of all sequences)
-//   query_descale       scale of the query, (batch, key heads); 1 where null
-//   key_descale         scale of the key, (batch, key heads); 1 where null
-//   value_descale       scale of the value, (batch, key heads); 1 where null
+//   query_descale       scale of the query, (sequences, key heads); 1 where null
+//   key_descale         scale of the key, (sequences, key heads); 1 where null
+//   value_descale       scale of the value, (sequences, key heads); 1 where null
 //   tile_counter        two zeros; zero again after the launch
 //   tile_list           tiles, from the launch before: their number, and 32 bytes each from byte 32
 //                       on
