@@ -9,7 +9,7 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
-from fa4gen.designs.shared.tensor_maps import END_ROW
+from fa4gen.designs.shared.tensor_maps import CLIPPED_PANEL_DIMS, END_ROW
 from fa4gen.runtime.axes import (
     AXES,
     axes_of,
@@ -28,7 +28,7 @@ from fa4gen.runtime.memory_overlap import may_overlap, may_overlap_itself
 from fa4gen.runtime.refusal import refusal, refuse, wrong
 from fa4gen.runtime.schedule import INT32_MAX, ProblemSize
 from fa4gen.runtime.table_arguments import check_tables, sequences_of
-from fa4gen.runtime.tensor_map import row_step
+from fa4gen.runtime.tensor_map import most_places, row_step
 from fa4gen.runtime.tensor_view import TensorView
 
 if TYPE_CHECKING:
@@ -368,6 +368,13 @@ def _check_memory(plan: AttentionPlan, name: str, view: TensorView, layout: str)
             got = f"{batch} bytes from {what} to {what}, {row} from row to row"
             expected = f"a whole number of rows from {what} to {what}, {END_ROW} rows in all"
             problems.append(wrong(name, got, expected, remedy))
+    of_panels = any(
+        row.tensor == name and row.dims == CLIPPED_PANEL_DIMS for row in plan.tensor_maps
+    )
+    if of_panels and not problems and 0 not in view.shape and most_places(view) > INT32_MAX:
+        got = f"rows {strides['rows']} and heads {strides['heads']} bytes apart"
+        expected = f"memory of at most {INT32_MAX} steps of a common divisor of both"
+        problems.append(wrong(name, got, expected, remedy))
     if name == "out" and not problems and may_overlap_itself(view):
         problems.append(
             wrong(name, f"strides of {view.strides} bytes", "elements that do not overlap", remedy)

@@ -20,7 +20,7 @@ from fa4gen.runtime.device import device_info
 from fa4gen.runtime.kernel import Call, Kernel, Launch, Packed, view_optional
 from fa4gen.runtime.parameters import ParameterBlock, pack
 from fa4gen.runtime.schedule import Schedule, plan_schedule
-from fa4gen.runtime.tensor_map import describe, encode, rows_between
+from fa4gen.runtime.tensor_map import describe, encode, place_steps, rows_between
 from fa4gen.runtime.tile_list import ENTRY_BYTES
 
 if TYPE_CHECKING:
@@ -259,9 +259,12 @@ def scalar_values(checked: CheckedArguments, schedule: Schedule) -> dict[str, by
 
 
 def _page_values(checked: CheckedArguments) -> dict[str, int]:
-    """Where the keys of a sequence are, in rows and in entries of the page table."""
+    """Where the keys of a sequence are: in rows, entries of the page table, steps of a map."""
     table = checked.tables.get("page_table")
+    row_steps, head_steps = place_steps(checked.value)
     return {
+        "value_row_steps": row_steps,
+        "value_head_steps": head_steps,
         "key_page_rows": rows_between(checked.key),
         "value_page_rows": rows_between(checked.value),
         "page_table_stride": 0 if table is None else table.strides[0] // 4,

@@ -45,7 +45,9 @@ def describe(plan: TensorMapPlan, view: TensorView, *, fallback_pointer: int = 0
     address that is a multiple of 16: the kernel never reads it, but no map may have an extent of 0.
     """
     if "wrap" in plan.dims:
-        return _describe_clipped(plan, view, fallback_pointer)
+        of_panels = "panel" in plan.dims
+        clipped = _describe_clipped_panels if of_panels else _describe_clipped
+        return clipped(plan, view, fallback_pointer)
     panel_columns = plan.box[0]
     element_bytes = plan.box_bytes // math.prod(plan.box)
     panel_bytes = panel_columns * element_bytes
@@ -81,6 +83,30 @@ def rows_between(view: TensorView) -> int:
     return view.strides[0] // step if view.shape[0] > 1 and step else 0
 
 
+def place_steps(view: TensorView) -> tuple[int, int]:
+    """Return the steps of a clipped map of panels from row to row, and from head to head.
+
+    A step is the greatest common divisor of both strides: see ``designs.shared.tensor_maps``.
+    """
+    row, head = _clipped_strides(view)
+    step = math.gcd(row, head)
+    return (row // step, head // step) if step else (0, 0)
+
+
+def most_places(view: TensorView) -> int:
+    """Return how many places a clipped map of panels of ``view`` has."""
+    row, head = place_steps(view)
+    rows = (view.shape[0] - 1) * rows_between(view) + view.shape[1] + 1
+    return rows * row + view.shape[2] * head
+
+
+def _clipped_strides(view: TensorView) -> tuple[int, int]:
+    """Return the bytes from row to row, legal where there is one, and from head to head or 0."""
+    batch, rows, heads, depth = view.shape
+    row = row_step(view) if batch * rows > 1 else depth * view.strides[3]
+    return row, view.strides[2] if heads > 1 else 0
+
+
 def _describe_clipped(
     plan: TensorMapPlan, view: TensorView, fallback_pointer: int
 ) -> TensorMapSpec:
@@ -103,6 +129,24 @@ def _describe_clipped(
     }
     dims = tuple(extents[name][0] for name in plan.dims)
     strides = tuple(extents[name][1] for name in plan.dims[1:])
+    return TensorMapSpec(plan.tensor, pointer, view.dtype, dims, strides, plan.box, plan.swizzle)
+
+
+def _describe_clipped_panels(
+    plan: TensorMapPlan, view: TensorView, fallback_pointer: int
+) -> TensorMapSpec:
+    """Describe a map that ends at any row, of whose box the kernel finds the head itself."""
+    panel_columns = plan.box[0]
+    panel_bytes = panel_columns * plan.box_bytes // math.prod(plan.box)
+    panels = view.shape[3] // panel_columns
+    if 0 in view.shape:
+        pointer, row, step, places = fallback_pointer, panel_bytes, panel_bytes, 1
+    else:
+        pointer, (row, head), places = view.pointer, _clipped_strides(view), most_places(view)
+        step = math.gcd(row, head)
+    # "column", "row", "panel", "place", "wrap"
+    dims = (panel_columns, END_ROW, panels, max(1, places), END_ROW + 1)
+    strides = (row, panel_bytes, step or panel_bytes, (1 << (64 - END_ROW_LOG2)) - row)
     return TensorMapSpec(plan.tensor, pointer, view.dtype, dims, strides, plan.box, plan.swizzle)
 
 

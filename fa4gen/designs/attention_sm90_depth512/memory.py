@@ -21,13 +21,17 @@ from fa4gen.designs.attention_sm90_depth512.values import (
     WARPGROUP_ROWS,
 )
 from fa4gen.designs.shared.barriers import TILE_SLOTS
-from fa4gen.designs.shared.shared_memory import barrier_region, lay_out, slots_of
+from fa4gen.designs.shared.shared_memory import (
+    barrier_region,
+    lay_out,
+    slots_of,
+    tile_bytes,
+    tile_lengths,
+)
 
 if TYPE_CHECKING:
     from fa4gen.designs.attention_sm90_depth512.values import Values
     from fa4gen.designs.shared.model import SharedRegion
-
-TILE_BYTES = 16
 
 
 def pair_regions(values: Values) -> tuple[SharedRegion, ...]:
@@ -74,8 +78,9 @@ def pair_regions(values: Values) -> tuple[SharedRegion, ...]:
             slots_of(
                 "tile",
                 TILE_SLOTS,
-                TILE_BYTES,
-                "Tiles on their way from the loader to the consumers: first row, head, batch",
+                tile_bytes(values.config),
+                "Tiles on their way from the loader to the consumers: first row, head, batch"
+                + tile_lengths(values.config),
                 alignment=16,
             ),
             barrier_region(pair_barriers(values)),

@@ -13,7 +13,6 @@ from fa4gen.designs.attention_sm90_depth512.values import (
     RING_SLOTS,
     TILE_ROWS,
 )
-from fa4gen.designs.shared.limits import dense_alone
 from fa4gen.designs.shared.refusal import Fault
 
 if TYPE_CHECKING:
@@ -85,7 +84,6 @@ _FIXED = (
 
 def broken_rules(config: AttentionConfig) -> Iterator[Fault]:
     """Yield every key with a value that does not go with depth 512."""
-    yield from dense_alone(config)
     for rule in _FIXED:
         given = getattr(config, rule.key)
         if given in rule.values:

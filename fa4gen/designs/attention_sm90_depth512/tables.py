@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 from fa4gen.designs.attention_sm90_depth512.values import (
@@ -15,12 +16,17 @@ from fa4gen.designs.attention_sm90_depth512.values import (
     WARPGROUP_ROWS,
 )
 from fa4gen.designs.shared.attention_parameters import attention_parameters, out_pointer
+from fa4gen.designs.shared.model import Parameter
 from fa4gen.designs.shared.roles import consumer_roles, loader_role
-from fa4gen.designs.shared.tensor_maps import operand_maps
+from fa4gen.designs.shared.tensor_maps import (
+    clipped_panels_map,
+    clipped_tensors,
+    operand_maps,
+)
 
 if TYPE_CHECKING:
     from fa4gen.designs.attention_sm90_depth512.values import Values
-    from fa4gen.designs.shared.model import Parameter, Role, TensorMapPlan
+    from fa4gen.designs.shared.model import Role, TensorMapPlan
     from fa4gen.designs.shared.tensor_maps import Tensor
 
 
@@ -39,19 +45,42 @@ def pair_roles(values: Values) -> tuple[Role, ...]:
 
 
 def pair_tensor_maps(values: Values) -> tuple[TensorMapPlan, ...]:
-    """Return the maps of Q and K, a panel a box, and of V, whose box has half of the columns."""
+    """Return the maps of Q and K, a panel a box, and of V, whose box has half of the columns.
+
+    A box of K has no more rows than a page.
+    """
+    clipped = clipped_tensors(values.config)
     boxes: dict[Tensor, tuple[int, int]] = {
         "query": (TILE_ROWS, 1),
-        "key": (OWN_KEYS, 1),
+        "key": (math.gcd(OWN_KEYS, values.config.page_size or OWN_KEYS), 1),
         "value": (CHUNK_KEYS, OWN_COLUMNS // PANEL_COLUMNS),
     }
-    return operand_maps(boxes, PANEL_COLUMNS, values.element_bytes)
+    maps = operand_maps(boxes, PANEL_COLUMNS, values.element_bytes, clipped)
+    if "value" not in clipped:
+        return maps
+    rows, panels = boxes["value"]
+    value = clipped_panels_map(
+        "value",
+        panel_columns=PANEL_COLUMNS,
+        rows=rows,
+        panels=panels,
+        element_bytes=values.element_bytes,
+    )
+    return (*maps[:-1], value)
 
 
 def pair_parameters(values: Values) -> tuple[Parameter, ...]:
     """Return the kernel's parameters in order."""
     out = out_pointer(f"output, {values.config.dtype}")
-    return attention_parameters(values.config, out, scheduler=values.scheduler)
+    rows = attention_parameters(values.config, out, scheduler=values.scheduler)
+    if not values.config.key_source.clipped:
+        return rows
+    steps = "in steps of the map's places"
+    return (
+        *rows,
+        Parameter("value_row_steps", "int32", f"from one row of the values to the next, {steps}"),
+        Parameter("value_head_steps", "int32", f"from one head of the values to the next, {steps}"),
+    )
 
 
 def summarise(values: Values) -> tuple[str, ...]:
@@ -66,4 +95,6 @@ def summarise(values: Values) -> tuple[str, ...]:
     ]
     if config.resolved_score.words:
         lines.append(config.resolved_score.words)
+    if config.has_tile_lengths:
+        lines.append(f"batching {config.batching}; keys {config.resolved_keys}")
     return tuple(lines)

@@ -5,6 +5,9 @@ of a sequence among others. Its rows go on to END_ROW, and a copy counts them fr
 ``count`` has coordinate END_ROW - count + r. To come to the sequence's memory, "place" moves on by
 rows once more, to the sequence's end, and "wrap" takes END_ROW rows back: its only other coordinate
 adds 2^64 bytes less those. Addresses are modulo 2^64 (seen on an H200, and relied on).
+
+A box of several panels leaves no dimension for heads. "place" then moves on by the greatest common
+divisor of the strides of rows and heads, and the kernel is given both in such steps.
 """
 
 from __future__ import annotations
@@ -24,6 +27,7 @@ SWIZZLES: dict[int, Swizzle] = {128: 128, 64: 64, 32: 32}
 """By the bytes of a panel's row."""
 DIMS = ("column", "row", "panel", "head", "batch")
 CLIPPED_DIMS = ("column", "row", "head", "place", "wrap")
+CLIPPED_PANEL_DIMS = ("column", "row", "panel", "place", "wrap")
 END_ROW_LOG2 = 30
 END_ROW = 1 << END_ROW_LOG2
 """Rows that a clipped map has, of which a copy uses the last ones."""
@@ -46,6 +50,14 @@ def clipped_map(
 ) -> TensorMapPlan:
     """One box is a panel of ``rows`` x ``panel_columns``, up to the end of a sequence."""
     return tensor_map(tensor, CLIPPED_DIMS, (panel_columns, rows, 1, 1, 1), element_bytes)
+
+
+def clipped_panels_map(
+    tensor: Tensor, *, panel_columns: int, rows: int, panels: int, element_bytes: int
+) -> TensorMapPlan:
+    """One box is ``panels`` panels of ``rows`` x ``panel_columns``, up to the end of a sequence."""
+    box = (panel_columns, rows, panels, 1, 1)
+    return tensor_map(tensor, CLIPPED_PANEL_DIMS, box, element_bytes)
 
 
 def tensor_map(
