@@ -324,19 +324,12 @@ def _check_memory(plan: AttentionPlan, name: str, view: TensorView, layout: str)
     """Addresses and strides; a tensor without elements is never touched, and may have any."""
     if 0 in view.shape:
         return []
-    problems = []
-    remedy = f"pass a contiguous copy of {name}"
+    problems, remedy = [], f"pass a contiguous copy of {name}"
     source = plan.query_source if name in ("query", "out") else plan.key_source
     most = END_STRIDE if source.clipped else MAX_STRIDE
     if view.pointer % ALIGNMENT:
-        problems.append(
-            wrong(
-                name,
-                f"{view.pointer:#x}",
-                f"an address that is a multiple of {ALIGNMENT} bytes",
-                remedy,
-            )
-        )
+        expected = f"an address that is a multiple of {ALIGNMENT} bytes"
+        problems.append(wrong(name, f"{view.pointer:#x}", expected, remedy))
     strides = dict(zip(AXES["bshd"], view.strides, strict=True))
     extents = dict(zip(AXES["bshd"], view.shape, strict=True))
     element_bytes = _element_bytes(plan, name)
@@ -368,12 +361,10 @@ def _check_memory(plan: AttentionPlan, name: str, view: TensorView, layout: str)
             got = f"{batch} bytes from {what} to {what}, {row} from row to row"
             expected = f"a whole number of rows from {what} to {what}, {END_ROW} rows in all"
             problems.append(wrong(name, got, expected, remedy))
-    of_panels = any(
-        row.tensor == name and row.dims == CLIPPED_PANEL_DIMS for row in plan.tensor_maps
-    )
-    if of_panels and not problems and 0 not in view.shape and most_places(view) > INT32_MAX:
+    maps = [row.dims for row in plan.tensor_maps if row.tensor == name]
+    if not problems and CLIPPED_PANEL_DIMS in maps and most_places(view) > INT32_MAX:
         got = f"rows {strides['rows']} and heads {strides['heads']} bytes apart"
-        expected = f"memory of at most {INT32_MAX} steps of a common divisor of both"
+        expected = f"at most {INT32_MAX} steps of both strides' common divisor in all"
         problems.append(wrong(name, got, expected, remedy))
     if name == "out" and not problems and may_overlap_itself(view):
         problems.append(

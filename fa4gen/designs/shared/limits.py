@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 
     from pydantic import BaseModel
 
-    from fa4gen.config.schema import AttentionKeys
     from fa4gen.designs.shared.hardware import Architecture
     from fa4gen.designs.shared.roles import RegisterSplit
     from fa4gen.designs.shared.values import BlackwellAttentionValues, RoleSplit
@@ -245,21 +244,6 @@ class TurnValues(ConsumerValues, Protocol):
     @property
     def ping_pong(self) -> bool:
         """Whether they do."""
-
-
-def dense_alone(config: AttentionKeys) -> Iterator[Fault]:
-    """Yield a fault where sequences differ in length: of designs that do not take such yet."""
-    if not config.has_tile_lengths:
-        return
-    dense = {"batching": "dense", "keys": "auto", "page_size": None, "key_lengths": False}
-    yield Fault(
-        kind="where sequences are",
-        message=f"batching: {config.batching} with keys: {config.resolved_keys}"
-        + " and key_lengths" * config.key_lengths
-        + f" is not supported yet by this design ({config.arch}, depth {config.depth})",
-        keys=("keys", "key_lengths", "batching"),
-        remedies=([dense],),
-    )
 
 
 def turns_of_one(

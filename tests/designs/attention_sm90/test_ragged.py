@@ -60,10 +60,3 @@ def test_a_box_is_of_one_page_and_of_one_block(keys: dict[str, Any], rows: int) 
     assert plan.tensor_map("value").box[1] == rows
     assert (plan.BN // plan.cta_group) % rows == 0
     assert plan.page_size % rows == 0
-
-
-@pytest.mark.parametrize("keys", [{"batching": "ragged"}, {"keys": "paged", "page_size": 16}])
-@pytest.mark.parametrize("design", [{"depth": 512, "cta_group": 2}])
-def test_other_designs_refuse_it_so_far(keys: dict[str, Any], design: dict[str, Any]) -> None:
-    with pytest.raises(ConfigError, match="is not supported yet by this design"):
-        plan_of(**keys, **design)
