@@ -8,7 +8,6 @@ import pytest
 
 from fa4gen.config.load import load_mapping
 from fa4gen.designs.build import build_plan
-from fa4gen.errors import ConfigError
 
 KEYS = {"kernel": "attention", "arch": "sm_90a", "dtype": "bf16", "depth": 128}
 
