@@ -3,88 +3,24 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 
 from fa4gen.emulator import Program, Verdict
-from fa4gen.verify.attention import AttentionFamily
-from fa4gen.verify.cases import Case
-from fa4gen.verify.emulator import EmulatedKernel, FindingsError
-from fa4gen.verify.judge import judge
-from fa4gen.verify.memory import AttentionMemory, out_bits
+from tests.kernels.attention.sequences import INFINITY, NAN, assert_isolated, failures
 from tests.kernels.source_mutation import Change, Kernel, kernel_of, ptx_of
 
 KEYS: dict[str, Any] = {"arch": "sm_90a", "depth": 64, "batching": "ragged", "mask": "causal"}
 LENGTHS = ((3, 40), (70, 150), (1, 0), (200, 200), (0, 9))
 SMALL = ((3, 20), (0, 4), (70, 150), (5, 33))
-NAN, INFINITY = 0x7FC0, 0x7F80
-
-
-class OneSchedule:
-    """A program that completes every product at once: sums then have one order."""
-
-    def __init__(self, program: Program) -> None:
-        self._program = program
-
-    def launch(self, *args: Any, **options: Any) -> Any:
-        return self._program.launch(*args, **{**options, "seed": 1, "schedule": "eager"})
-
-
-def drawn(kernel: Kernel, lengths: tuple[tuple[int, int], ...]) -> AttentionMemory:
-    rows, keys = (max(pair[i] for pair in lengths) for i in (0, 1))
-    case = Case("ragged/test", len(lengths), 2, 1, rows, keys, lengths=lengths)
-    return AttentionFamily(kernel.plan).draw(case, 7).memory
-
-
-def run(kernel: Kernel, memory: AttentionMemory) -> dict[str, Any]:
-    program: Any = OneSchedule(Program(ptx_of(kernel)))
-    return EmulatedKernel(kernel.plan, program).run(memory)
-
-
-def failures(kernel: Kernel, lengths: tuple[tuple[int, int], ...] = SMALL) -> list[str]:
-    """What verify finds wrong with one run of a kernel."""
-    rows, keys = (max(pair[i] for pair in lengths) for i in (0, 1))
-    case = Case("ragged/test", len(lengths), 2, 1, rows, keys, lengths=lengths)
-    problem = AttentionFamily(kernel.plan).draw(case, 7)
-    try:
-        after = run(kernel, problem.memory)
-    except FindingsError as error:
-        return [str(error)]
-    found, _ = judge(problem.memory, after, after, problem.reference(np))
-    return [failure.message for failure in found]
-
-
-def results(memory: AttentionMemory, after: dict[str, Any], rows: slice) -> tuple[Any, Any]:
-    lse = memory.views["lse"]
-    return out_bits(memory, after)[0, rows], lse.bits(after[lse.buffer])[:, rows]
 
 
 @pytest.mark.compile
 @pytest.mark.parametrize("poison", [NAN, INFINITY], ids=["nan", "infinity"])
 def test_a_sequence_gives_the_same_bits_whatever_its_neighbours_hold(poison: int) -> None:
-    kernel = kernel_of(KEYS)
-    together = drawn(kernel, LENGTHS)
-    starts = [np.cumsum([0, *(pair[i] for pair in LENGTHS)]) for i in (0, 1)]
-    among = run(kernel, together)
-    for chosen in (1, 3):
-        ours = [slice(start[chosen], start[chosen + 1]) for start in starts]
-        buffers = {name: image.copy() for name, image in together.buffers.items()}
-        alone = drawn(kernel, (LENGTHS[chosen],))
-        for name, part in (("query", ours[0]), ("key", ours[1]), ("value", ours[1])):
-            bits = together.views[name].bits(buffers[name])
-            kept = bits[part].copy()
-            bits[...] = poison
-            bits[part] = kept
-            alone.views[name].bits(alone.buffers[name])[...] = kept
-        poisoned = replace(together, buffers=buffers)
-        expected = results(alone, run(kernel, alone), slice(None))
-        for memory, after in ((together, among), (poisoned, run(kernel, poisoned))):
-            got = results(memory, after, ours[0])
-            np.testing.assert_array_equal(got[0], expected[0])
-            np.testing.assert_array_equal(got[1], expected[1])
+    assert_isolated(kernel_of(KEYS), LENGTHS, (1, 3), poison)
 
 
 def listed(kernel: Kernel, lengths: tuple[tuple[int, int], ...], room: int) -> np.ndarray:
@@ -176,12 +112,12 @@ PAGE_MUTANTS = {
 @pytest.mark.parametrize("name", PAGE_MUTANTS)
 def test_mutants_of_pages_are_reported(name: str) -> None:
     kernel = kernel_of(PAGED)
-    assert failures(kernel.with_code(PAGE_MUTANTS[name].apply(kernel.code)))
+    assert failures(kernel.with_code(PAGE_MUTANTS[name].apply(kernel.code)), SMALL)
 
 
 @pytest.mark.compile
 def test_a_kernel_of_pages_is_right() -> None:
-    assert failures(kernel_of(PAGED)) == []
+    assert failures(kernel_of(PAGED), SMALL) == []
 
 
 COMBINED: dict[str, dict[str, Any]] = {
@@ -214,9 +150,9 @@ def test_what_combines_with_sequences_of_different_lengths(keys: dict[str, Any])
 @pytest.mark.parametrize("name", MUTANTS)
 def test_mutants_are_reported(name: str) -> None:
     kernel = kernel_of(KEYS)
-    assert failures(kernel.with_code(MUTANTS[name].apply(kernel.code)))
+    assert failures(kernel.with_code(MUTANTS[name].apply(kernel.code)), SMALL)
 
 
 @pytest.mark.compile
 def test_a_ragged_kernel_is_right() -> None:
-    assert failures(kernel_of(KEYS)) == []
+    assert failures(kernel_of(KEYS), SMALL) == []
