@@ -26,7 +26,6 @@ CHUNK_KEYS = 16
 """Keys of one wgmma of P.V."""
 MIN_BLOCK = 16
 MAX_BLOCK = 256
-PREFERRED_STAGES = 2
 PAIR_REGISTERS = RegisterSplit(40, 232)
 """Of a pair with two consumer warpgroups: its loader, which multicasts, spills with 24."""
 
@@ -170,7 +169,7 @@ def decide(
         scheduler=_scheduler(config, log),
         registers=registers,
     )
-    stages = _stages(values, most_stages, log)
+    stages = _stages(values, tuning, most_stages, log)
     log.note(
         "registers",
         registers,
@@ -264,8 +263,10 @@ def _scheduler(config: AttentionConfig, log: ChoiceLog) -> Scheduler:
     )
 
 
-def _stages(values: Values, most_stages: Callable[[Values], int], log: ChoiceLog) -> int:
-    """Return the slots of each ring: two, or one where two do not fit."""
+def _stages(
+    values: Values, tuning: Tuning, most_stages: Callable[[Values], int], log: ChoiceLog
+) -> int:
+    """Return the slots of each ring: as many as were measured to be enough, or as fit."""
     given = values.config.num_kv_stages
     if given != "auto":
         return log.take("num_kv_stages", given, given, "")
@@ -274,9 +275,10 @@ def _stages(values: Values, most_stages: Callable[[Values], int], log: ChoiceLog
         f"shared memory ({values.arch.shared_bytes} bytes, queries take "
         f"{values.num_consumer_warpgroups * values.query_bytes}, a stage {values.stage_bytes})"
     )
+    enough = tuning.num_kv_stages
     reason = (
-        f"two were measured to be as fast as more; {fit} would fit {room}"
-        if fit >= PREFERRED_STAGES
-        else f"two do not fit {room}"
+        f"{tuning.stages_reason}; {fit} would fit {room}"
+        if fit >= enough
+        else f"{'two' if enough == 2 else enough} do not fit {room}"
     )
-    return log.take("num_kv_stages", given, max(1, min(PREFERRED_STAGES, fit)), reason)
+    return log.take("num_kv_stages", given, max(1, min(enough, fit)), reason)

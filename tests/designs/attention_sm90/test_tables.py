@@ -67,7 +67,7 @@ def test_the_summary_tells_what_is_special(plan_of: PlanOf) -> None:
     plan = plan_of(mask={"sliding_window": 100}, softcap=30.0, cta_group=2, epilogue="tma_store")
     assert plan.summary == (
         "bf16, sums in float32; depth 128; mask sliding window, 99 keys left and 0 right",
-        "tiles of 192 query rows x 96 keys, 3 consumer warpgroups, 2 stages",
+        "tiles of 192 query rows x 64 keys, 3 consumer warpgroups, 4 stages",
         "static scheduler, output by TMA store",
         "logits capped at 30.0",
         "a pair of CTAs shares keys and values by multicast",

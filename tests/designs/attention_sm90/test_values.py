@@ -11,7 +11,7 @@ from fa4gen.designs.shared.model import Choice
 
 ConfigOf = Callable[..., AttentionConfig]
 PlanOf = Callable[..., AttentionPlan]
-MASKS = ("none", "causal", {"sliding_window": 9})
+MASKS = ("none", "causal", {"sliding_window": 1024})
 
 
 def choice(plan: AttentionPlan, key: str) -> Choice:
@@ -48,6 +48,19 @@ def test_other_pairs_take_the_tile_of_the_deeper_one(
     plan, deeper = plan_of(depth=depth, value_depth=value_depth), max(depth, value_depth)
     assert (plan.BM, plan.BN) == (plan_of(depth=deeper).BM, plan_of(depth=deeper).BN)
     assert plan.panel_columns == (32 if depth == 96 else 64)
+
+
+@pytest.mark.parametrize(("depth", "stages"), [(64, 4), (96, 4), (128, 4), (192, 3), (256, 2)])
+def test_few_keys_have_narrow_blocks_and_as_many_stages_as_fit(
+    plan_of: PlanOf, depth: int, stages: int
+) -> None:
+    plan = plan_of(depth=depth, mask={"sliding_window": 512})
+    assert (plan.BN, plan.num_kv_stages) == (64, stages)
+    wide = plan_of(depth=depth, mask={"sliding_window": 513})
+    assert wide.BN > 64
+    assert wide.num_kv_stages == 2
+    chosen = choice(plan, "num_kv_stages").reason
+    assert ("4 do not fit" if stages < 4 else "loads have to run ahead") in chosen
 
 
 def test_tile_rows_and_warpgroups_fix_each_other(plan_of: PlanOf) -> None:
