@@ -4,7 +4,7 @@
 // fa4gen_d64_band_fp16: attention forward, O = softmax(scale * Q . K^T) . V, sm_90a.
 //
 //   fp16, sums in float32; depth 64; mask sliding window, 256 keys left and 64 right
-//   tiles of 192 query rows x 128 keys, 3 consumer warpgroups, 2 stages
+//   tiles of 192 query rows x 64 keys, 3 consumer warpgroups, 4 stages
 //   dynamic scheduler, output from registers
 //
 // Roles:
@@ -16,10 +16,10 @@
 // Barriers: slots x arrivals of a phase, and what a completed phase says
 //   query_full   3 x   1  a warpgroup's query rows have landed
 //   query_empty  3 x   4  a warpgroup's query slot may be overwritten
-//   key_full     2 x   1  a block of keys has landed in its slot
-//   key_empty    2 x  12  a key slot may be overwritten
-//   value_full   2 x   1  a block of values has landed in its slot
-//   value_empty  2 x  12  a value slot may be overwritten
+//   key_full     4 x   1  a block of keys has landed in its slot
+//   key_empty    4 x  12  a key slot may be overwritten
+//   value_full   4 x   1  a block of values has landed in its slot
+//   value_empty  4 x  12  a value slot may be overwritten
 //   tile_full    2 x   1  the next tile is in its slot
 //   tile_empty   2 x  12  the tile has been read
 //
@@ -36,10 +36,10 @@ namespace d64_band_fp16_kernel {
 
 constexpr int32 kDepth = 64;                   // columns of query, key, value and output
 constexpr int32 kBM = 192;                     // query rows of a tile
-constexpr int32 kBN = 128;                     // keys of a block
+constexpr int32 kBN = 64;                      // keys of a block
 constexpr int32 kNumConsumerWarpgroups = 3;    // each on kWarpgroupRows of the tile's rows
 constexpr int32 kWarpgroupRows = 64;           // rows of one wgmma
-constexpr int32 kNumKvStages = 2;              // slots of the key ring, and of the value ring
+constexpr int32 kNumKvStages = 4;              // slots of the key ring, and of the value ring
 constexpr int32 kNumPvChunksInFlight = 2;      // 16-key chunks of P.V under the next Q.K
 constexpr float kRescaleThreshold = 8.0f;      // a maximum may be low by this, in powers of two
 constexpr int32 kWindowLeft = 256;             // keys visible left of the diagonal
@@ -58,22 +58,22 @@ static_assert(kNumPanels * kPanelColumns == kDepth, "Panels must tile the depth.
 static_assert(kNumThreads == 128 * (1 + kNumConsumerWarpgroups),
               "One producer warpgroup goes before the consumers.");
 
-// ---- shared memory: 90288 bytes, from a base aligned to 1024 ----
+// ---- shared memory: 90352 bytes, from a base aligned to 1024 ----
 
 // Queries, one slot a consumer warpgroup: 64 x 64 fp16, 128-byte swizzle
 constexpr uint32 kQueryOffset = 0;
 constexpr uint32 kQueryBytes = 8192;  // of each of 3
 
-// Ring of key blocks: 128 x 64 fp16, 128-byte swizzle
+// Ring of key blocks: 64 x 64 fp16, 128-byte swizzle
 constexpr uint32 kKeyOffset = 24576;
-constexpr uint32 kKeyBytes = 16384;  // of each of 2
+constexpr uint32 kKeyBytes = 8192;  // of each of 4
 
-// Ring of value blocks: 128 x 64 fp16, 128-byte swizzle
+// Ring of value blocks: 64 x 64 fp16, 128-byte swizzle
 constexpr uint32 kValueOffset = 57344;
-constexpr uint32 kValueBytes = 16384;  // of each of 2
+constexpr uint32 kValueBytes = 8192;  // of each of 4
 
 // Tiles on their way from the loader to the consumers: first row, head, batch, active warpgroups
-constexpr uint32 kTileOffset = 90256;
+constexpr uint32 kTileOffset = 90320;
 constexpr uint32 kTileBytes = 16;  // of each of 2
 
 constexpr int32 kNumTileSlots = 2;
@@ -392,9 +392,9 @@ __device__ __forceinline__ void issue_query_key(float (&scores)[kBN / 2],
   for (int32 k = 0; k < kDepth / 16; ++k) {
     const uint64 b = wgmma_descriptor(key + column_step<kBN>(k));
     if (k == 0) {
-      wgmma_m64n128k16_first(scores, query[k], b);
+      wgmma_m64n64k16_first(scores, query[k], b);
     } else {
-      wgmma_m64n128k16(scores, query[k], b);
+      wgmma_m64n64k16(scores, query[k], b);
     }
   }
   wgmma_commit();
@@ -724,7 +724,7 @@ __device__ __forceinline__ void initialize_barriers(uint32 base) {
     mbarrier_init(base + kTileEmpty + 8 * i, kTileEmptyArrivals);
 }
 
-// Launch with 512 threads and 91312 bytes of dynamic shared memory;
+// Launch with 512 threads and 91376 bytes of dynamic shared memory;
 // grid: as many CTAs as multiprocessors, or tiles where there are fewer.
 //   query_map           query (batch, rows, heads, depth), any strides
 //   key_map             key

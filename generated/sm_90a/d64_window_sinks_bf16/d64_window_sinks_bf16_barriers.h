@@ -8,7 +8,7 @@
 
 namespace d64_window_sinks_bf16_kernel {
 
-// 18 barriers of eight bytes.
+// 26 barriers of eight bytes.
 
 // a warpgroup's query rows have landed
 //   arrived by the loader, then the bytes of Q (8192 bytes)
@@ -25,44 +25,44 @@ constexpr unsigned kQueryEmptySlots = 3;
 constexpr unsigned kQueryEmptyArrivals = 4;
 
 // a block of keys has landed in its slot
-//   arrived by the loader, then the bytes of the block (16384 bytes)
+//   arrived by the loader, then the bytes of the block (8192 bytes)
 //   waited for by every consumer, first with parity 0
 constexpr unsigned kKeyFull = 90160;
-constexpr unsigned kKeyFullSlots = 2;
+constexpr unsigned kKeyFullSlots = 4;
 constexpr unsigned kKeyFullArrivals = 1;
 
 // a key slot may be overwritten
 //   arrived by every consumer warp, once Q.K has read the block
 //   waited for by the loader, first with parity 1
-constexpr unsigned kKeyEmpty = 90176;
-constexpr unsigned kKeyEmptySlots = 2;
+constexpr unsigned kKeyEmpty = 90192;
+constexpr unsigned kKeyEmptySlots = 4;
 constexpr unsigned kKeyEmptyArrivals = 12;
 
 // a block of values has landed in its slot
-//   arrived by the loader, then the bytes of the block (16384 bytes)
+//   arrived by the loader, then the bytes of the block (8192 bytes)
 //   waited for by every consumer, first with parity 0
-constexpr unsigned kValueFull = 90192;
-constexpr unsigned kValueFullSlots = 2;
+constexpr unsigned kValueFull = 90224;
+constexpr unsigned kValueFullSlots = 4;
 constexpr unsigned kValueFullArrivals = 1;
 
 // a value slot may be overwritten
 //   arrived by every consumer warp, once P.V has read the block
 //   waited for by the loader, first with parity 1
-constexpr unsigned kValueEmpty = 90208;
-constexpr unsigned kValueEmptySlots = 2;
+constexpr unsigned kValueEmpty = 90256;
+constexpr unsigned kValueEmptySlots = 4;
 constexpr unsigned kValueEmptyArrivals = 12;
 
 // the next tile is in its slot
 //   arrived by the loader
 //   waited for by every consumer, first with parity 0
-constexpr unsigned kTileFull = 90224;
+constexpr unsigned kTileFull = 90288;
 constexpr unsigned kTileFullSlots = 2;
 constexpr unsigned kTileFullArrivals = 1;
 
 // the tile has been read
 //   arrived by every consumer warp
 //   waited for by the loader, first with parity 1
-constexpr unsigned kTileEmpty = 90240;
+constexpr unsigned kTileEmpty = 90304;
 constexpr unsigned kTileEmptySlots = 2;
 constexpr unsigned kTileEmptyArrivals = 12;
 
