@@ -18,6 +18,8 @@ from fa4gen.designs.shared.shared_memory import dynamic_shared_bytes
 
 WORKING_REGISTERS = 56
 """Of a softmax thread beside its scores: measured, with less it spills."""
+PAGE_REGISTERS = 40
+"""Of a warp that looks up pages: measured, with less it spills."""
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -76,7 +78,10 @@ def _registers(values: Values) -> Iterator[Fault]:
     split = values.registers
     available = registers_at_entry(values) * NUM_THREADS
     yield from limits.role_registers(values, 1, available, ([{"registers": "auto"}],))
-    yield from limits.least_role_registers(values)
+    least = limits.LEAST_REGISTERS
+    if values.config.page_size is not None:
+        least = {**least, "other": PAGE_REGISTERS}
+    yield from limits.least_role_registers(values, least=least)
     most = min(split.softmax, values.arch.max_registers_per_thread)
     if most < PART + WORKING_REGISTERS:
         yield Fault(

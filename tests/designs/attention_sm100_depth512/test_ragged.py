@@ -1,0 +1,63 @@
+"""Plans of depth 512 on Blackwell whose sequences differ in length."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from fa4gen.errors import ConfigError
+
+DENSE = ("column", "row", "panel", "head", "batch")
+CLIPPED = ("column", "row", "head", "place", "wrap")
+
+
+def test_a_dense_plan_has_none_of_it(plan_of: Any) -> None:
+    plan = plan_of()
+    assert plan.tile_list is None
+    assert not plan.has_tile_lengths
+    assert plan.region("tile").slot_bytes == 16
+    assert {row.dims for row in plan.tensor_maps} == {DENSE}
+
+
+@pytest.mark.parametrize(("dtype", "columns"), [("bf16", 64), ("fp8_e4m3", 128)])
+def test_a_ragged_plan_lists_tiles_of_the_pair_and_copies_panels(
+    plan_of: Any, dtype: str, columns: int
+) -> None:
+    plan = plan_of(batching="ragged", dtype=dtype)
+    assert plan.tile_list.tile_rows == 2 * plan.BM
+    assert plan.region("tile").slot_bytes == 32
+    assert {row.dims for row in plan.tensor_maps} == {CLIPPED}
+    boxes = {row.name: row.box[:2] for row in plan.tensor_maps}
+    part = (columns, 128)
+    assert boxes == {"query": (columns, 64), "key": part, "value": part, "out": (64, 64)}
+    assert plan.num_kv_stages == plan_of(dtype=dtype).num_kv_stages
+
+
+def test_lengths_of_dense_batches_clip_keys_alone(plan_of: Any) -> None:
+    dims = {row.name: row.dims for row in plan_of(key_lengths=True).tensor_maps}
+    assert dims == {"query": DENSE, "key": CLIPPED, "value": CLIPPED, "out": DENSE}
+
+
+@pytest.mark.parametrize("page_size", [16, 32, 64, 128, 256])
+def test_a_box_is_of_one_page_and_of_one_part(plan_of: Any, page_size: int) -> None:
+    plan = plan_of(batching="ragged", keys="paged", page_size=page_size)
+    assert plan.box_rows == plan.tensor_map("value").box[1] == min(page_size, 128)
+    boxes = 128 // plan.box_rows * (128 // plan.panel_columns)
+    assert boxes <= 32  # a lane each
+
+
+def test_the_warp_that_looks_up_pages_needs_registers(plan_of: Any) -> None:
+    split = {"softmax": 216, "correction": 128, "other": 32}
+    assert plan_of(batching="ragged", registers=split).other_registers == 32
+    with pytest.raises(ConfigError, match="other needs 40, but has 32") as caught:
+        plan_of(keys="paged", page_size=64, registers=split)
+    assert "registers: {softmax: 216, correction: 128, other: 40}" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("key", "value"), [("value_depth", 128), ("output_staging", "own"), ("cta_group", 1)]
+)
+def test_the_geometry_is_that_of_dense_batches(plan_of: Any, key: str, value: object) -> None:
+    with pytest.raises(ConfigError, match=f"{key}: at depth 512 it is"):
+        plan_of(batching="ragged", **{key: value})
