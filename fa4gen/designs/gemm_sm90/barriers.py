@@ -83,6 +83,9 @@ def _epi_rows(values: Values, consumer: int) -> tuple[Barrier, Barrier]:
 
 
 def residual_bytes(values: Values) -> int:
-    """Return the bytes of C that come with one panel of the output."""
-    elements = values.c.elements(WGMMA_ROWS, values.out_panel_columns)
+    """Return the bytes of C that come with one panel of the output, at most."""
+    columns = values.out_panel_columns
+    if values.c.is_matrix:
+        columns = min(columns, values.BN)
+    elements = values.c.elements(WGMMA_ROWS, columns)
     return elements * values.out_element_bytes

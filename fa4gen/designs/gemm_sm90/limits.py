@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from fa4gen.designs.gemm_sm90.memory import gemm_regions
 from fa4gen.designs.gemm_sm90.rules import all_automatic
 from fa4gen.designs.shared import limits
+from fa4gen.designs.shared.refusal import Fault
 from fa4gen.designs.shared.roles import WARPGROUP
 from fa4gen.designs.shared.shared_memory import dynamic_shared_bytes
 
@@ -14,12 +15,16 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from fa4gen.designs.gemm_sm90.values import Values
-    from fa4gen.designs.shared.refusal import Changes, Fault
+    from fa4gen.designs.shared.refusal import Changes
 
-WIDTHS = (256, 192, 128, 64)
+WIDTHS = (256, 192, 128, 64, 32, 16)
+"""That a suggested fix has: those above 64 suit every layout."""
 TILE_KEYS = ("BN", "BM", "num_consumer_warpgroups")
 ADDRESS_REGISTERS = 4
 """Address and parity of a slot, the loop's count, alpha: never in fewer registers."""
+
+MOST_SUMS = {1: 208, 2: 192, 3: 128}
+"""By consumer warpgroups: with 16 more in a thread, ptxas 13 was seen to spill."""
 
 
 def exceeded_limits(values: Values) -> Iterator[Fault]:
@@ -50,6 +55,8 @@ def exceeded_limits(values: Values) -> Iterator[Fault]:
         (_narrower(values), _fewer_rows(values)),
         _smaller_in_every_way(values),
     )
+    if values.accumulators + ADDRESS_REGISTERS <= values.registers.consumer:
+        yield from _sums(values)
     yield from limits.wgmma_width(
         values,
         columns,
@@ -59,6 +66,20 @@ def exceeded_limits(values: Values) -> Iterator[Fault]:
         (_narrower(values), _fewer_rows(values)),
         _smaller_in_every_way(values),
     )
+
+
+def _sums(values: Values) -> Iterator[Fault]:
+    warpgroups = values.num_consumer_warpgroups
+    most = MOST_SUMS[warpgroups]
+    message = (
+        f"registers: {values.warpgroup_rows} * {values.BN} / {WARPGROUP} = {values.accumulators} "
+        f"sums in a consumer thread, but with {warpgroups} consumer warpgroup"
+        f"{'s' * (warpgroups > 1)} ptxas spills above {most}"
+    )
+    fixes = (_narrower(values), _fewer_rows(values))
+    last_resort = _smaller_in_every_way(values)
+    fault = Fault("sums of a thread", message, TILE_KEYS, fixes, last_resort)
+    yield from limits.exceeded(fault, values.accumulators, most)
 
 
 def _fewer(key: str, values: Values) -> Iterator[Changes]:

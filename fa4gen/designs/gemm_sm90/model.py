@@ -15,6 +15,8 @@ class HopperGemmPlan(GemmPlan):
     ping_pong: bool
     warpgroup_rows: int
     """Rows of the tile that one consumer warpgroup computes: 64 or 128."""
+    last_panel_columns: int
+    """Columns of the output in the last panel of a tile: ``out_panel_columns`` or fewer."""
     producer_registers: int
     consumer_registers: int
 
@@ -26,7 +28,17 @@ class HopperGemmPlan(GemmPlan):
     @property
     def panels_per_ring(self) -> int:
         """Panels of the rows of one consumer warpgroup: 64 rows each."""
-        return self.warpgroup_rows // 64 * (self.BN // self.out_panel_columns)
+        return self.warpgroup_rows // 64 * -(-self.BN // self.out_panel_columns)
+
+    @property
+    def has_narrow_panel(self) -> bool:
+        """Whether a tile's last panel has fewer columns than a line has room for."""
+        return self.last_panel_columns < self.out_panel_columns
+
+    @property
+    def has_last_maps(self) -> bool:
+        """Whether the last panel has tensor maps of its own: there are whole ones beside it."""
+        return self.has_narrow_panel and self.out_panel_columns < self.BN
 
     @property
     def tile_per_ring(self) -> bool:

@@ -48,7 +48,7 @@ def _tables(values: Values) -> Tables:
         regions=gemm_regions(values),
         barriers=gemm_barriers(values),
         tensor_maps=gemm_tensor_maps(values),
-        parameters=gemm_parameters(values.config),
+        parameters=gemm_parameters(values.config, last_maps=values.has_last_maps),
         threads=WARPGROUP * (1 + values.num_consumer_warpgroups),
         grid="two CTAs a pair, at most as many as multiprocessors, or two a tile of the pair"
         if values.is_pair

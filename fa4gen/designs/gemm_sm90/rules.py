@@ -32,6 +32,7 @@ def broken_rules(values: Values) -> Iterator[Fault]:
     """Yield what the config asks for that does not go together."""
     yield from _rows(values)
     yield from _majors(values)
+    yield from _columns(values)
     yield from _block(values)
 
 
@@ -80,6 +81,21 @@ def _majors(values: Values) -> Iterator[Fault]:
                 keys=(key,),
                 remedies=([{key: "k"}],),
             )
+
+
+def _columns(values: Values) -> Iterator[Fault]:
+    panel = values.panel_columns
+    if values.config.b_major == "k" or values.BN % panel == 0:
+        return
+    whole = [panels * panel for panels in (values.BN // panel, values.BN // panel + 1) if panels]
+    yield Fault(
+        kind="columns",
+        message=f"BN: {values.BN} columns, but where B has n contiguous a tile has whole panels of "
+        f"{panel} columns ({PANEL_BYTES} bytes)",
+        keys=("BN", "b_major"),
+        remedies=([{"BN": columns} for columns in whole], [{"b_major": "k"}]),
+        last_resort=[all_automatic(values)],
+    )
 
 
 def _block(values: Values) -> Iterator[Fault]:

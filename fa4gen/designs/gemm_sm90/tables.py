@@ -58,6 +58,7 @@ def gemm_tensor_maps(values: Values) -> tuple[TensorMapPlan, ...]:
         b_lines=lines // values.cta_group,
         out_rows=WGMMA_ROWS,
         out_columns=values.out_panel_columns,
+        last_columns=values.last_panel_columns,
     )
 
 

@@ -38,6 +38,16 @@ class Values(GemmValues[HopperGemmConfig]):
         return PANEL_BYTES // self.out_element_bytes
 
     @property
+    def last_panel_columns(self) -> int:
+        """Columns of the last panel of a tile: fewer, where the others do not divide the tile."""
+        return (self.BN - 1) % self.out_panel_columns + 1
+
+    @property
+    def has_last_maps(self) -> bool:
+        """Whether the last panel has tensor maps of its own: it is narrower than others."""
+        return self.last_panel_columns < min(self.BN, self.out_panel_columns)
+
+    @property
     def warpgroup_rows(self) -> int:
         """Rows of the tile that one consumer warpgroup computes."""
         return self.BM if self.ping_pong else self.BM // self.num_consumer_warpgroups

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
-from fa4gen.designs.shared.tensor_maps import tensor_map
+from fa4gen.designs.shared.tensor_maps import SWIZZLES, tensor_map
 
 if TYPE_CHECKING:
     from fa4gen.designs.shared.model import TensorMapPlan
@@ -18,24 +18,51 @@ def gemm_tensor_maps(
     b_lines: int,
     out_rows: int,
     out_columns: int,
+    last_columns: int | None = None,
 ) -> tuple[TensorMapPlan, ...]:
     """Return the maps of A, B, C where there is one, and the output.
 
     ``panel_bytes``: of a line of a panel of A, and of B. ``b_lines`` that a CTA loads of B;
-    ``out_rows`` and ``out_columns``: of a box of the output and of C.
+    ``out_rows`` and ``out_columns``: of a box of the output and of C. ``last_columns``: of the last
+    box of a tile, where they are fewer; a C with both axes and the output then have a second map,
+    unless a tile has that box alone.
     """
-    config, size, out_size = values.config, values.element_bytes, values.out_element_bytes
+    config, size = values.config, values.element_bytes
     a_dims = ("k", "m", "batch") if config.a_major == "k" else ("m", "k", "batch")
     b_dims = ("k", "n", "batch") if config.b_major == "k" else ("n", "k", "batch")
     a_lines = values.BM if config.a_major == "k" else values.BK
-    out_dims = ("n", "m", "batch")
     maps = [
         tensor_map("a", a_dims, (panel_bytes[0] // size, a_lines, 1), size),
         tensor_map("b", b_dims, (panel_bytes[1] // size, b_lines, 1), size),
     ]
-    out = tensor_map("out", out_dims, (out_columns, out_rows, 1), out_size)
+    last = last_columns or out_columns
+    several = out_columns < values.BN
+    outs = [("", out_columns if several else last)]
+    outs += [("last", last)] if several and last < out_columns else []
     if values.c.exists:
-        box = (*values.c.extents(out_rows, out_columns)[::-1], 1)
-        matrix = values.c.is_matrix
-        maps.append(tensor_map("c", values.c.dims, box, out_size, swizzled=matrix))
-    return (*maps, out)
+        for part, columns in outs if values.c.is_matrix else [("", out_columns)]:
+            box = (*values.c.extents(out_rows, columns)[::-1], 1)
+            maps.append(_panel("c", values, box, part, out_columns))
+    for part, columns in outs:
+        maps.append(_panel("out", values, (columns, out_rows, 1), part, out_columns))
+    return tuple(maps)
+
+
+def _panel(
+    tensor: Literal["c", "out"],
+    values: GemmValues[Any],
+    box: tuple[int, ...],
+    part: str,
+    columns: int,
+) -> TensorMapPlan:
+    """Return a map of panels with lines for so many ``columns``, of which a box may have fewer."""
+    size, is_output = values.out_element_bytes, tensor == "out"
+    return tensor_map(
+        tensor,
+        ("n", "m", "batch") if is_output else values.c.dims,
+        box,
+        size,
+        swizzled=is_output or values.c.is_matrix,
+        span=SWIZZLES[columns * size],
+        part=part,
+    )

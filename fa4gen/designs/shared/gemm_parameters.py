@@ -12,18 +12,23 @@ if TYPE_CHECKING:
 MAP_TYPE = "const __grid_constant__ TensorMap"
 
 
-def gemm_parameters(config: GemmKeys) -> tuple[Parameter, ...]:
-    """Return the kernel's parameters in order; c_map and beta only where there is a residual."""
+def gemm_parameters(config: GemmKeys, *, last_maps: bool = False) -> tuple[Parameter, ...]:
+    """Return the kernel's parameters in order; c_map and beta only where there is a residual.
+
+    ``last_maps``: the last panel of a tile has maps of its own.
+    """
     rows = [
         Parameter("a_map", MAP_TYPE, f"A (batch, m, k), {config.a_major} contiguous"),
         Parameter("b_map", MAP_TYPE, f"B (batch, k, n), {config.b_major} contiguous"),
     ]
     if config.c.exists:
         rows.append(Parameter("c_map", MAP_TYPE, config.c.described))
-    rows += [
-        Parameter("out_map", MAP_TYPE, "output (batch, m, n), n contiguous"),
-        Parameter("alpha", "float", "factor of A . B"),
-    ]
+    if last_maps and config.c.is_matrix:
+        rows.append(Parameter("c_last_map", MAP_TYPE, "the same, for a tile's last panel"))
+    rows.append(Parameter("out_map", MAP_TYPE, "output (batch, m, n), n contiguous"))
+    if last_maps:
+        rows.append(Parameter("out_last_map", MAP_TYPE, "the same, for a tile's last panel"))
+    rows.append(Parameter("alpha", "float", "factor of A . B"))
     if config.c.exists:
         rows.append(Parameter("beta", "float", "factor of C, which is not looked at where it is 0"))
     return (

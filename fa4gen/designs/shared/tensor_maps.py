@@ -67,15 +67,22 @@ def tensor_map(
     element_bytes: int,
     *,
     swizzled: bool = True,
+    span: Swizzle | None = None,
+    part: str = "",
 ) -> TensorMapPlan:
-    """Return a map whose box has rows of ``box[0]`` elements, as wide as their swizzle."""
+    """Return a map whose box has rows of ``box[0]`` elements, as wide as their swizzle.
+
+    ``span``: of the swizzle, where the rows are narrower: in shared memory they are as far apart.
+    ``part``: the name of the map among several of the tensor.
+    """
+    name = f"{tensor}_{part}" if part else tensor
     return TensorMapPlan(
-        name=tensor,
-        parameter=f"{tensor}_map",
+        name=name,
+        parameter=f"{name}_map",
         tensor=tensor,
         dims=dims,
         box=box,
-        swizzle=SWIZZLES[box[0] * element_bytes] if swizzled else 0,
+        swizzle=(span or SWIZZLES[box[0] * element_bytes]) if swizzled else 0,
         box_bytes=math.prod(box) * element_bytes,
         direction="store" if tensor == "out" else "load",
     )

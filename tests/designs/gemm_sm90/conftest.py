@@ -20,7 +20,7 @@ KEYS: dict[str, list[Any]] = {
     "residual": ["none", "matrix", "row", "column"],
     "cta_group": ["auto", 1, 2],
     "BM": ["auto", 64, 128, 192, 256],
-    "BN": ["auto", 64, 128, 192, 256],
+    "BN": ["auto", *range(16, 257, 16)],
     "BK": ["auto", 64, 128, 256],
     "num_consumer_warpgroups": ["auto", 1, 2, 3],
     "ping_pong": ["auto", True, False],

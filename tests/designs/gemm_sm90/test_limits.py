@@ -97,6 +97,20 @@ def test_every_offer_removes_its_problem_and_brings_no_other(
             "192 rows for 2 consumer warpgroups, and each computes 64 or 128 of them: 128 or 256",
             "",
         ),
+        (
+            {"BM": 256, "BN": 208},
+            "BN",
+            "128 * 208 / 128 = 208 sums in a consumer thread, but with 2 consumer warpgroups "
+            "ptxas spills above 192",
+            "Set BN: 192; or BM: 128 and num_consumer_warpgroups: auto.",
+        ),
+        (
+            {"BN": 176, "b_major": "n"},
+            "BN",
+            "176 columns, but where B has n contiguous a tile has whole panels of 64 columns",
+            "Set BN: 128; or b_major: k.",
+        ),
+        ({"BN": 48, "b_major": "n"}, "BN", "whole panels of 64", "Set BN: 64; or b_major: k."),
         ({"BK": 256}, "BK", "a stage brings 128 or 256 bytes along k: 64 or 128", "Set BK: 64."),
     ],
 )

@@ -46,9 +46,32 @@ def test_what_the_maps_bring_is_what_the_barriers_expect(
     for consumer in range(plan.num_consumer_warpgroups):
         expected = boxes["c"].box_bytes if plan.residual != "none" else 0
         assert plan.barrier(f"epi{consumer}_ready").transaction_bytes == expected
-    assert plan.region("epi").slot_bytes == boxes["out"].box_bytes
+    assert plan.region("epi").slot_bytes == 64 * 128 >= boxes["out"].box_bytes
     assert all(max(row.box) <= 256 for row in plan.tensor_maps)
-    assert all(row.box[0] * row.box_bytes // math.prod(row.box) == 128 for row in plan.tensor_maps)
+    for row in plan.tensor_maps:
+        assert row.swizzle == (0 if row.tensor == "c" and not plan.c.is_matrix else 128)
+    for tensor in "ab":
+        assert boxes[tensor].box[0] * boxes[tensor].box_bytes // math.prod(boxes[tensor].box) == 128
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.data())
+def test_the_panels_of_a_tile_are_its_columns_and_no_others(
+    any_gemm_config: Strategy, data: st.DataObject
+) -> None:
+    """Whole panels by one map, the narrow last one by another, or by the only one."""
+    plan = planned(data.draw(any_gemm_config))
+    boxes = {row.name: row.box for row in plan.tensor_maps}
+    panels = plan.panels_per_ring // (plan.warpgroup_rows // 64)
+    for tensor in ("c", "out") if plan.c.is_matrix else ("out",):
+        first, last = boxes[tensor], boxes.get(f"{tensor}_last", boxes[tensor])
+        assert (panels - 1) * first[0] + last[0] == plan.BN
+        assert first[1:] == last[1:] == (64, 1)
+        assert first[0] == min(plan.BN, plan.out_panel_columns)
+        assert (f"{tensor}_last" in boxes) == (last[0] < first[0]) == plan.has_last_maps
+    assert {row.parameter for row in plan.tensor_maps} == {
+        row.name for row in plan.parameters if row.name.endswith("_map")
+    }
 
 
 @settings(max_examples=60, deadline=None)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Final, TypeAlias
 
 import numpy as np
@@ -182,3 +183,25 @@ def read_shared(shared: SharedMemory, offset: int, m: DecodedMap, chunks: int) -
     order = box_order(chunks // each, each, offset // LINE % 8, m.span, m.atom)
     result: Chunks = wide[at:].take(order, mode="clip")
     return result
+
+
+def pieces(m: DecodedMap, offset: int, lines: int) -> tuple[tuple[int, int], ...]:
+    """The bytes, as starts and ends, that ``lines`` lines of a box take from ``offset`` on.
+
+    They are one piece, unless the box is narrower than its swizzle: lines are as far apart as that
+    is wide, and what is between them is neither read nor written.
+    """
+    if m.pitch == m.inner_bytes:
+        return ((offset, offset + lines * m.pitch),)
+    return _narrow_pieces(m.inner_bytes // CHUNK, m.span, m.atom, offset, lines)
+
+
+@lru_cache(maxsize=1024)
+def _narrow_pieces(
+    chunks: int, span: int, atom: int, offset: int, lines: int
+) -> tuple[tuple[int, int], ...]:
+    order = np.sort(box_order(lines, chunks, offset // LINE % 8, span, atom))
+    breaks = np.flatnonzero(np.diff(order) != 1)
+    starts = order[np.concatenate(([0], breaks + 1))] * CHUNK + offset
+    ends = order[np.concatenate((breaks, [len(order) - 1]))] * CHUNK + CHUNK + offset
+    return tuple(zip(starts.tolist(), ends.tolist(), strict=True))

@@ -14,6 +14,7 @@ from fa4gen.emulator.instructions.copy.boxes import (
     Box,
     Chunks,
     Combine,
+    pieces,
     place_box,
     read_shared,
     write_shared,
@@ -222,6 +223,7 @@ def _load(i: Instruction, e: Emitter) -> None:
         if filled and wg.machine.observer.enabled:
             wg.machine.find("tensor-map", _NAN_FILL, i, wg, only(wg, lane), Severity.REVIEW)
         size, extent, _ = _size(m, boxes)
+        lines = extent // m.pitch
         targets = find_targets(
             wg, lane, i,
             address=goal, barrier=signal, size=extent, align=SHARED_ALIGN, cluster=cluster,
@@ -242,7 +244,9 @@ def _load(i: Instruction, e: Emitter) -> None:
             "tensor copy", wg, lane, i, run, finish,
             reads=global_ranges(boxes),
             writes=tuple(
-                SharedRange(one.cta, one.offset, one.offset + extent) for one in targets
+                SharedRange(one.cta, *piece)
+                for one in targets
+                for piece in pieces(m, one.offset, lines)
             ),
             unit="tma", cycles=size / BYTES_PER_CYCLE, notes={"map": address},
         )  # fmt: skip
@@ -310,7 +314,9 @@ def _store(i: Instruction, e: Emitter) -> None:
 
         op = AsyncOp(
             kind, wg, lane, i, run,
-            reads=(SharedRange(cta, offset, offset + extent),),
+            reads=tuple(
+                SharedRange(cta, *piece) for piece in pieces(m, offset, extent // m.pitch)
+            ),
             writes=global_ranges(boxes),
             unit="tma", cycles=len(lanes) * size / BYTES_PER_CYCLE, notes={"map": address},
         )  # fmt: skip

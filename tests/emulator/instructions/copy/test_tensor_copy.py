@@ -9,6 +9,8 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from fa4gen.emulator import Severity, TensorMap, UnsupportedError
+from fa4gen.emulator.instructions.copy.boxes import pieces
+from fa4gen.emulator.state.decoded_map import decode
 from tests.emulator.instructions.copy.copies import (
     STORED,
     WAIT,
@@ -191,6 +193,38 @@ def test_a_strided_view_of_an_array() -> None:
 def test_what_a_load_may_not_do(at, offset: int, kind: str) -> None:
     _, report = loaded(TensorMap(noise((16, 64)), (8, 64)), at, offset=offset)
     assert kinds(report) == [kind]
+
+
+@pytest.mark.parametrize("span", [32, 64, 128])
+@pytest.mark.parametrize("offset", [0, 128, 1024 + 384])
+def test_a_narrow_box_leaves_out_what_is_between_its_lines(span: int, offset: int) -> None:
+    for columns in range(8, span // 2 + 1, 8):
+        tensor_map = TensorMap(np.zeros((16, 256), np.uint16), (9, columns), swizzle=span)
+        taken = np.zeros(SIZE, bool)
+        found = pieces(decode(tensor_map.encode(1 << 20)), offset, 9)
+        for start, stop in found:
+            assert not taken[start:stop].any()
+            taken[start:stop] = True
+        expected = lines(np.ones((9, 2 * columns), np.uint8), span, offset)
+        assert (taken == expected.astype(bool)).all()
+        assert (len(found) == 1) == (columns * 2 == span)
+
+
+@pytest.mark.parametrize(("writers", "expected"), [(8, []), (7, ["uninitialised"])])
+def test_a_store_reads_the_lines_of_a_narrow_box_alone(writers: int, expected: list[str]) -> None:
+    """Thread i writes 16 bytes, line i of the box; what is between the lines is never written."""
+    tensor_map = TensorMap(np.zeros((8, 8), np.uint16), (8, 8), swizzle=128)
+    body = f"""
+    setp.lt.u32 %p1, %r21, {writers};
+    @!%p1 bra WRITTEN;
+    mad.lo.u32 %r1, %r21, 144, %r20;
+    st.shared.v4.b32 [%r1], {{%r21, %r21, %r21, %r21}};
+    fence.proxy.async.shared::cta;
+WRITTEN:
+    bar.sync 0;
+""" + first(f"{STORE.format(n=2)} [%d0, {{0, 0}}], [%r20];{STORED}", "STORED")
+    report = run(copy_kernel(body, ("tensor_map",)), tensor_map, block=32)
+    assert kinds(report) == expected
 
 
 def test_the_bytes_of_the_whole_box_are_counted() -> None:

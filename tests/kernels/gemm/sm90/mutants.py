@@ -13,6 +13,7 @@ CONFIGS: Final[dict[str, dict[str, Any]]] = {
     "shared": {**_SMALL, "cta_group": 1, "ping_pong": False},
     "residual": {**_SMALL, "cta_group": 1, "ping_pong": False, "residual": "matrix"},
     "pair": {**_SMALL, "cta_group": 2, "ping_pong": False, "residual": "matrix"},
+    "narrow": {**_SMALL, "cta_group": 1, "ping_pong": False, "BN": 80, "residual": "matrix"},
     "turns": {**_SMALL, "cta_group": 1, "ping_pong": True, "BN": 64},
 }
 TILES: Final = Problem(400, 200, 150)
@@ -129,4 +130,27 @@ PAIRS: Final[dict[str, GemmMutant]] = {
     ),
 }  # fmt: skip
 
-MUTANTS: Final = {**UPSTREAM, **WAITS, **PAIRS}
+NARROW: Final[dict[str, GemmMutant]] = {
+    "narrow_panel_stored_whole": GemmMutant(
+        "narrow", "the last panel of a tile is stored with the columns of the next tile",
+        (Change(r"done\.is_last\(\) \? out_last_map : out_map", "out_map"),),
+        (NUMBERS, Found("uninitialised", "tma_store_3d", "transfer"),
+         Found("race", "tma_store_3d", "transfer"), Found("race", "tma_store_3d", "")),
+        Problem(200, 170, 64, beta=1.0),
+    ),
+    "narrow_panel_of_c_loaded_whole": GemmMutant(
+        "narrow", "more bytes of C arrive for the last panel than its barrier expects",
+        (Change(r"ahead\.is_last\(\) \? c_last_map : c_map", "c_map"),),
+        (Found("over-arrival", "tma_load_3d", "transfer"),
+         Found("deadlock", WAIT, "consume", "epi")),
+        Problem(200, 170, 64, beta=1.0),
+    ),
+    "narrow_panel_of_c_expected_whole": GemmMutant(
+        "narrow", "the last panel of C is waited for with the bytes of a whole one",
+        (Change(r"ahead\.is_last\(\) \? kMmaRows \* kLastPanelColumns \* 2 : kEpiBytes",
+                "kEpiBytes"),),
+        (Found("deadlock", WAIT, "consume", "epi"),), Problem(200, 170, 64, beta=1.0),
+    ),
+}  # fmt: skip
+
+MUTANTS: Final = {**UPSTREAM, **WAITS, **PAIRS, **NARROW}

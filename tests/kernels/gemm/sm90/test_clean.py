@@ -101,6 +101,24 @@ def test_either_operand_in_either_order(majors: str) -> None:
 
 
 @pytest.mark.compile
+@pytest.mark.parametrize(
+    ("BN", "more"),
+    [
+        (16, {"residual": "matrix", "out_dtype": "fp32"}),
+        (48, {"residual": "row", "cta_group": 2}),
+        (80, {"residual": "matrix", "out_dtype": "fp32", "ping_pong": True}),
+        (112, {"residual": "matrix"}),
+        (176, {"residual": "none", "cta_group": 2}),
+    ],
+)
+def test_the_last_panel_of_a_tile_may_be_narrow(BN: int, more: Keys) -> None:  # noqa: N803
+    """Several tiles side by side: what is past a tile's columns is another CTA's."""
+    keys = {**HOPPER, "BM": 64, "BN": BN, "num_stages": 2, **more}
+    check(keys, Problem(150, 2 * BN + 24, 100, beta=0.5), BN // 16)
+    check(keys, Problem(70, 2 * BN + 8, 40, beta=1.0, indexed=more["residual"] == "matrix"), BN)
+
+
+@pytest.mark.compile
 @pytest.mark.parametrize("out_dtype", ["bf16", "fp16", "fp32"])
 @pytest.mark.parametrize("dtype", ["fp16", "fp8_e4m3"])
 def test_types(dtype: str, out_dtype: str) -> None:
@@ -131,7 +149,8 @@ def _any_keys(random: Random) -> Keys:
 
     return {
         **HOPPER, "cta_group": some(1, 2), "BM": some(64, 128, 192, 256),
-        "BN": some(64, 128, 192, 256), "BK": some("auto", "auto", 128),
+        "BN": some(64, 128, 192, 256, random.randrange(16, 257, 16)),
+        "BK": some("auto", "auto", 128),
         "ping_pong": some(False, True), "num_consumer_warpgroups": some("auto", "auto", 1, 2, 3),
         "residual": some("none", "matrix", "matrix", "row", "column"),
         "dtype": some("bf16", "fp16", "fp8_e4m3"), "out_dtype": some("bf16", "fp16", "fp32"),
