@@ -100,7 +100,12 @@ def decide(
         config=config,
         num_kv_stages=1,
         scheduler=log.take(
-            "scheduler", config.scheduler, "static", "pairs of CTAs take tiles in a fixed round"
+            "scheduler",
+            config.scheduler,
+            "dynamic" if config.has_tile_lengths else "static",
+            "sequences differ: tiles go to whichever pair is free"
+            if config.has_tile_lengths
+            else "pairs of CTAs take tiles in a fixed round",
         ),
         rescale_threshold=take_rescale_threshold(config, log),
         exp2_fma_share=log.take(

@@ -39,6 +39,13 @@ def test_lengths_of_dense_batches_clip_keys_alone(plan_of: Any) -> None:
     assert dims == {"query": DENSE, "key": CLIPPED, "value": CLIPPED, "out": DENSE}
 
 
+def test_the_shares_of_pairs_are_even_only_where_sequences_are(plan_of: Any) -> None:
+    assert plan_of().scheduler == "static"
+    for keys in ({"batching": "ragged"}, {"key_lengths": True}, {"keys": "paged", "page_size": 64}):
+        assert plan_of(**keys).scheduler == "dynamic"
+        assert plan_of(**keys, scheduler="static").scheduler == "static"
+
+
 @pytest.mark.parametrize("page_size", [16, 32, 64, 128, 256])
 def test_a_box_is_of_one_page_and_of_one_part(plan_of: Any, page_size: int) -> None:
     plan = plan_of(batching="ragged", keys="paged", page_size=page_size)

@@ -28,12 +28,12 @@ def test_a_sequence_gives_the_same_bits_whatever_its_neighbours_hold(keys: dict[
 
 
 COMBINED: dict[str, dict[str, Any]] = {
-    "pages, dynamic": {**PAGED, "page_size": 64, "scheduler": "dynamic"},
+    "pages, static": {**PAGED, "page_size": 64, "scheduler": "static"},
     "lengths, no lse": {"key_lengths": True, "lse": False, "mask": "causal"},
     "fp8": {**RAGGED, "dtype": "fp8_e4m3"},
 }  # fmt: skip
 FURTHER: dict[str, dict[str, Any]] = {
-    "dynamic": {**RAGGED, "scheduler": "dynamic"},
+    "static": {**RAGGED, "scheduler": "static"},
     "window, capped, fp16": {
         "batching": "ragged", "keys": "paged", "page_size": 32, "mask": {"sliding_window": 70},
         "softcap": 20.0, "dtype": "fp16",
@@ -41,7 +41,7 @@ FURTHER: dict[str, dict[str, Any]] = {
     "chunks, sinks, large pages of dense batches": {
         "keys": "paged", "page_size": 256, "mask": {"chunked": 50}, "sinks": True,
     },
-    "lengths, dynamic": {"key_lengths": True, "scheduler": "dynamic"},
+    "lengths, static": {"key_lengths": True, "scheduler": "static"},
     "fp8, pages": {**PAGED, "dtype": "fp8_e4m3"},
     "ragged queries, dense keys, sinks": {
         "batching": "ragged", "keys": "dense", "key_lengths": True, "sinks": True,
