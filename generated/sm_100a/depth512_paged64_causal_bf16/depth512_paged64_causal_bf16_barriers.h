@@ -94,18 +94,18 @@ constexpr unsigned kQueryEmpty = 229520;
 constexpr unsigned kQueryEmptyArrivals = 1;
 
 // the next tile is in its slot
-//   arrived by the loader
-//   waited for by every other role, first with parity 0
+//   arrived by the leader's loader
+//   waited for by every other role, the peer's loader, first with parity 0
 constexpr unsigned kTileFull = 229528;
 constexpr unsigned kTileFullSlots = 2;
 constexpr unsigned kTileFullArrivals = 1;
 
 // the tile has been read
-//   arrived by every warp of the other roles
-//   waited for by the loader, first with parity 1
+//   arrived by every warp of the other roles in both CTAs, and the peer's loader
+//   waited for by the leader's loader, first with parity 1
 constexpr unsigned kTileEmpty = 229544;
 constexpr unsigned kTileEmptySlots = 2;
-constexpr unsigned kTileEmptyArrivals = 9;
+constexpr unsigned kTileEmptyArrivals = 19;
 
 // Tensor memory: columns of 128 lanes, from the allocated address. 512 are allocated.
 constexpr unsigned kTensorMemoryColumns = 512;

@@ -102,6 +102,19 @@ __device__ __forceinline__ void cluster_sync_aligned() {
   asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory");
 }
 
+// The address, in the window shared::cluster, of this CTA-relative address in another CTA.
+__device__ __forceinline__ uint32 map_to_cta(uint32 address, uint32 rank) {
+  uint32 mapped;
+  asm volatile("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(mapped) : "r"(address), "r"(rank));
+  return mapped;
+}
+
+__device__ __forceinline__ void store_shared_cluster(uint32 mapped_address, int32 x, int32 y,
+    int32 z, int32 w) {
+  asm volatile("st.shared::cluster.v4.b32 [%0], {%1, %2, %3, %4};"
+               ::"r"(mapped_address), "r"(x), "r"(y), "r"(z), "r"(w) : "memory");
+}
+
 // ---- pairs: the leader CTA of a pair issues all products; its barriers count for both ----
 // In the window shared::cluster, bit 24 of an address is set for the odd CTA of a pair, clear for
 // the even one.

@@ -5,7 +5,7 @@
 //
 //   bf16, sums in float32; depth 512; mask causal
 //   a pair of CTAs takes 128 query rows x 256 keys; a ring of 4 slots for parts of keys and values
-//   static scheduler; 0.0% of exp2 on the FMA pipe
+//   dynamic scheduler; 0.0% of exp2 on the FMA pipe
 //   batching ragged; keys ragged
 //
 // Roles:
@@ -31,7 +31,7 @@
 //   kv_consumer      4 x   1  the slot of a part may be overwritten
 //   query_empty      1 x   1  the queries' space may be overwritten
 //   tile_full        2 x   1  the next tile is in its slot
-//   tile_empty       2 x   9  the tile has been read
+//   tile_empty       2 x  19  the tile has been read
 //
 // Tensor memory, by columns:
 //     0 to 127  output, first half: 64 x 256 float32, as two halves of 128 columns
@@ -411,7 +411,7 @@ __device__ __forceinline__ Tile tile_or_none(const Problem& problem, int32 index
 
 __device__ __forceinline__ void run_loader(uint32 base, Problem problem,
                                            const TensorMap& query_map, const TensorMap& key_map,
-                                           const TensorMap& value_map,
+                                           const TensorMap& value_map, int32* tile_counter,
                                            int32 rank) {
   prefetch_tensor_map(query_map);
   prefetch_tensor_map(key_map);
@@ -424,11 +424,22 @@ __device__ __forceinline__ void run_loader(uint32 base, Problem problem,
     const uint32 slot = base + kTileOffset + kTileBytes * slots.index;
     const uint32 full = base + kTileFull + 8 * slots.index,
                  empty = base + kTileEmpty + 8 * slots.index;
-    const Tile tile = tile_or_none(problem, index, rank);
-    // Arrived on by every other warp once it has read the tile that was in this slot.
-    mbarrier_wait(empty, slots.phase);
-    write_tile(slot, tile);
-    mbarrier_arrive(full);
+    if (rank == 0) {
+      const Tile next = tile_or_none(problem, index, 0);
+      const int32 peer_row = next.first_row < 0 ? -1 : next.first_row + kBM;
+      // Arrived on by the other warps of both CTAs and by the peer's loader: both slots are free.
+      mbarrier_wait_acquire_cluster(empty, slots.phase);
+      write_tile(slot, next);
+      store_shared_cluster(map_to_cta(slot, 1), peer_row, next.head, next.batch, 0);
+      store_shared_cluster(map_to_cta(slot, 1) + 16, next.query_begin, next.query_rows,
+                           next.key_begin, next.key_rows);
+      mbarrier_arrive(full);
+      mbarrier_arrive_release_cluster(map_to_cta(full, 1));
+    }
+    // Arrived on by the leader's loader, just above.
+    mbarrier_wait_acquire_cluster(full, slots.phase ^ 1);
+    const Tile tile = read_tile(slot);
+    if (rank != 0) mbarrier_arrive_release_cluster(map_to_cta(empty, 0));
     if (tile.first_row < 0) break;
     take_lengths(problem, tile);
     const BlockRange blocks = blocks_of_tile(problem, tile, rank);
@@ -437,9 +448,19 @@ __device__ __forceinline__ void run_loader(uint32 base, Problem problem,
       loader.load_tile(tile, blocks, key_head);
     }
     slots.step();
-    index += gridDim.x;
+    // Taken as late as possible: a tile ahead would unbalance the end of the grid.
+    if (rank == 0) index = gridDim.x + kCtaGroup * atomicAdd(tile_counter, 1);
   }
   loader.drain();
+
+  // The last pair to finish leaves both counters at zero for the next launch.
+  if (rank != 0) return;
+  __threadfence();
+  if (atomicAdd(tile_counter + 1, kCtaGroup) == gridDim.x - kCtaGroup) {
+    tile_counter[0] = 0;
+    tile_counter[1] = 0;
+    __threadfence();
+  }
 }
 
 // Tiles: the load warp to all other warps; one lane of each says that the warp has read the slot.
@@ -449,11 +470,14 @@ struct TileReader {
 
   // Reads the next tile; false when none is left.
   __device__ __forceinline__ bool next(Tile& tile) {
-    // Arrived on by the loader once it has written the tile.
-    mbarrier_wait(base + kTileFull + 8 * state.index, state.phase);
+    // Arrived on by the leader's loader once it has written the tile.
+    mbarrier_wait_acquire_cluster(base + kTileFull + 8 * state.index, state.phase);
     tile = read_tile(base + kTileOffset + kTileBytes * state.index);
     __syncwarp();  // every lane has read
-    if (threadIdx.x % 32 == 0) mbarrier_arrive(base + kTileEmpty + 8 * state.index);
+    // The leader's loader writes the slots of both CTAs.
+    if (threadIdx.x % 32 == 0)
+      mbarrier_arrive_release_cluster(
+          leader_address<kCtaGroup>(base + kTileEmpty + 8 * state.index));
     state.step();
     return tile.first_row >= 0;
   }
@@ -1129,6 +1153,7 @@ __device__ __forceinline__ void initialize_barriers(uint32 base, int32 lane) {
 //   out_map             output, bf16
 //   out                 the same output, for rows that see no key
 //   lse                 log-sum-exp, (query heads, rows of all sequences)
+//   tile_counter        two zeros; zero again after the launch
 //   tile_list           tiles, from the launch before: their number, and 32 bytes each from byte 32
 //                       on
 //   batch               sequences
@@ -1147,6 +1172,7 @@ extern "C" __global__ void __cluster_dims__(2, 1, 1) __launch_bounds__(kNumThrea
         const __grid_constant__ TensorMap out_map,
         uint16* __restrict__ out,
         float* __restrict__ lse,
+        int32* __restrict__ tile_counter,
         const int32* __restrict__ tile_list,
         int32 batch,
         int32 query_heads,
@@ -1185,7 +1211,7 @@ extern "C" __global__ void __cluster_dims__(2, 1, 1) __launch_bounds__(kNumThrea
     if (warp == kMmaWarp) {
       run_mma(base, problem, tensor_memory, rank);
     } else if (warp == kLoadWarp && elect_one()) {
-      run_loader(base, problem, query_map, key_map, value_map, rank);
+      run_loader(base, problem, query_map, key_map, value_map, tile_counter, rank);
     }
     __syncwarp();
   }
@@ -1214,6 +1240,7 @@ extern "C" __global__ void fa4gen_depth512_ragged_causal_bf16(
     const __grid_constant__ TensorMap out_map,
     uint16* __restrict__ out,
     float* __restrict__ lse,
+    int32* __restrict__ tile_counter,
     const int32* __restrict__ tile_list,
     int32 batch,
     int32 query_heads,
