@@ -159,6 +159,12 @@ class AttentionConfig(AttentionKeys):
     """Rescale the output only when a row's maximum grew by more than this, in powers of two."""
     registers: RegisterBudget | Auto = "auto"
     """Registers per thread of the producer and of each consumer."""
+    pack_heads: bool = False
+    """Rows of a tile are the query rows of all heads of a key head: for few rows and many keys."""
+    packed_rows: Annotated[Literal[8, 16], Whole] | Auto = "auto"
+    """Rows of a tile with pack_heads."""
+    split_keys: Auto = "auto"
+    """How CTAs share a tile's keys: with pack_heads in even shares of all blocks, else not."""
 
     @property
     def resolved_value_depth(self) -> int:

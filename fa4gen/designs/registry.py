@@ -93,6 +93,15 @@ GEMM = Family(
 )
 DESIGNS = (
     Design(
+        name="attention_sm90_decode",
+        family=ATTENTION,
+        config=Place("fa4gen.config.schema:AttentionConfig"),
+        plan=Place("fa4gen.designs.attention_sm90_decode.model:DecodeAttentionPlan"),
+        planner=Place("fa4gen.designs.attention_sm90_decode.plan:plan_attention_sm90_decode"),
+        template="attention/sm90_decode/kernel.cu.j2",
+        where={"pack_heads": True},
+    ),
+    Design(
         name="attention_sm90_depth512",
         family=ATTENTION,
         config=Place("fa4gen.config.schema:AttentionConfig"),

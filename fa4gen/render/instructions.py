@@ -28,6 +28,7 @@ FAMILIES = (
     "ptx/global.cuh.j2",
     "ptx/tma.cuh.j2",
     "ptx/clusterlaunchcontrol.cuh.j2",
+    "ptx/mma.cuh.j2",
     "ptx/wgmma.cuh.j2",
     "ptx/tcgen05.cuh.j2",
     "ptx/warp.cuh.j2",

@@ -18,18 +18,14 @@ from fa4gen.runtime.axes import (
     with_batch,
     wrong_axes,
 )
-from fa4gen.runtime.float32_arguments import (
-    FLOAT32_BYTES,
-    check_descales,
-    check_lse,
-    check_sinks,
-)
-from fa4gen.runtime.memory_overlap import may_overlap, may_overlap_itself
+from fa4gen.runtime.float32_arguments import FLOAT32_BYTES, check_descales, check_lse, check_sinks
+from fa4gen.runtime.memory_overlap import may_overlap_itself, overlaps
 from fa4gen.runtime.refusal import refusal, refuse, wrong
 from fa4gen.runtime.schedule import INT32_MAX, ProblemSize
 from fa4gen.runtime.table_arguments import check_tables, sequences_of
 from fa4gen.runtime.tensor_map import most_places, row_step
 from fa4gen.runtime.tensor_view import TensorView
+from fa4gen.runtime.workspace import ELEMENT_BYTES, check_workspace
 
 if TYPE_CHECKING:
     from fa4gen.designs.shared.attention_model import AttentionPlan
@@ -49,7 +45,7 @@ BITS_ACCEPTED = {"fp8_e4m3": "uint8"}
 TENSORS = ("query", "key", "value", "out")
 DESCALES = ("query_descale", "key_descale", "value_descale")
 TABLES = ("query_offsets", "key_offsets", "key_lengths", "page_table")
-OPTIONAL = (*DESCALES, "sinks", *TABLES)
+OPTIONAL = (*DESCALES, "sinks", *TABLES, "workspace")
 """Arguments that only some kernels take."""
 
 
@@ -81,6 +77,8 @@ class Arguments(NamedTuple):
     """int32 (sequences)."""
     page_table: TensorView | None = None
     """int32 (sequences, most pages of a sequence)."""
+    workspace: TensorView | None = None
+    """Of kernels that split keys; None where the launcher has one."""
 
     @property
     def device(self) -> int:
@@ -177,6 +175,7 @@ def check_arguments(plan: AttentionPlan, arguments: Arguments) -> CheckedArgumen
     sequences = sequences_of(plan, arguments.tables, views["query"])
     problems += check_descales(plan, arguments.descales, views["query"], views["key"], sequences)
     problems += check_sinks(plan, arguments.sinks, views["query"])
+    problems += check_workspace(plan, arguments.workspace, views["query"].device)
     problems += _check_scale(arguments.softmax_scale)
     refuse(problems)
     for name, view in views.items():
@@ -386,10 +385,7 @@ def _check_overlap(
     outputs = [("out", views["out"], plan.out_element_bytes)]
     if arguments.lse is not None:
         outputs.append(("lse", arguments.lse, FLOAT32_BYTES))
-    pairs = [(output, other) for output in outputs for other in inputs]
-    pairs += [(output, outputs[0]) for output in outputs[1:]]
-    return [
-        wrong(name, f"memory that overlaps the {other_name}'s", "memory of its own")
-        for (name, view, size), (other_name, other, other_size) in pairs
-        if may_overlap(view, size, other, other_size)
-    ]
+    if arguments.workspace is not None:
+        element = ELEMENT_BYTES[arguments.workspace.dtype]
+        outputs.append(("workspace", arguments.workspace, element))
+    return list(overlaps(outputs, inputs))

@@ -16,12 +16,14 @@ from fa4gen.runtime.arguments import (
     check_layout,
     check_tiles,
 )
-from fa4gen.runtime.device import device_info
+from fa4gen.runtime.device import device_info, load_cupy
 from fa4gen.runtime.kernel import Call, Kernel, Launch, Packed, view_optional
 from fa4gen.runtime.parameters import ParameterBlock, pack
+from fa4gen.runtime.refusal import refuse
 from fa4gen.runtime.schedule import Schedule, plan_schedule
 from fa4gen.runtime.tensor_map import describe, encode, place_steps, rows_between
 from fa4gen.runtime.tile_list import ENTRY_BYTES
+from fa4gen.runtime.workspace import check_workspace_size, workspace_values
 
 if TYPE_CHECKING:
     from fa4gen.designs.shared.attention_model import AttentionPlan
@@ -60,6 +62,7 @@ class AttentionKernel(Kernel[Arguments]):
         key_offsets: Any = None,
         key_lengths: Any = None,
         page_table: Any = None,
+        workspace: Any = None,
     ) -> Any:
         """Compute softmax(softmax_scale * query . key^T) . value under the kernel's mask.
 
@@ -99,6 +102,11 @@ class AttentionKernel(Kernel[Arguments]):
         sequence), has the page of each page_size keys. Entries past a sequence's last key are not
         used; those that are have to be pages of the cache, which is not checked.
 
+        Kernels with ``pack_heads: true`` use a workspace of ``workspace_bytes()`` bytes, which
+        calls that may run at the same time must not share. Without ``workspace`` the launcher has
+        one for each stream and captured graph. One that is given, a contiguous array of uint8,
+        int32 or float32, holds zeros before its first call, and is left as later calls need it.
+
         The kernel is enqueued on CuPy's current stream of that GPU. If that is a default stream and
         the query is a torch tensor, it is enqueued on torch's current stream. The host does not
         wait. After a first call on the GPU, calls can be captured into CUDA graphs.
@@ -108,7 +116,7 @@ class AttentionKernel(Kernel[Arguments]):
         """
         descales = (query_descale, key_descale, value_descale)
         tables = (query_offsets, key_offsets, key_lengths, page_table)
-        more = dict(zip(OPTIONAL, (*descales, sinks, *tables), strict=True))
+        more = dict(zip(OPTIONAL, (*descales, sinks, *tables, workspace), strict=True))
         call = self._take(query, key, value, out, lse, softmax_scale, layout, more)
         self._enqueue(call)
         return (call.out, call.lse) if self.plan.lse else call.out
@@ -131,6 +139,7 @@ class AttentionKernel(Kernel[Arguments]):
         key_offsets: Any = None,
         key_lengths: Any = None,
         page_table: Any = None,
+        workspace: Any = None,
     ) -> Launch:
         """Check a call and prepare everything for it, to be launched as often as needed.
 
@@ -138,7 +147,7 @@ class AttentionKernel(Kernel[Arguments]):
         """
         descales = (query_descale, key_descale, value_descale)
         tables = (query_offsets, key_offsets, key_lengths, page_table)
-        more = dict(zip(OPTIONAL, (*descales, sinks, *tables), strict=True))
+        more = dict(zip(OPTIONAL, (*descales, sinks, *tables, workspace), strict=True))
         call = self._take(query, key, value, out, lse, softmax_scale, layout, more)
         self._enqueue(call, launch=False)
         return Launch(self, call)
@@ -189,6 +198,20 @@ class AttentionKernel(Kernel[Arguments]):
             lse,
         )
 
+    def workspace_bytes(self, device: int | None = None) -> int:
+        """Return the bytes of a workspace on a GPU, the current one if None; 0 for kernels without.
+
+        They do not depend on the problem.
+        """
+        if not self.plan.splits_keys:
+            return 0
+        ordinal = load_cupy().cuda.runtime.getDevice() if device is None else device
+        return self.plan.workspace_bytes(device_info(ordinal).multiprocessors)
+
+    @property
+    def _list_words(self) -> str:
+        return "partial results" if self.plan.splits_keys else super()._list_words
+
     @property
     def _first(self) -> str:
         return "query"
@@ -197,7 +220,12 @@ class AttentionKernel(Kernel[Arguments]):
         return check_arguments(self.plan, arguments)
 
     def _list_bytes(self, arguments: Arguments) -> int:
-        """Return what the list of a ragged batch takes; any number for wrong arguments."""
+        """Return what the list of a ragged batch takes, or partial results.
+
+        Any number for wrong arguments.
+        """
+        if self.plan.splits_keys and arguments.workspace is None:
+            return self.workspace_bytes(arguments.device)
         offsets, shape = arguments.query_offsets, arguments.query.shape
         if self.plan.tile_list is None or offsets is None:
             return 0
@@ -212,11 +240,14 @@ class AttentionKernel(Kernel[Arguments]):
         multiprocessors = device_info(device).multiprocessors
         schedule = plan_schedule(self.plan, checked.size, multiprocessors)
         check_tiles(schedule.num_tiles, multiprocessors)
+        refuse(check_workspace_size(self.plan, arguments.workspace, multiprocessors))
         if not schedule.grid:
             return Packed(0, ParameterBlock(()))
         self._enter_context(device)
         values = {**scalar_values(checked, schedule), "tile_counter": counter}
         values["tile_list"] = tile_list
+        given = arguments.workspace
+        values |= workspace_values(self.plan, tile_list if given is None else given.pointer)
         for tensor_map in self.plan.tensor_maps:
             spec = describe(
                 tensor_map,
@@ -233,16 +264,22 @@ def scalar_values(checked: CheckedArguments, schedule: Schedule) -> dict[str, by
     """Every kernel parameter except the tensor maps and the tile counter, by name."""
     size = checked.size
     out_batch, out_row, out_head, element = checked.out.strides
+    query_batch, query_row, query_head, query_element = checked.query.strides
     return {
         "out": checked.out.pointer,
         "lse": _pointer(checked.lse),
+        "query": checked.query.pointer,
         **{name: _pointer(view) for name, view in checked.descales.items()},
         "sinks": _pointer(checked.sinks),
         "batch": size.batch,
         "query_heads": size.query_heads,
         "heads_per_key_head": size.heads_per_key_head,
+        "key_heads": checked.key.shape[2],
         "query_rows": size.query_rows,
         "key_rows": size.key_rows,
+        "query_batch_stride": query_batch // query_element,
+        "query_row_stride": query_row // query_element,
+        "query_head_stride": query_head // query_element,
         "out_batch_stride": out_batch // element,
         "out_row_stride": out_row // element,
         "out_head_stride": out_head // element,

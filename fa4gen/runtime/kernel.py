@@ -119,6 +119,11 @@ class Kernel(ABC, Generic[A]):
         return 0
 
     @property
+    def _list_words(self) -> str:
+        """What a launch needs memory for, in words; empty for nothing."""
+        return "" if self._plan.tile_list is None else "the tiles of a ragged batch"
+
+    @property
     @abstractmethod
     def _first(self) -> str:
         """Name of the argument that messages about the GPU mention."""
@@ -172,8 +177,9 @@ class Kernel(ABC, Generic[A]):
                 )
                 counters = TileCounters() if has_counter else None
                 listing = plan.tile_list
+                lists = TileLists(self._list_words) if self._list_words else None
                 if listing is None:
-                    self._devices[device] = _OnDevice(kernel, counters)
+                    self._devices[device] = _OnDevice(kernel, counters, lists=lists)
                 else:
                     self._devices[device] = _OnDevice(
                         kernel,
@@ -185,7 +191,7 @@ class Kernel(ABC, Generic[A]):
                             threads=listing.threads,
                             dynamic_shared_bytes=0,
                         ),
-                        TileLists(),
+                        lists,
                     )
             return self._devices[device]
 

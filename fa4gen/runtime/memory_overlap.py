@@ -7,9 +7,12 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
+from fa4gen.runtime.refusal import wrong
 
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from fa4gen.errors import Problem
     from fa4gen.runtime.tensor_view import TensorView
 
 MAX_WORK = 20_000
@@ -122,3 +125,17 @@ def _has_sum(terms: Sequence[_Term], target: int, budget: _Budget) -> bool:
     return any(
         _has_sum(terms[1:], target - x * first.coefficient, budget) for x in range(least, most + 1)
     )
+
+
+def overlaps(
+    outputs: Sequence[tuple[str, TensorView, int]], inputs: Sequence[tuple[str, TensorView, int]]
+) -> Iterator[Problem]:
+    """Yield each output that may share memory with an input or an output before it.
+
+    Each is a name, a view and the bytes of an element.
+    """
+    pairs = [(output, other) for output in outputs for other in inputs]
+    pairs += [(output, other) for i, output in enumerate(outputs) for other in outputs[:i]]
+    for (name, view, size), (other_name, other, other_size) in pairs:
+        if may_overlap(view, size, other, other_size):
+            yield wrong(name, f"memory that overlaps the {other_name}'s", "memory of its own")

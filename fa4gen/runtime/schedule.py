@@ -56,6 +56,8 @@ class Schedule:
 
 def plan_schedule(plan: AttentionPlan, size: ProblemSize, multiprocessors: int) -> Schedule:
     """Divide and order the tiles of a problem for a GPU with so many multiprocessors."""
+    if plan.splits_keys:
+        return _line_schedule(plan, size, multiprocessors)
     if plan.tile_list is not None:
         return _ragged_schedule(plan, plan.tile_list.tile_rows, size, multiprocessors)
     return _schedule(
@@ -84,6 +86,21 @@ def _ragged_schedule(
     tiles = entries * size.query_heads * plan.tiles_per_cluster
     grid = min(resident_ctas(multiprocessors, plan.cta_group), tiles * plan.ctas_per_tile)
     return Schedule(0, entries, 1, tiles, grid)
+
+
+def _line_schedule(plan: AttentionPlan, size: ProblemSize, multiprocessors: int) -> Schedule:
+    """Return the shares of the line of all blocks: of a kernel whose CTAs share the keys of a tile.
+
+    ``tiles_per_head`` are those of a key head; ``num_tiles`` is the most blocks of the line.
+    """
+    if not size.all_heads or not size.query_rows:
+        return Schedule(0, 0, 1, 0, 0)
+    tiles = ceil_div(size.heads_per_key_head * size.query_rows, plan.BM)
+    first, _ = plan.mask.bounds(size.key_rows - size.query_rows, size.key_rows)
+    first_block = 0 if plan.key_lengths else max(0, first) // plan.BN
+    blocks = max(1, ceil_div(size.key_rows, plan.BN) - first_block)
+    line = size.all_heads // size.heads_per_key_head * tiles * blocks
+    return Schedule(0, tiles, 1, line, min(multiprocessors, plan.cta_limit, line))
 
 
 def in_groups(plan: AttentionPlan) -> bool:

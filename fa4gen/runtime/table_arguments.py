@@ -37,6 +37,10 @@ def check_tables(
             yield wrong(name, "an array", f"no {name}", remedy)
         else:
             yield from _check_table(name, view, wanted[name].axes, sequences, query)
+            most = plan.sequence_limit
+            if name == "key_lengths" and most is not None and sequences and sequences > most:
+                remedy = "split the batch"
+                yield wrong(name, f"{sequences} sequences", f"at most {most}", remedy)
 
 
 def _check_table(

@@ -69,7 +69,19 @@ def describe(plan: TensorMapPlan, view: TensorView, *, fallback_pointer: int = 0
     strides = tuple(
         extents[name][1] if extents[name][0] > 1 else panel_bytes for name in plan.dims[1:]
     )
-    return TensorMapSpec(plan.tensor, pointer, view.dtype, dims, strides, plan.box, plan.swizzle)
+    return _spec(plan, pointer, view, dims, strides)
+
+
+def _spec(
+    plan: TensorMapPlan,
+    pointer: int,
+    view: TensorView,
+    dims: tuple[int, ...],
+    strides: tuple[int, ...],
+) -> TensorMapSpec:
+    return TensorMapSpec(
+        plan.tensor, pointer, view.dtype, dims, strides, plan.box, plan.swizzle, plan.l2_promotion
+    )
 
 
 def row_step(view: TensorView) -> int:
@@ -129,7 +141,7 @@ def _describe_clipped(
     }
     dims = tuple(extents[name][0] for name in plan.dims)
     strides = tuple(extents[name][1] for name in plan.dims[1:])
-    return TensorMapSpec(plan.tensor, pointer, view.dtype, dims, strides, plan.box, plan.swizzle)
+    return _spec(plan, pointer, view, dims, strides)
 
 
 def _describe_clipped_panels(

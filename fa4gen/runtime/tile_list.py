@@ -1,7 +1,8 @@
-"""Memory for the lists of tiles of ragged batches: written by one launch, read by the next.
+"""Memory of launches: lists of tiles that one launch writes and the next reads, partial results.
 
-As with the counters, launches that may run at the same time need lists of their own, so each stream
-has one, and each captured graph too.
+It holds zeros at first: tickets of partial results are zero before and after every launch. As with
+the counters, launches that may run at the same time need memory of their own, so each stream has
+one, and each captured graph too.
 """
 
 from __future__ import annotations
@@ -24,7 +25,9 @@ SPARE_LISTS = 4
 class TileLists:
     """The lists on one GPU: the one that is current when the first list is requested."""
 
-    def __init__(self) -> None:
+    def __init__(self, words: str) -> None:
+        """Take what the memory is for, in the words of an error."""
+        self._words = words
         self._lists: dict[tuple[int, int], tuple[int, int]] = {}
         self._buffers: list[Any] = []
         self._next = self._end = 0
@@ -50,13 +53,14 @@ class TileLists:
             if capturing:
                 raise ArgumentError(
                     Problem(
-                        "no memory is left for the tiles of a ragged batch inside a graph capture",
+                        f"no memory is left for {self._words} inside a graph capture",
                         remedy="call the kernel once with arrays of these sizes on this GPU before "
                         "the capture begins",
                     )
                 )
             cupy = load_cupy()
-            buffer = cupy.empty(max(LEAST_BYTES, SPARE_LISTS * size), dtype=cupy.uint8)
+            buffer = cupy.zeros(max(LEAST_BYTES, SPARE_LISTS * size), dtype=cupy.uint8)
+            cupy.cuda.get_current_stream().synchronize()  # other streams use the zeros as well
             self._buffers.append(buffer)
             self._next = int(buffer.data.ptr)
             self._end = self._next + buffer.nbytes

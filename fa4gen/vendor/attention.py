@@ -38,6 +38,14 @@ class AttentionFamily:
 
     def refuse(self, plan: AttentionPlan) -> None:
         """See Family."""
+        if plan.splits_keys:
+            raise ConfigError(
+                Problem(
+                    "pack_heads: true: the C launcher does not launch decode kernels yet",
+                    remedy="call the kernel by fa4gen.load, or leave out pack_heads",
+                    key="pack_heads",
+                )
+            )
         if plan.sinks:
             raise ConfigError(
                 Problem(

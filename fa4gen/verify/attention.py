@@ -14,7 +14,7 @@ from fa4gen.runtime.tensor_map import describe
 from fa4gen.runtime.tile_list import ENTRY_BYTES
 from fa4gen.verify import tolerance
 from fa4gen.verify.buffers import words
-from fa4gen.verify.cases import Case, default_cases, emulated_cases, large_cases
+from fa4gen.verify.cases import Case, default_cases, emulated_cases, large_cases, unique
 from fa4gen.verify.family import EmulatedLaunch, SteadyWork
 from fa4gen.verify.inputs import make_inputs, make_rng
 from fa4gen.verify.memory import place, read_lse, read_out
@@ -36,6 +36,7 @@ from fa4gen.verify.sequence_tensors import (
     packed_rows,
     sequence_parts,
 )
+from fa4gen.verify.split_cases import small_split_cases, split_cases
 from fa4gen.verify.verdict import Failure
 from fa4gen.verify.work_done import attention_tiles, rescales_of
 
@@ -61,11 +62,12 @@ class AttentionFamily:
 
     def default_cases(self) -> tuple[Case, ...]:
         """Return the cases for a GPU."""
-        return default_cases(self.plan)
+        return unique([*default_cases(self.plan), *split_cases(self.plan)])
 
     def emulated_cases(self) -> tuple[Case, ...]:
         """Return the cases for the emulator."""
-        return (*emulated_cases(self.plan), *attention_rings(self.plan))
+        plan = self.plan
+        return (*emulated_cases(plan), *small_split_cases(plan), *attention_rings(plan))
 
     def further_cases(self, wanted: Wanted) -> tuple[Case, ...]:
         """Return further cases for what the emulator's did not reach."""
@@ -175,10 +177,15 @@ class AttentionFamily:
             for row in plan.tensor_maps
         }
         values = {**scalar_values(checked, schedule), "tile_counter": np.zeros(2, np.int32)}
+        if plan.splits_keys:
+            values["tickets"] = np.zeros(plan.ticket_bytes // 4, np.int32)
+            partials = plan.workspace_bytes(schedule.grid) - plan.ticket_bytes
+            values["partials"] = np.full(partials // 4, np.nan, np.float32)
         if plan.tile_list is not None:
             words = ENTRY_BYTES // 4 * (1 + schedule.tiles_per_head)
             values["tile_list"] = np.full(words, -1, np.int32)
-        return EmulatedLaunch(schedule.grid, values, maps, ("out", "lse", *OPTIONAL))
+        pointers = ("query", "out", "lse", *OPTIONAL)
+        return EmulatedLaunch(schedule.grid, values, maps, pointers)
 
 
 @dataclass(frozen=True)

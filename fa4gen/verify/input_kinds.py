@@ -59,6 +59,11 @@ def _ramp(draft: Draft, logits: float, sign: float | Floats = 1.0) -> None:
     draft.key[..., 0] = draft.key_positions() * np.float32(logits / (8 * draft.scale))
 
 
+def _far_apart(draft: Draft) -> None:
+    """Logits that grow by 10,000 from the first key to the last: maxima of parts are far apart."""
+    _ramp(draft, 1e4)
+
+
 def _rising(draft: Draft) -> None:
     """Logits that grow by 80 from the first key to the last."""
     _ramp(draft, 80.0)
@@ -184,6 +189,7 @@ KINDS: dict[str, Callable[[Draft], None]] = {
     "normal": _normal,
     "large_logits": _large_logits,
     "rising": _rising,
+    "far_apart": _far_apart,
     "falling": _falling,
     "falling_slowly": _falling_slowly,
     "rising_and_falling": _rising_and_falling,

@@ -54,7 +54,7 @@ def test_what_the_cases_cover(plan) -> None:
     assert {77, 193, 333, 1000, 1111} <= {m for m, n in lengths if m == n}
     assert {case.query_heads // case.key_heads for case in cases} >= {1, 2, 3, 4, 5, 7, 8}
     assert {case.layout for case in cases} == {"bshd", "bhsd", "transposed", "padded", "packed"}
-    assert {case.data for case in cases} == set(KINDS)
+    assert {case.data for case in cases} == set(KINDS) - {"far_apart"}  # for keys that CTAs share
     assert any(m > n > 0 for m, n in lengths)
     assert any(1 == m < n for m, n in lengths)
     assert any(m == 0 for m, n in lengths)

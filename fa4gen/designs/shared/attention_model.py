@@ -91,6 +91,34 @@ class AttentionPlan(KernelPlan):
         return self.query_source.clipped or self.key_source.clipped
 
     @property
+    def splits_keys(self) -> bool:
+        """Whether CTAs share the keys of a tile, whose rows are those of all heads of a key head.
+
+        Their partial results are in a workspace.
+        """
+        return False
+
+    def workspace_bytes(self, multiprocessors: int) -> int:
+        """Return what a launch needs for partial results; 0 for kernels without."""
+        del multiprocessors
+        return 0
+
+    @property
+    def ticket_bytes(self) -> int:
+        """Bytes in front of a workspace that are zero before and after a launch."""
+        return 0
+
+    @property
+    def cta_limit(self) -> int:
+        """The most CTAs of a launch that share keys."""
+        return 0
+
+    @property
+    def sequence_limit(self) -> int | None:
+        """The most sequences of a call whose key lengths are read on the device; None: any."""
+        return None
+
+    @property
     def ctas_per_tile(self) -> int:
         """CTAs that work on the same query rows: 1, also where a pair shares no more than keys."""
         return 1

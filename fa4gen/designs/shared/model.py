@@ -125,6 +125,8 @@ class TensorMapPlan:
     swizzle: Swizzle
     box_bytes: int
     direction: Literal["load", "store"]
+    l2_promotion: Literal[128, 256] = 256
+    """Bytes that L2 fetches together; no more than a row of a head where heads are read apart."""
 
 
 @dataclass(frozen=True)

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from fa4gen.designs.attention_sm90.model import HopperAttentionPlan
+from fa4gen.designs.attention_sm90_decode.model import DecodeAttentionPlan
 from fa4gen.designs.attention_sm90_depth512.model import HopperPairAttentionPlan
 from fa4gen.designs.attention_sm100.model import FA4Config
 from fa4gen.designs.attention_sm100_depth512.model import Depth512Config
 from fa4gen.designs.gemm_sm90.model import HopperGemmPlan
 from fa4gen.designs.gemm_sm100.model import BlackwellGemmPlan
 
-AnyAttentionPlan = HopperAttentionPlan | HopperPairAttentionPlan | FA4Config | Depth512Config
+AnyAttentionPlan = (
+    HopperAttentionPlan | HopperPairAttentionPlan | DecodeAttentionPlan | FA4Config | Depth512Config
+)
 """Any plan of attention."""
 AnyGemmPlan = HopperGemmPlan | BlackwellGemmPlan
 """Any plan of a matrix product."""

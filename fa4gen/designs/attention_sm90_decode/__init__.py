@@ -1,0 +1,6 @@
+"""The plan of decode attention on Hopper: few query rows, many keys, the speed of memory.
+
+The query rows of all heads of a key head are the rows of a tile, so that keys are read once. The
+blocks of keys of all tiles form one line, of which each CTA takes an even share; what several CTAs
+computed of a tile is combined in the order of the keys by the last of them.
+"""

@@ -1,0 +1,56 @@
+"""The hardware's limits on a decode kernel."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from fa4gen.designs.attention_sm90_decode.memory import decode_regions
+from fa4gen.designs.attention_sm90_decode.values import MMA_KEYS, MMA_ROWS
+from fa4gen.designs.shared import limits
+from fa4gen.designs.shared.refusal import Fault
+from fa4gen.designs.shared.shared_memory import dynamic_shared_bytes
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from fa4gen.designs.attention_sm90_decode.values import Values
+
+WORKING_REGISTERS = 72
+"""Scores, probabilities, row state, addresses, the tile: with less a thread spills."""
+
+
+def exceeded_limits(values: Values) -> Iterator[Fault]:
+    """Yield each limit that the values exceed."""
+    needed = dynamic_shared_bytes(decode_regions(values))
+    stages, block = values.num_kv_stages, values.block_bytes
+    yield from limits.shared_memory(
+        needed,
+        values.arch.shared_bytes,
+        [
+            f"{stages} * {block} for blocks of keys and values",
+            f"{needed - stages * block} for the exchange between warps, barriers and alignment",
+        ],
+        ("num_kv_stages",),
+        (({"num_kv_stages": fewer} for fewer in range(stages - 1, 0, -1)),),
+    )
+    yield from _registers(values)
+
+
+def _registers(values: Values) -> Iterator[Fault]:
+    """Yield a fault where what a thread of a consumer keeps does not fit its registers."""
+    depth, rows = values.config.depth, values.packed_rows
+    steps, tiles = depth // MMA_KEYS, rows // MMA_ROWS
+    needed = (2 + 4) * steps * tiles + WORKING_REGISTERS
+    available = values.registers
+    yield from limits.exceeded(
+        Fault(
+            kind="consumer registers",
+            message=f"registers: a thread of a consumer holds {depth} / 16 * {rows} / 8 * (2 of "
+            f"queries + 4 of output) + {WORKING_REGISTERS} of scores, row state and addresses = "
+            f"{needed}, but has {available}",
+            keys=("packed_rows", "depth"),
+            remedies=([{"packed_rows": MMA_ROWS}],),
+        ),
+        needed,
+        available,
+    )

@@ -1,0 +1,88 @@
+"""The shared-memory map of the decode kernel. Sizes and offsets in bytes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from fa4gen.designs.attention_sm90_decode.barriers import decode_barriers
+from fa4gen.designs.attention_sm90_decode.values import (
+    FLOAT_BYTES,
+    MAX_STAGES,
+    MOST_SEQUENCES,
+    WARP,
+)
+from fa4gen.designs.shared.shared_memory import (
+    barrier_region,
+    lay_out,
+    most_that_fit,
+    slots_of,
+)
+
+if TYPE_CHECKING:
+    from fa4gen.designs.attention_sm90_decode.values import Values
+    from fa4gen.designs.shared.model import SharedRegion
+
+CHUNK = 16
+"""Bytes: what vector accesses are aligned to."""
+
+
+def decode_regions(values: Values) -> tuple[SharedRegion, ...]:
+    """Return the regions at their offsets from a base aligned to the first one's alignment."""
+    config = values.config
+    swizzle = f"{values.panel_columns * values.element_bytes}-byte swizzle"
+    rows = values.packed_rows
+    regions = [
+        slots_of(
+            "kv",
+            values.num_kv_stages,
+            values.block_bytes,
+            "Ring of blocks, keys and values in turn: "
+            f"{values.BN} x {config.depth} {config.dtype}, {swizzle}",
+        ),
+        slots_of(
+            "exchange",
+            values.num_consumer_warps,
+            values.exchange_bytes,
+            f"Output of each warp's keys, {rows} x {values.exchange_columns} float32 at a time",
+            alignment=CHUNK,
+        ),
+        slots_of(
+            "statistics",
+            values.num_consumer_warps,
+            2 * FLOAT_BYTES * rows,
+            "Maximum and sum of each row, of each warp's keys",
+            alignment=CHUNK,
+        ),
+        slots_of(
+            "combines",
+            1,
+            2 * FLOAT_BYTES,
+            "Whether this CTA combines the tile that it began in, and the one that it ended in",
+            alignment=CHUNK,
+        ),
+        barrier_region(decode_barriers(values)),
+    ]
+    if config.has_tile_lengths:
+        chunks = MOST_SEQUENCES // WARP
+        regions += [
+            slots_of(
+                "line",
+                1,
+                (MOST_SEQUENCES + 1) * FLOAT_BYTES,
+                "Blocks of a tile of each sequence before this one, and of all",
+                alignment=CHUNK,
+            ),
+            slots_of(
+                "line_sums",
+                1,
+                chunks * FLOAT_BYTES,
+                f"Blocks of {WARP} sequences, added up by a warp",
+                alignment=CHUNK,
+            ),
+        ]
+    return lay_out(regions)
+
+
+def most_stages(values: Values) -> int:
+    """Return how many slots of the ring fit shared memory: 0 to 16."""
+    return most_that_fit(values, decode_regions, "num_kv_stages", MAX_STAGES)

@@ -1,0 +1,75 @@
+"""What the plan of a decode kernel on Hopper has beside that of any attention kernel."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from fa4gen.designs.shared.attention_model import AttentionPlan
+
+PARTIAL_PADDING = 4
+"""Floats after each row of a partial result: its maximum, its sum, and two that are not used."""
+PARTIALS_PER_CTA = 2
+"""Of the tile that a CTA's share begins in, and of the one that it ends in."""
+FLOAT_BYTES = 4
+
+
+@dataclass(frozen=True, kw_only=True)
+class DecodeAttentionPlan(AttentionPlan):
+    """Attention forward by mma.sync: packed heads, even shares of the keys (sm_90a)."""
+
+    packed_rows: int
+    """Rows of a tile: query rows of all heads of a key head."""
+    num_consumer_warps: int
+    warp_keys: int
+    """Keys of a block that one warp takes."""
+    exchange_columns: int
+    """Columns of the output that warps put together at once."""
+    most_sequences: int
+    """Of a call whose lengths are read on the device."""
+    most_ctas: int
+
+    @property
+    def splits_keys(self) -> bool:
+        """CTAs share the keys of a tile."""
+        return True
+
+    @property
+    def cta_limit(self) -> int:
+        """As many as have a ticket."""
+        return self.most_ctas
+
+    @property
+    def sequence_limit(self) -> int | None:
+        """As many as have a place in shared memory."""
+        return self.most_sequences
+
+    @property
+    def votes_on_rescaling(self) -> bool:
+        """Whether warps vote: they do whatever the threshold."""
+        return True
+
+    @property
+    def wgmma_columns(self) -> tuple[int, ...]:
+        """Of no wgmma: there is none."""
+        return ()
+
+    @property
+    def has_two_chains(self) -> bool:
+        """Whether the steps of Q.K add to two sums in turn: one product alone would wait."""
+        return self.warp_keys // 16 * (self.packed_rows // 8) <= 2
+
+    @property
+    def partial_stride(self) -> int:
+        """Floats of a row of a partial result."""
+        return self.value_depth + PARTIAL_PADDING
+
+    @property
+    def ticket_bytes(self) -> int:
+        """Bytes of the tickets, in front of the workspace."""
+        return self.most_ctas * 4
+
+    def workspace_bytes(self, multiprocessors: int) -> int:
+        """Return what a launch needs: tickets, then partial results of each CTA."""
+        partial = self.packed_rows * self.partial_stride * FLOAT_BYTES
+        ctas = min(multiprocessors, self.most_ctas)
+        return self.ticket_bytes + ctas * PARTIALS_PER_CTA * partial

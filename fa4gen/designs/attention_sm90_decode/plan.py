@@ -1,0 +1,74 @@
+"""The plan of decode attention on Hopper: every value, table and size put together."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from fa4gen.designs.attention_sm90_decode.barriers import decode_barriers
+from fa4gen.designs.attention_sm90_decode.limits import exceeded_limits
+from fa4gen.designs.attention_sm90_decode.memory import decode_regions, most_stages
+from fa4gen.designs.attention_sm90_decode.model import DecodeAttentionPlan
+from fa4gen.designs.attention_sm90_decode.rules import broken_rules
+from fa4gen.designs.attention_sm90_decode.tables import (
+    decode_parameters,
+    decode_roles,
+    decode_tensor_maps,
+    summarise,
+)
+from fa4gen.designs.attention_sm90_decode.values import MOST_SEQUENCES, decide
+from fa4gen.designs.shared.assemble import Tables, assemble
+from fa4gen.designs.shared.float32 import as_float32_constant
+from fa4gen.designs.shared.refusal import refuse_faults
+
+if TYPE_CHECKING:
+    from fa4gen.config.schema import AttentionConfig
+    from fa4gen.designs.attention_sm90_decode.values import Values
+    from fa4gen.designs.shared.refusal import Fault
+
+MOST_CTAS = 1024
+"""More than any chip has multiprocessors: the tickets have a fixed place, whatever the grid."""
+
+
+def plan_attention_sm90_decode(config: AttentionConfig) -> DecodeAttentionPlan:
+    """Plan decode attention for sm_90a.
+
+    Raises ConfigError with the reason and suggested fixes for what cannot work.
+    """
+    refuse_faults(config, find_faults)
+    values, choices = decide(config, most_stages)
+    return assemble(
+        DecodeAttentionPlan,
+        values,
+        choices,
+        _tables(values),
+        named_barriers=(("consumer_barrier", 1),),
+        scheduler="static",
+        epilogue="direct",
+        mixed_tile_heights=False,
+        out_dtype=config.dtype,
+        out_element_bytes=values.element_bytes,
+        value_depth=config.depth,
+        has_descales=False,
+        rescale_threshold=as_float32_constant(config.rescale_threshold),
+        most_sequences=MOST_SEQUENCES,
+        most_ctas=MOST_CTAS,
+    )
+
+
+def _tables(values: Values) -> Tables:
+    return Tables(
+        regions=decode_regions(values),
+        tensor_maps=decode_tensor_maps(values),
+        parameters=decode_parameters(values),
+        threads=values.threads,
+        grid="as many CTAs as multiprocessors, or blocks of keys where there are fewer",
+        barriers=decode_barriers(values),
+        roles=decode_roles(values),
+        summary=summarise(values),
+    )
+
+
+def find_faults(config: AttentionConfig) -> list[Fault]:
+    """Return everything in ``config`` that cannot work."""
+    values, _ = decide(config, most_stages)
+    return [*broken_rules(config), *exceeded_limits(values)]

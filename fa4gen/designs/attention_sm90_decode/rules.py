@@ -1,0 +1,52 @@
+"""What a config may say of a decode kernel: many keys of other designs have no meaning here."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from fa4gen.designs.attention_sm90_decode.values import DIVISIONS
+from fa4gen.designs.shared.fixed_keys import FixedKey, other_values
+from fa4gen.designs.shared.refusal import Fault
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from fa4gen.config.schema import AttentionConfig
+
+_FIXED = (
+    FixedKey("cta_group", (1,), "CTAs share keys through partial results, not by multicast"),
+    FixedKey("BM", ("auto",), "the rows of a tile are packed_rows"),
+    FixedKey("BN", ("auto",), "a block is as many keys as the warps take at once"),
+    FixedKey(
+        "num_consumer_warpgroups", ("auto",), "warps compute on keys of their own, by mma.sync"
+    ),
+    FixedKey("overlap", (True,), "the warps overlap each other"),
+    FixedKey("num_pv_chunks_in_flight", ("auto", 0), "mma.sync is synchronous"),
+    FixedKey("ping_pong", ("auto", False), "the warps run freely"),
+    FixedKey("overlap_epilogue", ("auto", False), "only loads run on from tile to tile"),
+    FixedKey("epilogue", ("auto", "direct"), "the rows of a tile are few, and of several heads"),
+    FixedKey("scheduler", ("auto", "static"), "every CTA has an even share of all blocks"),
+    FixedKey("registers", ("auto",), "all threads have as many"),
+)
+
+
+def broken_rules(config: AttentionConfig) -> Iterator[Fault]:
+    """Yield every key with a value that does not go with packed heads."""
+    yield from other_values(config, "pack_heads: true", _FIXED)
+    if config.depth not in DIVISIONS:
+        depths = ", ".join(map(str, DIVISIONS))
+        yield Fault(
+            kind="depth of packed heads",
+            message=f"depth: {config.depth} with pack_heads is not supported yet: a warp would "
+            f"hold {config.depth} columns of the output; depths are {depths}",
+            keys=("depth", "pack_heads"),
+            remedies=([{"pack_heads": False}], [{"pack_heads": False, "cta_group": 2}]),
+        )
+    if config.batching != "dense":
+        yield Fault(
+            kind="ragged queries of packed heads",
+            message=f"batching: {config.batching} with pack_heads is not supported yet: every "
+            "sequence has as many query rows",
+            keys=("batching", "pack_heads"),
+            remedies=([{"batching": "dense"}], [{"pack_heads": False}]),
+        )

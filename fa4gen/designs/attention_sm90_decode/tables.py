@@ -1,0 +1,105 @@
+"""Roles, tensor maps, parameters and summary of the decode kernel."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from fa4gen.counts import counted
+from fa4gen.designs.shared.attention_parameters import KEY_ROWS, MAP_TYPE, key_parameters
+from fa4gen.designs.shared.model import Parameter, Role
+from fa4gen.designs.shared.tensor_maps import clipped_tensors, operand_maps
+
+if TYPE_CHECKING:
+    from fa4gen.designs.attention_sm90_decode.values import Values
+    from fa4gen.designs.shared.model import TensorMapPlan
+    from fa4gen.designs.shared.tensor_maps import Tensor
+
+NARROW_BYTES = 256
+"""Of a head's row: below, L2 fetches 128 bytes at a time."""
+
+
+def decode_roles(values: Values) -> tuple[Role, Role]:
+    """Return the warps that compute, then the one that loads."""
+    warps, keys = values.num_consumer_warps, values.warp_keys
+    work = f"Q.K, softmax and P.V of {keys} keys of every block each; the output together"
+    return (
+        Role("consume", 0, warps, values.registers, work),
+        Role("load", warps, 1, values.registers, "issues all TMA loads"),
+    )
+
+
+def decode_tensor_maps(values: Values) -> tuple[TensorMapPlan, ...]:
+    """Return the maps of K and V: a block, or of clipped rows a panel of what is in one place."""
+    rows = values.BN
+    if values.config.page_size is not None:
+        rows = math.gcd(rows, values.config.page_size)
+    boxes: dict[Tensor, tuple[int, int]] = {
+        "key": (rows, values.num_panels),
+        "value": (rows, values.num_panels),
+    }
+    maps = operand_maps(
+        boxes, values.panel_columns, values.element_bytes, clipped_tensors(values.config)
+    )
+    # With more, L2 would fetch rows of the next head too, which another CTA reads at another time.
+    narrow = values.config.depth * values.element_bytes < NARROW_BYTES
+    return tuple(replace(row, l2_promotion=128) for row in maps) if narrow else maps
+
+
+def decode_parameters(values: Values) -> tuple[Parameter, ...]:
+    """Return the kernel's parameters in order."""
+    config = values.config
+    rows = [
+        Parameter("key_map", MAP_TYPE, "key (batch, rows, heads, depth), any strides"),
+        Parameter("value_map", MAP_TYPE, "value"),
+        Parameter(
+            "query", "const uint16* __restrict__", f"query, {config.dtype}, (batch, rows, heads)"
+        ),
+        Parameter("out", "uint16* __restrict__", f"output, {config.dtype}"),
+    ]
+    if config.lse:
+        meaning = "log-sum-exp, (batch, query heads, query rows)"
+        rows.append(Parameter("lse", "float* __restrict__", meaning))
+    if config.sinks:
+        meaning = "logit of each query head's sink, one more term of the softmax's sum"
+        rows.append(Parameter("sinks", "const float* __restrict__", meaning))
+    rows += key_parameters(config)
+    meaning = "zeros, one a CTA; zero again after the launch"
+    rows += [
+        Parameter("tickets", "int32*", meaning),
+        Parameter("partials", "float*", "partial results, two a CTA"),
+        Parameter("batch", "int32", "batches"),
+        Parameter("key_heads", "int32", "key heads"),
+        Parameter("heads_per_key_head", "int32", "query heads that share a key head"),
+        Parameter("query_rows", "int32", "query rows"),
+        Parameter("key_rows", "int32", KEY_ROWS[config.resolved_keys]),
+        Parameter("tiles_per_head", "int32", "tiles that cover the packed rows of a key head"),
+    ]
+    rows += [
+        Parameter(f"{tensor}_{name}_stride", "int64", f"of the {words}'s {name}, in elements")
+        for tensor, words in (("query", "query"), ("out", "output"))
+        for name in ("batch", "row", "head")
+    ]
+    if config.resolved_score.FUNCTION:
+        rows.append(Parameter("softmax_scale", "float", "softmax scale, above zero"))
+    else:
+        rows.append(Parameter("softmax_scale_log2", "float", "softmax scale * log2(e), above zero"))
+    return tuple(rows)
+
+
+def summarise(values: Values) -> tuple[str, ...]:
+    """Return the resolved parameters in words."""
+    config = values.config
+    lines = [
+        f"{config.dtype}, sums in float32; depth {config.depth}; mask {config.resolved_mask.words}",
+        f"packed heads: tiles of {values.packed_rows} rows of a key head x {values.BN} keys, "
+        f"{counted(values.num_consumer_warps, 'consumer warp')}, "
+        f"{counted(values.num_kv_stages, 'stage')}",
+        "split keys: even shares of all blocks, combined by the last CTA of a tile",
+    ]
+    if config.resolved_score.words:
+        lines.append(config.resolved_score.words)
+    if config.has_tile_lengths:
+        lines.append(f"batching {config.batching}; keys {config.resolved_keys}")
+    return tuple(lines)

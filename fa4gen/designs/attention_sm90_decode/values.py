@@ -1,0 +1,142 @@
+"""From the config to one value for every key of a decode kernel."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final
+
+from fa4gen.config.schema import AttentionConfig
+from fa4gen.designs.shared.choices import ChoiceLog
+from fa4gen.designs.shared.roles import REGISTER_STEP
+from fa4gen.designs.shared.values import DesignValues, take_keys
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from fa4gen.designs.shared.model import Choice
+
+WARP: Final = 32
+MMA_ROWS: Final = 8
+"""Query rows of one mma: its narrow side."""
+MMA_KEYS: Final = 16
+PACKED_ROWS: Final = 8
+EXCHANGE_BYTES: Final = 32 << 10
+"""About what the exchange between warps may take: columns pass through it in parts."""
+EXCHANGE_PADDING: Final = 4
+"""Floats after each row of the exchange, so that no two lanes of a store share a bank."""
+MOST_SEQUENCES: Final = 4096
+"""Whose lengths are summed in shared memory."""
+FLOAT_BYTES: Final = 4
+MAX_STAGES: Final = 16
+"""The schema's limit."""
+
+
+@dataclass(frozen=True)
+class Division:
+    """How a block of keys is divided: measured to be fastest, for each depth."""
+
+    warps: int
+    keys: int
+    """Of each warp."""
+
+
+DIVISIONS = {
+    64: Division(8, 32),
+    96: Division(8, 16),
+    128: Division(8, 16),
+    192: Division(4, 16),
+    256: Division(4, 16),
+}
+"""Blocks of 24 or 32 KB: the rings of smaller ones cost more barriers, larger ones fill later."""
+
+
+@dataclass(frozen=True)
+class Values(DesignValues[AttentionConfig]):
+    """A config with every ``auto`` decided, and the sizes that follow directly."""
+
+    packed_rows: int
+    num_consumer_warps: int
+    warp_keys: int
+    num_kv_stages: int
+
+    @property
+    def BM(self) -> int:  # noqa: N802
+        """Packed rows of a tile."""
+        return self.packed_rows
+
+    @property
+    def BN(self) -> int:  # noqa: N802
+        """Keys of a block."""
+        return self.num_consumer_warps * self.warp_keys
+
+    @property
+    def threads(self) -> int:
+        """Of the consumers and the warp that loads."""
+        return WARP * (self.num_consumer_warps + 1)
+
+    @property
+    def registers(self) -> int:
+        """Of each thread."""
+        most = self.arch.registers // self.threads // REGISTER_STEP * REGISTER_STEP
+        return min(most, self.arch.max_registers_per_thread)
+
+    @property
+    def block_bytes(self) -> int:
+        """Bytes of a block of keys, or of values."""
+        return self.BN * self.config.depth * self.element_bytes
+
+    @property
+    def panel_columns(self) -> int:
+        """Columns of a swizzled panel: as many as tile the depth."""
+        return 64 if self.config.depth % 64 == 0 else 32
+
+    @property
+    def num_panels(self) -> int:
+        """Panels side by side along the depth."""
+        return self.config.depth // self.panel_columns
+
+    @property
+    def exchange_columns(self) -> int:
+        """Columns of the output that pass through the exchange at once."""
+        columns: int = self.config.depth
+        rows = self.num_consumer_warps * self.packed_rows
+        while columns % 2 == 0 and rows * columns * FLOAT_BYTES > EXCHANGE_BYTES:
+            columns //= 2
+        return columns
+
+    @property
+    def exchange_bytes(self) -> int:
+        """Bytes of a warp's part of the exchange."""
+        return self.packed_rows * (self.exchange_columns + EXCHANGE_PADDING) * FLOAT_BYTES
+
+
+def decide(
+    config: AttentionConfig, most_stages: Callable[[Values], int]
+) -> tuple[Values, tuple[Choice, ...]]:
+    """Return a value for every key, and who decided it; nothing is refused here.
+
+    ``most_stages`` says how many slots of the ring fit shared memory beside the rest.
+    """
+    log = ChoiceLog(config)
+    take_keys(config, log)
+    rows = log.take(
+        "packed_rows",
+        config.packed_rows,
+        PACKED_ROWS,
+        "one mma takes 8 rows; 16 pay off where more heads, times rows, share a key head",
+    )
+    division = DIVISIONS.get(config.depth, DIVISIONS[256])
+    values = Values(config, rows, division.warps, division.keys, num_kv_stages=1)
+    log.note("BM", values.BM, "derived", "packed_rows")
+    log.note("BN", values.BN, "auto", f"{division.warps} warps take {division.keys} keys each")
+    fit = max(1, most_stages(values))
+    stages = log.take(
+        "num_kv_stages",
+        config.num_kv_stages,
+        fit,
+        f"as many blocks of {values.block_bytes} bytes as fit shared memory",
+    )
+    log.take("split_keys", config.split_keys, "even", "each CTA reads the same number of blocks")
+    log.note("scheduler", "static", "derived", "shares of the line of blocks are even")
+    log.note("epilogue", "direct", "derived", "the rows of a tile are few")
+    return replace(values, num_kv_stages=stages), log.rows

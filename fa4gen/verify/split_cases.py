@@ -1,0 +1,58 @@
+"""Cases for kernels whose CTAs share the keys of a tile: few rows, many keys, pieces to combine."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from fa4gen.verify.cases import Case
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from fa4gen.designs.shared.attention_model import AttentionPlan
+
+PIECES = 14
+"""Of a tile: more than a thread loads at once."""
+
+
+def split_cases(plan: AttentionPlan) -> Iterator[Case]:
+    """Yield problems of decoding for a GPU; none for other kernels."""
+    if not plan.splits_keys:
+        return
+    n = plan.BN
+    for index, (group, rows) in enumerate(
+        ((1, 1), (2, 1), (4, 1), (5, 1), (7, 1), (8, 1), (16, 1), (1, 7), (4, 4), (3, 5), (2, 16))
+    ):
+        keys = 1000 * (index + 1) + 77 * index
+        yield Case(f"split/{group}x{rows}", 1 + index % 4, 2 * group, 2, rows, keys)
+    yield Case("split/long", 1, 8, 2, 1, 70_001)
+    yield Case("split/long_one_key_head", 1, 8, 1, 1, 40_003)
+    yield Case("split/wide_batch", 300, 4, 1, 1, 333)
+    yield Case("split/line_of_tiles", 7, 12, 3, 3, 5 * n + 1, "bhsd")
+    for kind in ("far_apart", "rising", "falling", "rising_and_falling", "all_logits_low"):
+        yield Case(f"split/{kind}", 2, 8, 2, 1, 9001, data=kind)
+        yield Case(f"split/{kind}_rows", 1, 4, 2, 4, 3001, data=kind)
+
+
+def small_split_cases(plan: AttentionPlan) -> Iterator[Case]:
+    """Yield fewer and smaller ones, for the emulator."""
+    if not plan.splits_keys:
+        return
+    n = plan.BN
+    # One row, and as many rows as a tile has: threads share columns, or not.
+    yield Case(
+        "split/pieces_of_a_row",
+        1,
+        1,
+        1,
+        1,
+        PIECES * n - 3,
+        data="far_apart",
+        multiprocessors=PIECES,
+    )
+    yield Case(
+        "split/pieces_of_rows", 1, plan.BM, 1, 1, PIECES * n, data="far_apart",
+        multiprocessors=PIECES,
+    )  # fmt: skip
+    yield Case("split/rows_and_heads", 1, 4, 2, 3, 3 * n + 9, "bhsd")
+    yield Case("split/batch", 3, 6, 2, 1, n + 1, multiprocessors=5)
