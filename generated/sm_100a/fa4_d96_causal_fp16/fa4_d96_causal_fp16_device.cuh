@@ -126,7 +126,7 @@ __device__ __forceinline__ void store_shared_words_4(uint32 address, int32 x, in
                ::"r"(address), "r"(x), "r"(y), "r"(z), "r"(w) : "memory");
 }
 
-// ---- global memory: chunks of 16 bytes ----
+// ---- global memory: chunks of 16 bytes, words, tickets ----
 
 // All four words of the chunk are `word`.
 __device__ __forceinline__ void fill_global_chunk(uint16* address, uint32 word) {

@@ -23,7 +23,7 @@
 //   tile_full    2 x   1  the next tile is in its slot
 //   tile_empty   2 x  12  the tile has been read
 //
-// Config sha256 3bde88ca9287f21049b43a4fe08c59a2aa5558fb7400bc576d066c0751f9f541
+// Config sha256 e613a791fb27fef6f895aea8b93f3834769b4f794065928d4ced16b0fe743fec
 
 #include "d128_causal_bf16_barriers.h"
 #include "d128_causal_bf16_device.cuh"

@@ -23,7 +23,7 @@
 //   tile_full    2 x   1  the next tile is in its slot
 //   tile_empty   2 x  12  the tile has been read
 //
-// Config sha256 f08e0b353147c0dac8c3ae47dec9cc501fc4795c6812385259d3938ecdff46f7
+// Config sha256 73cef134b4070f719daee4d7c317c768cc50bbd6ac049c8eed0f2fac783c918a
 
 #include "d128_causal_fp16_barriers.h"
 #include "d128_causal_fp16_device.cuh"

@@ -22,7 +22,7 @@
 //   tile_full    2 x   1  the next tile is in its slot
 //   tile_empty   2 x   8  the tile has been read
 //
-// Config sha256 45f0c048af37e04672578128bd94036ab110638693fe0e0de73714c694b4c08f
+// Config sha256 5307f5027d17c5dba17c0e15e798e2e537078aa8e3935b25168b9c6295588933
 
 #include "d128_causal_pingpong_bf16_barriers.h"
 #include "d128_causal_pingpong_bf16_device.cuh"

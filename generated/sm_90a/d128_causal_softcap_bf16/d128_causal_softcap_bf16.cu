@@ -24,7 +24,7 @@
 //   tile_full    2 x   1  the next tile is in its slot
 //   tile_empty   2 x  12  the tile has been read
 //
-// Config sha256 1c16ed64270410c8f846337e54cedbbc061d7c97acaa4ec25508b7dec5ef4793
+// Config sha256 4c08d017567a23480d8c60c765c59277ee239845e1046d2d32c50fbdc46b626b
 
 #include "d128_causal_softcap_bf16_barriers.h"
 #include "d128_causal_softcap_bf16_device.cuh"

@@ -23,7 +23,7 @@
 //   tile_full    2 x   1  the next tile is in its slot
 //   tile_empty   2 x  12  the tile has been read
 //
-// Config sha256 0a46bb1fb30fa6ddb50762bac8b6fb6ad0d41fe531e45af9b5cb5810f4fb705a
+// Config sha256 df9fa29bdb78f938661d2f9694dfe7207182a7aca251ae6b8e98579dbe8885bd
 
 #include "d128_causal_tma_store_fp16_barriers.h"
 #include "d128_causal_tma_store_fp16_device.cuh"

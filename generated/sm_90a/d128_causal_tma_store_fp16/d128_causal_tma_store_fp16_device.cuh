@@ -134,7 +134,7 @@ __device__ __forceinline__ void store_shared_words_4(uint32 address, int32 x, in
                ::"r"(address), "r"(x), "r"(y), "r"(z), "r"(w) : "memory");
 }
 
-// The same way back.
+// Pieces as load_matrices gives them, back to shared memory.
 __device__ __forceinline__ void store_matrices(uint32 address, uint32 x, uint32 y, uint32 z,
                                                uint32 w) {
   asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};"

@@ -23,7 +23,7 @@
 //   tile_full    2 x   1  the next tile is in its slot
 //   tile_empty   2 x  12  the tile has been read
 //
-// Config sha256 9267200a8d00284cbf53b23e270dd028559bf91bc250be0537ce6d6465a597bb
+// Config sha256 d32e18420afd8cab5f84018108392ea7427870579d821cdafac6f225b1648608
 
 #include "d128_chunked_bf16_barriers.h"
 #include "d128_chunked_bf16_device.cuh"

@@ -23,7 +23,7 @@
 //   tile_full    2 x   1  the next tile is in its slot
 //   tile_empty   2 x  12  the tile has been read
 //
-// Config sha256 95b4752cd9db7670e4cd19a7e17403ef7e52fb2388bd0c9e26360daf888fe4a0
+// Config sha256 a6420572ef29e3bfa19baae3b07af10d2392b49319636507582a5de79f22eb20
 
 #include "d128_dense_bf16_barriers.h"
 #include "d128_dense_bf16_device.cuh"

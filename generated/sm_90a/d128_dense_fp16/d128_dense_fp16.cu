@@ -23,7 +23,7 @@
 //   tile_full    2 x   1  the next tile is in its slot
 //   tile_empty   2 x  12  the tile has been read
 //
-// Config sha256 0a646e77554fdd793df9259e713a605c9f93f75f30d6d237efbc6f819b56faef
+// Config sha256 a4ce6b0f82d6ad87f93fe503f64e66aced5d1a8ed2f4e660cd8a27fa85ca1bb9
 
 #include "d128_dense_fp16_barriers.h"
 #include "d128_dense_fp16_device.cuh"

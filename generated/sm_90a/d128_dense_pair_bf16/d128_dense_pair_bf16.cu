@@ -24,7 +24,7 @@
 //   tile_full    2 x   1  the next tile is in its slot
 //   tile_empty   2 x  12  the tile has been read
 //
-// Config sha256 98ed037ea27d47e272204e4e26f2f462eab6044bb28262c5910b55adb16d2847
+// Config sha256 8dd1b9a7b679311926f45ff41b1c462ca4d08bb8900a65257f28fe46dce9c27d
 
 #include "d128_dense_pair_bf16_barriers.h"
 #include "d128_dense_pair_bf16_device.cuh"

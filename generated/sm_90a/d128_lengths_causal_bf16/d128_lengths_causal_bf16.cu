@@ -24,7 +24,7 @@
 //   tile_full    2 x   1  the next tile is in its slot
 //   tile_empty   2 x  12  the tile has been read
 //
-// Config sha256 acd3f4bc47d8a3278464b51a759d88739e116b1dfbb4ebbd70cce5cb761247c6
+// Config sha256 77f9db4258a3134b7baf00e71d29cee7aaf365fd1f4411c96bce6301c948edae
 
 #include "d128_lengths_causal_bf16_barriers.h"
 #include "d128_lengths_causal_bf16_device.cuh"

@@ -24,7 +24,7 @@
 //   tile_full    2 x   1  the next tile is in its slot
 //   tile_empty   2 x  17  the tile has been read
 //
-// Config sha256 fa315b232801e2a1707e6a303d0e14add0532497f922d6a08ac55673ec42b7e1
+// Config sha256 2ce5fde195d3649061661f34dc2cc17215d026ee17add8a99f5e0b3abdf41f45
 
 #include "d128_paged16_prefill_bf16_barriers.h"
 #include "d128_paged16_prefill_bf16_device.cuh"

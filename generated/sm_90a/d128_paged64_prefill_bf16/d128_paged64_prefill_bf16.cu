@@ -24,7 +24,7 @@
 //   tile_full    2 x   1  the next tile is in its slot
 //   tile_empty   2 x  17  the tile has been read
 //
-// Config sha256 3edef13de4e35951265f9b042c19f6b817073c0affdea618095fb75fff03f7d3
+// Config sha256 8ed8cc0216dd0ff3968af5f4de2cf1d0994fb5355c93083efde88bbdee30e0a1
 
 #include "d128_paged64_prefill_bf16_barriers.h"
 #include "d128_paged64_prefill_bf16_device.cuh"

@@ -23,7 +23,7 @@
 //   tile_full    2 x   1  the next tile is in its slot
 //   tile_empty   2 x  17  the tile has been read
 //
-// Config sha256 9cf556e4d7e79a1aa6e6985dce15f8eb2c2b2c4e8d57eb8efa234e8e90650616
+// Config sha256 6e347795158a3d432dcd1eaf25d4016ec3b2a0f141abf86ffc748460f7dbe068
 
 #include "d128_prefill_bf16_barriers.h"
 #include "d128_prefill_bf16_device.cuh"

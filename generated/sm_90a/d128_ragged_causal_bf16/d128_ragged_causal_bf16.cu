@@ -24,7 +24,7 @@
 //   tile_full    2 x   1  the next tile is in its slot
 //   tile_empty   2 x  12  the tile has been read
 //
-// Config sha256 33a0005323812890b08306f617d0c2dd03a7455602f972e59e1bffce5b2f544f
+// Config sha256 d101ebff9cafc887ceca74f2f211167e62eee76a868b7bb6abfa4f7011c23274
 
 #include "d128_ragged_causal_bf16_barriers.h"
 #include "d128_ragged_causal_bf16_device.cuh"

@@ -23,7 +23,7 @@
 //   tile_full    2 x   1  the next tile is in its slot
 //   tile_empty   2 x  12  the tile has been read
 //
-// Config sha256 b6a5af3b338d0b2e039e43c83aa65010cbf8c9fa333324df7532975be55b15c5
+// Config sha256 3e89d3fa233d73e705eca73615237c72da6a7d5efbecec4287ae018f7b7088cd
 
 #include "d128_window_bf16_barriers.h"
 #include "d128_window_bf16_device.cuh"

@@ -23,7 +23,7 @@
 //   tile_full    2 x   1  the next tile is in its slot
 //   tile_empty   2 x  12  the tile has been read
 //
-// Config sha256 83dfe11c763764ad3515fe091dfc199f43f67b58c5f2a15722853cf4e16af66a
+// Config sha256 65c72483e10b3345b774f3d62ed526fea80e815f62bc98bbbbd8f3c89cd2dfad
 
 #include "d128_window_fp16_barriers.h"
 #include "d128_window_fp16_device.cuh"

@@ -23,7 +23,7 @@
 //   tile_full    2 x   1  the next tile is in its slot
 //   tile_empty   2 x  12  the tile has been read
 //
-// Config sha256 35ee781c8f51c89e86cb5639dbe946407ae62c016af5501cf3a73be2522154f7
+// Config sha256 000352e47b5d2d8311ba7e86ddc58532376716556efc27878bcdda3ff4e41fd2
 
 #include "d192_128_causal_bf16_barriers.h"
 #include "d192_128_causal_bf16_device.cuh"

@@ -22,7 +22,7 @@
 //   tile_full    2 x   1  the next tile is in its slot
 //   tile_empty   2 x   8  the tile has been read
 //
-// Config sha256 78f258fb44f60675428c78d7d34934132127c090553ea8a4523707d121019099
+// Config sha256 49a35cda67a181a190fa0f1656eead3f8de97a97ef7aec74d5d08eebdbc75add
 
 #include "d192_causal_fp16_barriers.h"
 #include "d192_causal_fp16_device.cuh"

@@ -22,7 +22,7 @@
 //   tile_full    2 x   1  the next tile is in its slot
 //   tile_empty   2 x   8  the tile has been read
 //
-// Config sha256 c8b79cb97bfb4a042b4d516e4ef93ba7e5fdd5fe3d76913da3b81122dd2dcbea
+// Config sha256 36fa2dab2fd27da5a38a8af68d36aea6eb3d04e8edd114d95b0c87ac8f2da81b
 
 #include "d192_dense_bf16_barriers.h"
 #include "d192_dense_bf16_device.cuh"

@@ -22,7 +22,7 @@
 //   tile_full    2 x   1  the next tile is in its slot
 //   tile_empty   2 x   8  the tile has been read
 //
-// Config sha256 f6c9e64aae864731daeedd906373d0267c4cef8bf675b35be0a603c1220597da
+// Config sha256 3dafa5b7c4d3caea3a519c3a454e8a53b1097c4d40a38dfa60e281878d1e3a14
 
 #include "d192_dense_fp16_barriers.h"
 #include "d192_dense_fp16_device.cuh"

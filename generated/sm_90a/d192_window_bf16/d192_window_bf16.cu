@@ -22,7 +22,7 @@
 //   tile_full    2 x   1  the next tile is in its slot
 //   tile_empty   2 x   8  the tile has been read
 //
-// Config sha256 92c30fe49962f69abd8f850f18e22204d517606e342c3e4312d327d2ac471265
+// Config sha256 1ff00d7db110ae18b3311b409905de922d74d1832e7df785320609b975d70d40
 
 #include "d192_window_bf16_barriers.h"
 #include "d192_window_bf16_device.cuh"

@@ -22,7 +22,7 @@
 //   tile_full    2 x   1  the next tile is in its slot
 //   tile_empty   2 x   8  the tile has been read
 //
-// Config sha256 48227fd892d65ba2b50edf4529b01f96cb2bd032d78c15622c06fe3c841f7a72
+// Config sha256 b68bd255beba778d616b05511b01ff5f3897b0fc9c09aee9c6479242b8ca5904
 
 #include "d192_window_fp16_barriers.h"
 #include "d192_window_fp16_device.cuh"

@@ -22,7 +22,7 @@
 //   tile_full    2 x   1  the next tile is in its slot
 //   tile_empty   2 x   8  the tile has been read
 //
-// Config sha256 ee88ae7dc687f458749ae6bf3ce07d30fef9b549fb5a081a8c69986caac9c6e3
+// Config sha256 e9aacd138a41aabd0c30738db3a5bf4076fd17561d6851b73ca7dd6f52e6d15e
 
 #include "d256_causal_fp16_barriers.h"
 #include "d256_causal_fp16_device.cuh"

@@ -22,7 +22,7 @@
 //   tile_full    2 x   1  the next tile is in its slot
 //   tile_empty   2 x   8  the tile has been read
 //
-// Config sha256 5a1ff68cb0e08e21a3478b48ec359449afd231c783d3bc7d994d0775aafc6f57
+// Config sha256 f69acd27ac98d02ba5ba8ddc112e68ac3b2e1ae6e10823bc985c15c610a833b2
 
 #include "d256_dense_bf16_barriers.h"
 #include "d256_dense_bf16_device.cuh"

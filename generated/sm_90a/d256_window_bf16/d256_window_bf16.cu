@@ -22,7 +22,7 @@
 //   tile_full    2 x   1  the next tile is in its slot
 //   tile_empty   2 x   8  the tile has been read
 //
-// Config sha256 37b0a569c2c0a8c58b6e680bb768e7a604a6e028d47c68117a03b03e59d8c193
+// Config sha256 343b8b039e0d25bf9bf1e033275a228854cba8b289226a5577d0f4f7da4133af
 
 #include "d256_window_bf16_barriers.h"
 #include "d256_window_bf16_device.cuh"

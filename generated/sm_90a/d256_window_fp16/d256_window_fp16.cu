@@ -22,7 +22,7 @@
 //   tile_full    2 x   1  the next tile is in its slot
 //   tile_empty   2 x   8  the tile has been read
 //
-// Config sha256 e72a1a2a6ad1d158470865e9d8ae5749bebc7afd8bf01066a4fb81376825fea1
+// Config sha256 30f48dc477279671474bdb2947aa29ae2615ff700688e7658abe98b8f21569c3
 
 #include "d256_window_fp16_barriers.h"
 #include "d256_window_fp16_device.cuh"

@@ -23,7 +23,7 @@
 //   tile_full    2 x   1  the next tile is in its slot
 //   tile_empty   2 x   8  the tile has been read
 //
-// Config sha256 1bbc5b1f99fd36f27fdf9086be3b4e2e9b4e4e1fa5666259d2ca769f6422495e
+// Config sha256 4c34d7d17c39cab4626491c60790303fda4d40bfcee04cafa432db7af06a15c9
 
 #include "d256_window_softcap_fp16_barriers.h"
 #include "d256_window_softcap_fp16_device.cuh"

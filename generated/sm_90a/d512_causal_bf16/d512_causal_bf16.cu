@@ -28,7 +28,7 @@
 //   tile_full         2 x   1  the next tile is in its slot
 //   tile_empty        2 x  17  the tile has been read
 //
-// Config sha256 ecdc71ed92e0f6134c64132eb52ed824bc0be01a2edd79f23ae58b394a3cbb87
+// Config sha256 a18ff8c77626b7d43ce3dff48b9119e908b70eb65fd8bbc193147ae438581dee
 
 #include "d512_causal_bf16_barriers.h"
 #include "d512_causal_bf16_device.cuh"

@@ -206,7 +206,7 @@ __device__ __forceinline__ void store_shared_words_4(uint32 address, int32 x, in
                ::"r"(address), "r"(x), "r"(y), "r"(z), "r"(w) : "memory");
 }
 
-// ---- global memory: chunks of 16 bytes ----
+// ---- global memory: chunks of 16 bytes, words, tickets ----
 
 // Where row < end. Predicated: without a branch around it, what comes before and after overlaps.
 __device__ __forceinline__ void store_global_chunk_of_row(uint16* address, const uint32 (&words)[4],

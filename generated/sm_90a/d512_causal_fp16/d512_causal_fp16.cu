@@ -28,7 +28,7 @@
 //   tile_full         2 x   1  the next tile is in its slot
 //   tile_empty        2 x  17  the tile has been read
 //
-// Config sha256 f5235d48f61fd6a4a08a895e5a0988d64dd9f1764bd0f76d553142990d4c5be6
+// Config sha256 0d73570db00b6c972b1b760124b80fd53962d71ac197bb2009564e6e9c07b6bd
 
 #include "d512_causal_fp16_barriers.h"
 #include "d512_causal_fp16_device.cuh"

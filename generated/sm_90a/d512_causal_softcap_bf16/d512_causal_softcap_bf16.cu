@@ -29,7 +29,7 @@
 //   tile_full         2 x   1  the next tile is in its slot
 //   tile_empty        2 x  17  the tile has been read
 //
-// Config sha256 5a104c74eb94523620bb8bb1e4d39e04375307269ada08d9a718684d5ea7b8ea
+// Config sha256 4a404380ea3b590a535082d25d0860f7f2ca679111161180f3734fe280f5caf2
 
 #include "d512_causal_softcap_bf16_barriers.h"
 #include "d512_causal_softcap_bf16_device.cuh"

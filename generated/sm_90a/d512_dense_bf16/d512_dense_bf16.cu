@@ -28,7 +28,7 @@
 //   tile_full         2 x   1  the next tile is in its slot
 //   tile_empty        2 x  17  the tile has been read
 //
-// Config sha256 22ddb456fc6eae1be37bed76618d0f7a3df1067206f24195993def881699114f
+// Config sha256 cf0c4c9437abf2a9e7735d3864871b393c8cd64c8b5df711d1c26a0db6ab2ea7
 
 #include "d512_dense_bf16_barriers.h"
 #include "d512_dense_bf16_device.cuh"

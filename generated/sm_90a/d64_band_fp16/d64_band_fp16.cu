@@ -23,7 +23,7 @@
 //   tile_full    2 x   1  the next tile is in its slot
 //   tile_empty   2 x  12  the tile has been read
 //
-// Config sha256 8dd8596d6ca58356bf664241472e931b5a62c2a214d824dfd12e88f0a872b22c
+// Config sha256 4b76b7c6521a8b4f4e7f0e6ed385b0a9914b75f77b20d8ec7aca3c5c2b282ada
 
 #include "d64_band_fp16_barriers.h"
 #include "d64_band_fp16_device.cuh"

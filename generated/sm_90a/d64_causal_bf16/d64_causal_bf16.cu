@@ -23,7 +23,7 @@
 //   tile_full    2 x   1  the next tile is in its slot
 //   tile_empty   2 x  12  the tile has been read
 //
-// Config sha256 0dba19c6670b3996908cf491e8fd3dc5b7ccab8d0a14371dac65130cf49e1e10
+// Config sha256 e6fc82a0073bb99470bf6e62d17c7160181c481d6960d7d4f24af71f676512b9
 
 #include "d64_causal_bf16_barriers.h"
 #include "d64_causal_bf16_device.cuh"

@@ -23,7 +23,7 @@
 //   tile_full    2 x   1  the next tile is in its slot
 //   tile_empty   2 x  12  the tile has been read
 //
-// Config sha256 50a1fe58a51938f6379aae358cfa90229651393166fd9339dd0a1c2b8b6fc9fa
+// Config sha256 ce941e056cc94e14883d9fbfe1d0a9ed5e34a83455f34bdc6b3f120796a3fc2c
 
 #include "d64_causal_fp16_barriers.h"
 #include "d64_causal_fp16_device.cuh"

@@ -23,7 +23,7 @@
 //   tile_full    2 x   1  the next tile is in its slot
 //   tile_empty   2 x  12  the tile has been read
 //
-// Config sha256 573140766dbd25b1626fb5cd1eb1dd494bd69a8d3e10339860d60036de2f1df5
+// Config sha256 eec4be1564e648ff213571c2d698c78648fe0a4568190d795dee4bdfcb68ac90
 
 #include "d64_dense_bf16_barriers.h"
 #include "d64_dense_bf16_device.cuh"

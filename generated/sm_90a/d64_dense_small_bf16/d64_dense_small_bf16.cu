@@ -21,7 +21,7 @@
 //   tile_full    2 x   1  the next tile is in its slot
 //   tile_empty   2 x   4  the tile has been read
 //
-// Config sha256 a03b24500d21b887a77c04fca0e9cd07b42f5c5cc30612e234523afb859dcf46
+// Config sha256 0a7f002a97486bdec71ee7edd31cd87c98253f85e943be45f21525be76c22f97
 
 #include "d64_dense_small_bf16_barriers.h"
 #include "d64_dense_small_bf16_device.cuh"

@@ -23,7 +23,7 @@
 //   tile_full    2 x   1  the next tile is in its slot
 //   tile_empty   2 x  12  the tile has been read
 //
-// Config sha256 3964a2aec9fb5fab5f670346f209c2edae4763d5564d19f47e38d932abed63a5
+// Config sha256 226300349cefe2951cf77a173e98867da4f27a777b8c7e148644f8be4d3e813b
 
 #include "d64_window_bf16_barriers.h"
 #include "d64_window_bf16_device.cuh"

@@ -23,7 +23,7 @@
 //   tile_full    2 x   1  the next tile is in its slot
 //   tile_empty   2 x  12  the tile has been read
 //
-// Config sha256 d95e14ac116840c64781e986ae5dbc7ca7f66e7de401799b0f4db819244baf85
+// Config sha256 a85115f24aeea9364e8f89d75e3c2bcc9a52177df012fe7462147a8df2e1783e
 
 #include "d64_window_fp16_barriers.h"
 #include "d64_window_fp16_device.cuh"

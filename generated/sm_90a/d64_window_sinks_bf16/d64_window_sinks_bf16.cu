@@ -23,7 +23,7 @@
 //   tile_full    2 x   1  the next tile is in its slot
 //   tile_empty   2 x  12  the tile has been read
 //
-// Config sha256 ab5c03a709bcf06dac3fcc28887ac5b2ea642461d2bffa9fd7bf412e0ba2c5bd
+// Config sha256 91cca22ab7eadecdb6588513636c538facccd894f954e4bf75bbc9e5fef4734c
 
 #include "d64_window_sinks_bf16_barriers.h"
 #include "d64_window_sinks_bf16_device.cuh"

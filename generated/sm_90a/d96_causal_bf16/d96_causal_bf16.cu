@@ -23,7 +23,7 @@
 //   tile_full    2 x   1  the next tile is in its slot
 //   tile_empty   2 x  12  the tile has been read
 //
-// Config sha256 152593ac6c80a598893f6e54b3f4b15723b5e0572787293cdb4c512478e2e52e
+// Config sha256 cf7c9c308fa8dfeaccabf29e50e1a92d52f8f10e94638ff9414f2b240b80bb1d
 
 #include "d96_causal_bf16_barriers.h"
 #include "d96_causal_bf16_device.cuh"

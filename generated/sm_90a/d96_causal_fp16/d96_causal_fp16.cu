@@ -23,7 +23,7 @@
 //   tile_full    2 x   1  the next tile is in its slot
 //   tile_empty   2 x  12  the tile has been read
 //
-// Config sha256 4bc8f56bd59c2d29823a3f1a1fd1eda0dedb1771fc334a04beb21602a737f7be
+// Config sha256 949c6036ec8c5caf04529117e45482445a63110493bd6053d3eacdbbf116be32
 
 #include "d96_causal_fp16_barriers.h"
 #include "d96_causal_fp16_device.cuh"

@@ -23,7 +23,7 @@
 //   tile_full    2 x   1  the next tile is in its slot
 //   tile_empty   2 x  12  the tile has been read
 //
-// Config sha256 ed341a329585adcd3caaa6e9c80d0bdc66dd9e273e72be8621cf72959d10e442
+// Config sha256 f0b49f615ef4ed40f360caba0bdd3e539157ca24030a96689a7adbfcee2a7a21
 
 #include "d96_dense_bf16_barriers.h"
 #include "d96_dense_bf16_device.cuh"

@@ -23,7 +23,7 @@
 //   tile_full    2 x   1  the next tile is in its slot
 //   tile_empty   2 x  12  the tile has been read
 //
-// Config sha256 9e2ab988fb86239b3937f5ca306cbd1f8dca43da647bf898eb14ff3696a8c4a7
+// Config sha256 7dde43d3ddb11101dbb4029a855654d7173a2507577c507344f989d03de9a3f4
 
 #include "d96_dense_fp16_barriers.h"
 #include "d96_dense_fp16_device.cuh"

@@ -23,7 +23,7 @@
 //   tile_full    2 x   1  the next tile is in its slot
 //   tile_empty   2 x  12  the tile has been read
 //
-// Config sha256 0709b9585206585925e517c53a158f21bccb2124244cca1cd6dbacf61ecd71ee
+// Config sha256 e984b66a6ab27f8f37d9df969cff486036f9b3986b1416247017ad8201b4f903
 
 #include "d96_window_bf16_barriers.h"
 #include "d96_window_bf16_device.cuh"

@@ -23,7 +23,7 @@
 //   tile_full    2 x   1  the next tile is in its slot
 //   tile_empty   2 x  12  the tile has been read
 //
-// Config sha256 5491bb8458a308be4fb68097f2b94282e2779e262fbcabb53449d53404294b1a
+// Config sha256 3feafbfe5cd12b6256d06300a74e8108eb3653188e7d147db10965283353dd6b
 
 #include "d96_window_fp16_barriers.h"
 #include "d96_window_fp16_device.cuh"

@@ -114,7 +114,7 @@ __device__ __forceinline__ void load_matrices(uint32 (&words)[4], uint32 address
                : "memory");
 }
 
-// The same way back.
+// Pieces as load_matrices gives them, back to shared memory.
 __device__ __forceinline__ void store_matrices(uint32 address, uint32 x, uint32 y, uint32 z,
                                                uint32 w) {
   asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};"
