@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from fa4gen.bench import workload
+from fa4gen.bench import batches, workload
 from fa4gen.bench.family import SMALL_ROWS
 
 if TYPE_CHECKING:
@@ -23,17 +23,19 @@ class AttentionFamily:
 
     name = "attention"
     title = "attention forward"
-    default_sizes = workload.DEFAULT_SIZES
+    default_sizes = workload.AUTO
     size_columns = ("rows", "batch")
     axis = "rows"
     has_fa3 = True
     protocol: Mapping[str, Any] = {
         "tokens": workload.TOKENS,
         "columns": workload.COLUMNS,
+        "batch_columns": batches.COLUMNS,
+        "batch_key_heads": batches.KEY_HEADS,
         "data": "N(0, 1)",
     }
 
-    def parse_sizes(self, text: str) -> tuple[int, ...]:
+    def parse_sizes(self, text: str) -> tuple[int | batches.Batch, ...]:
         """See Family."""
         return workload.parse_sizes(text)
 
@@ -54,7 +56,16 @@ class AttentionFamily:
 
     def describe(self, facts: Mapping[str, Any]) -> str:
         """See Family."""
-        return f"{facts['dtype']}, depth {facts['depth']}, {workload.mask_word(facts)}"
+        words = [facts["dtype"], f"depth {facts['depth']}", workload.mask_word(facts)]
+        if facts.get("value_depth", facts["depth"]) != facts["depth"]:
+            words[1] += f" and {facts['value_depth']}"
+        if facts.get("sinks"):
+            words.append("sinks")
+        if facts.get("batching") == "ragged":
+            words.append("ragged")
+        if facts.get("page_size"):
+            words.append(f"pages of {facts['page_size']}")
+        return ", ".join(words)
 
     def panel(self, facts: Mapping[str, Any]) -> str:
         """See Family."""
@@ -67,7 +78,7 @@ class AttentionFamily:
 
     def size_word(self, size: Mapping[str, Any]) -> str:
         """See Family."""
-        return workload.size_word(size["rows"])
+        return str(size.get("word", workload.size_word(size["rows"])))
 
     def conditions(self, protocol: Mapping[str, Any]) -> tuple[str, ...]:
         """See Family."""

@@ -11,14 +11,14 @@ from __future__ import annotations
 
 import ctypes
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
 from fa4gen.errors import MissingCapabilityError, Problem
 from fa4gen.masks import Causal, NoMask, SlidingWindow
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
     from pathlib import Path
 
     from fa4gen.designs.shared.attention_model import AttentionPlan
@@ -26,6 +26,16 @@ if TYPE_CHECKING:
 
 WIDEST_FLASH = 256
 """The greatest depth of FlashAttention-2 and -3, and of cuDNN's fast kernels."""
+
+
+@dataclass(frozen=True)
+class Sequences:
+    """What says which rows are whose, where sequences differ or keys are in pages."""
+
+    longest_query: int
+    longest_key: int
+    tables: Mapping[str, Any] = field(default_factory=dict)
+    """torch's int32 tensors, by the names of our own call's arguments."""
 
 
 class LeftOutError(Exception):
@@ -39,10 +49,18 @@ class Peer(Protocol):
     def name(self) -> str:
         """A short word for tables."""
 
-    def prepare(self, plan: AttentionPlan, query: Any, key: Any, value: Any) -> Callable[[], Any]:
+    def prepare(
+        self,
+        plan: AttentionPlan,
+        query: Any,
+        key: Any,
+        value: Any,
+        sequences: Sequences | None = None,
+    ) -> Callable[[], Any]:
         """Return a function that computes what our kernel does, with the default softmax scale.
 
-        Tensors are torch's, (batch, rows, heads, depth), and so is what the function returns.
+        Tensors are torch's, (batch, rows, heads, depth), and so is what the function returns; with
+        ``sequences`` they are laid out as our kernel takes them.
         Raises LeftOutError for what the peer cannot do.
         """
 
@@ -104,24 +122,39 @@ class SdpaPeer:
     depths: range = range(WIDEST_FLASH + 1)
     """Depths at which it is timed: where it runs and no much faster peer does."""
 
-    def prepare(self, plan: AttentionPlan, query: Any, key: Any, value: Any) -> Callable[[], Any]:
+    def prepare(
+        self,
+        plan: AttentionPlan,
+        query: Any,
+        key: Any,
+        value: Any,
+        sequences: Sequences | None = None,
+    ) -> Callable[[], Any]:
         """See Peer."""
+        if sequences is not None:
+            raise LeftOutError("it is not timed with lengths of sequences or pages")
         if plan.depth not in self.depths:
             raise LeftOutError(f"it is not timed at depth {plan.depth}")
         if not isinstance(plan.mask, NoMask | Causal):
             raise LeftOutError(f"it has no mask {plan.mask.name}")
         if plan.score.FUNCTION:
             raise LeftOutError(f"it has no {plan.score.name}")
+        if plan.sinks:
+            raise LeftOutError("it has no sinks")
+        if isinstance(plan.mask, Causal) and query.shape[1] != key.shape[1]:
+            raise LeftOutError("its diagonal begins at the first key, not at the last")
         from torch.nn.attention import SDPBackend, sdpa_kernel
         from torch.nn.functional import scaled_dot_product_attention
 
         backend = getattr(SDPBackend, self.backend)
         q, k, v = (tensor.transpose(1, 2) for tensor in (query, key, value))
-        is_causal = isinstance(plan.mask, Causal)
+        options = {"is_causal": isinstance(plan.mask, Causal)}
+        if query.shape[2] != key.shape[2]:
+            options["enable_gqa"] = True
 
         def run() -> Any:
             with sdpa_kernel(backend):
-                return scaled_dot_product_attention(q, k, v, is_causal=is_causal).transpose(1, 2)
+                return scaled_dot_product_attention(q, k, v, **options).transpose(1, 2)
 
         return run
 
@@ -135,8 +168,17 @@ class Fa3Peer:
     """Names of the operator's arguments: libraries differ."""
     name: str = "fa3"
 
-    def prepare(self, plan: AttentionPlan, query: Any, key: Any, value: Any) -> Callable[[], Any]:
+    def prepare(
+        self,
+        plan: AttentionPlan,
+        query: Any,
+        key: Any,
+        value: Any,
+        sequences: Sequences | None = None,
+    ) -> Callable[[], Any]:
         """See Peer."""
+        if plan.sinks:
+            raise LeftOutError("it has no sinks")
         options: dict[str, Any] = {"is_causal": isinstance(plan.mask, Causal)}
         if "num_splits" in self.arguments:
             options["num_splits"] = 1
@@ -150,6 +192,8 @@ class Fa3Peer:
         if plan.score.FUNCTION and plan.score.name not in self.arguments:
             raise LeftOutError(f"this library has no {plan.score.name}")
         options |= plan.score.numbers()
+        if sequences is not None:
+            options |= self._of_sequences(sequences)
         operator = self.operator
 
         def run() -> Any:
@@ -157,6 +201,25 @@ class Fa3Peer:
             return result[0] if isinstance(result, tuple | list) else result
 
         return run
+
+    def _of_sequences(self, sequences: Sequences) -> dict[str, Any]:
+        """Return the operator's arguments that say which rows are whose."""
+        names = {
+            "query_offsets": ("cu_seqlens_q", "max_seqlen_q", sequences.longest_query),
+            "key_offsets": ("cu_seqlens_k", "max_seqlen_k", sequences.longest_key),
+            "key_lengths": ("seqused_k", None, 0),
+            "page_table": ("page_table", None, 0),
+        }
+        options: dict[str, Any] = {}
+        for ours, table in sequences.tables.items():
+            theirs, most, longest = names[ours]
+            options[theirs] = table
+            if most is not None:
+                options[most] = longest
+        missing = options.keys() - self.arguments
+        if missing:
+            raise LeftOutError(f"this library has no {', '.join(sorted(missing))}")
+        return options
 
 
 def load_fa3(library: Path, cudart: Path | None) -> Fa3Peer:

@@ -109,18 +109,21 @@ class SizeResult(SizeFigures):
     """What was measured for attention at one size."""
 
     rows: int
+    """Query rows of the longest sequence."""
     batch: int
     heads: int
+    named: Mapping[str, Any] = field(default_factory=dict)
+    """Of a batch: its word, tokens, most keys and key heads."""
 
     @property
     def word(self) -> str:
         """See SizeFigures."""
-        return size_word(self.rows)
+        return str(self.named.get("word", size_word(self.rows)))
 
     @property
-    def extents(self) -> Mapping[str, int]:
+    def extents(self) -> Mapping[str, Any]:
         """See SizeFigures."""
-        return {"rows": self.rows, "batch": self.batch, "heads": self.heads}
+        return {"rows": self.rows, "batch": self.batch, "heads": self.heads, **self.named}
 
     @property
     def cells(self) -> tuple[str, ...]:

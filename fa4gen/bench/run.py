@@ -6,10 +6,11 @@ import math
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from fa4gen.bench.peers import LeftOutError
+from fa4gen.bench.layout import lay_out
+from fa4gen.bench.peers import LeftOutError, Sequences
 from fa4gen.bench.results import ConfigResult, Series, SizeResult
-from fa4gen.bench.workload import Workload, count_flop, make_workload
-from fa4gen.errors import ConfigError, Fa4genError, Problem
+from fa4gen.bench.workload import Workload, count_flop, default_sizes, make_workload
+from fa4gen.errors import Fa4genError, Problem
 from fa4gen.runtime.arguments import BITS_ACCEPTED, DTYPE_NAMES
 from fa4gen.runtime.device import load_cupy, require_device
 from fa4gen.runtime.timing import Timing, TimingProtocol, time_in_turn
@@ -18,6 +19,7 @@ from fa4gen.verify.rounding import UNIT_ROUNDOFF, from_bits, numpy_dtype, to_bit
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from fa4gen.bench.layout import Layout
     from fa4gen.bench.peers import Peer
     from fa4gen.designs.shared.attention_model import AttentionPlan
     from fa4gen.designs.shared.kernel_model import KernelPlan
@@ -34,7 +36,8 @@ class BenchOptions:
     """What to time and how."""
 
     sizes: tuple[Any, ...]
-    """What the family's parse_sizes returns: numbers of rows, or GemmWorkloads."""
+    """What the family's parse_sizes returns: numbers of rows and batches, or GemmWorkloads. None
+    of attention: by kernel."""
     rounds: int = 3
     seed: int = 0
     protocol: TimingProtocol = field(default_factory=TimingProtocol)
@@ -59,19 +62,10 @@ class Bench:
         """
         from fa4gen.runtime.attention import AttentionKernel
 
-        if plan.has_tile_lengths:
-            raise ConfigError(
-                Problem(
-                    f"{plan.name}: bench has no workload yet of sequences that differ in length",
-                    "Leave this config out.",
-                    file=config,
-                )
-            )
         load_cupy().cuda.Device(require_device(plan.arch).ordinal).use()
         kernel = AttentionKernel(plan, compiled.cubin)
-        workloads = [
-            make_workload(rows, plan.depth, plan.value_depth) for rows in self._options.sizes
-        ]
+        sizes_of_kernel = self._options.sizes or default_sizes(plan)
+        workloads = [make_workload(size, plan.depth, plan.value_depth) for size in sizes_of_kernel]
         data = self._random_data(plan.dtype, max(workload.elements for workload in workloads))
         sizes = tuple(self._time_size(plan, kernel, workload, data) for workload in workloads)
         return ConfigResult(
@@ -101,25 +95,35 @@ class Bench:
         data: tuple[Any, Any, Any],
     ) -> SizeResult:
         cupy = load_cupy()
+        layout = lay_out(plan, workload, self._options.seed)
         bits = [
             array[: math.prod(shape)].reshape(shape)
-            for array, shape in zip(data, workload.shapes, strict=True)
+            for array, shape in zip(data, (layout.query, layout.key, layout.value), strict=True)
         ]
+        tables = {name: cupy.asarray(table) for name, table in layout.tables.items()}
+        sinks = self._sinks(workload.heads) if plan.sinks else None
+        more = tables if sinks is None else {**tables, "sinks": cupy.asarray(sinks)}
         dtype = BITS_ACCEPTED.get(plan.dtype) or numpy_dtype(plan.dtype)
         query, key, value = (array.view(dtype) for array in bits)
-        launch = kernel.prepare(query, key, value)
+        launch = kernel.prepare(query, key, value, **more)
         launch()
         out = launch.out.view(cupy.uint16)
-        error = self._check(plan, bits, out, cupy)
+        error = self._check(plan, layout, bits, out, cupy, sinks)
         runs: dict[str, Callable[[], Any]] = {OURS: launch}
         left_out: dict[str, str] = {}
         distances: dict[str, float] = {}
         if self._peers:
             tensors = [as_torch(array, plan.dtype) for array in bits]
             ours = as_torch(out, plan.out_dtype)
+            given: dict[str, Any] = {}
+            if tables:
+                import torch
+
+                named = {name: torch.from_dlpack(table) for name, table in tables.items()}
+                given["sequences"] = Sequences(workload.rows, workload.most_keys, named)
             for peer in self._peers:
                 try:
-                    run = peer.prepare(plan, *tensors)
+                    run = peer.prepare(plan, *tensors, **given)
                     distances[peer.name] = distance(run(), ours)
                 except (LeftOutError, RuntimeError, TypeError, ValueError) as reason:
                     left_out[peer.name] = str(reason).strip().splitlines()[0][:200]
@@ -134,6 +138,7 @@ class Bench:
             rows=workload.rows,
             batch=workload.batch,
             heads=workload.heads,
+            named=named_extents(workload),
             flop=count_flop(plan, workload),
             ours=series.pop(OURS),
             peers=series,
@@ -142,30 +147,57 @@ class Bench:
             distances=distances,
         )
 
-    def _check(self, plan: AttentionPlan, bits: list[Any], out: Any, cupy: Any) -> float:
-        """Compare the first head of the first batch and the last of the last with float64."""
+    def _sinks(self, heads: int) -> Any:
+        """Return N(0, 1) logits, float32."""
+        import numpy as np
+
+        rng = np.random.default_rng(self._options.seed)
+        return rng.standard_normal(heads, dtype=np.float32)
+
+    def _check(
+        self, plan: AttentionPlan, layout: Layout, bits: list[Any], out: Any, cupy: Any, sinks: Any
+    ) -> float:
+        """Compare the first head of the first sequence and the last of the last with float64."""
         from fa4gen.verify.reference import AttentionProblem, exact_attention
 
         problem = AttentionProblem.of(plan, plan.depth**-0.5)
-        batch, _, heads, _ = bits[0].shape
+        workload = layout.workload
+        heads_per_key_head = workload.heads // workload.key_heads
         squares = errors = 0.0
-        for b, h in {(0, 0), (batch - 1, heads - 1)}:
-            query, key, value = (
-                as_float32(array[b : b + 1, :, h : h + 1], plan.dtype, cupy) for array in bits
+        for b, h in {(0, 0), (workload.batch - 1, workload.heads - 1)}:
+            key_head = h // heads_per_key_head
+            parts = (
+                layout.query_rows(bits[0], b, h),
+                layout.key_rows(bits[1], b, key_head),
+                layout.key_rows(bits[2], b, key_head),
             )
-            exact = exact_attention(problem, query, key, value, cupy).out
-            got = as_float32(out[b : b + 1, :, h : h + 1], plan.out_dtype, cupy)
+            query, key, value = (as_float32(part, plan.dtype, cupy) for part in parts)
+            own = None if sinks is None else sinks[h : h + 1]
+            exact = exact_attention(problem, query, key, value, cupy, sinks=own).out
+            got = as_float32(layout.query_rows(out, b, h), plan.out_dtype, cupy)
             errors += float(((got - exact) ** 2).sum())
             squares += float((exact**2).sum())
         error = math.sqrt(errors / squares)
         if not error <= WRONG * UNIT_ROUNDOFF[plan.dtype]:
             raise Fa4genError(
                 Problem(
-                    f"{plan.name} is wrong at {bits[0].shape[1]} rows: relative error {error:.3g}",
+                    f"{plan.name} is wrong at {workload.at}: relative error {error:.3g}",
                     f"fa4gen verify {plan.name} shows where.",
                 )
             )
         return error
+
+
+def named_extents(workload: Workload) -> dict[str, Any]:
+    """Return what a batch is beside its sequences, heads and rows; nothing for a number of rows."""
+    if not workload.name:
+        return {}
+    return {
+        "word": workload.name,
+        "tokens": sum(workload.query_rows),
+        "keys": workload.most_keys,
+        "key_heads": workload.key_heads,
+    }
 
 
 def plan_facts(plan: AttentionPlan, compiled: CompiledKernel) -> dict[str, Any]:
@@ -180,6 +212,10 @@ def plan_facts(plan: AttentionPlan, compiled: CompiledKernel) -> dict[str, Any]:
         **plan.mask.numbers(),
         **plan.score.numbers(),
         "lse": plan.lse,
+        "sinks": plan.sinks,
+        "batching": plan.batching,
+        "keys": plan.keys,
+        "page_size": plan.page_size,
         "BM": plan.BM,
         "BN": plan.BN,
         "num_kv_stages": plan.num_kv_stages,

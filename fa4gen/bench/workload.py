@@ -1,11 +1,13 @@
-"""What is timed: sequences of many lengths with the same number of tokens and columns."""
+"""What is timed: sequences of one length with so many tokens and columns in all, or a batch."""
 
 from __future__ import annotations
 
 import re
+from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from fa4gen.bench.batches import KEY_HEADS, Batch, named_batches, parse_batch, query_heads
 from fa4gen.errors import ConfigError, Problem
 from fa4gen.masks import mask_in
 
@@ -13,67 +15,134 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from fa4gen.designs.shared.attention_model import AttentionPlan
+    from fa4gen.masks.mask import Mask
 
 TOKENS = 16384
 """Batch times rows: as flash-attention's benchmarks have it."""
 COLUMNS = 2048
 """Heads times depth."""
 DEFAULT_SIZES = "1k,2k,4k,8k,16k"
+RAGGED_SIZES = "lognormal,equal,giant,dwarfs"
+KEPT_SIZES = "2x512x16k,2x4kx4k"
+"""Of kernels that read the number of keys on the device: chunks of prefill over a cache."""
+AUTO = "auto"
 LARGEST_SIZE = 1 << 20
+LARGEST_PAGE = 256
 
 
 @dataclass(frozen=True)
 class Workload:
-    """One problem: as many query as key rows, as many key as query heads."""
+    """One problem: query and key rows by sequence, heads and depths."""
 
-    batch: int
-    rows: int
+    query_rows: tuple[int, ...]
+    key_rows: tuple[int, ...]
     heads: int
+    key_heads: int
     depth: int
     value_depth: int
+    name: str = ""
+    """The word for a batch; none where a number of rows says all."""
+
+    @property
+    def batch(self) -> int:
+        """Sequences."""
+        return len(self.query_rows)
+
+    @property
+    def rows(self) -> int:
+        """Query rows of the longest sequence."""
+        return max(self.query_rows)
+
+    @property
+    def most_keys(self) -> int:
+        """Key rows of the sequence that has the most."""
+        return max(self.key_rows)
+
+    @property
+    def word(self) -> str:
+        """As ``--sizes`` takes it."""
+        return self.name or size_word(self.rows)
+
+    @property
+    def at(self) -> str:
+        """The same for a message."""
+        return self.name or f"{self.rows} rows"
 
     @property
     def elements(self) -> int:
-        """Elements of the largest tensor."""
-        return self.batch * self.rows * self.heads * max(self.depth, self.value_depth)
-
-    @property
-    def shapes(self) -> tuple[tuple[int, int, int, int], ...]:
-        """Of query, key and value: (batch, rows, heads, depth)."""
-        query = (self.batch, self.rows, self.heads, self.depth)
-        return query, query, (*query[:3], self.value_depth)
+        """Elements of the largest tensor, whatever the size of pages."""
+        keys = sum(-(-rows // LARGEST_PAGE) * LARGEST_PAGE for rows in self.key_rows)
+        rows = max(sum(self.query_rows) * self.heads, keys * self.key_heads)
+        return rows * max(self.depth, self.value_depth)
 
 
-def make_workload(rows: int, depth: int, value_depth: int | None = None) -> Workload:
-    """Return the workload of ``rows``: one batch at least, one head at least.
+def make_workload(size: int | Batch, depth: int, value_depth: int | None = None) -> Workload:
+    """Return the workload of a number of rows, or of a batch.
 
-    Values are as deep as keys unless ``value_depth`` says otherwise.
+    Of rows: one sequence at least, one head at least, as many key as query heads. Of a batch:
+    query heads that share 8 key heads. Values are as deep as keys unless ``value_depth`` says
+    otherwise.
     """
-    batch, heads = max(1, TOKENS // rows), max(1, COLUMNS // depth)
-    return Workload(batch, rows, heads, depth, depth if value_depth is None else value_depth)
+    value_depth = depth if value_depth is None else value_depth
+    if isinstance(size, int):
+        rows, heads = (size,) * max(1, TOKENS // size), max(1, COLUMNS // depth)
+        return Workload(rows, rows, heads, heads, depth, value_depth)
+    heads = query_heads(depth)
+    return Workload(size.query_rows, size.key_rows, heads, KEY_HEADS, depth, value_depth, size.word)
 
 
 def count_flop(plan: AttentionPlan, workload: Workload) -> float:
     """Count the floating-point operations of Q.K and P.V that the mask leaves.
 
-    By the usual convention a causal mask leaves half; others leave the pairs that are visible.
+    By the usual convention a causal mask leaves half of the pairs of a number of rows; other masks
+    leave the pairs that are visible, and so do all masks of a batch.
     """
     columns = workload.depth + workload.value_depth
-    pairs = plan.mask.pairs(workload.rows)
-    return 2.0 * workload.batch * workload.heads * columns * pairs
+    if not workload.name:
+        pairs = workload.batch * plan.mask.pairs(workload.rows)
+    else:
+        counts = Counter(zip(workload.query_rows, workload.key_rows, strict=True))
+        pairs = sum(count * visible_pairs(plan.mask, *lengths) for lengths, count in counts.items())
+    return 2.0 * workload.heads * columns * pairs
 
 
-def parse_sizes(text: str) -> tuple[int, ...]:
-    """Read "1k,2k,300" as numbers of rows; k is 1024. Raises ConfigError."""
-    sizes = []
+def visible_pairs(mask: Mask, rows: int, keys: int) -> float:
+    """Count the pairs of a row and a key that it sees; the diagonal ends in the last corner."""
+    import numpy as np
+
+    first, end = mask.bounds(np.arange(rows, dtype=np.int64) + (keys - rows), keys)
+    return float(np.maximum(np.clip(end, 0, keys) - np.clip(first, 0, keys), 0).sum())
+
+
+def default_sizes(plan: AttentionPlan) -> tuple[int | Batch, ...]:
+    """Return what a kernel is timed with where ``--sizes`` is not given."""
+    if not plan.has_tile_lengths:
+        return parse_sizes(DEFAULT_SIZES)
+    return parse_sizes(KEPT_SIZES if plan.key_lengths else RAGGED_SIZES)
+
+
+def parse_sizes(text: str) -> tuple[int | Batch, ...]:
+    """Read "1k,2k,300,lognormal,2x512x16k" as numbers of rows and batches; k is 1024.
+
+    Nothing for "auto": the kernel decides. Raises ConfigError.
+    """
+    if text.strip().lower() == AUTO:
+        return ()
+    sizes: list[int | Batch] = []
     for word in text.split(","):
+        batch = parse_batch(word)
+        if batch is not None:
+            sizes.append(batch)
+            continue
         match = re.fullmatch(r"\s*([0-9]{1,7})(k?)\s*", word, re.IGNORECASE)
         size = int(match[1]) * (1024 if match[2] else 1) if match else 0
         if not 1 <= size <= LARGEST_SIZE:
             raise ConfigError(
                 Problem(
-                    f"--sizes: {word.strip()!r} is not a number of rows from 1 to {LARGEST_SIZE}",
-                    "Give numbers of rows, as in 512,1k,16k.",
+                    f"--sizes: {word.strip()!r} is not a number of rows from 1 to {LARGEST_SIZE}, "
+                    "nor a batch",
+                    "Give numbers of rows, as in 512,1k,16k; sequences, new rows and keys, as in "
+                    f"2x512x16k; or {', '.join(named_batches())}.",
                 )
             )
         sizes.append(size)

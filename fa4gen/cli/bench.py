@@ -41,9 +41,9 @@ if TYPE_CHECKING:
 @click.option(
     "--sizes",
     metavar="N,N,...",
-    help="Attention: numbers of rows of the sequences. Matrix products: m = n = k, MxNxK or "
-    "BATCHxMxNxK. "
-    "k means 1024.",
+    help="Attention: numbers of rows of the sequences; BATCHxROWSxKEYS; lognormal, equal, giant or "
+    "dwarfs, which are batches; by default what the kernel is for. Matrix products: m = n = k, "
+    "MxNxK or BATCHxMxNxK. k means 1024.",
 )
 @click.option(
     "--rounds",
@@ -114,10 +114,14 @@ def command(
 ) -> int:
     """Time kernels of one family on the GPU against their peers, in turn in one run.
 
-    Attention: every size has 16384 tokens (batch times rows) and 2048 columns (heads times depth)
-    of random numbers. Peers are cuDNN and FlashAttention-2 through PyTorch where it can be
-    imported, and FlashAttention-3 where --fa3 names its library. A causal mask counts half, a
-    window the pairs it leaves.
+    Attention: a number of rows has 16384 tokens (batch times rows) and 2048 columns (heads times
+    depth) of random numbers. A batch has 4096 columns of query heads that share 8 key heads:
+    2x512x16k is 2 sequences of 512 new rows over 16384 keys each; lognormal is 33 sequences of 78
+    to 6775 rows, equal 16 of 2048, giant one of 16384 and 400 of 33, dwarfs 1024 of 48. Peers are
+    cuDNN and FlashAttention-2 through PyTorch where it can be imported, and FlashAttention-3
+    where --fa3 names its library; where sequences differ in length or keys are in pages,
+    FlashAttention-3 alone, which gets the same tensors. A causal mask counts half at a number of
+    rows; otherwise the pairs that a mask leaves count.
 
     Matrix products: alpha is 1, beta 0.5 with a matrix as residual and 1 with a bias. The peer is
     cuBLAS through PyTorch: mm without a residual, addmm with one. Where a run has configs with a

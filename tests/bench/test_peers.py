@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from fa4gen.bench.peers import Fa3Peer, LeftOutError, SdpaPeer, find_peers
+from fa4gen.bench.peers import Fa3Peer, LeftOutError, SdpaPeer, Sequences, find_peers
 from fa4gen.errors import MissingCapabilityError
 from fa4gen.masks import Causal, NoMask, SlidingWindow
 from fa4gen.masks.mask import Mask
@@ -25,9 +25,12 @@ class OtherMask(Mask):
     name: str = field(default="other", init=False)
 
 
-def plan(mask: Mask | None = None, softcap=None) -> SimpleNamespace:
+def plan(mask: Mask | None = None, softcap=None, *, sinks: bool = False) -> SimpleNamespace:
     return SimpleNamespace(
-        depth=128, mask=mask or NoMask(), score=Softcap(softcap) if softcap else Score()
+        depth=128,
+        mask=mask or NoMask(),
+        score=Softcap(softcap) if softcap else Score(),
+        sinks=sinks,
     )
 
 
@@ -44,14 +47,16 @@ def test_fa3_without_torch_is_an_error(monkeypatch) -> None:
         find_peers(Path("fa3.so"))
 
 
-def called(arguments: frozenset[str], the_plan: SimpleNamespace) -> dict:
+def called(
+    arguments: frozenset[str], the_plan: SimpleNamespace, sequences: Sequences | None = None
+) -> dict:
     seen: dict = {}
 
     def operator(query, key, value, **options):
         seen.update(options)
         return ("out", "lse")
 
-    run = Fa3Peer(operator, arguments).prepare(the_plan, "q", "k", "v")
+    run = Fa3Peer(operator, arguments).prepare(the_plan, "q", "k", "v", sequences)
     assert run() == "out"
     return seen
 
@@ -67,6 +72,48 @@ def test_fa3_is_asked_for_what_our_kernel_does() -> None:
     capped = called(FA3_ARGUMENTS, plan(softcap=30.0))
     assert capped == {"is_causal": False, "num_splits": 1, "softcap": 30.0}
     assert called(frozenset({"is_causal"}), plan()) == {"is_causal": False}
+
+
+SEQUENCE_ARGUMENTS = FA3_ARGUMENTS | {
+    "cu_seqlens_q", "cu_seqlens_k", "seqused_k", "max_seqlen_q", "max_seqlen_k", "page_table"
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("tables", "expected"),
+    [
+        (
+            {"query_offsets": 1, "key_offsets": 2},
+            {"cu_seqlens_q": 1, "max_seqlen_q": 30, "cu_seqlens_k": 2, "max_seqlen_k": 40},
+        ),
+        (
+            {"query_offsets": 1, "key_lengths": 2, "page_table": 3},
+            {"cu_seqlens_q": 1, "max_seqlen_q": 30, "seqused_k": 2, "page_table": 3},
+        ),
+        ({"key_lengths": 2}, {"seqused_k": 2}),
+    ],
+)
+def test_fa3_gets_the_same_lengths_and_pages(tables: dict, expected: dict) -> None:
+    sequences = Sequences(30, 40, tables)
+    options = called(SEQUENCE_ARGUMENTS, plan(Causal()), sequences)
+    assert options == {"is_causal": True, "num_splits": 1, **expected}
+    with pytest.raises(LeftOutError, match="this library has no"):
+        called(FA3_ARGUMENTS, plan(Causal()), sequences)
+
+
+def test_no_peer_has_sinks_and_sdpa_no_lengths() -> None:
+    sdpa = SdpaPeer("fa2", "FLASH_ATTENTION")
+    for peer in (sdpa, Fa3Peer(None, FA3_ARGUMENTS)):
+        with pytest.raises(LeftOutError, match="it has no sinks"):
+            peer.prepare(plan(sinks=True), None, None, None)
+    with pytest.raises(LeftOutError, match="lengths of sequences or pages"):
+        sdpa.prepare(plan(), None, None, None, Sequences(1, 1))
+
+
+def test_the_diagonal_of_sdpa_begins_at_the_first_key() -> None:
+    query, key = SimpleNamespace(shape=(1, 2, 1, 64)), SimpleNamespace(shape=(1, 3, 1, 64))
+    with pytest.raises(LeftOutError, match="diagonal begins at the first key"):
+        SdpaPeer("fa2", "FLASH_ATTENTION").prepare(plan(Causal()), query, key, key)
 
 
 def test_what_fa3_cannot_do() -> None:

@@ -8,6 +8,7 @@ import pytest
 
 from fa4gen.bench.peers import find_peers
 from fa4gen.bench.run import Bench, BenchOptions
+from fa4gen.bench.workload import parse_sizes
 from fa4gen.errors import Fa4genError
 from fa4gen.masks import NoMask
 from fa4gen.runtime.timing import TimingProtocol
@@ -46,3 +47,24 @@ def test_a_wrong_kernel_is_not_timed(gpu, built) -> None:
     claims_dense = replace(built.plan, mask=NoMask())
     with pytest.raises(Fa4genError, match="is wrong at 1024 rows"):
         Bench(QUICK, ()).time_kernel(claims_dense, built.compiled)
+
+
+@pytest.mark.parametrize(
+    ("config", "size"),
+    [
+        ("d64_paged64_window_sinks_bf16", "dwarfs"),
+        ("d128_lengths_causal_bf16", "2x100x1000"),
+        ("d192_128_ragged_causal_bf16", "lognormal"),
+    ],
+)
+def test_batches_are_timed_and_checked(gpu, config: str, size: str) -> None:
+    from fa4gen.config.find import find_configs
+    from fa4gen.verify.build import build_kernel
+
+    kernel = build_kernel(str(find_configs([config])[0]))
+    assert kernel.compiled is not None, kernel.problems
+    options = replace(QUICK, sizes=parse_sizes(size))
+    [timed] = Bench(options, ()).time_kernel(kernel.plan, kernel.compiled, config).sizes
+    assert timed.word == size
+    assert timed.extents["key_heads"] == 8
+    assert 0 < timed.error < 2.0**-8

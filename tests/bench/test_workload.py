@@ -5,9 +5,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from fa4gen.bench.batches import Batch
 from fa4gen.bench.workload import (
     DEFAULT_SIZES,
     count_flop,
+    default_sizes,
     make_workload,
     parse_sizes,
     size_word,
@@ -45,18 +47,46 @@ def test_flop_by_mask() -> None:
 
 def test_values_of_another_depth() -> None:
     workload = make_workload(1024, 192, 128)
-    assert workload.shapes == ((16, 1024, 10, 192), (16, 1024, 10, 192), (16, 1024, 10, 128))
+    assert (workload.batch, workload.rows, workload.heads, workload.key_heads) == (16, 1024, 10, 10)
     assert workload.elements == 16 * 1024 * 10 * 192
     assert count_flop(plan(NoMask()), workload) == 2 * 16 * 10 * 1024 * 1024 * (192 + 128)
+
+
+@pytest.mark.parametrize(
+    ("mask", "pairs"),
+    [(NoMask(), 15 + 14), (Causal(), 3 + 4 + 5 + 1 + 2), (SlidingWindow(1, 0), 6 + 1 + 2)],
+)
+def test_pairs_of_a_batch_are_those_that_are_seen(mask: Mask, pairs: int) -> None:
+    batch = Batch("uneven", (3, 7), (5, 2))  # of seven rows over two keys the last two see one
+    workload = make_workload(batch, 256, 128)
+    assert (workload.heads, workload.key_heads, workload.word) == (16, 8, "uneven")
+    assert count_flop(plan(mask), workload) == 2 * 16 * (256 + 128) * pairs
+
+
+def test_a_kernel_is_timed_with_what_it_is_for() -> None:
+    def words(*, ragged: bool, kept: bool) -> list[str]:
+        plan = SimpleNamespace(has_tile_lengths=ragged or kept, key_lengths=kept)
+        return [make_workload(size, 128).word for size in default_sizes(plan)]
+
+    assert words(ragged=False, kept=False) == DEFAULT_SIZES.split(",")
+    assert words(ragged=True, kept=False) == ["lognormal", "equal", "giant", "dwarfs"]
+    assert words(ragged=True, kept=True) == ["2x512x16k", "2x4kx4k"]
 
 
 def test_sizes_are_read() -> None:
     assert parse_sizes(DEFAULT_SIZES) == (1024, 2048, 4096, 8192, 16384)
     assert parse_sizes(" 512, 1K,512") == (512, 1024)
+    assert parse_sizes("AUTO") == ()
+    batch, rows = parse_sizes("2x512x16K,3")
+    assert rows == 3
+    assert batch == Batch("2x512x16k", (512, 512), (16384, 16384))
     assert [size_word(rows) for rows in (512, 1024, 1500, 16384)] == ["512", "1k", "1500", "16k"]
 
 
-@pytest.mark.parametrize("text", ["", "1k,", "0", "-1", "1.5k", "1m", "2000k", "99999999999"])
+@pytest.mark.parametrize(
+    "text",
+    ["", "1k,", "0", "-1", "1.5k", "1m", "2000k", "99999999999", "1x2", "0x1x1", "1x1x2m", "drawn"],
+)
 def test_sizes_that_are_none(text) -> None:
     with pytest.raises(ConfigError, match="is not a number of rows from 1 to 1048576"):
         parse_sizes(text)
