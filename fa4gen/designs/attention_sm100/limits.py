@@ -11,7 +11,7 @@ from fa4gen.designs.attention_sm100.values import (
     FEW,
     KEY_STEP,
     TILE_ROWS,
-    WIDE_QUERY_REGISTERS,
+    least_other_registers,
     softmax_registers,
 )
 from fa4gen.designs.shared import limits
@@ -30,9 +30,7 @@ def exceeded_limits(values: Values) -> Iterator[Fault]:
     yield from _tensor_memory(values)
     yield from _shared_memory(values)
     yield from _register_file(values)
-    least = limits.LEAST_REGISTERS
-    if values.has_wide_queries:
-        least = {**least, "other": WIDE_QUERY_REGISTERS}
+    least = {**limits.LEAST_REGISTERS, "other": least_other_registers(values)}
     yield from limits.least_role_registers(values, back_to_auto(values.config), least)
     yield from _row_registers(values)
 
@@ -110,7 +108,7 @@ def register_pool(values: Values) -> int:
 def _row_registers(values: Values) -> Iterator[Fault]:
     config = values.config
     most = min(values.registers.softmax, values.arch.max_registers_per_thread)
-    working = softmax_registers(config, values.exp2_fma_share)
+    working = softmax_registers(config, values.exp2_fma_share, values.BN)
     needed = values.BN + working
     if needed <= most:
         return

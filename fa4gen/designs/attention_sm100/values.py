@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Literal
 
 from fa4gen.designs.shared.blackwell_attention import OUT_BYTES
 from fa4gen.designs.shared.choices import ChoiceLog
+from fa4gen.designs.shared.limits import LEAST_REGISTERS
 from fa4gen.designs.shared.values import (
     BlackwellAttentionValues,
     RoleSplit,
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
     from fa4gen.config.schema import BlackwellAttentionConfig
     from fa4gen.designs.shared.model import Choice
+    from fa4gen.designs.shared.values import Scheduler
 
 KvRing = Literal["separate", "fused"]
 OutputStaging = Literal["query", "own"]
@@ -34,6 +36,10 @@ FEW = 0.25
 """Share of exponentials on the FMA pipe that costs no registers."""
 WIDE_QUERY_REGISTERS = 64
 """Of the products' warp with two query tiles of depth 256, whose steps it keeps: 48 spill."""
+PAGED_PAIR_REGISTERS = 40
+"""Of the loader of a pair that looks pages up: 32 spill."""
+PAGED_PARTS_REGISTERS = 56
+"""The same with a counter of tiles and three parts of K or more, each with copies of its own."""
 LEAST_WORKING = 32
 """Maximum, sum, scale, addresses and counters of a softmax thread, and what is under way."""
 
@@ -136,17 +142,31 @@ def panel_columns(depth: int, element_bytes: int) -> int:
     return next(fitting, 0) // element_bytes
 
 
-def softmax_registers(config: BlackwellAttentionConfig, share: float) -> int:
+def softmax_registers(config: BlackwellAttentionConfig, share: float, block: int) -> int:
     """Return what a softmax thread needs beside the scores of a row.
 
     Measured with random configs: with fewer, ptxas 13 spills. ``share``: of the exponentials that
-    the FMA pipe computes, whose polynomials keep more numbers under way.
+    the FMA pipe computes, whose polynomials keep more numbers under way. ``block``: keys of a row.
     """
+    # where a tile's sequence begins, its rows and its keys are not in the launch's parameters
+    lengths = 8 * config.has_tile_lengths
     if share <= FEW:
-        return LEAST_WORKING
+        return LEAST_WORKING + lengths * (2 if block > PREFERRED_BLOCKS[0] else 1)
     ends = (config.resolved_mask.FIRST, config.resolved_mask.LAST)
     functions = sum(end is not None for end in ends) + bool(config.resolved_score.words)
-    return 24 + int(56 * share) + 6 * functions
+    return 24 + int(56 * share) + 6 * functions + lengths
+
+
+def least_other_registers(values: Values) -> int:
+    """Return what the warps of loads and products need; measured: with fewer, ptxas 13 spills."""
+    config = values.config
+    if values.has_wide_queries:
+        return WIDE_QUERY_REGISTERS
+    if config.page_size is None or not values.is_pair:
+        return LEAST_REGISTERS["other"]
+    parts = values.num_panels if config.num_qk_stages == "auto" else config.num_qk_stages
+    counts = values.scheduler == "dynamic"
+    return PAGED_PARTS_REGISTERS if counts and parts > 2 else PAGED_PAIR_REGISTERS
 
 
 @dataclass(frozen=True)
@@ -194,14 +214,7 @@ def decide(config: BlackwellAttentionConfig, room: Room) -> tuple[Values, tuple[
             if draft.BN > KEY_STEP
             else "the block is one step of keys",
         ),
-        scheduler=log.take(
-            "scheduler",
-            config.scheduler,
-            "static" if draft.is_pair else "dynamic",
-            "pairs of CTAs take tiles in a fixed round"
-            if draft.is_pair
-            else "tiles go to whichever CTA is free",
-        ),
+        scheduler=_scheduler(draft, log),
         rescale_threshold=take_rescale_threshold(config, log),
         exp2_fma_share=_fma_share(draft, log),
     )
@@ -226,7 +239,9 @@ def _tiles(draft: Values, room: Room, log: ChoiceLog) -> Values:
     )
     draft = replace(draft, num_qo=max(1, bm // TILE_ROWS))
 
-    softmax = _split(draft)[0].softmax - softmax_registers(config, _share(draft)[0])
+    softmax = _split(draft)[0].softmax - softmax_registers(
+        config, _share(draft)[0], PREFERRED_BLOCKS[0]
+    )
     asked = config.output_staging
     staging = _smallest_staging(draft) if asked == "auto" else asked
 
@@ -339,6 +354,17 @@ def _share(draft: Values) -> tuple[float, str]:
     return 0.125, "ex2 is as slow as the products"
 
 
+def _scheduler(draft: Values, log: ChoiceLog) -> Scheduler:
+    config = draft.config
+    default: Scheduler = "dynamic"
+    reason = "tiles go to whichever CTA is free"
+    if draft.is_pair and config.has_tile_lengths:
+        reason = "sequences differ: tiles go to whichever pair is free"
+    elif draft.is_pair:
+        default, reason = "static", "pairs of CTAs take tiles in a fixed round"
+    return log.take("scheduler", config.scheduler, default, reason)
+
+
 def _fma_share(draft: Values, log: ChoiceLog) -> float:
     return log.take("exp2_fma_share", draft.config.exp2_fma_share, *_share(draft))
 
@@ -349,8 +375,9 @@ def _split(draft: Values) -> tuple[RoleSplit, str]:
     if given != "auto":
         return RoleSplit(given.softmax, given.correction, given.other), ""
     split = RoleSplit(200, 64, 48) if draft.num_qo == 2 else RoleSplit(192, 192, 120)
-    if draft.has_wide_queries:
-        split = RoleSplit(192, 64, WIDE_QUERY_REGISTERS)
+    least = least_other_registers(draft)
+    if least > split.other:
+        split = RoleSplit(192, 64, least)
     return split, "the softmax, which keeps a row of scores, gets what the others can spare"
 
 

@@ -8,6 +8,7 @@ import pytest
 
 from fa4gen.config.load import load_mapping
 from fa4gen.designs.build import build_plan
+from fa4gen.errors import ConfigError
 
 KEYS = {"kernel": "attention", "arch": "sm_100a", "dtype": "bf16", "depth": 128}
 DENSE = ("column", "row", "panel", "head", "batch")
@@ -58,3 +59,50 @@ def test_a_box_is_of_one_page_and_of_one_block(block: int, page_size: int, cta_g
         assert page_size % box == 0
         assert rows // box <= 32  # a lane each
     assert plan.tile_list.tile_rows == cta_group * plan.BM
+
+
+@pytest.mark.parametrize(
+    ("keys", "scheduler"),
+    [({}, "static"), ({"batching": "ragged"}, "dynamic"), ({"key_lengths": True}, "dynamic")],
+)
+def test_pairs_count_tiles_where_sequences_differ(keys: dict[str, Any], scheduler: str) -> None:
+    assert plan_of(cta_group=2, **keys).scheduler == scheduler
+
+
+PAIR: dict[str, Any] = {"batching": "ragged", "keys": "paged", "page_size": 16, "cta_group": 2}
+
+
+@pytest.mark.parametrize(
+    ("keys", "softmax", "other"),
+    [
+        (PAIR, 200, 48),
+        ({**PAIR, "depth": 192, "value_depth": 128}, 192, 56),  # three parts of K
+        ({**PAIR, "depth": 192, "value_depth": 128, "scheduler": "static"}, 200, 48),
+        ({**PAIR, "depth": 256, "value_depth": 64}, 192, 64),
+    ],
+)
+def test_the_loader_of_pairs_with_pages_gets_what_it_needs(
+    keys: dict[str, Any], softmax: int, other: int
+) -> None:
+    plan = plan_of(**keys)
+    assert (plan.softmax_registers, plan.other_registers) == (softmax, other)
+
+
+@pytest.mark.parametrize(
+    ("keys", "says"),
+    [
+        ({**PAIR, "registers": {"softmax": 200, "correction": 64, "other": 32}},
+         "registers: other needs 40, but has 32"),
+        ({"batching": "ragged", "registers": {"softmax": 160, "correction": 64, "other": 48},
+          "BN": 128}, "needs 40 more"),
+        ({"batching": "ragged", "depth": 64, "BN": 160}, "needs 48 more"),
+        ({"batching": "ragged", "depth": 64, "BN": 128, "exp2_fma_share": 0.625,
+          "mask": {"chunked": 1}}, "needs 79 more"),
+    ],
+)  # fmt: skip
+def test_registers_that_spilled_are_refused(keys: dict[str, Any], says: str) -> None:
+    with pytest.raises(ConfigError, match=says):
+        plan_of(**keys)
+    del keys["batching"]
+    dense = {"keys": "auto", "page_size": None}
+    assert plan_of(**{**keys, **dense}).BN  # which dense batches have enough of
