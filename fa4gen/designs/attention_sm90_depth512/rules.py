@@ -96,6 +96,15 @@ def broken_rules(config: AttentionConfig) -> Iterator[Fault]:
             remedies=([{rule.key: rule.values[0]}],),
         )
 
+    if config.resolved_keys == "paged" and config.scheduler == "dynamic":
+        yield Fault(
+            kind="scheduler of pages",
+            message="keys: paged at depth 512 needs scheduler: static: the loader's warp has 40 "
+            "registers, and spills if it claims tiles besides looking pages up",
+            keys=("scheduler", "keys"),
+            remedies=([{"scheduler": "static"}],),
+        )
+
 
 def _word(value: object) -> str:
     """Return a value as YAML writes it."""

@@ -106,8 +106,14 @@ def decide(config: AttentionConfig) -> tuple[Values, tuple[Choice, ...]]:
         "the output is written under the next tile's Q.K",
     )
     log.take("epilogue", config.epilogue, "direct", "16-byte stores from registers need no staging")
+    paged = config.resolved_keys == "paged"
     scheduler: Scheduler = log.take(
-        "scheduler", config.scheduler, "dynamic", "tiles go to whichever pair is free"
+        "scheduler",
+        config.scheduler,
+        "static" if paged else "dynamic",
+        "the warp that looks pages up has no register for claims"
+        if paged
+        else "tiles go to whichever pair is free",
     )
     if config.registers == "auto":
         registers = REGISTERS
