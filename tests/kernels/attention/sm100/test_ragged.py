@@ -67,7 +67,7 @@ MORE: dict[str, dict[str, Any]] = {
     "pair": {"batching": "ragged", "cta_group": 2},
     "pair, pages of 64": {"batching": "ragged", "cta_group": 2, "keys": "paged", "page_size": 64},
     "pair, pages of 16, dynamic": {"batching": "ragged", "cta_group": 2, "keys": "paged", "page_size": 16, "scheduler": "dynamic", "depth": 128},
-    "pair, fp8, static": {"batching": "ragged", "cta_group": 2, "keys": "paged", "page_size": 32, "dtype": "fp8_e4m3", "depth": 128},
+    "pair, fp8, static": {"batching": "ragged", "cta_group": 2, "keys": "paged", "page_size": 32, "dtype": "fp8_e4m3", "depth": 128, "scheduler": "static"},
     "chunks, capped, pages, depth 256": {
         "batching": "ragged", "keys": "paged", "page_size": 32, "mask": {"chunked": 50},
         "softcap": 20.0, "depth": 256, "scheduler": "static",
