@@ -79,8 +79,10 @@ class HopperGemmConfig(GemmKeys):
     """Architecture that the kernel is written for."""
     cta_group: Annotated[Literal[1, 2], Whole] | Auto = "auto"
     """2: a cluster pair works on neighbouring row tiles and shares B by multicast."""
-    BM: Annotated[Literal[64, 128, 192, 256], Whole] | Auto = "auto"
-    """Rows of a CTA's tile of the output."""
+    BM: Annotated[Literal[16, 32, 64, 128, 192, 256], Whole] | Auto = "auto"
+    """Rows of a CTA's tile of the output; 16 and 32 with swap_operands."""
+    swap_operands: bool = False
+    """For few rows of A: they are the columns of wgmma, and the columns of B are its rows."""
     num_consumer_warpgroups: Annotated[int, Field(ge=1, le=3)] | Auto = "auto"
     """Warpgroups that multiply: each on its rows of the tile, or in turn with ping_pong."""
     ping_pong: bool | Auto = "auto"

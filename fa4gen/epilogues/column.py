@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fa4gen.epilogues.loads import ALONG_COLUMNS_OF_SUMS, ALONG_ROWS_OF_SUMS
 from fa4gen.epilogues.residual import Loads, Residual
 
 COLUMN = Residual(
@@ -11,14 +12,7 @@ COLUMN = Residual(
     parameter="added to every column",
     operation=", one column C for all columns",
     hopper={
-        2: Loads(
-            once=(
-                "const uint32 of_row = residual_slot + 2 * (16 * warp + lane / 4);",
-                "const uint32 c0 = load_shared_in_both_halves(of_row) & keep;",
-                "const uint32 c1 = load_shared_in_both_halves(of_row + 2 * 8) & keep;",
-            ),
-            words=("c0", "c1", "c0", "c1"),
-        ),
+        2: ALONG_ROWS_OF_SUMS,
         4: Loads(
             once=(
                 "const uint32 c[2] = {load_shared(residual_slot + 4 * line) & keep,",
@@ -27,6 +21,7 @@ COLUMN = Residual(
             words=("c[r]", "c[r]"),
         ),
     },
+    hopper_swapped={2: ALONG_COLUMNS_OF_SUMS},
     blackwell={
         2: Loads(
             once=(

@@ -30,6 +30,16 @@ MATRIX = Residual(
             words=("c[0] & keep", "c[1] & keep"),
         ),
     },
+    hopper_swapped={
+        2: Loads(
+            each=(
+                "uint32 c[4];",
+                "load_matrices_transposed(c, address);",
+                "for (uint32& word : c) word &= keep;",
+            ),
+            words=("c[0]", "c[1]", "c[2]", "c[3]"),
+        ),
+    },
     blackwell={2: _CHUNK, 4: _CHUNK},
     beta=0.5,
     short="residual",

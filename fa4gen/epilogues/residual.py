@@ -51,6 +51,9 @@ class Residual:
     4 * 2`` and the next of row ``line + 8 * r``. In scope are ``lane`` and ``warp``, the latter of
     its warpgroup; ``residual_slot``, where the elements are, or ``address``, of a matrix; and
     ``keep``, a mask for the bits that are read: 0 where beta is."""
+    hopper_swapped: Mapping[int, Loads] = field(default_factory=dict)
+    """As ``hopper`` for 2 bytes, where the rows of the sums are columns of the output and their
+    columns its rows."""
     blackwell: Mapping[int, Loads] = field(default_factory=dict)
     """By the bytes of an element of C. One word: 16 bytes of C as a ``uint4``, of the chunk ``i``
     of the thread's row ``place.row``. In scope are ``from``, the slot, and ``has_residual``: the

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fa4gen.epilogues.loads import ALONG_COLUMNS_OF_SUMS, ALONG_ROWS_OF_SUMS
 from fa4gen.epilogues.residual import Loads, Residual
 
 _CHUNK = Loads(
@@ -18,14 +19,7 @@ ROW = Residual(
     parameter="added to every row",
     operation=", one row C for all rows",
     hopper={
-        2: Loads(
-            each=(
-                "const uint32 c0 = load_shared(residual_slot + 32 * group + lane % 4 * 4) & keep;",
-                "const uint32 c1 = load_shared(residual_slot + 32 * group + 16 + lane % 4 * 4)"
-                " & keep;",
-            ),
-            words=("c0", "c0", "c1", "c1"),
-        ),
+        2: ALONG_COLUMNS_OF_SUMS,
         4: Loads(
             each=(
                 "uint32 c[2];",
@@ -34,6 +28,7 @@ ROW = Residual(
             words=("c[0] & keep", "c[1] & keep"),
         ),
     },
+    hopper_swapped={2: ALONG_ROWS_OF_SUMS},
     blackwell={2: _CHUNK, 4: _CHUNK},
     beta=1.0,  # PyTorch passes a bias to cuBLAS's epilogue only at 1
     short="bias",

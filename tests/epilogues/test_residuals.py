@@ -58,6 +58,7 @@ def test_elements_are_counted() -> None:
 def test_kernels_of_all_element_sizes_can_load_it(kind) -> None:
     for loads, words in ((kind.hopper, {2: 4, 4: 2}), (kind.blackwell, {2: 1, 4: 1})):
         assert {size: len(load.words) for size, load in loads.items()} == words
+    assert {size: len(load.words) for size, load in kind.hopper_swapped.items()} == {2: 4}
 
 
 def questions(tree: ast.AST) -> Iterator[int]:

@@ -82,10 +82,16 @@ def _epi_rows(values: Values, consumer: int) -> tuple[Barrier, Barrier]:
     return ready, written
 
 
+def residual_rows(values: Values) -> int:
+    """Return the rows whose elements of a C with one axis are loaded: slots are 128 bytes apart."""
+    return max(values.panel_rows, WGMMA_ROWS)
+
+
 def residual_bytes(values: Values) -> int:
     """Return the bytes of C that come with one panel of the output, at most."""
     columns = values.out_panel_columns
     if values.c.is_matrix:
         columns = min(columns, values.BN)
-    elements = values.c.elements(WGMMA_ROWS, columns)
+    rows = values.panel_rows if values.c.is_matrix else residual_rows(values)
+    elements = values.c.elements(rows, columns)
     return elements * values.out_element_bytes

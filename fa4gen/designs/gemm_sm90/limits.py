@@ -29,7 +29,8 @@ MOST_SUMS = {1: 208, 2: 192, 3: 128}
 
 def exceeded_limits(values: Values) -> Iterator[Fault]:
     """Yield each limit that the values exceed."""
-    stage, rows, columns = values.a_bytes + values.b_bytes, values.warpgroup_rows, values.BN
+    stage, rows = values.a_bytes + values.b_bytes, values.warpgroup_rows
+    columns, key = values.wgmma_columns, "BM" if values.config.swap_operands else "BN"
     panels = values.num_consumer_warpgroups * values.num_epi_stages
     needed = dynamic_shared_bytes(gemm_regions(values))
     yield from limits.shared_memory(
@@ -60,7 +61,7 @@ def exceeded_limits(values: Values) -> Iterator[Fault]:
     yield from limits.wgmma_width(
         values,
         columns,
-        f"a wgmma of 64 x {columns} (BN)",
+        f"a wgmma of 64 x {columns} ({key})",
         "width",
         TILE_KEYS,
         (_narrower(values), _fewer_rows(values)),
@@ -72,8 +73,8 @@ def _sums(values: Values) -> Iterator[Fault]:
     warpgroups = values.num_consumer_warpgroups
     most = MOST_SUMS[warpgroups]
     message = (
-        f"registers: {values.warpgroup_rows} * {values.BN} / {WARPGROUP} = {values.accumulators} "
-        f"sums in a consumer thread, but with {warpgroups} consumer warpgroup"
+        f"registers: {values.warpgroup_rows} * {values.wgmma_columns} / {WARPGROUP} = "
+        f"{values.accumulators} sums in a consumer thread, but with {warpgroups} consumer warpgroup"
         f"{'s' * (warpgroups > 1)} ptxas spills above {most}"
     )
     fixes = (_narrower(values), _fewer_rows(values))
@@ -95,7 +96,7 @@ def _narrower(values: Values) -> Iterator[Changes]:
 
 
 def _fewer_rows(values: Values) -> Iterator[Changes]:
-    for rows in (192, 128, 64):
+    for rows in (192, 128, 64, 32, 16):
         if rows < values.BM:
             yield {"BM": rows, "num_consumer_warpgroups": "auto"}
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fa4gen.designs.gemm_sm90.barriers import gemm_barriers, residual_bytes
-from fa4gen.designs.gemm_sm90.values import WGMMA_ROWS
+from fa4gen.designs.gemm_sm90.barriers import gemm_barriers, residual_bytes, residual_rows
 from fa4gen.designs.shared.shared_memory import barrier_region, lay_out, most_that_fit, slots_of
 
 if TYPE_CHECKING:
@@ -45,11 +44,11 @@ def gemm_regions(values: Values) -> tuple[SharedRegion, ...]:
             panels,
             values.epi_bytes,
             f"Panels of {residual}the output, {values.num_epi_stages} a consumer warpgroup: "
-            f"{WGMMA_ROWS} x {values.out_panel_columns} {out}, 128-byte swizzle",
+            f"{values.panel_rows} x {values.out_panel_columns} {out}, 128-byte swizzle",
         ),
     ]
     if values.c.exists and not values.c.is_matrix:
-        elements = values.c.elements(WGMMA_ROWS, values.out_panel_columns)
+        elements = values.c.elements(residual_rows(values), values.out_panel_columns)
         regions.append(
             slots_of(
                 "residual",

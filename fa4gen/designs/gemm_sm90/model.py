@@ -11,10 +11,13 @@ from fa4gen.designs.shared.gemm_model import GemmPlan
 class HopperGemmPlan(GemmPlan):
     """A matrix product by wgmma, accumulators in registers (sm_90a)."""
 
+    swap_operands: bool
+    """Whether the rows of the sums are columns of the output, and their columns its rows."""
     num_consumer_warpgroups: int
     ping_pong: bool
     warpgroup_rows: int
-    """Rows of the tile that one consumer warpgroup computes: 64 or 128."""
+    """Rows of wgmma that one consumer warpgroup computes, 64 or 128: rows of the tile, or columns
+    with ``swap_operands``."""
     last_panel_columns: int
     """Columns of the output in the last panel of a tile: ``out_panel_columns`` or fewer."""
     producer_registers: int
@@ -27,7 +30,9 @@ class HopperGemmPlan(GemmPlan):
 
     @property
     def panels_per_ring(self) -> int:
-        """Panels of the rows of one consumer warpgroup: 64 rows each."""
+        """Panels of one consumer warpgroup: of 64 rows, or of all rows with ``swap_operands``."""
+        if self.swap_operands:
+            return self.warpgroup_rows // self.out_panel_columns
         return self.warpgroup_rows // 64 * -(-self.BN // self.out_panel_columns)
 
     @property
@@ -48,4 +53,4 @@ class HopperGemmPlan(GemmPlan):
     @property
     def wgmma_columns(self) -> tuple[int, ...]:
         """Columns of the sums of each kind of wgmma."""
-        return (self.BN,)
+        return (self.BM if self.swap_operands else self.BN,)

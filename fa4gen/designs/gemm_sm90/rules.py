@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fa4gen.designs.gemm_sm90.values import WGMMA_ROWS
+from fa4gen.designs.gemm_sm90.swapped import swapped_rules
+from fa4gen.designs.gemm_sm90.values import WARPGROUP_ROWS, WGMMA_ROWS
 from fa4gen.designs.shared.limits import turns_of_one
 from fa4gen.designs.shared.refusal import Changes, Fault
 from fa4gen.designs.shared.values import PANEL_BYTES
@@ -24,13 +25,14 @@ SIZES = (
     "num_epi_stages",
     "registers",
 )
-WARPGROUP_ROWS = (64, 128)
-"""One wgmma's rows, or two's."""
 
 
 def broken_rules(values: Values) -> Iterator[Fault]:
     """Yield what the config asks for that does not go together."""
-    yield from _rows(values)
+    if values.config.swap_operands:
+        yield from swapped_rules(values, all_automatic(values))
+    else:
+        yield from _rows(values)
     yield from _majors(values)
     yield from _columns(values)
     yield from _block(values)
@@ -64,6 +66,7 @@ def _rows(values: Values) -> Iterator[Fault]:
             remedies=(
                 [{"BM": "auto"}, {"BM": WGMMA_ROWS * warpgroups}],
                 [{"num_consumer_warpgroups": "auto"}],
+                [{"swap_operands": True}],
             ),
             last_resort=[all_automatic(values)],
         )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fa4gen.designs.gemm_sm90.values import WGMMA_ROWS
+from fa4gen.designs.gemm_sm90.barriers import residual_rows
 from fa4gen.designs.shared.gemm_maps import gemm_tensor_maps as maps_of
 from fa4gen.designs.shared.model import Role
 from fa4gen.designs.shared.roles import consumer_roles
@@ -43,7 +43,8 @@ def _consumer_work(values: Values, consumer: int) -> str:
         return f"the products and the output of every {which} tile"
     rows = values.warpgroup_rows
     first = rows * consumer
-    return f"the products and the output of rows {first} to {first + rows - 1}"
+    what = "columns" if values.config.swap_operands else "rows"
+    return f"the products and the output of {what} {first} to {first + rows - 1}"
 
 
 def gemm_tensor_maps(values: Values) -> tuple[TensorMapPlan, ...]:
@@ -56,7 +57,8 @@ def gemm_tensor_maps(values: Values) -> tuple[TensorMapPlan, ...]:
         values,
         panel_bytes=(PANEL_BYTES, PANEL_BYTES),
         b_lines=lines // values.cta_group,
-        out_rows=WGMMA_ROWS,
+        out_rows=values.panel_rows,
+        residual_rows=residual_rows(values),
         out_columns=values.out_panel_columns,
         last_columns=values.last_panel_columns,
     )
@@ -73,6 +75,8 @@ def summarise(values: Values) -> tuple[str, ...]:
         f"stages; {consumers} consumer warpgroup{'s' * (consumers > 1)}"
         + (", a tile each in turn" if values.ping_pong else ""),
     ]
+    if config.swap_operands:
+        lines.append("columns of B are the rows of wgmma, rows of A its columns; B is read once")
     if config.activation is not None:
         lines.append(f"activation {config.activation}")
     if values.is_pair:

@@ -16,12 +16,17 @@ if TYPE_CHECKING:
     from fa4gen.designs.shared.model import Choice
 
 WGMMA_ROWS = 64
+WARPGROUP_ROWS = (64, 128)
+"""One wgmma's rows, or two's."""
 DEFAULT_REGISTERS = {
     1: RegisterSplit(56, 256),
     2: RegisterSplit(40, 232),
     3: RegisterSplit(32, 160),
 }
 """By consumer warpgroups. The loaders divide to find their tiles: attention's need fewer."""
+
+NATURAL_WARPGROUPS = {64: 1, 128: 2, 192: 3, 256: 2}
+"""Consumer warpgroups of a tile, by its rows of wgmma."""
 
 
 @dataclass(frozen=True)
@@ -49,13 +54,24 @@ class Values(GemmValues[HopperGemmConfig]):
 
     @property
     def warpgroup_rows(self) -> int:
-        """Rows of the tile that one consumer warpgroup computes."""
-        return self.BM if self.ping_pong else self.BM // self.num_consumer_warpgroups
+        """Rows of the tile that one consumer warpgroup computes; columns with swapped operands."""
+        rows = self.BN if self.config.swap_operands else self.BM
+        return rows if self.ping_pong else rows // self.num_consumer_warpgroups
+
+    @property
+    def wgmma_columns(self) -> int:
+        """Columns of the sums of a wgmma."""
+        return self.BM if self.config.swap_operands else self.BN
+
+    @property
+    def panel_rows(self) -> int:
+        """Rows of the output in a panel."""
+        return self.BM if self.config.swap_operands else WGMMA_ROWS
 
     @property
     def accumulators(self) -> int:
         """Registers of a consumer thread that hold its part of the tile."""
-        return self.warpgroup_rows * self.BN // 128
+        return self.warpgroup_rows * self.wgmma_columns // 128
 
     @property
     def b_bytes(self) -> int:
@@ -64,8 +80,8 @@ class Values(GemmValues[HopperGemmConfig]):
 
     @property
     def epi_bytes(self) -> int:
-        """Bytes of one panel of 64 rows of the output."""
-        return WGMMA_ROWS * PANEL_BYTES
+        """Bytes of one panel of the output."""
+        return self.panel_rows * PANEL_BYTES
 
 
 def decide(
@@ -83,20 +99,19 @@ def decide(
         False,
         "measured: tiles of both warpgroups are larger, and move fewer bytes",
     )
-    rows, warpgroups = _rows(config, ping_pong, log)
+    if config.swap_operands:
+        rows, columns, warpgroups = _swapped_tile(config, log)
+    else:
+        rows, warpgroups = _rows(config, ping_pong, log)
+        columns = _columns(config, rows if ping_pong else rows // warpgroups, log)
     values = Values(
         config=config,
         cta_group=log.take(
             "cta_group", config.cta_group, 1, "measured: the pair's waits cost more than it saves"
         ),
         BM=rows,
-        BN=_columns(config, rows if ping_pong else rows // warpgroups, log),
-        BK=log.take(
-            "BK",
-            config.BK,
-            PANEL_BYTES // ELEMENT_BYTES[config.dtype],
-            "one row of the 128-byte swizzle",
-        ),
+        BN=columns,
+        BK=_block(config, log),
         num_consumer_warpgroups=warpgroups,
         ping_pong=ping_pong,
         num_stages=1,
@@ -104,6 +119,13 @@ def decide(
         registers=_registers(config, warpgroups, log),
     )
     return replace(values, num_stages=_stages(values, most_stages, log)), log.rows
+
+
+def _block(config: HopperGemmConfig, log: ChoiceLog) -> int:
+    panel = PANEL_BYTES // ELEMENT_BYTES[config.dtype]
+    if config.swap_operands:
+        return log.take("BK", config.BK, 2 * panel, "measured: the weights stream in larger pieces")
+    return log.take("BK", config.BK, panel, "one row of the 128-byte swizzle")
 
 
 def _epi_stages(config: HopperGemmConfig, log: ChoiceLog) -> int:
@@ -120,7 +142,7 @@ def _rows(config: HopperGemmConfig, ping_pong: bool, log: ChoiceLog) -> tuple[in
         rows = log.take("BM", config.BM, 128, "ping_pong: as many rows as one warpgroup holds")
         return rows, warpgroups
     if config.BM != "auto":
-        natural = {64: 1, 128: 2, 192: 3, 256: 2}[config.BM]
+        natural = NATURAL_WARPGROUPS.get(config.BM, 1)
         warpgroups = log.take("num_consumer_warpgroups", given, natural, f"BM is {config.BM}")
         log.note("BM", config.BM, "config")
         return config.BM, warpgroups
@@ -128,6 +150,21 @@ def _rows(config: HopperGemmConfig, ping_pong: bool, log: ChoiceLog) -> tuple[in
     rows = WGMMA_ROWS * warpgroups
     log.note("BM", rows, "auto", "64 rows for each consumer warpgroup")
     return rows, warpgroups
+
+
+def _swapped_tile(config: HopperGemmConfig, log: ChoiceLog) -> tuple[int, int, int]:
+    """Return BM, BN and the consumer warpgroups, which divide the columns."""
+    rows = log.take("BM", config.BM, 64, "as many rows of A as one tile is meant for")
+    given = config.num_consumer_warpgroups
+    if config.BN != "auto":
+        natural = NATURAL_WARPGROUPS.get(config.BN, 1)
+        warpgroups = log.take("num_consumer_warpgroups", given, natural, f"BN is {config.BN}")
+        log.note("BN", config.BN, "config")
+        return rows, config.BN, warpgroups
+    warpgroups = log.take("num_consumer_warpgroups", given, 1, "the more tiles read the weights")
+    columns = WGMMA_ROWS * warpgroups
+    log.note("BN", columns, "auto", "64 columns for each consumer warpgroup")
+    return rows, columns, warpgroups
 
 
 def _columns(config: HopperGemmConfig, warpgroup_rows: int, log: ChoiceLog) -> int:

@@ -19,13 +19,14 @@ def gemm_tensor_maps(
     out_rows: int,
     out_columns: int,
     last_columns: int | None = None,
+    residual_rows: int = 0,
 ) -> tuple[TensorMapPlan, ...]:
     """Return the maps of A, B, C where there is one, and the output.
 
     ``panel_bytes``: of a line of a panel of A, and of B. ``b_lines`` that a CTA loads of B;
     ``out_rows`` and ``out_columns``: of a box of the output and of C. ``last_columns``: of the last
     box of a tile, where they are fewer; a C with both axes and the output then have a second map,
-    unless a tile has that box alone.
+    unless a tile has that box alone. ``residual_rows``: of a C with one axis, if not ``out_rows``.
     """
     config, size = values.config, values.element_bytes
     a_dims = ("k", "m", "batch") if config.a_major == "k" else ("m", "k", "batch")
@@ -41,7 +42,8 @@ def gemm_tensor_maps(
     outs += [("last", last)] if several and last < out_columns else []
     if values.c.exists:
         for part, columns in outs if values.c.is_matrix else [("", out_columns)]:
-            box = (*values.c.extents(out_rows, columns)[::-1], 1)
+            rows = out_rows if values.c.is_matrix else residual_rows or out_rows
+            box = (*values.c.extents(rows, columns)[::-1], 1)
             maps.append(_panel("c", values, box, part, out_columns))
     for part, columns in outs:
         maps.append(_panel("out", values, (columns, out_rows, 1), part, out_columns))

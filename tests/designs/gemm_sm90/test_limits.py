@@ -111,6 +111,42 @@ def test_every_offer_removes_its_problem_and_brings_no_other(
             "Set BN: 128; or b_major: k.",
         ),
         ({"BN": 48, "b_major": "n"}, "BN", "whole panels of 64", "Set BN: 64; or b_major: k."),
+        (
+            {"BM": 16},
+            "BM",
+            "16 rows for 1 consumer warpgroups, and each computes 64 or 128",
+            "or swap_operands: true.",
+        ),
+        (
+            {"BM": 16, "BN": 96, "swap_operands": True},
+            "BN",
+            "96 columns for 1 consumer warpgroups, and with swap_operands each computes 64 or 128",
+            "Set BN: auto.",
+        ),
+        (
+            {"swap_operands": True, "cta_group": 2},
+            "cta_group",
+            "shares B among row tiles, but swap_operands is for a single one",
+            "Set cta_group: 1; or swap_operands: false.",
+        ),
+        (
+            {"swap_operands": True, "ping_pong": True},
+            "ping_pong",
+            "not supported yet with swap_operands",
+            "Set ping_pong: false; or swap_operands: false.",
+        ),
+        (
+            {"swap_operands": True, "out_dtype": "fp32"},
+            "out_dtype",
+            "pieces of 8 x 8 elements of 16 bits are transposed",
+            "Set out_dtype: auto; or swap_operands: false.",
+        ),
+        (
+            {"swap_operands": True, "b_major": "n"},
+            "b_major",
+            "swap_operands is made for k contiguous",
+            "Set b_major: k; or swap_operands: false.",
+        ),
         ({"BK": 256}, "BK", "a stage brings 128 or 256 bytes along k: 64 or 128", "Set BK: 64."),
     ],
 )

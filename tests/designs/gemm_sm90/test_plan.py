@@ -46,7 +46,8 @@ def test_what_the_maps_bring_is_what_the_barriers_expect(
     for consumer in range(plan.num_consumer_warpgroups):
         expected = boxes["c"].box_bytes if plan.residual != "none" else 0
         assert plan.barrier(f"epi{consumer}_ready").transaction_bytes == expected
-    assert plan.region("epi").slot_bytes == 64 * 128 >= boxes["out"].box_bytes
+    rows = plan.BM if plan.swap_operands else 64
+    assert plan.region("epi").slot_bytes == rows * 128 >= boxes["out"].box_bytes
     assert all(max(row.box) <= 256 for row in plan.tensor_maps)
     for row in plan.tensor_maps:
         assert row.swizzle == (0 if row.tensor == "c" and not plan.c.is_matrix else 128)
@@ -62,11 +63,14 @@ def test_the_panels_of_a_tile_are_its_columns_and_no_others(
     """Whole panels by one map, the narrow last one by another, or by the only one."""
     plan = planned(data.draw(any_gemm_config))
     boxes = {row.name: row.box for row in plan.tensor_maps}
+    rows = plan.BM if plan.swap_operands else 64
     panels = plan.panels_per_ring // (plan.warpgroup_rows // 64)
+    if plan.swap_operands:
+        panels = plan.panels_per_ring * plan.num_consumer_warpgroups
     for tensor in ("c", "out") if plan.c.is_matrix else ("out",):
         first, last = boxes[tensor], boxes.get(f"{tensor}_last", boxes[tensor])
         assert (panels - 1) * first[0] + last[0] == plan.BN
-        assert first[1:] == last[1:] == (64, 1)
+        assert first[1:] == last[1:] == (rows, 1)
         assert first[0] == min(plan.BN, plan.out_panel_columns)
         assert (f"{tensor}_last" in boxes) == (last[0] < first[0]) == plan.has_last_maps
     assert {row.parameter for row in plan.tensor_maps} == {
@@ -104,7 +108,7 @@ def test_it_fits_the_chip(any_gemm_config: Strategy, data: st.DataObject) -> Non
     assert plan.launch.cluster == plan.cta_group
     total = 128 * (plan.producer_registers + plan.num_consumer_warpgroups * plan.consumer_registers)
     assert total <= 65536
-    assert plan.warpgroup_rows * plan.BN // 128 < plan.consumer_registers
+    assert plan.warpgroup_rows * plan.wgmma_columns[0] // 128 < plan.consumer_registers
     ends = [region.end for region in plan.shared]
     assert all(region.offset >= end for region, end in zip(plan.shared[1:], ends, strict=False))
 
@@ -128,6 +132,7 @@ def test_the_defaults(hopper_gemm: ConfigOf) -> None:
         ({"BM": 256}, 128, 2),
         ({"BM": 128, "num_consumer_warpgroups": 1}, 128, 1),
         ({"num_consumer_warpgroups": 3}, 64, 3),
+        ({"swap_operands": True, "BM": 16}, 64, 1),
         ({"ping_pong": True}, 128, 2),
         ({"ping_pong": True, "BM": 64, "num_consumer_warpgroups": 3}, 64, 3),
     ],

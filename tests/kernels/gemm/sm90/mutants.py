@@ -14,6 +14,15 @@ CONFIGS: Final[dict[str, dict[str, Any]]] = {
     "residual": {**_SMALL, "cta_group": 1, "ping_pong": False, "residual": "matrix"},
     "pair": {**_SMALL, "cta_group": 2, "ping_pong": False, "residual": "matrix"},
     "narrow": {**_SMALL, "cta_group": 1, "ping_pong": False, "BN": 80, "residual": "matrix"},
+    "swapped": {
+        "arch": "sm_90a",
+        "BM": 32,
+        "BN": 128,
+        "num_stages": 2,
+        "num_epi_stages": 2,
+        "swap_operands": True,
+        "residual": "matrix",
+    },
     "turns": {**_SMALL, "cta_group": 1, "ping_pong": True, "BN": 64},
 }
 TILES: Final = Problem(400, 200, 150)
@@ -153,4 +162,30 @@ NARROW: Final[dict[str, GemmMutant]] = {
     ),
 }  # fmt: skip
 
-MUTANTS: Final = {**UPSTREAM, **WAITS, **PAIRS, **NARROW}
+_FEW_ROWS: Final = Problem(40, 300, 200, beta=1.0)
+SWAPPED: Final[dict[str, GemmMutant]] = {
+    "pieces_not_transposed": GemmMutant(
+        "swapped", "rows of the sums are written as rows of the output",
+        (Change(r"store_matrices_transposed\(address, output", "store_matrices(address, output"),
+         Change(r"store_matrices_transposed\(uint32", "store_matrices(uint32"),
+         Change(r"x4\.trans\.shared\.b16 \[%0\]", "x4.shared.b16 [%0]")),
+        (NUMBERS,), _FEW_ROWS,
+    ),
+    "pieces_of_c_not_transposed": GemmMutant(
+        "swapped", "C is read as if its rows were those of the sums",
+        (Change(r"x4\.trans\.shared\.b16 \{", "x4.shared.b16 {"),), (NUMBERS,), _FEW_ROWS,
+    ),
+    "columns_of_the_first_consumer": GemmMutant(
+        "swapped", "every warpgroup multiplies the first columns of B",
+        (Change(r"\+ b_step\(0, column\)\)", "+ b_step(0, 0))"),), (NUMBERS,), _FEW_ROWS,
+    ),
+    "panels_of_the_first_consumer": GemmMutant(
+        "swapped", "every transfer warp stores to the first columns",
+        (Change(r"slot, first_column \+ done", "slot, done"),),
+        (NUMBERS, Found("race", "tma_store_3d", ""), Found("race", "tma_store_3d", "transfer"),
+         Found("unwritten-output", "", "")),
+        _FEW_ROWS,
+    ),
+}  # fmt: skip
+
+MUTANTS: Final = {**UPSTREAM, **WAITS, **PAIRS, **NARROW, **SWAPPED}

@@ -119,6 +119,21 @@ def test_the_last_panel_of_a_tile_may_be_narrow(BN: int, more: Keys) -> None:  #
 
 
 @pytest.mark.compile
+@pytest.mark.parametrize("residual", ["none", "matrix", "row", "column"])
+@pytest.mark.parametrize(("BM", "BN"), [(16, 64), (32, 128), (64, 256)])
+def test_operands_are_swapped(BM: int, BN: int, residual: str) -> None:  # noqa: N803
+    keys = {**HOPPER, "BM": BM, "BN": BN, "swap_operands": True, "residual": residual}
+    check(keys, Problem(BM + 3, 2 * BN + 24, 300, batch=2), BM)
+    check(keys, Problem(BM - 3, BN + 8, 40, beta=1.0, indexed=residual == "matrix"), BN)
+
+
+@pytest.mark.compile
+@pytest.mark.parametrize("keys", [{"dtype": "fp8_e4m3", "BK": 128}, {"num_stages": 1}], ids=str)
+def test_operands_are_swapped_whatever_the_block(keys: Keys) -> None:
+    check({**HOPPER, "BM": 32, "swap_operands": True, **keys}, Problem(20, 100, 500), 5)
+
+
+@pytest.mark.compile
 @pytest.mark.parametrize("out_dtype", ["bf16", "fp16", "fp32"])
 @pytest.mark.parametrize("dtype", ["fp16", "fp8_e4m3"])
 def test_types(dtype: str, out_dtype: str) -> None:
@@ -148,7 +163,8 @@ def _any_keys(random: Random) -> Keys:
         return random.choice(values)
 
     return {
-        **HOPPER, "cta_group": some(1, 2), "BM": some(64, 128, 192, 256),
+        **HOPPER, "cta_group": some(1, 2), "BM": some(16, 64, 128, 192, 256),
+        "swap_operands": some(False, False, True),
         "BN": some(64, 128, 192, 256, random.randrange(16, 257, 16)),
         "BK": some("auto", "auto", 128),
         "ping_pong": some(False, True), "num_consumer_warpgroups": some("auto", "auto", 1, 2, 3),

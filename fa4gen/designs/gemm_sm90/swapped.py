@@ -1,0 +1,63 @@
+"""What does not go together with exchanged operands, and suggested fixes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from fa4gen.designs.gemm_sm90.values import WARPGROUP_ROWS, WGMMA_ROWS
+from fa4gen.designs.shared.refusal import Changes, Fault
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from fa4gen.designs.gemm_sm90.values import Values
+
+
+def swapped_rules(values: Values, automatic: Changes) -> Iterator[Fault]:
+    """Yield what does not go together with ``swap_operands``.
+
+    ``automatic``: the changes that leave every size to the plan.
+    """
+    last_resort = [automatic, {**automatic, "swap_operands": False}]
+
+    def fault(key: str, message: str, change: Changes) -> Fault:
+        plain: list[Changes] = [
+            {"swap_operands": False},
+            {"swap_operands": False, "BM": "auto"},
+        ]
+        both = (key, "swap_operands")
+        more = [{**automatic, **change}, {**automatic, "swap_operands": False}]
+        return Fault(key, message, both, ([change], plain), more)
+
+    config, warpgroups = values.config, values.num_consumer_warpgroups
+    for key, major in (("a_major", config.a_major), ("b_major", config.b_major)):
+        if major != "k" and config.dtype != "fp8_e4m3":
+            yield fault(
+                key, f"{key}: {major}, but swap_operands is made for k contiguous", {key: "k"}
+            )
+    if values.out_element_bytes != 2:
+        yield fault(
+            "out_dtype",
+            f"out_dtype: {config.resolved_out_dtype}, but with swap_operands pieces of 8 x 8 "
+            "elements of 16 bits are transposed on their way out",
+            {"out_dtype": "auto"},
+        )
+    if values.cta_group != 1:
+        message = "cta_group: 2 shares B among row tiles, but swap_operands is for a single one"
+        yield fault("cta_group", message, {"cta_group": 1})
+    if values.ping_pong:
+        message = "ping_pong: is not supported yet with swap_operands"
+        yield fault("ping_pong", message, {"ping_pong": False})
+    if values.BN / warpgroups not in WARPGROUP_ROWS:
+        yield Fault(
+            kind="rows",
+            message=f"BN: {values.BN} columns for {warpgroups} consumer warpgroups, and with "
+            f"swap_operands each computes 64 or 128 of them: {WGMMA_ROWS * warpgroups} or "
+            f"{2 * WGMMA_ROWS * warpgroups}",
+            keys=("BN", "num_consumer_warpgroups"),
+            remedies=(
+                [{"BN": "auto"}, {"BN": WGMMA_ROWS * warpgroups}],
+                [{"num_consumer_warpgroups": "auto"}],
+            ),
+            last_resort=last_resort,
+        )
