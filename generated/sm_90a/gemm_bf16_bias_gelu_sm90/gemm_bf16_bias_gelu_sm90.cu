@@ -25,7 +25,7 @@
 //   epi1_ready    3 x   1  the residual has landed, and the output's slot is free
 //   epi1_written  3 x   4  a panel of the output is in its slot, and may be stored
 //
-// Config sha256 cb90bd4b47a85c15c3bf267df119014d964a999ed7a46209b1db6c2660fcb178
+// Config sha256 792fe7a23c88b61af9ab8632ecaaa1e982f370561c970dc517b74acda327575f
 
 #include "gemm_bf16_bias_gelu_sm90_barriers.h"
 #include "gemm_bf16_bias_gelu_sm90_device.cuh"

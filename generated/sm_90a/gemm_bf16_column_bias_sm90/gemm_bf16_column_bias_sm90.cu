@@ -24,7 +24,7 @@
 //   epi1_ready    3 x   1  the residual has landed, and the output's slot is free
 //   epi1_written  3 x   4  a panel of the output is in its slot, and may be stored
 //
-// Config sha256 aa9b3f8acbd02bb2ed4c945e6f8dbad3861f3a7e5f4a7738e99e56c4437f32ff
+// Config sha256 1d38cd56d1a8959f765e1f6e100f1d2b45382b31b4e62da758c09e5bc7b2791d
 
 #include "gemm_bf16_column_bias_sm90_barriers.h"
 #include "gemm_bf16_column_bias_sm90_device.cuh"

@@ -24,7 +24,7 @@
 //   epi1_ready    4 x   1  the residual is in its slot, which may be overwritten with the output
 //   epi1_written  4 x   4  a panel of the output is in its slot, and may be stored
 //
-// Config sha256 1c15ff54153c5b710b4f4a4539163e909b36152032b54df0c7462995cfe70578
+// Config sha256 a06d14246468d9ec8a37be57bd9f41d22e2e99b82c0c5eee595640fa0c495eb5
 
 #include "gemm_bf16_pair_residual_sm90_barriers.h"
 #include "gemm_bf16_pair_residual_sm90_device.cuh"

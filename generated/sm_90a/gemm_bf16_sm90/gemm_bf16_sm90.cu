@@ -21,7 +21,7 @@
 //   epi1_ready    3 x   1  the output's slot is free
 //   epi1_written  3 x   4  a panel of the output is in its slot, and may be stored
 //
-// Config sha256 7f0725dac6e1ad048b16eea1586987620a02501e0bbbc4159bc97a70d743b709
+// Config sha256 5e94a5ecfe501659ccef4a7b553b0211ff34e12bbcb39ddcddc1ab52c3b55ee2
 
 #include "gemm_bf16_sm90_barriers.h"
 #include "gemm_bf16_sm90_device.cuh"

@@ -24,7 +24,7 @@
 //   epi1_ready    4 x   1  the residual is in its slot, which may be overwritten with the output
 //   epi1_written  4 x   4  a panel of the output is in its slot, and may be stored
 //
-// Config sha256 513e7f622691a9f79166765b24ccddbf6899d634f77f4f55ae7c1fa2f59f4d54
+// Config sha256 3f708ef22bfb15e036aa1b42b407598b918f196e93b4018692e36ebbdf97fa69
 
 #include "gemm_fp16_sm90_barriers.h"
 #include "gemm_fp16_sm90_device.cuh"

@@ -25,7 +25,7 @@
 //   epi2_ready    3 x   1  the output's slot is free
 //   epi2_written  3 x   4  a panel of the output is in its slot, and may be stored
 //
-// Config sha256 99ecf7c8d2981b5ea1f40c5c13d3d2cd7ecfa0a4b41f4c36c5bcf852f5dcf5bd
+// Config sha256 8c4c7e03693e8553b0da7f1636813da1ba844cc4346a0c1847401460b25da85c
 
 #include "gemm_fp16_three_warpgroups_sm90_barriers.h"
 #include "gemm_fp16_three_warpgroups_sm90_device.cuh"

@@ -24,7 +24,7 @@
 //   epi1_ready    4 x   1  the residual is in its slot, which may be overwritten with the output
 //   epi1_written  4 x   4  a panel of the output is in its slot, and may be stored
 //
-// Config sha256 d3a72aee4a8eb59fba9a8b9b4cb20b99211655018ef9a47b875538276458cc89
+// Config sha256 f015d03a899c5224124cb06700dcfd3eb62b3d28d7ec5a310287389669fce6bd
 
 #include "gemm_fp8_residual_sm90_barriers.h"
 #include "gemm_fp8_residual_sm90_device.cuh"
