@@ -144,7 +144,8 @@ def changes_outside(before: Files, after: Files, allowed: tuple[str, ...]) -> li
         fine = any(
             path == a or path.startswith(f"{a}/") or a.startswith(f"{path}/") for a in allowed
         )
-        if not fine and "/home/.cupy" not in path:  # CuPy's own cache
+        # CuPy's and the driver's own caches
+        if not fine and not any(cache in path for cache in ("/home/.cupy", "/home/.nv")):
             kind = "made" if path not in before else "removed" if path not in after else "changed"
             outside.append(f"{kind} {path}")
     return outside

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from fa4gen.cli.options import (
+    FilePath,
     OutputFormat,
     configs_argument,
     format_option,
@@ -55,13 +56,13 @@ if TYPE_CHECKING:
 )
 @click.option(
     "--fa3",
-    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    type=FilePath(path_type=Path, exists=True, dir_okay=False),
     metavar="LIB",
     help="A FlashAttention-3 library for torch.ops.load_library, as a peer of attention.",
 )
 @click.option(
     "--cudart",
-    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    type=FilePath(path_type=Path, exists=True, dir_okay=False),
     metavar="LIB",
     help="The CUDA runtime that the library of --fa3 needs, if it is not PyTorch's.",
 )
@@ -83,13 +84,13 @@ if TYPE_CHECKING:
 @click.option(
     "--json",
     "json_path",
-    type=click.Path(path_type=Path),
+    type=FilePath(path_type=Path),
     metavar="FILE.json",
     help="Also write everything that was measured as JSON.",
 )
 @click.option(
     "--plot",
-    type=click.Path(path_type=Path),
+    type=FilePath(path_type=Path),
     metavar="FILE.svg",
     help="Also draw the ratios to the fastest peer, and FILE_dark.svg for dark pages.",
 )

@@ -10,6 +10,7 @@ import click
 
 from fa4gen.cli.generated import templates_option
 from fa4gen.cli.options import (
+    FilePath,
     OutputFormat,
     configs_argument,
     force_option,
@@ -52,7 +53,7 @@ def _known_codes(_ctx: click.Context, _option: click.Parameter, codes: tuple[str
 @click.option(
     "-o",
     "--out",
-    type=click.Path(path_type=Path),
+    type=FilePath(path_type=Path),
     metavar="DIR",
     help="Keep PTX, cubin, log and N.compile.json in DIR/<arch>/<name>/. Without it, only the "
     "cache keeps them.",

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from fa4gen.cli.launch_files import MAX_PTX_BYTES, load_launch_file, refusal
-from fa4gen.cli.options import OutputFormat, format_option
+from fa4gen.cli.options import FilePath, OutputFormat, format_option
 from fa4gen.cli.output import note
 from fa4gen.cli.timeline import draw_timeline, print_figures, trace_for
 from fa4gen.config.paths import shown_path
@@ -43,11 +43,11 @@ def _bytes(_context: click.Context, _option: click.Parameter, value: str | None)
 
 
 @click.command(name="emulate")
-@click.argument("ptx", type=click.Path(path_type=Path))
+@click.argument("ptx", type=FilePath(path_type=Path))
 @click.option(
     "--launch",
     "launch_path",
-    type=click.Path(path_type=Path),
+    type=FilePath(path_type=Path),
     required=True,
     metavar="LAUNCH.yaml",
     help="Grid, block, arguments, seeds and schedules: docs/emulator.md has all keys.",
@@ -83,13 +83,13 @@ def _bytes(_context: click.Context, _option: click.Parameter, value: str | None)
 )
 @click.option(
     "--trace",
-    type=click.Path(path_type=Path, dir_okay=False),
+    type=FilePath(path_type=Path, dir_okay=False),
     metavar="FILE.json",
     help="Write the first run's timeline for Perfetto or chrome://tracing.",
 )
 @click.option(
     "--timeline",
-    type=click.Path(path_type=Path, dir_okay=False),
+    type=FilePath(path_type=Path, dir_okay=False),
     metavar="FILE.svg",
     help="Draw the steady state of the first run's main loop, and print its figures.",
 )

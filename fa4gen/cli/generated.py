@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from fa4gen.cli.options import FilePath
 from fa4gen.counts import counted
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ MOST_NAMED = 5
 
 templates_option = click.option(
     "--templates",
-    type=click.Path(path_type=Path),
+    type=FilePath(path_type=Path),
     metavar="DIR",
     help="Your own templates: a folder that mirrors the shipped one and takes precedence.",
 )
@@ -35,7 +36,7 @@ diff_option = click.option("--diff", is_flag=True, help="Show what differs, as u
 generated_out_option = click.option(
     "-o",
     "--out",
-    type=click.Path(path_type=Path),
+    type=FilePath(path_type=Path),
     show_default="out of the project's file, else generated",
     metavar="DIR",
     help="Folder of the generated files: DIR/<arch>/<name>/.",

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from fa4gen.cli.options import set_option
+from fa4gen.cli.options import FilePath, set_option
 from fa4gen.errors import ConfigError, Problem
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ out = "generated"
 
 
 @click.command(name="init")
-@click.argument("file", type=click.Path(path_type=Path, dir_okay=False), default=DEFAULT_FILE)
+@click.argument("file", type=FilePath(path_type=Path, dir_okay=False), default=DEFAULT_FILE)
 @click.option("--kernel", metavar="KERNEL", help="Kernel family: attention or gemm.")
 @click.option("--arch", metavar="ARCH", help="Architecture, such as sm_90a.")
 @click.option("--dtype", metavar="DTYPE", help="Element type; bf16 when not given.")

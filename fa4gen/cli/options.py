@@ -46,6 +46,21 @@ def usable_cpus() -> int:
     return os.cpu_count() or 1
 
 
+class FilePath(click.Path):
+    """A path that is not empty: '' would be the current folder, which nobody asked for."""
+
+    def convert(
+        self,
+        value: str | os.PathLike[str],
+        param: click.Parameter | None,
+        ctx: click.Context | None,
+    ) -> str | bytes | os.PathLike[str]:
+        """Return the path; an empty one is a usage error."""
+        if value == "":
+            self.fail("'' names no file or folder", param, ctx)
+        return super().convert(value, param, ctx)
+
+
 Complete = Literal["config", "setting", "sweep"]
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from fa4gen.cli.options import OutputFormat, format_option
+from fa4gen.cli.options import FilePath, OutputFormat, format_option
 from fa4gen.errors import Fa4genError, MissingCapabilityError, Problem
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ STYLES = {"error": "bold red", "isa": "yellow", "review": "yellow", "incomplete"
 
 
 @click.command(name="record")
-@click.argument("folder", type=click.Path(path_type=Path, file_okay=False))
+@click.argument("folder", type=FilePath(path_type=Path, file_okay=False))
 @click.argument("program", nargs=-1, required=True, type=click.UNPROCESSED)
 @click.option(
     "--arch",
@@ -36,7 +36,7 @@ STYLES = {"error": "bold red", "isa": "yellow", "review": "yellow", "incomplete"
     "--ptx",
     "ptx_files",
     multiple=True,
-    type=click.Path(path_type=Path, exists=True),
+    type=FilePath(path_type=Path, exists=True),
     metavar="PATH",
     help="PTX of kernels that the program loads as machine code: a file, or a folder in which "
     "the program's compiler leaves it. May be repeated.",

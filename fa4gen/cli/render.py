@@ -18,6 +18,7 @@ from fa4gen.cli.generated import (
     templates_option,
 )
 from fa4gen.cli.options import (
+    FilePath,
     OutputFormat,
     configs_argument,
     force_option,
@@ -54,7 +55,7 @@ if TYPE_CHECKING:
 @click.option("--yes", is_flag=True, help="Let --prune delete without asking.")
 @click.option(
     "--depfile",
-    type=click.Path(path_type=Path, dir_okay=False),
+    type=FilePath(path_type=Path, dir_okay=False),
     metavar="FILE",
     help="Also write the files' inputs as rules for Make or Ninja.",
 )

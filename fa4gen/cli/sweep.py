@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from fa4gen.cli.options import (
+    FilePath,
     OutputFormat,
     completed_by,
     format_option,
@@ -56,7 +57,7 @@ def _read_shard(ctx: click.Context, parameter: click.Parameter, value: str) -> t
 )
 @click.option(
     "--results",
-    type=click.Path(path_type=Path),
+    type=FilePath(path_type=Path),
     default=Path("sweep-results"),
     show_default=True,
     metavar="PLACE",
@@ -64,7 +65,7 @@ def _read_shard(ctx: click.Context, parameter: click.Parameter, value: str) -> t
 )
 @click.option(
     "--junit",
-    type=click.Path(path_type=Path),
+    type=FilePath(path_type=Path),
     metavar="FILE",
     help="Also write the results as JUnit XML.",
 )

@@ -9,6 +9,7 @@ import click
 
 from fa4gen.cli.generated import diff_option, templates_option
 from fa4gen.cli.options import (
+    FilePath,
     OutputFormat,
     configs_argument,
     force_option,
@@ -50,7 +51,7 @@ def _action(name: str, what: str) -> Callable[[AnyCommand], AnyCommand]:
 @click.command(name="vendor")
 @configs_argument
 @set_option
-@click.option("--into", type=click.Path(path_type=Path), metavar="DIR", help="The folder to write.")
+@click.option("--into", type=FilePath(path_type=Path), metavar="DIR", help="The folder to write.")
 @click.option("--prefix", metavar="P", help="What all its C names and files begin with.")
 @click.option(
     "--adapter",

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from fa4gen.cli.options import (
+    FilePath,
     OutputFormat,
     configs_argument,
     format_option,
@@ -81,7 +82,7 @@ STYLES = {"FAILED": "bold red", "compiled": "yellow"}
 )
 @click.option(
     "--report",
-    type=click.Path(path_type=Path),
+    type=FilePath(path_type=Path),
     metavar="FILE.json",
     help="Also write everything that was found as JSON.",
 )

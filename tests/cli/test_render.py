@@ -61,6 +61,18 @@ def test_another_output_folder(work: Path) -> None:
     assert not (work / "generated").exists()
 
 
+@pytest.mark.parametrize(
+    "words", [("--out", ""), ("--out=",), ("--templates", ""), ("--depfile", "")]
+)
+def test_an_empty_path_is_not_the_current_folder(
+    work: Path, capsys: pytest.CaptureFixture[str], words: tuple[str, ...]
+) -> None:
+    before = sorted(work.rglob("*"))
+    assert main(["render", "configs", *words]) == 2
+    assert "'' names no file or folder" in capsys.readouterr().err
+    assert sorted(work.rglob("*")) == before
+
+
 def test_dry_run_writes_nothing(work: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert render("kernels", "--dry-run", "--depfile", "d") == 0
     assert not (work / "generated").exists()

@@ -10,6 +10,7 @@ from fa4gen.designs.attention_sm90.values import (
     CHUNK_KEYS,
     MIN_BLOCK,
     WARPGROUP_ROWS,
+    crowds_loader,
     working_registers,
 )
 from fa4gen.designs.shared import limits
@@ -24,15 +25,17 @@ if TYPE_CHECKING:
 TILE_KEYS = ("BM", "num_consumer_warpgroups", "value_depth", "depth")
 LOADER_REGISTERS = {1: 24, 2: 32}
 """With fewer the loader spills; by ``cta_group``, since that of a pair multicasts."""
+CROWDED_LOADER = 40
+"""The same for a loader that has lengths or pages to keep, too."""
 
 
 def exceeded_limits(values: Values) -> Iterator[Fault]:
     """Yield each limit that the values exceed."""
     yield from _shared_memory(values)
     yield from limits.register_split(values, _smaller_in_every_way(values))
-    yield from limits.loader_registers(
-        values, LOADER_REGISTERS[values.config.cta_group], _smaller_in_every_way(values)
-    )
+    crowded = crowds_loader(values.config)
+    least = CROWDED_LOADER if crowded else LOADER_REGISTERS[values.config.cta_group]
+    yield from limits.loader_registers(values, least, _smaller_in_every_way(values))
     yield from _consumer_registers(values)
     yield from _wgmma_width(values)
 

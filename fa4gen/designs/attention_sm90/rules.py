@@ -35,6 +35,7 @@ def broken_rules(values: Values) -> Iterator[Fault]:
             keys=("value_depth", "epilogue"),
             remedies=([{"epilogue": "direct"}], [{"value_depth": "auto"}]),
         )
+    yield from _lengths_without_room(values)
     if config.num_pv_chunks_in_flight != "auto":
         yield from _broken_chunk_rules(values, config.num_pv_chunks_in_flight)
 
@@ -47,6 +48,35 @@ def with_warpgroups(config: AttentionConfig, warpgroups: int) -> Changes:
     if config.num_consumer_warpgroups != "auto" or not changes:
         changes["num_consumer_warpgroups"] = warpgroups
     return changes
+
+
+def _lengths_without_room(values: Values) -> Iterator[Fault]:
+    """Yield what spills at depth 256 however narrow the block is: measured."""
+    config, dynamic = values.config, values.scheduler == "dynamic"
+    if values.value_depth <= 192:
+        return
+    one_cta = [{"cta_group": 1}] if config.scheduler == "dynamic" else []
+    if values.is_pair and dynamic and config.resolved_key_lengths and config.resolved_mask.FIRST:
+        yield Fault(
+            kind="a window in a dynamic pair",
+            message="scheduler: dynamic with cta_group: 2 and lengths of keys leaves a consumer "
+            f"too few registers for both ends of a window at depth {values.value_depth}",
+            keys=("scheduler", "cta_group", "mask"),
+            remedies=([{"scheduler": "static"}], one_cta),
+        )
+    staged = values.epilogue == "tma_store" and config.batching == "ragged"
+    if staged and (values.is_pair or not dynamic):
+        other = "cta_group: 2" if values.is_pair else "scheduler: static"
+        yield Fault(
+            kind="a staged output of a ragged batch",
+            message=f"epilogue: tma_store with batching: ragged and {other} leaves loader and "
+            f"consumers too few registers at depth {values.value_depth}",
+            keys=("epilogue", "batching"),
+            remedies=(
+                [{"epilogue": "direct"}],
+                one_cta if values.is_pair else [{"scheduler": "dynamic"}],
+            ),
+        )
 
 
 def _broken_chunk_rules(values: Values, asked: int) -> Iterator[Fault]:

@@ -28,6 +28,8 @@ MIN_BLOCK = 16
 MAX_BLOCK = 256
 PAIR_REGISTERS = RegisterSplit(40, 232)
 """Of a pair with two consumer warpgroups: its loader, which multicasts, spills with 24."""
+CROWDED_REGISTERS = {2: RegisterSplit(40, 232), 3: RegisterSplit(56, 152)}
+"""Where lengths or pages leave a loader too few: see ``crowds_loader``."""
 
 
 def working_registers(
@@ -39,16 +41,44 @@ def working_registers(
     those without spills and with wgmma overlapped that leave this many registers, and of those that
     leave fewer most with spills.
     """
-    depth = config.resolved_value_depth
+    depth, mask = config.resolved_value_depth, config.resolved_mask
     needed = 8 + block // 8 + (depth // 8 if depth <= 128 else 16 + depth // 16)
     if depth > 128 or block > 128:
         needed += 4 * bool(config.resolved_score.words)
-        needed += 4 * (config.resolved_mask.FIRST is not None)
-        needed += 8 * overlap_epilogue
+        needed += 4 * (mask.FIRST is not None)
+        needed += overlap_epilogue * (12 if config.sinks else 8)
         needed += 8 * (
             warpgroups == 3 and depth > 128
         )  # of the launch's 128 a wide wgmma takes nearly all
+    if config.has_tile_lengths:
+        needed += _lengths_registers(config, warpgroups, overlap_epilogue=overlap_epilogue)
     return needed
+
+
+def _lengths_registers(config: AttentionConfig, warpgroups: int, *, overlap_epilogue: bool) -> int:
+    """Return what a consumer needs besides where rows or keys differ from tile to tile."""
+    depth, pair = config.resolved_value_depth, config.cta_group == 2
+    both = config.batching == "ragged" and config.key_lengths
+    needed = 8 * (depth == 96 and crowds_loader(config) and warpgroups == 3)
+    if depth > 128:
+        needed += 8 * (overlap_epilogue and (pair or config.scheduler == "static"))
+        needed += 16 * (overlap_epilogue and both)
+    if depth > 192 and pair and config.scheduler == "dynamic" and config.resolved_key_lengths:
+        needed += 24 * (config.resolved_mask.LAST is not None)
+    return needed
+
+
+def crowds_loader(config: AttentionConfig) -> bool:
+    """Whether a loader spills with what it has in a dense kernel: measured.
+
+    It looks up pages or lengths, and computes which tile is next or multicasts.
+    """
+    pair, paged = config.cta_group == 2, config.resolved_keys == "paged"
+    if not config.has_tile_lengths:
+        return False
+    if pair:
+        return paged or config.scheduler == "dynamic"
+    return config.scheduler == "static"
 
 
 @dataclass(frozen=True)
@@ -149,14 +179,7 @@ def decide(
         "direct",
         "measured: 16-byte stores from registers need no staging",
     )
-    overlap_epilogue = log.take(
-        "overlap_epilogue",
-        config.overlap_epilogue,
-        tuning.overlap_epilogue and epilogue == "direct",
-        "measured for this depth"
-        if epilogue == "direct"
-        else "the output is staged in the query slot",
-    )
+    overlap_epilogue = _overlaps_epilogue(config, tuning, registers, warpgroups, log)
     values = Values(
         config=config,
         BN=block,
@@ -185,11 +208,36 @@ def _free_registers(
     config: AttentionConfig, tuning: Tuning, registers: RegisterSplit, warpgroups: int, block: int
 ) -> int:
     """Return what a consumer has for probabilities in flight under scores of ``block`` keys."""
-    overlaps = config.overlap_epilogue
-    if overlaps == "auto":
-        overlaps = tuning.overlap_epilogue and config.epilogue != "tma_store"
+    overlaps = _overlaps_epilogue(config, tuning, registers, warpgroups)
+    return _free_beside(config, registers, warpgroups, block, overlaps)
+
+
+def _free_beside(
+    config: AttentionConfig, registers: RegisterSplit, warpgroups: int, block: int, overlaps: bool
+) -> int:
     working = working_registers(config, block, warpgroups, overlap_epilogue=overlaps)
     return registers.consumer - working - config.resolved_value_depth // 2 - block // 2
+
+
+def _overlaps_epilogue(
+    config: AttentionConfig,
+    tuning: Tuning,
+    registers: RegisterSplit,
+    warpgroups: int,
+    log: ChoiceLog | None = None,
+) -> bool:
+    """Return whether the next tile's first Q.K goes before this tile's output."""
+    reason, default = "measured for this depth", tuning.overlap_epilogue
+    if config.epilogue == "tma_store":
+        reason, default = "the output is staged in the query slot", False
+    elif default and config.has_tile_lengths:
+        block = tuning.BN if config.BN == "auto" else config.BN
+        if _free_beside(config, registers, warpgroups, block, overlaps=True) < 0:
+            reason = f"the lengths of two tiles do not fit {registers.consumer} registers"
+            default = False
+    if log is None:
+        return default if config.overlap_epilogue == "auto" else config.overlap_epilogue
+    return log.take("overlap_epilogue", config.overlap_epilogue, default, reason)
 
 
 def _warpgroups(config: AttentionConfig, tuning: Tuning, log: ChoiceLog) -> int:
@@ -215,8 +263,11 @@ def _warpgroups(config: AttentionConfig, tuning: Tuning, log: ChoiceLog) -> int:
 
 def _registers(config: AttentionConfig, warpgroups: int) -> RegisterSplit:
     if config.registers == "auto":
-        pair = config.cta_group == 2 and warpgroups == 2
-        return PAIR_REGISTERS if pair else default_registers(warpgroups)
+        if config.cta_group == 2 and warpgroups == 2:
+            return PAIR_REGISTERS
+        if crowds_loader(config) and warpgroups in CROWDED_REGISTERS:
+            return CROWDED_REGISTERS[warpgroups]
+        return default_registers(warpgroups)
     return RegisterSplit(config.registers.producer, config.registers.consumer)
 
 

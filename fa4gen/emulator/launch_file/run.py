@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+import os
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -178,10 +180,26 @@ def save_outputs(launch: LaunchArrays, run: Run, folder: Path) -> tuple[Path, ..
         if one.output is not None:
             path = folder / one.output
             path.parent.mkdir(parents=True, exist_ok=True)
-            with path.open("wb") as stream:
-                np.save(stream, run.arrays[name])
+            _save(path, run.arrays[name])
             written.append(path)
     return tuple(written)
+
+
+def _save(path: Path, array: NDArray[Any]) -> None:
+    """Write ``array`` by a rename: no half of it is left where the disk is full."""
+    stream = io.BytesIO()  # NumPy ignores errors of a file
+    np.save(stream, array)
+    if path.exists() and not path.is_file():  # a device or pipe
+        path.write_bytes(stream.getvalue())
+        return
+    path = path.resolve()  # a link stays one
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        temporary.write_bytes(stream.getvalue())
+        temporary.replace(path)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
 
 
 def _raw(path: Path) -> bool:

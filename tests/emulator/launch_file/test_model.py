@@ -175,6 +175,24 @@ def test_runs_start_alike_and_the_first_one_is_saved(tmp_path) -> None:
     np.testing.assert_array_equal(np.load(tmp_path / "sub/x.npy"), 2 * np.arange(32))
 
 
+def test_half_an_output_is_never_left(tmp_path) -> None:
+    resource = pytest.importorskip("resource")
+    file = parse_launch_file(
+        "block: 32\narguments:\n- {name: x, make: arange, shape: [32], dtype: int32, output: x.npy}"
+    )
+    launch = prepare(file, tmp_path)
+    (run,) = run_launch(Program(kernel(DOUBLE)), launch, expectations(launch, tmp_path, {}, None))
+    (tmp_path / "x.npy").write_bytes(b"before")
+    _, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (140, hard))
+    try:
+        with pytest.raises(OSError, match="File too large"):
+            save_outputs(launch, run, tmp_path)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (hard, hard))
+    assert [(path.name, path.read_bytes()) for path in tmp_path.iterdir()] == [("x.npy", b"before")]
+
+
 @pytest.mark.parametrize(
     ("keys", "reported"),
     [("output: x.npy", True), ("expect: x.npy", True), ("output: x.npy, partial: true", False),
