@@ -59,7 +59,8 @@ def _lengths_registers(config: AttentionConfig, warpgroups: int, *, overlap_epil
     """Return what a consumer needs besides where rows or keys differ from tile to tile."""
     depth, pair = config.resolved_value_depth, config.cta_group == 2
     both = config.batching == "ragged" and config.key_lengths
-    needed = 8 * (depth == 96 and crowds_loader(config) and warpgroups == 3)
+    narrow = depth == 96 or depth < config.depth  # more addresses
+    needed = 8 * (narrow and crowds_loader(config) and warpgroups == 3)
     if depth > 128:
         needed += 8 * (overlap_epilogue and (pair or config.scheduler == "static"))
         needed += 16 * (overlap_epilogue and both)
