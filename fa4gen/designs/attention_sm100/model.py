@@ -21,14 +21,8 @@ class FA4Config(BlackwellAttentionPlan):
 
     num_qo: int
     """Query tiles of 128 rows that a CTA works on at once: 2, or 1 with two score buffers."""
-    BK0: int
-    """Columns of query and key that one stage of Q.K multiplies."""
-    BK1: int
-    """Keys that one block of P.V multiplies."""
     padded_depth: int
     """Depth of a query and key slot: whole swizzled panels."""
-    num_qk_stages: int
-    num_pv_stages: int
     pv_parts: tuple[int, ...]
     """Keys of each part of P, in the order they are handed over; their sum is BN."""
     kv_ring: str
@@ -39,18 +33,6 @@ class FA4Config(BlackwellAttentionPlan):
     """Columns of query and key, or keys, of one MMA instruction: 32 bytes of them."""
     value_panel_columns: int
     """Columns of a swizzled panel of values."""
-    out_panel_columns: int
-    probability_shift: int
-    """Probabilities are scaled by 2 to this power, which uses the range of fp8; else 0."""
-    exp2_fma_share: float
-    registers_at_entry: int
-    """Per thread, before setmaxnreg."""
-    softmax_registers: int
-    correction_registers: int
-    other_registers: int
-    tensor_memory: tuple[TensorMemoryRegion, ...]
-    tensor_memory_columns: int
-    """Columns to allocate: a power of two."""
 
     @property
     def num_query_tiles(self) -> int:

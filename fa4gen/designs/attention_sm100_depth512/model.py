@@ -3,39 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from fa4gen.designs.shared.attention_model import BlackwellAttentionPlan
-
-if TYPE_CHECKING:
-    from fa4gen.designs.shared.model import TensorMemoryRegion
 
 
 @dataclass(frozen=True, kw_only=True)
 class Depth512Config(BlackwellAttentionPlan):
     """Attention forward at depth 512 by tcgen05 over a pair of CTAs (sm_100a, sm_103a)."""
 
-    BK0: int
-    """Columns of query and key that one slot's Q.K multiplies."""
-    BK1: int
-    """Keys that one slot's P.V multiplies."""
-    num_qk_stages: int
-    num_pv_stages: int
-    out_panel_columns: int
     staging_step: int
     """Bytes from the staging space of the output's first half to that of its second; 0 where they
     take turns."""
-    probability_shift: int
-    """Probabilities are scaled by 2 to this power, which uses the range of fp8; else 0."""
-    exp2_fma_share: float
-    registers_at_entry: int
-    """Per thread, before setmaxnreg."""
-    softmax_registers: int
-    correction_registers: int
-    other_registers: int
-    tensor_memory: tuple[TensorMemoryRegion, ...]
-    tensor_memory_columns: int
-    """Columns to allocate: a power of two."""
 
     @property
     def barriers_by_warp(self) -> bool:

@@ -10,6 +10,7 @@ from fa4gen.designs.shared.kernel_model import KernelPlan, TensorMemoryPlan
 from fa4gen.key_sources import key_source_of, query_source_of
 
 if TYPE_CHECKING:
+    from fa4gen.designs.shared.model import TensorMemoryRegion
     from fa4gen.key_sources import Batching, Keys, KeySource
     from fa4gen.masks.mask import Mask
     from fa4gen.scores.score import Score
@@ -154,15 +155,28 @@ class AttentionPlan(KernelPlan):
         return self.cta_group // self.ctas_per_tile
 
 
+@dataclass(frozen=True, kw_only=True)
 class BlackwellAttentionPlan(TensorMemoryPlan, AttentionPlan):
-    """What both attention plans with tensor memory have; each orders its own fields."""
+    """What both attention plans with tensor memory have."""
 
+    BK0: int
+    """Columns of query and key that one stage of Q.K multiplies."""
+    BK1: int
+    """Keys that one P.V multiplies: of a block, or of a slot."""
     num_qk_stages: int
     num_pv_stages: int
     out_panel_columns: int
     probability_shift: int
     """Probabilities are scaled by 2 to this power, which uses the range of fp8; else 0."""
     exp2_fma_share: float
+    registers_at_entry: int
+    """Per thread, before setmaxnreg."""
+    softmax_registers: int
+    correction_registers: int
+    other_registers: int
+    tensor_memory: tuple[TensorMemoryRegion, ...]
+    tensor_memory_columns: int
+    """Columns to allocate: a power of two."""
 
     @property
     def probability_scale_log2(self) -> int:
