@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 
 PIECES = 14
 """Of a tile: more than a thread loads at once."""
+GROUPED = 26
+"""Pieces that are combined group by group."""
 
 
 def split_cases(plan: AttentionPlan) -> Iterator[Case]:
@@ -54,5 +56,7 @@ def small_split_cases(plan: AttentionPlan) -> Iterator[Case]:
         "split/pieces_of_rows", 1, plan.BM, 1, 1, PIECES * n, data="far_apart",
         multiprocessors=PIECES,
     )  # fmt: skip
+    # Enough pieces for groups of them.
+    yield Case("split/groups", 1, 2, 1, 1, GROUPED * n, data="far_apart", multiprocessors=GROUPED)
     yield Case("split/rows_and_heads", 1, 4, 2, 3, 3 * n + 9, "bhsd")
     yield Case("split/batch", 3, 6, 2, 1, n + 1, multiprocessors=5)

@@ -56,8 +56,9 @@ def decode_regions(values: Values) -> tuple[SharedRegion, ...]:
         slots_of(
             "combines",
             1,
-            2 * FLOAT_BYTES,
-            "Whether this CTA combines the tile that it began in, and the one that it ended in",
+            3 * FLOAT_BYTES,
+            "Whether this CTA combines a group of the tile that it began in, of the one that it "
+            "ended in, and all groups",
             alignment=CHUNK,
         ),
         barrier_region(decode_barriers(values)),

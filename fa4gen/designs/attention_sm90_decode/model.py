@@ -8,8 +8,11 @@ from fa4gen.designs.shared.attention_model import AttentionPlan
 
 PARTIAL_PADDING = 4
 """Floats after each row of a partial result: its maximum, its sum, and two that are not used."""
-PARTIALS_PER_CTA = 2
-"""Of the tile that a CTA's share begins in, and of the one that it ends in."""
+PARTIALS_PER_CTA = 4
+"""Of the tile that a CTA's share begins in, and of the one that it ends in: of its piece of either,
+and of a group of pieces that begins with it."""
+TICKETS_PER_CTA = 3
+"""For the pieces of either group, and for the groups of the tile that its share ends in."""
 FLOAT_BYTES = 4
 
 
@@ -59,6 +62,16 @@ class DecodeAttentionPlan(AttentionPlan):
         return self.warp_keys // 16 * (self.packed_rows // 8) <= 2
 
     @property
+    def tickets_per_cta(self) -> int:
+        """See TICKETS_PER_CTA."""
+        return TICKETS_PER_CTA
+
+    @property
+    def partials_per_cta(self) -> int:
+        """See PARTIALS_PER_CTA."""
+        return PARTIALS_PER_CTA
+
+    @property
     def partial_stride(self) -> int:
         """Floats of a row of a partial result."""
         return self.value_depth + PARTIAL_PADDING
@@ -66,7 +79,7 @@ class DecodeAttentionPlan(AttentionPlan):
     @property
     def ticket_bytes(self) -> int:
         """Bytes of the tickets, in front of the workspace."""
-        return self.most_ctas * 4
+        return self.most_ctas * TICKETS_PER_CTA * 4
 
     def workspace_bytes(self, multiprocessors: int) -> int:
         """Return what a launch needs: tickets, then partial results of each CTA."""
