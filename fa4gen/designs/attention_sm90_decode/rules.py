@@ -33,6 +33,14 @@ _FIXED = (
 def broken_rules(config: AttentionConfig) -> Iterator[Fault]:
     """Yield every key with a value that does not go with packed heads."""
     yield from other_values(config, "pack_heads: true", _FIXED)
+    if config.resolved_value_depth != config.depth:
+        yield Fault(
+            kind="value_depth of packed heads",
+            message=f"value_depth: {config.resolved_value_depth} with pack_heads is not supported "
+            f"yet: keys and values, of depth {config.depth}, take turns in one ring",
+            keys=("value_depth", "pack_heads"),
+            remedies=([{"value_depth": "auto"}], [{"pack_heads": False}]),
+        )
     if config.depth not in DIVISIONS:
         depths = ", ".join(map(str, DIVISIONS))
         yield Fault(
