@@ -1,0 +1,119 @@
+# ruff: noqa: E501 (a mutant is on the line of its name)
+"""Decode on Hopper: two launches on one workspace are right, and mutants of the kernel are not."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+
+from fa4gen.emulator import Program
+from fa4gen.verify.attention import AttentionFamily
+from fa4gen.verify.cases import Case
+from fa4gen.verify.emulator import EmulatedKernel, FindingsError
+from fa4gen.verify.judge import judge
+from tests.kernels.source_mutation import Change, kernel_of, ptx_of
+
+if TYPE_CHECKING:
+    from tests.kernels.source_mutation import Kernel
+
+KEYS: dict[str, Any] = {"arch": "sm_90a", "depth": 192, "mask": "causal", "pack_heads": True}
+PAGED: dict[str, Any] = {**KEYS, "keys": "paged", "page_size": 16}
+WORKSPACE = ("tickets", "partials")
+
+# Four CTAs with shares of 2, 2, 1 and 1 blocks; the first rows see nothing of the last block.
+SPLIT = Case("test/split", 1, 4, 2, 3, 129)
+# Of the sequences one is without keys, one is longer than a share.
+LENGTHS = Case("test/lengths", 4, 2, 1, 2, 200, lengths=((2, 200), (2, 0), (2, 33), (2, 64)))
+# One CTA, and more blocks than its ring has slots.
+RING = Case("test/ring", 1, 1, 1, 1, 9 * 64, multiprocessors=1)
+
+
+class KeptWorkspace:
+    """A program whose launches have the workspace of the first one, as it was left."""
+
+    def __init__(self, kernel: Kernel) -> None:
+        self._program = Program(ptx_of(kernel))
+        self._names = [row.name for row in kernel.plan.parameters]
+        self.workspace: dict[str, Any] = {}
+
+    def launch(self, entry: str, **options: Any) -> Any:
+        arguments = dict(zip(self._names, options["args"], strict=True))
+        self.workspace = self.workspace or {name: arguments[name] for name in WORKSPACE}
+        arguments |= self.workspace
+        return self._program.launch(entry, **{**options, "args": list(arguments.values())})
+
+
+def failures(kernel: Kernel, case: Case) -> list[str]:
+    """What verify finds wrong with two launches, and tickets that are not zero afterwards."""
+    program: Any = KeptWorkspace(kernel)
+    problem = AttentionFamily(kernel.plan).draw(case, 7)
+    emulated = EmulatedKernel(kernel.plan, program)
+    try:
+        first, second = (emulated.run(problem.memory) for _ in range(2))
+    except FindingsError as error:
+        return [str(error)]
+    found, _ = judge(problem.memory, first, second, problem.reference(np))
+    tickets = program.workspace["tickets"]
+    return [failure.message for failure in found] + ["a ticket is left"] * bool(tickets.any())
+
+
+@cache
+def original(paged: bool) -> Kernel:
+    return kernel_of(PAGED if paged else KEYS)
+
+
+@pytest.mark.emulate
+@pytest.mark.parametrize(
+    ("case", "paged"), [(SPLIT, False), (LENGTHS, True)], ids=["split", "paged"]
+)
+def test_two_launches_on_a_workspace_are_right(case: Case, paged: bool) -> None:
+    assert failures(original(paged), case) == []
+
+
+MUTANTS = {
+    "partial result read early": Change(r"\(ticket, 1\) < count - 1\)", "(ticket, 1) < count - 2)"),
+    "ticket not reset": Change(r"\n *\*ticket = 0;[^\n]*", ""),
+    "ticket without order": Change(r"atom\.acq_rel\.gpu", "atom.relaxed.gpu"),
+    "boundary of shares off by one": Change(r"min\(cta, longer\)", "min(cta + 1, longer)"),
+    "partial result of the launch before": Change(r"part == 0 \? parts\.place : parts\.other_place", "parts.other_place"),
+    "weight of no key": Change(r"return max == negative_infinity\(\) \? 0\.f : max;", "return max;"),
+    "slot released while it is read": Change(r"\n *fence_proxy_async_shared\(\);", ""),
+    "rows of the next head": Change(r"packed - position \* problem\.heads_per_key_head;", "packed + 1 - position * problem.heads_per_key_head;"),
+}  # fmt: skip
+PAGE_MUTANTS = {
+    "page of the block before": Change(r"\n *rows\.page = next_page;", ""),
+    "row of another sequence": Change(r"static_cast<int64>\(tile\.sequence\)", "static_cast<int64>(tile.sequence ^ 1)"),
+    "empty sequence left out": Change(r"return max\(1, visible_blocks\(problem, problem\.keys_of\(sequence\)\)\.count\(\)\);", "return visible_blocks(problem, problem.keys_of(sequence)).count();"),
+}  # fmt: skip
+QUICK = ("partial result read early", "ticket not reset", "weight of no key")
+
+
+def check_it_is_reported(name: str) -> None:
+    paged = name in PAGE_MUTANTS
+    kernel = original(paged)
+    change = (PAGE_MUTANTS if paged else MUTANTS)[name]
+    case = LENGTHS if paged else RING if name.startswith("slot") else SPLIT
+    assert failures(kernel.with_code(change.apply(kernel.code)), case)
+
+
+@pytest.mark.parametrize("name", [*MUTANTS, *PAGE_MUTANTS])
+def test_the_mutant_can_still_be_made(name: str) -> None:
+    kernel = original(name in PAGE_MUTANTS)
+    change = (PAGE_MUTANTS if name in PAGE_MUTANTS else MUTANTS)[name]
+    assert change.apply(kernel.code) != kernel.code
+
+
+@pytest.mark.emulate
+@pytest.mark.compile
+@pytest.mark.parametrize("name", QUICK)
+def test_the_mutant_is_reported(name: str) -> None:
+    check_it_is_reported(name)
+
+
+@pytest.mark.seeds
+@pytest.mark.parametrize("name", [*MUTANTS, *PAGE_MUTANTS])
+def test_every_mutant_is_reported(name: str) -> None:
+    check_it_is_reported(name)
