@@ -15,7 +15,7 @@ from fa4gen.designs.attention_sm90_decode.tables import (
     decode_tensor_maps,
     summarise,
 )
-from fa4gen.designs.attention_sm90_decode.values import MOST_SEQUENCES, decide
+from fa4gen.designs.attention_sm90_decode.values import DIVISIONS, MOST_SEQUENCES, decide
 from fa4gen.designs.shared.assemble import Tables, assemble
 from fa4gen.designs.shared.float32 import as_float32_constant
 from fa4gen.designs.shared.refusal import refuse_faults
@@ -69,6 +69,11 @@ def _tables(values: Values) -> Tables:
 
 
 def find_faults(config: AttentionConfig) -> list[Fault]:
-    """Return everything in ``config`` that cannot work."""
+    """Return everything in ``config`` that cannot work.
+
+    Nothing of a config without packed heads, as a fix may make it: it is another design's.
+    """
+    if not config.pack_heads:
+        return []
     values, _ = decide(config, most_stages)
-    return [*broken_rules(config), *exceeded_limits(values)]
+    return [*broken_rules(config), *(exceeded_limits(values) if config.depth in DIVISIONS else ())]

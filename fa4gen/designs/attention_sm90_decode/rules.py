@@ -48,7 +48,7 @@ def broken_rules(config: AttentionConfig) -> Iterator[Fault]:
             message=f"depth: {config.depth} with pack_heads is not supported yet: a warp would "
             f"hold {config.depth} columns of the output; depths are {depths}",
             keys=("depth", "pack_heads"),
-            remedies=([{"pack_heads": False}], [{"pack_heads": False, "cta_group": 2}]),
+            remedies=([{"pack_heads": False, "cta_group": 2}],),
         )
     if config.batching != "dense":
         yield Fault(

@@ -1,0 +1,81 @@
+"""The plan of decode kernels: sizes that follow from packed rows, depth and where keys are."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from fa4gen.designs.registry import design_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from fa4gen.designs.shared.attention_model import AttentionPlan
+
+    PlanOf = Callable[..., AttentionPlan]
+
+DEPTHS = (64, 96, 128, 192, 256)
+
+
+def test_pack_heads_asks_for_the_design(plan_of: PlanOf) -> None:
+    assert design_of(plan_of(pack_heads=True)).name == "attention_sm90_decode"
+    assert design_of(plan_of()).name == "attention_sm90"
+    assert not plan_of().splits_keys
+    assert plan_of().workspace_bytes(132) == 0
+
+
+@pytest.mark.parametrize("depth", DEPTHS)
+@pytest.mark.parametrize("paged", [False, True])
+def test_a_block_is_what_the_warps_take_and_fills_a_slot(
+    plan_of: PlanOf, depth: int, paged: bool
+) -> None:
+    pages = {"keys": "paged", "page_size": 16} if paged else {}
+    plan = plan_of(pack_heads=True, depth=depth, **pages)
+    assert plan.num_consumer_warps * plan.warp_keys == plan.BN
+    assert plan.region("kv").slot_bytes == plan.BN * depth * 2
+    full, empty = plan.barrier("kv_full"), plan.barrier("kv_empty")
+    assert full.slots == empty.slots == plan.num_kv_stages >= 5
+    assert full.transaction_bytes == plan.region("kv").slot_bytes
+    assert empty.arrivals == plan.num_consumer_warps
+    assert plan.launch.dynamic_shared_bytes <= 232448
+    assert plan.launch.threads == 32 * (plan.num_consumer_warps + 1)
+    # A lane copies one box of a block.
+    columns, rows, panels, _, _ = plan.tensor_map("key").box
+    boxes = plan.BN // rows * (depth // (columns * panels))
+    assert boxes == (plan.BN // 16 * (depth // columns) if paged else 1)
+    assert boxes <= 32
+
+
+@pytest.mark.parametrize("depth", DEPTHS)
+def test_the_exchange_takes_the_columns_in_equal_parts(plan_of: PlanOf, depth: int) -> None:
+    for rows in (8, 16):
+        if (depth, rows) == (256, 16):
+            continue
+        plan = plan_of(pack_heads=True, depth=depth, packed_rows=rows)
+        assert rows == plan.BM
+        assert depth % plan.exchange_columns == 0
+        assert plan.exchange_columns % 16 == 0
+        assert plan.region("exchange").slot_bytes == rows * (plan.exchange_columns + 4) * 4
+
+
+def test_the_workspace_depends_on_the_chip_alone(plan_of: PlanOf) -> None:
+    plan = plan_of(pack_heads=True)
+    partial = 8 * (128 + 4) * 4
+    assert plan.ticket_bytes == 3 * 1024 * 4
+    assert plan.workspace_bytes(132) == plan.ticket_bytes + 132 * 4 * partial
+    assert plan.workspace_bytes(5000) == plan.workspace_bytes(1024)
+
+
+def test_parameters_name_lengths_and_pages_only_where_they_are(plan_of: PlanOf) -> None:
+    names = {row.name for row in plan_of(pack_heads=True).parameters}
+    assert {"query", "tickets", "partials", "tiles_per_head"} <= names
+    assert not {"key_lengths", "page_table", "query_map", "tile_counter"} & names
+    paged = plan_of(pack_heads=True, keys="paged", page_size=64)
+    assert {"key_lengths", "page_table", "key_page_rows"} <= {r.name for r in paged.parameters}
+    assert paged.sequence_limit == 4096
+
+
+def test_lines_of_l2_are_as_narrow_as_a_row(plan_of: PlanOf) -> None:
+    assert {row.l2_promotion for row in plan_of(pack_heads=True).tensor_maps} == {128}
+    assert {row.l2_promotion for row in plan_of().tensor_maps} == {256}
