@@ -196,6 +196,10 @@ __device__ __forceinline__ int32 atomic_add_acq_rel(int32* address, int32 value)
 // Rows of a clipped map, of which a copy uses the last ones.
 constexpr int32 kEndRow = 1 << 30;
 
+__device__ __forceinline__ void prefetch_tensor_map(const TensorMap& map) {
+  asm volatile("prefetch.tensormap [%0];" ::"l"(&map) : "memory");
+}
+
 // As tma_load_unhinted_5d, of a clipped map.
 __device__ __forceinline__ void tma_load_clipped_unhinted(uint32 destination, const TensorMap& map,
     int32 column, int32 row, int32 head, int32 place, uint32 barrier) {

@@ -189,6 +189,10 @@ __device__ __forceinline__ int32 atomic_add_acq_rel(int32* address, int32 value)
 // What is outside the tensor reads as zero and is not written.
 // Coordinates of 5 dimensions: (column in panel, row, panel, head, batch).
 
+__device__ __forceinline__ void prefetch_tensor_map(const TensorMap& map) {
+  asm volatile("prefetch.tensormap [%0];" ::"l"(&map) : "memory");
+}
+
 // Without a policy for L2: of a stream of keys, each read once, "the first to leave" costs speed.
 __device__ __forceinline__ void tma_load_unhinted_5d(uint32 destination, const TensorMap& map,
     int32 row, int32 panel, int32 head, int32 batch, uint32 barrier) {

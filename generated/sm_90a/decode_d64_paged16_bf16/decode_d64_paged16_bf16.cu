@@ -72,7 +72,8 @@ constexpr uint32 kExchangeBytes = 2176;  // of each of 8
 constexpr uint32 kStatisticsOffset = 181248;
 constexpr uint32 kStatisticsBytes = 64;  // of each of 8
 
-// Whether this CTA combines the tile that it began in, and the one that it ended in
+// Whether this CTA combines a group of the tile that it began in, of the one that it ended in, and
+// all groups
 constexpr uint32 kCombinesOffset = 181760;
 
 // Blocks of a tile of each sequence before this one, and of all
@@ -179,10 +180,6 @@ struct Line {
   __device__ __forceinline__ int32 owner(int32 place) const {
     const uint32 of_longer = longer * (share + 1), at = place;
     return at < of_longer ? at / (share + 1) : longer + (at - of_longer) / share;
-  }
-  // CTAs that work on a tile: each has one piece of it.
-  __device__ __forceinline__ int32 pieces(const Tile& tile) const {
-    return owner(tile.end - 1) - owner(tile.begin) + 1;
   }
   __device__ __forceinline__ void fill(Tile& tile) const {
     tile.key_rows = problem.keys_of(tile.sequence);
@@ -310,13 +307,26 @@ struct Tensors {
   const float* sinks;  // a logit for each query head
 };
 
-// Of each CTA two partial results: of the tile that its share begins in, and of the one that it
-// ends in. A row has its columns, then its maximum and its sum.
+// Of each CTA there are partial results of the tile that its share begins in, and of the one that
+// it ends in: of its own piece, and of a group of pieces that begins with it.
+constexpr int32 kPieceOfFirstTile = 0;
+constexpr int32 kPieceOfLastTile = 1;
+constexpr int32 kGroupOfFirstTile = 2;
+constexpr int32 kGroupOfLastTile = 3;
+// And tickets: for the pieces of such groups, and for the groups of the tile that it ends in.
+constexpr int32 kOfFirstTile = 0;
+constexpr int32 kOfLastTile = 1;
+constexpr int32 kOfGroups = 2;
+
 struct Workspace {
-  int32* tickets;  // one a CTA, for the tile that its share ends in: pieces of it that are written
+  int32* tickets;
   float* partials;
-  __device__ __forceinline__ float* row(int32 slot, int32 row) const {
-    return partials + (static_cast<int64>(slot) * kBM + row) * kPartialStride;
+  __device__ __forceinline__ int32* ticket(int32 cta, int32 place) const {
+    return tickets + 3 * cta + place;
+  }
+  // A row has its columns, then its maximum and its sum.
+  __device__ __forceinline__ float* row(int32 cta, int32 place, int32 row) const {
+    return partials + (4ll * cta + place) * (kBM * kPartialStride) + row * kPartialStride;
   }
 };
 
@@ -395,80 +405,149 @@ __device__ __forceinline__ void store_columns(const Problem& problem, const Tens
   }
 }
 
-// ---- combine: the pieces of a tile, in the order of the keys, by all consumers of one CTA ----
+// Four columns of a row; the thread with column 0 writes the row's maximum and sum.
+__device__ __forceinline__ void store_partial(float* row, int32 column, const Columns& result) {
+  store_global_floats_4(row + column, result.value);
+  if (column == 0) store_global_floats_2(row + kDepth, result.max, result.sum);
+}
 
-// Partial results that a thread loads before it joins the first of them.
-constexpr int32 kInFlight = 12;
+// ---- combine: the pieces of a tile, in the order of the keys, by whoever writes the last one ----
+// Of many pieces, groups are combined first, each by the CTA that writes its last piece.
 
-// Whether this CTA has written the last piece of the tile. By one thread, after all others have
-// written theirs.
-__device__ __forceinline__ bool is_last_piece(const Line& line, const Workspace& workspace,
-                                              const Tile& tile) {
-  int32* ticket = workspace.tickets + line.owner(tile.begin);
-  // Releases this CTA's piece, and acquires those of the CTAs before.
-  if (atomic_add_acq_rel(ticket, 1) < line.pieces(tile) - 1) return false;
+constexpr int32 kFanIn = 12;  // of a group; a thread loads as many parts before it joins the first
+
+// The CTAs with pieces of a tile, and their groups.
+struct Sharers {
+  int32 first;   // CTA
+  int32 pieces;  // one of each CTA from the first on
+  int32 group;   // pieces of a group
+  __device__ __forceinline__ Sharers(const Line& line, const Tile& tile)
+      : first(line.owner(tile.begin)), pieces(line.owner(tile.end - 1) - first + 1) {
+    group = pieces <= 2 * kFanIn ? pieces : kFanIn;
+  }
+  __device__ __forceinline__ int32 groups() const { return (pieces + group - 1) / group; }
+  __device__ __forceinline__ int32 group_of(int32 cta) const { return (cta - first) / group; }
+  // The CTA of a group's first piece: tickets and results of the group are in its places.
+  __device__ __forceinline__ int32 leader(int32 of_group) const { return first + of_group * group; }
+};
+
+// What is to be combined: pieces of a group, or the results of all groups.
+struct Parts {
+  int32 cta;  // of the first one; others are `step` CTAs apart
+  int32 step;
+  int32 count;
+  int32 place;  // of the first one among its CTA's partial results, and of the others
+  int32 other_place;
+};
+
+// Whether all before this one have drawn a ticket. By one thread, after all others have written
+// their share: the ticket releases it, and acquires what the CTAs before have released.
+__device__ __forceinline__ bool draw_last_ticket(int32* ticket, int32 count) {
+  if (atomic_add_acq_rel(ticket, 1) < count - 1) return false;
   *ticket = 0;  // for the next launch
   return true;
 }
 
-// Where there are fewer pieces of rows than threads, several threads share four columns: each
-// takes every n-th piece, and the first of them joins their results.
-__device__ __forceinline__ void combine(uint32 base, const Line& line, const Tensors& tensors,
-                                        const Workspace& workspace, const Tile& tile) {
-  const Problem& problem = line.problem;
-  const int32 first = line.owner(tile.begin), pieces = line.pieces(tile);
+// Whether this CTA's piece was the last of its group.
+__device__ __forceinline__ bool completes_group(const Line& line, const Workspace& workspace,
+                                                const Tile& tile) {
+  const Sharers sharers(line, tile);
+  const int32 group = sharers.group_of(blockIdx.x);
+  const int32 pieces = min(sharers.group, sharers.pieces - group * sharers.group);
+  return draw_last_ticket(
+      workspace.ticket(sharers.leader(group), group == 0 ? kOfLastTile : kOfFirstTile), pieces);
+}
+
+// All parts, row by row: to the output, or else to a place of the workspace. Where there are fewer
+// columns than threads, several threads share four of them: each takes every n-th part, and the
+// first of them joins their results.
+__device__ __forceinline__ void combine(uint32 base, const Problem& problem, const Tensors& tensors,
+                                        const Workspace& workspace, const Tile& tile,
+                                        const Parts& parts, bool whole, int32 cta, int32 place) {
   const int32 ordinal = tile.within % problem.tiles_per_head;
   const int32 rows = min(kBM, problem.packed_rows() - ordinal * kBM);
   constexpr int32 kQuads = kDepth / 4;
   const int32 items = rows * kQuads;
-  int32 sharers = 1;
-  while (sharers < 32 && sharers < pieces && 2 * sharers * items <= kConsumerThreads) sharers *= 2;
-  const int32 width = kConsumerThreads / sharers;
-  const int32 sharer = threadIdx.x / width, within = threadIdx.x % width;
+  int32 threads = 1;  // for each item
+  while (threads < 32 && threads < parts.count && 2 * threads * items <= kConsumerThreads)
+    threads *= 2;
+  const int32 width = kConsumerThreads / threads;
+  const int32 own = threadIdx.x / width, within = threadIdx.x % width;
   for (int32 begin = 0; begin < items; begin += width) {
     const int32 item = begin + within;
     const int32 row = item / kQuads, column = item % kQuads * 4;
     Columns result;
     if (item < items) {
 #pragma unroll 1
-      for (int32 next = sharer; next < pieces; next += kInFlight * sharers) {
-        float4 value[kInFlight];
-        float2 statistics[kInFlight];
+      for (int32 next = own; next < parts.count; next += kFanIn * threads) {
+        float4 value[kFanIn];
+        float2 statistics[kFanIn];
 #pragma unroll
-        for (int32 i = 0; i < kInFlight; ++i) {
-          const int32 piece = next + i * sharers;
+        for (int32 i = 0; i < kFanIn; ++i) {
+          const int32 part = next + i * threads;
           statistics[i] = {negative_infinity(), 0.f};
           value[i] = {0.f, 0.f, 0.f, 0.f};
-          if (piece < pieces) {
-            // The tile begins in the share of its first CTA, and before those of the others.
-            const float* partial = workspace.row(2 * (first + piece) + (piece == 0), row);
+          if (part < parts.count) {
+            const float* partial =
+                workspace.row(parts.cta + part * parts.step,
+                              part == 0 ? parts.place : parts.other_place, row);
             value[i] = load_global_floats_4(partial + column);
             statistics[i] = load_global_floats_2(partial + kDepth);
           }
         }
 #pragma unroll
-        for (int32 i = 0; i < kInFlight; ++i)
+        for (int32 i = 0; i < kFanIn; ++i)
           result.join(statistics[i].x, statistics[i].y, value[i]);
       }
     }
-    if (sharers > 1) {  // all items at once
-      const uint32 own = base + kExchangeOffset + threadIdx.x * 32;
-      store_shared_floats_4(own, result.value);
-      store_shared_v2(own + 16, result.max, result.sum);
+    if (threads > 1) {  // all items at once
+      const uint32 exchange = base + kExchangeOffset + threadIdx.x * 32;
+      store_shared_floats_4(exchange, result.value);
+      store_shared_v2(exchange + 16, result.max, result.sum);
       named_barrier_sync(kConsumerBarrier, kConsumerThreads);
-      if (sharer == 0) {
-        for (int32 other = 1; other < sharers; ++other) {
-          const uint32 his = own + other * width * 32;
+      if (own == 0) {
+        for (int32 other = 1; other < threads; ++other) {
+          const uint32 his = exchange + other * width * 32;
           float statistics[2];
           load_shared_floats(statistics, his + 16);
           result.join(statistics[0], statistics[1], load_shared_floats_4(his));
         }
       }
     }
-    if (item < items && sharer == 0)
-      store_columns(problem, tensors, tile, row_of(problem, tile, row), column, result);
+    if (item < items && own == 0) {
+      if (whole) {
+        store_columns(problem, tensors, tile, row_of(problem, tile, row), column, result);
+      } else {
+        store_partial(workspace.row(cta, place, row), column, result);
+      }
+    }
   }
   named_barrier_sync(kConsumerBarrier, kConsumerThreads);  // the exchange is free again
+}
+
+// The group whose last piece this CTA wrote; and the tile, if it was the last group.
+__device__ __forceinline__ void combine_group(uint32 base, const Line& line, const Tensors& tensors,
+                                              const Workspace& workspace, const Tile& tile) {
+  const Sharers sharers(line, tile);
+  const int32 group = sharers.group_of(blockIdx.x), leader = sharers.leader(group);
+  const bool is_first = group == 0;
+  Parts parts{leader, 1, min(sharers.group, sharers.pieces - group * sharers.group),
+              is_first ? kPieceOfLastTile : kPieceOfFirstTile, kPieceOfFirstTile};
+  bool whole = sharers.groups() == 1;
+#pragma unroll 1
+  while (true) {
+    combine(base, line.problem, tensors, workspace, tile, parts, whole, leader,
+            is_first ? kGroupOfLastTile : kGroupOfFirstTile);
+    if (whole) return;
+    if (threadIdx.x == 0) {
+      int32* ticket = workspace.ticket(sharers.first, kOfGroups);
+      store_shared_word(base + kCombinesOffset + 8, draw_last_ticket(ticket, sharers.groups()));
+    }
+    named_barrier_sync(kConsumerBarrier, kConsumerThreads);
+    if (load_shared(base + kCombinesOffset + 8) == 0) return;
+    parts = {sharers.first, sharers.group, sharers.groups(), kGroupOfLastTile, kGroupOfFirstTile};
+    whole = true;
+  }
 }
 
 // ---- role: consume. Each warp takes its keys of every block, with a softmax of its own. ----
@@ -749,8 +828,8 @@ struct Consumer {
   }
 
   // Puts together what the warps have of a piece: the output, where the piece is the whole tile, or
-  // else a partial result in its slot of the workspace.
-  __device__ __forceinline__ void finish_piece(const Tile& tile, bool whole, int32 slot) {
+  // else a partial result, in its place of the workspace.
+  __device__ __forceinline__ void finish_piece(const Tile& tile, bool whole, int32 place) {
     constexpr int32 kQuads = kExchangeColumns / 4;
 #pragma unroll
     for (int32 first = 0; first < kDepth; first += kExchangeColumns) {
@@ -766,17 +845,14 @@ struct Consumer {
         if (whole) {
           store_columns(line.problem, tensors, tile, row, first + column, result);
         } else {
-          float* partial = workspace.row(slot, packed);
-          store_global_floats_4(partial + first + column, result.value);
-          if (first + column == 0) store_global_floats_2(partial + kDepth, result.max, result.sum);
+          store_partial(workspace.row(blockIdx.x, place, packed), first + column, result);
         }
       }
     }
   }
 
   __device__ __forceinline__ void run() {
-    const int32 cta = blockIdx.x;
-    const int32 begin = line.share_begin(cta), end = line.share_begin(cta + 1);
+    const int32 begin = line.share_begin(blockIdx.x), end = line.share_begin(blockIdx.x + 1);
     Tile tile = line.tile_at(begin);
     bool shares_first = false, shares_last = false;  // tiles, with other CTAs
     for (int32 place = begin; place < end; line.advance(tile)) {
@@ -794,25 +870,27 @@ struct Consumer {
       }
       place = stop;
       const bool begins_here = tile.begin >= begin, ends_here = tile.end <= end;
-      finish_piece(tile, begins_here && ends_here, 2 * cta + begins_here);
+      finish_piece(tile, begins_here && ends_here,
+                   begins_here ? kPieceOfLastTile : kPieceOfFirstTile);
       shares_first |= !begins_here;
       shares_last |= begins_here && !ends_here;
     }
     if (!(shares_first || shares_last)) return;
     named_barrier_sync(kConsumerBarrier, kConsumerThreads);  // partial results are written
+    // Drawn together at the end: a ticket after each piece would hold up the stream of keys. By a
+    // thread each, which do not wait for one another.
     if (threadIdx.x == 0) {
-      // Drawn together at the end: a ticket after each piece would hold up the stream of keys.
-      const bool first =
-          shares_first && is_last_piece(line, workspace, line.tile_at(begin));
-      const bool last = shares_last && is_last_piece(line, workspace, line.tile_at(end - 1));
-      store_shared_word(base + kCombinesOffset, first);
+      const bool last = shares_first && completes_group(line, workspace, line.tile_at(begin));
+      store_shared_word(base + kCombinesOffset, last);
+    } else if (threadIdx.x == 32) {
+      const bool last = shares_last && completes_group(line, workspace, line.tile_at(end - 1));
       store_shared_word(base + kCombinesOffset + 4, last);
     }
     named_barrier_sync(kConsumerBarrier, kConsumerThreads);
 #pragma unroll 1
     for (int32 i = 0; i < 2; ++i) {
       if (load_shared(base + kCombinesOffset + 4 * i) != 0)
-        combine(base, line, tensors, workspace, line.tile_at(i == 0 ? begin : end - 1));
+        combine_group(base, line, tensors, workspace, line.tile_at(i == 0 ? begin : end - 1));
     }
   }
 };
@@ -891,8 +969,8 @@ __device__ __forceinline__ void initialize_barriers(uint32 base) {
 //   page_table_stride   entries from one sequence to the next
 //   key_page_rows       rows from one page to the next, by the stride of a row
 //   value_page_rows     rows from one page to the next, by the stride of a row
-//   tickets             zeros, one a CTA; zero again after the launch
-//   partials            partial results, two a CTA
+//   tickets             zeros, 3 a CTA; zero again after the launch
+//   partials            partial results, 4 a CTA
 //   batch               batches
 //   key_heads           key heads
 //   heads_per_key_head  query heads that share a key head
@@ -938,6 +1016,10 @@ extern "C" __global__ void __launch_bounds__(kNumThreads, 1)
   const int32 warp = __shfl_sync(0xffffffffu, threadIdx.x / 32, 0);  // uniform
   const Problem problem{batch, key_heads, heads_per_key_head, query_rows, key_rows, tiles_per_head,
                         key_lengths, page_table, page_table_stride, key_page_rows, value_page_rows};
+  if (warp == kNumConsumerWarps) {
+    prefetch_tensor_map(key_map);
+    prefetch_tensor_map(value_map);
+  }
   if (threadIdx.x == 0) {
     initialize_barriers(base);
     fence_mbarrier_init();
