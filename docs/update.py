@@ -121,7 +121,12 @@ def _values(node: dict[str, Any], schema: dict[str, Any]) -> str:
         return _values(schema["$defs"][node["$ref"].rpartition("/")[2]], schema)
     alternatives = node.get("anyOf") or node.get("oneOf")
     if alternatives:
-        words = [_values(item, schema) for item in alternatives if item.get("type") != "null"]
+        words = [
+            item["description"] if item.get("type") == "string" and "description" in item
+            else _values(item, schema)
+            for item in alternatives
+            if item.get("type") != "null"
+        ]  # fmt: skip
         return " or ".join(words)
     if "const" in node:
         return f"`{_yaml(node['const'])}`"

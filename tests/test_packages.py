@@ -22,8 +22,10 @@ MAX_LINES = 400
 AXES = {"epilogues", "key_sources", "masks", "scores"}
 """What configs combine freely."""
 MAY_IMPORT = {
-    **{package: set() for package in AXES},
-    "config": AXES,
+    "expressions": set(),
+    **{package: set() for package in AXES - {"masks"}},
+    "masks": {"expressions"},
+    "config": {"expressions", *AXES},
     "designs": {"config", *AXES},
     "render": {"designs", "config", *AXES},
     "toolchain": {"render", "designs", "config", *AXES},

@@ -29,6 +29,7 @@ SIMILARITY = 0.5
 _DISCRIMINATORS = ("kernel", "arch")
 _PATTERNS = {
     r"^[a-z][a-z0-9_]*$": "a name of lower-case letters, digits and _ that begins with a letter",
+    r"[^A-Za-z0-9_]": "a condition such as 'key <= query'",
     r"^[a-z](?:_?[a-z0-9])*$": "lower-case letters, digits and single _ that begin a C name",
 }
 

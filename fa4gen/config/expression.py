@@ -14,6 +14,7 @@ from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
 from fa4gen.config.expression_values import as_float32, check_constants, value_at
+from fa4gen.expressions.text import tidy
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -26,7 +27,6 @@ MAX_NODES = 60
 MAX_WRITTEN = 400
 """Names and numbers in the C++ text, where some functions name their argument twice."""
 _OPERATORS = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/"}
-_BLANKS = re.compile(r"[ \t\r\n]+")
 _NUMBER = re.compile(r"(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 _TRIED = (-4096.0, -64.0, -3.0, -1.0, -0.5, 0.0, 0.25, 1.0, 2.5, 7.0, 64.0, 4096.0)
 """Values of x for one of which, at least, an activation has to give a number."""
@@ -56,8 +56,7 @@ class Expression:
 
 def parse_expression(text: str) -> Expression:
     """Check an activation. ValueError says what is wrong with it, where, and what is possible."""
-    text = _BLANKS.sub(" ", text).strip(" ")
-    _check_characters(text)
+    text = tidy(text, "an activation", MAX_LENGTH)
     try:
         body = _body(text)
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
@@ -80,26 +79,6 @@ def parse_expression(text: str) -> Expression:
             f"{_TRIED[-1]:g}"
         )
     return Expression(text)
-
-
-def _check_characters(text: str) -> None:
-    """Refuse what Python's parser would ignore, or would take for something else."""
-    if len(text) > MAX_LENGTH:
-        raise ValueError(
-            f"{text[:MAX_LENGTH]!r}... is too long: {len(text)} characters, at most {MAX_LENGTH}"
-        )
-    for place, character in enumerate(text, 1):
-        if not " " <= character <= "~":
-            code = f"U+{ord(character):04X}"
-            raise ValueError(
-                f"character {place} of {text!r} is {code}, which is not an ASCII character"
-            )
-        if character in "#\\;":
-            what = {"#": "begins a comment", "\\": "joins lines", ";": "ends a statement"}
-            raise ValueError(
-                f"character {place} of {text!r}: {character} {what[character]}, which is not "
-                "possible in an activation"
-            )
 
 
 def _refusal(node: ast.expr, message: str) -> ValueError:

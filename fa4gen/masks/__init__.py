@@ -6,12 +6,16 @@ entry; see ``mask``.
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pydantic import Discriminator, Tag
+from pydantic import AfterValidator, Discriminator, Field, Tag
 
+from fa4gen.expressions.parse import MAX_LENGTH
 from fa4gen.masks.causal import Causal
 from fa4gen.masks.chunked import Chunked, ChunkedValue
+from fa4gen.masks.expression import ExpressionMask, parse_mask
+from fa4gen.masks.named import named_mask
 from fa4gen.masks.none import NoMask
 from fa4gen.masks.sliding_window import SlidingWindow, SlidingWindowValue
 from fa4gen.strict import WORD, branch_by_key
@@ -25,6 +29,7 @@ __all__ = [
     "MASKS",
     "Causal",
     "Chunked",
+    "ExpressionMask",
     "MaskValue",
     "NoMask",
     "SlidingWindow",
@@ -34,21 +39,44 @@ __all__ = [
 ]
 
 MASKS: tuple[type[Mask], ...] = (NoMask, Causal, SlidingWindow, Chunked)
-"""In the order of their numbers in a vendored folder: a new one goes last."""
+"""Those with a name, in the order of their numbers in a vendored folder: a new one goes last."""
+EXPRESSION = "expression"
+_branch = branch_by_key("sliding_window", "chunked")
+
+
+def _kind_of_value(value: Any) -> str | None:
+    """Return the branch of a value; a text that is not one word is a condition."""
+    is_condition = isinstance(value, str) and re.search(NOT_A_WORD, value)
+    return EXPRESSION if is_condition else _branch(value)
+
+
+NOT_A_WORD = r"[^A-Za-z0-9_]"
 MaskValue = Annotated[
     Annotated[Literal["none", "causal"], Tag(WORD)]
     | Annotated[SlidingWindowValue, Tag("sliding_window")]
-    | Annotated[ChunkedValue, Tag("chunked")],
-    Discriminator(branch_by_key("sliding_window", "chunked")),
+    | Annotated[ChunkedValue, Tag("chunked")]
+    | Annotated[
+        str,
+        Field(
+            pattern=NOT_A_WORD,
+            max_length=MAX_LENGTH,
+            description='a condition on query and key, such as "key <= query or key < 256"',
+        ),
+        AfterValidator(lambda text: parse_mask(text).name),
+        Tag(EXPRESSION),
+    ],
+    Discriminator(_kind_of_value),
 ]
-"""What a config says: a word, or a mapping with one key."""
+"""What a config says: a word, a mapping with one key, or a condition on query and key."""
 
 
 def mask_of(value: MaskValue) -> Mask:
-    """Return the mask of a config's value."""
+    """Return the mask of a config's value; a condition that means a named mask is that one."""
     if not isinstance(value, str):
         return value.mask()
-    return {"none": NoMask(), "causal": Causal()}[value]
+    if value in ("none", "causal"):
+        return {"none": NoMask(), "causal": Causal()}[value]
+    return named_mask(parse_mask(value))
 
 
 def mask_numbers() -> tuple[str, ...]:
@@ -58,5 +86,7 @@ def mask_numbers() -> tuple[str, ...]:
 
 def mask_in(facts: Mapping[str, Any]) -> Mask:
     """Return the mask of recorded results, which hold its name as ``mask`` and its numbers."""
-    kind = next(kind for kind in MASKS if kind.name == facts["mask"])
+    kind = next((kind for kind in MASKS if kind.name == facts["mask"]), None)
+    if kind is None:
+        return parse_mask(facts["mask"])
     return kind(**{name: facts[name] for name in kind.number_names()})

@@ -1,10 +1,11 @@
-"""What a mask is: the interval of keys that each query row sees.
+"""What a mask is: the interval of keys that each query row sees, and which of them it sees.
 
 A row's position is the key on its diagonal: row + key_rows - query_rows, so that the last row and
 the last key meet. It is negative where there are more rows than keys. A mask says which keys a
 position sees, from ``first`` to ``last``; neither end may decrease from one position to the next.
-Everything else is derived: the blocks of keys that a tile sees, the blocks that need the mask, the
-keys to hide in them, the pairs that are left.
+Where a row does not see all of them, ``TEST`` says which. Everything else is derived: the blocks
+of keys that a tile sees, the blocks that need the mask, the keys to hide in them, the pairs that
+are left.
 
 An entry defines it twice, side by side: in Python for the reference, and in C for kernels and for
 the self-test of a vendored folder.
@@ -57,6 +58,12 @@ class Mask:
     """Numbers in FIRST and LAST that are the same for all masks of the kind."""
     IN_ORDER: ClassVar[bool] = False
     """Later rows see more keys: tiles are processed from the last to the first."""
+    TEST: ClassVar[str | None] = None
+    """C for whether position ``{query}`` sees ``{key}``; None where it sees all from first to
+    last."""
+    CERTAIN: ClassVar[str | None] = None
+    """C for whether ``{first_query}`` to ``{last_query}`` see all of ``{first_key}`` to
+    ``{last_key}`` that TEST is about; it may be false where they do."""
 
     def first(self, position: Any) -> Any:
         """Return the first key that a position sees, which may be below 0; not without FIRST.
@@ -68,6 +75,26 @@ class Mask:
     def last(self, position: Any) -> Any:
         """Return the last key that a position sees, maybe past the keys; not without LAST."""
         raise NotImplementedError
+
+    def sees_within(self, position: Any, key: Any, xp: Any) -> Any:
+        """Return TEST for arrays of positions and keys that broadcast; ``xp`` is their module."""
+        del position, key, xp
+        return True
+
+    def sees_all(self, positions: range, keys: range) -> bool:
+        """Return CERTAIN."""
+        del positions, keys
+        return True
+
+    @property
+    def floor_functions(self) -> tuple[str, ...]:
+        """Functions of a kernel that its C calls: divisions that round down."""
+        return ()
+
+    @property
+    def explained(self) -> tuple[str, ...]:
+        """What a kernel makes of it, for ``fa4gen explain``; empty where the name says it."""
+        return ()
 
     @property
     def words(self) -> str:
@@ -145,6 +172,17 @@ class Mask:
         """Return C of a kernel for the last key that ``position`` sees."""
         assert self.LAST is not None
         return self.in_c(self.LAST, position)
+
+    def sees_key(self, query: str, key: str) -> str:
+        """Return C of a kernel for TEST."""
+        assert self.TEST is not None
+        return self.TEST.format(query=query, key=key)
+
+    def sees_block(self, queries: tuple[str, str], keys: tuple[str, str]) -> str:
+        """Return C of a kernel for CERTAIN, of the first and the last query and key."""
+        assert self.CERTAIN is not None
+        ends = {"first_query": queries[0], "last_query": queries[1]}
+        return self.CERTAIN.format(first_key=keys[0], last_key=keys[1], **ends)
 
     def bounds(self, position: Any, key_rows: int) -> tuple[Any, Any]:
         """Return the first key that a position sees and one past the last, within the keys.

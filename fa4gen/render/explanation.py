@@ -34,6 +34,7 @@ def explain(plan: Plan, loaded: LoadedConfig) -> list[Section]:
     return [
         Section(f"{plan.entry_point}: {plan.kernel} for {plan.arch}", plan.summary),
         _values(plan, loaded),
+        *(Section(title, lines) for title, lines in plan.explained),
         *_shared_memory(plan),
         *_tensor_memory(plan),
         *_barriers(plan),

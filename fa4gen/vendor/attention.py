@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from fa4gen.errors import ConfigError, Problem
-from fa4gen.masks import mask_numbers
+from fa4gen.masks import ExpressionMask, mask_numbers
 from fa4gen.runtime.arguments import DESCALES, Arguments, largest_row_count
 from fa4gen.runtime.schedule import ProblemSize, in_groups, plan_schedule
 from fa4gen.scores import score_numbers
@@ -44,6 +44,14 @@ class AttentionFamily:
                     "pack_heads: true: the C launcher does not launch decode kernels yet",
                     remedy="call the kernel by fa4gen.load, or leave out pack_heads",
                     key="pack_heads",
+                )
+            )
+        if isinstance(plan.mask, ExpressionMask):
+            raise ConfigError(
+                Problem(
+                    f"mask: {plan.mask.name}: the C self-test has no reference for conditions yet",
+                    remedy="call the kernel by fa4gen.load, or use a mask with a name",
+                    key="mask",
                 )
             )
         if plan.sinks:

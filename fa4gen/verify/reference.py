@@ -87,11 +87,12 @@ def exact_attention(
         scores = problem.score.exact(scores, xp)
         scores[block.hidden] = -xp.inf
         sink = -math.inf if sinks is None else float(sinks[block.head])
-        largest = xp.maximum(scores.max(axis=1, keepdims=True), sink)
+        largest = _finite(xp.maximum(scores.max(axis=1, keepdims=True), sink), xp)
         weights = xp.exp(scores - largest)
         total = weights.sum(axis=1, keepdims=True) + xp.exp(sink - largest)
-        out[block.out_index] = (weights @ v) / total * block.value_descale
-        lse[block.lse_index] = (largest + xp.log(total))[:, 0]
+        out[block.out_index] = (weights @ v) / _nonzero(total, xp) * block.value_descale
+        with np.errstate(divide="ignore"):  # -inf of rows that see no key
+            lse[block.lse_index] = (largest + xp.log(total))[:, 0]
     return AttentionResult(out, lse)
 
 
@@ -124,12 +125,16 @@ def rounded_attention(
         scores, scale = problem.score.rounded(scores, scale, xp)
         scores *= np.float32(scale * log2_e)
         scores[block.hidden] = -xp.inf
-        stale = scores.max(axis=1, keepdims=True) - xp.asarray(lags[block.lse_index])[:, None]
+        stale = (
+            _finite(scores.max(axis=1, keepdims=True), xp)
+            - xp.asarray(lags[block.lse_index])[:, None]
+        )
         stale -= shift
         weights = xp.exp2(scores - stale)
         total = weights.sum(axis=1, keepdims=True)
-        block_out = (round_to(weights, precision.dtype, xp) @ block.value) / total
-        total_log2 = stale + xp.log2(total)
+        block_out = round_to(weights, precision.dtype, xp) @ block.value / _nonzero(total, xp)
+        with np.errstate(divide="ignore"):  # -inf of rows that see no key
+            total_log2 = stale + xp.log2(total)
         if sinks is not None:
             sink = np.float32(sinks[block.head] * np.float32(log2_e))
             with np.errstate(over="ignore"):  # a sink so large leaves 0
@@ -182,6 +187,8 @@ def _blocks(
         hidden = (columns < xp.asarray(first[rows])[:, None]) | (
             columns >= xp.asarray(end[rows])[:, None]
         )
+        position = xp.arange(rows.start, rows.stop)[:, None] + (key_rows - query_rows)
+        hidden |= xp.logical_not(problem.mask.sees_within(position, columns, xp))
         for batch in range(batches):
             for head in range(query_heads):
                 key_head = head * key_heads // query_heads
@@ -199,6 +206,16 @@ def _blocks(
                     (batch, rows, head),
                     (batch, head, rows),
                 )
+
+
+def _finite(largest: Any, xp: Any) -> Any:
+    """Return the maxima of rows; 0 for rows of which the mask leaves no score."""
+    return xp.where(xp.isneginf(largest), xp.zeros_like(largest), largest)
+
+
+def _nonzero(total: Any, xp: Any) -> Any:
+    """Return sums to divide by."""
+    return xp.where(total == 0, xp.ones_like(total), total)
 
 
 def _lse_of_no_key(query: Any, sinks: Floats | None, xp: Any, dtype: Any) -> Any:

@@ -32,7 +32,14 @@ def _count(plan: AttentionPlan, rows: int, keys: int, counts: dict[str, int]) ->
         low_last, high_last = _seen(plan, last_row, rows, keys)
         for start in range(0, keys, n):
             end = start + n - 1
-            if low_last <= start and end <= high_first:
+            if (
+                low_last <= start
+                and end <= high_first
+                and plan.mask.sees_all(
+                    range(first_row + keys - rows, last_row + 1 + keys - rows),
+                    range(start, end + 1),
+                )
+            ):
                 counts["full"] += 1
             elif start > high_last or end < low_first:
                 counts["empty"] += 1

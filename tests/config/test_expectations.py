@@ -33,7 +33,11 @@ def expected() -> Expectations:
     ("key", "words"),
     [
         ("depth", "64, 96, 128, 192, 256 or 512"),
-        ("mask", "none, causal, {sliding_window: ...} or {chunked: ...}"),
+        (
+            "mask",
+            "none, causal, {sliding_window: ...}, {chunked: ...} or a condition such as "
+            "'key <= query' (400 characters at most)",
+        ),
         ("BM", "64, 128, 192 or auto"),
         ("BN", "a multiple of 16 from 16 to 256 or auto"),
         ("softcap", "a number from 0.0001 to 10000.0 or null"),

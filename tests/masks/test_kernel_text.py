@@ -12,7 +12,7 @@ from tests.masks.kernel_text import COMPILER, build_mask
 
 pytestmark = pytest.mark.skipif(COMPILER is None, reason="needs a host compiler for C++")
 DESIGNS = {
-    "hopper": {"arch": "sm_90a", "dtype": "bf16", "depth": 128},
+    "hopper": {"arch": "sm_90a", "dtype": "bf16", "depth": 128, "BN": 96},
     "hopper depth 512": {"arch": "sm_90a", "dtype": "bf16", "depth": 512, "cta_group": 2},
     "blackwell": {"arch": "sm_100a", "dtype": "bf16", "depth": 128},
     "blackwell depth 512": {"arch": "sm_100a", "dtype": "bf16", "depth": 512, "cta_group": 2},

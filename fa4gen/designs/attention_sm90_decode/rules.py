@@ -58,3 +58,11 @@ def broken_rules(config: AttentionConfig) -> Iterator[Fault]:
             keys=("batching", "pack_heads"),
             remedies=([{"batching": "dense"}], [{"pack_heads": False}]),
         )
+    if config.resolved_mask.TEST is not None:
+        yield Fault(
+            kind="tested mask of packed heads",
+            message=f"mask: {config.resolved_mask.name} hides keys between the first and the last "
+            "that a row sees, which pack_heads does not support yet",
+            keys=("mask", "pack_heads"),
+            remedies=([{"pack_heads": False}],),
+        )

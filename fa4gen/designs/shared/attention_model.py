@@ -57,6 +57,12 @@ class AttentionPlan(KernelPlan):
     """The keys of each sequence that count are read on the device."""
 
     @property
+    def explained(self) -> tuple[tuple[str, tuple[str, ...]], ...]:
+        """See KernelPlan."""
+        lines = self.mask.explained
+        return ((f"Mask: {self.mask.words}", lines),) if lines else ()
+
+    @property
     def query_source(self) -> KeySource:
         """Where the query rows of a sequence are."""
         return query_source_of(self.batching)

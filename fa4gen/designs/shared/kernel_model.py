@@ -75,6 +75,11 @@ class KernelPlan:
         raise NotImplementedError
 
     @property
+    def explained(self) -> tuple[tuple[str, tuple[str, ...]], ...]:
+        """Sections of ``fa4gen explain`` on what the config says in a language: title, lines."""
+        return ()
+
+    @property
     def is_paged(self) -> bool:
         """Whether a warp copies rows of pages together, where one thread copies what is dense."""
         return False

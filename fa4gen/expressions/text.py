@@ -1,0 +1,31 @@
+"""What every expression's text must keep to before Python's parser reads it."""
+
+from __future__ import annotations
+
+import re
+
+_BLANKS = re.compile(r"[ \t\r\n]+")
+_NOT_POSSIBLE = {"#": "begins a comment", "\\": "joins lines", ";": "ends a statement"}
+
+
+def tidy(text: str, what: str, most: int) -> str:
+    """Return the text with single blanks.
+
+    Raises ValueError for more than ``most`` characters, and for those that Python's parser would
+    ignore or take for something else; ``what`` is the expression's name, such as "an activation".
+    """
+    text = _BLANKS.sub(" ", text).strip(" ")
+    if len(text) > most:
+        raise ValueError(f"{text[:most]!r}... is too long: {len(text)} characters, at most {most}")
+    for place, character in enumerate(text, 1):
+        if not " " <= character <= "~":
+            code = f"U+{ord(character):04X}"
+            raise ValueError(
+                f"character {place} of {text!r} is {code}, which is not an ASCII character"
+            )
+        if character in _NOT_POSSIBLE:
+            raise ValueError(
+                f"character {place} of {text!r}: {character} {_NOT_POSSIBLE[character]}, which is "
+                f"not possible in {what}"
+            )
+    return text

@@ -1,0 +1,210 @@
+"""A mask that a config writes as a condition on query and key, such as ``key <= query``."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from fa4gen.expressions import c_text, exact
+from fa4gen.expressions.arrays import Arrays
+from fa4gen.expressions.c_text import FLOOR_DIVIDE, FLOOR_REMAINDER, C, Rank
+from fa4gen.expressions.intervals import Interval, Intervals
+from fa4gen.expressions.parse import Language, parse_condition
+from fa4gen.expressions.tree import Number, evaluate, parts
+from fa4gen.masks.hull import KEY, QUERY, Hull, hull_of, left_to_test, width_of
+from fa4gen.masks.mask import Mask
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from fa4gen.expressions.tree import Node
+
+MOST_ROWS = 2**28
+"""Of queries and of keys: so that small multiples of an index fit 32 bits."""
+LANGUAGE = Language(
+    "a mask",
+    "key <= query and query - key < 128",
+    {QUERY: Interval(-MOST_ROWS, MOST_ROWS), KEY: Interval(0, MOST_ROWS)},
+)
+"""A query's index is that of the key on its diagonal, as in all masks; see ``mask``."""
+PAIRS_AT_ONCE = 1 << 22
+LARGEST_EDGE = 4096
+"""Keys: verify's problems reach past numbers of a condition up to this."""
+
+
+@dataclass(frozen=True)
+class ExpressionMask(Mask):
+    """A row sees the keys for which the condition holds; ``name`` is its text."""
+
+    name: str = field(default="")
+
+    WORD: ClassVar[str] = "expression"
+    MEANING: ClassVar[str] = ""
+
+    @cached_property
+    def tree(self) -> Node:
+        """The condition."""
+        return parse_condition(self.name, LANGUAGE)[1]
+
+    @cached_property
+    def hull(self) -> Hull:
+        """The interval of keys that each query sees, as far as the condition gives one."""
+        return hull_of(self.tree)
+
+    @cached_property
+    def tested(self) -> Node | None:
+        """What of the condition the hull does not say."""
+        return left_to_test(self.tree)
+
+    @cached_property
+    def FIRST(self) -> str | None:  # type: ignore[override]  # noqa: N802
+        """See Mask."""
+        return _bound_in_c(self.hull.first)
+
+    @cached_property
+    def LAST(self) -> str | None:  # type: ignore[override]  # noqa: N802
+        """See Mask."""
+        return _bound_in_c(self.hull.last)
+
+    @property
+    def IN_ORDER(self) -> bool:  # type: ignore[override]  # noqa: N802
+        """See Mask."""
+        return self.hull.last is not None and self.hull.first is None
+
+    @cached_property
+    def TEST(self) -> str | None:  # type: ignore[override]  # noqa: N802
+        """See Mask."""
+        if self.tested is None:
+            return None
+        key = C("{key}", least=0)
+        found: C = evaluate(self.tested, {QUERY: C("{query}"), KEY: key}, c_text)
+        return found.text
+
+    @cached_property
+    def CERTAIN(self) -> str | None:  # type: ignore[override]  # noqa: N802
+        """See Mask."""
+        if self.tested is None:
+            return None
+        rectangle = {
+            QUERY: Interval(C("{first_query}"), C("{last_query}")),
+            KEY: Interval(C("{first_key}", least=0), C("{last_key}", least=0)),
+        }
+        found: C = evaluate(self.tested, rectangle, Intervals(c_text)).certain
+        return found.text
+
+    @property
+    def explained(self) -> tuple[str, ...]:
+        """See Mask."""
+        query = {"position": "query"}
+        ends = [
+            f"{word} {bound.format(**query)}"
+            for word, bound in (("from", self.FIRST), ("to", self.LAST))
+            if bound is not None
+        ]
+        rows = [f"a query sees keys {' '.join(ends)}: blocks of others are not loaded"]
+        if not ends:
+            rows = [
+                "neither end of a query's keys follows from the condition: no block is left out"
+            ]
+        if self.TEST is not None and self.CERTAIN is not None:
+            names = {one: one for one in ("query", "key", "first_query", "last_query",
+                                          "first_key", "last_key")}  # fmt: skip
+            rows += [
+                f"each score is kept if {self.TEST.format(**names)}",
+                f"not tested in blocks where {self.CERTAIN.format(**names)}",
+            ]
+        return tuple(rows)
+
+    @property
+    def floor_functions(self) -> tuple[str, ...]:
+        """See Mask."""
+        text = " ".join(one or "" for one in (self.FIRST, self.LAST, self.TEST, self.CERTAIN))
+        return tuple(name for name in (FLOOR_DIVIDE, FLOOR_REMAINDER) if f"{name}(" in text)
+
+    def first(self, position: Any) -> Any:
+        """See Mask."""
+        assert self.hull.first is not None
+        return _bound(self.hull.first, position)
+
+    def last(self, position: Any) -> Any:
+        """See Mask."""
+        assert self.hull.last is not None
+        return _bound(self.hull.last, position)
+
+    def sees_within(self, position: Any, key: Any, xp: Any) -> Any:
+        """See Mask."""
+        return evaluate(self.tree, {QUERY: position, KEY: key}, Arrays(xp))
+
+    def sees_all(self, positions: range, keys: range) -> bool:
+        """See Mask."""
+        rectangle = {
+            QUERY: Interval(positions[0], positions[-1]),
+            KEY: Interval(keys[0], keys[-1]),
+        }
+        if self.tested is None:
+            return True
+        return bool(evaluate(self.tested, rectangle, Intervals(exact)).certain)
+
+    @property
+    def reach(self) -> int:
+        """See Mask: what is left of 32 bits above MOST_ROWS."""
+        return 2**31 - 1 - MOST_ROWS
+
+    @property
+    def span(self) -> int | None:
+        """See Mask."""
+        return width_of(self.hull)
+
+    def pairs(self, rows: int) -> float:
+        """See Mask."""
+        import numpy as np  # not with the module: rendering does without
+
+        keys, step = np.arange(rows), max(1, PAIRS_AT_ONCE // max(rows, 1))
+        return float(
+            sum(
+                int(np.count_nonzero(self.sees_within(keys[i : i + step, None], keys, np)))
+                for i in range(0, rows, step)
+            )
+        )
+
+    def sizes(self) -> Iterator[tuple[int, int]]:
+        """Yield more keys and fewer than rows, and rows around each number of the condition."""
+        yield from self.small_sizes()
+        yield 700, 1500
+        yield 1300, 650
+        for number in self._numbers():
+            yield number + 130, number + 130
+            yield 300, 2 * number + 77
+
+    def small_sizes(self) -> Iterator[tuple[int, int]]:
+        """Yield more keys than rows, rows before the first key, keys past each number."""
+        yield 70, 400
+        yield 300, 190
+        for number in self._numbers():
+            yield 70, number + 101
+
+    def _numbers(self) -> tuple[int, ...]:
+        """Return the numbers of the condition at which a problem of common size may differ."""
+        found = {one.value for one in parts(self.tree) if isinstance(one, Number)}
+        return tuple(sorted(one for one in found if 16 <= one <= LARGEST_EDGE))
+
+
+def parse_mask(text: str) -> ExpressionMask:
+    """Return the mask of a condition; ValueError says what is wrong with it."""
+    return ExpressionMask(parse_condition(text, LANGUAGE)[0])
+
+
+def _bound_in_c(bound: Node | None) -> str | None:
+    if bound is None:
+        return None
+    found: C = evaluate(bound, {QUERY: C("{position}", Rank.SUM)}, c_text)
+    return found.text
+
+
+def _bound(bound: Node, position: Any) -> Any:
+    if isinstance(position, int):
+        return evaluate(bound, {QUERY: position}, exact)
+    import numpy as np
+
+    return evaluate(bound, {QUERY: position}, Arrays(np)) + 0 * position

@@ -1,0 +1,26 @@
+"""Masks that the C of a vendored folder cannot judge are refused."""
+
+from __future__ import annotations
+
+import pytest
+
+from fa4gen.config.load import load_mapping
+from fa4gen.designs.build import build_plan
+from fa4gen.errors import ConfigError
+from fa4gen.vendor.family import family_of
+
+CONFIG = {"kernel": "attention", "arch": "sm_90a", "dtype": "bf16", "depth": 128}
+
+
+def refuse(mask: str) -> None:
+    plan = build_plan(load_mapping({**CONFIG, "mask": mask}, "kernel").config)
+    family_of(plan).refuse(plan)
+
+
+def test_a_condition_without_a_name_is_refused() -> None:
+    with pytest.raises(ConfigError, match="has no reference for conditions yet"):
+        refuse("key <= query or key < 16")
+
+
+def test_a_condition_that_means_a_named_mask_is_taken() -> None:
+    refuse("key <= query")
