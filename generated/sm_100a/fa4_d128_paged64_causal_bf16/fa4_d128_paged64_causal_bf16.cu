@@ -139,12 +139,6 @@ struct BlockRange {
   __device__ __forceinline__ bool empty() const { return begin >= end; }
 };
 
-// Rows and keys of a role's own problem become those of the tile's sequence.
-__device__ __forceinline__ void take_lengths(Problem& problem, const Tile& tile) {
-  problem.query_rows = tile.query_rows;
-  problem.key_rows = tile.key_rows;
-}
-
 // The blocks that any of these query rows sees. Loader and consumers count with this one function.
 __device__ __forceinline__ BlockRange visible_blocks(const Problem& problem, int32 first_row,
                                                      int32 num_rows) {
@@ -158,14 +152,6 @@ __device__ __forceinline__ BlockRange visible_blocks(const Problem& problem, int
 // The blocks that the CTA loads for this tile.
 __device__ __forceinline__ BlockRange blocks_of_tile(const Problem& problem, const Tile& tile) {
   return visible_blocks(problem, tile.first_row, kBM);
-}
-
-// A tile that the loader has written to a slot of shared memory.
-__device__ __forceinline__ Tile read_tile(uint32 slot) {
-  Tile tile;
-  load_shared_words_4(slot + 16, tile.query_begin, tile.query_rows, tile.key_begin, tile.key_rows);
-  load_shared_words_3(slot, tile.first_row, tile.head, tile.batch);
-  return tile;
 }
 
 // ---- shared memory: 230724 bytes, from a base aligned to 1024 ----
@@ -473,6 +459,20 @@ __device__ __forceinline__ Tile tile_or_none(const Problem& problem, int32 index
   const int32 num_tiles = listed * problem.query_heads;
   if (index < num_tiles) tile = tile_at(problem, index);
   return tile;
+}
+
+// A tile that the loader has written to a slot of shared memory.
+__device__ __forceinline__ Tile read_tile(uint32 slot) {
+  Tile tile;
+  load_shared_words_4(slot + 16, tile.query_begin, tile.query_rows, tile.key_begin, tile.key_rows);
+  load_shared_words_3(slot, tile.first_row, tile.head, tile.batch);
+  return tile;
+}
+
+// Rows and keys of a role's own problem become those of the tile's sequence.
+__device__ __forceinline__ void take_lengths(Problem& problem, const Tile& tile) {
+  problem.query_rows = tile.query_rows;
+  problem.key_rows = tile.key_rows;
 }
 
 __device__ __forceinline__ void run_loader(uint32 base, Problem problem,
