@@ -95,7 +95,7 @@ MUTANTS: dict[str, tuple[dict[str, Any], Change]] = {
     "page of the first part": (PAGED, Change(r"rows\(kBK1 \+ row\)", "rows(row)")),
     "page of the leader": (PAGED, Change(r"rows\(rank \* kLoadedRows \+ row\)", "rows(row)")),
     "page of the block before": (
-        PAGED, Change(r"places\.keys\.look_up\(block - 1\)", "places.keys.page"),
+        PAGED, Change(r"page_before\(places\.keys, block\)", "places.keys.page"),
     ),
     "row of another sequence": (
         PAGED, Change(r"(static_cast<int64>\(tile\.key_begin)\)", r"\1 ^ 1)"),
