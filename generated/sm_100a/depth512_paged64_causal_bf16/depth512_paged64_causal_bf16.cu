@@ -316,6 +316,11 @@ __device__ __forceinline__ void load_pages(uint32 destination, const TensorMap& 
 }
 static_assert(kLoadedRows == kBK1, "Parts of keys and of values have as many rows.");
 
+// The page of a lane's rows in the block before, all of whose keys are the sequence's.
+__device__ __forceinline__ int32 page_before(const PageRows& rows, int32 block) {
+  return block > 0 ? rows.table[((block - 1) * kBN + rows.first) / kPageSize] : 0;
+}
+
 struct Loader {
   uint32 base;
   const TensorMap& query_map;
@@ -349,7 +354,7 @@ struct Loader {
                                             Pages& places, bool with_query) {
     constexpr uint32 kQueryPartBytes = kQueryBytes / kNumQkStages;
     constexpr int32 kPanels = kBK0 / kPanelColumns;
-    const int32 next_page = block > 0 ? places.keys.look_up(block - 1) : 0;
+    const int32 next_page = page_before(places.keys, block);
 #pragma unroll 1
     for (int32 part = 0; part < kNumQkStages; ++part) {
       uint32 slot, full;
@@ -373,7 +378,7 @@ struct Loader {
     int32 next_pages[kNumPvStages];
 #pragma unroll
     for (int32 part = 0; part < kNumPvStages; ++part)
-      next_pages[part] = block > 0 ? places.values[part].look_up(block - 1) : 0;
+      next_pages[part] = page_before(places.values[part], block);
 #pragma unroll
     for (int32 i = 0; i < 2 * kNumPvStages; ++i) {
       const int32 half = i / kNumPvStages, part = i % kNumPvStages;
