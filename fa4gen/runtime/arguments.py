@@ -171,7 +171,7 @@ def check_arguments(plan: AttentionPlan, arguments: Arguments) -> CheckedArgumen
         views = {name: swap_rows_and_heads(view) for name, view in views.items()}
     problems = [*_check_types(plan, views), *_check_shapes(plan, views, arguments.layout)]
     problems += check_lse(plan, arguments.lse, views["query"])
-    problems += check_tables(plan, arguments.tables, views["query"])
+    problems += check_tables(plan, arguments.tables, views["query"], largest_row_count(plan))
     sequences = sequences_of(plan, arguments.tables, views["query"])
     problems += check_descales(plan, arguments.descales, views["query"], views["key"], sequences)
     problems += check_sinks(plan, arguments.sinks, views["query"])

@@ -18,9 +18,11 @@ INT32_BYTES = 4
 
 
 def check_tables(
-    plan: AttentionPlan, tables: dict[str, TensorView | None], query: TensorView
+    plan: AttentionPlan, tables: dict[str, TensorView | None], query: TensorView, most_keys: int
 ) -> Iterator[Problem]:
     """Check the arrays by argument name; the query is (batch, rows, heads, depth).
+
+    A sequence may have ``most_keys``, also by the pages that its row of the table has room for.
 
     What they hold is on the GPU and is not checked: offsets must not decrease, and the last one is
     at most the rows of the tensor.
@@ -41,6 +43,11 @@ def check_tables(
             if name == "key_lengths" and most is not None and sequences and sequences > most:
                 remedy = "split the batch"
                 yield wrong(name, f"{sequences} sequences", f"at most {most}", remedy)
+            if name == "page_table" and len(view.shape) == 2 and plan.page_size is not None:
+                most_pages = most_keys // plan.page_size
+                if view.shape[1] > most_pages:
+                    got = f"{view.shape[1]} pages of a sequence"
+                    yield wrong(name, got, f"at most {most_pages}")
 
 
 def _check_table(

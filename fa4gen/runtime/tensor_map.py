@@ -92,14 +92,17 @@ def row_step(view: TensorView) -> int:
 def rows_between(view: TensorView) -> int:
     """Return the rows from one batch, or page, to the next, of ``view`` (batch, rows, ...)."""
     step = row_step(view)
-    return view.strides[0] // step if view.shape[0] > 1 and step else 0
+    return view.strides[0] // step if view.shape[0] > 1 and step and 0 not in view.shape else 0
 
 
 def place_steps(view: TensorView) -> tuple[int, int]:
     """Return the steps of a clipped map of panels from row to row, and from head to head.
 
     A step is the greatest common divisor of both strides: see ``designs.shared.tensor_maps``.
+    Nothing is stepped over where there are no elements, whose strides may be anything.
     """
+    if 0 in view.shape:
+        return 0, 0
     row, head = _clipped_strides(view)
     step = math.gcd(row, head)
     return (row // step, head // step) if step else (0, 0)

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING
 
 from fa4gen.errors import ConfigError, Problem
 from fa4gen.masks import ExpressionMask, mask_numbers
-from fa4gen.runtime.arguments import DESCALES, Arguments, largest_row_count
+from fa4gen.runtime.arguments import DESCALES, OPTIONAL, Arguments, largest_row_count
 from fa4gen.runtime.schedule import ProblemSize, in_groups, plan_schedule
 from fa4gen.scores import score_numbers
 from fa4gen.vendor.fill import attention_args
+from fa4gen.vendor.launcher import ARRAYS
 from fa4gen.vendor.selftest_facts import MULTIPROCESSORS, SelftestFacts, schedule_hash
 
 if TYPE_CHECKING:
@@ -54,24 +55,25 @@ class AttentionFamily:
                     key="mask",
                 )
             )
-        if plan.sinks:
-            raise ConfigError(
-                Problem(
-                    "sinks: true: the C launcher does not pass sinks yet",
-                    remedy="call the kernel by fa4gen.load, or leave out sinks",
-                    key="sinks",
-                )
-            )
 
     def launcher_facts(self, plan: AttentionPlan, facts: LauncherFacts) -> LauncherFacts:
         """See Family."""
+        if plan.tile_list is not None:
+            facts = replace(
+                facts,
+                list_entry=plan.tile_list.entry_point,
+                list_threads=plan.tile_list.threads,
+                list_rows=plan.tile_list.tile_rows,
+                list_parameters=tuple(row.name for row in plan.tile_list.parameters),
+            )
         return replace(
             facts,
             maps=tuple(_with_panels(plan, row) for row in facts.maps),
             ctas_per_tile=plan.ctas_per_tile,
             mixed_tile_heights=plan.mixed_tile_heights,
             grouped=in_groups(plan),
-            has_descales=plan.has_descales,
+            arrays=_arrays(plan),
+            page_size=plan.page_size or 0,
             max_extent=largest_row_count(plan),
             default_scale=plan.depth**-0.5,
             depth=plan.depth,
@@ -130,7 +132,7 @@ class AttentionFamily:
             plan,
             Arguments(
                 views["query"], views["key"], views["value"], views["out"], views.get("lse"),
-                scale, memory.layout, *(views.get(name) for name in DESCALES),
+                scale, memory.layout, *(views.get(name) for name in OPTIONAL),
             ),
         )  # fmt: skip
 
@@ -141,6 +143,14 @@ class AttentionFamily:
         del alpha, beta
         operands = views["query"], views["key"], views["value"], views["out"], views.get("lse")
         return attention_args(plan, Arguments(*operands, plan.depth**-0.5, "bshd"))
+
+
+def _arrays(plan: AttentionPlan) -> int:
+    """Return which of ARRAYS the kernel takes, as bits."""
+    taken = {table.name for table in (*plan.query_source.tables, *plan.key_source.tables)}
+    taken |= set(DESCALES) if plan.has_descales else set()
+    taken |= {"sinks"} if plan.sinks else set()
+    return sum(1 << i for i, name in enumerate(ARRAYS) if name in taken)
 
 
 def _with_panels(plan: AttentionPlan, row: MapFacts) -> MapFacts:

@@ -14,21 +14,7 @@ from fa4gen.scores import score_numbers
 if TYPE_CHECKING:
     from pathlib import Path
 
-REASONS: Final = (
-    "OK", "IS_NULL", "NOT_TAKEN", "MISALIGNED", "BAD_STRIDE", "BAD_EXTENT", "BAD_HEADS",
-    "OVERLAPS", "BAD_VALUE", "TOO_SMALL", "BAD_SIZE", "WRONG_DEVICE", "TOO_MANY_TILES",
-    "NO_KERNEL", "NO_DRIVER", "OLD_DRIVER", "BAD_IMAGE", "MAP_REFUSED",
-)  # fmt: skip
-"""``enum <prefix>_reason``, by number."""
-ARGUMENTS: Final = (
-    "NONE", "QUERY", "KEY", "VALUE", "OUT", "LSE", "QUERY_DESCALE", "KEY_DESCALE", "VALUE_DESCALE",
-    "SOFTMAX_SCALE", "A", "B", "C", "ALPHA", "BETA", "WORKSPACE", "ARGS", "KERNEL", "PREPARED",
-    "PROBLEM", "DEVICE",
-)  # fmt: skip
-"""``enum <prefix>_argument``, by number."""
-DRIVER_ERROR: Final = 0x10000
 WORKSPACE_ALIGNMENT: Final = 16
-ABI_VERSION: Final = 1
 
 _I64 = ctypes.c_int64
 _POINTER = ctypes.c_void_p
@@ -72,6 +58,14 @@ class AttentionArgs(ctypes.Structure):
         ("softmax_scale", ctypes.c_double),
         ("workspace", _POINTER),
         ("workspace_bytes", ctypes.c_size_t),
+        ("sinks", _POINTER),
+        ("query_offsets", _POINTER),
+        ("key_offsets", _POINTER),
+        ("key_lengths", _POINTER),
+        ("page_table", _POINTER),
+        ("page_table_stride", _I64),
+        ("most_pages", _I64),
+        ("pages", _I64),
     )
 
 
@@ -121,6 +115,11 @@ class Problem(ctypes.Structure):
         ("b_n_major", ctypes.c_int),
         ("residual", ctypes.c_int),
         ("activation", ctypes.c_char_p),
+        ("page_size", _I64),
+        ("sinks", ctypes.c_int),
+        ("query_offsets", ctypes.c_int),
+        ("key_offsets", ctypes.c_int),
+        ("key_lengths", ctypes.c_int),
     )
 
 
@@ -212,13 +211,3 @@ class KernelBinding:
         if status:
             raise ValueError(self.library.words(status))
         return space.value.decode()
-
-
-def describe_status(status: int) -> tuple[str, str]:
-    """Return reason and argument of a status, by the names of the header's constants.
-
-    A driver's error gives ("DRIVER_ERROR", its number).
-    """
-    if status >= DRIVER_ERROR:
-        return "DRIVER_ERROR", str(status - DRIVER_ERROR)
-    return REASONS[status % 256], ARGUMENTS[status // 256]

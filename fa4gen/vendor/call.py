@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from fa4gen.errors import Fa4genError, Problem
 from fa4gen.runtime.tensor_view import TensorView
+from fa4gen.runtime.tile_counter import COUNTER_BYTES
 from fa4gen.vendor.binding import Prepared
 from fa4gen.vendor.family import family_of
 from fa4gen.verify.emulator import WORDS
@@ -30,6 +31,12 @@ def make_args(plan: Plan, memory: CaseMemory, addresses: Mapping[str, int]) -> A
         for name, view in memory.views.items()
     }
     return family_of(plan).case_args(plan, views, memory)
+
+
+def counter_bytes(plan: Plan) -> int:
+    """Return how many bytes of a workspace, the first ones, each launch has to leave zero."""
+    has_counter = any(row.name == "tile_counter" for row in plan.parameters)
+    return COUNTER_BYTES if has_counter else 0
 
 
 def call(kernel: KernelBinding, args: Args, stream: int, *, prepared: bool) -> None:

@@ -9,6 +9,8 @@ from __future__ import annotations
 import ctypes
 from typing import TYPE_CHECKING
 
+from fa4gen.runtime.axes import is_packed, swap_rows_and_heads, with_batch
+from fa4gen.runtime.table_arguments import INT32_BYTES
 from fa4gen.vendor.binding import AttentionArgs, GemmArgs, Matrix, Tensor
 
 if TYPE_CHECKING:
@@ -18,37 +20,46 @@ if TYPE_CHECKING:
     from fa4gen.runtime.gemm_arguments import GemmArguments
     from fa4gen.runtime.tensor_view import TensorView
 
-BSHD = ("batch", "rows", "heads")
-
 
 def attention_args(plan: AttentionPlan, arguments: Arguments) -> AttentionArgs:
     """Return the struct of a call; ``workspace`` is left empty. ValueError without an output.
 
     A softmax scale of 0, which stands for the default in C, is not one that Python takes.
     """
-    axes = dict(zip(BSHD, (0, 1, 2) if arguments.layout == "bshd" else (0, 2, 1), strict=True))
     if arguments.out is None:
         raise ValueError("no output")
 
+    def in_order(name: str, view: TensorView) -> TensorView:
+        """As (batch, rows, heads, depth)."""
+        view = with_batch(view) if is_packed(plan, name) else view
+        return view if arguments.layout == "bshd" else swap_rows_and_heads(view)
+
     def tensor(view: TensorView, element_bytes: int) -> Tensor:
-        strides = (_elements(view.strides[axes[axis]], element_bytes) for axis in BSHD)
+        strides = (_elements(stride, element_bytes) for stride in view.strides[:3])
         return Tensor(view.pointer, *strides)
 
-    query, key = arguments.query, arguments.key
+    query, key = in_order("query", arguments.query), in_order("key", arguments.key)
+    value, out = in_order("value", arguments.value), in_order("out", arguments.out)
+    offsets, table = arguments.query_offsets, arguments.page_table
     args = AttentionArgs(
         struct_size=ctypes.sizeof(AttentionArgs),
-        batch=query.shape[0],
-        query_rows=query.shape[axes["rows"]],
-        key_rows=key.shape[axes["rows"]],
-        query_heads=query.shape[axes["heads"]],
-        key_heads=key.shape[axes["heads"]],
+        batch=query.shape[0] if offsets is None else offsets.shape[0] - 1,
+        query_rows=query.shape[1],
+        key_rows=key.shape[1],
+        query_heads=query.shape[2],
+        key_heads=key.shape[2],
         query=tensor(query, plan.element_bytes),
         key=tensor(key, plan.element_bytes),
-        value=tensor(arguments.value, plan.element_bytes),
-        out=tensor(arguments.out, plan.out_element_bytes),
+        value=tensor(value, plan.element_bytes),
+        out=tensor(out, plan.out_element_bytes),
         softmax_scale=arguments.softmax_scale,
     )
-    for name, view in (("lse", arguments.lse), *arguments.descales.items()):
+    if table is not None:
+        args.page_table_stride = _elements(table.strides[0], INT32_BYTES)
+        args.most_pages = table.shape[1]
+        args.pages = key.shape[0]
+    small = {"lse": arguments.lse, **arguments.float32_inputs, **arguments.tables}
+    for name, view in small.items():
         setattr(args, name, None if view is None else view.pointer)
     return args
 

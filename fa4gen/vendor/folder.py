@@ -6,9 +6,11 @@ from typing import TYPE_CHECKING
 
 from fa4gen.designs.registry import FAMILIES
 from fa4gen.epilogues import RESIDUALS
+from fa4gen.errors import ConfigError, Problem
 from fa4gen.masks import MASKS
 from fa4gen.render.environment import open_templates
 from fa4gen.render.render import GENERATOR
+from fa4gen.runtime.arguments import TABLES
 from fa4gen.scores import SCORES
 from fa4gen.vendor.facts import kernel_facts
 from fa4gen.vendor.image import LINE_CHARACTERS
@@ -64,6 +66,28 @@ ADAPTER_ROOTS: dict[str, tuple[tuple[str, str], ...]] = {
 """Files of each adapter."""
 
 
+ADAPTERS_OF_SEQUENCES: frozenset[str] = frozenset()
+"""Those that pass sinks, and the tables that say where sequences are."""
+
+
+def refuse_adapters(request: Request, facts: tuple[KernelFacts, ...]) -> None:
+    """Raise ConfigError for adapters that cannot pass all that a kernel takes."""
+    lacking = [name for name in request.adapters if name not in ADAPTERS_OF_SEQUENCES]
+    more = ("sinks", *TABLES)
+    problems = [
+        Problem(
+            f"{fact.name}: the adapter {adapter} does not pass {' and '.join(needed)} yet",
+            "Call the kernel through the C launcher, or leave the adapter out.",
+            key="adapter",
+        )
+        for fact in facts
+        if (needed := [name for name in more if fact.launcher.takes(name)])
+        for adapter in lacking
+    ]
+    if problems:
+        raise ConfigError(*problems)
+
+
 def families_of(facts: tuple[KernelFacts, ...]) -> tuple[str, ...]:
     """Return the families of the folder's kernels."""
     return tuple(name for name in FAMILIES if any(fact.family == name for fact in facts))
@@ -84,6 +108,9 @@ def template_values(request: Request, facts: tuple[KernelFacts, ...]) -> dict[st
         "families": families_of(facts),
         "mixed_tile_heights": any(fact.launcher.mixed_tile_heights for fact in facts),
         "grouped": any(fact.launcher.grouped for fact in facts),
+        "has_sinks": any(fact.launcher.takes("sinks") for fact in facts),
+        "has_tables": any(fact.launcher.takes(name) for fact in facts for name in TABLES),
+        "has_lists": any(fact.launcher.list_entry for fact in facts),
         "row_characters": LINE_CHARACTERS,
         "largest_image": max(fact.image.cubin_bytes for fact in facts),
     }
@@ -97,6 +124,7 @@ def folder_files(
     """Return the text of every file but the lock, by path relative to the folder, sorted."""
     templates = templates or open_templates()
     facts = tuple(kernel_facts(kernel) for kernel in kernels)
+    refuse_adapters(request, facts)
     shared = template_values(request, facts)
     files = {}
     roots = [*ROOTS, *(root for name in request.adapters for root in ADAPTER_ROOTS.get(name, ()))]

@@ -93,9 +93,6 @@ def render_kernels(
         except ConfigError as error:
             problems += locate(error, item).problems
             continue
-        if plan.has_tile_lengths:
-            problems.append(_not_yet(item))
-            continue
         planned.append(PlannedKernel(item, plan, render(plan, item, templates)))
     if problems:
         raise ConfigError(*problems)
@@ -124,16 +121,6 @@ def compile_kernels(
         for kernel, outcome in zip(planned, outcomes, strict=True)
         if outcome.kernel is not None
     ]
-
-
-def _not_yet(item: LoadedConfig) -> Problem:
-    return Problem(
-        f"{item.config.name}: a vendored folder has no launcher yet for kernels whose sequences "
-        "differ in length (batching: ragged, keys: ragged or paged, key_lengths)",
-        "Call it from Python: fa4gen.load.",
-        file=shown_path(item.path),
-        key="batching",
-    )
 
 
 def _refuse_same_names(loaded: Sequence[LoadedConfig]) -> None:

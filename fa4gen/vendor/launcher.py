@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from fa4gen.designs.shared.hardware import ARCHITECTURES
 from fa4gen.masks import mask_numbers
+from fa4gen.runtime.arguments import DESCALES, TABLES
 from fa4gen.runtime.tile_counter import COUNTER_BYTES
 from fa4gen.scores import score_numbers
 
@@ -19,6 +20,10 @@ MAX_RANK = 5
 DTYPES = {"bf16": "BF16", "fp16": "FP16", "fp8_e4m3": "FP8_E4M3", "fp32": "FP32"}
 MAP_DTYPES = {"fp8_e4m3": 0, "fp16": 6, "fp32": 7, "bf16": 9}
 """CUtensorMapDataType; TMA moves bytes, and has no type for fp8."""
+ARRAYS = (*DESCALES, "sinks", *TABLES)
+"""Small arrays that only some attention kernels take, as the launcher numbers them."""
+MAP_PROMOTIONS = {128: 2, 256: 3}
+"""CUtensorMapL2promotion."""
 MAP_SWIZZLES = {0: 0, 32: 1, 64: 2, 128: 3}
 """CUtensorMapSwizzle."""
 
@@ -39,6 +44,8 @@ class MapFacts:
     """Of a row of the box."""
     panels: int = 0
     """Attention: that make up the depth; else 0."""
+    l2_promotion: int = 3
+    """CUtensorMapL2promotion."""
 
 
 @dataclass(frozen=True)
@@ -67,7 +74,16 @@ class LauncherFacts:
     ctas_per_tile: int = 1
     mixed_tile_heights: bool = False
     grouped: bool = False
-    has_descales: bool = False
+    arrays: int = 0
+    """Attention: those of ARRAYS that the kernel takes, one bit each from the lowest on."""
+    page_size: int = 0
+    """Attention: keys of a page; 0 without pages."""
+    list_entry: str = ""
+    """Attention: the launch before that of a ragged batch; empty without one."""
+    list_threads: int = 0
+    list_rows: int = 0
+    """Query rows of an entry of the list."""
+    list_parameters: tuple[str, ...] = ()
     default_scale: float = 0.0
     depth: int = 0
     value_depth: int = 0
@@ -87,6 +103,10 @@ class LauncherFacts:
     """Of "m" and "n" those that C has, beside its batch."""
     activation: str = "NULL"
     """A C string, or NULL."""
+
+    def takes(self, array: str) -> bool:
+        """Whether the kernel takes the one of ARRAYS that is called ``array``."""
+        return bool(self.arrays >> ARRAYS.index(array) & 1)
 
 
 def shared_facts(plan: Plan) -> LauncherFacts:
@@ -119,6 +139,7 @@ def _map_facts(plan: Plan, row: TensorMapPlan) -> MapFacts:
         parameter=row.parameter,
         dtype=MAP_DTYPES[plan.dtype if of_inputs else plan.out_dtype],
         swizzle=MAP_SWIZZLES[row.swizzle],
+        l2_promotion=MAP_PROMOTIONS[row.l2_promotion],
         rank=len(row.dims),
         dims=row.dims + row.dims[-1:] * padding,
         box=row.box + (0,) * padding,

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from fa4gen.designs.shared.plans import Plan
 
 MAX_PREFIX = 32
-KERNEL_SUFFIXES = ("", "_args", "_kernel", "_workspace_bytes", "_image", "_entry")
+KERNEL_SUFFIXES = ("", "_args", "_kernel", "_workspace_bytes", "_image", "_entry", "_list_tiles")
 """What follows a kernel's name in the C names that it has."""
 _INTERFACE = re.compile(r"\{\{ prefix \}\}_([a-z][a-z0-9_]*)")
 _PREFIX = re.compile(r"[a-z][a-z0-9_]*")
@@ -63,7 +63,10 @@ def with_prefix(plan: Plan, prefix: str) -> Plan:
     its own: a program that compiles the .cu as part of itself also links the C function.
     """
     symbol = f"{prefix}_{plan.name}"
-    return replace(plan, name=symbol, entry_point=f"{symbol}_entry")
+    listing = plan.tile_list
+    if listing is not None:
+        listing = replace(listing, entry_point=f"{symbol}_list_tiles")
+    return replace(plan, name=symbol, entry_point=f"{symbol}_entry", tile_list=listing)
 
 
 def interface_names(templates: Iterable[str]) -> frozenset[str]:

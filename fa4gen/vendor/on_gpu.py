@@ -7,7 +7,14 @@ from typing import TYPE_CHECKING, Any, Final
 from fa4gen.errors import Problem
 from fa4gen.runtime.device import load_cupy
 from fa4gen.vendor.binding import WORKSPACE_ALIGNMENT, Binding
-from fa4gen.vendor.call import CallError, call, init_workspace, make_args, workspace_bytes
+from fa4gen.vendor.call import (
+    CallError,
+    call,
+    counter_bytes,
+    init_workspace,
+    make_args,
+    workspace_bytes,
+)
 from fa4gen.verify.family import family_of
 from fa4gen.verify.gpu import TIME_LIMIT_S, GpuBackend, GpuKernel
 
@@ -57,10 +64,11 @@ class VendoredGpuKernel(GpuKernel):
         cupy = load_cupy()
         cupy.cuda.runtime.setDevice(self._device)  # a new thread has no context
         images = super().run(memory)
-        if self._workspace is not None and (left := int(cupy.count_nonzero(self._workspace))):
+        counter = None if self._workspace is None else self._workspace[: counter_bytes(self._plan)]
+        if counter is not None and (left := int(cupy.count_nonzero(counter))):
             raise CallError(
                 Problem(
-                    f"{left} bytes of the workspace ({self._workspace.size}) are not zero after "
+                    f"{left} bytes of the workspace ({counter.size}) are not zero after "
                     "the launch: the next one would count on from there",
                     "",
                 )

@@ -9,7 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 from hypothesis import strategies as st
 
-from fa4gen.runtime.arguments import DESCALES, DTYPE_NAMES, Arguments, largest_row_count
+from fa4gen.runtime.arguments import (
+    DESCALES,
+    DTYPE_NAMES,
+    TABLES,
+    Arguments,
+    largest_row_count,
+)
+from fa4gen.runtime.axes import is_packed
 from fa4gen.runtime.tensor_view import TensorView
 from fa4gen.vendor.binding import AttentionArgs, Tensor
 
@@ -17,11 +24,14 @@ if TYPE_CHECKING:
     from fa4gen.designs.shared.attention_model import AttentionPlan
 
 TENSORS = ("query", "key", "value", "out")
-FLOAT32S = ("lse", *DESCALES)
+ARRAYS = ("lse", *DESCALES, "sinks", *TABLES)
+"""Of 4-byte numbers."""
 FAR = 1 << 46
 """Bytes between tensors that are to lie apart."""
 WORKSPACE = 1 << 20
 """Below all tensors, so that none reaches it; the Python launcher has a counter of its own."""
+WORKSPACE_ROOM = 1 << 43
+"""Bytes that the workspace is said to have."""
 WILD = -(2**62)
 """A stride that no arithmetic may touch; nobody checks it where a tensor has no elements."""
 ROWS = (0, 1, 2, 63, 64, 65, 127, 128, 129, 191, 192, 193, 255, 256, 257, 1000, 4096)
@@ -47,15 +57,34 @@ class AttentionProblem:
     query_heads: int
     key_heads: int
     operands: dict[str, Operand]
-    float32s: dict[str, int]
+    arrays: dict[str, int]
     """Pointers; 0 is NULL."""
     softmax_scale: float
+    pages: int = 0
+    most_pages: int = 0
+    page_table_stride: int = 0
+    workspace_bytes: int = WORKSPACE_ROOM
 
     def shape(self, plan: AttentionPlan, name: str) -> tuple[int, int, int, int]:
+        """(batch, rows, heads, depth); the batch is 1 where sequences are packed."""
         depth = plan.value_depth if name in ("value", "out") else plan.depth
+        batch = 1 if is_packed(plan, name) else self.batch
         if name in ("query", "out"):
-            return (self.batch, self.query_rows, self.query_heads, depth)
-        return (self.batch, self.key_rows, self.key_heads, depth)
+            return (batch, self.query_rows, self.query_heads, depth)
+        return (self.pages if plan.is_paged else batch, self.key_rows, self.key_heads, depth)
+
+    def array_shape(self, plan: AttentionPlan, name: str) -> tuple[int, ...]:
+        if name == "lse":
+            batch = () if plan.is_ragged else (self.batch,)
+            return (*batch, self.query_heads, self.query_rows)
+        return {
+            **dict.fromkeys(DESCALES, (self.batch, self.key_heads)),
+            "sinks": (self.query_heads,),
+            "query_offsets": (self.batch + 1,),
+            "key_offsets": (self.batch + 1,),
+            "key_lengths": (self.batch,),
+            "page_table": (self.batch, self.most_pages),
+        }[name]
 
     def c_args(self) -> AttentionArgs:
         return AttentionArgs(
@@ -66,10 +95,13 @@ class AttentionProblem:
             query_heads=self.query_heads,
             key_heads=self.key_heads,
             **{name: Tensor(one.pointer, *one.strides) for name, one in self.operands.items()},
-            **self.float32s,
+            **self.arrays,
             softmax_scale=self.softmax_scale,
             workspace=WORKSPACE,
-            workspace_bytes=32,
+            workspace_bytes=self.workspace_bytes,
+            page_table_stride=self.page_table_stride,
+            most_pages=self.most_pages,
+            pages=self.pages,
         )
 
     def python_arguments(self, plan: AttentionPlan) -> Arguments:
@@ -79,42 +111,69 @@ class AttentionProblem:
             dtype = plan.out_dtype if name == "out" else plan.dtype
             strides = (*(stride * size for stride in one.strides), size)
             shape = self.shape(plan, name)
-            views[name] = TensorView(one.pointer, shape, strides, DTYPE_NAMES[dtype], 0)
-        lse_shape = (self.batch, self.query_heads, self.query_rows)
-        if plan.lse and not math.prod(lse_shape):
-            lse = contiguous(self.float32s["lse"], lse_shape)
-        else:
-            lse = optional(self.float32s["lse"], lse_shape)
-        descales = (
-            optional(self.float32s[name], (self.batch, self.key_heads)) for name in DESCALES
-        )
+            first = 1 if is_packed(plan, name) else 0
+            dtype = DTYPE_NAMES[dtype]
+            views[name] = TensorView(one.pointer, shape[first:], strides[first:], dtype, 0)
+        arrays = {name: self._array(plan, name) for name in ARRAYS}
+        lse = arrays.pop("lse")
         scale = self.softmax_scale or plan.depth**-0.5
         return Arguments(
             views["query"], views["key"], views["value"], views["out"], lse, scale, "bshd",
-            *descales,
+            **arrays,
         )  # fmt: skip
+
+    def _array(self, plan: AttentionPlan, name: str) -> TensorView | None:
+        """None where it is NULL, unless it is one without elements that the kernel needs."""
+        pointer, shape = self.arrays[name], self.array_shape(plan, name)
+        if not pointer and (math.prod(shape) or name not in needed(plan)):
+            return None
+        dtype = "int32" if name in TABLES else "float32"
+        view = contiguous(pointer, shape)._replace(dtype=dtype)
+        if name == "page_table":
+            view = view._replace(strides=(4 * self.page_table_stride, 4))
+        return view
+
+
+def needed(plan: AttentionPlan) -> set[str]:
+    """The arrays that a call has to give."""
+    tables = (*plan.query_source.tables, *plan.key_source.tables)
+    extra = {"lse": plan.lse, "sinks": plan.sinks}
+    return {table.name for table in tables} | {name for name, has in extra.items() if has}
+
+
+def taken(plan: AttentionPlan) -> set[str]:
+    """The arrays that a call may give."""
+    return needed(plan) | (set(DESCALES) if plan.has_descales else set())
 
 
 def plain_problem(plan: AttentionPlan, **changes: Any) -> AttentionProblem:
     """Contiguous tensors of two times 300 rows and four heads, which lie apart."""
 
+    rows = plan.page_size or 300
+
     def operand(place: int, depth: int) -> Operand:
         return Operand(place << 40, (300 * 4 * depth, 4 * depth, depth))
+
+    def cached(place: int, depth: int) -> Operand:
+        return Operand(place << 40, (rows * 4 * depth, 4 * depth, depth))
 
     problem = AttentionProblem(
         batch=2,
         query_rows=300,
-        key_rows=300,
+        key_rows=rows,
         query_heads=4,
         key_heads=4,
         operands={
             "query": operand(1, plan.depth),
-            "key": operand(2, plan.depth),
-            "value": operand(3, plan.value_depth),
+            "key": cached(2, plan.depth),
+            "value": cached(3, plan.value_depth),
             "out": operand(4, plan.value_depth),
         },
-        float32s={**dict.fromkeys(FLOAT32S, 0), "lse": 5 << 40 if plan.lse else 0},
+        arrays={name: (5 + i << 40) * (name in needed(plan)) for i, name in enumerate(ARRAYS)},
         softmax_scale=0.0,
+        pages=11,
+        most_pages=5,
+        page_table_stride=5,
     )
     return replace(problem, **changes)
 
@@ -126,10 +185,6 @@ def element_bytes(plan: AttentionPlan, name: str) -> int:
 def contiguous(pointer: int, shape: tuple[int, ...]) -> TensorView:
     strides = tuple(4 * math.prod(shape[i + 1 :]) for i in range(len(shape)))
     return TensorView(pointer, shape, strides, "float32", 0)
-
-
-def optional(pointer: int, shape: tuple[int, ...]) -> TensorView | None:
-    return contiguous(pointer, shape) if pointer else None
 
 
 def packed_strides(
@@ -153,25 +208,32 @@ def sound_problems(draw: Any, plan: AttentionPlan) -> AttentionProblem:
     problem = AttentionProblem(
         batch=draw(st.sampled_from((0, 1, 1, 2, 3, 17))),
         query_rows=draw(rows),
-        key_rows=draw(rows),
+        key_rows=plan.page_size or draw(rows),
         query_heads=key_heads * draw(st.sampled_from((0, 1, 1, 2, 5))),
         key_heads=key_heads,
         operands={},
-        float32s={
-            "lse": 9 * FAR + 4 * draw(st.integers(0, 3)) if plan.lse else 0,
-            **{
-                name: draw(st.sampled_from((0, (10 + i) * FAR + 4))) if plan.has_descales else 0
-                for i, name in enumerate(DESCALES)
-            },
+        arrays={
+            name: (9 + i) * FAR + 4 * draw(st.integers(0, 3)) if name in taken(plan) else 0
+            for i, name in enumerate(ARRAYS)
         },
         softmax_scale=draw(st.sampled_from((0.0, 0.125, 1 / 3, 0.08838834764831845, 1.0, 1e-30))),
+        pages=draw(st.sampled_from((0, 1, 2, 33))),
+        most_pages=draw(st.sampled_from((0, 1, 7, 300))),
     )
+    for name in DESCALES:
+        problem.arrays[name] *= draw(st.booleans())
+    stride = problem.most_pages + draw(st.sampled_from((0, 0, 3)))
+    problem = replace(problem, page_table_stride=stride)
     operands = {}
     for i, name in enumerate(TENSORS):
         unit = 16 // element_bytes(plan, name)
         shape = problem.shape(plan, name)
         order = draw(st.permutations((0, 1, 2)))
         pads = tuple(unit * draw(st.sampled_from((0, 0, 1, 7))) for _ in range(3))
+        source = plan.query_source if name in ("query", "out") else plan.key_source
+        if source.clipped and shape[0] > 1:  # from batch to batch it is whole rows
+            order, pads = draw(st.sampled_from(((0, 1, 2), (1, 0, 2)))), (*pads[:2], 0)
+            order = order if shape[1] == 1 else (0, 1, 2)
         strides = packed_strides(shape[:3], shape[3], tuple(order), pads)
         operands[name] = Operand((i + 1) * FAR + 16 * draw(st.integers(0, 9)), strides)
     return replace(problem, operands=operands)
@@ -181,7 +243,7 @@ def _change(draw: Any, plan: AttentionPlan, problem: AttentionProblem, kind: str
     """One change of a sound problem; most are wrong, and some are not."""
     name = draw(st.sampled_from(TENSORS))
     one = problem.operands[name]
-    operands, float32s = dict(problem.operands), dict(problem.float32s)
+    operands, arrays = dict(problem.operands), dict(problem.arrays)
     if kind == "address":
         operands[name] = replace(one, pointer=one.pointer + draw(st.sampled_from((1, 2, 4, 8, 16))))
     elif kind == "stride":
@@ -213,25 +275,26 @@ def _change(draw: Any, plan: AttentionPlan, problem: AttentionProblem, kind: str
             operands[each] = Operand(at, (rows * count, rows, heads))
             step = problem.shape(plan, each)[2] * heads * element_bytes(plan, each)
             at += step - 16 * draw(st.sampled_from((0, 0, 0, 1)))
-    elif kind == "float32":
-        which = draw(st.sampled_from(FLOAT32S))
+    elif kind == "array":
+        which = draw(st.sampled_from(ARRAYS))
         whole = problem.operands[draw(st.sampled_from(TENSORS))].pointer
-        float32s[which] = draw(
+        arrays[which] = draw(
             st.sampled_from((0, 9 * FAR + 2, 9 * FAR + 1, 12 * FAR + 4, whole, whole + 4000))
         )
     elif kind == "scale":
         return replace(problem, softmax_scale=draw(st.sampled_from(SCALES)))
     elif kind == "extent":
         most = largest_row_count(plan)
+        pages = ("pages", "most_pages", "page_table_stride") if plan.is_paged else ()
         which = draw(
-            st.sampled_from(("batch", "query_rows", "key_rows", "query_heads", "key_heads"))
+            st.sampled_from(("batch", "query_rows", "key_rows", "query_heads", "key_heads", *pages))
         )
         value = draw(st.sampled_from((0, 1, 3, most, most + 1, 2**31 - 1, 2**31, 2**40)))
         return replace(problem, **{which: value})
-    return replace(problem, operands=operands, float32s=float32s)
+    return replace(problem, operands=operands, arrays=arrays)
 
 
-KINDS = ("address", "stride", "overlap", "interleaved", "float32", "scale", "extent")
+KINDS = ("address", "stride", "overlap", "interleaved", "array", "scale", "extent")
 
 
 @st.composite
@@ -246,4 +309,5 @@ def any_problems(draw: Any, plan: AttentionPlan) -> AttentionProblem:
 def empty_problem(plan: AttentionPlan) -> AttentionProblem:
     """A problem without elements whose addresses and strides mean nothing."""
     operands = dict.fromkeys(TENSORS, Operand(1, (WILD, WILD, WILD)))
-    return AttentionProblem(9, 0, 0, 8, 4, operands, dict.fromkeys(FLOAT32S, 0), 0.0)
+    arrays = {name: 4096 * (name in needed(plan) - {"lse"}) for name in ARRAYS}
+    return AttentionProblem(9, 0, plan.page_size or 0, 8, 4, operands, arrays, 0.0)

@@ -18,7 +18,8 @@ ROWS = st.integers(1, 9000)
 
 def traits(plan: AttentionPlan) -> tuple[object, ...]:
     """What a caller can ask for beside dtypes and architecture."""
-    return (plan.depth, plan.value_depth, plan.mask, plan.score, plan.lse)
+    kinds = (plan.batching, plan.keys, plan.page_size, plan.key_lengths, plan.sinks)
+    return (plan.depth, plan.value_depth, plan.mask, plan.score, plan.lse, *kinds)
 
 
 def set_traits(problem: Problem, plan: AttentionPlan) -> None:
@@ -30,6 +31,9 @@ def set_traits(problem: Problem, plan: AttentionPlan) -> None:
         setattr(problem, name, value)
     problem.softcap = plan.score.numbers().get("softcap", 0)
     problem.lse = plan.lse
+    problem.sinks, problem.page_size = plan.sinks, plan.page_size or 0
+    problem.query_offsets, problem.key_offsets = plan.is_ragged, plan.keys == "ragged"
+    problem.key_lengths = plan.is_paged or plan.key_lengths
 
 
 def tiles(plan: AttentionPlan, problem: Problem, multiprocessors: int) -> tuple[int, Fraction]:

@@ -14,14 +14,18 @@ from fa4gen.emulator.recorder.driver_maps import encode_tiled
 from fa4gen.emulator.state.map_bits import MapError
 from fa4gen.errors import ArgumentError
 from fa4gen.runtime.refusal import refusal
-from fa4gen.vendor.binding import Args, Binding, Prepared, describe_status
+from fa4gen.runtime.tile_counter import COUNTER_BYTES
+from fa4gen.vendor.binding import Args, Binding, Prepared
 from fa4gen.vendor.standin import SimulatedDevice, StandIn
 from tests.vendor.launcher.shipped import PREFIX, parameter_bytes
+from tests.vendor.statuses import describe_status
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from fa4gen.designs.shared.model import Parameter
     from fa4gen.designs.shared.plans import Plan
+    from fa4gen.runtime.parameters import ParameterBlock
 
 DEVICES_OF_A_COPY = 16
 MAP_TYPES = {"float8_e4m3fn": 0, "float16": 6, "float32": 7, "bfloat16": 9}
@@ -38,6 +42,8 @@ class Made:
     block: int
     dynamic_shared: int
     parameters: tuple[bytes, ...]
+    before: tuple[bytes, ...] | None = None
+    """Parameters of the launch that lists the tiles, where there is one."""
 
 
 @dataclass(frozen=True)
@@ -82,7 +88,7 @@ def python_outcome(plan: Plan, arguments: Any, multiprocessors: int, counter: in
         mock.patch.object(kernel, "_enter_context", return_value=None),
     ):
         try:
-            packed = kernel._pack(arguments, counter)
+            packed = kernel._pack(arguments, counter, counter + counter_bytes(plan))
         except ArgumentError as error:
             return Refused(frozenset(problem.key for problem in error.problems), str(error))
     if not packed.grid:
@@ -91,11 +97,19 @@ def python_outcome(plan: Plan, arguments: Any, multiprocessors: int, counter: in
         packed.grid,
         plan.launch.threads,
         plan.launch.dynamic_shared_bytes,
-        tuple(
-            packed.parameters.value(i, parameter_bytes(row.c_type))
-            for i, row in enumerate(plan.parameters)
-        ),
+        values(packed.parameters, plan.parameters),
+        None if packed.before is None else values(packed.before, plan.tile_list.parameters),
     )
+
+
+def values(block: ParameterBlock, parameters: tuple[Parameter, ...]) -> tuple[bytes, ...]:
+    """The bytes of each parameter."""
+    return tuple(block.value(i, parameter_bytes(row.c_type)) for i, row in enumerate(parameters))
+
+
+def counter_bytes(plan: Plan) -> int:
+    """Of the workspace that go before the list of tiles."""
+    return COUNTER_BYTES * any(row.name == "tile_counter" for row in plan.parameters)
 
 
 @dataclass
@@ -158,11 +172,22 @@ class CLauncher:
             return Refused(frozenset([argument.lower()]), f"{reason}: {library.words(status)}")
         if not launches:
             return NOTHING
-        (launch,) = launches
+        *before, launch = launches
+        assert len(before) == (plan.tile_list is not None)
+        for one in before:
+            assert (one.entry, one.stream) == (plan.tile_list.entry_point, STREAM)
+            assert (one.grid, one.dynamic_shared, one.attributes) == ((1, 1, 1), 0, ())
+            assert one.block == (plan.tile_list.threads, 1, 1)
         assert (launch.entry, launch.stream) == (plan.entry_point, STREAM)
         assert not launch.attributes
         assert launch.grid[1:] == launch.block[1:] == (1, 1)
-        return Made(launch.grid[0], launch.block[0], launch.dynamic_shared, launch.parameters)
+        return Made(
+            launch.grid[0],
+            launch.block[0],
+            launch.dynamic_shared,
+            launch.parameters,
+            before[0].parameters if before else None,
+        )
 
 
 def compare(python: Any, c: Any) -> None:

@@ -23,6 +23,7 @@ from fa4gen.vendor.names import with_prefix
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from fa4gen.designs.shared.model import Parameter
     from fa4gen.designs.shared.plans import Plan
 
 PREFIX = "acme"
@@ -41,7 +42,7 @@ def is_vendored(plan: Plan) -> bool:
         family_of(plan).refuse(plan)
     except ConfigError:
         return False
-    return not plan.has_tile_lengths
+    return True
 
 
 @lru_cache(maxsize=1)
@@ -64,20 +65,14 @@ def parameter_bytes(c_type: str) -> int:
 
 def cubin_without_code(plan: Plan) -> bytes:
     """An ELF file that says of the kernel what the driver reads, and has no instruction."""
-    info = b""
-    offset = 0
-    for ordinal, row in enumerate(plan.parameters):
-        size = parameter_bytes(row.c_type)
-        align = 64 if size == 128 else size
-        offset = -(-offset // align) * align
-        info += struct.pack("<BBHIHHI", 4, 0x17, 12, 0, ordinal, offset, size << 18)
-        offset += size
-    info += struct.pack("<BBHIII", 4, 0x05, 12, plan.launch.threads, 1, 1)
-    if plan.launch.cluster > 1:
-        info += struct.pack("<BBHIII", 4, 0x3D, 12, plan.launch.cluster, 1, 1)
+    own = (plan.entry_point, plan.parameters, plan.launch.threads, plan.launch.cluster)
+    entries = [own]
+    if plan.tile_list is not None:
+        listing = plan.tile_list
+        entries.append((listing.entry_point, listing.parameters, listing.threads, 1))
     sections = [
         Section(b"", b""),
-        Section(f".nv.info.{plan.entry_point}".encode(), info),
+        *(Section(f".nv.info.{name}".encode(), _info(*rest)) for name, *rest in entries),
         Section(b".shstrtab", b""),
     ]
     names = b"\0".join(section.name for section in sections) + b"\0"
@@ -91,10 +86,28 @@ def cubin_without_code(plan: Plan) -> bytes:
         body += section.data
     sm = int(plan.arch.removeprefix("sm_").rstrip("a"))
     ident = b"\x7fELF\x02\x01\x01" + bytes(9)
+    place = 64 + len(body)
+    last = len(sections) - 1
     header = struct.pack(
-        "<HHIQQQIHHHHHH", 2, 190, 1, 0, 0, 64 + len(body), sm << 8, 64, 0, 0, 64, len(sections), 2
+        "<HHIQQQIHHHHHH", 2, 190, 1, 0, 0, place, sm << 8, 64, 0, 0, 64, last + 1, last
     )
     return ident + header + body + headers
+
+
+def _info(parameters: tuple[Parameter, ...], threads: int, cluster: int) -> bytes:
+    """What the driver reads of an entry."""
+    info = b""
+    offset = 0
+    for ordinal, row in enumerate(parameters):
+        size = parameter_bytes(row.c_type)
+        align = 64 if size == 128 else size
+        offset = -(-offset // align) * align
+        info += struct.pack("<BBHIHHI", 4, 0x17, 12, 0, ordinal, offset, size << 18)
+        offset += size
+    info += struct.pack("<BBHIII", 4, 0x05, 12, threads, 1, 1)
+    if cluster > 1:
+        info += struct.pack("<BBHIII", 4, 0x3D, 12, cluster, 1, 1)
+    return info
 
 
 def facts_of(name: str, plan: Plan) -> KernelFacts:

@@ -9,11 +9,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from fa4gen.runtime.schedule import ceil_div
-from fa4gen.vendor.binding import Problem, describe_status
+from fa4gen.vendor.binding import Problem
 from fa4gen.vendor.standin import SimulatedDevice
 from tests.vendor.launcher.both import DEVICES_OF_A_COPY
 from tests.vendor.launcher.families import traits_of
 from tests.vendor.launcher.shipped import shipped_plans
+from tests.vendor.statuses import describe_status
 
 every_kernel = pytest.mark.parametrize("name", shipped_plans())
 

@@ -7,11 +7,12 @@ import shutil
 
 import pytest
 
-from fa4gen.vendor.binding import DRIVER_ERROR, Binding, describe_status
+from fa4gen.vendor.binding import Binding
 from fa4gen.vendor.host_build import build_library, compile_c, find_c_compiler
 from fa4gen.vendor.standin import SimulatedDevice
 from tests.vendor.launcher.attention_problems import plain_problem
 from tests.vendor.launcher.shipped import cubin_without_code, shipped_plans, write_launcher
+from tests.vendor.statuses import DRIVER_ERROR, describe_status
 
 NAME = "d64_dense_small_bf16"
 NO_DEVICE, INVALID_IMAGE = 100, 200

@@ -8,16 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from fa4gen.vendor.binding import (
-    ARGUMENTS,
-    DRIVER_ERROR,
-    REASONS,
-    AttentionArgs,
-    GemmArgs,
-    Prepared,
-    Problem,
-    describe_status,
-)
+from fa4gen.vendor.binding import AttentionArgs, GemmArgs, Prepared, Problem
 from fa4gen.vendor.standin import SimulatedDevice
 from tests.vendor.launcher.attention_problems import plain_problem
 from tests.vendor.launcher.both import DEVICES_OF_A_COPY
@@ -25,6 +16,7 @@ from tests.vendor.launcher.families import traits_of
 from tests.vendor.launcher.gemm_problems import GemmProblem
 from tests.vendor.launcher.gemm_problems import Operand as Matrix
 from tests.vendor.launcher.shipped import cubin_without_code, shipped_plans
+from tests.vendor.statuses import ARGUMENTS, DRIVER_ERROR, REASONS, describe_status
 
 HOPPER = SimulatedDevice("sm_90a", 132)
 OUT_OF_RESOURCES = 701
@@ -50,7 +42,7 @@ def gemm_problem(**changes):
 
 
 def attention_args(name="d128_causal_bf16", **changes):
-    args = plain_problem(shipped_plans()[name]).c_args()
+    args = plain_problem(shipped_plans()[name], workspace_bytes=32).c_args()
     for field, value in changes.items():
         setattr(args, field, value)
     return args

@@ -14,6 +14,7 @@ from fa4gen.vendor.model import Request
 from tests.vendor.verify.builds import PREFIX, Builds
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
 CONFIGS = {
@@ -47,19 +48,52 @@ dtype: fp8_e4m3
 depth: 64
 """,
 }
+SEQUENCES = {
+    "ragged": """\
+kernel: attention
+arch: sm_90a
+dtype: bf16
+depth: 64
+mask: causal
+lse: true
+batching: ragged
+scheduler: dynamic
+""",
+    "paged": """\
+kernel: attention
+arch: sm_90a
+dtype: bf16
+depth: 64
+lse: true
+keys: paged
+page_size: 16
+sinks: true
+""",
+}
+"""Kernels of sequences of different lengths, in a folder of their own."""
 
 
 @pytest.fixture(scope="session")
 def builds(tmp_path_factory: pytest.TempPathFactory) -> Builds:
     """The folder, its objects and kernels; nothing in the folder is to be changed."""
+    return _build(CONFIGS, tmp_path_factory)
+
+
+@pytest.fixture(scope="session")
+def sequences(tmp_path_factory: pytest.TempPathFactory) -> Builds:
+    """As ``builds``, with kernels of sequences of different lengths."""
+    return _build(SEQUENCES, tmp_path_factory)
+
+
+def _build(texts: Mapping[str, str], tmp_path_factory: pytest.TempPathFactory) -> Builds:
     try:
         find_c_compiler()
     except MissingCapabilityError as error:
         pytest.skip(str(error))
     configs = tmp_path_factory.mktemp("configs")
-    for name, text in CONFIGS.items():
+    for name, text in texts.items():
         (configs / f"{name}.yaml").write_text(text)
-    paths = [configs / f"{name}.yaml" for name in CONFIGS]
+    paths = [configs / f"{name}.yaml" for name in texts]
     kernels = build_kernels(paths, PREFIX)
     folder = tmp_path_factory.mktemp("vendored") / "acme"
     request = Request(PREFIX, tuple(map(str, paths)))

@@ -70,6 +70,40 @@ def test_the_selftest_finds_the_numbers_right(
     assert verdicts == {Verdict.CLEAN}
 
 
+def test_the_selftest_knows_sequences_of_different_lengths(
+    sequences: Builds, cache: Path, tmp_path: Path
+) -> None:
+    options = ("--threads", "0", "--replays", "1")
+    done, recorder = run(sequences, "sm_90a", cache, tmp_path, sequences.selftest(), *options)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "passed: 2 of 2 kernels were run" in done.stdout
+    entries = {one.launch.entry for one in recorder.launches}
+    listing = sequences.kernels["ragged"].plan.tile_list
+    assert listing is not None
+    expected = {kernel.plan.entry_point for kernel in sequences.kernels.values()}
+    assert entries == expected | {listing.entry_point}
+    verdicts = {one.report.verdict for one in recorder.launches if one.report is not None}
+    assert verdicts == {Verdict.CLEAN}
+
+
+@pytest.mark.parametrize(
+    ("kernel", "edit"),
+    [
+        (
+            "paged",
+            Edit("src/launcher.c", "values->sinks = args->sinks;", "values->sinks = args->lse;"),
+        ),
+        ("ragged", Edit("src/launcher.c", "WRAP - step;", "WRAP;")),
+    ],
+)
+def test_the_selftest_refuses_a_wrong_launcher_of_sequences(
+    sequences: Builds, cache: Path, tmp_path: Path, kernel: str, edit: Edit
+) -> None:
+    options = ("--threads", "0", "--kernel", f"acme_{kernel}")
+    done, _ = run(sequences, "sm_90a", cache, tmp_path, sequences.selftest(edit), *options)
+    assert done.returncode == 1, done.stdout + done.stderr
+
+
 def test_the_selftest_refuses_a_wrong_launcher(builds: Builds, cache: Path, tmp_path: Path) -> None:
     wrong = Edit("src/launcher.c", "(float)args->alpha;", "(float)args->alpha * 1.25f;")
     options = ("--threads", "0", "--kernel", "acme_product")
