@@ -35,6 +35,7 @@ def abi_section() -> str:
         "masks": MASKS,
         "scores": SCORES,
         "residuals": RESIDUALS,
+        "has_lists": True,
         "generator": "fa4gen",
     }
     text = open_templates().environment().get_template("vendor/launcher.h.j2").render(names)
