@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import numpy as np
 
@@ -15,10 +15,11 @@ from fa4gen.verify.judge import judge
 from tests.kernels.source_mutation import Kernel, ptx_of
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from fa4gen.verify.memory import AttentionMemory
 
+K = TypeVar("K", bound="HasPlan")
 Lengths = tuple[tuple[int, int], ...]
 NAN, INFINITY = 0x7FC0, 0x7F80
 """Of bf16."""
@@ -34,7 +35,15 @@ class OneSchedule:
         return self._program.launch(*args, **{**options, "seed": 1, "schedule": "eager"})
 
 
-def drawn(kernel: Kernel, lengths: Lengths) -> AttentionMemory:
+class HasPlan(Protocol):
+    """A kernel of tests, or one that was built for verify."""
+
+    @property
+    def plan(self) -> Any:
+        """Its plan."""
+
+
+def drawn(kernel: HasPlan, lengths: Lengths) -> AttentionMemory:
     """The memory of a case: two query heads share a key head."""
     return _problem(kernel, lengths).memory
 
@@ -56,13 +65,19 @@ def failures(kernel: Kernel, lengths: Lengths) -> list[str]:
     return [failure.message for failure in found]
 
 
-def _problem(kernel: Kernel, lengths: Lengths) -> Any:
+def _problem(kernel: HasPlan, lengths: Lengths) -> Any:
     rows, keys = (max(pair[i] for pair in lengths) for i in (0, 1))
     case = Case("ragged/test", len(lengths), 2, 1, rows, keys, lengths=lengths)
     return AttentionFamily(kernel.plan).draw(case, 7)
 
 
-def assert_isolated(kernel: Kernel, lengths: Lengths, chosen: Sequence[int], poison: int) -> None:
+def assert_isolated(
+    kernel: K,
+    lengths: Lengths,
+    chosen: Sequence[int],
+    poison: int,
+    run: Callable[[K, AttentionMemory], Mapping[str, Any]] = run,
+) -> None:
     """Assert that sequences give the same bits alone, among others, and among ``poison``.
 
     All other rows of query, key and value hold it: of neighbours, of unused pages, past the end.
@@ -101,7 +116,7 @@ def _rows(plan: Any, memory: AttentionMemory, name: str, sequence: int) -> tuple
 
 
 def _results(
-    plan: Any, memory: AttentionMemory, after: dict[str, Any], sequence: int
+    plan: Any, memory: AttentionMemory, after: Mapping[str, Any], sequence: int
 ) -> tuple[Any, Any]:
     ours = _rows(plan, memory, "out", sequence)
     out, lse = (memory.views[name].bits(after[name]) for name in ("out", "lse"))
