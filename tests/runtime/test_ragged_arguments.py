@@ -15,7 +15,7 @@ from fa4gen.runtime.arguments import Arguments, check_arguments
 from fa4gen.runtime.attention import AttentionKernel, scalar_values
 from fa4gen.runtime.parameters import pack
 from fa4gen.runtime.schedule import plan_schedule
-from fa4gen.runtime.tensor_map import describe
+from fa4gen.runtime.tensor_map import describe, place_steps
 from fa4gen.runtime.tensor_view import TensorView
 from fa4gen.runtime.tile_list import ENTRY_BYTES
 
@@ -229,3 +229,47 @@ def test_a_clipped_map_of_no_rows_is_legal() -> None:
     spec = describe(PLAN.tensor_map("key"), view, fallback_pointer=GAP)
     assert spec.pointer == GAP
     assert all(0 < stride < 2**40 and stride % 16 == 0 for stride in spec.strides)
+
+
+PAIR = {"depth": 512, "cta_group": 2}
+
+
+@pytest.mark.parametrize("steps", [(8192, 1024), (8192 + 32, 1024), (1024, 40960), (4096, 0)])
+@pytest.mark.parametrize(("start", "count"), [(0, 5), (7, 3), (9, 1), (4, 6)])
+def test_a_clipped_map_of_panels_addresses_the_rows_of_a_sequence(
+    start: int, count: int, steps: tuple[int, int]
+) -> None:
+    row, head = steps
+    view = TensorView(GAP, (1, 10, 4 if head else 1, 512), (0, row, head, 2), "bfloat16", 0)
+    spec = describe(plan_of(**PAIR).tensor_map("value"), view)
+    row_steps, head_steps = place_steps(view)
+    strides = (2, *spec.strides)
+    for number in range(view.shape[2]):
+        place = (start + count) * row_steps + number * head_steps
+        for r in range(count + 3):
+            coordinates = (0, END_ROW - count + r, 5, place, END_ROW)
+            inside = [0 <= c < extent for c, extent in zip(coordinates, spec.dims, strict=True)]
+            assert all(inside) == (r < count)
+            address = spec.pointer + sum(c * s for c, s in zip(coordinates, strides, strict=True))
+            assert address % 2**64 == GAP + (start + r) * row + number * head + 5 * 128
+    assert all(0 < stride < 2**40 and stride % 16 == 0 for stride in spec.strides)
+
+
+@pytest.mark.parametrize("shape", [(1, 0, 2, 512), (1, 1, 1, 512), (1, 1, 2, 512)])
+def test_a_clipped_map_of_panels_is_legal_for_few_rows(shape: tuple[int, ...]) -> None:
+    view = TensorView(0, shape, (0, 2048, 1024, 2), "bfloat16", 0)
+    spec = describe(plan_of(**PAIR).tensor_map("value"), view, fallback_pointer=GAP)
+    assert all(0 < stride < 2**40 and stride % 16 == 0 for stride in spec.strides)
+    assert all(0 < extent <= 2**32 for extent in spec.dims)
+
+
+def test_values_of_more_places_than_a_coordinate_counts_are_refused() -> None:
+    rows = 1 << 22
+    view = array((rows, 2, 512), 3)._replace(strides=(1024 * 33 + 16, 1024 * 16, 2))
+    tensors = {
+        "query": array((100, 8, 512), 1), "key": array((rows, 2, 512), 2), "value": view,
+        "out": array((100, 8, 512), 9), "lse": array((8, 100), 500, "float32", 4),
+    }  # fmt: skip
+    with pytest.raises(ArgumentError, match="common divisor") as raised:
+        check_arguments(plan_of(**PAIR), arguments(**tensors))
+    assert [problem.key for problem in raised.value.problems] == ["value"]

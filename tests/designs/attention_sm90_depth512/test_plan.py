@@ -89,3 +89,16 @@ def test_masks_and_extras_reach_the_plan(pair_plan: PlanOf) -> None:
     assert "lse" not in names
     assert "softmax_scale" in names
     assert "logits capped at 20.0" in plan.summary
+
+
+@pytest.mark.parametrize(("page_size", "rows"), [(16, 16), (32, 32), (64, 64), (256, 64)])
+def test_a_box_of_keys_is_of_one_page_and_a_box_of_values_as_ever(
+    pair_plan: PlanOf, page_size: int, rows: int
+) -> None:
+    plan = pair_plan(batching="ragged", keys="paged", page_size=page_size)
+    assert plan.scheduler == "static"
+    assert plan.tensor_map("key").box == (64, rows, 1, 1, 1)
+    value = plan.tensor_map("value")
+    assert value.dims == ("column", "row", "panel", "place", "wrap")
+    assert value.box_bytes == pair_plan().tensor_map("value").box_bytes == 8192
+    assert [row.name for row in plan.parameters[-2:]] == ["value_row_steps", "value_head_steps"]

@@ -47,6 +47,11 @@ DEPTH = {"depth": 512, "cta_group": 2}
             "Set registers: {producer: 40, consumer: 232}; or registers: auto.",
         ),
         (
+            {"scheduler": "dynamic", "batching": "ragged", "keys": "paged", "page_size": 64},
+            "keys: paged at depth 512 needs scheduler: static",
+            "Set scheduler: static.",
+        ),
+        (
             {"registers": {"producer": 24, "consumer": 160}},
             "a consumer only take more (got 160)",
             "or registers: auto.",

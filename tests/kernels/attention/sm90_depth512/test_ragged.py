@@ -92,9 +92,6 @@ MUTANTS: dict[str, tuple[dict[str, Any], Change]] = {
         RAGGED, Change(r"(\+\+tiles\.uses;\s+)take_lengths\(problem, tile\);",
                        r"\1if (tiles.uses == 1) take_lengths(problem, tile);"),
     ),
-    "slot released before the queries are loaded": (
-        RAGGED, Change(r"(    loader\.load_values<1>\([^;]*;\s+)if \(ends\) release_tile\(\);", r"if (ends) release_tile();\n\1"),
-    ),
     "page of the first chunk": (
         PAGED, Change(r"static_cast<int32>\(threadIdx\.x\) % kNumKvStages \* kWgmmaKeys", "0"),
     ),
