@@ -72,9 +72,6 @@ MUTANTS: dict[str, tuple[dict[str, Any], Change]] = {
     "values of a row later": (
         RAGGED, Change(r"const int32 place = rows\.place\(\);\n    return", "const int32 place = rows.place() + 1;\n    return"),
     ),
-    "values of another head": (
-        RAGGED, Change(r"\+ key\.key_head \* value_head_steps", "+ (key.key_head + 1) * value_head_steps"),
-    ),
     "tail not clipped": (
         RAGGED, Change(r"return kEndRow - count \+ row; \}", "return row; }"),
     ),
