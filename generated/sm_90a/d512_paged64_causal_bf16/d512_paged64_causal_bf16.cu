@@ -219,25 +219,6 @@ struct Rows {
   __device__ __forceinline__ int32 place() const { return begin + count; }
 };
 
-// A tile of rows from `row` on, panel by panel, with zeros past the end of the sequence.
-template <int32 kPanelBytes>
-__device__ __forceinline__ void load_rows(uint32 destination, const TensorMap& map,
-                                          const Rows& rows, int32 row, int32 head, uint32 barrier,
-                                          uint64 policy) {
-#pragma unroll
-  for (int32 panel = 0; panel < kNumPanels; ++panel) {
-    tma_load_clipped(destination + panel * kPanelBytes, map, panel * kPanelColumns,
-                     rows.coordinate(row), head, rows.place(), barrier, policy);
-  }
-}
-
-__device__ __forceinline__ void prefetch_rows(const TensorMap& map, const Rows& rows, int32 row,
-                                              int32 head) {
-#pragma unroll
-  for (int32 panel = 0; panel < kNumPanels; ++panel)
-    tma_prefetch_clipped(map, panel * kPanelColumns, rows.coordinate(row), head, rows.place());
-}
-
 constexpr int32 kPageSize = 64;
 constexpr int32 kBoxRows = 64;  // of one page and of one block
 constexpr int32 kLoadedRows = kBN / kCtaGroup;
