@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import gc
 import signal
 import sys
+
+_YOUNG_OBJECTS = 50_000
 
 
 def run() -> int:
     """Run the command line and return its exit status."""
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, signal.SIG_DFL)  # no traceback of a half imported module
+    gc.set_threshold(_YOUNG_OBJECTS)  # of what is imported nothing is garbage
     from fa4gen.cli.main import main
 
     return main()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import glob
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -113,7 +114,8 @@ def _shipped(argument: str) -> list[Path]:
     wanted = argument.strip("/")
     for suffix in SUFFIXES:
         wanted = wanted.removesuffix(suffix)
-    names = {shipped_name(path): path for path in shipped_configs()}
+    root = data_root("configs")
+    names = {path.relative_to(root).with_suffix("").as_posix(): path for path in shipped_configs()}
     if wanted in names:
         return [names[wanted]]
     inside = [path for name, path in names.items() if name.startswith(f"{wanted}/")]
@@ -150,13 +152,13 @@ def _in_folder(folder: Path) -> list[Path]:
 
 
 def _walk(folder: Path) -> Iterable[Path]:
-    for suffix in SUFFIXES:
-        for path in folder.rglob(f"*{suffix}"):
-            parents = path.relative_to(folder).parts[:-1]
-            if path.is_file() and not any(
-                part == SWEEPS or part.startswith(".") for part in parents
-            ):
-                yield path
+    for where, folders, files in os.walk(folder):
+        folders[:] = [name for name in folders if name != SWEEPS and not name.startswith(".")]
+        for name in files:
+            if name.endswith(SUFFIXES):
+                path = Path(where, name)
+                if path.is_file():  # no broken link or pipe
+                    yield path
 
 
 def find_sweep(argument: str) -> Path:
