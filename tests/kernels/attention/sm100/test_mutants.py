@@ -60,8 +60,14 @@ def test_every_kernel_is_one_of_a_kind() -> None:
     }
 
 
+IN_EVERY_RUN = {MUTANTS[name].config for name in ALWAYS}
+
+
 @pytest.mark.compile
-@pytest.mark.parametrize("config", CONFIGS)
+@pytest.mark.parametrize(
+    "config",
+    [c if c in IN_EVERY_RUN else pytest.param(c, marks=pytest.mark.seeds) for c in CONFIGS],
+)
 def test_the_kernel_without_it_is_clean(config: str) -> None:
     check_original(config, "ring/*", 0)
 

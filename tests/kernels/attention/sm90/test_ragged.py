@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
@@ -11,6 +11,9 @@ import pytest
 from fa4gen.emulator import Program, Verdict
 from tests.kernels.attention.sequences import INFINITY, NAN, assert_isolated, failures
 from tests.kernels.source_mutation import Change, Kernel, kernel_of, ptx_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 KEYS: dict[str, Any] = {"arch": "sm_90a", "depth": 64, "batching": "ragged", "mask": "causal"}
 LENGTHS = ((3, 40), (70, 150), (1, 0), (200, 200), (0, 9))
@@ -108,11 +111,33 @@ PAGE_MUTANTS = {
 }  # fmt: skip
 
 
+ALWAYS = (
+    "offset off by one",
+    "tail not clipped",
+    "lengths of the first tile",
+    "row of another sequence",
+    "page of the block before",
+    "bytes expected late",
+)
+"""Made in every run; all of them with --many-seeds."""
+
+
+def always_some(names: Iterable[str], always: tuple[str, ...]) -> list[Any]:
+    return [n if n in always else pytest.param(n, marks=pytest.mark.seeds) for n in names]
+
+
 @pytest.mark.emulate
-@pytest.mark.parametrize("name", PAGE_MUTANTS)
+@pytest.mark.parametrize("name", always_some(PAGE_MUTANTS, ALWAYS))
 def test_mutants_of_pages_are_reported(name: str) -> None:
     kernel = kernel_of(PAGED)
     assert failures(kernel.with_code(PAGE_MUTANTS[name].apply(kernel.code)), SMALL)
+
+
+@pytest.mark.parametrize("keys", [KEYS, PAGED], ids=["ragged", "pages"])
+def test_mutants_fit_the_source(keys: dict[str, Any]) -> None:
+    kernel = kernel_of(keys)
+    for change in (PAGE_MUTANTS if keys is PAGED else MUTANTS).values():
+        assert change.apply(kernel.code) != kernel.code
 
 
 @pytest.mark.compile
@@ -139,15 +164,24 @@ COMBINED: dict[str, dict[str, Any]] = {
 }  # fmt: skip
 
 
+SOME = (
+    "pair, dynamic",
+    "staged output, static",
+    "chunks, capped, pages",
+    "ragged queries, dense keys, sinks",
+)
+
+
 @pytest.mark.emulate
-@pytest.mark.parametrize("keys", COMBINED.values(), ids=COMBINED)
-def test_what_combines_with_sequences_of_different_lengths(keys: dict[str, Any]) -> None:
+@pytest.mark.parametrize("name", always_some(COMBINED, SOME))
+def test_what_combines_with_sequences_of_different_lengths(name: str) -> None:
+    keys = COMBINED[name]
     lengths = SMALL if keys.get("batching") == "ragged" else ((9, 20), (9, 0), (9, 150), (9, 33))
     assert failures(kernel_of({"arch": "sm_90a", "depth": 64, **keys}), lengths) == []
 
 
 @pytest.mark.emulate
-@pytest.mark.parametrize("name", MUTANTS)
+@pytest.mark.parametrize("name", always_some(MUTANTS, ALWAYS))
 def test_mutants_are_reported(name: str) -> None:
     kernel = kernel_of(KEYS)
     assert failures(kernel.with_code(MUTANTS[name].apply(kernel.code)), SMALL)
