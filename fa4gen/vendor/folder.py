@@ -14,6 +14,7 @@ from fa4gen.runtime.arguments import TABLES
 from fa4gen.scores import SCORES
 from fa4gen.vendor.facts import kernel_facts
 from fa4gen.vendor.image import LINE_CHARACTERS
+from fa4gen.vendor.launcher import ARRAYS
 from fa4gen.vendor.manifest import short_manifest
 
 if TYPE_CHECKING:
@@ -66,7 +67,7 @@ ADAPTER_ROOTS: dict[str, tuple[tuple[str, str], ...]] = {
 """Files of each adapter."""
 
 
-ADAPTERS_OF_SEQUENCES: frozenset[str] = frozenset()
+ADAPTERS_OF_SEQUENCES = frozenset({"python"})
 """Those that pass sinks, and the tables that say where sequences are."""
 
 
@@ -111,6 +112,7 @@ def template_values(request: Request, facts: tuple[KernelFacts, ...]) -> dict[st
         "has_sinks": any(fact.launcher.takes("sinks") for fact in facts),
         "has_tables": any(fact.launcher.takes(name) for fact in facts for name in TABLES),
         "has_lists": any(fact.launcher.list_entry for fact in facts),
+        "small_arrays": ARRAYS,
         "row_characters": LINE_CHARACTERS,
         "largest_image": max(fact.image.cubin_bytes for fact in facts),
     }

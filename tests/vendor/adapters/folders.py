@@ -30,24 +30,32 @@ KERNELS = (
 """With and without lse, with descales; without C, with a matrix, a row and a column."""
 
 
-def adapter_files(names: tuple[str, ...], plans: dict[str, Plan] | None = None) -> dict[str, str]:
+def adapter_files(
+    names: tuple[str, ...],
+    plans: dict[str, Plan] | None = None,
+    adapters: tuple[str, ...] = tuple(ADAPTER_ROOTS),
+) -> dict[str, str]:
     """The text of all adapters of a folder with these kernels, shipped ones if not given."""
     plans = plans or shipped_plans()
     facts = tuple(facts_of(name, plans[name]) for name in names)
-    values = template_values(Request(PREFIX, names, tuple(ADAPTER_ROOTS)), facts)
+    values = template_values(Request(PREFIX, names, adapters), facts)
     environment = open_templates().environment()
     return {
         path.format(prefix=PREFIX): environment.get_template(template).render(values)
-        for roots in ADAPTER_ROOTS.values()
-        for path, template in roots
+        for adapter in adapters
+        for path, template in ADAPTER_ROOTS[adapter]
     }
 
 
-def write_folder(folder: Path, names: tuple[str, ...] = KERNELS) -> Path:
-    """Write the launcher and all adapters; its cubins have no instructions."""
+def write_folder(
+    folder: Path,
+    names: tuple[str, ...] = KERNELS,
+    adapters: tuple[str, ...] = tuple(ADAPTER_ROOTS),
+) -> Path:
+    """Write the launcher and adapters; its cubins have no instructions."""
     plans = shipped_plans()
     write_launcher(folder, {name: plans[name] for name in names})
-    for path, text in adapter_files(names).items():
+    for path, text in adapter_files(names, adapters=adapters).items():
         (folder / path).parent.mkdir(parents=True, exist_ok=True)
         (folder / path).write_text(text, encoding="utf-8")
     return folder

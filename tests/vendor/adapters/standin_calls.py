@@ -69,22 +69,23 @@ class Cases:
 
     def _same_as_c(self, kernel: str, args: Any) -> None:
         """The adapter has launched once: C with these arguments makes the same launch and maps."""
-        (launch,) = self.stand_in.launches
-        maps = self.stand_in.maps
+        launches, maps = self.stand_in.launches, self.stand_in.maps
+        launch = launches[-1]
         assert maps, kernel
         of_kernel = self.c.kernel(f"acme_{kernel}")
         if of_kernel.workspace_bytes(ctypes.byref(args)):
             args.workspace = FIRST_BLOCK
             memory = [int.from_bytes(p, "little") for p in launch.parameters if len(p) == 8]
             inside = [m for m in memory if FIRST_BLOCK <= m < FIRST_BLOCK + (1 << 30)]
-            assert len(inside) == 1, memory
-            args.workspace = inside[0]
+            assert len(inside) == len(launches), memory  # the counter, and the list of tiles
+            args.workspace = min(inside)
             args.workspace_bytes = of_kernel.workspace_bytes(ctypes.byref(args))
         status = of_kernel.launch(ctypes.byref(args), launch.stream)
         assert not status, self.c.words(status)
-        again = self.stand_in.launches[-1]
-        assert len(self.stand_in.launches) == 2
-        assert replace(again, order=0) == replace(launch, order=0)
+        again = self.stand_in.launches[len(launches) :]
+        assert [replace(one, order=0) for one in again] == [
+            replace(one, order=0) for one in launches
+        ]
         new_maps = self.stand_in.maps[len(maps) :]
         assert [replace(m, order=0, target=0) for m in new_maps] == [
             replace(m, order=0, target=0) for m in maps
@@ -159,6 +160,120 @@ class Cases:
                 softmax_scale=0.3,
             )  # fmt: skip
             self._same_as_c("d128_causal_bf16", args)
+
+    def ragged_batches_make_the_launches_of_c(self) -> None:
+        from fa4gen.vendor.binding import AttentionArgs, Tensor
+
+        for layout in ("bshd", "bhsd"):
+            self._ready()
+            row, head = (0, 1) if layout == "bshd" else (1, 0)
+
+            def shaped(rows: int, heads: int, layout: str = layout) -> Any:
+                return (rows, heads, 128) if layout == "bshd" else (heads, rows, 128)
+
+            query, out = self._array(*shaped(300, 8)), self._array(*shaped(300, 8))
+            key, value = self._array(*shaped(420, 2)), self._array(*shaped(420, 2))
+            lse = self._array(8, 300, dtype=np.float32)
+            offsets = [self._array(8, dtype=np.int32) for _ in range(2)]
+            self.acme.d128_ragged_causal_bf16(
+                query, key, value, out=out, lse=lse, layout=layout, stream=77,
+                query_offsets=offsets[0], key_offsets=offsets[1],
+            )  # fmt: skip
+            assert [one.stream for one in self.stand_in.launches] == [77, 77]
+
+            def tensor(array: Any, row: int = row, head: int = head) -> Tensor:
+                strides = [stride // array.array.itemsize for stride in array.array.strides]
+                return Tensor(array.array.ctypes.data, 0, strides[row], strides[head])
+
+            args = AttentionArgs(
+                struct_size=ctypes.sizeof(AttentionArgs),
+                batch=7, query_rows=300, key_rows=420, query_heads=8, key_heads=2,
+                query=tensor(query), key=tensor(key), value=tensor(value), out=tensor(out),
+                lse=lse.array.ctypes.data,
+                query_offsets=offsets[0].array.ctypes.data,
+                key_offsets=offsets[1].array.ctypes.data,
+            )  # fmt: skip
+            self._same_as_c("d128_ragged_causal_bf16", args)
+
+    def a_larger_ragged_batch_has_a_larger_list(self) -> None:
+        self._ready()
+        lists = set()
+        for rows in (300, 300, 30_000):
+            query, out = (self._array(rows, 1, 128) for _ in range(2))
+            key = self._array(420, 1, 128)
+            lse = self._array(1, rows, dtype=np.float32)
+            offsets = self._array(8, dtype=np.int32)
+            self.acme.d128_ragged_causal_bf16(
+                query, key, key, out=out, lse=lse, stream=77,
+                query_offsets=offsets, key_offsets=offsets,
+            )  # fmt: skip
+            lists.add(self.stand_in.launches[-2].parameters[2])
+        assert len(lists) == 2
+
+    def pages_and_sinks_are_passed(self) -> None:
+        from fa4gen.vendor.binding import AttentionArgs, Tensor
+
+        self._ready()
+        name = "d64_paged64_window_sinks_bf16"
+        query, out = self._array(30, 8, 64), self._array(30, 8, 64)
+        offsets = self._array(4, dtype=np.int32)
+        key, value = self._array(11, 64, 2, 64), self._array(11, 64, 2, 64)
+        lse = self._array(8, 30, dtype=np.float32)
+        sinks = self._array(8, dtype=np.float32)
+        lengths = self._array(3, dtype=np.int32)
+        table = self.fake(self._array(3, 9, dtype=np.int32).array[:, :5])
+        has_lse = bool(self._traits(name).lse)
+        getattr(self.acme, name)(
+            query, key, value, out=out, **({"lse": lse} if has_lse else {}), stream=9,
+            sinks=sinks, query_offsets=offsets, key_lengths=lengths, page_table=table,
+        )  # fmt: skip
+        args = AttentionArgs(
+            struct_size=ctypes.sizeof(AttentionArgs),
+            batch=3, query_rows=30, key_rows=64, query_heads=8, key_heads=2,
+            query=Tensor(query.array.ctypes.data, 0, 8 * 64, 64),
+            key=self._tensor(key, 0, 1, 2),
+            value=self._tensor(value, 0, 1, 2),
+            out=Tensor(out.array.ctypes.data, 0, 8 * 64, 64),
+            lse=lse.array.ctypes.data if has_lse else None,
+            sinks=sinks.array.ctypes.data,
+            query_offsets=offsets.array.ctypes.data,
+            key_lengths=lengths.array.ctypes.data,
+            page_table=table.array.ctypes.data,
+            page_table_stride=9, most_pages=5, pages=11,
+        )  # fmt: skip
+        self._same_as_c(name, args)
+
+    def wrong_tables_are_named(self) -> None:
+        self._ready()
+        query, key = self._array(30, 8, 64), self._array(11, 64, 2, 64)
+        good = {
+            "out": self._array(30, 8, 64),
+            "lse": self._array(8, 30, dtype=np.float32),
+            "query_offsets": self._array(4, dtype=np.int32),
+            "sinks": self._array(8, dtype=np.float32),
+            "key_lengths": self._array(3, dtype=np.int32),
+            "page_table": self._array(3, 5, dtype=np.int32),
+        }
+        name = "d64_paged64_window_sinks_bf16"
+        if not self._traits(name).lse:
+            del good["lse"]
+        function = getattr(self.acme, name)
+        for argument, wrong in (
+            ("sinks", None),
+            ("query_offsets", None),
+            ("query_offsets", self._array(0, dtype=np.int32)),
+            ("sinks", self._array(7, dtype=np.float32)),
+            ("key_lengths", self._array(2, dtype=np.int32)),
+            ("key_lengths", self._array(3, dtype=np.float32)),
+            ("page_table", self._array(4, 5, dtype=np.int32)),
+            ("page_table", self._array(15, dtype=np.int32)),
+        ):
+            with pytest.raises(ValueError, match=f"^{argument}: expected"):
+                function(query, key, key, stream=9, **{**good, argument: wrong})
+        short = self._array(11, 63, 2, 64)
+        with pytest.raises(ValueError, match=r"^key: expected shape \(pages, 64, "):
+            function(query, short, short, stream=9, **good)
+        assert not self.stand_in.launches
 
     def scales_of_fp8_are_passed(self) -> None:
         from fa4gen.vendor.binding import AttentionArgs

@@ -14,6 +14,7 @@ import pytest
 import fa4gen.vendor.standin
 from fa4gen.errors import MissingCapabilityError
 from fa4gen.vendor.host_build import build_library, compile_c, find_c_compiler
+from tests.vendor.adapters.folders import KERNELS, write_folder
 
 HERE = Path(__file__).parent
 PROGRAM = HERE / "standin_calls.py"
@@ -32,8 +33,10 @@ def cases() -> list[str]:
 
 
 @pytest.fixture(scope="module")
-def outcomes(folder, tmp_path_factory) -> dict[str, str]:
+def outcomes(tmp_path_factory) -> dict[str, str]:
     """The traceback of each case, empty where it holds."""
+    names = (*KERNELS, "d128_ragged_causal_bf16", "d64_paged64_window_sinks_bf16")
+    folder = write_folder(tmp_path_factory.mktemp("python"), names, ("python",))
     driver = tmp_path_factory.mktemp("driver") / "libcuda.so.1"
     sources = [*sorted(STANDIN.glob("*.c")), HERE / "driver_more.c"]
     try:

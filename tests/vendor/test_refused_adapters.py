@@ -1,0 +1,29 @@
+"""Adapters that cannot pass all that a kernel takes are refused, with what they lack."""
+
+from __future__ import annotations
+
+import pytest
+
+from fa4gen.errors import ConfigError
+from fa4gen.vendor.folder import refuse_adapters
+from fa4gen.vendor.model import Request
+from tests.vendor.launcher.shipped import facts_of, shipped_plans
+
+
+def refuse(name: str, *adapters: str) -> None:
+    refuse_adapters(Request("acme", (name,), adapters), (facts_of(name, shipped_plans()[name]),))
+
+
+def test_an_adapter_without_tables_is_refused_for_a_ragged_batch() -> None:
+    with pytest.raises(ConfigError, match="jax does not pass query_offsets and key_offsets yet"):
+        refuse("d128_ragged_causal_bf16", "python", "jax")
+
+
+def test_an_adapter_without_sinks_is_refused() -> None:
+    with pytest.raises(ConfigError, match="tvm-ffi does not pass sinks yet"):
+        refuse("d64_window_sinks_bf16", "tvm-ffi")
+
+
+def test_other_adapters_and_kernels_are_taken() -> None:
+    refuse("d128_ragged_causal_bf16", "python")
+    refuse("d128_causal_bf16", "python", "torch", "jax", "tvm-ffi")
