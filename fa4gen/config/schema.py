@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated, Literal, get_args
 
-from pydantic import Field, model_validator
+from pydantic import Discriminator, Field, Tag, model_validator
 
 from fa4gen.config.gemm import BlackwellGemmConfig, HopperGemmConfig
 from fa4gen.key_sources import Batching, Keys, key_source_of, query_source_of
 from fa4gen.masks import MaskValue, mask_of
 from fa4gen.scores import SoftcapValue, score_of
-from fa4gen.strict import Auto, Strict, Whole
+from fa4gen.strict import WORD, Auto, Strict, Whole, branch_by_key
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -122,6 +122,19 @@ class RegisterBudget(Strict):
     consumer: Annotated[int, Field(ge=24, le=256, multiple_of=8)]
 
 
+class KeysOfSplit(Strict):
+    """Splits of a fixed number of keys: results do not depend on the other sequences of a batch."""
+
+    keys: Annotated[int, Field(ge=64, le=2**20, multiple_of=64)]
+    """Keys of a split: a multiple of the keys of a block."""
+
+
+SplitValue = Annotated[
+    Annotated[Auto, Tag(WORD)] | Annotated[KeysOfSplit, Tag("keys")],
+    Discriminator(branch_by_key("keys")),
+]
+
+
 class AttentionConfig(AttentionKeys):
     """Attention forward on Hopper (sm_90a)."""
 
@@ -163,8 +176,8 @@ class AttentionConfig(AttentionKeys):
     """Rows of a tile are the query rows of all heads of a key head: for few rows and many keys."""
     packed_rows: Annotated[Literal[8, 16], Whole] | Auto = "auto"
     """Rows of a tile with pack_heads."""
-    split_keys: Auto = "auto"
-    """How CTAs share a tile's keys: with pack_heads in even shares of all blocks, else not."""
+    split_keys: SplitValue = "auto"
+    """With pack_heads, how CTAs share a tile's keys: in even shares of all blocks, or {keys: N}."""
 
     @property
     def resolved_value_depth(self) -> int:

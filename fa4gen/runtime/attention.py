@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from fa4gen.runtime import arrays
@@ -17,7 +18,7 @@ from fa4gen.runtime.arguments import (
     check_tiles,
 )
 from fa4gen.runtime.device import device_info, load_cupy
-from fa4gen.runtime.kernel import Call, Kernel, Launch, Packed, view_optional
+from fa4gen.runtime.kernel import LAUNCHES_KEPT, Call, Kernel, Launch, Packed, view_optional
 from fa4gen.runtime.parameters import ParameterBlock, pack
 from fa4gen.runtime.refusal import refuse
 from fa4gen.runtime.schedule import Schedule, plan_schedule
@@ -43,6 +44,7 @@ class AttentionKernel(Kernel[Arguments]):
         """Take the kernel of ``plan``, compiled; no GPU is touched before the first call."""
         super().__init__(plan, cubin)
         self.plan = plan
+        self._workspace = lru_cache(maxsize=LAUNCHES_KEPT)(self._workspace_of)
 
     def __call__(
         self,
@@ -198,15 +200,22 @@ class AttentionKernel(Kernel[Arguments]):
             lse,
         )
 
-    def workspace_bytes(self, device: int | None = None) -> int:
+    def workspace_bytes(self, device: int | None = None, *, splits: int = 0) -> int:
         """Return the bytes of a workspace on a GPU, the current one if None; 0 for kernels without.
 
-        They do not depend on the problem.
+        They do not depend on the problem, unless ``split_keys`` is a number of keys: ``splits``
+        is then the most of a call: sequences * key heads * tiles of each * splits of the most keys.
         """
         if not self.plan.splits_keys:
             return 0
         ordinal = load_cupy().cuda.runtime.getDevice() if device is None else device
-        return self.plan.workspace_bytes(device_info(ordinal).multiprocessors)
+        return self.plan.workspace_bytes(device_info(ordinal).multiprocessors, splits)
+
+    def _workspace_of(self, arguments: Arguments) -> int:
+        checked = check_arguments(self.plan, arguments)
+        multiprocessors = device_info(arguments.device).multiprocessors
+        schedule = plan_schedule(self.plan, checked.size, multiprocessors)
+        return self.plan.workspace_bytes(multiprocessors, schedule.num_tiles)
 
     @property
     def _list_words(self) -> str:
@@ -225,7 +234,7 @@ class AttentionKernel(Kernel[Arguments]):
         Any number for wrong arguments.
         """
         if self.plan.splits_keys and arguments.workspace is None:
-            return self.workspace_bytes(arguments.device)
+            return self._workspace(arguments)
         offsets, shape = arguments.query_offsets, arguments.query.shape
         if self.plan.tile_list is None or offsets is None:
             return 0
@@ -240,7 +249,11 @@ class AttentionKernel(Kernel[Arguments]):
         multiprocessors = device_info(device).multiprocessors
         schedule = plan_schedule(self.plan, checked.size, multiprocessors)
         check_tiles(schedule.num_tiles, multiprocessors)
-        refuse(check_workspace_size(self.plan, arguments.workspace, multiprocessors))
+        refuse(
+            check_workspace_size(
+                self.plan, arguments.workspace, multiprocessors, schedule.num_tiles
+            )
+        )
         if not schedule.grid:
             return Packed(0, ParameterBlock(()))
         self._enter_context(device)

@@ -91,7 +91,8 @@ def _ragged_schedule(
 def _line_schedule(plan: AttentionPlan, size: ProblemSize, multiprocessors: int) -> Schedule:
     """Return the shares of the line of all blocks: of a kernel whose CTAs share the keys of a tile.
 
-    ``tiles_per_head`` are those of a key head; ``num_tiles`` is the most blocks of the line.
+    ``tiles_per_head`` are those of a key head; ``num_tiles`` is the most blocks of the line, or
+    splits of several.
     """
     if not size.all_heads or not size.query_rows:
         return Schedule(0, 0, 1, 0, 0)
@@ -99,7 +100,8 @@ def _line_schedule(plan: AttentionPlan, size: ProblemSize, multiprocessors: int)
     first, _ = plan.mask.bounds(size.key_rows - size.query_rows, size.key_rows)
     first_block = 0 if plan.key_lengths else max(0, first) // plan.BN
     blocks = max(1, ceil_div(size.key_rows, plan.BN) - first_block)
-    line = size.all_heads // size.heads_per_key_head * tiles * blocks
+    splits = ceil_div(blocks, plan.line_step)
+    line = size.all_heads // size.heads_per_key_head * tiles * splits
     return Schedule(0, tiles, 1, line, min(multiprocessors, plan.cta_limit, line))
 
 

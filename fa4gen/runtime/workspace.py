@@ -48,12 +48,15 @@ def check_workspace(plan: AttentionPlan, view: TensorView | None, device: int) -
 
 
 def check_workspace_size(
-    plan: AttentionPlan, view: TensorView | None, multiprocessors: int
+    plan: AttentionPlan, view: TensorView | None, multiprocessors: int, line: int
 ) -> Iterator[Problem]:
-    """Check that the workspace of a call is large enough for a GPU with so many multiprocessors."""
+    """Check that the workspace of a call is large enough for a GPU with so many multiprocessors.
+
+    ``line``: the ``num_tiles`` of the schedule.
+    """
     if view is None:
         return
-    given, needed = view_bytes(view), plan.workspace_bytes(multiprocessors)
+    given, needed = view_bytes(view), plan.workspace_bytes(multiprocessors, line)
     if given < needed:
         remedy = "workspace_bytes() of the kernel says how many"
         yield wrong("workspace", f"{given} bytes", f"{needed} bytes or more", remedy)

@@ -36,7 +36,7 @@ from fa4gen.verify.sequence_tensors import (
     packed_rows,
     sequence_parts,
 )
-from fa4gen.verify.split_cases import small_split_cases, split_cases
+from fa4gen.verify.split_cases import empty_workspace, small_split_cases, split_cases
 from fa4gen.verify.verdict import Failure
 from fa4gen.verify.work_done import attention_tiles, rescales_of
 
@@ -178,9 +178,7 @@ class AttentionFamily:
         }
         values = {**scalar_values(checked, schedule), "tile_counter": np.zeros(2, np.int32)}
         if plan.splits_keys:
-            values["tickets"] = np.zeros(plan.ticket_bytes // 4, np.int32)
-            partials = plan.workspace_bytes(schedule.grid) - plan.ticket_bytes
-            values["partials"] = np.full(partials // 4, np.nan, np.float32)
+            values |= empty_workspace(plan, schedule)
         if plan.tile_list is not None:
             words = ENTRY_BYTES // 4 * (1 + schedule.tiles_per_head)
             values["tile_list"] = np.full(words, -1, np.int32)

@@ -81,6 +81,16 @@ def test_blocks_before_a_window_are_not_in_the_line(make_plan: MakePlan) -> None
     assert plan_schedule(plan, ProblemSize(1, 1, 1, 1, 12800), 132).num_tiles == 2
 
 
+def test_splits_of_a_fixed_number_of_keys_are_places_of_the_line(make_plan: MakePlan) -> None:
+    plan = make_plan(pack_heads=True, split_keys={"keys": 1024})
+    schedule = plan_schedule(plan, ProblemSize(2, 8, 4, 1, 2049), 132)
+    assert schedule.num_tiles == 2 * 2 * 3
+    size = plan.workspace_bytes(132, schedule.num_tiles)
+    short = array((size - 1,), 6, "uint8", 1)
+    with pytest.raises(ArgumentError, match=f"expected {size} bytes or more, got {size - 1}"):
+        refuse(check_workspace_size(plan, short, 132, schedule.num_tiles))
+
+
 @pytest.mark.parametrize(
     ("fields", "says"),
     [
@@ -106,11 +116,11 @@ def test_wrong_workspaces_are_refused(
 def test_a_small_workspace_is_refused(make_plan: MakePlan) -> None:
     plan = make_plan(pack_heads=True)
     enough = array((plan.workspace_bytes(132) // 4,), 6, "float32", 4)
-    refuse(check_workspace_size(plan, enough, 132))
-    refuse(check_workspace_size(plan, None, 132))
+    refuse(check_workspace_size(plan, enough, 132, 0))
+    refuse(check_workspace_size(plan, None, 132, 0))
     short = enough._replace(shape=(enough.shape[0] - 1,))
     with pytest.raises(ArgumentError, match="bytes or more"):
-        refuse(check_workspace_size(plan, short, 132))
+        refuse(check_workspace_size(plan, short, 132, 0))
 
 
 def test_other_kernels_take_none(make_plan: MakePlan) -> None:

@@ -27,6 +27,8 @@ class DecodeAttentionPlan(AttentionPlan):
     """Keys of a block that one warp takes."""
     exchange_columns: int
     """Columns of the output that warps put together at once."""
+    split_blocks: int
+    """Blocks of a split of a fixed number of keys; 0 for even shares."""
     most_sequences: int
     """Of a call whose lengths are read on the device."""
     most_ctas: int
@@ -72,17 +74,24 @@ class DecodeAttentionPlan(AttentionPlan):
         return PARTIALS_PER_CTA
 
     @property
+    def line_step(self) -> int:
+        """A split, or a block."""
+        return max(1, self.split_blocks)
+
+    @property
     def partial_stride(self) -> int:
         """Floats of a row of a partial result."""
         return self.value_depth + PARTIAL_PADDING
 
     @property
     def ticket_bytes(self) -> int:
-        """Bytes of the tickets, in front of the workspace."""
-        return self.most_ctas * TICKETS_PER_CTA * 4
+        """Bytes of the tickets, in front of the workspace; of splits, each is in its partial."""
+        return 0 if self.split_blocks else self.most_ctas * TICKETS_PER_CTA * 4
 
-    def workspace_bytes(self, multiprocessors: int) -> int:
-        """Return what a launch needs: tickets, then partial results of each CTA."""
+    def workspace_bytes(self, multiprocessors: int, line: int = 0) -> int:
+        """Return what a launch needs: tickets, then partial results of each CTA, or split."""
         partial = self.packed_rows * self.partial_stride * FLOAT_BYTES
+        if self.split_blocks:
+            return line * partial
         ctas = min(multiprocessors, self.most_ctas)
         return self.ticket_bytes + ctas * PARTIALS_PER_CTA * partial

@@ -33,6 +33,17 @@ _FIXED = (
 def broken_rules(config: AttentionConfig) -> Iterator[Fault]:
     """Yield every key with a value that does not go with packed heads."""
     yield from other_values(config, "pack_heads: true", _FIXED)
+    division = DIVISIONS.get(config.depth)
+    if division is not None and config.split_keys != "auto":
+        block, keys = division.warps * division.keys, config.split_keys.keys
+        if keys % block:
+            up = -(-keys // block) * block
+            yield Fault(
+                kind="keys of a split",
+                message=f"split_keys: {keys} keys are no multiple of the {block} of a block",
+                keys=("split_keys",),
+                remedies=([{"split_keys": {"keys": up}}], [{"split_keys": "auto"}]),
+            )
     if config.resolved_value_depth != config.depth:
         yield Fault(
             kind="value_depth of packed heads",

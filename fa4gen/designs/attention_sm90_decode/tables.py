@@ -66,9 +66,15 @@ def decode_parameters(values: Values) -> tuple[Parameter, ...]:
         rows.append(Parameter("sinks", "const float* __restrict__", meaning))
     rows += key_parameters(config)
     meaning = f"zeros, {TICKETS_PER_CTA} a CTA; zero again after the launch"
+    if values.split_blocks:
+        meaning = "partial results, one a split; at first zeros, of which tickets are zero again"
+        rows.append(Parameter("partials", "float*", meaning))
+    else:
+        rows += [
+            Parameter("tickets", "int32*", meaning),
+            Parameter("partials", "float*", f"partial results, {PARTIALS_PER_CTA} a CTA"),
+        ]
     rows += [
-        Parameter("tickets", "int32*", meaning),
-        Parameter("partials", "float*", f"partial results, {PARTIALS_PER_CTA} a CTA"),
         Parameter("batch", "int32", "batches"),
         Parameter("key_heads", "int32", "key heads"),
         Parameter("heads_per_key_head", "int32", "query heads that share a key head"),
@@ -96,10 +102,16 @@ def summarise(values: Values) -> tuple[str, ...]:
         f"packed heads: tiles of {values.packed_rows} rows of a key head x {values.BN} keys, "
         f"{counted(values.num_consumer_warps, 'consumer warp')}, "
         f"{counted(values.num_kv_stages, 'stage')}",
-        "split keys: even shares of all blocks, combined by the last CTA of a tile",
+        f"split keys: {_splits(values)}, combined by the last CTA of a tile",
     ]
     if config.resolved_score.words:
         lines.append(config.resolved_score.words)
     if config.has_tile_lengths:
         lines.append(f"batching {config.batching}; keys {config.resolved_keys}")
     return tuple(lines)
+
+
+def _splits(values: Values) -> str:
+    if values.split_blocks:
+        return f"{values.split_blocks * values.BN} keys each"
+    return "even shares of all blocks"

@@ -70,6 +70,12 @@ class Values(DesignValues[AttentionConfig]):
         return self.num_consumer_warps * self.warp_keys
 
     @property
+    def split_blocks(self) -> int:
+        """Blocks of a split of a fixed number of keys; 0 for even shares."""
+        split = self.config.split_keys
+        return 0 if split == "auto" else split.keys // self.BN
+
+    @property
     def threads(self) -> int:
         """Of the consumers and the warp that loads."""
         return WARP * (self.num_consumer_warps + 1)
@@ -136,7 +142,11 @@ def decide(
         fit,
         f"as many blocks of {values.block_bytes} bytes as fit shared memory",
     )
-    log.take("split_keys", config.split_keys, "even", "each CTA reads the same number of blocks")
+    split = config.split_keys
+    if split == "auto":
+        log.note("split_keys", "even", "auto", "each CTA reads the same number of blocks")
+    else:
+        log.note("split_keys", f"{{keys: {split.keys}}}", "config")
     log.note("scheduler", "static", "derived", "shares of the line of blocks are even")
     log.note("epilogue", "direct", "derived", "the rows of a tile are few")
     return replace(values, num_kv_stages=stages), log.rows

@@ -105,14 +105,27 @@ class AttentionPlan(KernelPlan):
         """
         return False
 
-    def workspace_bytes(self, multiprocessors: int) -> int:
-        """Return what a launch needs for partial results; 0 for kernels without."""
-        del multiprocessors
+    def workspace_bytes(self, multiprocessors: int, line: int = 0) -> int:
+        """Return what a launch needs for partial results; 0 for kernels without.
+
+        ``line``: splits of all tiles, where they have a fixed number of keys.
+        """
+        del multiprocessors, line
         return 0
+
+    @property
+    def line_step(self) -> int:
+        """Blocks of keys that no two CTAs share, where they share those of a tile."""
+        return 1
 
     @property
     def ticket_bytes(self) -> int:
         """Bytes in front of a workspace that are zero before and after a launch."""
+        return 0
+
+    @property
+    def partial_stride(self) -> int:
+        """Floats of a row of a partial result; 0 where there are none."""
         return 0
 
     @property

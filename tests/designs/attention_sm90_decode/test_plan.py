@@ -79,3 +79,14 @@ def test_parameters_name_lengths_and_pages_only_where_they_are(plan_of: PlanOf) 
 def test_lines_of_l2_are_as_narrow_as_a_row(plan_of: PlanOf) -> None:
     assert {row.l2_promotion for row in plan_of(pack_heads=True).tensor_maps} == {128}
     assert {row.l2_promotion for row in plan_of().tensor_maps} == {256}
+
+
+def test_splits_of_a_fixed_number_of_keys_have_a_partial_result_each(plan_of: PlanOf) -> None:
+    plan = plan_of(pack_heads=True, split_keys={"keys": 1024})
+    assert plan.line_step == 1024 // plan.BN
+    assert plan.ticket_bytes == 0
+    assert plan.workspace_bytes(132, 300) == 300 * 8 * (128 + 4) * 4
+    names = {row.name for row in plan.parameters}
+    assert "partials" in names
+    assert "tickets" not in names
+    assert plan_of(pack_heads=True).line_step == 1

@@ -32,6 +32,11 @@ ConfigOf = Callable[..., AttentionConfig]
             "addresses = 264, but has 255",
             "Set packed_rows: 8.",
         ),
+        (
+            {"split_keys": {"keys": 192}},
+            "split_keys: 192 keys are no multiple of the 128 of a block",
+            "Set split_keys: {keys: 256}; or split_keys: auto.",
+        ),
         ({"num_kv_stages": 7}, "7 * 32768 for blocks of keys and values", "Set num_kv_stages: 6."),
     ],
 )

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 KEYS: dict[str, Any] = {"arch": "sm_90a", "depth": 192, "mask": "causal", "pack_heads": True}
 PAGED: dict[str, Any] = {**KEYS, "keys": "paged", "page_size": 16}
+FIXED: dict[str, Any] = {**KEYS, "split_keys": {"keys": 64}}
 WORKSPACE = ("tickets", "partials")
 
 # Four CTAs with shares of 2, 2, 1 and 1 blocks; the first rows see nothing of the last block.
@@ -41,7 +42,8 @@ class KeptWorkspace:
 
     def launch(self, entry: str, **options: Any) -> Any:
         arguments = dict(zip(self._names, options["args"], strict=True))
-        self.workspace = self.workspace or {name: arguments[name] for name in WORKSPACE}
+        given = {name: arguments[name] for name in WORKSPACE if name in arguments}
+        self.workspace = self.workspace or given
         arguments |= self.workspace
         return self._program.launch(entry, **{**options, "args": list(arguments.values())})
 
@@ -56,7 +58,8 @@ def failures(kernel: Kernel, case: Case) -> list[str]:
     except FindingsError as error:
         return [str(error)]
     found, _ = judge(problem.memory, first, second, problem.reference(np))
-    tickets = program.workspace["tickets"]
+    partials = program.workspace["partials"].reshape(-1, kernel.plan.partial_stride)
+    tickets = program.workspace.get("tickets", partials[:, kernel.plan.depth + 2 :])
     return [failure.message for failure in found] + ["a ticket is left"] * bool(tickets.any())
 
 
@@ -73,6 +76,14 @@ def test_two_launches_on_a_workspace_are_right(case: Case, paged: bool) -> None:
     assert failures(original(paged), case) == []
 
 
+@pytest.mark.emulate
+def test_splits_of_a_fixed_size_leave_their_tickets_as_they_were() -> None:
+    kernel = kernel_of(FIXED)
+    assert failures(kernel, SPLIT) == []
+    change = MUTANTS["ticket not reset"]
+    assert failures(kernel.with_code(change.apply(kernel.code)), SPLIT)
+
+
 MUTANTS = {
     "partial result read early": Change(r"\(ticket, 1\) < count - 1\)", "(ticket, 1) < count - 2)"),
     "ticket not reset": Change(r"\n *\*ticket = 0;[^\n]*", ""),
@@ -86,7 +97,7 @@ MUTANTS = {
 PAGE_MUTANTS = {
     "page of the block before": Change(r"\n *rows\.page = next_page;", ""),
     "row of another sequence": Change(r"static_cast<int64>\(tile\.sequence\)", "static_cast<int64>(tile.sequence ^ 1)"),
-    "empty sequence left out": Change(r"return max\(1, visible_blocks\(problem, problem\.keys_of\(sequence\)\)\.count\(\)\);", "return visible_blocks(problem, problem.keys_of(sequence)).count();"),
+    "empty sequence left out": Change(r"return max\(1, blocks\.count\(\)\);", "return blocks.count();"),
 }  # fmt: skip
 QUICK = ("partial result read early", "ticket not reset", "weight of no key")
 

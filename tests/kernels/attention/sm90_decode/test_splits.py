@@ -1,0 +1,43 @@
+# ruff: noqa: E501 (a mutant is on the line of its name)
+"""Splits of a fixed number of keys: a sequence gives the same bits whatever else is in the batch."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.kernels.attention.sequences import NAN, assert_isolated, failures
+from tests.kernels.source_mutation import Change, kernel_of
+
+KEYS: dict[str, Any] = {
+    "arch": "sm_90a",
+    "depth": 192,
+    "mask": "causal",
+    "pack_heads": True,
+    "split_keys": {"keys": 64},
+}
+SOURCES: dict[str, dict[str, Any]] = {
+    "lengths": {"key_lengths": True},
+    "pages": {"keys": "paged", "page_size": 16},
+}
+LENGTHS = ((2, 150), (2, 0), (2, 64), (2, 65), (2, 1))
+MUTANTS = {
+    "split of the tile before": Change(r"workspace\.row\(tile\.begin \+ part", "workspace.row(tile.begin - 1 + part"),
+    "partial result read early": Change(r"\(ticket, 1\) < count - 1\)", "(ticket, 1) < count - 2)"),
+    "split one block short": Change(r"tile\.block_at\(place \+ 1\)\);", "tile.block_at(place));"),
+}  # fmt: skip
+
+
+@pytest.mark.emulate
+@pytest.mark.parametrize("source", SOURCES)
+def test_a_sequence_gives_the_same_bits_in_every_batch(source: str) -> None:
+    assert_isolated(kernel_of({**KEYS, **SOURCES[source]}), LENGTHS, (0, 3), NAN)
+
+
+@pytest.mark.seeds
+@pytest.mark.parametrize("name", MUTANTS)
+def test_mutants_are_reported(name: str) -> None:
+    kernel = kernel_of({**KEYS, **SOURCES["lengths"]})
+    change = MUTANTS[name]
+    assert failures(kernel.with_code(change.apply(kernel.code)), LENGTHS)
