@@ -130,32 +130,37 @@ struct Tile {
   int32 within;  // the sequence: key head * tiles_per_head + ordinal among the head's tiles
   int32 key_rows;
   BlockRange blocks;  // maybe none
-  int32 begin;        // of its part of the line, at least one block: some CTA has to write its rows
+  int32 begin;        // of its part of the line, one place at least: some CTA has to write its rows
   int32 end;
   // The block of keys at a place of the line.
   __device__ __forceinline__ int32 block_at(int32 place) const {
-    return min(blocks.begin + place - begin, blocks.begin + blocks.count());
+    return blocks.begin + min(place - begin, blocks.count());
   }
 };
 
-// The line of a problem, and the shares of the CTAs, which differ by a block at most.
+// Places of a tile in the line.
+__device__ __forceinline__ int32 places(const BlockRange& blocks) {
+  return max(1, blocks.count());
+}
+
+// The line of a problem, and the shares of the CTAs, which differ by a place at most.
 struct Line {
   const Problem& problem;
-  int32 tile_blocks;
+  int32 tile_places;
   int32 ctas;    // that have a share
-  int32 share;   // blocks of a CTA
-  int32 longer;  // CTAs with one block more
+  int32 share;   // places of a CTA
+  int32 longer;  // CTAs with one place more
 
   __device__ __forceinline__ explicit Line(const Problem& problem) : problem(problem) {
-    tile_blocks = max(1, visible_blocks(problem, problem.most_key_rows).count());
-    const int32 blocks = blocks_before(problem.batch) * problem.tiles();
-    ctas = min(static_cast<int32>(gridDim.x), blocks);
-    share = static_cast<uint32>(blocks) / static_cast<uint32>(ctas);
-    longer = blocks - share * ctas;
+    tile_places = places(visible_blocks(problem, problem.most_key_rows));
+    const int32 all = places_before(problem.batch) * problem.tiles();
+    ctas = min(static_cast<int32>(gridDim.x), all);
+    share = static_cast<uint32>(all) / static_cast<uint32>(ctas);
+    longer = all - share * ctas;
   }
-  // Blocks of a tile of each sequence before this one.
-  __device__ __forceinline__ int32 blocks_before(int32 sequence) const {
-    return sequence * tile_blocks;
+  // Places of a tile of each sequence before this one.
+  __device__ __forceinline__ int32 places_before(int32 sequence) const {
+    return sequence * tile_places;
   }
   // Where the share of a CTA begins.
   __device__ __forceinline__ int32 share_begin(int32 cta) const {
@@ -169,16 +174,15 @@ struct Line {
   __device__ __forceinline__ void fill(Tile& tile) const {
     tile.key_rows = problem.keys_of(tile.sequence);
     tile.blocks = visible_blocks(problem, tile.key_rows);
-    const int32 before = blocks_before(tile.sequence);
-    const int32 blocks = max(1, tile.blocks.count());
-    tile.begin = before * problem.tiles() + tile.within * blocks;
-    tile.end = tile.begin + blocks;
+    const int32 count = places(tile.blocks);
+    tile.begin = places_before(tile.sequence) * problem.tiles() + tile.within * count;
+    tile.end = tile.begin + count;
   }
   // The tile that has this place.
   __device__ __forceinline__ Tile tile_at(int32 place) const {
     const int32 tiles = problem.tiles();
     Tile tile;
-    const uint32 tiles_before = static_cast<uint32>(place) / static_cast<uint32>(tile_blocks);
+    const uint32 tiles_before = static_cast<uint32>(place) / static_cast<uint32>(tile_places);
     tile.sequence = tiles_before / static_cast<uint32>(tiles);
     tile.within = tiles_before - tile.sequence * tiles;
     fill(tile);
@@ -767,6 +771,19 @@ struct Consumer {
     }
   }
 
+  // Blocks [begin, end) of a tile's keys.
+  __device__ __forceinline__ void process_blocks(const Tile& tile, int32 begin, int32 end) {
+    const BlockRange plain = plain_blocks(line.problem, tile.key_rows);
+#pragma unroll 1
+    for (int32 block = begin; block < end; ++block) {
+      if (block >= plain.begin && block < plain.end) {
+        process_block<false>(block);
+      } else {
+        process_block<true>(block);
+      }
+    }
+  }
+
   __device__ __forceinline__ void run() {
     const int32 begin = line.share_begin(blockIdx.x), end = line.share_begin(blockIdx.x + 1);
     Tile tile = line.tile_at(begin);
@@ -774,16 +791,7 @@ struct Consumer {
     for (int32 place = begin; place < end; line.advance(tile)) {
       begin_piece(tile);
       const int32 stop = min(end, tile.end);
-      const BlockRange plain = plain_blocks(line.problem, tile.key_rows);
-      const int32 end_block = tile.block_at(stop);
-#pragma unroll 1
-      for (int32 block = tile.block_at(place); block < end_block; ++block) {
-        if (block >= plain.begin && block < plain.end) {
-          process_block<false>(block);
-        } else {
-          process_block<true>(block);
-        }
-      }
+      process_blocks(tile, tile.block_at(place), tile.block_at(stop));
       place = stop;
       const bool begins_here = tile.begin >= begin, ends_here = tile.end <= end;
       finish_piece(tile, begins_here && ends_here,

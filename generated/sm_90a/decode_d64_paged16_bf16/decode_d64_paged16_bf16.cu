@@ -145,31 +145,36 @@ struct Tile {
   int32 within;  // the sequence: key head * tiles_per_head + ordinal among the head's tiles
   int32 key_rows;
   BlockRange blocks;  // maybe none
-  int32 begin;        // of its part of the line, at least one block: some CTA has to write its rows
+  int32 begin;        // of its part of the line, one place at least: some CTA has to write its rows
   int32 end;
   // The block of keys at a place of the line.
   __device__ __forceinline__ int32 block_at(int32 place) const {
-    return min(blocks.begin + place - begin, blocks.begin + blocks.count());
+    return blocks.begin + min(place - begin, blocks.count());
   }
 };
 
-// The line of a problem, and the shares of the CTAs, which differ by a block at most.
+// Places of a tile in the line.
+__device__ __forceinline__ int32 places(const BlockRange& blocks) {
+  return max(1, blocks.count());
+}
+
+// The line of a problem, and the shares of the CTAs, which differ by a place at most.
 struct Line {
   const Problem& problem;
   uint32 base;
   int32 ctas;    // that have a share
-  int32 share;   // blocks of a CTA
-  int32 longer;  // CTAs with one block more
+  int32 share;   // places of a CTA
+  int32 longer;  // CTAs with one place more
 
   __device__ __forceinline__ Line(const Problem& problem, uint32 base)
       : problem(problem), base(base) {
-    const int32 blocks = blocks_before(problem.batch) * problem.tiles();
-    ctas = min(static_cast<int32>(gridDim.x), blocks);
-    share = static_cast<uint32>(blocks) / static_cast<uint32>(ctas);
-    longer = blocks - share * ctas;
+    const int32 all = places_before(problem.batch) * problem.tiles();
+    ctas = min(static_cast<int32>(gridDim.x), all);
+    share = static_cast<uint32>(all) / static_cast<uint32>(ctas);
+    longer = all - share * ctas;
   }
-  // Blocks of a tile of each sequence before this one.
-  __device__ __forceinline__ int32 blocks_before(int32 sequence) const {
+  // Places of a tile of each sequence before this one.
+  __device__ __forceinline__ int32 places_before(int32 sequence) const {
     return load_shared(base + kLineOffset + 4 * sequence);
   }
   // Where the share of a CTA begins.
@@ -184,10 +189,9 @@ struct Line {
   __device__ __forceinline__ void fill(Tile& tile) const {
     tile.key_rows = problem.keys_of(tile.sequence);
     tile.blocks = visible_blocks(problem, tile.key_rows);
-    const int32 before = blocks_before(tile.sequence);
-    const int32 blocks = max(1, tile.blocks.count());
-    tile.begin = before * problem.tiles() + tile.within * blocks;
-    tile.end = tile.begin + blocks;
+    const int32 count = places(tile.blocks);
+    tile.begin = places_before(tile.sequence) * problem.tiles() + tile.within * count;
+    tile.end = tile.begin + count;
   }
   // The tile that has this place.
   __device__ __forceinline__ Tile tile_at(int32 place) const {
@@ -196,16 +200,16 @@ struct Line {
     int32 low = 0, high = problem.batch;  // the sequence is in [low, high)
     while (high - low > 1) {
       const int32 middle = (low + high) / 2;
-      if (blocks_before(middle) * tiles <= place) {
+      if (places_before(middle) * tiles <= place) {
         low = middle;
       } else {
         high = middle;
       }
     }
-    const int32 before = blocks_before(low);
-    const uint32 blocks = blocks_before(low + 1) - before;
+    const int32 before = places_before(low);
+    const uint32 count = places_before(low + 1) - before;
     tile.sequence = low;
-    tile.within = static_cast<uint32>(place - before * tiles) / blocks;
+    tile.within = static_cast<uint32>(place - before * tiles) / count;
     fill(tile);
     return tile;
   }
@@ -851,6 +855,19 @@ struct Consumer {
     }
   }
 
+  // Blocks [begin, end) of a tile's keys.
+  __device__ __forceinline__ void process_blocks(const Tile& tile, int32 begin, int32 end) {
+    const BlockRange plain = plain_blocks(line.problem, tile.key_rows);
+#pragma unroll 1
+    for (int32 block = begin; block < end; ++block) {
+      if (block >= plain.begin && block < plain.end) {
+        process_block<false>(block);
+      } else {
+        process_block<true>(block);
+      }
+    }
+  }
+
   __device__ __forceinline__ void run() {
     const int32 begin = line.share_begin(blockIdx.x), end = line.share_begin(blockIdx.x + 1);
     Tile tile = line.tile_at(begin);
@@ -858,16 +875,7 @@ struct Consumer {
     for (int32 place = begin; place < end; line.advance(tile)) {
       begin_piece(tile);
       const int32 stop = min(end, tile.end);
-      const BlockRange plain = plain_blocks(line.problem, tile.key_rows);
-      const int32 end_block = tile.block_at(stop);
-#pragma unroll 1
-      for (int32 block = tile.block_at(place); block < end_block; ++block) {
-        if (block >= plain.begin && block < plain.end) {
-          process_block<false>(block);
-        } else {
-          process_block<true>(block);
-        }
-      }
+      process_blocks(tile, tile.block_at(place), tile.block_at(stop));
       place = stop;
       const bool begins_here = tile.begin >= begin, ends_here = tile.end <= end;
       finish_piece(tile, begins_here && ends_here,
@@ -901,17 +909,17 @@ constexpr int32 kMostSequences = 4096;
 static_assert(kLineBytes == 4 * (kMostSequences + 1), "The line has a place for each sequence.");
 
 // A sequence's part of the line, for each of its tiles.
-__device__ __forceinline__ int32 line_blocks(const Problem& problem, int32 sequence) {
-  return max(1, visible_blocks(problem, problem.keys_of(sequence)).count());
+__device__ __forceinline__ int32 places_of(const Problem& problem, int32 sequence) {
+  return places(visible_blocks(problem, problem.keys_of(sequence)));
 }
 
-// Sums the blocks of all sequences into shared memory: those before sequence i at place i. By all
+// Sums the places of all sequences into shared memory: those before sequence i at place i. By all
 // warps, each of which takes 32 sequences in turn.
 __device__ __forceinline__ void sum_lengths(uint32 base, const Problem& problem) {
   const int32 lane = threadIdx.x % 32;
   for (int32 first = threadIdx.x / 32 * 32; first < problem.batch; first += kNumThreads) {
     const int32 sequence = first + lane;
-    int32 sum = sequence < problem.batch ? line_blocks(problem, sequence) : 0;
+    int32 sum = sequence < problem.batch ? places_of(problem, sequence) : 0;
 #pragma unroll
     for (int32 step = 1; step < 32; step *= 2) {
       const int32 other = __shfl_up_sync(0xffffffffu, sum, step);
