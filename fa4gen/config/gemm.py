@@ -83,6 +83,8 @@ class HopperGemmConfig(GemmKeys):
     """Rows of a CTA's tile of the output; 16 and 32 with swap_operands."""
     swap_operands: bool = False
     """For few rows of A: they are the columns of wgmma, and the columns of B are its rows."""
+    split_k: Annotated[Literal[1, 2], Whole] = 1
+    """2: a cluster of two CTAs divides k of a tile; one of them adds what the other sends to it."""
     num_consumer_warpgroups: Annotated[int, Field(ge=1, le=3)] | Auto = "auto"
     """Warpgroups that multiply: each on its rows of the tile, or in turn with ping_pong."""
     ping_pong: bool | Auto = "auto"

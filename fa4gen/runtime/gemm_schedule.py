@@ -53,9 +53,10 @@ def plan_gemm_schedule(plan: GemmPlan, size: GemmSize, multiprocessors: int) -> 
     tile_rows = plan.cta_group * plan.BM
     row_tiles, column_tiles = ceil_div(size.m, tile_rows), ceil_div(size.n, plan.BN)
     num_tiles = row_tiles * column_tiles * size.batch
-    ctas = num_tiles * plan.cta_group
+    cluster = plan.launch.cluster
+    ctas = num_tiles * cluster
     if plan.scheduler == "static":
-        ctas = min(resident_ctas(multiprocessors, plan.cta_group), ctas)
+        ctas = min(resident_ctas(multiprocessors, cluster), ctas)
     rows = min(GROUP_ROWS, GROUP_L2_BYTES // max(1, size.k * plan.element_bytes))
     return GemmSchedule(
         row_tiles=row_tiles,

@@ -43,6 +43,8 @@ class GemmFamily:
         """See Family."""
         return replace(
             facts,
+            cta_group=plan.launch.cluster,
+            ctas_per_tile=plan.ctas_per_tile,
             max_extent=LARGEST_EXTENT,
             a_m_major=plan.a_major == "m",
             b_n_major=plan.b_major == "n",

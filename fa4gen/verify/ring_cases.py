@@ -58,15 +58,15 @@ def _rings(plan: AttentionPlan, heads: int, rows: int, keys: int) -> Case:
 
 def gemm_rings(plan: GemmPlan, times: int = 1) -> GemmCase:
     """Return the case for the rings of a matrix product; ``times`` as many uses of each slot."""
-    tiles = TILES * times
-    blocks = -(-USES * times * plan.num_stages // tiles)
+    tiles = TILES * times * plan.ctas_per_tile  # of which each CTA writes a part
+    blocks = plan.ctas_per_tile * -(-USES * times * plan.num_stages // tiles)
     k = (blocks - 1) * plan.BK + 8
     return GemmCase(
         f"rings/{tiles}x{k}",
         plan.cta_group * plan.BM + 5,
         (tiles // 2 - 1) * plan.BN + 9,
         k,
-        multiprocessors=plan.cta_group,
+        multiprocessors=plan.launch.cluster,
     )
 
 

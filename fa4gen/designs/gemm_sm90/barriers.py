@@ -20,7 +20,36 @@ def gemm_barriers(values: Values) -> tuple[Barrier, ...]:
     rows = [*_input_rows(values)]
     for consumer in range(values.num_consumer_warpgroups):
         rows += _epi_rows(values, consumer)
+    if values.is_split:
+        rows += _sums_rows(values)
     return tuple(rows)
+
+
+def _sums_rows(values: Values) -> tuple[Barrier, Barrier]:
+    """Return the rows of the sums that a consumer gets from its like in the peer."""
+    full = barrier_row(
+        "sums_full",
+        values.num_consumer_warpgroups,
+        1,
+        "store_bytes",
+        "the consumer itself, then the bytes of the peer's sums",
+        "the consumer",
+        "the sums over the peer's part of k have arrived",
+        transaction_bytes=values.sums_bytes,
+        cta="pair",
+    )
+    empty = barrier_row(
+        "sums_empty",
+        values.num_consumer_warpgroups,
+        CONSUMER_WARPS,
+        "thread",
+        "every warp of the peer's consumer, once it has read the sums",
+        "the consumer",
+        "the sums of the next tile that the peer writes may be sent",
+        first_wait=1,
+        cta="pair",
+    )
+    return full, empty
 
 
 def _input_rows(values: Values) -> tuple[Barrier, Barrier]:

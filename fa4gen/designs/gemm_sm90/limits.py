@@ -32,6 +32,7 @@ def exceeded_limits(values: Values) -> Iterator[Fault]:
     stage, rows = values.a_bytes + values.b_bytes, values.warpgroup_rows
     columns, key = values.wgmma_columns, "BM" if values.config.swap_operands else "BN"
     panels = values.num_consumer_warpgroups * values.num_epi_stages
+    sums = values.num_consumer_warpgroups * values.sums_bytes if values.is_split else 0
     needed = dynamic_shared_bytes(gemm_regions(values))
     yield from limits.shared_memory(
         needed,
@@ -39,8 +40,9 @@ def exceeded_limits(values: Values) -> Iterator[Fault]:
         [
             f"{values.num_stages} * {stage} for stages of A and B",
             f"{panels} * {values.epi_bytes} for panels of the output",
-            f"{needed - values.num_stages * stage - panels * values.epi_bytes} for barriers and "
-            "alignment",
+            *([f"{sums} for sums of the peer"] if sums else []),
+            f"{needed - values.num_stages * stage - panels * values.epi_bytes - sums} for barriers "
+            "and alignment",
         ],
         ("num_stages", "num_epi_stages", "BK", *TILE_KEYS),
         (_fewer("num_stages", values), _fewer("num_epi_stages", values), _narrower(values)),
@@ -110,3 +112,5 @@ def _smaller_in_every_way(values: Values) -> Iterator[Changes]:
     ]
     yield from limits.in_every_way(*automatic, [*_narrower(values)], [*_fewer_rows(values)])
     yield all_automatic(values)
+    if values.is_split:
+        yield {**all_automatic(values), "split_k": 1}

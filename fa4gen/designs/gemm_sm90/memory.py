@@ -58,6 +58,15 @@ def gemm_regions(values: Values) -> tuple[SharedRegion, ...]:
                 alignment=RESIDUAL_ALIGNMENT,
             )
         )
+    if values.is_split:
+        regions.append(
+            slots_of(
+                "sums",
+                values.num_consumer_warpgroups,
+                values.sums_bytes,
+                "The peer's sums over its part of k, in float32, thread by thread",
+            )
+        )
     regions.append(barrier_region(gemm_barriers(values)))
     return lay_out(tuple(regions))
 

@@ -13,6 +13,8 @@ class HopperGemmPlan(GemmPlan):
 
     swap_operands: bool
     """Whether the rows of the sums are columns of the output, and their columns its rows."""
+    split_k: int
+    """CTAs that divide k of a tile; they take turns in writing the tiles."""
     num_consumer_warpgroups: int
     ping_pong: bool
     warpgroup_rows: int

@@ -49,9 +49,12 @@ def _tables(values: Values) -> Tables:
         barriers=gemm_barriers(values),
         tensor_maps=gemm_tensor_maps(values),
         parameters=gemm_parameters(values.config, last_maps=values.has_last_maps),
+        cluster=2 if values.is_split else None,
         threads=WARPGROUP * (1 + values.num_consumer_warpgroups),
         grid="two CTAs a pair, at most as many as multiprocessors, or two a tile of the pair"
         if values.is_pair
+        else "two CTAs a tile, at most as many as multiprocessors"
+        if values.is_split
         else "as many CTAs as multiprocessors, or tiles where there are fewer",
     )
 

@@ -33,6 +33,7 @@ def broken_rules(values: Values) -> Iterator[Fault]:
         yield from swapped_rules(values, all_automatic(values))
     else:
         yield from _rows(values)
+    yield from _split(values)
     yield from _majors(values)
     yield from _columns(values)
     yield from _block(values)
@@ -83,6 +84,24 @@ def _majors(values: Values) -> Iterator[Fault]:
                 message=f"{key}: {major}, but wgmma takes fp8 operands only with k contiguous",
                 keys=(key,),
                 remedies=([{key: "k"}],),
+            )
+
+
+def _split(values: Values) -> Iterator[Fault]:
+    if not values.is_split:
+        return
+    last_resort = [{**all_automatic(values), "split_k": 1}]
+    for key, value, what in (
+        ("cta_group", 1, "cta_group: 2, but the cluster of two CTAs"),
+        ("ping_pong", False, "ping_pong: true, which is not supported yet where a cluster"),
+    ):
+        if getattr(values, key) != value:
+            yield Fault(
+                kind=f"split with {key}",
+                message=f"{what} divides k with split_k: 2",
+                keys=(key, "split_k"),
+                remedies=([{key: value}], [{"split_k": 1}]),
+                last_resort=last_resort,
             )
 
 

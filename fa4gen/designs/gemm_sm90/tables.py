@@ -77,6 +77,8 @@ def summarise(values: Values) -> tuple[str, ...]:
     ]
     if config.swap_operands:
         lines.append("columns of B are the rows of wgmma, rows of A its columns; B is read once")
+    if values.is_split:
+        lines.append("two CTAs divide k of a tile; in turn, one adds the other's sums and stores")
     if config.activation is not None:
         lines.append(f"activation {config.activation}")
     if values.is_pair:

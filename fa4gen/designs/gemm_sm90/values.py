@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from fa4gen.config.gemm import HopperGemmConfig
 from fa4gen.designs.shared.choices import ChoiceLog
-from fa4gen.designs.shared.roles import RegisterSplit
+from fa4gen.designs.shared.roles import WARPGROUP, RegisterSplit
 from fa4gen.designs.shared.values import ELEMENT_BYTES, PANEL_BYTES, GemmValues, take_out_dtype
 
 if TYPE_CHECKING:
@@ -57,6 +57,16 @@ class Values(GemmValues[HopperGemmConfig]):
         """Rows of the tile that one consumer warpgroup computes; columns with swapped operands."""
         rows = self.BN if self.config.swap_operands else self.BM
         return rows if self.ping_pong else rows // self.num_consumer_warpgroups
+
+    @property
+    def is_split(self) -> bool:
+        """Whether two CTAs divide k of a tile."""
+        return self.config.split_k == 2
+
+    @property
+    def sums_bytes(self) -> int:
+        """Bytes of the sums of one consumer warpgroup, in float32."""
+        return 4 * WARPGROUP * self.accumulators
 
     @property
     def wgmma_columns(self) -> int:

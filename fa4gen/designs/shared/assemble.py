@@ -43,6 +43,8 @@ class Tables:
     threads: int
     grid: str
     """The rule for the grid, in words."""
+    cluster: int | None = None
+    """CTAs of a cluster, where they are not ``cta_group``."""
     aligns_base: bool = True
     """Whether the kernel aligns the base of shared memory, for which a launch asks for room."""
 
@@ -68,7 +70,7 @@ def assemble(
     }
     launch = LaunchGeometry(
         threads=tables.threads,
-        cluster=named["cta_group"],
+        cluster=tables.cluster or named["cta_group"],
         dynamic_shared_bytes=dynamic_shared_bytes(tables.regions, aligns_base=tables.aligns_base),
         grid=tables.grid,
     )

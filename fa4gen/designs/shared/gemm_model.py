@@ -62,6 +62,11 @@ class GemmPlan(KernelPlan):
         return residual_of(self.residual)
 
     @property
+    def ctas_per_tile(self) -> int:
+        """CTAs of a cluster that work on the same rows of the output."""
+        return self.launch.cluster // self.cta_group
+
+    @property
     def operation(self) -> str:
         """What the kernel computes, in a line."""
         sums = "alpha * A . B" + " + beta * C" * self.c.exists

@@ -21,6 +21,7 @@ KEYS: dict[str, list[Any]] = {
     "cta_group": ["auto", 1, 2],
     "BM": ["auto", 16, 32, 64, 128, 192, 256],
     "swap_operands": [False, True],
+    "split_k": [1, 2],
     "BN": ["auto", *range(16, 257, 16)],
     "BK": ["auto", 64, 128, 256],
     "num_consumer_warpgroups": ["auto", 1, 2, 3],

@@ -147,6 +147,24 @@ def test_every_offer_removes_its_problem_and_brings_no_other(
             "swap_operands is made for k contiguous",
             "Set b_major: k; or swap_operands: false.",
         ),
+        (
+            {"split_k": 2, "cta_group": 2},
+            "cta_group",
+            "cta_group: 2, but the cluster of two CTAs divides k with split_k: 2",
+            "Set cta_group: 1; or split_k: 1.",
+        ),
+        (
+            {"split_k": 2, "ping_pong": True},
+            "ping_pong",
+            "not supported yet where a cluster divides k",
+            "Set ping_pong: false; or split_k: 1.",
+        ),
+        (
+            {"split_k": 2, "BM": 128, "BN": 256, "num_stages": 3},
+            "num_stages",
+            "6 * 8192 for panels of the output + 131072 for sums of the peer + ",
+            "BN: ",
+        ),
         ({"BK": 256}, "BK", "a stage brings 128 or 256 bytes along k: 64 or 128", "Set BK: 64."),
     ],
 )

@@ -90,6 +90,11 @@ def test_the_rows_of_a_pipeline_lie_one_behind_the_other(
         (f"epi{i}_ready", f"epi{i}_written", plan.num_epi_stages)
         for i in range(plan.num_consumer_warpgroups)
     ]
+    if plan.split_k == 2:
+        pairs.append(("sums_full", "sums_empty", plan.num_consumer_warpgroups))
+        sums = 128 * plan.warpgroup_rows * plan.wgmma_columns[0] // 128
+        assert plan.barrier("sums_full").transaction_bytes == 4 * sums
+        assert plan.region("sums").slot_bytes == 4 * sums
     assert names == [name for *ends, _ in pairs for name in ends]
     for filled, freed, slots in pairs:
         full, empty = plan.barrier(filled), plan.barrier(freed)
@@ -105,7 +110,7 @@ def test_the_rows_of_a_pipeline_lie_one_behind_the_other(
 def test_it_fits_the_chip(any_gemm_config: Strategy, data: st.DataObject) -> None:
     plan = planned(data.draw(any_gemm_config))
     assert plan.launch.dynamic_shared_bytes <= 232448
-    assert plan.launch.cluster == plan.cta_group
+    assert plan.launch.cluster == plan.cta_group * plan.split_k
     total = 128 * (plan.producer_registers + plan.num_consumer_warpgroups * plan.consumer_registers)
     assert total <= 65536
     assert plan.warpgroup_rows * plan.wgmma_columns[0] // 128 < plan.consumer_registers

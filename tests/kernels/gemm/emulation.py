@@ -57,6 +57,8 @@ class Outcome:
 
     report: Report
     wrong: str
+    bits: bytes = b""
+    """Of the output."""
 
     @property
     def failure(self) -> str:
@@ -101,8 +103,11 @@ class _Tensor:
         return bool(np.isnan(self._buffer[..., self._touched :].astype(np.float32)).all())
 
 
-def emulate(kernel: Kernel, problem: Problem, seed: int) -> Outcome:
-    """Run under the schedule of ``seed``, with all checks; compare with float64."""
+def emulate(kernel: Kernel, problem: Problem, seed: int, order: int | None = None) -> Outcome:
+    """Run with all checks; compare with float64.
+
+    ``seed``: of the numbers and, unless there is an ``order``, of the schedule.
+    """
     plan, rng = kernel.plan, np.random.default_rng(seed)
     batch, m, n, k = problem.batch, problem.m, problem.n, problem.k
     some = max(k, 1)  # no map has an extent of 0
@@ -118,9 +123,16 @@ def emulate(kernel: Kernel, problem: Problem, seed: int) -> Outcome:
     if problem.indexed:
         a.memory[...] = 0
         c.memory[...] = np.arange(c.memory.size).reshape(c.memory.shape)
-    report = _launch(plan, _program(kernel), problem, {"a": a, "b": b, "c": c, "out": out}, seed)
+    report = _launch(
+        plan,
+        _program(kernel),
+        problem,
+        {"a": a, "b": b, "c": c, "out": out},
+        seed if order is None else order,
+    )
     wrong = "" if out.padding_is_poison else "written past the end of a row"
-    return Outcome(report, wrong or _difference(plan, problem, a, b, c, out))
+    wrong = wrong or _difference(plan, problem, a, b, c, out)
+    return Outcome(report, wrong, np.ascontiguousarray(out.memory).tobytes())
 
 
 def _launch(
@@ -142,8 +154,8 @@ def _launch(
             memory = memory.view(np.uint8)
         values[row.parameter] = TensorMap(memory, box=row.box[::-1], swizzle=row.swizzle)
     types = {"int32": np.int32, "float": np.float32}
-    most = tiles * plan.cta_group
-    fit = problem.multiprocessors // plan.cta_group * plan.cta_group
+    most = tiles * plan.launch.cluster
+    fit = problem.multiprocessors // plan.launch.cluster * plan.launch.cluster
     return program.launch(
         plan.entry_point,
         grid=most if plan.scheduler == "dynamic" else min(fit, most),

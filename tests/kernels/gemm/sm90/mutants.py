@@ -23,6 +23,7 @@ CONFIGS: Final[dict[str, dict[str, Any]]] = {
         "swap_operands": True,
         "residual": "matrix",
     },
+    "split": {**_SMALL, "BN": 64, "split_k": 2, "residual": "matrix"},
     "turns": {**_SMALL, "cta_group": 1, "ping_pong": True, "BN": 64},
 }
 TILES: Final = Problem(400, 200, 150)
@@ -188,4 +189,43 @@ SWAPPED: Final[dict[str, GemmMutant]] = {
     ),
 }  # fmt: skip
 
-MUTANTS: Final = {**UPSTREAM, **WAITS, **PAIRS, **NARROW, **SWAPPED}
+_LONG: Final = Problem(400, 200, 500)
+SPLIT: Final[dict[str, GemmMutant]] = {
+    "sums_of_the_peer_not_waited_for": GemmMutant(
+        "split", "sums are added before those of the peer have arrived",
+        (Change(_line(r"mbarrier_wait_acquire_shared\(full, parity\)")),),
+        (Found("race", "load_shared_chunk", "consume"),
+         Found("race", "store_async_floats", "consume"),
+         Found("uninitialised", "load_shared_chunk", "consume"), NUMBERS,
+         Found("over-arrival", "", "")),
+        _LONG,
+    ),
+    "sums_sent_over_those_not_read": GemmMutant(
+        "split", "sums are sent before the peer has read the last ones",
+        (Change(_line(r"mbarrier_wait_acquire_shared\(base \+ kSumsEmpty[^;]*")),),
+        (Found("race", "store_async_floats", "consume"),
+         Found("race", "load_shared_chunk", "consume"),
+         Found("over-arrival", "", ""), Found("phase-lap", "", ""), Found("deadlock", WAIT, ""),
+         Found("deadlock", "mbarrier_wait_acquire_shared", "")),
+        Problem(900, 200, 500), sometimes=True,
+    ),
+    "reading_of_sums_not_signalled": GemmMutant(
+        "split", "the peer is not signalled that its sums have been read",
+        (Change(r"\n *if \(threadIdx\.x % 32 == 0\) mbarrier_arrive_release_shared\(peer[^;]*;"),),
+        (Found("deadlock", "mbarrier_wait_acquire_shared", "consume", "sums_empty["),),
+        Problem(900, 200, 300),
+    ),
+    "both_work_on_the_first_half": GemmMutant(
+        "split", "both CTAs multiply the first half of k",
+        (Change(r"Blocks\{half, problem\.num_blocks\(\)\}", "Blocks{0, half}"),), (NUMBERS,), _LONG,
+    ),
+    "a_turn_is_never_the_peers": GemmMutant(
+        "split", "the first CTA adds up every tile, and the second's transfer warp waits",
+        (Change(r"if \(tiles\+\+ % kSplitK == rank\)", "if (tiles++ >= 0 && rank == 0)"),),
+        (Found("over-arrival", "mbarrier_arrive_expect_tx", "consume"), NUMBERS,
+         Found("deadlock", "mbarrier_wait_acquire_shared", "consume")),
+        _LONG,
+    ),
+}  # fmt: skip
+
+MUTANTS: Final = {**UPSTREAM, **WAITS, **PAIRS, **NARROW, **SWAPPED, **SPLIT}

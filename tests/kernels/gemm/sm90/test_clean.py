@@ -133,6 +133,33 @@ def test_operands_are_swapped_whatever_the_block(keys: Keys) -> None:
     check({**HOPPER, "BM": 32, "swap_operands": True, **keys}, Problem(20, 100, 500), 5)
 
 
+SPLIT: dict[str, Keys] = {
+    "swapped": {"BM": 16, "BN": 128, "swap_operands": True, "residual": "row"},
+    "swapped two blocks": {"BM": 32, "BN": 128, "swap_operands": True,
+                           "num_consumer_warpgroups": 1, "residual": "matrix"},
+    "narrow": {"BM": 128, "BN": 80, "residual": "matrix", "out_dtype": "fp32"},
+    "short": {"BM": 64, "BN": 64, "num_stages": 2, "b_major": "n"},
+}  # fmt: skip
+
+
+@pytest.mark.compile
+@pytest.mark.parametrize("layout", SPLIT)
+def test_k_is_divided(layout: str) -> None:
+    """Several tiles for each cluster, and parts of k of every length: none, one block, uneven."""
+    keys = {**HOPPER, "split_k": 2, **SPLIT[layout]}
+    check(keys, Problem(150, 300, 700), 0)
+    check(keys, Problem(50, 90, 200, batch=3, multiprocessors=4), 1)
+    for seed, k in enumerate((0, 40)):
+        check(keys, Problem(40, 300, k), seed)
+
+
+@pytest.mark.compile
+def test_every_run_of_a_divided_k_has_the_same_bits() -> None:
+    kernel = gemm_kernel({**HOPPER, "split_k": 2, "BM": 16, "swap_operands": True})
+    outputs = {emulate(kernel, Problem(16, 200, 900), 7, order).bits for order in range(3)}
+    assert len(outputs) == 1
+
+
 @pytest.mark.compile
 @pytest.mark.parametrize("out_dtype", ["bf16", "fp16", "fp32"])
 @pytest.mark.parametrize("dtype", ["fp16", "fp8_e4m3"])
@@ -164,7 +191,7 @@ def _any_keys(random: Random) -> Keys:
 
     return {
         **HOPPER, "cta_group": some(1, 2), "BM": some(16, 64, 128, 192, 256),
-        "swap_operands": some(False, False, True),
+        "swap_operands": some(False, False, True), "split_k": some(1, 1, 2),
         "BN": some(64, 128, 192, 256, random.randrange(16, 257, 16)),
         "BK": some("auto", "auto", 128),
         "ping_pong": some(False, True), "num_consumer_warpgroups": some("auto", "auto", 1, 2, 3),
