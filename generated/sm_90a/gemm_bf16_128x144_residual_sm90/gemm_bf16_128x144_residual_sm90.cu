@@ -23,7 +23,7 @@
 //   epi1_ready    4 x   1  the residual is in its slot, which may be overwritten with the output
 //   epi1_written  4 x   4  a panel of the output is in its slot, and may be stored
 //
-// Config sha256 2eb680806d067af05c1cbe9730ece4644573ea07f4936b64a48aaccb04288324
+// Config sha256 3b33c09ab63d6e8ecf33c339ef62485394906bfb9a45797e5f42e76997960dd3
 
 #include "gemm_bf16_128x144_residual_sm90_barriers.h"
 #include "gemm_bf16_128x144_residual_sm90_device.cuh"

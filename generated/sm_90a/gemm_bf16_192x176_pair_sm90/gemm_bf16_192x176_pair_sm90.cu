@@ -26,7 +26,7 @@
 //   epi2_ready    3 x   1  the output's slot is free
 //   epi2_written  3 x   4  a panel of the output is in its slot, and may be stored
 //
-// Config sha256 7b59839578bda226cc1213c079d875c49ff3bbf94e7ef6a3c46243c7c53fed94
+// Config sha256 344b4a87b7dda208103c45db70d885bc922b101ea70aea2165d99098165ad8ed
 
 #include "gemm_bf16_192x176_pair_sm90_barriers.h"
 #include "gemm_bf16_192x176_pair_sm90_device.cuh"

@@ -25,7 +25,7 @@
 //   epi1_ready    3 x   1  the residual has landed, and the output's slot is free
 //   epi1_written  3 x   4  a panel of the output is in its slot, and may be stored
 //
-// Config sha256 792fe7a23c88b61af9ab8632ecaaa1e982f370561c970dc517b74acda327575f
+// Config sha256 c5054ad45e23a05369bf77fe5cc8a30552b190c67f0fead71b1a2eaf83f41791
 
 #include "gemm_bf16_bias_gelu_sm90_barriers.h"
 #include "gemm_bf16_bias_gelu_sm90_device.cuh"

@@ -24,7 +24,7 @@
 //   epi1_ready    3 x   1  the residual has landed, and the output's slot is free
 //   epi1_written  3 x   4  a panel of the output is in its slot, and may be stored
 //
-// Config sha256 1d38cd56d1a8959f765e1f6e100f1d2b45382b31b4e62da758c09e5bc7b2791d
+// Config sha256 59233e7044ad5d4c9d1282847467bfca5408b1d392bc872737a6da3daff1ae12
 
 #include "gemm_bf16_column_bias_sm90_barriers.h"
 #include "gemm_bf16_column_bias_sm90_device.cuh"

@@ -18,7 +18,7 @@
 //   epi0_ready    3 x   1  the output's slot is free
 //   epi0_written  3 x   4  a panel of the output is in its slot, and may be stored
 //
-// Config sha256 e1ad12fea522049d00cb978f8d14651757b848ce780a21b23867b32d58e0e827
+// Config sha256 914b12530b2ceb793a7352095042d4bbe3f920e1a58d07deb5f0fe7c152212fb
 
 #include "gemm_bf16_m16_sm90_barriers.h"
 #include "gemm_bf16_m16_sm90_device.cuh"
@@ -276,7 +276,7 @@ struct Consumer {
         for (int32 i = 0; i < kRowBlocks; ++i) {
           wgmma_m64n16k16_add_if<0, 0>(sums[i],
                                        wgmma_descriptor(b + (b_step(k, i * kMmaRows) >> 4)),
-                          wgmma_descriptor(a + (a_step(k) >> 4)), block > 0 || k > 0);
+                                       wgmma_descriptor(a + (a_step(k) >> 4)), block > 0 || k > 0);
         }
       }
       wgmma_commit();

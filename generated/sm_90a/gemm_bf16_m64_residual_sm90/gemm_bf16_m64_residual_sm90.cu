@@ -19,7 +19,7 @@
 //   epi0_ready    4 x   1  the residual is in its slot, which may be overwritten with the output
 //   epi0_written  4 x   4  a panel of the output is in its slot, and may be stored
 //
-// Config sha256 68af6e158f0650d8e3821af1372db3bd433f3d4bb4299d3ef5618cbae1c3c033
+// Config sha256 699fe87986c1bde54ab3c4b60383dbdd89336a97c2505df6cbd0dbe9af9548b7
 
 #include "gemm_bf16_m64_residual_sm90_barriers.h"
 #include "gemm_bf16_m64_residual_sm90_device.cuh"
@@ -288,7 +288,7 @@ struct Consumer {
         for (int32 i = 0; i < kRowBlocks; ++i) {
           wgmma_m64n64k16_add_if<0, 0>(sums[i],
                                        wgmma_descriptor(b + (b_step(k, i * kMmaRows) >> 4)),
-                          wgmma_descriptor(a + (a_step(k) >> 4)), block > 0 || k > 0);
+                                       wgmma_descriptor(a + (a_step(k) >> 4)), block > 0 || k > 0);
         }
       }
       wgmma_commit();

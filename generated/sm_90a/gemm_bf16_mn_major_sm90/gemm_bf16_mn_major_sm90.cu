@@ -23,7 +23,7 @@
 //   epi1_ready    4 x   1  the residual is in its slot, which may be overwritten with the output
 //   epi1_written  4 x   4  a panel of the output is in its slot, and may be stored
 //
-// Config sha256 3276d5e4b460172e15def81b781bf53df6114cb2675246b9f21c2ea87a0a041c
+// Config sha256 49e2976a0691513d8541dbd6286654d94bbe6862302981a0d35345600426659d
 
 #include "gemm_bf16_mn_major_sm90_barriers.h"
 #include "gemm_bf16_mn_major_sm90_device.cuh"

@@ -24,7 +24,7 @@
 //   epi1_ready    4 x   1  the residual is in its slot, which may be overwritten with the output
 //   epi1_written  4 x   4  a panel of the output is in its slot, and may be stored
 //
-// Config sha256 a06d14246468d9ec8a37be57bd9f41d22e2e99b82c0c5eee595640fa0c495eb5
+// Config sha256 345a8ee00141ddbe80436a9061628d174b75a8a8e770eb2084ef0fc20bbd0fc3
 
 #include "gemm_bf16_pair_residual_sm90_barriers.h"
 #include "gemm_bf16_pair_residual_sm90_device.cuh"

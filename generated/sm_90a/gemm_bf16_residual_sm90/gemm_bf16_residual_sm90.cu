@@ -23,7 +23,7 @@
 //   epi1_ready    4 x   1  the residual is in its slot, which may be overwritten with the output
 //   epi1_written  4 x   4  a panel of the output is in its slot, and may be stored
 //
-// Config sha256 d1e3a9e8cae668120f9e2e2b8021501b7ede7804bdbc64cc1eb7cd783ca7b33a
+// Config sha256 4b64a12d9ada96ec07748f788800b144aabb682ff64f32dbc8e7144a3482fb6b
 
 #include "gemm_bf16_residual_sm90_barriers.h"
 #include "gemm_bf16_residual_sm90_device.cuh"

@@ -20,7 +20,7 @@
 //   epi0_ready    3 x   1  the residual has landed, and the output's slot is free
 //   epi0_written  3 x   4  a panel of the output is in its slot, and may be stored
 //
-// Config sha256 be539f4b9149f9c066716ee617d8aedb102d1bdc7560d3c34d168c1890b92336
+// Config sha256 dbee164e7a8474d56d241d108932a0cf20e957cf2f19673acaf2abaa8203022e
 
 #include "gemm_bf16_short_sm90_barriers.h"
 #include "gemm_bf16_short_sm90_device.cuh"

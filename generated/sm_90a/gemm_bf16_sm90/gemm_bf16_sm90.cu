@@ -21,7 +21,7 @@
 //   epi1_ready    3 x   1  the output's slot is free
 //   epi1_written  3 x   4  a panel of the output is in its slot, and may be stored
 //
-// Config sha256 5e94a5ecfe501659ccef4a7b553b0211ff34e12bbcb39ddcddc1ab52c3b55ee2
+// Config sha256 a288e88db5e4c8e77a4734edaa6483fc02b4d0ea0e0b28c05e9a5c4d4d667db3
 
 #include "gemm_bf16_sm90_barriers.h"
 #include "gemm_bf16_sm90_device.cuh"

@@ -24,7 +24,7 @@
 //   epi1_ready    4 x   1  the residual is in its slot, which may be overwritten with the output
 //   epi1_written  4 x   4  a panel of the output is in its slot, and may be stored
 //
-// Config sha256 3f708ef22bfb15e036aa1b42b407598b918f196e93b4018692e36ebbdf97fa69
+// Config sha256 aec9b4f22b201cbe60a074d5782ecec37a9f24aed93a5eb106624e34e3b0ce34
 
 #include "gemm_fp16_sm90_barriers.h"
 #include "gemm_fp16_sm90_device.cuh"

@@ -25,7 +25,7 @@
 //   epi2_ready    3 x   1  the output's slot is free
 //   epi2_written  3 x   4  a panel of the output is in its slot, and may be stored
 //
-// Config sha256 8c4c7e03693e8553b0da7f1636813da1ba844cc4346a0c1847401460b25da85c
+// Config sha256 da39b06fb4b43ca813d43df02393626a4c1a5acc7e24f5581a482dc84d8e9e9b
 
 #include "gemm_fp16_three_warpgroups_sm90_barriers.h"
 #include "gemm_fp16_three_warpgroups_sm90_device.cuh"

@@ -24,7 +24,7 @@
 //   epi1_ready    4 x   1  the residual is in its slot, which may be overwritten with the output
 //   epi1_written  4 x   4  a panel of the output is in its slot, and may be stored
 //
-// Config sha256 f015d03a899c5224124cb06700dcfd3eb62b3d28d7ec5a310287389669fce6bd
+// Config sha256 e3b4af3b16b529f11dd6b22157a1d47d84c25151a3a627053b8de2bb73ee2f17
 
 #include "gemm_fp8_residual_sm90_barriers.h"
 #include "gemm_fp8_residual_sm90_device.cuh"

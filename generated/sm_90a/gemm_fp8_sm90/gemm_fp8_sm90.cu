@@ -21,7 +21,7 @@
 //   epi1_ready    3 x   1  the output's slot is free
 //   epi1_written  3 x   4  a panel of the output is in its slot, and may be stored
 //
-// Config sha256 1550ff83571751d311b8c23965d1fae46bdbb6a35ff97c5d53672fd7647f93b4
+// Config sha256 1985e21d5623a723e17995c4d4f208f17127f76a3188185640dc7e583c70d80a
 
 #include "gemm_fp8_sm90_barriers.h"
 #include "gemm_fp8_sm90_device.cuh"
