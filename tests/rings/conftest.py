@@ -7,13 +7,13 @@ import pytest
 from fa4gen.emulator import SCHEDULES
 
 Policies = list[tuple[int, str]]
-FEW = 2
-"""Policies of a test in each run; over a file's tests, all of them."""
+FEW = 1
+"""Policies of a test in each run; over the tests of a file, all of them."""
 
 
 @pytest.fixture
 def policies(request: pytest.FixtureRequest) -> Policies:
-    """Seeds and policies for one test: two of them by its name, all with --many-seeds."""
+    """Seeds and policies for one test: one of them by its name, all with --many-seeds."""
     every = list(enumerate(SCHEDULES))
     if request.config.getoption("--many-seeds"):
         return every

@@ -12,7 +12,7 @@ from tests.emulator.mutations.kernels import KERNELS
 from tests.emulator.mutations.mutant import CLASSES
 
 SEEDS = 20
-FEW = 2
+FEW = 1
 
 BY_KERNEL = pytest.mark.parametrize("kernel", KERNELS.values(), ids=KERNELS)
 BY_MUTANT = pytest.mark.parametrize(
