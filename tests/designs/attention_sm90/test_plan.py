@@ -23,9 +23,10 @@ PlanOf = Callable[..., AttentionPlan]
 Invariant = Callable[[AttentionConfig, AttentionPlan], None]
 
 INVARIANTS: list[Invariant] = []
+OF_PACKED_HEADS = {"packed_rows", "split_keys"}
 AUTO_KEYS = {
     name for name, field in AttentionConfig.model_fields.items() if "auto" in str(field.annotation)
-}
+} - OF_PACKED_HEADS
 
 
 def invariant(check: Invariant) -> Invariant:

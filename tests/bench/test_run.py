@@ -1,0 +1,169 @@
+"""Attention in bench, with NumPy instead of CuPy, of the kernel and of a peer."""
+
+from __future__ import annotations
+
+import math
+import sys
+from types import SimpleNamespace
+from typing import Any, ClassVar
+
+import numpy as np
+import pytest
+
+from fa4gen.bench import run
+from fa4gen.bench.batches import Batch
+from fa4gen.bench.run import Bench, BenchOptions
+from fa4gen.config.load import load_mapping
+from fa4gen.designs.build import build_plan
+from fa4gen.errors import ConfigError, Fa4genError
+from fa4gen.runtime.timing import Timing
+from tests.bench.gemm_fakes import tensor
+
+COMPILED = SimpleNamespace(cubin=b"", compiler="nvrtc", compiler_version="13.0")
+UNEVEN = Batch("uneven", (3, 1, 2), (5, 40, 2))
+EQUAL = Batch("equal", (4, 4), (9, 9))
+KEYS = {"kernel": "attention", "arch": "sm_90a", "dtype": "fp16", "depth": 256, "mask": "causal"}
+RAGGED = {"batching": "ragged"}
+PAGED = {"keys": "paged", "page_size": 16}
+
+
+def plan_of(**keys: Any) -> Any:
+    return build_plan(load_mapping({**KEYS, **keys}, "probe").config)
+
+
+class FakeKernel:
+    """Causal attention by the tables of the call; ``off_by`` is where a wrong one begins."""
+
+    off_by = 0
+    calls: ClassVar[list[dict[str, Any]]] = []
+
+    def __init__(self, plan: Any, cubin: bytes) -> None:
+        self._plan = plan
+
+    def prepare(self, query: Any, key: Any, value: Any, **tables: Any) -> Any:
+        self.calls.append(tables)
+        out = np.zeros((*query.shape[:-1], value.shape[-1]), np.float16)
+        starts, ends = tables.get("query_offsets"), tables.get("key_offsets")
+        pages, lengths = tables.get("page_table"), tables.get("key_lengths")
+        for index in range(len(query) if starts is None else len(starts) - 1):
+            rows = index if starts is None else slice(starts[index], starts[index + 1])
+            keys, values = (self._keys(x, index, ends, pages) for x in (key, value))
+            count = len(keys) if lengths is None else lengths[index]
+            sinks = tables.get("sinks")
+            out[rows] = attend(query[rows], keys[:count], values[:count], sinks)
+
+        class Launch:
+            def __call__(self) -> None: ...
+
+        Launch.out = out  # type: ignore[attr-defined]
+        return Launch()
+
+    def _keys(self, x: Any, index: int, ends: Any, pages: Any) -> Any:
+        if ends is not None:
+            return x[ends[index] + self.off_by : ends[index + 1]]
+        if pages is not None:
+            return np.concatenate([x[page] for page in pages[index]])[self.off_by :]
+        return x[index]
+
+
+def attend(query: Any, keys: Any, values: Any, sinks: Any) -> Any:
+    out = np.zeros((*query.shape[:2], values.shape[2]))
+    shared = query.shape[1] // keys.shape[1]
+    for row, head in np.ndindex(query.shape[:2]):
+        seen = len(keys) - len(query) + row + 1
+        if seen <= 0:
+            continue
+        of_head = head // shared
+        q, k = query[row, head].astype(float), keys[:seen, of_head].astype(float)
+        weights = np.exp(k @ q / math.sqrt(query.shape[2]))
+        total = weights.sum() + (0 if sinks is None else math.exp(sinks[head]))
+        out[row, head] = weights @ values[:seen, of_head].astype(float) / total
+    return out
+
+
+class FakePeer:
+    """The same by the tables of its own call."""
+
+    name = "same"
+
+    def __init__(self) -> None:
+        self.sequences: list[Any] = []
+
+    def prepare(self, plan: Any, query: Any, key: Any, value: Any, sequences: Any = None) -> Any:
+        self.sequences.append(sequences)
+        tables = {} if sequences is None else sequences.tables
+        out = FakeKernel(plan, b"").prepare(query, key, value, **tables).out
+        return lambda: tensor(out)
+
+
+@pytest.fixture
+def bench(monkeypatch: pytest.MonkeyPatch) -> Any:
+    cuda = SimpleNamespace(Device=lambda _: SimpleNamespace(use=lambda: None))
+    names = ("asarray", "ascontiguousarray", "uint16", "float16", "float32", "uint32", "int32")
+    numpy = {name: getattr(np, name) for name in names}
+    monkeypatch.setattr(run, "load_cupy", lambda: SimpleNamespace(cuda=cuda, **vars(np) | numpy))
+    monkeypatch.setattr(run, "require_device", lambda _: SimpleNamespace(ordinal=0))
+    monkeypatch.setattr("fa4gen.runtime.attention.AttentionKernel", FakeKernel)
+    monkeypatch.setattr(run, "as_torch", lambda bits, dtype: tensor(bits.view(np.float16)))
+    monkeypatch.setitem(sys.modules, "torch", SimpleNamespace(from_dlpack=lambda table: table))
+    monkeypatch.setattr(
+        run, "time_in_turn", lambda runs, *_, **__: {name: [Timing((1.0,))] for name in runs}
+    )
+    FakeKernel.calls.clear()
+
+    def timed(batch: Batch, *peers: Any, **keys: Any) -> Any:
+        options = BenchOptions((batch,), family="attention")
+        [size] = Bench(options, peers).time_kernel(plan_of(**keys), COMPILED, "probe").sizes
+        return size
+
+    return timed
+
+
+@pytest.mark.parametrize(
+    ("keys", "batch", "tables"),
+    [
+        ({}, EQUAL, set()),
+        (RAGGED, UNEVEN, {"query_offsets", "key_offsets"}),
+        (RAGGED | PAGED, UNEVEN, {"query_offsets", "key_lengths", "page_table"}),
+        (PAGED, EQUAL, {"key_lengths", "page_table"}),
+        ({"key_lengths": True, "value_depth": 128}, EQUAL, {"key_lengths"}),
+    ],
+)
+def test_a_kernel_and_its_peer_get_the_same_batch(
+    bench: Any, keys: dict[str, Any], batch: Batch, tables: set[str]
+) -> None:
+    peer = FakePeer()
+    size = bench(batch, peer, **keys)
+    assert size.error < 1e-3
+    assert size.distances == {"same": 0}
+    assert set(FakeKernel.calls[0]) == tables
+    [sequences] = peer.sequences
+    assert (sequences is not None) == bool(tables)
+    if sequences is not None:
+        assert sequences.tables.keys() == tables
+        assert (sequences.longest_query, sequences.longest_key) == (
+            max(batch.query_rows),
+            max(batch.key_rows),
+        )
+    assert size.word == batch.word
+    assert size.extents["tokens"] == sum(batch.query_rows)
+
+
+def test_sinks_are_drawn(bench: Any) -> None:
+    size = bench(UNEVEN, sinks=True, **RAGGED)
+    assert FakeKernel.calls[0]["sinks"].shape == (16,)
+    assert size.error < 1e-3
+
+
+@pytest.mark.parametrize("keys", [RAGGED, RAGGED | PAGED], ids=["ragged", "paged"])
+def test_a_kernel_that_begins_at_the_wrong_key_is_not_timed(
+    bench: Any, monkeypatch: pytest.MonkeyPatch, keys: dict[str, Any]
+) -> None:
+    monkeypatch.setattr(FakeKernel, "off_by", 1)
+    with pytest.raises(Fa4genError, match="is wrong at uneven"):
+        bench(UNEVEN, **keys)
+
+
+def test_a_dense_kernel_does_not_take_sequences_that_differ(bench: Any) -> None:
+    with pytest.raises(ConfigError, match="which needs batching: ragged"):
+        bench(UNEVEN)
