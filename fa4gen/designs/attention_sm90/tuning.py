@@ -49,6 +49,8 @@ NARROW_BLOCK = 64
 1024 keys slower."""
 LATENT = Tuning(3, 96, 3, False, FITS_REGISTERS)
 """Depth 192 with values of 128 columns, whatever the mask: the output of depth 128."""
+LATENT_STATIC_PAGES = Tuning(2, 128, 3, False, FITS_SHARED)
+"""The loader of pages in a fixed order of tiles spills beside three consumer warpgroups."""
 
 
 def tuning_of(config: AttentionConfig) -> Tuning:
@@ -56,7 +58,8 @@ def tuning_of(config: AttentionConfig) -> Tuning:
     mask, depths = config.resolved_mask, (config.depth, config.resolved_value_depth)
     depth = max(depths)
     if depths == (192, 128):
-        tuning = LATENT
+        paged_in_order = config.scheduler == "static" and config.resolved_keys == "paged"
+        tuning = LATENT_STATIC_PAGES if paged_in_order else LATENT
     elif mask.FIRST is not None:
         tuning = WINDOW[depth]
     else:

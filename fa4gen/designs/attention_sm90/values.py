@@ -26,9 +26,10 @@ CHUNK_KEYS = 16
 """Keys of one wgmma of P.V."""
 MIN_BLOCK = 16
 MAX_BLOCK = 256
-PAIR_REGISTERS = RegisterSplit(40, 232)
-"""Of a pair with two consumer warpgroups: its loader, which multicasts, spills with 24."""
-CROWDED_REGISTERS = {2: RegisterSplit(40, 232), 3: RegisterSplit(56, 152)}
+LARGER_LOADER = RegisterSplit(40, 232)
+"""With two consumer warpgroups where the loader spills with 24 registers: in a pair it multicasts;
+in a fixed order of tiles it keeps its place beside both ends of a window."""
+CROWDED_REGISTERS = {2: LARGER_LOADER, 3: RegisterSplit(56, 152)}
 """Where lengths or pages leave a loader too few: see ``crowds_loader``."""
 
 
@@ -264,8 +265,9 @@ def _warpgroups(config: AttentionConfig, tuning: Tuning, log: ChoiceLog) -> int:
 
 def _registers(config: AttentionConfig, warpgroups: int) -> RegisterSplit:
     if config.registers == "auto":
-        if config.cta_group == 2 and warpgroups == 2:
-            return PAIR_REGISTERS
+        static_window = config.scheduler == "static" and config.resolved_mask.FIRST is not None
+        if warpgroups == 2 and (config.cta_group == 2 or static_window):
+            return LARGER_LOADER
         if crowds_loader(config) and warpgroups in CROWDED_REGISTERS:
             return CROWDED_REGISTERS[warpgroups]
         return default_registers(warpgroups)

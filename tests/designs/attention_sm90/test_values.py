@@ -63,6 +63,34 @@ def test_few_keys_have_narrow_blocks_and_as_many_stages_as_fit(
     assert ("4 do not fit" if stages < 4 else "loads have to run ahead") in chosen
 
 
+@pytest.mark.parametrize(
+    ("keys", "registers"),
+    [
+        ({"depth": 256, "mask": MASKS[2], "scheduler": "static"}, (40, 232)),
+        ({"depth": 256, "mask": MASKS[2], "scheduler": "dynamic"}, (24, 240)),
+        ({"depth": 256, "mask": "causal", "scheduler": "static"}, (24, 240)),
+        ({"depth": 256, "keys": "paged", "page_size": 16, "scheduler": "static"}, (40, 232)),
+        ({"depth": 256, "cta_group": 2}, (40, 232)),
+        ({"depth": 128, "mask": MASKS[2], "scheduler": "static"}, (32, 160)),
+        (
+            {
+                "depth": 192,
+                "value_depth": 128,
+                "keys": "paged",
+                "page_size": 64,
+                "scheduler": "static",
+            },
+            (40, 232),
+        ),
+    ],
+)
+def test_a_loader_that_keeps_more_has_more_registers(
+    plan_of: PlanOf, keys: dict[str, object], registers: tuple[int, int]
+) -> None:
+    plan = plan_of(**keys)
+    assert (plan.producer_registers, plan.consumer_registers) == registers
+
+
 def test_tile_rows_and_warpgroups_fix_each_other(plan_of: PlanOf) -> None:
     assert plan_of(BM=128).num_consumer_warpgroups == 2
     assert plan_of(num_consumer_warpgroups=1).BM == 64
