@@ -130,9 +130,11 @@ def _fewer_warpgroups(values: Values) -> Iterator[Changes]:
 def _smaller_in_every_way(values: Values) -> Iterator[Changes]:
     """Yield changes of several keys at once, those that change the fewest first."""
     written = values.config.registers != "auto"
+    # Where no block is narrower, one that is written may still be: of more registers.
+    blocks = [*_narrower_blocks(values)] or [{"BN": block} for block in (64, 32, MIN_BLOCK)]
     yield from limits.in_every_way(
         [{"registers": "auto"}] if written else [],
         [*_fewer_warpgroups(values)],
         [fewer for fewer in _fewer_stages(values) if fewer["num_kv_stages"] in (1, 2)],
-        [*_narrower_blocks(values)],
+        blocks,
     )

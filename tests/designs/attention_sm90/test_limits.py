@@ -204,3 +204,17 @@ def test_several_keys_change_only_where_one_is_not_enough(config_of: ConfigOf) -
     config = config_of(depth=256, BN=208, num_kv_stages=16, num_pv_chunks_in_flight=0)
     problem = problems_of(config)[0]
     assert offers(problem) == [{"num_kv_stages": 2, "BN": 80}]
+
+
+def test_a_block_may_be_offered_where_the_one_decided_is_the_narrowest(
+    config_of: ConfigOf,
+) -> None:
+    config = config_of(
+        depth=256,
+        mask={"sliding_window": 1024},
+        num_consumer_warpgroups=3,
+        num_pv_chunks_in_flight=6,
+        registers={"producer": 56, "consumer": 80},
+    )
+    remedies = [problem.remedy for problem in problems_of(config)]
+    assert "Set registers: auto, num_consumer_warpgroups: 2 and BN: 64." in remedies
