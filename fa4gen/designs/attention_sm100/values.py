@@ -377,7 +377,7 @@ def _split(draft: Values) -> tuple[RoleSplit, str]:
     split = RoleSplit(200, 64, 48) if draft.num_qo == 2 else RoleSplit(192, 192, 120)
     least = least_other_registers(draft)
     if least > split.other:
-        split = RoleSplit(192, 64, least)
+        split = RoleSplit(200, 56, 56) if least <= 56 else RoleSplit(192, 64, least)
     return split, "the softmax, which keeps a row of scores, gets what the others can spare"
 
 

@@ -76,7 +76,7 @@ PAIR: dict[str, Any] = {"batching": "ragged", "keys": "paged", "page_size": 16, 
     ("keys", "softmax", "other"),
     [
         (PAIR, 200, 48),
-        ({**PAIR, "depth": 192, "value_depth": 128}, 192, 56),  # three parts of K
+        ({**PAIR, "depth": 192, "value_depth": 128}, 200, 56),  # three parts of K
         ({**PAIR, "depth": 192, "value_depth": 128, "scheduler": "static"}, 200, 48),
         ({**PAIR, "depth": 256, "value_depth": 64}, 192, 64),
     ],
