@@ -559,7 +559,7 @@ struct Consumer {
   __device__ __forceinline__ void release() {
     fence_proxy_async_shared();
     __syncwarp();
-    mbarrier_arrive_if(ring.empty(), lane == 0);
+    if (lane == 0) ring.arrive(ring.empty());
     ring.state.step();
   }
 

@@ -39,14 +39,6 @@ __device__ __forceinline__ void mbarrier_arrive(uint32 barrier) {
                ::"r"(barrier), "n"(kOffset) : "memory");
 }
 
-// One lane arrives for its warp: predicated, so that the warp does not diverge.
-template <uint32 kOffset = 0>
-__device__ __forceinline__ void mbarrier_arrive_if(uint32 barrier, bool arrives) {
-  asm volatile("{ .reg .pred p; setp.ne.u32 p, %2, 0;"
-               " @p mbarrier.arrive.shared::cta.b64 _, [%0 + %1]; }"
-               ::"r"(barrier), "n"(kOffset), "r"(static_cast<uint32>(arrives)) : "memory");
-}
-
 // Arrives, and has the phase wait for this many bytes of copies as well.
 template <uint32 kOffset = 0>
 __device__ __forceinline__ void mbarrier_arrive_expect_tx(uint32 barrier, uint32 bytes) {
