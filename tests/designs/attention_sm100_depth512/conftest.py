@@ -44,6 +44,7 @@ _OPTIONAL = {
     | st.builds(lambda w: {"sliding_window": w + 1}, st.integers(0, 2**30 - 1))
     | st.builds(lambda a, b: {"sliding_window": {"left": a, "right": b}}, _extents, _extents),
     "lse": st.booleans(),
+    "batching": st.sampled_from(["dense", "ragged"]),
     "softcap": st.none() | st.floats(1e-4, 1e4),
     "out_dtype": st.sampled_from(["auto", "bf16", "fp16"]),
     "num_kv_stages": _or_auto(st.integers(1, 32)),
@@ -61,7 +62,7 @@ _OPTIONAL = {
     "num_pv_stages": _or_auto(st.sampled_from([2, 1, 4, 8])),
     "output_staging": st.sampled_from(["auto", "query", "own"]),
 }
-FREE = ("mask", "lse", "softcap", "out_dtype", "scheduler")
+FREE = ("mask", "lse", "batching", "softcap", "out_dtype", "scheduler")
 """Keys of which no value is ever refused."""
 
 
