@@ -214,6 +214,7 @@ def test_a_block_may_be_offered_where_the_one_decided_is_the_narrowest(
         mask={"sliding_window": 1024},
         num_consumer_warpgroups=3,
         num_pv_chunks_in_flight=6,
+        ping_pong=True,
         registers={"producer": 56, "consumer": 80},
     )
     remedies = [problem.remedy for problem in problems_of(config)]
