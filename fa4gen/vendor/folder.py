@@ -67,7 +67,7 @@ ADAPTER_ROOTS: dict[str, tuple[tuple[str, str], ...]] = {
 """Files of each adapter."""
 
 
-ADAPTERS_OF_SEQUENCES = frozenset({"python"})
+ADAPTERS_OF_SEQUENCES = frozenset({"python", "torch"})
 """Those that pass sinks, and the tables that say where sequences are."""
 
 

@@ -25,5 +25,5 @@ def test_an_adapter_without_sinks_is_refused() -> None:
 
 
 def test_other_adapters_and_kernels_are_taken() -> None:
-    refuse("d128_ragged_causal_bf16", "python")
+    refuse("d128_ragged_causal_bf16", "python", "torch")
     refuse("d128_causal_bf16", "python", "torch", "jax", "tvm-ffi")

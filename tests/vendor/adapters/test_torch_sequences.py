@@ -1,0 +1,101 @@
+"""The operators of torch for kernels with sinks and sequences of different lengths."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.vendor.adapters.folders import import_file, write_folder
+
+torch = pytest.importorskip("torch", minversion="2.9", reason="no PyTorch 2.9 or newer")
+
+BF16, INT32 = torch.bfloat16, torch.int32
+RAGGED, PAGED = "d128_ragged_causal_bf16", "d64_paged64_window_sinks_bf16"
+
+
+@pytest.fixture(scope="module")
+def acme(tmp_path_factory):
+    folder = write_folder(tmp_path_factory.mktemp("sequences"), (RAGGED, PAGED), ("torch",))
+    return import_file(folder / "adapters/torch/acme_torch.py", "acme_torch_of_sequences")
+
+
+@pytest.fixture
+def tensor():
+    """Makes tensors without memory: fake ones on a GPU that need not be there."""
+    from torch._subclasses import FakeTensorMode
+
+    with FakeTensorMode():
+        yield lambda *shape, dtype=BF16: torch.empty(shape, dtype=dtype, device="cuda")
+
+
+def tables(tensor):
+    return {"query_offsets": tensor(8, dtype=INT32), "key_offsets": tensor(8, dtype=INT32)}
+
+
+def pages(tensor):
+    return {
+        "sinks": tensor(8, dtype=torch.float32),
+        "query_offsets": tensor(4, dtype=INT32),
+        "key_lengths": tensor(3, dtype=INT32),
+        "page_table": tensor(3, 5, dtype=INT32),
+    }
+
+
+@pytest.mark.parametrize("layout", ["bshd", "bhsd"])
+def test_outputs_of_a_ragged_batch(acme, tensor, layout) -> None:
+    def shaped(rows, heads):
+        return tensor(*((rows, heads) if layout == "bshd" else (heads, rows)), 128)
+
+    made = acme.d128_ragged_causal_bf16(
+        shaped(300, 8), shaped(420, 2), shaped(420, 2), layout=layout, **tables(tensor)
+    )
+    out, lse = made if isinstance(made, tuple) else (made, None)
+    assert out.shape == shaped(300, 8).shape
+    assert out.dtype == BF16
+    assert lse is None or lse.shape == (8, 300)
+
+
+def test_outputs_of_pages_that_are_given(acme, tensor) -> None:
+    query, key, out = tensor(30, 8, 64), tensor(11, 64, 2, 64), tensor(30, 8, 64)
+    made = getattr(acme, PAGED)(query, key, key, out=out, **pages(tensor))
+    assert (made[0] if isinstance(made, tuple) else made) is out
+
+
+@pytest.mark.parametrize("name", ["sinks", "query_offsets", "key_lengths", "page_table"])
+def test_what_has_another_type_is_named(acme, tensor, name) -> None:
+    query, key = tensor(30, 8, 64), tensor(11, 64, 2, 64)
+    more = pages(tensor)
+    more[name] = tensor(*more[name].shape)
+    with pytest.raises(ValueError, match=f"^{name}: expected (int32|float32), got bfloat16"):
+        getattr(acme, PAGED)(query, key, key, **more)
+
+
+def test_the_schema_has_what_the_kernel_takes(acme) -> None:
+    for name, kernel in acme._KERNELS.items():
+        for operator in (getattr(torch.ops.acme, name), getattr(torch.ops.acme, f"{name}_out")):
+            names = [row.name for row in operator.default._schema.arguments]
+            assert tuple(names[3 : 3 + len(kernel.arrays)]) == kernel.arrays
+    assert acme._KERNELS[PAGED].arrays == ("sinks", "query_offsets", "key_lengths", "page_table")
+    assert acme._KERNELS[RAGGED].arrays == ("query_offsets", "key_offsets")
+
+
+def test_a_compiled_function_is_one_graph(acme) -> None:
+    from torch._subclasses import FakeTensorMode
+
+    graphs = []
+
+    def backend(module, _):
+        graphs.append(module)
+        return module.forward
+
+    def attend(query, key, offsets):
+        made = acme.d128_ragged_causal_bf16(
+            query, key, key, query_offsets=offsets, key_offsets=offsets
+        )
+        return (made[0] if isinstance(made, tuple) else made) + 1
+
+    with FakeTensorMode():
+        query, key = (torch.empty(300, 2, 128, dtype=BF16, device="cuda") for _ in range(2))
+        offsets = torch.empty(8, dtype=INT32, device="cuda")
+        result = torch.compile(attend, backend=backend, fullgraph=True)(query, key, offsets)
+    assert result.shape == (300, 2, 128)
+    assert len(graphs) == 1
