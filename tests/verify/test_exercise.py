@@ -206,7 +206,8 @@ def test_all_tiles_of_the_case_for_rings_go_to_one_cluster(path) -> None:
         return
     cases = attention_rings(plan)
     for case in cases:
-        size = ProblemSize(1, case.query_heads, 2, case.query_rows, case.key_rows)
+        group = case.query_heads // case.key_heads
+        size = ProblemSize(1, case.query_heads, group, case.query_rows, case.key_rows)
         schedule = plan_schedule(plan, size, case.multiprocessors)
         assert schedule.grid == plan.cta_group
     assert schedule.num_tiles * plan.ctas_per_tile // plan.cta_group >= TILES
