@@ -147,7 +147,20 @@ def draw_activation(rng: random.Random, depth: int = 0) -> str:
             continue
 
 
-TEXTS: Mapping[str, Callable[[random.Random], str]] = {"activation": draw_activation}
+def draw_condition(rng: random.Random) -> str:
+    """Return a mask's condition on query and key."""
+    few, many = rng.choice((1, 2, 64, 100)), int(2 ** rng.uniform(0, 20))
+    terms = (
+        *("key <= query", f"query - key < {many}", f"key < {many}", f"abs(query - key) <= {many}"),
+        *(f"key // {many} == query // {many}", f"key % {few} == 0"),
+    )
+    return f" {rng.choice(('and', 'or'))} ".join(rng.sample(terms, rng.randint(1, 3)))
+
+
+TEXTS: Mapping[str, Callable[[random.Random], str]] = {
+    "activation": draw_activation,
+    "mask": draw_condition,
+}
 """How free text is drawn, by key."""
 
 
