@@ -28,7 +28,7 @@ GIANT = ((1, 1), (2, 3), (300, 450), (1, 70), (0, 0), (4, 64))
 
 @pytest.mark.compile
 def test_a_sequence_gives_the_same_bits_whatever_its_neighbours_hold() -> None:
-    assert_isolated(kernel_of(PAGED), LENGTHS, (2,), NAN)
+    assert_isolated(kernel_of(PAGED), ((3, 20), (40, 70), (5, 33)), (1,), NAN)
 
 
 @pytest.mark.seeds
