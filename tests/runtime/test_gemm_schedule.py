@@ -19,6 +19,7 @@ def plan_of(**keys):
 PLANS = [
     plan_of(cta_group=1, BM=128, BN=128),
     plan_of(cta_group=2, BM=128, BN=256),
+    plan_of(split_k=2, BM=128, BN=80),
     plan_of(arch="sm_100a", cta_group=2, BM=128, BN=256),
     plan_of(arch="sm_100a", cta_group=1, BM=64, BN=64, scheduler="dynamic"),
     plan_of(arch="sm_100a", cta_group=2, scheduler="dynamic"),
@@ -41,7 +42,7 @@ sizes = st.builds(
 
 @given(st.sampled_from(PLANS), sizes, st.sampled_from([1, 2, 4, 132, 148]))
 def test_every_part_of_the_output_has_one_tile(plan, size, multiprocessors):
-    schedule = plan_gemm_schedule(plan, size, max(multiprocessors, plan.cta_group))
+    schedule = plan_gemm_schedule(plan, size, max(multiprocessors, plan.launch.cluster))
     rows = plan.cta_group * plan.BM
     assert (schedule.row_tiles - 1) * rows < size.m <= schedule.row_tiles * rows
     assert (schedule.column_tiles - 1) * plan.BN < size.n <= schedule.column_tiles * plan.BN
@@ -59,8 +60,8 @@ def test_every_part_of_the_output_has_one_tile(plan, size, multiprocessors):
 @given(st.sampled_from(PLANS), sizes, st.integers(2, 160))
 def test_the_grid_is_whole_clusters_none_of_them_idle(plan, size, multiprocessors):
     schedule = plan_gemm_schedule(plan, size, multiprocessors)
-    assert schedule.grid % plan.cta_group == 0
-    assert 0 < schedule.grid <= schedule.num_tiles * plan.cta_group
+    assert schedule.grid % plan.launch.cluster == 0
+    assert 0 < schedule.grid <= schedule.num_tiles * plan.launch.cluster
     if plan.scheduler == "dynamic":
         assert schedule.grid == schedule.num_tiles * plan.cta_group
     else:
@@ -75,7 +76,7 @@ def test_without_an_output_nothing_is_launched(plan, size):
 
 @pytest.mark.parametrize("plan", PLANS)
 def test_without_k_the_output_is_written_all_the_same(plan):
-    assert plan_gemm_schedule(plan, GemmSize(1, 9, 9, 0), 132).grid == plan.cta_group
+    assert plan_gemm_schedule(plan, GemmSize(1, 9, 9, 0), 132).grid == plan.launch.cluster
 
 
 def test_a_group_keeps_as_many_rows_whatever_the_tile():
