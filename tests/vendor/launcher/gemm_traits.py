@@ -30,8 +30,8 @@ def set_traits(problem: Problem, plan: GemmPlan) -> None:
 def tiles(plan: AnyGemmPlan, problem: Problem, multiprocessors: int) -> tuple[int, Fraction]:
     """CTAs that the problem takes, and what each computes."""
     size = GemmSize(problem.batch, problem.m, problem.n, problem.k)
-    ctas = plan_gemm_schedule(plan, size, multiprocessors).num_tiles * plan.cta_group
-    return ctas, Fraction(plan.BM * plan.BN)
+    ctas = plan_gemm_schedule(plan, size, multiprocessors).num_tiles * plan.launch.cluster
+    return ctas, Fraction(plan.BM * plan.BN, plan.ctas_per_tile)
 
 
 def extents(data: Any) -> dict[str, int]:

@@ -27,7 +27,7 @@ def all_traits(plan):
 def cost(plan, problem, multiprocessors):
     """Rounds of tiles times what a CTA computes of each."""
     ctas, work = traits_of(plan).tiles(plan, problem, multiprocessors)
-    return ceil_div(ctas, multiprocessors // plan.cta_group * plan.cta_group) * work
+    return ceil_div(ctas, multiprocessors // plan.launch.cluster * plan.launch.cluster) * work
 
 
 def problem_for(library, plan, **extents):
