@@ -199,10 +199,13 @@ def test_all_tiles_of_the_case_for_rings_go_to_one_cluster(path) -> None:
         gemm = gemm_rings(plan)
         size = GemmSize(1, gemm.m, gemm.n, gemm.k)
         schedule = plan_gemm_schedule(plan, size, gemm.multiprocessors)
-        assert schedule.num_tiles == TILES
+        tiles = TILES * plan.ctas_per_tile
+        assert schedule.num_tiles == tiles
         # the dynamic scheduler starts CTAs for all tiles, which take each other's
-        assert schedule.grid == (plan.cta_group if plan.scheduler == "static" else schedule.grid)
-        assert -(-gemm.k // plan.BK) * TILES >= 3 * plan.num_stages
+        if plan.scheduler == "static":
+            assert schedule.grid == plan.launch.cluster
+        blocks = -(-gemm.k // plan.BK) // plan.ctas_per_tile
+        assert blocks * tiles >= 3 * plan.num_stages
         return
     cases = attention_rings(plan)
     for case in cases:
