@@ -3,5 +3,5 @@
 ``parse`` checks a text and makes a tree of it. ``tree.evaluate`` walks the tree with the operations
 of a namespace: NumPy's give arrays, ``c_text`` gives C, ``exact`` whole numbers of any size, and
 ``intervals`` gives, over any of these, what an expression may become where its variables are only
-known to lie between two values. A kernel and its reference therefore have one definition.
+known by their ends. A kernel and its reference therefore have one definition.
 """

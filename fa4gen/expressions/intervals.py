@@ -1,6 +1,6 @@
 """The operations on intervals: what an expression may become over a rectangle of indices.
 
-A number is known by two ends that it lies between, a condition by whether it holds for certain and
+A number is known by its two ends, a condition by whether it holds for certain and
 whether it can hold. The rules never promise too much: an interval may be wider than what occurs,
 and a condition that always holds may not be recognised where a variable is named twice.
 

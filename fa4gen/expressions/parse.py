@@ -61,7 +61,7 @@ class Language:
     """With its article, such as "a mask"."""
     example: str
     variables: Mapping[str, Interval]
-    """Each with the numbers that it lies between."""
+    """Each with the numbers from which to which it may be."""
 
 
 def parse_condition(text: str, language: Language) -> tuple[str, Node]:
