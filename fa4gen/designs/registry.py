@@ -93,12 +93,12 @@ GEMM = Family(
 )
 DESIGNS = (
     Design(
-        name="attention_sm90_decode",
+        name="attention_decode",
         family=ATTENTION,
         config=Place("fa4gen.config.schema:AttentionConfig"),
-        plan=Place("fa4gen.designs.attention_sm90_decode.model:DecodeAttentionPlan"),
-        planner=Place("fa4gen.designs.attention_sm90_decode.plan:plan_attention_sm90_decode"),
-        template="attention/sm90_decode/kernel.cu.j2",
+        plan=Place("fa4gen.designs.attention_decode.model:DecodeAttentionPlan"),
+        planner=Place("fa4gen.designs.attention_decode.plan:plan_attention_decode"),
+        template="attention/decode/kernel.cu.j2",
         where={"pack_heads": True},
     ),
     Design(

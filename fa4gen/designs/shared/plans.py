@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from fa4gen.designs.attention_decode.model import DecodeAttentionPlan
 from fa4gen.designs.attention_sm90.model import HopperAttentionPlan
-from fa4gen.designs.attention_sm90_decode.model import DecodeAttentionPlan
 from fa4gen.designs.attention_sm90_depth512.model import HopperPairAttentionPlan
 from fa4gen.designs.attention_sm100.model import FA4Config
 from fa4gen.designs.attention_sm100_depth512.model import Depth512Config

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from fa4gen.designs.shared.barriers import barrier_row
 
 if TYPE_CHECKING:
-    from fa4gen.designs.attention_sm90_decode.values import Values
+    from fa4gen.designs.attention_decode.values import Values
     from fa4gen.designs.shared.model import Barrier
 
 

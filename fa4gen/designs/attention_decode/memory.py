@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fa4gen.designs.attention_sm90_decode.barriers import decode_barriers
-from fa4gen.designs.attention_sm90_decode.values import (
+from fa4gen.designs.attention_decode.barriers import decode_barriers
+from fa4gen.designs.attention_decode.values import (
     FLOAT_BYTES,
     MAX_STAGES,
     MOST_SEQUENCES,
@@ -19,7 +19,7 @@ from fa4gen.designs.shared.shared_memory import (
 )
 
 if TYPE_CHECKING:
-    from fa4gen.designs.attention_sm90_decode.values import Values
+    from fa4gen.designs.attention_decode.values import Values
     from fa4gen.designs.shared.model import SharedRegion
 
 CHUNK = 16

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fa4gen.designs.attention_sm90_decode.memory import decode_regions
-from fa4gen.designs.attention_sm90_decode.values import MMA_KEYS, MMA_ROWS
+from fa4gen.designs.attention_decode.memory import decode_regions
+from fa4gen.designs.attention_decode.values import MMA_KEYS, MMA_ROWS
 from fa4gen.designs.shared import limits
 from fa4gen.designs.shared.refusal import Fault
 from fa4gen.designs.shared.shared_memory import dynamic_shared_bytes
@@ -13,7 +13,7 @@ from fa4gen.designs.shared.shared_memory import dynamic_shared_bytes
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from fa4gen.designs.attention_sm90_decode.values import Values
+    from fa4gen.designs.attention_decode.values import Values
 
 WORKING_REGISTERS = 72
 """Scores, probabilities, row state, addresses, the tile: with less a thread spills."""

@@ -19,7 +19,7 @@ DEPTHS = (64, 96, 128, 192, 256)
 
 
 def test_pack_heads_asks_for_the_design(plan_of: PlanOf) -> None:
-    assert design_of(plan_of(pack_heads=True)).name == "attention_sm90_decode"
+    assert design_of(plan_of(pack_heads=True)).name == "attention_decode"
     assert design_of(plan_of()).name == "attention_sm90"
     assert not plan_of().splits_keys
     assert plan_of().workspace_bytes(132) == 0

@@ -4,32 +4,32 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fa4gen.designs.attention_sm90_decode.barriers import decode_barriers
-from fa4gen.designs.attention_sm90_decode.limits import exceeded_limits
-from fa4gen.designs.attention_sm90_decode.memory import decode_regions, most_stages
-from fa4gen.designs.attention_sm90_decode.model import DecodeAttentionPlan
-from fa4gen.designs.attention_sm90_decode.rules import broken_rules
-from fa4gen.designs.attention_sm90_decode.tables import (
+from fa4gen.designs.attention_decode.barriers import decode_barriers
+from fa4gen.designs.attention_decode.limits import exceeded_limits
+from fa4gen.designs.attention_decode.memory import decode_regions, most_stages
+from fa4gen.designs.attention_decode.model import DecodeAttentionPlan
+from fa4gen.designs.attention_decode.rules import broken_rules
+from fa4gen.designs.attention_decode.tables import (
     decode_parameters,
     decode_roles,
     decode_tensor_maps,
     summarise,
 )
-from fa4gen.designs.attention_sm90_decode.values import DIVISIONS, MOST_SEQUENCES, decide
+from fa4gen.designs.attention_decode.values import DIVISIONS, MOST_SEQUENCES, decide
 from fa4gen.designs.shared.assemble import Tables, assemble
 from fa4gen.designs.shared.float32 import as_float32_constant
 from fa4gen.designs.shared.refusal import refuse_faults
 
 if TYPE_CHECKING:
     from fa4gen.config.schema import AttentionConfig
-    from fa4gen.designs.attention_sm90_decode.values import Values
+    from fa4gen.designs.attention_decode.values import Values
     from fa4gen.designs.shared.refusal import Fault
 
 MOST_CTAS = 1024
 """More than any chip has multiprocessors: the tickets have a fixed place, whatever the grid."""
 
 
-def plan_attention_sm90_decode(config: AttentionConfig) -> DecodeAttentionPlan:
+def plan_attention_decode(config: AttentionConfig) -> DecodeAttentionPlan:
     """Plan decode attention for sm_90a.
 
     Raises ConfigError with the reason and suggested fixes for what cannot work.

@@ -7,13 +7,13 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from fa4gen.counts import counted
-from fa4gen.designs.attention_sm90_decode.model import PARTIALS_PER_CTA, TICKETS_PER_CTA
+from fa4gen.designs.attention_decode.model import PARTIALS_PER_CTA, TICKETS_PER_CTA
 from fa4gen.designs.shared.attention_parameters import KEY_ROWS, MAP_TYPE, key_parameters
 from fa4gen.designs.shared.model import Parameter, Role
 from fa4gen.designs.shared.tensor_maps import clipped_tensors, operand_maps
 
 if TYPE_CHECKING:
-    from fa4gen.designs.attention_sm90_decode.values import Values
+    from fa4gen.designs.attention_decode.values import Values
     from fa4gen.designs.shared.model import TensorMapPlan
     from fa4gen.designs.shared.tensor_maps import Tensor
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fa4gen.designs.attention_sm90_decode.values import DIVISIONS
+from fa4gen.designs.attention_decode.values import DIVISIONS
 from fa4gen.designs.shared.fixed_keys import FixedKey, other_values
 from fa4gen.designs.shared.refusal import Fault
 
