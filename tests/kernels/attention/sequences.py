@@ -94,6 +94,8 @@ def assert_isolated(
             bits[...] = poison
             bits[ours] = kept
             alone.views[name].bits(alone.buffers[name])[_rows(plan, alone, name, 0)] = kept
+        if plan.sinks:  # of heads, not of sequences: drawn anew for the other case
+            alone.buffers["sinks"][...] = together.buffers["sinks"]
         poisoned = replace(together, buffers=buffers)
         expected = _results(plan, alone, run(kernel, alone), 0)
         for memory, after in ((together, among), (poisoned, run(kernel, poisoned))):
