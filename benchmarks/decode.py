@@ -43,7 +43,7 @@ class ReadFloor:
     """The time in which so many bytes can be read at all."""
 
     def __init__(self) -> None:
-        source = Path(__file__).with_name("read_floor.cu").read_text(encoding="utf-8")
+        source = (Path(fa4gen.__file__).parent / "bench" / "read_floor.cu").read_text("utf-8")
         module = cupy.RawModule(code=source, backend="nvrtc", options=("--std=c++17",))
         self._kernel = module.get_function("read_floor")
         self._kernel.max_dynamic_shared_size_bytes = 200 * 1024

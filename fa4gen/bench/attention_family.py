@@ -41,9 +41,13 @@ class AttentionFamily:
 
     def find_peers(self, fa3: Path | None, cudart: Path | None) -> Peers:
         """See Family."""
-        from fa4gen.bench.peers import find_peers
+        from dataclasses import replace
 
-        return find_peers(fa3, cudart)
+        from fa4gen.bench.peers import find_peers
+        from fa4gen.bench.read_floor import ReadFloor
+
+        peers = find_peers(fa3, cudart)
+        return replace(peers, found=(*peers.found, ReadFloor()))
 
     def make_timer(
         self, options: BenchOptions, peers: Peers, kernels: Sequence[BuiltKernel]
@@ -59,6 +63,8 @@ class AttentionFamily:
         words = [facts["dtype"], f"depth {facts['depth']}", workload.mask_word(facts)]
         if facts.get("value_depth", facts["depth"]) != facts["depth"]:
             words[1] += f" and {facts['value_depth']}"
+        if facts.get("packed_rows"):
+            words.append(f"tiles of {facts['packed_rows']} packed rows")
         if facts.get("sinks"):
             words.append("sinks")
         if facts.get("batching") == "ragged":

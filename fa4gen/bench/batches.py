@@ -10,7 +10,9 @@ COLUMNS = 4096
 """Query heads times depth, at most; a multiple of the key heads."""
 KEY_HEADS = 8
 LONGEST, SHORTEST, TOKENS = 8192, 20, 32768
-_THREE_NUMBERS = re.compile(r"(\d{1,7}k?)x(\d{1,7}k?)x(\d{1,7}k?)", re.IGNORECASE)
+MOST_HEADS = 1024
+_NUMBER = r"(\d{1,7}k?)"
+_NUMBERS = re.compile(rf"{_NUMBER}x(?:{_NUMBER}x)?{_NUMBER}(?:@(\d{{1,4}})/(\d{{1,4}}))?")
 
 
 @dataclass(frozen=True)
@@ -20,6 +22,8 @@ class Batch:
     word: str
     query_rows: tuple[int, ...]
     key_rows: tuple[int, ...]
+    heads: tuple[int, int] | None = None
+    """Query heads and key heads; by depth where the word does not say."""
 
 
 def query_heads(depth: int) -> int:
@@ -48,17 +52,26 @@ def named_batches() -> dict[str, Batch]:
 
 
 def parse_batch(word: str) -> Batch | None:
-    """Read a name, or "2x512x16k": 2 sequences of 512 new rows over 16384 keys each.
+    """Read a name, or numbers; None for anything else.
 
-    None for anything else.
+    "2x512x16k" is 2 sequences of 512 new rows over 16384 keys each; "2x16k" has one new row of
+    each, and "2x16k@16/1" 16 query heads that share one key head.
     """
     word = word.strip().lower()
     named = named_batches().get(word)
-    match = _THREE_NUMBERS.fullmatch(word)
+    match = _NUMBERS.fullmatch(word)
     if named is not None or match is None:
         return named
-    numbers = (int(text.rstrip("k")) * (1024 if text[-1] == "k" else 1) for text in match.groups())
-    batch, rows, keys = numbers
+    batch, rows, keys = (_number(text) for text in match.groups("1")[:3])
     if not (1 <= batch <= 65536 and 1 <= rows <= 1 << 20 and 1 <= keys <= 1 << 20):
         return None
-    return Batch(word, (rows,) * batch, (keys,) * batch)
+    heads = None
+    if match[4] is not None:
+        heads = (int(match[4]), int(match[5]))
+        if not 1 <= heads[1] <= heads[0] <= MOST_HEADS or heads[0] % heads[1]:
+            return None
+    return Batch(word, (rows,) * batch, (keys,) * batch, heads)
+
+
+def _number(text: str) -> int:
+    return int(text.rstrip("k")) * (1024 if text[-1] == "k" else 1)

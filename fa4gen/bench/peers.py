@@ -4,7 +4,7 @@
   backend allowed, on transposed views of the same memory. It has no sliding window and no softcap.
   ``efficient`` is timed beyond depth 256, which the others do not support.
 * ``fa3``: the operator torch.ops.flash_attn_3.fwd of a FlashAttention-3 library that the user
-  names, with num_splits=1.
+  names, with num_splits=1; with splits of its own choice where our kernel splits keys.
 """
 
 from __future__ import annotations
@@ -181,7 +181,7 @@ class Fa3Peer:
             raise LeftOutError("it has no sinks")
         options: dict[str, Any] = {"is_causal": isinstance(plan.mask, Causal)}
         if "num_splits" in self.arguments:
-            options["num_splits"] = 1
+            options["num_splits"] = 0 if plan.splits_keys else 1
         if isinstance(plan.mask, SlidingWindow):
             if not {"window_size_left", "window_size_right"} <= self.arguments:
                 raise LeftOutError("this library has no sliding window")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from fa4gen.bench.family import family_measured
 from fa4gen.bench.plot_svg import DARK, LIGHT, Line, Panel, Picture, Point, svg
-from fa4gen.bench.results import BEST, VENDORED
+from fa4gen.bench.results import BEST, NO_COMPETITORS
 from fa4gen.errors import ConfigError, Problem
 
 if TYPE_CHECKING:
@@ -77,11 +77,12 @@ def _picture(document: Mapping[str, Any], file: str) -> Picture:
     where = f"{document['gpu'].get('name', 'GPU')}, {document['date'][:10]}"
     subject = f"{family.title[0].upper()}{family.title[1:]}"
     points = [size for config in configs for size in config["sizes"]]
+    unit = "GB/s" if any("gb_per_s" in size["ours"] for size in points) else "TFLOP/s"
     kinds = {_best_peer(size) for size in points if BEST in size["ratios"]}
     slower = dict.fromkeys(name for size in points for name in size["peers"])
-    others = [peer_title(name) for name in slower if name not in kinds and name != VENDORED]
+    others = [peer_title(name) for name in slower if name not in {*kinds, *NO_COMPETITORS}]
     return Picture(
-        title=f"{subject}: {'speed relative to the fastest peer' if compared else 'TFLOP/s'}",
+        title=f"{subject}: {'speed relative to the fastest peer' if compared else unit}",
         subtitle=". ".join([where, *family.conditions(document["protocol"])]),
         axis=family.axis,
         ticks=ticks,
@@ -114,13 +115,14 @@ def _lines(
 
 
 def _point(size: Mapping[str, Any], tick: int, compared: bool) -> Point:
-    ours = size["ours"]["tflops"]
+    key, unit = ("gb_per_s", "GB/s") if "gb_per_s" in size["ours"] else ("tflops", "TFLOP/s")
+    ours = size["ours"][key]
     if not compared:
-        return Point(tick, ours, None, f"{ours:.0f} TFLOP/s")
+        return Point(tick, ours, None, f"{ours:.0f} {unit}")
     peer = _best_peer(size)
-    ratio, speed = size["ratios"][BEST], size["peers"][peer]["tflops"]
+    ratio, speed = size["ratios"][BEST], size["peers"][peer][key]
     title = peer_title(peer)
-    return Point(tick, ratio, title, f"{ratio:.2f} of {title}: {ours:.0f} to {speed:.0f} TFLOP/s")
+    return Point(tick, ratio, title, f"{ratio:.2f} of {title}: {ours:.0f} to {speed:.0f} {unit}")
 
 
 def _best_peer(size: Mapping[str, Any]) -> str:

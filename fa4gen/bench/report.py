@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from fa4gen.bench.family import family_called
 from fa4gen.bench.residual import residual_costs
-from fa4gen.bench.results import BEST, ConfigResult, Series, SizeFigures
+from fa4gen.bench.results import BEST, FLOOR, ConfigResult, Series, SizeFigures
 from fa4gen.bench.workload import mask_word as mask_word
 from fa4gen.render.render import GENERATOR
 
@@ -29,21 +29,23 @@ class Table:
 
 
 def config_table(result: ConfigResult) -> Table:
-    """Return one config's TFLOP/s by size, ours and the peers', with the ratios."""
+    """Return one config's TFLOP/s or GB/s by size, ours and the peers', with the ratios."""
     peers = result.peer_names
+    has_best = _has_best(peers)
     family = family_called(result.family)
     columns = (*family.size_columns, "ours", *peers, *(f"ours/{peer}" for peer in peers))
-    if len(peers) > 1:
+    if has_best:
         columns += ("ours/best", "best peer")
     columns += ("spread",)
     rows = [_size_cells(size, peers) for size in result.sizes]
     if peers and result.sizes:
         means = [_number(result.geometric_mean(peer), 3) for peer in peers]
-        if len(peers) > 1:
+        if has_best:
             means += [_number(result.geometric_mean(BEST), 3), ""]
         empty = [""] * (len(family.size_columns) + len(peers))  # the first cell has the mean's name
         rows.append(("geometric mean", *empty, *means, ""))
-    title = f"{result.name}: {family.describe(result.facts)}; TFLOP/s"
+    units = dict.fromkeys(size.unit for size in result.sizes) or ("TFLOP/s",)
+    title = f"{result.name}: {family.describe(result.facts)}; {', '.join(units)}"
     return Table(title, columns, tuple(rows))
 
 
@@ -156,6 +158,7 @@ def _size_data(size: SizeFigures) -> dict[str, Any]:
     data: dict[str, Any] = {
         **size.extents,
         "flop": size.flop,
+        **({"read_bytes": size.read_bytes} if size.read_bytes else {}),
         "ours": _series_data(size, size.ours),
         "peers": {name: _series_data(size, series) for name, series in size.peers.items()},
         "ratios": {name: _rounded(size.ratio(name)) for name in size.peers},
@@ -172,6 +175,7 @@ def _size_data(size: SizeFigures) -> dict[str, Any]:
 def _series_data(size: SizeFigures, series: Series) -> dict[str, Any]:
     return {
         "tflops": round(size.tflops(series), 1),
+        **({"gb_per_s": round(size.gb_per_s(series), 1)} if size.read_bytes else {}),
         "median_ms": series.median_ms,
         "round_medians_ms": list(series.medians_ms),
         "round_spreads": [round(spread, 4) for spread in series.spreads],
@@ -180,17 +184,22 @@ def _series_data(size: SizeFigures, series: Series) -> dict[str, Any]:
 
 
 def _size_cells(size: SizeFigures, peers: tuple[str, ...]) -> tuple[str, ...]:
-    speeds = [_number(size.tflops(size.peers[p]), 0) if p in size.peers else "-" for p in peers]
+    speeds = [_number(size.speed(size.peers[p]), 0) if p in size.peers else "-" for p in peers]
     ratios = [_number(size.ratio(peer), 3) for peer in peers]
-    if len(peers) > 1:
+    if _has_best(peers):
         ratios += [_number(size.ratio(BEST), 3), size.best_peer or "-"]
     return (
         *size.cells,
-        _number(size.tflops(size.ours), 0),
+        _number(size.speed(size.ours), 0),
         *speeds,
         *ratios,
         f"{100 * size.ours.round_spread:.1f} %",
     )
+
+
+def _has_best(peers: tuple[str, ...]) -> bool:
+    """Whether more than one peer computes the same."""
+    return len(peers) - (FLOOR in peers) > 1
 
 
 def _number(value: float | None, digits: int) -> str:

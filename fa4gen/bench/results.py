@@ -20,6 +20,9 @@ BEST = "best"
 """In place of a peer's name: the fastest peer at each size."""
 VENDORED = "vendored"
 """The peer that is our own kernel through the vendored C launcher: not counted as the best peer."""
+FLOOR = "floor"
+"""The peer that only reads as many bytes: nor is it."""
+NO_COMPETITORS = (VENDORED, FLOOR)
 
 
 @dataclass(frozen=True)
@@ -70,6 +73,8 @@ class SizeFigures(ABC):
     """Relative Frobenius error of our output against float64, on the part that was checked."""
     distances: Mapping[str, float] = field(default_factory=dict)
     """Relative Frobenius distance of our output from each peer's."""
+    read_bytes: int = 0
+    """Bytes that have to be read, where memory sets the speed; 0 where products do."""
 
     @property
     @abstractmethod
@@ -90,10 +95,23 @@ class SizeFigures(ABC):
         """Convert a time at this size into TFLOP/s."""
         return self.flop / series.median_ms / 1e9
 
+    def gb_per_s(self, series: Series) -> float:
+        """Convert a time at this size into GB/s of what has to be read."""
+        return self.read_bytes / series.median_ms / 1e6
+
+    @property
+    def unit(self) -> str:
+        """Of speeds."""
+        return "GB/s" if self.read_bytes else "TFLOP/s"
+
+    def speed(self, series: Series) -> float:
+        """Convert a time at this size into the unit."""
+        return self.gb_per_s(series) if self.read_bytes else self.tflops(series)
+
     @property
     def best_peer(self) -> str | None:
-        """The fastest peer that is not our own kernel, if any ran."""
-        others = [name for name in self.peers if name != VENDORED]
+        """The fastest peer that computes the same and is not our own kernel, if any ran."""
+        others = [name for name in self.peers if name not in NO_COMPETITORS]
         return min(others, key=lambda name: self.peers[name].median_ms, default=None)
 
     def ratio(self, peer: str) -> float | None:

@@ -8,8 +8,15 @@ from typing import TYPE_CHECKING, Any
 
 from fa4gen.bench.layout import lay_out
 from fa4gen.bench.peers import LeftOutError, Sequences
-from fa4gen.bench.results import ConfigResult, Series, SizeResult
-from fa4gen.bench.workload import Workload, count_flop, default_sizes, make_workload
+from fa4gen.bench.read_floor import ReadFloor, fastest_launch
+from fa4gen.bench.results import FLOOR, ConfigResult, Series, SizeResult
+from fa4gen.bench.workload import (
+    Workload,
+    count_flop,
+    count_read_bytes,
+    default_sizes,
+    make_workload,
+)
 from fa4gen.errors import Fa4genError, Problem
 from fa4gen.runtime.arguments import BITS_ACCEPTED, DTYPE_NAMES
 from fa4gen.runtime.device import load_cupy, require_device
@@ -26,6 +33,8 @@ if TYPE_CHECKING:
     from fa4gen.toolchain.model import CompiledKernel
 
 OURS = "fa4gen"
+MOST_DRAWN = 1 << 26
+"""Random numbers of a tensor; a larger one repeats them."""
 WRONG = 2.0
 """Units of roundoff: an output with a larger relative Frobenius error is wrong. Two correct
 kernels are 0.6 from the exact result, and 0.85 from each other."""
@@ -47,10 +56,11 @@ class BenchOptions:
 class Bench:
     """Times kernels one after the other; random data is made once for each element type."""
 
-    def __init__(self, options: BenchOptions, peers: Sequence[Peer]) -> None:
+    def __init__(self, options: BenchOptions, peers: Sequence[Peer | ReadFloor]) -> None:
         """Touches no GPU yet."""
         self._options = options
-        self._peers = tuple(peers)
+        self._peers = tuple(peer for peer in peers if not isinstance(peer, ReadFloor))
+        self._floors = tuple(peer for peer in peers if isinstance(peer, ReadFloor))
         self._data: dict[str, tuple[Any, Any, Any]] = {}
 
     def time_kernel(
@@ -80,10 +90,14 @@ class Bench:
         if known is None or known[0].size < elements:
             cupy = load_cupy()
             rng = np.random.default_rng(self._options.seed)
-            query, key, value = (
-                cupy.asarray(to_bits(rng.standard_normal(elements, dtype=np.float32), dtype))
+            drawn = min(elements, MOST_DRAWN)
+            tensors = [
+                cupy.asarray(to_bits(rng.standard_normal(drawn, dtype=np.float32), dtype))
                 for _ in range(3)
-            )
+            ]
+            if drawn < elements:
+                tensors = [cupy.tile(tensor, -(-elements // drawn)) for tensor in tensors]
+            query, key, value = tensors
             known = self._data[dtype] = (query, key, value)
         return known
 
@@ -132,8 +146,15 @@ class Bench:
                     left_out[peer.name] = f"its output is {distances[peer.name]:.2g} from ours"
                     continue
                 runs[peer.name] = run
-        timings = time_in_turn(runs, self._options.protocol, rounds=self._options.rounds)
+        read = count_read_bytes(plan, workload) if plan.splits_keys else 0
+        floors: dict[str, Callable[[], Any]] = {}
+        for floor in self._floors if read else ():
+            memory = cupy.concatenate([array.ravel() for array in bits[1:]])
+            floors |= floor.launches(plan.arch, memory, read)
+        timings = time_in_turn(runs | floors, self._options.protocol, rounds=self._options.rounds)
         series = {name: make_series(timings[name]) for name in runs}
+        if floors:
+            series[FLOOR] = fastest_launch(make_series(timings[name]) for name in floors)
         return SizeResult(
             rows=workload.rows,
             batch=workload.batch,
@@ -145,6 +166,7 @@ class Bench:
             left_out=left_out,
             error=error,
             distances=distances,
+            read_bytes=read,
         )
 
     def _sinks(self, heads: int) -> Any:
@@ -219,7 +241,7 @@ def plan_facts(plan: AttentionPlan, compiled: CompiledKernel) -> dict[str, Any]:
         "BM": plan.BM,
         "BN": plan.BN,
         "num_kv_stages": plan.num_kv_stages,
-        **own_facts(plan, ("num_consumer_warpgroups",)),
+        **own_facts(plan, ("num_consumer_warpgroups", "packed_rows")),
         "cta_group": plan.cta_group,
         "scheduler": plan.scheduler,
         "compiler": f"{compiled.compiler} {compiled.compiler_version}",

@@ -25,6 +25,8 @@ DEFAULT_SIZES = "1k,2k,4k,8k,16k"
 RAGGED_SIZES = "lognormal,equal,giant,dwarfs"
 KEPT_SIZES = "2x512x16k,2x4kx4k"
 """Of kernels that read the number of keys on the device: chunks of prefill over a cache."""
+DECODE_SIZES = "1x8k,1x128k,16x8k,64x4k,8x4x16k"
+"""Of kernels for few rows and many keys."""
 AUTO = "auto"
 LARGEST_SIZE = 1 << 20
 LARGEST_PAGE = 256
@@ -80,15 +82,15 @@ def make_workload(size: int | Batch, depth: int, value_depth: int | None = None)
     """Return the workload of a number of rows, or of a batch.
 
     Of rows: one sequence at least, one head at least, as many key as query heads. Of a batch:
-    query heads that share 8 key heads. Values are as deep as keys unless ``value_depth`` says
-    otherwise.
+    query heads that share 8 key heads, unless it has its own. Values are as deep as keys unless
+    ``value_depth`` says otherwise.
     """
     value_depth = depth if value_depth is None else value_depth
     if isinstance(size, int):
         rows, heads = (size,) * max(1, TOKENS // size), max(1, COLUMNS // depth)
         return Workload(rows, rows, heads, heads, depth, value_depth)
-    heads = query_heads(depth)
-    return Workload(size.query_rows, size.key_rows, heads, KEY_HEADS, depth, value_depth, size.word)
+    heads, key_heads = size.heads or (query_heads(depth), KEY_HEADS)
+    return Workload(size.query_rows, size.key_rows, heads, key_heads, depth, value_depth, size.word)
 
 
 def count_flop(plan: AttentionPlan, workload: Workload) -> float:
@@ -114,15 +116,28 @@ def visible_pairs(mask: Mask, rows: int, keys: int) -> float:
     return float(np.maximum(np.clip(end, 0, keys) - np.clip(first, 0, keys), 0).sum())
 
 
+def count_read_bytes(plan: AttentionPlan, workload: Workload) -> int:
+    """Count the bytes of the keys that some row of their sequence sees, and of their values."""
+    seen = 0
+    for rows, keys in zip(workload.query_rows, workload.key_rows, strict=True):
+        first, _ = plan.mask.bounds(keys - rows, keys)
+        _, end = plan.mask.bounds(keys - 1, keys)
+        seen += max(0, min(keys, end) - max(0, first))
+    columns = workload.key_heads * (workload.depth + workload.value_depth)
+    return seen * columns * plan.element_bytes
+
+
 def default_sizes(plan: AttentionPlan) -> tuple[int | Batch, ...]:
     """Return what a kernel is timed with where ``--sizes`` is not given."""
+    if plan.splits_keys:
+        return parse_sizes(DECODE_SIZES)
     if not plan.has_tile_lengths:
         return parse_sizes(DEFAULT_SIZES)
     return parse_sizes(KEPT_SIZES if plan.key_lengths else RAGGED_SIZES)
 
 
 def parse_sizes(text: str) -> tuple[int | Batch, ...]:
-    """Read "1k,2k,300,lognormal,2x512x16k" as numbers of rows and batches; k is 1024.
+    """Read "1k,2k,300,lognormal,2x512x16k,16x8k" as numbers of rows and batches; k is 1024.
 
     Nothing for "auto": the kernel decides. Raises ConfigError.
     """
@@ -142,7 +157,9 @@ def parse_sizes(text: str) -> tuple[int | Batch, ...]:
                     f"--sizes: {word.strip()!r} is not a number of rows from 1 to {LARGEST_SIZE}, "
                     "nor a batch",
                     "Give numbers of rows, as in 512,1k,16k; sequences, new rows and keys, as in "
-                    f"2x512x16k; or {', '.join(named_batches())}.",
+                    "2x512x16k; sequences and keys, with one new row of each, as in 16x8k; either "
+                    "with query heads and key heads, as in 16x8k@64/8; or "
+                    f"{', '.join(named_batches())}.",
                 )
             )
         sizes.append(size)

@@ -42,8 +42,9 @@ if TYPE_CHECKING:
 @click.option(
     "--sizes",
     metavar="N,N,...",
-    help="Attention: numbers of rows of the sequences; BATCHxROWSxKEYS; lognormal, equal, giant or "
-    "dwarfs, which are batches; by default what the kernel is for. Matrix products: m = n = k, "
+    help="Attention: numbers of rows of the sequences; BATCHxROWSxKEYS, or BATCHxKEYS of one row, "
+    "with @HEADS/KEYHEADS or without; lognormal, equal, giant or dwarfs, which are batches; by "
+    "default what the kernel is for. Matrix products: m = n = k, "
     "MxNxK or BATCHxMxNxK. k means 1024.",
 )
 @click.option(
@@ -117,19 +118,22 @@ def command(
 
     Attention: a number of rows has 16384 tokens (batch times rows) and 2048 columns (heads times
     depth) of random numbers. A batch has 4096 columns of query heads that share 8 key heads:
-    2x512x16k is 2 sequences of 512 new rows over 16384 keys each; lognormal is 33 sequences of 78
-    to 6775 rows, equal 16 of 2048, giant one of 16384 and 400 of 33, dwarfs 1024 of 48. Peers are
-    cuDNN and FlashAttention-2 through PyTorch where it can be imported, and FlashAttention-3
+    2x512x16k is 2 sequences of 512 new rows over 16384 keys each, 16x8k is 16 of one new row over
+    8192 keys, and 16x8k@16/1 has 16 query heads that share one key head; lognormal is 33 sequences
+    of 78 to 6775 rows, equal 16 of 2048, giant one of 16384 and 400 of 33, dwarfs 1024 of 48. Peers
+    are cuDNN and FlashAttention-2 through PyTorch where it can be imported, and FlashAttention-3
     where --fa3 names its library; where sequences differ in length or keys are in pages,
     FlashAttention-3 alone, which gets the same tensors. A causal mask counts half at a number of
-    rows; otherwise the pairs that a mask leaves count.
+    rows; otherwise the pairs that a mask leaves count. Of kernels with packed heads, which memory
+    limits, figures are GB/s of the keys and values that count; their peers are FlashAttention-3
+    with splits of its own choice, and floor, a kernel that only reads as many bytes.
 
     Matrix products: alpha is 1, beta 0.5 with a matrix as residual and 1 with a bias. The peer is
     cuBLAS through PyTorch: mm without a residual, addmm with one. Where a run has configs with a
     residual and without, it also says what the residual costs.
 
-    Before anything is timed, outputs are compared with float64 and with the peers'. Figures are
-    TFLOP/s, from medians of CUDA-event timings with a cold L2.
+    Before anything is timed, outputs are compared with float64 and with the peers'. Other figures
+    are TFLOP/s; all are from medians of CUDA-event timings with a cold L2.
     """
     from fa4gen.bench.run import BenchOptions
     from fa4gen.config.selection import select_configs

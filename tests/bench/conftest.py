@@ -20,7 +20,7 @@ def make_series(*medians: float) -> Series:
     return Series(medians, tuple(0.01 for _ in medians))
 
 
-def make_size(rows: int, ours: float, **peers: float) -> SizeResult:
+def make_size(rows: int, ours: float, read_bytes: int = 0, **peers: float) -> SizeResult:
     return SizeResult(
         rows=rows,
         batch=16384 // rows,
@@ -31,6 +31,7 @@ def make_size(rows: int, ours: float, **peers: float) -> SizeResult:
         left_out={},
         error=0.0023,
         distances=dict.fromkeys(peers, 0.003),
+        read_bytes=read_bytes,
     )
 
 

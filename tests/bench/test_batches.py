@@ -26,7 +26,14 @@ def test_batches_by_name(name: str, sequences: int, tokens: int) -> None:
 
 def test_batches_by_numbers() -> None:
     assert parse_batch("3x1Kx20") == Batch("3x1kx20", (1024,) * 3, (20,) * 3)
-    for word in ("", "1k", "1x2", "1x2x3x4", "0x1x1", "1x0x1", "1x1x0", "65537x1x1", "1x1x2000k"):
+    assert parse_batch("2x1k") == Batch("2x1k", (1, 1), (1024, 1024))
+    assert parse_batch("2x3x5@16/1") == Batch("2x3x5@16/1", (3, 3), (5, 5), (16, 1))
+    assert parse_batch("1x5@64/8") == Batch("1x5@64/8", (1,), (5,), (64, 8))
+    for heads in ("16", "16/0", "16/3", "1/2", "0/0", "2048/8", "16/8/4", ""):
+        assert parse_batch(f"1x2x3@{heads}") is None
+    for word in ("", "1k", "1k@8/8", "1x", "1x2x3x4", "0x1x1", "1x0x1", "1x1x0", "1x0"):
+        assert parse_batch(word) is None
+    for word in ("65537x1x1", "1x1x2000k", "1x2000k"):
         assert parse_batch(word) is None
 
 

@@ -25,12 +25,15 @@ class OtherMask(Mask):
     name: str = field(default="other", init=False)
 
 
-def plan(mask: Mask | None = None, softcap=None, *, sinks: bool = False) -> SimpleNamespace:
+def plan(
+    mask: Mask | None = None, softcap=None, *, sinks: bool = False, splits: bool = False
+) -> SimpleNamespace:
     return SimpleNamespace(
         depth=128,
         mask=mask or NoMask(),
         score=Softcap(softcap) if softcap else Score(),
         sinks=sinks,
+        splits_keys=splits,
     )
 
 
@@ -72,6 +75,10 @@ def test_fa3_is_asked_for_what_our_kernel_does() -> None:
     capped = called(FA3_ARGUMENTS, plan(softcap=30.0))
     assert capped == {"is_causal": False, "num_splits": 1, "softcap": 30.0}
     assert called(frozenset({"is_causal"}), plan()) == {"is_causal": False}
+
+
+def test_fa3_chooses_its_splits_where_our_kernel_splits_keys() -> None:
+    assert called(FA3_ARGUMENTS, plan(splits=True)) == {"is_causal": False, "num_splits": 0}
 
 
 SEQUENCE_ARGUMENTS = FA3_ARGUMENTS | {

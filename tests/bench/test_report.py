@@ -54,6 +54,20 @@ def test_the_table_with_one_peer_or_none(make_result, make_size) -> None:
     assert len(none.rows) == 1
 
 
+def test_the_table_where_memory_sets_the_speed(make_result, make_size) -> None:
+    size = make_size(1, 0.5, read_bytes=2 * 10**9, fa3=0.6, floor=0.4)
+    result = make_result(sizes=(size,), facts={**make_result().facts, "packed_rows": 8})
+    table = config_table(result)
+    assert table.title == "k: bf16, depth 128, causal, tiles of 8 packed rows; GB/s"
+    assert table.columns[2:] == ("ours", "fa3", "floor", "ours/fa3", "ours/floor", "spread")
+    assert table.rows[0][2:7] == ("4000", "3333", "5000", "1.200", "0.800")
+    found = data([result])["configs"][0]["sizes"][0]
+    assert found["read_bytes"] == 2 * 10**9
+    assert found["peers"]["floor"]["gb_per_s"] == 5000.0
+    assert found["best_peer"] == "fa3"
+    assert "gb_per_s" not in data([make_result()])["configs"][0]["sizes"][0]["ours"]
+
+
 def test_the_summary(make_result, make_size) -> None:
     short = make_result("short", sizes=(make_size(2048, 1.0, fa3=1.5),))
     table = summary_table([make_result(), short])

@@ -25,6 +25,17 @@ def test_speeds_and_ratios(make_size) -> None:
     assert size.ratio("fa2") is None
 
 
+def test_speeds_where_memory_sets_them(make_size) -> None:
+    size = make_size(1, 0.5, read_bytes=2 * 10**9, fa3=0.8, floor=0.4)
+    assert size.unit == "GB/s"
+    assert size.speed(size.ours) == pytest.approx(4000.0)
+    assert size.ratio("floor") == pytest.approx(0.8)
+    assert size.best_peer == "fa3", "the floor computes nothing"
+    products = make_size(1024, 0.5)
+    assert products.unit == "TFLOP/s"
+    assert products.speed(products.ours) == products.tflops(products.ours)
+
+
 def test_a_size_without_peers(make_size) -> None:
     size = make_size(1024, 0.5)
     assert size.best_peer is None

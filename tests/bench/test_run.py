@@ -12,6 +12,7 @@ import pytest
 
 from fa4gen.bench import run
 from fa4gen.bench.batches import Batch
+from fa4gen.bench.read_floor import ReadFloor
 from fa4gen.bench.run import Bench, BenchOptions
 from fa4gen.config.load import load_mapping
 from fa4gen.designs.build import build_plan
@@ -100,6 +101,7 @@ class FakePeer:
 def bench(monkeypatch: pytest.MonkeyPatch) -> Any:
     cuda = SimpleNamespace(Device=lambda _: SimpleNamespace(use=lambda: None))
     names = ("asarray", "ascontiguousarray", "uint16", "float16", "float32", "uint32", "int32")
+    names += ("tile", "concatenate")
     numpy = {name: getattr(np, name) for name in names}
     monkeypatch.setattr(run, "load_cupy", lambda: SimpleNamespace(cuda=cuda, **vars(np) | numpy))
     monkeypatch.setattr(run, "require_device", lambda _: SimpleNamespace(ordinal=0))
@@ -153,6 +155,38 @@ def test_sinks_are_drawn(bench: Any) -> None:
     size = bench(UNEVEN, sinks=True, **RAGGED)
     assert FakeKernel.calls[0]["sinks"].shape == (16,)
     assert size.error < 1e-3
+
+
+DECODE = {"pack_heads": True}
+
+
+class FakeFloor(ReadFloor):
+    """Notes what is to be read."""
+
+    asked: ClassVar[list[Any]] = []
+
+    def launches(self, arch: str, memory: Any, size: int) -> Any:
+        self.asked.append((arch, memory.nbytes, size))
+        return {"floor 1x10": lambda: None, "floor 2x4": lambda: None}
+
+
+def test_a_decode_kernel_is_timed_beside_the_floor(bench: Any) -> None:
+    FakeFloor.asked.clear()
+    size = bench(Batch("2x50@4/2", (1, 1), (50, 50), (4, 2)), FakePeer(), FakeFloor(), **DECODE)
+    assert size.error < 1e-3
+    assert size.read_bytes == 2 * 50 * 2 * (256 + 256) * 2
+    assert FakeFloor.asked == [("sm_90a", size.read_bytes, size.read_bytes)]
+    assert set(size.peers) == {"same", "floor"}
+    assert set(size.distances) == {"same"}
+    assert bench(EQUAL, FakeFloor()).peers == {}, "products set the speed of other kernels"
+    assert len(FakeFloor.asked) == 1
+
+
+def test_a_tensor_larger_than_what_is_drawn_repeats_it(
+    bench: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(run, "MOST_DRAWN", 1000)
+    assert bench(Batch("1x50@4/2", (1,), (50,), (4, 2)), **DECODE).error < 1e-3
 
 
 @pytest.mark.parametrize("keys", [RAGGED, RAGGED | PAGED], ids=["ragged", "paged"])

@@ -68,3 +68,20 @@ def test_batches_are_timed_and_checked(gpu, config: str, size: str) -> None:
     assert timed.word == size
     assert timed.extents["key_heads"] == 8
     assert 0 < timed.error < 2.0**-8
+
+
+def test_a_decode_kernel_is_timed_beside_the_read_floor(gpu) -> None:
+    from fa4gen.bench.read_floor import ReadFloor
+    from fa4gen.config.find import find_configs
+    from fa4gen.verify.build import build_kernel
+
+    kernel = build_kernel(str(find_configs(["decode_d128_bf16"])[0]))
+    assert kernel.compiled is not None, kernel.problems
+    options = replace(QUICK, sizes=parse_sizes("4x8k@16/4"))
+    bench = Bench(options, (ReadFloor(),))
+    [timed] = bench.time_kernel(kernel.plan, kernel.compiled).sizes
+    assert timed.read_bytes == 4 * 8192 * 4 * 256 * 2
+    assert 0 < timed.error < 2.0**-8
+    share = timed.ratio("floor")
+    assert share is not None
+    assert 0.2 < share < 1.05

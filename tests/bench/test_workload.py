@@ -9,6 +9,7 @@ from fa4gen.bench.batches import Batch
 from fa4gen.bench.workload import (
     DEFAULT_SIZES,
     count_flop,
+    count_read_bytes,
     default_sizes,
     make_workload,
     parse_sizes,
@@ -64,13 +65,39 @@ def test_pairs_of_a_batch_are_those_that_are_seen(mask: Mask, pairs: int) -> Non
 
 
 def test_a_kernel_is_timed_with_what_it_is_for() -> None:
-    def words(*, ragged: bool, kept: bool) -> list[str]:
-        plan = SimpleNamespace(has_tile_lengths=ragged or kept, key_lengths=kept)
+    def words(*, ragged: bool, kept: bool, splits: bool = False) -> list[str]:
+        plan = SimpleNamespace(
+            has_tile_lengths=ragged or kept, key_lengths=kept, splits_keys=splits
+        )
         return [make_workload(size, 128).word for size in default_sizes(plan)]
 
     assert words(ragged=False, kept=False) == DEFAULT_SIZES.split(",")
     assert words(ragged=True, kept=False) == ["lognormal", "equal", "giant", "dwarfs"]
     assert words(ragged=True, kept=True) == ["2x512x16k", "2x4kx4k"]
+    decode = words(ragged=True, kept=True, splits=True)
+    assert decode == ["1x8k", "1x128k", "16x8k", "64x4k", "8x4x16k"]
+
+
+def test_a_batch_may_have_heads_of_its_own() -> None:
+    [batch] = parse_sizes("3x1k@16/1")
+    assert isinstance(batch, Batch)
+    workload = make_workload(batch, 128)
+    assert (workload.heads, workload.key_heads, workload.rows, workload.batch) == (16, 1, 1, 3)
+    assert workload.word == "3x1k@16/1"
+
+
+@pytest.mark.parametrize(
+    ("mask", "keys"),
+    [
+        (NoMask(), 100 + 100 + 3),
+        (Causal(), 100 + 100 + 3),  # the last row sees all
+        (SlidingWindow(9, 0), 12 + 12 + 3),  # ten keys of each of three rows
+    ],
+)
+def test_bytes_of_the_keys_that_are_seen_count_once(mask: Mask, keys: int) -> None:
+    batch = Batch("few", (3, 3, 3), (100, 100, 3), (16, 2))
+    the_plan = SimpleNamespace(mask=mask, element_bytes=2)
+    assert count_read_bytes(the_plan, make_workload(batch, 192, 128)) == keys * 2 * (192 + 128) * 2
 
 
 def test_sizes_are_read() -> None:
@@ -85,7 +112,21 @@ def test_sizes_are_read() -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["", "1k,", "0", "-1", "1.5k", "1m", "2000k", "99999999999", "1x2", "0x1x1", "1x1x2m", "drawn"],
+    [
+        "",
+        "1k,",
+        "0",
+        "-1",
+        "1.5k",
+        "1m",
+        "2000k",
+        "99999999999",
+        "1x0",
+        "1x2@8/3",
+        "0x1x1",
+        "1x1x2m",
+        "drawn",
+    ],
 )
 def test_sizes_that_are_none(text) -> None:
     with pytest.raises(ConfigError, match="is not a number of rows from 1 to 1048576"):
