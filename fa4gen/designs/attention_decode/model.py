@@ -25,6 +25,8 @@ class DecodeAttentionPlan(AttentionPlan):
     num_consumer_warps: int
     warp_keys: int
     """Keys of a block that one warp takes."""
+    unit_keys: int
+    """Keys that shares are counted in, and that one box has."""
     exchange_columns: int
     """Columns of the output that warps put together at once."""
     split_blocks: int
@@ -62,6 +64,11 @@ class DecodeAttentionPlan(AttentionPlan):
     def has_two_chains(self) -> bool:
         """Whether the steps of Q.K add to two sums in turn: one product alone would wait."""
         return self.warp_keys // 16 * (self.packed_rows // 8) <= 2
+
+    @property
+    def split_units(self) -> int:
+        """Units of a split of a fixed number of keys; 0 for even shares."""
+        return self.split_blocks * self.BN // self.unit_keys
 
     @property
     def tickets_per_cta(self) -> int:

@@ -41,7 +41,7 @@ def plan_attention_decode(config: AttentionConfig) -> DecodeAttentionPlan:
         values,
         choices,
         _tables(values),
-        named_barriers=(("consumer_barrier", 1),),
+        named_barriers=_named_barriers(config),
         scheduler="static",
         epilogue="direct",
         mixed_tile_heights=False,
@@ -53,6 +53,12 @@ def plan_attention_decode(config: AttentionConfig) -> DecodeAttentionPlan:
         most_sequences=MOST_SEQUENCES,
         most_ctas=MOST_CTAS,
     )
+
+
+def _named_barriers(config: AttentionConfig) -> tuple[tuple[str, int], ...]:
+    if config.has_tile_lengths:
+        return (("consumer_barrier", 1),)
+    return ("consumer_barrier", 1), ("ready_barrier", 2)
 
 
 def _tables(values: Values) -> Tables:

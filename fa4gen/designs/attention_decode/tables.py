@@ -33,8 +33,8 @@ def decode_roles(values: Values) -> tuple[Role, Role]:
 
 
 def decode_tensor_maps(values: Values) -> tuple[TensorMapPlan, ...]:
-    """Return the maps of K and V: a block, or of clipped rows a panel of what is in one place."""
-    rows = values.BN
+    """Return the maps of K and V: a unit, or of clipped rows a panel of what is in one place."""
+    rows = values.unit_keys
     if values.config.page_size is not None:
         rows = math.gcd(rows, values.config.page_size)
     boxes: dict[Tensor, tuple[int, int]] = {
@@ -114,4 +114,4 @@ def summarise(values: Values) -> tuple[str, ...]:
 def _splits(values: Values) -> str:
     if values.split_blocks:
         return f"{values.split_blocks * values.BN} keys each"
-    return "even shares of all blocks"
+    return f"even shares, in units of {values.unit_keys} keys"

@@ -27,6 +27,8 @@ EXCHANGE_PADDING: Final = 4
 MOST_SEQUENCES: Final = 4096
 """Whose lengths are summed in shared memory."""
 FLOAT_BYTES: Final = 4
+BLOCK_UNITS: Final = 4
+"""A share is even to a quarter of a block: a block more is 3 % of a share of 32."""
 MAX_STAGES: Final = 16
 """The schema's limit."""
 
@@ -68,6 +70,11 @@ class Values(DesignValues[AttentionConfig]):
     def BN(self) -> int:  # noqa: N802
         """Keys of a block."""
         return self.num_consumer_warps * self.warp_keys
+
+    @property
+    def unit_keys(self) -> int:
+        """Keys of a unit: what shares of CTAs are counted in, and what one box brings in."""
+        return self.BN // BLOCK_UNITS
 
     @property
     def split_blocks(self) -> int:

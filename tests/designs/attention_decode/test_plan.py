@@ -40,10 +40,12 @@ def test_a_block_is_what_the_warps_take_and_fills_a_slot(
     assert empty.arrivals == plan.num_consumer_warps
     assert plan.launch.dynamic_shared_bytes <= 232448
     assert plan.launch.threads == 32 * (plan.num_consumer_warps + 1)
-    # A lane copies one box of a block.
+    # A box brings in a unit, of which shares have whole ones; of pages a lane copies one box.
     columns, rows, panels, _, _ = plan.tensor_map("key").box
+    assert plan.unit_keys % plan.warp_keys == 0
+    assert 4 * plan.unit_keys == plan.BN
     boxes = plan.BN // rows * (depth // (columns * panels))
-    assert boxes == (plan.BN // 16 * (depth // columns) if paged else 1)
+    assert boxes == (plan.BN // 16 * (depth // columns) if paged else 4)
     assert boxes <= 32
 
 

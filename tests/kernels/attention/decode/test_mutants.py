@@ -91,13 +91,15 @@ MUTANTS = {
     "boundary of shares off by one": Change(r"min\(cta, longer\)", "min(cta + 1, longer)"),
     "partial result of the launch before": Change(r"part == 0 \? parts\.place : parts\.other_place", "parts.other_place"),
     "weight of no key": Change(r"return max == negative_infinity\(\) \? 0\.f : max;", "return max;"),
-    "slot released while it is read": Change(r"\n *fence_proxy_async_shared\(\);", ""),
+    "slot released while it is read": Change(r"\n *fence_proxy_async_shared\(\);(?=\n *__syncwarp\(\);\n *if \(lane)", ""),
+    "unit that was not loaded": Change(r"warp / kUnitWarps >= end - unit", "warp / kUnitWarps > end - unit"),
+    "unit short": Change(r"const int32 units = min\(kBlockUnits, end_unit - unit\);", "const int32 units = min(kBlockUnits, max(1, end_unit - unit - 1));"),
     "rows of the next head": Change(r"packed - position \* problem\.heads_per_key_head;", "packed + 1 - position * problem.heads_per_key_head;"),
 }  # fmt: skip
 PAGE_MUTANTS = {
     "page of the block before": Change(r"\n *rows\.page = next_page;", ""),
     "row of another sequence": Change(r"static_cast<int64>\(tile\.sequence\)", "static_cast<int64>(tile.sequence ^ 1)"),
-    "empty sequence left out": Change(r"return max\(1, blocks\.count\(\)\);", "return blocks.count();"),
+    "empty sequence left out": Change(r"return max\(1, units\.count\(\)\);", "return units.count();"),
 }  # fmt: skip
 QUICK = ("partial result read early", "ticket not reset", "weight of no key")
 
