@@ -5,7 +5,7 @@
 //
 //   bf16, sums in float32; depth 128; mask causal
 //   packed heads: tiles of 8 rows of a key head x 128 keys, 8 consumer warps, 5 stages
-//   split keys: even shares of all blocks, combined by the last CTA of a tile
+//   split keys: even shares, in units of 32 keys, combined by the last CTA of a tile
 //   batching dense; keys paged
 //
 // Roles:
@@ -36,6 +36,8 @@ constexpr int32 kBM = 8;                       // packed rows of a tile: query r
 constexpr int32 kBN = 128;                     // keys of a block
 constexpr int32 kNumConsumerWarps = 8;         // each on kWarpKeys keys of every block
 constexpr int32 kWarpKeys = 16;                // keys of a block that one warp takes
+constexpr int32 kUnitKeys = 32;                // that shares of CTAs are counted in, and that one
+                                               // box has
 constexpr int32 kNumKvStages = 5;              // slots of the ring of keys and values
 constexpr int32 kExchangeColumns = 128;        // of the output that the warps put together at once
 constexpr float kRescaleThreshold = 8.0f;      // a maximum may be low by this, in powers of two
@@ -52,8 +54,12 @@ constexpr int32 kKeyTiles = kWarpKeys / 16;
 constexpr int32 kRowTiles = kBM / 8;
 constexpr int32 kSteps = kDepth / 16;
 constexpr int32 kConsumerThreads = 32 * kNumConsumerWarps;
+constexpr int32 kBlockUnits = kBN / kUnitKeys;
+constexpr int32 kUnitWarps = kUnitKeys / kWarpKeys;  // whose keys are in one unit
 
 static_assert(kBN == kNumConsumerWarps * kWarpKeys, "The warps divide the keys of a block.");
+static_assert(kBN == kBlockUnits * kUnitKeys, "A block is a number of units.");
+static_assert(kUnitKeys == kUnitWarps * kWarpKeys, "The keys of a warp are in one unit.");
 static_assert(kNumPanels * kPanelColumns == kDepth, "Panels must tile the depth.");
 static_assert(kNumThreads == kConsumerThreads + 32, "One warp loads.");
 
@@ -86,6 +92,10 @@ static_assert(kKvBytes == kBN * kDepth * 2, "A slot holds a block of kBN keys, o
 static_assert(kKvEmpty == kKvFull + 8 * kKvFullSlots,
               "A ring's empty barriers follow its full ones.");
 
+// A slot holds unit by unit, each as panels of kUnitKeys rows.
+constexpr uint32 kUnitPanelBytes = kUnitKeys * kPanelRowBytes;
+constexpr uint32 kUnitBytes = kNumPanels * kUnitPanelBytes;
+
 // Floats from row to row of the exchange: no two lanes of a store share a bank.
 constexpr int32 kExchangeStride = kExchangeColumns + 4;
 static_assert(kExchangeBytes == 4 * kBM * kExchangeStride,
@@ -94,7 +104,7 @@ static_assert(kStatisticsBytes == 8 * kBM, "Of each row its maximum and its sum.
 
 constexpr int32 kPartialStride = 132;  // floats of a row of a partial result
 
-// ---- the line: the blocks of all tiles, in even shares of the CTAs ----
+// ---- the line: the keys of all tiles, in even shares of the CTAs ----
 
 struct Problem {
   int32 batch;
@@ -116,45 +126,45 @@ struct Problem {
   }
 };
 
-// Blocks of kBN keys.
-struct BlockRange {
+// Units of kUnitKeys keys, of which a block has kBlockUnits.
+struct Units {
   int32 begin;
   int32 end;
   __device__ __forceinline__ int32 count() const { return max(0, end - begin); }
 };
 
-// The blocks of which some row of a sequence sees a key. Loader and consumers count with this one
+// Those of which some row of a sequence sees a key. Loader and consumers count with this one
 // function.
-__device__ __forceinline__ BlockRange visible_blocks(const Problem&, int32 key_rows) {
+__device__ __forceinline__ Units visible_units(const Problem&, int32 key_rows) {
   const int32 end_key = max(0, min(key_rows, key_rows - 1 + kWindowRight + 1));
-  const int32 end = (end_key + kBN - 1) / kBN;
+  const int32 end = (end_key + kUnitKeys - 1) / kUnitKeys;
   return {0, end};
 }
 
 // Those of which every row sees all keys.
-__device__ __forceinline__ BlockRange plain_blocks(const Problem& problem, int32 key_rows) {
+__device__ __forceinline__ Units plain_units(const Problem& problem, int32 key_rows) {
   const int32 end_key = min(key_rows, key_rows - problem.query_rows + kWindowRight + 1);
-  const int32 end = max(0, end_key) / kBN;
+  const int32 end = max(0, end_key) / kUnitKeys;
   return {0, end};
 }
 
-// Packed rows of a key head, and the blocks of keys that they see.
+// Packed rows of a key head, and the keys that they see.
 struct Tile {
   int32 sequence;
   int32 within;  // the sequence: key head * tiles_per_head + ordinal among the head's tiles
   int32 key_rows;
-  BlockRange blocks;  // maybe none
+  Units units;  // maybe none
   int32 begin;        // of its part of the line, one place at least: some CTA has to write its rows
   int32 end;
-  // The block of keys at a place of the line.
-  __device__ __forceinline__ int32 block_at(int32 place) const {
-    return blocks.begin + min(place - begin, blocks.count());
+  // The unit at a place of the line.
+  __device__ __forceinline__ int32 unit_at(int32 place) const {
+    return units.begin + min(place - begin, units.count());
   }
 };
 
 // Places of a tile in the line.
-__device__ __forceinline__ int32 places(const BlockRange& blocks) {
-  return max(1, blocks.count());
+__device__ __forceinline__ int32 places(const Units& units) {
+  return max(1, units.count());
 }
 
 // The line of a problem, and the shares of the CTAs, which differ by a place at most.
@@ -168,7 +178,9 @@ struct Line {
   __device__ __forceinline__ Line(const Problem& problem, uint32 base)
       : problem(problem), base(base) {
     const int32 all = places_before(problem.batch) * problem.tiles();
-    ctas = min(static_cast<int32>(gridDim.x), all);
+    // No more than there are blocks, or tiles: less is not worth the combining.
+    const int32 blocks = (all + kBlockUnits - 1) / kBlockUnits;
+    ctas = min(static_cast<int32>(gridDim.x), max(blocks, problem.batch * problem.tiles()));
     share = static_cast<uint32>(all) / static_cast<uint32>(ctas);
     longer = all - share * ctas;
   }
@@ -187,8 +199,8 @@ struct Line {
   }
   __device__ __forceinline__ void fill(Tile& tile) const {
     tile.key_rows = problem.keys_of(tile.sequence);
-    tile.blocks = visible_blocks(problem, tile.key_rows);
-    const int32 count = places(tile.blocks);
+    tile.units = visible_units(problem, tile.key_rows);
+    const int32 count = places(tile.units);
     tile.begin = places_before(tile.sequence) * problem.tiles() + tile.within * count;
     tile.end = tile.begin + count;
   }
@@ -224,7 +236,7 @@ struct Line {
 // ---- role: load. One warp brings in keys and values by TMA, on from tile to tile. ----
 
 constexpr int32 kPageSize = 64;
-constexpr int32 kBoxRows = 64;  // of one page and of one block
+constexpr int32 kBoxRows = 32;  // of one page and of one block
 constexpr int32 kLoadedRows = kBN;
 constexpr int32 kBoxesPerPanel = kLoadedRows / kBoxRows;
 static_assert(kBoxesPerPanel <= 32, "A lane copies its rows of one panel or of several.");
@@ -237,35 +249,36 @@ struct PageRows {
   int32 page;
 
   // Entries of the table past the sequence's end are not read: page 0 stands for them.
-  __device__ __forceinline__ int32 look_up(int32 block) const {
-    const int32 key = block * kBN + first;
+  __device__ __forceinline__ int32 look_up(int32 unit) const {
+    const int32 key = unit * kUnitKeys + first;
     return key < key_rows ? table[key / kPageSize] : 0;
   }
   // Keys of the page that are the sequence's.
-  __device__ __forceinline__ int32 valid(int32 block) const {
-    const int32 page_begin = (block * kBN + first) / kPageSize * kPageSize;
+  __device__ __forceinline__ int32 valid(int32 unit) const {
+    const int32 page_begin = (unit * kUnitKeys + first) / kPageSize * kPageSize;
     return max(0, min(key_rows - page_begin, kPageSize));
   }
-  __device__ __forceinline__ int32 coordinate(int32 block) const {
-    return kEndRow - valid(block) + (block * kBN + first) % kPageSize;
+  __device__ __forceinline__ int32 coordinate(int32 unit) const {
+    return kEndRow - valid(unit) + (unit * kUnitKeys + first) % kPageSize;
   }
 };
 
-// One block of keys or values into its slot: each lane copies rows of one page in one panel.
-// page_rows is the number of rows from one page to the next.
+// A block of `units` units of keys or values, from `unit` on, into its slot: each lane copies rows
+// of one page in one panel. page_rows is the number of rows from one page to the next.
 __device__ __forceinline__ void load_block(uint32 base, Ring<kNumKvStages>& ring,
-                                           const TensorMap& map, int32 block, int32 head,
-                                           const PageRows& rows, int32 page_rows) {
+                                           const TensorMap& map, int32 unit, int32 units,
+                                           int32 head, const PageRows& rows, int32 page_rows) {
   const int32 lane = threadIdx.x % 32, panel = lane / kBoxesPerPanel;
   // Arrived on by every consumer warp once it has read what was in the slot.
   ring.wait_empty();
-  if (lane == 0) mbarrier_arrive_expect_tx(ring.full(), kKvBytes);
+  if (lane == 0) mbarrier_arrive_expect_tx(ring.full(), units * kUnitBytes);
   __syncwarp();  // no copy completes before its bytes are expected
-  if (panel < kNumPanels) {
-    tma_load_clipped_unhinted(
-        base + kKvOffset + ring.state.index * kKvBytes +
-        (panel * kBN + rows.first) * kPanelRowBytes, map, panel * kPanelColumns,
-        rows.coordinate(block), head, rows.page * page_rows + rows.valid(block), ring.full());
+  if (panel < kNumPanels && rows.first < units * kUnitKeys) {
+    const uint32 place = rows.first / kUnitKeys * kUnitBytes + panel * kUnitPanelBytes +
+                         rows.first % kUnitKeys * kPanelRowBytes;
+    tma_load_clipped_unhinted(base + kKvOffset + ring.state.index * kKvBytes + place, map,
+                              panel * kPanelColumns, rows.coordinate(unit), head,
+                              rows.page * page_rows + rows.valid(unit), ring.full());
   }
   ring.state.step();
 }
@@ -279,15 +292,17 @@ __device__ __forceinline__ void run_loader(uint32 base, const Line& line, const 
   for (Tile tile = line.tile_at(place); place < end; line.advance(tile)) {
     const int32 head = tile.within / problem.tiles_per_head;
     const int32 stop = min(end, tile.end);
-    const int32 end_block = tile.block_at(stop);
+    const int32 end_unit = tile.unit_at(stop);
     PageRows rows{problem.page_table +
                   static_cast<int64>(tile.sequence) * problem.page_table_stride, tile.key_rows,
                   static_cast<int32>(threadIdx.x) % 32 % kBoxesPerPanel * kBoxRows, 0};
-    if (tile.block_at(place) < end_block) rows.page = rows.look_up(tile.block_at(place));
-    for (int32 block = tile.block_at(place); block < end_block; ++block) {
-      const int32 next_page = block + 1 < end_block ? rows.look_up(block + 1) : 0;
-      load_block(base, ring, key_map, block, head, rows, problem.key_page_rows);
-      load_block(base, ring, value_map, block, head, rows, problem.value_page_rows);
+    if (tile.unit_at(place) < end_unit) rows.page = rows.look_up(tile.unit_at(place));
+    for (int32 unit = tile.unit_at(place); unit < end_unit; unit += kBlockUnits) {
+      const int32 units = min(kBlockUnits, end_unit - unit);
+      const int32 next = unit + kBlockUnits;
+      const int32 next_page = next < end_unit ? rows.look_up(next) : 0;
+      load_block(base, ring, key_map, unit, units, head, rows, problem.key_page_rows);
+      load_block(base, ring, value_map, unit, units, head, rows, problem.value_page_rows);
       rows.page = next_page;
     }
     place = stop;
@@ -576,12 +591,13 @@ struct Consumer {
   // Of 16 bytes of a line, with the swizzle of a panel's first columns.
   __device__ __forceinline__ uint32 place_in_slot(int32 key, int32 chunk) const {
     const int32 swizzle = key % 8;
-    return (warp * kWarpKeys + key) * kPanelRowBytes + ((chunk ^ swizzle) << 4);
+    return warp / kUnitWarps * kUnitBytes +
+           (warp % kUnitWarps * kWarpKeys + key) * kPanelRowBytes + ((chunk ^ swizzle) << 4);
   }
   // Of 16 columns and 16 keys: exclusive or moves through the swizzled panel.
   __device__ __forceinline__ static uint32 at_step(uint32 address, int32 step, int32 keys) {
     constexpr int32 kPanelSteps = kPanelColumns / 16;
-    return (address ^ (step % kPanelSteps << 5)) + step / kPanelSteps * kBN * kPanelRowBytes +
+    return (address ^ (step % kPanelSteps << 5)) + step / kPanelSteps * kUnitPanelBytes +
            keys * 16 * kPanelRowBytes;
   }
   __device__ __forceinline__ uint32 slot() const {
@@ -625,12 +641,12 @@ struct Consumer {
     }
   }
 
-  // This warp's keys of a block, and then their values.
+  // This warp's keys of the block that begins with a unit, and then their values.
   template <bool kMasked>
-  __device__ __forceinline__ void process_block(int32 block) {
+  __device__ __forceinline__ void process_block(int32 unit) {
     float scores[kWarpScores];
     multiply_keys(scores);
-    if (kMasked) mask_scores(scores, block * kBN + warp * kWarpKeys);
+    if (kMasked) mask_scores(scores, unit * kUnitKeys + warp * kWarpKeys);
     update_max(scores);
     release();  // as late as here, where nothing waits for the reads any more
     uint32 probabilities[kKeyTiles][kRowTiles][2];
@@ -638,6 +654,16 @@ struct Consumer {
     multiply_values(probabilities);
     release();
   }
+  // Keys and values of a block that has none for this warp.
+  __device__ __forceinline__ void skip_block() {
+#pragma unroll
+    for (int32 i = 0; i < 2; ++i) {
+      ring.wait_full();
+      release();
+    }
+  }
+
+  // ---- the products of a warp's keys and values with the rows ----
 
   __device__ __forceinline__ void multiply_keys(float (&scores)[kWarpScores]) {
     float odd_scores[kWarpScores];  // of every other step, so that no product waits for the last
@@ -662,6 +688,24 @@ struct Consumer {
 #pragma unroll
     for (int32 i = 0; i < kWarpScores; ++i) scores[i] += odd_scores[i];
   }
+
+  __device__ __forceinline__ void multiply_values(
+      const uint32 (&probabilities)[kKeyTiles][kRowTiles][2]) {
+    ring.wait_full();  // arrived on by the bytes of the values
+    const uint32 values = slot() + value_place;
+#pragma unroll
+    for (int32 m = 0; m < kKeyTiles; ++m) {
+#pragma unroll
+      for (int32 k = 0; k < kSteps; ++k) {
+        uint32 a[4];
+        load_matrices_transposed(a, at_step(values, k, m));
+#pragma unroll
+        for (int32 n = 0; n < kRowTiles; ++n) mma_16x8x16(output[k][n], a, probabilities[m][n]);
+      }
+    }
+  }
+
+  // ---- the softmax of a warp's keys ----
 
   // Sets the scores of keys that a row does not see to -inf; key is the warp's first.
   __device__ __forceinline__ void mask_scores(float (&scores)[kWarpScores], int32 key) const {
@@ -735,21 +779,7 @@ struct Consumer {
     }
   }
 
-  __device__ __forceinline__ void multiply_values(
-      const uint32 (&probabilities)[kKeyTiles][kRowTiles][2]) {
-    ring.wait_full();  // arrived on by the bytes of the values
-    const uint32 values = slot() + value_place;
-#pragma unroll
-    for (int32 m = 0; m < kKeyTiles; ++m) {
-#pragma unroll
-      for (int32 k = 0; k < kSteps; ++k) {
-        uint32 a[4];
-        load_matrices_transposed(a, at_step(values, k, m));
-#pragma unroll
-        for (int32 n = 0; n < kRowTiles; ++n) mma_16x8x16(output[k][n], a, probabilities[m][n]);
-      }
-    }
-  }
+  // ---- the exchange: what the warps have of a piece, put together ----
 
   // A place in the exchange: of this or another warp's part.
   __device__ __forceinline__ uint32 exchange_place(int32 of_warp, int32 row, int32 column) const {
@@ -836,18 +866,22 @@ struct Consumer {
     }
   }
 
-  // Blocks [begin, end) of a tile's keys.
-  __device__ __forceinline__ void process_blocks(const Tile& tile, int32 begin, int32 end) {
-    const BlockRange plain = plain_blocks(line.problem, tile.key_rows);
+  // Units [begin, end) of a tile's keys, block by block; the last block may have fewer units.
+  __device__ __forceinline__ void process_units(const Tile& tile, int32 begin, int32 end) {
+    const Units plain = plain_units(line.problem, tile.key_rows);
 #pragma unroll 1
-    for (int32 block = begin; block < end; ++block) {
-      if (block >= plain.begin && block < plain.end) {
-        process_block<false>(block);
+    for (int32 unit = begin; unit < end; unit += kBlockUnits) {
+      if (warp / kUnitWarps >= end - unit) {
+        skip_block();
+      } else if (unit >= plain.begin && min(unit + kBlockUnits, end) <= plain.end) {
+        process_block<false>(unit);
       } else {
-        process_block<true>(block);
+        process_block<true>(unit);
       }
     }
   }
+
+  // ---- the share of this CTA: pieces of tiles, and their combining ----
 
   __device__ __forceinline__ void run() {
     const int32 begin = line.share_begin(blockIdx.x), end = line.share_begin(blockIdx.x + 1);
@@ -856,7 +890,7 @@ struct Consumer {
     for (int32 place = begin; place < end; line.advance(tile)) {
       begin_piece(tile);
       const int32 stop = min(end, tile.end);
-      process_blocks(tile, tile.block_at(place), tile.block_at(stop));
+      process_units(tile, tile.unit_at(place), tile.unit_at(stop));
       place = stop;
       const bool begins_here = tile.begin >= begin, ends_here = tile.end <= end;
       finish_piece(tile, begins_here && ends_here,
@@ -891,7 +925,7 @@ static_assert(kLineBytes == 4 * (kMostSequences + 1), "The line has a place for 
 
 // A sequence's part of the line, for each of its tiles.
 __device__ __forceinline__ int32 places_of(const Problem& problem, int32 sequence) {
-  return places(visible_blocks(problem, problem.keys_of(sequence)));
+  return places(visible_units(problem, problem.keys_of(sequence)));
 }
 
 // Sums the places of all sequences into shared memory: those before sequence i at place i. By all
@@ -1003,16 +1037,15 @@ extern "C" __global__ void __launch_bounds__(kNumThreads, 1)
   const int32 warp = __shfl_sync(0xffffffffu, threadIdx.x / 32, 0);  // uniform
   const Problem problem{batch, key_heads, heads_per_key_head, query_rows, key_rows, tiles_per_head,
                         key_lengths, page_table, page_table_stride, key_page_rows, value_page_rows};
-  if (warp == kNumConsumerWarps) {
+  // The warp that loads makes the barriers ready, and waits for nobody before its first copies.
+  if (threadIdx.x == kConsumerThreads) {
+    initialize_barriers(base);
+    fence_mbarrier_init();
+    fence_proxy_async_shared();  // for the copies, which complete on them
     prefetch_tensor_map(key_map);
     prefetch_tensor_map(value_map);
   }
-  if (threadIdx.x == 0) {
-    initialize_barriers(base);
-    fence_mbarrier_init();
-  }
-  __syncthreads();
-  sum_lengths(base, problem);
+  sum_lengths(base, problem);  // by all threads: consumers see the barriers
   const Line line(problem, base);
   if (blockIdx.x >= line.ctas) return;
 

@@ -60,6 +60,10 @@ __device__ __forceinline__ void named_barrier_sync(int32 id, int32 threads) {
   asm volatile("bar.sync %0, %1;" ::"r"(id), "r"(threads) : "memory");
 }
 
+__device__ __forceinline__ void named_barrier_arrive(int32 id, int32 threads) {
+  asm volatile("bar.arrive %0, %1;" ::"r"(id), "r"(threads) : "memory");
+}
+
 // ---- fences between proxies ----
 
 // Orders earlier accesses of shared memory by this thread, and by those that it has waited for,
