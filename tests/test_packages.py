@@ -36,6 +36,10 @@ MAY_IMPORT = {
     },
     "verify": {"emulator", "toolchain", "runtime", "render", "designs", "config", *AXES},
     "bench": {"vendor", "verify", "toolchain", "runtime", "render", "designs", "config", *AXES},
+    "tune": {
+        "bench", "vendor", "sweep", "verify", "toolchain", "runtime", "render", "designs",
+        "config", *AXES
+    },
     "sweep": {"verify", "toolchain", "runtime", "render", "designs", "config", *AXES},
 }  # fmt: skip
 """Every package but the command line, which may import all; single modules are open to all."""

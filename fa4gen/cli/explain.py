@@ -18,6 +18,9 @@ from fa4gen.cli.options import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from fa4gen.config.load import LoadedConfig
     from fa4gen.config.settings import Setting
     from fa4gen.render.explanation import Section
 
@@ -30,11 +33,38 @@ _STYLES = {"auto": "cyan", "default": "dim"}
 @configs_argument
 @shipped_option
 @set_option
+@click.option(
+    "--problem",
+    "problems",
+    multiple=True,
+    metavar="SIZE",
+    help="Show instead which kernels suit a problem, by predicted time: MxNxK or BATCHxMxNxK of a "
+    "matrix product. May be repeated.",
+)
+@click.option(
+    "--candidates",
+    "most",
+    type=click.IntRange(min=1),
+    default=10,
+    show_default=True,
+    metavar="N",
+    help="With --problem, how many kernels to show.",
+)
+@click.option(
+    "--chip",
+    metavar="NAME",
+    default="",
+    help="With --problem, the chip, such as 'NVIDIA H200'; the first of the architecture when not "
+    "given.",
+)
 @format_option
 def command(
     configs: tuple[str, ...],
     shipped: bool,
     settings: tuple[Setting, ...],
+    problems: tuple[str, ...],
+    most: int,
+    chip: str,
     output_format: OutputFormat,
 ) -> None:
     """Show what configs resolve to: every value with who chose it and which limit bound it.
@@ -42,6 +72,9 @@ def command(
     Also the map of shared memory, the barriers with who arrives and who waits, the roles with
     their registers, the tensor maps, the launch and the parameters. --format json prints the plans
     as the manifests hold them.
+
+    With --problem: the config, shipped ones that compute the same and other tiles of it, with the
+    time that each should take on the problem, its parts, and why the first won. No GPU is needed.
     """
     from fa4gen.config.paths import shown_path
     from fa4gen.config.selection import select_configs
@@ -50,6 +83,9 @@ def command(
     from fa4gen.render.manifest import plan_data
 
     planned = plan_configs(select_configs(configs, shipped=shipped), settings)
+    if problems:
+        _explain_problems([loaded for loaded, _ in planned], problems, most, chip, output_format)
+        return
     if output_format == "json":
         from fa4gen.cli.output import print_json
 
@@ -67,6 +103,37 @@ def command(
             click.echo()
         for section in explain(plan, loaded):
             _print_section(section)
+
+
+def _explain_problems(
+    configs: Sequence[LoadedConfig],
+    problems: Sequence[str],
+    most: int,
+    chip: str,
+    output_format: OutputFormat,
+) -> None:
+    from fa4gen.cli.output import print_json, print_table
+    from fa4gen.config.paths import shown_path
+    from fa4gen.tune.candidates import find_candidates
+    from fa4gen.tune.explain import COLUMNS, LEGEND, choose, why
+    from fa4gen.tune.model.chips import known_chip
+
+    document = []
+    for loaded in configs:
+        its_chip = known_chip(loaded.config.arch, chip)
+        candidates = find_candidates(loaded)
+        for problem in problems:
+            choice = choose(loaded, problem, its_chip, candidates)
+            if output_format == "json":
+                document.append({"config": shown_path(loaded.path), **choice.data(most)})
+                continue
+            title = f"{loaded.config.name} at {choice.family.word(choice.problem)}, {its_chip.name}"
+            print_table(COLUMNS, choice.rows(most), title=title, right=COLUMNS[2:-1])
+            for line in (*why(choice), LEGEND, its_chip.note):
+                click.echo(f"  {line}")
+            click.echo()
+    if output_format == "json":
+        print_json({"problems": document})
 
 
 def _print_section(section: Section) -> None:

@@ -49,6 +49,8 @@ class Family:
     """An object: bench's ``Family``."""
     vendor: Place
     """An object: vendor's ``Family``."""
+    tune: Place | None = None
+    """An object: tune's ``Family``; None where nothing predicts times of such kernels yet."""
 
 
 @dataclass(frozen=True)
@@ -90,6 +92,7 @@ GEMM = Family(
     verify=Place("fa4gen.verify.gemm.family:GemmFamily"),
     bench=Place("fa4gen.bench.gemm_family:GEMM"),
     vendor=Place("fa4gen.vendor.gemm:GEMM"),
+    tune=Place("fa4gen.tune.gemm_family:GEMM"),
 )
 DESIGNS = (
     Design(

@@ -1,0 +1,142 @@
+"""Kernels that compute the same as a config's, and differ in speed: shipped ones, other tiles."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, Literal
+
+from fa4gen.config.load import load_config, load_mapping
+from fa4gen.designs.build import build_plan
+from fa4gen.errors import ConfigError
+from fa4gen.tune.family import family_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from pathlib import Path
+
+    from fa4gen.config.load import LoadedConfig
+    from fa4gen.designs.shared.plans import Plan
+    from fa4gen.tune.family import Changes, Family
+    from fa4gen.tune.model.chips import Chip
+    from fa4gen.tune.model.prediction import Prediction
+
+Source = Literal["config", "shipped", "tile"]
+ALIKE = 1.01
+"""A kernel that exists is preferred to a new tile that is predicted to be less faster than this."""
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A kernel that may be chosen."""
+
+    loaded: LoadedConfig
+    plan: Plan
+    source: Source
+    """The config itself, one that is shipped, or another tile of it."""
+    changes: Mapping[str, Any]
+    """Keys that a new tile gives other values than the config."""
+
+    @property
+    def name(self) -> str:
+        """The kernel's name."""
+        return self.plan.name
+
+
+@dataclass(frozen=True)
+class Ranked:
+    """A candidate with its predicted time for a problem."""
+
+    candidate: Candidate
+    prediction: Prediction
+
+
+def find_candidates(base: LoadedConfig, *, tiles: bool = True) -> tuple[Candidate, ...]:
+    """Return the config itself, shipped ones that compute the same, and with ``tiles`` variants.
+
+    Variants are the tiles that the family suggests and the plan accepts; two candidates never have
+    the same plan but for their names. Raises ConfigError where the config itself cannot work.
+    """
+    plan = build_plan(base.config)
+    family = family_of(plan)
+    found = {_identity(plan): Candidate(base, plan, "config", {})}
+    features = _features(base, family)
+    for path in _shipped(plan.kernel, plan.arch):
+        other = load_config(path)
+        if _features(other, family) == features:
+            its = build_plan(other.config)
+            found.setdefault(_identity(its), Candidate(other, its, "shipped", {}))
+    if tiles:
+        for changes in family.variants(base.config.model_dump()):
+            variant = _variant(base, family, changes)
+            if variant is not None:
+                found.setdefault(_identity(variant.plan), variant)
+    return tuple(found.values())
+
+
+def rank(candidates: Iterable[Candidate], problem: Any, chip: Chip) -> list[Ranked]:
+    """Return the candidates with their predicted times, the one to choose first.
+
+    That is the fastest, or an existing kernel within ``ALIKE`` of it; the others follow by time.
+    Candidates that the family does not choose for such a problem are left out. There is one at
+    least, and all are of one family.
+    """
+    every = tuple(candidates)
+    family = family_of(every[0].plan)
+    suitable = [one for one in every if family.suits(one.plan, problem)] or every
+    ranked = [Ranked(one, family.predict(one.plan, problem, chip)) for one in suitable]
+    ranked.sort(key=lambda one: one.prediction.us)
+    limit = ranked[0].prediction.us * ALIKE
+    alike = [one for one in ranked if one.prediction.us <= limit]
+    chosen = next((one for one in alike if one.candidate.source != "tile"), ranked[0])
+    return [chosen, *(one for one in ranked if one is not chosen)]
+
+
+def variant_name(base: str, changes: Changes) -> str:
+    """Return the name of a kernel with other tiles: gemm_bf16_sm90_192x176_pair."""
+    words = [base, f"{changes['BM']}x{changes['BN']}"]
+    words += ["swapped"] if changes.get("swap_operands") else []
+    words += ["pair"] if changes.get("cta_group") == 2 else []
+    words += ["split"] if changes.get("split_k", 1) == 2 else []
+    return "_".join(words)
+
+
+def _variant(base: LoadedConfig, family: Family, changes: Changes) -> Candidate | None:
+    """Return ``base`` with another tile and all else of its tuning left to the plan."""
+    kept = {
+        key: value for key, value in _given(base).items() if key not in family.tuning_keys
+    } | changes
+    kept["name"] = variant_name(base.config.name, changes)
+    try:
+        loaded = load_mapping(kept, kept["name"])
+        return Candidate(loaded, build_plan(loaded.config), "tile", changes)
+    except ConfigError:
+        return None
+
+
+def _given(loaded: LoadedConfig) -> dict[str, Any]:
+    """Return the keys that a config gives, as plain data."""
+    import yaml
+
+    data: dict[str, Any] = yaml.safe_load(loaded.text)
+    return data
+
+
+def _features(loaded: LoadedConfig, family: Family) -> dict[str, Any]:
+    """Return all keys that decide what is computed."""
+    data = loaded.config.model_dump(warnings=False)
+    return {key: data[key] for key in data if key not in family.tuning_keys and key != "name"}
+
+
+def _identity(plan: Plan) -> tuple[Any, ...]:
+    """Return what makes two kernels the same one but for their names."""
+    values = ((field.name, getattr(plan, field.name)) for field in fields(plan))
+    plain = (pair for pair in values if isinstance(pair[1], str | int | float | None))
+    return (*(pair for pair in plain if pair[0] not in ("name", "entry_point")), plan.launch)
+
+
+@lru_cache(maxsize=8)
+def _shipped(kernel: str, arch: str) -> tuple[Path, ...]:
+    from fa4gen.resources import data_root
+
+    return tuple(sorted((data_root("configs") / kernel / arch).glob("*.yaml")))

@@ -1,0 +1,94 @@
+"""What tuning needs to know about a kernel family; the registry of designs names the object."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Protocol
+
+from fa4gen.designs import registry
+from fa4gen.errors import ConfigError, Problem
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from fa4gen.designs.shared.plans import Plan
+    from fa4gen.tune.model.chips import Chip
+    from fa4gen.tune.model.prediction import Prediction
+
+Changes = dict[str, Any]
+"""Keys of a config with the values that a variant gives them."""
+
+
+class Family(Protocol):
+    """How problems of a family are written, what may differ between candidates, and their time."""
+
+    @property
+    def name(self) -> str:
+        """The config key ``kernel``."""
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The extents of a problem, as columns of files call them.
+
+        Those that ``problem`` has a default for may be left out.
+        """
+
+    @property
+    def axis(self) -> str:
+        """The extent along which a region of a table reaches over several problems."""
+
+    @property
+    def tuning_keys(self) -> frozenset[str]:
+        """Keys that change the speed, never what is computed."""
+
+    def parse_problem(self, text: str) -> Any:
+        """Read a problem as the command line has it; ConfigError for anything else."""
+
+    def problem(self, extents: Mapping[str, int]) -> Any:
+        """Return the problem of ``extents``, by the names of ``columns``; ConfigError."""
+
+    def extents(self, problem: Any) -> dict[str, int]:
+        """Return the extents of a problem, by the names of ``columns``."""
+
+    def word(self, problem: Any) -> str:
+        """Write a problem as ``parse_problem`` reads it."""
+
+    def bench_size(self, problem: Any) -> Any:
+        """Return the problem as bench's timer takes it."""
+
+    def predict(self, plan: Any, problem: Any, chip: Chip) -> Prediction:
+        """Return the time that a launch of ``plan``'s kernel should take."""
+
+    def suits(self, plan: Any, problem: Any) -> bool:
+        """Whether the model may choose ``plan``'s kernel for the problem; it works in any case."""
+
+    def variants(self, config: Mapping[str, Any]) -> Iterator[Changes]:
+        """Yield tiles to try for ``config``; its plan may refuse some of them."""
+
+    def call_key(self, arguments: tuple[Any, ...]) -> Any:
+        """Return the shapes of a call's arrays, hashable: calls of one key are one problem."""
+
+    def problem_of_call(self, plan: Any, arguments: tuple[Any, ...]) -> Any:
+        """Return the problem of a call; ArgumentError for arrays that are none."""
+
+
+def family_of(plan: Plan) -> Family:
+    """Return the family of a plan."""
+    return family_called(registry.family_of(plan).name)
+
+
+def family_called(name: str) -> Family:
+    """Return the family called ``name``; KeyError when there is none.
+
+    Raises ConfigError for one without a cost model.
+    """
+    place = registry.FAMILIES[name].tune
+    if place is None:
+        there = [row.name for row in registry.FAMILIES.values() if row.tune is not None]
+        raise ConfigError(
+            Problem(
+                f"there is no cost model of kernel: {name}",
+                f"Name configs of {', '.join(there)}.",
+            )
+        )
+    family: Family = place.load()
+    return family

@@ -1,0 +1,132 @@
+"""What tuning knows of matrix products: see ``family``."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from fa4gen.bench import gemm_workload
+from fa4gen.bench.workload import LARGEST_SIZE
+from fa4gen.errors import ConfigError, Problem
+from fa4gen.tune.extents import read_extents
+from fa4gen.tune.model.gemm import GemmProblem, GemmTile, predict_gemm
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from fa4gen.designs.shared.gemm_model import GemmPlan
+    from fa4gen.tune.family import Changes
+    from fa4gen.tune.model.chips import Chip
+    from fa4gen.tune.model.prediction import Prediction
+
+NARROWEST, WIDEST = 64, 256
+FEW_ROWS = (16, 32, 64)
+"""BM with ``swap_operands``."""
+
+
+class GemmFamily:
+    """Matrix products."""
+
+    name = "gemm"
+    columns = ("m", "n", "k", "batch")
+    axis = "m"
+    tuning_keys = frozenset(
+        {
+            "BM",
+            "BN",
+            "BK",
+            "num_stages",
+            "num_epi_stages",
+            "cta_group",
+            "swap_operands",
+            "split_k",
+            "num_consumer_warpgroups",
+            "ping_pong",
+            "registers",
+            "num_accum_stages",
+            "stage_stride_cols",
+            "num_out_stages",
+            "scheduler",
+        }
+    )
+
+    def parse_problem(self, text: str) -> GemmProblem:
+        """See Family."""
+        try:
+            (workload,) = gemm_workload.parse_sizes(text)
+        except (ConfigError, ValueError) as error:
+            raise ConfigError(
+                Problem(
+                    f"{text.strip()!r} is not the problem of a matrix product",
+                    "Give m x n x k, or batch x m x n x k: 16x4096x14336, 8x1kx1kx1k.",
+                )
+            ) from error
+        return GemmProblem(workload.m, workload.n, workload.k, workload.batch)
+
+    def problem(self, extents: Mapping[str, int]) -> GemmProblem:
+        """See Family."""
+        given = read_extents(extents, self.columns, {"batch": 1}, LARGEST_SIZE)
+        return GemmProblem(**given)
+
+    def extents(self, problem: GemmProblem) -> dict[str, int]:
+        """See Family."""
+        return {name: getattr(problem, name) for name in self.columns}
+
+    def word(self, problem: GemmProblem) -> str:
+        """See Family."""
+        lead = (problem.batch,) if problem.batch > 1 else ()
+        return "x".join(map(str, (*lead, problem.m, problem.n, problem.k)))
+
+    def bench_size(self, problem: GemmProblem) -> gemm_workload.GemmWorkload:
+        """See Family."""
+        return gemm_workload.GemmWorkload(problem.m, problem.n, problem.k, problem.batch)
+
+    def predict(self, plan: GemmPlan, problem: GemmProblem, chip: Chip) -> Prediction:
+        """See Family."""
+        return predict_gemm(GemmTile.of(plan), problem, chip)
+
+    def suits(self, plan: GemmPlan, problem: GemmProblem) -> bool:
+        """See Family: with swapped operands, weights that are read once; more was not measured."""
+        return not GemmTile.of(plan).swap_operands or problem.m <= plan.BM
+
+    def variants(self, config: Mapping[str, Any]) -> Iterator[Changes]:
+        """See Family: tiles alone, and all that hangs on a tile left to the plan."""
+        yield from _hopper(config) if config["arch"] == "sm_90a" else _blackwell()
+
+    def call_key(self, arguments: tuple[Any, ...]) -> Any:
+        """See Family."""
+        return arguments[0].shape, arguments[1].shape
+
+    def problem_of_call(self, plan: GemmPlan, arguments: tuple[Any, ...]) -> GemmProblem:
+        """See Family."""
+        from fa4gen.runtime.refusal import refusal
+
+        del plan
+        (*lead, m, k), b_shape = arguments[0].shape, arguments[1].shape
+        if len(lead) > 1 or len(b_shape) < 2 or b_shape[-2] != k:
+            raise refusal("b", f"shape {tuple(b_shape)}", f"(k, n) with k = {k}")
+        return GemmProblem(m, b_shape[-1], k, lead[0] if lead else 1)
+
+
+def _hopper(config: Mapping[str, Any]) -> Iterator[Changes]:
+    panel = 16 if config.get("b_major", "k") == "k" else 64
+    for rows in (64, 128, 192, 256):
+        for columns in range(NARROWEST, WIDEST + 1, panel):
+            for cta_group in (1, 2):
+                yield {"BM": rows, "BN": columns, "cta_group": cta_group}
+    for rows in (64, 128):
+        for columns in range(NARROWEST, WIDEST + 1, max(panel, 32)):
+            yield {"BM": rows, "BN": columns, "split_k": 2}
+    for rows in FEW_ROWS:
+        for columns in (64, 128, 192):
+            for split in (1, 2):
+                yield {"swap_operands": True, "BM": rows, "BN": columns, "split_k": split}
+
+
+def _blackwell() -> Iterator[Changes]:
+    for rows in (64, 128):
+        for columns in (64, 128, 192, 256):
+            for cta_group in (1, 2):
+                yield {"BM": rows, "BN": columns, "cta_group": cta_group}
+
+
+GEMM = GemmFamily()

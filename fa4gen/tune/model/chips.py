@@ -1,0 +1,115 @@
+"""Chips: what the model has to know of each, and what was fitted to measurements on it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from fa4gen.errors import ConfigError, Problem
+
+
+@dataclass(frozen=True)
+class GemmCosts:
+    """Constants of matrix products; ``benchmarks/fit_gemm_model.py`` fits them."""
+
+    launch: float = 3.139
+    """us that every launch takes."""
+    memory: float = 3.576
+    """TB/s."""
+    memory_evict_first: float = 4.087
+    """TB/s where new lines displace one another, not what is in L2."""
+    memory_first: float = 3.992
+    """us until the first bytes are there."""
+    l2: float = 126.2
+    """Bytes per ns that one multiprocessor reads."""
+    l2_odd: float = 60.1
+    """The same where rows begin inside a sector."""
+    ghz: float = 1.847
+    droop: float = 0.2711
+    """By which part the clock falls in long work that fills the chip."""
+    droop_us: float = 211.1
+    """us of products until it has fallen."""
+    block: float = 0.4625
+    """Cycles for the barriers of a block along k."""
+    shared_reads: float = 1.372
+    """Cycles for what a wgmma reads of shared memory: a row of 128 bytes."""
+    latency: float = 0.7536
+    """us from a request to its data, which the ring's slots have to cover."""
+    pair_latency: float = 1.801
+    """Times that, where two CTAs share what they load."""
+    pair: float = 1.163
+    """us more for such a launch."""
+    epilogue: float = 19.73
+    """Bytes per ns of a tile's sums that one multiprocessor stores."""
+    next_tile: float = 0.6326
+    """us from one tile to the next."""
+    split: float = 1.005
+    """us for the meeting of the two CTAs that divide k."""
+    split_bytes: float = 74.34
+    """Bytes of sums per ns that they exchange."""
+    split_again: float = 2.006
+    """us more for every further tile of theirs."""
+    split_share: float = 0.0244
+    """By which part all takes longer for every 128 x 128 of a tile whose k is divided."""
+    reread: float = 0.0546
+    """Part of the weights that every further row tile reads from memory again."""
+    overlap: float = 4.784
+    """Exponent of the mean: the larger, the better work and transfers overlap."""
+
+
+@dataclass(frozen=True)
+class Chip:
+    """A chip that kernels are chosen for."""
+
+    name: str
+    arch: str
+    multiprocessors: int
+    products: int
+    """Sums of a tile that the tensor cores of a multiprocessor advance by 128 bytes along k, in
+    one cycle."""
+    gemm: GemmCosts = field(default_factory=GemmCosts)
+    fitted: str = ""
+    """On what the constants were fitted; "" where they are carried over from another chip."""
+
+    @property
+    def note(self) -> str:
+        """Where the constants come from, as a sentence."""
+        if self.fitted:
+            return f"The model's constants were fitted to {self.fitted}."
+        return f"Nothing was measured on an {self.name}: the constants are carried over."
+
+
+_H200_GEMM = GemmCosts()
+H200 = Chip("NVIDIA H200", "sm_90a", 132, 32, _H200_GEMM, "722 figures of bf16 on an NVIDIA H200")
+H100 = Chip(
+    "NVIDIA H100 80GB HBM3",
+    "sm_90a",
+    132,
+    32,
+    GemmCosts(memory=2.6, memory_evict_first=2.9),  # by the ratio of the data sheets' bandwidths
+)
+B200 = Chip(
+    "NVIDIA B200",
+    "sm_100a",
+    148,
+    64,
+    GemmCosts(memory=6.0, memory_evict_first=6.8, l2=200.0, shared_reads=0.0),
+)
+B300 = Chip("NVIDIA B300", "sm_103a", 148, 64, B200.gemm)
+CHIPS = (H200, H100, B200, B300)
+"""The first of an architecture is the one that is meant where none is named."""
+
+
+def chip_for(arch: str, name: str = "") -> Chip:
+    """Return the chip called ``name``, or the first of ``arch`` (such as sm_90a)."""
+    candidates = [chip for chip in CHIPS if chip.arch == arch]
+    return next((chip for chip in candidates if chip.name == name), candidates[0])
+
+
+def known_chip(arch: str, name: str) -> Chip:
+    """As ``chip_for``, but raises ConfigError for a name that no chip of ``arch`` has."""
+    names = [chip.name for chip in CHIPS if chip.arch == arch]
+    if name and name not in names:
+        raise ConfigError(
+            Problem(f"{name!r} is no known chip for {arch}", f"Known are: {', '.join(names)}.")
+        )
+    return chip_for(arch, name)

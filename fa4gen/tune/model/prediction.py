@@ -1,0 +1,62 @@
+"""What a model predicts for one kernel and one problem."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, kw_only=True)
+class Prediction:
+    """A time with its parts, in microseconds, and the counts that it follows from."""
+
+    launch_us: float
+    """What every launch takes, however small."""
+    multiply_us: float
+    """The tensor cores of the multiprocessor that has the most tiles."""
+    l2_us: float
+    """What that multiprocessor reads through L2."""
+    memory_us: float
+    """What all of them read and write in memory."""
+    latency_us: float = 0.0
+    """What the slots of the ring leave of the latency of loads."""
+    overlapped_us: float
+    """The four above together: they overlap."""
+    epilogue_us: float
+    """Stores that overlap nothing."""
+    exchange_us: float = 0.0
+    """Sums that CTAs pass to one another."""
+    waves: int
+    """How often the chip is filled with CTAs, the last time perhaps in part."""
+    tiles: int
+    ctas: int
+    """CTAs that would be needed to run all at once."""
+    resident: int
+    """CTAs that do run at once."""
+    l2_bytes: int
+    memory_bytes: int
+
+    @property
+    def us(self) -> float:
+        """The predicted time."""
+        return self.launch_us + self.overlapped_us + self.after_us
+
+    @property
+    def after_us(self) -> float:
+        """What overlaps nothing: stores and exchanged sums."""
+        return self.epilogue_us + self.exchange_us
+
+    @property
+    def filled(self) -> float:
+        """The part of all waves' places that has a CTA: 1 where tiles fit the chip exactly."""
+        return self.ctas / (self.waves * self.resident) if self.waves else 1.0
+
+    @property
+    def bound(self) -> str:
+        """Which of the four that overlap is the largest: "products", "L2", "memory", "latency"."""
+        parts = {
+            "products": self.multiply_us,
+            "L2": self.l2_us,
+            "memory": self.memory_us,
+            "latency": self.latency_us,
+        }
+        return max(parts, key=lambda name: parts[name])

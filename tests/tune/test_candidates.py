@@ -1,0 +1,104 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from fa4gen.config.find import find_configs
+from fa4gen.config.load import load_config, load_mapping
+from fa4gen.designs.build import build_plan
+from fa4gen.errors import ConfigError
+from fa4gen.tune.candidates import find_candidates, rank
+from fa4gen.tune.family import family_called
+from fa4gen.tune.model.chips import H200
+
+GEMM = family_called("gemm")
+
+
+@pytest.fixture(scope="module")
+def candidates() -> Any:
+    return find_candidates(load_config(find_configs(["gemm_bf16_sm90"])[0]))
+
+
+def test_the_config_itself_shipped_ones_and_tiles(candidates: Any) -> None:
+    by_source = {source: [] for source in ("config", "shipped", "tile")}  # type: ignore[var-annotated]
+    for candidate in candidates:
+        by_source[candidate.source].append(candidate.name)
+    assert by_source["config"] == ["gemm_bf16_sm90"]
+    assert set(by_source["shipped"]) == {
+        "gemm_bf16_192x176_pair_sm90",
+        "gemm_bf16_m16_sm90",
+        "gemm_bf16_m16_split_sm90",
+    }
+    assert "gemm_bf16_sm90_128x144" in by_source["tile"]
+    assert len({candidate.name for candidate in candidates}) == len(candidates)
+
+
+def test_all_compute_the_same(candidates: Any) -> None:
+    same = ("arch", "dtype", "out_dtype", "a_major", "b_major", "residual", "activation")
+    plans = [candidate.plan for candidate in candidates]
+    assert {tuple(getattr(plan, key) for key in same) for plan in plans} == {
+        ("sm_90a", "bf16", "bf16", "k", "k", "none", None)
+    }
+
+
+def test_features_stay_with_every_tile() -> None:
+    config = {
+        "kernel": "gemm", "arch": "sm_90a", "dtype": "fp16", "b_major": "n",
+        "residual": "matrix", "activation": "relu(x)", "num_stages": 2,
+    }  # fmt: skip
+    found = find_candidates(load_mapping(config, "mine"))
+    assert "gemm_fp16_sm90" in [one.name for one in found]
+    plans: list[Any] = [one.plan for one in found if one.source == "tile"]
+    assert plans
+    assert {(p.b_major, p.residual, p.activation) for p in plans} == {("n", "matrix", "relu(x)")}
+    assert all(plan.BN % 64 == 0 for plan in plans if not plan.swap_operands)
+    # what hangs on the tile is left to the plan
+    assert {plan.num_stages for plan in plans} != {2}
+
+
+@pytest.mark.parametrize(
+    ("problem", "first"),
+    [
+        ("4104x4104x4104", "gemm_bf16_192x176_pair_sm90"),
+        ("1536x1536x8192", "gemm_bf16_sm90_128x144"),
+        ("4096x4096x4096", "gemm_bf16_sm90"),
+        ("16x4096x14336", "gemm_bf16_m16_sm90"),
+    ],
+)
+def test_first_choice(candidates: Any, problem: str, first: str) -> None:
+    ranked = rank(candidates, GEMM.parse_problem(problem), H200)
+    assert ranked[0].candidate.name == first
+    times = [one.prediction.us for one in ranked[1:]]
+    assert times == sorted(times)
+    assert ranked[0].prediction.us <= 1.01 * times[0]
+
+
+def test_swapped_operands_are_for_one_row_tile(candidates: Any) -> None:
+    ranked = rank(candidates, GEMM.parse_problem("128x4096x14336"), H200)
+    assert not any(one.candidate.plan.swap_operands for one in ranked)
+
+
+def test_a_blackwell_config() -> None:
+    found = find_candidates(load_config(find_configs(["gemm_bf16"])[0]))
+    assert {"gemm_bf16_pair", "gemm_bf16_64x128"} <= {one.name for one in found}
+    assert all(build_plan(one.loaded.config) == one.plan for one in found)
+
+
+@pytest.mark.parametrize("text", ["16x4096", "1x2x3x4x5", "0x1x1", "axbxc", "2k,4k", ""])
+def test_no_problem(text: str) -> None:
+    with pytest.raises(ConfigError, match="not the problem of a matrix product"):
+        GEMM.parse_problem(text)
+
+
+def test_problems_by_extents() -> None:
+    problem = GEMM.problem({"m": 16, "n": 32, "k": 64})
+    assert GEMM.word(problem) == "16x32x64"
+    assert GEMM.extents(problem) == {"m": 16, "n": 32, "k": 64, "batch": 1}
+    assert GEMM.parse_problem("4x16x32x64") == GEMM.problem({"m": 16, "n": 32, "k": 64, "batch": 4})
+    with pytest.raises(ConfigError) as caught:
+        GEMM.problem({"m": 0, "n": 32, "rows": 1})
+    text = str(caught.value)
+    assert "'rows' is not an extent" in text
+    assert "m: 0" in text
+    assert "k is missing" in text
