@@ -19,12 +19,13 @@ if TYPE_CHECKING:
 PACKAGE = Path(fa4gen.__file__).parent
 MODULES = sorted(PACKAGE.rglob("*.py"))
 MAX_LINES = 400
-AXES = {"epilogues", "key_sources", "masks", "scores"}
-"""What configs combine freely."""
+AXES = {"epilogues", "key_sources", "masks", "scores", "strict"}
+"""What configs combine freely, and the base of their models."""
 MAY_IMPORT = {
     "expressions": set(),
-    **{package: set() for package in AXES - {"masks"}},
-    "masks": {"expressions"},
+    "strict": set(),
+    **{package: {"strict"} for package in AXES - {"masks", "strict"}},
+    "masks": {"expressions", "strict"},
     "config": {"expressions", *AXES},
     "designs": {"config", *AXES},
     "render": {"designs", "config", *AXES},

@@ -26,6 +26,8 @@ MOST_SHOWN = 60
 SIMILARITY = 0.5
 """How much alike two words are (difflib's ratio) before one is suggested for the other."""
 
+_LARGEST = 2**1000
+"""Whole numbers beyond have no float to measure the distance with."""
 _DISCRIMINATORS = ("kernel", "arch")
 _PATTERNS = {
     r"^[a-z][a-z0-9_]*$": "a name of lower-case letters, digits and _ that begins with a letter",
@@ -71,6 +73,7 @@ class Expectations:
             # With a single allowed word there is nothing to suggest.
             return [] if len(words) < 2 and len(branches) < 2 else similar(value, words)
         if isinstance(value, (int, float)) and not isinstance(value, bool):
+            value = min(max(value, -_LARGEST), _LARGEST)
             numbers = [number for branch in branches for number in _near_numbers(branch, value)]
             if not numbers:
                 return []

@@ -1,4 +1,4 @@
-"""What a user may write in a config of a matrix product, as pydantic models.
+"""What a user may write in a config of a matrix product, as typed models.
 
 D = activation(alpha * A . B + beta * C), with A (m, k), B (k, n), C and D (m, n), all optionally
 with a batch in front. alpha and beta are arguments of the call.
@@ -8,14 +8,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated, Literal
 
-from pydantic import Field, field_validator
-
 from fa4gen.config.expression import parse_expression
 from fa4gen.epilogues import ResidualValue, residual_of
-from fa4gen.strict import Auto, Strict, Whole
+from fa4gen.strict import Auto, Field, Read, Strict
 
 if TYPE_CHECKING:
     from fa4gen.epilogues import Residual
+
+
+Expression = Annotated[
+    str,
+    Field(min_length=1, max_length=200),
+    Read(lambda text: parse_expression(text).text),
+]
 
 
 class GemmKeys(Strict):
@@ -36,21 +41,16 @@ class GemmKeys(Strict):
     b_major: Literal["k", "n"] = "k"
     """The extent of B that is contiguous in memory; k for the weights of a linear layer."""
     residual: ResidualValue = "none"
-    activation: Annotated[str, Field(min_length=1, max_length=200)] | None = None
+    activation: Expression | None = None
     """Applied to x = alpha * A . B + beta * C: an expression over x, such as max(x, 0)."""
     BN: Annotated[int, Field(ge=16, le=256, multiple_of=16)] | Auto = "auto"
     """Columns of a tile of the output; multiples of 64 where B has n contiguous."""
-    BK: Annotated[Literal[64, 128, 256], Whole] | Auto = "auto"
+    BK: Literal[64, 128, 256] | Auto = "auto"
     """Elements along k in one stage: 128 or 256 bytes of them."""
     num_stages: Annotated[int, Field(ge=1, le=16)] | Auto = "auto"
     """Slots of the ring of A and B."""
     num_epi_stages: Annotated[int, Field(ge=1, le=4)] | Auto = "auto"
     """Slots of the ring in which the residual waits for the epilogue; see also num_out_stages."""
-
-    @field_validator("activation")
-    @classmethod
-    def _is_expression(cls, text: str | None) -> str | None:
-        return None if text is None else parse_expression(text).text
 
     @property
     def c(self) -> Residual:
@@ -77,13 +77,13 @@ class HopperGemmConfig(GemmKeys):
 
     arch: Literal["sm_90a"]
     """Architecture that the kernel is written for."""
-    cta_group: Annotated[Literal[1, 2], Whole] | Auto = "auto"
+    cta_group: Literal[1, 2] | Auto = "auto"
     """2: a cluster pair works on neighbouring row tiles and shares B by multicast."""
-    BM: Annotated[Literal[16, 32, 64, 128, 192, 256], Whole] | Auto = "auto"
+    BM: Literal[16, 32, 64, 128, 192, 256] | Auto = "auto"
     """Rows of a CTA's tile of the output; 16 and 32 with swap_operands."""
     swap_operands: bool = False
     """For few rows of A: they are the columns of wgmma, and the columns of B are its rows."""
-    split_k: Annotated[Literal[1, 2], Whole] = 1
+    split_k: Literal[1, 2] = 1
     """2: a cluster of two CTAs divides k of a tile; one of them adds what the other sends to it."""
     num_consumer_warpgroups: Annotated[int, Field(ge=1, le=3)] | Auto = "auto"
     """Warpgroups that multiply: each on its rows of the tile, or in turn with ping_pong."""
@@ -98,11 +98,11 @@ class BlackwellGemmConfig(GemmKeys):
 
     arch: Literal["sm_100a", "sm_103a"]
     """Architecture that the kernel is written for."""
-    cta_group: Annotated[Literal[1, 2], Whole] | Auto = "auto"
+    cta_group: Literal[1, 2] | Auto = "auto"
     """2: a cluster pair multiplies together: twice BM rows, each CTA loads half of B."""
-    BM: Annotated[Literal[64, 128], Whole] | Auto = "auto"
+    BM: Literal[64, 128] | Auto = "auto"
     """Rows of a CTA's tile of the output."""
-    BN: Annotated[Literal[64, 128, 192, 256], Whole] | Auto = "auto"
+    BN: Literal[64, 128, 192, 256] | Auto = "auto"
     """Columns of a tile of the output."""
     num_accum_stages: Annotated[int, Field(ge=1, le=4)] | Auto = "auto"
     """Accumulators in tensor memory: the epilogue reads one while the products fill another."""

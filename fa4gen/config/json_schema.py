@@ -1,4 +1,4 @@
-"""The JSON Schema of configs as pydantic makes it."""
+"""The JSON Schema of configs, made of their models."""
 
 from __future__ import annotations
 
@@ -9,19 +9,22 @@ from fa4gen.config.layers import EXTENDS
 
 if TYPE_CHECKING:
     from fa4gen.config.expectations import JsonSchema
+    from fa4gen.config.schema import Model
 
 
 @functools.cache
 def config_schema() -> JsonSchema:
-    """Return the JSON Schema of configs as pydantic makes it: ``name`` is required there.
+    """Return the JSON Schema of configs as the models say it: ``name`` is required there.
 
     The same object every time: not to be changed.
     """
-    from pydantic import TypeAdapter
+    from fa4gen.config.schema import MODELS, family
+    from fa4gen.strict.json_schema import union_schema
 
-    from fa4gen.config.schema import Config
-
-    return TypeAdapter(Config).json_schema()
+    families: dict[str, list[Model]] = {family(model): [] for model in MODELS}
+    for model in MODELS:
+        families[family(model)].append(model)
+    return union_schema(list(families.values()), "kernel", "arch")
 
 
 @functools.cache

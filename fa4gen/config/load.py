@@ -127,9 +127,8 @@ def validate_document(document: Document, file: str, default_name: str) -> Confi
     ``file`` is what messages call the document. Raises ConfigError with the problems of the
     document and of its content, from top to bottom.
     """
-    from pydantic import ValidationError
-
     from fa4gen.config.schema import models_of
+    from fa4gen.strict import ModelError
 
     data = document.value
     if not isinstance(data, dict):
@@ -142,18 +141,18 @@ def validate_document(document: Document, file: str, default_name: str) -> Confi
         problems.append(_no_name(default_name, file))
         data = {**data, "name": "unnamed"}
     document = dataclasses.replace(document, value=data)
-    errors = []
+    faults = []
     for model in models_of(data):
         try:
             config = model.model_validate(data)
-        except ValidationError as error:
-            errors.append(error)
+        except ModelError as error:
+            faults.append(error.faults)
     if is_device_name(str(data["name"])):
         problems.append(_device_name(document, file))
-    if errors:
-        from fa4gen.config.schema_errors import explain_errors
+    if faults:
+        from fa4gen.config.schema_errors import explain_faults
 
-        problems += explain_errors(errors, document, file_schema(), file)
+        problems += explain_faults(faults, document, file_schema(), file)
     if problems:
         raise ConfigError(*sorted(problems, key=lambda problem: (problem.line, problem.column)))
     return config

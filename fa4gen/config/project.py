@@ -12,16 +12,14 @@ import tomllib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pydantic import Field, ValidationError
-
 from fa4gen.config.paths import shown_path
 from fa4gen.config.project_place import SHARED_NAME, project_files
-from fa4gen.config.schema_errors import explain_errors, place_of
+from fa4gen.config.schema_errors import explain_faults, place_of
 from fa4gen.config.text import read_text
 from fa4gen.config.toml_places import toml_places
 from fa4gen.config.yaml_positions import Document
 from fa4gen.errors import ConfigError, Problem
-from fa4gen.strict import Strict
+from fa4gen.strict import Field, ModelError, Strict
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -43,23 +41,23 @@ class VendorEntry(Strict):
     """The folder."""
     prefix: Annotated[str, Field(pattern=r"^[a-z](?:_?[a-z0-9])*$", max_length=32)]
     """What its C names begin with."""
-    configs: list[Text] = Field(default_factory=list)
+    configs: tuple[Text, ...] = ()
     """Config files, folders, globs and shipped names; the project's where none are given."""
-    adapters: list[Adapter] = Field(default_factory=list)
+    adapters: tuple[Adapter, ...] = ()
     templates: str = ""
     """Folder of the project's own templates."""
-    allow: list[Text] = Field(default_factory=list)
+    allow: tuple[Text, ...] = ()
     """Patterns of files that ``--check`` accepts as edited, missing or the project's own."""
 
 
 class ProjectFile(Strict):
     """What a project's file may say."""
 
-    configs: list[Text] = Field(default_factory=list)
+    configs: tuple[Text, ...] = ()
     """Config files, folders, globs and shipped names."""
     out: Text = "generated"
     """Folder of generated files."""
-    vendor: list[VendorEntry] = Field(default_factory=list)
+    vendor: tuple[VendorEntry, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -132,9 +130,11 @@ def read_project(path: Path) -> Project | None:
     document = Document(data, places, {}, (), frozenset())
     try:
         content = ProjectFile.model_validate(data)
-    except ValidationError as error:
-        schema = ProjectFile.model_json_schema()
-        wrong = explain_errors([error], document, schema, file)
+    except ModelError as error:
+        from fa4gen.strict.json_schema import model_schema
+
+        schema = model_schema(ProjectFile)
+        wrong = explain_faults([error.faults], document, schema, file)
         raise ConfigError(*sorted(wrong, key=lambda p: (p.line, p.column))) from error
     problems = _contradictions(content, path.parent, places, file)
     if problems:
@@ -157,10 +157,10 @@ def _entry(entry: VendorEntry, content: ProjectFile, root: Path) -> VendoredFold
     return VendoredFolder(
         folder=root / entry.into,
         prefix=entry.prefix,
-        configs=tuple(entry.configs or content.configs),
-        adapters=tuple(entry.adapters),
+        configs=entry.configs or content.configs,
+        adapters=entry.adapters,
         templates=root / entry.templates if entry.templates else None,
-        allow=tuple(entry.allow),
+        allow=entry.allow,
     )
 
 

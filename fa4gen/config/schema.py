@@ -1,4 +1,4 @@
-"""What a user may write in a config, as pydantic models.
+"""What a user may write in a config, as typed models.
 
 Types, ranges and the rules between keys that need no arithmetic on resources are here;
 anything that depends on shared memory or registers is decided (and refused) by the plan.
@@ -9,13 +9,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated, Literal, get_args
 
-from pydantic import Discriminator, Field, Tag, model_validator
-
 from fa4gen.config.gemm import BlackwellGemmConfig, HopperGemmConfig
 from fa4gen.key_sources import Batching, Keys, key_source_of, query_source_of
 from fa4gen.masks import MaskValue, mask_of
 from fa4gen.scores import SoftcapValue, score_of
-from fa4gen.strict import WORD, Auto, Strict, Whole, branch_by_key
+from fa4gen.strict import Auto, Field, Strict, rule
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -50,7 +48,7 @@ class AttentionKeys(Strict):
     """ragged: query rows of sequences of any lengths, one after the other (rows, heads, depth)."""
     keys: Keys | Auto = "auto"
     """ragged: likewise keys and values; paged: in pages of a cache; as batching when not given."""
-    page_size: Annotated[Literal[16, 32, 64, 128, 256], Whole] | None = None
+    page_size: Literal[16, 32, 64, 128, 256] | None = None
     """Keys of a page, where keys are paged."""
     key_lengths: bool = False
     """How many keys of each sequence count is read on the device; always so with pages."""
@@ -63,7 +61,7 @@ class AttentionKeys(Strict):
     @property
     def resolved_score(self) -> Score:
         """The score function with its numbers."""
-        return score_of(dict(iter(self)))  # a mapping has keys(), and this has a field
+        return score_of(vars(self))
 
     @property
     def resolved_keys(self) -> Keys:
@@ -92,8 +90,8 @@ class AttentionKeys(Strict):
         """Whether rows or keys differ from tile to tile: a tile then brings its lengths along."""
         return self.query_source.clipped or self.key_source.clipped
 
-    @model_validator(mode="after")
-    def _keys_go_together(self) -> AttentionKeys:
+    @rule
+    def _keys_go_together(self) -> None:
         keys = self.resolved_keys
         if (keys == "paged") != (self.page_size is not None):
             raise ValueError(
@@ -112,7 +110,6 @@ class AttentionKeys(Strict):
                 "key_lengths: true is for keys: dense or paged; with keys: ragged the lengths "
                 "follow from key_offsets"
             )
-        return self
 
 
 class RegisterBudget(Strict):
@@ -129,10 +126,7 @@ class KeysOfSplit(Strict):
     """Keys of a split: a multiple of the keys of a block."""
 
 
-SplitValue = Annotated[
-    Annotated[Auto, Tag(WORD)] | Annotated[KeysOfSplit, Tag("keys")],
-    Discriminator(branch_by_key("keys")),
-]
+SplitValue = Auto | KeysOfSplit
 
 
 class AttentionConfig(AttentionKeys):
@@ -142,11 +136,11 @@ class AttentionConfig(AttentionKeys):
     """Architecture that the kernel is written for."""
     dtype: Literal["bf16", "fp16"]
     """Element type of query, key, value and output. Sums are kept in float32."""
-    depth: Annotated[Literal[64, 96, 128, 192, 256, 512], Whole]
+    depth: Literal[64, 96, 128, 192, 256, 512]
     """Head dimension of query and key, in elements; 512 needs cta_group: 2."""
-    value_depth: Annotated[Literal[64, 96, 128, 192, 256, 512], Whole] | Auto = "auto"
+    value_depth: Literal[64, 96, 128, 192, 256, 512] | Auto = "auto"
     """Head dimension of value and output; as depth when not given."""
-    cta_group: Annotated[Literal[1, 2], Whole] = 1
+    cta_group: Literal[1, 2] = 1
     """2: a cluster pair works on neighbouring query tiles and shares K and V by multicast."""
     BM: Annotated[int, Field(ge=64, le=192, multiple_of=64)] | Auto = "auto"
     """Query rows of a tile: 64 for each consumer warpgroup."""
@@ -168,13 +162,13 @@ class AttentionConfig(AttentionKeys):
     """Write the output straight from registers, or through shared memory by TMA."""
     scheduler: Literal["auto", "static", "dynamic"] = "auto"
     """Tiles in a fixed order, or assigned by an atomic counter, longest first."""
-    rescale_threshold: Annotated[float, Field(ge=0, le=10, allow_inf_nan=False)] = 8.0
+    rescale_threshold: Annotated[float, Field(ge=0, le=10)] = 8.0
     """Rescale the output only when a row's maximum grew by more than this, in powers of two."""
     registers: RegisterBudget | Auto = "auto"
     """Registers per thread of the producer and of each consumer."""
     pack_heads: bool = False
     """Rows of a tile are the query rows of all heads of a key head: for few rows and many keys."""
-    packed_rows: Annotated[Literal[8, 16], Whole] | Auto = "auto"
+    packed_rows: Literal[8, 16] | Auto = "auto"
     """Rows of a tile with pack_heads."""
     split_keys: SplitValue = "auto"
     """With pack_heads, how CTAs share a tile's keys: in even shares of all blocks, or {keys: N}."""
@@ -184,17 +178,16 @@ class AttentionConfig(AttentionKeys):
         """Columns of value and output."""
         return self.depth if self.value_depth == "auto" else self.value_depth
 
-    @model_validator(mode="after")
-    def _depths_go_together(self) -> AttentionConfig:
+    @rule
+    def _depths_go_together(self) -> None:
         if self.value_depth == 512 != self.depth:
             raise ValueError(
                 f"value_depth: 512 is for depth 512 alone, whose pair of CTAs divides the columns; "
                 f"depth is {self.depth}"
             )
-        return self
 
-    @model_validator(mode="after")
-    def _tile_matches_warpgroups(self) -> AttentionConfig:
+    @rule
+    def _tile_matches_warpgroups(self) -> None:
         if isinstance(self.BM, int) and isinstance(self.num_consumer_warpgroups, int):
             rows = 64 * self.num_consumer_warpgroups
             if rows != self.BM:
@@ -203,7 +196,6 @@ class AttentionConfig(AttentionKeys):
                     f"{self.num_consumer_warpgroups} makes 64 * {self.num_consumer_warpgroups} = "
                     f"{rows} rows; drop one of the two keys"
                 )
-        return self
 
 
 class RoleRegisters(Strict):
@@ -222,15 +214,15 @@ class BlackwellAttentionConfig(AttentionKeys):
     """Architecture that the kernel is written for."""
     dtype: Literal["bf16", "fp16", "fp8_e4m3"]
     """Element type of query, key and value, and of the output unless out_dtype says otherwise."""
-    depth: Annotated[Literal[64, 96, 128, 192, 256, 512], Whole]
+    depth: Literal[64, 96, 128, 192, 256, 512]
     """Head dimension of query and key, in elements."""
-    value_depth: Annotated[Literal[64, 96, 128, 192, 256, 512], Whole] | Auto = "auto"
+    value_depth: Literal[64, 96, 128, 192, 256, 512] | Auto = "auto"
     """Head dimension of value and output; as depth when not given."""
     out_dtype: Literal["auto", "bf16", "fp16"] = "auto"
     """Element type of the output: as dtype when not given, and bf16 for fp8."""
-    cta_group: Annotated[Literal[1, 2], Whole] = 1
+    cta_group: Literal[1, 2] = 1
     """2: a cluster pair multiplies together; each CTA loads half of every block of K and V."""
-    BM: Annotated[Literal[64, 128, 256], Whole] | Auto = "auto"
+    BM: Literal[64, 128, 256] | Auto = "auto"
     """Query rows of a CTA: 128 for each of its two query tiles, or its one; 64 at depth 512."""
     BN: Annotated[int, Field(ge=32, le=256, multiple_of=32)] | Auto = "auto"
     """Keys of a K/V block."""
@@ -246,7 +238,7 @@ class BlackwellAttentionConfig(AttentionKeys):
     """Where the output passes through shared memory: the query's slot, or one of its own."""
     scheduler: Literal["auto", "static", "dynamic"] = "auto"
     """Tiles in a fixed order, or assigned by an atomic counter, longest first."""
-    rescale_threshold: Annotated[float, Field(ge=0, le=10, allow_inf_nan=False)] | Auto = "auto"
+    rescale_threshold: Annotated[float, Field(ge=0, le=10)] | Auto = "auto"
     """Rescale the output only when a row's maximum grew by more than this, in powers of two."""
     exp2_fma_share: Annotated[float, Field(ge=0, le=1, multiple_of=0.125)] | Auto = "auto"
     """Share of the exponentials that the FMA pipe computes, in eighths; the rest use ex2."""
@@ -266,9 +258,7 @@ class BlackwellAttentionConfig(AttentionKeys):
         return "bf16" if self.dtype == "fp8_e4m3" else self.dtype
 
 
-AttentionUnion = Annotated[AttentionConfig | BlackwellAttentionConfig, Field(discriminator="arch")]
-GemmUnion = Annotated[HopperGemmConfig | BlackwellGemmConfig, Field(discriminator="arch")]
-Config = Annotated[AttentionUnion | GemmUnion, Field(discriminator="kernel")]
+Config = AttentionConfig | BlackwellAttentionConfig | HopperGemmConfig | BlackwellGemmConfig
 """Any config: the family chooses the model, then the architecture."""
 
 Model = (

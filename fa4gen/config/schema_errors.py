@@ -1,9 +1,9 @@
-"""Turns pydantic's errors about a config into one problem for each key at fault."""
+"""Turns what models refuse of a document into one problem for each key at fault."""
 
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from fa4gen.config.elsewhere import Elsewhere
 from fa4gen.config.expectations import Expectations, listing, shown, similar
@@ -13,46 +13,46 @@ from fa4gen.errors import Problem
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from pydantic import ValidationError
-    from pydantic_core import ErrorDetails
-
     from fa4gen.config.elsewhere import Home
     from fa4gen.config.expectations import JsonSchema
     from fa4gen.config.yaml_positions import Document, KeyPath, Place
+    from fa4gen.strict import Fault
 
 _WORD = re.compile(r"\w+")
 
 
-def explain_errors(
-    errors: Sequence[ValidationError], document: Document, schema: JsonSchema, file: str
+def explain_faults(
+    refused: Sequence[Sequence[Fault]], document: Document, schema: JsonSchema, file: str
 ) -> list[Problem]:
-    """Return the problems in ``errors``, which validating ``document.value`` raised.
+    """Return the problems of ``document.value`` that follow from what models found in it.
 
-    There is one error from each model that the document may be meant for; what only some of them
-    refuse is not a problem. A key that pydantic refuses in several ways (once for each branch of a
-    union) gives one problem. Keys that the document already has a problem with are skipped.
+    There are the faults for each model that the document may be meant for; what only some of them
+    refuse is not a problem. Keys that the document already has a problem with are skipped.
     """
     data = document.value
-    kinds = _refused_by_all([_kinds(error, document) for error in errors])
+    faults = _refused_by_all([_by_place(faults, document) for faults in refused])
     expected = Expectations(schema, data)
     others = Elsewhere(schema, data)
-    unknown = {path for path, detail in kinds.items() if detail["type"] == "extra_forbidden"}
-    homes = {path: others.home_of(path) for path in unknown}
-    missing = [path for path, detail in kinds.items() if detail["type"] == "missing"]
-    suggested = _pair_misspelt({path for path in unknown if homes[path] is None}, missing)
+    unknown = {path for path, fault in faults.items() if fault.kind == "unknown"}
+    known = {path for path in unknown if path[-1] in expected.keys(path[:-1])}
+    homes = {path: others.home_of(path) for path in unknown - known}
+    missing = [path for path, fault in faults.items() if fault.kind == "missing"]
+    suggested = _pair_misspelt({path for path in unknown if homes.get(path) is None}, missing)
     problems = []
-    for path, detail in kinds.items():
+    for path, fault in faults.items():
         if path in suggested.values():
             continue  # reported at the misspelt key
         home = homes.get(path)
-        if home is not None:
+        if path in known:
+            problem = _one_too_many(path, document, file)
+        elif home is not None:
             problem = _key_of_another(path, home, document, file)
         elif path in unknown:
             problem = _unknown_key(path, expected, suggested.get(path), document, file)
-        elif detail["type"] == "missing":
+        elif fault.kind == "missing":
             problem = _missing_key(path, expected, document, file)
-        elif detail["type"] in ("value_error", "assertion_error"):
-            problem = _broken_rule(path, detail, document, file)
+        elif fault.kind == "rule":
+            problem = _broken_rule(path, fault, document, file)
         else:
             problem = _wrong_value(path, expected, others, document, file)
         problems.append(problem)
@@ -71,53 +71,23 @@ def place_of(path: KeyPath, places: Mapping[KeyPath, Place], *, value: bool) -> 
     return 0, 0
 
 
-def _kinds(error: ValidationError, document: Document) -> dict[KeyPath, ErrorDetails]:
-    """Return the first thing that ``error`` says about each place."""
-    kinds: dict[KeyPath, ErrorDetails] = {}
-    for detail in error.errors(include_url=False):
-        path = _path_in(document.value, detail)
+def _by_place(faults: Sequence[Fault], document: Document) -> dict[KeyPath, Fault]:
+    """Return the first fault at each place that the document has no problem with yet."""
+    found: dict[KeyPath, Fault] = {}
+    for fault in faults:
+        path = fault.path
         if not any(path[: len(bad)] == bad for bad in document.unreadable):
-            kinds.setdefault(path, detail)
-    _drop_other_branches(kinds)
-    return kinds
+            found.setdefault(path, fault)
+    return found
 
 
-def _refused_by_all(
-    models: Sequence[Mapping[KeyPath, ErrorDetails]],
-) -> dict[KeyPath, ErrorDetails]:
+def _refused_by_all(models: Sequence[Mapping[KeyPath, Fault]]) -> dict[KeyPath, Fault]:
     """Return the places that every model refuses; a wrong value says more than an unknown key."""
-    common = [path for path in models[0] if all(path in kinds for kinds in models)]
+    common = [path for path in models[0] if all(path in faults for faults in models)]
     return {
-        path: min((kinds[path] for kinds in models), key=lambda d: d["type"] == "extra_forbidden")
+        path: min((faults[path] for faults in models), key=lambda fault: fault.kind == "unknown")
         for path in common
     }
-
-
-def _path_in(data: Any, detail: ErrorDetails) -> KeyPath:
-    """Return pydantic's location without the names of union branches that it mixes in."""
-    path: list[str | int] = []
-    value = data
-    for index, part in enumerate(detail["loc"]):
-        if _has(value, part):
-            value = value[part]
-            path.append(part)
-        elif detail["type"] == "missing" and index == len(detail["loc"]) - 1:
-            path.append(part)
-    return tuple(path)
-
-
-def _has(value: Any, part: str | int) -> bool:
-    if isinstance(value, dict):
-        return part in value
-    return isinstance(value, list) and isinstance(part, int) and part < len(value)
-
-
-def _drop_other_branches(kinds: dict[KeyPath, ErrorDetails]) -> None:
-    """Keep the errors inside a mapping; drop those that it is not a number or word."""
-    for path in list(kinds):
-        inside = any(len(p) > len(path) and p[: len(path)] == path for p in kinds)
-        if inside and path and kinds[path]["type"] not in ("value_error", "assertion_error"):
-            del kinds[path]
 
 
 def _pair_misspelt(unknown: set[KeyPath], missing: list[KeyPath]) -> dict[KeyPath, KeyPath]:
@@ -153,6 +123,17 @@ def _unknown_key(
         remedy = f"Known keys: {', '.join(known)}."
     line, column = place_of(path, document.places, value=False)
     return Problem(f"unknown key {path[-1]}{where}", remedy, file, line, column, dotted(path))
+
+
+def _one_too_many(path: KeyPath, document: Document, file: str) -> Problem:
+    """Return the problem of a key of another branch than that of the keys beside it."""
+    value = document.value
+    for part in path[:-1]:
+        value = value[part]
+    others = listing([str(key) for key in value if key != path[-1]], "and")
+    line, column = place_of(path, document.places, value=False)
+    text = f"{dotted(path[:-1])}: {path[-1]} cannot be given beside {others}"
+    return Problem(text, "Remove one.", file, line, column, dotted(path))
 
 
 def _key_of_another(path: KeyPath, home: Home, document: Document, file: str) -> Problem:
@@ -215,15 +196,13 @@ def _wrong_value(
     )
 
 
-def _broken_rule(path: KeyPath, detail: ErrorDetails, document: Document, file: str) -> Problem:
+def _broken_rule(path: KeyPath, fault: Fault, document: Document, file: str) -> Problem:
     """Return the problem of a rule, placed at the first key that it names.
 
     A rule about one value alone names no key: it is reported under the value's own.
     """
-    cause = detail.get("ctx", {}).get("error")
-    message = str(cause) if cause is not None else detail["msg"]
-    named = [(*path, word) for word in _WORD.findall(message)]
+    named = [(*path, word) for word in _WORD.findall(fault.message)]
     at = next((p for p in named if p in document.places), path)
     line, column = place_of(at, document.places, value=True)
-    text = f"{dotted(path)}: {message}" if path else message
+    text = f"{dotted(path)}: {fault.message}" if path else fault.message
     return Problem(text, "", file, line, column, dotted(at))

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from fa4gen.config.expectations import Expectations, shown
 from fa4gen.config.json_schema import config_schema
 from fa4gen.config.schema import models_of
+from fa4gen.strict.json_schema import model_schema
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -26,7 +27,7 @@ def starter_text(data: Mapping[str, Any], file: str) -> str:
     Keys that ``data`` does not give follow as comments, with their defaults.
     """
     (model,) = models_of(data)
-    properties = model.model_json_schema()["properties"]
+    properties = model_schema(model)["properties"]
     parts = [_INTRODUCTION.format(file=file)]
     for key, field in model.model_fields.items():
         is_given = key in data

@@ -25,8 +25,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pydantic import ValidationError
-
 from fa4gen.config.expectations import shown
 from fa4gen.config.layers import relocated
 from fa4gen.config.load import validate_document
@@ -38,6 +36,7 @@ from fa4gen.config.sweep_names import case_names
 from fa4gen.config.text import read_text
 from fa4gen.config.yaml_positions import Document, KeyPath, read_document
 from fa4gen.errors import ConfigError, Problem
+from fa4gen.strict import ModelError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -173,7 +172,7 @@ def _schema_problems(
     """Return why the schema refuses ``config``, each placed where the value was written."""
     try:
         models_of(config)[0].model_validate(config)
-    except ValidationError:
+    except ModelError:
         pass  # and now once more with places
     else:
         return []

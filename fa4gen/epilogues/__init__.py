@@ -8,13 +8,12 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import Field
-
 from fa4gen.epilogues.column import COLUMN
 from fa4gen.epilogues.matrix import MATRIX
 from fa4gen.epilogues.none import NONE
 from fa4gen.epilogues.residual import Residual
 from fa4gen.epilogues.row import ROW
+from fa4gen.strict import Field
 
 __all__ = ["RESIDUALS", "Residual", "ResidualValue", "residual_of"]
 

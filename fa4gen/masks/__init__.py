@@ -6,10 +6,7 @@ entry; see ``mask``.
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, Annotated, Any, Literal
-
-from pydantic import AfterValidator, Discriminator, Field, Tag
 
 from fa4gen.expressions.parse import MAX_LENGTH
 from fa4gen.masks.causal import Causal
@@ -18,7 +15,7 @@ from fa4gen.masks.expression import ExpressionMask, parse_mask
 from fa4gen.masks.named import named_mask
 from fa4gen.masks.none import NoMask
 from fa4gen.masks.sliding_window import SlidingWindow, SlidingWindowValue
-from fa4gen.strict import WORD, branch_by_key
+from fa4gen.strict import Field, Read
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -40,33 +37,17 @@ __all__ = [
 
 MASKS: tuple[type[Mask], ...] = (NoMask, Causal, SlidingWindow, Chunked)
 """Those with a name, in the order of their numbers in a vendored folder: a new one goes last."""
-EXPRESSION = "expression"
-_branch = branch_by_key("sliding_window", "chunked")
-
-
-def _kind_of_value(value: Any) -> str | None:
-    """Return the branch of a value; a text that is not one word is a condition."""
-    is_condition = isinstance(value, str) and re.search(NOT_A_WORD, value)
-    return EXPRESSION if is_condition else _branch(value)
-
-
 NOT_A_WORD = r"[^A-Za-z0-9_]"
-MaskValue = Annotated[
-    Annotated[Literal["none", "causal"], Tag(WORD)]
-    | Annotated[SlidingWindowValue, Tag("sliding_window")]
-    | Annotated[ChunkedValue, Tag("chunked")]
-    | Annotated[
-        str,
-        Field(
-            pattern=NOT_A_WORD,
-            max_length=MAX_LENGTH,
-            description='a condition on query and key, such as "key <= query or key < 256"',
-        ),
-        AfterValidator(lambda text: parse_mask(text).name),
-        Tag(EXPRESSION),
-    ],
-    Discriminator(_kind_of_value),
+Condition = Annotated[
+    str,
+    Field(
+        pattern=NOT_A_WORD,
+        max_length=MAX_LENGTH,
+        description='a condition on query and key, such as "key <= query or key < 256"',
+    ),
+    Read(lambda text: parse_mask(text).name),
 ]
+MaskValue = Literal["none", "causal"] | SlidingWindowValue | ChunkedValue | Condition
 """What a config says: a word, a mapping with one key, or a condition on query and key."""
 
 

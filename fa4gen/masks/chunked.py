@@ -5,10 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
-from pydantic import Field
-
 from fa4gen.masks.mask import MAX_REACH, Mask, parameter
-from fa4gen.strict import Strict
+from fa4gen.strict import Field, Strict
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

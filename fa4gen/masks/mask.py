@@ -87,6 +87,16 @@ class Mask:
         return True
 
     @property
+    def last_follows_row(self) -> bool:
+        """Whether the last key that a row sees depends on the row."""
+        return "{position}" in (self.LAST or "")
+
+    @property
+    def follows_row(self) -> bool:
+        """Whether the first or the last key that a row sees depends on the row."""
+        return "{position}" in (self.FIRST or "") or self.last_follows_row
+
+    @property
     def floor_functions(self) -> tuple[str, ...]:
         """Functions of a kernel that its C calls: divisions that round down."""
         return ()

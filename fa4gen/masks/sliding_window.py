@@ -5,10 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Annotated, Any, ClassVar
 
-from pydantic import Field
-
 from fa4gen.masks.mask import MAX_REACH, Mask, parameter
-from fa4gen.strict import Strict
+from fa4gen.strict import Field, Strict
 
 
 class WindowExtent(Strict):

@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Annotated, Any, ClassVar
 
-from pydantic import Field
-
 from fa4gen.scores.score import Score
+from fa4gen.strict import Field
 
 SMALLEST, LARGEST = 1e-4, 1e4
 """Above, float32 loses in tanh what the cap multiplies back; far below, its inverse overflows."""

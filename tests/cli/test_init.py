@@ -16,6 +16,7 @@ from fa4gen.cli.main import main
 from fa4gen.config.load import load_config
 from fa4gen.config.project import find_project
 from fa4gen.config.schema import MODELS, architectures, family
+from fa4gen.strict.json_schema import model_schema
 
 KINDS = [(family(model), arch) for model in MODELS for arch in architectures(model)]
 
@@ -40,7 +41,7 @@ def test_what_it_writes_is_what_commands_without_config_take(
     assert "Next: fa4gen explain my_kernel.yaml; fa4gen render" in captured.err
     project = find_project()
     assert project is not None
-    assert (project.content.configs, project.content.out) == (["my_kernel.yaml"], "generated")
+    assert (project.content.configs, project.content.out) == (("my_kernel.yaml",), "generated")
     assert main(["render"]) == 0
     assert Path("generated/sm_90a/my_kernel/my_kernel.cu").is_file()
     assert main(["check"]) == 0
@@ -62,7 +63,7 @@ def test_every_key_is_there_with_its_default(kernel: str, arch: str) -> None:
     assert "Values: attention or gemm.\nkernel: " in text.replace("# ", "")
     assert "Values: sm_90a, sm_100a or sm_103a.\narch: " in text.replace("# ", "")
     described = text.replace("# ", "").replace("\n", " ")
-    for key, node in type(config).model_json_schema()["properties"].items():
+    for key, node in model_schema(type(config))["properties"].items():
         assert key == "name" or node["description"] in described, key
 
 
@@ -70,7 +71,7 @@ def test_options_give_what_is_written_out() -> None:
     settings = ["--set", "mask={sliding_window: 9}", "--set", "cta_group=2", "--set", "name=mine"]
     assert init("a.yml", "--dtype", "fp16", "--depth", "512", *settings) == 0
     config = load_config("a.yml").config
-    assert config.model_dump(exclude_unset=True) == {
+    assert config.data(only_given=True) == {
         "kernel": "attention",
         "name": "mine",
         "arch": "sm_90a",
@@ -137,7 +138,7 @@ def test_a_file_in_another_folder(here: Path, no_project: list[str]) -> None:
         assert project is None
     else:
         assert project is not None
-        assert project.content.configs == ["kernels/deep/a.yaml"]
+        assert project.content.configs == ("kernels/deep/a.yaml",)
 
 
 def test_a_terminal_is_asked(here: Path) -> None:

@@ -5,11 +5,11 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pydantic import ValidationError
 
 from fa4gen.config.expectations import Expectations, listing, shown, similar
 from fa4gen.config.load import config_schema
 from fa4gen.config.schema import MODELS, architectures, models_of
+from fa4gen.strict import ModelError
 
 VALID: dict[str, Any] = {
     "kernel": "attention", "name": "x", "arch": "sm_90a", "dtype": "bf16", "depth": 128,
@@ -106,7 +106,7 @@ def test_whatever_is_called_accepted_is(
     if accepted is not None:
         model.model_validate({**data, key: accepted})
     elif key in model.model_fields:
-        with pytest.raises(ValidationError):
+        with pytest.raises(ModelError):
             model.model_validate({**data, key: value})
 
 

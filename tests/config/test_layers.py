@@ -122,7 +122,7 @@ def test_settings_are_read_as_yaml_and_come_before_file_and_base() -> None:
     path = own("extends: shared/base.yaml\ndepth: 64\n")
     given = ["depth=256", "lse=false", "mask={sliding_window: 7}", "registers.producer=24"]
     loaded = load_config(path, parse_settings([*given, "registers.consumer=240", "name=other"]))
-    assert loaded.config.model_dump(exclude_unset=True) == {
+    assert loaded.config.data(only_given=True) == {
         "kernel": "attention",
         "arch": "sm_90a",
         "dtype": "bf16",

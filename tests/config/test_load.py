@@ -267,3 +267,22 @@ def test_any_junk_gives_messages_and_nothing_else(
         load_config(path)
 
     assert all(p.message and p.file == "junk.yaml" and p.line for p in caught.value.problems)
+
+
+@pytest.mark.parametrize(
+    ("keys", "message"),
+    [
+        ({"softcap": 10**400}, "it must be a number from 0.0001 to 10000.0 or null"),
+        ({"softcap": -(10**400)}, "it must be a number from 0.0001 to 10000.0 or null"),
+        (
+            {"mask": {"chunked": 8, "sliding_window": 8}},
+            "mask: chunked cannot be given beside sliding_window",
+        ),
+    ],
+)
+def test_values_that_no_file_can_hold_and_two_at_a_time(
+    keys: dict[str, object], message: str
+) -> None:
+    data = {"kernel": "attention", "arch": "sm_90a", "dtype": "bf16", "depth": 128}
+    with pytest.raises(ConfigError, match=message):
+        config_from_data({**data, **keys}, "x")

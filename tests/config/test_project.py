@@ -29,7 +29,7 @@ def test_a_file_without_anything_is_a_project(here: Path) -> None:
     Path("fa4gen.toml").write_text("")
     project = find_project()
     assert project is not None
-    assert (project.root, project.vendored, project.content.configs) == (here, (), [])
+    assert (project.root, project.vendored, project.content.configs) == (here, (), ())
     assert project.content.out == "generated"
 
 

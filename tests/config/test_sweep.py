@@ -123,7 +123,7 @@ def test_a_sweep_over_architectures(expand: Expand) -> None:
     assert hopper_fp8.problems[1].place == "shapes.yaml:7:20"
     assert blackwell.problems == ()
     config = config_from_data(blackwell.config, "")
-    assert (config.arch, config.model_dump()["num_pv_stages"]) == ("sm_100a", 2)
+    assert (config.arch, config.data()["num_pv_stages"]) == ("sm_100a", 2)
     assert len({case.name for case in sweep.cases}) == 3
 
 

@@ -21,6 +21,9 @@ CONFIG = {"kernel": "attention", "arch": "sm_90a", "dtype": "bf16", "depth": 128
 MASKS = [
     "key <= query and (query - key < 100 or key < 4)",
     "key <= query or key < 150",
+    "query - key < 100",
+    "key >= 70",
+    "key >= 70 and key < 300",
     "(query - key) % 3 == 0 and key <= query",
     "query // 100 == key // 100 or key % 128 == 0",
     "query % 70 != key % 30 and abs(query - key) < 200",

@@ -33,9 +33,10 @@ def without_dtype_twins(paths):
     """Return ``paths`` without those that differ from an earlier one in their dtype alone."""
     seen = set()
     for path in sorted(paths):
-        keys = load_config(path).config.model_dump(exclude={"name", "dtype", "out_dtype"})
-        if str(keys) not in seen:
-            seen.add(str(keys))
+        keys = load_config(path).config.data()
+        keys = {key: keys[key] for key in keys.keys() - {"name", "dtype", "out_dtype"}}
+        if str(sorted(keys.items())) not in seen:
+            seen.add(str(sorted(keys.items())))
             yield path
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal, TypeVar
 from fa4gen.designs.shared.model import Choice, ChoiceSource
 
 if TYPE_CHECKING:
-    from pydantic import BaseModel
+    from fa4gen.strict import Strict
 
 T = TypeVar("T")
 
@@ -15,7 +15,7 @@ T = TypeVar("T")
 class ChoiceLog:
     """Takes values from a config or their defaults, and remembers who decided."""
 
-    def __init__(self, config: BaseModel) -> None:
+    def __init__(self, config: Strict) -> None:
         self._written = config.model_fields_set
         self._rows: list[Choice] = []
 

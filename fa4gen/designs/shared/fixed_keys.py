@@ -10,7 +10,7 @@ from fa4gen.designs.shared.refusal import Fault
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from pydantic import BaseModel
+    from fa4gen.strict import Strict
 
 
 @dataclass(frozen=True)
@@ -23,7 +23,7 @@ class FixedKey:
     because: str
 
 
-def other_values(config: BaseModel, what: str, fixed: Iterable[FixedKey]) -> Iterator[Fault]:
+def other_values(config: Strict, what: str, fixed: Iterable[FixedKey]) -> Iterator[Fault]:
     """Yield a fault for each key with another value; ``what``: the key and value that fix it."""
     for rule in fixed:
         given = getattr(config, rule.key)

@@ -24,11 +24,10 @@ from fa4gen.designs.shared.values import E4M3_LARGEST_LOG2
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from pydantic import BaseModel
-
     from fa4gen.designs.shared.hardware import Architecture
     from fa4gen.designs.shared.roles import RegisterSplit
     from fa4gen.designs.shared.values import BlackwellAttentionValues, RoleSplit
+    from fa4gen.strict import Strict
 
 LEAST_REGISTERS = {"correction": 56, "other": 32}
 """Of the roles beside the softmax on Blackwell: with fewer they spill, or ptxas gives up."""
@@ -62,7 +61,7 @@ def shared_memory(
     )
 
 
-def back_to_auto(config: BaseModel, keys: Sequence[str]) -> Iterator[Changes]:
+def back_to_auto(config: Strict, keys: Sequence[str]) -> Iterator[Changes]:
     """Yield changes that leave some of ``keys`` to the plan, fewest first, then all of them."""
     given = [key for key in keys if getattr(config, key) != "auto"]
     for number in range(1, len(given) + 1):

@@ -18,6 +18,7 @@ from fa4gen.designs.attention_sm100.plan import ROOM
 from fa4gen.designs.attention_sm100.values import Values, decide
 from fa4gen.designs.shared.shared_memory import dynamic_shared_bytes
 from fa4gen.designs.shared.values import MAX_KV_STAGES
+from fa4gen.strict.json_schema import model_schema
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -43,7 +44,7 @@ def test_no_more_stages_than_the_most_fit(
 
 
 def test_the_most_stages_of_the_schema_are_known_here() -> None:
-    stages = BlackwellAttentionConfig.model_json_schema()["properties"]["num_kv_stages"]["anyOf"]
+    stages = model_schema(BlackwellAttentionConfig)["properties"]["num_kv_stages"]["anyOf"]
     assert max(branch.get("maximum", 0) for branch in stages) == MAX_KV_STAGES
 
 

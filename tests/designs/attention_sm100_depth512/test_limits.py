@@ -117,7 +117,7 @@ def test_spelling_out_what_is_fixed_changes_nothing(config_of: ConfigOf) -> None
 
 
 def test_a_single_cta_is_refused_by_default(config_of: ConfigOf) -> None:
-    keys = config_of().model_dump(exclude_unset=True)
+    keys = config_of().data(only_given=True)
     del keys["cta_group"]
     [problem] = problems_of(BlackwellAttentionConfig.model_validate(keys))
     assert (problem.key, problem.remedy) == ("cta_group", "Set cta_group: 2.")

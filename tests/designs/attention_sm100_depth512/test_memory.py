@@ -20,6 +20,7 @@ from fa4gen.designs.attention_sm100_depth512.values import MAX_STAGES, Values, d
 from fa4gen.designs.shared.model import Choice
 from fa4gen.designs.shared.shared_memory import dynamic_shared_bytes
 from fa4gen.designs.shared.values import MAX_KV_STAGES
+from fa4gen.strict.json_schema import model_schema
 
 PlanOf = Callable[..., Depth512Config]
 ConfigOf = Callable[..., BlackwellAttentionConfig]
@@ -66,7 +67,7 @@ def test_lanes_of_a_warp_bound_the_stages_where_memory_does_not(config_of: Confi
 
 
 def test_the_most_stages_of_the_schema_are_known_here() -> None:
-    stages = BlackwellAttentionConfig.model_json_schema()["properties"]["num_kv_stages"]["anyOf"]
+    stages = model_schema(BlackwellAttentionConfig)["properties"]["num_kv_stages"]["anyOf"]
     assert max(branch.get("maximum", 0) for branch in stages) == MAX_KV_STAGES
 
 

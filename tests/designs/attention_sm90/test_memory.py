@@ -14,6 +14,7 @@ from fa4gen.designs.attention_sm90.memory import (
 )
 from fa4gen.designs.attention_sm90.values import Values, decide
 from fa4gen.designs.shared.shared_memory import dynamic_shared_bytes
+from fa4gen.strict.json_schema import model_schema
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -37,7 +38,7 @@ def test_no_more_stages_than_the_most_fit(
 
 
 def test_the_most_stages_of_the_schema_are_known_here() -> None:
-    stages = AttentionConfig.model_json_schema()["properties"]["num_kv_stages"]["anyOf"]
+    stages = model_schema(AttentionConfig)["properties"]["num_kv_stages"]["anyOf"]
     assert max(branch.get("maximum", 0) for branch in stages) == MAX_STAGES
 
 

@@ -26,6 +26,7 @@ from fa4gen.designs.gemm_sm100.values import decide
 from fa4gen.designs.shared.shared_memory import dynamic_shared_bytes
 from fa4gen.errors import ConfigError
 from fa4gen.render.render import render
+from fa4gen.strict.json_schema import model_schema
 
 if TYPE_CHECKING:
     from fa4gen.designs.shared.model import Choice
@@ -139,7 +140,7 @@ def test_no_more_stages_than_the_most_fit(any_config: Strategy, data: st.DataObj
 
 
 def test_the_most_stages_of_the_schema_are_known_here() -> None:
-    stages = BlackwellGemmConfig.model_json_schema()["properties"]["num_stages"]["anyOf"]
+    stages = model_schema(BlackwellGemmConfig)["properties"]["num_stages"]["anyOf"]
     assert max(branch.get("maximum", 0) for branch in stages) == MAX_STAGES
 
 

@@ -1,12 +1,11 @@
 from __future__ import annotations
 
-from pydantic import BaseModel
-
 from fa4gen.designs.shared.choices import ChoiceLog
 from fa4gen.designs.shared.model import Choice
+from fa4gen.strict import Strict
 
 
-class Config(BaseModel):
+class Config(Strict):
     one: int | str = "auto"
     two: int | str = 2
 

@@ -1,0 +1,282 @@
+"""Kinds of values: what an annotation allows, and whether a value is that.
+
+| annotation | values |
+|---|---|
+| ``Literal[...]`` | those, of the same type: ``128.0`` is not ``128``, ``true`` not ``1`` |
+| ``bool``, ``None`` | those |
+| ``int`` | whole numbers, without truth values |
+| ``float`` | numbers; whole ones become floats |
+| ``str`` | texts |
+| ``tuple[T, ...]`` | lists of T |
+| a model | mappings with its keys, and objects of the model |
+| ``A | B`` | any of them |
+
+``Annotated`` adds a ``Field`` with limits, and ``Read``, a function of one's own.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from types import NoneType, UnionType
+from typing import (
+    TYPE_CHECKING,
+    Annotated,
+    Any,
+    Literal,
+    NamedTuple,
+    Protocol,
+    TypeAlias,
+    Union,
+    cast,
+    get_args,
+    get_origin,
+)
+
+if TYPE_CHECKING:
+    import collections.abc
+    from collections.abc import Callable, Sequence
+
+KeyPath = tuple[str | int, ...]
+Limit: TypeAlias = float
+
+
+class Fault(NamedTuple):
+    """What is wrong at one place of a document."""
+
+    path: KeyPath
+    kind: Literal["unknown", "missing", "value", "rule"]
+    """A key that is not known, one that is missing, a value of the wrong kind, a broken rule."""
+    message: str = ""
+    """Of a rule."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Field:
+    """Limits of a number or text, for ``Annotated``; None for none."""
+
+    ge: Limit | None = None
+    le: Limit | None = None
+    multiple_of: Limit | None = None
+    pattern: str | None = None
+    """A regular expression that is found in the text, of which ``$`` means the end."""
+    min_length: int | None = None
+    max_length: int | None = None
+    """Characters."""
+    description: str = ""
+    """For the JSON Schema."""
+
+    def takes(self, number: float) -> bool:
+        """Whether the number is within the limits; NaN is not within any."""
+        return (
+            (self.ge is None or number >= self.ge)
+            and (self.le is None or number <= self.le)
+            and (self.multiple_of is None or number % self.multiple_of == 0)
+            and number == number
+        )
+
+    def takes_text(self, text: str) -> bool:
+        """Whether the text is within the limits."""
+        return (
+            (self.min_length is None or len(text) >= self.min_length)
+            and (self.max_length is None or len(text) <= self.max_length)
+            and (self.pattern is None or bool(re.search(_python_pattern(self.pattern), text)))
+        )
+
+
+def _python_pattern(pattern: str) -> str:
+    """Return ``pattern`` for Python, whose $ also matches before a last line end."""
+    return rf"{pattern[:-1]}\Z" if pattern.endswith("$") else pattern
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Read:
+    """A function that returns what to keep of a value, for ``Annotated``; ValueError: a rule."""
+
+    function: Callable[[Any], Any]
+
+
+class Model(Protocol):
+    """What a model says of itself."""
+
+    @property
+    def model_fields(self) -> collections.abc.Mapping[str, Any]:
+        """The keys."""
+
+    def model_read(self, data: Any, path: KeyPath, faults: list[Fault]) -> Any:
+        """Return the object of ``data``, which is at ``path``; or add what is wrong with it."""
+
+
+class Kind:
+    """What a value can be."""
+
+    def read(self, value: Any, path: KeyPath, faults: list[Fault]) -> Any:
+        """Return what to keep of ``value``, which is at ``path``; or add what is wrong with it."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Choice(Kind):
+    """One of some words or numbers."""
+
+    values: tuple[Any, ...]
+
+    def read(self, value: Any, path: KeyPath, faults: list[Fault]) -> Any:
+        """See Kind."""
+        for one in self.values:  # any() would close a generator, and lose a Ctrl-C in it
+            if type(value) is type(one) and value == one:
+                return value
+        faults.append(Fault(path, "value"))
+        return value
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Scalar(Kind):
+    """A number, a text, a truth value or nothing."""
+
+    type: type
+    limits: Field
+
+    def read(self, value: Any, path: KeyPath, faults: list[Fault]) -> Any:
+        """See Kind."""
+        if self.type is float and type(value) is int:
+            try:
+                value = float(value)
+            except OverflowError:
+                faults.append(Fault(path, "value"))
+                return value
+        fits = type(value) is self.type
+        if fits and self.type is str:
+            fits = self.limits.takes_text(value)
+        elif fits and self.type in (int, float):
+            fits = self.limits.takes(value)
+        if not fits:
+            faults.append(Fault(path, "value"))
+        return value
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Listing(Kind):
+    """A list of values of one kind, kept as a tuple."""
+
+    item: Kind
+
+    def read(self, value: Any, path: KeyPath, faults: list[Fault]) -> Any:
+        """See Kind."""
+        if not isinstance(value, (list, tuple)):
+            faults.append(Fault(path, "value"))
+            return value
+        return tuple(self.item.read(one, (*path, i), faults) for i, one in enumerate(value))
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Mapping(Kind):
+    """The keys of a model."""
+
+    model: Model
+
+    def read(self, value: Any, path: KeyPath, faults: list[Fault]) -> Any:
+        """See Kind."""
+        return self.model.model_read(value, path, faults)
+
+    @property
+    def only_key(self) -> str | None:
+        """The key of a model that has one."""
+        keys = self.model.model_fields
+        return next(iter(keys)) if len(keys) == 1 else None
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Converted(Kind):
+    """What a function makes of a value."""
+
+    kind: Kind
+    function: Callable[[Any], Any]
+
+    def read(self, value: Any, path: KeyPath, faults: list[Fault]) -> Any:
+        """See Kind."""
+        before = len(faults)
+        value = self.kind.read(value, path, faults)
+        if len(faults) > before:
+            return value
+        try:
+            return self.function(value)
+        except ValueError as error:
+            faults.append(Fault(path, "rule", str(error)))
+            return value
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Either(Kind):
+    """Any of several kinds."""
+
+    kinds: tuple[Kind, ...]
+
+    def read(self, value: Any, path: KeyPath, faults: list[Fault]) -> Any:
+        """See Kind.
+
+        Of the faults of several kinds count those of the kind that was meant: a mapping with a
+        fault within, a text that fits but for a rule.
+        """
+        found: list[Fault] = []
+        for kind in self._meant(value):
+            wrong: list[Fault] = []
+            read = kind.read(value, path, wrong)
+            if not wrong:
+                return read
+            found += wrong
+        nearer = [fault for fault in found if fault.kind == "rule" or fault.path != path]
+        faults += nearer or [Fault(path, "value")]
+        return value
+
+    @property
+    def by_key(self) -> dict[str, Kind]:
+        """Models with one key, by that key: a mapping is the one whose key it has."""
+        return {
+            kind.only_key: kind
+            for kind in self.kinds
+            if isinstance(kind, Mapping) and kind.only_key is not None
+        }
+
+    def _meant(self, value: Any) -> Sequence[Kind]:
+        """Return the kinds that ``value`` may be; models by the key that it has, or the nearest."""
+        by_key = self.by_key
+        if not isinstance(value, dict) or not by_key:
+            return self.kinds
+        meant = [key for key in by_key if key in value]
+        if not meant:
+            from difflib import get_close_matches
+
+            meant = [near for key in value for near in get_close_matches(str(key), by_key, 1)]
+        return [by_key[key] for key in meant[:1]]
+
+
+def kind_of(annotation: Any, limits: Field | None = None) -> Kind:
+    """Return the kind of an annotation, with the limits of an ``Annotated`` around it.
+
+    TypeError for annotations that no model has had so far.
+    """
+    origin = get_origin(annotation)
+    if origin is Annotated:
+        inner, *extras = get_args(annotation)
+        for extra in extras:
+            if isinstance(extra, Field):
+                limits = extra
+        kind = kind_of(inner, limits)
+        for extra in extras:
+            if isinstance(extra, Read):
+                kind = Converted(kind, extra.function)
+        return kind
+    if origin is Literal:
+        return Choice(get_args(annotation))
+    if origin in (Union, UnionType):
+        return Either(tuple(map(kind_of, get_args(annotation))))
+    if origin is tuple and get_args(annotation)[1:] == (...,):
+        return Listing(kind_of(get_args(annotation)[0]))
+    if annotation is None:
+        annotation = NoneType
+    if annotation in (bool, int, float, str, NoneType):
+        return Scalar(annotation, limits or Field())
+    if isinstance(annotation, type) and hasattr(annotation, "model_read"):
+        return Mapping(cast("Model", annotation))
+    raise TypeError(f"{annotation} says nothing that can be checked: add a kind for it")

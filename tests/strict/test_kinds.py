@@ -1,0 +1,161 @@
+"""What annotations allow: as pydantic's strict mode understands them, but for numbers as words."""
+
+from __future__ import annotations
+
+import math
+from typing import Annotated, Any, Literal
+
+import pydantic
+import pytest
+from hypothesis import assume, example, given
+from hypothesis import strategies as st
+
+from fa4gen.strict import Auto, Fault, Field, Read, Strict
+from fa4gen.strict.kinds import kind_of
+
+
+class One(Strict):
+    extent: Annotated[int, Field(ge=1)]
+
+
+class Other(Strict):
+    window: int | One
+
+
+class Pair(Strict):
+    left: int
+    right: int = 0
+
+
+LIMITED = [
+    (int, {}),
+    (int, {"ge": -3, "le": 64}),
+    (int, {"ge": 8, "le": 256, "multiple_of": 8}),
+    (float, {"ge": 0, "le": 10}),
+    (float, {"ge": 0, "le": 1, "multiple_of": 0.125}),
+    (str, {}),
+    (str, {"min_length": 1, "max_length": 3}),
+    (str, {"pattern": r"^[a-z][a-z0-9_]*$"}),
+    (str, {"pattern": r"[^A-Za-z0-9_]"}),
+    (bool, {}),
+    (None, {}),
+]
+SCALARS = (
+    st.none()
+    | st.booleans()
+    | st.integers(-70, 300)
+    | st.integers()
+    | st.floats()
+    | st.sampled_from([0.0, 0.125, 0.5, 1.0, 128.0, -0.0, 10**400])
+    | st.text(max_size=5)
+    | st.text("az_9 <\n", max_size=5)
+    | st.lists(st.integers(), max_size=2)
+    | st.dictionaries(st.text(max_size=2), st.integers(), max_size=2)
+)
+
+
+def read(annotation: Any, value: Any) -> tuple[Any, list[Fault]]:
+    faults: list[Fault] = []
+    kept = kind_of(annotation).read(value, (), faults)
+    return kept, faults
+
+
+@pytest.mark.parametrize(("python", "limits"), LIMITED)
+@given(value=SCALARS)
+@example(value="a\n")
+@example(value=float("nan"))
+@example(value=float("inf"))
+def test_scalars_are_what_pydantic_takes(python: Any, limits: dict[str, Any], value: Any) -> None:
+    adapter: pydantic.TypeAdapter[Any] = pydantic.TypeAdapter(
+        Annotated[python, pydantic.Field(**limits)], config=pydantic.ConfigDict(strict=True)
+    )
+    if "multiple_of" in limits and isinstance(value, float) and math.isfinite(value):
+        # pydantic takes what is a multiple but for 1e-9 of the value
+        assume(not 0 < abs(math.remainder(value, limits["multiple_of"])) < 1e-6)
+    kept, faults = read(Annotated[python, Field(**limits)], value)
+    try:
+        wanted = adapter.validate_python(value)
+    except (pydantic.ValidationError, OverflowError):
+        assert faults == [Fault((), "value")]
+    else:
+        assert faults == []
+        assert (kept, type(kept)) == (wanted, type(wanted))
+
+
+def test_limits_are_met_by_no_nan_and_by_what_is_on_them() -> None:
+    limits = Field(ge=1, le=2)
+    assert [limits.takes(n) for n in (0.999, 1, 2, 2.001, float("nan"))] == [
+        *(False, True, True, False, False)
+    ]
+
+
+@pytest.mark.parametrize("value", [64, 128, "auto"])
+def test_words_and_numbers(value: object) -> None:
+    assert read(Literal[64, 128] | Auto, value) == (value, [])
+
+
+@pytest.mark.parametrize("value", [64.0, True, 1, "64", "Auto", None, [64], {"auto": 1}])
+def test_what_only_looks_like_a_word_or_number(value: object) -> None:
+    assert read(Literal[1, 64] | Auto, value)[1] == (
+        [] if value == 1 and value is not True else [Fault((), "value")]
+    )
+
+
+@pytest.mark.parametrize(
+    ("value", "faults"),
+    [
+        ({"extent": 1}, []),
+        ({"extent": 0}, [Fault(("extent",), "value")]),
+        ({"window": 5}, []),
+        ({"window": {"extent": 1}}, []),
+        ({"window": {"extent": 0}}, [Fault(("window", "extent"), "value")]),
+        ({"window": "none"}, [Fault(("window",), "value")]),
+        ({"windo": 5}, [Fault(("window",), "missing"), Fault(("windo",), "unknown")]),
+        ({"extent": 1, "window": 1}, [Fault(("window",), "unknown")]),
+        ({"height": 1}, [Fault((), "value")]),
+        ({}, [Fault((), "value")]),
+        ("none", []),
+        ("all", [Fault((), "value")]),
+        ("a b", []),
+        ("a  b", [Fault((), "rule", "two blanks")]),
+        (5, [Fault((), "value")]),
+    ],
+)
+def test_mappings_are_told_apart_by_their_key(value: object, faults: list[Fault]) -> None:
+    def without_two_blanks(text: str) -> str:
+        if "  " in text:
+            raise ValueError("two blanks")
+        return text
+
+    text = Annotated[str, Field(pattern=" "), Read(without_two_blanks)]
+    assert read(Literal["none"] | One | Other | text, value)[1] == faults
+
+
+@pytest.mark.parametrize(
+    ("value", "faults"),
+    [
+        ({"left": 1}, []),
+        ({"lef": 1}, [Fault(("left",), "missing"), Fault(("lef",), "unknown")]),
+        ({}, [Fault(("left",), "missing")]),
+        ("left", [Fault((), "value")]),
+    ],
+)
+def test_a_mapping_of_several_keys_is_the_one_there_is(value: object, faults: list[Fault]) -> None:
+    assert read(Pair | Auto, value)[1] == faults
+
+
+def test_what_a_function_reads_is_kept() -> None:
+    assert read(Annotated[str, Read(str.strip)] | None, " a ") == ("a", [])
+    assert read(Annotated[str, Read(str.strip)] | None, None) == (None, [])
+
+
+def test_a_list_is_kept_as_a_tuple() -> None:
+    assert read(tuple[int, ...], [1, 2]) == ((1, 2), [])
+    assert read(tuple[int, ...], [1, "2"])[1] == [Fault((1,), "value")]
+    assert read(tuple[int, ...], "12")[1] == [Fault((), "value")]
+
+
+@pytest.mark.parametrize("annotation", [dict[str, int], tuple[int, str], object, list[int]])
+def test_an_annotation_that_nobody_checks_is_refused(annotation: Any) -> None:
+    with pytest.raises(TypeError, match="add a kind"):
+        kind_of(annotation)
