@@ -67,7 +67,7 @@ def find_candidates(base: LoadedConfig, *, tiles: bool = True) -> tuple[Candidat
             its = build_plan(other.config)
             found.setdefault(_identity(its), Candidate(other, its, "shipped", {}))
     if tiles:
-        for changes in family.variants(base.config.model_dump()):
+        for changes in family.variants(base.config.data()):
             variant = _variant(base, family, changes)
             if variant is not None:
                 found.setdefault(_identity(variant.plan), variant)
@@ -124,7 +124,7 @@ def _given(loaded: LoadedConfig) -> dict[str, Any]:
 
 def _features(loaded: LoadedConfig, family: Family) -> dict[str, Any]:
     """Return all keys that decide what is computed."""
-    data = loaded.config.model_dump(warnings=False)
+    data = loaded.config.data()
     return {key: data[key] for key in data if key not in family.tuning_keys and key != "name"}
 
 
