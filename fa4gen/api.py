@@ -3,24 +3,50 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 from fa4gen.errors import ConfigError, Problem
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from collections.abc import Sequence
 
     from fa4gen.config.load import LoadedConfig
     from fa4gen.runtime.attention import AttentionKernel
     from fa4gen.runtime.gemm import GemmKernel
+    from fa4gen.tune.kernel_set import KernelSet
 
 NAMELESS = "kernel"
 """The name of a kernel whose config is a mapping without a name."""
 
 
+@overload
 def load(
-    config: str | Path | Mapping[str, Any], *, compiler: str = "auto", cache: bool = True
-) -> AttentionKernel | GemmKernel:
+    config: str | Path | Mapping[str, Any],
+    *,
+    shapes: None = None,
+    compiler: str = "auto",
+    cache: bool = True,
+) -> AttentionKernel | GemmKernel: ...
+
+
+@overload
+def load(
+    config: str | Path | Mapping[str, Any],
+    *,
+    shapes: Literal["auto"] | Sequence[str],
+    compiler: str = "auto",
+    cache: bool = True,
+) -> KernelSet: ...
+
+
+def load(
+    config: str | Path | Mapping[str, Any],
+    *,
+    shapes: Literal["auto"] | Sequence[str] | None = None,
+    compiler: str = "auto",
+    cache: bool = True,
+) -> AttentionKernel | GemmKernel | KernelSet:
     """Render and compile the kernel of one config, and return it as a Python function.
 
     ``config`` is the name of a shipped config (``"d128_causal_bf16"``), the path of a YAML file, or
@@ -28,31 +54,40 @@ def load(
     earlier results are taken from the user's cache folder. Works without a GPU; only calls of the
     kernel need one; AttentionKernel and GemmKernel document their arguments.
 
+    With ``shapes="auto"`` the result is a KernelSet: called like the kernel, it picks by the shapes
+    of the arrays among the config itself, shipped configs that compute the same, and other tiles,
+    and compiles a kernel when a call first needs it. With problems instead
+    (``["16x4096x14336", "4096x4096x4096"]``) the kernels for these are compiled now, in parallel.
+    The path of a set (``NAME.set.yaml``) or of a tuning table (``NAME.tuning.yaml``) gives a
+    KernelSet of the kernels that it names.
+
     Raises ConfigError for a config that is not found, not unique or cannot work, CompileError, and
     MissingCapabilityError where there is no compiler.
     """
+    from fa4gen.callables import as_callable, compile_config
     from fa4gen.config.load import load_mapping, locate
+    from fa4gen.config.set_file import is_set_file
     from fa4gen.designs.build import build_plan
-    from fa4gen.designs.registry import family_of
-    from fa4gen.render.render import render
-    from fa4gen.toolchain.cache import Cache
-    from fa4gen.toolchain.compile import compile_kernel
 
+    if not isinstance(config, Mapping) and is_set_file(Path(config)):
+        from fa4gen.tune.kernel_set import open_set
+
+        kernels = open_set(Path(config), compiler=compiler, cache=cache)
+        kernels.compile(() if shapes in (None, "auto") else shapes)
+        return kernels
     loaded = load_mapping(config, NAMELESS) if isinstance(config, Mapping) else _load_one(config)
     try:
+        if shapes is not None:
+            from fa4gen.tune.kernel_set import all_kernels
+
+            kernels = all_kernels(loaded, compiler=compiler, cache=cache)
+            kernels.compile(() if shapes == "auto" else shapes)
+            return kernels
         plan = build_plan(loaded.config)
     except ConfigError as error:
         raise locate(error, loaded) from error
-    rendered = render(plan, loaded)
-    compiled = compile_kernel(
-        rendered.source,
-        rendered.headers,
-        plan.arch,
-        name=plan.name,
-        compiler=compiler,
-        cache=Cache.default() if cache else None,
-    )
-    kernel: AttentionKernel | GemmKernel = family_of(plan).launcher.load()(plan, compiled.cubin)
+    compiled = compile_config(loaded, plan, compiler=compiler, cache=cache)
+    kernel: AttentionKernel | GemmKernel = as_callable(plan, compiled.cubin)
     return kernel
 
 

@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
 SUFFIXES = (".yaml", ".yml")
+TABLE_SUFFIXES = (".tuning.yaml", ".tuning.yml")
+SET_SUFFIXES = (".set.yaml", ".set.yml", *TABLE_SUFFIXES)
+"""Files that name kernels, beside the configs of a folder: not configs themselves."""
 SWEEPS = "sweeps"
 """Folder of sweep files among the shipped configs: not configs themselves."""
 
@@ -96,7 +99,7 @@ def _matches(pattern: str) -> list[Path]:
         config
         for path in paths
         for config in (_in_folder(path) if path.is_dir() else [path])
-        if config.suffix in SUFFIXES
+        if config.suffix in SUFFIXES and not config.name.endswith(SET_SUFFIXES)
     ]
     if not configs:
         what = "matches no config" if paths else "matches no file"
@@ -155,7 +158,7 @@ def _walk(folder: Path) -> Iterable[Path]:
     for where, folders, files in os.walk(folder):
         folders[:] = [name for name in folders if name != SWEEPS and not name.startswith(".")]
         for name in files:
-            if name.endswith(SUFFIXES):
+            if name.endswith(SUFFIXES) and not name.endswith(SET_SUFFIXES):
                 path = Path(where, name)
                 if path.is_file():  # no broken link or pipe
                     yield path

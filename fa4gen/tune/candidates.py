@@ -60,10 +60,10 @@ def find_candidates(base: LoadedConfig, *, tiles: bool = True) -> tuple[Candidat
     plan = build_plan(base.config)
     family = family_of(plan)
     found = {_identity(plan): Candidate(base, plan, "config", {})}
-    features = _features(base, family)
+    wanted = features(base, family)
     for path in _shipped(plan.kernel, plan.arch):
         other = load_config(path)
-        if _features(other, family) == features:
+        if features(other, family) == wanted:
             its = build_plan(other.config)
             found.setdefault(_identity(its), Candidate(other, its, "shipped", {}))
     if tiles:
@@ -122,7 +122,7 @@ def _given(loaded: LoadedConfig) -> dict[str, Any]:
     return data
 
 
-def _features(loaded: LoadedConfig, family: Family) -> dict[str, Any]:
+def features(loaded: LoadedConfig, family: Family) -> dict[str, Any]:
     """Return all keys that decide what is computed."""
     data = loaded.config.data()
     return {key: data[key] for key in data if key not in family.tuning_keys and key != "name"}

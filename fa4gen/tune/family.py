@@ -64,11 +64,14 @@ class Family(Protocol):
     def variants(self, config: Mapping[str, Any]) -> Iterator[Changes]:
         """Yield tiles to try for ``config``; its plan may refuse some of them."""
 
-    def call_key(self, arguments: tuple[Any, ...]) -> Any:
-        """Return the shapes of a call's arrays, hashable: calls of one key are one problem."""
+    def call_key(self, arguments: tuple[Any, ...], options: Mapping[str, Any]) -> Any:
+        """Return the shapes of a call's arrays, hashable: calls of one key are one problem.
 
-    def problem_of_call(self, plan: Any, arguments: tuple[Any, ...]) -> Any:
-        """Return the problem of a call; ArgumentError for arrays that are none."""
+        Called for every launch: attribute look-ups only. ArgumentError where an array is missing.
+        """
+
+    def problem_of_call(self, plan: Any, key: Any) -> Any:
+        """Return the problem of a call, from its key; ArgumentError for shapes that are none."""
 
 
 def family_of(plan: Plan) -> Family:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from fa4gen.bench import gemm_workload
 from fa4gen.bench.workload import LARGEST_SIZE
 from fa4gen.errors import ConfigError, Problem
+from fa4gen.tune.call_shapes import named_shapes
 from fa4gen.tune.extents import read_extents
 from fa4gen.tune.model.gemm import GemmProblem, GemmTile, predict_gemm
 
@@ -92,19 +93,24 @@ class GemmFamily:
         """See Family: tiles alone, and all that hangs on a tile left to the plan."""
         yield from _hopper(config) if config["arch"] == "sm_90a" else _blackwell()
 
-    def call_key(self, arguments: tuple[Any, ...]) -> Any:
+    def call_key(self, arguments: tuple[Any, ...], options: Mapping[str, Any]) -> Any:
         """See Family."""
-        return arguments[0].shape, arguments[1].shape
+        try:
+            return arguments[0].shape, arguments[1].shape
+        except (IndexError, AttributeError):
+            return named_shapes(("a", "b"), arguments, options)
 
-    def problem_of_call(self, plan: GemmPlan, arguments: tuple[Any, ...]) -> GemmProblem:
+    def problem_of_call(self, plan: GemmPlan, key: Any) -> GemmProblem:
         """See Family."""
         from fa4gen.runtime.refusal import refusal
 
         del plan
-        (*lead, m, k), b_shape = arguments[0].shape, arguments[1].shape
-        if len(lead) > 1 or len(b_shape) < 2 or b_shape[-2] != k:
-            raise refusal("b", f"shape {tuple(b_shape)}", f"(k, n) with k = {k}")
-        return GemmProblem(m, b_shape[-1], k, lead[0] if lead else 1)
+        a, b = key
+        if not 2 <= len(a) <= 3:
+            raise refusal("a", f"shape {tuple(a)}", "(m, k) or (batch, m, k)")
+        if not 2 <= len(b) <= 3 or b[-2] != a[-1]:
+            raise refusal("b", f"shape {tuple(b)}", f"(k, n) with k = {a[-1]}")
+        return GemmProblem(a[-2], b[-1], a[-1], max(1, *a[:-2], *b[:-2], 1))
 
 
 def _hopper(config: Mapping[str, Any]) -> Iterator[Changes]:

@@ -1,0 +1,231 @@
+"""Several kernels that compute the same, as one callable that picks by the shapes of a call."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from fa4gen.callables import as_callable, compile_config
+from fa4gen.config.load import load_config, locate
+from fa4gen.config.paths import shown_path
+from fa4gen.config.set_file import KernelSetFile, Region, read_set
+from fa4gen.designs.build import build_plan
+from fa4gen.errors import ConfigError, Problem
+from fa4gen.tune.candidates import Candidate, features, find_candidates, rank
+from fa4gen.tune.family import family_of
+from fa4gen.tune.model.chips import chip_for
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from fa4gen.config.load import LoadedConfig
+    from fa4gen.tune.model.chips import Chip
+
+SHAPES_KEPT = 4096
+"""Picks that are kept; when there are more, all are forgotten and made again."""
+
+
+@dataclass
+class _Kernel:
+    """A kernel of the set, compiled when it is first needed."""
+
+    candidate: Candidate
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    made: Any = None
+
+
+class KernelSet:
+    """Kernels that compute the same: called like one of them, it picks the one for the shapes.
+
+    The pick is that of the region that a table has for the problem, else the fastest by the cost
+    model; it is kept by shape, so that later calls look it up in a dictionary. A kernel is compiled
+    when a call first needs it, unless ``compile`` did that before. Thread-safe.
+    """
+
+    def __init__(
+        self,
+        candidates: Sequence[Candidate],
+        *,
+        regions: Sequence[Region] = (),
+        chip: str = "",
+        compiler: str = "auto",
+        cache: bool = True,
+    ) -> None:
+        """Take kernels of one family and architecture; nothing is compiled, no GPU is touched.
+
+        ``chip`` is the name of the one that the model chooses for, by default the GPU that is
+        present, else the first of the architecture that the model knows.
+        """
+        self._kernels = {one.name: _Kernel(one) for one in candidates}
+        self._plan = candidates[0].plan
+        self._family = family_of(self._plan)
+        self._regions = tuple(regions)
+        self._chip_name = chip
+        self._build = partial(_compile, compiler=compiler, cache=cache)
+        self._picked: dict[Any, Any] = {}
+
+    def __call__(self, *arguments: Any, **options: Any) -> Any:
+        """Call the kernel for the shapes of the arrays; arguments and errors are the kernel's."""
+        return self._kernel_for(arguments, options)(*arguments, **options)
+
+    def prepare(self, *arguments: Any, **options: Any) -> Any:
+        """Prepare a call by the kernel for the shapes, to be launched as often as needed."""
+        return self._kernel_for(arguments, options).prepare(*arguments, **options)
+
+    def __repr__(self) -> str:
+        return f"KernelSet({len(self._kernels)} kernels, arch={self._plan.arch!r})"
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of all kernels that it may pick."""
+        return tuple(self._kernels)
+
+    @property
+    def compiled(self) -> tuple[str, ...]:
+        """The names of those that are compiled."""
+        return tuple(name for name, kernel in self._kernels.items() if kernel.made is not None)
+
+    def choose(self, problem: str) -> str:
+        """Return the name of the kernel for a problem, such as "16x4096x14336".
+
+        Raises ConfigError for a text that is no problem.
+        """
+        return self._choose(self._family.parse_problem(problem)).candidate.name
+
+    def compile(self, problems: Sequence[str], *, jobs: int | None = None) -> tuple[str, ...]:
+        """Compile the kernels for ``problems`` in parallel; return their names.
+
+        ``jobs`` is the number of processes, by default the CPUs that this one may use. Raises
+        ConfigError for a text that is no problem, and what compiling raises.
+        """
+        parsed = [self._family.parse_problem(problem) for problem in problems]
+        wanted = {one.candidate.name: one for one in map(self._choose, parsed)}
+        missing = [one for one in wanted.values() if one.made is None]
+        if len(missing) == 1:
+            self._make(missing[0])
+        elif missing:
+            from fa4gen.workers import map_tasks
+
+            tasks = [one.candidate for one in missing]
+            workers = min(len(tasks), jobs or _cpus())
+            for one, cubin in zip(
+                missing, map_tasks(self._build, tasks, jobs=workers), strict=True
+            ):
+                with one.lock:
+                    if one.made is None:
+                        one.made = as_callable(one.candidate.plan, cubin)
+        return tuple(wanted)
+
+    def _kernel_for(self, arguments: tuple[Any, ...], options: dict[str, Any]) -> Any:
+        key = self._family.call_key(arguments, options)
+        kernel = self._picked.get(key)
+        return self._pick(key) if kernel is None else kernel
+
+    def _pick(self, key: Any) -> Any:
+        """Choose and make the kernel for a call's shapes, and keep it."""
+        kernel = self._make(self._choose(self._family.problem_of_call(self._plan, key)))
+        if len(self._picked) >= SHAPES_KEPT:
+            self._picked.clear()
+        self._picked[key] = kernel
+        return kernel
+
+    def _choose(self, problem: Any) -> _Kernel:
+        extents = self._family.extents(problem)
+        for region in self._regions:
+            if region.holds(extents):
+                return self._kernels[region.kernel]
+        candidates = (kernel.candidate for kernel in self._kernels.values())
+        return self._kernels[rank(candidates, problem, self._chip)[0].candidate.name]
+
+    @property
+    def _chip(self) -> Chip:
+        """The chip to choose for."""
+        if not self._chip_name:
+            from fa4gen.runtime.device import find_device
+
+            device = find_device(self._plan.arch)
+            chip = chip_for(self._plan.arch, device.name if device is not None else "")
+            self._chip_name = chip.name
+        return chip_for(self._plan.arch, self._chip_name)
+
+    def _make(self, kernel: _Kernel) -> Any:
+        """Return the callable of a kernel; other threads wait for one that is being compiled."""
+        if kernel.made is None:
+            with kernel.lock:
+                if kernel.made is None:
+                    plan = kernel.candidate.plan
+                    kernel.made = as_callable(plan, self._build(kernel.candidate))
+        return kernel.made
+
+
+def all_kernels(loaded: LoadedConfig, *, compiler: str = "auto", cache: bool = True) -> KernelSet:
+    """Return the set of a config: itself, shipped ones that compute the same, other tiles.
+
+    Raises ConfigError for a config that cannot work or whose family has no cost model.
+    """
+    return KernelSet(find_candidates(loaded), compiler=compiler, cache=cache)
+
+
+def open_set(path: Path, *, compiler: str = "auto", cache: bool = True) -> KernelSet:
+    """Return the set that a file names; ConfigError with all that is wrong with it."""
+    file = read_set(path)
+    return KernelSet(
+        load_candidates(file),
+        regions=file.content.regions,
+        chip=file.content.chip,
+        compiler=compiler,
+        cache=cache,
+    )
+
+
+def load_candidates(file: KernelSetFile) -> list[Candidate]:
+    """Return the kernels of a set; ConfigError for one that cannot work or computes another."""
+    found: list[Candidate] = []
+    problems: list[Problem] = []
+    for config in file.configs:
+        try:
+            loaded = load_config(config)
+            try:
+                found.append(Candidate(loaded, build_plan(loaded.config), "config", {}))
+            except ConfigError as error:
+                raise locate(error, loaded) from error
+        except ConfigError as error:
+            problems += error.problems
+    for other in found[1:]:
+        problems += _differences(found[0], other, shown_path(file.path))
+    if problems:
+        raise ConfigError(*problems)
+    return found
+
+
+def _differences(first: Candidate, other: Candidate, file: str) -> list[Problem]:
+    """Return a problem where two kernels do not compute the same."""
+    if first.name == other.name:
+        return [Problem(f"two kernels are called {first.name}", "Rename one of them.", file)]
+    one = features(first.loaded, family_of(first.plan))
+    two = features(other.loaded, family_of(other.plan))
+    keys = [key for key in one | two if one.get(key) != two.get(key)]
+    if not keys:
+        return []
+    words = ", ".join(f"{key}: {one.get(key)} and {two.get(key)}" for key in keys)
+    return [
+        Problem(
+            f"{first.name} and {other.name} do not compute the same: {words}",
+            "Kernels of a set differ in tiles, stages and the like alone.",
+            file,
+        )
+    ]
+
+
+def _compile(candidate: Candidate, *, compiler: str, cache: bool) -> bytes:
+    return compile_config(candidate.loaded, candidate.plan, compiler=compiler, cache=cache).cubin
+
+
+def _cpus() -> int:
+    import os
+
+    affinity = getattr(os, "sched_getaffinity", None)
+    return len(affinity(0)) if affinity else os.cpu_count() or 1
