@@ -6,98 +6,76 @@ which problems each was chosen, and how that was found out. Neither is a config.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
 
-from pydantic import Field, ValidationError, field_validator
-
+from fa4gen.config.expectations import shown, similar
 from fa4gen.config.find import SET_SUFFIXES, TABLE_SUFFIXES, find_configs
 from fa4gen.config.paths import shown_path
-from fa4gen.config.schema_errors import explain_errors, place_of
 from fa4gen.config.text import read_text
 from fa4gen.config.yaml_positions import read_document
 from fa4gen.errors import ConfigError, Problem
-from fa4gen.strict import Strict
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    from fa4gen.config.yaml_positions import Document
+    from fa4gen.config.yaml_positions import Document, KeyPath
 
-Text = Annotated[str, Field(min_length=1)]
-Extent = Annotated[int, Field(ge=1)]
-Range = Annotated[list[Extent], Field(min_length=2, max_length=2)]
+KEYS = ("kernels", "regions", "chip", "decided_by", "base", "date", "versions")
+ENTRY_KEYS = ("config", "config_sha256")
+REGION_KEYS = ("where", "kernel", "problem", "us", "predicted_us", "peers_us")
+DECIDED_BY = ("measurement", "model")
 
 
-class Region(Strict):
+@dataclass(frozen=True)
+class Region:
     """Problems for which a kernel was chosen, and what was found out at one of them."""
 
-    where: dict[str, Extent | Range]
-    """By extent, its value, or the smallest and the largest."""
-    kernel: Text
+    where: Mapping[str, tuple[int, int]]
+    """By extent, the smallest and the largest."""
+    kernel: str
     """The name of the kernel."""
-    problem: Text | None = None
+    problem: str = ""
     """The problem that it was chosen at."""
     us: float | None = None
-    """Its measured time there, in microseconds; none where nothing was measured."""
+    """Its measured time there, in microseconds; None where nothing was measured."""
     predicted_us: float | None = None
-    peers_us: dict[str, float] = Field(default_factory=dict)
+    peers_us: Mapping[str, float] = field(default_factory=dict)
+    """Measured times of peers."""
 
     def holds(self, extents: Mapping[str, int]) -> bool:
         """Whether a problem is in the region; extents that it does not name are free."""
-        for name, wanted in self.where.items():
-            low, high = wanted if isinstance(wanted, list) else (wanted, wanted)
-            if not low <= extents.get(name, 0) <= high:
-                return False
-        return True
+        return all(low <= extents.get(name, 0) <= high for name, (low, high) in self.where.items())
 
 
-class KernelEntry(Strict):
+@dataclass(frozen=True)
+class KernelEntry:
     """A kernel of a set."""
 
-    config: Text
+    config: str
     """Path, relative to the file, or the name of a shipped config."""
     config_sha256: str = ""
     """Of the config that was measured; "" where any will do."""
 
 
-class SetFile(Strict):
-    """What a set or a table says."""
+@dataclass(frozen=True)
+class KernelSetFile:
+    """What a set or a table says, with the config files that it names."""
 
-    kernels: Annotated[list[Text | KernelEntry], Field(min_length=1)]
-    regions: list[Region] = Field(default_factory=list)
+    path: Path
+    entries: tuple[KernelEntry, ...]
+    configs: tuple[Path, ...] = ()
+    """Of the entries, in their order."""
+    regions: tuple[Region, ...] = ()
     chip: str = ""
     """The GPU that was measured, or meant."""
-    decided_by: Literal["", "measurement", "model"] = ""
+    decided_by: str = ""
+    """"measurement", "model", or "" of a set."""
     base: str = ""
     """The config that was tuned."""
     date: str = ""
-    versions: dict[str, str] = Field(default_factory=dict)
-
-    @field_validator("kernels")
-    @classmethod
-    def _each_once(cls, kernels: list[str | KernelEntry]) -> list[str | KernelEntry]:
-        names = [one if isinstance(one, str) else one.config for one in kernels]
-        twice = [name for number, name in enumerate(names) if name in names[:number]]
-        if twice:
-            raise ValueError(f"{twice[0]} is named twice")
-        return kernels
-
-    @property
-    def entries(self) -> list[KernelEntry]:
-        """The kernels, each as an entry."""
-        return [KernelEntry(config=one) if isinstance(one, str) else one for one in self.kernels]
-
-
-@dataclass(frozen=True)
-class KernelSetFile:
-    """A set or table with the config files that it names."""
-
-    path: Path
-    content: SetFile
-    configs: tuple[Path, ...]
-    """In the order of ``content.entries``."""
+    versions: Mapping[str, str] = field(default_factory=dict)
 
 
 def is_set_file(path: Path) -> bool:
@@ -114,50 +92,155 @@ def read_set(path: Path) -> KernelSetFile:
     """Read the set or table at ``path``. Raises ConfigError with all that is wrong with it."""
     file = shown_path(path)
     document = read_document(read_text(path, "set of kernels"), file)
-    if document.problems:
-        raise ConfigError(*document.problems)
-    if not isinstance(document.value, dict):
-        remedy = "Begin with kernels: and a list of configs."
-        raise ConfigError(Problem("a set of kernels is a mapping", remedy, file, 1, 1))
-    try:
-        content = SetFile.model_validate(document.value)
-    except ValidationError as error:
-        wrong = explain_errors([error], document, SetFile.model_json_schema(), file)
-        raise ConfigError(*sorted(wrong, key=lambda p: (p.line, p.column))) from error
-    problems: list[Problem] = []
-    configs = []
-    for number, entry in enumerate(content.entries):
+    return _Reader(document, path, file).read()
+
+
+@dataclass
+class _Reader:
+    """Takes a document apart and gathers everything that is wrong with it."""
+
+    document: Document
+    path: Path
+    file: str
+    problems: list[Problem] = field(default_factory=list)
+
+    def read(self) -> KernelSetFile:
+        self.problems += self.document.problems
+        data = self.document.value
+        if not isinstance(data, dict):
+            remedy = "Begin with kernels: and a list of configs."
+            what = Problem("a set of kernels is a mapping", remedy, self.file, 1, 1)
+            raise ConfigError(*self.problems, what)
+        self._check_keys((), data, KEYS)
+        entries = self._entries(data.get("kernels"))
+        found = [self._find(number, entry) for number, entry in enumerate(entries)]
+        configs = tuple(path for path in found if path is not None)
+        names = [path.stem for path in configs] if None not in found else None
+        regions = self._list(data, "regions")
+        decided_by = self._text((), data, "decided_by")
+        if decided_by and decided_by not in DECIDED_BY:
+            self._add(("decided_by",), f"decided_by is {decided_by}", f"Write {DECIDED_BY[0]}.")
+        result = KernelSetFile(
+            path=self.path,
+            entries=entries,
+            configs=configs,
+            regions=tuple(self._region(i, region, names) for i, region in enumerate(regions)),
+            chip=self._text((), data, "chip"),
+            decided_by=decided_by,
+            base=self._text((), data, "base"),
+            date=self._text((), data, "date"),
+            versions={name: str(value) for name, value in self._map((), data, "versions").items()},
+        )
+        if self.problems:
+            raise ConfigError(*sorted(self.problems, key=lambda p: (p.line, p.column)))
+        return result
+
+    def _entries(self, kernels: Any) -> tuple[KernelEntry, ...]:
+        if not isinstance(kernels, list) or not kernels:
+            self._add(("kernels",), "kernels must be a list of configs", "Name one at least.")
+            return ()
+        entries: list[KernelEntry] = []
+        for number, item in enumerate(kernels):
+            at = ("kernels", number)
+            given = {"config": item} if isinstance(item, str) else item
+            if not isinstance(given, dict):
+                self._add(at, f"{shown(item)} names no config")
+                continue
+            self._check_keys(at, given, ENTRY_KEYS)
+            text = self._text(at, given, "config")
+            if not text:
+                self._add(at, "config is missing", "Name a config.")
+            elif text in [entry.config for entry in entries]:
+                self._add(at, f"{text} is named twice", "Remove one of them.")
+            else:
+                entries.append(KernelEntry(text, self._text(at, given, "config_sha256")))
+        return tuple(entries)
+
+    def _find(self, number: int, entry: KernelEntry) -> Path | None:
         try:
-            configs.append(_find(entry.config, path))
+            found = find_configs([entry.config], self.path.parent)
         except ConfigError as error:
-            at = place_of(("kernels", number), document.places, value=True)
-            message, remedy = error.problems[0].message, error.problems[0].remedy
-            problems.append(Problem(f"{entry.config}: {message}", remedy, file, *at))
-    problems += _unknown_kernels(content, configs, document, file)
-    if problems:
-        raise ConfigError(*problems)
-    return KernelSetFile(path, content, tuple(configs))
+            problem = error.problems[0]
+            self._add(("kernels", number), f"{entry.config}: {problem.message}", problem.remedy)
+            return None
+        if len(found) != 1:
+            what = f"{entry.config} names {len(found)} configs"
+            self._add(("kernels", number), what, "Name one of them.")
+            return None
+        return found[0]
 
-
-def _find(config: str, path: Path) -> Path:
-    found = find_configs([config], path.parent)
-    if len(found) != 1:
-        raise ConfigError(Problem(f"names {len(found)} configs", "Name one of them."))
-    return found[0]
-
-
-def _unknown_kernels(
-    content: SetFile, configs: list[Path], document: Document, file: str
-) -> list[Problem]:
-    """Return a problem for each region whose kernel is not one of the set."""
-    names = {path.stem for path in configs}
-    problems: list[Problem] = []
-    if len(configs) < len(content.kernels):
-        return problems  # it may be one of those that were not found
-    for number, region in enumerate(content.regions):
-        if region.kernel not in names:
-            at: Any = place_of(("regions", number, "kernel"), document.places, value=True)
-            what = f"{region.kernel} is no kernel of this file"
+    def _region(self, number: int, region: Any, names: list[str] | None) -> Region:
+        at: KeyPath = ("regions", number)
+        if not isinstance(region, dict):
+            self._add(at, f"{shown(region)} is no region", "Give where and kernel.")
+            return Region({}, "")
+        self._check_keys(at, region, REGION_KEYS)
+        kernel = self._text(at, region, "kernel")
+        if names is not None and kernel not in names:
             remedy = f"Kernels: {', '.join(sorted(names))}."
-            problems.append(Problem(what, remedy, file, *at))
-    return problems
+            self._add((*at, "kernel"), f"{kernel or 'nothing'} is no kernel of this file", remedy)
+        where = self._map(at, region, "where")
+        peers = self._map(at, region, "peers_us")
+        return Region(
+            where={name: self._range((*at, "where", name), value) for name, value in where.items()},
+            kernel=kernel,
+            problem=self._text(at, region, "problem"),
+            us=self._time((*at, "us"), region.get("us")),
+            predicted_us=self._time((*at, "predicted_us"), region.get("predicted_us")),
+            peers_us={
+                name: self._time((*at, "peers_us", name), value) or 0.0
+                for name, value in peers.items()
+            },
+        )
+
+    def _range(self, at: KeyPath, value: Any) -> tuple[int, int]:
+        ends = value if isinstance(value, list) else [value, value]
+        whole = all(isinstance(end, int) and not isinstance(end, bool) for end in ends)
+        if not whole or len(ends) != 2 or not 1 <= ends[0] <= ends[1]:
+            remedy = "Give a whole number from 1 on, or [smallest, largest]."
+            self._add(at, f"{at[-1]} is {shown(value)}, no range of an extent", remedy)
+            return (1, 1)
+        return (ends[0], ends[1])
+
+    def _time(self, at: KeyPath, value: Any) -> float | None:
+        if value is None:
+            return None
+        if isinstance(value, bool) or not isinstance(value, int | float) or value <= 0:
+            self._add(at, f"{at[-1]} is {shown(value)}, no time in microseconds")
+            return None
+        return float(value)
+
+    def _text(self, at: KeyPath, data: Mapping[str, Any], key: str) -> str:
+        value = data.get(key, "")
+        if not isinstance(value, str):
+            self._add((*at, key), f"{key} is {shown(value)}, not a text", "Put it in quotes.")
+            return ""
+        return value
+
+    def _map(self, at: KeyPath, data: Mapping[str, Any], key: str) -> dict[str, Any]:
+        value = data.get(key, {})
+        if not isinstance(value, dict):
+            self._add((*at, key), f"{key} is {shown(value)}, not a mapping")
+            return {}
+        return value
+
+    def _list(self, data: Mapping[str, Any], key: str) -> list[Any]:
+        value = data.get(key, [])
+        if not isinstance(value, list):
+            self._add((key,), f"{key} is {shown(value)}, not a list")
+            return []
+        return value
+
+    def _check_keys(self, at: KeyPath, data: Mapping[str, Any], known: tuple[str, ...]) -> None:
+        for key in data:
+            if key not in known:
+                near = similar(key, known)
+                remedy = f"Did you mean {near[0]}?" if near else f"Known keys: {', '.join(known)}."
+                self._add((*at, key), f"unknown key {key}", remedy)
+
+    def _add(self, at: KeyPath, message: str, remedy: str = "") -> None:
+        place = None
+        while place is None and at:
+            place, at = self.document.places.get(at), at[:-1]
+        line, column = (place.value_line, place.value_column) if place else (1, 1)
+        self.problems.append(Problem(message, remedy, self.file, line, column))

@@ -174,8 +174,8 @@ def open_set(path: Path, *, compiler: str = "auto", cache: bool = True) -> Kerne
     file = read_set(path)
     return KernelSet(
         load_candidates(file),
-        regions=file.content.regions,
-        chip=file.content.chip,
+        regions=file.regions,
+        chip=file.chip,
         compiler=compiler,
         cache=cache,
     )

@@ -125,7 +125,7 @@ def test_picks_are_kept_up_to_a_limit(built: list[str], monkeypatch: pytest.Monk
 
 
 def test_a_region_of_a_table_goes_before_the_model(built: list[str]) -> None:
-    regions = [Region(where={"m": [1, 20], "n": 4096}, kernel=WIDE)]
+    regions = [Region(where={"m": (1, 20), "n": (4096, 4096)}, kernel=WIDE)]
     kernels = some_set(BASE, M16, WIDE, regions=regions)
     assert kernels.choose("16x4096x14336") == WIDE
     assert kernels.choose("21x4096x14336") != WIDE
@@ -213,7 +213,7 @@ def test_a_set_is_no_config_of_its_folder(set_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("kernels: []\n", r"layers\.set\.yaml:1:\d+: "),
+        ("kernels: []\n", r"layers\.set\.yaml:1:\d+: kernels must be a list"),
         ("kernels: [gemm_bf16_sm90, nothing_here]\n", r":1:27: nothing_here: no such file"),
         ("kernels: [gemm_bf16_sm90, gemm_bf16_sm90]\n", "named twice"),
         ("kernel: [gemm_bf16_sm90]\n", "kernels"),
