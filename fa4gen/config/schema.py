@@ -244,6 +244,12 @@ class BlackwellAttentionConfig(AttentionKeys):
     """Share of the exponentials that the FMA pipe computes, in eighths; the rest use ex2."""
     registers: RoleRegisters | Auto = "auto"
     """Registers per thread of each kind of warp."""
+    pack_heads: bool = False
+    """Rows of a tile are the query rows of all heads of a key head: for few rows and many keys."""
+    packed_rows: Annotated[Literal[8, 16], Whole] | Auto = "auto"
+    """Rows of a tile with pack_heads."""
+    split_keys: SplitValue = "auto"
+    """With pack_heads, how CTAs share a tile's keys: in even shares of all blocks, or {keys: N}."""
 
     @property
     def resolved_value_depth(self) -> int:

@@ -60,8 +60,8 @@ class Design:
     name: str
     """That of its folder, beside this file."""
     family: Family
-    config: Place
-    """The config model."""
+    configs: tuple[Place, ...]
+    """The config models: one, but for a design that serves several architectures."""
     plan: Place
     """The class of the plan."""
     planner: Place
@@ -74,7 +74,11 @@ class Design:
     def fits(self, config: Config) -> bool:
         """Whether ``config`` asks for this design; a design above it goes first."""
         given = (getattr(config, key) == value for key, value in self.where.items())
-        return self.config.has(type(config)) and all(given)
+        return self.takes(type(config)) and all(given)
+
+    def takes(self, model: type) -> bool:
+        """Whether its configs are of ``model``, or some of them."""
+        return any(place.has(model) for place in self.configs)
 
 
 ATTENTION = Family(
@@ -94,11 +98,15 @@ GEMM = Family(
     vendor=Place("fa4gen.vendor.gemm:GEMM"),
     tune=Place("fa4gen.tune.gemm_family:GEMM"),
 )
+HOPPER_ATTENTION = Place("fa4gen.config.schema:AttentionConfig")
+BLACKWELL_ATTENTION = Place("fa4gen.config.schema:BlackwellAttentionConfig")
+HOPPER_GEMM = Place("fa4gen.config.gemm:HopperGemmConfig")
+BLACKWELL_GEMM = Place("fa4gen.config.gemm:BlackwellGemmConfig")
 DESIGNS = (
     Design(
         name="attention_decode",
         family=ATTENTION,
-        config=Place("fa4gen.config.schema:AttentionConfig"),
+        configs=(HOPPER_ATTENTION, BLACKWELL_ATTENTION),
         plan=Place("fa4gen.designs.attention_decode.model:DecodeAttentionPlan"),
         planner=Place("fa4gen.designs.attention_decode.plan:plan_attention_decode"),
         template="attention/decode/kernel.cu.j2",
@@ -107,7 +115,7 @@ DESIGNS = (
     Design(
         name="attention_sm90_depth512",
         family=ATTENTION,
-        config=Place("fa4gen.config.schema:AttentionConfig"),
+        configs=(HOPPER_ATTENTION,),
         plan=Place("fa4gen.designs.attention_sm90_depth512.model:HopperPairAttentionPlan"),
         planner=Place("fa4gen.designs.attention_sm90_depth512.plan:plan_attention_sm90_depth512"),
         template="attention/sm90_depth512/kernel.cu.j2",
@@ -116,7 +124,7 @@ DESIGNS = (
     Design(
         name="attention_sm90",
         family=ATTENTION,
-        config=Place("fa4gen.config.schema:AttentionConfig"),
+        configs=(HOPPER_ATTENTION,),
         plan=Place("fa4gen.designs.attention_sm90.model:HopperAttentionPlan"),
         planner=Place("fa4gen.designs.attention_sm90.plan:plan_attention_sm90"),
         template="attention/sm90/kernel.cu.j2",
@@ -124,7 +132,7 @@ DESIGNS = (
     Design(
         name="attention_sm100_depth512",
         family=ATTENTION,
-        config=Place("fa4gen.config.schema:BlackwellAttentionConfig"),
+        configs=(BLACKWELL_ATTENTION,),
         plan=Place("fa4gen.designs.attention_sm100_depth512.model:Depth512Config"),
         planner=Place("fa4gen.designs.attention_sm100_depth512.plan:plan_attention_sm100_depth512"),
         template="attention/sm100_depth512/kernel.cu.j2",
@@ -133,7 +141,7 @@ DESIGNS = (
     Design(
         name="attention_sm100",
         family=ATTENTION,
-        config=Place("fa4gen.config.schema:BlackwellAttentionConfig"),
+        configs=(BLACKWELL_ATTENTION,),
         plan=Place("fa4gen.designs.attention_sm100.model:FA4Config"),
         planner=Place("fa4gen.designs.attention_sm100.plan:plan_attention_sm100"),
         template="attention/sm100/kernel.cu.j2",
@@ -141,7 +149,7 @@ DESIGNS = (
     Design(
         name="gemm_sm90",
         family=GEMM,
-        config=Place("fa4gen.config.gemm:HopperGemmConfig"),
+        configs=(HOPPER_GEMM,),
         plan=Place("fa4gen.designs.gemm_sm90.model:HopperGemmPlan"),
         planner=Place("fa4gen.designs.gemm_sm90.plan:plan_gemm_sm90"),
         template="gemm/sm90/kernel.cu.j2",
@@ -149,7 +157,7 @@ DESIGNS = (
     Design(
         name="gemm_sm100",
         family=GEMM,
-        config=Place("fa4gen.config.gemm:BlackwellGemmConfig"),
+        configs=(BLACKWELL_GEMM,),
         plan=Place("fa4gen.designs.gemm_sm100.model:BlackwellGemmPlan"),
         planner=Place("fa4gen.designs.gemm_sm100.plan:plan_gemm_sm100"),
         template="gemm/sm100/kernel.cu.j2",

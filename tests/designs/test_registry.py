@@ -31,14 +31,16 @@ IDS = [design.name for design in registry.DESIGNS]
 
 @pytest.mark.parametrize("design", registry.DESIGNS, ids=IDS)
 def test_a_row_leads_somewhere(design: Design) -> None:
-    plan, config = design.plan.load(), design.config.load()
+    plan, configs = design.plan.load(), [place.load() for place in design.configs]
     assert design.plan.has(plan)
-    assert design.config.has(config)
+    assert configs
     assert design.planner.load().__annotations__["return"] == plan.__name__
     assert open_templates().source(design.template).text
     assert (PACKAGE / "designs" / design.name / "plan.py").is_file()
-    assert family(config) == design.family.name
-    assert set(design.where) <= set(config.model_fields)
+    for config in configs:
+        assert design.takes(config)
+        assert family(config) == design.family.name
+        assert set(design.where) <= set(config.model_fields)
 
 
 @pytest.mark.parametrize("row", registry.FAMILIES.values(), ids=list(registry.FAMILIES))
@@ -71,7 +73,7 @@ def test_every_folder_and_every_plan_has_one_row() -> None:
 
 def test_every_config_model_has_a_row_for_all_its_configs() -> None:
     for model in MODELS:
-        rows = [design for design in registry.DESIGNS if design.config.has(model)]
+        rows = [design for design in registry.DESIGNS if design.takes(model)]
         assert rows, model
         assert [bool(row.where) for row in rows] == [True] * (len(rows) - 1) + [False]
         assert architectures(model)

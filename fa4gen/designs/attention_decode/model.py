@@ -1,4 +1,4 @@
-"""What the plan of a decode kernel on Hopper has beside that of any attention kernel."""
+"""What the plan of a decode kernel has beside that of any attention kernel."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ FLOAT_BYTES = 4
 
 @dataclass(frozen=True, kw_only=True)
 class DecodeAttentionPlan(AttentionPlan):
-    """Attention forward by mma.sync: packed heads, even shares of the keys (sm_90a)."""
+    """Attention forward by mma.sync: packed heads, even shares of the keys."""
 
     packed_rows: int
     """Rows of a tile: query rows of all heads of a key head."""

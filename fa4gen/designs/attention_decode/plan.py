@@ -1,4 +1,4 @@
-"""The plan of decode attention on Hopper: every value, table and size put together."""
+"""The plan of decode attention: every value, table and size put together."""
 
 from __future__ import annotations
 
@@ -21,16 +21,15 @@ from fa4gen.designs.shared.float32 import as_float32_constant
 from fa4gen.designs.shared.refusal import refuse_faults
 
 if TYPE_CHECKING:
-    from fa4gen.config.schema import AttentionConfig
-    from fa4gen.designs.attention_decode.values import Values
+    from fa4gen.designs.attention_decode.values import DecodeConfig, Values
     from fa4gen.designs.shared.refusal import Fault
 
 MOST_CTAS = 1024
 """More than any chip has multiprocessors: the tickets have a fixed place, whatever the grid."""
 
 
-def plan_attention_decode(config: AttentionConfig) -> DecodeAttentionPlan:
-    """Plan decode attention for sm_90a.
+def plan_attention_decode(config: DecodeConfig) -> DecodeAttentionPlan:
+    """Plan decode attention for sm_90a, sm_100a or sm_103a.
 
     Raises ConfigError with the reason and suggested fixes for what cannot work.
     """
@@ -49,7 +48,7 @@ def plan_attention_decode(config: AttentionConfig) -> DecodeAttentionPlan:
         out_element_bytes=values.element_bytes,
         value_depth=config.depth,
         has_descales=False,
-        rescale_threshold=as_float32_constant(config.rescale_threshold),
+        rescale_threshold=as_float32_constant(values.rescale_threshold),
         most_sequences=MOST_SEQUENCES,
         most_ctas=MOST_CTAS,
     )
@@ -74,7 +73,7 @@ def _tables(values: Values) -> Tables:
     )
 
 
-def find_faults(config: AttentionConfig) -> list[Fault]:
+def find_faults(config: DecodeConfig) -> list[Fault]:
     """Return everything in ``config`` that cannot work.
 
     Nothing of a config without packed heads, as a fix may make it: it is another design's.

@@ -11,7 +11,7 @@ from fa4gen.designs.shared.refusal import Fault
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from fa4gen.config.schema import AttentionConfig
+    from fa4gen.designs.attention_decode.values import DecodeConfig
 
 _FIXED = (
     FixedKey("cta_group", (1,), "CTAs share keys through partial results, not by multicast"),
@@ -27,12 +27,20 @@ _FIXED = (
     FixedKey("epilogue", ("auto", "direct"), "the rows of a tile are few, and of several heads"),
     FixedKey("scheduler", ("auto", "static"), "every CTA has an even share of all blocks"),
     FixedKey("registers", ("auto",), "all threads have as many"),
+    FixedKey("kv_ring", ("auto", "fused"), "keys and values take turns in one ring"),
+    FixedKey("num_qk_stages", ("auto", 1), "a block of keys arrives whole"),
+    FixedKey("num_pv_stages", ("auto", 1), "probabilities stay in the registers of a warp"),
+    FixedKey("output_staging", ("auto",), "the output goes straight to memory"),
+    FixedKey("exp2_fma_share", ("auto", 0), "few rows have few exponentials: ex2 computes all"),
 )
+"""Of Hopper's and Blackwell's keys."""
 
 
-def broken_rules(config: AttentionConfig) -> Iterator[Fault]:
+def broken_rules(config: DecodeConfig) -> Iterator[Fault]:
     """Yield every key with a value that does not go with packed heads."""
-    yield from other_values(config, "pack_heads: true", _FIXED)
+    fixed = [rule for rule in _FIXED if rule.key in type(config).model_fields]
+    yield from other_values(config, "pack_heads: true", fixed)
+    yield from _element_types(config)
     division = DIVISIONS.get(config.depth)
     if division is not None and config.split_keys != "auto":
         block, keys = division.warps * division.keys, config.split_keys.keys
@@ -76,4 +84,25 @@ def broken_rules(config: AttentionConfig) -> Iterator[Fault]:
             "that a row sees, which pack_heads does not support yet",
             keys=("mask", "pack_heads"),
             remedies=([{"pack_heads": False}],),
+        )
+
+
+def _element_types(config: DecodeConfig) -> Iterator[Fault]:
+    if config.dtype == "fp8_e4m3":
+        yield Fault(
+            kind="fp8 of packed heads",
+            message="dtype: fp8_e4m3 with pack_heads is not supported yet: mma.sync multiplies "
+            "bf16 or fp16",
+            keys=("dtype", "pack_heads"),
+            remedies=([{"dtype": "bf16"}], [{"pack_heads": False}]),
+        )
+        return
+    out = getattr(config, "out_dtype", "auto")
+    if out not in ("auto", config.dtype):
+        yield Fault(
+            kind="output of packed heads",
+            message=f"out_dtype: {out} with pack_heads is not supported yet: the output is "
+            f"{config.dtype}, as the query",
+            keys=("out_dtype", "pack_heads"),
+            remedies=([{"out_dtype": "auto"}], [{"pack_heads": False}]),
         )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
-from fa4gen.config.schema import AttentionConfig
+from fa4gen.config.schema import AttentionConfig, BlackwellAttentionConfig
 from fa4gen.designs.shared.choices import ChoiceLog
 from fa4gen.designs.shared.roles import REGISTER_STEP
 from fa4gen.designs.shared.values import DesignValues, take_keys
@@ -30,7 +30,12 @@ FLOAT_BYTES: Final = 4
 BLOCK_UNITS: Final = 4
 """A share is even to a quarter of a block: a block more is 3 % of a share of 32."""
 MAX_STAGES: Final = 16
-"""The schema's limit."""
+"""The schema's limit on Hopper; no more fit on any."""
+RESCALE_THRESHOLD: Final = 8.0
+"""In powers of two."""
+
+
+DecodeConfig = AttentionConfig | BlackwellAttentionConfig
 
 
 @dataclass(frozen=True)
@@ -53,13 +58,14 @@ DIVISIONS = {
 
 
 @dataclass(frozen=True)
-class Values(DesignValues[AttentionConfig]):
+class Values(DesignValues[DecodeConfig]):
     """A config with every ``auto`` decided, and the sizes that follow directly."""
 
     packed_rows: int
     num_consumer_warps: int
     warp_keys: int
     num_kv_stages: int
+    rescale_threshold: float
 
     @property
     def BM(self) -> int:  # noqa: N802
@@ -124,7 +130,7 @@ class Values(DesignValues[AttentionConfig]):
 
 
 def decide(
-    config: AttentionConfig, most_stages: Callable[[Values], int]
+    config: DecodeConfig, most_stages: Callable[[Values], int]
 ) -> tuple[Values, tuple[Choice, ...]]:
     """Return a value for every key, and who decided it; nothing is refused here.
 
@@ -139,7 +145,7 @@ def decide(
         "one mma takes 8 rows; 16 pay off where more heads, times rows, share a key head",
     )
     division = DIVISIONS.get(config.depth, DIVISIONS[256])
-    values = Values(config, rows, division.warps, division.keys, num_kv_stages=1)
+    values = Values(config, rows, division.warps, division.keys, 1, _rescale_threshold(config, log))
     log.note("BM", values.BM, "derived", "packed_rows")
     log.note("BN", values.BN, "auto", f"{division.warps} warps take {division.keys} keys each")
     fit = max(1, most_stages(values))
@@ -157,3 +163,12 @@ def decide(
     log.note("scheduler", "static", "derived", "shares of the line of blocks are even")
     log.note("epilogue", "direct", "derived", "the rows of a tile are few")
     return replace(values, num_kv_stages=stages), log.rows
+
+
+def _rescale_threshold(config: DecodeConfig, log: ChoiceLog) -> float:
+    """Return by how much a maximum may grow before the output is rescaled."""
+    given = config.rescale_threshold
+    if given != "auto":
+        return given
+    reason = "probabilities up to 2^8 are exact enough in 16 bits"
+    return log.take("rescale_threshold", given, RESCALE_THRESHOLD, reason)
