@@ -54,7 +54,7 @@ def plan_attention_decode(config: DecodeConfig) -> DecodeAttentionPlan:
     )
 
 
-def _named_barriers(config: AttentionConfig) -> tuple[tuple[str, int], ...]:
+def _named_barriers(config: DecodeConfig) -> tuple[tuple[str, int], ...]:
     if config.has_tile_lengths:
         return (("consumer_barrier", 1),)
     return ("consumer_barrier", 1), ("ready_barrier", 2)

@@ -51,8 +51,29 @@ def test_what_cannot_work_is_refused_with_a_suggested_fix(
     assert remedy in text
 
 
-def test_blackwell_has_no_such_key() -> None:
-    keys = {"kernel": "attention", "arch": "sm_100a", "dtype": "bf16", "depth": 128}
+BLACKWELL = {"kernel": "attention", "arch": "sm_100a", "dtype": "bf16", "depth": 128}
+
+
+@pytest.mark.parametrize(
+    ("keys", "message", "remedy"),
+    [
+        ({"cta_group": 2}, "pack_heads: true needs cta_group: 1, got 2", "Set cta_group: 1."),
+        ({"kv_ring": "separate"}, "needs kv_ring: fused, got separate", "Set kv_ring: auto."),
+        ({"num_qk_stages": 2}, "needs num_qk_stages: 1, got 2", "num_qk_stages: auto"),
+        ({"num_pv_stages": 2}, "needs num_pv_stages: 1, got 2", "num_pv_stages: auto"),
+        ({"output_staging": "own"}, "needs output_staging: auto, got own", "output_staging: auto"),
+        ({"exp2_fma_share": 0.25}, "needs exp2_fma_share: 0, got 0.25", "exp2_fma_share: auto"),
+        ({"dtype": "fp8_e4m3"}, "dtype: fp8_e4m3 with pack_heads is not supp", "dtype: bf16"),
+        ({"out_dtype": "fp16"}, "out_dtype: fp16 with pack_heads is not supp", "out_dtype: auto"),
+        ({"depth": 512}, "depth: 512 with pack_heads is not supported yet", "pack_heads: false"),
+        ({"num_kv_stages": 20}, "20 * 32768 for blocks of keys and values", "num_kv_stages: 6."),
+    ],
+)
+def test_blackwell_refuses_what_the_kernel_has_no_place_for(
+    keys: dict[str, object], message: str, remedy: str
+) -> None:
+    config = load_mapping({**BLACKWELL, "pack_heads": True, **keys}, "probe").config
     with pytest.raises(ConfigError) as raised:
-        load_mapping({**keys, "pack_heads": True}, "probe")
-    assert "sm_90a" in str(raised.value)
+        build_plan(config)
+    assert message in str(raised.value)
+    assert remedy in str(raised.value)

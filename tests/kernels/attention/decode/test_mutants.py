@@ -1,5 +1,5 @@
 # ruff: noqa: E501 (a mutant is on the line of its name)
-"""Decode on Hopper: two launches on one workspace are right, and mutants of the kernel are not."""
+"""Decode: two launches on one workspace are right, and mutants of the kernel are not."""
 
 from __future__ import annotations
 
@@ -23,6 +23,7 @@ KEYS: dict[str, Any] = {"arch": "sm_90a", "depth": 192, "mask": "causal", "pack_
 PAGED: dict[str, Any] = {**KEYS, "keys": "paged", "page_size": 16}
 FIXED: dict[str, Any] = {**KEYS, "split_keys": {"keys": 64}}
 WORKSPACE = ("tickets", "partials")
+HOPPER, BLACKWELL = "sm_90a", "sm_100a"
 
 # Four CTAs with shares of 2, 2, 1 and 1 blocks; the first rows see nothing of the last block.
 SPLIT = Case("test/split", 1, 4, 2, 3, 129)
@@ -64,21 +65,23 @@ def failures(kernel: Kernel, case: Case) -> list[str]:
 
 
 @cache
-def original(paged: bool) -> Kernel:
-    return kernel_of(PAGED if paged else KEYS)
+def original(paged: bool, arch: str = HOPPER) -> Kernel:
+    return kernel_of({**(PAGED if paged else KEYS), "arch": arch})
 
 
 @pytest.mark.emulate
+@pytest.mark.parametrize("arch", [HOPPER, BLACKWELL])
 @pytest.mark.parametrize(
     ("case", "paged"), [(SPLIT, False), (LENGTHS, True)], ids=["split", "paged"]
 )
-def test_two_launches_on_a_workspace_are_right(case: Case, paged: bool) -> None:
-    assert failures(original(paged), case) == []
+def test_two_launches_on_a_workspace_are_right(case: Case, paged: bool, arch: str) -> None:
+    assert failures(original(paged, arch), case) == []
 
 
 @pytest.mark.emulate
-def test_splits_of_a_fixed_size_leave_their_tickets_as_they_were() -> None:
-    kernel = kernel_of(FIXED)
+@pytest.mark.parametrize("arch", [HOPPER, pytest.param(BLACKWELL, marks=pytest.mark.seeds)])
+def test_splits_of_a_fixed_size_leave_their_tickets_as_they_were(arch: str) -> None:
+    kernel = kernel_of({**FIXED, "arch": arch})
     assert failures(kernel, SPLIT) == []
     change = MUTANTS["ticket not reset"]
     assert failures(kernel.with_code(change.apply(kernel.code)), SPLIT)
@@ -104,9 +107,9 @@ PAGE_MUTANTS = {
 QUICK = ("partial result read early", "ticket not reset", "weight of no key")
 
 
-def check_it_is_reported(name: str) -> None:
+def check_it_is_reported(name: str, arch: str = HOPPER) -> None:
     paged = name in PAGE_MUTANTS
-    kernel = original(paged)
+    kernel = original(paged, arch)
     change = (PAGE_MUTANTS if paged else MUTANTS)[name]
     case = LENGTHS if paged else RING if name.startswith("slot") else SPLIT
     assert failures(kernel.with_code(change.apply(kernel.code)), case)
@@ -126,7 +129,14 @@ def test_the_mutant_is_reported(name: str) -> None:
     check_it_is_reported(name)
 
 
+@pytest.mark.emulate
+@pytest.mark.compile
+def test_a_mutant_is_reported_on_blackwell() -> None:
+    check_it_is_reported("partial result read early", BLACKWELL)
+
+
 @pytest.mark.seeds
+@pytest.mark.parametrize("arch", [HOPPER, BLACKWELL])
 @pytest.mark.parametrize("name", [*MUTANTS, *PAGE_MUTANTS])
-def test_every_mutant_is_reported(name: str) -> None:
-    check_it_is_reported(name)
+def test_every_mutant_is_reported(name: str, arch: str) -> None:
+    check_it_is_reported(name, arch)

@@ -30,9 +30,11 @@ MUTANTS = {
 
 
 @pytest.mark.emulate
+@pytest.mark.parametrize("arch", ["sm_90a", pytest.param("sm_100a", marks=pytest.mark.seeds)])
 @pytest.mark.parametrize("source", SOURCES)
-def test_a_sequence_gives_the_same_bits_in_every_batch(source: str) -> None:
-    assert_isolated(kernel_of({**KEYS, **SOURCES[source]}), LENGTHS, (0, 3), NAN)
+def test_a_sequence_gives_the_same_bits_in_every_batch(source: str, arch: str) -> None:
+    keys = {**KEYS, **SOURCES[source], "arch": arch}
+    assert_isolated(kernel_of(keys), LENGTHS, (0, 3), NAN)
 
 
 @pytest.mark.seeds
