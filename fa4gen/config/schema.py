@@ -246,7 +246,7 @@ class BlackwellAttentionConfig(AttentionKeys):
     """Registers per thread of each kind of warp."""
     pack_heads: bool = False
     """Rows of a tile are the query rows of all heads of a key head: for few rows and many keys."""
-    packed_rows: Annotated[Literal[8, 16], Whole] | Auto = "auto"
+    packed_rows: Literal[8, 16] | Auto = "auto"
     """Rows of a tile with pack_heads."""
     split_keys: SplitValue = "auto"
     """With pack_heads, how CTAs share a tile's keys: in even shares of all blocks, or {keys: N}."""
