@@ -38,7 +38,7 @@
 //   256 to 383  scores of even blocks: 64 x 256 float32, as two halves of 128 columns
 //   384 to 511  scores of odd blocks: 64 x 256 float32, as two halves of 128 columns
 //
-// Config sha256 fd07f52c9bdfaf0567cad1d6c3fc9e043ee6f8e4dbed85e754224055a1f75a78
+// Config sha256 6062874a3076505eb1612f6a8f7305bea90a597237382fbdffb140f7ee9fbe17
 
 #include "depth512_causal_fp8_barriers.h"
 #include "depth512_causal_fp8_device.cuh"

@@ -39,7 +39,7 @@
 //   256 to 383  scores of even blocks: 64 x 256 float32, as two halves of 128 columns
 //   384 to 511  scores of odd blocks: 64 x 256 float32, as two halves of 128 columns
 //
-// Config sha256 ff7221d306f5cfc2033e4e319b638d3c35994940faf99350ec582f7e29986f9b
+// Config sha256 1f67f5690ea7a4e200801e6affdd96b9fe63ff6a3a92bb839b246530472e7056
 
 #include "depth512_window_fp16_barriers.h"
 #include "depth512_window_fp16_device.cuh"

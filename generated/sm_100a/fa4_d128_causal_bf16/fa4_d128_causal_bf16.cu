@@ -40,7 +40,7 @@
 //     0 to  63  probabilities of query tile 0: 128 x 128 bf16, over the scores they came from
 //   128 to 191  probabilities of query tile 1: 128 x 128 bf16, over the scores they came from
 //
-// Config sha256 6ba814ff3815780134dc091a7496f390344de7c9f8063002e075ef2f2c605aeb
+// Config sha256 66be1587e5fa5d4e49bef4d13364f35891bd808fa9c640e22793cf5121e59f43
 
 #include "fa4_d128_causal_bf16_barriers.h"
 #include "fa4_d128_causal_bf16_device.cuh"

@@ -42,7 +42,7 @@
 //     0 to  31  probabilities of query tile 0: 128 x 128 fp8_e4m3, over the scores they came from
 //   128 to 159  probabilities of query tile 1: 128 x 128 fp8_e4m3, over the scores they came from
 //
-// Config sha256 b159d5250150cc29aa843916603dc478079567366e1f054c1cf78edde76320e1
+// Config sha256 69e3d7dd7bfa59f403fd8746fc827702e82b23eabe9ec1a1cc4ba63e84f555ee
 
 #include "fa4_d128_causal_fp8_barriers.h"
 #include "fa4_d128_causal_fp8_device.cuh"

@@ -43,7 +43,7 @@
 //     0 to  63  probabilities of query tile 0: 128 x 128 bf16, over the scores they came from
 //   128 to 191  probabilities of query tile 1: 128 x 128 bf16, over the scores they came from
 //
-// Config sha256 f629f6a3dd360084bdc41d51a91fbb5660366dc9e47f9cdf8c24b2563bfb4868
+// Config sha256 5462d67fd1e3f672adafcbd418ef94b2312198a94c009ebfac6942c0d9756cc1
 
 #include "fa4_d128_causal_pair_bf16_barriers.h"
 #include "fa4_d128_causal_pair_bf16_device.cuh"

@@ -40,7 +40,7 @@
 //     0 to  63  probabilities of query tile 0: 128 x 128 bf16, over the scores they came from
 //   128 to 191  probabilities of query tile 1: 128 x 128 bf16, over the scores they came from
 //
-// Config sha256 4dd89f24acb7135c7c17b45bb4b56e1ea3d7b4d7e6d5355406285c336e904192
+// Config sha256 bbddcfae9d5c9e8f551252878152e227338f675413e656422d528a38caec35e4
 
 #include "fa4_d128_chunked_bf16_barriers.h"
 #include "fa4_d128_chunked_bf16_device.cuh"

@@ -40,7 +40,7 @@
 //     0 to  63  probabilities of query tile 0: 128 x 128 bf16, over the scores they came from
 //   128 to 191  probabilities of query tile 1: 128 x 128 bf16, over the scores they came from
 //
-// Config sha256 919f9b1a4e48281b9b1bb6abbe0e6095889d54a74813526fa821c42b1375651e
+// Config sha256 d2dc6d7097188909b8cc2e875e8fbc5cbc00db5d7902ed4c91017b276afd2223
 
 #include "fa4_d128_dense_bf16_barriers.h"
 #include "fa4_d128_dense_bf16_device.cuh"

@@ -42,7 +42,7 @@
 //     0 to  31  probabilities of query tile 0: 128 x 128 fp8_e4m3, over the scores they came from
 //   128 to 159  probabilities of query tile 1: 128 x 128 fp8_e4m3, over the scores they came from
 //
-// Config sha256 bd121dc8660b4a1f85d2c982c032132e5ddd9636fc83f6a92975968f3400d46b
+// Config sha256 a692a376cb4af1a7ec1a721d068c54a9c312c783bc60f51b3ec7be40dad6a85c
 
 #include "fa4_d128_dense_fp8_barriers.h"
 #include "fa4_d128_dense_fp8_device.cuh"

@@ -43,7 +43,7 @@
 //     0 to  63  probabilities of query tile 0: 128 x 128 bf16, over the scores they came from
 //   128 to 191  probabilities of query tile 1: 128 x 128 bf16, over the scores they came from
 //
-// Config sha256 c4fd8fc2c5e10ee222697bbb11af1b8a420526d88bac370731387f568e3368c7
+// Config sha256 48d6048eae027905d635ddf9ffb02ca98637132ea6f524ff12f78f4c772935de
 
 #include "fa4_d128_dense_pair_bf16_barriers.h"
 #include "fa4_d128_dense_pair_bf16_device.cuh"

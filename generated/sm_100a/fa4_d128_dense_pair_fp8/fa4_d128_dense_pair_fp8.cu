@@ -43,7 +43,7 @@
 //     0 to  31  probabilities of query tile 0: 128 x 128 fp8_e4m3, over the scores they came from
 //   128 to 159  probabilities of query tile 1: 128 x 128 fp8_e4m3, over the scores they came from
 //
-// Config sha256 20cad017ff1eaa62dcb50118747b95f6ac05fd19211acf65958454657d6c3002
+// Config sha256 b28ba2d2f82f87e49a9a3f02c50983e731f600fd1edf38dbed21bc86af0dda72
 
 #include "fa4_d128_dense_pair_fp8_barriers.h"
 #include "fa4_d128_dense_pair_fp8_device.cuh"

@@ -43,7 +43,7 @@
 //     0 to  31  probabilities of query tile 0: 128 x 128 fp8_e4m3, over the scores they came from
 //   128 to 159  probabilities of query tile 1: 128 x 128 fp8_e4m3, over the scores they came from
 //
-// Config sha256 c81aed90ea71eef06f3f0c4cc638e6ddbcf0cc92a521f8d8cea58065de625f1a
+// Config sha256 b11377ed351c7e32739407c748caa8606c2b7e7df4c3c4a632e8adb73eca6f80
 
 #include "fa4_d128_paged64_causal_fp8_barriers.h"
 #include "fa4_d128_paged64_causal_fp8_device.cuh"

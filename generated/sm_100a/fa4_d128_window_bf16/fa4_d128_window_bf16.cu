@@ -40,7 +40,7 @@
 //     0 to  63  probabilities of query tile 0: 128 x 128 bf16, over the scores they came from
 //   128 to 191  probabilities of query tile 1: 128 x 128 bf16, over the scores they came from
 //
-// Config sha256 cf9e27e52082f35153c9e14dec1204b5ba3e5923b5c6bff43280135088792469
+// Config sha256 eec966c58ce89b0bbb5fc994ecf54968ec40ef05c5c9d6bbcccc0027e631c321
 
 #include "fa4_d128_window_bf16_barriers.h"
 #include "fa4_d128_window_bf16_device.cuh"

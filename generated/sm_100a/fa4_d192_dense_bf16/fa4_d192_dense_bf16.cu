@@ -40,7 +40,7 @@
 //     0 to  31  probabilities of query tile 0: 128 x 64 bf16, over the scores they came from
 //    64 to  95  probabilities of query tile 1: 128 x 64 bf16, over the scores they came from
 //
-// Config sha256 353864b6ac7d044dafb048a4f2fc9312b20e971bc5744a50d61988d32ab31662
+// Config sha256 feccf501f32c23d84c2ff60738fc5d96093bfa573202b889973ac1052b66e777
 
 #include "fa4_d192_dense_bf16_barriers.h"
 #include "fa4_d192_dense_bf16_device.cuh"

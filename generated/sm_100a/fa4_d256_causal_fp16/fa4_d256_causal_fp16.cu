@@ -37,7 +37,7 @@
 //   384 to 415  probabilities of every other block, from 0: 128 x 64 fp16
 //   416 to 447  probabilities of every other block, from 1: 128 x 64 fp16
 //
-// Config sha256 a54dfb983678bdb410bdbd189f3161ea51e4087d11a32f91fb66877b0706c7d0
+// Config sha256 fe9f6460877770d7cb1083ec6eb64b2f618213e49079ef2d17d36497fb454a30
 
 #include "fa4_d256_causal_fp16_barriers.h"
 #include "fa4_d256_causal_fp16_device.cuh"

@@ -42,7 +42,7 @@
 //   384 to 447  probabilities of query tile 0: 128 x 128 bf16
 //   448 to 511  probabilities of query tile 1: 128 x 128 bf16
 //
-// Config sha256 264de95440a34ace18773b4cfe7a1c4618b06358ce5bb912d222bc1368c1a90b
+// Config sha256 859a1fe6f847961c7535c1843a8f88460539cca73a384a06db28ca8255cbdb5b
 
 #include "fa4_d64_dense_bf16_barriers.h"
 #include "fa4_d64_dense_bf16_device.cuh"

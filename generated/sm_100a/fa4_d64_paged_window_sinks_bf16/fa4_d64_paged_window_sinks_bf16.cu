@@ -44,7 +44,7 @@
 //   384 to 447  probabilities of query tile 0: 128 x 128 bf16
 //   448 to 511  probabilities of query tile 1: 128 x 128 bf16
 //
-// Config sha256 cd2d652a6f4bcedbf4d874f5bcb6577285767c8026aa3f19c7884ebbf05ad10a
+// Config sha256 93be0b9e490cd89924bc6476235843036fdf06c390ff3ce74f3b6c5389211f1b
 
 #include "fa4_d64_paged_window_sinks_bf16_barriers.h"
 #include "fa4_d64_paged_window_sinks_bf16_device.cuh"

@@ -42,7 +42,7 @@
 //   384 to 447  probabilities of query tile 0: 128 x 128 bf16
 //   448 to 511  probabilities of query tile 1: 128 x 128 bf16
 //
-// Config sha256 0b5ce426b8fe349f57e7059e12f1e11697da369f7c9340521ba56458fea44223
+// Config sha256 c3fd9430a79c09211039b763be1dd791a99b08f1671ec9e589f7d4b1dda86b43
 
 #include "fa4_d64_window_sinks_bf16_barriers.h"
 #include "fa4_d64_window_sinks_bf16_device.cuh"
