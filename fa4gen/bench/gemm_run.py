@@ -296,6 +296,7 @@ def gemm_facts(plan: GemmPlan, compiled: CompiledKernel) -> dict[str, Any]:
     names = ["arch", "dtype", "out_dtype", "a_major", "b_major", "residual", "activation"]
     names += ["BM", "BN", "BK", "num_stages", "num_epi_stages", "cta_group", "scheduler"]
     names += ["num_consumer_warpgroups", "ping_pong", "num_accum_stages", "num_out_stages"]
+    names += ["swap_operands", "split_k", "evict_first"]
     facts |= own_facts(plan, names)
     return facts | {"compiler": f"{compiled.compiler} {compiled.compiler_version}"}
 

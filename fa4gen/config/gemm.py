@@ -77,14 +77,16 @@ class HopperGemmConfig(GemmKeys):
 
     arch: Literal["sm_90a"]
     """Architecture that the kernel is written for."""
-    cta_group: Literal[1, 2] | Auto = "auto"
-    """2: a cluster pair works on neighbouring row tiles and shares B by multicast."""
+    cta_group: Literal[1, 2, 4] | Auto = "auto"
+    """2, 4: a cluster of CTAs works on neighbouring row tiles and shares B by multicast."""
     BM: Literal[16, 32, 64, 128, 192, 256] | Auto = "auto"
     """Rows of a CTA's tile of the output; 16 and 32 with swap_operands."""
     swap_operands: bool = False
     """For few rows of A: they are the columns of wgmma, and the columns of B are its rows."""
     split_k: Literal[1, 2] = 1
     """2: a cluster of two CTAs divides k of a tile; one of them adds what the other sends to it."""
+    evict_first: Literal["auto", "none", "b", "both"] = "auto"
+    """Operands whose lines leave L2 first: weights (B) that few row tiles read, or both."""
     num_consumer_warpgroups: Annotated[int, Field(ge=1, le=3)] | Auto = "auto"
     """Warpgroups that multiply: each on its rows of the tile, or in turn with ping_pong."""
     ping_pong: bool | Auto = "auto"

@@ -152,7 +152,10 @@ def _schedule(
 
 def resident_ctas(multiprocessors: int, cta_group: int) -> int:
     """CTAs that run at once: whole clusters, and one also where no multiprocessor pair is left."""
-    return max(1, multiprocessors // cta_group) * cta_group
+    clusters = multiprocessors // cta_group
+    if cta_group > 2:  # the hardware's groups of multiprocessors are no multiples of four
+        clusters -= clusters // 11
+    return max(1, clusters) * cta_group
 
 
 def ceil_div(a: int, b: int) -> int:

@@ -264,7 +264,7 @@ def test_a_matrix_product_needs_no_more_than_its_type(model: type[GemmKeys]) -> 
         ("sm_90a", "num_epi_stages", 5),
         ("sm_90a", "num_consumer_warpgroups", 4),
         ("sm_90a", "ping_pong", 1),
-        ("sm_90a", "cta_group", 4),
+        ("sm_90a", "cta_group", 3),
         ("sm_90a", "registers", {"producer": 24}),
         ("sm_90a", "num_accum_stages", 2),
         ("sm_90a", "depth", 64),

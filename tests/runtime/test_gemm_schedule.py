@@ -19,6 +19,7 @@ def plan_of(**keys):
 PLANS = [
     plan_of(cta_group=1, BM=128, BN=128),
     plan_of(cta_group=2, BM=128, BN=256),
+    plan_of(cta_group=4, BM=64, BN=96),
     plan_of(split_k=2, BM=128, BN=80),
     plan_of(arch="sm_100a", cta_group=2, BM=128, BN=256),
     plan_of(arch="sm_100a", cta_group=1, BM=64, BN=64, scheduler="dynamic"),
@@ -65,7 +66,13 @@ def test_the_grid_is_whole_clusters_none_of_them_idle(plan, size, multiprocessor
     if plan.scheduler == "dynamic":
         assert schedule.grid == schedule.num_tiles * plan.cta_group
     else:
-        assert schedule.grid <= multiprocessors
+        assert schedule.grid <= max(multiprocessors, plan.launch.cluster)
+
+
+def test_clusters_of_four_are_as_many_as_run_at_once() -> None:
+    """30 on the 132 multiprocessors of an H200; those that came later would double the time."""
+    plan = plan_of(cta_group=4, BM=64, BN=96)
+    assert plan_gemm_schedule(plan, GemmSize(1, 10_000, 10_000, 64), 132).grid == 120
 
 
 @pytest.mark.parametrize("plan", PLANS)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from fa4gen.designs.gemm_sm90.values import WGMMA_ROWS
 from fa4gen.designs.shared.barriers import barrier_row
@@ -53,7 +53,16 @@ def _sums_rows(values: Values) -> tuple[Barrier, Barrier]:
 
 
 def _input_rows(values: Values) -> tuple[Barrier, Barrier]:
-    """Return full and empty of the ring of A and B; in a pair, each CTA fills half of B in both."""
+    """Return full and empty of the ring of A and B.
+
+    In a cluster, each CTA fills its part of B in all.
+    """
+    shares = values.shares_b
+    cta: Literal["own", "pair", "cluster"] = (
+        "own" if not shares else "pair" if values.cta_group == 2 else "cluster"
+    )
+    part, others = ("half", "the peer") if values.cta_group == 2 else ("parts", "the others")
+    all_ctas = "both CTAs" if values.cta_group == 2 else "all CTAs"
     warps = CONSUMER_WARPS * (1 if values.ping_pong else values.num_consumer_warpgroups)
     every = "every warp of the tile's warpgroup" if values.ping_pong else "every consumer warp"
     full = barrier_row(
@@ -61,22 +70,22 @@ def _input_rows(values: Values) -> tuple[Barrier, Barrier]:
         values.num_stages,
         1,
         "tma_bytes",
-        "the loader, then the bytes of A and B" + (", half of B's by the peer" * values.is_pair),
+        "the loader, then the bytes of A and B" + f", {part} of B's by {others}" * shares,
         "the consumers of the tile",
         "a block of A and of B has landed in its slot",
         transaction_bytes=values.a_bytes + values.b_bytes,
-        cta="pair" if values.is_pair else "own",
+        cta=cta,
     )
     empty = barrier_row(
         "input_empty",
         values.num_stages,
         warps * values.cta_group,
         "thread",
-        (f"{every} of both CTAs" if values.is_pair else every) + ", once wgmma has read the slot",
+        (f"{every} of {all_ctas}" if shares else every) + ", once wgmma has read the slot",
         "the loader",
         "a slot of A and B may be overwritten",
         first_wait=1,
-        cta="pair" if values.is_pair else "own",
+        cta=cta,
     )
     return full, empty
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 from fa4gen.designs.shared.gemm_model import GemmPlan
 
@@ -15,6 +16,8 @@ class HopperGemmPlan(GemmPlan):
     """Whether the rows of the sums are columns of the output, and their columns its rows."""
     split_k: int
     """CTAs that divide k of a tile; they take turns in writing the tiles."""
+    evict_first: Literal["none", "b", "both"]
+    """Operands whose lines are the first to leave L2."""
     num_consumer_warpgroups: int
     ping_pong: bool
     warpgroup_rows: int

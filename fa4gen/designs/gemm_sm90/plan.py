@@ -52,7 +52,9 @@ def _tables(values: Values) -> Tables:
         cluster=2 if values.is_split else None,
         threads=WARPGROUP * (1 + values.num_consumer_warpgroups),
         grid="two CTAs a pair, at most as many as multiprocessors, or two a tile of the pair"
-        if values.is_pair
+        if values.cta_group == 2
+        else "four CTAs a cluster, at most as many as run at once, or four a tile of the cluster"
+        if values.cta_group == 4
         else "two CTAs a tile, at most as many as multiprocessors"
         if values.is_split
         else "as many CTAs as multiprocessors, or tiles where there are fewer",

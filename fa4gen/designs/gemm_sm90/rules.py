@@ -36,6 +36,7 @@ def broken_rules(values: Values) -> Iterator[Fault]:
     yield from _split(values)
     yield from _majors(values)
     yield from _columns(values)
+    yield from _shares(values)
     yield from _block(values)
 
 
@@ -92,7 +93,7 @@ def _split(values: Values) -> Iterator[Fault]:
         return
     last_resort = [{**all_automatic(values), "split_k": 1}]
     for key, value, what in (
-        ("cta_group", 1, "cta_group: 2, but the cluster of two CTAs"),
+        ("cta_group", 1, f"cta_group: {values.cta_group}, but the cluster of two CTAs"),
         ("ping_pong", False, "ping_pong: true, which is not supported yet where a cluster"),
     ):
         if getattr(values, key) != value:
@@ -116,6 +117,21 @@ def _columns(values: Values) -> Iterator[Fault]:
         f"{panel} columns ({PANEL_BYTES} bytes)",
         keys=("BN", "b_major"),
         remedies=([{"BN": columns} for columns in whole], [{"b_major": "k"}]),
+        last_resort=[all_automatic(values)],
+    )
+
+
+def _shares(values: Values) -> Iterator[Fault]:
+    parts = 8 * values.cta_group
+    if values.config.b_major != "k" or values.BN % parts == 0:
+        return
+    near = (values.BN // parts * parts, -(-values.BN // parts) * parts)
+    yield Fault(
+        kind="shares",
+        message=f"BN: {values.BN} columns, of which each of {values.cta_group} CTAs loads whole "
+        f"groups of 8: multiples of {parts}",
+        keys=("BN", "cta_group"),
+        remedies=([{"BN": columns} for columns in near if 0 < columns <= 256], [{"cta_group": 2}]),
         last_resort=[all_automatic(values)],
     )
 

@@ -43,7 +43,10 @@ def swapped_rules(values: Values, automatic: Changes) -> Iterator[Fault]:
             {"out_dtype": "auto"},
         )
     if values.cta_group != 1:
-        message = "cta_group: 2 shares B among row tiles, but swap_operands is for a single one"
+        message = (
+            f"cta_group: {values.cta_group} shares B among row tiles, but swap_operands is for a "
+            "single one"
+        )
         yield fault("cta_group", message, {"cta_group": 1})
     if values.ping_pong:
         message = "ping_pong: is not supported yet with swap_operands"

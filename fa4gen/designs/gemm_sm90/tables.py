@@ -50,7 +50,7 @@ def _consumer_work(values: Values, consumer: int) -> str:
 def gemm_tensor_maps(values: Values) -> tuple[TensorMapPlan, ...]:
     """Return the maps of A, B, C and the output: boxes of 128 bytes by so many lines.
 
-    In a pair, each CTA brings half of B: half of its lines.
+    In a cluster, each CTA brings its part of the lines of B.
     """
     lines = values.BN if values.config.b_major == "k" else values.BK
     return maps_of(
@@ -81,6 +81,7 @@ def summarise(values: Values) -> tuple[str, ...]:
         lines.append("two CTAs divide k of a tile; in turn, one adds the other's sums and stores")
     if config.activation is not None:
         lines.append(f"activation {config.activation}")
-    if values.is_pair:
-        lines.append("a pair of CTAs works on neighbouring row tiles and shares B by multicast")
+    if values.shares_b:
+        ctas = "a pair of" if values.cta_group == 2 else "a cluster of four"
+        lines.append(f"{ctas} CTAs works on neighbouring row tiles and shares B by multicast")
     return tuple(lines)

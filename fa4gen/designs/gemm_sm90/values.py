@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from fa4gen.config.gemm import HopperGemmConfig
 from fa4gen.designs.shared.choices import ChoiceLog
@@ -33,6 +33,7 @@ NATURAL_WARPGROUPS = {64: 1, 128: 2, 192: 3, 256: 2}
 class Values(GemmValues[HopperGemmConfig]):
     """A config with every ``auto`` decided, and the sizes that follow directly."""
 
+    evict_first: Literal["none", "b", "both"]
     num_consumer_warpgroups: int
     ping_pong: bool
     registers: RegisterSplit
@@ -57,6 +58,11 @@ class Values(GemmValues[HopperGemmConfig]):
         """Rows of the tile that one consumer warpgroup computes; columns with swapped operands."""
         rows = self.BN if self.config.swap_operands else self.BM
         return rows if self.ping_pong else rows // self.num_consumer_warpgroups
+
+    @property
+    def shares_b(self) -> bool:
+        """Whether the CTAs of a cluster load parts of B for one another."""
+        return self.cta_group > 1
 
     @property
     def is_split(self) -> bool:
@@ -122,6 +128,7 @@ def decide(
         BM=rows,
         BN=columns,
         BK=_block(config, log),
+        evict_first=_evict_first(config, log),
         num_consumer_warpgroups=warpgroups,
         ping_pong=ping_pong,
         num_stages=1,
@@ -138,7 +145,17 @@ def _block(config: HopperGemmConfig, log: ChoiceLog) -> int:
     return log.take("BK", config.BK, panel, "one row of the 128-byte swizzle")
 
 
+def _evict_first(config: HopperGemmConfig, log: ChoiceLog) -> Literal["none", "b", "both"]:
+    if config.swap_operands:
+        return log.take("evict_first", config.evict_first, "b", "the weights are read once")
+    reason = "measured: faster where few row tiles read the weights, slower elsewhere"
+    return log.take("evict_first", config.evict_first, "none", reason)
+
+
 def _epi_stages(config: HopperGemmConfig, log: ChoiceLog) -> int:
+    if config.swap_operands:
+        reason = "a consumer has one panel of a tile or two, and the ring of A and B needs the room"
+        return log.take("num_epi_stages", config.num_epi_stages, 2, reason)
     default = 4 if config.c.is_matrix else 3
     reason = f"measured: with {default}, the output waits for no store; worth a stage of A and B"
     return log.take("num_epi_stages", config.num_epi_stages, default, reason)

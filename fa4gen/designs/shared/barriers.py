@@ -34,7 +34,7 @@ def barrier_row(
     *,
     first_wait: Literal[0, 1] = 0,
     transaction_bytes: int = 0,
-    cta: Literal["own", "leader", "pair"] = "own",
+    cta: Literal["own", "leader", "pair", "cluster"] = "own",
 ) -> Barrier:
     """Return a row that is not yet placed; see ``Barrier`` for the fields."""
     return Barrier(

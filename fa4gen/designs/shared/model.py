@@ -35,7 +35,7 @@ class Barrier:
     """1 for barriers that start open (a slot that is free at first), else 0."""
     transaction_bytes: int
     """Bytes that TMA, or stores of the peer, add to each phase; 0 where there are none."""
-    cta: Literal["own", "leader", "pair"]
+    cta: Literal["own", "leader", "pair", "cluster"]
     """Whose copy counts: each CTA's own, the leader's, or own with arrivals from the pair."""
     offset: int
     """From the base of shared memory."""

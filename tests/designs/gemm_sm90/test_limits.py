@@ -154,6 +154,12 @@ def test_every_offer_removes_its_problem_and_brings_no_other(
             "Set cta_group: 1; or split_k: 1.",
         ),
         (
+            {"cta_group": 4, "BN": 80},
+            "BN",
+            "80 columns, of which each of 4 CTAs loads whole groups of 8: multiples of 32",
+            "Set BN: 64; or cta_group: 2.",
+        ),
+        (
             {"split_k": 2, "ping_pong": True},
             "ping_pong",
             "not supported yet where a cluster divides k",

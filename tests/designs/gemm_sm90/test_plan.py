@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import given, reject, settings
@@ -116,6 +116,22 @@ def test_it_fits_the_chip(any_gemm_config: Strategy, data: st.DataObject) -> Non
     assert plan.warpgroup_rows * plan.wgmma_columns[0] // 128 < plan.consumer_registers
     ends = [region.end for region in plan.shared]
     assert all(region.offset >= end for region, end in zip(plan.shared[1:], ends, strict=False))
+
+
+@pytest.mark.parametrize(
+    ("keys", "first"),
+    [({}, "none"), ({"swap_operands": True}, "b"), ({"evict_first": "both"}, "both")],
+)
+def test_what_leaves_l2_first(hopper_gemm: ConfigOf, keys: dict[str, Any], first: str) -> None:
+    assert plan_gemm_sm90(hopper_gemm(**keys)).evict_first == first
+
+
+def test_the_output_of_few_rows_leaves_the_ring_its_room(hopper_gemm: ConfigOf) -> None:
+    """Where the weights stream, some 200 KB of them are on their way."""
+    for rows in (16, 32, 64):
+        plan = plan_gemm_sm90(hopper_gemm(swap_operands=True, BM=rows))
+        assert plan.num_epi_stages == 2
+        assert plan.region("a").bytes + plan.region("b").bytes > 190_000
 
 
 def test_the_defaults(hopper_gemm: ConfigOf) -> None:

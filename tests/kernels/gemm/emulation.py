@@ -155,7 +155,7 @@ def _launch(
         values[row.parameter] = TensorMap(memory, box=row.box[::-1], swizzle=row.swizzle)
     types = {"int32": np.int32, "float": np.float32}
     most = tiles * plan.launch.cluster
-    fit = problem.multiprocessors // plan.launch.cluster * plan.launch.cluster
+    fit = max(1, problem.multiprocessors // plan.launch.cluster) * plan.launch.cluster
     return program.launch(
         plan.entry_point,
         grid=most if plan.scheduler == "dynamic" else min(fit, most),

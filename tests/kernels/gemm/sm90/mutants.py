@@ -25,6 +25,7 @@ CONFIGS: Final[dict[str, dict[str, Any]]] = {
     },
     "split": {**_SMALL, "BN": 64, "split_k": 2, "residual": "matrix"},
     "turns": {**_SMALL, "cta_group": 1, "ping_pong": True, "BN": 64},
+    "four": {**_SMALL, "BM": 64, "BN": 64, "cta_group": 4, "residual": "matrix"},
 }
 TILES: Final = Problem(400, 200, 150)
 SQUARES: Final = Problem(260, 260, 64, beta=1.0)
@@ -140,6 +141,26 @@ PAIRS: Final[dict[str, GemmMutant]] = {
     ),
 }  # fmt: skip
 
+FOURS: Final[dict[str, GemmMutant]] = {
+    "only_two_of_four_are_signalled": GemmMutant(
+        "four", "the loaders of two CTAs wait for warps that never arrive",
+        (Change(r"threadIdx\.x % 32 < kCtaGroup\)", "threadIdx.x % 32 < 2)"),),
+        (Found("deadlock", WAIT, "load", "input_empty["),), Problem(600, 200, 300),
+    ),
+    "others_not_waited_for": GemmMutant(
+        "four", "parts of B are sent to CTAs whose barriers may not be ready",
+        (Change(_line(r"  cluster_wait\(\)") + r"(?=\n  for \(int32 index)"),),
+        (Found("race", "tma_load_multicast_3d", ""),
+         Found("barrier-misuse", "tma_load_multicast_3d", "load")),
+        Problem(600, 200, 300),
+    ),
+    "early_blocks_expected_twice": GemmMutant(
+        "four", "the first blocks of A are loaded and expected once more",
+        (Change(r"if \(early > 0\)", "if (early < 0)"),),
+        (Found("over-arrival", "mbarrier_arrive_expect_tx", "load"),), Problem(600, 200, 300),
+    ),
+}  # fmt: skip
+
 NARROW: Final[dict[str, GemmMutant]] = {
     "narrow_panel_stored_whole": GemmMutant(
         "narrow", "the last panel of a tile is stored with the columns of the next tile",
@@ -221,11 +242,12 @@ SPLIT: Final[dict[str, GemmMutant]] = {
     ),
     "a_turn_is_never_the_peers": GemmMutant(
         "split", "the first CTA adds up every tile, and the second's transfer warp waits",
-        (Change(r"if \(tiles\+\+ % kSplitK == rank\)", "if (tiles++ >= 0 && rank == 0)"),),
+        (Change(r"if \(\(tiles\+\+ \+ consumer\) % kSplitK == rank\)",
+                "if (tiles++ >= 0 && rank == 0)"),),
         (Found("over-arrival", "mbarrier_arrive_expect_tx", "consume"), NUMBERS,
          Found("deadlock", "mbarrier_wait_acquire_shared", "consume")),
         _LONG,
     ),
 }  # fmt: skip
 
-MUTANTS: Final = {**UPSTREAM, **WAITS, **PAIRS, **NARROW, **SWAPPED, **SPLIT}
+MUTANTS: Final = {**UPSTREAM, **WAITS, **PAIRS, **FOURS, **NARROW, **SWAPPED, **SPLIT}

@@ -24,6 +24,8 @@ LAYOUTS: dict[str, Keys] = {
     "shared alone": {**HOPPER, "BM": 128, "BN": 64, "ping_pong": False, "cta_group": 1},
     "high": {**HOPPER, "BM": 256, "BN": 64, "ping_pong": False, "cta_group": 1},
     "three": {**HOPPER, "BM": 192, "BN": 64},
+    "four": {**HOPPER, "BM": 64, "BN": 96, "cta_group": 4, "evict_first": "both"},
+    "four of n": {**HOPPER, "BM": 128, "BN": 64, "cta_group": 4, "b_major": "n"},
 }
 SEVERAL = Problem(300, 200, 150, batch=2)
 """Tails in each dimension, several tiles for each CTA."""
@@ -51,6 +53,8 @@ def check(keys: Keys, problem: Problem, seed: int = 0) -> None:
         ("high", "column"),
         ("turns", "column"),
         ("three", "matrix"),
+        ("four", "matrix"),
+        ("four of n", "none"),
     ],
 )
 def test_products_and_residuals(layout: str, residual: str) -> None:
@@ -190,10 +194,10 @@ def _any_keys(random: Random) -> Keys:
         return random.choice(values)
 
     return {
-        **HOPPER, "cta_group": some(1, 2), "BM": some(16, 64, 128, 192, 256),
+        **HOPPER, "cta_group": some(1, 2, 4), "BM": some(16, 64, 128, 192, 256),
         "swap_operands": some(False, False, True), "split_k": some(1, 1, 2),
         "BN": some(64, 128, 192, 256, random.randrange(16, 257, 16)),
-        "BK": some("auto", "auto", 128),
+        "BK": some("auto", "auto", 128), "evict_first": some("auto", "none", "b", "both"),
         "ping_pong": some(False, True), "num_consumer_warpgroups": some("auto", "auto", 1, 2, 3),
         "residual": some("none", "matrix", "matrix", "row", "column"),
         "dtype": some("bf16", "fp16", "fp8_e4m3"), "out_dtype": some("bf16", "fp16", "fp32"),

@@ -7,7 +7,15 @@ from functools import cache
 import pytest
 
 from tests.kernels.gemm.emulation import emulate, gemm_kernel, is_told
-from tests.kernels.gemm.sm90.mutants import CONFIGS, MUTANTS, NARROW, SPLIT, SWAPPED, UPSTREAM
+from tests.kernels.gemm.sm90.mutants import (
+    CONFIGS,
+    FOURS,
+    MUTANTS,
+    NARROW,
+    SPLIT,
+    SWAPPED,
+    UPSTREAM,
+)
 from tests.kernels.source_mutation import Kernel, mutated
 
 SEEDS = 20
@@ -16,6 +24,7 @@ ALWAYS = [
     *NARROW,
     *SWAPPED,
     *SPLIT,
+    *FOURS,
     "slot_released_before_its_products",
     "stored_panel_overwritten",
     "written_without_proxy_fence",
