@@ -23,7 +23,7 @@
 //   epi1_ready    4 x   1  the residual is in its slot, which may be overwritten with the output
 //   epi1_written  4 x   4  a panel of the output is in its slot, and may be stored
 //
-// Config sha256 3b33c09ab63d6e8ecf33c339ef62485394906bfb9a45797e5f42e76997960dd3
+// Config sha256 529fc2ee11d416fae6485c132268a95ae1067eb726fd07a8571f269e6c5f68c6
 
 #include "gemm_bf16_128x144_residual_sm90_barriers.h"
 #include "gemm_bf16_128x144_residual_sm90_device.cuh"
@@ -163,8 +163,6 @@ __device__ __forceinline__ void load_b(uint32 slot, const TensorMap& map, const 
 __device__ __forceinline__ void run_loader(uint32 base, const Problem& problem,
                                            const TensorMap& a_map, const TensorMap& b_map,
                                            int32 first_tile, int32 tile_step) {
-  prefetch_tensor_map(a_map);
-  prefetch_tensor_map(b_map);
   InputPipeline input = input_pipeline(base);
   for (int32 index = first_tile; index < problem.num_tiles; index += tile_step) {
     const Tile tile = tile_at(problem, index);
@@ -439,6 +437,10 @@ extern "C" __global__ void __launch_bounds__(kNumThreads, 1)
   const int32 warp = __shfl_sync(0xffffffffu, threadIdx.x / 32, 0);  // uniform
   const Problem problem{m, n, k, row_tiles, column_tiles, num_tiles, group_rows};
   const int32 first_tile = blockIdx.x, tile_step = gridDim.x;
+  if (threadIdx.x == 0) {  // the first loads wait for them
+    prefetch_tensor_map(a_map);
+    prefetch_tensor_map(b_map);
+  }
   if (threadIdx.x == 0) {
     initialize_barriers(base);
     fence_mbarrier_init();

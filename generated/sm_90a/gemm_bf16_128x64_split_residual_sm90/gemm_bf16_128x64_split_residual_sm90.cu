@@ -27,7 +27,7 @@
 //   sums_full     2 x   1  the sums over the peer's part of k have arrived
 //   sums_empty    2 x   4  the sums of the next tile that the peer writes may be sent
 //
-// Config sha256 c9751b64f94076d678f1f7607afdc5fec2c0a5558c88c5a8749484ac83d670ad
+// Config sha256 3d10929091ee4c476b1e661baaefdc6ffe1cfad89617f963ab5c8ea9fb148e9c
 
 #include "gemm_bf16_128x64_split_residual_sm90_barriers.h"
 #include "gemm_bf16_128x64_split_residual_sm90_device.cuh"
@@ -184,8 +184,6 @@ __device__ __forceinline__ Blocks blocks_of(const Problem& problem, int32 rank) 
 __device__ __forceinline__ void run_loader(uint32 base, const Problem& problem,
                                            const TensorMap& a_map, const TensorMap& b_map,
                                            int32 first_tile, int32 tile_step, int32 rank) {
-  prefetch_tensor_map(a_map);
-  prefetch_tensor_map(b_map);
   InputPipeline input = input_pipeline(base);
   const Blocks blocks = blocks_of(problem, rank);
   for (int32 index = first_tile; index < problem.num_tiles; index += tile_step) {
@@ -200,6 +198,7 @@ __device__ __forceinline__ void run_loader(uint32 base, const Problem& problem,
       load_b(base + kBOffset + kBBytes * stage.index(), b_map, tile, block, stage.mbar());
     }
   }
+  cluster_wait();  // so long, nothing of the peer was needed
 }
 
 // ---- role: transfer. For one consumer, one thread loads the residual ahead and stores panels of
@@ -425,6 +424,7 @@ __device__ __forceinline__ void run_consumer(uint32 base, const Problem& problem
   const Blocks blocks = blocks_of(problem, rank);
   const int32 num_blocks = blocks.end - blocks.first;
   int32 tiles = 0;  // that the pair has worked on
+  cluster_wait();  // the barriers of the peer are ready; the first loads did not wait for them
 #pragma unroll 1
   for (int32 index = first_tile; index < problem.num_tiles; index += tile_step) {
     float sums[kRowBlocks][kBN / 2];
@@ -435,9 +435,10 @@ __device__ __forceinline__ void run_consumer(uint32 base, const Problem& problem
         for (int32 j = 0; j < kBN / 2; ++j) sums[i][j] = 0.f;
     }
     self.multiply(sums, num_blocks);
-    // The CTAs take turns: a tile's sums are added up in one of them, and written from there.
+    // The CTAs take turns, which differ from consumer to consumer: the sums of one are added up in
+    // one of the CTAs, and written from there.
     const uint32 parity = tiles / kSplitK & 1;
-    if (tiles++ % kSplitK == rank) {
+    if ((tiles++ + consumer) % kSplitK == rank) {
       self.add_sums_of_peer(sums, parity);
       self.write(sums, alpha, beta);
     } else {
@@ -510,22 +511,32 @@ extern "C" __global__ void __cluster_dims__(2, 1, 1) __launch_bounds__(kNumThrea
   const int32 rank = cluster_rank();
   const Problem problem{m, n, k, row_tiles, column_tiles, num_tiles, group_rows};
   const int32 first_tile = blockIdx.x / kSplitK, tile_step = gridDim.x / kSplitK;
+  if (threadIdx.x == 0) {  // the first loads wait for them
+    prefetch_tensor_map(a_map);
+    prefetch_tensor_map(b_map);
+  }
   if (threadIdx.x == 0) {
     initialize_barriers(base);
     fence_mbarrier_init();
   }
-  cluster_sync();  // the peer's barriers are ready before anything arrives on them
+  __syncthreads();
+  cluster_arrive();  // who reaches into another CTA waits until its barriers are ready, too
 
   if (warp < 4) {
     decrease_registers<kProducerRegisters>();
     if (warp == 0) {
       if (elect_one()) run_loader(base, problem, a_map, b_map, first_tile, tile_step, rank);
+      else cluster_wait();  // as the loader does
     } else if (warp <= kNumConsumerWarpgroups) {
       const int32 consumer = warp - 1;
+      cluster_wait();
       if (elect_one()) {
         run_transfer(base, problem, consumer, c_map, out_map, consumer * kWarpgroupRows,
-                     first_tile + rank * tile_step, kSplitK * tile_step);
+                     first_tile + (rank + consumer) % kSplitK * tile_step, kSplitK * tile_step);
       }
+    }
+    else {
+      cluster_wait();
     }
   } else {
     increase_registers<kConsumerRegisters>();

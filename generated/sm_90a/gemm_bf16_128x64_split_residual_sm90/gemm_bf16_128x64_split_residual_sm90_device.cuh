@@ -93,6 +93,15 @@ __device__ __forceinline__ void cluster_sync() {
                "barrier.cluster.wait.acquire;\n" ::: "memory");
 }
 
+// The two halves of cluster_sync, for work that needs nothing of the peer in between.
+__device__ __forceinline__ void cluster_arrive() {
+  asm volatile("barrier.cluster.arrive.release;" ::: "memory");
+}
+
+__device__ __forceinline__ void cluster_wait() {
+  asm volatile("barrier.cluster.wait.acquire;" ::: "memory");
+}
+
 // The address, in the window shared::cluster, of this CTA-relative address in another CTA.
 __device__ __forceinline__ uint32 map_to_cta(uint32 address, uint32 rank) {
   uint32 mapped;

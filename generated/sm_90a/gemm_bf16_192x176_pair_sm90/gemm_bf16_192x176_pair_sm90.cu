@@ -26,7 +26,7 @@
 //   epi2_ready    3 x   1  the output's slot is free
 //   epi2_written  3 x   4  a panel of the output is in its slot, and may be stored
 //
-// Config sha256 344b4a87b7dda208103c45db70d885bc922b101ea70aea2165d99098165ad8ed
+// Config sha256 86aea7ee49efc6d511c05b4004d95a73a95b8b7c00f2af03a279f5831b174cbd
 
 #include "gemm_bf16_192x176_pair_sm90_barriers.h"
 #include "gemm_bf16_192x176_pair_sm90_device.cuh"
@@ -172,9 +172,16 @@ __device__ __forceinline__ void load_b(uint32 slot, const TensorMap& map, const 
 __device__ __forceinline__ void run_loader(uint32 base, const Problem& problem,
                                            const TensorMap& a_map, const TensorMap& b_map,
                                            int32 first_tile, int32 tile_step, int32 rank) {
-  prefetch_tensor_map(a_map);
-  prefetch_tensor_map(b_map);
   InputPipeline input = input_pipeline(base);
+  // Until the barriers of the peer are ready, the parts of A that fill the ring at first.
+  int32 early = first_tile < problem.num_tiles ? min(kNumStages, problem.num_blocks()) : 0;
+  for (int32 block = 0; block < early; ++block) {
+    const Tile tile = tile_at(problem, first_tile);
+    mbarrier_arrive_expect_tx(input.full(block), kABytes + kBBytes);
+    load_a(base + kAOffset + kABytes * block, a_map, tile, tile.row + rank * kBM, block,
+           input.full(block));
+  }
+  cluster_wait();
   for (int32 index = first_tile; index < problem.num_tiles; index += tile_step) {
     const Tile tile = tile_at(problem, index);
     const int32 row = tile.row + rank * kBM;
@@ -182,8 +189,12 @@ __device__ __forceinline__ void run_loader(uint32 base, const Problem& problem,
     for (int32 block = 0; block < problem.num_blocks(); ++block) {
       // input_empty: every consumer has read the slot's last block, in both CTAs.
       const auto stage = ProduceContext<kNumStages>(input);
-      mbarrier_arrive_expect_tx(stage.mbar(), kABytes + kBBytes);
-      load_a(base + kAOffset + kABytes * stage.index(), a_map, tile, row, block, stage.mbar());
+      if (early > 0) {
+        --early;
+      } else {
+        mbarrier_arrive_expect_tx(stage.mbar(), kABytes + kBBytes);
+        load_a(base + kAOffset + kABytes * stage.index(), a_map, tile, row, block, stage.mbar());
+      }
       load_b(base + kBOffset + kBBytes * stage.index(), b_map, tile, block, stage.mbar(), rank);
     }
   }
@@ -354,6 +365,7 @@ __device__ __forceinline__ void run_consumer(uint32 base, const Problem& problem
                                              int32 tile_step, float alpha) {
   Consumer self{base, consumer, row, peer, input_pipeline(base), output_pipeline(base, consumer)};
   const int32 num_blocks = problem.num_blocks();
+  cluster_wait();  // the barriers of the peer are ready; the first loads did not wait for them
 #pragma unroll 1
   for (int32 index = first_tile; index < problem.num_tiles; index += tile_step) {
     float sums[kRowBlocks][kBN / 2];
@@ -430,18 +442,25 @@ extern "C" __global__ void __cluster_dims__(2, 1, 1) __launch_bounds__(kNumThrea
   const int32 rank = cluster_rank();
   const Problem problem{m, n, k, row_tiles, column_tiles, num_tiles, group_rows};
   const int32 first_tile = blockIdx.x / kCtaGroup, tile_step = gridDim.x / kCtaGroup;
+  if (threadIdx.x == 0) {  // the first loads wait for them
+    prefetch_tensor_map(a_map);
+    prefetch_tensor_map(b_map);
+  }
   if (threadIdx.x == 0) {
     initialize_barriers(base);
     fence_mbarrier_init();
   }
-  cluster_sync();  // the peer's barriers are ready before anything arrives on them
+  __syncthreads();
+  cluster_arrive();  // who reaches into another CTA waits until its barriers are ready, too
 
   if (warp < 4) {
     decrease_registers<kProducerRegisters>();
     if (warp == 0) {
       if (elect_one()) run_loader(base, problem, a_map, b_map, first_tile, tile_step, rank);
+      else cluster_wait();  // as the loader does
     } else if (warp <= kNumConsumerWarpgroups) {
       const int32 consumer = warp - 1;
+      cluster_wait();
       if (elect_one()) {
         run_transfer(base, problem, consumer, out_map, out_last_map,
                      rank * kBM + consumer * kWarpgroupRows, first_tile, tile_step);

@@ -25,7 +25,7 @@
 //   epi1_ready    3 x   1  the residual has landed, and the output's slot is free
 //   epi1_written  3 x   4  a panel of the output is in its slot, and may be stored
 //
-// Config sha256 c5054ad45e23a05369bf77fe5cc8a30552b190c67f0fead71b1a2eaf83f41791
+// Config sha256 f753b7f1c67c9be7c1769b153a8671a0478e7a9e6c0094c16e560fd0149c85bd
 
 #include "gemm_bf16_bias_gelu_sm90_barriers.h"
 #include "gemm_bf16_bias_gelu_sm90_device.cuh"
@@ -171,8 +171,6 @@ __device__ __forceinline__ void load_b(uint32 slot, const TensorMap& map, const 
 __device__ __forceinline__ void run_loader(uint32 base, const Problem& problem,
                                            const TensorMap& a_map, const TensorMap& b_map,
                                            int32 first_tile, int32 tile_step) {
-  prefetch_tensor_map(a_map);
-  prefetch_tensor_map(b_map);
   InputPipeline input = input_pipeline(base);
   for (int32 index = first_tile; index < problem.num_tiles; index += tile_step) {
     const Tile tile = tile_at(problem, index);
@@ -439,6 +437,10 @@ extern "C" __global__ void __launch_bounds__(kNumThreads, 1)
   const int32 warp = __shfl_sync(0xffffffffu, threadIdx.x / 32, 0);  // uniform
   const Problem problem{m, n, k, row_tiles, column_tiles, num_tiles, group_rows};
   const int32 first_tile = blockIdx.x, tile_step = gridDim.x;
+  if (threadIdx.x == 0) {  // the first loads wait for them
+    prefetch_tensor_map(a_map);
+    prefetch_tensor_map(b_map);
+  }
   if (threadIdx.x == 0) {
     initialize_barriers(base);
     fence_mbarrier_init();

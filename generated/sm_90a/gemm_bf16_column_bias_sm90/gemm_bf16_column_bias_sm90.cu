@@ -24,7 +24,7 @@
 //   epi1_ready    3 x   1  the residual has landed, and the output's slot is free
 //   epi1_written  3 x   4  a panel of the output is in its slot, and may be stored
 //
-// Config sha256 59233e7044ad5d4c9d1282847467bfca5408b1d392bc872737a6da3daff1ae12
+// Config sha256 3894238e6d5d0fb17a924161e219358c44c96f99589debbbe2fff26ccc639d01
 
 #include "gemm_bf16_column_bias_sm90_barriers.h"
 #include "gemm_bf16_column_bias_sm90_device.cuh"
@@ -170,8 +170,6 @@ __device__ __forceinline__ void load_b(uint32 slot, const TensorMap& map, const 
 __device__ __forceinline__ void run_loader(uint32 base, const Problem& problem,
                                            const TensorMap& a_map, const TensorMap& b_map,
                                            int32 first_tile, int32 tile_step) {
-  prefetch_tensor_map(a_map);
-  prefetch_tensor_map(b_map);
   InputPipeline input = input_pipeline(base);
   for (int32 index = first_tile; index < problem.num_tiles; index += tile_step) {
     const Tile tile = tile_at(problem, index);
@@ -434,6 +432,10 @@ extern "C" __global__ void __launch_bounds__(kNumThreads, 1)
   const int32 warp = __shfl_sync(0xffffffffu, threadIdx.x / 32, 0);  // uniform
   const Problem problem{m, n, k, row_tiles, column_tiles, num_tiles, group_rows};
   const int32 first_tile = blockIdx.x, tile_step = gridDim.x;
+  if (threadIdx.x == 0) {  // the first loads wait for them
+    prefetch_tensor_map(a_map);
+    prefetch_tensor_map(b_map);
+  }
   if (threadIdx.x == 0) {
     initialize_barriers(base);
     fence_mbarrier_init();

@@ -4,7 +4,7 @@
 // fa4gen_gemm_bf16_m16_sm90: matrix product, D = alpha * A . B, sm_90a.
 //
 //   bf16, A k-major, B k-major, sums in float32; output bf16, no residual
-//   tiles of 16 x 64, 128 along k a stage, 10 stages; 1 consumer warpgroup
+//   tiles of 16 x 64, 128 along k a stage, 11 stages; 1 consumer warpgroup
 //   columns of B are the rows of wgmma, rows of A its columns; B is read once
 //
 // Roles:
@@ -13,12 +13,12 @@
 //   consume 0   warps 4-7, 256 registers: the products and the output of columns 0 to 63
 //
 // Barriers: slots x arrivals of a phase, and what a completed phase says
-//   input_full   10 x   1  a block of A and of B has landed in its slot
-//   input_empty  10 x   4  a slot of A and B may be overwritten
-//   epi0_ready    3 x   1  the output's slot is free
-//   epi0_written  3 x   4  a panel of the output is in its slot, and may be stored
+//   input_full   11 x   1  a block of A and of B has landed in its slot
+//   input_empty  11 x   4  a slot of A and B may be overwritten
+//   epi0_ready    2 x   1  the output's slot is free
+//   epi0_written  2 x   4  a panel of the output is in its slot, and may be stored
 //
-// Config sha256 914b12530b2ceb793a7352095042d4bbe3f920e1a58d07deb5f0fe7c152212fb
+// Config sha256 cf40725449204d0be153dd4b16fb27da14f0648ca915971c802ec5745798d74b
 
 #include "gemm_bf16_m16_sm90_barriers.h"
 #include "gemm_bf16_m16_sm90_device.cuh"
@@ -36,8 +36,8 @@ constexpr int32 kCtaGroup = 1;                 // every CTA by itself
 constexpr int32 kNumConsumerWarpgroups = 1;    // each with its rows of a tile
 constexpr int32 kWarpgroupRows = 64;           // rows of wgmma, columns of the output, of one
                                                // consumer warpgroup
-constexpr int32 kNumStages = 10;               // slots of the ring of A and B
-constexpr int32 kNumEpiStages = 3;             // slots of each consumer's ring of output panels
+constexpr int32 kNumStages = 11;               // slots of the ring of A and B
+constexpr int32 kNumEpiStages = 2;             // slots of each consumer's ring of output panels
 constexpr int32 kNumThreads = 256;             // one producer warpgroup, then the consumers
 constexpr uint32 kProducerRegisters = 56;      // a thread, after setmaxnreg
 constexpr uint32 kConsumerRegisters = 256;     // a thread, after setmaxnreg
@@ -58,19 +58,19 @@ static_assert(kBK % kPanelColumns == 0, "A stage brings whole panels.");
 static_assert(kNumThreads == 128 * (1 + kNumConsumerWarpgroups),
               "One producer warpgroup goes before the consumers.");
 
-// ---- shared memory: 211152 bytes, from a base aligned to 1024 ----
+// ---- shared memory: 229584 bytes, from a base aligned to 1024 ----
 
 // Ring of A: 16 x 128 bf16, k-major, 128-byte swizzle
 constexpr uint32 kAOffset = 0;
-constexpr uint32 kABytes = 4096;  // of each of 10
+constexpr uint32 kABytes = 4096;  // of each of 11
 
 // Ring of B: 128 x 64 bf16, k-major, 128-byte swizzle
-constexpr uint32 kBOffset = 40960;
-constexpr uint32 kBBytes = 16384;  // of each of 10
+constexpr uint32 kBOffset = 45056;
+constexpr uint32 kBBytes = 16384;  // of each of 11
 
-// Panels of the output, 3 a consumer warpgroup: 16 x 64 bf16, 128-byte swizzle
-constexpr uint32 kEpiOffset = 204800;
-constexpr uint32 kEpiBytes = 2048;  // of each of 3
+// Panels of the output, 2 a consumer warpgroup: 16 x 64 bf16, 128-byte swizzle
+constexpr uint32 kEpiOffset = 225280;
+constexpr uint32 kEpiBytes = 2048;  // of each of 2
 
 static_assert(kABytes == kBM * kBK * 2, "A slot of A holds a block of the tile's rows.");
 static_assert(kBBytes == kBN * kBK * 2, "A slot of B holds a block of the tile's columns.");
@@ -156,8 +156,6 @@ __device__ __forceinline__ void load_b(uint32 slot, const TensorMap& map, const 
 __device__ __forceinline__ void run_loader(uint32 base, const Problem& problem,
                                            const TensorMap& a_map, const TensorMap& b_map,
                                            int32 first_tile, int32 tile_step) {
-  prefetch_tensor_map(a_map);
-  prefetch_tensor_map(b_map);
   InputPipeline input = input_pipeline(base);
   for (int32 index = first_tile; index < problem.num_tiles; index += tile_step) {
     const Tile tile = tile_at(problem, index);
@@ -362,7 +360,7 @@ __device__ __forceinline__ void initialize_barriers(uint32 base) {
     mbarrier_init(base + kEpi0Written + 8 * i, kEpi0WrittenArrivals);
 }
 
-// Launch with 256 threads and 212176 bytes of dynamic shared memory;
+// Launch with 256 threads and 230608 bytes of dynamic shared memory;
 // grid: as many CTAs as multiprocessors, or tiles where there are fewer.
 //   a_map         A (batch, m, k), k contiguous
 //   b_map         B (batch, k, n), k contiguous
@@ -392,6 +390,10 @@ extern "C" __global__ void __launch_bounds__(kNumThreads, 1)
   const int32 warp = __shfl_sync(0xffffffffu, threadIdx.x / 32, 0);  // uniform
   const Problem problem{m, n, k, row_tiles, column_tiles, num_tiles, group_rows};
   const int32 first_tile = blockIdx.x, tile_step = gridDim.x;
+  if (threadIdx.x == 0) {  // the first loads wait for them
+    prefetch_tensor_map(a_map);
+    prefetch_tensor_map(b_map);
+  }
   if (threadIdx.x == 0) {
     initialize_barriers(base);
     fence_mbarrier_init();

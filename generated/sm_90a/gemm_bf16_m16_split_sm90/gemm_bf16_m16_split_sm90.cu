@@ -16,12 +16,12 @@
 // Barriers: slots x arrivals of a phase, and what a completed phase says
 //   input_full   10 x   1  a block of A and of B has landed in its slot
 //   input_empty  10 x   4  a slot of A and B may be overwritten
-//   epi0_ready    3 x   1  the output's slot is free
-//   epi0_written  3 x   4  a panel of the output is in its slot, and may be stored
+//   epi0_ready    2 x   1  the output's slot is free
+//   epi0_written  2 x   4  a panel of the output is in its slot, and may be stored
 //   sums_full     1 x   1  the sums over the peer's part of k have arrived
 //   sums_empty    1 x   4  the sums of the next tile that the peer writes may be sent
 //
-// Config sha256 762ce511edab379188aa1d522d3b9059874036f65b04c1b455604ebcca135344
+// Config sha256 ec847a8aad1decf12186de555ce20c15d5404596e1600af8270ae78a711e78ec
 
 #include "gemm_bf16_m16_split_sm90_barriers.h"
 #include "gemm_bf16_m16_split_sm90_device.cuh"
@@ -41,7 +41,7 @@ constexpr int32 kNumConsumerWarpgroups = 1;    // each with its rows of a tile
 constexpr int32 kWarpgroupRows = 64;           // rows of wgmma, columns of the output, of one
                                                // consumer warpgroup
 constexpr int32 kNumStages = 10;               // slots of the ring of A and B
-constexpr int32 kNumEpiStages = 3;             // slots of each consumer's ring of output panels
+constexpr int32 kNumEpiStages = 2;             // slots of each consumer's ring of output panels
 constexpr int32 kNumThreads = 256;             // one producer warpgroup, then the consumers
 constexpr uint32 kProducerRegisters = 56;      // a thread, after setmaxnreg
 constexpr uint32 kConsumerRegisters = 256;     // a thread, after setmaxnreg
@@ -62,7 +62,7 @@ static_assert(kBK % kPanelColumns == 0, "A stage brings whole panels.");
 static_assert(kNumThreads == 128 * (1 + kNumConsumerWarpgroups),
               "One producer warpgroup goes before the consumers.");
 
-// ---- shared memory: 215264 bytes, from a base aligned to 1024 ----
+// ---- shared memory: 213200 bytes, from a base aligned to 1024 ----
 
 // Ring of A: 16 x 128 bf16, k-major, 128-byte swizzle
 constexpr uint32 kAOffset = 0;
@@ -72,12 +72,12 @@ constexpr uint32 kABytes = 4096;  // of each of 10
 constexpr uint32 kBOffset = 40960;
 constexpr uint32 kBBytes = 16384;  // of each of 10
 
-// Panels of the output, 3 a consumer warpgroup: 16 x 64 bf16, 128-byte swizzle
+// Panels of the output, 2 a consumer warpgroup: 16 x 64 bf16, 128-byte swizzle
 constexpr uint32 kEpiOffset = 204800;
-constexpr uint32 kEpiBytes = 2048;  // of each of 3
+constexpr uint32 kEpiBytes = 2048;  // of each of 2
 
 // The peer's sums over its part of k, in float32, thread by thread
-constexpr uint32 kSumsOffset = 210944;
+constexpr uint32 kSumsOffset = 208896;
 constexpr uint32 kSumsBytes = 4096;
 
 static_assert(kABytes == kBM * kBK * 2, "A slot of A holds a block of the tile's rows.");
@@ -178,8 +178,6 @@ __device__ __forceinline__ Blocks blocks_of(const Problem& problem, int32 rank) 
 __device__ __forceinline__ void run_loader(uint32 base, const Problem& problem,
                                            const TensorMap& a_map, const TensorMap& b_map,
                                            int32 first_tile, int32 tile_step, int32 rank) {
-  prefetch_tensor_map(a_map);
-  prefetch_tensor_map(b_map);
   InputPipeline input = input_pipeline(base);
   const Blocks blocks = blocks_of(problem, rank);
   for (int32 index = first_tile; index < problem.num_tiles; index += tile_step) {
@@ -194,6 +192,7 @@ __device__ __forceinline__ void run_loader(uint32 base, const Problem& problem,
       load_b(base + kBOffset + kBBytes * stage.index(), b_map, tile, block, stage.mbar());
     }
   }
+  cluster_wait();  // so long, nothing of the peer was needed
 }
 
 // ---- role: transfer. For one consumer, one thread stores panels of the output. ----
@@ -401,6 +400,7 @@ __device__ __forceinline__ void run_consumer(uint32 base, const Problem& problem
   const Blocks blocks = blocks_of(problem, rank);
   const int32 num_blocks = blocks.end - blocks.first;
   int32 tiles = 0;  // that the pair has worked on
+  cluster_wait();  // the barriers of the peer are ready; the first loads did not wait for them
 #pragma unroll 1
   for (int32 index = first_tile; index < problem.num_tiles; index += tile_step) {
     float sums[kRowBlocks][kBM / 2];
@@ -411,9 +411,10 @@ __device__ __forceinline__ void run_consumer(uint32 base, const Problem& problem
         for (int32 j = 0; j < kBM / 2; ++j) sums[i][j] = 0.f;
     }
     self.multiply(sums, num_blocks);
-    // The CTAs take turns: a tile's sums are added up in one of them, and written from there.
+    // The CTAs take turns, which differ from consumer to consumer: the sums of one are added up in
+    // one of the CTAs, and written from there.
     const uint32 parity = tiles / kSplitK & 1;
-    if (tiles++ % kSplitK == rank) {
+    if ((tiles++ + consumer) % kSplitK == rank) {
       self.add_sums_of_peer(sums, parity);
       self.write(sums, alpha);
     } else {
@@ -445,7 +446,7 @@ __device__ __forceinline__ void initialize_barriers(uint32 base) {
   mbarrier_init(base + kSumsEmpty, kSumsEmptyArrivals);
 }
 
-// Launch with 256 threads and 216288 bytes of dynamic shared memory;
+// Launch with 256 threads and 214224 bytes of dynamic shared memory;
 // grid: two CTAs a tile, at most as many as multiprocessors.
 //   a_map         A (batch, m, k), k contiguous
 //   b_map         B (batch, k, n), k contiguous
@@ -476,22 +477,32 @@ extern "C" __global__ void __cluster_dims__(2, 1, 1) __launch_bounds__(kNumThrea
   const int32 rank = cluster_rank();
   const Problem problem{m, n, k, row_tiles, column_tiles, num_tiles, group_rows};
   const int32 first_tile = blockIdx.x / kSplitK, tile_step = gridDim.x / kSplitK;
+  if (threadIdx.x == 0) {  // the first loads wait for them
+    prefetch_tensor_map(a_map);
+    prefetch_tensor_map(b_map);
+  }
   if (threadIdx.x == 0) {
     initialize_barriers(base);
     fence_mbarrier_init();
   }
-  cluster_sync();  // the peer's barriers are ready before anything arrives on them
+  __syncthreads();
+  cluster_arrive();  // who reaches into another CTA waits until its barriers are ready, too
 
   if (warp < 4) {
     decrease_registers<kProducerRegisters>();
     if (warp == 0) {
       if (elect_one()) run_loader(base, problem, a_map, b_map, first_tile, tile_step, rank);
+      else cluster_wait();  // as the loader does
     } else if (warp <= kNumConsumerWarpgroups) {
       const int32 consumer = warp - 1;
+      cluster_wait();
       if (elect_one()) {
         run_transfer(base, problem, consumer, out_map, consumer * kWarpgroupRows,
-                     first_tile + rank * tile_step, kSplitK * tile_step);
+                     first_tile + (rank + consumer) % kSplitK * tile_step, kSplitK * tile_step);
       }
+    }
+    else {
+      cluster_wait();
     }
   } else {
     increase_registers<kConsumerRegisters>();

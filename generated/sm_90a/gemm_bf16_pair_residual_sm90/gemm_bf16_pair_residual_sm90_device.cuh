@@ -90,6 +90,15 @@ __device__ __forceinline__ void cluster_sync() {
                "barrier.cluster.wait.acquire;\n" ::: "memory");
 }
 
+// The two halves of cluster_sync, for work that needs nothing of the peer in between.
+__device__ __forceinline__ void cluster_arrive() {
+  asm volatile("barrier.cluster.arrive.release;" ::: "memory");
+}
+
+__device__ __forceinline__ void cluster_wait() {
+  asm volatile("barrier.cluster.wait.acquire;" ::: "memory");
+}
+
 // The address, in the window shared::cluster, of this CTA-relative address in another CTA.
 __device__ __forceinline__ uint32 map_to_cta(uint32 address, uint32 rank) {
   uint32 mapped;
@@ -146,14 +155,14 @@ __device__ __forceinline__ void tma_load_3d(uint32 destination, const TensorMap&
                ::"r"(destination), "l"(&map), "r"(x), "r"(y), "r"(batch), "r"(barrier) : "memory");
 }
 
-// Writes the same shared-memory offset of both CTAs and completes bytes on the barrier of each.
+// Writes the same shared-memory offset of all CTAs and completes bytes on the barrier of each.
 __device__ __forceinline__ void tma_load_multicast_3d(uint32 destination, const TensorMap& map,
     int32 x, int32 y, int32 batch, uint32 barrier) {
-  constexpr uint16 kBothCtas = 0b11;
+  constexpr uint16 kCtas = 0b11;
   asm volatile("cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes"
                ".multicast::cluster [%0], [%1, {%2, %3, %4}], [%5], %6;"
                ::"r"(destination), "l"(&map), "r"(x), "r"(y), "r"(batch), "r"(barrier),
-                 "h"(kBothCtas)
+                 "h"(kCtas)
                : "memory");
 }
 

@@ -21,7 +21,7 @@
 //   epi1_ready    3 x   1  the output's slot is free
 //   epi1_written  3 x   4  a panel of the output is in its slot, and may be stored
 //
-// Config sha256 a288e88db5e4c8e77a4734edaa6483fc02b4d0ea0e0b28c05e9a5c4d4d667db3
+// Config sha256 02b44d6696fdc1d583df9a2caf323c1c8238c5639d1c5d7f539a65152e3e2261
 
 #include "gemm_bf16_sm90_barriers.h"
 #include "gemm_bf16_sm90_device.cuh"
@@ -159,8 +159,6 @@ __device__ __forceinline__ void load_b(uint32 slot, const TensorMap& map, const 
 __device__ __forceinline__ void run_loader(uint32 base, const Problem& problem,
                                            const TensorMap& a_map, const TensorMap& b_map,
                                            int32 first_tile, int32 tile_step) {
-  prefetch_tensor_map(a_map);
-  prefetch_tensor_map(b_map);
   InputPipeline input = input_pipeline(base);
   for (int32 index = first_tile; index < problem.num_tiles; index += tile_step) {
     const Tile tile = tile_at(problem, index);
@@ -401,6 +399,10 @@ extern "C" __global__ void __launch_bounds__(kNumThreads, 1)
   const int32 warp = __shfl_sync(0xffffffffu, threadIdx.x / 32, 0);  // uniform
   const Problem problem{m, n, k, row_tiles, column_tiles, num_tiles, group_rows};
   const int32 first_tile = blockIdx.x, tile_step = gridDim.x;
+  if (threadIdx.x == 0) {  // the first loads wait for them
+    prefetch_tensor_map(a_map);
+    prefetch_tensor_map(b_map);
+  }
   if (threadIdx.x == 0) {
     initialize_barriers(base);
     fence_mbarrier_init();

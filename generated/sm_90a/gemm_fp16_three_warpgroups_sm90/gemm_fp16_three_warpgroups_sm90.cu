@@ -25,7 +25,7 @@
 //   epi2_ready    3 x   1  the output's slot is free
 //   epi2_written  3 x   4  a panel of the output is in its slot, and may be stored
 //
-// Config sha256 da39b06fb4b43ca813d43df02393626a4c1a5acc7e24f5581a482dc84d8e9e9b
+// Config sha256 dd88762faf3e1cb2ac9f48002f083a5726a9c35ae404144ed6734ad6c211170d
 
 #include "gemm_fp16_three_warpgroups_sm90_barriers.h"
 #include "gemm_fp16_three_warpgroups_sm90_device.cuh"
@@ -165,8 +165,6 @@ __device__ __forceinline__ void load_b(uint32 slot, const TensorMap& map, const 
 __device__ __forceinline__ void run_loader(uint32 base, const Problem& problem,
                                            const TensorMap& a_map, const TensorMap& b_map,
                                            int32 first_tile, int32 tile_step) {
-  prefetch_tensor_map(a_map);
-  prefetch_tensor_map(b_map);
   InputPipeline input = input_pipeline(base);
   for (int32 index = first_tile; index < problem.num_tiles; index += tile_step) {
     const Tile tile = tile_at(problem, index);
@@ -404,6 +402,10 @@ extern "C" __global__ void __launch_bounds__(kNumThreads, 1)
   const int32 warp = __shfl_sync(0xffffffffu, threadIdx.x / 32, 0);  // uniform
   const Problem problem{m, n, k, row_tiles, column_tiles, num_tiles, group_rows};
   const int32 first_tile = blockIdx.x, tile_step = gridDim.x;
+  if (threadIdx.x == 0) {  // the first loads wait for them
+    prefetch_tensor_map(a_map);
+    prefetch_tensor_map(b_map);
+  }
   if (threadIdx.x == 0) {
     initialize_barriers(base);
     fence_mbarrier_init();
