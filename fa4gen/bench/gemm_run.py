@@ -103,6 +103,49 @@ class GemmBench:
         )
         return ConfigResult(config, plan.name, facts, sizes, family=plan.kernel)
 
+    def prepare(
+        self, kernels: Sequence[tuple[GemmPlan, CompiledKernel]], workload: GemmWorkload
+    ) -> tuple[dict[str, Callable[[], Any]], dict[str, Callable[[], Any]], dict[str, str]]:
+        """Return calls of kernels that compute the same, by name, and of their peers.
+
+        All work on the same random inputs. The third result says who was left out, and why: kernels
+        whose output is wrong among them.
+        """
+        from fa4gen.runtime.gemm import GemmKernel
+
+        plan = kernels[0][0]
+        device = require_device(plan.arch)
+        load_cupy().cuda.Device(device.ordinal).use()
+        count = workload.count_sets(plan, device.l2_bytes)
+        sets = [self._make_set(plan, workload, number) for number in range(count)]
+        ours: dict[str, Callable[[], Any]] = {}
+        left_out: dict[str, str] = {}
+        for its, compiled in kernels:
+            own = [replace(one, out=_poisoned(one.out.shape, its)) for one in sets]
+            try:
+                launches, _ = _prepare_ours(
+                    Timed(its, GemmKernel(its, compiled.cubin)), workload, own
+                )
+            except Fa4genError as reason:
+                left_out[its.name] = reason.problems[0].message
+                continue
+            ours[its.name] = in_turn(launches)
+            sets = own  # peers are compared with the output of one of ours
+        peers: dict[str, Callable[[], Any]] = {}
+        for peer in self._peers if ours else ():
+            if peer.suits(plan):
+                name = peer.label(plan)
+                try:
+                    calls, far = _prepare_peer(peer, plan, sets, BETAS[plan.residual])
+                except (LeftOutError, RuntimeError, TypeError, ValueError) as reason:
+                    left_out[name] = (str(reason).strip().splitlines() or [repr(reason)])[0][:200]
+                    continue
+                if far <= WRONG:
+                    peers[name] = in_turn(calls)
+                else:
+                    left_out[name] = _too_far(far, "ours")
+        return ours, peers, left_out
+
     def _time_size(
         self, kernel: Timed, without: Timed | None, workload: GemmWorkload, count: int
     ) -> GemmSizeResult:

@@ -74,12 +74,21 @@ def command(
 
     call = Invocation(configs, shipped, out, templates, settings)
     folder = output_folder(out)
-    rendered = render_configs(select_configs(configs, shipped=shipped), templates, jobs, settings)
+    named, tables = _tables_among(configs)
+    only_tables = bool(tables) and not named
+    paths = [] if only_tables else select_configs(named, shipped=shipped)
+    tables += _tables_beside(paths)
+    rendered = render_configs(paths, templates, jobs, settings)
     kernels = [item.kernel for item in rendered]
     claims = claims_of(kernels, folder, call.orphan_scope)
-    verdicts = check_generated(kernels, folder, call.orphan_scope, claims)
+    scope = "own" if only_tables else call.orphan_scope
+    verdicts = check_generated(kernels, folder, scope, claims)
     sources = {item.kernel.folder: item.config for item in rendered}
     fixes = fix_commands(verdicts, sources, call.arguments, call.options)
+    for table in dict.fromkeys(tables):
+        verdict, fix = _check_table(table)
+        verdicts.append(verdict)
+        fixes += [fix] if fix else []
     left = temporary_files(folder)
     if output_format == "json":
         _print_json(verdicts, fixes, left, diff)
@@ -92,6 +101,38 @@ def command(
     if output_format == "github":
         _annotate(verdicts, fixes)
     return NotCurrentError.exit_status if any(v.verdict != "current" for v in verdicts) else 0
+
+
+def _tables_among(configs: Sequence[str]) -> tuple[tuple[str, ...], list[Path]]:
+    """Return what the command line names but for tuning tables, and these."""
+    from pathlib import Path
+
+    from fa4gen.config.set_file import is_table
+
+    tables = [Path(one) for one in configs if is_table(Path(one))]
+    return tuple(one for one in configs if not is_table(Path(one))), tables
+
+
+def _tables_beside(paths: Sequence[Path]) -> list[Path]:
+    """Return the tuning tables in the folders of configs."""
+    from fa4gen.config.find import TABLE_SUFFIXES
+
+    folders = dict.fromkeys(path.parent for path in paths)
+    files = (file for folder in folders for file in sorted(folder.iterdir()))
+    return [file for file in files if file.name.endswith(TABLE_SUFFIXES)]
+
+
+def _check_table(path: Path) -> tuple[FileVerdict, str]:
+    """Return the verdict on a tuning table, and the command that makes it current."""
+    from fa4gen.config.paths import shown_path
+    from fa4gen.render.check import FileVerdict
+    from fa4gen.tune.search.table import check_table
+
+    state = check_table(path)
+    verdict = FileVerdict(path, state.verdict, "tuning table", state.reason)
+    problems = " ".join(f"--problem {problem}" for problem in state.problems)
+    fix = f"fa4gen tune {state.base} {problems} --out {shown_path(path.parent)} --force"
+    return verdict, "" if state.verdict == "current" else fix
 
 
 def _counts(verdicts: Sequence[FileVerdict]) -> dict[str, int]:

@@ -52,6 +52,7 @@ COMMANDS: Mapping[str, LazyCommand] = {
         ("emulate", "Run any kernel's PTX on the CPU, with checks."),
         ("record", "Run any CUDA host program on the emulator, without a GPU."),
         ("sweep", "Render, compile and verify a matrix of configs."),
+        ("tune", "Choose kernels for problems: a table, and the kernels that it names."),
         ("bench", "Time kernels on the GPU against their peers."),
         ("vendor", "Take kernels into another project, with a C launcher."),
         ("explain", "Show what a config resolves to, and why."),

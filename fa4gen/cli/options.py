@@ -8,6 +8,7 @@ Setting), ``force`` (bool), ``require_gpu`` (bool).
 from __future__ import annotations
 
 import os
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
@@ -139,4 +140,30 @@ require_gpu_option = click.option(
     "--require-gpu",
     is_flag=True,
     help="End with status 4 where no GPU of the kernel's architecture is present.",
+)
+
+_SHARD = re.compile(r"([1-9][0-9]{0,5})/([1-9][0-9]{0,5})")
+
+
+def _read_shard(ctx: click.Context, parameter: click.Parameter, value: str) -> tuple[int, int]:
+    """Read "2/5" as the second of five parts."""
+    match = _SHARD.fullmatch(value)
+    if match is None or int(match[1]) > int(match[2]):
+        raise click.BadParameter(
+            f"{value!r} is not I/N with 1 <= I <= N, such as 2/5", ctx, parameter
+        )
+    return int(match[1]), int(match[2])
+
+
+shard_option = click.option(
+    "--shard", callback=_read_shard, default="1/1", metavar="I/N", help="Only part I of N parts."
+)
+
+executor_option = click.option(
+    "--executor",
+    default="local",
+    show_default=True,
+    metavar="WHERE",
+    help="local: worker processes of this machine. dask:ADDRESS: the workers of a scheduler of "
+    "dask.distributed, which results come back from one by one.",
 )

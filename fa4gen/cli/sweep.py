@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,9 +12,11 @@ from fa4gen.cli.options import (
     FilePath,
     OutputFormat,
     completed_by,
+    executor_option,
     format_option,
     jobs_option,
     require_gpu_option,
+    shard_option,
 )
 from fa4gen.counts import counted
 
@@ -28,18 +29,7 @@ if TYPE_CHECKING:
     from fa4gen.sweep.run import News, SweepOptions
     from fa4gen.sweep.stages import Until
 
-_SHARD = re.compile(r"([1-9][0-9]{0,5})/([1-9][0-9]{0,5})")
 MAX_SEED = 2**32
-
-
-def _read_shard(ctx: click.Context, parameter: click.Parameter, value: str) -> tuple[int, int]:
-    """Read "2/5" as the second of five parts."""
-    match = _SHARD.fullmatch(value)
-    if match is None or int(match[1]) > int(match[2]):
-        raise click.BadParameter(
-            f"{value!r} is not I/N with 1 <= I <= N, such as 2/5", ctx, parameter
-        )
-    return int(match[1]), int(match[2])
 
 
 @click.command(name="sweep")
@@ -52,9 +42,8 @@ def _read_shard(ctx: click.Context, parameter: click.Parameter, value: str) -> t
     show_default=True,
     help="How far to take every case.",
 )
-@click.option(
-    "--shard", callback=_read_shard, default="1/1", metavar="I/N", help="Only part I of N parts."
-)
+@shard_option
+@executor_option
 @click.option(
     "--results",
     type=FilePath(path_type=Path),
@@ -113,6 +102,7 @@ def command(
     jobs: int,
     until: Until,
     shard: tuple[int, int],
+    executor: str,
     results: Path,
     junit: Path | None,
     resume: bool,
@@ -161,7 +151,7 @@ def command(
         patterns=patterns,
         time_limit_s=time_limit,
     )
-    path, records = _run(sweep, options, results, shard, fresh=not resume)
+    path, records = _run(sweep, options, results, shard, executor, fresh=not resume)
     if junit is not None:
         from fa4gen.cli.junit import write_junit
 
@@ -177,17 +167,26 @@ def command(
 
 
 def _run(
-    sweep: Sweep, options: SweepOptions, place: Path, shard: tuple[int, int], *, fresh: bool
+    sweep: Sweep,
+    options: SweepOptions,
+    place: Path,
+    shard: tuple[int, int],
+    executor: str,
+    *,
+    fresh: bool,
 ) -> tuple[Path, list[CaseRecord]]:
     from fa4gen.cli.output import note
     from fa4gen.cli.progress import progress
+    from fa4gen.executors import executor_for
+    from fa4gen.sweep.record import read_line
     from fa4gen.sweep.results import ResultsFile, results_path
     from fa4gen.sweep.run import run_sweep
 
+    execute = executor_for(executor, jobs=options.jobs, time_limit_s=options.time_limit_s)
     path = results_path(place, sweep.name, shard)
     num_kept = 0
     with (
-        ResultsFile(path, sweep.name, fresh=fresh) as file,
+        ResultsFile(path, sweep.name, fresh=fresh, read=read_line) as file,
         progress(len(sweep.cases), "cases") as bar,
     ):
 
@@ -198,7 +197,7 @@ def _run(
             bar.advance(f"failed to {record.stage}: {record.case}" if failed else "")
 
         try:
-            records = run_sweep(sweep, options, file, report)
+            records = run_sweep(sweep, options, file, report, execute)
         except KeyboardInterrupt:
             note(f"stopped; the same command resumes from {path}")
             raise

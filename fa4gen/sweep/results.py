@@ -7,16 +7,15 @@ again. When a run ends, the file is rewritten with one line for each case, in th
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
 from fa4gen.config.paths import shown_path
 from fa4gen.errors import ConfigError, Problem
 from fa4gen.locks import lock, open_for_appending
-from fa4gen.sweep.record import CaseRecord, read_line
 from fa4gen.temporary import leftovers, remove_leftovers, temporary_path
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
     from pathlib import Path
     from types import TracebackType
 
@@ -34,17 +33,46 @@ def results_path(place: Path, sweep: str, shard: tuple[int, int]) -> Path:
     return place / f"{sweep}{part}{SUFFIX}"
 
 
-class ResultsFile:
+class Line(Protocol):
+    """A record of such a file."""
+
+    @property
+    def sweep(self) -> str:
+        """What all lines of a file are of."""
+
+    @property
+    def case(self) -> str:
+        """What the line is of; there is one for each."""
+
+    def line(self) -> str:
+        """Return the line, its end included."""
+
+
+R = TypeVar("R", bound=Line)
+
+
+class ResultsFile(Generic[R]):
     """An open results file; no other process can open it meanwhile."""
 
-    def __init__(self, path: Path, sweep: str, *, fresh: bool) -> None:
+    def __init__(
+        self,
+        path: Path,
+        sweep: str,
+        *,
+        fresh: bool,
+        read: Callable[[str], R],
+        kind: str = "a sweep",
+    ) -> None:
         """Open or create the file at ``path``; with ``fresh`` forget the records in it.
 
-        Raises ConfigError for a file that cannot be written, that another process has open, or
-        that holds something else than results of ``sweep``.
+        ``read`` makes a record of a line, or raises ValueError; ``kind`` is what it is of. Raises
+        ConfigError for a file that cannot be written, that another process has open, or that holds
+        something else than results of ``sweep``.
         """
         self.path = path
         self._sweep = sweep
+        self._kind = kind
+        self._read_line = read
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             self._descriptor = open_for_appending(path)
@@ -62,13 +90,13 @@ class ResultsFile:
             os.close(self._descriptor)
             raise
 
-    def append(self, record: CaseRecord) -> None:
+    def append(self, record: R) -> None:
         """Add a record; it is on disk when this returns."""
         os.write(self._descriptor, record.line().encode())  # one call: whole lines
         os.fsync(self._descriptor)
         self.records[record.case] = record
 
-    def rewrite(self, records: Iterable[CaseRecord]) -> None:
+    def rewrite(self, records: Iterable[R]) -> None:
         """Replace the file's content by ``records``, at once or not at all."""
         new = temporary_path(self.path)
         try:
@@ -93,7 +121,7 @@ class ResultsFile:
         """Let other processes open the file."""
         os.close(self._descriptor)
 
-    def __enter__(self) -> ResultsFile:
+    def __enter__(self) -> ResultsFile[R]:
         return self
 
     def __exit__(
@@ -109,28 +137,29 @@ class ResultsFile:
             lock(self._descriptor)
         except BlockingIOError as error:
             raise self._refusal(
-                "another sweep is writing to it", "Wait for it, or choose another --results."
+                "another run is writing to it", "Wait for it, or choose another --results."
             ) from error
         except OSError:
             pass  # a file system without locks: two runs at once then only repeat work
 
-    def _read(self) -> dict[str, CaseRecord]:
+    def _read(self) -> dict[str, R]:
         with os.fdopen(os.dup(self._descriptor), "rb") as stream:
             stream.seek(0)
             data = stream.read()
         whole = data[: data.rfind(b"\n") + 1]
-        records: dict[str, CaseRecord] = {}
+        records: dict[str, R] = {}
         for number, line in enumerate(whole.splitlines(), 1):
             try:
-                record = read_line(line.decode())
+                record = self._read_line(line.decode())
             except ValueError as error:
                 raise self._refusal(
-                    f"line {number} is not a result of a sweep: {error}",
+                    f"line {number} is not a result of {self._kind}: {error}",
                     "Choose another --results; this file is left as it is.",
                 ) from error
             if record.sweep != self._sweep:
                 raise self._refusal(
-                    f"holds results of the sweep {record.sweep}, not of {self._sweep}",
+                    f"holds results of {self._kind.replace('a ', 'the ')} {record.sweep}, not of "
+                    f"{self._sweep}",
                     "Choose another --results; this file is left as it is.",
                 )
             records[record.case] = record

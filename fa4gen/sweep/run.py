@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Literal
 
 from fa4gen.config.paths import shown_path
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from fa4gen.config.sweep import Sweep, SweepCase
+    from fa4gen.executors import Executor
     from fa4gen.sweep.results import ResultsFile
     from fa4gen.verify.verdict import NamedCase
 
@@ -57,13 +59,15 @@ def select_shard(sweep: Sweep, shard: tuple[int, int]) -> Sweep:
 def run_sweep(
     sweep: Sweep,
     options: SweepOptions,
-    results: ResultsFile,
+    results: ResultsFile[CaseRecord],
     report: Callable[[CaseRecord, News], None],
+    execute: Executor | None = None,
 ) -> list[CaseRecord]:
     """Run the cases of ``sweep`` and return a record of each, in their order.
 
     Records are appended to ``results``, and ``report`` is called, as they come; the file is put in
-    order at the end. Earlier results that passed and are still valid are kept. Raises
+    order at the end. Earlier results that passed and are still valid are kept. Cases run in worker
+    processes of this machine, or where ``execute`` runs them. Raises
     MissingCapabilityError where nothing can be compiled on this machine.
     """
     records: dict[str, CaseRecord] = {}
@@ -80,8 +84,9 @@ def run_sweep(
             keep(_refused(case, sweep.name), "new")
         else:
             tasks.append(_task(case, sweep, options, results.records.get(case.name)))
-    outcomes = run_tasks(run_case, tasks, jobs=options.jobs, time_limit_s=options.time_limit_s)
-    for task, outcome in outcomes:
+    if execute is None:
+        execute = partial(run_tasks, jobs=options.jobs, time_limit_s=options.time_limit_s)
+    for task, outcome in execute(run_case, tasks):
         if isinstance(outcome, Lost):
             keep(_lost(task, outcome), "new")
         elif outcome.result.missing:

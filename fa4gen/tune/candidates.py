@@ -104,7 +104,7 @@ def variant_name(base: str, changes: Changes) -> str:
 def _variant(base: LoadedConfig, family: Family, changes: Changes) -> Candidate | None:
     """Return ``base`` with another tile and all else of its tuning left to the plan."""
     kept = {
-        key: value for key, value in _given(base).items() if key not in family.tuning_keys
+        key: value for key, value in given_keys(base).items() if key not in family.tuning_keys
     } | changes
     kept["name"] = variant_name(base.config.name, changes)
     try:
@@ -114,7 +114,7 @@ def _variant(base: LoadedConfig, family: Family, changes: Changes) -> Candidate 
         return None
 
 
-def _given(loaded: LoadedConfig) -> dict[str, Any]:
+def given_keys(loaded: LoadedConfig) -> dict[str, Any]:
     """Return the keys that a config gives, as plain data."""
     import yaml
 

@@ -33,8 +33,8 @@ class Family(Protocol):
         """
 
     @property
-    def axis(self) -> str:
-        """The extent along which a region of a table reaches over several problems."""
+    def axes(self) -> tuple[str, ...]:
+        """The extent along which regions of a table divide problems, and those that go with it."""
 
     @property
     def tuning_keys(self) -> frozenset[str]:
@@ -54,6 +54,12 @@ class Family(Protocol):
 
     def bench_size(self, problem: Any) -> Any:
         """Return the problem as bench's timer takes it."""
+
+    def flop(self, plan: Any, problem: Any) -> float:
+        """Return the floating-point operations that a problem counts as."""
+
+    def bench(self, *, peers: bool, seed: int) -> Any:
+        """Return bench's timer of the family, whose ``prepare`` takes kernels and such a size."""
 
     def predict(self, plan: Any, problem: Any, chip: Chip) -> Prediction:
         """Return the time that a launch of ``plan``'s kernel should take."""

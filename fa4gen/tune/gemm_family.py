@@ -29,7 +29,7 @@ class GemmFamily:
 
     name = "gemm"
     columns = ("m", "n", "k", "batch")
-    axis = "m"
+    axes = ("m",)
     tuning_keys = frozenset(
         {
             "BM",
@@ -80,6 +80,20 @@ class GemmFamily:
     def bench_size(self, problem: GemmProblem) -> gemm_workload.GemmWorkload:
         """See Family."""
         return gemm_workload.GemmWorkload(problem.m, problem.n, problem.k, problem.batch)
+
+    def flop(self, plan: GemmPlan, problem: GemmProblem) -> float:
+        """See Family."""
+        del plan
+        return self.bench_size(problem).flop
+
+    def bench(self, *, peers: bool, seed: int) -> Any:
+        """See Family."""
+        from fa4gen.bench.gemm_peers import find_gemm_peers
+        from fa4gen.bench.gemm_run import GemmBench
+        from fa4gen.bench.run import BenchOptions
+
+        options = BenchOptions((), seed=seed, family=self.name)
+        return GemmBench(options, find_gemm_peers().found if peers else ())
 
     def predict(self, plan: GemmPlan, problem: GemmProblem, chip: Chip) -> Prediction:
         """See Family."""

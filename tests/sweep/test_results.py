@@ -30,7 +30,7 @@ OTHER = replace(RECORD, case="s_d96", outcome="passed")
 
 
 def read(path: Path, sweep: str = "s", *, fresh: bool = False) -> dict[str, CaseRecord]:
-    with ResultsFile(path, sweep, fresh=fresh) as file:
+    with ResultsFile(path, sweep, fresh=fresh, read=read_line) as file:
         return dict(file.records)
 
 
@@ -38,7 +38,7 @@ def read(path: Path, sweep: str = "s", *, fresh: bool = False) -> dict[str, Case
 def path(tmp_path: Path) -> Path:
     """A results file with one record."""
     path = tmp_path / "new" / "s.jsonl"
-    with ResultsFile(path, "s", fresh=False) as file:
+    with ResultsFile(path, "s", fresh=False, read=read_line) as file:
         file.append(RECORD)
     return path
 
@@ -71,7 +71,7 @@ def test_counts() -> None:
 
 
 def test_records_are_found_again_and_the_last_of_a_case_counts(path: Path) -> None:
-    with ResultsFile(path, "s", fresh=False) as file:
+    with ResultsFile(path, "s", fresh=False, read=read_line) as file:
         assert file.records == {"s_d64": RECORD}
         file.append(OTHER)
         file.append(replace(RECORD, outcome="passed"))
@@ -92,7 +92,7 @@ def test_a_line_cut_off_anywhere_is_dropped_and_the_next_one_starts_anew(
     path = tmp_path_factory.mktemp("cut") / "s.jsonl"
     path.write_bytes(OTHER.line().encode() + RECORD.line().encode()[:length])
 
-    with ResultsFile(path, "s", fresh=False) as file:
+    with ResultsFile(path, "s", fresh=False, read=read_line) as file:
         assert file.records == {"s_d96": OTHER}
         file.append(RECORD)
 
@@ -101,7 +101,7 @@ def test_a_line_cut_off_anywhere_is_dropped_and_the_next_one_starts_anew(
 
 def test_rewriting_replaces_all_lines(path: Path) -> None:
     mode = path.stat().st_mode
-    with ResultsFile(path, "s", fresh=False) as file:
+    with ResultsFile(path, "s", fresh=False, read=read_line) as file:
         file.rewrite([OTHER, RECORD])
 
     assert path.read_text() == OTHER.line() + RECORD.line()
@@ -133,17 +133,17 @@ def test_a_file_of_somebody_else_is_left_alone(
 
 def test_two_runs_cannot_write_at_once(path: Path) -> None:
     with (
-        ResultsFile(path, "s", fresh=False),
-        pytest.raises(ConfigError, match="another sweep is writing"),
+        ResultsFile(path, "s", fresh=False, read=read_line),
+        pytest.raises(ConfigError, match="another run is writing"),
     ):
-        ResultsFile(path, "s", fresh=False)
+        ResultsFile(path, "s", fresh=False, read=read_line)
 
     assert read(path) == {"s_d64": RECORD}
 
 
 def test_a_place_that_cannot_be_written(path: Path) -> None:
     with pytest.raises(ConfigError, match="cannot be written"):
-        ResultsFile(path / "below_a_file.jsonl", "s", fresh=False)
+        ResultsFile(path / "below_a_file.jsonl", "s", fresh=False, read=read_line)
 
 
 def test_where_results_go() -> None:

@@ -1,0 +1,310 @@
+"""Tunes a config for problems: one record each, by measurement where there is a GPU."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass, replace
+from functools import lru_cache, partial
+from statistics import median
+from typing import TYPE_CHECKING, Any, Literal
+
+from fa4gen.callables import compile_config
+from fa4gen.config.load import load_mapping
+from fa4gen.errors import Fa4genError, MissingCapabilityError, Problem
+from fa4gen.render.manifest import config_sha256
+from fa4gen.tune.candidates import find_candidates, given_keys, rank
+from fa4gen.tune.family import family_called, family_of
+from fa4gen.tune.model.chips import chip_for, known_chip
+from fa4gen.tune.search.measure import measure
+from fa4gen.tune.search.record import Timed, TuneRecord
+from fa4gen.tune.search.timer import GpuTimer
+from fa4gen.version import __version__
+from fa4gen.workers import Done, Lost
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from fa4gen.config.load import LoadedConfig
+    from fa4gen.designs.shared.plans import Plan
+    from fa4gen.executors import Executor
+    from fa4gen.sweep.results import ResultsFile
+    from fa4gen.toolchain.model import CompiledKernel
+    from fa4gen.tune.candidates import Candidate, Ranked
+    from fa4gen.tune.search.timer import Timer
+
+Measuring = Literal["auto", "never"]
+News = Literal["new", "kept"]
+
+
+@dataclass(frozen=True)
+class TuneOptions:
+    """How to tune."""
+
+    candidates: int = 8
+    """Kernels that are measured at a problem: those that the model predicts to be the fastest."""
+    rounds: int = 9
+    """The most rounds of a problem."""
+    seconds: float = 20.0
+    """Of measuring, for each problem."""
+    measuring: Measuring = "auto"
+    """"auto": where there is a GPU of the architecture."""
+    peers: bool = True
+    tiles: bool = True
+    """Whether new tiles are candidates, beside configs that exist."""
+    chip: str = ""
+    """For the model, where nothing is measured."""
+    compiler: str = "auto"
+    seed: int = 0
+
+
+@dataclass(frozen=True)
+class TuneTask:
+    """One problem, with all that a worker needs to know."""
+
+    name: str
+    """Of the config."""
+    config: Mapping[str, Any]
+    problem: str
+    options: TuneOptions
+    known_key: str = ""
+    """Key of an earlier record that need not be found again."""
+
+
+@dataclass(frozen=True)
+class TuneOutcome:
+    """The outcome of a task; no record where the earlier one is still valid."""
+
+    record: TuneRecord | None = None
+
+
+def tasks_for(
+    base: LoadedConfig,
+    problems: Sequence[Any],
+    options: TuneOptions,
+    earlier: Mapping[str, TuneRecord],
+) -> list[TuneTask]:
+    """Return a task for each problem; records of ``earlier`` that have a winner may be kept."""
+    family = family_called(base.config.kernel)
+    keys = given_keys(base)
+    tasks = []
+    for problem in problems:
+        word = family.word(problem)
+        known = earlier.get(word)
+        key = known.key if known is not None and known.winner else ""
+        tasks.append(TuneTask(base.config.name, keys, word, options, key))
+    return tasks
+
+
+def run_tune(
+    tasks: Sequence[TuneTask],
+    results: ResultsFile[TuneRecord],
+    execute: Executor,
+    report: Callable[[TuneRecord, News], None],
+    earlier: Mapping[str, TuneRecord] | None = None,
+    function: Callable[[TuneTask], Done[TuneOutcome]] | None = None,
+) -> list[TuneRecord]:
+    """Run the tasks and return their records in order; each is on disk as soon as it is known.
+
+    A task whose worker was lost gives a record with the reason and without a winner. ``earlier``
+    are the records that tasks know of, those of ``results`` when not given.
+    """
+    known = results.records if earlier is None else earlier
+    found: dict[str, TuneRecord] = {}
+    for task, outcome in execute(function or run_problem, tasks):
+        news: News = "new"
+        if isinstance(outcome, Lost):
+            record = _lost(task, outcome)
+        elif outcome.result.record is None:
+            record, news = known[task.problem], "kept"
+        else:
+            record = outcome.result.record
+        found[task.problem] = record
+        if news == "new":
+            results.append(record)
+        report(record, news)
+    ordered = [found[task.problem] for task in tasks]
+    others = [record for word, record in results.records.items() if word not in found]
+    results.rewrite([*ordered, *others])
+    return ordered
+
+
+def run_problem(
+    task: TuneTask, make_timer: Callable[[str, str, TuneOptions], Timer | None] | None = None
+) -> Done[TuneOutcome]:
+    """Tune for one problem: what can go wrong with a kernel is in the outcome.
+
+    ``make_timer``, by default ``gpu_timer``, returns what measures kernels of a family and an
+    architecture, or None where nothing can: the model then decides.
+    """
+    options = task.options
+    candidates = _candidates(task.name, json.dumps(dict(task.config)), options.tiles)
+    plan = candidates[0].plan
+    family = family_of(plan)
+    problem = family.parse_problem(task.problem)
+    timer = (make_timer or gpu_timer)(plan.kernel, plan.arch, options)
+    named = known_chip(plan.arch, options.chip)
+    chip = named if timer is None else chip_for(plan.arch, timer.chip)
+    where = named.name if timer is None else timer.chip
+    ranked = rank(candidates, problem, chip)
+    shown = _selected(ranked, options.candidates)
+    record = TuneRecord(
+        base=task.name,
+        problem=task.problem,
+        extents=family.extents(problem),
+        chip=where,
+        decided_by="model" if timer is None else "measurement",
+        winner=ranked[0].candidate.name,
+        kernels=tuple(_timed(one) for one in shown),
+        key=_key(task, shown, where, timer is not None),
+    )
+    if record.key == task.known_key:
+        return Done(TuneOutcome())
+    if timer is None:
+        return Done(TuneOutcome(replace(record, versions={"fa4gen": __version__})))
+    try:
+        return Done(TuneOutcome(_measured(record, shown, problem, timer, options)))
+    except Fa4genError as error:  # the state of the GPU is unknown
+        failed = replace(record, winner="", problems=error.problems)
+        return Done(TuneOutcome(failed), worn=True)
+
+
+def _measured(
+    record: TuneRecord,
+    shown: Sequence[Ranked],
+    problem: Any,
+    timer: Timer,
+    options: TuneOptions,
+) -> TuneRecord:
+    """Return the record with what was measured."""
+    from fa4gen.bench.machine import describe_versions
+
+    kernels: list[tuple[Plan, CompiledKernel]] = []
+    left_out: dict[str, str] = {}
+    for one in shown:
+        candidate = one.candidate
+        try:
+            compiled = compile_config(candidate.loaded, candidate.plan, compiler=options.compiler)
+        except MissingCapabilityError:
+            raise
+        except Fa4genError as error:
+            left_out[candidate.name] = error.problems[0].message
+            continue
+        kernels.append((candidate.plan, compiled))
+    if not kernels:
+        problems = tuple(Problem(f"{name}: {why}") for name, why in left_out.items())
+        return replace(record, winner="", problems=problems)
+    rounds = timer.prepare(kernels, problem)
+    left_out |= rounds.left_out
+    existing = [one.candidate.name for one in shown if one.candidate.source != "tile"]
+    found = measure(rounds, most_rounds=options.rounds, seconds=options.seconds, existing=existing)
+    names = {one.candidate.name for one in shown}
+    problems = tuple(Problem(f"{name}: {why}") for name, why in left_out.items())
+    return replace(
+        record,
+        winner=found.winner,
+        clear=found.clear,
+        kernels=tuple(
+            replace(
+                kernel,
+                us=round(median(found.times[kernel.name]), 3)
+                if kernel.name in found.times
+                else None,
+                rounds_us=tuple(round(us, 3) for us in found.times.get(kernel.name, ())),
+                left_out=left_out.get(kernel.name, ""),
+            )
+            for kernel in record.kernels
+        ),
+        peers_us={
+            name: round(median(found.times[name]), 3)
+            for name in rounds.peers
+            if name in found.times
+        },
+        left_out={name: why for name, why in left_out.items() if name not in names},
+        versions=describe_versions(),
+        problems=() if found.winner else problems,
+    )
+
+
+def _selected(ranked: Sequence[Ranked], most: int) -> list[Ranked]:
+    """Return the first ``most``, and the config itself, which every table compares with."""
+    shown = list(ranked[:most])
+    own = next((one for one in ranked if one.candidate.source == "config"), None)
+    return shown if own is None or own in shown else [*shown, own]
+
+
+def _timed(one: Ranked) -> Timed:
+    candidate = one.candidate
+    return Timed(
+        name=candidate.name,
+        source=candidate.source,
+        predicted_us=round(one.prediction.us, 3),
+        config=given_keys(candidate.loaded),
+        config_sha256=config_sha256(candidate.loaded.config),
+    )
+
+
+def _key(task: TuneTask, shown: Sequence[Ranked], chip: str, measured: bool) -> str:
+    """Hash what determines the outcome: candidates, chip, how they are compared."""
+    options = task.options
+    parts = {
+        "generator": __version__,
+        "configs": [config_sha256(one.candidate.loaded.config) for one in shown],
+        "problem": task.problem,
+        "chip": chip,
+        "measured": [options.rounds, options.peers, options.compiler] if measured else None,
+    }
+    return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
+
+
+def _lost(task: TuneTask, lost: Lost) -> TuneRecord:
+    text = lost.reason + (f"\n{lost.details.rstrip()}" if lost.details else "")
+    return TuneRecord(
+        base=task.name,
+        problem=task.problem,
+        extents={},
+        chip="",
+        decided_by="model",
+        winner="",
+        problems=(Problem(text, "Run the same command again: it resumes."),),
+    )
+
+
+@lru_cache(maxsize=4)
+def _candidates(name: str, config: str, tiles: bool) -> tuple[Candidate, ...]:
+    return find_candidates(load_mapping(json.loads(config), name), tiles=tiles)
+
+
+@lru_cache(maxsize=2)
+def gpu_timer(kernel: str, arch: str, options: TuneOptions) -> Timer | None:
+    """Return what measures on this machine; None without a GPU of ``arch``, or if not asked to."""
+    from fa4gen.runtime.device import find_device
+
+    device = None if options.measuring == "never" else find_device(arch)
+    if device is None:
+        return None
+    return GpuTimer(family_called(kernel), device.name, peers=options.peers, seed=options.seed)
+
+
+def kernels_to_compile(
+    base: LoadedConfig, problems: Sequence[Any], options: TuneOptions
+) -> tuple[list[Candidate], Callable[[Candidate], Done[bool]]]:
+    """Return each kernel that will be measured once, and what compiles one into the cache."""
+    keys = json.dumps(given_keys(base))
+    candidates = _candidates(base.config.name, keys, options.tiles)
+    arch = base.config.arch
+    timer = gpu_timer(base.config.kernel, arch, options)
+    chip = known_chip(arch, options.chip) if timer is None else chip_for(arch, timer.chip)
+    wanted: dict[str, Candidate] = {}
+    for problem in problems:
+        for one in _selected(rank(candidates, problem, chip), options.candidates):
+            wanted[one.candidate.name] = one.candidate
+    return list(wanted.values()), partial(_compile_into_cache, compiler=options.compiler)
+
+
+def _compile_into_cache(candidate: Candidate, *, compiler: str) -> Done[bool]:
+    try:
+        compile_config(candidate.loaded, candidate.plan, compiler=compiler)
+    except Fa4genError:
+        return Done(False)
+    return Done(True)

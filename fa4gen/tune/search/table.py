@@ -1,0 +1,250 @@
+"""The table of what tuning chose, and the config files of the new tiles that it names."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from fa4gen.config.find import find_configs
+from fa4gen.config.load import config_from_data, load_config
+from fa4gen.config.paths import shown_path
+from fa4gen.config.set_file import read_set
+from fa4gen.designs.build import build_plan
+from fa4gen.errors import ConfigError, Problem
+from fa4gen.render.manifest import config_sha256
+from fa4gen.tune.family import family_called
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from fa4gen.config.load import LoadedConfig
+    from fa4gen.tune.family import Family
+    from fa4gen.tune.search.record import Timed, TuneRecord
+
+FARTHEST = math.sqrt(2)
+"""How far a region reaches past the problems at both ends of its axis, as a factor."""
+FEW = 64
+"""A region whose smallest extent is at most this reaches down to 1."""
+
+
+@dataclass(frozen=True)
+class TableFiles:
+    """What tuning writes: texts by path, the table first."""
+
+    table: Path
+    texts: Mapping[Path, str]
+
+
+def make_table(
+    base: LoadedConfig,
+    records: Sequence[TuneRecord],
+    folder: Path,
+    *,
+    now: datetime | None = None,
+) -> TableFiles:
+    """Return the table of ``records`` for ``folder``, and a config for each new tile it names.
+
+    Raises ConfigError where nothing was chosen, and for records of different chips or of both
+    kinds: a table is of one chip.
+    """
+    chosen = [record for record in records if record.chosen is not None]
+    if not chosen:
+        raise ConfigError(Problem("no kernel was chosen for any problem: there is no table"))
+    kinds = sorted({f"{record.chip}, by {record.decided_by}" for record in chosen})
+    if len(kinds) > 1:
+        raise ConfigError(
+            Problem(
+                f"the results are of different kinds: {'; '.join(kinds)}",
+                "A table is of one chip: start over with --fresh, or choose another --results.",
+            )
+        )
+    family = family_called(base.config.kernel)
+    winners: dict[str, Timed] = {}
+    for record in chosen:
+        assert record.chosen is not None
+        winners.setdefault(record.winner, record.chosen)
+    texts: dict[Path, str] = {}
+    kernels = []
+    for name, timed in sorted(winners.items()):
+        place, path, text = _place(base, name, timed, folder)
+        if path is not None:
+            texts[path] = text
+        kernels.append({"config": place, "config_sha256": timed.config_sha256})
+    data: dict[str, Any] = {
+        "base": base.config.name,
+        "decided_by": chosen[0].decided_by,
+        "chip": chosen[0].chip,
+        "date": (now or datetime.now(UTC)).date().isoformat(),
+        "versions": dict(chosen[0].versions),
+        "kernels": kernels,
+        "regions": [_region(record, where) for record, where in regions(family, chosen)],
+    }
+    table = folder / f"{base.config.name}.tuning.yaml"
+    return TableFiles(table, {table: _text(data), **texts})
+
+
+def regions(
+    family: Family, records: Iterable[TuneRecord]
+) -> list[tuple[TuneRecord, dict[str, Any]]]:
+    """Return each record with the problems that its kernel is meant for, in their order.
+
+    Problems that differ along the family's axis alone divide it between them, at geometric means;
+    the other extents are those of the problem. A region ends where its kernel no longer suits.
+    """
+    groups: dict[tuple[tuple[str, int], ...], list[TuneRecord]] = defaultdict(list)
+    for record in records:
+        rest = tuple((k, v) for k, v in record.extents.items() if k not in family.axes)
+        groups[rest].append(record)
+    found = []
+    for rest, members in groups.items():
+        members.sort(key=lambda record: record.extents[family.axes[0]])
+        values = [record.extents[family.axes[0]] for record in members]
+        for number, record in enumerate(members):
+            low, high = _reach(values, number)
+            high = _suited(family, record, high)
+            axes = {
+                axis: [low, high] if low < high else low
+                for axis in family.axes
+                if record.extents[axis] == values[number]
+            }
+            others = {axis: record.extents[axis] for axis in family.axes if axis not in axes}
+            found.append((record, {**axes, **others, **dict(rest)}))
+    return found
+
+
+def write_table(files: TableFiles, *, force: bool) -> None:
+    """Write the table and its configs; ConfigError for a config that exists and differs."""
+    from fa4gen.render.write import write_text
+
+    for path, text in files.texts.items():
+        there = path.exists() and path != files.table and not force
+        if there and path.read_text(encoding="utf-8") != text:
+            raise ConfigError(
+                Problem(
+                    "exists, and is not what tuning would write",
+                    "Rename it, or overwrite it with --force.",
+                    shown_path(path),
+                )
+            )
+    for path, text in files.texts.items():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_text(path, text)
+
+
+@dataclass(frozen=True)
+class TableState:
+    """Whether a table still says what was found out."""
+
+    path: Path
+    base: str
+    """The config that was tuned."""
+    problems: tuple[str, ...]
+    """What it was tuned for."""
+    verdict: Literal["current", "stale"]
+    reason: str = ""
+
+
+def check_table(path: Path) -> TableState:
+    """Compare the configs that a table names with those that it was made of.
+
+    Raises ConfigError for a table that cannot be read or names a config that is not there.
+    """
+    table = read_set(path)
+    problems = tuple(region.problem for region in table.regions if region.problem)
+    changed = []
+    for entry, config in zip(table.entries, table.configs, strict=True):
+        if entry.config_sha256 and config_sha256(load_config(config).config) != entry.config_sha256:
+            changed.append(config.stem)
+    if changed:
+        return TableState(
+            path, table.base, problems, "stale", f"changed since tuning: {', '.join(changed)}"
+        )
+    return TableState(path, table.base, problems, "current")
+
+
+def _reach(values: Sequence[int], number: int) -> tuple[int, int]:
+    value = values[number]
+    if number:
+        low = math.floor(math.sqrt(values[number - 1] * value)) + 1
+    else:
+        low = 1 if value <= FEW else math.ceil(value / FARTHEST)
+    last = number + 1 == len(values)
+    high = math.floor(value * FARTHEST if last else math.sqrt(value * values[number + 1]))
+    return min(low, value), max(high, value)
+
+
+def _suited(family: Family, record: TuneRecord, high: int) -> int:
+    """Return the largest value of the axis, up to ``high``, that the chosen kernel suits."""
+    assert record.chosen is not None
+    plan = build_plan(config_from_data(record.chosen.config, record.winner))
+    axis = family.axes[0]
+
+    def suits(value: int) -> bool:
+        return family.suits(plan, family.problem({**record.extents, axis: value}))
+
+    low = record.extents[axis]
+    while low < high:
+        middle = (low + high + 1) // 2
+        low, high = (middle, high) if suits(middle) else (low, middle - 1)
+    return low
+
+
+def _place(
+    base: LoadedConfig, name: str, timed: Timed, folder: Path
+) -> tuple[str, Path | None, str]:
+    """Return how a table in ``folder`` names a kernel's config, and what has to be written."""
+    if timed.source == "tile":
+        import yaml
+
+        text = yaml.safe_dump(dict(timed.config), sort_keys=False)
+        head = f"# A tile of {base.config.name}, chosen by `fa4gen tune`.\n"
+        return f"./{name}.yaml", folder / f"{name}.yaml", head + text
+    if timed.source == "config" and not _is_shipped(base):
+        import os
+
+        relative = Path(os.path.relpath(base.path.resolve(), folder.resolve())).as_posix()
+        return relative if relative.startswith(".") else f"./{relative}", None, ""
+    return name, None, ""
+
+
+def _is_shipped(base: LoadedConfig) -> bool:
+    from fa4gen.config.find import shipped_name
+
+    if not shipped_name(base.path):
+        return False
+    return [path.resolve() for path in find_configs([base.path.stem])] == [base.path.resolve()]
+
+
+def _region(record: TuneRecord, where: Mapping[str, Any]) -> dict[str, Any]:
+    timed = record.chosen
+    assert timed is not None
+    data: dict[str, Any] = {
+        "where": dict(where),
+        "kernel": record.winner,
+        "problem": record.problem,
+    }
+    if timed.us is not None:
+        data["us"] = timed.us
+    data["predicted_us"] = timed.predicted_us
+    if record.peers_us:
+        data["peers_us"] = dict(record.peers_us)
+    return data
+
+
+def _text(data: Mapping[str, Any]) -> str:
+    import yaml
+
+    how = {
+        "measurement": "measured",
+        "model": "predicted by the cost model; nothing was measured",
+    }[data["decided_by"]]
+    head = (
+        "# Which kernel to use for which problem, by `fa4gen tune`. Times are in microseconds,\n"
+        f'# {how}. Load it: fa4gen.load("{data["base"]}.tuning.yaml")\n'
+    )
+    body = yaml.safe_dump(dict(data), sort_keys=False, default_flow_style=None, width=100)
+    return head + body

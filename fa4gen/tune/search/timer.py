@@ -1,0 +1,84 @@
+"""What times candidates: the one that uses the GPU, and what a stand-in for it has to do."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from fa4gen.designs.shared.plans import Plan
+    from fa4gen.toolchain.model import CompiledKernel
+    from fa4gen.tune.family import Family
+
+
+class Rounds(Protocol):
+    """Kernels and peers that are ready to be timed on one problem."""
+
+    @property
+    def ours(self) -> tuple[str, ...]:
+        """Names of the kernels that gave the right output."""
+
+    @property
+    def peers(self) -> tuple[str, ...]:
+        """Names of the peers that can be timed."""
+
+    @property
+    def left_out(self) -> Mapping[str, str]:
+        """Kernels and peers that cannot, with the reason."""
+
+    def time(self, names: Sequence[str], turn: int) -> dict[str, float]:
+        """Time each of ``names`` once, in the order given; return microseconds by name."""
+
+
+class Timer(Protocol):
+    """Makes kernels ready to be timed; random data and peers are kept from problem to problem."""
+
+    @property
+    def chip(self) -> str:
+        """The name of the GPU."""
+
+    def prepare(self, kernels: Sequence[tuple[Plan, CompiledKernel]], problem: Any) -> Rounds:
+        """Check the kernels' outputs on a problem, and make them and their peers ready."""
+
+
+class GpuTimer:
+    """Times by CUDA events, with a cold L2, as ``fa4gen bench`` does."""
+
+    def __init__(self, family: Family, chip: str, *, peers: bool, seed: int = 0) -> None:
+        """Touches no GPU yet. Without ``peers`` our kernels are timed alone."""
+        self.chip = chip
+        self._family = family
+        self._seed = seed
+        self._with_peers = peers
+        self._bench: Any = None
+
+    def prepare(self, kernels: Sequence[tuple[Plan, CompiledKernel]], problem: Any) -> Rounds:
+        """See Timer."""
+        if self._bench is None:
+            self._bench = self._family.bench(peers=self._with_peers, seed=self._seed)
+        size = self._family.bench_size(problem)
+        ours, peers, left_out = self._bench.prepare(kernels, size)
+        return _GpuRounds(ours, peers, left_out)
+
+
+class _GpuRounds:
+    def __init__(
+        self,
+        ours: Mapping[str, Callable[[], Any]],
+        peers: Mapping[str, Callable[[], Any]],
+        left_out: Mapping[str, str],
+    ) -> None:
+        self.ours = tuple(ours)
+        self.peers = tuple(peers)
+        self.left_out = left_out
+        self._runs = {**ours, **peers}
+
+    def time(self, names: Sequence[str], turn: int) -> dict[str, float]:
+        """See Rounds."""
+        from fa4gen.runtime.timing import TimingProtocol, time_in_turn
+
+        protocol = TimingProtocol(warmup_s=0.005 if turn else 0.025, budget_s=0.02)
+        runs = {name: self._runs[name] for name in names}
+        timings = time_in_turn(runs, protocol, rounds=1)
+        return {name: 1000 * taken[0].median_ms for name, taken in timings.items()}

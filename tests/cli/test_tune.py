@@ -1,0 +1,89 @@
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+
+from fa4gen.cli.main import main
+from fa4gen.tune.kernel_set import open_set
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+SHAPES = "m: [16, 512]\nlayers:\n- {n: 6144, k: 4096}\n- {n: 4096, k: 14336}\n"
+TUNE = ["tune", "gemm_bf16_sm90", "--no-measure"]
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "layers.yaml").write_text(SHAPES)
+    return tmp_path
+
+
+def test_without_a_gpu(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([*TUNE, "--shapes", "layers.yaml", "--out", "tuned", "--plot", "t.svg"]) == 0
+    captured = capsys.readouterr()
+    rows = [line.split() for line in captured.out.splitlines()[1:5]]
+    assert [row[0] for row in rows] == [
+        "16x6144x4096", "512x6144x4096", "16x4096x14336", "512x4096x14336",
+    ]  # fmt: skip
+    assert "The cost model chose: nothing was measured." in captured.out
+    assert "gemm_bf16_sm90.tuning.yaml" in captured.out
+    kernels = open_set(here / "tuned" / "gemm_bf16_sm90.tuning.yaml")
+    assert kernels.choose("16x6144x4096") == rows[0][1]
+    assert len((here / "tune-results" / "gemm_bf16_sm90.jsonl").read_text().splitlines()) == 4
+    assert "NVIDIA H200, predicted" in (here / "t.svg").read_text()
+    assert main([*TUNE, "--shapes", "layers.yaml", "--out", "tuned"]) == 0
+    assert "4 of 4 results kept" in capsys.readouterr().err
+
+
+def test_shards_and_what_they_found(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for shard in ("1/2", "2/2"):
+        assert main([*TUNE, "--shapes", "layers.yaml", "--shard", shard]) == 0
+    assert not (here / "gemm_bf16_sm90.tuning.yaml").exists()
+    assert sorted(path.name for path in (here / "tune-results").iterdir()) == [
+        "gemm_bf16_sm90.1of2.jsonl",
+        "gemm_bf16_sm90.2of2.jsonl",
+    ]
+    capsys.readouterr()
+    assert main([*TUNE, "--shapes", "layers.yaml"]) == 0
+    assert "4 of 4 results kept" in capsys.readouterr().err
+    assert (here / "gemm_bf16_sm90.tuning.yaml").exists()
+
+
+def test_json(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([*TUNE, "--problem", "4104x4104x4104", "--format", "json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    (problem,) = document["problems"]
+    assert problem["winner"] == "gemm_bf16_192x176_pair_sm90"
+    assert problem["decided_by"] == "model"
+    assert document["written"] == ["gemm_bf16_sm90.tuning.yaml"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "message"),
+    [
+        (["tune", "gemm_bf16_sm90"], 2, "no problem to tune for"),
+        ([*TUNE, "--problem", "16x16"], 2, "not the problem of a matrix product"),
+        ([*TUNE, "--problem", "1kx1kx1k", "--plot", "a.png"], 2, "end in .svg"),
+        ([*TUNE, "--problem", "1kx1kx1k", "--executor", "slurm"], 2, "neither local nor dask:"),
+        (["tune", "gemm", "--problem", "1kx1kx1k"], 2, "Name one of them"),
+        ([*TUNE, "--problem", "1kx1kx1k", "--shard", "3/2"], 2, "3/2"),
+    ],
+)
+def test_refused(
+    arguments: list[str], status: int, message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(arguments) == status
+    assert message in capsys.readouterr().err
+
+
+def test_a_gpu_that_is_required(capsys: pytest.CaptureFixture[str]) -> None:
+    from fa4gen.runtime.device import find_device
+
+    if find_device("sm_90a") is not None:
+        pytest.skip("there is a GPU")
+    assert main([*TUNE, "--problem", "1kx1kx1k", "--require-gpu"]) == 4
+    assert "compute capability 9.0" in capsys.readouterr().err

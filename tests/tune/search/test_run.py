@@ -1,0 +1,173 @@
+"""Tuning with times that are looked up; kernels are chosen, checked and recorded as always."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from fa4gen.config.find import find_configs
+from fa4gen.config.load import load_config
+from fa4gen.errors import CompileError, Fa4genError, Problem
+from fa4gen.sweep.results import ResultsFile
+from fa4gen.tune.family import family_called
+from fa4gen.tune.search import run
+from fa4gen.tune.search.record import read_record
+from fa4gen.tune.search.run import TuneOptions, run_problem, run_tune, tasks_for
+from fa4gen.workers import Done, Lost
+from tests.tune.search.fakes import FakeTimer, inline
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+BASE = "gemm_bf16_sm90"
+GEMM = family_called("gemm")
+FEW, WIDE = "16x4096x14336", "4104x4104x4104"
+OPTIONS = TuneOptions(candidates=3)
+
+
+@pytest.fixture(autouse=True)
+def nothing_is_compiled(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> None:
+    if "compile" not in request.keywords:
+        monkeypatch.setattr(run, "compile_config", lambda *_, **__: None)
+
+
+def tuned(
+    path: Path, timer: FakeTimer | None, *problems: str, options: TuneOptions = OPTIONS
+) -> tuple[list[Any], list[str]]:
+    """The records, and whether each was new or kept."""
+    base = load_config(find_configs([BASE])[0])
+    news: list[str] = []
+    with ResultsFile(path, BASE, fresh=False, read=read_record, kind="tuning") as file:
+        parsed = [GEMM.parse_problem(problem) for problem in problems]
+        tasks = tasks_for(base, parsed, options, file.records)
+        function = partial(run_problem, make_timer=lambda *_: timer)
+        report = lambda _, what: news.append(what)  # noqa: E731
+        return run_tune(tasks, file, inline, report, function=function), news
+
+
+def test_the_measured_winner_not_the_predicted_one(tmp_path: Path) -> None:
+    us = {"gemm_bf16_m16_sm90": 40.0, "gemm_bf16_m16_split_sm90": 36.0, BASE: 140.0, "cublas": 42.0}
+    timer = FakeTimer(us)
+    (record,), _ = tuned(tmp_path / "r.jsonl", timer, FEW)
+    assert record.kernels[0].name == "gemm_bf16_m16_sm90"  # the model's choice
+    assert (record.winner, record.clear) == ("gemm_bf16_m16_split_sm90", True)
+    assert record.decided_by == "measurement"
+    assert record.chosen.us == pytest.approx(36, rel=0.01)
+    assert record.peers_us == {"cublas": pytest.approx(42, rel=0.01)}
+    # the config itself is measured too, though it is none of the first three
+    ((names, problem),) = timer.prepared
+    assert len(names) == 4
+    assert names[-1] == BASE
+    assert problem == GEMM.parse_problem(FEW)
+    # a kernel with a wrong output is not chosen, and the record says why
+    (wrong,) = (one for one in record.kernels if one.left_out)
+    assert (wrong.us, wrong.left_out) == (None, "its output is wrong")
+    assert read_record(record.line()) == record
+
+
+def test_without_a_gpu_the_model_chooses(tmp_path: Path) -> None:
+    (few, wide), _ = tuned(tmp_path / "r.jsonl", None, FEW, WIDE)
+    assert (few.winner, wide.winner) == ("gemm_bf16_m16_sm90", "gemm_bf16_192x176_pair_sm90")
+    assert {few.decided_by, wide.decided_by} == {"model"}
+    assert few.chosen.us is None
+    assert few.peers_us == {}
+
+
+def test_it_resumes(tmp_path: Path) -> None:
+    path, us = tmp_path / "r.jsonl", {"gemm_bf16_m16_sm90": 36.0, BASE: 140.0, "cublas": 42.0}
+    first, news = tuned(path, FakeTimer(us), FEW)
+    assert news == ["new"]
+    timer = FakeTimer({**us, "gemm_bf16_192x176_pair_sm90": 200.0})
+    records, news = tuned(path, timer, FEW, WIDE)
+    assert news == ["kept", "new"]
+    assert records[0] == first[0]
+    assert [GEMM.word(problem) for _, problem in timer.prepared] == [WIDE]
+    assert [read_record(line).problem for line in path.read_text().splitlines()] == [FEW, WIDE]
+    for changed in (
+        replace(OPTIONS, rounds=5),
+        replace(OPTIONS, candidates=2),
+    ):
+        _, news = tuned(path, FakeTimer(us), FEW, options=changed)
+        assert news == ["new"]
+    _, news = tuned(path, None, FEW)
+    assert news == ["new"]  # by the model: not what was measured
+    _, news = tuned(path, replace(FakeTimer(us), chip="NVIDIA H100 80GB HBM3"), FEW)
+    assert news == ["new"]
+
+
+def test_a_kernel_that_does_not_compile_is_left_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(loaded: Any, plan: Any, **options: Any) -> None:
+        del loaded, options
+        if plan.name != BASE:
+            raise CompileError(Problem("it spills"))
+
+    monkeypatch.setattr(run, "compile_config", refuse)
+    (record,), _ = tuned(tmp_path / "r.jsonl", FakeTimer({BASE: 140.0, "cublas": 42.0}), FEW)
+    assert record.winner == BASE
+    assert {one.left_out for one in record.kernels} == {"", "it spills"}
+
+
+def test_no_kernel_works(tmp_path: Path) -> None:
+    (record,), _ = tuned(tmp_path / "r.jsonl", FakeTimer({}), FEW)
+    assert record.winner == ""
+    assert "its output is wrong" in str(record.problems[0])
+    _, news = tuned(tmp_path / "r.jsonl", FakeTimer({}), FEW)
+    assert news == ["new"]  # a failure is tried again
+
+
+class Failing(FakeTimer):
+    def prepare(self, kernels: Any, problem: Any) -> Any:
+        raise Fa4genError(Problem("an illegal address"))
+
+
+def test_a_gpu_that_fails_wears_its_worker() -> None:
+    base = load_config(find_configs([BASE])[0])
+    (task,) = tasks_for(base, [GEMM.parse_problem(FEW)], OPTIONS, {})
+    done = run_problem(task, lambda *_: Failing({}))
+    assert done.worn
+    assert done.result.record is not None
+    assert done.result.record.problems == (Problem("an illegal address"),)
+
+
+def test_a_lost_worker_is_a_record_without_a_winner(tmp_path: Path) -> None:
+    base = load_config(find_configs([BASE])[0])
+    tasks = tasks_for(base, [GEMM.parse_problem(FEW), GEMM.parse_problem(WIDE)], OPTIONS, {})
+
+    def lossy(function: Any, tasks: Any) -> Any:
+        yield tasks[1], function(tasks[1])
+        yield tasks[0], Lost("its process ended: killed by SIGSEGV")
+
+    with ResultsFile(
+        tmp_path / "r.jsonl", BASE, fresh=False, read=read_record, kind="tuning"
+    ) as file:
+        records = run_tune(tasks, file, lossy, lambda *_: None)
+    assert [bool(record.winner) for record in records] == [False, True]
+    assert "SIGSEGV" in str(records[0].problems[0])
+
+
+def test_tasks_and_outcomes_pickle() -> None:
+    import pickle
+
+    base = load_config(find_configs([BASE])[0])
+    (task,) = tasks_for(base, [GEMM.parse_problem(FEW)], OPTIONS, {})
+    done = run_problem(pickle.loads(pickle.dumps(task)))
+    assert isinstance(pickle.loads(pickle.dumps(done)), Done)
+
+
+@pytest.mark.compile
+def test_with_kernels_that_are_compiled(
+    tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cache = tmp_path_factory.getbasetemp() / "cache"
+    monkeypatch.setenv("FA4GEN_CACHE_DIR", str(cache))
+    us = {"gemm_bf16_m16_sm90": 36.0, BASE: 140.0, "cublas": 42.0}
+    (record,), _ = tuned(
+        tmp_path / "r.jsonl", FakeTimer(us), FEW, options=TuneOptions(candidates=1)
+    )
+    assert record.winner == "gemm_bf16_m16_sm90"
+    assert len([*cache.rglob("*.cubin")]) >= 2
