@@ -4,7 +4,7 @@
 // fa4gen_gemm_bf16_128x144_residual_sm90: matrix product, D = alpha * A . B + beta * C, sm_90a.
 //
 //   bf16, A k-major, B k-major, sums in float32; output bf16, a matrix as residual
-//   tiles of 128 x 144, 64 along k a stage, 4 stages; 2 consumer warpgroups
+//   tiles of 128 x 144, 64 along k a stage, 5 stages; 2 consumer warpgroups
 //
 // Roles:
 //   load        warp 0, 40 registers: one thread issues the TMA loads of A and B
@@ -16,14 +16,14 @@
 //   consume 1   warps 8-11, 232 registers: the products and the output of rows 64 to 127
 //
 // Barriers: slots x arrivals of a phase, and what a completed phase says
-//   input_full    4 x   1  a block of A and of B has landed in its slot
-//   input_empty   4 x   8  a slot of A and B may be overwritten
-//   epi0_ready    4 x   1  the residual is in its slot, which may be overwritten with the output
-//   epi0_written  4 x   4  a panel of the output is in its slot, and may be stored
-//   epi1_ready    4 x   1  the residual is in its slot, which may be overwritten with the output
-//   epi1_written  4 x   4  a panel of the output is in its slot, and may be stored
+//   input_full    5 x   1  a block of A and of B has landed in its slot
+//   input_empty   5 x   8  a slot of A and B may be overwritten
+//   epi0_ready    2 x   1  the residual is in its slot, which may be overwritten with the output
+//   epi0_written  2 x   4  a panel of the output is in its slot, and may be stored
+//   epi1_ready    2 x   1  the residual is in its slot, which may be overwritten with the output
+//   epi1_written  2 x   4  a panel of the output is in its slot, and may be stored
 //
-// Config sha256 529fc2ee11d416fae6485c132268a95ae1067eb726fd07a8571f269e6c5f68c6
+// Config sha256 3a725e7fcf5137735de1387f8bdc3ca4b5e2be69e1eacec44a27f15c68207815
 
 #include "gemm_bf16_128x144_residual_sm90_barriers.h"
 #include "gemm_bf16_128x144_residual_sm90_device.cuh"
@@ -40,8 +40,8 @@ constexpr int32 kBK = 64;                      // elements along k that a stage 
 constexpr int32 kCtaGroup = 1;                 // every CTA by itself
 constexpr int32 kNumConsumerWarpgroups = 2;    // each with its rows of a tile
 constexpr int32 kWarpgroupRows = 64;           // rows of one consumer warpgroup
-constexpr int32 kNumStages = 4;                // slots of the ring of A and B
-constexpr int32 kNumEpiStages = 4;             // slots of each consumer's ring of output panels
+constexpr int32 kNumStages = 5;                // slots of the ring of A and B
+constexpr int32 kNumEpiStages = 2;             // slots of each consumer's ring of output panels
 constexpr int32 kNumThreads = 384;             // one producer warpgroup, then the consumers
 constexpr uint32 kProducerRegisters = 40;      // a thread, after setmaxnreg
 constexpr uint32 kConsumerRegisters = 232;     // a thread, after setmaxnreg
@@ -63,19 +63,19 @@ static_assert(kBK % kPanelColumns == 0, "A stage brings whole panels.");
 static_assert(kNumThreads == 128 * (1 + kNumConsumerWarpgroups),
               "One producer warpgroup goes before the consumers.");
 
-// ---- shared memory: 204992 bytes, from a base aligned to 1024 ----
+// ---- shared memory: 206992 bytes, from a base aligned to 1024 ----
 
 // Ring of A: 128 x 64 bf16, k-major, 128-byte swizzle
 constexpr uint32 kAOffset = 0;
-constexpr uint32 kABytes = 16384;  // of each of 4
+constexpr uint32 kABytes = 16384;  // of each of 5
 
 // Ring of B: 64 x 144 bf16, k-major, 128-byte swizzle
-constexpr uint32 kBOffset = 65536;
-constexpr uint32 kBBytes = 18432;  // of each of 4
+constexpr uint32 kBOffset = 81920;
+constexpr uint32 kBBytes = 18432;  // of each of 5
 
-// Panels of the residual, then the output, 4 a consumer warpgroup: 64 x 64 bf16, 128-byte swizzle
-constexpr uint32 kEpiOffset = 139264;
-constexpr uint32 kEpiBytes = 8192;  // of each of 8
+// Panels of the residual, then the output, 2 a consumer warpgroup: 64 x 64 bf16, 128-byte swizzle
+constexpr uint32 kEpiOffset = 174080;
+constexpr uint32 kEpiBytes = 8192;  // of each of 4
 
 static_assert(kABytes == kBM * kBK * 2, "A slot of A holds a block of the tile's rows.");
 static_assert(kBBytes == kBN * kBK * 2, "A slot of B holds a block of the tile's columns.");
@@ -146,8 +146,8 @@ __device__ __forceinline__ void load_a(uint32 slot, const TensorMap& map, const 
                                        int32 row, int32 block, uint32 full) {
 #pragma unroll
   for (int32 panel = 0; panel < kBK / kPanelColumns; ++panel) {
-    tma_load_3d(slot + panel * kBM * kPanelBytes, map, block * kBK + panel * kPanelColumns, row,
-                tile.batch, full);
+    tma_load_once_3d(slot + panel * kBM * kPanelBytes, map, block * kBK + panel * kPanelColumns,
+                     row, tile.batch, full);
   }
 }
 
@@ -155,7 +155,7 @@ __device__ __forceinline__ void load_b(uint32 slot, const TensorMap& map, const 
                                        int32 block, uint32 full) {
 #pragma unroll
   for (int32 panel = 0; panel < kBK / kPanelColumns; ++panel) {
-    tma_load_3d(slot + panel * kBN * kPanelBytes, map, block * kBK + panel * kPanelColumns,
+    tma_load_once_3d(slot + panel * kBN * kPanelBytes, map, block * kBK + panel * kPanelColumns,
                tile.column, tile.batch, full);
   }
 }
@@ -399,7 +399,7 @@ __device__ __forceinline__ void initialize_barriers(uint32 base) {
     mbarrier_init(base + kEpi1Written + 8 * i, kEpi1WrittenArrivals);
 }
 
-// Launch with 384 threads and 206016 bytes of dynamic shared memory;
+// Launch with 384 threads and 208016 bytes of dynamic shared memory;
 // grid: as many CTAs as multiprocessors, or tiles where there are fewer.
 //   a_map         A (batch, m, k), k contiguous
 //   b_map         B (batch, k, n), k contiguous

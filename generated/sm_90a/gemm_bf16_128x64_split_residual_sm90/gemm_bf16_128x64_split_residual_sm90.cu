@@ -5,7 +5,7 @@
 // sm_90a.
 //
 //   bf16, A k-major, B k-major, sums in float32; output bf16, a matrix as residual
-//   tiles of 128 x 64, 64 along k a stage, 5 stages; 2 consumer warpgroups
+//   tiles of 128 x 64, 64 along k a stage, 7 stages; 2 consumer warpgroups
 //   two CTAs divide k of a tile; in turn, one adds the other's sums and stores
 //
 // Roles:
@@ -18,16 +18,16 @@
 //   consume 1   warps 8-11, 232 registers: the products and the output of rows 64 to 127
 //
 // Barriers: slots x arrivals of a phase, and what a completed phase says
-//   input_full    5 x   1  a block of A and of B has landed in its slot
-//   input_empty   5 x   8  a slot of A and B may be overwritten
-//   epi0_ready    4 x   1  the residual is in its slot, which may be overwritten with the output
-//   epi0_written  4 x   4  a panel of the output is in its slot, and may be stored
-//   epi1_ready    4 x   1  the residual is in its slot, which may be overwritten with the output
-//   epi1_written  4 x   4  a panel of the output is in its slot, and may be stored
+//   input_full    7 x   1  a block of A and of B has landed in its slot
+//   input_empty   7 x   8  a slot of A and B may be overwritten
+//   epi0_ready    1 x   1  the residual is in its slot, which may be overwritten with the output
+//   epi0_written  1 x   4  a panel of the output is in its slot, and may be stored
+//   epi1_ready    1 x   1  the residual is in its slot, which may be overwritten with the output
+//   epi1_written  1 x   4  a panel of the output is in its slot, and may be stored
 //   sums_full     2 x   1  the sums over the peer's part of k have arrived
 //   sums_empty    2 x   4  the sums of the next tile that the peer writes may be sent
 //
-// Config sha256 3d10929091ee4c476b1e661baaefdc6ffe1cfad89617f963ab5c8ea9fb148e9c
+// Config sha256 2d77caf45735d7a5039bc6eae34ac78fddee950e61c431f057f740b0fe7033af
 
 #include "gemm_bf16_128x64_split_residual_sm90_barriers.h"
 #include "gemm_bf16_128x64_split_residual_sm90_device.cuh"
@@ -45,8 +45,8 @@ constexpr int32 kCtaGroup = 1;                 // every CTA by itself
 constexpr int32 kSplitK = 2;                   // CTAs that divide k of a tile
 constexpr int32 kNumConsumerWarpgroups = 2;    // each with its rows of a tile
 constexpr int32 kWarpgroupRows = 64;           // rows of one consumer warpgroup
-constexpr int32 kNumStages = 5;                // slots of the ring of A and B
-constexpr int32 kNumEpiStages = 4;             // slots of each consumer's ring of output panels
+constexpr int32 kNumStages = 7;                // slots of the ring of A and B
+constexpr int32 kNumEpiStages = 1;             // slots of each consumer's ring of output panels
 constexpr int32 kNumThreads = 384;             // one producer warpgroup, then the consumers
 constexpr uint32 kProducerRegisters = 40;      // a thread, after setmaxnreg
 constexpr uint32 kConsumerRegisters = 232;     // a thread, after setmaxnreg
@@ -66,19 +66,19 @@ static_assert(kBK % kPanelColumns == 0, "A stage brings whole panels.");
 static_assert(kNumThreads == 128 * (1 + kNumConsumerWarpgroups),
               "One producer warpgroup goes before the consumers.");
 
-// ---- shared memory: 221424 bytes, from a base aligned to 1024 ----
+// ---- shared memory: 221360 bytes, from a base aligned to 1024 ----
 
 // Ring of A: 128 x 64 bf16, k-major, 128-byte swizzle
 constexpr uint32 kAOffset = 0;
-constexpr uint32 kABytes = 16384;  // of each of 5
+constexpr uint32 kABytes = 16384;  // of each of 7
 
 // Ring of B: 64 x 64 bf16, k-major, 128-byte swizzle
-constexpr uint32 kBOffset = 81920;
-constexpr uint32 kBBytes = 8192;  // of each of 5
+constexpr uint32 kBOffset = 114688;
+constexpr uint32 kBBytes = 8192;  // of each of 7
 
-// Panels of the residual, then the output, 4 a consumer warpgroup: 64 x 64 bf16, 128-byte swizzle
-constexpr uint32 kEpiOffset = 122880;
-constexpr uint32 kEpiBytes = 8192;  // of each of 8
+// Panels of the residual, then the output, 1 a consumer warpgroup: 64 x 64 bf16, 128-byte swizzle
+constexpr uint32 kEpiOffset = 172032;
+constexpr uint32 kEpiBytes = 8192;  // of each of 2
 
 // The peer's sums over its part of k, in float32, thread by thread
 constexpr uint32 kSumsOffset = 188416;
@@ -165,7 +165,7 @@ __device__ __forceinline__ void load_b(uint32 slot, const TensorMap& map, const 
                                        int32 block, uint32 full) {
 #pragma unroll
   for (int32 panel = 0; panel < kBK / kPanelColumns; ++panel) {
-    tma_load_3d(slot + panel * kBN * kPanelBytes, map, block * kBK + panel * kPanelColumns,
+    tma_load_once_3d(slot + panel * kBN * kPanelBytes, map, block * kBK + panel * kPanelColumns,
                tile.column, tile.batch, full);
   }
 }
@@ -462,21 +462,17 @@ __device__ __forceinline__ void initialize_barriers(uint32 base) {
     mbarrier_init(base + kInputFull + 8 * i, kInputFullArrivals);
   for (uint32 i = 0; i < kInputEmptySlots; ++i)
     mbarrier_init(base + kInputEmpty + 8 * i, kInputEmptyArrivals);
-  for (uint32 i = 0; i < kEpi0ReadySlots; ++i)
-    mbarrier_init(base + kEpi0Ready + 8 * i, kEpi0ReadyArrivals);
-  for (uint32 i = 0; i < kEpi0WrittenSlots; ++i)
-    mbarrier_init(base + kEpi0Written + 8 * i, kEpi0WrittenArrivals);
-  for (uint32 i = 0; i < kEpi1ReadySlots; ++i)
-    mbarrier_init(base + kEpi1Ready + 8 * i, kEpi1ReadyArrivals);
-  for (uint32 i = 0; i < kEpi1WrittenSlots; ++i)
-    mbarrier_init(base + kEpi1Written + 8 * i, kEpi1WrittenArrivals);
+  mbarrier_init(base + kEpi0Ready, kEpi0ReadyArrivals);
+  mbarrier_init(base + kEpi0Written, kEpi0WrittenArrivals);
+  mbarrier_init(base + kEpi1Ready, kEpi1ReadyArrivals);
+  mbarrier_init(base + kEpi1Written, kEpi1WrittenArrivals);
   for (uint32 i = 0; i < kSumsFullSlots; ++i)
     mbarrier_init(base + kSumsFull + 8 * i, kSumsFullArrivals);
   for (uint32 i = 0; i < kSumsEmptySlots; ++i)
     mbarrier_init(base + kSumsEmpty + 8 * i, kSumsEmptyArrivals);
 }
 
-// Launch with 384 threads and 222448 bytes of dynamic shared memory;
+// Launch with 384 threads and 222384 bytes of dynamic shared memory;
 // grid: two CTAs a tile, at most as many as multiprocessors.
 //   a_map         A (batch, m, k), k contiguous
 //   b_map         B (batch, k, n), k contiguous

@@ -176,6 +176,16 @@ __device__ __forceinline__ void tma_load_3d(uint32 destination, const TensorMap&
                ::"r"(destination), "l"(&map), "r"(x), "r"(y), "r"(batch), "r"(barrier) : "memory");
 }
 
+// Of what no other tile reads, by its own CTA: the first to leave L2.
+__device__ __forceinline__ void tma_load_once_3d(uint32 destination, const TensorMap& map, int32 x,
+                                                 int32 y, int32 batch, uint32 barrier) {
+  constexpr uint64 kPolicy = 0x12F0000000000000ull;
+  asm volatile("cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes"
+               ".L2::cache_hint [%0], [%1, {%2, %3, %4}], [%5], %6;"
+               ::"r"(destination), "l"(&map), "r"(x), "r"(y), "r"(batch), "r"(barrier), "l"(kPolicy)
+               : "memory");
+}
+
 // Joins the group that the thread commits next.
 __device__ __forceinline__ void tma_store_3d(const TensorMap& map, uint32 source, int32 x, int32 y,
                                              int32 batch) {

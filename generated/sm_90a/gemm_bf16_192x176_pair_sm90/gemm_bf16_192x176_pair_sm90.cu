@@ -4,7 +4,7 @@
 // fa4gen_gemm_bf16_192x176_pair_sm90: matrix product, D = alpha * A . B, sm_90a.
 //
 //   bf16, A k-major, B k-major, sums in float32; output bf16, no residual
-//   tiles of 192 x 176, 64 along k a stage, 3 stages; 3 consumer warpgroups
+//   tiles of 192 x 176, 64 along k a stage, 4 stages; 3 consumer warpgroups
 //   a pair of CTAs works on neighbouring row tiles and shares B by multicast
 //
 // Roles:
@@ -17,16 +17,16 @@
 //   consume 2   warps 12-15, 160 registers: the products and the output of rows 128 to 191
 //
 // Barriers: slots x arrivals of a phase, and what a completed phase says
-//   input_full    3 x   1  a block of A and of B has landed in its slot
-//   input_empty   3 x  24  a slot of A and B may be overwritten
-//   epi0_ready    3 x   1  the output's slot is free
-//   epi0_written  3 x   4  a panel of the output is in its slot, and may be stored
-//   epi1_ready    3 x   1  the output's slot is free
-//   epi1_written  3 x   4  a panel of the output is in its slot, and may be stored
-//   epi2_ready    3 x   1  the output's slot is free
-//   epi2_written  3 x   4  a panel of the output is in its slot, and may be stored
+//   input_full    4 x   1  a block of A and of B has landed in its slot
+//   input_empty   4 x  24  a slot of A and B may be overwritten
+//   epi0_ready    1 x   1  the output's slot is free
+//   epi0_written  1 x   4  a panel of the output is in its slot, and may be stored
+//   epi1_ready    1 x   1  the output's slot is free
+//   epi1_written  1 x   4  a panel of the output is in its slot, and may be stored
+//   epi2_ready    1 x   1  the output's slot is free
+//   epi2_written  1 x   4  a panel of the output is in its slot, and may be stored
 //
-// Config sha256 86aea7ee49efc6d511c05b4004d95a73a95b8b7c00f2af03a279f5831b174cbd
+// Config sha256 acc7c286122472449ab54e098d487093ddee1a90e6f63d3af292b9457e5fc6a9
 
 #include "gemm_bf16_192x176_pair_sm90_barriers.h"
 #include "gemm_bf16_192x176_pair_sm90_device.cuh"
@@ -43,8 +43,8 @@ constexpr int32 kBK = 64;                      // elements along k that a stage 
 constexpr int32 kCtaGroup = 2;                 // CTAs that share B
 constexpr int32 kNumConsumerWarpgroups = 3;    // each with its rows of a tile
 constexpr int32 kWarpgroupRows = 64;           // rows of one consumer warpgroup
-constexpr int32 kNumStages = 3;                // slots of the ring of A and B
-constexpr int32 kNumEpiStages = 3;             // slots of each consumer's ring of output panels
+constexpr int32 kNumStages = 4;                // slots of the ring of A and B
+constexpr int32 kNumEpiStages = 1;             // slots of each consumer's ring of output panels
 constexpr int32 kNumThreads = 512;             // one producer warpgroup, then the consumers
 constexpr uint32 kProducerRegisters = 32;      // a thread, after setmaxnreg
 constexpr uint32 kConsumerRegisters = 160;     // a thread, after setmaxnreg
@@ -66,19 +66,19 @@ static_assert(kBK % kPanelColumns == 0, "A stage brings whole panels.");
 static_assert(kNumThreads == 128 * (1 + kNumConsumerWarpgroups),
               "One producer warpgroup goes before the consumers.");
 
-// ---- shared memory: 215232 bytes, from a base aligned to 1024 ----
+// ---- shared memory: 213104 bytes, from a base aligned to 1024 ----
 
 // Ring of A: 192 x 64 bf16, k-major, 128-byte swizzle
 constexpr uint32 kAOffset = 0;
-constexpr uint32 kABytes = 24576;  // of each of 3
+constexpr uint32 kABytes = 24576;  // of each of 4
 
 // Ring of B: 64 x 176 bf16, k-major, 128-byte swizzle
-constexpr uint32 kBOffset = 73728;
-constexpr uint32 kBBytes = 22528;  // of each of 3
+constexpr uint32 kBOffset = 98304;
+constexpr uint32 kBBytes = 22528;  // of each of 4
 
-// Panels of the output, 3 a consumer warpgroup: 64 x 64 bf16, 128-byte swizzle
-constexpr uint32 kEpiOffset = 141312;
-constexpr uint32 kEpiBytes = 8192;  // of each of 9
+// Panels of the output, 1 a consumer warpgroup: 64 x 64 bf16, 128-byte swizzle
+constexpr uint32 kEpiOffset = 188416;
+constexpr uint32 kEpiBytes = 8192;  // of each of 3
 
 static_assert(kABytes == kBM * kBK * 2, "A slot of A holds a block of the tile's rows.");
 static_assert(kBBytes == kBN * kBK * 2, "A slot of B holds a block of the tile's columns.");
@@ -395,21 +395,15 @@ __device__ __forceinline__ void initialize_barriers(uint32 base) {
     mbarrier_init(base + kInputFull + 8 * i, kInputFullArrivals);
   for (uint32 i = 0; i < kInputEmptySlots; ++i)
     mbarrier_init(base + kInputEmpty + 8 * i, kInputEmptyArrivals);
-  for (uint32 i = 0; i < kEpi0ReadySlots; ++i)
-    mbarrier_init(base + kEpi0Ready + 8 * i, kEpi0ReadyArrivals);
-  for (uint32 i = 0; i < kEpi0WrittenSlots; ++i)
-    mbarrier_init(base + kEpi0Written + 8 * i, kEpi0WrittenArrivals);
-  for (uint32 i = 0; i < kEpi1ReadySlots; ++i)
-    mbarrier_init(base + kEpi1Ready + 8 * i, kEpi1ReadyArrivals);
-  for (uint32 i = 0; i < kEpi1WrittenSlots; ++i)
-    mbarrier_init(base + kEpi1Written + 8 * i, kEpi1WrittenArrivals);
-  for (uint32 i = 0; i < kEpi2ReadySlots; ++i)
-    mbarrier_init(base + kEpi2Ready + 8 * i, kEpi2ReadyArrivals);
-  for (uint32 i = 0; i < kEpi2WrittenSlots; ++i)
-    mbarrier_init(base + kEpi2Written + 8 * i, kEpi2WrittenArrivals);
+  mbarrier_init(base + kEpi0Ready, kEpi0ReadyArrivals);
+  mbarrier_init(base + kEpi0Written, kEpi0WrittenArrivals);
+  mbarrier_init(base + kEpi1Ready, kEpi1ReadyArrivals);
+  mbarrier_init(base + kEpi1Written, kEpi1WrittenArrivals);
+  mbarrier_init(base + kEpi2Ready, kEpi2ReadyArrivals);
+  mbarrier_init(base + kEpi2Written, kEpi2WrittenArrivals);
 }
 
-// Launch with 512 threads and 216256 bytes of dynamic shared memory;
+// Launch with 512 threads and 214128 bytes of dynamic shared memory;
 // grid: two CTAs a pair, at most as many as multiprocessors, or two a tile of the pair.
 //   a_map         A (batch, m, k), k contiguous
 //   b_map         B (batch, k, n), k contiguous

@@ -8,62 +8,56 @@
 
 namespace gemm_bf16_192x176_pair_sm90_kernel {
 
-// 24 barriers of eight bytes.
+// 14 barriers of eight bytes.
 
 // a block of A and of B has landed in its slot
 //   arrived by the loader, then the bytes of A and B, half of B's by the peer (47104 bytes)
 //   waited for by the consumers of the tile, first with parity 0
-constexpr unsigned kInputFull = 215040;
-constexpr unsigned kInputFullSlots = 3;
+constexpr unsigned kInputFull = 212992;
+constexpr unsigned kInputFullSlots = 4;
 constexpr unsigned kInputFullArrivals = 1;
 
 // a slot of A and B may be overwritten
 //   arrived by every consumer warp of both CTAs, once wgmma has read the slot
 //   waited for by the loader, first with parity 1
-constexpr unsigned kInputEmpty = 215064;
-constexpr unsigned kInputEmptySlots = 3;
+constexpr unsigned kInputEmpty = 213024;
+constexpr unsigned kInputEmptySlots = 4;
 constexpr unsigned kInputEmptyArrivals = 24;
 
 // the output's slot is free
 //   arrived by the transfer warp
 //   waited for by consumer 0, first with parity 0
-constexpr unsigned kEpi0Ready = 215088;
-constexpr unsigned kEpi0ReadySlots = 3;
+constexpr unsigned kEpi0Ready = 213056;
 constexpr unsigned kEpi0ReadyArrivals = 1;
 
 // a panel of the output is in its slot, and may be stored
 //   arrived by each warp of consumer 0
 //   waited for by the transfer warp, first with parity 1
-constexpr unsigned kEpi0Written = 215112;
-constexpr unsigned kEpi0WrittenSlots = 3;
+constexpr unsigned kEpi0Written = 213064;
 constexpr unsigned kEpi0WrittenArrivals = 4;
 
 // the output's slot is free
 //   arrived by the transfer warp
 //   waited for by consumer 1, first with parity 0
-constexpr unsigned kEpi1Ready = 215136;
-constexpr unsigned kEpi1ReadySlots = 3;
+constexpr unsigned kEpi1Ready = 213072;
 constexpr unsigned kEpi1ReadyArrivals = 1;
 
 // a panel of the output is in its slot, and may be stored
 //   arrived by each warp of consumer 1
 //   waited for by the transfer warp, first with parity 1
-constexpr unsigned kEpi1Written = 215160;
-constexpr unsigned kEpi1WrittenSlots = 3;
+constexpr unsigned kEpi1Written = 213080;
 constexpr unsigned kEpi1WrittenArrivals = 4;
 
 // the output's slot is free
 //   arrived by the transfer warp
 //   waited for by consumer 2, first with parity 0
-constexpr unsigned kEpi2Ready = 215184;
-constexpr unsigned kEpi2ReadySlots = 3;
+constexpr unsigned kEpi2Ready = 213088;
 constexpr unsigned kEpi2ReadyArrivals = 1;
 
 // a panel of the output is in its slot, and may be stored
 //   arrived by each warp of consumer 2
 //   waited for by the transfer warp, first with parity 1
-constexpr unsigned kEpi2Written = 215208;
-constexpr unsigned kEpi2WrittenSlots = 3;
+constexpr unsigned kEpi2Written = 213096;
 constexpr unsigned kEpi2WrittenArrivals = 4;
 
 }  // namespace gemm_bf16_192x176_pair_sm90_kernel
