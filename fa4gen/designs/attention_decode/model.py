@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from fa4gen.designs.attention_decode.cost import cost_lines
 from fa4gen.designs.shared.attention_model import AttentionPlan
+from fa4gen.designs.shared.hardware import ARCHITECTURES
 
 PARTIAL_PADDING = 4
 """Floats after each row of a partial result: its maximum, its sum, and two that are not used."""
@@ -34,6 +36,14 @@ class DecodeAttentionPlan(AttentionPlan):
     most_sequences: int
     """Of a call whose lengths are read on the device."""
     most_ctas: int
+
+    @property
+    def explained(self) -> tuple[tuple[str, tuple[str, ...]], ...]:
+        """See KernelPlan."""
+        multiprocessors = ARCHITECTURES[self.arch].multiprocessors
+        split = self.split_blocks * self.BN
+        lines = cost_lines(multiprocessors, unit=self.unit_keys, split=split)
+        return (*super().explained, ("Shares of the keys", lines))
 
     @property
     def splits_keys(self) -> bool:

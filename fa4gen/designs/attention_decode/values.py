@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from fa4gen.designs.shared.model import Choice
 
 WARP: Final = 32
+QUARTERS: Final = 4
+"""Of a multiprocessor: warps are divided among them."""
 MMA_ROWS: Final = 8
 """Query rows of one mma: its narrow side."""
 MMA_KEYS: Final = 16
@@ -95,8 +97,9 @@ class Values(DesignValues[DecodeConfig]):
 
     @property
     def registers(self) -> int:
-        """Of each thread."""
-        most = self.arch.registers // self.threads // REGISTER_STEP * REGISTER_STEP
+        """Of each thread: each quarter of a multiprocessor has a quarter of them for its warps."""
+        quarters = -(-self.threads // (QUARTERS * WARP)) * QUARTERS * WARP
+        most = self.arch.registers // quarters // REGISTER_STEP * REGISTER_STEP
         return min(most, self.arch.max_registers_per_thread)
 
     @property

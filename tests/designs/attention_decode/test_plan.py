@@ -61,6 +61,15 @@ def test_the_exchange_takes_the_columns_in_equal_parts(plan_of: PlanOf, depth: i
         assert plan.region("exchange").slot_bytes == rows * (plan.exchange_columns + 4) * 4
 
 
+@pytest.mark.parametrize(("depth", "registers"), [(64, 168), (128, 168), (192, 255), (256, 255)])
+def test_registers_are_those_of_a_quarter_of_a_multiprocessor(
+    plan_of: PlanOf, depth: int, registers: int
+) -> None:
+    # Nine warps: three of a quarter's 16384 registers, 170 a thread. Five: two of a quarter.
+    plan = plan_of(pack_heads=True, depth=depth)
+    assert {role.registers for role in plan.roles} == {registers}
+
+
 def test_the_workspace_depends_on_the_chip_alone(plan_of: PlanOf) -> None:
     plan = plan_of(pack_heads=True)
     partial = 8 * (128 + 4) * 4
