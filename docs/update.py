@@ -7,6 +7,7 @@ Such a part is between <!-- begin NAME --> and <!-- end NAME -->:
 * ``commands`` in docs/commands.md, from the command line,
 * ``attention``, ``depth 512`` and ``gemm`` in docs/benchmarks.md, from the JSON files in docs/ that
   `fa4gen bench` wrote; the pictures docs/bench_h200*.svg are drawn from the same files,
+* ``shapes`` and ``single shapes`` in docs/gemm.md, from docs/bench_h200_shapes.json,
 * ``classes`` in docs/emulator_mutations.md, from tests/emulator/classes and mutations,
 * ``abi`` and ``launcher figures`` in docs/vendoring.md, from the template of the launcher's header
   and from what `fa4gen bench --vendored` wrote.
@@ -23,8 +24,9 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import bench_parts  # beside this file, as the next three
+import bench_parts  # beside this file, as the next four
 import readme_parts
+import shape_parts
 import vendoring_parts
 from tables import table
 
@@ -160,6 +162,8 @@ PARTS: tuple[tuple[str, str, Callable[[], str]], ...] = (
     ("docs/benchmarks.md", "attention", lambda: bench_parts.attention(ROOT)),
     ("docs/benchmarks.md", "depth 512", lambda: bench_parts.depth512(ROOT)),
     ("docs/benchmarks.md", "gemm", lambda: bench_parts.gemm(ROOT)),
+    ("docs/gemm.md", "shapes", lambda: shape_parts.set_table(ROOT)),
+    ("docs/gemm.md", "single shapes", lambda: shape_parts.worst_table(ROOT)),
     ("docs/emulator_mutations.md", "classes", bug_classes_table),
     ("docs/vendoring.md", "abi", vendoring_parts.abi_section),
     ("docs/vendoring.md", "launcher figures", lambda: vendoring_parts.launcher_section(ROOT)),
