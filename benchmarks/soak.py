@@ -182,7 +182,9 @@ def violations_of(
         for text in sorted(set(place.log.read_text().splitlines())):
             yield f"outside: {text}"
         place.log.unlink()
-    yield from _new_files(before, after)
+    depfile = line.args[line.args.index("--depfile") + 1 :][:1] if "--depfile" in line.args else ()
+    whole = {str(folder / word) for word in depfile}  # of no kind that its name could say
+    yield from _new_files(before, after, whole)
     wanted = line.args[line.args.index("--format") + 1 :][:1] if "--format" in line.args else ()
     if wanted == ("json",) and not run.signals and not fault and run.status in DOCUMENTED:
         try:
@@ -197,9 +199,9 @@ def is_temporary(path: str, place: Place) -> bool:
     return path.endswith(".tmp") or path.startswith(f"{place.base}/tmp/")
 
 
-def _new_files(before: Files, after: Files) -> Iterator[str]:
+def _new_files(before: Files, after: Files, whole: set[str]) -> Iterator[str]:
     for path in sorted(after):
-        if before.get(path) == after[path]:
+        if before.get(path) == after[path] or path in whole:
             continue
         if not path.endswith(".tmp") and Path(path).is_file() and (why := half_written(Path(path))):
             yield f"half: {path}: {why}"

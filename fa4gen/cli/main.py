@@ -191,6 +191,9 @@ def main(args: Sequence[str] | None = None) -> int:
     try:
         status = _run(args, run)
         sys.stdout.flush()
+    except KeyboardInterrupt:  # while an error is reported
+        print("interrupted", file=sys.stderr)
+        return INTERRUPTED
     except BrokenPipeError as error:  # while an error's document is printed
         if error.filename is not None:
             raise

@@ -182,3 +182,35 @@ def test_the_module_is_the_command(tmp_path: Path) -> None:
     assert done.returncode == 2
     assert done.stderr.startswith("nothing.yaml: no such file")
     assert "Traceback" not in done.stderr
+
+
+def test_ctrl_c_while_an_error_is_reported(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(click.UsageError, "show", interrupted)
+    assert main(["rendr"]) == 130
+    assert capsys.readouterr().err == "interrupted\n"
+
+
+AT_THE_FIRST_IMPORT = """
+import runpy, sys
+
+class Interrupting:
+    def find_spec(self, name, path=None, target=None):
+        if name == "signal":
+            raise KeyboardInterrupt
+
+sys.modules.pop("signal", None)
+sys.meta_path.insert(0, Interrupting())
+runpy.run_module("fa4gen", run_name="__main__")
+"""
+
+
+def test_ctrl_c_while_the_first_module_is_read() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", AT_THE_FIRST_IMPORT], capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "")

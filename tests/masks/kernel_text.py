@@ -36,7 +36,7 @@ using uint32 = unsigned;
 using int64 = long long;
 static int32 max(int32 a, int32 b) { return a > b ? a : b; }
 static int32 min(int32 a, int32 b) { return a < b ? a : b; }
-static struct { uint32 x; } threadIdx;
+[[maybe_unused]] static struct { uint32 x; } threadIdx;
 static float __int_as_float(uint32 bits) { float x; __builtin_memcpy(&x, &bits, 4); return x; }
 """
 RANGES = """
@@ -171,6 +171,8 @@ def build_mask(
     )
     library = folder / "mask.so"
     command = [COMPILER, "-std=c++17", "-Wno-unknown-pragmas", "-fPIC", "-shared"]
+    if not edit[0]:
+        command.append("-Werror=unused-variable")
     subprocess.run([*command, "-o", str(library), str(source)], check=True)
     rows = 128 if plan.arch == "sm_100a" and plan.depth != 512 else 64
     return HostMask(ctypes.CDLL(str(library)), plan.BN, rows, keys)

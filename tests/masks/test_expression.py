@@ -23,6 +23,8 @@ MASKS = [
     "key <= query or key < 150",
     "query - key < 100",
     "key >= 70",
+    "key % 3 == 0",
+    "query % 3 == 0",
     "key >= 70 and key < 300",
     "(query - key) % 3 == 0 and key <= query",
     "query // 100 == key // 100 or key % 128 == 0",
