@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
+from uuid import uuid4
 
 from fa4gen.errors import ConfigError, MissingCapabilityError, Problem
 from fa4gen.version import __version__
@@ -83,15 +84,14 @@ def _run_on_dask(
     """Yield outcomes as workers send them; the tasks of a worker that is lost are run again."""
     from distributed import as_completed
 
+    run = uuid4().hex
     futures = {
-        client.submit(
-            _call, function, task, pure=False, key=f"fa4gen-{id(client):x}-{number}"
-        ): task
+        client.submit(_call, function, task, pure=False, key=f"fa4gen-{run}-{number}"): task
         for number, task in enumerate(tasks)
     }
     try:
-        for future in as_completed(futures):
-            yield futures[future], _outcome(client, future)
+        for future in as_completed([*futures], loop=client.loop):
+            yield futures.pop(future), _outcome(client, future)
     finally:
         client.cancel(list(futures))
         client.close()
@@ -100,6 +100,7 @@ def _run_on_dask(
 def _outcome(client: Any, future: Any) -> Done[Any] | Lost:
     try:
         worker, outcome = future.result()
+        future.release()  # a worker that holds the only copy may be lost without a loss
     except Exception as error:  # the scheduler gave the task up, or the function raised
         return Lost(f"{type(error).__name__}: {error}")
     if isinstance(outcome, Done) and outcome.worn:

@@ -247,3 +247,28 @@ def test_the_activation_is_part_of_the_check(bench) -> None:
     assert list(size.peers) == ["cublas + relu"]
     with pytest.raises(Fa4genError, match="from float64"):
         bench("64").time_kernel(make_plan(activation="relu(x) + 1"), COMPILED)
+
+
+def test_kernels_made_ready_to_be_timed_by_others(bench, monkeypatch):
+    wrong, right = make_plan(name="wrong"), make_plan(name="right")
+    made = FakeKernel.__init__
+
+    def make(self: Any, plan: Any, cubin: bytes) -> None:
+        made(self, plan, cubin)
+        self.forgets = "to write" if plan.name == "wrong" else ""
+
+    monkeypatch.setattr(FakeKernel, "__init__", make)
+    timer = bench("200x48x64", FakePeer("cublas"), FakePeer("absent"), FakePeer("bad", wrong=True))
+    (workload,) = parse_sizes("200x48x64")
+    ours, peers, left_out = timer.prepare([(wrong, COMPILED), (right, COMPILED)], workload)
+    assert (list(ours), list(peers)) == (["right"], ["cublas"])
+    assert "480 elements of its output are not written" in left_out["wrong"]
+    assert left_out["absent"] == "it is absent"
+    assert "its relative distance from ours" in left_out["bad"]
+    first, second = FakeKernel.prepared
+    assert np.shares_memory(first["a"], second["a"])
+    assert not np.shares_memory(first["out"], second["out"])
+    for call in (*ours.values(), *peers.values()):
+        call()
+    ours, peers, left_out = timer.prepare([(wrong, COMPILED)], workload)
+    assert (ours, peers) == ({}, {})
