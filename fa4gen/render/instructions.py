@@ -19,7 +19,6 @@ FAMILIES = (
     "ptx/types.cuh.j2",
     "ptx/mbarrier.cuh.j2",
     "ptx/mbarrier_cluster.cuh.j2",
-    "ptx/mbarrier_slot.cuh.j2",
     "ptx/named_barrier.cuh.j2",
     "ptx/cluster.cuh.j2",
     "ptx/pair.cuh.j2",
@@ -39,6 +38,8 @@ FAMILIES = (
 """The families in the order in which kernels have them: what one calls of another goes before."""
 RINGS = (
     "rings/ring.cuh.j2",
+    "rings/ring_position.cuh.j2",
+    "rings/row_ring.cuh.j2",
     "rings/producer_consumer_pipeline.cuh.j2",
     "rings/staged_pipeline.cuh.j2",
     "rings/role_pipeline.cuh.j2",

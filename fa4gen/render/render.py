@@ -136,11 +136,12 @@ def _render_files(
 
     files = rendered(code, templates)
     calling = "\n".join(text for text, _ in files.values())
-    parts = rendered((*FAMILIES, *RINGS) if PLACEHOLDER in calling else (), templates)
-    kept = called(_lines(parts), code_words(calling))
+    calls = code_words(calling)
+    parts = rendered((*FAMILIES, *RINGS) if PLACEHOLDER in calling else (), templates, calls)
+    kept = called(_lines(parts), calls)
     words = code_words(put_in(calling, _lines(parts), kept))
     if tagging:
-        files, parts = rendered(code, tagging), rendered(kept, tagging)
+        files, parts = rendered(code, tagging), rendered(kept, tagging, calls)
     files |= rendered([HEADER_TEMPLATE], tagging or templates, words)
     lines = _lines(parts)
     of_parts = {name: source for part in kept for name, source in parts[part][1].items()}

@@ -67,7 +67,7 @@ def render(file: str, cta_group: int = 1, **tables: Any) -> str:
     assert plan.shared[0].alignment == 1024
     template = open_templates(FOLDER).environment().get_template(file)
     return template.render(
-        plan=plan, pair=cta_group == 2, faults=FAULTS, families=FAMILIES, **tables
+        plan=plan, pair=cta_group == 2, faults=FAULTS, families=FAMILIES, used=(), **tables
     )
 
 

@@ -84,7 +84,7 @@ def source() -> str:
     )
     template = open_templates(FOLDER).environment().get_template("depth512.cu.j2")
     return template.render(
-        families=FAMILIES,
+        families=FAMILIES, used=(),
         plan=build_plan(config), pair=True, faults=FAULTS, variants=(*CLEAN, *MUTANTS, NO_ACQUIRE),
         stage_counts=STAGES,
     )  # fmt: skip

@@ -87,8 +87,8 @@ def test_wrong_numbers_are_refused(name: str) -> None:
 
 
 WAITS_WRONG_PHASE = (
-    r"mbarrier_wait_slot<kKeyEmpty>\(base, kv\.slot\(\), kv\.phase\(\) \^ 1\)",
-    "mbarrier_wait_slot<kKeyEmpty>(base, kv.slot(), kv.phase())",
+    r"const KeyRing ring\{base, kv\.producer\(\)\};",
+    "const KeyRing ring{base, kv.consumer()};",
 )
 # name: config, what is replaced, by what, the expected report
 SYNCHRONISATION = {
@@ -97,12 +97,12 @@ SYNCHRONISATION = {
     ),
     "key_released_before_its_products_are_retired": (
         "d128_causal_bf16",
-        r"    wgmma_wait<0>\(\);\n    pin\(scores\);\n    release_key\(kv\.slot\(\)\);",
-        "    release_key(kv.slot());\n    wgmma_wait<0>();\n    pin(scores);",
+        r"    wgmma_wait<0>\(\);\n    pin\(scores\);\n    release\(keys\(\)\);",
+        "    release(keys());\n    wgmma_wait<0>();\n    pin(scores);",
         ("race", "key", "wgmma"),
     ),
     "value_not_waited_for": (
-        "d128_causal_bf16", r"\n    wait_value\(\);\n    constexpr", "\n    constexpr",
+        "d128_causal_bf16", r"\n    values\(\)\.wait_full\(\);[^\n]*(?=\n    constexpr)", "",
         ("race", "value"),
     ),
     "no_fence_before_the_output_is_stored": (
@@ -118,20 +118,19 @@ SYNCHRONISATION = {
     ),
     "every_lane_releases_the_key": (
         "d128_causal_bf16",
-        r"mbarrier_arrive_slot_if<kKeyEmpty>\(base, slot, threadIdx\.x % 32 == 0\)",
-        "mbarrier_arrive_slot_if<kKeyEmpty>(base, slot, true)", ("key_empty",),
+        r"(void release\(const SlotRing& ring\) const \{\s+ring\.release_if)\([^;]*;",
+        r"\1(true);", ("key_empty",),
     ),
     "too_few_bytes_expected": (
-        "d128_causal_bf16", r"mbarrier_arrive_expect_tx_slot<kFull>\(base, slot, kKeyBytes\)",
-        "mbarrier_arrive_expect_tx_slot<kFull>(base, slot, kKeyBytes / 2)", (),
+        "d128_causal_bf16", r"ring\.expect\(kKeyBytes\)", "ring.expect(kKeyBytes / 2)", (),
     ),
     "loader_keeps_its_registers": (
         "d128_causal_bf16", r"\n    decrease_registers<kProducerRegisters>\(\);", "",
         ("deadlock", "registers a thread"),
     ),
     "tile_slot_released_before_all_lanes_have_read_it": (
-        "d128_causal_bf16", r"\n      __syncwarp\(\);\n      mbarrier_arrive_slot_if<kTileEmpty>",
-        "\n      mbarrier_arrive_slot_if<kTileEmpty>", ("race", "tile"),
+        "d128_causal_bf16", r"\n      __syncwarp\(\);(?=\n      ring\.release_if\()", "",
+        ("race", "tile"),
     ),
 }  # fmt: skip
 

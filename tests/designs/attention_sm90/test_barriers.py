@@ -14,7 +14,8 @@ from fa4gen.render.render import render
 
 PlanOf = Callable[..., AttentionPlan]
 
-ARRIVE = re.compile(r"mbarrier_arrive(_remote)?_slot_if<(\w+)>\(.*threadIdx\.x % (\d+) == 0\);")
+RELEASE = re.compile(r"void release\(const SlotRing& ring\) const \{.*?\n  \}", re.DOTALL)
+ARRIVE = re.compile(r"(\S+)\.release(?:_remote)?_if\(threadIdx\.x % (\d+) == 0\);")
 
 
 @pytest.mark.parametrize("epilogue", ["direct", "tma_store"])
@@ -35,12 +36,18 @@ def test_as_many_arrive_in_the_code_as_the_table_says(
     }
     loaded = load_mapping(keys, "arrivals")
     plan = build_plan(loaded.config)
-    arrivals: dict[str, int] = {}
-    for _, constant, one_of in ARRIVE.findall(render(plan, loaded).source):
-        of_a_warpgroup = 128 // int(one_of)
+    source = render(plan, loaded).source
+    (release,) = RELEASE.findall(source)
+    assert "release(keys());" in source
+    assert "release(values());" in source
+    arrivals = dict.fromkeys(("kQueryEmpty", "kKeyEmpty", "kValueEmpty", "kTileEmpty"), 0)
+    for ring, one_of in ARRIVE.findall(source.replace(release, "")):
         # A query slot belongs to one warpgroup; the other slots are released by all.
-        releasing = 1 if constant == "kQueryEmpty" else warpgroups
-        arrivals[constant] = arrivals.get(constant, 0) + of_a_warpgroup * releasing
+        name, releasing = ("kQueryEmpty", 1) if ring == "queries()" else ("kTileEmpty", warpgroups)
+        arrivals[name] += 128 // int(one_of) * releasing
+    for _, one_of in ARRIVE.findall(release):
+        for name in ("kKeyEmpty", "kValueEmpty"):
+            arrivals[name] += 128 // int(one_of) * warpgroups
     assert arrivals == {
         row.constant: row.arrivals for row in plan.barriers if row.name.endswith("_empty")
     }

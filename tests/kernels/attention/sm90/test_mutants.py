@@ -41,12 +41,12 @@ MUTANTS = {
         "const bool inside = true;",
         "odd/1111",
     ),
-    "keys_not_waited_for": ("d128_causal_bf16", r"\n +wait_key\(\);", "", "size/1024"),
+    "keys_not_waited_for": ("d128_causal_bf16", r"\n +keys\(\)\.wait_full\(\);", "", "size/1024"),
 }
 HANGS = (
     "d128_causal_bf16",
-    r"mbarrier_wait_slot<kKeyEmpty>\(base, kv\.slot\(\), kv\.phase\(\) \^ 1\)",
-    "mbarrier_wait_slot<kKeyEmpty>(base, kv.slot(), kv.phase())",
+    r"const KeyRing ring\{base, kv\.producer\(\)\};",
+    "const KeyRing ring{base, kv.consumer()};",
 )
 """A loader that waits for the next phase instead of the one it needs."""
 

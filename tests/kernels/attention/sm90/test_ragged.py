@@ -107,7 +107,7 @@ PAGE_MUTANTS = {
     "row of another sequence": Change(r"static_cast<int64>\(tile\.key_begin\)", "static_cast<int64>(tile.key_begin ^ 1)"),
     "page of the block before": Change(r"rows\.look_up\(block - 1\)", "rows.page"),
     "whole pages": Change(r"min\(key_rows - page_begin, kPageSize\)", "kPageSize"),
-    "bytes expected late": Change(r"if \(lane == 0\) mbarrier_arrive_expect_tx_slot<kFull>\(base, slot, kKeyBytes\);\s+__syncwarp\(\);[^\n]*\n", ""),
+    "bytes expected late": Change(r"if \(lane == 0\) ring\.expect\(kKeyBytes\);\s+__syncwarp\(\);[^\n]*\n", ""),
 }  # fmt: skip
 
 

@@ -28,7 +28,7 @@ def _mutant(about: str, pattern: str, new: str, *found: Found) -> Mutant:
 MUTANTS: Final = {
     "probabilities_not_waited_for": _mutant(
         "P.V reads the peer's probabilities before they have arrived",
-        r"\n *mbarrier_wait_acquire_shared_slot<kProbabilityFull>[^;]*;",
+        r"\n *MessageRing<kProbabilityFull>[^;]*\.wait_full_shared\(\);",
         "",
         Found("race", "wgmma_m64n256k16_shared_a", "consume", "probability"),
         Found("uninitialised", "wgmma_m64n256k16_shared_a", "consume", "probability"),
@@ -41,7 +41,7 @@ MUTANTS: Final = {
     ),
     "maxima_not_waited_for": _mutant(
         "maxima and sums are read before they have arrived",
-        r"\n *mbarrier_wait_acquire_shared_slot<kFull>[^;]*;",
+        r"\n *ring\.wait_full_shared\(\);(?=[^\n]*\n *load_shared_floats)",
         "",
         Found("race", "receive_rows", "consume", "maximum"),
         Found("uninitialised", "receive_rows", "consume", "maximum"),

@@ -103,8 +103,8 @@ MUTANTS: dict[str, tuple[dict[str, Any], Change]] = {
     ),
     "whole pages": (PAGED, Change(r"min\(key_rows - page_begin, kPageSize\)", "kPageSize")),
     "bytes expected after the copies": (
-        PAGED, Change(r"if \(threadIdx\.x == 0\) mbarrier_arrive_expect_tx_slot<kRingFull>\([^;]*;\s+__syncwarp\(\);",
-                      "if (threadIdx.x == 31) mbarrier_arrive_expect_tx_slot<kRingFull>(base, slot, kRingBytes);"),
+        PAGED, Change(r"if \(threadIdx\.x == 0\) ring\.expect\(kRingBytes\);\s+__syncwarp\(\);",
+                      "if (threadIdx.x == 31) ring.expect(kRingBytes);"),
     ),
 }  # fmt: skip
 ALWAYS = ("values of a row later", "page of the first chunk")
