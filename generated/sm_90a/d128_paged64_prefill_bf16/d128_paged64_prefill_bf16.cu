@@ -85,14 +85,11 @@ static_assert(kQueryBytes == kWarpgroupRows * kDepth * 2, "A query slot holds 64
 static_assert(kKeyBytes == kBN * kDepth * 2, "A key slot holds a block of kBN keys.");
 static_assert(kValueBytes == kKeyBytes, "Values have the shape of keys.");
 
-// Slot and phase of the n-th use of a ring.
-template <int32 num_slots>
-struct RingPosition {
-  uint32 uses;
-  __device__ __forceinline__ uint32 slot() const { return uses % num_slots; }
-  __device__ __forceinline__ uint32 phase() const { return (uses / num_slots) & 1; }
-  __device__ __forceinline__ RingPosition previous() const { return {uses - 1}; }
-};
+using KeyRing = RowRing<kNumKvStages, kKeyFull, kKeyEmpty>;
+using ValueRing = RowRing<kNumKvStages, kValueFull, kValueEmpty>;
+// slot w: warpgroup w's
+using QueryRing = RowRing<kNumConsumerWarpgroups, kQueryFull, kQueryEmpty>;
+using TileRing = RowRing<kNumTileSlots, kTileFull, kTileEmpty>;
 
 // ---- tiles: which query rows a CTA works on, and which blocks of keys they see ----
 
@@ -217,15 +214,16 @@ struct PageRows {
 
 // One block of keys or values into its slot: each lane copies rows of one page, panel by panel.
 // page_rows is the number of rows from one page to the next.
-template <uint32 kRing, uint32 kFull>
-__device__ __forceinline__ void load_block(uint32 base, uint32 slot, const TensorMap& map,
-                                           int32 block, int32 head, const PageRows& rows,
+template <uint32 kFirstSlot, class SlotRing>
+__device__ __forceinline__ void load_block(const SlotRing& ring, const TensorMap& map, int32 block,
+                                           int32 head, const PageRows& rows,
                                            int32 page_rows) {
   const int32 lane = threadIdx.x;  // of warp 0
-  if (lane == 0) mbarrier_arrive_expect_tx_slot<kFull>(base, slot, kKeyBytes);
+  if (lane == 0) ring.expect(kKeyBytes);
   __syncwarp();  // no copy completes before its bytes are expected
-  const uint32 destination = base + kRing + slot * kKeyBytes + rows.first * kPanelRowBytes;
-  const uint32 full = mbarrier_slot<kFull>(base, slot);
+  const uint32 destination = ring.base + kFirstSlot + ring.state.index * kKeyBytes +
+      rows.first * kPanelRowBytes;
+  const uint32 full = ring.full();
   const int32 place = rows.page * page_rows + rows.valid(block);
 #pragma unroll
   for (int32 i = 0; i < kNumPanels; i += 32 / kBoxesPerPanel) {
@@ -241,13 +239,13 @@ __device__ __forceinline__ void load_queries(uint32 base, const TensorMap& query
                                              const Tile& tile, uint32 phase) {
 #pragma unroll 1
   for (int32 w = 0; w < kNumConsumerWarpgroups; ++w) {
-    // query_empty: warpgroup w is done with its rows of the tile before.
-    mbarrier_wait_slot<kQueryEmpty>(base, w, phase);
+    const QueryRing ring{base, {static_cast<uint32>(w), phase}};
+    ring.wait_empty();  // warpgroup w is done with its rows of the tile before
     if (threadIdx.x != 0) continue;
-    mbarrier_arrive_expect_tx_slot<kQueryFull>(base, w, kQueryBytes);
+    ring.expect(kQueryBytes);
     load_rows<kWarpgroupRows * kPanelRowBytes>(
         base + kQueryOffset + kQueryBytes * w, query_map, Rows{tile.query_begin, tile.query_rows},
-        tile.first_row + w * kWarpgroupRows, tile.head, mbarrier_slot<kQueryFull>(base, w),
+        tile.first_row + w * kWarpgroupRows, tile.head, ring.full(),
         kEvictFirst);
   }
 }
@@ -309,21 +307,23 @@ __device__ __forceinline__ void run_loader(uint32 base, Problem problem,
   RingPosition<kNumKvStages> kv{0};
   RingPosition<kNumTileSlots> tiles{0};
   while (true) {
-    const uint32 tile_slot = base + kTileOffset + kTileBytes * tiles.slot();
+    const uint32 tile_slot = base + kTileOffset + kTileBytes * tiles.consumer().index;
     if (rank == 0 && threadIdx.x == 0) {
       const Tile next = tile_or_none(problem, index, 0);
       const int32 peer_row = next.first_row < 0 ? -1 : next.first_row + kBM;
+      const TileRing ring{base, tiles.producer()};
       // Arrived by the consumers of both CTAs and the peer's loader: both slots are free.
-      mbarrier_wait_acquire_cluster_slot<kTileEmpty>(base, tiles.slot(), tiles.phase() ^ 1);
+      ring.wait_empty_cluster();
       write_tile(tile_slot, next);
       store_shared_cluster(map_to_cta(tile_slot, 1), peer_row, next.head, next.batch, 0);
       store_shared_cluster(map_to_cta(tile_slot, 1) + 16, next.query_begin, next.query_rows,
                            next.key_begin, next.key_rows);
-      mbarrier_arrive_slot<kTileFull>(base, tiles.slot());
-      mbarrier_arrive_release_cluster_slot<kTileFull>(map_to_cta(base, 1), tiles.slot());
+      ring.commit();
+      TileRing{map_to_cta(base, 1), ring.state}.commit_cluster();
     }
+    const TileRing ring{base, tiles.consumer()};
     // Arrived by the leader's loader, just above.
-    mbarrier_wait_acquire_cluster_slot<kTileFull>(base, tiles.slot(), tiles.phase());
+    ring.wait_full_cluster();
     const Tile tile = read_tile(tile_slot);
     if (tile.first_row < 0) break;
     take_lengths(problem, tile);
@@ -342,16 +342,16 @@ __device__ __forceinline__ void run_loader(uint32 base, Problem problem,
                   0};
     if (!blocks.empty()) rows.page = rows.look_up(blocks.end - 1);
     const auto load_keys = [&](int32 block) {
-      // key_empty: every consumer warp of both CTAs is done with the block that was here.
-      mbarrier_wait_slot<kKeyEmpty>(base, kv.slot(), kv.phase() ^ 1);
-      load_block<kKeyOffset, kKeyFull>(base, kv.slot(), key_map, block, key_head, rows,
+      const KeyRing ring{base, kv.producer()};
+      ring.wait_empty();  // every consumer warp of both CTAs is done with the block that was here
+      load_block<kKeyOffset>(ring, key_map, block, key_head, rows,
                                        problem.key_page_rows);
     };
     const auto load_values = [&](int32 block) {
       const int32 next_page = block > blocks.begin ? rows.look_up(block - 1) : 0;
-      // value_empty: as key_empty, for P.V.
-      mbarrier_wait_slot<kValueEmpty>(base, kv.slot(), kv.phase() ^ 1);
-      load_block<kValueOffset, kValueFull>(base, kv.slot(), value_map, block, key_head, rows,
+      const ValueRing ring{base, kv.producer()};
+      ring.wait_empty();  // as of the keys, for P.V
+      load_block<kValueOffset>(ring, value_map, block, key_head, rows,
                                            problem.value_page_rows);
       rows.page = next_page;
       ++kv.uses;
@@ -361,7 +361,7 @@ __device__ __forceinline__ void run_loader(uint32 base, Problem problem,
     // The slot is released as late as this, so that no register keeps what only queries need.
     __syncwarp();  // every lane has read the tile
     if (rank != 0 && threadIdx.x == 0)
-      mbarrier_arrive_release_cluster_slot<kTileEmpty>(map_to_cta(base, 0), tiles.slot());
+      TileRing{map_to_cta(base, 0), ring.state}.release_cluster();
     if (!blocks.empty()) load_values(blocks.end - 1);
 #pragma unroll 1
     for (int32 block = blocks.end - 2; block >= blocks.begin; --block) {
@@ -630,50 +630,46 @@ struct Consumer {
     return tile.first_row + place.warpgroup * kWarpgroupRows;
   }
 
-  __device__ __forceinline__ void wait_key() const {
-    mbarrier_wait_slot<kKeyFull>(base, kv.slot(), kv.phase());  // arrived by the bytes of K
+  __device__ __forceinline__ KeyRing keys() const { return {base, kv.consumer()}; }
+  __device__ __forceinline__ ValueRing values() const { return {base, kv.consumer()}; }
+  __device__ __forceinline__ ValueRing previous_values() const {
+    return {base, kv.previous().consumer()};
   }
-  __device__ __forceinline__ void wait_value() const {
-    mbarrier_wait_slot<kValueFull>(base, kv.slot(), kv.phase());  // arrived by the bytes of V
+  __device__ __forceinline__ QueryRing queries() const {
+    return {base, {static_cast<uint32>(place.warpgroup), query_phase}};
   }
-  // For this warp: the slot is free in both CTAs.
-  __device__ __forceinline__ void release_key(uint32 slot) const {
-    mbarrier_arrive_slot_if<kKeyEmpty>(base, slot, threadIdx.x % 32 == 0);
-    mbarrier_arrive_remote_slot_if<kKeyEmpty>(peer_base, slot, threadIdx.x % 32 == 0);
-  }
-  // For this warp: the slot is free in both CTAs.
-  __device__ __forceinline__ void release_value(uint32 slot) const {
-    mbarrier_arrive_slot_if<kValueEmpty>(base, slot, threadIdx.x % 32 == 0);
-    mbarrier_arrive_remote_slot_if<kValueEmpty>(peer_base, slot, threadIdx.x % 32 == 0);
+  // For this warp: the slot of keys or values is free in both CTAs.
+  template <class SlotRing>
+  __device__ __forceinline__ void release(const SlotRing& ring) const {
+    ring.release_if(threadIdx.x % 32 == 0);
+    SlotRing{peer_base, ring.state}.release_remote_if(threadIdx.x % 32 == 0);
   }
   __device__ __forceinline__ void release_query() const {
-    mbarrier_arrive_slot_if<kQueryEmpty>(base, place.warpgroup, threadIdx.x % 32 == 0);
+    queries().release_if(threadIdx.x % 32 == 0);
   }
   __device__ __forceinline__ void wait_query() {
-    mbarrier_wait_slot<kQueryFull>(base, place.warpgroup,
-                                   query_phase);  // arrived by the bytes of Q
+    queries().wait_full();  // arrived by the bytes of Q
     query_phase ^= 1;
   }
 
   // A block that no row of this warpgroup sees: its slots are waited for and released.
   __device__ __forceinline__ void skip_block() {
-    wait_key();
-    release_key(kv.slot());
-    wait_value();
-    release_value(kv.slot());
+    keys().wait_full();  // arrived by the bytes of K
+    release(keys());
+    values().wait_full();  // arrived by the bytes of V
+    release(values());
     ++kv.uses;
   }
 
   // The next tile in which this warpgroup has something to compute, and the blocks that it sees.
   __device__ __forceinline__ bool next_tile(Tile& tile, BlockRange& own) {
     while (true) {
-      const uint32 slot = tiles.slot();
-      mbarrier_wait_acquire_cluster_slot<kTileFull>(base, slot,
-                                                    tiles.phase());  // by the leader's loader
-      tile = read_tile(base + kTileOffset + kTileBytes * slot);
+      const TileRing ring{base, tiles.consumer()};
+      ring.wait_full_cluster();  // arrived by the leader's loader
+      tile = read_tile(base + kTileOffset + kTileBytes * ring.state.index);
       __syncwarp();
       if (threadIdx.x % 32 == 0)
-        mbarrier_arrive_release_cluster_slot<kTileEmpty>(map_to_cta(base, 0), slot);
+        TileRing{map_to_cta(base, 0), ring.state}.release_cluster();
       if (tile.first_row < 0) return false;
       ++tiles.uses;
       take_lengths(problem, tile);
@@ -694,9 +690,9 @@ struct Consumer {
   }
 
   __device__ __forceinline__ void issue_scores() {
-    wait_key();
+    keys().wait_full();  // arrived by the bytes of K
     wgmma_fence();
-    const uint32 key = descriptor_low(base + kKeyOffset) + kv.slot() * (kKeyBytes >> 4);
+    const uint32 key = descriptor_low(base + kKeyOffset) + kv.consumer().index * (kKeyBytes >> 4);
     issue_query_key(scores, query, key);
   }
 
@@ -711,10 +707,11 @@ struct Consumer {
     const float offset[2] = {finite_max<kMasked>(rows.max[0]) * scale_log2,
                              finite_max<kMasked>(rows.max[1]) * scale_log2};
 
-    wait_value();
+    values().wait_full();  // arrived by the bytes of V
     constexpr uint32 kPanelStride = leading_stride(kBN * kPanelRowBytes);
     const uint32 value =
-        descriptor_low(base + kValueOffset) + kPanelStride + kv.slot() * (kValueBytes >> 4);
+        descriptor_low(base + kValueOffset) + kPanelStride +
+        kv.consumer().index * (kValueBytes >> 4);
     pin(output);
     float odd_sum[2] = {0.f, 0.f};  // of every other column: two chains of additions, not one
 #pragma unroll
@@ -746,7 +743,7 @@ struct Consumer {
   __device__ __forceinline__ void finish_value() {
     wgmma_wait<0>();
     pin(output);
-    release_value(kv.previous().slot());
+    release(previous_values());
   }
 
   // One more block: its Q.K is issued under the P.V of the block before.
@@ -757,8 +754,8 @@ struct Consumer {
     wgmma_wait<0>();
     pin(scores);
     pin(output);
-    release_value(kv.previous().slot());
-    release_key(kv.slot());
+    release(previous_values());
+    release(keys());
     if (block == own.begin) release_query();
     process_block<kMasked, false>(tile, block, true);
   }
@@ -769,7 +766,7 @@ struct Consumer {
     int32 block = own.end - 1;
     wgmma_wait<0>();
     pin(scores);
-    release_key(kv.slot());
+    release(keys());
     if (block == own.begin) release_query();
     process_block<true, true>(tile, block, needs_mask(problem, row, block));
     --block;

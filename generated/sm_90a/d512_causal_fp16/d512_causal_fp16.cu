@@ -113,22 +113,23 @@ static_assert(kProbabilityBytes == kWarpgroupRows * kPanelRowBytes && kOwnKeys =
 static_assert(kMaximumBytes == 4 * kWarpgroupRows && kSumBytes == kMaximumBytes,
               "Maxima and sums are sent as one float for each row.");
 
-// Slot and phase of the n-th use of a ring.
-template <int32 num_slots>
-struct RingPosition {
-  uint32 uses;
-  __device__ __forceinline__ uint32 slot() const { return uses % num_slots; }
-  __device__ __forceinline__ uint32 phase() const { return (uses / num_slots) & 1; }
-};
+// Of panels of keys and of values, in whole trips: slots and parities are constants.
+using PanelRing = RowRing<kNumKvStages, kRingFull, kRingEmpty>;
+// Of pairs of query panels: no barrier says that they are read, the ring of panels does.
+using QueryRing = RowRing<kNumPanels / kPanelsPerQueryBarrier, kQueryFull, kQueryFull>;
+using TileRing = RowRing<kNumTileSlots, kTileFull, kTileEmpty>;
+// Of what the peer sends: one barrier says that all its messages of a block are read.
+template <uint32 full_row>
+using MessageRing = RowRing<2 * kNumConsumerWarpgroups, full_row, kBuffersFree>;
 
 // Buffers of what the peer sends: in turn for the n-th block or tile, in each one a slot for either
 // warpgroup.
 struct Crossing {
   uint32 number;
-  __device__ __forceinline__ uint32 slot(int32 warpgroup) const {
-    return number % 2 * kNumConsumerWarpgroups + warpgroup;
+  __device__ __forceinline__ PipelineState<2 * kNumConsumerWarpgroups> state(
+      int32 warpgroup) const {
+    return {number % 2 * kNumConsumerWarpgroups + warpgroup, (number / 2) & 1};
   }
-  __device__ __forceinline__ uint32 phase() const { return (number / 2) & 1; }
   __device__ __forceinline__ Crossing previous() const { return {number - 1}; }
 };
 
@@ -218,11 +219,10 @@ struct Loader {
 
   // Two panels of queries arrive on one barrier.
   __device__ __forceinline__ void load_query_panel(const Tile& tile, int32 panel) const {
-    const uint32 part = panel / kPanelsPerQueryBarrier;
-    if (panel % kPanelsPerQueryBarrier == 0)
-      mbarrier_arrive_expect_tx_slot<kQueryFull>(base, part, kPanelsPerQueryBarrier * kQueryBytes);
+    const QueryRing ring{base, {static_cast<uint32>(panel / kPanelsPerQueryBarrier), 0}};
+    if (panel % kPanelsPerQueryBarrier == 0) ring.expect(kPanelsPerQueryBarrier * kQueryBytes);
     tma_load_5d(base + kQueryOffset + panel * kQueryBytes, query_map, tile.first_row, panel,
-                tile.head, tile.batch, mbarrier_slot<kQueryFull>(base, part), kEvictFirst);
+                tile.head, tile.batch, ring.full(), kEvictFirst);
   }
 
   // This CTA's keys of a block, and the queries of `tile` with them; that is done only at the very
@@ -233,11 +233,11 @@ struct Loader {
     const int32 first_key = key.block * kBN + rank * kOwnKeys;
 #pragma unroll 1
     for (int32 panel = 0; panel < kNumPanels; ++panel) {
-      // ring_empty: every consumer warp is done with what was in the slot.
-      mbarrier_wait_slot<kRingEmpty>(base, panel, kEmptyParity);
-      mbarrier_arrive_expect_tx_slot<kRingFull>(base, panel, kRingBytes);
+      const PanelRing ring{base, {static_cast<uint32>(panel), kEmptyParity}};
+      ring.wait_empty();  // every consumer warp is done with what was in the slot
+      ring.expect(kRingBytes);
       tma_load_5d(base + kRingOffset + panel * kRingBytes, key_map, first_key, panel, key.key_head,
-               key.batch, mbarrier_slot<kRingFull>(base, panel), kEvictLast);
+               key.batch, ring.full(), kEvictLast);
       if (with_queries) load_query_panel(tile, panel);
     }
   }
@@ -253,11 +253,11 @@ struct Loader {
     for (int32 chunk = 0; chunk < kNumKvStages; ++chunk) {
       const int32 half = chunk < kOwnChunks ? rank : rank ^ 1;
       const int32 first_key = value.block * kBN + half * kOwnKeys + chunk % kOwnChunks * kWgmmaKeys;
-      // ring_empty: every consumer warp is done with what was in the slot.
-      mbarrier_wait_slot<kRingEmpty>(base, chunk, kEmptyParity);
-      mbarrier_arrive_expect_tx_slot<kRingFull>(base, chunk, kRingBytes);
+      const PanelRing ring{base, {static_cast<uint32>(chunk), kEmptyParity}};
+      ring.wait_empty();  // every consumer warp is done with what was in the slot
+      ring.expect(kRingBytes);
       tma_load_5d(base + kRingOffset + chunk * kRingBytes, value_map, first_key, first_panel,
-               value.key_head, value.batch, mbarrier_slot<kRingFull>(base, chunk), kEvictLast);
+               value.key_head, value.batch, ring.full(), kEvictLast);
       if (with_queries) load_query_panel(next, chunk);
     }
   }
@@ -300,24 +300,26 @@ __device__ __forceinline__ Tile tile_or_none(const Problem& problem, int32 index
 // the index, the peer's loader reads the tile like a consumer.
 __device__ __forceinline__ Tile hand_out_tile(uint32 base, const Problem& problem, int32 index,
                                               int32 rank, RingPosition<kNumTileSlots>& tiles) {
-  const uint32 slot = tiles.slot();
+  const uint32 slot = tiles.consumer().index;
   const uint32 address = base + kTileOffset + kTileBytes * slot;
   Tile tile;
   if (rank == 0) {
     tile = tile_or_none(problem, index);
+    const TileRing ring{base, tiles.producer()};
     // Arrived by the consumers of both CTAs and the peer's loader: both slots are free.
-    mbarrier_wait_acquire_shared_slot<kTileEmpty>(base, slot, tiles.phase() ^ 1);
+    ring.wait_empty_shared();
     write_tile(address, tile);
-    mbarrier_arrive_slot<kTileFull>(base, slot);
-    const uint32 peer = map_to_cta(base, 1);
-    store_async_v4(peer + kTileOffset + kTileBytes * slot, tile.first_row, tile.head, tile.batch, 0,
-                mbarrier_slot<kTileFull>(peer, slot));
+    ring.commit();
+    const TileRing peer{map_to_cta(base, 1), ring.state};
+    store_async_v4(peer.base + kTileOffset + kTileBytes * slot, tile.first_row, tile.head,
+                   tile.batch, 0,
+                peer.full());
   } else {
-    mbarrier_arrive_expect_tx_slot<kTileFull>(base, slot, kTileBytes);
-    mbarrier_wait_acquire_shared_slot<kTileFull>(base, slot,
-                                                 tiles.phase());  // arrived by the leader's store
+    TileRing{base, tiles.consumer()}.expect(kTileBytes);
+    const TileRing ring{base, tiles.consumer()};
+    ring.wait_full_shared();  // arrived by the leader's store
     tile = read_tile(address);
-    mbarrier_arrive_release_shared_slot<kTileEmpty>(map_to_cta(base, 0), slot);
+    TileRing{map_to_cta(base, 0), ring.state}.release_shared();
   }
   ++tiles.uses;
   return tile;
@@ -517,43 +519,42 @@ struct Exchange {
   // has waited for it.
   template <uint32 kFull>
   __device__ __forceinline__ void expect(const Crossing& crossing, uint32 bytes) const {
-    if (thread() == 0) mbarrier_arrive_expect_tx_slot<kFull>(base, crossing.slot(warpgroup), bytes);
+    if (thread() == 0) MessageRing<kFull>{base, crossing.state(warpgroup)}.expect(bytes);
   }
 
   // One float for each of this thread's two rows; the four lanes of a row hold the same.
   template <uint32 kFull, uint32 kOffset>
   __device__ __forceinline__ void send_rows(const Crossing& crossing,
                                             const float (&values)[2]) const {
-    const uint32 slot = crossing.slot(warpgroup);
+    const MessageRing<kFull> ring{peer_base, crossing.state(warpgroup)};
     expect<kFull>(crossing, kMaximumBytes);
     if (thread() % 4 == 0) {
-      store_async_v2(peer_base + kOffset + slot * kMaximumBytes + rows_offset(), values[0],
-                     values[1], mbarrier_slot<kFull>(peer_base, slot));
+      store_async_v2(peer_base + kOffset + ring.state.index * kMaximumBytes + rows_offset(),
+                     values[0], values[1], ring.full());
     }
   }
 
   template <uint32 kFull, uint32 kOffset>
   __device__ __forceinline__ void receive_rows(const Crossing& crossing, float (&values)[2]) const {
-    const uint32 slot = crossing.slot(warpgroup);
-    mbarrier_wait_acquire_shared_slot<kFull>(base, slot,
-                                             crossing.phase());  // arrived by the peer's stores
-    load_shared_floats(values, base + kOffset + slot * kMaximumBytes + rows_offset());
+    const MessageRing<kFull> ring{base, crossing.state(warpgroup)};
+    ring.wait_full_shared();  // arrived by the peer's stores
+    load_shared_floats(values, base + kOffset + ring.state.index * kMaximumBytes + rows_offset());
   }
 
   // The probabilities of 32 of this CTA's keys into the peer's A operand, 16 bytes at a time.
   __device__ __forceinline__ void send_probabilities(const Crossing& crossing, const uint32* packed,
                                                      int32 half) const {
-    const uint32 slot = crossing.slot(warpgroup);
+    const MessageRing<kProbabilityFull> ring{peer_base, crossing.state(warpgroup)};
     const uint32 row = thread() / 32 * 16 + thread() % 32 / 4;
     const uint32 piece = (4 * half + thread() % 4) ^ (row % 8);  // swizzled
-    const uint32 address = peer_base + kProbabilityOffset + slot * kProbabilityBytes +
+    const uint32 address = peer_base + kProbabilityOffset + ring.state.index * kProbabilityBytes +
                            row * kPanelRowBytes + piece * 16;
 #pragma unroll
     for (int r = 0; r < 2; ++r) {
       uint32 words[4] = {packed[r], packed[2 + r], packed[4 + r], packed[6 + r]};
       transpose_quad(words);
       store_async_v4(address + 8 * r * kPanelRowBytes, words[0], words[1], words[2], words[3],
-                  mbarrier_slot<kProbabilityFull>(peer_base, slot));
+                  ring.full());
     }
   }
 
@@ -562,13 +563,13 @@ struct Exchange {
   __device__ __forceinline__ void release_buffers(const Crossing& block) const {
     __syncwarp();  // every lane has read
     if (thread() % 32 == 0)
-      mbarrier_arrive_release_shared_slot<kBuffersFree>(peer_base, block.slot(warpgroup));
+      MessageRing<kMaximumFull>{peer_base, block.state(warpgroup)}.release_shared();
   }
 
   // Returns once the peer has done so for this block. Then the probabilities of the next block may
   // be written, and the maxima of the one after it.
   __device__ __forceinline__ void wait_buffers(const Crossing& block) const {
-    mbarrier_wait_acquire_shared_slot<kBuffersFree>(base, block.slot(warpgroup), block.phase());
+    MessageRing<kMaximumFull>{base, block.state(warpgroup)}.wait_empty_shared();
   }
 };
 
@@ -664,17 +665,16 @@ struct Consumer {
 
   // For this warp: the slot may be written again.
   __device__ __forceinline__ void release_slot(uint32 slot) const {
-    mbarrier_arrive_slot_if<kRingEmpty>(base, slot, threadIdx.x % 32 == 0);
+    PanelRing{base, {slot, 0}}.release_if(threadIdx.x % 32 == 0);
   }
 
   __device__ __forceinline__ bool next_tile(Tile& tile) {
-    const uint32 slot = tiles.slot();
-    mbarrier_wait_acquire_shared_slot<kTileFull>(base, slot,
-                                                 tiles.phase());  // arrived by the leader's loader
-    tile = read_tile(base + kTileOffset + kTileBytes * slot);
+    const TileRing ring{base, tiles.consumer()};
+    ring.wait_full_shared();  // arrived by the leader's loader
+    tile = read_tile(base + kTileOffset + kTileBytes * ring.state.index);
     __syncwarp();  // every lane has read
     if (threadIdx.x % 32 == 0)
-      mbarrier_arrive_release_shared_slot<kTileEmpty>(map_to_cta(base, 0), slot);
+      TileRing{map_to_cta(base, 0), ring.state}.release_shared();
     ++tiles.uses;
     return tile.first_row >= 0;
   }
@@ -691,9 +691,11 @@ struct Consumer {
     for (int32 panel = 0; panel < kNumPanels; ++panel) {
       if (new_queries && panel % kPanelsPerQueryBarrier == 0) {
         // Arrived by the bytes of two panels of Q.
-        mbarrier_wait_slot<kQueryFull>(base, panel / kPanelsPerQueryBarrier, ~tiles.uses & 1);
+        const uint32 part = panel / kPanelsPerQueryBarrier;
+        QueryRing{base, {part, ~tiles.uses & 1}}.wait_full();
       }
-      mbarrier_wait_slot<kRingFull>(base, panel, kFirst ? 0 : 1);  // arrived by the bytes of K
+      const PanelRing keys{base, {static_cast<uint32>(panel), kFirst ? 0u : 1u}};
+      keys.wait_full();  // arrived by the bytes of K
       wgmma_fence();  // scores, before the wgmmas write them
       issue_query_key(scores, query, ring, panel);
       wgmma_commit();
@@ -785,11 +787,11 @@ struct Consumer {
     for (int32 chunk = 0; chunk < kNumKvStages; ++chunk) {
       if (chunk == kOwnChunks) {
         // Arrived by the peer's stores of its probabilities.
-        mbarrier_wait_acquire_shared_slot<kProbabilityFull>(base, multiplied.slot(place.warpgroup),
-                                                            multiplied.phase());
+        MessageRing<kProbabilityFull>{base, multiplied.state(place.warpgroup)}.wait_full_shared();
         fence_proxy_async_shared();
       }
-      mbarrier_wait_slot<kRingFull>(base, chunk, kFullParity);  // arrived by the bytes of V
+      const PanelRing values{base, {static_cast<uint32>(chunk), kFullParity}};
+      values.wait_full();  // arrived by the bytes of V
       wgmma_fence();  // output and probabilities, before the wgmma reads them
       if (chunk < kOwnChunks) {
         issue_own_value(output, probabilities + 4 * chunk, ring, chunk);

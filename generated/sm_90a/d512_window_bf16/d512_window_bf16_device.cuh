@@ -87,49 +87,6 @@ __device__ __forceinline__ void mbarrier_wait_acquire_shared(uint32 barrier, uin
                ::"r"(barrier), "n"(kOffset), "r"(parity) : "memory");
 }
 
-// ---- mbarrier by row of the table and slot: the offset of the row is an immediate of the
-// instruction ----
-
-// Slot `slot` of the row kBarrier, where `base` is that of this CTA's shared memory or of the
-// peer's.
-template <uint32 kBarrier>
-__device__ __forceinline__ uint32 mbarrier_slot(uint32 base, uint32 slot) {
-  return base + 8 * slot + kBarrier;
-}
-
-template <uint32 kBarrier>
-__device__ __forceinline__ void mbarrier_arrive_slot(uint32 base, uint32 slot) {
-  mbarrier_arrive<kBarrier>(base + 8 * slot);
-}
-
-template <uint32 kBarrier>
-__device__ __forceinline__ void mbarrier_arrive_slot_if(uint32 base, uint32 slot, bool arrives) {
-  mbarrier_arrive_if<kBarrier>(base + 8 * slot, arrives);
-}
-
-template <uint32 kBarrier>
-__device__ __forceinline__ void mbarrier_arrive_expect_tx_slot(uint32 base, uint32 slot,
-    uint32 bytes) {
-  mbarrier_arrive_expect_tx<kBarrier>(base + 8 * slot, bytes);
-}
-
-template <uint32 kBarrier>
-__device__ __forceinline__ void mbarrier_wait_slot(uint32 base, uint32 slot, uint32 parity) {
-  mbarrier_wait<kBarrier>(base + 8 * slot, parity);
-}
-
-template <uint32 kBarrier>
-__device__ __forceinline__ void mbarrier_arrive_release_shared_slot(uint32 mapped_base,
-    uint32 slot) {
-  mbarrier_arrive_release_shared<kBarrier>(mapped_base + 8 * slot);
-}
-
-template <uint32 kBarrier>
-__device__ __forceinline__ void mbarrier_wait_acquire_shared_slot(uint32 base, uint32 slot,
-    uint32 parity) {
-  mbarrier_wait_acquire_shared<kBarrier>(base + 8 * slot, parity);
-}
-
 // ---- cluster: the pair of CTAs and its distributed shared memory ----
 
 __device__ __forceinline__ uint32 cluster_rank() {
@@ -455,5 +412,106 @@ __device__ __forceinline__ uint32 pack(float low, float high) {
       : "=r"(packed) : "f"(high), "f"(low));
   return packed;
 }
+
+// ---- rings: slots of memory that pass from role to role, and back ----
+
+// Where a role is in a ring of kNumStages slots: the slot, and the parity of the phase that it
+// waits for there. The parity flips when the index wraps; with one stage, at every step.
+// Producers start at parity 1, which an untouched barrier counts as complete: all slots are free at
+// first. Consumers start at parity 0. kStride 2 is for two roles that take turns in one ring.
+template <int32 kNumStages, int32 kStride = 1>
+struct PipelineState {
+  static_assert(kStride <= kNumStages, "A step must not pass the whole ring.");
+  uint32 index;
+  uint32 phase;
+};
+
+// One end of a ring: the barriers of its num_slots slots, and where this role is in it. A slot may
+// be handed over in `parts`, each with barriers of its own. Rows are immediates of instructions.
+//   full:  the producer completes its phase, by arrivals, by bytes of copies; the
+//          consumer waits, first with parity 0
+//   empty: the consumer completes its phase; the producer waits, first with parity 1, which an
+//          untouched barrier counts as complete: slots start free
+template <int32 num_slots, int32 cta_group = 1, int32 full_parts = 1,
+          int32 empty_parts = full_parts, int32 stride = 1, int32 first_empty = num_slots,
+          uint32 full_row = 0, uint32 empty_row = 0>
+struct Ring {
+  uint32 full_mbar;   // address of the first full barrier
+  uint32 empty_mbar;  // address that the first empty barrier is first_empty slots after
+  PipelineState<num_slots, stride> state;
+
+  // Consumer: until the slot, or a part of it, is full.
+  template <int32 part = 0>
+  __device__ __forceinline__ void wait_full() const {
+    mbarrier_wait<full_row>(full_mbar + 8 * (full_parts * state.index + part), state.phase);
+  }
+  // Producer: until the slot, or a part of it, is empty.
+  template <int32 part = 0>
+  __device__ __forceinline__ void wait_empty() const {
+    mbarrier_wait<empty_row>(empty_mbar + 8 * (empty_parts * (first_empty + state.index) + part),
+                             state.phase);
+  }
+};
+
+// Where a role is in a ring, as the number of slots that it has used: one register, from which slot
+// and parity follow, also those of the use before. Rings that step together share it.
+template <int32 num_slots>
+struct RingPosition {
+  uint32 uses;
+
+  __device__ __forceinline__ PipelineState<num_slots> consumer() const {
+    return {uses % num_slots, (uses / num_slots) & 1};
+  }
+  __device__ __forceinline__ PipelineState<num_slots> producer() const {
+    return {uses % num_slots, ((uses / num_slots) & 1) ^ 1};
+  }
+  __device__ __forceinline__ RingPosition previous() const { return {uses - 1}; }
+};
+
+// A ring by its rows in the table of barriers. They are immediates of the instructions, added to
+// the address of a slot: a loader of 24 registers has none for sums.
+template <int32 num_slots, uint32 full_row, uint32 empty_row>
+struct RowRing {
+  uint32 base;  // what rows are offsets from: of this CTA's shared memory, or of the other CTA's
+  PipelineState<num_slots> state;
+
+  __device__ __forceinline__ Ring<num_slots, 1, 1, 1, 1, 0, full_row, empty_row> ring() const {
+    return {base, base, state};
+  }
+  __device__ __forceinline__ uint32 slot() const { return base + 8 * state.index; }
+  // The barrier that the bytes of copies into the slot complete. As a function of two numbers: as
+  // one of a struct the compiler sums it in another order, and loops keep other registers.
+  static __device__ __forceinline__ uint32 barrier(uint32 base, uint32 slot) {
+    return base + 8 * slot + full_row;
+  }
+  __device__ __forceinline__ uint32 full() const { return barrier(base, state.index); }
+
+  // Producer: until the slot is empty.
+  __device__ __forceinline__ void wait_empty() const { ring().wait_empty(); }
+  // Producer: the slot is full once these bytes have arrived.
+  __device__ __forceinline__ void expect(uint32 bytes) const {
+    mbarrier_arrive_expect_tx<full_row>(slot(), bytes);
+  }
+  // Producer: this thread has filled the slot.
+  __device__ __forceinline__ void commit() const { mbarrier_arrive<full_row>(slot()); }
+  // Consumer: until the slot is full.
+  __device__ __forceinline__ void wait_full() const { ring().wait_full(); }
+  // Consumer: one thread says that its warp, or warpgroup, has read the slot.
+  __device__ __forceinline__ void release_if(bool arrives) const {
+    mbarrier_arrive_if<empty_row>(slot(), arrives);
+  }
+
+  // The same between the CTAs of a pair, for shared memory alone: waits acquire what a thread of
+  // either CTA has released; arrivals are on the barriers of the CTA that base is of.
+  __device__ __forceinline__ void wait_empty_shared() const {
+    mbarrier_wait_acquire_shared<empty_row>(slot(), state.phase);
+  }
+  __device__ __forceinline__ void wait_full_shared() const {
+    mbarrier_wait_acquire_shared<full_row>(slot(), state.phase);
+  }
+  __device__ __forceinline__ void release_shared() const {
+    mbarrier_arrive_release_shared<empty_row>(slot());
+  }
+};
 
 }  // namespace d512_window_bf16_kernel

@@ -82,14 +82,11 @@ static_assert(kQueryBytes == kWarpgroupRows * kDepth * 2, "A query slot holds 64
 static_assert(kKeyBytes == kBN * kDepth * 2, "A key slot holds a block of kBN keys.");
 static_assert(kValueBytes == kKeyBytes, "Values have the shape of keys.");
 
-// Slot and phase of the n-th use of a ring.
-template <int32 num_slots>
-struct RingPosition {
-  uint32 uses;
-  __device__ __forceinline__ uint32 slot() const { return uses % num_slots; }
-  __device__ __forceinline__ uint32 phase() const { return (uses / num_slots) & 1; }
-  __device__ __forceinline__ RingPosition previous() const { return {uses - 1}; }
-};
+using KeyRing = RowRing<kNumKvStages, kKeyFull, kKeyEmpty>;
+using ValueRing = RowRing<kNumKvStages, kValueFull, kValueEmpty>;
+// slot w: warpgroup w's
+using QueryRing = RowRing<kNumConsumerWarpgroups, kQueryFull, kQueryEmpty>;
+using TileRing = RowRing<kNumTileSlots, kTileFull, kTileEmpty>;
 
 // ---- tiles: which query rows a CTA works on, and which blocks of keys they see ----
 
@@ -144,12 +141,12 @@ __device__ __forceinline__ Tile read_tile(uint32 slot) {
 // ---- role: load. One thread brings in queries, keys and values by TMA. ----
 
 // One block of keys or values into its slot, as kNumPanels swizzled panels of kBN rows.
-template <uint32 kRing, uint32 kFull>
-__device__ __forceinline__ void load_block(uint32 base, uint32 slot, const TensorMap& map,
-                                           int32 block, int32 head, int32 batch) {
-  mbarrier_arrive_expect_tx_slot<kFull>(base, slot, kKeyBytes);
-  const uint32 destination = base + kRing + slot * kKeyBytes;
-  const uint32 full = mbarrier_slot<kFull>(base, slot);
+template <uint32 kFirstSlot, class SlotRing>
+__device__ __forceinline__ void load_block(const SlotRing& ring, const TensorMap& map, int32 block,
+                                           int32 head, int32 batch) {
+  ring.expect(kKeyBytes);
+  const uint32 destination = ring.base + kFirstSlot + ring.state.index * kKeyBytes;
+  const uint32 full = ring.full();
   tma_load_5d(destination, map, block * kBN, 0, head, batch, full, kEvictLast);
 }
 
@@ -158,13 +155,13 @@ __device__ __forceinline__ void load_queries(uint32 base, const TensorMap& query
                                              const Tile& tile, uint32& phases) {
 #pragma unroll 1
   for (int32 w = 0; w < tile.active_warpgroups; ++w) {
-    // query_empty: warpgroup w is done with its rows of the tile before.
-    mbarrier_wait_slot<kQueryEmpty>(base, w, (phases >> w) & 1);
+    const QueryRing ring{base, {static_cast<uint32>(w), (phases >> w) & 1}};
+    ring.wait_empty();  // warpgroup w is done with its rows of the tile before
     phases ^= 1u << w;
-    mbarrier_arrive_expect_tx_slot<kQueryFull>(base, w, kQueryBytes);
+    ring.expect(kQueryBytes);
     tma_load_5d(base + kQueryOffset + kQueryBytes * w, query_map,
              tile.first_row + w * kWarpgroupRows, 0, tile.head, tile.batch,
-             mbarrier_slot<kQueryFull>(base, w), kEvictFirst);
+             ring.full(), kEvictFirst);
   }
 }
 
@@ -213,10 +210,11 @@ __device__ __forceinline__ void run_loader(uint32 base, const Problem& problem,
   while (true) {
     Tile tile{-1};
     if (index < problem.num_tiles) tile = tile_at(problem, index);
+    const TileRing ring{base, tiles.producer()};
     // Arrived by every consumer warp once it has read the tile that was in this slot.
-    mbarrier_wait_slot<kTileEmpty>(base, tiles.slot(), tiles.phase() ^ 1);
-    write_tile(base + kTileOffset + kTileBytes * tiles.slot(), tile);
-    mbarrier_arrive_slot<kTileFull>(base, tiles.slot());
+    ring.wait_empty();
+    write_tile(base + kTileOffset + kTileBytes * ring.state.index, tile);
+    ring.commit();
     if (tile.first_row < 0) break;
 
     const BlockRange blocks = blocks_of_tile(problem, tile);
@@ -227,15 +225,15 @@ __device__ __forceinline__ void run_loader(uint32 base, const Problem& problem,
         tma_prefetch_5d(query_map, tile.first_row + w * kWarpgroupRows, 0, tile.head, tile.batch);
     }
     const auto load_keys = [&](int32 block) {
-      // key_empty: every consumer warp is done with the block that was here.
-      mbarrier_wait_slot<kKeyEmpty>(base, kv.slot(), kv.phase() ^ 1);
-      load_block<kKeyOffset, kKeyFull>(base, kv.slot(), key_map, block, key_head,
+      const KeyRing ring{base, kv.producer()};
+      ring.wait_empty();  // every consumer warp is done with the block that was here
+      load_block<kKeyOffset>(ring, key_map, block, key_head,
                                        tile.batch);
     };
     const auto load_values = [&](int32 block) {
-      // value_empty: as key_empty, for P.V.
-      mbarrier_wait_slot<kValueEmpty>(base, kv.slot(), kv.phase() ^ 1);
-      load_block<kValueOffset, kValueFull>(base, kv.slot(), value_map, block, key_head,
+      const ValueRing ring{base, kv.producer()};
+      ring.wait_empty();  // as of the keys, for P.V
+      load_block<kValueOffset>(ring, value_map, block, key_head,
                                            tile.batch);
       ++kv.uses;
     };
@@ -507,46 +505,44 @@ struct Consumer {
     return tile.first_row + place.warpgroup * kWarpgroupRows;
   }
 
-  __device__ __forceinline__ void wait_key() const {
-    mbarrier_wait_slot<kKeyFull>(base, kv.slot(), kv.phase());  // arrived by the bytes of K
+  __device__ __forceinline__ KeyRing keys() const { return {base, kv.consumer()}; }
+  __device__ __forceinline__ ValueRing values() const { return {base, kv.consumer()}; }
+  __device__ __forceinline__ ValueRing previous_values() const {
+    return {base, kv.previous().consumer()};
   }
-  __device__ __forceinline__ void wait_value() const {
-    mbarrier_wait_slot<kValueFull>(base, kv.slot(), kv.phase());  // arrived by the bytes of V
+  __device__ __forceinline__ QueryRing queries() const {
+    return {base, {static_cast<uint32>(place.warpgroup), query_phase}};
   }
-  // For this warp: the slot may be written again.
-  __device__ __forceinline__ void release_key(uint32 slot) const {
-    mbarrier_arrive_slot_if<kKeyEmpty>(base, slot, threadIdx.x % 32 == 0);
-  }
-  // For this warp: the slot may be written again.
-  __device__ __forceinline__ void release_value(uint32 slot) const {
-    mbarrier_arrive_slot_if<kValueEmpty>(base, slot, threadIdx.x % 32 == 0);
+  // For this warp: the slot of keys or values may be written again.
+  template <class SlotRing>
+  __device__ __forceinline__ void release(const SlotRing& ring) const {
+    ring.release_if(threadIdx.x % 32 == 0);
   }
   __device__ __forceinline__ void release_query() const {
-    mbarrier_arrive_slot_if<kQueryEmpty>(base, place.warpgroup, threadIdx.x % 32 == 0);
+    queries().release_if(threadIdx.x % 32 == 0);
   }
   __device__ __forceinline__ void wait_query() {
-    mbarrier_wait_slot<kQueryFull>(base, place.warpgroup,
-                                   query_phase);  // arrived by the bytes of Q
+    queries().wait_full();  // arrived by the bytes of Q
     query_phase ^= 1;
   }
 
   // A block that no row of this warpgroup sees: its slots are waited for and released.
   __device__ __forceinline__ void skip_block() {
-    wait_key();
-    release_key(kv.slot());
-    wait_value();
-    release_value(kv.slot());
+    keys().wait_full();  // arrived by the bytes of K
+    release(keys());
+    values().wait_full();  // arrived by the bytes of V
+    release(values());
     ++kv.uses;
   }
 
   // The next tile in which this warpgroup has something to compute, and the blocks that it sees.
   __device__ __forceinline__ bool next_tile(Tile& tile, BlockRange& own) {
     while (true) {
-      const uint32 slot = tiles.slot();
-      mbarrier_wait_slot<kTileFull>(base, slot, tiles.phase());  // arrived by the loader
-      tile = read_tile(base + kTileOffset + kTileBytes * slot);
+      const TileRing ring{base, tiles.consumer()};
+      ring.wait_full();  // arrived by the loader
+      tile = read_tile(base + kTileOffset + kTileBytes * ring.state.index);
       __syncwarp();
-      mbarrier_arrive_slot_if<kTileEmpty>(base, slot, threadIdx.x % 32 == 0);
+      ring.release_if(threadIdx.x % 32 == 0);
       if (tile.first_row < 0) return false;
       ++tiles.uses;
 
@@ -568,9 +564,9 @@ struct Consumer {
   }
 
   __device__ __forceinline__ void issue_scores() {
-    wait_key();
+    keys().wait_full();  // arrived by the bytes of K
     wgmma_fence();
-    const uint32 key = descriptor_low(base + kKeyOffset) + kv.slot() * (kKeyBytes >> 4);
+    const uint32 key = descriptor_low(base + kKeyOffset) + kv.consumer().index * (kKeyBytes >> 4);
     issue_query_key(scores, query, key);
   }
 
@@ -585,10 +581,11 @@ struct Consumer {
     const float offset[2] = {finite_max<kMasked>(rows.max[0]) * scale_log2,
                              finite_max<kMasked>(rows.max[1]) * scale_log2};
 
-    wait_value();
+    values().wait_full();  // arrived by the bytes of V
     constexpr uint32 kPanelStride = leading_stride(kBN * kPanelRowBytes);
     const uint32 value =
-        descriptor_low(base + kValueOffset) + kPanelStride + kv.slot() * (kValueBytes >> 4);
+        descriptor_low(base + kValueOffset) + kPanelStride +
+        kv.consumer().index * (kValueBytes >> 4);
     pin(output);
     float odd_sum[2] = {0.f, 0.f};  // of every other column: two chains of additions, not one
 #pragma unroll
@@ -620,7 +617,7 @@ struct Consumer {
   __device__ __forceinline__ void finish_value() {
     wgmma_wait<0>();
     pin(output);
-    release_value(kv.previous().slot());
+    release(previous_values());
   }
 
   // One more block: its Q.K is issued under the P.V of the block before.
@@ -631,8 +628,8 @@ struct Consumer {
     wgmma_wait<0>();
     pin(scores);
     pin(output);
-    release_value(kv.previous().slot());
-    release_key(kv.slot());
+    release(previous_values());
+    release(keys());
     if (block == own.begin) release_query();
     process_block<kMasked, false>(tile, block, true);
   }
@@ -643,7 +640,7 @@ struct Consumer {
     int32 block = own.end - 1;
     wgmma_wait<0>();
     pin(scores);
-    release_key(kv.slot());
+    release(keys());
     if (block == own.begin) release_query();
     process_block<true, true>(tile, block, needs_mask(problem, row, block));
     --block;
