@@ -85,7 +85,7 @@ def _look() -> _Findings:
             platform=platform.platform(),
             packages=survey_packages(),
             driver=driver,
-            gpus=all_devices(),
+            gpus=all_devices() if driver else (),  # CuPy takes long to say so, too
             why_no_gpu=why_no_device() if driver else "no NVIDIA driver",
             cache=survey_cache(Cache.default()),
             compilers=[nvrtc, nvcc.result()],

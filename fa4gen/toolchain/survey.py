@@ -41,9 +41,9 @@ REQUIREMENTS: tuple[Requirement, ...] = (
     Requirement(("rich",), "tables, progress"),
     Requirement(("numpy",), "references"),
     Requirement(("ml_dtypes",), "bf16 in NumPy"),
-    Requirement(_CUPY, "NVRTC, running on a GPU"),
+    Requirement(_CUPY, "running on a GPU"),
     Requirement(_NVRTC, "compiling without a CUDA toolkit"),
-    Requirement(("cuda-bindings",), "running on a GPU"),
+    Requirement(("cuda-bindings",), "NVRTC, running on a GPU"),
     Requirement(("torch",), "peers of bench, tensors by DLPack", optional=True),
 )
 

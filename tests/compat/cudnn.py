@@ -49,7 +49,7 @@ def checkout() -> Path | None:
 @cache
 def program(folder: Path, arch: str, depth: int) -> Program:
     """The kernel compiled with the flags that the front end gives NVRTC."""
-    from fa4gen.toolchain.cupy_import import import_nvrtc
+    from fa4gen.toolchain.nvrtc_program import NvrtcProgram, import_nvrtc
 
     path = f"include/cudnn_frontend/generated/sdpa/{arch}/prefill/full_seqlens"
     text = (folder / path / f"d{depth}_fprop_kernel.h").read_text()
@@ -58,10 +58,9 @@ def program(folder: Path, arch: str, depth: int) -> Program:
     flags = "".join(re.findall(r'R"FLAGS\((.*?)\)FLAGS"', text, re.DOTALL))
     # options of ptxas do not affect PTX
     options = [one for one in flags.split() if "ptxas" not in one.lower()]
-    nvrtc = import_nvrtc()
-    handle = nvrtc.createProgram(source, "kernel.cu", (), ())
-    nvrtc.compileProgram(handle, options)
-    return Program(nvrtc.getPTX(handle).decode())
+    compiled = NvrtcProgram(import_nvrtc(), source, "kernel.cu", {})
+    compiled.compile(options)
+    return Program(compiled.ptx)
 
 
 def launch(folder: Path, arch: str, tensors: Tensors, *, seed: int, schedule: str) -> Any:

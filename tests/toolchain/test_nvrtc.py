@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class NoLibrary:
-    def getVersion(self) -> tuple[int, int]:  # noqa: N802 (CuPy's name)
+    def nvrtcVersion(self) -> tuple[int, int]:  # noqa: N802 (NVIDIA's name)
         raise RuntimeError("libnvrtc.so.13 cannot be loaded\nwith many details")
 
 
