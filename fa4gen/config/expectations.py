@@ -115,7 +115,7 @@ class Expectations:
             inner = [
                 branch.get("items")
                 if isinstance(part, int)
-                else branch.get("properties", {}).get(part)
+                else branch.get("properties", {}).get(part, branch.get("additionalProperties"))
                 for branch in branches
             ]
             leaves = [leaf for node in inner if node for leaf in self._alternatives(node, value)]

@@ -9,7 +9,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated, Literal, get_args
 
+from fa4gen.config.declared import TensorValue, declared
+from fa4gen.config.expressions import check_expressions
 from fa4gen.config.gemm import BlackwellGemmConfig, HopperGemmConfig
+from fa4gen.expressions.parse import MAX_LENGTH
 from fa4gen.key_sources import Batching, Keys, key_source_of, query_source_of
 from fa4gen.masks import MaskValue, mask_of
 from fa4gen.scores import SoftcapValue, score_of
@@ -18,6 +21,7 @@ from fa4gen.strict import Auto, Field, Strict, rule
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from fa4gen.expressions.tensors import Tensor
     from fa4gen.key_sources import KeySource
     from fa4gen.masks.mask import Mask
     from fa4gen.scores.score import Score
@@ -44,6 +48,10 @@ class AttentionKeys(Strict):
     """A logit of each query head, given with the call, joins the sum of every softmax."""
     softcap: SoftcapValue | None = None
     """Logits become softcap * tanh(logit / softcap) before the mask."""
+    score: Annotated[str, Field(max_length=MAX_LENGTH)] | None = None
+    """What logits become before the mask, such as "score - 0.5 * (query - key)"."""
+    parameters: dict[str, TensorValue] | None = None
+    """Tensors that mask and score read, given with the call, each with dtype and shape."""
     batching: Batching = "dense"
     """ragged: query rows of sequences of any lengths, one after the other (rows, heads, depth)."""
     keys: Keys | Auto = "auto"
@@ -61,7 +69,17 @@ class AttentionKeys(Strict):
     @property
     def resolved_score(self) -> Score:
         """The score function with its numbers."""
-        return score_of(vars(self))
+        return score_of(vars(self), self.declared_tensors)
+
+    @property
+    def declared_tensors(self) -> tuple[Tensor, ...]:
+        """The tensors of ``parameters``."""
+        return declared(self.parameters)
+
+    @property
+    def reads_by_key(self) -> bool:
+        """Whether mask or score function read declared tensors key by key."""
+        return self.resolved_score.reads_by_key or self.resolved_mask.reads_by_key
 
     @property
     def resolved_keys(self) -> Keys:
@@ -89,6 +107,20 @@ class AttentionKeys(Strict):
     def has_tile_lengths(self) -> bool:
         """Whether rows or keys differ from tile to tile: a tile then brings its lengths along."""
         return self.query_source.clipped or self.key_source.clipped
+
+    @rule
+    def _expressions_are_possible(self) -> None:
+        check_expressions(self.mask, vars(self), self.declared_tensors)
+        lengths = [
+            f"{tensor.name} ({tensor.axes})"
+            for tensor in self.declared_tensors
+            if self.has_tile_lengths and {"rows", "keys"} & set(tensor.shape)
+        ]
+        if lengths:
+            raise ValueError(
+                f"parameters: {', '.join(lengths)}: rows and keys are those of a call, and here "
+                "they differ from sequence to sequence; use batch, heads or numbers"
+            )
 
     @rule
     def _keys_go_together(self) -> None:

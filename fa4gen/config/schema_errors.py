@@ -204,5 +204,8 @@ def _broken_rule(path: KeyPath, fault: Fault, document: Document, file: str) -> 
     named = [(*path, word) for word in _WORD.findall(fault.message)]
     at = next((p for p in named if p in document.places), path)
     line, column = place_of(at, document.places, value=True)
+    place = document.places.get(at)
+    if fault.character and place is not None and place.text_column:
+        column = place.text_column + fault.character - 1
     text = f"{dotted(path)}: {fault.message}" if path else fault.message
     return Problem(text, "", file, line, column, dotted(at))

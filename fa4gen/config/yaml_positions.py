@@ -44,6 +44,8 @@ class Place(NamedTuple):
     column: int
     value_line: int
     value_column: int
+    text_column: int = 0
+    """Of the first character of a text that is written on one line as it is; 0 for others."""
 
 
 @dataclass(frozen=True)
@@ -175,7 +177,9 @@ class _Walk:
                     "Remove one of the two.",
                 )
                 continue
-            self.places[here] = Place(*_position(key_node), *_position(value_node))
+            self.places[here] = Place(
+                *_position(key_node), *_position(value_node), _text_column(value_node)
+            )
             values[key] = self.value_of(value_node, here)
         return values
 
@@ -242,6 +246,15 @@ def dotted(path: KeyPath) -> str:
 def _position(node: yaml.Node) -> tuple[int, int]:
     mark = node.start_mark
     return mark.line + 1, mark.column + 1
+
+
+def _text_column(node: yaml.Node) -> int:
+    if not isinstance(node, yaml.ScalarNode):
+        return 0
+    start, end, text = node.start_mark, node.end_mark, str(node.value)
+    quotes = 0 if node.style is None else 1
+    as_it_is = start.line == end.line and end.column - start.column == len(text) + 2 * quotes
+    return start.column + 1 + quotes if as_it_is else 0
 
 
 def _is_a(value: object, expected: Any) -> bool:

@@ -2,20 +2,64 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 
 @dataclass(frozen=True)
 class Arrays:
-    """The functions of ``xp``, numpy or cupy. Indices are int64: nothing overflows."""
+    """The functions of ``xp``, numpy or cupy. Indices are int64: nothing overflows.
+
+    ``tensors``: the declared ones, by name.
+    """
 
     xp: Any
+    tensors: Mapping[str, Any] = field(default_factory=dict)
 
     def number(self, value: int) -> Any:
         """Return a number of an expression."""
         return self.xp.int64(value)
 
+    def element(self, name: str, *indices: Any) -> Any:
+        """Return elements of a tensor; an index outside of it is that of the nearest one."""
+        tensor = self.tensors[name]
+        within = zip(indices, tensor.shape, strict=True)
+        return self._read(
+            tensor[tuple(self.xp.clip(index, 0, extent - 1) for index, extent in within)]
+        )
+
     def __getattr__(self, name: str) -> Any:
         """Return the function of an operation."""
         return getattr(self.xp, name)
+
+    def _read(self, elements: Any) -> Any:
+        return elements.astype(self.xp.int64)
+
+
+@dataclass(frozen=True)
+class RealArrays(Arrays):
+    """The same, with floats of type ``dtype``, "float32" or "float64"."""
+
+    dtype: str = "float64"
+
+    def real(self, value: float) -> Any:
+        """Return a float as it is written."""
+        return self.xp.dtype(self.dtype).type(value)
+
+    def to_real(self, one: Any) -> Any:
+        """Return whole numbers as floats."""
+        return self.xp.asarray(one).astype(self.dtype)
+
+    def real_where(self, condition: Any, first: Any, second: Any) -> Any:
+        """Return the first where the condition holds, else the second."""
+        return self.xp.where(condition, first, second)
+
+    def __getattr__(self, name: str) -> Any:
+        """Return the function of an operation."""
+        return getattr(self.xp, name.removeprefix("real_"))
+
+    def _read(self, elements: Any) -> Any:
+        return elements.astype(self.dtype if elements.dtype.kind == "f" else self.xp.int64)

@@ -55,6 +55,11 @@ def number(value: int) -> C:
     return C(str(value), Rank.ATOM if value >= 0 else Rank.SIGN, value, value)
 
 
+def element(name: str, *indices: C) -> C:
+    """Return an element of a declared tensor, which a function of the kernel reads."""
+    return C(f"given_{name}_at({', '.join(['problem', *(index.text for index in indices)])})")
+
+
 def truth(value: bool) -> C:
     """Return true or false."""
     return C("true" if value else "false", value=value)

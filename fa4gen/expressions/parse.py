@@ -1,8 +1,9 @@
 """From text to a checked tree. Python's own parser reads it; no Python is run.
 
-Only what is listed here is accepted: whole numbers, indices by name, + - * // %, comparisons,
-``and or not``, ``min max abs where``. Everything is of a known kind and of a known range, so that
-a kernel computes it in 32 bits, and nothing is ever divided by 0.
+Only what is listed here is accepted: whole numbers, indices by name, elements of declared tensors,
++ - * // %, comparisons, ``and or not``, ``min max abs where``; and in languages with floats those,
+``/``, ``exp2 log2 tanh``. Everything is of a known kind and of a known range, so that a kernel
+computes it in 32 bits, nothing is ever divided by 0, and no result is NaN or infinite.
 """
 
 from __future__ import annotations
@@ -12,22 +13,46 @@ import re
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import reduce
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from fa4gen.expressions import exact
-from fa4gen.expressions.intervals import Interval, Intervals
+from fa4gen.expressions.real_intervals import Range, real_intervals
+from fa4gen.expressions.reals import (
+    LARGEST,
+    SMALLEST,
+    as_real,
+    compares_reals,
+    of_reals,
+    with_constant,
+)
 from fa4gen.expressions.text import tidy
-from fa4gen.expressions.tree import Kind, Node, Number, Operation, Variable, evaluate, variables_in
+from fa4gen.expressions.tree import (
+    Element,
+    Kind,
+    Node,
+    Number,
+    Operation,
+    Real,
+    Variable,
+    evaluate,
+    variables_in,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from fa4gen.expressions.intervals import Interval
+    from fa4gen.expressions.tensors import Tensor
 
 MAX_LENGTH = 400
 """Characters of an expression."""
 MAX_NODES = 100
 """Names, numbers and operations of an expression."""
 INT32 = range(-(2**31), 2**31)
+LARGEST_ELEMENT = 2.0**20
+"""Of tensors of floats: what is more is not refused, and may make scores infinite."""
 _NUMBER = re.compile(r"[0-9]+")
+_FLOAT = re.compile(r"(?:[0-9]+\.[0-9]*|\.[0-9]+|[0-9]+(?=[eE]))(?:[eE][+-]?[0-9]+)?")
 _ARITHMETIC: dict[type[ast.operator], str] = {
     ast.Add: "add",
     ast.Sub: "subtract",
@@ -51,6 +76,17 @@ _INSTEAD: dict[type[ast.AST], str] = {
     ast.IfExp: "write where(condition, first, second)",
 }
 FUNCTIONS = {"min": "minimum", "max": "maximum", "abs": "absolute", "where": "where"}
+OF_FLOATS = ("exp2", "log2", "tanh")
+"""Functions of languages with floats."""
+
+
+class ExpressionError(ValueError):
+    """What is wrong with a text, and where."""
+
+    def __init__(self, message: str, character: int | None = None) -> None:
+        super().__init__(message)
+        self.character = character
+        """From 1 on; None for the text as a whole."""
 
 
 @dataclass(frozen=True)
@@ -60,14 +96,49 @@ class Language:
     what: str
     """With its article, such as "a mask"."""
     example: str
-    variables: Mapping[str, Interval]
+    variables: Mapping[str, Interval | Range]
     """Each with the numbers from which to which it may be."""
+    result: Kind = Kind.TRUTH
+    tensors: Mapping[str, Tensor] | None = None
+    """The declared ones; None: any name may be a tensor of int32."""
+
+    @property
+    def has_floats(self) -> bool:
+        """Whether there are numbers with fractions."""
+        return self.result is Kind.REAL
+
+    @property
+    def functions(self) -> tuple[str, ...]:
+        """What may be called."""
+        return (*FUNCTIONS, *(OF_FLOATS if self.has_floats else ()))
+
+    @property
+    def declared(self) -> tuple[str, ...]:
+        """Names of the declared tensors."""
+        return tuple(self.tensors or ())
+
+    def reach(self, node: Node) -> Any:
+        """Return what a tree may become."""
+        elements = {
+            name: Range(-LARGEST_ELEMENT, LARGEST_ELEMENT)
+            for name, tensor in (self.tensors or {}).items()
+            if tensor.kind is Kind.REAL
+        }
+        return evaluate(node, self.variables, real_intervals(elements))
 
 
 def parse_condition(text: str, language: Language) -> tuple[str, Node]:
-    """Return the text with single blanks, and the tree of a condition.
+    """Return the text with single blanks, and the tree of a condition; see ``parse``."""
+    text, tree = parse(text, language)
+    if not language.reach(tree).possible:
+        raise ExpressionError(f"{text!r} never holds")
+    return text, tree
 
-    Raises ValueError, which says what is wrong, at which character, and what is possible.
+
+def parse(text: str, language: Language) -> tuple[str, Node]:
+    """Return the text with single blanks, and its tree.
+
+    Raises ExpressionError, which says what is wrong, at which character, and what is possible.
     """
     text = tidy(text, language.what, MAX_LENGTH)
     try:
@@ -75,21 +146,23 @@ def parse_condition(text: str, language: Language) -> tuple[str, Node]:
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         offset = getattr(error, "offset", None)
         where = f" at character {offset}" if offset else ""
-        raise ValueError(
-            f"{text!r} is not an expression{where}; write it like {language.example!r}"
+        raise ExpressionError(
+            f"{text!r} is not an expression{where}; write it like {language.example!r}",
+            offset or None,
         ) from None
     size = sum(isinstance(one, (ast.expr, ast.operator, ast.cmpop)) for one in ast.walk(body))
     if size > MAX_NODES:
-        raise ValueError(f"{text!r} is too long: at most {MAX_NODES} names, numbers and operations")
-    tree = _Reader(text, language).read(body)
-    if tree.kind is not Kind.TRUTH:
-        raise ValueError(
-            f"{text!r} is {tree.kind.value}, and {language.what} is a condition; write it like "
-            f"{language.example!r}"
+        raise ExpressionError(
+            f"{text!r} is too long: at most {MAX_NODES} names, numbers and operations"
         )
-    found = evaluate(tree, language.variables, Intervals(exact))
-    if not found.possible:
-        raise ValueError(f"{text!r} never holds")
+    tree = _Reader(text, language).read(body)
+    if language.has_floats and tree.kind is Kind.WHOLE:
+        tree = as_real(tree)
+    if tree.kind is not language.result:
+        raise ExpressionError(
+            f"{text!r} is {tree.kind.value}, and {language.what} is {language.result.value}; "
+            f"write it like {language.example!r}"
+        )
     return text, tree
 
 
@@ -105,16 +178,20 @@ class _Reader:
                 return self._variable(node, name)
             case ast.Constant():
                 return self._number(node)
+            case ast.Subscript(value=ast.Name(id=name), slice=slice_):
+                return self._element(node, name, slice_)
+            case ast.BinOp(left=left, op=ast.Div(), right=right) if self.language.has_floats:
+                return self._quotient(node, left, right)
             case ast.BinOp(left=left, op=op, right=right) if type(op) in _ARITHMETIC:
                 name = _ARITHMETIC[type(op)]
-                found = self._operation(name, left, right)
                 if name in ("floor_divide", "remainder"):
-                    return self._with_divisor(found, right)
-                return self._ranged(node, found)
+                    return self._with_divisor(name, left, right)
+                return self._ranged(node, self._joined(name, self._numbers(left, right)))
             case ast.UnaryOp(op=ast.USub(), operand=operand):
-                return self._ranged(node, self._operation("negative", operand))
+                return self._ranged(node, self._joined("negative", self._numbers(operand)))
             case ast.UnaryOp(op=ast.UAdd(), operand=operand):
-                return self._of_kind(operand, Kind.WHOLE)
+                [found] = self._numbers(operand)
+                return found
             case ast.UnaryOp(op=ast.Not(), operand=operand):
                 return Operation("logical_not", (self._of_kind(operand, Kind.TRUTH),))
             case ast.BoolOp(op=op, values=values):
@@ -135,14 +212,79 @@ class _Reader:
             )
         return found
 
-    def _operation(self, name: str, *operands: ast.expr) -> Operation:
-        return Operation(name, tuple(self._of_kind(one, Kind.WHOLE) for one in operands))
+    def _of_whole(self, *operands: ast.expr) -> tuple[Node, ...]:
+        return tuple(self._of_kind(one, Kind.WHOLE) for one in operands)
+
+    def _numbers(self, *operands: ast.expr) -> tuple[Node, ...]:
+        """Return whole numbers; or floats, where there are some among them."""
+        if not self.language.has_floats:
+            return self._of_whole(*operands)
+        found = []
+        for one in operands:
+            tree = self.read(one)
+            if tree.kind is Kind.TRUTH:
+                raise self._refusal(
+                    one, f"{self._part(one)} is {tree.kind.value}, and a number is needed"
+                )
+            found.append(tree)
+        if all(tree.kind is Kind.WHOLE for tree in found):
+            return tuple(found)
+        return tuple(map(as_real, found))
+
+    @staticmethod
+    def _joined(name: str, arguments: tuple[Node, ...]) -> Node:
+        """Return an operation of two things on any number of them, from the left."""
+        reals = any(one.kind is Kind.REAL for one in arguments)
+        if len(arguments) == 1:
+            return of_reals(name, arguments) if reals else Operation(name, arguments)
+        return reduce(
+            lambda left, right: (
+                of_reals(name, (left, right)) if reals else Operation(name, (left, right))
+            ),
+            arguments,
+        )
+
+    def _quotient(self, node: ast.expr, left: ast.expr, right: ast.expr) -> Node:
+        one, other = (as_real(tree) for tree in self._numbers(left, right))
+        if self.language.reach(other).has_zero:
+            raise self._refusal(
+                right, f"{self._part(right)} divides, and may be 0; add to it, as in 1 + abs(x)"
+            )
+        return self._ranged(node, with_constant("divide", one, other))
+
+    def _element(self, node: ast.Subscript, name: str, slice_: ast.expr) -> Node:
+        tensors = self.language.tensors
+        written = slice_.elts if isinstance(slice_, ast.Tuple) else [slice_]
+        kind = Kind.WHOLE
+        if tensors is not None:
+            if name not in tensors:
+                known = f"there are {', '.join(tensors)}" if tensors else "add it to parameters"
+                raise self._refusal(node, f"{name!r} is not a tensor; {known}")
+            shape, kind = tensors[name].shape, tensors[name].kind
+            if len(shape) != len(written):
+                raise self._refusal(
+                    node,
+                    f"{self._part(node)} has {len(written)} indices, and {name} is "
+                    f"({', '.join(map(str, shape))})",
+                )
+        if kind is Kind.REAL and not self.language.has_floats:
+            raise self._refusal(node, f"{name} is of floats, and {self.language.what} has none")
+        return Element(name, self._of_whole(*written), kind)
 
     def _ranged(self, node: ast.expr, found: Node) -> Node:
         """Return ``found`` if 32 bits hold it for all indices."""
         if found.kind is Kind.TRUTH:
             return found
-        reach = evaluate(found, self.language.variables, Intervals(exact))
+        reach = self.language.reach(found)
+        if found.kind is Kind.REAL:
+            for end in (reach.low, reach.high):
+                if not abs(end) <= LARGEST:
+                    raise self._refusal(
+                        node,
+                        f"{self._part(node)} may reach {end:.3g}, more than {LARGEST:.3g}: limit "
+                        "it, as in min(x, 20)",
+                    )
+            return found
         for end in (reach.low, reach.high):
             if end not in INT32:
                 raise self._refusal(
@@ -150,8 +292,8 @@ class _Reader:
                 )
         return found
 
-    def _with_divisor(self, found: Operation, divisor: ast.expr) -> Node:
-        tree = found.arguments[1]
+    def _with_divisor(self, name: str, dividend: ast.expr, divisor: ast.expr) -> Node:
+        left, tree = self._of_whole(dividend, divisor)
         value = None if variables_in(tree) else evaluate(tree, {}, exact)
         if value is None or value <= 0:
             raise self._refusal(
@@ -161,55 +303,78 @@ class _Reader:
                 if value is None
                 else f"{self._part(divisor)} is {value}, and a divisor is a number above 0",
             )
-        return Operation(found.name, (found.arguments[0], Number(value)))
+        return Operation(name, (left, Number(value)))
 
     def _comparison(self, node: ast.Compare, sides: list[ast.expr], ops: list[ast.cmpop]) -> Node:
         for op in ops:
             if type(op) not in _COMPARISONS:
                 raise self._refusal(node, self._not_possible(node))
-        trees = [self._of_kind(one, Kind.WHOLE) for one in sides]
+        trees = self._numbers(*sides)
+        prefix = "real_" if trees[0].kind is Kind.REAL else ""
         pairs: list[Node] = [
-            Operation(_COMPARISONS[type(op)], (trees[i], trees[i + 1])) for i, op in enumerate(ops)
+            Operation(prefix + _COMPARISONS[type(op)], (trees[i], trees[i + 1]))
+            for i, op in enumerate(ops)
         ]
         return reduce(lambda left, right: Operation("logical_and", (left, right)), pairs)
 
     def _call(self, node: ast.Call, name: str, arguments: list[ast.expr]) -> Node:
-        if name not in FUNCTIONS:
+        if name not in self.language.functions:
             raise self._refusal(node, self._unknown(name))
         count = len(arguments)
-        wanted = {"abs": "1 argument", "where": "3 arguments"}.get(name, "2 arguments or more")
-        fits = {"abs": count == 1, "where": count == 3}.get(name, count >= 2)
-        if not fits:
+        one = {"abs": "1 argument", **dict.fromkeys(OF_FLOATS, "1 argument")}
+        wanted = {**one, "where": "3 arguments"}.get(name, "2 arguments or more")
+        if not (count == 1 if name in one else count == 3 if name == "where" else count >= 2):
             raise self._refusal(node, f"{name} takes {wanted}, got {count}")
         if name == "where":
             return self._choice(*arguments)
-        trees = [self._of_kind(one, Kind.WHOLE) for one in arguments]
-        if name == "abs":
-            return Operation("absolute", tuple(trees))
-        operation = FUNCTIONS[name]
-        return reduce(lambda left, right: Operation(operation, (left, right)), trees)
+        trees = self._numbers(*arguments)
+        if name not in OF_FLOATS:
+            return self._joined(FUNCTIONS[name], trees)
+        [argument] = map(as_real, trees)
+        if name == "log2" and not self.language.reach(argument).low >= SMALLEST:
+            raise self._refusal(
+                arguments[0],
+                f"{self._part(arguments[0])} has a logarithm taken, and may be 0 or below; limit "
+                "it, as in max(x, 1)",
+            )
+        return self._ranged(node, of_reals(name, (argument,)))
 
     def _choice(self, condition: ast.expr, first: ast.expr, second: ast.expr) -> Node:
         """Return a choice; one of two conditions as the conditions that it means."""
-        holds, one = self._of_kind(condition, Kind.TRUTH), self.read(first)
-        other = self._of_kind(second, one.kind)
-        if one.kind is Kind.WHOLE:
+        holds, one, other = self._of_kind(condition, Kind.TRUTH), self.read(first), None
+        if one.kind is not Kind.TRUTH:
+            one, other = self._numbers(first, second)
+            if compares_reals(holds) or one.kind is Kind.REAL:
+                return Operation("real_where", (holds, as_real(one), as_real(other)))
             return Operation("where", (holds, one, other))
+        other = self._of_kind(second, one.kind)
         fails = Operation("logical_not", (holds,))
         sides = Operation("logical_and", (holds, one)), Operation("logical_and", (fails, other))
         return Operation("logical_or", sides)
 
     def _variable(self, node: ast.expr, name: str) -> Node:
-        if name in FUNCTIONS:
+        if name in self.language.functions:
             raise self._refusal(node, f"{name} is a function: write {name}(...)")
+        if name in self.language.declared:
+            raise self._refusal(node, f"{name} is a tensor: write {name}[...]")
         if name not in self.language.variables:
             raise self._refusal(node, self._unknown(name))
-        return Variable(name)
+        is_float = isinstance(self.language.variables[name], Range)
+        return Variable(name, Kind.REAL if is_float else Kind.WHOLE)
 
     def _number(self, node: ast.Constant) -> Node:
         written = self._part(node).strip("'")
+        if self.language.has_floats and isinstance(node.value, float):
+            if _FLOAT.fullmatch(written) is None:
+                raise self._refusal(node, f"{self._part(node)} is not a decimal number")
+            if node.value and not SMALLEST <= node.value <= LARGEST:
+                raise self._refusal(
+                    node, f"{self._part(node)} is not from {SMALLEST:.3g} to {LARGEST:.3g}"
+                )
+            return Real(node.value)
         if isinstance(node.value, bool) or not isinstance(node.value, int):
-            raise self._refusal(node, f"{self._part(node)} is not a whole number")
+            what = "a number" if self.language.has_floats else "a whole number"
+            raise self._refusal(node, f"{self._part(node)} is not {what}")
         if _NUMBER.fullmatch(written) is None:
             raise self._refusal(node, f"{self._part(node)} is not a decimal number")
         if node.value not in INT32:
@@ -217,7 +382,7 @@ class _Reader:
         return Number(node.value)
 
     def _unknown(self, name: str) -> str:
-        known = [*self.language.variables, *FUNCTIONS]
+        known = [*self.language.variables, *self.language.declared, *self.language.functions]
         near = get_close_matches(name.lower(), known, n=1)
         hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(known)}"
         return f"{name!r} is not known; {hint}"
@@ -225,14 +390,17 @@ class _Reader:
     def _not_possible(self, node: ast.expr) -> str:
         kinds = [type(node), type(getattr(node, "op", None))]
         instead = next((_INSTEAD[kind] for kind in kinds if kind in _INSTEAD), None)
+        names = ", ".join((*self.language.variables, *self.language.declared))
+        numbers = "numbers, + - * /" if self.language.has_floats else "whole numbers, + - *"
         return f"{self._part(node)} is not possible in {self.language.what}: " + (
             instead
-            or f"it is made of {', '.join(self.language.variables)}, whole numbers, + - * // %, "
-            f"comparisons, and, or, not, {', '.join(FUNCTIONS)}"
+            or f"it is made of {names}, {numbers} // %, comparisons, and, or, not, "
+            f"{', '.join(self.language.functions)}"
         )
 
     def _part(self, node: ast.expr) -> str:
         return repr(ast.get_source_segment(self.text, node) or self.text)
 
-    def _refusal(self, node: ast.expr, message: str) -> ValueError:
-        return ValueError(f"{message} (character {node.col_offset + 1} of {self.text!r})")
+    def _refusal(self, node: ast.expr, message: str) -> ExpressionError:
+        at = node.col_offset + 1
+        return ExpressionError(f"{message} (character {at} of {self.text!r})", at)

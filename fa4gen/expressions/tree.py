@@ -7,7 +7,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
 
 class Kind(Enum):
@@ -15,6 +15,7 @@ class Kind(Enum):
 
     TRUTH = "a condition"
     WHOLE = "a whole number"
+    REAL = "a float"
 
 
 @dataclass(frozen=True)
@@ -30,15 +31,32 @@ class Number:
 
 
 @dataclass(frozen=True)
-class Variable:
-    """An index, such as the query row's."""
+class Real:
+    """A number with a fraction."""
 
-    name: str
+    value: float
 
     @property
     def kind(self) -> Kind:
         """See Kind."""
-        return Kind.WHOLE
+        return Kind.REAL
+
+
+@dataclass(frozen=True)
+class Variable:
+    """An index, such as the query row's, or the score."""
+
+    name: str
+    kind: Kind = Kind.WHOLE
+
+
+@dataclass(frozen=True)
+class Element:
+    """An element of a declared tensor; an index outside of it is that of the nearest element."""
+
+    name: str
+    indices: tuple[Node, ...]
+    kind: Kind = Kind.WHOLE
 
 
 @dataclass(frozen=True)
@@ -51,13 +69,20 @@ class Operation:
     @property
     def kind(self) -> Kind:
         """See Kind."""
-        return Kind.TRUTH if self.name in CONDITIONS else self.arguments[-1].kind
+        if self.name in CONDITIONS:
+            return Kind.TRUTH
+        return Kind.REAL if self.name == TO_REAL else self.arguments[-1].kind
 
 
-Node = Number | Variable | Operation
+Node = Number | Real | Variable | Element | Operation
 
-CONDITIONS = frozenset(
-    {"less", "less_equal", "greater", "greater_equal", "equal", "not_equal"}
+TO_REAL = "to_real"
+"""Makes a float of a whole number."""
+COMPARISONS = frozenset({"less", "less_equal", "greater", "greater_equal", "equal", "not_equal"})
+
+CONDITIONS = (
+    COMPARISONS
+    | {f"real_{name}" for name in COMPARISONS}
     | {"logical_and", "logical_or", "logical_not"}
 )
 """Operations whose result is a condition."""
@@ -68,8 +93,12 @@ def evaluate(node: Node, variables: Mapping[str, Any], names: Any) -> Any:
     match node:
         case Number(value):
             return names.number(value)
+        case Real(value):
+            return names.real(value)
         case Variable(name):
             return variables[name]
+        case Element(name, indices):
+            return names.element(name, *(evaluate(one, variables, names) for one in indices))
         case Operation(name, arguments):
             return getattr(names, name)(*(evaluate(one, variables, names) for one in arguments))
 
@@ -77,9 +106,28 @@ def evaluate(node: Node, variables: Mapping[str, Any], names: Any) -> Any:
 def parts(node: Node) -> Iterator[Node]:
     """Yield the node and everything below it."""
     yield node
-    if isinstance(node, Operation):
-        for one in node.arguments:
-            yield from parts(one)
+    for one in below(node):
+        yield from parts(one)
+
+
+def below(node: Node) -> tuple[Node, ...]:
+    """Return what a node is made of."""
+    match node:
+        case Operation(_, arguments):
+            return arguments
+        case Element(_, indices):
+            return indices
+    return ()
+
+
+def rebuilt(node: Node, change: Callable[[Node], Node]) -> Node:
+    """Return the node with ``change`` of each thing that it is made of."""
+    match node:
+        case Operation(name, arguments):
+            return Operation(name, tuple(map(change, arguments)))
+        case Element(name, indices, kind):
+            return Element(name, tuple(map(change, indices)), kind)
+    return node
 
 
 def variables_in(node: Node) -> frozenset[str]:

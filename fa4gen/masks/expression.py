@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -11,13 +11,16 @@ from fa4gen.expressions.arrays import Arrays
 from fa4gen.expressions.c_text import FLOOR_DIVIDE, FLOOR_REMAINDER, C, Rank
 from fa4gen.expressions.intervals import Interval, Intervals
 from fa4gen.expressions.parse import Language, parse_condition
-from fa4gen.expressions.tree import Number, evaluate, parts
+from fa4gen.expressions.places import OF_TILE
+from fa4gen.expressions.tree import Element, Number, evaluate, parts, variables_in
 from fa4gen.masks.hull import KEY, QUERY, Hull, hull_of, left_to_test, width_of
 from fa4gen.masks.mask import Mask
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
+    from fa4gen.expressions.places import Places
+    from fa4gen.expressions.tensors import Tensor
     from fa4gen.expressions.tree import Node
 
 MOST_ROWS = 2**28
@@ -25,7 +28,10 @@ MOST_ROWS = 2**28
 LANGUAGE = Language(
     "a mask",
     "key <= query and query - key < 128",
-    {QUERY: Interval(-MOST_ROWS, MOST_ROWS), KEY: Interval(0, MOST_ROWS)},
+    {
+        name: Interval(-MOST_ROWS if name == QUERY else 0, MOST_ROWS)
+        for name in (QUERY, KEY, "row", *OF_TILE)
+    },
 )
 """A query's index is that of the key on its diagonal, as in all masks; see ``mask``."""
 PAIRS_AT_ONCE = 1 << 22
@@ -77,8 +83,10 @@ class ExpressionMask(Mask):
         """See Mask."""
         if self.tested is None:
             return None
-        key = C("{key}", least=0)
-        found: C = evaluate(self.tested, {QUERY: C("{query}"), KEY: key}, c_text)
+        values = {name: C(f"terms.{name}", least=0) for name in OF_TILE}
+        row = C("{query} - diagonal", Rank.SUM, least=0)
+        values |= {QUERY: C("{query}"), KEY: C("{key}", least=0), "row": row}
+        found: C = evaluate(self.tested, values, c_text)
         return found.text
 
     @cached_property
@@ -89,7 +97,14 @@ class ExpressionMask(Mask):
         rectangle = {
             QUERY: Interval(C("{first_query}"), C("{last_query}")),
             KEY: Interval(C("{first_key}", least=0), C("{last_key}", least=0)),
+            "row": Interval(
+                C("{first_query} - diagonal", Rank.SUM, least=0),
+                C("{last_query} - diagonal", Rank.SUM, least=0),
+            ),
         }
+        for name in OF_TILE:
+            one = C(f"terms.{name}", least=0)
+            rectangle[name] = Interval(one, one)
         found: C = evaluate(self.tested, rectangle, Intervals(c_text)).certain
         return found.text
 
@@ -132,6 +147,28 @@ class ExpressionMask(Mask):
         assert self.hull.last is not None
         return _bound(self.hull.last, position)
 
+    @cached_property
+    def tile_names(self) -> frozenset[str]:
+        """See Mask."""
+        tested = frozenset() if self.tested is None else variables_in(self.tested)
+        return tested & frozenset(OF_TILE)
+
+    @cached_property
+    def reads_places(self) -> bool:
+        """See Mask."""
+        names = variables_in(self.tree) - {QUERY, KEY}
+        return bool(names) or any(isinstance(one, Element) for one in parts(self.tree))
+
+    @property
+    def reads_by_key(self) -> bool:
+        """See Mask."""
+        read = (one for one in parts(self.tree) if isinstance(one, Element))
+        return any(KEY in variables_in(one) for one in read)
+
+    def sees_at(self, places: Places, xp: Any) -> Any:
+        """See Mask."""
+        return evaluate(self.tree, places.indices, Arrays(xp, places.tensors))
+
     def sees_within(self, position: Any, key: Any, xp: Any) -> Any:
         """See Mask."""
         return evaluate(self.tree, {QUERY: position, KEY: key}, Arrays(xp))
@@ -139,6 +176,7 @@ class ExpressionMask(Mask):
     def sees_all(self, positions: range, keys: range) -> bool:
         """See Mask."""
         rectangle = {
+            **LANGUAGE.variables,
             QUERY: Interval(positions[0], positions[-1]),
             KEY: Interval(keys[0], keys[-1]),
         }
@@ -160,6 +198,8 @@ class ExpressionMask(Mask):
         """See Mask."""
         import numpy as np  # not with the module: rendering does without
 
+        if self.reads_places:  # as if it hid nothing between the two ends
+            return float(sum(len(self.seen(row, rows, rows)) for row in range(rows)))
         keys, step = np.arange(rows), max(1, PAIRS_AT_ONCE // max(rows, 1))
         return float(
             sum(
@@ -188,6 +228,13 @@ class ExpressionMask(Mask):
         """Return the numbers of the condition at which a problem of common size may differ."""
         found = {one.value for one in parts(self.tree) if isinstance(one, Number)}
         return tuple(sorted(one for one in found if 16 <= one <= LARGEST_EDGE))
+
+
+def check_tensors(mask: ExpressionMask, tensors: Iterable[Tensor]) -> frozenset[str]:
+    """Return the names of the tensors that a mask reads; ExpressionError for wrong ones."""
+    declared = {one.name: one for one in tensors}
+    _, tree = parse_condition(mask.name, replace(LANGUAGE, tensors=declared))
+    return frozenset(one.name for one in parts(tree) if isinstance(one, Element))
 
 
 def parse_mask(text: str) -> ExpressionMask:

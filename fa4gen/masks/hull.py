@@ -194,8 +194,10 @@ def _never_falls(node: Node) -> bool:
     if KEY in variables_in(node) or node.kind is Kind.TRUTH:
         return False
     match node:
-        case Number() | Variable():
+        case Number():
             return True
+        case Variable(name):
+            return name == QUERY
         case Operation("add" | "minimum" | "maximum", (left, right)):
             return _never_falls(left) and _never_falls(right)
         case Operation("floor_divide", (inner, Number())):

@@ -19,6 +19,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+    from fa4gen.expressions.places import Places
+
 MAX_REACH = 2**30
 """Keys: so that the sum of a mask's numbers, rows and a tile fits 32 bits for as many rows."""
 
@@ -95,6 +97,25 @@ class Mask:
     def follows_row(self) -> bool:
         """Whether the first or the last key that a row sees depends on the row."""
         return "{position}" in (self.FIRST or "") or self.last_follows_row
+
+    @property
+    def tile_names(self) -> frozenset[str]:
+        """What TEST and CERTAIN name of head, key_head and batch."""
+        return frozenset()
+
+    @property
+    def reads_places(self) -> bool:
+        """Whether a row's keys depend on more than query and key, or on declared tensors."""
+        return False
+
+    @property
+    def reads_by_key(self) -> bool:
+        """Whether TEST reads declared tensors key by key."""
+        return False
+
+    def sees_at(self, places: Places, xp: Any) -> Any:
+        """Return TEST at places (rows, keys)."""
+        return self.sees_within(places.query, places.key, xp)
 
     @property
     def floor_functions(self) -> tuple[str, ...]:

@@ -6,7 +6,7 @@ Nothing here touches a GPU or an array library, so every check runs (and is test
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
 from fa4gen.designs.shared.tensor_maps import CLIPPED_PANEL_DIMS, END_ROW
@@ -18,6 +18,7 @@ from fa4gen.runtime.axes import (
     with_batch,
     wrong_axes,
 )
+from fa4gen.runtime.declared_arguments import check_declared
 from fa4gen.runtime.float32_arguments import FLOAT32_BYTES, check_descales, check_lse, check_sinks
 from fa4gen.runtime.memory_overlap import may_overlap_itself, overlaps
 from fa4gen.runtime.refusal import refusal, refuse, wrong
@@ -42,6 +43,7 @@ END_STRIDE = 2**34 - 16
 DTYPE_NAMES = {"bf16": "bfloat16", "fp16": "float16", "fp8_e4m3": "float8_e4m3fn"}
 BITS_ACCEPTED = {"fp8_e4m3": "uint8"}
 """Types whose bit patterns are accepted, too: CuPy has no fp8."""
+SCORE_SCALE = 2.0**24
 TENSORS = ("query", "key", "value", "out")
 DESCALES = ("query_descale", "key_descale", "value_descale")
 TABLES = ("query_offsets", "key_offsets", "key_lengths", "page_table")
@@ -79,6 +81,8 @@ class Arguments(NamedTuple):
     """int32 (sequences, most pages of a sequence)."""
     workspace: TensorView | None = None
     """Of kernels that split keys; None where the launcher has one."""
+    tensors: tuple[tuple[str, TensorView | None], ...] = ()
+    """Those that mask and score function read, by the names that the config gives them."""
 
     @property
     def device(self) -> int:
@@ -94,7 +98,7 @@ class Arguments(NamedTuple):
     @property
     def float32_inputs(self) -> dict[str, TensorView]:
         """What the call reads beside query, key and value, by the name of the argument."""
-        named = {**self.descales, "sinks": self.sinks}
+        named = {**self.descales, "sinks": self.sinks, **dict(self.tensors)}
         return {name: view for name, view in named.items() if view is not None}
 
     @property
@@ -120,6 +124,8 @@ class CheckedArguments:
     """Where sequences are, by the name of the argument; those that the kernel reads."""
     sinks: TensorView | None = None
     """None for a kernel without them."""
+    given: dict[str, TensorView] = field(default_factory=dict)
+    """What mask and score function read, by the names of the config."""
 
     def tensor(self, name: str) -> TensorView:
         """Return the tensor called "query", "key", "value" or "out"."""
@@ -175,8 +181,9 @@ def check_arguments(plan: AttentionPlan, arguments: Arguments) -> CheckedArgumen
     sequences = sequences_of(plan, arguments.tables, views["query"])
     problems += check_descales(plan, arguments.descales, views["query"], views["key"], sequences)
     problems += check_sinks(plan, arguments.sinks, views["query"])
+    problems += check_declared(plan, dict(arguments.tensors), views["query"], views["key"])
     problems += check_workspace(plan, arguments.workspace, views["query"].device)
-    problems += _check_scale(arguments.softmax_scale)
+    problems += _check_scale(plan, arguments.softmax_scale)
     refuse(problems)
     for name, view in views.items():
         problems += _check_memory(plan, name, view, arguments.layout)
@@ -203,6 +210,7 @@ def check_arguments(plan: AttentionPlan, arguments: Arguments) -> CheckedArgumen
         descales=arguments.descales,
         sinks=arguments.sinks,
         tables=tables,
+        given={name: view for name, view in arguments.tensors if view is not None},
     )
 
 
@@ -310,12 +318,15 @@ def _check_shapes(plan: AttentionPlan, views: dict[str, TensorView], layout: str
     return problems
 
 
-def _check_scale(scale: float) -> list[Problem]:
+def _check_scale(plan: AttentionPlan, scale: float) -> list[Problem]:
     if not math.isfinite(scale) or scale <= 0:
         return [wrong("softmax_scale", repr(scale), "a finite number above 0")]
     # The kernel multiplies by a float32; below its normal numbers the products would lose bits.
     if not 2.0**-126 <= scale <= 2.0**126:
         return [wrong("softmax_scale", repr(scale), "a number that float32 holds")]
+    if plan.score.IS_EXPRESSION and not 1 / SCORE_SCALE <= scale <= SCORE_SCALE:
+        # What a score function adds is divided by it.
+        return [wrong("softmax_scale", repr(scale), "from 2^-24 to 2^24, with a score function")]
     return []
 
 

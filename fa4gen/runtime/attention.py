@@ -65,6 +65,7 @@ class AttentionKernel(Kernel[Arguments]):
         key_lengths: Any = None,
         page_table: Any = None,
         workspace: Any = None,
+        **tensors: Any,
     ) -> Any:
         """Compute softmax(softmax_scale * query . key^T) . value under the kernel's mask.
 
@@ -104,6 +105,9 @@ class AttentionKernel(Kernel[Arguments]):
         sequence), has the page of each page_size keys. Entries past a sequence's last key are not
         used; those that are have to be pages of the cache, which is not checked.
 
+        Kernels with ``parameters`` take each by its name: contiguous, float32 or int32, shaped as
+        the config says. What float32 ones hold is at most 2^20, which is not checked.
+
         Kernels with ``pack_heads: true`` use a workspace of ``workspace_bytes()`` bytes, which
         calls that may run at the same time must not share. Without ``workspace`` the launcher has
         one for each stream and captured graph. One that is given, a contiguous array of uint8,
@@ -119,7 +123,7 @@ class AttentionKernel(Kernel[Arguments]):
         descales = (query_descale, key_descale, value_descale)
         tables = (query_offsets, key_offsets, key_lengths, page_table)
         more = dict(zip(OPTIONAL, (*descales, sinks, *tables, workspace), strict=True))
-        call = self._take(query, key, value, out, lse, softmax_scale, layout, more)
+        call = self._take(query, key, value, out, lse, softmax_scale, layout, more, tensors)
         self._enqueue(call)
         return (call.out, call.lse) if self.plan.lse else call.out
 
@@ -142,6 +146,7 @@ class AttentionKernel(Kernel[Arguments]):
         key_lengths: Any = None,
         page_table: Any = None,
         workspace: Any = None,
+        **tensors: Any,
     ) -> Launch:
         """Check a call and prepare everything for it, to be launched as often as needed.
 
@@ -150,7 +155,7 @@ class AttentionKernel(Kernel[Arguments]):
         descales = (query_descale, key_descale, value_descale)
         tables = (query_offsets, key_offsets, key_lengths, page_table)
         more = dict(zip(OPTIONAL, (*descales, sinks, *tables, workspace), strict=True))
-        call = self._take(query, key, value, out, lse, softmax_scale, layout, more)
+        call = self._take(query, key, value, out, lse, softmax_scale, layout, more, tensors)
         self._enqueue(call, launch=False)
         return Launch(self, call)
 
@@ -164,6 +169,7 @@ class AttentionKernel(Kernel[Arguments]):
         softmax_scale: float | None,
         layout: str,
         more: dict[str, Any],
+        tensors: dict[str, Any],
     ) -> Call[Arguments]:
         """View the arrays, and make the outputs that were not given."""
         check_layout(layout)
@@ -183,6 +189,8 @@ class AttentionKernel(Kernel[Arguments]):
         out_view, kept_out = view_optional("out", out)
         lse_view, kept_lse = view_optional("lse", lse)
         views = {name: view_optional(name, array) for name, array in more.items()}
+        given = {name: view_optional(name, array) for name, array in tensors.items()}
+        kept = [array for _, array in (*views.values(), *given.values())]
         scale = self.plan.depth**-0.5 if softmax_scale is None else as_scale(softmax_scale)
         return Call(
             Arguments(
@@ -194,9 +202,10 @@ class AttentionKernel(Kernel[Arguments]):
                 scale,
                 layout,
                 **{name: view for name, (view, _) in views.items()},
+                tensors=tuple((name, view) for name, (view, _) in given.items()),
             ),
             out,
-            (query, key, value, kept_out, kept_lse, *(kept for _, kept in views.values())),
+            (query, key, value, kept_out, kept_lse, *kept),
             lse,
         )
 
@@ -284,6 +293,7 @@ def scalar_values(checked: CheckedArguments, schedule: Schedule) -> dict[str, by
         "query": checked.query.pointer,
         **{name: _pointer(view) for name, view in checked.descales.items()},
         "sinks": _pointer(checked.sinks),
+        **{f"given_{name}": view.pointer for name, view in checked.given.items()},
         "batch": size.batch,
         "query_heads": size.query_heads,
         "heads_per_key_head": size.heads_per_key_head,

@@ -81,11 +81,18 @@ def check_sinks(plan: AttentionPlan, sinks: TensorView | None, query: TensorView
 def _check_float32(
     name: str, view: TensorView, device: int, shape: tuple[int, ...], axes: str
 ) -> list[Problem]:
+    return check_words(name, view, device, shape, axes, "float32")
+
+
+def check_words(
+    name: str, view: TensorView, device: int, shape: tuple[int, ...], axes: str, dtype: str
+) -> list[Problem]:
+    """Check a contiguous array of elements of 4 bytes."""
     if view.device < 0:  # its address and strides are not known
         return [wrong(name, "memory of the CPU", "memory of a CUDA device")]
     problems = []
-    if view.dtype != "float32":
-        problems.append(wrong(name, view.dtype, "float32"))
+    if view.dtype != dtype:
+        problems.append(wrong(name, view.dtype, dtype))
     if view.device != device:
         problems.append(wrong(name, f"device {view.device}", f"the query's device, {device}"))
     if view.shape != shape:

@@ -8,23 +8,40 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from fa4gen.scores.expression import ExpressionScore, parse_score
 from fa4gen.scores.score import Score
 from fa4gen.scores.softcap import Softcap, SoftcapValue
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
-__all__ = ["SCORES", "Score", "Softcap", "SoftcapValue", "score_numbers", "score_of"]
+    from fa4gen.expressions.tensors import Tensor
+
+__all__ = [
+    "SCORES",
+    "ExpressionScore",
+    "Score",
+    "Softcap",
+    "SoftcapValue",
+    "score_numbers",
+    "score_of",
+]
 
 SCORES: tuple[type[Score], ...] = (Softcap,)
 """Each is the value of a config's key of its name."""
 
 
-def score_of(values: Mapping[str, Any]) -> Score:
-    """Return the score function that a config's keys ask for; ValueError where they ask for two."""
+def score_of(values: Mapping[str, Any], tensors: Iterable[Tensor] = ()) -> Score:
+    """Return the score function that a config's keys ask for; ValueError where they ask for two.
+
+    ``tensors``: those that an expression may read.
+    """
     asked = [kind(values[kind.name]) for kind in SCORES if values[kind.name] is not None]  # type: ignore[call-arg]
+    if values.get(ExpressionScore.name) is not None:
+        asked.append(parse_score(values[ExpressionScore.name], tensors))
     if len(asked) > 1:
-        names = " and ".join(score.name for score in asked)
+        keys = [*(kind.name for kind in SCORES), ExpressionScore.name]
+        names = " and ".join(key for key in keys if values.get(key) is not None)
         raise ValueError(f"{names} are functions of the same logits; leave one of them")
     return asked[0] if asked else Score()
 

@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from fa4gen.expressions.places import Places
+
 
 @dataclass(frozen=True)
 class Score:
@@ -40,7 +42,9 @@ class Score:
     FACTOR_VALUE: ClassVar[str] = ""
     """CUDA of the factor, with ``{scale}`` for the softmax scale."""
     UNIT: ClassVar[str] = ""
-    """CUDA of the unit."""
+    """CUDA of the unit, with ``{scale}`` for the softmax scale."""
+    IS_EXPRESSION: ClassVar[bool] = False
+    """Kernels compute it of indices, too; see ``designs.shared.score_text``."""
     C_EXACT: ClassVar[str] = ""
     """C of the self-test: the function of the double ``score``, with the numbers by name."""
     C_ROUNDED: ClassVar[str] = ""
@@ -48,20 +52,40 @@ class Score:
     C_ERROR: ClassVar[str] = ""
     """C of ``error``."""
 
-    def exact(self, logits: Any, xp: Any) -> Any:
-        """Return the function of ``logits``, products times the softmax scale, in float64."""
-        del xp
+    def exact(self, logits: Any, xp: Any, places: Places | None = None) -> Any:
+        """Return the function of ``logits``, products times the softmax scale, in float64.
+
+        ``places``: where they are; see ``expressions.places``.
+        """
+        del xp, places
         return logits
 
-    def rounded(self, products: Any, scale: float, xp: Any) -> tuple[Any, float]:
+    def rounded(
+        self, products: Any, scale: float, xp: Any, places: Places | None = None
+    ) -> tuple[Any, float]:
         """Return what a kernel computes of float32 products, and the unit that it goes by."""
-        del xp
+        del xp, places
         return products, scale
+
+    def errors(self, logits: Any, error: Any, xp: Any, places: Places) -> Any:
+        """Return how far a kernel's results may be off where its logits are, by ``error``."""
+        del xp, places
+        return error + self.error + 0 * logits
 
     @property
     def words(self) -> str:
         """What it does, for summaries; empty for nothing."""
         return ""
+
+    @property
+    def tensors_read(self) -> frozenset[str]:
+        """Names of the declared tensors that it reads."""
+        return frozenset()
+
+    @property
+    def reads_by_key(self) -> bool:
+        """Whether it reads declared tensors key by key."""
+        return False
 
     @property
     def error(self) -> float:
@@ -83,6 +107,10 @@ class Score:
     def factor(self, scale: str) -> str:
         """Return CUDA of the factor for a softmax scale."""
         return self.FACTOR_VALUE.format(scale=scale)
+
+    def unit(self, scale: str) -> str:
+        """Return CUDA of the unit for a softmax scale."""
+        return self.UNIT.format(scale=scale)
 
     def body(self, score: str) -> tuple[str, ...]:
         """Return CUDA that replaces ``score`` with the function's result."""

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Annotated, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from fa4gen.scores.score import Score
 from fa4gen.strict import Field
+
+if TYPE_CHECKING:
+    from fa4gen.expressions.places import Places
 
 SMALLEST, LARGEST = 1e-4, 1e4
 """Above, float32 loses in tanh what the cap multiplies back; far below, its inverse overflows."""
@@ -41,12 +44,16 @@ class Softcap(Score):
     )
     C_ERROR: ClassVar[str] = "ldexp({softcap}, -20)"
 
-    def exact(self, logits: Any, xp: Any) -> Any:
+    def exact(self, logits: Any, xp: Any, places: Places | None = None) -> Any:
         """See Score."""
+        del places
         return self.softcap * xp.tanh(logits / self.softcap)
 
-    def rounded(self, products: Any, scale: float, xp: Any) -> tuple[Any, float]:
+    def rounded(
+        self, products: Any, scale: float, xp: Any, places: Places | None = None
+    ) -> tuple[Any, float]:
         """See Score."""
+        del places
         return xp.tanh(products * xp.float32(scale / self.softcap)), self.softcap
 
     @property

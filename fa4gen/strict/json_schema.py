@@ -7,6 +7,7 @@ from types import NoneType
 from typing import TYPE_CHECKING, Annotated, Any, cast, get_args, get_origin
 
 from fa4gen.strict.kinds import (
+    ByName,
     Choice,
     Converted,
     Either,
@@ -125,6 +126,8 @@ def _schema(kind: Kind, definitions: dict[str, Node]) -> Node:
             return _sorted({name: v for name, v in given.items() if v not in (None, "")}, python)
         case Listing(item=item):
             return {"items": _schema(item, definitions), "type": "array"}
+        case ByName(item=item):
+            return {"additionalProperties": _schema(item, definitions), "type": "object"}
         case Mapping(model=model):
             return _reference(cast("type[Strict]", model), definitions)
         case Converted(kind=inner):

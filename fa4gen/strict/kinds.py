@@ -8,6 +8,7 @@
 | ``float`` | numbers; whole ones become floats |
 | ``str`` | texts |
 | ``tuple[T, ...]`` | lists of T |
+| ``dict[str, T]`` | mappings of free names to T |
 | a model | mappings with its keys, and objects of the model |
 | ``A | B`` | any of them |
 
@@ -49,6 +50,8 @@ class Fault(NamedTuple):
     """A key that is not known, one that is missing, a value of the wrong kind, a broken rule."""
     message: str = ""
     """Of a rule."""
+    character: int | None = None
+    """Of a text, where the fault is at one of its characters."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -186,6 +189,29 @@ class Mapping(Kind):
         return next(iter(keys)) if len(keys) == 1 else None
 
 
+class Named(dict[str, Any]):
+    """Values by free names; not to be changed, so that models that have one can be hashed."""
+
+    def __hash__(self) -> int:  # type: ignore[override]
+        return hash(tuple(self.items()))
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ByName(Kind):
+    """A mapping of free names to values of one kind."""
+
+    item: Kind
+
+    def read(self, value: Any, path: KeyPath, faults: list[Fault]) -> Any:
+        """See Kind."""
+        if not isinstance(value, dict) or not all(isinstance(name, str) for name in value):
+            faults.append(Fault(path, "value"))
+            return value
+        return Named(
+            {name: self.item.read(one, (*path, name), faults) for name, one in value.items()}
+        )
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class Converted(Kind):
     """What a function makes of a value."""
@@ -202,7 +228,8 @@ class Converted(Kind):
         try:
             return self.function(value)
         except ValueError as error:
-            faults.append(Fault(path, "rule", str(error)))
+            character = getattr(error, "character", None)
+            faults.append(Fault(path, "rule", str(error), character))
             return value
 
 
@@ -273,6 +300,8 @@ def kind_of(annotation: Any, limits: Field | None = None) -> Kind:
         return Either(tuple(map(kind_of, get_args(annotation))))
     if origin is tuple and get_args(annotation)[1:] == (...,):
         return Listing(kind_of(get_args(annotation)[0]))
+    if origin is dict and get_args(annotation)[0] is str:
+        return ByName(kind_of(get_args(annotation)[1]))
     if annotation is None:
         annotation = NoneType
     if annotation in (bool, int, float, str, NoneType):

@@ -17,7 +17,7 @@ from typing import (
     get_type_hints,
 )
 
-from fa4gen.strict.kinds import Fault, KeyPath, Kind, kind_of
+from fa4gen.strict.kinds import Fault, KeyPath, Kind, Named, kind_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -150,7 +150,8 @@ class Strict:
             for check in self._rules:
                 check(self)
         except ValueError as error:
-            faults.append(Fault(path, "rule", str(error)))
+            character = getattr(error, "character", None)
+            faults.append(Fault(path, "rule", str(error), character))
 
     @property
     def model_fields_set(self) -> frozenset[str]:
@@ -170,10 +171,15 @@ class Strict:
                 continue
             if only_changed and not field.is_required() and value == field.get_default():
                 continue
-            nested = isinstance(value, Strict)
-            found[key] = (
-                value.data(only_given=only_given, only_changed=only_changed) if nested else value
-            )
+            within = {"only_given": only_given, "only_changed": only_changed}
+            if isinstance(value, Strict):
+                value = value.data(**within)
+            elif isinstance(value, Named):
+                value = {
+                    name: one.data(**within) if isinstance(one, Strict) else one
+                    for name, one in value.items()
+                }
+            found[key] = value
         return found
 
     def __setattr__(self, name: str, value: object) -> None:

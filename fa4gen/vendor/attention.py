@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from fa4gen.errors import ConfigError, Problem
 from fa4gen.masks import ExpressionMask, mask_numbers
@@ -45,6 +45,14 @@ class AttentionFamily:
                     "pack_heads: true: the C launcher does not launch decode kernels yet",
                     remedy="call the kernel by fa4gen.load, or leave out pack_heads",
                     key="pack_heads",
+                )
+            )
+        if plan.score.IS_EXPRESSION:
+            raise ConfigError(
+                Problem(
+                    f"{plan.score.words}: the C self-test has no reference for expressions yet",
+                    remedy="call the kernel by fa4gen.load, or use softcap",
+                    key="score",
                 )
             )
         if isinstance(plan.mask, ExpressionMask):
@@ -128,11 +136,12 @@ class AttentionFamily:
     ) -> AttentionArgs:
         """See Family. A softmax scale that is the default is left to the launcher."""
         scale = 0.0 if memory.softmax_scale is None else memory.softmax_scale
+        optional: Any = {name: views.get(name) for name in OPTIONAL}
         return attention_args(
             plan,
             Arguments(
                 views["query"], views["key"], views["value"], views["out"], views.get("lse"),
-                scale, memory.layout, *(views.get(name) for name in OPTIONAL),
+                scale, memory.layout, **optional,
             ),
         )  # fmt: skip
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from fa4gen.designs.shared.score_text import given
 from fa4gen.runtime.arguments import OPTIONAL, Arguments, check_arguments
 from fa4gen.runtime.attention import scalar_values
 from fa4gen.runtime.schedule import plan_schedule
@@ -116,6 +117,7 @@ class AttentionFamily:
             has_descales=plan.has_descales,
             has_sinks=plan.sinks,
             packed=drawn_rows(plan),
+            tensors=plan.declared_tensors,
         )
         tables = draw_tables(plan, case.sequences, rng)
         placed = replace(
@@ -152,6 +154,7 @@ class AttentionFamily:
             softmax_scale=memory.softmax_scale,
             layout=memory.layout,
             **{name: arrays.get(name) for name in OPTIONAL},
+            **{tensor.name: arrays[given(tensor)] for tensor in self.plan.declared_tensors},
         )
 
     def emulated_launch(
@@ -164,7 +167,8 @@ class AttentionFamily:
             plan,
             Arguments(
                 views["query"], views["key"], views["value"], views["out"], views.get("lse"),
-                scale, memory.layout, *(views.get(name) for name in OPTIONAL),
+                scale, memory.layout, **{name: views.get(name) for name in OPTIONAL},
+                tensors=tuple((one.name, views.get(given(one))) for one in plan.declared_tensors),
             ),
         )  # fmt: skip
         schedule = plan_schedule(plan, checked.size, multiprocessors)
@@ -182,7 +186,7 @@ class AttentionFamily:
         if plan.tile_list is not None:
             words = ENTRY_BYTES // 4 * (1 + schedule.tiles_per_head)
             values["tile_list"] = np.full(words, -1, np.int32)
-        pointers = ("query", "out", "lse", *OPTIONAL)
+        pointers = ("query", "out", "lse", *OPTIONAL, *plan.given_names)
         return EmulatedLaunch(schedule.grid, values, maps, pointers)
 
 
@@ -236,14 +240,15 @@ def make_reference(
     problem = AttentionProblem.of(plan, inputs.softmax_scale)
     query, key, value = (xp.asarray(x) for x in (inputs.query, inputs.key, inputs.value))
     precision, descales, sinks = Precision.of(plan), inputs.descales, inputs.sinks
-    more: Any = {"descales": descales, "sinks": sinks}
+    tensors = {name: xp.asarray(array) for name, array in inputs.tensors.items()}
+    more: Any = {"descales": descales, "sinks": sinks, "tensors": tensors}
     if plan.has_tile_lengths:
         parts = sequence_parts(plan, sequences)
 
         def of(number: int) -> Any:
             """Return what else a sequence is computed with: the scales are its own."""
             scales = {name: array[number : number + 1] for name, array in descales.items()}
-            return {**more, "descales": scales}
+            return {**more, "descales": scales, "first_batch": number}
 
         exact = by_sequence(
             lambda i, q, k, v: exact_attention(problem, q, k, v, xp, **of(i)),
@@ -257,7 +262,9 @@ def make_reference(
         exact = exact_attention(problem, query, key, value, xp, **more)
         rounded = rounded_attention(problem, query, key, value, precision, rng, xp, **more)
     own = tolerance.measure(rounded, exact, xp)
-    bounds = tolerance.bounds(own, exact, problem, query, key, precision, xp, descales=descales)
+    bounds = tolerance.bounds(
+        own, exact, problem, query, key, precision, xp, descales=descales, value=value
+    )
     return AttentionReference(exact, own, bounds)
 
 

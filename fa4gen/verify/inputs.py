@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import zlib
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,8 +16,9 @@ from fa4gen.verify.input_kinds import KINDS, Draft
 from fa4gen.verify.rounding import round_to
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
+    from fa4gen.expressions.tensors import Tensor
     from fa4gen.verify.cases import Case
 
 Floats = NDArray[np.float32]
@@ -43,6 +44,8 @@ class Inputs:
     """(batch, key heads), of "query", "key" and "value"; those left out are not passed."""
     sinks: Floats | None = None
     """(query heads); None for a kernel without them."""
+    tensors: Mapping[str, NDArray[Any]] = field(default_factory=dict)
+    """Those that mask and score function read, float32 or int32."""
 
 
 def draw_sinks(draft: Draft) -> Floats:
@@ -85,6 +88,7 @@ def make_inputs(
     has_descales: bool = False,
     has_sinks: bool = False,
     packed: tuple[bool, bool] = (False, False),
+    tensors: Sequence[Tensor] = (),
 ) -> Inputs:
     """Draw the inputs of ``case`` for a kernel of this depth and element type.
 
@@ -117,7 +121,30 @@ def make_inputs(
             for name in (case.descales if has_descales else ())
         },
         sinks=draw_sinks(draft) if has_sinks else None,
+        tensors={tensor.name: draw_tensor(tensor, case, rng) for tensor in tensors},
     )
+
+
+def draw_tensor(tensor: Tensor, case: Case, rng: np.random.Generator) -> NDArray[Any]:
+    """Draw a declared tensor of a case.
+
+    Floats are like scores. Whole numbers are those of documents along rows or keys, in order and
+    each of some length, else any that may be a number of keys.
+    """
+    extents = {
+        "batch": case.batch,
+        "query_heads": case.query_heads,
+        "key_heads": case.key_heads,
+        "rows": case.query_rows,
+        "keys": case.key_rows,
+    }
+    shape = tuple(extents[one] if isinstance(one, str) else one for one in tensor.shape)
+    if tensor.dtype == "fp32":
+        return rng.normal(0.0, 0.5, shape).astype(np.float32)
+    if tensor.shape[-1] in ("rows", "keys"):
+        begins = rng.random(shape) < 1 / max(2, min(100, shape[-1] // 4))
+        return np.cumsum(begins, axis=-1).astype(np.int32)
+    return rng.integers(0, case.key_rows + 20, shape).astype(np.int32)
 
 
 def _rows(case: Case, which: int, packed: bool) -> tuple[int, int]:

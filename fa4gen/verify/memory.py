@@ -104,6 +104,11 @@ def place(
     if inputs.sinks is not None:
         maker.add_contiguous("sinks", inputs.sinks.shape)
         maker.fill("sinks", inputs.sinks)
+    for name, tensor in inputs.tensors.items():
+        dtype_name = "fp32" if tensor.dtype == np.float32 else "int32"
+        maker.add_contiguous(f"given_{name}", tensor.shape, dtype_name)
+        view = maker.views[f"given_{name}"]
+        view.bits(maker.buffers[view.buffer])[...] = tensor.view(np.uint32)
     if lse:
         batch, rows, heads, _ = inputs.query.shape
         maker.add_contiguous("lse", (batch, heads, rows))

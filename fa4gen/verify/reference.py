@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from fa4gen.expressions.places import Places
 from fa4gen.verify.rounding import round_to
 
 if TYPE_CHECKING:
@@ -32,6 +33,10 @@ if TYPE_CHECKING:
 CPU_CHUNK = 1 << 18
 """Scores that are computed at a time on a CPU: they fit its caches."""
 GPU_CHUNK = 1 << 26
+MMA_BYTES = 32
+"""Of each operand: what a tensor core adds the products of at a time."""
+LARGEST_SHIFT = 50.0
+"""Of a score by its errors: more is as bad."""
 
 
 @dataclass(frozen=True)
@@ -41,11 +46,14 @@ class AttentionProblem:
     mask: Mask
     score: Score
     softmax_scale: float
+    sum_error: float = 0.0
+    """Of a product q.k: relative to the largest partial sum, |q| |k|."""
 
     @classmethod
     def of(cls, plan: AttentionPlan, softmax_scale: float) -> AttentionProblem:
         """Return the problem that the kernel of ``plan`` solves."""
-        return cls(plan.mask, plan.score, softmax_scale)
+        units = plan.depth * plan.element_bytes / MMA_BYTES + 3
+        return cls(plan.mask, plan.score, softmax_scale, units * 2.0**-23)
 
     def visible_keys(self, query_rows: int, key_rows: int) -> tuple[Any, Any]:
         """First visible key, and one past the last, of every query row (none: second not larger).
@@ -63,6 +71,9 @@ class AttentionResult:
 
     out: Any
     lse: Any
+    shift: Any = None
+    """(batch, heads, rows): how far float32 may move a row's log-sum-exp through its scores; None
+    where the score function's own bound says it."""
 
 
 def exact_attention(
@@ -74,17 +85,23 @@ def exact_attention(
     *,
     descales: Descales | None = None,
     sinks: Floats | None = None,
+    tensors: Mapping[str, Any] | None = None,
+    first_batch: int = 0,
 ) -> AttentionResult:
     """Compute in float64. Rows that see no key give zeros and -inf.
+
+    ``tensors``: those that mask and score function read; ``first_batch``: number of the first one.
 
     ``sinks``: a logit for each query head, one more term of the softmax's sum.
     """
     out = xp.zeros((*query.shape[:3], value.shape[3]), dtype=xp.float64)
     lse = _lse_of_no_key(query, sinks, xp, xp.float64)
-    for block in _blocks(problem, query, key, value, descales or {}, xp):
+    shift = xp.zeros(_lse_shape(query)) if problem.score.IS_EXPRESSION else None
+    for block in _blocks(problem, query, key, value, descales or {}, xp, tensors, first_batch):
         q, k, v = (x.astype(xp.float64) for x in (block.query, block.key, block.value))
         scores = (q @ k.T) * (problem.softmax_scale * block.score_descale)
-        scores = problem.score.exact(scores, xp)
+        logits = scores
+        scores = problem.score.exact(logits, xp, block.places)
         scores[block.hidden] = -xp.inf
         sink = -math.inf if sinks is None else float(sinks[block.head])
         largest = _finite(xp.maximum(scores.max(axis=1, keepdims=True), sink), xp)
@@ -93,7 +110,13 @@ def exact_attention(
         out[block.out_index] = (weights @ v) / _nonzero(total, xp) * block.value_descale
         with np.errstate(divide="ignore"):  # -inf of rows that see no key
             lse[block.lse_index] = (largest + xp.log(total))[:, 0]
-    return AttentionResult(out, lse)
+        if shift is not None:
+            scale = abs(problem.softmax_scale * block.score_descale)
+            sums = _lengths(q)[:, None] * _lengths(k)[None] * scale * problem.sum_error
+            errors = problem.score.errors(logits, sums, xp, block.places)
+            errors = xp.minimum(xp.where(block.hidden, 0.0, errors), LARGEST_SHIFT)
+            shift[block.lse_index] = (weights * xp.expm1(errors)).sum(axis=1) / total[:, 0]
+    return AttentionResult(out, lse, shift)
 
 
 def rounded_attention(
@@ -107,6 +130,8 @@ def rounded_attention(
     *,
     descales: Descales | None = None,
     sinks: Floats | None = None,
+    tensors: Mapping[str, Any] | None = None,
+    first_batch: int = 0,
 ) -> AttentionResult:
     """Compute as a kernel does: float32, probabilities and output rounded to their types.
 
@@ -119,10 +144,10 @@ def rounded_attention(
     lse = _lse_of_no_key(query, sinks, xp, xp.float32)
     shift = np.float32(precision.probability_shift)
     lags = rng.uniform(0, precision.rescale_threshold, size=_lse_shape(query)).astype(np.float32)
-    for block in _blocks(problem, query, key, value, descales or {}, xp):
+    for block in _blocks(problem, query, key, value, descales or {}, xp, tensors, first_batch):
         scores = block.query @ block.key.T
         scale = problem.softmax_scale * block.score_descale
-        scores, scale = problem.score.rounded(scores, scale, xp)
+        scores, scale = problem.score.rounded(scores, scale, xp, block.places)
         scores *= np.float32(scale * log2_e)
         scores[block.hidden] = -xp.inf
         stale = (
@@ -158,6 +183,8 @@ class _Block:
     score_descale: float
     """Of query times key."""
     value_descale: float
+    places: Places
+    """Where the scores are."""
     out_index: tuple[int, slice, int]
     lse_index: tuple[int, int, slice]
 
@@ -168,7 +195,14 @@ class _Block:
 
 
 def _blocks(
-    problem: AttentionProblem, query: Any, key: Any, value: Any, descales: Descales, xp: Any
+    problem: AttentionProblem,
+    query: Any,
+    key: Any,
+    value: Any,
+    descales: Descales,
+    xp: Any,
+    tensors: Mapping[str, Any] | None,
+    first_batch: int,
 ) -> Iterator[_Block]:
     batches, query_rows, query_heads, _ = query.shape
     _, key_rows, key_heads, _ = key.shape
@@ -188,10 +222,18 @@ def _blocks(
             columns >= xp.asarray(end[rows])[:, None]
         )
         position = xp.arange(rows.start, rows.stop)[:, None] + (key_rows - query_rows)
-        hidden |= xp.logical_not(problem.mask.sees_within(position, columns, xp))
+        row = xp.arange(rows.start, rows.stop)[:, None]
+        outside = hidden
+        if not problem.mask.reads_places:
+            hidden = outside | xp.logical_not(problem.mask.sees_within(position, columns, xp))
         for batch in range(batches):
             for head in range(query_heads):
                 key_head = head * key_heads // query_heads
+                places = Places(
+                    position, columns, row, head, key_head, first_batch + batch, tensors or {}
+                )
+                if problem.mask.reads_places:
+                    hidden = outside | xp.logical_not(problem.mask.sees_at(places, xp))
                 q_descale, k_descale, v_descale = (
                     float(descales[name][batch, key_head]) if name in descales else 1.0
                     for name in ("query", "key", "value")
@@ -203,9 +245,15 @@ def _blocks(
                     hidden,
                     q_descale * k_descale,
                     v_descale,
+                    places,
                     (batch, rows, head),
                     (batch, head, rows),
                 )
+
+
+def _lengths(rows: Any) -> Any:
+    """Return the Euclidean lengths of rows."""
+    return (rows * rows).sum(axis=1) ** 0.5
 
 
 def _finite(largest: Any, xp: Any) -> Any:

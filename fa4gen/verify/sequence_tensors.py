@@ -126,6 +126,7 @@ def by_sequence(
     batch, rows, heads, _ = query.shape
     out: Any = None
     lse: Any = None
+    shift: Any = None
     for number, part in enumerate(parts):
         (query_batch, of_queries), (key_batch, of_keys) = part.query, part.key
         result = compute(
@@ -137,9 +138,12 @@ def by_sequence(
         if out is None:
             out = xp.zeros((batch, rows, heads, value.shape[3]), result.out.dtype)
             lse = xp.full((batch, heads, rows), -xp.inf, result.lse.dtype)
+            shift = None if result.shift is None else xp.zeros((batch, heads, rows))
+        if shift is not None:
+            shift[query_batch, :, of_queries] = result.shift[0]
         out[query_batch, of_queries] = result.out[0]
         lse[query_batch, :, of_queries] = result.lse[0]
     if out is None:
         out = xp.zeros((batch, rows, heads, value.shape[3]))
         lse = xp.zeros((batch, heads, rows))
-    return AttentionResult(out, lse)
+    return AttentionResult(out, lse, shift)

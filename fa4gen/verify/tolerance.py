@@ -28,8 +28,9 @@ the probabilities, which have the type of the values, and u_o that of the output
   and cut off instead of rounding, so it may be off by depth / 16 + 2 units of 2^-23 of its largest
   partial sum, which |query row| |key row| softmax_scale bounds; the products with descales add one
   unit more. exp2 and log2 of the hardware, and the product with log2(e), add 2^-21 and 2^-22 of the
-  result; a softcap adds softcap * 2^-20. Probabilities that are scaled by 2^shift have sums whose
-  log2 is larger by shift, and off by 2^-21 of that.
+  result; a softcap adds softcap * 2^-20, and an expression what its own operations do (see
+  ``expressions.rounding_errors``), which reaches the output, too. Probabilities that are scaled by
+  2^shift have sums whose log2 is larger by shift, and off by 2^-21 of that.
 * A kernel that takes part of its exponentials from a polynomial has probabilities with relative
   errors of up to e = 8.8e-5 before they are rounded. The relative error of a row's sum is at most
   e, and the error of its logarithm at most e. The output is divided by the same sum, so that a
@@ -45,6 +46,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fa4gen.verify.errors import ErrorSet
+from fa4gen.verify.reference import MMA_BYTES
 from fa4gen.verify.rounding import UNIT_ROUNDOFF, numpy_dtype
 
 if TYPE_CHECKING:
@@ -57,8 +59,6 @@ ELEMENT_FACTOR = 2.5
 LSE_FACTOR = 4.0
 OUTPUT_ROUNDING = 0.5
 """Units of u_o: root mean square of the rounding of a row of outputs, at most."""
-MMA_BYTES = 32
-"""Of each operand: what a tensor core adds the products of at a time."""
 
 
 @dataclass(frozen=True)
@@ -101,6 +101,7 @@ def bounds(
     xp: Any = np,
     *,
     descales: Descales | None = None,
+    value: Any = None,
 ) -> Errors:
     """Return what a kernel's errors may be, given those of the same computation in NumPy."""
     probability, output = UNIT_ROUNDOFF[precision.dtype], UNIT_ROUNDOFF[precision.out_dtype]
@@ -108,10 +109,11 @@ def bounds(
     element_floor = max(probability, output) + precision.exp2_error
     rows = max(1, math.prod(exact.out.shape[:3]))
     largest = float(xp.abs(exact.out).max()) if exact.out.size else 0.0
+    of_all, of_row, of_element = _through_scores(exact, value, xp)
     return Errors(
-        frobenius=FROBENIUS_FACTOR * own.frobenius + floor / math.sqrt(rows),
-        row=ROW_FACTOR * own.row + floor,
-        element=ELEMENT_FACTOR * own.element + element_floor * largest,
+        frobenius=FROBENIUS_FACTOR * own.frobenius + floor / math.sqrt(rows) + of_all,
+        row=ROW_FACTOR * own.row + floor + of_row,
+        element=ELEMENT_FACTOR * own.element + element_floor * largest + of_element,
         lse=LSE_FACTOR * own.lse
         + _lse_floor(exact, problem, query, key, precision, descales or {}, xp),
     )
@@ -135,8 +137,29 @@ def _lse_floor(
     units = depth * numpy_dtype(precision.dtype).itemsize / MMA_BYTES + 2 + bool(descales)
     score: float = partial_sum * float(scale.max()) * units * 2.0**-23
     score += problem.score.error
+    if exact.shift is not None:
+        score = float(exact.shift.max())
     total = 2.0**-21 * (1 + precision.probability_shift) + precision.exp2_error
     return score + float(xp.abs(finite).max()) * 2.0**-22 + total
+
+
+def _through_scores(exact: AttentionResult, value: Any, xp: Any) -> tuple[float, float, float]:
+    """Return what errors of scores may add to those of the output: of all, a row, an element.
+
+    Where each score is off by its own error, weights are off by that and by the shift of their
+    sum: together by at most twice the shift, of values no longer than the longest. For logits alone
+    that is in ``own``; a score function may enlarge it.
+    """
+    if exact.shift is None or not exact.out.size or value is None:
+        return 0.0, 0.0, 0.0
+    moved = 2 * exact.shift.swapaxes(1, 2) * _longest_row(value, xp)  # (batch, rows, heads)
+    lengths = xp.sqrt((exact.out**2).sum(axis=3))
+    whole = float(xp.sqrt((lengths**2).sum()))
+    seeing = lengths > 0
+    of_row = float(xp.where(seeing, moved / xp.where(seeing, lengths, 1.0), 0.0).max())
+    largest = float(xp.abs(value).max()) if value.size else 0.0
+    of_all = float(xp.sqrt((moved**2).sum())) / whole if whole else 0.0
+    return of_all, of_row, 2 * float(exact.shift.max()) * largest
 
 
 def _longest_row(array: Any, xp: Any) -> float:

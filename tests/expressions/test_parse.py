@@ -31,7 +31,7 @@ def test_a_condition_means_what_python_computes(text, query, key) -> None:
     ("text", "words"),
     [
         ("key <= qery", "'qery' is not known; did you mean query? (character 8 of"),
-        ("key <= zz", "'zz' is not known; there are query, key, min, max, abs, where"),
+        ("key <= zz", "'zz' is not known; there are query, key, row, head, key_head, batch, min, "),
         ("key <", "is not an expression; write it like"),
         ("query - key", "'query - key' is a whole number, and a mask is a condition"),
         ("key and query", "'key' is a whole number, and a condition is needed (character 1"),

@@ -77,6 +77,15 @@ def broken_rules(config: DecodeConfig) -> Iterator[Fault]:
             keys=("batching", "pack_heads"),
             remedies=([{"batching": "dense"}], [{"pack_heads": False}]),
         )
+    if config.score is not None or config.declared_tensors:
+        key = "score" if config.score is not None else "parameters"
+        yield Fault(
+            kind="expressions of packed heads",
+            message=f"{key} with pack_heads is not supported yet: rows of a tile are of several "
+            "heads",
+            keys=(key, "pack_heads"),
+            remedies=([{"pack_heads": False}],),
+        )
     if config.resolved_mask.TEST is not None:
         yield Fault(
             kind="tested mask of packed heads",

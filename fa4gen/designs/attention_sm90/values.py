@@ -29,6 +29,8 @@ MAX_BLOCK = 256
 LARGER_LOADER = RegisterSplit(40, 232)
 """With two consumer warpgroups where the loader spills with 24 registers: in a pair it multicasts;
 in a fixed order of tiles it keeps its place beside both ends of a window."""
+LOOKUP_REGISTERS = 24
+"""Of a consumer that reads declared tensors score by score: addresses, and elements on the way."""
 CROWDED_REGISTERS = {2: LARGER_LOADER, 3: RegisterSplit(56, 152)}
 """Where lengths or pages leave a loader too few: see ``crowds_loader``."""
 
@@ -51,6 +53,7 @@ def working_registers(
         needed += 8 * (
             warpgroups == 3 and depth > 128
         )  # of the launch's 128 a wide wgmma takes nearly all
+    needed += (LOOKUP_REGISTERS * (1 + (depth <= 64))) * config.reads_by_key
     if config.has_tile_lengths:
         needed += _lengths_registers(config, warpgroups, overlap_epilogue=overlap_epilogue)
     return needed

@@ -7,13 +7,27 @@ from typing import TYPE_CHECKING
 
 from fa4gen.designs.shared.hardware import GROUP_L2_BYTES
 from fa4gen.designs.shared.kernel_model import KernelPlan, TensorMemoryPlan
+from fa4gen.designs.shared.score_text import (
+    ScoreText,
+    accessor,
+    given,
+    reads_keys,
+    score_text,
+    terms_of,
+)
+from fa4gen.expressions.c_text import FLOOR_DIVIDE, FLOOR_REMAINDER
 from fa4gen.key_sources import key_source_of, query_source_of
+from fa4gen.scores.expression import ExpressionScore
 
 if TYPE_CHECKING:
     from fa4gen.designs.shared.model import TensorMemoryRegion
+    from fa4gen.designs.shared.score_text import Term
+    from fa4gen.expressions.tensors import Tensor
     from fa4gen.key_sources import Batching, Keys, KeySource
     from fa4gen.masks.mask import Mask
     from fa4gen.scores.score import Score
+
+FLOOR_FUNCTIONS = (FLOOR_DIVIDE, FLOOR_REMAINDER)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,6 +48,8 @@ class AttentionPlan(KernelPlan):
     """A logit of each query head joins the sum of the softmax, and the log-sum-exp."""
     score: Score
     """What becomes of logits before the mask."""
+    declared_tensors: tuple[Tensor, ...]
+    """What mask and score function read, as a call gives it."""
     has_descales: bool
     """Query, key and value come with a scale for each batch and key head (fp8)."""
     BM: int
@@ -60,7 +76,59 @@ class AttentionPlan(KernelPlan):
     def explained(self) -> tuple[tuple[str, tuple[str, ...]], ...]:
         """See KernelPlan."""
         lines = self.mask.explained
-        return ((f"Mask: {self.mask.words}", lines),) if lines else ()
+        sections = [(f"Mask: {self.mask.words}", lines)] if lines else []
+        if self.score.IS_EXPRESSION:
+            sections.append((self.score.words[:1].upper() + self.score.words[1:], self._computed))
+        return tuple(sections)
+
+    @property
+    def _computed(self) -> tuple[str, ...]:
+        """What a kernel makes of the score function."""
+        own = f"{self.score.FACTOR} is {self.score.FACTOR_NOTE}"
+        terms = [f"once a tile: {term.c_type} {term.name} = {term.value}" for term in self.terms]
+        unit = self.score.unit("softmax_scale")
+        return (
+            own,
+            *terms,
+            f"each product of query and key: scores[i] = {self.score_text.text}",
+            f"the exponent is scores[i] * {unit} * log2(e), less the maximum",
+        )
+
+    @property
+    def terms(self) -> tuple[Term, ...]:
+        """What mask and score function need of a tile, computed once."""
+        return terms_of(self.mask, self.score)
+
+    @property
+    def terms_read_keys(self) -> bool:
+        """Whether they read what is empty where there are no keys."""
+        return reads_keys(self.score, self.declared_tensors)
+
+    @property
+    def floor_functions(self) -> tuple[str, ...]:
+        """Divisions that round down, which the C++ of mask and score function calls."""
+        texts = [term.value for term in self.terms]
+        if self.score.IS_EXPRESSION:
+            texts.append(self.score_text.text)
+        called = {name for name in FLOOR_FUNCTIONS for text in texts if f"{name}(" in text}
+        called |= set(self.mask.floor_functions)
+        return tuple(name for name in FLOOR_FUNCTIONS if name in called)
+
+    @property
+    def score_text(self) -> ScoreText:
+        """C++ of a score function that is an expression."""
+        assert isinstance(self.score, ExpressionScore)
+        return score_text(self.score)
+
+    @property
+    def accessors(self) -> tuple[tuple[str, ...], ...]:
+        """C++ lines of the functions that read declared tensors."""
+        return tuple(map(accessor, self.declared_tensors))
+
+    @property
+    def given_names(self) -> tuple[str, ...]:
+        """What the kernel calls their addresses."""
+        return tuple(map(given, self.declared_tensors))
 
     @property
     def query_source(self) -> KeySource:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from fa4gen.designs.shared.model import Parameter, TileListPlan
+from fa4gen.designs.shared.score_text import given
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -61,6 +62,13 @@ def attention_parameters(
     if config.sinks:
         meaning = "logit of each query head's sink, one more term of the softmax's sum"
         rows.append(Parameter("sinks", "const float* __restrict__", meaning))
+    for tensor in config.declared_tensors:
+        c_type = "float" if tensor.dtype == "fp32" else "int32"
+        rows.append(
+            Parameter(
+                given(tensor), f"const {c_type}* __restrict__", f"{tensor.name}, ({tensor.axes})"
+            )
+        )
     if scheduler == "dynamic":
         meaning = "two zeros; zero again after the launch"
         rows.append(Parameter("tile_counter", "int32* __restrict__", meaning))

@@ -1,0 +1,34 @@
+"""Where scores are, for the reference: what an expression may name, as numbers and arrays."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+QUERY, KEY = "query", "key"
+SCORE = "score"
+OF_TILE = ("head", "key_head", "batch")
+"""Indices that are the same for all scores of a tile."""
+INDICES = (QUERY, KEY, "row", *OF_TILE)
+
+
+@dataclass(frozen=True)
+class Places:
+    """The indices of scores (rows, keys) of a head, and the tensors of the call."""
+
+    query: Any
+    """(rows, 1): the key on the diagonal."""
+    key: Any
+    row: Any
+    head: int
+    key_head: int
+    batch: int
+    tensors: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def indices(self) -> dict[str, Any]:
+        """The values of INDICES by name."""
+        return {name: getattr(self, name) for name in INDICES}

@@ -1,0 +1,108 @@
+"""Tensors that a config declares, as arguments of a call."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from fa4gen.config.load import load_mapping
+from fa4gen.designs.build import build_plan
+from fa4gen.errors import ArgumentError
+from fa4gen.runtime.arguments import Arguments, check_arguments
+from fa4gen.runtime.attention import scalar_values
+from fa4gen.runtime.schedule import plan_schedule
+from fa4gen.runtime.tensor_view import TensorView
+
+GAP = 1 << 32
+CONFIG: dict[str, Any] = {
+    "kernel": "attention", "arch": "sm_90a", "dtype": "bf16", "depth": 128,
+    "score": "score - slope[head] * (query - key)",
+    "mask": "key <= query and document[batch, query] == document[batch, key]",
+    "parameters": {
+        "slope": {"dtype": "fp32", "shape": ["query_heads"]},
+        "document": {"dtype": "int32", "shape": ["batch", "keys"]},
+    },
+}  # fmt: skip
+
+
+def plan_of(**keys: Any) -> Any:
+    return build_plan(load_mapping({**CONFIG, **keys}, "probe").config)
+
+
+PLAN = plan_of()
+
+
+def array(
+    shape: tuple[int, ...], at: int, dtype: str = "bfloat16", size: int = 2, device: int = 0
+) -> TensorView:
+    strides = []
+    for extent in reversed(shape):
+        strides.append(size)
+        size *= extent
+    return TensorView(at * GAP, shape, tuple(reversed(strides)), dtype, device)
+
+
+SLOPE = array((8,), 6, "float32", 4)
+DOCUMENT = array((2, 70), 7, "int32", 4)
+
+
+def arguments(scale: float = 0.125, **tensors: TensorView | None) -> Arguments:
+    given = {"slope": SLOPE, "document": DOCUMENT, **tensors}
+    return Arguments(
+        array((2, 100, 8, 128), 1), array((2, 70, 2, 128), 2), array((2, 70, 2, 128), 3),
+        array((2, 100, 8, 128), 4), array((2, 8, 100), 5, "float32", 4), scale, "bshd",
+        tensors=tuple((name, view) for name, view in given.items() if view is not None),
+    )  # fmt: skip
+
+
+def test_addresses_are_those_given() -> None:
+    checked = check_arguments(PLAN, arguments())
+    values = scalar_values(checked, plan_schedule(PLAN, checked.size, 132))
+    assert values["given_slope"] == 6 * GAP
+    assert values["given_document"] == 7 * GAP
+    names = [row.name for row in PLAN.parameters]
+    assert {"given_slope", "given_document"} <= set(names)
+    assert [row.meaning for row in PLAN.parameters if row.name == "given_document"] == [
+        "document, (batch, keys)"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("tensors", "words"),
+    [
+        ({"slope": None}, "slope: expected float32 (query heads) = (8,), got nothing"),
+        ({"document": None}, "document: expected int32 (batch, keys) = (2, 70), got nothing"),
+        (
+            {"slope": array((4,), 6, "float32", 4)},
+            "slope: expected (query heads) = (8,), got shape",
+        ),
+        ({"slope": array((8,), 6, "float64", 8)}, "slope: expected float32, got float64"),
+        ({"document": array((2, 70), 7, "int64", 8)}, "document: expected int32, got int64"),
+        ({"document": array((2, 100), 7, "int32", 4)}, "(batch, keys) = (2, 70), got shape"),
+        ({"document": DOCUMENT._replace(strides=(560, 8))}, "a contiguous array"),
+        ({"slope": SLOPE._replace(device=1)}, "slope: expected the query's device, 0"),
+        ({"slope": SLOPE._replace(device=-1)}, "slope: expected memory of a CUDA device"),
+        ({"slope": SLOPE._replace(pointer=6 * GAP + 2)}, "a multiple of 4 bytes"),
+        ({"slop": SLOPE}, "slop: expected no slop, got an array"),
+        ({"slope": SLOPE._replace(pointer=4 * GAP)}, "out"),
+    ],
+)
+def test_a_wrong_tensor_is_refused_by_name(tensors, words) -> None:
+    with pytest.raises(ArgumentError) as caught:
+        check_arguments(PLAN, arguments(**tensors))
+    assert words in str(caught.value)
+
+
+def test_a_kernel_without_tensors_takes_none() -> None:
+    plan = plan_of(score=None, mask="causal", parameters=None)
+    with pytest.raises(ArgumentError, match="it has no parameters"):
+        check_arguments(plan, arguments())
+
+
+@pytest.mark.parametrize("scale", [2.0**-25, 2.0**25])
+def test_a_scale_that_a_score_function_cannot_be_divided_by_is_refused(scale) -> None:
+    with pytest.raises(ArgumentError, match=r"from 2\^-24 to 2\^24, with a score function"):
+        check_arguments(PLAN, arguments(scale))
+    bare = plan_of(score=None, parameters={"document": CONFIG["parameters"]["document"]})
+    check_arguments(bare, arguments(scale, slope=None))
