@@ -68,7 +68,7 @@ def test_places_of_nested_keys_and_items() -> None:
         ("a",): Place(1, 1, 2, 3),
         ("a", 0): Place(2, 5, 2, 5),
         ("a", 1): Place(3, 5, 3, 5),
-        ("a", 1, "b"): Place(3, 6, 3, 9),
+        ("a", 1, "b"): Place(3, 6, 3, 9, 9),
     }
 
 

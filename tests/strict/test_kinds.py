@@ -155,7 +155,22 @@ def test_a_list_is_kept_as_a_tuple() -> None:
     assert read(tuple[int, ...], "12")[1] == [Fault((), "value")]
 
 
-@pytest.mark.parametrize("annotation", [dict[str, int], tuple[int, str], object, list[int]])
+@pytest.mark.parametrize("annotation", [dict[int, str], tuple[int, str], object, list[int]])
 def test_an_annotation_that_nobody_checks_is_refused(annotation: Any) -> None:
     with pytest.raises(TypeError, match="add a kind"):
         kind_of(annotation)
+
+
+def test_free_names_have_values_of_one_kind() -> None:
+    kind = kind_of(dict[str, int])
+    faults: list[Fault] = []
+    read = kind.read({"a": 1, "b": 2}, ("top",), faults)
+    assert read == {"a": 1, "b": 2}
+    assert hash(read) == hash(kind.read({"a": 1, "b": 2}, (), faults))
+    assert not faults
+    kind.read({"a": 1, "b": "x"}, ("top",), faults)
+    kind.read([1], ("top",), faults)
+    kind.read({1: 1}, ("top",), faults)
+    assert [(fault.path, fault.kind) for fault in faults] == [
+        (("top", "b"), "value"), (("top",), "value"), (("top",), "value"),
+    ]  # fmt: skip

@@ -102,7 +102,7 @@ def test_keys_of_the_base_come_first_and_a_key_without_a_default_is_required() -
 def test_faults(data: object, faults: list[tuple[Any, ...]]) -> None:
     with pytest.raises(ModelError) as caught:
         Whole.model_validate(data)
-    found = [tuple(fault) for fault in caught.value.faults]
+    found = [tuple(fault[:3]) for fault in caught.value.faults]
     assert found == [(*fault, "")[:3] for fault in faults]
     assert str(caught.value).startswith("no Whole:\n")
 
