@@ -137,6 +137,10 @@ def _values(node: dict[str, Any], schema: dict[str, Any]) -> str:
     if "properties" in node:
         inner = (f"{key}: {_values(item, schema)}" for key, item in node["properties"].items())
         return "{" + ", ".join(inner) + "}"
+    if node["type"] == "object":
+        return f"{{name: {_values(node['additionalProperties'], schema)}, ...}}"
+    if node["type"] == "array":
+        return f"[{_values(node['items'], schema)}, ...]"
     if node["type"] == "boolean":
         return "`true`, `false`"
     if node["type"] == "string":
