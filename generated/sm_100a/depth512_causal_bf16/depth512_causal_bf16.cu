@@ -38,7 +38,7 @@
 //   256 to 383  scores of even blocks: 64 x 256 float32, as two halves of 128 columns
 //   384 to 511  scores of odd blocks: 64 x 256 float32, as two halves of 128 columns
 //
-// Config sha256 6a3a7e66d7bd8cfd9e7c2dd0398f6c74587ad57cfab7ccdcb190dcfa10b430af
+// Config sha256 3fbfa922ccde05a36b1706f66daabccf8782ae5c6272edad636c7670faa0842e
 
 #include "depth512_causal_bf16_barriers.h"
 #include "depth512_causal_bf16_device.cuh"

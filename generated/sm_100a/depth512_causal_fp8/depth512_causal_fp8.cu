@@ -38,7 +38,7 @@
 //   256 to 383  scores of even blocks: 64 x 256 float32, as two halves of 128 columns
 //   384 to 511  scores of odd blocks: 64 x 256 float32, as two halves of 128 columns
 //
-// Config sha256 6062874a3076505eb1612f6a8f7305bea90a597237382fbdffb140f7ee9fbe17
+// Config sha256 83f84950753e554a3087678676ea7260450d614dd4e81a42876b3e2dd3e130ef
 
 #include "depth512_causal_fp8_barriers.h"
 #include "depth512_causal_fp8_device.cuh"

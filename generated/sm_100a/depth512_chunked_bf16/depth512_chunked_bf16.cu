@@ -38,7 +38,7 @@
 //   256 to 383  scores of even blocks: 64 x 256 float32, as two halves of 128 columns
 //   384 to 511  scores of odd blocks: 64 x 256 float32, as two halves of 128 columns
 //
-// Config sha256 26fa16b4f1c118281bf05b1b8149c31098e209025a02e32772a7573b7fdff8bb
+// Config sha256 909a9447cfbf269cbd63274648e6ddd457e940808af71544968be59eaba48aff
 
 #include "depth512_chunked_bf16_barriers.h"
 #include "depth512_chunked_bf16_device.cuh"

@@ -38,7 +38,7 @@
 //   256 to 383  scores of even blocks: 64 x 256 float32, as two halves of 128 columns
 //   384 to 511  scores of odd blocks: 64 x 256 float32, as two halves of 128 columns
 //
-// Config sha256 740575d857a7e2a018d73d2ed373c275218f26fd5353f3c0086ab6d3c31b14df
+// Config sha256 d67fc347484ddc00ce56d3493e398e597552249a85895e84de888f5d25da63f9
 
 #include "depth512_dense_bf16_barriers.h"
 #include "depth512_dense_bf16_device.cuh"

@@ -38,7 +38,7 @@
 //   256 to 383  scores of even blocks: 64 x 256 float32, as two halves of 128 columns
 //   384 to 511  scores of odd blocks: 64 x 256 float32, as two halves of 128 columns
 //
-// Config sha256 7e8bebbad18246d5e8a17cd98ec37d1b67b2694a9c313a0f57e088165f75b916
+// Config sha256 e63a020c61a00c73828d9e22b592bbb7f6e279712a5540fd0374087d982ee1d7
 
 #include "depth512_dense_fp8_barriers.h"
 #include "depth512_dense_fp8_device.cuh"

@@ -40,7 +40,7 @@
 //   256 to 383  scores of even blocks: 64 x 256 float32, as two halves of 128 columns
 //   384 to 511  scores of odd blocks: 64 x 256 float32, as two halves of 128 columns
 //
-// Config sha256 f83ecc025070de4636b610c993fad2551d5e544f95f6b9dc5ff1b943980bb4eb
+// Config sha256 daba24d314f0bcf13542ce691b4cd12b077bf4d25c9478f752c9bac7ca8b492f
 
 #include "depth512_paged64_causal_bf16_barriers.h"
 #include "depth512_paged64_causal_bf16_device.cuh"

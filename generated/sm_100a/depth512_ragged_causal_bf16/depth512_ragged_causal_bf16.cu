@@ -39,7 +39,7 @@
 //   256 to 383  scores of even blocks: 64 x 256 float32, as two halves of 128 columns
 //   384 to 511  scores of odd blocks: 64 x 256 float32, as two halves of 128 columns
 //
-// Config sha256 9c50e6246eca49a13a3f357b14e38db18474dafe9e4b1c06939ca7f456dd00c7
+// Config sha256 9f1e21561193b43b7aeb3aaa20fef51c858aa8ed960a4b5298cb2ae343e3e27b
 
 #include "depth512_ragged_causal_bf16_barriers.h"
 #include "depth512_ragged_causal_bf16_device.cuh"

@@ -38,7 +38,7 @@
 //   256 to 383  scores of even blocks: 64 x 256 float32, as two halves of 128 columns
 //   384 to 511  scores of odd blocks: 64 x 256 float32, as two halves of 128 columns
 //
-// Config sha256 e672c39e72c1d280fe8af0e5677ae4fb7679937c3713c42400990948a23ee2dd
+// Config sha256 040e01bf43713b4a5dcea353d7aea4b719c7e8cbdfb902821986baaa718560fb
 
 #include "depth512_window_bf16_barriers.h"
 #include "depth512_window_bf16_device.cuh"

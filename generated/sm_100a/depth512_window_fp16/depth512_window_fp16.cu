@@ -39,7 +39,7 @@
 //   256 to 383  scores of even blocks: 64 x 256 float32, as two halves of 128 columns
 //   384 to 511  scores of odd blocks: 64 x 256 float32, as two halves of 128 columns
 //
-// Config sha256 1f67f5690ea7a4e200801e6affdd96b9fe63ff6a3a92bb839b246530472e7056
+// Config sha256 72e93b19834ab59fca0aa439cfed9ca7bd554d00a5964da2cc7c8a854132320e
 
 #include "depth512_window_fp16_barriers.h"
 #include "depth512_window_fp16_device.cuh"

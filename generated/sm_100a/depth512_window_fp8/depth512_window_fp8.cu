@@ -38,7 +38,7 @@
 //   256 to 383  scores of even blocks: 64 x 256 float32, as two halves of 128 columns
 //   384 to 511  scores of odd blocks: 64 x 256 float32, as two halves of 128 columns
 //
-// Config sha256 d3b730e2f7012e0650d01db069c77c9031ca96068c442eac9ce6f7b2bb94d33a
+// Config sha256 74881bd16dc4fc76ef122fbebf60939bbb59c7c7493b2cd431d49863835782e9
 
 #include "depth512_window_fp8_barriers.h"
 #include "depth512_window_fp8_device.cuh"

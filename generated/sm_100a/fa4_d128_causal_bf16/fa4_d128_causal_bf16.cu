@@ -40,7 +40,7 @@
 //     0 to  63  probabilities of query tile 0: 128 x 128 bf16, over the scores they came from
 //   128 to 191  probabilities of query tile 1: 128 x 128 bf16, over the scores they came from
 //
-// Config sha256 66be1587e5fa5d4e49bef4d13364f35891bd808fa9c640e22793cf5121e59f43
+// Config sha256 35672b5f6524424344600bc57f21a7fae6dfa610e26b296b1ddd12394d3247ee
 
 #include "fa4_d128_causal_bf16_barriers.h"
 #include "fa4_d128_causal_bf16_device.cuh"

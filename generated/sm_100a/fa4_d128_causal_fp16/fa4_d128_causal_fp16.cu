@@ -42,7 +42,7 @@
 //     0 to  63  probabilities of query tile 0: 128 x 128 fp16, over the scores they came from
 //   128 to 191  probabilities of query tile 1: 128 x 128 fp16, over the scores they came from
 //
-// Config sha256 db21d23bc1917584a93128918ebd33f3185b01a9e87c61993c69a9e0e84ebd38
+// Config sha256 5e4b84e517ad21cb165bca76e6e72cdef673bb57221f377e97efa38ca12b7960
 
 #include "fa4_d128_causal_fp16_barriers.h"
 #include "fa4_d128_causal_fp16_device.cuh"

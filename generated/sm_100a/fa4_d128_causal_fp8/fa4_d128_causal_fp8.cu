@@ -42,7 +42,7 @@
 //     0 to  31  probabilities of query tile 0: 128 x 128 fp8_e4m3, over the scores they came from
 //   128 to 159  probabilities of query tile 1: 128 x 128 fp8_e4m3, over the scores they came from
 //
-// Config sha256 69e3d7dd7bfa59f403fd8746fc827702e82b23eabe9ec1a1cc4ba63e84f555ee
+// Config sha256 31d168694cac0b0225f9da1c68b013453edc686734fa1e43aef751d47800dd38
 
 #include "fa4_d128_causal_fp8_barriers.h"
 #include "fa4_d128_causal_fp8_device.cuh"

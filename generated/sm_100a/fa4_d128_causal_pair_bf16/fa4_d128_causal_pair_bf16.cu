@@ -43,7 +43,7 @@
 //     0 to  63  probabilities of query tile 0: 128 x 128 bf16, over the scores they came from
 //   128 to 191  probabilities of query tile 1: 128 x 128 bf16, over the scores they came from
 //
-// Config sha256 5462d67fd1e3f672adafcbd418ef94b2312198a94c009ebfac6942c0d9756cc1
+// Config sha256 172bd3121b5af5773a8e7828e0252c34e277785b781b163e6b939c160e50c139
 
 #include "fa4_d128_causal_pair_bf16_barriers.h"
 #include "fa4_d128_causal_pair_bf16_device.cuh"

@@ -42,7 +42,7 @@
 //     0 to  63  probabilities of query tile 0: 128 x 128 bf16, over the scores they came from
 //   128 to 191  probabilities of query tile 1: 128 x 128 bf16, over the scores they came from
 //
-// Config sha256 1e2093a0fcd874c602140fb885742c5f05b8a2feda033a4cc55eea06da83fb4d
+// Config sha256 2fc6436f01afbb9f3f2c124667efcbdc228d4c4dbde08733e5fbee03c52e338a
 
 #include "fa4_d128_causal_softcap_bf16_barriers.h"
 #include "fa4_d128_causal_softcap_bf16_device.cuh"

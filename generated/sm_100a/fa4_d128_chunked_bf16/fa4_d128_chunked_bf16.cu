@@ -40,7 +40,7 @@
 //     0 to  63  probabilities of query tile 0: 128 x 128 bf16, over the scores they came from
 //   128 to 191  probabilities of query tile 1: 128 x 128 bf16, over the scores they came from
 //
-// Config sha256 bbddcfae9d5c9e8f551252878152e227338f675413e656422d528a38caec35e4
+// Config sha256 99caa8ba796f32cd798c2571275b5bf72cc5ca416cc520ddccad8c7b42174a10
 
 #include "fa4_d128_chunked_bf16_barriers.h"
 #include "fa4_d128_chunked_bf16_device.cuh"

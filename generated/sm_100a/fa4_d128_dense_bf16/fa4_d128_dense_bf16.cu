@@ -40,7 +40,7 @@
 //     0 to  63  probabilities of query tile 0: 128 x 128 bf16, over the scores they came from
 //   128 to 191  probabilities of query tile 1: 128 x 128 bf16, over the scores they came from
 //
-// Config sha256 d2dc6d7097188909b8cc2e875e8fbc5cbc00db5d7902ed4c91017b276afd2223
+// Config sha256 e5d481d73068daee782c860b3cd974a1391fc8feee0f0e4d76cdeeeba7b44e78
 
 #include "fa4_d128_dense_bf16_barriers.h"
 #include "fa4_d128_dense_bf16_device.cuh"

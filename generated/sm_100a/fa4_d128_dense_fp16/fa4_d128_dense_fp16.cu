@@ -40,7 +40,7 @@
 //     0 to  63  probabilities of query tile 0: 128 x 128 fp16, over the scores they came from
 //   128 to 191  probabilities of query tile 1: 128 x 128 fp16, over the scores they came from
 //
-// Config sha256 16fbbd1f26a6feff6c2804681063e096cb7eb118a7c6e879943bac0eadb8d9da
+// Config sha256 a67a00122dde01756dfb007dd3ca4aa5bcf3a12367fc63607706ca834daf5ea4
 
 #include "fa4_d128_dense_fp16_barriers.h"
 #include "fa4_d128_dense_fp16_device.cuh"

@@ -42,7 +42,7 @@
 //     0 to  31  probabilities of query tile 0: 128 x 128 fp8_e4m3, over the scores they came from
 //   128 to 159  probabilities of query tile 1: 128 x 128 fp8_e4m3, over the scores they came from
 //
-// Config sha256 a692a376cb4af1a7ec1a721d068c54a9c312c783bc60f51b3ec7be40dad6a85c
+// Config sha256 5c3a331faf71aa79a3f8489b29e73d046ef3c2ffa130d7391d1713e3a021559c
 
 #include "fa4_d128_dense_fp8_barriers.h"
 #include "fa4_d128_dense_fp8_device.cuh"

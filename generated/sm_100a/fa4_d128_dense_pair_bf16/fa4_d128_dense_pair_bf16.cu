@@ -43,7 +43,7 @@
 //     0 to  63  probabilities of query tile 0: 128 x 128 bf16, over the scores they came from
 //   128 to 191  probabilities of query tile 1: 128 x 128 bf16, over the scores they came from
 //
-// Config sha256 48d6048eae027905d635ddf9ffb02ca98637132ea6f524ff12f78f4c772935de
+// Config sha256 f87d6133233e09361741d9d1fc3964e384d79f72ba9d9179b6999998339edf6f
 
 #include "fa4_d128_dense_pair_bf16_barriers.h"
 #include "fa4_d128_dense_pair_bf16_device.cuh"

@@ -43,7 +43,7 @@
 //     0 to  31  probabilities of query tile 0: 128 x 128 fp8_e4m3, over the scores they came from
 //   128 to 159  probabilities of query tile 1: 128 x 128 fp8_e4m3, over the scores they came from
 //
-// Config sha256 b28ba2d2f82f87e49a9a3f02c50983e731f600fd1edf38dbed21bc86af0dda72
+// Config sha256 c57b95654b767db1212eb059d08c53e4b4d014a2c3fa894b5d85693ef050f1c0
 
 #include "fa4_d128_dense_pair_fp8_barriers.h"
 #include "fa4_d128_dense_pair_fp8_device.cuh"

@@ -42,7 +42,7 @@
 //     0 to  63  probabilities of query tile 0: 128 x 128 bf16, over the scores they came from
 //   128 to 191  probabilities of query tile 1: 128 x 128 bf16, over the scores they came from
 //
-// Config sha256 ff03c6023e6f29ea79f2464fe39ef271dde70b0dd066d5bd2738c5fc5833cac0
+// Config sha256 8297b5522a6be9bd1748ebfb0c1bfd78379d2bd0da5b0126c2ca15da5be9500c
 
 #include "fa4_d128_paged16_causal_bf16_barriers.h"
 #include "fa4_d128_paged16_causal_bf16_device.cuh"

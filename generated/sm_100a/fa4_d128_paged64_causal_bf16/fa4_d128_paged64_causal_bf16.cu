@@ -42,7 +42,7 @@
 //     0 to  63  probabilities of query tile 0: 128 x 128 bf16, over the scores they came from
 //   128 to 191  probabilities of query tile 1: 128 x 128 bf16, over the scores they came from
 //
-// Config sha256 2f2ae7108e28984d3ca79f38a95e55b0276e261801f20a1fc5b99bff1ed990d7
+// Config sha256 e1f9a6a1c440fd373dc8e55aea0d0fe148e5bceebc38e085298ea06da45782ae
 
 #include "fa4_d128_paged64_causal_bf16_barriers.h"
 #include "fa4_d128_paged64_causal_bf16_device.cuh"

@@ -43,7 +43,7 @@
 //     0 to  31  probabilities of query tile 0: 128 x 128 fp8_e4m3, over the scores they came from
 //   128 to 159  probabilities of query tile 1: 128 x 128 fp8_e4m3, over the scores they came from
 //
-// Config sha256 b11377ed351c7e32739407c748caa8606c2b7e7df4c3c4a632e8adb73eca6f80
+// Config sha256 edc1101f635dbeaf3697d2c99de49bbdefe5f686d69bbe0eb9615a96113dff3f
 
 #include "fa4_d128_paged64_causal_fp8_barriers.h"
 #include "fa4_d128_paged64_causal_fp8_device.cuh"

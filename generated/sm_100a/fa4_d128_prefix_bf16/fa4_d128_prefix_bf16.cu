@@ -40,7 +40,7 @@
 //     0 to  63  probabilities of query tile 0: 128 x 128 bf16, over the scores they came from
 //   128 to 191  probabilities of query tile 1: 128 x 128 bf16, over the scores they came from
 //
-// Config sha256 bd4bc20c2a093efffb1a04832bd000fa1b9a1c0c5496024685cade7fd092ea91
+// Config sha256 140da50f1d5636cd4bc0fd3f61bb4cb4a9db3b73d31f5a967e90ca4557c41bcd
 
 #include "fa4_d128_prefix_bf16_barriers.h"
 #include "fa4_d128_prefix_bf16_device.cuh"

@@ -41,7 +41,7 @@
 //     0 to  63  probabilities of query tile 0: 128 x 128 bf16, over the scores they came from
 //   128 to 191  probabilities of query tile 1: 128 x 128 bf16, over the scores they came from
 //
-// Config sha256 010a9030199c929fbcfb3746138bbf24d52ace6ec221b40bc887a55a61959078
+// Config sha256 4df62013a246d76f2c9b016d9cb5cc888e8803ef9ca0d480e6e62ddb01e9b706
 
 #include "fa4_d128_ragged_causal_bf16_barriers.h"
 #include "fa4_d128_ragged_causal_bf16_device.cuh"

@@ -40,7 +40,7 @@
 //     0 to  63  probabilities of query tile 0: 128 x 128 bf16, over the scores they came from
 //   128 to 191  probabilities of query tile 1: 128 x 128 bf16, over the scores they came from
 //
-// Config sha256 eec966c58ce89b0bbb5fc994ecf54968ec40ef05c5c9d6bbcccc0027e631c321
+// Config sha256 4929cf58c209e0108c279737615ccef53e3bc5df3d4f6694dba3ef1c5f7773b2
 
 #include "fa4_d128_window_bf16_barriers.h"
 #include "fa4_d128_window_bf16_device.cuh"

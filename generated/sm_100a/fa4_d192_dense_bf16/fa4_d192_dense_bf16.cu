@@ -40,7 +40,7 @@
 //     0 to  31  probabilities of query tile 0: 128 x 64 bf16, over the scores they came from
 //    64 to  95  probabilities of query tile 1: 128 x 64 bf16, over the scores they came from
 //
-// Config sha256 feccf501f32c23d84c2ff60738fc5d96093bfa573202b889973ac1052b66e777
+// Config sha256 a232310096184decfb7d8a7af239699e6fc126d336272a255c28b4d098d44bd2
 
 #include "fa4_d192_dense_bf16_barriers.h"
 #include "fa4_d192_dense_bf16_device.cuh"

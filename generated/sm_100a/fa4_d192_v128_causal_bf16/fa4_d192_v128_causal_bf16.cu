@@ -42,7 +42,7 @@
 //     0 to  47  probabilities of query tile 0: 128 x 96 bf16, over the scores they came from
 //    96 to 143  probabilities of query tile 1: 128 x 96 bf16, over the scores they came from
 //
-// Config sha256 74f901c3fe0a44d42fa8c0b9ca78882813c0834c0072afc530c7241ed0d62d90
+// Config sha256 dd981e2dd519994b65347fa8f3867b9812704163c97ca89ec9d5c5f37e4f9184
 
 #include "fa4_d192_v128_causal_bf16_barriers.h"
 #include "fa4_d192_v128_causal_bf16_device.cuh"

@@ -44,7 +44,7 @@
 //     0 to  47  probabilities of query tile 0: 128 x 96 bf16, over the scores they came from
 //    96 to 143  probabilities of query tile 1: 128 x 96 bf16, over the scores they came from
 //
-// Config sha256 b2791784dfb2c62704ea58abf86b7ac0c40ca998a3393d443777e8cd624fed0c
+// Config sha256 79ffb748638adbbc956a0e450c79a0f54926e089ca84bd1a55d7566597369aa2
 
 #include "fa4_d192_v128_ragged_causal_bf16_barriers.h"
 #include "fa4_d192_v128_ragged_causal_bf16_device.cuh"

@@ -37,7 +37,7 @@
 //   384 to 415  probabilities of every other block, from 0: 128 x 64 fp16
 //   416 to 447  probabilities of every other block, from 1: 128 x 64 fp16
 //
-// Config sha256 fe9f6460877770d7cb1083ec6eb64b2f618213e49079ef2d17d36497fb454a30
+// Config sha256 7fde98193ed4203c6a18575f2f89497fba646a69adba60f6c9f2e57657a74593
 
 #include "fa4_d256_causal_fp16_barriers.h"
 #include "fa4_d256_causal_fp16_device.cuh"

@@ -37,7 +37,7 @@
 //   384 to 415  probabilities of every other block, from 0: 128 x 64 bf16
 //   416 to 447  probabilities of every other block, from 1: 128 x 64 bf16
 //
-// Config sha256 a56cd67b3c23ee6c2c7fb4235742b9ce05f6d1f15723fd1cb23bf13978e66209
+// Config sha256 0cf1f72e1bbd132b5094c69469547f44727e734b9053eecc651a9ef1fcfca8ee
 
 #include "fa4_d256_dense_bf16_barriers.h"
 #include "fa4_d256_dense_bf16_device.cuh"

@@ -37,7 +37,7 @@
 //   448 to 471  probabilities of every other block, from 0: 128 x 96 fp8_e4m3
 //   472 to 495  probabilities of every other block, from 1: 128 x 96 fp8_e4m3
 //
-// Config sha256 41dd4cf4c6d9bcac8a45303d2f544efaa0d46c033bcb1e60ac617e0e0fc9b2b9
+// Config sha256 d59c3dde7af6a5e9455def7a558ef5a25abb0befb27965ca280409026a8a147c
 
 #include "fa4_d256_window_fp8_barriers.h"
 #include "fa4_d256_window_fp8_device.cuh"

@@ -42,7 +42,7 @@
 //   384 to 447  probabilities of query tile 0: 128 x 128 fp16
 //   448 to 511  probabilities of query tile 1: 128 x 128 fp16
 //
-// Config sha256 eded3ff16df969841798825b183c62c1354ba71b50065e4af74c71da09d1e7f9
+// Config sha256 882b11bdab5e5e6ff658f8383d1e0937ad638f8a7518df418a03277d1cb9a9c9
 
 #include "fa4_d64_band_fp16_barriers.h"
 #include "fa4_d64_band_fp16_device.cuh"

@@ -42,7 +42,7 @@
 //   384 to 447  probabilities of query tile 0: 128 x 128 bf16
 //   448 to 511  probabilities of query tile 1: 128 x 128 bf16
 //
-// Config sha256 91699109a3b6899d3503d2384dae95ca90f230790a35e4a85fbc5098b6dc1955
+// Config sha256 0a6a96f5bfb1aca95b825afeabf206b959ca63f8e716871fe93169e3a2a5a9bb
 
 #include "fa4_d64_causal_bf16_barriers.h"
 #include "fa4_d64_causal_bf16_device.cuh"

@@ -42,7 +42,7 @@
 //   384 to 415  probabilities of query tile 0: 128 x 128 fp8_e4m3
 //   416 to 447  probabilities of query tile 1: 128 x 128 fp8_e4m3
 //
-// Config sha256 6a21d141ae901f9018f610151b79e316b2629d97819bd1b48ffeea917220398d
+// Config sha256 c81553c4b4491c5b2ca24e804a870aa855380707e33e9275045098230ed76e2c
 
 #include "fa4_d64_causal_fp8_barriers.h"
 #include "fa4_d64_causal_fp8_device.cuh"

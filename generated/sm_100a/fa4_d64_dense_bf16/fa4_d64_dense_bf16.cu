@@ -42,7 +42,7 @@
 //   384 to 447  probabilities of query tile 0: 128 x 128 bf16
 //   448 to 511  probabilities of query tile 1: 128 x 128 bf16
 //
-// Config sha256 859a1fe6f847961c7535c1843a8f88460539cca73a384a06db28ca8255cbdb5b
+// Config sha256 b669a1c33b7333b85e77023a06d0eed5eeb98a95da0be3d543e9799897f73274
 
 #include "fa4_d64_dense_bf16_barriers.h"
 #include "fa4_d64_dense_bf16_device.cuh"

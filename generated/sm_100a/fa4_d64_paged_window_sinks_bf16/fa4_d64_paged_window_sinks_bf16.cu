@@ -44,7 +44,7 @@
 //   384 to 447  probabilities of query tile 0: 128 x 128 bf16
 //   448 to 511  probabilities of query tile 1: 128 x 128 bf16
 //
-// Config sha256 93be0b9e490cd89924bc6476235843036fdf06c390ff3ce74f3b6c5389211f1b
+// Config sha256 0812a19ffb82723f95018f006bad0f27c83dfd942f607c8c384c74ba6f82dc49
 
 #include "fa4_d64_paged_window_sinks_bf16_barriers.h"
 #include "fa4_d64_paged_window_sinks_bf16_device.cuh"

@@ -42,7 +42,7 @@
 //   384 to 447  probabilities of query tile 0: 128 x 128 fp16
 //   448 to 511  probabilities of query tile 1: 128 x 128 fp16
 //
-// Config sha256 87dc46a63119ce57861a42e3786194871fb780f2f2a72799209999b0e22c38d2
+// Config sha256 088fbf431d83297fff693005ff36177b68361a41ce99fce825a31aa5535de100
 
 #include "fa4_d64_window_fp16_barriers.h"
 #include "fa4_d64_window_fp16_device.cuh"

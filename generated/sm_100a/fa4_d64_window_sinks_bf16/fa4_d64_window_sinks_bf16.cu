@@ -42,7 +42,7 @@
 //   384 to 447  probabilities of query tile 0: 128 x 128 bf16
 //   448 to 511  probabilities of query tile 1: 128 x 128 bf16
 //
-// Config sha256 c3fd9430a79c09211039b763be1dd791a99b08f1671ec9e589f7d4b1dda86b43
+// Config sha256 0149192f93369d2e6e3a9bb6da7c6d274221a740bb63a5c66d377e1931264996
 
 #include "fa4_d64_window_sinks_bf16_barriers.h"
 #include "fa4_d64_window_sinks_bf16_device.cuh"

@@ -40,7 +40,7 @@
 //     0 to  63  probabilities of query tile 0: 128 x 128 fp16, over the scores they came from
 //   128 to 191  probabilities of query tile 1: 128 x 128 fp16, over the scores they came from
 //
-// Config sha256 d687cf11dc019228e4d86a405023f49aa5b84d9857c31847d57d0f40964ac6b3
+// Config sha256 04b76436a03c824835156be57f06b74dcc8c4fdfb66954efd22d0f3778c607b0
 
 #include "fa4_d96_causal_fp16_barriers.h"
 #include "fa4_d96_causal_fp16_device.cuh"

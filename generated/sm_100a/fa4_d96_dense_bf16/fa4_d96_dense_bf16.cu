@@ -40,7 +40,7 @@
 //     0 to  63  probabilities of query tile 0: 128 x 128 bf16, over the scores they came from
 //   128 to 191  probabilities of query tile 1: 128 x 128 bf16, over the scores they came from
 //
-// Config sha256 963906264d59efe6e48ce07e4f2274a264fdca11c1a77979b1db4b262d84144d
+// Config sha256 1bf17f392e8c6009dc21956f003f93c3c4918769d5413ef47bb964af5cecebc4
 
 #include "fa4_d96_dense_bf16_barriers.h"
 #include "fa4_d96_dense_bf16_device.cuh"

@@ -15,7 +15,7 @@
 //   kv_full   6 x   1  a block of keys, or of values, has landed in its slot
 //   kv_empty  6 x   8  a slot may be overwritten
 //
-// Config sha256 331ed63d11c0de6396b97ab5fe8a97eb5614a594b99c3d4276c2ac6045abcc36
+// Config sha256 507183cd7f7b9a8835835984d52ef4e23b0d640beea03de148a842c88d125597
 
 #include "fa4_decode_d128_bf16_barriers.h"
 #include "fa4_decode_d128_bf16_device.cuh"

@@ -17,7 +17,7 @@
 //   kv_full   5 x   1  a block of keys, or of values, has landed in its slot
 //   kv_empty  5 x   8  a slot may be overwritten
 //
-// Config sha256 760724589e180f6038f6b67a4a9d2e310341c73dc08a8f7ed50816274a66c9fa
+// Config sha256 08a2a57f7cb310f2ec329b8f2d0749d160afd8830625d364e6f0a90585b00480
 
 #include "fa4_decode_d128_rows16_paged64_fp16_barriers.h"
 #include "fa4_decode_d128_rows16_paged64_fp16_device.cuh"

@@ -16,7 +16,7 @@
 //   kv_full   5 x   1  a block of keys, or of values, has landed in its slot
 //   kv_empty  5 x   8  a slot may be overwritten
 //
-// Config sha256 aaa9845f42036246006b9c71de2acdc4b74b34ca98c733c92c6514c9864f9efa
+// Config sha256 09219004fb4b59daaad22c99d8a6f0d4e0b18091214f424b52451592575c60af
 
 #include "fa4_decode_d128_splits_bf16_barriers.h"
 #include "fa4_decode_d128_splits_bf16_device.cuh"

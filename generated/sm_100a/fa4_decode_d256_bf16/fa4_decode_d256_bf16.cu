@@ -15,7 +15,7 @@
 //   kv_full   6 x   1  a block of keys, or of values, has landed in its slot
 //   kv_empty  6 x   4  a slot may be overwritten
 //
-// Config sha256 3ad26b1181994b4172b8000ba62531c1b419e6e69c35542122610b6ac2ee426b
+// Config sha256 b9141c100a5383318312606d4a3b6daf2344056da08b4f6b7127e6b6f33986b8
 
 #include "fa4_decode_d256_bf16_barriers.h"
 #include "fa4_decode_d256_bf16_device.cuh"

@@ -16,7 +16,7 @@
 //   kv_full   5 x   1  a block of keys, or of values, has landed in its slot
 //   kv_empty  5 x   8  a slot may be overwritten
 //
-// Config sha256 a011e8ae4a701c6b98f156e21a61ae579893f3ba55752a5767b3a0332ab88c5e
+// Config sha256 3b0175e21e39a877f9793bb4290ea7abb26105b58ceb0a6759333e85b0cd3659
 
 #include "fa4_decode_d64_paged16_bf16_barriers.h"
 #include "fa4_decode_d64_paged16_bf16_device.cuh"

@@ -40,7 +40,7 @@
 //     0 to  63  probabilities of query tile 0: 128 x 128 bf16, over the scores they came from
 //   128 to 191  probabilities of query tile 1: 128 x 128 bf16, over the scores they came from
 //
-// Config sha256 709b6b201d9864655a9c766553c6b97bda55a51331b8f4ca5baee2736e96a270
+// Config sha256 1f1c827928a76a2d05c567a997fe158a6248f410c13f0b371eec27fc58fb35ec
 
 #include "fa4_d128_causal_bf16_sm103_barriers.h"
 #include "fa4_d128_causal_bf16_sm103_device.cuh"

@@ -23,7 +23,7 @@
 //   tile_full    2 x   1  the next tile is in its slot
 //   tile_empty   2 x  12  the tile has been read
 //
-// Config sha256 e613a791fb27fef6f895aea8b93f3834769b4f794065928d4ced16b0fe743fec
+// Config sha256 c761ff288720de6918606ecd1c1cf5724a99c56ac7005aedb9affcbbb8d5fb43
 
 #include "d128_causal_bf16_barriers.h"
 #include "d128_causal_bf16_device.cuh"

@@ -23,7 +23,7 @@
 //   tile_full    2 x   1  the next tile is in its slot
 //   tile_empty   2 x  12  the tile has been read
 //
-// Config sha256 73cef134b4070f719daee4d7c317c768cc50bbd6ac049c8eed0f2fac783c918a
+// Config sha256 dfcfb2a8d1f6d2b6c50cd79e52cb19a67bedc1d00e9da89b41a14a4789fb46f5
 
 #include "d128_causal_fp16_barriers.h"
 #include "d128_causal_fp16_device.cuh"

@@ -24,7 +24,7 @@
 //   tile_full    2 x   1  the next tile is in its slot
 //   tile_empty   2 x  25  the tile has been read
 //
-// Config sha256 3339638d798e87f3acce8e6f56d62dde51d5b05f7f6197911e2aea1e7e29506a
+// Config sha256 df1e6bad7c037964bd6c7e60546aea90a49e9e7c172f5b21d0891ca017e8b45d
 
 #include "d128_causal_pair_bf16_barriers.h"
 #include "d128_causal_pair_bf16_device.cuh"

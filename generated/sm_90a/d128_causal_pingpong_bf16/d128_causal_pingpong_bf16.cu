@@ -22,7 +22,7 @@
 //   tile_full    2 x   1  the next tile is in its slot
 //   tile_empty   2 x   8  the tile has been read
 //
-// Config sha256 5307f5027d17c5dba17c0e15e798e2e537078aa8e3935b25168b9c6295588933
+// Config sha256 fd2c9b35afa8ec47b178f77b1c1965071ab8c968789745cc34bd8f3ae216f4ab
 
 #include "d128_causal_pingpong_bf16_barriers.h"
 #include "d128_causal_pingpong_bf16_device.cuh"

@@ -24,7 +24,7 @@
 //   tile_full    2 x   1  the next tile is in its slot
 //   tile_empty   2 x  12  the tile has been read
 //
-// Config sha256 4c08d017567a23480d8c60c765c59277ee239845e1046d2d32c50fbdc46b626b
+// Config sha256 12455a0efb7d3a2cb3e6d448a8990d7e1940fc52126c0cccbd64e04057687e2e
 
 #include "d128_causal_softcap_bf16_barriers.h"
 #include "d128_causal_softcap_bf16_device.cuh"

@@ -23,7 +23,7 @@
 //   tile_full    2 x   1  the next tile is in its slot
 //   tile_empty   2 x  12  the tile has been read
 //
-// Config sha256 df9fa29bdb78f938661d2f9694dfe7207182a7aca251ae6b8e98579dbe8885bd
+// Config sha256 ea1c85abd59ba9f38d397d16c42ed7f887887d049600ada798fcdcf5377cb7f4
 
 #include "d128_causal_tma_store_fp16_barriers.h"
 #include "d128_causal_tma_store_fp16_device.cuh"

@@ -23,7 +23,7 @@
 //   tile_full    2 x   1  the next tile is in its slot
 //   tile_empty   2 x  12  the tile has been read
 //
-// Config sha256 d32e18420afd8cab5f84018108392ea7427870579d821cdafac6f225b1648608
+// Config sha256 050803968d6f64603a91078c8fca80003e150733635e55679a250da1527b33d6
 
 #include "d128_chunked_bf16_barriers.h"
 #include "d128_chunked_bf16_device.cuh"

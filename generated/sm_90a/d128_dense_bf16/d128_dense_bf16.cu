@@ -23,7 +23,7 @@
 //   tile_full    2 x   1  the next tile is in its slot
 //   tile_empty   2 x  12  the tile has been read
 //
-// Config sha256 a6420572ef29e3bfa19baae3b07af10d2392b49319636507582a5de79f22eb20
+// Config sha256 0dada56af3fea96c9b1dd5611f2b75ad756612c7ec1593b70f2c3beb4c688a4f
 
 #include "d128_dense_bf16_barriers.h"
 #include "d128_dense_bf16_device.cuh"

@@ -23,7 +23,7 @@
 //   tile_full    2 x   1  the next tile is in its slot
 //   tile_empty   2 x  12  the tile has been read
 //
-// Config sha256 a4ce6b0f82d6ad87f93fe503f64e66aced5d1a8ed2f4e660cd8a27fa85ca1bb9
+// Config sha256 6bce0ef8e91c3fc28f92e896fe1166f2ab65500dd21c2b84d0fdb16d8cdf9a61
 
 #include "d128_dense_fp16_barriers.h"
 #include "d128_dense_fp16_device.cuh"

@@ -24,7 +24,7 @@
 //   tile_full    2 x   1  the next tile is in its slot
 //   tile_empty   2 x  12  the tile has been read
 //
-// Config sha256 8dd1b9a7b679311926f45ff41b1c462ca4d08bb8900a65257f28fe46dce9c27d
+// Config sha256 a6123dc7688eac10bd79fb1420d37bd5d782825404bf8894c38a33a9b56a1d0c
 
 #include "d128_dense_pair_bf16_barriers.h"
 #include "d128_dense_pair_bf16_device.cuh"

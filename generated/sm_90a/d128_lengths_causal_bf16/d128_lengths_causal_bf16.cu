@@ -24,7 +24,7 @@
 //   tile_full    2 x   1  the next tile is in its slot
 //   tile_empty   2 x  12  the tile has been read
 //
-// Config sha256 77f9db4258a3134b7baf00e71d29cee7aaf365fd1f4411c96bce6301c948edae
+// Config sha256 82cc63726366517e5c87f38f2e0223d34552d33efcf2cdb2841c7736d4c22d63
 
 #include "d128_lengths_causal_bf16_barriers.h"
 #include "d128_lengths_causal_bf16_device.cuh"

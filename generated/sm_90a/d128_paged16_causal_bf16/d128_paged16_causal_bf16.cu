@@ -24,7 +24,7 @@
 //   tile_full    2 x   1  the next tile is in its slot
 //   tile_empty   2 x  12  the tile has been read
 //
-// Config sha256 b484b4a3c3d9089202c3a91b43b4df810091de54511829c279b3f6ebc95ae52a
+// Config sha256 3f532de7713a1e13a9eedbd8b08eb473707bda68d9fa4412a34eab7b4df00cc5
 
 #include "d128_paged16_causal_bf16_barriers.h"
 #include "d128_paged16_causal_bf16_device.cuh"

@@ -24,7 +24,7 @@
 //   tile_full    2 x   1  the next tile is in its slot
 //   tile_empty   2 x  17  the tile has been read
 //
-// Config sha256 2ce5fde195d3649061661f34dc2cc17215d026ee17add8a99f5e0b3abdf41f45
+// Config sha256 c9562957a205502996bbf23bb2b5905b0f0ea06dbf3d7dc8efd05b2dde5ebb04
 
 #include "d128_paged16_prefill_bf16_barriers.h"
 #include "d128_paged16_prefill_bf16_device.cuh"

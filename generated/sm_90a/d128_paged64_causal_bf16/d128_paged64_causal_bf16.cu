@@ -24,7 +24,7 @@
 //   tile_full    2 x   1  the next tile is in its slot
 //   tile_empty   2 x  12  the tile has been read
 //
-// Config sha256 622b9ba042c26c8364e2f7168b3993058d85a1415b9cb5c7b45942859e0a250c
+// Config sha256 bd76ee14cabb101f02318c43fbd15590c2753d63f70e229e2e83ee42a6f52170
 
 #include "d128_paged64_causal_bf16_barriers.h"
 #include "d128_paged64_causal_bf16_device.cuh"

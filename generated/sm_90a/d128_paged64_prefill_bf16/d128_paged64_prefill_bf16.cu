@@ -24,7 +24,7 @@
 //   tile_full    2 x   1  the next tile is in its slot
 //   tile_empty   2 x  17  the tile has been read
 //
-// Config sha256 8ed8cc0216dd0ff3968af5f4de2cf1d0994fb5355c93083efde88bbdee30e0a1
+// Config sha256 2e7c4000b3249cb953c29630d2d6eb52f6b10ef446fe0229ed40b6ef47e572f8
 
 #include "d128_paged64_prefill_bf16_barriers.h"
 #include "d128_paged64_prefill_bf16_device.cuh"

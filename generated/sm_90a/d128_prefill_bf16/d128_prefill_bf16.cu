@@ -23,7 +23,7 @@
 //   tile_full    2 x   1  the next tile is in its slot
 //   tile_empty   2 x  17  the tile has been read
 //
-// Config sha256 6e347795158a3d432dcd1eaf25d4016ec3b2a0f141abf86ffc748460f7dbe068
+// Config sha256 44ac9a183befe5e1a214f4d320886c9b239ae672335471f326d0af01d178b6c7
 
 #include "d128_prefill_bf16_barriers.h"
 #include "d128_prefill_bf16_device.cuh"

@@ -24,7 +24,7 @@
 //   tile_full    2 x   1  the next tile is in its slot
 //   tile_empty   2 x  12  the tile has been read
 //
-// Config sha256 d101ebff9cafc887ceca74f2f211167e62eee76a868b7bb6abfa4f7011c23274
+// Config sha256 98c6f40a8dbd68aec946276a6773ab8ca8071bdf4e71f6421fe0ed0ac0ce4ce6
 
 #include "d128_ragged_causal_bf16_barriers.h"
 #include "d128_ragged_causal_bf16_device.cuh"

@@ -23,7 +23,7 @@
 //   tile_full    2 x   1  the next tile is in its slot
 //   tile_empty   2 x  12  the tile has been read
 //
-// Config sha256 e354de8fd199b04d7f0b7c7da909b6ed3000e04bee693ca33ff35a543b41157d
+// Config sha256 1566668c29660e899dffcf05f10808d0103965e73509daaba83a5b92b4a92f96
 
 #include "d128_streaming_bf16_barriers.h"
 #include "d128_streaming_bf16_device.cuh"

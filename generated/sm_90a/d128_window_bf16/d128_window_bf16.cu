@@ -23,7 +23,7 @@
 //   tile_full    2 x   1  the next tile is in its slot
 //   tile_empty   2 x  12  the tile has been read
 //
-// Config sha256 3e89d3fa233d73e705eca73615237c72da6a7d5efbecec4287ae018f7b7088cd
+// Config sha256 3d994ed1c03c04969d606ab55fabb098c35edb03b290cbb0bdc6b08682065a65
 
 #include "d128_window_bf16_barriers.h"
 #include "d128_window_bf16_device.cuh"

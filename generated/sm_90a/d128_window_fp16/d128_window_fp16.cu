@@ -23,7 +23,7 @@
 //   tile_full    2 x   1  the next tile is in its slot
 //   tile_empty   2 x  12  the tile has been read
 //
-// Config sha256 65c72483e10b3345b774f3d62ed526fea80e815f62bc98bbbbd8f3c89cd2dfad
+// Config sha256 b53b2ca03f13676555ead150d462b8296c5ab110645de9a833963ae9f1930846
 
 #include "d128_window_fp16_barriers.h"
 #include "d128_window_fp16_device.cuh"

@@ -23,7 +23,7 @@
 //   tile_full    2 x   1  the next tile is in its slot
 //   tile_empty   2 x  12  the tile has been read
 //
-// Config sha256 000352e47b5d2d8311ba7e86ddc58532376716556efc27878bcdda3ff4e41fd2
+// Config sha256 71c4f39068054e591677a05cc90bc2169165a7f7bce3cd332db8d899622119b5
 
 #include "d192_128_causal_bf16_barriers.h"
 #include "d192_128_causal_bf16_device.cuh"

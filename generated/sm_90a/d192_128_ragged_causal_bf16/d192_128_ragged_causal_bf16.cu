@@ -24,7 +24,7 @@
 //   tile_full    2 x   1  the next tile is in its slot
 //   tile_empty   2 x  12  the tile has been read
 //
-// Config sha256 71843dbb5194b7d33b727f104af554817fa839e766a06f63274e10c6df34b0de
+// Config sha256 65cad73eefec0d158207e26e033e73c6413639d2efd5fc868d9b20b7aec5be03
 
 #include "d192_128_ragged_causal_bf16_barriers.h"
 #include "d192_128_ragged_causal_bf16_device.cuh"

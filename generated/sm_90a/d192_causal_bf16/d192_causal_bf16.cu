@@ -22,7 +22,7 @@
 //   tile_full    2 x   1  the next tile is in its slot
 //   tile_empty   2 x   8  the tile has been read
 //
-// Config sha256 8a0a7b979e64ecc752b015b170421fe70c4e97f25b1dc7dc8c428341cedce436
+// Config sha256 bb5e1db2dc096fe7f913121598a8083348735ba276be2f872b4921e8028c1843
 
 #include "d192_causal_bf16_barriers.h"
 #include "d192_causal_bf16_device.cuh"

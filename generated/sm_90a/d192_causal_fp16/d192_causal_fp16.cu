@@ -22,7 +22,7 @@
 //   tile_full    2 x   1  the next tile is in its slot
 //   tile_empty   2 x   8  the tile has been read
 //
-// Config sha256 49a35cda67a181a190fa0f1656eead3f8de97a97ef7aec74d5d08eebdbc75add
+// Config sha256 115bdc255d0a7802dca352f23b0fd1f6c1559156ed3bd280b9d8e5cd6215618a
 
 #include "d192_causal_fp16_barriers.h"
 #include "d192_causal_fp16_device.cuh"

@@ -22,7 +22,7 @@
 //   tile_full    2 x   1  the next tile is in its slot
 //   tile_empty   2 x   8  the tile has been read
 //
-// Config sha256 36fa2dab2fd27da5a38a8af68d36aea6eb3d04e8edd114d95b0c87ac8f2da81b
+// Config sha256 79b65854608077a96fe2732286bf5fdd5da8a72630a4b5f6021ad102eea02320
 
 #include "d192_dense_bf16_barriers.h"
 #include "d192_dense_bf16_device.cuh"

@@ -22,7 +22,7 @@
 //   tile_full    2 x   1  the next tile is in its slot
 //   tile_empty   2 x   8  the tile has been read
 //
-// Config sha256 3dafa5b7c4d3caea3a519c3a454e8a53b1097c4d40a38dfa60e281878d1e3a14
+// Config sha256 5143245c082ae684c395f9b79ebda04c15989603c64d4fbfb5c6c92878970862
 
 #include "d192_dense_fp16_barriers.h"
 #include "d192_dense_fp16_device.cuh"

@@ -22,7 +22,7 @@
 //   tile_full    2 x   1  the next tile is in its slot
 //   tile_empty   2 x   8  the tile has been read
 //
-// Config sha256 1ff00d7db110ae18b3311b409905de922d74d1832e7df785320609b975d70d40
+// Config sha256 1f2fa9d99804956662af0ee6255105a9dd4a6fd8006279e7343ec64bda505592
 
 #include "d192_window_bf16_barriers.h"
 #include "d192_window_bf16_device.cuh"

@@ -22,7 +22,7 @@
 //   tile_full    2 x   1  the next tile is in its slot
 //   tile_empty   2 x   8  the tile has been read
 //
-// Config sha256 b68bd255beba778d616b05511b01ff5f3897b0fc9c09aee9c6479242b8ca5904
+// Config sha256 4763a8bbb1669de73595bc465b612d5dfcf9f00278b274c15c66c9d9c0346b8b
 
 #include "d192_window_fp16_barriers.h"
 #include "d192_window_fp16_device.cuh"

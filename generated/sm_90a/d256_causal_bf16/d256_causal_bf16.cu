@@ -22,7 +22,7 @@
 //   tile_full    2 x   1  the next tile is in its slot
 //   tile_empty   2 x   8  the tile has been read
 //
-// Config sha256 1d4df2b87bf6991d1ac11088b4d822285578e964ce62e3e0bd915f754e434d74
+// Config sha256 acf46991c08b16144e80a50de7d50462b10ac784a2f8e74f64987a7897804995
 
 #include "d256_causal_bf16_barriers.h"
 #include "d256_causal_bf16_device.cuh"

@@ -22,7 +22,7 @@
 //   tile_full    2 x   1  the next tile is in its slot
 //   tile_empty   2 x   8  the tile has been read
 //
-// Config sha256 e9aacd138a41aabd0c30738db3a5bf4076fd17561d6851b73ca7dd6f52e6d15e
+// Config sha256 b00f6360bb042048e33f5e1ad2cf1ecbb9c74b0720b464a54bfbb25d0767d152
 
 #include "d256_causal_fp16_barriers.h"
 #include "d256_causal_fp16_device.cuh"

@@ -22,7 +22,7 @@
 //   tile_full    2 x   1  the next tile is in its slot
 //   tile_empty   2 x   8  the tile has been read
 //
-// Config sha256 f69acd27ac98d02ba5ba8ddc112e68ac3b2e1ae6e10823bc985c15c610a833b2
+// Config sha256 b6175f29a7d7b5bf889125b7ab8aa894eb4068e20c5e2595923f6bcf8f2eed12
 
 #include "d256_dense_bf16_barriers.h"
 #include "d256_dense_bf16_device.cuh"

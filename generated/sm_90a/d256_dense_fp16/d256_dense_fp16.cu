@@ -22,7 +22,7 @@
 //   tile_full    2 x   1  the next tile is in its slot
 //   tile_empty   2 x   8  the tile has been read
 //
-// Config sha256 4c7dde3cda7dc0babc3523a3f062d9a8ddbbbd79fa73c695e0e998189dd4197a
+// Config sha256 bae5bb07cb700e4d069b6359f401423cf7f70e00413a289a5c476ead26981059
 
 #include "d256_dense_fp16_barriers.h"
 #include "d256_dense_fp16_device.cuh"

@@ -23,7 +23,7 @@
 //   tile_full    2 x   1  the next tile is in its slot
 //   tile_empty   2 x   8  the tile has been read
 //
-// Config sha256 082fdd1524d322bb1c5ec6db1345bd2d6f3a99b6ee8582cf31f9d0a8615152da
+// Config sha256 b9dd04e834a9f2a1ef68b74e53297bbdc786d35755abfa23696bb1d8deb18b28
 
 #include "d256_ragged_causal_bf16_barriers.h"
 #include "d256_ragged_causal_bf16_device.cuh"

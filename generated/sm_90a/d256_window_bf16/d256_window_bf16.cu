@@ -22,7 +22,7 @@
 //   tile_full    2 x   1  the next tile is in its slot
 //   tile_empty   2 x   8  the tile has been read
 //
-// Config sha256 343b8b039e0d25bf9bf1e033275a228854cba8b289226a5577d0f4f7da4133af
+// Config sha256 b6948624d0e00b414e10c131ce3869deb22d87e1314639561070233670449f6d
 
 #include "d256_window_bf16_barriers.h"
 #include "d256_window_bf16_device.cuh"

@@ -22,7 +22,7 @@
 //   tile_full    2 x   1  the next tile is in its slot
 //   tile_empty   2 x   8  the tile has been read
 //
-// Config sha256 30f48dc477279671474bdb2947aa29ae2615ff700688e7658abe98b8f21569c3
+// Config sha256 e27a97b91258a84e8ad28b61b7fc2c551e7f24cd0cb7c409d62aa3bffc33d640
 
 #include "d256_window_fp16_barriers.h"
 #include "d256_window_fp16_device.cuh"

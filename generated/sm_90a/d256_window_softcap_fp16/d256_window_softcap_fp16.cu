@@ -23,7 +23,7 @@
 //   tile_full    2 x   1  the next tile is in its slot
 //   tile_empty   2 x   8  the tile has been read
 //
-// Config sha256 4c34d7d17c39cab4626491c60790303fda4d40bfcee04cafa432db7af06a15c9
+// Config sha256 7b29128c96fe27e29f62dccca26a3f3b903ef6e4c609b3f40a01207996e55260
 
 #include "d256_window_softcap_fp16_barriers.h"
 #include "d256_window_softcap_fp16_device.cuh"

@@ -28,7 +28,7 @@
 //   tile_full         2 x   1  the next tile is in its slot
 //   tile_empty        2 x  17  the tile has been read
 //
-// Config sha256 a18ff8c77626b7d43ce3dff48b9119e908b70eb65fd8bbc193147ae438581dee
+// Config sha256 ca50038f00c96f9a7f921fe22117cd59f4ca590ce0ece672bca8b027e69a59e9
 
 #include "d512_causal_bf16_barriers.h"
 #include "d512_causal_bf16_device.cuh"

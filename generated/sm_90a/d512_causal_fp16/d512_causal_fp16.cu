@@ -28,7 +28,7 @@
 //   tile_full         2 x   1  the next tile is in its slot
 //   tile_empty        2 x  17  the tile has been read
 //
-// Config sha256 0d73570db00b6c972b1b760124b80fd53962d71ac197bb2009564e6e9c07b6bd
+// Config sha256 215c5de964bbba5df5adb4f839f2f4c942e5a466973be488cc750fdfd4911f96
 
 #include "d512_causal_fp16_barriers.h"
 #include "d512_causal_fp16_device.cuh"

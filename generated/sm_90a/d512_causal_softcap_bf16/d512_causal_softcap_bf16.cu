@@ -29,7 +29,7 @@
 //   tile_full         2 x   1  the next tile is in its slot
 //   tile_empty        2 x  17  the tile has been read
 //
-// Config sha256 4a404380ea3b590a535082d25d0860f7f2ca679111161180f3734fe280f5caf2
+// Config sha256 32b116cdc8f62ca5405902fb0d4f3100dbe9133c2b805f8d4d000d03ddd5ed2b
 
 #include "d512_causal_softcap_bf16_barriers.h"
 #include "d512_causal_softcap_bf16_device.cuh"

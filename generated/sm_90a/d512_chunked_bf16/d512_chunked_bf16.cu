@@ -28,7 +28,7 @@
 //   tile_full         2 x   1  the next tile is in its slot
 //   tile_empty        2 x  17  the tile has been read
 //
-// Config sha256 965afd3e3128c188986d12a2f5b2f8cb80d23331e0ebceb535bcc8a2a2a721a1
+// Config sha256 95e3de630b40db7fe0471eba2357d87a184baf20d799f591e4635db7978376f3
 
 #include "d512_chunked_bf16_barriers.h"
 #include "d512_chunked_bf16_device.cuh"

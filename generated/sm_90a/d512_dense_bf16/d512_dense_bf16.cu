@@ -28,7 +28,7 @@
 //   tile_full         2 x   1  the next tile is in its slot
 //   tile_empty        2 x  17  the tile has been read
 //
-// Config sha256 cf0c4c9437abf2a9e7735d3864871b393c8cd64c8b5df711d1c26a0db6ab2ea7
+// Config sha256 9121c3daef9f8517044da6e01590545f0b8d3a3b8f9e662dbedb567ca16e8e18
 
 #include "d512_dense_bf16_barriers.h"
 #include "d512_dense_bf16_device.cuh"

@@ -29,7 +29,7 @@
 //   tile_full         2 x   1  the next tile is in its slot
 //   tile_empty        2 x   8  the tile has been read
 //
-// Config sha256 ea4de9296b95a16fdbf91eeace443facee5a27c8c9ca168ede18fd25044a2add
+// Config sha256 08d817d63e675a3724f9278ce46090e50c86f4e2a65df6ba8396df41f9a0499e
 
 #include "d512_paged64_causal_bf16_barriers.h"
 #include "d512_paged64_causal_bf16_device.cuh"

@@ -29,7 +29,7 @@
 //   tile_full         2 x   1  the next tile is in its slot
 //   tile_empty        2 x  17  the tile has been read
 //
-// Config sha256 fbd8a11b2fc412a2e2f749bb89304744f86d94de2ddff6ac78a9e698ac7ca5c9
+// Config sha256 e4111a775931c62cae5de90eb22baa1ccf13733a1e6dc0f08d6f063e3bd0b5e7
 
 #include "d512_ragged_causal_bf16_barriers.h"
 #include "d512_ragged_causal_bf16_device.cuh"

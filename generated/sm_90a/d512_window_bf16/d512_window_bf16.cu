@@ -28,7 +28,7 @@
 //   tile_full         2 x   1  the next tile is in its slot
 //   tile_empty        2 x  17  the tile has been read
 //
-// Config sha256 d581bc9b5a837d803bf0a2ded0ef5d0ba1137a357c699e71455bcba9ff29ef51
+// Config sha256 433a53cdb0bf102d4dc780b6c919a658933f01d15755aae7555f11ad32bea654
 
 #include "d512_window_bf16_barriers.h"
 #include "d512_window_bf16_device.cuh"

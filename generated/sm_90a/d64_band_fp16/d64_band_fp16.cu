@@ -23,7 +23,7 @@
 //   tile_full    2 x   1  the next tile is in its slot
 //   tile_empty   2 x  12  the tile has been read
 //
-// Config sha256 4b76b7c6521a8b4f4e7f0e6ed385b0a9914b75f77b20d8ec7aca3c5c2b282ada
+// Config sha256 f00946e449dadec82a051c42012dc3bca91bb5da503dc005bad00de5dc56a8f6
 
 #include "d64_band_fp16_barriers.h"
 #include "d64_band_fp16_device.cuh"

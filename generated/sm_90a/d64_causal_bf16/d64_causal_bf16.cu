@@ -23,7 +23,7 @@
 //   tile_full    2 x   1  the next tile is in its slot
 //   tile_empty   2 x  12  the tile has been read
 //
-// Config sha256 e6fc82a0073bb99470bf6e62d17c7160181c481d6960d7d4f24af71f676512b9
+// Config sha256 d5c01928f45a39c0aa840c8dc73275a8c127a30585eeca9b6ab1909b3cc6352d
 
 #include "d64_causal_bf16_barriers.h"
 #include "d64_causal_bf16_device.cuh"

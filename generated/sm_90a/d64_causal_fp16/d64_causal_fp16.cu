@@ -23,7 +23,7 @@
 //   tile_full    2 x   1  the next tile is in its slot
 //   tile_empty   2 x  12  the tile has been read
 //
-// Config sha256 ce941e056cc94e14883d9fbfe1d0a9ed5e34a83455f34bdc6b3f120796a3fc2c
+// Config sha256 d368df7925232bb548ca4ca610ef6cd6a07c8c512221e16f9c595acb0dba7b74
 
 #include "d64_causal_fp16_barriers.h"
 #include "d64_causal_fp16_device.cuh"

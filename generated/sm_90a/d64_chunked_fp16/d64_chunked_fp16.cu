@@ -23,7 +23,7 @@
 //   tile_full    2 x   1  the next tile is in its slot
 //   tile_empty   2 x  12  the tile has been read
 //
-// Config sha256 e1b6df340907c3d43dfe3285f6ca7ca886b507011eced2fc83150eb7d9568c93
+// Config sha256 03cc7e3300f94a503e06225327d92c56c8e3883499619422491ca034f844faf2
 
 #include "d64_chunked_fp16_barriers.h"
 #include "d64_chunked_fp16_device.cuh"

@@ -23,7 +23,7 @@
 //   tile_full    2 x   1  the next tile is in its slot
 //   tile_empty   2 x  12  the tile has been read
 //
-// Config sha256 eec4be1564e648ff213571c2d698c78648fe0a4568190d795dee4bdfcb68ac90
+// Config sha256 43477e974257db50dccd3273890de1ac5c4cdf60c2792c7f50825b5df36712b1
 
 #include "d64_dense_bf16_barriers.h"
 #include "d64_dense_bf16_device.cuh"

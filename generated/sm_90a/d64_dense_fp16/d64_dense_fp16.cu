@@ -23,7 +23,7 @@
 //   tile_full    2 x   1  the next tile is in its slot
 //   tile_empty   2 x  12  the tile has been read
 //
-// Config sha256 846d4d075c743bf85d0e2222107dd4632aa6e14890c713192f30b5f89d0c26a1
+// Config sha256 df8ccb9ef5e0af5dd1d931098d53fdb6f9cb5993b122cb9bcaa6b93383bfc814
 
 #include "d64_dense_fp16_barriers.h"
 #include "d64_dense_fp16_device.cuh"

@@ -21,7 +21,7 @@
 //   tile_full    2 x   1  the next tile is in its slot
 //   tile_empty   2 x   4  the tile has been read
 //
-// Config sha256 0a7f002a97486bdec71ee7edd31cd87c98253f85e943be45f21525be76c22f97
+// Config sha256 483c01272cb908186ab3b38c27cc33aa9d5f332ae48e731e661a2be55f36d5dc
 
 #include "d64_dense_small_bf16_barriers.h"
 #include "d64_dense_small_bf16_device.cuh"

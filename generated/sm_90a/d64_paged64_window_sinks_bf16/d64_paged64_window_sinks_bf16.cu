@@ -25,7 +25,7 @@
 //   tile_full    2 x   1  the next tile is in its slot
 //   tile_empty   2 x  12  the tile has been read
 //
-// Config sha256 5bd6aa6cf1994fa06c68cae9690daa79a3f4763fb9580a2208851cbc96f98a85
+// Config sha256 be54f9e23bed7393a94261c28d7d4fbf957eabfe37a516d90b2ec348685968a7
 
 #include "d64_paged64_window_sinks_bf16_barriers.h"
 #include "d64_paged64_window_sinks_bf16_device.cuh"

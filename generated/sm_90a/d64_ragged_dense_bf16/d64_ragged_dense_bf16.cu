@@ -24,7 +24,7 @@
 //   tile_full    2 x   1  the next tile is in its slot
 //   tile_empty   2 x  12  the tile has been read
 //
-// Config sha256 efc168f3b2e6e7e524f7564de4e3b8d7075ca63bd8925f4f85e7b73cc72465c5
+// Config sha256 2de11978b9f9b61acccad56de7fe35490c3d4a21771b8eeb02b0191f1061c177
 
 #include "d64_ragged_dense_bf16_barriers.h"
 #include "d64_ragged_dense_bf16_device.cuh"

@@ -23,7 +23,7 @@
 //   tile_full    2 x   1  the next tile is in its slot
 //   tile_empty   2 x  12  the tile has been read
 //
-// Config sha256 226300349cefe2951cf77a173e98867da4f27a777b8c7e148644f8be4d3e813b
+// Config sha256 9f992791f2e7f536d6d6bd4f79fb1d0d8de55f378c0b43263b3f453432c1428d
 
 #include "d64_window_bf16_barriers.h"
 #include "d64_window_bf16_device.cuh"

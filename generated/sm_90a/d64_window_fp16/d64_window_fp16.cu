@@ -23,7 +23,7 @@
 //   tile_full    2 x   1  the next tile is in its slot
 //   tile_empty   2 x  12  the tile has been read
 //
-// Config sha256 a85115f24aeea9364e8f89d75e3c2bcc9a52177df012fe7462147a8df2e1783e
+// Config sha256 8756acf2eced6c8e2e83983f02a41bfd28390c6cf9a59363daf35d95113a646e
 
 #include "d64_window_fp16_barriers.h"
 #include "d64_window_fp16_device.cuh"

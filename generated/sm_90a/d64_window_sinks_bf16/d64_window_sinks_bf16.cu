@@ -23,7 +23,7 @@
 //   tile_full    2 x   1  the next tile is in its slot
 //   tile_empty   2 x  12  the tile has been read
 //
-// Config sha256 91cca22ab7eadecdb6588513636c538facccd894f954e4bf75bbc9e5fef4734c
+// Config sha256 9fb3f7a95ddf3d6dac415026227b14f8fe6c4df3650917c948c927902092218b
 
 #include "d64_window_sinks_bf16_barriers.h"
 #include "d64_window_sinks_bf16_device.cuh"

@@ -23,7 +23,7 @@
 //   tile_full    2 x   1  the next tile is in its slot
 //   tile_empty   2 x  12  the tile has been read
 //
-// Config sha256 cf7c9c308fa8dfeaccabf29e50e1a92d52f8f10e94638ff9414f2b240b80bb1d
+// Config sha256 7a83f576fbc45bcea0d79ebb6f4c8ef45578a1f2b5dd800c0ff83adf35a9ea73
 
 #include "d96_causal_bf16_barriers.h"
 #include "d96_causal_bf16_device.cuh"

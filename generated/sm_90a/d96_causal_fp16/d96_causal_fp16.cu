@@ -23,7 +23,7 @@
 //   tile_full    2 x   1  the next tile is in its slot
 //   tile_empty   2 x  12  the tile has been read
 //
-// Config sha256 949c6036ec8c5caf04529117e45482445a63110493bd6053d3eacdbbf116be32
+// Config sha256 1701600d94d7640805c326b65727d3cd16c9d7af8466a9af46e092558c47bd42
 
 #include "d96_causal_fp16_barriers.h"
 #include "d96_causal_fp16_device.cuh"

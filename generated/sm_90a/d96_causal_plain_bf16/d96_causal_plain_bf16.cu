@@ -23,7 +23,7 @@
 //   tile_full    2 x   1  the next tile is in its slot
 //   tile_empty   2 x  12  the tile has been read
 //
-// Config sha256 02604bd073dc2aaadd43a9766eadca7271cbe7ab7c240d664350e0d05f3b2db0
+// Config sha256 c42779149afceb6c0aa67c814d293ee10d03ca670371394fa186fa745d9826f0
 
 #include "d96_causal_plain_bf16_barriers.h"
 #include "d96_causal_plain_bf16_device.cuh"

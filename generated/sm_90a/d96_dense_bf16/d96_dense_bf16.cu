@@ -23,7 +23,7 @@
 //   tile_full    2 x   1  the next tile is in its slot
 //   tile_empty   2 x  12  the tile has been read
 //
-// Config sha256 f0b49f615ef4ed40f360caba0bdd3e539157ca24030a96689a7adbfcee2a7a21
+// Config sha256 10ce3016a6e2c4952b8f19dbe3a3d2096b3d6c57695b6a607dacc69612d4a711
 
 #include "d96_dense_bf16_barriers.h"
 #include "d96_dense_bf16_device.cuh"

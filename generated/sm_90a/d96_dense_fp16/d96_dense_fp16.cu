@@ -23,7 +23,7 @@
 //   tile_full    2 x   1  the next tile is in its slot
 //   tile_empty   2 x  12  the tile has been read
 //
-// Config sha256 7dde43d3ddb11101dbb4029a855654d7173a2507577c507344f989d03de9a3f4
+// Config sha256 e2e3e971d907ce89d761608e07565b1d34f705ba091a50a93fd5596ab0e38928
 
 #include "d96_dense_fp16_barriers.h"
 #include "d96_dense_fp16_device.cuh"

@@ -23,7 +23,7 @@
 //   tile_full    2 x   1  the next tile is in its slot
 //   tile_empty   2 x  12  the tile has been read
 //
-// Config sha256 e984b66a6ab27f8f37d9df969cff486036f9b3986b1416247017ad8201b4f903
+// Config sha256 af727b6c14868054b6755288a7679bdc5bf8789f004aae48979afcbbfb5aab57
 
 #include "d96_window_bf16_barriers.h"
 #include "d96_window_bf16_device.cuh"

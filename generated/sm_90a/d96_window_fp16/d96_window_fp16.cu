@@ -23,7 +23,7 @@
 //   tile_full    2 x   1  the next tile is in its slot
 //   tile_empty   2 x  12  the tile has been read
 //
-// Config sha256 3feafbfe5cd12b6256d06300a74e8108eb3653188e7d147db10965283353dd6b
+// Config sha256 fed2cbfe5a09ac2cfb3d6c6b30a89f94526c7130cf5c599076629690bb233012
 
 #include "d96_window_fp16_barriers.h"
 #include "d96_window_fp16_device.cuh"

@@ -15,7 +15,7 @@
 //   kv_full   6 x   1  a block of keys, or of values, has landed in its slot
 //   kv_empty  6 x   8  a slot may be overwritten
 //
-// Config sha256 ff143b12fbb1ed4e34e7d5e3088aa42c7965f184244b24b210da1ca9ad1a2207
+// Config sha256 dd0015262a0fca89e3372f6c1f330a141b3bb930dd8b6ed57b405e2ee603d4e8
 
 #include "decode_d128_bf16_barriers.h"
 #include "decode_d128_bf16_device.cuh"

@@ -16,7 +16,7 @@
 //   kv_full   5 x   1  a block of keys, or of values, has landed in its slot
 //   kv_empty  5 x   8  a slot may be overwritten
 //
-// Config sha256 f821029cb06f3f5935b5b53c100825498fdc070af089364b7c970bc654503c93
+// Config sha256 de430149c29eec62e1471219ad98fde43c5fad063b2f0df40e4b57cbf2f286cb
 
 #include "decode_d128_paged64_bf16_barriers.h"
 #include "decode_d128_paged64_bf16_device.cuh"

@@ -17,7 +17,7 @@
 //   kv_full   5 x   1  a block of keys, or of values, has landed in its slot
 //   kv_empty  5 x   8  a slot may be overwritten
 //
-// Config sha256 465e860f0b2951376d72393820d25b09b6951dfb71c9a7b0a2c1db128b3e7d54
+// Config sha256 a22c169adbcf18d9c248423686cd751e9735a0c1e6ae4af4522bbdb4c01d2261
 
 #include "decode_d128_rows16_lengths_fp16_barriers.h"
 #include "decode_d128_rows16_lengths_fp16_device.cuh"

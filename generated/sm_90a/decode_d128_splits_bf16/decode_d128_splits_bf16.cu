@@ -16,7 +16,7 @@
 //   kv_full   5 x   1  a block of keys, or of values, has landed in its slot
 //   kv_empty  5 x   8  a slot may be overwritten
 //
-// Config sha256 c8221d21c5a4282f30e618f1ef4ddfb3f9472dc6d739a46e9c1f70210764870d
+// Config sha256 4754b58d2efd057ac21fa2c4d8eb012ab76a3e5aedf301592222c85c1e51e606
 
 #include "decode_d128_splits_bf16_barriers.h"
 #include "decode_d128_splits_bf16_device.cuh"

@@ -15,7 +15,7 @@
 //   kv_full   6 x   1  a block of keys, or of values, has landed in its slot
 //   kv_empty  6 x   4  a slot may be overwritten
 //
-// Config sha256 74bcc1b5ce73a4db44a398656f0eb4c0971458eefe9c8eacc9a92202f999ca4c
+// Config sha256 eebf8c9c2907fabeef3a9c3304785eb274b666a194bfa2348a52e9ae1375872d
 
 #include "decode_d256_bf16_barriers.h"
 #include "decode_d256_bf16_device.cuh"

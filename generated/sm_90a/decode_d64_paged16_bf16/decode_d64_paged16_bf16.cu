@@ -16,7 +16,7 @@
 //   kv_full   5 x   1  a block of keys, or of values, has landed in its slot
 //   kv_empty  5 x   8  a slot may be overwritten
 //
-// Config sha256 45cc5bd3b3c0a1fa1ce886445d9ab9d5d76bf258c15534d4354c66b63abd3003
+// Config sha256 7d168080e561d7fdaef8c84ccc72a3683ea605eae8d39181af525b47eb7381c0
 
 #include "decode_d64_paged16_bf16_barriers.h"
 #include "decode_d64_paged16_bf16_device.cuh"
