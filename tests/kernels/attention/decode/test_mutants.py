@@ -27,8 +27,10 @@ HOPPER, BLACKWELL = "sm_90a", "sm_100a"
 
 # Four CTAs with shares of 2, 2, 1 and 1 blocks; the first rows see nothing of the last block.
 SPLIT = Case("test/split", 1, 4, 2, 3, 129)
-# Of the sequences one is without keys, one is longer than a share.
-LENGTHS = Case("test/lengths", 4, 2, 1, 2, 200, lengths=((2, 200), (2, 0), (2, 33), (2, 64)))
+# One sequence is longer than a share; two are without keys: the last one is in no CTA's way.
+LENGTHS = Case(
+    "test/lengths", 5, 2, 1, 2, 200, lengths=((2, 200), (2, 0), (2, 33), (2, 64), (2, 0))
+)
 # One CTA, and more blocks than its ring has slots.
 RING = Case("test/ring", 1, 1, 1, 1, 9 * 64, multiprocessors=1)
 
