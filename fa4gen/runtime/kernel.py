@@ -174,6 +174,7 @@ class Kernel(ABC, Generic[A]):
                     device=device,
                     threads=plan.launch.threads,
                     dynamic_shared_bytes=plan.launch.dynamic_shared_bytes,
+                    cooperative=plan.launch.cooperative,
                 )
                 counters = TileCounters() if has_counter else None
                 listing = plan.tile_list

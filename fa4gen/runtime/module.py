@@ -30,6 +30,7 @@ class LoadedKernel:
         device: int,
         threads: int,
         dynamic_shared_bytes: int,
+        cooperative: bool = False,
     ) -> None:
         """Load ``cubin`` and leave GPU number ``device`` current.
 
@@ -53,6 +54,7 @@ class LoadedKernel:
             f"{dynamic_shared_bytes} bytes of dynamic shared memory are refused",
         )
         self._block = (threads, 1, 1, dynamic_shared_bytes)
+        self._cooperative = cooperative
 
     def enter_context(self) -> None:
         """Make CuPy's context on the kernel's GPU current: a new thread has none."""
@@ -60,13 +62,16 @@ class LoadedKernel:
 
     def launch(self, grid: int, stream: int, parameters: ParameterBlock) -> None:
         """Enqueue one launch of ``grid`` CTAs on the stream with this handle."""
+        launch, last = self._driver.cuLaunchKernel, (0,)
+        if self._cooperative:
+            launch, last = self._driver.cuLaunchCooperativeKernel, ()
         arguments = (
-            self._function, grid, 1, 1, *self._block, stream, parameters.address, 0,
+            self._function, grid, 1, 1, *self._block, stream, parameters.address, *last,
         )  # fmt: skip
-        result = self._driver.cuLaunchKernel(*arguments)
+        result = launch(*arguments)
         if result[0] == self._no_context:
             self.enter_context()
-            result = self._driver.cuLaunchKernel(*arguments)
+            result = launch(*arguments)
         if result[0] != self._success:
             raise Fa4genError(
                 Problem(

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from fa4gen.designs.attention_decode.values import Values
     from fa4gen.designs.shared.model import SharedRegion
 
+SLICE_BYTES = 32
 CHUNK = 16
 """Bytes: what vector accesses are aligned to."""
 
@@ -56,9 +57,16 @@ def decode_regions(values: Values) -> tuple[SharedRegion, ...]:
         slots_of(
             "combines",
             1,
-            3 * FLOAT_BYTES,
-            "Whether this CTA combines a group of the tile that it began in, of the one that it "
-            "ended in, and all groups",
+            FLOAT_BYTES,
+            "Whether this CTA combines the splits of a tile",
+            alignment=CHUNK,
+        )
+        if values.split_blocks
+        else slots_of(
+            "slices",
+            1,
+            2 * SLICE_BYTES,
+            "What this CTA combines of the tile that it begins in, and of the one that it ends in",
             alignment=CHUNK,
         ),
         barrier_region(decode_barriers(values)),

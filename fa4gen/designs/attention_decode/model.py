@@ -10,11 +10,10 @@ from fa4gen.designs.shared.hardware import ARCHITECTURES
 
 PARTIAL_PADDING = 4
 """Floats after each row of a partial result: its maximum, its sum, and two that are not used."""
-PARTIALS_PER_CTA = 4
-"""Of the tile that a CTA's share begins in, and of the one that it ends in: of its piece of either,
-and of a group of pieces that begins with it."""
-TICKETS_PER_CTA = 3
-"""For the pieces of either group, and for the groups of the tile that its share ends in."""
+PARTIALS_PER_CTA = 2
+"""Of the tile that a CTA's share begins in, and of the one that it ends in."""
+TICKETS_PER_CTA = 1
+"""Counts the pieces of the tile that its share ends in."""
 FLOAT_BYTES = 4
 
 
@@ -81,9 +80,9 @@ class DecodeAttentionPlan(AttentionPlan):
         return self.split_blocks * self.BN // self.unit_keys
 
     @property
-    def tickets_per_cta(self) -> int:
-        """See TICKETS_PER_CTA."""
-        return TICKETS_PER_CTA
+    def log_consumer_threads(self) -> int:
+        """Binary logarithm of the number of threads that compute."""
+        return (32 * self.num_consumer_warps).bit_length() - 1
 
     @property
     def partials_per_cta(self) -> int:

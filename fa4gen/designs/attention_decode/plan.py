@@ -70,6 +70,7 @@ def _tables(values: Values) -> Tables:
         barriers=decode_barriers(values),
         roles=decode_roles(values),
         summary=summarise(values),
+        cooperative=not values.split_blocks,
     )
 
 

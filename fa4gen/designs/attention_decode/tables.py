@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from fa4gen.counts import counted
-from fa4gen.designs.attention_decode.model import PARTIALS_PER_CTA, TICKETS_PER_CTA
+from fa4gen.designs.attention_decode.model import PARTIALS_PER_CTA
 from fa4gen.designs.shared.attention_parameters import KEY_ROWS, MAP_TYPE, key_parameters
 from fa4gen.designs.shared.model import Parameter, Role
 from fa4gen.designs.shared.tensor_maps import clipped_tensors, operand_maps
@@ -65,7 +65,7 @@ def decode_parameters(values: Values) -> tuple[Parameter, ...]:
         meaning = "logit of each query head's sink, one more term of the softmax's sum"
         rows.append(Parameter("sinks", "const float* __restrict__", meaning))
     rows += key_parameters(config)
-    meaning = f"zeros, {TICKETS_PER_CTA} a CTA; zero again after the launch"
+    meaning = "zeros, a counter of pieces for each CTA; zero again after the launch"
     if values.split_blocks:
         meaning = "partial results, one a split; at first zeros, of which tickets are zero again"
         rows.append(Parameter("partials", "float*", meaning))
@@ -102,13 +102,19 @@ def summarise(values: Values) -> tuple[str, ...]:
         f"packed heads: tiles of {values.packed_rows} rows of a key head x {values.BN} keys, "
         f"{counted(values.num_consumer_warps, 'consumer warp')}, "
         f"{counted(values.num_kv_stages, 'stage')}",
-        f"split keys: {_splits(values)}, combined by the last CTA of a tile",
+        f"split keys: {_splits(values)}, combined by {_combiners(values)}",
     ]
     if config.resolved_score.words:
         lines.append(config.resolved_score.words)
     if config.has_tile_lengths:
         lines.append(f"batching {config.batching}; keys {config.resolved_keys}")
     return tuple(lines)
+
+
+def _combiners(values: Values) -> str:
+    if values.split_blocks:
+        return "the last CTA of a tile"
+    return "all CTAs of a tile, a slice each; a cooperative launch"
 
 
 def _splits(values: Values) -> str:

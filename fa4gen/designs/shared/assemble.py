@@ -45,6 +45,8 @@ class Tables:
     """The rule for the grid, in words."""
     cluster: int | None = None
     """CTAs of a cluster, where they are not ``cta_group``."""
+    cooperative: bool = False
+    """Whether CTAs wait for one another."""
     aligns_base: bool = True
     """Whether the kernel aligns the base of shared memory, for which a launch asks for room."""
 
@@ -73,6 +75,7 @@ def assemble(
         cluster=tables.cluster or named["cta_group"],
         dynamic_shared_bytes=dynamic_shared_bytes(tables.regions, aligns_base=tables.aligns_base),
         grid=tables.grid,
+        cooperative=tables.cooperative,
     )
     return plan(**named, launch=launch)
 

@@ -173,3 +173,5 @@ class LaunchGeometry:
     dynamic_shared_bytes: int
     grid: str
     """The rule for the grid, in words."""
+    cooperative: bool = False
+    """All CTAs have to run at once, since they wait for one another: a cooperative launch."""

@@ -73,8 +73,8 @@ def test_registers_are_those_of_a_quarter_of_a_multiprocessor(
 def test_the_workspace_depends_on_the_chip_alone(plan_of: PlanOf) -> None:
     plan = plan_of(pack_heads=True)
     partial = 8 * (128 + 4) * 4
-    assert plan.ticket_bytes == 3 * 1024 * 4
-    assert plan.workspace_bytes(132) == plan.ticket_bytes + 132 * 4 * partial
+    assert plan.ticket_bytes == 1024 * 4
+    assert plan.workspace_bytes(132) == plan.ticket_bytes + 132 * 2 * partial
     assert plan.workspace_bytes(5000) == plan.workspace_bytes(1024)
 
 

@@ -85,16 +85,20 @@ def test_two_launches_on_a_workspace_are_right(case: Case, paged: bool, arch: st
 def test_splits_of_a_fixed_size_leave_their_tickets_as_they_were(arch: str) -> None:
     kernel = kernel_of({**FIXED, "arch": arch})
     assert failures(kernel, SPLIT) == []
-    change = MUTANTS["ticket not reset"]
+    change = Change(r"\n *\*ticket = 0;[^\n]*", "")
     assert failures(kernel.with_code(change.apply(kernel.code)), SPLIT)
 
 
 MUTANTS = {
-    "partial result read early": Change(r"\(ticket, 1\) < count - 1\)", "(ticket, 1) < count - 2)"),
-    "ticket not reset": Change(r"\n *\*ticket = 0;[^\n]*", ""),
-    "ticket without order": Change(r"atom\.acq_rel\.gpu", "atom.relaxed.gpu"),
+    "partial result read early": Change(r"\(counter\) < slice\.pieces\)", "(counter) < slice.pieces - 1)"),
+    "counter not reset": Change(r"\n *count_up\(counter, last_count\(slice\)\);", ""),
+    "counter without order": Change(r"red\.release\.gpu", "red.relaxed.gpu"),
+    "counter read without order": Change(r"ld\.acquire\.gpu", "ld.relaxed.gpu"),
+    "slices that overlap": Change(r"quads \* own / all;", "max(0, quads * own / all - 1);"),
+    "slice short": Change(r"quads \* \(own \+ 1\) / all", "max(begin, quads * (own + 1) / all - 1)"),
+    "rehearsal that counts": Change(r"if \(real\) \{(?=\n *if \(threadIdx\.x == 0\) \{\n *count_piece)", "{"),
     "boundary of shares off by one": Change(r"min\(cta, longer\)", "min(cta + 1, longer)"),
-    "partial result of the launch before": Change(r"part == 0 \? parts\.place : parts\.other_place", "parts.other_place"),
+    "partial result of the launch before": Change(r"part == 0 \? kPieceOfLastTile : kPieceOfFirstTile", "kPieceOfFirstTile"),
     "weight of no key": Change(r"return max == negative_infinity\(\) \? 0\.f : max;", "return max;"),
     "slot released while it is read": Change(r"\n *fence_proxy_async_shared\(\);(?=\n *__syncwarp\(\);\n *if \(lane)", ""),
     "unit that was not loaded": Change(r"warp / kUnitWarps >= end - unit", "warp / kUnitWarps > end - unit"),
@@ -106,7 +110,7 @@ PAGE_MUTANTS = {
     "row of another sequence": Change(r"static_cast<int64>\(tile\.sequence\)", "static_cast<int64>(tile.sequence ^ 1)"),
     "empty sequence left out": Change(r"return max\(1, units\.count\(\)\);", "return units.count();"),
 }  # fmt: skip
-QUICK = ("partial result read early", "ticket not reset", "weight of no key")
+QUICK = ("partial result read early", "counter not reset", "weight of no key")
 
 
 def check_it_is_reported(name: str, arch: str = HOPPER) -> None:
