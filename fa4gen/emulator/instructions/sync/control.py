@@ -22,10 +22,22 @@ from fa4gen.emulator.translate.outcome import MakeWaiting, Outcome, Wait, Waitin
 from fa4gen.emulator.translate.registry import Translate
 
 
+_WAKES_ONE_IN: Final = 8
+"""Of sleeping threads, those that go on at once."""
+
+
 def _make_nanosleep(i: Instruction, e: Emitter) -> Waiting:
     if i.modifiers != ("u32",):
         raise e.refuse("nanosleep.u32 was expected")
-    return lambda wg, lanes, timed_out: Outcome(lanes)
+
+    def end(wg: Warpgroup, lanes: Lanes, timed_out: bool) -> Outcome:
+        # Any time up to twice the operand: mostly until nobody else can go on, so that threads
+        # that poll memory do not take the turns of those that they wait for.
+        if timed_out or wg.machine.random.randrange(_WAKES_ONE_IN) == 0:
+            return Outcome(lanes)
+        return Outcome(None, [Wait(lanes, ("nanosleep", id(wg)), lambda: "it sleeps", True)])
+
+    return end
 
 
 def _nothing(i: Instruction, e: Emitter) -> None:

@@ -141,6 +141,19 @@ DONE:
     assert report.verdict is Verdict.CLEAN, str(report)
 
 
+def test_threads_that_sleep_for_what_never_comes_are_a_deadlock() -> None:
+    body = """
+LOOP:
+    nanosleep.u32 20;
+    ld.acquire.gpu.global.u32 %r20, [%d0];
+    setp.eq.u32 %p1, %r20, 0;
+    @%p1 bra LOOP;
+"""
+    report = run(kernel(body), np.zeros(1, np.uint32), block=64)
+    assert kinds(report) == ["deadlock"]
+    assert "it sleeps" in str(report)
+
+
 def test_lanes_that_take_different_ways_meet_again() -> None:
     body = """
     mov.u32 %r20, %tid.x;
