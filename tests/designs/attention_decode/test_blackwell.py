@@ -47,7 +47,7 @@ def test_the_plan_has_no_tensor_memory(arch: str) -> None:
     assert design_of(plan).name == "attention_decode"
     assert not plan.has_tensor_memory
     assert plan.parameters == hopper.parameters
-    assert plan.workspace_bytes(148) == plan.ticket_bytes + 148 * 4 * 8 * (128 + 4) * 4
+    assert plan.workspace_bytes(148) == plan.ticket_bytes + 148 * 2 * 8 * (128 + 4) * 4
     assert plan.rescale_threshold == hopper.rescale_threshold == 8.0
 
 
