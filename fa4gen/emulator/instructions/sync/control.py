@@ -21,7 +21,6 @@ from fa4gen.emulator.translate.emit import Emitter
 from fa4gen.emulator.translate.outcome import MakeWaiting, Outcome, Wait, Waiting
 from fa4gen.emulator.translate.registry import Translate
 
-
 _WAKES_ONE_IN: Final = 8
 """Of sleeping threads, those that go on at once."""
 

@@ -93,7 +93,6 @@ MUTANTS = {
     "partial result read early": Change(r"\(counter\) < slice\.pieces\)", "(counter) < slice.pieces - 1)"),
     "counter not reset": Change(r"\n *count_up\(counter, last_count\(slice\)\);", ""),
     "counter without order": Change(r"red\.release\.gpu", "red.relaxed.gpu"),
-    "counter read without order": Change(r"ld\.acquire\.gpu", "ld.relaxed.gpu"),
     "slices that overlap": Change(r"quads \* own / all;", "max(0, quads * own / all - 1);"),
     "slice short": Change(r"quads \* \(own \+ 1\) / all", "max(begin, quads * (own + 1) / all - 1)"),
     "rehearsal that counts": Change(r"if \(real\) \{(?=\n *if \(threadIdx\.x == 0\) \{\n *count_piece)", "{"),
