@@ -62,12 +62,11 @@ class LoadedKernel:
 
     def launch(self, grid: int, stream: int, parameters: ParameterBlock) -> None:
         """Enqueue one launch of ``grid`` CTAs on the stream with this handle."""
-        launch, last = self._driver.cuLaunchKernel, (0,)
-        if self._cooperative:
-            launch, last = self._driver.cuLaunchCooperativeKernel, ()
-        arguments = (
-            self._function, grid, 1, 1, *self._block, stream, parameters.address, *last,
-        )  # fmt: skip
+        launch = self._driver.cuLaunchKernel
+        arguments: tuple[Any, ...]
+        arguments = (self._function, grid, 1, 1, *self._block, stream, parameters.address, 0)
+        if self._cooperative:  # which takes no `extra`
+            launch, arguments = self._driver.cuLaunchCooperativeKernel, arguments[:-1]
         result = launch(*arguments)
         if result[0] == self._no_context:
             self.enter_context()
