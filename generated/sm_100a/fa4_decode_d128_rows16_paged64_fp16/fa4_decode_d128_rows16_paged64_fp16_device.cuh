@@ -91,6 +91,12 @@ __device__ __forceinline__ void load_shared_floats(float (&values)[2], uint32 ad
                : "=f"(values[0]), "=f"(values[1]) : "r"(address) : "memory");
 }
 
+__device__ __forceinline__ void load_shared_words_4(uint32 address, int32& x, int32& y,
+                                                    int32& z, int32& w) {
+  asm volatile("ld.shared.v4.b32 {%0, %1, %2, %3}, [%4];"
+               : "=r"(x), "=r"(y), "=r"(z), "=r"(w) : "r"(address) : "memory");
+}
+
 __device__ __forceinline__ void store_shared(uint32 address, float value) {
   asm volatile("st.shared.f32 [%0], %1;" ::"r"(address), "f"(value) : "memory");
 }
@@ -98,6 +104,10 @@ __device__ __forceinline__ void store_shared(uint32 address, float value) {
 __device__ __forceinline__ void store_shared_v2(uint32 address, float x, float y) {
   asm volatile("st.shared.v2.f32 [%0], {%1, %2};"
                ::"r"(address), "f"(x), "f"(y) : "memory");
+}
+
+__device__ __forceinline__ void store_shared_v2_words(uint32 address, uint32 x, uint32 y) {
+  asm volatile("st.shared.v2.b32 [%0], {%1, %2};" ::"r"(address), "r"(x), "r"(y) : "memory");
 }
 
 __device__ __forceinline__ void store_shared_word(uint32 address, uint32 word) {
@@ -115,6 +125,12 @@ __device__ __forceinline__ float4 load_shared_floats_4(uint32 address) {
 __device__ __forceinline__ void store_shared_floats_4(uint32 address, const float4& x) {
   asm volatile("st.shared.v4.f32 [%0], {%1, %2, %3, %4};"
                ::"r"(address), "f"(x.x), "f"(x.y), "f"(x.z), "f"(x.w) : "memory");
+}
+
+__device__ __forceinline__ void store_shared_words_4(uint32 address, int32 x, int32 y,
+                                                     int32 z, int32 w) {
+  asm volatile("st.shared.v4.b32 [%0], {%1, %2, %3, %4};"
+               ::"r"(address), "r"(x), "r"(y), "r"(z), "r"(w) : "memory");
 }
 
 // Four 8 x 8 pieces of 16-bit elements, as a warp holds the sums of a wgmma; each lane points to a
@@ -169,13 +185,21 @@ __device__ __forceinline__ void store_global_floats_4(float* address, const floa
                ::"l"(address), "f"(x.x), "f"(x.y), "f"(x.z), "f"(x.w) : "memory");
 }
 
-// Returns what was there before. Releases what this thread has written or seen written, and
-// acquires what the threads released that added before it.
-__device__ __forceinline__ int32 atomic_add_acq_rel(int32* address, int32 value) {
-  int32 before;
-  asm volatile("atom.acq_rel.gpu.global.add.s32 %0, [%1], %2;"
-               : "=r"(before) : "l"(address), "r"(value) : "memory");
-  return before;
+// What other CTAs write, and what they have released with it.
+__device__ __forceinline__ int32 load_global_acquire(const int32* address) {
+  int32 word;
+  asm volatile("ld.acquire.gpu.global.b32 %0, [%1];" : "=r"(word) : "l"(address) : "memory");
+  return word;
+}
+
+// One more; zero after `last`. Releases what this thread has written or seen written.
+__device__ __forceinline__ void count_up_release(int32* address, int32 last) {
+  asm volatile("red.release.gpu.global.inc.u32 [%0], %1;" ::"l"(address), "r"(last) : "memory");
+}
+
+// The same without an order.
+__device__ __forceinline__ void count_up(int32* address, int32 last) {
+  asm volatile("red.relaxed.gpu.global.inc.u32 [%0], %1;" ::"l"(address), "r"(last) : "memory");
 }
 
 // ---- TMA: tensor copies between global and shared memory ----
@@ -216,6 +240,20 @@ __device__ __forceinline__ uint32 transpose_matrix(uint32 pair) {
   uint32 transposed;
   asm volatile("movmatrix.sync.aligned.m8n8.trans.b16 %0, %1;" : "=r"(transposed) : "r"(pair));
   return transposed;
+}
+
+// ---- warps: which lane acts, and how many registers a thread has ----
+
+// The thread waits, for at most twice as many nanoseconds.
+__device__ __forceinline__ void nanosleep(uint32 time) {
+  asm volatile("nanosleep.u32 %0;" ::"r"(time));
+}
+
+// Zero, which the compiler does not know.
+__device__ __forceinline__ int32 opaque_zero() {
+  int32 zero;
+  asm volatile("mov.b32 %0, 0;" : "=r"(zero));
+  return zero;
 }
 
 // ---- scalar helpers ----

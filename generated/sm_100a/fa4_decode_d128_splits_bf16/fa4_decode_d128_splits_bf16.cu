@@ -78,8 +78,7 @@ constexpr uint32 kExchangeBytes = 4224;  // of each of 8
 constexpr uint32 kStatisticsOffset = 197632;
 constexpr uint32 kStatisticsBytes = 64;  // of each of 8
 
-// Whether this CTA combines a group of the tile that it began in, of the one that it ended in, and
-// all groups
+// Whether this CTA combines the splits of a tile
 constexpr uint32 kCombinesOffset = 198144;
 
 // Blocks of a tile of each sequence before this one, and of all
@@ -298,16 +297,16 @@ struct Workspace {
   }
 };
 
-// What a packed row is to the caller.
+// What a packed row of a tile is to the caller.
 struct Row {
   int32 head;
   int32 position;
   bool valid;  // the tile may have more rows than are left
 };
 
-__device__ __forceinline__ Row row_of(const Problem& problem, const Tile& tile, int32 row) {
-  const int32 key_head = tile.within / problem.tiles_per_head;
-  const int32 packed = (tile.within - key_head * problem.tiles_per_head) * kBM + row;
+__device__ __forceinline__ Row row_of(const Problem& problem, int32 within, int32 row) {
+  const int32 key_head = within / problem.tiles_per_head;
+  const int32 packed = (within - key_head * problem.tiles_per_head) * kBM + row;
   const int32 position = packed / problem.heads_per_key_head;
   const int32 in_group = packed - position * problem.heads_per_key_head;
   return {key_head * problem.heads_per_key_head + in_group, position,
@@ -339,19 +338,19 @@ struct Columns {
 
 // Divides by the sum and writes to the output; the thread with column 0 also the log-sum-exp.
 __device__ __forceinline__ void store_columns(const Problem& problem, const Tensors& tensors,
-                                              const Tile& tile, const Row& row, int32 column,
+                                              int32 sequence, const Row& row, int32 column,
                                               const Columns& result) {
   const float sum_log2 =
       result.sum > 0.f ? result.max + log2_approx(result.sum) : negative_infinity();
   const float inverse = result.sum > 0.f ? __fdividef(1.f, result.sum) : 0.f;
   const float4& x = result.value;
-  store_global_words_2(tensors.out + tile.sequence * tensors.out_batch_stride +
+  store_global_words_2(tensors.out + sequence * tensors.out_batch_stride +
                            row.position * tensors.out_row_stride +
                            row.head * tensors.out_head_stride + column,
                        pack(x.x * inverse, x.y * inverse), pack(x.z * inverse, x.w * inverse));
   if (column == 0) {
     const int64 heads = problem.key_heads * problem.heads_per_key_head;
-    tensors.lse[(tile.sequence * heads + row.head) * problem.query_rows + row.position] =
+    tensors.lse[(sequence * heads + row.head) * problem.query_rows + row.position] =
         sum_log2 * kLn2;
   }
 }
@@ -365,6 +364,71 @@ __device__ __forceinline__ void store_partial(float* row, int32 column, const Co
 // ---- combine: the splits of a tile, in the order of the keys, by whoever writes the last one ----
 
 constexpr int32 kFanIn = 12;  // partial results that a thread loads before it joins the first
+constexpr int32 kQuads = kDepth / 4;  // four columns each, of a row
+constexpr int32 kLogThreads = 8;
+static_assert(kConsumerThreads == 1 << kLogThreads, "A power of two.");
+static_assert(32 * kConsumerThreads <= kExchangeBytes * 8,
+              "The exchange has room for each thread.");
+
+// Four columns of a row: every step-th of count partial results, from the first-th on. The first
+// loads are issued, or skipped, whatever the count: the loop's instructions are fetched then.
+template <typename RowOf>
+__device__ __forceinline__ Columns join_partials(int32 first, int32 step, int32 count,
+                                                 const RowOf& row_of, int32 column) {
+  Columns result;
+  int32 next = first;
+#pragma unroll 1
+  do {
+    float4 value[kFanIn];
+    float2 statistics[kFanIn];
+#pragma unroll
+    for (int32 i = 0; i < kFanIn; ++i) {
+      const int32 part = next + i * step;
+      statistics[i] = {negative_infinity(), 0.f};
+      value[i] = {0.f, 0.f, 0.f, 0.f};
+      if (part < count) {
+        const float* partial = row_of(part);
+        value[i] = load_global_floats_4(partial + column);
+        statistics[i] = load_global_floats_2(partial + kDepth);
+      }
+    }
+#pragma unroll
+    for (int32 i = 0; i < kFanIn; ++i) result.join(statistics[i].x, statistics[i].y, value[i]);
+    next += kFanIn * step;
+  } while (next < count);
+  return result;
+}
+
+// Where there are fewer items than threads, 2^log threads share each: thread `own` takes every
+// 2^log-th part, and the first of them joins their results.
+struct Sharing {
+  int32 log;
+  int32 own;
+  int32 within;  // the item
+  __device__ __forceinline__ Sharing(int32 items, int32 parts) : log(0) {
+    while (log < 5 && 1 << log < parts && items << (log + 1) <= kConsumerThreads) ++log;
+    own = threadIdx.x >> (kLogThreads - log);
+    within = threadIdx.x & (width() - 1);
+  }
+  __device__ __forceinline__ int32 width() const { return kConsumerThreads >> log; }
+
+  // All items at once.
+  __device__ __forceinline__ void join(uint32 base, Columns& result) const {
+    if (log == 0) return;
+    const uint32 exchange = base + kExchangeOffset + threadIdx.x * 32;
+    store_shared_floats_4(exchange, result.value);
+    store_shared_v2(exchange + 16, result.max, result.sum);
+    named_barrier_sync(kConsumerBarrier, kConsumerThreads);
+    if (own != 0) return;
+#pragma unroll 1
+    for (int32 other = 1; other < 1 << log; ++other) {
+      const uint32 his = exchange + other * width() * 32;
+      float statistics[2];
+      load_shared_floats(statistics, his + 16);
+      result.join(statistics[0], statistics[1], load_shared_floats_4(his));
+    }
+  }
+};
 
 // Whether all before this one have drawn a ticket. By one thread, after all others have written
 // their share: the ticket releases it, and acquires what the CTAs before have released.
@@ -374,62 +438,23 @@ __device__ __forceinline__ bool draw_last_ticket(int32* ticket, int32 count) {
   return true;
 }
 
-// All parts, row by row: to the output. Where there are fewer
-// columns than threads, several threads share four of them: each takes every n-th part, and the
-// first of them joins their results.
+// All splits of a tile, row by row, to the output.
 __device__ __forceinline__ void combine(uint32 base, const Problem& problem, const Tensors& tensors,
-                                        const Workspace& workspace, const Tile& tile,
-                                        int32 count) {
+                                        const Workspace& workspace, const Tile& tile, int32 count) {
   const int32 ordinal = tile.within % problem.tiles_per_head;
-  const int32 rows = min(kBM, problem.packed_rows() - ordinal * kBM);
-  constexpr int32 kQuads = kDepth / 4;
-  const int32 items = rows * kQuads;
-  int32 threads = 1;  // for each item
-  while (threads < 32 && threads < count && 2 * threads * items <= kConsumerThreads)
-    threads *= 2;
-  const int32 width = kConsumerThreads / threads;
-  const int32 own = threadIdx.x / width, within = threadIdx.x % width;
-  for (int32 begin = 0; begin < items; begin += width) {
-    const int32 item = begin + within;
-    const int32 row = item / kQuads, column = item % kQuads * 4;
-    Columns result;
-    if (item < items) {
+  const int32 items = min(kBM, problem.packed_rows() - ordinal * kBM) * kQuads;
+  const Sharing sharing(items, count);
 #pragma unroll 1
-      for (int32 next = own; next < count; next += kFanIn * threads) {
-        float4 value[kFanIn];
-        float2 statistics[kFanIn];
-#pragma unroll
-        for (int32 i = 0; i < kFanIn; ++i) {
-          const int32 part = next + i * threads;
-          statistics[i] = {negative_infinity(), 0.f};
-          value[i] = {0.f, 0.f, 0.f, 0.f};
-          if (part < count) {
-            const float* partial = workspace.row(tile.begin + part, row);
-            value[i] = load_global_floats_4(partial + column);
-            statistics[i] = load_global_floats_2(partial + kDepth);
-          }
-        }
-#pragma unroll
-        for (int32 i = 0; i < kFanIn; ++i)
-          result.join(statistics[i].x, statistics[i].y, value[i]);
-      }
-    }
-    if (threads > 1) {  // all items at once
-      const uint32 exchange = base + kExchangeOffset + threadIdx.x * 32;
-      store_shared_floats_4(exchange, result.value);
-      store_shared_v2(exchange + 16, result.max, result.sum);
-      named_barrier_sync(kConsumerBarrier, kConsumerThreads);
-      if (own == 0) {
-        for (int32 other = 1; other < threads; ++other) {
-          const uint32 his = exchange + other * width * 32;
-          float statistics[2];
-          load_shared_floats(statistics, his + 16);
-          result.join(statistics[0], statistics[1], load_shared_floats_4(his));
-        }
-      }
-    }
-    if (item < items && own == 0)
-      store_columns(problem, tensors, tile, row_of(problem, tile, row), column, result);
+  for (int32 begin = 0; begin < items; begin += sharing.width()) {
+    const int32 item = begin + sharing.within;
+    const int32 row = item / kQuads, column = item % kQuads * 4;
+    const auto row_of_split = [&](int32 split) { return workspace.row(tile.begin + split, row); };
+    const int32 parts = item < items ? count : 0;
+    Columns result = join_partials(sharing.own, 1 << sharing.log, parts, row_of_split, column);
+    sharing.join(base, result);
+    if (item < items && sharing.own == 0)
+      store_columns(problem, tensors, tile.sequence, row_of(problem, tile.within, row), column,
+                    result);
   }
   named_barrier_sync(kConsumerBarrier, kConsumerThreads);  // the exchange is free again
 }
@@ -500,7 +525,7 @@ struct Consumer {
     const Problem& problem = line.problem;
 #pragma unroll
     for (int32 n = 0; n < kRowTiles; ++n) {
-      const Row row = row_of(problem, tile, 8 * n + lane / 4);
+      const Row row = row_of(problem, tile.within, 8 * n + lane / 4);
       const uint16* from = tensors.query + tile.sequence * tensors.query_batch_stride +
                            row.position * tensors.query_row_stride +
                            row.head * tensors.query_head_stride + lane % 4 * 2;
@@ -516,7 +541,7 @@ struct Consumer {
       }
 #pragma unroll
       for (int32 i = 0; i < 2; ++i) {
-        const int32 position = row_of(problem, tile, 8 * n + lane % 4 * 2 + i).position +
+        const int32 position = row_of(problem, tile.within, 8 * n + lane % 4 * 2 + i).position +
                                tile.key_rows - problem.query_rows;
         last_key[n][i] = min(tile.key_rows - 1, position + kWindowRight);
         max[n][i] = negative_infinity();
@@ -727,22 +752,24 @@ struct Consumer {
   }
 
   // Puts together what the warps have of a split: the output, where it is the whole tile, or
-  // else a partial result, in its place of the workspace.
-  __device__ __forceinline__ void finish_piece(const Tile& tile, bool whole, int32 place) {
-    constexpr int32 kQuads = kExchangeColumns / 4;
+  // else a partial result, in its place of the workspace. Nothing is written where it is not
+  // `real`.
+  __device__ __forceinline__ void finish_piece(const Tile& tile, bool whole, int32 place,
+                                               bool real) {
+    constexpr int32 kPartQuads = kExchangeColumns / 4;
 #pragma unroll
     for (int32 first = 0; first < kDepth; first += kExchangeColumns) {
       named_barrier_sync(kConsumerBarrier, kConsumerThreads);  // the exchange has been read
       if (first == 0) write_statistics();
       write_columns(output + first / 16);
       named_barrier_sync(kConsumerBarrier, kConsumerThreads);
-      for (int32 item = threadIdx.x; item < kBM * kQuads; item += kConsumerThreads) {
-        const int32 packed = item / kQuads, column = item % kQuads * 4;
-        const Row row = row_of(line.problem, tile, packed);
-        if (!row.valid) continue;
+      for (int32 item = threadIdx.x; item < kBM * kPartQuads; item += kConsumerThreads) {
+        const int32 packed = item / kPartQuads, column = item % kPartQuads * 4;
+        const Row row = row_of(line.problem, tile.within, packed);
         const Columns result = join_warps(packed, column);
+        if (!(real && row.valid)) continue;
         if (whole) {
-          store_columns(line.problem, tensors, tile, row, first + column, result);
+          store_columns(line.problem, tensors, tile.sequence, row, first + column, result);
         } else {
           store_partial(workspace.row(place, packed), first + column, result);
         }
@@ -776,7 +803,7 @@ struct Consumer {
       begin_piece(tile);
       process_units(tile, tile.unit_at(place), tile.unit_at(place + 1));
       const int32 count = tile.end - tile.begin;
-      finish_piece(tile, count == 1, place);
+      finish_piece(tile, count == 1, place, true);
       if (count == 1) continue;
       named_barrier_sync(kConsumerBarrier, kConsumerThreads);  // the partial result is written
       if (threadIdx.x == 0) {

@@ -5,7 +5,8 @@
 //
 //   bf16, sums in float32; depth 64; mask causal
 //   packed heads: tiles of 8 rows of a key head x 256 keys, 8 consumer warps, 5 stages
-//   split keys: even shares, in units of 64 keys, combined by the last CTA of a tile
+//   split keys: even shares, in units of 64 keys, combined by all CTAs of a tile, a slice each; a
+//     cooperative launch
 //   batching dense; keys paged
 //
 // Roles:
@@ -64,7 +65,7 @@ static_assert(kUnitKeys == kUnitWarps * kWarpKeys, "The keys of a warp are in on
 static_assert(kNumPanels * kPanelColumns == kDepth, "Panels must tile the depth.");
 static_assert(kNumThreads == kConsumerThreads + 32, "One warp loads.");
 
-// ---- shared memory: 198768 bytes, from a base aligned to 1024 ----
+// ---- shared memory: 198816 bytes, from a base aligned to 1024 ----
 
 // Ring of blocks, keys and values in turn: 256 x 64 bf16, 128-byte swizzle
 constexpr uint32 kKvOffset = 0;
@@ -78,16 +79,16 @@ constexpr uint32 kExchangeBytes = 2176;  // of each of 8
 constexpr uint32 kStatisticsOffset = 181248;
 constexpr uint32 kStatisticsBytes = 64;  // of each of 8
 
-// Whether this CTA combines a group of the tile that it began in, of the one that it ended in, and
-// all groups
-constexpr uint32 kCombinesOffset = 181760;
+// What this CTA combines of the tile that it begins in, and of the one that it ends in
+constexpr uint32 kSlicesOffset = 181760;
+constexpr uint32 kSlicesBytes = 64;
 
 // Blocks of a tile of each sequence before this one, and of all
-constexpr uint32 kLineOffset = 181856;
+constexpr uint32 kLineOffset = 181904;
 constexpr uint32 kLineBytes = 16388;
 
 // Blocks of 32 sequences, added up by a warp
-constexpr uint32 kLineSumsOffset = 198256;
+constexpr uint32 kLineSumsOffset = 198304;
 
 static_assert(kKvBytes == kBN * kDepth * 2, "A slot holds a block of kBN keys, or their values.");
 static_assert(kKvEmpty == kKvFull + 8 * kKvFullSlots,
@@ -327,38 +328,30 @@ struct Tensors {
 };
 
 // Of each CTA there are partial results of the tile that its share begins in, and of the one that
-// it ends in: of its own piece, and of a group of pieces that begins with it.
+// it ends in; and a counter of the pieces of the latter.
 constexpr int32 kPieceOfFirstTile = 0;
 constexpr int32 kPieceOfLastTile = 1;
-constexpr int32 kGroupOfFirstTile = 2;
-constexpr int32 kGroupOfLastTile = 3;
-// And tickets: for the pieces of such groups, and for the groups of the tile that it ends in.
-constexpr int32 kOfFirstTile = 0;
-constexpr int32 kOfLastTile = 1;
-constexpr int32 kOfGroups = 2;
 
 struct Workspace {
   int32* tickets;
   float* partials;
-  __device__ __forceinline__ int32* ticket(int32 cta, int32 place) const {
-    return tickets + 3 * cta + place;
-  }
+  __device__ __forceinline__ int32* counter(int32 cta) const { return tickets + cta; }
   // A row has its columns, then its maximum and its sum.
   __device__ __forceinline__ float* row(int32 cta, int32 place, int32 row) const {
-    return partials + (4ll * cta + place) * (kBM * kPartialStride) + row * kPartialStride;
+    return partials + (2ll * cta + place) * (kBM * kPartialStride) + row * kPartialStride;
   }
 };
 
-// What a packed row is to the caller.
+// What a packed row of a tile is to the caller.
 struct Row {
   int32 head;
   int32 position;
   bool valid;  // the tile may have more rows than are left
 };
 
-__device__ __forceinline__ Row row_of(const Problem& problem, const Tile& tile, int32 row) {
-  const int32 key_head = tile.within / problem.tiles_per_head;
-  const int32 packed = (tile.within - key_head * problem.tiles_per_head) * kBM + row;
+__device__ __forceinline__ Row row_of(const Problem& problem, int32 within, int32 row) {
+  const int32 key_head = within / problem.tiles_per_head;
+  const int32 packed = (within - key_head * problem.tiles_per_head) * kBM + row;
   const int32 position = packed / problem.heads_per_key_head;
   const int32 in_group = packed - position * problem.heads_per_key_head;
   return {key_head * problem.heads_per_key_head + in_group, position,
@@ -405,7 +398,7 @@ __device__ __forceinline__ float add_sink(float sum_log2, float sink_log2) {
 
 // Divides by the sum and writes to the output; the thread with column 0 also the log-sum-exp.
 __device__ __forceinline__ void store_columns(const Problem& problem, const Tensors& tensors,
-                                              const Tile& tile, const Row& row, int32 column,
+                                              int32 sequence, const Row& row, int32 column,
                                               const Columns& result) {
   const float sum_log2 =
       result.sum > 0.f ? result.max + log2_approx(result.sum) : negative_infinity();
@@ -413,13 +406,13 @@ __device__ __forceinline__ void store_columns(const Problem& problem, const Tens
   const float inverse =
       result.sum > 0.f ? __fdividef(sink_factor(sum_log2, sink_log2), result.sum) : 0.f;
   const float4& x = result.value;
-  store_global_words_2(tensors.out + tile.sequence * tensors.out_batch_stride +
+  store_global_words_2(tensors.out + sequence * tensors.out_batch_stride +
                            row.position * tensors.out_row_stride +
                            row.head * tensors.out_head_stride + column,
                        pack(x.x * inverse, x.y * inverse), pack(x.z * inverse, x.w * inverse));
   if (column == 0) {
     const int64 heads = problem.key_heads * problem.heads_per_key_head;
-    tensors.lse[(tile.sequence * heads + row.head) * problem.query_rows + row.position] =
+    tensors.lse[(sequence * heads + row.head) * problem.query_rows + row.position] =
         add_sink(sum_log2, sink_log2) * kLn2;
   }
 }
@@ -430,143 +423,175 @@ __device__ __forceinline__ void store_partial(float* row, int32 column, const Co
   if (column == 0) store_global_floats_2(row + kDepth, result.max, result.sum);
 }
 
-// ---- combine: the pieces of a tile, in the order of the keys, by whoever writes the last one ----
-// Of many pieces, groups are combined first, each by the CTA that writes its last piece.
+// ---- combine: the pieces of a tile, in the order of the keys, each CTA a slice of the tile ----
 
-constexpr int32 kFanIn = 12;  // of a group; a thread loads as many parts before it joins the first
+constexpr int32 kFanIn = 8;  // partial results that a thread loads before it joins the first
+constexpr int32 kQuads = kDepth / 4;  // four columns each, of a row
+constexpr int32 kLogThreads = 8;
+static_assert(kConsumerThreads == 1 << kLogThreads, "A power of two.");
+static_assert(32 * kConsumerThreads <= kExchangeBytes * 8,
+              "The exchange has room for each thread.");
 
-// The CTAs with pieces of a tile, and their groups.
-struct Sharers {
-  int32 first;   // CTA
-  int32 pieces;  // one of each CTA from the first on
-  int32 group;   // pieces of a group
-  __device__ __forceinline__ Sharers(const Line& line, const Tile& tile)
-      : first(line.owner(tile.begin)), pieces(line.owner(tile.end - 1) - first + 1) {
-    group = pieces <= 2 * kFanIn ? pieces : kFanIn;
-  }
-  __device__ __forceinline__ int32 groups() const { return (pieces + group - 1) / group; }
-  __device__ __forceinline__ int32 group_of(int32 cta) const { return (cta - first) / group; }
-  // The CTA of a group's first piece: tickets and results of the group are in its places.
-  __device__ __forceinline__ int32 leader(int32 of_group) const { return first + of_group * group; }
-};
-
-// What is to be combined: pieces of a group, or the results of all groups.
-struct Parts {
-  int32 cta;  // of the first one; others are `step` CTAs apart
-  int32 step;
-  int32 count;
-  int32 place;  // of the first one among its CTA's partial results, and of the others
-  int32 other_place;
-};
-
-// Whether all before this one have drawn a ticket. By one thread, after all others have written
-// their share: the ticket releases it, and acquires what the CTAs before have released.
-__device__ __forceinline__ bool draw_last_ticket(int32* ticket, int32 count) {
-  if (atomic_add_acq_rel(ticket, 1) < count - 1) return false;
-  *ticket = 0;  // for the next launch
-  return true;
-}
-
-// Whether this CTA's piece was the last of its group.
-__device__ __forceinline__ bool completes_group(const Line& line, const Workspace& workspace,
-                                                const Tile& tile) {
-  const Sharers sharers(line, tile);
-  const int32 group = sharers.group_of(blockIdx.x);
-  const int32 pieces = min(sharers.group, sharers.pieces - group * sharers.group);
-  return draw_last_ticket(
-      workspace.ticket(sharers.leader(group), group == 0 ? kOfLastTile : kOfFirstTile), pieces);
-}
-
-// All parts, row by row: to the output, or else to a place of the workspace. Where there are fewer
-// columns than threads, several threads share four of them: each takes every n-th part, and the
-// first of them joins their results.
-__device__ __forceinline__ void combine(uint32 base, const Problem& problem, const Tensors& tensors,
-                                        const Workspace& workspace, const Tile& tile,
-                                        const Parts& parts, bool whole, int32 cta, int32 place) {
-  const int32 ordinal = tile.within % problem.tiles_per_head;
-  const int32 rows = min(kBM, problem.packed_rows() - ordinal * kBM);
-  constexpr int32 kQuads = kDepth / 4;
-  const int32 items = rows * kQuads;
-  int32 threads = 1;  // for each item
-  while (threads < 32 && threads < parts.count && 2 * threads * items <= kConsumerThreads)
-    threads *= 2;
-  const int32 width = kConsumerThreads / threads;
-  const int32 own = threadIdx.x / width, within = threadIdx.x % width;
-  for (int32 begin = 0; begin < items; begin += width) {
-    const int32 item = begin + within;
-    const int32 row = item / kQuads, column = item % kQuads * 4;
-    Columns result;
-    if (item < items) {
+// Four columns of a row: every step-th of count partial results, from the first-th on. The first
+// loads are issued, or skipped, whatever the count: the loop's instructions are fetched then.
+template <typename RowOf>
+__device__ __forceinline__ Columns join_partials(int32 first, int32 step, int32 count,
+                                                 const RowOf& row_of, int32 column) {
+  Columns result;
+  int32 next = first;
 #pragma unroll 1
-      for (int32 next = own; next < parts.count; next += kFanIn * threads) {
-        float4 value[kFanIn];
-        float2 statistics[kFanIn];
+  do {
+    float4 value[kFanIn];
+    float2 statistics[kFanIn];
 #pragma unroll
-        for (int32 i = 0; i < kFanIn; ++i) {
-          const int32 part = next + i * threads;
-          statistics[i] = {negative_infinity(), 0.f};
-          value[i] = {0.f, 0.f, 0.f, 0.f};
-          if (part < parts.count) {
-            const float* partial =
-                workspace.row(parts.cta + part * parts.step,
-                              part == 0 ? parts.place : parts.other_place, row);
-            value[i] = load_global_floats_4(partial + column);
-            statistics[i] = load_global_floats_2(partial + kDepth);
-          }
-        }
+    for (int32 i = 0; i < kFanIn; ++i) {
+      const int32 part = next + i * step;
+      statistics[i] = {negative_infinity(), 0.f};
+      value[i] = {0.f, 0.f, 0.f, 0.f};
+      if (part < count) {
+        const float* partial = row_of(part);
+        value[i] = load_global_floats_4(partial + column);
+        statistics[i] = load_global_floats_2(partial + kDepth);
+      }
+    }
 #pragma unroll
-        for (int32 i = 0; i < kFanIn; ++i)
-          result.join(statistics[i].x, statistics[i].y, value[i]);
-      }
-    }
-    if (threads > 1) {  // all items at once
-      const uint32 exchange = base + kExchangeOffset + threadIdx.x * 32;
-      store_shared_floats_4(exchange, result.value);
-      store_shared_v2(exchange + 16, result.max, result.sum);
-      named_barrier_sync(kConsumerBarrier, kConsumerThreads);
-      if (own == 0) {
-        for (int32 other = 1; other < threads; ++other) {
-          const uint32 his = exchange + other * width * 32;
-          float statistics[2];
-          load_shared_floats(statistics, his + 16);
-          result.join(statistics[0], statistics[1], load_shared_floats_4(his));
-        }
-      }
-    }
-    if (item < items && own == 0) {
-      if (whole) {
-        store_columns(problem, tensors, tile, row_of(problem, tile, row), column, result);
-      } else {
-        store_partial(workspace.row(cta, place, row), column, result);
-      }
-    }
-  }
-  named_barrier_sync(kConsumerBarrier, kConsumerThreads);  // the exchange is free again
+    for (int32 i = 0; i < kFanIn; ++i) result.join(statistics[i].x, statistics[i].y, value[i]);
+    next += kFanIn * step;
+  } while (next < count);
+  return result;
 }
 
-// The group whose last piece this CTA wrote; and the tile, if it was the last group.
-__device__ __forceinline__ void combine_group(uint32 base, const Line& line, const Tensors& tensors,
-                                              const Workspace& workspace, const Tile& tile) {
-  const Sharers sharers(line, tile);
-  const int32 group = sharers.group_of(blockIdx.x), leader = sharers.leader(group);
-  const bool is_first = group == 0;
-  Parts parts{leader, 1, min(sharers.group, sharers.pieces - group * sharers.group),
-              is_first ? kPieceOfLastTile : kPieceOfFirstTile, kPieceOfFirstTile};
-  bool whole = sharers.groups() == 1;
-#pragma unroll 1
-  while (true) {
-    combine(base, line.problem, tensors, workspace, tile, parts, whole, leader,
-            is_first ? kGroupOfLastTile : kGroupOfFirstTile);
-    if (whole) return;
-    if (threadIdx.x == 0) {
-      int32* ticket = workspace.ticket(sharers.first, kOfGroups);
-      store_shared_word(base + kCombinesOffset + 8, draw_last_ticket(ticket, sharers.groups()));
-    }
+// Where there are fewer items than threads, 2^log threads share each: thread `own` takes every
+// 2^log-th part, and the first of them joins their results.
+struct Sharing {
+  int32 log;
+  int32 own;
+  int32 within;  // the item
+  __device__ __forceinline__ Sharing(int32 items, int32 parts) : log(0) {
+    while (log < 5 && 1 << log < parts && items << (log + 1) <= kConsumerThreads) ++log;
+    own = threadIdx.x >> (kLogThreads - log);
+    within = threadIdx.x & (width() - 1);
+  }
+  __device__ __forceinline__ int32 width() const { return kConsumerThreads >> log; }
+
+  // All items at once.
+  __device__ __forceinline__ void join(uint32 base, Columns& result) const {
+    if (log == 0) return;
+    const uint32 exchange = base + kExchangeOffset + threadIdx.x * 32;
+    store_shared_floats_4(exchange, result.value);
+    store_shared_v2(exchange + 16, result.max, result.sum);
     named_barrier_sync(kConsumerBarrier, kConsumerThreads);
-    if (load_shared(base + kCombinesOffset + 8) == 0) return;
-    parts = {sharers.first, sharers.group, sharers.groups(), kGroupOfLastTile, kGroupOfFirstTile};
-    whole = true;
+    if (own != 0) return;
+#pragma unroll 1
+    for (int32 other = 1; other < 1 << log; ++other) {
+      const uint32 his = exchange + other * width() * 32;
+      float statistics[2];
+      load_shared_floats(statistics, his + 16);
+      result.join(statistics[0], statistics[1], load_shared_floats_4(his));
+    }
   }
+};
+
+// What this CTA combines of a tile that it shares with others: some quads of all pieces, which are
+// those of consecutive CTAs.
+struct Slice {
+  int32 sequence;
+  int32 within;  // of the tile
+  int32 first;   // CTA
+  int32 pieces;  // 0: there is no such tile
+  int32 begin;   // quads, row by row
+  int32 count;
+};
+constexpr int32 kSliceBytes = 32;
+static_assert(kSlicesBytes == 2 * kSliceBytes,
+              "Of the tile that a share begins in, and of the last one.");
+
+// By one thread, long before the slices are combined: the divisions take time.
+__device__ __forceinline__ void write_slice(uint32 place, const Line& line, const Tile& tile,
+                                            bool is_shared) {
+  const Problem& problem = line.problem;
+  const int32 first = line.owner(tile.begin);
+  const int32 pieces = is_shared ? line.owner(tile.end - 1) - first + 1 : 0;
+  const int32 ordinal = tile.within % problem.tiles_per_head;
+  const int32 quads = min(kBM, problem.packed_rows() - ordinal * kBM) * kQuads;
+  const int32 own = static_cast<int32>(blockIdx.x) - first, all = max(1, pieces);
+  const int32 begin = quads * own / all;
+  const int32 end = is_shared ? quads * (own + 1) / all : begin;
+  store_shared_words_4(place, tile.sequence, tile.within, first, pieces);
+  store_shared_v2_words(place + 16, begin, end - begin);
+}
+
+__device__ __forceinline__ Slice read_slice(uint32 place) {
+  Slice slice;
+  load_shared_words_4(place, slice.sequence, slice.within, slice.first, slice.pieces);
+  slice.begin = load_shared(place + 16);
+  slice.count = load_shared(place + 20);
+  return slice;
+}
+
+// The counter of a tile goes up with every piece that is written, and with every CTA that has seen
+// that all are. Then it is zero again, for the next launch.
+__device__ __forceinline__ int32 last_count(const Slice& slice) { return 2 * slice.pieces - 1; }
+
+// By one thread, after all others have written their part of the piece: it releases what they
+// wrote.
+__device__ __forceinline__ void count_piece(const Workspace& workspace, const Slice& slice) {
+  if (slice.pieces > 0) count_up_release(workspace.counter(slice.first), last_count(slice));
+}
+
+// Returns once all pieces are written: the CTAs of a launch run at the same time.
+__device__ __forceinline__ void wait_for_pieces(const Workspace& workspace, const Slice& slice) {
+  if (slice.pieces == 0) return;
+  int32* counter = workspace.counter(slice.first);
+  while (load_global_acquire(counter) < slice.pieces) nanosleep(20);
+  count_up(counter, last_count(slice));
+}
+
+// The slices of both tiles. Where it is not `real`, it only does what needs no partial result: its
+// instructions are fetched at leisure, before the last CTA of a tile has to wait for them.
+__device__ __forceinline__ void combine_slices(uint32 base, const Problem& problem,
+                                               const Tensors& tensors, const Workspace& workspace,
+                                               bool real) {
+  const Slice first = read_slice(base + kSlicesOffset);
+  const Slice last = read_slice(base + kSlicesOffset + kSliceBytes);
+  if (first.pieces + last.pieces == 0) return;
+  if (real) {
+    if (threadIdx.x == 0) {
+      count_piece(workspace, first);
+    } else if (threadIdx.x == 32) {
+      count_piece(workspace, last);
+    }
+  }
+  const int32 items = first.count + last.count;
+  const Sharing sharing(items, max(first.pieces, last.pieces));
+  int32 begin = 0;
+#pragma unroll 1
+  do {  // once at least: who has no items counts nevertheless
+    const int32 item = begin + sharing.within;
+    const bool of_last = item >= first.count;
+    const Slice slice = read_slice(base + kSlicesOffset + (of_last ? kSliceBytes : 0));
+    const int32 quad = slice.begin + item - (of_last ? first.count : 0);
+    const int32 row = quad / kQuads, column = quad % kQuads * 4;
+    const Row place = row_of(problem, slice.within, row);
+    const auto row_of_piece = [&](int32 part) {
+      return
+          workspace.row(slice.first + part, part == 0 ? kPieceOfLastTile : kPieceOfFirstTile, row);
+    };
+    if (real && begin == 0) {
+      if (threadIdx.x == 0) {
+        wait_for_pieces(workspace, first);
+      } else if (threadIdx.x == 32) {
+        wait_for_pieces(workspace, last);
+      }
+      named_barrier_sync(kConsumerBarrier, kConsumerThreads);
+    }
+    const int32 parts = real && item < items ? slice.pieces : 0;
+    Columns result = join_partials(sharing.own, 1 << sharing.log, parts, row_of_piece, column);
+    sharing.join(base, result);
+    if (parts > 0 && sharing.own == 0)
+      store_columns(problem, tensors, slice.sequence, place, column, result);
+    begin += sharing.width();
+  } while (begin < items);
 }
 
 // ---- role: consume. Each warp takes its keys of every block, with a softmax of its own. ----
@@ -635,7 +660,7 @@ struct Consumer {
     const Problem& problem = line.problem;
 #pragma unroll
     for (int32 n = 0; n < kRowTiles; ++n) {
-      const Row row = row_of(problem, tile, 8 * n + lane / 4);
+      const Row row = row_of(problem, tile.within, 8 * n + lane / 4);
       const uint16* from = tensors.query + tile.sequence * tensors.query_batch_stride +
                            row.position * tensors.query_row_stride +
                            row.head * tensors.query_head_stride + lane % 4 * 2;
@@ -651,7 +676,7 @@ struct Consumer {
       }
 #pragma unroll
       for (int32 i = 0; i < 2; ++i) {
-        const int32 position = row_of(problem, tile, 8 * n + lane % 4 * 2 + i).position +
+        const int32 position = row_of(problem, tile.within, 8 * n + lane % 4 * 2 + i).position +
                                tile.key_rows - problem.query_rows;
         last_key[n][i] = min(tile.key_rows - 1, position + kWindowRight);
         max[n][i] = negative_infinity();
@@ -862,22 +887,24 @@ struct Consumer {
   }
 
   // Puts together what the warps have of a piece: the output, where the piece is the whole tile, or
-  // else a partial result, in its place of the workspace.
-  __device__ __forceinline__ void finish_piece(const Tile& tile, bool whole, int32 place) {
-    constexpr int32 kQuads = kExchangeColumns / 4;
+  // else a partial result, in its place of the workspace. Nothing is written where it is not
+  // `real`.
+  __device__ __forceinline__ void finish_piece(const Tile& tile, bool whole, int32 place,
+                                               bool real) {
+    constexpr int32 kPartQuads = kExchangeColumns / 4;
 #pragma unroll
     for (int32 first = 0; first < kDepth; first += kExchangeColumns) {
       named_barrier_sync(kConsumerBarrier, kConsumerThreads);  // the exchange has been read
       if (first == 0) write_statistics();
       write_columns(output + first / 16);
       named_barrier_sync(kConsumerBarrier, kConsumerThreads);
-      for (int32 item = threadIdx.x; item < kBM * kQuads; item += kConsumerThreads) {
-        const int32 packed = item / kQuads, column = item % kQuads * 4;
-        const Row row = row_of(line.problem, tile, packed);
-        if (!row.valid) continue;
+      for (int32 item = threadIdx.x; item < kBM * kPartQuads; item += kConsumerThreads) {
+        const int32 packed = item / kPartQuads, column = item % kPartQuads * 4;
+        const Row row = row_of(line.problem, tile.within, packed);
         const Columns result = join_warps(packed, column);
+        if (!(real && row.valid)) continue;
         if (whole) {
-          store_columns(line.problem, tensors, tile, row, first + column, result);
+          store_columns(line.problem, tensors, tile.sequence, row, first + column, result);
         } else {
           store_partial(workspace.row(blockIdx.x, place, packed), first + column, result);
         }
@@ -905,34 +932,34 @@ struct Consumer {
   __device__ __forceinline__ void run() {
     const int32 begin = line.share_begin(blockIdx.x), end = line.share_begin(blockIdx.x + 1);
     Tile tile = line.tile_at(begin);
-    bool shares_first = false, shares_last = false;  // tiles, with other CTAs
-    for (int32 place = begin; place < end; line.advance(tile)) {
+    if (threadIdx.x == 0) {
+      write_slice(base + kSlicesOffset, line, tile, tile.begin < begin);
+    } else if (threadIdx.x == 32) {
+      const Tile last = line.tile_at(end - 1);
+      const bool is_shared = last.begin >= begin && last.end > end;
+      write_slice(base + kSlicesOffset + kSliceBytes, line, last, is_shared);
+    }
+    // Before the first piece, while its keys are on their way, the end of a piece and the combining
+    // are rehearsed: without results, so that their instructions are there when they count.
+    bool real = opaque_zero() != 0;
+    int32 place = begin;
+#pragma unroll 1
+    while (true) {
       begin_piece(tile);
-      const int32 stop = min(end, tile.end);
+      const int32 stop = real ? min(end, tile.end) : place;
       process_units(tile, tile.unit_at(place), tile.unit_at(stop));
-      place = stop;
       const bool begins_here = tile.begin >= begin, ends_here = tile.end <= end;
       finish_piece(tile, begins_here && ends_here,
-                   begins_here ? kPieceOfLastTile : kPieceOfFirstTile);
-      shares_first |= !begins_here;
-      shares_last |= begins_here && !ends_here;
-    }
-    if (!(shares_first || shares_last)) return;
-    named_barrier_sync(kConsumerBarrier, kConsumerThreads);  // partial results are written
-    // Drawn together at the end: a ticket after each piece would hold up the stream of keys. By a
-    // thread each, which do not wait for one another.
-    if (threadIdx.x == 0) {
-      const bool last = shares_first && completes_group(line, workspace, line.tile_at(begin));
-      store_shared_word(base + kCombinesOffset, last);
-    } else if (threadIdx.x == 32) {
-      const bool last = shares_last && completes_group(line, workspace, line.tile_at(end - 1));
-      store_shared_word(base + kCombinesOffset + 4, last);
-    }
-    named_barrier_sync(kConsumerBarrier, kConsumerThreads);
-#pragma unroll 1
-    for (int32 i = 0; i < 2; ++i) {
-      if (load_shared(base + kCombinesOffset + 4 * i) != 0)
-        combine_group(base, line, tensors, workspace, line.tile_at(i == 0 ? begin : end - 1));
+                   begins_here ? kPieceOfLastTile : kPieceOfFirstTile, real);
+      place = stop;
+      if (real && place < end) {
+        line.advance(tile);
+        continue;
+      }
+      named_barrier_sync(kConsumerBarrier, kConsumerThreads);  // partial results are written
+      combine_slices(base, line.problem, tensors, workspace, real);
+      if (real) return;
+      real = true;
     }
   }
 };
@@ -997,7 +1024,7 @@ __device__ __forceinline__ void initialize_barriers(uint32 base) {
     mbarrier_init(base + kKvEmpty + 8 * i, kKvEmptyArrivals);
 }
 
-// Launch with 288 threads and 199792 bytes of dynamic shared memory;
+// Launch with 288 threads and 199840 bytes of dynamic shared memory;
 // grid: as many CTAs as multiprocessors, or blocks of keys where there are fewer.
 //   key_map             key (batch, rows, heads, depth), any strides
 //   value_map           value
@@ -1011,8 +1038,8 @@ __device__ __forceinline__ void initialize_barriers(uint32 base) {
 //   page_table_stride   entries from one sequence to the next
 //   key_page_rows       rows from one page to the next, by the stride of a row
 //   value_page_rows     rows from one page to the next, by the stride of a row
-//   tickets             zeros, 3 a CTA; zero again after the launch
-//   partials            partial results, 4 a CTA
+//   tickets             zeros, a counter of pieces for each CTA; zero again after the launch
+//   partials            partial results, 2 a CTA
 //   batch               batches
 //   key_heads           key heads
 //   heads_per_key_head  query heads that share a key head

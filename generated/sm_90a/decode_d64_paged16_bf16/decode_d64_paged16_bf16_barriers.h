@@ -13,14 +13,14 @@ namespace decode_d64_paged16_bf16_kernel {
 // a block of keys, or of values, has landed in its slot
 //   arrived by the loader, then the bytes of the block (32768 bytes)
 //   waited for by every consumer, first with parity 0
-constexpr unsigned kKvFull = 181776;
+constexpr unsigned kKvFull = 181824;
 constexpr unsigned kKvFullSlots = 5;
 constexpr unsigned kKvFullArrivals = 1;
 
 // a slot may be overwritten
 //   arrived by every consumer warp, once it has read its keys of the block
 //   waited for by the loader, first with parity 1
-constexpr unsigned kKvEmpty = 181816;
+constexpr unsigned kKvEmpty = 181864;
 constexpr unsigned kKvEmptySlots = 5;
 constexpr unsigned kKvEmptyArrivals = 8;
 
