@@ -12,6 +12,13 @@ def license_text() -> str:
     return data_root("LICENSE").read_text(encoding="utf-8")
 
 
+def license_terms() -> str:
+    """Return the licence up to the end of its terms: without the advice on how to apply it."""
+    end = "END OF TERMS AND CONDITIONS"
+    terms, found, _ = license_text().partition(end)
+    return f"{terms}{found}\n" if found else terms
+
+
 def data_root(name: str) -> Path:
     """Return the folder called ``name``, "templates" or "configs", of this installation."""
     packaged = _PACKAGE / "data" / name

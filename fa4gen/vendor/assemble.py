@@ -12,7 +12,7 @@ from fa4gen.config.find import shipped_name
 from fa4gen.config.paths import shown_path
 from fa4gen.errors import Problem, TemplateError
 from fa4gen.render.manifest import config_data, config_sha256, sha256
-from fa4gen.resources import license_text
+from fa4gen.resources import license_terms
 from fa4gen.vendor.facts import kernel_facts
 from fa4gen.vendor.folder import folder_files
 from fa4gen.vendor.generator import generator_commit
@@ -74,7 +74,7 @@ def text_files(
         texts = folder_files(request, kernels, templates)
     except jinja2.TemplateError as error:
         raise _template_error(error, templates) from error
-    texts["LICENSE"] = license_text()
+    texts["LICENSE"] = license_terms()
     return {path: text.encode() for path, text in sorted(texts.items())}
 
 

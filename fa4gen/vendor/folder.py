@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fa4gen.designs.registry import FAMILIES
 from fa4gen.epilogues import RESIDUALS
 from fa4gen.errors import ConfigError, Problem
 from fa4gen.masks import MASKS
@@ -13,6 +12,7 @@ from fa4gen.render.render import GENERATOR
 from fa4gen.runtime.arguments import TABLES
 from fa4gen.scores import SCORES
 from fa4gen.vendor.facts import kernel_facts
+from fa4gen.vendor.features import features_of
 from fa4gen.vendor.image import LINE_CHARACTERS
 from fa4gen.vendor.launcher import ARRAYS
 from fa4gen.vendor.manifest import short_manifest
@@ -89,11 +89,6 @@ def refuse_adapters(request: Request, facts: tuple[KernelFacts, ...]) -> None:
         raise ConfigError(*problems)
 
 
-def families_of(facts: tuple[KernelFacts, ...]) -> tuple[str, ...]:
-    """Return the families of the folder's kernels."""
-    return tuple(name for name in FAMILIES if any(fact.family == name for fact in facts))
-
-
 def template_values(request: Request, facts: tuple[KernelFacts, ...]) -> dict[str, object]:
     """Return what the templates of a folder read, but for the one kernel of KERNEL_ROOTS."""
     return {
@@ -105,13 +100,7 @@ def template_values(request: Request, facts: tuple[KernelFacts, ...]) -> dict[st
         "masks": MASKS,
         "scores": SCORES,
         "residuals": RESIDUALS,
-        "mask_names": tuple(fact.launcher.mask for fact in facts),
-        "families": families_of(facts),
-        "mixed_tile_heights": any(fact.launcher.mixed_tile_heights for fact in facts),
-        "grouped": any(fact.launcher.grouped for fact in facts),
-        "has_sinks": any(fact.launcher.takes("sinks") for fact in facts),
-        "has_tables": any(fact.launcher.takes(name) for fact in facts for name in TABLES),
-        "has_lists": any(fact.launcher.list_entry for fact in facts),
+        "has": features_of(facts),
         "small_arrays": ARRAYS,
         "row_characters": LINE_CHARACTERS,
         "largest_image": max(fact.image.cubin_bytes for fact in facts),

@@ -28,7 +28,8 @@ DEFINED = re.compile(
     r"^ *(?:static )?(?:__host__ )?__device__ [^;{()]*?\b(?P<function>\w+)\("
     r"|^struct (?:alignas\(\d+\) )?(?P<struct>\w+)"
     r"|^using (?P<alias>\w+) ="
-    r"|^ *(?:static )?constexpr [^;()]*?(?P<constants>\b\w+ = [^;]*);",
+    r"|^ *(?:static )?constexpr [^;()]*?(?P<constants>\b\w+ = [^;]*);"
+    r"|^  (?P<enumerators>k\w+ = \d+(?:, k\w+ = \d+)*),",
     re.MULTILINE,
 )
 DECLARATOR = re.compile(r"(?:^|, )(\w+) = ")
@@ -80,8 +81,8 @@ def names_defined(text: str) -> list[tuple[int, str]]:
     """The place and name of each definition."""
     found = []
     for match in DEFINED.finditer(text):
-        if match["constants"]:
-            names = DECLARATOR.findall(match["constants"])
+        if constants := match["constants"] or match["enumerators"]:
+            names = DECLARATOR.findall(constants)
         else:
             names = [match["function"] or match["struct"] or match["alias"]]
         found += [(match.start(), name) for name in names]
@@ -126,6 +127,7 @@ def test_what_is_put_into_a_kernel_and_not_used_is_found(source: Path) -> None:
     text = text_of(source)
     for line, name in (
         ("constexpr unsigned kSpareArrivals = 1;", "kSpareArrivals"),
+        ("enum : unsigned {\n  kSpare = 1,\n};", "kSpare"),
         ("constexpr uint32 kSpareStep = kNumThreads;", "kSpareStep"),
         ("__device__ __forceinline__ uint32 spare(uint32 x) { return x; }", "spare"),
         ("using Spare = uint32;", "Spare"),

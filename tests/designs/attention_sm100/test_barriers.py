@@ -14,7 +14,7 @@ from fa4gen.render.render import render
 
 PlanOf = Callable[..., FA4Config]
 
-CONSTANT = re.compile(r"constexpr unsigned (k\w+) = (\d+);")
+CONSTANT = re.compile(r"\b(k\w+) = (\d+),")
 KEYS = {"kernel": "attention", "arch": "sm_100a", "dtype": "bf16", "depth": 128}
 
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 PlanOf = Callable[..., Depth512Config]
 
 DTYPES = pytest.mark.parametrize("dtype", ["bf16", "fp16", "fp8_e4m3"])
-CONSTANT = re.compile(r"constexpr unsigned (k\w+) = (\d+);")
+CONSTANT = re.compile(r"\b(k\w+) = (\d+),")
 KEYS = {"kernel": "attention", "arch": "sm_100a", "depth": 512, "cta_group": 2}
 
 # The document's offsets, in units of barriers from the start of the table, and its counts: what

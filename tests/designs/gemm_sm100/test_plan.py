@@ -38,7 +38,7 @@ RINGS = {
     "accum": "num_accum_stages",
     "residual": "num_epi_stages",
 }
-CONSTANT = re.compile(r"constexpr unsigned (k\w+) = (\d+);")
+CONSTANT = re.compile(r"\b(k\w+) = (\d+),")
 
 
 def planned(config: BlackwellGemmConfig) -> BlackwellGemmPlan:

@@ -1,0 +1,106 @@
+"""What the kernels of a folder need of its C code: the templates leave out all else."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from fa4gen.designs.registry import FAMILIES
+from fa4gen.runtime.arguments import DESCALES, TABLES
+from fa4gen.vendor.launcher import ARRAYS
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from fa4gen.vendor.facts import KernelFacts
+    from fa4gen.vendor.launcher import LauncherFacts
+
+
+@dataclass(frozen=True)
+class Features:
+    """Facts about all kernels of a folder; each is there where one kernel has it.
+
+    With one kernel of a kind the C is about this kind alone; nothing asks for others.
+    """
+
+    families: tuple[str, ...]
+    """Of kernels, in the order of the registry."""
+    choice: bool
+    """There are several kernels, one of which may be faster than another."""
+    values: frozenset[str]
+    """The parameters of kernels, and of the launches that list tiles, by name."""
+    arrays: tuple[str, ...]
+    """The small arrays of attention kernels, in the order of ARRAYS."""
+    masks: frozenset[str]
+    scores: frozenset[str]
+    lists: bool
+    """A launch before the kernel's own lists the tiles of a ragged batch."""
+    stepped_places: bool
+    """Boxes of tensor maps that end at any row have several panels."""
+    mixed_tile_heights: bool
+    """Some tiles leave the last warpgroup out."""
+    grouped: bool
+    """Heads are worked on in groups that fit L2."""
+    workspace: bool
+
+    @property
+    def attention(self) -> bool:
+        """Whether there is an attention kernel."""
+        return "attention" in self.families
+
+    @property
+    def gemm(self) -> bool:
+        """Whether there is a matrix product."""
+        return "gemm" in self.families
+
+    @property
+    def both(self) -> bool:
+        """Whether there are both."""
+        return self.attention and self.gemm
+
+    @property
+    def descales(self) -> bool:
+        """Whether a kernel takes the factors of fp8 tensors."""
+        return DESCALES[0] in self.arrays
+
+    @property
+    def sinks(self) -> bool:
+        """Whether a kernel takes sinks."""
+        return "sinks" in self.arrays
+
+    @property
+    def tables(self) -> bool:
+        """Whether a kernel takes what says where sequences are."""
+        return any(name in self.arrays for name in TABLES)
+
+    @property
+    def absent_arrays(self) -> tuple[str, ...]:
+        """The arrays that no kernel takes."""
+        return tuple(name for name in ARRAYS if name not in self.arrays)
+
+    def array_bits(self, kernel: LauncherFacts) -> int:
+        """Return which of ``arrays`` the kernel takes, the first one as the lowest bit."""
+        return sum(1 << i for i, name in enumerate(self.arrays) if kernel.takes(name))
+
+    def takes(self, name: str) -> bool:
+        """Whether a kernel has the parameter, or the array, called ``name``."""
+        return name in self.values or name in self.arrays
+
+
+def features_of(facts: Sequence[KernelFacts]) -> Features:
+    """Return the features of a folder with the kernels of ``facts``."""
+    launchers = [fact.launcher for fact in facts]
+    of_attention = [fact.launcher for fact in facts if fact.family == "attention"]
+    return Features(
+        families=tuple(name for name in FAMILIES if any(fact.family == name for fact in facts)),
+        choice=len(facts) > 1,
+        values=frozenset(name for one in launchers for name in one.all_parameters),
+        arrays=tuple(name for name in ARRAYS if any(one.takes(name) for one in launchers)),
+        masks=frozenset(one.mask.removeprefix("MASK_").lower() for one in of_attention),
+        scores=frozenset(one.score for one in of_attention),
+        lists=any(one.list_entry for one in launchers),
+        stepped_places=any(map.has_stepped_places for one in launchers for map in one.maps),
+        mixed_tile_heights=any(one.mixed_tile_heights for one in launchers),
+        grouped=any(one.grouped for one in launchers),
+        workspace=any(one.workspace_bytes for one in launchers),
+    )
