@@ -39,14 +39,6 @@ class AttentionFamily:
 
     def refuse(self, plan: AttentionPlan) -> None:
         """See Family."""
-        if plan.splits_keys:
-            raise ConfigError(
-                Problem(
-                    "pack_heads: true: the C launcher does not launch decode kernels yet",
-                    remedy="call the kernel by fa4gen.load, or leave out pack_heads",
-                    key="pack_heads",
-                )
-            )
         if plan.score.IS_EXPRESSION:
             raise ConfigError(
                 Problem(
@@ -74,6 +66,8 @@ class AttentionFamily:
                 list_rows=plan.tile_list.tile_rows,
                 list_parameters=tuple(row.name for row in plan.tile_list.parameters),
             )
+        if plan.splits_keys:
+            facts = _with_shares(plan, facts)
         return replace(
             facts,
             maps=tuple(_with_panels(plan, row) for row in facts.maps),
@@ -152,6 +146,20 @@ class AttentionFamily:
         del alpha, beta
         operands = views["query"], views["key"], views["value"], views["out"], views.get("lse")
         return attention_args(plan, Arguments(*operands, plan.depth**-0.5, "bshd"))
+
+
+def _with_shares(plan: AttentionPlan, facts: LauncherFacts) -> LauncherFacts:
+    """Return ``facts`` of a kernel whose CTAs share keys; tickets are what a launch leaves zero."""
+    by_split = plan.workspace_bytes(1, 2) != plan.workspace_bytes(1, 1)
+    return replace(
+        facts,
+        workspace_bytes=plan.ticket_bytes,
+        share_limit=plan.cta_limit,
+        share_blocks=plan.line_step,
+        share_bytes=plan.workspace_bytes(1, 1) - plan.ticket_bytes,
+        by_split=by_split,
+        sequence_limit=plan.sequence_limit or 0,
+    )
 
 
 def _arrays(plan: AttentionPlan) -> int:

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 from fa4gen.errors import Fa4genError, Problem
 from fa4gen.runtime.tensor_view import TensorView
-from fa4gen.runtime.tile_counter import COUNTER_BYTES
 from fa4gen.vendor.binding import Prepared
 from fa4gen.vendor.family import family_of
+from fa4gen.vendor.kernel_facts import launcher_facts
 from fa4gen.verify.emulator import WORDS
 
 if TYPE_CHECKING:
@@ -35,8 +35,7 @@ def make_args(plan: Plan, memory: CaseMemory, addresses: Mapping[str, int]) -> A
 
 def counter_bytes(plan: Plan) -> int:
     """Return how many bytes of a workspace, the first ones, each launch has to leave zero."""
-    has_counter = any(row.name == "tile_counter" for row in plan.parameters)
-    return COUNTER_BYTES if has_counter else 0
+    return launcher_facts(plan).workspace_bytes
 
 
 def call(kernel: KernelBinding, args: Args, stream: int, *, prepared: bool) -> None:

@@ -35,6 +35,8 @@ class Features:
     scores: frozenset[str]
     lists: bool
     """A launch before the kernel's own lists the tiles of a ragged batch."""
+    shares: bool
+    """CTAs share the keys of a tile: decode kernels."""
     stepped_places: bool
     """Boxes of tensor maps that end at any row have several panels."""
     mixed_tile_heights: bool
@@ -99,8 +101,9 @@ def features_of(facts: Sequence[KernelFacts]) -> Features:
         masks=frozenset(one.mask.removeprefix("MASK_").lower() for one in of_attention),
         scores=frozenset(one.score for one in of_attention),
         lists=any(one.list_entry for one in launchers),
-        stepped_places=any(map.has_stepped_places for one in launchers for map in one.maps),
+        shares=any(one.share_limit for one in launchers),
+        stepped_places=any(row.has_stepped_places for one in launchers for row in one.maps),
         mixed_tile_heights=any(one.mixed_tile_heights for one in launchers),
         grouped=any(one.grouped for one in launchers),
-        workspace=any(one.workspace_bytes for one in launchers),
+        workspace=any(one.workspace_bytes or one.share_limit for one in launchers),
     )

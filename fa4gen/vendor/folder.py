@@ -71,10 +71,15 @@ ADAPTERS_OF_SEQUENCES = frozenset({"python", "torch"})
 """Those that pass sinks, and the tables that say where sequences are."""
 
 
+def _needed(fact: KernelFacts) -> list[str]:
+    """Return what only some adapters pass of what a kernel takes."""
+    arrays = [name for name in ("sinks", *TABLES) if fact.launcher.takes(name)]
+    return arrays + ["a workspace for partial results"] * (fact.launcher.share_limit > 0)
+
+
 def refuse_adapters(request: Request, facts: tuple[KernelFacts, ...]) -> None:
     """Raise ConfigError for adapters that cannot pass all that a kernel takes."""
     lacking = [name for name in request.adapters if name not in ADAPTERS_OF_SEQUENCES]
-    more = ("sinks", *TABLES)
     problems = [
         Problem(
             f"{fact.name}: the adapter {adapter} does not pass {' and '.join(needed)} yet",
@@ -82,7 +87,7 @@ def refuse_adapters(request: Request, facts: tuple[KernelFacts, ...]) -> None:
             key="adapter",
         )
         for fact in facts
-        if (needed := [name for name in more if fact.launcher.takes(name)])
+        if (needed := _needed(fact))
         for adapter in lacking
     ]
     if problems:

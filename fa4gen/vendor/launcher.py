@@ -49,7 +49,7 @@ class MapFacts:
 
     @property
     def has_stepped_places(self) -> bool:
-        """Whether the box has several panels of a sequence's rows: no dimension is left for heads."""
+        """Whether the box has several panels of a sequence: no dimension is left for heads."""
         return self.dims[2] == "panel" and self.dims[4] == "wrap"
 
 
@@ -89,6 +89,16 @@ class LauncherFacts:
     list_rows: int = 0
     """Query rows of an entry of the list."""
     list_parameters: tuple[str, ...] = ()
+    share_limit: int = 0
+    """Attention: the most CTAs of a kernel whose CTAs share keys; 0 for others."""
+    share_blocks: int = 0
+    """Blocks of keys that no two CTAs share."""
+    share_bytes: int = 0
+    """Of workspace for each CTA, or for each split, after the tickets."""
+    by_split: bool = False
+    """Partial results are counted by splits of a fixed number of keys."""
+    sequence_limit: int = 0
+    """Attention: the most sequences of a call with lengths; 0 without a limit."""
     default_scale: float = 0.0
     depth: int = 0
     value_depth: int = 0

@@ -24,6 +24,13 @@ def test_an_adapter_without_sinks_is_refused() -> None:
         refuse("d64_window_sinks_bf16", "tvm-ffi")
 
 
+def test_an_adapter_without_workspaces_of_any_size_is_refused() -> None:
+    expected = "jax does not pass a workspace for partial results yet"
+    with pytest.raises(ConfigError, match=expected):
+        refuse("decode_d128_bf16", "python", "jax")
+
+
 def test_other_adapters_and_kernels_are_taken() -> None:
     refuse("d128_ragged_causal_bf16", "python", "torch")
+    refuse("decode_d128_splits_bf16", "python", "torch")
     refuse("d128_causal_bf16", "python", "torch", "jax", "tvm-ffi")

@@ -210,6 +210,32 @@ class Cases:
             lists.add(self.stand_in.launches[-2].parameters[2])
         assert len(lists) == 2
 
+    def partial_results_have_a_workspace(self) -> None:
+        """Of one size for even shares, of one that grows with the problem for splits."""
+        from fa4gen.config.find import find_configs
+        from fa4gen.config.load import load_config
+        from fa4gen.designs.build import build_plan
+
+        self._ready()
+        places: dict[str, set[bytes]] = {
+            "decode_d128_bf16": set(),
+            "decode_d128_splits_bf16": set(),
+        }
+        for keys in (500, 500, 90_000):
+            for name, found in places.items():
+                query, out = self._array(1, 1, 8, 128), self._array(1, 1, 8, 128)
+                key = self._array(1, keys, 2, 128)
+                lse = self._array(1, 8, 1, dtype=np.float32)
+                lengths = self._array(1, dtype=np.int32)
+                more = {"key_lengths": lengths} if "splits" in name else {}
+                getattr(self.acme, name)(query, key, key, out=out, lse=lse, stream=33, **more)
+                (launch,) = self.stand_in.launches[-1:]
+                (config,) = find_configs((name,))
+                plan = build_plan(load_config(config).config)
+                parameters = [row.name for row in plan.parameters]
+                found.add(launch.parameters[parameters.index("partials")])
+        assert [len(found) for found in places.values()] == [1, 2]
+
     def pages_and_sinks_are_passed(self) -> None:
         from fa4gen.vendor.binding import AttentionArgs, Tensor
 

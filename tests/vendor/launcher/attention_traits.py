@@ -47,6 +47,8 @@ def tiles(plan: AttentionPlan, problem: Problem, multiprocessors: int) -> tuple[
     )
     schedule = plan_schedule(plan, size, multiprocessors)
     work = Fraction(plan.BM, plan.ctas_per_tile)
+    if plan.splits_keys:
+        work = Fraction(64 * plan.line_step * plan.BN, max(1, problem.key_rows))
     if schedule.num_short_tiles:
         work -= Fraction(WARPGROUP_ROWS * schedule.num_short_tiles, schedule.tiles_per_head)
     return schedule.num_tiles * plan.ctas_per_tile, work

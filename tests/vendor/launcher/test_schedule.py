@@ -19,6 +19,8 @@ ATTENTION = (
     "d512_causal_bf16",
     "fa4_d128_causal_bf16",
     "depth512_causal_bf16",
+    "decode_d128_bf16",
+    "decode_d128_splits_bf16",
 )
 PRODUCTS = (
     "gemm_bf16_sm90",

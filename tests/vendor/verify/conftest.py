@@ -71,6 +71,28 @@ sinks: true
 """,
 }
 """Kernels of sequences of different lengths, in a folder of their own."""
+DECODE = {
+    "decode": """\
+kernel: attention
+arch: sm_90a
+dtype: bf16
+depth: 64
+mask: causal
+lse: true
+pack_heads: true
+""",
+    "splits": """\
+kernel: attention
+arch: sm_90a
+dtype: bf16
+depth: 64
+lse: true
+key_lengths: true
+pack_heads: true
+split_keys: {keys: 256}
+""",
+}
+"""Kernels whose CTAs share keys, likewise."""
 
 
 @pytest.fixture(scope="session")
@@ -83,6 +105,12 @@ def builds(tmp_path_factory: pytest.TempPathFactory) -> Builds:
 def sequences(tmp_path_factory: pytest.TempPathFactory) -> Builds:
     """As ``builds``, with kernels of sequences of different lengths."""
     return _build(SEQUENCES, tmp_path_factory)
+
+
+@pytest.fixture(scope="session")
+def shares(tmp_path_factory: pytest.TempPathFactory) -> Builds:
+    """As ``builds``, with kernels whose CTAs share keys."""
+    return _build(DECODE, tmp_path_factory)
 
 
 def _build(texts: Mapping[str, str], tmp_path_factory: pytest.TempPathFactory) -> Builds:

@@ -86,6 +86,17 @@ def test_the_selftest_knows_sequences_of_different_lengths(
     assert verdicts == {Verdict.CLEAN}
 
 
+def test_the_selftest_knows_kernels_whose_ctas_share_keys(
+    shares: Builds, cache: Path, tmp_path: Path
+) -> None:
+    options = ("--threads", "0", "--replays", "1")
+    done, recorder = run(shares, "sm_90a", cache, tmp_path, shares.selftest(), *options)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "passed: 2 of 2 kernels were run" in done.stdout
+    verdicts = {one.report.verdict for one in recorder.launches if one.report is not None}
+    assert verdicts == {Verdict.CLEAN}
+
+
 @pytest.mark.parametrize(
     ("kernel", "edit"),
     [
