@@ -21,21 +21,20 @@ VENDORED = "vendored"
 
 def abi_section() -> str:
     """Return the launcher's header, from the meaning of a status to the prepared launches."""
-    from fa4gen.designs.registry import FAMILIES
     from fa4gen.epilogues import RESIDUALS
     from fa4gen.masks import MASKS
     from fa4gen.render.environment import open_templates
     from fa4gen.scores import SCORES
+    from fa4gen.vendor.features import every_feature
 
     names = {
         "prefix": "acme",
         "PREFIX": "ACME",
         "kernels": (),
-        "families": FAMILIES,
+        "has": every_feature(),
         "masks": MASKS,
         "scores": SCORES,
         "residuals": RESIDUALS,
-        "has_lists": True,
         "generator": "fa4gen",
     }
     text = open_templates().environment().get_template("vendor/launcher.h.j2").render(names)

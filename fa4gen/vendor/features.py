@@ -6,7 +6,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from fa4gen.designs.registry import FAMILIES
+from fa4gen.masks import MASKS
 from fa4gen.runtime.arguments import DESCALES, TABLES
+from fa4gen.scores import SCORES
 from fa4gen.vendor.launcher import ARRAYS
 
 if TYPE_CHECKING:
@@ -106,4 +108,22 @@ def features_of(facts: Sequence[KernelFacts]) -> Features:
         mixed_tile_heights=any(one.mixed_tile_heights for one in launchers),
         grouped=any(one.grouped for one in launchers),
         workspace=any(one.workspace_bytes or one.share_limit for one in launchers),
+    )
+
+
+def every_feature() -> Features:
+    """Return the features of a folder with kernels of every kind, by no parameter of theirs."""
+    return Features(
+        families=tuple(FAMILIES),
+        choice=True,
+        values=frozenset(),
+        arrays=ARRAYS,
+        masks=frozenset(mask.name for mask in MASKS),
+        scores=frozenset(score.name for score in SCORES),
+        lists=True,
+        shares=True,
+        stepped_places=True,
+        mixed_tile_heights=True,
+        grouped=True,
+        workspace=True,
     )
