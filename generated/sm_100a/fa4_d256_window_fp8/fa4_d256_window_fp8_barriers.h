@@ -9,102 +9,87 @@
 
 namespace fa4_d256_window_fp8_kernel {
 
-// 26 barriers of eight bytes.
+// Enumerators, since a compiler gives variables a place in the machine code.
+enum : unsigned {
+  // 26 barriers of eight bytes.
 
-// a part of a query tile has landed
-//   arrived by the loader, then the bytes of a part of Q (32768 bytes)
-//   waited for by the MMA warp, first with parity 0
-constexpr unsigned kQueryFull = 221184;
-constexpr unsigned kQueryFullArrivals = 1;
+  // a part of a query tile has landed
+  //   arrived by the loader, then the bytes of a part of Q (32768 bytes)
+  //   waited for by the MMA warp, first with parity 0
+  kQueryFull = 221184, kQueryFullArrivals = 1,
 
-// a query slot may be overwritten
-//   arrived by commit of the tile's last Q.K
-//   waited for by the loader, first with parity 1
-constexpr unsigned kQueryEmpty = 221192;
-constexpr unsigned kQueryEmptyArrivals = 1;
+  // a query slot may be overwritten
+  //   arrived by commit of the tile's last Q.K
+  //   waited for by the loader, first with parity 1
+  kQueryEmpty = 221192, kQueryEmptyArrivals = 1,
 
-// a block has landed
-//   arrived by the loader, then the bytes of the block (24576 bytes)
-//   waited for by the MMA warp, first with parity 0
-constexpr unsigned kKvFull = 221200;
-constexpr unsigned kKvFullSlots = 5;
-constexpr unsigned kKvFullArrivals = 1;
+  // a block has landed
+  //   arrived by the loader, then the bytes of the block (24576 bytes)
+  //   waited for by the MMA warp, first with parity 0
+  kKvFull = 221200, kKvFullSlots = 5, kKvFullArrivals = 1,
 
-// the slot of a block may be overwritten
-//   arrived by commit of the last product that reads the block
-//   waited for by the loader, first with parity 1
-constexpr unsigned kKvEmpty = 221240;
-constexpr unsigned kKvEmptySlots = 5;
-constexpr unsigned kKvEmptyArrivals = 1;
+  // the slot of a block may be overwritten
+  //   arrived by commit of the last product that reads the block
+  //   waited for by the loader, first with parity 1
+  kKvEmpty = 221240, kKvEmptySlots = 5, kKvEmptyArrivals = 1,
 
-// a block's scores are in tensor memory
-//   arrived by commit of Q.K
-//   waited for by the softmax, first with parity 0
-constexpr unsigned kScoresFull = 221280;
-constexpr unsigned kScoresFullSlots = 2;
-constexpr unsigned kScoresFullArrivals = 1;
+  // a block's scores are in tensor memory
+  //   arrived by commit of Q.K
+  //   waited for by the softmax, first with parity 0
+  kScoresFull = 221280, kScoresFullSlots = 2, kScoresFullArrivals = 1,
 
-// a part of P is in tensor memory, and the scores have been read
-//   arrived by every softmax thread of the tile
-//   waited for by the MMA warp, first with parity 0
-constexpr unsigned kProbabilitiesFull = 221296;
-constexpr unsigned kProbabilitiesFullSlots = 4;
-constexpr unsigned kProbabilitiesFullArrivals = 128;
+  // a part of P is in tensor memory, and the scores have been read
+  //   arrived by every softmax thread of the tile
+  //   waited for by the MMA warp, first with parity 0
+  kProbabilitiesFull = 221296, kProbabilitiesFullSlots = 4, kProbabilitiesFullArrivals = 128,
 
-// each row's factor is in shared memory
-//   arrived by every softmax thread of the tile
-//   waited for by the correction, first with parity 0
-constexpr unsigned kScaleFull = 221328;
-constexpr unsigned kScaleFullArrivals = 128;
+  // each row's factor is in shared memory
+  //   arrived by every softmax thread of the tile
+  //   waited for by the correction, first with parity 0
+  kScaleFull = 221328, kScaleFullArrivals = 128,
 
-// the factors have been read
-//   arrived by every thread of the correction
-//   waited for by the softmax, first with parity 1
-constexpr unsigned kScaleEmpty = 221336;
-constexpr unsigned kScaleEmptyArrivals = 128;
+  // the factors have been read
+  //   arrived by every thread of the correction
+  //   waited for by the softmax, first with parity 1
+  kScaleEmpty = 221336, kScaleEmptyArrivals = 128,
 
-// a block's P.V has been added to the output
-//   arrived by commit of P.V
-//   waited for by the correction, first with parity 0
-constexpr unsigned kOutputFull = 221344;
-constexpr unsigned kOutputFullArrivals = 1;
+  // a block's P.V has been added to the output
+  //   arrived by commit of P.V
+  //   waited for by the correction, first with parity 0
+  kOutputFull = 221344, kOutputFullArrivals = 1,
 
-// the output has been rescaled, or read at the end of a tile
-//   arrived by every thread of the correction
-//   waited for by the MMA warp, first with parity 1
-constexpr unsigned kOutputReady = 221352;
-constexpr unsigned kOutputReadyArrivals = 128;
+  // the output has been rescaled, or read at the end of a tile
+  //   arrived by every thread of the correction
+  //   waited for by the MMA warp, first with parity 1
+  kOutputReady = 221352, kOutputReadyArrivals = 128,
 
-// the next tile is in its slot
-//   arrived by the loader
-//   waited for by every other role, first with parity 0
-constexpr unsigned kTileFull = 221360;
-constexpr unsigned kTileFullSlots = 2;
-constexpr unsigned kTileFullArrivals = 1;
+  // the next tile is in its slot
+  //   arrived by the loader
+  //   waited for by every other role, first with parity 0
+  kTileFull = 221360, kTileFullSlots = 2, kTileFullArrivals = 1,
 
-// the tile has been read
-//   arrived by every warp of the other roles
-//   waited for by the loader, first with parity 1
-constexpr unsigned kTileEmpty = 221376;
-constexpr unsigned kTileEmptySlots = 2;
-constexpr unsigned kTileEmptyArrivals = 9;
+  // the tile has been read
+  //   arrived by every warp of the other roles
+  //   waited for by the loader, first with parity 1
+  kTileEmpty = 221376, kTileEmptySlots = 2, kTileEmptyArrivals = 9,
 
-// Tensor memory: columns of 128 lanes, from the allocated address. 512 are allocated.
-constexpr unsigned kTensorMemoryColumns = 512;
+  // Tensor memory: columns of 128 lanes, from the allocated address. 512 are allocated.
+  kTensorMemoryColumns = 512,
 
-// scores of every other block, from 0: 128 x 96 float32
-constexpr unsigned kScores0Column = 0;
+  // scores of every other block, from 0: 128 x 96 float32
+  kScores0Column = 0,
 
-// scores of every other block, from 1: 128 x 96 float32
-constexpr unsigned kScores1Column = 96;
+  // scores of every other block, from 1: 128 x 96 float32
+  kScores1Column = 96,
 
-// output of query tile 0: 128 x 256 float32
-constexpr unsigned kOutput0Column = 192;
+  // output of query tile 0: 128 x 256 float32
+  kOutput0Column = 192,
 
-// probabilities of every other block, from 0: 128 x 96 fp8_e4m3
-constexpr unsigned kProbabilities0Column = 448;
+  // probabilities of every other block, from 0: 128 x 96 fp8_e4m3
+  kProbabilities0Column = 448,
 
-// probabilities of every other block, from 1: 128 x 96 fp8_e4m3
-constexpr unsigned kProbabilities1Column = 472;
+  // probabilities of every other block, from 1: 128 x 96 fp8_e4m3
+  kProbabilities1Column = 472,
+};
 
 }  // namespace fa4_d256_window_fp8_kernel

@@ -9,72 +9,58 @@
 
 namespace gemm_bf16_bias_gelu_kernel {
 
-// 20 barriers of eight bytes.
+// Enumerators, since a compiler gives variables a place in the machine code.
+enum : unsigned {
+  // 20 barriers of eight bytes.
 
-// a block of A and B has landed
-//   arrived by the loader, then the bytes of A and B (49152 bytes)
-//   waited for by the MMA warp, first with parity 0
-constexpr unsigned kInputFull = 229632;
-constexpr unsigned kInputFullSlots = 4;
-constexpr unsigned kInputFullArrivals = 1;
+  // a block of A and B has landed
+  //   arrived by the loader, then the bytes of A and B (49152 bytes)
+  //   waited for by the MMA warp, first with parity 0
+  kInputFull = 229632, kInputFullSlots = 4, kInputFullArrivals = 1,
 
-// a slot of A and B may be overwritten
-//   arrived by commit of the products that read the block
-//   waited for by the loader, first with parity 1
-constexpr unsigned kInputEmpty = 229664;
-constexpr unsigned kInputEmptySlots = 4;
-constexpr unsigned kInputEmptyArrivals = 1;
+  // a slot of A and B may be overwritten
+  //   arrived by commit of the products that read the block
+  //   waited for by the loader, first with parity 1
+  kInputEmpty = 229664, kInputEmptySlots = 4, kInputEmptyArrivals = 1,
 
-// a tile's sums are in tensor memory
-//   arrived by commit of the tile's last product
-//   waited for by the epilogue, first with parity 0
-constexpr unsigned kAccumFull = 229696;
-constexpr unsigned kAccumFullSlots = 2;
-constexpr unsigned kAccumFullArrivals = 1;
+  // a tile's sums are in tensor memory
+  //   arrived by commit of the tile's last product
+  //   waited for by the epilogue, first with parity 0
+  kAccumFull = 229696, kAccumFullSlots = 2, kAccumFullArrivals = 1,
 
-// the sums have been read, and may be overwritten
-//   arrived by every thread of the epilogue
-//   waited for by the MMA warp, first with parity 1
-constexpr unsigned kAccumEmpty = 229712;
-constexpr unsigned kAccumEmptySlots = 2;
-constexpr unsigned kAccumEmptyArrivals = 128;
+  // the sums have been read, and may be overwritten
+  //   arrived by every thread of the epilogue
+  //   waited for by the MMA warp, first with parity 1
+  kAccumEmpty = 229712, kAccumEmptySlots = 2, kAccumEmptyArrivals = 128,
 
-// a part of C has landed
-//   arrived by the residual's loader, then the bytes of its part of C (128 bytes)
-//   waited for by the epilogue, first with parity 0
-constexpr unsigned kResidualFull = 229728;
-constexpr unsigned kResidualFullSlots = 2;
-constexpr unsigned kResidualFullArrivals = 1;
+  // a part of C has landed
+  //   arrived by the residual's loader, then the bytes of its part of C (128 bytes)
+  //   waited for by the epilogue, first with parity 0
+  kResidualFull = 229728, kResidualFullSlots = 2, kResidualFullArrivals = 1,
 
-// a slot of C may be overwritten
-//   arrived by every thread of the epilogue
-//   waited for by the residual's loader, first with parity 1
-constexpr unsigned kResidualEmpty = 229744;
-constexpr unsigned kResidualEmptySlots = 2;
-constexpr unsigned kResidualEmptyArrivals = 128;
+  // a slot of C may be overwritten
+  //   arrived by every thread of the epilogue
+  //   waited for by the residual's loader, first with parity 1
+  kResidualEmpty = 229744, kResidualEmptySlots = 2, kResidualEmptyArrivals = 128,
 
-// a tile's C may be loaded: its A and B were asked for first
-//   arrived by the loader, after the first blocks of a tile
-//   waited for by the residual's loader, first with parity 0
-constexpr unsigned kOrderFull = 229760;
-constexpr unsigned kOrderFullSlots = 2;
-constexpr unsigned kOrderFullArrivals = 1;
+  // a tile's C may be loaded: its A and B were asked for first
+  //   arrived by the loader, after the first blocks of a tile
+  //   waited for by the residual's loader, first with parity 0
+  kOrderFull = 229760, kOrderFullSlots = 2, kOrderFullArrivals = 1,
 
-// the residual's loader is at most one tile behind: no phase is missed
-//   arrived by the residual's loader
-//   waited for by the loader, first with parity 1
-constexpr unsigned kOrderEmpty = 229776;
-constexpr unsigned kOrderEmptySlots = 2;
-constexpr unsigned kOrderEmptyArrivals = 1;
+  // the residual's loader is at most one tile behind: no phase is missed
+  //   arrived by the residual's loader
+  //   waited for by the loader, first with parity 1
+  kOrderEmpty = 229776, kOrderEmptySlots = 2, kOrderEmptyArrivals = 1,
 
-// Tensor memory: columns of 128 lanes, from the allocated address. 512 are allocated.
-constexpr unsigned kTensorMemoryColumns = 512;
+  // Tensor memory: columns of 128 lanes, from the allocated address. 512 are allocated.
+  kTensorMemoryColumns = 512,
 
-// accumulator 0: 128 x 256 float32
-constexpr unsigned kAccumulator0Column = 0;
-constexpr unsigned kAccumulator0Columns = 256;
+  // accumulator 0: 128 x 256 float32
+  kAccumulator0Column = 0, kAccumulator0Columns = 256,
 
-// accumulator 1: 128 x 256 float32
-constexpr unsigned kAccumulator1Column = 256;
+  // accumulator 1: 128 x 256 float32
+  kAccumulator1Column = 256,
+};
 
 }  // namespace gemm_bf16_bias_gelu_kernel

@@ -9,72 +9,58 @@
 
 namespace gemm_fp16_short_residual_kernel {
 
-// 28 barriers of eight bytes.
+// Enumerators, since a compiler gives variables a place in the machine code.
+enum : unsigned {
+  // 28 barriers of eight bytes.
 
-// a block of A and B has landed
-//   arrived by the loader, then the bytes of A and B (24576 bytes)
-//   waited for by the MMA warp, first with parity 0
-constexpr unsigned kInputFull = 229376;
-constexpr unsigned kInputFullSlots = 8;
-constexpr unsigned kInputFullArrivals = 1;
+  // a block of A and B has landed
+  //   arrived by the loader, then the bytes of A and B (24576 bytes)
+  //   waited for by the MMA warp, first with parity 0
+  kInputFull = 229376, kInputFullSlots = 8, kInputFullArrivals = 1,
 
-// a slot of A and B may be overwritten
-//   arrived by commit of the products that read the block
-//   waited for by the loader, first with parity 1
-constexpr unsigned kInputEmpty = 229440;
-constexpr unsigned kInputEmptySlots = 8;
-constexpr unsigned kInputEmptyArrivals = 1;
+  // a slot of A and B may be overwritten
+  //   arrived by commit of the products that read the block
+  //   waited for by the loader, first with parity 1
+  kInputEmpty = 229440, kInputEmptySlots = 8, kInputEmptyArrivals = 1,
 
-// a tile's sums are in tensor memory
-//   arrived by commit of the tile's last product
-//   waited for by the epilogue, first with parity 0
-constexpr unsigned kAccumFull = 229504;
-constexpr unsigned kAccumFullSlots = 2;
-constexpr unsigned kAccumFullArrivals = 1;
+  // a tile's sums are in tensor memory
+  //   arrived by commit of the tile's last product
+  //   waited for by the epilogue, first with parity 0
+  kAccumFull = 229504, kAccumFullSlots = 2, kAccumFullArrivals = 1,
 
-// the sums have been read, and may be overwritten
-//   arrived by every thread of the epilogue
-//   waited for by the MMA warp, first with parity 1
-constexpr unsigned kAccumEmpty = 229520;
-constexpr unsigned kAccumEmptySlots = 2;
-constexpr unsigned kAccumEmptyArrivals = 128;
+  // the sums have been read, and may be overwritten
+  //   arrived by every thread of the epilogue
+  //   waited for by the MMA warp, first with parity 1
+  kAccumEmpty = 229520, kAccumEmptySlots = 2, kAccumEmptyArrivals = 128,
 
-// a part of C has landed
-//   arrived by the residual's loader, then the bytes of its part of C (8192 bytes)
-//   waited for by the epilogue, first with parity 0
-constexpr unsigned kResidualFull = 229536;
-constexpr unsigned kResidualFullSlots = 2;
-constexpr unsigned kResidualFullArrivals = 1;
+  // a part of C has landed
+  //   arrived by the residual's loader, then the bytes of its part of C (8192 bytes)
+  //   waited for by the epilogue, first with parity 0
+  kResidualFull = 229536, kResidualFullSlots = 2, kResidualFullArrivals = 1,
 
-// a slot of C may be overwritten
-//   arrived by every thread of the epilogue
-//   waited for by the residual's loader, first with parity 1
-constexpr unsigned kResidualEmpty = 229552;
-constexpr unsigned kResidualEmptySlots = 2;
-constexpr unsigned kResidualEmptyArrivals = 128;
+  // a slot of C may be overwritten
+  //   arrived by every thread of the epilogue
+  //   waited for by the residual's loader, first with parity 1
+  kResidualEmpty = 229552, kResidualEmptySlots = 2, kResidualEmptyArrivals = 128,
 
-// a tile's C may be loaded: its A and B were asked for first
-//   arrived by the loader, after the first blocks of a tile
-//   waited for by the residual's loader, first with parity 0
-constexpr unsigned kOrderFull = 229568;
-constexpr unsigned kOrderFullSlots = 2;
-constexpr unsigned kOrderFullArrivals = 1;
+  // a tile's C may be loaded: its A and B were asked for first
+  //   arrived by the loader, after the first blocks of a tile
+  //   waited for by the residual's loader, first with parity 0
+  kOrderFull = 229568, kOrderFullSlots = 2, kOrderFullArrivals = 1,
 
-// the residual's loader is at most one tile behind: no phase is missed
-//   arrived by the residual's loader
-//   waited for by the loader, first with parity 1
-constexpr unsigned kOrderEmpty = 229584;
-constexpr unsigned kOrderEmptySlots = 2;
-constexpr unsigned kOrderEmptyArrivals = 1;
+  // the residual's loader is at most one tile behind: no phase is missed
+  //   arrived by the residual's loader
+  //   waited for by the loader, first with parity 1
+  kOrderEmpty = 229584, kOrderEmptySlots = 2, kOrderEmptyArrivals = 1,
 
-// Tensor memory: columns of 128 lanes, from the allocated address. 256 are allocated.
-constexpr unsigned kTensorMemoryColumns = 256;
+  // Tensor memory: columns of 128 lanes, from the allocated address. 256 are allocated.
+  kTensorMemoryColumns = 256,
 
-// accumulator 0: 64 x 128 float32, 16 rows in each quarter of the lanes
-constexpr unsigned kAccumulator0Column = 0;
-constexpr unsigned kAccumulator0Columns = 128;
+  // accumulator 0: 64 x 128 float32, 16 rows in each quarter of the lanes
+  kAccumulator0Column = 0, kAccumulator0Columns = 128,
 
-// accumulator 1: 64 x 128 float32, 16 rows in each quarter of the lanes
-constexpr unsigned kAccumulator1Column = 128;
+  // accumulator 1: 64 x 128 float32, 16 rows in each quarter of the lanes
+  kAccumulator1Column = 128,
+};
 
 }  // namespace gemm_fp16_short_residual_kernel

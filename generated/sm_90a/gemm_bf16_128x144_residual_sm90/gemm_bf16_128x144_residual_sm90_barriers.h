@@ -8,48 +8,39 @@
 
 namespace gemm_bf16_128x144_residual_sm90_kernel {
 
-// 18 barriers of eight bytes.
+// Enumerators, since a compiler gives variables a place in the machine code.
+enum : unsigned {
+  // 18 barriers of eight bytes.
 
-// a block of A and of B has landed in its slot
-//   arrived by the loader, then the bytes of A and B (34816 bytes)
-//   waited for by the consumers of the tile, first with parity 0
-constexpr unsigned kInputFull = 206848;
-constexpr unsigned kInputFullSlots = 5;
-constexpr unsigned kInputFullArrivals = 1;
+  // a block of A and of B has landed in its slot
+  //   arrived by the loader, then the bytes of A and B (34816 bytes)
+  //   waited for by the consumers of the tile, first with parity 0
+  kInputFull = 206848, kInputFullSlots = 5, kInputFullArrivals = 1,
 
-// a slot of A and B may be overwritten
-//   arrived by every consumer warp, once wgmma has read the slot
-//   waited for by the loader, first with parity 1
-constexpr unsigned kInputEmpty = 206888;
-constexpr unsigned kInputEmptySlots = 5;
-constexpr unsigned kInputEmptyArrivals = 8;
+  // a slot of A and B may be overwritten
+  //   arrived by every consumer warp, once wgmma has read the slot
+  //   waited for by the loader, first with parity 1
+  kInputEmpty = 206888, kInputEmptySlots = 5, kInputEmptyArrivals = 8,
 
-// the residual is in its slot, which may be overwritten with the output
-//   arrived by the transfer warp, then the bytes of C (8192 bytes)
-//   waited for by consumer 0, first with parity 0
-constexpr unsigned kEpi0Ready = 206928;
-constexpr unsigned kEpi0ReadySlots = 2;
-constexpr unsigned kEpi0ReadyArrivals = 1;
+  // the residual is in its slot, which may be overwritten with the output
+  //   arrived by the transfer warp, then the bytes of C (8192 bytes)
+  //   waited for by consumer 0, first with parity 0
+  kEpi0Ready = 206928, kEpi0ReadySlots = 2, kEpi0ReadyArrivals = 1,
 
-// a panel of the output is in its slot, and may be stored
-//   arrived by each warp of consumer 0
-//   waited for by the transfer warp, first with parity 1
-constexpr unsigned kEpi0Written = 206944;
-constexpr unsigned kEpi0WrittenSlots = 2;
-constexpr unsigned kEpi0WrittenArrivals = 4;
+  // a panel of the output is in its slot, and may be stored
+  //   arrived by each warp of consumer 0
+  //   waited for by the transfer warp, first with parity 1
+  kEpi0Written = 206944, kEpi0WrittenSlots = 2, kEpi0WrittenArrivals = 4,
 
-// the residual is in its slot, which may be overwritten with the output
-//   arrived by the transfer warp, then the bytes of C (8192 bytes)
-//   waited for by consumer 1, first with parity 0
-constexpr unsigned kEpi1Ready = 206960;
-constexpr unsigned kEpi1ReadySlots = 2;
-constexpr unsigned kEpi1ReadyArrivals = 1;
+  // the residual is in its slot, which may be overwritten with the output
+  //   arrived by the transfer warp, then the bytes of C (8192 bytes)
+  //   waited for by consumer 1, first with parity 0
+  kEpi1Ready = 206960, kEpi1ReadySlots = 2, kEpi1ReadyArrivals = 1,
 
-// a panel of the output is in its slot, and may be stored
-//   arrived by each warp of consumer 1
-//   waited for by the transfer warp, first with parity 1
-constexpr unsigned kEpi1Written = 206976;
-constexpr unsigned kEpi1WrittenSlots = 2;
-constexpr unsigned kEpi1WrittenArrivals = 4;
+  // a panel of the output is in its slot, and may be stored
+  //   arrived by each warp of consumer 1
+  //   waited for by the transfer warp, first with parity 1
+  kEpi1Written = 206976, kEpi1WrittenSlots = 2, kEpi1WrittenArrivals = 4,
+};
 
 }  // namespace gemm_bf16_128x144_residual_sm90_kernel

@@ -8,58 +8,49 @@
 
 namespace gemm_bf16_128x64_split_residual_sm90_kernel {
 
-// 22 barriers of eight bytes.
+// Enumerators, since a compiler gives variables a place in the machine code.
+enum : unsigned {
+  // 22 barriers of eight bytes.
 
-// a block of A and of B has landed in its slot
-//   arrived by the loader, then the bytes of A and B (24576 bytes)
-//   waited for by the consumers of the tile, first with parity 0
-constexpr unsigned kInputFull = 221184;
-constexpr unsigned kInputFullSlots = 7;
-constexpr unsigned kInputFullArrivals = 1;
+  // a block of A and of B has landed in its slot
+  //   arrived by the loader, then the bytes of A and B (24576 bytes)
+  //   waited for by the consumers of the tile, first with parity 0
+  kInputFull = 221184, kInputFullSlots = 7, kInputFullArrivals = 1,
 
-// a slot of A and B may be overwritten
-//   arrived by every consumer warp, once wgmma has read the slot
-//   waited for by the loader, first with parity 1
-constexpr unsigned kInputEmpty = 221240;
-constexpr unsigned kInputEmptySlots = 7;
-constexpr unsigned kInputEmptyArrivals = 8;
+  // a slot of A and B may be overwritten
+  //   arrived by every consumer warp, once wgmma has read the slot
+  //   waited for by the loader, first with parity 1
+  kInputEmpty = 221240, kInputEmptySlots = 7, kInputEmptyArrivals = 8,
 
-// the residual is in its slot, which may be overwritten with the output
-//   arrived by the transfer warp, then the bytes of C (8192 bytes)
-//   waited for by consumer 0, first with parity 0
-constexpr unsigned kEpi0Ready = 221296;
-constexpr unsigned kEpi0ReadyArrivals = 1;
+  // the residual is in its slot, which may be overwritten with the output
+  //   arrived by the transfer warp, then the bytes of C (8192 bytes)
+  //   waited for by consumer 0, first with parity 0
+  kEpi0Ready = 221296, kEpi0ReadyArrivals = 1,
 
-// a panel of the output is in its slot, and may be stored
-//   arrived by each warp of consumer 0
-//   waited for by the transfer warp, first with parity 1
-constexpr unsigned kEpi0Written = 221304;
-constexpr unsigned kEpi0WrittenArrivals = 4;
+  // a panel of the output is in its slot, and may be stored
+  //   arrived by each warp of consumer 0
+  //   waited for by the transfer warp, first with parity 1
+  kEpi0Written = 221304, kEpi0WrittenArrivals = 4,
 
-// the residual is in its slot, which may be overwritten with the output
-//   arrived by the transfer warp, then the bytes of C (8192 bytes)
-//   waited for by consumer 1, first with parity 0
-constexpr unsigned kEpi1Ready = 221312;
-constexpr unsigned kEpi1ReadyArrivals = 1;
+  // the residual is in its slot, which may be overwritten with the output
+  //   arrived by the transfer warp, then the bytes of C (8192 bytes)
+  //   waited for by consumer 1, first with parity 0
+  kEpi1Ready = 221312, kEpi1ReadyArrivals = 1,
 
-// a panel of the output is in its slot, and may be stored
-//   arrived by each warp of consumer 1
-//   waited for by the transfer warp, first with parity 1
-constexpr unsigned kEpi1Written = 221320;
-constexpr unsigned kEpi1WrittenArrivals = 4;
+  // a panel of the output is in its slot, and may be stored
+  //   arrived by each warp of consumer 1
+  //   waited for by the transfer warp, first with parity 1
+  kEpi1Written = 221320, kEpi1WrittenArrivals = 4,
 
-// the sums over the peer's part of k have arrived
-//   arrived by the consumer itself, then the bytes of the peer's sums (16384 bytes)
-//   waited for by the consumer, first with parity 0
-constexpr unsigned kSumsFull = 221328;
-constexpr unsigned kSumsFullSlots = 2;
-constexpr unsigned kSumsFullArrivals = 1;
+  // the sums over the peer's part of k have arrived
+  //   arrived by the consumer itself, then the bytes of the peer's sums (16384 bytes)
+  //   waited for by the consumer, first with parity 0
+  kSumsFull = 221328, kSumsFullSlots = 2, kSumsFullArrivals = 1,
 
-// the sums of the next tile that the peer writes may be sent
-//   arrived by every warp of the peer's consumer, once it has read the sums
-//   waited for by the consumer, first with parity 1
-constexpr unsigned kSumsEmpty = 221344;
-constexpr unsigned kSumsEmptySlots = 2;
-constexpr unsigned kSumsEmptyArrivals = 4;
+  // the sums of the next tile that the peer writes may be sent
+  //   arrived by every warp of the peer's consumer, once it has read the sums
+  //   waited for by the consumer, first with parity 1
+  kSumsEmpty = 221344, kSumsEmptySlots = 2, kSumsEmptyArrivals = 4,
+};
 
 }  // namespace gemm_bf16_128x64_split_residual_sm90_kernel

@@ -8,56 +8,49 @@
 
 namespace gemm_bf16_192x176_pair_sm90_kernel {
 
-// 14 barriers of eight bytes.
+// Enumerators, since a compiler gives variables a place in the machine code.
+enum : unsigned {
+  // 14 barriers of eight bytes.
 
-// a block of A and of B has landed in its slot
-//   arrived by the loader, then the bytes of A and B, half of B's by the peer (47104 bytes)
-//   waited for by the consumers of the tile, first with parity 0
-constexpr unsigned kInputFull = 212992;
-constexpr unsigned kInputFullSlots = 4;
-constexpr unsigned kInputFullArrivals = 1;
+  // a block of A and of B has landed in its slot
+  //   arrived by the loader, then the bytes of A and B, half of B's by the peer (47104 bytes)
+  //   waited for by the consumers of the tile, first with parity 0
+  kInputFull = 212992, kInputFullSlots = 4, kInputFullArrivals = 1,
 
-// a slot of A and B may be overwritten
-//   arrived by every consumer warp of both CTAs, once wgmma has read the slot
-//   waited for by the loader, first with parity 1
-constexpr unsigned kInputEmpty = 213024;
-constexpr unsigned kInputEmptySlots = 4;
-constexpr unsigned kInputEmptyArrivals = 24;
+  // a slot of A and B may be overwritten
+  //   arrived by every consumer warp of both CTAs, once wgmma has read the slot
+  //   waited for by the loader, first with parity 1
+  kInputEmpty = 213024, kInputEmptySlots = 4, kInputEmptyArrivals = 24,
 
-// the output's slot is free
-//   arrived by the transfer warp
-//   waited for by consumer 0, first with parity 0
-constexpr unsigned kEpi0Ready = 213056;
-constexpr unsigned kEpi0ReadyArrivals = 1;
+  // the output's slot is free
+  //   arrived by the transfer warp
+  //   waited for by consumer 0, first with parity 0
+  kEpi0Ready = 213056, kEpi0ReadyArrivals = 1,
 
-// a panel of the output is in its slot, and may be stored
-//   arrived by each warp of consumer 0
-//   waited for by the transfer warp, first with parity 1
-constexpr unsigned kEpi0Written = 213064;
-constexpr unsigned kEpi0WrittenArrivals = 4;
+  // a panel of the output is in its slot, and may be stored
+  //   arrived by each warp of consumer 0
+  //   waited for by the transfer warp, first with parity 1
+  kEpi0Written = 213064, kEpi0WrittenArrivals = 4,
 
-// the output's slot is free
-//   arrived by the transfer warp
-//   waited for by consumer 1, first with parity 0
-constexpr unsigned kEpi1Ready = 213072;
-constexpr unsigned kEpi1ReadyArrivals = 1;
+  // the output's slot is free
+  //   arrived by the transfer warp
+  //   waited for by consumer 1, first with parity 0
+  kEpi1Ready = 213072, kEpi1ReadyArrivals = 1,
 
-// a panel of the output is in its slot, and may be stored
-//   arrived by each warp of consumer 1
-//   waited for by the transfer warp, first with parity 1
-constexpr unsigned kEpi1Written = 213080;
-constexpr unsigned kEpi1WrittenArrivals = 4;
+  // a panel of the output is in its slot, and may be stored
+  //   arrived by each warp of consumer 1
+  //   waited for by the transfer warp, first with parity 1
+  kEpi1Written = 213080, kEpi1WrittenArrivals = 4,
 
-// the output's slot is free
-//   arrived by the transfer warp
-//   waited for by consumer 2, first with parity 0
-constexpr unsigned kEpi2Ready = 213088;
-constexpr unsigned kEpi2ReadyArrivals = 1;
+  // the output's slot is free
+  //   arrived by the transfer warp
+  //   waited for by consumer 2, first with parity 0
+  kEpi2Ready = 213088, kEpi2ReadyArrivals = 1,
 
-// a panel of the output is in its slot, and may be stored
-//   arrived by each warp of consumer 2
-//   waited for by the transfer warp, first with parity 1
-constexpr unsigned kEpi2Written = 213096;
-constexpr unsigned kEpi2WrittenArrivals = 4;
+  // a panel of the output is in its slot, and may be stored
+  //   arrived by each warp of consumer 2
+  //   waited for by the transfer warp, first with parity 1
+  kEpi2Written = 213096, kEpi2WrittenArrivals = 4,
+};
 
 }  // namespace gemm_bf16_192x176_pair_sm90_kernel

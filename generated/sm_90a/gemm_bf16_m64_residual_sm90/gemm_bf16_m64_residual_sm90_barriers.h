@@ -8,34 +8,29 @@
 
 namespace gemm_bf16_m64_residual_sm90_kernel {
 
-// 16 barriers of eight bytes.
+// Enumerators, since a compiler gives variables a place in the machine code.
+enum : unsigned {
+  // 16 barriers of eight bytes.
 
-// a block of A and of B has landed in its slot
-//   arrived by the loader, then the bytes of A and B (32768 bytes)
-//   waited for by the consumers of the tile, first with parity 0
-constexpr unsigned kInputFull = 212992;
-constexpr unsigned kInputFullSlots = 6;
-constexpr unsigned kInputFullArrivals = 1;
+  // a block of A and of B has landed in its slot
+  //   arrived by the loader, then the bytes of A and B (32768 bytes)
+  //   waited for by the consumers of the tile, first with parity 0
+  kInputFull = 212992, kInputFullSlots = 6, kInputFullArrivals = 1,
 
-// a slot of A and B may be overwritten
-//   arrived by every consumer warp, once wgmma has read the slot
-//   waited for by the loader, first with parity 1
-constexpr unsigned kInputEmpty = 213040;
-constexpr unsigned kInputEmptySlots = 6;
-constexpr unsigned kInputEmptyArrivals = 4;
+  // a slot of A and B may be overwritten
+  //   arrived by every consumer warp, once wgmma has read the slot
+  //   waited for by the loader, first with parity 1
+  kInputEmpty = 213040, kInputEmptySlots = 6, kInputEmptyArrivals = 4,
 
-// the residual is in its slot, which may be overwritten with the output
-//   arrived by the transfer warp, then the bytes of C (8192 bytes)
-//   waited for by consumer 0, first with parity 0
-constexpr unsigned kEpi0Ready = 213088;
-constexpr unsigned kEpi0ReadySlots = 2;
-constexpr unsigned kEpi0ReadyArrivals = 1;
+  // the residual is in its slot, which may be overwritten with the output
+  //   arrived by the transfer warp, then the bytes of C (8192 bytes)
+  //   waited for by consumer 0, first with parity 0
+  kEpi0Ready = 213088, kEpi0ReadySlots = 2, kEpi0ReadyArrivals = 1,
 
-// a panel of the output is in its slot, and may be stored
-//   arrived by each warp of consumer 0
-//   waited for by the transfer warp, first with parity 1
-constexpr unsigned kEpi0Written = 213104;
-constexpr unsigned kEpi0WrittenSlots = 2;
-constexpr unsigned kEpi0WrittenArrivals = 4;
+  // a panel of the output is in its slot, and may be stored
+  //   arrived by each warp of consumer 0
+  //   waited for by the transfer warp, first with parity 1
+  kEpi0Written = 213104, kEpi0WrittenSlots = 2, kEpi0WrittenArrivals = 4,
+};
 
 }  // namespace gemm_bf16_m64_residual_sm90_kernel

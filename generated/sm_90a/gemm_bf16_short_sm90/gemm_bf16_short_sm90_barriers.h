@@ -8,34 +8,29 @@
 
 namespace gemm_bf16_short_sm90_kernel {
 
-// 22 barriers of eight bytes.
+// Enumerators, since a compiler gives variables a place in the machine code.
+enum : unsigned {
+  // 22 barriers of eight bytes.
 
-// a block of A and of B has landed in its slot
-//   arrived by the loader, then the bytes of A and B (24576 bytes)
-//   waited for by the consumers of the tile, first with parity 0
-constexpr unsigned kInputFull = 221568;
-constexpr unsigned kInputFullSlots = 8;
-constexpr unsigned kInputFullArrivals = 1;
+  // a block of A and of B has landed in its slot
+  //   arrived by the loader, then the bytes of A and B (24576 bytes)
+  //   waited for by the consumers of the tile, first with parity 0
+  kInputFull = 221568, kInputFullSlots = 8, kInputFullArrivals = 1,
 
-// a slot of A and B may be overwritten
-//   arrived by every consumer warp, once wgmma has read the slot
-//   waited for by the loader, first with parity 1
-constexpr unsigned kInputEmpty = 221632;
-constexpr unsigned kInputEmptySlots = 8;
-constexpr unsigned kInputEmptyArrivals = 4;
+  // a slot of A and B may be overwritten
+  //   arrived by every consumer warp, once wgmma has read the slot
+  //   waited for by the loader, first with parity 1
+  kInputEmpty = 221632, kInputEmptySlots = 8, kInputEmptyArrivals = 4,
 
-// the residual has landed, and the output's slot is free
-//   arrived by the transfer warp, then the bytes of C (128 bytes)
-//   waited for by consumer 0, first with parity 0
-constexpr unsigned kEpi0Ready = 221696;
-constexpr unsigned kEpi0ReadySlots = 3;
-constexpr unsigned kEpi0ReadyArrivals = 1;
+  // the residual has landed, and the output's slot is free
+  //   arrived by the transfer warp, then the bytes of C (128 bytes)
+  //   waited for by consumer 0, first with parity 0
+  kEpi0Ready = 221696, kEpi0ReadySlots = 3, kEpi0ReadyArrivals = 1,
 
-// a panel of the output is in its slot, and may be stored
-//   arrived by each warp of consumer 0
-//   waited for by the transfer warp, first with parity 1
-constexpr unsigned kEpi0Written = 221720;
-constexpr unsigned kEpi0WrittenSlots = 3;
-constexpr unsigned kEpi0WrittenArrivals = 4;
+  // a panel of the output is in its slot, and may be stored
+  //   arrived by each warp of consumer 0
+  //   waited for by the transfer warp, first with parity 1
+  kEpi0Written = 221720, kEpi0WrittenSlots = 3, kEpi0WrittenArrivals = 4,
+};
 
 }  // namespace gemm_bf16_short_sm90_kernel

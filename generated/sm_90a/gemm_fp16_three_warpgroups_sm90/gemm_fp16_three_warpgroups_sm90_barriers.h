@@ -8,60 +8,49 @@
 
 namespace gemm_fp16_three_warpgroups_sm90_kernel {
 
-// 20 barriers of eight bytes.
+// Enumerators, since a compiler gives variables a place in the machine code.
+enum : unsigned {
+  // 20 barriers of eight bytes.
 
-// a block of A and of B has landed in its slot
-//   arrived by the loader, then the bytes of A and B (98304 bytes)
-//   waited for by the consumers of the tile, first with parity 0
-constexpr unsigned kInputFull = 172032;
-constexpr unsigned kInputFullArrivals = 1;
+  // a block of A and of B has landed in its slot
+  //   arrived by the loader, then the bytes of A and B (98304 bytes)
+  //   waited for by the consumers of the tile, first with parity 0
+  kInputFull = 172032, kInputFullArrivals = 1,
 
-// a slot of A and B may be overwritten
-//   arrived by every consumer warp, once wgmma has read the slot
-//   waited for by the loader, first with parity 1
-constexpr unsigned kInputEmpty = 172040;
-constexpr unsigned kInputEmptyArrivals = 12;
+  // a slot of A and B may be overwritten
+  //   arrived by every consumer warp, once wgmma has read the slot
+  //   waited for by the loader, first with parity 1
+  kInputEmpty = 172040, kInputEmptyArrivals = 12,
 
-// the output's slot is free
-//   arrived by the transfer warp
-//   waited for by consumer 0, first with parity 0
-constexpr unsigned kEpi0Ready = 172048;
-constexpr unsigned kEpi0ReadySlots = 3;
-constexpr unsigned kEpi0ReadyArrivals = 1;
+  // the output's slot is free
+  //   arrived by the transfer warp
+  //   waited for by consumer 0, first with parity 0
+  kEpi0Ready = 172048, kEpi0ReadySlots = 3, kEpi0ReadyArrivals = 1,
 
-// a panel of the output is in its slot, and may be stored
-//   arrived by each warp of consumer 0
-//   waited for by the transfer warp, first with parity 1
-constexpr unsigned kEpi0Written = 172072;
-constexpr unsigned kEpi0WrittenSlots = 3;
-constexpr unsigned kEpi0WrittenArrivals = 4;
+  // a panel of the output is in its slot, and may be stored
+  //   arrived by each warp of consumer 0
+  //   waited for by the transfer warp, first with parity 1
+  kEpi0Written = 172072, kEpi0WrittenSlots = 3, kEpi0WrittenArrivals = 4,
 
-// the output's slot is free
-//   arrived by the transfer warp
-//   waited for by consumer 1, first with parity 0
-constexpr unsigned kEpi1Ready = 172096;
-constexpr unsigned kEpi1ReadySlots = 3;
-constexpr unsigned kEpi1ReadyArrivals = 1;
+  // the output's slot is free
+  //   arrived by the transfer warp
+  //   waited for by consumer 1, first with parity 0
+  kEpi1Ready = 172096, kEpi1ReadySlots = 3, kEpi1ReadyArrivals = 1,
 
-// a panel of the output is in its slot, and may be stored
-//   arrived by each warp of consumer 1
-//   waited for by the transfer warp, first with parity 1
-constexpr unsigned kEpi1Written = 172120;
-constexpr unsigned kEpi1WrittenSlots = 3;
-constexpr unsigned kEpi1WrittenArrivals = 4;
+  // a panel of the output is in its slot, and may be stored
+  //   arrived by each warp of consumer 1
+  //   waited for by the transfer warp, first with parity 1
+  kEpi1Written = 172120, kEpi1WrittenSlots = 3, kEpi1WrittenArrivals = 4,
 
-// the output's slot is free
-//   arrived by the transfer warp
-//   waited for by consumer 2, first with parity 0
-constexpr unsigned kEpi2Ready = 172144;
-constexpr unsigned kEpi2ReadySlots = 3;
-constexpr unsigned kEpi2ReadyArrivals = 1;
+  // the output's slot is free
+  //   arrived by the transfer warp
+  //   waited for by consumer 2, first with parity 0
+  kEpi2Ready = 172144, kEpi2ReadySlots = 3, kEpi2ReadyArrivals = 1,
 
-// a panel of the output is in its slot, and may be stored
-//   arrived by each warp of consumer 2
-//   waited for by the transfer warp, first with parity 1
-constexpr unsigned kEpi2Written = 172168;
-constexpr unsigned kEpi2WrittenSlots = 3;
-constexpr unsigned kEpi2WrittenArrivals = 4;
+  // a panel of the output is in its slot, and may be stored
+  //   arrived by each warp of consumer 2
+  //   waited for by the transfer warp, first with parity 1
+  kEpi2Written = 172168, kEpi2WrittenSlots = 3, kEpi2WrittenArrivals = 4,
+};
 
 }  // namespace gemm_fp16_three_warpgroups_sm90_kernel
