@@ -12,16 +12,14 @@ from __future__ import annotations
 
 import argparse
 import json
-import math
-import random
-import time
 from collections import defaultdict
-from dataclasses import asdict, fields, replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fa4gen.tune.model.agreement import Figure, compare
 from fa4gen.tune.model.chips import H200, Chip, GemmCosts
+from fa4gen.tune.model.fitting import search, squared_error
 from fa4gen.tune.model.gemm import GemmProblem, GemmTile, predict_gemm
 
 if TYPE_CHECKING:
@@ -31,10 +29,12 @@ FIGURES = Path(__file__).with_name("gemm_model_h200.json")
 KINDS = ("fa4gen", "written by hand")
 BY_HAND = 0.6
 """Weight of a figure of a kernel that fa4gen did not make."""
-ABSOLUTE = 0.4
-"""Weight of an error that all kernels of a problem share: it changes no choice."""
-LOWEST = {"ghz": 1.7, "overlap": 2.0}
-HIGHEST = {"ghz": 1.98, "overlap": 14.0, "droop": 0.6, "droop_us": 400.0}
+LIMITS = {
+    "ghz": (1.7, 1.98),
+    "overlap": (2.0, 14.0),
+    "droop": (0.0, 0.6),
+    "droop_us": (0.0, 400.0),
+}
 Record = dict[str, Any]
 
 
@@ -71,43 +71,21 @@ def figures_of(records: Sequence[Record], chip: Chip, kind: str) -> list[list[Fi
 
 
 def error(costs: GemmCosts, records: Sequence[Record]) -> float:
-    """Return the mean squared error of the logarithms of times."""
+    """Return the error that is to be small."""
     chip = replace(H200, gemm=costs)
-    total = weights = 0.0
-    for record in records:
-        errors = [
-            (
-                math.log(predict_gemm(kernel["tile"], record["problem"], chip).us / kernel["us"]),
-                1.0 if kernel["kernel"] == "fa4gen" else BY_HAND,
-            )
-            for kernel in record["kernels"]
+    return squared_error(
+        [
+            [
+                (
+                    predict_gemm(kernel["tile"], record["problem"], chip).us,
+                    kernel["us"],
+                    1.0 if kernel["kernel"] == "fa4gen" else BY_HAND,
+                )
+                for kernel in record["kernels"]
+            ]
+            for record in records
         ]
-        weight = sum(w for _, w in errors)
-        mean = sum(e * w for e, w in errors) / weight
-        total += sum(w * ((e - mean) ** 2 + ABSOLUTE * e * e) for e, w in errors)
-        weights += weight
-    return total / weights
-
-
-def search(costs: GemmCosts, records: Sequence[Record], seconds: float, seed: int) -> GemmCosts:
-    """Return the best constants found in ``seconds``."""
-    rng = random.Random(seed)
-    names = [field.name for field in fields(costs)]
-    best, begin = error(costs, records), time.monotonic()
-    while (passed := time.monotonic() - begin) < seconds:
-        scale = 0.02 + 0.3 * (1 - passed / seconds)
-        chosen = rng.sample(names, rng.choice((1, 2, 3)))
-        new = {name: getattr(costs, name) * math.exp(rng.gauss(0, scale)) for name in chosen}
-        if any(
-            not LOWEST.get(name, 0.0) <= value <= HIGHEST.get(name, math.inf)
-            for name, value in new.items()
-        ):
-            continue
-        changed = replace(costs, **new)
-        its = error(changed, records)
-        if its < best:
-            best, costs = its, changed
-    return costs
+    )
 
 
 def print_residuals(records: Sequence[Record], costs: GemmCosts, title: str) -> None:
@@ -139,7 +117,13 @@ def main() -> None:
     records = read_records()
     left_out = set(filter(None, arguments.without.split(",")))
     fitted = [record for record in records if word(record) not in left_out]
-    costs = search(H200.gemm, fitted, arguments.seconds, arguments.seed)
+    costs = search(
+        H200.gemm,
+        lambda costs: error(costs, fitted),
+        arguments.seconds,
+        arguments.seed,
+        LIMITS,
+    )
     if arguments.seconds:
         print(json.dumps({name: round(value, 4) for name, value in asdict(costs).items()}))
     print_residuals(fitted, costs, "fitted:" if left_out else "all:")

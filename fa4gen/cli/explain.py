@@ -38,8 +38,8 @@ _STYLES = {"auto": "cyan", "default": "dim"}
     "problems",
     multiple=True,
     metavar="SIZE",
-    help="Show instead which kernels suit a problem, by predicted time: MxNxK or BATCHxMxNxK of a "
-    "matrix product. May be repeated.",
+    help="Show instead which kernels suit a problem, by predicted time. Matrix products: MxNxK or "
+    "BATCHxMxNxK; attention: BATCHxHEADSxROWS or BATCHxHEADS/KEY_HEADSxROWSxKEYS. May be repeated.",
 )
 @click.option(
     "--candidates",

@@ -47,7 +47,8 @@ COLUMNS = ("problem", "kernel", "from", "us", "predicted", "config itself", "bes
     "problems",
     multiple=True,
     metavar="SIZE",
-    help="A problem, such as 16x4096x14336 (m x n x k). May be repeated.",
+    help="A problem, such as 16x4096x14336 (m x n x k), or of attention 2x32/8x512x16k (batch x "
+    "heads/key heads x rows x keys). May be repeated.",
 )
 @click.option(
     "--out",

@@ -49,8 +49,8 @@ class Family:
     """An object: bench's ``Family``."""
     vendor: Place
     """An object: vendor's ``Family``."""
-    tune: Place | None = None
-    """An object: tune's ``Family``; None where nothing predicts times of such kernels yet."""
+    tune: Place
+    """An object: tune's ``Family``."""
 
 
 @dataclass(frozen=True)
@@ -88,6 +88,7 @@ ATTENTION = Family(
     verify=Place("fa4gen.verify.attention:AttentionFamily"),
     bench=Place("fa4gen.bench.attention_family:ATTENTION"),
     vendor=Place("fa4gen.vendor.attention:ATTENTION"),
+    tune=Place("fa4gen.tune.attention_family:ATTENTION"),
 )
 GEMM = Family(
     name="gemm",

@@ -22,8 +22,7 @@ if TYPE_CHECKING:
     from fa4gen.tune.model.prediction import Prediction
 
 Source = Literal["config", "shipped", "tile"]
-ALIKE = 1.01
-"""A kernel that exists is preferred to a new tile that is predicted to be less faster than this."""
+_PREFERRED: tuple[Source, ...] = ("config", "shipped", "tile")
 
 
 @dataclass(frozen=True)
@@ -77,7 +76,8 @@ def find_candidates(base: LoadedConfig, *, tiles: bool = True) -> tuple[Candidat
 def rank(candidates: Iterable[Candidate], problem: Any, chip: Chip) -> list[Ranked]:
     """Return the candidates with their predicted times, the one to choose first.
 
-    That is the fastest, or an existing kernel within ``ALIKE`` of it; the others follow by time.
+    That is the fastest, or one that the family calls as fast: the config itself, else a shipped
+    one. The others follow by time.
     Candidates that the family does not choose for such a problem are left out. There is one at
     least, and all are of one family.
     """
@@ -86,9 +86,9 @@ def rank(candidates: Iterable[Candidate], problem: Any, chip: Chip) -> list[Rank
     suitable = [one for one in every if family.suits(one.plan, problem)] or every
     ranked = [Ranked(one, family.predict(one.plan, problem, chip)) for one in suitable]
     ranked.sort(key=lambda one: one.prediction.us)
-    limit = ranked[0].prediction.us * ALIKE
+    limit = ranked[0].prediction.us * family.alike
     alike = [one for one in ranked if one.prediction.us <= limit]
-    chosen = next((one for one in alike if one.candidate.source != "tile"), ranked[0])
+    chosen = min(alike, key=lambda one: _PREFERRED.index(one.candidate.source))
     return [chosen, *(one for one in ranked if one is not chosen)]
 
 

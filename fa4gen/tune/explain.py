@@ -117,7 +117,9 @@ def why(choice: Choice) -> tuple[str, ...]:
     if reasons:
         lines.append(f"It saves: {', '.join(reasons)}.")
     elif gain < 1:
-        lines.append("It exists already, and is as good as any new tile within 1 %.")
+        lines.append(
+            "It exists already, and no new tile is predicted to be faster by enough to trust that."
+        )
     return tuple(lines)
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Protocol
 
 from fa4gen.designs import registry
-from fa4gen.errors import ConfigError, Problem
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -39,6 +38,17 @@ class Family(Protocol):
     @property
     def tuning_keys(self) -> frozenset[str]:
         """Keys that change the speed, never what is computed."""
+
+    @property
+    def alike(self) -> float:
+        """Predicted times within this factor are equal: the kernel that exists is preferred.
+
+        About what the model's order can be trusted with.
+        """
+
+    @property
+    def measures(self) -> bool:
+        """Whether ``bench`` can measure candidates; else the model alone chooses."""
 
     def parse_problem(self, text: str) -> Any:
         """Read a problem as the command line has it; ConfigError for anything else."""
@@ -86,18 +96,6 @@ def family_of(plan: Plan) -> Family:
 
 
 def family_called(name: str) -> Family:
-    """Return the family called ``name``; KeyError when there is none.
-
-    Raises ConfigError for one without a cost model.
-    """
-    place = registry.FAMILIES[name].tune
-    if place is None:
-        there = [row.name for row in registry.FAMILIES.values() if row.tune is not None]
-        raise ConfigError(
-            Problem(
-                f"there is no cost model of kernel: {name}",
-                f"Name configs of {', '.join(there)}.",
-            )
-        )
-    family: Family = place.load()
+    """Return the family called ``name``; KeyError when there is none."""
+    family: Family = registry.FAMILIES[name].tune.load()
     return family

@@ -30,6 +30,8 @@ class GemmFamily:
     name = "gemm"
     columns = ("m", "n", "k", "batch")
     axes = ("m",)
+    alike = 1.01
+    measures = True
     tuning_keys = frozenset(
         {
             "BM",
@@ -40,6 +42,7 @@ class GemmFamily:
             "cta_group",
             "swap_operands",
             "split_k",
+            "evict_first",
             "num_consumer_warpgroups",
             "ping_pong",
             "registers",

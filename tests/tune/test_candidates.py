@@ -29,6 +29,7 @@ def test_the_config_itself_shipped_ones_and_tiles(candidates: Any) -> None:
         "gemm_bf16_192x176_pair_sm90",
         "gemm_bf16_m16_sm90",
         "gemm_bf16_m16_split_sm90",
+        "gemm_bf16_64x192_four_sm90",
     }
     assert "gemm_bf16_sm90_128x144" in by_source["tile"]
     assert len({candidate.name for candidate in candidates}) == len(candidates)

@@ -30,7 +30,7 @@ def test_a_table_and_why(capsys: pytest.CaptureFixture[str]) -> None:
     assert "64 CTAs in 1 wave of 132, 48% filled" in text
     assert "It saves: products " in text
     assert "us is predicted, not measured" in text
-    assert "fitted to 722 figures" in text
+    assert "fitted to 727 figures" in text
 
 
 def test_json(capsys: pytest.CaptureFixture[str]) -> None:

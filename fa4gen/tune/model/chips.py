@@ -57,6 +57,49 @@ class GemmCosts:
 
 
 @dataclass(frozen=True)
+class AttentionCosts:
+    """Constants of attention; ``benchmarks/fit_attention_model.py`` fits them."""
+
+    launch: float = 5.996
+    """us that every launch takes."""
+    ghz: float = 1.9
+    droop: float = 0.0
+    """By which part the clock falls in long work that fills the chip."""
+    droop_us: float = 113.5
+    """us of work until it has fallen."""
+    softmax: float = 0.0635
+    """Cycles of the softmax for an element of the scores."""
+    exposed: float = 0.7123
+    """Part of it that nothing hides with one consumer warpgroup."""
+    hiding: float = 0.5002
+    """By which power of their number several hide it."""
+    block: float = 148.8
+    """Cycles for the barriers of a block."""
+    partly: float = 1.212
+    """Blocks that a block takes of which the mask hides a part."""
+    tile: float = 1883.0
+    """Cycles at the ends of a tile."""
+    overlapped_tile: float = 1.1
+    """Part of them with ``overlap_epilogue``."""
+    row: float = 0.0192
+    """Cycles for an element of a tile's queries and output."""
+    counter: float = 0.0086
+    """Cycles for a tile's number from a counter."""
+    loaded: float = 408.1
+    """Cycles for a block that is loaded, whoever computes it."""
+    late: float = 3484.0
+    """Cycles until a tile's first loads are there, with one slot."""
+    tail: float = 0.4371
+    """Part of the shortest tile that is left at the end."""
+    l2: float = 49.85
+    """Bytes per ns that one multiprocessor reads."""
+    memory: float = 3.005
+    """TB/s."""
+    overlap: float = 6.709
+    """Exponent of the mean: the larger, the better work and transfers overlap."""
+
+
+@dataclass(frozen=True)
 class Chip:
     """A chip that kernels are chosen for."""
 
@@ -67,8 +110,16 @@ class Chip:
     """Sums of a tile that the tensor cores of a multiprocessor advance by 128 bytes along k, in
     one cycle."""
     gemm: GemmCosts = field(default_factory=GemmCosts)
+    attention: AttentionCosts = field(default_factory=AttentionCosts)
+    fours: int = 0
+    """Clusters of four that fit at once, where that was measured to be fewer than expected."""
     fitted: str = ""
     """On what the constants were fitted; "" where they are carried over from another chip."""
+
+    def resident(self, cluster: int) -> int:
+        """Return how many CTAs run at once in clusters of so many."""
+        clusters = self.multiprocessors // cluster
+        return (min(clusters, self.fours) if cluster >= 4 and self.fours else clusters) * cluster
 
     @property
     def note(self) -> str:
@@ -78,14 +129,22 @@ class Chip:
         return f"Nothing was measured on an {self.name}: the constants are carried over."
 
 
-_H200_GEMM = GemmCosts()
-H200 = Chip("NVIDIA H200", "sm_90a", 132, 32, _H200_GEMM, "722 figures of bf16 on an NVIDIA H200")
+H200 = Chip(
+    "NVIDIA H200",
+    "sm_90a",
+    132,
+    32,
+    fours=30,
+    fitted="727 figures of matrix products and 224 of attention, bf16, on an NVIDIA H200",
+)
 H100 = Chip(
     "NVIDIA H100 80GB HBM3",
     "sm_90a",
     132,
     32,
     GemmCosts(memory=2.6, memory_evict_first=2.9),  # by the ratio of the data sheets' bandwidths
+    AttentionCosts(memory=2.6),
+    fours=30,
 )
 B200 = Chip(
     "NVIDIA B200",
@@ -93,8 +152,9 @@ B200 = Chip(
     148,
     64,
     GemmCosts(memory=6.0, memory_evict_first=6.8, l2=200.0, shared_reads=0.0),
+    AttentionCosts(memory=6.0, l2=200.0),
 )
-B300 = Chip("NVIDIA B300", "sm_103a", 148, 64, B200.gemm)
+B300 = Chip("NVIDIA B300", "sm_103a", 148, 64, B200.gemm, B200.attention)
 CHIPS = (H200, H100, B200, B300)
 """The first of an architecture is the one that is meant where none is named."""
 

@@ -75,7 +75,7 @@ class GemmTile:
             element_bytes=plan.element_bytes,
             out_bytes=plan.out_element_bytes,
             reads_c=plan.c.is_matrix,
-            evict_first=swaps,
+            evict_first=getattr(plan, "evict_first", "none") != "none",
         )
 
     @property
@@ -103,7 +103,7 @@ def predict_gemm(tile: GemmTile, problem: GemmProblem, chip: Chip) -> Prediction
     column_tiles = _up(_up(n, tile.BN), sharing) * sharing
     tiles = row_tiles * column_tiles * problem.batch
     ctas = tiles * tile.split_k
-    resident = chip.multiprocessors // tile.cluster * tile.cluster
+    resident = chip.resident(tile.cluster)
     waves = _up(ctas, resident)
     block = BLOCK_BYTES // tile.element_bytes
     blocks = _up(_up(k, block), tile.split_k)

@@ -280,10 +280,12 @@ def gpu_timer(kernel: str, arch: str, options: TuneOptions) -> Timer | None:
     """Return what measures on this machine; None without a GPU of ``arch``, or if not asked to."""
     from fa4gen.runtime.device import find_device
 
-    device = None if options.measuring == "never" else find_device(arch)
+    family = family_called(kernel)
+    asked = options.measuring != "never" and family.measures
+    device = find_device(arch) if asked else None
     if device is None:
         return None
-    return GpuTimer(family_called(kernel), device.name, peers=options.peers, seed=options.seed)
+    return GpuTimer(family, device.name, peers=options.peers, seed=options.seed)
 
 
 def kernels_to_compile(

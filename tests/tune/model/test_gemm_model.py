@@ -14,6 +14,7 @@ from fa4gen.config.load import load_mapping
 from fa4gen.designs.build import build_plan
 from fa4gen.tune.model.agreement import compare
 from fa4gen.tune.model.chips import CHIPS, H200, chip_for
+from fa4gen.tune.model.fitting import search
 from fa4gen.tune.model.gemm import GemmProblem, GemmTile, predict_gemm
 
 SCRIPT = Path(__file__).parents[3] / "benchmarks" / "fit_gemm_model.py"
@@ -49,7 +50,7 @@ def test_disagrees_where_waves_are_not_counted(fit: Any) -> None:
 def test_a_search_lowers_the_error(fit: Any) -> None:
     records = fit.read_records()[:6]
     begin = replace(H200.gemm, l2=40.0)
-    found = fit.search(begin, records, 0.5, seed=3)
+    found = search(begin, lambda costs: fit.error(costs, records), 0.5, 3, fit.LIMITS)
     assert fit.error(found, records) < fit.error(begin, records)
 
 

@@ -1,0 +1,101 @@
+"""Fits the cost model of attention to measured times, and prints what is left over.
+
+    python benchmarks/fit_attention_model.py                 # residuals of the constants
+    python benchmarks/fit_attention_model.py --seconds 120   # search for better ones, print them
+
+No GPU is needed: plans are made of the configs that the figures name.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from fa4gen.config.load import config_from_data
+from fa4gen.designs.build import build_plan
+from fa4gen.tune.model.agreement import Figure, compare
+from fa4gen.tune.model.attention import AttentionProblem, AttentionTile, predict_attention
+from fa4gen.tune.model.chips import H200, Chip
+from fa4gen.tune.model.fitting import search, squared_error
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+FIGURES = Path(__file__).with_name("attention_model_h200.json")
+EXTENTS = ("batch", "heads", "key_heads", "rows", "keys")
+LIMITS = {
+    "ghz": (1.4, 1.9),
+    "overlap": (2.0, 8.0),
+    "droop": (0.0, 0.4),
+    "droop_us": (20.0, 600.0),
+    "launch": (2.0, 6.0),
+    "hiding": (0.5, 3.0),
+    "softmax": (0.05, 0.12),
+    "exposed": (0.2, 1.2),
+    "overlapped_tile": (0.3, 1.1),
+    "memory": (3.0, 4.2),
+}
+Record = dict[str, Any]
+
+
+def read_records() -> list[Record]:
+    """Return the problems of FIGURES, each with its kernels as AttentionTiles."""
+    records: list[Record] = json.loads(FIGURES.read_text())["figures"]
+    for record in records:
+        record["problem"] = AttentionProblem(**{name: record[name] for name in EXTENTS})
+        for kernel in record["kernels"]:
+            plan: Any = build_plan(config_from_data(kernel["config"], "kernel"))
+            kernel["tile"] = AttentionTile.of(plan)
+    return records
+
+
+def figures_of(records: Sequence[Record], chip: Chip) -> list[list[Figure]]:
+    """Return what is predicted and what was measured, by problem."""
+    return [
+        [
+            Figure(predict_attention(kernel["tile"], record["problem"], chip).us, kernel["us"])
+            for kernel in record["kernels"]
+        ]
+        for record in records
+    ]
+
+
+def error(records: Sequence[Record], chip: Chip) -> float:
+    """Return the error that is to be small."""
+    figures = figures_of(records, chip)
+    return squared_error([[(f.predicted_us, f.measured_us, 1.0) for f in one] for one in figures])
+
+
+def main() -> None:
+    """Fit if asked to, and report."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
+    parser.add_argument("--seconds", type=float, default=0.0)
+    parser.add_argument("--seed", type=int, default=1)
+    arguments = parser.parse_args()
+    records = read_records()
+    costs = search(
+        H200.attention,
+        lambda costs: error(records, replace(H200, attention=costs)),
+        arguments.seconds,
+        arguments.seed,
+        LIMITS,
+    )
+    if arguments.seconds:
+        print(json.dumps({name: round(value, 4) for name, value in asdict(costs).items()}))
+    figures = figures_of(records, replace(H200, attention=costs))
+    print(compare(figures))
+    for record, group in zip(records, figures, strict=True):
+        config = record["kernels"][0]["config"]
+        ratios = [figure.predicted_us / figure.measured_us for figure in group]
+        print(
+            f"  {record['batch']}x{record['heads']}/{record['key_heads']}x{record['rows']}x"
+            f"{record['keys']} depth {config['depth']} {config['mask']}: predicted / measured "
+            f"{min(ratios):.2f} to {max(ratios):.2f} of {len(ratios)}"
+        )
+
+
+if __name__ == "__main__":
+    main()

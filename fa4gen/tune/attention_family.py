@@ -1,0 +1,160 @@
+"""What tuning knows of attention forward: see ``family``."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+from fa4gen.bench.workload import LARGEST_SIZE
+from fa4gen.errors import ConfigError, Problem
+from fa4gen.tune.call_shapes import named_shapes
+from fa4gen.tune.extents import read_extents
+from fa4gen.tune.model.attention import AttentionProblem, AttentionTile, predict_attention
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from fa4gen.designs.shared.attention_model import AttentionPlan
+    from fa4gen.tune.family import Changes
+    from fa4gen.tune.model.chips import Chip
+    from fa4gen.tune.model.prediction import Prediction
+
+_NUMBER = r"([0-9]{1,7})(k?)"
+_PROBLEM = re.compile(rf"{_NUMBER}x{_NUMBER}(?:/{_NUMBER})?x{_NUMBER}(?:x{_NUMBER})?")
+MOST = 1 << 20
+
+
+class AttentionFamily:
+    """Attention forward, of sequences of one length."""
+
+    name = "attention"
+    columns = ("batch", "heads", "key_heads", "rows", "keys")
+    axes = ("keys", "rows")
+    alike = 1.05
+    measures = False
+    tuning_keys = frozenset(
+        {
+            "BM",
+            "BN",
+            "num_consumer_warpgroups",
+            "num_kv_stages",
+            "num_qk_stages",
+            "num_pv_stages",
+            "kv_ring",
+            "output_staging",
+            "cta_group",
+            "scheduler",
+            "overlap",
+            "num_pv_chunks_in_flight",
+            "ping_pong",
+            "overlap_epilogue",
+            "epilogue",
+            "registers",
+        }
+    )
+
+    def parse_problem(self, text: str) -> AttentionProblem:
+        """See Family: batch x heads[/key heads] x rows[ x keys]; k means 1024."""
+        match = _PROBLEM.fullmatch(text.strip().lower())
+        numbers = [] if match is None else [match.group(i, i + 1) for i in range(1, 11, 2)]
+        values = [int(n) * (1024 if k else 1) if n else None for n, k in numbers]
+        if match is not None and all(value is None or 1 <= value <= MOST for value in values):
+            batch, heads, key_heads, rows, keys = values
+            given = {"batch": batch, "heads": heads, "key_heads": key_heads, "rows": rows}
+            more = {"keys": keys}
+            return self.problem({k: v for k, v in (given | more).items() if v is not None})
+        raise ConfigError(
+            Problem(
+                f"{text.strip()!r} is not the problem of attention",
+                "Give batch x heads x rows, or batch x heads/key heads x rows x keys: 2x16x4k, "
+                "2x32/8x512x16k.",
+            )
+        )
+
+    def problem(self, extents: Mapping[str, int]) -> AttentionProblem:
+        """See Family: as many key as query heads, and keys as rows, where they are not given."""
+        defaults = {"batch": 1}
+        if "heads" in extents:
+            defaults["key_heads"] = extents["heads"]
+        if "rows" in extents:
+            defaults["keys"] = extents["rows"]
+        found = AttentionProblem(**read_extents(extents, self.columns, defaults, LARGEST_SIZE))
+        if found.heads % found.key_heads:
+            what = f"{found.heads} query heads are no multiple of {found.key_heads} key heads"
+            raise ConfigError(Problem(what, "Each key head serves as many query heads."))
+        return found
+
+    def extents(self, problem: AttentionProblem) -> dict[str, int]:
+        """See Family."""
+        return {name: getattr(problem, name) for name in self.columns}
+
+    def word(self, problem: AttentionProblem) -> str:
+        """See Family."""
+        p = problem
+        heads = str(p.heads) if p.heads == p.key_heads else f"{p.heads}/{p.key_heads}"
+        return f"{p.batch}x{heads}x{p.rows}x{p.keys}"
+
+    def bench_size(self, problem: AttentionProblem) -> Any:
+        """See Family."""
+        raise NotImplementedError  # measures is false
+
+    def flop(self, plan: AttentionPlan, problem: AttentionProblem) -> float:
+        """See Family: the pairs that the mask leaves."""
+        from fa4gen.bench.workload import visible_pairs
+
+        pairs = visible_pairs(plan.mask, problem.rows, problem.keys)
+        columns = plan.depth + plan.value_depth
+        return 2.0 * problem.batch * problem.heads * columns * pairs
+
+    def bench(self, *, peers: bool, seed: int) -> Any:
+        """See Family."""
+        raise NotImplementedError
+
+    def predict(self, plan: AttentionPlan, problem: AttentionProblem, chip: Chip) -> Prediction:
+        """See Family. ConfigError for kernels whose tiles the model does not know."""
+        if plan.splits_keys or plan.has_tile_lengths:
+            raise ConfigError(
+                Problem(
+                    f"{plan.name}: the cost model knows kernels of dense tensors alone, without "
+                    "pages, lengths and packed heads",
+                    "`fa4gen bench` times such kernels on a GPU.",
+                )
+            )
+        return predict_attention(AttentionTile.of(plan), problem, chip)
+
+    def suits(self, plan: AttentionPlan, problem: AttentionProblem) -> bool:
+        """See Family."""
+        del plan, problem
+        return True
+
+    def variants(self, config: Mapping[str, Any]) -> Iterator[Changes]:
+        """See Family: tiles of Hopper's kernels up to depth 256; other designs have one tile."""
+        if config["arch"] != "sm_90a" or config["depth"] == 512 or config["pack_heads"]:
+            return
+        for rows in (64, 128, 192):
+            for keys in range(48, 193, 16):
+                for cta_group in (1, 2):
+                    yield {"BM": rows, "BN": keys, "cta_group": cta_group}
+
+    def call_key(self, arguments: tuple[Any, ...], options: Mapping[str, Any]) -> Any:
+        """See Family."""
+        try:
+            return arguments[0].shape, arguments[1].shape, options.get("layout", "bshd")
+        except (IndexError, AttributeError):
+            shapes = named_shapes(("query", "key"), arguments, options)
+            return (*shapes, options.get("layout", "bshd"))
+
+    def problem_of_call(self, plan: AttentionPlan, key: Any) -> AttentionProblem:
+        """See Family."""
+        from fa4gen.runtime.refusal import refusal
+
+        query, keys, layout = key
+        for name, shape in (("query", query), ("key", keys)):
+            if len(shape) != 4:
+                raise refusal(name, f"shape {tuple(shape)}", "4 axes, of a dense kernel")
+        rows, heads = (2, 1) if layout == "bhsd" else (1, 2)
+        del plan
+        return AttentionProblem(query[0], query[heads], keys[heads], query[rows], keys[rows])
+
+
+ATTENTION = AttentionFamily()
