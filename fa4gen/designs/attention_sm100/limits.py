@@ -10,6 +10,7 @@ from fa4gen.designs.attention_sm100.tensor_memory import columns_needed
 from fa4gen.designs.attention_sm100.values import (
     FEW,
     KEY_STEP,
+    PREFERRED_BLOCKS,
     TILE_ROWS,
     least_other_registers,
     softmax_registers,
@@ -108,12 +109,13 @@ def register_pool(values: Values) -> int:
 def _row_registers(values: Values) -> Iterator[Fault]:
     config = values.config
     most = min(values.registers.softmax, values.arch.max_registers_per_thread)
-    working = softmax_registers(config, values.exp2_fma_share, values.BN)
+    working = softmax_registers(config, values.exp2_fma_share, values.BN, values.num_qo)
     needed = values.BN + working
     if needed <= most:
         return
     fewer: list[Changes] = []
-    if values.exp2_fma_share > FEW:
+    block = values.BN
+    if values.exp2_fma_share > (0 if block > PREFERRED_BLOCKS[0] else FEW):
         eighths = range(int(8 * values.exp2_fma_share) - 1, -1, -1)
         fewer = [{"exp2_fma_share": n / 8} for n in eighths]
     yield Fault(

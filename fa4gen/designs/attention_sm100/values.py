@@ -40,6 +40,10 @@ PAGED_PAIR_REGISTERS = 40
 """Of the loader of a pair that looks pages up: 32 spill."""
 PAGED_PARTS_REGISTERS = 56
 """The same with a counter of tiles and three parts of K or more, each with copies of its own."""
+MOST = 0.75
+"""Share beyond which ptxas spills beside 96 scores of 16-bit types."""
+MANY_BESIDE_TILES = 80
+"""Registers of shares beyond ``FEW`` with two query tiles and blocks of 128 keys: 72 spill."""
 LEAST_WORKING = 32
 """Maximum, sum, scale, addresses and counters of a softmax thread, and what is under way."""
 
@@ -142,19 +146,33 @@ def panel_columns(depth: int, element_bytes: int) -> int:
     return next(fitting, 0) // element_bytes
 
 
-def softmax_registers(config: BlackwellAttentionConfig, share: float, block: int) -> int:
+def softmax_registers(
+    config: BlackwellAttentionConfig, share: float, block: int, tiles: int
+) -> int:
     """Return what a softmax thread needs beside the scores of a row.
 
     Measured with random configs: with fewer, ptxas 13 spills. ``share``: of the exponentials that
     the FMA pipe computes, whose polynomials keep more numbers under way. ``block``: keys of a row.
+    ``tiles``: query tiles of a CTA; of two, whose code is one function, more is kept.
     """
     # where a tile's sequence begins, its rows and its keys are not in the launch's parameters
     lengths = 8 * config.has_tile_lengths
+    if block > PREFERRED_BLOCKS[0] and share > few_beside_wide_blocks(config):
+        return LEAST_WORKING + 2 * max(lengths, 8)
     if share <= FEW:
         return LEAST_WORKING + lengths * (2 if block > PREFERRED_BLOCKS[0] else 1)
+    if tiles == 2 and block >= PREFERRED_BLOCKS[0]:
+        return MANY_BESIDE_TILES
+    if tiles == 2 and block >= PREFERRED_BLOCKS[1] and share > MOST and config.dtype != "fp8_e4m3":
+        return MANY_BESIDE_TILES + PREFERRED_BLOCKS[0] - PREFERRED_BLOCKS[1]
     ends = (config.resolved_mask.FIRST, config.resolved_mask.LAST)
     functions = sum(end is not None for end in ends) + bool(config.resolved_score.words)
     return 24 + int(56 * share) + 6 * functions + lengths
+
+
+def few_beside_wide_blocks(config: BlackwellAttentionConfig) -> float:
+    """Return the share of exponentials on the FMA pipe that fits beside more than 128 scores."""
+    return 0.125 if config.dtype == "fp8_e4m3" else 0.0
 
 
 def least_other_registers(values: Values) -> int:
@@ -239,9 +257,7 @@ def _tiles(draft: Values, room: Room, log: ChoiceLog) -> Values:
     )
     draft = replace(draft, num_qo=max(1, bm // TILE_ROWS))
 
-    softmax = _split(draft)[0].softmax - softmax_registers(
-        config, _share(draft)[0], PREFERRED_BLOCKS[0]
-    )
+    softmax, share = _split(draft)[0].softmax, _share(draft)[0]
     asked = config.output_staging
     staging = _smallest_staging(draft) if asked == "auto" else asked
 
@@ -251,7 +267,8 @@ def _tiles(draft: Values, room: Room, log: ChoiceLog) -> Values:
         apart = draft.num_qo == 2 or room.is_apart(tried)
         deep = room.stages(_in_ring(tried, "separate")) >= 2
         deep = deep or room.stages(_in_ring(tried, "fused")) >= 3
-        return apart and deep and room.columns(tried) <= columns and block <= softmax
+        needed = block + softmax_registers(config, share, block, draft.num_qo)
+        return apart and deep and room.columns(tried) <= columns and needed <= softmax
 
     block = next(filter(works, PREFERRED_BLOCKS), KEY_STEP)
     reason = "the widest block whose scores fit tensor memory, and whose stages shared memory"
@@ -349,6 +366,9 @@ def _share(draft: Values) -> tuple[float, str]:
         return draft.config.exp2_fma_share, ""
     if draft.config.arch == "sm_103a":
         return 0.0, "ex2 is twice as fast as on sm_100a"
+    block = draft.config.BN
+    if block != "auto" and block > PREFERRED_BLOCKS[0]:
+        return few_beside_wide_blocks(draft.config), "scores of so many keys leave few registers"
     if draft.element_bytes == 1:
         return 0.25, "fp8 products leave less time for exponentials"
     return 0.125, "ex2 is as slow as the products"

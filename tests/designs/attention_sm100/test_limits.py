@@ -157,15 +157,36 @@ def test_fewest_keys_go_back_to_auto_first(config_of: ConfigOf) -> None:
             {"depth": 64, "BN": 192, "registers": {"softmax": 192, "correction": 80, "other": 48}},
             "BN",
             "registers: a softmax thread keeps the 192 scores of a row and needs 32 more, with "
-            "0.125 of the exponentials on the FMA pipe: 224 in all, and has 192",
+            "0 of the exponentials on the FMA pipe: 224 in all, and has 192",
             "Set BN: 160.",
         ),
         (
             {"BN": 128, "exp2_fma_share": 1.0, "mask": {"sliding_window": 9}},
             "BN",
-            "registers: a softmax thread keeps the 128 scores of a row and needs 92 more, with "
-            "1 of the exponentials on the FMA pipe: 220 in all, and has 200",
-            "Set BN: 96; or exp2_fma_share: 0.625.",
+            "registers: a softmax thread keeps the 128 scores of a row and needs 80 more, with "
+            "1 of the exponentials on the FMA pipe: 208 in all, and has 200",
+            "Set BN: 64; or exp2_fma_share: 0.25.",
+        ),
+        (  # spilled 68 to 96 bytes: was offered as the way out of the one above
+            {"BN": 128, "exp2_fma_share": 0.625},
+            "BN",
+            "registers: a softmax thread keeps the 128 scores of a row and needs 80 more, with "
+            "0.625 of the exponentials on the FMA pipe: 208 in all, and has 200",
+            "Set BN: 96; or exp2_fma_share: 0.25.",
+        ),
+        (  # spilled 80 bytes
+            {"depth": 96, "BN": 160, "exp2_fma_share": 0.125, "mask": "causal"},
+            "BN",
+            "registers: a softmax thread keeps the 160 scores of a row and needs 48 more, with "
+            "0.125 of the exponentials on the FMA pipe: 208 in all, and has 200",
+            "Set BN: 128; or exp2_fma_share: 0.0.",
+        ),
+        (  # spilled 20 bytes
+            {"BN": 96, "exp2_fma_share": 0.875},
+            "BN",
+            "registers: a softmax thread keeps the 96 scores of a row and needs 112 more, with "
+            "0.875 of the exponentials on the FMA pipe: 208 in all, and has 200",
+            "Set BN: 64; or exp2_fma_share: 0.75.",
         ),
         (
             {"registers": {"softmax": 128, "correction": 24, "other": 24}},

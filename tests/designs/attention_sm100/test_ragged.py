@@ -96,8 +96,6 @@ def test_the_loader_of_pairs_with_pages_gets_what_it_needs(
         ({"batching": "ragged", "registers": {"softmax": 160, "correction": 64, "other": 48},
           "BN": 128}, "needs 40 more"),
         ({"batching": "ragged", "depth": 64, "BN": 160}, "needs 48 more"),
-        ({"batching": "ragged", "depth": 64, "BN": 128, "exp2_fma_share": 0.625,
-          "mask": {"chunked": 1}}, "needs 79 more"),
     ],
 )  # fmt: skip
 def test_registers_that_spilled_are_refused(keys: dict[str, Any], says: str) -> None:

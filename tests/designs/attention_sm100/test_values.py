@@ -232,3 +232,36 @@ def test_all_choices_can_be_made_at_once(plan_of: PlanOf) -> None:
     )
     defaults = {row.key for row in plan_of().choices}
     assert defaults == {*SETTABLE, "registers"}
+
+
+@pytest.mark.parametrize(
+    ("keys", "share"),
+    [
+        ({}, 0.125),
+        ({"depth": 96, "BN": 160}, 0.0),  # with 0.125 it spilled 80 bytes
+        ({"depth": 96, "BN": 160, "dtype": "fp8_e4m3"}, 0.125),
+        ({"depth": 96, "BN": 128, "dtype": "fp8_e4m3"}, 0.25),
+    ],
+)
+def test_wide_blocks_leave_few_registers_for_polynomials(
+    plan_of: PlanOf, keys: dict[str, Any], share: float
+) -> None:
+    assert plan_of(**keys).exp2_fma_share == share
+
+
+@pytest.mark.parametrize(
+    ("keys", "block"),
+    [
+        ({"exp2_fma_share": 0.25}, 128),
+        ({"exp2_fma_share": 0.375}, 96),  # with 128 it spilled 180 bytes
+        ({"exp2_fma_share": 0.75}, 96),
+        ({"exp2_fma_share": 0.875}, 64),  # with 96 it spilled 20 bytes
+        ({"exp2_fma_share": 0.875, "dtype": "fp8_e4m3"}, 96),
+        ({"exp2_fma_share": 0.5, "depth": 64, "BM": 128}, 128),  # one query tile
+    ],
+)
+def test_polynomials_take_the_registers_of_scores(
+    plan_of: PlanOf, keys: dict[str, Any], block: int
+) -> None:
+    chosen = plan_of(**keys).BN
+    assert chosen == block
