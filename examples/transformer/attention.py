@@ -76,17 +76,15 @@ class Attention(Protocol):
 
 
 class Kernels:
-    """Kernels of fa4gen: that of prefill is vendored, that of decode is loaded from fa4gen."""
+    """The vendored kernels, one for each function; they need neither fa4gen nor a compiler."""
 
     def __init__(self) -> None:
-        """Load both; they run on Hopper, at depth 128, in bf16."""
-        import fa4gen
-
+        """Import them; they run on Hopper, at depth 128, in bf16."""
         sys.path.insert(0, str(VENDORED))
         import llama_torch
 
         self._prefill = llama_torch.d128_ragged_causal_bf16
-        self._decode = fa4gen.load("decode_d128_paged64_bf16")
+        self._decode = llama_torch.decode_d128_paged64_bf16
 
     def prefill(
         self,

@@ -7,7 +7,6 @@ how the registry is used, positions, offsets, the cache, its slots and its page 
 from __future__ import annotations
 
 import importlib
-import inspect
 import random
 import shutil
 import sys
@@ -229,7 +228,7 @@ def test_the_kernels_that_it_vendors_are_those_that_it_calls() -> None:
 
 
 @pytest.mark.compile
-def test_the_vendored_kernel_takes_what_it_is_given(
+def test_the_vendored_kernels_take_what_they_are_given(
     example: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from torch._subclasses.fake_tensor import FakeTensorMode
@@ -243,18 +242,17 @@ def test_the_vendored_kernel_takes_what_it_is_given(
     monkeypatch.syspath_prepend(vendored)
     import llama_torch
 
-    kernels = object.__new__(example.attention.Kernels)
-    kernels._prefill = llama_torch.d128_ragged_causal_bf16
+    monkeypatch.setattr(example.attention, "VENDORED", vendored)
+    kernels = example.attention.Kernels()
+    assert kernels._decode is llama_torch.decode_d128_paged64_bf16
     with FakeTensorMode():
         query, key = (torch.zeros(1, h, 50, 128, dtype=torch.bfloat16) for h in (32, 8))
         offsets = example.attention.Offsets((0, 20, 50), torch.zeros(3, dtype=torch.int32))
         rows_first = (x.transpose(1, 2)[0] for x in (query, key, key))
         out = kernels.prefill(*rows_first, offsets, 0.1)
-    assert out.shape == (50, 32, 128)
-
-
-def test_the_decode_kernel_has_the_arguments_that_it_is_given() -> None:
-    from fa4gen.runtime.attention import AttentionKernel
-
-    taken = inspect.signature(AttentionKernel.__call__).parameters
-    assert {"key_lengths", "page_table", "softmax_scale"} <= taken.keys()
+        assert out.shape == (50, 32, 128)
+        query = torch.zeros(3, 1, 32, 128, dtype=torch.bfloat16)
+        pages = torch.zeros(7, 64, 8, 128, dtype=torch.bfloat16)
+        lengths, table = (torch.zeros(*shape, dtype=torch.int32) for shape in ((3,), (3, 4)))
+        out = kernels.decode(query, pages, pages, lengths, table, 0.1)
+        assert out.shape == (3, 1, 32, 128)
