@@ -14,6 +14,8 @@ SOURCES: Final = sorted((Path(__file__).parents[2] / "generated").glob("sm_*/*/*
 
 FILES: Final = (".cu", "_barriers.h", "_device.cuh")
 CONSTANT = re.compile(r"constexpr (?:unsigned|u?int32) (k\w+|num_kv_stages) = (\d+);")
+ENUM: Final = re.compile(r"^enum : unsigned \{\n(.*?)^\};", re.MULTILINE | re.DOTALL)
+ENUMERATOR: Final = re.compile(r"\b(k\w+) = (\d+),")
 ROW = re.compile(r"^//   (\w+) +(\d+) x +(\d+)  ", re.MULTILINE)
 COUNT = re.compile(
     r"\b(?P<count>\d[\d *x]*|one|two|three|four)(?P<pair> \* cta_group)?"
@@ -41,7 +43,8 @@ MBARS: Final = re.compile(r"^//   ([A-Z]\w*) +(\d+)  ", re.MULTILINE)
 def constants(source: Path) -> dict[str, int]:
     """Of the kernel and of its headers, those that are plain numbers."""
     text = "".join(source.with_name(source.stem + end).read_text() for end in FILES)
-    return {name: int(value) for name, value in CONSTANT.findall(text)}
+    enumerators = ENUMERATOR.findall("".join(ENUM.findall(text)))
+    return {name: int(value) for name, value in (*CONSTANT.findall(text), *enumerators)}
 
 
 def wrong_counts(comment: str, known: dict[str, int]) -> list[str]:
