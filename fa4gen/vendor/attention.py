@@ -10,6 +10,7 @@ from fa4gen.masks import ExpressionMask, mask_numbers
 from fa4gen.runtime.arguments import DESCALES, OPTIONAL, Arguments, largest_row_count
 from fa4gen.runtime.schedule import ProblemSize, in_groups, plan_schedule
 from fa4gen.scores import score_numbers
+from fa4gen.vendor.condition import condition_in_c
 from fa4gen.vendor.fill import attention_args
 from fa4gen.vendor.launcher import ARRAYS
 from fa4gen.vendor.selftest_facts import MULTIPROCESSORS, SelftestFacts, schedule_hash
@@ -47,10 +48,12 @@ class AttentionFamily:
                     key="score",
                 )
             )
-        if isinstance(plan.mask, ExpressionMask):
+        if isinstance(plan.mask, ExpressionMask) and (plan.mask.reads_places or plan.splits_keys):
+            what = "on more than query and key" if plan.mask.reads_places else "of decode kernels"
             raise ConfigError(
                 Problem(
-                    f"mask: {plan.mask.name}: the C self-test has no reference for conditions yet",
+                    f"mask: {plan.mask.name}: the C self-test has no reference for conditions "
+                    f"{what} yet",
                     remedy="call the kernel by fa4gen.load, or use a mask with a name",
                     key="mask",
                 )
@@ -80,7 +83,7 @@ class AttentionFamily:
             default_scale=plan.depth**-0.5,
             depth=plan.depth,
             value_depth=plan.value_depth,
-            mask=f"MASK_{plan.mask.name.upper()}",
+            mask="" if isinstance(plan.mask, ExpressionMask) else f"MASK_{plan.mask.name.upper()}",
             in_order=plan.mask.IN_ORDER,
             mask_numbers=tuple(plan.mask.numbers().get(name, 0) for name in mask_numbers()),
             score=plan.score.name,
@@ -121,6 +124,7 @@ class AttentionFamily:
             alignment_bits=0,
             activation=None,
             activation_float=None,
+            condition=condition_in_c(plan.mask) if isinstance(plan.mask, ExpressionMask) else None,
             schedules=tuple(schedules),
             sizes=SIZES,
         )

@@ -34,6 +34,9 @@ class Features:
     arrays: tuple[str, ...]
     """The small arrays of attention kernels, in the order of ARRAYS."""
     masks: frozenset[str]
+    """With names."""
+    conditions: bool
+    """A mask is a condition on query and key."""
     scores: frozenset[str]
     lists: bool
     """A launch before the kernel's own lists the tiles of a ragged batch."""
@@ -100,7 +103,8 @@ def features_of(facts: Sequence[KernelFacts]) -> Features:
         choice=len(facts) > 1,
         values=frozenset(name for one in launchers for name in one.all_parameters),
         arrays=tuple(name for name in ARRAYS if any(one.takes(name) for one in launchers)),
-        masks=frozenset(one.mask.removeprefix("MASK_").lower() for one in of_attention),
+        masks=frozenset(one.mask.removeprefix("MASK_").lower() for one in of_attention if one.mask),
+        conditions=any(fact.selftest.condition for fact in facts),
         scores=frozenset(one.score for one in of_attention),
         lists=any(one.list_entry for one in launchers),
         shares=any(one.share_limit for one in launchers),
@@ -119,6 +123,7 @@ def every_feature() -> Features:
         values=frozenset(),
         arrays=ARRAYS,
         masks=frozenset(mask.name for mask in MASKS),
+        conditions=True,
         scores=frozenset(score.name for score in SCORES),
         lists=True,
         shares=True,

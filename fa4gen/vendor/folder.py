@@ -11,6 +11,7 @@ from fa4gen.render.environment import open_templates
 from fa4gen.render.render import GENERATOR
 from fa4gen.runtime.arguments import TABLES
 from fa4gen.scores import SCORES
+from fa4gen.vendor.condition import HELPERS, helpers_of
 from fa4gen.vendor.facts import kernel_facts
 from fa4gen.vendor.features import features_of
 from fa4gen.vendor.image import LINE_CHARACTERS
@@ -107,6 +108,9 @@ def template_values(request: Request, facts: tuple[KernelFacts, ...]) -> dict[st
         "residuals": RESIDUALS,
         "has": features_of(facts),
         "small_arrays": ARRAYS,
+        "condition_helpers": {
+            name: HELPERS[name] for name in helpers_of(fact.selftest.condition for fact in facts)
+        },
         "row_characters": LINE_CHARACTERS,
         "largest_image": max(fact.image.cubin_bytes for fact in facts),
     }

@@ -87,6 +87,7 @@ class GemmFamily:
             alignment_bits=how.alignment_bits,
             activation=None if cuda is None else double_expression(cuda),
             activation_float=None if cuda is None else float_expression(cuda),
+            condition=None,
             schedules=tuple(schedules),
             sizes=SIZES,
         )

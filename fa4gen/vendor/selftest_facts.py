@@ -33,6 +33,8 @@ class SelftestFacts:
     """As an expression of C over ``double x``."""
     activation_float: str | None
     """The same over ``float x``."""
+    condition: str | None
+    """Of a mask that is one, over ``int64_t query, key``."""
     schedules: tuple[int, ...]
     """For each of ``sizes`` a hash of the schedules that the launcher has to make."""
     sizes: tuple[tuple[int, ...], ...]

@@ -8,13 +8,13 @@ import subprocess
 
 import pytest
 
-from fa4gen.designs.registry import FAMILIES
 from fa4gen.epilogues import RESIDUALS
 from fa4gen.errors import MissingCapabilityError
 from fa4gen.masks import MASKS
 from fa4gen.render.environment import open_templates
 from fa4gen.scores import SCORES
 from fa4gen.vendor import binding
+from fa4gen.vendor.features import every_feature
 from fa4gen.vendor.host_build import compile_c, find_c_compiler
 from tests.vendor.statuses import ARGUMENTS, DRIVER_ERROR, REASONS, describe_status
 
@@ -33,11 +33,10 @@ def seen(tmp_path_factory):
             prefix="abc",
             PREFIX="ABC",
             kernels=(),
-            families=FAMILIES,
+            has=every_feature(),
             masks=MASKS,
             scores=SCORES,
             residuals=RESIDUALS,
-            has_lists=True,
             generator="test",
         )
     )

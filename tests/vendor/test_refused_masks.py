@@ -17,9 +17,13 @@ def refuse(mask: str) -> None:
     family_of(plan).refuse(plan)
 
 
-def test_a_condition_without_a_name_is_refused() -> None:
-    with pytest.raises(ConfigError, match="has no reference for conditions yet"):
-        refuse("key <= query or key < 16")
+def test_a_condition_on_heads_is_refused() -> None:
+    with pytest.raises(ConfigError, match="conditions on more than query and key yet"):
+        refuse("key <= query and (head == 0 or query - key < 16)")
+
+
+def test_a_condition_is_taken() -> None:
+    refuse("key <= query or key < 16")
 
 
 def test_a_condition_that_means_a_named_mask_is_taken() -> None:

@@ -93,6 +93,17 @@ split_keys: {keys: 256}
 """,
 }
 """Kernels whose CTAs share keys, likewise."""
+CONDITIONS = {
+    "sinking": """\
+kernel: attention
+arch: sm_90a
+dtype: bf16
+depth: 64
+mask: "key <= query and (query - key < 60 or key < 4)"
+lse: true
+"""
+}
+"""A kernel whose mask is a condition, likewise."""
 
 
 @pytest.fixture(scope="session")
@@ -111,6 +122,12 @@ def sequences(tmp_path_factory: pytest.TempPathFactory) -> Builds:
 def shares(tmp_path_factory: pytest.TempPathFactory) -> Builds:
     """As ``builds``, with kernels whose CTAs share keys."""
     return _build(DECODE, tmp_path_factory)
+
+
+@pytest.fixture(scope="session")
+def conditions(tmp_path_factory: pytest.TempPathFactory) -> Builds:
+    """As ``builds``, with a kernel whose mask is a condition."""
+    return _build(CONDITIONS, tmp_path_factory)
 
 
 def _build(texts: Mapping[str, str], tmp_path_factory: pytest.TempPathFactory) -> Builds:

@@ -97,6 +97,26 @@ def test_the_selftest_knows_kernels_whose_ctas_share_keys(
     assert verdicts == {Verdict.CLEAN}
 
 
+def test_the_selftest_knows_masks_that_are_conditions(
+    conditions: Builds, cache: Path, tmp_path: Path
+) -> None:
+    options = ("--threads", "0", "--replays", "1")
+    done, _ = run(conditions, "sm_90a", cache, tmp_path, conditions.selftest(), *options)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "passed: 1 of 1 kernels were run" in done.stdout
+    program = conditions.folder / "test" / "selftest.c"
+    text = program.read_text()
+    assert text.count("query - key < 60") == 1 + 1  # in words, and as C
+    try:
+        program.write_text(text.replace("query - key < 60 ||", "query - key < 59 ||"))
+        wrong = conditions.selftest()
+    finally:
+        program.write_text(text)
+    (tmp_path / "wrong").mkdir()
+    done, _ = run(conditions, "sm_90a", cache, tmp_path / "wrong", wrong, *options)
+    assert done.returncode == 1, done.stdout + done.stderr
+
+
 @pytest.mark.parametrize(
     ("kernel", "edit"),
     [
