@@ -33,7 +33,8 @@ MAY_IMPORT = {
     "runtime": {"designs", "config", *AXES},
     "emulator": set(),
     "vendor": {
-        "verify", "emulator", "toolchain", "runtime", "render", "designs", "config", *AXES
+        "verify", "emulator", "toolchain", "runtime", "render", "designs", "config",
+        "expressions", *AXES
     },
     "verify": {"emulator", "toolchain", "runtime", "render", "designs", "config", *AXES},
     "bench": {"vendor", "verify", "toolchain", "runtime", "render", "designs", "config", *AXES},
