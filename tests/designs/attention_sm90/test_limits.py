@@ -39,15 +39,9 @@ def offers(problem: Problem) -> list[dict[str, object]]:
     ]
 
 
-@settings(max_examples=80, deadline=None)
-@given(st.data())
-def test_every_offer_removes_its_problem_and_brings_no_other(
-    any_config: Strategy, data: st.DataObject
-) -> None:
-    config = data.draw(any_config)
+def check_offers(config: AttentionConfig) -> bool:
+    """Every offer removes its problem and brings no other; whether there are problems."""
     problems = problems_of(config)
-    if not problems:
-        reject()
     faults = find_faults(config)
     kinds = {fault.kind for fault in faults}
     assert len(kinds) == len(faults) == len(problems)
@@ -59,6 +53,36 @@ def test_every_offer_removes_its_problem_and_brings_no_other(
             assert offer
             after = find_faults(changed(config, offer))
             assert {left.kind for left in after} <= kinds - {fault.kind}, offer
+    return bool(problems)
+
+
+@settings(max_examples=80, deadline=None)
+@given(st.data())
+def test_every_offer_removes_its_problem_and_brings_no_other(
+    any_config: Strategy, data: st.DataObject
+) -> None:
+    if not check_offers(data.draw(any_config)):
+        reject()
+
+
+@pytest.mark.parametrize("registers", [{}, *({"producer": 56, "consumer": n} for n in (80, 152))])
+@pytest.mark.parametrize("more", [{}, {"BN": 16}, {"num_kv_stages": 2}], ids=str)
+def test_offers_where_chunks_in_flight_take_turns(
+    registers: dict[str, int], more: dict[str, object], config_of: ConfigOf
+) -> None:
+    """Random configs found an offer here once that did not remove its problem."""
+    assert check_offers(
+        config_of(
+            depth=192,
+            mask="causal",
+            softcap=1.0,
+            num_consumer_warpgroups=3,
+            num_pv_chunks_in_flight=7,
+            ping_pong=True,
+            **({"registers": registers} if registers else {}),
+            **more,
+        )
+    )
 
 
 @settings(max_examples=25, deadline=None)
