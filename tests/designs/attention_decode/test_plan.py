@@ -70,6 +70,12 @@ def test_registers_are_those_of_a_quarter_of_a_multiprocessor(
     assert {role.registers for role in plan.roles} == {registers}
 
 
+def test_ctas_wait_for_one_another_only_where_shares_are_even(plan_of: PlanOf) -> None:
+    assert plan_of(pack_heads=True).launch.cooperative
+    assert not plan_of(pack_heads=True, split_keys={"keys": 1024}).launch.cooperative
+    assert not plan_of().launch.cooperative
+
+
 def test_the_workspace_depends_on_the_chip_alone(plan_of: PlanOf) -> None:
     plan = plan_of(pack_heads=True)
     partial = 8 * (128 + 4) * 4
