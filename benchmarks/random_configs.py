@@ -92,12 +92,16 @@ def draw_value(schema: Mapping[str, Any], rng: random.Random, key: str = "") -> 
             return None
         case "integer" | "number":
             return _draw_number(schema, rng)
-        case "object":
+        case "object" if "properties" in schema:
             return {
                 name: draw_value(part, rng, name)
                 for name, part in schema["properties"].items()
                 if name in schema.get("required", ()) or rng.random() < 0.5
             }
+        case "array":
+            return [draw_value(schema["items"], rng) for _ in range(rng.randint(1, 2))]
+        case "object":  # of free names: draw_tensors has those that go with other keys
+            return {}
         case "string" if key in TEXTS:
             return TEXTS[key](rng)
     raise ValueError(f"{key}: how to draw a value of {dict(schema)}? Add a row to TEXTS or a case.")
@@ -157,9 +161,39 @@ def draw_condition(rng: random.Random) -> str:
     return f" {rng.choice(('and', 'or'))} ".join(rng.sample(terms, rng.randint(1, 3)))
 
 
+def draw_score(rng: random.Random) -> str:
+    """Return what logits become, of indices alone."""
+    few = f"{rng.uniform(0.001, 2):.3g}"
+    terms = (
+        f"- {few} * (query - key)",
+        f"+ {few} * (key_head + 1)",
+        f"* {few}",
+        f"+ min(key, {few})",
+    )
+    return f"score {rng.choice(terms)}"
+
+
+def draw_tensors(rng: random.Random) -> Keys:
+    """Return keys that go together: tensors, and the score or mask that reads them."""
+    heads, rows = (
+        {"dtype": "fp32", "shape": shape} for shape in (["query_heads"], ["batch", "rows"])
+    )
+    return rng.choice(
+        (
+            {"parameters": {"slope": heads}, "score": "score - slope[head] * abs(query - key)"},
+            {"parameters": {"bias": rows}, "score": "score + bias[batch, query]"},
+            {
+                "parameters": {"document": {"dtype": "int32", "shape": ["batch", "rows"]}},
+                "mask": "document[batch, query] == document[batch, key] and key <= query",
+            },
+        )
+    )
+
+
 TEXTS: Mapping[str, Callable[[random.Random], str]] = {
     "activation": draw_activation,
     "mask": draw_condition,
+    "score": draw_score,
 }
 """How free text is drawn, by key."""
 
@@ -191,10 +225,12 @@ def faults_of(design: Design) -> Callable[[Config], Sequence[Fault]]:
     return find_faults
 
 
-def draw_config(design: Design, arch: str, rng: random.Random, name: str) -> Keys:
+def draw_config(
+    design: Design, model: type[Config], arch: str, rng: random.Random, name: str
+) -> Keys:
     """Return a random config of ``design`` for ``arch`` that schema and plan accept."""
-    schema = config_schema()["$defs"][design.config.load().__name__]
-    fixed = {"kernel": family(design.config.load()), "name": name, "arch": arch, **design.where}
+    schema = config_schema()["$defs"][model.__name__]
+    fixed = {"kernel": family(model), "name": name, "arch": arch, **design.where}
     required = [key for key in schema["required"] if key not in fixed]
     optional = [key for key in schema["properties"] if key not in (*fixed, *required)]
 
@@ -211,29 +247,30 @@ def draw_config(design: Design, arch: str, rng: random.Random, name: str) -> Key
     rest = [key for key in optional if key not in keys]
     for key in rng.sample(rest, rng.randint(0, len(rest))):
         for _ in range(TRIES):
-            more = {**keys, **drawn([key])}
+            more = {**keys, **(draw_tensors(rng) if key == "parameters" else drawn([key]))}
             if fitting(design, more):
                 keys = more
                 break
     return keys
 
 
-def places(only: str = "*") -> list[tuple[Design, str]]:
+def places(only: str = "*") -> list[tuple[Design, type[Config], str]]:
     """Return each design with each of its architectures; ``only``: a glob of design names."""
     return [
-        (design, arch)
+        (design, model, arch)
         for design in DESIGNS
-        for arch in architectures(design.config.load())
+        for model in (place.load() for place in design.configs)
+        for arch in architectures(model)
         if fnmatch(design.name, only)
     ]
 
 
 def draw_numbered(seed: int, number: int, only: str = "*") -> Keys:
     """Return config number ``number`` of ``seed``: one that is accepted, or crashes."""
-    design, arch = places(only)[number % len(places(only))]
+    design, model, arch = places(only)[number % len(places(only))]
     rng = random.Random(f"{seed}/{design.name}/{arch}/{number}")
     try:
-        return draw_config(design, arch, rng, f"random_{seed}_{number}")
+        return draw_config(design, model, arch, rng, f"random_{seed}_{number}")
     except PlanCrashError as error:
         keys: Keys = error.args[0]
         return keys
