@@ -1,7 +1,8 @@
 """How large the folder of one kernel is: every shipped config, assembled in memory.
 
 250 KB are meant to be enough. They are not for attention at depth 512 and on sm_100a, sm_103a,
-whose own source and machine code take 90 to 110 KB.
+whose own source and machine code take 90 to 125 KB, and for most kernels of ragged batches and
+pages: the bars of these are what is reached.
 """
 
 from __future__ import annotations
@@ -28,8 +29,8 @@ if TYPE_CHECKING:
     from fa4gen.vendor.kernels import PlannedKernel
 
 BAR = 250_000
-LARGEST = 278_000
-BESIDE_ATTENTION, BESIDE_SEQUENCES, BESIDE_GEMM = 171_000, 186_000, 158_000
+LARGEST, LARGEST_DENSE = 303_000, 273_000
+BESIDE_ATTENTION, BESIDE_SEQUENCES, BESIDE_GEMM = 169_000, 183_000, 153_000
 """Of everything but the kernel's source, its headers and its machine code."""
 PREFIX = "acme"
 
@@ -82,7 +83,9 @@ def test_what_comes_beside_a_kernel_is_small(path: Path) -> None:
         ("gemm_bf16_sm90", BAR),
         ("d128_causal_bf16", BAR),
         ("d256_window_bf16", BAR),
-        ("fa4_d128_causal_pair_bf16", LARGEST),
+        ("decode_d128_bf16", BAR),
+        ("fa4_d128_causal_pair_bf16", LARGEST_DENSE),
+        ("fa4_d128_paged64_causal_fp8", LARGEST),
     ],
 )
 def test_a_folder_with_its_machine_code(name: str, bar: int) -> None:
