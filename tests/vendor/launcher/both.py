@@ -31,6 +31,8 @@ DEVICES_OF_A_COPY = 16
 MAP_TYPES = {"float8_e4m3fn": 0, "float16": 6, "float32": 7, "bfloat16": 9}
 MAP_SWIZZLES = {0: 0, 32: 1, 64: 2, 128: 3}
 PROMOTIONS = {128: 2, 256: 3}
+COOPERATIVE = 2
+"""CU_LAUNCH_ATTRIBUTE_COOPERATIVE."""
 STREAM = 0x5714EA
 
 
@@ -179,7 +181,8 @@ class CLauncher:
             assert (one.grid, one.dynamic_shared, one.attributes) == ((1, 1, 1), 0, ())
             assert one.block == (plan.tile_list.threads, 1, 1)
         assert (launch.entry, launch.stream) == (plan.entry_point, STREAM)
-        assert not launch.attributes
+        cooperative = ((COOPERATIVE, (1).to_bytes(64, "little")),)
+        assert launch.attributes == (cooperative if plan.launch.cooperative else ())
         assert launch.grid[1:] == launch.block[1:] == (1, 1)
         return Made(
             launch.grid[0],
