@@ -61,6 +61,18 @@ def test_every_offer_removes_its_problem_and_brings_no_other(
 @pytest.mark.parametrize(
     ("keys", "key", "words", "remedy"),
     [
+        (  # spilled 7552 bytes
+            {
+                "BM": 128,
+                "BN": 192,
+                "ping_pong": True,
+                "out_dtype": "fp32",
+                "registers": {"producer": 72, "consumer": 216},
+            },
+            "BN",
+            "128 * 192 / 128 of the tile + 32 of addresses and factors = 224, but has 216",
+            "Set BN: 128; or BM: 64 and num_consumer_warpgroups: auto.",
+        ),
         (
             {"num_stages": 5, "BM": 128, "BN": 256},
             "num_stages",
