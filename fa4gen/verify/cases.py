@@ -270,8 +270,11 @@ def _layouts() -> Iterable[Case]:
 
 def _data(plan: AttentionPlan) -> Iterable[Case]:
     """Every kind of data on several blocks of keys, aligned to them and not."""
+    left_out = {"normal", "far_apart"}  # the second is for keys that CTAs share
+    if plan.score.IS_EXPRESSION:
+        left_out |= {"huge", "tiny"}  # their scales are beyond what a launcher takes with a score
     for index, kind in enumerate(KINDS):
-        if kind not in ("normal", "far_apart"):  # the second is for keys that CTAs share
+        if kind not in left_out:
             rows, keys = plan.BM + 40, 5 * plan.BN
             yield Case(f"data/{kind}", 1, 2, 2, rows, keys, data=kind)
             layout = ANY_LAYOUT[index % 4]
