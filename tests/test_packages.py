@@ -24,10 +24,11 @@ AXES = {"epilogues", "key_sources", "masks", "scores", "strict"}
 MAY_IMPORT = {
     "expressions": set(),
     "strict": set(),
-    **{package: {"strict"} for package in AXES - {"masks", "strict"}},
+    **{package: {"strict"} for package in AXES - {"masks", "scores", "strict"}},
     "masks": {"expressions", "strict"},
+    "scores": {"expressions", "strict"},
     "config": {"expressions", *AXES},
-    "designs": {"config", *AXES},
+    "designs": {"config", "expressions", *AXES},
     "render": {"designs", "config", *AXES},
     "toolchain": {"render", "designs", "config", *AXES},
     "runtime": {"designs", "config", *AXES},
@@ -36,7 +37,9 @@ MAY_IMPORT = {
         "verify", "emulator", "toolchain", "runtime", "render", "designs", "config",
         "expressions", *AXES
     },
-    "verify": {"emulator", "toolchain", "runtime", "render", "designs", "config", *AXES},
+    "verify": {
+        "emulator", "toolchain", "runtime", "render", "designs", "config", "expressions", *AXES
+    },
     "bench": {"vendor", "verify", "toolchain", "runtime", "render", "designs", "config", *AXES},
     "tune": {
         "bench", "vendor", "sweep", "verify", "toolchain", "runtime", "render", "designs",
