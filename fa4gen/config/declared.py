@@ -6,7 +6,7 @@ import keyword
 import re
 from typing import TYPE_CHECKING, Annotated, Literal
 
-from fa4gen.expressions.parse import FUNCTIONS, OF_FLOATS
+from fa4gen.expressions.language import FUNCTIONS, OF_FLOATS
 from fa4gen.expressions.places import INDICES, SCORE
 from fa4gen.expressions.tensors import Tensor
 from fa4gen.strict import Field, Strict, rule

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from fa4gen.expressions.parse import ExpressionError
+from fa4gen.expressions.language import ExpressionError
 from fa4gen.masks import mask_of
 from fa4gen.masks.expression import ExpressionMask, check_tensors
 from fa4gen.scores import score_of

@@ -13,10 +13,16 @@ import re
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import reduce
-from typing import TYPE_CHECKING, Any
 
 from fa4gen.expressions import exact
-from fa4gen.expressions.real_intervals import Range, real_intervals
+from fa4gen.expressions.language import (
+    FUNCTIONS,
+    MAX_LENGTH,
+    OF_FLOATS,
+    ExpressionError,
+    Language,
+)
+from fa4gen.expressions.real_intervals import Range
 from fa4gen.expressions.reals import (
     LARGEST,
     SMALLEST,
@@ -38,19 +44,9 @@ from fa4gen.expressions.tree import (
     variables_in,
 )
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from fa4gen.expressions.intervals import Interval
-    from fa4gen.expressions.tensors import Tensor
-
-MAX_LENGTH = 400
-"""Characters of an expression."""
 MAX_NODES = 100
 """Names, numbers and operations of an expression."""
 INT32 = range(-(2**31), 2**31)
-LARGEST_ELEMENT = 2.0**20
-"""Of tensors of floats: what is more is not refused, and may make scores infinite."""
 _NUMBER = re.compile(r"[0-9]+")
 _FLOAT = re.compile(r"(?:[0-9]+\.[0-9]*|\.[0-9]+|[0-9]+(?=[eE]))(?:[eE][+-]?[0-9]+)?")
 _ARITHMETIC: dict[type[ast.operator], str] = {
@@ -75,56 +71,6 @@ _INSTEAD: dict[type[ast.AST], str] = {
     ast.Invert: "write not for ~",
     ast.IfExp: "write where(condition, first, second)",
 }
-FUNCTIONS = {"min": "minimum", "max": "maximum", "abs": "absolute", "where": "where"}
-OF_FLOATS = ("exp2", "log2", "tanh")
-"""Functions of languages with floats."""
-
-
-class ExpressionError(ValueError):
-    """What is wrong with a text, and where."""
-
-    def __init__(self, message: str, character: int | None = None) -> None:
-        super().__init__(message)
-        self.character = character
-        """From 1 on; None for the text as a whole."""
-
-
-@dataclass(frozen=True)
-class Language:
-    """What an expression is called, and which indices it may name."""
-
-    what: str
-    """With its article, such as "a mask"."""
-    example: str
-    variables: Mapping[str, Interval | Range]
-    """Each with the numbers from which to which it may be."""
-    result: Kind = Kind.TRUTH
-    tensors: Mapping[str, Tensor] | None = None
-    """The declared ones; None: any name may be a tensor of int32."""
-
-    @property
-    def has_floats(self) -> bool:
-        """Whether there are numbers with fractions."""
-        return self.result is Kind.REAL
-
-    @property
-    def functions(self) -> tuple[str, ...]:
-        """What may be called."""
-        return (*FUNCTIONS, *(OF_FLOATS if self.has_floats else ()))
-
-    @property
-    def declared(self) -> tuple[str, ...]:
-        """Names of the declared tensors."""
-        return tuple(self.tensors or ())
-
-    def reach(self, node: Node) -> Any:
-        """Return what a tree may become."""
-        elements = {
-            name: Range(-LARGEST_ELEMENT, LARGEST_ELEMENT)
-            for name, tensor in (self.tensors or {}).items()
-            if tensor.kind is Kind.REAL
-        }
-        return evaluate(node, self.variables, real_intervals(elements))
 
 
 def parse_condition(text: str, language: Language) -> tuple[str, Node]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from fa4gen.expressions.parse import MAX_LENGTH
+from fa4gen.expressions.language import MAX_LENGTH
 from fa4gen.masks.causal import Causal
 from fa4gen.masks.chunked import Chunked, ChunkedValue
 from fa4gen.masks.expression import ExpressionMask, parse_mask

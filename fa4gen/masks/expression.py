@@ -10,7 +10,8 @@ from fa4gen.expressions import c_text, exact
 from fa4gen.expressions.arrays import Arrays
 from fa4gen.expressions.c_text import FLOOR_DIVIDE, FLOOR_REMAINDER, C, Rank
 from fa4gen.expressions.intervals import Interval, Intervals
-from fa4gen.expressions.parse import Language, parse_condition
+from fa4gen.expressions.language import Language
+from fa4gen.expressions.parse import parse_condition
 from fa4gen.expressions.places import OF_TILE
 from fa4gen.expressions.tree import Element, Number, evaluate, parts, variables_in
 from fa4gen.masks.hull import KEY, QUERY, Hull, hull_of, left_to_test, width_of

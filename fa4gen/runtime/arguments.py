@@ -30,9 +30,7 @@ from fa4gen.runtime.workspace import ELEMENT_BYTES, check_workspace
 
 if TYPE_CHECKING:
     from fa4gen.designs.shared.attention_model import AttentionPlan
-    from fa4gen.designs.shared.kernel_model import KernelPlan
     from fa4gen.errors import Problem
-    from fa4gen.runtime.device import DeviceInfo
 
 ALIGNMENT = 16
 """Bytes: TMA reads, and the epilogue writes, in pieces of 16."""
@@ -212,29 +210,6 @@ def check_arguments(plan: AttentionPlan, arguments: Arguments) -> CheckedArgumen
         tables=tables,
         given={name: view for name, view in arguments.tensors if view is not None},
     )
-
-
-def check_device(plan: KernelPlan, device: DeviceInfo, argument: str = "query") -> None:
-    """Refuse a GPU that does not run the kernel's architecture; ``argument`` is what is on it."""
-    if not device.runs(plan.arch):
-        raise refusal(
-            argument,
-            f"a tensor on {device}",
-            f"a tensor on a GPU that runs {plan.arch}",
-            remedy="move the tensors to such a GPU, or generate the kernel for this one",
-        )
-
-
-def check_tiles(num_tiles: int, multiprocessors: int) -> None:
-    """Refuse more tiles than the kernel's 32-bit counter can number."""
-    limit = INT32_MAX - multiprocessors  # a CTA that finds no tile left has incremented the counter
-    if num_tiles > limit:
-        raise refusal(
-            "query",
-            f"{num_tiles} tiles of query rows",
-            f"at most {limit}",
-            remedy="split the batch",
-        )
 
 
 def _dtype(plan: AttentionPlan, name: str) -> str:

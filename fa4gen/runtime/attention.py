@@ -15,10 +15,10 @@ from fa4gen.runtime.arguments import (
     as_scale,
     check_arguments,
     check_layout,
-    check_tiles,
 )
 from fa4gen.runtime.device import device_info, load_cupy
 from fa4gen.runtime.kernel import LAUNCHES_KEPT, Call, Kernel, Launch, Packed, view_optional
+from fa4gen.runtime.launch_limits import check_tiles
 from fa4gen.runtime.parameters import ParameterBlock, pack
 from fa4gen.runtime.refusal import refuse
 from fa4gen.runtime.schedule import Schedule, plan_schedule

@@ -9,8 +9,8 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from fa4gen.runtime import arrays
-from fa4gen.runtime.arguments import check_device
 from fa4gen.runtime.device import device_info, load_cupy
+from fa4gen.runtime.launch_limits import check_device
 from fa4gen.runtime.module import LoadedKernel
 from fa4gen.runtime.tile_counter import TileCounters
 from fa4gen.runtime.tile_list import TileLists

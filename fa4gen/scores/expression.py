@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from fa4gen.expressions.arrays import RealArrays
 from fa4gen.expressions.intervals import Interval
-from fa4gen.expressions.parse import ExpressionError, Language, parse
+from fa4gen.expressions.language import ExpressionError, Language
+from fa4gen.expressions.parse import parse
 from fa4gen.expressions.places import INDICES, KEY, QUERY, SCORE
 from fa4gen.expressions.real_intervals import Range
 from fa4gen.expressions.reals import of_reals

@@ -16,11 +16,8 @@ from fa4gen.runtime.arguments import (
     Arguments,
     as_scale,
     check_arguments,
-    check_device,
     check_layout,
-    check_tiles,
 )
-from fa4gen.runtime.device import DeviceInfo
 from fa4gen.runtime.tensor_view import TensorView
 
 GAP = 1 << 32
@@ -279,24 +276,6 @@ def test_unknown_layouts_are_refused(layout):
 def test_scales_that_are_no_numbers_are_refused(scale):
     with pytest.raises(ArgumentError, match="softmax_scale: expected a finite number above 0"):
         as_scale(scale)
-
-
-def test_a_gpu_of_another_architecture_is_refused():
-    def device(major, minor):
-        return DeviceInfo(0, "Some GPU", (major, minor), 132, 1 << 30, 50 << 20)
-
-    check_device(PLAN, device(9, 0))
-    for major, minor in ((8, 0), (9, 1), (10, 0)):
-        with pytest.raises(ArgumentError) as caught:
-            check_device(PLAN, device(major, minor))
-        assert f"Some GPU (compute capability {major}.{minor})" in str(caught.value)
-        assert "sm_90a" in str(caught.value)
-
-
-def test_more_tiles_than_the_counter_numbers_are_refused():
-    check_tiles(2**31 - 1 - 132, 132)
-    with pytest.raises(ArgumentError, match="at most 2147483515"):
-        check_tiles(2**31 - 132, 132)
 
 
 @given(

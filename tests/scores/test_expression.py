@@ -14,7 +14,7 @@ from fa4gen.config.load import load_config, load_mapping
 from fa4gen.designs.build import build_plan
 from fa4gen.errors import ConfigError
 from fa4gen.expressions.arrays import RealArrays
-from fa4gen.expressions.parse import ExpressionError
+from fa4gen.expressions.language import ExpressionError
 from fa4gen.expressions.tree import evaluate
 from fa4gen.render.render import render
 from fa4gen.scores import ExpressionScore, Score, Softcap, score_of

@@ -5,16 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from fa4gen.designs.attention_sm100.memory import attention_regions
-from fa4gen.designs.attention_sm100.suggested_fixes import back_to_auto
-from fa4gen.designs.attention_sm100.tensor_memory import columns_needed
-from fa4gen.designs.attention_sm100.values import (
+from fa4gen.designs.attention_sm100.registers import (
     FEW,
-    KEY_STEP,
     PREFERRED_BLOCKS,
-    TILE_ROWS,
-    least_other_registers,
     softmax_registers,
 )
+from fa4gen.designs.attention_sm100.suggested_fixes import back_to_auto
+from fa4gen.designs.attention_sm100.tensor_memory import columns_needed
+from fa4gen.designs.attention_sm100.values import KEY_STEP, TILE_ROWS, least_other_registers
 from fa4gen.designs.shared import limits
 from fa4gen.designs.shared.refusal import Changes, Fault
 from fa4gen.designs.shared.roles import WARPGROUP

@@ -5,6 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
+from fa4gen.designs.attention_sm100.registers import (
+    PREFERRED_BLOCKS,
+    few_beside_wide_blocks,
+    softmax_registers,
+)
 from fa4gen.designs.shared.blackwell_attention import OUT_BYTES
 from fa4gen.designs.shared.choices import ChoiceLog
 from fa4gen.designs.shared.limits import LEAST_REGISTERS
@@ -31,21 +36,12 @@ TILE_ROWS = 128
 """Query rows of a query tile: lanes of tensor memory."""
 KEY_STEP = 32
 """Keys come in multiples of this many: what one tcgen05.st of probabilities packs."""
-PREFERRED_BLOCKS = (128, 96, 64, 32)
-FEW = 0.25
-"""Share of exponentials on the FMA pipe that costs no registers."""
 WIDE_QUERY_REGISTERS = 64
 """Of the products' warp with two query tiles of depth 256, whose steps it keeps: 48 spill."""
 PAGED_PAIR_REGISTERS = 40
 """Of the loader of a pair that looks pages up: 32 spill."""
 PAGED_PARTS_REGISTERS = 56
 """The same with a counter of tiles and three parts of K or more, each with copies of its own."""
-MOST = 0.75
-"""Share beyond which ptxas spills beside 96 scores of 16-bit types."""
-MANY_BESIDE_TILES = 80
-"""Registers of shares beyond ``FEW`` with two query tiles and blocks of 128 keys: 72 spill."""
-LEAST_WORKING = 32
-"""Maximum, sum, scale, addresses and counters of a softmax thread, and what is under way."""
 
 
 @dataclass(frozen=True)
@@ -144,35 +140,6 @@ def panel_columns(depth: int, element_bytes: int) -> int:
     """Return the most columns, in a row of 128, 64 or 32 bytes, that tile ``depth``; 0 if none."""
     fitting = (row for row in (128, 64, 32) if depth * element_bytes % row == 0)
     return next(fitting, 0) // element_bytes
-
-
-def softmax_registers(
-    config: BlackwellAttentionConfig, share: float, block: int, tiles: int
-) -> int:
-    """Return what a softmax thread needs beside the scores of a row.
-
-    Measured with random configs: with fewer, ptxas 13 spills. ``share``: of the exponentials that
-    the FMA pipe computes, whose polynomials keep more numbers under way. ``block``: keys of a row.
-    ``tiles``: query tiles of a CTA; of two, whose code is one function, more is kept.
-    """
-    # where a tile's sequence begins, its rows and its keys are not in the launch's parameters
-    lengths = 8 * config.has_tile_lengths
-    if block > PREFERRED_BLOCKS[0] and share > few_beside_wide_blocks(config):
-        return LEAST_WORKING + 2 * max(lengths, 8)
-    if share <= FEW:
-        return LEAST_WORKING + lengths * (2 if block > PREFERRED_BLOCKS[0] else 1)
-    if tiles == 2 and block >= PREFERRED_BLOCKS[0]:
-        return MANY_BESIDE_TILES
-    if tiles == 2 and block >= PREFERRED_BLOCKS[1] and share > MOST and config.dtype != "fp8_e4m3":
-        return MANY_BESIDE_TILES + PREFERRED_BLOCKS[0] - PREFERRED_BLOCKS[1]
-    ends = (config.resolved_mask.FIRST, config.resolved_mask.LAST)
-    functions = sum(end is not None for end in ends) + bool(config.resolved_score.words)
-    return 24 + int(56 * share) + 6 * functions + lengths
-
-
-def few_beside_wide_blocks(config: BlackwellAttentionConfig) -> float:
-    """Return the share of exponentials on the FMA pipe that fits beside more than 128 scores."""
-    return 0.125 if config.dtype == "fp8_e4m3" else 0.0
 
 
 def least_other_registers(values: Values) -> int:

@@ -1,0 +1,47 @@
+"""The registers that a softmax thread needs, as measured with ptxas 13."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from fa4gen.config.schema import BlackwellAttentionConfig
+
+PREFERRED_BLOCKS = (128, 96, 64, 32)
+FEW = 0.25
+"""Share of exponentials on the FMA pipe that costs no registers."""
+MOST = 0.75
+"""Share beyond which ptxas spills beside 96 scores of 16-bit types."""
+MANY_BESIDE_TILES = 80
+"""Registers of shares beyond ``FEW`` with two query tiles and blocks of 128 keys: 72 spill."""
+LEAST_WORKING = 32
+"""Maximum, sum, scale, addresses and counters of a softmax thread, and what is under way."""
+
+
+def softmax_registers(
+    config: BlackwellAttentionConfig, share: float, block: int, tiles: int
+) -> int:
+    """Return what a softmax thread needs beside the scores of a row.
+
+    Measured with random configs: with fewer, ptxas 13 spills. ``share``: of the exponentials that
+    the FMA pipe computes, whose polynomials keep more numbers under way. ``block``: keys of a row.
+    ``tiles``: query tiles of a CTA; of two, whose code is one function, more is kept.
+    """
+    # where a tile's sequence begins, its rows and its keys are not in the launch's parameters
+    lengths = 8 * config.has_tile_lengths
+    if block > PREFERRED_BLOCKS[0] and share > few_beside_wide_blocks(config):
+        return LEAST_WORKING + 2 * max(lengths, 8)
+    if share <= FEW:
+        return LEAST_WORKING + lengths * (2 if block > PREFERRED_BLOCKS[0] else 1)
+    if tiles == 2 and block >= PREFERRED_BLOCKS[0]:
+        return MANY_BESIDE_TILES
+    if tiles == 2 and block >= PREFERRED_BLOCKS[1] and share > MOST and config.dtype != "fp8_e4m3":
+        return MANY_BESIDE_TILES + PREFERRED_BLOCKS[0] - PREFERRED_BLOCKS[1]
+    ends = (config.resolved_mask.FIRST, config.resolved_mask.LAST)
+    functions = sum(end is not None for end in ends) + bool(config.resolved_score.words)
+    return 24 + int(56 * share) + 6 * functions + lengths
+
+
+def few_beside_wide_blocks(config: BlackwellAttentionConfig) -> float:
+    """Return the share of exponentials on the FMA pipe that fits beside more than 128 scores."""
+    return 0.125 if config.dtype == "fp8_e4m3" else 0.0
