@@ -204,7 +204,9 @@ def _one_config(config: str) -> Path:
 
     paths = find_configs([config])
     if len(paths) != 1:
-        raise ConfigError(Problem(f"{config} names {len(paths)} configs", "Name one of them."))
+        raise ConfigError(
+            Problem(f"{config} names {counted(len(paths), 'config')}", "Name one of them.")
+        )
     return paths[0]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from fa4gen.designs.registry import FAMILIES
+from fa4gen.designs.registry import ATTENTION, FAMILIES, GEMM
 from fa4gen.masks import MASKS
 from fa4gen.runtime.arguments import DESCALES, TABLES
 from fa4gen.scores import SCORES
@@ -53,12 +53,12 @@ class Features:
     @property
     def attention(self) -> bool:
         """Whether there is an attention kernel."""
-        return "attention" in self.families
+        return ATTENTION.name in self.families
 
     @property
     def gemm(self) -> bool:
         """Whether there is a matrix product."""
-        return "gemm" in self.families
+        return GEMM.name in self.families
 
     @property
     def both(self) -> bool:
@@ -97,7 +97,7 @@ class Features:
 def features_of(facts: Sequence[KernelFacts]) -> Features:
     """Return the features of a folder with the kernels of ``facts``."""
     launchers = [fact.launcher for fact in facts]
-    of_attention = [fact.launcher for fact in facts if fact.family == "attention"]
+    of_attention = [fact.launcher for fact in facts if fact.family == ATTENTION.name]
     return Features(
         families=tuple(name for name in FAMILIES if any(fact.family == name for fact in facts)),
         choice=len(facts) > 1,

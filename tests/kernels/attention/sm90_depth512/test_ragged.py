@@ -82,8 +82,8 @@ MUTANTS: dict[str, tuple[dict[str, Any], Change]] = {
         RAGGED, Change(r"out\.rows \+ tile\.query_begin;", "out.rows;"),
     ),
     "the peer knows no lengths": (
-        RAGGED, Change(r"store_async_v4\(peer \+ kTileOffset \+ kTileBytes \* slot \+ 16, tile\.query_begin,",
-                       "store_async_v4(peer + kTileOffset + kTileBytes * slot + 16, 0,"),
+        RAGGED, Change(r"store_async_v4\(peer\.base \+ kTileOffset \+ kTileBytes \* slot \+ 16, tile\.query_begin,",
+                       "store_async_v4(peer.base + kTileOffset + kTileBytes * slot + 16, 0,"),
     ),
     "lengths of the first tile": (
         RAGGED, Change(r"(\+\+tiles\.uses;\s+)take_lengths\(problem, tile\);",
