@@ -122,7 +122,7 @@ MISTAKES = {
     "refusal": Mistake(
         "d64_dense_small_bf16",
         "src/launcher.c",
-        "TRY(check_overlap(args, tensors));",
+        "TRY(check_overlap(args, tensors, workspace_bytes));",
         "",
         "bad.out = bad.query: status 0",
     ),
