@@ -4,7 +4,7 @@
 // fa4gen_fa4_d64_causal_fp8: attention forward, O = softmax(scale * Q . K^T) . V, sm_100a.
 //
 //   fp8_e4m3 to bf16, sums in float32; depth 64; mask causal
-//   two query tiles of 128 rows x 96 keys; a ring of 29 slots for keys and values
+//   two query tiles of 128 rows x 128 keys; rings of 11 key and value slots
 //   dynamic scheduler; 50.0% of exp2 on the FMA pipe
 //
 // Roles:
@@ -21,8 +21,10 @@
 // Barriers: slots x arrivals of a phase, and what a completed phase says
 //   query_full          2 x   1  a part of a query tile has landed
 //   query_empty         2 x   1  a query slot may be overwritten
-//   kv_full            29 x   1  a block has landed
-//   kv_empty           29 x   1  the slot of a block may be overwritten
+//   key_full           11 x   1  a part of a key block has landed
+//   key_empty          11 x   1  the slot of a part of a key block may be overwritten
+//   value_full         11 x   1  a block of values has landed
+//   value_empty        11 x   1  the slot of a block of values may be overwritten
 //   scores_full         2 x   1  a block's scores are in tensor memory
 //   probabilities_full  4 x 128  a part of P is in tensor memory, and the scores have been read
 //   scale_full          2 x 128  each row's factor is in shared memory
@@ -33,12 +35,12 @@
 //   tile_empty          2 x  13  the tile has been read
 //
 // Tensor memory, by columns:
-//     0 to  95  scores of query tile 0: 128 x 96 float32
-//    96 to 191  scores of query tile 1: 128 x 96 float32
-//   192 to 255  output of query tile 0: 128 x 64 float32
-//   256 to 319  output of query tile 1: 128 x 64 float32
-//   320 to 343  probabilities of query tile 0: 128 x 96 fp8_e4m3
-//   344 to 367  probabilities of query tile 1: 128 x 96 fp8_e4m3
+//     0 to 127  scores of query tile 0: 128 x 128 float32
+//   128 to 255  scores of query tile 1: 128 x 128 float32
+//   256 to 319  output of query tile 0: 128 x 64 float32
+//   320 to 383  output of query tile 1: 128 x 64 float32
+//   384 to 415  probabilities of query tile 0: 128 x 128 fp8_e4m3
+//   416 to 447  probabilities of query tile 1: 128 x 128 fp8_e4m3
 //
 // Config sha256 c81553c4b4491c5b2ca24e804a870aa855380707e33e9275045098230ed76e2c
 
@@ -57,19 +59,19 @@ constexpr int32 kEpilogueBarrier = 1;
 // What the pipelines know of it.
 struct FA4Config {
   static constexpr int32 BM = 256;                    // query rows of a tile
-  static constexpr int32 BN = 96;                     // keys of a block
+  static constexpr int32 BN = 128;                    // keys of a block
   static constexpr int32 BK0 = 64;                    // columns of a part of Q and K
-  static constexpr int32 BK1 = 96;                    // keys of a block of V
+  static constexpr int32 BK1 = 128;                   // keys of a block of V
   static constexpr int32 padded_depth = 64;           // columns of query and key
   static constexpr int32 padded_value_depth = 64;     // columns of value and output
   static constexpr int32 num_qk_stages = 1;           // parts of Q and K along the depth
   static constexpr int32 num_pv_stages = 2;           // parts of P along the keys
-  static constexpr int32 num_kv_stages = 29;          // slots of the ring of keys and values
-  static constexpr int32 ring_stride = 2;             // keys and values take turns in one ring
+  static constexpr int32 num_kv_stages = 11;          // slots of the ring of keys, and of values
+  static constexpr int32 ring_stride = 1;             // rings of their own
   static constexpr int32 cta_group = 1;               // CTAs that multiply together
   static constexpr int32 element_bytes = 1;           // of query, key and value
-  static constexpr uint32 k_slot_bytes = 6144;        // of a slot that holds keys
-  static constexpr uint32 v_slot_bytes = 6144;        // of a slot that holds values
+  static constexpr uint32 k_slot_bytes = 8192;        // of a slot of keys in one CTA
+  static constexpr uint32 v_slot_bytes = 8192;        // of a slot of values in one CTA
 };
 
 constexpr int32 kDepth = FA4Config::padded_depth; // columns of query and key
@@ -152,7 +154,7 @@ __device__ __forceinline__ Tile read_tile(uint32 slot) {
   return tile;
 }
 
-// ---- shared memory: 229028 bytes, from a base aligned to 1024 ----
+// ---- shared memory: 230964 bytes, from a base aligned to 1024 ----
 
 // Query tiles: 128 x 64 fp8_e4m3, 64-byte swizzle
 constexpr uint32 kQueryOffset = 0;
@@ -162,19 +164,22 @@ constexpr uint32 kQueryBytes = 8192;  // of each of 2
 constexpr uint32 kOutputOffset = 16384;
 constexpr uint32 kOutputBytes = 16384;  // of each of 2
 
-// Ring of blocks, keys and values in turn: 96 x 64 fp8_e4m3, K-major; 96 x 64 fp8_e4m3, MN-major
-constexpr uint32 kKvOffset = 49152;
+// Ring of key blocks: 128 x 64 fp8_e4m3, K-major
+constexpr uint32 kKeyOffset = 49152;
+
+// Ring of value blocks: 128 x 64 fp8_e4m3, MN-major
+constexpr uint32 kValueOffset = 139264;
 
 // What the softmax sends to the correction: a factor for each row, then 1 / sum
-constexpr uint32 kScaleOffset = 227968;
+constexpr uint32 kScaleOffset = 229904;
 constexpr uint32 kScaleBytes = 512;  // of each of 2
 
 // Tiles on their way from the loader to the other roles: first row, head, batch
-constexpr uint32 kTileOffset = 228992;
+constexpr uint32 kTileOffset = 230928;
 constexpr uint32 kTileBytes = 16;  // of each of 2
 
 // Address of the allocated tensor memory
-constexpr uint32 kTensorMemoryOffset = 229024;
+constexpr uint32 kTensorMemoryOffset = 230960;
 
 constexpr uint32 kStagingOffset = kOutputOffset;
 constexpr uint32 kStagingBytes = kOutputBytes;
@@ -185,7 +190,7 @@ static_assert(kQueryBytes == kTileRows * kDepth * FA4Config::element_bytes,
 static_assert(kStagingBytes >= kTileRows * kValueDepth * 2,
               "A slot holds an output tile.");
 
-// ---- tensor memory: 368 of 512 columns ----
+// ---- tensor memory: 448 of 512 columns ----
 // The header has the first column of each region; these are the steps from query tile 0 to 1.
 constexpr uint32 kScoresStep = kScores1Column - kScores0Column;
 constexpr uint32 kProbabilitiesStep = kProbabilities1Column - kProbabilities0Column;
@@ -198,10 +203,13 @@ using KeyProducer = TMAProducerPipeline<FA4Config, true>;
 using ValueProducer = TMAProducerPipeline<FA4Config, false>;
 using KeyConsumer = TMAConsumerPipeline<FA4Config, true>;
 using ValueConsumer = TMAConsumerPipeline<FA4Config, false>;
-constexpr uint32 kKeyRingOffset = kKvOffset, kValueRingOffset = kKvOffset;
-constexpr uint32 kKeyBarriers = kKvFull, kValueBarriers = kKvFull;
-constexpr uint32 kFirstValueSlot = 1;  // keys and values take slots in turn
-static_assert(kKvEmpty == kKvFull + 8 * kKvFullSlots, "Consumer barriers follow the producer's.");
+constexpr uint32 kKeyRingOffset = kKeyOffset, kValueRingOffset = kValueOffset;
+constexpr uint32 kKeyBarriers = kKeyFull, kValueBarriers = kValueFull;
+constexpr uint32 kFirstValueSlot = 0;
+static_assert(kKeyEmpty == kKeyFull + 8 * kKeyFullSlots,
+              "Consumer barriers follow the producer's.");
+static_assert(kValueEmpty == kValueFull + 8 * kValueFullSlots,
+              "Consumer barriers follow the producer's.");
 
 // Scores: the MMA warp to the softmax of a query tile. Probabilities go back, in parts;
 // they signal as well that the scores have been read, and the next scores signal that P.V has read
@@ -475,11 +483,11 @@ struct TileProducts {
     // probabilities_full: this part of P is stored, and the scores have been read.
     probabilities.wait(0);
     tcgen05_fence_after();  // orders the products after those stores and the correction's
-    issue_probability_value<0, 64>(output_column, column, value, first_block, e);
+    issue_probability_value<0, 96>(output_column, column, value, first_block, e);
     // probabilities_full: this part of P is stored.
     probabilities.wait(1);
     tcgen05_fence_after();  // orders the products after those stores
-    issue_probability_value<64, 96>(output_column, column, value, first_block, e);
+    issue_probability_value<96, 128>(output_column, column, value, first_block, e);
     probabilities.step();
     outputs.commit_mma(e);
     outputs.step();
@@ -697,10 +705,11 @@ struct SoftmaxRole {
     const uint32 to = probabilities_column + kProbabilitiesStep * probabilities_out.state.index;
     store_probabilities(scores, scale_log2, offset, to);
     store_probabilities(scores + 32, scale_log2, offset, to + 8);
+    store_probabilities(scores + 64, scale_log2, offset, to + 16);
     tensor_memory_wait_stores();
     tcgen05_fence_before();  // orders the stores and the loads of scores before the products
     probabilities_out.commit(0);
-    store_probabilities(scores + 64, scale_log2, offset, to + 16);
+    store_probabilities(scores + 96, scale_log2, offset, to + 24);
     tensor_memory_wait_stores();
     tcgen05_fence_before();  // orders the stores before the products
     probabilities_out.commit(1);
@@ -932,10 +941,14 @@ __device__ __forceinline__ void initialize_barriers(uint32 base) {
     mbarrier_init(base + kQueryFull + 8 * i, kQueryFullArrivals);
   for (uint32 i = 0; i < kQueryEmptySlots; ++i)
     mbarrier_init(base + kQueryEmpty + 8 * i, kQueryEmptyArrivals);
-  for (uint32 i = 0; i < kKvFullSlots; ++i)
-    mbarrier_init(base + kKvFull + 8 * i, kKvFullArrivals);
-  for (uint32 i = 0; i < kKvEmptySlots; ++i)
-    mbarrier_init(base + kKvEmpty + 8 * i, kKvEmptyArrivals);
+  for (uint32 i = 0; i < kKeyFullSlots; ++i)
+    mbarrier_init(base + kKeyFull + 8 * i, kKeyFullArrivals);
+  for (uint32 i = 0; i < kKeyEmptySlots; ++i)
+    mbarrier_init(base + kKeyEmpty + 8 * i, kKeyEmptyArrivals);
+  for (uint32 i = 0; i < kValueFullSlots; ++i)
+    mbarrier_init(base + kValueFull + 8 * i, kValueFullArrivals);
+  for (uint32 i = 0; i < kValueEmptySlots; ++i)
+    mbarrier_init(base + kValueEmpty + 8 * i, kValueEmptyArrivals);
   for (uint32 i = 0; i < kScoresFullSlots; ++i)
     mbarrier_init(base + kScoresFull + 8 * i, kScoresFullArrivals);
   for (uint32 i = 0; i < kProbabilitiesFullSlots; ++i)
@@ -954,7 +967,7 @@ __device__ __forceinline__ void initialize_barriers(uint32 base) {
     mbarrier_init(base + kTileEmpty + 8 * i, kTileEmptyArrivals);
 }
 
-// Launch with 512 threads and 230064 bytes of dynamic shared memory;
+// Launch with 512 threads and 232000 bytes of dynamic shared memory;
 // grid: as many CTAs as multiprocessors, or tiles where there are fewer.
 //   query_map           query (batch, rows, heads, depth), any strides
 //   key_map             key

@@ -11,88 +11,98 @@ namespace fa4_d64_causal_fp8_kernel {
 
 // Enumerators, since a compiler gives variables a place in the machine code.
 enum : unsigned {
-  // 80 barriers of eight bytes.
+  // 66 barriers of eight bytes.
 
   // a part of a query tile has landed
   //   arrived by the loader, then the bytes of a part of Q (8192 bytes)
   //   waited for by the MMA warp, first with parity 0
-  kQueryFull = 227328, kQueryFullSlots = 2, kQueryFullArrivals = 1,
+  kQueryFull = 229376, kQueryFullSlots = 2, kQueryFullArrivals = 1,
 
   // a query slot may be overwritten
   //   arrived by commit of the tile's last Q.K
   //   waited for by the loader, first with parity 1
-  kQueryEmpty = 227344, kQueryEmptySlots = 2, kQueryEmptyArrivals = 1,
+  kQueryEmpty = 229392, kQueryEmptySlots = 2, kQueryEmptyArrivals = 1,
 
-  // a block has landed
-  //   arrived by the loader, then the bytes of the block (6144 bytes)
+  // a part of a key block has landed
+  //   arrived by the loader, then the bytes of the part of a key block (8192 bytes)
   //   waited for by the MMA warp, first with parity 0
-  kKvFull = 227360, kKvFullSlots = 29, kKvFullArrivals = 1,
+  kKeyFull = 229408, kKeyFullSlots = 11, kKeyFullArrivals = 1,
 
-  // the slot of a block may be overwritten
-  //   arrived by commit of the last product that reads the block
+  // the slot of a part of a key block may be overwritten
+  //   arrived by commit of the last product that reads the part of a key block
   //   waited for by the loader, first with parity 1
-  kKvEmpty = 227592, kKvEmptySlots = 29, kKvEmptyArrivals = 1,
+  kKeyEmpty = 229496, kKeyEmptySlots = 11, kKeyEmptyArrivals = 1,
+
+  // a block of values has landed
+  //   arrived by the loader, then the bytes of the block of values (8192 bytes)
+  //   waited for by the MMA warp, first with parity 0
+  kValueFull = 229584, kValueFullSlots = 11, kValueFullArrivals = 1,
+
+  // the slot of a block of values may be overwritten
+  //   arrived by commit of the last product that reads the block of values
+  //   waited for by the loader, first with parity 1
+  kValueEmpty = 229672, kValueEmptySlots = 11, kValueEmptyArrivals = 1,
 
   // a block's scores are in tensor memory
   //   arrived by commit of Q.K
   //   waited for by the softmax, first with parity 0
-  kScoresFull = 227824, kScoresFullSlots = 2, kScoresFullArrivals = 1,
+  kScoresFull = 229760, kScoresFullSlots = 2, kScoresFullArrivals = 1,
 
   // a part of P is in tensor memory, and the scores have been read
   //   arrived by every softmax thread of the tile
   //   waited for by the MMA warp, first with parity 0
-  kProbabilitiesFull = 227840, kProbabilitiesFullSlots = 4, kProbabilitiesFullArrivals = 128,
+  kProbabilitiesFull = 229776, kProbabilitiesFullSlots = 4, kProbabilitiesFullArrivals = 128,
 
   // each row's factor is in shared memory
   //   arrived by every softmax thread of the tile
   //   waited for by the correction, first with parity 0
-  kScaleFull = 227872, kScaleFullSlots = 2, kScaleFullArrivals = 128,
+  kScaleFull = 229808, kScaleFullSlots = 2, kScaleFullArrivals = 128,
 
   // the factors have been read
   //   arrived by every thread of the correction
   //   waited for by the softmax, first with parity 1
-  kScaleEmpty = 227888, kScaleEmptySlots = 2, kScaleEmptyArrivals = 128,
+  kScaleEmpty = 229824, kScaleEmptySlots = 2, kScaleEmptyArrivals = 128,
 
   // a block's P.V has been added to the output
   //   arrived by commit of P.V
   //   waited for by the correction, first with parity 0
-  kOutputFull = 227904, kOutputFullSlots = 2, kOutputFullArrivals = 1,
+  kOutputFull = 229840, kOutputFullSlots = 2, kOutputFullArrivals = 1,
 
   // the output has been rescaled, or read at the end of a tile
   //   arrived by every thread of the correction
   //   waited for by the MMA warp, first with parity 1
-  kOutputReady = 227920, kOutputReadySlots = 2, kOutputReadyArrivals = 128,
+  kOutputReady = 229856, kOutputReadySlots = 2, kOutputReadyArrivals = 128,
 
   // the next tile is in its slot
   //   arrived by the loader
   //   waited for by every other role, first with parity 0
-  kTileFull = 227936, kTileFullSlots = 2, kTileFullArrivals = 1,
+  kTileFull = 229872, kTileFullSlots = 2, kTileFullArrivals = 1,
 
   // the tile has been read
   //   arrived by every warp of the other roles
   //   waited for by the loader, first with parity 1
-  kTileEmpty = 227952, kTileEmptySlots = 2, kTileEmptyArrivals = 13,
+  kTileEmpty = 229888, kTileEmptySlots = 2, kTileEmptyArrivals = 13,
 
   // Tensor memory: columns of 128 lanes, from the allocated address. 512 are allocated.
   kTensorMemoryColumns = 512,
 
-  // scores of query tile 0: 128 x 96 float32
+  // scores of query tile 0: 128 x 128 float32
   kScores0Column = 0,
 
-  // scores of query tile 1: 128 x 96 float32
-  kScores1Column = 96,
+  // scores of query tile 1: 128 x 128 float32
+  kScores1Column = 128,
 
   // output of query tile 0: 128 x 64 float32
-  kOutput0Column = 192,
+  kOutput0Column = 256,
 
   // output of query tile 1: 128 x 64 float32
-  kOutput1Column = 256,
+  kOutput1Column = 320,
 
-  // probabilities of query tile 0: 128 x 96 fp8_e4m3
-  kProbabilities0Column = 320,
+  // probabilities of query tile 0: 128 x 128 fp8_e4m3
+  kProbabilities0Column = 384,
 
-  // probabilities of query tile 1: 128 x 96 fp8_e4m3
-  kProbabilities1Column = 344,
+  // probabilities of query tile 1: 128 x 128 fp8_e4m3
+  kProbabilities1Column = 416,
 };
 
 }  // namespace fa4_d64_causal_fp8_kernel

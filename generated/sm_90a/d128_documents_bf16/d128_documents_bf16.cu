@@ -385,7 +385,9 @@ __device__ __forceinline__ void mask_scores(const Problem& problem, const TileTe
     const int32 column = fragment_column(i);
     if (column > last[fragment_row(i)]) scores[i] = negative_infinity();
     const int32 query = thread_row + diagonal + 8 * fragment_row(i), key = first_column + column;
-    if (!(given_document_at(problem, terms.batch, query) == given_document_at(problem, terms.batch, key))) scores[i] = negative_infinity();
+    const bool sees_key = given_document_at(problem, terms.batch, query) ==
+        given_document_at(problem, terms.batch, key);
+    if (!sees_key) scores[i] = negative_infinity();
   }
 }
 

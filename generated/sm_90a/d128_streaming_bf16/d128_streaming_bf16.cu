@@ -360,7 +360,8 @@ __device__ __forceinline__ void mask_scores(const Problem& problem, float (&scor
     const int32 column = fragment_column(i);
     if (column > last[fragment_row(i)]) scores[i] = negative_infinity();
     const int32 query = thread_row + diagonal + 8 * fragment_row(i), key = first_column + column;
-    if (!(query - key < 1024 || key < 4)) scores[i] = negative_infinity();
+    const bool sees_key = query - key < 1024 || key < 4;
+    if (!sees_key) scores[i] = negative_infinity();
   }
 }
 
