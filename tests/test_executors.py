@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import signal
 import sys
@@ -49,7 +50,7 @@ def test_an_unknown_executor_is_refused(text: str) -> None:
         executor_for(text, jobs=1)
 
 
-def test_local_processes() -> None:
+def test_local_processes(monkeypatch: pytest.MonkeyPatch) -> None:
     found = dict(executor_for("local", jobs=2)(square, [1, 2, 3]))
     assert found == {1: Done(1), 2: Done(4), 3: Done(9)}
 
