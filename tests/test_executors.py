@@ -50,7 +50,12 @@ def test_an_unknown_executor_is_refused(text: str) -> None:
         executor_for(text, jobs=1)
 
 
-def test_local_processes(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_local_processes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # workers import by name: this module only where the checkout is on the path
+    text = "from fa4gen.workers import Done\n\n\ndef square(number):\n    return Done(number * number)\n"
+    (tmp_path / "squares.py").write_text(text)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    square = importlib.import_module("squares").square
     found = dict(executor_for("local", jobs=2)(square, [1, 2, 3]))
     assert found == {1: Done(1), 2: Done(4), 3: Done(9)}
 
