@@ -52,7 +52,7 @@ def test_an_unknown_executor_is_refused(text: str) -> None:
 
 def test_local_processes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     # workers import by name: this module only where the checkout is on the path
-    text = "from fa4gen.workers import Done\n\n\ndef square(number):\n    return Done(number * number)\n"
+    text = "from fa4gen.workers import Done\ndef square(number): return Done(number * number)\n"
     (tmp_path / "squares.py").write_text(text)
     monkeypatch.syspath_prepend(str(tmp_path))
     square = importlib.import_module("squares").square
