@@ -211,7 +211,8 @@ __device__ __forceinline__ void run_loader(uint32 base, const Problem& problem,
   RingPosition<kNumTileSlots> tiles{0};
   uint32 query_phases =
       (1u << kNumConsumerWarpgroups) - 1;  // bit w: of warpgroup w; slots start free
-  while (true) {
+  // The tile that is next, to the consumers and, through the same slot, to this loop.
+  const auto hand_out = [&]() {
     Tile tile{-1};
     if (index < problem.num_tiles) tile = tile_at(problem, index);
     const TileRing ring{base, tiles.producer()};
@@ -219,6 +220,12 @@ __device__ __forceinline__ void run_loader(uint32 base, const Problem& problem,
     ring.wait_empty();
     write_tile(base + kTileOffset + kTileBytes * ring.state.index, tile);
     ring.commit();
+    return tile;
+  };
+  hand_out();
+  while (true) {
+    // as handed out
+    const Tile tile = read_tile(base + kTileOffset + kTileBytes * tiles.producer().index);
     if (tile.first_row < 0) break;
 
     const BlockRange blocks = blocks_of_tile(problem, tile);
@@ -243,15 +250,20 @@ __device__ __forceinline__ void run_loader(uint32 base, const Problem& problem,
     };
     if (!blocks.empty()) load_keys(blocks.end - 1);
     load_queries(base, query_map, tile, query_phases);
-    if (!blocks.empty()) load_values(blocks.end - 1);
 #pragma unroll 1
-    for (int32 block = blocks.end - 2; block >= blocks.begin; --block) {
-      load_keys(block);
+    for (int32 block = blocks.end - 1;; --block) {
+      if (block <= blocks.begin) {
+        // The next tile, while consumers have blocks to work on: it comes from L2. Sooner than
+        // before the last load, a tile ahead would unbalance the end of the grid.
+        ++tiles.uses;
+        index = gridDim.x + atomicAdd(tile_counter, 1);
+        hand_out();
+      }
+      if (block < blocks.begin) break;
       load_values(block);
+      if (block == blocks.begin) break;
+      load_keys(block - 1);
     }
-    ++tiles.uses;
-    // Taken as late as possible: a tile ahead would unbalance the end of the grid.
-    index = gridDim.x + atomicAdd(tile_counter, 1);
   }
 
   // The last CTA to finish leaves both counters at zero for the next launch.

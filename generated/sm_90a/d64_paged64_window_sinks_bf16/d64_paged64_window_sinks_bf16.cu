@@ -314,7 +314,8 @@ __device__ __forceinline__ void run_loader(uint32 base, Problem problem,
   RingPosition<kNumTileSlots> tiles{0};
   uint32 query_phases =
       (1u << kNumConsumerWarpgroups) - 1;  // bit w: of warpgroup w; slots start free
-  while (true) {
+  // The tile that is next, to the consumers.
+  const auto hand_out = [&]() {
     const Tile tile = tile_or_none(problem, index);
     const TileRing ring{base, tiles.producer()};
     // Arrived by every consumer warp once it has read the tile that was in this slot.
@@ -323,6 +324,10 @@ __device__ __forceinline__ void run_loader(uint32 base, Problem problem,
       write_tile(base + kTileOffset + kTileBytes * ring.state.index, tile);
       ring.commit();
     }
+    return tile;
+  };
+  while (true) {
+    const Tile tile = hand_out();
     if (tile.first_row < 0) break;
     take_lengths(problem, tile);
 
