@@ -976,8 +976,8 @@ extern "C" __global__ void __launch_bounds__(kNumThreads, 1)
         int32 heads_per_group) {
   const uint32 base = shared_base();
   const int32 warp = __shfl_sync(0xffffffffu, threadIdx.x / 32, 0);  // uniform
-  const Problem problem{batch,          query_heads, heads_per_key_head, query_rows, key_rows,
-                        tiles_per_head, num_tiles,   heads_per_group};
+  const Problem problem{batch, query_heads, heads_per_key_head, query_rows, key_rows,
+                        tiles_per_head, num_tiles, heads_per_group};
   constexpr int32 kCorrectionWarp = 8;
   constexpr int32 kMmaWarp = 12, kLoadWarp = 13;
   if (threadIdx.x == 0) {

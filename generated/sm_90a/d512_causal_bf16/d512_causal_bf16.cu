@@ -994,8 +994,8 @@ extern "C" __global__ void __cluster_dims__(2, 1, 1) __launch_bounds__(kNumThrea
   const uint32 base = shared_base();
   const int32 warpgroup = __shfl_sync(0xffffffffu, threadIdx.x / 128, 0);  // uniform
   const int32 rank = cluster_rank();
-  const Problem problem{batch,    query_heads,    heads_per_key_head, query_rows,
-                        key_rows, tiles_per_head, num_tiles,          heads_per_group};
+  const Problem problem{batch, query_heads, heads_per_key_head, query_rows, key_rows,
+                        tiles_per_head, num_tiles, heads_per_group};
   if (threadIdx.x == 0) {
     initialize_barriers(base);
     fence_mbarrier_init();
