@@ -200,8 +200,8 @@ class AttentionConfig(AttentionKeys):
     """Registers per thread of the producer and of each consumer."""
     pack_heads: bool = False
     """Rows of a tile are the query rows of all heads of a key head: for few rows and many keys."""
-    packed_rows: Literal[8, 16] | Auto = "auto"
-    """Rows of a tile with pack_heads."""
+    packed_rows: Literal[8, 16, 64] | Auto = "auto"
+    """Rows of a tile with pack_heads; 64 by wgmma, the others by mma.sync."""
     split_keys: SplitValue = "auto"
     """With pack_heads, how CTAs share a tile's keys: in even shares of all blocks, or {keys: N}."""
 

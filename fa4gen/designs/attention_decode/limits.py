@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 WORKING_REGISTERS = 72
 """Scores, probabilities, row state, addresses, the tile: with less a thread spills."""
 
+WIDE_WORKING_REGISTERS = 48
+"""The same where the query is in shared memory."""
+
 
 def exceeded_limits(values: Values) -> Iterator[Fault]:
     """Yield each limit that the values exceed."""
@@ -38,6 +41,9 @@ def exceeded_limits(values: Values) -> Iterator[Fault]:
 
 def _registers(values: Values) -> Iterator[Fault]:
     """Yield a fault where what a thread of a consumer keeps does not fit its registers."""
+    if values.is_wide:
+        yield from _wide_registers(values)
+        return
     depth, rows = values.config.depth, values.packed_rows
     steps, tiles = depth // MMA_KEYS, rows // MMA_ROWS
     needed = (2 + 4) * steps * tiles + WORKING_REGISTERS
@@ -53,4 +59,21 @@ def _registers(values: Values) -> Iterator[Fault]:
         ),
         needed,
         available,
+    )
+
+
+def _wide_registers(values: Values) -> Iterator[Fault]:
+    depth, keys = values.config.depth, values.part_keys
+    needed = depth // 2 + keys // 2 + keys // 4 + WIDE_WORKING_REGISTERS
+    yield from limits.exceeded(
+        Fault(
+            kind="consumer registers",
+            message=f"registers: a thread of a consumer holds {depth} / 2 of output + {keys} / 2 "
+            f"scores + {keys} / 4 of probabilities + {WIDE_WORKING_REGISTERS} of row state and "
+            f"addresses = {needed}, but has {values.registers}",
+            keys=("packed_rows", "depth"),
+            remedies=([{"packed_rows": MMA_ROWS}],),
+        ),
+        needed,
+        values.registers,
     )

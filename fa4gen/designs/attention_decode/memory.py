@@ -40,18 +40,20 @@ def decode_regions(values: Values) -> tuple[SharedRegion, ...]:
             "Ring of blocks, keys and values in turn: "
             f"{values.BN} x {config.depth} {config.dtype}, {swizzle}",
         ),
+        *_query_region(values, swizzle),
         slots_of(
             "exchange",
-            values.num_consumer_warps,
+            values.num_parts,
             values.exchange_bytes,
-            f"Output of each warp's keys, {rows} x {values.exchange_columns} float32 at a time",
+            f"Output of each {values.part_words}'s keys, "
+            f"{rows} x {values.exchange_columns} float32 at a time",
             alignment=CHUNK,
         ),
         slots_of(
             "statistics",
-            values.num_consumer_warps,
+            values.num_parts,
             2 * FLOAT_BYTES * rows,
-            "Maximum and sum of each row, of each warp's keys",
+            f"Maximum and sum of each row, of each {values.part_words}'s keys",
             alignment=CHUNK,
         ),
         slots_of(
@@ -90,6 +92,16 @@ def decode_regions(values: Values) -> tuple[SharedRegion, ...]:
             ),
         ]
     return lay_out(regions)
+
+
+def _query_region(values: Values, swizzle: str) -> tuple[SharedRegion, ...]:
+    """Return where wgmma reads the query; the narrow form keeps it in registers."""
+    if not values.is_wide:
+        return ()
+    config = values.config
+    size = values.packed_rows * config.depth * values.element_bytes
+    holds = f"Query: {values.packed_rows} x {config.depth} {config.dtype}, {swizzle}"
+    return (slots_of("query", 1, size, holds),)
 
 
 def most_stages(values: Values) -> int:

@@ -19,17 +19,23 @@ FLOAT_BYTES = 4
 
 @dataclass(frozen=True, kw_only=True)
 class DecodeAttentionPlan(AttentionPlan):
-    """Attention forward by mma.sync: packed heads, even shares of the keys."""
+    """Attention forward of packed heads, with shares of the keys: by mma.sync, or wgmma."""
 
     packed_rows: int
     """Rows of a tile: query rows of all heads of a key head."""
     num_consumer_warps: int
-    warp_keys: int
-    """Keys of a block that one warp takes."""
+    num_parts: int
+    """Warps, or warpgroups, each with keys and a softmax of its own."""
+    part_keys: int
+    """Keys of a block that one part takes."""
+    part_words: str
+    """What a part is."""
+    is_wide: bool
+    """Whether the rows of a tile are those of a wgmma, and the parts warpgroups."""
     unit_keys: int
     """Keys that shares are counted in, and that one box has."""
     exchange_columns: int
-    """Columns of the output that warps put together at once."""
+    """Columns of the output that parts put together at once."""
     split_blocks: int
     """Blocks of a split of a fixed number of keys; 0 for even shares."""
     most_sequences: int
@@ -66,13 +72,13 @@ class DecodeAttentionPlan(AttentionPlan):
 
     @property
     def wgmma_columns(self) -> tuple[int, ...]:
-        """Of no wgmma: there is none."""
-        return ()
+        """Of the products of keys and of values, where they are by wgmma."""
+        return tuple(sorted({self.part_keys, self.value_depth})) if self.is_wide else ()
 
     @property
     def has_two_chains(self) -> bool:
         """Whether the steps of Q.K add to two sums in turn: one product alone would wait."""
-        return self.warp_keys // 16 * (self.packed_rows // 8) <= 2
+        return self.part_keys // 16 * (self.packed_rows // 8) <= 2
 
     @property
     def split_units(self) -> int:

@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fa4gen.designs.attention_decode.values import DIVISIONS
+from fa4gen.designs.attention_decode.values import (
+    DIVISIONS,
+    MMA_ROWS,
+    WGMMA_ROWS,
+    WIDE_DIVISIONS,
+    division_of,
+)
 from fa4gen.designs.shared.fixed_keys import FixedKey, other_values
 from fa4gen.designs.shared.refusal import Fault
 
@@ -41,9 +47,9 @@ def broken_rules(config: DecodeConfig) -> Iterator[Fault]:
     fixed = [rule for rule in _FIXED if rule.key in type(config).model_fields]
     yield from other_values(config, "pack_heads: true", fixed)
     yield from _element_types(config)
-    division = DIVISIONS.get(config.depth)
-    if division is not None and config.split_keys != "auto":
-        block, keys = division.warps * division.keys, config.split_keys.keys
+    if config.depth in DIVISIONS and config.split_keys != "auto":
+        division = division_of(config)
+        block, keys = division.parts * division.keys, config.split_keys.keys
         if keys % block:
             up = -(-keys // block) * block
             yield Fault(
@@ -68,6 +74,14 @@ def broken_rules(config: DecodeConfig) -> Iterator[Fault]:
             f"hold {config.depth} columns of the output; depths are {depths}",
             keys=("depth", "pack_heads"),
             remedies=([{"pack_heads": False, "cta_group": 2}],),
+        )
+    if config.packed_rows == WGMMA_ROWS and config.depth not in WIDE_DIVISIONS:
+        yield Fault(
+            kind="depth of wide tiles",
+            message=f"packed_rows: {WGMMA_ROWS} at depth {config.depth} is not supported yet: "
+            f"depths are {', '.join(map(str, WIDE_DIVISIONS))}",
+            keys=("packed_rows", "depth"),
+            remedies=([{"packed_rows": MMA_ROWS}],),
         )
     if config.batching != "dense":
         yield Fault(

@@ -24,8 +24,11 @@ row has 128 bytes, and is 4 % slower where it has 256."""
 
 def decode_roles(values: Values) -> tuple[Role, Role]:
     """Return the warps that compute, then the one that loads."""
-    warps, keys = values.num_consumer_warps, values.warp_keys
-    work = f"Q.K, softmax and P.V of {keys} keys of every block each; the output together"
+    warps, keys = values.num_consumer_warps, values.part_keys
+    work = (
+        f"each {values.part_words} Q.K, softmax and P.V of {keys} keys of every block; the output "
+        "together"
+    )
     return (
         Role("consume", 0, warps, values.registers, work),
         Role("load", warps, 1, values.registers, "issues all TMA loads"),

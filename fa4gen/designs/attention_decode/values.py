@@ -21,6 +21,7 @@ QUARTERS: Final = 4
 MMA_ROWS: Final = 8
 """Query rows of one mma: its narrow side."""
 MMA_KEYS: Final = 16
+WGMMA_ROWS: Final = 64
 PACKED_ROWS: Final = 8
 EXCHANGE_BYTES: Final = 32 << 10
 """About what the exchange between warps may take: columns pass through it in parts."""
@@ -44,9 +45,10 @@ DecodeConfig = AttentionConfig | BlackwellAttentionConfig
 class Division:
     """How a block of keys is divided: measured to be fastest, for each depth."""
 
-    warps: int
+    parts: int
+    """Warps, or warpgroups, each with keys and a softmax of its own."""
     keys: int
-    """Of each warp."""
+    """Of each part."""
 
 
 DIVISIONS = {
@@ -57,6 +59,13 @@ DIVISIONS = {
     256: Division(4, 16),
 }
 """Blocks of 24 or 32 KB: the rings of smaller ones cost more barriers, larger ones fill later."""
+WIDE_DIVISIONS = {
+    64: Division(2, 64),
+    128: Division(2, 64),
+    192: Division(1, 64),
+    256: Division(1, 64),
+}
+"""The same of warpgroups, in tiles of 64 rows: one of them has registers for 256 columns."""
 
 
 @dataclass(frozen=True)
@@ -64,8 +73,8 @@ class Values(DesignValues[DecodeConfig]):
     """A config with every ``auto`` decided, and the sizes that follow directly."""
 
     packed_rows: int
-    num_consumer_warps: int
-    warp_keys: int
+    num_parts: int
+    part_keys: int
     num_kv_stages: int
     rescale_threshold: float
 
@@ -75,14 +84,29 @@ class Values(DesignValues[DecodeConfig]):
         return self.packed_rows
 
     @property
+    def is_wide(self) -> bool:
+        """Whether the rows of a tile are those of a wgmma, and the parts warpgroups."""
+        return self.packed_rows == WGMMA_ROWS
+
+    @property
+    def part_words(self) -> str:
+        """What computes on keys of its own."""
+        return "warpgroup" if self.is_wide else "warp"
+
+    @property
+    def num_consumer_warps(self) -> int:
+        """Warps of all parts."""
+        return self.num_parts * (4 if self.is_wide else 1)
+
+    @property
     def BN(self) -> int:  # noqa: N802
         """Keys of a block."""
-        return self.num_consumer_warps * self.warp_keys
+        return self.num_parts * self.part_keys
 
     @property
     def unit_keys(self) -> int:
         """Keys of a unit: what shares of CTAs are counted in, and what one box brings in."""
-        return self.BN // BLOCK_UNITS
+        return self.part_keys if self.is_wide else self.BN // BLOCK_UNITS
 
     @property
     def split_blocks(self) -> int:
@@ -121,15 +145,21 @@ class Values(DesignValues[DecodeConfig]):
     def exchange_columns(self) -> int:
         """Columns of the output that pass through the exchange at once."""
         columns: int = self.config.depth
-        rows = self.num_consumer_warps * self.packed_rows
+        rows = self.num_parts * self.packed_rows
         while columns % 2 == 0 and rows * columns * FLOAT_BYTES > EXCHANGE_BYTES:
             columns //= 2
         return columns
 
     @property
     def exchange_bytes(self) -> int:
-        """Bytes of a warp's part of the exchange."""
+        """Bytes of the exchange that a part has."""
         return self.packed_rows * (self.exchange_columns + EXCHANGE_PADDING) * FLOAT_BYTES
+
+
+def division_of(config: DecodeConfig) -> Division:
+    """Return how a block of keys is divided; that of depth 256 for depths without."""
+    divisions = WIDE_DIVISIONS if config.packed_rows == WGMMA_ROWS else DIVISIONS
+    return divisions.get(config.depth, divisions[256])
 
 
 def decide(
@@ -145,12 +175,12 @@ def decide(
         "packed_rows",
         config.packed_rows,
         PACKED_ROWS,
-        "one mma takes 8 rows; 16 pay off where more heads, times rows, share a key head",
+        "one mma takes 8 rows; 16 or 64 pay off where more heads, times rows, share a key head",
     )
-    division = DIVISIONS.get(config.depth, DIVISIONS[256])
-    values = Values(config, rows, division.warps, division.keys, 1, _rescale_threshold(config, log))
+    division = division_of(config)
+    values = Values(config, rows, division.parts, division.keys, 1, _rescale_threshold(config, log))
     log.note("BM", values.BM, "derived", "packed_rows")
-    log.note("BN", values.BN, "auto", f"{division.warps} warps take {division.keys} keys each")
+    log.note("BN", values.BN, "auto", f"{division.parts} parts take {division.keys} keys each")
     fit = max(1, most_stages(values))
     stages = log.take(
         "num_kv_stages",

@@ -32,7 +32,7 @@ def test_a_block_is_what_the_warps_take_and_fills_a_slot(
 ) -> None:
     pages = {"keys": "paged", "page_size": 16} if paged else {}
     plan = plan_of(pack_heads=True, depth=depth, **pages)
-    assert plan.num_consumer_warps * plan.warp_keys == plan.BN
+    assert plan.num_parts * plan.part_keys == plan.BN
     assert plan.region("kv").slot_bytes == plan.BN * depth * 2
     full, empty = plan.barrier("kv_full"), plan.barrier("kv_empty")
     assert full.slots == empty.slots == plan.num_kv_stages >= 5
@@ -42,7 +42,7 @@ def test_a_block_is_what_the_warps_take_and_fills_a_slot(
     assert plan.launch.threads == 32 * (plan.num_consumer_warps + 1)
     # A box brings in a unit, of which shares have whole ones; of pages a lane copies one box.
     columns, rows, panels, _, _ = plan.tensor_map("key").box
-    assert plan.unit_keys % plan.warp_keys == 0
+    assert plan.unit_keys % plan.part_keys == 0
     assert 4 * plan.unit_keys == plan.BN
     boxes = plan.BN // rows * (depth // (columns * panels))
     assert boxes == (plan.BN // 16 * (depth // columns) if paged else 4)
@@ -68,6 +68,20 @@ def test_registers_are_those_of_a_quarter_of_a_multiprocessor(
     # Nine warps: three of a quarter's 16384 registers, 170 a thread. Five: two of a quarter.
     plan = plan_of(pack_heads=True, depth=depth)
     assert {role.registers for role in plan.roles} == {registers}
+
+
+@pytest.mark.parametrize(("depth", "warpgroups"), [(64, 2), (128, 2), (192, 1), (256, 1)])
+def test_wide_tiles_are_of_warpgroups(plan_of: PlanOf, depth: int, warpgroups: int) -> None:
+    plan = plan_of(pack_heads=True, depth=depth, packed_rows=64)
+    assert plan.num_parts == warpgroups
+    assert plan.num_consumer_warps == 4 * warpgroups
+    assert plan.unit_keys == plan.part_keys == 64
+    assert plan.wgmma_columns == tuple(sorted({64, depth}))
+    assert plan.region("query").slot_bytes == 64 * depth * 2
+    assert plan.region("exchange").slots == warpgroups
+    assert plan.barrier("kv_empty").arrivals == 4 * warpgroups
+    assert plan.num_kv_stages >= 4
+    assert plan.launch.dynamic_shared_bytes <= 232448
 
 
 def test_ctas_wait_for_one_another_only_where_shares_are_even(plan_of: PlanOf) -> None:

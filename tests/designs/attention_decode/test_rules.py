@@ -25,6 +25,11 @@ ConfigOf = Callable[..., AttentionConfig]
         ({"overlap": False}, "needs overlap: true, got false", "Set overlap: true."),
         ({"batching": "ragged"}, "batching: ragged with pack_heads is not supported yet", "Set"),
         ({"depth": 512}, "depth: 512 with pack_heads is not supported yet", "pack_heads: false"),
+        (
+            {"depth": 96, "packed_rows": 64},
+            "packed_rows: 64 at depth 96 is not supported yet: depths are 64, 128, 192, 256",
+            "Set packed_rows: 8.",
+        ),
         ({"value_depth": 64}, "value_depth: 64 with pack_heads is not supported", "value_depth"),
         (
             {"depth": 256, "packed_rows": 16},

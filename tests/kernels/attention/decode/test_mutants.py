@@ -100,7 +100,7 @@ MUTANTS = {
     "partial result of the launch before": Change(r"part == 0 \? kPieceOfLastTile : kPieceOfFirstTile", "kPieceOfFirstTile"),
     "weight of no key": Change(r"return max == negative_infinity\(\) \? 0\.f : max;", "return max;"),
     "slot released while it is read": Change(r"\n *fence_proxy_async_shared\(\);(?=\n *__syncwarp\(\);\n *if \(lane)", ""),
-    "unit that was not loaded": Change(r"warp / kUnitWarps >= end - unit", "warp / kUnitWarps > end - unit"),
+    "unit that was not loaded": Change(r"part / kUnitParts >= end - unit", "part / kUnitParts > end - unit"),
     "unit short": Change(r"const int32 units = min\(kBlockUnits, end_unit - unit\);", "const int32 units = min(kBlockUnits, max(1, end_unit - unit - 1));"),
     "rows of the next head": Change(r"packed - position \* problem\.heads_per_key_head;", "packed + 1 - position * problem.heads_per_key_head;"),
 }  # fmt: skip

@@ -1,0 +1,98 @@
+# ruff: noqa: E501 (a mutant is on the line of its name)
+"""Decode in tiles of 64 rows: right over shares, pages and masks, and mutants of the kernel are not."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+
+from fa4gen.emulator import SCHEDULES
+from fa4gen.emulator.instructions.wgmma.products import Product
+from fa4gen.verify.attention import AttentionFamily
+from fa4gen.verify.cases import Case
+from fa4gen.verify.emulator import EmulatedKernel
+from tests.kernels.attention.decode.test_mutants import KeptWorkspace, failures
+from tests.kernels.source_mutation import Change, kernel_of
+
+if TYPE_CHECKING:
+    from tests.kernels.source_mutation import Kernel
+
+KEYS: dict[str, Any] = {"arch": "sm_90a", "mask": "causal", "pack_heads": True, "packed_rows": 64}
+# Five units of keys for three CTAs; 30 of the 64 rows are there.
+SPLIT = Case("test/split", 1, 20, 2, 3, 300)
+LENGTHS = Case("test/lengths", 4, 12, 1, 2, 200, lengths=((2, 200), (2, 0), (2, 33), (2, 64)))
+# More packed rows than a tile has.
+TILES = Case("test/tiles", 1, 33, 1, 2, 200)
+# One CTA, and more blocks than its ring has slots.
+RING = Case("test/ring", 1, 2, 1, 1, 9 * 128, multiprocessors=1)
+WINDOW: dict[str, Any] = {"mask": {"sliding_window": 70}}
+PAGES: dict[str, Any] = {"keys": "paged", "page_size": 16}
+
+MUTANTS = {
+    "query that wgmma does not see": (Change(r"\n *fence_proxy_async_shared\(\);  // the query, for wgmma", ""), SPLIT),
+    "query not swizzled": (Change(r"\(chunk \^ swizzle\) << 4", "chunk << 4"), SPLIT),
+    "rows of the other half": (Change(r"lane / 4 \+ 8 \* i", "lane / 4 + 8 * (1 - i)"), SPLIT),
+    "key of the other register": (Change(r"return i / 4 \* 8 \+ i % 2;", "return i / 4 * 8 + (i + 1) % 2;"), SPLIT),
+    "keys of the first warpgroup": (Change(r"part / kUnitParts \* kUnitBytes\)", "0 * part * kUnitBytes)"), SPLIT),
+    "unit that was not loaded": (Change(r"part / kUnitParts >= end - unit", "part / kUnitParts > end - unit"), SPLIT),
+    "slot released while it is read": (Change(r"wgmma_wait<0>\(\);\n *pin\(scores\);\n *release\(\);", "release();\n    wgmma_wait<0>();\n    pin(scores);"), RING),
+}  # fmt: skip
+
+
+@pytest.fixture(autouse=True)
+def each_product_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of the schedule, the emulator decides which products of a chain it sums together, and so their
+    rounding. Alone they give the same bits in every run, as on hardware."""
+    monkeypatch.setattr(Product, "joins", lambda self, chain: False)
+
+
+@cache
+def original(depth: int, source: str) -> Kernel:
+    more = {"pages": PAGES, "window": WINDOW}.get(source, {})
+    return kernel_of({**KEYS, "depth": depth, **more})
+
+
+@pytest.mark.emulate
+@pytest.mark.parametrize(
+    ("depth", "source", "case"),
+    [
+        (64, "pages", LENGTHS),
+        pytest.param(64, "dense", SPLIT, marks=pytest.mark.seeds),
+        pytest.param(64, "window", SPLIT, marks=pytest.mark.seeds),
+        pytest.param(128, "dense", TILES, marks=pytest.mark.seeds),
+        pytest.param(192, "dense", SPLIT, marks=pytest.mark.seeds),
+        pytest.param(256, "pages", LENGTHS, marks=pytest.mark.seeds),
+    ],
+)
+def test_two_launches_on_a_workspace_are_right(depth: int, source: str, case: Case) -> None:
+    assert failures(original(depth, source), case) == []
+
+
+@pytest.mark.emulate
+@pytest.mark.parametrize(
+    "depth", [64, *(pytest.param(depth, marks=pytest.mark.seeds) for depth in (128, 256))]
+)
+def test_no_schedule_changes_a_bit(depth: int) -> None:
+    kernel = original(depth, "dense")
+    problem = AttentionFamily(kernel.plan).draw(SPLIT, 7)
+    emulated = EmulatedKernel(kernel.plan, KeptWorkspace(kernel))  # type: ignore[arg-type]
+    first, *others = (emulated.run(problem.memory) for _ in SCHEDULES)
+    for other in others:
+        assert all(np.array_equal(first[name], other[name]) for name in first)
+
+
+@pytest.mark.parametrize("name", MUTANTS)
+def test_the_mutant_can_still_be_made(name: str) -> None:
+    kernel = original(64, "dense")
+    assert MUTANTS[name][0].apply(kernel.code) != kernel.code
+
+
+@pytest.mark.seeds
+@pytest.mark.parametrize("name", MUTANTS)
+def test_mutants_are_reported(name: str) -> None:
+    kernel = original(64, "dense")
+    change, case = MUTANTS[name]
+    assert failures(kernel.with_code(change.apply(kernel.code)), case)
