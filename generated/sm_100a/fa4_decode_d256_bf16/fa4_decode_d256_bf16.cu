@@ -9,7 +9,8 @@
 //     cooperative launch
 //
 // Roles:
-//   consume  warps 0-3: Q.K, softmax and P.V of 16 keys of every block each; the output together
+//   consume  warps 0-3: each warp Q.K, softmax and P.V of 16 keys of every block; the output
+//       together
 //   load     warp 4: issues all TMA loads
 //
 // Barriers: slots x arrivals of a phase, and what a completed phase says
@@ -35,8 +36,9 @@ constexpr int32 kDepth = 256;                  // columns of query, key, value a
 constexpr int32 kBM = 8;                       // packed rows of a tile: query rows of the heads of
                                                // a key head
 constexpr int32 kBN = 64;                      // keys of a block
-constexpr int32 kNumConsumerWarps = 4;         // each on kWarpKeys keys of every block
-constexpr int32 kWarpKeys = 16;                // keys of a block that one warp takes
+constexpr int32 kNumConsumerWarps = 4;         // that compute
+constexpr int32 kNumParts = 4;                 // warps, each on keys of its own of every block
+constexpr int32 kPartKeys = 16;                // keys of a block that one warp takes
 constexpr int32 kUnitKeys = 16;                // that shares of CTAs are counted in, and that one
                                                // box has
 constexpr int32 kNumKvStages = 6;              // slots of the ring of keys and values
@@ -51,16 +53,16 @@ constexpr float kLn2 = 0.6931471805599453f;
 
 // A warp multiplies 16 keys by 8 rows, over 16 columns of the depth or for 16 columns of the
 // output.
-constexpr int32 kKeyTiles = kWarpKeys / 16;
+constexpr int32 kKeyTiles = kPartKeys / 16;
 constexpr int32 kRowTiles = kBM / 8;
 constexpr int32 kSteps = kDepth / 16;
 constexpr int32 kConsumerThreads = 32 * kNumConsumerWarps;
 constexpr int32 kBlockUnits = kBN / kUnitKeys;
-constexpr int32 kUnitWarps = kUnitKeys / kWarpKeys;  // whose keys are in one unit
+constexpr int32 kUnitParts = kUnitKeys / kPartKeys;  // whose keys are in one unit
 
-static_assert(kBN == kNumConsumerWarps * kWarpKeys, "The warps divide the keys of a block.");
+static_assert(kBN == kNumParts * kPartKeys, "The warps divide the keys of a block.");
 static_assert(kBN == kBlockUnits * kUnitKeys, "A block is a number of units.");
-static_assert(kUnitKeys == kUnitWarps * kWarpKeys, "The keys of a warp are in one unit.");
+static_assert(kUnitKeys == kUnitParts * kPartKeys, "The keys of a warp are in one unit.");
 static_assert(kNumPanels * kPanelColumns == kDepth, "Panels must tile the depth.");
 static_assert(kNumThreads == kConsumerThreads + 32, "One warp loads.");
 
@@ -529,7 +531,7 @@ struct Consumer {
   const Workspace& workspace;
   const uint32 base;
   const float scale_log2;  // of scores, to powers of two
-  const int32 lane, warp;
+  const int32 lane, part;
   const uint32 key_place, value_place;  // in a slot: of this lane's line of 16 keys or values
 
   Ring<kNumKvStages> ring;
@@ -547,18 +549,22 @@ struct Consumer {
         base(base),
         scale_log2(scale_log2),
         lane(threadIdx.x % 32),
-        warp(threadIdx.x / 32),
+        part(threadIdx.x / 32),
         // Keys: lanes from 16 on give the lines of the upper eight columns. Values are transposed
         // on the way: lanes from 16 on give those of the upper eight keys.
         key_place(place_in_slot(lane % 16, lane / 16)),
         value_place(place_in_slot(lane / 16 * 8 + lane % 8, lane / 8 % 2)),
         ring{base + kKvFull, base + kKvFull, {0, 0}} {}
 
+  __device__ __forceinline__ uint32 slot() const {
+    return base + kKvOffset + ring.state.index * kKvBytes;
+  }
+
   // Of 16 bytes of a line, with the swizzle of a panel's first columns.
   __device__ __forceinline__ uint32 place_in_slot(int32 key, int32 chunk) const {
     const int32 swizzle = key % 8;
-    return warp / kUnitWarps * kUnitBytes +
-           (warp % kUnitWarps * kWarpKeys + key) * kPanelRowBytes + ((chunk ^ swizzle) << 4);
+    return part / kUnitParts * kUnitBytes +
+           (part % kUnitParts * kPartKeys + key) * kPanelRowBytes + ((chunk ^ swizzle) << 4);
   }
   // Of 16 columns and 16 keys: exclusive or moves through the swizzled panel.
   __device__ __forceinline__ static uint32 at_step(uint32 address, int32 step, int32 keys) {
@@ -566,9 +572,7 @@ struct Consumer {
     return (address ^ (step % kPanelSteps << 5)) + step / kPanelSteps * kUnitPanelBytes +
            keys * 16 * kPanelRowBytes;
   }
-  __device__ __forceinline__ uint32 slot() const {
-    return base + kKvOffset + ring.state.index * kKvBytes;
-  }
+
   // This warp has read its keys of the slot. An arrival may overtake ldmatrix, and a copy that
   // follows it would change what is read: the fence has every lane's reads done.
   __device__ __forceinline__ void release() {
@@ -612,21 +616,13 @@ struct Consumer {
   __device__ __forceinline__ void process_block(int32 unit) {
     float scores[kWarpScores];
     multiply_keys(scores);
-    if (kMasked) mask_scores(scores, unit * kUnitKeys + warp * kWarpKeys);
+    if (kMasked) mask_scores(scores, unit * kUnitKeys + part * kPartKeys);
     update_max(scores);
     release();  // as late as here, where nothing waits for the reads any more
     uint32 probabilities[kKeyTiles][kRowTiles][2];
     exponentiate(scores, probabilities);
     multiply_values(probabilities);
     release();
-  }
-  // Keys and values of a block that has none for this warp.
-  __device__ __forceinline__ void skip_block() {
-#pragma unroll
-    for (int32 i = 0; i < 2; ++i) {
-      ring.wait_full();
-      release();
-    }
   }
 
   // ---- the products of a warp's keys and values with the rows ----
@@ -745,15 +741,7 @@ struct Consumer {
     }
   }
 
-  // ---- the exchange: what the warps have of a piece, put together ----
-
-  // A place in the exchange: of this or another warp's part.
-  __device__ __forceinline__ uint32 exchange_place(int32 of_warp, int32 row, int32 column) const {
-    return base + kExchangeOffset + of_warp * kExchangeBytes + (row * kExchangeStride + column) * 4;
-  }
-  __device__ __forceinline__ uint32 statistics_place(int32 of_warp, int32 row) const {
-    return base + kStatisticsOffset + of_warp * kStatisticsBytes + row * 8;
-  }
+  // ---- what the exchange takes of a warp ----
 
   __device__ __forceinline__ void write_statistics() const {
 #pragma unroll
@@ -764,13 +752,14 @@ struct Consumer {
 #pragma unroll
         for (int32 lanes = 4; lanes < 32; lanes *= 2) total += shuffle_xor(total, lanes);
         if (lane < 4)
-          store_shared_v2(statistics_place(warp, 8 * n + 2 * lane + i), max[n][i] * scale_log2,
+          store_shared_v2(statistics_place(part, 8 * n + 2 * lane + i), max[n][i] * scale_log2,
                           total);
       }
     }
   }
-  // Columns of this warp's output, from 16 * first_step on.
-  __device__ __forceinline__ void write_columns(const float (*columns)[kRowTiles][4]) const {
+  // Columns of this warp's output, from `first` on.
+  __device__ __forceinline__ void write_columns(int32 first) const {
+    const float (*columns)[kRowTiles][4] = output + first / 16;
 #pragma unroll
     for (int32 k = 0; k < kExchangeColumns / 16; ++k) {
 #pragma unroll
@@ -778,17 +767,37 @@ struct Consumer {
 #pragma unroll
         for (int32 i = 0; i < 4; ++i)
           store_shared(
-              exchange_place(warp, 8 * n + lane % 4 * 2 + i % 2, 16 * k + i / 2 * 8 + lane / 4),
+              exchange_place(part, 8 * n + lane % 4 * 2 + i % 2, 16 * k + i / 2 * 8 + lane / 4),
               columns[k][n][i]);
       }
     }
   }
-  // Four columns of a row, of the keys of all warps.
-  __device__ __forceinline__ Columns join_warps(int32 row, int32 column) const {
-    Columns result;
-    float weight[kNumConsumerWarps], total[kNumConsumerWarps];
+
+  // Keys and values of a block that has none for this part.
+  __device__ __forceinline__ void skip_block() {
 #pragma unroll
-    for (int32 w = 0; w < kNumConsumerWarps; ++w) {
+    for (int32 i = 0; i < 2; ++i) {
+      ring.wait_full();
+      release();
+    }
+  }
+
+  // ---- the exchange: what the parts have of a piece, put together ----
+
+  // A place in the exchange: of this or another part.
+  __device__ __forceinline__ uint32 exchange_place(int32 of_part, int32 row, int32 column) const {
+    return base + kExchangeOffset + of_part * kExchangeBytes + (row * kExchangeStride + column) * 4;
+  }
+  __device__ __forceinline__ uint32 statistics_place(int32 of_part, int32 row) const {
+    return base + kStatisticsOffset + of_part * kStatisticsBytes + row * 8;
+  }
+
+  // Four columns of a row, of the keys of all parts.
+  __device__ __forceinline__ Columns join_parts(int32 row, int32 column) const {
+    Columns result;
+    float weight[kNumParts], total[kNumParts];
+#pragma unroll
+    for (int32 w = 0; w < kNumParts; ++w) {
       float statistics[2];
       load_shared_floats(statistics, statistics_place(w, row));
       weight[w] = statistics[0];
@@ -796,7 +805,7 @@ struct Consumer {
       result.max = fmaxf(result.max, weight[w]);
     }
 #pragma unroll
-    for (int32 w = 0; w < kNumConsumerWarps; ++w) {
+    for (int32 w = 0; w < kNumParts; ++w) {
       weight[w] = exp2_approx(weight[w] - finite_max(result.max));
       result.sum += weight[w] * total[w];
       const float4 x = load_shared_floats_4(exchange_place(w, row, column));
@@ -808,7 +817,7 @@ struct Consumer {
     return result;
   }
 
-  // Puts together what the warps have of a piece: the output, where the piece is the whole tile, or
+  // Puts together what the parts have of a piece: the output, where the piece is the whole tile, or
   // else a partial result, in its place of the workspace. Nothing is written where it is not
   // `real`.
   __device__ __forceinline__ void finish_piece(const Tile& tile, bool whole, int32 place,
@@ -818,12 +827,12 @@ struct Consumer {
     for (int32 first = 0; first < kDepth; first += kExchangeColumns) {
       named_barrier_sync(kConsumerBarrier, kConsumerThreads);  // the exchange has been read
       if (first == 0) write_statistics();
-      write_columns(output + first / 16);
+      write_columns(first);
       named_barrier_sync(kConsumerBarrier, kConsumerThreads);
       for (int32 item = threadIdx.x; item < kBM * kPartQuads; item += kConsumerThreads) {
         const int32 packed = item / kPartQuads, column = item % kPartQuads * 4;
         const Row row = row_of(line.problem, tile.within, packed);
-        const Columns result = join_warps(packed, column);
+        const Columns result = join_parts(packed, column);
         if (!(real && row.valid)) continue;
         if (whole) {
           store_columns(line.problem, tensors, tile.sequence, row, first + column, result);
@@ -839,7 +848,7 @@ struct Consumer {
     const Units plain = plain_units(line.problem, tile.key_rows);
 #pragma unroll 1
     for (int32 unit = begin; unit < end; unit += kBlockUnits) {
-      if (warp / kUnitWarps >= end - unit) {
+      if (part / kUnitParts >= end - unit) {
         skip_block();
       } else if (unit >= plain.begin && min(unit + kBlockUnits, end) <= plain.end) {
         process_block<false>(unit);
