@@ -27,6 +27,10 @@ if TYPE_CHECKING:
     from fa4gen.scores.score import Score
 
 
+PACKED_HEADS_KEYS = ("packed_rows", "split_keys")
+"""Keys of attention that only a kernel with ``pack_heads: true`` reads."""
+
+
 class AttentionKeys(Strict):
     """Keys of every attention config, for all architectures."""
 
@@ -141,6 +145,17 @@ class AttentionKeys(Strict):
             raise ValueError(
                 "key_lengths: true is for keys: dense or paged; with keys: ragged the lengths "
                 "follow from key_offsets"
+            )
+
+    @rule
+    def _packed_heads_have_keys_of_their_own(self) -> None:
+        given = vars(self)
+        unread = [key for key in PACKED_HEADS_KEYS if given[key] != "auto"]
+        if unread and not given["pack_heads"]:
+            keys = " and ".join(unread)
+            raise ValueError(
+                f"{keys}: for kernels with pack_heads: true alone, but pack_heads is false; set "
+                f"pack_heads: true or drop {keys}"
             )
 
 

@@ -131,6 +131,19 @@ def test_what_is_just_allowed(key: str, value: object) -> None:
     assert config.data()[key] == value
 
 
+@pytest.mark.parametrize("arch", ["sm_90a", "sm_100a"])
+def test_keys_of_packed_heads_need_packed_heads(arch: str) -> None:
+    keys = {**MINIMAL, "arch": arch, "packed_rows": 8, "split_keys": {"keys": 64}}
+    [model] = models_of(keys)
+    with pytest.raises(
+        ModelError,
+        match="packed_rows and split_keys: for kernels with pack_heads: true alone, but "
+        "pack_heads is false; set pack_heads: true or drop packed_rows and split_keys",
+    ):
+        model.model_validate(keys)
+    assert model.model_validate({**keys, "pack_heads": True})
+
+
 def test_a_config_is_a_value() -> None:
     config = config_with(mask={"sliding_window": 5}, registers={"producer": 32, "consumer": 160})
     again = AttentionConfig.model_validate(config.data())

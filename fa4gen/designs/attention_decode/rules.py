@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from fa4gen.config.schema import PACKED_HEADS_KEYS
 from fa4gen.designs.attention_decode.values import (
     DIVISIONS,
     MMA_ROWS,
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from fa4gen.designs.attention_decode.values import DecodeConfig
+    from fa4gen.designs.shared.refusal import Changes
 
 _FIXED = (
     FixedKey("cta_group", (1,), "CTAs share keys through partial results, not by multicast"),
@@ -64,7 +66,7 @@ def broken_rules(config: DecodeConfig) -> Iterator[Fault]:
             message=f"value_depth: {config.resolved_value_depth} with pack_heads is not supported "
             f"yet: keys and values, of depth {config.depth}, take turns in one ring",
             keys=("value_depth", "pack_heads"),
-            remedies=([{"value_depth": "auto"}], [{"pack_heads": False}]),
+            remedies=([{"value_depth": "auto"}], [_unpacked(config)]),
         )
     if config.depth not in DIVISIONS:
         depths = ", ".join(map(str, DIVISIONS))
@@ -73,7 +75,7 @@ def broken_rules(config: DecodeConfig) -> Iterator[Fault]:
             message=f"depth: {config.depth} with pack_heads is not supported yet: a warp would "
             f"hold {config.depth} columns of the output; depths are {depths}",
             keys=("depth", "pack_heads"),
-            remedies=([{"pack_heads": False, "cta_group": 2}],),
+            remedies=([{**_unpacked(config), "cta_group": 2}],),
         )
     if config.packed_rows == WGMMA_ROWS and config.depth not in WIDE_DIVISIONS:
         yield Fault(
@@ -89,7 +91,10 @@ def broken_rules(config: DecodeConfig) -> Iterator[Fault]:
             message=f"batching: {config.batching} with pack_heads is not supported yet: every "
             "sequence has as many query rows",
             keys=("batching", "pack_heads"),
-            remedies=([{"batching": "dense"}], [{"pack_heads": False}]),
+            remedies=(
+                [{"batching": "dense"}, {"batching": "dense", "keys": "auto"}],
+                [_unpacked(config)],
+            ),
         )
     if config.score is not None or config.declared_tensors:
         key = "score" if config.score is not None else "parameters"
@@ -98,7 +103,7 @@ def broken_rules(config: DecodeConfig) -> Iterator[Fault]:
             message=f"{key} with pack_heads is not supported yet: rows of a tile are of several "
             "heads",
             keys=(key, "pack_heads"),
-            remedies=([{"pack_heads": False}],),
+            remedies=([_unpacked(config)],),
         )
     if config.resolved_mask.TEST is not None:
         yield Fault(
@@ -106,8 +111,14 @@ def broken_rules(config: DecodeConfig) -> Iterator[Fault]:
             message=f"mask: {config.resolved_mask.name} hides keys between the first and the last "
             "that a row sees, which pack_heads does not support yet",
             keys=("mask", "pack_heads"),
-            remedies=([{"pack_heads": False}],),
+            remedies=([_unpacked(config)],),
         )
+
+
+def _unpacked(config: DecodeConfig) -> Changes:
+    """Return the changes that make it another design's: without keys that only this one reads."""
+    given = [key for key in PACKED_HEADS_KEYS if getattr(config, key) != "auto"]
+    return {"pack_heads": False, **dict.fromkeys(given, "auto")}
 
 
 def _element_types(config: DecodeConfig) -> Iterator[Fault]:
@@ -117,7 +128,7 @@ def _element_types(config: DecodeConfig) -> Iterator[Fault]:
             message="dtype: fp8_e4m3 with pack_heads is not supported yet: mma.sync multiplies "
             "bf16 or fp16",
             keys=("dtype", "pack_heads"),
-            remedies=([{"dtype": "bf16"}], [{"pack_heads": False}]),
+            remedies=([{"dtype": "bf16"}], [_unpacked(config)]),
         )
         return
     out = getattr(config, "out_dtype", "auto")
@@ -127,5 +138,5 @@ def _element_types(config: DecodeConfig) -> Iterator[Fault]:
             message=f"out_dtype: {out} with pack_heads is not supported yet: the output is "
             f"{config.dtype}, as the query",
             keys=("out_dtype", "pack_heads"),
-            remedies=([{"out_dtype": "auto"}], [{"pack_heads": False}]),
+            remedies=([{"out_dtype": "auto"}], [_unpacked(config)]),
         )

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
 from fa4gen.errors import ConfigError, Problem
+from fa4gen.strict import ModelError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
     from fa4gen.strict import Strict
 
 C = TypeVar("C", bound="Strict")
+
+_NO_CONFIG = "changes after which a rule of the model is broken"
 
 Changes = Mapping[str, object]
 """Config keys with new values, as they would be written in YAML."""
@@ -50,7 +53,11 @@ def refuse_faults(config: C, find_faults: Callable[[C], Sequence[Fault]]) -> Non
     def left(changes: Changes) -> set[str]:
         tried = str(changes)
         if tried not in left_after:
-            left_after[tried] = {fault.kind for fault in find_faults(changed(config, changes))}
+            try:
+                after = find_faults(changed(config, changes))
+                left_after[tried] = {fault.kind for fault in after}
+            except ModelError:  # other keys of the config do not go with the changes
+                left_after[tried] = {_NO_CONFIG}
         return left_after[tried]
 
     def best(fault: Fault, way: Iterable[Changes]) -> list[Changes]:

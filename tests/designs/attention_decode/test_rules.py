@@ -24,13 +24,28 @@ ConfigOf = Callable[..., AttentionConfig]
         ({"scheduler": "dynamic"}, "needs scheduler: static, got dynamic", "scheduler: auto"),
         ({"overlap": False}, "needs overlap: true, got false", "Set overlap: true."),
         ({"batching": "ragged"}, "batching: ragged with pack_heads is not supported yet", "Set"),
+        (
+            {"batching": "ragged", "keys": "ragged"},
+            "batching: ragged with pack_heads is not supported yet",
+            "Set batching: dense and keys: auto; or pack_heads: false.",
+        ),
         ({"depth": 512}, "depth: 512 with pack_heads is not supported yet", "pack_heads: false"),
         (
             {"depth": 96, "packed_rows": 64},
             "packed_rows: 64 at depth 96 is not supported yet: depths are 64, 128, 192, 256",
             "Set packed_rows: 8.",
         ),
+        (
+            {"depth": 512, "packed_rows": 8, "split_keys": {"keys": 64}},
+            "depth: 512 with pack_heads is not supported yet",
+            "Set pack_heads: false, packed_rows: auto, split_keys: auto and cta_group: 2.",
+        ),
         ({"value_depth": 64}, "value_depth: 64 with pack_heads is not supported", "value_depth"),
+        (
+            {"score": "score / 2", "packed_rows": 16},
+            "score with pack_heads is not supported yet",
+            "Set pack_heads: false and packed_rows: auto.",
+        ),
         (
             {"depth": 256, "packed_rows": 16},
             "256 / 16 * 16 / 8 * (2 of queries + 4 of output) + 72 of scores, row state and "

@@ -6,7 +6,7 @@ import pytest
 
 from fa4gen.designs.shared.refusal import Changes, Fault, changed, refuse_faults
 from fa4gen.errors import ConfigError, Problem
-from fa4gen.strict import Strict
+from fa4gen.strict import Strict, rule
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -58,6 +58,18 @@ def test_only_what_works_is_offered() -> None:
     )
     [problem] = refused(Box(width=7), find)
     assert problem == Problem("7 is wide", "Set width: 4; or width: 2 and lid: true.", key="width")
+
+
+def test_what_the_model_refuses_is_not_offered() -> None:
+    class Small(Box):
+        @rule
+        def _lids_are_of_low_boxes(self) -> None:
+            if self.lid and self.height != "auto":
+                raise ValueError("a lid on a high box")
+
+    find = faults_of([{"width": 4, "lid": True}, {"width": 3}])
+    [problem] = refused(Small(width=7, height=2), find)
+    assert problem.remedy == "Set width: 3."
 
 
 def test_changes_that_make_all_well_go_before_changes_that_help() -> None:
