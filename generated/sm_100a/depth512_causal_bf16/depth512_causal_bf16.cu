@@ -724,8 +724,8 @@ __device__ __forceinline__ void run_softmax(uint32 base, const Problem& problem,
                          block == blocks.end - 1, scale_log2);
     }
     float sum = role.sum;
+    if (!blocks.empty()) sum += role.exchange.partner(sum);
     if (!blocks.empty()) {
-      sum += role.exchange.partner(sum);
       const float inverse = sum > 0.f ? __fdividef(1.f, sum) : 0.f;
       role.send(inverse);
     }
@@ -758,9 +758,11 @@ __device__ __forceinline__ void rescale_output(uint32 output, float factor) {
   tensor_memory_wait_stores();
 }
 
-// Eight columns of the row, 16 bytes, into the swizzled staging slot.
-__device__ __forceinline__ void stage_columns(uint32 staging, int32 row, int32 column, uint32 x,
-                                              uint32 y, uint32 z, uint32 w) {
+// Eight columns of the row times factor, 16 bytes, into the swizzled staging slot.
+__device__ __forceinline__ void stage_columns(uint32 staging, int32 row, int32 column,
+                                              const float* o, float factor) {
+  const uint32 x = pack(o[0] * factor, o[1] * factor), y = pack(o[2] * factor, o[3] * factor);
+  const uint32 z = pack(o[4] * factor, o[5] * factor), w = pack(o[6] * factor, o[7] * factor);
   const uint32 chunk = column % kOutPanelColumns / 8;
   const uint32 swizzle = row % 8;
   const uint32 address = staging +
@@ -844,13 +846,8 @@ struct CorrectionRole {
       tensor_memory_load(o, lane + column + i);
       tensor_memory_wait_loads();
 #pragma unroll
-      for (int32 j = 0; j < 32; j += 8) {
-        stage_columns(staging, thread % kTileRows, first_column + i + j,
-                      pack(o[j] * inverse, o[j + 1] * inverse),
-                      pack(o[j + 2] * inverse, o[j + 3] * inverse),
-                      pack(o[j + 4] * inverse, o[j + 5] * inverse),
-                      pack(o[j + 6] * inverse, o[j + 7] * inverse));
-      }
+      for (int32 j = 0; j < 32; j += 8)
+        stage_columns(staging, thread % kTileRows, first_column + i + j, o + j, inverse);
     }
     tcgen05_fence_before();  // orders the loads before the next tile's first product
     half.release();

@@ -287,6 +287,11 @@ constexpr int32 kLoadedRows = kBN;
 constexpr int32 kBoxesPerPanel = kLoadedRows / kBoxRows;
 static_assert(kBoxesPerPanel <= 32, "A lane copies its rows of one panel or of several.");
 
+// Where the table has the pages of a sequence.
+__device__ __forceinline__ const int32* page_table_of(const Problem& problem, int32 sequence) {
+  return problem.page_table + static_cast<int64>(sequence) * problem.page_table_stride;
+}
+
 // A lane's rows of a block of keys: kBoxRows rows of one page. Its page is looked up a block ahead.
 struct PageRows {
   const int32* table;  // of the sequence
@@ -395,8 +400,7 @@ struct Loader {
   // The first keys go before the second query tile: the first product needs no more.
   __device__ __forceinline__ void load_tile(const Problem& problem, const Tile& tile,
                                             const BlockRange& blocks, int32 key_head) {
-    const int32* table =
-        problem.page_table + static_cast<int64>(tile.key_begin) * problem.page_table_stride;
+    const int32* table = page_table_of(problem, tile.key_begin);
     PageRows key_rows{table, tile.key_rows,
                       first_of_lane<kLoadedRows, kBoxRows>(), 0};
     key_rows.page = key_rows.look_up(blocks.end - 1);
@@ -661,9 +665,9 @@ __device__ __forceinline__ void run_mma(uint32 base, Problem problem, uint32 ten
       kFirstValueSlot);
   TileProducts tile0 = tile_products(base, tensor_memory, 0);
   TileProducts tile1 = tile_products(base, tensor_memory, 1);
+  uint32 query_phase = 0;
   TileReader tiles{base};
   Tile tile;
-  uint32 query_phase = 0;
   while (tiles.next(tile)) {
     take_lengths(problem, tile);
     const BlockRange blocks = blocks_of_tile(problem, tile);
@@ -902,8 +906,7 @@ __device__ __forceinline__ void run_softmax(uint32 base, Problem problem,
       role.process_block(row, block, needs_mask(problem, first_row, block), block == blocks.end - 1,
                          scale_log2);
     }
-    const float sum_log2 =
-        role.max * scale_log2 + log2_approx(role.sum);
+    const float sum_log2 = role.max * scale_log2 + log2_approx(role.sum);
     if (!blocks.empty()) {
       const float inverse =
           role.sum > 0.f ? __fdividef(sink_factor(sum_log2, sink_log2), role.sum) : 0.f;
@@ -937,9 +940,11 @@ __device__ __forceinline__ void rescale_output(uint32 output, float factor) {
   tensor_memory_wait_stores();
 }
 
-// Eight columns of the row, 16 bytes, into the swizzled staging slot.
-__device__ __forceinline__ void stage_columns(uint32 staging, int32 row, int32 column, uint32 x,
-                                              uint32 y, uint32 z, uint32 w) {
+// Eight columns of the row times factor, 16 bytes, into the swizzled staging slot.
+__device__ __forceinline__ void stage_columns(uint32 staging, int32 row, int32 column,
+                                              const float* o, float factor) {
+  const uint32 x = pack(o[0] * factor, o[1] * factor), y = pack(o[2] * factor, o[3] * factor);
+  const uint32 z = pack(o[4] * factor, o[5] * factor), w = pack(o[6] * factor, o[7] * factor);
   const uint32 chunk = column % kOutPanelColumns / 8;
   const uint32 swizzle = row % 8;
   const uint32 address = staging +
@@ -1039,13 +1044,8 @@ struct CorrectionRole {
       tensor_memory_load(o, from + column);
       tensor_memory_wait_loads();
 #pragma unroll
-      for (int32 j = 0; j < 32; j += 8) {
-        stage_columns(slot, threadIdx.x % kTileRows, column + j,
-                      pack(o[j] * inverse, o[j + 1] * inverse),
-                      pack(o[j + 2] * inverse, o[j + 3] * inverse),
-                      pack(o[j + 4] * inverse, o[j + 5] * inverse),
-                      pack(o[j + 6] * inverse, o[j + 7] * inverse));
-      }
+      for (int32 j = 0; j < 32; j += 8)
+        stage_columns(slot, threadIdx.x % kTileRows, column + j, o + j, inverse);
     }
     tcgen05_fence_before();  // orders the loads before the next tile's first product
     outputs_in.release();

@@ -245,6 +245,11 @@ constexpr int32 kLoadedRows = kBN;
 constexpr int32 kBoxesPerPanel = kLoadedRows / kBoxRows;
 static_assert(kBoxesPerPanel <= 32, "A lane copies its rows of one panel or of several.");
 
+// Where the table has the pages of a sequence.
+__device__ __forceinline__ const int32* page_table_of(const Problem& problem, int32 sequence) {
+  return problem.page_table + static_cast<int64>(sequence) * problem.page_table_stride;
+}
+
 // A lane's rows of a block of keys: kBoxRows rows of one page. Its page is looked up a block ahead.
 struct PageRows {
   const int32* table;  // of the sequence
@@ -297,8 +302,8 @@ __device__ __forceinline__ void run_loader(uint32 base, const Line& line, const 
     const int32 head = tile.within / problem.tiles_per_head;
     const int32 stop = min(end, tile.end);
     const int32 end_unit = tile.unit_at(stop);
-    PageRows rows{problem.page_table +
-                  static_cast<int64>(tile.sequence) * problem.page_table_stride, tile.key_rows,
+    PageRows rows{page_table_of(problem, tile.sequence),
+                  tile.key_rows,
                   static_cast<int32>(threadIdx.x) % 32 % kBoxesPerPanel * kBoxRows, 0};
     if (tile.unit_at(place) < end_unit) rows.page = rows.look_up(tile.unit_at(place));
     for (int32 unit = tile.unit_at(place); unit < end_unit; unit += kBlockUnits) {

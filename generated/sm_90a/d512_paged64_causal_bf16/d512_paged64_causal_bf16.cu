@@ -226,6 +226,11 @@ constexpr int32 kLoadedRows = kBN / kCtaGroup;
 constexpr int32 kBoxesPerPanel = kLoadedRows / kBoxRows;
 static_assert(kBoxesPerPanel <= 32, "A lane copies its rows of one panel or of several.");
 
+// Where the table has the pages of a sequence.
+__device__ __forceinline__ const int32* page_table_of(const Problem& problem, int32 sequence) {
+  return problem.page_table + static_cast<int64>(sequence) * problem.page_table_stride;
+}
+
 // A lane's rows of a block of keys: kBoxRows rows of one page. Its page is looked up a block ahead.
 struct PageRows {
   const int32* table;  // of the sequence
@@ -284,10 +289,8 @@ struct Loader {
 
   // The lane's keys of a block: a chunk of them, in one page.
   __device__ __forceinline__ PageRows page_rows(const Walk& walk) const {
-    const int32* table =
-        problem.page_table + static_cast<int64>(walk.key_begin) * problem.page_table_stride;
-    return {table, walk.key_rows, static_cast<int32>(threadIdx.x) % kNumKvStages * kWgmmaKeys,
-            walk.page};
+    const int32 first = static_cast<int32>(threadIdx.x) % kNumKvStages * kWgmmaKeys;
+    return {page_table_of(problem, walk.key_begin), walk.key_rows, first, walk.page};
   }
 
   __device__ __forceinline__ void look_up_page(Walk& walk) const {

@@ -194,6 +194,11 @@ constexpr int32 kLoadedRows = kBN;
 constexpr int32 kBoxesPerPanel = kLoadedRows / kBoxRows;
 static_assert(kBoxesPerPanel <= 32, "A lane copies its rows of one panel or of several.");
 
+// Where the table has the pages of a sequence.
+__device__ __forceinline__ const int32* page_table_of(const Problem& problem, int32 sequence) {
+  return problem.page_table + static_cast<int64>(sequence) * problem.page_table_stride;
+}
+
 // A lane's rows of a block of keys: kBoxRows rows of one page. Its page is looked up a block ahead.
 struct PageRows {
   const int32* table;  // of the sequence
@@ -339,8 +344,8 @@ __device__ __forceinline__ void run_loader(uint32 base, Problem problem,
         prefetch_rows(query_map, Rows{tile.query_begin, tile.query_rows},
                       tile.first_row + w * kWarpgroupRows, tile.head);
     }
-    PageRows rows{problem.page_table +
-                  static_cast<int64>(tile.key_begin) * problem.page_table_stride, tile.key_rows,
+    PageRows rows{page_table_of(problem, tile.key_begin),
+                  tile.key_rows,
                   static_cast<int32>(threadIdx.x) % kBoxesPerPanel * kBoxRows, 0};
     if (!blocks.empty()) rows.page = rows.look_up(blocks.end - 1);
     const auto load_keys = [&](int32 block) {
