@@ -2,7 +2,7 @@
 
 Only blanks between the tokens of C++ become line ends, a string becomes two adjacent ones, and a
 comment continues in the next line: the compiler sees the same program. Lines that fit stay as their
-template has them. Preprocessor lines are left alone.
+template has them. Preprocessor lines are left alone, but for the text of a message.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ MAX_COLUMNS = 100
 _NEVER = 9.0
 """The cost of a break that is taken only where there is no other."""
 _GAP = re.compile(r"\S {2,}(?=\S)")
+_MESSAGE = "#pragma message( \\"
 _INLINE = re.compile(r"^( *)((?:\w+ )*__device__ .*\)(?: const)?) \{ (.+) \}$")
 _GUARD = re.compile(r"^ *(?:(?:\} )?else )?(?:if(?: constexpr)?|for|while) \(")
 _OPERANDS = re.compile(r"^ *::? ?")
@@ -58,7 +59,10 @@ def wrap(text: str) -> list[Line]:
     while number < len(lines):
         line = lines[number]
         above = lines[number - 1] if number else ""
-        if len(line) <= MAX_COLUMNS or line.startswith("#") or "\\" in (line[-1:], above[-1:]):
+        if above == _MESSAGE and len(line) > MAX_COLUMNS:
+            done += [Line(piece, number) for piece in _message(line)]
+            number += 1
+        elif len(line) <= MAX_COLUMNS or line.startswith("#") or "\\" in (line[-1:], above[-1:]):
             done.append(Line(line, number))
             number += 1
         elif line.lstrip().startswith("//"):
@@ -68,6 +72,13 @@ def wrap(text: str) -> list[Line]:
             pieces, number = _statement(lines, number)
             done += pieces
     return done
+
+
+def _message(line: str) -> list[str]:
+    """Return the text of a pragma's message as strings that compilers join."""
+    end = " \\"
+    pieces = _split_string(line, (), MAX_COLUMNS - len(end))
+    return [*(piece + end for piece in pieces[:-1]), pieces[-1]] if pieces else [line]
 
 
 def split_comment(line: str) -> tuple[str, str]:
@@ -219,12 +230,14 @@ def _cost(line: str, blank: int) -> float:
     return _BEFORE.get(after, _AFTER.get(before, _NEVER))
 
 
-def _split_string(line: str, open_brackets: tuple[int, ...]) -> list[str]:
+def _split_string(
+    line: str, open_brackets: tuple[int, ...], most_columns: int = MAX_COLUMNS
+) -> list[str]:
     """Return the line with the string that is too long as two; [] where there is none."""
     for start, end, is_string in _pieces(line):
-        if not is_string or end <= MAX_COLUMNS:
+        if not is_string or end <= most_columns:
             continue
-        at = line.rfind(" ", start + 2, MAX_COLUMNS)
+        at = line.rfind(" ", start + 2, most_columns)
         if start >= MAX_COLUMNS - 20 or at < 0:
             return []
         rest = " " * start + '"' + line[at:]
