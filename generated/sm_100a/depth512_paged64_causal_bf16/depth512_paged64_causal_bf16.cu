@@ -1331,7 +1331,8 @@ extern "C" __global__ void __cluster_dims__(2, 1, 1) __launch_bounds__(kNumThrea
 #else  // a pass of the build for another target: the kernel is there, and traps
 
 #pragma message( \
-  "fa4gen_depth512_paged64_causal_bf16 traps here; it needs -gencode arch=compute_100a,code=sm_100a")
+  "fa4gen_depth512_paged64_causal_bf16 traps here; it needs -gencode" \
+  " arch=compute_100a,code=sm_100a")
 
 namespace depth512_paged64_causal_bf16_kernel {
 

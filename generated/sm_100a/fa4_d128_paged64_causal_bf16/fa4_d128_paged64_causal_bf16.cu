@@ -1317,7 +1317,8 @@ extern "C" __global__ void __launch_bounds__(kNumThreads, 1)
 #else  // a pass of the build for another target: the kernel is there, and traps
 
 #pragma message( \
-  "fa4gen_fa4_d128_paged64_causal_bf16 traps here; it needs -gencode arch=compute_100a,code=sm_100a")
+  "fa4gen_fa4_d128_paged64_causal_bf16 traps here; it needs -gencode" \
+  " arch=compute_100a,code=sm_100a")
 
 namespace fa4_d128_paged64_causal_bf16_kernel {
 

@@ -553,7 +553,8 @@ extern "C" __global__ void __cluster_dims__(2, 1, 1) __launch_bounds__(kNumThrea
 #else  // a pass of the build for another target: the kernel is there, and traps
 
 #pragma message( \
-  "fa4gen_gemm_bf16_pair_residual_sm103 traps here; it needs -gencode arch=compute_103a,code=sm_103a")
+  "fa4gen_gemm_bf16_pair_residual_sm103 traps here; it needs -gencode" \
+  " arch=compute_103a,code=sm_103a")
 
 namespace gemm_bf16_pair_residual_sm103_kernel {
 

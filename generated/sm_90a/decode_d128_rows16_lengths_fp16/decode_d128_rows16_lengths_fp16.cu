@@ -1065,7 +1065,8 @@ extern "C" __global__ void __launch_bounds__(kNumThreads, 1)
 #else  // a pass of the build for another target: the kernel is there, and traps
 
 #pragma message( \
-  "fa4gen_decode_d128_rows16_lengths_fp16 traps here; it needs -gencode arch=compute_90a,code=sm_90a")
+  "fa4gen_decode_d128_rows16_lengths_fp16 traps here; it needs -gencode" \
+  " arch=compute_90a,code=sm_90a")
 
 namespace decode_d128_rows16_lengths_fp16_kernel {
 

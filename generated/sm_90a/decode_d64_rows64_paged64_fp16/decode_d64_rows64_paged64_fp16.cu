@@ -1071,7 +1071,8 @@ extern "C" __global__ void __launch_bounds__(kNumThreads, 1)
 #else  // a pass of the build for another target: the kernel is there, and traps
 
 #pragma message( \
-  "fa4gen_decode_d64_rows64_paged64_fp16 traps here; it needs -gencode arch=compute_90a,code=sm_90a")
+  "fa4gen_decode_d64_rows64_paged64_fp16 traps here; it needs -gencode" \
+  " arch=compute_90a,code=sm_90a")
 
 namespace decode_d64_rows64_paged64_fp16_kernel {
 

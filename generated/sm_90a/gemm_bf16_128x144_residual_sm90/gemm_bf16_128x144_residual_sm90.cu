@@ -471,7 +471,8 @@ extern "C" __global__ void __launch_bounds__(kNumThreads, 1)
 #else  // a pass of the build for another target: the kernel is there, and traps
 
 #pragma message( \
-  "fa4gen_gemm_bf16_128x144_residual_sm90 traps here; it needs -gencode arch=compute_90a,code=sm_90a")
+  "fa4gen_gemm_bf16_128x144_residual_sm90 traps here; it needs -gencode" \
+  " arch=compute_90a,code=sm_90a")
 
 namespace gemm_bf16_128x144_residual_sm90_kernel {
 

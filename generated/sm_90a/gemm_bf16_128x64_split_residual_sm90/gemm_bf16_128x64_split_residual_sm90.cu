@@ -548,7 +548,8 @@ extern "C" __global__ void __cluster_dims__(2, 1, 1) __launch_bounds__(kNumThrea
 #else  // a pass of the build for another target: the kernel is there, and traps
 
 #pragma message( \
-  "fa4gen_gemm_bf16_128x64_split_residual_sm90 traps here; it needs -gencode arch=compute_90a,code=sm_90a")
+  "fa4gen_gemm_bf16_128x64_split_residual_sm90 traps here; it needs -gencode" \
+  " arch=compute_90a,code=sm_90a")
 
 namespace gemm_bf16_128x64_split_residual_sm90_kernel {
 
