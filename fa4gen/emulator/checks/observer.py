@@ -52,8 +52,8 @@ class RaceObserver(Observer):
         self.grid = Grid(machine.geometry.num_clusters)
         self.memory = GlobalChecks(self.sites, self.grid, options)
         self.maps = MapChecks(self.sites, self.grid)
-        spans = machine.pending_writes
-        self.previous = PreviousGrid(self.sites, self.grid, spans) if spans else None
+        late = machine.pending_writes
+        self.previous = PreviousGrid(self.sites, self.grid, late) if late else None
         self.work = WorkChecks(machine, outputs) if options.work else None
         self._clusters: dict[Cluster, ClusterState] = {}
         # kept with the cluster: operations may complete after its threads have left
@@ -142,8 +142,8 @@ class RaceObserver(Observer):
             addresses = np.broadcast_to(addresses, len(active.ids))
         self.memory.access(threads, active, addresses, size, kind, strong, site)
         if kind != "read":
-            low, high = int(addresses.min()), int(addresses.max()) + size
-            self.maps.stored(threads, active, low, high, kind, site)
+            high = int(addresses.max()) + size
+            self.maps.stored(threads, active, int(addresses.min()), high, kind, site)
         if self.previous is not None:
             self.previous.access(threads, active, addresses, size, kind, site)
 
@@ -313,9 +313,10 @@ class RaceObserver(Observer):
         elif kind.startswith("fence.proxy.tensormap::generic.release"):
             self.maps.released(state.threads, active)
         elif not kind.startswith("fence.proxy"):
-            state.locations.fence(active, kind)
             words = kind.rstrip(";").split(".")
             wide = words[-1] in ("cluster", "gpu", "sys", "gl")
+            state.threads.releases(wg, mask, site)
+            state.locations.fence(active, kind)
             if wide and "acquire" not in words:
                 state.threads.releases(wg, mask, site)
                 state.barriers.release_fence(active)
@@ -335,8 +336,7 @@ class RaceObserver(Observer):
     ) -> None:
         state = self._of(wg)
         active = state.threads.active(wg, mask)
-        if len(addresses) != len(active.ids):
-            addresses = np.broadcast_to(addresses, len(active.ids))
+        addresses = np.broadcast_to(addresses, len(active.ids))
         state.threads.releases(wg, mask, site)
         state.locations.synchronise(active, "global", addresses, order, scope, reads, writes)
 

@@ -7,13 +7,17 @@ from typing import Final
 import numpy as np
 
 from fa4gen.emulator import SCHEDULES, Finding
-from tests.emulator.classes import classes_sm90, classes_sm100
+from tests.emulator.classes import classes_flags, classes_sm90, classes_sm100
 from tests.emulator.classes.bug_class import BugClass, source
 from tests.emulator.mutations.harness import matches
 from tests.emulator.mutations.mutant import Found
 
 SEEDS: Final = 20
-BUG_CLASSES: Final = (*classes_sm90.CLASSES, *classes_sm100.CLASSES)
+BUG_CLASSES: Final = (
+    *classes_sm90.CLASSES,
+    *classes_flags.CLASSES,
+    *classes_sm100.CLASSES,
+)
 
 
 def complaints(bug: BugClass, seeds: range) -> list[str]:

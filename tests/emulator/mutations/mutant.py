@@ -20,6 +20,7 @@ CLASSES: Final = {
     "RO": "roles that disagree",
     "CL": "clusters and pairs of CTAs",
     "GR": "other grids and tensor maps",
+    "GF": "flags and counters in global memory",
 }
 
 

@@ -99,4 +99,6 @@ BUGS: Final[dict[str, tuple[str, ...]]] = {
     "A31": ("NVIDIA/cudnn-frontend #757",),
     "A32": ("flashinfer-ai/flashinfer #4533",),
     "A33": ("tile-ai/tilelang #2410", "NVIDIA/cudnn-frontend #894"),
+    "A34": ("NVIDIA/cutlass #3117", "NVIDIA/cub #356"),
+    "A35": ("NVIDIA/Fuser #2391", "flashinfer-ai/flashinfer #4742"),
 }

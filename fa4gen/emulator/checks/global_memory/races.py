@@ -251,7 +251,9 @@ class GlobalChecks:
             fenced = good
             if self.options.proxies and not reads and actor.op.notes.get("proxy") != "generic":
                 fenced = good & ((here >= clocks.threads) | (actor.op.clock[AVC][here] >= epochs))
-        known = self.grid.known(actor.threads.cluster.index)
+        cluster = actor.threads.cluster.index
+        writes = actor.op is None and actor.kind in ("write", "atomic")
+        known = self.grid.before_writes(cluster) if writes else self.grid.known(cluster)
         stride = clocks.nobody + 1
         good = np.where(inside, good, known[owners // stride] >= earlier.round[cells])
         bad = touched & ~good

@@ -1,8 +1,12 @@
 """Synchronisation through memory: atomics, and loads and stores with a memory order.
 
-Coarse where it may be: a relaxed load learns at once what a fence after it would let it learn, and
-a relaxed store publishes once its thread has executed a fence. So a missing fence can stay unseen
-here, but what is ordered is never reported.
+A release reaches whom both its scope and that of the acquire include. Relaxed accesses synchronise
+by the fences beside them. Coarse where it may be: what a cluster releases to others, or acquires
+from them, it does as a whole; a place keeps what was released there when it is overwritten; a
+relaxed load of shared memory acquires without a fence; and what a cluster has seen released by
+others comes before its writes, though not before its reads: the hardware performs no store before
+the branch to it is taken, so the last CTA may set counters to zero. What is ordered is never
+reported.
 """
 
 from __future__ import annotations
@@ -13,12 +17,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fa4gen.emulator.checks.order.clocks import Vector
+from fa4gen.emulator.checks.synchronisation.fences import CLUSTER, CTA, GPU, REACH, Fences
 
 if TYPE_CHECKING:
     from fa4gen.emulator.checks.order.active_lanes import ActiveLanes
     from fa4gen.emulator.checks.order.cluster_threads import ClusterThreads
 
-_WIDE: Final = ("gpu", "sys", "gl")
+Rounds = NDArray[np.uint32]
+
+_RELEASES: Final = frozenset(("release", "acq_rel", "seq_cst", "sc"))
+_ACQUIRES: Final = frozenset(("acquire", "acq_rel", "seq_cst", "sc"))
 
 
 class Grid:
@@ -29,32 +37,51 @@ class Grid:
 
     def __init__(self, clusters: int) -> None:
         self.rounds = np.ones(clusters, np.uint32)
-        self._known: dict[int, NDArray[np.uint32]] = {}
-        self._places: dict[int, NDArray[np.uint32]] = {}
+        self._known: dict[int, Rounds] = {}
+        self._seen: dict[int, Rounds] = {}
+        self._places: dict[int, Rounds] = {}
 
-    def known(self, cluster: int) -> NDArray[np.uint32]:
+    @property
+    def used(self) -> bool:
+        """Whether anything was released."""
+        return bool(self._places)
+
+    def known(self, cluster: int) -> Rounds:
         """The last round of every cluster that ``cluster`` knows of."""
         if cluster not in self._known:
             self._known[cluster] = np.zeros(len(self.rounds), np.uint32)
         return self._known[cluster]
 
-    def release(self, cluster: int, addresses: list[int]) -> None:
+    def before_writes(self, cluster: int) -> Rounds:
+        """As ``known``, with what relaxed reads have seen: a write that depends on one waits."""
+        seen = self._seen.get(cluster)
+        known = self.known(cluster)
+        return known if seen is None else np.maximum(known, seen)
+
+    def fence(self, cluster: int) -> Rounds:
+        """End a round of a cluster: what it knows by now, for others to learn."""
         known = self.known(cluster)
         known[cluster] = self.rounds[cluster]
-        for address in addresses:
-            place = self._places.get(address)
-            if place is None:
-                self._places[address] = known.copy()
-            else:
-                np.maximum(place, known, out=place)
         self.rounds[cluster] += np.uint32(1)
+        return known.copy()
 
-    def acquire(self, cluster: int, addresses: list[int]) -> None:
+    def publish(self, known: Rounds, address: int) -> None:
+        """Join rounds into what is released at an address."""
+        place = self._places.get(address)
+        self._places[address] = known if place is None else np.maximum(place, known)
+
+    def at(self, address: int) -> Rounds | None:
+        """What is released at an address, not altered by later releases."""
+        return self._places.get(address)
+
+    def saw(self, cluster: int, rounds: Rounds) -> None:
+        """A relaxed read has seen what was released."""
+        seen = self._seen.get(cluster)
+        self._seen[cluster] = rounds if seen is None else np.maximum(seen, rounds)
+
+    def learn(self, cluster: int, rounds: Rounds) -> None:
         known = self.known(cluster)
-        for address in addresses:
-            place = self._places.get(address)
-            if place is not None:
-                np.maximum(known, place, out=known)
+        np.maximum(known, rounds, out=known)
 
 
 class Locations:
@@ -64,15 +91,22 @@ class Locations:
         self.threads = threads
         self._grid = grid
         self._cluster = threads.cluster.index
-        self._clocks: dict[Any, Vector] = {}
-        self._fenced = np.zeros(threads.clocks.threads, np.bool_)
-        self._fenced_wide = np.zeros(threads.clocks.threads, np.bool_)
+        self._alone = len(threads.cluster.ctas) == 1
+        # by space, address and rank: of releases that reach the CTA of that rank, or all (-1)
+        self._clocks: dict[tuple[Any, int, int], Vector] = {}
+        self._lent: set[tuple[Any, int, int]] = set()
+        self._fences = Fences(threads)
 
     def fence(self, active: ActiveLanes, kind: str) -> None:
-        """``fence.acq_rel`` and its like: relaxed stores after it publish."""
-        self._fenced[active.ids] = True
-        if kind.rsplit(".", 1)[-1] in _WIDE:
-            self._fenced_wide[active.ids] = True
+        """``fence.acq_rel`` and its like: relaxed stores after it release, loads before acquire."""
+        words = kind.rstrip(";").split(".")
+        reach = REACH.get(words[-1], CTA)
+        restricted = "sync_restrict::shared" in kind
+        if "release" not in words and not restricted:
+            self._acquire_seen(active, reach)
+        if "acquire" not in words:
+            rounds = self._grid.fence(self._cluster) if reach == GPU else None
+            self._fences.released(active, reach, restricted, rounds)
 
     def synchronise(
         self,
@@ -85,37 +119,105 @@ class Locations:
         writes: bool,
     ) -> None:
         """Threads read or write words with a memory order; one address per thread."""
-        release = writes and order in ("release", "acq_rel", "seq_cst", "sc")
-        wide = wide_release = scope in _WIDE
-        if writes and not release:
-            release = bool(self._fenced[active.ids].all())
-            wide_release = wide and bool(self._fenced_wide[active.ids].all())
-        if reads and (wide or self._clocks):
-            self._acquire(active, space, addresses, wide)
-        if release:
-            self._release(active, space, addresses, wide_release)
-
-    def _acquire(
-        self, active: ActiveLanes, space: Any, addresses: NDArray[Any], wide: bool
-    ) -> None:
+        reach = REACH.get(scope, CTA)
+        if space != "global":
+            reach = CLUSTER
         places = np.unique(addresses).tolist()
-        for address in places:
-            clock = self._clocks.get((space, address))
+        groups = [active.ids if len(places) == 1 else active.ids[addresses == p] for p in places]
+        releases = order in _RELEASES
+        if reads and (self._clocks or (reach == GPU and self._grid.used)):
+            acquires = order in _ACQUIRES or space != "global"
+            for address, ids in zip(places, groups, strict=True):
+                self._read(active, ids, space, address, reach, acquires)
+        if writes and (releases or self._fences.any):
+            write = self._release if releases else self._write_relaxed
+            for address, ids in zip(places, groups, strict=True):
+                write(active, ids, space, address, reach)
+        if writes and releases and reach == GPU:
+            known = self._grid.fence(self._cluster)
+            for address in places:
+                self._grid.publish(known, address)
+
+    def _read(
+        self,
+        active: ActiveLanes,
+        ids: NDArray[np.int64],
+        space: Any,
+        address: int,
+        reach: int,
+        acquires: bool,
+    ) -> None:
+        near, wide = (self._clocks.get((space, address, rank)) for rank in (self._rank(active), -1))
+        if reach == CTA and not self._alone:
+            wide = None
+        rounds = self._grid.at(address) if reach == GPU else None
+        if near is None and wide is None and rounds is None:
+            return
+        if acquires:
+            self._learn(ids, near, wide, rounds)
+        else:
+            self._lent.update((space, address, rank) for rank in (self._rank(active), -1))
+            self._fences.saw(ids, (space, address), reach, near, wide, rounds)
+            if rounds is not None:
+                self._grid.saw(self._cluster, rounds)
+
+    def _acquire_seen(self, active: ActiveLanes, reach: int) -> None:
+        for seen, ids in self._fences.acquired(active, reach):
+            wide = seen.wide if reach >= CLUSTER or self._alone else None
+            self._learn(ids, seen.near, wide, seen.rounds if reach == GPU else None)
+
+    def _learn(
+        self,
+        ids: NDArray[np.int64],
+        near: Vector | None,
+        wide: Vector | None,
+        rounds: Rounds | None,
+    ) -> None:
+        for clock in (near, wide):
             if clock is not None:
-                threads = active.threads if len(places) == 1 else active.ids[addresses == address]
-                self.threads.clocks.acquire(threads, clock)
-        if wide:
-            self._grid.acquire(self._cluster, places)
+                self.threads.clocks.acquire(ids, clock)
+        if rounds is not None:
+            self._grid.learn(self._cluster, rounds)
 
     def _release(
-        self, active: ActiveLanes, space: Any, addresses: NDArray[Any], wide: bool
+        self, active: ActiveLanes, ids: NDArray[np.int64], space: Any, address: int, reach: int
     ) -> None:
-        places = np.unique(addresses).tolist()
-        for address in places:
-            clock = self._clocks.get((space, address))
-            if clock is None:
-                clock = self._clocks[space, address] = self.threads.clocks.vector()
-            threads = active.threads if len(places) == 1 else active.ids[addresses == address]
-            self.threads.clocks.publish(threads, clock)
-        if wide:
-            self._grid.release(self._cluster, places)
+        known = self.threads.clocks.vector()
+        self.threads.clocks.publish(ids, known)
+        for key in self._keys(active, space, address, reach):
+            clock = self._clock(key)
+            np.maximum(clock, known, out=clock)
+
+    def _write_relaxed(
+        self, active: ActiveLanes, ids: NDArray[np.int64], space: Any, address: int, reach: int
+    ) -> None:
+        for thread in ids.tolist():
+            for fence in self._fences.before(thread, space != "global"):
+                both = min(reach, fence.reach)
+                for key in self._keys(active, space, address, both):
+                    clock = self._clock(key)
+                    np.maximum(clock, fence.clock, out=clock)
+                if both == GPU and fence.rounds is not None:
+                    self._grid.publish(fence.rounds, address)
+
+    # ---- places
+
+    def _rank(self, active: ActiveLanes) -> int:
+        return -1 if self._alone else active.wg.cta.rank
+
+    def _keys(
+        self, active: ActiveLanes, space: Any, address: int, reach: int
+    ) -> list[tuple[Any, int, int]]:
+        """The clocks that a release of some reach goes to."""
+        ranks = {self._rank(active), -1 if reach >= CLUSTER else self._rank(active)}
+        return [(space, address, rank) for rank in ranks]
+
+    def _clock(self, key: tuple[Any, int, int]) -> Vector:
+        """A clock to publish to."""
+        clock = self._clocks.get(key)
+        if clock is None:
+            clock = self._clocks[key] = self.threads.clocks.vector()
+        elif key in self._lent:
+            self._lent.remove(key)
+            clock = self._clocks[key] = clock.copy()
+        return clock

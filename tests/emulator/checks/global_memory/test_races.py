@@ -137,18 +137,139 @@ def test_clusters_synchronise_by_a_flag(release, acquire, scope, good):
     assert world.found() == ([] if good else RACE)
 
 
-def test_fences_make_relaxed_atomics_synchronise():
+@pytest.mark.parametrize(("before", "after", "good"), [
+    ("membar.gl", "membar.gl", True), ("fence.acq_rel.gpu", "fence.acq_rel.gpu", True),
+    ("fence.sc.sys", "membar.sys", True), ("fence.release.gpu", "fence.acquire.gpu", True),
+    (None, "membar.gl", False), ("membar.gl", None, False), (None, None, False),
+    ("fence.acq_rel.cta", "membar.gl", False), ("membar.gl", "fence.acq_rel.cta", False),
+    ("fence.acq_rel.cluster", "membar.gl", False), ("fence.acquire.gpu", "membar.gl", False),
+    ("membar.gl", "fence.release.gpu", False), ("fence.proxy.async.global", "membar.gl", False),
+    ("membar.gl", "fence.acquire.sync_restrict::shared::cluster.cluster", False),
+])  # fmt: skip
+def test_relaxed_atomics_synchronise_by_the_fences_beside_them(before, after, good):
     world = World(clusters=2)
     one, two = world.wg(0, cluster=0), world.wg(0, cluster=1)
     access(world, one, "write", 256)
     world.sync(one, key="one")
-    world.fence(one, "membar.gl", [0])
+    if before:
+        world.fence(one, before, [0])
     sync(world, one, "relaxed", reads=True, writes=True)
     sync(world, two, "relaxed", reads=True, writes=True)
-    world.fence(two, "membar.gl", [0])
+    if after:
+        world.fence(two, after, [0])
     world.sync(two, key="two")
     access(world, two, "read", 256)
+    assert world.found() == ([] if good else RACE)
+
+
+@pytest.mark.parametrize(("release", "acquire"), [("relaxed", "acquire"), ("release", "relaxed")])
+def test_a_fence_too_early_does_nothing(release, acquire):
+    world = World(clusters=2)
+    one, two = world.wg(0, cluster=0), world.wg(0, cluster=1)
+    world.fence(one, "membar.gl")
+    access(world, one, "write", 256)
+    world.sync(one, key="one")
+    sync(world, one, release, writes=True)
+    world.fence(two, "membar.gl")
+    sync(world, two, acquire, reads=True)
+    world.sync(two, key="two")
+    access(world, two, "read", 256)
+    assert world.found() == RACE
+
+
+@pytest.mark.parametrize("fenced", [True, False])
+def test_the_last_to_count_sets_a_counter_to_zero(fenced):
+    """No store comes before the branch that depends on what a relaxed read has seen."""
+    world = World(clusters=2)
+    last, other = world.wg(0, cluster=0), world.wg(0, cluster=1)
+    access(world, last, "atomic", 256, lanes=[0], text="atom.global.add.u32")
+    access(world, other, "atomic", 256, lanes=[0], text="atom.global.add.u32")
+    if fenced:
+        world.fence(other, "membar.gl", [0])
+    sync(world, other, "relaxed", reads=True, writes=True)
+    sync(world, last, "relaxed", reads=True, writes=True)
+    access(world, last, "write", 256, lanes=[0])
+    assert world.found() == ([] if fenced else RACE)
+    access(world, other, "read", 256, lanes=[0])
+    assert RACE[0] in world.found()
+
+
+def test_fences_of_all_threads_before_and_after_barriers():
+    """By each thread for itself, with a barrier to the one thread that signals or waits."""
+    world = World(clusters=2)
+    threads = [(world.wg(0, cluster=one), world.wg(1, cluster=one)) for one in range(2)]
+    (one, other), (two, another) = threads
+    world.fence(one, "membar.gl")
+    access(world, other, "write", 256)
+    world.fence(other, "membar.gl")
+    world.sync(one, other, key="one")
+    access(world, other, "write", 2048)
+    world.fence(other, "membar.gl")  # nothing orders this one and the atomic
+    sync(world, one, "relaxed", reads=True, writes=True)
+    sync(world, two, "relaxed", reads=True)
+    world.sync(two, another, key="two")
+    world.fence(another, "membar.gl")
+    access(world, another, "read", 256)
     assert world.found() == []
+    access(world, another, "read", 2048)
+    assert world.found() == RACE
+
+
+@pytest.mark.parametrize("times", [1, 2, 7, 8, 9, 20])
+def test_every_release_before_the_fence_counts(times):
+    """However often a flag is read before it, with other values or the same."""
+    world = World(clusters=2)
+    one, two = world.wg(0, cluster=0), world.wg(0, cluster=1)
+    for number in range(times):
+        access(world, one, "write", 256 + 4 * number, lanes=[0])
+        sync(world, one, "release", writes=True)
+        sync(world, two, "relaxed", reads=True)
+        sync(world, two, "relaxed", reads=True)
+    world.fence(two, "membar.gl", [0])
+    for number in range(times):
+        access(world, two, "read", 256 + 4 * number, lanes=[0])
+    assert world.found() == []
+    access(world, one, "write", 1024, lanes=[0])
+    sync(world, one, "release", writes=True)
+    sync(world, two, "relaxed", reads=True)
+    access(world, two, "read", 1024, lanes=[0])
+    assert world.found() == RACE
+
+
+@pytest.mark.parametrize(("release", "acquire", "good"), [
+    ("cluster", "cluster", True), ("gpu", "cluster", True), ("cta", "gpu", False),
+    ("gpu", "cta", False), ("cta", "cta", False),
+])  # fmt: skip
+@pytest.mark.parametrize("fenced", [False, True])
+def test_scopes_between_the_ctas_of_a_cluster(release, acquire, good, fenced):
+    """Each has to include the other CTA; fences count by their own scopes."""
+    world = World(threads=128, ctas=2)
+    mine, peer = world.wg(0, 0), world.wg(0, 1)
+    access(world, mine, "write", 0, lanes=[0])
+    if fenced:
+        world.fence(mine, f"fence.acq_rel.{release}", [0])
+        sync(world, mine, "relaxed", writes=True, at=4096)
+        sync(world, peer, "relaxed", reads=True, at=4096)
+        world.fence(peer, f"fence.acq_rel.{acquire}", [0])
+    else:
+        sync(world, mine, "release", writes=True, at=4096, scope=release)
+        sync(world, peer, "acquire", reads=True, at=4096, scope=acquire)
+    access(world, peer, "read", 0, lanes=[0])
+    assert world.found() == ([] if good else RACE)
+
+
+@pytest.mark.parametrize("scope", ["cta", "gpu"])
+@pytest.mark.parametrize(("release", "acquire", "good"), [
+    ("release", "acquire", True), ("release", "relaxed", False), ("relaxed", "acquire", False),
+])  # fmt: skip
+def test_threads_of_a_cta_synchronise_by_a_flag(scope, release, acquire, good):
+    world = World(ctas=2)
+    one, two = world.wg(0), world.wg(1)
+    access(world, one, "write", 0, lanes=[0])
+    sync(world, one, release, writes=True, at=4096, scope=scope)
+    sync(world, two, acquire, reads=True, at=4096, scope=scope)
+    access(world, two, "read", 0, lanes=[0])
+    assert world.found() == ([] if good else RACE)
 
 
 def test_what_was_written_after_the_release():

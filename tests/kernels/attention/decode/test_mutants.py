@@ -93,6 +93,9 @@ MUTANTS = {
     "partial result read early": Change(r"\(counter\) < slice\.pieces\)", "(counter) < slice.pieces - 1)"),
     "counter not reset": Change(r"\n *count_up\(counter, last_count\(slice\)\);", ""),
     "counter without order": Change(r"red\.release\.gpu", "red.relaxed.gpu"),
+    "counter for its CTA": Change(r"red\.release\.gpu", "red.release.cta"),
+    "wait without order": Change(r"ld\.acquire\.gpu", "ld.relaxed.gpu"),
+    "wait for its CTA": Change(r"ld\.acquire\.gpu", "ld.acquire.cta"),
     "slices that overlap": Change(r"quads \* own / all;", "max(0, quads * own / all - 1);"),
     "slice short": Change(r"quads \* \(own \+ 1\) / all", "max(begin, quads * (own + 1) / all - 1)"),
     "rehearsal that counts": Change(r"if \(real\) \{(?=\n *if \(threadIdx\.x == 0\) \{\n *count_piece)", "{"),
@@ -109,7 +112,12 @@ PAGE_MUTANTS = {
     "row of another sequence": Change(r"static_cast<int64>\(tile\.sequence\)", "static_cast<int64>(tile.sequence ^ 1)"),
     "empty sequence left out": Change(r"return max\(1, units\.count\(\)\);", "return units.count();"),
 }  # fmt: skip
-QUICK = ("partial result read early", "counter not reset", "weight of no key")
+QUICK = (
+    "partial result read early",
+    "counter not reset",
+    "wait without order",
+    "weight of no key",
+)
 
 
 def check_it_is_reported(name: str, arch: str = HOPPER) -> None:
