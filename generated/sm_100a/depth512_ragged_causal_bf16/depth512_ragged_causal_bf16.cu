@@ -16,28 +16,7 @@
 //   load        warp 9, 64 registers: issues this CTA's TMA loads and hands out tiles
 //   idle        warps 10-11, 64 registers: fill up the warpgroup
 //
-// Barriers: slots x arrivals of a phase, and what a completed phase says
-//   po_lo            1 x 512  P is stored, and O_lo has been rescaled, or read
-//   po_hi            1 x 256  O_hi has been rescaled, or read
-//   s_even_consumer  1 x 256  the scores of an even block have been loaded
-//   s_odd_consumer   1 x 256  the scores of an odd block have been loaded
-//   c_producer       1 x 128  each row's factor is in shared memory
-//   c_consumer       1 x 128  the factors have been read
-//   s_even_producer  1 x   1  the scores of an even block are in tensor memory
-//   s_odd_producer   1 x   1  the scores of an odd block are in tensor memory
-//   o_mma_lo         1 x   1  a block's P.V_lo has been added to O_lo
-//   o_mma_hi         1 x   1  a block's P.V_hi has been added to O_hi
-//   kv_producer      4 x   1  a part of K or V has landed
-//   kv_consumer      4 x   1  the slot of a part may be overwritten
-//   query_empty      1 x   1  the queries' space may be overwritten
-//   tile_full        2 x   1  the next tile is in its slot
-//   tile_empty       2 x  19  the tile has been read
-//
-// Tensor memory, by columns:
-//     0 to 127  output, first half: 64 x 256 float32, as two halves of 128 columns
-//   128 to 255  output, second half: 64 x 256 float32, as two halves of 128 columns
-//   256 to 383  scores of even blocks: 64 x 256 float32, as two halves of 128 columns
-//   384 to 511  scores of odd blocks: 64 x 256 float32, as two halves of 128 columns
+// Barriers, columns of tensor memory: depth512_ragged_causal_bf16_barriers.h.
 //
 // Config sha256 9f1e21561193b43b7aeb3aaa20fef51c858aa8ed960a4b5298cb2ae343e3e27b
 
@@ -1132,15 +1111,17 @@ __device__ __forceinline__ uint32 shared_base() {
   return (address + 1023) & ~1023u;
 }
 
+__device__ __forceinline__ void initialize_slots(uint32 barrier, uint32 slots, uint32 arrivals) {
+  for (uint32 i = 0; i < slots; ++i) mbarrier_init(barrier + 8 * i, arrivals);
+}
+
 // Every barrier: those of the struct by the lanes of a warp, the others by its first.
 __device__ __forceinline__ void initialize_barriers(uint32 base, int32 lane) {
   MBars{base + kBarriersOffset}.init(lane);
   if (lane != 0) return;
   mbarrier_init(base + kQueryEmpty, kQueryEmptyArrivals);
-  for (uint32 i = 0; i < kTileFullSlots; ++i)
-    mbarrier_init(base + kTileFull + 8 * i, kTileFullArrivals);
-  for (uint32 i = 0; i < kTileEmptySlots; ++i)
-    mbarrier_init(base + kTileEmpty + 8 * i, kTileEmptyArrivals);
+  initialize_slots(base + kTileFull, kTileFullSlots, kTileFullArrivals);
+  initialize_slots(base + kTileEmpty, kTileEmptySlots, kTileEmptyArrivals);
 }
 
 // Launch with 384 threads and 232208 bytes of dynamic shared memory;

@@ -19,27 +19,7 @@
 //   load        warp 13, 48 registers: issues the TMA loads and hands out tiles
 //   idle        warps 14-15, 48 registers: fill up the warpgroup
 //
-// Barriers: slots x arrivals of a phase, and what a completed phase says
-//   query_full          2 x   1  a part of a query tile has landed
-//   query_empty         2 x   1  a query slot may be overwritten
-//   kv_full             5 x   1  a block has landed
-//   kv_empty            5 x   1  the slot of a block may be overwritten
-//   scores_full         2 x   1  a block's scores are in tensor memory
-//   probabilities_full  4 x 128  a part of P is in tensor memory, and the scores have been read
-//   scale_full          2 x 128  each row's factor is in shared memory
-//   scale_empty         2 x 128  the factors have been read
-//   output_full         2 x   1  a block's P.V has been added to the output
-//   output_ready        2 x 128  the output has been rescaled, or read at the end of a tile
-//   tile_full           2 x   1  the next tile is in its slot
-//   tile_empty          2 x  13  the tile has been read
-//
-// Tensor memory, by columns:
-//     0 to 127  scores of query tile 0: 128 x 128 float32
-//   128 to 255  scores of query tile 1: 128 x 128 float32
-//   256 to 383  output of query tile 0: 128 x 128 float32
-//   384 to 511  output of query tile 1: 128 x 128 float32
-//     0 to  63  probabilities of query tile 0: 128 x 128 bf16, over the scores they came from
-//   128 to 191  probabilities of query tile 1: 128 x 128 bf16, over the scores they came from
+// Barriers, columns of tensor memory: fa4_d128_ragged_causal_bf16_barriers.h.
 //
 // Config sha256 4df62013a246d76f2c9b016d9cb5cc888e8803ef9ca0d480e6e62ddb01e9b706
 
@@ -1110,32 +1090,24 @@ __device__ __forceinline__ uint32 shared_base() {
   return (address + 1023) & ~1023u;
 }
 
+__device__ __forceinline__ void initialize_slots(uint32 barrier, uint32 slots, uint32 arrivals) {
+  for (uint32 i = 0; i < slots; ++i) mbarrier_init(barrier + 8 * i, arrivals);
+}
+
 // Every barrier of the table, by one thread.
 __device__ __forceinline__ void initialize_barriers(uint32 base) {
-  for (uint32 i = 0; i < kQueryFullSlots; ++i)
-    mbarrier_init(base + kQueryFull + 8 * i, kQueryFullArrivals);
-  for (uint32 i = 0; i < kQueryEmptySlots; ++i)
-    mbarrier_init(base + kQueryEmpty + 8 * i, kQueryEmptyArrivals);
-  for (uint32 i = 0; i < kKvFullSlots; ++i)
-    mbarrier_init(base + kKvFull + 8 * i, kKvFullArrivals);
-  for (uint32 i = 0; i < kKvEmptySlots; ++i)
-    mbarrier_init(base + kKvEmpty + 8 * i, kKvEmptyArrivals);
-  for (uint32 i = 0; i < kScoresFullSlots; ++i)
-    mbarrier_init(base + kScoresFull + 8 * i, kScoresFullArrivals);
-  for (uint32 i = 0; i < kProbabilitiesFullSlots; ++i)
-    mbarrier_init(base + kProbabilitiesFull + 8 * i, kProbabilitiesFullArrivals);
-  for (uint32 i = 0; i < kScaleFullSlots; ++i)
-    mbarrier_init(base + kScaleFull + 8 * i, kScaleFullArrivals);
-  for (uint32 i = 0; i < kScaleEmptySlots; ++i)
-    mbarrier_init(base + kScaleEmpty + 8 * i, kScaleEmptyArrivals);
-  for (uint32 i = 0; i < kOutputFullSlots; ++i)
-    mbarrier_init(base + kOutputFull + 8 * i, kOutputFullArrivals);
-  for (uint32 i = 0; i < kOutputReadySlots; ++i)
-    mbarrier_init(base + kOutputReady + 8 * i, kOutputReadyArrivals);
-  for (uint32 i = 0; i < kTileFullSlots; ++i)
-    mbarrier_init(base + kTileFull + 8 * i, kTileFullArrivals);
-  for (uint32 i = 0; i < kTileEmptySlots; ++i)
-    mbarrier_init(base + kTileEmpty + 8 * i, kTileEmptyArrivals);
+  initialize_slots(base + kQueryFull, kQueryFullSlots, kQueryFullArrivals);
+  initialize_slots(base + kQueryEmpty, kQueryEmptySlots, kQueryEmptyArrivals);
+  initialize_slots(base + kKvFull, kKvFullSlots, kKvFullArrivals);
+  initialize_slots(base + kKvEmpty, kKvEmptySlots, kKvEmptyArrivals);
+  initialize_slots(base + kScoresFull, kScoresFullSlots, kScoresFullArrivals);
+  initialize_slots(base + kProbabilitiesFull, kProbabilitiesFullSlots, kProbabilitiesFullArrivals);
+  initialize_slots(base + kScaleFull, kScaleFullSlots, kScaleFullArrivals);
+  initialize_slots(base + kScaleEmpty, kScaleEmptySlots, kScaleEmptyArrivals);
+  initialize_slots(base + kOutputFull, kOutputFullSlots, kOutputFullArrivals);
+  initialize_slots(base + kOutputReady, kOutputReadySlots, kOutputReadyArrivals);
+  initialize_slots(base + kTileFull, kTileFullSlots, kTileFullArrivals);
+  initialize_slots(base + kTileEmpty, kTileEmptySlots, kTileEmptyArrivals);
 }
 
 // Launch with 512 threads and 231760 bytes of dynamic shared memory;

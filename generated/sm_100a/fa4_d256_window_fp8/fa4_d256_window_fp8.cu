@@ -16,26 +16,7 @@
 //   load        warp 9, 120 registers: issues the TMA loads and hands out tiles
 //   idle        warps 10-11, 120 registers: fill up the warpgroup
 //
-// Barriers: slots x arrivals of a phase, and what a completed phase says
-//   query_full          1 x   1  a part of a query tile has landed
-//   query_empty         1 x   1  a query slot may be overwritten
-//   kv_full             5 x   1  a block has landed
-//   kv_empty            5 x   1  the slot of a block may be overwritten
-//   scores_full         2 x   1  a block's scores are in tensor memory
-//   probabilities_full  4 x 128  a part of P is in tensor memory, and the scores have been read
-//   scale_full          1 x 128  each row's factor is in shared memory
-//   scale_empty         1 x 128  the factors have been read
-//   output_full         1 x   1  a block's P.V has been added to the output
-//   output_ready        1 x 128  the output has been rescaled, or read at the end of a tile
-//   tile_full           2 x   1  the next tile is in its slot
-//   tile_empty          2 x   9  the tile has been read
-//
-// Tensor memory, by columns:
-//     0 to  95  scores of every other block, from 0: 128 x 96 float32
-//    96 to 191  scores of every other block, from 1: 128 x 96 float32
-//   192 to 447  output of query tile 0: 128 x 256 float32
-//   448 to 471  probabilities of every other block, from 0: 128 x 96 fp8_e4m3
-//   472 to 495  probabilities of every other block, from 1: 128 x 96 fp8_e4m3
+// Barriers, columns of tensor memory: fa4_d256_window_fp8_barriers.h.
 //
 // Config sha256 d59c3dde7af6a5e9455def7a558ef5a25abb0befb27965ca280409026a8a147c
 
@@ -905,26 +886,24 @@ __device__ __forceinline__ uint32 shared_base() {
   return (address + 1023) & ~1023u;
 }
 
+__device__ __forceinline__ void initialize_slots(uint32 barrier, uint32 slots, uint32 arrivals) {
+  for (uint32 i = 0; i < slots; ++i) mbarrier_init(barrier + 8 * i, arrivals);
+}
+
 // Every barrier of the table, by one thread.
 __device__ __forceinline__ void initialize_barriers(uint32 base) {
   mbarrier_init(base + kQueryFull, kQueryFullArrivals);
   mbarrier_init(base + kQueryEmpty, kQueryEmptyArrivals);
-  for (uint32 i = 0; i < kKvFullSlots; ++i)
-    mbarrier_init(base + kKvFull + 8 * i, kKvFullArrivals);
-  for (uint32 i = 0; i < kKvEmptySlots; ++i)
-    mbarrier_init(base + kKvEmpty + 8 * i, kKvEmptyArrivals);
-  for (uint32 i = 0; i < kScoresFullSlots; ++i)
-    mbarrier_init(base + kScoresFull + 8 * i, kScoresFullArrivals);
-  for (uint32 i = 0; i < kProbabilitiesFullSlots; ++i)
-    mbarrier_init(base + kProbabilitiesFull + 8 * i, kProbabilitiesFullArrivals);
+  initialize_slots(base + kKvFull, kKvFullSlots, kKvFullArrivals);
+  initialize_slots(base + kKvEmpty, kKvEmptySlots, kKvEmptyArrivals);
+  initialize_slots(base + kScoresFull, kScoresFullSlots, kScoresFullArrivals);
+  initialize_slots(base + kProbabilitiesFull, kProbabilitiesFullSlots, kProbabilitiesFullArrivals);
   mbarrier_init(base + kScaleFull, kScaleFullArrivals);
   mbarrier_init(base + kScaleEmpty, kScaleEmptyArrivals);
   mbarrier_init(base + kOutputFull, kOutputFullArrivals);
   mbarrier_init(base + kOutputReady, kOutputReadyArrivals);
-  for (uint32 i = 0; i < kTileFullSlots; ++i)
-    mbarrier_init(base + kTileFull + 8 * i, kTileFullArrivals);
-  for (uint32 i = 0; i < kTileEmptySlots; ++i)
-    mbarrier_init(base + kTileEmpty + 8 * i, kTileEmptyArrivals);
+  initialize_slots(base + kTileFull, kTileFullSlots, kTileFullArrivals);
+  initialize_slots(base + kTileEmpty, kTileEmptySlots, kTileEmptyArrivals);
 }
 
 // Launch with 384 threads and 222976 bytes of dynamic shared memory;

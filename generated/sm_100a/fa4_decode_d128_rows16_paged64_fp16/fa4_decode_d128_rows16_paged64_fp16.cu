@@ -15,9 +15,7 @@
 //       together
 //   load     warp 8: issues all TMA loads
 //
-// Barriers: slots x arrivals of a phase, and what a completed phase says
-//   kv_full   5 x   1  a block of keys, or of values, has landed in its slot
-//   kv_empty  5 x   8  a slot may be overwritten
+// Barriers: fa4_decode_d128_rows16_paged64_fp16_barriers.h.
 //
 // Config sha256 08a2a57f7cb310f2ec329b8f2d0749d160afd8830625d364e6f0a90585b00480
 
@@ -1012,12 +1010,14 @@ __device__ __forceinline__ uint32 shared_base() {
   return (address + 1023) & ~1023u;
 }
 
+__device__ __forceinline__ void initialize_slots(uint32 barrier, uint32 slots, uint32 arrivals) {
+  for (uint32 i = 0; i < slots; ++i) mbarrier_init(barrier + 8 * i, arrivals);
+}
+
 // Every barrier of the table, by one thread.
 __device__ __forceinline__ void initialize_barriers(uint32 base) {
-  for (uint32 i = 0; i < kKvFullSlots; ++i)
-    mbarrier_init(base + kKvFull + 8 * i, kKvFullArrivals);
-  for (uint32 i = 0; i < kKvEmptySlots; ++i)
-    mbarrier_init(base + kKvEmpty + 8 * i, kKvEmptyArrivals);
+  initialize_slots(base + kKvFull, kKvFullSlots, kKvFullArrivals);
+  initialize_slots(base + kKvEmpty, kKvEmptySlots, kKvEmptyArrivals);
 }
 
 // Launch with 288 threads and 217760 bytes of dynamic shared memory;

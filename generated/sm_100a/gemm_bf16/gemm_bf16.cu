@@ -12,15 +12,7 @@
 //   load      warp 4: issues the TMA loads of A and B
 //   mma       warp 5: issues the products; has the tensor memory
 //
-// Barriers: slots x arrivals of a phase, and what a completed phase says
-//   input_full   4 x   1  a block of A and B has landed
-//   input_empty  4 x   1  a slot of A and B may be overwritten
-//   accum_full   2 x   1  a tile's sums are in tensor memory
-//   accum_empty  2 x 128  the sums have been read, and may be overwritten
-//
-// Tensor memory, by columns:
-//     0 to 255  accumulator 0: 128 x 256 float32
-//   256 to 511  accumulator 1: 128 x 256 float32
+// Barriers, columns of tensor memory: gemm_bf16_barriers.h.
 //
 // Config sha256 f85064a9a33281cfba6cdbd84571a41930db5440ad12fbbe405917117aeff21b
 
@@ -375,16 +367,16 @@ __device__ __forceinline__ uint32 shared_base() {
   return (address + 1023) & ~1023u;
 }
 
+__device__ __forceinline__ void initialize_slots(uint32 barrier, uint32 slots, uint32 arrivals) {
+  for (uint32 i = 0; i < slots; ++i) mbarrier_init(barrier + 8 * i, arrivals);
+}
+
 // Every barrier of the table, by one thread.
 __device__ __forceinline__ void initialize_barriers(uint32 base) {
-  for (uint32 i = 0; i < kInputFullSlots; ++i)
-    mbarrier_init(base + kInputFull + 8 * i, kInputFullArrivals);
-  for (uint32 i = 0; i < kInputEmptySlots; ++i)
-    mbarrier_init(base + kInputEmpty + 8 * i, kInputEmptyArrivals);
-  for (uint32 i = 0; i < kAccumFullSlots; ++i)
-    mbarrier_init(base + kAccumFull + 8 * i, kAccumFullArrivals);
-  for (uint32 i = 0; i < kAccumEmptySlots; ++i)
-    mbarrier_init(base + kAccumEmpty + 8 * i, kAccumEmptyArrivals);
+  initialize_slots(base + kInputFull, kInputFullSlots, kInputFullArrivals);
+  initialize_slots(base + kInputEmpty, kInputEmptySlots, kInputEmptyArrivals);
+  initialize_slots(base + kAccumFull, kAccumFullSlots, kAccumFullArrivals);
+  initialize_slots(base + kAccumEmpty, kAccumEmptySlots, kAccumEmptyArrivals);
 }
 
 // Launch with 192 threads and 230512 bytes of dynamic shared memory;

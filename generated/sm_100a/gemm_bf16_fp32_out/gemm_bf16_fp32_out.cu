@@ -14,22 +14,7 @@
 //   mma        warp 6: issues the products; has the tensor memory
 //   residual   warp 7: issues the TMA loads of C, ahead of the epilogue
 //
-// Barriers: slots x arrivals of a phase, and what a completed phase says
-//   input_full      3 x   1  a block of A and B has landed
-//   input_empty     3 x   1  a slot of A and B may be overwritten
-//   accum_full      2 x   1  a tile's sums are in tensor memory
-//   accum_empty     2 x 128  the sums have been read, and may be overwritten
-//   residual_full   2 x   1  a part of C has landed
-//   residual_empty  2 x 128  a slot of C may be overwritten
-//   order_full      2 x   1  a tile's C may be loaded: its A and B were asked for first
-//   order_empty     2 x   1  the residual's loader is at most one tile behind: no phase is missed
-//   tile_full       2 x   1  the answer is there: the next tile, or that there is none
-//   tile_empty      2 x   7  the answer has been read
-//   tile_wanted     1 x   1  the tile after it may be asked for, no sooner
-//
-// Tensor memory, by columns:
-//     0 to 255  accumulator 0: 128 x 256 float32
-//   256 to 511  accumulator 1: 128 x 256 float32
+// Barriers, columns of tensor memory: gemm_bf16_fp32_out_barriers.h.
 //
 // Config sha256 521e50cba0451644893428595d18e670dd0f742c0f87e2b8c25d2b54c281db52
 
@@ -514,28 +499,22 @@ __device__ __forceinline__ uint32 shared_base() {
   return (address + 1023) & ~1023u;
 }
 
+__device__ __forceinline__ void initialize_slots(uint32 barrier, uint32 slots, uint32 arrivals) {
+  for (uint32 i = 0; i < slots; ++i) mbarrier_init(barrier + 8 * i, arrivals);
+}
+
 // Every barrier of the table, by one thread.
 __device__ __forceinline__ void initialize_barriers(uint32 base) {
-  for (uint32 i = 0; i < kInputFullSlots; ++i)
-    mbarrier_init(base + kInputFull + 8 * i, kInputFullArrivals);
-  for (uint32 i = 0; i < kInputEmptySlots; ++i)
-    mbarrier_init(base + kInputEmpty + 8 * i, kInputEmptyArrivals);
-  for (uint32 i = 0; i < kAccumFullSlots; ++i)
-    mbarrier_init(base + kAccumFull + 8 * i, kAccumFullArrivals);
-  for (uint32 i = 0; i < kAccumEmptySlots; ++i)
-    mbarrier_init(base + kAccumEmpty + 8 * i, kAccumEmptyArrivals);
-  for (uint32 i = 0; i < kResidualFullSlots; ++i)
-    mbarrier_init(base + kResidualFull + 8 * i, kResidualFullArrivals);
-  for (uint32 i = 0; i < kResidualEmptySlots; ++i)
-    mbarrier_init(base + kResidualEmpty + 8 * i, kResidualEmptyArrivals);
-  for (uint32 i = 0; i < kOrderFullSlots; ++i)
-    mbarrier_init(base + kOrderFull + 8 * i, kOrderFullArrivals);
-  for (uint32 i = 0; i < kOrderEmptySlots; ++i)
-    mbarrier_init(base + kOrderEmpty + 8 * i, kOrderEmptyArrivals);
-  for (uint32 i = 0; i < kTileFullSlots; ++i)
-    mbarrier_init(base + kTileFull + 8 * i, kTileFullArrivals);
-  for (uint32 i = 0; i < kTileEmptySlots; ++i)
-    mbarrier_init(base + kTileEmpty + 8 * i, kTileEmptyArrivals);
+  initialize_slots(base + kInputFull, kInputFullSlots, kInputFullArrivals);
+  initialize_slots(base + kInputEmpty, kInputEmptySlots, kInputEmptyArrivals);
+  initialize_slots(base + kAccumFull, kAccumFullSlots, kAccumFullArrivals);
+  initialize_slots(base + kAccumEmpty, kAccumEmptySlots, kAccumEmptyArrivals);
+  initialize_slots(base + kResidualFull, kResidualFullSlots, kResidualFullArrivals);
+  initialize_slots(base + kResidualEmpty, kResidualEmptySlots, kResidualEmptyArrivals);
+  initialize_slots(base + kOrderFull, kOrderFullSlots, kOrderFullArrivals);
+  initialize_slots(base + kOrderEmpty, kOrderEmptySlots, kOrderEmptyArrivals);
+  initialize_slots(base + kTileFull, kTileFullSlots, kTileFullArrivals);
+  initialize_slots(base + kTileEmpty, kTileEmptySlots, kTileEmptyArrivals);
   mbarrier_init(base + kTileWanted, kTileWantedArrivals);
 }
 

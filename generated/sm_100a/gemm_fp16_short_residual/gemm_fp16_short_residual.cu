@@ -13,19 +13,7 @@
 //   mma       warp 5: issues the products; has the tensor memory
 //   residual  warp 6: issues the TMA loads of C, ahead of the epilogue
 //
-// Barriers: slots x arrivals of a phase, and what a completed phase says
-//   input_full      8 x   1  a block of A and B has landed
-//   input_empty     8 x   1  a slot of A and B may be overwritten
-//   accum_full      2 x   1  a tile's sums are in tensor memory
-//   accum_empty     2 x 128  the sums have been read, and may be overwritten
-//   residual_full   2 x   1  a part of C has landed
-//   residual_empty  2 x 128  a slot of C may be overwritten
-//   order_full      2 x   1  a tile's C may be loaded: its A and B were asked for first
-//   order_empty     2 x   1  the residual's loader is at most one tile behind: no phase is missed
-//
-// Tensor memory, by columns:
-//     0 to 127  accumulator 0: 64 x 128 float32, 16 rows in each quarter of the lanes
-//   128 to 255  accumulator 1: 64 x 128 float32, 16 rows in each quarter of the lanes
+// Barriers, columns of tensor memory: gemm_fp16_short_residual_barriers.h.
 //
 // Config sha256 2702374aad0ef604e0580aa1530b78be594e557f53a1d7572ccdf6502ef6ce15
 
@@ -461,24 +449,20 @@ __device__ __forceinline__ uint32 shared_base() {
   return (address + 1023) & ~1023u;
 }
 
+__device__ __forceinline__ void initialize_slots(uint32 barrier, uint32 slots, uint32 arrivals) {
+  for (uint32 i = 0; i < slots; ++i) mbarrier_init(barrier + 8 * i, arrivals);
+}
+
 // Every barrier of the table, by one thread.
 __device__ __forceinline__ void initialize_barriers(uint32 base) {
-  for (uint32 i = 0; i < kInputFullSlots; ++i)
-    mbarrier_init(base + kInputFull + 8 * i, kInputFullArrivals);
-  for (uint32 i = 0; i < kInputEmptySlots; ++i)
-    mbarrier_init(base + kInputEmpty + 8 * i, kInputEmptyArrivals);
-  for (uint32 i = 0; i < kAccumFullSlots; ++i)
-    mbarrier_init(base + kAccumFull + 8 * i, kAccumFullArrivals);
-  for (uint32 i = 0; i < kAccumEmptySlots; ++i)
-    mbarrier_init(base + kAccumEmpty + 8 * i, kAccumEmptyArrivals);
-  for (uint32 i = 0; i < kResidualFullSlots; ++i)
-    mbarrier_init(base + kResidualFull + 8 * i, kResidualFullArrivals);
-  for (uint32 i = 0; i < kResidualEmptySlots; ++i)
-    mbarrier_init(base + kResidualEmpty + 8 * i, kResidualEmptyArrivals);
-  for (uint32 i = 0; i < kOrderFullSlots; ++i)
-    mbarrier_init(base + kOrderFull + 8 * i, kOrderFullArrivals);
-  for (uint32 i = 0; i < kOrderEmptySlots; ++i)
-    mbarrier_init(base + kOrderEmpty + 8 * i, kOrderEmptyArrivals);
+  initialize_slots(base + kInputFull, kInputFullSlots, kInputFullArrivals);
+  initialize_slots(base + kInputEmpty, kInputEmptySlots, kInputEmptyArrivals);
+  initialize_slots(base + kAccumFull, kAccumFullSlots, kAccumFullArrivals);
+  initialize_slots(base + kAccumEmpty, kAccumEmptySlots, kAccumEmptyArrivals);
+  initialize_slots(base + kResidualFull, kResidualFullSlots, kResidualFullArrivals);
+  initialize_slots(base + kResidualEmpty, kResidualEmptySlots, kResidualEmptyArrivals);
+  initialize_slots(base + kOrderFull, kOrderFullSlots, kOrderFullArrivals);
+  initialize_slots(base + kOrderEmpty, kOrderEmptySlots, kOrderEmptyArrivals);
 }
 
 // Launch with 224 threads and 230640 bytes of dynamic shared memory;

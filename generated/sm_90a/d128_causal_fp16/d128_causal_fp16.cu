@@ -13,15 +13,7 @@
 //   consume 1  warps 8-11, 160 registers: Q.K, softmax, P.V and output of rows 64 to 127
 //   consume 2  warps 12-15, 160 registers: Q.K, softmax, P.V and output of rows 128 to 191
 //
-// Barriers: slots x arrivals of a phase, and what a completed phase says
-//   query_full   3 x   1  a warpgroup's query rows have landed
-//   query_empty  3 x   4  a warpgroup's query slot may be overwritten
-//   key_full     2 x   1  a block of keys has landed in its slot
-//   key_empty    2 x  12  a key slot may be overwritten
-//   value_full   2 x   1  a block of values has landed in its slot
-//   value_empty  2 x  12  a value slot may be overwritten
-//   tile_full    2 x   1  the next tile is in its slot
-//   tile_empty   2 x  12  the tile has been read
+// Barriers: d128_causal_fp16_barriers.h.
 //
 // Config sha256 dfcfb2a8d1f6d2b6c50cd79e52cb19a67bedc1d00e9da89b41a14a4789fb46f5
 
@@ -712,24 +704,20 @@ __device__ __forceinline__ uint32 shared_base() {
   return (address + 1023) & ~1023u;
 }
 
+__device__ __forceinline__ void initialize_slots(uint32 barrier, uint32 slots, uint32 arrivals) {
+  for (uint32 i = 0; i < slots; ++i) mbarrier_init(barrier + 8 * i, arrivals);
+}
+
 // Every barrier of the table, by one thread.
 __device__ __forceinline__ void initialize_barriers(uint32 base) {
-  for (uint32 i = 0; i < kQueryFullSlots; ++i)
-    mbarrier_init(base + kQueryFull + 8 * i, kQueryFullArrivals);
-  for (uint32 i = 0; i < kQueryEmptySlots; ++i)
-    mbarrier_init(base + kQueryEmpty + 8 * i, kQueryEmptyArrivals);
-  for (uint32 i = 0; i < kKeyFullSlots; ++i)
-    mbarrier_init(base + kKeyFull + 8 * i, kKeyFullArrivals);
-  for (uint32 i = 0; i < kKeyEmptySlots; ++i)
-    mbarrier_init(base + kKeyEmpty + 8 * i, kKeyEmptyArrivals);
-  for (uint32 i = 0; i < kValueFullSlots; ++i)
-    mbarrier_init(base + kValueFull + 8 * i, kValueFullArrivals);
-  for (uint32 i = 0; i < kValueEmptySlots; ++i)
-    mbarrier_init(base + kValueEmpty + 8 * i, kValueEmptyArrivals);
-  for (uint32 i = 0; i < kTileFullSlots; ++i)
-    mbarrier_init(base + kTileFull + 8 * i, kTileFullArrivals);
-  for (uint32 i = 0; i < kTileEmptySlots; ++i)
-    mbarrier_init(base + kTileEmpty + 8 * i, kTileEmptyArrivals);
+  initialize_slots(base + kQueryFull, kQueryFullSlots, kQueryFullArrivals);
+  initialize_slots(base + kQueryEmpty, kQueryEmptySlots, kQueryEmptyArrivals);
+  initialize_slots(base + kKeyFull, kKeyFullSlots, kKeyFullArrivals);
+  initialize_slots(base + kKeyEmpty, kKeyEmptySlots, kKeyEmptyArrivals);
+  initialize_slots(base + kValueFull, kValueFullSlots, kValueFullArrivals);
+  initialize_slots(base + kValueEmpty, kValueEmptySlots, kValueEmptyArrivals);
+  initialize_slots(base + kTileFull, kTileFullSlots, kTileFullArrivals);
+  initialize_slots(base + kTileEmpty, kTileEmptySlots, kTileEmptyArrivals);
 }
 
 // Launch with 512 threads and 148656 bytes of dynamic shared memory;

@@ -12,15 +12,7 @@
 //   consume 0  warps 4-7, 240 registers: Q.K, softmax, P.V and output of rows 0 to 63
 //   consume 1  warps 8-11, 240 registers: Q.K, softmax, P.V and output of rows 64 to 127
 //
-// Barriers: slots x arrivals of a phase, and what a completed phase says
-//   query_full   2 x   1  a warpgroup's query rows have landed
-//   query_empty  2 x   4  a warpgroup's query slot may be overwritten
-//   key_full     2 x   1  a block of keys has landed in its slot
-//   key_empty    2 x   8  a key slot may be overwritten
-//   value_full   2 x   1  a block of values has landed in its slot
-//   value_empty  2 x   8  a value slot may be overwritten
-//   tile_full    2 x   1  the next tile is in its slot
-//   tile_empty   2 x   8  the tile has been read
+// Barriers: d128_causal_pingpong_bf16_barriers.h.
 //
 // Config sha256 fd2c9b35afa8ec47b178f77b1c1965071ab8c968789745cc34bd8f3ae216f4ab
 
@@ -718,24 +710,20 @@ __device__ __forceinline__ uint32 shared_base() {
   return (address + 1023) & ~1023u;
 }
 
+__device__ __forceinline__ void initialize_slots(uint32 barrier, uint32 slots, uint32 arrivals) {
+  for (uint32 i = 0; i < slots; ++i) mbarrier_init(barrier + 8 * i, arrivals);
+}
+
 // Every barrier of the table, by one thread.
 __device__ __forceinline__ void initialize_barriers(uint32 base) {
-  for (uint32 i = 0; i < kQueryFullSlots; ++i)
-    mbarrier_init(base + kQueryFull + 8 * i, kQueryFullArrivals);
-  for (uint32 i = 0; i < kQueryEmptySlots; ++i)
-    mbarrier_init(base + kQueryEmpty + 8 * i, kQueryEmptyArrivals);
-  for (uint32 i = 0; i < kKeyFullSlots; ++i)
-    mbarrier_init(base + kKeyFull + 8 * i, kKeyFullArrivals);
-  for (uint32 i = 0; i < kKeyEmptySlots; ++i)
-    mbarrier_init(base + kKeyEmpty + 8 * i, kKeyEmptyArrivals);
-  for (uint32 i = 0; i < kValueFullSlots; ++i)
-    mbarrier_init(base + kValueFull + 8 * i, kValueFullArrivals);
-  for (uint32 i = 0; i < kValueEmptySlots; ++i)
-    mbarrier_init(base + kValueEmpty + 8 * i, kValueEmptyArrivals);
-  for (uint32 i = 0; i < kTileFullSlots; ++i)
-    mbarrier_init(base + kTileFull + 8 * i, kTileFullArrivals);
-  for (uint32 i = 0; i < kTileEmptySlots; ++i)
-    mbarrier_init(base + kTileEmpty + 8 * i, kTileEmptyArrivals);
+  initialize_slots(base + kQueryFull, kQueryFullSlots, kQueryFullArrivals);
+  initialize_slots(base + kQueryEmpty, kQueryEmptySlots, kQueryEmptyArrivals);
+  initialize_slots(base + kKeyFull, kKeyFullSlots, kKeyFullArrivals);
+  initialize_slots(base + kKeyEmpty, kKeyEmptySlots, kKeyEmptyArrivals);
+  initialize_slots(base + kValueFull, kValueFullSlots, kValueFullArrivals);
+  initialize_slots(base + kValueEmpty, kValueEmptySlots, kValueEmptyArrivals);
+  initialize_slots(base + kTileFull, kTileFullSlots, kTileFullArrivals);
+  initialize_slots(base + kTileEmpty, kTileEmptySlots, kTileEmptyArrivals);
 }
 
 // Launch with 384 threads and 165024 bytes of dynamic shared memory;

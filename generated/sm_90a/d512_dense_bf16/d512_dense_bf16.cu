@@ -15,18 +15,7 @@
 //   consume 1  warps 8-11, 232 registers: rows 64 to 127: Q.K and softmax of half of the keys,
 //       P.V and output of half of the columns
 //
-// Barriers: slots x arrivals of a phase, and what a completed phase says
-//   query_full        4 x   1  two panels of the tile's queries have landed
-//   ring_full         8 x   1  a panel of keys, or a chunk of values, has landed in its slot
-//   ring_empty        8 x   8  a slot may be overwritten, and the panel of Q that it was
-//       multiplied by
-//   maximum_full      4 x   1  the peer's row maxima of a block have arrived
-//   probability_full  4 x   1  the peer's probabilities of a block have arrived
-//   buffers_free      4 x   4  probabilities of the next block, and maxima of the one after it,
-//       may cross
-//   sum_full          4 x   1  the peer's row sums of a tile have arrived
-//   tile_full         2 x   1  the next tile is in its slot
-//   tile_empty        2 x  17  the tile has been read
+// Barriers: d512_dense_bf16_barriers.h.
 //
 // Config sha256 9121c3daef9f8517044da6e01590545f0b8d3a3b8f9e662dbedb567ca16e8e18
 
@@ -913,26 +902,21 @@ __device__ __forceinline__ uint32 shared_base() {
   return address;
 }
 
+__device__ __forceinline__ void initialize_slots(uint32 barrier, uint32 slots, uint32 arrivals) {
+  for (uint32 i = 0; i < slots; ++i) mbarrier_init(barrier + 8 * i, arrivals);
+}
+
 // Every barrier of the table, by one thread.
 __device__ __forceinline__ void initialize_barriers(uint32 base) {
-  for (uint32 i = 0; i < kQueryFullSlots; ++i)
-    mbarrier_init(base + kQueryFull + 8 * i, kQueryFullArrivals);
-  for (uint32 i = 0; i < kRingFullSlots; ++i)
-    mbarrier_init(base + kRingFull + 8 * i, kRingFullArrivals);
-  for (uint32 i = 0; i < kRingEmptySlots; ++i)
-    mbarrier_init(base + kRingEmpty + 8 * i, kRingEmptyArrivals);
-  for (uint32 i = 0; i < kMaximumFullSlots; ++i)
-    mbarrier_init(base + kMaximumFull + 8 * i, kMaximumFullArrivals);
-  for (uint32 i = 0; i < kProbabilityFullSlots; ++i)
-    mbarrier_init(base + kProbabilityFull + 8 * i, kProbabilityFullArrivals);
-  for (uint32 i = 0; i < kBuffersFreeSlots; ++i)
-    mbarrier_init(base + kBuffersFree + 8 * i, kBuffersFreeArrivals);
-  for (uint32 i = 0; i < kSumFullSlots; ++i)
-    mbarrier_init(base + kSumFull + 8 * i, kSumFullArrivals);
-  for (uint32 i = 0; i < kTileFullSlots; ++i)
-    mbarrier_init(base + kTileFull + 8 * i, kTileFullArrivals);
-  for (uint32 i = 0; i < kTileEmptySlots; ++i)
-    mbarrier_init(base + kTileEmpty + 8 * i, kTileEmptyArrivals);
+  initialize_slots(base + kQueryFull, kQueryFullSlots, kQueryFullArrivals);
+  initialize_slots(base + kRingFull, kRingFullSlots, kRingFullArrivals);
+  initialize_slots(base + kRingEmpty, kRingEmptySlots, kRingEmptyArrivals);
+  initialize_slots(base + kMaximumFull, kMaximumFullSlots, kMaximumFullArrivals);
+  initialize_slots(base + kProbabilityFull, kProbabilityFullSlots, kProbabilityFullArrivals);
+  initialize_slots(base + kBuffersFree, kBuffersFreeSlots, kBuffersFreeArrivals);
+  initialize_slots(base + kSumFull, kSumFullSlots, kSumFullArrivals);
+  initialize_slots(base + kTileFull, kTileFullSlots, kTileFullArrivals);
+  initialize_slots(base + kTileEmpty, kTileEmptySlots, kTileEmptyArrivals);
 }
 
 // Launch with 384 threads and 231776 bytes of dynamic shared memory;

@@ -11,15 +11,7 @@
 //   load       warps 0-3, 56 registers: one thread issues all TMA loads and hands out tiles
 //   consume 0  warps 4-7, 256 registers: Q.K, softmax, P.V and output of rows 0 to 63
 //
-// Barriers: slots x arrivals of a phase, and what a completed phase says
-//   query_full   1 x   1  a warpgroup's query rows have landed
-//   query_empty  1 x   4  a warpgroup's query slot may be overwritten
-//   key_full     4 x   1  a block of keys has landed in its slot
-//   key_empty    4 x   4  a key slot may be overwritten
-//   value_full   4 x   1  a block of values has landed in its slot
-//   value_empty  4 x   4  a value slot may be overwritten
-//   tile_full    2 x   1  the next tile is in its slot
-//   tile_empty   2 x   4  the tile has been read
+// Barriers: d64_dense_small_bf16_barriers.h.
 //
 // Config sha256 483c01272cb908186ab3b38c27cc33aa9d5f332ae48e731e661a2be55f36d5dc
 
@@ -652,22 +644,20 @@ __device__ __forceinline__ uint32 shared_base() {
   return (address + 1023) & ~1023u;
 }
 
+__device__ __forceinline__ void initialize_slots(uint32 barrier, uint32 slots, uint32 arrivals) {
+  for (uint32 i = 0; i < slots; ++i) mbarrier_init(barrier + 8 * i, arrivals);
+}
+
 // Every barrier of the table, by one thread.
 __device__ __forceinline__ void initialize_barriers(uint32 base) {
   mbarrier_init(base + kQueryFull, kQueryFullArrivals);
   mbarrier_init(base + kQueryEmpty, kQueryEmptyArrivals);
-  for (uint32 i = 0; i < kKeyFullSlots; ++i)
-    mbarrier_init(base + kKeyFull + 8 * i, kKeyFullArrivals);
-  for (uint32 i = 0; i < kKeyEmptySlots; ++i)
-    mbarrier_init(base + kKeyEmpty + 8 * i, kKeyEmptyArrivals);
-  for (uint32 i = 0; i < kValueFullSlots; ++i)
-    mbarrier_init(base + kValueFull + 8 * i, kValueFullArrivals);
-  for (uint32 i = 0; i < kValueEmptySlots; ++i)
-    mbarrier_init(base + kValueEmpty + 8 * i, kValueEmptyArrivals);
-  for (uint32 i = 0; i < kTileFullSlots; ++i)
-    mbarrier_init(base + kTileFull + 8 * i, kTileFullArrivals);
-  for (uint32 i = 0; i < kTileEmptySlots; ++i)
-    mbarrier_init(base + kTileEmpty + 8 * i, kTileEmptyArrivals);
+  initialize_slots(base + kKeyFull, kKeyFullSlots, kKeyFullArrivals);
+  initialize_slots(base + kKeyEmpty, kKeyEmptySlots, kKeyEmptyArrivals);
+  initialize_slots(base + kValueFull, kValueFullSlots, kValueFullArrivals);
+  initialize_slots(base + kValueEmpty, kValueEmptySlots, kValueEmptyArrivals);
+  initialize_slots(base + kTileFull, kTileFullSlots, kTileFullArrivals);
+  initialize_slots(base + kTileEmpty, kTileEmptySlots, kTileEmptyArrivals);
 }
 
 // Launch with 256 threads and 74960 bytes of dynamic shared memory;

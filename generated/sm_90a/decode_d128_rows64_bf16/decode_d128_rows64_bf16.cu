@@ -13,9 +13,7 @@
 //       together
 //   load     warp 8: issues all TMA loads
 //
-// Barriers: slots x arrivals of a phase, and what a completed phase says
-//   kv_full   5 x   1  a block of keys, or of values, has landed in its slot
-//   kv_empty  5 x   8  a slot may be overwritten
+// Barriers: decode_d128_rows64_bf16_barriers.h.
 //
 // Config sha256 dd74936aee1233a83d2d607a7978cc5353e58ca4345ac36ab54e52fb312e4790
 
@@ -868,12 +866,14 @@ __device__ __forceinline__ uint32 shared_base() {
   return (address + 1023) & ~1023u;
 }
 
+__device__ __forceinline__ void initialize_slots(uint32 barrier, uint32 slots, uint32 arrivals) {
+  for (uint32 i = 0; i < slots; ++i) mbarrier_init(barrier + 8 * i, arrivals);
+}
+
 // Every barrier of the table, by one thread.
 __device__ __forceinline__ void initialize_barriers(uint32 base) {
-  for (uint32 i = 0; i < kKvFullSlots; ++i)
-    mbarrier_init(base + kKvFull + 8 * i, kKvFullArrivals);
-  for (uint32 i = 0; i < kKvEmptySlots; ++i)
-    mbarrier_init(base + kKvEmpty + 8 * i, kKvEmptyArrivals);
+  initialize_slots(base + kKvFull, kKvFullSlots, kKvFullArrivals);
+  initialize_slots(base + kKvEmpty, kKvEmptySlots, kKvEmptyArrivals);
 }
 
 // Launch with 288 threads and 217232 bytes of dynamic shared memory;

@@ -13,9 +13,7 @@
 //       together
 //   load     warp 4: issues all TMA loads
 //
-// Barriers: slots x arrivals of a phase, and what a completed phase says
-//   kv_full   5 x   1  a block of keys, or of values, has landed in its slot
-//   kv_empty  5 x   4  a slot may be overwritten
+// Barriers: decode_d256_rows64_bf16_barriers.h.
 //
 // Config sha256 d8229942e709c112ecbe6d2baef53f3e640a87ebb728e311bfc7a5bc3b9fbb98
 
@@ -868,12 +866,14 @@ __device__ __forceinline__ uint32 shared_base() {
   return (address + 1023) & ~1023u;
 }
 
+__device__ __forceinline__ void initialize_slots(uint32 barrier, uint32 slots, uint32 arrivals) {
+  for (uint32 i = 0; i < slots; ++i) mbarrier_init(barrier + 8 * i, arrivals);
+}
+
 // Every barrier of the table, by one thread.
 __device__ __forceinline__ void initialize_barriers(uint32 base) {
-  for (uint32 i = 0; i < kKvFullSlots; ++i)
-    mbarrier_init(base + kKvFull + 8 * i, kKvFullArrivals);
-  for (uint32 i = 0; i < kKvEmptySlots; ++i)
-    mbarrier_init(base + kKvEmpty + 8 * i, kKvEmptyArrivals);
+  initialize_slots(base + kKvFull, kKvFullSlots, kKvFullArrivals);
+  initialize_slots(base + kKvEmpty, kKvEmptySlots, kKvEmptyArrivals);
 }
 
 // Launch with 160 threads and 232080 bytes of dynamic shared memory;

@@ -17,15 +17,7 @@
 //   consume 0   warps 4-7, 232 registers: the products and the output of rows 0 to 63
 //   consume 1   warps 8-11, 232 registers: the products and the output of rows 64 to 127
 //
-// Barriers: slots x arrivals of a phase, and what a completed phase says
-//   input_full    7 x   1  a block of A and of B has landed in its slot
-//   input_empty   7 x   8  a slot of A and B may be overwritten
-//   epi0_ready    1 x   1  the residual is in its slot, which may be overwritten with the output
-//   epi0_written  1 x   4  a panel of the output is in its slot, and may be stored
-//   epi1_ready    1 x   1  the residual is in its slot, which may be overwritten with the output
-//   epi1_written  1 x   4  a panel of the output is in its slot, and may be stored
-//   sums_full     2 x   1  the sums over the peer's part of k have arrived
-//   sums_empty    2 x   4  the sums of the next tile that the peer writes may be sent
+// Barriers: gemm_bf16_128x64_split_residual_sm90_barriers.h.
 //
 // Config sha256 2d77caf45735d7a5039bc6eae34ac78fddee950e61c431f057f740b0fe7033af
 
@@ -456,20 +448,20 @@ __device__ __forceinline__ uint32 shared_base() {
   return (address + 1023) & ~1023u;
 }
 
+__device__ __forceinline__ void initialize_slots(uint32 barrier, uint32 slots, uint32 arrivals) {
+  for (uint32 i = 0; i < slots; ++i) mbarrier_init(barrier + 8 * i, arrivals);
+}
+
 // Every barrier of the table, by one thread.
 __device__ __forceinline__ void initialize_barriers(uint32 base) {
-  for (uint32 i = 0; i < kInputFullSlots; ++i)
-    mbarrier_init(base + kInputFull + 8 * i, kInputFullArrivals);
-  for (uint32 i = 0; i < kInputEmptySlots; ++i)
-    mbarrier_init(base + kInputEmpty + 8 * i, kInputEmptyArrivals);
+  initialize_slots(base + kInputFull, kInputFullSlots, kInputFullArrivals);
+  initialize_slots(base + kInputEmpty, kInputEmptySlots, kInputEmptyArrivals);
   mbarrier_init(base + kEpi0Ready, kEpi0ReadyArrivals);
   mbarrier_init(base + kEpi0Written, kEpi0WrittenArrivals);
   mbarrier_init(base + kEpi1Ready, kEpi1ReadyArrivals);
   mbarrier_init(base + kEpi1Written, kEpi1WrittenArrivals);
-  for (uint32 i = 0; i < kSumsFullSlots; ++i)
-    mbarrier_init(base + kSumsFull + 8 * i, kSumsFullArrivals);
-  for (uint32 i = 0; i < kSumsEmptySlots; ++i)
-    mbarrier_init(base + kSumsEmpty + 8 * i, kSumsEmptyArrivals);
+  initialize_slots(base + kSumsFull, kSumsFullSlots, kSumsFullArrivals);
+  initialize_slots(base + kSumsEmpty, kSumsEmptySlots, kSumsEmptyArrivals);
 }
 
 // Launch with 384 threads and 222384 bytes of dynamic shared memory;

@@ -13,13 +13,7 @@
 //   transfer 0  warp 1, 56 registers: one thread stores the output of consumer 0
 //   consume 0   warps 4-7, 256 registers: the products and the output of columns 0 to 63
 //
-// Barriers: slots x arrivals of a phase, and what a completed phase says
-//   input_full   10 x   1  a block of A and of B has landed in its slot
-//   input_empty  10 x   4  a slot of A and B may be overwritten
-//   epi0_ready    2 x   1  the output's slot is free
-//   epi0_written  2 x   4  a panel of the output is in its slot, and may be stored
-//   sums_full     1 x   1  the sums over the peer's part of k have arrived
-//   sums_empty    1 x   4  the sums of the next tile that the peer writes may be sent
+// Barriers: gemm_bf16_m16_split_sm90_barriers.h.
 //
 // Config sha256 ec847a8aad1decf12186de555ce20c15d5404596e1600af8270ae78a711e78ec
 
@@ -432,16 +426,16 @@ __device__ __forceinline__ uint32 shared_base() {
   return (address + 1023) & ~1023u;
 }
 
+__device__ __forceinline__ void initialize_slots(uint32 barrier, uint32 slots, uint32 arrivals) {
+  for (uint32 i = 0; i < slots; ++i) mbarrier_init(barrier + 8 * i, arrivals);
+}
+
 // Every barrier of the table, by one thread.
 __device__ __forceinline__ void initialize_barriers(uint32 base) {
-  for (uint32 i = 0; i < kInputFullSlots; ++i)
-    mbarrier_init(base + kInputFull + 8 * i, kInputFullArrivals);
-  for (uint32 i = 0; i < kInputEmptySlots; ++i)
-    mbarrier_init(base + kInputEmpty + 8 * i, kInputEmptyArrivals);
-  for (uint32 i = 0; i < kEpi0ReadySlots; ++i)
-    mbarrier_init(base + kEpi0Ready + 8 * i, kEpi0ReadyArrivals);
-  for (uint32 i = 0; i < kEpi0WrittenSlots; ++i)
-    mbarrier_init(base + kEpi0Written + 8 * i, kEpi0WrittenArrivals);
+  initialize_slots(base + kInputFull, kInputFullSlots, kInputFullArrivals);
+  initialize_slots(base + kInputEmpty, kInputEmptySlots, kInputEmptyArrivals);
+  initialize_slots(base + kEpi0Ready, kEpi0ReadySlots, kEpi0ReadyArrivals);
+  initialize_slots(base + kEpi0Written, kEpi0WrittenSlots, kEpi0WrittenArrivals);
   mbarrier_init(base + kSumsFull, kSumsFullArrivals);
   mbarrier_init(base + kSumsEmpty, kSumsEmptyArrivals);
 }

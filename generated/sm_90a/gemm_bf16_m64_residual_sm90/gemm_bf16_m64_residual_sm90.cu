@@ -13,11 +13,7 @@
 //       output of, consumer 0
 //   consume 0   warps 4-7, 256 registers: the products and the output of columns 0 to 63
 //
-// Barriers: slots x arrivals of a phase, and what a completed phase says
-//   input_full    6 x   1  a block of A and of B has landed in its slot
-//   input_empty   6 x   4  a slot of A and B may be overwritten
-//   epi0_ready    2 x   1  the residual is in its slot, which may be overwritten with the output
-//   epi0_written  2 x   4  a panel of the output is in its slot, and may be stored
+// Barriers: gemm_bf16_m64_residual_sm90_barriers.h.
 //
 // Config sha256 c42d68de13ca2df5dfeadf9735e0b412bb2447375dc70a16fc2f85f9527679d1
 
@@ -366,16 +362,16 @@ __device__ __forceinline__ uint32 shared_base() {
   return (address + 1023) & ~1023u;
 }
 
+__device__ __forceinline__ void initialize_slots(uint32 barrier, uint32 slots, uint32 arrivals) {
+  for (uint32 i = 0; i < slots; ++i) mbarrier_init(barrier + 8 * i, arrivals);
+}
+
 // Every barrier of the table, by one thread.
 __device__ __forceinline__ void initialize_barriers(uint32 base) {
-  for (uint32 i = 0; i < kInputFullSlots; ++i)
-    mbarrier_init(base + kInputFull + 8 * i, kInputFullArrivals);
-  for (uint32 i = 0; i < kInputEmptySlots; ++i)
-    mbarrier_init(base + kInputEmpty + 8 * i, kInputEmptyArrivals);
-  for (uint32 i = 0; i < kEpi0ReadySlots; ++i)
-    mbarrier_init(base + kEpi0Ready + 8 * i, kEpi0ReadyArrivals);
-  for (uint32 i = 0; i < kEpi0WrittenSlots; ++i)
-    mbarrier_init(base + kEpi0Written + 8 * i, kEpi0WrittenArrivals);
+  initialize_slots(base + kInputFull, kInputFullSlots, kInputFullArrivals);
+  initialize_slots(base + kInputEmpty, kInputEmptySlots, kInputEmptyArrivals);
+  initialize_slots(base + kEpi0Ready, kEpi0ReadySlots, kEpi0ReadyArrivals);
+  initialize_slots(base + kEpi0Written, kEpi0WrittenSlots, kEpi0WrittenArrivals);
 }
 
 // Launch with 256 threads and 214144 bytes of dynamic shared memory;

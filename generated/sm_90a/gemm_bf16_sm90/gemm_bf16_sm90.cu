@@ -13,13 +13,7 @@
 //   consume 0   warps 4-7, 232 registers: the products and the output of rows 0 to 63
 //   consume 1   warps 8-11, 232 registers: the products and the output of rows 64 to 127
 //
-// Barriers: slots x arrivals of a phase, and what a completed phase says
-//   input_full    3 x   1  a block of A and of B has landed in its slot
-//   input_empty   3 x   8  a slot of A and B may be overwritten
-//   epi0_ready    3 x   1  the output's slot is free
-//   epi0_written  3 x   4  a panel of the output is in its slot, and may be stored
-//   epi1_ready    3 x   1  the output's slot is free
-//   epi1_written  3 x   4  a panel of the output is in its slot, and may be stored
+// Barriers: gemm_bf16_sm90_barriers.h.
 //
 // Config sha256 02b44d6696fdc1d583df9a2caf323c1c8238c5639d1c5d7f539a65152e3e2261
 
@@ -353,20 +347,18 @@ __device__ __forceinline__ uint32 shared_base() {
   return (address + 1023) & ~1023u;
 }
 
+__device__ __forceinline__ void initialize_slots(uint32 barrier, uint32 slots, uint32 arrivals) {
+  for (uint32 i = 0; i < slots; ++i) mbarrier_init(barrier + 8 * i, arrivals);
+}
+
 // Every barrier of the table, by one thread.
 __device__ __forceinline__ void initialize_barriers(uint32 base) {
-  for (uint32 i = 0; i < kInputFullSlots; ++i)
-    mbarrier_init(base + kInputFull + 8 * i, kInputFullArrivals);
-  for (uint32 i = 0; i < kInputEmptySlots; ++i)
-    mbarrier_init(base + kInputEmpty + 8 * i, kInputEmptyArrivals);
-  for (uint32 i = 0; i < kEpi0ReadySlots; ++i)
-    mbarrier_init(base + kEpi0Ready + 8 * i, kEpi0ReadyArrivals);
-  for (uint32 i = 0; i < kEpi0WrittenSlots; ++i)
-    mbarrier_init(base + kEpi0Written + 8 * i, kEpi0WrittenArrivals);
-  for (uint32 i = 0; i < kEpi1ReadySlots; ++i)
-    mbarrier_init(base + kEpi1Ready + 8 * i, kEpi1ReadyArrivals);
-  for (uint32 i = 0; i < kEpi1WrittenSlots; ++i)
-    mbarrier_init(base + kEpi1Written + 8 * i, kEpi1WrittenArrivals);
+  initialize_slots(base + kInputFull, kInputFullSlots, kInputFullArrivals);
+  initialize_slots(base + kInputEmpty, kInputEmptySlots, kInputEmptyArrivals);
+  initialize_slots(base + kEpi0Ready, kEpi0ReadySlots, kEpi0ReadyArrivals);
+  initialize_slots(base + kEpi0Written, kEpi0WrittenSlots, kEpi0WrittenArrivals);
+  initialize_slots(base + kEpi1Ready, kEpi1ReadySlots, kEpi1ReadyArrivals);
+  initialize_slots(base + kEpi1Written, kEpi1WrittenSlots, kEpi1WrittenArrivals);
 }
 
 // Launch with 384 threads and 197776 bytes of dynamic shared memory;

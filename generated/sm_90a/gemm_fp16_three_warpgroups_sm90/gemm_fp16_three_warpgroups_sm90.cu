@@ -15,15 +15,7 @@
 //   consume 1   warps 8-11, 160 registers: the products and the output of rows 64 to 127
 //   consume 2   warps 12-15, 160 registers: the products and the output of rows 128 to 191
 //
-// Barriers: slots x arrivals of a phase, and what a completed phase says
-//   input_full    1 x   1  a block of A and of B has landed in its slot
-//   input_empty   1 x  12  a slot of A and B may be overwritten
-//   epi0_ready    3 x   1  the output's slot is free
-//   epi0_written  3 x   4  a panel of the output is in its slot, and may be stored
-//   epi1_ready    3 x   1  the output's slot is free
-//   epi1_written  3 x   4  a panel of the output is in its slot, and may be stored
-//   epi2_ready    3 x   1  the output's slot is free
-//   epi2_written  3 x   4  a panel of the output is in its slot, and may be stored
+// Barriers: gemm_fp16_three_warpgroups_sm90_barriers.h.
 //
 // Config sha256 dd88762faf3e1cb2ac9f48002f083a5726a9c35ae404144ed6734ad6c211170d
 
@@ -354,22 +346,20 @@ __device__ __forceinline__ uint32 shared_base() {
   return (address + 1023) & ~1023u;
 }
 
+__device__ __forceinline__ void initialize_slots(uint32 barrier, uint32 slots, uint32 arrivals) {
+  for (uint32 i = 0; i < slots; ++i) mbarrier_init(barrier + 8 * i, arrivals);
+}
+
 // Every barrier of the table, by one thread.
 __device__ __forceinline__ void initialize_barriers(uint32 base) {
   mbarrier_init(base + kInputFull, kInputFullArrivals);
   mbarrier_init(base + kInputEmpty, kInputEmptyArrivals);
-  for (uint32 i = 0; i < kEpi0ReadySlots; ++i)
-    mbarrier_init(base + kEpi0Ready + 8 * i, kEpi0ReadyArrivals);
-  for (uint32 i = 0; i < kEpi0WrittenSlots; ++i)
-    mbarrier_init(base + kEpi0Written + 8 * i, kEpi0WrittenArrivals);
-  for (uint32 i = 0; i < kEpi1ReadySlots; ++i)
-    mbarrier_init(base + kEpi1Ready + 8 * i, kEpi1ReadyArrivals);
-  for (uint32 i = 0; i < kEpi1WrittenSlots; ++i)
-    mbarrier_init(base + kEpi1Written + 8 * i, kEpi1WrittenArrivals);
-  for (uint32 i = 0; i < kEpi2ReadySlots; ++i)
-    mbarrier_init(base + kEpi2Ready + 8 * i, kEpi2ReadyArrivals);
-  for (uint32 i = 0; i < kEpi2WrittenSlots; ++i)
-    mbarrier_init(base + kEpi2Written + 8 * i, kEpi2WrittenArrivals);
+  initialize_slots(base + kEpi0Ready, kEpi0ReadySlots, kEpi0ReadyArrivals);
+  initialize_slots(base + kEpi0Written, kEpi0WrittenSlots, kEpi0WrittenArrivals);
+  initialize_slots(base + kEpi1Ready, kEpi1ReadySlots, kEpi1ReadyArrivals);
+  initialize_slots(base + kEpi1Written, kEpi1WrittenSlots, kEpi1WrittenArrivals);
+  initialize_slots(base + kEpi2Ready, kEpi2ReadySlots, kEpi2ReadyArrivals);
+  initialize_slots(base + kEpi2Written, kEpi2WrittenSlots, kEpi2WrittenArrivals);
 }
 
 // Launch with 512 threads and 173216 bytes of dynamic shared memory;
