@@ -21,7 +21,7 @@ _NAME = re.compile(r"[a-z][a-z0-9_]{0,39}")
 _TAKEN = {
     *INDICES, SCORE, *FUNCTIONS, *OF_FLOATS, "query", "key", "value", "out", "lse", "layout",
     "softmax_scale", "sinks", "workspace", "query_descale", "key_descale", "value_descale",
-    "query_offsets", "key_offsets", "key_lengths", "page_table",
+    "query_offsets", "key_offsets", "key_lengths", "page_table", "block_ranges", "block_entries",
 }  # fmt: skip
 """What expressions name, and the launcher's other arguments."""
 

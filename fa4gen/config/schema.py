@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, get_args
 from fa4gen.config.declared import TensorValue, declared
 from fa4gen.config.expressions import check_expressions
 from fa4gen.config.gemm import BlackwellGemmConfig, HopperGemmConfig
+from fa4gen.config.listed import check_lists
 from fa4gen.expressions.language import MAX_LENGTH
 from fa4gen.key_sources import Batching, Keys, key_source_of, query_source_of
 from fa4gen.masks import MaskValue, mask_of
@@ -64,6 +65,8 @@ class AttentionKeys(Strict):
     """Keys of a page, where keys are paged."""
     key_lengths: bool = False
     """How many keys of each sequence count is read on the device; always so with pages."""
+    blocks: Literal["walked", "listed"] = "walked"
+    """listed: only blocks of keys in lists that come with the call, for masks with tensors."""
 
     @property
     def resolved_mask(self) -> Mask:
@@ -84,6 +87,11 @@ class AttentionKeys(Strict):
     def reads_by_key(self) -> bool:
         """Whether mask or score function read declared tensors key by key."""
         return self.resolved_score.reads_by_key or self.resolved_mask.reads_by_key
+
+    @property
+    def lists_blocks(self) -> bool:
+        """Whether lists that come with a call say which blocks of keys a tile sees."""
+        return self.blocks == "listed"
 
     @property
     def resolved_keys(self) -> Keys:
@@ -125,6 +133,11 @@ class AttentionKeys(Strict):
                 f"parameters: {', '.join(lengths)}: rows and keys are those of a call, and here "
                 "they differ from sequence to sequence; use batch, heads or numbers"
             )
+
+    @rule
+    def _lists_are_possible(self) -> None:
+        if self.lists_blocks:
+            check_lists(self)
 
     @rule
     def _keys_go_together(self) -> None:

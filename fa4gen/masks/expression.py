@@ -160,6 +160,11 @@ class ExpressionMask(Mask):
         names = variables_in(self.tree) - {QUERY, KEY}
         return bool(names) or any(isinstance(one, Element) for one in parts(self.tree))
 
+    @cached_property
+    def tensors_read(self) -> frozenset[str]:
+        """See Mask."""
+        return frozenset(one.name for one in parts(self.tree) if isinstance(one, Element))
+
     @property
     def reads_by_key(self) -> bool:
         """See Mask."""

@@ -109,6 +109,11 @@ class Mask:
         return False
 
     @property
+    def tensors_read(self) -> frozenset[str]:
+        """Names of the declared tensors that TEST reads."""
+        return frozenset()
+
+    @property
     def reads_by_key(self) -> bool:
         """Whether TEST reads declared tensors key by key."""
         return False

@@ -6,6 +6,7 @@ import math
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
+from fa4gen.masks.block_lists import BLOCK_LISTS, list_blocks
 from fa4gen.runtime import arrays
 from fa4gen.runtime.arguments import (
     DTYPE_NAMES,
@@ -16,11 +17,13 @@ from fa4gen.runtime.arguments import (
     check_arguments,
     check_layout,
 )
+from fa4gen.runtime.axes import swap_rows_and_heads, wrong_axes
+from fa4gen.runtime.declared_arguments import list_sizes
 from fa4gen.runtime.device import device_info, load_cupy
 from fa4gen.runtime.kernel import LAUNCHES_KEPT, Call, Kernel, Launch, Packed, view_optional
 from fa4gen.runtime.launch_limits import check_tiles
 from fa4gen.runtime.parameters import ParameterBlock, pack
-from fa4gen.runtime.refusal import refuse
+from fa4gen.runtime.refusal import refusal, refuse
 from fa4gen.runtime.schedule import Schedule, plan_schedule
 from fa4gen.runtime.tensor_map import describe, encode, place_steps, rows_between
 from fa4gen.runtime.tile_list import ENTRY_BYTES
@@ -208,6 +211,36 @@ class AttentionKernel(Kernel[Arguments]):
             (query, key, value, kept_out, kept_lse, *kept),
             lse,
         )
+
+    def list_blocks(
+        self, query: Any, key: Any, *, layout: str = "bshd", **tensors: Any
+    ) -> dict[str, Any]:
+        """Return the lists that a kernel with ``blocks: listed`` takes, by argument name.
+
+        query and key are those of a call, of which only the shapes count; ``tensors`` are those of
+        the config's ``parameters`` that the mask reads, with ``__dlpack__``. The mask is evaluated
+        for every row and key by CuPy, on its current stream, and the host waits: keep the result,
+        which is right for all calls with these tensors and shapes, also of a captured graph.
+
+        Raises ArgumentError for a kernel that takes no lists, or a tensor that is not given.
+        """
+        cupy = load_cupy()
+        check_layout(layout)
+        if not self.plan.lists_blocks:
+            raise refusal("blocks", "walked", "a kernel generated with blocks: listed")
+        views = [arrays.view(name, one)[0] for name, one in (("query", query), ("key", key))]
+        refuse(wrong_axes(self.plan, dict(zip(("query", "key"), views, strict=True)), layout))
+        if layout == "bhsd":
+            views = [swap_rows_and_heads(view) for view in views]
+        read = self.plan.mask.tensors_read
+        for name in sorted(read - set(tensors)):
+            raise refusal(name, "nothing", "the tensor that the mask reads")
+        with cupy.cuda.Device(views[0].device):
+            given = {name: cupy.from_dlpack(tensors[name]) for name in read}
+            sizes = list_sizes(self.plan, views[0].shape, views[1].shape)
+            lists = list_blocks(self.plan.mask, sizes, given, cupy)
+            cupy.cuda.get_current_stream().synchronize()
+        return dict(zip(BLOCK_LISTS, lists, strict=True))
 
     def workspace_bytes(self, device: int | None = None, *, splits: int = 0) -> int:
         """Return the bytes of a workspace on a GPU, the current one if None; 0 for kernels without.

@@ -1,17 +1,23 @@
-"""Checks of the tensors that a config declares: what mask and score function read."""
+"""Checks of the tensors that a config declares, and of lists of the blocks of keys to walk."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from fa4gen.masks.block_lists import BLOCK_LISTS, ListSizes, ranges_shape
 from fa4gen.runtime.float32_arguments import check_words
 from fa4gen.runtime.refusal import wrong
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from fa4gen.designs.shared.attention_model import AttentionPlan
     from fa4gen.errors import Problem
     from fa4gen.runtime.tensor_view import TensorView
 
+RANGE_BYTES = 16
+"""Two ranges: read together."""
+AXES = "(batch or 1, query heads or 1, tiles, 4, 2)"
 DTYPES = {"fp32": "float32", "int32": "int32"}
 
 
@@ -33,9 +39,15 @@ def check_declared(
         "rows": query.shape[1],
         "keys": key.shape[1],
     }
-    problems = []
+    problems: list[Problem] = []
+    if plan.lists_blocks:
+        problems += _check_lists(plan, given, query, key)
+        given = {name: view for name, view in given.items() if name not in BLOCK_LISTS}
     for name in given:
-        if name not in declared:
+        if name in BLOCK_LISTS:
+            remedy = "this kernel was generated with blocks: walked"
+            problems.append(wrong(name, "an array", f"no {name}", remedy))
+        elif name not in declared:
             known = f"parameters are {', '.join(declared)}" if declared else "it has no parameters"
             remedy = f"this kernel was generated without it: {known}"
             problems.append(wrong(name, "an array", f"no {name}", remedy))
@@ -47,3 +59,36 @@ def check_declared(
         else:
             problems += check_words(name, view, query.device, shape, axes, DTYPES[tensor.dtype])
     return problems
+
+
+def list_sizes(plan: AttentionPlan, query: tuple[int, ...], key: tuple[int, ...]) -> ListSizes:
+    """Return what a plan's lists depend on, for shapes (batch, rows, heads, depth)."""
+    return ListSizes(
+        batch=query[0],
+        query_heads=query[2],
+        key_heads=key[2],
+        query_rows=query[1],
+        key_rows=key[1],
+        tile_rows=plan.BM,
+        part_rows=plan.part_rows,
+        block_keys=plan.BN,
+    )
+
+
+def _check_lists(
+    plan: AttentionPlan, given: dict[str, TensorView | None], query: TensorView, key: TensorView
+) -> Iterator[Problem]:
+    shape = ranges_shape(plan.mask, list_sizes(plan, query.shape, key.shape))
+    remedy = "make the lists of this call by the kernel's list_blocks"
+    expected = {"block_ranges": f"int32 {AXES} = {shape}", "block_entries": "int32 (entries)"}
+    for name in BLOCK_LISTS:
+        view = given.get(name)
+        if view is None:
+            yield wrong(name, "nothing", expected[name], remedy)
+            continue
+        any_length = view.shape if len(view.shape) == 1 else (0,)
+        axes, wanted = (AXES, shape) if name == "block_ranges" else ("(entries)", any_length)
+        yield from check_words(name, view, query.device, wanted, axes, "int32")
+        if name == "block_ranges" and view.pointer % RANGE_BYTES:
+            what = f"an address that is a multiple of {RANGE_BYTES} bytes"
+            yield wrong(name, f"{view.pointer:#x}", what)

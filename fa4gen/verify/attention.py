@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fa4gen.designs.shared.score_text import given
+from fa4gen.designs.shared.score_text import GIVEN
+from fa4gen.masks.block_lists import BLOCK_LISTS, list_blocks
 from fa4gen.runtime.arguments import OPTIONAL, Arguments, check_arguments
 from fa4gen.runtime.attention import scalar_values
+from fa4gen.runtime.declared_arguments import list_sizes
 from fa4gen.runtime.schedule import plan_schedule
 from fa4gen.runtime.tensor_map import describe
 from fa4gen.runtime.tile_list import ENTRY_BYTES
@@ -119,6 +121,8 @@ class AttentionFamily:
             packed=drawn_rows(plan),
             tensors=plan.declared_tensors,
         )
+        if plan.lists_blocks:
+            inputs = replace(inputs, tensors={**inputs.tensors, **_lists(plan, inputs)})
         tables = draw_tables(plan, case.sequences, rng)
         placed = replace(
             inputs,
@@ -154,7 +158,7 @@ class AttentionFamily:
             softmax_scale=memory.softmax_scale,
             layout=memory.layout,
             **{name: arrays.get(name) for name in OPTIONAL},
-            **{tensor.name: arrays[given(tensor)] for tensor in self.plan.declared_tensors},
+            **{name.removeprefix(GIVEN): arrays[name] for name in self.plan.given_names},
         )
 
     def emulated_launch(
@@ -168,7 +172,9 @@ class AttentionFamily:
             Arguments(
                 views["query"], views["key"], views["value"], views["out"], views.get("lse"),
                 scale, memory.layout, **{name: views.get(name) for name in OPTIONAL},
-                tensors=tuple((one.name, views.get(given(one))) for one in plan.declared_tensors),
+                tensors=tuple(
+                    (name.removeprefix(GIVEN), views.get(name)) for name in plan.given_names
+                ),
             ),
         )  # fmt: skip
         schedule = plan_schedule(plan, checked.size, multiprocessors)
@@ -266,6 +272,12 @@ def make_reference(
         own, exact, problem, query, key, precision, xp, descales=descales, value=value
     )
     return AttentionReference(exact, own, bounds)
+
+
+def _lists(plan: AttentionPlan, inputs: Inputs) -> dict[str, Any]:
+    """Return the lists of blocks that the call gets, by name."""
+    sizes = list_sizes(plan, inputs.query.shape, inputs.key.shape)
+    return dict(zip(BLOCK_LISTS, list_blocks(plan.mask, sizes, inputs.tensors, np), strict=True))
 
 
 def _wrong_numbers(

@@ -97,6 +97,7 @@ def default_cases(plan: AttentionPlan) -> tuple[Case, ...]:
         *_mask_edges(plan),
         *_many_tiles(plan),
         *_descales(plan),
+        *_lists(plan),
         *ragged_cases(plan),
     ]
     return unique(cases)
@@ -142,6 +143,7 @@ def emulated_cases(plan: AttentionPlan) -> tuple[Case, ...]:
         cases += [Case(f"{word}/70x{span + n + 9}", 1, 1, 1, 70, span + n + 9)]
     for rows, keys in plan.mask.small_sizes():
         cases += [Case(f"{word}/{rows}x{keys}", 1, 1, 1, rows, keys)]
+    cases += [*_lists(plan)][:1]
     return unique([*cases, *small_ragged_cases(plan)])
 
 
@@ -319,6 +321,16 @@ def _descales(plan: AttentionPlan) -> Iterable[Case]:
     if plan.has_descales:
         yield _without_descales(plan)
         yield Case("descales/key", 1, 2, 1, 70, plan.BN + 40, descales=("key",))
+
+
+def _lists(plan: AttentionPlan) -> Iterable[Case]:
+    """Blocks that a tile sees as a whole, in part and not at all, beside each other."""
+    m, n = plan.BM, plan.BN
+    if plan.lists_blocks:
+        yield Case("lists/blocks", 3, 1, 1, m + 65, 7 * n + 20)
+        yield Case("lists/square", 3, 4, 2, 3 * m + 65, 3 * m + 65, "padded")
+        yield Case("lists/long", 2, 3, 1, 2500, 2500, "bhsd")
+        yield Case("lists/more_queries", 2, 2, 2, 3 * m, 4 * n + 1, data="rising_and_falling")
 
 
 def _without_descales(plan: AttentionPlan) -> Case:

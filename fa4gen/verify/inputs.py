@@ -129,7 +129,8 @@ def draw_tensor(tensor: Tensor, case: Case, rng: np.random.Generator) -> NDArray
     """Draw a declared tensor of a case.
 
     Floats are like scores. Whole numbers are those of documents along rows or keys, in order and
-    each of some length, else any that may be a number of keys.
+    each of some length, in one batch of three longer than blocks of keys; else any that may be a
+    number of keys, and half of them 0 where an axis is neither of rows nor keys, as of blocks.
     """
     extents = {
         "batch": case.batch,
@@ -142,9 +143,14 @@ def draw_tensor(tensor: Tensor, case: Case, rng: np.random.Generator) -> NDArray
     if tensor.dtype == "fp32":
         return rng.normal(0.0, 0.5, shape).astype(np.float32)
     if tensor.shape[-1] in ("rows", "keys"):
-        begins = rng.random(shape) < 1 / max(2, min(100, shape[-1] // 4))
+        is_long = rng.random((*shape[:-1], 1)) < 1 / 3
+        length = np.where(is_long, shape[-1] // 2, min(100, shape[-1] // 4))
+        begins = rng.random(shape) < 1 / np.maximum(2, length)
         return np.cumsum(begins, axis=-1).astype(np.int32)
-    return rng.integers(0, case.key_rows + 20, shape).astype(np.int32)
+    drawn = rng.integers(0, case.key_rows + 20, shape)
+    if len(shape) > 1 and isinstance(tensor.shape[-1], int):
+        drawn *= rng.random(shape) < 0.5
+    return drawn.astype(np.int32)
 
 
 def _rows(case: Case, which: int, packed: bool) -> tuple[int, int]:

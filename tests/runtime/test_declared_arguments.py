@@ -106,3 +106,48 @@ def test_a_scale_that_a_score_function_cannot_be_divided_by_is_refused(scale) ->
         check_arguments(PLAN, arguments(scale))
     bare = plan_of(score=None, parameters={"document": CONFIG["parameters"]["document"]})
     check_arguments(bare, arguments(scale, slope=None))
+
+
+LISTED = plan_of(score=None, parameters={"document": CONFIG["parameters"]["document"]},
+                 blocks="listed", num_consumer_warpgroups=2)  # fmt: skip
+RANGES = array((2, 1, 1, 4, 2), 8, "int32", 4)
+ENTRIES = array((3,), 9, "int32", 4)
+
+
+def listed(**changed: TensorView | None) -> Arguments:
+    return arguments(**{"slope": None, "block_ranges": RANGES, "block_entries": ENTRIES, **changed})
+
+
+def test_lists_of_blocks_are_passed_to_the_kernel() -> None:
+    checked = check_arguments(LISTED, listed())
+    values = scalar_values(checked, plan_schedule(LISTED, checked.size, 132))
+    assert values["given_block_ranges"] == 8 * GAP
+    assert values["given_block_entries"] == 9 * GAP
+    assert {"given_block_ranges", "given_block_entries"} <= {row.name for row in LISTED.parameters}
+
+
+@pytest.mark.parametrize(
+    ("tensors", "words"),
+    [
+        ({"block_ranges": None}, "block_ranges: expected int32 (batch or 1, query heads or 1, "
+                                 "tiles, 4, 2) = (2, 1, 1, 4, 2), got nothing"),
+        ({"block_entries": None}, "block_entries: expected int32 (entries), got nothing"),
+        ({"block_ranges": None}, "make the lists of this call by the kernel's list_blocks"),
+        ({"block_ranges": array((2, 1, 2, 4, 2), 8, "int32", 4)}, "= (2, 1, 1, 4, 2), got shape"),
+        ({"block_ranges": RANGES._replace(dtype="int64")}, "block_ranges: expected int32"),
+        ({"block_entries": ENTRIES._replace(dtype="float32")}, "block_entries: expected int32"),
+        ({"block_entries": array((3, 1), 9, "int32", 4)}, "block_entries: expected (entries)"),
+        ({"block_ranges": RANGES._replace(pointer=8 * GAP + 8)}, "a multiple of 16"),
+        ({"block_entries": ENTRIES._replace(device=1)}, "block_entries: expected the query's"),
+        ({"document": None}, "document: expected int32 (batch, keys)"),
+    ],
+)  # fmt: skip
+def test_wrong_lists_of_blocks_are_refused(tensors, words) -> None:
+    with pytest.raises(ArgumentError) as caught:
+        check_arguments(LISTED, listed(**tensors))
+    assert words in str(caught.value)
+
+
+def test_a_kernel_that_walks_all_blocks_takes_no_lists() -> None:
+    with pytest.raises(ArgumentError, match="generated with blocks: walked"):
+        check_arguments(PLAN, arguments(block_ranges=RANGES))

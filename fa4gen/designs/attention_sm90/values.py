@@ -108,7 +108,7 @@ class Values(DesignValues[AttentionConfig]):
     @property
     def mixed_tile_heights(self) -> bool:
         """Whether tiles may leave warpgroups out: to even out waves, or at a sequence's end."""
-        if self.is_pair:
+        if self.is_pair or self.config.lists_blocks:
             return False
         return self.num_consumer_warpgroups == 3 or self.config.batching == "ragged"
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from fa4gen.designs.shared.hardware import GROUP_L2_BYTES
 from fa4gen.designs.shared.kernel_model import KernelPlan, TensorMemoryPlan
 from fa4gen.designs.shared.score_text import (
+    GIVEN,
     ScoreText,
     accessor,
     given,
@@ -17,6 +18,7 @@ from fa4gen.designs.shared.score_text import (
 )
 from fa4gen.expressions.c_text import FLOOR_DIVIDE, FLOOR_REMAINDER
 from fa4gen.key_sources import key_source_of, query_source_of
+from fa4gen.masks.block_lists import BLOCK_LISTS, list_axes
 from fa4gen.scores.expression import ExpressionScore
 
 if TYPE_CHECKING:
@@ -71,6 +73,8 @@ class AttentionPlan(KernelPlan):
     page_size: int | None
     key_lengths: bool
     """The keys of each sequence that count are read on the device."""
+    lists_blocks: bool
+    """Lists that come with the call say which blocks of keys a tile sees."""
 
     @property
     def explained(self) -> tuple[tuple[str, tuple[str, ...]], ...]:
@@ -128,7 +132,21 @@ class AttentionPlan(KernelPlan):
     @property
     def given_names(self) -> tuple[str, ...]:
         """What the kernel calls their addresses."""
-        return tuple(map(given, self.declared_tensors))
+        lists = BLOCK_LISTS if self.lists_blocks else ()
+        return tuple(map(given, self.declared_tensors)) + tuple(f"{GIVEN}{name}" for name in lists)
+
+    @property
+    def part_rows(self) -> int:
+        """Rows of a tile that have a range and a bit of their own in lists of blocks."""
+        return 64
+
+    @property
+    def list_number(self) -> str:
+        """C++ for the number of a tile's batch and head among those that have lists of blocks."""
+        batch, heads = list_axes(self.mask)
+        if batch and heads:
+            return "static_cast<int64>(tile.batch) * problem.query_heads + tile.head"
+        return "tile.batch" if batch else "tile.head" if heads else "0"
 
     @property
     def query_source(self) -> KeySource:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from fa4gen.designs.shared.model import Parameter, TileListPlan
-from fa4gen.designs.shared.score_text import given
+from fa4gen.designs.shared.score_text import GIVEN, given
+from fa4gen.masks.block_lists import BLOCK_LISTS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -69,6 +70,11 @@ def attention_parameters(
                 given(tensor), f"const {c_type}* __restrict__", f"{tensor.name}, ({tensor.axes})"
             )
         )
+    if config.lists_blocks:
+        rows += [
+            Parameter(f"{GIVEN}{name}", TABLE_TYPE, meaning)
+            for name, meaning in BLOCK_LISTS.items()
+        ]
     if scheduler == "dynamic":
         meaning = "two zeros; zero again after the launch"
         rows.append(Parameter("tile_counter", "int32* __restrict__", meaning))

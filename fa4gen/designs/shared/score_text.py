@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from fa4gen.masks.mask import Mask
     from fa4gen.scores.score import Score
 
+GIVEN = "given_"
 C_TYPES = {Kind.WHOLE: "int32", Kind.REAL: "float"}
 EXTENTS = {
     "batch": "problem.batch",
@@ -139,7 +140,7 @@ def accessor(tensor: Tensor) -> tuple[str, ...]:
 
 def given(tensor: Tensor) -> str:
     """Return what a kernel calls the address of a declared tensor."""
-    return f"given_{tensor.name}"
+    return f"{GIVEN}{tensor.name}"
 
 
 def reads_keys(score: Score, tensors: Iterable[Tensor]) -> bool:

@@ -43,11 +43,15 @@ def barrier_region(rows: Sequence[Barrier]) -> SharedRegion:
 
 def tile_bytes(config: AttentionKeys) -> int:
     """Return the bytes of a slot that a tile passes through."""
+    if config.lists_blocks:
+        return 48
     return 32 if config.has_tile_lengths else 16
 
 
 def tile_lengths(config: AttentionKeys) -> str:
     """Return what a tile brings along besides, in words."""
+    if config.lists_blocks:
+        return ", and where its entries in the list of blocks begin and end"
     return ", and where the sequence's rows and keys begin and end" * config.has_tile_lengths
 
 

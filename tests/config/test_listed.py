@@ -1,0 +1,44 @@
+"""What ``blocks: listed`` goes with."""
+
+from __future__ import annotations
+
+import pytest
+
+from fa4gen.config.load import load_mapping
+from fa4gen.designs.build import build_plan
+from fa4gen.errors import ConfigError
+
+CONFIG = {
+    "kernel": "attention", "arch": "sm_90a", "dtype": "bf16", "depth": 128, "blocks": "listed",
+    "mask": "key <= query and (query - key) // 128 % 2 == 0",
+}  # fmt: skip
+
+
+def plan_of(**keys):
+    return build_plan(load_mapping({**CONFIG, **keys}, "probe").config)
+
+
+def test_a_plan_says_whether_blocks_are_listed() -> None:
+    assert plan_of().lists_blocks
+    assert not plan_of(blocks="walked").lists_blocks
+    assert not plan_of().mixed_tile_heights
+
+
+@pytest.mark.parametrize(
+    ("keys", "words"),
+    [
+        ({"mask": "causal"}, "of mask: causal the blocks are known without lists"),
+        ({"mask": "key <= query and query - key < 300"}, "the blocks are known without lists"),
+        ({"cta_group": 2}, "with cta_group: 2 is not supported yet"),
+        ({"depth": 512, "cta_group": 2}, "with depth: 512 and cta_group: 2 is not supported yet"),
+        ({"pack_heads": True}, "with pack_heads: true is not supported yet"),
+        ({"key_lengths": True}, "with key_lengths: true is not supported yet"),
+        ({"batching": "ragged"}, "with batching: ragged and keys: ragged is not supported yet"),
+        ({"keys": "paged", "page_size": 64}, "with keys: paged is not supported yet"),
+    ],
+)
+def test_what_lists_do_not_go_with_is_refused_with_the_reason(keys, words) -> None:
+    with pytest.raises(ConfigError) as caught:
+        plan_of(**keys)
+    assert words in str(caught.value)
+    assert "use blocks: walked" in str(caught.value)
