@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Annotated, Literal, get_args
 from fa4gen.config.declared import TensorValue, declared
 from fa4gen.config.expressions import check_expressions
 from fa4gen.config.gemm import BlackwellGemmConfig, HopperGemmConfig
-from fa4gen.config.listed import check_lists
 from fa4gen.expressions.language import MAX_LENGTH
 from fa4gen.key_sources import Batching, Keys, key_source_of, query_source_of
 from fa4gen.masks import MaskValue, mask_of
@@ -137,6 +136,8 @@ class AttentionKeys(Strict):
     @rule
     def _lists_are_possible(self) -> None:
         if self.lists_blocks:
+            from fa4gen.config.listed import check_lists  # of few configs
+
             check_lists(self)
 
     @rule

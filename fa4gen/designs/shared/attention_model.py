@@ -18,7 +18,6 @@ from fa4gen.designs.shared.score_text import (
 )
 from fa4gen.expressions.c_text import FLOOR_DIVIDE, FLOOR_REMAINDER
 from fa4gen.key_sources import key_source_of, query_source_of
-from fa4gen.masks.block_lists import BLOCK_LISTS, list_axes
 from fa4gen.scores.expression import ExpressionScore
 
 if TYPE_CHECKING:
@@ -132,8 +131,12 @@ class AttentionPlan(KernelPlan):
     @property
     def given_names(self) -> tuple[str, ...]:
         """What the kernel calls their addresses."""
-        lists = BLOCK_LISTS if self.lists_blocks else ()
-        return tuple(map(given, self.declared_tensors)) + tuple(f"{GIVEN}{name}" for name in lists)
+        names = tuple(map(given, self.declared_tensors))
+        if not self.lists_blocks:
+            return names
+        from fa4gen.masks.block_lists import BLOCK_LISTS  # of few kernels
+
+        return names + tuple(f"{GIVEN}{name}" for name in BLOCK_LISTS)
 
     @property
     def part_rows(self) -> int:
@@ -143,6 +146,8 @@ class AttentionPlan(KernelPlan):
     @property
     def list_number(self) -> str:
         """C++ for the number of a tile's batch and head among those that have lists of blocks."""
+        from fa4gen.masks.block_lists import list_axes
+
         batch, heads = list_axes(self.mask)
         if batch and heads:
             return "static_cast<int64>(tile.batch) * problem.query_heads + tile.head"

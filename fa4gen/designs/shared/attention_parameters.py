@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 from fa4gen.designs.shared.model import Parameter, TileListPlan
 from fa4gen.designs.shared.score_text import GIVEN, given
-from fa4gen.masks.block_lists import BLOCK_LISTS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -71,6 +70,8 @@ def attention_parameters(
             )
         )
     if config.lists_blocks:
+        from fa4gen.masks.block_lists import BLOCK_LISTS  # of few kernels
+
         rows += [
             Parameter(f"{GIVEN}{name}", TABLE_TYPE, meaning)
             for name, meaning in BLOCK_LISTS.items()
