@@ -28,7 +28,7 @@ MIN_BLOCK = 16
 MAX_BLOCK = 256
 LARGER_LOADER = RegisterSplit(40, 232)
 """With two consumer warpgroups where the loader spills with 24 registers: in a pair it multicasts;
-in a fixed order of tiles it keeps its place beside both ends of a window."""
+in a fixed order of tiles it keeps its place beside both ends of a window; it reads lists."""
 LOOKUP_REGISTERS = 24
 """Of a consumer that reads declared tensors score by score: addresses, and elements on the way."""
 CROWDED_REGISTERS = {2: LARGER_LOADER, 3: RegisterSplit(56, 152)}
@@ -54,6 +54,7 @@ def working_registers(
             warpgroups == 3 and depth > 128
         )  # of the launch's 128 a wide wgmma takes nearly all
     needed += (LOOKUP_REGISTERS * (1 + (depth <= 64))) * config.reads_by_key
+    needed += 8 * (config.lists_blocks and depth > 192)
     if config.has_tile_lengths:
         needed += _lengths_registers(config, warpgroups, overlap_epilogue=overlap_epilogue)
     return needed
@@ -269,7 +270,8 @@ def _warpgroups(config: AttentionConfig, tuning: Tuning, log: ChoiceLog) -> int:
 def _registers(config: AttentionConfig, warpgroups: int) -> RegisterSplit:
     if config.registers == "auto":
         static_window = config.scheduler == "static" and config.resolved_mask.FIRST is not None
-        if warpgroups == 2 and (config.cta_group == 2 or static_window):
+        large = config.cta_group == 2 or static_window or config.lists_blocks
+        if warpgroups == 2 and large:
             return LARGER_LOADER
         if crowds_loader(config) and warpgroups in CROWDED_REGISTERS:
             return CROWDED_REGISTERS[warpgroups]
