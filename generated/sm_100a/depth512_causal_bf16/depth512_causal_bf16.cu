@@ -17,7 +17,7 @@
 //
 // Barriers, columns of tensor memory: depth512_causal_bf16_barriers.h.
 //
-// Config sha256 3fbfa922ccde05a36b1706f66daabccf8782ae5c6272edad636c7670faa0842e
+// Config sha256 738b5fa38e005ccd5f4824db89bf15e0d29a47456bdded81accfddebca588ad0
 
 #include "depth512_causal_bf16_barriers.h"
 #include "depth512_causal_bf16_device.cuh"

@@ -17,7 +17,7 @@
 //
 // Barriers, columns of tensor memory: depth512_causal_fp8_barriers.h.
 //
-// Config sha256 83f84950753e554a3087678676ea7260450d614dd4e81a42876b3e2dd3e130ef
+// Config sha256 f322b17e9a729a004e0c4bc5b7e12eb88bfdbbf8f4e6d42e7c90d9d987287c64
 
 #include "depth512_causal_fp8_barriers.h"
 #include "depth512_causal_fp8_device.cuh"

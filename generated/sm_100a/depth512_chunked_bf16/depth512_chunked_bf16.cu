@@ -17,7 +17,7 @@
 //
 // Barriers, columns of tensor memory: depth512_chunked_bf16_barriers.h.
 //
-// Config sha256 909a9447cfbf269cbd63274648e6ddd457e940808af71544968be59eaba48aff
+// Config sha256 fa72f13fd7b46499503f1302b49931f66467920004d141bc8683115f107654bc
 
 #include "depth512_chunked_bf16_barriers.h"
 #include "depth512_chunked_bf16_device.cuh"

@@ -17,7 +17,7 @@
 //
 // Barriers, columns of tensor memory: depth512_dense_bf16_barriers.h.
 //
-// Config sha256 d67fc347484ddc00ce56d3493e398e597552249a85895e84de888f5d25da63f9
+// Config sha256 45e01317a9a1c56b177713f0df41f08ba8fd907e4c59eb8b973fcc2dad17a0ca
 
 #include "depth512_dense_bf16_barriers.h"
 #include "depth512_dense_bf16_device.cuh"

@@ -17,7 +17,7 @@
 //
 // Barriers, columns of tensor memory: depth512_dense_fp8_barriers.h.
 //
-// Config sha256 e63a020c61a00c73828d9e22b592bbb7f6e279712a5540fd0374087d982ee1d7
+// Config sha256 d98245e203906f729649ef70ea4a214e2d159cd55134c500d2fa6bcefb583a70
 
 #include "depth512_dense_fp8_barriers.h"
 #include "depth512_dense_fp8_device.cuh"

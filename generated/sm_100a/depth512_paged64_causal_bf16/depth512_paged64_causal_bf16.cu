@@ -19,7 +19,7 @@
 //
 // Barriers, columns of tensor memory: depth512_paged64_causal_bf16_barriers.h.
 //
-// Config sha256 daba24d314f0bcf13542ce691b4cd12b077bf4d25c9478f752c9bac7ca8b492f
+// Config sha256 d3b88f124ca8555b78780af7b6d9fdb4ff39fe104d65969b2d7de366347a34cb
 
 #include "depth512_paged64_causal_bf16_barriers.h"
 #include "depth512_paged64_causal_bf16_device.cuh"

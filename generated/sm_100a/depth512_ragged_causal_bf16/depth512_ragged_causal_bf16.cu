@@ -18,7 +18,7 @@
 //
 // Barriers, columns of tensor memory: depth512_ragged_causal_bf16_barriers.h.
 //
-// Config sha256 9f1e21561193b43b7aeb3aaa20fef51c858aa8ed960a4b5298cb2ae343e3e27b
+// Config sha256 71573988b864bdfa14063a99b93fbee281f038ffd67028618e3a33b51a661c38
 
 #include "depth512_ragged_causal_bf16_barriers.h"
 #include "depth512_ragged_causal_bf16_device.cuh"

@@ -17,7 +17,7 @@
 //
 // Barriers, columns of tensor memory: depth512_window_bf16_barriers.h.
 //
-// Config sha256 040e01bf43713b4a5dcea353d7aea4b719c7e8cbdfb902821986baaa718560fb
+// Config sha256 c98ee526b985aae9c4ab12bc9e7df81d30f2037a2551d21bba2cdd26616942fc
 
 #include "depth512_window_bf16_barriers.h"
 #include "depth512_window_bf16_device.cuh"

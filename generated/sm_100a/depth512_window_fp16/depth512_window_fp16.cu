@@ -18,7 +18,7 @@
 //
 // Barriers, columns of tensor memory: depth512_window_fp16_barriers.h.
 //
-// Config sha256 72e93b19834ab59fca0aa439cfed9ca7bd554d00a5964da2cc7c8a854132320e
+// Config sha256 e6ef8ea6b8b2866118bb38777529c4f406a67cb1852a6bf0176fb4daa1df164c
 
 #include "depth512_window_fp16_barriers.h"
 #include "depth512_window_fp16_device.cuh"

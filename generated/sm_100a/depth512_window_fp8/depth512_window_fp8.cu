@@ -17,7 +17,7 @@
 //
 // Barriers, columns of tensor memory: depth512_window_fp8_barriers.h.
 //
-// Config sha256 74881bd16dc4fc76ef122fbebf60939bbb59c7c7493b2cd431d49863835782e9
+// Config sha256 d70c330424c93a8414a4cdfd34cba0b6b28a1f1cce9a6a39afad517650300f68
 
 #include "depth512_window_fp8_barriers.h"
 #include "depth512_window_fp8_device.cuh"

@@ -21,7 +21,7 @@
 //
 // Barriers, columns of tensor memory: fa4_d128_alibi_causal_bf16_barriers.h.
 //
-// Config sha256 62a6b71c497e17ee0359bfefc5704e5ff48cbda57ae7f65d6184c54c7bc6eac7
+// Config sha256 6c4afed93e80044ad88af90af0554e144b1b1c568ed6c6766daaa84c5d695623
 
 #include "fa4_d128_alibi_causal_bf16_barriers.h"
 #include "fa4_d128_alibi_causal_bf16_device.cuh"

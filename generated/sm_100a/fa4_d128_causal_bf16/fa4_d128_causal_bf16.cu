@@ -20,7 +20,7 @@
 //
 // Barriers, columns of tensor memory: fa4_d128_causal_bf16_barriers.h.
 //
-// Config sha256 35672b5f6524424344600bc57f21a7fae6dfa610e26b296b1ddd12394d3247ee
+// Config sha256 de3285e8d9f39e1b57bb8788b908329a4df50fc6bae5d9f87d5fa72be3161b4b
 
 #include "fa4_d128_causal_bf16_barriers.h"
 #include "fa4_d128_causal_bf16_device.cuh"

@@ -20,7 +20,7 @@
 //
 // Barriers, columns of tensor memory: fa4_d128_causal_fp16_barriers.h.
 //
-// Config sha256 5e4b84e517ad21cb165bca76e6e72cdef673bb57221f377e97efa38ca12b7960
+// Config sha256 cf0398a3ff6b40355b13df8308913914c8b0bcab02ffe20aefa692d350aa6763
 
 #include "fa4_d128_causal_fp16_barriers.h"
 #include "fa4_d128_causal_fp16_device.cuh"

@@ -20,7 +20,7 @@
 //
 // Barriers, columns of tensor memory: fa4_d128_causal_fp8_barriers.h.
 //
-// Config sha256 31d168694cac0b0225f9da1c68b013453edc686734fa1e43aef751d47800dd38
+// Config sha256 4fe6168b0db39cf0b627cf54f9e756efb3588f33b68ac5f5788c2052a350767b
 
 #include "fa4_d128_causal_fp8_barriers.h"
 #include "fa4_d128_causal_fp8_device.cuh"

@@ -21,7 +21,7 @@
 //
 // Barriers, columns of tensor memory: fa4_d128_causal_pair_bf16_barriers.h.
 //
-// Config sha256 172bd3121b5af5773a8e7828e0252c34e277785b781b163e6b939c160e50c139
+// Config sha256 735cafc4d273657d1a9e43bb07ee5c46a80ccfb7430c79f79b0e125a460b8342
 
 #include "fa4_d128_causal_pair_bf16_barriers.h"
 #include "fa4_d128_causal_pair_bf16_device.cuh"

@@ -22,7 +22,7 @@
 //
 // Barriers, columns of tensor memory: fa4_d128_causal_softcap_bf16_barriers.h.
 //
-// Config sha256 2fc6436f01afbb9f3f2c124667efcbdc228d4c4dbde08733e5fbee03c52e338a
+// Config sha256 fb38f4a01e323e9bd2eeea7f12a1ebe46e2095cd4eeb0908b3e9e21cd3970399
 
 #include "fa4_d128_causal_softcap_bf16_barriers.h"
 #include "fa4_d128_causal_softcap_bf16_device.cuh"

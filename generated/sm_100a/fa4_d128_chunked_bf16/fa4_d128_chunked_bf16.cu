@@ -20,7 +20,7 @@
 //
 // Barriers, columns of tensor memory: fa4_d128_chunked_bf16_barriers.h.
 //
-// Config sha256 99caa8ba796f32cd798c2571275b5bf72cc5ca416cc520ddccad8c7b42174a10
+// Config sha256 efc4d1514619610819e9c46b0d716bf26e6126dac4f479b2f7e80f0e79720bf9
 
 #include "fa4_d128_chunked_bf16_barriers.h"
 #include "fa4_d128_chunked_bf16_device.cuh"

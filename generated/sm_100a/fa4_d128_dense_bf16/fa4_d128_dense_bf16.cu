@@ -20,7 +20,7 @@
 //
 // Barriers, columns of tensor memory: fa4_d128_dense_bf16_barriers.h.
 //
-// Config sha256 e5d481d73068daee782c860b3cd974a1391fc8feee0f0e4d76cdeeeba7b44e78
+// Config sha256 eb34ec470c3a10a62424e1316d8ae7b064fc5d166f1ca73632602ad8e668eae6
 
 #include "fa4_d128_dense_bf16_barriers.h"
 #include "fa4_d128_dense_bf16_device.cuh"

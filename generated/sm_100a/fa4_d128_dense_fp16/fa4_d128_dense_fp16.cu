@@ -20,7 +20,7 @@
 //
 // Barriers, columns of tensor memory: fa4_d128_dense_fp16_barriers.h.
 //
-// Config sha256 a67a00122dde01756dfb007dd3ca4aa5bcf3a12367fc63607706ca834daf5ea4
+// Config sha256 c6fa6b67def337391780fa0a3ae64ac0a03267f9ae532ab94c5096eef4600ff7
 
 #include "fa4_d128_dense_fp16_barriers.h"
 #include "fa4_d128_dense_fp16_device.cuh"

@@ -20,7 +20,7 @@
 //
 // Barriers, columns of tensor memory: fa4_d128_dense_fp8_barriers.h.
 //
-// Config sha256 5c3a331faf71aa79a3f8489b29e73d046ef3c2ffa130d7391d1713e3a021559c
+// Config sha256 e24927ed43a6bce3e8411aa1e956b66a806aceb09a78eb84e28b746e55d33536
 
 #include "fa4_d128_dense_fp8_barriers.h"
 #include "fa4_d128_dense_fp8_device.cuh"

@@ -21,7 +21,7 @@
 //
 // Barriers, columns of tensor memory: fa4_d128_dense_pair_bf16_barriers.h.
 //
-// Config sha256 f87d6133233e09361741d9d1fc3964e384d79f72ba9d9179b6999998339edf6f
+// Config sha256 5e21771bf7f093c0c9bbb64dcf6064cdbbabc9832420456d5c9eb5dc5e75ca9e
 
 #include "fa4_d128_dense_pair_bf16_barriers.h"
 #include "fa4_d128_dense_pair_bf16_device.cuh"

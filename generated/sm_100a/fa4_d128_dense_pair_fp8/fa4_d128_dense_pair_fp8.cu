@@ -21,7 +21,7 @@
 //
 // Barriers, columns of tensor memory: fa4_d128_dense_pair_fp8_barriers.h.
 //
-// Config sha256 c57b95654b767db1212eb059d08c53e4b4d014a2c3fa894b5d85693ef050f1c0
+// Config sha256 187b959ec29333d8558db3262ac546d3f4f36e9c68b366d738dd2ba83208b267
 
 #include "fa4_d128_dense_pair_fp8_barriers.h"
 #include "fa4_d128_dense_pair_fp8_device.cuh"

@@ -22,7 +22,7 @@
 //
 // Barriers, columns of tensor memory: fa4_d128_paged16_causal_bf16_barriers.h.
 //
-// Config sha256 8297b5522a6be9bd1748ebfb0c1bfd78379d2bd0da5b0126c2ca15da5be9500c
+// Config sha256 3632ad3017aa048c64a9c5646d2c582737bb09f25022e3dee7c600c71b28e272
 
 #include "fa4_d128_paged16_causal_bf16_barriers.h"
 #include "fa4_d128_paged16_causal_bf16_device.cuh"

@@ -22,7 +22,7 @@
 //
 // Barriers, columns of tensor memory: fa4_d128_paged64_causal_bf16_barriers.h.
 //
-// Config sha256 e1f9a6a1c440fd373dc8e55aea0d0fe148e5bceebc38e085298ea06da45782ae
+// Config sha256 b5a84941f455e924d828d478e06a5f46ccaafe8d145223100ae78b5585a71ad5
 
 #include "fa4_d128_paged64_causal_bf16_barriers.h"
 #include "fa4_d128_paged64_causal_bf16_device.cuh"

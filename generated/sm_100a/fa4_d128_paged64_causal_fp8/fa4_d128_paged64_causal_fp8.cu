@@ -21,7 +21,7 @@
 //
 // Barriers, columns of tensor memory: fa4_d128_paged64_causal_fp8_barriers.h.
 //
-// Config sha256 edc1101f635dbeaf3697d2c99de49bbdefe5f686d69bbe0eb9615a96113dff3f
+// Config sha256 8dcb6fdb687ab557b3a760f688780fc976c9065b3ee3e36290819071c95ae35c
 
 #include "fa4_d128_paged64_causal_fp8_barriers.h"
 #include "fa4_d128_paged64_causal_fp8_device.cuh"

@@ -20,7 +20,7 @@
 //
 // Barriers, columns of tensor memory: fa4_d128_prefix_bf16_barriers.h.
 //
-// Config sha256 140da50f1d5636cd4bc0fd3f61bb4cb4a9db3b73d31f5a967e90ca4557c41bcd
+// Config sha256 4ae2b95fbfc1491f6a0c83408fd60e112accf046f89f7395da8c4d9e3a192210
 
 #include "fa4_d128_prefix_bf16_barriers.h"
 #include "fa4_d128_prefix_bf16_device.cuh"

@@ -21,7 +21,7 @@
 //
 // Barriers, columns of tensor memory: fa4_d128_ragged_causal_bf16_barriers.h.
 //
-// Config sha256 4df62013a246d76f2c9b016d9cb5cc888e8803ef9ca0d480e6e62ddb01e9b706
+// Config sha256 b5ed7879906bf7a686a7ccb28463f06713c78ae0db4f8b47a5900e22264b3994
 
 #include "fa4_d128_ragged_causal_bf16_barriers.h"
 #include "fa4_d128_ragged_causal_bf16_device.cuh"

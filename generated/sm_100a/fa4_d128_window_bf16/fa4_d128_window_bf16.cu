@@ -20,7 +20,7 @@
 //
 // Barriers, columns of tensor memory: fa4_d128_window_bf16_barriers.h.
 //
-// Config sha256 4929cf58c209e0108c279737615ccef53e3bc5df3d4f6694dba3ef1c5f7773b2
+// Config sha256 ed142eb92d7a4de0115bdee511c7996ddcfc7affad61cada05549d315edf8175
 
 #include "fa4_d128_window_bf16_barriers.h"
 #include "fa4_d128_window_bf16_device.cuh"

@@ -20,7 +20,7 @@
 //
 // Barriers, columns of tensor memory: fa4_d192_dense_bf16_barriers.h.
 //
-// Config sha256 a232310096184decfb7d8a7af239699e6fc126d336272a255c28b4d098d44bd2
+// Config sha256 07cf3ed6a86f0bc3b045dbaa92463d316b57a83677045eeeff34341f5dfae4f0
 
 #include "fa4_d192_dense_bf16_barriers.h"
 #include "fa4_d192_dense_bf16_device.cuh"

@@ -20,7 +20,7 @@
 //
 // Barriers, columns of tensor memory: fa4_d192_v128_causal_bf16_barriers.h.
 //
-// Config sha256 dd981e2dd519994b65347fa8f3867b9812704163c97ca89ec9d5c5f37e4f9184
+// Config sha256 8a47b3aa8b4ff287d67139017656e86b0b10ce1f5f022b05579d73835d4ffb58
 
 #include "fa4_d192_v128_causal_bf16_barriers.h"
 #include "fa4_d192_v128_causal_bf16_device.cuh"

@@ -22,7 +22,7 @@
 //
 // Barriers, columns of tensor memory: fa4_d192_v128_ragged_causal_bf16_barriers.h.
 //
-// Config sha256 79ffb748638adbbc956a0e450c79a0f54926e089ca84bd1a55d7566597369aa2
+// Config sha256 6b4b616e124c61ceb3ab22e3e85148deec55f10346b5a3a2d0281d02bf7d7192
 
 #include "fa4_d192_v128_ragged_causal_bf16_barriers.h"
 #include "fa4_d192_v128_ragged_causal_bf16_device.cuh"

@@ -18,7 +18,7 @@
 //
 // Barriers, columns of tensor memory: fa4_d256_causal_fp16_barriers.h.
 //
-// Config sha256 7fde98193ed4203c6a18575f2f89497fba646a69adba60f6c9f2e57657a74593
+// Config sha256 08136b86f12991ae653535db39b75de08e2aac5ccab9dc69e694daa49f030a05
 
 #include "fa4_d256_causal_fp16_barriers.h"
 #include "fa4_d256_causal_fp16_device.cuh"

@@ -18,7 +18,7 @@
 //
 // Barriers, columns of tensor memory: fa4_d256_dense_bf16_barriers.h.
 //
-// Config sha256 0cf1f72e1bbd132b5094c69469547f44727e734b9053eecc651a9ef1fcfca8ee
+// Config sha256 d3462644e2d30a8722009d85b5e322945ce482c8310f8f6114f8a158d6b9e062
 
 #include "fa4_d256_dense_bf16_barriers.h"
 #include "fa4_d256_dense_bf16_device.cuh"

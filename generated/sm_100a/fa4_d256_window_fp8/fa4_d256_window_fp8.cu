@@ -18,7 +18,7 @@
 //
 // Barriers, columns of tensor memory: fa4_d256_window_fp8_barriers.h.
 //
-// Config sha256 d59c3dde7af6a5e9455def7a558ef5a25abb0befb27965ca280409026a8a147c
+// Config sha256 67832275b3b2ab6377f4c0ec9d34d9fdcac2876f4a3762233c4da32c8cf76971
 
 #include "fa4_d256_window_fp8_barriers.h"
 #include "fa4_d256_window_fp8_device.cuh"

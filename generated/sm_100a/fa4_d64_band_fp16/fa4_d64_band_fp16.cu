@@ -20,7 +20,7 @@
 //
 // Barriers, columns of tensor memory: fa4_d64_band_fp16_barriers.h.
 //
-// Config sha256 882b11bdab5e5e6ff658f8383d1e0937ad638f8a7518df418a03277d1cb9a9c9
+// Config sha256 932c3c2d24d88166ae517e3c686947364baf78eb0bda8ccdeec5e26446d50462
 
 #include "fa4_d64_band_fp16_barriers.h"
 #include "fa4_d64_band_fp16_device.cuh"

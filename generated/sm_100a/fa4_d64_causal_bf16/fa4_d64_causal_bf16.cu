@@ -20,7 +20,7 @@
 //
 // Barriers, columns of tensor memory: fa4_d64_causal_bf16_barriers.h.
 //
-// Config sha256 0a6a96f5bfb1aca95b825afeabf206b959ca63f8e716871fe93169e3a2a5a9bb
+// Config sha256 26fff0535e9d51e1583f8dd33798e5921bfb4618803b05ba08b50db3246b1ade
 
 #include "fa4_d64_causal_bf16_barriers.h"
 #include "fa4_d64_causal_bf16_device.cuh"

@@ -20,7 +20,7 @@
 //
 // Barriers, columns of tensor memory: fa4_d64_causal_fp8_barriers.h.
 //
-// Config sha256 c81553c4b4491c5b2ca24e804a870aa855380707e33e9275045098230ed76e2c
+// Config sha256 6a4ec2c5ec0402a5a96a6f5e81e31d9a15763bc067a90587a386873080776b17
 
 #include "fa4_d64_causal_fp8_barriers.h"
 #include "fa4_d64_causal_fp8_device.cuh"

@@ -20,7 +20,7 @@
 //
 // Barriers, columns of tensor memory: fa4_d64_dense_bf16_barriers.h.
 //
-// Config sha256 b669a1c33b7333b85e77023a06d0eed5eeb98a95da0be3d543e9799897f73274
+// Config sha256 f302459316082772032e9bb3a49162506b43a98a91961cd07c2ccd8b7482713c
 
 #include "fa4_d64_dense_bf16_barriers.h"
 #include "fa4_d64_dense_bf16_device.cuh"

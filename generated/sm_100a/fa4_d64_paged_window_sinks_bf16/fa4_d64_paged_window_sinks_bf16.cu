@@ -22,7 +22,7 @@
 //
 // Barriers, columns of tensor memory: fa4_d64_paged_window_sinks_bf16_barriers.h.
 //
-// Config sha256 0812a19ffb82723f95018f006bad0f27c83dfd942f607c8c384c74ba6f82dc49
+// Config sha256 f511f1415a893269f9bcaa70fc6d3f745f252a295748b97a6c90e91dd0db5595
 
 #include "fa4_d64_paged_window_sinks_bf16_barriers.h"
 #include "fa4_d64_paged_window_sinks_bf16_device.cuh"

@@ -20,7 +20,7 @@
 //
 // Barriers, columns of tensor memory: fa4_d64_window_fp16_barriers.h.
 //
-// Config sha256 088fbf431d83297fff693005ff36177b68361a41ce99fce825a31aa5535de100
+// Config sha256 d66664b043f64c3877018c0efa1b9dfd551546be8742417f633f0b0a0c3aff18
 
 #include "fa4_d64_window_fp16_barriers.h"
 #include "fa4_d64_window_fp16_device.cuh"

@@ -20,7 +20,7 @@
 //
 // Barriers, columns of tensor memory: fa4_d64_window_sinks_bf16_barriers.h.
 //
-// Config sha256 0149192f93369d2e6e3a9bb6da7c6d274221a740bb63a5c66d377e1931264996
+// Config sha256 5c6de111e7be64260657214511d7cb2fd90f0560cdd1c781708618d8aeac4961
 
 #include "fa4_d64_window_sinks_bf16_barriers.h"
 #include "fa4_d64_window_sinks_bf16_device.cuh"

@@ -20,7 +20,7 @@
 //
 // Barriers, columns of tensor memory: fa4_d96_causal_fp16_barriers.h.
 //
-// Config sha256 04b76436a03c824835156be57f06b74dcc8c4fdfb66954efd22d0f3778c607b0
+// Config sha256 942c132b370feea9445521c91143761d045b336716d292173c0f6235be6aefe2
 
 #include "fa4_d96_causal_fp16_barriers.h"
 #include "fa4_d96_causal_fp16_device.cuh"

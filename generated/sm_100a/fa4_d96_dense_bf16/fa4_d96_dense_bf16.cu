@@ -20,7 +20,7 @@
 //
 // Barriers, columns of tensor memory: fa4_d96_dense_bf16_barriers.h.
 //
-// Config sha256 1bf17f392e8c6009dc21956f003f93c3c4918769d5413ef47bb964af5cecebc4
+// Config sha256 95ad67ec8760fe29ae89b406eb4619615a242d50cfb0395df948c3ca3f560798
 
 #include "fa4_d96_dense_bf16_barriers.h"
 #include "fa4_d96_dense_bf16_device.cuh"

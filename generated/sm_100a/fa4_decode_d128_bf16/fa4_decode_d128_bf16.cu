@@ -15,7 +15,7 @@
 //
 // Barriers: fa4_decode_d128_bf16_barriers.h.
 //
-// Config sha256 507183cd7f7b9a8835835984d52ef4e23b0d640beea03de148a842c88d125597
+// Config sha256 14605ce09856c2fdfd92cb1d26aa327534252203f4da4a7e4dc80b83b25cd407
 
 #include "fa4_decode_d128_bf16_barriers.h"
 #include "fa4_decode_d128_bf16_device.cuh"

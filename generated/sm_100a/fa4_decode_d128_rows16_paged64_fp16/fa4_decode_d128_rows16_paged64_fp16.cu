@@ -17,7 +17,7 @@
 //
 // Barriers: fa4_decode_d128_rows16_paged64_fp16_barriers.h.
 //
-// Config sha256 08a2a57f7cb310f2ec329b8f2d0749d160afd8830625d364e6f0a90585b00480
+// Config sha256 0a6dfd33fb07b5832c70c189edc0dff43a019a1f9ed3fee5eb69e194624d73fb
 
 #include "fa4_decode_d128_rows16_paged64_fp16_barriers.h"
 #include "fa4_decode_d128_rows16_paged64_fp16_device.cuh"

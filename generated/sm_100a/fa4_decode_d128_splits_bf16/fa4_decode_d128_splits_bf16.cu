@@ -15,7 +15,7 @@
 //
 // Barriers: fa4_decode_d128_splits_bf16_barriers.h.
 //
-// Config sha256 09219004fb4b59daaad22c99d8a6f0d4e0b18091214f424b52451592575c60af
+// Config sha256 bde74ac79bf82730a7994179fedf151de725e64a8aede57aaabefc116f9b1dac
 
 #include "fa4_decode_d128_splits_bf16_barriers.h"
 #include "fa4_decode_d128_splits_bf16_device.cuh"

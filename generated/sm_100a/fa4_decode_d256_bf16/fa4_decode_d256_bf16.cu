@@ -15,7 +15,7 @@
 //
 // Barriers: fa4_decode_d256_bf16_barriers.h.
 //
-// Config sha256 b9141c100a5383318312606d4a3b6daf2344056da08b4f6b7127e6b6f33986b8
+// Config sha256 9fb2f3b160ddfb551d6d7277ca1c0623424c99c5910d9642e1643eca62485502
 
 #include "fa4_decode_d256_bf16_barriers.h"
 #include "fa4_decode_d256_bf16_device.cuh"

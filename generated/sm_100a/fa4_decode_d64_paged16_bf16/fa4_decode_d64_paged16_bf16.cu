@@ -16,7 +16,7 @@
 //
 // Barriers: fa4_decode_d64_paged16_bf16_barriers.h.
 //
-// Config sha256 3b0175e21e39a877f9793bb4290ea7abb26105b58ceb0a6759333e85b0cd3659
+// Config sha256 0f1c9a05407ed32a248a6f281a1f9c57e1de3c1c2618dc2e76575939c2bc4cf7
 
 #include "fa4_decode_d64_paged16_bf16_barriers.h"
 #include "fa4_decode_d64_paged16_bf16_device.cuh"

@@ -20,7 +20,7 @@
 //
 // Barriers, columns of tensor memory: fa4_d128_causal_bf16_sm103_barriers.h.
 //
-// Config sha256 1f1c827928a76a2d05c567a997fe158a6248f410c13f0b371eec27fc58fb35ec
+// Config sha256 b883b563784754a108905d03a36a305581e9ed84ccfebeccd7cb0538f2ac6067
 
 #include "fa4_d128_causal_bf16_sm103_barriers.h"
 #include "fa4_d128_causal_bf16_sm103_device.cuh"

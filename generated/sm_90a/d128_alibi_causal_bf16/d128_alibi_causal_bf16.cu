@@ -16,7 +16,7 @@
 //
 // Barriers: d128_alibi_causal_bf16_barriers.h.
 //
-// Config sha256 ca382e17853d365307fb17dbf650abdd1334030f1f4e80c6752bd8e9db551cc6
+// Config sha256 b7022fd7dfb839b4f5e096d1c5c990eb3dd91fbcbd7eadd03a5c9cf59f28f411
 
 #include "d128_alibi_causal_bf16_barriers.h"
 #include "d128_alibi_causal_bf16_device.cuh"

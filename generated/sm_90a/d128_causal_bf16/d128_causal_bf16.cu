@@ -15,7 +15,7 @@
 //
 // Barriers: d128_causal_bf16_barriers.h.
 //
-// Config sha256 c761ff288720de6918606ecd1c1cf5724a99c56ac7005aedb9affcbbb8d5fb43
+// Config sha256 08427fde2ca15bc987f6cd5bfdcf0bcd4a840291addf073828cfb3bf9fe125f1
 
 #include "d128_causal_bf16_barriers.h"
 #include "d128_causal_bf16_device.cuh"

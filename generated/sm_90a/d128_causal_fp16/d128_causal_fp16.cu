@@ -15,7 +15,7 @@
 //
 // Barriers: d128_causal_fp16_barriers.h.
 //
-// Config sha256 dfcfb2a8d1f6d2b6c50cd79e52cb19a67bedc1d00e9da89b41a14a4789fb46f5
+// Config sha256 b50b1ce9736c6b87535ab293816833827e8ecd732968a4eb08a70827207834e9
 
 #include "d128_causal_fp16_barriers.h"
 #include "d128_causal_fp16_device.cuh"

@@ -16,7 +16,7 @@
 //
 // Barriers: d128_causal_pair_bf16_barriers.h.
 //
-// Config sha256 df1e6bad7c037964bd6c7e60546aea90a49e9e7c172f5b21d0891ca017e8b45d
+// Config sha256 9231fdcf988ba762c9f817474c7576611ab7e5348a7c9c4ce707bde844655f2b
 
 #include "d128_causal_pair_bf16_barriers.h"
 #include "d128_causal_pair_bf16_device.cuh"

@@ -14,7 +14,7 @@
 //
 // Barriers: d128_causal_pingpong_bf16_barriers.h.
 //
-// Config sha256 fd2c9b35afa8ec47b178f77b1c1965071ab8c968789745cc34bd8f3ae216f4ab
+// Config sha256 a4ec5bab2f4e094c872dbca444a709c938e5276c5a3b976e1b65fba2d3f219b8
 
 #include "d128_causal_pingpong_bf16_barriers.h"
 #include "d128_causal_pingpong_bf16_device.cuh"

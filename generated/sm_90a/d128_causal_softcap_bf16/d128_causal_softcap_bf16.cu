@@ -16,7 +16,7 @@
 //
 // Barriers: d128_causal_softcap_bf16_barriers.h.
 //
-// Config sha256 12455a0efb7d3a2cb3e6d448a8990d7e1940fc52126c0cccbd64e04057687e2e
+// Config sha256 0ab0e7a0501ffea7b54c92506946687d7d02d9d3ade1135c279cd60afc556e19
 
 #include "d128_causal_softcap_bf16_barriers.h"
 #include "d128_causal_softcap_bf16_device.cuh"

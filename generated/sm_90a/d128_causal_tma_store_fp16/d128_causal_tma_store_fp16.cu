@@ -15,7 +15,7 @@
 //
 // Barriers: d128_causal_tma_store_fp16_barriers.h.
 //
-// Config sha256 ea1c85abd59ba9f38d397d16c42ed7f887887d049600ada798fcdcf5377cb7f4
+// Config sha256 125e97647d7de715d5cc7fd8420d2842bef5504feb6562b5cf99dabb7f4f68e5
 
 #include "d128_causal_tma_store_fp16_barriers.h"
 #include "d128_causal_tma_store_fp16_device.cuh"

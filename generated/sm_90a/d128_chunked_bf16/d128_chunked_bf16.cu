@@ -15,7 +15,7 @@
 //
 // Barriers: d128_chunked_bf16_barriers.h.
 //
-// Config sha256 050803968d6f64603a91078c8fca80003e150733635e55679a250da1527b33d6
+// Config sha256 cfa3b262cc8b3262992f46b815bd5581796fde9d60c9e70b155917725dfa4dee
 
 #include "d128_chunked_bf16_barriers.h"
 #include "d128_chunked_bf16_device.cuh"

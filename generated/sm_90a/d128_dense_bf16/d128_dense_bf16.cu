@@ -15,7 +15,7 @@
 //
 // Barriers: d128_dense_bf16_barriers.h.
 //
-// Config sha256 0dada56af3fea96c9b1dd5611f2b75ad756612c7ec1593b70f2c3beb4c688a4f
+// Config sha256 a426789c97ec7a642dd71c9dccfaf9c40e5c4a1821a8b5e7e5b87a072e542a97
 
 #include "d128_dense_bf16_barriers.h"
 #include "d128_dense_bf16_device.cuh"

@@ -15,7 +15,7 @@
 //
 // Barriers: d128_dense_fp16_barriers.h.
 //
-// Config sha256 6bce0ef8e91c3fc28f92e896fe1166f2ab65500dd21c2b84d0fdb16d8cdf9a61
+// Config sha256 ddaafe32d3549023face33e3b6ae796b365c3432cb9196e0d3e6c677541b2eb6
 
 #include "d128_dense_fp16_barriers.h"
 #include "d128_dense_fp16_device.cuh"

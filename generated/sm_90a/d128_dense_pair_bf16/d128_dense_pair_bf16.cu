@@ -16,7 +16,7 @@
 //
 // Barriers: d128_dense_pair_bf16_barriers.h.
 //
-// Config sha256 a6123dc7688eac10bd79fb1420d37bd5d782825404bf8894c38a33a9b56a1d0c
+// Config sha256 590f856149429ece7e6213c93180152c5e14fc632d030b9eaf5e5c0eb1b8ef25
 
 #include "d128_dense_pair_bf16_barriers.h"
 #include "d128_dense_pair_bf16_device.cuh"

@@ -16,7 +16,7 @@
 //
 // Barriers: d128_documents_bf16_barriers.h.
 //
-// Config sha256 4646d401cb6db7f4089fd44515cbc868d3e8be4579b859c7ddc83c41189645bb
+// Config sha256 067a213fe56ee0ab0f37508857f4e3f5e006e9a6942c50071c602378f1713687
 
 #include "d128_documents_bf16_barriers.h"
 #include "d128_documents_bf16_device.cuh"

@@ -16,7 +16,7 @@
 //
 // Barriers: d128_lengths_causal_bf16_barriers.h.
 //
-// Config sha256 82cc63726366517e5c87f38f2e0223d34552d33efcf2cdb2841c7736d4c22d63
+// Config sha256 02b563a38279ecf2ec0a5cfae6fedb72c7c5dd1e9b4dbd9e950d659310f2b557
 
 #include "d128_lengths_causal_bf16_barriers.h"
 #include "d128_lengths_causal_bf16_device.cuh"

@@ -16,7 +16,7 @@
 //
 // Barriers: d128_paged16_causal_bf16_barriers.h.
 //
-// Config sha256 3f532de7713a1e13a9eedbd8b08eb473707bda68d9fa4412a34eab7b4df00cc5
+// Config sha256 345b3a03f69d448f3c30f423a65c4697e62916d0673d42c0abc94187c16255ea
 
 #include "d128_paged16_causal_bf16_barriers.h"
 #include "d128_paged16_causal_bf16_device.cuh"

@@ -16,7 +16,7 @@
 //
 // Barriers: d128_paged16_prefill_bf16_barriers.h.
 //
-// Config sha256 c9562957a205502996bbf23bb2b5905b0f0ea06dbf3d7dc8efd05b2dde5ebb04
+// Config sha256 f2fadb966d4201e191d7e501db256fda5ef0890aa160989272321610398016e3
 
 #include "d128_paged16_prefill_bf16_barriers.h"
 #include "d128_paged16_prefill_bf16_device.cuh"

@@ -16,7 +16,7 @@
 //
 // Barriers: d128_paged64_causal_bf16_barriers.h.
 //
-// Config sha256 bd76ee14cabb101f02318c43fbd15590c2753d63f70e229e2e83ee42a6f52170
+// Config sha256 cb9e3e39f20fda87b020bc2df3a70afd942d45f1a2e8c1081ddddf65a4b1a823
 
 #include "d128_paged64_causal_bf16_barriers.h"
 #include "d128_paged64_causal_bf16_device.cuh"

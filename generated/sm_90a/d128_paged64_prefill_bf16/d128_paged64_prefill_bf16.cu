@@ -16,7 +16,7 @@
 //
 // Barriers: d128_paged64_prefill_bf16_barriers.h.
 //
-// Config sha256 2e7c4000b3249cb953c29630d2d6eb52f6b10ef446fe0229ed40b6ef47e572f8
+// Config sha256 dfdfee2b862f5f013fd7dd301cef349c16693d6d5b4ec60e449c039d2c7fa8f2
 
 #include "d128_paged64_prefill_bf16_barriers.h"
 #include "d128_paged64_prefill_bf16_device.cuh"

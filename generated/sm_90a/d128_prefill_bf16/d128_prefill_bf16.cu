@@ -15,7 +15,7 @@
 //
 // Barriers: d128_prefill_bf16_barriers.h.
 //
-// Config sha256 44ac9a183befe5e1a214f4d320886c9b239ae672335471f326d0af01d178b6c7
+// Config sha256 510d7fa6c3d9ec0ee83e626017bf31d886303028272a7d4472588a5f7936d071
 
 #include "d128_prefill_bf16_barriers.h"
 #include "d128_prefill_bf16_device.cuh"

@@ -16,7 +16,7 @@
 //
 // Barriers: d128_ragged_causal_bf16_barriers.h.
 //
-// Config sha256 98c6f40a8dbd68aec946276a6773ab8ca8071bdf4e71f6421fe0ed0ac0ce4ce6
+// Config sha256 b61287d9b09863232ba0f6cbcdca5e4593a2d48261bc60ade0964f9537510b6c
 
 #include "d128_ragged_causal_bf16_barriers.h"
 #include "d128_ragged_causal_bf16_device.cuh"

@@ -15,7 +15,7 @@
 //
 // Barriers: d128_streaming_bf16_barriers.h.
 //
-// Config sha256 1566668c29660e899dffcf05f10808d0103965e73509daaba83a5b92b4a92f96
+// Config sha256 2a63388bfd492a2f1e46bd85c5c2379d18f60db154fdf2645dd67ef757a5c2f5
 
 #include "d128_streaming_bf16_barriers.h"
 #include "d128_streaming_bf16_device.cuh"

@@ -15,7 +15,7 @@
 //
 // Barriers: d128_window_bf16_barriers.h.
 //
-// Config sha256 3d994ed1c03c04969d606ab55fabb098c35edb03b290cbb0bdc6b08682065a65
+// Config sha256 b85f8c85232d04c3e09d590500b72bdea21121045e870725f163bd2c5a6727af
 
 #include "d128_window_bf16_barriers.h"
 #include "d128_window_bf16_device.cuh"

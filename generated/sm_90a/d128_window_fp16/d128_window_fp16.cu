@@ -15,7 +15,7 @@
 //
 // Barriers: d128_window_fp16_barriers.h.
 //
-// Config sha256 b53b2ca03f13676555ead150d462b8296c5ab110645de9a833963ae9f1930846
+// Config sha256 173c3d839768c53cccc9fcfc52199dbe1a8c14f90568ee91a5c2111abdbe356b
 
 #include "d128_window_fp16_barriers.h"
 #include "d128_window_fp16_device.cuh"

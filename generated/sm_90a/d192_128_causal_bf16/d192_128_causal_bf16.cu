@@ -15,7 +15,7 @@
 //
 // Barriers: d192_128_causal_bf16_barriers.h.
 //
-// Config sha256 71c4f39068054e591677a05cc90bc2169165a7f7bce3cd332db8d899622119b5
+// Config sha256 cacfa179a4704de421e22b0e1a666a8ab374b6fc68cd94f4051e4614efee350b
 
 #include "d192_128_causal_bf16_barriers.h"
 #include "d192_128_causal_bf16_device.cuh"

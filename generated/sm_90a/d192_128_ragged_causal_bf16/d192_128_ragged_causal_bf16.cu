@@ -16,7 +16,7 @@
 //
 // Barriers: d192_128_ragged_causal_bf16_barriers.h.
 //
-// Config sha256 65cad73eefec0d158207e26e033e73c6413639d2efd5fc868d9b20b7aec5be03
+// Config sha256 e2395028038c7bfc0aed49e2be4115d63ae5865f43e9bc021391e972cd5f0d69
 
 #include "d192_128_ragged_causal_bf16_barriers.h"
 #include "d192_128_ragged_causal_bf16_device.cuh"

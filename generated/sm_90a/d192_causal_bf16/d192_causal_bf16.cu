@@ -14,7 +14,7 @@
 //
 // Barriers: d192_causal_bf16_barriers.h.
 //
-// Config sha256 bb5e1db2dc096fe7f913121598a8083348735ba276be2f872b4921e8028c1843
+// Config sha256 56ec70ecb2b2ddda7ab853c52895afcc099d08515beec482f766017dd271c763
 
 #include "d192_causal_bf16_barriers.h"
 #include "d192_causal_bf16_device.cuh"

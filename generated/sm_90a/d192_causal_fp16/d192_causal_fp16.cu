@@ -14,7 +14,7 @@
 //
 // Barriers: d192_causal_fp16_barriers.h.
 //
-// Config sha256 115bdc255d0a7802dca352f23b0fd1f6c1559156ed3bd280b9d8e5cd6215618a
+// Config sha256 60e8b273ea695bdf312f5ba33212777cfae0dbb329dae10a439d96cc4ca721cd
 
 #include "d192_causal_fp16_barriers.h"
 #include "d192_causal_fp16_device.cuh"

@@ -14,7 +14,7 @@
 //
 // Barriers: d192_dense_bf16_barriers.h.
 //
-// Config sha256 79b65854608077a96fe2732286bf5fdd5da8a72630a4b5f6021ad102eea02320
+// Config sha256 ae1ea090b64f66fb019991aab12535474294b619e258ef0c4555be7ede361a41
 
 #include "d192_dense_bf16_barriers.h"
 #include "d192_dense_bf16_device.cuh"

@@ -14,7 +14,7 @@
 //
 // Barriers: d192_dense_fp16_barriers.h.
 //
-// Config sha256 5143245c082ae684c395f9b79ebda04c15989603c64d4fbfb5c6c92878970862
+// Config sha256 3e2c508e6a1edf17a84de0b56147dc25b12d285a373ae9d52c90a03b8030bf8a
 
 #include "d192_dense_fp16_barriers.h"
 #include "d192_dense_fp16_device.cuh"

@@ -14,7 +14,7 @@
 //
 // Barriers: d192_window_bf16_barriers.h.
 //
-// Config sha256 1f2fa9d99804956662af0ee6255105a9dd4a6fd8006279e7343ec64bda505592
+// Config sha256 f5fffe17f6c30ce2789b1a665f6fa61b65798918e8489fa3f4409789d1dff8ef
 
 #include "d192_window_bf16_barriers.h"
 #include "d192_window_bf16_device.cuh"

@@ -14,7 +14,7 @@
 //
 // Barriers: d192_window_fp16_barriers.h.
 //
-// Config sha256 4763a8bbb1669de73595bc465b612d5dfcf9f00278b274c15c66c9d9c0346b8b
+// Config sha256 f8578e0cb48088a6ded89afe73b64a8496f9c334faa405c04e267284167fb67b
 
 #include "d192_window_fp16_barriers.h"
 #include "d192_window_fp16_device.cuh"

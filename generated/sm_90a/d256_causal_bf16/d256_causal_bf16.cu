@@ -14,7 +14,7 @@
 //
 // Barriers: d256_causal_bf16_barriers.h.
 //
-// Config sha256 acf46991c08b16144e80a50de7d50462b10ac784a2f8e74f64987a7897804995
+// Config sha256 9004f56cd328ad480be2cffceb90589361f606e921e45449e822a764b6188bac
 
 #include "d256_causal_bf16_barriers.h"
 #include "d256_causal_bf16_device.cuh"

@@ -14,7 +14,7 @@
 //
 // Barriers: d256_causal_fp16_barriers.h.
 //
-// Config sha256 b00f6360bb042048e33f5e1ad2cf1ecbb9c74b0720b464a54bfbb25d0767d152
+// Config sha256 ab4de49c89dfe20e43fb23b835d6030ec9968579330cf36f3ae4fbbda8cb6dd8
 
 #include "d256_causal_fp16_barriers.h"
 #include "d256_causal_fp16_device.cuh"

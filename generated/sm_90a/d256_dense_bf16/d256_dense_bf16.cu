@@ -14,7 +14,7 @@
 //
 // Barriers: d256_dense_bf16_barriers.h.
 //
-// Config sha256 b6175f29a7d7b5bf889125b7ab8aa894eb4068e20c5e2595923f6bcf8f2eed12
+// Config sha256 fdc0dd2988f595212e1d9fa3e2d12de97a74f1a19ebc003b940516d6905d7c16
 
 #include "d256_dense_bf16_barriers.h"
 #include "d256_dense_bf16_device.cuh"

@@ -14,7 +14,7 @@
 //
 // Barriers: d256_dense_fp16_barriers.h.
 //
-// Config sha256 bae5bb07cb700e4d069b6359f401423cf7f70e00413a289a5c476ead26981059
+// Config sha256 0c487e4fab9c08539e7d27fe0b0131d3564ab264e8fe1390b65fb23f4df2b382
 
 #include "d256_dense_fp16_barriers.h"
 #include "d256_dense_fp16_device.cuh"

@@ -15,7 +15,7 @@
 //
 // Barriers: d256_ragged_causal_bf16_barriers.h.
 //
-// Config sha256 b9dd04e834a9f2a1ef68b74e53297bbdc786d35755abfa23696bb1d8deb18b28
+// Config sha256 5f70d1b61359b16759d39f5a0f5d5d64e38df64605a80171ffe72c55eb774884
 
 #include "d256_ragged_causal_bf16_barriers.h"
 #include "d256_ragged_causal_bf16_device.cuh"

@@ -14,7 +14,7 @@
 //
 // Barriers: d256_window_bf16_barriers.h.
 //
-// Config sha256 b6948624d0e00b414e10c131ce3869deb22d87e1314639561070233670449f6d
+// Config sha256 7775d9bad0a4287c8a1f222ee4bf38ad186dcad77007ca7fe679867894adaa6a
 
 #include "d256_window_bf16_barriers.h"
 #include "d256_window_bf16_device.cuh"

@@ -14,7 +14,7 @@
 //
 // Barriers: d256_window_fp16_barriers.h.
 //
-// Config sha256 e27a97b91258a84e8ad28b61b7fc2c551e7f24cd0cb7c409d62aa3bffc33d640
+// Config sha256 4cb318a60e20561c5682d4b19e71623574d58584922c8f247ad8b008c0efc4d7
 
 #include "d256_window_fp16_barriers.h"
 #include "d256_window_fp16_device.cuh"

@@ -15,7 +15,7 @@
 //
 // Barriers: d256_window_softcap_fp16_barriers.h.
 //
-// Config sha256 7b29128c96fe27e29f62dccca26a3f3b903ef6e4c609b3f40a01207996e55260
+// Config sha256 7528ae83f625b9b2aeb7cb95af490ebc20078a2a90e33bf9e5c696ce794fccc7
 
 #include "d256_window_softcap_fp16_barriers.h"
 #include "d256_window_softcap_fp16_device.cuh"

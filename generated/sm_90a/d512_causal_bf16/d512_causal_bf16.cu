@@ -17,7 +17,7 @@
 //
 // Barriers: d512_causal_bf16_barriers.h.
 //
-// Config sha256 ca50038f00c96f9a7f921fe22117cd59f4ca590ce0ece672bca8b027e69a59e9
+// Config sha256 d1524048235f6be453e6d8128eeec350cf6afd9efdca1f472f011d9a56810e9b
 
 #include "d512_causal_bf16_barriers.h"
 #include "d512_causal_bf16_device.cuh"

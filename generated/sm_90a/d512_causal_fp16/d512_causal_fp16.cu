@@ -17,7 +17,7 @@
 //
 // Barriers: d512_causal_fp16_barriers.h.
 //
-// Config sha256 215c5de964bbba5df5adb4f839f2f4c942e5a466973be488cc750fdfd4911f96
+// Config sha256 c10446362259daa07137d5237db763d919bf024b643470b753f9b4636f157043
 
 #include "d512_causal_fp16_barriers.h"
 #include "d512_causal_fp16_device.cuh"

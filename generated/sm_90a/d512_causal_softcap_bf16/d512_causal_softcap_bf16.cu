@@ -18,7 +18,7 @@
 //
 // Barriers: d512_causal_softcap_bf16_barriers.h.
 //
-// Config sha256 32b116cdc8f62ca5405902fb0d4f3100dbe9133c2b805f8d4d000d03ddd5ed2b
+// Config sha256 d07a72cf9f5fc3bc333c4e7f299acf935bec06c2839488d53dbd69055f876435
 
 #include "d512_causal_softcap_bf16_barriers.h"
 #include "d512_causal_softcap_bf16_device.cuh"

@@ -17,7 +17,7 @@
 //
 // Barriers: d512_chunked_bf16_barriers.h.
 //
-// Config sha256 95e3de630b40db7fe0471eba2357d87a184baf20d799f591e4635db7978376f3
+// Config sha256 f53990358dc52e63ea17e1a4f6463d8cab2d02b1039cdb3294079382c9f1f6ba
 
 #include "d512_chunked_bf16_barriers.h"
 #include "d512_chunked_bf16_device.cuh"

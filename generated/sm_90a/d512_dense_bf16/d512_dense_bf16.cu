@@ -17,7 +17,7 @@
 //
 // Barriers: d512_dense_bf16_barriers.h.
 //
-// Config sha256 9121c3daef9f8517044da6e01590545f0b8d3a3b8f9e662dbedb567ca16e8e18
+// Config sha256 0089d5857ebbede9a8537f20fdaa41724f9b603b525db8af4f9a813bd5a7aa1a
 
 #include "d512_dense_bf16_barriers.h"
 #include "d512_dense_bf16_device.cuh"

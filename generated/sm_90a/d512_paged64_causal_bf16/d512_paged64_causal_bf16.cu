@@ -18,7 +18,7 @@
 //
 // Barriers: d512_paged64_causal_bf16_barriers.h.
 //
-// Config sha256 08d817d63e675a3724f9278ce46090e50c86f4e2a65df6ba8396df41f9a0499e
+// Config sha256 a4ccf9bd4b230c0d39e84bd90c5d6b151dae4ccb2eecf5ab0c92567750aed891
 
 #include "d512_paged64_causal_bf16_barriers.h"
 #include "d512_paged64_causal_bf16_device.cuh"

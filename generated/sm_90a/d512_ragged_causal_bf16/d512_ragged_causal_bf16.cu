@@ -18,7 +18,7 @@
 //
 // Barriers: d512_ragged_causal_bf16_barriers.h.
 //
-// Config sha256 e4111a775931c62cae5de90eb22baa1ccf13733a1e6dc0f08d6f063e3bd0b5e7
+// Config sha256 c8ee40e79f84c1cc169dee1af65d816eea463187ee16dc2a561f7141ed634ff8
 
 #include "d512_ragged_causal_bf16_barriers.h"
 #include "d512_ragged_causal_bf16_device.cuh"

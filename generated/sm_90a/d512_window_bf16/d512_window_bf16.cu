@@ -17,7 +17,7 @@
 //
 // Barriers: d512_window_bf16_barriers.h.
 //
-// Config sha256 433a53cdb0bf102d4dc780b6c919a658933f01d15755aae7555f11ad32bea654
+// Config sha256 f94425999f26adb3c01a1b01fd4f9f9816d23ada36ed679eec7404f35c276338
 
 #include "d512_window_bf16_barriers.h"
 #include "d512_window_bf16_device.cuh"

@@ -15,7 +15,7 @@
 //
 // Barriers: d64_band_fp16_barriers.h.
 //
-// Config sha256 f00946e449dadec82a051c42012dc3bca91bb5da503dc005bad00de5dc56a8f6
+// Config sha256 48b52e759d51fabbfcc19ad7781b8607a900d6fcdabbfb4672ef80bbf58b0157
 
 #include "d64_band_fp16_barriers.h"
 #include "d64_band_fp16_device.cuh"

@@ -15,7 +15,7 @@
 //
 // Barriers: d64_causal_bf16_barriers.h.
 //
-// Config sha256 d5c01928f45a39c0aa840c8dc73275a8c127a30585eeca9b6ab1909b3cc6352d
+// Config sha256 7fb2df7523afb66180c7e8fcb052b19d39c2ad3581800111292bc171db933377
 
 #include "d64_causal_bf16_barriers.h"
 #include "d64_causal_bf16_device.cuh"

@@ -15,7 +15,7 @@
 //
 // Barriers: d64_causal_fp16_barriers.h.
 //
-// Config sha256 d368df7925232bb548ca4ca610ef6cd6a07c8c512221e16f9c595acb0dba7b74
+// Config sha256 1f295802465ffe703386dee9abdaae1647aa7c183d41f842f851e9c850b64817
 
 #include "d64_causal_fp16_barriers.h"
 #include "d64_causal_fp16_device.cuh"

@@ -15,7 +15,7 @@
 //
 // Barriers: d64_chunked_fp16_barriers.h.
 //
-// Config sha256 03cc7e3300f94a503e06225327d92c56c8e3883499619422491ca034f844faf2
+// Config sha256 f690ff8801aeb74619a977e85557fdda07e3ef161c60bd68bf90d2309221325e
 
 #include "d64_chunked_fp16_barriers.h"
 #include "d64_chunked_fp16_device.cuh"

@@ -15,7 +15,7 @@
 //
 // Barriers: d64_dense_bf16_barriers.h.
 //
-// Config sha256 43477e974257db50dccd3273890de1ac5c4cdf60c2792c7f50825b5df36712b1
+// Config sha256 b204df708d2fe765d8a976b6d86470630ece5f56d9398cf8f99ebc5d417030b5
 
 #include "d64_dense_bf16_barriers.h"
 #include "d64_dense_bf16_device.cuh"

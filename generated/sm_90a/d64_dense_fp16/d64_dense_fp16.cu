@@ -15,7 +15,7 @@
 //
 // Barriers: d64_dense_fp16_barriers.h.
 //
-// Config sha256 df8ccb9ef5e0af5dd1d931098d53fdb6f9cb5993b122cb9bcaa6b93383bfc814
+// Config sha256 1076f24272c4be57f33a46d0e80d898ab9c3d24d37f22af885f1b0eb04254b31
 
 #include "d64_dense_fp16_barriers.h"
 #include "d64_dense_fp16_device.cuh"

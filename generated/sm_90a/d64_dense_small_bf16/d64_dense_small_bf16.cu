@@ -13,7 +13,7 @@
 //
 // Barriers: d64_dense_small_bf16_barriers.h.
 //
-// Config sha256 483c01272cb908186ab3b38c27cc33aa9d5f332ae48e731e661a2be55f36d5dc
+// Config sha256 464b7e93d396f9808f7ac08f5c7b9237be66cbb382397ca8b0681e55e649bb5e
 
 #include "d64_dense_small_bf16_barriers.h"
 #include "d64_dense_small_bf16_device.cuh"

@@ -17,7 +17,7 @@
 //
 // Barriers: d64_paged64_window_sinks_bf16_barriers.h.
 //
-// Config sha256 be54f9e23bed7393a94261c28d7d4fbf957eabfe37a516d90b2ec348685968a7
+// Config sha256 1bc7e69eb8caa85b11ea29c601d7009897baaa58b0e2637fae2edb1c624c032f
 
 #include "d64_paged64_window_sinks_bf16_barriers.h"
 #include "d64_paged64_window_sinks_bf16_device.cuh"

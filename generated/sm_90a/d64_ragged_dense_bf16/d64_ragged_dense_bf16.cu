@@ -16,7 +16,7 @@
 //
 // Barriers: d64_ragged_dense_bf16_barriers.h.
 //
-// Config sha256 2de11978b9f9b61acccad56de7fe35490c3d4a21771b8eeb02b0191f1061c177
+// Config sha256 9ac639710b09f1be988598ae6f2da499571bd25e0a4e5b8a7779f716b237ac6d
 
 #include "d64_ragged_dense_bf16_barriers.h"
 #include "d64_ragged_dense_bf16_device.cuh"

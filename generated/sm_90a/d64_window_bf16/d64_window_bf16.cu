@@ -15,7 +15,7 @@
 //
 // Barriers: d64_window_bf16_barriers.h.
 //
-// Config sha256 9f992791f2e7f536d6d6bd4f79fb1d0d8de55f378c0b43263b3f453432c1428d
+// Config sha256 b582be61aff4af5e181051e751162c84e573ba21e08baef802388c27f8572309
 
 #include "d64_window_bf16_barriers.h"
 #include "d64_window_bf16_device.cuh"

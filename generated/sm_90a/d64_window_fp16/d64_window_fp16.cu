@@ -15,7 +15,7 @@
 //
 // Barriers: d64_window_fp16_barriers.h.
 //
-// Config sha256 8756acf2eced6c8e2e83983f02a41bfd28390c6cf9a59363daf35d95113a646e
+// Config sha256 7d0940dff61ad878e590650beeaf1a802ca7397f757913bddf82cbda406d9e73
 
 #include "d64_window_fp16_barriers.h"
 #include "d64_window_fp16_device.cuh"

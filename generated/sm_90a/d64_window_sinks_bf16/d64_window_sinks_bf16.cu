@@ -15,7 +15,7 @@
 //
 // Barriers: d64_window_sinks_bf16_barriers.h.
 //
-// Config sha256 9fb3f7a95ddf3d6dac415026227b14f8fe6c4df3650917c948c927902092218b
+// Config sha256 ec145fe62bc1ae90d0124f99b36e16a97d25d35b0598b687dc0e60c4aa34e7ab
 
 #include "d64_window_sinks_bf16_barriers.h"
 #include "d64_window_sinks_bf16_device.cuh"

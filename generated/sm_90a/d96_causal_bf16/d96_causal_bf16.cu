@@ -15,7 +15,7 @@
 //
 // Barriers: d96_causal_bf16_barriers.h.
 //
-// Config sha256 7a83f576fbc45bcea0d79ebb6f4c8ef45578a1f2b5dd800c0ff83adf35a9ea73
+// Config sha256 22142cf8b6899745b5b296e0d209c84679c0c06034542683b05b768564c843b3
 
 #include "d96_causal_bf16_barriers.h"
 #include "d96_causal_bf16_device.cuh"

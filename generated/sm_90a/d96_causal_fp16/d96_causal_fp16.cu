@@ -15,7 +15,7 @@
 //
 // Barriers: d96_causal_fp16_barriers.h.
 //
-// Config sha256 1701600d94d7640805c326b65727d3cd16c9d7af8466a9af46e092558c47bd42
+// Config sha256 3ce50888fbcbd46ce49f327f9c542b62bd3054ab0851bc494a82a40794489e0e
 
 #include "d96_causal_fp16_barriers.h"
 #include "d96_causal_fp16_device.cuh"

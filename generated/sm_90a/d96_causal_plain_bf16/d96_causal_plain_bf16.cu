@@ -15,7 +15,7 @@
 //
 // Barriers: d96_causal_plain_bf16_barriers.h.
 //
-// Config sha256 c42779149afceb6c0aa67c814d293ee10d03ca670371394fa186fa745d9826f0
+// Config sha256 ed57614f08cc05a015dfac1c36f162f37b98bf6b54569d1fac34ffeb85dd438f
 
 #include "d96_causal_plain_bf16_barriers.h"
 #include "d96_causal_plain_bf16_device.cuh"

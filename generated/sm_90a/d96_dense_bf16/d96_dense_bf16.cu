@@ -15,7 +15,7 @@
 //
 // Barriers: d96_dense_bf16_barriers.h.
 //
-// Config sha256 10ce3016a6e2c4952b8f19dbe3a3d2096b3d6c57695b6a607dacc69612d4a711
+// Config sha256 038fbfaffe701fdc3d79fe5dfed41969252ebb0acdb7df7f7b1259a97999f93c
 
 #include "d96_dense_bf16_barriers.h"
 #include "d96_dense_bf16_device.cuh"

@@ -15,7 +15,7 @@
 //
 // Barriers: d96_dense_fp16_barriers.h.
 //
-// Config sha256 e2e3e971d907ce89d761608e07565b1d34f705ba091a50a93fd5596ab0e38928
+// Config sha256 43fdb81a79b3e8e2cd8bac44a03ecd3e63a4549e99bb46944292ecbf24809afe
 
 #include "d96_dense_fp16_barriers.h"
 #include "d96_dense_fp16_device.cuh"

@@ -15,7 +15,7 @@
 //
 // Barriers: d96_window_bf16_barriers.h.
 //
-// Config sha256 af727b6c14868054b6755288a7679bdc5bf8789f004aae48979afcbbfb5aab57
+// Config sha256 77fbe68d27182196666639ce6a4ad2f0b05373c15db48553d19be260f2f56690
 
 #include "d96_window_bf16_barriers.h"
 #include "d96_window_bf16_device.cuh"

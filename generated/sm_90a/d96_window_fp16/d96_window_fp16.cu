@@ -15,7 +15,7 @@
 //
 // Barriers: d96_window_fp16_barriers.h.
 //
-// Config sha256 fed2cbfe5a09ac2cfb3d6c6b30a89f94526c7130cf5c599076629690bb233012
+// Config sha256 704d7ce7225b8a46aaec7be10410b4c33537398852e3609dbbcdabd36c221198
 
 #include "d96_window_fp16_barriers.h"
 #include "d96_window_fp16_device.cuh"

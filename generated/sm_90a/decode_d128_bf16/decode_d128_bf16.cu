@@ -15,7 +15,7 @@
 //
 // Barriers: decode_d128_bf16_barriers.h.
 //
-// Config sha256 dd0015262a0fca89e3372f6c1f330a141b3bb930dd8b6ed57b405e2ee603d4e8
+// Config sha256 aadbfa12ee5736869778ad5a9df0191b750eb5b60f5bc79b49cecf58eabf67f2
 
 #include "decode_d128_bf16_barriers.h"
 #include "decode_d128_bf16_device.cuh"

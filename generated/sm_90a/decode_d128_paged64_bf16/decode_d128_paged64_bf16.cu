@@ -16,7 +16,7 @@
 //
 // Barriers: decode_d128_paged64_bf16_barriers.h.
 //
-// Config sha256 de430149c29eec62e1471219ad98fde43c5fad063b2f0df40e4b57cbf2f286cb
+// Config sha256 65ad500b5dd1aab515240a32464cb7cac8115e4898734b557539e9e9dc931145
 
 #include "decode_d128_paged64_bf16_barriers.h"
 #include "decode_d128_paged64_bf16_device.cuh"

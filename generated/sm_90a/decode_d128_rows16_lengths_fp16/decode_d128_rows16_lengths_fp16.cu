@@ -17,7 +17,7 @@
 //
 // Barriers: decode_d128_rows16_lengths_fp16_barriers.h.
 //
-// Config sha256 a22c169adbcf18d9c248423686cd751e9735a0c1e6ae4af4522bbdb4c01d2261
+// Config sha256 760a316006d082e4301410edce22825b22472d82dba759cd54ba3225c4bd2a76
 
 #include "decode_d128_rows16_lengths_fp16_barriers.h"
 #include "decode_d128_rows16_lengths_fp16_device.cuh"

@@ -15,7 +15,7 @@
 //
 // Barriers: decode_d128_rows64_bf16_barriers.h.
 //
-// Config sha256 dd74936aee1233a83d2d607a7978cc5353e58ca4345ac36ab54e52fb312e4790
+// Config sha256 9114621a6318ef2d1c6987e62052cf21ccaca18bfe7aeb0caf481a3b62d3a378
 
 #include "decode_d128_rows64_bf16_barriers.h"
 #include "decode_d128_rows64_bf16_device.cuh"

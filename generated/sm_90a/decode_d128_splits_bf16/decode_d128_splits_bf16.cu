@@ -15,7 +15,7 @@
 //
 // Barriers: decode_d128_splits_bf16_barriers.h.
 //
-// Config sha256 4754b58d2efd057ac21fa2c4d8eb012ab76a3e5aedf301592222c85c1e51e606
+// Config sha256 4220b5b6b7ffce575b1302b2cde3ac2328330b26320982c8bf1308a02e80e36e
 
 #include "decode_d128_splits_bf16_barriers.h"
 #include "decode_d128_splits_bf16_device.cuh"

@@ -15,7 +15,7 @@
 //
 // Barriers: decode_d256_bf16_barriers.h.
 //
-// Config sha256 eebf8c9c2907fabeef3a9c3304785eb274b666a194bfa2348a52e9ae1375872d
+// Config sha256 5c27638774f6c9324a14919601da8a4b51ce404b9ca59dd9e878285151692c72
 
 #include "decode_d256_bf16_barriers.h"
 #include "decode_d256_bf16_device.cuh"

@@ -15,7 +15,7 @@
 //
 // Barriers: decode_d256_rows64_bf16_barriers.h.
 //
-// Config sha256 d8229942e709c112ecbe6d2baef53f3e640a87ebb728e311bfc7a5bc3b9fbb98
+// Config sha256 b5dac3bad2c39ffc075850f09d852789ce0ebb6a5c79d678b2f0861c93120627
 
 #include "decode_d256_rows64_bf16_barriers.h"
 #include "decode_d256_rows64_bf16_device.cuh"

@@ -16,7 +16,7 @@
 //
 // Barriers: decode_d64_paged16_bf16_barriers.h.
 //
-// Config sha256 7d168080e561d7fdaef8c84ccc72a3683ea605eae8d39181af525b47eb7381c0
+// Config sha256 aa4917fd8377407b0cf47eea06dd5193c2e2960d5e1a279713bbb4bef8ac3113
 
 #include "decode_d64_paged16_bf16_barriers.h"
 #include "decode_d64_paged16_bf16_device.cuh"

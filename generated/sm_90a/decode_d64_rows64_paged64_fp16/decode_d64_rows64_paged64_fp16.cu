@@ -17,7 +17,7 @@
 //
 // Barriers: decode_d64_rows64_paged64_fp16_barriers.h.
 //
-// Config sha256 33b6743550e63c461dc5ab2c599596f9d8928b229bccaeeafc54b7e0776553e7
+// Config sha256 dc4241135c5a0323261d8dc1663965010733eeac0aa414e3141946bd785fa51f
 
 #include "decode_d64_rows64_paged64_fp16_barriers.h"
 #include "decode_d64_rows64_paged64_fp16_device.cuh"
