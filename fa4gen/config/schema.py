@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from fa4gen.scores.score import Score
 
 
-PACKED_HEADS_KEYS = ("packed_rows", "split_keys")
+PACKED_HEADS_KEYS = ("packed_rows", "split_keys", "kv_dtype")
 """Keys of attention that only a kernel with ``pack_heads: true`` reads."""
 
 
@@ -66,6 +66,8 @@ class AttentionKeys(Strict):
     """How many keys of each sequence count is read on the device; always so with pages."""
     blocks: Literal["walked", "listed"] = "walked"
     """listed: only blocks of keys in lists that come with the call, for masks with tensors."""
+    kv_dtype: Literal["fp8_e4m3"] | Auto = "auto"
+    """With pack_heads, element type of key and value where it is not dtype: half the bytes."""
 
     @property
     def resolved_mask(self) -> Mask:
@@ -81,6 +83,11 @@ class AttentionKeys(Strict):
     def declared_tensors(self) -> tuple[Tensor, ...]:
         """The tensors of ``parameters``."""
         return declared(self.parameters)
+
+    @property
+    def resolved_kv_dtype(self) -> str:
+        """Element type of key and value."""
+        return self.dtype if self.kv_dtype == "auto" else self.kv_dtype
 
     @property
     def reads_by_key(self) -> bool:

@@ -213,7 +213,16 @@ def check_arguments(plan: AttentionPlan, arguments: Arguments) -> CheckedArgumen
 
 
 def _dtype(plan: AttentionPlan, name: str) -> str:
+    if name in ("key", "value"):
+        return plan.kv_dtype
     return plan.out_dtype if name == "out" else plan.dtype
+
+
+def _key_of_dtype(plan: AttentionPlan, name: str) -> str:
+    """Return the config's key that a tensor has its type from."""
+    if _dtype(plan, name) == plan.dtype:
+        return "dtype"
+    return "out_dtype" if name == "out" else "kv_dtype"
 
 
 def _depth(plan: AttentionPlan, name: str) -> int:
@@ -221,6 +230,8 @@ def _depth(plan: AttentionPlan, name: str) -> int:
 
 
 def _element_bytes(plan: AttentionPlan, name: str) -> int:
+    if name in ("key", "value"):
+        return plan.kv_element_bytes
     return plan.out_element_bytes if name == "out" else plan.element_bytes
 
 
@@ -235,7 +246,7 @@ def _check_types(plan: AttentionPlan, views: dict[str, TensorView]) -> list[Prob
     for name, view in views.items():
         dtype = _dtype(plan, name)
         if view.dtype not in (DTYPE_NAMES[dtype], BITS_ACCEPTED.get(dtype)):
-            word = "dtype" if dtype == plan.dtype else "out_dtype"
+            word = _key_of_dtype(plan, name)
             also = f", or its bits as {BITS_ACCEPTED[dtype]}" if dtype in BITS_ACCEPTED else ""
             expected = f"{DTYPE_NAMES[dtype]}{also} (the config says {word}: {dtype})"
             problems.append(wrong(name, view.dtype, expected))
@@ -362,7 +373,7 @@ def _check_overlap(
     plan: AttentionPlan, views: dict[str, TensorView], arguments: Arguments
 ) -> list[Problem]:
     """Refuse outputs that share memory with anything: other tiles may still read or write it."""
-    inputs = [(name, views[name], plan.element_bytes) for name in ("query", "key", "value")]
+    inputs = [(name, views[name], _element_bytes(plan, name)) for name in ("query", "key", "value")]
     inputs += [
         (name, view, FLOAT32_BYTES)  # an int32 has as many bytes
         for name, view in (*arguments.float32_inputs.items(), *arguments.tables.items())

@@ -74,12 +74,12 @@ class AttentionKernel(Kernel[Arguments]):
 
         query is (batch, query rows, query heads, depth), key is (batch, key rows, key heads, depth)
         and value (batch, key rows, key heads, value depth), with query heads a multiple of key
-        heads; with ``layout="bhsd"`` rows and heads are swapped. All have the kernel's dtype (for
-        fp8_e4m3, which CuPy does not know, arrays of uint8 are accepted as its bit patterns) and
-        are on one GPU that runs its architecture. Strides are free as long as columns are
-        contiguous and the other strides and the addresses are multiples of 16 bytes; nothing is
-        copied. Accepted are CuPy arrays, torch tensors, and arrays with ``__dlpack__`` or
-        ``__cuda_array_interface__``.
+        heads; with ``layout="bhsd"`` rows and heads are swapped. All have the kernel's dtype, key
+        and value its kv_dtype (for fp8_e4m3, which CuPy does not know, arrays of uint8 are accepted
+        as its bit patterns), and are on one GPU that runs its architecture. Strides are free as
+        long as columns are contiguous and the other strides and the addresses are multiples of 16
+        bytes; nothing is copied. Accepted are CuPy arrays, torch tensors, and arrays with
+        ``__dlpack__`` or ``__cuda_array_interface__``.
 
         Returns ``out``, of the kernel's out_dtype and shaped like the query but for the depth,
         which is the value's; or ``(out, lse)`` when the kernel writes the log-sum-exp: float32,
@@ -87,9 +87,10 @@ class AttentionKernel(Kernel[Arguments]):
         given: as torch tensors for a torch query, else by CuPy. Rows that see no key give zeros and
         -inf. ``softmax_scale`` is depth**-0.5 when not given.
 
-        Kernels for fp8 take ``query_descale``, ``key_descale`` and ``value_descale``: float32,
-        contiguous (batch or sequences, key heads), positive and finite, which is not checked. The
-        tensors represent their elements times these; None means 1.
+        Kernels for fp8 take ``query_descale``, ``key_descale`` and ``value_descale``, those with
+        ``kv_dtype: fp8_e4m3`` the last two: float32, contiguous (batch or sequences, key heads),
+        positive and finite, which is not checked. The tensors represent their elements times these;
+        None means 1.
 
         Kernels with sinks take ``sinks``: float32, contiguous (query heads). The softmax of each
         row is that of its logits and the head's sink, whose share goes to no value; the log-sum-exp

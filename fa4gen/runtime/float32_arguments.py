@@ -49,13 +49,11 @@ def check_descales(
     for name, view in descales.items():
         if view is None:
             continue
-        if not plan.has_descales:
-            problems.append(
-                wrong(
-                    name, "an array", f"no {name}",
-                    remedy=f"kernels of dtype fp8_e4m3 take scales, and this one is {plan.dtype}",
-                )
-            )  # fmt: skip
+        tensor = name.removesuffix("_descale")
+        if tensor not in plan.descaled:
+            dtype = plan.dtype if tensor == "query" else plan.kv_dtype
+            remedy = f"tensors of fp8_e4m3 take scales, and the {tensor} of this kernel is {dtype}"
+            problems.append(wrong(name, "an array", f"no {name}", remedy=remedy))
         else:
             batch = next(iter(view.shape), 0) if sequences is None else sequences
             problems += _check_float32(name, view, query.device, (batch, key.shape[2]), axes)

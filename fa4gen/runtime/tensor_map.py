@@ -220,6 +220,7 @@ def encode(spec: TensorMapSpec) -> bytes:
             128: swizzles.CU_TENSOR_MAP_SWIZZLE_128B,
         }[spec.swizzle],
         {
+            64: promotions.CU_TENSOR_MAP_L2_PROMOTION_L2_64B,
             128: promotions.CU_TENSOR_MAP_L2_PROMOTION_L2_128B,
             256: promotions.CU_TENSOR_MAP_L2_PROMOTION_L2_256B,
         }[spec.l2_promotion],

@@ -48,6 +48,15 @@ class AttentionFamily:
                     key="score",
                 )
             )
+        if plan.kv_dtype != plan.dtype:
+            raise ConfigError(
+                Problem(
+                    f"kv_dtype: {plan.kv_dtype} with dtype: {plan.dtype}: the vendored launcher "
+                    "takes query, key and value of one type",
+                    remedy="call the kernel by fa4gen.load, or leave kv_dtype out",
+                    key="kv_dtype",
+                )
+            )
         if isinstance(plan.mask, ExpressionMask) and (plan.mask.reads_places or plan.splits_keys):
             what = "on more than query and key" if plan.mask.reads_places else "of decode kernels"
             raise ConfigError(

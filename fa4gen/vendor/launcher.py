@@ -22,7 +22,7 @@ MAP_DTYPES = {"fp8_e4m3": 0, "fp16": 6, "fp32": 7, "bf16": 9}
 """CUtensorMapDataType; TMA moves bytes, and has no type for fp8."""
 ARRAYS = (*DESCALES, "sinks", *TABLES)
 """Small arrays that only some attention kernels take, as the launcher numbers them."""
-MAP_PROMOTIONS = {128: 2, 256: 3}
+MAP_PROMOTIONS = {64: 1, 128: 2, 256: 3}
 """CUtensorMapL2promotion."""
 MAP_SWIZZLES = {0: 0, 32: 1, 64: 2, 128: 3}
 """CUtensorMapSwizzle."""

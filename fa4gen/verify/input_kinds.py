@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from fa4gen.verify.rounding import LARGEST
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
 Floats = NDArray[np.float32]
 
@@ -22,6 +22,8 @@ class Draft:
 
     rng: np.random.Generator
     dtype: str
+    """Of the query."""
+    kv_dtype: str
     query: Floats
     key: Floats
     value: Floats
@@ -36,10 +38,18 @@ class Draft:
         """0 at the first key to 1 at the last, shaped to be added along the key's rows."""
         return np.linspace(0, 1, self.key.shape[1], dtype=np.float32)[None, :, None]
 
+    def scale_logits(self, powers: Mapping[str, int]) -> None:
+        """Multiply queries and keys by powers of two, and divide the scale by both."""
+        of_query, of_keys = powers[self.dtype], powers[self.kv_dtype]
+        self.query *= 2.0**of_query
+        self.key *= 2.0**of_keys
+        self.scale *= 2.0 ** -(of_query + of_keys)
+
     def clip(self) -> None:
         """Keep inside the type's range, rounding included."""
-        limit = np.float32(LARGEST[self.dtype] * (1 - 2.0**-6))
-        for array in (self.query, self.key, self.value):
+        types = (self.dtype, self.kv_dtype, self.kv_dtype)
+        for array, dtype in zip((self.query, self.key, self.value), types, strict=True):
+            limit = np.float32(LARGEST[dtype] * (1 - 2.0**-6))
             np.clip(array, -limit, limit, out=array)
 
 
@@ -55,8 +65,10 @@ def _large_logits(draft: Draft) -> None:
 
 def _ramp(draft: Draft, logits: float, sign: float | Floats = 1.0) -> None:
     """Add to each logit a ramp that goes from 0 at the first key to ``logits`` at the last."""
-    draft.query[..., 0] = 8 * sign
-    draft.key[..., 0] = draft.key_positions() * np.float32(logits / (8 * draft.scale))
+    # Small keys for large logits: those of fp8 go to 448.
+    own = 8 if draft.kv_dtype == draft.dtype else 512
+    draft.query[..., 0] = own * sign
+    draft.key[..., 0] = draft.key_positions() * np.float32(logits / (own * draft.scale))
 
 
 def _far_apart(draft: Draft) -> None:
@@ -136,6 +148,11 @@ def _constant(draft: Draft) -> None:
     draft.value[:] = 1.5
 
 
+_HUGE = {"fp8_e4m3": 6, "fp16": 12, "bf16": 40}
+_TINY = {"fp8_e4m3": -7, "fp16": -14, "bf16": -50}
+"""Powers of two, of queries and keys by their types."""
+
+
 def _huge(draft: Draft) -> None:
     """Values near the top of what the kernel can hold.
 
@@ -145,21 +162,12 @@ def _huge(draft: Draft) -> None:
     times values; with values of 2^100 it stays below 2^128 for up to 2^17 keys. Scores of 2^80
     leave room, too. fp8: up to its largest number, 448.
     """
-    if draft.dtype == "fp8_e4m3":
-        draft.query *= 2.0**6
-        draft.key *= 2.0**6
-        draft.value[:] = draft.rng.uniform(-448, 448, draft.value.shape)
-        draft.scale *= 2.0**-12
-    elif draft.dtype == "fp16":
-        draft.query *= 2.0**12
-        draft.key *= 2.0**12
-        draft.value[:] = draft.rng.uniform(-65504, 65504, draft.value.shape)
-        draft.scale *= 2.0**-24
-    else:
-        draft.query *= 2.0**40
-        draft.key *= 2.0**40
+    draft.scale_logits(_HUGE)
+    largest = {"fp8_e4m3": 448, "fp16": 65504}.get(draft.kv_dtype)
+    if largest is None:
         draft.value *= 2.0**100
-        draft.scale *= 2.0**-80
+    else:
+        draft.value[:] = draft.rng.uniform(-largest, largest, draft.value.shape)
 
 
 def _tiny(draft: Draft) -> None:
@@ -168,21 +176,8 @@ def _tiny(draft: Draft) -> None:
     bf16 subnormals are subnormal in float32, too, which tensor cores and exp2 may flush to zero.
     fp8: subnormals in, 2^-9 being the least.
     """
-    if draft.dtype == "fp8_e4m3":
-        draft.query *= 2.0**-7
-        draft.key *= 2.0**-7
-        draft.value *= 2.0**-7
-        draft.scale *= 2.0**14
-    elif draft.dtype == "fp16":
-        draft.query *= 2.0**-14
-        draft.key *= 2.0**-14
-        draft.value *= 2.0**-14
-        draft.scale *= 2.0**28
-    else:
-        draft.query *= 2.0**-50
-        draft.key *= 2.0**-50
-        draft.value *= 2.0**-90
-        draft.scale *= 2.0**100
+    draft.scale_logits(_TINY)
+    draft.value *= 2.0 ** {"fp8_e4m3": -7, "fp16": -14}.get(draft.kv_dtype, -90)
 
 
 KINDS: dict[str, Callable[[Draft], None]] = {

@@ -85,15 +85,17 @@ def make_inputs(
     rng: np.random.Generator,
     *,
     value_depth: int | None = None,
-    has_descales: bool = False,
+    kv_dtype: str | None = None,
+    descaled: Sequence[str] = (),
     has_sinks: bool = False,
     packed: tuple[bool, bool] = (False, False),
     tensors: Sequence[Tensor] = (),
 ) -> Inputs:
     """Draw the inputs of ``case`` for a kernel of this depth and element type.
 
-    Values have the depth of the keys unless ``value_depth`` says otherwise. With ``has_descales``
-    the scales are drawn that the case names; with ``has_sinks`` a logit for each query head.
+    Values have the depth of the keys unless ``value_depth`` says otherwise, keys and values the
+    type of the query unless ``kv_dtype`` does. Of the tensors in ``descaled`` the scales are drawn
+    that the case names; with ``has_sinks`` a logit for each query head.
     ``packed``: whether the rows of all sequences are one batch, of queries and of keys.
     """
     batches, rows = _rows(case, 0, packed[0])
@@ -107,18 +109,19 @@ def make_inputs(
     )
     default = depth**-0.5
     scale = default if case.softmax_scale is None else case.softmax_scale
-    draft = Draft(rng, dtype, query, key, value, scale)
+    draft = Draft(rng, dtype, kv_dtype or dtype, query, key, value, scale)
     KINDS[case.data](draft)
     draft.clip()
     return Inputs(
         round_to(draft.query, dtype),
-        round_to(draft.key, dtype),
-        round_to(draft.value, dtype),
+        round_to(draft.key, draft.kv_dtype),
+        round_to(draft.value, draft.kv_dtype),
         draft.scale,
         scale_is_default=draft.scale == default,
         descales={
             name: rng.uniform(*DESCALE_RANGE, (case.batch, case.key_heads)).astype(np.float32)
-            for name in (case.descales if has_descales else ())
+            for name in case.descales
+            if name in descaled
         },
         sinks=draw_sinks(draft) if has_sinks else None,
         tensors={tensor.name: draw_tensor(tensor, case, rng) for tensor in tensors},

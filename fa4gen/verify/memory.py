@@ -78,13 +78,15 @@ def place(
     dtype: str,
     *,
     lse: bool,
+    kv_dtype: str | None = None,
     out_dtype: str | None = None,
     packed: tuple[bool, bool] = (False, False),
     tables: Mapping[str, NDArray[np.int32]] | None = None,
 ) -> AttentionMemory:
     """Lay the inputs out as the case says, and poison the outputs.
 
-    The output has the type of the inputs unless ``out_dtype`` names another. ``packed``: see
+    Keys, values and output have the type of the query unless ``kv_dtype`` or ``out_dtype`` names
+    another. ``packed``: see
     AttentionMemory. ``tables``: arrays of int32 that the call gets besides, by argument.
     """
     maker = _Maker({}, {}, whole_rows=bool(tables))
@@ -94,7 +96,8 @@ def place(
         maker.pack(arrays, dtype)
     else:
         for name, array in arrays.items():
-            maker.add(name, array.shape, case.layout, dtype)
+            own = dtype if name == "query" else kv_dtype or dtype
+            maker.add(name, array.shape, case.layout, own)
             maker.fill(name, array.swapaxes(1, 2) if case.layout == "bhsd" else array)
     out_layout = "padded" if case.layout == "packed" else case.layout
     maker.add("out", out_shape, out_layout, out_dtype or dtype)

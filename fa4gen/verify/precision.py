@@ -17,7 +17,7 @@ class Precision:
     """The roundings of one kernel."""
 
     dtype: str
-    """Of query, key and value, and of the probabilities when they are multiplied by values."""
+    """Of what is multiplied, such as the probabilities when they are multiplied by values."""
     out_dtype: str
     rescale_threshold: float = 0.0
     """Powers of two by which the subtracted maximum may be below the true one."""
@@ -31,4 +31,4 @@ class Precision:
         """Return the roundings of the kernel of ``plan``."""
         error = EXP2_POLYNOMIAL_ERROR if plan.has_exp2_polynomial else 0.0
         shift = plan.probability_scale_log2
-        return cls(plan.dtype, plan.out_dtype, plan.rescale_threshold, shift, error)
+        return cls(plan.operand_dtype, plan.out_dtype, plan.rescale_threshold, shift, error)

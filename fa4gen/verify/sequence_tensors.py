@@ -83,9 +83,9 @@ def in_place(
 def in_one_tensor(plan: AttentionPlan, case: Case) -> Case:
     """Return the case in a layout that its tensors can have.
 
-    Query, key and value are slices of one tensor only where all have the same rows.
+    Query, key and value are slices of one tensor only where all have the same rows and type.
     """
-    same = plan.keys == plan.batching and not plan.key_lengths
+    same = plan.keys == plan.batching and not plan.key_lengths and plan.kv_dtype == plan.dtype
     return case if same or case.layout != "packed" else replace(case, layout="padded")
 
 

@@ -98,6 +98,7 @@ def test_all_but_five_keys_have_defaults() -> None:
         ("registers", {"producer": 16, "consumer": 160}),
         ("registers", {"producer": 32, "consumer": 161}),
         ("registers", {"producer": 32, "consumer": 264}),
+        ("kv_dtype", "fp16"),
         ("stages", 2),
         ("kernel", "gemm"),
     ],
@@ -124,6 +125,7 @@ def test_what_is_not_allowed(key: str, value: object) -> None:
         ("name", "a" * 100),
         ("name", "z_9"),
         ("mask", {"sliding_window": MAX_REACH}),
+        ("kv_dtype", "auto"),
     ],
 )
 def test_what_is_just_allowed(key: str, value: object) -> None:
@@ -151,6 +153,13 @@ def test_a_config_is_a_value() -> None:
     assert hash(again) == hash(config)
     with pytest.raises(AttributeError, match="cannot be changed"):
         config.BN = 64
+
+
+def test_keys_of_fp8_need_packed_heads() -> None:
+    assert config_with(kv_dtype="fp8_e4m3", pack_heads=True).resolved_kv_dtype == "fp8_e4m3"
+    assert config_with(pack_heads=True).resolved_kv_dtype == config_with().dtype
+    with pytest.raises(ModelError, match=r"kv_dtype: for kernels with pack_heads: true alone"):
+        config_with(kv_dtype="fp8_e4m3")
 
 
 def test_values_as_deep_as_512_need_keys_as_deep() -> None:

@@ -1,4 +1,4 @@
-"""Masks that the C of a vendored folder cannot judge are refused."""
+"""What the C of a vendored folder cannot judge or pass is refused: masks, and types of keys."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from fa4gen.vendor.family import family_of
 CONFIG = {"kernel": "attention", "arch": "sm_90a", "dtype": "bf16", "depth": 128}
 
 
-def refuse(mask: str) -> None:
-    plan = build_plan(load_mapping({**CONFIG, "mask": mask}, "kernel").config)
+def refuse(mask: str, **keys: object) -> None:
+    plan = build_plan(load_mapping({**CONFIG, "mask": mask, **keys}, "kernel").config)
     family_of(plan).refuse(plan)
 
 
@@ -28,3 +28,9 @@ def test_a_condition_is_taken() -> None:
 
 def test_a_condition_that_means_a_named_mask_is_taken() -> None:
     refuse("key <= query")
+
+
+def test_keys_of_another_type_than_the_query_are_refused() -> None:
+    with pytest.raises(ConfigError, match="takes query, key and value of one type"):
+        refuse("causal", pack_heads=True, kv_dtype="fp8_e4m3")
+    refuse("causal", pack_heads=True)

@@ -121,14 +121,31 @@ def test_values_have_a_depth_of_their_own() -> None:
 
 def test_scales_are_those_that_the_case_names() -> None:
     case = Case("c", 3, 4, 2, 5, 7)
-    inputs = make_inputs(case, 64, "fp8_e4m3", make_rng(1, "c"), has_descales=True)
+    every = ("query", "key", "value")
+    inputs = make_inputs(case, 64, "fp8_e4m3", make_rng(1, "c"), descaled=every)
     assert set(inputs.descales) == {"query", "key", "value"}
     for scale in inputs.descales.values():
         assert (scale.shape, scale.dtype) == ((3, 2), np.float32)
         assert 0.5 <= scale.min() < scale.max() <= 2
     for names in ((), ("key",)):
         case = Case("c", 3, 4, 2, 5, 7, descales=names)
-        found = make_inputs(case, 64, "fp8_e4m3", make_rng(1, "c"), has_descales=True)
+        found = make_inputs(case, 64, "fp8_e4m3", make_rng(1, "c"), descaled=every)
         assert tuple(found.descales) == names
         np.testing.assert_array_equal(found.query, inputs.query)
     assert not make_inputs(case, 64, "fp8_e4m3", make_rng(1, "c")).descales
+
+
+@pytest.mark.parametrize("dtype", ["bf16", "fp16"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_keys_and_values_have_a_type_of_their_own(kind, dtype) -> None:
+    case = Case("c", 1, 2, 1, 9, 600, data=kind)
+    more = {"kv_dtype": "fp8_e4m3", "descaled": ("key", "value")}
+    inputs = make_inputs(case, 64, dtype, make_rng(1, "c"), **more)
+    assert tuple(inputs.descales) == ("key", "value")
+    for array in (inputs.key, inputs.value):
+        np.testing.assert_array_equal(round_to(array, "fp8_e4m3"), array)
+    wide = make_inputs(case, 64, dtype, make_rng(1, "c"))
+    own, like = logits_of(inputs), logits_of(wide)
+    assert np.isfinite(own).all()
+    if kind not in ("far_apart", "uniform"):
+        assert 0.5 < np.abs(own).max() / np.abs(like).max() < 2, "the kind is what it was"

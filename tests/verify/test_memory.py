@@ -17,8 +17,9 @@ def placed(layout: str, dtype: str = "bf16", *, lse: bool = True, rows: int = 7,
     case = Case("c", 2, 4, 2, rows, keys, layout)
     fp8 = dtype == "fp8_e4m3"
     value_depth = 96 if fp8 else DEPTH
+    descaled = ("query", "key", "value") if fp8 else ()
     inputs = make_inputs(
-        case, DEPTH, dtype, make_rng(1, "c"), value_depth=value_depth, has_descales=fp8
+        case, DEPTH, dtype, make_rng(1, "c"), value_depth=value_depth, descaled=descaled
     )
     return inputs, place(case, inputs, dtype, lse=lse, out_dtype="fp16" if fp8 else None)
 

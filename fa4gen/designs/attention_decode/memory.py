@@ -30,7 +30,7 @@ CHUNK = 16
 def decode_regions(values: Values) -> tuple[SharedRegion, ...]:
     """Return the regions at their offsets from a base aligned to the first one's alignment."""
     config = values.config
-    swizzle = f"{values.panel_columns * values.element_bytes}-byte swizzle"
+    swizzle = f"{values.panel_columns * values.kv_element_bytes}-byte swizzle"
     rows = values.packed_rows
     regions = [
         slots_of(
@@ -38,7 +38,7 @@ def decode_regions(values: Values) -> tuple[SharedRegion, ...]:
             values.num_kv_stages,
             values.block_bytes,
             "Ring of blocks, keys and values in turn: "
-            f"{values.BN} x {config.depth} {config.dtype}, {swizzle}",
+            f"{values.BN} x {config.depth} {config.resolved_kv_dtype}, {swizzle}",
         ),
         *_query_region(values, swizzle),
         slots_of(

@@ -47,7 +47,7 @@ def plan_attention_decode(config: DecodeConfig) -> DecodeAttentionPlan:
         out_dtype=config.dtype,
         out_element_bytes=values.element_bytes,
         value_depth=config.depth,
-        has_descales=False,
+        has_descales=values.has_descales,
         rescale_threshold=as_float32_constant(values.rescale_threshold),
         most_sequences=MOST_SEQUENCES,
         most_ctas=MOST_CTAS,

@@ -131,6 +131,14 @@ def _element_types(config: DecodeConfig) -> Iterator[Fault]:
             remedies=([{"dtype": "bf16"}], [_unpacked(config)]),
         )
         return
+    if config.resolved_kv_dtype != config.dtype and config.packed_rows == WGMMA_ROWS:
+        yield Fault(
+            kind="type of keys of wide tiles",
+            message=f"kv_dtype: {config.kv_dtype} with packed_rows: {WGMMA_ROWS} is not supported "
+            "yet: wgmma reads keys from shared memory as they are",
+            keys=("kv_dtype", "packed_rows"),
+            remedies=([{"kv_dtype": "auto"}], [{"packed_rows": 2 * MMA_ROWS}]),
+        )
     out = getattr(config, "out_dtype", "auto")
     if out not in ("auto", config.dtype):
         yield Fault(

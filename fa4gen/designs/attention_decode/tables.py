@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Literal
 
 from fa4gen.counts import counted
 from fa4gen.designs.attention_decode.model import PARTIALS_PER_CTA
-from fa4gen.designs.shared.attention_parameters import KEY_ROWS, MAP_TYPE, key_parameters
+from fa4gen.designs.shared.attention_parameters import (
+    KEY_ROWS,
+    MAP_TYPE,
+    descale_parameters,
+    key_parameters,
+)
 from fa4gen.designs.shared.model import Parameter, Role
 from fa4gen.designs.shared.tensor_maps import clipped_tensors, operand_maps
 
@@ -20,6 +25,8 @@ if TYPE_CHECKING:
 PROMOTION: Final = 128
 """Bytes that L2 fetches together. Measured: with 256 it fetches rows of the next head too where a
 row has 128 bytes, and is 4 % slower where it has 256."""
+NARROW_PROMOTION: Final = 64
+"""The same where a row has fewer bytes."""
 
 
 def decode_roles(values: Values) -> tuple[Role, Role]:
@@ -45,9 +52,11 @@ def decode_tensor_maps(values: Values) -> tuple[TensorMapPlan, ...]:
         "value": (rows, values.num_panels),
     }
     maps = operand_maps(
-        boxes, values.panel_columns, values.element_bytes, clipped_tensors(values.config)
+        boxes, values.panel_columns, values.kv_element_bytes, clipped_tensors(values.config)
     )
-    return tuple(replace(row, l2_promotion=PROMOTION) for row in maps)
+    row_bytes = values.config.depth * values.kv_element_bytes
+    promotion: Literal[64, 128] = PROMOTION if row_bytes >= PROMOTION else NARROW_PROMOTION
+    return tuple(replace(row, l2_promotion=promotion) for row in maps)
 
 
 def decode_parameters(values: Values) -> tuple[Parameter, ...]:
@@ -64,6 +73,8 @@ def decode_parameters(values: Values) -> tuple[Parameter, ...]:
     if config.lse:
         meaning = "log-sum-exp, (batch, query heads, query rows)"
         rows.append(Parameter("lse", "float* __restrict__", meaning))
+    if values.has_descales:
+        rows += descale_parameters("key", "value", whose="sequences")
     if config.sinks:
         meaning = "logit of each query head's sink, one more term of the softmax's sum"
         rows.append(Parameter("sinks", "const float* __restrict__", meaning))
@@ -100,8 +111,11 @@ def decode_parameters(values: Values) -> tuple[Parameter, ...]:
 def summarise(values: Values) -> tuple[str, ...]:
     """Return the resolved parameters in words."""
     config = values.config
+    types: str = config.dtype
+    if values.has_descales:
+        types += f", keys and values {config.resolved_kv_dtype}"
     lines = [
-        f"{config.dtype}, sums in float32; depth {config.depth}; mask {config.resolved_mask.words}",
+        f"{types}, sums in float32; depth {config.depth}; mask {config.resolved_mask.words}",
         f"packed heads: tiles of {values.packed_rows} rows of a key head x {values.BN} keys, "
         f"{counted(values.num_consumer_warps, 'consumer warp')}, "
         f"{counted(values.num_kv_stages, 'stage')}",

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from fa4gen.config.schema import AttentionConfig, BlackwellAttentionConfig
 from fa4gen.designs.shared.choices import ChoiceLog
 from fa4gen.designs.shared.roles import REGISTER_STEP
-from fa4gen.designs.shared.values import DesignValues, take_keys
+from fa4gen.designs.shared.values import ELEMENT_BYTES, PANEL_BYTES, DesignValues, take_keys
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -66,6 +67,15 @@ WIDE_DIVISIONS = {
     256: Division(1, 64),
 }
 """The same of warpgroups, in tiles of 64 rows: one of them has registers for 256 columns."""
+FP8_DIVISIONS = {
+    64: Division(8, 64),
+    96: Division(8, 16),
+    128: Division(8, 32),
+    192: Division(4, 32),
+    256: Division(4, 32),
+}
+"""Of keys of 8 bits: as many bytes. At depth 96 half of them: three panels of pages of 16 would be
+more boxes than a warp has lanes."""
 
 
 @dataclass(frozen=True)
@@ -129,12 +139,23 @@ class Values(DesignValues[DecodeConfig]):
     @property
     def block_bytes(self) -> int:
         """Bytes of a block of keys, or of values."""
-        return self.BN * self.config.depth * self.element_bytes
+        return self.BN * self.config.depth * self.kv_element_bytes
+
+    @property
+    def has_descales(self) -> bool:
+        """Whether keys and values are of 8 bits and come with scales, beside a query of 16."""
+        return self.config.resolved_kv_dtype != self.config.dtype
+
+    @property
+    def kv_element_bytes(self) -> int:
+        """Bytes of an element of key and value."""
+        return ELEMENT_BYTES[self.config.resolved_kv_dtype]
 
     @property
     def panel_columns(self) -> int:
-        """Columns of a swizzled panel: as many as tile the depth."""
-        return 64 if self.config.depth % 64 == 0 else 32
+        """Columns of a swizzled panel of keys: as many as tile the depth."""
+        widest = PANEL_BYTES // self.kv_element_bytes
+        return math.gcd(self.config.depth, widest)
 
     @property
     def num_panels(self) -> int:
@@ -158,7 +179,8 @@ class Values(DesignValues[DecodeConfig]):
 
 def division_of(config: DecodeConfig) -> Division:
     """Return how a block of keys is divided; that of depth 256 for depths without."""
-    divisions = WIDE_DIVISIONS if config.packed_rows == WGMMA_ROWS else DIVISIONS
+    narrow = DIVISIONS if config.resolved_kv_dtype == config.dtype else FP8_DIVISIONS
+    divisions = WIDE_DIVISIONS if config.packed_rows == WGMMA_ROWS else narrow
     return divisions.get(config.depth, divisions[256])
 
 

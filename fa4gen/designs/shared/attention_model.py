@@ -35,9 +35,11 @@ FLOOR_FUNCTIONS = (FLOOR_DIVIDE, FLOOR_REMAINDER)
 class AttentionPlan(KernelPlan):
     """What follows from any attention config: all that launcher, verify and reports read.
 
-    ``dtype`` is that of query, key and value.
+    ``dtype`` is that of the query.
     """
 
+    kv_dtype: str
+    """Of key and value."""
     depth: int
     """Columns of query and key."""
     value_depth: int
@@ -52,7 +54,7 @@ class AttentionPlan(KernelPlan):
     declared_tensors: tuple[Tensor, ...]
     """What mask and score function read, as a call gives it."""
     has_descales: bool
-    """Query, key and value come with a scale for each batch and key head (fp8)."""
+    """Tensors of fp8 come with a scale for each batch and key head: see ``descaled``."""
     BM: int
     """Query rows of a CTA's tile."""
     BN: int
@@ -154,6 +156,28 @@ class AttentionPlan(KernelPlan):
         return "tile.batch" if batch else "tile.head" if heads else "0"
 
     @property
+    def kv_element_bytes(self) -> int:
+        """Bytes of an element of key and value."""
+        return 1 if self.kv_dtype == "fp8_e4m3" else self.element_bytes
+
+    @property
+    def panel_element_bytes(self) -> int:
+        """See KernelPlan: of keys."""
+        return self.kv_element_bytes
+
+    @property
+    def operand_dtype(self) -> str:
+        """See KernelPlan: fp16, which has all numbers of e4m3, where types differ."""
+        return self.dtype if self.kv_dtype == self.dtype else "fp16"
+
+    @property
+    def descaled(self) -> tuple[str, ...]:
+        """The tensors that come with scales."""
+        if not self.has_descales:
+            return ()
+        return ("key", "value") if self.kv_dtype != self.dtype else ("query", "key", "value")
+
+    @property
     def query_source(self) -> KeySource:
         """Where the query rows of a sequence are."""
         return query_source_of(self.batching)
@@ -181,7 +205,7 @@ class AttentionPlan(KernelPlan):
     @property
     def group_keys(self) -> int:
         """Keys of a head that stay in L2 with their values, where tiles come from a list."""
-        return GROUP_L2_BYTES // ((self.depth + self.value_depth) * self.element_bytes)
+        return GROUP_L2_BYTES // ((self.depth + self.value_depth) * self.kv_element_bytes)
 
     @property
     def has_tile_lengths(self) -> bool:

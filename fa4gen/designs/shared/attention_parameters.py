@@ -51,14 +51,7 @@ def attention_parameters(
         rows.append(Parameter("lse", "float* __restrict__", meaning))
     if has_descales:
         whose = "sequences" if ragged else "batch"
-        rows += [
-            Parameter(
-                f"{name}_descale",
-                "const float* __restrict__",
-                f"scale of the {name}, ({whose}, key heads); 1 where null",
-            )
-            for name in ("query", "key", "value")
-        ]
+        rows += descale_parameters("query", "key", "value", whose=whose)
     if config.sinks:
         meaning = "logit of each query head's sink, one more term of the softmax's sum"
         rows.append(Parameter("sinks", "const float* __restrict__", meaning))
@@ -113,6 +106,13 @@ def attention_parameters(
             "query heads whose keys and values stay in L2 together; 1 is always right",
         ),
     )
+
+
+def descale_parameters(*names: str, whose: str) -> Iterable[Parameter]:
+    """Yield the scales of tensors of fp8; ``whose``: the first of their axes."""
+    for name in names:
+        meaning = f"scale of the {name}, ({whose}, key heads); 1 where null"
+        yield Parameter(f"{name}_descale", "const float* __restrict__", meaning)
 
 
 def key_parameters(config: AttentionKeys) -> Iterable[Parameter]:

@@ -75,6 +75,16 @@ class KernelPlan:
         raise NotImplementedError
 
     @property
+    def operand_dtype(self) -> str:
+        """Of what the tensor cores multiply."""
+        return self.dtype
+
+    @property
+    def panel_element_bytes(self) -> int:
+        """Bytes of an element of what rings of panels hold."""
+        return self.element_bytes
+
+    @property
     def explained(self) -> tuple[tuple[str, tuple[str, ...]], ...]:
         """Sections of ``fa4gen explain`` on what the config says in a language: title, lines."""
         return ()

@@ -125,7 +125,7 @@ class TensorMapPlan:
     swizzle: Swizzle
     box_bytes: int
     direction: Literal["load", "store"]
-    l2_promotion: Literal[128, 256] = 256
+    l2_promotion: Literal[64, 128, 256] = 256
     """Bytes that L2 fetches together; no more than a row of a head where heads are read apart."""
 
 
