@@ -17,7 +17,7 @@
 //
 // Barriers, columns of tensor memory: depth512_causal_bf16_barriers.h.
 //
-// Config sha256 738b5fa38e005ccd5f4824db89bf15e0d29a47456bdded81accfddebca588ad0
+// Config sha256 b20acaf617c1eda15d650dc96fdceecd69becf6df1373542fa21e4fb74cd5bca
 
 #include "depth512_causal_bf16_barriers.h"
 #include "depth512_causal_bf16_device.cuh"

@@ -17,7 +17,7 @@
 //
 // Barriers, columns of tensor memory: depth512_causal_fp8_barriers.h.
 //
-// Config sha256 f322b17e9a729a004e0c4bc5b7e12eb88bfdbbf8f4e6d42e7c90d9d987287c64
+// Config sha256 9e3ba25446d493b63250ee31d7d99190c9768677063a9d1d235c93884f09505d
 
 #include "depth512_causal_fp8_barriers.h"
 #include "depth512_causal_fp8_device.cuh"

@@ -17,7 +17,7 @@
 //
 // Barriers, columns of tensor memory: depth512_chunked_bf16_barriers.h.
 //
-// Config sha256 fa72f13fd7b46499503f1302b49931f66467920004d141bc8683115f107654bc
+// Config sha256 86e2cf85b8aecbc447a4d1fab402a7b15083890dd4eb69734b9cf6050dbd3e1e
 
 #include "depth512_chunked_bf16_barriers.h"
 #include "depth512_chunked_bf16_device.cuh"

@@ -17,7 +17,7 @@
 //
 // Barriers, columns of tensor memory: depth512_dense_bf16_barriers.h.
 //
-// Config sha256 45e01317a9a1c56b177713f0df41f08ba8fd907e4c59eb8b973fcc2dad17a0ca
+// Config sha256 8f845aad1343cac4c1e9780759608ff877baef3c4fcdc1049bb50523f4dc5602
 
 #include "depth512_dense_bf16_barriers.h"
 #include "depth512_dense_bf16_device.cuh"

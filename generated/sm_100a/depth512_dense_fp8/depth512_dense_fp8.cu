@@ -17,7 +17,7 @@
 //
 // Barriers, columns of tensor memory: depth512_dense_fp8_barriers.h.
 //
-// Config sha256 d98245e203906f729649ef70ea4a214e2d159cd55134c500d2fa6bcefb583a70
+// Config sha256 0fd1ddb95f80c465c6c645f5c0fe46064aff4fd981304b7088b3647395f63412
 
 #include "depth512_dense_fp8_barriers.h"
 #include "depth512_dense_fp8_device.cuh"

@@ -19,7 +19,7 @@
 //
 // Barriers, columns of tensor memory: depth512_paged64_causal_bf16_barriers.h.
 //
-// Config sha256 d3b88f124ca8555b78780af7b6d9fdb4ff39fe104d65969b2d7de366347a34cb
+// Config sha256 5ae7de31c0821bf951a0ddbb2b2c9addd7d0886df07195d4b17166829bb91494
 
 #include "depth512_paged64_causal_bf16_barriers.h"
 #include "depth512_paged64_causal_bf16_device.cuh"

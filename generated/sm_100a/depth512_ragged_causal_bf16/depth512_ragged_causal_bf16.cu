@@ -18,7 +18,7 @@
 //
 // Barriers, columns of tensor memory: depth512_ragged_causal_bf16_barriers.h.
 //
-// Config sha256 71573988b864bdfa14063a99b93fbee281f038ffd67028618e3a33b51a661c38
+// Config sha256 e49524c4de61d7e84c9faa2d3e6cf39ba75fbc50bfc75d6ee5ca894d3abc7255
 
 #include "depth512_ragged_causal_bf16_barriers.h"
 #include "depth512_ragged_causal_bf16_device.cuh"

@@ -17,7 +17,7 @@
 //
 // Barriers, columns of tensor memory: depth512_window_bf16_barriers.h.
 //
-// Config sha256 c98ee526b985aae9c4ab12bc9e7df81d30f2037a2551d21bba2cdd26616942fc
+// Config sha256 c0be2f55da5a323582dea0d9094e25dd797f123b2046ed9b850d6079aa894e66
 
 #include "depth512_window_bf16_barriers.h"
 #include "depth512_window_bf16_device.cuh"

@@ -18,7 +18,7 @@
 //
 // Barriers, columns of tensor memory: depth512_window_fp16_barriers.h.
 //
-// Config sha256 e6ef8ea6b8b2866118bb38777529c4f406a67cb1852a6bf0176fb4daa1df164c
+// Config sha256 e5d1377fb01650385d20e40a5d00f03098a229338883ffdbd00856990bbd08ca
 
 #include "depth512_window_fp16_barriers.h"
 #include "depth512_window_fp16_device.cuh"

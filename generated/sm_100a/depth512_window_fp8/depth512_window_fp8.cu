@@ -17,7 +17,7 @@
 //
 // Barriers, columns of tensor memory: depth512_window_fp8_barriers.h.
 //
-// Config sha256 d70c330424c93a8414a4cdfd34cba0b6b28a1f1cce9a6a39afad517650300f68
+// Config sha256 4cbcc3f544cd12a3210657bfbcf8a7b98f26655b92681c48e682e7461fe41cfc
 
 #include "depth512_window_fp8_barriers.h"
 #include "depth512_window_fp8_device.cuh"

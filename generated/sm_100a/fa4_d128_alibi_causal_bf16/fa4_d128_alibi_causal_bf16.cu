@@ -21,7 +21,7 @@
 //
 // Barriers, columns of tensor memory: fa4_d128_alibi_causal_bf16_barriers.h.
 //
-// Config sha256 6c4afed93e80044ad88af90af0554e144b1b1c568ed6c6766daaa84c5d695623
+// Config sha256 bf87012b1e4f4c6d4ea1edb11eddad5a52577f9de7eb246989b4ac0a9b72aaaf
 
 #include "fa4_d128_alibi_causal_bf16_barriers.h"
 #include "fa4_d128_alibi_causal_bf16_device.cuh"

@@ -20,7 +20,7 @@
 //
 // Barriers, columns of tensor memory: fa4_d128_causal_bf16_barriers.h.
 //
-// Config sha256 de3285e8d9f39e1b57bb8788b908329a4df50fc6bae5d9f87d5fa72be3161b4b
+// Config sha256 cb632d9d9c9e8e6d455e4da93eb4a81472670282c416588a108aab1051d242f2
 
 #include "fa4_d128_causal_bf16_barriers.h"
 #include "fa4_d128_causal_bf16_device.cuh"

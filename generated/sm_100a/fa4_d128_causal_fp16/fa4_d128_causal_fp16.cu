@@ -20,7 +20,7 @@
 //
 // Barriers, columns of tensor memory: fa4_d128_causal_fp16_barriers.h.
 //
-// Config sha256 cf0398a3ff6b40355b13df8308913914c8b0bcab02ffe20aefa692d350aa6763
+// Config sha256 3d6cfd8e1fa5672e3b73da69adc767f65ce3fe6240737851b3481fd89fdf5b9b
 
 #include "fa4_d128_causal_fp16_barriers.h"
 #include "fa4_d128_causal_fp16_device.cuh"

@@ -20,7 +20,7 @@
 //
 // Barriers, columns of tensor memory: fa4_d128_causal_fp8_barriers.h.
 //
-// Config sha256 4fe6168b0db39cf0b627cf54f9e756efb3588f33b68ac5f5788c2052a350767b
+// Config sha256 252636b070d8a6636b866dae29f78d36346eb0aedacc33dcb7f0a53518cc3acf
 
 #include "fa4_d128_causal_fp8_barriers.h"
 #include "fa4_d128_causal_fp8_device.cuh"

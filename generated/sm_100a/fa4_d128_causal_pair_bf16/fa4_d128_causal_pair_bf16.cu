@@ -21,7 +21,7 @@
 //
 // Barriers, columns of tensor memory: fa4_d128_causal_pair_bf16_barriers.h.
 //
-// Config sha256 735cafc4d273657d1a9e43bb07ee5c46a80ccfb7430c79f79b0e125a460b8342
+// Config sha256 66795f3080f4f24618b0d06b6bb9b9c57dc6605d21b8a34a0cb99c7fb3265690
 
 #include "fa4_d128_causal_pair_bf16_barriers.h"
 #include "fa4_d128_causal_pair_bf16_device.cuh"

@@ -22,7 +22,7 @@
 //
 // Barriers, columns of tensor memory: fa4_d128_causal_softcap_bf16_barriers.h.
 //
-// Config sha256 fb38f4a01e323e9bd2eeea7f12a1ebe46e2095cd4eeb0908b3e9e21cd3970399
+// Config sha256 b862d9119c0774dd9646fba96d9ad6f98bc1caabba536e8e6a69a3e0fbc3591d
 
 #include "fa4_d128_causal_softcap_bf16_barriers.h"
 #include "fa4_d128_causal_softcap_bf16_device.cuh"

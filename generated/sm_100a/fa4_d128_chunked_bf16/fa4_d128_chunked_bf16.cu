@@ -20,7 +20,7 @@
 //
 // Barriers, columns of tensor memory: fa4_d128_chunked_bf16_barriers.h.
 //
-// Config sha256 efc4d1514619610819e9c46b0d716bf26e6126dac4f479b2f7e80f0e79720bf9
+// Config sha256 ba0df2f4eeee0309b3f0d35e03058b01631c095126afa104c55c25126f7fea1e
 
 #include "fa4_d128_chunked_bf16_barriers.h"
 #include "fa4_d128_chunked_bf16_device.cuh"

@@ -20,7 +20,7 @@
 //
 // Barriers, columns of tensor memory: fa4_d128_dense_bf16_barriers.h.
 //
-// Config sha256 eb34ec470c3a10a62424e1316d8ae7b064fc5d166f1ca73632602ad8e668eae6
+// Config sha256 8c0f5f244ed272c1453ba1d86ed85ea2236a3cd1fafc885189256de7ba5ed9eb
 
 #include "fa4_d128_dense_bf16_barriers.h"
 #include "fa4_d128_dense_bf16_device.cuh"

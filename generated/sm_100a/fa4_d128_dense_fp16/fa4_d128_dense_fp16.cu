@@ -20,7 +20,7 @@
 //
 // Barriers, columns of tensor memory: fa4_d128_dense_fp16_barriers.h.
 //
-// Config sha256 c6fa6b67def337391780fa0a3ae64ac0a03267f9ae532ab94c5096eef4600ff7
+// Config sha256 97c0a49feb1620f774fde03cdf06a2b3209b62ae539386d2f5e210293db0e14f
 
 #include "fa4_d128_dense_fp16_barriers.h"
 #include "fa4_d128_dense_fp16_device.cuh"

@@ -20,7 +20,7 @@
 //
 // Barriers, columns of tensor memory: fa4_d128_dense_fp8_barriers.h.
 //
-// Config sha256 e24927ed43a6bce3e8411aa1e956b66a806aceb09a78eb84e28b746e55d33536
+// Config sha256 ab9105bdf6c527300d0c3da5cf374d72e2b90ecf821951e020b78c879a81a927
 
 #include "fa4_d128_dense_fp8_barriers.h"
 #include "fa4_d128_dense_fp8_device.cuh"

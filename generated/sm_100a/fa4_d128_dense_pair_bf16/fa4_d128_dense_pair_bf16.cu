@@ -21,7 +21,7 @@
 //
 // Barriers, columns of tensor memory: fa4_d128_dense_pair_bf16_barriers.h.
 //
-// Config sha256 5e21771bf7f093c0c9bbb64dcf6064cdbbabc9832420456d5c9eb5dc5e75ca9e
+// Config sha256 8b4a7ae681db9e8bee4b9aa2e7755dbf5f1b46a94c6be5041ce8dc0d94ac3503
 
 #include "fa4_d128_dense_pair_bf16_barriers.h"
 #include "fa4_d128_dense_pair_bf16_device.cuh"

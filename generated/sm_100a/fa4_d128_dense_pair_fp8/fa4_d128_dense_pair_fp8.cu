@@ -21,7 +21,7 @@
 //
 // Barriers, columns of tensor memory: fa4_d128_dense_pair_fp8_barriers.h.
 //
-// Config sha256 187b959ec29333d8558db3262ac546d3f4f36e9c68b366d738dd2ba83208b267
+// Config sha256 e9874690a5f861770c0e223c07b17da27c6ad9da99a2eb982243dbdf07a3d1fc
 
 #include "fa4_d128_dense_pair_fp8_barriers.h"
 #include "fa4_d128_dense_pair_fp8_device.cuh"

@@ -22,7 +22,7 @@
 //
 // Barriers, columns of tensor memory: fa4_d128_paged16_causal_bf16_barriers.h.
 //
-// Config sha256 3632ad3017aa048c64a9c5646d2c582737bb09f25022e3dee7c600c71b28e272
+// Config sha256 6ce7eb2349b83996f14f53a06d7d2f444ff163fb27535be5df78c58bf865ffdf
 
 #include "fa4_d128_paged16_causal_bf16_barriers.h"
 #include "fa4_d128_paged16_causal_bf16_device.cuh"

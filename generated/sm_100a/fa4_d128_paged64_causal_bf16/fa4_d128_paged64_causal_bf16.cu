@@ -22,7 +22,7 @@
 //
 // Barriers, columns of tensor memory: fa4_d128_paged64_causal_bf16_barriers.h.
 //
-// Config sha256 b5a84941f455e924d828d478e06a5f46ccaafe8d145223100ae78b5585a71ad5
+// Config sha256 b0e66ccfbc88de0164248d052b13d6aa1f44f460677e8d459a009b943aaa059b
 
 #include "fa4_d128_paged64_causal_bf16_barriers.h"
 #include "fa4_d128_paged64_causal_bf16_device.cuh"

@@ -21,7 +21,7 @@
 //
 // Barriers, columns of tensor memory: fa4_d128_paged64_causal_fp8_barriers.h.
 //
-// Config sha256 8dcb6fdb687ab557b3a760f688780fc976c9065b3ee3e36290819071c95ae35c
+// Config sha256 ca631b8dfbc32a6826345e9e38fabd97911e6d79daf489b4a80824d8f9b03f7e
 
 #include "fa4_d128_paged64_causal_fp8_barriers.h"
 #include "fa4_d128_paged64_causal_fp8_device.cuh"

@@ -20,7 +20,7 @@
 //
 // Barriers, columns of tensor memory: fa4_d128_prefix_bf16_barriers.h.
 //
-// Config sha256 4ae2b95fbfc1491f6a0c83408fd60e112accf046f89f7395da8c4d9e3a192210
+// Config sha256 20d9b2db978431e8d360d6901df75d67f7eca940156d6e3be742ad79da5cd193
 
 #include "fa4_d128_prefix_bf16_barriers.h"
 #include "fa4_d128_prefix_bf16_device.cuh"

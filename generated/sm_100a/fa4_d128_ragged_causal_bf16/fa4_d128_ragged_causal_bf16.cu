@@ -21,7 +21,7 @@
 //
 // Barriers, columns of tensor memory: fa4_d128_ragged_causal_bf16_barriers.h.
 //
-// Config sha256 b5ed7879906bf7a686a7ccb28463f06713c78ae0db4f8b47a5900e22264b3994
+// Config sha256 7029eb3262d006e1bb2294c8867cf3785845a962fd186689a7394d1d0ed7768d
 
 #include "fa4_d128_ragged_causal_bf16_barriers.h"
 #include "fa4_d128_ragged_causal_bf16_device.cuh"

@@ -20,7 +20,7 @@
 //
 // Barriers, columns of tensor memory: fa4_d128_window_bf16_barriers.h.
 //
-// Config sha256 ed142eb92d7a4de0115bdee511c7996ddcfc7affad61cada05549d315edf8175
+// Config sha256 b6dc88ec8a332a0bd32e9f3e3b79e778d05978591aea5698884abc1d30d34f89
 
 #include "fa4_d128_window_bf16_barriers.h"
 #include "fa4_d128_window_bf16_device.cuh"

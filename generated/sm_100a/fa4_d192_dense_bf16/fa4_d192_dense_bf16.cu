@@ -20,7 +20,7 @@
 //
 // Barriers, columns of tensor memory: fa4_d192_dense_bf16_barriers.h.
 //
-// Config sha256 07cf3ed6a86f0bc3b045dbaa92463d316b57a83677045eeeff34341f5dfae4f0
+// Config sha256 adff0073acafb7c0129eef02fc63f19f19254fc1daaf89a80fc45caca6ef1dec
 
 #include "fa4_d192_dense_bf16_barriers.h"
 #include "fa4_d192_dense_bf16_device.cuh"

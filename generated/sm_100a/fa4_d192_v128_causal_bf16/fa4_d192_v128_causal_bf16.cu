@@ -20,7 +20,7 @@
 //
 // Barriers, columns of tensor memory: fa4_d192_v128_causal_bf16_barriers.h.
 //
-// Config sha256 8a47b3aa8b4ff287d67139017656e86b0b10ce1f5f022b05579d73835d4ffb58
+// Config sha256 27963fc9e63c35f83ae9b2d9be2b8cd94bed0a99002df123cb63cb0bcb4118a6
 
 #include "fa4_d192_v128_causal_bf16_barriers.h"
 #include "fa4_d192_v128_causal_bf16_device.cuh"

@@ -22,7 +22,7 @@
 //
 // Barriers, columns of tensor memory: fa4_d192_v128_ragged_causal_bf16_barriers.h.
 //
-// Config sha256 6b4b616e124c61ceb3ab22e3e85148deec55f10346b5a3a2d0281d02bf7d7192
+// Config sha256 655c8b658d986a6286d7fe173f3608e738c8ac795b326e57cd20e70207d13ea3
 
 #include "fa4_d192_v128_ragged_causal_bf16_barriers.h"
 #include "fa4_d192_v128_ragged_causal_bf16_device.cuh"

@@ -18,7 +18,7 @@
 //
 // Barriers, columns of tensor memory: fa4_d256_causal_fp16_barriers.h.
 //
-// Config sha256 08136b86f12991ae653535db39b75de08e2aac5ccab9dc69e694daa49f030a05
+// Config sha256 375e197e66b40dffde56e0971c8502312aeb988eb08294c26fce3567638bfcf5
 
 #include "fa4_d256_causal_fp16_barriers.h"
 #include "fa4_d256_causal_fp16_device.cuh"

@@ -18,7 +18,7 @@
 //
 // Barriers, columns of tensor memory: fa4_d256_dense_bf16_barriers.h.
 //
-// Config sha256 d3462644e2d30a8722009d85b5e322945ce482c8310f8f6114f8a158d6b9e062
+// Config sha256 0fb5703edb845cb95b5075fd3146ddad9b5be5513fd8fe49a638bade5079a0cc
 
 #include "fa4_d256_dense_bf16_barriers.h"
 #include "fa4_d256_dense_bf16_device.cuh"

@@ -18,7 +18,7 @@
 //
 // Barriers, columns of tensor memory: fa4_d256_window_fp8_barriers.h.
 //
-// Config sha256 67832275b3b2ab6377f4c0ec9d34d9fdcac2876f4a3762233c4da32c8cf76971
+// Config sha256 d394e461e9ce89334ee90d363deeb620d7f7f7f9c3ec40a6086c171d7222d3e4
 
 #include "fa4_d256_window_fp8_barriers.h"
 #include "fa4_d256_window_fp8_device.cuh"

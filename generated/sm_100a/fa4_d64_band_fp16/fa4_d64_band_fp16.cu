@@ -20,7 +20,7 @@
 //
 // Barriers, columns of tensor memory: fa4_d64_band_fp16_barriers.h.
 //
-// Config sha256 932c3c2d24d88166ae517e3c686947364baf78eb0bda8ccdeec5e26446d50462
+// Config sha256 99afadef709ae57e7de2e1967377632a7f7bfbc990ffc5c5817bb05464e390f7
 
 #include "fa4_d64_band_fp16_barriers.h"
 #include "fa4_d64_band_fp16_device.cuh"

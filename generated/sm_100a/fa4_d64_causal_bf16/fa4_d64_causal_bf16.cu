@@ -20,7 +20,7 @@
 //
 // Barriers, columns of tensor memory: fa4_d64_causal_bf16_barriers.h.
 //
-// Config sha256 26fff0535e9d51e1583f8dd33798e5921bfb4618803b05ba08b50db3246b1ade
+// Config sha256 f789924107f5662e768d63a7c4dd71fe69e96c728ef94c123ac9692d1b5f3d68
 
 #include "fa4_d64_causal_bf16_barriers.h"
 #include "fa4_d64_causal_bf16_device.cuh"

@@ -20,7 +20,7 @@
 //
 // Barriers, columns of tensor memory: fa4_d64_causal_fp8_barriers.h.
 //
-// Config sha256 6a4ec2c5ec0402a5a96a6f5e81e31d9a15763bc067a90587a386873080776b17
+// Config sha256 22cf51c6f4b99f8788a298c6fb85d475bddca64e4d25fed452f56d765200bf8f
 
 #include "fa4_d64_causal_fp8_barriers.h"
 #include "fa4_d64_causal_fp8_device.cuh"

@@ -20,7 +20,7 @@
 //
 // Barriers, columns of tensor memory: fa4_d64_dense_bf16_barriers.h.
 //
-// Config sha256 f302459316082772032e9bb3a49162506b43a98a91961cd07c2ccd8b7482713c
+// Config sha256 273d9830e5b0b87dbed32dc7756fb8f0951d4fbb194675514b1f17a1cfdf8f73
 
 #include "fa4_d64_dense_bf16_barriers.h"
 #include "fa4_d64_dense_bf16_device.cuh"

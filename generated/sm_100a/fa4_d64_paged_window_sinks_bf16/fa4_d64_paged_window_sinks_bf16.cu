@@ -22,7 +22,7 @@
 //
 // Barriers, columns of tensor memory: fa4_d64_paged_window_sinks_bf16_barriers.h.
 //
-// Config sha256 f511f1415a893269f9bcaa70fc6d3f745f252a295748b97a6c90e91dd0db5595
+// Config sha256 104ca7e9e8eeb31d93f0133e64a69c7920c4033e35355f7197097423c01460f0
 
 #include "fa4_d64_paged_window_sinks_bf16_barriers.h"
 #include "fa4_d64_paged_window_sinks_bf16_device.cuh"

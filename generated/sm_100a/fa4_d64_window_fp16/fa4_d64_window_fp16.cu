@@ -20,7 +20,7 @@
 //
 // Barriers, columns of tensor memory: fa4_d64_window_fp16_barriers.h.
 //
-// Config sha256 d66664b043f64c3877018c0efa1b9dfd551546be8742417f633f0b0a0c3aff18
+// Config sha256 7fd35b1476cc436097fa2ece7fb7f178c3e8219a15c7e7a53f0ef709f14d0802
 
 #include "fa4_d64_window_fp16_barriers.h"
 #include "fa4_d64_window_fp16_device.cuh"

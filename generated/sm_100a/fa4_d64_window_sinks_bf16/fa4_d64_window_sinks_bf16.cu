@@ -20,7 +20,7 @@
 //
 // Barriers, columns of tensor memory: fa4_d64_window_sinks_bf16_barriers.h.
 //
-// Config sha256 5c6de111e7be64260657214511d7cb2fd90f0560cdd1c781708618d8aeac4961
+// Config sha256 7cac7db650675ef391f3802074eb253af3aaf2c47945e7fa9837b1caccd08b1a
 
 #include "fa4_d64_window_sinks_bf16_barriers.h"
 #include "fa4_d64_window_sinks_bf16_device.cuh"

@@ -20,7 +20,7 @@
 //
 // Barriers, columns of tensor memory: fa4_d96_causal_fp16_barriers.h.
 //
-// Config sha256 942c132b370feea9445521c91143761d045b336716d292173c0f6235be6aefe2
+// Config sha256 aaf18ff8e0d02d899fc3f5d713564dc55c2f89ba4f8f9f3d339047726e65b2eb
 
 #include "fa4_d96_causal_fp16_barriers.h"
 #include "fa4_d96_causal_fp16_device.cuh"

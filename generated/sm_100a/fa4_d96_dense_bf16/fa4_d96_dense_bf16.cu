@@ -20,7 +20,7 @@
 //
 // Barriers, columns of tensor memory: fa4_d96_dense_bf16_barriers.h.
 //
-// Config sha256 95ad67ec8760fe29ae89b406eb4619615a242d50cfb0395df948c3ca3f560798
+// Config sha256 44f8281cd38fcb1dfd1b93b809a105f0e24c8110eceea32e6b1de0839a28a466
 
 #include "fa4_d96_dense_bf16_barriers.h"
 #include "fa4_d96_dense_bf16_device.cuh"

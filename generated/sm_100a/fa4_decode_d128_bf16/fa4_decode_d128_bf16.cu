@@ -15,7 +15,7 @@
 //
 // Barriers: fa4_decode_d128_bf16_barriers.h.
 //
-// Config sha256 14605ce09856c2fdfd92cb1d26aa327534252203f4da4a7e4dc80b83b25cd407
+// Config sha256 c224d3ed3e11da66061f1765a205572582f92c1409797ec37b0404e8ea06d4f2
 
 #include "fa4_decode_d128_bf16_barriers.h"
 #include "fa4_decode_d128_bf16_device.cuh"

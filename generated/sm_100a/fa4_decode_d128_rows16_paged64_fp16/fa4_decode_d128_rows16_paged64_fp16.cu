@@ -17,7 +17,7 @@
 //
 // Barriers: fa4_decode_d128_rows16_paged64_fp16_barriers.h.
 //
-// Config sha256 0a6dfd33fb07b5832c70c189edc0dff43a019a1f9ed3fee5eb69e194624d73fb
+// Config sha256 f74b4ccce2ed869356a07d562e4c9d932bf48c818251a9877ab13ff9184d03bc
 
 #include "fa4_decode_d128_rows16_paged64_fp16_barriers.h"
 #include "fa4_decode_d128_rows16_paged64_fp16_device.cuh"

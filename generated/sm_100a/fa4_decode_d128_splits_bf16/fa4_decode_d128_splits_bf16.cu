@@ -15,7 +15,7 @@
 //
 // Barriers: fa4_decode_d128_splits_bf16_barriers.h.
 //
-// Config sha256 bde74ac79bf82730a7994179fedf151de725e64a8aede57aaabefc116f9b1dac
+// Config sha256 cbe2606309925c2ca5a71c776c35fcf3dc97b57df4c3e0ed667c9d6a1b34add0
 
 #include "fa4_decode_d128_splits_bf16_barriers.h"
 #include "fa4_decode_d128_splits_bf16_device.cuh"

@@ -15,7 +15,7 @@
 //
 // Barriers: fa4_decode_d256_bf16_barriers.h.
 //
-// Config sha256 9fb2f3b160ddfb551d6d7277ca1c0623424c99c5910d9642e1643eca62485502
+// Config sha256 b72f00fe049b6f999369d54265058ecc447acbfbea213ee61e9d6a043562d32a
 
 #include "fa4_decode_d256_bf16_barriers.h"
 #include "fa4_decode_d256_bf16_device.cuh"

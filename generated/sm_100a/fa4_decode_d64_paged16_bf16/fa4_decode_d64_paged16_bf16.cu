@@ -16,7 +16,7 @@
 //
 // Barriers: fa4_decode_d64_paged16_bf16_barriers.h.
 //
-// Config sha256 0f1c9a05407ed32a248a6f281a1f9c57e1de3c1c2618dc2e76575939c2bc4cf7
+// Config sha256 f2256be2467f7f410ef4be98cc8fd5878c0ac398318ea26a3890bf47383583fe
 
 #include "fa4_decode_d64_paged16_bf16_barriers.h"
 #include "fa4_decode_d64_paged16_bf16_device.cuh"

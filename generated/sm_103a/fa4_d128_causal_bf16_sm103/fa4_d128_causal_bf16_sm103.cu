@@ -20,7 +20,7 @@
 //
 // Barriers, columns of tensor memory: fa4_d128_causal_bf16_sm103_barriers.h.
 //
-// Config sha256 b883b563784754a108905d03a36a305581e9ed84ccfebeccd7cb0538f2ac6067
+// Config sha256 ee8c92df69746a0bd62843f1a0d5e2c8f07b5ae5d387e75dd9cbf33186da3d1e
 
 #include "fa4_d128_causal_bf16_sm103_barriers.h"
 #include "fa4_d128_causal_bf16_sm103_device.cuh"

@@ -16,7 +16,7 @@
 //
 // Barriers: d128_alibi_causal_bf16_barriers.h.
 //
-// Config sha256 b7022fd7dfb839b4f5e096d1c5c990eb3dd91fbcbd7eadd03a5c9cf59f28f411
+// Config sha256 66bc3c0fa0c8e9718376bb6152d0fa961b3f9074ad35dbf14db37e0260cfe1e8
 
 #include "d128_alibi_causal_bf16_barriers.h"
 #include "d128_alibi_causal_bf16_device.cuh"

@@ -14,7 +14,7 @@
 //
 // Barriers: d128_block_sparse_bf16_barriers.h.
 //
-// Config sha256 b78fdeb210efaa2029462da423d72bab0bd033c99c088b4a022a7ea34a6bce91
+// Config sha256 a1a82546facfcbb387db331a0d32ad35c01f52b487ea39d3d375920b56d61c0a
 
 #include "d128_block_sparse_bf16_barriers.h"
 #include "d128_block_sparse_bf16_device.cuh"

@@ -15,7 +15,7 @@
 //
 // Barriers: d128_causal_bf16_barriers.h.
 //
-// Config sha256 08427fde2ca15bc987f6cd5bfdcf0bcd4a840291addf073828cfb3bf9fe125f1
+// Config sha256 c73d3467657d9a935ee5772004e02c059bd246e265af7c85b6b68c7317e4c284
 
 #include "d128_causal_bf16_barriers.h"
 #include "d128_causal_bf16_device.cuh"

@@ -15,7 +15,7 @@
 //
 // Barriers: d128_causal_fp16_barriers.h.
 //
-// Config sha256 b50b1ce9736c6b87535ab293816833827e8ecd732968a4eb08a70827207834e9
+// Config sha256 f32eaf06ed091e0fd6adc9d52c5e49dd3d371555e162fc97dc6b0e91b2409704
 
 #include "d128_causal_fp16_barriers.h"
 #include "d128_causal_fp16_device.cuh"

@@ -16,7 +16,7 @@
 //
 // Barriers: d128_causal_pair_bf16_barriers.h.
 //
-// Config sha256 9231fdcf988ba762c9f817474c7576611ab7e5348a7c9c4ce707bde844655f2b
+// Config sha256 4e55e8015a8fc1ad91239a7330338916fa9bad906de8875aa5c2c23b10628c77
 
 #include "d128_causal_pair_bf16_barriers.h"
 #include "d128_causal_pair_bf16_device.cuh"

@@ -14,7 +14,7 @@
 //
 // Barriers: d128_causal_pingpong_bf16_barriers.h.
 //
-// Config sha256 a4ec5bab2f4e094c872dbca444a709c938e5276c5a3b976e1b65fba2d3f219b8
+// Config sha256 9536ca3ab6cac9a06f7241cc9e0158274a7275958b912a519431423cc8ec705c
 
 #include "d128_causal_pingpong_bf16_barriers.h"
 #include "d128_causal_pingpong_bf16_device.cuh"

@@ -16,7 +16,7 @@
 //
 // Barriers: d128_causal_softcap_bf16_barriers.h.
 //
-// Config sha256 0ab0e7a0501ffea7b54c92506946687d7d02d9d3ade1135c279cd60afc556e19
+// Config sha256 04d4b65de7f5b831d604a4ac9bd64a78d5ef4fb30dd7f5079d4b15209bfe6f5e
 
 #include "d128_causal_softcap_bf16_barriers.h"
 #include "d128_causal_softcap_bf16_device.cuh"

@@ -15,7 +15,7 @@
 //
 // Barriers: d128_causal_tma_store_fp16_barriers.h.
 //
-// Config sha256 125e97647d7de715d5cc7fd8420d2842bef5504feb6562b5cf99dabb7f4f68e5
+// Config sha256 87124f9dcf6258fd63f778004920aeb18405843a81b8545a6138c778ae4f7a1b
 
 #include "d128_causal_tma_store_fp16_barriers.h"
 #include "d128_causal_tma_store_fp16_device.cuh"

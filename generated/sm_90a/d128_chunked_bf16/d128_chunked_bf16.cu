@@ -15,7 +15,7 @@
 //
 // Barriers: d128_chunked_bf16_barriers.h.
 //
-// Config sha256 cfa3b262cc8b3262992f46b815bd5581796fde9d60c9e70b155917725dfa4dee
+// Config sha256 e1dbeb6493448adce02dfdeb249ab1ac397a8e99b8d26f16870dc2c274f5a967
 
 #include "d128_chunked_bf16_barriers.h"
 #include "d128_chunked_bf16_device.cuh"

@@ -15,7 +15,7 @@
 //
 // Barriers: d128_dense_bf16_barriers.h.
 //
-// Config sha256 a426789c97ec7a642dd71c9dccfaf9c40e5c4a1821a8b5e7e5b87a072e542a97
+// Config sha256 7437bde0750793c64ef7b7753c6a01f2c9cd9823c894edc24fcfe42ea0dfc293
 
 #include "d128_dense_bf16_barriers.h"
 #include "d128_dense_bf16_device.cuh"

@@ -15,7 +15,7 @@
 //
 // Barriers: d128_dense_fp16_barriers.h.
 //
-// Config sha256 ddaafe32d3549023face33e3b6ae796b365c3432cb9196e0d3e6c677541b2eb6
+// Config sha256 98d1f6eb9e0c8a94500bb886ca14dd8dacbf189e9af46cd4978079f025866c68
 
 #include "d128_dense_fp16_barriers.h"
 #include "d128_dense_fp16_device.cuh"

@@ -16,7 +16,7 @@
 //
 // Barriers: d128_dense_pair_bf16_barriers.h.
 //
-// Config sha256 590f856149429ece7e6213c93180152c5e14fc632d030b9eaf5e5c0eb1b8ef25
+// Config sha256 e689f2630fe85a7c626953931d63ae2e5d16eb77607015cd6da26e5130aa1347
 
 #include "d128_dense_pair_bf16_barriers.h"
 #include "d128_dense_pair_bf16_device.cuh"

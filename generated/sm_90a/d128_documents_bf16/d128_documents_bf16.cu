@@ -16,7 +16,7 @@
 //
 // Barriers: d128_documents_bf16_barriers.h.
 //
-// Config sha256 067a213fe56ee0ab0f37508857f4e3f5e006e9a6942c50071c602378f1713687
+// Config sha256 9d1ad9f16e2c0ed90a3bff6561db9ed215a1da9d5e94dbf4cc591c26c692246f
 
 #include "d128_documents_bf16_barriers.h"
 #include "d128_documents_bf16_device.cuh"

@@ -16,7 +16,7 @@
 //
 // Barriers: d128_documents_listed_bf16_barriers.h.
 //
-// Config sha256 62951bfa72b5e161c31782cf9c27847c858e6619e695c3be3565ae479d7114eb
+// Config sha256 111c9160cc3c60780b73522373429e5ffa6875223ab2b330b1d7674ca5145466
 
 #include "d128_documents_listed_bf16_barriers.h"
 #include "d128_documents_listed_bf16_device.cuh"

@@ -16,7 +16,7 @@
 //
 // Barriers: d128_lengths_causal_bf16_barriers.h.
 //
-// Config sha256 02b563a38279ecf2ec0a5cfae6fedb72c7c5dd1e9b4dbd9e950d659310f2b557
+// Config sha256 f0458ed5b8deb93f7d7fe93ed6c735df42a35f3c91da9c2bb0f48808b73822ed
 
 #include "d128_lengths_causal_bf16_barriers.h"
 #include "d128_lengths_causal_bf16_device.cuh"

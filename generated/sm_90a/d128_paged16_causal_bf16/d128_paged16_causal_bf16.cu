@@ -16,7 +16,7 @@
 //
 // Barriers: d128_paged16_causal_bf16_barriers.h.
 //
-// Config sha256 345b3a03f69d448f3c30f423a65c4697e62916d0673d42c0abc94187c16255ea
+// Config sha256 5c47d1350f72f0df3ed2cf035f508f7af06f71cd9e085aaffb36697c064185b5
 
 #include "d128_paged16_causal_bf16_barriers.h"
 #include "d128_paged16_causal_bf16_device.cuh"

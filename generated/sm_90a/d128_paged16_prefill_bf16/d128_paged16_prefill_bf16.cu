@@ -16,7 +16,7 @@
 //
 // Barriers: d128_paged16_prefill_bf16_barriers.h.
 //
-// Config sha256 f2fadb966d4201e191d7e501db256fda5ef0890aa160989272321610398016e3
+// Config sha256 00603c6b031a5d9a26ec0aa0261de71d2089ba9b9da969a20261d21185519928
 
 #include "d128_paged16_prefill_bf16_barriers.h"
 #include "d128_paged16_prefill_bf16_device.cuh"

@@ -16,7 +16,7 @@
 //
 // Barriers: d128_paged64_causal_bf16_barriers.h.
 //
-// Config sha256 cb9e3e39f20fda87b020bc2df3a70afd942d45f1a2e8c1081ddddf65a4b1a823
+// Config sha256 352017d304aca2d77b0a2b33309786f7d0b73fccc93784415612c0742a40f72f
 
 #include "d128_paged64_causal_bf16_barriers.h"
 #include "d128_paged64_causal_bf16_device.cuh"

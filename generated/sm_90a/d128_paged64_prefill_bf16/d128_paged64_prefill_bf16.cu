@@ -16,7 +16,7 @@
 //
 // Barriers: d128_paged64_prefill_bf16_barriers.h.
 //
-// Config sha256 dfdfee2b862f5f013fd7dd301cef349c16693d6d5b4ec60e449c039d2c7fa8f2
+// Config sha256 1703cc587233d9549e8fb9464d892cb2b629284d2fdd530f46fce908490774f7
 
 #include "d128_paged64_prefill_bf16_barriers.h"
 #include "d128_paged64_prefill_bf16_device.cuh"

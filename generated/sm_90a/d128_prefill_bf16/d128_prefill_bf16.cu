@@ -15,7 +15,7 @@
 //
 // Barriers: d128_prefill_bf16_barriers.h.
 //
-// Config sha256 510d7fa6c3d9ec0ee83e626017bf31d886303028272a7d4472588a5f7936d071
+// Config sha256 1bedda4e3fbc8480cae8c4023c40a37cc9b136ad55db0599df2371efae6b0e6d
 
 #include "d128_prefill_bf16_barriers.h"
 #include "d128_prefill_bf16_device.cuh"

@@ -16,7 +16,7 @@
 //
 // Barriers: d128_ragged_causal_bf16_barriers.h.
 //
-// Config sha256 b61287d9b09863232ba0f6cbcdca5e4593a2d48261bc60ade0964f9537510b6c
+// Config sha256 3db8a8b03f86c931ad4d65825eb42a8649cf78eeab2163e22deb9d24ddce7d28
 
 #include "d128_ragged_causal_bf16_barriers.h"
 #include "d128_ragged_causal_bf16_device.cuh"

@@ -15,7 +15,7 @@
 //
 // Barriers: d128_streaming_bf16_barriers.h.
 //
-// Config sha256 2a63388bfd492a2f1e46bd85c5c2379d18f60db154fdf2645dd67ef757a5c2f5
+// Config sha256 4b0df10d5710e76ab800981c3c4fea24afd5bddc0df6a32530ef3fa312bd830d
 
 #include "d128_streaming_bf16_barriers.h"
 #include "d128_streaming_bf16_device.cuh"

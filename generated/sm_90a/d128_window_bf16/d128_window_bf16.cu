@@ -15,7 +15,7 @@
 //
 // Barriers: d128_window_bf16_barriers.h.
 //
-// Config sha256 b85f8c85232d04c3e09d590500b72bdea21121045e870725f163bd2c5a6727af
+// Config sha256 c0308d74d89aaadcdc8743cf99626d4d9cee3e5b6ff4cc10c857922c449ac71a
 
 #include "d128_window_bf16_barriers.h"
 #include "d128_window_bf16_device.cuh"

@@ -15,7 +15,7 @@
 //
 // Barriers: d128_window_fp16_barriers.h.
 //
-// Config sha256 173c3d839768c53cccc9fcfc52199dbe1a8c14f90568ee91a5c2111abdbe356b
+// Config sha256 e06671cbe0e7be98174e5530736e1b7656a5b36177194156f4e7434b94eab120
 
 #include "d128_window_fp16_barriers.h"
 #include "d128_window_fp16_device.cuh"

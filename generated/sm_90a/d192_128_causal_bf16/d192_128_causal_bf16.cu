@@ -15,7 +15,7 @@
 //
 // Barriers: d192_128_causal_bf16_barriers.h.
 //
-// Config sha256 cacfa179a4704de421e22b0e1a666a8ab374b6fc68cd94f4051e4614efee350b
+// Config sha256 8b5eb91aaf499de27ecddb8181b1fd46618be75246591566b57ec8bcabb595f0
 
 #include "d192_128_causal_bf16_barriers.h"
 #include "d192_128_causal_bf16_device.cuh"

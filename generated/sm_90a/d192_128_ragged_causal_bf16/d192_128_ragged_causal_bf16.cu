@@ -16,7 +16,7 @@
 //
 // Barriers: d192_128_ragged_causal_bf16_barriers.h.
 //
-// Config sha256 e2395028038c7bfc0aed49e2be4115d63ae5865f43e9bc021391e972cd5f0d69
+// Config sha256 e105bf414ae667753ffbc5df94d03f0a23d61067e004549aae5bc4c1889f93e6
 
 #include "d192_128_ragged_causal_bf16_barriers.h"
 #include "d192_128_ragged_causal_bf16_device.cuh"

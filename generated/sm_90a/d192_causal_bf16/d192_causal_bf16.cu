@@ -14,7 +14,7 @@
 //
 // Barriers: d192_causal_bf16_barriers.h.
 //
-// Config sha256 56ec70ecb2b2ddda7ab853c52895afcc099d08515beec482f766017dd271c763
+// Config sha256 0e073927754b68483b79a87b8f02fbeee554f3c592d1c2bd4cbc0bc660d891fc
 
 #include "d192_causal_bf16_barriers.h"
 #include "d192_causal_bf16_device.cuh"

@@ -14,7 +14,7 @@
 //
 // Barriers: d192_causal_fp16_barriers.h.
 //
-// Config sha256 60e8b273ea695bdf312f5ba33212777cfae0dbb329dae10a439d96cc4ca721cd
+// Config sha256 aabfc0cbd845f3a01ab40cd67ab5466010bc1d9d1711d236cb6465e92b81a63c
 
 #include "d192_causal_fp16_barriers.h"
 #include "d192_causal_fp16_device.cuh"

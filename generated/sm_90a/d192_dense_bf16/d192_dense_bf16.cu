@@ -14,7 +14,7 @@
 //
 // Barriers: d192_dense_bf16_barriers.h.
 //
-// Config sha256 ae1ea090b64f66fb019991aab12535474294b619e258ef0c4555be7ede361a41
+// Config sha256 f02949d513d1205b6eb2ef34b4526a71762014b6328ce0fd96436f63b763d71c
 
 #include "d192_dense_bf16_barriers.h"
 #include "d192_dense_bf16_device.cuh"

@@ -14,7 +14,7 @@
 //
 // Barriers: d192_dense_fp16_barriers.h.
 //
-// Config sha256 3e2c508e6a1edf17a84de0b56147dc25b12d285a373ae9d52c90a03b8030bf8a
+// Config sha256 e4acde6b4c298fdf90a437c340a405695c51073d797f425e38071d824f1dfbb8
 
 #include "d192_dense_fp16_barriers.h"
 #include "d192_dense_fp16_device.cuh"

@@ -14,7 +14,7 @@
 //
 // Barriers: d192_window_bf16_barriers.h.
 //
-// Config sha256 f5fffe17f6c30ce2789b1a665f6fa61b65798918e8489fa3f4409789d1dff8ef
+// Config sha256 ffb49b8710f1884069541d73331a51173adc6a2118e7d60a69736f58b8f1a4f6
 
 #include "d192_window_bf16_barriers.h"
 #include "d192_window_bf16_device.cuh"

@@ -14,7 +14,7 @@
 //
 // Barriers: d192_window_fp16_barriers.h.
 //
-// Config sha256 f8578e0cb48088a6ded89afe73b64a8496f9c334faa405c04e267284167fb67b
+// Config sha256 117f1eb24e7b7bd76085e734b34c8bc8b4e8f2da194864103048e2f459b97e51
 
 #include "d192_window_fp16_barriers.h"
 #include "d192_window_fp16_device.cuh"

@@ -14,7 +14,7 @@
 //
 // Barriers: d256_causal_bf16_barriers.h.
 //
-// Config sha256 9004f56cd328ad480be2cffceb90589361f606e921e45449e822a764b6188bac
+// Config sha256 c274bbf2608fe8b0c4e034397a06ae184780a4e7ba6a07ce12c5af8c6e9ac680
 
 #include "d256_causal_bf16_barriers.h"
 #include "d256_causal_bf16_device.cuh"

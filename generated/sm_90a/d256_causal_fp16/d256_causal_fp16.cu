@@ -14,7 +14,7 @@
 //
 // Barriers: d256_causal_fp16_barriers.h.
 //
-// Config sha256 ab4de49c89dfe20e43fb23b835d6030ec9968579330cf36f3ae4fbbda8cb6dd8
+// Config sha256 bec8b77960e41c4f20e9c0858c18f7274b7c6b6257b9700a53daba945784b977
 
 #include "d256_causal_fp16_barriers.h"
 #include "d256_causal_fp16_device.cuh"

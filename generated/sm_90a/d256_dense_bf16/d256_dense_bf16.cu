@@ -14,7 +14,7 @@
 //
 // Barriers: d256_dense_bf16_barriers.h.
 //
-// Config sha256 fdc0dd2988f595212e1d9fa3e2d12de97a74f1a19ebc003b940516d6905d7c16
+// Config sha256 eea4ace8aa024a518fa6dd06b44e4479786be6d2d763f612fe33eea79ad6c050
 
 #include "d256_dense_bf16_barriers.h"
 #include "d256_dense_bf16_device.cuh"

@@ -14,7 +14,7 @@
 //
 // Barriers: d256_dense_fp16_barriers.h.
 //
-// Config sha256 0c487e4fab9c08539e7d27fe0b0131d3564ab264e8fe1390b65fb23f4df2b382
+// Config sha256 063338ce66f29b2b645f82400044838005833f70bf7dcb95b61292e1c7584435
 
 #include "d256_dense_fp16_barriers.h"
 #include "d256_dense_fp16_device.cuh"

@@ -15,7 +15,7 @@
 //
 // Barriers: d256_ragged_causal_bf16_barriers.h.
 //
-// Config sha256 5f70d1b61359b16759d39f5a0f5d5d64e38df64605a80171ffe72c55eb774884
+// Config sha256 d3922c5513537ba0f2186fae7f5792581b62dea39bf8dc1d866fac151999334c
 
 #include "d256_ragged_causal_bf16_barriers.h"
 #include "d256_ragged_causal_bf16_device.cuh"

@@ -14,7 +14,7 @@
 //
 // Barriers: d256_window_bf16_barriers.h.
 //
-// Config sha256 7775d9bad0a4287c8a1f222ee4bf38ad186dcad77007ca7fe679867894adaa6a
+// Config sha256 b3379f430f29c22b33196e3038700d97d40f38444b130b581f4d59ff5375df39
 
 #include "d256_window_bf16_barriers.h"
 #include "d256_window_bf16_device.cuh"

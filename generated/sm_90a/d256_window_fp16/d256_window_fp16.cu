@@ -14,7 +14,7 @@
 //
 // Barriers: d256_window_fp16_barriers.h.
 //
-// Config sha256 4cb318a60e20561c5682d4b19e71623574d58584922c8f247ad8b008c0efc4d7
+// Config sha256 25ef72798a92b1e3d45370aeda90c2e1a854d32f15a77ce8b5b8ddcc97c39ad1
 
 #include "d256_window_fp16_barriers.h"
 #include "d256_window_fp16_device.cuh"

@@ -15,7 +15,7 @@
 //
 // Barriers: d256_window_softcap_fp16_barriers.h.
 //
-// Config sha256 7528ae83f625b9b2aeb7cb95af490ebc20078a2a90e33bf9e5c696ce794fccc7
+// Config sha256 83c3322a8525e8c3c48130b602283d358de3c407b1143544230ecf474fe7674c
 
 #include "d256_window_softcap_fp16_barriers.h"
 #include "d256_window_softcap_fp16_device.cuh"

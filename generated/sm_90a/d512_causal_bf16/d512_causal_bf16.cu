@@ -17,7 +17,7 @@
 //
 // Barriers: d512_causal_bf16_barriers.h.
 //
-// Config sha256 d1524048235f6be453e6d8128eeec350cf6afd9efdca1f472f011d9a56810e9b
+// Config sha256 72f831cbcd856234bb5ecb884d7673908503bdf57efec4de833f275c208d976f
 
 #include "d512_causal_bf16_barriers.h"
 #include "d512_causal_bf16_device.cuh"

@@ -17,7 +17,7 @@
 //
 // Barriers: d512_causal_fp16_barriers.h.
 //
-// Config sha256 c10446362259daa07137d5237db763d919bf024b643470b753f9b4636f157043
+// Config sha256 621766e02d1e5faffc7d979258ab09b449b154deded4f20a879b131a4644b430
 
 #include "d512_causal_fp16_barriers.h"
 #include "d512_causal_fp16_device.cuh"

@@ -18,7 +18,7 @@
 //
 // Barriers: d512_causal_softcap_bf16_barriers.h.
 //
-// Config sha256 d07a72cf9f5fc3bc333c4e7f299acf935bec06c2839488d53dbd69055f876435
+// Config sha256 8cc51d69bcd11aea43bd60122d3fa0b1f0acaeff1c10778495a79e96a48204ab
 
 #include "d512_causal_softcap_bf16_barriers.h"
 #include "d512_causal_softcap_bf16_device.cuh"

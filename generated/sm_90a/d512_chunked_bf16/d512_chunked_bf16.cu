@@ -17,7 +17,7 @@
 //
 // Barriers: d512_chunked_bf16_barriers.h.
 //
-// Config sha256 f53990358dc52e63ea17e1a4f6463d8cab2d02b1039cdb3294079382c9f1f6ba
+// Config sha256 edde71d6a44e3d091abe56387bbd0c4f8a28905a383e13c8ba05f8e3df0b9497
 
 #include "d512_chunked_bf16_barriers.h"
 #include "d512_chunked_bf16_device.cuh"

@@ -17,7 +17,7 @@
 //
 // Barriers: d512_dense_bf16_barriers.h.
 //
-// Config sha256 0089d5857ebbede9a8537f20fdaa41724f9b603b525db8af4f9a813bd5a7aa1a
+// Config sha256 72fc04e6ae6037e0a31ca37e7ea4707504ba8154ba312407f9c09d8d0b0368e6
 
 #include "d512_dense_bf16_barriers.h"
 #include "d512_dense_bf16_device.cuh"

@@ -18,7 +18,7 @@
 //
 // Barriers: d512_paged64_causal_bf16_barriers.h.
 //
-// Config sha256 a4ccf9bd4b230c0d39e84bd90c5d6b151dae4ccb2eecf5ab0c92567750aed891
+// Config sha256 00bdbd92fffa145edd85e6cf76aefe66840c851172a063bea63daf18b708612f
 
 #include "d512_paged64_causal_bf16_barriers.h"
 #include "d512_paged64_causal_bf16_device.cuh"

@@ -18,7 +18,7 @@
 //
 // Barriers: d512_ragged_causal_bf16_barriers.h.
 //
-// Config sha256 c8ee40e79f84c1cc169dee1af65d816eea463187ee16dc2a561f7141ed634ff8
+// Config sha256 0e265d7ab033b3bfe42d760287c242c140b33e0b3013a908434f7ffe95947b9c
 
 #include "d512_ragged_causal_bf16_barriers.h"
 #include "d512_ragged_causal_bf16_device.cuh"

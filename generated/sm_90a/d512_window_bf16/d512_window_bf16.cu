@@ -17,7 +17,7 @@
 //
 // Barriers: d512_window_bf16_barriers.h.
 //
-// Config sha256 f94425999f26adb3c01a1b01fd4f9f9816d23ada36ed679eec7404f35c276338
+// Config sha256 5898978e8b3db4c13580ffa68a940d26948859065749df10b00437670404118a
 
 #include "d512_window_bf16_barriers.h"
 #include "d512_window_bf16_device.cuh"

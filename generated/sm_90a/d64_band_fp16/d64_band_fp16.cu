@@ -15,7 +15,7 @@
 //
 // Barriers: d64_band_fp16_barriers.h.
 //
-// Config sha256 48b52e759d51fabbfcc19ad7781b8607a900d6fcdabbfb4672ef80bbf58b0157
+// Config sha256 6e0b5df53f8d706d8d77b541e778654f8890820e32933be1fbb852f4e605a195
 
 #include "d64_band_fp16_barriers.h"
 #include "d64_band_fp16_device.cuh"

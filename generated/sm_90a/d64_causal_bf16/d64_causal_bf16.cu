@@ -15,7 +15,7 @@
 //
 // Barriers: d64_causal_bf16_barriers.h.
 //
-// Config sha256 7fb2df7523afb66180c7e8fcb052b19d39c2ad3581800111292bc171db933377
+// Config sha256 9005bd79333c916ec70279885b5725b4c4cf59266492d9808306d1b4831bad28
 
 #include "d64_causal_bf16_barriers.h"
 #include "d64_causal_bf16_device.cuh"

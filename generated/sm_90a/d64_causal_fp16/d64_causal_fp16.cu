@@ -15,7 +15,7 @@
 //
 // Barriers: d64_causal_fp16_barriers.h.
 //
-// Config sha256 1f295802465ffe703386dee9abdaae1647aa7c183d41f842f851e9c850b64817
+// Config sha256 7abfad38ce5c6b15479a12f1e7758d54e3fff75f3f14f8ab9c6dca58597529bc
 
 #include "d64_causal_fp16_barriers.h"
 #include "d64_causal_fp16_device.cuh"

@@ -15,7 +15,7 @@
 //
 // Barriers: d64_chunked_fp16_barriers.h.
 //
-// Config sha256 f690ff8801aeb74619a977e85557fdda07e3ef161c60bd68bf90d2309221325e
+// Config sha256 6672f4c7d028eb661b1f6336e1a4d09e7bbb5e3a54544bfd607d9bc810cbdbb2
 
 #include "d64_chunked_fp16_barriers.h"
 #include "d64_chunked_fp16_device.cuh"

@@ -15,7 +15,7 @@
 //
 // Barriers: d64_dense_bf16_barriers.h.
 //
-// Config sha256 b204df708d2fe765d8a976b6d86470630ece5f56d9398cf8f99ebc5d417030b5
+// Config sha256 2a8a8b1b4f28a95b412ea6e19f3a698c1ef54e0282f324d337d66941cacb96fe
 
 #include "d64_dense_bf16_barriers.h"
 #include "d64_dense_bf16_device.cuh"

@@ -15,7 +15,7 @@
 //
 // Barriers: d64_dense_fp16_barriers.h.
 //
-// Config sha256 1076f24272c4be57f33a46d0e80d898ab9c3d24d37f22af885f1b0eb04254b31
+// Config sha256 5f12bd12d3e4412217f555546b147f828702e03a3bd6145f9c870bae8e1c4fd8
 
 #include "d64_dense_fp16_barriers.h"
 #include "d64_dense_fp16_device.cuh"

@@ -13,7 +13,7 @@
 //
 // Barriers: d64_dense_small_bf16_barriers.h.
 //
-// Config sha256 464b7e93d396f9808f7ac08f5c7b9237be66cbb382397ca8b0681e55e649bb5e
+// Config sha256 5a3394ee542ee35b57d9c1fc95160e4e13a5cb8e4f0370aef114365cc601338c
 
 #include "d64_dense_small_bf16_barriers.h"
 #include "d64_dense_small_bf16_device.cuh"

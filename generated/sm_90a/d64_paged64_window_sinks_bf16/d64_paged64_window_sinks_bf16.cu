@@ -17,7 +17,7 @@
 //
 // Barriers: d64_paged64_window_sinks_bf16_barriers.h.
 //
-// Config sha256 1bc7e69eb8caa85b11ea29c601d7009897baaa58b0e2637fae2edb1c624c032f
+// Config sha256 9a34dc8e0f07ea1143575afc234245fa5b55bb22d0bf7cae991f6a042415c8c8
 
 #include "d64_paged64_window_sinks_bf16_barriers.h"
 #include "d64_paged64_window_sinks_bf16_device.cuh"

@@ -16,7 +16,7 @@
 //
 // Barriers: d64_ragged_dense_bf16_barriers.h.
 //
-// Config sha256 9ac639710b09f1be988598ae6f2da499571bd25e0a4e5b8a7779f716b237ac6d
+// Config sha256 fa5831086b30fb1b8fba44e65e3f6feb19e545e6bee1c4a76cd22f7ad3fa3fdb
 
 #include "d64_ragged_dense_bf16_barriers.h"
 #include "d64_ragged_dense_bf16_device.cuh"

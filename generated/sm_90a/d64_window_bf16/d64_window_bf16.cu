@@ -15,7 +15,7 @@
 //
 // Barriers: d64_window_bf16_barriers.h.
 //
-// Config sha256 b582be61aff4af5e181051e751162c84e573ba21e08baef802388c27f8572309
+// Config sha256 b25a6a080921d9af1a21fb1c4de5bc114969131c5d20ed844b8096d290254cda
 
 #include "d64_window_bf16_barriers.h"
 #include "d64_window_bf16_device.cuh"

@@ -15,7 +15,7 @@
 //
 // Barriers: d64_window_fp16_barriers.h.
 //
-// Config sha256 7d0940dff61ad878e590650beeaf1a802ca7397f757913bddf82cbda406d9e73
+// Config sha256 d156761f360e8713cc758492dbb045bec19aaba286b58b9af155e3fac2cedeb6
 
 #include "d64_window_fp16_barriers.h"
 #include "d64_window_fp16_device.cuh"

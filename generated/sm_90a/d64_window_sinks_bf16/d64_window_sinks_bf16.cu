@@ -15,7 +15,7 @@
 //
 // Barriers: d64_window_sinks_bf16_barriers.h.
 //
-// Config sha256 ec145fe62bc1ae90d0124f99b36e16a97d25d35b0598b687dc0e60c4aa34e7ab
+// Config sha256 06faf5aa924863a57eb9f7bc801030d7727679a1b7f99c638ce3e7918ae48183
 
 #include "d64_window_sinks_bf16_barriers.h"
 #include "d64_window_sinks_bf16_device.cuh"

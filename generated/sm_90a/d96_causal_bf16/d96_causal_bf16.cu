@@ -15,7 +15,7 @@
 //
 // Barriers: d96_causal_bf16_barriers.h.
 //
-// Config sha256 22142cf8b6899745b5b296e0d209c84679c0c06034542683b05b768564c843b3
+// Config sha256 dfe4281133c4396d7967622e4351277b6fa76ba6aec34bf45f4fc56722961eb4
 
 #include "d96_causal_bf16_barriers.h"
 #include "d96_causal_bf16_device.cuh"

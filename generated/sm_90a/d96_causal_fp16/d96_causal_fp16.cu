@@ -15,7 +15,7 @@
 //
 // Barriers: d96_causal_fp16_barriers.h.
 //
-// Config sha256 3ce50888fbcbd46ce49f327f9c542b62bd3054ab0851bc494a82a40794489e0e
+// Config sha256 5153f0484325b9951f4f9d971e6798f6a734810d547eb13397af1a141991428a
 
 #include "d96_causal_fp16_barriers.h"
 #include "d96_causal_fp16_device.cuh"

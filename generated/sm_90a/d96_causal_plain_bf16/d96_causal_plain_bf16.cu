@@ -15,7 +15,7 @@
 //
 // Barriers: d96_causal_plain_bf16_barriers.h.
 //
-// Config sha256 ed57614f08cc05a015dfac1c36f162f37b98bf6b54569d1fac34ffeb85dd438f
+// Config sha256 fcdbbab944ae70f31c075cb79991e63b9f591ec47917ca8e0f7ef3cc3b6ca2a2
 
 #include "d96_causal_plain_bf16_barriers.h"
 #include "d96_causal_plain_bf16_device.cuh"

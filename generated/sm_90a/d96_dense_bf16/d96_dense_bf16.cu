@@ -15,7 +15,7 @@
 //
 // Barriers: d96_dense_bf16_barriers.h.
 //
-// Config sha256 038fbfaffe701fdc3d79fe5dfed41969252ebb0acdb7df7f7b1259a97999f93c
+// Config sha256 fa10d09726970d9ae664d00208f3287b9c4b70b19955bbb0563a12c86366e62c
 
 #include "d96_dense_bf16_barriers.h"
 #include "d96_dense_bf16_device.cuh"

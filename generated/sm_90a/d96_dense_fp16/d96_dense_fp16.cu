@@ -15,7 +15,7 @@
 //
 // Barriers: d96_dense_fp16_barriers.h.
 //
-// Config sha256 43fdb81a79b3e8e2cd8bac44a03ecd3e63a4549e99bb46944292ecbf24809afe
+// Config sha256 1cf0826ecbcb08d3cd4519ede5cdc69fee6664aa68836b06ed8142dfbdc2115d
 
 #include "d96_dense_fp16_barriers.h"
 #include "d96_dense_fp16_device.cuh"

@@ -15,7 +15,7 @@
 //
 // Barriers: d96_window_bf16_barriers.h.
 //
-// Config sha256 77fbe68d27182196666639ce6a4ad2f0b05373c15db48553d19be260f2f56690
+// Config sha256 25efd360cd470d74a7f44946f43090e2ba1b8985ed60a87daabe9815125d3a44
 
 #include "d96_window_bf16_barriers.h"
 #include "d96_window_bf16_device.cuh"

@@ -15,7 +15,7 @@
 //
 // Barriers: d96_window_fp16_barriers.h.
 //
-// Config sha256 704d7ce7225b8a46aaec7be10410b4c33537398852e3609dbbcdabd36c221198
+// Config sha256 e0444ed0a30713d65791e08f2c1ca1eecd8fb65afc31e4f34d66695e10cfa374
 
 #include "d96_window_fp16_barriers.h"
 #include "d96_window_fp16_device.cuh"

@@ -15,7 +15,7 @@
 //
 // Barriers: decode_d128_bf16_barriers.h.
 //
-// Config sha256 aadbfa12ee5736869778ad5a9df0191b750eb5b60f5bc79b49cecf58eabf67f2
+// Config sha256 533e8c5237608ad28276823cd90a24e24d674931876176680a92844d370bc3b5
 
 #include "decode_d128_bf16_barriers.h"
 #include "decode_d128_bf16_device.cuh"

@@ -16,7 +16,7 @@
 //
 // Barriers: decode_d128_paged64_bf16_barriers.h.
 //
-// Config sha256 65ad500b5dd1aab515240a32464cb7cac8115e4898734b557539e9e9dc931145
+// Config sha256 e2799bd87522c0e8179f28ecbcc36d94f7a0cf4c9aef0b25c47d50f1bcc6db7d
 
 #include "decode_d128_paged64_bf16_barriers.h"
 #include "decode_d128_paged64_bf16_device.cuh"

@@ -17,7 +17,7 @@
 //
 // Barriers: decode_d128_rows16_lengths_fp16_barriers.h.
 //
-// Config sha256 760a316006d082e4301410edce22825b22472d82dba759cd54ba3225c4bd2a76
+// Config sha256 81f6f83db9d8bc5aec1970f087a1b0b782fe377d8dad29cbb4ed87bdc903977e
 
 #include "decode_d128_rows16_lengths_fp16_barriers.h"
 #include "decode_d128_rows16_lengths_fp16_device.cuh"

@@ -15,7 +15,7 @@
 //
 // Barriers: decode_d128_rows64_bf16_barriers.h.
 //
-// Config sha256 9114621a6318ef2d1c6987e62052cf21ccaca18bfe7aeb0caf481a3b62d3a378
+// Config sha256 7fd22b94680ab8379fd740ec209900e8e8f3ec458a896a406bc2811b9f888345
 
 #include "decode_d128_rows64_bf16_barriers.h"
 #include "decode_d128_rows64_bf16_device.cuh"

@@ -15,7 +15,7 @@
 //
 // Barriers: decode_d128_splits_bf16_barriers.h.
 //
-// Config sha256 4220b5b6b7ffce575b1302b2cde3ac2328330b26320982c8bf1308a02e80e36e
+// Config sha256 f2525636a160e025f44aa8fc07d17a162a6aa1511e990e69f04a23832c5ca6aa
 
 #include "decode_d128_splits_bf16_barriers.h"
 #include "decode_d128_splits_bf16_device.cuh"

@@ -15,7 +15,7 @@
 //
 // Barriers: decode_d256_bf16_barriers.h.
 //
-// Config sha256 5c27638774f6c9324a14919601da8a4b51ce404b9ca59dd9e878285151692c72
+// Config sha256 f9d8848c559281966644d3b8859acb632198c6ba7656c2ab00c35b199c9392c1
 
 #include "decode_d256_bf16_barriers.h"
 #include "decode_d256_bf16_device.cuh"

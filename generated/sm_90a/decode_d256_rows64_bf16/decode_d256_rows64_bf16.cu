@@ -15,7 +15,7 @@
 //
 // Barriers: decode_d256_rows64_bf16_barriers.h.
 //
-// Config sha256 b5dac3bad2c39ffc075850f09d852789ce0ebb6a5c79d678b2f0861c93120627
+// Config sha256 fd71a3462018cb85ec1c943761160901e564b328e92014c95d502b9f9d5d5836
 
 #include "decode_d256_rows64_bf16_barriers.h"
 #include "decode_d256_rows64_bf16_device.cuh"

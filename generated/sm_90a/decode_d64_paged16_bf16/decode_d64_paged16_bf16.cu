@@ -16,7 +16,7 @@
 //
 // Barriers: decode_d64_paged16_bf16_barriers.h.
 //
-// Config sha256 aa4917fd8377407b0cf47eea06dd5193c2e2960d5e1a279713bbb4bef8ac3113
+// Config sha256 214111f2c8160a619cdd589b3e4f88db67c1ffcece6d79ad6928dcb85cff118e
 
 #include "decode_d64_paged16_bf16_barriers.h"
 #include "decode_d64_paged16_bf16_device.cuh"

@@ -17,7 +17,7 @@
 //
 // Barriers: decode_d64_rows64_paged64_fp16_barriers.h.
 //
-// Config sha256 dc4241135c5a0323261d8dc1663965010733eeac0aa414e3141946bd785fa51f
+// Config sha256 f9bb16ecba0dda4ebf79011591940f036e0008c2c9e1b3350fcbce0ed2023f71
 
 #include "decode_d64_rows64_paged64_fp16_barriers.h"
 #include "decode_d64_rows64_paged64_fp16_device.cuh"
