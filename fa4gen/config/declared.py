@@ -6,13 +6,14 @@ import keyword
 import re
 from typing import TYPE_CHECKING, Annotated, Literal
 
-from fa4gen.expressions.language import FUNCTIONS, OF_FLOATS
 from fa4gen.expressions.places import INDICES, SCORE
-from fa4gen.expressions.tensors import Tensor
+from fa4gen.expressions.words import FUNCTIONS, OF_FLOATS
 from fa4gen.strict import Field, Strict, rule
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from fa4gen.expressions.tensors import Tensor
 
 MOST_TENSORS = 8
 MOST_AXES = 4
@@ -42,8 +43,12 @@ class TensorValue(Strict):
 
 def declared(values: Mapping[str, TensorValue] | None) -> tuple[Tensor, ...]:
     """Return the tensors of the key; ValueError for a name that cannot be."""
+    if not values:
+        return ()
+    from fa4gen.expressions.tensors import Tensor  # not for configs without any
+
     found = []
-    for name, value in (values or {}).items():
+    for name, value in values.items():
         if _NAME.fullmatch(name) is None or keyword.iskeyword(name):
             raise ValueError(
                 f"parameters: {name!r} is not a name: write small letters, digits and _, at most 40"

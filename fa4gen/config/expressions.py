@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from fa4gen.expressions.language import ExpressionError
+from fa4gen.expressions.words import ExpressionError
 from fa4gen.masks import mask_of
-from fa4gen.masks.expression import ExpressionMask, check_tensors
 from fa4gen.scores import score_of
 
 if TYPE_CHECKING:
@@ -27,9 +26,11 @@ def check_expressions(mask: Any, values: Mapping[str, Any], tensors: Sequence[Te
     except ExpressionError as error:
         raise ExpressionError(f"score: {error}", error.character) from None
     found = mask_of(mask)
-    if isinstance(found, ExpressionMask):
+    if found.IS_EXPRESSION:
+        from fa4gen.masks.expression import check_tensors  # most masks have a name
+
         try:
-            read |= check_tensors(found, tensors)
+            read |= check_tensors(found.name, tensors)
         except ExpressionError as error:
             raise ExpressionError(f"mask: {error}", error.character) from None
     unread = [tensor.name for tensor in tensors if tensor.name not in read]

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated, Literal
 
-from fa4gen.config.expression import parse_expression
 from fa4gen.epilogues import ResidualValue, residual_of
 from fa4gen.strict import Auto, Field, Read, Strict
 
@@ -16,10 +15,16 @@ if TYPE_CHECKING:
     from fa4gen.epilogues import Residual
 
 
+def _tidied(activation: str) -> str:
+    from fa4gen.config.expression import parse_expression  # not for configs without one
+
+    return parse_expression(activation).text
+
+
 Expression = Annotated[
     str,
     Field(min_length=1, max_length=200),
-    Read(lambda text: parse_expression(text).text),
+    Read(_tidied),
 ]
 
 

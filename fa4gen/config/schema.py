@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, get_args
 from fa4gen.config.declared import TensorValue, declared
 from fa4gen.config.expressions import check_expressions
 from fa4gen.config.gemm import BlackwellGemmConfig, HopperGemmConfig
-from fa4gen.expressions.language import MAX_LENGTH
+from fa4gen.expressions.words import MAX_LENGTH
 from fa4gen.key_sources import Batching, Keys, key_source_of, query_source_of
 from fa4gen.masks import MaskValue, mask_of
 from fa4gen.scores import SoftcapValue, score_of

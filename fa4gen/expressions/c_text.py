@@ -10,12 +10,10 @@ from enum import IntEnum
 from typing import TYPE_CHECKING
 
 from fa4gen.expressions import exact
+from fa4gen.expressions.words import FLOOR_DIVIDE, FLOOR_REMAINDER
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-FLOOR_DIVIDE, FLOOR_REMAINDER = "floor_divide", "floor_remainder"
-"""Functions of a kernel: division rounds down, as in Python, and not toward 0, as in C."""
 
 
 class Rank(IntEnum):

@@ -1,4 +1,4 @@
-"""What an expression may name and call, and how one that is not possible is reported."""
+"""What an expression may name and call."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from fa4gen.expressions.real_intervals import Range, real_intervals
 from fa4gen.expressions.tree import Kind, evaluate
+from fa4gen.expressions.words import FUNCTIONS, OF_FLOATS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -15,22 +16,8 @@ if TYPE_CHECKING:
     from fa4gen.expressions.tensors import Tensor
     from fa4gen.expressions.tree import Node
 
-MAX_LENGTH = 400
-"""Characters of an expression."""
 LARGEST_ELEMENT = 2.0**20
 """Of tensors of floats: what is more is not refused, and may make scores infinite."""
-FUNCTIONS = {"min": "minimum", "max": "maximum", "abs": "absolute", "where": "where"}
-OF_FLOATS = ("exp2", "log2", "tanh")
-"""Functions of languages with floats."""
-
-
-class ExpressionError(ValueError):
-    """What is wrong with a text, and where."""
-
-    def __init__(self, message: str, character: int | None = None) -> None:
-        super().__init__(message)
-        self.character = character
-        """From 1 on; None for the text as a whole."""
 
 
 @dataclass(frozen=True)

@@ -13,15 +13,9 @@ import re
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import reduce
+from typing import TYPE_CHECKING
 
 from fa4gen.expressions import exact
-from fa4gen.expressions.language import (
-    FUNCTIONS,
-    MAX_LENGTH,
-    OF_FLOATS,
-    ExpressionError,
-    Language,
-)
 from fa4gen.expressions.real_intervals import Range
 from fa4gen.expressions.reals import (
     LARGEST,
@@ -43,6 +37,10 @@ from fa4gen.expressions.tree import (
     evaluate,
     variables_in,
 )
+from fa4gen.expressions.words import FUNCTIONS, MAX_LENGTH, OF_FLOATS, ExpressionError
+
+if TYPE_CHECKING:
+    from fa4gen.expressions.language import Language
 
 MAX_NODES = 100
 """Names, numbers and operations of an expression."""

@@ -8,11 +8,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from fa4gen.expressions.language import MAX_LENGTH
+from fa4gen.expressions.words import MAX_LENGTH
 from fa4gen.masks.causal import Causal
 from fa4gen.masks.chunked import Chunked, ChunkedValue
-from fa4gen.masks.expression import ExpressionMask, parse_mask
-from fa4gen.masks.named import named_mask
 from fa4gen.masks.none import NoMask
 from fa4gen.masks.sliding_window import SlidingWindow, SlidingWindowValue
 from fa4gen.strict import Field, Read
@@ -20,13 +18,13 @@ from fa4gen.strict import Field, Read
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from fa4gen.masks.expression import ExpressionMask
     from fa4gen.masks.mask import Mask
 
 __all__ = [
     "MASKS",
     "Causal",
     "Chunked",
-    "ExpressionMask",
     "MaskValue",
     "NoMask",
     "SlidingWindow",
@@ -37,6 +35,18 @@ __all__ = [
 
 MASKS: tuple[type[Mask], ...] = (NoMask, Causal, SlidingWindow, Chunked)
 """Those with a name, in the order of their numbers in a vendored folder: a new one goes last."""
+
+
+def _parsed(condition: str) -> ExpressionMask:
+    from fa4gen.masks.expression import parse_mask  # most masks have a name, and start faster
+
+    return parse_mask(condition)
+
+
+def _tidied(condition: str) -> str:
+    return _parsed(condition).name
+
+
 NOT_A_WORD = r"[^A-Za-z0-9_]"
 Condition = Annotated[
     str,
@@ -45,7 +55,7 @@ Condition = Annotated[
         max_length=MAX_LENGTH,
         description='a condition on query and key, such as "key <= query or key < 256"',
     ),
-    Read(lambda text: parse_mask(text).name),
+    Read(_tidied),
 ]
 MaskValue = Literal["none", "causal"] | SlidingWindowValue | ChunkedValue | Condition
 """What a config says: a word, a mapping with one key, or a condition on query and key."""
@@ -57,7 +67,9 @@ def mask_of(value: MaskValue) -> Mask:
         return value.mask()
     if value in ("none", "causal"):
         return {"none": NoMask(), "causal": Causal()}[value]
-    return named_mask(parse_mask(value))
+    from fa4gen.masks.named import named_mask
+
+    return named_mask(_parsed(value))
 
 
 def mask_numbers() -> tuple[str, ...]:
@@ -69,5 +81,5 @@ def mask_in(facts: Mapping[str, Any]) -> Mask:
     """Return the mask of recorded results, which hold its name as ``mask`` and its numbers."""
     kind = next((kind for kind in MASKS if kind.name == facts["mask"]), None)
     if kind is None:
-        return parse_mask(facts["mask"])
+        return _parsed(facts["mask"])
     return kind(**{name: facts[name] for name in kind.number_names()})

@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from fa4gen.expressions import c_text, exact
 from fa4gen.expressions.arrays import Arrays
-from fa4gen.expressions.c_text import FLOOR_DIVIDE, FLOOR_REMAINDER, C, Rank
+from fa4gen.expressions.c_text import C, Rank
 from fa4gen.expressions.intervals import Interval, Intervals
 from fa4gen.expressions.language import Language
 from fa4gen.expressions.parse import parse_condition
 from fa4gen.expressions.places import OF_TILE
 from fa4gen.expressions.tree import Element, Number, evaluate, parts, variables_in
+from fa4gen.expressions.words import FLOOR_DIVIDE, FLOOR_REMAINDER
 from fa4gen.masks.hull import KEY, QUERY, Hull, hull_of, left_to_test, width_of
 from fa4gen.masks.mask import Mask
 
@@ -48,6 +49,7 @@ class ExpressionMask(Mask):
 
     WORD: ClassVar[str] = "expression"
     MEANING: ClassVar[str] = ""
+    IS_EXPRESSION: ClassVar[bool] = True
 
     @cached_property
     def tree(self) -> Node:
@@ -236,10 +238,10 @@ class ExpressionMask(Mask):
         return tuple(sorted(one for one in found if 16 <= one <= LARGEST_EDGE))
 
 
-def check_tensors(mask: ExpressionMask, tensors: Iterable[Tensor]) -> frozenset[str]:
-    """Return the names of the tensors that a mask reads; ExpressionError for wrong ones."""
+def check_tensors(text: str, tensors: Iterable[Tensor]) -> frozenset[str]:
+    """Return the names of the tensors that a condition reads; ExpressionError for wrong ones."""
     declared = {one.name: one for one in tensors}
-    _, tree = parse_condition(mask.name, replace(LANGUAGE, tensors=declared))
+    _, tree = parse_condition(text, replace(LANGUAGE, tensors=declared))
     return frozenset(one.name for one in parts(tree) if isinstance(one, Element))
 
 

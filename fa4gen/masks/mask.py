@@ -51,6 +51,8 @@ class Mask:
     """Short, for the names of cases."""
     MEANING: ClassVar[str] = ""
     """For a comment in C."""
+    IS_EXPRESSION: ClassVar[bool] = False
+    """Its name is a condition on query and key."""
     FIRST: ClassVar[str | None] = None
     """C for the first key that ``{position}`` sees, with the mask's numbers by name; None is the
     first of all. It is evaluated as a signed integer."""

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from fa4gen.scores.expression import ExpressionScore, parse_score
-from fa4gen.scores.score import Score
+from fa4gen.scores.score import EXPRESSION, Score
 from fa4gen.scores.softcap import Softcap, SoftcapValue
 
 if TYPE_CHECKING:
@@ -19,7 +18,6 @@ if TYPE_CHECKING:
 
 __all__ = [
     "SCORES",
-    "ExpressionScore",
     "Score",
     "Softcap",
     "SoftcapValue",
@@ -37,10 +35,14 @@ def score_of(values: Mapping[str, Any], tensors: Iterable[Tensor] = ()) -> Score
     ``tensors``: those that an expression may read.
     """
     asked = [kind(values[kind.name]) for kind in SCORES if values[kind.name] is not None]  # type: ignore[call-arg]
-    if values.get(ExpressionScore.name) is not None:
-        asked.append(parse_score(values[ExpressionScore.name], tensors))
+    if values.get(EXPRESSION) is not None:
+        from fa4gen.scores.expression import (
+            parse_score,  # few configs have one: others start faster
+        )
+
+        asked.append(parse_score(values[EXPRESSION], tensors))
     if len(asked) > 1:
-        keys = [*(kind.name for kind in SCORES), ExpressionScore.name]
+        keys = [*(kind.name for kind in SCORES), EXPRESSION]
         names = " and ".join(key for key in keys if values.get(key) is not None)
         raise ValueError(f"{names} are functions of the same logits; leave one of them")
     return asked[0] if asked else Score()

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from fa4gen.expressions.arrays import RealArrays
 from fa4gen.expressions.intervals import Interval
-from fa4gen.expressions.language import ExpressionError, Language
+from fa4gen.expressions.language import Language
 from fa4gen.expressions.parse import parse
 from fa4gen.expressions.places import INDICES, KEY, QUERY, SCORE
 from fa4gen.expressions.real_intervals import Range
@@ -30,7 +30,8 @@ from fa4gen.expressions.tree import (
     rebuilt,
     variables_in,
 )
-from fa4gen.scores.score import Score
+from fa4gen.expressions.words import ExpressionError
+from fa4gen.scores.score import EXPRESSION, Score
 from fa4gen.scores.softcap import LARGEST, SMALLEST, Softcap
 
 if TYPE_CHECKING:
@@ -65,7 +66,7 @@ def language(tensors: Iterable[Tensor] = ()) -> Language:
 class ExpressionScore(Score):
     """The function that an expression says."""
 
-    name: str = field(default=SCORE, init=False)
+    name: str = field(default=EXPRESSION, init=False)
     score: str = ""
     """Its text."""
     tensors: tuple[Tensor, ...] = ()

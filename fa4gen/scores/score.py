@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 
     from fa4gen.expressions.places import Places
 
+EXPRESSION = "score"
+"""The config's key of functions that are written there; see ``expression``."""
+
 
 @dataclass(frozen=True)
 class Score:

@@ -6,7 +6,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from fa4gen.errors import ConfigError, Problem
-from fa4gen.masks import ExpressionMask, mask_numbers
+from fa4gen.masks import mask_numbers
+from fa4gen.masks.expression import ExpressionMask
 from fa4gen.runtime.arguments import DESCALES, OPTIONAL, Arguments, largest_row_count
 from fa4gen.runtime.schedule import ProblemSize, in_groups, plan_schedule
 from fa4gen.scores import score_numbers

@@ -15,7 +15,7 @@ from fa4gen.masks.hull import KEY, QUERY
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from fa4gen.masks import ExpressionMask
+    from fa4gen.masks.expression import ExpressionMask
 
 HELPERS = {
     "smaller_of": "x < y ? x : y",

@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 from fa4gen.expressions.arrays import RealArrays
 from fa4gen.expressions.cuda_text import CudaText, float_text
 from fa4gen.expressions.intervals import Interval
-from fa4gen.expressions.language import ExpressionError
 from fa4gen.expressions.parse import parse
 from fa4gen.expressions.real_intervals import Range, real_intervals
 from fa4gen.expressions.rounding_errors import Rounded, RoundingErrors
 from fa4gen.expressions.tree import evaluate
+from fa4gen.expressions.words import ExpressionError
 from fa4gen.scores.expression import language
 from tests.expressions.drawn_scores import SCORES, TENSORS
 from tests.expressions.places_of import places_of

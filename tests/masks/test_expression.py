@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from fa4gen.config.load import load_mapping
 from fa4gen.errors import ConfigError
-from fa4gen.masks import Causal, Chunked, ExpressionMask, SlidingWindow, mask_in, mask_of
-from fa4gen.masks.expression import parse_mask
+from fa4gen.masks import Causal, Chunked, SlidingWindow, mask_in, mask_of
+from fa4gen.masks.expression import ExpressionMask, parse_mask
 from tests.expressions.drawn import CONDITIONS, meaning
 from tests.masks.kernel_text import COMPILER, build_mask
 from tests.masks.test_kernel_text import DESIGNS

@@ -14,11 +14,11 @@ from fa4gen.config.load import load_config, load_mapping
 from fa4gen.designs.build import build_plan
 from fa4gen.errors import ConfigError
 from fa4gen.expressions.arrays import RealArrays
-from fa4gen.expressions.language import ExpressionError
 from fa4gen.expressions.tree import evaluate
+from fa4gen.expressions.words import ExpressionError
 from fa4gen.render.render import render
-from fa4gen.scores import ExpressionScore, Score, Softcap, score_of
-from fa4gen.scores.expression import parse_score
+from fa4gen.scores import Score, Softcap, score_of
+from fa4gen.scores.expression import ExpressionScore, parse_score
 from tests.expressions.drawn_scores import SCORES, TENSORS
 from tests.expressions.places_of import places_of
 from tests.masks.kernel_text import COMPILER, definitions

@@ -7,22 +7,13 @@ from typing import TYPE_CHECKING
 
 from fa4gen.designs.shared.hardware import GROUP_L2_BYTES
 from fa4gen.designs.shared.kernel_model import KernelPlan, TensorMemoryPlan
-from fa4gen.designs.shared.score_text import (
-    GIVEN,
-    ScoreText,
-    accessor,
-    given,
-    reads_keys,
-    score_text,
-    terms_of,
-)
-from fa4gen.expressions.c_text import FLOOR_DIVIDE, FLOOR_REMAINDER
+from fa4gen.designs.shared.score_text import GIVEN, accessor, given
+from fa4gen.expressions.words import FLOOR_DIVIDE, FLOOR_REMAINDER
 from fa4gen.key_sources import key_source_of, query_source_of
-from fa4gen.scores.expression import ExpressionScore
 
 if TYPE_CHECKING:
     from fa4gen.designs.shared.model import TensorMemoryRegion
-    from fa4gen.designs.shared.score_text import Term
+    from fa4gen.designs.shared.score_text import ScoreText, Term
     from fa4gen.expressions.tensors import Tensor
     from fa4gen.key_sources import Batching, Keys, KeySource
     from fa4gen.masks.mask import Mask
@@ -102,11 +93,19 @@ class AttentionPlan(KernelPlan):
     @property
     def terms(self) -> tuple[Term, ...]:
         """What mask and score function need of a tile, computed once."""
+        if not self.mask.tile_names and not self.score.IS_EXPRESSION:
+            return ()
+        from fa4gen.designs.shared.score_terms import terms_of  # few kernels have any
+
         return terms_of(self.mask, self.score)
 
     @property
     def terms_read_keys(self) -> bool:
         """Whether they read what is empty where there are no keys."""
+        if not self.score.IS_EXPRESSION:
+            return False
+        from fa4gen.designs.shared.score_terms import reads_keys  # as in ``terms``
+
         return reads_keys(self.score, self.declared_tensors)
 
     @property
@@ -122,6 +121,9 @@ class AttentionPlan(KernelPlan):
     @property
     def score_text(self) -> ScoreText:
         """C++ of a score function that is an expression."""
+        from fa4gen.designs.shared.score_terms import score_text  # as in ``terms``
+        from fa4gen.scores.expression import ExpressionScore
+
         assert isinstance(self.score, ExpressionScore)
         return score_text(self.score)
 

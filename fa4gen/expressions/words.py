@@ -1,0 +1,20 @@
+"""Words and limits of expressions: all that a config without one needs of them."""
+
+from __future__ import annotations
+
+MAX_LENGTH = 400
+"""Characters of an expression."""
+FUNCTIONS = {"min": "minimum", "max": "maximum", "abs": "absolute", "where": "where"}
+OF_FLOATS = ("exp2", "log2", "tanh")
+"""Functions of languages with floats."""
+FLOOR_DIVIDE, FLOOR_REMAINDER = "floor_divide", "floor_remainder"
+"""Functions of a kernel: division rounds down, as in Python, and not toward 0, as in C."""
+
+
+class ExpressionError(ValueError):
+    """What is wrong with a text, and where."""
+
+    def __init__(self, message: str, character: int | None = None) -> None:
+        super().__init__(message)
+        self.character = character
+        """From 1 on; None for the text as a whole."""
