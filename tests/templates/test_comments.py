@@ -8,6 +8,7 @@ from typing import Final
 
 import pytest
 
+from fa4gen.config.find import shipped_configs
 from fa4gen.render.environment import camel
 
 SOURCES: Final = sorted((Path(__file__).parents[2] / "generated").glob("sm_*/*/*.cu"))
@@ -140,3 +141,28 @@ def test_kernels_with_one_query_tile_do_not_speak_of_two(source: Path) -> None:
     if re.search(r"constexpr int32 kNumQo = 1;", text):
         comments = " ".join(re.findall(r"//([^\n]*)", text))
         assert not re.search(r"\b(?:both|two|second|other) (?:query )?tiles?\b", comments)
+
+
+LOADER: Final = re.compile(r"^// ---- role: load\. One (thread|warp)\b", re.MULTILINE)
+LOADER_ROW: Final = re.compile(r"^//   load .*?: one (thread|warp)\b", re.MULTILINE)
+
+
+def who_loads(text: str) -> str:
+    """Whether one thread or a warp runs the loader: by the condition of its call."""
+    call = text.rindex("run_loader(")
+    condition = text[text.rindex("if (", 0, call) : call]
+    return (
+        "thread" if re.search(r"elect_one\(\)|threadIdx\.x (?:% 32 )?== 0", condition) else "warp"
+    )
+
+
+@pytest.mark.parametrize("source", SOURCES, ids=lambda path: path.stem)
+def test_table_and_role_say_who_loads(source: Path) -> None:
+    text = source.read_text()
+    who = who_loads(text)
+    assert LOADER.findall(text) == [who]
+    assert LOADER_ROW.findall(text) in ([who], [])
+
+
+def test_every_shipped_kernel_is_read() -> None:
+    assert sorted(path.stem for path in SOURCES) == sorted(path.stem for path in shipped_configs())

@@ -25,7 +25,7 @@ def attention_roles(values: Values) -> tuple[Role, ...]:
         values.num_consumer_warpgroups,
         lambda i: f"Q.K, softmax, P.V and output of rows {rows * i} to {rows * i + rows - 1}",
     )
-    return (loader_role(values.registers), *consumers)
+    return (loader_role(values.registers, values.config), *consumers)
 
 
 def attention_named_barriers(values: Values) -> tuple[tuple[str, int], ...]:

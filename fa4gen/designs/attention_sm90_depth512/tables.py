@@ -41,7 +41,7 @@ def pair_roles(values: Values) -> tuple[Role, ...]:
             "P.V and output of half of the columns"
         ),
     )
-    return (loader_role(values.registers), *consumers)
+    return (loader_role(values.registers, values.config), *consumers)
 
 
 def pair_tensor_maps(values: Values) -> tuple[TensorMapPlan, ...]:

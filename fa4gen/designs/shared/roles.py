@@ -10,6 +10,7 @@ from fa4gen.designs.shared.model import Role
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from fa4gen.config.schema import AttentionConfig
     from fa4gen.designs.shared.hardware import Architecture
 
 WARPGROUP = 128
@@ -99,12 +100,13 @@ def consumer_roles(
     ]
 
 
-def loader_role(split: RegisterSplit) -> Role:
+def loader_role(split: RegisterSplit, config: AttentionConfig) -> Role:
     """Return the producer warpgroup of an attention kernel: the loader."""
+    loader = "warp" if config.resolved_keys == "paged" else "thread"
     return Role(
         name="load",
         first_warp=0,
         num_warps=WARPGROUP_WARPS,
         registers=split.producer,
-        work="one thread issues all TMA loads and hands out tiles",
+        work=f"one {loader} issues all TMA loads and hands out tiles",
     )
