@@ -17,7 +17,8 @@ FILES: Final = (".cu", "_barriers.h", "_device.cuh")
 CONSTANT = re.compile(r"constexpr (?:unsigned|u?int32) (k\w+|num_kv_stages) = (\d+);")
 ENUM: Final = re.compile(r"^enum : unsigned \{\n(.*?)^\};", re.MULTILINE | re.DOTALL)
 ENUMERATOR: Final = re.compile(r"\b(k\w+) = (\d+),")
-ROW = re.compile(r"^//   (\w+) +(\d+) x +(\d+)  ", re.MULTILINE)
+BARRIERS: Final = re.compile(r"^  // (\d+) barriers of eight bytes\.$", re.MULTILINE)
+ROW = re.compile(r"^  (k\w+) = (\d+)(?:, \1Slots = (\d+))?, \1Arrivals = \d+,$", re.MULTILINE)
 COUNT = re.compile(
     r"\b(?P<count>\d[\d *x]*|one|two|three|four)(?P<pair> \* cta_group)?"
     r" (?P<of>(?:consumer )?warpgroups?|stages?|slots?|accumulators?|arrivals?|threads|warps)\b"
@@ -64,19 +65,21 @@ def wrong_counts(comment: str, known: dict[str, int]) -> list[str]:
 def test_counts_in_comments_are_those_of_the_header(source: Path) -> None:
     text, known = source.read_text(), constants(source)
 
-    table = {name: (int(slots), int(arrivals)) for name, slots, arrivals in ROW.findall(text)}
-    of_header = {
-        (row := name.removesuffix("Arrivals")): (known.get(f"{row}Slots", 1), arrivals)
-        for name, arrivals in known.items()
-        if name.endswith("Arrivals")
-    }
-    assert {camel(name): counts for name, counts in table.items()} == of_header
-
     heading = text[: text.index("#include")]
     summary = heading[: heading.index("// Roles:")]
     assert wrong_counts(summary, known) == []
     launch = text[text.index("// Launch with") : text.index('extern "C"')]
     assert wrong_counts(launch, known) == []
+
+
+@pytest.mark.parametrize("source", SOURCES, ids=lambda path: path.stem)
+def test_barriers_fill_the_place_that_their_header_states(source: Path) -> None:
+    header = source.with_name(f"{source.stem}_barriers.h").read_text()
+    rows = [(int(offset), int(slots or 1)) for _, offset, slots in ROW.findall(header)]
+    assert len(rows) == header.count("Arrivals = ")
+    assert [int(count) for count in BARRIERS.findall(header)] == [sum(slots for _, slots in rows)]
+    ends = [offset + 8 * slots for offset, slots in rows]
+    assert ends[:-1] == [offset for offset, _ in rows[1:]]
 
 
 def stated_arrivals(text: str) -> dict[tuple[str, str], int]:
