@@ -62,18 +62,22 @@ __device__ __forceinline__ void named_barrier_sync(int32 id, int32 threads) {
 
 // ---- pairs: there are none in this kernel, in which every CTA is its own leader ----
 
+// The same address in the leader's shared memory.
 template <int32 kCtaGroup>
 __device__ __forceinline__ uint32 leader_address(uint32 address) {
   static_assert(kCtaGroup == 1, "This kernel has no pairs of CTAs.");
   return address;
 }
 
+// Arrives on the leader's barrier. What is handed over is in tensor memory, ordered by tcgen05
+// fences.
 template <int32 kCtaGroup>
 __device__ __forceinline__ void mbarrier_arrive_leader(uint32 barrier) {
   static_assert(kCtaGroup == 1, "This kernel has no pairs of CTAs.");
   mbarrier_arrive(barrier);
 }
 
+// The leader expects the bytes that it loads.
 template <int32 kCtaGroup>
 __device__ __forceinline__ void mbarrier_expect_leader(uint32 barrier, uint32 bytes) {
   static_assert(kCtaGroup == 1, "This kernel has no pairs of CTAs.");

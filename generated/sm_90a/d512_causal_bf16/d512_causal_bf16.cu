@@ -416,6 +416,14 @@ __device__ __forceinline__ float finite_max(float max) {
   return kMasked && max == negative_infinity() ? 0.f : max;
 }
 
+// The scores of 16 keys become 2^(score * scale_log2 - offset).
+__device__ __forceinline__ void exponentiate_chunk(float* s, float scale_log2,
+                                                   const float (&offset)[2]) {
+#pragma unroll
+  for (int i = 0; i < 8; ++i)
+    s[i] = exp2_approx(fmaf(s[i], scale_log2, -offset[fragment_row(i)]));
+}
+
 // ---- mask: only blocks at a boundary are masked ----
 
 // Whether some of the 64 rows from first_row on does not see all keys of the block.
@@ -633,8 +641,8 @@ struct Consumer {
   const OutputTensor out;
   const uint32 base;
   const Place place;
-  const Exchange exchange;
   const float scale_log2;  // softmax scale * log2(e)
+  const Exchange exchange;
 
   uint32 query;  // low words of descriptors: of the warpgroup's rows of the first query panel,
   uint32 ring;         // of the first ring slot,
@@ -734,9 +742,7 @@ struct Consumer {
     float* s = scores + 8 * chunk;
     const float offset[2] = {finite_max<true>(rows.max[0]) * scale_log2,
                              finite_max<true>(rows.max[1]) * scale_log2};
-#pragma unroll
-    for (int i = 0; i < 8; ++i)
-      s[i] = exp2_approx(fmaf(s[i], scale_log2, -offset[fragment_row(i)]));
+    exponentiate_chunk(s, scale_log2, offset);
 #pragma unroll
     for (int i = 0; i < 8; i += 4) {
       rows.sum[0] += s[i] + s[i + 1];
@@ -999,8 +1005,8 @@ extern "C" __global__ void __cluster_dims__(2, 1, 1) __launch_bounds__(kNumThrea
     const Place place{consumer, row, rank};
     const OutputTensor output{out, out_batch_stride, out_row_stride, out_head_stride, lse};
     const Exchange exchange{base, map_to_cta(base, rank ^ 1), consumer};
-    Consumer self{problem, output, base, place, exchange,
-                  softmax_scale_log2,
+    Consumer self{problem, output, base, place,
+                  softmax_scale_log2, exchange,
                   descriptor_low(base + kQueryOffset + consumer * kWarpgroupRows * kPanelRowBytes),
                   descriptor_low(base + kRingOffset),
                   descriptor_low(base + kProbabilityOffset + consumer * kProbabilityBytes)};

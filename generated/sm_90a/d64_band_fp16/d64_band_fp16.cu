@@ -311,6 +311,14 @@ __device__ __forceinline__ float finite_max(float max) {
   return kMasked && max == negative_infinity() ? 0.f : max;
 }
 
+// The scores of 16 keys become 2^(score * scale_log2 - offset).
+__device__ __forceinline__ void exponentiate_chunk(float* s, float scale_log2,
+                                                   const float (&offset)[2]) {
+#pragma unroll
+  for (int i = 0; i < 8; ++i)
+    s[i] = exp2_approx(fmaf(s[i], scale_log2, -offset[fragment_row(i)]));
+}
+
 // Takes the block's maxima into the row state, and rescales sums and output where they are larger.
 template <bool kMasked, bool kFirst>
 __device__ __forceinline__ void update_max(RowState& rows, float (&output)[kDepth / 2],
@@ -596,9 +604,7 @@ struct Consumer {
     for (int chunk = 0; chunk < kBN / 16; ++chunk) {
       float* s = scores + 8 * chunk;
       uint32* p = probabilities + 4 * chunk;
-#pragma unroll
-      for (int i = 0; i < 8; ++i)
-        s[i] = exp2_approx(fmaf(s[i], scale_log2, -offset[fragment_row(i)]));
+      exponentiate_chunk(s, scale_log2, offset);
 #pragma unroll
       for (int i = 0; i < 8; i += 4) {
         rows.sum[0] += s[i];

@@ -10,7 +10,7 @@
 //   batching ragged; keys paged
 //
 // Roles:
-//   load       warps 0-3, 32 registers: one thread issues all TMA loads and hands out tiles
+//   load       warps 0-3, 32 registers: one warp issues all TMA loads and hands out tiles
 //   consume 0  warps 4-7, 160 registers: Q.K, softmax, P.V and output of rows 0 to 63
 //   consume 1  warps 8-11, 160 registers: Q.K, softmax, P.V and output of rows 64 to 127
 //   consume 2  warps 12-15, 160 registers: Q.K, softmax, P.V and output of rows 128 to 191
@@ -440,6 +440,14 @@ __device__ __forceinline__ float finite_max(float max) {
   return kMasked && max == negative_infinity() ? 0.f : max;
 }
 
+// The scores of 16 keys become 2^(score * scale_log2 - offset).
+__device__ __forceinline__ void exponentiate_chunk(float* s, float scale_log2,
+                                                   const float (&offset)[2]) {
+#pragma unroll
+  for (int i = 0; i < 8; ++i)
+    s[i] = exp2_approx(fmaf(s[i], scale_log2, -offset[fragment_row(i)]));
+}
+
 // Takes the block's maxima into the row state, and rescales sums and output where they are larger.
 template <bool kMasked, bool kFirst>
 __device__ __forceinline__ void update_max(RowState& rows, float (&output)[kDepth / 2],
@@ -742,9 +750,7 @@ struct Consumer {
     for (int chunk = 0; chunk < kBN / 16; ++chunk) {
       float* s = scores + 8 * chunk;
       uint32* p = probabilities + 4 * chunk;
-#pragma unroll
-      for (int i = 0; i < 8; ++i)
-        s[i] = exp2_approx(fmaf(s[i], scale_log2, -offset[fragment_row(i)]));
+      exponentiate_chunk(s, scale_log2, offset);
 #pragma unroll
       for (int i = 0; i < 8; i += 4) {
         rows.sum[0] += s[i];
@@ -816,7 +822,8 @@ struct Consumer {
       sum += shuffle_xor(sum, 1);
       sum += shuffle_xor(sum, 2);
       const float sum_log2 = rows.max[r] * scale_log2 + log2_approx(sum);
-      inverse[r] = sum > 0.f ? __fdividef(sink_factor(sum_log2, sink_log2), sum) : 0.f;
+      inverse[r] =
+          sum > 0.f ? __fdividef(sink_factor(sum_log2, sink_log2), sum) : 0.f;
       lse[r] = add_sink(sum_log2, sink_log2) * kLn2;
     }
     write_lse(problem, out, tile, place, lse);
