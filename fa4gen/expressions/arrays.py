@@ -26,7 +26,8 @@ class Arrays:
     def element(self, name: str, *indices: Any) -> Any:
         """Return elements of a tensor; an index outside of it is that of the nearest one."""
         tensor = self.tensors[name]
-        within = zip(indices, tensor.shape, strict=True)
+        arrays = map(self.xp.asarray, indices)  # of a batch, say: CuPy clips no number
+        within = zip(arrays, tensor.shape, strict=True)
         return self._read(
             tensor[tuple(self.xp.clip(index, 0, extent - 1) for index, extent in within)]
         )

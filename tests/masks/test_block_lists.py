@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -122,3 +124,16 @@ def test_no_rows_or_no_keys_are_no_entries(rows, keys) -> None:
     assert ranges.shape == (1, 1, -(-rows // 2), 4, 2)
     assert not ranges.any()
     assert entries.shape == (0,)
+
+
+def test_lists_are_made_by_a_library_that_clips_arrays_only() -> None:
+    def clip(array, least, most):
+        return array.clip(least, most)  # as CuPy does
+
+    like_cupy = SimpleNamespace(**{**vars(np), "clip": clip})
+    sizes = ListSizes(2, 2, 1, 9, 12, 4, 2, 3)
+    tensors = drawn(np.random.default_rng(3), sizes)
+    for text in MASKS:
+        wanted = list_blocks(parse_mask(text), sizes, tensors, np)
+        found = list_blocks(parse_mask(text), sizes, tensors, like_cupy)
+        assert all(np.array_equal(one, other) for one, other in zip(wanted, found, strict=True))
