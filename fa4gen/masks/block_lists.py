@@ -12,19 +12,20 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from fa4gen.expressions.places import Places
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from fa4gen.masks.mask import Mask
 
 BLOCK_LISTS = {
     "block_ranges": "entries of each tile and of each part of its rows; (batch or 1, query heads "
     "or 1, tiles, 4, 2)",
-    "block_entries": "blocks that a tile sees: number * 8, and a bit for each part that sees all",
+    "block_entries": "blocks that a tile sees: number * 64, and two bits for each part of its rows",
+    "block_order": "tiles, that with the most entries first; (batch or 1, query heads or 1, tiles)",
 }
 """What a call gets, int32, by name; see ``list_blocks``."""
 PARTS = 3
-"""Of the rows of a tile, at most: each has a bit in an entry."""
-STATES = 2**PARTS
+"""Of the rows of a tile, at most: each has two bits in an entry."""
+STATES = 4**PARTS
 MOST_AT_ONCE = 1 << 24
 """Scores that are evaluated together."""
 INT32_MAX = 2**31 - 1
@@ -58,14 +59,16 @@ def ranges_shape(mask: Mask, sizes: ListSizes) -> tuple[int, ...]:
 
 def list_blocks(
     mask: Mask, sizes: ListSizes, tensors: Mapping[str, Any], xp: Any
-) -> tuple[Any, Any]:
-    """Return ``block_ranges`` and ``block_entries`` as int32 arrays of ``xp`` (NumPy or CuPy).
+) -> dict[str, Any]:
+    """Return the arrays of BLOCK_LISTS by name, int32 arrays of ``xp`` (NumPy or CuPy).
 
     ``block_entries`` (entries) has the blocks of each tile in which any of its rows sees a key, in
-    order: number * 8, plus 2^part for each part of the rows that sees every key of the block. A
-    block that the keys end in is never seen as a whole. ``block_ranges``, (batch or 1, query heads
-    or 1, tiles, 4, 2), says where entries begin and end: of the tile, then of each part those from
-    the first to the last that it sees something of; of parts that the tile has not, nothing.
+    order: number * 64, plus 2^part for each part of the rows that sees every key of the block, and
+    8 * 2^part for each that sees every key from the first to the last that the mask's hull leaves
+    its rows. A block that the keys end in is never seen as a whole. ``block_ranges``, (batch or 1,
+    query heads or 1, tiles, 4, 2), says where entries begin and end: of the tile, then of each part
+    those from the first to the last that it sees something of; of parts that it has not, nothing.
+    ``block_order``, (batch or 1, query heads or 1, tiles), has the tiles, the longest first.
 
     ``tensors``: those that the mask reads, by name, arrays of ``xp``. ValueError for more entries
     than int32 numbers.
@@ -73,7 +76,7 @@ def list_blocks(
     shape = ranges_shape(mask, sizes)
     ranges, entries, count = xp.zeros(shape, xp.int32), [], 0
     if sizes.key_rows == 0 or 0 in shape:
-        return ranges, xp.zeros(0, xp.int32)
+        return _named(ranges, xp.zeros(0, xp.int32), xp)
     group = max(1, sizes.query_heads // max(1, sizes.key_heads))
     blocks = -(-sizes.key_rows // sizes.block_keys)
     step = max(1, MOST_AT_ONCE // (sizes.tile_rows * blocks * sizes.block_keys))
@@ -81,7 +84,7 @@ def list_blocks(
         for head in range(shape[1]):
             for tile in range(0, shape[2], step):
                 tiles = min(step, shape[2] - tile)
-                some, every = _seen(
+                some, *every = _seen(
                     mask, sizes, tensors, xp, (batch, head, head // group), tile, tiles
                 )
                 some_ranges, found = _entries(some, every, xp)
@@ -90,7 +93,13 @@ def list_blocks(
                 count += int(found.size)
     if count > INT32_MAX:
         raise ValueError(f"{count} entries of blocks, at most {INT32_MAX}")
-    return ranges, xp.concatenate(entries).astype(xp.int32)
+    return _named(ranges, xp.concatenate(entries).astype(xp.int32), xp)
+
+
+def _named(ranges: Any, entries: Any, xp: Any) -> dict[str, Any]:
+    counts = ranges[..., 0, 1] - ranges[..., 0, 0]
+    order = xp.argsort(-counts, axis=-1).astype(xp.int32)
+    return dict(zip(BLOCK_LISTS, (ranges, entries, order), strict=True))
 
 
 def _seen(
@@ -101,31 +110,39 @@ def _seen(
     of_tile: tuple[int, int, int],
     first_tile: int,
     tiles: int,
-) -> tuple[Any, Any]:
-    """Return for (tiles, parts, blocks) whether rows see some key, and whether all see all keys."""
+) -> tuple[Any, Any, Any]:
+    """Return for (tiles, parts, blocks) whether rows see some key, all, all within the hull."""
+    import numpy as np  # not with the module: rendering does without
+
     batch, head, key_head = of_tile
-    row = first_tile * sizes.tile_rows + xp.arange(tiles * sizes.tile_rows)[:, None]
+    of_rows = first_tile * sizes.tile_rows + np.arange(tiles * sizes.tile_rows)[:, None]
+    row, shift = xp.asarray(of_rows), sizes.key_rows - sizes.query_rows
     blocks = -(-sizes.key_rows // sizes.block_keys)
     key = xp.arange(blocks * sizes.block_keys)[None, :]
-    query = row + (sizes.key_rows - sizes.query_rows)
-    places = Places(query, key, row, head, key_head, batch, tensors)
+    places = Places(row + shift, key, row, head, key_head, batch, tensors)
     sees = xp.broadcast_to(mask.sees_at(places, xp), (row.size, key.size))
     is_row, is_key = row < sizes.query_rows, key < sizes.key_rows
     parts = sizes.tile_rows // sizes.part_rows
     shape = (tiles, parts, sizes.part_rows, blocks, sizes.block_keys)
     some = (sees & is_row & is_key).reshape(shape).any(axis=(2, 4))
     every = ((sees & is_key) | ~is_row).reshape(shape).all(axis=(2, 4))
-    return some, some & every
+    first, end = (xp.asarray(one) for one in mask.bounds(of_rows + shift, sizes.key_rows))
+    is_outside = (key < first) | (key >= end) | ~is_key | ~is_row
+    within = (sees | is_outside).reshape(shape).all(axis=(2, 4))
+    return some, some & every, some & within
 
 
-def _entries(some: Any, every: Any, xp: Any) -> tuple[Any, Any]:
+def _entries(some: Any, every: Sequence[Any], xp: Any) -> tuple[Any, Any]:
     """Return the ranges (tiles, 4, 2), counted from the first entry, and the entries."""
     tiles, parts, blocks = some.shape
     seen = some.astype(xp.int64)
     listed = some.any(axis=1)
     counted = listed.astype(xp.int64)
     place = xp.cumsum(counted.ravel()).reshape(listed.shape)  # one past the block's, if listed
-    bits = (every * (2 ** xp.arange(parts))[None, :, None]).sum(axis=1)
+    bits = sum(
+        (kind * (2 ** (PARTS * number + xp.arange(parts)))[None, :, None]).sum(axis=1)
+        for number, kind in enumerate(every)
+    )
     entries = (xp.arange(blocks)[None, :] * STATES + bits)[listed]
     ends = place[:, -1]
     begins = ends - counted.sum(axis=1)

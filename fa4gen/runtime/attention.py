@@ -6,7 +6,7 @@ import math
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from fa4gen.masks.block_lists import BLOCK_LISTS, list_blocks
+from fa4gen.masks.block_lists import list_blocks
 from fa4gen.runtime import arrays
 from fa4gen.runtime.arguments import (
     DTYPE_NAMES,
@@ -241,7 +241,7 @@ class AttentionKernel(Kernel[Arguments]):
             sizes = list_sizes(self.plan, views[0].shape, views[1].shape)
             lists = list_blocks(self.plan.mask, sizes, given, cupy)
             cupy.cuda.get_current_stream().synchronize()
-        return dict(zip(BLOCK_LISTS, lists, strict=True))
+        return lists
 
     def workspace_bytes(self, device: int | None = None, *, splits: int = 0) -> int:
         """Return the bytes of a workspace on a GPU, the current one if None; 0 for kernels without.

@@ -17,7 +17,11 @@ if TYPE_CHECKING:
 
 RANGE_BYTES = 16
 """Two ranges: read together."""
-AXES = "(batch or 1, query heads or 1, tiles, 4, 2)"
+AXES = {
+    "block_ranges": "(batch or 1, query heads or 1, tiles, 4, 2)",
+    "block_entries": "(entries)",
+    "block_order": "(batch or 1, query heads or 1, tiles)",
+}
 DTYPES = {"fp32": "float32", "int32": "int32"}
 
 
@@ -80,15 +84,17 @@ def _check_lists(
 ) -> Iterator[Problem]:
     shape = ranges_shape(plan.mask, list_sizes(plan, query.shape, key.shape))
     remedy = "make the lists of this call by the kernel's list_blocks"
-    expected = {"block_ranges": f"int32 {AXES} = {shape}", "block_entries": "int32 (entries)"}
-    for name in BLOCK_LISTS:
+    shapes = {"block_ranges": shape, "block_order": shape[:3]}
+    for name, axes in AXES.items():
         view = given.get(name)
         if view is None:
-            yield wrong(name, "nothing", expected[name], remedy)
+            wanted = f"int32 {axes}" + (f" = {shapes[name]}" if name in shapes else "")
+            yield wrong(name, "nothing", wanted, remedy)
             continue
         any_length = view.shape if len(view.shape) == 1 else (0,)
-        axes, wanted = (AXES, shape) if name == "block_ranges" else ("(entries)", any_length)
-        yield from check_words(name, view, query.device, wanted, axes, "int32")
+        yield from check_words(
+            name, view, query.device, shapes.get(name, any_length), axes, "int32"
+        )
         if name == "block_ranges" and view.pointer % RANGE_BYTES:
             what = f"an address that is a multiple of {RANGE_BYTES} bytes"
             yield wrong(name, f"{view.pointer:#x}", what)

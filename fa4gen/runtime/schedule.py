@@ -107,7 +107,7 @@ def _line_schedule(plan: AttentionPlan, size: ProblemSize, multiprocessors: int)
 
 def in_groups(plan: AttentionPlan) -> bool:
     """Whether heads are processed in groups whose keys and values fit L2 together."""
-    return plan.mask.IN_ORDER and plan.scheduler == "dynamic"
+    return plan.longest_first
 
 
 @lru_cache(maxsize=1024)

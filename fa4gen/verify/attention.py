@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fa4gen.designs.shared.score_text import GIVEN
-from fa4gen.masks.block_lists import BLOCK_LISTS, list_blocks
+from fa4gen.masks.block_lists import list_blocks
 from fa4gen.runtime.arguments import OPTIONAL, Arguments, check_arguments
 from fa4gen.runtime.attention import scalar_values
 from fa4gen.runtime.declared_arguments import list_sizes
@@ -279,7 +279,7 @@ def make_reference(
 def _lists(plan: AttentionPlan, inputs: Inputs) -> dict[str, Any]:
     """Return the lists of blocks that the call gets, by name."""
     sizes = list_sizes(plan, inputs.query.shape, inputs.key.shape)
-    return dict(zip(BLOCK_LISTS, list_blocks(plan.mask, sizes, inputs.tensors, np), strict=True))
+    return list_blocks(plan.mask, sizes, inputs.tensors, np)
 
 
 def _wrong_numbers(

@@ -68,22 +68,28 @@ def test_the_lists_are_those_of_the_mask_evaluated_everywhere(
     mask = parse_mask(text)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(block_lists, "MOST_AT_ONCE", at_once)
-        ranges, entries = list_blocks(mask, sizes, tensors, np)
-    assert ranges.dtype == entries.dtype == np.int32
+        lists = list_blocks(mask, sizes, tensors, np)
+    assert list(lists) == list(block_lists.BLOCK_LISTS)
+    ranges, entries, order = lists.values()
+    assert ranges.dtype == entries.dtype == order.dtype == np.int32
     assert ranges.shape == ranges_shape(mask, sizes)
     assert ranges.shape[3:] == (4, 2)
+    assert order.shape == ranges.shape[:3]
+    assert (np.sort(order, axis=-1) == np.arange(order.shape[2])).all()
+    counts = np.take_along_axis(ranges[..., 0, 1] - ranges[..., 0, 0], order, axis=-1)
+    assert (np.diff(counts, axis=-1) <= 0).all()
     for b in range(batch):
         for h in range(sizes.query_heads):
             sees = seen_everywhere(text, sizes, tensors, b, h)
             own = ranges[min(b, ranges.shape[0] - 1), min(h, ranges.shape[1] - 1)]
             for tile, of_tile in enumerate(own):
-                check_tile(sizes, sees, tile, of_tile, entries)
+                check_tile(sizes, mask, sees, tile, of_tile, entries)
 
 
-def check_tile(sizes, sees, tile, ranges, entries) -> None:
+def check_tile(sizes, mask, sees, tile, ranges, entries) -> None:
     begin, end = ranges[0]
     assert 0 <= begin <= end <= len(entries)
-    numbers = entries[begin:end] // 8
+    numbers = entries[begin:end] // 64
     assert list(numbers) == sorted(set(numbers))
     in_tile = sees[tile * sizes.tile_rows :][: sizes.tile_rows]
     for number in range(-(-sizes.key_rows // sizes.block_keys)):
@@ -99,14 +105,22 @@ def check_tile(sizes, sees, tile, ranges, entries) -> None:
         some = [
             i
             for i in range(begin, end)
-            if rows[:, entries[i] // 8 * sizes.block_keys :][:, : sizes.block_keys].any()
+            if rows[:, entries[i] // 64 * sizes.block_keys :][:, : sizes.block_keys].any()
         ]
         assert (first, last) == ((some[0], some[-1] + 1) if some else (first, first))
         for i in range(begin, end):
-            start = entries[i] // 8 * sizes.block_keys
+            start = entries[i] // 64 * sizes.block_keys
             block = rows[:, start : start + sizes.block_keys]
             is_full = bool(rows.size) and block.all() and start + sizes.block_keys <= sees.shape[1]
             assert bool(entries[i] >> part & 1) == is_full
+            untested = True
+            for r, of_row in enumerate(block):
+                row = tile * sizes.tile_rows + part * sizes.part_rows + r
+                for key in mask.seen(row, sizes.query_rows, sizes.key_rows):
+                    if start <= key < start + sizes.block_keys:
+                        untested = untested and of_row[key - start]
+            assert bool(entries[i] >> 3 + part & 1) == (untested and block.any())
+            assert bool(entries[i] >> 3 + part & 1) >= is_full
 
 
 def test_a_list_for_each_head_and_batch_only_where_the_mask_names_them() -> None:
@@ -120,7 +134,8 @@ def test_a_list_for_each_head_and_batch_only_where_the_mask_names_them() -> None
 @pytest.mark.parametrize(("rows", "keys"), [(0, 5), (5, 0), (0, 0)])
 def test_no_rows_or_no_keys_are_no_entries(rows, keys) -> None:
     sizes = ListSizes(1, 1, 1, rows, keys, 2, 2, 2)
-    ranges, entries = list_blocks(parse_mask("key % 3 == 0"), sizes, {}, np)
+    ranges, entries, order = list_blocks(parse_mask("key % 3 == 0"), sizes, {}, np).values()
+    assert order.shape == (1, 1, -(-rows // 2))
     assert ranges.shape == (1, 1, -(-rows // 2), 4, 2)
     assert not ranges.any()
     assert entries.shape == (0,)
@@ -136,4 +151,4 @@ def test_lists_are_made_by_a_library_that_clips_arrays_only() -> None:
     for text in MASKS:
         wanted = list_blocks(parse_mask(text), sizes, tensors, np)
         found = list_blocks(parse_mask(text), sizes, tensors, like_cupy)
-        assert all(np.array_equal(one, other) for one, other in zip(wanted, found, strict=True))
+        assert all(np.array_equal(wanted[name], found[name]) for name in wanted)

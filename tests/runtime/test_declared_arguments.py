@@ -112,10 +112,12 @@ LISTED = plan_of(score=None, parameters={"document": CONFIG["parameters"]["docum
                  blocks="listed", num_consumer_warpgroups=2)  # fmt: skip
 RANGES = array((2, 1, 1, 4, 2), 8, "int32", 4)
 ENTRIES = array((3,), 9, "int32", 4)
+ORDER = array((2, 1, 1), 10, "int32", 4)
 
 
 def listed(**changed: TensorView | None) -> Arguments:
-    return arguments(**{"slope": None, "block_ranges": RANGES, "block_entries": ENTRIES, **changed})
+    lists = {"block_ranges": RANGES, "block_entries": ENTRIES, "block_order": ORDER}
+    return arguments(**{"slope": None, **lists, **changed})
 
 
 def test_lists_of_blocks_are_passed_to_the_kernel() -> None:
@@ -123,7 +125,9 @@ def test_lists_of_blocks_are_passed_to_the_kernel() -> None:
     values = scalar_values(checked, plan_schedule(LISTED, checked.size, 132))
     assert values["given_block_ranges"] == 8 * GAP
     assert values["given_block_entries"] == 9 * GAP
-    assert {"given_block_ranges", "given_block_entries"} <= {row.name for row in LISTED.parameters}
+    assert values["given_block_order"] == 10 * GAP
+    names = {"given_block_ranges", "given_block_entries", "given_block_order"}
+    assert names <= {row.name for row in LISTED.parameters}
 
 
 @pytest.mark.parametrize(
@@ -138,6 +142,8 @@ def test_lists_of_blocks_are_passed_to_the_kernel() -> None:
         ({"block_entries": ENTRIES._replace(dtype="float32")}, "block_entries: expected int32"),
         ({"block_entries": array((3, 1), 9, "int32", 4)}, "block_entries: expected (entries)"),
         ({"block_ranges": RANGES._replace(pointer=8 * GAP + 8)}, "a multiple of 16"),
+        ({"block_order": None}, "block_order: expected int32 (batch or 1, query heads or 1, til"),
+        ({"block_order": array((1,), 10, "int32", 4)}, "tiles) = (2, 1, 1), got shape"),
         ({"block_entries": ENTRIES._replace(device=1)}, "block_entries: expected the query's"),
         ({"document": None}, "document: expected int32 (batch, keys)"),
     ],

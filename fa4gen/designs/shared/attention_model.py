@@ -143,6 +143,11 @@ class AttentionPlan(KernelPlan):
         return names + tuple(f"{GIVEN}{name}" for name in BLOCK_LISTS)
 
     @property
+    def longest_first(self) -> bool:
+        """Whether tiles are taken in the order of their keys, the one with the most in front."""
+        return self.scheduler == "dynamic" and (self.mask.IN_ORDER or self.lists_blocks)
+
+    @property
     def part_rows(self) -> int:
         """Rows of a tile that have a range and a bit of their own in lists of blocks."""
         return 64
