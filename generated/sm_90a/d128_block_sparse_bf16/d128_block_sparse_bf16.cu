@@ -94,6 +94,7 @@ struct Problem {
   const int32* given_seen;
   const int32* given_block_ranges;
   const int32* given_block_entries;
+  const int32* given_block_order;
 };
 
 struct Tile {
@@ -111,23 +112,30 @@ struct BlockRange {
   __device__ __forceinline__ bool empty() const { return begin >= end; }
 };
 
-// A block of the list: its number * 8; bit w is set where part w of the tile's rows sees all of it.
+// A block of the list: its number * 64; bit w is set where part w of the tile's rows sees all of
+// it, and bit 3 + w where all that lies between the first and the last key of each row.
 struct ListedBlock {
   int32 entry;
-  __device__ __forceinline__ int32 block() const { return entry >> 3; }
+  __device__ __forceinline__ int32 block() const { return entry >> 6; }
   __device__ __forceinline__ bool needs_mask(int32 part) const { return !(entry >> part & 1); }
+  __device__ __forceinline__ bool needs_test(int32 part) const { return !(entry >> part & 8); }
 };
 
 __device__ __forceinline__ ListedBlock listed_block(const Problem& problem, int32 index) {
   return {load_unchanging_int32(problem.given_block_entries + index)};
 }
 
+// The first tile of the tile's head among those that have lists.
+__device__ __forceinline__ int64 first_listed(const Problem& problem, const Tile& tile) {
+  const int64 list = 0;
+  return list * problem.tiles_per_head;
+}
+
 // Where entries of the tile begin and end in the list, and of each part of its rows those from the
 // first to the last that it sees: four pairs.
 __device__ __forceinline__ const int4* ranges_of(const Problem& problem, const Tile& tile) {
-  const int64 list = 0;
   return reinterpret_cast<const int4*>(problem.given_block_ranges) +
-         2 * (list * problem.tiles_per_head + tile.first_row / kBM);
+         2 * (first_listed(problem, tile) + tile.first_row / kBM);
 }
 
 __device__ __forceinline__ BlockRange blocks_of_tile(const Problem&, const Tile& tile) {
@@ -178,16 +186,24 @@ __device__ __forceinline__ void load_queries(uint32 base, const TensorMap& query
 }
 
 // The tile number `index` in the order of work.
-// Head by head.
+// Longest first, within groups of heads whose keys and values stay in L2 together.
 __device__ __forceinline__ Tile tile_at(const Problem& problem, uint32 index) {
   const uint32 tiles_per_head = problem.tiles_per_head;
   uint32 ordinal, head;  // of the tile within its head; of the head within the batches
-  head = index / tiles_per_head;
-  ordinal = index - head * tiles_per_head;
+  const uint32 tiles_per_group = problem.heads_per_group * tiles_per_head;
+  const uint32 group = index / tiles_per_group;
+  const uint32 first_head = group * problem.heads_per_group;
+  const uint32 heads =
+      min(problem.heads_per_group, problem.query_heads * problem.batch - first_head);
+  const uint32 within = index - group * tiles_per_group;
+  const uint32 round = within / heads;
+  ordinal = round;
+  head = first_head + within - round * heads;
   Tile tile;
   tile.batch = head / static_cast<uint32>(problem.query_heads);
   tile.head = head - tile.batch * problem.query_heads;
-  tile.first_row = ordinal * kBM;
+  const int32* order = problem.given_block_order + first_listed(problem, tile);
+  tile.first_row = load_unchanging_int32(order + ordinal) * kBM;
   return tile;
 }
 
@@ -376,7 +392,9 @@ __device__ __forceinline__ void update_max(RowState& rows, float (&output)[kDept
 
 // ---- mask: only blocks that some row does not see as a whole are masked ----
 
-// Sets the scores of keys that a row does not see to -inf.
+// Sets the scores of keys that a row does not see to -inf; without kTested, of those before its
+// first and past its last.
+template <bool kTested>
 __device__ __forceinline__ void mask_scores(const Problem& problem, float (&scores)[kBN / 2],
                                             int32 thread_row, int32 block) {
   const int32 first_column = block * kBN + 2 * (threadIdx.x % 4);
@@ -386,6 +404,7 @@ __device__ __forceinline__ void mask_scores(const Problem& problem, float (&scor
   for (int i = 0; i < kBN / 2; ++i) {
     const int32 column = fragment_column(i);
     if (column > last[fragment_row(i)]) scores[i] = negative_infinity();
+    if (!kTested) continue;
     const int32 query = thread_row + diagonal + 8 * fragment_row(i), key = first_column + column;
     const bool sees_key = given_seen_at(problem, (query - diagonal) / 128, key / 128) != 0;
     if (!sees_key) scores[i] = negative_infinity();
@@ -611,8 +630,12 @@ struct Consumer {
   // Softmax of the block whose scores are in registers, with P.V issued chunk by chunk: the
   // probabilities of 16 keys go straight into a wgmma that runs under the next exponentials.
   template <bool kMasked, bool kFirst>
-  __device__ __forceinline__ void process_block(const Tile& tile, int32 block, bool masked) {
-    if (kMasked && masked) mask_scores(problem, scores, tile.first_row + place.row, block);
+  __device__ __forceinline__ void process_block(const Tile& tile, int32 block, bool masked,
+                                                bool tested) {
+    if (tested)
+      mask_scores<true>(problem, scores, tile.first_row + place.row, block);
+    else if (masked)
+      mask_scores<false>(problem, scores, tile.first_row + place.row, block);
     float largest[2];
     block_max(scores, largest);
     update_max<kMasked, kFirst>(rows, output, largest, scale_log2);
@@ -668,7 +691,8 @@ struct Consumer {
     release(previous_values());
     release(keys());
     if (block == own.begin) release_query();
-    process_block<kMasked, false>(tile, listed.block(), listed.needs_mask(place.warpgroup));
+    process_block<kMasked, false>(tile, listed.block(), listed.needs_mask(place.warpgroup),
+                                  listed.needs_test(place.warpgroup));
   }
 
   // All blocks of a tile, from the last to the first; the Q.K of the last is in flight already.
@@ -679,7 +703,8 @@ struct Consumer {
     pin(scores);
     release(keys());
     if (block == own.begin) release_query();
-    process_block<true, true>(tile, listed.block(), listed.needs_mask(place.warpgroup));
+    process_block<true, true>(tile, listed.block(), listed.needs_mask(place.warpgroup),
+                              listed.needs_test(place.warpgroup));
     --block;
 #pragma unroll 1
     for (; block >= own.begin; --block) step<true>(tile, block, own);
@@ -765,7 +790,10 @@ __device__ __forceinline__ void initialize_barriers(uint32 base) {
 //   given_seen           seen, (512, 512)
 //   given_block_ranges   entries of each tile and of each part of its rows; (batch or 1, query
 //                        heads or 1, tiles, 4, 2)
-//   given_block_entries  blocks that a tile sees: number * 8, and a bit for each part that sees all
+//   given_block_entries  blocks that a tile sees: number * 64, and two bits for each part of its
+//                        rows
+//   given_block_order    tiles, that with the most entries first; (batch or 1, query heads or 1,
+//                        tiles)
 //   tile_counter         two zeros; zero again after the launch
 //   batch                batches
 //   query_heads          query heads
@@ -790,6 +818,7 @@ extern "C" __global__ void __launch_bounds__(kNumThreads, 1)
         const int32* __restrict__ given_seen,
         const int32* __restrict__ given_block_ranges,
         const int32* __restrict__ given_block_entries,
+        const int32* __restrict__ given_block_order,
         int32* __restrict__ tile_counter,
         int32 batch,
         int32 query_heads,
@@ -808,7 +837,7 @@ extern "C" __global__ void __launch_bounds__(kNumThreads, 1)
   const int32 warpgroup = __shfl_sync(0xffffffffu, threadIdx.x / 128, 0);  // uniform
   const Problem problem{batch, query_heads, heads_per_key_head, query_rows, key_rows,
                         num_short_tiles, tiles_per_head, num_tiles, heads_per_group, given_seen,
-                        given_block_ranges, given_block_entries};
+                        given_block_ranges, given_block_entries, given_block_order};
   if (threadIdx.x == 0) {
     initialize_barriers(base);
     fence_mbarrier_init();
@@ -850,6 +879,7 @@ extern "C" __global__ void fa4gen_d128_block_sparse_bf16(
     const int32* __restrict__ given_seen,
     const int32* __restrict__ given_block_ranges,
     const int32* __restrict__ given_block_entries,
+    const int32* __restrict__ given_block_order,
     int32* __restrict__ tile_counter,
     int32 batch,
     int32 query_heads,
