@@ -146,7 +146,7 @@ __device__ __forceinline__ void load_block(const SlotRing& ring, const TensorMap
 #pragma unroll
   for (int32 panel = 0; panel < kNumPanels; ++panel) {
     tma_load_multicast_5d(destination + (panel * kBN + first_row) * kPanelRowBytes, map,
-                       block * kBN + first_row, panel, head, batch, full, kEvictLast);
+                          block * kBN + first_row, panel, head, batch, full, kEvictLast);
   }
 }
 
@@ -240,14 +240,12 @@ __device__ __forceinline__ void run_loader(uint32 base, const Problem& problem,
     const auto load_keys = [&](int32 block) {
       const KeyRing ring{base, kv.producer()};
       ring.wait_empty();  // every consumer warp of both CTAs is done with the block that was here
-      load_block<kKeyOffset>(ring, key_map, block, key_head,
-                                       tile.batch, rank);
+      load_block<kKeyOffset>(ring, key_map, block, key_head, tile.batch, rank);
     };
     const auto load_values = [&](int32 block) {
       const ValueRing ring{base, kv.producer()};
       ring.wait_empty();  // as of the keys, for P.V
-      load_block<kValueOffset>(ring, value_map, block, key_head,
-                                           tile.batch, rank);
+      load_block<kValueOffset>(ring, value_map, block, key_head, tile.batch, rank);
       ++kv.uses;
     };
     if (!blocks.empty()) load_keys(blocks.end - 1);

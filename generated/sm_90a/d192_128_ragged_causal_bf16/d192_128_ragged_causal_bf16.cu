@@ -290,13 +290,13 @@ __device__ __forceinline__ void run_loader(uint32 base, Problem problem,
       const KeyRing ring{base, kv.producer()};
       ring.wait_empty();  // every consumer warp is done with the block that was here
       load_block<kKeyOffset, kKeyBytes, kNumPanels>(ring, key_map, block, key_head,
-                                       Rows{tile.key_begin, tile.key_rows});
+                                                    Rows{tile.key_begin, tile.key_rows});
     };
     const auto load_values = [&](int32 block) {
       const ValueRing ring{base, kv.producer()};
       ring.wait_empty();  // as of the keys, for P.V
       load_block<kValueOffset, kValueBytes, kNumValuePanels>(ring, value_map, block, key_head,
-                                           Rows{tile.key_begin, tile.key_rows});
+                                                             Rows{tile.key_begin, tile.key_rows});
       ++kv.uses;
     };
     if (!blocks.empty()) load_keys(blocks.end - 1);

@@ -213,14 +213,12 @@ __device__ __forceinline__ void run_loader(uint32 base, const Problem& problem,
     const auto load_keys = [&](int32 block) {
       const KeyRing ring{base, kv.producer()};
       ring.wait_empty();  // every consumer warp is done with the block that was here
-      load_block<kKeyOffset>(ring, key_map, block, key_head,
-                                       tile.batch);
+      load_block<kKeyOffset>(ring, key_map, block, key_head, tile.batch);
     };
     const auto load_values = [&](int32 block) {
       const ValueRing ring{base, kv.producer()};
       ring.wait_empty();  // as of the keys, for P.V
-      load_block<kValueOffset>(ring, value_map, block, key_head,
-                                           tile.batch);
+      load_block<kValueOffset>(ring, value_map, block, key_head, tile.batch);
       ++kv.uses;
     };
     if (!blocks.empty()) load_keys(blocks.end - 1);

@@ -226,7 +226,7 @@ struct Loader {
       ring.wait_empty();  // every consumer warp is done with what was in the slot
       ring.expect(kRingBytes);
       tma_load_5d(base + kRingOffset + panel * kRingBytes, key_map, first_key, panel, key.key_head,
-               key.batch, ring.full(), kEvictLast);
+                  key.batch, ring.full(), kEvictLast);
       if (with_queries) load_query_panel(tile, panel);
     }
   }
@@ -246,7 +246,7 @@ struct Loader {
       ring.wait_empty();  // every consumer warp is done with what was in the slot
       ring.expect(kRingBytes);
       tma_load_5d(base + kRingOffset + chunk * kRingBytes, value_map, first_key, first_panel,
-               value.key_head, value.batch, ring.full(), kEvictLast);
+                  value.key_head, value.batch, ring.full(), kEvictLast);
       if (with_queries) load_query_panel(next, chunk);
     }
   }
@@ -301,8 +301,7 @@ __device__ __forceinline__ Tile hand_out_tile(uint32 base, const Problem& proble
     ring.commit();
     const TileRing peer{map_to_cta(base, 1), ring.state};
     store_async_v4(peer.base + kTileOffset + kTileBytes * slot, tile.first_row, tile.head,
-                   tile.batch, 0,
-                peer.full());
+                   tile.batch, 0, peer.full());
   } else {
     TileRing{base, tiles.consumer()}.expect(kTileBytes);
     const TileRing ring{base, tiles.consumer()};
@@ -551,7 +550,7 @@ struct Exchange {
       uint32 words[4] = {packed[r], packed[2 + r], packed[4 + r], packed[6 + r]};
       transpose_quad(words);
       store_async_v4(address + 8 * r * kPanelRowBytes, words[0], words[1], words[2], words[3],
-                  ring.full());
+                     ring.full());
     }
   }
 

@@ -662,7 +662,7 @@ struct Exchange {
       uint32 words[4] = {packed[r], packed[2 + r], packed[4 + r], packed[6 + r]};
       transpose_quad(words);
       store_async_v4(address + 8 * r * kPanelRowBytes, words[0], words[1], words[2], words[3],
-                  ring.full());
+                     ring.full());
     }
   }
 

@@ -230,8 +230,8 @@ __device__ __forceinline__ void load_block(const SlotRing& ring, const TensorMap
   for (int32 i = 0; i < kNumPanels; i += 32 / kBoxesPerPanel) {
     const int32 panel = i + lane / kBoxesPerPanel;
     if (lane >= 32 / kBoxesPerPanel * kBoxesPerPanel || panel >= kNumPanels) continue;
-    tma_load_clipped(destination + panel * kBN * kPanelRowBytes, map,
-                     panel * kPanelColumns, rows.coordinate(block), head, place, full, kEvictLast);
+    tma_load_clipped(destination + panel * kBN * kPanelRowBytes, map, panel * kPanelColumns,
+                     rows.coordinate(block), head, place, full, kEvictLast);
   }
 }
 
@@ -343,15 +343,13 @@ __device__ __forceinline__ void run_loader(uint32 base, Problem problem,
     const auto load_keys = [&](int32 block) {
       const KeyRing ring{base, kv.producer()};
       ring.wait_empty();  // every consumer warp is done with the block that was here
-      load_block<kKeyOffset>(ring, key_map, block, key_head, rows,
-                                       problem.key_page_rows);
+      load_block<kKeyOffset>(ring, key_map, block, key_head, rows, problem.key_page_rows);
     };
     const auto load_values = [&](int32 block) {
       const int32 next_page = block > blocks.begin ? rows.look_up(block - 1) : 0;
       const ValueRing ring{base, kv.producer()};
       ring.wait_empty();  // as of the keys, for P.V
-      load_block<kValueOffset>(ring, value_map, block, key_head, rows,
-                                           problem.value_page_rows);
+      load_block<kValueOffset>(ring, value_map, block, key_head, rows, problem.value_page_rows);
       rows.page = next_page;
       ++kv.uses;
     };

@@ -148,7 +148,7 @@ __device__ __forceinline__ void load_b(uint32 slot, const TensorMap& map, const 
 #pragma unroll
   for (int32 panel = 0; panel < kBN / kPanelColumns; ++panel) {
     tma_load_3d(slot + panel * kBK * kPanelBytes, map, tile.column + panel * kPanelColumns,
-               block * kBK, tile.batch, full);
+                block * kBK, tile.batch, full);
   }
 }
 

@@ -155,8 +155,8 @@ __device__ __forceinline__ void load_b(uint32 slot, const TensorMap& map, const 
 #pragma unroll
   for (int32 panel = 0; panel < kBK / kPanelColumns; ++panel) {
     tma_load_multicast_3d(slot + panel * kBN * kPanelBytes + first_line * kPanelBytes, map,
-                          block * kBK + panel * kPanelColumns,
-               tile.column + first_line, tile.batch, full);
+                          block * kBK + panel * kPanelColumns, tile.column + first_line, tile.batch,
+                          full);
   }
 }
 

@@ -150,7 +150,7 @@ __device__ __forceinline__ void load_b(uint32 slot, const TensorMap& map, const 
 #pragma unroll
   for (int32 panel = 0; panel < kBK / kPanelColumns; ++panel) {
     tma_load_3d(slot + panel * kBN * kPanelBytes, map, block * kBK + panel * kPanelColumns,
-               tile.column, tile.batch, full);
+                tile.column, tile.batch, full);
   }
 }
 
