@@ -63,6 +63,8 @@ class AttentionFamily:
         words = [facts["dtype"], f"depth {facts['depth']}", workload.mask_word(facts)]
         if facts.get("value_depth", facts["depth"]) != facts["depth"]:
             words[1] += f" and {facts['value_depth']}"
+        if facts.get("kv_dtype", facts["dtype"]) != facts["dtype"]:
+            words.append(f"keys and values {facts['kv_dtype']}")
         if facts.get("packed_rows"):
             words.append(f"tiles of {facts['packed_rows']} packed rows")
         if facts.get("sinks"):
@@ -96,8 +98,8 @@ class AttentionFamily:
         rows = SMALL_ROWS
         return {
             "query": zeros((1, rows, 1, plan.depth), plan.dtype),
-            "key": zeros((1, rows, 1, plan.depth), plan.dtype),
-            "value": zeros((1, rows, 1, plan.value_depth), plan.dtype),
+            "key": zeros((1, rows, 1, plan.depth), plan.kv_dtype),
+            "value": zeros((1, rows, 1, plan.value_depth), plan.kv_dtype),
             "out": zeros((1, rows, 1, plan.value_depth), plan.out_dtype),
             "lse": zeros((1, 1, rows), "fp32") if plan.lse else None,
         }

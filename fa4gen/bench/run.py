@@ -76,7 +76,10 @@ class Bench:
         kernel = AttentionKernel(plan, compiled.cubin)
         sizes_of_kernel = self._options.sizes or default_sizes(plan)
         workloads = [make_workload(size, plan.depth, plan.value_depth) for size in sizes_of_kernel]
-        data = self._random_data(plan.dtype, max(workload.elements for workload in workloads))
+        elements = max(workload.elements for workload in workloads)
+        query, _, _ = self._random_data(plan.dtype, elements)
+        _, key, value = self._random_data(plan.kv_dtype, elements)
+        data = query, key, value
         sizes = tuple(self._time_size(plan, kernel, workload, data) for workload in workloads)
         return ConfigResult(
             config, plan.name, plan_facts(plan, compiled), sizes, family=plan.kernel
@@ -117,8 +120,11 @@ class Bench:
         tables = {name: cupy.asarray(table) for name, table in layout.tables.items()}
         sinks = self._sinks(workload.heads) if plan.sinks else None
         more = tables if sinks is None else {**tables, "sinks": cupy.asarray(sinks)}
-        dtype = BITS_ACCEPTED.get(plan.dtype) or numpy_dtype(plan.dtype)
-        query, key, value = (array.view(dtype) for array in bits)
+        types = (plan.dtype, plan.kv_dtype, plan.kv_dtype)
+        query, key, value = (
+            array.view(BITS_ACCEPTED.get(dtype) or numpy_dtype(dtype))
+            for array, dtype in zip(bits, types, strict=True)
+        )
         launch = kernel.prepare(query, key, value, **more)
         launch()
         out = launch.out.view(cupy.uint16)
@@ -127,7 +133,7 @@ class Bench:
         left_out: dict[str, str] = {}
         distances: dict[str, float] = {}
         if self._peers:
-            tensors = [as_torch(array, plan.dtype) for array in bits]
+            tensors = list(map(as_torch, bits, types))
             ours = as_torch(out, plan.out_dtype)
             given: dict[str, Any] = {}
             if tables:
@@ -188,12 +194,11 @@ class Bench:
         squares = errors = 0.0
         for b, h in {(0, 0), (workload.batch - 1, workload.heads - 1)}:
             key_head = h // heads_per_key_head
-            parts = (
-                layout.query_rows(bits[0], b, h),
-                layout.key_rows(bits[1], b, key_head),
-                layout.key_rows(bits[2], b, key_head),
+            query = as_float32(layout.query_rows(bits[0], b, h), plan.dtype, cupy)
+            key, value = (
+                as_float32(layout.key_rows(array, b, key_head), plan.kv_dtype, cupy)
+                for array in bits[1:]
             )
-            query, key, value = (as_float32(part, plan.dtype, cupy) for part in parts)
             own = None if sinks is None else sinks[h : h + 1]
             exact = exact_attention(problem, query, key, value, cupy, sinks=own).out
             got = as_float32(layout.query_rows(out, b, h), plan.out_dtype, cupy)
@@ -227,6 +232,7 @@ def plan_facts(plan: AttentionPlan, compiled: CompiledKernel) -> dict[str, Any]:
     return {
         "arch": plan.arch,
         "dtype": plan.dtype,
+        "kv_dtype": plan.kv_dtype,
         "out_dtype": plan.out_dtype,
         "depth": plan.depth,
         "value_depth": plan.value_depth,

@@ -124,7 +124,7 @@ def count_read_bytes(plan: AttentionPlan, workload: Workload) -> int:
         _, end = plan.mask.bounds(keys - 1, keys)
         seen += max(0, min(keys, end) - max(0, first))
     columns = workload.key_heads * (workload.depth + workload.value_depth)
-    return seen * columns * plan.element_bytes
+    return seen * columns * plan.kv_element_bytes
 
 
 def default_sizes(plan: AttentionPlan) -> tuple[int | Batch, ...]:

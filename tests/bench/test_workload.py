@@ -96,7 +96,7 @@ def test_a_batch_may_have_heads_of_its_own() -> None:
 )
 def test_bytes_of_the_keys_that_are_seen_count_once(mask: Mask, keys: int) -> None:
     batch = Batch("few", (3, 3, 3), (100, 100, 3), (16, 2))
-    the_plan = SimpleNamespace(mask=mask, element_bytes=2)
+    the_plan = SimpleNamespace(mask=mask, kv_element_bytes=2)
     assert count_read_bytes(the_plan, make_workload(batch, 192, 128)) == keys * 2 * (192 + 128) * 2
 
 
