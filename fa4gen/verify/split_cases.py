@@ -35,7 +35,22 @@ def split_cases(plan: AttentionPlan) -> Iterator[Case]:
         return
     n = plan.BN
     for index, (group, rows) in enumerate(
-        ((1, 1), (2, 1), (4, 1), (5, 1), (7, 1), (8, 1), (16, 1), (1, 7), (4, 4), (3, 5), (2, 16))
+        (
+            (1, 1),
+            (2, 1),
+            (4, 1),
+            (5, 1),
+            (7, 1),
+            (8, 1),
+            (16, 1),
+            (1, 7),
+            (4, 4),
+            (3, 5),
+            (2, 16),
+            (8, 4),
+            (16, 4),
+            (5, 13),
+        )
     ):
         keys = 1000 * (index + 1) + 77 * index
         yield Case(f"split/{group}x{rows}", 1 + index % 4, 2 * group, 2, rows, keys)
