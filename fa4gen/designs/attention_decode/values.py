@@ -23,6 +23,8 @@ MMA_ROWS: Final = 8
 """Query rows of one mma: its narrow side."""
 MMA_KEYS: Final = 16
 WGMMA_ROWS: Final = 64
+WGMMA_COMBINED: Final = 16
+"""Columns, times WGMMA_ROWS: a place for what each thread of a warpgroup combines."""
 PACKED_ROWS: Final = 8
 EXCHANGE_BYTES: Final = 32 << 10
 """About what the exchange between warps may take: columns pass through it in parts."""
@@ -166,6 +168,8 @@ class Values(DesignValues[DecodeConfig]):
     def exchange_columns(self) -> int:
         """Columns of the output that pass through the exchange at once."""
         columns: int = self.config.depth
+        if self.is_wide:  # half of what each of two parts has; of one part, what combining needs
+            return columns // 2 if self.num_parts == 2 else WGMMA_COMBINED
         rows = self.num_parts * self.packed_rows
         while columns % 2 == 0 and rows * columns * FLOAT_BYTES > EXCHANGE_BYTES:
             columns //= 2
@@ -174,7 +178,8 @@ class Values(DesignValues[DecodeConfig]):
     @property
     def exchange_bytes(self) -> int:
         """Bytes of the exchange that a part has."""
-        return self.packed_rows * (self.exchange_columns + EXCHANGE_PADDING) * FLOAT_BYTES
+        padding = 0 if self.is_wide else EXCHANGE_PADDING
+        return self.packed_rows * (self.exchange_columns + padding) * FLOAT_BYTES
 
 
 def division_of(config: DecodeConfig) -> Division:
