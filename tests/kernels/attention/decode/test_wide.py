@@ -38,6 +38,10 @@ MUTANTS = {
     "key of the other register": (Change(r"return i / 4 \* 8 \+ i % 2;", "return i / 4 * 8 + (i + 1) % 2;"), SPLIT),
     "keys of the first warpgroup": (Change(r"part / kUnitParts \* kUnitBytes\)", "0 * part * kUnitBytes)"), SPLIT),
     "unit that was not loaded": (Change(r"part / kUnitParts >= end - unit", "part / kUnitParts > end - unit"), SPLIT),
+    "exchange read early": (Change(r"(?<=away\);\n    \}\n) *named_barrier_sync\(kConsumerBarrier, kConsumerThreads\);", ""), SPLIT),
+    "row of the lane beside": (Change(r"own_row\(lane % 2\)", "own_row(1 - lane % 2)"), SPLIT),
+    "columns of the other warpgroup": (Change(r"part \* 2 \* kKept", "(1 - part) * 2 * kKept"), SPLIT),
+    "weight of the other warpgroup": (Change(r"(?<=his\[i\] = exp2_approx\()other\[0\]", "row_max[i]"), SPLIT),
     "slot released while it is read": (Change(r"wgmma_wait<0>\(\);\n *pin\(scores\);\n *release\(\);", "release();\n    wgmma_wait<0>();\n    pin(scores);"), RING),
 }  # fmt: skip
 
