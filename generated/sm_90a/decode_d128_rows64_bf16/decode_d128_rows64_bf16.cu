@@ -60,7 +60,7 @@ static_assert(kUnitKeys == kUnitParts * kPartKeys, "The keys of a warpgroup are 
 static_assert(kNumPanels * kPanelColumns == kDepth, "Panels must tile the depth.");
 static_assert(kNumThreads == kConsumerThreads + 32, "One warp loads.");
 
-// ---- shared memory: 216208 bytes, from a base aligned to 1024 ----
+// ---- shared memory: 214160 bytes, from a base aligned to 1024 ----
 
 // Ring of blocks, keys and values in turn: 128 x 128 bf16, 128-byte swizzle
 constexpr uint32 kKvOffset = 0;
@@ -72,14 +72,14 @@ constexpr uint32 kQueryBytes = 16384;
 
 // Output of each warpgroup's keys, 64 x 64 float32 at a time
 constexpr uint32 kExchangeOffset = 180224;
-constexpr uint32 kExchangeBytes = 17408;  // of each of 2
+constexpr uint32 kExchangeBytes = 16384;  // of each of 2
 
 // Maximum and sum of each row, of each warpgroup's keys
-constexpr uint32 kStatisticsOffset = 215040;
+constexpr uint32 kStatisticsOffset = 212992;
 constexpr uint32 kStatisticsBytes = 512;  // of each of 2
 
 // What this CTA combines of the tile that it begins in, and of the one that it ends in
-constexpr uint32 kSlicesOffset = 216064;
+constexpr uint32 kSlicesOffset = 214016;
 constexpr uint32 kSlicesBytes = 64;
 
 static_assert(kKvBytes == kBN * kDepth * 2, "A slot holds a block of kBN keys, or their values.");
@@ -90,9 +90,7 @@ static_assert(kKvEmpty == kKvFull + 8 * kKvFullSlots,
 constexpr uint32 kUnitPanelBytes = kUnitKeys * kPanelRowBytes;
 constexpr uint32 kUnitBytes = kNumPanels * kUnitPanelBytes;
 
-// Floats from row to row of the exchange: no two lanes of a store share a bank.
-constexpr int32 kExchangeStride = kExchangeColumns + 4;
-static_assert(kExchangeBytes == 4 * kBM * kExchangeStride,
+static_assert(kExchangeBytes == 4 * kBM * kExchangeColumns,
               "A part of the exchange holds a tile's rows.");
 static_assert(kQueryBytes == kBM * kDepth * 2, "The rows of a tile.");
 static_assert(kStatisticsBytes == 8 * kBM, "Of each row its maximum and its sum.");
@@ -522,6 +520,8 @@ __device__ __forceinline__ void combine_slices(uint32 base, const Problem& probl
 // lane / 4 of a warp's 16, or the one 8 below, at key or column 8 * (i / 4) + 2 * (lane % 4) + i %
 // 2.
 static_assert(kBM == 64, "A tile has the rows of one wgmma.");
+constexpr int32 kPartThreads = 128;
+constexpr int32 kKept = kDepth / 2 / kNumParts;  // registers of O that a thread keeps at the end
 __device__ __forceinline__ constexpr int32 fragment_row(int32 i) { return i / 2 % 2; }
 __device__ __forceinline__ constexpr int32 fragment_column(int32 i) { return i / 4 * 8 + i % 2; }
 
@@ -602,29 +602,30 @@ struct Consumer {
   }
 
   // Brings in the query, swizzled as wgmma reads it, with zeros for rows that are not there. No
-  // wgmma of the piece before runs any more: all have met at the exchange.
+  // wgmma of the piece before runs any more: all have met at its end.
   __device__ __forceinline__ void begin_piece(const Tile& tile) {
     const Problem& problem = line.problem;
     constexpr int32 kRowWords = kDepth / 2;
+    // Lane i works out where the i-th row of its warp is: one division each, not one for every row.
+    constexpr int32 kWarpRows = kBM / kNumConsumerWarps;
+    const Row own = row_of(problem, tile.within, warp * kWarpRows + lane % kWarpRows);
+    const int64 place_of_own = tile.sequence * tensors.query_batch_stride +
+                               own.position * tensors.query_row_stride +
+                               own.head * tensors.query_head_stride;
+    const uint32 valid = __ballot_sync(0xffffffffu, own.valid);
 #pragma unroll
-    for (int32 i = 0; i < kBM / kNumConsumerWarps; ++i) {
-      const int32 at = warp + i * kNumConsumerWarps;
-      const Row row = row_of(problem, tile.within, at);
-      const uint16* from = tensors.query + tile.sequence * tensors.query_batch_stride +
-                           row.position * tensors.query_row_stride +
-                           row.head * tensors.query_head_stride;
+    for (int32 i = 0; i < kWarpRows; ++i) {
+      const int32 at = warp * kWarpRows + i;
+      const uint16* from = tensors.query + __shfl_sync(0xffffffffu, place_of_own, i);
       const int32 swizzle = at % 8;
 #pragma unroll
       for (int32 first = 0; first < kRowWords; first += 32) {
-        const int32 word = first + lane;
-        if (word < kRowWords) {
-          const int32 column = 2 * word, chunk = column % kPanelColumns / 8;
-          const uint32 place = column / kPanelColumns * kBM * kPanelRowBytes + at * kPanelRowBytes +
-                               ((chunk ^ swizzle) << 4) + word % 4 * 4;
-          uint32 pair = 0;
-          if (row.valid) pair = load_global_word(from + column);
-          store_shared_word(base + kQueryOffset + place, pair);
-        }
+        const int32 column = 2 * (first + lane), chunk = column % kPanelColumns / 8;
+        const uint32 place = column / kPanelColumns * kBM * kPanelRowBytes + at * kPanelRowBytes +
+                             ((chunk ^ swizzle) << 4) + lane % 4 * 4;
+        uint32 pair = 0;
+        if (valid >> i & 1) pair = load_global_word(from + column);
+        store_shared_word(base + kQueryOffset + place, pair);
       }
     }
 #pragma unroll
@@ -714,27 +715,6 @@ struct Consumer {
     }
   }
 
-  // ---- what the exchange takes of a warpgroup ----
-
-  __device__ __forceinline__ void write_statistics() const {
-#pragma unroll
-    for (int32 i = 0; i < 2; ++i) {
-      float total = sum[i] + shuffle_xor(sum[i], 1);
-      total += shuffle_xor(total, 2);
-      if (lane % 4 == 0)
-        store_shared_v2(statistics_place(part, own_row(i)), max[i] * scale_log2, total);
-    }
-  }
-  // Columns of this part's output, from `first` on.
-  __device__ __forceinline__ void write_columns(int32 first) const {
-    const float* columns = output + first / 2;
-#pragma unroll
-    for (int32 i = 0; i < kExchangeColumns / 2; i += 2)
-      store_shared_v2(
-          exchange_place(part, own_row(fragment_row(i)), fragment_column(i) + 2 * (lane % 4)),
-                      columns[i], columns[i + 1]);
-  }
-
   // Keys and values of a block that has none for this part.
   __device__ __forceinline__ void skip_block() {
 #pragma unroll
@@ -744,39 +724,56 @@ struct Consumer {
     }
   }
 
-  // ---- the exchange: what the parts have of a piece, put together ----
+  // ---- the end of a piece: what the warpgroups have of it, put together ----
 
-  // A place in the exchange: of this or another part.
-  __device__ __forceinline__ uint32 exchange_place(int32 of_part, int32 row, int32 column) const {
-    return base + kExchangeOffset + of_part * kExchangeBytes + (row * kExchangeStride + column) * 4;
+  // Of the registers that a warpgroup hands over, as it has them: those of a quad of this thread.
+  __device__ __forceinline__ uint32 exchange_place(int32 of_part, int32 quad) const {
+    return base + kExchangeOffset + of_part * kExchangeBytes +
+           (quad * kPartThreads + static_cast<int32>(threadIdx.x) % kPartThreads) * 16;
   }
   __device__ __forceinline__ uint32 statistics_place(int32 of_part, int32 row) const {
     return base + kStatisticsOffset + of_part * kStatisticsBytes + row * 8;
   }
 
-  // Four columns of a row, of the keys of all parts.
-  __device__ __forceinline__ Columns join_parts(int32 row, int32 column) const {
-    Columns result;
-    float weight[kNumParts], total[kNumParts];
+  // Joins the columns that this part keeps with those that the other has of them.
+  __device__ __forceinline__ void join_parts(float (&kept)[kKept], float (&row_max)[2],
+                                             float (&row_sum)[2]) const {
 #pragma unroll
-    for (int32 w = 0; w < kNumParts; ++w) {
-      float statistics[2];
-      load_shared_floats(statistics, statistics_place(w, row));
-      weight[w] = statistics[0];
-      total[w] = statistics[1];
-      result.max = fmaxf(result.max, weight[w]);
+    for (int32 i = 0; i < 2; ++i) {
+      if (lane % 4 == 0)
+        store_shared_v2(statistics_place(part, own_row(i)), row_max[i], row_sum[i]);
     }
 #pragma unroll
-    for (int32 w = 0; w < kNumParts; ++w) {
-      weight[w] = exp2_approx(weight[w] - finite_max(result.max));
-      result.sum += weight[w] * total[w];
-      const float4 x = load_shared_floats_4(exchange_place(w, row, column));
-      result.value.x += weight[w] * x.x;
-      result.value.y += weight[w] * x.y;
-      result.value.z += weight[w] * x.z;
-      result.value.w += weight[w] * x.w;
+    for (int32 i = 0; i < kKept; i += 4) {
+      float4 away;
+      float* word = &away.x;
+#pragma unroll
+      for (int32 j = 0; j < 4; ++j) {
+        kept[i + j] = part == 0 ? output[i + j] : output[kKept + i + j];
+        word[j] = part == 0 ? output[kKept + i + j] : output[i + j];
+      }
+      store_shared_floats_4(exchange_place(part, i / 4), away);
     }
-    return result;
+    named_barrier_sync(kConsumerBarrier, kConsumerThreads);
+    float own[2], his[2];
+#pragma unroll
+    for (int32 i = 0; i < 2; ++i) {
+      float other[2];
+      load_shared_floats(other, statistics_place(1 - part, own_row(i)));
+      const float larger = fmaxf(row_max[i], other[0]), subtracted = finite_max(larger);
+      own[i] = exp2_approx(row_max[i] - subtracted);
+      his[i] = exp2_approx(other[0] - subtracted);
+      row_max[i] = larger;
+      row_sum[i] = row_sum[i] * own[i] + other[1] * his[i];
+    }
+#pragma unroll
+    for (int32 i = 0; i < kKept; i += 4) {
+      const float4 x = load_shared_floats_4(exchange_place(1 - part, i / 4));
+      kept[i] = kept[i] * own[0] + x.x * his[0];
+      kept[i + 1] = kept[i + 1] * own[0] + x.y * his[0];
+      kept[i + 2] = kept[i + 2] * own[1] + x.z * his[1];
+      kept[i + 3] = kept[i + 3] * own[1] + x.w * his[1];
+    }
   }
 
   // Puts together what the parts have of a piece: the output, where the piece is the whole tile, or
@@ -784,23 +781,45 @@ struct Consumer {
   // `real`.
   __device__ __forceinline__ void finish_piece(const Tile& tile, bool whole, int32 place,
                                                bool real) {
-    constexpr int32 kPartQuads = kExchangeColumns / 4;
+    float row_max[2], row_sum[2];
 #pragma unroll
-    for (int32 first = 0; first < kDepth; first += kExchangeColumns) {
-      named_barrier_sync(kConsumerBarrier, kConsumerThreads);  // the exchange has been read
-      if (first == 0) write_statistics();
-      write_columns(first);
-      named_barrier_sync(kConsumerBarrier, kConsumerThreads);
-      for (int32 item = threadIdx.x; item < kBM * kPartQuads; item += kConsumerThreads) {
-        const int32 packed = item / kPartQuads, column = item % kPartQuads * 4;
-        const Row row = row_of(line.problem, tile.within, packed);
-        const Columns result = join_parts(packed, column);
-        if (!(real && row.valid)) continue;
-        if (whole) {
-          store_columns(line.problem, tensors, tile.sequence, row, first + column, result);
-        } else {
-          store_partial(workspace.row(blockIdx.x, place, packed), first + column, result);
-        }
+    for (int32 i = 0; i < 2; ++i) {
+      row_max[i] = max[i] * scale_log2;
+      row_sum[i] = sum[i] + shuffle_xor(sum[i], 1);
+      row_sum[i] += shuffle_xor(row_sum[i], 2);
+    }
+    float kept[kKept];
+    join_parts(kept, row_max, row_sum);
+    // Of each quad, which is two columns of two rows, two lanes make four columns of a row each.
+    const bool odd = lane % 2 != 0;
+#pragma unroll
+    for (int32 i = 0; i < kKept; i += 4) {
+      const float x = shuffle_xor(odd ? kept[i] : kept[i + 2], 1);
+      const float y = shuffle_xor(odd ? kept[i + 1] : kept[i + 3], 1);
+      kept[i] = odd ? x : kept[i];
+      kept[i + 1] = odd ? y : kept[i + 1];
+      kept[i + 2] = odd ? kept[i + 2] : x;
+      kept[i + 3] = odd ? kept[i + 3] : y;
+    }
+    const int32 packed = own_row(lane % 2);
+    const Row row = row_of(line.problem, tile.within, packed);
+    if (!(real && row.valid)) return;
+    Columns result;
+    result.max = odd ? row_max[1] : row_max[0];
+    result.sum = odd ? row_sum[1] : row_sum[0];
+    const int32 first = part * 2 * kKept + lane % 4 / 2 * 4;
+    if (whole) {
+#pragma unroll
+      for (int32 i = 0; i < kKept; i += 4) {
+        result.value = {kept[i], kept[i + 1], kept[i + 2], kept[i + 3]};
+        store_columns(line.problem, tensors, tile.sequence, row, first + 2 * i, result);
+      }
+    } else {
+      float* partial = workspace.row(blockIdx.x, place, packed);
+#pragma unroll
+      for (int32 i = 0; i < kKept; i += 4) {
+        result.value = {kept[i], kept[i + 1], kept[i + 2], kept[i + 3]};
+        store_partial(partial, first + 2 * i, result);
       }
     }
   }
@@ -832,22 +851,25 @@ struct Consumer {
       const bool is_shared = last.begin >= begin && last.end > end;
       write_slice(base + kSlicesOffset + kSliceBytes, line, last, is_shared);
     }
-    // Before the first piece, while its keys are on their way, the end of a piece and the combining
-    // are rehearsed: without results, so that their instructions are there when they count.
+    // Before the first piece, while its keys are on their way, the combining is rehearsed: without
+    // results, so that its instructions are there when they count. With the end of a piece as well
+    // the ring would fill up meanwhile.
     bool real = opaque_zero() != 0;
     int32 place = begin;
 #pragma unroll 1
     while (true) {
-      begin_piece(tile);
-      const int32 stop = real ? min(end, tile.end) : place;
-      process_units(tile, tile.unit_at(place), tile.unit_at(stop));
-      const bool begins_here = tile.begin >= begin, ends_here = tile.end <= end;
-      finish_piece(tile, begins_here && ends_here,
-                   begins_here ? kPieceOfLastTile : kPieceOfFirstTile, real);
-      place = stop;
-      if (real && place < end) {
-        line.advance(tile);
-        continue;
+      if (real) {
+        begin_piece(tile);
+        const int32 stop = min(end, tile.end);
+        process_units(tile, tile.unit_at(place), tile.unit_at(stop));
+        const bool begins_here = tile.begin >= begin, ends_here = tile.end <= end;
+        finish_piece(tile, begins_here && ends_here,
+                     begins_here ? kPieceOfLastTile : kPieceOfFirstTile, true);
+        place = stop;
+        if (place < end) {
+          line.advance(tile);
+          continue;
+        }
       }
       named_barrier_sync(kConsumerBarrier, kConsumerThreads);  // partial results are written
       combine_slices(base, line.problem, tensors, workspace, real);
@@ -876,7 +898,7 @@ __device__ __forceinline__ void initialize_barriers(uint32 base) {
   initialize_slots(base + kKvEmpty, kKvEmptySlots, kKvEmptyArrivals);
 }
 
-// Launch with 288 threads and 217232 bytes of dynamic shared memory;
+// Launch with 288 threads and 215184 bytes of dynamic shared memory;
 // grid: as many CTAs as multiprocessors, or blocks of keys where there are fewer.
 //   key_map             key (batch, rows, heads, depth), any strides
 //   value_map           value

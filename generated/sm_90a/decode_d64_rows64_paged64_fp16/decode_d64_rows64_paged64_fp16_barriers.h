@@ -10,17 +10,17 @@ namespace decode_d64_rows64_paged64_fp16_kernel {
 
 // Enumerators, since a compiler gives variables a place in the machine code.
 enum : unsigned {
-  // 20 barriers of eight bytes.
+  // 22 barriers of eight bytes.
 
   // a block of keys, or of values, has landed in its slot
   //   arrived by the loader, then the bytes of the block (16384 bytes)
   //   waited for by every consumer, first with parity 0
-  kKvFull = 207936, kKvFullSlots = 10, kKvFullArrivals = 1,
+  kKvFull = 205888, kKvFullSlots = 11, kKvFullArrivals = 1,
 
   // a slot may be overwritten
   //   arrived by every consumer warp, once it has read its keys of the block
   //   waited for by the loader, first with parity 1
-  kKvEmpty = 208016, kKvEmptySlots = 10, kKvEmptyArrivals = 8,
+  kKvEmpty = 205976, kKvEmptySlots = 11, kKvEmptyArrivals = 8,
 };
 
 }  // namespace decode_d64_rows64_paged64_fp16_kernel
