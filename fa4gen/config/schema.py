@@ -145,7 +145,7 @@ class AttentionKeys(Strict):
         if self.lists_blocks:
             from fa4gen.config.listed import check_lists  # of few configs
 
-            check_lists(self)
+            check_lists(self.resolved_mask, self.resolved_keys, vars(self))
 
     @rule
     def _keys_go_together(self) -> None:
