@@ -14,7 +14,7 @@ from fa4gen.toolchain.model import Unit
 from fa4gen.toolchain.nvcc import Nvcc
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
     from pathlib import Path
 
     from fa4gen.toolchain.cache import Cache
@@ -161,14 +161,26 @@ def survey_cache(cache: Cache) -> CacheReport:
     except OSError as error:
         problem = f"cannot write to {folder}: {error.strerror or error}"
     entries = size = 0
-    for place, _, files in os.walk(cache.root):
-        entries += "entry.json" in files
-        for file in files:
-            try:
-                size += os.stat(os.path.join(place, file)).st_size  # noqa: PTH116, PTH118 (os.walk)
-            except OSError:  # it was just replaced
-                continue
+    for file in _files(cache.root):
+        try:
+            size += file.stat(follow_symlinks=False).st_size
+        except OSError:  # it was just replaced
+            continue
+        entries += file.name == "entry.json"
     return CacheReport(cache.root, not problem, entries, size, problem)
+
+
+def _files(root: Path) -> Iterator[os.DirEntry[str]]:
+    """Yield the files below a folder: there may be many thousands, and os.walk takes longer."""
+    folders = [os.fspath(root)]
+    while folders:
+        try:
+            with os.scandir(folders.pop()) as inside:
+                rows = list(inside)
+        except OSError:  # it was just replaced, or is not there
+            continue
+        folders += (row.path for row in rows if row.is_dir(follow_symlinks=False))
+        yield from (row for row in rows if not row.is_dir(follow_symlinks=False))
 
 
 def _package(requirement: Requirement) -> PackageReport:
