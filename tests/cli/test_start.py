@@ -21,7 +21,9 @@ ROOMS = {
     *("scores", "strict"),
 }
 """Packages of fa4gen that rendering is the work of."""
-OUTSIDE = {"asyncio", "cupy", "ml_dtypes", "numpy", "pydantic", "rich", "subprocess"}
+OUTSIDE = {
+    *("asyncio", "cuda", "cupy", "ml_dtypes", "numpy", "pydantic", "rich", "subprocess", "torch")
+}
 """Modules that take long to import and that rendering has no use for."""
 OF_EXPRESSIONS = {"fa4gen.expressions.tree", "fa4gen.masks.expression", "fa4gen.scores.expression"}
 """What only configs with conditions or score functions need: those of these tests have none."""
@@ -66,3 +68,9 @@ def test_rendering_imports_its_own_design(design: str, tmp_path: Path) -> None:
     assert sorted(OUTSIDE & set(found["modules"])) == []
     assert sorted(OF_EXPRESSIONS & set(found["modules"])) == []
     assert len(ours) <= MOST_OF_FA4GEN
+
+
+def test_rendering_expressions_takes_no_heavy_module(tmp_path: Path) -> None:
+    found = started("render", "--dry-run", "d128_documents_bf16", cwd=tmp_path)
+    assert set(found["modules"]) >= OF_EXPRESSIONS - {"fa4gen.scores.expression"}
+    assert sorted(OUTSIDE & set(found["modules"])) == []

@@ -109,7 +109,7 @@ MUTANTS = {
 }  # fmt: skip
 PAGE_MUTANTS = {
     "page of the block before": Change(r"\n *rows\.page = next_page;", ""),
-    "row of another sequence": Change(r"static_cast<int64>\(tile\.sequence\)", "static_cast<int64>(tile.sequence ^ 1)"),
+    "row of another sequence": Change(r"page_table_of\(problem, tile\.sequence\)", "page_table_of(problem, tile.sequence ^ 1)"),
     "empty sequence left out": Change(r"return max\(1, units\.count\(\)\);", "return units.count();"),
 }  # fmt: skip
 QUICK = (
