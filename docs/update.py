@@ -8,6 +8,8 @@ Such a part is between <!-- begin NAME --> and <!-- end NAME -->:
 * ``attention``, ``depth 512`` and ``gemm`` in docs/benchmarks.md, from the JSON files in docs/ that
   `fa4gen bench` wrote; the pictures docs/bench_h200*.svg are drawn from the same files,
 * ``shapes`` and ``single shapes`` in docs/gemm.md, from docs/bench_h200_shapes.json,
+* ``tuned products``, ``tuned product list`` and ``tuned attention`` in docs/tuning.md, from
+  docs/tune_h200_*.jsonl,
 * ``classes`` in docs/emulator_mutations.md, from tests/emulator/classes and mutations,
 * ``abi`` and ``launcher figures`` in docs/vendoring.md, from the template of the launcher's header
   and from what `fa4gen bench --vendored` wrote.
@@ -24,9 +26,10 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import bench_parts  # beside this file, as the next four
+import bench_parts  # beside this file, as the next five
 import readme_parts
 import shape_parts
+import tune_parts
 import vendoring_parts
 from tables import table
 
@@ -168,6 +171,9 @@ PARTS: tuple[tuple[str, str, Callable[[], str]], ...] = (
     ("docs/benchmarks.md", "gemm", lambda: bench_parts.gemm(ROOT)),
     ("docs/gemm.md", "shapes", lambda: shape_parts.set_table(ROOT)),
     ("docs/gemm.md", "single shapes", lambda: shape_parts.worst_table(ROOT)),
+    ("docs/tuning.md", "tuned products", lambda: tune_parts.product_summary(ROOT)),
+    ("docs/tuning.md", "tuned product list", lambda: tune_parts.product_table(ROOT)),
+    ("docs/tuning.md", "tuned attention", lambda: tune_parts.attention_table(ROOT)),
     ("docs/emulator_mutations.md", "classes", bug_classes_table),
     ("docs/vendoring.md", "abi", vendoring_parts.abi_section),
     ("docs/vendoring.md", "launcher figures", lambda: vendoring_parts.launcher_section(ROOT)),

@@ -90,6 +90,8 @@ class AttentionFamily:
 
     def conditions(self, protocol: Mapping[str, Any]) -> tuple[str, ...]:
         """See Family."""
+        if not {"tokens", "columns"} <= protocol.keys():
+            return ("Random data, cold L2",)
         tokens, columns = protocol["tokens"], protocol["columns"]
         return (f"Batch x rows = {tokens}, heads x depth = {columns}, random data",)
 

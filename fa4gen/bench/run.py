@@ -21,11 +21,19 @@ from fa4gen.errors import Fa4genError, Problem
 from fa4gen.runtime.arguments import BITS_ACCEPTED, DTYPE_NAMES
 from fa4gen.runtime.device import load_cupy, require_device
 from fa4gen.runtime.timing import Timing, TimingProtocol, time_in_turn
-from fa4gen.verify.rounding import UNIT_ROUNDOFF, from_bits, numpy_dtype, to_bits
+from fa4gen.verify.rounding import (
+    POISON_BITS,
+    UNIT_ROUNDOFF,
+    bits_dtype,
+    from_bits,
+    numpy_dtype,
+    to_bits,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
+    from fa4gen.bench.batches import Batch
     from fa4gen.bench.layout import Layout
     from fa4gen.bench.peers import Peer
     from fa4gen.designs.shared.attention_model import AttentionPlan
@@ -76,14 +84,93 @@ class Bench:
         kernel = AttentionKernel(plan, compiled.cubin)
         sizes_of_kernel = self._options.sizes or default_sizes(plan)
         workloads = [make_workload(size, plan.depth, plan.value_depth) for size in sizes_of_kernel]
-        elements = max(workload.elements for workload in workloads)
-        query, _, _ = self._random_data(plan.dtype, elements)
-        _, key, value = self._random_data(plan.kv_dtype, elements)
-        data = query, key, value
+        data = self._data_of(plan, max(workload.elements for workload in workloads))
         sizes = tuple(self._time_size(plan, kernel, workload, data) for workload in workloads)
         return ConfigResult(
             config, plan.name, plan_facts(plan, compiled), sizes, family=plan.kernel
         )
+
+    def prepare(
+        self, kernels: Sequence[tuple[AttentionPlan, CompiledKernel]], size: Batch
+    ) -> tuple[dict[str, Callable[[], Any]], dict[str, Callable[[], Any]], dict[str, str]]:
+        """Return calls of kernels that compute the same, by name, and of their peers.
+
+        All work on the same random inputs, of tensors without tables of lengths or pages. The
+        third result says who was left out, and why: kernels whose output is wrong among them.
+        """
+        from fa4gen.runtime.attention import AttentionKernel
+
+        plan = kernels[0][0]
+        cupy = load_cupy()
+        cupy.cuda.Device(require_device(plan.arch).ordinal).use()
+        workload = make_workload(size, plan.depth, plan.value_depth)
+        layout = lay_out(plan, workload, self._options.seed)
+        bits = self._inputs(layout, self._data_of(plan, workload.elements))
+        sinks = self._sinks(workload.heads) if plan.sinks else None
+        more = {} if sinks is None else {"sinks": cupy.asarray(sinks)}
+        exact = self._exact(plan, layout, bits, cupy, sinks)
+        ours: dict[str, Callable[[], Any]] = {}
+        left_out: dict[str, str] = {}
+        out = None
+        for its, compiled in kernels:
+            its_out = _poisoned((*layout.query[:-1], plan.value_depth), plan.out_dtype)
+            try:
+                arrays = map(_viewed, bits, _types(plan))
+                given = _viewed(its_out, plan.out_dtype)
+                launch = AttentionKernel(its, compiled.cubin).prepare(*arrays, out=given, **more)
+                launch()
+                self._compare(its, layout, exact, its_out, cupy)
+            except Fa4genError as reason:
+                left_out[its.name] = reason.problems[0].message
+                continue
+            ours[its.name], out = launch, its_out
+        peers: dict[str, Callable[[], Any]] = {}
+        if out is not None and self._peers:
+            peers, _ = self._prepare_peers(plan, bits, out, {}, left_out)
+        return ours, peers, left_out
+
+    def _inputs(self, layout: Layout, data: tuple[Any, Any, Any]) -> list[Any]:
+        """Return query, key and value, as bits."""
+        shapes = (layout.query, layout.key, layout.value)
+        return [
+            array[: math.prod(shape)].reshape(shape)
+            for array, shape in zip(data, shapes, strict=True)
+        ]
+
+    def _prepare_peers(
+        self,
+        plan: AttentionPlan,
+        bits: list[Any],
+        out: Any,
+        given: Mapping[str, Any],
+        left_out: dict[str, str],
+    ) -> tuple[dict[str, Callable[[], Any]], dict[str, float]]:
+        """Return the calls of peers by name, and how far their outputs are from ours.
+
+        Adds those that cannot be timed to ``left_out``, with the reason.
+        """
+        runs: dict[str, Callable[[], Any]] = {}
+        distances: dict[str, float] = {}
+        tensors = list(map(as_torch, bits, _types(plan)))
+        ours = as_torch(out, plan.out_dtype)
+        for peer in self._peers:
+            try:
+                run = peer.prepare(plan, *tensors, **given)
+                distances[peer.name] = distance(run(), ours)
+            except (LeftOutError, RuntimeError, TypeError, ValueError) as reason:
+                left_out[peer.name] = (str(reason).strip().splitlines() or [repr(reason)])[0][:200]
+                continue
+            if not distances[peer.name] <= WRONG * UNIT_ROUNDOFF[plan.dtype]:
+                left_out[peer.name] = f"its output is {distances[peer.name]:.2g} from ours"
+                continue
+            runs[peer.name] = run
+        return runs, distances
+
+    def _data_of(self, plan: AttentionPlan, elements: int) -> tuple[Any, Any, Any]:
+        """Return random numbers for query, key and value, flat, of the plan's types."""
+        query, _, _ = self._random_data(plan.dtype, elements)
+        _, key, value = self._random_data(plan.kv_dtype, elements)
+        return query, key, value
 
     def _random_data(self, dtype: str, elements: int) -> tuple[Any, Any, Any]:
         """Return three flat arrays of N(0, 1) numbers on the GPU, of ``elements`` at least."""
@@ -113,45 +200,27 @@ class Bench:
     ) -> SizeResult:
         cupy = load_cupy()
         layout = lay_out(plan, workload, self._options.seed)
-        bits = [
-            array[: math.prod(shape)].reshape(shape)
-            for array, shape in zip(data, (layout.query, layout.key, layout.value), strict=True)
-        ]
+        bits = self._inputs(layout, data)
         tables = {name: cupy.asarray(table) for name, table in layout.tables.items()}
         sinks = self._sinks(workload.heads) if plan.sinks else None
         more = tables if sinks is None else {**tables, "sinks": cupy.asarray(sinks)}
-        types = (plan.dtype, plan.kv_dtype, plan.kv_dtype)
-        query, key, value = (
-            array.view(BITS_ACCEPTED.get(dtype) or numpy_dtype(dtype))
-            for array, dtype in zip(bits, types, strict=True)
-        )
-        launch = kernel.prepare(query, key, value, **more)
+        launch = kernel.prepare(*map(_viewed, bits, _types(plan)), **more)
         launch()
         out = launch.out.view(cupy.uint16)
-        error = self._check(plan, layout, bits, out, cupy, sinks)
+        exact = self._exact(plan, layout, bits, cupy, sinks)
+        error = self._compare(plan, layout, exact, out, cupy)
         runs: dict[str, Callable[[], Any]] = {OURS: launch}
         left_out: dict[str, str] = {}
         distances: dict[str, float] = {}
         if self._peers:
-            tensors = list(map(as_torch, bits, types))
-            ours = as_torch(out, plan.out_dtype)
             given: dict[str, Any] = {}
             if tables:
                 import torch
 
                 named = {name: torch.from_dlpack(table) for name, table in tables.items()}
                 given["sequences"] = Sequences(workload.rows, workload.most_keys, named)
-            for peer in self._peers:
-                try:
-                    run = peer.prepare(plan, *tensors, **given)
-                    distances[peer.name] = distance(run(), ours)
-                except (LeftOutError, RuntimeError, TypeError, ValueError) as reason:
-                    left_out[peer.name] = str(reason).strip().splitlines()[0][:200]
-                    continue
-                if not distances[peer.name] <= WRONG * UNIT_ROUNDOFF[plan.dtype]:
-                    left_out[peer.name] = f"its output is {distances[peer.name]:.2g} from ours"
-                    continue
-                runs[peer.name] = run
+            peers, distances = self._prepare_peers(plan, bits, out, given, left_out)
+            runs |= peers
         read = count_read_bytes(plan, workload) if plan.splits_keys else 0
         floors: dict[str, Callable[[], Any]] = {}
         for floor in self._floors if read else ():
@@ -182,16 +251,16 @@ class Bench:
         rng = np.random.default_rng(self._options.seed)
         return rng.standard_normal(heads, dtype=np.float32)
 
-    def _check(
-        self, plan: AttentionPlan, layout: Layout, bits: list[Any], out: Any, cupy: Any, sinks: Any
-    ) -> float:
-        """Compare the first head of the first sequence and the last of the last with float64."""
+    def _exact(
+        self, plan: AttentionPlan, layout: Layout, bits: list[Any], cupy: Any, sinks: Any
+    ) -> dict[tuple[int, int], Any]:
+        """Return float64 outputs by sequence and head: the first of the first, last of the last."""
         from fa4gen.verify.reference import AttentionProblem, exact_attention
 
         problem = AttentionProblem.of(plan, plan.depth**-0.5)
         workload = layout.workload
         heads_per_key_head = workload.heads // workload.key_heads
-        squares = errors = 0.0
+        found = {}
         for b, h in {(0, 0), (workload.batch - 1, workload.heads - 1)}:
             key_head = h // heads_per_key_head
             query = as_float32(layout.query_rows(bits[0], b, h), plan.dtype, cupy)
@@ -200,19 +269,46 @@ class Bench:
                 for array in bits[1:]
             )
             own = None if sinks is None else sinks[h : h + 1]
-            exact = exact_attention(problem, query, key, value, cupy, sinks=own).out
+            found[b, h] = exact_attention(problem, query, key, value, cupy, sinks=own).out
+        return found
+
+    def _compare(
+        self,
+        plan: AttentionPlan,
+        layout: Layout,
+        exact: Mapping[tuple[int, int], Any],
+        out: Any,
+        cupy: Any,
+    ) -> float:
+        """Return the relative error of an output; Fa4genError for a wrong one."""
+        squares = errors = 0.0
+        for (b, h), expected in exact.items():
             got = as_float32(layout.query_rows(out, b, h), plan.out_dtype, cupy)
-            errors += float(((got - exact) ** 2).sum())
-            squares += float((exact**2).sum())
+            errors += float(((got - expected) ** 2).sum())
+            squares += float((expected**2).sum())
         error = math.sqrt(errors / squares)
         if not error <= WRONG * UNIT_ROUNDOFF[plan.dtype]:
             raise Fa4genError(
                 Problem(
-                    f"{plan.name} is wrong at {workload.at}: relative error {error:.3g}",
+                    f"{plan.name} is wrong at {layout.workload.at}: relative error {error:.3g}",
                     f"fa4gen verify {plan.name} shows where.",
                 )
             )
         return error
+
+
+def _types(plan: AttentionPlan) -> tuple[str, str, str]:
+    return plan.dtype, plan.kv_dtype, plan.kv_dtype
+
+
+def _viewed(bits: Any, dtype: str) -> Any:
+    """Return bit patterns as what a launcher takes."""
+    return bits.view(BITS_ACCEPTED.get(dtype) or numpy_dtype(dtype))
+
+
+def _poisoned(shape: tuple[int, ...], dtype: str) -> Any:
+    """Return an output full of NaN: reused memory may hold the right result."""
+    return load_cupy().full(shape, POISON_BITS[dtype], bits_dtype(dtype))
 
 
 def named_extents(workload: Workload) -> dict[str, Any]:

@@ -80,8 +80,28 @@ COLUMNS = ("problem", "kernel", "from", "us", "predicted", "config itself", "bes
     metavar="N",
     help="The most rounds; fewer where the winner is clear.",
 )
+@click.option(
+    "--refined",
+    type=click.IntRange(0, 64),
+    default=3,
+    show_default=True,
+    metavar="N",
+    help="How many of these to measure with what the model does not weigh, too.",
+)
 @click.option("--no-tiles", is_flag=True, help="Choose among configs that exist alone.")
 @click.option("--no-peers", is_flag=True, help="Measure our kernels alone.")
+@click.option(
+    "--fa3",
+    type=FilePath(path_type=Path, exists=True, dir_okay=False),
+    metavar="LIB",
+    help="FlashAttention-3's library, a peer of attention: see `fa4gen bench`.",
+)
+@click.option(
+    "--cudart",
+    type=FilePath(path_type=Path, exists=True, dir_okay=False),
+    metavar="LIB",
+    help="The CUDA runtime that it needs, if it is not PyTorch's.",
+)
 @click.option("--no-measure", is_flag=True, help="Let the model choose, even where there is a GPU.")
 @click.option("--chip", default="", metavar="NAME", help="The chip that the model chooses for.")
 @click.option(
@@ -129,8 +149,11 @@ def command(
     budget: float | None,
     candidates: int,
     rounds: int,
+    refined: int,
     no_tiles: bool,
     no_peers: bool,
+    fa3: Path | None,
+    cudart: Path | None,
     no_measure: bool,
     chip: str,
     results: Path,
@@ -157,7 +180,7 @@ def command(
     from fa4gen.config.paths import shown_path
     from fa4gen.executors import executor_for
     from fa4gen.render.batch import plan_configs
-    from fa4gen.tune.family import family_of
+    from fa4gen.tune.family import PeerOptions, family_of
     from fa4gen.tune.search.run import TuneOptions
     from fa4gen.tune.search.shapes import read_problems
     from fa4gen.tune.search.table import make_table, write_table
@@ -171,7 +194,8 @@ def command(
         rounds=rounds,
         seconds=20.0 if budget is None else budget / max(1, len(wanted)),
         measuring="never" if no_measure else "auto",
-        peers=not no_peers,
+        refined=refined,
+        peers=PeerOptions(not no_peers, str(fa3 or ""), str(cudart or "")),
         tiles=not no_tiles,
         chip=chip,
         compiler=compiler,

@@ -15,13 +15,15 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from fa4gen.designs.shared.attention_model import AttentionPlan
-    from fa4gen.tune.family import Changes
+    from fa4gen.tune.family import Changes, PeerOptions
     from fa4gen.tune.model.chips import Chip
     from fa4gen.tune.model.prediction import Prediction
 
 _NUMBER = r"([0-9]{1,7})(k?)"
 _PROBLEM = re.compile(rf"{_NUMBER}x{_NUMBER}(?:/{_NUMBER})?x{_NUMBER}(?:x{_NUMBER})?")
 MOST = 1 << 20
+SLOW = "fa2"
+"""A peer that is never the fastest beside FlashAttention-3."""
 
 
 class AttentionFamily:
@@ -31,7 +33,6 @@ class AttentionFamily:
     columns = ("batch", "heads", "key_heads", "rows", "keys")
     axes = ("keys", "rows")
     alike = 1.05
-    measures = False
     tuning_keys = frozenset(
         {
             "BM",
@@ -96,7 +97,11 @@ class AttentionFamily:
 
     def bench_size(self, problem: AttentionProblem) -> Any:
         """See Family."""
-        raise NotImplementedError  # measures is false
+        from fa4gen.bench.batches import Batch
+
+        p = problem
+        rows, keys, heads = (p.rows,) * p.batch, (p.keys,) * p.batch, (p.heads, p.key_heads)
+        return Batch(self.word(problem), rows, keys, heads)
 
     def flop(self, plan: AttentionPlan, problem: AttentionProblem) -> float:
         """See Family: the pairs that the mask leaves."""
@@ -106,9 +111,18 @@ class AttentionFamily:
         columns = plan.depth + plan.value_depth
         return 2.0 * problem.batch * problem.heads * columns * pairs
 
-    def bench(self, *, peers: bool, seed: int) -> Any:
-        """See Family."""
-        raise NotImplementedError
+    def bench(self, peers: PeerOptions, seed: int) -> Any:
+        """See Family: of the peers those that may be the fastest, where FlashAttention-3 is one."""
+        from pathlib import Path
+
+        from fa4gen.bench.peers import Peers, find_peers
+        from fa4gen.bench.run import Bench, BenchOptions
+
+        libraries = [Path(text) if text else None for text in (peers.fa3, peers.cudart)]
+        found = (find_peers(*libraries) if peers.wanted else Peers((), ())).found
+        if peers.fa3:
+            found = tuple(peer for peer in found if peer.name != SLOW)
+        return Bench(BenchOptions((), seed=seed, family=self.name), found)
 
     def predict(self, plan: AttentionPlan, problem: AttentionProblem, chip: Chip) -> Prediction:
         """See Family. ConfigError for kernels whose tiles the model does not know."""
@@ -135,6 +149,16 @@ class AttentionFamily:
             for keys in range(48, 193, 16):
                 for cta_group in (1, 2):
                     yield {"BM": rows, "BN": keys, "cta_group": cta_group}
+
+    def refinements(self, plan: AttentionPlan) -> Iterator[Changes]:
+        """See Family: the other order of tiles."""
+        if plan.arch == "sm_90a":
+            yield {"scheduler": "dynamic" if plan.scheduler == "static" else "static"}
+
+    def is_refined(self, plan: AttentionPlan, refined: AttentionPlan) -> bool:
+        """See Family."""
+        del plan, refined
+        return True
 
     def call_key(self, arguments: tuple[Any, ...], options: Mapping[str, Any]) -> Any:
         """See Family."""

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 Source = Literal["config", "shipped", "tile"]
 _PREFERRED: tuple[Source, ...] = ("config", "shipped", "tile")
+_WORDS = {"evict_first": "evict_", "num_epi_stages": "epi", "cta_group": "group", "scheduler": ""}
+"""What names of kernels call keys."""
 
 
 @dataclass(frozen=True)
@@ -73,6 +75,19 @@ def find_candidates(base: LoadedConfig, *, tiles: bool = True) -> tuple[Candidat
     return tuple(found.values())
 
 
+def refine(candidate: Candidate) -> tuple[Candidate, ...]:
+    """Return the kernel with what the model does not weigh, as far as its plan accepts that."""
+    family = family_of(candidate.plan)
+    found = {_identity(candidate.plan): candidate}
+    for changes in family.refinements(candidate.plan):
+        words = [f"{_WORDS.get(key, key)}{value}" for key, value in changes.items()]
+        name = "_".join([candidate.name, *words])
+        variant = _with(given_keys(candidate.loaded), changes, name)
+        if variant is not None and family.is_refined(candidate.plan, variant.plan):
+            found.setdefault(_identity(variant.plan), variant)
+    return tuple(found.values())[1:]
+
+
 def rank(candidates: Iterable[Candidate], problem: Any, chip: Chip) -> list[Ranked]:
     """Return the candidates with their predicted times, the one to choose first.
 
@@ -97,18 +112,21 @@ def variant_name(base: str, changes: Changes) -> str:
     words = [base, f"{changes['BM']}x{changes['BN']}"]
     words += ["swapped"] if changes.get("swap_operands") else []
     words += ["pair"] if changes.get("cta_group") == 2 else []
-    words += ["split"] if changes.get("split_k", 1) == 2 else []
+    split = changes.get("split_k", 1) == 2
+    words += ["split"] if split else ["evict"] if "evict_first" in changes else []
     return "_".join(words)
 
 
 def _variant(base: LoadedConfig, family: Family, changes: Changes) -> Candidate | None:
     """Return ``base`` with another tile and all else of its tuning left to the plan."""
-    kept = {
-        key: value for key, value in given_keys(base).items() if key not in family.tuning_keys
-    } | changes
-    kept["name"] = variant_name(base.config.name, changes)
+    kept = {key: value for key, value in given_keys(base).items() if key not in family.tuning_keys}
+    return _with(kept, changes, variant_name(base.config.name, changes))
+
+
+def _with(keys: Mapping[str, Any], changes: Changes, name: str) -> Candidate | None:
+    """Return a kernel of ``keys`` with ``changes``; None where its plan refuses them."""
     try:
-        loaded = load_mapping(kept, kept["name"])
+        loaded = load_mapping({**keys, **changes, "name": name}, name)
         return Candidate(loaded, build_plan(loaded.config), "tile", changes)
     except ConfigError:
         return None

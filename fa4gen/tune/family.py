@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 from fa4gen.designs import registry
@@ -15,6 +16,18 @@ if TYPE_CHECKING:
 
 Changes = dict[str, Any]
 """Keys of a config with the values that a variant gives them."""
+
+
+@dataclass(frozen=True)
+class PeerOptions:
+    """Which peers are measured beside candidates."""
+
+    wanted: bool = True
+    """Else our kernels are measured alone."""
+    fa3: str = ""
+    """Path of a FlashAttention-3 library; "" where there is none."""
+    cudart: str = ""
+    """Path of a CUDA runtime to load before it."""
 
 
 class Family(Protocol):
@@ -46,10 +59,6 @@ class Family(Protocol):
         About what the model's order can be trusted with.
         """
 
-    @property
-    def measures(self) -> bool:
-        """Whether ``bench`` can measure candidates; else the model alone chooses."""
-
     def parse_problem(self, text: str) -> Any:
         """Read a problem as the command line has it; ConfigError for anything else."""
 
@@ -63,12 +72,12 @@ class Family(Protocol):
         """Write a problem as ``parse_problem`` reads it."""
 
     def bench_size(self, problem: Any) -> Any:
-        """Return the problem as bench's timer takes it."""
+        """Return the problem as ``prepare`` of bench's timer takes it."""
 
     def flop(self, plan: Any, problem: Any) -> float:
         """Return the floating-point operations that a problem counts as."""
 
-    def bench(self, *, peers: bool, seed: int) -> Any:
+    def bench(self, peers: PeerOptions, seed: int) -> Any:
         """Return bench's timer of the family, whose ``prepare`` takes kernels and such a size."""
 
     def predict(self, plan: Any, problem: Any, chip: Chip) -> Prediction:
@@ -79,6 +88,15 @@ class Family(Protocol):
 
     def variants(self, config: Mapping[str, Any]) -> Iterator[Changes]:
         """Yield tiles to try for ``config``; its plan may refuse some of them."""
+
+    def refinements(self, plan: Any) -> Iterator[Changes]:
+        """Yield what the model does not weigh, to be measured with the tiles that it likes most.
+
+        The plan may refuse some of them.
+        """
+
+    def is_refined(self, plan: Any, refined: Any) -> bool:
+        """Whether a plan with such changes may be faster than the one without."""
 
     def call_key(self, arguments: tuple[Any, ...], options: Mapping[str, Any]) -> Any:
         """Return the shapes of a call's arrays, hashable: calls of one key are one problem.

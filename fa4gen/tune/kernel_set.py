@@ -12,7 +12,7 @@ from fa4gen.config.load import load_config, locate
 from fa4gen.config.paths import shown_path
 from fa4gen.config.set_file import KernelSetFile, Region, read_set
 from fa4gen.designs.build import build_plan
-from fa4gen.errors import ConfigError, Problem
+from fa4gen.errors import CompileError, ConfigError, Problem
 from fa4gen.tune.candidates import Candidate, features, find_candidates, rank
 from fa4gen.tune.family import family_of
 from fa4gen.tune.model.chips import chip_for
@@ -35,6 +35,8 @@ class _Kernel:
     candidate: Candidate
     lock: threading.Lock = field(default_factory=threading.Lock)
     made: Any = None
+    refused: bool = False
+    """Whether it does not compile, as a new tile whose registers spill: it is not picked again."""
 
 
 class KernelSet:
@@ -42,7 +44,8 @@ class KernelSet:
 
     The pick is that of the region that a table has for the problem, else the fastest by the cost
     model; it is kept by shape, so that later calls look it up in a dictionary. A kernel is compiled
-    when a call first needs it, unless ``compile`` did that before. Thread-safe.
+    when a call first needs it, unless ``compile`` did that before; in place of a new tile that does
+    not compile, the next one is picked. Thread-safe.
     """
 
     def __init__(
@@ -102,22 +105,27 @@ class KernelSet:
         ConfigError for a text that is no problem, and what compiling raises.
         """
         parsed = [self._family.parse_problem(problem) for problem in problems]
-        wanted = {one.candidate.name: one for one in map(self._choose, parsed)}
-        missing = [one for one in wanted.values() if one.made is None]
+        while True:  # again where some were refused: others are picked
+            wanted = {one.candidate.name: one for one in map(self._choose, parsed)}
+            missing = [one for one in wanted.values() if one.made is None]
+            if not missing:
+                return tuple(wanted)
+            self._make_all(missing, jobs)
+
+    def _make_all(self, missing: Sequence[_Kernel], jobs: int | None) -> None:
         if len(missing) == 1:
             self._make(missing[0])
-        elif missing:
-            from fa4gen.workers import map_tasks
+            return
+        from fa4gen.workers import map_tasks
 
-            tasks = [one.candidate for one in missing]
-            workers = min(len(tasks), jobs or _cpus())
-            for one, cubin in zip(
-                missing, map_tasks(self._build, tasks, jobs=workers), strict=True
-            ):
-                with one.lock:
-                    if one.made is None:
+        tasks = [one.candidate for one in missing]
+        workers = min(len(tasks), jobs or _cpus())
+        for one, cubin in zip(missing, map_tasks(self._build, tasks, jobs=workers), strict=True):
+            with one.lock:
+                if one.made is None:
+                    one.refused = cubin is None
+                    if cubin is not None:
                         one.made = as_callable(one.candidate.plan, cubin)
-        return tuple(wanted)
 
     def _kernel_for(self, arguments: tuple[Any, ...], options: dict[str, Any]) -> Any:
         key = self._family.call_key(arguments, options)
@@ -126,7 +134,10 @@ class KernelSet:
 
     def _pick(self, key: Any) -> Any:
         """Choose and make the kernel for a call's shapes, and keep it."""
-        kernel = self._make(self._choose(self._family.problem_of_call(self._plan, key)))
+        problem = self._family.problem_of_call(self._plan, key)
+        kernel = None
+        while kernel is None:
+            kernel = self._make(self._choose(problem))
         if len(self._picked) >= SHAPES_KEPT:
             self._picked.clear()
         self._picked[key] = kernel
@@ -137,7 +148,8 @@ class KernelSet:
         for region in self._regions:
             if region.holds(extents):
                 return self._kernels[region.kernel]
-        candidates = (kernel.candidate for kernel in self._kernels.values())
+        usable = (kernel for kernel in self._kernels.values() if not kernel.refused)
+        candidates = (kernel.candidate for kernel in usable)
         return self._kernels[rank(candidates, problem, self._chip)[0].candidate.name]
 
     @property
@@ -152,12 +164,17 @@ class KernelSet:
         return chip_for(self._plan.arch, self._chip_name)
 
     def _make(self, kernel: _Kernel) -> Any:
-        """Return the callable of a kernel; other threads wait for one that is being compiled."""
-        if kernel.made is None:
+        """Return the callable of a kernel; other threads wait for one that is being compiled.
+
+        None for a new tile that does not compile.
+        """
+        if kernel.made is None and not kernel.refused:
             with kernel.lock:
-                if kernel.made is None:
-                    plan = kernel.candidate.plan
-                    kernel.made = as_callable(plan, self._build(kernel.candidate))
+                if kernel.made is None and not kernel.refused:
+                    cubin = self._build(kernel.candidate)
+                    kernel.refused = cubin is None
+                    if cubin is not None:
+                        kernel.made = as_callable(kernel.candidate.plan, cubin)
         return kernel.made
 
 
@@ -220,8 +237,15 @@ def _differences(first: Candidate, other: Candidate, file: str) -> list[Problem]
     ]
 
 
-def _compile(candidate: Candidate, *, compiler: str, cache: bool) -> bytes:
-    return compile_config(candidate.loaded, candidate.plan, compiler=compiler, cache=cache).cubin
+def _compile(candidate: Candidate, *, compiler: str, cache: bool) -> bytes | None:
+    """Return the compiled kernel; None for a new tile that the compiler or its lint refuses."""
+    try:
+        done = compile_config(candidate.loaded, candidate.plan, compiler=compiler, cache=cache)
+    except CompileError:
+        if candidate.source != "tile":
+            raise
+        return None
+    return done.cubin
 
 
 def _cpus() -> int:

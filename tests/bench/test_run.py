@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any, ClassVar
 
@@ -12,12 +13,14 @@ import pytest
 
 from fa4gen.bench import run
 from fa4gen.bench.batches import Batch
+from fa4gen.bench.peers import LeftOutError
 from fa4gen.bench.read_floor import ReadFloor
 from fa4gen.bench.run import Bench, BenchOptions
 from fa4gen.config.load import load_mapping
 from fa4gen.designs.build import build_plan
 from fa4gen.errors import ConfigError, Fa4genError
 from fa4gen.runtime.timing import Timing
+from fa4gen.verify.rounding import POISON_BITS
 from tests.bench.gemm_fakes import tensor
 
 COMPILED = SimpleNamespace(cubin=b"", compiler="nvrtc", compiler_version="13.0")
@@ -100,7 +103,16 @@ class FakePeer:
 @pytest.fixture
 def bench(monkeypatch: pytest.MonkeyPatch) -> Any:
     cuda = SimpleNamespace(Device=lambda _: SimpleNamespace(use=lambda: None))
-    names = ("asarray", "ascontiguousarray", "uint16", "float16", "float32", "uint32", "int32")
+    names = (
+        "asarray",
+        "ascontiguousarray",
+        "full",
+        "uint16",
+        "float16",
+        "float32",
+        "uint32",
+        "int32",
+    )
     names += ("tile", "concatenate")
     numpy = {name: getattr(np, name) for name in names}
     monkeypatch.setattr(run, "load_cupy", lambda: SimpleNamespace(cuda=cuda, **vars(np) | numpy))
@@ -201,3 +213,40 @@ def test_a_kernel_that_begins_at_the_wrong_key_is_not_timed(
 def test_a_dense_kernel_does_not_take_sequences_that_differ(bench: Any) -> None:
     with pytest.raises(ConfigError, match="which needs batching: ragged"):
         bench(UNEVEN)
+
+
+def test_candidates_are_prepared_on_the_same_inputs(
+    bench: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As tuning needs them: one with a wrong output is left out, and peers have their say."""
+    del bench
+    plan, other, wrong = (replace(plan_of(), name=name) for name in ("one", "two", "wrong"))
+
+    class Kernel(FakeKernel):
+        def prepare(self, query: Any, key: Any, value: Any, **given: Any) -> Any:
+            out = given.pop("out")
+            assert (out.view(np.uint16) == POISON_BITS["fp16"]).all()
+            right = super().prepare(query, key, value, **given)
+            if self._plan.name != "wrong":  # it writes nothing
+                out[...] = right.out
+            return right
+
+    class Unable(FakePeer):
+        name = "unable"
+
+        def prepare(self, *tensors: Any, **sequences: Any) -> Any:
+            raise LeftOutError("it has no mask")
+
+    monkeypatch.setattr("fa4gen.runtime.attention.AttentionKernel", Kernel)
+    peer = FakePeer()
+    timer = Bench(BenchOptions((), family="attention"), (peer, Unable()))
+    size = Batch("2x2/1x5x9", (5,) * 2, (9,) * 2, (2, 1))
+    kernels = [(one, COMPILED) for one in (plan, wrong, other)]
+    with np.errstate(invalid="ignore"):  # of NaN NumPy warns, CuPy does not
+        ours, peers, left_out = timer.prepare(kernels, size)
+    assert list(ours) == ["one", "two"]
+    assert list(peers) == ["same"]
+    assert peer.sequences == [None]
+    assert left_out.keys() == {"wrong", "unable"}
+    assert "wrong is wrong at 2x2/1x5x9" in left_out["wrong"]
+    assert left_out["unable"] == "it has no mask"

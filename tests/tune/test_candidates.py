@@ -8,7 +8,7 @@ from fa4gen.config.find import find_configs
 from fa4gen.config.load import load_config, load_mapping
 from fa4gen.designs.build import build_plan
 from fa4gen.errors import ConfigError
-from fa4gen.tune.candidates import find_candidates, rank
+from fa4gen.tune.candidates import find_candidates, given_keys, rank, refine
 from fa4gen.tune.family import family_called
 from fa4gen.tune.model.chips import H200
 
@@ -62,7 +62,7 @@ def test_features_stay_with_every_tile() -> None:
     ("problem", "first"),
     [
         ("4104x4104x4104", "gemm_bf16_192x176_pair_sm90"),
-        ("1536x1536x8192", "gemm_bf16_sm90_128x144"),
+        ("1536x1536x8192", "gemm_bf16_sm90_128x144_evict"),
         ("4096x4096x4096", "gemm_bf16_sm90"),
         ("16x4096x14336", "gemm_bf16_m16_sm90"),
     ],
@@ -103,3 +103,29 @@ def test_problems_by_extents() -> None:
     assert "'rows' is not an extent" in text
     assert "m: 0" in text
     assert "k is missing" in text
+
+
+def test_tiles_with_what_the_model_does_not_weigh(candidates: Any) -> None:
+    by_name = {candidate.name: candidate for candidate in candidates}
+    found = {one.name: one for one in refine(by_name["gemm_bf16_sm90_128x144"])}
+    assert found.keys() == {
+        "gemm_bf16_sm90_128x144_evict_both",
+        "gemm_bf16_sm90_128x144_epi1",  # two slots would not make room for a stage
+    }
+    evicting = found["gemm_bf16_sm90_128x144_evict_both"]
+    assert (evicting.plan.evict_first, evicting.plan.BN, evicting.source) == ("both", 144, "tile")
+    plan, base = found["gemm_bf16_sm90_128x144_epi1"].plan, by_name["gemm_bf16_sm90_128x144"].plan
+    assert plan.num_stages == base.num_stages + 1
+    again = build_plan(load_mapping(dict(given_keys(evicting.loaded)), evicting.name).config)
+    assert again.evict_first == "both"  # what a table's config file says
+    # weights of swapped operands leave L2 first anyway: both is all that is left
+    assert [one.name for one in refine(by_name["gemm_bf16_m16_sm90"])] == [
+        "gemm_bf16_m16_sm90_evict_both"
+    ]
+
+
+def test_attention_in_the_other_order_of_tiles() -> None:
+    (base,) = find_candidates(load_config(find_configs(["d64_causal_bf16"])[0]), tiles=False)
+    (other,) = refine(base)
+    assert {base.plan.scheduler, other.plan.scheduler} == {"static", "dynamic"}
+    assert other.name == f"{base.name}_{other.plan.scheduler}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import threading
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,9 +14,10 @@ import fa4gen
 from fa4gen.config.find import find_configs
 from fa4gen.config.load import load_config
 from fa4gen.config.set_file import Region, is_set_file, read_set
-from fa4gen.errors import ArgumentError, ConfigError
+from fa4gen.errors import ArgumentError, CompileError, ConfigError, Problem
 from fa4gen.runtime.gemm import GemmKernel
 from fa4gen.tune import kernel_set
+from fa4gen.tune.candidates import find_candidates
 from fa4gen.tune.kernel_set import KernelSet, all_kernels, open_set
 
 if TYPE_CHECKING:
@@ -178,7 +180,7 @@ def test_wrong_arrays_are_refused(
 def test_all_kernels_of_a_config() -> None:
     kernels = all_kernels(load_config(find_configs([BASE])[0]))
     assert {BASE, M16, WIDE, f"{BASE}_128x144"} <= set(kernels.names)
-    assert kernels.choose("1536x1536x8192") == f"{BASE}_128x144"
+    assert kernels.choose("1536x1536x8192") == f"{BASE}_128x144_evict"
     with pytest.raises(ConfigError, match="not the problem"):
         kernels.choose("16 rows")
 
@@ -249,3 +251,40 @@ def test_kernels_for_given_problems_are_compiled_at_once(
     with pytest.raises(ArgumentError, match="CUDA device"):
         kernels(np.zeros((16, 64), np.uint16), np.zeros((64, 64), np.uint16))
     assert isinstance(fa4gen.load(BASE, shapes="auto"), KernelSet)
+
+
+def test_a_tile_that_does_not_compile_is_not_picked_again(
+    built: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As registers of a tile may spill, which its plan does not know."""
+    tried: list[str] = []
+
+    def refuse(loaded: Any, plan: Any, **options: Any) -> Any:
+        del loaded, options
+        tried.append(plan.name)
+        if "128x160" in plan.name or plan.name == BASE:
+            raise CompileError(Problem("registers are spilled"))
+        return SimpleNamespace(cubin=b"")
+
+    monkeypatch.undo()
+    monkeypatch.setattr(kernel_set, "as_callable", lambda plan, _: Recorded(plan.name))
+    monkeypatch.setattr(kernel_set, "compile_config", refuse)
+    base = load_config(find_configs([BASE])[0])
+    by_name = {one.name: one for one in find_candidates(base)}
+    names = ("gemm_bf16_sm90_128x160", "gemm_bf16_sm90_128x160_pair", "gemm_bf16_sm90_64x256")
+    picked = some(*(by_name[name] for name in names))
+    a, b = Shaped(2048, 4096), Shaped(4096, 2560)
+    assert picked.choose("2048x2560x4096") == names[0]
+    assert picked(a, b) == names[2]
+    assert tried == list(names)
+    assert picked(a, b) == names[2]
+    assert picked.choose("2048x2560x4096") == names[2]
+    assert len(tried) == 3  # neither is compiled again
+    again = some(*(by_name[name] for name in names))
+    assert again.compile(["2048x2560x4096"]) == (names[2],)
+    with pytest.raises(CompileError, match="spilled"):  # of a config that was named
+        some(by_name[BASE])(a, b)
+
+
+def some(*candidates: Any) -> KernelSet:
+    return KernelSet(candidates, chip="NVIDIA H200")

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
+from fa4gen.runtime.schedule import least_padding
 from fa4gen.tune.model.prediction import Prediction
 
 if TYPE_CHECKING:
@@ -99,7 +100,8 @@ def predict_attention(tile: AttentionTile, problem: AttentionProblem, chip: Chip
     resident = chip.resident(cluster)
     times = [_tile_cycles(tile, one, chip) for one in blocks]
     total = sum(times) * heads * tile.ctas_per_tile
-    cycles = _makespan(tile, times, total, ctas, resident, costs)
+    short = least_padding(problem.rows, tile.BM) if tile.mixed_heights else 0
+    cycles = _makespan(tile, times, total, ctas, resident, short, costs)
     filled = min(1.0, ctas / resident)
     us = cycles / costs.ghz / 1e3
     multiply = us * (1 + costs.droop * filled * min(1.0, us / costs.droop_us))
@@ -190,6 +192,8 @@ def _tile_cycles(tile: AttentionTile, blocks: Blocks, chip: Chip) -> float:
     products /= tile.ctas_per_tile
     softmax = elements * costs.softmax / tile.ctas_per_tile
     block = products + costs.exposed * softmax / _power(tile.warpgroups, costs.hiding) + costs.block
+    if tile.num_kv_stages == 1:  # nothing is loaded ahead
+        block += costs.unbuffered
     late = costs.late / tile.num_kv_stages**2
     begin = costs.tile * (costs.overlapped_tile if tile.overlaps_epilogue else 1.0)
     begin += costs.row * tile.BM * tile.columns / tile.warpgroups
@@ -203,9 +207,13 @@ def _makespan(
     total: float,
     ctas: int,
     resident: int,
+    short: int,
     costs: AttentionCosts,
 ) -> float:
-    """Return the cycles until the last multiprocessor is done."""
+    """Return the cycles until the last multiprocessor is done.
+
+    The first ``short`` tiles of a head are lower than the others, and come after those of all.
+    """
     if not ctas:
         return 0.0
     longest, shortest = max(times), min(times)
@@ -214,8 +222,30 @@ def _makespan(
         waves = -(-ctas // resident)
         step = 1 / 3 if tile.mixed_heights and waves > 1 else 1.0
         return max(longest, -(-(ctas / resident) // step) * step * longest)
-    tail = costs.tail * (shortest if tile.dynamic else (longest + shortest) / 2)
-    return max(longest, even + tail)
+    if tile.dynamic:
+        return max(longest, even + costs.tail * shortest)
+    heads = round(total / sum(times) / tile.ctas_per_tile)
+    units = tuple(times[::2] if tile.is_shared else times)
+    clusters = resident // tile.cta_group
+    first = _fixed_order(units[short:], heads, clusters)
+    return first + sum(units[:short]) * heads / clusters
+
+
+@lru_cache(maxsize=256)
+def _fixed_order(times: tuple[float, ...], heads: int, clusters: int) -> float:
+    """Return the cycles of the cluster with the most work.
+
+    Tiles go head by head to one cluster after the other, so that some may always get the long ones
+    of a head.
+    """
+    count = heads * len(times)
+    return max(
+        (
+            sum(times[place % len(times)] for place in range(first, count, clusters))
+            for first in range(min(clusters, count))
+        ),
+        default=0.0,
+    )
 
 
 def _power(base: float, exponent: float) -> float:

@@ -87,6 +87,8 @@ class AttentionCosts:
     """Cycles for a tile's number from a counter."""
     loaded: float = 408.1
     """Cycles for a block that is loaded, whoever computes it."""
+    unbuffered: float = 1400.0
+    """Cycles that a block waits for its loads where the ring has one stage."""
     late: float = 3484.0
     """Cycles until a tile's first loads are there, with one slot."""
     tail: float = 0.4371

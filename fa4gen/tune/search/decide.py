@@ -13,7 +13,7 @@ FEWEST_ROUNDS = 3
 EQUAL = 0.01
 """Medians that differ by less, relatively, are equal: rounds differ by as much."""
 HOPELESS = 0.10
-"""A kernel that is so much slower after the first rounds is not timed again."""
+"""A kernel that is so much slower after ``FEWEST_ROUNDS`` is not timed again."""
 
 
 @dataclass(frozen=True)
@@ -40,15 +40,26 @@ def judge(times: Mapping[str, Sequence[float]], existing: Collection[str] = ()) 
     alike = [name for name in order if medians[name] <= best * (1 + EQUAL)]
     winner = next((name for name in alike if name in existing), order[0])
     rounds = min(len(times[name]) for name in alike)
-    if rounds < FEWEST_ROUNDS:
-        return State(winner, False, tuple(order))
-    remaining = tuple(name for name in order if medians[name] <= best * (1 + HOPELESS))
+    remaining = hopeful(medians, rounds)
     others = [name for name in remaining if name != winner]
-    clear = all(
+    clear = rounds >= FEWEST_ROUNDS and all(
         medians[name] > medians[winner] * (1 + EQUAL) and _mostly(times[winner], times[name])
         for name in others
     )
     return State(winner, clear, remaining)
+
+
+def hopeful(medians: Mapping[str, float], rounds: int) -> tuple[str, ...]:
+    """Return what is worth another round after so many, the fastest first.
+
+    What is ``HOPELESS`` behind after three is not, what is three times as far behind after one,
+    and half as far after six.
+    """
+    behind = HOPELESS * FEWEST_ROUNDS / rounds
+    limit = min(medians.values(), default=0.0) * (1 + behind)
+    return tuple(
+        name for name in sorted(medians, key=medians.__getitem__) if medians[name] <= limit
+    )
 
 
 def _mostly(winner: Sequence[float], other: Sequence[float]) -> bool:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from fa4gen.bench.family import family_called
 from fa4gen.bench.results import BEST
 from fa4gen.errors import ConfigError, Problem
 
@@ -29,9 +28,11 @@ def picture_data(family: Family, plan: Plan, records: Sequence[TuneRecord]) -> d
         raise ConfigError(Problem("nothing is drawn: no kernel was chosen for any problem"))
     facts = {
         key: getattr(plan, key)
-        for key in ("dtype", "out_dtype", "a_major", "b_major", "residual", "activation")
+        for key in ("dtype", "out_dtype", "a_major", "b_major", "residual", "activation", "depth")
         if hasattr(plan, key)
     }
+    if hasattr(plan, "mask"):
+        facts |= {"mask": plan.mask.name, **plan.mask.numbers()}
     best, own = [], []
     for record in chosen:
         assert record.chosen is not None
@@ -48,7 +49,7 @@ def picture_data(family: Family, plan: Plan, records: Sequence[TuneRecord]) -> d
     return {
         "gpu": {"name": chosen[0].chip + (", predicted" if predicted else "")},
         "date": "",
-        "protocol": family_called(plan.kernel).protocol,
+        "protocol": {},
         "configs": configs,
     }
 

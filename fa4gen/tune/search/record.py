@@ -27,8 +27,12 @@ class Timed:
     """All keys that it gives."""
     config_sha256: str = ""
     us: float | None = None
-    """Median of the rounds; None where it was not measured."""
+    """Median of the rounds after the choice, where it was timed in these, else of those before;
+    None where it was not measured."""
     rounds_us: tuple[float, ...] = ()
+    """Of the rounds in which it was compared with the other candidates."""
+    again_us: tuple[float, ...] = ()
+    """Of those after the choice: of the winner and the config itself."""
     left_out: str = ""
     """Why it was not measured, where it should have been."""
 
@@ -47,7 +51,7 @@ class TuneRecord:
     clear: bool = False
     """Whether the measured winner was clear before rounds or time ran out."""
     kernels: tuple[Timed, ...] = ()
-    """In the order of predicted times, the model's choice first."""
+    """In the order of predicted times, the model's choice first, then refined ones."""
     peers_us: Mapping[str, float] = field(default_factory=dict)
     left_out: Mapping[str, str] = field(default_factory=dict)
     """Peers that did not run, with the reason."""
@@ -90,7 +94,8 @@ def read_record(line: str) -> TuneRecord:
         raise ValueError("a record of another version of fa4gen")
     try:
         data["kernels"] = tuple(
-            Timed(**{**one, "rounds_us": tuple(one["rounds_us"])}) for one in data["kernels"]
+            Timed(**one | {key: tuple(one[key]) for key in ("rounds_us", "again_us") if key in one})
+            for one in data["kernels"]
         )
         data["problems"] = tuple(Problem(**problem) for problem in data["problems"])
         return TuneRecord(**data)

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import lru_cache, partial
-from statistics import median
 from typing import TYPE_CHECKING, Any, Literal
 
 from fa4gen.callables import compile_config
 from fa4gen.config.load import load_mapping
+from fa4gen.designs.build import build_plan
 from fa4gen.errors import Fa4genError, MissingCapabilityError, Problem
 from fa4gen.render.manifest import config_sha256
-from fa4gen.tune.candidates import find_candidates, given_keys, rank
-from fa4gen.tune.family import family_called, family_of
+from fa4gen.tune.candidates import Candidate, Ranked, find_candidates, given_keys, rank, refine
+from fa4gen.tune.family import PeerOptions, family_called, family_of
 from fa4gen.tune.model.chips import chip_for, known_chip
 from fa4gen.tune.search.measure import measure
 from fa4gen.tune.search.record import Timed, TuneRecord
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from fa4gen.executors import Executor
     from fa4gen.sweep.results import ResultsFile
     from fa4gen.toolchain.model import CompiledKernel
-    from fa4gen.tune.candidates import Candidate, Ranked
+    from fa4gen.tune.model.chips import Chip
     from fa4gen.tune.search.timer import Timer
 
 Measuring = Literal["auto", "never"]
@@ -43,13 +43,17 @@ class TuneOptions:
 
     candidates: int = 8
     """Kernels that are measured at a problem: those that the model predicts to be the fastest."""
+    refined: int = 3
+    """The first so many of them are measured with what the model does not weigh, too."""
     rounds: int = 9
     """The most rounds of a problem."""
     seconds: float = 20.0
     """Of measuring, for each problem."""
     measuring: Measuring = "auto"
     """"auto": where there is a GPU of the architecture."""
-    peers: bool = True
+    again: int = 5
+    """Rounds of the winner, the config itself and the peers after the choice, for their figures."""
+    peers: PeerOptions = field(default_factory=PeerOptions)
     tiles: bool = True
     """Whether new tiles are candidates, beside configs that exist."""
     chip: str = ""
@@ -147,7 +151,7 @@ def run_problem(
     chip = named if timer is None else chip_for(plan.arch, timer.chip)
     where = named.name if timer is None else timer.chip
     ranked = rank(candidates, problem, chip)
-    shown = _selected(ranked, options.candidates)
+    shown = _selected(ranked, problem, chip, options, refined=timer is not None)
     record = TuneRecord(
         base=task.name,
         problem=task.problem,
@@ -197,7 +201,14 @@ def _measured(
     rounds = timer.prepare(kernels, problem)
     left_out |= rounds.left_out
     existing = [one.candidate.name for one in shown if one.candidate.source != "tile"]
-    found = measure(rounds, most_rounds=options.rounds, seconds=options.seconds, existing=existing)
+    found = measure(
+        rounds,
+        most_rounds=options.rounds,
+        seconds=options.seconds,
+        existing=existing,
+        again=options.again,
+        baseline=record.base,
+    )
     names = {one.candidate.name for one in shown}
     problems = tuple(Problem(f"{name}: {why}") for name, why in left_out.items())
     return replace(
@@ -207,28 +218,39 @@ def _measured(
         kernels=tuple(
             replace(
                 kernel,
-                us=round(median(found.times[kernel.name]), 3)
-                if kernel.name in found.times
-                else None,
-                rounds_us=tuple(round(us, 3) for us in found.times.get(kernel.name, ())),
+                us=found.figure(kernel.name),
+                rounds_us=_rounded(found.times.get(kernel.name, ())),
+                again_us=_rounded(found.again.get(kernel.name, ())),
                 left_out=left_out.get(kernel.name, ""),
             )
             for kernel in record.kernels
         ),
-        peers_us={
-            name: round(median(found.times[name]), 3)
-            for name in rounds.peers
-            if name in found.times
-        },
+        peers_us={name: us for name in rounds.peers if (us := found.figure(name)) is not None},
         left_out={name: why for name, why in left_out.items() if name not in names},
         versions=describe_versions(),
         problems=() if found.winner else problems,
     )
 
 
-def _selected(ranked: Sequence[Ranked], most: int) -> list[Ranked]:
-    """Return the first ``most``, and the config itself, which every table compares with."""
-    shown = list(ranked[:most])
+def _rounded(times: Sequence[float]) -> tuple[float, ...]:
+    return tuple(round(us, 3) for us in times)
+
+
+def _selected(
+    ranked: Sequence[Ranked], problem: Any, chip: Chip, options: TuneOptions, *, refined: bool
+) -> list[Ranked]:
+    """Return the first ones, refined ones, and the config itself, which every table compares with.
+
+    Ones are refined to be measured only: the model cannot tell them apart.
+    """
+    shown = list(ranked[: options.candidates])
+    names = {one.candidate.name for one in ranked}
+    for first in shown[: options.refined] if refined else ():
+        for one in _refined(first.candidate.name, json.dumps(given_keys(first.candidate.loaded))):
+            if one.name not in names:
+                names.add(one.name)
+                family = family_of(one.plan)
+                shown.append(Ranked(one, family.predict(one.plan, problem, chip)))
     own = next((one for one in ranked if one.candidate.source == "config"), None)
     return shown if own is None or own in shown else [*shown, own]
 
@@ -252,7 +274,9 @@ def _key(task: TuneTask, shown: Sequence[Ranked], chip: str, measured: bool) -> 
         "configs": [config_sha256(one.candidate.loaded.config) for one in shown],
         "problem": task.problem,
         "chip": chip,
-        "measured": [options.rounds, options.peers, options.compiler] if measured else None,
+        "measured": [options.rounds, options.again, asdict(options.peers), options.compiler]
+        if measured
+        else None,
     }
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
 
@@ -275,17 +299,22 @@ def _candidates(name: str, config: str, tiles: bool) -> tuple[Candidate, ...]:
     return find_candidates(load_mapping(json.loads(config), name), tiles=tiles)
 
 
+@lru_cache(maxsize=512)
+def _refined(name: str, config: str) -> tuple[Candidate, ...]:
+    loaded = load_mapping(json.loads(config), name)
+    return refine(Candidate(loaded, build_plan(loaded.config), "tile", {}))
+
+
 @lru_cache(maxsize=2)
 def gpu_timer(kernel: str, arch: str, options: TuneOptions) -> Timer | None:
     """Return what measures on this machine; None without a GPU of ``arch``, or if not asked to."""
     from fa4gen.runtime.device import find_device
 
     family = family_called(kernel)
-    asked = options.measuring != "never" and family.measures
-    device = find_device(arch) if asked else None
+    device = find_device(arch) if options.measuring != "never" else None
     if device is None:
         return None
-    return GpuTimer(family, device.name, peers=options.peers, seed=options.seed)
+    return GpuTimer(family, device.name, options.peers, options.seed)
 
 
 def kernels_to_compile(
@@ -299,7 +328,8 @@ def kernels_to_compile(
     chip = known_chip(arch, options.chip) if timer is None else chip_for(arch, timer.chip)
     wanted: dict[str, Candidate] = {}
     for problem in problems:
-        for one in _selected(rank(candidates, problem, chip), options.candidates):
+        ranked = rank(candidates, problem, chip)
+        for one in _selected(ranked, problem, chip, options, refined=timer is not None):
             wanted[one.candidate.name] = one.candidate
     return list(wanted.values()), partial(_compile_into_cache, compiler=options.compiler)
 

@@ -9,7 +9,16 @@ if TYPE_CHECKING:
 
     from fa4gen.designs.shared.plans import Plan
     from fa4gen.toolchain.model import CompiledKernel
-    from fa4gen.tune.family import Family
+    from fa4gen.tune.family import Family, PeerOptions
+
+
+FEWEST_CALLS, MOST_CALLS = 5, 40
+"""Timed calls of a kernel in a round. Many of a short one would take their time in writing the
+memory before each, which displaces L2; rounds are more."""
+
+HEATING_S = 0.03
+"""Work of its first kernel before a round. A chip that was idle has a higher clock for a while: a
+long kernel took 0.86 of its time in other rounds."""
 
 
 class Rounds(Protocol):
@@ -45,18 +54,18 @@ class Timer(Protocol):
 class GpuTimer:
     """Times by CUDA events, with a cold L2, as ``fa4gen bench`` does."""
 
-    def __init__(self, family: Family, chip: str, *, peers: bool, seed: int = 0) -> None:
-        """Touches no GPU yet. Without ``peers`` our kernels are timed alone."""
+    def __init__(self, family: Family, chip: str, peers: PeerOptions, seed: int = 0) -> None:
+        """Touches no GPU yet."""
         self.chip = chip
         self._family = family
         self._seed = seed
-        self._with_peers = peers
+        self._peers = peers
         self._bench: Any = None
 
     def prepare(self, kernels: Sequence[tuple[Plan, CompiledKernel]], problem: Any) -> Rounds:
         """See Timer."""
         if self._bench is None:
-            self._bench = self._family.bench(peers=self._with_peers, seed=self._seed)
+            self._bench = self._family.bench(self._peers, self._seed)
         size = self._family.bench_size(problem)
         ours, peers, left_out = self._bench.prepare(kernels, size)
         return _GpuRounds(ours, peers, left_out)
@@ -78,7 +87,14 @@ class _GpuRounds:
         """See Rounds."""
         from fa4gen.runtime.timing import TimingProtocol, time_in_turn
 
-        protocol = TimingProtocol(warmup_s=0.005 if turn else 0.025, budget_s=0.02)
+        heating = TimingProtocol(warmup_s=HEATING_S, budget_s=0.0, max_samples=MOST_CALLS)
+        time_in_turn({name: self._runs[name] for name in names[:1]}, heating, rounds=1)
+        protocol = TimingProtocol(
+            warmup_s=0.002 if turn else 0.005,
+            budget_s=0.01,
+            min_samples=FEWEST_CALLS,
+            max_samples=MOST_CALLS,
+        )
         runs = {name: self._runs[name] for name in names}
         timings = time_in_turn(runs, protocol, rounds=1)
         return {name: 1000 * taken[0].median_ms for name, taken in timings.items()}

@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from fa4gen.config.load import config_from_data
+from fa4gen.config.find import find_configs
+from fa4gen.config.load import config_from_data, load_config
 from fa4gen.designs.build import build_plan
 from fa4gen.errors import ConfigError
 from fa4gen.tune.candidates import find_candidates, rank
@@ -24,6 +25,7 @@ from fa4gen.tune.model.attention import (
     tile_blocks,
 )
 from fa4gen.tune.model.chips import H200
+from fa4gen.tune.search.record import read_record
 
 SCRIPT = Path(__file__).parents[3] / "benchmarks" / "fit_attention_model.py"
 ATTENTION = family_called("attention")
@@ -108,9 +110,6 @@ def test_no_rows() -> None:
 
 
 def test_few_rows_of_many_keys_take_a_lower_tile() -> None:
-    from fa4gen.config.find import find_configs
-    from fa4gen.config.load import load_config
-
     base = load_config(find_configs(["d128_causal_bf16"])[0])
     candidates = find_candidates(base)
     names = [one.name for one in candidates]
@@ -171,3 +170,49 @@ def test_shapes_of_a_call() -> None:
     turned = Shaped(2, 32, 512, 128), Shaped(2, 8, 16384, 128)
     options = {"layout": "bhsd"}
     assert ATTENTION.problem_of_call(None, ATTENTION.call_key(turned, options)) == found
+
+
+def test_choices_beside_what_was_tuned() -> None:
+    """Of the kernels that `fa4gen tune` measured, among them ones with a single stage.
+
+    Without the cost of a block whose loads nothing hides it chose, at depth 192 and 256, tiles that
+    took half as long again.
+    """
+    lines = (SCRIPT.parents[1] / "docs" / "tune_h200_attention.jsonl").read_text().splitlines()
+    records = [read_record(line) for line in lines]
+    candidates = {
+        name: find_candidates(load_config(find_configs([name])[0]))
+        for name in {record.base for record in records}
+    }
+
+    def worst_and_mean(chip: Any) -> tuple[float, float]:
+        ratios = []
+        for record in records:
+            us = {one.name: one.us for one in record.kernels if one.us is not None}
+            refused = {one.name for one in record.kernels if one.left_out}
+            ranked = rank(candidates[record.base], ATTENTION.parse_problem(record.problem), chip)
+            names = [one.candidate.name for one in ranked if one.candidate.name not in refused]
+            ratios.append(min(us.values()) / us[names[0]])
+        return min(ratios), sum(ratios) / len(ratios)
+
+    worst, mean = worst_and_mean(H200)
+    assert mean >= 0.97
+    assert worst >= 0.90
+    without = replace(H200, attention=replace(H200.attention, unbuffered=0.0))
+    assert worst_and_mean(without)[0] < 0.7
+
+
+def test_a_fixed_order_may_give_a_cluster_the_long_tiles() -> None:
+    """Of a head's 4 tiles, a divisor of 132, a multiprocessor always gets the same one."""
+    even, uneven = AttentionProblem(8, 64, 64, 5 * 192, 960), AttentionProblem(8, 64, 64, 768, 768)
+    longer = []
+    for problem in (even, uneven):
+        us = {
+            order: predict_attention(
+                AttentionTile.of(plan_of(mask="causal", scheduler=order)), problem, H200
+            ).us
+            for order in ("static", "dynamic")
+        }
+        longer.append(us["static"] / us["dynamic"])
+    assert longer[0] < 1.15
+    assert longer[1] > 1.25

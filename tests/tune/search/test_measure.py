@@ -1,12 +1,16 @@
 from __future__ import annotations
 
 import itertools
+from typing import TYPE_CHECKING
 
 import pytest
 
-from fa4gen.tune.search.decide import judge
-from fa4gen.tune.search.measure import measure
+from fa4gen.tune.search.decide import hopeful, judge
+from fa4gen.tune.search.measure import after_all, measure
 from tests.tune.search.fakes import FakeRounds
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 
 def rounds_of(**us: float) -> FakeRounds:
@@ -20,10 +24,30 @@ def test_a_clear_winner_needs_three_rounds() -> None:
     assert (found.winner, found.clear) == ("a", True)
     assert [turn for turn, _ in rounds.log] == [0, 1, 2]
     assert {name: len(taken) for name, taken in found.times.items()} == {
-        "a": 3, "b": 3, "c": 3, "peer": 3,
+        "a": 3, "b": 3, "c": 1, "peer": 3,
     }  # fmt: skip
     orders = {names for _, names in rounds.log}
-    assert len(orders) == 3  # shuffled
+    assert len(orders) > 1  # shuffled
+
+
+def test_the_config_itself_wins_after_all_where_it_is_as_fast() -> None:
+    """A new kernel that was ahead in three rounds only has to be ahead in the next ones, too."""
+
+    class Lucky(FakeRounds):
+        def time(self, names: Sequence[str], turn: int) -> dict[str, float]:
+            its = 9.0 if turn < 3 else 10.0
+            return super().time(names, turn) | {"new": its}
+
+    us = {"new": 9, "base": 10, "peer": 12}
+    found = measure(
+        Lucky(("new", "base"), ("peer",), {}, us.__getitem__),
+        most_rounds=3, seconds=100, again=5, baseline="base",
+    )  # fmt: skip
+    assert (found.winner, found.clear) == ("base", False)
+    assert found.figure("base") == pytest.approx(10, rel=0.01)
+    assert after_all("new", "base", {"new": [10.0], "base": [10.2]}) == "new"
+    assert after_all("new", "base", {"new": [10.0], "base": [10.05]}) == "base"
+    assert after_all("new", "base", {"new": [10.0]}) == "new"
 
 
 def test_equal_kernels_are_timed_on_and_hopeless_ones_and_peers_are_not() -> None:
@@ -31,8 +55,49 @@ def test_equal_kernels_are_timed_on_and_hopeless_ones_and_peers_are_not() -> Non
     found = measure(rounds, most_rounds=7, seconds=100)
     assert not found.clear
     assert {name: len(taken) for name, taken in found.times.items()} == {
-        "a": 7, "b": 7, "c": 3, "peer": 3,
+        "a": 7, "b": 7, "c": 1, "peer": 3,
     }  # fmt: skip
+
+
+def test_what_is_hopeless_depends_on_the_rounds() -> None:
+    medians = {"best": 10.0, "near": 10.5, "behind": 11.4, "far": 12.5, "lost": 14.0}
+    assert hopeful(medians, 1) == ("best", "near", "behind", "far")
+    assert hopeful(medians, 2) == ("best", "near", "behind")
+    assert hopeful(medians, 6) == ("best", "near")
+    assert hopeful({}, 1) == ()
+
+
+def test_a_peer_that_is_far_behind_another_is_timed_once() -> None:
+    us = {"a": 10, "b": 10, "peer": 12, "slow": 30}
+    rounds = FakeRounds(("a", "b"), ("peer", "slow"), {}, us.__getitem__)
+    found = measure(rounds, most_rounds=6, seconds=100, again=2, baseline="b")
+    assert {name: len(taken) for name, taken in found.times.items()} == {
+        "a": 6, "b": 6, "peer": 3, "slow": 1,
+    }  # fmt: skip
+    assert found.again.keys() == {"a", "b", "peer"}
+    assert found.figure("slow") == pytest.approx(30, rel=0.01)
+
+
+def test_the_winner_is_timed_again_for_its_figure() -> None:
+    """The luck of the rounds in which it was chosen is not part of it."""
+
+    class Lucky(FakeRounds):
+        def time(self, names: Sequence[str], turn: int) -> dict[str, float]:
+            slower = 2.0 if turn >= 3 else 0.0
+            return {name: us + slower for name, us in super().time(names, turn).items()}
+
+    us = {"a": 10, "b": 11, "base": 20, "peer": 12}
+    rounds = Lucky(("a", "b", "base"), ("peer",), {}, us.__getitem__)
+    found = measure(rounds, most_rounds=3, seconds=100, again=5, baseline="base")
+    assert found.winner == "a"
+    assert [len(found.again[name]) for name in ("a", "base", "peer")] == [5, 5, 5]
+    assert "b" not in found.again
+    assert found.figure("a") == pytest.approx(12, rel=0.01)
+    assert found.figure("base") == pytest.approx(22, rel=0.01)
+    assert found.figure("peer") == pytest.approx(14, rel=0.01)
+    assert found.figure("b") == pytest.approx(11, rel=0.01)
+    assert found.figure("unknown") is None
+    assert len({names for turn, names in rounds.log if turn >= 3}) > 1  # shuffled
 
 
 def test_of_equal_kernels_one_that_exists_wins() -> None:

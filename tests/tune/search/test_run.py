@@ -59,12 +59,17 @@ def test_the_measured_winner_not_the_predicted_one(tmp_path: Path) -> None:
     assert record.peers_us == {"cublas": pytest.approx(42, rel=0.01)}
     # the config itself is measured too, though it is none of the first three
     ((names, problem),) = timer.prepared
-    assert len(names) == 4
+    assert names[:2] == ("gemm_bf16_m16_sm90", "gemm_bf16_m16_split_sm90")
     assert names[-1] == BASE
+    # and the first three with what the model does not weigh
+    assert names[3:-1] == tuple(f"{name}_evict_both" for name in names[:3])
+    own = record.kernels[-1]
+    assert (len(own.rounds_us), len(own.again_us)) == (1, 5)  # far behind, but in the table
     assert problem == GEMM.parse_problem(FEW)
     # a kernel with a wrong output is not chosen, and the record says why
-    (wrong,) = (one for one in record.kernels if one.left_out)
-    assert (wrong.us, wrong.left_out) == (None, "its output is wrong")
+    wrong = [one for one in record.kernels if one.left_out]
+    assert {one.name for one in wrong} == set(names) - set(us)
+    assert {(one.us, one.left_out) for one in wrong} == {(None, "its output is wrong")}
     assert read_record(record.line()) == record
 
 
@@ -171,3 +176,28 @@ def test_with_kernels_that_are_compiled(
     )
     assert record.winner == "gemm_bf16_m16_sm90"
     assert len([*cache.rglob("*.cubin")]) >= 2
+
+
+@pytest.mark.parametrize(
+    ("base", "problem", "winner", "peer"),
+    [
+        ("d128_causal_bf16", "2x16x8k", "d128_causal_bf16_192x112", "fa3"),
+        ("d256_dense_bf16", "32x8x512", "d256_dense_bf16_128x64_pair", "cudnn"),
+    ],
+)
+def test_attention_is_measured_as_products_are(
+    base: str, problem: str, winner: str, peer: str
+) -> None:
+    attention = family_called("attention")
+    (task,) = tasks_for(
+        load_config(find_configs([base])[0]), [attention.parse_problem(problem)], OPTIONS, {}
+    )
+    timer = FakeTimer({base: 120.0, winner: 100.0, "fa3": 110.0, "cudnn": 105.0}, (peer,))
+    done = run_problem(task, lambda *_: timer)
+    assert done.result.record is not None
+    assert done.result.record.winner == winner
+    assert done.result.record.decided_by == "measurement"
+    assert done.result.record.peers_us.keys() == {peer}
+    ((names, _),) = timer.prepared
+    assert base in names
+    assert any(name.endswith(("_static", "_dynamic")) for name in names)  # the other order

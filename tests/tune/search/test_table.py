@@ -76,9 +76,9 @@ def test_the_table_is_a_set_that_picks_what_was_chosen(table: Path, records: lis
 
 def test_new_tiles_are_configs_beside_it(table: Path) -> None:
     written = sorted(path.name for path in table.parent.iterdir())
-    assert f"{BASE}_128x128.yaml" in written
-    config = load_config(table.parent / f"{BASE}_128x128.yaml").config
-    assert (config.name, config.BM, config.BN) == (f"{BASE}_128x128", 128, 128)  # type: ignore[union-attr]
+    assert f"{BASE}_128x128_evict.yaml" in written
+    config = load_config(table.parent / f"{BASE}_128x128_evict.yaml").config
+    assert (config.name, config.BM, config.BN) == (f"{BASE}_128x128_evict", 128, 128)  # type: ignore[union-attr]
     assert [path.name for path in find_configs([table.parent])] == [
         name for name in written if not name.endswith(".tuning.yaml")
     ]
@@ -92,7 +92,7 @@ def test_check_knows_the_table(
     assert main(["check", "."]) == 0
     assert main(["check", table.name]) == 0
     assert "1 file: 1 current" in capsys.readouterr().out
-    tile = table.parent / f"{BASE}_128x128.yaml"
+    tile = table.parent / f"{BASE}_128x128_evict.yaml"
     tile.write_text(tile.read_text().replace("BN: 128", "BN: 112"))
     assert main(["render", "."]) == 0
     capsys.readouterr()
@@ -102,12 +102,12 @@ def test_check_knows_the_table(
     assert f"fa4gen tune {BASE} --problem 16x4096x14336 --problem" in out
     tile.unlink()
     assert main(["check", table.name]) == 2
-    assert "128x128.yaml: no such file" in capsys.readouterr().err
+    assert "128x128_evict.yaml: no such file" in capsys.readouterr().err
 
 
 def test_a_config_that_was_edited_is_not_overwritten(table: Path, records: list[Any]) -> None:
     base = load_config(find_configs([BASE])[0])
-    tile = table.parent / f"{BASE}_128x128.yaml"
+    tile = table.parent / f"{BASE}_128x128_evict.yaml"
     text = tile.read_text()
     tile.write_text(text + "num_stages: 2\n")
     files = make_table(base, records, table.parent)

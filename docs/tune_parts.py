@@ -1,0 +1,108 @@
+"""Parts of docs/tuning.md, from what `fa4gen tune` found; ``docs/update.py`` puts them there."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections import defaultdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tables import table
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+PRODUCTS = Path("docs/tune_h200_gemm.jsonl")
+ATTENTION = Path("docs/tune_h200_attention.jsonl")
+"""From the root: what tune wrote."""
+FEW = 64
+
+
+def product_table(root: Path) -> str:
+    """Return a row for each product, the one furthest behind first."""
+    rows = [
+        (
+            _cross(record["extents"][name] for name in "mnk"),
+            f"{_best_peer(record):.1f}",
+            f"{_us(record):.1f}",
+            f"{_ratio(record):.2f}",
+            f"`{record['winner'].removeprefix('gemm_bf16_sm90').strip('_') or 'as configured'}`",
+            f"{_base_us(record):.1f}",
+        )
+        for record in sorted(_read(root / PRODUCTS), key=_ratio)
+    ]
+    return table(("m x n x k", "`mm`, us", "ours", "ratio", "kernel", "config itself"), rows)
+
+
+def product_summary(root: Path) -> str:
+    """Return the worst ratio and the geometric mean of few and of more rows."""
+    records = _read(root / PRODUCTS)
+    few = [record for record in records if record["extents"]["m"] <= FEW]
+    more = [record for record in records if record not in few]
+    rows = []
+    for words, members in ((f"m above {FEW}", more), (f"m up to {FEW}", few)):
+        worst = min(members, key=_ratio)
+        at = _cross(worst["extents"][name] for name in "mnk")
+        mean = _mean(_ratio(record) for record in members)
+        rows.append((words, str(len(members)), f"**{_ratio(worst):.3f}** at {at}", f"{mean:.3f}"))
+    return table(("products", "problems", "worst", "mean"), rows)
+
+
+def attention_table(root: Path) -> str:
+    """Return a row for each config, the one with the worst ratio first: ratios by rows."""
+    by_config: dict[str, dict[int, dict[str, Any]]] = defaultdict(dict)
+    for record in _read(root / ATTENTION):
+        by_config[record["base"]][record["extents"]["rows"]] = record
+    sizes = sorted({rows for records in by_config.values() for rows in records})
+    lines = []
+    for base, records in sorted(
+        by_config.items(), key=lambda item: min(map(_ratio, item[1].values()))
+    ):
+        depth, mask, _ = base.removeprefix("d").split("_")
+        cells = [_cell(records.get(rows)) for rows in sizes]
+        mean = _mean(map(_ratio, records.values()))
+        lines.append((f"{depth} {mask}", *cells, f"{mean:.2f}" if len(records) > 3 else ""))
+    words = [f"{rows // 1024}k" if rows >= 1024 else str(rows) for rows in sizes]
+    return table(("depth, mask", *words, "mean"), lines)
+
+
+def _cell(record: dict[str, Any] | None) -> str:
+    """Return a ratio, with a mark where another kernel than the config itself was chosen."""
+    if record is None:
+        return "-"
+    ratio = f"{_ratio(record):.2f}"
+    return ratio if record["winner"] == record["base"] else f"{ratio} *"
+
+
+def _read(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+
+
+def _kernel(record: dict[str, Any], name: str) -> float:
+    return float(next(one["us"] for one in record["kernels"] if one["name"] == name))
+
+
+def _us(record: dict[str, Any]) -> float:
+    return _kernel(record, record["winner"])
+
+
+def _base_us(record: dict[str, Any]) -> float:
+    return _kernel(record, record["base"])
+
+
+def _best_peer(record: dict[str, Any]) -> float:
+    return float(min(record["peers_us"].values()))
+
+
+def _ratio(record: dict[str, Any]) -> float:
+    return _best_peer(record) / _us(record)
+
+
+def _mean(ratios: Iterable[float]) -> float:
+    logarithms = [math.log(ratio) for ratio in ratios]
+    return math.exp(sum(logarithms) / len(logarithms))
+
+
+def _cross(numbers: Iterable[int]) -> str:
+    return " x ".join(map(str, numbers))

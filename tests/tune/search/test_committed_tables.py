@@ -1,0 +1,50 @@
+"""The tables in tuned/: configs are what was measured, and every problem has its kernel."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from fa4gen.config.set_file import read_set
+from fa4gen.tune.kernel_set import open_set
+from fa4gen.tune.search.record import read_record
+from fa4gen.tune.search.table import check_table
+
+ROOT = Path(__file__).resolve().parents[3]
+TABLES = sorted((ROOT / "tuned").rglob("*.tuning.yaml"))
+
+
+def test_there_are_tables() -> None:
+    assert {table.parent.name for table in TABLES} == {"nvidia_h200"}
+    assert "gemm_bf16_sm90.tuning.yaml" in [table.name for table in TABLES]
+
+
+@pytest.mark.parametrize("table", TABLES, ids=lambda table: table.name.partition(".")[0])
+def test_a_table(table: Path) -> None:
+    assert check_table(table).verdict == "current"
+    file = read_set(table)
+    assert (file.decided_by, file.chip) == ("measurement", "NVIDIA H200")
+    kernels = open_set(table)
+    for region in file.regions:
+        assert region.us is not None
+        assert region.peers_us
+        assert kernels.choose(region.problem) == region.kernel
+    unnamed = {path.stem for path in table.parent.glob(f"{file.base}_*.yaml")}
+    others = {other.stem for other in TABLES} | set(kernels.names)
+    assert unnamed <= others  # no config without a region
+
+
+@pytest.mark.parametrize("family", ["gemm", "attention"])
+def test_records_are_those_of_the_tables(family: str) -> None:
+    lines = (ROOT / "docs" / f"tune_h200_{family}.jsonl").read_text().splitlines()
+    records = [read_record(line) for line in lines]
+    tables = {file.base: file for file in map(read_set, TABLES)}
+    compared = 0
+    for record in records:
+        assert record.chosen is not None
+        if record.base in tables:
+            (region,) = (r for r in tables[record.base].regions if r.problem == record.problem)
+            assert (region.kernel, region.us) == (record.winner, record.chosen.us)
+            compared += 1
+    assert compared >= 30
