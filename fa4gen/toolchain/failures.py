@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from fa4gen.designs.shared.hardware import ARCHITECTURES
 from fa4gen.errors import CompileError, MissingCapabilityError, Problem
 from fa4gen.toolchain.diagnostics import Diagnostic, read_errors
 
@@ -37,11 +38,12 @@ def compile_error(unit: Unit, log: str) -> RefusedError:
 
 def unsupported_arch(compiler: str, arch: str) -> MissingCapabilityError:
     """Return the error for a compiler that does not know ``arch``."""
-    newer = "12.9" if arch == "sm_103a" else "12.8" if arch.startswith("sm_100") else "12.0"
+    known = ARCHITECTURES.get(arch)
+    newer = f"CUDA {known.first_cuda} or newer" if known else "a newer CUDA"
     return MissingCapabilityError(
         Problem(
             f"{compiler} cannot compile for {arch}",
-            f"Use CUDA {newer} or newer: pip install --upgrade nvidia-cuda-nvrtc.",
+            f"Use {newer}: pip install --upgrade nvidia-cuda-nvrtc.",
         )
     )
 

@@ -10,6 +10,7 @@ from dataclasses import asdict, dataclass, replace
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar
 
+from fa4gen.designs.shared.hardware import ARCHITECTURES
 from fa4gen.errors import ConfigError, Problem
 from fa4gen.verify.input_kinds import KINDS, kind_meaning
 from fa4gen.verify.sequences import hard_sequences, small_sequences
@@ -25,8 +26,6 @@ AnyCase = TypeVar("AnyCase", bound="NamedCase")
 Layout = Literal["bshd", "bhsd", "transposed", "padded", "packed"]
 """The tensors' layout in memory; see ``memory``."""
 ANY_LAYOUT: tuple[Layout, ...] = ("bshd", "bhsd", "padded", "transposed")
-MULTIPROCESSORS = {"sm_90a": 132, "sm_100a": 148, "sm_103a": 160}
-"""Of the largest GPU of each architecture."""
 
 
 @dataclass(frozen=True)
@@ -306,7 +305,7 @@ def _mask_edges(plan: AttentionPlan) -> Iterable[Case]:
 
 def _many_tiles(plan: AttentionPlan) -> Iterable[Case]:
     """More tiles than three waves of CTAs: the order of work, and a counter that resets."""
-    many = 3 * MULTIPROCESSORS[plan.arch] + 4
+    many = 3 * ARCHITECTURES[plan.arch].most_multiprocessors + 4
     heads = -(-many * plan.cta_group // 4)
     yield Case("tiles/two_per_head", 2, heads, heads, plan.BM + 1, plan.BN + 40)
     heads = -(-many * plan.cta_group // 3)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from fa4gen.designs.shared.hardware import ARCHITECTURES
 from fa4gen.errors import Fa4genError, Problem
 from fa4gen.runtime.arguments import BITS_ACCEPTED, DTYPE_NAMES
 from fa4gen.runtime.parameters import to_bytes
@@ -77,7 +78,7 @@ class EmulatorBackend:
 
     def available(self) -> bool:
         """Whether the emulator knows the architecture."""
-        return self._arch in ("sm_90a", "sm_100a", "sm_103a")
+        return self._arch in ARCHITECTURES
 
     def load(self, plan: Plan, compiled: CompiledKernel) -> EmulatedKernel:
         """Parse the PTX."""

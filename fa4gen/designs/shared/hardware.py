@@ -23,18 +23,42 @@ class Architecture:
     named_barriers: int
     multiprocessors: int
     """Of the chip that most have (H200, B200, B300), for explanations; a launch asks the GPU."""
+    most_multiprocessors: int
+    """Of its largest GPU."""
+    first_cuda: str
+    """The first version of CUDA that compiles for it."""
     tensor_memory_columns: int = 0
     """Of 128 lanes of 32 bits each; 0 where there is no tensor memory."""
 
 
 ARCHITECTURES = {
     "sm_90a": Architecture(
-        "sm_90a", "__CUDA_ARCH_FEAT_SM90_ALL", (9, 0), 232448, 65536, 255, 16, 132
+        "sm_90a", "__CUDA_ARCH_FEAT_SM90_ALL", (9, 0), 232448, 65536, 255, 16, 132, 132, "12.0"
     ),
     "sm_100a": Architecture(
-        "sm_100a", "__CUDA_ARCH_FEAT_SM100_ALL", (10, 0), 232448, 65536, 255, 16, 148, 512
+        "sm_100a",
+        "__CUDA_ARCH_FEAT_SM100_ALL",
+        (10, 0),
+        232448,
+        65536,
+        255,
+        16,
+        148,
+        148,
+        "12.8",
+        512,
     ),
     "sm_103a": Architecture(
-        "sm_103a", "__CUDA_ARCH_FEAT_SM103_ALL", (10, 3), 232448, 65536, 255, 16, 148, 512
+        "sm_103a",
+        "__CUDA_ARCH_FEAT_SM103_ALL",
+        (10, 3),
+        232448,
+        65536,
+        255,
+        16,
+        148,
+        160,
+        "12.9",
+        512,
     ),
 }

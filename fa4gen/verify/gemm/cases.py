@@ -8,7 +8,8 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from fa4gen.verify.cases import MULTIPROCESSORS, unique
+from fa4gen.designs.shared.hardware import ARCHITECTURES
+from fa4gen.verify.cases import unique
 from fa4gen.verify.gemm.input_kinds import KINDS, kind_meaning
 
 if TYPE_CHECKING:
@@ -85,7 +86,7 @@ def default_cases(plan: GemmPlan) -> tuple[GemmCase, ...]:
             *_factors(plan),
             *_residuals(plan),
             *_data(plan),
-            *_many_tiles(plan, MULTIPROCESSORS[plan.arch]),
+            *_many_tiles(plan, ARCHITECTURES[plan.arch].most_multiprocessors),
         ]
     )
 

@@ -48,8 +48,8 @@ ROW_FACTOR = 1.5
 ROUNDOFF = {**UNIT_ROUNDOFF, "fp32": 2.0**-24}
 FLOAT32_CUT = 2.0**-23
 ALIGNMENT_BITS = 25
-HOPPER_FP8_ALIGNMENT_BITS = 13
-"""Of wgmma with 8-bit floats: the sum so far keeps no more bits than that, either."""
+WGMMA_FP8_ALIGNMENT_BITS = 13
+"""Of 8-bit floats with sums in registers: the sum so far keeps no more bits than that, either."""
 DEVIATIONS = 4.0
 LARGEST_FLOAT32 = float(np.finfo(np.float32).max)
 
@@ -64,8 +64,8 @@ class Accumulation:
     @classmethod
     def of(cls, plan: GemmPlan) -> Accumulation:
         """Return what the kernel of ``plan`` adds with."""
-        coarse = plan.arch == "sm_90a" and plan.dtype == "fp8_e4m3"
-        return cls(plan.mma_k, HOPPER_FP8_ALIGNMENT_BITS if coarse else ALIGNMENT_BITS)
+        coarse = plan.dtype == "fp8_e4m3" and not plan.has_tensor_memory
+        return cls(plan.mma_k, WGMMA_FP8_ALIGNMENT_BITS if coarse else ALIGNMENT_BITS)
 
 
 def sum_products(how: Accumulation, a: Any, b: Any, xp: Any = np) -> tuple[Any, Any]:
