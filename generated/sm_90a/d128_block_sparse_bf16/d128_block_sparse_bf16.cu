@@ -113,7 +113,7 @@ struct BlockRange {
 };
 
 // A block of the list: its number * 64; bit w is set where part w of the tile's rows sees all of
-// it, and bit 3 + w where all that lies between the first and the last key of each row.
+// it, and bit 3 + w where each of them sees all keys between its first and its last.
 struct ListedBlock {
   int32 entry;
   __device__ __forceinline__ int32 block() const { return entry >> 6; }
