@@ -23,7 +23,6 @@ def check_lists(mask: Mask, keys: str, values: Mapping[str, Any]) -> None:
             f"{mask.name} the blocks are known without lists: use blocks: walked"
         )
     refused = {
-        f"arch: {values['arch']}": values["arch"] != "sm_90a",
         f"depth: {PAIR_DEPTH}": values["depth"] == PAIR_DEPTH,
         "pack_heads: true": values["pack_heads"],
         "cta_group: 2": values["cta_group"] == 2,

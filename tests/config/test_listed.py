@@ -29,6 +29,10 @@ def test_a_plan_says_whether_blocks_are_listed() -> None:
     [
         ({"mask": "causal"}, "of mask: causal the blocks are known without lists"),
         ({"mask": "key <= query and query - key < 300"}, "the blocks are known without lists"),
+        (
+            {"arch": "sm_100a", "depth": 512, "cta_group": 2},
+            "with depth: 512 and cta_group: 2 is not supported yet",
+        ),
         ({"cta_group": 2}, "with cta_group: 2 is not supported yet"),
         ({"depth": 512, "cta_group": 2}, "with depth: 512 and cta_group: 2 is not supported yet"),
         ({"pack_heads": True}, "with pack_heads: true is not supported yet"),

@@ -40,6 +40,11 @@ class FA4Config(BlackwellAttentionPlan):
         return self.num_qo
 
     @property
+    def part_rows(self) -> int:
+        """See AttentionPlan: a query tile."""
+        return self.BM // self.num_qo
+
+    @property
     def score_stages(self) -> int:
         """Buffers of scores of a query tile."""
         return 2 // self.num_qo

@@ -54,7 +54,8 @@ def working_registers(
             warpgroups == 3 and depth > 128
         )  # of the launch's 128 a wide wgmma takes nearly all
     needed += (LOOKUP_REGISTERS * (1 + (depth <= 64))) * config.reads_by_key
-    needed += 8 * (config.lists_blocks and depth > 192)
+    if config.lists_blocks and depth > 128:
+        needed += 8 if depth > 192 else 16
     if config.has_tile_lengths:
         needed += _lengths_registers(config, warpgroups, overlap_epilogue=overlap_epilogue)
     return needed

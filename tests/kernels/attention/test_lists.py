@@ -20,6 +20,7 @@ MASKS = {
         "parameters": {"seen": {"dtype": "int32", "shape": [8, 8, 8]}},
     },
 }
+BLACKWELL = {"arch": "sm_100a", "dtype": "fp16", "depth": 64}
 CASE = "tiles/square*"
 CHANGES = {
     "the list of another tile": Change(r"tile\) \+ tile\.first_row / kBM\)",
@@ -51,6 +52,31 @@ def test_the_kernel_is_right(kernel, case) -> None:
     verdict, _ = verify(kernel, case, 3)
     assert verdict.passed, verdict
     assert verdict.num_cases == 1
+
+
+@pytest.fixture(scope="module")
+def blackwell() -> Kernel:
+    return kernel_of({**BLACKWELL, **MASKS["blocks of each head"], "blocks": "listed"})
+
+
+@pytest.mark.parametrize("case", ["ring/*", "gqa/3"])
+def test_the_kernel_for_blackwell_is_right(blackwell, case) -> None:
+    verdict, _ = verify(blackwell, case, 3)
+    assert verdict.passed, verdict
+    assert verdict.num_cases == 1
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        Change(r"return !\(entry >> part & 1\);", "return false;"),
+        Change(r"listed = next;", "listed = max(0, next - 1);"),
+    ],
+    ids=["partial blocks called full", "a block beside"],
+)
+def test_a_mistake_for_blackwell_is_found_in_the_numbers(blackwell, change) -> None:
+    verdict, _ = verify(blackwell.with_code(change.apply(blackwell.code)), "ring/*", 3)
+    assert {failure.check for case in verdict.cases for failure in case.failures} == {"numbers"}
 
 
 @pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
