@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from dataclasses import dataclass, fields
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Literal
@@ -138,6 +140,14 @@ def given_keys(loaded: LoadedConfig) -> dict[str, Any]:
 
     data: dict[str, Any] = yaml.safe_load(loaded.text)
     return data
+
+
+def keys_sha256(keys: Mapping[str, Any]) -> str:
+    """Hash the keys that a config gives, in any order.
+
+    A key that a later version of fa4gen adds, with a default, leaves the hash as it is.
+    """
+    return hashlib.sha256(json.dumps(keys, sort_keys=True).encode()).hexdigest()
 
 
 def features(loaded: LoadedConfig, family: Family) -> dict[str, Any]:

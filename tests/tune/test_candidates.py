@@ -8,7 +8,7 @@ from fa4gen.config.find import find_configs
 from fa4gen.config.load import load_config, load_mapping
 from fa4gen.designs.build import build_plan
 from fa4gen.errors import ConfigError
-from fa4gen.tune.candidates import find_candidates, given_keys, rank, refine
+from fa4gen.tune.candidates import find_candidates, given_keys, keys_sha256, rank, refine
 from fa4gen.tune.family import family_called
 from fa4gen.tune.model.chips import H200
 
@@ -129,3 +129,14 @@ def test_attention_in_the_other_order_of_tiles() -> None:
     (other,) = refine(base)
     assert {base.plan.scheduler, other.plan.scheduler} == {"static", "dynamic"}
     assert other.name == f"{base.name}_{other.plan.scheduler}"
+
+
+def test_the_hash_of_a_config_is_of_the_keys_that_it_gives() -> None:
+    """So that a table stays current when fa4gen gets a key that its configs do not give."""
+    loaded = load_config(find_configs(["gemm_bf16_m16_sm90"])[0])
+    keys = given_keys(loaded)
+    assert loaded.config.data().keys() > keys.keys()
+    its = keys_sha256(keys)
+    assert keys_sha256(dict(reversed(keys.items()))) == its
+    assert keys_sha256(keys | {"BN": 72}) != its
+    assert keys_sha256(keys | {"registers": 168}) != its

@@ -13,7 +13,15 @@ from fa4gen.config.load import load_mapping
 from fa4gen.designs.build import build_plan
 from fa4gen.errors import Fa4genError, MissingCapabilityError, Problem
 from fa4gen.render.manifest import config_sha256
-from fa4gen.tune.candidates import Candidate, Ranked, find_candidates, given_keys, rank, refine
+from fa4gen.tune.candidates import (
+    Candidate,
+    Ranked,
+    find_candidates,
+    given_keys,
+    keys_sha256,
+    rank,
+    refine,
+)
 from fa4gen.tune.family import PeerOptions, family_called, family_of
 from fa4gen.tune.model.chips import chip_for, known_chip
 from fa4gen.tune.search.measure import measure
@@ -257,12 +265,13 @@ def _selected(
 
 def _timed(one: Ranked) -> Timed:
     candidate = one.candidate
+    keys = given_keys(candidate.loaded)
     return Timed(
         name=candidate.name,
         source=candidate.source,
         predicted_us=round(one.prediction.us, 3),
-        config=given_keys(candidate.loaded),
-        config_sha256=config_sha256(candidate.loaded.config),
+        config=keys,
+        config_sha256=keys_sha256(keys),
     )
 
 

@@ -15,7 +15,7 @@ from fa4gen.config.paths import shown_path
 from fa4gen.config.set_file import read_set
 from fa4gen.designs.build import build_plan
 from fa4gen.errors import ConfigError, Problem
-from fa4gen.render.manifest import config_sha256
+from fa4gen.tune.candidates import given_keys, keys_sha256
 from fa4gen.tune.family import family_called
 
 if TYPE_CHECKING:
@@ -157,7 +157,9 @@ def check_table(path: Path) -> TableState:
     problems = tuple(region.problem for region in table.regions if region.problem)
     changed = []
     for entry, config in zip(table.entries, table.configs, strict=True):
-        if entry.config_sha256 and config_sha256(load_config(config).config) != entry.config_sha256:
+        if not entry.config_sha256:
+            continue
+        if keys_sha256(given_keys(load_config(config))) != entry.config_sha256:
             changed.append(config.stem)
     if changed:
         return TableState(
