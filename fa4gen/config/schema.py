@@ -129,6 +129,8 @@ class AttentionKeys(Strict):
     @rule
     def _expressions_are_possible(self) -> None:
         check_expressions(self.mask, vars(self), self.declared_tensors)
+        if self.resolved_keys == "paged" and self.page_size is None:
+            return  # the next rule refuses that
         lengths = [
             f"{tensor.name} ({tensor.axes})"
             for tensor in self.declared_tensors
