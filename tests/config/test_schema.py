@@ -401,3 +401,16 @@ def test_depth_and_type_of_the_output_follow_the_input() -> None:
     config = blackwell_with(depth=192, value_depth=128, dtype="fp8_e4m3")
     assert (config.resolved_value_depth, config.resolved_out_dtype) == (128, "bf16")
     assert blackwell_with(dtype="fp8_e4m3", out_dtype="fp16").resolved_out_dtype == "fp16"
+
+
+@pytest.mark.parametrize("shape", [["batch", "rows"], ["query_heads", "keys"]])
+def test_pages_without_a_size_are_refused_whatever_tensors_are_declared(shape: list[str]) -> None:
+    with pytest.raises(ModelError, match="keys: paged needs page_size"):
+        AttentionConfig.model_validate(
+            {
+                **MINIMAL,
+                "keys": "paged",
+                "parameters": {"bias": {"dtype": "fp32", "shape": shape}},
+                "score": f"score + bias[{'batch, query' if 'batch' in shape else 'head, key'}]",
+            }
+        )

@@ -42,6 +42,8 @@ def _softmax_registers(
     """
     # where a tile's sequence begins, its rows and its keys are not in the launch's parameters
     lengths = 8 * config.has_tile_lengths
+    # a few loads of a declared tensor and their addresses, and which keys a row sees
+    lengths += 16 * config.reads_by_key
     if block > PREFERRED_BLOCKS[0] and share > few_beside_wide_blocks(config):
         return LEAST_WORKING + 2 * max(lengths, 8)
     if share <= FEW:

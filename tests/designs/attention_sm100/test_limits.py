@@ -87,6 +87,22 @@ def test_what_is_left_to_the_plan_always_works(
         assert kinds == (["half of the values"] if unsplittable else [])
 
 
+DOCUMENTS: dict[str, object] = {
+    "parameters": {"document": {"dtype": "int32", "shape": ["batch", "rows"]}},
+    "mask": "document[batch, query] == document[batch, key] and key <= query",
+}
+
+
+def test_loads_of_a_declared_tensor_need_registers_beside_the_scores(config_of: ConfigOf) -> None:
+    """ptxas spills 96 scores of 128 registers there, and compiles 64."""
+    few = {"value_depth": 64, "registers": {"softmax": 128, "correction": 144, "other": 80}}
+    assert build_plan(config_of(**few)).BN == 96
+    assert build_plan(config_of(**few, **DOCUMENTS)).BN == 64
+    [problem] = problems_of(config_of(**few, **DOCUMENTS, BN=96))
+    assert {"BN": 64} in offers(problem)
+    assert build_plan(config_of(**DOCUMENTS)).BN == build_plan(config_of()).BN == 128
+
+
 def test_fewest_keys_go_back_to_auto_first(config_of: ConfigOf) -> None:
     ways = list(back_to_auto(config_of(BN=64, num_kv_stages=2, registers="auto")))
     assert ways == [
