@@ -4,7 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fa4gen.designs.attention_sm90.values import CHUNK_KEYS, MAX_BLOCK, WARPGROUP_ROWS
+from fa4gen.designs.attention_sm90.values import (
+    CHUNK_KEYS,
+    MAX_BLOCK,
+    WARPGROUP_ROWS,
+    keeps_two_places,
+)
 from fa4gen.designs.shared.limits import turns_of_one
 from fa4gen.designs.shared.refusal import Changes, Fault
 
@@ -13,6 +18,9 @@ if TYPE_CHECKING:
 
     from fa4gen.config.schema import AttentionConfig
     from fa4gen.designs.attention_sm90.values import Values
+
+CLEAN_BLOCK = 64
+"""Keys of a block beside which the places of two tiles fit at depth 256, without a mask."""
 
 
 def broken_rules(values: Values) -> Iterator[Fault]:
@@ -35,6 +43,7 @@ def broken_rules(values: Values) -> Iterator[Fault]:
             keys=("value_depth", "epilogue"),
             remedies=([{"epilogue": "direct"}], [{"value_depth": "auto"}]),
         )
+    yield from _places_without_room(values)
     yield from _lengths_without_room(values)
     if config.num_pv_chunks_in_flight != "auto":
         yield from _broken_chunk_rules(values, config.num_pv_chunks_in_flight)
@@ -48,6 +57,21 @@ def with_warpgroups(config: AttentionConfig, warpgroups: int) -> Changes:
     if config.num_consumer_warpgroups != "auto" or not changes:
         changes["num_consumer_warpgroups"] = warpgroups
     return changes
+
+
+def _places_without_room(values: Values) -> Iterator[Fault]:
+    """Yield what spills beside the output of depth 256: measured, 64 keys do without a mask."""
+    config = values.config
+    ends = (config.resolved_mask.FIRST, config.resolved_mask.LAST)
+    crowded = values.BN > CLEAN_BLOCK or any(end is not None for end in ends)
+    if values.overlap_epilogue and keeps_two_places(config) and crowded:
+        yield Fault(
+            kind="places of two tiles",
+            message="overlap_epilogue with cta_group: 2 and scheduler: static leaves a consumer "
+            f"too few registers at depth {values.value_depth}",
+            keys=("overlap_epilogue",),
+            remedies=([{"overlap_epilogue": False}],),
+        )
 
 
 def _lengths_without_room(values: Values) -> Iterator[Fault]:

@@ -75,6 +75,15 @@ def _lengths_registers(config: AttentionConfig, warpgroups: int, *, overlap_epil
     return needed
 
 
+def keeps_two_places(config: AttentionConfig) -> bool:
+    """Whether a consumer that overlaps tiles has the places of two in a fixed order, of a pair.
+
+    Measured in dense batches at depth 256; with lengths more registers are counted instead.
+    """
+    deep, in_order = config.resolved_value_depth > 192, config.scheduler != "dynamic"
+    return deep and config.cta_group == 2 and in_order and not config.has_tile_lengths
+
+
 def crowds_loader(config: AttentionConfig) -> bool:
     """Whether a loader spills with what it has in a dense kernel: measured.
 
@@ -237,6 +246,8 @@ def _overlaps_epilogue(
     reason, default = "measured for this depth", tuning.overlap_epilogue
     if config.epilogue == "tma_store":
         reason, default = "the output is staged in the query slot", False
+    elif default and keeps_two_places(config):
+        reason, default = "the places of a pair's two tiles in a fixed order spill", False
     elif default and config.has_tile_lengths:
         block = tuning.BN if config.BN == "auto" else config.BN
         if _free_beside(config, registers, warpgroups, block, overlaps=True) < 0:

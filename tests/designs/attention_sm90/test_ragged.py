@@ -99,7 +99,7 @@ def test_a_loader_with_too_few_registers_is_refused() -> None:
 
 def test_the_lengths_of_two_tiles_take_the_room_of_an_overlapped_epilogue() -> None:
     deep = {"depth": 256, "cta_group": 2, "mask": "causal"}
-    assert plan_of(**deep).overlap_epilogue
+    assert plan_of(**deep, scheduler="dynamic").overlap_epilogue
     ragged = plan_of(**deep, **RAGGED)
     assert not ragged.overlap_epilogue
     assert (ragged.BN, ragged.num_pv_chunks_in_flight) == (80, 3)

@@ -36,6 +36,13 @@ PlanOf = Callable[..., AttentionPlan]
             "Set overlap_epilogue: false; or epilogue: direct.",
         ),
         (
+            {"depth": 256, "mask": "causal", "cta_group": 2, "overlap_epilogue": True},
+            "overlap_epilogue",
+            "overlap_epilogue with cta_group: 2 and scheduler: static leaves a consumer too few "
+            "registers at depth 256",
+            "Set overlap_epilogue: false.",
+        ),
+        (
             {"depth": 64, "value_depth": 128, "epilogue": "tma_store"},
             "value_depth",
             "epilogue: tma_store stages the output in the query slot, whose 64 columns do not hold "
@@ -92,6 +99,7 @@ def test_all_broken_rules_come_at_once(config_of: ConfigOf) -> None:
         {"epilogue": "tma_store"},
         {"overlap": False, "num_pv_chunks_in_flight": 0},
         {"BN": 32, "num_pv_chunks_in_flight": 2},
+        {"depth": 256, "cta_group": 2, "BN": 64, "overlap_epilogue": True},
     ],
 )
 def test_keys_that_do(plan_of: PlanOf, keys: dict[str, object]) -> None:

@@ -155,6 +155,18 @@ def test_a_pair_takes_tiles_in_turn_unless_told_otherwise(plan_of: PlanOf) -> No
     assert not plan_of(cta_group=2).mixed_tile_heights
 
 
+@pytest.mark.parametrize("scheduler", [{}, {"scheduler": "static"}])
+def test_a_pair_of_depth_256_in_a_fixed_order_does_not_overlap_tiles(
+    plan_of: PlanOf, scheduler: dict[str, object]
+) -> None:
+    pair: dict[str, object] = {"depth": 256, "mask": "causal", "cta_group": 2, **scheduler}
+    plan = plan_of(**pair)
+    assert (plan.overlap_epilogue, plan.BN) == (False, 80)
+    assert "two tiles in a fixed order" in choice(plan, "overlap_epilogue").reason
+    plan = plan_of(**{**pair, "scheduler": "dynamic"})
+    assert (plan.overlap_epilogue, plan.BN) == (True, 80)
+
+
 def test_a_staged_output_is_not_overlapped(plan_of: PlanOf) -> None:
     plan = plan_of(epilogue="tma_store")
     assert not plan.overlap_epilogue
