@@ -590,18 +590,47 @@ __device__ __forceinline__ TileTerms terms_of(const Problem& problem, const Tile
 
 // ---- mask: only blocks that some row does not see as a whole are masked ----
 
+// Which keys a row sees, a bit each: tested a few at a time, before the row's scores take up the
+// registers that loads under way need.
+constexpr int32 kTestedKeys = 16, kSeenWords = kRowKeys / 32;
+struct SeenKeys {
+  uint32 words[kSeenWords];
+};
+
+__device__ __forceinline__ SeenKeys test_keys(const Problem& problem, const TileTerms& terms,
+                                              int32 row, int32 first_key) {
+  const int32 query = row + problem.key_rows - problem.query_rows;
+  SeenKeys seen{};
+#pragma unroll 1
+  for (int32 begin = 0; begin < kRowKeys; begin += kTestedKeys) {
+    uint32 tested = 0;
+#pragma unroll
+    for (int32 bit = 0; bit < kTestedKeys; ++bit) {
+      const int32 own_key = first_key + begin + bit;
+      const bool sees_key = given_document_at(problem, terms.batch, query) ==
+          given_document_at(problem, terms.batch, own_key);
+      if (sees_key) tested |= 1u << bit;
+    }
+    // All words move on by as many bits: the first keys end up in the first bit of the first word.
+#pragma unroll
+    for (int32 word = 0; word < kSeenWords - 1; ++word)
+      seen.words[word] = seen.words[word] >> kTestedKeys |
+      seen.words[word + 1] << (32 - kTestedKeys);
+    seen.words[kSeenWords - 1] = seen.words[kSeenWords - 1] >> kTestedKeys |
+        tested << (32 - kTestedKeys);
+  }
+  return seen;
+}
+
 // Sets the scores of keys that a row does not see to -inf.
-__device__ __forceinline__ void mask_scores(const Problem& problem, const TileTerms& terms,
+__device__ __forceinline__ void mask_scores(const Problem& problem, const SeenKeys& seen,
                                             float (&scores)[kRowKeys], int32 row, int32 first_key) {
   const int32 diagonal = problem.key_rows - problem.query_rows;
   const int32 last = min(row + diagonal, problem.key_rows - 1) - first_key;
 #pragma unroll
   for (int32 key = 0; key < kRowKeys; ++key) {
     if (key > last) scores[key] = negative_infinity();
-    const int32 query = row + diagonal, own_key = first_key + key;
-    const bool sees_key = given_document_at(problem, terms.batch, query) ==
-        given_document_at(problem, terms.batch, own_key);
-    if (!sees_key) scores[key] = negative_infinity();
+    if (!(seen.words[key / 32] & (1u << key % 32))) scores[key] = negative_infinity();
   }
 }
 
@@ -716,6 +745,8 @@ struct SoftmaxRole {
   __device__ __forceinline__ void process_block(int32 row, int32 block, bool masked, bool first,
                                                 float scale_log2) {
     float scores[kBN];
+    SeenKeys seen{};
+    if (masked) seen = test_keys(problem, terms, row, block * kBN);
     // scores_full: Q.K of this block is complete.
     scores_in.wait();
     tcgen05_fence_after();  // orders these loads after the product
@@ -723,7 +754,7 @@ struct SoftmaxRole {
 #pragma unroll
     for (int32 key = 0; key < kBN; key += 32) tensor_memory_load(scores + key, column + key);
     tensor_memory_wait_loads();
-    if (masked) mask_scores(problem, terms, scores, row, block * kBN);
+    if (masked) mask_scores(problem, seen, scores, row, block * kBN);
 
     const float factor = update_max(max, row_max(scores), scale_log2);
     if (!first) send(factor);

@@ -571,7 +571,7 @@ struct Consumer {
 
   Ring<kNumKvStages> ring;
   float output[kDepth / 2];
-  float max[2];  // of raw scores, the same in all lanes of a row
+  float maxima[2];  // of raw scores, the same in all lanes of a row
   float sum[2];  // of this lane's keys
   int32 last_key[2];
 
@@ -633,7 +633,7 @@ struct Consumer {
       const int32 position = row_of(problem, tile.within, own_row(i)).position + tile.key_rows -
                              problem.query_rows;
       last_key[i] = min(tile.key_rows - 1, position + kWindowRight);
-      max[i] = negative_infinity();
+      maxima[i] = negative_infinity();
       sum[i] = 0.f;
     }
 #pragma unroll
@@ -684,16 +684,16 @@ struct Consumer {
 #pragma unroll
     for (int32 i = 1; i < kPartKeys / 2; ++i)
       largest[fragment_row(i)] = fmaxf(largest[fragment_row(i)], scores[i]);
-    const bool exceeds = (largest[0] - max[0]) * scale_log2 > kRescaleThreshold ||
-                         (largest[1] - max[1]) * scale_log2 > kRescaleThreshold;
+    const bool exceeds = (largest[0] - maxima[0]) * scale_log2 > kRescaleThreshold ||
+                         (largest[1] - maxima[1]) * scale_log2 > kRescaleThreshold;
     if (!__any_sync(0xffffffffu, exceeds)) return;
     float factor[2];
 #pragma unroll
     for (int32 i = 0; i < 2; ++i) {
       float top = fmaxf(largest[i], shuffle_xor(largest[i], 1));
-      top = fmaxf(max[i], fmaxf(top, shuffle_xor(top, 2)));
-      factor[i] = exp2_approx((max[i] - finite_max(top)) * scale_log2);
-      max[i] = top;
+      top = fmaxf(maxima[i], fmaxf(top, shuffle_xor(top, 2)));
+      factor[i] = exp2_approx((maxima[i] - finite_max(top)) * scale_log2);
+      maxima[i] = top;
       sum[i] *= factor[i];
     }
 #pragma unroll
@@ -703,7 +703,8 @@ struct Consumer {
   // The scores to probabilities, as the second product takes them from registers.
   __device__ __forceinline__ void exponentiate(float (&scores)[kPartKeys / 2],
                                                uint32 (&probabilities)[kPartKeys / 4]) {
-    const float subtracted[2] = {finite_max(max[0]) * scale_log2, finite_max(max[1]) * scale_log2};
+    const float subtracted[2] =
+        {finite_max(maxima[0]) * scale_log2, finite_max(maxima[1]) * scale_log2};
 #pragma unroll
     for (int32 i = 0; i < kPartKeys / 2; i += 2) {
       const int32 row = fragment_row(i);
@@ -784,7 +785,7 @@ struct Consumer {
     float row_max[2], row_sum[2];
 #pragma unroll
     for (int32 i = 0; i < 2; ++i) {
-      row_max[i] = max[i] * scale_log2;
+      row_max[i] = maxima[i] * scale_log2;
       row_sum[i] = sum[i] + shuffle_xor(sum[i], 1);
       row_sum[i] += shuffle_xor(row_sum[i], 2);
     }

@@ -535,7 +535,7 @@ struct Consumer {
   Ring<kNumKvStages> ring;
   uint32 query[kSteps][kRowTiles][2];
   float output[kSteps][kRowTiles][4];
-  float max[kRowTiles][2];  // of raw scores, the same in all lanes of a row
+  float maxima[kRowTiles][2];  // of raw scores, the same in all lanes of a row
   float sum[kRowTiles][2];  // of this lane's keys
   int32 last_key[kRowTiles][2];
 
@@ -603,7 +603,7 @@ struct Consumer {
         const int32 position = row_of(problem, tile.within, 8 * n + lane % 4 * 2 + i).position +
                                tile.key_rows - problem.query_rows;
         last_key[n][i] = min(tile.key_rows - 1, position + kWindowRight);
-        max[n][i] = negative_infinity();
+        maxima[n][i] = negative_infinity();
         sum[n][i] = 0.f;
       }
     }
@@ -693,7 +693,7 @@ struct Consumer {
           const float* s = scores + (m * kRowTiles + n) * 4 + i;
           largest[n][i] = fmaxf(largest[n][i], fmaxf(s[0], s[2]));
         }
-        exceeds |= (largest[n][i] - max[n][i]) * scale_log2 > kRescaleThreshold;
+        exceeds |= (largest[n][i] - maxima[n][i]) * scale_log2 > kRescaleThreshold;
       }
     }
     if (!__any_sync(0xffffffffu, exceeds)) return;
@@ -704,9 +704,9 @@ struct Consumer {
         float top = largest[n][i];
 #pragma unroll
         for (int32 lanes = 4; lanes < 32; lanes *= 2) top = fmaxf(top, shuffle_xor(top, lanes));
-        top = fmaxf(top, max[n][i]);
-        const float factor = exp2_approx((max[n][i] - finite_max(top)) * scale_log2);
-        max[n][i] = top;
+        top = fmaxf(top, maxima[n][i]);
+        const float factor = exp2_approx((maxima[n][i] - finite_max(top)) * scale_log2);
+        maxima[n][i] = top;
         sum[n][i] *= factor;
 #pragma unroll
         for (int32 k = 0; k < kSteps; ++k) {
@@ -722,8 +722,8 @@ struct Consumer {
                                                uint32 (&probabilities)[kKeyTiles][kRowTiles][2]) {
 #pragma unroll
     for (int32 n = 0; n < kRowTiles; ++n) {
-      const float subtracted[2] = {finite_max(max[n][0]) * scale_log2,
-                                   finite_max(max[n][1]) * scale_log2};
+      const float subtracted[2] = {finite_max(maxima[n][0]) * scale_log2,
+                                   finite_max(maxima[n][1]) * scale_log2};
 #pragma unroll
       for (int32 m = 0; m < kKeyTiles; ++m) {
 #pragma unroll
@@ -750,7 +750,7 @@ struct Consumer {
 #pragma unroll
         for (int32 lanes = 4; lanes < 32; lanes *= 2) total += shuffle_xor(total, lanes);
         if (lane < 4)
-          store_shared_v2(statistics_place(part, 8 * n + 2 * lane + i), max[n][i] * scale_log2,
+          store_shared_v2(statistics_place(part, 8 * n + 2 * lane + i), maxima[n][i] * scale_log2,
                           total);
       }
     }
