@@ -58,6 +58,14 @@ class AttentionFamily:
                     key="kv_dtype",
                 )
             )
+        if plan.lists_blocks:
+            raise ConfigError(
+                Problem(
+                    "blocks: listed: the C launcher makes no lists of blocks yet",
+                    remedy="call the kernel by fa4gen.load, or use blocks: walked",
+                    key="blocks",
+                )
+            )
         if isinstance(plan.mask, ExpressionMask) and (plan.mask.reads_places or plan.splits_keys):
             what = "on more than query and key" if plan.mask.reads_places else "of decode kernels"
             raise ConfigError(

@@ -46,3 +46,10 @@ def test_what_lists_do_not_go_with_is_refused_with_the_reason(keys, words) -> No
         plan_of(**keys)
     assert words in str(caught.value)
     assert "use blocks: walked" in str(caught.value)
+
+
+def test_the_plan_explains_what_lists_do() -> None:
+    [(_, lines)] = plan_of().explained
+    assert lines[0] == "blocks of keys that the call's lists do not name are not loaded"
+    [(_, lines)] = plan_of(blocks="walked").explained
+    assert any("each score is kept if" in line for line in lines)

@@ -34,3 +34,9 @@ def test_keys_of_another_type_than_the_query_are_refused() -> None:
     with pytest.raises(ConfigError, match="takes query, key and value of one type"):
         refuse("causal", pack_heads=True, kv_dtype="fp8_e4m3")
     refuse("causal", pack_heads=True)
+
+
+def test_lists_of_blocks_are_refused() -> None:
+    with pytest.raises(ConfigError, match="the C launcher makes no lists of blocks yet"):
+        refuse("key <= query or key % 300 < 16", blocks="listed")
+    refuse("key <= query or key % 300 < 16")

@@ -19,6 +19,11 @@ if TYPE_CHECKING:
     from fa4gen.masks.mask import Mask
     from fa4gen.scores.score import Score
 
+LISTED = (
+    "blocks of keys that the call's lists do not name are not loaded",
+    "an entry says for which rows of its tile no key is tested, or only the ends of a row's keys",
+)
+"""What a kernel makes of a mask by lists of blocks."""
 FLOOR_FUNCTIONS = (FLOOR_DIVIDE, FLOOR_REMAINDER)
 
 
@@ -71,7 +76,7 @@ class AttentionPlan(KernelPlan):
     @property
     def explained(self) -> tuple[tuple[str, tuple[str, ...]], ...]:
         """See KernelPlan."""
-        lines = self.mask.explained
+        lines = LISTED if self.lists_blocks else self.mask.explained
         sections = [(f"Mask: {self.mask.words}", lines)] if lines else []
         if self.score.IS_EXPRESSION:
             sections.append((self.score.words[:1].upper() + self.score.words[1:], self._computed))
