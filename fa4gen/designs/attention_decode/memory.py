@@ -49,13 +49,7 @@ def decode_regions(values: Values) -> tuple[SharedRegion, ...]:
             f"{rows} x {values.exchange_columns} float32 at a time",
             alignment=CHUNK,
         ),
-        slots_of(
-            "statistics",
-            values.num_parts,
-            2 * FLOAT_BYTES * rows,
-            f"Maximum and sum of each row, of each {values.part_words}'s keys",
-            alignment=CHUNK,
-        ),
+        *_statistics_region(values),
         slots_of(
             "combines",
             1,
@@ -102,6 +96,15 @@ def _query_region(values: Values, swizzle: str) -> tuple[SharedRegion, ...]:
     size = values.packed_rows * config.depth * values.element_bytes
     holds = f"Query: {values.packed_rows} x {config.depth} {config.dtype}, {swizzle}"
     return (slots_of("query", 1, size, holds),)
+
+
+def _statistics_region(values: Values) -> tuple[SharedRegion, ...]:
+    """Return where parts put maxima and sums; a row that one warpgroup has needs no place."""
+    if values.is_wide and values.num_parts == 1:
+        return ()
+    size = 2 * FLOAT_BYTES * values.packed_rows
+    holds = f"Maximum and sum of each row, of each {values.part_words}'s keys"
+    return (slots_of("statistics", values.num_parts, size, holds, alignment=CHUNK),)
 
 
 def most_stages(values: Values) -> int:
