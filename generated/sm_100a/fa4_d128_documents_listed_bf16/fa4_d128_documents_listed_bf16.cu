@@ -122,7 +122,6 @@ struct ListedBlock {
   int32 entry;
   __device__ __forceinline__ int32 block() const { return entry >> 6; }
   __device__ __forceinline__ bool needs_mask(int32 part) const { return !(entry >> part & 1); }
-  __device__ __forceinline__ bool needs_test(int32 part) const { return !(entry >> part & 8); }
 };
 
 __device__ __forceinline__ ListedBlock listed_block(const Problem& problem, int32 index) {

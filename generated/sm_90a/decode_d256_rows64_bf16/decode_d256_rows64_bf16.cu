@@ -60,7 +60,7 @@ static_assert(kUnitKeys == kUnitParts * kPartKeys, "The keys of a warpgroup are 
 static_assert(kNumPanels * kPanelColumns == kDepth, "Panels must tile the depth.");
 static_assert(kNumThreads == kConsumerThreads + 32, "One warp loads.");
 
-// ---- shared memory: 201360 bytes, from a base aligned to 1024 ----
+// ---- shared memory: 200848 bytes, from a base aligned to 1024 ----
 
 // Ring of blocks, keys and values in turn: 64 x 256 bf16, 128-byte swizzle
 constexpr uint32 kKvOffset = 0;
@@ -74,12 +74,8 @@ constexpr uint32 kQueryBytes = 32768;
 constexpr uint32 kExchangeOffset = 196608;
 constexpr uint32 kExchangeBytes = 4096;
 
-// Maximum and sum of each row, of each warpgroup's keys
-constexpr uint32 kStatisticsOffset = 200704;
-constexpr uint32 kStatisticsBytes = 512;
-
 // What this CTA combines of the tile that it begins in, and of the one that it ends in
-constexpr uint32 kSlicesOffset = 201216;
+constexpr uint32 kSlicesOffset = 200704;
 constexpr uint32 kSlicesBytes = 64;
 
 static_assert(kKvBytes == kBN * kDepth * 2, "A slot holds a block of kBN keys, or their values.");
@@ -93,7 +89,6 @@ constexpr uint32 kUnitBytes = kNumPanels * kUnitPanelBytes;
 static_assert(kExchangeBytes == 4 * kBM * kExchangeColumns,
               "A part of the exchange holds a tile's rows.");
 static_assert(kQueryBytes == kBM * kDepth * 2, "The rows of a tile.");
-static_assert(kStatisticsBytes == 8 * kBM, "Of each row its maximum and its sum.");
 
 constexpr int32 kPartialStride = 260;  // floats of a row of a partial result
 
@@ -520,7 +515,6 @@ __device__ __forceinline__ void combine_slices(uint32 base, const Problem& probl
 // lane / 4 of a warp's 16, or the one 8 below, at key or column 8 * (i / 4) + 2 * (lane % 4) + i %
 // 2.
 static_assert(kBM == 64, "A tile has the rows of one wgmma.");
-constexpr int32 kPartThreads = 128;
 constexpr int32 kKept = kDepth / 2 / kNumParts;  // registers of O that a thread keeps at the end
 __device__ __forceinline__ constexpr int32 fragment_row(int32 i) { return i / 2 % 2; }
 __device__ __forceinline__ constexpr int32 fragment_column(int32 i) { return i / 4 * 8 + i % 2; }
@@ -849,7 +843,7 @@ __device__ __forceinline__ void initialize_barriers(uint32 base) {
   initialize_slots(base + kKvEmpty, kKvEmptySlots, kKvEmptyArrivals);
 }
 
-// Launch with 160 threads and 202384 bytes of dynamic shared memory;
+// Launch with 160 threads and 201872 bytes of dynamic shared memory;
 // grid: as many CTAs as multiprocessors, or blocks of keys where there are fewer.
 //   key_map             key (batch, rows, heads, depth), any strides
 //   value_map           value

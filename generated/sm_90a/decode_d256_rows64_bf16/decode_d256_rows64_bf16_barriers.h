@@ -15,12 +15,12 @@ enum : unsigned {
   // a block of keys, or of values, has landed in its slot
   //   arrived by the loader, then the bytes of the block (32768 bytes)
   //   waited for by every consumer, first with parity 0
-  kKvFull = 201280, kKvFullSlots = 5, kKvFullArrivals = 1,
+  kKvFull = 200768, kKvFullSlots = 5, kKvFullArrivals = 1,
 
   // a slot may be overwritten
   //   arrived by every consumer warp, once it has read its keys of the block
   //   waited for by the loader, first with parity 1
-  kKvEmpty = 201320, kKvEmptySlots = 5, kKvEmptyArrivals = 4,
+  kKvEmpty = 200808, kKvEmptySlots = 5, kKvEmptyArrivals = 4,
 };
 
 }  // namespace decode_d256_rows64_bf16_kernel
