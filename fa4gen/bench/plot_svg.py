@@ -166,9 +166,12 @@ def svg(picture: Picture, theme: Theme) -> str:
     """Return the picture in the colours of a theme."""
     across = 1 if len(picture.panels) == 1 else 2
     down = math.ceil(len(picture.panels) / across)
-    height = _TOP + down * (_PANEL + _BELOW + _LINE) - _LINE + 14
     values = [point.value for line in picture.lines for point in line.points]
     scale = scale_of(values + ([] if picture.reference is None else [picture.reference]))
+    labels = max(_LABELS, max(len(line.label) for line in picture.lines) * _LETTER + 18)
+    width = (_WIDTH - _LEFT - across * labels - (across - 1) * _GAP) / across
+    pitch = _PANEL + _BELOW + _upright(picture.ticks, width) + _LINE
+    height = _n(_TOP + down * pitch - _LINE + 14)
     parts = [
         '<?xml version="1.0" encoding="UTF-8"?>',
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {height}" '
@@ -179,11 +182,9 @@ def svg(picture: Picture, theme: Theme) -> str:
         _text(14, 48, picture.subtitle, theme.quiet),
         *_legend(picture, theme),
     ]
-    labels = max(_LABELS, max(len(line.label) for line in picture.lines) * _LETTER + 18)
-    width = (_WIDTH - _LEFT - across * labels - (across - 1) * _GAP) / across
     for i, panel in enumerate(picture.panels):
         x = _LEFT + i % across * (width + labels + _GAP)
-        y = _TOP + i // across * (_PANEL + _BELOW + _LINE)
+        y = _TOP + i // across * pitch
         parts.append(f'<g transform="translate({_n(x)} {_n(y)})">')
         parts += _panel(panel, picture, scale, theme, width, first=i % across == 0)
         parts.append("</g>")
@@ -206,9 +207,15 @@ def _panel(
     yield _text(0, -10, panel.title, theme.text, size=13, weight=600)
     steps = max(1, len(picture.ticks) - 1)
     places = [12 + (width - 24) * i / steps for i in range(len(picture.ticks))]
+    upright = _upright(picture.ticks, width)
     for place, tick in zip(places, picture.ticks, strict=True):
-        yield _text(place, _PANEL + 18, tick, theme.quiet, anchor="middle")
-    yield _text(width / 2, _PANEL + 36, picture.axis, theme.quiet, anchor="middle")
+        if upright:
+            turn = f"translate({_n(place + 4)} {_PANEL + 10}) rotate(-90)"
+            word = _text(0, 0, tick, theme.quiet, anchor="end")
+            yield f'<g transform="{turn}">{word}</g>'
+        else:
+            yield _text(place, _PANEL + 18, tick, theme.quiet, anchor="middle")
+    yield _text(width / 2, _PANEL + 36 + upright, picture.axis, theme.quiet, anchor="middle")
     colors = colors_of(theme.ramp, len(panel.lines))
     kinds = picture.kinds
     for line, color in zip(panel.lines, colors, strict=True):
@@ -225,6 +232,12 @@ def _panel(
     ends = [scale.y(line.points[-1].value) for line in panel.lines]
     for line, color, y in zip(panel.lines, colors, spread(ends, _LINE, 0, _PANEL - 4), strict=True):
         yield _text(width + 6, y + 4, line.label, color, weight=600)
+
+
+def _upright(ticks: Sequence[str], width: float) -> float:
+    """Return the room that ticks need to stand upright, where they do not fit beside each other."""
+    longest = max(map(len, ticks)) * _LETTER
+    return float(longest) if longest > (width - 24) / max(1, len(ticks) - 1) else 0.0
 
 
 def _legend(picture: Picture, theme: Theme) -> Iterator[str]:

@@ -12,7 +12,17 @@ from xml.etree import ElementTree
 import pytest
 
 from fa4gen.bench.plot import check_plot, draw_plot, pictures
-from fa4gen.bench.plot_svg import colors_of, scale_of, spread
+from fa4gen.bench.plot_svg import (
+    LIGHT,
+    Line,
+    Panel,
+    Picture,
+    Point,
+    colors_of,
+    scale_of,
+    spread,
+    svg,
+)
 from fa4gen.bench.report import results_data
 from fa4gen.bench.run import BenchOptions
 from fa4gen.errors import ConfigError
@@ -178,3 +188,22 @@ def test_colours_run_from_the_first_of_the_ramp_to_the_last() -> None:
     assert colors_of(ramp, 2) == ["#000000", "#ffffff"]
     assert colors_of(ramp, 3) == list(ramp)
     assert colors_of(ramp, 5)[1] == "#404040"
+
+
+@pytest.mark.parametrize(("count", "upright"), [(5, False), (30, True)])
+def test_words_that_do_not_fit_beside_each_other_stand_upright(count: int, upright: bool) -> None:
+    ticks = tuple(f"{64 * i}x28672x4096" for i in range(1, count + 1))
+    line = Line("chosen", tuple(Point(i, 1.0 + i / 100, None, "") for i in range(count)))
+    picture = Picture(
+        title="t", subtitle="s", axis="sizes", ticks=ticks, panels=(Panel("p", (line,)),),
+        reference=1.0, legend="", remark="",
+    )  # fmt: skip
+    root = ElementTree.fromstring(svg(picture, LIGHT))
+    turned = [group for group in root.iter(f"{SVG}g") if "rotate" in group.attrib["transform"]]
+    assert len(turned) == (count if upright else 0)
+    for group in turned:
+        (word,) = group.iter(f"{SVG}text")
+        place = float(re.findall(r"[\d.]+", group.attrib["transform"])[1])
+        (axis,) = (text for text in root.iter(f"{SVG}text") if text.text == "sizes")
+        assert place + 7 * len(word.text or "") < float(axis.attrib["y"])  # none touches it
+    assert {text.text for text in root.iter(f"{SVG}text")} >= set(ticks)
