@@ -5,13 +5,15 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from fa4gen.designs.shared.score_text import given
 from fa4gen.errors import ConfigError, Problem
 from fa4gen.masks import mask_numbers
 from fa4gen.masks.expression import ExpressionMask
 from fa4gen.runtime.arguments import DESCALES, OPTIONAL, Arguments, largest_row_count
 from fa4gen.runtime.schedule import ProblemSize, in_groups, plan_schedule
 from fa4gen.scores import score_numbers
-from fa4gen.vendor.condition import condition_in_c
+from fa4gen.scores.expression import ExpressionScore
+from fa4gen.vendor.condition import expression_in_c
 from fa4gen.vendor.fill import attention_args
 from fa4gen.vendor.launcher import ARRAYS
 from fa4gen.vendor.selftest_facts import MULTIPROCESSORS, SelftestFacts, schedule_hash
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from fa4gen.designs.shared.attention_model import AttentionPlan
+    from fa4gen.expressions.tree import Node
     from fa4gen.runtime.tensor_view import TensorView
     from fa4gen.vendor.binding import AttentionArgs
     from fa4gen.vendor.launcher import LauncherFacts, MapFacts
@@ -41,12 +44,13 @@ class AttentionFamily:
 
     def refuse(self, plan: AttentionPlan) -> None:
         """See Family."""
-        if plan.score.IS_EXPRESSION:
+        if plan.declared_tensors and plan.has_tile_lengths:
             raise ConfigError(
                 Problem(
-                    f"{plan.score.words}: the C self-test has no reference for expressions yet",
-                    remedy="call the kernel by fa4gen.load, or use softcap",
-                    key="score",
+                    "parameters: the C launcher passes no tensors beside sequences of different "
+                    "lengths yet",
+                    remedy="call the kernel by fa4gen.load",
+                    key="parameters",
                 )
             )
         if plan.kv_dtype != plan.dtype:
@@ -66,12 +70,11 @@ class AttentionFamily:
                     key="blocks",
                 )
             )
-        if isinstance(plan.mask, ExpressionMask) and (plan.mask.reads_places or plan.splits_keys):
-            what = "on more than query and key" if plan.mask.reads_places else "of decode kernels"
+        if isinstance(plan.mask, ExpressionMask) and plan.splits_keys:
             raise ConfigError(
                 Problem(
-                    f"mask: {plan.mask.name}: the C self-test has no reference for conditions "
-                    f"{what} yet",
+                    f"mask: {plan.mask.name}: the C self-test has no reference for conditions of "
+                    "decode kernels yet",
                     remedy="call the kernel by fa4gen.load, or use a mask with a name",
                     key="mask",
                 )
@@ -89,8 +92,13 @@ class AttentionFamily:
             )
         if plan.splits_keys:
             facts = _with_shares(plan, facts)
+        places = {name: f"given[{number}]" for number, name in enumerate(plan.given_names)}
+        named = not isinstance(plan.mask, ExpressionMask) and not plan.score.IS_EXPRESSION
         return replace(
             facts,
+            parameters=tuple(places.get(name, name) for name in facts.parameters),
+            tensors=plan.declared_tensors,
+            score_is_expression=plan.score.IS_EXPRESSION,
             maps=tuple(_with_panels(plan, row) for row in facts.maps),
             ctas_per_tile=plan.ctas_per_tile,
             mixed_tile_heights=plan.mixed_tile_heights,
@@ -101,7 +109,7 @@ class AttentionFamily:
             default_scale=plan.depth**-0.5,
             depth=plan.depth,
             value_depth=plan.value_depth,
-            mask="" if isinstance(plan.mask, ExpressionMask) else f"MASK_{plan.mask.name.upper()}",
+            mask=f"MASK_{plan.mask.name.upper()}" if named else "",
             in_order=plan.mask.IN_ORDER,
             mask_numbers=tuple(plan.mask.numbers().get(name, 0) for name in mask_numbers()),
             score=plan.score.name,
@@ -114,6 +122,7 @@ class AttentionFamily:
         from fa4gen.verify.precision import Precision
 
         precision = Precision.of(plan)
+        named = not isinstance(plan.mask, ExpressionMask)
         schedules = []
         for size in SIZES:
             made = (plan_schedule(plan, ProblemSize(*size), count) for count in MULTIPROCESSORS)
@@ -142,7 +151,9 @@ class AttentionFamily:
             alignment_bits=0,
             activation=None,
             activation_float=None,
-            condition=condition_in_c(plan.mask) if isinstance(plan.mask, ExpressionMask) else None,
+            condition=_condition(plan),
+            score=_in_c(plan, plan.score.tree) if isinstance(plan.score, ExpressionScore) else None,
+            mask=f"MASK_{plan.mask.name.upper()}" if named else "",
             schedules=tuple(schedules),
             sizes=SIZES,
         )
@@ -158,6 +169,7 @@ class AttentionFamily:
             Arguments(
                 views["query"], views["key"], views["value"], views["out"], views.get("lse"),
                 scale, memory.layout, **optional,
+                tensors=tuple((one.name, views.get(given(one))) for one in plan.declared_tensors),
             ),
         )  # fmt: skip
 
@@ -168,6 +180,14 @@ class AttentionFamily:
         del alpha, beta
         operands = views["query"], views["key"], views["value"], views["out"], views.get("lse")
         return attention_args(plan, Arguments(*operands, plan.depth**-0.5, "bshd"))
+
+
+def _condition(plan: AttentionPlan) -> str | None:
+    return _in_c(plan, plan.mask.tree) if isinstance(plan.mask, ExpressionMask) else None
+
+
+def _in_c(plan: AttentionPlan, tree: Node) -> str:
+    return expression_in_c(tree, plan.declared_tensors)
 
 
 def _with_shares(plan: AttentionPlan, facts: LauncherFacts) -> LauncherFacts:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import ctypes
 from typing import TYPE_CHECKING, Any, Final
 
+from fa4gen.config.declared import MOST_TENSORS
 from fa4gen.masks import mask_numbers
 from fa4gen.scores import score_numbers
 
@@ -66,6 +67,7 @@ class AttentionArgs(ctypes.Structure):
         ("page_table_stride", _I64),
         ("most_pages", _I64),
         ("pages", _I64),
+        ("tensors", _POINTER * MOST_TENSORS),
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from fa4gen.config.declared import MOST_TENSORS
 from fa4gen.designs.registry import ATTENTION, FAMILIES, GEMM
 from fa4gen.masks import MASKS
 from fa4gen.runtime.arguments import DESCALES, TABLES
@@ -34,9 +35,13 @@ class Features:
     arrays: tuple[str, ...]
     """The small arrays of attention kernels, in the order of ARRAYS."""
     masks: frozenset[str]
-    """With names."""
+    """With names, also beside score functions."""
     conditions: bool
     """A mask is a condition on query and key."""
+    expressions: bool
+    """A score function is an expression."""
+    tensors: int
+    """The most that a kernel's mask and score read."""
     scores: frozenset[str]
     lists: bool
     """A launch before the kernel's own lists the tiles of a ragged batch."""
@@ -64,6 +69,11 @@ class Features:
     def both(self) -> bool:
         """Whether there are both."""
         return self.attention and self.gemm
+
+    @property
+    def places(self) -> bool:
+        """Whether masks or scores are functions of where a score is."""
+        return self.conditions or self.expressions
 
     @property
     def descales(self) -> bool:
@@ -98,13 +108,16 @@ def features_of(facts: Sequence[KernelFacts]) -> Features:
     """Return the features of a folder with the kernels of ``facts``."""
     launchers = [fact.launcher for fact in facts]
     of_attention = [fact.launcher for fact in facts if fact.family == ATTENTION.name]
+    masks = [fact.selftest.mask for fact in facts]
     return Features(
         families=tuple(name for name in FAMILIES if any(fact.family == name for fact in facts)),
         choice=len(facts) > 1,
         values=frozenset(name for one in launchers for name in one.all_parameters),
         arrays=tuple(name for name in ARRAYS if any(one.takes(name) for one in launchers)),
-        masks=frozenset(one.mask.removeprefix("MASK_").lower() for one in of_attention if one.mask),
+        masks=frozenset(mask.removeprefix("MASK_").lower() for mask in masks if mask),
         conditions=any(fact.selftest.condition for fact in facts),
+        expressions=any(one.score_is_expression for one in launchers),
+        tensors=max((len(one.tensors) for one in launchers), default=0),
         scores=frozenset(one.score for one in of_attention),
         lists=any(one.list_entry for one in launchers),
         shares=any(one.share_limit for one in launchers),
@@ -124,6 +137,8 @@ def every_feature() -> Features:
         arrays=ARRAYS,
         masks=frozenset(mask.name for mask in MASKS),
         conditions=True,
+        expressions=True,
+        tensors=MOST_TENSORS,
         scores=frozenset(score.name for score in SCORES),
         lists=True,
         shares=True,

@@ -58,8 +58,14 @@ def attention_args(plan: AttentionPlan, arguments: Arguments) -> AttentionArgs:
         args.page_table_stride = _elements(table.strides[0], INT32_BYTES)
         args.most_pages = table.shape[1]
         args.pages = key.shape[0]
+    given = dict(arguments.tensors)
+    for number, declared in enumerate(plan.declared_tensors):
+        view = given.get(declared.name)
+        args.tensors[number] = None if view is None else view.pointer
     small = {"lse": arguments.lse, **arguments.float32_inputs, **arguments.tables}
     for name, view in small.items():
+        if name in given:
+            continue
         setattr(args, name, None if view is None else view.pointer)
     return args
 

@@ -72,15 +72,17 @@ ADAPTERS_OF_SEQUENCES = frozenset({"python", "torch"})
 """Those that pass sinks, and the tables that say where sequences are."""
 
 
-def _needed(fact: KernelFacts) -> list[str]:
-    """Return what only some adapters pass of what a kernel takes."""
-    arrays = [name for name in ("sinks", *TABLES) if fact.launcher.takes(name)]
-    return arrays + ["a workspace for partial results"] * (fact.launcher.share_limit > 0)
+def _lacking(adapter: str, fact: KernelFacts) -> list[str]:
+    """Return what an adapter does not pass of what a kernel takes."""
+    needed = [tensor.name for tensor in fact.launcher.tensors]
+    if adapter not in ADAPTERS_OF_SEQUENCES:
+        needed += [name for name in ("sinks", *TABLES) if fact.launcher.takes(name)]
+        needed += ["a workspace for partial results"] * (fact.launcher.share_limit > 0)
+    return needed
 
 
 def refuse_adapters(request: Request, facts: tuple[KernelFacts, ...]) -> None:
     """Raise ConfigError for adapters that cannot pass all that a kernel takes."""
-    lacking = [name for name in request.adapters if name not in ADAPTERS_OF_SEQUENCES]
     problems = [
         Problem(
             f"{fact.name}: the adapter {adapter} does not pass {' and '.join(needed)} yet",
@@ -88,8 +90,8 @@ def refuse_adapters(request: Request, facts: tuple[KernelFacts, ...]) -> None:
             key="adapter",
         )
         for fact in facts
-        if (needed := _needed(fact))
-        for adapter in lacking
+        for adapter in request.adapters
+        if (needed := _lacking(adapter, fact))
     ]
     if problems:
         raise ConfigError(*problems)
@@ -109,7 +111,10 @@ def template_values(request: Request, facts: tuple[KernelFacts, ...]) -> dict[st
         "has": features_of(facts),
         "small_arrays": ARRAYS,
         "condition_helpers": {
-            name: HELPERS[name] for name in helpers_of(fact.selftest.condition for fact in facts)
+            name: HELPERS[name]
+            for name in helpers_of(
+                text for fact in facts for text in (fact.selftest.condition, fact.selftest.score)
+            )
         },
         "row_characters": LINE_CHARACTERS,
         "largest_image": max(fact.image.cubin_bytes for fact in facts),

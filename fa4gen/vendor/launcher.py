@@ -15,6 +15,7 @@ from fa4gen.scores import score_numbers
 if TYPE_CHECKING:
     from fa4gen.designs.shared.model import TensorMapPlan
     from fa4gen.designs.shared.plans import Plan
+    from fa4gen.expressions.tensors import Tensor
 
 MAX_RANK = 5
 DTYPES = {"bf16": "BF16", "fp16": "FP16", "fp8_e4m3": "FP8_E4M3", "fp32": "FP32"}
@@ -75,6 +76,9 @@ class LauncherFacts:
     out_dtype: str
     maps: tuple[MapFacts, ...]
     parameters: tuple[str, ...]
+    tensors: tuple[Tensor, ...] = ()
+    """Attention: those that mask and score read; ``parameters`` call them given[0], ..."""
+    score_is_expression: bool = False
     max_extent: int = 0
     ctas_per_tile: int = 1
     mixed_tile_heights: bool = False

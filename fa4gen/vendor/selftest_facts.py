@@ -34,11 +34,15 @@ class SelftestFacts:
     activation_float: str | None
     """The same over ``float x``."""
     condition: str | None
-    """Of a mask that is one, over ``int64_t query, key``."""
+    """Of a mask that is one, over ``int64_t query, key, row, head, key_head, batch``."""
     schedules: tuple[int, ...]
     """For each of ``sizes`` a hash of the schedules that the launcher has to make."""
     sizes: tuple[tuple[int, ...], ...]
     """Extents of problems."""
+    score: str | None = None
+    """Of a score function that is an expression, over ``double score`` and the same."""
+    mask: str = ""
+    """Of attention: the header's word for a mask with a name."""
     multiprocessors: tuple[int, ...] = MULTIPROCESSORS
 
 

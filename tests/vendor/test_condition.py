@@ -10,7 +10,7 @@ import pytest
 
 from fa4gen.errors import MissingCapabilityError
 from fa4gen.masks.expression import parse_mask
-from fa4gen.vendor.condition import HELPERS, condition_in_c, helpers_of
+from fa4gen.vendor.condition import HELPERS, expression_in_c, helpers_of
 from fa4gen.vendor.host_build import compile_c, find_c_compiler
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ FLAGS = ("-std=c99", "-O1", "-fPIC", "-shared", "-Wall", "-Wextra", "-Wconversio
 @pytest.mark.parametrize("text", CONDITIONS)
 def test_the_c_is_the_definition(text: str, tmp_path: Path) -> None:
     mask = parse_mask(text)
-    condition = condition_in_c(mask)
+    condition = expression_in_c(mask.tree)
     helpers = [
         f"static int64_t {name}(int64_t x{', int64_t y' if name != 'size_of' else ''}) "
         f"{{ return {HELPERS[name]}; }}\n"

@@ -30,6 +30,16 @@ def test_an_adapter_without_workspaces_of_any_size_is_refused() -> None:
         refuse("decode_d128_bf16", "python", "jax")
 
 
+def test_adapters_are_refused_for_what_mask_and_score_read() -> None:
+    with pytest.raises(ConfigError) as refused:
+        refuse("d128_alibi_causal_bf16", "python", "jax")
+    messages = [problem.message for problem in refused.value.problems]
+    assert [message.partition(": ")[2] for message in messages] == [
+        "the adapter python does not pass slope yet",
+        "the adapter jax does not pass slope yet",
+    ]
+
+
 def test_other_adapters_and_kernels_are_taken() -> None:
     refuse("d128_ragged_causal_bf16", "python", "torch")
     refuse("decode_d128_splits_bf16", "python", "torch")

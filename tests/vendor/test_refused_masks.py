@@ -17,9 +17,19 @@ def refuse(mask: str, **keys: object) -> None:
     family_of(plan).refuse(plan)
 
 
-def test_a_condition_on_heads_is_refused() -> None:
-    with pytest.raises(ConfigError, match="conditions on more than query and key yet"):
-        refuse("key <= query and (head == 0 or query - key < 16)")
+def test_tensors_beside_sequences_are_refused() -> None:
+    tensors = {"slope": {"dtype": "fp32", "shape": ["query_heads"]}}
+    with pytest.raises(ConfigError, match="no tensors beside sequences of different lengths"):
+        refuse("causal", batching="ragged", score="score * slope[head]", parameters=tensors)
+
+
+def test_a_condition_of_a_decode_kernel_is_refused() -> None:
+    with pytest.raises(ConfigError, match="no reference for conditions of decode kernels yet"):
+        refuse("key <= query and key >= query // 2", pack_heads=True)
+
+
+def test_a_condition_on_heads_is_taken() -> None:
+    refuse("key <= query and (head == 0 or query - key < 16)")
 
 
 def test_a_condition_is_taken() -> None:

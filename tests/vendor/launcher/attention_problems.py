@@ -18,14 +18,17 @@ from fa4gen.runtime.arguments import (
 )
 from fa4gen.runtime.axes import is_packed
 from fa4gen.runtime.tensor_view import TensorView
-from fa4gen.vendor.binding import AttentionArgs, Tensor
+from fa4gen.vendor.binding import MOST_TENSORS, AttentionArgs, Tensor
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from fa4gen.designs.shared.attention_model import AttentionPlan
 
 TENSORS = ("query", "key", "value", "out")
 ARRAYS = ("lse", *DESCALES, "sinks", *TABLES)
 """Of 4-byte numbers."""
+WORDS = {"fp32": "float32", "int32": "int32"}
 FAR = 1 << 46
 """Bytes between tensors that are to lie apart."""
 WORKSPACE = 1 << 20
@@ -64,6 +67,8 @@ class AttentionProblem:
     most_pages: int = 0
     page_table_stride: int = 0
     workspace_bytes: int = WORKSPACE_ROOM
+    tensors: tuple[int, ...] = ()
+    """Pointers of those that mask and score read, and of some that they do not."""
 
     def shape(self, plan: AttentionPlan, name: str) -> tuple[int, int, int, int]:
         """(batch, rows, heads, depth); the batch is 1 where sequences are packed."""
@@ -102,6 +107,7 @@ class AttentionProblem:
             page_table_stride=self.page_table_stride,
             most_pages=self.most_pages,
             pages=self.pages,
+            tensors=(ctypes.c_void_p * MOST_TENSORS)(*self.tensors),
         )
 
     def python_arguments(self, plan: AttentionPlan) -> Arguments:
@@ -119,8 +125,26 @@ class AttentionProblem:
         scale = self.softmax_scale or plan.depth**-0.5
         return Arguments(
             views["query"], views["key"], views["value"], views["out"], lse, scale, "bshd",
-            **arrays,
+            **arrays, tensors=tuple(self._tensors(plan)),
         )  # fmt: skip
+
+    def _tensors(self, plan: AttentionPlan) -> Iterator[tuple[str, TensorView | None]]:
+        extents = {
+            "batch": self.batch,
+            "query_heads": self.query_heads,
+            "key_heads": self.key_heads,
+            "rows": self.query_rows,
+            "keys": self.key_rows,
+        }
+        for number, pointer in enumerate(self.tensors):
+            if number >= len(plan.declared_tensors):
+                if pointer:
+                    yield f"tensor{number}", contiguous(pointer, (1,))
+                continue
+            tensor = plan.declared_tensors[number]
+            shape = tuple(extents.get(str(one), one) for one in tensor.shape)
+            view = contiguous(pointer, shape)._replace(dtype=WORDS[tensor.dtype])
+            yield tensor.name, view if pointer or not math.prod(shape) else None
 
     def _array(self, plan: AttentionPlan, name: str) -> TensorView | None:
         """None where it is NULL, unless it is one without elements that the kernel needs."""
@@ -174,6 +198,7 @@ def plain_problem(plan: AttentionPlan, **changes: Any) -> AttentionProblem:
         pages=11,
         most_pages=5,
         page_table_stride=5,
+        tensors=tuple(40 + i << 40 for i in range(len(plan.declared_tensors))),
     )
     return replace(problem, **changes)
 
@@ -219,6 +244,9 @@ def sound_problems(draw: Any, plan: AttentionPlan) -> AttentionProblem:
         softmax_scale=draw(st.sampled_from((0.0, 0.125, 1 / 3, 0.08838834764831845, 1.0, 1e-30))),
         pages=draw(st.sampled_from((0, 1, 2, 33))),
         most_pages=draw(st.sampled_from((0, 1, 7, 300))),
+        tensors=tuple(
+            (30 + i) * FAR + 4 * draw(st.integers(0, 3)) for i in range(len(plan.declared_tensors))
+        ),
     )
     for name in DESCALES:
         problem.arrays[name] *= draw(st.booleans())
@@ -281,6 +309,12 @@ def _change(draw: Any, plan: AttentionPlan, problem: AttentionProblem, kind: str
         arrays[which] = draw(
             st.sampled_from((0, 9 * FAR + 2, 9 * FAR + 1, 12 * FAR + 4, whole, whole + 4000))
         )
+    elif kind == "tensor":
+        whole = problem.operands[draw(st.sampled_from(TENSORS))].pointer
+        pointer = draw(st.sampled_from((0, 9 * FAR + 2, 12 * FAR + 4, whole, whole + 4000)))
+        tensors = [*problem.tensors, *(0,) * (MOST_TENSORS - len(problem.tensors))]
+        tensors[draw(st.sampled_from((0, 0, 1, 7)))] = pointer
+        return replace(problem, tensors=tuple(tensors))
     elif kind == "scale":
         return replace(problem, softmax_scale=draw(st.sampled_from(SCALES)))
     elif kind == "extent":
@@ -294,7 +328,7 @@ def _change(draw: Any, plan: AttentionPlan, problem: AttentionProblem, kind: str
     return replace(problem, operands=operands, arrays=arrays)
 
 
-KINDS = ("address", "stride", "overlap", "interleaved", "array", "scale", "extent")
+KINDS = ("address", "stride", "overlap", "interleaved", "array", "tensor", "scale", "extent")
 
 
 @st.composite
@@ -310,4 +344,6 @@ def empty_problem(plan: AttentionPlan) -> AttentionProblem:
     """A problem without elements whose addresses and strides mean nothing."""
     operands = dict.fromkeys(TENSORS, Operand(1, (WILD, WILD, WILD)))
     arrays = {name: 4096 * (name in needed(plan) - {"lse"}) for name in ARRAYS}
-    return AttentionProblem(9, 0, plan.page_size or 0, 8, 4, operands, arrays, 0.0)
+    tensors = (4096,) * len(plan.declared_tensors)
+    shape = 9, 0, plan.page_size or 0, 8, 4
+    return AttentionProblem(*shape, operands, arrays, 0.0, tensors=tensors)

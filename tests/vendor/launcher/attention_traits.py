@@ -26,9 +26,8 @@ def set_traits(problem: Problem, plan: AttentionPlan) -> None:
     """The fields that the launcher states of the kernel."""
     problem.family = 1
     problem.depth, problem.value_depth = plan.depth, plan.value_depth
-    problem.mask = {"none": 1, "causal": 2, "sliding_window": 3, "chunked": 4}.get(
-        plan.mask.name, 0
-    )
+    named = {"none": 1, "causal": 2, "sliding_window": 3, "chunked": 4}
+    problem.mask = 0 if plan.score.IS_EXPRESSION else named.get(plan.mask.name, 0)
     for name, value in plan.mask.numbers().items():
         setattr(problem, name, value)
     problem.softcap = plan.score.numbers().get("softcap", 0)

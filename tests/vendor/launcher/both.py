@@ -92,7 +92,11 @@ def python_outcome(plan: Plan, arguments: Any, multiprocessors: int, counter: in
         try:
             packed = kernel._pack(arguments, counter, counter + counter_bytes(plan))
         except ArgumentError as error:
-            return Refused(frozenset(problem.key for problem in error.problems), str(error))
+            keys = {problem.key for problem in error.problems}
+            given = [one.name for one in getattr(plan, "declared_tensors", ())]
+            if any(key in given or key.startswith("tensor") for key in keys):
+                keys.add("tensors")  # the C launcher's argument for all of them
+            return Refused(frozenset(keys), str(error))
     if not packed.grid:
         return NOTHING
     return Made(

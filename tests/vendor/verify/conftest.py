@@ -104,6 +104,31 @@ lse: true
 """
 }
 """A kernel whose mask is a condition, likewise."""
+FUNCTIONS = {
+    "sloping": """\
+kernel: attention
+arch: sm_90a
+dtype: bf16
+depth: 64
+mask: causal
+score: "score - slope[head] * (query - key)"
+parameters: {slope: {dtype: fp32, shape: [query_heads]}}
+lse: true
+""",
+    "documents": """\
+kernel: attention
+arch: sm_90a
+dtype: bf16
+depth: 64
+mask: "document[batch, query] == document[batch, key] or head == 1"
+score: "where(key % 3 == 0, 0.5 * score, score + tanh(score) * bias[key_head, key])"
+parameters:
+  bias: {dtype: fp32, shape: [key_heads, keys]}
+  document: {dtype: int32, shape: [batch, keys]}
+lse: true
+""",
+}
+"""Kernels whose masks and scores read tensors, likewise."""
 
 
 @pytest.fixture(scope="session")
@@ -128,6 +153,12 @@ def shares(tmp_path_factory: pytest.TempPathFactory) -> Builds:
 def conditions(tmp_path_factory: pytest.TempPathFactory) -> Builds:
     """As ``builds``, with a kernel whose mask is a condition."""
     return _build(CONDITIONS, tmp_path_factory)
+
+
+@pytest.fixture(scope="session")
+def functions(tmp_path_factory: pytest.TempPathFactory) -> Builds:
+    """As ``builds``, with kernels whose masks and scores read tensors."""
+    return _build(FUNCTIONS, tmp_path_factory)
 
 
 def _build(texts: Mapping[str, str], tmp_path_factory: pytest.TempPathFactory) -> Builds:

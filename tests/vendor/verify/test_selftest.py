@@ -117,6 +117,39 @@ def test_the_selftest_knows_masks_that_are_conditions(
     assert done.returncode == 1, done.stdout + done.stderr
 
 
+def test_the_selftest_knows_functions_that_read_tensors(
+    functions: Builds, cache: Path, tmp_path: Path
+) -> None:
+    options = ("--threads", "0", "--replays", "1")
+    done, _ = run(functions, "sm_90a", cache, tmp_path, functions.selftest(), *options)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "passed: 2 of 2 kernels were run" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("kernel", "right", "wrong"),
+    [
+        ("sloping", "(double)(query - key)", "(double)(query - key + (key == query))"),
+        ("documents", "key % 3 == 0 ? 0.5", "key % 3 == 0 ? 0.53"),
+        ("documents", "|| head == 1", "|| head == 2"),
+    ],
+)
+def test_the_selftest_has_the_functions_themselves(
+    functions: Builds, cache: Path, tmp_path: Path, kernel: str, right: str, wrong: str
+) -> None:
+    program = functions.folder / "test" / "selftest.c"
+    text = program.read_text()
+    assert text.count(right) == 1
+    try:
+        program.write_text(text.replace(right, wrong))
+        other = functions.selftest()
+    finally:
+        program.write_text(text)
+    options = ("--threads", "0", "--replays", "1", "--kernel", f"acme_{kernel}")
+    done, _ = run(functions, "sm_90a", cache, tmp_path, other, *options)
+    assert done.returncode == 1, done.stdout + done.stderr
+
+
 @pytest.mark.parametrize(
     ("kernel", "edit"),
     [
