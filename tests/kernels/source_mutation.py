@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import re
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import PurePath
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from fa4gen.config.load import load_mapping
 from fa4gen.designs.build import build_plan
+from fa4gen.render.environment import open_templates
 from fa4gen.render.render import render
 from fa4gen.toolchain.compile import find_compiler
 from fa4gen.toolchain.model import Resources, Unit
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
     from fa4gen.render.render import RenderedKernel
     from fa4gen.verify.verdict import Verdict
 
+TEMPLATES = open_templates()
 KEYS = {"kernel": "attention", "arch": "sm_100a", "dtype": "bf16", "depth": 128}
 
 
@@ -112,10 +115,16 @@ class Kernel:
 
 
 def kernel_of(keys: dict[str, Any]) -> Kernel:
-    """Return the kernel of a config with only ``keys``."""
-    loaded = load_mapping({**KEYS, **keys}, "mutant")
+    """Return the kernel of a config with only ``keys``, rendered once."""
+    return kernel_in(json.dumps({**KEYS, **keys}))
+
+
+@lru_cache(maxsize=64)
+def kernel_in(config: str) -> Kernel:
+    """Return the kernel of a config in JSON."""
+    loaded = load_mapping(json.loads(config), "mutant")
     plan = build_plan(loaded.config)
-    return Kernel.of(plan, render(plan, loaded))
+    return Kernel.of(plan, render(plan, loaded, TEMPLATES))
 
 
 class HasChanges(Protocol):
@@ -174,13 +183,14 @@ class RecordingBackend(EmulatorBackend):
 
     def load(self, plan: Any, compiled: Any) -> EmulatedKernel:
         """Return the kernel with its launches recorded."""
-        self.recorder = Recorder(_program(compiled.ptx), self._seed)
+        self.recorder = Recorder(program_of(compiled.ptx), self._seed)
         recorder: Any = self.recorder
         return EmulatedKernel(plan, recorder)
 
 
-@cache
-def _program(ptx: str) -> Program:
+@lru_cache(maxsize=8)
+def program_of(ptx: str) -> Program:
+    """Read and translate PTX, which takes longer than a small launch: once for many of them."""
     from fa4gen.emulator import Program
 
     return Program(ptx)

@@ -12,16 +12,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from fa4gen.emulator import Program
 from fa4gen.verify.cases import Case
 from fa4gen.verify.emulator import EmulatedKernel
 from fa4gen.verify.inputs import make_inputs, make_rng
 from fa4gen.verify.memory import out_bits, place
 from fa4gen.verify.rounding import round_to
-from tests.kernels.source_mutation import Change, Kernel, kernel_of, ptx_of
+from tests.kernels.source_mutation import Change, Kernel, kernel_of, program_of, ptx_of
 
 if TYPE_CHECKING:
-    from fa4gen.emulator import Report
+    from fa4gen.emulator import Program, Report
 
 ROW = 5
 NEIGHBOURS = slice(ROW + 1, 32)
@@ -54,7 +53,7 @@ def rows_beside(kernel: Kernel, factor: float) -> np.ndarray:
     inputs = make_inputs(case, plan.depth, plan.dtype, make_rng(1, case.name))
     inputs.query[:, NEIGHBOURS] = round_to(inputs.query[:, NEIGHBOURS] * factor, plan.dtype)
     memory = place(case, inputs, plan.dtype, lse=plan.lse, out_dtype=plan.out_dtype)
-    program: Any = OneSchedule(Program(ptx_of(kernel)))
+    program: Any = OneSchedule(program_of(ptx_of(kernel)))
     return out_bits(memory, EmulatedKernel(plan, program).run(memory))[0]
 
 

@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import numpy as np
 
-from fa4gen.emulator import Program
 from fa4gen.verify.attention import AttentionFamily
 from fa4gen.verify.cases import Case
 from fa4gen.verify.emulator import EmulatedKernel, FindingsError
 from fa4gen.verify.judge import judge
-from tests.kernels.source_mutation import Kernel, ptx_of
+from tests.kernels.source_mutation import Kernel, program_of, ptx_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from fa4gen.emulator import Program
     from fa4gen.verify.memory import AttentionMemory
 
 K = TypeVar("K", bound="HasPlan")
@@ -50,7 +50,7 @@ def drawn(kernel: HasPlan, lengths: Lengths) -> AttentionMemory:
 
 def run(kernel: Kernel, memory: AttentionMemory) -> dict[str, Any]:
     """The buffers after a run; FindingsError unless it is clean."""
-    program: Any = OneSchedule(Program(ptx_of(kernel)))
+    program: Any = OneSchedule(program_of(ptx_of(kernel)))
     return EmulatedKernel(kernel.plan, program).run(memory)
 
 

@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
-from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import ml_dtypes
 import numpy as np
 
-from fa4gen.config.load import load_mapping
-from fa4gen.designs.build import build_plan
-from fa4gen.emulator import SCHEDULES, Program, TensorMap
-from fa4gen.render.render import render
+from fa4gen.emulator import SCHEDULES, TensorMap
 from fa4gen.verify.emulator import plan_names
-from tests.kernels.source_mutation import Found, Kernel, matches, ptx_of
+from tests.kernels.source_mutation import Found, Kernel, kernel_in, matches, program_of, ptx_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from fa4gen.emulator import Report
+    from fa4gen.emulator import Program, Report
 
 DTYPES = {
     "bf16": np.dtype(ml_dtypes.bfloat16),
@@ -70,14 +67,8 @@ class Outcome:
 
 def gemm_kernel(keys: dict[str, Any]) -> Kernel:
     """Return the kernel of a Blackwell config with only ``keys``."""
-    loaded = load_mapping({"kernel": "gemm", "arch": "sm_100a", "dtype": "bf16", **keys}, "gemm")
-    plan = build_plan(loaded.config)
-    return Kernel.of(plan, render(plan, loaded))
-
-
-@cache
-def _program(kernel: Kernel) -> Program:
-    return Program(ptx_of(kernel))
+    config = {"kernel": "gemm", "arch": "sm_100a", "dtype": "bf16", **keys}
+    return kernel_in(json.dumps(config))
 
 
 class _Tensor:
@@ -125,7 +116,7 @@ def emulate(kernel: Kernel, problem: Problem, seed: int, order: int | None = Non
         c.memory[...] = np.arange(c.memory.size).reshape(c.memory.shape)
     report = _launch(
         plan,
-        _program(kernel),
+        program_of(ptx_of(kernel)),
         problem,
         {"a": a, "b": b, "c": c, "out": out},
         seed if order is None else order,

@@ -10,13 +10,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from fa4gen.emulator import Program
 from fa4gen.verify.attention import AttentionFamily
 from fa4gen.verify.cases import Case
 from fa4gen.verify.emulator import EmulatedKernel
 from fa4gen.verify.memory import out_bits
 from tests.kernels.attention.decode.test_mutants import failures
-from tests.kernels.source_mutation import Change, kernel_of, ptx_of
+from tests.kernels.source_mutation import Change, kernel_of, program_of, ptx_of
 
 if TYPE_CHECKING:
     from tests.kernels.source_mutation import Kernel
@@ -100,7 +99,7 @@ def test_every_mutant_is_reported(name: str, arch: str) -> None:
 
 
 def output_of(problem: Any, kernel: Kernel) -> np.ndarray[Any, Any]:
-    run = EmulatedKernel(kernel.plan, Program(ptx_of(kernel))).run(problem.memory)
+    run = EmulatedKernel(kernel.plan, program_of(ptx_of(kernel))).run(problem.memory)
     return out_bits(problem.memory, run)
 
 

@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from fa4gen.emulator import Program
 from fa4gen.verify.attention import AttentionFamily
 from fa4gen.verify.cases import Case
 from fa4gen.verify.emulator import EmulatedKernel, FindingsError
 from fa4gen.verify.judge import judge
-from tests.kernels.source_mutation import Change, kernel_of, ptx_of
+from tests.kernels.source_mutation import Change, kernel_of, program_of, ptx_of
 
 if TYPE_CHECKING:
     from tests.kernels.source_mutation import Kernel
@@ -39,7 +38,7 @@ class KeptWorkspace:
     """A program whose launches have the workspace of the first one, as it was left."""
 
     def __init__(self, kernel: Kernel) -> None:
-        self._program = Program(ptx_of(kernel))
+        self._program = program_of(ptx_of(kernel))
         self._names = [row.name for row in kernel.plan.parameters]
         self.workspace: dict[str, Any] = {}
 

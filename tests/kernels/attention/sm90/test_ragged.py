@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from fa4gen.emulator import Program, Verdict
+from fa4gen.emulator import Verdict
 from tests.kernels.attention.sequences import INFINITY, NAN, assert_isolated, failures
-from tests.kernels.source_mutation import Change, Kernel, kernel_of, ptx_of
+from tests.kernels.source_mutation import Change, Kernel, kernel_of, program_of, ptx_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -31,7 +31,7 @@ def listed(kernel: Kernel, lengths: tuple[tuple[int, int], ...], room: int) -> n
     plan = kernel.plan
     offsets = [np.cumsum([0, *(pair[i] for pair in lengths)]).astype(np.int32) for i in (0, 1)]
     out = np.full((1 + room, 8), -1, np.int32)
-    report = Program(ptx_of(kernel)).launch(
+    report = program_of(ptx_of(kernel)).launch(
         plan.tile_list.entry_point,
         block=plan.tile_list.threads,
         args=[*offsets, out, np.int32(len(lengths)), np.int32(room)],
