@@ -13,6 +13,8 @@ from pathlib import Path
 import pytest
 
 from fa4gen.cli.main import main
+from fa4gen.config import selection
+from fa4gen.config.find import shipped_configs
 
 CONFIG = "kernel: attention\narch: sm_90a\ndtype: bf16\ndepth: 128\n"
 COMMANDS = [
@@ -284,7 +286,11 @@ def test_hints_repeat_what_was_given(work: Path, capsys: pytest.CaptureFixture[s
     assert f"  fa4gen render --prune {given}\n" in capsys.readouterr().out
 
 
-def test_the_hint_of_shipped_ones(work: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_hint_of_shipped_ones(
+    work: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    some = shipped_configs()[::60]
+    monkeypatch.setattr(selection, "shipped_configs", lambda: some)
     assert main(["check", "--shipped", "--format", "json"]) == 3
     data = json.loads(capsys.readouterr().out)
     assert data["fix"] == ["fa4gen render --shipped"]

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 ROOT = "attention/sm90/kernel.cu.j2"
 SHIPPED = sorted(data_root("configs").glob("attention/sm_90a/*.yaml"))
+TEMPLATES = open_templates()
 
 
 def test_files_names_and_folder(render_small) -> None:
@@ -80,7 +81,7 @@ def test_one_template_set_serves_many_kernels(load_text, user_templates, write_t
 @pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.stem)
 def test_every_shipped_config_renders_to_clean_text(path: Path) -> None:
     loaded = load_config(path)
-    kernel = render(build_plan(loaded.config), loaded)
+    kernel = render(build_plan(loaded.config), loaded, TEMPLATES)
     for name, text in kernel.files.items():
         assert first_breach(text) is None, name
     included = {
@@ -112,7 +113,6 @@ KEYS = {
     "scheduler": ["auto", "static", "dynamic"],
     "rescale_threshold": [8.0, 0.0],
 }
-TEMPLATES = open_templates()
 
 
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])

@@ -122,7 +122,7 @@ MUTANTS: dict[str, tuple[dict[str, Any], Change]] = {
     )),
     "loader takes no lengths": (RAGGED, Change(r"(?s)(if \(tile\.first_row < 0\) break;\n)    take_lengths\(problem, tile\);\n", r"\1")),
     "page of the neighbour": (PAGED, Change(r"table\[key / kPageSize\]", "table[(key / kPageSize) ^ (key / kPageSize < 2)]")),
-    "row of another sequence": (PAGED, Change(r"static_cast<int64>\(tile\.key_begin\)", "static_cast<int64>(tile.key_begin ^ 1)")),
+    "row of another sequence": (PAGED, Change(r"page_table_of\(problem, tile\.key_begin\)", "page_table_of(problem, tile.key_begin ^ 1)")),
     "page of the block before": (PAGED, Change(r"key_rows\.look_up\(block - 1\)", "key_rows.page")),
     "whole pages": (PAGED, Change(r"min\(key_rows - page_begin, kPageSize\)", "kPageSize")),
     "bytes expected by every lane": (PAGED, Change(r"if \(expects\) mbarrier_expect_leader", "mbarrier_expect_leader")),

@@ -98,7 +98,7 @@ MUTANTS: dict[str, tuple[dict[str, Any], Change]] = {
         PAGED, Change(r"page_before\(places\.keys, block\)", "places.keys.page"),
     ),
     "row of another sequence": (
-        PAGED, Change(r"(static_cast<int64>\(tile\.key_begin)\)", r"\1 ^ 1)"),
+        PAGED, Change(r"(page_table_of\(problem, tile\.key_begin)\)", r"\1 ^ 1)"),
     ),
     "whole pages": (PAGED, Change(r"min\(key_rows - page_begin, kPageSize\)", "kPageSize")),
     "bytes expected by every lane": (

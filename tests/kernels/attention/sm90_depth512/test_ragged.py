@@ -99,7 +99,7 @@ MUTANTS: dict[str, tuple[dict[str, Any], Change]] = {
         PAGED, Change(r"look_up\(walk\.block\)", "look_up(walk.block + 1)"),
     ),
     "row of another sequence": (
-        PAGED, Change(r"(static_cast<int64>\(walk\.key_begin)\)", r"\1 ^ 1)"),
+        PAGED, Change(r"(page_table_of\(problem, walk\.key_begin)\)", r"\1 ^ 1)"),
     ),
     "whole pages": (PAGED, Change(r"min\(key_rows - page_begin, kPageSize\)", "kPageSize")),
     "bytes expected after the copies": (
