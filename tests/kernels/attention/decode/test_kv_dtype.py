@@ -68,7 +68,7 @@ MUTANTS = {
     "output in the order of 16 bits": Change(r"columns\[k\]\[n\]\[i\], columns\[k\]\[n\]\[2 \+ i\]", "columns[k][n][2 + i], columns[k][n][i]"),
     "query beyond fp16": Change(r"127 \+ 127 \+ 14 - exponent", "127 + 127 + 24 - exponent"),
     "power of two not taken back": Change(r"\(exponent - 14\) << 23", "127u << 23"),
-    "power of two of a lane": Change(r"largest = fmaxf\(largest, shuffle_xor\(largest, lanes\)\);", ""),
+    "power of two of a lane": Change(r"largest = fmaxf\(largest, shuffle_xor\(largest, lanes\)\);", "largest = fmaxf(largest, 0.f);"),
 }  # fmt: skip
 QUICK = ("scales of another head", "scale of the keys for values", "wrong half of a word")
 
