@@ -23,9 +23,9 @@ SOURCES: dict[str, dict[str, Any]] = {
 }
 LENGTHS = ((2, 150), (2, 0), (2, 64), (2, 65), (2, 1))
 MUTANTS = {
-    "split of the tile before": Change(r"workspace\.row\(tile\.begin \+ part", "workspace.row(tile.begin - 1 + part"),
+    "split of the tile before": Change(r"workspace\.row\(tile\.begin \+ split", "workspace.row(tile.begin - 1 + split"),
     "partial result read early": Change(r"\(ticket, 1\) < count - 1\)", "(ticket, 1) < count - 2)"),
-    "split one block short": Change(r"tile\.block_at\(place \+ 1\)\);", "tile.block_at(place));"),
+    "split one block short": Change(r"tile\.unit_at\(place \+ 1\)\);", "tile.unit_at(place));"),
 }  # fmt: skip
 
 
