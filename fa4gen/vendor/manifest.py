@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 STEP = " "
+CONFIG = "config"
 LONGEST = 48
 """Characters of a value of the plan that stands there itself."""
 HASH_CHARACTERS = 16
@@ -42,11 +43,17 @@ def _digest(value: Any) -> str:
 
 
 def _lines(value: Any, depth: int) -> str:
-    """Return JSON with a line for each key of a mapping and of those that it holds."""
+    """Return JSON with a line for each key of a mapping and of those that it holds.
+
+    The config is one line: the lock has it with a line for each key.
+    """
     if not isinstance(value, dict) or not value or depth > 1:
         return _flat(value)
     inner = "\n" + STEP * (depth + 1)
-    rows = (f"{_flat(key)}: {_lines(row, depth + 1)}" for key, row in value.items())
+    rows = (
+        f"{_flat(key)}: {_flat(row) if key == CONFIG else _lines(row, depth + 1)}"
+        for key, row in value.items()
+    )
     return f"{{{inner}{f',{inner}'.join(rows)}\n{STEP * depth}}}"
 
 
