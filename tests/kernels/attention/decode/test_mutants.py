@@ -71,9 +71,15 @@ def original(paged: bool, arch: str = HOPPER) -> Kernel:
 
 
 @pytest.mark.emulate
-@pytest.mark.parametrize("arch", [HOPPER, BLACKWELL])
 @pytest.mark.parametrize(
-    ("case", "paged"), [(SPLIT, False), (LENGTHS, True)], ids=["split", "paged"]
+    ("case", "paged", "arch"),
+    [
+        pytest.param(SPLIT, False, HOPPER, id="split-hopper"),
+        pytest.param(LENGTHS, True, HOPPER, id="paged-hopper"),
+        pytest.param(SPLIT, False, BLACKWELL, id="split-blackwell"),
+        # The text is that of Hopper: tests/designs/attention_decode/test_blackwell.py.
+        pytest.param(LENGTHS, True, BLACKWELL, id="paged-blackwell", marks=pytest.mark.seeds),
+    ],
 )
 def test_two_launches_on_a_workspace_are_right(case: Case, paged: bool, arch: str) -> None:
     assert failures(original(paged, arch), case) == []
