@@ -223,6 +223,8 @@ def what_spells_out_the_choices_gives_the_same_kernel(
     config: AttentionConfig, plan: AttentionPlan
 ) -> None:
     spelled = {choice.key: choice.value for choice in plan.choices}
+    if spelled.get("kv_dtype") == config.dtype:
+        del spelled["kv_dtype"]  # said by leaving the key out
     spelled["registers"] = {
         "producer": plan.producer_registers,
         "consumer": plan.consumer_registers,
