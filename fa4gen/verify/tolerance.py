@@ -57,6 +57,8 @@ FROBENIUS_FACTOR = 1.25
 ROW_FACTOR = 1.5
 ELEMENT_FACTOR = 2.5
 LSE_FACTOR = 4.0
+LARGE_LOGIT = 512.0
+"""From here on the rounding of a score alone, 2^-24 of it, counts beside that of an output."""
 OUTPUT_ROUNDING = 0.5
 """Units of u_o: root mean square of the rounding of a row of outputs, at most."""
 
@@ -109,7 +111,7 @@ def bounds(
     element_floor = max(probability, output) + precision.exp2_error
     rows = max(1, math.prod(exact.out.shape[:3]))
     largest = float(xp.abs(exact.out).max()) if exact.out.size else 0.0
-    of_all, of_row, of_element = _through_scores(exact, value, xp)
+    of_all, of_row, of_element = _through_scores(exact, value, descales or {}, xp)
     return Errors(
         frobenius=FROBENIUS_FACTOR * own.frobenius + floor / math.sqrt(rows) + of_all,
         row=ROW_FACTOR * own.row + floor + of_row,
@@ -143,23 +145,35 @@ def _lse_floor(
     return score + float(xp.abs(finite).max()) * 2.0**-22 + total
 
 
-def _through_scores(exact: AttentionResult, value: Any, xp: Any) -> tuple[float, float, float]:
+def _through_scores(
+    exact: AttentionResult, value: Any, descales: Descales, xp: Any
+) -> tuple[float, float, float]:
     """Return what errors of scores may add to those of the output: of all, a row, an element.
 
     Where each score is off by its own error, weights are off by that and by the shift of their
-    sum: together by at most twice the shift, of values no longer than the longest. For logits alone
-    that is in ``own``; a score function may enlarge it.
+    sum: together by at most twice the shift, of values no longer than the longest. A score function
+    may enlarge these errors. For logits alone they are in ``own``, but as one sample for each row:
+    the two or three keys that matter to a row of logits in the thousands move all of its columns
+    together, so that few rows do not average out. A unit of 2^-24 of the logit is a fair share of
+    the several that a score may be off by.
     """
-    if exact.shift is None or not exact.out.size or value is None:
+    if not exact.out.size or value is None:
         return 0.0, 0.0, 0.0
-    moved = 2 * exact.shift.swapaxes(1, 2) * _longest_row(value, xp)  # (batch, rows, heads)
+    shift = exact.shift
+    if shift is None:
+        size = xp.abs(xp.where(xp.isfinite(exact.lse), exact.lse, 0.0))
+        shift = xp.where(size < LARGE_LOGIT, 0.0, size * 2.0**-25)
+        if not float(shift.max()):
+            return 0.0, 0.0, 0.0
+    scale = float(descales.get("value", np.ones(1)).max())
+    moved = 2 * shift.swapaxes(1, 2) * _longest_row(value, xp) * scale  # (batch, rows, heads)
     lengths = xp.sqrt((exact.out**2).sum(axis=3))
     whole = float(xp.sqrt((lengths**2).sum()))
     seeing = lengths > 0
     of_row = float(xp.where(seeing, moved / xp.where(seeing, lengths, 1.0), 0.0).max())
-    largest = float(xp.abs(value).max()) if value.size else 0.0
+    largest = float(xp.abs(value).max()) * scale if value.size else 0.0
     of_all = float(xp.sqrt((moved**2).sum())) / whole if whole else 0.0
-    return of_all, of_row, 2 * float(exact.shift.max()) * largest
+    return of_all, of_row, 2 * float(shift.max()) * largest
 
 
 def _longest_row(array: Any, xp: Any) -> float:

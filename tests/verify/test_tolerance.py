@@ -8,7 +8,12 @@ import pytest
 from fa4gen.masks import NoMask
 from fa4gen.scores import Score, Softcap
 from fa4gen.verify.precision import EXP2_POLYNOMIAL_ERROR, Precision
-from fa4gen.verify.reference import AttentionProblem, AttentionResult, exact_attention
+from fa4gen.verify.reference import (
+    AttentionProblem,
+    AttentionResult,
+    exact_attention,
+    rounded_attention,
+)
 from fa4gen.verify.tolerance import Errors, bounds, measure
 
 BF16 = Precision("bf16", "bf16")
@@ -176,3 +181,49 @@ def test_the_error_of_the_polynomial() -> None:
         power = power * fraction + np.float32(coefficient)
     error = np.abs(power / np.exp2(fraction.astype(np.float64)) - 1).max()
     assert 0.95 * EXP2_POLYNOMIAL_ERROR < error < EXP2_POLYNOMIAL_ERROR
+
+
+def _far_apart(rng: np.random.Generator, size: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return query, key and value of 16 rows whose logits grow to ``size`` in 10 steps of 50 keys."""
+    q = rng.standard_normal((16, 1, 1, 64), dtype=np.float32)
+    k, v = rng.standard_normal((2, 16, 500, 1, 64), dtype=np.float32)
+    q[..., 0] = 8
+    k[..., 0] = np.repeat(np.linspace(0, size / (8 * PROBLEM.softmax_scale), 10), 50)[:, None]
+    return q, k, v
+
+
+def _rounded_otherwise(rng: np.random.Generator, q, k, v) -> AttentionResult:
+    """Attention whose scores are off by up to 2 of the 6 units that tensor cores may, alone."""
+    scores = np.einsum("bqhd,bkhd->bhqk", q, k, dtype=np.float64) * PROBLEM.softmax_scale
+    scores *= 1 + rng.uniform(-(2.0**-22), 2.0**-22, scores.shape)
+    largest = scores.max(axis=3, keepdims=True)
+    weights = np.exp(scores - largest)
+    total = weights.sum(axis=3, keepdims=True)
+    out = np.einsum("bhqk,bkhd->bqhd", weights / total, v)
+    return AttentionResult(out, (largest + np.log(total))[..., 0])
+
+
+def test_few_rows_of_logits_in_the_thousands_do_not_average_out() -> None:
+    precision = Precision("fp16", "fp16")
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        q, k, v = _far_apart(rng, 1e4)
+        exact = exact_attention(PROBLEM, q, k, v)
+        own = measure(rounded_attention(PROBLEM, q, k, v, precision, rng), exact)
+        found = bounds(own, exact, PROBLEM, q, k, precision, value=v)
+        errors = measure(_rounded_otherwise(rng, q, k, v), exact)
+        assert errors.frobenius <= found.frobenius, seed
+        assert errors.row <= found.row, seed
+        assert errors.element <= found.element, seed
+
+
+def test_logits_below_a_few_hundred_leave_the_bounds_as_they_are() -> None:
+    precision = Precision("fp16", "fp16")
+    own = Errors(0, 0, 0, 0)
+    for size, more in ((400.0, False), (1e4, True)):
+        q, k, v = _far_apart(np.random.default_rng(1), size)
+        exact = exact_attention(PROBLEM, q, k, v)
+        without = bounds(own, exact, PROBLEM, q, k, precision)
+        found = bounds(own, exact, PROBLEM, q, k, precision, value=v)
+        assert (found.frobenius > without.frobenius) == more
+        assert found.frobenius < 0.005, "a softmax scale that is wrong by 1 % still shows"
