@@ -184,7 +184,7 @@ def test_the_error_of_the_polynomial() -> None:
 
 
 def _far_apart(rng: np.random.Generator, size: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return query, key and value of 16 rows whose logits grow to ``size`` in 10 steps of 50 keys."""
+    """Return query, key and value of 16 rows; logits grow to ``size`` in 10 steps of 50 keys."""
     q = rng.standard_normal((16, 1, 1, 64), dtype=np.float32)
     k, v = rng.standard_normal((2, 16, 500, 1, 64), dtype=np.float32)
     q[..., 0] = 8
