@@ -17,6 +17,7 @@ FILES: Final = (".cu", "_barriers.h", "_device.cuh")
 CONSTANT = re.compile(r"constexpr (?:unsigned|u?int32) (k\w+|num_kv_stages) = (\d+);")
 ENUM: Final = re.compile(r"^enum : unsigned \{\n(.*?)^\};", re.MULTILINE | re.DOTALL)
 ENUMERATOR: Final = re.compile(r"\b(k\w+) = (\d+),")
+TABLE: Final = re.compile(r"^//   (\w+) +(\d+) x +(\d+)  ", re.MULTILINE)
 BARRIERS: Final = re.compile(r"^  // (\d+) barriers of eight bytes\.$", re.MULTILINE)
 ROW = re.compile(r"^  (k\w+) = (\d+)(?:, \1Slots = (\d+))?, \1Arrivals = \d+,$", re.MULTILINE)
 COUNT = re.compile(
@@ -64,6 +65,14 @@ def wrong_counts(comment: str, known: dict[str, int]) -> list[str]:
 @pytest.mark.parametrize("source", SOURCES, ids=lambda path: path.stem)
 def test_counts_in_comments_are_those_of_the_header(source: Path) -> None:
     text, known = source.read_text(), constants(source)
+
+    table = {name: (int(slots), int(arrivals)) for name, slots, arrivals in TABLE.findall(text)}
+    of_header = {
+        (row := name.removesuffix("Arrivals")): (known.get(f"{row}Slots", 1), arrivals)
+        for name, arrivals in known.items()
+        if name.endswith("Arrivals")
+    }
+    assert {camel(name): counts for name, counts in table.items()} == of_header
 
     heading = text[: text.index("#include")]
     summary = heading[: heading.index("// Roles:")]

@@ -27,7 +27,7 @@ def test_the_first_role_comes_early(source: Path) -> None:
 @pytest.mark.parametrize("source", SOURCES, ids=lambda path: path.stem)
 def test_sections_come_in_the_order_in_which_a_reader_needs_them(source: Path) -> None:
     text = source.read_text()
-    order = [text.index(mark) for mark in ("// Roles:", "// Barriers", "#include", "// ---- para")]
+    order = [text.index(mark) for mark in ("// Roles:", "// Barriers:", "#include", "// ---- para")]
     order += [text.index(mark) for mark in ("// ---- shared memory: ", "// ---- role: ")]
     order += [text.rindex("// ---- role: "), text.index("// ---- kernel ----")]
     assert order == sorted(order)

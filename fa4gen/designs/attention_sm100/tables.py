@@ -22,7 +22,7 @@ def attention_roles(values: Values) -> tuple[Role, ...]:
     softmax = [
         Role(
             f"softmax {i}", 4 * i, 4, split.softmax,
-            f"scores of query tile {i} to probabilities, row by row; log-sum-exp",
+            f"scores of query tile {i} to probabilities; log-sum-exp",
         )
         for i in range(tiles)
     ]  # fmt: skip
@@ -31,7 +31,7 @@ def attention_roles(values: Values) -> tuple[Role, ...]:
         *softmax,
         Role(
             "correction", first, 4, split.correction,
-            "rescales the outputs when a maximum grew; at the end stores them",
+            "rescales the outputs when a maximum grew; stores them",
         ),
         Role("mma", first + 4, 1, split.other, "issues Q.K and P.V; has the tensor memory"),
         Role("load", first + 5, 1, split.other, "issues the TMA loads and hands out tiles"),
