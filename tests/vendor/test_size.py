@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from fa4gen.vendor.kernels import PlannedKernel
 
 BAR = 250_000
-LARGEST, LARGEST_DENSE = 302_500, 273_500
+LARGEST, LARGEST_DENSE = 304_000, 275_500
 BESIDE_ATTENTION, BESIDE_SEQUENCES, BESIDE_GEMM = 169_000, 183_000, 153_000
 BESIDE_TENSORS = 175_000
 """Of everything but the kernel's source, its headers and its machine code."""
