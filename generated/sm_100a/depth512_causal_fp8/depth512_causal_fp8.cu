@@ -15,7 +15,28 @@
 //   load        warp 9, 64 registers: issues this CTA's TMA loads and hands out tiles
 //   idle        warps 10-11, 64 registers: fill up the warpgroup
 //
-// Barriers, columns of tensor memory: depth512_causal_fp8_barriers.h.
+// Barriers: slots x arrivals of a phase, and what a completed phase says
+//   po_lo            1 x 512  P is stored, and O_lo has been rescaled, or read
+//   po_hi            1 x 256  O_hi has been rescaled, or read
+//   s_even_consumer  1 x 256  the scores of an even block have been loaded
+//   s_odd_consumer   1 x 256  the scores of an odd block have been loaded
+//   c_producer       1 x 128  each row's factor is in shared memory
+//   c_consumer       1 x 128  the factors have been read
+//   s_even_producer  1 x   1  the scores of an even block are in tensor memory
+//   s_odd_producer   1 x   1  the scores of an odd block are in tensor memory
+//   o_mma_lo         1 x   1  a block's P.V_lo has been added to O_lo
+//   o_mma_hi         1 x   1  a block's P.V_hi has been added to O_hi
+//   kv_producer     11 x   1  a part of K or V has landed
+//   kv_consumer     11 x   1  the slot of a part may be overwritten
+//   query_empty      1 x   1  the queries' space may be overwritten
+//   tile_full        2 x   1  the next tile is in its slot
+//   tile_empty       2 x   9  the tile has been read
+//
+// Tensor memory, by columns:
+//     0 to 127  output, first half: 64 x 256 float32, as two halves of 128 columns
+//   128 to 255  output, second half: 64 x 256 float32, as two halves of 128 columns
+//   256 to 383  scores of even blocks: 64 x 256 float32, as two halves of 128 columns
+//   384 to 511  scores of odd blocks: 64 x 256 float32, as two halves of 128 columns
 //
 // Config sha256 9e3ba25446d493b63250ee31d7d99190c9768677063a9d1d235c93884f09505d
 

@@ -10,17 +10,36 @@
 //   dynamic scheduler; 12.5% of exp2 on the FMA pipe
 //
 // Roles:
-//   softmax 0   warps 0-3, 200 registers: scores of query tile 0 to probabilities, row by row;
-//       log-sum-exp
-//   softmax 1   warps 4-7, 200 registers: scores of query tile 1 to probabilities, row by row;
-//       log-sum-exp
-//   correction  warps 8-11, 64 registers: rescales the outputs when a maximum grew; at the end
-//       stores them
+//   softmax 0   warps 0-3, 200 registers: scores of query tile 0 to probabilities; log-sum-exp
+//   softmax 1   warps 4-7, 200 registers: scores of query tile 1 to probabilities; log-sum-exp
+//   correction  warps 8-11, 64 registers: rescales the outputs when a maximum grew; stores them
 //   mma         warp 12, 48 registers: issues Q.K and P.V; has the tensor memory
 //   load        warp 13, 48 registers: issues the TMA loads and hands out tiles
 //   idle        warps 14-15, 48 registers: fill up the warpgroup
 //
-// Barriers, columns of tensor memory: fa4_d128_documents_listed_bf16_barriers.h.
+// Barriers: slots x arrivals of a phase, and what a completed phase says
+//   query_full          4 x   1  a part of a query tile has landed
+//   query_empty         2 x   1  a query slot may be overwritten
+//   key_full            6 x   1  a part of a key block has landed
+//   key_empty           6 x   1  the slot of a part of a key block may be overwritten
+//   value_full          3 x   1  a block of values has landed
+//   value_empty         3 x   1  the slot of a block of values may be overwritten
+//   scores_full         2 x   1  a block's scores are in tensor memory
+//   probabilities_full  4 x 128  a part of P is in tensor memory, and the scores have been read
+//   scale_full          2 x 128  each row's factor is in shared memory
+//   scale_empty         2 x 128  the factors have been read
+//   output_full         2 x   1  a block's P.V has been added to the output
+//   output_ready        2 x 128  the output has been rescaled, or read at the end of a tile
+//   tile_full           2 x   1  the next tile is in its slot
+//   tile_empty          2 x  13  the tile has been read
+//
+// Tensor memory, by columns:
+//     0 to  63  scores of query tile 0: 128 x 64 float32
+//    64 to 127  scores of query tile 1: 128 x 64 float32
+//   128 to 255  output of query tile 0: 128 x 128 float32
+//   256 to 383  output of query tile 1: 128 x 128 float32
+//   384 to 415  probabilities of query tile 0: 128 x 64 bf16
+//   416 to 447  probabilities of query tile 1: 128 x 64 bf16
 //
 // Config sha256 ed943328fe4139effe431cd61838e49b3e5fb39fa3659f7ad890f1bfa7b130a4
 
@@ -126,19 +145,6 @@ struct ListedBlock {
 
 __device__ __forceinline__ ListedBlock listed_block(const Problem& problem, int32 index) {
   return {load_unchanging_int32(problem.given_block_entries + index)};
-}
-
-// The first tile of the tile's head among those that have lists.
-__device__ __forceinline__ int64 first_listed(const Problem& problem, const Tile& tile) {
-  const int64 list = tile.batch;
-  return list * problem.tiles_per_head;
-}
-
-// Where entries of the tile begin and end in the list, and of each part of its rows those from the
-// first to the last that it sees: four pairs.
-__device__ __forceinline__ const int4* ranges_of(const Problem& problem, const Tile& tile) {
-  return reinterpret_cast<const int4*>(problem.given_block_ranges) +
-         2 * (first_listed(problem, tile) + tile.first_row / kBM);
 }
 
 __device__ __forceinline__ BlockRange blocks_of_tile(const Problem&, const Tile& tile) {
@@ -324,6 +330,19 @@ __device__ __forceinline__ Loader make_loader(uint32 base, const TensorMap& quer
   return {base, query_map, key_map, value_map,
           KeyProducer::start(base + kKeyBarriers, base + kKeyRingOffset),
           ValueProducer::start(base + kValueBarriers, base + kValueRingOffset, kFirstValueSlot)};
+}
+
+// The first tile of the tile's head among those that have lists.
+__device__ __forceinline__ int64 first_listed(const Problem& problem, const Tile& tile) {
+  const int64 list = tile.batch;
+  return list * problem.tiles_per_head;
+}
+
+// Where entries of the tile begin and end in the list, and of each part of its rows those from the
+// first to the last that it sees: four pairs.
+__device__ __forceinline__ const int4* ranges_of(const Problem& problem, const Tile& tile) {
+  return reinterpret_cast<const int4*>(problem.given_block_ranges) +
+         2 * (first_listed(problem, tile) + tile.first_row / kBM);
 }
 
 // The tile number `index` in the order of work.

@@ -8,17 +8,36 @@
 //   dynamic scheduler; 12.5% of exp2 on the FMA pipe
 //
 // Roles:
-//   softmax 0   warps 0-3, 200 registers: scores of query tile 0 to probabilities, row by row;
-//       log-sum-exp
-//   softmax 1   warps 4-7, 200 registers: scores of query tile 1 to probabilities, row by row;
-//       log-sum-exp
-//   correction  warps 8-11, 64 registers: rescales the outputs when a maximum grew; at the end
-//       stores them
+//   softmax 0   warps 0-3, 200 registers: scores of query tile 0 to probabilities; log-sum-exp
+//   softmax 1   warps 4-7, 200 registers: scores of query tile 1 to probabilities; log-sum-exp
+//   correction  warps 8-11, 64 registers: rescales the outputs when a maximum grew; stores them
 //   mma         warp 12, 48 registers: issues Q.K and P.V; has the tensor memory
 //   load        warp 13, 48 registers: issues the TMA loads and hands out tiles
 //   idle        warps 14-15, 48 registers: fill up the warpgroup
 //
-// Barriers, columns of tensor memory: fa4_d192_v128_causal_bf16_barriers.h.
+// Barriers: slots x arrivals of a phase, and what a completed phase says
+//   query_full          6 x   1  a part of a query tile has landed
+//   query_empty         2 x   1  a query slot may be overwritten
+//   key_full            6 x   1  a part of a key block has landed
+//   key_empty           6 x   1  the slot of a part of a key block may be overwritten
+//   value_full          2 x   1  a block of values has landed
+//   value_empty         2 x   1  the slot of a block of values may be overwritten
+//   scores_full         2 x   1  a block's scores are in tensor memory
+//   probabilities_full  4 x 128  a part of P is in tensor memory, and the scores have been read
+//   scale_full          2 x 128  each row's factor is in shared memory
+//   scale_empty         2 x 128  the factors have been read
+//   output_full         2 x   1  a block's P.V has been added to the output
+//   output_ready        2 x 128  the output has been rescaled, or read at the end of a tile
+//   tile_full           2 x   1  the next tile is in its slot
+//   tile_empty          2 x  13  the tile has been read
+//
+// Tensor memory, by columns:
+//     0 to  95  scores of query tile 0: 128 x 96 float32
+//    96 to 191  scores of query tile 1: 128 x 96 float32
+//   192 to 319  output of query tile 0: 128 x 128 float32
+//   320 to 447  output of query tile 1: 128 x 128 float32
+//     0 to  47  probabilities of query tile 0: 128 x 96 bf16, over the scores they came from
+//    96 to 143  probabilities of query tile 1: 128 x 96 bf16, over the scores they came from
 //
 // Config sha256 27963fc9e63c35f83ae9b2d9be2b8cd94bed0a99002df123cb63cb0bcb4118a6
 

@@ -8,15 +8,32 @@
 //   dynamic scheduler; 12.5% of exp2 on the FMA pipe
 //
 // Roles:
-//   softmax 0   warps 0-3, 192 registers: scores of query tile 0 to probabilities, row by row;
-//       log-sum-exp
-//   correction  warps 4-7, 192 registers: rescales the outputs when a maximum grew; at the end
-//       stores them
+//   softmax 0   warps 0-3, 192 registers: scores of query tile 0 to probabilities; log-sum-exp
+//   correction  warps 4-7, 192 registers: rescales the outputs when a maximum grew; stores them
 //   mma         warp 8, 120 registers: issues Q.K and P.V; has the tensor memory
 //   load        warp 9, 120 registers: issues the TMA loads and hands out tiles
 //   idle        warps 10-11, 120 registers: fill up the warpgroup
 //
-// Barriers, columns of tensor memory: fa4_d256_causal_fp16_barriers.h.
+// Barriers: slots x arrivals of a phase, and what a completed phase says
+//   query_full          1 x   1  a part of a query tile has landed
+//   query_empty         1 x   1  a query slot may be overwritten
+//   kv_full             5 x   1  a block has landed
+//   kv_empty            5 x   1  the slot of a block may be overwritten
+//   scores_full         2 x   1  a block's scores are in tensor memory
+//   probabilities_full  4 x 128  a part of P is in tensor memory, and the scores have been read
+//   scale_full          1 x 128  each row's factor is in shared memory
+//   scale_empty         1 x 128  the factors have been read
+//   output_full         1 x   1  a block's P.V has been added to the output
+//   output_ready        1 x 128  the output has been rescaled, or read at the end of a tile
+//   tile_full           2 x   1  the next tile is in its slot
+//   tile_empty          2 x   9  the tile has been read
+//
+// Tensor memory, by columns:
+//     0 to  63  scores of every other block, from 0: 128 x 64 float32
+//    64 to 127  scores of every other block, from 1: 128 x 64 float32
+//   128 to 383  output of query tile 0: 128 x 256 float32
+//   384 to 415  probabilities of every other block, from 0: 128 x 64 fp16
+//   416 to 447  probabilities of every other block, from 1: 128 x 64 fp16
 //
 // Config sha256 375e197e66b40dffde56e0971c8502312aeb988eb08294c26fce3567638bfcf5
 

@@ -13,7 +13,9 @@
 //       together
 //   load     warp 8: issues all TMA loads
 //
-// Barriers: fa4_decode_d128_bf16_barriers.h.
+// Barriers: slots x arrivals of a phase, and what a completed phase says
+//   kv_full   6 x   1  a block of keys, or of values, has landed in its slot
+//   kv_empty  6 x   8  a slot may be overwritten
 //
 // Config sha256 c224d3ed3e11da66061f1765a205572582f92c1409797ec37b0404e8ea06d4f2
 

@@ -13,7 +13,9 @@
 //       together
 //   load     warp 8: issues all TMA loads
 //
-// Barriers: fa4_decode_d128_kv_fp8_bf16_barriers.h.
+// Barriers: slots x arrivals of a phase, and what a completed phase says
+//   kv_full   6 x   1  a block of keys, or of values, has landed in its slot
+//   kv_empty  6 x   8  a slot may be overwritten
 //
 // Config sha256 94f4642bfd7884d8824847dc2f4e79366506f3dbcb4e6a658eecd98997e8a7ad
 

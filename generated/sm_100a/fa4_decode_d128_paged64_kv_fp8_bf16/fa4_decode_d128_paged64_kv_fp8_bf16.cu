@@ -15,7 +15,9 @@
 //       together
 //   load     warp 8: issues all TMA loads
 //
-// Barriers: fa4_decode_d128_paged64_kv_fp8_bf16_barriers.h.
+// Barriers: slots x arrivals of a phase, and what a completed phase says
+//   kv_full   5 x   1  a block of keys, or of values, has landed in its slot
+//   kv_empty  5 x   8  a slot may be overwritten
 //
 // Config sha256 d430ebad2edb70cbc89627e48d4e69d7992435df2060710611a3d8147f119183
 

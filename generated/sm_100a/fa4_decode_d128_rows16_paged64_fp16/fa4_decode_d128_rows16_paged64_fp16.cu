@@ -15,7 +15,9 @@
 //       together
 //   load     warp 8: issues all TMA loads
 //
-// Barriers: fa4_decode_d128_rows16_paged64_fp16_barriers.h.
+// Barriers: slots x arrivals of a phase, and what a completed phase says
+//   kv_full   5 x   1  a block of keys, or of values, has landed in its slot
+//   kv_empty  5 x   8  a slot may be overwritten
 //
 // Config sha256 f74b4ccce2ed869356a07d562e4c9d932bf48c818251a9877ab13ff9184d03bc
 

@@ -13,7 +13,9 @@
 //       together
 //   load     warp 8: issues all TMA loads
 //
-// Barriers: fa4_decode_d128_splits_bf16_barriers.h.
+// Barriers: slots x arrivals of a phase, and what a completed phase says
+//   kv_full   5 x   1  a block of keys, or of values, has landed in its slot
+//   kv_empty  5 x   8  a slot may be overwritten
 //
 // Config sha256 cbe2606309925c2ca5a71c776c35fcf3dc97b57df4c3e0ed667c9d6a1b34add0
 

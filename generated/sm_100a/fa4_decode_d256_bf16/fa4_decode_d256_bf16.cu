@@ -13,7 +13,9 @@
 //       together
 //   load     warp 4: issues all TMA loads
 //
-// Barriers: fa4_decode_d256_bf16_barriers.h.
+// Barriers: slots x arrivals of a phase, and what a completed phase says
+//   kv_full   6 x   1  a block of keys, or of values, has landed in its slot
+//   kv_empty  6 x   4  a slot may be overwritten
 //
 // Config sha256 b72f00fe049b6f999369d54265058ecc447acbfbea213ee61e9d6a043562d32a
 

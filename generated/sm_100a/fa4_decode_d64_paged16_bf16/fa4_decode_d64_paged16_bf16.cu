@@ -14,7 +14,9 @@
 //       together
 //   load     warp 8: issues all TMA loads
 //
-// Barriers: fa4_decode_d64_paged16_bf16_barriers.h.
+// Barriers: slots x arrivals of a phase, and what a completed phase says
+//   kv_full   5 x   1  a block of keys, or of values, has landed in its slot
+//   kv_empty  5 x   8  a slot may be overwritten
 //
 // Config sha256 f2256be2467f7f410ef4be98cc8fd5878c0ac398318ea26a3890bf47383583fe
 

@@ -12,7 +12,15 @@
 //   load      warp 4: issues the TMA loads of A and B
 //   mma       warp 5: issues the products; has the tensor memory
 //
-// Barriers, columns of tensor memory: gemm_bf16_barriers.h.
+// Barriers: slots x arrivals of a phase, and what a completed phase says
+//   input_full   4 x   1  a block of A and B has landed
+//   input_empty  4 x   1  a slot of A and B may be overwritten
+//   accum_full   2 x   1  a tile's sums are in tensor memory
+//   accum_empty  2 x 128  the sums have been read, and may be overwritten
+//
+// Tensor memory, by columns:
+//     0 to 255  accumulator 0: 128 x 256 float32
+//   256 to 511  accumulator 1: 128 x 256 float32
 //
 // Config sha256 f85064a9a33281cfba6cdbd84571a41930db5440ad12fbbe405917117aeff21b
 

@@ -15,7 +15,19 @@
 //   mma       warp 5: issues the products; has the tensor memory
 //   residual  warp 6: issues the TMA loads of C, ahead of the epilogue
 //
-// Barriers, columns of tensor memory: gemm_bf16_bias_gelu_barriers.h.
+// Barriers: slots x arrivals of a phase, and what a completed phase says
+//   input_full      4 x   1  a block of A and B has landed
+//   input_empty     4 x   1  a slot of A and B may be overwritten
+//   accum_full      2 x   1  a tile's sums are in tensor memory
+//   accum_empty     2 x 128  the sums have been read, and may be overwritten
+//   residual_full   2 x   1  a part of C has landed
+//   residual_empty  2 x 128  a slot of C may be overwritten
+//   order_full      2 x   1  a tile's C may be loaded: its A and B were asked for first
+//   order_empty     2 x   1  the residual's loader is at most one tile behind: no phase is missed
+//
+// Tensor memory, by columns:
+//     0 to 255  accumulator 0: 128 x 256 float32
+//   256 to 511  accumulator 1: 128 x 256 float32
 //
 // Config sha256 cb64e80cd85c24280796f6557bc1e2bf6bbec41fe7234908aa6a29cf406eede7
 

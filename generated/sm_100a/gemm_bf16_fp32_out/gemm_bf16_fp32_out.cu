@@ -14,7 +14,22 @@
 //   mma        warp 6: issues the products; has the tensor memory
 //   residual   warp 7: issues the TMA loads of C, ahead of the epilogue
 //
-// Barriers, columns of tensor memory: gemm_bf16_fp32_out_barriers.h.
+// Barriers: slots x arrivals of a phase, and what a completed phase says
+//   input_full      3 x   1  a block of A and B has landed
+//   input_empty     3 x   1  a slot of A and B may be overwritten
+//   accum_full      2 x   1  a tile's sums are in tensor memory
+//   accum_empty     2 x 128  the sums have been read, and may be overwritten
+//   residual_full   2 x   1  a part of C has landed
+//   residual_empty  2 x 128  a slot of C may be overwritten
+//   order_full      2 x   1  a tile's C may be loaded: its A and B were asked for first
+//   order_empty     2 x   1  the residual's loader is at most one tile behind: no phase is missed
+//   tile_full       2 x   1  the answer is there: the next tile, or that there is none
+//   tile_empty      2 x   7  the answer has been read
+//   tile_wanted     1 x   1  the tile after it may be asked for, no sooner
+//
+// Tensor memory, by columns:
+//     0 to 255  accumulator 0: 128 x 256 float32
+//   256 to 511  accumulator 1: 128 x 256 float32
 //
 // Config sha256 521e50cba0451644893428595d18e670dd0f742c0f87e2b8c25d2b54c281db52
 

@@ -13,7 +13,15 @@
 //   load      warp 4: issues the TMA loads of A and B
 //   mma       warp 5: issues the products for both CTAs; has the tensor memory
 //
-// Barriers, columns of tensor memory: gemm_bf16_mn_major_barriers.h.
+// Barriers: slots x arrivals of a phase, and what a completed phase says
+//   input_full   6 x   1  a block of A and B has landed
+//   input_empty  6 x   1  a slot of A and B may be overwritten
+//   accum_full   2 x   1  a tile's sums are in tensor memory
+//   accum_empty  2 x 256  the sums have been read, and may be overwritten
+//
+// Tensor memory, by columns:
+//     0 to 255  accumulator 0: 128 x 256 float32
+//   256 to 511  accumulator 1: 128 x 256 float32
 //
 // Config sha256 ab7e903b1d9fcf9d3933a494e7dda3f8bc91f30a1c7d1bcd4b29b5ef6ccb07f2
 

@@ -14,7 +14,19 @@
 //   mma       warp 5: issues the products for both CTAs; has the tensor memory
 //   residual  warp 6: issues the TMA loads of C, ahead of the epilogue
 //
-// Barriers, columns of tensor memory: gemm_bf16_pair_short_barriers.h.
+// Barriers: slots x arrivals of a phase, and what a completed phase says
+//   input_full      6 x   1  a block of A and B has landed
+//   input_empty     6 x   1  a slot of A and B may be overwritten
+//   accum_full      2 x   1  a tile's sums are in tensor memory
+//   accum_empty     2 x 256  the sums have been read, and may be overwritten
+//   residual_full   2 x   1  a part of C has landed
+//   residual_empty  2 x 128  a slot of C may be overwritten
+//   order_full      2 x   1  a tile's C may be loaded: its A and B were asked for first
+//   order_empty     2 x   1  the residual's loader is at most one tile behind: no phase is missed
+//
+// Tensor memory, by columns:
+//     0 to 127  accumulator 0: 64 x 256 float32, the second half of the columns in lanes 64 to 127
+//   128 to 255  accumulator 1: 64 x 256 float32, the second half of the columns in lanes 64 to 127
 //
 // Config sha256 caf3592c18b8395a6e35867f05c5a730a3657063073155b6d0868e02a15dd517
 

@@ -13,7 +13,19 @@
 //   mma       warp 5: issues the products; has the tensor memory
 //   residual  warp 6: issues the TMA loads of C, ahead of the epilogue
 //
-// Barriers, columns of tensor memory: gemm_fp16_short_residual_barriers.h.
+// Barriers: slots x arrivals of a phase, and what a completed phase says
+//   input_full      8 x   1  a block of A and B has landed
+//   input_empty     8 x   1  a slot of A and B may be overwritten
+//   accum_full      2 x   1  a tile's sums are in tensor memory
+//   accum_empty     2 x 128  the sums have been read, and may be overwritten
+//   residual_full   2 x   1  a part of C has landed
+//   residual_empty  2 x 128  a slot of C may be overwritten
+//   order_full      2 x   1  a tile's C may be loaded: its A and B were asked for first
+//   order_empty     2 x   1  the residual's loader is at most one tile behind: no phase is missed
+//
+// Tensor memory, by columns:
+//     0 to 127  accumulator 0: 64 x 128 float32, 16 rows in each quarter of the lanes
+//   128 to 255  accumulator 1: 64 x 128 float32, 16 rows in each quarter of the lanes
 //
 // Config sha256 2702374aad0ef604e0580aa1530b78be594e557f53a1d7572ccdf6502ef6ce15
 

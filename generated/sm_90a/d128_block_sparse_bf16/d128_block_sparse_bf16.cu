@@ -12,7 +12,15 @@
 //   consume 0  warps 4-7, 232 registers: Q.K, softmax, P.V and output of rows 0 to 63
 //   consume 1  warps 8-11, 232 registers: Q.K, softmax, P.V and output of rows 64 to 127
 //
-// Barriers: d128_block_sparse_bf16_barriers.h.
+// Barriers: slots x arrivals of a phase, and what a completed phase says
+//   query_full   2 x   1  a warpgroup's query rows have landed
+//   query_empty  2 x   4  a warpgroup's query slot may be overwritten
+//   key_full     2 x   1  a block of keys has landed in its slot
+//   key_empty    2 x   8  a key slot may be overwritten
+//   value_full   2 x   1  a block of values has landed in its slot
+//   value_empty  2 x   8  a value slot may be overwritten
+//   tile_full    2 x   1  the next tile is in its slot
+//   tile_empty   2 x   8  the tile has been read
 //
 // Config sha256 a1a82546facfcbb387db331a0d32ad35c01f52b487ea39d3d375920b56d61c0a
 
@@ -125,19 +133,6 @@ __device__ __forceinline__ ListedBlock listed_block(const Problem& problem, int3
   return {load_unchanging_int32(problem.given_block_entries + index)};
 }
 
-// The first tile of the tile's head among those that have lists.
-__device__ __forceinline__ int64 first_listed(const Problem& problem, const Tile& tile) {
-  const int64 list = 0;
-  return list * problem.tiles_per_head;
-}
-
-// Where entries of the tile begin and end in the list, and of each part of its rows those from the
-// first to the last that it sees: four pairs.
-__device__ __forceinline__ const int4* ranges_of(const Problem& problem, const Tile& tile) {
-  return reinterpret_cast<const int4*>(problem.given_block_ranges) +
-         2 * (first_listed(problem, tile) + tile.first_row / kBM);
-}
-
 __device__ __forceinline__ BlockRange blocks_of_tile(const Problem&, const Tile& tile) {
   return {tile.listed_begin, tile.listed_end};
 }
@@ -183,6 +178,19 @@ __device__ __forceinline__ void load_queries(uint32 base, const TensorMap& query
              tile.first_row + w * kWarpgroupRows, 0, tile.head, tile.batch,
              ring.full(), kEvictFirst);
   }
+}
+
+// The first tile of the tile's head among those that have lists.
+__device__ __forceinline__ int64 first_listed(const Problem& problem, const Tile& tile) {
+  const int64 list = 0;
+  return list * problem.tiles_per_head;
+}
+
+// Where entries of the tile begin and end in the list, and of each part of its rows those from the
+// first to the last that it sees: four pairs.
+__device__ __forceinline__ const int4* ranges_of(const Problem& problem, const Tile& tile) {
+  return reinterpret_cast<const int4*>(problem.given_block_ranges) +
+         2 * (first_listed(problem, tile) + tile.first_row / kBM);
 }
 
 // The tile number `index` in the order of work.

@@ -14,7 +14,15 @@
 //   consume 1  warps 8-11, 160 registers: Q.K, softmax, P.V and output of rows 64 to 127
 //   consume 2  warps 12-15, 160 registers: Q.K, softmax, P.V and output of rows 128 to 191
 //
-// Barriers: d128_documents_listed_bf16_barriers.h.
+// Barriers: slots x arrivals of a phase, and what a completed phase says
+//   query_full   3 x   1  a warpgroup's query rows have landed
+//   query_empty  3 x   4  a warpgroup's query slot may be overwritten
+//   key_full     2 x   1  a block of keys has landed in its slot
+//   key_empty    2 x  12  a key slot may be overwritten
+//   value_full   2 x   1  a block of values has landed in its slot
+//   value_empty  2 x  12  a value slot may be overwritten
+//   tile_full    2 x   1  the next tile is in its slot
+//   tile_empty   2 x  12  the tile has been read
 //
 // Config sha256 111c9160cc3c60780b73522373429e5ffa6875223ab2b330b1d7674ca5145466
 
@@ -127,19 +135,6 @@ __device__ __forceinline__ ListedBlock listed_block(const Problem& problem, int3
   return {load_unchanging_int32(problem.given_block_entries + index)};
 }
 
-// The first tile of the tile's head among those that have lists.
-__device__ __forceinline__ int64 first_listed(const Problem& problem, const Tile& tile) {
-  const int64 list = tile.batch;
-  return list * problem.tiles_per_head;
-}
-
-// Where entries of the tile begin and end in the list, and of each part of its rows those from the
-// first to the last that it sees: four pairs.
-__device__ __forceinline__ const int4* ranges_of(const Problem& problem, const Tile& tile) {
-  return reinterpret_cast<const int4*>(problem.given_block_ranges) +
-         2 * (first_listed(problem, tile) + tile.first_row / kBM);
-}
-
 __device__ __forceinline__ BlockRange blocks_of_tile(const Problem&, const Tile& tile) {
   return {tile.listed_begin, tile.listed_end};
 }
@@ -185,6 +180,19 @@ __device__ __forceinline__ void load_queries(uint32 base, const TensorMap& query
              tile.first_row + w * kWarpgroupRows, 0, tile.head, tile.batch,
              ring.full(), kEvictFirst);
   }
+}
+
+// The first tile of the tile's head among those that have lists.
+__device__ __forceinline__ int64 first_listed(const Problem& problem, const Tile& tile) {
+  const int64 list = tile.batch;
+  return list * problem.tiles_per_head;
+}
+
+// Where entries of the tile begin and end in the list, and of each part of its rows those from the
+// first to the last that it sees: four pairs.
+__device__ __forceinline__ const int4* ranges_of(const Problem& problem, const Tile& tile) {
+  return reinterpret_cast<const int4*>(problem.given_block_ranges) +
+         2 * (first_listed(problem, tile) + tile.first_row / kBM);
 }
 
 // The tile number `index` in the order of work.

@@ -12,7 +12,15 @@
 //   consume 0  warps 4-7, 240 registers: Q.K, softmax, P.V and output of rows 0 to 63
 //   consume 1  warps 8-11, 240 registers: Q.K, softmax, P.V and output of rows 64 to 127
 //
-// Barriers: d256_dense_fp16_barriers.h.
+// Barriers: slots x arrivals of a phase, and what a completed phase says
+//   query_full   2 x   1  a warpgroup's query rows have landed
+//   query_empty  2 x   4  a warpgroup's query slot may be overwritten
+//   key_full     2 x   1  a block of keys has landed in its slot
+//   key_empty    2 x   8  a key slot may be overwritten
+//   value_full   2 x   1  a block of values has landed in its slot
+//   value_empty  2 x   8  a value slot may be overwritten
+//   tile_full    2 x   1  the next tile is in its slot
+//   tile_empty   2 x   8  the tile has been read
 //
 // Config sha256 063338ce66f29b2b645f82400044838005833f70bf7dcb95b61292e1c7584435
 

@@ -15,7 +15,18 @@
 //   consume 1  warps 8-11, 232 registers: rows 64 to 127: Q.K and softmax of half of the keys,
 //       P.V and output of half of the columns
 //
-// Barriers: d512_chunked_bf16_barriers.h.
+// Barriers: slots x arrivals of a phase, and what a completed phase says
+//   query_full        4 x   1  two panels of the tile's queries have landed
+//   ring_full         8 x   1  a panel of keys, or a chunk of values, has landed in its slot
+//   ring_empty        8 x   8  a slot may be overwritten, and the panel of Q that it was
+//       multiplied by
+//   maximum_full      4 x   1  the peer's row maxima of a block have arrived
+//   probability_full  4 x   1  the peer's probabilities of a block have arrived
+//   buffers_free      4 x   4  probabilities of the next block, and maxima of the one after it,
+//       may cross
+//   sum_full          4 x   1  the peer's row sums of a tile have arrived
+//   tile_full         2 x   1  the next tile is in its slot
+//   tile_empty        2 x  17  the tile has been read
 //
 // Config sha256 edde71d6a44e3d091abe56387bbd0c4f8a28905a383e13c8ba05f8e3df0b9497
 

@@ -11,7 +11,15 @@
 //   load       warps 0-3, 56 registers: one thread issues all TMA loads and hands out tiles
 //   consume 0  warps 4-7, 256 registers: Q.K, softmax, P.V and output of rows 0 to 63
 //
-// Barriers: d64_dense_small_bf16_barriers.h.
+// Barriers: slots x arrivals of a phase, and what a completed phase says
+//   query_full   1 x   1  a warpgroup's query rows have landed
+//   query_empty  1 x   4  a warpgroup's query slot may be overwritten
+//   key_full     4 x   1  a block of keys has landed in its slot
+//   key_empty    4 x   4  a key slot may be overwritten
+//   value_full   4 x   1  a block of values has landed in its slot
+//   value_empty  4 x   4  a value slot may be overwritten
+//   tile_full    2 x   1  the next tile is in its slot
+//   tile_empty   2 x   4  the tile has been read
 //
 // Config sha256 5a3394ee542ee35b57d9c1fc95160e4e13a5cb8e4f0370aef114365cc601338c
 

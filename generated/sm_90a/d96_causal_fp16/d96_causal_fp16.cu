@@ -13,7 +13,15 @@
 //   consume 1  warps 8-11, 160 registers: Q.K, softmax, P.V and output of rows 64 to 127
 //   consume 2  warps 12-15, 160 registers: Q.K, softmax, P.V and output of rows 128 to 191
 //
-// Barriers: d96_causal_fp16_barriers.h.
+// Barriers: slots x arrivals of a phase, and what a completed phase says
+//   query_full   3 x   1  a warpgroup's query rows have landed
+//   query_empty  3 x   4  a warpgroup's query slot may be overwritten
+//   key_full     2 x   1  a block of keys has landed in its slot
+//   key_empty    2 x  12  a key slot may be overwritten
+//   value_full   2 x   1  a block of values has landed in its slot
+//   value_empty  2 x  12  a value slot may be overwritten
+//   tile_full    2 x   1  the next tile is in its slot
+//   tile_empty   2 x  12  the tile has been read
 //
 // Config sha256 5153f0484325b9951f4f9d971e6798f6a734810d547eb13397af1a141991428a
 

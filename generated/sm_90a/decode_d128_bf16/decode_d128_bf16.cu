@@ -13,7 +13,9 @@
 //       together
 //   load     warp 8: issues all TMA loads
 //
-// Barriers: decode_d128_bf16_barriers.h.
+// Barriers: slots x arrivals of a phase, and what a completed phase says
+//   kv_full   6 x   1  a block of keys, or of values, has landed in its slot
+//   kv_empty  6 x   8  a slot may be overwritten
 //
 // Config sha256 533e8c5237608ad28276823cd90a24e24d674931876176680a92844d370bc3b5
 

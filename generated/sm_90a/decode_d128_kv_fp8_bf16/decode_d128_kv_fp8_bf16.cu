@@ -13,7 +13,9 @@
 //       together
 //   load     warp 8: issues all TMA loads
 //
-// Barriers: decode_d128_kv_fp8_bf16_barriers.h.
+// Barriers: slots x arrivals of a phase, and what a completed phase says
+//   kv_full   6 x   1  a block of keys, or of values, has landed in its slot
+//   kv_empty  6 x   8  a slot may be overwritten
 //
 // Config sha256 49ed8c36279575e3d93bf0833f353db7e8b3c0e829c7b7ad0ce7743ace740556
 

@@ -14,7 +14,9 @@
 //       together
 //   load     warp 8: issues all TMA loads
 //
-// Barriers: decode_d128_paged64_bf16_barriers.h.
+// Barriers: slots x arrivals of a phase, and what a completed phase says
+//   kv_full   5 x   1  a block of keys, or of values, has landed in its slot
+//   kv_empty  5 x   8  a slot may be overwritten
 //
 // Config sha256 e2799bd87522c0e8179f28ecbcc36d94f7a0cf4c9aef0b25c47d50f1bcc6db7d
 

@@ -15,7 +15,9 @@
 //       together
 //   load     warp 8: issues all TMA loads
 //
-// Barriers: decode_d128_paged64_kv_fp8_bf16_barriers.h.
+// Barriers: slots x arrivals of a phase, and what a completed phase says
+//   kv_full   5 x   1  a block of keys, or of values, has landed in its slot
+//   kv_empty  5 x   8  a slot may be overwritten
 //
 // Config sha256 2f20dab5ca814a41d861853e20b42c210c7a2e286a22e7b56b318d8b7464fa31
 

@@ -15,7 +15,9 @@
 //       together
 //   load     warp 8: issues all TMA loads
 //
-// Barriers: decode_d128_rows16_lengths_fp16_barriers.h.
+// Barriers: slots x arrivals of a phase, and what a completed phase says
+//   kv_full   5 x   1  a block of keys, or of values, has landed in its slot
+//   kv_empty  5 x   8  a slot may be overwritten
 //
 // Config sha256 81f6f83db9d8bc5aec1970f087a1b0b782fe377d8dad29cbb4ed87bdc903977e
 

@@ -13,7 +13,9 @@
 //       together
 //   load     warp 8: issues all TMA loads
 //
-// Barriers: decode_d128_splits_bf16_barriers.h.
+// Barriers: slots x arrivals of a phase, and what a completed phase says
+//   kv_full   5 x   1  a block of keys, or of values, has landed in its slot
+//   kv_empty  5 x   8  a slot may be overwritten
 //
 // Config sha256 f2525636a160e025f44aa8fc07d17a162a6aa1511e990e69f04a23832c5ca6aa
 

@@ -13,7 +13,9 @@
 //       together
 //   load     warp 4: issues all TMA loads
 //
-// Barriers: decode_d256_bf16_barriers.h.
+// Barriers: slots x arrivals of a phase, and what a completed phase says
+//   kv_full   6 x   1  a block of keys, or of values, has landed in its slot
+//   kv_empty  6 x   4  a slot may be overwritten
 //
 // Config sha256 f9d8848c559281966644d3b8859acb632198c6ba7656c2ab00c35b199c9392c1
 

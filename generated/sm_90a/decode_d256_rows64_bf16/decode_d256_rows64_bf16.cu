@@ -13,7 +13,9 @@
 //       together
 //   load     warp 4: issues all TMA loads
 //
-// Barriers: decode_d256_rows64_bf16_barriers.h.
+// Barriers: slots x arrivals of a phase, and what a completed phase says
+//   kv_full   5 x   1  a block of keys, or of values, has landed in its slot
+//   kv_empty  5 x   4  a slot may be overwritten
 //
 // Config sha256 fd71a3462018cb85ec1c943761160901e564b328e92014c95d502b9f9d5d5836
 

@@ -14,7 +14,9 @@
 //       together
 //   load     warp 8: issues all TMA loads
 //
-// Barriers: decode_d64_paged16_bf16_barriers.h.
+// Barriers: slots x arrivals of a phase, and what a completed phase says
+//   kv_full   5 x   1  a block of keys, or of values, has landed in its slot
+//   kv_empty  5 x   8  a slot may be overwritten
 //
 // Config sha256 214111f2c8160a619cdd589b3e4f88db67c1ffcece6d79ad6928dcb85cff118e
 

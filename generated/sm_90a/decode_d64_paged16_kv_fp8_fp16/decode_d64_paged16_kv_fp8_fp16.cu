@@ -15,7 +15,9 @@
 //       together
 //   load     warp 8: issues all TMA loads
 //
-// Barriers: decode_d64_paged16_kv_fp8_fp16_barriers.h.
+// Barriers: slots x arrivals of a phase, and what a completed phase says
+//   kv_full   5 x   1  a block of keys, or of values, has landed in its slot
+//   kv_empty  5 x   8  a slot may be overwritten
 //
 // Config sha256 e6ce57826ef1511520d0c0c198e37ce3c8a86fdc64bcde71b6cadeb56c2ad538
 

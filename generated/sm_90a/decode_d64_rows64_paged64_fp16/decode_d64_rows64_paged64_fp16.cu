@@ -15,7 +15,9 @@
 //       together
 //   load     warp 8: issues all TMA loads
 //
-// Barriers: decode_d64_rows64_paged64_fp16_barriers.h.
+// Barriers: slots x arrivals of a phase, and what a completed phase says
+//   kv_full  11 x   1  a block of keys, or of values, has landed in its slot
+//   kv_empty 11 x   8  a slot may be overwritten
 //
 // Config sha256 f9bb16ecba0dda4ebf79011591940f036e0008c2c9e1b3350fcbce0ed2023f71
 

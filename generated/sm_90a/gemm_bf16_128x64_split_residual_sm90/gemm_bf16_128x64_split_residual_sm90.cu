@@ -17,7 +17,15 @@
 //   consume 0   warps 4-7, 232 registers: the products and the output of rows 0 to 63
 //   consume 1   warps 8-11, 232 registers: the products and the output of rows 64 to 127
 //
-// Barriers: gemm_bf16_128x64_split_residual_sm90_barriers.h.
+// Barriers: slots x arrivals of a phase, and what a completed phase says
+//   input_full    7 x   1  a block of A and of B has landed in its slot
+//   input_empty   7 x   8  a slot of A and B may be overwritten
+//   epi0_ready    1 x   1  the residual is in its slot, which may be overwritten with the output
+//   epi0_written  1 x   4  a panel of the output is in its slot, and may be stored
+//   epi1_ready    1 x   1  the residual is in its slot, which may be overwritten with the output
+//   epi1_written  1 x   4  a panel of the output is in its slot, and may be stored
+//   sums_full     2 x   1  the sums over the peer's part of k have arrived
+//   sums_empty    2 x   4  the sums of the next tile that the peer writes may be sent
 //
 // Config sha256 2d77caf45735d7a5039bc6eae34ac78fddee950e61c431f057f740b0fe7033af
 

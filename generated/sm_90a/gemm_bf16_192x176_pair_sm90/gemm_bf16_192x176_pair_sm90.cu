@@ -16,7 +16,15 @@
 //   consume 1   warps 8-11, 160 registers: the products and the output of rows 64 to 127
 //   consume 2   warps 12-15, 160 registers: the products and the output of rows 128 to 191
 //
-// Barriers: gemm_bf16_192x176_pair_sm90_barriers.h.
+// Barriers: slots x arrivals of a phase, and what a completed phase says
+//   input_full    4 x   1  a block of A and of B has landed in its slot
+//   input_empty   4 x  24  a slot of A and B may be overwritten
+//   epi0_ready    1 x   1  the output's slot is free
+//   epi0_written  1 x   4  a panel of the output is in its slot, and may be stored
+//   epi1_ready    1 x   1  the output's slot is free
+//   epi1_written  1 x   4  a panel of the output is in its slot, and may be stored
+//   epi2_ready    1 x   1  the output's slot is free
+//   epi2_written  1 x   4  a panel of the output is in its slot, and may be stored
 //
 // Config sha256 acc7c286122472449ab54e098d487093ddee1a90e6f63d3af292b9457e5fc6a9
 

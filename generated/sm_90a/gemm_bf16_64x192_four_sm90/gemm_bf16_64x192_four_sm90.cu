@@ -12,7 +12,11 @@
 //   transfer 0  warp 1, 56 registers: one thread stores the output of consumer 0
 //   consume 0   warps 4-7, 256 registers: the products and the output of rows 0 to 63
 //
-// Barriers: gemm_bf16_64x192_four_sm90_barriers.h.
+// Barriers: slots x arrivals of a phase, and what a completed phase says
+//   input_full    6 x   1  a block of A and of B has landed in its slot
+//   input_empty   6 x  16  a slot of A and B may be overwritten
+//   epi0_ready    2 x   1  the output's slot is free
+//   epi0_written  2 x   4  a panel of the output is in its slot, and may be stored
 //
 // Config sha256 aa2c2bfac199fcb300e6aa07bd611e686266ec5ee31c79b9e917ea25437e25a1
 

@@ -12,7 +12,11 @@
 //   transfer 0  warp 1, 56 registers: one thread stores the output of consumer 0
 //   consume 0   warps 4-7, 256 registers: the products and the output of columns 0 to 63
 //
-// Barriers: gemm_bf16_m16_sm90_barriers.h.
+// Barriers: slots x arrivals of a phase, and what a completed phase says
+//   input_full   11 x   1  a block of A and of B has landed in its slot
+//   input_empty  11 x   4  a slot of A and B may be overwritten
+//   epi0_ready    2 x   1  the output's slot is free
+//   epi0_written  2 x   4  a panel of the output is in its slot, and may be stored
 //
 // Config sha256 cf40725449204d0be153dd4b16fb27da14f0648ca915971c802ec5745798d74b
 

@@ -13,7 +13,13 @@
 //   transfer 0  warp 1, 56 registers: one thread stores the output of consumer 0
 //   consume 0   warps 4-7, 256 registers: the products and the output of columns 0 to 63
 //
-// Barriers: gemm_bf16_m16_split_sm90_barriers.h.
+// Barriers: slots x arrivals of a phase, and what a completed phase says
+//   input_full   10 x   1  a block of A and of B has landed in its slot
+//   input_empty  10 x   4  a slot of A and B may be overwritten
+//   epi0_ready    2 x   1  the output's slot is free
+//   epi0_written  2 x   4  a panel of the output is in its slot, and may be stored
+//   sums_full     1 x   1  the sums over the peer's part of k have arrived
+//   sums_empty    1 x   4  the sums of the next tile that the peer writes may be sent
 //
 // Config sha256 ec847a8aad1decf12186de555ce20c15d5404596e1600af8270ae78a711e78ec
 

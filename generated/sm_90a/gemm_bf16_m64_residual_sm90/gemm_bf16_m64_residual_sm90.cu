@@ -13,7 +13,11 @@
 //       output of, consumer 0
 //   consume 0   warps 4-7, 256 registers: the products and the output of columns 0 to 63
 //
-// Barriers: gemm_bf16_m64_residual_sm90_barriers.h.
+// Barriers: slots x arrivals of a phase, and what a completed phase says
+//   input_full    6 x   1  a block of A and of B has landed in its slot
+//   input_empty   6 x   4  a slot of A and B may be overwritten
+//   epi0_ready    2 x   1  the residual is in its slot, which may be overwritten with the output
+//   epi0_written  2 x   4  a panel of the output is in its slot, and may be stored
 //
 // Config sha256 c42d68de13ca2df5dfeadf9735e0b412bb2447375dc70a16fc2f85f9527679d1
 

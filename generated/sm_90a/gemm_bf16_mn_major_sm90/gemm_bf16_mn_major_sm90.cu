@@ -15,7 +15,13 @@
 //   consume 0   warps 4-7, 232 registers: the products and the output of rows 0 to 63
 //   consume 1   warps 8-11, 232 registers: the products and the output of rows 64 to 127
 //
-// Barriers: gemm_bf16_mn_major_sm90_barriers.h.
+// Barriers: slots x arrivals of a phase, and what a completed phase says
+//   input_full    3 x   1  a block of A and of B has landed in its slot
+//   input_empty   3 x   8  a slot of A and B may be overwritten
+//   epi0_ready    4 x   1  the residual is in its slot, which may be overwritten with the output
+//   epi0_written  4 x   4  a panel of the output is in its slot, and may be stored
+//   epi1_ready    4 x   1  the residual is in its slot, which may be overwritten with the output
+//   epi1_written  4 x   4  a panel of the output is in its slot, and may be stored
 //
 // Config sha256 7aee70721978e6904ba8cbc8eb1f17a62f13e790927baafc2553d4ecb51c664a
 

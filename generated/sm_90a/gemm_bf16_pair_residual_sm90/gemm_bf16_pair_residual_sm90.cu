@@ -16,7 +16,13 @@
 //   consume 0   warps 4-7, 232 registers: the products and the output of every second tile
 //   consume 1   warps 8-11, 232 registers: the products and the output of every second tile
 //
-// Barriers: gemm_bf16_pair_residual_sm90_barriers.h.
+// Barriers: slots x arrivals of a phase, and what a completed phase says
+//   input_full    5 x   1  a block of A and of B has landed in its slot
+//   input_empty   5 x   8  a slot of A and B may be overwritten
+//   epi0_ready    4 x   1  the residual is in its slot, which may be overwritten with the output
+//   epi0_written  4 x   4  a panel of the output is in its slot, and may be stored
+//   epi1_ready    4 x   1  the residual is in its slot, which may be overwritten with the output
+//   epi1_written  4 x   4  a panel of the output is in its slot, and may be stored
 //
 // Config sha256 692adb864b53b59f49e69142406dddb77ce4fa3f8148709b2f0af7c451092cf6
 

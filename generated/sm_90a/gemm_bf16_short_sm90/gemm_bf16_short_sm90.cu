@@ -14,7 +14,11 @@
 //       output of, consumer 0
 //   consume 0   warps 4-7, 256 registers: the products and the output of rows 0 to 63
 //
-// Barriers: gemm_bf16_short_sm90_barriers.h.
+// Barriers: slots x arrivals of a phase, and what a completed phase says
+//   input_full    8 x   1  a block of A and of B has landed in its slot
+//   input_empty   8 x   4  a slot of A and B may be overwritten
+//   epi0_ready    3 x   1  the residual has landed, and the output's slot is free
+//   epi0_written  3 x   4  a panel of the output is in its slot, and may be stored
 //
 // Config sha256 1db7d83a58246385952f3baa14588c690e8aac53db272711d09a42684dbd03c5
 

@@ -15,7 +15,15 @@
 //   consume 1   warps 8-11, 160 registers: the products and the output of rows 64 to 127
 //   consume 2   warps 12-15, 160 registers: the products and the output of rows 128 to 191
 //
-// Barriers: gemm_fp16_three_warpgroups_sm90_barriers.h.
+// Barriers: slots x arrivals of a phase, and what a completed phase says
+//   input_full    1 x   1  a block of A and of B has landed in its slot
+//   input_empty   1 x  12  a slot of A and B may be overwritten
+//   epi0_ready    3 x   1  the output's slot is free
+//   epi0_written  3 x   4  a panel of the output is in its slot, and may be stored
+//   epi1_ready    3 x   1  the output's slot is free
+//   epi1_written  3 x   4  a panel of the output is in its slot, and may be stored
+//   epi2_ready    3 x   1  the output's slot is free
+//   epi2_written  3 x   4  a panel of the output is in its slot, and may be stored
 //
 // Config sha256 dd88762faf3e1cb2ac9f48002f083a5726a9c35ae404144ed6734ad6c211170d
 

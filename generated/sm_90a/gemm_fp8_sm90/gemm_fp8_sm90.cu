@@ -13,7 +13,13 @@
 //   consume 0   warps 4-7, 232 registers: the products and the output of rows 0 to 63
 //   consume 1   warps 8-11, 232 registers: the products and the output of rows 64 to 127
 //
-// Barriers: gemm_fp8_sm90_barriers.h.
+// Barriers: slots x arrivals of a phase, and what a completed phase says
+//   input_full    3 x   1  a block of A and of B has landed in its slot
+//   input_empty   3 x   8  a slot of A and B may be overwritten
+//   epi0_ready    3 x   1  the output's slot is free
+//   epi0_written  3 x   4  a panel of the output is in its slot, and may be stored
+//   epi1_ready    3 x   1  the output's slot is free
+//   epi1_written  3 x   4  a panel of the output is in its slot, and may be stored
 //
 // Config sha256 70a570c1a7b9fa3481f597589958de45e60ad839fbc67e4b9dc044344f77f30d
 
