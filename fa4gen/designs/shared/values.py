@@ -130,9 +130,10 @@ def hopper_attention_fields(
 
 
 def take_keys(config: AttentionConfig | BlackwellAttentionConfig, log: ChoiceLog) -> None:
-    """Record where keys and values are, and their type."""
+    """Record where keys and values are, and their type where it may differ from the query's."""
     log.take("keys", config.keys, config.batching, "as batching")
-    log.take("kv_dtype", config.kv_dtype, config.dtype, "as dtype")
+    if config.pack_heads:
+        log.take("kv_dtype", config.kv_dtype, config.dtype, "as dtype")
 
 
 def take_out_dtype(config: BlackwellAttentionConfig | G, log: ChoiceLog) -> None:

@@ -26,7 +26,7 @@ AUTO_KEYS = {
     name
     for name, field in BlackwellAttentionConfig.model_fields.items()
     if "auto" in str(field.annotation)
-} - {"packed_rows", "split_keys"}  # of packed heads
+} - {"kv_dtype", "packed_rows", "split_keys"}  # of packed heads
 LARGEST_E4M3 = 448
 
 
@@ -336,8 +336,6 @@ def what_spells_out_the_choices_gives_the_same_kernel(
     config: BlackwellAttentionConfig, plan: FA4Config
 ) -> None:
     spelled = {choice.key: choice.value for choice in plan.choices}
-    if spelled.get("kv_dtype") == config.dtype:
-        del spelled["kv_dtype"]  # said by leaving the key out
     spelled["registers"] = {
         "softmax": plan.softmax_registers,
         "correction": plan.correction_registers,

@@ -191,8 +191,6 @@ def what_spells_out_the_choices_gives_the_same_kernel(
     config: BlackwellAttentionConfig, plan: Depth512Config
 ) -> None:
     spelled = {choice.key: choice.value for choice in plan.choices}
-    if spelled.get("kv_dtype") == config.dtype:
-        del spelled["kv_dtype"]  # said by leaving the key out
     spelled["registers"] = {
         "softmax": plan.softmax_registers,
         "correction": plan.correction_registers,

@@ -23,7 +23,7 @@ PlanOf = Callable[..., AttentionPlan]
 Invariant = Callable[[AttentionConfig, AttentionPlan], None]
 
 INVARIANTS: list[Invariant] = []
-OF_PACKED_HEADS = {"packed_rows", "split_keys"}
+OF_PACKED_HEADS = {"kv_dtype", "packed_rows", "split_keys"}
 AUTO_KEYS = {
     name for name, field in AttentionConfig.model_fields.items() if "auto" in str(field.annotation)
 } - OF_PACKED_HEADS
@@ -223,8 +223,6 @@ def what_spells_out_the_choices_gives_the_same_kernel(
     config: AttentionConfig, plan: AttentionPlan
 ) -> None:
     spelled = {choice.key: choice.value for choice in plan.choices}
-    if spelled.get("kv_dtype") == config.dtype:
-        del spelled["kv_dtype"]  # said by leaving the key out
     spelled["registers"] = {
         "producer": plan.producer_registers,
         "consumer": plan.consumer_registers,

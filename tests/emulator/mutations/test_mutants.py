@@ -62,5 +62,5 @@ def test_names_are_unique() -> None:
 def test_every_class_has_a_mutant(arch) -> None:
     groups = {mutant.group for mutant in MUTANTS if KERNELS[mutant.kernel].arch == arch}
     only_blackwell = {"TF", "TD"}  # there is no tensor memory before
-    minimal = {"GR"}  # kernels of tests/emulator/classes only
+    minimal = {"GR", "GF"}  # kernels of tests/emulator/classes only
     assert groups == set(CLASSES) - minimal - (only_blackwell if arch == "sm_90a" else set())

@@ -242,8 +242,8 @@ MUTANTS = (
     ),
     facts(
         "parameters in another order",
-        "        AT(attention, query_rows),\n        AT(attention, key_rows),\n",
-        "        AT(attention, key_rows),\n        AT(attention, query_rows),\n",
+        "AT(attention, query_rows),\n        AT(attention, key_rows),",
+        "AT(attention, key_rows),\n        AT(attention, query_rows),",
         HEADS,
         "emulator",
     ),

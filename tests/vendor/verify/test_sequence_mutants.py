@@ -8,7 +8,7 @@ import pytest
 
 from fa4gen.verify.cases import Case
 from tests.vendor.verify.builds import Edit
-from tests.vendor.verify.test_mutants import LAUNCHER, Mutant, attention
+from tests.vendor.verify.test_mutants import LAUNCHER, Mutant
 
 if TYPE_CHECKING:
     from tests.vendor.verify.builds import Builds
@@ -24,15 +24,15 @@ LAUNCHED = "    TRY_DRIVER(driver->launch(&config, packed->function, parameters,
 
 
 def ragged(name: str, old: str, new: str, refused: str, case: Case = RAGGED) -> Mutant:
-    return attention(name, old, new, case, refused, "ragged")
+    return Mutant(name, "ragged", Edit(LAUNCHER, old, new), case, refused)
 
 
 def paged(name: str, old: str, new: str, refused: str) -> Mutant:
-    return attention(name, old, new, PAGED, refused, "paged")
+    return Mutant(name, "paged", Edit(LAUNCHER, old, new), PAGED, refused)
 
 
 def launch(name: str, old: str, new: str, refused: str) -> Mutant:
-    return Mutant(name, "ragged", Edit(LAUNCHER, old, new), RAGGED, refused)
+    return ragged(name, old, new, refused)
 
 
 MUTANTS = (
