@@ -22,6 +22,8 @@ SET_SUFFIXES = (".set.yaml", ".set.yml", *TABLE_SUFFIXES)
 """Files that name kernels, beside the configs of a folder: not configs themselves."""
 SWEEPS = "sweeps"
 """Folder of sweep files among the shipped configs: not configs themselves."""
+TUNED = "tuned"
+"""Folder of tables by ``fa4gen tune`` beside the shipped configs, with the tiles that they name."""
 
 
 def find_configs(arguments: Sequence[str | Path], base: Path | None = None) -> list[Path]:
@@ -51,7 +53,8 @@ def find_configs(arguments: Sequence[str | Path], base: Path | None = None) -> l
 
 def shipped_configs() -> list[Path]:
     """Return the configs that come with fa4gen, sorted."""
-    return _in_folder(data_root("configs"))
+    root = data_root("configs")
+    return [path for path in _in_folder(root) if path.relative_to(root).parts[0] != TUNED]
 
 
 def shipped_name(path: Path) -> str:
@@ -60,7 +63,7 @@ def shipped_name(path: Path) -> str:
         relative = path.resolve().relative_to(data_root("configs").resolve())
     except ValueError:
         return ""
-    return relative.with_suffix("").as_posix()
+    return "" if relative.parts[0] == TUNED else relative.with_suffix("").as_posix()
 
 
 def _resolve(argument: str, base: Path | None) -> list[Path]:

@@ -68,6 +68,8 @@ class Design:
     """A function from config to plan; ConfigError for what cannot work."""
     template: str
     """Root template of the kernel's source."""
+    tiles: Place
+    """An object: what tune tries of it (tune's ``Tiles``)."""
     where: Mapping[str, object] = field(default_factory=dict)
     """Config keys with the values that ask for this design, not for the one after it."""
 
@@ -111,6 +113,7 @@ DESIGNS = (
         plan=Place("fa4gen.designs.attention_decode.model:DecodeAttentionPlan"),
         planner=Place("fa4gen.designs.attention_decode.plan:plan_attention_decode"),
         template="attention/decode/kernel.cu.j2",
+        tiles=Place("fa4gen.tune.tiles:ONE_TILE"),
         where={"pack_heads": True},
     ),
     Design(
@@ -120,6 +123,7 @@ DESIGNS = (
         plan=Place("fa4gen.designs.attention_sm90_depth512.model:HopperPairAttentionPlan"),
         planner=Place("fa4gen.designs.attention_sm90_depth512.plan:plan_attention_sm90_depth512"),
         template="attention/sm90_depth512/kernel.cu.j2",
+        tiles=Place("fa4gen.tune.tiles:HOPPER_ATTENTION_ORDERS"),
         where={"depth": 512},
     ),
     Design(
@@ -129,6 +133,7 @@ DESIGNS = (
         plan=Place("fa4gen.designs.attention_sm90.model:HopperAttentionPlan"),
         planner=Place("fa4gen.designs.attention_sm90.plan:plan_attention_sm90"),
         template="attention/sm90/kernel.cu.j2",
+        tiles=Place("fa4gen.tune.tiles:HOPPER_ATTENTION"),
     ),
     Design(
         name="attention_sm100_depth512",
@@ -137,6 +142,7 @@ DESIGNS = (
         plan=Place("fa4gen.designs.attention_sm100_depth512.model:Depth512Config"),
         planner=Place("fa4gen.designs.attention_sm100_depth512.plan:plan_attention_sm100_depth512"),
         template="attention/sm100_depth512/kernel.cu.j2",
+        tiles=Place("fa4gen.tune.tiles:ONE_TILE"),
         where={"depth": 512},
     ),
     Design(
@@ -146,6 +152,7 @@ DESIGNS = (
         plan=Place("fa4gen.designs.attention_sm100.model:FA4Config"),
         planner=Place("fa4gen.designs.attention_sm100.plan:plan_attention_sm100"),
         template="attention/sm100/kernel.cu.j2",
+        tiles=Place("fa4gen.tune.tiles:ONE_TILE"),
     ),
     Design(
         name="gemm_sm90",
@@ -154,6 +161,7 @@ DESIGNS = (
         plan=Place("fa4gen.designs.gemm_sm90.model:HopperGemmPlan"),
         planner=Place("fa4gen.designs.gemm_sm90.plan:plan_gemm_sm90"),
         template="gemm/sm90/kernel.cu.j2",
+        tiles=Place("fa4gen.tune.tiles:HOPPER_GEMM"),
     ),
     Design(
         name="gemm_sm100",
@@ -162,6 +170,7 @@ DESIGNS = (
         plan=Place("fa4gen.designs.gemm_sm100.model:BlackwellGemmPlan"),
         planner=Place("fa4gen.designs.gemm_sm100.plan:plan_gemm_sm100"),
         template="gemm/sm100/kernel.cu.j2",
+        tiles=Place("fa4gen.tune.tiles:BLACKWELL_GEMM"),
     ),
 )
 """Every design; of those with the same config model, the one with a ``where`` goes first."""

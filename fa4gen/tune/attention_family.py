@@ -12,10 +12,10 @@ from fa4gen.tune.extents import read_extents
 from fa4gen.tune.model.attention import AttentionProblem, AttentionTile, predict_attention
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Mapping
 
     from fa4gen.designs.shared.attention_model import AttentionPlan
-    from fa4gen.tune.family import Changes, PeerOptions
+    from fa4gen.tune.family import PeerOptions
     from fa4gen.tune.model.chips import Chip
     from fa4gen.tune.model.prediction import Prediction
 
@@ -140,20 +140,6 @@ class AttentionFamily:
         """See Family."""
         del plan, problem
         return True
-
-    def variants(self, config: Mapping[str, Any]) -> Iterator[Changes]:
-        """See Family: tiles of Hopper's kernels up to depth 256; other designs have one tile."""
-        if config["arch"] != "sm_90a" or config["depth"] == 512 or config["pack_heads"]:
-            return
-        for rows in (64, 128, 192):
-            for keys in range(48, 193, 16):
-                for cta_group in (1, 2):
-                    yield {"BM": rows, "BN": keys, "cta_group": cta_group}
-
-    def refinements(self, plan: AttentionPlan) -> Iterator[Changes]:
-        """See Family: the other order of tiles."""
-        if plan.arch == "sm_90a":
-            yield {"scheduler": "dynamic" if plan.scheduler == "static" else "static"}
 
     def is_refined(self, plan: AttentionPlan, refined: AttentionPlan) -> bool:
         """See Family."""

@@ -12,6 +12,7 @@ from fa4gen.config.load import load_config, load_mapping
 from fa4gen.designs.build import build_plan
 from fa4gen.errors import ConfigError
 from fa4gen.tune.family import family_of
+from fa4gen.tune.tiles import tiles_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -19,9 +20,10 @@ if TYPE_CHECKING:
 
     from fa4gen.config.load import LoadedConfig
     from fa4gen.designs.shared.plans import Plan
-    from fa4gen.tune.family import Changes, Family
+    from fa4gen.tune.family import Family
     from fa4gen.tune.model.chips import Chip
     from fa4gen.tune.model.prediction import Prediction
+    from fa4gen.tune.tiles import Changes
 
 Source = Literal["config", "shipped", "tile"]
 _PREFERRED: tuple[Source, ...] = ("config", "shipped", "tile")
@@ -57,7 +59,7 @@ class Ranked:
 def find_candidates(base: LoadedConfig, *, tiles: bool = True) -> tuple[Candidate, ...]:
     """Return the config itself, shipped ones that compute the same, and with ``tiles`` variants.
 
-    Variants are the tiles that the family suggests and the plan accepts; two candidates never have
+    Variants are the tiles that the design suggests and the plan accepts; two candidates never have
     the same plan but for their names. Raises ConfigError where the config itself cannot work.
     """
     plan = build_plan(base.config)
@@ -70,7 +72,7 @@ def find_candidates(base: LoadedConfig, *, tiles: bool = True) -> tuple[Candidat
             its = build_plan(other.config)
             found.setdefault(_identity(its), Candidate(other, its, "shipped", {}))
     if tiles:
-        for changes in family.variants(base.config.data()):
+        for changes in tiles_of(plan).variants(base.config.data()):
             variant = _variant(base, family, changes)
             if variant is not None:
                 found.setdefault(_identity(variant.plan), variant)
@@ -81,7 +83,7 @@ def refine(candidate: Candidate) -> tuple[Candidate, ...]:
     """Return the kernel with what the model does not weigh, as far as its plan accepts that."""
     family = family_of(candidate.plan)
     found = {_identity(candidate.plan): candidate}
-    for changes in family.refinements(candidate.plan):
+    for changes in tiles_of(candidate.plan).refinements(candidate.plan):
         words = [f"{_WORDS.get(key, key)}{value}" for key, value in changes.items()]
         name = "_".join([candidate.name, *words])
         variant = _with(given_keys(candidate.loaded), changes, name)

@@ -8,14 +8,11 @@ from typing import TYPE_CHECKING, Any, Protocol
 from fa4gen.designs import registry
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Mapping
 
     from fa4gen.designs.shared.plans import Plan
     from fa4gen.tune.model.chips import Chip
     from fa4gen.tune.model.prediction import Prediction
-
-Changes = dict[str, Any]
-"""Keys of a config with the values that a variant gives them."""
 
 
 @dataclass(frozen=True)
@@ -85,15 +82,6 @@ class Family(Protocol):
 
     def suits(self, plan: Any, problem: Any) -> bool:
         """Whether the model may choose ``plan``'s kernel for the problem; it works in any case."""
-
-    def variants(self, config: Mapping[str, Any]) -> Iterator[Changes]:
-        """Yield tiles to try for ``config``; its plan may refuse some of them."""
-
-    def refinements(self, plan: Any) -> Iterator[Changes]:
-        """Yield what the model does not weigh, to be measured with the tiles that it likes most.
-
-        The plan may refuse some of them.
-        """
 
     def is_refined(self, plan: Any, refined: Any) -> bool:
         """Whether a plan with such changes may be faster than the one without."""

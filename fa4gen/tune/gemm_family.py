@@ -10,24 +10,15 @@ from fa4gen.errors import ConfigError, Problem
 from fa4gen.tune.call_shapes import named_shapes
 from fa4gen.tune.extents import read_extents
 from fa4gen.tune.model.gemm import GemmProblem, GemmTile, predict_gemm
+from fa4gen.tune.tiles import FEW_ROWS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Mapping
 
     from fa4gen.designs.shared.gemm_model import GemmPlan
-    from fa4gen.tune.family import Changes, PeerOptions
+    from fa4gen.tune.family import PeerOptions
     from fa4gen.tune.model.chips import Chip
     from fa4gen.tune.model.prediction import Prediction
-
-NARROWEST, WIDEST = 64, 256
-FEW_ROWS = (16, 32, 64)
-"""BM with ``swap_operands``."""
-
-
-EVICTING = {"evict_first": "both", "num_epi_stages": 2}
-"""Measured with tiles of 40 shapes: up to 17 % faster where few row tiles read the weights."""
-STAGES_FIRST = {"num_epi_stages": 1}
-"""A divided k is slower by up to a fifth with a stage of A and B less."""
 
 
 class GemmFamily:
@@ -117,18 +108,6 @@ class GemmFamily:
             return problem.m <= plan.BM
         return problem.m > max(FEW_ROWS) or not tile.evict_first
 
-    def variants(self, config: Mapping[str, Any]) -> Iterator[Changes]:
-        """See Family: tiles alone, and all that hangs on a tile left to the plan."""
-        yield from _hopper(config) if config["arch"] == "sm_90a" else _blackwell()
-
-    def refinements(self, plan: GemmPlan) -> Iterator[Changes]:
-        """See Family: who leaves L2 first, and stages of A and B for slots of the output."""
-        if plan.arch != "sm_90a":
-            return
-        yield {"evict_first": "both"}
-        for slots in (2, 1):
-            yield {"num_epi_stages": slots}
-
     def is_refined(self, plan: GemmPlan, refined: GemmPlan) -> bool:
         """See Family: fewer slots of the output have to give a stage."""
         same = plan.num_epi_stages == refined.num_epi_stages
@@ -152,29 +131,6 @@ class GemmFamily:
         if not 2 <= len(b) <= 3 or b[-2] != a[-1]:
             raise refusal("b", f"shape {tuple(b)}", f"(k, n) with k = {a[-1]}")
         return GemmProblem(a[-2], b[-1], a[-1], max(1, *a[:-2], *b[:-2], 1))
-
-
-def _hopper(config: Mapping[str, Any]) -> Iterator[Changes]:
-    panel = 16 if config.get("b_major", "k") == "k" else 64
-    for rows in (64, 128, 192, 256):
-        for columns in range(NARROWEST, WIDEST + 1, panel):
-            for cta_group in (1, 2):
-                yield {"BM": rows, "BN": columns, "cta_group": cta_group}
-            yield {"BM": rows, "BN": columns, **EVICTING}
-    for rows in (64, 128):
-        for columns in range(NARROWEST, WIDEST + 1, max(panel, 32)):
-            yield {"BM": rows, "BN": columns, "split_k": 2, "evict_first": "both", **STAGES_FIRST}
-    for rows in FEW_ROWS:
-        for columns in (64, 128, 192):
-            for split in (1, 2):
-                yield {"swap_operands": True, "BM": rows, "BN": columns, "split_k": split}
-
-
-def _blackwell() -> Iterator[Changes]:
-    for rows in (64, 128):
-        for columns in (64, 128, 192, 256):
-            for cta_group in (1, 2):
-                yield {"BM": rows, "BN": columns, "cta_group": cta_group}
 
 
 GEMM = GemmFamily()

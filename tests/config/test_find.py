@@ -6,7 +6,9 @@ import pytest
 
 from fa4gen.config.find import find_configs, shipped_configs, shipped_name
 from fa4gen.config.load import load_config
+from fa4gen.config.project import find_project
 from fa4gen.errors import ConfigError, Problem
+from fa4gen.resources import data_root
 
 
 @pytest.fixture
@@ -60,6 +62,29 @@ def test_globs(tree: Path) -> None:
 
 def test_each_config_comes_once_in_the_order_named(tree: Path) -> None:
     assert names("b.yaml", ".", "./b.yaml") == ["b.yaml", "a/c.yml", "a/d.yaml"]
+
+
+def test_tiles_of_tables_are_no_shipped_configs() -> None:
+    tuned = find_configs([data_root("configs") / "tuned"])
+
+    assert tuned
+    assert not set(tuned) & set(shipped_configs())
+    assert {shipped_name(path) for path in tuned} == {""}
+
+
+def test_the_project_of_this_repository_has_every_shipped_config(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    root = Path(__file__).parents[2]
+    monkeypatch.chdir(root)
+    project = find_project()
+    assert project is not None
+
+    named = find_configs(project.content.configs)
+    found = [path.resolve().relative_to(root / "configs") for path in named]
+
+    here = data_root("configs").resolve()
+    assert found == [path.resolve().relative_to(here) for path in shipped_configs()]
 
 
 def test_shipped_configs_by_name_and_by_last_part(here: Path) -> None:

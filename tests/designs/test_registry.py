@@ -37,6 +37,10 @@ def test_a_row_leads_somewhere(design: Design) -> None:
     assert design.planner.load().__annotations__["return"] == plan.__name__
     assert open_templates().source(design.template).text
     assert (PACKAGE / "designs" / design.name / "plan.py").is_file()
+    from fa4gen.tune.tiles import Tiles
+
+    members = {name for name in vars(Tiles) if not name.startswith("_")}
+    assert [name for name in members if not hasattr(design.tiles.load(), name)] == []
     for config in configs:
         assert design.takes(config)
         assert family(config) == design.family.name
@@ -46,12 +50,14 @@ def test_a_row_leads_somewhere(design: Design) -> None:
 @pytest.mark.parametrize("row", registry.FAMILIES.values(), ids=list(registry.FAMILIES))
 def test_the_rooms_have_what_the_row_names(row: Family) -> None:
     from fa4gen.bench.family import Family as BenchFamily
+    from fa4gen.tune.family import Family as TuneFamily
     from fa4gen.vendor.family import Family as VendorFamily
     from fa4gen.verify.family import Family as VerifyFamily
 
     assert callable(row.launcher.load().prepare)
     for protocol, place in (
         (VerifyFamily, row.verify), (BenchFamily, row.bench), (VendorFamily, row.vendor),
+        (TuneFamily, row.tune),
     ):  # fmt: skip
         members = {name for name in vars(protocol) if not name.startswith("_")}
         assert [name for name in members if not hasattr(place.load(), name)] == []

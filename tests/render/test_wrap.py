@@ -10,20 +10,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fa4gen.config.find import shipped_configs
 from fa4gen.config.load import load_config
 from fa4gen.designs.build import build_plan
 from fa4gen.render import render as module
 from fa4gen.render.environment import open_templates
 from fa4gen.render.render import render
 from fa4gen.render.wrap import MAX_COLUMNS, Line, split_comment, wrap
-from fa4gen.resources import data_root
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-SHIPPED: Final = sorted(
-    path for path in data_root("configs").rglob("*.yaml") if "sweeps" not in path.parts
-)
+SHIPPED: Final = shipped_configs()
 TEMPLATES: Final = open_templates()
 TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|\w+|[^\w\s]')
 

@@ -1,4 +1,4 @@
-"""The tables in tuned/: configs are what was measured, and every problem has its kernel."""
+"""The tables in configs/tuned/: configs are what was measured, and every problem has its kernel."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from fa4gen.tune.search.record import read_record
 from fa4gen.tune.search.table import check_table
 
 ROOT = Path(__file__).resolve().parents[3]
-TABLES = sorted((ROOT / "tuned").rglob("*.tuning.yaml"))
+TABLES = sorted((ROOT / "configs" / "tuned").rglob("*.tuning.yaml"))
 
 
 def test_there_are_tables() -> None:
