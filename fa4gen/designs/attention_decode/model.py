@@ -91,6 +91,14 @@ class DecodeAttentionPlan(AttentionPlan):
         return (32 * self.num_consumer_warps).bit_length() - 1
 
     @property
+    def quads_at_once(self) -> int:
+        """Quads of four columns that a thread of a wide tile combines at once, of several rows.
+
+        As many as registers have room for: at depth 64 the loader of pages takes some of them.
+        """
+        return min(4, self.value_depth // 32)
+
+    @property
     def partials_per_cta(self) -> int:
         """See PARTIALS_PER_CTA."""
         return PARTIALS_PER_CTA
