@@ -348,40 +348,53 @@ __device__ __forceinline__ void store_partial(float* row, int32 column, const Co
 
 // ---- combine: the pieces of a tile, in the order of the keys, each CTA a slice of the tile ----
 
-constexpr int32 kFanIn = 8;  // partial results that a thread loads before it joins the first
+constexpr int32 kFanIn = 4;        // partial results of a quad that a thread loads before it joins
+                                   // the first
+constexpr int32 kQuadsAtOnce = 4;  // quads of a thread whose loads are on their way together
 constexpr int32 kQuads = kDepth / 4;  // four columns each, of a row
 constexpr int32 kLogThreads = 8;
 static_assert(kConsumerThreads == 1 << kLogThreads, "A power of two.");
 static_assert(32 * kConsumerThreads <= kExchangeBytes * 2,
               "The exchange has room for each thread.");
 
-// Four columns of a row: every step-th of count partial results, from the first-th on. The first
-// loads are issued, or skipped, whatever the count: the loop's instructions are fetched then.
+// Of kQuadsAtOnce quads every step-th partial result, from the first-th on, counts[i] of the i-th
+// quad: a thread has several quads, and does not wait for one before it loads the next. The first
+// loads are issued, or skipped, whatever the counts: the loop's instructions are fetched then.
 template <typename RowOf>
-__device__ __forceinline__ Columns join_partials(int32 first, int32 step, int32 count,
-                                                 const RowOf& row_of, int32 column) {
-  Columns result;
+__device__ __forceinline__ void join_partials(Columns (&results)[kQuadsAtOnce], int32 first,
+                                              int32 step, const int32 (&counts)[kQuadsAtOnce],
+                                              const int32 (&columns)[kQuadsAtOnce],
+                                              const RowOf& row_of) {
+  int32 most = counts[0];
+#pragma unroll
+  for (int32 i = 1; i < kQuadsAtOnce; ++i) most = max(most, counts[i]);
   int32 next = first;
 #pragma unroll 1
   do {
-    float4 value[kFanIn];
-    float2 statistics[kFanIn];
+    float4 value[kQuadsAtOnce][kFanIn];
+    float2 statistics[kQuadsAtOnce][kFanIn];
 #pragma unroll
-    for (int32 i = 0; i < kFanIn; ++i) {
-      const int32 part = next + i * step;
-      statistics[i] = {negative_infinity(), 0.f};
-      value[i] = {0.f, 0.f, 0.f, 0.f};
-      if (part < count) {
-        const float* partial = row_of(part);
-        value[i] = load_global_floats_4(partial + column);
-        statistics[i] = load_global_floats_2(partial + kDepth);
+    for (int32 i = 0; i < kQuadsAtOnce; ++i) {
+#pragma unroll
+      for (int32 j = 0; j < kFanIn; ++j) {
+        const int32 part = next + j * step;
+        statistics[i][j] = {negative_infinity(), 0.f};
+        value[i][j] = {0.f, 0.f, 0.f, 0.f};
+        if (part < counts[i]) {
+          const float* partial = row_of(i, part);
+          value[i][j] = load_global_floats_4(partial + columns[i]);
+          statistics[i][j] = load_global_floats_2(partial + kDepth);
+        }
       }
     }
 #pragma unroll
-    for (int32 i = 0; i < kFanIn; ++i) result.join(statistics[i].x, statistics[i].y, value[i]);
+    for (int32 i = 0; i < kQuadsAtOnce; ++i) {
+#pragma unroll
+      for (int32 j = 0; j < kFanIn; ++j)
+        results[i].join(statistics[i][j].x, statistics[i][j].y, value[i][j]);
+    }
     next += kFanIn * step;
-  } while (next < count);
-  return result;
+  } while (next < most);
 }
 
 // Where there are fewer items than threads, 2^log threads share each: thread `own` takes every
@@ -490,16 +503,16 @@ __device__ __forceinline__ void combine_slices(uint32 base, const Problem& probl
   int32 begin = 0;
 #pragma unroll 1
   do {  // once at least: who has no items counts nevertheless
-    const int32 item = begin + sharing.within;
-    const bool of_last = item >= first.count;
-    const Slice slice = read_slice(base + kSlicesOffset + (of_last ? kSliceBytes : 0));
-    const int32 quad = slice.begin + item - (of_last ? first.count : 0);
-    const int32 row = quad / kQuads, column = quad % kQuads * 4;
-    const Row place = row_of(problem, slice.within, row);
-    const auto row_of_piece = [&](int32 part) {
-      return
-          workspace.row(slice.first + part, part == 0 ? kPieceOfLastTile : kPieceOfFirstTile, row);
-    };
+    int32 tiles[kQuadsAtOnce], rows[kQuadsAtOnce], columns[kQuadsAtOnce], parts[kQuadsAtOnce];
+#pragma unroll
+    for (int32 i = 0; i < kQuadsAtOnce; ++i) {
+      const int32 item = begin + i * sharing.width() + sharing.within;
+      tiles[i] = item >= first.count;
+      const int32 quad = tiles[i] == 0 ? first.begin + item : last.begin + item - first.count;
+      rows[i] = quad / kQuads;
+      columns[i] = quad % kQuads * 4;
+      parts[i] = real && item < items ? (tiles[i] == 0 ? first.pieces : last.pieces) : 0;
+    }
     if (real && begin == 0) {
       if (threadIdx.x == 0) {
         wait_for_pieces(workspace, first);
@@ -508,12 +521,21 @@ __device__ __forceinline__ void combine_slices(uint32 base, const Problem& probl
       }
       named_barrier_sync(kConsumerBarrier, kConsumerThreads);
     }
-    const int32 parts = real && item < items ? slice.pieces : 0;
-    Columns result = join_partials(sharing.own, 1 << sharing.log, parts, row_of_piece, column);
-    sharing.join(base, result);
-    if (parts > 0 && sharing.own == 0)
-      store_columns(problem, tensors, slice.sequence, place, column, result);
-    begin += sharing.width();
+    Columns results[kQuadsAtOnce];
+    const auto row_of_piece = [&](int32 i, int32 part) {
+      return workspace.row((tiles[i] == 0 ? first.first : last.first) + part,
+                           part == 0 ? kPieceOfLastTile : kPieceOfFirstTile, rows[i]);
+    };
+    join_partials(results, sharing.own, 1 << sharing.log, parts, columns, row_of_piece);
+    sharing.join(base, results[0]);  // where threads share quads, each has one at most
+#pragma unroll
+    for (int32 i = 0; i < kQuadsAtOnce; ++i) {
+      const int32 sequence = tiles[i] == 0 ? first.sequence : last.sequence;
+      const Row row = row_of(problem, tiles[i] == 0 ? first.within : last.within, rows[i]);
+      if (parts[i] > 0 && sharing.own == 0)
+        store_columns(problem, tensors, sequence, row, columns[i], results[i]);
+    }
+    begin += kQuadsAtOnce * sharing.width();
   } while (begin < items);
 }
 
