@@ -13,10 +13,14 @@ def license_text() -> str:
 
 
 def license_terms() -> str:
-    """Return the licence up to the end of its terms: without the advice on how to apply it."""
+    """Return the licence up to the end of its terms: without the advice on how to apply it.
+
+    Lines are not indented: SPDX's matching takes any blanks for the same.
+    """
     end = "END OF TERMS AND CONDITIONS"
-    terms, found, _ = license_text().partition(end)
-    return f"{terms}{found}\n" if found else terms
+    terms, _, _ = license_text().partition(end)
+    lines = (line.strip() for line in f"{terms}{end}".strip().splitlines())
+    return "\n".join(lines) + "\n"
 
 
 def data_root(name: str) -> Path:

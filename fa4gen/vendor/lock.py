@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 LOCK_NAME = "fa4gen.lock"
 SCHEMA_VERSION = 1
+_ROWS_DEPTH = 3
 MAX_BYTES = 16 << 20
 """A lock is some kilobytes a kernel."""
 STATE_FOLDER = ".fa4gen"
@@ -145,10 +146,26 @@ class Lock(_Model):
 
 
 def lock_text(lock: Lock) -> str:
-    """Return the text of fa4gen.lock: the same for the same content."""
+    """Return the text of fa4gen.lock: the same for the same content.
+
+    Each file, and each word of a kernel, is one line.
+    """
     data = lock.model_dump(mode="json")
     data["lock_sha256"] = _canonical_sha256(data)
-    return json.dumps(data, indent=1, sort_keys=True, ensure_ascii=False) + "\n"
+    return _rows(data, 0) + "\n"
+
+
+def _rows(value: Any, depth: int) -> str:
+    """Return sorted JSON with a line for each entry, at most three containers deep."""
+    if not isinstance(value, (dict, list)) or not value or depth == _ROWS_DEPTH:
+        return json.dumps(value, sort_keys=True, ensure_ascii=False)
+    if isinstance(value, dict):
+        rows = [f"{json.dumps(key)}: {_rows(value[key], depth + 1)}" for key in sorted(value)]
+    else:
+        rows = [_rows(row, depth + 1) for row in value]
+    inner = "\n" + " " * (depth + 1)
+    begin, end = "{}" if isinstance(value, dict) else "[]"
+    return f"{begin}{inner}{f',{inner}'.join(rows)}\n{' ' * depth}{end}"
 
 
 def read_lock(folder: Path) -> Lock:

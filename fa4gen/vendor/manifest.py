@@ -10,7 +10,8 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from fa4gen.render.manifest import sealed, sha256
+from fa4gen.config.load import config_from_data
+from fa4gen.render.manifest import config_data, sealed, sha256
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -20,14 +21,31 @@ CONFIG = "config"
 LONGEST = 48
 """Characters of a value of the plan that stands there itself."""
 HASH_CHARACTERS = 16
+_USUAL_DEFAULTS = (None, "auto", "none", False)
 
 
 def short_manifest(text: str) -> str:
-    """Return the manifest ``text`` without its templates, its plan short; a key is a line."""
+    """Return the manifest ``text`` without its templates, its plan short; a key is a line.
+
+    Of the config it has what is no default: the lock has all of it.
+    """
     manifest = json.loads(text)
     inputs = {key: value for key, value in manifest["inputs"].items() if key != "templates"}
-    short = {**manifest, "plan": short_plan(manifest["plan"]), "inputs": inputs}
+    short = {
+        **manifest,
+        CONFIG: short_config(manifest[CONFIG]),
+        "plan": short_plan(manifest["plan"]),
+        "inputs": inputs,
+    }
     return _lines(sealed(short), 0) + "\n"
+
+
+def short_config(config: Mapping[str, Any]) -> dict[str, Any]:
+    """Return ``config`` without the values that its defaults have."""
+    short = {key: value for key, value in config.items() if value not in _USUAL_DEFAULTS}
+    whole = config_data(config_from_data(short, config["name"], "manifest"))
+    missing = {key: value for key, value in config.items() if whole.get(key, short) != value}
+    return {**short, **missing}
 
 
 def short_plan(plan: Mapping[str, Any]) -> dict[str, Any]:

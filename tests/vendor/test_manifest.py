@@ -5,13 +5,21 @@ from typing import Any
 
 import pytest
 
-from fa4gen.render.manifest import read_manifest, sealed
-from fa4gen.vendor.manifest import short_manifest, short_plan
+from fa4gen.config.find import find_configs
+from fa4gen.config.load import config_from_data, load_config
+from fa4gen.render.manifest import config_data, read_manifest, sealed
+from fa4gen.vendor.manifest import short_config, short_manifest, short_plan
 
 MANIFEST: dict[str, Any] = {
     "schema_version": 1,
     "name": "n",
-    "config": {"kernel": "gemm", "arch": "sm_90a"},
+    "config": {
+        "kernel": "gemm",
+        "name": "n",
+        "arch": "sm_90a",
+        "dtype": "bf16",
+        "scheduler": "auto",
+    },
     "plan": {"BM": 64, "rows": [{"a": 1, "b": [2]}, {"a": 3}] * 9, "words": "x" * 60},
     "inputs": {"config_sha256": "c", "templates": {"t": "0" * 64}},
     "files": {"n.cu": "f" * 64},
@@ -32,9 +40,17 @@ def test_what_a_short_manifest_says() -> None:
     assert said["inputs"] == {"config_sha256": "c"}
     assert said["plan"]["BM"] == 64
     assert all(said["plan"][key].startswith("sha256:") for key in ("rows", "words"))
-    assert {key: said[key] for key in ("name", "config", "files")} == {
-        key: MANIFEST[key] for key in ("name", "config", "files")
+    assert {key: said[key] for key in ("name", "files")} == {
+        key: MANIFEST[key] for key in ("name", "files")
     }
+
+
+def test_a_config_without_its_defaults_means_the_same() -> None:
+    for path in find_configs(("d128_window_fp16", "gemm_bf16_bias_gelu_sm90", "decode_d128_bf16")):
+        config = config_data(load_config(path).config)
+        short = short_config(config)
+        assert len(short) < len(config)
+        assert config_data(config_from_data(short, config["name"])) == config
 
 
 @pytest.mark.parametrize("edit", [{"name": "m"}, {"plan": {"BM": 65}}, {"files": {}}])

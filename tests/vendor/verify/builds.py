@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 SEED = 11
 PREFIX = "acme"
 FLAGS = ("-std=c99", "-O0", "-fPIC", "-w")
+STRESS = Path(__file__).parents[1] / "stranger" / "stress.c"
 
 
 @dataclass(frozen=True)
@@ -67,9 +68,15 @@ class Builds:
 
     def selftest(self, edit: Edit | None = None) -> Path:
         """Build the folder's program that tests it, likewise."""
-        target = self.scratch / f"selftest{next(self._numbers)}"
-        program = self.folder / "test" / "selftest.c"
-        flags = ["-O1", f"-I{self.folder / 'include'}", "-pthread"]
+        return self._program(self.folder / "test" / "selftest.c", edit)
+
+    def stress(self) -> Path:
+        """Build the program that launches from a graph and from threads."""
+        return self._program(STRESS, None)
+
+    def _program(self, program: Path, edit: Edit | None) -> Path:
+        target = self.scratch / f"{program.stem}{next(self._numbers)}"
+        flags = ["-O1", f"-I{self.folder}", "-pthread"]
         compile_c(find_c_compiler(), flags, [program, *self._built(edit), Path("-lm")], target)
         return target
 
