@@ -6,6 +6,8 @@ import ast
 import os
 import subprocess
 import sys
+from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -92,19 +94,55 @@ def module_of(path: Path) -> str:
     )
 
 
+@dataclass(frozen=True)
+class Facts:
+    """What the tests ask of a module; its tree takes long to make, and much memory."""
+
+    imported: tuple[str, ...]
+    """Modules that are imported anywhere."""
+    at_import: tuple[str, ...]
+    """Those that importing the module imports."""
+    named: tuple[tuple[str, str], ...]
+    """Modules that are imported anywhere, and what of them."""
+    calls: frozenset[tuple[str, str]]
+    """See ``calls``."""
+    pickles: tuple[str | None, ...]
+    """Of each call of np.load what it says of pickles."""
+
+
+@cache
+def facts_of(path: Path) -> Facts:
+    """Read a module once."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    named: list[tuple[str, str]] = []
+    pickles = []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and node.module:
+            named += [(node.module, one.name) for one in node.names]
+        elif isinstance(node, ast.Import):
+            named += [(one.name, "") for one in node.names]
+        elif isinstance(node, ast.Call) and next(calls(node), None) == ("np", "load"):
+            given = {one.arg: ast.unparse(one.value) for one in node.keywords}
+            pickles.append(given.get("allow_pickle"))
+    return Facts(
+        tuple(imported(tree)),
+        tuple(module for node in at_import(tree) for module in imported(node)),
+        tuple(named),
+        frozenset(calls(tree)),
+        tuple(pickles),
+    )
+
+
+@cache
 def graph() -> dict[str, set[str]]:
     """By module, the modules of the package that it names in any import, those for types too."""
     names = {module_of(path): path for path in MODULES}
     found: dict[str, set[str]] = {}
     for name, path in names.items():
         used = set()
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.ImportFrom) and node.module:
-                for one in node.names:
-                    full = f"{node.module}.{one.name}"
-                    used.add(full if full in names else node.module)
-            elif isinstance(node, ast.Import):
-                used.update(one.name for one in node.names)
+        for module, one in facts_of(path).named:
+            full = f"{module}.{one}"
+            used.add(full if full in names else module)
         found[name] = {one for one in used if one in names} - {name}
     return found
 
@@ -158,8 +196,8 @@ def test_imports_go_one_way(package) -> None:
         f"{name_of(path)} imports {module}"
         for path in MODULES
         if path.relative_to(PACKAGE).parts[0] == package
-        for module in imported(ast.parse(path.read_text(encoding="utf-8")))
-        if module.startswith("fa4gen.") and len(list(PACKAGE.glob(module.split(".")[1] + "/")))
+        for module in facts_of(path).imported
+        if module.startswith("fa4gen.") and (PACKAGE / module.split(".")[1]).is_dir()
         if module.split(".")[1] not in {package, *MAY_IMPORT[package]}
     ]
     assert wrong == []
@@ -186,8 +224,7 @@ def test_heavy_packages_are_imported_only_where_numbers_are_worked_on() -> None:
     wrong = [
         f"{name_of(path)} imports {module}"
         for path in MODULES
-        for node in at_import(ast.parse(path.read_text(encoding="utf-8")))
-        for module in imported(node)
+        for module in facts_of(path).at_import
         if module.split(".")[0] in HEAVY
         if not (
             path.relative_to(PACKAGE).parts[0] in ("verify", "emulator")
@@ -248,15 +285,11 @@ def test_code_is_made_from_text_in_one_place() -> None:
     }
     found: dict[tuple[str, str], set[str]] = {door: set() for door in doors}
     for path in MODULES:
-        for call in calls(ast.parse(path.read_text(encoding="utf-8"))):
-            if call in found:
-                found[call].add(name_of(path))
+        for call in facts_of(path).calls & found.keys():
+            found[call].add(name_of(path))
     assert found == doors
 
 
 def test_arrays_are_read_without_pickles() -> None:
-    for path in MODULES:
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.Call) and ast.unparse(node.func) == "np.load":
-                given = {one.arg: ast.unparse(one.value) for one in node.keywords}
-                assert given.get("allow_pickle") == "False", name_of(path)
+    found = {name_of(path): facts_of(path).pickles for path in MODULES}
+    assert {value for values in found.values() for value in values} == {"False"}, found

@@ -12,8 +12,8 @@ import pytest
 
 import fa4gen
 from fa4gen.config.find import find_configs
-from fa4gen.config.load import load_config
 from fa4gen.designs.registry import design_for
+from tests.shipped import loaded
 
 ROOT = Path(fa4gen.__file__).parent.parent
 ROOMS = {
@@ -52,7 +52,7 @@ def started(*args: str, cwd: Path) -> dict[str, list[str]]:
 
 
 def one_of_each_design() -> dict[str, Path]:
-    return {design_for(load_config(path).config).name: path for path in find_configs(())}
+    return {design_for(loaded(path).config).name: path for path in find_configs(())}
 
 
 @pytest.mark.parametrize("design", (configs := one_of_each_design()))

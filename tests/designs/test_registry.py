@@ -11,12 +11,12 @@ import pytest
 
 import fa4gen
 from fa4gen.config.find import find_configs
-from fa4gen.config.load import load_config
 from fa4gen.config.schema import MODELS, architectures, family
 from fa4gen.designs import registry
 from fa4gen.designs.build import build_plan
 from fa4gen.designs.shared.plans import Plan
 from fa4gen.render.environment import open_templates
+from tests.shipped import loaded
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -86,7 +86,7 @@ def test_every_config_model_has_a_row_for_all_its_configs() -> None:
 
 
 def test_shipped_configs_use_every_design() -> None:
-    configs = [load_config(path).config for path in find_configs(())]
+    configs = [loaded(path).config for path in find_configs(())]
     by_design = {registry.design_for(config).name: config for config in configs}
     assert set(by_design) == set(IDS)
     for name, config in by_design.items():
@@ -109,6 +109,12 @@ ABOVE = [
 ]
 
 
+def words_in(tree: ast.AST) -> set[str]:
+    """The texts that ``tree`` has."""
+    constants = (node.value for node in ast.walk(tree) if isinstance(node, ast.Constant))
+    return {value for value in constants if isinstance(value, str)}
+
+
 def questions(tree: ast.AST) -> Iterator[tuple[int, str]]:
     """Lines that ask of which type a plan or a config is, or what its family is called."""
     for node in ast.walk(tree):
@@ -116,13 +122,12 @@ def questions(tree: ast.AST) -> Iterator[tuple[int, str]]:
             asked = {n.id for n in ast.walk(node) if isinstance(n, ast.Name)} & TYPES
             if asked:
                 yield node.lineno, f"asks for {', '.join(sorted(asked))}"
-        literals = [n.value for n in ast.walk(node) if isinstance(n, ast.Constant)]
-        if isinstance(node, ast.Compare) and NAMES & {x for x in literals if isinstance(x, str)}:
+        if isinstance(node, ast.Compare) and NAMES & words_in(node):
             yield node.lineno, "compares with a family's or a design's name"
         if (
             isinstance(node, ast.Call)
             and getattr(node.func, "attr", "") == "startswith"
-            and any(isinstance(x, str) and x.startswith(tuple(registry.FAMILIES)) for x in literals)
+            and any(word.startswith(tuple(registry.FAMILIES)) for word in words_in(node))
         ):
             yield node.lineno, "asks how a name begins"
         if isinstance(node, ast.Dict):

@@ -196,11 +196,15 @@ def program_of(ptx: str) -> Program:
     return Program(ptx)
 
 
+def compiled_of(kernel: Kernel) -> Any:
+    """What verify's emulator reads of a compiled kernel: machine code takes as long again."""
+    resources = Resources(128, 0, 0, 0, 0, 0)
+    return SimpleNamespace(cubin=b"", ptx=ptx_of(kernel), resources=resources)
+
+
 def verify(kernel: Kernel, case: str, seed: int) -> tuple[Verdict, list[Report]]:
     """Verify a kernel on a case under the schedule of ``seed``."""
-    compiled: Any = SimpleNamespace(
-        cubin=b"", ptx=ptx_of(kernel), resources=Resources(128, 0, 0, 0, 0, 0)
-    )
+    compiled = compiled_of(kernel)
     backend = RecordingBackend(kernel.plan.arch, seed)
     verdict = verify_kernel(kernel.plan, compiled, backend, VerifyOptions(seed, (case,)))
     assert backend.recorder is not None

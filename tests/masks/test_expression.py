@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import cache
 
 import numpy as np
 import pytest
@@ -180,18 +181,25 @@ def test_a_mistake_in_the_text_is_found(text, old, new, function, tmp_path) -> N
     assert function in disagreements(build_mask(config, tmp_path, (old, new)), text)
 
 
+@cache
+def seen_by(text: str, query_rows: int, key_rows: int, first_row: int, rows: int):
+    """(rows, keys): the condition of every pair, also for rows past the end."""
+    sees = meaning(text)
+    return np.array(
+        [[bool(sees(row + key_rows - query_rows, key)) for key in range(key_rows)]
+         for row in range(first_row, first_row + rows)]
+    )  # fmt: skip
+
+
 def disagreements(built, text: str) -> list[str]:
     """Which functions of a kernel are not as the condition has it, over several sizes."""
-    sees, found = meaning(text), set()
+    found = set()
     n = built.block_keys
     for query_rows, key_rows, first_row in (
         (500, 500, 0), (500, 500, 190), (300, 650, 128), (650, 300, 320), (90, 411, 64),
     ):  # fmt: skip
         rows = range(first_row, min(first_row + built.rows, query_rows))
-        seen = np.array(
-            [[bool(sees(row + key_rows - query_rows, key)) for key in range(key_rows)]
-             for row in range(first_row, first_row + built.rows)]
-        )  # fmt: skip
+        seen = seen_by(text, query_rows, key_rows, first_row, built.rows)
         in_blocks = {int(key) // n for key in np.flatnonzero(seen[: len(rows)].any(axis=0))}
         if not in_blocks <= set(built.blocks(query_rows, key_rows, first_row, built.rows)):
             found.add("visible_blocks")

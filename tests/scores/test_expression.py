@@ -176,7 +176,6 @@ TEXTS = [
     "score * exp2(-abs(query - key) / 64) + log2(1 + key) * slope[head]",
 ]
 PROLOGUE = """
-#include <cmath>
 #define __device__
 #define __forceinline__ inline
 using int32 = int;
@@ -184,11 +183,12 @@ using uint32 = unsigned;
 using int64 = long long;
 static int32 max(int32 a, int32 b) { return a > b ? a : b; }
 static int32 min(int32 a, int32 b) { return a < b ? a : b; }
-static float exp2_approx(float x) { return std::exp2(x); }
-static float log2_approx(float x) { return std::log2(x); }
-static float tanh_by_exp2(float x) { return std::tanh(x); }
+static float exp2_approx(float x) { return __builtin_exp2f(x); }
+static float log2_approx(float x) { return __builtin_log2f(x); }
+static float tanh_by_exp2(float x) { return __builtin_tanhf(x); }
 static float __fdividef(float a, float b) { return a / b; }
 static int32 load_unchanging_int32(const int32* address) { return *address; }
+static int32 abs(int32 x) { return x < 0 ? -x : x; }
 static float load_unchanging_float(const float* address) { return *address; }
 static struct { uint32 x; } threadIdx;
 """

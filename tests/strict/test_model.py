@@ -13,6 +13,7 @@ import pytest
 from fa4gen.config.find import find_configs, shipped_configs
 from fa4gen.config.load import load_config
 from fa4gen.strict import ModelError, Strict, rule
+from tests.shipped import loaded
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -67,7 +68,7 @@ def test_data_are_what_was_given_and_defaults() -> None:
 
 def test_data_of_the_shipped_configs_give_them_again() -> None:
     for path in shipped_configs():
-        model = load_config(path).config
+        model = loaded(path).config
         assert type(model).model_validate(model.data()) == model
         assert list(model.data()) == list(type(model).model_fields)
         assert type(model).model_validate(model.data(only_given=True)) == model

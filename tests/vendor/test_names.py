@@ -5,12 +5,13 @@ from __future__ import annotations
 import pytest
 
 from fa4gen.config.find import find_configs
-from fa4gen.config.load import load_config, load_mapping
+from fa4gen.config.load import load_mapping
 from fa4gen.errors import ConfigError
 from fa4gen.render.environment import open_templates
 from fa4gen.vendor.folder import ROOTS
 from fa4gen.vendor.kernels import render_kernels
 from fa4gen.vendor.names import interface_names, taken_names
+from tests.shipped import loaded
 
 CONFIG = {"kernel": "gemm", "arch": "sm_90a", "dtype": "bf16"}
 
@@ -44,6 +45,6 @@ def test_the_shipped_kernels_may_all_be_in_one_folder() -> None:
     templates = open_templates()
     interface = interface_names(templates.source(name).text for _, name in ROOTS)
     assert {"attention_args", "prepared", "workspace_init"} < interface
-    names = [load_config(path).config.name for path in find_configs(())]
+    names = [loaded(path).config.name for path in find_configs(())]
     assert len(names) > 90
     assert taken_names(names, interface) == {}

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 import pytest
 
 from fa4gen.config.find import find_configs
-from fa4gen.config.load import load_config
 from fa4gen.render.environment import open_templates
 from fa4gen.toolchain.model import CompiledKernel, Resources
 from fa4gen.vendor.assemble import assemble
@@ -21,6 +20,7 @@ from fa4gen.vendor.image import Image
 from fa4gen.vendor.kernels import build_kernels, render_kernels
 from fa4gen.vendor.lock import lock_text
 from fa4gen.vendor.model import Request, VendoredKernel
+from tests.shipped import loaded
 from tests.vendor.launcher.shipped import vendored_configs
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ def sizes(kernel: VendoredKernel) -> tuple[int, int]:
 
 @pytest.mark.parametrize("path", vendored_configs(), ids=lambda path: path.stem)
 def test_what_comes_beside_a_kernel_is_small(path: Path) -> None:
-    (planned,) = render_kernels([load_config(path)], PREFIX, templates())
+    (planned,) = render_kernels([loaded(path)], PREFIX, templates())
     _, beside = sizes(without_code(planned))
     plan = planned.plan
     if plan.kernel == "gemm":

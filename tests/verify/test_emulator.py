@@ -7,11 +7,12 @@ from dataclasses import replace
 import pytest
 
 from fa4gen.config.find import find_configs
-from fa4gen.config.load import load_config
 from fa4gen.verify.build import build_kernel
 from fa4gen.verify.emulator import EmulatorBackend, plan_names
 from fa4gen.verify.run import VerifyOptions, verify_built, verify_kernel
 from tests.kernels.attention.sm90.test_mutants import MUTANTS, mutated
+from tests.kernels.source_mutation import compiled_of
+from tests.shipped import loaded
 
 FEW = ("size/1", "ring/*", "gqa/3", "more_queries/*x17")
 FEWER = ("ring/*",)
@@ -33,7 +34,7 @@ def without_dtype_twins(paths):
     """Return ``paths`` without those that differ from an earlier one in their dtype alone."""
     seen = set()
     for path in sorted(paths):
-        keys = load_config(path).config.data()
+        keys = loaded(path).config.data()
         keys = {key: keys[key] for key in keys.keys() - {"name", "dtype", "out_dtype"}}
         if str(sorted(keys.items())) not in seen:
             seen.add(str(sorted(keys.items())))
@@ -81,7 +82,8 @@ def test_two_processes_find_what_one_does() -> None:
 @pytest.mark.parametrize("name", MUTANTS)
 def test_wrong_numbers_are_refused(name: str) -> None:
     config, pattern, replacement, cases = MUTANTS[name]
-    verdict = verify(*mutated(config, pattern, replacement), cases)
+    kernel = mutated(config, pattern, replacement)
+    verdict = verify(kernel.plan, compiled_of(kernel), cases)
     assert verdict.num_cases == 1
     assert not verdict.passed
 
@@ -149,11 +151,11 @@ def test_wrong_synchronisation_is_reported_whatever_the_schedule(name: str) -> N
 
 def check_synchronisation(name: str, seeds: list[int]) -> None:
     config, pattern, replacement, words = SYNCHRONISATION[name]
-    plan, compiled = mutated(config, pattern, replacement)
+    kernel = mutated(config, pattern, replacement)
     # one tile a CTA shows what goes wrong within one, not what goes wrong between two
     cases = ["tiles/many"] if "slot" in name else ["ring/*", "tiles/many"]
     for seed in seeds:
-        verdict = verify(plan, compiled, *cases, seed=seed)
+        verdict = verify(kernel.plan, compiled_of(kernel), *cases, seed=seed)
         assert not any(case.passed for case in verdict.cases)
         text = messages(verdict)
         assert all(word in text for word in words), text

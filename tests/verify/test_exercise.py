@@ -11,8 +11,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fa4gen.config.find import find_configs
-from fa4gen.config.load import load_config
-from fa4gen.designs.build import build_plan
 from fa4gen.emulator.coverage.counts import (
     BarrierCoverage,
     BranchCoverage,
@@ -32,6 +30,7 @@ from fa4gen.verify.report import exercise_cells, gaps, verdict_data
 from fa4gen.verify.ring_cases import TILES, attention_rings, gemm_rings, loads
 from fa4gen.verify.score_tiles import score_tiles
 from fa4gen.verify.verdict import CaseVerdict, Failure, Verdict
+from tests.shipped import plan_of
 
 VOTE = VoteCoverage(9, "PTX line 9", taken=2, skipped=3)
 TILE_RING, SUMS_RING = RingUse("tile_full", 2, 4), RingUse("accum_full", 1, 3)
@@ -89,7 +88,7 @@ def test_nothing_is_said_where_nothing_was_watched(make_plan) -> None:
 
 @pytest.mark.parametrize("family", ["attention", "gemm"])
 def test_cases_are_added_for_rings_until_they_wrapped(family, make_plan) -> None:
-    plan = plan_of("gemm_bf16_pair") if family == "gemm" else make_plan(arch="sm_100a")
+    plan = plan_called("gemm_bf16_pair") if family == "gemm" else make_plan(arch="sm_100a")
     before = verdicts(plan, seen(plan, 2))
     ran: list[str] = []
 
@@ -188,13 +187,13 @@ def test_no_case_is_added_after_a_failure(make_plan) -> None:
     assert not run_further(plan, [failed], lambda case: pytest.fail(case.name))
 
 
-def plan_of(name: str):
-    return build_plan(load_config(find_configs([name])[0]).config)
+def plan_called(name: str):
+    return plan_of(find_configs([name])[0])
 
 
 @pytest.mark.parametrize("path", find_configs([]), ids=lambda path: path.stem)
 def test_all_tiles_of_the_case_for_rings_go_to_one_cluster(path) -> None:
-    plan = build_plan(load_config(path).config)
+    plan = plan_of(path)
     if plan.kernel == "gemm":
         gemm = gemm_rings(plan)
         size = GemmSize(1, gemm.m, gemm.n, gemm.k)

@@ -75,33 +75,44 @@ def assert_isolated(
     kernel: K,
     lengths: Lengths,
     chosen: Sequence[int],
-    poison: int,
+    poisons: Sequence[int],
     run: Callable[[K, AttentionMemory], Mapping[str, Any]] = run,
 ) -> None:
-    """Assert that sequences give the same bits alone, among others, and among ``poison``.
+    """Assert that sequences give the same bits alone, among others, and among ``poisons``.
 
-    All other rows of query, key and value hold it: of neighbours, of unused pages, past the end.
+    All other rows of query, key and value hold one: of neighbours, of unused pages, past the end.
     """
     plan, together = kernel.plan, drawn(kernel, lengths)
     among = run(kernel, together)
     for sequence in chosen:
         alone = drawn(kernel, (lengths[sequence],))
-        buffers = {name: image.copy() for name, image in together.buffers.items()}
+        runs = [(together, among)]
         for name in ("query", "key", "value"):
-            bits = together.views[name].bits(buffers[name])
-            ours = _rows(plan, together, name, sequence)
-            kept = bits[ours].copy()
-            bits[...] = poison
-            bits[ours] = kept
-            alone.views[name].bits(alone.buffers[name])[_rows(plan, alone, name, 0)] = kept
+            kept = together.views[name].bits(together.buffers[name])
+            own = alone.views[name].bits(alone.buffers[name])
+            own[_rows(plan, alone, name, 0)] = kept[_rows(plan, together, name, sequence)]
         if plan.sinks:  # of heads, not of sequences: drawn anew for the other case
             alone.buffers["sinks"][...] = together.buffers["sinks"]
-        poisoned = replace(together, buffers=buffers)
         expected = _results(plan, alone, run(kernel, alone), 0)
-        for memory, after in ((together, among), (poisoned, run(kernel, poisoned))):
+        for poison in poisons:
+            poisoned = _poisoned(plan, together, sequence, poison)
+            runs.append((poisoned, run(kernel, poisoned)))
+        for memory, after in runs:
             got = _results(plan, memory, after, sequence)
             for ours, own in zip(got, expected, strict=True):
                 np.testing.assert_array_equal(ours, own)
+
+
+def _poisoned(plan: Any, memory: AttentionMemory, sequence: int, poison: int) -> AttentionMemory:
+    """``memory`` with ``poison`` in all rows but those of a sequence."""
+    buffers = {name: image.copy() for name, image in memory.buffers.items()}
+    for name in ("query", "key", "value"):
+        bits = memory.views[name].bits(buffers[name])
+        ours = _rows(plan, memory, name, sequence)
+        kept = bits[ours].copy()
+        bits[...] = poison
+        bits[ours] = kept
+    return replace(memory, buffers=buffers)
 
 
 def _rows(plan: Any, memory: AttentionMemory, name: str, sequence: int) -> tuple[Any, ...]:

@@ -10,8 +10,6 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
 from fa4gen.config.find import shipped_configs
-from fa4gen.config.load import load_config
-from fa4gen.designs.build import build_plan
 from fa4gen.errors import ConfigError
 from fa4gen.render.environment import open_templates
 from fa4gen.vendor.facts import KernelFacts, kernel_facts
@@ -19,6 +17,7 @@ from fa4gen.vendor.family import family_of
 from fa4gen.vendor.folder import KERNEL_ROOTS, ROOTS, template_values
 from fa4gen.vendor.model import Request
 from fa4gen.vendor.names import with_prefix
+from tests.shipped import loaded, plan_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -34,7 +33,7 @@ PARAMETER_SIZES = {"TensorMap": 128, "*": 8, "int64": 8, "int32": 4, "float": 4}
 
 def vendored_configs() -> list[Path]:
     """The shipped configs whose kernels a folder may have; see ``render_kernels``."""
-    return [path for path in shipped_configs() if is_vendored(build_plan(load_config(path).config))]
+    return [path for path in shipped_configs() if is_vendored(plan_of(path))]
 
 
 def is_vendored(plan: Plan) -> bool:
@@ -48,8 +47,8 @@ def is_vendored(plan: Plan) -> bool:
 @lru_cache(maxsize=1)
 def shipped_plans() -> dict[str, Plan]:
     """The plans of shipped kernels with a launcher under the prefix, by the config's name."""
-    loaded = [load_config(path) for path in vendored_configs()]
-    return {item.config.name: with_prefix(build_plan(item.config), PREFIX) for item in loaded}
+    paths = vendored_configs()
+    return {loaded(path).config.name: with_prefix(plan_of(path), PREFIX) for path in paths}
 
 
 @dataclass(frozen=True)

@@ -34,7 +34,7 @@ MUTANTS = {
 @pytest.mark.parametrize("source", SOURCES)
 def test_a_sequence_gives_the_same_bits_in_every_batch(source: str, arch: str) -> None:
     keys = {**KEYS, **SOURCES[source], "arch": arch}
-    assert_isolated(kernel_of(keys), LENGTHS, (0, 3), NAN)
+    assert_isolated(kernel_of(keys), LENGTHS, (0, 3), (NAN,))
 
 
 @pytest.mark.seeds

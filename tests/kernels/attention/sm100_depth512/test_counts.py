@@ -6,7 +6,9 @@
 from __future__ import annotations
 
 import re
+from functools import cache
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -15,6 +17,9 @@ from fa4gen.errors import CompileError
 from tests.emulator.mutations.mutant import Edit
 from tests.kernels.attention.sm100_depth512.mutants import PEER_STORED, depth512, edited
 from tests.kernels.source_mutation import ptx_of, verify
+
+if TYPE_CHECKING:
+    from fa4gen.emulator import Report
 
 PAGE = Path(__file__).parents[4] / "docs" / "depth512_counts.md"
 CASE = "scale/1"  # 100 rows, 150 keys: a block, and both CTAs have rows
@@ -36,6 +41,14 @@ LOCAL = (
 )  # fmt: skip
 
 
+@cache
+def report_of(case: str, seed: int) -> Report:
+    """The report of the launch that was refused."""
+    verdict, reports = verify(edited(depth512("causal"), LOCAL), case, seed)
+    assert not verdict.passed
+    return reports[-1]
+
+
 @pytest.mark.compile
 @pytest.mark.parametrize(
     ("case", "seed"),
@@ -46,9 +59,7 @@ LOCAL = (
     ],
 )
 def test_local_counts_are_a_race_on_what_the_peer_writes(case: str, seed: int) -> None:
-    verdict, reports = verify(edited(depth512("causal"), LOCAL), case, seed)
-    assert not verdict.passed
-    report = reports[-1]
+    report = report_of(case, seed)
     assert report.verdict.value == "error"
     races = [
         finding
@@ -78,12 +89,11 @@ def test_a_struct_that_differs_from_the_table_does_not_compile(edit: Edit, says:
 @pytest.mark.compile
 def test_the_page_quotes_a_run() -> None:
     """Line numbers and bytes may move: kinds, roles, CTAs and places have to be those of a run."""
-    verdict, reports = verify(edited(depth512("causal"), LOCAL), CASE, SEED)
-    assert not verdict.passed
-    print(reports[-1])
-    findings = [str(finding) for finding in reports[-1].findings]
+    report = report_of(CASE, SEED)
+    print(report)
+    findings = [str(finding) for finding in report.findings]
     quotes = QUOTED.findall(PAGE.read_text(encoding="utf-8"))
-    assert {kind for kind, *_ in quotes} == {f.kind for f in reports[-1].findings}
+    assert {kind for kind, *_ in quotes} == {f.kind for f in report.findings}
     for kind, role, cta, words in quotes:
         place = re.match(r"[^(]*", words)
         assert place

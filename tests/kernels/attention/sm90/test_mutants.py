@@ -62,38 +62,43 @@ def plan_of(config: str) -> Any:
 
 
 @cache
-def mutated(config: str, pattern: str, replacement: str) -> tuple[Any, Any]:
-    """Compile a mutant of the kernel of ``config``."""
+def original(config: str) -> Kernel:
+    """The kernel of ``config``."""
     from fa4gen.render.render import render
-    from fa4gen.toolchain.compile import compile_kernel
 
     plan, loaded = plan_of(config)
-    rendered = render(plan, loaded)
-    kernel = Kernel.of(plan, rendered)
+    return Kernel.of(plan, render(plan, loaded))
+
+
+def mutated(config: str, pattern: str, replacement: str) -> Kernel:
+    """A mutant of the kernel of ``config``."""
+    kernel = original(config)
     code, count = re.subn(pattern, replacement, kernel.code)
     assert count >= 1, f"the kernel no longer holds {pattern}"
-    unit = kernel.with_code(code).unit()
-    compiled = compile_kernel(
-        unit.source, unit.headers, plan.arch, name=plan.name, compiler="auto", cache=None
-    )
-    return plan, compiled
+    return kernel.with_code(code)
+
+
+def compiled(kernel: Kernel) -> Any:
+    """The kernel for a GPU."""
+    from fa4gen.toolchain.compile import compile_kernel
+
+    unit = kernel.unit()
+    return compile_kernel(unit.source, unit.headers, unit.arch, name=unit.name, cache=None)
 
 
 @pytest.mark.compile
 @pytest.mark.parametrize("mutant", [*(m[:3] for m in MUTANTS.values()), HANGS], ids=lambda m: m[1])
 def test_the_mutant_can_still_be_made(mutant) -> None:
-    from fa4gen.render.render import render
-
-    plan, loaded = plan_of(mutant[0])
-    assert re.search(mutant[1], Kernel.of(plan, render(plan, loaded)).code)
+    assert re.search(mutant[1], original(mutant[0]).code)
 
 
 @pytest.mark.gpu
 @pytest.mark.parametrize("name", MUTANTS)
 def test_a_mutant_is_refused(gpu, name) -> None:
     config, pattern, replacement, cases = MUTANTS[name]
-    plan, compiled = mutated(config, pattern, replacement)
-    verdict = verify_kernel(plan, compiled, GpuBackend("sm_90a"), VerifyOptions(1, (cases,)))
+    kernel = mutated(config, pattern, replacement)
+    options = VerifyOptions(1, (cases,))
+    verdict = verify_kernel(kernel.plan, compiled(kernel), GpuBackend("sm_90a"), options)
     assert len(verdict.cases) == 1
     assert not verdict.passed
 
@@ -101,12 +106,12 @@ def test_a_mutant_is_refused(gpu, name) -> None:
 HANGING_RUN = """
 import os, sys, time
 sys.path.insert(0, {here!r})
-from test_mutants import HANGS, mutated
+from test_mutants import HANGS, compiled, mutated
 from fa4gen.verify.gpu import GpuBackend
 from fa4gen.verify.run import VerifyOptions, verify_kernel
-plan, compiled = mutated(*HANGS)
+kernel = mutated(*HANGS)
 backend = GpuBackend("sm_90a", time_limit_s=2)
-verdict = verify_kernel(plan, compiled, backend, VerifyOptions(1, ("size/*",)))
+verdict = verify_kernel(kernel.plan, compiled(kernel), backend, VerifyOptions(1, ("size/*",)))
 print(verdict.stopped, verdict.passed, verdict.cases[0].failures[0].message, flush=True)
 os._exit(5)
 """

@@ -25,7 +25,7 @@ SAME_ROWS = ((9, 20), (9, 0), (9, 300))
     "keys", [RAGGED, pytest.param(PAGED, marks=pytest.mark.seeds)], ids=["ragged", "pages"]
 )
 def test_a_sequence_gives_the_same_bits_whatever_its_neighbours_hold(keys: dict[str, Any]) -> None:
-    assert_isolated(kernel_of(keys), FEW, (1,), NAN)
+    assert_isolated(kernel_of(keys), FEW, (1,), (NAN,))
 
 
 COMBINED: dict[str, dict[str, Any]] = {
