@@ -179,7 +179,9 @@ def check_arguments(plan: AttentionPlan, arguments: Arguments) -> CheckedArgumen
     sequences = sequences_of(plan, arguments.tables, views["query"])
     problems += check_descales(plan, arguments.descales, views["query"], views["key"], sequences)
     problems += check_sinks(plan, arguments.sinks, views["query"])
-    problems += check_declared(plan, dict(arguments.tensors), views["query"], views["key"])
+    problems += check_declared(
+        plan, dict(arguments.tensors), views["query"], views["key"], sequences
+    )
     problems += check_workspace(plan, arguments.workspace, views["query"].device)
     problems += _check_scale(plan, arguments.softmax_scale)
     refuse(problems)

@@ -30,14 +30,16 @@ def check_declared(
     given: dict[str, TensorView | None],
     query: TensorView,
     key: TensorView,
+    sequences: int | None,
 ) -> list[Problem]:
     """Check the tensors by name; query and key are (batch, rows, heads, depth).
 
-    What they hold is on the GPU and is not checked.
+    ``sequences``: the batch, None where a ragged batch's offsets do not say it. What the tensors
+    hold is on the GPU and is not checked.
     """
     declared = {tensor.name: tensor for tensor in plan.declared_tensors}
     extents = {
-        "batch": query.shape[0],
+        "batch": 0 if sequences is None else sequences,
         "query_heads": query.shape[2],
         "key_heads": key.shape[2],
         "rows": query.shape[1],
@@ -58,6 +60,11 @@ def check_declared(
     for name, tensor in declared.items():
         shape = tuple(extents[one] if isinstance(one, str) else one for one in tensor.shape)
         view, axes = given.get(name), f"({tensor.axes})"
+        if sequences is None and view is not None and len(view.shape) == len(shape):
+            shape = tuple(
+                got if one == "batch" else extent
+                for one, extent, got in zip(tensor.shape, shape, view.shape, strict=True)
+            )
         if view is None:
             problems.append(wrong(name, "nothing", f"{DTYPES[tensor.dtype]} {axes} = {shape}"))
         else:

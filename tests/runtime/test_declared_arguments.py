@@ -157,3 +157,37 @@ def test_wrong_lists_of_blocks_are_refused(tensors, words) -> None:
 def test_a_kernel_that_walks_all_blocks_takes_no_lists() -> None:
     with pytest.raises(ArgumentError, match="generated with blocks: walked"):
         check_arguments(PLAN, arguments(block_ranges=RANGES))
+
+
+RAGGED = plan_of(
+    batching="ragged",
+    score="score - slope[batch, head] * (query - key)",
+    mask="causal",
+    parameters={"slope": {"dtype": "fp32", "shape": ["batch", "query_heads"]}},
+)
+
+
+def of_sequences(slope: TensorView, sequences: int = 5) -> Arguments:
+    offsets = [array((sequences + 1,), at, "int32", 4) for at in (6, 7)]
+    return Arguments(
+        array((100, 8, 128), 1), array((70, 2, 128), 2), array((70, 2, 128), 3),
+        array((100, 8, 128), 4), array((8, 100), 5, "float32", 4), 0.125, "bshd",
+        query_offsets=offsets[0], key_offsets=offsets[1], tensors=(("slope", slope),),
+    )  # fmt: skip
+
+
+def test_the_batch_of_a_ragged_call_is_its_sequences() -> None:
+    """The kernel reads slope[sequence, head]: (1, 8) of them would be read past its end."""
+    checked = check_arguments(RAGGED, of_sequences(array((5, 8), 8, "float32", 4)))
+    assert scalar_values(checked, plan_schedule(RAGGED, checked.size, 132))["batch"] == 5
+    with pytest.raises(ArgumentError) as refused:
+        check_arguments(RAGGED, of_sequences(array((1, 8), 8, "float32", 4)))
+    assert "(batch, query heads) = (5, 8), got shape" in str(refused.value)
+
+
+def test_offsets_of_no_known_length_are_refused_alone() -> None:
+    arguments = of_sequences(array((5, 8), 8, "float32", 4))
+    wrong = arguments._replace(query_offsets=TensorView(6 * GAP, (), (), "int32", 0))
+    with pytest.raises(ArgumentError) as refused:
+        check_arguments(RAGGED, wrong)
+    assert {problem.key for problem in refused.value.problems} == {"query_offsets"}
