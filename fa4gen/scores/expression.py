@@ -15,7 +15,7 @@ from fa4gen.expressions.arrays import RealArrays
 from fa4gen.expressions.intervals import Interval
 from fa4gen.expressions.language import Language
 from fa4gen.expressions.parse import parse
-from fa4gen.expressions.places import INDICES, KEY, QUERY, SCORE
+from fa4gen.expressions.places import INDICES, KEY, OF_TILE, QUERY, SCORE
 from fa4gen.expressions.real_intervals import Range
 from fa4gen.expressions.reals import of_reals
 from fa4gen.expressions.rounding_errors import Rounded, RoundingErrors
@@ -152,6 +152,12 @@ class ExpressionScore(Score):
         """See Score."""
         read = (one for one in parts(self.tree) if isinstance(one, Element))
         return any(KEY in variables_in(one) for one in read)
+
+    @property
+    def keeps_elements(self) -> bool:
+        """See Score: so is what is computed of it, unless the key is a part of that."""
+        names = variables_in(self.tree)
+        return bool(self.tensors_read and names & set(OF_TILE)) and KEY not in names
 
     @property
     def words(self) -> str:

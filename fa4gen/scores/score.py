@@ -91,6 +91,11 @@ class Score:
         return False
 
     @property
+    def keeps_elements(self) -> bool:
+        """Whether it keeps what it reads by head or batch: that is the same for all keys."""
+        return False
+
+    @property
     def error(self) -> float:
         """The most that computing it in float32 adds to a logit's error.
 

@@ -18,8 +18,8 @@ from fa4gen.designs.shared.shared_memory import dynamic_shared_bytes
 
 WORKING_REGISTERS = 56
 """Of a softmax thread beside its scores: measured, with less it spills."""
-PAGE_REGISTERS = 40
-"""Of a warp that looks up pages: measured, with less it spills."""
+LOOKUP_REGISTERS = 40
+"""Of warps that look up pages, or that read a tile's lengths: measured, with less they spill."""
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -79,8 +79,8 @@ def _registers(values: Values) -> Iterator[Fault]:
     available = registers_at_entry(values) * NUM_THREADS
     yield from limits.role_registers(values, 1, available, ([{"registers": "auto"}],))
     least = limits.LEAST_REGISTERS
-    if values.config.page_size is not None:
-        least = {**least, "other": PAGE_REGISTERS}
+    if values.config.has_tile_lengths:
+        least = {**least, "other": LOOKUP_REGISTERS}
     yield from limits.least_role_registers(values, least=least)
     most = min(split.softmax, values.arch.max_registers_per_thread)
     if most < PART + WORKING_REGISTERS:

@@ -11,13 +11,14 @@ from fa4gen.designs.attention_sm90.values import (
     MIN_BLOCK,
     WARPGROUP_ROWS,
     crowds_loader,
+    softmax_registers,
     working_registers,
 )
 from fa4gen.designs.shared import limits
 from fa4gen.designs.shared.shared_memory import dynamic_shared_bytes
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from fa4gen.designs.attention_sm90.values import Values
     from fa4gen.designs.shared.refusal import Changes, Fault
@@ -64,26 +65,35 @@ def _shared_memory(values: Values) -> Iterator[Fault]:
 
 
 def _consumer_registers(values: Values) -> Iterator[Fault]:
-    """Yield a fault where what must be in registers when Q.K is issued does not fit them."""
+    """Yield a fault where what must be in registers does not fit them.
+
+    That is when Q.K is issued, or when scores become probabilities, where that takes more.
+    """
     depth, block, chunks = values.value_depth, values.BN, values.num_pv_chunks_in_flight
     chunks = min(chunks, values.num_chunks)
+    overlaps = values.overlap_epilogue
     working = working_registers(
-        values.config,
-        block,
-        values.num_consumer_warpgroups,
-        overlap_epilogue=values.overlap_epilogue,
+        values.config, block, values.num_consumer_warpgroups, overlap_epilogue=overlaps
     )
+    softmax = softmax_registers(values.config, block, overlap_epilogue=overlaps)
+    fewer: Iterable[Changes]
+    if softmax > 4 * chunks + working:
+        beside, other = softmax, f"{softmax} of its softmax, row state, masks and addresses"
+        key, fewer = "overlap", [{"overlap": False}]
+    else:
+        beside = 4 * chunks + working
+        other = (
+            f"4 * {chunks} of probabilities in flight + {working} of row state, masks, conversions "
+            "and addresses"
+        )
+        key = "num_pv_chunks_in_flight"
+        fewer = ({key: number} for number in range(chunks - 1, -1, -1))
     yield from limits.consumer_registers(
         values,
-        depth // 2 + block // 2 + 4 * chunks + working,
-        f"{depth} / 2 of output + {block} / 2 of scores + 4 * {chunks} of probabilities in flight "
-        f"+ {working} of row state, masks, conversions and addresses",
-        ("BN", "num_pv_chunks_in_flight", "registers", *TILE_KEYS),
-        (
-            _narrower_blocks(values),
-            ({"num_pv_chunks_in_flight": fewer} for fewer in range(chunks - 1, -1, -1)),
-            _fewer_warpgroups(values),
-        ),
+        depth // 2 + block // 2 + beside,
+        f"{depth} / 2 of output + {block} / 2 of scores + {other}",
+        ("BN", key, "registers", *TILE_KEYS),
+        (_narrower_blocks(values), fewer, _fewer_warpgroups(values)),
         _smaller_in_every_way(values),
     )
 

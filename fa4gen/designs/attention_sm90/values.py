@@ -26,11 +26,15 @@ CHUNK_KEYS = 16
 """Keys of one wgmma of P.V."""
 MIN_BLOCK = 16
 MAX_BLOCK = 256
+WIDE_BLOCK = 128
+"""Keys of a block above which its softmax needs more registers, up to as deep an output."""
 LARGER_LOADER = RegisterSplit(40, 232)
 """With two consumer warpgroups where the loader spills with 24 registers: in a pair it multicasts;
 in a fixed order of tiles it keeps its place beside both ends of a window; it reads lists."""
 LOOKUP_REGISTERS = 24
 """Of a consumer that reads declared tensors score by score: addresses, and elements on the way."""
+NARROW_PANELS = 24
+"""Of a consumer that overlaps tiles of wide blocks: addresses of six narrow panels or more."""
 CROWDED_REGISTERS = {2: LARGER_LOADER, 3: RegisterSplit(56, 152)}
 """Where lengths or pages leave a loader too few: see ``crowds_loader``."""
 
@@ -45,7 +49,7 @@ def working_registers(
     leave fewer most with spills.
     """
     depth, mask = config.resolved_value_depth, config.resolved_mask
-    needed = 8 + block // 8 + (depth // 8 if depth <= 128 else 16 + depth // 16)
+    needed = _row_registers(depth, block)
     if depth > 128 or block > 128:
         needed += 4 * bool(config.resolved_score.words)
         needed += 4 * (mask.FIRST is not None)
@@ -56,9 +60,39 @@ def working_registers(
     needed += (LOOKUP_REGISTERS * (1 + (depth <= 64))) * config.reads_by_key
     if config.lists_blocks and depth > 128:
         needed += 8 if depth > 192 else 16
+    needed += _expression_registers(config)
+    if overlap_epilogue and block > WIDE_BLOCK and config.depth // panel_columns(config) > 4:
+        needed += NARROW_PANELS
     if config.has_tile_lengths:
         needed += _lengths_registers(config, warpgroups, overlap_epilogue=overlap_epilogue)
     return needed
+
+
+def softmax_registers(config: AttentionConfig, block: int, *, overlap_epilogue: bool) -> int:
+    """Return what a consumer needs beside output and scores while these become probabilities.
+
+    However few chunks of P.V are in flight then; without overlap none is, and nothing is needed.
+    Measured as ``working_registers``, on the widest blocks: dense, causal and in a window.
+    """
+    if not config.overlap:
+        return 0
+    depth, more = config.resolved_value_depth, 4
+    if block > WIDE_BLOCK and depth <= WIDE_BLOCK:
+        more = 16 if depth < 128 else 12 + 2 * overlap_epilogue
+    if config.resolved_mask.FIRST is not None:
+        more += 4 * (depth > 128 or block > 128)
+        more += 4 * (depth <= 128 and config.epilogue == "tma_store")
+    return more + _row_registers(depth, block) + _expression_registers(config)
+
+
+def _expression_registers(config: AttentionConfig) -> int:
+    """Return what a score of indices takes beside both ends of a window, up to depth 128."""
+    windowed = config.resolved_mask.FIRST is not None and config.resolved_value_depth <= 128
+    return 12 * (windowed and config.resolved_score.IS_EXPRESSION)
+
+
+def _row_registers(depth: int, block: int) -> int:
+    return 8 + block // 8 + (depth // 8 if depth <= 128 else 16 + depth // 16)
 
 
 def _lengths_registers(config: AttentionConfig, warpgroups: int, *, overlap_epilogue: bool) -> int:
@@ -73,6 +107,11 @@ def _lengths_registers(config: AttentionConfig, warpgroups: int, *, overlap_epil
     if depth > 192 and pair and config.scheduler == "dynamic" and config.resolved_key_lengths:
         needed += 24 * (config.resolved_mask.LAST is not None)
     return needed
+
+
+def panel_columns(config: AttentionConfig) -> int:
+    """Return the columns of a panel: see ``Values``."""
+    return 64 if config.depth % 64 == 0 == config.resolved_value_depth % 64 else 32
 
 
 def keeps_two_places(config: AttentionConfig) -> bool:
@@ -156,7 +195,7 @@ class Values(DesignValues[AttentionConfig]):
     @property
     def panel_columns(self) -> int:
         """Columns of a swizzled panel: as many as tile the depths of keys and values."""
-        return 64 if self.config.depth % 64 == 0 == self.value_depth % 64 else 32
+        return panel_columns(self.config)
 
     @property
     def num_panels(self) -> int:
@@ -223,7 +262,10 @@ def decide(
 def _free_registers(
     config: AttentionConfig, tuning: Tuning, registers: RegisterSplit, warpgroups: int, block: int
 ) -> int:
-    """Return what a consumer has for probabilities in flight under scores of ``block`` keys."""
+    """Return what a consumer has for probabilities in flight under scores of ``block`` keys.
+
+    Less than nothing where scores and output do not fit.
+    """
     overlaps = _overlaps_epilogue(config, tuning, registers, warpgroups)
     return _free_beside(config, registers, warpgroups, block, overlaps)
 
@@ -231,8 +273,10 @@ def _free_registers(
 def _free_beside(
     config: AttentionConfig, registers: RegisterSplit, warpgroups: int, block: int, overlaps: bool
 ) -> int:
-    working = working_registers(config, block, warpgroups, overlap_epilogue=overlaps)
-    return registers.consumer - working - config.resolved_value_depth // 2 - block // 2
+    left = registers.consumer - config.resolved_value_depth // 2 - block // 2
+    if left < softmax_registers(config, block, overlap_epilogue=overlaps):
+        return -1
+    return left - working_registers(config, block, warpgroups, overlap_epilogue=overlaps)
 
 
 def _overlaps_epilogue(

@@ -104,6 +104,31 @@ def broken_rules(config: AttentionConfig) -> Iterator[Fault]:
             keys=("scheduler", "keys"),
             remedies=([{"scheduler": "static"}],),
         )
+    if not config.sinks:
+        yield from _beside_no_sinks(config)
+
+
+def _beside_no_sinks(config: AttentionConfig) -> Iterator[Fault]:
+    """Yield what spills a register or two: measured, and that with sinks it does not."""
+    if config.has_tile_lengths and config.resolved_mask.FIRST is not None:
+        yield Fault(
+            kind="a window beside lengths",
+            message="lengths of sequences and both ends of a window leave a consumer at depth 512 "
+            "too few of its 232 registers",
+            keys=("mask", "key_lengths", "batching", "keys"),
+            remedies=([{"mask": "causal"}], [_DENSE]),
+        )
+    if config.resolved_score.keeps_elements:
+        yield Fault(
+            kind="elements of a row",
+            message="score keeps what it reads of parameters by head or batch for all keys of a "
+            "row, and a consumer at depth 512 has no register for it",
+            keys=("score",),
+            remedies=([{"score": None}, {"score": None, "parameters": None}],),
+        )
+
+
+_DENSE = {"batching": "dense", "keys": "auto", "key_lengths": False, "page_size": None}
 
 
 def _word(value: object) -> str:

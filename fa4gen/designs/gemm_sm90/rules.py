@@ -25,6 +25,8 @@ SIZES = (
     "num_epi_stages",
     "registers",
 )
+LARGE_HALF = 128
+"""Sums of a thread, of two warpgroups in each CTA that divides k."""
 
 
 def broken_rules(values: Values) -> Iterator[Fault]:
@@ -34,6 +36,7 @@ def broken_rules(values: Values) -> Iterator[Fault]:
     else:
         yield from _rows(values)
     yield from _split(values)
+    yield from _one_panel(values)
     yield from _majors(values)
     yield from _columns(values)
     yield from _shares(values)
@@ -104,6 +107,22 @@ def _split(values: Values) -> Iterator[Fault]:
                 remedies=([{key: value}], [{"split_k": 1}]),
                 last_resort=last_resort,
             )
+
+
+def _one_panel(values: Values) -> Iterator[Fault]:
+    """Yield what was seen to spill: with two panels of the output it does not."""
+    config = values.config
+    large = values.accumulators >= LARGE_HALF and values.num_consumer_warpgroups == 2
+    activated = config.residual == "column" and config.activation is not None
+    if values.is_split and large and activated and values.num_epi_stages == 1:
+        yield Fault(
+            kind="one panel",
+            message="num_epi_stages: 1 with split_k: 2, a column of C, an activation and "
+            f"{values.accumulators} sums in a thread leaves too few registers",
+            keys=("num_epi_stages", "split_k"),
+            remedies=([{"num_epi_stages": 2}], [{"num_epi_stages": "auto"}], [{"split_k": 1}]),
+            last_resort=[all_automatic(values)],
+        )
 
 
 def _columns(values: Values) -> Iterator[Fault]:

@@ -54,11 +54,16 @@ def test_a_box_is_of_one_page_and_of_one_part(plan_of: Any, page_size: int) -> N
     assert boxes <= 32  # a lane each
 
 
-def test_the_warp_that_looks_up_pages_needs_registers(plan_of: Any) -> None:
+@pytest.mark.parametrize(
+    "keys", [{"keys": "paged", "page_size": 64}, {"batching": "ragged"}, {"key_lengths": True}]
+)
+def test_warps_that_read_pages_or_lengths_need_registers(
+    plan_of: Any, keys: dict[str, object]
+) -> None:
     split = {"softmax": 216, "correction": 128, "other": 32}
-    assert plan_of(batching="ragged", registers=split).other_registers == 32
+    assert plan_of(scheduler="dynamic", registers=split).other_registers == 32
     with pytest.raises(ConfigError, match="other needs 40, but has 32") as caught:
-        plan_of(keys="paged", page_size=64, registers=split)
+        plan_of(**keys, registers=split)
     assert "registers: {softmax: 216, correction: 128, other: 40}" in str(caught.value)
 
 

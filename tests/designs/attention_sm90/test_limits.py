@@ -162,11 +162,18 @@ def test_who_follows_the_first_offers_ends_with_a_plan(
             "Set registers: {producer: 32, consumer: 232}; or registers: auto.",
         ),
         (
+            {"BN": 112},
+            "BN",
+            "registers: a consumer thread holds 128 / 2 of output + 112 / 2 of scores + 42 of its "
+            "softmax, row state, masks and addresses = 162, but has 160",
+            "Set BN: 96; or overlap: false; or num_consumer_warpgroups: 2.",
+        ),
+        (
             {"depth": 64, "BN": 208, "BM": 192},
             "BN",
             "registers: the wgmma of Q.K, 64 x 208 (BN), takes 208 / 2 + 26 = 130, but ptxas "
             "compiles it for the 128 that each of 512 threads has at launch",
-            "Set BN: 176; or BM: 128.",
+            "Set BN: 144; or BM: 128.",
         ),
         (
             {"depth": 256, "num_consumer_warpgroups": 3},
@@ -189,10 +196,12 @@ def test_the_arithmetic_of_a_refusal(
     "keys",
     [
         {"num_kv_stages": 3},
-        {"depth": 256, "BM": 128, "BN": 112, "num_pv_chunks_in_flight": 0},
+        {"depth": 256, "BM": 128, "BN": 96, "num_pv_chunks_in_flight": 1},
+        {"BN": 112, "BM": 192, "overlap": False},
+        {"depth": 64, "BN": 176, "BM": 192, "overlap": False},
         {"registers": {"producer": 24, "consumer": 160}},
         {"BN": 96, "num_pv_chunks_in_flight": 3},
-        {"depth": 64, "BN": 176, "BM": 192},
+        {"depth": 64, "BN": 144, "BM": 192, "mask": {"sliding_window": 1024}},
         {"depth": 192, "num_consumer_warpgroups": 3},
         {"depth": 256, "cta_group": 2, "mask": {"sliding_window": 100}},
         {"depth": 192, "softcap": 30.0, "mask": {"sliding_window": 9}, "overlap_epilogue": True},
@@ -200,6 +209,58 @@ def test_the_arithmetic_of_a_refusal(
 )
 def test_what_compiles_is_accepted(config_of: ConfigOf, keys: dict[str, object]) -> None:
     assert problems_of(config_of(**keys)) == ()
+
+
+WINDOW = {"sliding_window": 1024}
+ALIBI = {
+    "parameters": {"slope": {"dtype": "fp32", "shape": ["query_heads"]}},
+    "score": "score - slope[head] * abs(query - key)",
+}
+NARROW = {"depth": 192, "value_depth": 96, "BM": 128, "overlap_epilogue": True, "mask": WINDOW}
+
+
+@pytest.mark.parametrize(
+    ("clean", "spills"),
+    [
+        ({"depth": 64, "BM": 192, "BN": 144}, {"BN": 160}),
+        ({"depth": 96, "BM": 128, "BN": 240, "mask": WINDOW}, {"cta_group": 2}),
+        ({"depth": 96, "BM": 192, "BN": 128}, {"BN": 144}),
+        ({"BM": 128, "BN": 208, "cta_group": 2}, {"BN": 224, "cta_group": 1}),
+        ({"BM": 128, "BN": 224, "mask": "causal"}, {"mask": WINDOW}),
+        ({"depth": 192, "BM": 128, "BN": 144, "cta_group": 2, "mask": "causal"}, {"BN": 160}),
+        ({"depth": 192, "BM": 128, "BN": 160}, {"cta_group": 2}),
+        ({"depth": 256, "BM": 128, "BN": 96, "mask": WINDOW}, {"cta_group": 2}),
+        ({"mask": "causal", **ALIBI, "BN": 96}, {"mask": {"chunked": 4096}}),
+        ({**NARROW, "cta_group": 2, "BN": 160}, {"BN": 208}),
+        (
+            {"registers": {"producer": 56, "consumer": 152}, "mask": WINDOW, "BN": 96},
+            {"epilogue": "tma_store"},
+        ),
+    ],
+    ids=str,
+)
+def test_tiles_at_the_edge_of_the_registers(
+    config_of: ConfigOf, clean: dict[str, object], spills: dict[str, object]
+) -> None:
+    assert problems_of(config_of(**clean)) == ()
+    problem = problems_of(config_of(**{**clean, **spills}))[0]
+    assert problem.message.startswith("registers: a consumer thread holds")
+    assert any("BN" in offer for offer in offers(problem))
+
+
+@pytest.mark.parametrize(
+    "keys",
+    [
+        {"mask": {"chunked": 4096}, **ALIBI},
+        {
+            "registers": {"producer": 56, "consumer": 152},
+            "mask": {"chunked": 6194},
+            "epilogue": "tma_store",
+        },
+    ],
+)
+def test_auto_takes_a_block_that_compiles(config_of: ConfigOf, keys: dict[str, object]) -> None:
+    assert build_plan(config_of(**keys)).BN == 80
 
 
 def test_a_block_too_wide_for_the_chunks_asked_for_takes_them_along(config_of: ConfigOf) -> None:

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
 ConfigOf = Callable[..., AttentionConfig]
 DEPTH = {"depth": 512, "cta_group": 2}
+BIAS = {"bias": {"dtype": "fp32", "shape": ["batch", "rows"]}}
+SLOPE = {"slope": {"dtype": "fp32", "shape": ["query_heads"]}}
 
 
 @pytest.mark.parametrize(
@@ -56,6 +58,21 @@ DEPTH = {"depth": 512, "cta_group": 2}
             "a consumer only take more (got 160)",
             "or registers: auto.",
         ),
+        (
+            {"mask": {"chunked": 4096}, "key_lengths": True},
+            "both ends of a window leave a consumer at depth 512 too few",
+            "Set mask: causal; or batching: dense",
+        ),
+        (
+            {"mask": {"sliding_window": 64}, "keys": "paged", "page_size": 64},
+            "both ends of a window leave a consumer at depth 512 too few",
+            "Set mask: causal; or batching: dense, keys: auto",
+        ),
+        (
+            {"score": "score + bias[batch, query]", "parameters": BIAS},
+            "by head or batch for all keys of a row",
+            "Set score: null and parameters: null.",
+        ),
     ],
 )
 def test_what_cannot_work_is_refused_with_a_suggested_fix(
@@ -77,6 +94,10 @@ def test_what_cannot_work_is_refused_with_a_suggested_fix(
         {"ping_pong": False, "overlap_epilogue": True, "epilogue": "direct"},
         {"num_pv_chunks_in_flight": 0, "rescale_threshold": 0.0},
         {"registers": {"producer": 40, "consumer": 232}},
+        {"mask": {"chunked": 4096}, "softcap": 9.0},
+        {"mask": {"sliding_window": 64}, "key_lengths": True, "sinks": True},
+        {"score": "score + bias[batch, query]", "parameters": BIAS, "sinks": True},
+        {"score": "score - slope[head] * abs(query - key)", "parameters": SLOPE},
     ],
 )
 def test_the_values_that_work_may_be_written_down(

@@ -91,6 +91,18 @@ def test_every_offer_removes_its_problem_and_brings_no_other(
             "a consumer thread holds 128 * 256 / 128 of the tile + 4",
             "Set BN: 192; or BM: 128 and num_consumer_warpgroups: auto.",
         ),
+        (  # spilled 36 bytes
+            {
+                "BM": 256,
+                "split_k": 2,
+                "residual": "column",
+                "activation": "min(silu(x) * x * 7.72, x)",
+                "num_epi_stages": 1,
+            },
+            "num_epi_stages",
+            "a column of C, an activation and 128 sums in a thread leaves too few registers",
+            "Set num_epi_stages: 2; or num_epi_stages: auto; or split_k: 1.",
+        ),
         (
             {"dtype": "fp8_e4m3", "b_major": "n"},
             "b_major",
