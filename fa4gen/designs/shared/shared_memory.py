@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from itertools import takewhile
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from fa4gen.designs.shared.model import BARRIER_BYTES, SharedRegion
@@ -61,7 +61,8 @@ def lay_out(regions: Sequence[SharedRegion]) -> tuple[SharedRegion, ...]:
     offset = 0
     for region in regions:
         offset = align_up(offset, region.alignment)
-        laid_out.append(replace(region, offset=offset))
+        r = region
+        laid_out.append(SharedRegion(r.name, offset, r.bytes, r.alignment, r.slots, r.holds))
         offset += region.bytes
     return tuple(laid_out)
 
@@ -72,13 +73,26 @@ def dynamic_shared_bytes(regions: Sequence[SharedRegion], *, aligns_base: bool =
     return align_up(regions[-1].end, BASE_ALIGNMENT) + room
 
 
+@lru_cache(maxsize=256)  # a plan asks several times with the same values
 def most_that_fit(
     values: V, regions_of: Callable[[V], Sequence[SharedRegion]], key: str, limit: int
 ) -> int:
-    """Return how many slots ``key`` may have, 0 to ``limit``, for all regions to fit a CTA."""
+    """Return how many slots ``key`` may have, 0 to ``limit``, for all regions to fit a CTA.
 
-    def fits(slots: int) -> bool:
+    More slots never take less; about as much each, so that few counts have to be laid out.
+    """
+
+    def bytes_left(slots: int) -> int:
         regions = regions_of(replace(values, **{key: slots}))
-        return dynamic_shared_bytes(regions) <= values.arch.shared_bytes
+        return values.arch.shared_bytes - dynamic_shared_bytes(regions)
 
-    return len(list(takewhile(fits, range(1, limit + 1))))
+    left = bytes_left(1)
+    if left < 0:
+        return 0
+    slot_bytes = max(1, left - bytes_left(2))
+    slots = min(limit, 1 + left // slot_bytes)
+    while slots < limit and bytes_left(slots + 1) >= 0:
+        slots += 1
+    while slots > 1 and bytes_left(slots) < 0:
+        slots -= 1
+    return slots
