@@ -23,7 +23,7 @@ _TAKEN = {
     *INDICES, SCORE, *FUNCTIONS, *OF_FLOATS, "query", "key", "value", "out", "lse", "layout",
     "softmax_scale", "sinks", "workspace", "query_descale", "key_descale", "value_descale",
     "query_offsets", "key_offsets", "key_lengths", "page_table", "block_ranges", "block_entries",
-    "block_order",
+    "row_keys",
 }  # fmt: skip
 """What expressions name, and the launcher's other arguments."""
 

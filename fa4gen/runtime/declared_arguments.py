@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fa4gen.masks.block_lists import BLOCK_LISTS, ListSizes, ranges_shape
+from fa4gen.masks.block_lists import BLOCK_LISTS, ListSizes, list_shapes
 from fa4gen.runtime.float32_arguments import check_words
 from fa4gen.runtime.refusal import wrong
 
@@ -15,12 +15,12 @@ if TYPE_CHECKING:
     from fa4gen.errors import Problem
     from fa4gen.runtime.tensor_view import TensorView
 
-RANGE_BYTES = 16
-"""Two ranges: read together."""
+ALIGNMENTS = {"block_ranges": 16, "row_keys": 8}
+"""In bytes: what is read together."""
 AXES = {
-    "block_ranges": "(batch or 1, query heads or 1, tiles, 4, 2)",
+    "block_ranges": "(batch or 1, query heads or 1, tiles, 6, 2)",
     "block_entries": "(entries)",
-    "block_order": "(batch or 1, query heads or 1, tiles)",
+    "row_keys": "(batch or 1, query heads or 1, query rows, 2)",
 }
 DTYPES = {"fp32": "float32", "int32": "int32"}
 
@@ -89,9 +89,8 @@ def list_sizes(plan: AttentionPlan, query: tuple[int, ...], key: tuple[int, ...]
 def _check_lists(
     plan: AttentionPlan, given: dict[str, TensorView | None], query: TensorView, key: TensorView
 ) -> Iterator[Problem]:
-    shape = ranges_shape(plan.mask, list_sizes(plan, query.shape, key.shape))
+    shapes = list_shapes(plan.mask, list_sizes(plan, query.shape, key.shape))
     remedy = "make the lists of this call by the kernel's list_blocks"
-    shapes = {"block_ranges": shape, "block_order": shape[:3]}
     for name, axes in AXES.items():
         view = given.get(name)
         if view is None:
@@ -102,6 +101,6 @@ def _check_lists(
         yield from check_words(
             name, view, query.device, shapes.get(name, any_length), axes, "int32"
         )
-        if name == "block_ranges" and view.pointer % RANGE_BYTES:
-            what = f"an address that is a multiple of {RANGE_BYTES} bytes"
+        if view.pointer % ALIGNMENTS.get(name, 4):
+            what = f"an address that is a multiple of {ALIGNMENTS[name]} bytes"
             yield wrong(name, f"{view.pointer:#x}", what)

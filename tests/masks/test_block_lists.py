@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from fa4gen.expressions.places import Places
 from fa4gen.masks import block_lists
-from fa4gen.masks.block_lists import ListSizes, list_blocks, ranges_shape
+from fa4gen.masks.block_lists import ListSizes, list_blocks, list_shapes
 from fa4gen.masks.expression import parse_mask
 
 MASKS = [
@@ -70,27 +70,32 @@ def test_the_lists_are_those_of_the_mask_evaluated_everywhere(
         patch.setattr(block_lists, "MOST_AT_ONCE", at_once)
         lists = list_blocks(mask, sizes, tensors, np)
     assert list(lists) == list(block_lists.BLOCK_LISTS)
-    ranges, entries, order = lists.values()
-    assert ranges.dtype == entries.dtype == order.dtype == np.int32
-    assert ranges.shape == ranges_shape(mask, sizes)
-    assert ranges.shape[3:] == (4, 2)
-    assert order.shape == ranges.shape[:3]
-    assert (np.sort(order, axis=-1) == np.arange(order.shape[2])).all()
-    counts = np.take_along_axis(ranges[..., 0, 1] - ranges[..., 0, 0], order, axis=-1)
-    assert (np.diff(counts, axis=-1) <= 0).all()
+    ranges, entries, row_keys = lists.values()
+    assert ranges.dtype == entries.dtype == row_keys.dtype == np.int32
+    shapes = list_shapes(mask, sizes)
+    assert (ranges.shape, row_keys.shape) == (shapes["block_ranges"], shapes["row_keys"])
+    assert ranges.shape[3:] == (6, 2)
+    assert (np.sort(ranges[..., 0, 0], axis=-1) == np.arange(ranges.shape[2])).all()
+    assert not ranges[..., 1, :].any()
+    assert (np.diff(ranges[..., 2, 1] - ranges[..., 2, 0], axis=-1) <= 0).all()
     for b in range(batch):
         for h in range(sizes.query_heads):
             sees = seen_everywhere(text, sizes, tensors, b, h)
-            own = ranges[min(b, ranges.shape[0] - 1), min(h, ranges.shape[1] - 1)]
-            for tile, of_tile in enumerate(own):
-                check_tile(sizes, mask, sees, tile, of_tile, entries)
+            of_head = min(b, ranges.shape[0] - 1), min(h, ranges.shape[1] - 1)
+            for of_row, ends in zip(sees, row_keys[of_head], strict=True):
+                seen = np.flatnonzero(of_row)
+                assert tuple(ends) == ((seen[0], seen[-1] + 1) if seen.size else (0, 0))
+            for of_tile in ranges[of_head]:
+                check_tile(sizes, sees, of_tile, entries)
 
 
-def check_tile(sizes, mask, sees, tile, ranges, entries) -> None:
+def check_tile(sizes, sees, numbers, entries) -> None:
+    (tile, last_block), ranges = numbers[0], numbers[2:]
     begin, end = ranges[0]
     assert 0 <= begin <= end <= len(entries)
     numbers = entries[begin:end] // 64
     assert list(numbers) == sorted(set(numbers))
+    assert last_block == (numbers[-1] if numbers.size else 0)
     in_tile = sees[tile * sizes.tile_rows :][: sizes.tile_rows]
     for number in range(-(-sizes.key_rows // sizes.block_keys)):
         keys = slice(number * sizes.block_keys, (number + 1) * sizes.block_keys)
@@ -114,31 +119,33 @@ def check_tile(sizes, mask, sees, tile, ranges, entries) -> None:
             is_full = bool(rows.size) and block.all() and start + sizes.block_keys <= sees.shape[1]
             assert bool(entries[i] >> part & 1) == is_full
             untested = True
-            for r, of_row in enumerate(block):
-                row = tile * sizes.tile_rows + part * sizes.part_rows + r
-                for key in mask.seen(row, sizes.query_rows, sizes.key_rows):
-                    if start <= key < start + sizes.block_keys:
-                        untested = untested and of_row[key - start]
+            for whole, of_row in zip(rows, block, strict=True):
+                seen = np.flatnonzero(whole)
+                if seen.size:
+                    low, high = np.clip((seen[0] - start, seen[-1] + 1 - start), 0, None)
+                    untested = untested and of_row[low:high].all()
             assert bool(entries[i] >> 3 + part & 1) == (untested and block.any())
             assert bool(entries[i] >> 3 + part & 1) >= is_full
 
 
 def test_a_list_for_each_head_and_batch_only_where_the_mask_names_them() -> None:
     sizes = ListSizes(2, 6, 3, 100, 200, 64, 64, 16)
-    assert ranges_shape(parse_mask("key % 3 == 0"), sizes) == (1, 1, 2, 4, 2)
-    assert ranges_shape(parse_mask(MASKS[0]), sizes) == (2, 1, 2, 4, 2)
-    assert ranges_shape(parse_mask(MASKS[2]), sizes) == (1, 6, 2, 4, 2)
-    assert ranges_shape(parse_mask(MASKS[3]), sizes) == (1, 6, 2, 4, 2)
+    wanted = {"key % 3 == 0": (1, 1), MASKS[0]: (2, 1), MASKS[2]: (1, 6), MASKS[3]: (1, 6)}
+    for text, axes in wanted.items():
+        shapes = list_shapes(parse_mask(text), sizes)
+        assert shapes == {"block_ranges": (*axes, 2, 6, 2), "row_keys": (*axes, 100, 2)}
 
 
 @pytest.mark.parametrize(("rows", "keys"), [(0, 5), (5, 0), (0, 0)])
 def test_no_rows_or_no_keys_are_no_entries(rows, keys) -> None:
     sizes = ListSizes(1, 1, 1, rows, keys, 2, 2, 2)
-    ranges, entries, order = list_blocks(parse_mask("key % 3 == 0"), sizes, {}, np).values()
-    assert order.shape == (1, 1, -(-rows // 2))
-    assert ranges.shape == (1, 1, -(-rows // 2), 4, 2)
-    assert not ranges.any()
+    ranges, entries, row_keys = list_blocks(parse_mask("key % 3 == 0"), sizes, {}, np).values()
+    assert ranges.shape == (1, 1, -(-rows // 2), 6, 2)
+    assert not ranges[..., 1:, :].any()
+    assert (ranges[..., 0, 0] == np.arange(ranges.shape[2])).all()
     assert entries.shape == (0,)
+    assert row_keys.shape == (1, 1, rows, 2)
+    assert not row_keys.any()
 
 
 def test_lists_are_made_by_a_library_that_clips_arrays_only() -> None:

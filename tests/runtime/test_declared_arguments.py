@@ -110,13 +110,13 @@ def test_a_scale_that_a_score_function_cannot_be_divided_by_is_refused(scale) ->
 
 LISTED = plan_of(score=None, parameters={"document": CONFIG["parameters"]["document"]},
                  blocks="listed", num_consumer_warpgroups=2)  # fmt: skip
-RANGES = array((2, 1, 1, 4, 2), 8, "int32", 4)
+RANGES = array((2, 1, 1, 6, 2), 8, "int32", 4)
 ENTRIES = array((3,), 9, "int32", 4)
-ORDER = array((2, 1, 1), 10, "int32", 4)
+ROW_KEYS = array((2, 1, 100, 2), 10, "int32", 4)
 
 
 def listed(**changed: TensorView | None) -> Arguments:
-    lists = {"block_ranges": RANGES, "block_entries": ENTRIES, "block_order": ORDER}
+    lists = {"block_ranges": RANGES, "block_entries": ENTRIES, "row_keys": ROW_KEYS}
     return arguments(**{"slope": None, **lists, **changed})
 
 
@@ -125,8 +125,8 @@ def test_lists_of_blocks_are_passed_to_the_kernel() -> None:
     values = scalar_values(checked, plan_schedule(LISTED, checked.size, 132))
     assert values["given_block_ranges"] == 8 * GAP
     assert values["given_block_entries"] == 9 * GAP
-    assert values["given_block_order"] == 10 * GAP
-    names = {"given_block_ranges", "given_block_entries", "given_block_order"}
+    assert values["given_row_keys"] == 10 * GAP
+    names = {"given_block_ranges", "given_block_entries", "given_row_keys"}
     assert names <= {row.name for row in LISTED.parameters}
 
 
@@ -134,16 +134,17 @@ def test_lists_of_blocks_are_passed_to_the_kernel() -> None:
     ("tensors", "words"),
     [
         ({"block_ranges": None}, "block_ranges: expected int32 (batch or 1, query heads or 1, "
-                                 "tiles, 4, 2) = (2, 1, 1, 4, 2), got nothing"),
+                                 "tiles, 6, 2) = (2, 1, 1, 6, 2), got nothing"),
         ({"block_entries": None}, "block_entries: expected int32 (entries), got nothing"),
         ({"block_ranges": None}, "make the lists of this call by the kernel's list_blocks"),
-        ({"block_ranges": array((2, 1, 2, 4, 2), 8, "int32", 4)}, "= (2, 1, 1, 4, 2), got shape"),
+        ({"block_ranges": array((2, 1, 2, 6, 2), 8, "int32", 4)}, "= (2, 1, 1, 6, 2), got shape"),
         ({"block_ranges": RANGES._replace(dtype="int64")}, "block_ranges: expected int32"),
         ({"block_entries": ENTRIES._replace(dtype="float32")}, "block_entries: expected int32"),
         ({"block_entries": array((3, 1), 9, "int32", 4)}, "block_entries: expected (entries)"),
         ({"block_ranges": RANGES._replace(pointer=8 * GAP + 8)}, "a multiple of 16"),
-        ({"block_order": None}, "block_order: expected int32 (batch or 1, query heads or 1, til"),
-        ({"block_order": array((1,), 10, "int32", 4)}, "tiles) = (2, 1, 1), got shape"),
+        ({"row_keys": None}, "row_keys: expected int32 (batch or 1, query heads or 1, query rows"),
+        ({"row_keys": array((1,), 10, "int32", 4)}, "rows, 2) = (2, 1, 100, 2), got shape"),
+        ({"row_keys": ROW_KEYS._replace(pointer=10 * GAP + 4)}, "a multiple of 8"),
         ({"block_entries": ENTRIES._replace(device=1)}, "block_entries: expected the query's"),
         ({"document": None}, "document: expected int32 (batch, keys)"),
     ],

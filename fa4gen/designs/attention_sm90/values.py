@@ -57,9 +57,12 @@ def working_registers(
         needed += 8 * (
             warpgroups == 3 and depth > 128
         )  # of the launch's 128 a wide wgmma takes nearly all
-    needed += (LOOKUP_REGISTERS * (1 + (depth <= 64))) * config.reads_by_key
-    if config.lists_blocks and depth > 128:
-        needed += 8 if depth > 192 else 16
+    reads = config.resolved_score.reads_by_key or (
+        mask.reads_by_key and not config.lists_blocks  # a bit for each key, before scores arrive
+    )
+    needed += (LOOKUP_REGISTERS * (1 + (depth <= 64))) * reads
+    if config.lists_blocks:
+        needed += {96: 16, 192: 16, 256: 8}.get(depth, 0)
     needed += _expression_registers(config)
     if overlap_epilogue and block > WIDE_BLOCK and config.depth // panel_columns(config) > 4:
         needed += NARROW_PANELS
