@@ -8,12 +8,16 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from fa4gen.expressions.places import INDICES, SCORE
 from fa4gen.expressions.words import FUNCTIONS, OF_FLOATS
+from fa4gen.masks import ready_name as mask_name
+from fa4gen.scores import ready_name as score_name
 from fa4gen.strict import Field, Strict, rule
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from fa4gen.expressions.tensors import Tensor
+    from fa4gen.masks import MaskValue
+    from fa4gen.scores import ScoreValue
 
 MOST_TENSORS = 8
 MOST_AXES = 4
@@ -40,6 +44,35 @@ class TensorValue(Strict):
     def _has_few_axes(self) -> None:
         if not 1 <= len(self.shape) <= MOST_AXES:
             raise ValueError(f"shape has {len(self.shape)} extents, and there are 1 to {MOST_AXES}")
+
+
+def all_tensors(
+    values: Mapping[str, TensorValue] | None, mask: MaskValue, score: ScoreValue | None
+) -> tuple[Tensor, ...]:
+    """Return the tensors of the key, and those of a mask and a score with names.
+
+    ValueError for a name that cannot be, or that comes with the mask or the score.
+    """
+    named = {
+        key: found
+        for key, found in (("mask", mask_name(mask)), ("score", score_name(score)))
+        if found is not None
+    }
+    found = declared(values)
+    if not named:
+        return found
+    from fa4gen.expressions.ready import ready  # of few configs
+
+    own = {tensor.name for tensor in found}
+    for key, (name, number) in named.items():
+        for tensor in ready(key, name).parameters(number):
+            if tensor.name in own:
+                raise ValueError(
+                    f"parameters: {tensor.name} comes with {key}: {name}, as {tensor.dtype} "
+                    f"({tensor.axes}); leave it out"
+                )
+            found += (tensor,)
+    return found
 
 
 def declared(values: Mapping[str, TensorValue] | None) -> tuple[Tensor, ...]:

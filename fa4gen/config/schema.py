@@ -9,13 +9,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated, Literal, get_args
 
-from fa4gen.config.declared import TensorValue, declared
+from fa4gen.config.declared import TensorValue, all_tensors
 from fa4gen.config.expressions import check_expressions
 from fa4gen.config.gemm import BlackwellGemmConfig, HopperGemmConfig
-from fa4gen.expressions.words import MAX_LENGTH
 from fa4gen.key_sources import Batching, Keys, key_source_of, query_source_of
 from fa4gen.masks import MaskValue, mask_of
-from fa4gen.scores import SoftcapValue, score_of
+from fa4gen.scores import ScoreValue, SoftcapValue, score_of
 from fa4gen.strict import Auto, Field, Strict, rule
 
 if TYPE_CHECKING:
@@ -52,7 +51,7 @@ class AttentionKeys(Strict):
     """A logit of each query head, given with the call, joins the sum of every softmax."""
     softcap: SoftcapValue | None = None
     """Logits become softcap * tanh(logit / softcap) before the mask."""
-    score: Annotated[str, Field(max_length=MAX_LENGTH)] | None = None
+    score: ScoreValue | None = None
     """What logits become before the mask, such as "score - 0.5 * (query - key)"."""
     parameters: dict[str, TensorValue] | None = None
     """Tensors that mask and score read, given with the call, each with dtype and shape."""
@@ -81,8 +80,8 @@ class AttentionKeys(Strict):
 
     @property
     def declared_tensors(self) -> tuple[Tensor, ...]:
-        """The tensors of ``parameters``."""
-        return declared(self.parameters)
+        """The tensors of ``parameters``, and those that a mask or score with a name reads."""
+        return all_tensors(self.parameters, self.mask, self.score)
 
     @property
     def resolved_kv_dtype(self) -> str:

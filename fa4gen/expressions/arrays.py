@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from fa4gen.expressions.words import BITS
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -31,6 +33,11 @@ class Arrays:
         return self._read(
             tensor[tuple(self.xp.clip(index, 0, extent - 1) for index, extent in within)]
         )
+
+    def bit(self, one: Any, index: Any) -> Any:
+        """Return bits of numbers; of an index outside of them, the nearest."""
+        within = self.xp.clip(self.xp.asarray(index), 0, BITS - 1)
+        return self.xp.right_shift(one, within) & self.number(1)
 
     def __getattr__(self, name: str) -> Any:
         """Return the function of an operation."""

@@ -10,7 +10,7 @@ from enum import IntEnum
 from typing import TYPE_CHECKING
 
 from fa4gen.expressions import exact
-from fa4gen.expressions.words import FLOOR_DIVIDE, FLOOR_REMAINDER
+from fa4gen.expressions.words import BITS, FLOOR_DIVIDE, FLOOR_REMAINDER
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -153,6 +153,15 @@ def maximum(left: C, right: C) -> C:
         return left
     least = max((one for one in (left.least, right.least) if one is not None), default=None)
     return _folded(max, left, right) or C(f"max({left.text}, {right.text})", least=least)
+
+
+def bit(one: C, index: C) -> C:
+    """Return a bit of a number, 0 or 1; of an index outside of them, the nearest."""
+    folded = _folded(exact.bit, one, index)
+    within = minimum(index if (index.least or -1) >= 0 else maximum(index, number(0)),
+                     number(BITS - 1))  # fmt: skip
+    text = f"{one.within(Rank.SHIFT)} >> {within.within(Rank.SUM)} & 1"
+    return folded or C(text, Rank.BITS, least=0)
 
 
 def _compare(sign: str, rank: Rank, compute: Callable[..., bool]) -> Callable[[C, C], C]:

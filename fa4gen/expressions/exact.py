@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import operator
 
+from fa4gen.expressions.words import BITS
+
 number = int
 add = operator.add
 subtract = operator.sub
@@ -35,6 +37,11 @@ def logical_or(left: bool, right: bool) -> bool:
 def logical_not(condition: bool) -> bool:
     """Return whether it does not hold."""
     return not condition
+
+
+def bit(one: int, index: int) -> int:
+    """Return a bit of a number of 32, 0 or 1; of an index outside of them, the nearest."""
+    return one >> min(max(index, 0), BITS - 1) & 1
 
 
 def where(condition: bool, first: int, second: int) -> int:

@@ -97,6 +97,15 @@ class Intervals:
             ends.where(same, ends.remainder(left.high, divisor), last),
         )
 
+    def bit(self, one: Interval, index: Interval) -> Interval:
+        """Return a bit of a number: 0 or 1, unless number and index are known."""
+        ends = self.ends
+        known = ends.logical_and(ends.equal(one.low, one.high), ends.equal(index.low, index.high))
+        found = ends.bit(one.low, index.low)
+        return Interval(
+            ends.where(known, found, ends.number(0)), ends.where(known, found, ends.number(1))
+        )
+
     def minimum(self, left: Interval, right: Interval) -> Interval:
         """Return the smaller one."""
         low = self.ends.minimum(left.low, right.low)

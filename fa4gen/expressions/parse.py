@@ -1,7 +1,7 @@
 """From text to a checked tree. Python's own parser reads it; no Python is run.
 
 Only what is listed here is accepted: whole numbers, indices by name, elements of declared tensors,
-+ - * // %, comparisons, ``and or not``, ``min max abs where``; and in languages with floats those,
++ - * // %, comparisons, ``and or not``, ``min max abs where bit``; and with floats those,
 ``/``, ``exp2 log2 tanh``. Everything is of a known kind and of a known range, so that a kernel
 computes it in 32 bits, nothing is ever divided by 0, and no result is NaN or infinite.
 """
@@ -265,10 +265,14 @@ class _Reader:
         if name not in self.language.functions:
             raise self._refusal(node, self._unknown(name))
         count = len(arguments)
-        one = {"abs": "1 argument", **dict.fromkeys(OF_FLOATS, "1 argument")}
-        wanted = {**one, "where": "3 arguments"}.get(name, "2 arguments or more")
-        if not (count == 1 if name in one else count == 3 if name == "where" else count >= 2):
+        exact_count = {"abs": 1, **dict.fromkeys(OF_FLOATS, 1), "bit": 2, "where": 3}.get(name)
+        if count != exact_count and (exact_count is not None or count < 2):
+            wanted = "2 arguments or more"
+            if exact_count is not None:
+                wanted = f"{exact_count} argument{'s' * (exact_count > 1)}"
             raise self._refusal(node, f"{name} takes {wanted}, got {count}")
+        if name == "bit":
+            return Operation(name, self._of_whole(*arguments))
         if name == "where":
             return self._choice(*arguments)
         trees = self._numbers(*arguments)

@@ -4,7 +4,15 @@ from __future__ import annotations
 
 MAX_LENGTH = 400
 """Characters of an expression."""
-FUNCTIONS = {"min": "minimum", "max": "maximum", "abs": "absolute", "where": "where"}
+FUNCTIONS = {
+    "min": "minimum",
+    "max": "maximum",
+    "abs": "absolute",
+    "where": "where",
+    "bit": "bit",
+}
+BITS = 32
+"""Of a whole number; ``bit(number, index)`` takes an index outside of them for the nearest."""
 OF_FLOATS = ("exp2", "log2", "tanh")
 """Functions of languages with floats."""
 FLOOR_DIVIDE, FLOOR_REMAINDER = "floor_divide", "floor_remainder"

@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from fa4gen.expressions.words import MAX_LENGTH
 from fa4gen.masks.causal import Causal
 from fa4gen.masks.chunked import Chunked, ChunkedValue
+from fa4gen.masks.mask import MAX_REACH
 from fa4gen.masks.none import NoMask
 from fa4gen.masks.sliding_window import SlidingWindow, SlidingWindowValue
-from fa4gen.strict import Field, Read
+from fa4gen.strict import Field, Read, Strict
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -31,6 +32,7 @@ __all__ = [
     "mask_in",
     "mask_numbers",
     "mask_of",
+    "ready_name",
 ]
 
 MASKS: tuple[type[Mask], ...] = (NoMask, Causal, SlidingWindow, Chunked)
@@ -47,6 +49,19 @@ def _tidied(condition: str) -> str:
     return _parsed(condition).name
 
 
+class DilatedValue(Strict):
+    """Every so many keys back from a row's own, which it sees, too."""
+
+    dilated: Annotated[int, Field(ge=2, le=MAX_REACH)]
+
+    @property
+    def ready(self) -> tuple[str, int]:
+        """The name of what it stands for, and its number; see ``expressions.ready``."""
+        return "dilated", self.dilated
+
+
+READY_WORDS = ("documents", "prefix", "tree")
+"""Words for masks that read a tensor; see ``expressions.ready``."""
 NOT_A_WORD = r"[^A-Za-z0-9_]"
 Condition = Annotated[
     str,
@@ -57,19 +72,37 @@ Condition = Annotated[
     ),
     Read(_tidied),
 ]
-MaskValue = Literal["none", "causal"] | SlidingWindowValue | ChunkedValue | Condition
+MaskValue = (
+    Literal["none", "causal", "documents", "prefix", "tree"]
+    | SlidingWindowValue
+    | ChunkedValue
+    | DilatedValue
+    | Condition
+)
 """What a config says: a word, a mapping with one key, or a condition on query and key."""
 
 
 def mask_of(value: MaskValue) -> Mask:
     """Return the mask of a config's value; a condition that means a named mask is that one."""
-    if not isinstance(value, str):
-        return value.mask()
     if value in ("none", "causal"):
-        return {"none": NoMask(), "causal": Causal()}[value]
+        return {"none": NoMask(), "causal": Causal()}[str(value)]
+    if isinstance(value, (SlidingWindowValue, ChunkedValue)):
+        return value.mask()
+    named = ready_name(value)
+    if named is not None:
+        from fa4gen.expressions.ready import ready
+
+        return _parsed(ready("mask", named[0]).expression(named[1]))
     from fa4gen.masks.named import named_mask
 
-    return named_mask(_parsed(value))
+    return named_mask(_parsed(str(value)))
+
+
+def ready_name(value: MaskValue) -> tuple[str, int] | None:
+    """Return the name and the number of a mask that stands for an expression; else None."""
+    if isinstance(value, DilatedValue):
+        return value.ready
+    return (str(value), 0) if value in READY_WORDS else None
 
 
 def mask_numbers() -> tuple[str, ...]:

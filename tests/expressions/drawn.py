@@ -25,6 +25,7 @@ def _numbers(inner: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
         st.tuples(st.sampled_from(["min", "max"]), inner, inner).map(
             lambda parts: f"{parts[0]}({parts[1]}, {parts[2]})"
         ),
+        st.tuples(inner, inner).map(lambda parts: f"bit({parts[0]}, {parts[1]})"),
         inner.map(lambda one: f"abs({one})"),
         inner.map(lambda one: f"-({one})"),
     )
@@ -53,7 +54,10 @@ CONDITIONS = st.recursive(COMPARED, _conditions, max_leaves=4)
 
 def meaning(text: str) -> Callable[[int, int], Any]:
     """Return the condition as Python has it, of a query and a key."""
-    names = {"where": lambda condition, one, other: one if condition else other}
+    names: dict[str, Any] = {
+        "where": lambda condition, one, other: one if condition else other,
+        "bit": lambda one, index: one >> max(0, min(index, 31)) & 1,
+    }
     names |= {"min": min, "max": max, "abs": abs}
     function: Callable[[int, int], Any] = eval(f"lambda query, key: ({text})", names)
     return function

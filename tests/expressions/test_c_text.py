@@ -35,6 +35,8 @@ FIXED = [
     "min(query, key, 3) * 2 - (query - (key - 1)) < max(key, 4) - 3 - 2",
     "query % 4 // 2 == key % 4 // 2",
     "0 <= query - key < 7",
+    "bit(query * 5 - 9, key - query) == bit(key, 1 + bit(query, 0))",
+    "bit(-1 - key, query) + 1 > 1",
 ]
 
 
@@ -47,7 +49,7 @@ def number_text(rng: random.Random, depth: int) -> str:
         [f"{left} + ({right})", f"{left} - ({right})", f"{rng.randrange(4)} * ({left})",
          f"({left}) // {rng.randrange(1, 7)}", f"({left}) % {rng.randrange(1, 7)}",
          f"min({left}, {right})", f"max({left}, {right})", f"abs({left})", f"-({left})",
-         f"where({left} < {right}, {right}, {left})"]
+         f"where({left} < {right}, {right}, {left})", f"bit({left}, {right})"]
     )  # fmt: skip
 
 

@@ -61,7 +61,7 @@ def functions(title: str, torch, arrays):
 
 def test_there_are_at_least_ten() -> None:
     assert len(VARIANTS) >= 10
-    page, _ = PAGE.read_text(encoding="utf-8").split("## What is loaded")
+    page, _ = PAGE.read_text(encoding="utf-8").split("## By name")
     assert page.count("```yaml") == page.count("```python") == len(VARIANTS)
 
 

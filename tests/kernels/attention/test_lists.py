@@ -27,7 +27,6 @@ MASKS = {
 BLACKWELL = {"arch": "sm_100a", "dtype": "fp16", "depth": 64}
 CASE = "tiles/square*"
 CHANGES = {
-    "the list of another tile": Change(r"first_row = numbers\.x", "first_row = (numbers.x ^ 1)"),
     "another last block": Change(r"last_block = numbers\.y;",
                                  "last_block = max(0, numbers.y - 1);"),
     "keys of the row before": Change(r"tile, thread_row \+ 8 \* r\)",
