@@ -35,7 +35,8 @@ def expected() -> Expectations:
         ("depth", "64, 96, 128, 192, 256 or 512"),
         (
             "mask",
-            "none, causal, {sliding_window: ...}, {chunked: ...} or a condition such as "
+            "none, causal, documents, prefix, tree, {sliding_window: ...}, {chunked: ...}, "
+            "{dilated: ...} or a condition such as "
             "'key <= query' (400 characters at most)",
         ),
         ("BM", "64, 128, 192 or auto"),
