@@ -117,15 +117,21 @@ struct Problem {
   const int32* given_document;
   const int32* given_block_ranges;
   const int32* given_block_entries;
-  const int32* given_block_order;
+  const int32* given_row_keys;
 };
 
 struct Tile {
   int32 first_row;  // negative: no tile is left
   int32 head;
   int32 batch;
+  int32 last_block;  // of those that it sees, if any
   int32 listed_begin;  // of its entries in the list of blocks
   int32 listed_end;
+};
+
+// With the ranges of its entries, on the way to the consumers.
+struct ListedTile : Tile {
+  int4 ranges[2];
 };
 
 // Entries of the list of blocks, walked from the last to the first.
@@ -136,15 +142,23 @@ struct BlockRange {
 };
 
 // A block of the list: its number * 64; bit w is set where part w of the tile's rows sees all of
-// it, and bit 3 + w where each of them sees all keys between its first and its last.
+// it, and bit 3 + w where each of them sees all of it between the row's first key and its last.
 struct ListedBlock {
   int32 entry;
   __device__ __forceinline__ int32 block() const { return entry >> 6; }
   __device__ __forceinline__ bool needs_mask(int32 part) const { return !(entry >> part & 1); }
+  __device__ __forceinline__ bool needs_test(int32 part) const { return !(entry >> part & 8); }
 };
 
 __device__ __forceinline__ ListedBlock listed_block(const Problem& problem, int32 index) {
   return {load_unchanging_int32(problem.given_block_entries + index)};
+}
+
+// The first key that a row sees, and one past the last.
+__device__ __forceinline__ int2 keys_of_row(const Problem& problem, const Tile& tile, int32 row) {
+  const int64 list = tile.batch;
+  return reinterpret_cast<const int2*>(
+      problem.given_row_keys)[list * problem.query_rows + min(row, problem.query_rows - 1)];
 }
 
 __device__ __forceinline__ BlockRange blocks_of_tile(const Problem&, const Tile& tile) {
@@ -154,7 +168,7 @@ __device__ __forceinline__ BlockRange blocks_of_tile(const Problem&, const Tile&
 // A tile that the loader has written to a slot of shared memory.
 __device__ __forceinline__ Tile read_tile(uint32 slot) {
   Tile tile;
-  load_shared_words_3(slot, tile.first_row, tile.head, tile.batch);
+  load_shared_words_4(slot, tile.first_row, tile.head, tile.batch, tile.last_block);
   int32 begin, end;  // of the first part of the rows
   load_shared_words_4(slot + 16, tile.listed_begin, tile.listed_end, begin, end);
   return tile;
@@ -307,7 +321,7 @@ struct Loader {
     wait_query_slot(0);
     load_query_part<0>(base, query_map, tile, 0);
     load_query_part<1>(base, query_map, tile, 0);
-    int32 listed = listed_block(problem, blocks.end - 1).block();
+    int32 listed = tile.last_block;
     load_keys(listed, key_head, tile.batch);
     wait_query_slot(1);
     load_query_part<0>(base, query_map, tile, 1);
@@ -332,22 +346,19 @@ __device__ __forceinline__ Loader make_loader(uint32 base, const TensorMap& quer
           ValueProducer::start(base + kValueBarriers, base + kValueRingOffset, kFirstValueSlot)};
 }
 
-// The first tile of the tile's head among those that have lists.
-__device__ __forceinline__ int64 first_listed(const Problem& problem, const Tile& tile) {
+// Of the tile that is in this place of its head's: its number and its last block, then where its
+// entries begin and end in the list, and of each part of its rows those from the first to the last
+// that it sees.
+__device__ __forceinline__ const int4* ranges_at(const Problem& problem, const Tile& tile,
+                                                 uint32 place) {
   const int64 list = tile.batch;
-  return list * problem.tiles_per_head;
-}
-
-// Where entries of the tile begin and end in the list, and of each part of its rows those from the
-// first to the last that it sees: four pairs.
-__device__ __forceinline__ const int4* ranges_of(const Problem& problem, const Tile& tile) {
   return reinterpret_cast<const int4*>(problem.given_block_ranges) +
-         2 * (first_listed(problem, tile) + tile.first_row / kBM);
+         3 * (list * problem.tiles_per_head + place);
 }
 
 // The tile number `index` in the order of work.
 // Longest first, within groups of heads whose keys and values stay in L2 together.
-__device__ __forceinline__ Tile tile_at(const Problem& problem, uint32 index) {
+__device__ __forceinline__ ListedTile tile_at(const Problem& problem, uint32 index) {
   const uint32 tiles_per_head = problem.tiles_per_head;
   uint32 ordinal, head;  // of the tile within its head; of the head within the batches
   const uint32 tiles_per_group = problem.heads_per_group * tiles_per_head;
@@ -359,30 +370,31 @@ __device__ __forceinline__ Tile tile_at(const Problem& problem, uint32 index) {
   const uint32 round = within / heads;
   ordinal = round;
   head = first_head + within - round * heads;
-  Tile tile;
+  ListedTile tile;
   tile.batch = head / static_cast<uint32>(problem.query_heads);
   tile.head = head - tile.batch * problem.query_heads;
-  const int32* order = problem.given_block_order + first_listed(problem, tile);
-  tile.first_row = load_unchanging_int32(order + ordinal) * kBM;
+  const int4* ranges = ranges_at(problem, tile, ordinal);
+  const int4 numbers = ranges[0];
+  tile.ranges[0] = ranges[1];
+  tile.ranges[1] = ranges[2];
+  tile.first_row = numbers.x * kBM;
+  tile.last_block = numbers.y;
   return tile;
 }
 
 // Tiles pass to the consumers through one of two slots of shared memory.
-__device__ __forceinline__ void write_tile(uint32 slot, const Problem& problem, const Tile& tile) {
-  int4 first{}, other{};
-  if (tile.first_row >= 0) {
-    const int4* ranges = ranges_of(problem, tile);
-    first = ranges[0];
-    other = ranges[1];
+__device__ __forceinline__ void write_tile(uint32 slot, const ListedTile& tile) {
+#pragma unroll
+  for (int32 i = 0; i < 2; ++i) {
+    const int4 pairs = tile.ranges[i];
+    store_shared_words_4(slot + 16 + 16 * i, pairs.x, pairs.y, pairs.z, pairs.w);
   }
-  store_shared_words_4(slot + 16, first.x, first.y, first.z, first.w);
-  store_shared_words_4(slot + 32, other.x, other.y, other.z, other.w);
-  store_shared_words_4(slot, tile.first_row, tile.head, tile.batch, 0);
+  store_shared_words_4(slot, tile.first_row, tile.head, tile.batch, tile.last_block);
 }
 
 // The same, or where there is no such tile, one whose first row is negative.
-__device__ __forceinline__ Tile tile_or_none(const Problem& problem, int32 index) {
-  Tile tile{-1};
+__device__ __forceinline__ ListedTile tile_or_none(const Problem& problem, int32 index) {
+  ListedTile tile{-1};
   if (index < problem.num_tiles) tile = tile_at(problem, index);
   return tile;
 }
@@ -401,11 +413,11 @@ __device__ __forceinline__ void run_loader(uint32 base, const Problem& problem,
     const uint32 slot = base + kTileOffset + kTileBytes * slots.index;
     const uint32 full = base + kTileFull + 8 * slots.index,
                  empty = base + kTileEmpty + 8 * slots.index;
-    Tile tile = tile_or_none(problem, index);
+    const ListedTile listed_tile = tile_or_none(problem, index);
     // Arrived on by every other warp once it has read the tile that was in this slot.
     mbarrier_wait(empty, slots.phase);
-    write_tile(slot, problem, tile);
-    tile = read_tile(slot);  // with its entries in the list of blocks
+    write_tile(slot, listed_tile);
+    const Tile tile = read_tile(slot);  // with its entries in the list of blocks
     mbarrier_arrive(full);
     if (tile.first_row < 0) break;
     const BlockRange blocks = blocks_of_tile(problem, tile);
@@ -642,12 +654,12 @@ __device__ __forceinline__ SeenKeys test_keys(const Problem& problem, const Tile
 
 // Sets the scores of keys that a row does not see to -inf.
 __device__ __forceinline__ void mask_scores(const Problem& problem, const SeenKeys& seen,
-                                            float (&scores)[kRowKeys], int32 row, int32 first_key) {
-  const int32 diagonal = problem.key_rows - problem.query_rows;
-  const int32 last = min(row + diagonal, problem.key_rows - 1) - first_key;
+                                            float (&scores)[kRowKeys], int32 row, int32 first_key,
+                                            const int2& keys) {
+  const int32 last = keys.y - 1 - first_key, first = keys.x - first_key;
 #pragma unroll
   for (int32 key = 0; key < kRowKeys; ++key) {
-    if (key > last) scores[key] = negative_infinity();
+    if (key > last || key < first) scores[key] = negative_infinity();
     if (!(seen.words[key / 32] & (1u << key % 32))) scores[key] = negative_infinity();
   }
 }
@@ -761,10 +773,12 @@ struct SoftmaxRole {
   }
 
   __device__ __forceinline__ void process_block(int32 row, int32 block, bool masked, bool first,
-                                                float scale_log2) {
+                                                float scale_log2, bool tested, const int2& keys) {
     float scores[kBN];
     SeenKeys seen{};
-    if (masked) seen = test_keys(problem, terms, row, block * kBN);
+#pragma unroll
+    for (int32 word = 0; word < kSeenWords; ++word) seen.words[word] = 0xffffffffu;
+    if (tested) seen = test_keys(problem, terms, row, block * kBN);
     // scores_full: Q.K of this block is complete.
     scores_in.wait();
     tcgen05_fence_after();  // orders these loads after the product
@@ -772,7 +786,7 @@ struct SoftmaxRole {
 #pragma unroll
     for (int32 key = 0; key < kBN; key += 32) tensor_memory_load(scores + key, column + key);
     tensor_memory_wait_loads();
-    if (masked) mask_scores(problem, seen, scores, row, block * kBN);
+    if (masked) mask_scores(problem, seen, scores, row, block * kBN, keys);
 
     const float factor = update_max(max, row_max(scores), scale_log2);
     if (!first) send(factor);
@@ -816,11 +830,12 @@ __device__ __forceinline__ void run_softmax(uint32 base, const Problem& problem,
     const float scale_log2 = softmax_scale_log2;
     role.terms = terms_of(problem, tile);
     const BlockRange blocks = blocks_of_tile(problem, tile);
+    const int2 keys = keys_of_row(problem, tile, row);
 #pragma unroll 1
     for (int32 i = blocks.end - 1; i >= blocks.begin; --i) {
       const ListedBlock listed = listed_block(problem, i);
       role.process_block(row, listed.block(), listed.needs_mask(query_tile), i == blocks.end - 1,
-                         scale_log2);
+                         scale_log2, listed.needs_test(query_tile), keys);
     }
     if (!blocks.empty()) {
       const float inverse = role.sum > 0.f ? __fdividef(1.f, role.sum) : 0.f;
@@ -1034,12 +1049,13 @@ __device__ __forceinline__ void initialize_barriers(uint32 base) {
 //   out                  the same output, for rows that see no key
 //   lse                  log-sum-exp, (batch, query heads, query rows)
 //   given_document       document, (batch, keys)
-//   given_block_ranges   entries of each tile and of each part of its rows; (batch or 1, query
-//                        heads or 1, tiles, 4, 2)
+//   given_block_ranges   tiles, that with the most entries first: its number and its last block, 0
+//                        and 0, its entries, and those of each part of its rows; (batch or 1, query
+//                        heads or 1, tiles, 6, 2)
 //   given_block_entries  blocks that a tile sees: number * 64, and two bits for each part of its
 //                        rows
-//   given_block_order    tiles, that with the most entries first; (batch or 1, query heads or 1,
-//                        tiles)
+//   given_row_keys       the first key that a row sees, and one past the last; (batch or 1, query
+//                        heads or 1, query rows, 2)
 //   tile_counter         two zeros; zero again after the launch
 //   batch                batches
 //   query_heads          query heads
@@ -1064,7 +1080,7 @@ extern "C" __global__ void __launch_bounds__(kNumThreads, 1)
         const int32* __restrict__ given_document,
         const int32* __restrict__ given_block_ranges,
         const int32* __restrict__ given_block_entries,
-        const int32* __restrict__ given_block_order,
+        const int32* __restrict__ given_row_keys,
         int32* __restrict__ tile_counter,
         int32 batch,
         int32 query_heads,
@@ -1082,7 +1098,7 @@ extern "C" __global__ void __launch_bounds__(kNumThreads, 1)
   const int32 warp = __shfl_sync(0xffffffffu, threadIdx.x / 32, 0);  // uniform
   const Problem problem{batch, query_heads, heads_per_key_head, query_rows, key_rows,
                         tiles_per_head, num_tiles, heads_per_group, given_document,
-                        given_block_ranges, given_block_entries, given_block_order};
+                        given_block_ranges, given_block_entries, given_row_keys};
   constexpr int32 kCorrectionWarp = 8;
   constexpr int32 kMmaWarp = 12, kLoadWarp = 13;
   if (threadIdx.x == 0) {
@@ -1140,7 +1156,7 @@ extern "C" __global__ void fa4gen_fa4_d128_documents_listed_bf16(
     const int32* __restrict__ given_document,
     const int32* __restrict__ given_block_ranges,
     const int32* __restrict__ given_block_entries,
-    const int32* __restrict__ given_block_order,
+    const int32* __restrict__ given_row_keys,
     int32* __restrict__ tile_counter,
     int32 batch,
     int32 query_heads,

@@ -73,12 +73,6 @@ __device__ __forceinline__ uint32 shared_address(const char* pointer) {
   return address;
 }
 
-__device__ __forceinline__ void load_shared_words_3(uint32 address, int32& x, int32& y,
-                                                    int32& z) {
-  asm volatile("ld.shared.v2.b32 {%0, %1}, [%3]; ld.shared.b32 %2, [%3 + 8];"
-               : "=r"(x), "=r"(y), "=r"(z) : "r"(address) : "memory");
-}
-
 __device__ __forceinline__ void load_shared_words_4(uint32 address, int32& x, int32& y,
                                                     int32& z, int32& w) {
   asm volatile("ld.shared.v4.b32 {%0, %1, %2, %3}, [%4];"

@@ -5,7 +5,7 @@
 //
 //   bf16, sums in float32; depth 128; mask key <= query and document[batch, query] ==
 //     document[batch, key]
-//   tiles of 192 query rows x 64 keys, 3 consumer warpgroups, 2 stages
+//   tiles of 192 query rows x 96 keys, 3 consumer warpgroups, 2 stages
 //   dynamic scheduler, output from registers
 //
 // Roles:
@@ -37,11 +37,11 @@ namespace d128_documents_listed_bf16_kernel {
 
 constexpr int32 kDepth = 128;                  // columns of query, key, value and output
 constexpr int32 kBM = 192;                     // query rows of a tile
-constexpr int32 kBN = 64;                      // keys of a block
+constexpr int32 kBN = 96;                      // keys of a block
 constexpr int32 kNumConsumerWarpgroups = 3;    // each on kWarpgroupRows of the tile's rows
 constexpr int32 kWarpgroupRows = 64;           // rows of one wgmma
 constexpr int32 kNumKvStages = 2;              // slots of the key ring, and of the value ring
-constexpr int32 kNumPvChunksInFlight = 2;      // 16-key chunks of P.V under the next Q.K
+constexpr int32 kNumPvChunksInFlight = 3;      // 16-key chunks of P.V under the next Q.K
 constexpr float kRescaleThreshold = 8.0f;      // a maximum may be low by this, in powers of two
 constexpr int32 kNumThreads = 512;             // one producer warpgroup, then the consumers
 constexpr uint32 kProducerRegisters = 32;      // a thread, after setmaxnreg
@@ -58,23 +58,23 @@ static_assert(kNumPanels * kPanelColumns == kDepth, "Panels must tile the depth.
 static_assert(kNumThreads == 128 * (1 + kNumConsumerWarpgroups),
               "One producer warpgroup goes before the consumers.");
 
-// ---- shared memory: 114928 bytes, from a base aligned to 1024 ----
+// ---- shared memory: 147696 bytes, from a base aligned to 1024 ----
 
 // Queries, one slot a consumer warpgroup: 64 x 128 bf16, 128-byte swizzle
 constexpr uint32 kQueryOffset = 0;
 constexpr uint32 kQueryBytes = 16384;  // of each of 3
 
-// Ring of key blocks: 64 x 128 bf16, 128-byte swizzle
+// Ring of key blocks: 96 x 128 bf16, 128-byte swizzle
 constexpr uint32 kKeyOffset = 49152;
-constexpr uint32 kKeyBytes = 16384;  // of each of 2
+constexpr uint32 kKeyBytes = 24576;  // of each of 2
 
-// Ring of value blocks: 64 x 128 bf16, 128-byte swizzle
-constexpr uint32 kValueOffset = 81920;
-constexpr uint32 kValueBytes = 16384;  // of each of 2
+// Ring of value blocks: 96 x 128 bf16, 128-byte swizzle
+constexpr uint32 kValueOffset = 98304;
+constexpr uint32 kValueBytes = 24576;  // of each of 2
 
 // Tiles on their way from the loader to the consumers: first row, head, batch, active warpgroups,
 // and where its entries in the list of blocks begin and end
-constexpr uint32 kTileOffset = 114832;
+constexpr uint32 kTileOffset = 147600;
 constexpr uint32 kTileBytes = 48;  // of each of 2
 
 constexpr int32 kNumTileSlots = 2;
@@ -104,15 +104,21 @@ struct Problem {
   const int32* given_document;
   const int32* given_block_ranges;
   const int32* given_block_entries;
-  const int32* given_block_order;
+  const int32* given_row_keys;
 };
 
 struct Tile {
   int32 first_row;  // negative: no tile is left
   int32 head;
   int32 batch;
+  int32 last_block;  // of those that it sees, if any
   int32 listed_begin;  // of its entries in the list of blocks
   int32 listed_end;
+};
+
+// With the ranges of its entries, on the way to the consumers.
+struct ListedTile : Tile {
+  int4 ranges[2];
 };
 
 // Entries of the list of blocks, walked from the last to the first.
@@ -123,7 +129,7 @@ struct BlockRange {
 };
 
 // A block of the list: its number * 64; bit w is set where part w of the tile's rows sees all of
-// it, and bit 3 + w where each of them sees all keys between its first and its last.
+// it, and bit 3 + w where each of them sees all of it between the row's first key and its last.
 struct ListedBlock {
   int32 entry;
   __device__ __forceinline__ int32 block() const { return entry >> 6; }
@@ -135,6 +141,13 @@ __device__ __forceinline__ ListedBlock listed_block(const Problem& problem, int3
   return {load_unchanging_int32(problem.given_block_entries + index)};
 }
 
+// The first key that a row sees, and one past the last.
+__device__ __forceinline__ int2 keys_of_row(const Problem& problem, const Tile& tile, int32 row) {
+  const int64 list = tile.batch;
+  return reinterpret_cast<const int2*>(
+      problem.given_row_keys)[list * problem.query_rows + min(row, problem.query_rows - 1)];
+}
+
 __device__ __forceinline__ BlockRange blocks_of_tile(const Problem&, const Tile& tile) {
   return {tile.listed_begin, tile.listed_end};
 }
@@ -142,7 +155,7 @@ __device__ __forceinline__ BlockRange blocks_of_tile(const Problem&, const Tile&
 // A tile that the loader has written to a slot of shared memory.
 __device__ __forceinline__ Tile read_tile(uint32 slot) {
   Tile tile;
-  load_shared_words_3(slot, tile.first_row, tile.head, tile.batch);
+  load_shared_words_4(slot, tile.first_row, tile.head, tile.batch, tile.last_block);
   int32 begin, end;  // of the first part of the rows
   load_shared_words_4(slot + 16, tile.listed_begin, tile.listed_end, begin, end);
   return tile;
@@ -182,22 +195,19 @@ __device__ __forceinline__ void load_queries(uint32 base, const TensorMap& query
   }
 }
 
-// The first tile of the tile's head among those that have lists.
-__device__ __forceinline__ int64 first_listed(const Problem& problem, const Tile& tile) {
+// Of the tile that is in this place of its head's: its number and its last block, then where its
+// entries begin and end in the list, and of each part of its rows those from the first to the last
+// that it sees.
+__device__ __forceinline__ const int4* ranges_at(const Problem& problem, const Tile& tile,
+                                                 uint32 place) {
   const int64 list = tile.batch;
-  return list * problem.tiles_per_head;
-}
-
-// Where entries of the tile begin and end in the list, and of each part of its rows those from the
-// first to the last that it sees: four pairs.
-__device__ __forceinline__ const int4* ranges_of(const Problem& problem, const Tile& tile) {
   return reinterpret_cast<const int4*>(problem.given_block_ranges) +
-         2 * (first_listed(problem, tile) + tile.first_row / kBM);
+         3 * (list * problem.tiles_per_head + place);
 }
 
 // The tile number `index` in the order of work.
 // Longest first, within groups of heads whose keys and values stay in L2 together.
-__device__ __forceinline__ Tile tile_at(const Problem& problem, uint32 index) {
+__device__ __forceinline__ ListedTile tile_at(const Problem& problem, uint32 index) {
   const uint32 tiles_per_head = problem.tiles_per_head;
   uint32 ordinal, head;  // of the tile within its head; of the head within the batches
   const uint32 tiles_per_group = problem.heads_per_group * tiles_per_head;
@@ -209,25 +219,26 @@ __device__ __forceinline__ Tile tile_at(const Problem& problem, uint32 index) {
   const uint32 round = within / heads;
   ordinal = round;
   head = first_head + within - round * heads;
-  Tile tile;
+  ListedTile tile;
   tile.batch = head / static_cast<uint32>(problem.query_heads);
   tile.head = head - tile.batch * problem.query_heads;
-  const int32* order = problem.given_block_order + first_listed(problem, tile);
-  tile.first_row = load_unchanging_int32(order + ordinal) * kBM;
+  const int4* ranges = ranges_at(problem, tile, ordinal);
+  const int4 numbers = ranges[0];
+  tile.ranges[0] = ranges[1];
+  tile.ranges[1] = ranges[2];
+  tile.first_row = numbers.x * kBM;
+  tile.last_block = numbers.y;
   return tile;
 }
 
 // Tiles pass to the consumers through one of two slots of shared memory.
-__device__ __forceinline__ void write_tile(uint32 slot, const Problem& problem, const Tile& tile) {
-  int4 first{}, other{};
-  if (tile.first_row >= 0) {
-    const int4* ranges = ranges_of(problem, tile);
-    first = ranges[0];
-    other = ranges[1];
+__device__ __forceinline__ void write_tile(uint32 slot, const ListedTile& tile) {
+#pragma unroll
+  for (int32 i = 0; i < 2; ++i) {
+    const int4 pairs = tile.ranges[i];
+    store_shared_words_4(slot + 16 + 16 * i, pairs.x, pairs.y, pairs.z, pairs.w);
   }
-  store_shared_words_4(slot + 16, first.x, first.y, first.z, first.w);
-  store_shared_words_4(slot + 32, other.x, other.y, other.z, other.w);
-  store_shared_words_4(slot, tile.first_row, tile.head, tile.batch, 0);
+  store_shared_words_4(slot, tile.first_row, tile.head, tile.batch, tile.last_block);
 }
 
 __device__ __forceinline__ void run_loader(uint32 base, const Problem& problem,
@@ -242,12 +253,12 @@ __device__ __forceinline__ void run_loader(uint32 base, const Problem& problem,
   RingPosition<kNumTileSlots> tiles{0};
   // The tile that is next, to the consumers and, through the same slot, to this loop.
   const auto hand_out = [&]() {
-    Tile tile{-1};
+    ListedTile tile{-1};
     if (index < problem.num_tiles) tile = tile_at(problem, index);
     const TileRing ring{base, tiles.producer()};
     // Arrived by every consumer warp once it has read the tile that was in this slot.
     ring.wait_empty();
-    write_tile(base + kTileOffset + kTileBytes * ring.state.index, problem, tile);
+    write_tile(base + kTileOffset + kTileBytes * ring.state.index, tile);
     ring.commit();
     return tile;
   };
@@ -275,11 +286,8 @@ __device__ __forceinline__ void run_loader(uint32 base, const Problem& problem,
       load_block<kValueOffset>(ring, value_map, block, key_head, tile.batch);
       ++kv.uses;
     };
-    int32 listed = 0;
-    if (!blocks.empty()) {
-      listed = listed_block(problem, blocks.end - 1).block();
-      load_keys(listed);
-    }
+    int32 listed = tile.last_block;
+    if (!blocks.empty()) load_keys(listed);
     load_queries(base, query_map, tile, ~tiles.uses & 1);
 #pragma unroll 1
     for (int32 block = blocks.end - 1;; --block) {
@@ -411,28 +419,63 @@ __device__ __forceinline__ void update_max(RowState& rows, float (&output)[kDept
   for (int i = 0; i < kDepth / 2; ++i) output[i] *= factor[fragment_row(i)];
 }
 
-// ---- mask: only blocks that some row does not see as a whole are masked ----
+// ---- mask: only blocks that the list says some row does not see as a whole are masked ----
 
-// Sets the scores of keys that a row does not see to -inf; without kTested, of those before its
-// first and past its last.
-template <bool kTested>
-__device__ __forceinline__ void mask_scores(const Problem& problem, const TileTerms& terms,
-                                            float (&scores)[kBN / 2], int32 thread_row,
-                                            int32 block) {
+constexpr int32 kRowScores = kBN / 4;  // of each of a thread's two rows in a block
+constexpr int32 kSeenWords = (kRowScores + 31) / 32;
+
+// Bits for the scores of both rows, in the order of keys: set where the row sees the key.
+struct SeenKeys {
+  uint32 words[2][kSeenWords];
+};
+
+// Bits of word `word` for keys before `end`, which counts from the thread's first key of the block.
+__device__ __forceinline__ uint32 bits_before(int32 end, int32 word) {
+  const int32 within = max(0, min(end, kBN));
+  const int32 bits = 2 * (within / 8) + min(within % 8, 2) - 32 * word;
+  return bits >= 32 ? 0xffffffffu : (1u << max(bits, 0)) - 1;
+}
+
+// The keys of a block that the thread's rows see; not tested, all from a row's first to its last.
+__device__ __forceinline__ SeenKeys seen_keys(const Problem& problem, const TileTerms& terms,
+                                              const Tile& tile, int32 thread_row, int32 block,
+                                              bool tested) {
   const int32 first_column = block * kBN + 2 * (threadIdx.x % 4);
-  const int32 diagonal = problem.key_rows - problem.query_rows;
-  const int32 last[2] = {
-      min(thread_row + diagonal, problem.key_rows - 1) - first_column,
-      min(thread_row + 8 + diagonal, problem.key_rows - 1) - first_column};
+  SeenKeys seen;
 #pragma unroll
-  for (int i = 0; i < kBN / 2; ++i) {
-    const int32 column = fragment_column(i);
-    if (column > last[fragment_row(i)]) scores[i] = negative_infinity();
-    if (!kTested) continue;
-    const int32 query = thread_row + diagonal + 8 * fragment_row(i), key = first_column + column;
-    const bool sees_key = given_document_at(problem, terms.batch, query) ==
-        given_document_at(problem, terms.batch, key);
-    if (!sees_key) scores[i] = negative_infinity();
+  for (int32 r = 0; r < 2; ++r) {
+    const int2 keys = keys_of_row(problem, tile, thread_row + 8 * r);
+#pragma unroll
+    for (int32 word = 0; word < kSeenWords; ++word)
+      seen.words[r][word] = bits_before(keys.y - first_column, word) &
+                            ~bits_before(keys.x - first_column, word);
+  }
+  if (!tested) return seen;
+  const int32 diagonal = problem.key_rows - problem.query_rows;
+#pragma unroll
+  for (int32 word = 0; word < kSeenWords; ++word) {
+#pragma unroll 1
+    for (int32 bit = 0; bit < min(32, kRowScores - 32 * word); bit += 2) {
+#pragma unroll
+      for (int32 i = 0; i < 4; ++i) {
+        const int32 r = i / 2, own = bit + i % 2;
+        const int32 key = first_column + 128 * word + own / 2 * 8 + own % 2;
+        const int32 query = thread_row + 8 * r + diagonal;
+        const bool sees_key = given_document_at(problem, terms.batch, query) ==
+            given_document_at(problem, terms.batch, key);
+        if (!sees_key) seen.words[r][word] &= ~(1u << own);
+      }
+    }
+  }
+  return seen;
+}
+
+// Sets the scores of keys that a row does not see to -inf.
+__device__ __forceinline__ void mask_scores(float (&scores)[kBN / 2], const SeenKeys& seen) {
+#pragma unroll
+  for (int32 i = 0; i < kBN / 2; ++i) {
+    const int32 bit = fragment_column(i) / 8 * 2 + i % 2;
+    if (!(seen.words[fragment_row(i)][bit / 32] >> bit % 32 & 1)) scores[i] = negative_infinity();
   }
 }
 
@@ -459,9 +502,9 @@ __device__ __forceinline__ void issue_query_key(float (&scores)[kBN / 2],
   for (int32 k = 0; k < kDepth / 16; ++k) {
     const uint64 b = wgmma_descriptor(key + column_step<kBN>(k));
     if (k == 0) {
-      wgmma_m64n64k16_first(scores, query[k], b);
+      wgmma_m64n96k16_first(scores, query[k], b);
     } else {
-      wgmma_m64n64k16(scores, query[k], b);
+      wgmma_m64n96k16(scores, query[k], b);
     }
   }
   wgmma_commit();
@@ -657,11 +700,8 @@ struct Consumer {
   // probabilities of 16 keys go straight into a wgmma that runs under the next exponentials.
   template <bool kMasked, bool kFirst>
   __device__ __forceinline__ void process_block(const Tile& tile, int32 block, bool masked,
-                                                bool tested) {
-    if (tested)
-      mask_scores<true>(problem, terms, scores, tile.first_row + place.row, block);
-    else if (masked)
-      mask_scores<false>(problem, terms, scores, tile.first_row + place.row, block);
+                                                const SeenKeys& seen) {
+    if (masked) mask_scores(scores, seen);
     float largest[2];
     block_max(scores, largest);
     update_max<kMasked, kFirst>(rows, output, largest, scale_log2);
@@ -698,6 +738,12 @@ struct Consumer {
     ++kv.uses;
   }
 
+  // What this thread's rows see of a block: found while its Q.K runs.
+  __device__ __forceinline__ SeenKeys seen_of(const Tile& tile, const ListedBlock& listed) const {
+    return seen_keys(problem, terms, tile, tile.first_row + place.row, listed.block(),
+                     listed.needs_test(place.warpgroup));
+  }
+
   // The P.V of the block before, to its end.
   __device__ __forceinline__ void finish_value() {
     wgmma_wait<0>();
@@ -707,18 +753,19 @@ struct Consumer {
 
   // One more block: its Q.K is issued under the P.V of the block before.
   template <bool kMasked>
-  __device__ __forceinline__ void step(const Tile& tile, int32 block, const BlockRange& own) {
-    const ListedBlock listed = listed_block(problem, block);  // arrives under Q.K
+  __device__ __forceinline__ void step(const Tile& tile, int32 block, const BlockRange& own,
+                                       const ListedBlock& listed) {
     wgmma_wait<kNumPvChunksInFlight>();  // frees the registers of the finished chunks
     issue_scores();
+    SeenKeys seen{};
+    if (kMasked) seen = seen_of(tile, listed);
     wgmma_wait<0>();
     pin(scores);
     pin(output);
     release(previous_values());
     release(keys());
     if (block == own.begin) release_query();
-    process_block<kMasked, false>(tile, listed.block(), listed.needs_mask(place.warpgroup),
-                                  listed.needs_test(place.warpgroup));
+    process_block<kMasked, false>(tile, listed.block(), kMasked, seen);
   }
 
   // All blocks of a tile, from the last to the first; the Q.K of the last is in flight already.
@@ -726,15 +773,23 @@ struct Consumer {
     int32 block = own.end - 1;
     terms = terms_of(problem, tile);
     const ListedBlock listed = listed_block(problem, block);
+    const bool masked = listed.needs_mask(place.warpgroup);
+    SeenKeys seen{};
+    if (masked) seen = seen_of(tile, listed);
     wgmma_wait<0>();
     pin(scores);
     release(keys());
     if (block == own.begin) release_query();
-    process_block<true, true>(tile, listed.block(), listed.needs_mask(place.warpgroup),
-                              listed.needs_test(place.warpgroup));
+    process_block<true, true>(tile, listed.block(), masked, seen);
     --block;
 #pragma unroll 1
-    for (; block >= own.begin; --block) step<true>(tile, block, own);
+    for (; block >= own.begin; --block) {
+      const ListedBlock next = listed_block(problem, block);
+      if (next.needs_mask(place.warpgroup))
+        step<true>(tile, block, own, next);
+      else
+        step<false>(tile, block, own, next);
+    }
     finish_value();
     skip_blocks_before(tile, own);
   }
@@ -803,7 +858,7 @@ __device__ __forceinline__ void initialize_barriers(uint32 base) {
   initialize_slots(base + kTileEmpty, kTileEmptySlots, kTileEmptyArrivals);
 }
 
-// Launch with 512 threads and 115952 bytes of dynamic shared memory;
+// Launch with 512 threads and 148720 bytes of dynamic shared memory;
 // grid: as many CTAs as multiprocessors, or tiles where there are fewer.
 //   query_map            query (batch, rows, heads, depth), any strides
 //   key_map              key
@@ -811,12 +866,13 @@ __device__ __forceinline__ void initialize_barriers(uint32 base) {
 //   out                  output, bf16
 //   lse                  log-sum-exp, (batch, query heads, query rows)
 //   given_document       document, (batch, keys)
-//   given_block_ranges   entries of each tile and of each part of its rows; (batch or 1, query
-//                        heads or 1, tiles, 4, 2)
+//   given_block_ranges   tiles, that with the most entries first: its number and its last block, 0
+//                        and 0, its entries, and those of each part of its rows; (batch or 1, query
+//                        heads or 1, tiles, 6, 2)
 //   given_block_entries  blocks that a tile sees: number * 64, and two bits for each part of its
 //                        rows
-//   given_block_order    tiles, that with the most entries first; (batch or 1, query heads or 1,
-//                        tiles)
+//   given_row_keys       the first key that a row sees, and one past the last; (batch or 1, query
+//                        heads or 1, query rows, 2)
 //   tile_counter         two zeros; zero again after the launch
 //   batch                batches
 //   query_heads          query heads
@@ -841,7 +897,7 @@ extern "C" __global__ void __launch_bounds__(kNumThreads, 1)
         const int32* __restrict__ given_document,
         const int32* __restrict__ given_block_ranges,
         const int32* __restrict__ given_block_entries,
-        const int32* __restrict__ given_block_order,
+        const int32* __restrict__ given_row_keys,
         int32* __restrict__ tile_counter,
         int32 batch,
         int32 query_heads,
@@ -860,7 +916,7 @@ extern "C" __global__ void __launch_bounds__(kNumThreads, 1)
   const int32 warpgroup = __shfl_sync(0xffffffffu, threadIdx.x / 128, 0);  // uniform
   const Problem problem{batch, query_heads, heads_per_key_head, query_rows, key_rows,
                         num_short_tiles, tiles_per_head, num_tiles, heads_per_group, given_document,
-                        given_block_ranges, given_block_entries, given_block_order};
+                        given_block_ranges, given_block_entries, given_row_keys};
   if (threadIdx.x == 0) {
     initialize_barriers(base);
     fence_mbarrier_init();
@@ -902,7 +958,7 @@ extern "C" __global__ void fa4gen_d128_documents_listed_bf16(
     const int32* __restrict__ given_document,
     const int32* __restrict__ given_block_ranges,
     const int32* __restrict__ given_block_entries,
-    const int32* __restrict__ given_block_order,
+    const int32* __restrict__ given_row_keys,
     int32* __restrict__ tile_counter,
     int32 batch,
     int32 query_heads,
