@@ -35,8 +35,8 @@ settings.register_profile(
 settings.load_profile("any machine")
 
 
-# Half a million objects of pytest's live as long as the session, and what tests make has few cycles:
-# Python's own rhythm of searching for garbage takes a tenth of the time.
+# Half a million objects of pytest's live as long as the session, and what tests make has few
+# cycles: Python's own rhythm of searching for garbage takes a tenth of the time.
 gc.set_threshold(10_000, 20, 50)
 
 

@@ -69,7 +69,8 @@ def test_one_wrong_key(refuse: Refuse, line: str, column: int, message: str, rem
 @pytest.mark.parametrize(
     ("line", "column", "message", "remedy"),
     [
-        ("mask: casual", 7, "it must be none, causal, documents, prefix, tree, {sliding_window", "is causal."),
+        ("mask: casual", 7, "it must be none, causal, documents, prefix, tree, {sliding_window",
+         "is causal."),
         ("mask: no", 7, "mask: false is not possible", "YAML reads no as false"),
         ("mask: {sliding_windw: 3}", 8, "unknown key sliding_windw in mask", "sliding_window?"),
         ("mask: {sliding_window: {left: 3}}", 8, "the key right is missing in mask.sliding_window",

@@ -66,7 +66,7 @@ def questions(tree: ast.AST) -> Iterator[int]:
     for node in ast.walk(tree):
         if isinstance(node, ast.Compare):
             literals = {x.value for x in ast.walk(node) if isinstance(x, ast.Constant)}
-            if "residual" in ast.unparse(node).lower() and literals & NAMES:
+            if literals & NAMES and "residual" in ast.unparse(node).lower():
                 yield node.lineno
         if isinstance(node, ast.Dict):
             keys = {x.value for x in node.keys if isinstance(x, ast.Constant)}
