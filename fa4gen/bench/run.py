@@ -105,7 +105,7 @@ class Bench:
         cupy.cuda.Device(require_device(plan.arch).ordinal).use()
         workload = make_workload(size, plan.depth, plan.value_depth)
         layout = lay_out(plan, workload, self._options.seed)
-        bits = self._inputs(layout, self._data_of(plan, workload.elements))
+        bits = self._inputs(plan, layout, self._data_of(plan, workload.elements))
         sinks = self._sinks(workload.heads) if plan.sinks else None
         more = {} if sinks is None else {"sinks": cupy.asarray(sinks)}
         exact = self._exact(plan, layout, bits, cupy, sinks)
@@ -129,13 +129,14 @@ class Bench:
             peers, _ = self._prepare_peers(plan, bits, out, {}, left_out)
         return ours, peers, left_out
 
-    def _inputs(self, layout: Layout, data: tuple[Any, Any, Any]) -> list[Any]:
+    def _inputs(self, plan: AttentionPlan, layout: Layout, data: tuple[Any, Any, Any]) -> list[Any]:
         """Return query, key and value, as bits."""
         shapes = (layout.query, layout.key, layout.value)
-        return [
+        query, key, value = (
             array[: math.prod(shape)].reshape(shape)
             for array, shape in zip(data, shapes, strict=True)
-        ]
+        )
+        return [query, key, key[..., : plan.value_depth] if plan.values_in_keys else value]
 
     def _prepare_peers(
         self,
@@ -200,7 +201,7 @@ class Bench:
     ) -> SizeResult:
         cupy = load_cupy()
         layout = lay_out(plan, workload, self._options.seed)
-        bits = self._inputs(layout, data)
+        bits = self._inputs(plan, layout, data)
         tables = {name: cupy.asarray(table) for name, table in layout.tables.items()}
         sinks = self._sinks(workload.heads) if plan.sinks else None
         more = tables if sinks is None else {**tables, "sinks": cupy.asarray(sinks)}
@@ -224,7 +225,8 @@ class Bench:
         read = count_read_bytes(plan, workload) if plan.splits_keys else 0
         floors: dict[str, Callable[[], Any]] = {}
         for floor in self._floors if read else ():
-            memory = cupy.concatenate([array.ravel() for array in bits[1:]])
+            tensors = bits[1:2] if plan.values_in_keys else bits[1:]
+            memory = cupy.concatenate([array.ravel() for array in tensors])
             floors |= floor.launches(plan.arch, memory, read)
         timings = time_in_turn(runs | floors, self._options.protocol, rounds=self._options.rounds)
         series = {name: make_series(timings[name]) for name in runs}

@@ -27,6 +27,8 @@ KEPT_SIZES = "2x512x16k,2x4kx4k"
 """Of kernels that read the number of keys on the device: chunks of prefill over a cache."""
 DECODE_SIZES = "1x8k,1x128k,16x8k,64x4k,8x4x16k"
 """Of kernels for few rows and many keys."""
+LATENT_SIZES = "1x8k@128/1,1x128k@128/1,16x8k@128/1,64x4k@128/1,64x4k@64/1"
+"""Of kernels whose values are columns of the keys: one key head, many query heads."""
 AUTO = "auto"
 LARGEST_SIZE = 1 << 20
 LARGEST_PAGE = 256
@@ -123,14 +125,15 @@ def count_read_bytes(plan: AttentionPlan, workload: Workload) -> int:
         first, _ = plan.mask.bounds(keys - rows, keys)
         _, end = plan.mask.bounds(keys - 1, keys)
         seen += max(0, min(keys, end) - max(0, first))
-    columns = workload.key_heads * (workload.depth + workload.value_depth)
+    of_key = workload.depth + (0 if plan.values_in_keys else workload.value_depth)
+    columns = workload.key_heads * of_key
     return seen * columns * plan.kv_element_bytes
 
 
 def default_sizes(plan: AttentionPlan) -> tuple[int | Batch, ...]:
     """Return what a kernel is timed with where ``--sizes`` is not given."""
     if plan.splits_keys:
-        return parse_sizes(DECODE_SIZES)
+        return parse_sizes(LATENT_SIZES if plan.values_in_keys else DECODE_SIZES)
     if not plan.has_tile_lengths:
         return parse_sizes(DEFAULT_SIZES)
     return parse_sizes(KEPT_SIZES if plan.key_lengths else RAGGED_SIZES)

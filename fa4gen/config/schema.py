@@ -205,8 +205,8 @@ class AttentionConfig(AttentionKeys):
     """Architecture that the kernel is written for."""
     dtype: Literal["bf16", "fp16"]
     """Element type of query, key, value and output. Sums are kept in float32."""
-    depth: Literal[64, 96, 128, 192, 256, 512]
-    """Head dimension of query and key, in elements; 512 needs cta_group: 2."""
+    depth: Literal[64, 96, 128, 192, 256, 512, 576]
+    """Head dimension of query and key; 512 needs cta_group: 2, 576 value_depth: 512, pack_heads."""
     value_depth: Literal[64, 96, 128, 192, 256, 512] | Auto = "auto"
     """Head dimension of value and output; as depth when not given."""
     cta_group: Literal[1, 2] = 1
@@ -249,10 +249,15 @@ class AttentionConfig(AttentionKeys):
 
     @rule
     def _depths_go_together(self) -> None:
-        if self.value_depth == 512 != self.depth:
+        if self.depth == 576 and not (self.value_depth == 512 and self.pack_heads):
             raise ValueError(
-                f"value_depth: 512 is for depth 512 alone, whose pair of CTAs divides the columns; "
-                f"depth is {self.depth}"
+                "depth: 576 is for latent attention alone, whose values are the first 512 columns "
+                "of the keys: set value_depth: 512 and pack_heads: true"
+            )
+        if self.value_depth == 512 and self.depth not in (512, 576):
+            raise ValueError(
+                "value_depth: 512 is for depth 512, whose pair of CTAs divides the columns, and 576, "
+                f"of which the values are a part; depth is {self.depth}"
             )
 
     @rule

@@ -107,6 +107,15 @@ HOPPER_GEMM = Place("fa4gen.config.gemm:HopperGemmConfig")
 BLACKWELL_GEMM = Place("fa4gen.config.gemm:BlackwellGemmConfig")
 DESIGNS = (
     Design(
+        name="attention_latent",
+        family=ATTENTION,
+        configs=(HOPPER_ATTENTION,),
+        plan=Place("fa4gen.designs.attention_latent.model:LatentAttentionPlan"),
+        planner=Place("fa4gen.designs.attention_latent.plan:plan_attention_latent"),
+        template="attention/latent/kernel.cu.j2",
+        where={"depth": 576},
+    ),
+    Design(
         name="attention_decode",
         family=ATTENTION,
         configs=(HOPPER_ATTENTION, BLACKWELL_ATTENTION),

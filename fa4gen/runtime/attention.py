@@ -112,6 +112,9 @@ class AttentionKernel(Kernel[Arguments]):
         Kernels with ``parameters`` take each by its name: contiguous, float32 or int32, shaped as
         the config says. What float32 ones hold is at most 2^20, which is not checked.
 
+        Kernels with ``depth: 576`` take as value the first 512 columns of the key, in its memory:
+        ``key[..., :512]``.
+
         Kernels with ``pack_heads: true`` use a workspace of ``workspace_bytes()`` bytes, which
         calls that may run at the same time must not share. Without ``workspace`` the launcher has
         one for each stream and captured graph. One that is given, a contiguous array of uint8,

@@ -62,6 +62,15 @@ class AttentionFamily:
                     key="kv_dtype",
                 )
             )
+        if plan.values_in_keys:
+            raise ConfigError(
+                Problem(
+                    f"depth: {plan.depth}: the C launcher passes no values that are columns of the "
+                    "keys yet",
+                    remedy="call the kernel by fa4gen.load",
+                    key="depth",
+                )
+            )
         if plan.lists_blocks:
             raise ConfigError(
                 Problem(

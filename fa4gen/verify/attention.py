@@ -122,6 +122,8 @@ class AttentionFamily:
             packed=drawn_rows(plan),
             tensors=plan.declared_tensors,
         )
+        if plan.values_in_keys:
+            inputs = replace(inputs, value=inputs.key[..., : plan.value_depth])
         if plan.lists_blocks:
             inputs = replace(inputs, tensors={**inputs.tensors, **_lists(plan, inputs)})
         tables = draw_tables(plan, case.sequences, rng)
@@ -139,6 +141,7 @@ class AttentionFamily:
             out_dtype=plan.out_dtype,
             packed=packed_rows(plan),
             tables=tables,
+            values_in_keys=plan.values_in_keys,
         )
         memory = replace(memory, multiprocessors=case.multiprocessors)
         return DrawnAttention(plan, inputs, rng, memory, case.sequences)

@@ -82,12 +82,14 @@ def place(
     out_dtype: str | None = None,
     packed: tuple[bool, bool] = (False, False),
     tables: Mapping[str, NDArray[np.int32]] | None = None,
+    values_in_keys: bool = False,
 ) -> AttentionMemory:
     """Lay the inputs out as the case says, and poison the outputs.
 
     Keys, values and output have the type of the query unless ``kv_dtype`` or ``out_dtype`` names
     another. ``packed``: see
     AttentionMemory. ``tables``: arrays of int32 that the call gets besides, by argument.
+    ``values_in_keys``: values are the first columns of the keys, in their memory.
     """
     maker = _Maker({}, {}, whole_rows=bool(tables))
     arrays = {"query": inputs.query, "key": inputs.key, "value": inputs.value}
@@ -96,6 +98,11 @@ def place(
         maker.pack(arrays, dtype)
     else:
         for name, array in arrays.items():
+            if name == "value" and values_in_keys:
+                whole = maker.views["key"]
+                shape = (*whole.shape[:-1], array.shape[-1])
+                maker.views[name] = replace(whole, shape=shape)
+                continue
             own = dtype if name == "query" else kv_dtype or dtype
             maker.add(name, array.shape, case.layout, own)
             maker.fill(name, array.swapaxes(1, 2) if case.layout == "bhsd" else array)

@@ -86,6 +86,7 @@ def in_one_tensor(plan: AttentionPlan, case: Case) -> Case:
     Query, key and value are slices of one tensor only where all have the same rows and type.
     """
     same = plan.keys == plan.batching and not plan.key_lengths and plan.kv_dtype == plan.dtype
+    same = same and not plan.values_in_keys
     return case if same or case.layout != "packed" else replace(case, layout="padded")
 
 

@@ -28,8 +28,10 @@ if TYPE_CHECKING:
 Keys = dict[str, Any]
 
 ATTENTION: Keys = {"kernel": "attention", "dtype": "bf16", "depth": 128}
+LATENT: Keys = {"depth": 576, "value_depth": 512, "pack_heads": True}
 GEMM: Keys = {"kernel": "gemm", "dtype": "bf16"}
 BASES: dict[str, Keys] = {
+    "attention_latent": {**ATTENTION, "arch": "sm_90a", **LATENT},
     "attention_decode": {**ATTENTION, "arch": "sm_90a", "pack_heads": True},
     "attention_sm90_depth512": {**ATTENTION, "arch": "sm_90a", "depth": 512, "cta_group": 2},
     "attention_sm90": {**ATTENTION, "arch": "sm_90a"},

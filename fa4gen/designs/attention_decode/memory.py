@@ -6,11 +6,10 @@ from typing import TYPE_CHECKING
 
 from fa4gen.designs.attention_decode.barriers import decode_barriers
 from fa4gen.designs.attention_decode.values import (
-    FLOAT_BYTES,
     MAX_STAGES,
-    MOST_SEQUENCES,
-    WARP,
 )
+from fa4gen.designs.shared.decode_memory import CHUNK, combining_region, line_bytes
+from fa4gen.designs.shared.decode_model import FLOAT_BYTES, WARP
 from fa4gen.designs.shared.shared_memory import (
     barrier_region,
     lay_out,
@@ -21,10 +20,6 @@ from fa4gen.designs.shared.shared_memory import (
 if TYPE_CHECKING:
     from fa4gen.designs.attention_decode.values import Values
     from fa4gen.designs.shared.model import SharedRegion
-
-SLICE_BYTES = 32
-CHUNK = 16
-"""Bytes: what vector accesses are aligned to."""
 
 
 def decode_regions(values: Values) -> tuple[SharedRegion, ...]:
@@ -50,37 +45,23 @@ def decode_regions(values: Values) -> tuple[SharedRegion, ...]:
             alignment=CHUNK,
         ),
         *_statistics_region(values),
-        slots_of(
-            "combines",
-            1,
-            FLOAT_BYTES,
-            "Whether this CTA combines the splits of a tile",
-            alignment=CHUNK,
-        )
-        if values.split_blocks
-        else slots_of(
-            "slices",
-            1,
-            2 * SLICE_BYTES,
-            "What this CTA combines of the tile that it begins in, and of the one that it ends in",
-            alignment=CHUNK,
-        ),
+        combining_region(values.split_blocks),
         barrier_region(decode_barriers(values)),
     ]
     if config.has_tile_lengths:
-        chunks = MOST_SEQUENCES // WARP
+        line, sums = line_bytes()
         regions += [
             slots_of(
                 "line",
                 1,
-                (MOST_SEQUENCES + 1) * FLOAT_BYTES,
+                line,
                 "Blocks of a tile of each sequence before this one, and of all",
                 alignment=CHUNK,
             ),
             slots_of(
                 "line_sums",
                 1,
-                chunks * FLOAT_BYTES,
+                sums,
                 f"Blocks of {WARP} sequences, added up by a warp",
                 alignment=CHUNK,
             ),

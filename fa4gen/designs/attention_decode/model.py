@@ -1,74 +1,15 @@
-"""What the plan of a decode kernel has beside that of any attention kernel."""
+"""What the plan of a decode kernel has beside that of any with shares of the keys."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from fa4gen.designs.attention_decode.cost import cost_lines
-from fa4gen.designs.shared.attention_model import AttentionPlan
-from fa4gen.designs.shared.hardware import ARCHITECTURES
-
-PARTIAL_PADDING = 4
-"""Floats after each row of a partial result: its maximum, its sum, and two that are not used."""
-PARTIALS_PER_CTA = 2
-"""Of the tile that a CTA's share begins in, and of the one that it ends in."""
-TICKETS_PER_CTA = 1
-"""Counts the pieces of the tile that its share ends in."""
-FLOAT_BYTES = 4
+from fa4gen.designs.shared.decode_model import SharedKeysPlan
 
 
 @dataclass(frozen=True, kw_only=True)
-class DecodeAttentionPlan(AttentionPlan):
+class DecodeAttentionPlan(SharedKeysPlan):
     """Attention forward of packed heads, with shares of the keys: by mma.sync, or wgmma."""
-
-    packed_rows: int
-    """Rows of a tile: query rows of all heads of a key head."""
-    num_consumer_warps: int
-    num_parts: int
-    """Warps, or warpgroups, each with keys and a softmax of its own."""
-    part_keys: int
-    """Keys of a block that one part takes."""
-    part_words: str
-    """What a part is."""
-    is_wide: bool
-    """Whether the rows of a tile are those of a wgmma, and the parts warpgroups."""
-    unit_keys: int
-    """Keys that shares are counted in, and that one box has."""
-    exchange_columns: int
-    """Columns of the output that parts put together at once."""
-    split_blocks: int
-    """Blocks of a split of a fixed number of keys; 0 for even shares."""
-    most_sequences: int
-    """Of a call whose lengths are read on the device."""
-    most_ctas: int
-
-    @property
-    def explained(self) -> tuple[tuple[str, tuple[str, ...]], ...]:
-        """See KernelPlan."""
-        multiprocessors = ARCHITECTURES[self.arch].multiprocessors
-        split = self.split_blocks * self.BN
-        lines = cost_lines(multiprocessors, unit=self.unit_keys, split=split)
-        return (*super().explained, ("Shares of the keys", lines))
-
-    @property
-    def splits_keys(self) -> bool:
-        """CTAs share the keys of a tile."""
-        return True
-
-    @property
-    def cta_limit(self) -> int:
-        """As many as have a ticket."""
-        return self.most_ctas
-
-    @property
-    def sequence_limit(self) -> int | None:
-        """As many as have a place in shared memory."""
-        return self.most_sequences
-
-    @property
-    def votes_on_rescaling(self) -> bool:
-        """Whether warps vote: they do whatever the threshold."""
-        return True
 
     @property
     def wgmma_columns(self) -> tuple[int, ...]:
@@ -79,49 +20,3 @@ class DecodeAttentionPlan(AttentionPlan):
     def has_two_chains(self) -> bool:
         """Whether the steps of Q.K add to two sums in turn: one product alone would wait."""
         return self.part_keys // 16 * (self.packed_rows // 8) <= 2
-
-    @property
-    def split_units(self) -> int:
-        """Units of a split of a fixed number of keys; 0 for even shares."""
-        return self.split_blocks * self.BN // self.unit_keys
-
-    @property
-    def log_consumer_threads(self) -> int:
-        """Binary logarithm of the number of threads that compute."""
-        return (32 * self.num_consumer_warps).bit_length() - 1
-
-    @property
-    def quads_at_once(self) -> int:
-        """Quads of four columns that a thread of a wide tile combines at once, of several rows.
-
-        As many as registers have room for: at depth 64 the loader of pages takes some of them.
-        """
-        return min(4, self.value_depth // 32)
-
-    @property
-    def partials_per_cta(self) -> int:
-        """See PARTIALS_PER_CTA."""
-        return PARTIALS_PER_CTA
-
-    @property
-    def line_step(self) -> int:
-        """A split, or a block."""
-        return max(1, self.split_blocks)
-
-    @property
-    def partial_stride(self) -> int:
-        """Floats of a row of a partial result."""
-        return self.value_depth + PARTIAL_PADDING
-
-    @property
-    def ticket_bytes(self) -> int:
-        """Bytes of the tickets, in front of the workspace; of splits, each is in its partial."""
-        return 0 if self.split_blocks else self.most_ctas * TICKETS_PER_CTA * 4
-
-    def workspace_bytes(self, multiprocessors: int, line: int = 0) -> int:
-        """Return what a launch needs: tickets, then partial results of each CTA, or split."""
-        partial = self.packed_rows * self.partial_stride * FLOAT_BYTES
-        if self.split_blocks:
-            return line * partial
-        ctas = min(multiprocessors, self.most_ctas)
-        return self.ticket_bytes + ctas * PARTIALS_PER_CTA * partial

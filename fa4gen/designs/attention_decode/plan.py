@@ -10,22 +10,20 @@ from fa4gen.designs.attention_decode.memory import decode_regions, most_stages
 from fa4gen.designs.attention_decode.model import DecodeAttentionPlan
 from fa4gen.designs.attention_decode.rules import broken_rules
 from fa4gen.designs.attention_decode.tables import (
-    decode_parameters,
     decode_roles,
     decode_tensor_maps,
     summarise,
 )
-from fa4gen.designs.attention_decode.values import DIVISIONS, MOST_SEQUENCES, decide
+from fa4gen.designs.attention_decode.values import DIVISIONS, decide
 from fa4gen.designs.shared.assemble import Tables, assemble
+from fa4gen.designs.shared.decode_model import MOST_CTAS, MOST_SEQUENCES
+from fa4gen.designs.shared.decode_parameters import decode_parameters
 from fa4gen.designs.shared.float32 import as_float32_constant
 from fa4gen.designs.shared.refusal import refuse_faults
 
 if TYPE_CHECKING:
     from fa4gen.designs.attention_decode.values import DecodeConfig, Values
     from fa4gen.designs.shared.refusal import Fault
-
-MOST_CTAS = 1024
-"""More than any chip has multiprocessors: the tickets have a fixed place, whatever the grid."""
 
 
 def plan_attention_decode(config: DecodeConfig) -> DecodeAttentionPlan:
@@ -64,7 +62,7 @@ def _tables(values: Values) -> Tables:
     return Tables(
         regions=decode_regions(values),
         tensor_maps=decode_tensor_maps(values),
-        parameters=decode_parameters(values),
+        parameters=decode_parameters(values.config, has_splits=values.split_blocks > 0),
         threads=values.threads,
         grid="as many CTAs as multiprocessors, or blocks of keys where there are fewer",
         barriers=decode_barriers(values),

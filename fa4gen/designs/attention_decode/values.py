@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from fa4gen.config.schema import AttentionConfig, BlackwellAttentionConfig
 from fa4gen.designs.shared.choices import ChoiceLog
+from fa4gen.designs.shared.decode_model import FLOAT_BYTES, WARP, WGMMA_ROWS
 from fa4gen.designs.shared.roles import REGISTER_STEP
 from fa4gen.designs.shared.values import ELEMENT_BYTES, PANEL_BYTES, DesignValues, take_keys
 
@@ -16,13 +17,11 @@ if TYPE_CHECKING:
 
     from fa4gen.designs.shared.model import Choice
 
-WARP: Final = 32
 QUARTERS: Final = 4
 """Of a multiprocessor: warps are divided among them."""
 MMA_ROWS: Final = 8
 """Query rows of one mma: its narrow side."""
 MMA_KEYS: Final = 16
-WGMMA_ROWS: Final = 64
 WGMMA_COMBINED: Final = 16
 """Columns, times WGMMA_ROWS: a place for what each thread of a warpgroup combines."""
 PACKED_ROWS: Final = 8
@@ -30,9 +29,6 @@ EXCHANGE_BYTES: Final = 32 << 10
 """About what the exchange between warps may take: columns pass through it in parts."""
 EXCHANGE_PADDING: Final = 4
 """Floats after each row of the exchange, so that no two lanes of a store share a bank."""
-MOST_SEQUENCES: Final = 4096
-"""Whose lengths are summed in shared memory."""
-FLOAT_BYTES: Final = 4
 BLOCK_UNITS: Final = 4
 """A share is even to a quarter of a block: a block more is 3 % of a share of 32."""
 MAX_STAGES: Final = 16

@@ -225,6 +225,11 @@ class AttentionPlan(KernelPlan):
         return self.query_source.clipped or self.key_source.clipped
 
     @property
+    def values_in_keys(self) -> bool:
+        """Whether the values are the first ``value_depth`` columns of the keys, read once."""
+        return False
+
+    @property
     def splits_keys(self) -> bool:
         """Whether CTAs share the keys of a tile, whose rows are those of all heads of a key head.
 

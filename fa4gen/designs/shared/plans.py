@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fa4gen.designs.attention_decode.model import DecodeAttentionPlan
+from fa4gen.designs.attention_latent.model import LatentAttentionPlan
 from fa4gen.designs.attention_sm90.model import HopperAttentionPlan
 from fa4gen.designs.attention_sm90_depth512.model import HopperPairAttentionPlan
 from fa4gen.designs.attention_sm100.model import FA4Config
@@ -11,7 +12,12 @@ from fa4gen.designs.gemm_sm90.model import HopperGemmPlan
 from fa4gen.designs.gemm_sm100.model import BlackwellGemmPlan
 
 AnyAttentionPlan = (
-    HopperAttentionPlan | HopperPairAttentionPlan | DecodeAttentionPlan | FA4Config | Depth512Config
+    HopperAttentionPlan
+    | HopperPairAttentionPlan
+    | DecodeAttentionPlan
+    | LatentAttentionPlan
+    | FA4Config
+    | Depth512Config
 )
 """Any plan of attention."""
 AnyGemmPlan = HopperGemmPlan | BlackwellGemmPlan

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fa4gen.designs.attention_decode.cost import MostKeys, cost_lines, most_keys
+from fa4gen.designs.shared.decode_cost import MostKeys, cost_lines, most_keys
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -1,0 +1,54 @@
+"""The barrier table of the latent kernel: each row is declared here, once."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from fa4gen.designs.shared.barriers import barrier_row
+from fa4gen.designs.shared.roles import WARPGROUP_WARPS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from fa4gen.designs.attention_latent.values import LatentValues
+    from fa4gen.designs.shared.model import Barrier
+
+
+def latent_barriers(values: LatentValues) -> tuple[Barrier, ...]:
+    """Return the rows of the table, not yet placed in shared memory.
+
+    The rows of the right half are as far apart as those of the left, which the kernel relies on.
+    """
+    probabilities = barrier_row(
+        "probabilities_full",
+        values.num_kv_stages,
+        WARPGROUP_WARPS,
+        "thread",
+        "every warp of the warpgroup that computed them",
+        "the other warpgroup",
+        "probabilities of the block in this slot, and maxima, are in shared memory",
+    )
+    return (*_half_rows(values, "left", 0), *_half_rows(values, "right", 1), probabilities)
+
+
+def _half_rows(values: LatentValues, half: str, number: int) -> Iterator[Barrier]:
+    yield barrier_row(
+        f"{half}_full",
+        values.num_kv_stages,
+        1,
+        "tma_bytes",
+        "the loader, then the bytes of these columns",
+        f"the warpgroup whose block it is, then warpgroup {number}",
+        f"the {half} columns of a block of keys have landed in its slot",
+        transaction_bytes=values.half_bytes[number],
+    )
+    yield barrier_row(
+        f"{half}_empty",
+        values.num_kv_stages,
+        WARPGROUP_WARPS,
+        "thread",
+        f"every warp of warpgroup {number}, once it has multiplied by these columns as values",
+        "the loader",
+        f"the {half} columns of a slot may be overwritten",
+        first_wait=1,
+    )

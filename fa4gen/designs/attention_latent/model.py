@@ -1,0 +1,37 @@
+"""What the plan of a latent kernel has beside that of any decode kernel."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from fa4gen.designs.shared.decode_model import SharedKeysPlan
+
+
+@dataclass(frozen=True, kw_only=True)
+class LatentAttentionPlan(SharedKeysPlan):
+    """Attention forward of packed heads whose values are the first columns of the keys."""
+
+    half_panels: tuple[int, int]
+    """Panels of the left columns of a block, and of the others; values are half in each."""
+    half_bytes: tuple[int, int]
+    """The same in bytes."""
+    line_bytes: int
+    """Of the line of the sequences, in the query's place before the first one."""
+    line_sums_bytes: int
+    producer_registers: int
+    consumer_registers: int
+
+    @property
+    def values_in_keys(self) -> bool:
+        """See AttentionPlan."""
+        return True
+
+    @property
+    def wgmma_columns(self) -> tuple[int, ...]:
+        """Of scores, and of a warpgroup's half of the output."""
+        return self.part_keys, self.value_depth // self.num_parts
+
+    @property
+    def quads_at_once(self) -> int:
+        """One: the output has nearly all registers."""
+        return 1

@@ -1,0 +1,81 @@
+"""The plan of latent attention: every value, table and size put together."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from fa4gen.designs.attention_latent.barriers import latent_barriers
+from fa4gen.designs.attention_latent.memory import latent_regions
+from fa4gen.designs.attention_latent.model import LatentAttentionPlan
+from fa4gen.designs.attention_latent.rules import broken_rules
+from fa4gen.designs.attention_latent.tables import (
+    latent_parameters,
+    latent_roles,
+    latent_tensor_maps,
+    summarise,
+)
+from fa4gen.designs.attention_latent.values import decide
+from fa4gen.designs.shared.assemble import Tables, assemble
+from fa4gen.designs.shared.decode_memory import line_bytes
+from fa4gen.designs.shared.decode_model import MOST_CTAS, MOST_SEQUENCES
+from fa4gen.designs.shared.float32 import as_float32_constant
+from fa4gen.designs.shared.refusal import refuse_faults
+
+if TYPE_CHECKING:
+    from fa4gen.config.schema import AttentionConfig
+    from fa4gen.designs.attention_latent.values import LatentValues
+    from fa4gen.designs.shared.refusal import Fault
+
+
+def plan_attention_latent(config: AttentionConfig) -> LatentAttentionPlan:
+    """Plan latent attention for sm_90a.
+
+    Raises ConfigError with the reason and suggested fixes for what cannot work.
+    """
+    refuse_faults(config, find_faults)
+    values, choices = decide(config)
+    line, sums = line_bytes()
+    registers = values.registers
+    second = "line_barrier" if config.has_tile_lengths else "ready_barrier"
+    return assemble(
+        LatentAttentionPlan,
+        values,
+        choices,
+        _tables(values),
+        named_barriers=(("consumer_barrier", 1), (second, 2)),
+        scheduler="static",
+        epilogue="direct",
+        mixed_tile_heights=False,
+        out_dtype=config.dtype,
+        out_element_bytes=values.element_bytes,
+        has_descales=False,
+        rescale_threshold=as_float32_constant(values.rescale_threshold),
+        most_sequences=MOST_SEQUENCES,
+        most_ctas=MOST_CTAS,
+        line_bytes=line,
+        line_sums_bytes=sums,
+        producer_registers=registers.producer,
+        consumer_registers=registers.consumer,
+    )
+
+
+def _tables(values: LatentValues) -> Tables:
+    return Tables(
+        regions=latent_regions(values),
+        tensor_maps=latent_tensor_maps(values),
+        parameters=latent_parameters(values),
+        threads=values.threads,
+        grid="as many CTAs as multiprocessors, or blocks of keys where there are fewer",
+        barriers=latent_barriers(values),
+        roles=latent_roles(values),
+        summary=summarise(values),
+        cooperative=not values.split_blocks,
+    )
+
+
+def find_faults(config: AttentionConfig) -> list[Fault]:
+    """Return everything in ``config`` that cannot work.
+
+    Nothing of a config of another depth, as a fix may make it: it is another design's.
+    """
+    return list(broken_rules(config)) if config.depth == 576 else []

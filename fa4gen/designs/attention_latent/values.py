@@ -1,0 +1,147 @@
+"""From the config to one value for every key of a latent kernel."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from fa4gen.config.schema import AttentionConfig
+from fa4gen.designs.shared.choices import ChoiceLog
+from fa4gen.designs.shared.decode_model import WGMMA_ROWS
+from fa4gen.designs.shared.roles import (
+    WARPGROUP,
+    WARPGROUP_WARPS,
+    RegisterSplit,
+    default_registers,
+)
+from fa4gen.designs.shared.values import PANEL_BYTES, DesignValues, take_keys
+
+if TYPE_CHECKING:
+    from fa4gen.designs.shared.model import Choice
+
+PARTS: Final = 2
+"""Warpgroups, each with half of the output's columns, and with every other block."""
+BLOCK_KEYS: Final = 64
+STAGES: Final = PARTS
+"""A slot for each warpgroup's block: no more fit beside the query."""
+
+
+@dataclass(frozen=True)
+class LatentValues(DesignValues[AttentionConfig]):
+    """A config with every ``auto`` decided, and the sizes that follow directly."""
+
+    packed_rows: int
+    num_kv_stages: int
+    rescale_threshold: float
+
+    @property
+    def BM(self) -> int:  # noqa: N802
+        """Packed rows of a tile."""
+        return self.packed_rows
+
+    @property
+    def BN(self) -> int:  # noqa: N802
+        """Keys of a block."""
+        return BLOCK_KEYS
+
+    @property
+    def num_parts(self) -> int:
+        """Warpgroups that compute."""
+        return PARTS
+
+    @property
+    def part_keys(self) -> int:
+        """Keys of a block, which are one warpgroup's."""
+        return BLOCK_KEYS
+
+    @property
+    def part_words(self) -> str:
+        """What computes on blocks of its own."""
+        return "warpgroup"
+
+    @property
+    def is_wide(self) -> bool:
+        """Rows are those of a wgmma."""
+        return True
+
+    @property
+    def num_consumer_warps(self) -> int:
+        """Warps of both parts."""
+        return PARTS * WARPGROUP_WARPS
+
+    @property
+    def unit_keys(self) -> int:
+        """Keys that shares of CTAs are counted in: a block."""
+        return BLOCK_KEYS
+
+    @property
+    def split_blocks(self) -> int:
+        """Blocks of a split of a fixed number of keys; 0 for even shares."""
+        split = self.config.split_keys
+        return 0 if split == "auto" else split.keys // BLOCK_KEYS
+
+    @property
+    def threads(self) -> int:
+        """Of the consumers and of the loader's warpgroup, which gives them its registers."""
+        return WARPGROUP * (PARTS + 1)
+
+    @property
+    def registers(self) -> RegisterSplit:
+        """After setmaxnreg."""
+        return default_registers(PARTS)
+
+    @property
+    def panel_columns(self) -> int:
+        """Columns of a swizzled panel."""
+        return PANEL_BYTES // self.element_bytes
+
+    @property
+    def num_panels(self) -> int:
+        """Panels side by side along the depth."""
+        return self.config.depth // self.panel_columns
+
+    @property
+    def half_panels(self) -> tuple[int, int]:
+        """Panels of the left columns of a block, and of the others: those of values and the rest.
+
+        A warpgroup multiplies by the values of one of them.
+        """
+        left = self.config.resolved_value_depth // self.panel_columns // PARTS
+        return left, self.num_panels - left
+
+    @property
+    def half_bytes(self) -> tuple[int, int]:
+        """The same in bytes."""
+        left, right = self.half_panels
+        panel = BLOCK_KEYS * PANEL_BYTES
+        return left * panel, right * panel
+
+    @property
+    def block_bytes(self) -> int:
+        """Bytes of a block of keys."""
+        return sum(self.half_bytes)
+
+    @property
+    def exchange_columns(self) -> int:
+        """Float32 columns of a tile that the exchange has room for."""
+        return BLOCK_KEYS * self.element_bytes // 4
+
+
+def decide(config: AttentionConfig) -> tuple[LatentValues, tuple[Choice, ...]]:
+    """Return a value for every key, and who decided it; nothing is refused here."""
+    log = ChoiceLog(config)
+    take_keys(config, log)
+    rows = log.take("packed_rows", config.packed_rows, WGMMA_ROWS, "the rows of a wgmma")
+    values = LatentValues(config, rows, STAGES, config.rescale_threshold)
+    log.note("BM", values.BM, "derived", "packed_rows")
+    log.note("BN", values.BN, "derived", "blocks are the warpgroups' in turn")
+    reason = f"a block of {values.block_bytes} bytes for each warpgroup"
+    stages = log.take("num_kv_stages", config.num_kv_stages, STAGES, reason)
+    split = config.split_keys
+    if split == "auto":
+        log.note("split_keys", "even", "auto", "each CTA reads the same number of blocks")
+    else:
+        log.note("split_keys", f"{{keys: {split.keys}}}", "config")
+    log.note("scheduler", "static", "derived", "shares of the line of blocks are even")
+    log.note("epilogue", "direct", "derived", "the rows of a tile are few")
+    return LatentValues(config, rows, stages, config.rescale_threshold), log.rows

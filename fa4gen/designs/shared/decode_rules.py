@@ -1,0 +1,77 @@
+"""What kernels with packed heads refuse alike: keys of other designs, and what none computes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from fa4gen.config.schema import PACKED_HEADS_KEYS
+from fa4gen.designs.shared.fixed_keys import FixedKey
+from fa4gen.designs.shared.refusal import Fault
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from fa4gen.config.schema import AttentionConfig, BlackwellAttentionConfig
+    from fa4gen.designs.shared.refusal import Changes
+
+    DecodeConfig = AttentionConfig | BlackwellAttentionConfig
+
+DECODE_KEYS = (
+    FixedKey("cta_group", (1,), "CTAs share keys through partial results, not by multicast"),
+    FixedKey("BM", ("auto",), "the rows of a tile are packed_rows"),
+    FixedKey("BN", ("auto",), "a block is as many keys as the warps take at once"),
+    FixedKey(
+        "num_consumer_warpgroups", ("auto",), "warps compute on keys of their own, by mma.sync"
+    ),
+    FixedKey("overlap", (True,), "the warps overlap each other"),
+    FixedKey("num_pv_chunks_in_flight", ("auto", 0), "mma.sync is synchronous"),
+    FixedKey("ping_pong", ("auto", False), "the warps run freely"),
+    FixedKey("overlap_epilogue", ("auto", False), "only loads run on from tile to tile"),
+    FixedKey("epilogue", ("auto", "direct"), "the rows of a tile are few, and of several heads"),
+    FixedKey("scheduler", ("auto", "static"), "every CTA has an even share of all blocks"),
+    FixedKey("registers", ("auto",), "all threads have as many"),
+    FixedKey("kv_ring", ("auto", "fused"), "keys and values take turns in one ring"),
+    FixedKey("num_qk_stages", ("auto", 1), "a block of keys arrives whole"),
+    FixedKey("num_pv_stages", ("auto", 1), "probabilities stay in the registers of a warp"),
+    FixedKey("output_staging", ("auto",), "the output goes straight to memory"),
+    FixedKey("exp2_fma_share", ("auto", 0), "few rows have few exponentials: ex2 computes all"),
+)
+"""Of Hopper's and Blackwell's keys."""
+
+
+def unsupported_features(config: DecodeConfig) -> Iterator[Fault]:
+    """Yield what no decode kernel computes yet."""
+    if config.batching != "dense":
+        yield Fault(
+            kind="ragged queries of packed heads",
+            message=f"batching: {config.batching} with pack_heads is not supported yet: every "
+            "sequence has as many query rows",
+            keys=("batching", "pack_heads"),
+            remedies=(
+                [{"batching": "dense"}, {"batching": "dense", "keys": "auto"}],
+                [unpacked(config)],
+            ),
+        )
+    if config.score is not None or config.declared_tensors:
+        key = "score" if config.score is not None else "parameters"
+        yield Fault(
+            kind="expressions of packed heads",
+            message=f"{key} with pack_heads is not supported yet: rows of a tile are of several "
+            "heads",
+            keys=(key, "pack_heads"),
+            remedies=([unpacked(config)],),
+        )
+    if config.resolved_mask.TEST is not None:
+        yield Fault(
+            kind="tested mask of packed heads",
+            message=f"mask: {config.resolved_mask.name} hides keys between the first and the last "
+            "that a row sees, which pack_heads does not support yet",
+            keys=("mask", "pack_heads"),
+            remedies=([unpacked(config)],),
+        )
+
+
+def unpacked(config: DecodeConfig) -> Changes:
+    """Return the changes that make it another design's: without keys that only this one reads."""
+    given = [key for key in PACKED_HEADS_KEYS if getattr(config, key) != "auto"]
+    return {"pack_heads": False, **dict.fromkeys(given, "auto")}
