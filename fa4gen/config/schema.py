@@ -256,8 +256,8 @@ class AttentionConfig(AttentionKeys):
             )
         if self.value_depth == 512 and self.depth not in (512, 576):
             raise ValueError(
-                "value_depth: 512 is for depth 512, whose pair of CTAs divides the columns, and 576, "
-                f"of which the values are a part; depth is {self.depth}"
+                "value_depth: 512 is for depth 512, whose pair of CTAs divides columns, and for "
+                f"576, whose keys have the values; depth is {self.depth}"
             )
 
     @rule

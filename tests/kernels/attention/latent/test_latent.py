@@ -1,0 +1,144 @@
+# ruff: noqa: E501 (a mutant is on the line of its name)
+"""Latent attention: right over shares, pages and masks, and mutants of the kernel are not."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+
+from fa4gen.emulator import SCHEDULES
+from fa4gen.emulator.instructions.wgmma.products import Product
+from fa4gen.verify.attention import AttentionFamily
+from fa4gen.verify.cases import Case
+from fa4gen.verify.emulator import EmulatedKernel
+from tests.kernels.attention.decode.test_mutants import KeptWorkspace, failures
+from tests.kernels.source_mutation import Change, kernel_of
+
+if TYPE_CHECKING:
+    from tests.kernels.source_mutation import Kernel
+
+KEYS: dict[str, Any] = {
+    "arch": "sm_90a", "depth": 576, "value_depth": 512, "mask": "causal", "pack_heads": True
+}  # fmt: skip
+SOURCES: dict[str, dict[str, Any]] = {
+    "dense": {},
+    "pages": {"keys": "paged", "page_size": 16},
+    "lengths": {"key_lengths": True},
+    "window": {"mask": {"sliding_window": 70}},
+    "splits": {"split_keys": {"keys": 128}},
+}
+# Six blocks in three shares, of which the second has the end of one tile and the begin of the next.
+SPLIT = Case("test/split", 1, 40, 2, 1, 190, data="rising", multiprocessors=4)
+LENGTHS = Case("test/lengths", 4, 12, 1, 2, 200, lengths=((2, 200), (2, 0), (2, 33), (2, 64)))
+# More packed rows than a tile has.
+TILES = Case("test/tiles", 1, 33, 1, 2, 200)
+# One CTA, and blocks that pass through each slot several times.
+RING = Case("test/ring", 1, 2, 1, 1, 7 * 64, data="rising", multiprocessors=1)
+
+MUTANTS = {
+    "values read after the slot's release": (Change(r"wgmma_wait<0>\(\);\n *pin\(output\);\n *release\(blocks\);\n *\+\+blocks;(?=\n  \}\n\n  // Begins)", "release(blocks);\n    ++blocks;\n    wgmma_wait<0>();\n    pin(output);"), RING),
+    "other's values read after the release": (Change(r"(?<=end_other\(\) \{\n) *wgmma_wait<0>\(\);\n *pin\(output\);\n *release\(blocks\);\n *\+\+blocks;", "    release(blocks);\n    ++blocks;\n    wgmma_wait<0>();\n    pin(output);"), RING),
+    "probabilities written while they are read": (Change(r"if \(!kFirst\) end_other\(\);\n *if \(grows\) rescale\(factor\);\n *publish\(probabilities\);", "if (!kFirst) ++blocks;\n    publish(probabilities);\n    if (!kFirst) { --blocks; end_other(); }\n    if (grows) rescale(factor);"), RING),
+    "probabilities that wgmma does not see": (Change(r"\n *fence_proxy_async_shared\(\);  // the probabilities, for wgmma", ""), RING),
+    "probabilities read early": (Change(r"\n *mbarrier_wait\(base \+ kProbabilitiesFull[^\n]*", ""), RING),
+    "maxima of the other half ignored": (Change(r"(?<=kProbabilitiesFull \+ 8 \* slot_of\(blocks\), phase_of\(blocks\)\);)\n *take_maxima\(\);", ""), RING),
+    "output not rescaled": (Change(r"if \(grows\) rescale\(factor\);", ""), RING),
+    "values of the other half": (Change(r"part \* kLeftBytes", "(1 - part) * kLeftBytes"), RING),
+    "columns of the other half": (Change(r"part \* 2 \* kKept", "(1 - part) * 2 * kKept"), RING),
+    "sum of one part": (Change(r"\n *row_sum\[i\] \+= __uint_as_float[^\n]*", ""), RING),
+    "keys of the other slot": (Change(r"key = key_low\(block\);", "key = key_low(block + 1);"), RING),
+    "right columns not waited for": (Change(r"\n *wait_half\(block, 1\);[^\n]*", ""), RING),
+    "last block left out": (Change(r"if \(unit == end\) \{", "if (unit < end) {"), RING),
+    "blocks of one warpgroup": (Change(r"\(blocks \^ part\) % kNumParts", "(part) % kNumParts"), SPLIT),
+    "query that wgmma does not see": (Change(r"\n *fence_proxy_async_shared\(\);  // the query, for wgmma", ""), RING),
+    "query not swizzled": (Change(r"chunk % kPanelChunks \^ row", "chunk % kPanelChunks"), RING),
+    "combined early": (Change(r"\(counter\) < slice\.pieces\)", "(counter) < slice.pieces - 1)"), SPLIT),
+    "combined before it is written": (Change(r"\n *named_barrier_sync\(kConsumerBarrier, kConsumerThreads\);  // partial results are written", ""), SPLIT),
+}  # fmt: skip
+LINE_MUTANTS = {
+    "query over the line": Change(r"\n *named_barrier_sync\(kLineBarrier, kNumThreads\);", "\n    named_barrier_arrive(kLineBarrier, kNumThreads);"),
+    "row of another sequence": Change(r"page_table_of\(problem, tile\.sequence\)", "page_table_of(problem, tile.sequence ^ 1)"),
+    "tile of the line, begun again": Change(r"fill\(tile, tile\.end\);", "fill(tile, tile.begin);"),
+}  # fmt: skip
+QUICK = ("probabilities written while they are read", "sum of one part")
+
+
+@pytest.fixture(autouse=True)
+def each_product_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of the schedule, the emulator decides which products of a chain it sums together, and so their
+    rounding. Alone they give the same bits in every run, as on hardware."""
+    monkeypatch.setattr(Product, "joins", lambda self, chain: False)
+
+
+@cache
+def original(source: str) -> Kernel:
+    return kernel_of({**KEYS, **SOURCES[source]})
+
+
+@pytest.mark.emulate
+@pytest.mark.parametrize(
+    ("source", "case"),
+    [
+        ("pages", LENGTHS),
+        pytest.param("dense", SPLIT, marks=pytest.mark.seeds),
+        pytest.param("dense", TILES, marks=pytest.mark.seeds),
+        pytest.param("lengths", LENGTHS, marks=pytest.mark.seeds),
+        pytest.param("window", SPLIT, marks=pytest.mark.seeds),
+    ],
+)
+def test_two_launches_on_a_workspace_are_right(source: str, case: Case) -> None:
+    assert failures(original(source), case) == []
+
+
+@pytest.mark.seeds
+@pytest.mark.parametrize("case", [SPLIT, RING])
+def test_splits_of_a_fixed_number_of_keys_are_right(case: Case) -> None:
+    kernel = original("splits")
+    problem = AttentionFamily(kernel.plan).draw(case, 7)
+    emulated = EmulatedKernel(kernel.plan, KeptWorkspace(kernel))  # type: ignore[arg-type]
+    reference = problem.reference(np)
+    _, wrong = reference.compare(problem.memory, emulated.run(problem.memory), np)
+    assert wrong == ()
+
+
+@pytest.mark.seeds
+def test_no_schedule_changes_a_bit() -> None:
+    kernel = original("dense")
+    problem = AttentionFamily(kernel.plan).draw(SPLIT, 7)
+    emulated = EmulatedKernel(kernel.plan, KeptWorkspace(kernel))  # type: ignore[arg-type]
+    first, *others = (emulated.run(problem.memory) for _ in SCHEDULES)
+    for other in others:
+        assert all(np.array_equal(first[name], other[name]) for name in first)
+
+
+@pytest.mark.parametrize("name", [*MUTANTS, *LINE_MUTANTS])
+def test_the_mutant_can_still_be_made(name: str) -> None:
+    if name in LINE_MUTANTS:
+        kernel, change = original("pages"), LINE_MUTANTS[name]
+    else:
+        kernel, change = original("dense"), MUTANTS[name][0]
+    assert change.apply(kernel.code) != kernel.code
+
+
+def check_it_is_reported(name: str) -> None:
+    if name in LINE_MUTANTS:
+        kernel, change, case = original("pages"), LINE_MUTANTS[name], LENGTHS
+    else:
+        kernel, (change, case) = original("dense"), MUTANTS[name]
+    assert failures(kernel.with_code(change.apply(kernel.code)), case)
+
+
+@pytest.mark.emulate
+@pytest.mark.compile
+@pytest.mark.parametrize("name", QUICK)
+def test_the_mutant_is_reported(name: str) -> None:
+    check_it_is_reported(name)
+
+
+@pytest.mark.seeds
+@pytest.mark.parametrize("name", sorted({*MUTANTS, *LINE_MUTANTS} - {*QUICK}))
+def test_every_mutant_is_reported(name: str) -> None:
+    check_it_is_reported(name)
