@@ -113,6 +113,7 @@ DESIGNS = (
         plan=Place("fa4gen.designs.attention_latent.model:LatentAttentionPlan"),
         planner=Place("fa4gen.designs.attention_latent.plan:plan_attention_latent"),
         template="attention/latent/kernel.cu.j2",
+        tiles=Place("fa4gen.tune.tiles:ONE_TILE"),
         where={"depth": 576},
     ),
     Design(
