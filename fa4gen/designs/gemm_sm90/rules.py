@@ -113,7 +113,7 @@ def _one_panel(values: Values) -> Iterator[Fault]:
     """Yield what was seen to spill: with two panels of the output it does not."""
     config = values.config
     large = values.accumulators >= LARGE_HALF and values.num_consumer_warpgroups == 2
-    activated = config.residual == "column" and config.activation is not None
+    activated = values.c.axes == ("m",) and config.activation is not None  # a column
     if values.is_split and large and activated and values.num_epi_stages == 1:
         yield Fault(
             kind="one panel",
