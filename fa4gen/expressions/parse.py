@@ -277,7 +277,7 @@ class _Reader:
             return self._choice(*arguments)
         trees = self._numbers(*arguments)
         if name not in OF_FLOATS:
-            return self._joined(FUNCTIONS[name], trees)
+            return self._ranged(node, self._joined(FUNCTIONS[name], trees))
         [argument] = map(as_real, trees)
         if name == "log2" and not self.language.reach(argument).low >= SMALLEST:
             raise self._refusal(

@@ -115,7 +115,8 @@ def exact_attention(
             sums = _lengths(q)[:, None] * _lengths(k)[None] * scale * problem.sum_error
             errors = problem.score.errors(logits, sums, xp, block.places)
             errors = xp.minimum(xp.where(block.hidden, 0.0, errors), LARGEST_SHIFT)
-            shift[block.lse_index] = (weights * xp.expm1(errors)).sum(axis=1) / total[:, 0]
+            shifted = (weights * xp.expm1(errors)).sum(axis=1, keepdims=True)
+            shift[block.lse_index] = (shifted / _nonzero(total, xp))[:, 0]
     return AttentionResult(out, lse, shift)
 
 

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from fa4gen.expressions import exact
 from fa4gen.expressions.parse import parse_condition
 from fa4gen.expressions.tree import evaluate
+from fa4gen.expressions.words import ExpressionError
 from fa4gen.masks.expression import LANGUAGE
 from tests.expressions.drawn import CONDITIONS, meaning
 
@@ -41,6 +42,7 @@ def test_a_condition_means_what_python_computes(text, query, key) -> None:
         ("(key < 3) | (query > 2)", "write or for |"),
         ("key < 3 if query else key", "write where(condition, first, second)"),
         ("key // query < 2", "'query' divides, and is not a number above 0"),
+        ("abs(n[key]) < 3", "'abs(n[key])' may reach 2147483648, which 32 bits do not hold"),
         ("key % 0 < 2", "'0' is 0, and a divisor is a number above 0 (character 7"),
         ("key // (3 - 5) < 2", "'3 - 5' is -2, and a divisor is a number above 0"),
         ("key * key < query", "'key * key' may reach 72057594037927936, which 32 bits do not"),
@@ -92,3 +94,13 @@ def test_a_choice_between_conditions_is_one() -> None:
         for key in range(9):
             wanted = key < 2 if query < 5 else key <= query
             assert evaluate(tree, {"query": query, "key": key}, exact) == wanted
+
+
+@pytest.mark.parametrize(
+    ("text", "character"),
+    [("key < 2 # all", 9), ("key \u2264 query", 5), ("\uff4bey < 2", 1), ("key < 2; 1", 8)],
+)
+def test_a_character_that_is_not_possible_is_pointed_at(text, character) -> None:
+    with pytest.raises(ExpressionError) as caught:
+        parse_condition(text, LANGUAGE)
+    assert caught.value.character == character

@@ -8,7 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fa4gen.masks import Causal, NoMask
+from fa4gen.masks.expression import parse_mask
 from fa4gen.scores import Score, Softcap
+from fa4gen.scores.expression import parse_score
 from fa4gen.verify import reference
 from fa4gen.verify.precision import Precision
 from fa4gen.verify.reference import AttentionProblem, exact_attention, rounded_attention
@@ -212,3 +214,14 @@ def test_the_shift_saves_small_probabilities() -> None:
         for shift in (0, 8)
     )
     assert (lost, kept) == (0.5, 1.0)
+
+
+def test_a_row_that_sees_no_key_has_a_bound_beside_a_score_that_is_an_expression() -> None:
+    rng = np.random.default_rng(4)
+    query, key, value = (rng.normal(size=(1, 6, 1, 4)) for _ in range(3))
+    score = parse_score("score + 0.5 * key", ())
+    problem = AttentionProblem(parse_mask("key < query"), score, 0.5, 2.0**-20)
+    found = exact_attention(problem, query, key, value)
+    assert found.lse[0, 0, 0] == -math.inf
+    assert np.isfinite(found.shift).all()
+    assert (found.shift[0, 0, 1:] > 0).all()
