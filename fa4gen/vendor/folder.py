@@ -5,11 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from fa4gen.epilogues import RESIDUALS
-from fa4gen.errors import ConfigError, Problem
 from fa4gen.masks import MASKS
 from fa4gen.render.environment import open_templates
 from fa4gen.render.render import GENERATOR
-from fa4gen.runtime.arguments import TABLES
 from fa4gen.scores import SCORES
 from fa4gen.vendor.condition import HELPERS, helpers_of
 from fa4gen.vendor.facts import kernel_facts
@@ -68,35 +66,6 @@ ADAPTER_ROOTS: dict[str, tuple[tuple[str, str], ...]] = {
 """Files of each adapter."""
 
 
-ADAPTERS_OF_SEQUENCES = frozenset({"python", "torch"})
-"""Those that pass sinks, and the tables that say where sequences are."""
-
-
-def _lacking(adapter: str, fact: KernelFacts) -> list[str]:
-    """Return what an adapter does not pass of what a kernel takes."""
-    needed = [tensor.name for tensor in fact.launcher.tensors]
-    if adapter not in ADAPTERS_OF_SEQUENCES:
-        needed += [name for name in ("sinks", *TABLES) if fact.launcher.takes(name)]
-        needed += ["a workspace for partial results"] * (fact.launcher.share_limit > 0)
-    return needed
-
-
-def refuse_adapters(request: Request, facts: tuple[KernelFacts, ...]) -> None:
-    """Raise ConfigError for adapters that cannot pass all that a kernel takes."""
-    problems = [
-        Problem(
-            f"{fact.name}: the adapter {adapter} does not pass {' and '.join(needed)} yet",
-            "Call the kernel through the C launcher, or leave the adapter out.",
-            key="adapter",
-        )
-        for fact in facts
-        for adapter in request.adapters
-        if (needed := _lacking(adapter, fact))
-    ]
-    if problems:
-        raise ConfigError(*problems)
-
-
 def template_values(request: Request, facts: tuple[KernelFacts, ...]) -> dict[str, object]:
     """Return what the templates of a folder read, but for the one kernel of KERNEL_ROOTS."""
     return {
@@ -129,7 +98,6 @@ def folder_files(
     """Return the text of every file but the lock, by path relative to the folder, sorted."""
     templates = templates or open_templates()
     facts = tuple(kernel_facts(kernel) for kernel in kernels)
-    refuse_adapters(request, facts)
     shared = template_values(request, facts)
     files = {}
     roots = [*ROOTS, *(root for name in request.adapters for root in ADAPTER_ROOTS.get(name, ()))]

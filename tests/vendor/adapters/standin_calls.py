@@ -269,6 +269,33 @@ class Cases:
         )  # fmt: skip
         self._same_as_c(name, args)
 
+    def a_tensor_that_the_score_reads_is_passed(self) -> None:
+        from fa4gen.vendor.binding import AttentionArgs
+
+        self._ready()
+        query, out = self._array(2, 30, 8, 128), self._array(2, 30, 8, 128)
+        key, value = self._array(2, 70, 2, 128), self._array(2, 70, 2, 128)
+        lse = self._array(2, 8, 30, dtype=np.float32)
+        slope = self._array(8, dtype=np.float32)
+        launch = self.acme.d128_alibi_causal_bf16
+        launch(query, key, value, out=out, lse=lse, slope=slope, stream=9)
+        args = AttentionArgs(
+            struct_size=ctypes.sizeof(AttentionArgs),
+            batch=2, query_rows=30, key_rows=70, query_heads=8, key_heads=2,
+            query=self._tensor(query, 0, 1, 2),
+            key=self._tensor(key, 0, 1, 2),
+            value=self._tensor(value, 0, 1, 2),
+            out=self._tensor(out, 0, 1, 2),
+            lse=lse.array.ctypes.data,
+            tensors=(ctypes.c_void_p * 8)(slope.array.ctypes.data),
+        )  # fmt: skip
+        self._same_as_c("d128_alibi_causal_bf16", args)
+        short, words = self._array(7, dtype=np.float32), self._array(8, dtype=np.int32)
+        with pytest.raises(ValueError, match=r"^slope: expected shape \(8\), got \(7,\)"):
+            launch(query, key, value, out=out, lse=lse, slope=short, stream=9)
+        with pytest.raises(ValueError, match="^slope: expected float32, got int32"):
+            launch(query, key, value, out=out, lse=lse, slope=words, stream=9)
+
     def wrong_tables_are_named(self) -> None:
         self._ready()
         query, key = self._array(30, 8, 64), self._array(11, 64, 2, 64)

@@ -16,6 +16,10 @@ SETS = {
     "all": KERNELS,
     "attention with lse": ("d128_causal_bf16",),
     "attention without lse": ("d64_dense_small_bf16",),
+    "sequences": ("d128_ragged_causal_bf16", "d64_paged64_window_sinks_bf16"),
+    "decode": ("decode_d128_bf16",),
+    "functions": ("d128_alibi_causal_bf16",),
+    "scales of sequences": ("fa4_d128_paged64_causal_fp8",),
     "products with c": ("gemm_bf16_residual_sm90",),
     "products without c": ("gemm_fp8_sm90",),
 }

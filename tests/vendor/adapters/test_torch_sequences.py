@@ -1,4 +1,4 @@
-"""The operators of torch for kernels with sinks and sequences of different lengths."""
+"""The operators of torch for kernels with sinks, sequences, and tensors that a score reads."""
 
 from __future__ import annotations
 
@@ -10,11 +10,12 @@ torch = pytest.importorskip("torch", minversion="2.9", reason="no PyTorch 2.9 or
 
 BF16, INT32 = torch.bfloat16, torch.int32
 RAGGED, PAGED = "d128_ragged_causal_bf16", "d64_paged64_window_sinks_bf16"
+ALIBI = "d128_alibi_causal_bf16"
 
 
 @pytest.fixture(scope="module")
 def acme(tmp_path_factory):
-    folder = write_folder(tmp_path_factory.mktemp("sequences"), (RAGGED, PAGED), ("torch",))
+    folder = write_folder(tmp_path_factory.mktemp("sequences"), (RAGGED, PAGED, ALIBI), ("torch",))
     return import_file(folder / "adapters/torch/acme_torch.py", "acme_torch_of_sequences")
 
 
@@ -73,9 +74,19 @@ def test_the_schema_has_what_the_kernel_takes(acme) -> None:
     for name, kernel in acme._KERNELS.items():
         for operator in (getattr(torch.ops.acme, name), getattr(torch.ops.acme, f"{name}_out")):
             names = [row.name for row in operator.default._schema.arguments]
-            assert tuple(names[3 : 3 + len(kernel.arrays)]) == kernel.arrays
+            taken = (*kernel.arrays, *(word for word, _, _ in kernel.given))
+            assert tuple(names[3 : 3 + len(taken)]) == taken
+    assert acme._KERNELS[ALIBI].given == (("slope", "float32", ("query_heads",)),)
     assert acme._KERNELS[PAGED].arrays == ("sinks", "query_offsets", "key_lengths", "page_table")
     assert acme._KERNELS[RAGGED].arrays == ("query_offsets", "key_offsets")
+
+
+def test_a_tensor_that_the_score_reads(acme, tensor) -> None:
+    query, key = tensor(2, 100, 8, 128), tensor(2, 90, 2, 128)
+    out, lse = acme.d128_alibi_causal_bf16(query, key, key, slope=tensor(8, dtype=torch.float32))
+    assert (out.shape, lse.shape) == (query.shape, (2, 8, 100))
+    with pytest.raises(ValueError, match=r"^slope: expected shape \(8\), got \(7,\)"):
+        acme.d128_alibi_causal_bf16(query, key, key, slope=tensor(7, dtype=torch.float32))
 
 
 def test_a_compiled_function_is_one_graph(acme) -> None:
