@@ -293,7 +293,7 @@ class Cases:
         short, words = self._array(7, dtype=np.float32), self._array(8, dtype=np.int32)
         with pytest.raises(ValueError, match=r"^slope: expected shape \(8\), got \(7,\)"):
             launch(query, key, value, out=out, lse=lse, slope=short, stream=9)
-        with pytest.raises(ValueError, match="^slope: expected float32, got int32"):
+        with pytest.raises(ValueError, match=r"^slope: expected float32, got int32"):
             launch(query, key, value, out=out, lse=lse, slope=words, stream=9)
 
     def wrong_tables_are_named(self) -> None:
