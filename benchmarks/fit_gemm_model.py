@@ -1,135 +1,238 @@
 """Fits the cost model of matrix products to measured times, and prints what is left over.
 
     python benchmarks/fit_gemm_model.py                 # residuals of the constants in chips.py
-    python benchmarks/fit_gemm_model.py --seconds 120   # search for better ones, and print them
-    python benchmarks/fit_gemm_model.py --seconds 120 --without 48x5120x5120,200x5000x3000
+    python benchmarks/fit_gemm_model.py --fit           # search for better ones, and print them
+    python benchmarks/fit_gemm_model.py --folds 5       # judge each fifth by a fit to the others
 
-The search changes up to three constants at a time, at random, and keeps what lowers the error.
-``--without`` leaves shapes out of it and judges them apart. No GPU is needed.
+The search is Levenberg's and Marquardt's, by the logarithms of the constants and of the times. What
+`fa4gen tune` measured in other runs is judged, never fitted. No GPU is needed.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import math
+import random
 from collections import defaultdict
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from statistics import median
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
+from fa4gen.config.load import config_from_data
+from fa4gen.designs.build import build_plan
 from fa4gen.tune.model.agreement import Figure, compare
 from fa4gen.tune.model.chips import H200, Chip, GemmCosts
-from fa4gen.tune.model.fitting import search, squared_error
 from fa4gen.tune.model.gemm import GemmProblem, GemmTile, predict_gemm
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
-FIGURES = Path(__file__).with_name("gemm_model_h200.json")
-KINDS = ("fa4gen", "written by hand")
-BY_HAND = 0.6
-"""Weight of a figure of a kernel that fa4gen did not make."""
+HERE = Path(__file__).parent
+FIGURES = HERE / "gemm_model_h200.json"
+SHAPES = HERE.parent / "docs" / "bench_h200_shapes.json"
+TUNED = HERE.parent / "docs" / "tune_h200_gemm.jsonl"
+TUNED_FP8 = HERE.parent / "docs" / "tune_h200_fp8.jsonl"
+KINDS = ("earlier runs", "no residual", "residual")
+ABSOLUTE = 0.4
+"""Weight of an error that all kernels of a problem share: it changes no choice."""
+OUTLIER = 0.15
+"""Larger errors count in proportion, no longer by their square."""
 LIMITS = {
     "ghz": (1.7, 1.98),
     "overlap": (2.0, 14.0),
-    "droop": (0.0, 0.6),
-    "droop_us": (0.0, 400.0),
+    "droop": (1e-6, 0.6),
+    "droop_us": (20.0, 600.0),
+    "held": (1e-6, 1.6),
+    "store_slots": (1e-6, 4.0),
+    "read_c_slots": (1e-6, 6.0),
 }
-Record = dict[str, Any]
+SMALLEST, LARGEST = 1e-6, 1e9
+STEP = 1e-4
 
 
-def read_records() -> list[Record]:
-    """Return the problems of FIGURES, each with its kernels as GemmTiles."""
-    records: list[Record] = json.loads(FIGURES.read_text())["figures"]
-    for record in records:
+@dataclass(frozen=True)
+class Measured:
+    """The kernels that were measured on a problem in one run."""
+
+    kind: str
+    problem: GemmProblem
+    tiles: tuple[GemmTile, ...]
+    us: tuple[float, ...]
+
+    @property
+    def word(self) -> str:
+        """The shape: folds are made of shapes, whatever was measured of them."""
+        return f"{self.problem.m}x{self.problem.n}x{self.problem.k}"
+
+
+def read_records() -> list[Measured]:
+    """Return what constants are fitted to."""
+    found = []
+    for record in json.loads(FIGURES.read_text())["figures"]:
         extents = {name: record[name] for name in ("m", "n", "k", "row_elements")}
-        record["problem"] = GemmProblem(**extents)
-        for kernel in record["kernels"]:
-            kernel["tile"] = GemmTile(**kernel["tile"])
-    return records
+        tiles = tuple(GemmTile(**kernel["tile"]) for kernel in record["kernels"])
+        times = tuple(kernel["us"] for kernel in record["kernels"])
+        found.append(Measured(KINDS[0], GemmProblem(**extents), tiles, times))
+    data = json.loads(SHAPES.read_text())
+    tiles_of: dict[tuple[str, str], GemmTile] = {}
+    rows: dict[tuple[Any, ...], list[tuple[GemmTile, float]]] = defaultdict(list)
+    for row in data["rows"]:
+        if "kernel" not in row:
+            continue
+        key = row["residual"], row["kernel"]
+        if key not in tiles_of:
+            changes = data["kernels"][row["kernel"]]
+            tiles_of[key] = _tile(data["kernels_have"] | {"residual": row["residual"]} | changes)
+        rows[row["residual"], row["m"], row["n"], row["k"]].append((tiles_of[key], row["us"]))
+    for (residual, m, n, k), kernels in rows.items():
+        kind = KINDS[1] if residual == "none" else KINDS[2]
+        padded = GemmProblem(m, n, k, row_elements=-(-k // 8) * 8)
+        tiles, times = zip(*kernels, strict=True)
+        found.append(Measured(kind, padded, tiles, times))
+    return found
 
 
-def word(record: Record) -> str:
-    """Return the shape as --without takes it."""
-    return "{m}x{n}x{k}".format(**record)
+def read_tuned(path: Path = TUNED) -> list[Measured]:
+    """Return what tuning measured in its rounds."""
+    found = []
+    for line in path.read_text().splitlines():
+        record = json.loads(line)
+        extents = {name: record["extents"][name] for name in ("m", "n", "k", "batch")}
+        timed = [one for one in record["kernels"] if one["rounds_us"]]
+        tiles = tuple(_tile(one["config"]) for one in timed)
+        times = tuple(median(one["rounds_us"]) for one in timed)
+        found.append(Measured(path.stem, GemmProblem(**extents), tiles, times))
+    return found
 
 
-def figures_of(records: Sequence[Record], chip: Chip, kind: str) -> list[list[Figure]]:
-    """Return what is predicted and what was measured, by problem, for kernels of ``kind``."""
+def suited(records: Sequence[Measured]) -> list[Measured]:
+    """Return the records with those kernels alone that the model may choose."""
+    found = []
+    for one in records:
+        kept = [i for i, tile in enumerate(one.tiles) if tile.suits(one.problem)]
+        tiles, us = tuple(one.tiles[i] for i in kept), tuple(one.us[i] for i in kept)
+        found.append(replace(one, tiles=tiles, us=us))
+    return found
+
+
+def figures_of(records: Sequence[Measured], chip: Chip) -> list[list[Figure]]:
+    """Return what is predicted and what was measured, by problem."""
     return [
         [
-            Figure(
-                predict_gemm(kernel["tile"], record["problem"], chip).us,
-                kernel["us"],
-                f"{kernel['tile'].BM}x{kernel['tile'].BN}",
-            )
-            for kernel in record["kernels"]
-            if kernel["kernel"] == kind
+            Figure(predict_gemm(tile, one.problem, chip).us, us, f"{tile.BM}x{tile.BN}")
+            for tile, us in zip(one.tiles, one.us, strict=True)
         ]
-        for record in records
+        for one in records
     ]
 
 
-def error(costs: GemmCosts, records: Sequence[Record]) -> float:
-    """Return the error that is to be small."""
+def errors(costs: GemmCosts, records: Sequence[Measured]) -> np.ndarray:
+    """Return the errors whose squares are to be small: within problems, and of all kernels."""
     chip = replace(H200, gemm=costs)
-    return squared_error(
-        [
-            [
-                (
-                    predict_gemm(kernel["tile"], record["problem"], chip).us,
-                    kernel["us"],
-                    1.0 if kernel["kernel"] == "fa4gen" else BY_HAND,
-                )
-                for kernel in record["kernels"]
-            ]
-            for record in records
-        ]
-    )
+    parts = []
+    for one in figures_of(records, chip):
+        if one:
+            each = np.array([math.log(f.predicted_us / f.measured_us) for f in one])
+            parts += [each - each.mean(), math.sqrt(ABSOLUTE) * each]
+    every = np.concatenate(parts)
+    shrunk = OUTLIER * np.sqrt(2 * (np.sqrt(1 + (every / OUTLIER) ** 2) - 1))
+    return np.asarray(np.sign(every) * shrunk)
 
 
-def print_residuals(records: Sequence[Record], costs: GemmCosts, title: str) -> None:
-    """Print how predictions agree with measurements, and the residuals by shape."""
-    chip = replace(H200, gemm=costs)
-    print(title)
-    for kind in KINDS:
-        groups = figures_of(records, chip, kind)
-        if any(len(group) > 1 for group in groups):
-            print(f"  {kind}: {compare(groups)}")
-    by_shape: dict[str, list[float]] = defaultdict(list)
-    for kind in KINDS:
-        for record, group in zip(records, figures_of(records, chip, kind), strict=True):
-            by_shape[word(record)] += [one.predicted_us / one.measured_us for one in group]
-    for shape, ratios in by_shape.items():
-        print(
-            f"    {shape:>18}: predicted / measured {min(ratios):.2f} to {max(ratios):.2f}, "
-            f"mean {sum(ratios) / len(ratios):.2f}, of {len(ratios)}"
-        )
+def fit(costs: GemmCosts, records: Sequence[Measured], rounds: int = 30) -> GemmCosts:
+    """Return constants with smaller errors than ``costs``."""
+    names = list(asdict(costs))
+    ends = np.log([LIMITS.get(name, (SMALLEST, LARGEST)) for name in names])
+
+    def at(logarithms: np.ndarray) -> np.ndarray:
+        return errors(_costs(names, logarithms), records)
+
+    place = np.clip(np.log([max(SMALLEST, value) for value in asdict(costs).values()]), *ends.T)
+    left = at(place)
+    damping = 1e-2
+    for _ in range(rounds):
+        slopes = np.stack([(at(place + step) - left) / STEP for step in STEP * np.eye(len(names))])
+        square, direction = slopes @ slopes.T, slopes @ left
+        for _ in range(8):
+            weights = np.diag(damping * (np.diag(square) + 1e-6))
+            moved = np.clip(np.linalg.solve(square + weights, -direction), -0.5, 0.5)
+            there = np.clip(place + moved, *ends.T)
+            then = at(there)
+            if then @ then < left @ left:
+                break
+            damping *= 4
+        else:
+            break
+        gained = 1 - then @ then / (left @ left)
+        place, left, damping = there, then, max(damping / 4, 1e-6)
+        if gained < 1e-6:
+            break
+    return _costs(names, place)
+
+
+def print_residuals(records: Sequence[Measured], chip: Chip, title: str) -> None:
+    """Print how predictions agree with measurements."""
+    for words, chosen in (("all kernels", records), ("those it may choose", suited(records))):
+        print(f"{title}, {words}: {compare(figures_of(chosen, chip))}")
 
 
 def main() -> None:
     """Fit if asked to, and report."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
-    parser.add_argument("--seconds", type=float, default=0.0)
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--without", default="", help="shapes MxNxK, separated by commas")
+    parser.add_argument("--fit", action="store_true")
+    parser.add_argument("--folds", type=int, default=0)
     arguments = parser.parse_args()
     records = read_records()
-    left_out = set(filter(None, arguments.without.split(",")))
-    fitted = [record for record in records if word(record) not in left_out]
-    costs = search(
-        H200.gemm,
-        lambda costs: error(costs, fitted),
-        arguments.seconds,
-        arguments.seed,
-        LIMITS,
-    )
-    if arguments.seconds:
-        print(json.dumps({name: round(value, 4) for name, value in asdict(costs).items()}))
-    print_residuals(fitted, costs, "fitted:" if left_out else "all:")
-    if left_out:
-        held = [record for record in records if word(record) in left_out]
-        print_residuals(held, costs, "left out of the fit:")
+    costs = fit(H200.gemm, records) if arguments.fit else H200.gemm
+    if arguments.fit:
+        print(json.dumps({name: float(f"{value:.4g}") for name, value in asdict(costs).items()}))
+    chip = replace(H200, gemm=costs)
+    for kind in KINDS:
+        print_residuals([one for one in records if one.kind == kind], chip, kind)
+    print_residuals(records, chip, "all of these")
+    for path in (TUNED, TUNED_FP8):
+        print_residuals(read_tuned(path), chip, f"{path.stem}, not in the fit")
+    if arguments.folds:
+        print_folds(records, arguments.folds)
+    ratios: dict[str, list[float]] = defaultdict(list)
+    for one, figures in zip(records, figures_of(records, chip), strict=True):
+        ratios[one.word] += [figure.predicted_us / figure.measured_us for figure in figures]
+    for shape, its in ratios.items():
+        print(
+            f"    {shape:>18}: predicted / measured {min(its):.2f} to {max(its):.2f}, "
+            f"mean {sum(its) / len(its):.2f}, of {len(its)}"
+        )
+
+
+def print_folds(records: Sequence[Measured], count: int) -> None:
+    """Print how shapes agree with a fit to the others."""
+    words = sorted({one.word for one in records})
+    random.Random(7).shuffle(words)
+    fold = {word: number % count for number, word in enumerate(words)}
+    every: list[list[Figure]] = []
+    chosen: list[list[Figure]] = []
+    for number in range(count):
+        fitted = [one for one in records if fold[one.word] != number]
+        held = [one for one in records if fold[one.word] == number]
+        chip = replace(H200, gemm=fit(H200.gemm, fitted))
+        every += figures_of(held, chip)
+        chosen += figures_of(suited(held), chip)
+    print(f"shapes left out of the fit, all kernels: {compare(every)}")
+    print(f"shapes left out of the fit, those it may choose: {compare(chosen)}")
+
+
+def _tile(config: Mapping[str, Any]) -> GemmTile:
+    keys = {key: value for key, value in config.items() if key != "name"}
+    plan: Any = build_plan(config_from_data(keys, "kernel"))
+    return GemmTile.of(plan)
+
+
+def _costs(names: Sequence[str], logarithms: np.ndarray) -> GemmCosts:
+    return GemmCosts(**dict(zip(names, map(float, np.exp(logarithms)), strict=True)))
 
 
 if __name__ == "__main__":

@@ -10,7 +10,6 @@ from fa4gen.errors import ConfigError, Problem
 from fa4gen.tune.call_shapes import named_shapes
 from fa4gen.tune.extents import read_extents
 from fa4gen.tune.model.gemm import GemmProblem, GemmTile, predict_gemm
-from fa4gen.tune.tiles import FEW_ROWS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -27,7 +26,7 @@ class GemmFamily:
     name = "gemm"
     columns = ("m", "n", "k", "batch")
     axes = ("m",)
-    alike = 1.01
+    alike = 1.03
     tuning_keys = frozenset(
         {
             "BM",
@@ -99,14 +98,8 @@ class GemmFamily:
         return predict_gemm(GemmTile.of(plan), problem, chip)
 
     def suits(self, plan: GemmPlan, problem: GemmProblem) -> bool:
-        """See Family: with swapped operands, weights that are read once; more was not measured.
-
-        For as few rows tiles that read both operands evict-first were 3 to 8 % behind these.
-        """
-        tile = GemmTile.of(plan)
-        if tile.swap_operands:
-            return problem.m <= plan.BM
-        return problem.m > max(FEW_ROWS) or not tile.evict_first
+        """See Family, and ``GemmTile.suits``."""
+        return GemmTile.of(plan).suits(problem)
 
     def is_refined(self, plan: GemmPlan, refined: GemmPlan) -> bool:
         """See Family: fewer slots of the output have to give a stage."""

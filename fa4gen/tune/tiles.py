@@ -19,8 +19,6 @@ FEW_ROWS = (16, 32, 64)
 """BM with ``swap_operands``."""
 EVICTING: Final[Changes] = {"evict_first": "both", "num_epi_stages": 2}
 """Measured with tiles of 40 shapes: up to 17 % faster where few row tiles read the weights."""
-STAGES_FIRST: Final[Changes] = {"num_epi_stages": 1}
-"""A divided k is slower by up to a fifth with a stage of A and B less."""
 
 
 class Tiles(Protocol):
@@ -75,13 +73,9 @@ class HopperGemmTiles:
         panel = 16 if config.get("b_major", "k") == "k" else 64
         for rows in (64, 128, 192, 256):
             for columns in range(NARROWEST, WIDEST + 1, panel):
-                for cta_group in (1, 2):
+                for cta_group in (1, 2) if rows > 64 else (1,):
                     yield {"BM": rows, "BN": columns, "cta_group": cta_group}
                 yield {"BM": rows, "BN": columns, **EVICTING}
-        split: Changes = {"split_k": 2, "evict_first": "both", **STAGES_FIRST}
-        for rows in (64, 128):
-            for columns in range(NARROWEST, WIDEST + 1, max(panel, 32)):
-                yield {"BM": rows, "BN": columns, **split}
         for rows in FEW_ROWS:
             for columns in (64, 128, 192):
                 for parts in (1, 2):

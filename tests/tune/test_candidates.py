@@ -63,7 +63,7 @@ def test_features_stay_with_every_tile() -> None:
     [
         ("4104x4104x4104", "gemm_bf16_192x176_pair_sm90"),
         ("1536x1536x8192", "gemm_bf16_sm90_128x144_evict"),
-        ("4096x4096x4096", "gemm_bf16_sm90"),
+        ("4096x4096x4096", "gemm_bf16_sm90_128x256_evict"),
         ("16x4096x14336", "gemm_bf16_m16_sm90"),
     ],
 )
@@ -72,7 +72,7 @@ def test_first_choice(candidates: Any, problem: str, first: str) -> None:
     assert ranked[0].candidate.name == first
     times = [one.prediction.us for one in ranked[1:]]
     assert times == sorted(times)
-    assert ranked[0].prediction.us <= 1.01 * times[0]
+    assert ranked[0].prediction.us <= GEMM.alike * times[0]
 
 
 def test_swapped_operands_are_for_one_row_tile(candidates: Any) -> None:

@@ -30,7 +30,7 @@ def test_a_table_and_why(capsys: pytest.CaptureFixture[str]) -> None:
     assert "64 CTAs in 1 wave of 132, 48% filled" in text
     assert "It saves: products " in text
     assert "us is predicted, not measured" in text
-    assert "fitted to 727 figures" in text
+    assert "fitted to 2720 figures" in text
 
 
 def test_json(capsys: pytest.CaptureFixture[str]) -> None:
@@ -47,11 +47,11 @@ def test_json(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_the_config_itself_first() -> None:
-    base = load_config(find_configs(["gemm_bf16_sm90"])[0])
-    choice = choose(base, "4096x4096x4096", H200)
+    base = load_config(find_configs(["gemm_bf16_192x176_pair_sm90"])[0])
+    choice = choose(base, "4104x4104x4104", H200)
     assert choice.first is choice.config
     text = " ".join(why(choice))
-    assert text.startswith("gemm_bf16_sm90: ")
+    assert text.startswith("gemm_bf16_192x176_pair_sm90: ")
     assert choice.ranked[1].candidate.name in text
 
 

@@ -11,48 +11,54 @@ from fa4gen.errors import ConfigError, Problem
 class GemmCosts:
     """Constants of matrix products; ``benchmarks/fit_gemm_model.py`` fits them."""
 
-    launch: float = 3.139
+    launch: float = 5.461
     """us that every launch takes."""
-    memory: float = 3.576
+    memory: float = 3.328
     """TB/s."""
-    memory_evict_first: float = 4.087
+    memory_evict_first: float = 4.201
     """TB/s where new lines displace one another, not what is in L2."""
-    memory_first: float = 3.992
+    memory_first: float = 1.451
     """us until the first bytes are there."""
-    l2: float = 126.2
-    """Bytes per ns that one multiprocessor reads."""
-    l2_odd: float = 60.1
-    """The same where rows begin inside a sector."""
-    ghz: float = 1.847
-    droop: float = 0.2711
-    """By which part the clock falls in long work that fills the chip."""
-    droop_us: float = 211.1
-    """us of products until it has fallen."""
-    block: float = 0.4625
-    """Cycles for the barriers of a block along k."""
-    shared_reads: float = 1.372
-    """Cycles for what a wgmma reads of shared memory: a row of 128 bytes."""
-    latency: float = 0.7536
-    """us from a request to its data, which the ring's slots have to cover."""
-    pair_latency: float = 1.801
-    """Times that, where two CTAs share what they load."""
-    pair: float = 1.163
-    """us more for such a launch."""
-    epilogue: float = 19.73
-    """Bytes per ns of a tile's sums that one multiprocessor stores."""
-    next_tile: float = 0.6326
-    """us from one tile to the next."""
-    split: float = 1.005
-    """us for the meeting of the two CTAs that divide k."""
-    split_bytes: float = 74.34
-    """Bytes of sums per ns that they exchange."""
-    split_again: float = 2.006
-    """us more for every further tile of theirs."""
-    split_share: float = 0.0244
-    """By which part all takes longer for every 128 x 128 of a tile whose k is divided."""
-    reread: float = 0.0546
+    reread: float = 0.007589
     """Part of the weights that every further row tile reads from memory again."""
-    overlap: float = 4.784
+    l2: float = 143.9
+    """Bytes per ns that a multiprocessor reads, where all read: a mean over the launch."""
+    l2_skew: float = 90.07
+    """The same where rows begin inside a line of 128 bytes."""
+    l2_odd: float = 55.82
+    """The same where rows begin inside a sector of 32 bytes."""
+    l2_odd_evict_first: float = 48.84
+    """The same where others need the rest of a sector that is the first to be displaced."""
+    ghz: float = 1.849
+    droop: float = 0.2773
+    """By which part the clock falls in long work that fills the chip."""
+    droop_us: float = 399.5
+    """us of products until it has fallen."""
+    shared_reads: float = 1.44
+    """Cycles for what a wgmma reads of shared memory: a row of 128 bytes."""
+    pair_block: float = 35.36
+    """Cycles that a block along k takes longer where CTAs share it, for one warpgroup."""
+    latency: float = 0.7439
+    """us from a request to its data, which the ring's slots have to cover."""
+    held: float = 1.457
+    """Slots of the ring that are being multiplied, and cover nothing."""
+    pair: float = 2.256
+    """us more for a launch whose CTAs share what they load."""
+    epilogue: float = 31.07
+    """Bytes per ns of the last tile's sums that one multiprocessor stores."""
+    store: float = 0.06199
+    """us from one tile to the next, for 1000 sums of a warpgroup."""
+    store_slots: float = 2.982
+    """By how many times that takes longer with one slot for the output; with n, an nth of it."""
+    read_c: float = 0.03918
+    """us for 1000 elements of C of a warpgroup."""
+    read_c_slots: float = 3.91
+    """As ``store_slots``."""
+    split: float = 1.124
+    """us for the meeting of the two CTAs that divide k."""
+    split_share: float = 0.1097
+    """By which part all takes longer for every 128 x 128 of a tile whose k is divided."""
+    overlap: float = 4.038
     """Exponent of the mean: the larger, the better work and transfers overlap."""
 
 
@@ -137,14 +143,14 @@ H200 = Chip(
     132,
     32,
     fours=30,
-    fitted="727 figures of matrix products and 224 of attention, bf16, on an NVIDIA H200",
+    fitted="2720 figures of matrix products and 224 of attention, bf16, on an NVIDIA H200",
 )
 H100 = Chip(
     "NVIDIA H100 80GB HBM3",
     "sm_90a",
     132,
     32,
-    GemmCosts(memory=2.6, memory_evict_first=2.9),  # by the ratio of the data sheets' bandwidths
+    GemmCosts(memory=2.3, memory_evict_first=2.9),  # by the ratio of the data sheets' bandwidths
     AttentionCosts(memory=2.6),
     fours=30,
 )
@@ -153,7 +159,8 @@ B200 = Chip(
     "sm_100a",
     148,
     64,
-    GemmCosts(memory=6.0, memory_evict_first=6.8, l2=200.0, shared_reads=0.0),
+    # sums of the next tile have accumulators of their own
+    GemmCosts(memory=6.0, memory_evict_first=6.8, l2=200.0, shared_reads=0.0, store=0.0),
     AttentionCosts(memory=6.0, l2=200.0),
 )
 B300 = Chip("NVIDIA B300", "sm_103a", 148, 64, B200.gemm, B200.attention)

@@ -1,10 +1,10 @@
 """What a matrix product should take, from its tile and the problem: no GPU, no compiler.
 
 The time of a launch is what is always paid, then the largest of four that overlap (the tensor
-cores' work, what each multiprocessor reads through L2, what the chip reads and writes in memory,
-the latency that the ring's slots do not cover), then what does not overlap: the stores of the last
-tile, and with ``split_k`` the exchange of sums. The four are combined by a power mean, since they
-do not overlap perfectly.
+cores' work, what is read through L2, what the chip reads and writes in memory, the latency that the
+ring's slots do not cover), then what does not overlap: the consumers' stores between tiles and
+after the last one, their reads of C, and with ``split_k`` the exchange of sums. The four are
+combined by a power mean, since they do not overlap perfectly.
 """
 
 from __future__ import annotations
@@ -18,10 +18,13 @@ if TYPE_CHECKING:
     from fa4gen.designs.shared.gemm_model import GemmPlan
     from fa4gen.tune.model.chips import Chip, GemmCosts
 
-SECTOR = 32
-"""Bytes of a sector of memory: rows that begin inside one cost more to read."""
+SECTOR, LINE = 32, 128
+"""Bytes of a sector and of a line of L2: rows that begin inside one cost more to read."""
 BLOCK_BYTES = 128
 """Bytes along k of a swizzled panel: what all times of a block are counted for."""
+HALF_ROWS = 64
+"""Rows of a wgmma: the most with swapped operands."""
+FEWEST_SLOTS = 0.3
 MOST_READS = 3
 """How often weights are read from memory at most, however many row tiles there are."""
 
@@ -55,10 +58,10 @@ class GemmTile:
     """Whether C is a matrix."""
     evict_first: bool = False
     """Whether the weights are the first to be displaced from L2."""
-    shares_a: bool = False
-    """Two tiles of the same rows share A; with ``cta_group: 2`` two of the same columns share B."""
-    overlaps_stores: bool = True
-    """Whether a tile's stores overlap the next tile's products."""
+    warpgroups: int = 2
+    """Those that multiply and store."""
+    output_slots: int = 3
+    """Slots of a warpgroup for panels of the output."""
 
     @classmethod
     def of(cls, plan: GemmPlan) -> GemmTile:
@@ -76,32 +79,49 @@ class GemmTile:
             out_bytes=plan.out_element_bytes,
             reads_c=plan.c.is_matrix,
             evict_first=getattr(plan, "evict_first", "none") != "none",
+            warpgroups=getattr(plan, "num_consumer_warpgroups", 1),
+            output_slots=max(1, getattr(plan, "num_epi_stages", 1)),
         )
 
     @property
     def is_shared(self) -> bool:
         """Whether CTAs of different tiles share what they load."""
-        return self.shares_a or self.cta_group > 1
+        return self.cta_group > 1
 
     @property
     def cluster(self) -> int:
         """CTAs of a cluster."""
-        return self.cta_group * self.split_k * (1 + self.shares_a)
+        return self.cta_group * self.split_k
 
     @property
     def loaded_rows(self) -> float:
         """Rows of A and columns of B that a CTA requests for each block along k."""
-        return self.BM / (1 + self.shares_a) + self.BN / self.cta_group
+        return self.BM + self.BN / self.cta_group
+
+    def suits(self, problem: GemmProblem) -> bool:
+        """Whether to choose it for such a problem; what it computes is right for any.
+
+        What was the fastest in none of the measured shapes, and is predicted worse than the rest,
+        is not chosen: pairs of tiles of 64 rows, pairs of which one has no rows, a divided k where
+        operands are not swapped (1.6 to 3 % faster in one of 13, up to half slower). With swapped
+        operands the weights are to be read once; for as few rows tiles that read both operands
+        evict-first were 3 to 8 % behind these.
+        """
+        if self.swap_operands:
+            return problem.m <= self.BM
+        if self.split_k > 1 or (self.is_shared and problem.m <= self.BM):
+            return False
+        if self.cta_group == 2 and self.BM <= HALF_ROWS:
+            return False
+        return problem.m > HALF_ROWS or not self.evict_first
 
 
 def predict_gemm(tile: GemmTile, problem: GemmProblem, chip: Chip) -> Prediction:
     """Return the time that a launch of ``tile`` should take, with its parts."""
     costs = chip.gemm
     m, n, k = problem.m, problem.n, problem.k
-    sharing = 1 + tile.shares_a
     row_tiles = _up(_up(m, tile.BM), tile.cta_group) * tile.cta_group
-    column_tiles = _up(_up(n, tile.BN), sharing) * sharing
-    tiles = row_tiles * column_tiles * problem.batch
+    tiles = row_tiles * _up(n, tile.BN) * problem.batch
     ctas = tiles * tile.split_k
     resident = chip.resident(tile.cluster)
     waves = _up(ctas, resident)
@@ -109,17 +129,17 @@ def predict_gemm(tile: GemmTile, problem: GemmProblem, chip: Chip) -> Prediction
     blocks = _up(_up(k, block), tile.split_k)
     steps = waves * blocks
     multiply = _multiply_us(tile, steps, ctas / max(1, waves * resident), chip)
-    odd = (problem.row_elements or k) * tile.element_bytes % SECTOR != 0
     requested = tile.loaded_rows * BLOCK_BYTES
-    l2 = steps * requested / (costs.l2_odd if odd else costs.l2) / 1e3
+    l2 = ctas / resident * blocks * requested / _l2_rate(tile, problem, costs) / 1e3
     moved, memory = _memory_us(tile, problem, costs)
-    latency = steps * costs.latency * (costs.pair_latency if tile.is_shared else 1)
-    latency /= tile.num_stages * tile.BK / block
+    slots = max(tile.num_stages - costs.held, FEWEST_SLOTS)
+    latency = steps * costs.latency / (slots * tile.BK / block)
     p = costs.overlap
     overlapped = (multiply**p + l2**p + memory**p + latency**p) ** (1 / p)
-    epilogue, exchange = _after_us(tile, waves, costs)
+    exchange = costs.pair if tile.is_shared else 0.0
     if tile.split_k > 1:
         overlapped *= 1 + costs.split_share * tile.BM * tile.BN / 16384
+        exchange += costs.split
     return Prediction(
         launch_us=costs.launch,
         multiply_us=multiply,
@@ -127,7 +147,7 @@ def predict_gemm(tile: GemmTile, problem: GemmProblem, chip: Chip) -> Prediction
         memory_us=memory,
         latency_us=latency,
         overlapped_us=overlapped,
-        epilogue_us=epilogue,
+        epilogue_us=_stores_us(tile, waves, costs),
         exchange_us=exchange,
         waves=waves,
         tiles=tiles,
@@ -145,31 +165,44 @@ def _multiply_us(tile: GemmTile, steps: int, filled: float, chip: Chip) -> float
     products = wgmma_rows * columns / chip.products
     # every 64 rows read all columns: a wgmma of few columns waits for shared memory
     reads = costs.shared_reads * wgmma_rows * (1 + columns / 64)
-    us = steps * (max(products, reads) + costs.block) / 1e3 / costs.ghz
+    shared = costs.pair_block / tile.warpgroups if tile.is_shared else 0.0
+    us = steps * (max(products, reads) + shared) / 1e3 / costs.ghz
     return us * (1 + costs.droop * filled * min(1.0, us / costs.droop_us))
+
+
+def _l2_rate(tile: GemmTile, problem: GemmProblem, costs: GemmCosts) -> float:
+    """Return how many bytes a multiprocessor reads in a ns, by where rows begin."""
+    row_bytes = (problem.row_elements or problem.k) * tile.element_bytes
+    if row_bytes % SECTOR:
+        alone = tile.evict_first and not tile.is_shared
+        return costs.l2_odd_evict_first if alone else costs.l2_odd
+    return costs.l2_skew if row_bytes % LINE else costs.l2
 
 
 def _memory_us(tile: GemmTile, problem: GemmProblem, costs: GemmCosts) -> tuple[float, float]:
     """Return the bytes that pass through memory, and how long they take."""
     m, n, k = problem.m, problem.n, problem.k
-    reads = min(1 + costs.reread * (_up(m, tile.BM) - 1), MOST_READS)
-    inputs = tile.element_bytes * (n * k * reads + m * k)
+    again = 0.0 if tile.evict_first else costs.reread * (_up(m, tile.BM) - 1)
+    inputs = tile.element_bytes * (n * k * min(1 + again, MOST_READS) + m * k)
     outputs = tile.out_bytes * m * n * (1 + tile.reads_c)
     moved = problem.batch * (inputs + outputs)
     rate = costs.memory_evict_first if tile.evict_first else costs.memory
     return moved, costs.memory_first + moved / rate / 1e6
 
 
-def _after_us(tile: GemmTile, waves: int, costs: GemmCosts) -> tuple[float, float]:
-    """Return what stores take beside the products, and what CTAs exchange."""
-    sums = 4 * tile.BM * tile.BN / 1e3
-    stored = 1 if tile.overlaps_stores else waves
-    epilogue = stored * sums / costs.epilogue / tile.split_k + costs.next_tile * max(0, waves - 1)
-    exchange = costs.pair if tile.is_shared else 0.0
-    if tile.split_k > 1:
-        exchange += costs.split + waves * 1.5 * sums / costs.split_bytes
-        exchange += costs.split_again * (waves - 1)
-    return epilogue, exchange
+def _stores_us(tile: GemmTile, waves: int, costs: GemmCosts) -> float:
+    """Return what stores, and reads of C, take beside the products.
+
+    A warpgroup does not multiply while it hands its sums to the slots of the output: the more sums
+    it has and the fewer slots, the longer. C comes into the same slots.
+    """
+    sums = tile.BM * tile.BN / 1e3
+    own = sums / tile.warpgroups
+    between = own * costs.store * (1 + costs.store_slots / tile.output_slots)
+    us = 4 * sums / costs.epilogue / tile.split_k + between * max(0, waves - 1)
+    if tile.reads_c:
+        us += waves * own * costs.read_c * (1 + costs.read_c_slots / tile.output_slots)
+    return us
 
 
 def _up(count: int, of: int) -> int:

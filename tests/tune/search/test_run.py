@@ -59,7 +59,8 @@ def test_the_measured_winner_not_the_predicted_one(tmp_path: Path) -> None:
     assert record.peers_us == {"cublas": pytest.approx(42, rel=0.01)}
     # the config itself is measured too, though it is none of the first three
     ((names, problem),) = timer.prepared
-    assert names[:2] == ("gemm_bf16_m16_sm90", "gemm_bf16_m16_split_sm90")
+    assert names[0] == "gemm_bf16_m16_sm90"
+    assert "gemm_bf16_m16_split_sm90" in names[1:3]
     assert names[-1] == BASE
     # and the first three with what the model does not weigh
     assert names[3:-1] == tuple(f"{name}_evict_both" for name in names[:3])

@@ -121,9 +121,12 @@ def test_a_config_that_was_edited_is_not_overwritten(table: Path, records: list[
 
 def test_a_config_of_ones_own_is_named_by_its_path(tmp_path: Path) -> None:
     path = tmp_path / "mine.yaml"
-    path.write_text("kernel: gemm\narch: sm_90a\ndtype: bf16\nb_major: n\n")
+    path.write_text(
+        "kernel: gemm\narch: sm_90a\ndtype: bf16\nb_major: n\nevict_first: both\n"
+        "num_epi_stages: 2\n"
+    )
     base = load_config(path)
-    tasks = tasks_for(base, [GEMM.parse_problem("8kx8kx8k")], TuneOptions(measuring="never"), {})
+    tasks = tasks_for(base, [GEMM.parse_problem("4kx4kx4k")], TuneOptions(measuring="never"), {})
     found = [done.result.record for _, done in inline(run_problem, tasks)]
     files = make_table(base, found, tmp_path / "out")
     write_table(files, force=False)
