@@ -55,8 +55,9 @@ def load(
     kernel need one; AttentionKernel and GemmKernel document their arguments.
 
     With ``shapes="auto"`` the result is a KernelSet: called like the kernel, it picks by the shapes
-    of the arrays among the config itself, shipped configs that compute the same, and other tiles,
-    and compiles a kernel when a call first needs it. With problems instead
+    of the arrays among the config itself, shipped configs that compute the same, and other tiles:
+    what was measured to be the fastest on the chip, where fa4gen has a table for it, else by the
+    cost model. It compiles a kernel when a call first needs it. With problems instead
     (``["16x4096x14336", "4096x4096x4096"]``) the kernels for these are compiled now, in parallel.
     The path of a set (``NAME.set.yaml``) or of a tuning table (``NAME.tuning.yaml``) gives a
     KernelSet of the kernels that it names.

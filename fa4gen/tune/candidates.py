@@ -47,6 +47,10 @@ class Candidate:
         """The kernel's name."""
         return self.plan.name
 
+    def is_same(self, other: Candidate) -> bool:
+        """Whether the kernels are the same but for their names."""
+        return _identity(self.plan) == _identity(other.plan)
+
 
 @dataclass(frozen=True)
 class Ranked:

@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Any
 from fa4gen.callables import as_callable, compile_config
 from fa4gen.config.load import load_config, locate
 from fa4gen.config.paths import shown_path
-from fa4gen.config.set_file import KernelSetFile, Region, read_set
+from fa4gen.config.set_file import KernelSetFile, Region, is_table, read_set
+from fa4gen.counts import counted
 from fa4gen.designs.build import build_plan
 from fa4gen.errors import CompileError, ConfigError, Problem
-from fa4gen.tune.candidates import Candidate, features, find_candidates, rank
+from fa4gen.tune.candidates import Candidate, Source, features, find_candidates, rank
 from fa4gen.tune.family import family_of
 from fa4gen.tune.model.chips import chip_for
 
@@ -46,6 +47,9 @@ class KernelSet:
     model; it is kept by shape, so that later calls look it up in a dictionary. A kernel is compiled
     when a call first needs it, unless ``compile`` did that before; in place of a new tile that does
     not compile, the next one is picked. Thread-safe.
+
+    ``chip`` and ``table`` say for which chip it picks, and by which table; without one the model
+    decides alone.
     """
 
     def __init__(
@@ -54,19 +58,26 @@ class KernelSet:
         *,
         regions: Sequence[Region] = (),
         chip: str = "",
+        table: Path | None = None,
+        tuned: LoadedConfig | None = None,
         compiler: str = "auto",
         cache: bool = True,
     ) -> None:
         """Take kernels of one family and architecture; nothing is compiled, no GPU is touched.
 
-        ``chip`` is the name of the one that the model chooses for, by default the GPU that is
-        present, else the first of the architecture that the model knows.
+        ``chip`` is the name of the one to choose for, by default the GPU that is present, else the
+        first of the architecture that the model knows. ``regions`` are those of ``table``. With
+        ``tuned``, a config, the table that comes with fa4gen for it and the chip is followed, with
+        the kernels that it names; it is read when a kernel is chosen for the first time.
         """
         self._kernels = {one.name: _Kernel(one) for one in candidates}
         self._plan = candidates[0].plan
         self._family = family_of(self._plan)
         self._regions = tuple(regions)
         self._chip_name = chip
+        self._table = table
+        self._tuned = tuned
+        self._table_lock = threading.Lock()
         self._build = partial(_compile, compiler=compiler, cache=cache)
         self._picked: dict[Any, Any] = {}
 
@@ -79,7 +90,22 @@ class KernelSet:
         return self._kernel_for(arguments, options).prepare(*arguments, **options)
 
     def __repr__(self) -> str:
-        return f"KernelSet({len(self._kernels)} kernels, arch={self._plan.arch!r})"
+        name = self.table.name if self.table is not None else None
+        by = f"table {name}, then the model" if name else "the model: there is no table"
+        kernels = counted(len(self._kernels), "kernel")
+        return f"KernelSet({kernels}, arch={self._plan.arch!r}, chip={self.chip!r}, by {by})"
+
+    @property
+    def chip(self) -> str:
+        """The name of the chip that kernels are chosen for."""
+        self._read_table()
+        return self._chip_name
+
+    @property
+    def table(self) -> Path | None:
+        """The table that it follows where that has a region; None where the model decides alone."""
+        self._read_table()
+        return self._table
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -98,12 +124,18 @@ class KernelSet:
         """
         return self._choose(self._family.parse_problem(problem)).candidate.name
 
-    def compile(self, problems: Sequence[str], *, jobs: int | None = None) -> tuple[str, ...]:
+    def compile(
+        self, problems: Sequence[str] | None = None, *, jobs: int | None = None
+    ) -> tuple[str, ...]:
         """Compile the kernels for ``problems`` in parallel; return their names.
 
-        ``jobs`` is the number of processes, by default the CPUs that this one may use. Raises
-        ConfigError for a text that is no problem, and what compiling raises.
+        Without ``problems`` these are those of the table, none where there is no table. ``jobs`` is
+        the number of processes, by default the CPUs that this one may use. Raises ConfigError for a
+        text that is no problem, and what compiling raises.
         """
+        self._read_table()
+        if problems is None:
+            problems = [region.problem for region in self._regions if region.problem]
         parsed = [self._family.parse_problem(problem) for problem in problems]
         while True:  # again where some were refused: others are picked
             wanted = {one.candidate.name: one for one in map(self._choose, parsed)}
@@ -144,9 +176,10 @@ class KernelSet:
         return kernel
 
     def _choose(self, problem: Any) -> _Kernel:
+        self._read_table()
         extents = self._family.extents(problem)
         for region in self._regions:
-            if region.holds(extents):
+            if region.holds(extents) and not self._kernels[region.kernel].refused:
                 return self._kernels[region.kernel]
         usable = (kernel for kernel in self._kernels.values() if not kernel.refused)
         candidates = (kernel.candidate for kernel in usable)
@@ -154,14 +187,32 @@ class KernelSet:
 
     @property
     def _chip(self) -> Chip:
-        """The chip to choose for."""
-        if not self._chip_name:
-            from fa4gen.runtime.device import find_device
+        """The constants of the chip to choose for."""
+        return chip_for(self._plan.arch, self.chip)
 
-            device = find_device(self._plan.arch)
-            chip = chip_for(self._plan.arch, device.name if device is not None else "")
-            self._chip_name = chip.name
-        return chip_for(self._plan.arch, self._chip_name)
+    def _read_table(self) -> None:
+        """Find out the chip, and the table that comes with fa4gen for it, if any is wanted."""
+        with self._table_lock:
+            if not self._chip_name:
+                from fa4gen.runtime.device import find_device
+
+                device = find_device(self._plan.arch)
+                known = chip_for(self._plan.arch)
+                self._chip_name = device.name if device is not None else known.name
+            if self._tuned is None:
+                return
+            from fa4gen.tune.committed import find_table
+
+            file = find_table(self._tuned, self._chip_name)
+            self._tuned = None
+            if file is not None:
+                kernels = dict(self._kernels)
+                for one in load_candidates(file, "tile"):
+                    known = kernels.get(one.name)
+                    if known is None or not known.candidate.is_same(one):
+                        kernels[one.name] = _Kernel(one)
+                self._kernels = kernels
+                self._regions, self._table = file.regions, file.path
 
     def _make(self, kernel: _Kernel) -> Any:
         """Return the callable of a kernel; other threads wait for one that is being compiled.
@@ -181,9 +232,10 @@ class KernelSet:
 def all_kernels(loaded: LoadedConfig, *, compiler: str = "auto", cache: bool = True) -> KernelSet:
     """Return the set of a config: itself, shipped ones that compute the same, other tiles.
 
-    Raises ConfigError for a config that cannot work or whose family has no cost model.
+    It follows the table that comes with fa4gen for the chip. Raises ConfigError for a config that
+    cannot work or whose family has no cost model.
     """
-    return KernelSet(find_candidates(loaded), compiler=compiler, cache=cache)
+    return KernelSet(find_candidates(loaded), tuned=loaded, compiler=compiler, cache=cache)
 
 
 def open_set(path: Path, *, compiler: str = "auto", cache: bool = True) -> KernelSet:
@@ -193,20 +245,24 @@ def open_set(path: Path, *, compiler: str = "auto", cache: bool = True) -> Kerne
         load_candidates(file),
         regions=file.regions,
         chip=file.chip,
+        table=path if is_table(path) else None,
         compiler=compiler,
         cache=cache,
     )
 
 
-def load_candidates(file: KernelSetFile) -> list[Candidate]:
-    """Return the kernels of a set; ConfigError for one that cannot work or computes another."""
+def load_candidates(file: KernelSetFile, source: Source = "config") -> list[Candidate]:
+    """Return the kernels of a set; ConfigError for one that cannot work or computes another.
+
+    With the source "tile" one that does not compile is not picked.
+    """
     found: list[Candidate] = []
     problems: list[Problem] = []
     for config in file.configs:
         try:
             loaded = load_config(config)
             try:
-                found.append(Candidate(loaded, build_plan(loaded.config), "config", {}))
+                found.append(Candidate(loaded, build_plan(loaded.config), source, {}))
             except ConfigError as error:
                 raise locate(error, loaded) from error
         except ConfigError as error:

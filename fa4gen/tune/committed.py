@@ -1,0 +1,56 @@
+"""The tuning tables that come with fa4gen, by chip: configs/tuned/CHIP/NAME.tuning.yaml."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from fa4gen.config.find import TUNED, find_configs
+from fa4gen.config.load import load_config
+from fa4gen.config.set_file import read_set
+from fa4gen.errors import ConfigError
+from fa4gen.tune.candidates import features
+from fa4gen.tune.family import family_called
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from fa4gen.config.load import LoadedConfig
+    from fa4gen.config.set_file import KernelSetFile
+
+SUFFIX = ".tuning.yaml"
+
+
+def chip_folder(chip: str) -> str:
+    """Return what the folder of a chip's tables is called: nvidia_h200."""
+    return "_".join(chip.lower().split())
+
+
+def committed_tables(chip: str) -> list[Path]:
+    """Return the tables of a chip that come with fa4gen, sorted; none for an unknown one."""
+    from fa4gen.resources import data_root
+
+    return sorted((data_root("configs") / TUNED / chip_folder(chip)).glob(f"*{SUFFIX}"))
+
+
+def find_table(loaded: LoadedConfig, chip: str) -> KernelSetFile | None:
+    """Return the table of ``chip`` for what a config computes, whatever its tile is; else None.
+
+    That of its own name goes before others. Without one that was measured on this chip, and whose
+    configs are still what was measured, there is none.
+    """
+    from fa4gen.tune.search.table import check_table
+
+    family = family_called(loaded.config.kernel)
+    wanted = features(loaded, family)
+    own = f"{loaded.config.name}{SUFFIX}"
+    for path in sorted(committed_tables(chip), key=lambda path: path.name != own):
+        try:
+            (base,) = find_configs([path.name.removesuffix(SUFFIX)])
+            if features(load_config(base), family) != wanted:
+                continue
+            file = read_set(path)
+            if file.chip == chip and check_table(path).verdict == "current":
+                return file
+        except (ConfigError, ValueError):  # `fa4gen check` says what is wrong with it
+            continue
+    return None
