@@ -93,6 +93,7 @@ def main() -> None:
         refined=1,
         rounds=4,
         seconds=0.5,
+        again=4,
         peers=PeerOptions(wanted=True, fa3=arguments.fa3, cudart=arguments.cudart),
     )
     bases = {name: load_config(find_configs([name])[0]) for name in names}

@@ -14,9 +14,13 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 PRODUCTS = Path("docs/tune_h200_gemm.jsonl")
+FP8 = Path("docs/tune_h200_fp8.jsonl")
 ATTENTION = Path("docs/tune_h200_attention.jsonl")
+DRAWN = Path("docs/tune_h200_drawn.jsonl")
 """From the root: what tune wrote."""
 FEW = 64
+WORST = 6
+"""Drawn problems of the table."""
 
 
 def product_table(root: Path) -> str:
@@ -37,15 +41,17 @@ def product_table(root: Path) -> str:
 
 def product_summary(root: Path) -> str:
     """Return the worst ratio and the geometric mean of few and of more rows."""
-    records = _read(root / PRODUCTS)
-    few = [record for record in records if record["extents"]["m"] <= FEW]
-    more = [record for record in records if record not in few]
     rows = []
-    for words, members in ((f"m above {FEW}", more), (f"m up to {FEW}", few)):
-        worst = min(members, key=_ratio)
-        at = _cross(worst["extents"][name] for name in "mnk")
-        mean = _mean(_ratio(record) for record in members)
-        rows.append((words, str(len(members)), f"**{_ratio(worst):.3f}** at {at}", f"{mean:.3f}"))
+    for dtype, file in (("bf16", PRODUCTS), ("fp8", FP8)):
+        records = _read(root / file)
+        few = [record for record in records if record["extents"]["m"] <= FEW]
+        more = [record for record in records if record not in few]
+        for words, members in ((f"m above {FEW}", more), (f"m up to {FEW}", few)):
+            worst = min(members, key=_ratio)
+            at = _cross(worst["extents"][name] for name in "mnk")
+            mean = f"{_mean(_ratio(record) for record in members):.3f}"
+            worst_words = f"**{_ratio(worst):.3f}** at {at}"
+            rows.append((f"{dtype}, {words}", str(len(members)), worst_words, mean))
     return table(("products", "problems", "worst", "mean"), rows)
 
 
@@ -62,16 +68,37 @@ def attention_table(root: Path) -> str:
         depth, mask, _ = base.removeprefix("d").split("_")
         cells = [_cell(records.get(rows)) for rows in sizes]
         mean = _mean(map(_ratio, records.values()))
-        lines.append((f"{depth} {mask}", *cells, f"{mean:.2f}" if len(records) > 3 else ""))
+        lines.append((f"{depth} {mask}", *cells, f"{mean:.3f}" if len(records) > 3 else ""))
     words = [f"{rows // 1024}k" if rows >= 1024 else str(rows) for rows in sizes]
     return table(("depth, mask", *words, "mean"), lines)
+
+
+def drawn_table(root: Path) -> str:
+    """Return the drawn problems that are furthest behind."""
+    records = sorted(_read(root / DRAWN), key=_ratio)
+    rows = [
+        (
+            " ".join(record["base"].removeprefix("d").split("_")[:2]),
+            record["problem"],
+            f"{_best_peer(record):.1f}",
+            f"{_us(record):.1f}",
+            f"{_ratio(record):.3f}",
+        )
+        for record in records[:WORST]
+    ]
+    return table(("depth, mask", "problem", "fastest peer, us", "ours", "ratio"), rows)
+
+
+def drawn_mean(root: Path) -> float:
+    """Return the geometric mean of all drawn problems."""
+    return _mean(map(_ratio, _read(root / DRAWN)))
 
 
 def _cell(record: dict[str, Any] | None) -> str:
     """Return a ratio, with a mark where another kernel than the config itself was chosen."""
     if record is None:
         return "-"
-    ratio = f"{_ratio(record):.2f}"
+    ratio = f"{_ratio(record):.3f}"
     return ratio if record["winner"] == record["base"] else f"{ratio} *"
 
 

@@ -303,7 +303,7 @@ def _lost(task: TuneTask, lost: Lost) -> TuneRecord:
     )
 
 
-@lru_cache(maxsize=4)
+@lru_cache(maxsize=32)
 def _candidates(name: str, config: str, tiles: bool) -> tuple[Candidate, ...]:
     return find_candidates(load_mapping(json.loads(config), name), tiles=tiles)
 

@@ -28,10 +28,11 @@ def set_traits(problem: Problem, plan: GemmPlan) -> None:
 
 
 def tiles(plan: AnyGemmPlan, problem: Problem, multiprocessors: int) -> tuple[int, Fraction]:
-    """CTAs that the problem takes, and what each computes."""
+    """CTAs that the problem takes, and what each computes and reads."""
     size = GemmSize(problem.batch, problem.m, problem.n, problem.k)
     ctas = plan_gemm_schedule(plan, size, multiprocessors).num_tiles * plan.launch.cluster
-    return ctas, Fraction(plan.BM * plan.BN, plan.ctas_per_tile)
+    read = plan.BM + Fraction(plan.BN * plan.ctas_per_tile, plan.launch.cluster)
+    return ctas, (plan.BM * plan.BN + 32 * read) / plan.ctas_per_tile
 
 
 def extents(data: Any) -> dict[str, int]:
