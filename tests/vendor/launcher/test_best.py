@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from fa4gen.runtime.schedule import ceil_div
+from fa4gen.runtime.schedule import ceil_div, resident_ctas
 from fa4gen.vendor.binding import Problem
 from fa4gen.vendor.standin import SimulatedDevice
 from tests.vendor.launcher.both import DEVICES_OF_A_COPY
@@ -27,7 +27,7 @@ def all_traits(plan):
 def cost(plan, problem, multiprocessors):
     """Rounds of tiles times what a CTA computes of each."""
     ctas, work = traits_of(plan).tiles(plan, problem, multiprocessors)
-    return ceil_div(ctas, multiprocessors // plan.launch.cluster * plan.launch.cluster) * work
+    return ceil_div(ctas, resident_ctas(multiprocessors, plan.launch.cluster)) * work
 
 
 def problem_for(library, plan, **extents):

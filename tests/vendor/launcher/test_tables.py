@@ -10,15 +10,13 @@ from fa4gen.config.load import load_config
 from fa4gen.config.set_file import read_set
 from fa4gen.designs.build import build_plan
 from fa4gen.errors import MissingCapabilityError
-from fa4gen.runtime.schedule import ceil_div
 from fa4gen.tune.committed import committed_tables
 from fa4gen.vendor.host_build import build_library
 from fa4gen.vendor.names import with_prefix
 from fa4gen.vendor.standin import SimulatedDevice, StandIn
 from tests.vendor.launcher.both import CLauncher
-from tests.vendor.launcher.families import traits_of
 from tests.vendor.launcher.shipped import PREFIX, WARNINGS, write_launcher
-from tests.vendor.launcher.test_best import best, problem_for
+from tests.vendor.launcher.test_best import best, cost, problem_for
 
 if TYPE_CHECKING:
     from fa4gen.config.set_file import KernelSetFile
@@ -64,11 +62,7 @@ def test_c_users_get_a_kernel_of_the_table_for_each_of_its_problems(
             extents = {name: value[place] for name, value in ends.items()}
             problem = problem_for(library, next(iter(plans.values())), **extents)
             chosen = best(launcher, library, problem)
-            costs = {}
-            for name, plan in plans.items():
-                ctas, work = traits_of(plan).tiles(plan, problem, H200.multiprocessors)
-                cluster = plan.launch.cluster
-                costs[name] = ceil_div(ctas, H200.multiprocessors // cluster * cluster) * work
+            costs = {n: cost(plan, problem, H200.multiprocessors) for n, plan in plans.items()}
             assert costs[chosen] == min(costs.values())
             # what the table has for the region can be called by its name
             assert library.kernel(f"{PREFIX}_{region.kernel}").handle
