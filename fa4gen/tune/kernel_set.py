@@ -197,8 +197,8 @@ class KernelSet:
                 from fa4gen.runtime.device import find_device
 
                 device = find_device(self._plan.arch)
-                known = chip_for(self._plan.arch)
-                self._chip_name = device.name if device is not None else known.name
+                first = chip_for(self._plan.arch)
+                self._chip_name = device.name if device is not None else first.name
             if self._tuned is None:
                 return
             from fa4gen.tune.committed import find_table
