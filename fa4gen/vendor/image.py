@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import zlib
 from dataclasses import dataclass
 from typing import Any
 
 from fa4gen.errors import MissingCapabilityError, Problem
 
-LINE_CHARACTERS = 95
-"""A multiple of 5, so that each line decodes on its own."""
+LINE_CHARACTERS = 480
+"""A multiple of 5, so that each line decodes on its own; long, since quotes and line ends count."""
 LITERAL_BITS, LITERAL_POSITION_BITS, POSITION_BITS = 0, 0, 3
 """LZMA's lc, lp and pb: the launcher unpacks no others. Smallest for the shipped kernels."""
 _STAND_INS = {"?": "x", "\\": "y"}
@@ -37,6 +38,8 @@ class Image:
     """Of the stream."""
     lines: tuple[str, ...]
     """The stream in base 85; all but the last of LINE_CHARACTERS."""
+    checksum: int = 0
+    """CRC-32 of the cubin; 0 where the stream is not known."""
 
 
 def pack_image(cubin: bytes) -> Image:
@@ -45,7 +48,9 @@ def pack_image(cubin: bytes) -> Image:
     Raises MissingCapabilityError where Python was built without it.
     """
     packed = compress(cubin)
-    return Image(hashlib.sha256(cubin).hexdigest(), len(cubin), len(packed), image_lines(packed))
+    digest = hashlib.sha256(cubin).hexdigest()
+    lines = image_lines(packed)
+    return Image(digest, len(cubin), len(packed), lines, zlib.crc32(cubin))
 
 
 def image_lines(packed: bytes) -> tuple[str, ...]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+import zlib
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -116,7 +117,8 @@ def image_on_disk(folder: Path, kernel: LockedKernel) -> Image | None:
         return None
     if hashlib.sha256(cubin).hexdigest() != kernel.image.sha256:
         return None
-    return Image(kernel.image.sha256, len(cubin), len(packed), image_lines(packed))
+    lines = image_lines(packed)
+    return Image(kernel.image.sha256, len(cubin), len(packed), lines, zlib.crc32(cubin))
 
 
 def _image_without_lines(kernel: LockedKernel) -> Image:

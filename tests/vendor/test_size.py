@@ -1,8 +1,8 @@
 """How large the folder of one kernel is: every shipped config, assembled in memory.
 
-250 KB are meant to be enough. They are not for attention at depth 512 and on sm_100a, sm_103a,
-whose own source and machine code take 90 to 125 KB, and for most kernels of ragged batches and
-pages: the bars of these are what is reached.
+250 KB are meant to be enough, and are for six of seven. They are not for ragged batches and pages
+on Blackwell and at depth 512, and for some of Blackwell's kernels with two query tiles, whose own
+source and machine code take 95 to 125 KB: the bars of these are what is reached.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ if TYPE_CHECKING:
     from fa4gen.vendor.kernels import PlannedKernel
 
 BAR = 250_000
-LARGEST, LARGEST_DENSE = 288_500, 260_500
-BESIDE_ATTENTION, BESIDE_SEQUENCES, BESIDE_GEMM = 155_500, 168_500, 140_000
-BESIDE_TENSORS = 161_000
+LARGEST, LARGEST_DENSE = 284_300, 256_300
+BESIDE_ATTENTION, BESIDE_SEQUENCES, BESIDE_GEMM = 152_500, 165_500, 137_000
+BESIDE_TENSORS = 158_000
 """Of everything but the kernel's source, its headers and its machine code."""
 PREFIX = "acme"
 
@@ -86,6 +86,9 @@ def test_what_comes_beside_a_kernel_is_small(path: Path) -> None:
         ("d128_causal_bf16", BAR),
         ("d256_window_bf16", BAR),
         ("decode_d128_bf16", BAR),
+        ("d128_ragged_causal_bf16", BAR),
+        ("fa4_d128_dense_fp8", BAR),
+        ("fa4_d64_window_sinks_bf16", BAR),
         ("fa4_d128_alibi_causal_bf16", LARGEST_DENSE),
         ("depth512_paged64_causal_bf16", LARGEST),
         ("fa4_d128_paged64_causal_fp8", LARGEST),

@@ -29,7 +29,7 @@ MISTAKES = {
     "another kernel's code": Mistake(
         "cubins/acme_d64_dense_small_bf16.c",
         "{rows, ",
-        "{NULL, 0, (const unsigned char *)rows, 1000, NULL}; "
+        "{NULL, 0, (const unsigned char *)rows, 1000, 0, NULL}; "
         "static const acme_image spare = {rows, ",
         ("cubins/acme_d64_dense_small_bf16.c",),
         "the machine code has SHA-256",
