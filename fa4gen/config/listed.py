@@ -10,6 +10,13 @@ if TYPE_CHECKING:
     from fa4gen.masks.mask import Mask
 
 PAIR_DEPTH = 512
+PAIRS = "the two CTAs of a pair load the same blocks, and lists are those of one tile"
+SHARES = "CTAs share a line of all blocks, which has to be known before any list is read"
+SEQUENCES = (
+    "lists are made for the rows and keys of the call, and here each sequence has its own, read on "
+    "the device"
+)
+"""Why lists do not go with a key."""
 
 
 def check_lists(mask: Mask, keys: str, values: Mapping[str, Any]) -> None:
@@ -23,15 +30,16 @@ def check_lists(mask: Mask, keys: str, values: Mapping[str, Any]) -> None:
             f"{mask.name} the blocks are known without lists: use blocks: walked"
         )
     refused = {
-        f"depth: {PAIR_DEPTH}": values["depth"] == PAIR_DEPTH,
-        "pack_heads: true": values["pack_heads"],
-        "cta_group: 2": values["cta_group"] == 2,
-        f"batching: {values['batching']}": values["batching"] != "dense",
-        f"keys: {keys}": keys != "dense",
-        "key_lengths: true": values["key_lengths"],
+        f"depth: {PAIR_DEPTH}": (values["depth"] == PAIR_DEPTH, PAIRS),
+        "pack_heads: true": (values["pack_heads"], SHARES),
+        "cta_group: 2": (values["cta_group"] == 2, PAIRS),
+        f"batching: {values['batching']}": (values["batching"] != "dense", SEQUENCES),
+        f"keys: {keys}": (keys != "dense", SEQUENCES),
+        "key_lengths: true": (values["key_lengths"], SEQUENCES),
     }
-    found = [words for words, is_refused in refused.items() if is_refused]
+    found = {words: reason for words, (is_refused, reason) in refused.items() if is_refused}
     if found:
         raise ValueError(
-            f"blocks: listed with {' and '.join(found)} is not supported yet: use blocks: walked"
+            f"blocks: listed with {' and '.join(found)} is not supported yet: "
+            f"{'; '.join(dict.fromkeys(found.values()))}; use blocks: walked"
         )

@@ -48,6 +48,14 @@ def test_what_lists_do_not_go_with_is_refused_with_the_reason(keys, words) -> No
     assert "use blocks: walked" in str(caught.value)
 
 
+def test_each_reason_is_given_once() -> None:
+    with pytest.raises(ConfigError) as caught:
+        plan_of(depth=512, cta_group=2, batching="ragged")
+    text = str(caught.value)
+    assert text.count("the two CTAs of a pair load the same blocks") == 1
+    assert text.count("each sequence has its own, read on the device") == 1
+
+
 def test_the_plan_explains_what_lists_do() -> None:
     [(_, lines)] = plan_of().explained
     assert lines[0] == "blocks of keys that the call's lists do not name are not loaded"
