@@ -229,6 +229,7 @@ class _Streams:
 def _prepare(folder: Path, streams: _Streams, file_size: int | None) -> None:
     os.setsid()
     signal.signal(signal.SIGINT, signal.SIG_DFL)  # a shell's background ignores it
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
     streams.put_in_place()
     with suppress(OSError):
         os.chdir(folder)
@@ -290,8 +291,10 @@ def _fork(
 
 def _forked(call: object, folder: Path, streams: _Streams, file_size: int | None) -> int:
     sys.stdout.flush()
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # none before the child is prepared
     child = os.fork()
     if child:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
         return child
     try:
         _prepare(folder, streams, file_size)

@@ -6,7 +6,6 @@ really accepted.
 
 from __future__ import annotations
 
-import difflib
 import json
 from typing import TYPE_CHECKING, Any
 
@@ -146,7 +145,9 @@ def similar(word: str, candidates: Iterable[str]) -> list[str]:
     longer = _completed(folded, by_folded)
     if longer is not None and folded not in by_folded:
         return [by_folded[longer]]
-    near = difflib.get_close_matches(folded, by_folded, n=1, cutoff=SIMILARITY)
+    from difflib import get_close_matches
+
+    near = get_close_matches(folded, by_folded, n=1, cutoff=SIMILARITY)
     return [by_folded[match] for match in near]
 
 

@@ -10,7 +10,6 @@ import ast
 import math
 import re
 from dataclasses import dataclass
-from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
 from fa4gen.config.expression_values import as_float32, check_constants, value_at
@@ -181,6 +180,8 @@ def _check(node: ast.expr, text: str) -> None:
 
 
 def _unknown(name: str, text: str) -> str:
+    from difflib import get_close_matches
+
     near = get_close_matches(name.lower(), FUNCTIONS, n=1)
     hint = f"did you mean {near[0]}?" if near else f"there are x, {', '.join(FUNCTIONS)}"
     return f"{name!r} in {text!r} is not known; {hint}"

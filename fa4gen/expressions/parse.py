@@ -11,7 +11,6 @@ from __future__ import annotations
 import ast
 import re
 from dataclasses import dataclass
-from difflib import get_close_matches
 from functools import reduce
 from typing import TYPE_CHECKING
 
@@ -331,6 +330,8 @@ class _Reader:
 
     def _unknown(self, name: str) -> str:
         known = [*self.language.variables, *self.language.declared, *self.language.functions]
+        from difflib import get_close_matches
+
         near = get_close_matches(name.lower(), known, n=1)
         hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(known)}"
         return f"{name!r} is not known; {hint}"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
@@ -45,10 +44,12 @@ class FileVerdict:
 
     def diff(self) -> str:
         """Return the unified diff from the file on disk to what its config renders to today."""
+        from difflib import unified_diff
+
         old = (self.on_disk or b"").decode("utf-8", errors="replace")
         new = self.rendered or ""
         name = shown_path(self.path)
-        lines = difflib.unified_diff(
+        lines = unified_diff(
             old.splitlines(keepends=True),
             new.splitlines(keepends=True),
             f"{name} (on disk)" if self.on_disk is not None else "/dev/null",

@@ -42,11 +42,12 @@ class CompiledTemplates:
         """Return fa4gen's own, for the environment that ``environment_file`` defines."""
         jinja = Path(jinja2.__file__).parent
         try:
-            makers = [environment_file, *sorted(jinja.glob("*.py"))]
-            digest = hashlib.sha256(b"".join(map(Path.read_bytes, makers))).hexdigest()
+            makers = [(file, file.stat()) for file in sorted(jinja.glob("*.py"))]
+            stamps = [(str(file), made.st_size, made.st_mtime_ns) for file, made in makers]
+            digest = hashlib.sha256(environment_file.read_bytes()).hexdigest()
         except OSError:
             return cls(Path(os.devnull), "")  # what made the code cannot be known: keep none
-        return cls(cache_folder() / "templates", json.dumps([sys.version, digest]))
+        return cls(cache_folder() / "templates", json.dumps([sys.version, digest, stamps]))
 
     def code(self, name: str, path: Path, text: str, make: Callable[[], CodeType]) -> CodeType:
         """Return the code of the template ``name``, whose text was read from ``path``.

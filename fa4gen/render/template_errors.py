@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-import difflib
 import re
 import sys
-import traceback
 from typing import TYPE_CHECKING, Any
 
 import jinja2
@@ -94,6 +92,8 @@ def template_problem(
 
 def _trail(error: Exception, templates: TemplateSet) -> list[TemplateLine]:
     """Return the template lines that were being executed, outermost first."""
+    import traceback
+
     places: list[TemplateLine] = []
     for frame in traceback.extract_tb(error.__traceback__):
         source = templates.by_path(frame.filename)
@@ -144,7 +144,9 @@ def _what(error: Exception) -> str:
 
 def _nearest(name: str, candidates: Iterable[str], prefix: str) -> str:
     known = sorted(candidates)
-    near = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
+    from difflib import get_close_matches
+
+    near = get_close_matches(name, known, n=1, cutoff=0.5)
     if near:
         return f"Did you mean {prefix}{near[0]}?"
     return f"Known here: {', '.join(known)}." if known else ""

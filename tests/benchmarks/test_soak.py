@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import random
+import signal
 import subprocess
 import sys
 import time
@@ -123,3 +125,23 @@ def test_a_short_soak(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
     assert "20 lines" in done.stdout
     assert "violations: none" in done.stdout
+
+
+def test_a_signal_before_a_line_is_prepared_ends_it_as_one(
+    soak: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    import soak_runs
+
+    prepare = soak_runs._prepare
+
+    def early(*args: Any) -> None:
+        os.kill(os.getpid(), signal.SIGINT)
+        prepare(*args)
+
+    monkeypatch.setattr(soak_runs, "_prepare", early)
+    place = soak.Place(tmp_path / "base", tmp_path / "cache")
+    place.base.mkdir(exist_ok=True)
+    run = soak_runs.run_line(
+        ["--version"], tmp_path, place, "", random.Random(1), quick=True, forked=True
+    )
+    assert run.status == -signal.SIGINT

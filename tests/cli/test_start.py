@@ -22,12 +22,23 @@ ROOMS = {
 }
 """Packages of fa4gen that rendering is the work of."""
 OUTSIDE = {
-    *("asyncio", "cuda", "cupy", "ml_dtypes", "numpy", "pydantic", "rich", "subprocess", "torch")
+    *(
+        "asyncio",
+        "cuda",
+        "cupy",
+        "difflib",
+        "ml_dtypes",
+        "numpy",
+        "pydantic",
+        "rich",
+        "subprocess",
+        "torch",
+    )
 }
 """Modules that take long to import and that rendering has no use for."""
 OF_EXPRESSIONS = {"fa4gen.expressions.tree", "fa4gen.masks.expression", "fa4gen.scores.expression"}
 """What only configs with conditions or score functions need: those of these tests have none."""
-MOST_OF_FA4GEN = 109
+MOST_OF_FA4GEN = 110
 """Modules: a command that needs one more is a reason to count again, not an error."""
 CODE = """
 import json, sys
@@ -58,7 +69,7 @@ def one_of_each_design() -> dict[str, Path]:
 @pytest.mark.parametrize("design", (configs := one_of_each_design()))
 def test_rendering_imports_its_own_design(design: str, tmp_path: Path) -> None:
     path = configs[design]
-    args = ("render", str(path), "-o", str(tmp_path / "out"))
+    args = ("render", str(path), "--out", str(tmp_path / "out"))  # click takes difflib for -o
     started(*args, cwd=tmp_path)  # compiles the templates, which takes more modules
     found = started(*args, cwd=tmp_path)
     ours = [name.split(".") for name in found["modules"] if name.startswith("fa4gen.")]
@@ -68,6 +79,8 @@ def test_rendering_imports_its_own_design(design: str, tmp_path: Path) -> None:
     assert sorted(OUTSIDE & set(found["modules"])) == []
     assert sorted(OF_EXPRESSIONS & set(found["modules"])) == []
     assert len(ours) <= MOST_OF_FA4GEN
+    of_blackwell = [name for name in ours if name[-1].startswith("blackwell_")]
+    assert bool(of_blackwell) == design.startswith("attention_sm100")
 
 
 def test_rendering_expressions_takes_no_heavy_module(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import TYPE_CHECKING
 
-from fa4gen.designs.shared.attention_model import BlackwellAttentionPlan
+from fa4gen.designs.shared.blackwell_model import BlackwellAttentionPlan
 
 if TYPE_CHECKING:
     from fa4gen.designs.shared.model import TensorMemoryRegion

@@ -28,9 +28,9 @@ from fa4gen.designs.attention_sm100_depth512.values import (
 )
 from fa4gen.designs.shared.assemble import Tables, assemble, persistent_grid
 from fa4gen.designs.shared.blackwell_attention import OUT_BYTES, kernel_parameters
+from fa4gen.designs.shared.blackwell_values import blackwell_fields
 from fa4gen.designs.shared.refusal import refuse_faults
 from fa4gen.designs.shared.tensor_memory import allocated_columns
-from fa4gen.designs.shared.values import blackwell_fields
 
 if TYPE_CHECKING:
     from fa4gen.config.schema import BlackwellAttentionConfig

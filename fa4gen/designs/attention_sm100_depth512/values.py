@@ -6,15 +6,14 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from fa4gen.designs.shared.blackwell_attention import OUT_BYTES
-from fa4gen.designs.shared.choices import ChoiceLog
-from fa4gen.designs.shared.values import (
+from fa4gen.designs.shared.blackwell_values import (
     BlackwellAttentionValues,
     RoleSplit,
-    take_keys,
-    take_out_dtype,
     take_rescale_threshold,
     take_role_registers,
 )
+from fa4gen.designs.shared.choices import ChoiceLog
+from fa4gen.designs.shared.values import take_keys, take_out_dtype
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -5,15 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from fa4gen.designs.attention_sm90.memory import attention_regions
-from fa4gen.designs.attention_sm90.rules import with_warpgroups
-from fa4gen.designs.attention_sm90.values import (
+from fa4gen.designs.attention_sm90.registers import (
     CHUNK_KEYS,
-    MIN_BLOCK,
-    WARPGROUP_ROWS,
     crowds_loader,
     softmax_registers,
     working_registers,
 )
+from fa4gen.designs.attention_sm90.rules import with_warpgroups
+from fa4gen.designs.attention_sm90.values import MIN_BLOCK, WARPGROUP_ROWS
 from fa4gen.designs.shared import limits
 from fa4gen.designs.shared.shared_memory import dynamic_shared_bytes
 

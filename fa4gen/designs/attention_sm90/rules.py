@@ -4,12 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fa4gen.designs.attention_sm90.values import (
-    CHUNK_KEYS,
-    MAX_BLOCK,
-    WARPGROUP_ROWS,
-    keeps_two_places,
-)
+from fa4gen.designs.attention_sm90.registers import CHUNK_KEYS, keeps_two_places
+from fa4gen.designs.attention_sm90.values import MAX_BLOCK, WARPGROUP_ROWS
 from fa4gen.designs.shared.limits import turns_of_one
 from fa4gen.designs.shared.refusal import Changes, Fault
 

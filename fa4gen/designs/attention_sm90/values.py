@@ -7,6 +7,14 @@ from functools import partial
 from typing import TYPE_CHECKING, Literal
 
 from fa4gen.config.schema import AttentionConfig
+from fa4gen.designs.attention_sm90.registers import (
+    CHUNK_KEYS,
+    crowds_loader,
+    keeps_two_places,
+    panel_columns,
+    softmax_registers,
+    working_registers,
+)
 from fa4gen.designs.attention_sm90.tuning import Tuning, tuning_of
 from fa4gen.designs.shared.choices import ChoiceLog
 from fa4gen.designs.shared.roles import RegisterSplit, default_registers
@@ -22,122 +30,13 @@ Epilogue = Literal["direct", "tma_store"]
 
 WARPGROUP_ROWS = 64
 ELEMENT_BYTES = 2
-CHUNK_KEYS = 16
-"""Keys of one wgmma of P.V."""
 MIN_BLOCK = 16
 MAX_BLOCK = 256
-WIDE_BLOCK = 128
-"""Keys of a block above which its softmax needs more registers, up to as deep an output."""
 LARGER_LOADER = RegisterSplit(40, 232)
 """With two consumer warpgroups where the loader spills with 24 registers: in a pair it multicasts;
 in a fixed order of tiles it keeps its place beside both ends of a window; it reads lists."""
-LOOKUP_REGISTERS = 24
-"""Of a consumer that reads declared tensors score by score: addresses, and elements on the way."""
-NARROW_PANELS = 24
-"""Of a consumer that overlaps tiles of wide blocks: addresses of six narrow panels or more."""
 CROWDED_REGISTERS = {2: LARGER_LOADER, 3: RegisterSplit(56, 152)}
 """Where lengths or pages leave a loader too few: see ``crowds_loader``."""
-
-
-def working_registers(
-    config: AttentionConfig, block: int, warpgroups: int, *, overlap_epilogue: bool
-) -> int:
-    """Return what a consumer needs beside output, scores and probabilities in flight.
-
-    For row state, masks, conversions and addresses. Measured: of random configs ptxas 13 compiled
-    those without spills and with wgmma overlapped that leave this many registers, and of those that
-    leave fewer most with spills.
-    """
-    depth, mask = config.resolved_value_depth, config.resolved_mask
-    needed = _row_registers(depth, block)
-    if depth > 128 or block > 128:
-        needed += 4 * bool(config.resolved_score.words)
-        needed += 4 * (mask.FIRST is not None)
-        needed += overlap_epilogue * (12 if config.sinks else 8)
-        needed += 8 * (
-            warpgroups == 3 and depth > 128
-        )  # of the launch's 128 a wide wgmma takes nearly all
-    reads = config.resolved_score.reads_by_key or (
-        mask.reads_by_key and not config.lists_blocks  # a bit for each key, before scores arrive
-    )
-    needed += (LOOKUP_REGISTERS * (1 + (depth <= 64))) * reads
-    if config.lists_blocks:
-        needed += {96: 16, 192: 16, 256: 8}.get(depth, 0)
-        needed += 14 * (config.resolved_score.IS_EXPRESSION and depth <= 128)
-    needed += _expression_registers(config)
-    if overlap_epilogue and block > WIDE_BLOCK and config.depth // panel_columns(config) > 4:
-        needed += NARROW_PANELS
-    if config.has_tile_lengths:
-        needed += _lengths_registers(config, warpgroups, overlap_epilogue=overlap_epilogue)
-    return needed
-
-
-def softmax_registers(config: AttentionConfig, block: int, *, overlap_epilogue: bool) -> int:
-    """Return what a consumer needs beside output and scores while these become probabilities.
-
-    However few chunks of P.V are in flight then; without overlap none is, and nothing is needed.
-    Measured as ``working_registers``, on the widest blocks: dense, causal and in a window.
-    """
-    if not config.overlap:
-        return 0
-    depth, more = config.resolved_value_depth, 4
-    if block > WIDE_BLOCK and depth <= WIDE_BLOCK:
-        more = 16 if depth < 128 else 12 + 2 * overlap_epilogue
-    if config.resolved_mask.FIRST is not None:
-        more += 4 * (depth > 128 or block > 128)
-        more += 4 * (depth <= 128 and config.epilogue == "tma_store")
-    return more + _row_registers(depth, block) + _expression_registers(config)
-
-
-def _expression_registers(config: AttentionConfig) -> int:
-    """Return what a score of indices takes beside both ends of a window, up to depth 128."""
-    windowed = config.resolved_mask.FIRST is not None and config.resolved_value_depth <= 128
-    return 12 * (windowed and config.resolved_score.IS_EXPRESSION)
-
-
-def _row_registers(depth: int, block: int) -> int:
-    return 8 + block // 8 + (depth // 8 if depth <= 128 else 16 + depth // 16)
-
-
-def _lengths_registers(config: AttentionConfig, warpgroups: int, *, overlap_epilogue: bool) -> int:
-    """Return what a consumer needs besides where rows or keys differ from tile to tile."""
-    depth, pair = config.resolved_value_depth, config.cta_group == 2
-    both = config.batching == "ragged" and config.key_lengths
-    narrow = depth == 96 or depth < config.depth  # more addresses
-    needed = 8 * (narrow and crowds_loader(config) and warpgroups == 3)
-    if depth > 128:
-        needed += 8 * (overlap_epilogue and (pair or config.scheduler == "static"))
-        needed += 16 * (overlap_epilogue and both)
-    if depth > 192 and pair and config.scheduler == "dynamic" and config.resolved_key_lengths:
-        needed += 24 * (config.resolved_mask.LAST is not None)
-    return needed
-
-
-def panel_columns(config: AttentionConfig) -> int:
-    """Return the columns of a panel: see ``Values``."""
-    return 64 if config.depth % 64 == 0 == config.resolved_value_depth % 64 else 32
-
-
-def keeps_two_places(config: AttentionConfig) -> bool:
-    """Whether a consumer that overlaps tiles has the places of two in a fixed order, of a pair.
-
-    Measured in dense batches at depth 256; with lengths more registers are counted instead.
-    """
-    deep, in_order = config.resolved_value_depth > 192, config.scheduler != "dynamic"
-    return deep and config.cta_group == 2 and in_order and not config.has_tile_lengths
-
-
-def crowds_loader(config: AttentionConfig) -> bool:
-    """Whether a loader spills with what it has in a dense kernel: measured.
-
-    It looks up pages or lengths, and computes which tile is next or multicasts.
-    """
-    pair, paged = config.cta_group == 2, config.resolved_keys == "paged"
-    if not config.has_tile_lengths:
-        return False
-    if pair:
-        return paged or config.scheduler == "dynamic"
-    return config.scheduler == "static"
 
 
 @dataclass(frozen=True)

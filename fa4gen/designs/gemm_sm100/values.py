@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 from fa4gen.config.gemm import BlackwellGemmConfig
 from fa4gen.designs.shared.choices import ChoiceLog
 from fa4gen.designs.shared.gemm_model import accumulator_layout
+from fa4gen.designs.shared.gemm_values import GemmValues
 from fa4gen.designs.shared.shared_memory import align_up
-from fa4gen.designs.shared.values import ELEMENT_BYTES, PANEL_BYTES, GemmValues, take_out_dtype
+from fa4gen.designs.shared.values import ELEMENT_BYTES, PANEL_BYTES, take_out_dtype
 
 if TYPE_CHECKING:
     from collections.abc import Callable

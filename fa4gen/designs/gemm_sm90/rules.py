@@ -26,7 +26,7 @@ SIZES = (
     "registers",
 )
 LARGE_HALF = 128
-"""Sums of a thread, of two warpgroups in each CTA that divides k."""
+"""Sums of a thread with 128 rows a warpgroup, where two CTAs divide k."""
 
 
 def broken_rules(values: Values) -> Iterator[Fault]:
@@ -112,7 +112,7 @@ def _split(values: Values) -> Iterator[Fault]:
 def _one_panel(values: Values) -> Iterator[Fault]:
     """Yield what was seen to spill: with two panels of the output it does not."""
     config = values.config
-    large = values.accumulators >= LARGE_HALF and values.num_consumer_warpgroups == 2
+    large = values.warpgroup_rows > WGMMA_ROWS and values.accumulators >= LARGE_HALF
     activated = values.c.axes == ("m",) and config.activation is not None  # a column
     if values.is_split and large and activated and values.num_epi_stages == 1:
         yield Fault(

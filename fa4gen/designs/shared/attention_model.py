@@ -6,13 +6,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from fa4gen.designs.shared.hardware import GROUP_L2_BYTES
-from fa4gen.designs.shared.kernel_model import KernelPlan, TensorMemoryPlan
+from fa4gen.designs.shared.kernel_model import KernelPlan
 from fa4gen.designs.shared.score_text import GIVEN, accessor, given
 from fa4gen.expressions.words import FLOOR_DIVIDE, FLOOR_REMAINDER
 from fa4gen.key_sources import key_source_of, query_source_of
 
 if TYPE_CHECKING:
-    from fa4gen.designs.shared.model import TensorMemoryRegion
     from fa4gen.designs.shared.score_text import ScoreText, Term
     from fa4gen.expressions.tensors import Tensor
     from fa4gen.key_sources import Batching, Keys, KeySource
@@ -27,7 +26,7 @@ LISTED = (
 FLOOR_FUNCTIONS = (FLOOR_DIVIDE, FLOOR_REMAINDER)
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, init=False, repr=False, eq=False)  # a base: quicker
 class AttentionPlan(KernelPlan):
     """What follows from any attention config: all that launcher, verify and reports read.
 
@@ -304,52 +303,3 @@ class AttentionPlan(KernelPlan):
     def tiles_per_cluster(self) -> int:
         """Tiles of query rows that the CTAs of a cluster work on at once."""
         return self.cta_group // self.ctas_per_tile
-
-
-@dataclass(frozen=True, kw_only=True)
-class BlackwellAttentionPlan(TensorMemoryPlan, AttentionPlan):
-    """What both attention plans with tensor memory have."""
-
-    BK0: int
-    """Columns of query and key that one stage of Q.K multiplies."""
-    BK1: int
-    """Keys that one P.V multiplies: of a block, or of a slot."""
-    num_qk_stages: int
-    num_pv_stages: int
-    out_panel_columns: int
-    probability_shift: int
-    """Probabilities are scaled by 2 to this power, which uses the range of fp8; else 0."""
-    exp2_fma_share: float
-    registers_at_entry: int
-    """Per thread, before setmaxnreg."""
-    softmax_registers: int
-    correction_registers: int
-    other_registers: int
-    tensor_memory: tuple[TensorMemoryRegion, ...]
-    tensor_memory_columns: int
-    """Columns to allocate: a power of two."""
-
-    @property
-    def probability_scale_log2(self) -> int:
-        """See ``probability_shift``."""
-        return self.probability_shift
-
-    @property
-    def has_exp2_polynomial(self) -> bool:
-        """Whether the FMA pipe has a share of the exponentials."""
-        return self.exp2_fma_share > 0
-
-    @property
-    def votes_on_rescaling(self) -> bool:
-        """Whether warps vote: they do whatever the threshold."""
-        return True
-
-    @property
-    def fma_keys(self) -> int:
-        """Of every 16 keys, those whose exponentials the FMA pipe computes: the last ones."""
-        return round(16 * self.exp2_fma_share)
-
-    @property
-    def packed_registers(self) -> int:
-        """Registers of a row's probabilities of 32 keys."""
-        return 32 * self.element_bytes // 4

@@ -11,8 +11,8 @@ from fa4gen.designs.shared.shared_memory import tile_bytes, tile_lengths
 
 if TYPE_CHECKING:
     from fa4gen.config.schema import AttentionKeys
+    from fa4gen.designs.shared.blackwell_values import BlackwellAttentionValues
     from fa4gen.designs.shared.model import Barrier, Parameter
-    from fa4gen.designs.shared.values import BlackwellAttentionValues
 
 OUT_BYTES = 2
 """Of an element of the output."""

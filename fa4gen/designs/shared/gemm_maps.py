@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, Literal
 from fa4gen.designs.shared.tensor_maps import SWIZZLES, tensor_map
 
 if TYPE_CHECKING:
+    from fa4gen.designs.shared.gemm_values import GemmValues
     from fa4gen.designs.shared.model import TensorMapPlan
-    from fa4gen.designs.shared.values import GemmValues
 
 
 def gemm_tensor_maps(

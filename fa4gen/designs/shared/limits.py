@@ -24,9 +24,9 @@ from fa4gen.designs.shared.values import E4M3_LARGEST_LOG2
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+    from fa4gen.designs.shared.blackwell_values import BlackwellAttentionValues, RoleSplit
     from fa4gen.designs.shared.hardware import Architecture
     from fa4gen.designs.shared.roles import RegisterSplit
-    from fa4gen.designs.shared.values import BlackwellAttentionValues, RoleSplit
     from fa4gen.strict import Strict
 
 LEAST_REGISTERS = {"correction": 56, "other": 32}

@@ -225,6 +225,7 @@ NARROW = {"depth": 192, "value_depth": 96, "BM": 128, "overlap_epilogue": True, 
         ({"depth": 64, "BM": 192, "BN": 144}, {"BN": 160}),
         ({"depth": 96, "BM": 128, "BN": 240, "mask": WINDOW}, {"cta_group": 2}),
         ({"depth": 96, "BM": 192, "BN": 128}, {"BN": 144}),
+        ({"depth": 96, "BM": 192, "BN": 128}, {"num_pv_chunks_in_flight": 0}),
         ({"BM": 128, "BN": 208, "cta_group": 2}, {"BN": 224, "cta_group": 1}),
         ({"BM": 128, "BN": 224, "mask": "causal"}, {"mask": WINDOW}),
         ({"depth": 192, "BM": 128, "BN": 144, "cta_group": 2, "mask": "causal"}, {"BN": 160}),
@@ -261,6 +262,11 @@ def test_tiles_at_the_edge_of_the_registers(
 )
 def test_auto_takes_a_block_that_compiles(config_of: ConfigOf, keys: dict[str, object]) -> None:
     assert build_plan(config_of(**keys)).BN == 80
+
+
+def test_auto_takes_a_narrower_block_where_no_chunk_is_in_flight(config_of: ConfigOf) -> None:
+    assert build_plan(config_of(depth=96)).BN == 128
+    assert build_plan(config_of(depth=96, num_pv_chunks_in_flight=0)).BN == 112
 
 
 def test_a_block_too_wide_for_the_chunks_asked_for_takes_them_along(config_of: ConfigOf) -> None:
