@@ -64,6 +64,10 @@ TRIES = 3
 PORTION = 16
 """Configs whose kernels are compiled by the same processes."""
 BAD = ("lint", "refused", "crash")
+WITH_DESIGN: Mapping[str, Keys] = {
+    "attention_latent": {"value_depth": 512, "pack_heads": True},
+}
+"""Keys without which a design accepts no config, beside those that select it."""
 
 
 # ---- drawing
@@ -231,6 +235,7 @@ def draw_config(
     """Return a random config of ``design`` for ``arch`` that schema and plan accept."""
     schema = config_schema()["$defs"][model.__name__]
     fixed = {"kernel": family(model), "name": name, "arch": arch, **design.where}
+    fixed |= WITH_DESIGN.get(design.name, {})
     required = [key for key in schema["required"] if key not in fixed]
     optional = [key for key in schema["properties"] if key not in (*fixed, *required)]
 

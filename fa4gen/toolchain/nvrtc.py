@@ -29,7 +29,9 @@ class Nvrtc:
     @cached_property
     def version(self) -> str:
         """Full version, which the library gives only in the PTX that it makes."""
-        ptx = self.build_ptx(Unit("version", "", {}, "sm_90a"))
+        return self._version_in(self.build_ptx(Unit("version", "", {}, "sm_90a")))
+
+    def _version_in(self, ptx: str) -> str:
         match = _VERSION.search(ptx)
         return match[1] if match else ".".join(map(str, self.release))
 
@@ -44,7 +46,10 @@ class Nvrtc:
     def build(self, unit: Unit) -> Built:
         """Compile to PTX and cubin; CompileError with places, MissingCapabilityError."""
         program = self._compiled(unit, self.options(unit))
-        return Built(program.ptx, program.cubin, program.log)
+        ptx = program.ptx
+        if "version" not in vars(self):
+            self.version = self._version_in(ptx)
+        return Built(ptx, program.cubin, program.log)
 
     def build_ptx(self, unit: Unit) -> str:
         """Compile to PTX alone: works on units whose PTX is refused."""

@@ -133,7 +133,6 @@ def survey_compiler(name: Literal["nvrtc", "nvcc"]) -> CompilerReport:
     """
     try:
         tool = find_compiler(name)
-        version = tool.version
     except Fa4genError as error:
         why = error.problems[0]
         return CompilerReport(name, "", "", (), why.message, why.remedy)
@@ -148,6 +147,10 @@ def survey_compiler(name: Literal["nvrtc", "nvcc"]) -> CompilerReport:
             archs.append(arch)
         except Fa4genError as error:
             problem, remedy = error.problems[0].message, error.problems[0].remedy
+    try:
+        version = tool.version  # NVRTC's is in what it has compiled
+    except Fa4genError as error:
+        return CompilerReport(name, "", "", (), error.problems[0].message, error.problems[0].remedy)
     return CompilerReport(name, version, _path(tool), tuple(archs), problem, remedy)
 
 

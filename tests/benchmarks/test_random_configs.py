@@ -116,3 +116,9 @@ def test_what_is_refused_is_counted(
     monkeypatch.setattr(sys, "argv", ["", "--plan-only", "--again", str(first)])
     assert random_configs.main() == 1
     assert capsys.readouterr().out.splitlines()[-1].endswith("refused: 2")
+
+
+@pytest.mark.parametrize("design", [design.name for design in DESIGNS])
+def test_every_design_is_drawn(random_configs: Any, design: str) -> None:
+    for number in range(2):
+        assert random_configs.draw_numbered(5204, number, design)["name"] == f"random_5204_{number}"

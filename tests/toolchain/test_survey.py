@@ -8,6 +8,7 @@ from fa4gen.errors import CompileError, MissingCapabilityError
 from fa4gen.toolchain.cache import Cache, Entry
 from fa4gen.toolchain.model import Built, Unit
 from fa4gen.toolchain.nvcc import Nvcc, find_nvcc
+from fa4gen.toolchain.nvrtc_program import NvrtcProgram
 from fa4gen.toolchain.survey import PROBES, survey_cache, survey_compiler, survey_packages
 
 if TYPE_CHECKING:
@@ -44,6 +45,21 @@ def test_a_probe_tells_exact_architectures_apart(arch: str, compiler: Compiler) 
         assert compiler.assemble(probe.ptx(arch), arch)
         with pytest.raises(CompileError):
             compiler.assemble(probe.ptx(arch), arch.removesuffix("a"))
+
+
+@pytest.mark.compile
+def test_nvrtc_compiles_once_for_each_architecture(monkeypatch: pytest.MonkeyPatch) -> None:
+    compiled = []
+    compile_program = NvrtcProgram.compile
+
+    def compile_it(self: NvrtcProgram, options: tuple[str, ...]) -> None:
+        compiled.append(options)
+        compile_program(self, options)
+
+    monkeypatch.setattr(NvrtcProgram, "compile", compile_it)
+    report = survey_compiler("nvrtc")
+    assert report.version.count(".") == 2
+    assert len(compiled) == len(report.archs) == len(PROBES)  # none for the version
 
 
 @pytest.mark.compile

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     )
 
 
-@dataclass(frozen=True, kw_only=True, init=False, repr=False, eq=False)  # a base: quicker
+@dataclass(frozen=True, kw_only=True, repr=False, eq=False)  # a base: quicker
 class KernelPlan:
     """What the launcher, the emulator's names, the header, the manifest and reports read."""
 
