@@ -25,7 +25,7 @@ from fa4gen.tune.model.attention import (
     tile_blocks,
 )
 from fa4gen.tune.model.chips import H200
-from fa4gen.tune.search.record import read_record
+from fa4gen.tune.search.record import TuneRecord, read_record
 
 SCRIPT = Path(__file__).parents[3] / "benchmarks" / "fit_attention_model.py"
 ATTENTION = family_called("attention")
@@ -173,10 +173,10 @@ def test_shapes_of_a_call() -> None:
 
 
 def test_choices_beside_what_was_tuned() -> None:
-    """Of the kernels that `fa4gen tune` measured, among them ones with a single stage.
+    """Of the kernels that `fa4gen tune` measured.
 
-    Without the cost of a block whose loads nothing hides it chose, at depth 192 and 256, tiles that
-    took half as long again.
+    Without the cost of a block whose loads nothing hides it chooses, at depth 192 and 256, tiles
+    with a ring of one stage, which took half as long again in an earlier run.
     """
     lines = (SCRIPT.parents[1] / "docs" / "tune_h200_attention.jsonl").read_text().splitlines()
     records = [read_record(line) for line in lines]
@@ -185,21 +185,22 @@ def test_choices_beside_what_was_tuned() -> None:
         for name in {record.base for record in records}
     }
 
-    def worst_and_mean(chip: Any) -> tuple[float, float]:
-        ratios = []
-        for record in records:
-            us = {one.name: one.us for one in record.kernels if one.us is not None}
-            refused = {one.name for one in record.kernels if one.left_out}
-            ranked = rank(candidates[record.base], ATTENTION.parse_problem(record.problem), chip)
-            names = [one.candidate.name for one in ranked if one.candidate.name not in refused]
-            ratios.append(min(us.values()) / us[names[0]])
-        return min(ratios), sum(ratios) / len(ratios)
+    def first(record: TuneRecord, chip: Any) -> Any:
+        """The first choice that compiles."""
+        refused = {one.name for one in record.kernels if one.left_out}
+        ranked = rank(candidates[record.base], ATTENTION.parse_problem(record.problem), chip)
+        return next(one.candidate for one in ranked if one.candidate.name not in refused)
 
-    worst, mean = worst_and_mean(H200)
-    assert mean >= 0.97
-    assert worst >= 0.90
+    ratios = []
+    for record in records:
+        us = {one.name: one.us for one in record.kernels if one.us is not None}
+        ratios.append(min(us.values()) / us[first(record, H200).name])
+    assert sum(ratios) / len(ratios) >= 0.97
+    assert min(ratios) >= 0.90
     without = replace(H200, attention=replace(H200.attention, unbuffered=0.0))
-    assert worst_and_mean(without)[0] < 0.7
+    deep = [one for one in records if one.base.startswith(("d192", "d256"))]
+    stages = [[first(one, chip).plan.num_kv_stages for one in deep] for chip in (H200, without)]
+    assert min(stages[0]) > 1 == min(stages[1])
 
 
 def test_a_fixed_order_may_give_a_cluster_the_long_tiles() -> None:
