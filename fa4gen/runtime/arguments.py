@@ -26,6 +26,7 @@ from fa4gen.runtime.schedule import INT32_MAX, ProblemSize
 from fa4gen.runtime.table_arguments import check_tables, sequences_of
 from fa4gen.runtime.tensor_map import most_places, row_step
 from fa4gen.runtime.tensor_view import TensorView
+from fa4gen.runtime.values_in_keys import check_values_in_keys
 from fa4gen.runtime.workspace import ELEMENT_BYTES, check_workspace
 
 if TYPE_CHECKING:
@@ -187,7 +188,7 @@ def check_arguments(plan: AttentionPlan, arguments: Arguments) -> CheckedArgumen
     refuse(problems)
     for name, view in views.items():
         problems += _check_memory(plan, name, view, arguments.layout)
-    problems += _check_values_in_keys(plan, views["key"], views["value"])
+    problems += check_values_in_keys(plan, views["key"], views["value"])
     refuse(problems)
     refuse(_check_overlap(plan, views, arguments))
     views = {name: _with_dtype_of(plan, name, view) for name, view in views.items()}
@@ -370,20 +371,6 @@ def _check_memory(plan: AttentionPlan, name: str, view: TensorView, layout: str)
             wrong(name, f"strides of {view.strides} bytes", "elements that do not overlap", remedy)
         )
     return problems
-
-
-def _check_values_in_keys(plan: AttentionPlan, key: TensorView, value: TensorView) -> list[Problem]:
-    """Refuse values that are not the first columns of the keys where the kernel reads only keys."""
-    if not plan.values_in_keys or 0 in key.shape:
-        return []
-    strides = zip(key.shape[:3], key.strides[:3], value.strides[:3], strict=True)
-    if value.pointer == key.pointer and all(n == 1 or of == its for n, of, its in strides):
-        return []
-    got = f"memory at {value.pointer:#x} with strides of {value.strides} bytes"
-    expected = (
-        f"the first {plan.value_depth} columns of key: {key.pointer:#x}, strides {key.strides}"
-    )
-    return [wrong("value", got, expected, f"pass key[..., :{plan.value_depth}]")]
 
 
 def _check_overlap(

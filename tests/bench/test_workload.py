@@ -67,7 +67,10 @@ def test_pairs_of_a_batch_are_those_that_are_seen(mask: Mask, pairs: int) -> Non
 def test_a_kernel_is_timed_with_what_it_is_for() -> None:
     def words(*, ragged: bool, kept: bool, splits: bool = False) -> list[str]:
         plan = SimpleNamespace(
-            has_tile_lengths=ragged or kept, key_lengths=kept, splits_keys=splits
+            has_tile_lengths=ragged or kept,
+            key_lengths=kept,
+            splits_keys=splits,
+            values_in_keys=False,
         )
         return [make_workload(size, 128).word for size in default_sizes(plan)]
 
@@ -96,8 +99,19 @@ def test_a_batch_may_have_heads_of_its_own() -> None:
 )
 def test_bytes_of_the_keys_that_are_seen_count_once(mask: Mask, keys: int) -> None:
     batch = Batch("few", (3, 3, 3), (100, 100, 3), (16, 2))
-    the_plan = SimpleNamespace(mask=mask, kv_element_bytes=2)
+    the_plan = SimpleNamespace(mask=mask, kv_element_bytes=2, values_in_keys=False)
     assert count_read_bytes(the_plan, make_workload(batch, 192, 128)) == keys * 2 * (192 + 128) * 2
+
+
+def test_values_in_keys_are_read_once() -> None:
+    latent = SimpleNamespace(
+        mask=NoMask(), kv_element_bytes=2, values_in_keys=True, splits_keys=True
+    )
+    (batch,) = parse_sizes("4x300@128/1")
+    workload = make_workload(batch, 576, 512)
+    assert count_read_bytes(latent, workload) == 4 * 300 * 576 * 2
+    sizes = default_sizes(latent)
+    assert all(isinstance(size, Batch) and size.heads and size.heads[1] == 1 for size in sizes)
 
 
 def test_sizes_are_read() -> None:

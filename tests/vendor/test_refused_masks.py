@@ -46,6 +46,11 @@ def test_keys_of_another_type_than_the_query_are_refused() -> None:
     refuse("causal", pack_heads=True)
 
 
+def test_values_that_are_columns_of_the_keys_are_refused() -> None:
+    with pytest.raises(ConfigError, match="passes no values that are columns of the keys yet"):
+        refuse("causal", pack_heads=True, depth=576, value_depth=512)
+
+
 def test_lists_of_blocks_are_refused() -> None:
     with pytest.raises(ConfigError, match="the C launcher makes no lists of blocks yet"):
         refuse("key <= query or key % 300 < 16", blocks="listed")
