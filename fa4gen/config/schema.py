@@ -249,11 +249,6 @@ class AttentionConfig(AttentionKeys):
 
     @rule
     def _depths_go_together(self) -> None:
-        if self.depth == 576 and not (self.value_depth == 512 and self.pack_heads):
-            raise ValueError(
-                "depth: 576 is for latent attention alone, whose values are the first 512 columns "
-                "of the keys: set value_depth: 512 and pack_heads: true"
-            )
         if self.value_depth == 512 and self.depth not in (512, 576):
             raise ValueError(
                 "value_depth: 512 is for depth 512, whose pair of CTAs divides columns, and for "

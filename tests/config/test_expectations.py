@@ -32,7 +32,7 @@ def expected() -> Expectations:
 @pytest.mark.parametrize(
     ("key", "words"),
     [
-        ("depth", "64, 96, 128, 192, 256 or 512"),
+        ("depth", "64, 96, 128, 192, 256, 512 or 576"),
         (
             "mask",
             "none, causal, documents, prefix, tree, {sliding_window: ...}, {chunked: ...}, "
@@ -63,7 +63,7 @@ def test_words_inside_a_union() -> None:
     [
         ("depth", 100, [96]),
         ("depth", 80, [64, 96]),
-        ("depth", 10**30, [512]),
+        ("depth", 10**30, [576]),
         ("BN", 17, [16]),
         ("BN", 24, [16, 32]),
         ("BN", -5, [16]),
@@ -144,7 +144,7 @@ def test_the_keys_are_those_of_family_and_architecture_where_they_are_reported(
 def test_what_models_hold_alike_is_reported_once() -> None:
     expected = Expectations(config_schema(), {})
     assert expected.words(("arch",)) == "sm_90a, sm_100a or sm_103a"
-    assert expected.words(("depth",)) == "64, 96, 128, 192, 256 or 512"
+    assert expected.words(("depth",)) == "64, 96, 128, 192, 256, 512 or 576"
     assert expected.words(("registers",)) == (
         "{producer: ..., consumer: ...}, auto or {softmax: ..., correction: ..., other: ...}"
     )

@@ -80,9 +80,9 @@ VALID: dict[str, Any] = {"kernel": "attention", "arch": "sm_90a", "dtype": "bf16
 @pytest.mark.parametrize(
     ("keys", "message"),
     [
-        ({"value_depth": "auto"}, "set value_depth: 512 and pack_heads: true"),
-        ({"value_depth": 256}, "set value_depth: 512 and pack_heads: true"),
-        ({"pack_heads": False}, "set value_depth: 512 and pack_heads: true"),
+        ({"value_depth": "auto"}, "it needs value_depth: 512 and pack_heads: true"),
+        ({"value_depth": 256}, "it needs value_depth: 512 and pack_heads: true"),
+        ({"pack_heads": False}, "it needs value_depth: 512 and pack_heads: true"),
         ({"depth": 256}, "value_depth: 512 is for depth 512"),
         ({"arch": "sm_100a"}, "depth"),
         ({"packed_rows": 16}, "depth: 576 needs packed_rows: 64, got 16"),
