@@ -29,9 +29,9 @@ if TYPE_CHECKING:
     from fa4gen.vendor.kernels import PlannedKernel
 
 BAR = 250_000
-LARGEST, LARGEST_DENSE = 284_300, 256_300
-BESIDE_ATTENTION, BESIDE_SEQUENCES, BESIDE_GEMM = 152_500, 165_500, 137_000
-BESIDE_TENSORS = 158_000
+LARGEST, LARGEST_DENSE = 285_800, 257_800
+BESIDE_ATTENTION, BESIDE_SEQUENCES, BESIDE_GEMM = 154_000, 167_000, 138_000
+BESIDE_TENSORS = 159_500
 """Of everything but the kernel's source, its headers and its machine code."""
 PREFIX = "acme"
 
@@ -87,8 +87,7 @@ def test_what_comes_beside_a_kernel_is_small(path: Path) -> None:
         ("d256_window_bf16", BAR),
         ("decode_d128_bf16", BAR),
         ("d128_ragged_causal_bf16", BAR),
-        ("fa4_d128_dense_fp8", BAR),
-        ("fa4_d64_window_sinks_bf16", BAR),
+        ("fa4_d128_dense_bf16", BAR),
         ("fa4_d128_alibi_causal_bf16", LARGEST_DENSE),
         ("depth512_paged64_causal_bf16", LARGEST),
         ("fa4_d128_paged64_causal_fp8", LARGEST),
