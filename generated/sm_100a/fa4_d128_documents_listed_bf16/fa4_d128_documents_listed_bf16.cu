@@ -125,13 +125,7 @@ struct Tile {
   int32 head;
   int32 batch;
   int32 last_block;  // of those that it sees, if any
-  int32 listed_begin;  // of its entries in the list of blocks
-  int32 listed_end;
-};
-
-// With the ranges of its entries, on the way to the consumers.
-struct ListedTile : Tile {
-  int4 ranges[2];
+  int32 listed_begin, listed_end;  // of its entries in the list of blocks
 };
 
 // Entries of the list of blocks, walked from the last to the first.
@@ -141,8 +135,7 @@ struct BlockRange {
   __device__ __forceinline__ bool empty() const { return begin >= end; }
 };
 
-// A block of the list: its number * 64; bit w is set where part w of the tile's rows sees all of
-// it, and bit 3 + w where each of them sees all of it between the row's first key and its last.
+// A block's number * 64; bit w: part w of the rows sees all of it; 3 + w: up to each row's ends.
 struct ListedBlock {
   int32 entry;
   __device__ __forceinline__ int32 block() const { return entry >> 6; }
@@ -152,13 +145,6 @@ struct ListedBlock {
 
 __device__ __forceinline__ ListedBlock listed_block(const Problem& problem, int32 index) {
   return {load_unchanging_int32(problem.given_block_entries + index)};
-}
-
-// The first key that a row sees, and one past the last.
-__device__ __forceinline__ int2 keys_of_row(const Problem& problem, const Tile& tile, int32 row) {
-  const int64 list = tile.batch;
-  return reinterpret_cast<const int2*>(
-      problem.given_row_keys)[list * problem.query_rows + min(row, problem.query_rows - 1)];
 }
 
 __device__ __forceinline__ BlockRange blocks_of_tile(const Problem&, const Tile& tile) {
@@ -345,6 +331,11 @@ __device__ __forceinline__ Loader make_loader(uint32 base, const TensorMap& quer
           KeyProducer::start(base + kKeyBarriers, base + kKeyRingOffset),
           ValueProducer::start(base + kValueBarriers, base + kValueRingOffset, kFirstValueSlot)};
 }
+
+// With the ranges of its entries, on the way to the consumers.
+struct ListedTile : Tile {
+  int4 ranges[2];
+};
 
 // Of the tile that is in this place of its head's: its number and its last block, then where its
 // entries begin and end in the list, and of each part of its rows those from the first to the last
@@ -619,6 +610,13 @@ __device__ __forceinline__ TileTerms terms_of(const Problem& problem, const Tile
 }
 
 // ---- mask: only blocks that some row does not see as a whole are masked ----
+
+// The first key that a row sees, and one past the last.
+__device__ __forceinline__ int2 keys_of_row(const Problem& problem, const Tile& tile, int32 row) {
+  const int64 list = tile.batch;
+  return reinterpret_cast<const int2*>(
+      problem.given_row_keys)[list * problem.query_rows + min(row, problem.query_rows - 1)];
+}
 
 // Which keys a row sees, a bit each: tested a few at a time, before the row's scores take up the
 // registers that loads under way need.

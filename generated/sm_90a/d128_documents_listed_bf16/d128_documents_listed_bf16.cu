@@ -112,13 +112,7 @@ struct Tile {
   int32 head;
   int32 batch;
   int32 last_block;  // of those that it sees, if any
-  int32 listed_begin;  // of its entries in the list of blocks
-  int32 listed_end;
-};
-
-// With the ranges of its entries, on the way to the consumers.
-struct ListedTile : Tile {
-  int4 ranges[2];
+  int32 listed_begin, listed_end;  // of its entries in the list of blocks
 };
 
 // Entries of the list of blocks, walked from the last to the first.
@@ -128,8 +122,7 @@ struct BlockRange {
   __device__ __forceinline__ bool empty() const { return begin >= end; }
 };
 
-// A block of the list: its number * 64; bit w is set where part w of the tile's rows sees all of
-// it, and bit 3 + w where each of them sees all of it between the row's first key and its last.
+// A block's number * 64; bit w: part w of the rows sees all of it; 3 + w: up to each row's ends.
 struct ListedBlock {
   int32 entry;
   __device__ __forceinline__ int32 block() const { return entry >> 6; }
@@ -139,13 +132,6 @@ struct ListedBlock {
 
 __device__ __forceinline__ ListedBlock listed_block(const Problem& problem, int32 index) {
   return {load_unchanging_int32(problem.given_block_entries + index)};
-}
-
-// The first key that a row sees, and one past the last.
-__device__ __forceinline__ int2 keys_of_row(const Problem& problem, const Tile& tile, int32 row) {
-  const int64 list = tile.batch;
-  return reinterpret_cast<const int2*>(
-      problem.given_row_keys)[list * problem.query_rows + min(row, problem.query_rows - 1)];
 }
 
 __device__ __forceinline__ BlockRange blocks_of_tile(const Problem&, const Tile& tile) {
@@ -194,6 +180,11 @@ __device__ __forceinline__ void load_queries(uint32 base, const TensorMap& query
              ring.full(), kEvictFirst);
   }
 }
+
+// With the ranges of its entries, on the way to the consumers.
+struct ListedTile : Tile {
+  int4 ranges[2];
+};
 
 // Of the tile that is in this place of its head's: its number and its last block, then where its
 // entries begin and end in the list, and of each part of its rows those from the first to the last
@@ -434,6 +425,13 @@ __device__ __forceinline__ uint32 bits_before(int32 end, int32 word) {
   const int32 within = max(0, min(end, kBN));
   const int32 bits = 2 * (within / 8) + min(within % 8, 2) - 32 * word;
   return bits >= 32 ? 0xffffffffu : (1u << max(bits, 0)) - 1;
+}
+
+// The first key that a row sees, and one past the last.
+__device__ __forceinline__ int2 keys_of_row(const Problem& problem, const Tile& tile, int32 row) {
+  const int64 list = tile.batch;
+  return reinterpret_cast<const int2*>(
+      problem.given_row_keys)[list * problem.query_rows + min(row, problem.query_rows - 1)];
 }
 
 // The keys of a block that the thread's rows see; not tested, all from a row's first to its last.
