@@ -242,8 +242,8 @@ MUTANTS = (
     ),
     facts(
         "parameters in another order",
-        "OF_ATTENTION(query_rows), OF_ATTENTION(key_rows),",
-        "OF_ATTENTION(key_rows), OF_ATTENTION(query_rows),",
+        "OF_ATTENTION(query_rows),\n        OF_ATTENTION(key_rows),",
+        "OF_ATTENTION(key_rows),\n        OF_ATTENTION(query_rows),",
         HEADS,
         "emulator",
     ),
