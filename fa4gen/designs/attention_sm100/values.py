@@ -39,8 +39,8 @@ WIDE_QUERY_REGISTERS = 64
 """Of the products' warp with two query tiles of depth 256, whose steps it keeps: 48 spill."""
 PAGED_PAIR_REGISTERS = 40
 """Of the loader of a pair that looks pages up: 32 spill."""
-PAGED_PARTS_REGISTERS = 56
-"""The same with a counter of tiles and three parts of K or more, each with copies of its own."""
+COUNTED_PARTS_REGISTERS = 56
+"""The same, or where it reads lengths, with a counter of tiles and three parts of K or more."""
 
 
 @dataclass(frozen=True)
@@ -146,11 +146,13 @@ def least_other_registers(values: Values) -> int:
     config = values.config
     if values.has_wide_queries:
         return WIDE_QUERY_REGISTERS
-    if config.page_size is None or not values.is_pair:
+    pages = config.page_size is not None
+    if not (values.is_pair and (pages or config.has_tile_lengths)):
         return LEAST_REGISTERS["other"]
     parts = values.num_panels if config.num_qk_stages == "auto" else config.num_qk_stages
-    counts = values.scheduler == "dynamic"
-    return PAGED_PARTS_REGISTERS if counts and parts > 2 else PAGED_PAIR_REGISTERS
+    if values.scheduler == "dynamic" and parts > 2:
+        return COUNTED_PARTS_REGISTERS
+    return PAGED_PAIR_REGISTERS if pages else LEAST_REGISTERS["other"]
 
 
 @dataclass(frozen=True)
