@@ -14,7 +14,7 @@ WIDE_BLOCK = 128
 LOOKUP_REGISTERS = 24
 """Of a consumer that reads declared tensors score by score: addresses, and elements on the way."""
 NARROW_PANELS = 24
-"""Of a consumer that overlaps tiles of wide blocks: addresses of six narrow panels or more."""
+"""Of a consumer of wide blocks: addresses of four panels of K, or of six or more narrow ones."""
 
 
 def working_registers(
@@ -64,6 +64,8 @@ def softmax_registers(config: AttentionConfig, block: int, *, overlap_epilogue: 
         more = 16
     elif depth == 128 and block > WIDE_BLOCK:
         more = 12 + 2 * overlap_epilogue
+    if block > 208 and config.depth // panel_columns(config) == 4:
+        more += NARROW_PANELS
     if config.resolved_mask.FIRST is not None:
         more += 4 * (depth > 128 or block > 128)
         more += 4 * (depth <= 128 and config.epilogue == "tma_store")

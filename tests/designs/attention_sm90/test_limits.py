@@ -233,6 +233,7 @@ NARROW = {"depth": 192, "value_depth": 96, "BM": 128, "overlap_epilogue": True, 
         ({"depth": 256, "BM": 128, "BN": 96, "mask": WINDOW}, {"cta_group": 2}),
         ({"mask": "causal", **ALIBI, "BN": 96}, {"mask": {"chunked": 4096}}),
         ({**NARROW, "cta_group": 2, "BN": 160}, {"BN": 208}),
+        ({"depth": 256, "value_depth": 64, "BM": 128, "BN": 208, "cta_group": 2}, {"BN": 240}),
         (
             {"registers": {"producer": 56, "consumer": 152}, "mask": WINDOW, "BN": 96},
             {"epilogue": "tma_store"},
