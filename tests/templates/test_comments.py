@@ -163,9 +163,8 @@ def who_loads(text: str) -> str:
     """Whether one thread or a warp runs the loader: by the condition of its call."""
     call = text.rindex("run_loader(")
     condition = text[text.rindex("if (", 0, call) : call]
-    return (
-        "thread" if re.search(r"elect_one\(\)|threadIdx\.x (?:% 32 )?== 0", condition) else "warp"
-    )
+    one = re.search(r"elect_one\(\)|threadIdx\.x (?:% 32 )?== (?:0|kConsumerThreads)\b", condition)
+    return "thread" if one else "warp"
 
 
 @pytest.mark.parametrize("source", SOURCES, ids=lambda path: path.stem)
