@@ -27,6 +27,11 @@ class LatentAttentionPlan(SharedKeysPlan):
         return True
 
     @property
+    def ring_is_loaders(self) -> bool:
+        """See KernelPlan."""
+        return True
+
+    @property
     def wgmma_columns(self) -> tuple[int, ...]:
         """Of scores, and of a warpgroup's half of the output."""
         return self.part_keys, self.value_depth // self.num_parts

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from fa4gen.config.schema import AttentionConfig
 
 VALUE_DEPTH = 512
+LEAST_PAGE = 64
 _FIXED = (
     *(rule for rule in DECODE_KEYS if rule.key not in ("BM", "BN")),
     FixedKey("BM", ("auto",), "the rows of a tile are packed_rows"),
@@ -43,3 +44,33 @@ def broken_rules(config: AttentionConfig) -> Iterator[Fault]:
     fixed = [rule for rule in (*_FIXED, of_keys) if rule.key in type(config).model_fields]
     yield from other_values(config, "depth: 576", fixed)
     yield from unsupported_features(config)
+    yield from _spilling(config)
+
+
+def _spilling(config: AttentionConfig) -> Iterator[Fault]:
+    """Yield what takes more registers than there are, as ptxas 13.0 was measured to assign them."""
+    paged = config.page_size is not None
+    if config.page_size is not None and config.page_size < LEAST_PAGE:
+        yield Fault(
+            kind="small pages of latent attention",
+            message=f"page_size: {config.page_size} spills registers of the loader at depth 576: "
+            f"a page has {LEAST_PAGE} rows at least there",
+            keys=("page_size",),
+            remedies=([{"page_size": LEAST_PAGE}],),
+        )
+    if paged and config.split_keys != "auto":
+        yield Fault(
+            kind="splits of latent pages",
+            message="split_keys of a fixed number of keys spills registers at depth 576 over pages",
+            keys=("split_keys",),
+            remedies=([{"split_keys": "auto"}],),
+        )
+    even = config.split_keys == "auto"
+    if config.resolved_mask.FIRST is not None and even and config.resolved_key_lengths:
+        yield Fault(
+            kind="window of latent attention",
+            message=f"mask: {config.resolved_mask.name} spills registers at depth 576 where the "
+            "lengths of the keys are read on the device and shares are even",
+            keys=("mask", "split_keys"),
+            remedies=([] if paged else [{"split_keys": {"keys": 512}}], [{"mask": "causal"}]),
+        )

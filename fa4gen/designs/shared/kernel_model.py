@@ -95,6 +95,11 @@ class KernelPlan:
         return False
 
     @property
+    def ring_is_loaders(self) -> bool:
+        """Whether the loader alone has a ring: consumers wait for halves by their barriers."""
+        return False
+
+    @property
     def has_tile_lengths(self) -> bool:
         """Whether rows or keys differ from tile to tile: a tile then brings its lengths along."""
         return False

@@ -25,7 +25,7 @@ KEYS: dict[str, Any] = {
 }  # fmt: skip
 SOURCES: dict[str, dict[str, Any]] = {
     "dense": {},
-    "pages": {"keys": "paged", "page_size": 16},
+    "pages": {"keys": "paged", "page_size": 64},
     "lengths": {"key_lengths": True},
     "window": {"mask": {"sliding_window": 70}},
     "splits": {"split_keys": {"keys": 128}},
