@@ -49,10 +49,16 @@ def all_automatic(values: Values) -> Changes:
     return dict.fromkeys(written, "auto")
 
 
+def last_resorts(values: Values) -> list[Changes]:
+    """Return the changes that leave every size to the plan, then those that divide no k besides."""
+    undivided: list[Changes] = [{**all_automatic(values), "split_k": 1}] if values.is_split else []
+    return [all_automatic(values), *undivided]
+
+
 def _rows(values: Values) -> Iterator[Fault]:
     rows, warpgroups = values.BM, values.num_consumer_warpgroups
     fixes: tuple[list[Changes], ...] = [{"num_consumer_warpgroups": 2}], [{"ping_pong": False}]
-    yield from turns_of_one(values, fixes, [all_automatic(values)])
+    yield from turns_of_one(values, fixes, last_resorts(values))
     if values.ping_pong and rows not in WARPGROUP_ROWS:
         yield Fault(
             kind="rows",
@@ -60,7 +66,7 @@ def _rows(values: Values) -> Iterator[Fault]:
             "each has a tile of its own",
             keys=("BM", "ping_pong"),
             remedies=([{"BM": 128}], [{"ping_pong": False}]),
-            last_resort=[all_automatic(values)],
+            last_resort=last_resorts(values),
         )
     elif not values.ping_pong and rows / warpgroups not in WARPGROUP_ROWS:
         yield Fault(
@@ -73,7 +79,7 @@ def _rows(values: Values) -> Iterator[Fault]:
                 [{"num_consumer_warpgroups": "auto"}],
                 [{"swap_operands": True}],
             ),
-            last_resort=[all_automatic(values)],
+            last_resort=last_resorts(values),
         )
 
 
@@ -121,7 +127,7 @@ def _one_panel(values: Values) -> Iterator[Fault]:
             f"{values.accumulators} sums in a thread leaves too few registers",
             keys=("num_epi_stages", "split_k"),
             remedies=([{"num_epi_stages": 2}], [{"num_epi_stages": "auto"}], [{"split_k": 1}]),
-            last_resort=[all_automatic(values)],
+            last_resort=last_resorts(values),
         )
 
 
@@ -136,7 +142,7 @@ def _columns(values: Values) -> Iterator[Fault]:
         f"{panel} columns ({PANEL_BYTES} bytes)",
         keys=("BN", "b_major"),
         remedies=([{"BN": columns} for columns in whole], [{"b_major": "k"}]),
-        last_resort=[all_automatic(values)],
+        last_resort=last_resorts(values),
     )
 
 
@@ -151,7 +157,7 @@ def _shares(values: Values) -> Iterator[Fault]:
         f"groups of 8: multiples of {parts}",
         keys=("BN", "cta_group"),
         remedies=([{"BN": columns} for columns in near if 0 < columns <= 256], [{"cta_group": 2}]),
-        last_resort=[all_automatic(values)],
+        last_resort=last_resorts(values),
     )
 
 
@@ -164,5 +170,5 @@ def _block(values: Values) -> Iterator[Fault]:
             f"{PANEL_BYTES} or {2 * PANEL_BYTES} bytes along k: {panel} or {2 * panel}",
             keys=("BK",),
             remedies=([{"BK": panel}, {"BK": 2 * panel}],),
-            last_resort=[all_automatic(values)],
+            last_resort=last_resorts(values),
         )
