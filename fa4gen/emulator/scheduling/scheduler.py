@@ -114,6 +114,7 @@ class Scheduler:
         mark, idle_from = -1, 0
         while True:
             if self.lanes.ready:
+                self._check_limits(self.steps - idle_from)
                 if len(engine) and not lazy and random.random() < 0.25:
                     engine.complete_random()
                 self._run_one()
@@ -121,11 +122,7 @@ class Scheduler:
                 if machine.effects != mark:
                     mark, idle_from = machine.effects, self.steps
                 elif self.steps - idle_from >= _IDLE and (self.steps - idle_from) % 256 == 0:
-                    self._unblock_pollers(self.steps - idle_from)
-                if self.steps > self._limits.steps:
-                    self._give_up(
-                        f"{self._limits.steps} steps were taken, which is the limit (max_steps)"
-                    )
+                    self._unblock_pollers()
                 if self.steps % 512 == 0:
                     self._watch.look(self.finished_ctas)
             elif len(engine):
@@ -151,13 +148,20 @@ class Scheduler:
         )
         raise Stop("deadlock")
 
-    def _unblock_pollers(self, idle: int) -> None:
+    def _unblock_pollers(self) -> None:
         """Threads may be polling memory: let what they poll for happen."""
         if len(self.machine.engine):
             self.machine.engine.complete_random()
         elif self.residents.can_start():
             self._start_cluster()
-        elif idle >= self._limits.idle_steps:
+
+    def _check_limits(self, idle: int) -> None:
+        """End a run that has taken all its steps, or too many without an effect."""
+        if self.steps >= self._limits.steps:
+            self._give_up(f"{self.steps} steps were taken, which is the limit (max_steps)")
+        if idle >= self._limits.idle_steps and not (
+            len(self.machine.engine) or self.residents.can_start()
+        ):
             self._give_up(f"{idle} steps were taken without a store, an arrival or a copy")
 
     def _give_up(self, why: str) -> None:

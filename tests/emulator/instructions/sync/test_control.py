@@ -122,6 +122,23 @@ LOOP:
     assert kinds(report) == ["step-limit"]
 
 
+@pytest.mark.parametrize("steps", range(1, 9))
+def test_the_step_limit_is_reached_while_every_thread_waits(steps: int) -> None:
+    """At the limit nobody may be ready: the report still says what ended the run."""
+    body = """
+    .shared .align 8 .b64 waited;
+    mov.u32 %r20, waited;
+    mbarrier.init.shared::cta.b64 [%r20], 1;
+LOOP:
+    mbarrier.try_wait.parity.shared::cta.b64 %p1, [%r20], 0;
+    @!%p1 st.global.u32 [%d0], 1;
+    @!%p1 bra LOOP;
+"""
+    report = run(kernel(body), np.zeros(1, np.uint32), block=1, limits=Limits(steps=steps))
+    assert report.verdict is Verdict.INCOMPLETE
+    assert kinds(report) == ["step-limit"]
+
+
 def test_a_thread_may_poll_what_a_later_cta_stores() -> None:
     body = """
     mov.u32 %r21, %ctaid.x;
