@@ -11,10 +11,17 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import HealthCheck, settings
 
+from fa4gen.verify.blas import use_one_blas_thread
+
 if TYPE_CHECKING:
     from fa4gen.runtime.device import DeviceInfo
 
 DEFAULT_ARCH = "sm_90a"
+
+
+# As verify does: workers that each start a thread per core for small matrix products wait for each
+# other, and take twice the CPU time.
+use_one_blas_thread()
 
 
 def _make_helpers_importable() -> None:
