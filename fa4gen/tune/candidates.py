@@ -29,6 +29,7 @@ Source = Literal["config", "shipped", "tile"]
 _PREFERRED: tuple[Source, ...] = ("config", "shipped", "tile")
 _WORDS = {"evict_first": "evict_", "num_epi_stages": "epi", "cta_group": "group", "scheduler": ""}
 """What names of kernels call keys."""
+_SHARING = {2: ["pair"], 4: ["four"]}
 
 
 @dataclass(frozen=True)
@@ -88,9 +89,11 @@ def refine(candidate: Candidate) -> tuple[Candidate, ...]:
     family = family_of(candidate.plan)
     found = {_identity(candidate.plan): candidate}
     for changes in tiles_of(candidate.plan).refinements(candidate.plan):
-        words = [f"{_WORDS.get(key, key)}{value}" for key, value in changes.items()]
-        name = "_".join([candidate.name, *words])
-        variant = _with(given_keys(candidate.loaded), changes, name)
+        keys = given_keys(candidate.loaded)
+        name = candidate.name
+        for key, value in changes.items():
+            name = name.removesuffix(_word(key, keys.get(key))) + _word(key, value)
+        variant = _with(keys, changes, name)
         if variant is not None and family.is_refined(candidate.plan, variant.plan):
             found.setdefault(_identity(variant.plan), variant)
     return tuple(found.values())[1:]
@@ -119,10 +122,16 @@ def variant_name(base: str, changes: Changes) -> str:
     """Return the name of a kernel with other tiles: gemm_bf16_sm90_192x176_pair."""
     words = [base, f"{changes['BM']}x{changes['BN']}"]
     words += ["swapped"] if changes.get("swap_operands") else []
-    words += ["pair"] if changes.get("cta_group") == 2 else []
+    words += _SHARING.get(changes.get("cta_group", 1), [])
     split = changes.get("split_k", 1) == 2
     words += ["split"] if split else ["evict"] if "evict_first" in changes else []
-    return "_".join(words)
+    name = "_".join(words)
+    return name + _word("num_epi_stages", 1) if changes.get("num_epi_stages") == 1 else name
+
+
+def _word(key: str, value: Any) -> str:
+    """Return what a name says of a key, at its end: _epi1."""
+    return f"_{_WORDS.get(key, key)}{value}"
 
 
 def _variant(base: LoadedConfig, family: Family, changes: Changes) -> Candidate | None:

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 Changes = dict[str, Any]
 """Keys of a config with the values that a variant gives them."""
 NARROWEST, WIDEST = 64, 256
+SHARED_BY_FOUR = 32
+"""Columns of which each of four CTAs loads whole groups of 8."""
 FEW_ROWS = (16, 32, 64)
 """BM with ``swap_operands``."""
 EVICTING: Final[Changes] = {"evict_first": "both", "num_epi_stages": 2}
@@ -69,13 +71,23 @@ class HopperGemmTiles:
     """Matrix products of Hopper."""
 
     def variants(self, config: Mapping[str, Any]) -> Iterator[Changes]:
-        """See Tiles."""
+        """See Tiles.
+
+        Where rows begin inside a sector of L2, reading less of it is all: larger tiles of pairs,
+        whose slots of the output become a stage of the ring, and four CTAs that share.
+        """
         panel = 16 if config.get("b_major", "k") == "k" else 64
         for rows in (64, 128, 192, 256):
             for columns in range(NARROWEST, WIDEST + 1, panel):
-                for cta_group in (1, 2) if rows > 64 else (1,):
-                    yield {"BM": rows, "BN": columns, "cta_group": cta_group}
-                yield {"BM": rows, "BN": columns, **EVICTING}
+                tile: Changes = {"BM": rows, "BN": columns}
+                yield {**tile, "cta_group": 1}
+                yield {**tile, **EVICTING}
+                if rows > 64:
+                    yield {**tile, "cta_group": 2}
+                    yield {**tile, "cta_group": 2, "num_epi_stages": 1}
+                if rows <= 128 and columns % SHARED_BY_FOUR == 0:
+                    evicting = EVICTING if rows == 64 else {"num_epi_stages": 2}
+                    yield {**tile, "cta_group": 4, **evicting}
         for rows in FEW_ROWS:
             for columns in (64, 128, 192):
                 for parts in (1, 2):

@@ -1,0 +1,149 @@
+"""Tunes matrix products for sets of problems in one process, and prints each as it comes.
+
+    python benchmarks/gemm_sets.py OUT --set drawn --set residual [--seconds 100] [--rounds 5]
+
+OUT gets a file of lines for each set, as `fa4gen tune` writes them. Kernels are compiled before
+the first is timed; without a GPU the model chooses. What is drawn is printed with its seed: rows of
+A and B begin at odd multiples of 16 bytes in about half of the shapes. The set `padded` is the
+drawn one with k rounded up to a line of L2, which tells what odd rows cost.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import random
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from fa4gen.config.find import find_configs
+from fa4gen.config.load import load_config
+from fa4gen.sweep.results import ResultsFile
+from fa4gen.tune.family import PeerOptions, family_called
+from fa4gen.tune.search.record import TuneRecord, read_record
+from fa4gen.tune.search.run import (
+    TuneOptions,
+    gpu_timer,
+    kernels_to_compile,
+    run_problem,
+    tasks_for,
+)
+from fa4gen.workers import run_tasks
+
+if TYPE_CHECKING:
+    from fa4gen.tune.candidates import Candidate
+
+GEMM = family_called("gemm")
+LAYERS = ((6144, 4096), (4096, 14336), (28672, 4096), (4608, 3584), (3584, 18944), (37888, 3584))
+MANY, FEW = (128, 256, 512, 1024, 4096), (1, 16, 32, 64)
+NAMED = ("1000x3000x5000", "200x5000x3000", "4104x4104x4104", "2048x2048x2048", "4096x4096x4096")
+LARGE = ("8192x8192x8192", "4096x4096x4096", "4096x28672x4096", "16384x4096x4096")
+LINE_ELEMENTS = 64
+"""Of bf16: k in multiples of it begins every row with a line of L2."""
+
+
+def draw(seed: int, count: int = 20) -> list[str]:
+    """Return problems of 128 to 4608 rows; n and k are any multiples of 8."""
+    rng = random.Random(seed)
+    found = []
+    for _ in range(count):
+        m = int(2 ** rng.uniform(7, 12.17))
+        n = 8 * int(2 ** rng.uniform(6.5, 10.2))
+        k = 8 * int(2 ** rng.uniform(7, 9.8))
+        found.append(f"{m}x{n}x{k}")
+    return found
+
+
+def padded(word: str) -> str:
+    """Return the problem with k rounded up to whole lines."""
+    m, n, k = map(int, word.split("x"))
+    return f"{m}x{n}x{-(-k // LINE_ELEMENTS) * LINE_ELEMENTS}"
+
+
+def problems_of(name: str, drawn: list[str]) -> tuple[str, list[str]]:
+    """Return the config and the problems of a set."""
+    many = [f"{m}x{n}x{k}" for n, k in LAYERS for m in MANY]
+    few = [f"{m}x{n}x{k}" for n, k in LAYERS for m in FEW]
+    sets = {
+        "layers": ("gemm_bf16_sm90", many),
+        "residual": ("gemm_bf16_residual_sm90", many),
+        "few": ("gemm_bf16_sm90", few),
+        "drawn": ("gemm_bf16_sm90", [*NAMED, *drawn]),
+        "padded": ("gemm_bf16_sm90", [padded(word) for word in (*NAMED[:3], *drawn)]),
+        "fp8": ("gemm_fp8_sm90", [*LARGE, *(f"64x{n}x{k}" for n, k in LAYERS)]),
+    }
+    return sets[name]
+
+
+def print_record(record: TuneRecord) -> None:
+    """Print one line."""
+    chosen = record.chosen
+    us = None if chosen is None else chosen.us
+    ratios = {name: round(its / us, 3) for name, its in record.peers_us.items()} if us else {}
+    print(record.base, record.problem, record.winner, us, ratios, flush=True)
+
+
+def main() -> None:
+    """Measure until all is done or time is up."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
+    parser.add_argument("out", type=Path)
+    parser.add_argument("--set", action="append", required=True, dest="sets")
+    parser.add_argument("--draw", type=int, default=0, help="the seed; 0 takes a new one")
+    parser.add_argument("--seconds", type=float, default=100.0)
+    parser.add_argument("--candidates", type=int, default=5)
+    parser.add_argument("--refined", type=int, default=1)
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--again", type=int, default=4)
+    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
+    arguments = parser.parse_args()
+    end = time.monotonic() + arguments.seconds
+    seed = arguments.draw or random.SystemRandom().getrandbits(32)
+    drawn = draw(seed)
+    arguments.out.mkdir(parents=True, exist_ok=True)
+    text = json.dumps({"seed": seed, "drawn": drawn})
+    (arguments.out / "drawn.json").write_text(text, encoding="utf-8")
+    print(text, flush=True)
+    options = TuneOptions(
+        candidates=arguments.candidates,
+        refined=arguments.refined,
+        rounds=arguments.rounds,
+        seconds=0.6,
+        again=arguments.again,
+        peers=PeerOptions(wanted=True),
+    )
+    sets = {name: problems_of(name, drawn) for name in arguments.sets}
+    bases = {name: load_config(find_configs([config])[0]) for name, (config, _) in sets.items()}
+    wanted: dict[str, Candidate] = {}
+    for name, (_, words) in sets.items():
+        its = [GEMM.parse_problem(word) for word in words]
+        kernels, function = kernels_to_compile(bases[name], its, options)
+        wanted |= {kernel.name: kernel for kernel in kernels}
+    print(f"{len(wanted)} kernels", flush=True)
+    if gpu_timer(GEMM.name, "sm_90a", options) is not None:
+        for _ in run_tasks(function, list(wanted.values()), jobs=arguments.jobs):
+            pass
+        print("compiled", flush=True)
+    for name, (_, words) in sets.items():
+        base = bases[name]
+        with ResultsFile(
+            arguments.out / f"{name}.jsonl",
+            base.config.name,
+            fresh=False,
+            read=read_record,
+            kind="tuning",
+        ) as file:
+            for word in words:
+                if time.monotonic() > end:
+                    print(f"time is up at {name} {word}", flush=True)
+                    return
+                (task,) = tasks_for(base, [GEMM.parse_problem(word)], options, {})
+                record = run_problem(task).result.record
+                assert record is not None
+                file.append(record)
+                print_record(record)
+
+
+if __name__ == "__main__":
+    main()
