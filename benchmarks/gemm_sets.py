@@ -12,30 +12,10 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import random
-import time
-from pathlib import Path
-from typing import TYPE_CHECKING
 
-from fa4gen.config.find import find_configs
-from fa4gen.config.load import load_config
-from fa4gen.sweep.results import ResultsFile
-from fa4gen.tune.family import PeerOptions, family_called
-from fa4gen.tune.search.record import TuneRecord, read_record
-from fa4gen.tune.search.run import (
-    TuneOptions,
-    gpu_timer,
-    kernels_to_compile,
-    run_problem,
-    tasks_for,
-)
-from fa4gen.workers import run_tasks
+from problem_sets import Wanted, add_options, run
 
-if TYPE_CHECKING:
-    from fa4gen.tune.candidates import Candidate
-
-GEMM = family_called("gemm")
 LAYERS = ((6144, 4096), (4096, 14336), (28672, 4096), (4608, 3584), (3584, 18944), (37888, 3584))
 MANY, FEW = (128, 256, 512, 1024, 4096), (1, 16, 32, 64)
 NAMED = ("1000x3000x5000", "200x5000x3000", "4104x4104x4104", "2048x2048x2048", "4096x4096x4096")
@@ -77,72 +57,23 @@ def problems_of(name: str, drawn: list[str]) -> tuple[str, list[str]]:
     return sets[name]
 
 
-def print_record(record: TuneRecord) -> None:
-    """Print one line."""
-    chosen = record.chosen
-    us = None if chosen is None else chosen.us
-    ratios = {name: round(its / us, 3) for name, its in record.peers_us.items()} if us else {}
-    print(record.base, record.problem, record.winner, us, ratios, flush=True)
-
-
 def main() -> None:
-    """Measure until all is done or time is up."""
+    """Draw, and measure until all is done or time is up."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
-    parser.add_argument("out", type=Path)
+    add_options(parser)
     parser.add_argument("--set", action="append", required=True, dest="sets")
-    parser.add_argument("--draw", type=int, default=0, help="the seed; 0 takes a new one")
-    parser.add_argument("--seconds", type=float, default=100.0)
-    parser.add_argument("--candidates", type=int, default=5)
-    parser.add_argument("--refined", type=int, default=1)
-    parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--again", type=int, default=4)
-    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
     arguments = parser.parse_args()
-    end = time.monotonic() + arguments.seconds
     seed = arguments.draw or random.SystemRandom().getrandbits(32)
     drawn = draw(seed)
     arguments.out.mkdir(parents=True, exist_ok=True)
     text = json.dumps({"seed": seed, "drawn": drawn})
-    (arguments.out / "drawn.json").write_text(text, encoding="utf-8")
+    (arguments.out / "drawn_gemm.json").write_text(text, encoding="utf-8")
     print(text, flush=True)
-    options = TuneOptions(
-        candidates=arguments.candidates,
-        refined=arguments.refined,
-        rounds=arguments.rounds,
-        seconds=0.6,
-        again=arguments.again,
-        peers=PeerOptions(wanted=True),
-    )
-    sets = {name: problems_of(name, drawn) for name in arguments.sets}
-    bases = {name: load_config(find_configs([config])[0]) for name, (config, _) in sets.items()}
-    wanted: dict[str, Candidate] = {}
-    for name, (_, words) in sets.items():
-        its = [GEMM.parse_problem(word) for word in words]
-        kernels, function = kernels_to_compile(bases[name], its, options)
-        wanted |= {kernel.name: kernel for kernel in kernels}
-    print(f"{len(wanted)} kernels", flush=True)
-    if gpu_timer(GEMM.name, "sm_90a", options) is not None:
-        for _ in run_tasks(function, list(wanted.values()), jobs=arguments.jobs):
-            pass
-        print("compiled", flush=True)
-    for name, (_, words) in sets.items():
-        base = bases[name]
-        with ResultsFile(
-            arguments.out / f"{name}.jsonl",
-            base.config.name,
-            fresh=False,
-            read=read_record,
-            kind="tuning",
-        ) as file:
-            for word in words:
-                if time.monotonic() > end:
-                    print(f"time is up at {name} {word}", flush=True)
-                    return
-                (task,) = tasks_for(base, [GEMM.parse_problem(word)], options, {})
-                record = run_problem(task).result.record
-                assert record is not None
-                file.append(record)
-                print_record(record)
+    wanted = []
+    for name in arguments.sets:
+        config, words = problems_of(name, drawn)
+        wanted += [Wanted(config, word, name) for word in words]
+    run(wanted, arguments)
 
 
 if __name__ == "__main__":

@@ -165,6 +165,11 @@ def keys_sha256(keys: Mapping[str, Any]) -> str:
     return hashlib.sha256(json.dumps(keys, sort_keys=True).encode()).hexdigest()
 
 
+def is_shipped(path: Path, plan: Plan) -> bool:
+    """Whether the config of ``plan`` at ``path`` comes with fa4gen, by its own name."""
+    return path.resolve() in _shipped(plan.kernel, plan.arch)
+
+
 def features(loaded: LoadedConfig, family: Family) -> dict[str, Any]:
     """Return all keys that decide what is computed."""
     data = loaded.config.data()
@@ -182,4 +187,5 @@ def _identity(plan: Plan) -> tuple[Any, ...]:
 def _shipped(kernel: str, arch: str) -> tuple[Path, ...]:
     from fa4gen.resources import data_root
 
-    return tuple(sorted((data_root("configs") / kernel / arch).glob("*.yaml")))
+    folder = data_root("configs").resolve() / kernel / arch
+    return tuple(sorted(folder.glob("*.yaml")))
