@@ -89,11 +89,9 @@ def refine(candidate: Candidate) -> tuple[Candidate, ...]:
     family = family_of(candidate.plan)
     found = {_identity(candidate.plan): candidate}
     for changes in tiles_of(candidate.plan).refinements(candidate.plan):
-        keys = given_keys(candidate.loaded)
-        name = candidate.name
-        for key, value in changes.items():
-            name = name.removesuffix(_word(key, keys.get(key))) + _word(key, value)
-        variant = _with(keys, changes, name)
+        words = [f"{_WORDS.get(key, key)}{value}" for key, value in changes.items()]
+        name = "_".join([candidate.name, *words])
+        variant = _with(given_keys(candidate.loaded), changes, name)
         if variant is not None and family.is_refined(candidate.plan, variant.plan):
             found.setdefault(_identity(variant.plan), variant)
     return tuple(found.values())[1:]
@@ -125,13 +123,8 @@ def variant_name(base: str, changes: Changes) -> str:
     words += _SHARING.get(changes.get("cta_group", 1), [])
     split = changes.get("split_k", 1) == 2
     words += ["split"] if split else ["evict"] if "evict_first" in changes else []
-    name = "_".join(words)
-    return name + _word("num_epi_stages", 1) if changes.get("num_epi_stages") == 1 else name
-
-
-def _word(key: str, value: Any) -> str:
-    """Return what a name says of a key, at its end: _epi1."""
-    return f"_{_WORDS.get(key, key)}{value}"
+    words += ["epi1"] if changes.get("num_epi_stages") == 1 else []
+    return "_".join(words)
 
 
 def _variant(base: LoadedConfig, family: Family, changes: Changes) -> Candidate | None:

@@ -43,6 +43,14 @@ def test_all_compute_the_same(candidates: Any) -> None:
     }
 
 
+def test_tiles_that_read_less_of_l2(candidates: Any) -> None:
+    plans = {candidate.name: candidate.plan for candidate in candidates}
+    pair, own = plans["gemm_bf16_sm90_192x192_pair_epi1"], plans["gemm_bf16_sm90_192x192_pair"]
+    assert (pair.num_stages, own.num_stages) == (4, 3)  # the slots of the output are one
+    assert plans["gemm_bf16_sm90_128x224_four"].cta_group == 4
+    assert plans["gemm_bf16_sm90_64x128_four_evict"].evict_first == "both"
+
+
 def test_features_stay_with_every_tile() -> None:
     config = {
         "kernel": "gemm", "arch": "sm_90a", "dtype": "fp16", "b_major": "n",
