@@ -76,6 +76,23 @@ def test_annotations_stand_at_lines_of_the_ptx(work, capsys) -> None:
     )
 
 
+def test_what_is_against_the_letter_of_the_isa_fails_with_strict(work, capsys) -> None:
+    """Lanes of one warp exchange values without bar.warp.sync."""
+    within = (
+        BLOCKS["ptx"].replace("bar.sync 0;", "").replace("sub.u32 %r3, 255,", "xor.b32 %r3, 31,")
+    )
+    Path("reverse.ptx").write_text(within)
+    for options, status, severity in ([], 0, "isa"), (["--strict"], 1, "error"):
+        assert main([*COMMAND[:-2], "--format", "json", *options]) == status
+        document = json.loads(capsys.readouterr().out)
+        assert document["passed"] == (status == 0)
+        for run in document["runs"]:
+            assert run["verdict"] == severity
+            assert {(one["kind"], one["severity"]) for one in run["findings"]} == {
+                ("race", severity)
+            }
+
+
 def test_wrong_numbers_alone_fail(work, capsys) -> None:
     right = np.load("right.npy")
     right[5] += 1
