@@ -40,6 +40,8 @@ ORPHANS_S = 8.0
 """That processes have to end after the one that started them."""
 MEMORY = 12 * 2**30
 """Address space of a process: what grows without a limit fails here."""
+KEPT = ("PATH", "CUDA_VISIBLE_DEVICES", "LD_LIBRARY_PATH")
+"""Variables that lines have from this process, beside PYTHONPATH: where packages and GPUs are."""
 SITE = '''\
 """Reports every attempt to write outside of some folders, for benchmarks/soak.py."""
 import os, sys
@@ -118,9 +120,10 @@ class Place:
 
     def environment(self) -> dict[str, str]:
         """Return the environment of every line."""
+        paths = (str(self.site), str(ROOT), *os.environ.get("PYTHONPATH", "").split(os.pathsep))
         return {
-            "PATH": os.environ["PATH"],
-            "PYTHONPATH": f"{self.site}{os.pathsep}{ROOT}",
+            **{name: os.environ[name] for name in KEPT if name in os.environ},
+            "PYTHONPATH": os.pathsep.join(path for path in paths if path),
             "PYTHONDONTWRITEBYTECODE": "1",
             "HOME": str(self.base / "home"),
             "TMPDIR": str(self.base / "tmp"),

@@ -13,7 +13,7 @@ from fa4gen.expressions.intervals import Interval, Intervals
 from fa4gen.expressions.language import Language
 from fa4gen.expressions.parse import parse_condition
 from fa4gen.expressions.places import OF_TILE
-from fa4gen.expressions.tree import Element, Number, evaluate, parts, variables_in
+from fa4gen.expressions.tree import Element, Number, Operation, evaluate, parts, variables_in
 from fa4gen.expressions.words import FLOOR_DIVIDE, FLOOR_REMAINDER
 from fa4gen.masks.hull import KEY, QUERY, Hull, hull_of, left_to_test, width_of
 from fa4gen.masks.mask import Mask
@@ -37,6 +37,7 @@ LANGUAGE = Language(
 )
 """A query's index is that of the key on its diagonal, as in all masks; see ``mask``."""
 PAIRS_AT_ONCE = 1 << 22
+DIVISIONS = ("floor_divide", "remainder")
 LARGEST_EDGE = 4096
 """Keys: verify's problems reach past numbers of a condition up to this."""
 
@@ -172,6 +173,17 @@ class ExpressionMask(Mask):
         """See Mask."""
         read = (one for one in parts(self.tree) if isinstance(one, Element))
         return any(KEY in variables_in(one) for one in read)
+
+    @property
+    def tells_neighbours_apart(self) -> bool:
+        """See Mask."""
+        tested = () if self.tested is None else parts(self.tested)
+        return any(
+            variables_in(one) == {KEY}
+            and (one.name == "bit" or (one.name in DIVISIONS and one.arguments[1] == Number(2)))
+            for one in tested
+            if isinstance(one, Operation)
+        )
 
     def sees_at(self, places: Places, xp: Any) -> Any:
         """See Mask."""

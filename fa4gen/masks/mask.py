@@ -120,6 +120,11 @@ class Mask:
         """Whether TEST reads declared tensors key by key."""
         return False
 
+    @property
+    def tells_neighbours_apart(self) -> bool:
+        """Whether TEST asks if a key is even, say: whatever the row, every second one differs."""
+        return False
+
     def sees_at(self, places: Places, xp: Any) -> Any:
         """Return TEST at places (rows, keys)."""
         return self.sees_within(places.query, places.key, xp)

@@ -119,6 +119,18 @@ def test_writing_beyond_all_folders(violations: Callable[..., list[str]], tmp_pa
     assert beyond.exists()
 
 
+def test_lines_find_the_packages_of_this_process(
+    soak: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path / "packages"))
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
+    variables = soak.Place(tmp_path / "base", tmp_path / "cache").environment()
+    site, *paths = variables["PYTHONPATH"].split(os.pathsep)
+    assert site == str(tmp_path / "base" / "site")
+    assert paths == [str(BENCHMARKS.parent), str(tmp_path / "packages")]
+    assert variables["CUDA_VISIBLE_DEVICES"] == ""
+
+
 def test_a_short_soak(tmp_path: Path) -> None:
     command = [sys.executable, BENCHMARKS / "soak.py", "--count", "20", "--seed", "5"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)

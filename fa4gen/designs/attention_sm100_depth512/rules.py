@@ -20,6 +20,8 @@ WORKING_REGISTERS = 56
 """Of a softmax thread beside its scores: measured, with less it spills."""
 LOOKUP_REGISTERS = 40
 """Of warps that look up pages, or that read a tile's lengths: measured, with less they spill."""
+MOST_BESIDE_PARITY = 0.375
+"""Share of exponentials on the FMA pipe beside a test of whether keys are even: 0.5 spills."""
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -90,6 +92,17 @@ def _registers(values: Values) -> Iterator[Fault]:
             f" more, {PART + WORKING_REGISTERS} in all, and has {most}",
             keys=("registers",),
             remedies=([{"registers": "auto"}],),
+        )
+    if values.exp2_fma_share > MOST_BESIDE_PARITY and (
+        values.config.resolved_mask.tells_neighbours_apart
+    ):
+        yield Fault(
+            kind="registers of polynomials",
+            message=f"registers: beside a mask that tells a key from its neighbour, a softmax "
+            f"thread has room for {MOST_BESIDE_PARITY} of the exponentials on the FMA pipe, "
+            f"got {values.exp2_fma_share:g}",
+            keys=("exp2_fma_share",),
+            remedies=([{"exp2_fma_share": MOST_BESIDE_PARITY}],),
         )
 
 

@@ -161,6 +161,13 @@ def test_a_single_cta_is_refused_by_default(config_of: ConfigOf) -> None:
             "and has 136",
             "Set registers: auto.",
         ),
+        (  # spilled 68 bytes
+            {"mask": "key % 2 == 0 and key <= query", "exp2_fma_share": 0.5},
+            "exp2_fma_share",
+            "registers: beside a mask that tells a key from its neighbour, a softmax thread has "
+            "room for 0.375 of the exponentials on the FMA pipe, got 0.5",
+            "Set exp2_fma_share: 0.375.",
+        ),
         (
             {"dtype": "fp8_e4m3", "rescale_threshold": 8.9},
             "rescale_threshold",
@@ -191,6 +198,9 @@ def test_the_arithmetic_of_a_refusal(
         {"registers": {"softmax": 216, "correction": 192, "other": 96}},
         {"registers": {"softmax": 184, "correction": 144, "other": 144}},
         {"exp2_fma_share": 1.0},
+        {"exp2_fma_share": 0.375, "mask": "key % 2 == 0 and key <= query"},
+        {"exp2_fma_share": 1.0, "mask": "key % 4 == 0"},
+        {"exp2_fma_share": 1.0, "mask": {"dilated": 2}},
     ],
     ids=str,
 )
