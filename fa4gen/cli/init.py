@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -77,9 +78,10 @@ def command(
         action = "updated" if path.exists() else "created"
         write_text(path, text)
         click.echo(f"{action:9} {shown_path(path)}")
-    if project is not None:
-        _note_project(file)
-    click.echo(f"Next: fa4gen explain {shown_path(file)}; fa4gen render; fa4gen verify.", err=True)
+    named = _is_named(file) if project is not None else not no_project
+    word = shlex.quote(shown_path(file))
+    more = "" if named else f" {word}"
+    click.echo(f"Next: fa4gen explain {word}; fa4gen render{more}; fa4gen verify{more}", err=True)
 
 
 def _check_file(file: Path, force: bool) -> None:
@@ -151,13 +153,20 @@ def _relative(file: Path) -> str:
     return Path(os.path.relpath(file)).as_posix()
 
 
-def _note_project(file: Path) -> None:
-    """Say so where the project does not take the new config."""
+def _is_named(file: Path) -> bool:
+    """Whether the project takes the new config; says so where it does not."""
     from fa4gen.cli.output import note
     from fa4gen.config.paths import shown_path
     from fa4gen.config.selection import nearest_project, project_configs
 
     project = nearest_project()
     assert project is not None
-    if file.resolve() not in {path.resolve() for path in project_configs(project)}:
+    try:
+        named = file.resolve() in {path.resolve() for path in project_configs(project)}
+    except ConfigError as error:  # of another config: the new one is written and works
+        for problem in error.problems:
+            note(str(problem))
+        return False
+    if not named:
         note(f"{shown_path(project.path)} does not name it: add it to configs there.")
+    return named

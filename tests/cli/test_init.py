@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import select
+import shlex
 import subprocess
 import sys
 from itertools import product
@@ -38,13 +39,31 @@ def test_what_it_writes_is_what_commands_without_config_take(
     assert init() == 0
     captured = capsys.readouterr()
     assert captured.out == "created   my_kernel.yaml\ncreated   fa4gen.toml\n"
-    assert "Next: fa4gen explain my_kernel.yaml; fa4gen render" in captured.err
+    assert "Next: fa4gen explain my_kernel.yaml; fa4gen render; fa4gen verify\n" in captured.err
     project = find_project()
     assert project is not None
     assert (project.content.configs, project.content.out) == (("my_kernel.yaml",), "generated")
     assert main(["render"]) == 0
     assert Path("generated/sm_90a/my_kernel/my_kernel.cu").is_file()
     assert main(["check"]) == 0
+
+
+@pytest.mark.parametrize(
+    "project",
+    ["", 'configs = ["other.yaml"]\n', 'out = "generated"\n', 'configs = ["gone.yaml"]\n'],
+)
+def test_what_it_advises_works_without_a_project_that_names_the_file(
+    capsys: pytest.CaptureFixture[str], project: str
+) -> None:
+    if project:
+        Path("fa4gen.toml").write_text(project)
+        Path("other.yaml").write_text("kernel: gemm\narch: sm_90a\ndtype: bf16\n")
+    assert init("a b.yaml", "--set", "name=ab", "--no-project") == 0
+    [advice] = re.findall("^Next: (.*)$", capsys.readouterr().err, re.MULTILINE)
+    assert advice == "fa4gen explain 'a b.yaml'; fa4gen render 'a b.yaml'; fa4gen verify 'a b.yaml'"
+    for line in advice.split("; ")[:2]:
+        assert main(shlex.split(line)[1:]) == 0
+    assert Path("generated/sm_90a/ab/ab.cu").is_file()
 
 
 @pytest.mark.parametrize(("kernel", "arch"), KINDS, ids="-".join)
