@@ -28,19 +28,24 @@ def latent_barriers(values: LatentValues) -> tuple[Barrier, ...]:
         "the other warpgroup",
         "probabilities of the block in this slot, and maxima, are in shared memory",
     )
-    return (*_half_rows(values, "left", 0), *_half_rows(values, "right", 1), probabilities)
+    return (
+        *_half_rows(values, "left", 0),
+        *_half_rows(values, "right", 1),
+        *_tail_rows(values),
+        probabilities,
+    )
 
 
 def _half_rows(values: LatentValues, half: str, number: int) -> Iterator[Barrier]:
     yield barrier_row(
         f"{half}_full",
-        values.num_kv_stages,
+        values.num_kv_stages * values.half_parts,
         1,
         "tma_bytes",
         "the loader, then the bytes of these columns",
         f"the warpgroup whose block it is, then warpgroup {number}",
-        f"the {half} columns of a block of keys have landed in its slot",
-        transaction_bytes=values.half_bytes[number],
+        f"two panels of the {half} columns of a block have landed in its slot",
+        transaction_bytes=values.half_bytes // values.half_parts,
     )
     yield barrier_row(
         f"{half}_empty",
@@ -50,5 +55,28 @@ def _half_rows(values: LatentValues, half: str, number: int) -> Iterator[Barrier
         f"every warp of warpgroup {number}, once it has multiplied by these columns as values",
         "the loader",
         f"the {half} columns of a slot may be overwritten",
+        first_wait=1,
+    )
+
+
+def _tail_rows(values: LatentValues) -> Iterator[Barrier]:
+    yield barrier_row(
+        "tail_full",
+        values.num_kv_stages,
+        1,
+        "tma_bytes",
+        "the loader, then the bytes of these columns",
+        "the warpgroup whose block it is",
+        "the columns of a block that are no values have landed in its slot",
+        transaction_bytes=values.tail_bytes,
+    )
+    yield barrier_row(
+        "tail_empty",
+        values.num_kv_stages,
+        WARPGROUP_WARPS,
+        "thread",
+        "every warp of the warpgroup whose block it was, once it has its scores",
+        "the loader",
+        "these columns of a slot may be overwritten",
         first_wait=1,
     )

@@ -11,10 +11,10 @@ from fa4gen.designs.shared.decode_model import SharedKeysPlan
 class LatentAttentionPlan(SharedKeysPlan):
     """Attention forward of packed heads whose values are the first columns of the keys."""
 
-    half_panels: tuple[int, int]
-    """Panels of the left columns of a block, and of the others; values are half in each."""
-    half_bytes: tuple[int, int]
-    """The same in bytes."""
+    half_panels: int
+    """Panels of the left values of a block, or of the right ones: a warpgroup's."""
+    half_parts: int
+    """Barriers that they arrive on."""
     line_bytes: int
     """Of the line of the sequences, in the query's place before the first one."""
     line_sums_bytes: int

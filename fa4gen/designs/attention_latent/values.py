@@ -24,6 +24,8 @@ PARTS: Final = 2
 BLOCK_KEYS: Final = 64
 STAGES: Final = PARTS
 """A slot for each warpgroup's block: no more fit beside the query."""
+PART_PANELS: Final = 2
+"""Panels that arrive together: the products begin with the first ones."""
 
 
 @dataclass(frozen=True)
@@ -88,7 +90,7 @@ class LatentValues(DesignValues[AttentionConfig]):
     @property
     def registers(self) -> RegisterSplit:
         """After setmaxnreg."""
-        return default_registers(PARTS)
+        return RegisterSplit(40, 232)
 
     @property
     def panel_columns(self) -> int:
@@ -101,25 +103,29 @@ class LatentValues(DesignValues[AttentionConfig]):
         return self.config.depth // self.panel_columns
 
     @property
-    def half_panels(self) -> tuple[int, int]:
-        """Panels of the left columns of a block, and of the others: those of values and the rest.
-
-        A warpgroup multiplies by the values of one of them.
-        """
-        left = self.config.resolved_value_depth // self.panel_columns // PARTS
-        return left, self.num_panels - left
+    def half_panels(self) -> int:
+        """Panels of the values of one warpgroup: the left columns of a block, or the right ones."""
+        return self.config.resolved_value_depth // self.panel_columns // PARTS
 
     @property
-    def half_bytes(self) -> tuple[int, int]:
-        """The same in bytes."""
-        left, right = self.half_panels
-        panel = BLOCK_KEYS * PANEL_BYTES
-        return left * panel, right * panel
+    def half_parts(self) -> int:
+        """Of a half, which arrive on barriers of their own: two panels each."""
+        return self.half_panels // PART_PANELS
+
+    @property
+    def half_bytes(self) -> int:
+        """Of a half of the values."""
+        return self.half_panels * BLOCK_KEYS * PANEL_BYTES
+
+    @property
+    def tail_bytes(self) -> int:
+        """Of the columns of a block that are no values."""
+        return self.block_bytes - PARTS * self.half_bytes
 
     @property
     def block_bytes(self) -> int:
         """Bytes of a block of keys."""
-        return sum(self.half_bytes)
+        return self.num_panels * BLOCK_KEYS * PANEL_BYTES
 
     @property
     def exchange_columns(self) -> int:
