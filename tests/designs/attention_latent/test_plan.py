@@ -42,23 +42,26 @@ def test_two_blocks_and_the_query_fill_shared_memory(plan_of: PlanOf, more: dict
     assert {region.name for region in plan.shared}.isdisjoint({"line", "line_sums"})
 
 
-def test_the_halves_of_a_block_have_barriers_of_their_own(plan_of: PlanOf) -> None:
+def test_the_parts_of_a_block_have_barriers_of_their_own(plan_of: PlanOf) -> None:
     plan = plan_of(**LATENT)
-    left, right = plan.barrier("left_full"), plan.barrier("right_full")
-    assert (left.transaction_bytes, right.transaction_bytes) == (64 * 256 * 2, 64 * 320 * 2)
-    assert left.transaction_bytes + right.transaction_bytes == plan.region("kv").slot_bytes
-    assert plan.barrier("left_empty").arrivals == plan.barrier("right_empty").arrivals == 4
-    assert plan.barrier("probabilities_full").arrivals == 4
+    left, right, tail = (plan.barrier(f"{name}_full") for name in ("left", "right", "tail"))
+    assert (left.slots, right.slots, tail.slots) == (4, 4, 2)
+    assert left.transaction_bytes == right.transaction_bytes == 64 * 128 * 2
+    assert tail.transaction_bytes == 64 * 64 * 2
+    parts = (row.slots * row.transaction_bytes for row in (left, right, tail))
+    assert sum(parts) == plan.region("kv").slot_bytes * plan.num_kv_stages
+    for name in ("left_empty", "right_empty", "tail_empty", "probabilities_full"):
+        assert (plan.barrier(name).slots, plan.barrier(name).arrivals) == (2, 4)
     to_right = right.offset - left.offset
     assert plan.barrier("right_empty").offset - plan.barrier("left_empty").offset == to_right
 
 
 @pytest.mark.parametrize("page_size", [64, 128, 256])
-def test_a_lane_copies_a_box_of_half_a_block(plan_of: PlanOf, page_size: int) -> None:
+def test_a_lane_copies_a_box_of_some_columns(plan_of: PlanOf, page_size: int) -> None:
     plan = plan_of(**LATENT, keys="paged", page_size=page_size)
     columns, rows, *_ = plan.tensor_map("key").box
     assert (columns, rows) == (64, min(64, page_size))
-    assert max(plan.half_panels) * (64 // rows) <= 32
+    assert plan.half_panels * (64 // rows) <= 32
 
 
 def test_there_is_one_map_and_no_parameter_of_values(plan_of: PlanOf) -> None:
