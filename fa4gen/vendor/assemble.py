@@ -10,7 +10,7 @@ import jinja2
 
 from fa4gen.config.find import shipped_name
 from fa4gen.config.paths import shown_path
-from fa4gen.errors import Problem, TemplateError
+from fa4gen.errors import ConfigError, Problem, TemplateError
 from fa4gen.render.manifest import config_data, config_sha256, sha256
 from fa4gen.resources import license_terms
 from fa4gen.vendor.facts import kernel_facts
@@ -50,7 +50,8 @@ class Assembled:
 def assemble(
     request: Request, kernels: Sequence[VendoredKernel], templates: TemplateSet
 ) -> Assembled:
-    """Return the folder that ``request`` asks for. Raises TemplateError."""
+    """Return the folder that ``request`` asks for. Raises ConfigError, TemplateError."""
+    _refuse_views(request, kernels)
     files = text_files(request, kernels, templates)
     files[ORIGINALS] = pack_originals(files)
     hashes = {path: sha256(data) for path, data in sorted(files.items())}
@@ -76,6 +77,19 @@ def text_files(
         raise _template_error(error, templates) from error
     texts["LICENSE"] = license_terms()
     return {path: text.encode() for path, text in sorted(texts.items())}
+
+
+def _refuse_views(request: Request, kernels: Sequence[VendoredKernel]) -> None:
+    """Refuse an adapter that cannot pass values that are columns of the keys."""
+    names = [one.name for one in kernels if kernel_facts(one).launcher.values_in_keys]
+    if names and "jax" in request.adapters:
+        raise ConfigError(
+            Problem(
+                f"{names[0]}: its values are columns of the keys, and an array of JAX is no view of "
+                "another",
+                "Leave the adapter jax out, or vendor the kernel into a folder of its own.",
+            )
+        )
 
 
 def _template_error(error: jinja2.TemplateError, templates: TemplateSet) -> TemplateError:

@@ -62,15 +62,6 @@ class AttentionFamily:
                     key="kv_dtype",
                 )
             )
-        if plan.values_in_keys:
-            raise ConfigError(
-                Problem(
-                    f"depth: {plan.depth}: the C launcher passes no values that are columns of the "
-                    "keys yet",
-                    remedy="call the kernel by fa4gen.load",
-                    key="depth",
-                )
-            )
         if plan.lists_blocks:
             raise ConfigError(
                 Problem(
@@ -114,6 +105,7 @@ class AttentionFamily:
             grouped=in_groups(plan),
             arrays=_arrays(plan),
             page_size=plan.page_size or 0,
+            values_in_keys=plan.values_in_keys,
             max_extent=largest_row_count(plan),
             default_scale=plan.depth**-0.5,
             depth=plan.depth,

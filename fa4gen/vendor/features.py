@@ -47,6 +47,8 @@ class Features:
     """A launch before the kernel's own lists the tiles of a ragged batch."""
     shares: bool
     """CTAs share the keys of a tile: decode kernels."""
+    values_in_keys: bool
+    """Values are the first columns of the keys: latent attention."""
     stepped_places: bool
     """Boxes of tensor maps that end at any row have several panels."""
     mixed_tile_heights: bool
@@ -121,6 +123,7 @@ def features_of(facts: Sequence[KernelFacts]) -> Features:
         scores=frozenset(one.score for one in of_attention),
         lists=any(one.list_entry for one in launchers),
         shares=any(one.share_limit for one in launchers),
+        values_in_keys=any(one.values_in_keys for one in launchers),
         stepped_places=any(row.has_stepped_places for one in launchers for row in one.maps),
         mixed_tile_heights=any(one.mixed_tile_heights for one in launchers),
         grouped=any(one.grouped for one in launchers),

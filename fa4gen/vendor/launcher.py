@@ -103,6 +103,8 @@ class LauncherFacts:
     """Partial results are counted by splits of a fixed number of keys."""
     sequence_limit: int = 0
     """Attention: the most sequences of a call with lengths; 0 without a limit."""
+    values_in_keys: bool = False
+    """Attention: the values are the first columns of the keys, and are not passed."""
     default_scale: float = 0.0
     depth: int = 0
     value_depth: int = 0

@@ -85,14 +85,10 @@ def test_every_config_model_has_a_row_for_all_its_configs() -> None:
         assert architectures(model)
 
 
-NOT_SHIPPED = {"attention_latent"}
-"""Designs whose kernels have not passed ``fa4gen verify`` on a GPU yet."""
-
-
 def test_shipped_configs_use_every_design() -> None:
     configs = [loaded(path).config for path in find_configs(())]
     by_design = {registry.design_for(config).name: config for config in configs}
-    assert set(by_design) == set(IDS) - NOT_SHIPPED
+    assert set(by_design) == set(IDS)
     for name, config in by_design.items():
         plan = build_plan(config)
         assert registry.design_of(plan).name == name

@@ -190,7 +190,7 @@ def plain_problem(plan: AttentionPlan, **changes: Any) -> AttentionProblem:
         operands={
             "query": operand(1, plan.depth),
             "key": cached(2, plan.depth),
-            "value": cached(3, plan.value_depth),
+            "value": cached(2, plan.depth) if plan.values_in_keys else cached(3, plan.value_depth),
             "out": operand(4, plan.value_depth),
         },
         arrays={name: (5 + i << 40) * (name in needed(plan)) for i, name in enumerate(ARRAYS)},
