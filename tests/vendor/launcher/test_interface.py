@@ -231,6 +231,19 @@ def test_a_tensor_at_no_address_is_refused_unless_it_has_no_elements(
         assert not launcher.stand_in.launches
 
 
+@pytest.mark.parametrize("name", ["decode_mla_bf16", "decode_mla_paged64_bf16"])
+def test_values_that_are_columns_of_the_keys_are_in_their_place(launcher, library, name) -> None:
+    kernel = library.kernel(f"acme_{name}")
+    args = attention_args(name, workspace_bytes=1 << 30)
+    assert kernel.launch(ctypes.byref(args), None) == 0
+    args.value.data += 16
+    assert refused(kernel.launch(ctypes.byref(args), None)) == ("VALUE", "BAD_VALUE")
+    args.value = args.key
+    args.value.head_stride += 8
+    assert refused(kernel.launch(ctypes.byref(args), None)) == ("VALUE", "BAD_VALUE")
+    assert len(launcher.stand_in.launches) == 1
+
+
 @pytest.mark.parametrize("name", ["a", "b", "c", "out"])
 def test_a_matrix_at_no_address_is_refused(library, gemm, name) -> None:
     args = gemm_args()
