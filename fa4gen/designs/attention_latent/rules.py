@@ -65,12 +65,11 @@ def _spilling(config: AttentionConfig) -> Iterator[Fault]:
             keys=("split_keys",),
             remedies=([{"split_keys": "auto"}],),
         )
-    even = config.split_keys == "auto"
-    if config.resolved_mask.FIRST is not None and even and config.resolved_key_lengths:
+    if config.resolved_mask.FIRST is not None and config.resolved_key_lengths:
         yield Fault(
             kind="window of latent attention",
             message=f"mask: {config.resolved_mask.name} spills registers at depth 576 where the "
-            "lengths of the keys are read on the device and shares are even",
-            keys=("mask", "split_keys"),
-            remedies=([] if paged else [{"split_keys": {"keys": 512}}], [{"mask": "causal"}]),
+            "lengths of the keys are read on the device",
+            keys=("mask",),
+            remedies=([{"mask": "causal"}],),
         )

@@ -33,9 +33,11 @@ def latent_roles(values: LatentValues) -> tuple[Role, Role]:
         f"{columns} columns"
     )
     registers = values.registers
+    clipped = clipped_tensors(values.config)
+    loads = f"one {'warp' if clipped else 'thread'} issues all TMA loads"
     return (
         Role("consume", 0, warps, registers.consumer, work),
-        Role("load", warps, WARPGROUP_WARPS, registers.producer, "one warp issues all TMA loads"),
+        Role("load", warps, WARPGROUP_WARPS, registers.producer, loads),
     )
 
 
