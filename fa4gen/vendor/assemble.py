@@ -85,8 +85,8 @@ def _refuse_views(request: Request, kernels: Sequence[VendoredKernel]) -> None:
     if names and "jax" in request.adapters:
         raise ConfigError(
             Problem(
-                f"{names[0]}: its values are columns of the keys, and an array of JAX is no view of "
-                "another",
+                f"{names[0]}: its values are columns of the keys, and an array of JAX is no view "
+                "of another",
                 "Leave the adapter jax out, or vendor the kernel into a folder of its own.",
             )
         )

@@ -145,6 +145,7 @@ def every_feature() -> Features:
         scores=frozenset(score.name for score in SCORES),
         lists=True,
         shares=True,
+        values_in_keys=True,
         stepped_places=True,
         mixed_tile_heights=True,
         grouped=True,

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from fa4gen.config.find import find_configs
+from fa4gen.errors import ConfigError
 from fa4gen.render.environment import open_templates
 from fa4gen.toolchain.model import CompiledKernel, Resources
 from fa4gen.vendor.assemble import assemble
@@ -77,6 +78,16 @@ def test_what_comes_beside_a_kernel_is_small(path: Path) -> None:
         assert beside <= (BESIDE_TENSORS if plan.declared_tensors else bar)
 
 
+def test_values_that_are_columns_of_the_keys_have_no_adapter_of_jax() -> None:
+    (planned,) = render_kernels([loaded(*find_configs(("decode_mla_bf16",)))], PREFIX, templates())
+    kernel = without_code(planned)
+    others = Request(PREFIX, (kernel.name,), ("python", "torch", "tvm-ffi"))
+    example = assemble(others, [kernel], templates()).files["adapters/torch/example.py"]
+    assert b"value = key[..., :512]" in example
+    with pytest.raises(ConfigError, match="an array of JAX is no view of another"):
+        assemble(Request(PREFIX, (kernel.name,), ("jax",)), [kernel], templates())
+
+
 @pytest.mark.compile
 @pytest.mark.parametrize(
     ("name", "bar"),
@@ -86,6 +97,7 @@ def test_what_comes_beside_a_kernel_is_small(path: Path) -> None:
         ("d128_causal_bf16", BAR),
         ("d256_window_bf16", BAR),
         ("decode_d128_bf16", BAR),
+        ("decode_mla_paged64_bf16", BAR),
         ("d128_ragged_causal_bf16", BAR),
         ("fa4_d128_dense_bf16", BAR),
         ("fa4_d128_alibi_causal_bf16", LARGEST_DENSE),

@@ -12,7 +12,6 @@ from fa4gen.designs.shared.roles import (
     WARPGROUP,
     WARPGROUP_WARPS,
     RegisterSplit,
-    default_registers,
 )
 from fa4gen.designs.shared.values import PANEL_BYTES, DesignValues, take_keys
 
@@ -89,7 +88,7 @@ class LatentValues(DesignValues[AttentionConfig]):
 
     @property
     def registers(self) -> RegisterSplit:
-        """After setmaxnreg."""
+        """After setmaxnreg: with 24 the loader of pages spills."""
         return RegisterSplit(40, 232)
 
     @property

@@ -11,7 +11,7 @@
 // Roles:
 //   consume  warps 0-7, 232 registers: each warpgroup Q.K and softmax of every other block, and
 //       P.V of all blocks for 256 columns
-//   load     warps 8-11, 40 registers: one warp issues all TMA loads
+//   load     warps 8-11, 40 registers: one thread issues all TMA loads
 //
 // Barriers: slots x arrivals of a phase, and what a completed phase says
 //   left_full           4 x   1  two panels of the left columns of a block have landed in its
@@ -291,7 +291,7 @@ struct Parked {
   }
 };
 
-// ---- role: load. One warp brings in keys by TMA, on from tile to tile. ----
+// ---- role: load. One thread brings in keys by TMA, on from tile to tile. ----
 
 // Left and right values of a block have barriers of their own: warpgroup 0 is done with the left
 // ones while warpgroup 1 still reads the right ones, and the other way round. So has what is no
@@ -299,7 +299,7 @@ struct Parked {
 // panels. The barriers of some columns, which arrive in kParts parts.
 template <int32 kParts>
 using ColumnRing = Ring<kNumKvStages, 1, kParts, 1, 1, kParts * kNumKvStages>;
-// Columns of a block, into its slot: each lane copies a panel.
+// Columns of a block, into its slot, panel by panel.
 template <int32 kFirstPanel, int32 kPanels, int32 kParts>
 __device__ __forceinline__ void load_columns(uint32 base, const ColumnRing<kParts>& ring,
                                              const TensorMap& map, int32 unit, int32 head,
@@ -309,22 +309,12 @@ __device__ __forceinline__ void load_columns(uint32 base, const ColumnRing<kPart
   const uint32 place = base + zero + kKvOffset + ring.state.index * kKvBytes +
       kFirstPanel * kUnitPanelBytes;
   ring.wait_empty();  // arrived on by the warps that have multiplied by what was there
-  const int32 lane = threadIdx.x % 32 + zero, panel = lane;
-  if (lane < kParts) mbarrier_arrive_expect_tx(ring.full() + 8 * lane, kPartBytes);
-  __syncwarp();  // no copy completes before its bytes are expected
-  const uint32 full = ring.full() + 8 * (panel / (kPanels / kParts));
-  if (panel < kPanels) {
-    tma_load_unhinted_5d(place + panel * kUnitPanelBytes, map, unit * kUnitKeys,
-                         kFirstPanel + panel, head, batch, full);
-  }
-}
-
-// A block into L2, long before there is a slot for it: two of them are few to wait for memory.
-__device__ __forceinline__ void prefetch_block(const TensorMap& map, int32 unit, int32 head,
-                                               int32 batch) {
-  const int32 panel = threadIdx.x % 32;
-  if (panel < kNumPanels) {
-    tma_prefetch_5d(map, unit * kUnitKeys, panel, head, batch);
+#pragma unroll
+  for (int32 i = 0; i < kPanels; ++i) {
+    const uint32 full = ring.full() + 8 * (i / (kPanels / kParts));
+    if (i % (kPanels / kParts) == 0) mbarrier_arrive_expect_tx(full, kPartBytes);
+    tma_load_unhinted_5d(place + i * kUnitPanelBytes, map, unit * kUnitKeys, kFirstPanel + i, head,
+                         batch, full);
   }
 }
 
@@ -350,7 +340,6 @@ __device__ __forceinline__ void run_loader(uint32 base, const Line& line,
       load_columns<kHalfPanels, kHalfPanels, kHalfParts>(base,
                                                          {base + kRightFull, base + kRightFull,
                                                           state}, key_map, unit, head, sequence);
-      if (unit + 2 < end_unit) prefetch_block(key_map, unit + 2, head, sequence);
       state.step();
     }
     place = stop;
@@ -1212,7 +1201,7 @@ extern "C" __global__ void __launch_bounds__(kNumThreads, 1)
 
   if (warpgroup == kNumParts) {
     decrease_registers<kProducerRegisters>();
-    if (threadIdx.x < kConsumerThreads + 32) run_loader(base, line, key_map);
+    if (threadIdx.x == kConsumerThreads) run_loader(base, line, key_map);
   } else {
     increase_registers<kConsumerRegisters>();
     const Tensors tensors{query, query_batch_stride, query_row_stride, query_head_stride,

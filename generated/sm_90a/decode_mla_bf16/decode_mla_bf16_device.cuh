@@ -203,13 +203,6 @@ __device__ __forceinline__ void tma_load_unhinted_5d(uint32 destination, const T
                  "r"(barrier) : "memory");
 }
 
-// Into L2 alone.
-__device__ __forceinline__ void tma_prefetch_5d(const TensorMap& map, int32 row, int32 panel,
-                                                int32 head, int32 batch) {
-  asm volatile("cp.async.bulk.prefetch.tensor.5d.L2.global [%0, {%1, %2, %3, %4, %5}];"
-               ::"l"(&map), "r"(0), "r"(row), "r"(panel), "r"(head), "r"(batch) : "memory");
-}
-
 // ---- wgmma: matrix products of a warpgroup, accumulators in registers ----
 
 // Orders earlier register accesses of the accumulators and of A before the wgmmas that follow.

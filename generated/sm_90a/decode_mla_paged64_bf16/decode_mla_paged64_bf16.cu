@@ -379,16 +379,6 @@ __device__ __forceinline__ void load_columns(uint32 base, const ColumnRing<kPart
   }
 }
 
-// A block into L2, long before there is a slot for it: two of them are few to wait for memory.
-__device__ __forceinline__ void prefetch_block(const TensorMap& map, int32 unit, int32 head,
-                                               const PageRows& rows, int32 page_rows) {
-  const int32 panel = threadIdx.x % 32 / kBoxesPerPanel;
-  if (panel < kNumPanels) {
-    tma_prefetch_clipped(map, panel * kPanelColumns, rows.coordinate(unit), head,
-                         rows.page * page_rows + rows.valid(unit));
-  }
-}
-
 __device__ __forceinline__ void run_loader(uint32 base, const Line& line,
                                            const TensorMap& key_map) {
   const Problem& problem = line.problem;
@@ -405,15 +395,10 @@ __device__ __forceinline__ void run_loader(uint32 base, const Line& line,
                   tile.key_rows,
                   static_cast<int32>(threadIdx.x) % 32 % kBoxesPerPanel * kBoxRows, 0};
     int32 unit = tile.unit_at(place);
-    // Pages of this block, of the next one, and of the one that is prefetched.
-    int32 next_page = 0;
-    PageRows later = rows;
     if (unit < end_unit) rows.page = rows.look_up(unit);
-    if (unit + 1 < end_unit) next_page = rows.look_up(unit + 1);
-    if (unit + 2 < end_unit) later.page = rows.look_up(unit + 2);
 #pragma unroll 1
     for (; unit < end_unit; ++unit) {
-      const int32 last_page = unit + 3 < end_unit ? rows.look_up(unit + 3) : 0;
+      const int32 next_page = unit + 1 < end_unit ? rows.look_up(unit + 1) : 0;
       load_columns<2 * kHalfPanels, kTailPanels, 1>(base,
                                                     {base + kTailFull, base + kTailFull, state},
                                                     key_map, unit, head, rows,
@@ -424,12 +409,8 @@ __device__ __forceinline__ void run_loader(uint32 base, const Line& line,
                                                          {base + kRightFull, base + kRightFull,
                                                           state}, key_map, unit, head, rows,
                                                          problem.key_page_rows);
-      if (unit + 2 < end_unit)
-        prefetch_block(key_map, unit + 2, head, later, problem.key_page_rows);
       state.step();
       rows.page = next_page;
-      next_page = later.page;
-      later.page = last_page;
     }
     const Parked piece = Parked::read(base);
     tile = piece.tile();

@@ -213,13 +213,6 @@ __device__ __forceinline__ void tma_load_clipped_unhinted(uint32 destination, co
                  "r"(kEndRow), "r"(barrier) : "memory");
 }
 
-// Into L2 alone.
-__device__ __forceinline__ void tma_prefetch_clipped(const TensorMap& map, int32 column, int32 row,
-                                                     int32 head, int32 place) {
-  asm volatile("cp.async.bulk.prefetch.tensor.5d.L2.global [%0, {%1, %2, %3, %4, %5}];"
-               ::"l"(&map), "r"(column), "r"(row), "r"(head), "r"(place), "r"(kEndRow) : "memory");
-}
-
 // ---- wgmma: matrix products of a warpgroup, accumulators in registers ----
 
 // Orders earlier register accesses of the accumulators and of A before the wgmmas that follow.
