@@ -261,6 +261,10 @@ class TensorChecks(TensorFindings):
             released = np.maximum(known(VC, ids), known(LOOSE, ids))
             over = not entry.writes and self._over(entry, released)
             self._unwaited(entry, what, site, wg, mask, over=over)
+            return
+        met = kind == "free" and not entry.writes and knows(EXEC, entry.begun)
+        if met and self._over(entry, known(EXEC, ids)):
+            self._unwaited(entry, what, site, wg, mask, over=True)
         else:
             self._race(entry, what, site, wg, mask, kind)
 

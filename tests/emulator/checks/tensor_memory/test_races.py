@@ -308,6 +308,31 @@ def test_giving_columns_back(release, read, expected):
     assert gpu.found() == expected
 
 
+@pytest.mark.parametrize(
+    ("release", "needed", "expected"),
+    [
+        (True, True, [("missing-tcgen05-wait", "isa")]),
+        (False, True, [("missing-tcgen05-wait", "isa")]),
+        (False, False, [("tensor-memory", "error")]),
+        (None, True, [("tensor-memory", "error")]),
+    ],
+    ids=["met", "relaxed", "relaxed and under way", "apart"],
+)
+def test_giving_back_columns_whose_values_were_needed(release, needed, expected):
+    """Without a wait, a load that was over when its warp came to the barrier still is."""
+    gpu = Blackwell()
+    gpu.world.loads.needed = needed
+    gpu.access("read")
+    if release is not None:
+        gpu.world.sync(gpu.math, gpu.issuer, release=release)
+    world = gpu.world
+    warp = world.lanes(gpu.issuer, slice(0, 32))
+    world.observer.tensor_access(
+        gpu.issuer, warp, [gpu.part(0, 128)], "free", world.site("tcgen05.dealloc")
+    )
+    assert gpu.found() == expected
+
+
 def test_a_stage_freed_by_a_commit_is_filled_again():
     gpu = Blackwell()
     world = gpu.world
