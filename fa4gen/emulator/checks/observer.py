@@ -275,9 +275,10 @@ class RaceObserver(Observer):
     ) -> None:
         state = self._of(wg)
         active = state.threads.active(wg, mask)
-        if site is not None and self.options.races:
+        of_cluster = key[0] == "cluster"
+        if site is not None and self.options.races and not of_cluster:
             state.rendezvous.reused(active, key, site)
-        state.threads.releases(wg, mask, site)
+        state.threads.releases(wg, mask, None if of_cluster else site, site)
         state.rendezvous.arrive(active, key, release)
 
     def rendezvous_leave(self, wg: Warpgroup, mask: Mask, key: Any, acquire: bool) -> None:

@@ -134,7 +134,7 @@ class Events(Generic[WarpgroupT, CtaT, ClusterT, OperationT, BarrierT, TensorRan
     ) -> None:
         """Threads arrive at a named barrier, cluster barrier or warp barrier called ``key``.
 
-        ``site`` is given for named barriers.
+        ``site`` is given for named barriers and cluster barriers.
         """
 
     def rendezvous_leave(self, wg: WarpgroupT, mask: Mask, key: Any, acquire: bool) -> None:

@@ -136,10 +136,16 @@ class ClusterThreads:
         if self._released is not None:
             self._released.loaded(active, cta, offsets, size, site)
 
-    def releases(self, wg: Warpgroup, mask: Mask, site: Instruction | None) -> None:
-        """Threads are about to publish what they know, at ``site``."""
+    def releases(
+        self,
+        wg: Warpgroup,
+        mask: Mask,
+        site: Instruction | None,
+        place: Instruction | None = None,
+    ) -> None:
+        """Threads are about to publish what they know, at ``site``; see Release."""
         if self._released is not None:
-            self._released.releases(self.active(wg, mask), site)
+            self._released.releases(self.active(wg, mask), site, place)
 
     def issues(self, op: AsyncOp) -> None:
         """Threads are about to issue an operation that publishes what they know."""

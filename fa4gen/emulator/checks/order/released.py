@@ -30,11 +30,16 @@ class LoadsUnwatched(Exception):  # noqa: N818 (no error: the launch begins agai
 
 @dataclass(frozen=True, slots=True)
 class Release:
-    """Threads ``ids`` of a warp published what they knew, in these epochs."""
+    """Threads ``ids`` of a warp published what they knew, in these epochs.
+
+    A cluster barrier has a ``place``, for loads of tensor memory, and no ``site``: what was loaded
+    of shared memory counts as under way there, whatever was needed.
+    """
 
     epochs: NDArray[np.uint32]
     ids: NDArray[np.int64]
     site: Instruction | None
+    place: Instruction | None = None
 
 
 class Released:
@@ -69,7 +74,9 @@ class Released:
                 self._loads[cta.rank, warp] = at
             at[words[warps == warp]] = number
 
-    def releases(self, active: ActiveLanes, site: Instruction | None) -> None:
+    def releases(
+        self, active: ActiveLanes, site: Instruction | None, place: Instruction | None = None
+    ) -> None:
         """What threads know is about to be published."""
         if site is not None and not self.pending.any_open(site):
             return
@@ -78,7 +85,7 @@ class Released:
         for warp in np.unique(warps).tolist():
             mine = warps == warp
             log = self._releases.setdefault(warp, [])
-            log.append(Release(epochs[mine].copy(), active.ids[mine], site))
+            log.append(Release(epochs[mine].copy(), active.ids[mine], site, place))
 
     def read(self, cta: Cta, start: int, thread: int, known: Vector) -> Severity:
         """How bad it is to overwrite what a thread has read, for one that knows these epochs.
@@ -98,8 +105,10 @@ class Released:
         return Severity.REVIEW if meets else Severity.ERROR
 
     def is_open(self, load: Instruction, thread: int, known: Vector) -> bool:
-        """Whether a load was pending when its thread released what is known of it."""
+        """Whether a load of tensor memory was pending when its thread released what is known."""
         release = self._release(thread, int(known[thread]))
+        if release is not None and release.site is None:
+            return self.pending.is_open(load, release.place)
         return release is not None and self._open_at(load, release, thread, known)
 
     def _open_at(self, load: Instruction, release: Release, thread: int, known: Vector) -> bool:

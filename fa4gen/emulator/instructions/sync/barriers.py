@@ -230,7 +230,7 @@ def _cluster_arrive(i: Instruction, e: Emitter) -> None:
         barrier.arrived += len(lanes)
         barrier.last = Threads(wg.machine, wg, mask)
         key = ("cluster", cluster.index)
-        machine.observer.rendezvous_arrive(wg, mask, key, release)
+        machine.observer.rendezvous_arrive(wg, mask, key, release, i)
         machine.progress()
         settle_cluster(cluster)
 

@@ -12,6 +12,7 @@ from tests.emulator.instructions.tcgen05.kernels import (
     launch,
     program,
     registers,
+    save,
     wait,
 )
 from tests.emulator.instructions.tcgen05.products import (
@@ -196,3 +197,24 @@ def test_an_allocation_of_a_pair_waits_for_the_peers(schedule: str) -> None:
     data = np.concatenate([half, half])
     report = launch(text, data, NOTHING, grid=2, schedule=schedule, seed=3)
     assert report.verdict is Verdict.CLEAN, str(report)
+
+
+@pytest.mark.parametrize("needed", [True, False])
+@pytest.mark.parametrize("relaxed", [True, False])
+def test_columns_are_given_back_after_loads_whose_values_were_needed(relaxed, needed) -> None:
+    """Without tcgen05.wait::ld: a load is over once what it loaded was needed."""
+    barrier = CLUSTER.replace("arrive", "arrive.relaxed") if relaxed else CLUSTER
+    parts = (save(1, 60), barrier) if needed else (barrier, save(1, 60))
+    body = f"""
+    {fill(1)}
+    tcgen05.ld.sync.aligned.32x32b.x1.b32 {{%r60}}, [%r10];
+    {"".join(parts)}
+    @%p1 tcgen05.dealloc.cta_group::2.sync.aligned.b32 %r9, 128;
+    ret;
+    """
+    report = launch(program(body, group=2, out=512), NOTHING, np.zeros((2, 128), np.uint32), grid=2)
+    found = {(one.kind, one.severity.value) for one in report.findings}
+    own = ("missing-tcgen05-wait", "isa")  # the warp that gives back had needed its values
+    others = ("tensor-memory" if relaxed else "missing-tcgen05-wait", "error")
+    stored = {("tensor-memory", "isa")} if relaxed else set()
+    assert found == {own} | stored | (set() if needed else {others}), str(report)
