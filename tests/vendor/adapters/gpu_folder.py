@@ -26,7 +26,9 @@ SMALL = "d64_dense_small_bf16"
 RESIDUAL = "gemm_bf16_residual_sm90"
 BIAS = "gemm_bf16_bias_gelu_sm90"
 MAJORS = "gemm_bf16_mn_major_sm90"
-KERNELS = (CAUSAL, SMALL, RESIDUAL, BIAS, MAJORS)
+RAGGED, PAGED = "d128_ragged_causal_bf16", "d64_paged64_window_sinks_bf16"
+DECODE, ALIBI = "decode_d128_bf16", "d128_alibi_causal_bf16"
+KERNELS = (CAUSAL, SMALL, RESIDUAL, BIAS, MAJORS, RAGGED, PAGED, DECODE, ALIBI)
 
 
 def write_gpu_folder(folder: Path) -> Path:

@@ -9,7 +9,18 @@ import pytest
 
 import fa4gen
 from tests.vendor.adapters.folders import import_file
-from tests.vendor.adapters.gpu_folder import BIAS, CAUSAL, MAJORS, RESIDUAL, SMALL, build_cpp
+from tests.vendor.adapters.gpu_folder import (
+    ALIBI,
+    BIAS,
+    CAUSAL,
+    DECODE,
+    MAJORS,
+    PAGED,
+    RAGGED,
+    RESIDUAL,
+    SMALL,
+    build_cpp,
+)
 
 pytestmark = [pytest.mark.gpu, pytest.mark.filterwarnings("default")]
 
@@ -130,6 +141,70 @@ def test_many_calls_in_one_program(jax, vend, random) -> None:
     for _ in range(5):
         for got, wanted in zip(compiled(query, key), expected, strict=True):
             same(got, wanted)
+
+
+def integers(jax, *numbers):
+    return jax.device_put(np.array(numbers, np.int32), jax.devices("gpu")[0])
+
+
+def same_as_loaded(jax, vend, name, inputs, arrays) -> None:
+    """The kernel of the folder under jit against fa4gen.load's, called again and again."""
+    loaded = {key: to_cupy(array) for key, array in arrays.items()}
+    expected = fa4gen.load(name)(*map(to_cupy, inputs), **loaded)
+    expected = expected if isinstance(expected, tuple) else (expected,)
+    attend = jax.jit(getattr(vend, name))
+    for _ in range(10):
+        got = attend(*inputs, **arrays)
+        same(got if isinstance(got, tuple | list) else (got,), expected)
+
+
+def test_a_ragged_batch(jax, vend, random) -> None:
+    inputs = random(700, 8, 128), random(900, 2, 128, seed=1), random(900, 2, 128, seed=2)
+    arrays = {
+        "query_offsets": integers(jax, 0, 1, 301, 301, 700),
+        "key_offsets": integers(jax, 0, 5, 400, 600, 900),
+    }
+    same_as_loaded(jax, vend, RAGGED, inputs, arrays)
+
+
+def test_pages_with_sinks(jax, vend, random) -> None:
+    inputs = random(30, 8, 64), random(11, 64, 2, 64, seed=1), random(11, 64, 2, 64, seed=2)
+    arrays = {
+        "sinks": random(8, seed=3, dtype="float32"),
+        "query_offsets": integers(jax, 0, 10, 11, 30),
+        "key_lengths": integers(jax, 300, 64, 100),
+        "page_table": integers(jax, [4, 0, 2, 9, 10], [1, 1, 1, 1, 1], [7, 3, 0, 0, 0]),
+    }
+    same_as_loaded(jax, vend, PAGED, inputs, arrays)
+
+
+def test_a_step_of_decoding(jax, vend, random) -> None:
+    inputs = random(3, 1, 16, 128), random(3, 4900, 2, 128, seed=1), random(3, 4900, 2, 128, seed=2)
+    same_as_loaded(jax, vend, DECODE, inputs, {})
+
+
+def test_decoding_step_after_step_in_one_program(jax, vend, random) -> None:
+    """XLA makes a CUDA graph of such a chain; a decode kernel's workspace is its own."""
+    query, key = random(2, 1, 16, 128), random(2, 3000, 2, 128, seed=1)
+    kernel = fa4gen.load(DECODE)
+
+    def chain(query, key):
+        for _ in range(6):
+            query, *_ = vend.decode_d128_bf16(query, key, key)
+        return query
+
+    expected = to_cupy(query)
+    for _ in range(6):
+        expected, *_ = kernel(expected, to_cupy(key), to_cupy(key))
+    compiled = jax.jit(chain)
+    for _ in range(5):
+        same([compiled(query, key)], [expected])
+
+
+def test_a_tensor_that_the_score_reads(jax, vend, random) -> None:
+    inputs = random(2, 300, 8, 128), random(2, 290, 2, 128, seed=1), random(2, 290, 2, 128, seed=2)
+    slope = random(8, seed=3, dtype="float32")
+    same_as_loaded(jax, vend, ALIBI, inputs, {"slope": slope})
 
 
 def test_what_shows_at_the_launch_is_an_error(jax, vend, random) -> None:

@@ -7,7 +7,15 @@ from pathlib import Path
 import pytest
 
 import fa4gen
-from tests.vendor.adapters.gpu_folder import CAUSAL, RESIDUAL, build_cpp
+from tests.vendor.adapters.gpu_folder import (
+    ALIBI,
+    CAUSAL,
+    DECODE,
+    PAGED,
+    RAGGED,
+    RESIDUAL,
+    build_cpp,
+)
 
 pytestmark = [pytest.mark.gpu, pytest.mark.filterwarnings("default")]
 
@@ -57,3 +65,51 @@ def test_a_product_on_the_current_stream(torch, vend) -> None:
         assert not stream.query()
     stream.synchronize()
     assert torch.equal(out, expected)
+
+
+def integers(torch, *numbers):
+    return torch.tensor(numbers, dtype=torch.int32, device="cuda")
+
+
+def same_as_loaded(torch, vend, name, inputs, arrays) -> None:
+    """The kernel of the folder against fa4gen.load's; ``arrays`` in the order of the C struct."""
+    expected = fa4gen.load(name)(*inputs, **arrays)
+    expected = expected if isinstance(expected, tuple) else (expected,)
+    for _ in range(10):
+        outputs = [torch.full_like(one, float("nan")) for one in expected]
+        getattr(vend, name)(*inputs, *outputs, *arrays.values(), None)
+        for got, wanted in zip(outputs, expected, strict=True):
+            assert torch.equal(got.view(torch.uint8), wanted.view(torch.uint8))
+
+
+def test_a_ragged_batch(torch, vend) -> None:
+    inputs = (random(torch, 700, 8, 128), *(random(torch, 900, 2, 128) for _ in range(2)))
+    offsets = integers(torch, 0, 1, 301, 301, 700), integers(torch, 0, 5, 400, 600, 900)
+    arrays = dict(zip(("query_offsets", "key_offsets"), offsets, strict=True))
+    same_as_loaded(torch, vend, RAGGED, inputs, arrays)
+    with pytest.raises(ValueError, match="key_offsets: expected"):
+        vend.d128_ragged_causal_bf16(
+            *inputs, *(torch.empty_like(x) for x in fa4gen.load(RAGGED)(*inputs, **arrays)),
+            offsets[0], offsets[1][:3], None,
+        )  # fmt: skip
+
+
+def test_pages_with_sinks(torch, vend) -> None:
+    inputs = (random(torch, 30, 8, 64), *(random(torch, 11, 64, 2, 64) for _ in range(2)))
+    arrays = {
+        "sinks": torch.randn(8, device="cuda"),
+        "query_offsets": integers(torch, 0, 10, 11, 30),
+        "key_lengths": integers(torch, 300, 64, 100),
+        "page_table": torch.arange(15, dtype=torch.int32, device="cuda").reshape(3, 5) % 11,
+    }
+    same_as_loaded(torch, vend, PAGED, inputs, arrays)
+
+
+def test_a_step_of_decoding(torch, vend) -> None:
+    inputs = (random(torch, 3, 1, 16, 128), *(random(torch, 3, 4900, 2, 128) for _ in range(2)))
+    same_as_loaded(torch, vend, DECODE, inputs, {})
+
+
+def test_a_tensor_that_the_score_reads(torch, vend) -> None:
+    inputs = (random(torch, 2, 300, 8, 128), *(random(torch, 2, 290, 2, 128) for _ in range(2)))
+    same_as_loaded(torch, vend, ALIBI, inputs, {"slope": torch.rand(8, device="cuda")})

@@ -22,6 +22,10 @@ SHIPPED = (
     "gemm_bf16_bias_gelu_sm90",
     "gemm_fp8_residual_sm90",
     "gemm_bf16_pair_residual_sm90",
+    "d128_ragged_causal_bf16",
+    "d64_paged64_window_sinks_bf16",
+    "decode_d128_bf16",
+    "d128_alibi_causal_bf16",
 )
 
 
