@@ -1,10 +1,11 @@
 """Merges two edits of one text line by line: what fa4gen writes today, and what the user changed.
 
 Both sides are compared with the text that they came from, of which hashes of its lines are enough:
-a merge writes lines of the sides only. Each line is hashed together with the one before it, so an
-edit shows in two hashes. Edits that leave two unchanged lines between them are taken both; edits
-that are nearer or overlap are a conflict unless they are the same. Edits of one side with fewer
-than three unchanged lines between them count as one.
+a merge writes lines of the sides only. Blank lines, and those of closing brackets, belong to the
+line before them, which counts as one with them. Each line is hashed together with the one before
+it, so an edit shows in two hashes. Edits that leave two unchanged lines between them are taken
+both; edits that are nearer or overlap are a conflict unless they are the same. Edits of one side
+with fewer than three unchanged lines between them count as one.
 """
 
 from __future__ import annotations
@@ -27,6 +28,8 @@ stay the same by chance: one of 2**20."""
 LEAST_RUN = 2
 """Keys in a row that two edits of one side have between them: fewer are the same by chance in
 most changes of some tens of lines, two in one of a thousand."""
+_CLOSING = re.compile(rb"[\s)}\];,]*")
+"""A line that says nothing without those before it."""
 _MARKER = re.compile(rb"^(<{7}|>{7})( |\r?$)", re.MULTILINE)
 
 
@@ -67,11 +70,13 @@ class LineKeys:
     """One more than lines: the end counts as an empty line."""
     bits: int = KEY_BITS
     """Of each, from the highest of the hash on."""
+    joined: bool = True
+    """Whether closing lines count with the line before them; each alone in older folders."""
 
 
 def line_keys(data: bytes) -> LineKeys:
     """Return the keys of the lines of ``data``."""
-    return LineKeys(tuple(_keys(_lines(data), KEY_BITS)))
+    return LineKeys(tuple(_keys(_lines(data, joined=True), KEY_BITS)))
 
 
 def merge(base: LineKeys, yours: bytes, ours: bytes, our_name: str = "fa4gen") -> Merged:
@@ -83,7 +88,7 @@ def merge(base: LineKeys, yours: bytes, ours: bytes, our_name: str = "fa4gen") -
     windows = _has_windows_ends(yours) and not _has_windows_ends(ours)
     if windows:
         yours = yours.replace(b"\r\n", b"\n")
-    your_lines, our_lines = _lines(yours), _lines(ours)
+    your_lines, our_lines = (_lines(side, joined=base.joined) for side in (yours, ours))
     result: list[bytes] = []
     conflicts = 0
     your_position = our_position = 0
@@ -118,8 +123,14 @@ def has_conflict(data: bytes) -> bool:
     return _MARKER.search(data) is not None
 
 
-def _lines(data: bytes) -> list[bytes]:
-    return [*data.splitlines(keepends=True), b""]
+def _lines(data: bytes, *, joined: bool) -> list[bytes]:
+    lines: list[bytes] = []
+    for line in data.splitlines(keepends=True):
+        if joined and lines and _CLOSING.fullmatch(line):
+            lines[-1] += line
+        else:
+            lines.append(line)
+    return [*lines, b""]
 
 
 def _keys(lines: Sequence[bytes], bits: int) -> list[int]:

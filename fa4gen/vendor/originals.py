@@ -23,8 +23,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 ORIGINALS = f"{STATE_FOLDER}/originals.zip"
-KEYS = "pairs"
-"""Of the archive: the member with the keys of pairs of lines is called this and their bits."""
+KEYS, KEYS_OF_EACH_LINE = "joined", "pairs"
+"""Of the archive: the member with the keys is called this and their bits; the second in folders
+where a closing line has a key of its own."""
 KNOWN_BITS = (KEY_BITS, 8, 12, 16)
 """Of keys that are read: those of today, and of older folders."""
 MAX_BYTES = 8 << 20
@@ -95,10 +96,15 @@ def read_originals(folder: Path, recorded: str | None) -> dict[str, LineKeys]:
                 return {}
             counts = json.loads(archive.read("files.json"))
             names = archive.namelist()
-            bits = next(bits for bits in KNOWN_BITS if f"{KEYS}{bits}" in names)
-            keys = iter(_unpacked(archive.read(f"{KEYS}{bits}"), bits))
+            kind, bits = next(
+                (kind, bits)
+                for kind in (KEYS, KEYS_OF_EACH_LINE)
+                for bits in KNOWN_BITS
+                if f"{kind}{bits}" in names
+            )
+            keys = iter(_unpacked(archive.read(f"{kind}{bits}"), bits))
         return {
-            str(path): LineKeys(tuple(islice(keys, int(count))), bits)
+            str(path): LineKeys(tuple(islice(keys, int(count))), bits, kind == KEYS)
             for path, count in counts.items()
         }
     except (
