@@ -242,8 +242,8 @@ MUTANTS = (
     ),
     facts(
         "parameters in another order",
-        "AT(query_rows),\n        AT(key_rows),",
-        "AT(key_rows),\n        AT(query_rows),",
+        "AT(query_rows), AT(key_rows),",
+        "AT(key_rows), AT(query_rows),",
         HEADS,
         "emulator",
     ),
