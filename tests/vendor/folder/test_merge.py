@@ -133,6 +133,27 @@ def test_markers_are_found_whoever_put_them(data: bytes, found: bool) -> None:
     assert has_conflict(data) is found
 
 
+def test_closing_lines_belong_to_the_line_before_them() -> None:
+    base = b"int f(void) {\n  return 1;\n}\n\nint g(void) {\n  return 2;\n}\n"
+    assert len(line_keys(base).keys) == 5  # and the end
+    yours = base.replace(b"return 2", b"return 3")
+    ours = base.replace(b"f(void)", b"f(int a)")
+    merged = merge(base, yours, ours)
+    assert merged.data == ours.replace(b"return 2", b"return 3")
+    more = base.replace(b"  return 1", b"  a();\n  b();\n  c();\n  return 1")
+    yours = more.replace(b"}\n\n", b"}\n/* mine */\n\n")
+    merged = merge(more, yours, more.replace(b"f(void)", b"f(int a)"))
+    assert (merged.data, merged.conflicts) == (yours.replace(b"f(void)", b"f(int a)"), 0)
+
+
+def test_keys_of_each_line_are_those_of_older_folders() -> None:
+    lines = [b"a\n", b"}\n", b"\n", b"b\n", b"c\n", b"d\n"]
+    keys = merging.LineKeys(tuple(merging._keys([*lines, b""], 16)), 16, joined=False)
+    base = b"".join(lines)
+    merged = merging.merge(keys, base.replace(b"a", b"A"), base.replace(b"c", b"C"))
+    assert (merged.data, merged.conflicts) == (b"A\n}\n\nb\nC\nd\n", 0)
+
+
 def test_a_changed_line_of_the_same_key_is_a_conflict(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(merging, "_keys", lambda lines, bits: [bits for _ in lines])
     base = line_keys(b"a\nb\n")
