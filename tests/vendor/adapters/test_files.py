@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 
+from fa4gen.render.environment import open_templates
 from fa4gen.vendor.folder import ADAPTER_ROOTS
 from tests.vendor.adapters.folders import adapter_files
 from tests.vendor.launcher.shipped import shipped_plans
@@ -69,3 +70,11 @@ def test_nothing_of_the_generator_is_imported(family) -> None:
                 names_there = [a.name for a in node.names] if isinstance(node, ast.Import) else []
                 module = node.module if isinstance(node, ast.ImportFrom) else ""
                 assert not any("fa4gen" in (name or "") for name in [*names_there, module]), path
+
+
+def test_scratch_memory_of_jax_is_aligned_as_xla_can(files) -> None:
+    """XLA refuses more than 16; without a GPU nothing else would show it."""
+    text = files["adapters/jax/acme_jax.cc"]
+    assert "scratch->Allocate(args.workspace_bytes, ACME_WORKSPACE_ALIGNMENT)" in text
+    header = open_templates().source("vendor/launcher.h.j2").text
+    assert "#define {{ PREFIX }}_WORKSPACE_ALIGNMENT 16\n" in header
