@@ -15,8 +15,9 @@ from fa4gen.bench import plot
 from fa4gen.bench.plot import PEER_TITLES, peer_title
 
 ATTENTION = Path("docs/bench_h200.json")
-"""From the root, as the next two; a section is empty while its file is absent."""
+"""From the root, as the next three; a section is empty while its file is absent."""
 DEPTH512 = Path("docs/bench_h200_depth512.json")
+FFPA = Path("docs/bench_h200_ffpa.json")
 GEMM = Path("docs/bench_h200_gemm.json")
 
 
@@ -73,6 +74,20 @@ def depth512(root: Path) -> str:
             "this depth; the fastest peer is the only one of PyTorch that runs "
             f"({', '.join(_peers(data))}). {_machine(data)}, {_protocol(data)}; "
             f"[{DEPTH512.name}]({DEPTH512.name}):",
+            "",
+            _figures_table(data),
+        ]
+    )
+
+
+def ffpa(root: Path) -> str:
+    """Return the table of depth 512 beside FFPA's kernel."""
+    data = _read(root / FFPA)
+    if data is None:
+        return ""
+    return "\n".join(
+        [
+            f"{_machine(data)}, {_protocol(data)}; [{FFPA.name}]({FFPA.name}):",
             "",
             _figures_table(data),
         ]

@@ -5,8 +5,8 @@ Such a part is between <!-- begin NAME --> and <!-- end NAME -->:
 * ``role`` in README.md, from a generated kernel,
 * ``keys`` in docs/configuration.md, from the config schema,
 * ``commands`` in docs/commands.md, from the command line,
-* ``attention``, ``depth 512`` and ``gemm`` in docs/benchmarks.md, from the JSON files in docs/ that
-  `fa4gen bench` wrote; the pictures docs/bench_h200*.svg are drawn from the same files,
+* ``attention``, ``depth 512``, ``ffpa`` and ``gemm`` in docs/benchmarks.md, from JSON files in
+  docs/ that `fa4gen bench` wrote; the pictures docs/bench_h200*.svg are drawn from the same files,
 * ``shapes`` and ``single shapes`` in docs/gemm.md, from docs/bench_h200_shapes.json,
 * ``tuned products``, ``tuned product list``, ``tuned attention`` and ``tuned drawn`` in
   docs/tuning.md, from docs/tune_h200_*.jsonl,
@@ -168,6 +168,7 @@ PARTS: tuple[tuple[str, str, Callable[[], str]], ...] = (
     ("docs/commands.md", "commands", command_table),
     ("docs/benchmarks.md", "attention", lambda: bench_parts.attention(ROOT)),
     ("docs/benchmarks.md", "depth 512", lambda: bench_parts.depth512(ROOT)),
+    ("docs/benchmarks.md", "ffpa", lambda: bench_parts.ffpa(ROOT)),
     ("docs/benchmarks.md", "gemm", lambda: bench_parts.gemm(ROOT)),
     ("docs/gemm.md", "shapes", lambda: shape_parts.set_table(ROOT)),
     ("docs/gemm.md", "single shapes", lambda: shape_parts.worst_table(ROOT)),

@@ -24,6 +24,7 @@ PEER_TITLES = {
     "fa2": "FlashAttention-2",
     "cudnn": "cuDNN",
     "efficient": "memory-efficient attention",
+    "ffpa": "FFPA",
     "cublas": "cuBLAS",
     "cublas in place": "cuBLAS in place",
 }
