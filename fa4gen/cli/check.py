@@ -104,22 +104,46 @@ def command(
 
 
 def _tables_among(configs: Sequence[str]) -> tuple[tuple[str, ...], list[Path]]:
-    """Return what the command line names but for tuning tables, and these."""
+    """Return what the command line names but for tuning tables, and these.
+
+    A folder that has tables and no config is its tables: all that they name may be shipped.
+    """
     from pathlib import Path
 
     from fa4gen.config.set_file import is_table
 
-    tables = [Path(one) for one in configs if is_table(Path(one))]
-    return tuple(one for one in configs if not is_table(Path(one))), tables
+    named: list[str] = []
+    tables: list[Path] = []
+    for one in configs:
+        path = Path(one)
+        its = _tables_in(path) if path.is_dir() else [path] if is_table(path) else []
+        if its and (is_table(path) or not _has_configs(one)):
+            tables += its
+        else:
+            named.append(one)
+    return tuple(named), tables
 
 
 def _tables_beside(paths: Sequence[Path]) -> list[Path]:
     """Return the tuning tables in the folders of configs."""
-    from fa4gen.config.find import TABLE_SUFFIXES
-
     folders = dict.fromkeys(path.parent for path in paths)
-    files = (file for folder in folders for file in sorted(folder.iterdir()))
-    return [file for file in files if file.name.endswith(TABLE_SUFFIXES)]
+    return [table for folder in folders for table in _tables_in(folder)]
+
+
+def _tables_in(folder: Path) -> list[Path]:
+    from fa4gen.config.set_file import is_table
+
+    return [file for file in sorted(folder.iterdir()) if is_table(file)]
+
+
+def _has_configs(folder: str) -> bool:
+    from fa4gen.config.find import find_configs
+    from fa4gen.errors import ConfigError
+
+    try:
+        return bool(find_configs([folder]))
+    except ConfigError:
+        return False
 
 
 def _check_table(path: Path) -> tuple[FileVerdict, str]:

@@ -39,6 +39,14 @@ def test_without_a_gpu(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert "4 of 4 results kept" in capsys.readouterr().err
 
 
+def test_a_folder_with_a_table_alone_is_checked(capsys: pytest.CaptureFixture[str]) -> None:
+    """As README has it: the table names a shipped kernel, and there is no new config."""
+    assert main([*TUNE, "--problem", "16x4096x14336", "--out", "mine"]) == 0
+    capsys.readouterr()
+    assert main(["check", "mine"]) == 0
+    assert "1 file: 1 current" in "".join(capsys.readouterr())
+
+
 def test_shards_and_what_they_found(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for shard in ("1/2", "2/2"):
         assert main([*TUNE, "--shapes", "layers.yaml", "--shard", shard]) == 0
