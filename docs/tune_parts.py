@@ -18,8 +18,12 @@ FP8 = Path("docs/tune_h200_fp8.jsonl")
 RESIDUAL = Path("docs/tune_h200_residual.jsonl")
 ATTENTION = Path("docs/tune_h200_attention.jsonl")
 DRAWN = Path("docs/tune_h200_drawn.jsonl")
+DRAWN_PRODUCTS = Path("docs/tune_h200_drawn_products.jsonl")
+PADDED = Path("docs/tune_h200_padded_products.jsonl")
 """From the root: what tune wrote."""
 FEW = 64
+SECTOR, LINE = 16, 64
+"""Elements of bf16 in a sector and in a line of L2."""
 WORST = 6
 """Drawn problems of the table."""
 
@@ -32,7 +36,7 @@ def product_table(root: Path) -> str:
             f"{_best_peer(record):.1f}",
             f"{_us(record):.1f}",
             f"{_ratio(record):.2f}",
-            f"`{record['winner'].removeprefix('gemm_bf16_sm90').strip('_') or 'as configured'}`",
+            _kernel_cell(record),
             f"{_base_us(record):.1f}",
         )
         for record in sorted(_read(root / PRODUCTS), key=_ratio)
@@ -44,9 +48,7 @@ def product_summary(root: Path) -> str:
     """Return the worst ratio and the geometric mean of few and of more rows."""
     rows = []
     for dtype, file in (("bf16", PRODUCTS), ("bf16 with a residual", RESIDUAL), ("fp8", FP8)):
-        records = _read(root / file) if (root / file).is_file() else []
-        if not records:
-            continue
+        records = _read(root / file)
         few = [record for record in records if record["extents"]["m"] <= FEW]
         more = [record for record in records if record not in few]
         for words, members in ((f"m above {FEW}", more), (f"m up to {FEW}", few)):
@@ -92,9 +94,37 @@ def drawn_table(root: Path) -> str:
     return table(("depth, mask", "problem", "fastest peer, us", "ours", "ratio"), rows)
 
 
+def drawn_product_table(root: Path) -> str:
+    """Return the drawn products, the one furthest behind first, and what whole lines make of it."""
+    padded = {record["problem"]: record for record in _read(root / PADDED)}
+    rows = []
+    for record in sorted(_read(root / DRAWN_PRODUCTS), key=_ratio):
+        m, n, k = (record["extents"][name] for name in "mnk")
+        whole = f"{m}x{n}x{-(-k // LINE) * LINE}"
+        other = padded.get(whole) if k % LINE else record
+        rows.append(
+            (
+                _cross((m, n, k)),
+                "in a sector" if k % SECTOR else "in a line" if k % LINE else "with a line",
+                f"{_best_peer(record):.1f}",
+                f"{_us(record):.1f}",
+                f"{_ratio(record):.2f}",
+                f"{_ratio(other):.2f}" if other else "-",
+                _kernel_cell(record),
+            )
+        )
+    header = ("m x n x k", "rows begin", "`mm`, us", "ours", "ratio", "k padded", "kernel")
+    return table(header, rows)
+
+
 def drawn_mean(root: Path) -> float:
     """Return the geometric mean of all drawn problems."""
     return _mean(map(_ratio, _read(root / DRAWN)))
+
+
+def _kernel_cell(record: dict[str, Any]) -> str:
+    """Return the chosen kernel, without what all names begin with."""
+    return f"`{record['winner'].removeprefix('gemm_bf16_sm90').strip('_') or 'as configured'}`"
 
 
 def _cell(record: dict[str, Any] | None) -> str:
@@ -106,7 +136,9 @@ def _cell(record: dict[str, Any] | None) -> str:
 
 
 def _read(path: Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    """Return the records of a file, none where it is absent."""
+    text = path.read_text(encoding="utf-8") if path.is_file() else ""
+    return [json.loads(line) for line in text.splitlines()]
 
 
 def _kernel(record: dict[str, Any], name: str) -> float:

@@ -8,8 +8,8 @@ Such a part is between <!-- begin NAME --> and <!-- end NAME -->:
 * ``attention``, ``depth 512``, ``ffpa`` and ``gemm`` in docs/benchmarks.md, from JSON files in
   docs/ that `fa4gen bench` wrote; the pictures docs/bench_h200*.svg are drawn from the same files,
 * ``shapes`` and ``single shapes`` in docs/gemm.md, from docs/bench_h200_shapes.json,
-* ``tuned products``, ``tuned product list``, ``tuned attention`` and ``tuned drawn`` in
-  docs/tuning.md, from docs/tune_h200_*.jsonl,
+* ``tuned products``, ``tuned product list``, ``tuned attention``, ``tuned drawn`` and ``drawn
+  products`` in docs/tuning.md, from docs/tune_h200_*.jsonl,
 * ``classes`` in docs/emulator_mutations.md, from tests/emulator/classes and mutations,
 * ``abi`` and ``launcher figures`` in docs/vendoring.md, from the template of the launcher's header
   and from what `fa4gen bench --vendored` wrote.
@@ -176,6 +176,7 @@ PARTS: tuple[tuple[str, str, Callable[[], str]], ...] = (
     ("docs/tuning.md", "tuned product list", lambda: tune_parts.product_table(ROOT)),
     ("docs/tuning.md", "tuned attention", lambda: tune_parts.attention_table(ROOT)),
     ("docs/tuning.md", "tuned drawn", lambda: tune_parts.drawn_table(ROOT)),
+    ("docs/tuning.md", "drawn products", lambda: tune_parts.drawn_product_table(ROOT)),
     ("docs/emulator_mutations.md", "classes", bug_classes_table),
     ("docs/vendoring.md", "abi", vendoring_parts.abi_section),
     ("docs/vendoring.md", "launcher figures", lambda: vendoring_parts.launcher_section(ROOT)),
