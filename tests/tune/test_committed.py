@@ -93,7 +93,7 @@ def test_without_a_gpu_it_is_for_the_first_chip(monkeypatch: pytest.MonkeyPatch)
 def test_a_table_is_for_what_is_computed_not_for_a_name() -> None:
     base = load_config(find_configs([BASE])[0])
     same = load_mapping({**given_keys(base), "BM": 64, "BN": 64}, "mine")
-    other = load_mapping({**given_keys(base), "residual": "matrix"}, BASE)
+    other = load_mapping({**given_keys(base), "residual": "row"}, BASE)
     found = find_table(same, H200)
     assert found is not None
     assert found.base == BASE
