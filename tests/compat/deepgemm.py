@@ -197,6 +197,37 @@ def batch_summed(
     )
 
 
+def added_in_pairs(tools: Checkouts, a: Array, b: Array, out: Array, *, schedule: str) -> Report:
+    """Add A B to the float32 ``out``; A [m, k], B [n, k] in bf16, both K-major.
+
+    Two CTAs share the rows of A, and B is the left operand of their products.
+    """
+    (m, k), n = a.shape, len(b)
+    rows, depth, stored = 64, 64, 16
+    stage = (rows // 2 + _TILE) * _SPAN
+    extra = 2 * stored * _TILE * out.itemsize + 8 * (3 * _MOST_STAGES + 5) + 4
+    stages = (_SHARED - extra) // stage
+    kernel = Kernel(
+        "sm100_bf16_gemm",
+        "sm100_bf16_gemm_impl",
+        (
+            *("cute::UMMA::Major::K",) * 2, 0, n, k, rows, _TILE, depth, 1, *(_SPAN,) * 3, stages,
+            *(128,) * 2, 2, True, _PROCESSORS, rows, True, False, "GemmType::Normal", True, "float",
+            100,
+        ),
+    )  # fmt: skip
+    maps = (_map(a, (rows // 2, depth)), _map(b, (_TILE, depth)), _map(out, (stored, _SPAN // 4)))
+    return program(tools, kernel).launch(
+        grid=_PROCESSORS,
+        block=_THREADS,
+        cluster=2,
+        dynamic_shared=extra + stages * stage,
+        args=[np.uint64(0), *map(np.uint32, (m, n, k)), *maps],
+        outputs=[out],
+        schedule=schedule,
+    )
+
+
 def before_normalisation(
     tools: Checkouts, a: Array, b: Array, out: Array, squares: Array, *, schedule: str
 ) -> Report:

@@ -78,6 +78,20 @@ def test_bf16(tools: deepgemm.Checkouts, pairs: bool) -> None:
     _judge(run, {"out": right}, {"out": 2**-8}, PAIRS if pairs else COMMON)
 
 
+def test_bf16_added_in_float32(tools: deepgemm.Checkouts) -> None:
+    rng = np.random.default_rng(5)
+    a, b = (_random(rng, ml_dtypes.bfloat16, 256, 512) for _ in range(2))
+    before = _random(rng, np.float32, 256, 256)
+
+    def run(schedule: str) -> tuple[dict[str, NDArray[Any]], Report]:
+        out = before.copy()
+        report = deepgemm.added_in_pairs(tools, a, b, out, schedule=schedule)
+        return {"out": out}, report
+
+    right = before + a.astype(np.float64) @ b.astype(np.float64).T
+    _judge(run, {"out": right}, {"out": 1e-6}, (*PAIRS, "isa: missing-tcgen05-wait"))
+
+
 @pytest.mark.parametrize(
     ("pairs", "groups"), [(False, (128, 128)), (True, (128, 32))], ids=["alone", "pairs"]
 )
