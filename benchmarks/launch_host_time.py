@@ -25,6 +25,7 @@ from fa4gen.bench.family import family_of
 from fa4gen.bench.host_time import CALLS, WARMUP, _zeros
 from fa4gen.bench.vendored import VendoredLibrary
 from fa4gen.config.find import find_configs
+from fa4gen.config.paths import shown_path
 from fa4gen.designs import registry
 from fa4gen.vendor.host_build import LIBRARY_FLAGS, compile_c, find_c_compiler
 from fa4gen.verify.build import build_kernel
@@ -128,6 +129,7 @@ def samples_of(path: str, driver: Driver, library: VendoredLibrary, scratch: Pat
 
 
 def main() -> None:
+    """Time what the command line names."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
@@ -156,7 +158,9 @@ def main() -> None:
             for name, values in taken.items():
                 median = statistics.median(values[WARMUP:])
                 print(f"  {name:50s} {median:.3f} us", flush=True)
-                results.append({"kernel": plan.name, "way": name, "us": round(median, 3)})
+                results.append(
+                    {"config": shown_path(Path(path)), "way": name, "us": round(median, 3)}
+                )
             del keep
     if options.json:
         device = cupy.cuda.runtime.getDeviceProperties(0)["name"].decode()
