@@ -15,8 +15,9 @@ from typing import Any
 
 from fa4gen.errors import MissingCapabilityError, Problem
 
-LINE_CHARACTERS = 480
-"""A multiple of 5, so that each line decodes on its own; long, since quotes and line ends count."""
+LINE_CHARACTERS = 4000
+"""A multiple of 5, so that each line decodes on its own; as long as C99 takes strings (4095), since
+quotes and line ends count."""
 LITERAL_BITS, LITERAL_POSITION_BITS, POSITION_BITS = 0, 0, 3
 """LZMA's lc, lp and pb: the launcher unpacks no others. Smallest for the shipped kernels."""
 _STAND_INS = {"?": "x", "\\": "y"}
