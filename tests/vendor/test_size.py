@@ -1,8 +1,8 @@
 """How large the folder of one kernel is: every shipped config, assembled in memory.
 
-250 KB are meant to be enough, and are for six of seven. They are not for ragged batches and pages
-on Blackwell and at depth 512, for latent attention, and for some of Blackwell's kernels with two query tiles, whose own
-source and machine code take 95 to 125 KB: the bars of these are what is reached.
+250 KB are meant to be enough, and are for 144 of 157. They are not for ragged batches and pages on
+Blackwell and at depth 512, for latent attention, and for one kernel with a score function: their
+own source and machine code take 95 to 125 KB; the bars of these are what is reached.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ if TYPE_CHECKING:
     from fa4gen.vendor.kernels import PlannedKernel
 
 BAR = 250_000
-LARGEST, LARGEST_DENSE = 281_800, 254_300
-BESIDE_ATTENTION, BESIDE_SEQUENCES, BESIDE_GEMM = 150_000, 162_500, 135_000
-BESIDE_TENSORS = 155_700
+LARGEST, LARGEST_DENSE = 279_300, 251_700
+BESIDE_ATTENTION, BESIDE_SEQUENCES, BESIDE_GEMM = 147_600, 160_100, 132_800
+BESIDE_TENSORS = 153_300
 """Of everything but the kernel's source, its headers and its machine code."""
 PREFIX = "acme"
 
@@ -95,11 +95,11 @@ def test_values_that_are_columns_of_the_keys_have_no_adapter_of_jax() -> None:
         ("gemm_bf16", BAR),
         ("gemm_bf16_sm90", BAR),
         ("d128_causal_bf16", BAR),
-        ("d256_window_bf16", BAR),
+        ("d128_paged16_prefill_bf16", BAR),
         ("decode_d128_bf16", BAR),
         ("decode_mla_paged64_bf16", LARGEST),
         ("d128_ragged_causal_bf16", BAR),
-        ("fa4_d128_dense_bf16", BAR),
+        ("fa4_d128_causal_pair_bf16", BAR),
         ("fa4_d128_alibi_causal_bf16", LARGEST_DENSE),
         ("depth512_paged64_causal_bf16", LARGEST),
         ("fa4_d128_paged64_causal_fp8", LARGEST),
