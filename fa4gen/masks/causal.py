@@ -22,6 +22,7 @@ class Causal(Mask):
         Constant("window_right", 0, "keys visible right of the diagonal"),
     )
     IN_ORDER: ClassVar[bool] = True
+    ENDS_AT_QUERY: ClassVar[bool] = True
 
     def last(self, position: Any) -> Any:
         """See Mask."""

@@ -38,6 +38,7 @@ class Chunked(Mask):
     # Positions before the first key see nothing, wherever C and Python round them to.
     FIRST: ClassVar[str | None] = "({position}) / {keys_per_chunk} * {keys_per_chunk}"
     LAST: ClassVar[str | None] = "{position}"
+    ENDS_AT_QUERY: ClassVar[bool] = True
 
     def first(self, position: Any) -> Any:
         """See Mask."""

@@ -62,6 +62,8 @@ class Mask:
     """Numbers in FIRST and LAST that are the same for all masks of the kind."""
     IN_ORDER: ClassVar[bool] = False
     """Later rows see more keys: tiles are processed from the last to the first."""
+    ENDS_AT_QUERY: ClassVar[bool] = False
+    """No row sees a key past its position."""
     TEST: ClassVar[str | None] = None
     """C for whether position ``{query}`` sees ``{key}``; None where it sees all from first to
     last."""

@@ -45,6 +45,11 @@ class SlidingWindow(Mask):
     FIRST: ClassVar[str | None] = "{position} - {window_left}"
     LAST: ClassVar[str | None] = "{position} + {window_right}"
 
+    @property
+    def ENDS_AT_QUERY(self) -> bool:  # type: ignore[override]  # noqa: N802
+        """See Mask."""
+        return self.window_right == 0
+
     def first(self, position: Any) -> Any:
         """See Mask."""
         return position - self.window_left

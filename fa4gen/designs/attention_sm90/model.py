@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from fa4gen.designs.shared.attention_model import AttentionPlan
+
+if TYPE_CHECKING:
+    from fa4gen.designs.shared.score_distance import DistanceText
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -23,3 +27,36 @@ class HopperAttentionPlan(AttentionPlan):
     def wgmma_columns(self) -> tuple[int, ...]:
         """Columns of the sums of each kind of wgmma: scores and output."""
         return tuple(dict.fromkeys((self.BN, self.value_depth)))
+
+    @property
+    def distance_text(self) -> DistanceText | None:
+        """C++ of a score function in blocks whose keys are all before a row's query; else None."""
+        ends_at_query = self.mask.ENDS_AT_QUERY and self.mask.TEST is None
+        if not self.score.IS_EXPRESSION or not ends_at_query:
+            return None
+        from fa4gen.designs.shared.score_terms import distance_text_of  # of few kernels
+        from fa4gen.scores.expression import ExpressionScore
+
+        assert isinstance(self.score, ExpressionScore)
+        return distance_text_of(self.score)
+
+    @property
+    def _computed(self) -> tuple[str, ...]:
+        """See AttentionPlan."""
+        lines, apart = super()._computed, self.distance_text
+        if apart is None:
+            return lines
+        return (
+            *lines,
+            f"where rows see all keys of a block, by column: scores[i] = {apart.of_score}, of the "
+            f"distance to the last column, and for a row {apart.of_row}, of the distance from it",
+        )
+
+    @property
+    def ties_rows(self) -> bool:
+        """Whether both rows of a thread share the exponents that such a score function adds.
+
+        Probabilities of one row may be small then: fp16 does not hold them.
+        """
+        overlaps = self.overlap and self.num_pv_chunks_in_flight > 0
+        return self.dtype == "bf16" and overlaps and self.distance_text is not None

@@ -40,7 +40,7 @@ def working_registers(
     )
     needed += (LOOKUP_REGISTERS * (1 + (depth <= 64))) * reads
     if config.lists_blocks:
-        needed += {96: 16, 192: 16, 256: 8}.get(depth, 0)
+        needed += {96: 16, 128: 4, 192: 16, 256: 8}.get(depth, 0)
         needed += 14 * (config.resolved_score.IS_EXPRESSION and depth <= 128)
     needed += _expression_registers(config)
     if overlap_epilogue and block > WIDE_BLOCK and config.depth // panel_columns(config) > 4:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from fa4gen.designs.shared.score_distance import distance_text
 from fa4gen.designs.shared.score_text import ScoreText, Term
 from fa4gen.expressions.c_text import C, Rank
 from fa4gen.expressions.cuda_text import CudaText
@@ -32,6 +33,7 @@ from fa4gen.scores.expression import FACTOR_VARIABLE, ExpressionScore
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+    from fa4gen.designs.shared.score_distance import DistanceText
     from fa4gen.expressions.tensors import Tensor
     from fa4gen.expressions.tree import Node
     from fa4gen.masks.mask import Mask
@@ -85,6 +87,14 @@ def score_text(score: ExpressionScore) -> ScoreText:
     if KEY in names:
         needed |= {_COLUMN.name, _FIRST_KEY.name}
     return ScoreText(found.text, frozenset(needed), _FIRST_KEY.name in needed)
+
+
+def distance_text_of(score: ExpressionScore) -> DistanceText | None:
+    """Return the C++ of a score function that adds a multiple of the distance to the key."""
+    tree, hoisted = _hoist(score.kernel_tree)
+    return distance_text(
+        tree, {variable.name: f"terms.{variable.name}" for variable in hoisted.values()}
+    )
 
 
 def reads_keys(score: Score, tensors: Iterable[Tensor]) -> bool:

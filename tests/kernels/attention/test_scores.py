@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
+from fa4gen.verify.inputs import KINDS
 from tests.kernels.source_mutation import Change, Kernel, kernel_of, verify
 
 pytestmark = [pytest.mark.emulate, pytest.mark.compile]
@@ -46,3 +48,92 @@ def test_a_mistake_is_found_in_the_numbers(kernel, change) -> None:
     verdict, _ = verify(kernel.with_code(change.apply(kernel.code)), CASE, 3)
     assert verdict.num_cases == 1
     assert {failure.check for case in verdict.cases for failure in case.failures} == {"numbers"}
+
+
+FULL = "ring/*"
+"""Rows of a whole warpgroup, which see all of the first blocks."""
+BY_COLUMN = {
+    "a row's share is that of the row above": Change(r"ahead \+ 8 \* r", "ahead"),
+    "a score moves a column": Change(r"kLastColumn - fragment_column\(i\)",
+                                     "kLastColumn + 1 - fragment_column(i)"),
+    "a block's keys are those of the one before": Change(r"ahead - block \* kBN",
+                                                         "ahead - (block + 1) * kBN"),
+    "a row's share is not in its exponents": Change(r" - shift\[0\]\)", ")"),
+    "a lane's columns are the first lane's": Change(
+        r"(ahead = [^;]*)2 \* \(threadIdx\.x % 4\)", r"\g<1>0"
+    ),
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def by_column() -> Kernel:
+    """What is the same for a row's scores is added to its maximum, where no key is hidden."""
+    return kernel_of({**KERNELS["hopper"], "mask": "causal", "score": "alibi"})
+
+
+def test_the_kernel_by_column_is_right(by_column) -> None:
+    verdict, _ = verify(by_column, FULL, 3)
+    assert verdict.passed, verdict
+    assert verdict.num_cases == 1
+
+
+@pytest.mark.parametrize("change", BY_COLUMN.values(), ids=BY_COLUMN)
+def test_a_mistake_by_column_is_found_in_the_numbers(by_column, change) -> None:
+    verdict, _ = verify(by_column.with_code(change.apply(by_column.code)), FULL, 3)
+    assert {failure.check for case in verdict.cases for failure in case.failures} == {"numbers"}
+
+
+TIED = {
+    "rows are another distance apart": Change(r"rows\.max\[0\] \+ added_at\(terms, 8\.f\)",
+                                              "rows.max[0] + added_at(terms, 7.f)"),
+    "scores stay where maxima rise": Change(r"exponents\[i\] -= by\[fragment_row\(i\)\];", ";"),
+    "the raised row's sums stay": Change(r"exp2_approx\(tie\.top\[1\]\)", "1.f"),
+    "a block's keys are those of the one before": Change(
+        r"ahead - block \* kBN, rows", "ahead - (block + 1) * kBN, rows"
+    ),
+}  # fmt: skip
+FALLING = "data/falling"
+"""Maxima rise at every block."""
+
+
+def parting(draft) -> None:
+    """Every other eight rows see 160 powers of two more in the first keys, which come last."""
+    rows = np.arange(draft.query.shape[1])
+    draft.query[..., 0] = np.where(rows % 16 < 8, 0, 30)[None, :, None]
+    draft.key[..., 0] = np.where(np.arange(draft.key.shape[1]) < 100, 30, 0)[None, :, None]
+
+
+@pytest.fixture(scope="module")
+def tied() -> Kernel:
+    """Both rows of a thread share what a column adds to their exponents."""
+    return kernel_of({**KERNELS["hopper"], "dtype": "bf16", "mask": "causal", "score": "alibi"})
+
+
+@pytest.mark.parametrize("case", [FULL, FALLING, "data/rising", "rings/1x*"])
+def test_the_kernel_with_tied_rows_is_right(tied, case) -> None:
+    verdict, _ = verify(tied, case, 3)
+    assert verdict.passed, verdict
+    assert verdict.num_cases == 1
+
+
+@pytest.mark.parametrize("change", TIED.values(), ids=TIED)
+def test_a_mistake_with_tied_rows_is_found_in_the_numbers(tied, change) -> None:
+    changed = tied.with_code(change.apply(tied.code))
+    verdicts = [verify(changed, case, 3)[0] for case in (FULL, FALLING)]
+    failures = [
+        failure for verdict in verdicts for case in verdict.cases for failure in case.failures
+    ]
+    assert {failure.check for failure in failures} == {"numbers"}
+
+
+def test_tied_rows_part_where_one_sees_far_more(tied, monkeypatch) -> None:
+    monkeypatch.setitem(KINDS, "normal", parting)
+    verdict, _ = verify(tied, FULL, 3)
+    assert verdict.passed, verdict
+    for change in (
+        Change(r"stay \? both : fmaxf\(0\.f, largest\[r\]\)", "both"),
+        Change(r"kLowest = -60\.f", "kLowest = -1000.f"),
+    ):
+        verdict, _ = verify(tied.with_code(change.apply(tied.code)), FULL, 3)
+        found = {failure.check for case in verdict.cases for failure in case.failures}
+        assert found == {"numbers"}
