@@ -321,9 +321,30 @@ __device__ __forceinline__ void apply_score(const Problem& problem, float (&scor
   }
 }
 
+// What it adds to a score whose key is so far before the query.
+__device__ __forceinline__ float added_at(const TileTerms& terms, float distance) {
+  return -(terms.term0 * distance);
+}
+
+// The same in a block of which both rows see all keys: none is past the row's query. What is added
+// to all scores of a row in this thread is left out, and is in `shift`. `ahead`: how far the first
+// row's query is past the thread's last key.
+__device__ __forceinline__ void apply_score_by_column(float (&scores)[kBN / 2],
+                                                      const TileTerms& terms, int32 ahead,
+                                                      float (&shift)[2]) {
+  constexpr int32 kLastColumn = fragment_column(kBN / 2 - 1);  // of the thread
+#pragma unroll
+  for (int32 r = 0; r < 2; ++r) shift[r] = added_at(terms, static_cast<float>(ahead + 8 * r));
+#pragma unroll
+  for (int32 i = 0; i < kBN / 2; ++i) {
+    const float distance = static_cast<float>(kLastColumn - fragment_column(i));
+    scores[i] = scores[i] - terms.term0 * distance;
+  }
+}
+
 // Largest score of each row in this block, over all four lanes that share the row.
 __device__ __forceinline__ void block_max(const float (&scores)[kBN / 2],
-                                          float (&largest)[2]) {
+                                          const float (&shift)[2], float (&largest)[2]) {
   float low[2] = {fmaxf(scores[0], scores[1]), fmaxf(scores[2], scores[3])};
   float high[2] = {fmaxf(scores[4], scores[5]), fmaxf(scores[6], scores[7])};
 #pragma unroll
@@ -339,7 +360,7 @@ __device__ __forceinline__ void block_max(const float (&scores)[kBN / 2],
   }
 #pragma unroll
   for (int r = 0; r < 2; ++r) {
-    largest[r] = fmaxf(low[r], high[r]);
+    largest[r] = fmaxf(low[r], high[r]) + shift[r];
     largest[r] = fmaxf(largest[r], shuffle_xor(largest[r], 1));
     largest[r] = fmaxf(largest[r], shuffle_xor(largest[r], 2));
   }
@@ -349,14 +370,6 @@ __device__ __forceinline__ void block_max(const float (&scores)[kBN / 2],
 template <bool kMasked>
 __device__ __forceinline__ float finite_max(float max) {
   return kMasked && max == negative_infinity() ? 0.f : max;
-}
-
-// The scores of 16 keys become 2^(score * scale_log2 - offset).
-__device__ __forceinline__ void exponentiate_chunk(float* s, float scale_log2,
-                                                   const float (&offset)[2]) {
-#pragma unroll
-  for (int i = 0; i < 8; ++i)
-    s[i] = exp2_approx(fmaf(s[i], scale_log2, -offset[fragment_row(i)]));
 }
 
 // Takes the block's maxima into the row state, and rescales sums and output where they are larger.
@@ -386,6 +399,103 @@ __device__ __forceinline__ void update_max(RowState& rows, float (&output)[kDept
   }
 #pragma unroll
   for (int i = 0; i < kDepth / 2; ++i) output[i] *= factor[fragment_row(i)];
+}
+
+// ---- both rows of a thread in one frame ----
+// Where the maxima that are subtracted differ by what is added for 8 keys, the same number is added
+// to both rows' exponents in a column: it is computed once. A row's own maximum may be less then,
+// but not by more than kLowest powers of two; rows that would drift further apart go their own way.
+
+constexpr int32 kNotYetTied = 0, kTied = 1, kApart = 2;
+constexpr float kClosest = -40.f;  // rows are tied where both own maxima are at least this
+constexpr float kLowest = -60.f;
+
+struct RowTie {
+  int32 state;
+  float top[2];  // of each row the largest exponent so far
+};
+
+__device__ __forceinline__ void scale_rows(RowState& rows, float (&output)[kDepth / 2],
+                                           const float (&factor)[2]) {
+  rows.sum[0] *= factor[0];
+  rows.sum[1] *= factor[1];
+#pragma unroll
+  for (int i = 0; i < kDepth / 2; ++i) output[i] *= factor[fragment_row(i)];
+}
+
+// The maximum of the second row in the frame of the first.
+__device__ __forceinline__ float tied_max(const TileTerms& terms, const RowState& rows) {
+  return rows.max[0] + added_at(terms, 8.f);
+}
+
+// Raises the lower of both maxima, if all rows of the warp are close enough.
+__device__ __forceinline__ void tie_rows(const TileTerms& terms, RowState& rows, RowTie& tie,
+                                         float (&output)[kDepth / 2], float scale_log2) {
+  const float gap = (tied_max(terms, rows) - rows.max[1]) * scale_log2;
+  tie.top[0] = fminf(gap, 0.f);
+  tie.top[1] = fminf(-gap, 0.f);
+  // not so for what is no number, either
+  const bool close = tie.top[0] >= kClosest && tie.top[1] >= kClosest && gap == gap;
+  if (!__all_sync(0xffffffffu, close)) return;
+  tie.state = kTied;
+  rows.max[0] = fmaxf(rows.max[0], rows.max[1] - added_at(terms, 8.f));
+  rows.max[1] = tied_max(terms, rows);
+  const float factor[2] = {exp2_approx(tie.top[0]), exp2_approx(tie.top[1])};
+  scale_rows(rows, output, factor);
+}
+
+// Raises the maxima by the exponents that are above 0: both by the same, while the rows stay close.
+__device__ __forceinline__ void raise_rows(float (&exponents)[kBN / 2], const TileTerms& terms,
+                                           const float (&largest)[2], RowState& rows, RowTie& tie,
+                                           float (&output)[kDepth / 2], float scale_log2) {
+  const float both = fmaxf(0.f, fmaxf(largest[0], largest[1]));
+  const bool close = tie.top[0] - both >= kLowest && tie.top[1] - both >= kLowest;
+  const bool stay = __all_sync(0xffffffffu, close);
+  if (!stay) tie.state = kApart;
+  float by[2], factor[2];
+#pragma unroll
+  for (int32 r = 0; r < 2; ++r) {
+    const float own = stay ? both : fmaxf(0.f, largest[r]);
+    const float before = rows.max[r];
+    rows.max[r] += __fdividef(own, scale_log2);
+    by[r] = (rows.max[r] - before) * scale_log2;
+  }
+  if (stay) {
+    rows.max[1] = tied_max(terms, rows);
+    by[1] = by[0];
+  }
+#pragma unroll
+  for (int32 r = 0; r < 2; ++r) {
+    tie.top[r] -= by[r];
+    factor[r] = exp2_approx(-by[r]);
+  }
+  scale_rows(rows, output, factor);
+#pragma unroll
+  for (int i = 0; i < kBN / 2; ++i) exponents[i] -= by[fragment_row(i)];
+}
+
+// The scores of a block of which tied rows see all keys become exponents, less the maxima.
+__device__ __forceinline__ void exponents_of_tied(float (&scores)[kBN / 2], const TileTerms& terms,
+                                                  int32 ahead, RowState& rows, RowTie& tie,
+                                                  float (&output)[kDepth / 2],
+                                                  float scale_log2) {
+  constexpr int32 kLastColumn = fragment_column(kBN / 2 - 1);  // of the thread
+  const float last = (added_at(terms, static_cast<float>(ahead)) - rows.max[0]) * scale_log2;
+  const float per_key = added_at(terms, scale_log2);
+#pragma unroll
+  for (int32 i = 0; i < kBN / 2; ++i) {
+    const float distance = static_cast<float>(kLastColumn - fragment_column(i));
+    scores[i] = fmaf(scores[i], scale_log2, fmaf(per_key, distance, last));
+  }
+  const float none[2] = {0.f, 0.f};
+  float largest[2];
+  block_max(scores, none, largest);
+  tie.top[0] = fmaxf(tie.top[0], largest[0]);
+  tie.top[1] = fmaxf(tie.top[1], largest[1]);
+  // As in update_max, a small increase is left out.
+  const bool exceeds = fmaxf(largest[0], largest[1]) > kRescaleThreshold;
+  if (__any_sync(0xffffffffu, exceeds))
+    raise_rows(scores, terms, largest, rows, tie, output, scale_log2);
 }
 
 // ---- mask: only blocks at a boundary are masked ----
@@ -552,6 +662,8 @@ struct Consumer {
   uint32 probabilities[kBN / 4];  // packed: the A operand of P.V
   RowState rows;
   TileTerms terms;
+  RowTie tie;
+  int32 ahead;  // how far the query of the thread's first row is past its last column of block 0
   uint64 query[kDepth / 16];  // descriptors of the warpgroup's query slot
   RingPosition<kNumKvStages> kv{0};
   RingPosition<kNumTileSlots> tiles{0};
@@ -630,14 +742,29 @@ struct Consumer {
   // probabilities of 16 keys go straight into a wgmma that runs under the next exponentials.
   template <bool kMasked, bool kFirst>
   __device__ __forceinline__ void process_block(const Tile& tile, int32 block, bool masked) {
-    apply_score(problem, scores, terms, tile.first_row + place.row,
-                block * kBN + 2 * (threadIdx.x % 4));
+    float shift[2] = {0.f, 0.f};  // of all scores of a row in this thread
+    bool are_exponents = false;
+    if (kMasked) {
+      apply_score(problem, scores, terms, tile.first_row + place.row,
+                  block * kBN + 2 * (threadIdx.x % 4));
+    } else if (tie.state == kTied) {
+      exponents_of_tied(scores, terms, ahead - block * kBN, rows, tie, output, scale_log2);
+      are_exponents = true;
+    } else {
+      apply_score_by_column(scores, terms, ahead - block * kBN, shift);
+    }
     if (kMasked && masked) mask_scores(problem, scores, tile.first_row + place.row, block);
-    float largest[2];
-    block_max(scores, largest);
-    update_max<kMasked, kFirst>(rows, output, largest, scale_log2);
-    const float offset[2] = {finite_max<kMasked>(rows.max[0]) * scale_log2,
-                             finite_max<kMasked>(rows.max[1]) * scale_log2};
+    if (!are_exponents) {
+      float largest[2];
+      block_max(scores, shift, largest);
+      update_max<kMasked, kFirst>(rows, output, largest, scale_log2);
+      if (!kMasked && tie.state == kNotYetTied) tie_rows(terms, rows, tie, output, scale_log2);
+      const float offset[2] = {(finite_max<kMasked>(rows.max[0]) - shift[0]) * scale_log2,
+                               (finite_max<kMasked>(rows.max[1]) - shift[1]) * scale_log2};
+#pragma unroll
+      for (int i = 0; i < kBN / 2; ++i)
+        scores[i] = fmaf(scores[i], scale_log2, -offset[fragment_row(i)]);
+    }
 
     values().wait_full();  // arrived by the bytes of V
     constexpr uint32 kPanelStride = leading_stride(kBN * kPanelRowBytes);
@@ -650,7 +777,8 @@ struct Consumer {
     for (int chunk = 0; chunk < kBN / 16; ++chunk) {
       float* s = scores + 8 * chunk;
       uint32* p = probabilities + 4 * chunk;
-      exponentiate_chunk(s, scale_log2, offset);
+#pragma unroll
+      for (int i = 0; i < 8; ++i) s[i] = exp2_approx(s[i]);
 #pragma unroll
       for (int i = 0; i < 8; i += 4) {
         rows.sum[0] += s[i];
@@ -695,6 +823,12 @@ struct Consumer {
     const int32 row = first_row(tile);
     int32 block = own.end - 1;
     terms = terms_of(problem, tile, inverse_scale);
+    ahead = tile.first_row + place.row + problem.key_rows - problem.query_rows -
+            2 * (threadIdx.x % 4) - fragment_column(kBN / 2 - 1);
+    tie.state = kNotYetTied;
+    // Not to be computed again for each block.
+    pin_float(terms.term0);
+    pin_int32(ahead);
     wgmma_wait<0>();
     pin(scores);
     release(keys());

@@ -152,6 +152,12 @@ __device__ __forceinline__ void pin(float (&registers)[kCount]) {
   for (int i = 0; i < kCount; ++i) asm volatile("" : "+f"(registers[i])::"memory");
 }
 
+// Keeps a number as it is now: it is not computed again where it is used.
+__device__ __forceinline__ void pin_float(float& number) { asm volatile("" : "+f"(number)); }
+
+// As pin_float.
+__device__ __forceinline__ void pin_int32(int32& number) { asm volatile("" : "+r"(number)); }
+
 // A shared-memory matrix descriptor. Its high word is the same for all operands here: 128-byte
 // swizzle, and groups of eight lines 1024 bytes apart. The low word is leading_stride() plus an
 // address in units of 16 bytes; put together word by word, it needs no carry.

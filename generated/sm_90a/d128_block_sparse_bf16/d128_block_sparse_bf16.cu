@@ -22,7 +22,7 @@
 //   tile_full    2 x   1  the next tile is in its slot
 //   tile_empty   2 x   8  the tile has been read
 //
-// Config sha256 a1a82546facfcbb387db331a0d32ad35c01f52b487ea39d3d375920b56d61c0a
+// Config sha256 3fb6486ba59c7f0086554cab88f280b003563df85509cb1e287e73f5f272ef99
 
 #include "d128_block_sparse_bf16_barriers.h"
 #include "d128_block_sparse_bf16_device.cuh"
@@ -39,7 +39,6 @@ constexpr int32 kBN = 128;                     // keys of a block
 constexpr int32 kNumConsumerWarpgroups = 2;    // each on kWarpgroupRows of the tile's rows
 constexpr int32 kWarpgroupRows = 64;           // rows of one wgmma
 constexpr int32 kNumKvStages = 2;              // slots of the key ring, and of the value ring
-constexpr int32 kNumPvChunksInFlight = 3;      // 16-key chunks of P.V under the next Q.K
 constexpr float kRescaleThreshold = 8.0f;      // a maximum may be low by this, in powers of two
 constexpr int32 kNumThreads = 384;             // one producer warpgroup, then the consumers
 constexpr uint32 kProducerRegisters = 40;      // a thread, after setmaxnreg
@@ -405,11 +404,16 @@ struct SeenKeys {
   uint32 words[2][kSeenWords];
 };
 
-// Bits of word `word` for keys before `end`, which counts from the thread's first key of the block.
-__device__ __forceinline__ uint32 bits_before(int32 end, int32 word) {
-  const int32 within = max(0, min(end, kBN));
-  const int32 bits = 2 * (within / 8) + min(within % 8, 2) - 32 * word;
-  return bits >= 32 ? 0xffffffffu : (1u << max(bits, 0)) - 1;
+// Bits for so many scores of a row, the first ones.
+__device__ __forceinline__ uint32 first_bits(int32 count) {
+  return count >= 32 ? 0xffffffffu : (1u << max(count, 0)) - 1;
+}
+
+// How many of the thread's scores of a row are before a key, of all blocks; less in lanes of which
+// the key is before the first.
+__device__ __forceinline__ int32 scores_before(int32 key) {
+  const int32 within = key - 2 * (threadIdx.x % 4);
+  return 2 * (within >> 3) + min(within & 7, 2);
 }
 
 // The first key that a row sees, and one past the last.
@@ -419,20 +423,39 @@ __device__ __forceinline__ int2 keys_of_row(const Problem& problem, const Tile& 
       problem.given_row_keys)[list * problem.query_rows + min(row, problem.query_rows - 1)];
 }
 
-// The keys of a block that the thread's rows see; not tested, all from a row's first to its last.
-__device__ __forceinline__ SeenKeys seen_keys(const Problem& problem, const Tile& tile,
-                                              int32 thread_row, int32 block, bool tested) {
-  const int32 first_column = block * kBN + 2 * (threadIdx.x % 4);
-  SeenKeys seen;
+// Of both rows of the thread: how many scores are before the first key that a row sees, and before
+// its end.
+struct RowEnds {
+  int32 first[2];
+  int32 end[2];
+};
+
+__device__ __forceinline__ RowEnds ends_of_rows(const Problem& problem, const Tile& tile,
+                                                int32 thread_row) {
+  RowEnds ends;
 #pragma unroll
   for (int32 r = 0; r < 2; ++r) {
     const int2 keys = keys_of_row(problem, tile, thread_row + 8 * r);
+    ends.first[r] = scores_before(keys.x);
+    ends.end[r] = scores_before(keys.y);
+  }
+  return ends;
+}
+
+// The keys of a block that the thread's rows see; not tested, all from a row's first to its last.
+__device__ __forceinline__ SeenKeys seen_keys(const Problem& problem, const RowEnds& ends,
+                                              int32 thread_row, int32 block, bool tested) {
+  const int32 scores_of_blocks = block * kRowScores;  // of those before
+  SeenKeys seen;
+#pragma unroll
+  for (int32 r = 0; r < 2; ++r) {
 #pragma unroll
     for (int32 word = 0; word < kSeenWords; ++word)
-      seen.words[r][word] = bits_before(keys.y - first_column, word) &
-                            ~bits_before(keys.x - first_column, word);
+      seen.words[r][word] = first_bits(ends.end[r] - scores_of_blocks - 32 * word) &
+                            ~first_bits(ends.first[r] - scores_of_blocks - 32 * word);
   }
-  if (!tested) return seen;
+  if (!__any_sync(0xffffffffu, tested)) return seen;  // the same in all lanes
+  const int32 first_column = block * kBN + 2 * (threadIdx.x % 4);
   const int32 diagonal = problem.key_rows - problem.query_rows;
 #pragma unroll
   for (int32 word = 0; word < kSeenWords; ++word) {
@@ -597,6 +620,8 @@ struct Consumer {
   float scores[kBN / 2];
   uint32 probabilities[kBN / 4];  // packed: the A operand of P.V
   RowState rows;
+  ListedBlock ahead;  // the next block's, read while the one before is worked on
+  RowEnds ends;
   uint64 query[kDepth / 16];  // descriptors of the warpgroup's query slot
   RingPosition<kNumKvStages> kv{0};
   RingPosition<kNumTileSlots> tiles{0};
@@ -650,6 +675,8 @@ struct Consumer {
 
       const BlockRange loaded = blocks_of_tile(problem, tile);
       if (!own.empty()) {
+        ahead = listed_block(problem, own.end - 1);
+        ends = ends_of_rows(problem, tile, tile.first_row + place.row);
 #pragma unroll 1
         for (int32 block = loaded.end; block > own.end; --block) skip_block();
         return true;
@@ -720,7 +747,7 @@ struct Consumer {
 
   // What this thread's rows see of a block: found while its Q.K runs.
   __device__ __forceinline__ SeenKeys seen_of(const Tile& tile, const ListedBlock& listed) const {
-    return seen_keys(problem, tile, tile.first_row + place.row, listed.block(),
+    return seen_keys(problem, ends, tile.first_row + place.row, listed.block(),
                      listed.needs_test(place.warpgroup));
   }
 
@@ -735,7 +762,6 @@ struct Consumer {
   template <bool kMasked>
   __device__ __forceinline__ void step(const Tile& tile, int32 block, const BlockRange& own,
                                        const ListedBlock& listed) {
-    wgmma_wait<kNumPvChunksInFlight>();  // frees the registers of the finished chunks
     issue_scores();
     SeenKeys seen{};
     if (kMasked) seen = seen_of(tile, listed);
@@ -750,9 +776,13 @@ struct Consumer {
 
   // All blocks of a tile, from the last to the first; the Q.K of the last is in flight already.
   __device__ __forceinline__ void compute_tile(const Tile& tile, const BlockRange& own) {
+    // The same in all lanes, as far as the compiler can see too: descriptors stay in uniform
+    // registers.
+    kv.uses = __shfl_sync(0xffffffffu, kv.uses, 0);
     int32 block = own.end - 1;
-    const ListedBlock listed = listed_block(problem, block);
-    const bool masked = listed.needs_mask(place.warpgroup);
+    const ListedBlock listed = ahead;
+    ahead = listed_block(problem, max(block - 1, own.begin));
+    const bool masked = __any_sync(0xffffffffu, listed.needs_mask(place.warpgroup));
     SeenKeys seen{};
     if (masked) seen = seen_of(tile, listed);
     wgmma_wait<0>();
@@ -763,8 +793,9 @@ struct Consumer {
     --block;
 #pragma unroll 1
     for (; block >= own.begin; --block) {
-      const ListedBlock next = listed_block(problem, block);
-      if (next.needs_mask(place.warpgroup))
+      const ListedBlock next = ahead;
+      ahead = listed_block(problem, max(block - 1, own.begin));
+      if (__any_sync(0xffffffffu, next.needs_mask(place.warpgroup)))  // the same in all lanes
         step<true>(tile, block, own, next);
       else
         step<false>(tile, block, own, next);
