@@ -19,7 +19,6 @@ RESIDUAL = Path("docs/tune_h200_residual.jsonl")
 ATTENTION = Path("docs/tune_h200_attention.jsonl")
 DRAWN = Path("docs/tune_h200_drawn.jsonl")
 DRAWN_PRODUCTS = Path("docs/tune_h200_drawn_products.jsonl")
-PADDED = Path("docs/tune_h200_padded_products.jsonl")
 """From the root: what tune wrote."""
 FEW = 64
 SECTOR, LINE = 16, 64
@@ -95,13 +94,10 @@ def drawn_table(root: Path) -> str:
 
 
 def drawn_product_table(root: Path) -> str:
-    """Return the drawn products, the one furthest behind first, and what whole lines make of it."""
-    padded = {record["problem"]: record for record in _read(root / PADDED)}
+    """Return the drawn products, the one furthest behind first."""
     rows = []
     for record in sorted(_read(root / DRAWN_PRODUCTS), key=_ratio):
         m, n, k = (record["extents"][name] for name in "mnk")
-        whole = f"{m}x{n}x{-(-k // LINE) * LINE}"
-        other = padded.get(whole) if k % LINE else record
         rows.append(
             (
                 _cross((m, n, k)),
@@ -109,11 +105,10 @@ def drawn_product_table(root: Path) -> str:
                 f"{_best_peer(record):.1f}",
                 f"{_us(record):.1f}",
                 f"{_ratio(record):.2f}",
-                f"{_ratio(other):.2f}" if other else "-",
                 _kernel_cell(record),
             )
         )
-    header = ("m x n x k", "rows begin", "`mm`, us", "ours", "ratio", "k padded", "kernel")
+    header = ("m x n x k", "rows begin", "`mm`, us", "ours", "ratio", "kernel")
     return table(header, rows)
 
 
