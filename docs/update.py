@@ -26,8 +26,9 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import bench_parts  # beside this file, as the next five
+import bench_parts  # beside this file, as the next six
 import readme_parts
+import set_parts
 import shape_parts
 import tune_parts
 import vendoring_parts
@@ -177,6 +178,7 @@ PARTS: tuple[tuple[str, str, Callable[[], str]], ...] = (
     ("docs/tuning.md", "tuned attention", lambda: tune_parts.attention_table(ROOT)),
     ("docs/tuning.md", "tuned drawn", lambda: tune_parts.drawn_table(ROOT)),
     ("docs/tuning.md", "drawn products", lambda: tune_parts.drawn_product_table(ROOT)),
+    ("docs/tuning.md", "sets of an H100", lambda: set_parts.h100_table(ROOT)),
     ("docs/emulator_mutations.md", "classes", bug_classes_table),
     ("docs/vendoring.md", "abi", vendoring_parts.abi_section),
     ("docs/vendoring.md", "launcher figures", lambda: vendoring_parts.launcher_section(ROOT)),
