@@ -12,8 +12,8 @@ SOURCES: Final = sorted((Path(__file__).parents[2] / "generated").glob("sm_*/*/*
 MOST_LINES = 250
 """Before the first role."""
 MOST_LATENT_LINES = 320
-"""The same of latent attention: the table of its barriers, shares for pairs of tiles, and what a warp
-parks in shared memory come before its loader."""
+"""The same of latent attention: the table of its barriers, shares for pairs of tiles, and what a
+warp parks in shared memory come before its loader."""
 
 
 def first_role(text: str) -> int:
