@@ -89,9 +89,7 @@ def in_place_ratio(record: dict[str, Any]) -> float:
     return float(record["peers_us"]["cublas in place"]) / float(us)
 
 
-def mean(
-    records: Iterable[dict[str, Any]], of: Callable[[dict[str, Any]], float] = ratio
-) -> float:
+def mean(records: Iterable[dict[str, Any]], of: Callable[[dict[str, Any]], float] = ratio) -> float:
     """Return the geometric mean of the records' ratios."""
     logarithms = [math.log(of(record)) for record in records]
     return math.exp(sum(logarithms) / len(logarithms))
