@@ -36,6 +36,7 @@ import time
 from collections import Counter
 from contextlib import suppress
 from dataclasses import asdict, dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -185,8 +186,8 @@ def violations_of(
     depfile = line.args[line.args.index("--depfile") + 1 :][:1] if "--depfile" in line.args else ()
     whole = {str(folder / word) for word in depfile}  # of no kind that its name could say
     yield from _new_files(before, after, whole)
-    wanted = line.args[line.args.index("--format") + 1 :][:1] if "--format" in line.args else ()
-    if wanted == ("json",) and not run.signals and not fault and run.status in DOCUMENTED:
+    wanted = [value for option, value in pairwise(line.args) if option == "--format"]
+    if wanted[-1:] == ["json"] and not run.signals and not fault and run.status in DOCUMENTED:
         try:
             json.loads(run.out)
         except ValueError as error:

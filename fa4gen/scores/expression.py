@@ -20,6 +20,7 @@ from fa4gen.expressions.real_intervals import Range
 from fa4gen.expressions.reals import of_reals
 from fa4gen.expressions.rounding_errors import Rounded, RoundingErrors
 from fa4gen.expressions.tree import (
+    TO_REAL,
     Element,
     Kind,
     Operation,
@@ -60,6 +61,10 @@ def language(tensors: Iterable[Tensor] = ()) -> Language:
         Kind.REAL,
         {tensor.name: tensor for tensor in tensors},
     )
+
+
+STRAIGHT = ("add", "subtract", "multiply", "negative", TO_REAL)
+"""Operations of a score that is linear in the key where its parts are."""
 
 
 @dataclass(frozen=True)
@@ -152,6 +157,20 @@ class ExpressionScore(Score):
         """See Score."""
         read = (one for one in parts(self.tree) if isinstance(one, Element))
         return any(KEY in variables_in(one) for one in read)
+
+    @property
+    def bends_by_key(self) -> bool:
+        """See Score."""
+        operations = (one for one in parts(self.tree) if isinstance(one, Operation))
+        bent = (one for one in operations if one.name.removeprefix("real_") not in STRAIGHT)
+        return any(KEY in variables_in(one) for one in bent)
+
+    @property
+    def reads_by_row(self) -> bool:
+        """See Score."""
+        read = (one for one in parts(self.tree) if isinstance(one, Element))
+        by_row = any({QUERY, "row"} & set(variables_in(one)) for one in read)
+        return by_row and not self.reads_by_key
 
     @property
     def keeps_elements(self) -> bool:

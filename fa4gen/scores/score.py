@@ -91,6 +91,16 @@ class Score:
         return False
 
     @property
+    def bends_by_key(self) -> bool:
+        """Whether more than sums and multiples of the key is computed for each score."""
+        return False
+
+    @property
+    def reads_by_row(self) -> bool:
+        """Whether it reads declared tensors row by row, and not key by key."""
+        return False
+
+    @property
     def keeps_elements(self) -> bool:
         """Whether it keeps what it reads by head or batch: that is the same for all keys."""
         return False

@@ -113,6 +113,10 @@ def test_a_json_document(violations: Callable[..., list[str]]) -> None:
     assert violations(two_documents, ("list", "--format", "json")) == ["json"]
 
 
+def test_the_last_format_counts(violations: Callable[..., list[str]]) -> None:
+    assert violations(two_documents, ("list", "--format", "json", "--format", "text")) == []
+
+
 def test_writing_beyond_all_folders(violations: Callable[..., list[str]], tmp_path: Path) -> None:
     beyond = tmp_path / "beyond"
     assert set(violations(lambda args: write(str(beyond), ""))) == {"outside"}

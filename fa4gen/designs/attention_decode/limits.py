@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 WORKING_REGISTERS = 72
 """Scores, probabilities, row state, addresses, the tile: with less a thread spills."""
 
+CONVERTED_KEYS = 8
+"""Beside lengths or a window, of keys and values of 8 bits that become 16."""
+
 WIDE_WORKING_REGISTERS = 48
 """The same where the query is in shared memory."""
 
@@ -46,13 +49,14 @@ def _registers(values: Values) -> Iterator[Fault]:
         return
     depth, rows = values.config.depth, values.packed_rows
     steps, tiles = depth // MMA_KEYS, rows // MMA_ROWS
-    needed = (2 + 4) * steps * tiles + WORKING_REGISTERS
+    working = WORKING_REGISTERS + CONVERTED_KEYS * _is_crowded(values)
+    needed = (2 + 4) * steps * tiles + working
     available = values.registers
     yield from limits.exceeded(
         Fault(
             kind="consumer registers",
             message=f"registers: a thread of a consumer holds {depth} / 16 * {rows} / 8 * (2 of "
-            f"queries + 4 of output) + {WORKING_REGISTERS} of scores, row state and addresses = "
+            f"queries + 4 of output) + {working} of scores, row state and addresses = "
             f"{needed}, but has {available}",
             keys=("packed_rows", "depth"),
             remedies=([{"packed_rows": MMA_ROWS}],),
@@ -60,6 +64,17 @@ def _registers(values: Values) -> Iterator[Fault]:
         needed,
         available,
     )
+
+
+def _is_crowded(values: Values) -> bool:
+    """Whether what is converted on the way spills beside lengths or a window: measured."""
+    config = values.config
+    if config.resolved_kv_dtype == config.dtype:
+        return False
+    windowed = config.resolved_mask.FIRST is not None
+    if config.arch == "sm_90a":
+        return windowed and config.sinks and config.split_keys != "auto"
+    return windowed or config.has_tile_lengths
 
 
 def _wide_registers(values: Values) -> Iterator[Fault]:

@@ -44,6 +44,12 @@ def _softmax_registers(
     lengths = 8 * config.has_tile_lengths
     # a few loads of a declared tensor and their addresses, and which keys a row sees
     lengths += 16 * config.reads_by_key
+    # three panels of K beside as many scores as 128 registers have room for
+    lengths += 8 * (config.depth == PREFERRED_BLOCKS[1] >= block)
+    if share and config.dtype == "fp8_e4m3" and block >= PREFERRED_BLOCKS[0]:
+        is_windowed = config.resolved_mask.FIRST is not None
+        if is_windowed and config.resolved_score.bends_by_key:
+            return MANY_BESIDE_TILES  # 128 scores of fp8 spilled, 96 did not
     if block > PREFERRED_BLOCKS[0] and share > few_beside_wide_blocks(config):
         return LEAST_WORKING + 2 * max(lengths, 8)
     if share <= FEW:

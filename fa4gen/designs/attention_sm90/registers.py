@@ -13,6 +13,18 @@ WIDE_BLOCK = 128
 """Keys of a block above which its softmax needs more registers, up to as deep an output."""
 LOOKUP_REGISTERS = 24
 """Of a consumer that reads declared tensors score by score: addresses, and elements on the way."""
+ROW_ELEMENTS = 8
+"""Of a consumer whose score or mask reads an element for each row; thrice with narrow panels."""
+WINDOWED_TERMS = 12
+"""Of a consumer whose score is an expression, beside both ends of a window."""
+BENT_TERMS = {64: 24, 96: 28}
+"""The same, by depth, where more than a multiple of the key is computed for each score."""
+DEEP_LISTS, THREE_PANELS = 36, 36
+"""Of the widest blocks: with lists of them, more columns of keys than of values; three panels."""
+ROWS_OF_CONDITIONS = 64
+"""Of an element a row beside a condition, narrow panels, and more than 112 keys: these spill."""
+FLOOR_TERMS = 16
+"""Of both of these beside a mask that divides."""
 NARROW_PANELS = 24
 """Of a consumer of wide blocks: addresses of four panels of K, or of six or more narrow ones."""
 
@@ -38,13 +50,20 @@ def working_registers(
     reads = config.resolved_score.reads_by_key or (
         mask.reads_by_key and not config.lists_blocks  # a bit for each key, before scores arrive
     )
-    needed += (LOOKUP_REGISTERS * (1 + (depth <= 64))) * reads
+    needed += (LOOKUP_REGISTERS * (1 + (depth <= 96)) + 16 * (depth > 128)) * reads
+    needed += 16 * (depth == 128 and config.resolved_score.reads_by_key)
     if config.lists_blocks:
         needed += {96: 16, 128: 4, 192: 16, 256: 8}.get(depth, 0)
         needed += 14 * (config.resolved_score.IS_EXPRESSION and depth <= 128)
+        needed += DEEP_LISTS * (config.depth > 128 >= depth and block > 160)
     needed += _expression_registers(config)
+    narrow = panel_columns(config) < 64
+    if narrow and block > 112 and mask.IS_EXPRESSION and config.resolved_score.reads_by_row:
+        needed += ROWS_OF_CONDITIONS
     if overlap_epilogue and block > WIDE_BLOCK and config.depth // panel_columns(config) > 4:
         needed += NARROW_PANELS
+    if block > 224 and config.depth == 192:
+        needed += THREE_PANELS
     if config.has_tile_lengths:
         needed += _lengths_registers(config, warpgroups, overlap_epilogue=overlap_epilogue)
     return needed
@@ -73,9 +92,22 @@ def softmax_registers(config: AttentionConfig, block: int, *, overlap_epilogue: 
 
 
 def _expression_registers(config: AttentionConfig) -> int:
-    """Return what a score of indices takes beside both ends of a window, up to depth 128."""
-    windowed = config.resolved_mask.FIRST is not None and config.resolved_value_depth <= 128
-    return 12 * (windowed and config.resolved_score.IS_EXPRESSION)
+    """Return what a score of indices takes, and what is read of tensors row by row.
+
+    Beside both ends of a window up to depth 128, and where it bends, its terms are computed anew.
+    """
+    mask, score = config.resolved_mask, config.resolved_score
+    terms = 0
+    if score.IS_EXPRESSION:
+        shallow = config.resolved_value_depth <= 128
+        windowed = WINDOWED_TERMS * (shallow and mask.FIRST is not None)
+        bent = BENT_TERMS.get(config.depth, WINDOWED_TERMS) * score.bends_by_key
+        terms = max(windowed, bent) if config.overlap else windowed + bent
+        beside = score.bends_by_key or score.reads_by_row
+        terms += FLOOR_TERMS * bool(beside and mask.floor_functions)
+    of_rows = score.reads_by_row + bool(mask.tensors_read and not mask.reads_by_key)
+    each = ROW_ELEMENTS * (1 if panel_columns(config) == 64 else 3)
+    return terms + each * of_rows
 
 
 def _row_registers(depth: int, block: int) -> int:
@@ -113,11 +145,13 @@ def keeps_two_places(config: AttentionConfig) -> bool:
 def crowds_loader(config: AttentionConfig) -> bool:
     """Whether a loader spills with what it has in a dense kernel: measured.
 
-    It looks up pages or lengths, and computes which tile is next or multicasts.
+    It looks up pages or lengths, and computes which tile is next, or where a window begins, or
+    multicasts.
     """
     pair, paged = config.cta_group == 2, config.resolved_keys == "paged"
     if not config.has_tile_lengths:
         return False
     if pair:
-        return paged or config.scheduler == "dynamic"
+        windowed = config.resolved_mask.FIRST is not None
+        return paged or windowed or config.scheduler == "dynamic"
     return config.scheduler == "static"

@@ -17,6 +17,7 @@ from fa4gen.designs.attention_sm90.registers import (
 )
 from fa4gen.designs.attention_sm90.tuning import Tuning, tuning_of
 from fa4gen.designs.shared.choices import ChoiceLog
+from fa4gen.designs.shared.hardware import ARCHITECTURES
 from fa4gen.designs.shared.roles import RegisterSplit, default_registers
 from fa4gen.designs.shared.values import DesignValues, take_keys
 
@@ -176,7 +177,8 @@ def _free_registers(
 def _free_beside(
     config: AttentionConfig, registers: RegisterSplit, warpgroups: int, block: int, overlaps: bool
 ) -> int:
-    left = registers.consumer - config.resolved_value_depth // 2 - block // 2
+    most = min(registers.consumer, ARCHITECTURES[config.arch].max_registers_per_thread)
+    left = most - config.resolved_value_depth // 2 - block // 2
     if left < softmax_registers(config, block, overlap_epilogue=overlaps):
         return -1
     return left - working_registers(config, block, warpgroups, overlap_epilogue=overlaps)

@@ -104,13 +104,13 @@ def broken_rules(config: AttentionConfig) -> Iterator[Fault]:
             keys=("scheduler", "keys"),
             remedies=([{"scheduler": "static"}],),
         )
-    if not config.sinks:
-        yield from _beside_no_sinks(config)
+    yield from _registers_short(config)
 
 
-def _beside_no_sinks(config: AttentionConfig) -> Iterator[Fault]:
-    """Yield what spills a register or two: measured, and that with sinks it does not."""
-    if config.has_tile_lengths and config.resolved_mask.FIRST is not None:
+def _registers_short(config: AttentionConfig) -> Iterator[Fault]:
+    """Yield what spills a register or two: measured, and that with sinks only both do."""
+    windowed = config.has_tile_lengths and config.resolved_mask.FIRST is not None
+    if windowed and not config.sinks:
         yield Fault(
             kind="a window beside lengths",
             message="lengths of sequences and both ends of a window leave a consumer at depth 512 "
@@ -118,7 +118,15 @@ def _beside_no_sinks(config: AttentionConfig) -> Iterator[Fault]:
             keys=("mask", "key_lengths", "batching", "keys"),
             remedies=([{"mask": "causal"}], [_DENSE]),
         )
-    if config.resolved_score.keeps_elements:
+    if windowed and config.sinks and config.resolved_score.bends_by_key:
+        yield Fault(
+            kind="a score beside a window and lengths",
+            message="score computes more than a multiple of the key, for which a consumer at depth "
+            "512 has no register beside lengths of sequences and both ends of a window",
+            keys=("score", "mask"),
+            remedies=([{"mask": "causal"}], [_DENSE]),
+        )
+    if config.resolved_score.keeps_elements and (windowed or not config.sinks):
         yield Fault(
             kind="elements of a row",
             message="score keeps what it reads of parameters by head or batch for all keys of a "

@@ -90,9 +90,11 @@ class SharedKeysPlan(AttentionPlan):
     def quads_at_once(self) -> int:
         """Quads of four columns that a thread of a wide tile combines at once, of several rows.
 
-        As many as registers have room for: at depth 64 the loader of pages takes some of them.
+        As many as registers have room for: at depth 64 the loader of pages takes some of them, at
+        depth 128 the lengths of a tile.
         """
-        return min(4, self.value_depth // 32) if self.is_wide else 1
+        most = 2 if self.has_tile_lengths and self.value_depth == 128 else 4
+        return min(most, self.value_depth // 32) if self.is_wide else 1
 
     @property
     def partials_per_cta(self) -> int:

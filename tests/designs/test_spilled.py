@@ -1,0 +1,128 @@
+"""Configs that the plan accepted and ptxas spilled: today they have room, whatever decides it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from fa4gen.config.load import load_mapping
+from fa4gen.designs.build import build_plan
+from fa4gen.errors import ConfigError
+from fa4gen.render.environment import open_templates
+from fa4gen.render.render import render
+from fa4gen.toolchain.batch import compile_many, find_compilers
+from fa4gen.toolchain.model import Unit
+
+HOPPER = {"kernel": "attention", "arch": "sm_90a", "dtype": "bf16", "depth": 128}
+BLACKWELL = {**HOPPER, "arch": "sm_100a"}
+WINDOW = {"mask": {"sliding_window": {"left": 100, "right": 9}}}
+BIAS = {
+    "parameters": {"bias": {"dtype": "fp32", "shape": ["batch", "rows"]}},
+    "score": "score + bias[batch, query]",
+}
+ALIBI = {
+    "parameters": {"slope": {"dtype": "fp32", "shape": ["query_heads"]}},
+    "score": "score - slope[head] * abs(query - key)",
+}
+PAIR = {**HOPPER, "cta_group": 2, "BM": 192, **WINDOW}
+DECODE = {**HOPPER, "pack_heads": True, "packed_rows": 64}
+IN_TURN = {**HOPPER, "overlap": True, "num_pv_chunks_in_flight": 0, "overlap_epilogue": True}
+PREFIX = {**IN_TURN, "key_lengths": True, "scheduler": "static", "ping_pong": True}
+FP8_PAIR = {
+    **{**BLACKWELL, "dtype": "fp8_e4m3", "value_depth": 64, "cta_group": 2, **ALIBI},
+    "exp2_fma_share": 0.25,
+}
+ALONE = {"num_consumer_warpgroups": 1}
+FEW = {"registers": {"softmax": 128, "correction": 152, "other": 32}}
+ROWS = {
+    **HOPPER,
+    "dtype": "fp16",
+    "cta_group": 2,
+    "BM": 128,
+    "BN": 128,
+    "depth": 64,
+    "value_depth": 96,
+}
+LISTED = {"blocks": "listed", "mask": "documents", "BN": 192}
+FP8_KEYS = {**BLACKWELL, "pack_heads": True, "packed_rows": 16, "kv_dtype": "fp8_e4m3"}
+DEEP = {**HOPPER, "depth": 512, "cta_group": 2, "sinks": True, "batching": "ragged", **WINDOW}
+
+SPILLED: list[tuple[dict[str, Any], dict[str, Any]]] = [
+    ({**HOPPER, **BIAS, "mask": "causal"}, {"BN": 96, "num_pv_chunks_in_flight": 1}),
+    ({**HOPPER, **BIAS, "depth": 96, "mask": "causal"}, {"BN": 96}),
+    ({**HOPPER, **BIAS, "depth": 64, "value_depth": 96}, {"BN": 96}),
+    ({**PREFIX, **ALIBI, "mask": "prefix"}, {"BN": 64}),
+    ({**PAIR, "batching": "ragged"}, {"producer_registers": 56}),
+    ({**PAIR, "key_lengths": True}, {"producer_registers": 56}),
+    ({**DECODE, "key_lengths": True}, {"quads_at_once": 2}),
+    ({**DECODE, "keys": "paged", "page_size": 64}, {"quads_at_once": 2}),
+    ({**FP8_PAIR, "key_lengths": True, "mask": {"chunked": 4096}}, {"BN": 96}),
+    ({**HOPPER, **ALIBI, "mask": "causal"}, {"BN": 80}),
+    ({**HOPPER, **ALIBI, "depth": 96, "key_lengths": True}, {"BN": 96}),
+    ({**HOPPER, **ALIBI, "depth": 64, "mask": {"dilated": 9}}, {"BN": 96}),
+    ({**HOPPER, "depth": 192, "score": {"relative_bias": 64}}, {"BN": 96}),
+    ({**HOPPER, "depth": 256, "score": {"relative_bias": 64}, **ALONE, **WINDOW}, {"BN": 48}),
+    ({**BLACKWELL, "depth": 96, **FEW}, {"BN": 64}),
+]
+"""Each with what of its plan makes the room."""
+
+
+@pytest.mark.parametrize(("keys", "room"), SPILLED, ids=str)
+def test_there_is_room(keys: dict[str, Any], room: dict[str, Any]) -> None:
+    plan = build_plan(load_mapping(keys, "spilled").config)
+    assert {key: getattr(plan, key) for key in room} == room
+
+
+@pytest.mark.parametrize(
+    ("keys", "kept"),
+    [
+        ({**HOPPER, "mask": "causal"}, {"BN": 96, "num_pv_chunks_in_flight": 3}),
+        ({**PAIR}, {"producer_registers": 32}),
+        ({**DECODE}, {"quads_at_once": 4}),
+        ({**DECODE, "depth": 256, "key_lengths": True}, {"quads_at_once": 4}),
+        ({**FP8_PAIR, "key_lengths": True, "mask": "causal"}, {"BN": 128}),
+    ],
+    ids=str,
+)
+def test_what_compiled_clean_keeps_its_tile(keys: dict[str, Any], kept: dict[str, Any]) -> None:
+    plan = build_plan(load_mapping(keys, "kept").config)
+    assert {key: getattr(plan, key) for key in kept} == kept
+
+
+REFUSED: list[tuple[dict[str, Any], str, str]] = [
+    (
+        {**ROWS, **BIAS, "mask": "key % 100 == 0 or key <= query"},
+        "registers",
+        "Set BN: 112; or BM: ",
+    ),
+    ({**HOPPER, "depth": 256, "value_depth": 128, **LISTED}, "registers", "Set BN: 160; or "),
+    (
+        {**HOPPER, "depth": 192, "value_depth": 64, "BN": 240, **WINDOW},
+        "registers",
+        "Set BN: 224; or ",
+    ),
+    ({**FP8_KEYS, "key_lengths": True}, "registers", "Set packed_rows: 8."),
+    ({**DEEP, **ALIBI}, "score computes more", "Set mask: causal; or batching: dense"),
+]
+"""Each with the beginning of the message and of the way out."""
+
+
+@pytest.mark.parametrize(("keys", "message", "remedy"), REFUSED, ids=str)
+def test_it_is_refused_with_a_way_out(keys: dict[str, Any], message: str, remedy: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        build_plan(load_mapping(keys, "spilled").config)
+    [problem] = caught.value.problems
+    assert problem.message.startswith(message)
+    assert problem.remedy.startswith(remedy)
+
+
+@pytest.mark.compile
+@pytest.mark.parametrize("number", [2, 3, 5, 7, 9])
+def test_it_compiles_clean(number: int) -> None:
+    loaded = load_mapping(SPILLED[number][0], "spilled")
+    kernel = render(build_plan(loaded.config), loaded, open_templates())
+    unit = Unit(kernel.name, kernel.source, kernel.headers, kernel.arch)
+    (outcome,) = compile_many([unit], find_compilers("nvrtc"), cache=None, jobs=1)
+    assert outcome.kernel is not None
+    assert outcome.problems == ()
