@@ -25,6 +25,8 @@ ROWS_OF_CONDITIONS = 64
 """Of an element a row beside a condition, narrow panels, and more than 112 keys: these spill."""
 FLOOR_TERMS = 16
 """Of both of these beside a mask that divides."""
+WIDEST_BY_DISTANCE = {64: 240, 96: 224, 128: 192}
+"""Keys of a block, by depth, above which both rows' exponents of a distance spilled."""
 NARROW_PANELS = 24
 """Of a consumer of wide blocks: addresses of four panels of K, or of six or more narrow ones."""
 
@@ -85,6 +87,8 @@ def softmax_registers(config: AttentionConfig, block: int, *, overlap_epilogue: 
         more = 12 + 2 * overlap_epilogue
     if block > 208 and config.depth // panel_columns(config) == 4:
         more += NARROW_PANELS
+    if config.resolved_score.IS_EXPRESSION and config.resolved_mask.ENDS_AT_QUERY:
+        more += 20 * (block > WIDEST_BY_DISTANCE.get(depth, block))
     if config.resolved_mask.FIRST is not None:
         more += 4 * (depth > 128 or block > 128)
         more += 4 * (depth <= 128 and config.epilogue == "tma_store")
