@@ -30,7 +30,11 @@ DECODE = {**HOPPER, "pack_heads": True, "packed_rows": 64}
 IN_TURN = {**HOPPER, "overlap": True, "num_pv_chunks_in_flight": 0, "overlap_epilogue": True}
 PREFIX = {**IN_TURN, "key_lengths": True, "scheduler": "static", "ping_pong": True}
 FP8_PAIR = {
-    **{**BLACKWELL, "dtype": "fp8_e4m3", "value_depth": 64, "cta_group": 2, **ALIBI},
+    **BLACKWELL,
+    "dtype": "fp8_e4m3",
+    "value_depth": 64,
+    "cta_group": 2,
+    **ALIBI,
     "exp2_fma_share": 0.25,
 }
 ALONE = {"num_consumer_warpgroups": 1}
@@ -96,13 +100,18 @@ REFUSED: list[tuple[dict[str, Any], str, str]] = [
         "registers",
         "Set BN: 112; or BM: ",
     ),
-    ({**HOPPER, "depth": 256, "value_depth": 128, **LISTED}, "registers", "Set BN: 160; or "),
+    ({**HOPPER, "depth": 256, "value_depth": 128, **LISTED}, "registers", "Set BN: 160"),
     (
         {**HOPPER, "depth": 192, "value_depth": 64, "BN": 240, **WINDOW},
         "registers",
         "Set BN: 224; or ",
     ),
     ({**FP8_KEYS, "key_lengths": True}, "registers", "Set packed_rows: 8."),
+    (
+        {**HOPPER, "depth": 512, "cta_group": 2, "score": {"relative_bias": 8}},
+        "score reads parameters key by key",
+        "Set score: null.",
+    ),
     ({**DEEP, **ALIBI}, "score computes more", "Set mask: causal; or batching: dense"),
 ]
 """Each with the beginning of the message and of the way out."""

@@ -126,6 +126,14 @@ def _registers_short(config: AttentionConfig) -> Iterator[Fault]:
             keys=("score", "mask"),
             remedies=([{"mask": "causal"}], [_DENSE]),
         )
+    if config.resolved_score.reads_by_key:
+        yield Fault(
+            kind="elements of every key",
+            message="score reads parameters key by key, and a consumer at depth 512 has no "
+            "register for the addresses",
+            keys=("score",),
+            remedies=([{"score": None}, {"score": None, "parameters": None}],),
+        )
     if config.resolved_score.keeps_elements and (windowed or not config.sinks):
         yield Fault(
             kind="elements of a row",
