@@ -37,6 +37,7 @@ FP8_PAIR = {
     **ALIBI,
     "exp2_fma_share": 0.25,
 }
+CHUNKS = "abs(query - key) <= 714 or key // 714 == query // 714"
 ALONE = {"num_consumer_warpgroups": 1}
 FEW = {"registers": {"softmax": 128, "correction": 152, "other": 32}}
 ROWS = {
@@ -67,6 +68,7 @@ SPILLED: list[tuple[dict[str, Any], dict[str, Any]]] = [
     ({**HOPPER, **ALIBI, "depth": 64, "mask": {"dilated": 9}}, {"BN": 96}),
     ({**HOPPER, "depth": 192, "score": {"relative_bias": 64}}, {"BN": 96}),
     ({**HOPPER, "depth": 256, "score": {"relative_bias": 64}, **ALONE, **WINDOW}, {"BN": 48}),
+    ({**PAIR, "key_lengths": True, "mask": CHUNKS}, {"BN": 80}),
     ({**BLACKWELL, "depth": 96, **FEW}, {"BN": 64}),
 ]
 """Each with what of its plan makes the room."""

@@ -66,6 +66,8 @@ def working_registers(
         needed += NARROW_PANELS
     if block > 224 and config.depth == 192:
         needed += THREE_PANELS
+    if config.has_tile_lengths and mask.IS_EXPRESSION and mask.FIRST is not None:
+        needed += WINDOWED_TERMS
     if config.has_tile_lengths:
         needed += _lengths_registers(config, warpgroups, overlap_epilogue=overlap_epilogue)
     return needed
