@@ -38,6 +38,15 @@ FP8_PAIR = {
     "exp2_fma_share": 0.25,
 }
 CHUNKS = "abs(query - key) <= 714 or key // 714 == query // 714"
+TURNS = {
+    "kernel": "gemm",
+    "arch": "sm_90a",
+    "dtype": "fp16",
+    "ping_pong": True,
+    "b_major": "n",
+    "num_epi_stages": 4,
+    "activation": "min(min(erf(x), x), x)",
+}
 ALONE = {"num_consumer_warpgroups": 1}
 FEW = {"registers": {"softmax": 128, "correction": 152, "other": 32}}
 ROWS = {
@@ -114,6 +123,7 @@ REFUSED: list[tuple[dict[str, Any], str, str]] = [
         "score reads parameters key by key",
         "Set score: null.",
     ),
+    (TURNS, "num_epi_stages: 4", "Set num_epi_stages: 3; or ping_pong: false."),
     ({**DEEP, **ALIBI}, "score computes more", "Set mask: causal; or batching: dense"),
 ]
 """Each with the beginning of the message and of the way out."""

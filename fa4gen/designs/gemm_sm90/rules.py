@@ -25,6 +25,8 @@ SIZES = (
     "num_epi_stages",
     "registers",
 )
+MOST_PANELS = 3
+"""Of the output, where two warpgroups take turns and compute erf and more."""
 LARGE_HALF = 128
 """Sums of a thread with 128 rows a warpgroup, where two CTAs divide k."""
 
@@ -37,6 +39,7 @@ def broken_rules(values: Values) -> Iterator[Fault]:
         yield from _rows(values)
     yield from _split(values)
     yield from _one_panel(values)
+    yield from _four_panels(values)
     yield from _majors(values)
     yield from _columns(values)
     yield from _shares(values)
@@ -127,6 +130,22 @@ def _one_panel(values: Values) -> Iterator[Fault]:
             f"{values.accumulators} sums in a thread leaves too few registers",
             keys=("num_epi_stages", "split_k"),
             remedies=([{"num_epi_stages": 2}], [{"num_epi_stages": "auto"}], [{"split_k": 1}]),
+            last_resort=last_resorts(values),
+        )
+
+
+def _four_panels(values: Values) -> Iterator[Fault]:
+    """Yield what was seen to spill: with three panels of the output it does not."""
+    text = values.config.activation or ""
+    nested = "erf(" in text and text.count("(") > 1
+    in_turns = values.ping_pong and values.config.b_major == "n"
+    if in_turns and nested and values.num_epi_stages > MOST_PANELS:
+        yield Fault(
+            kind="four panels",
+            message=f"num_epi_stages: {values.num_epi_stages} with ping_pong, b_major: n and erf in "
+            "an activation of several functions leaves too few registers",
+            keys=("num_epi_stages", "ping_pong"),
+            remedies=([{"num_epi_stages": MOST_PANELS}], [{"ping_pong": False}]),
             last_resort=last_resorts(values),
         )
 
